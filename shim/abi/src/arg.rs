@@ -1,0 +1,142 @@
+//! What a handler sees of a caller's arguments.
+//!
+//! A caller's pointer is never turned into a reference: it may be null, dangling or uninitialised, and only
+//! the driver knows which of these it tolerates. A handler gets [`Out`] or [`In`] instead. Reading or writing
+//! an `Out` demands a [`Written`], which only a successful call of the original yields: by then the driver
+//! has itself written through the pointer, so it is valid, and a forgotten success check cannot be written.
+
+use core::marker::PhantomData;
+
+/// Proof that the driver returned success for the call at hand, and so has used its output pointers.
+#[derive(Debug)]
+pub struct Written(PhantomData<*mut ()>);
+
+impl Written {
+    /// States that the original call has just succeeded.
+    ///
+    /// # Safety
+    /// The driver's own function must have been called with the pointers of the current hook and must have
+    /// returned success.
+    #[must_use]
+    pub const unsafe fn assume() -> Self {
+        Self(PhantomData)
+    }
+}
+
+/// An output parameter: memory of the caller that the driver writes on success.
+#[derive(Debug, Clone, Copy)]
+pub struct Out<T>(*mut T);
+
+impl<T: Copy> Out<T> {
+    /// What the driver wrote; `None` if the caller passed null (some outputs are optional).
+    #[must_use]
+    pub fn get(self, _: &Written) -> Option<T> {
+        // SAFETY: non-null, and `Written` says that the driver has successfully used this pointer: the driver's
+        // contract makes it valid. `read_unaligned` asks for no alignment the caller did not promise.
+        (!self.0.is_null()).then(|| unsafe { self.0.read_unaligned() })
+    }
+
+    /// Replaces what the driver wrote. Null is left alone.
+    pub fn set(self, _: &Written, value: T) {
+        if !self.0.is_null() {
+            // SAFETY: as in `get`; the driver has just written the same memory.
+            unsafe { self.0.write_unaligned(value) }
+        }
+    }
+
+    /// Whether the caller passed null.
+    #[must_use]
+    pub fn is_null(self) -> bool {
+        self.0.is_null()
+    }
+}
+
+/// An input structure of the caller, which may be null.
+#[derive(Debug, Clone, Copy)]
+pub struct In<T>(*const T);
+
+impl<T: Copy> In<T> {
+    /// A copy of the structure; `None` if the caller passed null.
+    #[must_use]
+    pub fn get(self) -> Option<T> {
+        // SAFETY: a non-null input pointer must be readable by the driver's contract, which the caller keeps: the
+        // driver itself would read the same bytes next. `read_unaligned` asks for no alignment.
+        (!self.0.is_null()).then(|| unsafe { self.0.read_unaligned() })
+    }
+}
+
+/// How a raw argument of a row reaches the handler.
+///
+/// Pointers become [`Out`] and [`In`]; everything else arrives as it is.
+pub trait Raw {
+    /// What the handler receives.
+    type Arg;
+    /// Wraps the argument.
+    ///
+    /// # Safety
+    /// The value must come from the caller of a driver function: a pointer is what that function's contract makes
+    /// of it (null, or valid for the driver's use for as long as the call lasts).
+    unsafe fn wrap(self) -> Self::Arg;
+}
+
+impl<T> Raw for *mut T {
+    type Arg = Out<T>;
+    unsafe fn wrap(self) -> Out<T> {
+        Out(self)
+    }
+}
+
+impl<T> Raw for *const T {
+    type Arg = In<T>;
+    unsafe fn wrap(self) -> In<T> {
+        In(self)
+    }
+}
+
+macro_rules! by_value {
+    ($($type:ty),* $(,)?) => {$(
+        impl Raw for $type {
+            type Arg = Self;
+            unsafe fn wrap(self) -> Self {
+                self
+            }
+        }
+    )*};
+}
+by_value!(i32, u32, i64, u64, usize);
+pub(crate) use by_value;
+
+/// A size or an address in either width: 32 bits in the driver's first API, 64 in all later ones.
+pub trait Word: Copy {
+    /// The value in 64 bits.
+    fn to_u64(self) -> u64;
+    /// The value in this width; what does not fit becomes the largest that does.
+    fn saturating_from(value: u64) -> Self;
+}
+
+impl Word for u32 {
+    fn to_u64(self) -> u64 {
+        self.into()
+    }
+    fn saturating_from(value: u64) -> Self {
+        Self::try_from(value).unwrap_or(Self::MAX)
+    }
+}
+
+impl Word for u64 {
+    fn to_u64(self) -> u64 {
+        self
+    }
+    fn saturating_from(value: u64) -> Self {
+        value
+    }
+}
+
+impl Word for usize {
+    fn to_u64(self) -> u64 {
+        self as u64
+    }
+    fn saturating_from(value: u64) -> Self {
+        Self::try_from(value).unwrap_or(Self::MAX)
+    }
+}

@@ -1,0 +1,245 @@
+//! CUDA driver types in the driver's spelling, as far as the rows, the stub and the demo need them.
+
+#![allow(non_camel_case_types, reason = "these are the driver's public names")]
+#![allow(non_snake_case, reason = "these are the driver's public names")]
+
+use crate::arg::{Raw, by_value};
+use core::ffi::{c_char, c_int, c_void};
+use core::num::NonZeroU32;
+
+/// A device ordinal, as `cuDeviceGet` hands it out.
+pub type CUdevice = c_int;
+/// A device address.
+pub type CUdeviceptr = u64;
+/// A device address in the first, 32-bit API.
+pub type CUdeviceptr_v1 = u32;
+/// A handle of physical memory made by `cuMemCreate`.
+pub type CUmemGenericAllocationHandle = u64;
+/// `CUdriverProcAddressQueryResult`: 0 found, 1 symbol not found, 2 version not sufficient.
+pub type CUdriverProcAddressQueryResult = c_int;
+
+/// An error of the driver: any `CUresult` but success.
+///
+/// A `Result<(), CuError>` has the layout of `CUresult` (guaranteed for `NonZero` newtypes), so an original's
+/// answer can be used with `?` and handed on without being looked at.
+#[repr(transparent)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CuError(NonZeroU32);
+
+/// `CUresult`: success is 0.
+pub type CuResult = Result<(), CuError>;
+
+const _: () = assert!(size_of::<CuResult>() == size_of::<u32>());
+
+macro_rules! errors {
+    ($($(#[$doc:meta])* $name:ident = $code:literal;)*) => {
+        impl CuError {
+            $($(#[$doc])* pub const $name: Self = Self(NonZeroU32::new($code).unwrap());)*
+        }
+    };
+}
+errors! {
+    /// `CUDA_ERROR_INVALID_VALUE`
+    INVALID_VALUE = 1;
+    /// `CUDA_ERROR_OUT_OF_MEMORY`
+    OUT_OF_MEMORY = 2;
+    /// `CUDA_ERROR_NOT_INITIALIZED`
+    NOT_INITIALIZED = 3;
+    /// `CUDA_ERROR_DEINITIALIZED`
+    DEINITIALIZED = 4;
+    /// `CUDA_ERROR_NO_DEVICE`
+    NO_DEVICE = 100;
+    /// `CUDA_ERROR_INVALID_DEVICE`
+    INVALID_DEVICE = 101;
+    /// `CUDA_ERROR_INVALID_CONTEXT`
+    INVALID_CONTEXT = 201;
+    /// `CUDA_ERROR_INVALID_HANDLE`
+    INVALID_HANDLE = 400;
+    /// `CUDA_ERROR_NOT_FOUND`
+    NOT_FOUND = 500;
+    /// `CUDA_ERROR_NOT_SUPPORTED`
+    NOT_SUPPORTED = 801;
+    /// `CUDA_ERROR_SYSTEM_NOT_READY`
+    SYSTEM_NOT_READY = 802;
+    /// `CUDA_ERROR_UNKNOWN`
+    UNKNOWN = 999;
+}
+
+impl CuError {
+    /// The error with this code; `None` for 0, which is success.
+    #[must_use]
+    pub const fn new(code: u32) -> Option<Self> {
+        match NonZeroU32::new(code) {
+            Some(code) => Some(Self(code)),
+            None => None,
+        }
+    }
+
+    /// The driver's number.
+    #[must_use]
+    pub const fn code(self) -> u32 {
+        self.0.get()
+    }
+}
+
+macro_rules! handles {
+    ($($(#[$doc:meta])* $name:ident;)*) => {$(
+        $(#[$doc])*
+        #[repr(transparent)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(pub *mut c_void);
+        by_value!($name);
+        impl $name {
+            /// The null handle.
+            pub const NULL: Self = Self(core::ptr::null_mut());
+            /// The handle as a number, for tables.
+            #[must_use]
+            pub fn address(self) -> u64 {
+                self.0 as u64
+            }
+        }
+    )*};
+}
+handles! {
+    /// A context.
+    CUcontext;
+    /// A stream; null, 1 and 2 name the default, legacy and per-thread streams.
+    CUstream;
+    /// An event.
+    CUevent;
+    /// A kernel.
+    CUfunction;
+    /// A module.
+    CUmodule;
+    /// An array (texture memory).
+    CUarray;
+    /// A mipmapped array.
+    CUmipmappedArray;
+    /// A stream-ordered memory pool.
+    CUmemoryPool;
+    /// A graph.
+    CUgraph;
+    /// A node of a graph.
+    CUgraphNode;
+    /// An executable graph.
+    CUgraphExec;
+}
+
+/// `CUuuid`: 16 raw bytes.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CUuuid {
+    /// The bytes in the order in which they are printed.
+    pub bytes: [u8; 16],
+}
+
+/// `CUmemLocation`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct CUmemLocation {
+    /// One of the `CU_MEM_LOCATION_TYPE_*` values.
+    pub kind: c_int,
+    /// Device ordinal or NUMA node.
+    pub id: c_int,
+}
+
+/// `CU_MEM_LOCATION_TYPE_DEVICE`
+pub const CU_MEM_LOCATION_TYPE_DEVICE: c_int = 1;
+/// `CU_MEM_LOCATION_TYPE_HOST`
+pub const CU_MEM_LOCATION_TYPE_HOST: c_int = 2;
+/// `CU_MEM_LOCATION_TYPE_HOST_NUMA`
+pub const CU_MEM_LOCATION_TYPE_HOST_NUMA: c_int = 3;
+/// `CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT`
+pub const CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT: c_int = 4;
+
+/// `CUmemAllocationProp`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct CUmemAllocationProp {
+    /// `CUmemAllocationType`; 1 is pinned.
+    pub kind: c_int,
+    /// `CUmemAllocationHandleType` bits that may be exported.
+    pub requestedHandleTypes: c_int,
+    /// Where the memory lives.
+    pub location: CUmemLocation,
+    /// Windows only.
+    pub win32HandleMetaData: *mut c_void,
+    /// `allocFlags`, 8 bytes: compression, RDMA, usage, reserved.
+    pub allocFlags: [u8; 8],
+}
+
+/// `CUDA_ARRAY_DESCRIPTOR` (`_v2`).
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct CUDA_ARRAY_DESCRIPTOR {
+    /// Width in elements.
+    pub Width: usize,
+    /// Height in elements; 0 means one-dimensional.
+    pub Height: usize,
+    /// `CUarray_format`.
+    pub Format: c_int,
+    /// Channels per element.
+    pub NumChannels: u32,
+}
+
+/// `CUDA_ARRAY_DESCRIPTOR_v1`, the 32-bit form.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct CUDA_ARRAY_DESCRIPTOR_v1 {
+    /// Width in elements.
+    pub Width: u32,
+    /// Height in elements; 0 means one-dimensional.
+    pub Height: u32,
+    /// `CUarray_format`.
+    pub Format: c_int,
+    /// Channels per element.
+    pub NumChannels: u32,
+}
+
+/// `CUDA_ARRAY3D_DESCRIPTOR` (`_v2`).
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct CUDA_ARRAY3D_DESCRIPTOR {
+    /// Width in elements.
+    pub Width: usize,
+    /// Height in elements; 0 means one-dimensional.
+    pub Height: usize,
+    /// Depth in elements, or layers; 0 means two-dimensional.
+    pub Depth: usize,
+    /// `CUarray_format`.
+    pub Format: c_int,
+    /// Channels per element.
+    pub NumChannels: u32,
+    /// `CUDA_ARRAY3D_*` bits.
+    pub Flags: u32,
+}
+
+/// `CUDA_ARRAY3D_DESCRIPTOR_v1`, the 32-bit form.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct CUDA_ARRAY3D_DESCRIPTOR_v1 {
+    /// Width in elements.
+    pub Width: u32,
+    /// Height in elements; 0 means one-dimensional.
+    pub Height: u32,
+    /// Depth in elements, or layers; 0 means two-dimensional.
+    pub Depth: u32,
+    /// `CUarray_format`.
+    pub Format: c_int,
+    /// Channels per element.
+    pub NumChannels: u32,
+    /// `CUDA_ARRAY3D_*` bits.
+    pub Flags: u32,
+}
+
+/// `CUDA_ARRAY3D_LAYERED`
+pub const CUDA_ARRAY3D_LAYERED: u32 = 0x01;
+/// `CUDA_ARRAY3D_CUBEMAP`
+pub const CUDA_ARRAY3D_CUBEMAP: u32 = 0x04;
+/// `CUDA_ARRAY3D_SPARSE`: owns no memory of its own.
+pub const CUDA_ARRAY3D_SPARSE: u32 = 0x40;
+/// `CUDA_ARRAY3D_DEFERRED_MAPPING`: owns no memory of its own.
+pub const CUDA_ARRAY3D_DEFERRED_MAPPING: u32 = 0x80;
+
+/// A C string that the driver only reads.
+pub type CString = *const c_char;

@@ -1,0 +1,141 @@
+//! THE table of intercepted CUDA driver functions.
+
+/// Hands every row to `$consumer!`.
+///
+/// A row reads
+///
+/// ```text
+/// fn SYMBOL(argument: type, ...) => module::handler, class, "base name" @ since [ptsz];
+/// ```
+///
+/// * `SYMBOL` is the exported name, with the exact C types of its arguments; it returns `CUresult`.
+/// * `module::handler` is the function below `shim/src/cuda` that gives the row its meaning.
+/// * `class` says what the function does to a limit: `init`, `resolve`, `alloc`, `free`, `map`, `context`, `report`.
+/// * `cuGetProcAddress("base name", version >= since)` answers with this symbol, until a later row of the same base
+///   name; `ptsz` marks the answer to callers that ask for per-thread default streams. Versions: measured on driver
+///   555, from header types above it.
+///
+/// The row's documentation says what happens to the limit. One row is one intercepted function: hook, original,
+/// redirected symbol, stub entry, conformance case and manual page all come from it. Ordered by CUDA noun, then name.
+#[macro_export]
+macro_rules! cuda_api {
+    ($consumer:path) => {
+        $consumer! {
+            // --- initialisation and look-up ---
+            /// Refused with `CUDA_ERROR_SYSTEM_NOT_READY` when the limits cannot be used.
+            fn cuInit(flags: u32) => init::init, init, "cuInit" @ 2000;
+            /// The driver answers; a returned address that a row intercepts is replaced by that row's hook.
+            fn cuGetProcAddress(symbol: *const ::core::ffi::c_char, pfn: *mut *mut ::core::ffi::c_void,
+                version: ::core::ffi::c_int, flags: u64)
+                => resolve::proc_address, resolve, "cuGetProcAddress" @ 11030;
+            /// As `cuGetProcAddress`, with a status.
+            fn cuGetProcAddress_v2(symbol: *const ::core::ffi::c_char, pfn: *mut *mut ::core::ffi::c_void,
+                version: ::core::ffi::c_int, flags: u64, status: *mut $crate::cuda::CUdriverProcAddressQueryResult)
+                => resolve::proc_address_v2, resolve, "cuGetProcAddress" @ 12000;
+
+            // --- devices ---
+            /// Answers the smaller of the cap and the card, in 32 bits.
+            fn cuDeviceTotalMem(bytes: *mut u32, device: $crate::cuda::CUdevice)
+                => report::total, report, "cuDeviceTotalMem" @ 2000;
+            /// Answers the smaller of the cap and the card.
+            fn cuDeviceTotalMem_v2(bytes: *mut usize, device: $crate::cuda::CUdevice)
+                => report::total, report, "cuDeviceTotalMem" @ 3020;
+
+            // --- primary contexts ---
+            /// The first one charges the price of a context; refused if that does not fit.
+            fn cuDevicePrimaryCtxRetain(context: *mut $crate::cuda::CUcontext, device: $crate::cuda::CUdevice)
+                => context::primary_retain, context, "cuDevicePrimaryCtxRetain" @ 7000;
+            /// The last one refunds the context and what it held.
+            fn cuDevicePrimaryCtxRelease(device: $crate::cuda::CUdevice)
+                => context::primary_release, context, "cuDevicePrimaryCtxRelease" @ 7000;
+            /// The last one refunds the context and what it held.
+            fn cuDevicePrimaryCtxRelease_v2(device: $crate::cuda::CUdevice)
+                => context::primary_release, context, "cuDevicePrimaryCtxRelease" @ 11000;
+            /// Refunds what the context held.
+            fn cuDevicePrimaryCtxReset(device: $crate::cuda::CUdevice)
+                => context::primary_reset, context, "cuDevicePrimaryCtxReset" @ 7000;
+            /// Refunds what the context held.
+            fn cuDevicePrimaryCtxReset_v2(device: $crate::cuda::CUdevice)
+                => context::primary_reset, context, "cuDevicePrimaryCtxReset" @ 11000;
+
+            // --- memory: linear ---
+            /// Charged; refunded by `cuMemFree`.
+            fn cuMemAlloc(pointer: *mut $crate::cuda::CUdeviceptr_v1, bytes: u32)
+                => memory::alloc, alloc, "cuMemAlloc" @ 2000;
+            /// Charged; refunded by `cuMemFree`.
+            fn cuMemAlloc_v2(pointer: *mut $crate::cuda::CUdeviceptr, bytes: usize)
+                => memory::alloc, alloc, "cuMemAlloc" @ 3020;
+            /// Charged as pitch x height, with the pitch that the driver chose.
+            fn cuMemAllocPitch(pointer: *mut $crate::cuda::CUdeviceptr_v1, pitch: *mut u32, width_bytes: u32,
+                height: u32, element_bytes: u32)
+                => memory::alloc_pitch, alloc, "cuMemAllocPitch" @ 2000;
+            /// Charged as pitch x height, with the pitch that the driver chose.
+            fn cuMemAllocPitch_v2(pointer: *mut $crate::cuda::CUdeviceptr, pitch: *mut usize, width_bytes: usize,
+                height: usize, element_bytes: u32)
+                => memory::alloc_pitch, alloc, "cuMemAllocPitch" @ 3020;
+            /// Refunds the allocation at this address; an address we do not know is the driver's business.
+            fn cuMemFree(pointer: $crate::cuda::CUdeviceptr_v1) => memory::free, free, "cuMemFree" @ 2000;
+            /// Refunds the allocation at this address; an address we do not know is the driver's business.
+            fn cuMemFree_v2(pointer: $crate::cuda::CUdeviceptr) => memory::free, free, "cuMemFree" @ 3020;
+
+            // --- memory: stream-ordered ---
+            /// Charged when called; refunded by `cuMemFreeAsync` or `cuMemFree`.
+            fn cuMemAllocAsync(pointer: *mut $crate::cuda::CUdeviceptr, bytes: usize, stream: $crate::cuda::CUstream)
+                => memory::alloc_async, alloc, "cuMemAllocAsync" @ 11020;
+            /// Charged when called; refunded by `cuMemFreeAsync` or `cuMemFree`.
+            fn cuMemAllocAsync_ptsz(pointer: *mut $crate::cuda::CUdeviceptr, bytes: usize,
+                stream: $crate::cuda::CUstream)
+                => memory::alloc_async, alloc, "cuMemAllocAsync" @ 11020 ptsz;
+            /// Refunded when called: from here on the bytes serve only this container's pool.
+            fn cuMemFreeAsync(pointer: $crate::cuda::CUdeviceptr, stream: $crate::cuda::CUstream)
+                => memory::free_async, free, "cuMemFreeAsync" @ 11020;
+            /// Refunded when called: from here on the bytes serve only this container's pool.
+            fn cuMemFreeAsync_ptsz(pointer: $crate::cuda::CUdeviceptr, stream: $crate::cuda::CUstream)
+                => memory::free_async, free, "cuMemFreeAsync" @ 11020 ptsz;
+
+            // --- memory: virtual memory management ---
+            /// Charged if the location is a device; host locations are free.
+            fn cuMemCreate(handle: *mut $crate::cuda::CUmemGenericAllocationHandle, bytes: usize,
+                prop: *const $crate::cuda::CUmemAllocationProp, flags: u64)
+                => vmm::create, alloc, "cuMemCreate" @ 10020;
+            /// Drops one reference; the last reference and the last mapping together refund.
+            fn cuMemRelease(handle: $crate::cuda::CUmemGenericAllocationHandle)
+                => vmm::release, free, "cuMemRelease" @ 10020;
+            /// Adds a reference.
+            fn cuMemRetainAllocationHandle(handle: *mut $crate::cuda::CUmemGenericAllocationHandle,
+                address: *mut ::core::ffi::c_void)
+                => vmm::retain, map, "cuMemRetainAllocationHandle" @ 11000;
+            /// A mapping keeps the memory alive.
+            fn cuMemMap(address: $crate::cuda::CUdeviceptr, bytes: usize, offset: usize,
+                handle: $crate::cuda::CUmemGenericAllocationHandle, flags: u64)
+                => vmm::map, map, "cuMemMap" @ 10020;
+            /// Ends the mappings inside the range.
+            fn cuMemUnmap(address: $crate::cuda::CUdeviceptr, bytes: usize)
+                => vmm::unmap, map, "cuMemUnmap" @ 10020;
+
+            // --- memory: arrays ---
+            /// Charged as width x height x depth x channels x format.
+            fn cuArrayCreate(array: *mut $crate::cuda::CUarray, descriptor: *const $crate::cuda::CUDA_ARRAY_DESCRIPTOR_v1)
+                => array::create, alloc, "cuArrayCreate" @ 2000;
+            /// Charged as width x height x depth x channels x format.
+            fn cuArrayCreate_v2(array: *mut $crate::cuda::CUarray, descriptor: *const $crate::cuda::CUDA_ARRAY_DESCRIPTOR)
+                => array::create, alloc, "cuArrayCreate" @ 3020;
+            /// Charged as width x height x depth x channels x format; sparse and deferred arrays own nothing.
+            fn cuArray3DCreate(array: *mut $crate::cuda::CUarray,
+                descriptor: *const $crate::cuda::CUDA_ARRAY3D_DESCRIPTOR_v1)
+                => array::create, alloc, "cuArray3DCreate" @ 2000;
+            /// Charged as width x height x depth x channels x format; sparse and deferred arrays own nothing.
+            fn cuArray3DCreate_v2(array: *mut $crate::cuda::CUarray,
+                descriptor: *const $crate::cuda::CUDA_ARRAY3D_DESCRIPTOR)
+                => array::create, alloc, "cuArray3DCreate" @ 3020;
+            /// Refunds the array.
+            fn cuArrayDestroy(array: $crate::cuda::CUarray) => array::destroy, free, "cuArrayDestroy" @ 2000;
+
+            // --- memory: reports ---
+            /// Answers the slice: total = min(cap, card), free = min(total - used, the driver's free), in 32 bits.
+            fn cuMemGetInfo(free: *mut u32, total: *mut u32) => report::info, report, "cuMemGetInfo" @ 2000;
+            /// Answers the slice: total = min(cap, card), free = min(total - used, the driver's free).
+            fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) => report::info, report, "cuMemGetInfo" @ 3020;
+        }
+    };
+}

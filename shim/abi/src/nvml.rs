@@ -1,0 +1,100 @@
+//! NVML types in NVML's spelling; versioned structs carry their version in their name.
+
+#![allow(non_camel_case_types, reason = "these are NVML's public names")]
+
+use crate::arg::{Raw, by_value};
+use core::ffi::c_void;
+use core::num::NonZeroU32;
+
+/// An error of NVML: any `nvmlReturn_t` but success.
+#[repr(transparent)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NvmlError(NonZeroU32);
+
+/// `nvmlReturn_t`: success is 0.
+pub type NvmlResult = Result<(), NvmlError>;
+
+const _: () = assert!(size_of::<NvmlResult>() == size_of::<u32>());
+
+macro_rules! errors {
+    ($($(#[$doc:meta])* $name:ident = $code:literal;)*) => {
+        impl NvmlError {
+            $($(#[$doc])* pub const $name: Self = Self(NonZeroU32::new($code).unwrap());)*
+        }
+    };
+}
+errors! {
+    /// `NVML_ERROR_UNINITIALIZED`
+    UNINITIALIZED = 1;
+    /// `NVML_ERROR_INVALID_ARGUMENT`
+    INVALID_ARGUMENT = 2;
+    /// `NVML_ERROR_NOT_SUPPORTED`
+    NOT_SUPPORTED = 3;
+    /// `NVML_ERROR_NOT_FOUND`
+    NOT_FOUND = 6;
+    /// `NVML_ERROR_INSUFFICIENT_SIZE`
+    INSUFFICIENT_SIZE = 7;
+    /// `NVML_ERROR_ARGUMENT_VERSION_MISMATCH`
+    ARGUMENT_VERSION_MISMATCH = 25;
+    /// `NVML_ERROR_UNKNOWN`
+    UNKNOWN = 999;
+}
+
+impl NvmlError {
+    /// The error with this code; `None` for 0, which is success.
+    #[must_use]
+    pub const fn new(code: u32) -> Option<Self> {
+        match NonZeroU32::new(code) {
+            Some(code) => Some(Self(code)),
+            None => None,
+        }
+    }
+
+    /// NVML's number.
+    #[must_use]
+    pub const fn code(self) -> u32 {
+        self.0.get()
+    }
+}
+
+/// A device handle.
+#[repr(transparent)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct nvmlDevice_t(pub *mut c_void);
+by_value!(nvmlDevice_t);
+
+/// `nvmlMemory_t`: bytes of device memory.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct nvmlMemory_t {
+    /// All of it.
+    pub total: u64,
+    /// Not in use.
+    pub free: u64,
+    /// In use; reserved memory counts as used here.
+    pub used: u64,
+}
+
+/// `nvmlMemory_v2_t`: as [`nvmlMemory_t`], with what the driver reserves told apart.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct nvmlMemory_v2_t {
+    /// [`nvmlMemory_v2_t::VERSION`], set by the caller.
+    pub version: u32,
+    /// All of it.
+    pub total: u64,
+    /// Kept by the driver for itself.
+    pub reserved: u64,
+    /// Not in use.
+    pub free: u64,
+    /// In use.
+    pub used: u64,
+}
+
+impl nvmlMemory_v2_t {
+    /// Size and version 2, as `NVML_STRUCT_VERSION` packs them.
+    pub const VERSION: u32 = 0x0200_0028;
+}
+
+const _: () = assert!(size_of::<nvmlMemory_t>() == 24);
+const _: () = assert!(size_of::<nvmlMemory_v2_t>() == 40);

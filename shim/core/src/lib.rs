@@ -1,0 +1,18 @@
+//! What gpucap decides, apart from everything it touches.
+//!
+//! * [`units`], [`uuid`]: the words of a limit.
+//! * [`config`]: which variables exist, and what they say.
+//! * [`limits`]: environment and limits file, resolved for one device by the minimum rule.
+//! * [`ledger`]: the shared book of a container, and the protocol that keeps it right when a process dies.
+//!
+//! Pure: no unsafe, no clock (time is an argument), no environment (a lookup is an argument), no files, threads or
+//! libc. The shim, the hook, the tests and the benches supply the world.
+
+#![forbid(unsafe_code)]
+
+pub mod config;
+pub mod ledger;
+pub mod limits;
+pub mod sync;
+pub mod units;
+pub mod uuid;
