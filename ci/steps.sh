@@ -1,0 +1,101 @@
+# shellcheck shell=bash
+# The steps of ci/run, in order. A step is one function `step_<name>() { # what holds when it passes`.
+#
+# It fails by a status other than 0, or by a `check` that does not hold. Its tests are the ones that its test
+# binaries report, plus its checks; with neither, the step is one test.
+
+readonly X86_64=x86_64-unknown-linux-gnu
+
+step_fmt() { # the sources are formatted
+    cargo fmt --all --check
+}
+
+step_clippy() { # no lint warns, in any target of any crate
+    cargo clippy --locked --workspace --all-targets -- -D warnings
+}
+
+step_build() { # what `gpucap demo` needs builds as it is shipped
+    cargo build --locked --release
+}
+
+step_unit() { # each crate keeps its own promises
+    cargo test --locked --workspace --exclude gpucap-tests --no-fail-fast
+}
+
+step_layering() { # layers, unsafe code and the form of files are as CONTRIBUTING.md says
+    tests layering
+}
+
+step_doc() { # the documentation builds without a warning
+    RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps --document-private-items
+}
+
+step_deny() { # licences, sources and advisories of every crate we use
+    need cargo-deny
+    local deny=(cargo deny --locked --config ci/deny.toml)
+    check 'licences, bans and sources' "${deny[@]}" --offline check licenses bans sources
+    # The database of advisories is fetched if there is a network; an older copy of it still says something.
+    if "${deny[@]}" fetch db; then
+        check 'advisories' "${deny[@]}" check --disable-fetch advisories
+    elif compgen -G "${CARGO_HOME:-$HOME/.cargo}/advisory-dbs/*/crates" >/dev/null; then
+        check 'advisories (database not renewed)' "${deny[@]}" --offline check advisories
+    else
+        skip 'advisories: the database cannot be fetched'
+    fi
+}
+
+step_shellcheck() { # no warning in any shell script
+    need shellcheck
+    local scripts=()
+    mapfile -t scripts < <(
+        find . \( -name target -o -name .git -o -name .cache \) -prune -o -type f -print0 |
+            xargs -0 grep -lE -m1 '^#!.*\b(ba)?sh$|^# shellcheck shell=' | sort
+    )
+    printf 'checking %s\n' "${scripts[@]}"
+    shellcheck --external-sources "${scripts[@]}"
+}
+
+step_symbols() { # the shipped files ask little of a machine and show it nothing but our five triggers
+    need readelf cargo-zigbuild zig
+    cargo zigbuild --locked --release --target $X86_64.2.17 -p gpucap-shim
+    symbols_of_library "$TARGET/$X86_64/release/libgpucap.so"
+    RUSTFLAGS='-C target-feature=+crt-static' CARGO_TARGET_DIR=$TARGET/static \
+        cargo build --locked --release --target $X86_64 -p gpucap-hook
+    symbols_of_program "$TARGET/static/$X86_64/release/gpucap"
+}
+
+# Builds the libraries that the tests load, then runs one test binary.
+tests() {
+    cargo build --locked
+    cargo test --locked -p gpucap-tests --test "$1" --no-fail-fast
+}
+
+# Prints the lines of the second text that the first lacks; true if there are none.
+none_beyond() {
+    local beyond
+    beyond=$(comm -13 <(sort -u <<<"$1") <(sort -u <<<"$2") | sed '/^$/d')
+    [[ -z $beyond ]] || { echo "$beyond" && return 1; }
+}
+
+symbols_of_library() {
+    local allowed='dlmopen dlopen dlsym dlvsym sched_get_priority_max' exported needed newest
+    allowed=${allowed// /$'\n'}
+    exported=$(readelf -W --dyn-syms "$1" | awk '$5 != "LOCAL" && $7 != "UND" && NR > 3 { print $8 }' |
+        sed 's/@.*//')
+    needed=$(readelf -W -d "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
+    newest=$(readelf -W -V "$1" | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -n 1)
+    check 'exports all our triggers' none_beyond "$exported" "$allowed"
+    check 'exports nothing else' none_beyond "$allowed" "$exported"
+    # An old glibc has these in files of their own.
+    check 'needs libc and the loader alone' none_beyond \
+        $'libc.so.6\nld-linux-x86-64.so.2\nlibpthread.so.0\nlibdl.so.2\nlibm.so.6' "$needed"
+    echo "newest version asked for: $newest"
+    check 'asks for nothing newer than glibc 2.17' \
+        test "$(printf '%s\nGLIBC_2.17\n' "$newest" | sort -V | tail -n 1)" = GLIBC_2.17
+    check 'has no executable stack' grep -qE 'GNU_STACK.* RW ' <(readelf -W -l "$1")
+}
+
+symbols_of_program() {
+    check 'gpucap has no interpreter' test -z "$(readelf -W -l "$1" | grep -w INTERP)"
+    check 'gpucap needs no library' test -z "$(readelf -W -d "$1" | grep -F '(NEEDED)')"
+}

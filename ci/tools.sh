@@ -1,0 +1,121 @@
+# shellcheck shell=bash
+# The tools that the steps use: which are here, and how a Debian or Ubuntu machine gets the others.
+#
+# System packages come from apt. Everything else goes to .cache/ in the project and nowhere else: Python packages
+# into a virtual environment (the system's Python refuses a plain pip, PEP 668), cargo tools beside it.
+
+readonly VENV=$PWD/.cache/venv
+readonly CARGO_TOOLS=$PWD/.cache/cargo
+export PATH=$VENV/bin:$CARGO_TOOLS/bin:$HOME/.cargo/bin:$PATH
+
+readonly TOOLS=(cargo gcc clang sanitizers readelf shellcheck valgrind python3 zig cargo-zigbuild cargo-deny)
+
+# Whether a tool is here.
+have() {
+    case $1 in
+        sanitizers) echo 'int main(void) { return 0; }' | clang -fsanitize=address -x c - -o /dev/null ;;
+        zig) python3 -m ziglang version ;;
+        *) command -v "$1" ;;
+    esac >/dev/null 2>&1
+}
+
+# The system packages that bring a tool.
+packages() {
+    case $1 in
+        gcc) echo gcc libc6-dev ;;
+        readelf) echo binutils ;;
+        python3) echo python3 python3-venv ;;
+        clang | shellcheck | valgrind) echo "$1" ;;
+    esac
+}
+
+missing() {
+    local tool
+    for tool in "${TOOLS[@]}"; do
+        have "$tool" || echo "$tool"
+    done
+}
+
+report_missing() {
+    local tools
+    tools=$(missing)
+    [[ -z $tools ]] || echo "missing: ${tools//$'\n'/ } (ci/run --install gets them)"
+}
+
+apt_install() {
+    local as_root=()
+    if ! command -v apt-get >/dev/null; then
+        echo "not Debian or Ubuntu: please install $*" >&2
+        return 1
+    fi
+    ((EUID == 0)) || as_root=(sudo -n)
+    DEBIAN_FRONTEND=noninteractive "${as_root[@]}" apt-get install -y --no-install-recommends "$@" && return
+    # The lists of a fresh machine are empty or old.
+    "${as_root[@]}" apt-get update &&
+        DEBIAN_FRONTEND=noninteractive "${as_root[@]}" apt-get install -y --no-install-recommends "$@"
+}
+
+pip_install() {
+    if [[ ! -x $VENV/bin/pip ]]; then
+        python3 -m venv "$VENV" || { apt_install python3-venv && python3 -m venv "$VENV"; } || return
+    fi
+    "$VENV/bin/pip" install --quiet --disable-pip-version-check "$@"
+}
+
+# clang's sanitizer libraries are a package of their own, named after clang's version.
+install_sanitizers() {
+    local version
+    version=$(clang -dumpversion | cut -d. -f1)
+    apt_install "libclang-rt-$version-dev" || apt_install "libclang-common-$version-dev"
+}
+
+install_one() {
+    case $1 in
+        cargo) curl -sSf https://sh.rustup.rs | sh -s -- -y --profile minimal --no-modify-path ;;
+        sanitizers) install_sanitizers ;;
+        zig) pip_install ziglang ;;
+        cargo-zigbuild) pip_install cargo-zigbuild ;;
+        cargo-deny) cargo install --quiet --locked --root "$CARGO_TOOLS" cargo-deny ;;
+        *) mapfile -t -d ' ' names < <(packages "$1") && apt_install "${names[@]%$'\n'}" ;;
+    esac
+}
+
+# Gets what is missing, one by one: what cannot be had is said, and only the steps that need it are skipped.
+install_missing() {
+    local tool log=$TARGET/ci/install.log
+    mkdir -p "$TARGET/ci"
+    : >"$log"
+    for tool in "${TOOLS[@]}"; do
+        have "$tool" && continue
+        echo "installing $tool"
+        if ! install_one "$tool" >>"$log" 2>&1 </dev/null || ! have "$tool"; then
+            echo "could not install $tool; see $log"
+        fi
+    done
+    # All crates now, so that no step after this one needs the network.
+    cargo fetch --quiet --locked >>"$log" 2>&1 </dev/null || echo "could not fetch all crates; see $log"
+}
+
+# Ends the step as skipped unless every tool named is here.
+need() {
+    local tool
+    for tool in "$@"; do
+        have "$tool" || { skip "$tool is missing (ci/run --install gets it)" && exit 0; }
+    done
+}
+
+# One test of a step: what must hold, and the command that says whether it does.
+check() {
+    local what=$1
+    shift
+    if "$@"; then
+        echo "ci: passed $what"
+    else
+        echo "ci: failed $what"
+    fi
+}
+
+# One test that has no means here, with the reason.
+skip() {
+    echo "ci: skipped $1"
+}
