@@ -1,1 +1,237 @@
-//! Skeleton.
+//! Every variable gpucap reads, in one table: name, type, default and a line of help.
+//!
+//! From the table come [`Config`] and its parser, [`help`] for the terminal and [`manual`] for the
+//! documentation; nothing else in the project names a variable it reads. [`Config::from_lookup`]
+//! is a pure function of a lookup: only the shim and the hook hand in a real environment.
+//!
+//! A variable that is empty, or only white space, counts as not set, and white space around a
+//! value is dropped: that is what templates and shells leave behind. A value that is not UTF-8 is
+//! refused, a path too. Any other value that cannot be used is an error, never a default.
+
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
+
+mod excerpt;
+mod names;
+mod per_gpu;
+mod profile;
+#[cfg(test)]
+mod tests;
+mod value;
+
+use core::fmt::{self, Write};
+
+use crate::units::{Amount, Share};
+
+pub use excerpt::Excerpt;
+pub use names::{UnknownName, unknown_names};
+pub use per_gpu::{PerGpu, Selector};
+pub use profile::Profile;
+pub use value::{ContextPrice, LedgerPath, LogLevel, Value, ValueError};
+
+/// Where a variable comes from: its name to its bytes. The real one is `std::env::var_os`.
+pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<Vec<u8>>;
+
+/// What becomes of a variable once the hook has put a limits file into the container.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum WithFile {
+    /// It is a limit, and can only lower what the file says.
+    Lowers,
+    /// It is read as without a file.
+    Read,
+    /// It is not even looked at: the node's administrator decides.
+    Ignored,
+}
+
+/// One row of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct OptionRow {
+    /// Name of the environment variable.
+    pub name: &'static str,
+    /// What a value may look like; said in every refusal.
+    pub allowed: &'static str,
+    /// What holds when it is not set.
+    pub default: &'static str,
+    /// One line.
+    pub help: &'static str,
+    /// What becomes of it next to a limits file.
+    pub with_file: WithFile,
+}
+
+macro_rules! options {
+    ($(
+        $field:ident: $type:ty = $initial:expr;
+        $name:literal, $with_file:ident, default $default:literal, allowed $allowed:literal,
+        $help:literal;
+    )*) => {
+        /// What the environment asks for.
+        #[derive(Clone, Debug, Eq, PartialEq)]
+        pub struct Config {$(
+            #[doc = concat!("`", $name, "`: ", $help)]
+            pub $field: $type,
+        )*}
+
+        /// The table.
+        pub const OPTIONS: &[OptionRow] = &[$(OptionRow {
+            name: $name,
+            allowed: $allowed,
+            default: $default,
+            help: $help,
+            with_file: WithFile::$with_file,
+        },)*];
+
+        impl Default for Config {
+            /// An environment in which nothing is set.
+            fn default() -> Self {
+                Self { $($field: $initial,)* }
+            }
+        }
+
+        impl Config {
+            fn set(&mut self, name: &str, text: &str) -> Result<(), ValueError> {
+                match name {
+                    $($name => self.$field = Value::parse(text)?,)*
+                    _ => {}
+                }
+                Ok(())
+            }
+        }
+    };
+}
+
+options! {
+    memory: Option<PerGpu<Amount>> = None;
+    "GPU_MEM_LIMIT", Lowers, default "no cap",
+    allowed "4Gi, 4096Mi, 4G, bytes, 25%, or per GPU: 0=4Gi,GPU-<uuid>=8Gi",
+    "Memory cap of each GPU";
+
+    core: Option<PerGpu<Share>> = None;
+    "GPU_CORE_PCT", Lowers, default "not throttled",
+    allowed "1 to 100, or per GPU: 0=30,GPU-<uuid>=50",
+    "Share of each GPU's time, in percent";
+
+    profile: Option<PerGpu<Profile>> = None;
+    "GPU_PROFILE", Lowers, default "none",
+    allowed "1g.5gb, 2g.10gb, 3g.20gb, 4g.20gb, 7g.40gb (any GB), 1g, 2g, 3g, 4g, 7g, \
+             or per GPU: 0=1g.5gb,GPU-<uuid>=2g",
+    "MIG-shaped slice: n/7 of the time and the named memory";
+
+    ledger: Option<LedgerPath> = None;
+    "GPUCAP_LEDGER", Ignored, default "a file in /dev/shm of this user and container",
+    allowed "an absolute path",
+    "File in which processes that share a budget keep their book";
+
+    context_mem: Option<ContextPrice> = None;
+    "GPUCAP_CONTEXT_MEM", Ignored, default "built in",
+    allowed "0, or a size: 300Mi",
+    "Memory charged for each context of a process";
+
+    log: LogLevel = LogLevel::Warn;
+    "GPUCAP_LOG", Read, default "warn",
+    allowed "off, error, warn, info, debug",
+    "How much is said on stderr";
+}
+
+/// A variable holds something that cannot be used.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ConfigError {
+    /// The variable.
+    pub variable: &'static str,
+    /// What it held, made fit for one line.
+    pub held: Excerpt,
+    /// What is wrong with that.
+    pub why: ValueError,
+    /// What would have been right.
+    pub allowed: &'static str,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { variable, held, why, allowed } = self;
+        write!(f, "{variable}={held}: {why}; allowed: {allowed}")
+    }
+}
+
+impl core::error::Error for ConfigError {}
+
+impl Config {
+    /// What an environment without a limits file asks for.
+    ///
+    /// # Errors
+    /// The first variable, in the order of the table, whose value cannot be used.
+    pub fn from_lookup(lookup: Lookup<'_>) -> Result<Self, ConfigError> {
+        Self::from_rows(lookup, |_| true)
+    }
+
+    /// What the environment asks for next to a limits file: rows [`WithFile::Ignored`] are not
+    /// looked at, so that a value there cannot disturb.
+    ///
+    /// # Errors
+    /// As [`from_lookup`](Self::from_lookup).
+    pub fn under_file(lookup: Lookup<'_>) -> Result<Self, ConfigError> {
+        Self::from_rows(lookup, |row| row.with_file != WithFile::Ignored)
+    }
+
+    fn from_rows(
+        lookup: Lookup<'_>,
+        wanted: impl Fn(&OptionRow) -> bool,
+    ) -> Result<Self, ConfigError> {
+        let mut config = Self::default();
+        for row in OPTIONS.iter().filter(|row| wanted(row)) {
+            config.read(row, lookup)?;
+        }
+        Ok(config)
+    }
+
+    /// Reads the variable of one row; a row whose value is refused stays as it was.
+    pub(crate) fn read(&mut self, row: &OptionRow, lookup: Lookup<'_>) -> Result<(), ConfigError> {
+        let Some(bytes) = lookup(row.name) else { return Ok(()) };
+        let read = match core::str::from_utf8(&bytes).map(str::trim) {
+            Ok("") => Ok(()),
+            Ok(text) => self.set(row.name, text),
+            Err(_) => Err(ValueError::NotUtf8),
+        };
+        read.map_err(|why| ConfigError {
+            variable: row.name,
+            held: Excerpt::new(&bytes),
+            why,
+            allowed: row.allowed,
+        })
+    }
+}
+
+/// The table for a terminal.
+#[must_use]
+pub fn help() -> String {
+    let mut text = String::new();
+    for OptionRow { name, allowed, default, help, .. } in OPTIONS {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{name}\n    {help}.\n    {allowed} (default: {default})");
+    }
+    text
+}
+
+/// The table in Markdown, for the manual.
+#[must_use]
+pub fn manual() -> String {
+    let mut text = String::from(
+        "| variable | meaning | allowed | default | with a limits file |\n|---|---|---|---|---|\n",
+    );
+    for OptionRow { name, allowed, default, help, with_file } in OPTIONS {
+        let with_file = match with_file {
+            WithFile::Lowers => "can only lower",
+            WithFile::Read => "read",
+            WithFile::Ignored => "ignored",
+        };
+        let _ = writeln!(text, "| `{name}` | {help} | {allowed} | {default} | {with_file} |");
+    }
+    text
+}

@@ -1,1 +1,177 @@
-//! Skeleton.
+//! The limits of this process, from the environment and the limits file, resolved for one device.
+//!
+//! Each source is resolved for the device first: a profile becomes memory and time, a percentage
+//! becomes bytes of that device. Then the minimum holds, for each quantity on its own. So adding a
+//! source never raises a limit: next to a file, the environment can only lower.
+//!
+//! Which entries concern a device: those for every GPU, those with its UUID, and for a MIG instance
+//! also those with the UUID or the index of its parent; they then hold for each instance, and a
+//! percentage is one of the instance. Where several match, the lowest. A GPU that the file does not
+//! list is refused; a GPU that the environment does not list is not capped by it.
+//!
+//! What cannot be used is [`Broken`], and the caller fails closed. Pure: the caller reads the
+//! environment and the file.
+
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
+
+mod broken;
+mod crc32;
+mod device;
+mod explain;
+pub mod file;
+mod source;
+#[cfg(test)]
+mod tests;
+
+use crate::config::{Config, ConfigError, Lookup, OPTIONS, WithFile};
+use crate::units::Share;
+use crate::uuid::Uuid;
+
+pub use broken::{Broken, FileProblem};
+pub use device::{DeviceFacts, Resolved};
+pub use explain::Line;
+pub use file::LimitsFile;
+use source::Source;
+
+/// What was asked for, by at least one source.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Limits {
+    environment: Config,
+    file: Option<LimitsFile>,
+    ignored: Vec<ConfigError>,
+}
+
+impl Limits {
+    /// Reads the limits. `None`: nothing is set, and nothing is to be redirected.
+    ///
+    /// `file` is what the caller found at the place of the limits file: nothing, its bytes, or why it
+    /// may not be believed.
+    ///
+    /// # Errors
+    /// A limit is set and cannot be used. Where the administrator of the node chose to be open, a
+    /// bad variable is ignored instead (see [`ignored`](Self::ignored)) while the file still holds:
+    /// otherwise a slip in the environment would lift a limit that it can only lower.
+    pub fn load(
+        lookup: Lookup<'_>,
+        file: Option<Result<&[u8], FileProblem>>,
+    ) -> Result<Option<Self>, Broken> {
+        let file = match file {
+            None => None,
+            Some(Ok(bytes)) => Some(LimitsFile::parse(bytes).map_err(FileProblem::Content)?),
+            Some(Err(problem)) => return Err(problem.into()),
+        };
+        let open = file.as_ref().is_some_and(|file| file.open);
+        let (mut environment, mut ignored) = (Config::default(), Vec::new());
+        for row in OPTIONS.iter().filter(|row| row.with_file == WithFile::Lowers) {
+            match environment.read(row, lookup) {
+                Ok(()) => {}
+                Err(error) if open => ignored.push(error),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let nothing = file.is_none() && environment == Config::default();
+        Ok((!nothing).then_some(Self { environment, file, ignored }))
+    }
+
+    /// The limits of one device.
+    ///
+    /// # Errors
+    /// An entry goes by index and the index of this device is not known; or a percentage of it is
+    /// less than one byte. Where the administrator chose to be open, such a variable is left out.
+    pub fn resolve(&self, device: &DeviceFacts) -> Result<Resolved, Broken> {
+        let mut resolved = Resolved::default();
+        for source in self.sources() {
+            match source.ask(device) {
+                Ok(ask) => resolved.lower(ask),
+                Err(_) if self.open() && !source.is_file() => {}
+                Err(broken) => return Err(broken),
+            }
+        }
+        Ok(resolved.on(device, self.file.as_ref().is_some_and(|file| !file.lists(device))))
+    }
+
+    /// Whether [`resolve`](Self::resolve) must know the indices of the devices.
+    #[must_use]
+    pub fn needs_index(&self) -> bool {
+        self.sources().any(|source| source.has_index())
+    }
+
+    /// Whether the time of any device is limited. A limits file that speaks of time counts even at
+    /// 100 %, so that it can be lowered while the container runs.
+    #[must_use]
+    pub fn has_core(&self) -> bool {
+        self.environment.core.is_some()
+            || self.environment.profile.is_some()
+            || self.file.as_ref().is_some_and(LimitsFile::has_core)
+    }
+
+    /// Whether there is a limits file.
+    #[must_use]
+    pub const fn has_file(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// The limits file.
+    #[must_use]
+    pub const fn file(&self) -> Option<&LimitsFile> {
+        self.file.as_ref()
+    }
+
+    /// Whether the administrator of the node chose that a shim which cannot do its work lets the
+    /// program through. Nothing else opens.
+    #[must_use]
+    pub fn open(&self) -> bool {
+        self.file.as_ref().is_some_and(|file| file.open)
+    }
+
+    /// What the limits file says a context costs on this device, in bytes.
+    #[must_use]
+    pub fn context_price(&self, device: &Uuid) -> Option<u64> {
+        self.file.as_ref()?.context_price(device)
+    }
+
+    /// Variables that were left out because the administrator chose to be open; worth a warning.
+    #[must_use]
+    pub fn ignored(&self) -> &[ConfigError] {
+        &self.ignored
+    }
+
+    /// For each source, what it said and what that means for this device; the result comes last.
+    #[must_use]
+    pub fn explain(&self, device: &DeviceFacts) -> Vec<Line> {
+        explain::lines(self, device)
+    }
+
+    fn sources(&self) -> impl Iterator<Item = Source<'_>> {
+        let Config { memory, core, profile, .. } = &self.environment;
+        let file = self.file.as_ref().map(Source::File);
+        let memory = memory.as_ref().map(Source::Memory);
+        let core = core.as_ref().map(Source::Core);
+        let profile = profile.as_ref().map(Source::Profile);
+        [file, memory, core, profile].into_iter().flatten()
+    }
+}
+
+/// The lower of two limits, where none is higher than any.
+fn lower<T: Ord>(one: Option<T>, two: Option<T>) -> Option<T> {
+    match (one, two) {
+        (Some(one), Some(two)) => Some(one.min(two)),
+        (one, two) => one.or(two),
+    }
+}
+
+/// What one source asks for on one device.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+struct Ask {
+    memory: Option<u64>,
+    core: Option<Share>,
+}

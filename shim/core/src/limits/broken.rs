@@ -1,0 +1,70 @@
+//! Why limits that are set cannot be used: everything for one clear line.
+
+use core::fmt;
+
+use super::file::FileError;
+use crate::config::ConfigError;
+
+/// The limits cannot be used, and the process fails closed. Prints as one line: which variable or
+/// file, what it held, what is allowed.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Broken {
+    /// A variable.
+    Variable(ConfigError),
+    /// The limits file.
+    File(FileProblem),
+}
+
+/// Why the limits file may not be believed. The first four are found by who opens the file.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum FileProblem {
+    /// It does not lie on a read-only mount: the hook did not put it there.
+    Writable,
+    /// It is there and cannot be read: the error number of the system.
+    Unreadable(i32),
+    /// It is not a regular file.
+    NotAFile,
+    /// It is longer than [`MAX_BYTES`](super::file::MAX_BYTES).
+    TooLong,
+    /// What it says.
+    Content(FileError),
+}
+
+impl fmt::Display for FileProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Writable => {
+                f.write_str("is not on a read-only mount; only the hook may place it")
+            }
+            Self::Unreadable(errno) => write!(f, "cannot be read (errno {errno})"),
+            Self::NotAFile => f.write_str("is not a regular file; only the hook may place it"),
+            Self::TooLong => write!(f, "is longer than {} bytes", super::file::MAX_BYTES),
+            Self::Content(error) => error.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for FileProblem {}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Variable(error) => error.fmt(f),
+            Self::File(problem) => write!(f, "{} {problem}", super::file::PATH),
+        }
+    }
+}
+
+impl core::error::Error for Broken {}
+
+impl From<ConfigError> for Broken {
+    fn from(error: ConfigError) -> Self {
+        Self::Variable(error)
+    }
+}
+
+impl From<FileProblem> for Broken {
+    fn from(problem: FileProblem) -> Self {
+        Self::File(problem)
+    }
+}

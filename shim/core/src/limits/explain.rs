@@ -1,0 +1,70 @@
+//! Why a device is limited as it is: one line for each source, then the result.
+
+use core::fmt;
+
+use super::{Ask, DeviceFacts, Limits};
+use crate::units::{Bytes, Share};
+
+/// One source, or the result, for one device.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Line {
+    /// The variable, the path of the limits file, or `result`.
+    pub source: &'static str,
+    /// What it says, or what is to be said of it.
+    pub said: String,
+    /// The bytes that it comes to on this device.
+    pub memory: Option<u64>,
+    /// The share that it comes to on this device.
+    pub core: Option<Share>,
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.source)?;
+        if !self.said.is_empty() {
+            write!(f, " ({})", self.said)?;
+        }
+        match self.memory {
+            Some(memory) => write!(f, ": memory {}", Bytes(memory))?,
+            None => f.write_str(": memory not capped")?,
+        }
+        match self.core {
+            Some(core) => write!(f, ", time {core}"),
+            None => f.write_str(", time not throttled"),
+        }
+    }
+}
+
+pub(super) fn lines(limits: &Limits, device: &DeviceFacts) -> Vec<Line> {
+    let mut lines = Vec::new();
+    for source in limits.sources() {
+        let (said, Ask { memory, core }) = match source.ask(device) {
+            Ok(ask) => (source.said(), ask),
+            Err(broken) => (format!("cannot be used: {broken}"), Ask::default()),
+        };
+        lines.push(Line { source: source.name(), said, memory, core });
+    }
+    for error in limits.ignored() {
+        let said = format!("ignored: {error}");
+        lines.push(Line { source: error.variable, said, memory: None, core: None });
+    }
+    lines.push(match limits.resolve(device) {
+        Ok(resolved) => Line {
+            source: "result",
+            said: match (resolved.refused, resolved.clamped) {
+                (true, _) => "refused: the limits file does not list this GPU".into(),
+                (false, true) => "more was asked for than the GPU has".into(),
+                (false, false) => String::new(),
+            },
+            memory: resolved.memory,
+            core: resolved.core,
+        },
+        Err(broken) => Line {
+            source: "result",
+            said: format!("refused: {broken}"),
+            memory: Some(0),
+            core: None,
+        },
+    });
+    lines
+}

@@ -1,0 +1,91 @@
+//! The limits file that the hook puts into a container: `/.gpucap/limits`.
+//!
+//! ```text
+//! gpucap-limits=1                                  version, always first
+//! source=annotation                                whose limits these are
+//! container=4f6c...                                the id under which the engine knows it
+//! open=1                                           only if the administrator chose so
+//! gpu=GPU-00112233-4455-6677-8899-aabbccddeeff     what follows is for this GPU
+//! mem=4294967296                                   bytes, or 25%
+//! core=30%                                         share of the time
+//! context=314572800                                bytes charged for a context
+//! gpu=*                                            for any GPU that no other entry names
+//! crc32=9ae0daaf                                   of all bytes above, always last
+//! ```
+//!
+//! One `key=value` a line. A key we do not know is passed over, so that a newer hook can add one;
+//! a version we do not know is refused, for it may have changed what a key means. A GPU that is
+//! listed without `mem` or `core` may be used without that limit; one that is not listed may not
+//! be used at all. A key or GPU that comes twice is refused.
+
+mod entry;
+mod parse;
+#[cfg(test)]
+mod tests;
+mod write;
+
+use super::{Ask, DeviceFacts, lower};
+use crate::uuid::Uuid;
+
+pub use entry::{Entry, Key, Label};
+pub use parse::{ContentError, FileError};
+
+/// Where it lies in a container.
+pub const PATH: &str = "/.gpucap/limits";
+/// The version that is written and read.
+pub const VERSION: u32 = 1;
+/// A longer file is not ours.
+pub const MAX_BYTES: usize = 64 * 1024;
+
+/// What the hook says to the shim.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct LimitsFile {
+    /// Whose limits these are: for people, in `explain`.
+    pub source: Label,
+    /// The id of the container.
+    pub container: Label,
+    /// The administrator of the node chose that a shim which cannot work lets the program through.
+    pub open: bool,
+    /// The GPUs of the container.
+    pub entries: Vec<Entry>,
+}
+
+impl LimitsFile {
+    /// Whether the container may use `device`.
+    #[must_use]
+    pub fn lists(&self, device: &DeviceFacts) -> bool {
+        self.matching(device).next().is_some()
+    }
+
+    /// Whether any GPU has a share of time, be it the whole.
+    #[must_use]
+    pub fn has_core(&self) -> bool {
+        self.entries.iter().any(|entry| entry.core.is_some())
+    }
+
+    /// What a context costs on the device of this UUID.
+    #[must_use]
+    pub fn context_price(&self, device: &Uuid) -> Option<u64> {
+        let entries = || self.entries.iter();
+        let named = entries().find(|entry| entry.key.names(*device));
+        named.or_else(|| entries().find(|entry| entry.key == Key::Every))?.context
+    }
+
+    pub(super) fn ask(&self, device: &DeviceFacts) -> Ask {
+        self.matching(device).fold(Ask::default(), |ask, entry| {
+            let memory = entry.memory.map(|memory| memory.of(device.total_bytes));
+            Ask { memory: lower(ask.memory, memory), core: lower(ask.core, entry.core) }
+        })
+    }
+
+    /// The entries that name the device or its card; if there is none, the one for every GPU.
+    fn matching(&self, device: &DeviceFacts) -> impl Iterator<Item = &Entry> {
+        let named = |entry: &Entry| entry.key.is(device);
+        let any = self.entries.iter().any(named);
+        self.entries.iter().filter(
+            move |entry| {
+                if any { named(entry) } else { entry.key == Key::Every }
+            },
+        )
+    }
+}

@@ -1,0 +1,102 @@
+//! One GPU in the limits file, and the words around it.
+
+use core::fmt;
+use core::str::FromStr;
+
+use super::super::DeviceFacts;
+use crate::units::{Amount, Share};
+use crate::uuid::{DeviceName, NotADeviceName, Uuid};
+
+/// What holds for one GPU.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Entry {
+    /// The GPU.
+    pub key: Key,
+    /// Cap on its memory.
+    pub memory: Option<Amount>,
+    /// Share of its time.
+    pub core: Option<Share>,
+    /// Bytes charged for a context.
+    pub context: Option<u64>,
+}
+
+/// Which GPU an entry is for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Key {
+    /// `*`: any that no other entry names.
+    Every,
+    /// One.
+    Name(DeviceName),
+}
+
+/// A word of the hook in one line of printable ASCII, at most [`Label::LONGEST`] bytes.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Label(String);
+
+impl Entry {
+    /// A GPU that may be used without limits.
+    #[must_use]
+    pub const fn new(key: Key) -> Self {
+        Self { key, memory: None, core: None, context: None }
+    }
+}
+
+impl Key {
+    pub(super) fn names(self, uuid: Uuid) -> bool {
+        matches!(self, Self::Name(name) if name.uuid == uuid)
+    }
+
+    pub(super) fn is(self, device: &DeviceFacts) -> bool {
+        matches!(self, Self::Name(name) if device.is(name.uuid))
+    }
+
+    /// Two entries may not be for the same device.
+    pub(super) fn same(self, other: Self) -> bool {
+        match other {
+            Self::Every => self == Self::Every,
+            Self::Name(name) => self.names(name.uuid),
+        }
+    }
+}
+
+impl FromStr for Key {
+    type Err = NotADeviceName;
+
+    fn from_str(text: &str) -> Result<Self, NotADeviceName> {
+        if text == "*" { Ok(Self::Every) } else { text.parse().map(Self::Name) }
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Every => f.write_str("*"),
+            Self::Name(name) => name.fmt(f),
+        }
+    }
+}
+
+impl Label {
+    /// Longer words are cut.
+    pub const LONGEST: usize = 200;
+
+    /// `text`, in which anything that is not printable ASCII becomes `?`.
+    #[must_use]
+    pub fn new(text: &str) -> Self {
+        let fit = |char: char| if char == ' ' || char.is_ascii_graphic() { char } else { '?' };
+        let cut: String = text.chars().map(fit).take(Self::LONGEST).collect();
+        Self(cut.trim().to_owned())
+    }
+
+    /// The word.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}

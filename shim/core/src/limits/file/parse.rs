@@ -1,0 +1,163 @@
+//! Reads a limits file; refuses whatever is not exactly what a hook wrote.
+
+use core::fmt;
+
+use super::super::crc32;
+use super::{Entry, Label, LimitsFile, MAX_BYTES, VERSION};
+use crate::config::{ContextPrice, Excerpt, Value};
+
+/// What is wrong with the file, and where.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct FileError {
+    /// What is wrong.
+    pub why: ContentError,
+    /// The line that is wrong, or the beginning of the file.
+    pub held: Excerpt,
+}
+
+/// What is wrong with the file.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum ContentError {
+    /// Longer than [`MAX_BYTES`].
+    TooLong,
+    /// Does not end with the checksum of what stands before it.
+    Checksum,
+    /// Does not begin with the version that we know.
+    Version,
+    /// Not UTF-8.
+    NotUtf8,
+    /// Not `key=value`.
+    NotAPair,
+    /// A value that its key does not allow.
+    Value,
+    /// A key or a GPU for the second time.
+    Twice,
+    /// A limit before any `gpu=`.
+    WithoutGpu,
+}
+
+impl fmt::Display for ContentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TooLong => "is too long",
+            Self::Checksum => "is damaged: its checksum does not fit",
+            Self::Version => return write!(f, "has a version other than {VERSION}"),
+            Self::NotUtf8 => "is not text",
+            Self::NotAPair => "has a line that is not key=value",
+            Self::Value => "has a value that cannot be used",
+            Self::Twice => "says something twice",
+            Self::WithoutGpu => "has a limit that belongs to no GPU",
+        })
+    }
+}
+
+impl fmt::Display for FileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { why, held } = self;
+        write!(f, "{why}: {held}; only the hook of the same version may write it")
+    }
+}
+
+impl core::error::Error for FileError {}
+
+impl LimitsFile {
+    /// The file that has these bytes.
+    ///
+    /// # Errors
+    /// Its checksum does not fit, its version is not ours, or it says something that is no limit.
+    pub fn parse(bytes: &[u8]) -> Result<Self, FileError> {
+        let whole = |why| FileError { why, held: Excerpt::new(bytes) };
+        if bytes.len() > MAX_BYTES {
+            return Err(whole(ContentError::TooLong));
+        }
+        let body = checked(bytes).ok_or_else(|| whole(ContentError::Checksum))?;
+        let text = core::str::from_utf8(body).map_err(|_| whole(ContentError::NotUtf8))?;
+        let mut lines = text.lines();
+        let version = lines.next().and_then(|line| line.strip_prefix("gpucap-limits="));
+        if version.and_then(|version| version.parse().ok()) != Some(VERSION) {
+            return Err(whole(ContentError::Version));
+        }
+        let mut reader = Reader::default();
+        for line in lines {
+            reader
+                .line(line)
+                .map_err(|why| FileError { why, held: Excerpt::new(line.as_bytes()) })?;
+        }
+        Ok(reader.finish())
+    }
+}
+
+/// What stands before the last line, if that is its checksum.
+fn checked(bytes: &[u8]) -> Option<&[u8]> {
+    let lines = bytes.strip_suffix(b"\n")?;
+    let start = lines.iter().rposition(|&byte| byte == b'\n')?.checked_add(1)?;
+    let (body, last) = lines.split_at_checked(start)?;
+    // Compared as it would be written: no second spelling of a checksum is a checksum.
+    (last == format!("crc32={:08x}", crc32::of(body)).as_bytes()).then_some(body)
+}
+
+/// The lines read so far.
+#[derive(Default)]
+struct Reader {
+    source: Option<Label>,
+    container: Option<Label>,
+    open: Option<bool>,
+    entries: Vec<Entry>,
+}
+
+impl Reader {
+    fn line(&mut self, line: &str) -> Result<(), ContentError> {
+        let (key, value) = line.split_once('=').ok_or(ContentError::NotAPair)?;
+        match key {
+            "source" => once(&mut self.source, Label::new(value)),
+            "container" => once(&mut self.container, Label::new(value)),
+            "open" => once(&mut self.open, flag(value)?),
+            "gpu" => self.gpu(value),
+            "mem" => once(&mut self.gpu_read()?.memory, parsed(value)?),
+            "core" => once(&mut self.gpu_read()?.core, parsed(value)?),
+            "context" => once(&mut self.gpu_read()?.context, parsed::<ContextPrice>(value)?.0),
+            _ => Ok(()),
+        }
+    }
+
+    fn gpu(&mut self, value: &str) -> Result<(), ContentError> {
+        let entry = Entry::new(value.parse().map_err(|_| ContentError::Value)?);
+        if self.entries.iter().any(|earlier| earlier.key.same(entry.key)) {
+            return Err(ContentError::Twice);
+        }
+        self.entries.push(entry);
+        Ok(())
+    }
+
+    fn gpu_read(&mut self) -> Result<&mut Entry, ContentError> {
+        self.entries.last_mut().ok_or(ContentError::WithoutGpu)
+    }
+
+    fn finish(self) -> LimitsFile {
+        LimitsFile {
+            source: self.source.unwrap_or_default(),
+            container: self.container.unwrap_or_default(),
+            open: self.open.unwrap_or(false),
+            entries: self.entries,
+        }
+    }
+}
+
+fn parsed<T: Value>(value: &str) -> Result<T, ContentError> {
+    T::parse(value).map_err(|_| ContentError::Value)
+}
+
+fn flag(value: &str) -> Result<bool, ContentError> {
+    match value {
+        "1" => Ok(true),
+        "0" => Ok(false),
+        _ => Err(ContentError::Value),
+    }
+}
+
+fn once<T>(place: &mut Option<T>, value: T) -> Result<(), ContentError> {
+    match place.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(ContentError::Twice),
+    }
+}

@@ -1,0 +1,43 @@
+//! Writes a limits file.
+
+use core::fmt::Write;
+
+use super::super::crc32;
+use super::{Entry, LimitsFile, VERSION};
+use crate::units::Amount;
+
+impl LimitsFile {
+    /// The bytes of the file.
+    #[must_use]
+    pub fn write(&self) -> String {
+        let Self { source, container, open, entries } = self;
+        let mut text = format!("gpucap-limits={VERSION}\nsource={source}\ncontainer={container}\n");
+        if *open {
+            text.push_str("open=1\n");
+        }
+        for entry in entries {
+            write_entry(&mut text, entry);
+        }
+        let crc = crc32::of(text.as_bytes());
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "crc32={crc:08x}");
+        text
+    }
+}
+
+fn write_entry(text: &mut String, entry: &Entry) {
+    let Entry { key, memory, core, context } = entry;
+    let _ = writeln!(text, "gpu={key}");
+    match memory {
+        // Plain bytes: the simplest form for who reads the file with other means.
+        Some(Amount::Bytes(bytes)) => _ = writeln!(text, "mem={}", bytes.0),
+        Some(Amount::OfDevice(share)) => _ = writeln!(text, "mem={share}"),
+        None => {}
+    }
+    if let Some(core) = core {
+        let _ = writeln!(text, "core={core}");
+    }
+    if let Some(context) = context {
+        let _ = writeln!(text, "context={context}");
+    }
+}

@@ -1,0 +1,101 @@
+//! One source of limits, resolved for one device.
+
+use core::fmt::Display;
+
+use super::{Ask, Broken, DeviceFacts, LimitsFile, lower};
+use crate::config::{ConfigError, Excerpt, OPTIONS, PerGpu, Profile, ValueError};
+use crate::units::{Amount, Share};
+
+/// Where limits come from.
+#[derive(Clone, Copy)]
+pub(super) enum Source<'a> {
+    File(&'a LimitsFile),
+    Memory(&'a PerGpu<Amount>),
+    Core(&'a PerGpu<Share>),
+    Profile(&'a PerGpu<Profile>),
+}
+
+impl Source<'_> {
+    /// What this source asks for on `device`.
+    pub(super) fn ask(self, device: &DeviceFacts) -> Result<Ask, Broken> {
+        let asked = match self {
+            Self::File(file) => Ok(file.ask(device)),
+            Self::Memory(list) => lowest(list, device, |&memory| (Some(memory), None)),
+            Self::Core(list) => lowest(list, device, |&core| (None, Some(core))),
+            Self::Profile(list) => {
+                lowest(list, device, |profile| (Some(profile.memory()), Some(profile.core())))
+            }
+        };
+        // Zero bytes can only come of a percentage; as a cap it would look like a full card.
+        let usable = match asked {
+            Ok(Ask { memory: Some(0), .. }) => Err(ValueError::LessThanAByte),
+            other => other,
+        };
+        usable.map_err(|why| self.broken(why))
+    }
+
+    pub(super) fn is_file(self) -> bool {
+        matches!(self, Self::File(_))
+    }
+
+    pub(super) fn has_index(self) -> bool {
+        match self {
+            Self::File(_) => false,
+            Self::Memory(list) => list.has_index(),
+            Self::Core(list) => list.has_index(),
+            Self::Profile(list) => list.has_index(),
+        }
+    }
+
+    /// The variable, or the path of the file.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::File(_) => super::file::PATH,
+            Self::Memory(_) => "GPU_MEM_LIMIT",
+            Self::Core(_) => "GPU_CORE_PCT",
+            Self::Profile(_) => "GPU_PROFILE",
+        }
+    }
+
+    /// What it says, in the form in which it is understood.
+    pub(super) fn said(self) -> String {
+        match self {
+            Self::File(file) => file.source.to_string(),
+            Self::Memory(list) => list.to_string(),
+            Self::Core(list) => list.to_string(),
+            Self::Profile(list) => list.to_string(),
+        }
+    }
+
+    fn broken(self, why: ValueError) -> Broken {
+        let row = OPTIONS.iter().find(|row| row.name == self.name());
+        let allowed = row.map_or("at least one byte of each GPU", |row| row.allowed);
+        let held = Excerpt::new(self.said().as_bytes());
+        ConfigError { variable: self.name(), held, why, allowed }.into()
+    }
+}
+
+/// The lowest of the entries that mean this device.
+fn lowest<T: Display>(
+    list: &PerGpu<T>,
+    device: &DeviceFacts,
+    parts: impl Fn(&T) -> (Option<Amount>, Option<Share>),
+) -> Result<Ask, ValueError> {
+    let mut ask = Ask::default();
+    let mut take = |value: &T| {
+        let (memory, core) = parts(value);
+        let memory = memory.map(|memory| memory.of(device.total_bytes));
+        ask = Ask { memory: lower(ask.memory, memory), core: lower(ask.core, core) };
+    };
+    match list {
+        PerGpu::Every(value) => take(value),
+        PerGpu::Listed(entries) => {
+            for (selector, value) in entries {
+                if device.matches(*selector).ok_or(ValueError::IndexUnknown)? {
+                    take(value);
+                }
+            }
+        }
+    }
+    Ok(ask)
+}
