@@ -1,1 +1,24 @@
-//! Skeleton.
+//! What the test binaries share: worlds, programs, and how a test ends.
+//!
+//! * [`World`]: which driver a program meets (none, the stub, a real one) and whether the shim stands before it.
+//! * [`Program`]: a C file below `tests/programs`, compiled once per test run.
+//! * [`Run`]: one program in one world: environment, time limit, what it printed, how it ended.
+//! * [`Build`]: the libraries under test, built by cargo when first asked for.
+//! * [`Stop`]: a test that lacks its means is skipped aloud with the reason and counted, never passed.
+//!
+//! A program tells what it saw as lines `key=value` on stdout. Everything a test writes lies in a [`Scratch`]
+//! directory of its own, which goes away with it: the stub's card, the ledger, the files of the program.
+
+mod build;
+mod program;
+mod run;
+mod scratch;
+mod stop;
+mod world;
+
+pub use build::Build;
+pub use program::{Compiler, Program, project};
+pub use run::{Output, Run};
+pub use scratch::Scratch;
+pub use stop::{Result, Stop, main, trial};
+pub use world::{Driver, World};

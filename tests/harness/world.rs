@@ -1,0 +1,132 @@
+//! What a program meets: which driver, and whether the shim stands before it.
+
+use crate::{Build, Result, Run, Stop, project};
+use std::env;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// The driver libraries that a program finds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Driver {
+    /// None at all.
+    Absent,
+    /// Ours: it has cards.
+    Stub,
+    /// NVIDIA's, of this version, as `ci/drivers` fetched it. Without a card `cuInit` fails, so that only facts about
+    /// addresses and refusals of our own can be tested.
+    Real(&'static str),
+}
+
+impl Driver {
+    /// The versions that `ci/drivers` knows.
+    pub const REAL: [Self; 5] = [
+        Self::Real("470"),
+        Self::Real("525"),
+        Self::Real("535"),
+        Self::Real("550"),
+        Self::Real("555"),
+    ];
+
+    /// The directory with `libcuda.so.1` and `libnvidia-ml.so.1`; `None` if there is no driver.
+    ///
+    /// # Errors
+    /// Skips if a real driver has not been fetched.
+    pub fn libraries(&self) -> Result<Option<PathBuf>> {
+        match self {
+            Self::Absent => Ok(None),
+            Self::Stub => Ok(Some(Build::shipped()?.stub_directory()?.to_path_buf())),
+            Self::Real(version) => Ok(Some(fetched(version)?.join("lib"))),
+        }
+    }
+
+    /// The driver's own `nvidia-smi`.
+    ///
+    /// # Errors
+    /// Skips if the driver has not been fetched, or is not a real one.
+    pub fn nvidia_smi(&self) -> Result<PathBuf> {
+        match self {
+            Self::Real(version) => Ok(fetched(version)?.join("bin/nvidia-smi")),
+            Self::Absent | Self::Stub => Err(Stop::skip("only a real driver has nvidia-smi")),
+        }
+    }
+}
+
+impl fmt::Display for Driver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Absent => f.write_str("no driver"),
+            Self::Stub => f.write_str("stub"),
+            Self::Real(version) => write!(f, "driver {version}"),
+        }
+    }
+}
+
+fn fetched(version: &str) -> Result<PathBuf> {
+    let cache = env::var_os("GPUCAP_DRIVERS")
+        .map_or_else(|| project().join("target/drivers"), PathBuf::from);
+    let driver = cache.join(version);
+    if driver.join("lib/libcuda.so.1").exists() {
+        Ok(driver)
+    } else {
+        Err(Stop::skip(format!("no driver {version}: run ci/drivers")))
+    }
+}
+
+/// A driver, and perhaps a shim before it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct World {
+    driver: Driver,
+    shim: Option<PathBuf>,
+    omitted: String,
+}
+
+impl World {
+    /// The driver alone.
+    #[must_use]
+    pub const fn bare(driver: Driver) -> Self {
+        Self { driver, shim: None, omitted: String::new() }
+    }
+
+    /// The driver behind the shim that ships.
+    ///
+    /// # Errors
+    /// If the shim cannot be built.
+    pub fn capped(driver: Driver) -> Result<Self> {
+        let shim = Some(Build::shipped()?.shim()?);
+        Ok(Self { driver, shim, omitted: String::new() })
+    }
+
+    /// The driver behind a shim that lacks these parts, named as `GPUCAP_TEST_OMIT` names them.
+    ///
+    /// # Errors
+    /// If the shim cannot be built.
+    pub fn capped_without(driver: Driver, parts: &[&str]) -> Result<Self> {
+        let shim = Some(Build::with_removable_triggers()?.shim()?);
+        Ok(Self { driver, shim, omitted: parts.join(",") })
+    }
+
+    /// What a program finds as its driver.
+    #[must_use]
+    pub const fn driver(&self) -> &Driver {
+        &self.driver
+    }
+
+    /// The shim that is preloaded.
+    #[must_use]
+    pub fn shim(&self) -> Option<&Path> {
+        self.shim.as_deref()
+    }
+
+    /// The parts that the shim lacks, separated by commas.
+    pub(crate) fn omitted(&self) -> &str {
+        &self.omitted
+    }
+
+    /// Prepares a run of `program` in this world.
+    ///
+    /// # Errors
+    /// Skips or fails if the world cannot be had.
+    pub fn run(&self, program: &Path) -> Result<Run> {
+        Run::new(self, program)
+    }
+}

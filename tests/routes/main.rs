@@ -1,0 +1,4 @@
+//! x
+fn main() -> std::process::ExitCode {
+    gpucap_tests::main(vec![])
+}
