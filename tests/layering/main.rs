@@ -1,0 +1,176 @@
+//! The layers and the form of files that CONTRIBUTING.md asks for, enforced.
+//!
+//! Each rule is two tests: `holds` looks at every file of the project, and `bites` shows the rule files that break
+//! it and files that do not, so that a rule which finds nothing is known to have looked.
+
+mod blank;
+mod rules;
+mod source;
+mod tables;
+
+use rules::Fault;
+use source::{Source, project};
+
+/// Files as a rule sees them: path and text.
+type Examples = &'static [(&'static str, &'static str)];
+
+fn holds(rule: fn(&Source) -> Vec<Fault>) {
+    let sources = project();
+    assert!(sources.len() > 20, "only {} files found", sources.len());
+    let found: Vec<String> = sources
+        .iter()
+        .flat_map(|source| rule(source).into_iter().map(|fault| (&source.path, fault)))
+        .map(|(path, (line, what))| format!("{path}:{line}: {what}"))
+        .collect();
+    assert!(found.is_empty(), "\n{}", found.join("\n"));
+}
+
+fn bites(rule: fn(&Source) -> Vec<Fault>, broken: Examples, kept: Examples) {
+    for (path, text) in broken {
+        assert!(!rule(&Source::new(path, text)).is_empty(), "lets {path} pass:\n{text}");
+    }
+    for (path, text) in kept {
+        let found = rule(&Source::new(path, text));
+        assert!(found.is_empty(), "stops {path}:\n{text}\n{found:?}");
+    }
+}
+
+macro_rules! rules {
+    ($($name:ident: $rule:path, broken by $broken:expr, kept by $kept:expr;)*) => {$(
+        mod $name {
+            #[test]
+            fn holds() {
+                super::holds($rule);
+            }
+
+            #[test]
+            fn bites() {
+                super::bites($rule, &$broken, &$kept);
+            }
+        }
+    )*};
+}
+
+rules! {
+    each_module_says_what_it_owns: crate::rules::header,
+        broken by [("shim/src/a.rs", "use core::ffi;\n"), ("bench/a.rs", "// A plain comment.\n")],
+        kept by [("shim/src/a.rs", "//! Owns a.\n"), ("tests/programs/a.c", "int main;\n")];
+
+    no_file_is_longer_than_the_ceiling: crate::rules::length,
+        broken by [("shim/src/a.rs", crate::LONG), ("include/a.h", crate::LONG), ("ci/run", crate::LONG)],
+        kept by [("shim/src/a.rs", "\n"), ("Cargo.lock", crate::LONG)];
+
+    what_is_left_to_do_is_an_issue: crate::rules::no_remarks,
+        broken by [("a.c", concat!("/* TO", "DO: free it */")), ("a.rs", concat!("// FIX", "ME"))],
+        kept by [("a.rs", "mktemp todo.XXXXXX")];
+
+    no_file_names_a_private_place: crate::rules::no_private_places,
+        broken by [
+            ("README.md", concat!("see /wo", "rk/main")),
+            ("Cargo.lock", concat!("source = \"sparse+https", "://crates.example.com/index\"")),
+        ],
+        kept by [("README.md", "https://github.com/rust-lang, and https://localhost:80"), ("a.rs", "src/work.rs")];
+
+    unsafe_code_stands_at_the_borders: crate::rules::unsafe_at_borders,
+        broken by [
+            ("shim/src/cuda/memory.rs", "fn f() { unsafe { g() } }"),
+            ("shim/core/src/a.rs", "unsafe impl Send for A {}"),
+            ("shim/abi/src/cuda.rs", "pub unsafe fn f() {}"),
+            ("shim/src/log.rs", "unsafe extern \"C\" { fn g(); }"),
+            ("shim/src/log.rs", "#[unsafe(no_mangle)] fn g() {}"),
+            ("hook/src/main.rs", "let a = unsafe\n{ g() };"),
+        ],
+        kept by [
+            ("shim/src/sys.rs", "fn f() { unsafe { g() } }"),
+            ("shim/abi/src/cuda.rs", "type F = unsafe extern \"C\" fn(i32);\n#![forbid(unsafe_code)]"),
+            ("shim/core/src/a.rs", "// unsafe { }\nlet a = \"unsafe { }\"; /* unsafe { } */"),
+        ];
+
+    each_unsafe_block_says_why: crate::rules::safety,
+        broken by [("shim/src/sys.rs", "// SAFETY: a.\nunsafe { a() };\nunsafe { b() };")],
+        kept by [("shim/src/sys.rs", "// SAFETY: a.\nunsafe { a() };\nunsafe fn b() {}")];
+
+    libc_has_one_door_in_the_shim: crate::rules::libc_at_borders,
+        broken by [
+            ("shim/src/log.rs", "use libc::write;"),
+            ("shim/src/log.rs", "fn f() { libc::write(2); }"),
+            ("shim/src/log.rs", "use {core::ffi, libc::{self, write}};"),
+        ],
+        kept by [
+            ("shim/src/sys.rs", "use libc::write;"),
+            ("shim/src/log.rs", "// libc::write\nuse crate::sys::libc_free;"),
+            ("hook/src/run.rs", "use libc::write;"),
+        ];
+
+    a_layer_names_only_what_is_below_it: crate::rules::layers,
+        broken by [
+            ("shim/core/src/a.rs", "use std::{fmt, time::{Duration, Instant}};"),
+            ("shim/core/src/a.rs", "fn f() { std::thread::sleep(a) }"),
+            ("shim/core/src/a.rs", "let a = 'a'; let b = std::env::var(\"A\");"),
+            ("shim/core/src/a.rs", "#[cfg(test)]\nmod tests { }\nuse std::fs;"),
+            ("shim/core/src/a.rs", "#[cfg(not(test))]\nuse std::fs;"),
+            ("shim/abi/src/a.rs", "use std::ffi::c_int;"),
+            ("shim/src/cuda/memory.rs", "use super::super::nvml::memory;"),
+            ("shim/src/nvml/memory.rs", "use crate::originals;"),
+            ("shim/src/redirect/elf.rs", "use gpucap_core::limits::Limits;"),
+            ("shim/src/sys.rs", "let f = libc::dlsym(a, b);"),
+            ("tests/stub/cuda/src/lib.rs", "use gpucap_core as core;"),
+        ],
+        kept by [
+            ("shim/core/src/a.rs", "use std::{fmt, time::Duration};\n#[cfg(test)]\nmod tests { use std::env; }"),
+            ("shim/core/src/a.rs", "/// As std::env::var.\nfn environment() { let s = r#\"std::fs\"#; }"),
+            ("shim/src/cuda/memory.rs", "use super::pool; use crate::cuda::verdict;"),
+        ];
+
+    a_crate_depends_on_what_is_allowed: crate::rules::dependencies,
+        broken by [
+            ("shim/core/Cargo.toml", "[dependencies]\nlibc.workspace = true"),
+            ("shim/core/Cargo.toml", "[dependencies.libc]\nversion = \"1\""),
+            ("tests/stub/cuda/Cargo.toml", "[dependencies]\n\n# Why.\ngpucap-core = { path = \"a\" }"),
+            ("shim/Cargo.toml", "[build-dependencies]\ncc = \"1\""),
+            ("shim/new/Cargo.toml", "[package]"),
+        ],
+        kept by [
+            ("shim/core/Cargo.toml", "[dev-dependencies]\nproptest.workspace = true\n[lints]\nworkspace = true"),
+            ("shim/Cargo.toml", "[dependencies]\nlibc.workspace = true"),
+        ];
+
+    a_public_name_is_ours: crate::rules::public_names,
+        broken by [("include/gpucap.h", "#define EXIT_REFUSED 3\n")],
+        kept by [("include/gpucap.h", "#define GPUCAP_EXIT_REFUSED 3\n"), ("include/driver.h", "#define A\n")];
+}
+
+const LONG: &str = {
+    const LINES: [u8; tables::LINES + 1] = [b'\n'; tables::LINES + 1];
+    match str::from_utf8(&LINES) {
+        Ok(lines) => lines,
+        Err(_) => unreachable!(),
+    }
+};
+
+#[test]
+fn each_test_binary_is_a_step_of_ci_run() {
+    let sources = project();
+    let text = |path: &str| {
+        let source = sources.iter().find(|source| source.path == path);
+        source.map(|source| source.text.clone()).unwrap_or_else(|| panic!("{path} is missing"))
+    };
+    let without = rules::binaries_without_step(&text("tests/Cargo.toml"), &text("ci/steps.sh"));
+    assert!(without.is_empty(), "no step of ci/run runs {without:?}");
+}
+
+#[test]
+fn a_test_binary_without_a_step_is_found() {
+    let manifest =
+        "[lib]\n[[test]]\nname = \"routes\"\n[[test]]\npath = \"a\"\nname = \"limits\"\n";
+    assert_eq!(rules::binaries_without_step(manifest, "    tests routes\n"), ["limits"]);
+}
+
+#[test]
+fn a_module_for_tests_alone_may_use_what_tests_use() {
+    let shipped = |text: &str| Source::new("shim/core/src/a.rs", text).shipped;
+    assert!(
+        !shipped("#[cfg(all(test, not(loom)))]\nmod b {\n    use std::fs;\n}\n").contains("fs")
+    );
+    assert!(shipped("#[cfg(test)]\nmod b;\nuse std::fs;\n").contains("fs"));
+}

@@ -1,0 +1,112 @@
+//! What the rules know about this project: one table for each, and nothing about it anywhere else.
+//!
+//! A new module or crate takes its place here first. A path ends in `/` for all below it.
+
+/// Where unsafe code may stand: at the borders with the driver, the loader and the system.
+pub(crate) const UNSAFE: &[&str] = &[
+    "shim/abi/src/arg.rs",
+    "shim/src/hooks.rs",
+    "shim/src/hooks/",
+    "shim/src/ledger_map.rs",
+    "shim/src/originals.rs",
+    "shim/src/originals/",
+    "shim/src/redirect.rs",
+    "shim/src/redirect/",
+    "shim/src/sys.rs",
+    "shim/src/sys/",
+    "shim/src/triggers.rs",
+    "hook/demo/src/",
+    "hook/src/sys.rs",
+    "tests/harness/",
+    "tests/stub/",
+    "bench/",
+];
+
+/// Inside the shim, who may name libc.
+pub(crate) const LIBC: &[&str] = &[
+    "shim/src/redirect.rs",
+    "shim/src/redirect/",
+    "shim/src/sys.rs",
+    "shim/src/sys/",
+    "shim/src/triggers.rs",
+];
+
+/// What no module below the path may name, and why.
+pub(crate) const NEVER: &[(&str, &[&str], &str)] = &[
+    ("shim/core/src/", EFFECTS, "core is pure: time, environment and files are arguments"),
+    ("shim/core/src/", &["gpucap_abi"], "core knows no driver"),
+    ("shim/abi/src/", &["std", "libc", "gpucap_core"], "abi has layouts and names, no behaviour"),
+    ("shim/src/cuda/", SYSTEM, "a handler asks core, and calls the original it is given"),
+    ("shim/src/nvml/", SYSTEM, "a handler asks core, and calls the original it is given"),
+    ("shim/src/cuda/", &["crate::nvml"], "handlers of one library know nothing of the other"),
+    ("shim/src/nvml/", &["crate::cuda"], "handlers of one library know nothing of the other"),
+    (
+        "shim/src/redirect/",
+        POLICY,
+        "how a look-up is caught has nothing to do with what is decided",
+    ),
+    (
+        "shim/src/triggers.rs",
+        POLICY,
+        "how a look-up is caught has nothing to do with what is decided",
+    ),
+    ("shim/src/sys.rs", &["crate::cuda", "crate::nvml", "gpucap_core"], "sys is below everything"),
+    ("shim/src/sys/", &["crate::cuda", "crate::nvml", "gpucap_core"], "sys is below everything"),
+    (
+        "shim/src/",
+        &["libc::dlsym", "libloading"],
+        "a look-up in the shim would meet its own triggers",
+    ),
+    ("hook/src/", &["gpucap_abi"], "the hook prepares a container, it does not talk to the driver"),
+    ("tests/stub/", &["gpucap_core"], "the judge shares nothing with the judged"),
+];
+
+const EFFECTS: &[&str] = &[
+    "libc",
+    "std::env",
+    "std::fs",
+    "std::io",
+    "std::net",
+    "std::os",
+    "std::process",
+    "std::thread",
+    "std::time::Instant",
+    "std::time::SystemTime",
+];
+const SYSTEM: &[&str] = &["libc", "crate::originals", "crate::sys", "std::env", "std::fs"];
+const POLICY: &[&str] = &["gpucap_core", "crate::cuda", "crate::nvml"];
+
+/// What a crate may depend on. What is not in it never reaches what we ship.
+pub(crate) const DEPENDENCIES: &[(&str, &[&str])] = &[
+    ("shim/abi/Cargo.toml", &[]),
+    ("shim/core/Cargo.toml", &["loom"]),
+    (
+        "shim/Cargo.toml",
+        &["gpucap-abi", "gpucap-core", "libc", "libloading", "once_cell", "parking_lot", "ctor"],
+    ),
+    ("hook/Cargo.toml", &["gpucap-core", "libc", "serde_json", "oci-spec", "clap", "toml_edit"]),
+    ("hook/demo/Cargo.toml", &["gpucap-abi", "libloading"]),
+    ("tests/Cargo.toml", &["gpucap-core", "libc", "libloading", "libtest-mimic", "serde_json"]),
+    ("tests/stub/device/Cargo.toml", &["libc"]),
+    ("tests/stub/cuda/Cargo.toml", &["gpucap-abi", "gpucap-stub-device", "libc"]),
+    ("tests/stub/nvml/Cargo.toml", &["gpucap-abi", "gpucap-stub-device", "libc"]),
+    ("bench/Cargo.toml", &["gpucap-core", "libc", "libloading", "serde_json"]),
+];
+
+/// The hosts that a file may name: public ones, which every reader can reach.
+pub(crate) const HOSTS: &[&str] = &[
+    "deb.debian.org",
+    "docs.nvidia.com",
+    "github.com",
+    "keepachangelog.com",
+    "rustup.rs",
+    "semver.org",
+    "sh.rustup.rs",
+    "www.apache.org",
+];
+
+/// The longest a file may be.
+pub(crate) const LINES: usize = 400;
+
+/// What a name in our public header starts with.
+pub(crate) const PUBLIC: [&str; 2] = ["GPUCAP_", "gpucap_"];
