@@ -137,7 +137,7 @@ fn collect(root: &Path, directory: &Path, sources: &mut Vec<Source>) {
 fn test_modules(source: &Source) -> Vec<String> {
     let path = Path::new(&source.path);
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let above = path.parent().unwrap_or(Path::new(""));
+    let above = path.parent().unwrap_or_else(|| Path::new(""));
     let home = match &*stem {
         "lib" | "main" | "mod" => above.to_path_buf(),
         _ => above.join(&*stem),

@@ -5,6 +5,7 @@
 /// Where unsafe code may stand: at the borders with the driver, the loader and the system.
 pub(crate) const UNSAFE: &[&str] = &[
     "shim/abi/src/arg.rs",
+    "shim/src/driver.rs",
     "shim/src/hooks.rs",
     "shim/src/hooks/",
     "shim/src/ledger_map.rs",
