@@ -68,25 +68,29 @@ pub struct OptionRow {
 
 macro_rules! options {
     ($(
-        $field:ident: $type:ty = $initial:expr;
-        $name:literal, $with_file:ident, default $default:literal, allowed $allowed:literal,
-        $help:literal;
+        $name:ident => $field:ident: $type:ty = $initial:expr;
+        $with_file:ident, default $default:literal, allowed $allowed:literal, $help:literal;
     )*) => {
         /// What the environment asks for.
         #[derive(Clone, Debug, Eq, PartialEq)]
         pub struct Config {$(
-            #[doc = concat!("`", $name, "`: ", $help)]
+            #[doc = concat!("`", stringify!($name), "`: ", $help)]
             pub $field: $type,
         )*}
 
+        $(
+            #[doc = $help]
+            pub const $name: OptionRow = OptionRow {
+                name: stringify!($name),
+                allowed: $allowed,
+                default: $default,
+                help: $help,
+                with_file: WithFile::$with_file,
+            };
+        )*
+
         /// The table.
-        pub const OPTIONS: &[OptionRow] = &[$(OptionRow {
-            name: $name,
-            allowed: $allowed,
-            default: $default,
-            help: $help,
-            with_file: WithFile::$with_file,
-        },)*];
+        pub const OPTIONS: &[OptionRow] = &[$($name),*];
 
         impl Default for Config {
             /// An environment in which nothing is set.
@@ -98,7 +102,7 @@ macro_rules! options {
         impl Config {
             fn set(&mut self, name: &str, text: &str) -> Result<(), ValueError> {
                 match name {
-                    $($name => self.$field = Value::parse(text)?,)*
+                    $(stringify!($name) => self.$field = Value::parse(text)?,)*
                     _ => {}
                 }
                 Ok(())
@@ -108,34 +112,34 @@ macro_rules! options {
 }
 
 options! {
-    memory: Option<PerGpu<Amount>> = None;
-    "GPU_MEM_LIMIT", Lowers, default "no cap",
+    GPU_MEM_LIMIT => memory: Option<PerGpu<Amount>> = None;
+    Lowers, default "no cap",
     allowed "4Gi, 4096Mi, 4G, bytes, 25%, or per GPU: 0=4Gi,GPU-<uuid>=8Gi",
     "Memory cap of each GPU";
 
-    core: Option<PerGpu<Share>> = None;
-    "GPU_CORE_PCT", Lowers, default "not throttled",
+    GPU_CORE_PCT => core: Option<PerGpu<Share>> = None;
+    Lowers, default "not throttled",
     allowed "1 to 100, or per GPU: 0=30,GPU-<uuid>=50",
     "Share of each GPU's time, in percent";
 
-    profile: Option<PerGpu<Profile>> = None;
-    "GPU_PROFILE", Lowers, default "none",
-    allowed "1g.5gb, 2g.10gb, 3g.20gb, 4g.20gb, 7g.40gb (any GB), 1g, 2g, 3g, 4g, 7g, \
+    GPU_PROFILE => profile: Option<PerGpu<Profile>> = None;
+    Lowers, default "none",
+    allowed "1g.5gb, 2g.10gb, 3g.20gb, 4g.20gb, 7g.40gb (any gb), 1g, 2g, 3g, 4g, 7g, \
              or per GPU: 0=1g.5gb,GPU-<uuid>=2g",
     "MIG-shaped slice: n/7 of the time and the named memory";
 
-    ledger: Option<LedgerPath> = None;
-    "GPUCAP_LEDGER", Ignored, default "a file in /dev/shm of this user and container",
+    GPUCAP_LEDGER => ledger: Option<LedgerPath> = None;
+    Ignored, default "a file in /dev/shm of this user and container",
     allowed "an absolute path",
     "File in which processes that share a budget keep their book";
 
-    context_mem: Option<ContextPrice> = None;
-    "GPUCAP_CONTEXT_MEM", Ignored, default "built in",
+    GPUCAP_CONTEXT_MEM => context_mem: Option<ContextPrice> = None;
+    Ignored, default "built in",
     allowed "0, or a size: 300Mi",
     "Memory charged for each context of a process";
 
-    log: LogLevel = LogLevel::Warn;
-    "GPUCAP_LOG", Read, default "warn",
+    GPUCAP_LOG => log: LogLevel = LogLevel::Warn;
+    Read, default "warn",
     allowed "off, error, warn, info, debug",
     "How much is said on stderr";
 }
@@ -168,24 +172,8 @@ impl Config {
     /// # Errors
     /// The first variable, in the order of the table, whose value cannot be used.
     pub fn from_lookup(lookup: Lookup<'_>) -> Result<Self, ConfigError> {
-        Self::from_rows(lookup, |_| true)
-    }
-
-    /// What the environment asks for next to a limits file: rows [`WithFile::Ignored`] are not
-    /// looked at, so that a value there cannot disturb.
-    ///
-    /// # Errors
-    /// As [`from_lookup`](Self::from_lookup).
-    pub fn under_file(lookup: Lookup<'_>) -> Result<Self, ConfigError> {
-        Self::from_rows(lookup, |row| row.with_file != WithFile::Ignored)
-    }
-
-    fn from_rows(
-        lookup: Lookup<'_>,
-        wanted: impl Fn(&OptionRow) -> bool,
-    ) -> Result<Self, ConfigError> {
         let mut config = Self::default();
-        for row in OPTIONS.iter().filter(|row| wanted(row)) {
+        for row in OPTIONS {
             config.read(row, lookup)?;
         }
         Ok(config)

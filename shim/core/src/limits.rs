@@ -45,7 +45,7 @@ use source::Source;
 /// What was asked for, by at least one source.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Limits {
-    environment: Config,
+    config: Config,
     file: Option<LimitsFile>,
     ignored: Vec<ConfigError>,
 }
@@ -69,17 +69,28 @@ impl Limits {
             Some(Ok(bytes)) => Some(LimitsFile::parse(bytes).map_err(FileProblem::Content)?),
             Some(Err(problem)) => return Err(problem.into()),
         };
-        let open = file.as_ref().is_some_and(|file| file.open);
-        let (mut environment, mut ignored) = (Config::default(), Vec::new());
-        for row in OPTIONS.iter().filter(|row| row.with_file == WithFile::Lowers) {
-            match environment.read(row, lookup) {
+        let mut limits = Self { config: Config::default(), file, ignored: Vec::new() };
+        limits.read(lookup, WithFile::Lowers)?;
+        if limits.file.is_none() && limits.config == Config::default() {
+            return Ok(None);
+        }
+        // Only now: where nothing is limited, no other variable can disturb.
+        limits.read(lookup, WithFile::Read)?;
+        if limits.file.is_none() {
+            limits.read(lookup, WithFile::Ignored)?;
+        }
+        Ok(Some(limits))
+    }
+
+    fn read(&mut self, lookup: Lookup<'_>, rows: WithFile) -> Result<(), ConfigError> {
+        for row in OPTIONS.iter().filter(|row| row.with_file == rows) {
+            match self.config.read(row, lookup) {
                 Ok(()) => {}
-                Err(error) if open => ignored.push(error),
-                Err(error) => return Err(error.into()),
+                Err(error) if self.open() => self.ignored.push(error),
+                Err(error) => return Err(error),
             }
         }
-        let nothing = file.is_none() && environment == Config::default();
-        Ok((!nothing).then_some(Self { environment, file, ignored }))
+        Ok(())
     }
 
     /// The limits of one device.
@@ -109,8 +120,8 @@ impl Limits {
     /// 100 %, so that it can be lowered while the container runs.
     #[must_use]
     pub fn has_core(&self) -> bool {
-        self.environment.core.is_some()
-            || self.environment.profile.is_some()
+        self.config.core.is_some()
+            || self.config.profile.is_some()
             || self.file.as_ref().is_some_and(LimitsFile::has_core)
     }
 
@@ -118,6 +129,13 @@ impl Limits {
     #[must_use]
     pub const fn has_file(&self) -> bool {
         self.file.is_some()
+    }
+
+    /// All variables that count: next to a limits file, those that the file overrules are as if not
+    /// set.
+    #[must_use]
+    pub const fn config(&self) -> &Config {
+        &self.config
     }
 
     /// The limits file.
@@ -152,7 +170,7 @@ impl Limits {
     }
 
     fn sources(&self) -> impl Iterator<Item = Source<'_>> {
-        let Config { memory, core, profile, .. } = &self.environment;
+        let Config { memory, core, profile, .. } = &self.config;
         let file = self.file.as_ref().map(Source::File);
         let memory = memory.as_ref().map(Source::Memory);
         let core = core.as_ref().map(Source::Core);

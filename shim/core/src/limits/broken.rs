@@ -26,6 +26,8 @@ pub enum FileProblem {
     NotAFile,
     /// It is longer than [`MAX_BYTES`](super::file::MAX_BYTES).
     TooLong,
+    /// A percentage in it is less than one byte of this GPU.
+    LessThanAByte,
     /// What it says.
     Content(FileError),
 }
@@ -39,6 +41,7 @@ impl fmt::Display for FileProblem {
             Self::Unreadable(errno) => write!(f, "cannot be read (errno {errno})"),
             Self::NotAFile => f.write_str("is not a regular file; only the hook may place it"),
             Self::TooLong => write!(f, "is longer than {} bytes", super::file::MAX_BYTES),
+            Self::LessThanAByte => f.write_str("gives less than one byte of this GPU"),
             Self::Content(error) => error.fmt(f),
         }
     }

@@ -2,8 +2,11 @@
 
 use core::fmt::Display;
 
-use super::{Ask, Broken, DeviceFacts, LimitsFile, lower};
-use crate::config::{ConfigError, Excerpt, OPTIONS, PerGpu, Profile, ValueError};
+use super::{Ask, Broken, DeviceFacts, FileProblem, LimitsFile, lower};
+use crate::config::{
+    ConfigError, Excerpt, GPU_CORE_PCT, GPU_MEM_LIMIT, GPU_PROFILE, OptionRow, PerGpu, Profile,
+    ValueError,
+};
 use crate::units::{Amount, Share};
 
 /// Where limits come from.
@@ -49,11 +52,15 @@ impl Source<'_> {
 
     /// The variable, or the path of the file.
     pub(super) fn name(self) -> &'static str {
+        self.row().map_or(super::file::PATH, |row| row.name)
+    }
+
+    fn row(self) -> Option<OptionRow> {
         match self {
-            Self::File(_) => super::file::PATH,
-            Self::Memory(_) => "GPU_MEM_LIMIT",
-            Self::Core(_) => "GPU_CORE_PCT",
-            Self::Profile(_) => "GPU_PROFILE",
+            Self::File(_) => None,
+            Self::Memory(_) => Some(GPU_MEM_LIMIT),
+            Self::Core(_) => Some(GPU_CORE_PCT),
+            Self::Profile(_) => Some(GPU_PROFILE),
         }
     }
 
@@ -68,10 +75,11 @@ impl Source<'_> {
     }
 
     fn broken(self, why: ValueError) -> Broken {
-        let row = OPTIONS.iter().find(|row| row.name == self.name());
-        let allowed = row.map_or("at least one byte of each GPU", |row| row.allowed);
+        let Some(OptionRow { name, allowed, .. }) = self.row() else {
+            return FileProblem::LessThanAByte.into();
+        };
         let held = Excerpt::new(self.said().as_bytes());
-        ConfigError { variable: self.name(), held, why, allowed }.into()
+        ConfigError { variable: name, held, why, allowed }.into()
     }
 }
 

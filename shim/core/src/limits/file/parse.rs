@@ -74,7 +74,7 @@ impl LimitsFile {
         let text = core::str::from_utf8(body).map_err(|_| whole(ContentError::NotUtf8))?;
         let mut lines = text.lines();
         let version = lines.next().and_then(|line| line.strip_prefix("gpucap-limits="));
-        if version.and_then(|version| version.parse().ok()) != Some(VERSION) {
+        if version != Some(VERSION.to_string().as_str()) {
             return Err(whole(ContentError::Version));
         }
         let mut reader = Reader::default();
