@@ -167,6 +167,18 @@ fn a_test_binary_without_a_step_is_found() {
 }
 
 #[test]
+fn the_readme_shows_the_variables_as_they_are() {
+    let sources = project();
+    let readme = sources.iter().find(|source| source.path == "README.md").expect("README.md");
+    let shown =
+        readme.text.split_once("variables: ").and_then(|(_, rest)| rest.split_once("-->\n"));
+    let shown =
+        shown.and_then(|(_, rest)| rest.split_once("<!-- end of variables")).map(|(it, _)| it);
+    let table = gpucap_core::config::manual();
+    assert!(shown.map(str::trim) == Some(table.trim()), "README.md should show:\n{table}");
+}
+
+#[test]
 fn a_module_for_tests_alone_may_use_what_tests_use() {
     let shipped = |text: &str| Source::new("shim/core/src/a.rs", text).shipped;
     assert!(
