@@ -1,0 +1,200 @@
+//! Slots: who holds a place in the ledger, how one is claimed, left and taken from the dead.
+//!
+//! A slot is free, being claimed, or live. While it is being claimed its owner holds nothing, so
+//! anybody short of a slot may take it over without asking whether that process is alive; each
+//! fact about an owner carries the claim's generation, so what a robbed claimer still writes is
+//! never taken for the robber's. Live slots are left by their owner, or by anybody who knows that
+//! the owner is dead, in both cases only after each of their books is at zero.
+
+use super::{
+    DeviceIndex, Full, Ledger, OwnerRecord,
+    word::{Fact, Owner},
+};
+use crate::sync::Word;
+
+/// Who a process is. Two processes with the same identity never lived at the same time.
+///
+/// The ledger keeps 22 bits of the pid, which is what Linux has, and 48 bits of each other value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Identity {
+    /// The inode of the pid namespace in which `pid` counts.
+    pub pid_namespace: u64,
+    /// The process, as it sees itself.
+    pub pid: u32,
+    /// Clock ticks since boot at which the process started, as `/proc` tells it.
+    pub start_time: u64,
+    /// A word that differs between a process and what it executes: the start of its stack.
+    /// 0 is unknown.
+    pub image: u64,
+}
+
+/// A claimed place in the ledger. It means nothing in another process, nor after a fork.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot {
+    index: u16,
+    owner: Owner,
+}
+
+impl Slot {
+    /// The slot's number.
+    #[must_use]
+    pub fn index(self) -> usize {
+        usize::from(self.index)
+    }
+}
+
+impl Ledger {
+    /// Takes a slot for the process `identity`, with all its books at zero.
+    ///
+    /// What the same process held before it executed another program is given back first. If no
+    /// slot is free, those of the dead are taken back: `alive` tells of another process whether it
+    /// still runs, and must say yes where it cannot know.
+    ///
+    /// # Errors
+    /// Every slot belongs to a living process.
+    pub fn claim(
+        &self,
+        identity: Identity,
+        now_ns: u64,
+        alive: &dyn Fn(&Identity) -> bool,
+    ) -> Result<Slot, Full> {
+        let me = identity.kept();
+        self.reap(&|other| Identity { image: me.image, ..*other } != me);
+        for attempt in 0..4 {
+            if attempt == 1 {
+                self.reap(alive);
+            }
+            let slot = (0..).zip(&self.owners).find_map(|(index, record)| {
+                let found = Owner(record.owner.load());
+                let available = found.is_free() || attempt > 1 && found.is_claiming();
+                let owner = available.then(|| self.take(index, record, found, me)).flatten()?;
+                Some(Slot { index, owner })
+            });
+            if let Some(slot) = slot {
+                self.open(slot, now_ns);
+                return Ok(slot);
+            }
+        }
+        Err(Full)
+    }
+
+    /// Gives a slot back, and every byte with it. No charge or refund of it may be under way.
+    pub fn release(&self, slot: Slot) {
+        self.vacate(slot.index(), slot.owner);
+    }
+
+    /// Gives back what the dead hold. Returns how many slots that freed.
+    ///
+    /// `alive` as for [`claim`](Self::claim): it must say yes of the caller and where in doubt.
+    pub fn reap(&self, alive: &dyn Fn(&Identity) -> bool) -> usize {
+        self.live()
+            .filter(|(_, _, identity)| !alive(identity))
+            .filter(|&(index, owner, _)| self.vacate(index, owner))
+            .count()
+    }
+
+    /// The live slots: number, owner word, identity.
+    pub(super) fn live(&self) -> impl Iterator<Item = (usize, Owner, Identity)> {
+        let high_water = usize::try_from(self.header.high_water.load()).unwrap_or(usize::MAX);
+        self.owners.iter().enumerate().take(high_water).filter_map(|(index, record)| {
+            let (owner, identity) = record.identity()?;
+            Some((index, owner, identity))
+        })
+    }
+
+    /// The devices of which the slot at `index` has a book.
+    pub(super) fn touched(&self, index: usize) -> impl Iterator<Item = DeviceIndex> {
+        let touched = self.owners.get(index).map_or(0, |record| record.touched.load());
+        DeviceIndex::all().filter(move |device| touched & device.bit() != 0)
+    }
+
+    /// Notes that `slot` has a book of `device`.
+    pub(super) fn touch(&self, slot: Slot, device: DeviceIndex) {
+        if let Some(record) = self.owners.get(slot.index())
+            && record.touched.load() & device.bit() == 0
+        {
+            record.touched.set(device.bit());
+        }
+    }
+
+    /// Whether `owner` still has the slot.
+    pub(super) fn owned_by(&self, index: usize, owner: Owner) -> bool {
+        self.owners.get(index).is_some_and(|record| record.owner.load() == owner.0)
+    }
+
+    /// One attempt to make a slot ours.
+    fn take(&self, index: u16, record: &OwnerRecord, found: Owner, me: Identity) -> Option<Owner> {
+        let claim = found.claimed(me.pid);
+        record.owner.replace(found.0, claim.0).ok()?;
+        self.header.high_water.raise(u64::from(index).saturating_add(1));
+        let told = record.tell(&record.namespace, me.pid_namespace, claim)
+            && record.tell(&record.start_time, me.start_time, claim)
+            && record.tell(&record.image, me.image, claim);
+        let live = claim.live();
+        (told && record.owner.replace(claim.0, live.0).is_ok()).then_some(live)
+    }
+
+    /// Makes a slot's books ready for its new owner.
+    fn open(&self, slot: Slot, now_ns: u64) {
+        if let Some(record) = self.owners.get(slot.index()) {
+            record.since.store(now_ns);
+        }
+        for device in self.touched(slot.index()) {
+            if let Some(book) = self.book(slot.index(), device) {
+                book.open();
+            }
+        }
+    }
+
+    /// Empties a slot's books and frees it. False if `owner` has it no longer.
+    fn vacate(&self, index: usize, owner: Owner) -> bool {
+        self.touched(index).for_each(|device| self.empty(index, device, owner));
+        self.owners
+            .get(index)
+            .is_some_and(|record| record.owner.replace(owner.0, owner.free().0).is_ok())
+    }
+}
+
+impl Identity {
+    /// What of it the ledger keeps.
+    fn kept(self) -> Self {
+        Self {
+            pid_namespace: Fact::kept(self.pid_namespace),
+            pid: self.pid,
+            start_time: Fact::kept(self.start_time),
+            image: Fact::kept(self.image),
+        }
+    }
+}
+
+impl OwnerRecord {
+    /// Writes a fact of `claim`. False if the slot has been taken over since.
+    fn tell(&self, word: &Word, value: u64, claim: Owner) -> bool {
+        loop {
+            let found = word.load();
+            // Read after the word: a later claim's fact is seen only with that claim.
+            if self.owner.load() != claim.0 {
+                return false;
+            }
+            if word.replace(found, Fact::new(value, claim).0).is_ok() {
+                return true;
+            }
+        }
+    }
+
+    /// Who has the slot, if it is live.
+    fn identity(&self) -> Option<(Owner, Identity)> {
+        let owner = Owner(self.owner.load());
+        let fact = |word: &Word| Fact(word.load()).of(owner);
+        if !owner.is_live() {
+            return None;
+        }
+        let identity = Identity {
+            pid_namespace: fact(&self.namespace)?,
+            pid: owner.pid(),
+            start_time: fact(&self.start_time)?,
+            image: fact(&self.image)?,
+        };
+        Some((owner, identity))
+    }
+}

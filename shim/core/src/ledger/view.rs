@@ -1,0 +1,81 @@
+//! The ledger as people see it: processes, and what each holds of which device.
+//!
+//! Nothing is locked, so a view of a ledger at work is a little of before and a little of after;
+//! each amount by itself was true. A process seen here may be dead and not reaped yet.
+
+use super::{DeviceIndex, Identity, Kind, Ledger};
+
+/// A process with a slot.
+#[derive(Clone, Copy, Debug)]
+pub struct ProcessView<'a> {
+    ledger: &'a Ledger,
+    index: usize,
+    /// Who it is.
+    pub identity: Identity,
+    /// When it claimed the slot, on the clock of the claim.
+    pub since_ns: u64,
+}
+
+/// What one process holds of one device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BookView {
+    /// The device.
+    pub device: DeviceIndex,
+    /// Bytes in use.
+    pub used: u64,
+    /// The same by kind, in the order of [`Kind::ALL`]; may run ahead or behind for a moment.
+    pub kinds: [u64; Kind::ALL.len()],
+    /// The most bytes it ever had in use.
+    pub peak: u64,
+    /// Refusals that it got to see.
+    pub refusals: u64,
+    /// The cap of its latest charge.
+    pub cap: u64,
+    /// Nanoseconds in which it kept the device busy.
+    pub busy_ns: u64,
+    /// Launches.
+    pub launches: u64,
+}
+
+impl Ledger {
+    /// Every process with a slot.
+    pub fn processes(&self) -> impl Iterator<Item = ProcessView<'_>> {
+        self.live().map(|(index, _, identity)| ProcessView {
+            ledger: self,
+            index,
+            identity,
+            since_ns: self.owners.get(index).map_or(0, |record| record.since.load()),
+        })
+    }
+}
+
+impl ProcessView<'_> {
+    /// The slot's number.
+    #[must_use]
+    pub fn slot(&self) -> usize {
+        self.index
+    }
+
+    /// What it holds, device by device.
+    pub fn books(&self) -> impl Iterator<Item = BookView> {
+        self.ledger.touched(self.index).filter_map(|device| self.book(device))
+    }
+
+    /// What it holds of `device`. `None` if the slot never had anything to do with it.
+    #[must_use]
+    pub fn book(&self, device: DeviceIndex) -> Option<BookView> {
+        self.ledger.touched(self.index).find(|&touched| touched == device)?;
+        let book = self.ledger.book(self.index, device)?;
+        Some(BookView {
+            device,
+            used: self.ledger.held(self.index, device),
+            kinds: Kind::ALL
+                .map(|kind| book.kinds.get(kind as usize).map_or(0, crate::sync::Counter::load)),
+            peak: book.peak.load(),
+            refusals: book.refusals.load(),
+            cap: book.cap.load(),
+            busy_ns: book.busy.load(),
+            launches: book.launches.load(),
+        })
+    }
+}
