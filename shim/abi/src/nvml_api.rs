@@ -1,6 +1,6 @@
 //! THE table of intercepted NVML functions.
 
-/// Hands every row to `$consumer!`. The form is that of [`cuda_api!`](crate::cuda_api) without versions; each
+/// Hands every row to `$consumer!`. The form is that of [`cuda_api!`](crate::cuda_api!) without versions; each
 /// function returns `nvmlReturn_t`, and `module::handler` lies below `shim/src/nvml`.
 #[macro_export]
 macro_rules! nvml_api {
