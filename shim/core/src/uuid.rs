@@ -130,3 +130,66 @@ impl FromStr for DeviceName {
         Ok(Self { kind, uuid: uuid.parse()? })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const BYTES: [u8; 16] = [0, 0x11, 0x22, 0x33, 4, 5, 6, 7, 8, 9, 0xa, 0xb, 0xc, 0xd, 0xe, 0xff];
+    const TEXT: &str = "00112233-0405-0607-0809-0a0b0c0d0eff";
+
+    #[test]
+    fn both_kinds_are_read_and_printed() {
+        for (prefix, name) in [("GPU", Uuid(BYTES).gpu()), ("MIG", Uuid(BYTES).mig())] {
+            assert_eq!(format!("{prefix}-{TEXT}").parse(), Ok(name));
+            assert_eq!(name.to_string(), format!("{prefix}-{TEXT}"));
+            let lower = prefix.to_lowercase();
+            assert_eq!(format!("{lower}-{}", TEXT.to_uppercase()).parse(), Ok(name));
+        }
+    }
+
+    #[test]
+    fn only_a_complete_name_is_a_name() {
+        for text in [
+            "",
+            "GPU",
+            "GPU-",
+            TEXT,
+            "GPU-00112233",
+            "GPU-00112233-0405-0607-0809-0a0b0c0d0ef",
+            "GPU-00112233-0405-0607-0809-0a0b0c0d0eff0",
+            "GPU-0011223304050607-0809-0a0b0c0d0eff--",
+            "GPU-001122330405060708090a0b0c0d0eff",
+            "GPU-00112233-0405-0607-0809-0a0b0c0d0efg",
+            "GPU-00112233-0405-0607-0809-0a0b0c0d0e+f",
+            "CPU-00112233-0405-0607-0809-0a0b0c0d0eff",
+            "GPU-00112233-0405-0607-0809-0a0b0c0d\u{e9}ff",
+            "\u{20ac}PU-00112233",
+            "MIG-GPU-00112233-0405-0607-0809-0a0b0c0d0eff/1/0",
+        ] {
+            assert_eq!(text.parse::<DeviceName>(), Err(NotADeviceName), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_the_parser_panic(text in ".*", hex in "(GPU-)?[0-9a-f-]{30,40}") {
+            let _ = (text.parse::<DeviceName>(), hex.parse::<DeviceName>());
+        }
+
+        #[test]
+        fn printed_names_parse_to_themselves(bytes: [u8; 16]) {
+            prop_assert_eq!(Uuid(bytes).to_string().parse(), Ok(Uuid(bytes)));
+            prop_assert_eq!(Uuid(bytes).mig().to_string().parse(), Ok(Uuid(bytes).mig()));
+        }
+
+        #[test]
+        fn a_text_that_parses_is_the_one_printed(text in "[0-9a-f-]{36}") {
+            if let Ok(uuid) = text.parse::<Uuid>() {
+                prop_assert_eq!(uuid.to_string(), text);
+            }
+        }
+    }
+}

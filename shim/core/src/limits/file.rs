@@ -3,14 +3,14 @@
 //! ```text
 //! gpucap-limits=1                                  version, always first
 //! source=annotation                                whose limits these are
-//! container=4f6c...                                the id under which the engine knows it
+//! container=4f6c                                   the id under which the engine knows it
 //! open=1                                           only if the administrator chose so
 //! gpu=GPU-00112233-4455-6677-8899-aabbccddeeff     what follows is for this GPU
 //! mem=4294967296                                   bytes, or 25%
 //! core=30%                                         share of the time
 //! context=314572800                                bytes charged for a context
 //! gpu=*                                            for any GPU that no other entry names
-//! crc32=9ae0daaf                                   of all bytes above, always last
+//! crc32=95c37fe1                                   of all bytes above, always last
 //! ```
 //!
 //! One `key=value` a line. A key we do not know is passed over, so that a newer hook can add one;
