@@ -40,7 +40,7 @@ step_deny() { # licences, sources and advisories of every crate we use
     check 'licences, bans and sources' "${deny[@]}" --offline check licenses bans sources
     # The database of advisories is renewed if there is a network; an older copy still says something.
     "${deny[@]}" fetch db || echo 'the database of advisories was not renewed'
-    if compgen -G "${CARGO_HOME:-$HOME/.cargo}/advisory-dbs/*/crates" >/dev/null; then
+    if compgen -G "${CARGO_HOME:-${HOME:-/root}/.cargo}/advisory-dbs/*/crates" >/dev/null; then
         check 'advisories' "${deny[@]}" --offline check advisories
     else
         skip 'advisories: their database is not here and cannot be fetched'

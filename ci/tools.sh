@@ -6,7 +6,7 @@
 
 readonly VENV=$PWD/.cache/venv
 readonly CARGO_TOOLS=$PWD/.cache/cargo
-export PATH=$VENV/bin:$CARGO_TOOLS/bin:$HOME/.cargo/bin:$PATH
+export PATH=$VENV/bin:$CARGO_TOOLS/bin:${CARGO_HOME:-${HOME:-/root}/.cargo}/bin:$PATH
 
 readonly TOOLS=(cargo gcc clang sanitizers readelf shellcheck valgrind python3 zig cargo-zigbuild cargo-deny)
 
