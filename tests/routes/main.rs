@@ -1,4 +1,124 @@
-//! x
-fn main() -> std::process::ExitCode {
-    gpucap_tests::main(vec![])
+//! Every way by which a program can come to a function of the driver, and whether the shim is met on it.
+//!
+//! A row of [`table`] is a program and the parts of the shim that catch it. It is judged in these worlds:
+//!
+//! * bare: the route leads to the driver itself, so the program tests what it says;
+//! * with the shim: caught;
+//! * with a shim that lacks every part that could catch it: missed, so the row is known to bite;
+//! * with a shim that has only one set of parts that is said to suffice: caught.
+//!
+//! On the stub, caught means that the cap holds. A real driver has no card here and refuses `cuInit` by itself, so
+//! there the limit is one that cannot be used, and caught means that `cuInit` refuses with our code for that.
+//! [`effects`] tests what the redirect must not change.
+
+mod effects;
+mod table;
+
+use gpucap_tests::{Driver, Output, Result, Run, Stop, World, main as harness, trial};
+use libtest_mimic::Trial;
+use std::process::ExitCode;
+use table::{Api, Row};
+
+/// The cap that the programs know as `CAP`.
+const CAP: u64 = 4 << 30;
+/// `CUDA_ERROR_OUT_OF_MEMORY`
+const OUT_OF_MEMORY: u64 = 2;
+/// `CUDA_ERROR_SYSTEM_NOT_READY`
+const NOT_READY: u64 = 802;
+
+/// The parts of the shim that `GPUCAP_TEST_OMIT` can name.
+const PARTS: [&str; 8] =
+    ["dlsym", "dlvsym", "dlopen", "dlmopen", "sched", "constructor", "sweep", "pin"];
+
+/// Whether a program met the shim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Caught,
+    Missed,
+}
+
+fn main() -> ExitCode {
+    let mut trials = effects::trials();
+    for row in table::rows() {
+        for driver in [Driver::Stub].into_iter().chain(Driver::REAL) {
+            trials.extend(trials_of(row, &driver));
+        }
+    }
+    harness(trials)
+}
+
+fn trials_of(row: Row, driver: &Driver) -> Vec<Trial> {
+    let test = |rule: &str, parts: Option<Vec<&'static str>>, expected: Verdict| {
+        let driver = driver.clone();
+        trial(format!("{}: {rule} ({driver})", row.name), move || {
+            let world = match parts {
+                None => World::capped(driver)?,
+                Some(parts) => World::capped_without(driver, &parts)?,
+            };
+            expect(row, &world, expected)
+        })
+    };
+    let bare = driver.clone();
+    let mut trials = vec![
+        trial(format!("{}: reaches the driver ({driver})", row.name), move || {
+            expect(row, &World::bare(bare), Verdict::Missed)
+        }),
+        test("caught", None, Verdict::Caught),
+    ];
+    if !row.cures.is_empty() {
+        let mut all = row.cures.concat();
+        all.sort_unstable();
+        all.dedup();
+        trials.push(test(
+            &format!("missed without {}", all.join(", ")),
+            Some(all),
+            Verdict::Missed,
+        ));
+    }
+    for cure in row.cures {
+        let others = PARTS.into_iter().filter(|part| !cure.contains(part)).collect();
+        let rule = format!("caught by {} alone", cure.join(" and "));
+        trials.push(test(&rule, Some(others), Verdict::Caught));
+    }
+    trials
+}
+
+fn expect(row: Row, world: &World, expected: Verdict) -> Result {
+    let run = limited(row.api, world.driver(), (row.prepare)(world)?);
+    let output = run.output()?.success()?;
+    let verdict = judge(row.api, world.driver(), &output)?;
+    if verdict == expected { Ok(()) } else { Err(Stop::fail(format!("{verdict:?}: {output}"))) }
+}
+
+/// Sets the limit by which the driver's programs can be told caught or missed.
+fn limited(api: Api, driver: &Driver, run: Run) -> Run {
+    match (api, driver) {
+        (Api::Cuda, Driver::Real(_)) => run.env("GPU_MEM_LIMIT", "not-a-size"),
+        _ => run.env("GPU_MEM_LIMIT", CAP.to_string()),
+    }
+}
+
+fn judge(api: Api, driver: &Driver, output: &Output) -> Result<Verdict> {
+    let caught = match (api, driver) {
+        (Api::Cuda, Driver::Real(_)) => output.number("init")? == NOT_READY,
+        (Api::Cuda, _) => {
+            for must_fit in ["init", "small", "large"] {
+                if output.number(must_fit)? != 0 {
+                    return Err(Stop::fail(format!("{must_fit} is not 0: {output}")));
+                }
+            }
+            match output.number("over")? {
+                0 => false,
+                OUT_OF_MEMORY => true,
+                _ => return Err(Stop::fail(format!("over is neither 0 nor 2: {output}"))),
+            }
+        }
+        (Api::Nvml, Driver::Real(_)) => match output.value("where")? {
+            "libgpucap.so" => true,
+            "libnvidia-ml.so.1" => false,
+            _ => return Err(Stop::fail(format!("an address in neither: {output}"))),
+        },
+        (Api::Nvml, _) => output.number("total")? == CAP,
+    };
+    Ok(if caught { Verdict::Caught } else { Verdict::Missed })
 }

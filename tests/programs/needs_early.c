@@ -1,0 +1,4 @@
+/* Needs libearly.so; all that matters has happened when main begins. */
+int early_code(void);
+
+int main(void) { return early_code(); }

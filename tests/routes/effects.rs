@@ -1,0 +1,146 @@
+//! What the redirect must not change, and what it must do besides catching.
+
+use crate::{CAP, limited, table::Api};
+use gpucap_tests::{Driver, Output, Program, Result, Stop, World, trial};
+use libtest_mimic::Trial;
+
+/// All trials of this file.
+pub(crate) fn trials() -> Vec<Trial> {
+    let mut trials = vec![
+        trial("RTLD_NEXT answers each caller as it would without the shim", next_of_three),
+        trial("where there is no driver, no name of one appears", nothing_appears),
+        trial("another dlsym behind the shim sees every look-up", interposer_sees_all),
+    ];
+    for driver in [Driver::Stub].into_iter().chain(Driver::REAL) {
+        let each = |rule: &str, body: fn(Driver) -> Result| {
+            let driver = driver.clone();
+            trial(format!("{rule} ({driver})"), move || body(driver))
+        };
+        trials.extend([
+            each("without limits nothing is redirected", pass_through),
+            each("a library that was closed stays caught", reopened),
+            each("no look-up by two threads leads nowhere", threads),
+            each("dlvsym finds no more than without the shim", versions),
+        ]);
+        if matches!(driver, Driver::Real(_)) {
+            trials.push(each("NVML's calls to itself reach itself", nvml_itself));
+            trials.push(each("unpinned, NVML's calls to itself are captured", nvml_captured));
+            trials.push(each("nvidia-smi shows the cap of the stub's card", nvidia_smi));
+        }
+    }
+    trials
+}
+
+fn run(world: &World, source: &'static str) -> Result<Output> {
+    let run = world.run(&Program::new(source).build()?)?;
+    limited(Api::Nvml, world.driver(), run).output()
+}
+
+fn same<T: PartialEq + std::fmt::Debug>(left: T, right: T, output: &Output) -> Result {
+    if left == right {
+        Ok(())
+    } else {
+        Err(Stop::fail(format!("{left:?}, not {right:?}: {output}")))
+    }
+}
+
+fn next_of_three() -> Result {
+    let mut program = Program::new("next");
+    for number in ["-DNUMBER=1", "-DNUMBER=2", "-DNUMBER=3"] {
+        program = program.needs(Program::library("next_library").flags(&[number]));
+    }
+    let program = program.build()?;
+    for world in [World::bare(Driver::Absent), World::capped(Driver::Absent)?] {
+        let output = world.run(&program)?.env("GPU_MEM_LIMIT", "4Gi").output()?.success()?;
+        for (key, answer) in [("default", 1), ("next1", 2), ("next2", 3), ("next3", 0)] {
+            same(output.number(key)?, answer, &output)?;
+        }
+    }
+    Ok(())
+}
+
+fn nothing_appears() -> Result {
+    let output = run(&World::capped(Driver::Absent)?, "absent")?.success()?;
+    same(output.number("default")?, 0, &output)?;
+    same(output.number("weak")?, 0, &output)
+}
+
+fn interposer_sees_all() -> Result {
+    let program = Program::new("open_look").build()?;
+    let interposer = Program::library("interposer").build()?;
+    let count = |world: World| -> Result<(u64, Output)> {
+        let run = world.run(&program)?.preload_after(interposer.clone());
+        let output = run.env("GPU_MEM_LIMIT", "4Gi").output()?.success()?;
+        Ok((output.number("interposed")?, output))
+    };
+    let (bare, _) = count(World::bare(Driver::Stub))?;
+    let (capped, output) = count(World::capped(Driver::Stub)?)?;
+    same(bare > 0, true, &output)?;
+    same(capped, bare, &output)
+}
+
+fn pass_through(driver: Driver) -> Result {
+    for (source, object) in [("open_look", "libcuda.so.1"), ("open_nvml", "libnvidia-ml.so.1")] {
+        let program = Program::new(source).build()?;
+        let output = World::capped(driver.clone())?.run(&program)?.output()?.success()?;
+        same(output.value("where")?, object, &output)?;
+        same(output.stderr.is_empty(), true, &output)?;
+    }
+    Ok(())
+}
+
+fn reopened(driver: Driver) -> Result {
+    let output = run(&World::capped(driver)?, "reopen")?.success()?;
+    for round in ["round0", "round1", "round2"] {
+        same(output.value(round)?, "libgpucap.so", &output)?;
+    }
+    same(output.value("version2")?, output.value("version0")?, &output)
+}
+
+fn threads(driver: Driver) -> Result {
+    // Whole, where the driver's constructor brings the redirect, and where the look-ups themselves race to bring it.
+    for world in
+        [World::capped(driver.clone())?, World::capped_without(driver.clone(), &["sched"])?]
+    {
+        let output = run(&world, "threads")?.success()?;
+        same(output.number("wrong")?, 0, &output)?;
+    }
+    Ok(())
+}
+
+fn versions(driver: Driver) -> Result {
+    let bare = run(&World::bare(driver.clone()), "open_look_version")?;
+    let capped = run(&World::capped(driver)?, "open_look_version")?;
+    same(capped.code(), bare.code(), &capped)
+}
+
+fn nvml_itself(driver: Driver) -> Result {
+    let output = run(&World::capped(driver)?, "nvml_itself")?.success()?;
+    same(output.value("where")?, "libgpucap.so", &output)?;
+    same(output.number("elsewhere")?, 0, &output)
+}
+
+fn nvml_captured(driver: Driver) -> Result {
+    let bare = run(&World::bare(driver.clone()), "nvml_itself")?.success()?;
+    if bare.number("own")? == 0 {
+        return Err(Stop::skip("this NVML does not call itself for what the shim intercepts"));
+    }
+    let output = run(&World::capped_without(driver, &["pin"])?, "nvml_itself")?.success()?;
+    same(output.number("elsewhere")? > 0, true, &output)
+}
+
+fn nvidia_smi(driver: Driver) -> Result {
+    let program = driver.nvidia_smi()?;
+    let query = |world: World| {
+        let run = world.run(&program)?.env("GPU_MEM_LIMIT", CAP.to_string());
+        let run = run.arg("--query-gpu=memory.total").arg("--format=csv,noheader,nounits");
+        run.output()?.success()
+    };
+    let bare = query(World::bare(Driver::Stub))?;
+    same(bare.stdout.trim() == "4096", false, &bare)?;
+    let capped = query(World::capped(Driver::Stub)?)?;
+    for card in capped.stdout.lines() {
+        same(card, "4096", &capped)?;
+    }
+    same(capped.stdout.is_empty(), false, &capped)
+}
