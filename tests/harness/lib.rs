@@ -12,6 +12,7 @@
 mod build;
 mod program;
 mod run;
+mod sandbox;
 mod scratch;
 mod stop;
 mod world;

@@ -4,9 +4,9 @@
 //! settings cannot change a result. The stub's card and the ledger lie in the run's scratch directory.
 //!
 //! A real libcuda that runs as root makes device nodes in `/dev`: beside a real driver a program runs in a mount
-//! namespace of its own with a `/dev` of its own, or not at all.
+//! namespace of its own with a `/dev` of its own, or not at all. A limits file needs such a namespace too.
 
-use crate::{Driver, Result, Scratch, Stop, World};
+use crate::{Driver, Result, Scratch, Stop, World, sandbox};
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -14,7 +14,7 @@ use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{OnceLock, mpsc};
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
@@ -25,7 +25,8 @@ pub struct Run {
     environment: Vec<(OsString, OsString)>,
     libraries: Option<PathBuf>,
     preload: Vec<PathBuf>,
-    private_dev: bool,
+    sandboxed: bool,
+    limits: Option<&'static str>,
     time_limit: Duration,
     scratch: Scratch,
 }
@@ -40,7 +41,8 @@ impl Run {
             environment: Vec::new(),
             libraries: world.driver().libraries()?,
             preload: world.shim().map(Path::to_path_buf).into_iter().collect(),
-            private_dev: matches!(world.driver(), Driver::Real(_)),
+            sandboxed: matches!(world.driver(), Driver::Real(_)),
+            limits: None,
             time_limit: Duration::from_secs(30),
             scratch,
         };
@@ -87,6 +89,31 @@ impl Run {
         self
     }
 
+    /// Shows the program this text as `/.gpucap/limits`, on a read-only mount as the hook would.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn limits_file(self, text: &str) -> Result<Self> {
+        self.limits(text, "ro")
+    }
+
+    /// Shows the program this text as `/.gpucap/limits` where it could change it itself.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn writable_limits_file(self, text: &str) -> Result<Self> {
+        self.limits(text, "rw")
+    }
+
+    fn limits(mut self, text: &str, mode: &'static str) -> Result<Self> {
+        let directory = self.scratch.path().join("limits");
+        std::fs::create_dir_all(&directory)?;
+        std::fs::write(directory.join("limits"), text)?;
+        self.sandboxed = true;
+        self.limits = Some(mode);
+        Ok(self)
+    }
+
     /// Sets the time after which the program and its children are killed and the test fails. 30 s if not called.
     #[must_use]
     pub const fn time_limit(mut self, limit: Duration) -> Self {
@@ -128,21 +155,15 @@ impl Run {
     }
 
     fn command(&self) -> Result<Command> {
-        let mut command = if self.private_dev {
-            let mut command = private_dev()?;
-            let dev = self.scratch.path().join("dev");
-            if !dev.exists() {
-                std::fs::create_dir(&dev)?;
-            }
+        let mut command = if self.sandboxed {
+            let mut command = sandbox::command(self.scratch.path(), self.limits)?;
             // The loader's variables are for the program, not for the shell that prepares its place.
-            command.arg(dev).arg("env").args(self.variables().map(|(name, value)| {
-                let mut word = name;
+            command.arg("env").args(self.variables().map(|(mut word, value)| {
                 word.push("=");
                 word.push(value);
                 word
             }));
-            command.args(&self.words);
-            command.env_clear();
+            command.args(&self.words).env_clear();
             command
         } else {
             let mut command = Command::new(&self.words[0]);
@@ -167,47 +188,6 @@ impl Run {
         let libraries = self.libraries.clone().map(|path| ("LD_LIBRARY_PATH".into(), path.into()));
         self.environment.iter().cloned().chain(libraries).chain(preload)
     }
-}
-
-/// A command that runs its arguments in a mount namespace whose `/dev` is made new below the first of them.
-fn private_dev() -> Result<Command> {
-    static WORKS: OnceLock<std::result::Result<&'static [&'static str], String>> = OnceLock::new();
-    let works = WORKS.get_or_init(|| {
-        let mut why = String::new();
-        // As root, else as root of a user namespace, where the system allows one.
-        for options in [&["--mount"][..], &["--map-root-user", "--mount"]] {
-            let scratch = Scratch::new().map_err(|stop| format!("{stop:?}"))?;
-            let tried = new_dev(options).arg(scratch.path()).arg("true").output();
-            match tried {
-                Ok(output) if output.status.success() => return Ok(options),
-                Ok(output) => why = String::from_utf8_lossy(&output.stderr).trim().into(),
-                Err(error) => why = error.to_string(),
-            }
-        }
-        Err(why)
-    });
-    match works {
-        Ok(options) => Ok(new_dev(options)),
-        Err(why) => Err(Stop::skip(format!("a real driver needs a private /dev: {why}"))),
-    }
-}
-
-fn new_dev(options: &[&str]) -> Command {
-    const SCRIPT: &str = r#"
-        dev=$1; shift
-        mount -t tmpfs -o mode=755 dev "$dev"
-        for node in null zero full random urandom; do
-            : >"$dev/$node"
-            mount --bind "/dev/$node" "$dev/$node"
-        done
-        mkdir -m 1777 "$dev/shm"
-        ln -s /proc/self/fd "$dev/fd"
-        mount --move "$dev" /dev
-        exec "$@"
-    "#;
-    let mut command = Command::new("unshare");
-    command.args(options).args(["--propagation", "private", "sh", "-ec", SCRIPT, "sh"]);
-    command
 }
 
 fn read(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<String> {
