@@ -1,1 +1,40 @@
-//! Skeleton.
+//! libgpucap.so: stands between a program and the CUDA driver, and keeps the program inside its slice.
+//!
+//! Preloaded into every process of a container. In a process that uses no GPU it does nothing but look once, in its
+//! constructor, whether the driver is there. When the driver is first seen and limits exist, the driver's own symbol
+//! table is redirected ([`redirect`]); from then on each intercepted function is a hook ([`hooks`]) that gives the call
+//! to its handler ([`cuda`], [`nvml`]). Handlers charge the container's book ([`session`], [`book`]) and answer for the
+//! slice.
+//!
+//! Never in this crate: a panic, an exit, a signal handler, a thread, standard output, a lock that is held across the
+//! driver (two named exceptions, [`cuda::context`] and [`cuda::vmm`]).
+
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::arithmetic_side_effects,
+    clippy::indexing_slicing
+)]
+
+mod allocations;
+mod book;
+mod call;
+mod cuda;
+mod device;
+mod driver;
+mod hooks;
+mod log;
+mod nvml;
+mod redirect;
+mod session;
+mod state;
+mod sys;
+mod topology;
+mod triggers;
+
+/// Runs when the library is loaded: the driver may be mapped already, as a dependency of the program.
+#[ctor::ctor(unsafe)]
+fn start() {
+    redirect::at_start();
+}

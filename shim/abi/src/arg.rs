@@ -24,8 +24,24 @@ impl Written {
 }
 
 /// An output parameter: memory of the caller that the driver writes on success.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub struct Out<T>(*mut T);
+
+impl<T> Clone for Out<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Out<T> {}
+
+impl<T> Out<T> {
+    /// The pointer as a number: for parameters that are addresses of the device in a pointer's dress.
+    #[must_use]
+    pub fn address(self) -> u64 {
+        self.0 as u64
+    }
+}
 
 impl<T: Copy> Out<T> {
     /// What the driver wrote; `None` if the caller passed null (some outputs are optional).
@@ -52,8 +68,16 @@ impl<T: Copy> Out<T> {
 }
 
 /// An input structure of the caller, which may be null.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub struct In<T>(*const T);
+
+impl<T> Clone for In<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for In<T> {}
 
 impl<T: Copy> In<T> {
     /// A copy of the structure; `None` if the caller passed null.

@@ -3,6 +3,7 @@
 //! * [`units`], [`uuid`]: the words of a limit.
 //! * [`config`]: which variables exist, and what they say.
 //! * [`limits`]: environment and limits file, resolved for one device by the minimum rule.
+//! * [`extent`], [`physical`]: how much an array takes; how long physical memory lives.
 //! * [`ledger`]: the shared book of a container, and the protocol that keeps it right when a process dies.
 //!
 //! Pure: no unsafe, no clock (time is an argument), no environment (a lookup is an argument), no files, threads or
@@ -11,8 +12,10 @@
 #![forbid(unsafe_code)]
 
 pub mod config;
+pub mod extent;
 pub mod ledger;
 pub mod limits;
+pub mod physical;
 pub mod sync;
 pub mod units;
 pub mod uuid;

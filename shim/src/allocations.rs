@@ -1,0 +1,118 @@
+//! What this process holds: address or handle of an allocation to what was charged for it.
+//!
+//! Sharded, so that threads rarely meet; a shard's lock is held for one look-up and never across a driver call. The
+//! cost is flat in the number of live allocations.
+
+use crate::hooks::Next;
+use gpucap_core::ledger::{DeviceIndex, Kind};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// What was charged for one allocation.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Record {
+    /// Bytes charged.
+    pub(crate) bytes: u64,
+    /// The context it ends with, as a number; 0 if it outlives every context (pools, virtual memory management).
+    pub(crate) context: u64,
+    /// The device it was charged to.
+    pub(crate) device: DeviceIndex,
+    /// What it is, for people.
+    pub(crate) kind: Kind,
+}
+
+/// The table.
+pub(crate) struct Allocations {
+    shards: [Mutex<Shard>; SHARDS],
+}
+
+type Shard = HashMap<u64, Record, BuildHasherDefault<PointerHasher>>;
+
+const SHARDS: usize = 64;
+
+impl Allocations {
+    /// An empty table.
+    pub(crate) fn new() -> Self {
+        Self { shards: std::array::from_fn(|_| Mutex::default()) }
+    }
+
+    /// Enters an allocation. An entry that was there under the same key is returned: the driver has reused an address
+    /// whose end we did not see, so its charge is over.
+    pub(crate) fn insert(&self, key: u64, record: Record) -> Option<Record> {
+        self.shard(key)?.lock().insert(key, record)
+    }
+
+    fn remove(&self, key: u64) -> Option<Record> {
+        self.shard(key)?.lock().remove(&key)
+    }
+
+    /// Ends one allocation: takes it out, calls `free`, and either hands the record to `ended` or puts it back. An
+    /// allocation that is not in the table is the driver's business alone.
+    ///
+    /// # Errors
+    /// That of `free`.
+    pub(crate) fn end_one<E>(
+        &self,
+        key: u64,
+        free: impl Next<E>,
+        ended: impl FnOnce(Record),
+    ) -> Result<(), E> {
+        // Taken out before the driver frees: afterwards another thread may be given the same address.
+        let Some(record) = self.remove(key) else { return free().map(drop) };
+        match free() {
+            Ok(_) => {
+                ended(record);
+                Ok(())
+            }
+            Err(error) => {
+                self.insert(key, record);
+                Err(error)
+            }
+        }
+    }
+
+    /// Takes out everything that ended with a context, and hands each record to `ended`.
+    pub(crate) fn end_context(&self, context: u64, mut ended: impl FnMut(Record)) {
+        for shard in &self.shards {
+            shard.lock().retain(|_, record| {
+                let over = record.context == context;
+                if over {
+                    ended(*record);
+                }
+                !over
+            });
+        }
+    }
+
+    fn shard(&self, key: u64) -> Option<&Mutex<Shard>> {
+        let index = usize::try_from(spread(key) >> 58).ok()?; // the top six bits: 64 shards
+        self.shards.get(index)
+    }
+}
+
+/// Spreads an address, whose low bits are zero, over 64 bits (multiplicative hashing; Knuth, vol. 3, 6.4).
+const fn spread(key: u64) -> u64 {
+    key.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+/// Hashes one address. No keyed hash is needed: the driver chooses the keys.
+#[derive(Default)]
+pub(crate) struct PointerHasher(u64);
+
+impl Hasher for PointerHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = spread(self.0 ^ u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, key: u64) {
+        // The table takes its bucket from the low bits and its tag from the top ones; the shard has used the top six.
+        self.0 = spread(key).rotate_left(32);
+    }
+}

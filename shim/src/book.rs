@@ -1,0 +1,123 @@
+//! The container's ledger file: where it lies, how it is opened, who of its users is alive.
+//!
+//! Mapped once per process and never unmapped. The file is created by whoever comes first; formatting it is idempotent,
+//! so a race between two creators is harmless. Nothing of it is believed before [`Ledger::check`] has said yes.
+
+use crate::state::Policy;
+use crate::sys::{self, File};
+use gpucap_core::ledger::{Identity, Ledger};
+use once_cell::race::OnceBox;
+use std::ffi::{CStr, CString};
+
+/// Where the hook puts the container's ledger. Next to a limits file nothing else may choose another place.
+const HOOK_LEDGER: &CStr = c"/.gpucap/ledger";
+
+/// The ledger, mapped; an explanation if it cannot be.
+pub(crate) fn ledger(policy: &Policy) -> Result<&'static Ledger, String> {
+    static LEDGER: OnceBox<&'static Ledger> = OnceBox::new();
+    LEDGER.get_or_try_init(|| open(policy).map(Box::new)).copied()
+}
+
+fn open(policy: &Policy) -> Result<&'static Ledger, String> {
+    let _errno = sys::Errno::keep();
+    let path = path(policy)?;
+    let failed = |what: &str, error: i32| {
+        format!("ledger: {} cannot be {what} (errno {error})", path.to_string_lossy())
+    };
+    let file =
+        File::open(&path, libc::O_RDWR | libc::O_CREAT).map_err(|error| failed("opened", error))?;
+    let (owner, bytes) = file.owner_and_size().map_err(|error| failed("used", error))?;
+    let by_hook = path.as_c_str() == HOOK_LEDGER;
+    if !by_hook && owner != sys::uid() {
+        return Err(format!("ledger: {} belongs to user {owner}", path.to_string_lossy()));
+    }
+    let size = Ledger::SIZE;
+    if bytes == 0 {
+        file.resize(size).map_err(|error| failed("sized", error))?;
+    } else if bytes < size {
+        return Err(format!("ledger: {} has {bytes} bytes, not {size}", path.to_string_lossy()));
+    }
+    let map = file.map_shared(size).map_err(|error| failed("mapped", error))?;
+    // SAFETY: the mapping is page-aligned, `Ledger::SIZE` bytes long and never taken down; a ledger is a struct of
+    // atomics, valid for every content, so what other processes write cannot break it.
+    let ledger = unsafe { &*map.cast::<Ledger>() };
+    if bytes == 0 {
+        ledger.format();
+    }
+    ledger
+        .check(size.max(bytes))
+        .map_err(|why| format!("ledger: {}: {why}", path.to_string_lossy()))?;
+    Ok(ledger)
+}
+
+/// The file: the hook's, else the configured one, else one per user and mount namespace (that is, per container).
+fn path(policy: &Policy) -> Result<CString, String> {
+    let by_hook = policy.limits.as_ref().is_some_and(|limits| limits.has_file());
+    if by_hook && File::open(HOOK_LEDGER, libc::O_RDWR).is_ok() {
+        return Ok(HOOK_LEDGER.into());
+    }
+    let configured = policy.limits.as_ref().and_then(|limits| limits.config().ledger.as_ref());
+    let text = configured.map_or_else(
+        || {
+            let namespace = sys::namespace_inode(c"/proc/self/ns/mnt").unwrap_or(0);
+            format!("/dev/shm/gpucap-{}-{namespace}", sys::uid())
+        },
+        |path| path.as_str().to_owned(),
+    );
+    CString::new(text).map_err(|_| "ledger: its path holds a zero byte".into())
+}
+
+/// This process, as the ledger knows it.
+pub(crate) fn own_identity() -> Identity {
+    let pid = sys::pid();
+    let stat = read_stat(pid).unwrap_or_default();
+    Identity {
+        pid_namespace: sys::namespace_inode(c"/proc/self/ns/pid").unwrap_or(0),
+        pid,
+        start_time: stat.start_time,
+        image: stat.start_of_stack,
+    }
+}
+
+/// Whether the process that owns a slot still runs the program that claimed it. In doubt, yes: a slot that is kept too
+/// long costs memory that nobody uses, one that is freed too early breaks the cap.
+pub(crate) fn alive(owner: &Identity) -> bool {
+    if sys::namespace_inode(c"/proc/self/ns/pid") != Some(owner.pid_namespace) {
+        return true; // only the host or a process of that namespace can tell
+    }
+    match read_stat(owner.pid) {
+        Ok(stat) => {
+            let same_process = stat.start_time == owner.start_time;
+            let same_image =
+                owner.image == 0 || stat.start_of_stack == 0 || owner.image == stat.start_of_stack;
+            same_process && same_image && !stat.gone
+        }
+        Err(error) => error != libc::ENOENT && error != libc::ESRCH,
+    }
+}
+
+/// What `/proc/PID/stat` says (proc(5)).
+#[derive(Default)]
+struct Stat {
+    /// A zombie with no thread left: its memory on the card is free. (A leader that has ended while other threads run
+    /// is a zombie too.)
+    gone: bool,
+    /// In clock ticks since boot; with the pid it identifies a process.
+    start_time: u64,
+    /// Where the stack begins: changes with `execve`, which the two others survive. 0 if we may not see it.
+    start_of_stack: u64,
+}
+
+fn read_stat(pid: u32) -> Result<Stat, i32> {
+    let path = CString::new(format!("/proc/{pid}/stat")).map_err(|_| libc::EINVAL)?;
+    let text = sys::read_file(&path, 4096)?;
+    let text = String::from_utf8_lossy(&text);
+    // The second field is the program's name in parentheses and may hold anything, so counting begins behind the last.
+    let fields: Vec<&str> = text.rsplit_once(')').map_or("", |(_, rest)| rest).split(' ').collect();
+    let number = |field: usize| {
+        let index = field.saturating_sub(2); // fields are counted from 1 in proc(5); [0] is empty, [1] is field 3
+        fields.get(index).and_then(|text| text.trim().parse::<u64>().ok()).unwrap_or(0)
+    };
+    let ended = matches!(fields.get(1), Some(&("Z" | "X")));
+    Ok(Stat { gone: ended && number(20) <= 1, start_time: number(22), start_of_stack: number(28) })
+}

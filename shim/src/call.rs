@@ -1,0 +1,101 @@
+//! One call of an intercepted function: whether limits are enforced in it, and the driver codes for our answers.
+//!
+//! This is the only place where what we decide becomes a code of the driver. The application only ever sees codes that
+//! the driver documents for the function at hand.
+
+use crate::redirect::DriverCopy;
+use crate::session::Session;
+use crate::state::{self, Now, Policy};
+use gpucap_abi::cuda::CuError;
+use gpucap_abi::nvml::NvmlError;
+
+/// What a row does to a limit; the spelling is that of the tables.
+#[expect(non_camel_case_types, reason = "the words of the row tables")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Class {
+    init,
+    resolve,
+    alloc,
+    free,
+    map,
+    context,
+    report,
+}
+
+/// How a hook goes on.
+pub(crate) enum Entry {
+    /// Call the original and nothing else.
+    Pass,
+    /// The limits cannot be used: answer this, the original is not called.
+    Refuse(Refusal),
+    /// Let the handler decide.
+    Enforce(Call),
+}
+
+/// Why a call is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// The limits cannot be used, and this is `cuInit`.
+    NotReady,
+    /// The limits cannot be used, so nothing that would be charged is allowed.
+    NotInitialized,
+    /// It does not fit under the cap.
+    OverQuota,
+}
+
+impl From<Refusal> for CuError {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::NotReady => Self::SYSTEM_NOT_READY,
+            Refusal::NotInitialized => Self::NOT_INITIALIZED,
+            Refusal::OverQuota => Self::OUT_OF_MEMORY,
+        }
+    }
+}
+
+impl From<Refusal> for NvmlError {
+    fn from(_: Refusal) -> Self {
+        Self::UNKNOWN // no NVML row is of a class that is refused
+    }
+}
+
+/// What a handler has at hand besides its arguments.
+pub(crate) struct Call {
+    /// The driver's own functions.
+    pub(crate) driver: &'static DriverCopy,
+    /// The limits.
+    pub(crate) policy: &'static Policy,
+}
+
+impl Call {
+    /// Looks what holds for a call of this class.
+    pub(crate) fn enter(class: Class, driver: &'static DriverCopy) -> Entry {
+        match state::now() {
+            Now::Enforcing(policy) => Entry::Enforce(Self { driver, policy }),
+            Now::Broken(problem) => match class {
+                Class::init => {
+                    problem.report();
+                    Entry::Refuse(Refusal::NotReady)
+                }
+                Class::alloc | Class::context => {
+                    problem.report();
+                    Entry::Refuse(Refusal::NotInitialized)
+                }
+                Class::resolve => Entry::Enforce(Self { driver, policy: Policy::none() }),
+                Class::free | Class::map | Class::report => Entry::Pass,
+            },
+            Now::Off => Entry::Pass,
+        }
+    }
+
+    /// This process's part of the container's book; it begins with the first call that needs it.
+    ///
+    /// # Errors
+    /// The book cannot be opened or is full: the process fails closed.
+    pub(crate) fn session(&self) -> Result<&'static Session, Refusal> {
+        Session::current(self.policy).map_err(|problem| {
+            problem.report();
+            Refusal::NotInitialized
+        })
+    }
+}

@@ -1,0 +1,102 @@
+//! Linear memory: charged before the driver is asked, refunded when it has freed.
+
+use super::{current_context, current_device};
+use crate::call::Call;
+use crate::driver;
+use crate::hooks::Next;
+use crate::session::{Charge, Session};
+use gpucap_abi::arg::{Out, Word, Written};
+use gpucap_abi::cuda::{CUstream, CuError, CuResult};
+use gpucap_core::ledger::Kind;
+
+/// `cuMemAlloc`: ends with the current context.
+pub(crate) fn alloc<P: Word>(
+    call: &Call,
+    next: impl Next<CuError>,
+    pointer: Out<P>,
+    bytes: impl Word,
+) -> CuResult {
+    charged(call, next, pointer, bytes.to_u64(), Kind::Alloc, current_context(call))
+}
+
+/// `cuMemAllocAsync`: outlives contexts, as the pool does that it comes from.
+pub(crate) fn alloc_async<P: Word>(
+    call: &Call,
+    next: impl Next<CuError>,
+    pointer: Out<P>,
+    bytes: impl Word,
+    _stream: CUstream,
+) -> CuResult {
+    charged(call, next, pointer, bytes.to_u64(), Kind::Pool, 0)
+}
+
+/// `cuMemAllocPitch`: the driver chooses the pitch, so the rows are charged unpadded first and the padding once it is
+/// known. If the padding does not fit, the memory goes back before the application has seen it.
+pub(crate) fn alloc_pitch<P: Word, S: Word>(
+    call: &Call,
+    next: impl Next<CuError>,
+    pointer: Out<P>,
+    pitch: Out<S>,
+    width_bytes: S,
+    height: S,
+    _element_bytes: u32,
+) -> CuResult {
+    let Some((session, device)) = current_device(call)? else { return next().map(drop) };
+    let (width, height) = (width_bytes.to_u64(), height.to_u64());
+    let rows = session.charge(device, Kind::Alloc, width.saturating_mul(height))?;
+    let written = next()?;
+    let pitch = pitch.get(&written).map_or(width, Word::to_u64);
+    let padding = pitch.saturating_sub(width).saturating_mul(height);
+    match session.charge(device, Kind::Alloc, padding) {
+        Ok(padding) => {
+            keep(session, pointer, &written, rows.with(padding).ends_with(current_context(call)));
+            Ok(())
+        }
+        Err(refusal) => {
+            if let Some(address) = pointer.get(&written) {
+                driver::cuda::free(call.driver, address.to_u64());
+            }
+            Err(refusal.into())
+        }
+    }
+}
+
+/// `cuMemFree`.
+pub(crate) fn free(_call: &Call, next: impl Next<CuError>, pointer: impl Word) -> CuResult {
+    let Some(session) = Session::begun() else { return next().map(drop) };
+    session.memory.end_one(pointer.to_u64(), next, |record| session.refund(record))
+}
+
+/// `cuMemFreeAsync`: from the call on the bytes serve only the pool they came from.
+pub(crate) fn free_async(
+    call: &Call,
+    next: impl Next<CuError>,
+    pointer: impl Word,
+    _stream: CUstream,
+) -> CuResult {
+    free(call, next, pointer)
+}
+
+fn charged<P: Word>(
+    call: &Call,
+    next: impl Next<CuError>,
+    pointer: Out<P>,
+    bytes: u64,
+    kind: Kind,
+    context: u64,
+) -> CuResult {
+    let Some((session, device)) = current_device(call)? else { return next().map(drop) };
+    let charge = session.charge(device, kind, bytes)?;
+    let written = next()?;
+    keep(session, pointer, &written, charge.ends_with(context));
+    Ok(())
+}
+
+/// Enters a successful allocation in the table.
+fn keep<P: Word>(session: &'static Session, pointer: Out<P>, written: &Written, charge: Charge) {
+    if let Some(address) = pointer.get(written)
+        && let Some(stale) = session.memory.insert(address.to_u64(), charge.commit())
+    {
+        session.refund(stale);
+    }
+}

@@ -1,0 +1,111 @@
+//! One device as this process may use it: its line in the book, its cap, the price of a context on it.
+
+use crate::driver;
+use crate::redirect::DriverCopy;
+use crate::state::Policy;
+use crate::topology;
+use gpucap_abi::cuda::CUdevice;
+use gpucap_core::config::LogLevel;
+use gpucap_core::ledger::{DeviceIndex, Ledger};
+use gpucap_core::limits::{DeviceFacts, Limits, Resolved};
+use gpucap_core::units::Bytes;
+use gpucap_core::uuid::Uuid;
+use parking_lot::Mutex;
+
+/// What a context is taken to cost where neither the limits file nor `GPUCAP_CONTEXT_MEM` says it, in bytes. The hook
+/// measures the price per node and driver; this stands in for it.
+const CONTEXT_PRICE: u64 = 256 << 20;
+
+/// A device under a cap.
+pub(crate) struct Device {
+    /// Its line in the ledger.
+    pub(crate) index: DeviceIndex,
+    /// Bytes that the container may hold on it; at most what it has.
+    pub(crate) cap: u64,
+    /// Bytes charged for a context.
+    pub(crate) context_price: u64,
+    /// Taken for each operation on this process's line: the ledger's protocol is between processes, and a process
+    /// speaks with one voice.
+    pub(crate) turn: Mutex<()>,
+    /// Held while the primary context is made or ended, across the driver's call: two threads that make it at the same
+    /// moment make one context and must be charged for one.
+    pub(crate) primary: Mutex<Primary>,
+}
+
+/// What is known of a device's primary context.
+#[derive(Default)]
+pub(crate) struct Primary {
+    /// Its handle while it is charged for; 0 otherwise.
+    pub(crate) context: u64,
+    /// What is charged for it.
+    pub(crate) record: Option<crate::allocations::Record>,
+}
+
+impl Device {
+    /// Resolves the limits of the device with this ordinal. `None`: it is not capped, or there is no such device.
+    ///
+    /// # Errors
+    /// The limits cannot be resolved, in one line.
+    pub(crate) fn resolve(
+        policy: &'static Policy,
+        ledger: &Ledger,
+        driver: &DriverCopy,
+        ordinal: CUdevice,
+    ) -> Result<Option<Self>, String> {
+        let (Some(uuid), Some(total_bytes)) =
+            (driver::cuda::uuid(driver, ordinal), driver::cuda::total_bytes(driver, ordinal))
+        else {
+            return Ok(None);
+        };
+        let uuid = Uuid(uuid);
+        let Some(limits) = &policy.limits else { return Ok(None) };
+        let place = |facts: &DeviceFacts| topology::place(Some((driver, ordinal)), facts.uuid);
+        let resolved = resolve(limits, uuid, total_bytes, place)?;
+        let Some(cap) = resolved.memory else { return Ok(None) };
+        if resolved.clamped {
+            policy.log(
+                LogLevel::Info,
+                format_args!(
+                    "limits: cap above the card, clamped device={uuid} cap={}",
+                    Bytes(cap)
+                ),
+            );
+        }
+        policy.log(LogLevel::Info, format_args!("memory: capped device={uuid} cap={}", Bytes(cap)));
+        let index = ledger.device(uuid.0).map_err(|_full| "ledger: no place for another device")?;
+        let configured = limits.config().context_mem.as_ref().map(|price| price.0);
+        let context_price = limits.context_price(&uuid).or(configured).unwrap_or(CONTEXT_PRICE);
+        Ok(Some(Self {
+            index,
+            cap,
+            context_price,
+            turn: Mutex::new(()),
+            primary: Mutex::default(),
+        }))
+    }
+}
+
+/// The limits of a device. Where the device stands among the others (`place`) is asked only if the limits speak of
+/// indices, or do not name the device itself: it may be a MIG instance of a card that they name.
+///
+/// # Errors
+/// The limits cannot be resolved, in one line.
+pub(crate) fn resolve(
+    limits: &Limits,
+    uuid: Uuid,
+    total_bytes: u64,
+    place: impl Fn(&DeviceFacts) -> topology::Place,
+) -> Result<Resolved, String> {
+    let mut facts = DeviceFacts { uuid, parent: None, index: None, total_bytes };
+    let ask =
+        |facts: &DeviceFacts| limits.resolve(facts).map_err(|broken| format!("limits: {broken}"));
+    if !limits.needs_index() {
+        let resolved = ask(&facts)?;
+        if !resolved.refused && (resolved.memory.is_some() || resolved.core.is_some()) {
+            return Ok(resolved);
+        }
+    }
+    let topology::Place { index, parent } = place(&facts);
+    (facts.index, facts.parent) = (index, parent);
+    ask(&facts)
+}

@@ -1,0 +1,185 @@
+//! What handlers ask of the driver: safe wrappers over its own functions, found when its table was redirected.
+//!
+//! A wrapper answers `None` where the driver lacks the function or refuses the call; it never invents an answer. None
+//! of these is a hook: the addresses are the originals.
+
+use crate::hooks::COPIES;
+use crate::redirect::DriverCopy;
+use core::ffi::{c_char, c_int, c_uint};
+use core::mem::MaybeUninit;
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+/// Declares the functions of one library: their names, a place for each address in each copy, and a typed call.
+macro_rules! functions {
+    ($result:path; $(fn $function:ident = $symbol:ident($($argument:ident: $type:ty),* $(,)?);)*) => {
+        /// Exported names, in the order of [`EXTRAS`].
+        pub(crate) const NAMES: &[&[u8]] = &[$(stringify!($symbol).as_bytes()),*];
+        /// Their addresses, per copy of the library.
+        pub(crate) static EXTRAS: [[AtomicUsize; NAMES.len()]; COPIES] =
+            [const { [const { AtomicUsize::new(0) }; NAMES.len()] }; COPIES];
+
+        #[expect(non_camel_case_types, reason = "one variant per function of the driver")]
+        enum Place { $($function),* }
+
+        $(
+            fn $function(copy: &DriverCopy, $($argument: $type),*) -> Option<()> {
+                let address = copy.extras.get(Place::$function as usize)?.load(Ordering::Acquire);
+                if address == 0 {
+                    return None;
+                }
+                // SAFETY: the address was read from the driver's symbol table under this name; the signature is that
+                // of the public API reference.
+                let function = unsafe {
+                    core::mem::transmute::<usize, unsafe extern "C" fn($($type),*) -> $result>(address)
+                };
+                // SAFETY: every pointer is a writable place of the caller, a frame of this file.
+                unsafe { function($($argument),*) }.ok()
+            }
+        )*
+    };
+}
+
+/// Calls `fill` with a place for a `T` and returns what it wrote.
+fn filled<T: Copy>(fill: impl FnOnce(*mut T) -> Option<()>) -> Option<T> {
+    let mut place = MaybeUninit::<T>::zeroed();
+    fill(place.as_mut_ptr())?;
+    // SAFETY: only used for integers, handles, byte arrays and structs of these, for which zeros are valid; the driver
+    // has filled it besides.
+    Some(unsafe { place.assume_init() })
+}
+
+/// The CUDA driver.
+pub(crate) mod cuda {
+    use super::*;
+    use gpucap_abi::cuda::{CUcontext, CUdevice, CUdeviceptr, CUuuid, CuResult};
+
+    functions! { CuResult;
+        fn ctx_get_current = cuCtxGetCurrent(context: *mut CUcontext);
+        fn ctx_get_device = cuCtxGetDevice(device: *mut CUdevice);
+        fn device_get = cuDeviceGet(device: *mut CUdevice, ordinal: c_int);
+        fn device_get_attribute = cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, device: CUdevice);
+        fn device_get_count = cuDeviceGetCount(count: *mut c_int);
+        fn device_get_uuid = cuDeviceGetUuid(uuid: *mut CUuuid, device: CUdevice);
+        fn device_get_uuid_v2 = cuDeviceGetUuid_v2(uuid: *mut CUuuid, device: CUdevice);
+        fn device_primary_ctx_get_state = cuDevicePrimaryCtxGetState(
+            device: CUdevice, flags: *mut c_uint, active: *mut c_int);
+        fn device_total_mem = cuDeviceTotalMem_v2(bytes: *mut usize, device: CUdevice);
+        fn mem_free = cuMemFree_v2(pointer: CUdeviceptr);
+    }
+
+    /// The device of the calling thread's current context.
+    pub(crate) fn current_device(copy: &DriverCopy) -> Option<CUdevice> {
+        filled(|device| ctx_get_device(copy, device))
+    }
+
+    /// The calling thread's current context; null if there is none.
+    pub(crate) fn current_context(copy: &DriverCopy) -> Option<CUcontext> {
+        filled(|context| ctx_get_current(copy, context))
+    }
+
+    /// The 16 bytes that identify a device; of a MIG instance, those of the instance.
+    pub(crate) fn uuid(copy: &DriverCopy, device: CUdevice) -> Option<[u8; 16]> {
+        filled(|uuid| device_get_uuid_v2(copy, uuid, device))
+            .or_else(|| filled(|uuid| device_get_uuid(copy, uuid, device)))
+            .map(|uuid: CUuuid| uuid.bytes)
+    }
+
+    /// The memory of a device, in bytes.
+    pub(crate) fn total_bytes(copy: &DriverCopy, device: CUdevice) -> Option<u64> {
+        filled(|bytes| device_total_mem(copy, bytes, device)).map(|bytes: usize| bytes as u64)
+    }
+
+    /// How many devices CUDA shows.
+    pub(crate) fn device_count(copy: &DriverCopy) -> Option<c_int> {
+        filled(|count| device_get_count(copy, count))
+    }
+
+    /// The device with this ordinal.
+    pub(crate) fn device(copy: &DriverCopy, ordinal: c_int) -> Option<CUdevice> {
+        filled(|device| device_get(copy, device, ordinal))
+    }
+
+    /// Where the device sits: PCI domain, bus, device.
+    pub(crate) fn pci_place(copy: &DriverCopy, device: CUdevice) -> Option<[c_int; 3]> {
+        let attribute = |number| filled(|value| device_get_attribute(copy, value, number, device));
+        // CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, _PCI_BUS_ID, _PCI_DEVICE_ID
+        Some([attribute(50)?, attribute(33)?, attribute(34)?])
+    }
+
+    /// Whether the device's primary context exists.
+    pub(crate) fn primary_context_active(copy: &DriverCopy, device: CUdevice) -> Option<bool> {
+        let mut flags = 0;
+        filled(|active| device_primary_ctx_get_state(copy, device, &raw mut flags, active))
+            .map(|active: c_int| active != 0)
+    }
+
+    /// Frees memory that the application has never seen.
+    pub(crate) fn free(copy: &DriverCopy, pointer: CUdeviceptr) -> Option<()> {
+        mem_free(copy, pointer)
+    }
+}
+
+/// NVML.
+pub(crate) mod nvml {
+    use super::*;
+    use core::ffi::CStr;
+    use gpucap_abi::nvml::{NvmlResult, nvmlDevice_t};
+    use gpucap_core::uuid::DeviceName;
+
+    functions! { NvmlResult;
+        fn device_get_count = nvmlDeviceGetCount_v2(count: *mut c_uint);
+        fn device_get_handle_by_index = nvmlDeviceGetHandleByIndex_v2(index: c_uint, device: *mut nvmlDevice_t);
+        fn device_get_index = nvmlDeviceGetIndex(device: nvmlDevice_t, index: *mut c_uint);
+        fn device_get_max_mig_device_count = nvmlDeviceGetMaxMigDeviceCount(
+            device: nvmlDevice_t, count: *mut c_uint);
+        fn device_get_mig_device_handle_by_index = nvmlDeviceGetMigDeviceHandleByIndex(
+            device: nvmlDevice_t, index: c_uint, instance: *mut nvmlDevice_t);
+        fn device_get_parent = nvmlDeviceGetDeviceHandleFromMigDeviceHandle(
+            instance: nvmlDevice_t, device: *mut nvmlDevice_t);
+        fn device_get_uuid = nvmlDeviceGetUUID(device: nvmlDevice_t, text: *mut c_char, bytes: c_uint);
+        fn init = nvmlInit_v2();
+        fn shutdown = nvmlShutdown();
+    }
+
+    /// The UUID of a device or MIG instance.
+    pub(crate) fn uuid(copy: &DriverCopy, device: nvmlDevice_t) -> Option<DeviceName> {
+        // NVML_DEVICE_UUID_V2_BUFFER_SIZE
+        let mut text = [0u8; 96];
+        device_get_uuid(copy, device, text.as_mut_ptr().cast(), 96)?;
+        let text = CStr::from_bytes_until_nul(&text).ok()?.to_str().ok()?;
+        text.parse().ok()
+    }
+
+    /// The place of a device in nvidia-smi's order. MIG instances have none.
+    pub(crate) fn index(copy: &DriverCopy, device: nvmlDevice_t) -> Option<u32> {
+        filled(|index| device_get_index(copy, device, index))
+    }
+
+    /// The card of a MIG instance; `None` for a card.
+    pub(crate) fn parent(copy: &DriverCopy, device: nvmlDevice_t) -> Option<nvmlDevice_t> {
+        filled(|parent| device_get_parent(copy, device, parent))
+    }
+
+    /// All cards, in nvidia-smi's order, each followed by its MIG instances. NVML is initialised for the duration.
+    pub(crate) fn each_device(
+        copy: &DriverCopy,
+        visit: &mut dyn FnMut(nvmlDevice_t),
+    ) -> Option<()> {
+        init(copy)?;
+        for index in 0..filled(|count| device_get_count(copy, count)).unwrap_or(0) {
+            let Some(device) = filled(|device| device_get_handle_by_index(copy, index, device))
+            else {
+                continue;
+            };
+            visit(device);
+            let instances = filled(|count| device_get_max_mig_device_count(copy, device, count));
+            for instance in 0..instances.unwrap_or(0) {
+                let handle = filled(|handle| {
+                    device_get_mig_device_handle_by_index(copy, device, instance, handle)
+                });
+                handle.into_iter().for_each(&mut *visit);
+            }
+        }
+        shutdown(copy)
+    }
+}

@@ -1,0 +1,133 @@
+//! Table rows become hooks, and the driver libraries become things that can be redirected.
+//!
+//! For each row of [`cuda_api!`](gpucap_abi::cuda_api) and [`nvml_api!`](gpucap_abi::nvml_api) this emits one
+//! `extern "C"` function per copy of the driver library, a name, and a place for the original. None is exported: they
+//! are reached only through the redirected symbol table.
+//!
+//! A hook does three things in this order: it finds its original, asks [`Call`] whether limits are to be enforced, and
+//! either calls the original or gives it to the row's handler as `next`. The handler is a safe function; `next` is the
+//! only way it has to the driver's function, and it can be called at most once.
+
+use crate::call::{Call, Class, Entry};
+use crate::driver;
+use crate::redirect::{DriverCopy, HookAddress, Library, Row};
+use core::ffi::c_void;
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use gpucap_abi::arg::{Raw, Written};
+
+/// How many copies of one driver library a process may load: the usual one, and further ones by `dlmopen`.
+pub(crate) const COPIES: usize = 4;
+
+/// The original of a row, as its handler sees it: to be called at most once.
+pub(crate) trait Next<E>: FnOnce() -> Result<Written, E> {}
+
+impl<E, F: FnOnce() -> Result<Written, E>> Next<E> for F {}
+
+/// Emits everything that follows from the rows of one table, in a module of its own.
+macro_rules! library {
+    ($table:ident, $handlers:path, $result:path, $driver:path, $file_name:literal; $(
+        $(#[$doc:meta])*
+        fn $symbol:ident($($argument:ident: $type:ty),* $(,)?)
+            => $module:ident::$handler:ident, $class:ident $(, $base:literal @ $since:literal $($stream:ident)?)?;
+    )*) => {
+        #[allow(clippy::indexing_slicing, reason = "only in constants, where a wrong index does not compile")]
+        pub(crate) mod $table {
+            use super::*;
+            use $handlers as handlers;
+
+            /// Places of the rows in the tables below.
+            #[allow(non_camel_case_types, reason = "these are the driver's public names")]
+            #[derive(Clone, Copy)]
+            enum Place { $($symbol),* }
+
+            const ROWS: &[Row] = &[$(Row { symbol: stringify!($symbol).as_bytes() }),*];
+            const COUNT: usize = ROWS.len();
+
+            static ORIGINALS: [[AtomicUsize; COUNT]; COPIES] =
+                [const { [const { AtomicUsize::new(0) }; COUNT] }; COPIES];
+
+            #[allow(non_snake_case, reason = "these are the driver's public names")]
+            mod functions {
+                use super::*;
+                $(
+                    pub(super) unsafe extern "C" fn $symbol<const COPY: usize>(
+                        $($argument: $type),*
+                    ) -> $result {
+                        let original = const { &ORIGINALS[COPY][Place::$symbol as usize] };
+                        let original = original.load(Ordering::Acquire);
+                        // SAFETY: a hook is installed only after its original was saved, and the row states the
+                        // driver's signature.
+                        let original = unsafe {
+                            core::mem::transmute::<usize, unsafe extern "C" fn($($type),*) -> $result>(original)
+                        };
+                        // SAFETY: the arguments are those of the application, which keeps the driver's contract.
+                        let call_original = || unsafe { original($($argument),*) };
+                        match Call::enter(Class::$class, const { &COPIES_TABLE[COPY] }) {
+                            Entry::Pass => call_original(),
+                            Entry::Refuse(error) => Err(error.into()),
+                            Entry::Enforce(call) => handlers::$module::$handler(
+                                &call,
+                                // SAFETY: the original has just returned success for these arguments.
+                                || call_original().map(|()| unsafe { Written::assume() }),
+                                // SAFETY: an argument that the application passed to the driver's function.
+                                $(unsafe { $argument.wrap() }),*
+                            ),
+                        }
+                    }
+                )*
+            }
+
+            static HOOKS: [[HookAddress; COUNT]; COPIES] =
+                [hooks::<0>(), hooks::<1>(), hooks::<2>(), hooks::<3>()];
+
+            const fn hooks<const COPY: usize>() -> [HookAddress; COUNT] {
+                [$(HookAddress(
+                    functions::$symbol::<COPY> as unsafe extern "C" fn($($type),*) -> $result as *const ()
+                )),*]
+            }
+
+            use $driver as extras;
+            static COPIES_TABLE: [DriverCopy; COPIES] = [copy(0), copy(1), copy(2), copy(3)];
+
+            const fn copy(index: usize) -> DriverCopy {
+                DriverCopy {
+                    base: AtomicU64::new(0),
+                    originals: &ORIGINALS[index],
+                    hooks: &HOOKS[index],
+                    extras: &extras::EXTRAS[index],
+                    range: [const { AtomicU64::new(0) }; 2],
+                }
+            }
+
+            /// The library as the redirect sees it.
+            pub(crate) static LIBRARY: Library =
+                Library { file_name: $file_name, rows: ROWS, extras: extras::NAMES, copies: &COPIES_TABLE };
+        }
+    };
+}
+
+macro_rules! cuda_library {
+    ($($rows:tt)*) => {
+        library! { cuda, crate::cuda, gpucap_abi::cuda::CuResult, driver::cuda, b"libcuda.so"; $($rows)* }
+    };
+}
+gpucap_abi::cuda_api!(cuda_library);
+
+macro_rules! nvml_library {
+    ($($rows:tt)*) => {
+        library! { nvml, crate::nvml, gpucap_abi::nvml::NvmlResult, driver::nvml, b"libnvidia-ml.so"; $($rows)* }
+    };
+}
+gpucap_abi::nvml_api!(nvml_library);
+
+/// The driver libraries.
+pub(crate) static LIBRARIES: [&Library; 2] = [&cuda::LIBRARY, &nvml::LIBRARY];
+
+/// The hook of a name, for look-ups in a driver whose symbol table cannot be written; null if it is none of ours or
+/// no driver has been seen.
+pub(crate) fn by_name(name: *const u8) -> *const c_void {
+    LIBRARIES
+        .into_iter()
+        .find_map(|library| library.hook_by_name(name))
+        .unwrap_or(core::ptr::null())
+}

@@ -1,0 +1,3 @@
+//! Handlers of NVML: the slice as nvidia-smi and its kin see it.
+
+pub(crate) mod memory;

@@ -1,0 +1,312 @@
+//! Catching every look-up: the driver's own symbol table is redirected.
+//!
+//! The loader answers `dlsym`, `dlvsym`, relocations and its own lazy binding from a library's dynamic symbol table in
+//! memory. When libcuda or libnvidia-ml is first seen, and limits exist, the originals are saved and the entries of
+//! that table are pointed at our hooks; from then on the loader itself hands the hooks out, on every route. Slots
+//! bound earlier are swept, libnvidia-ml's calls to itself are pinned to the originals, and the library is kept.
+//!
+//! The work runs inside a `dl_iterate_phdr` callback: the loader's lock serialises it, and there is no lock of ours
+//! that a constructor inside `dlopen` could wait for. Hooks are complete and callable before the first store.
+//!
+//! [`elf`] reads objects, [`scope`] the loader's list, [`patch`] writes. Called by [`triggers`](crate::triggers) and
+//! the constructor; calls [`state`](crate::state) to learn whether limits exist.
+
+#![allow(
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
+    reason = "addresses and indices of tables that the loader itself walks, on a 64-bit machine"
+)]
+
+mod elf;
+mod patch;
+mod scope;
+
+pub(crate) use patch::{DriverCopy, HookAddress, Library, Row};
+
+use crate::{hooks, state, sys};
+use core::ffi::{c_char, c_void};
+use core::ptr;
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use elf::Object;
+use patch::Outcome;
+
+/// The exported functions, in the order of [`NEXT`].
+#[repr(usize)]
+#[derive(Clone, Copy)]
+pub(crate) enum Trigger {
+    Dlsym,
+    Dlvsym,
+    Dlopen,
+    Dlmopen,
+    SchedGetPriorityMax,
+}
+
+impl Trigger {
+    /// The exported name.
+    const fn name(self) -> &'static [u8] {
+        match self {
+            Self::Dlsym => b"dlsym",
+            Self::Dlvsym => b"dlvsym",
+            Self::Dlopen => b"dlopen",
+            Self::Dlmopen => b"dlmopen",
+            Self::SchedGetPriorityMax => b"sched_get_priority_max",
+        }
+    }
+
+    /// Its place in [`NEXT`].
+    const fn next(self) -> &'static AtomicUsize {
+        match self {
+            Self::Dlsym => &NEXT[0],
+            Self::Dlvsym => &NEXT[1],
+            Self::Dlopen => &NEXT[2],
+            Self::Dlmopen => &NEXT[3],
+            Self::SchedGetPriorityMax => &NEXT[4],
+        }
+    }
+}
+
+/// Where each trigger's call goes on to. Filled by [`ensure_next`] before the trigger jumps.
+pub(crate) static NEXT: [AtomicUsize; 5] = [const { AtomicUsize::new(0) }; 5];
+
+/// Nothing will ever have to be done in this process: no limits are set, or another copy of the shim does the work.
+static OFF: AtomicBool = AtomicBool::new(false);
+/// Calls of `dlopen` and `dlmopen` so far, and how many of them a scan has seen.
+static OPENED: AtomicUsize = AtomicUsize::new(0);
+static OPENED_SEEN: AtomicUsize = AtomicUsize::new(0);
+/// `dlmopen` has been called: there may be namespaces that `dl_iterate_phdr` does not show.
+static NAMESPACES: AtomicBool = AtomicBool::new(false);
+/// The loader's count of objects ever loaded, plus one, when the last scan ended.
+static LOADED_SEEN: AtomicU64 = AtomicU64::new(0);
+/// The driver's pages could not be written: look-ups are answered by name.
+static BY_NAME: AtomicBool = AtomicBool::new(false);
+
+/// Before a look-up by name is handed on. Returns what to answer instead, or null.
+pub(crate) fn before_lookup(
+    trigger: Trigger,
+    handle: *mut c_void,
+    name: *const c_char,
+) -> *const c_void {
+    ensure_next(trigger);
+    if OFF.load(Ordering::Relaxed) || omitted(trigger) {
+        return ptr::null();
+    }
+    let ours = names_driver(name.cast());
+    let foreign = NAMESPACES.load(Ordering::Relaxed) && is_object(handle);
+    if ours || foreign || OPENED.load(Ordering::Relaxed) != OPENED_SEEN.load(Ordering::Relaxed) {
+        scan(if foreign { handle } else { ptr::null_mut() });
+    }
+    if ours && BY_NAME.load(Ordering::Acquire) {
+        return hooks::by_name(name.cast());
+    }
+    ptr::null()
+}
+
+/// Before a library is opened: only notes that one will be.
+pub(crate) fn before_open(trigger: Trigger) -> *const c_void {
+    ensure_next(trigger);
+    if !omitted(trigger) {
+        OPENED.fetch_add(1, Ordering::Relaxed);
+        if matches!(trigger, Trigger::Dlmopen) {
+            NAMESPACES.store(true, Ordering::Relaxed);
+        }
+    }
+    ptr::null()
+}
+
+/// In a function that the driver's constructors call: the driver is mapped and relocated, but nobody has it yet.
+pub(crate) fn while_loading(trigger: Trigger) -> *const c_void {
+    ensure_next(trigger);
+    if !OFF.load(Ordering::Relaxed) && !omitted(trigger) {
+        scan(ptr::null_mut());
+    }
+    ptr::null()
+}
+
+/// In our constructor: the driver may be mapped already, as a dependency of the program.
+pub(crate) fn at_start() {
+    if !cfg!(gpucap_test_triggers) || !sys::env_lists(b"GPUCAP_TEST_OMIT", b"constructor") {
+        scan(ptr::null_mut());
+    }
+}
+
+/// The next definition of `dlopen`, for the shim's own use.
+pub(crate) fn next_dlopen() -> usize {
+    ensure_next(Trigger::Dlopen);
+    Trigger::Dlopen.next().load(Ordering::Relaxed)
+}
+
+/// Looks whether NVML has been loaded since; for the shim, which loads it when it needs it.
+pub(crate) fn rescan() {
+    if !OFF.load(Ordering::Relaxed) {
+        scan(ptr::null_mut());
+    }
+}
+
+fn ensure_next(trigger: Trigger) {
+    let next = trigger.next();
+    if next.load(Ordering::Relaxed) == 0 {
+        let absent: extern "C" fn() -> usize = absent;
+        let found = scope::next_definition(trigger.name()).map_or(absent as usize, |found| found as usize);
+        next.store(found, Ordering::Relaxed);
+    }
+}
+
+/// Stands in for a function that nobody behind us defines: answers null, as a failed look-up does.
+extern "C" fn absent() -> usize {
+    0
+}
+
+/// Whether a test build was told to leave this trigger out, to see the matching route missed.
+fn omitted(trigger: Trigger) -> bool {
+    let name = match trigger {
+        Trigger::SchedGetPriorityMax => b"sched".as_slice(),
+        other => other.name(),
+    };
+    cfg!(gpucap_test_triggers) && sys::env_lists(b"GPUCAP_TEST_OMIT", name)
+}
+
+/// `cuXxx` or `nvmlXxx`. Not `cu` alone: `curl_easy_init` is none of ours.
+fn names_driver(name: *const u8) -> bool {
+    let upper = |at: usize| {
+        // SAFETY: only called behind a prefix of that length, so the terminator has not been passed.
+        unsafe { name.wrapping_add(at).read_volatile() }.is_ascii_uppercase()
+    };
+    !name.is_null()
+        && ((elf::starts_with(name, b"cu") && upper(2))
+            || (elf::starts_with(name, b"nvml") && upper(4)))
+}
+
+/// Whether a `dlsym` handle names an object: not `RTLD_DEFAULT` (0) or `RTLD_NEXT` (-1).
+fn is_object(handle: *mut c_void) -> bool {
+    !handle.is_null() && handle as isize != -1
+}
+
+/// Looks for driver libraries that have not been redirected, and redirects them. `member`, if not null, is a handle
+/// whose namespace is to be looked through as well.
+fn scan(member: *mut c_void) {
+    let _errno = sys::Errno::keep();
+    let opened = OPENED.load(Ordering::Relaxed);
+    let Some(present) = with_loader(|loader| loader.driver_present(member)) else {
+        return; // nothing has been loaded since the last scan
+    };
+    if present {
+        if matches!(state::load(), state::State::Off) {
+            OFF.store(true, Ordering::Relaxed);
+            return;
+        }
+        let done = with_loader(|loader| loader.redirect(member)).unwrap_or_default();
+        done.settle();
+    }
+    OPENED_SEEN.store(opened, Ordering::Relaxed);
+}
+
+/// What a pass over the loader's list came to.
+#[derive(Default)]
+struct Done {
+    redirected: [Option<Object>; 8],
+    another_shim: bool,
+    failed: bool,
+}
+
+impl Done {
+    /// What has to follow outside the loader's lock.
+    fn settle(&self) {
+        if self.another_shim {
+            OFF.store(true, Ordering::Relaxed);
+        }
+        if self.failed && state::unwritable() {
+            BY_NAME.store(true, Ordering::Release);
+        }
+        for object in self.redirected.iter().flatten() {
+            sys::never_unload(next_dlopen(), object.name);
+        }
+    }
+}
+
+/// The loader's list, while its lock is held.
+struct Loader {
+    loaded: u64,
+}
+
+/// Runs `work` under the loader's lock. `None` if `work` was not run to an answer.
+fn with_loader<T>(work: impl FnOnce(&Loader) -> Option<T>) -> Option<T> {
+    let (mut work, mut answer) = (Some(work), None);
+    sys::iterate_objects(&mut |info| {
+        // Called for the first object; everything happens in nested iterations (the lock is recursive), then stop.
+        let loader = Loader { loaded: info.dlpi_adds.wrapping_add(1) };
+        answer = work.take().and_then(|work| work(&loader));
+        true
+    });
+    answer
+}
+
+impl Loader {
+    /// Whether a driver library is loaded; `None` if nothing has been loaded since the last complete scan.
+    fn driver_present(&self, member: *mut c_void) -> Option<bool> {
+        if member.is_null() && self.loaded == LOADED_SEEN.load(Ordering::Relaxed) {
+            return None;
+        }
+        let mut present = false;
+        self.each_object(member, &mut |object| present |= library(&object).is_some());
+        if !present {
+            LOADED_SEEN.store(self.loaded, Ordering::Relaxed);
+        }
+        Some(present)
+    }
+
+    /// Redirects what is new and sweeps the slots that were bound before.
+    fn redirect(&self, member: *mut c_void) -> Option<Done> {
+        let mut done = Done::default();
+        let mut free = 0;
+        self.each_object(member, &mut |object| {
+            let Some(library) = library(&object) else { return };
+            match library.redirect(&object) {
+                Outcome::Already => {}
+                Outcome::Redirected => {
+                    if let Some(place) = done.redirected.get_mut(free) {
+                        *place = Some(object);
+                        free += 1;
+                    }
+                }
+                Outcome::AnotherShim => done.another_shim = true,
+                Outcome::Unwritable => done.failed = true,
+            }
+        });
+        if free > 0
+            && !(cfg!(gpucap_test_triggers) && sys::env_lists(b"GPUCAP_TEST_OMIT", b"sweep"))
+        {
+            self.each_object(member, &mut |object| {
+                if library(&object).is_none() {
+                    patch::sweep(&object);
+                }
+            });
+        }
+        LOADED_SEEN.store(self.loaded, Ordering::Relaxed);
+        Some(done)
+    }
+
+    fn each_object(&self, member: *mut c_void, visit: &mut dyn FnMut(Object)) {
+        sys::iterate_objects(&mut |info| {
+            visit(Object::from_phdr_info(info));
+            false
+        });
+        if !member.is_null() {
+            // SAFETY: `before_lookup` passes only handles that the program gave to `dlsym`.
+            for map in unsafe { scope::namespace(member.cast()) } {
+                // SAFETY: the map is an entry of the loader's list, so its object is mapped.
+                if let Some(object) = unsafe { Object::from_load_address(map.address, map.name) } {
+                    visit(object);
+                }
+            }
+        }
+    }
+}
+
+/// The driver library that an object is, by its file name.
+fn library(object: &Object) -> Option<&'static Library> {
+    if object.name.is_null() {
+        return None;
+    }
+    let name = elf::base_name(object.name.cast());
+    hooks::LIBRARIES.into_iter().find(|library| elf::starts_with(name, library.file_name))
+}

@@ -1,0 +1,260 @@
+//! Writing: symbol table entries, slots that were bound before, the driver's own slots.
+//!
+//! Pages are made writable for the moment of the store and then get back what the loader had given them, less the
+//! right to execute: a page that holds a symbol table is read as data by the loader, never run. A range that could
+//! hold code is not touched at all. Everything here runs under the loader's lock.
+
+use super::elf::{self, Dynamic, Object, PAGE};
+use crate::sys;
+use core::ffi::c_void;
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use libc::Elf64_Sym;
+
+/// A driver library whose symbol table is redirected.
+pub(crate) struct Library {
+    /// The beginning of its file name.
+    pub(crate) file_name: &'static [u8],
+    /// The functions we intercept.
+    pub(crate) rows: &'static [Row],
+    /// The functions that handlers call.
+    pub(crate) extras: &'static [&'static [u8]],
+    /// One for each copy of the library that a process may load (`dlmopen` loads further ones).
+    pub(crate) copies: &'static [DriverCopy],
+}
+
+/// An intercepted function.
+pub(crate) struct Row {
+    /// Its exported symbol.
+    pub(crate) symbol: &'static [u8],
+}
+
+/// One loaded copy of a driver library.
+pub(crate) struct DriverCopy {
+    /// Its load address; 0 while this entry is free.
+    pub(crate) base: AtomicU64,
+    /// The driver's own functions, one per row; 0 where this driver does not have it.
+    pub(crate) originals: &'static [AtomicUsize],
+    /// Our functions, one per row.
+    pub(crate) hooks: &'static [HookAddress],
+    /// Functions that handlers call, one per [`Library::extras`]; 0 where this driver does not have it.
+    pub(crate) extras: &'static [AtomicUsize],
+    /// The lowest and the highest original, so that most slots of a sweep are passed over by two comparisons.
+    pub(crate) range: [AtomicU64; 2],
+}
+
+/// The address of a hook.
+#[derive(Clone, Copy)]
+pub(crate) struct HookAddress(pub(crate) *const ());
+
+// SAFETY: an address of code, never written through.
+unsafe impl Sync for HookAddress {}
+
+impl HookAddress {
+    fn get(self) -> u64 {
+        self.0 as u64
+    }
+
+    /// As a look-up returns it.
+    pub(crate) fn pointer(self) -> *mut c_void {
+        self.0.cast_mut().cast()
+    }
+}
+
+/// What became of one driver library.
+pub(super) enum Outcome {
+    /// It was ours before.
+    Already,
+    /// Its look-ups now lead to our hooks.
+    Redirected,
+    /// A second copy of the shim, loaded from another file, has redirected it: this one stays dormant.
+    AnotherShim,
+    /// Its symbol table cannot be written, or there are more copies of it than we can serve.
+    Unwritable,
+}
+
+impl Library {
+    /// Points the symbol table of a loaded driver library at our hooks.
+    pub(super) fn redirect(&self, object: &Object) -> Outcome {
+        let Some(dynamic) = object.dynamic() else { return Outcome::Already };
+        let present = || {
+            self.rows
+                .iter()
+                .enumerate()
+                .filter_map(|(index, row)| dynamic.lookup(row.symbol).map(|symbol| (index, symbol)))
+        };
+        let Some((first, symbol)) = present().next() else {
+            return Outcome::Already; // a file of this name that has none of the driver's functions
+        };
+        let address = dynamic.address(symbol);
+        let known =
+            self.copies.iter().find(|copy| copy.base.load(Ordering::Acquire) == object.base);
+        if let Some(copy) = known
+            && copy.hooks.get(first).is_some_and(|hook| hook.get() == address)
+        {
+            return Outcome::Already;
+        }
+        if !object.contains(address) {
+            return Outcome::AnotherShim;
+        }
+        let free = || self.copies.iter().find(|copy| copy.base.load(Ordering::Relaxed) == 0);
+        let Some(copy) = known.or_else(free) else { return Outcome::Unwritable };
+        copy.remember(object, &dynamic, self);
+        let Some(writable) =
+            Writable::symbols(object, &dynamic, present().map(|(_, symbol)| symbol))
+        else {
+            return Outcome::Unwritable;
+        };
+        for (index, symbol) in present() {
+            if let Some(hook) = copy.hooks.get(index) {
+                point(symbol, hook.get().wrapping_sub(object.base));
+            }
+        }
+        drop(writable);
+        if !(cfg!(gpucap_test_triggers) && sys::env_lists(b"GPUCAP_TEST_OMIT", b"pin")) {
+            copy.pin(object, &dynamic, present());
+        }
+        Outcome::Redirected
+    }
+
+    /// The hook of a row by its name, if a driver with that function has been seen.
+    pub(crate) fn hook_by_name(&self, name: *const u8) -> Option<*const c_void> {
+        let index = self.rows.iter().position(|row| elf::equals(name, row.symbol))?;
+        let copy = self.copies.first()?;
+        let original = copy.originals.get(index)?.load(Ordering::Acquire);
+        copy.hooks.get(index).filter(|_| original != 0).map(|hook| hook.0.cast())
+    }
+}
+
+impl DriverCopy {
+    /// Saves the originals: hooks are complete and callable from here on.
+    fn remember(&self, object: &Object, dynamic: &Dynamic, library: &Library) {
+        let find = |name| dynamic.lookup(name).map_or(0, |symbol| dynamic.address(symbol) as usize);
+        for (row, original) in library.rows.iter().zip(self.originals) {
+            original.store(find(row.symbol), Ordering::Release);
+        }
+        let addresses =
+            || self.originals.iter().map(|original| original.load(Ordering::Relaxed) as u64);
+        let (low, high) = (addresses().filter(|at| *at != 0).min(), addresses().max());
+        for (bound, value) in self.range.iter().zip([low, high]) {
+            bound.store(value.unwrap_or(0), Ordering::Relaxed);
+        }
+        for (name, extra) in library.extras.iter().zip(self.extras) {
+            extra.store(find(name), Ordering::Release);
+        }
+        self.base.store(object.base, Ordering::Release);
+    }
+
+    /// Writes the originals into the library's own slots, so that its calls to itself never meet a hook.
+    fn pin(
+        &self,
+        object: &Object,
+        dynamic: &Dynamic,
+        rows: impl Iterator<Item = (usize, *mut Elf64_Sym)> + Clone,
+    ) {
+        for relocation in dynamic.relocations().filter(|relocation| relocation.symbol() != 0) {
+            let named = dynamic.symbol(relocation.symbol());
+            if let Some((index, _)) = rows.clone().find(|(_, symbol)| core::ptr::eq(*symbol, named))
+                && let Some(original) = self.originals.get(index)
+            {
+                let slot = object.base.wrapping_add(relocation.offset);
+                write_slot(object, slot, original.load(Ordering::Relaxed) as u64);
+            }
+        }
+    }
+
+    /// The hook of the original at this address.
+    pub(crate) fn hook_of(&self, address: u64) -> Option<HookAddress> {
+        let [low, high] = self.range.each_ref().map(|bound| bound.load(Ordering::Relaxed));
+        if address < low || address > high || low == 0 {
+            return None;
+        }
+        let index = self
+            .originals
+            .iter()
+            .position(|original| original.load(Ordering::Relaxed) as u64 == address)?;
+        self.hooks.get(index).copied()
+    }
+}
+
+/// Replaces originals by hooks in the slots of an object that was bound before the redirect: a program linked with
+/// `-z now`, a library opened with `RTLD_DEEPBIND`, a function pointer in static data.
+pub(super) fn sweep(object: &Object) {
+    let Some(dynamic) = object.dynamic() else { return };
+    for relocation in dynamic.relocations() {
+        let slot = object.base.wrapping_add(relocation.offset);
+        // SAFETY: a relocation of a loaded object names a word inside it.
+        let value = unsafe { (slot as *const u64).read_volatile() };
+        if value == 0 {
+            continue;
+        }
+        let copies = crate::hooks::LIBRARIES.into_iter().flat_map(|library| library.copies);
+        let hook = copies
+            .filter(|copy| copy.base.load(Ordering::Acquire) != 0)
+            .find_map(|copy| copy.hook_of(value));
+        if let Some(hook) = hook {
+            write_slot(object, slot, hook.get());
+        }
+    }
+}
+
+/// Stores a new value in a symbol table entry. The loader may be reading it: one aligned store.
+fn point(symbol: *mut Elf64_Sym, value: u64) {
+    let place = symbol.cast::<u64>().wrapping_byte_add(core::mem::offset_of!(Elf64_Sym, st_value));
+    // SAFETY: `symbol` lies in a symbol table that `Writable` has just made writable; the field is 8-byte aligned.
+    let place = unsafe { AtomicU64::from_ptr(place) };
+    place.store(value, Ordering::Release);
+}
+
+/// Stores an address in a slot, making its page writable if it is not. Code is never touched.
+fn write_slot(object: &Object, slot: u64, value: u64) {
+    let Some(protection) = object.protection(slot) else { return };
+    if protection.execute || !slot.is_multiple_of(8) {
+        return;
+    }
+    let page = slot & !(PAGE - 1);
+    let store = || {
+        // SAFETY: the slot is an aligned word of a relocation target, and its page is writable at this moment.
+        let place = unsafe { AtomicU64::from_ptr(slot as *mut u64) };
+        place.store(value, Ordering::Release);
+    };
+    if protection.write {
+        store();
+    } else if sys::protect(page, PAGE, true) {
+        store();
+        sys::protect(page, PAGE, false);
+    }
+}
+
+/// The pages of a symbol table while they are writable; dropping it makes them read-only again.
+struct Writable {
+    start: u64,
+    bytes: u64,
+}
+
+impl Writable {
+    fn symbols(
+        object: &Object,
+        dynamic: &Dynamic,
+        symbols: impl Iterator<Item = *mut Elf64_Sym>,
+    ) -> Option<Self> {
+        let (mut low, mut high) = (u64::MAX, 0);
+        for symbol in symbols {
+            low = low.min(symbol as u64);
+            high = high.max(symbol as u64 + size_of::<Elf64_Sym>() as u64);
+        }
+        let (start, end) = (low & !(PAGE - 1), (high + PAGE - 1) & !(PAGE - 1));
+        let protection = object.protection(start)?;
+        // An old linker puts the table into the segment of the code. Its pages lie well before the first instruction;
+        // where they do not, taking the right to execute away would break the library.
+        if protection.execute && dynamic.init().is_none_or(|code| code < end) {
+            return None;
+        }
+        sys::protect(start, end - start, true).then_some(Self { start, bytes: end - start })
+    }
+}
+
+impl Drop for Writable {
+    fn drop(&mut self) {
+        sys::protect(self.start, self.bytes, false);
+    }
+}

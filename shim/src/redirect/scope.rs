@@ -1,0 +1,85 @@
+//! The loader's list of objects, and the next definition of a name behind ours.
+//!
+//! A trigger must hand its call on to whoever would have been called without us: libc, or another interposer that
+//! comes after us. The loader publishes its list for debuggers in `_r_debug` (`<link.h>`); walking it needs no call
+//! into libc, so it works in a constructor that runs before libc does.
+
+use super::elf::{Dyn, Dynamic};
+use libc::{c_char, c_int};
+
+/// `struct link_map` of `<link.h>`: the public head of the loader's record of an object.
+#[repr(C)]
+pub(super) struct LinkMap {
+    /// The load address.
+    pub(super) address: u64,
+    /// The path.
+    pub(super) name: *const c_char,
+    dynamic: *const Dyn,
+    /// The object behind this one in its namespace.
+    pub(super) next: *const Self,
+    /// The object before this one in its namespace.
+    pub(super) previous: *const Self,
+}
+
+/// `struct r_debug` of `<link.h>`, as far as we read it.
+#[repr(C)]
+struct LoaderDebug {
+    version: c_int,
+    objects: *const LinkMap,
+}
+
+unsafe extern "C" {
+    static _r_debug: LoaderDebug;
+    #[link_name = "_DYNAMIC"]
+    static OUR_DYNAMIC: [Dyn; 0];
+}
+
+/// The run-time address of the first definition of `name` in an object behind ours; `None` if there is none.
+pub(super) fn next_definition(name: &[u8]) -> Option<u64> {
+    objects_behind_ours().find_map(|map| {
+        // SAFETY: the loader keeps the dynamic section of each object in its list mapped.
+        let dynamic = unsafe { Dynamic::read(map.address, map.dynamic) }?;
+        dynamic.lookup(name).map(|symbol| dynamic.address(symbol))
+    })
+}
+
+fn objects_behind_ours() -> impl Iterator<Item = LinkMap> {
+    let ours = (&raw const OUR_DYNAMIC).cast::<Dyn>();
+    // SAFETY: the loader fills `_r_debug` before it runs any code of the program or its libraries.
+    let first = unsafe { (&raw const _r_debug.objects).read() };
+    walk(first, |map| map.next).skip_while(move |map| map.dynamic != ours).skip(1)
+}
+
+/// All objects of the namespace that `member` belongs to.
+///
+/// # Safety
+/// `member` must be a handle that `dlopen` or `dlmopen` returned: glibc's handles are link maps.
+pub(super) unsafe fn namespace(member: *const LinkMap) -> impl Iterator<Item = LinkMap> {
+    // The first object of the namespace: follow `previous` to the end.
+    let mut first = member;
+    // SAFETY: the caller promises a live link map; its neighbours are live too.
+    while let Some(map) = unsafe { read(first) }
+        && !map.previous.is_null()
+    {
+        first = map.previous;
+    }
+    walk(first, |map| map.next)
+}
+
+fn walk(
+    first: *const LinkMap,
+    step: impl Fn(&LinkMap) -> *const LinkMap,
+) -> impl Iterator<Item = LinkMap> {
+    let mut at = first;
+    core::iter::from_fn(move || {
+        // SAFETY: `first` and all that follows are entries of the loader's list.
+        let map = unsafe { read(at) }?;
+        at = step(&map);
+        Some(map)
+    })
+}
+
+unsafe fn read(map: *const LinkMap) -> Option<LinkMap> {
+    // SAFETY: the caller passes null or an entry of the loader's list.
+    (!map.is_null()).then(|| unsafe { map.read() })
+}

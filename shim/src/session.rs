@@ -1,0 +1,257 @@
+//! This process's part of the container's book: its slot, its devices, what it holds.
+//!
+//! Begins with the first call that needs it (`cuInit`, as a rule) and ends with the process; nobody has to say goodbye,
+//! since a slot is reaped once its owner is gone. The pointer to it lives in a page that a child made by `fork` sees
+//! empty: a CUDA context does not survive `fork`, so a child begins a session of its own, with locks that nobody holds,
+//! and its parent's charges stay its parent's.
+
+use crate::allocations::{Allocations, Record};
+use crate::book;
+use crate::call::Refusal;
+use crate::device::Device;
+use crate::log;
+use crate::redirect::DriverCopy;
+use crate::state::{self, Policy, Problem};
+use crate::sys;
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use gpucap_abi::cuda::CUdevice;
+use gpucap_core::config::LogLevel;
+use gpucap_core::ledger::{Kind, Ledger, OverQuota, Slot};
+use gpucap_core::physical::Physical;
+use gpucap_core::units::Bytes;
+use once_cell::race::OnceBox;
+use parking_lot::Mutex;
+
+/// How many devices one process can use.
+const MAX_DEVICES: usize = 64;
+
+/// What a process keeps.
+pub(crate) struct Session {
+    /// The limits.
+    pub(crate) policy: &'static Policy,
+    /// The container's book.
+    pub(crate) ledger: &'static Ledger,
+    slot: Slot,
+    devices: [OnceBox<Device>; MAX_DEVICES],
+    /// Memory at an address: linear, pitched, stream-ordered, managed.
+    pub(crate) memory: Allocations,
+    /// Arrays.
+    pub(crate) arrays: Allocations,
+    /// Physical memory of the virtual memory management.
+    pub(crate) physical: Mutex<Physical<Record>>,
+}
+
+/// Lives in a page that a forked child sees as zeros.
+#[repr(C)]
+struct Anchor {
+    session: AtomicPtr<Session>,
+    /// 0 nobody, 1 a thread is starting it, 2 the start failed or is over.
+    progress: AtomicU32,
+}
+
+static ANCHOR: AtomicPtr<Anchor> = AtomicPtr::new(core::ptr::null_mut());
+
+impl Session {
+    /// The session of this process, begun if need be.
+    ///
+    /// # Errors
+    /// It cannot begin: the process is broken from here on.
+    pub(crate) fn current(policy: &'static Policy) -> Result<&'static Self, &'static Problem> {
+        let anchor = ANCHOR.load(Ordering::Acquire);
+        // SAFETY: a published anchor is never taken down.
+        if let Some(anchor) = unsafe { anchor.as_ref() } {
+            let session = anchor.session.load(Ordering::Acquire);
+            // SAFETY: a published session is leaked; in a forked child the page reads as null.
+            if let Some(session) = unsafe { session.as_ref() } {
+                return Ok(session);
+            }
+        }
+        let _errno = sys::Errno::keep();
+        start(policy).map_err(state::break_with)
+    }
+
+    /// The session, if one has begun.
+    pub(crate) fn begun() -> Option<&'static Self> {
+        let anchor = ANCHOR.load(Ordering::Acquire);
+        // SAFETY: a published anchor is never taken down.
+        let anchor = unsafe { anchor.as_ref() }?;
+        let session = anchor.session.load(Ordering::Acquire);
+        // SAFETY: a published session is leaked.
+        unsafe { session.as_ref() }
+    }
+
+    /// The device with this CUDA ordinal; `None` if there is none.
+    ///
+    /// # Errors
+    /// Its limits cannot be resolved: the process is broken from here on.
+    pub(crate) fn device(
+        &self,
+        driver: &DriverCopy,
+        ordinal: CUdevice,
+    ) -> Result<Option<&Device>, Refusal> {
+        let place = usize::try_from(ordinal).ok().and_then(|index| self.devices.get(index));
+        let Some(place) = place else { return Ok(None) };
+        if let Some(device) = place.get() {
+            return Ok(Some(device));
+        }
+        match Device::resolve(self.policy, self.ledger, driver, ordinal) {
+            Ok(Some(device)) => Ok(Some(place.get_or_init(|| Box::new(device)))),
+            Ok(None) => Ok(None),
+            Err(problem) => {
+                state::break_with(problem).report();
+                Err(Refusal::NotInitialized)
+            }
+        }
+    }
+
+    /// Takes bytes from a device's cap. A charge that is dropped without [`Charge::commit`] is given back.
+    ///
+    /// # Errors
+    /// It does not fit, even after everything that dead processes held has come back.
+    pub(crate) fn charge(
+        &'static self,
+        device: &Device,
+        kind: Kind,
+        bytes: u64,
+    ) -> Result<Charge, Refusal> {
+        let outcome = {
+            let _errno = sys::Errno::keep();
+            let _one_at_a_time = device.turn.lock();
+            let (slot, index) = (self.slot, device.index);
+            self.ledger.charge_or_reap(slot, index, kind, bytes, device.cap, &book::alive)
+        };
+        match outcome {
+            Ok(()) => Ok(Charge {
+                session: self,
+                record: Record { bytes, context: 0, device: device.index, kind },
+            }),
+            Err(over) => {
+                self.ledger.count_refusal(self.slot, device.index);
+                self.tell_refusal(&over);
+                Err(Refusal::OverQuota)
+            }
+        }
+    }
+
+    /// Gives the bytes of a record back.
+    pub(crate) fn refund(&self, record: Record) {
+        let turn =
+            self.devices.iter().filter_map(OnceBox::get).find(|it| it.index == record.device);
+        if let Some(device) = turn {
+            let _one_at_a_time = device.turn.lock();
+            self.ledger.refund(self.slot, record.device, record.kind, record.bytes);
+        }
+    }
+
+    fn tell_refusal(&self, over: &OverQuota) {
+        static TOLD: log::Once = log::Once::new();
+        if TOLD.first() {
+            let (limit, used, request) =
+                (Bytes(over.limit), Bytes(over.used), Bytes(over.requested));
+            self.policy.log(
+                LogLevel::Warn,
+                format_args!("memory: refused at the cap cap={limit} used={used} request={request}; further ones are only counted"),
+            );
+        }
+    }
+}
+
+/// Bytes taken for a call that is under way.
+#[must_use = "a charge that is dropped is given back"]
+pub(crate) struct Charge {
+    session: &'static Session,
+    record: Record,
+}
+
+impl Charge {
+    /// The call has succeeded: the bytes are taken for good, and the record is the caller's to keep.
+    pub(crate) fn commit(self) -> Record {
+        let record = self.record;
+        core::mem::forget(self);
+        record
+    }
+
+    /// Adds what was taken for the same allocation on the same device.
+    pub(crate) fn with(mut self, more: Self) -> Self {
+        self.record.bytes = self.record.bytes.saturating_add(more.commit().bytes);
+        self
+    }
+
+    /// Says with which context the memory ends.
+    pub(crate) fn ends_with(mut self, context: u64) -> Self {
+        self.record.context = context;
+        self
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.session.refund(self.record);
+    }
+}
+
+fn anchor() -> Result<&'static Anchor, String> {
+    let known = ANCHOR.load(Ordering::Acquire);
+    // SAFETY: a published anchor is never taken down.
+    if let Some(anchor) = unsafe { known.as_ref() } {
+        return Ok(anchor);
+    }
+    let page = sys::page_wiped_on_fork()
+        .ok_or("session: the kernel gives no page that fork wipes (Linux 4.14)")?;
+    let published = ANCHOR.compare_exchange(
+        core::ptr::null_mut(),
+        page.cast(),
+        Ordering::AcqRel,
+        Ordering::Acquire,
+    );
+    let anchor = published.map_or_else(
+        |other| {
+            sys::unmap_page(page);
+            other
+        },
+        |_| page.cast(),
+    );
+    // SAFETY: a page of zeros is a valid anchor, and it stays mapped.
+    unsafe { anchor.as_ref() }.ok_or_else(|| "session: no page".into())
+}
+
+/// Lets one thread start the session; the others wait for it, at most ten seconds.
+fn start(policy: &'static Policy) -> Result<&'static Session, String> {
+    let anchor = anchor()?;
+    if anchor.progress.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+        let begun = begin(policy);
+        if let Ok(session) = begun {
+            anchor.session.store(core::ptr::from_ref(session).cast_mut(), Ordering::Release);
+        }
+        anchor.progress.store(2, Ordering::Release);
+        return begun;
+    }
+    for _ in 0..10_000 {
+        let session = anchor.session.load(Ordering::Acquire);
+        // SAFETY: a published session is leaked.
+        if let Some(session) = unsafe { session.as_ref() } {
+            return Ok(session);
+        }
+        if anchor.progress.load(Ordering::Acquire) == 2 {
+            break;
+        }
+        sys::nap();
+    }
+    Err("session: another thread could not start it".into())
+}
+
+fn begin(policy: &'static Policy) -> Result<&'static Session, String> {
+    let ledger = book::ledger(policy)?;
+    let slot = ledger
+        .claim(book::own_identity(), sys::boot_time_ns(), &book::alive)
+        .map_err(|_full| "ledger: no place for another process")?;
+    Ok(Box::leak(Box::new(Session {
+        policy,
+        ledger,
+        slot,
+        devices: [const { OnceBox::new() }; MAX_DEVICES],
+        memory: Allocations::new(),
+        arrays: Allocations::new(),
+        physical: Mutex::default(),
+    })))
+}

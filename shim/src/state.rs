@@ -1,0 +1,152 @@
+//! Whether limits are enforced in this process: off, enforcing or broken. The only global besides the session.
+//!
+//! Decided once, when the driver is first seen, from the environment and the limits file. Nothing set: off, for ever.
+//! Something set that cannot be used: broken, and broken stays broken; a cap that silently is none is worse than an
+//! error. What turns out later (a book that cannot be opened, a driver that cannot be redirected) breaks as well.
+
+use crate::{log, sys};
+use core::fmt;
+use gpucap_core::config::LogLevel;
+use gpucap_core::limits::file::{MAX_BYTES, PATH};
+use gpucap_core::limits::{Broken, FileProblem, Limits};
+use once_cell::race::OnceBox;
+use std::ffi::CString;
+
+/// What holds for this process.
+pub(crate) enum State {
+    /// Nothing is set, and nothing is intercepted.
+    Off,
+    /// Limits are set and can be used.
+    Enforcing(Policy),
+    /// Limits are set and cannot be used.
+    Broken(Problem),
+}
+
+/// What is to be enforced.
+pub(crate) struct Policy {
+    /// The limits; `None` only in a process that is broken.
+    pub(crate) limits: Option<Limits>,
+}
+
+static STATE: OnceBox<State> = OnceBox::new();
+static BROKEN_LATER: OnceBox<Problem> = OnceBox::new();
+
+/// Decides, the first time. Reads the environment and the limits file.
+pub(crate) fn load() -> &'static State {
+    STATE.get_or_init(|| Box::new(decide()))
+}
+
+/// What holds at this moment.
+pub(crate) enum Now {
+    /// Nothing is to be enforced.
+    Off,
+    /// These limits are to be enforced.
+    Enforcing(&'static Policy),
+    /// Nothing is allowed.
+    Broken(&'static Problem),
+}
+
+/// What holds at this moment. Nothing decided yet is off: a hook cannot be reached before a decision.
+pub(crate) fn now() -> Now {
+    if let Some(problem) = BROKEN_LATER.get() {
+        return Now::Broken(problem);
+    }
+    match STATE.get() {
+        Some(State::Enforcing(policy)) => Now::Enforcing(policy),
+        Some(State::Broken(problem)) => Now::Broken(problem),
+        Some(State::Off) | None => Now::Off,
+    }
+}
+
+/// The process cannot go on enforcing its limits. The first reason stands.
+pub(crate) fn break_with(text: String) -> &'static Problem {
+    BROKEN_LATER.get_or_init(|| Box::new(Problem::new(text)))
+}
+
+/// The driver's symbol table cannot be written. True if look-ups may be answered by name instead: the person who set
+/// the limits by hand is not an adversary. With a limits file the process is broken.
+pub(crate) fn unwritable() -> bool {
+    let by_hand = matches!(load(), State::Enforcing(policy)
+        if policy.limits.as_ref().is_some_and(|limits| !limits.has_file()));
+    if !by_hand {
+        break_with(
+            "driver: its symbol table cannot be written, so no limit can be enforced".into(),
+        );
+    }
+    by_hand
+}
+
+/// Why nothing is allowed, in one line.
+pub(crate) struct Problem {
+    text: String,
+    told: log::Once,
+}
+
+impl Problem {
+    const fn new(text: String) -> Self {
+        Self { text, told: log::Once::new() }
+    }
+
+    /// Says so once per process.
+    pub(crate) fn report(&self) {
+        if self.told.first() {
+            log::line(
+                LogLevel::Error,
+                LogLevel::Error,
+                format_args!("{self}; no GPU work is allowed"),
+            );
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Policy {
+    /// The policy of a broken process, for handlers that only pass look-ups on.
+    pub(crate) fn none() -> &'static Self {
+        static NONE: OnceBox<Policy> = OnceBox::new();
+        NONE.get_or_init(|| Box::new(Self { limits: None }))
+    }
+
+    /// Writes a line if the configured level asks for it.
+    pub(crate) fn log(&self, level: LogLevel, text: fmt::Arguments<'_>) {
+        let configured = self.limits.as_ref().map_or(LogLevel::Error, |limits| limits.config().log);
+        log::line(configured, level, text);
+    }
+}
+
+fn decide() -> State {
+    let file = limits_file();
+    let file = file.as_ref().map(|read| read.as_deref().map_err(Clone::clone));
+    let limits = match Limits::load(&sys::env, file) {
+        Ok(None) => return State::Off,
+        Ok(Some(limits)) => limits,
+        Err(problem) => return broken(&problem),
+    };
+    let policy = Policy { limits: Some(limits) };
+    for ignored in policy.limits.iter().flat_map(Limits::ignored) {
+        policy.log(LogLevel::Warn, format_args!("limits: {ignored}; ignored, as the node allows"));
+    }
+    State::Enforcing(policy)
+}
+
+fn broken(problem: &Broken) -> State {
+    State::Broken(Problem::new(format!("limits: {problem}")))
+}
+
+/// The content of the limits file; `None` if there is none.
+fn limits_file() -> Option<Result<Vec<u8>, FileProblem>> {
+    let path = CString::new(PATH).ok()?;
+    match sys::read_file(&path, MAX_BYTES) {
+        Err(libc::ENOENT | libc::ENOTDIR) => None,
+        Err(libc::EFBIG) => Some(Err(FileProblem::TooLong)),
+        Err(libc::ELOOP | libc::EISDIR | libc::EINVAL) => Some(Err(FileProblem::NotAFile)),
+        Err(error) => Some(Err(FileProblem::Unreadable(error))),
+        Ok(_) if !sys::on_read_only_mount(&path) => Some(Err(FileProblem::Writable)),
+        Ok(content) => Some(Ok(content)),
+    }
+}

@@ -1,0 +1,281 @@
+//! The only module besides [`redirect`](crate::redirect) that names libc: what the shim asks of the system.
+//!
+//! Each function is a thin, bounded call; none allocates unless it returns owned bytes, none changes state of the
+//! process that the application could notice (no umask, no signal, no working directory), and descriptors are opened
+//! close-on-exec. Callers on the application's paths hold an [`Errno`] for as long as they may disturb it.
+
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::mem::MaybeUninit;
+use std::ffi::CString;
+
+/// Puts `errno` back as it was when dropped: an application does not expect a look-up or an allocation to change it.
+pub(crate) struct Errno(c_int);
+
+impl Errno {
+    /// Remembers the current value.
+    pub(crate) fn keep() -> Self {
+        Self(last_error())
+    }
+}
+
+impl Drop for Errno {
+    fn drop(&mut self) {
+        // SAFETY: glibc's location of this thread's errno.
+        let place = unsafe { libc::__errno_location() };
+        // SAFETY: that location is valid for the thread's life.
+        unsafe { place.write(self.0) }
+    }
+}
+
+/// The last error number of this thread.
+pub(crate) fn last_error() -> c_int {
+    // SAFETY: glibc's location of this thread's errno.
+    let place = unsafe { libc::__errno_location() };
+    // SAFETY: that location is valid for the thread's life.
+    unsafe { place.read() }
+}
+
+/// Makes whole pages writable, or read-only again; never executable. False if the kernel refuses.
+pub(crate) fn protect(start: u64, bytes: u64, writable: bool) -> bool {
+    let Ok(bytes) = usize::try_from(bytes) else { return false };
+    let protection = libc::PROT_READ | if writable { libc::PROT_WRITE } else { 0 };
+    // SAFETY: `redirect::patch` passes pages of a loaded object that hold data only.
+    unsafe { libc::mprotect(start as *mut c_void, bytes, protection) == 0 }
+}
+
+/// Calls `visit` for each loaded object of our namespace until it returns true. The loader's lock is held meanwhile.
+pub(crate) fn iterate_objects(visit: &mut dyn FnMut(&libc::dl_phdr_info) -> bool) {
+    type Visit<'a> = &'a mut dyn FnMut(&libc::dl_phdr_info) -> bool;
+    unsafe extern "C" fn each(
+        info: *mut libc::dl_phdr_info,
+        _bytes: usize,
+        visit: *mut c_void,
+    ) -> c_int {
+        // SAFETY: `visit` is the pointer passed below, alive until `dl_iterate_phdr` returns.
+        let visit = unsafe { &mut *visit.cast::<Visit>() };
+        // SAFETY: the loader passes a valid record for the duration of the call.
+        c_int::from(visit(unsafe { &*info }))
+    }
+    let mut visit: Visit = visit;
+    // SAFETY: `each` has the required signature and `visit` outlives the call.
+    unsafe { libc::dl_iterate_phdr(Some(each), (&raw mut visit).cast()) };
+}
+
+/// Marks a loaded library as one that is never unloaded, by opening what is loaded already and closing it again.
+pub(crate) fn never_unload(dlopen: usize, name: *const c_char) {
+    if let Some(handle) = open_library(dlopen, name, libc::RTLD_NOLOAD | libc::RTLD_NODELETE) {
+        // SAFETY: the handle was opened just now; `RTLD_NODELETE` outlives it.
+        unsafe { libc::dlclose(handle) };
+    }
+}
+
+/// Loads a library through the given `dlopen` (libc's, not our export).
+pub(crate) fn load_library(dlopen: usize, name: &CStr) -> bool {
+    open_library(dlopen, name.as_ptr(), 0).is_some()
+}
+
+fn open_library(dlopen: usize, name: *const c_char, flags: c_int) -> Option<*mut c_void> {
+    type Open = unsafe extern "C" fn(*const c_char, c_int) -> *mut c_void;
+    // SAFETY: the address is that of the `dlopen` behind ours, of this type.
+    let open: Open = unsafe { core::mem::transmute::<usize, Open>(dlopen) };
+    // SAFETY: `name` is a C string.
+    let handle = unsafe { open(name, libc::RTLD_LAZY | flags) };
+    (!handle.is_null()).then_some(handle)
+}
+
+/// The value of an environment variable, copied.
+pub(crate) fn env(name: &str) -> Option<Vec<u8>> {
+    let name = CString::new(name).ok()?;
+    // SAFETY: `name` is a C string.
+    let value = unsafe { libc::getenv(name.as_ptr()) };
+    // SAFETY: a non-null answer is a C string inside the environment, copied before anyone can change it.
+    (!value.is_null()).then(|| unsafe { CStr::from_ptr(value) }.to_bytes().to_vec())
+}
+
+/// Whether a comma-separated environment variable names `item`. For test builds: reads the environment directly, since
+/// libc may not work yet.
+pub(crate) fn env_lists(variable: &[u8], item: &[u8]) -> bool {
+    unsafe extern "C" {
+        static environ: *const *const c_char;
+    }
+    // SAFETY: libc's variable; null before it is set up.
+    let mut entry = unsafe { environ };
+    if entry.is_null() {
+        return false;
+    }
+    loop {
+        // SAFETY: the environment is an array that ends with null.
+        let text = unsafe { entry.read() };
+        if text.is_null() {
+            return false;
+        }
+        // SAFETY: each entry is a C string.
+        let text = unsafe { CStr::from_ptr(text) }.to_bytes();
+        if let Some(value) = text.strip_prefix(variable).and_then(|rest| rest.strip_prefix(b"=")) {
+            return value.split(|byte| *byte == b',').any(|word| word == item);
+        }
+        entry = entry.wrapping_add(1);
+    }
+}
+
+/// Writes to standard error with one system call. What does not fit is lost: nothing here may block or fail.
+pub(crate) fn write_error(line: &[u8]) {
+    // SAFETY: the bytes are readable for their length.
+    unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len()) };
+}
+
+/// This process, in its own pid namespace.
+pub(crate) fn pid() -> u32 {
+    // SAFETY: no conditions.
+    unsafe { libc::getpid() }.unsigned_abs()
+}
+
+/// The effective user.
+pub(crate) fn uid() -> u32 {
+    // SAFETY: no conditions.
+    unsafe { libc::geteuid() }
+}
+
+/// Nanoseconds of the given clock.
+fn clock(id: libc::clockid_t) -> u64 {
+    let mut time = MaybeUninit::<libc::timespec>::zeroed();
+    // SAFETY: the place is writable; the clocks used here always exist.
+    unsafe { libc::clock_gettime(id, time.as_mut_ptr()) };
+    // SAFETY: a zeroed timespec is a valid one, whatever the call did.
+    let time = unsafe { time.assume_init() };
+    time.tv_sec
+        .unsigned_abs()
+        .saturating_mul(1_000_000_000)
+        .saturating_add(time.tv_nsec.unsigned_abs())
+}
+
+/// Nanoseconds since boot, suspended time included: the same in every process of the machine.
+pub(crate) fn boot_time_ns() -> u64 {
+    clock(libc::CLOCK_BOOTTIME)
+}
+
+/// Sleeps for about a millisecond; used only while another thread starts the session.
+pub(crate) fn nap() {
+    let time = libc::timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+    // SAFETY: a valid time; the remainder is not asked for.
+    unsafe { libc::nanosleep(&raw const time, core::ptr::null_mut()) };
+}
+
+/// The inode of a `/proc/self/ns/*` link: which namespace this process is in. `None` without `/proc`.
+pub(crate) fn namespace_inode(link: &CStr) -> Option<u64> {
+    let mut status = MaybeUninit::<libc::stat>::zeroed();
+    // SAFETY: a C string and a writable place.
+    let result = unsafe { libc::stat(link.as_ptr(), status.as_mut_ptr()) };
+    // SAFETY: zeroed memory is a valid `stat`; it is used only if the call filled it.
+    (result == 0).then(|| unsafe { status.assume_init() }.st_ino)
+}
+
+/// Reads a small file whole; an error number if it cannot be read or is larger than `limit` bytes.
+pub(crate) fn read_file(path: &CStr, limit: usize) -> Result<Vec<u8>, c_int> {
+    // Not blocking: a fifo in the file's place must not stop the program.
+    let file = File::open(path, libc::O_RDONLY | libc::O_NONBLOCK)?;
+    let mut content = vec![0; limit.saturating_add(1)];
+    let mut filled = 0;
+    while let Some(rest) = content.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        // SAFETY: `rest` is writable for its length.
+        match unsafe { libc::read(file.0, rest.as_mut_ptr().cast(), rest.len()) } {
+            0 => break,
+            -1 if last_error() == libc::EINTR => {}
+            count => {
+                filled = filled.saturating_add(usize::try_from(count).map_err(|_| last_error())?)
+            }
+        }
+    }
+    content.truncate(filled);
+    if filled > limit { Err(libc::EFBIG) } else { Ok(content) }
+}
+
+/// Whether the file lies on a mount that is read-only for everyone in this mount namespace.
+pub(crate) fn on_read_only_mount(path: &CStr) -> bool {
+    let mut status = MaybeUninit::<libc::statvfs>::zeroed();
+    // SAFETY: a C string and a writable place.
+    let result = unsafe { libc::statvfs(path.as_ptr(), status.as_mut_ptr()) };
+    // SAFETY: zeroed memory is a valid `statvfs`; it is used only if the call filled it.
+    result == 0 && unsafe { status.assume_init() }.f_flag & libc::ST_RDONLY != 0
+}
+
+/// An open descriptor, closed when dropped.
+pub(crate) struct File(c_int);
+
+impl File {
+    /// Opens a file, close-on-exec, following no symbolic link in the last component; new files get mode 0600.
+    pub(crate) fn open(path: &CStr, flags: c_int) -> Result<Self, c_int> {
+        let flags = flags | libc::O_CLOEXEC | libc::O_NOFOLLOW | libc::O_NOCTTY;
+        // SAFETY: a C string; the mode is used only when the file is created.
+        match unsafe { libc::open(path.as_ptr(), flags, 0o600) } {
+            -1 => Err(last_error()),
+            descriptor => Ok(Self(descriptor)),
+        }
+    }
+
+    /// Owner and size, if it is a regular file.
+    pub(crate) fn owner_and_size(&self) -> Result<(u32, u64), c_int> {
+        let mut status = MaybeUninit::<libc::stat>::zeroed();
+        // SAFETY: an open descriptor and a writable place.
+        if unsafe { libc::fstat(self.0, status.as_mut_ptr()) } != 0 {
+            return Err(last_error());
+        }
+        // SAFETY: the call has filled it.
+        let status = unsafe { status.assume_init() };
+        if status.st_mode & libc::S_IFMT != libc::S_IFREG {
+            return Err(libc::EINVAL);
+        }
+        Ok((status.st_uid, status.st_size.unsigned_abs()))
+    }
+
+    /// Sets the size; the new part reads as zeros and takes no memory until it is used.
+    pub(crate) fn resize(&self, bytes: u64) -> Result<(), c_int> {
+        let bytes = i64::try_from(bytes).map_err(|_| libc::EFBIG)?;
+        // SAFETY: an open descriptor.
+        if unsafe { libc::ftruncate(self.0, bytes) } == 0 { Ok(()) } else { Err(last_error()) }
+    }
+
+    /// Maps the first `bytes` bytes, shared with everyone who maps the file. The mapping is never taken down.
+    pub(crate) fn map_shared(&self, bytes: u64) -> Result<*mut c_void, c_int> {
+        let bytes = usize::try_from(bytes).map_err(|_| libc::EFBIG)?;
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a new mapping at an address of the kernel's choice.
+        let address = unsafe {
+            libc::mmap(core::ptr::null_mut(), bytes, protection, libc::MAP_SHARED, self.0, 0)
+        };
+        if address == libc::MAP_FAILED { Err(last_error()) } else { Ok(address) }
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        // SAFETY: our own descriptor, closed once.
+        unsafe { libc::close(self.0) };
+    }
+}
+
+/// A page that a child made by `fork` sees as zeros, whichever way the fork was made (`MADV_WIPEONFORK`, Linux 4.14).
+/// Never taken down. `None` if there is no memory or the kernel does not know the advice.
+pub(crate) fn page_wiped_on_fork() -> Option<*mut c_void> {
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: a new mapping at an address of the kernel's choice.
+    let page = unsafe { libc::mmap(core::ptr::null_mut(), PAGE, protection, flags, -1, 0) };
+    if page == libc::MAP_FAILED {
+        return None;
+    }
+    // SAFETY: the page mapped just now.
+    if unsafe { libc::madvise(page, PAGE, libc::MADV_WIPEONFORK) } != 0 {
+        unmap_page(page);
+        return None;
+    }
+    Some(page)
+}
+
+/// Gives a page of [`page_wiped_on_fork`] back that nobody has seen.
+pub(crate) fn unmap_page(page: *mut c_void) {
+    // SAFETY: the caller owns the page and drops its only pointer.
+    unsafe { libc::munmap(page, PAGE) };
+}
+
+const PAGE: usize = 4096;

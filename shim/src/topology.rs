@@ -1,0 +1,80 @@
+//! Where a device stands among the others: its place in nvidia-smi's order, and the card of a MIG instance.
+//!
+//! Asked only where limits go by index or do not name the device itself. NVML knows; it is loaded for the question if
+//! the process has not loaded it, and initialised for as long as the question takes. Where there is no NVML, CUDA's own
+//! devices in PCI order give the same answer, as long as `CUDA_VISIBLE_DEVICES` hides none of them.
+
+use crate::driver;
+use crate::hooks;
+use crate::redirect::{self, DriverCopy};
+use crate::sys;
+use core::sync::atomic::Ordering;
+use gpucap_abi::cuda::CUdevice;
+use gpucap_abi::nvml::nvmlDevice_t;
+use gpucap_core::uuid::Uuid;
+use std::collections::BTreeSet;
+
+/// A device's place; what is not known is `None`.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Place {
+    /// In nvidia-smi's order; of a MIG instance, that of its card.
+    pub(crate) index: Option<u32>,
+    /// The card of a MIG instance.
+    pub(crate) parent: Option<Uuid>,
+}
+
+/// Where the device with this UUID stands.
+pub(crate) fn place(cuda: Option<(&DriverCopy, CUdevice)>, uuid: Uuid) -> Place {
+    by_nvml(uuid)
+        .or_else(|| {
+            let (driver, device) = cuda?;
+            Some(Place { index: by_pci_order(driver, device), parent: None })
+        })
+        .unwrap_or_default()
+}
+
+fn by_nvml(uuid: Uuid) -> Option<Place> {
+    let nvml = loaded_nvml().or_else(|| {
+        sys::load_library(redirect::next_dlopen(), c"libnvidia-ml.so.1");
+        redirect::rescan();
+        loaded_nvml()
+    })?;
+    let mut found = None;
+    driver::nvml::each_device(nvml, &mut |device| {
+        if driver::nvml::uuid(nvml, device).is_some_and(|name| name.uuid == uuid) {
+            found = Some(of_handle(nvml, device));
+        }
+    });
+    found
+}
+
+/// Where the device behind an NVML handle stands.
+pub(crate) fn of_handle(nvml: &DriverCopy, device: nvmlDevice_t) -> Place {
+    match driver::nvml::parent(nvml, device) {
+        Some(card) => Place {
+            index: driver::nvml::index(nvml, card),
+            parent: driver::nvml::uuid(nvml, card).map(|name| name.uuid),
+        },
+        None => Place { index: driver::nvml::index(nvml, device), parent: None },
+    }
+}
+
+fn loaded_nvml() -> Option<&'static DriverCopy> {
+    hooks::nvml::LIBRARY.copies.iter().find(|copy| copy.base.load(Ordering::Acquire) != 0)
+}
+
+/// nvidia-smi orders cards by PCI address. Only if all of them are to be seen is the rank among those seen the index.
+fn by_pci_order(driver: &DriverCopy, device: CUdevice) -> Option<u32> {
+    if sys::env("CUDA_VISIBLE_DEVICES").is_some() {
+        return None;
+    }
+    let own = driver::cuda::pci_place(driver, device)?;
+    let count = driver::cuda::device_count(driver)?;
+    // A set: the MIG instances of a card share its address.
+    let before: BTreeSet<_> = (0..count)
+        .filter_map(|ordinal| driver::cuda::device(driver, ordinal))
+        .filter_map(|other| driver::cuda::pci_place(driver, other))
+        .filter(|other| *other < own)
+        .collect();
+    u32::try_from(before.len()).ok()
+}

@@ -1,0 +1,95 @@
+//! The five exported functions. Each is a moment at which the driver may have been loaded.
+//!
+//! `dlsym`, `dlvsym`, `dlopen`, `dlmopen` come before a program can hold an address of the driver;
+//! `sched_get_priority_max` is called by libcuda's own constructors (measured on 470 to 555), so that the redirect is
+//! in place before the `dlopen` that loads it returns.
+//!
+//! All are naked and end in a jump to the next definition in scope, with the caller's stack and registers as they
+//! were: libc answers `RTLD_NEXT` and run paths by looking at its return address, which must be the caller's.
+//! Until a name begins with `cu` or `nvml`, or a library has been opened, nothing here calls libc at all: sanitizers
+//! look names up before libc works.
+//!
+//! No name of the driver is exported: a program that probes for CUDA must not find it where there is none.
+
+use crate::redirect::{self, Trigger};
+use core::arch::naked_asm;
+use core::ffi::{c_char, c_void};
+
+/// Emits one export: save the arguments, let `$before` see two of them, then return what it answered or, for null,
+/// jump to the next definition with everything restored.
+macro_rules! trigger {
+    ($(#[$doc:meta])* $name:ident, $before:path, $trigger:expr) => {
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// As libc's function of this name, which does the work.
+        #[unsafe(naked)]
+        #[unsafe(no_mangle)]
+        pub(crate) unsafe extern "C" fn $name() {
+            naked_asm!(
+                "endbr64",
+                // Five words bring the stack to the alignment that a call needs.
+                "push rdi",
+                "push rsi",
+                "push rdx",
+                "push rcx",
+                "push r8",
+                "call {before}",
+                "pop r8",
+                "pop rcx",
+                "pop rdx",
+                "pop rsi",
+                "pop rdi",
+                "test rax, rax",
+                "jnz 2f",
+                "lea rax, [rip + {next}]",
+                "jmp [rax + 8 * {index}]",
+                "2: ret",
+                before = sym $before,
+                next = sym redirect::NEXT,
+                index = const $trigger as usize,
+            )
+        }
+    };
+}
+
+trigger!(
+    /// `void *dlsym(void *handle, const char *name)`
+    dlsym, before_dlsym, Trigger::Dlsym
+);
+trigger!(
+    /// `void *dlvsym(void *handle, const char *name, const char *version)`
+    dlvsym, before_dlvsym, Trigger::Dlvsym
+);
+trigger!(
+    /// `void *dlopen(const char *file, int mode)`
+    dlopen, before_dlopen, Trigger::Dlopen
+);
+trigger!(
+    /// `void *dlmopen(Lmid_t namespace, const char *file, int mode)`
+    dlmopen, before_dlmopen, Trigger::Dlmopen
+);
+trigger!(
+    /// `int sched_get_priority_max(int policy)`
+    sched_get_priority_max, before_sched_get_priority_max, Trigger::SchedGetPriorityMax
+);
+
+extern "C" fn before_dlsym(handle: *mut c_void, name: *const c_char) -> *const c_void {
+    redirect::before_lookup(Trigger::Dlsym, handle, name)
+}
+
+extern "C" fn before_dlvsym(handle: *mut c_void, name: *const c_char) -> *const c_void {
+    redirect::before_lookup(Trigger::Dlvsym, handle, name)
+}
+
+extern "C" fn before_dlopen() -> *const c_void {
+    redirect::before_open(Trigger::Dlopen)
+}
+
+extern "C" fn before_dlmopen() -> *const c_void {
+    redirect::before_open(Trigger::Dlmopen)
+}
+
+extern "C" fn before_sched_get_priority_max() -> *const c_void {
+    redirect::while_loading(Trigger::SchedGetPriorityMax)
+}
