@@ -53,8 +53,8 @@ pub struct Limits {
 impl Limits {
     /// Reads the limits. `None`: nothing is set, and nothing is to be redirected.
     ///
-    /// `file` is what the caller found at the place of the limits file: nothing, its bytes, or why it
-    /// may not be believed.
+    /// `file` is what the caller found at the place of the limits file: nothing, its bytes, or why
+    /// it may not be believed.
     ///
     /// # Errors
     /// A limit is set and cannot be used. Where the administrator of the node chose to be open, a

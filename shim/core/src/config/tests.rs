@@ -206,8 +206,9 @@ fn a_refusal_says_variable_value_reason_and_what_is_allowed_in_one_line() {
     let error = read("GPU_MEM_LIMIT", b"5m\n\x1b[2Jgotcha").expect_err("not a size");
     assert_eq!(
         error.to_string(),
-        "GPU_MEM_LIMIT=\"5m\\n\\x1b[2Jgotcha\": unknown suffix (known: Ki Mi Gi Ti, K M G T, with or \
-         without B); allowed: 4Gi, 4096Mi, 4G, bytes, 25%, or per GPU: 0=4Gi,GPU-<uuid>=8Gi"
+        "GPU_MEM_LIMIT=\"5m\\n\\x1b[2Jgotcha\": unknown suffix (known: Ki Mi Gi Ti, K M G T, with \
+         or without B); allowed: 4Gi, 4096Mi, 4G, bytes, 25%, or per GPU: \
+         0=4Gi,GPU-<uuid>=8Gi"
     );
     assert!(read("GPU_MEM_LIMIT", b"5m").expect_err("milli").to_string().contains("milli"));
 }

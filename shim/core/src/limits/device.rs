@@ -43,7 +43,7 @@ pub struct Resolved {
     pub core: Option<Share>,
     /// More memory was asked for than the device has: it is worth a line at info.
     pub clamped: bool,
-    /// The limits file does not list this device: nothing may be done on it. The cap is then nought.
+    /// The limits file does not list this device: nothing may be done on it. The cap is then 0.
     pub refused: bool,
 }
 

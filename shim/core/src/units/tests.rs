@@ -184,7 +184,9 @@ proptest! {
     }
 
     #[test]
-    fn number_like_text_never_makes_the_parsers_panic(text in "-?[0-9]{0,60}\\.?[0-9]{0,60}[kKmMgGtTiIbB%]{0,4}") {
+    fn number_like_text_never_makes_the_parsers_panic(
+        text in "-?[0-9]{0,60}\\.?[0-9]{0,60}[kKmMgGtTiIbB%]{0,4}"
+    ) {
         let _ = (text.parse::<Bytes>(), text.parse::<Share>(), text.parse::<Amount>());
     }
 

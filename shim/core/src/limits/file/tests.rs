@@ -143,7 +143,8 @@ fn a_refusal_names_the_line() {
     let error = LimitsFile::parse(&sealed("gpu=*\nmem=5gg\n")).expect_err("no size");
     assert_eq!(
         error.to_string(),
-        "has a value that cannot be used: \"mem=5gg\"; only the hook of the same version may write it"
+        "has a value that cannot be used: \"mem=5gg\"; only the hook of the same version may write \
+         it"
     );
 }
 
@@ -197,7 +198,9 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_the_parser_panic(bytes: Vec<u8>, lines in "([a-z]{1,7}=[0-9*%]{0,3}\n?){0,9}") {
+    fn no_bytes_make_the_parser_panic(
+        bytes: Vec<u8>, lines in "([a-z]{1,7}=[0-9*%]{0,3}\n?){0,9}",
+    ) {
         let _ = LimitsFile::parse(&bytes);
         let _ = LimitsFile::parse(&sealed(&lines));
     }
