@@ -1,1 +1,58 @@
-//! Skeleton.
+//! The simulated card behind the stub `libcuda.so.1` and `libnvidia-ml.so.1`.
+//!
+//! Both libraries, in every process, show the same card: one file in a directory, mapped by all. What it is comes
+//! from the environment:
+//!
+//! | variable | default | meaning |
+//! |---|---|---|
+//! | `STUB_GPU_DIR` | `/dev/shm/gpucap-stub-<uid>` | directory of the card file; another directory is another machine |
+//! | `STUB_GPU_COUNT` | `1` | physical devices, 0 to 8 |
+//! | `STUB_GPU_MEM` | `80GiB` | memory of each device; one size, or one per device with commas |
+//! | `STUB_GPU_RESERVED` | `0` | part of it that the driver keeps for itself |
+//! | `STUB_GPU_NAME` | `Stub GPU` | name of every device |
+//! | `STUB_GPU_MIG` | none | MIG slices: `0=10GiB+20GiB;1=5GiB` |
+//! | `STUB_GPU_ORDER` | `pci` | `reverse`: CUDA's fastest-first order is the reverse of PCI order |
+//! | `STUB_GPU_CUDA_VERSION` | `13050` | what `cuDriverGetVersion` says; `cuGetProcAddress` knows nothing newer |
+//! | `STUB_GPU_DRIVER_VERSION` | `595.10.01` | what NVML says |
+//! | `STUB_GPU_CONTEXT_MEM` | `300MiB` | what a context costs on the device |
+//! | `STUB_GPU_MODULE_MEM` | `0` | what a loaded module costs |
+//! | `STUB_GPU_GRANULARITY` | `1` | unit to which the card rounds an allocation |
+//! | `STUB_GPU_POOL_GRANULARITY` | `1` | unit by which the reserve of a pool grows |
+//! | `STUB_GPU_CLOCK` | `real` | `virtual`: moves by `stubAdvance(ns)` and by host waits, for all processes |
+//! | `STUB_GPU_SLICE_NS` | `2000000` | time slice between processes that compute |
+//! | `STUB_GPU_KERNEL_NS` | `10000` | duration of a kernel whose name does not end in one (`spin_40ms`, `k_10us`) |
+//! | `STUB_GPU_LAUNCH_NS` | `0` | host time that a launch call takes |
+//! | `STUB_GPU_ARRIVAL_NS` | `0` | time until the card sees an operation and until the host sees its end |
+//! | `STUB_GPU_COPY_BYTES_PER_US` | `0` | speed of copies; 0 takes no time |
+//! | `STUB_GPU_QUEUE_DEPTH` | `1024` | operations that a stream holds before a launch waits |
+//! | `STUB_GPU_FAIL` | none | scripted failures: `cuMemAlloc_v2:2@3` fails the third call with 2; no `@n`: every call |
+//! | `STUB_GPU_TRACE` | none | file that gets a line `pid name` per call |
+//!
+//! CUDA also obeys `CUDA_VISIBLE_DEVICES` and `CUDA_DEVICE_ORDER`; NVML obeys neither, like the real one.
+//! A value that cannot be used ends the process with one line.
+//!
+//! This is the judge of the tests: it shares nothing with the shim or its policy. Sizes are charged exactly as asked
+//! unless a granularity says otherwise, so that tests can be exact to the byte.
+
+pub mod call;
+pub mod card;
+pub mod catalog;
+pub mod clock;
+pub mod engine;
+mod lock;
+mod process;
+pub mod settings;
+
+use std::sync::OnceLock;
+
+/// The machine, read from the environment at first use.
+pub fn settings() -> &'static settings::Settings {
+    static SETTINGS: OnceLock<settings::Settings> = OnceLock::new();
+    SETTINGS.get_or_init(settings::Settings::from_env)
+}
+
+/// The card, mapped at first use.
+pub fn card() -> &'static card::Card {
+    static CARD: OnceLock<card::Card> = OnceLock::new();
+    CARD.get_or_init(|| card::Card::open(settings()))
+}

@@ -1,0 +1,98 @@
+//! Initialisation, versions, errors, and the look-ups that answer before `cuInit`.
+
+use crate::arg::{In, Out};
+use crate::driver::init;
+use crate::export::exports;
+use gpucap_abi::cuda::{CUuuid, CuError, CuResult};
+use std::ffi::{c_char, c_void};
+
+exports! {
+    /// Everything else answers NOT_INITIALIZED until this has succeeded.
+    fn cuInit(flags: u32) => init, nothing, "cuInit" @ 2000;
+    /// Works before `cuInit`.
+    fn cuDriverGetVersion(version: *mut i32) => version, nothing, "cuDriverGetVersion" @ 2020;
+    /// Name of an error, such as `CUDA_ERROR_OUT_OF_MEMORY`.
+    fn cuGetErrorName(error: u32, text: *mut *const c_char) => error_name, nothing, "cuGetErrorName" @ 6000;
+    /// Description of an error.
+    fn cuGetErrorString(error: u32, text: *mut *const c_char) => error_text, nothing, "cuGetErrorString" @ 6000;
+    /// Knows no table: NVIDIA's private tables are not imitated.
+    fn cuGetExportTable(table: *mut *const c_void, id: *const CUuuid)
+        => export_table, nothing, "cuGetExportTable" @ 3000;
+}
+
+fn version(version: Out<i32>) -> CuResult {
+    version.put(gpucap_stub_device::settings().cuda_version)
+}
+
+fn export_table(table: Out<*const c_void>, id: In<CUuuid>) -> CuResult {
+    id.get()?;
+    table.put(std::ptr::null())?;
+    Err(CuError::NOT_FOUND)
+}
+
+fn error_name(error: u32, text: Out<*const c_char>) -> CuResult {
+    describe(error, text, |(_, name, _)| name)
+}
+
+fn error_text(error: u32, text: Out<*const c_char>) -> CuResult {
+    describe(error, text, |(_, _, description)| description)
+}
+
+type Description = (u32, &'static std::ffi::CStr, &'static std::ffi::CStr);
+
+fn describe(
+    error: u32,
+    text: Out<*const c_char>,
+    part: impl Fn(Description) -> &'static std::ffi::CStr,
+) -> CuResult {
+    match ERRORS.iter().find(|(code, ..)| *code == error) {
+        Some(found) => text.put(part(*found).as_ptr()),
+        None => {
+            text.put(std::ptr::null())?;
+            Err(CuError::INVALID_VALUE)
+        }
+    }
+}
+
+const ERRORS: &[Description] = &[
+    (0, c"CUDA_SUCCESS", c"no error"),
+    (1, c"CUDA_ERROR_INVALID_VALUE", c"invalid argument"),
+    (2, c"CUDA_ERROR_OUT_OF_MEMORY", c"out of memory"),
+    (3, c"CUDA_ERROR_NOT_INITIALIZED", c"initialization error"),
+    (4, c"CUDA_ERROR_DEINITIALIZED", c"driver shutting down"),
+    (100, c"CUDA_ERROR_NO_DEVICE", c"no CUDA-capable device is detected"),
+    (101, c"CUDA_ERROR_INVALID_DEVICE", c"invalid device ordinal"),
+    (200, c"CUDA_ERROR_INVALID_IMAGE", c"device kernel image is invalid"),
+    (201, c"CUDA_ERROR_INVALID_CONTEXT", c"invalid device context"),
+    (304, c"CUDA_ERROR_OPERATING_SYSTEM", c"OS call failed or operation not supported on this OS"),
+    (400, c"CUDA_ERROR_INVALID_HANDLE", c"invalid resource handle"),
+    (401, c"CUDA_ERROR_ILLEGAL_STATE", c"the operation cannot be performed in the present state"),
+    (500, c"CUDA_ERROR_NOT_FOUND", c"named symbol not found"),
+    (600, c"CUDA_ERROR_NOT_READY", c"device not ready"),
+    (
+        708,
+        c"CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE",
+        c"cannot set while device is active in this process",
+    ),
+    (709, c"CUDA_ERROR_CONTEXT_IS_DESTROYED", c"context is destroyed"),
+    (719, c"CUDA_ERROR_LAUNCH_FAILED", c"unspecified launch failure"),
+    (800, c"CUDA_ERROR_NOT_PERMITTED", c"operation not permitted"),
+    (801, c"CUDA_ERROR_NOT_SUPPORTED", c"operation not supported"),
+    (802, c"CUDA_ERROR_SYSTEM_NOT_READY", c"system not yet initialized"),
+    (
+        900,
+        c"CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
+        c"operation not permitted when stream is capturing",
+    ),
+    (
+        901,
+        c"CUDA_ERROR_STREAM_CAPTURE_INVALIDATED",
+        c"operation failed due to a previous error during capture",
+    ),
+    (
+        907,
+        c"CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD",
+        c"attempt to terminate a thread-local capture sequence from another thread",
+    ),
+    (999, c"CUDA_ERROR_UNKNOWN", c"unknown error"),
+];

@@ -1,0 +1,6 @@
+//! Memory of another process.
+
+/// `CUipcMemHandle`
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct Handle(pub(crate) [u8; 64]);

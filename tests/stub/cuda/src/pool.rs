@@ -1,0 +1,376 @@
+//! Stream-ordered memory: pools, their reserve, and allocations from them.
+//!
+//! A pool holds a reserve on the card; an allocation uses part of it and makes it grow if there is too little. What is
+//! freed stays in the reserve until something synchronises; then what exceeds both use and the release threshold goes
+//! back to the card. Streams are in order, so a freed range can be used again at once.
+//! Every device has a default pool; the current pool of a device is the default one until another is set.
+
+use crate::arg::{Address, In, Out};
+use crate::context::current;
+use crate::driver::{state, unit};
+use crate::export::exports;
+use crate::memory::Kind;
+use crate::state::{State, Table};
+use gpucap_abi::cuda::{
+    CU_MEM_LOCATION_TYPE_DEVICE, CUdevice, CUdeviceptr, CUmemLocation, CUmemoryPool, CUstream,
+    CuError, CuResult,
+};
+use gpucap_stub_device::card::Holding;
+use gpucap_stub_device::catalog::Unit;
+use gpucap_stub_device::{card, settings};
+use std::ffi::c_void;
+
+exports! {
+    /// From the device's current pool.
+    fn cuMemAllocAsync(pointer: *mut CUdeviceptr, bytes: usize, stream: CUstream)
+        => alloc_async, context, "cuMemAllocAsync" @ 11020;
+    /// From the device's current pool.
+    fn cuMemAllocAsync_ptsz(pointer: *mut CUdeviceptr, bytes: usize, stream: CUstream)
+        => alloc_async, context, "cuMemAllocAsync" @ 11020 ptsz;
+    /// From this pool.
+    fn cuMemAllocFromPoolAsync(pointer: *mut CUdeviceptr, bytes: usize, pool: CUmemoryPool, stream: CUstream)
+        => alloc_from_pool, context, "cuMemAllocFromPoolAsync" @ 11020;
+    /// From this pool.
+    fn cuMemAllocFromPoolAsync_ptsz(pointer: *mut CUdeviceptr, bytes: usize, pool: CUmemoryPool, stream: CUstream)
+        => alloc_from_pool, context, "cuMemAllocFromPoolAsync" @ 11020 ptsz;
+    /// Takes pool memory and ordinary memory.
+    fn cuMemFreeAsync(pointer: CUdeviceptr, stream: CUstream) => free_async, context, "cuMemFreeAsync" @ 11020;
+    /// Takes pool memory and ordinary memory.
+    fn cuMemFreeAsync_ptsz(pointer: CUdeviceptr, stream: CUstream)
+        => free_async, context, "cuMemFreeAsync" @ 11020 ptsz;
+    /// An empty pool.
+    fn cuMemPoolCreate(pool: *mut CUmemoryPool, properties: *const Properties)
+        => create, driver, "cuMemPoolCreate" @ 11020;
+    /// Its allocations stay; its reserve goes when they do.
+    fn cuMemPoolDestroy(pool: CUmemoryPool) => destroy, driver, "cuMemPoolDestroy" @ 11020;
+    /// Gives unused reserve back to the card.
+    fn cuMemPoolTrimTo(pool: CUmemoryPool, keep: usize) => trim, driver, "cuMemPoolTrimTo" @ 11020;
+    /// Release threshold, reuse policies, high marks.
+    fn cuMemPoolSetAttribute(pool: CUmemoryPool, attribute: i32, value: Address)
+        => set_attribute, driver, "cuMemPoolSetAttribute" @ 11020;
+    /// Release threshold, reuse policies, reserve, use, high marks.
+    fn cuMemPoolGetAttribute(pool: CUmemoryPool, attribute: i32, value: Address)
+        => get_attribute, driver, "cuMemPoolGetAttribute" @ 11020;
+    /// Access is granted to everybody.
+    fn cuMemPoolSetAccess(pool: CUmemoryPool, descriptors: *const c_void, count: usize)
+        => set_access, driver, "cuMemPoolSetAccess" @ 11020;
+    /// The pool that the device started with.
+    fn cuDeviceGetDefaultMemPool(pool: *mut CUmemoryPool, device: CUdevice)
+        => default_pool, driver, "cuDeviceGetDefaultMemPool" @ 11020;
+    /// The pool that `cuMemAllocAsync` uses.
+    fn cuDeviceGetMemPool(pool: *mut CUmemoryPool, device: CUdevice)
+        => current_pool, driver, "cuDeviceGetMemPool" @ 11020;
+    /// Chooses the pool that `cuMemAllocAsync` uses.
+    fn cuDeviceSetMemPool(device: CUdevice, pool: CUmemoryPool) => set_pool, driver, "cuDeviceSetMemPool" @ 11020;
+    /// The pool of a location that the driver started with.
+    fn cuMemGetDefaultMemPool(pool: *mut CUmemoryPool, location: *mut CUmemLocation, kind: i32)
+        => default_pool_at, driver, "cuMemGetDefaultMemPool" @ 13000;
+    /// The pool of a location.
+    fn cuMemGetMemPool(pool: *mut CUmemoryPool, location: *mut CUmemLocation, kind: i32)
+        => current_pool_at, driver, "cuMemGetMemPool" @ 13000;
+    /// Chooses the pool of a location.
+    fn cuMemSetMemPool(location: *mut CUmemLocation, kind: i32, pool: CUmemoryPool)
+        => set_pool_at, driver, "cuMemSetMemPool" @ 13000;
+}
+
+/// `CUmemPoolProps`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct Properties {
+    kind: i32,
+    handle_types: i32,
+    location: CUmemLocation,
+    security: *const c_void,
+    max_bytes: usize,
+    usage: u16,
+    reserved: [u8; 54],
+}
+const _: () = assert!(size_of::<Properties>() == 88);
+
+/// A pool.
+#[derive(Default)]
+pub(crate) struct Pool {
+    /// `None` for a pool on the host, which costs the card nothing.
+    unit: Option<Unit>,
+    reserved: u64,
+    used: u64,
+    reserved_high: u64,
+    used_high: u64,
+    threshold: u64,
+    /// 0 is no bound.
+    max_bytes: u64,
+    /// Reuse policies 1 to 3.
+    policies: [i32; 3],
+    destroyed: bool,
+}
+
+/// The pools of the process.
+#[derive(Default)]
+pub(crate) struct Pools {
+    table: Table<Pool>,
+    /// Of each unit: its default and its current pool.
+    of_unit: Vec<(Unit, u64, u64)>,
+}
+
+impl Pool {
+    /// Uses `bytes` of the reserve, growing it if need be.
+    fn take(&mut self, bytes: u64) -> CuResult {
+        let used = self.used.checked_add(bytes).ok_or(CuError::OUT_OF_MEMORY)?;
+        let reserved = used.checked_next_multiple_of(settings().pool_granularity);
+        let reserved = reserved.ok_or(CuError::OUT_OF_MEMORY)?.max(self.reserved);
+        if self.max_bytes != 0 && reserved > self.max_bytes {
+            return Err(CuError::OUT_OF_MEMORY);
+        }
+        if let Some(unit) = self.unit.filter(|_| reserved > self.reserved) {
+            charge_exactly(unit, reserved - self.reserved)?;
+        }
+        self.used = used;
+        self.reserved = reserved;
+        self.used_high = self.used_high.max(used);
+        self.reserved_high = self.reserved_high.max(reserved);
+        Ok(())
+    }
+
+    /// Gives back what exceeds both use and `keep`.
+    fn shrink(&mut self, keep: u64) {
+        let needed = self.used.next_multiple_of(settings().pool_granularity);
+        let reserved = needed.max(keep).min(self.reserved);
+        if let Some(unit) = self.unit {
+            refund_exactly(unit, self.reserved - reserved);
+        }
+        self.reserved = reserved;
+    }
+}
+
+fn charge_exactly(unit: Unit, bytes: u64) -> CuResult {
+    let holding = Holding { contexts: 0, memory: bytes };
+    if card().take(unit, holding) { Ok(()) } else { Err(CuError::OUT_OF_MEMORY) }
+}
+
+fn refund_exactly(unit: Unit, bytes: u64) {
+    card().give(unit, Holding { contexts: 0, memory: bytes });
+}
+
+impl Pools {
+    /// The unit's default and current pool.
+    fn of(&mut self, unit: Unit) -> &mut (Unit, u64, u64) {
+        let at = self.of_unit.iter().position(|(known, ..)| *known == unit).unwrap_or_else(|| {
+            let pool =
+                self.table.add(Pool { unit: Some(unit), policies: [1; 3], ..Pool::default() });
+            self.of_unit.push((unit, pool, pool));
+            self.of_unit.len() - 1
+        });
+        &mut self.of_unit[at]
+    }
+
+    /// A pool that was not destroyed.
+    fn alive(&mut self, pool: CUmemoryPool) -> Result<&mut Pool, CuError> {
+        let found = self.table.get_mut(pool.address()).filter(|pool| !pool.destroyed);
+        found.ok_or(CuError::INVALID_VALUE)
+    }
+}
+
+impl State {
+    /// Ends a use of pool memory; the reserve stays until the next synchronisation.
+    pub(crate) fn free_in_pool(&mut self, pool: u64, bytes: u64) {
+        let Some(found) = self.pools.table.get_mut(pool) else { return };
+        found.used -= bytes;
+        if found.destroyed && found.used == 0 {
+            found.shrink(0);
+            self.pools.table.remove(pool);
+        }
+    }
+
+    /// What every synchronisation does: reserves shrink to their thresholds.
+    pub(crate) fn release_reserves(&mut self) {
+        for pool in self.pools.table.values_mut() {
+            pool.shrink(pool.threshold);
+        }
+    }
+
+    /// Allocates from a pool.
+    fn alloc_in_pool(
+        &mut self,
+        pool: u64,
+        bytes: u64,
+        context: u64,
+    ) -> Result<CUdeviceptr, CuError> {
+        let found = self.pools.table.get_mut(pool).ok_or(CuError::INVALID_VALUE)?;
+        found.take(bytes)?;
+        let unit = found.unit.unwrap_or(Unit::whole(0));
+        let placed = self.memory.place(false, bytes, (context, unit), Kind::Pool(pool));
+        if placed.is_err() {
+            self.free_in_pool(pool, bytes);
+        }
+        placed
+    }
+}
+
+fn alloc_async(pointer: Out<CUdeviceptr>, bytes: usize, stream: CUstream) -> CuResult {
+    let (_, unit) = current()?;
+    let pool = state()?.pools.of(unit).2;
+    alloc_from_pool(pointer, bytes, CUmemoryPool(pool as *mut c_void), stream)
+}
+
+fn alloc_from_pool(
+    pointer: Out<CUdeviceptr>,
+    bytes: usize,
+    pool: CUmemoryPool,
+    stream: CUstream,
+) -> CuResult {
+    pointer.required()?;
+    if bytes == 0 {
+        return Err(CuError::INVALID_VALUE);
+    }
+    let (context, _) = current()?;
+    let mut state = state()?;
+    state.check_stream(stream)?;
+    state.pools.alive(pool)?;
+    pointer.put(state.alloc_in_pool(pool.address(), bytes as u64, context)?)
+}
+
+fn free_async(pointer: CUdeviceptr, stream: CUstream) -> CuResult {
+    let mut state = state()?;
+    state.check_stream(stream)?;
+    let block = state.memory.at(pointer).ok_or(CuError::INVALID_VALUE)?;
+    match block.kind {
+        Kind::Pool(pool) => {
+            state.memory.remove(pointer);
+            state.free_in_pool(pool, block.bytes);
+            Ok(())
+        }
+        Kind::Linear | Kind::Managed => {
+            state.memory.remove(pointer);
+            crate::memory::refund_block(&block);
+            Ok(())
+        }
+        Kind::Foreign | Kind::Global => Err(CuError::INVALID_VALUE),
+    }
+}
+
+fn create(pool: Out<CUmemoryPool>, properties: In<Properties>) -> CuResult {
+    pool.required()?;
+    let properties = properties.get()?;
+    let unit = match properties.location.kind {
+        CU_MEM_LOCATION_TYPE_DEVICE => Some(unit(properties.location.id)?),
+        2..=4 => None,
+        _ => return Err(CuError::INVALID_VALUE),
+    };
+    let made =
+        Pool { unit, policies: [1; 3], max_bytes: properties.max_bytes as u64, ..Pool::default() };
+    pool.put(as_pool(state()?.pools.table.add(made)))
+}
+
+fn destroy(pool: CUmemoryPool) -> CuResult {
+    let mut state = state()?;
+    let handle = pool.address();
+    if state.pools.of_unit.iter().any(|(_, default, _)| *default == handle) {
+        return Err(CuError::INVALID_VALUE);
+    }
+    let found = state.pools.alive(pool)?;
+    found.shrink(0);
+    found.destroyed = true;
+    if found.used == 0 {
+        state.pools.table.remove(handle);
+    }
+    for (_, default, current) in &mut state.pools.of_unit {
+        if *current == handle {
+            *current = *default;
+        }
+    }
+    Ok(())
+}
+
+fn trim(pool: CUmemoryPool, keep: usize) -> CuResult {
+    state()?.pools.alive(pool)?.shrink(keep as u64);
+    Ok(())
+}
+
+const REUSE: std::ops::RangeInclusive<i32> = 1..=3;
+const THRESHOLD: i32 = 4;
+const RESERVED: i32 = 5;
+const RESERVED_HIGH: i32 = 6;
+const USED: i32 = 7;
+const USED_HIGH: i32 = 8;
+
+fn policy(attribute: i32) -> usize {
+    usize::try_from(attribute - 1).unwrap_or(0)
+}
+
+fn set_attribute(pool: CUmemoryPool, attribute: i32, value: Out<c_void>) -> CuResult {
+    let mut state = state()?;
+    let pool = state.pools.alive(pool)?;
+    if REUSE.contains(&attribute) {
+        pool.policies[policy(attribute)] = value.cast::<i32>().get()?;
+        return Ok(());
+    }
+    let value = value.cast::<u64>().get()?;
+    match attribute {
+        THRESHOLD => pool.threshold = value,
+        // High marks can only be set back.
+        RESERVED_HIGH if value == 0 => pool.reserved_high = pool.reserved,
+        USED_HIGH if value == 0 => pool.used_high = pool.used,
+        _ => return Err(CuError::INVALID_VALUE),
+    }
+    Ok(())
+}
+
+fn get_attribute(pool: CUmemoryPool, attribute: i32, value: Out<c_void>) -> CuResult {
+    let mut state = state()?;
+    let pool = state.pools.alive(pool)?;
+    if REUSE.contains(&attribute) {
+        return value.cast::<i32>().put(pool.policies[policy(attribute)]);
+    }
+    value.cast::<u64>().put(match attribute {
+        THRESHOLD => pool.threshold,
+        RESERVED => pool.reserved,
+        RESERVED_HIGH => pool.reserved_high,
+        USED => pool.used,
+        USED_HIGH => pool.used_high,
+        _ => return Err(CuError::INVALID_VALUE),
+    })
+}
+
+fn set_access(pool: CUmemoryPool, _descriptors: In<c_void>, _count: usize) -> CuResult {
+    state()?.pools.alive(pool).map(drop)
+}
+
+fn default_pool(pool: Out<CUmemoryPool>, device: CUdevice) -> CuResult {
+    pool.put(as_pool(state()?.pools.of(unit(device)?).1))
+}
+
+fn current_pool(pool: Out<CUmemoryPool>, device: CUdevice) -> CuResult {
+    pool.put(as_pool(state()?.pools.of(unit(device)?).2))
+}
+
+fn set_pool(device: CUdevice, pool: CUmemoryPool) -> CuResult {
+    let unit = unit(device)?;
+    let mut state = state()?;
+    if state.pools.alive(pool)?.unit != Some(unit) {
+        return Err(CuError::INVALID_VALUE);
+    }
+    state.pools.of(unit).2 = pool.address();
+    Ok(())
+}
+
+fn default_pool_at(pool: Out<CUmemoryPool>, location: Out<CUmemLocation>, _kind: i32) -> CuResult {
+    default_pool(pool, device_at(location)?)
+}
+
+fn current_pool_at(pool: Out<CUmemoryPool>, location: Out<CUmemLocation>, _kind: i32) -> CuResult {
+    current_pool(pool, device_at(location)?)
+}
+
+fn set_pool_at(location: Out<CUmemLocation>, _kind: i32, pool: CUmemoryPool) -> CuResult {
+    set_pool(device_at(location)?, pool)
+}
+
+fn device_at(location: Out<CUmemLocation>) -> Result<CUdevice, CuError> {
+    let location = location.get()?;
+    let is_device = location.kind == CU_MEM_LOCATION_TYPE_DEVICE;
+    if is_device { Ok(location.id) } else { Err(CuError::NOT_SUPPORTED) }
+}
+
+fn as_pool(handle: u64) -> CUmemoryPool {
+    CUmemoryPool(handle as *mut c_void)
+}

@@ -1,0 +1,42 @@
+//! What happens at the door of every exported function: it is written down, and it may be told to fail.
+//!
+//! Without `STUB_GPU_TRACE` and `STUB_GPU_FAIL` this is one load, so that a benchmark measures the shim and
+//! not the judge. A trace line is `pid name`, written with one `write` to a file opened for appending: lines of
+//! different processes never mix.
+
+use crate::settings::{Script, Settings};
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::sync::{Mutex, OnceLock};
+
+struct Door {
+    trace: Option<File>,
+    script: Mutex<Script>,
+}
+
+static DOOR: OnceLock<Option<Door>> = OnceLock::new();
+
+/// Notes a call; the code that it must return, if the script says so.
+#[must_use]
+pub fn enter(name: &str) -> Option<u32> {
+    let door = DOOR.get_or_init(|| open(crate::settings())).as_ref()?;
+    if let Some(mut file) = door.trace.as_ref() {
+        let line = format!("{} {name}\n", std::process::id());
+        // A full disk must not change what the program under test sees.
+        let _ = file.write_all(line.as_bytes());
+    }
+    door.script.lock().ok()?.next(name)
+}
+
+fn open(settings: &Settings) -> Option<Door> {
+    if settings.trace.is_none() && settings.failures.is_empty() {
+        return None;
+    }
+    let trace = settings.trace.as_ref().map(|path| {
+        OpenOptions::new().create(true).append(true).open(path).unwrap_or_else(|error| {
+            eprintln!("stub gpu: STUB_GPU_TRACE={path}: {error}");
+            std::process::abort()
+        })
+    });
+    Some(Door { trace, script: Mutex::new(Script::new(&settings.failures)) })
+}

@@ -1,0 +1,88 @@
+//! Who a process is, and whether it still runs.
+
+use std::os::fd::RawFd;
+
+/// A process that no later one can be mistaken for.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Identity {
+    /// Pid in its own namespace; 0 is nobody.
+    pub(crate) pid: u32,
+    /// Start time in clock ticks since boot.
+    start: u64,
+    /// Inode of its pid namespace.
+    namespace: u64,
+}
+
+impl Identity {
+    /// Nobody.
+    pub(crate) const NONE: Self = Self { pid: 0, start: 0, namespace: 0 };
+
+    /// This process.
+    #[must_use]
+    pub(crate) fn own() -> Self {
+        let pid = std::process::id();
+        Self { pid, start: start_time(pid).unwrap_or(0), namespace: namespace() }
+    }
+
+    /// Whether the process runs, as far as it can be seen from here: one of another pid namespace cannot.
+    #[must_use]
+    pub(crate) fn runs(self) -> bool {
+        self.namespace == namespace() && start_time(self.pid) == Some(self.start)
+    }
+}
+
+/// Start time of a process that is neither gone nor a zombie.
+fn start_time(pid: u32) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in parentheses may hold anything; the fields behind it are numbered from 3.
+    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
+    let state = fields.next()?;
+    (!matches!(state, "Z" | "X")).then(|| fields.nth(18)?.parse().ok()).flatten()
+}
+
+fn namespace() -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata("/proc/self/ns/pid").map_or(0, |data| data.ino())
+}
+
+/// Record locks lie far behind the file's data, one byte per slot.
+fn record(slot: usize, kind: libc::c_int) -> libc::flock {
+    libc::flock {
+        l_type: i16::try_from(kind).unwrap_or(0),
+        l_whence: 0,
+        l_start: (1 << 40) + i64::try_from(slot).unwrap_or(0),
+        l_len: 1,
+        l_pid: 0,
+    }
+}
+
+/// Marks the slot as ours for as long as this process lives. Not inherited by fork, dropped by exec.
+pub(crate) fn hold_record(fd: RawFd, slot: usize) {
+    let lock = record(slot, libc::F_WRLCK);
+    // SAFETY: `lock` is a valid argument of F_SETLK for the length of the call. A failure leaves liveness to
+    // the start time.
+    unsafe { libc::fcntl(fd, libc::F_SETLK, &raw const lock) };
+}
+
+/// Whether another process holds the slot's record.
+#[must_use]
+pub(crate) fn record_is_held(fd: RawFd, slot: usize) -> bool {
+    let mut lock = record(slot, libc::F_WRLCK);
+    // SAFETY: `lock` is a valid, writable argument of F_GETLK for the length of the call.
+    let answered = unsafe { libc::fcntl(fd, libc::F_GETLK, &raw mut lock) } == 0;
+    answered && libc::c_int::from(lock.l_type) != libc::F_UNLCK
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_runs_and_its_double_of_another_time_does_not() {
+        let own = Identity::own();
+        assert!(own.runs());
+        assert!(!Identity { start: own.start + 1, ..own }.runs());
+        assert!(!Identity::NONE.runs());
+    }
+}
