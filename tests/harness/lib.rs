@@ -3,13 +3,17 @@
 //! * [`World`]: which driver a program meets (none, the stub, a real one) and whether the shim stands before it.
 //! * [`Program`]: a C file below `tests/programs`, compiled once per test run.
 //! * [`Run`]: one program in one world: environment, time limit, what it printed, how it ended.
+//! * [`Actor`]: a process that obeys one command after the other, so that a test orders what several processes do.
 //! * [`Build`]: the libraries under test, built by cargo when first asked for.
 //! * [`Stop`]: a test that lacks its means is skipped aloud with the reason and counted, never passed.
 //!
 //! A program tells what it saw as lines `key=value` on stdout. Everything a test writes lies in a [`Scratch`]
 //! directory of its own, which goes away with it: the stub's card, the ledger, the files of the program.
 
+mod actor;
 mod build;
+mod output;
+mod process;
 mod program;
 mod run;
 mod sandbox;
@@ -17,9 +21,11 @@ mod scratch;
 mod stop;
 mod world;
 
+pub use actor::{Actor, Answer};
 pub use build::Build;
+pub use output::Output;
 pub use program::{Compiler, Program, project};
-pub use run::{Output, Run};
+pub use run::Run;
 pub use scratch::Scratch;
 pub use stop::{Result, Stop, main, trial};
 pub use world::{Driver, World};

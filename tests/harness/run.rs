@@ -6,20 +6,17 @@
 //! A real libcuda that runs as root makes device nodes in `/dev`: beside a real driver a program runs in a mount
 //! namespace of its own with a `/dev` of its own, or not at all. A limits file needs such a namespace too.
 
-use crate::{Driver, Result, Scratch, Stop, World, sandbox};
+use crate::process::{self, Process};
+use crate::{Driver, Output, Result, Scratch, Stop, World, sandbox};
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::fmt;
-use std::io::Read;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc;
-use std::thread;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
-/// A program that is to run in a world. May be run more than once: the card and the ledger stay.
-#[derive(Debug)]
+/// A program that is to run in a world. Runs of one value, or of its clones, share the card and the ledger.
+#[derive(Debug, Clone)]
 pub struct Run {
     words: Vec<OsString>,
     environment: Vec<(OsString, OsString)>,
@@ -28,12 +25,12 @@ pub struct Run {
     sandboxed: bool,
     limits: Option<&'static str>,
     time_limit: Duration,
-    scratch: Scratch,
+    scratch: Arc<Scratch>,
 }
 
 impl Run {
     pub(crate) fn new(world: &World, program: &Path) -> Result<Self> {
-        let scratch = Scratch::new()?;
+        let scratch = Arc::new(Scratch::new()?);
         let card = scratch.path().join("card");
         std::fs::create_dir(&card)?;
         let run = Self {
@@ -133,25 +130,28 @@ impl Run {
     /// If it cannot start or exceeds its time; skips if it needs a private `/dev` that cannot be had here. How the
     /// program ended is the caller's to judge.
     pub fn output(&self) -> Result<Output> {
-        let mut command = self.command()?;
-        let shown = format!("{command:?}");
-        let mut child = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0)
-            .spawn()
-            .map_err(|error| Stop::fail(format!("{shown}: {error}")))?;
-        let stdout = read(child.stdout.take());
-        let stderr = read(child.stderr.take());
-        let status = wait(child, self.time_limit)?;
-        let text = |pipe: mpsc::Receiver<String>| pipe.recv().unwrap_or_default();
-        let (stdout, stderr) = (text(stdout), text(stderr));
-        let output = Output { command: shown, status, stdout, stderr };
-        if output.status.is_none() {
-            return Err(Stop::fail(format!("killed after {:?}: {output}", self.time_limit)));
+        let command = &mut self.command()?;
+        let mut process = Process::spawn(command, Stdio::null())?;
+        let stdout = process::read(process.stdout.take());
+        let status = process.wait(self.time_limit)?;
+        process.kill()?;
+        let stdout = stdout.recv().unwrap_or_default();
+        let stderr = process.stderr.recv().unwrap_or_default();
+        let output = Output { command: format!("{command:?}"), status, stdout, stderr };
+        match output.status {
+            Some(_) => Ok(output),
+            None => Err(Stop::fail(format!("killed after {:?}: {output}", self.time_limit))),
         }
-        Ok(output)
+    }
+
+    /// Starts the program, to be spoken to.
+    pub(crate) fn spawn(&self) -> Result<Process> {
+        Process::spawn(&mut self.command()?, Stdio::piped())
+    }
+
+    /// The time after which the program is given up.
+    pub(crate) const fn limit(&self) -> Duration {
+        self.time_limit
     }
 
     fn command(&self) -> Result<Command> {
@@ -187,106 +187,5 @@ impl Run {
         let preload = (!preload.is_empty()).then(|| ("LD_PRELOAD".into(), preload));
         let libraries = self.libraries.clone().map(|path| ("LD_LIBRARY_PATH".into(), path.into()));
         self.environment.iter().cloned().chain(libraries).chain(preload)
-    }
-}
-
-fn read(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<String> {
-    let (send, receive) = mpsc::channel();
-    thread::spawn(move || {
-        let mut bytes = Vec::new();
-        if let Some(mut pipe) = pipe {
-            // What could not be read is missing from the text; the test then fails by its own means.
-            drop(pipe.read_to_end(&mut bytes));
-        }
-        drop(send.send(String::from_utf8_lossy(&bytes).into_owned()));
-    });
-    receive
-}
-
-/// Waits for the end of the child; `None` if its process group had to be killed.
-fn wait(mut child: Child, limit: Duration) -> Result<Option<ExitStatus>> {
-    let group = -libc::pid_t::try_from(child.id()).map_err(Stop::fail)?;
-    let (send, receive) = mpsc::channel();
-    thread::spawn(move || drop(send.send(child.wait())));
-    match receive.recv_timeout(limit) {
-        Ok(status) => Ok(Some(status?)),
-        Err(_) => {
-            // SAFETY: the group's leader has not been waited for, so the number is still that of our child's group.
-            unsafe { libc::kill(group, libc::SIGKILL) };
-            Ok(None)
-        }
-    }
-}
-
-/// How a run ended and what it said.
-#[derive(Debug)]
-pub struct Output {
-    command: String,
-    status: Option<ExitStatus>,
-    /// What it printed.
-    pub stdout: String,
-    /// What it, or the shim, complained about.
-    pub stderr: String,
-}
-
-impl Output {
-    /// The exit code; `None` if a signal ended the program.
-    #[must_use]
-    pub fn code(&self) -> Option<i32> {
-        self.status?.code()
-    }
-
-    /// The signal that ended the program.
-    #[must_use]
-    pub fn signal(&self) -> Option<i32> {
-        self.status?.signal()
-    }
-
-    /// Goes on if the program ended with 0. 77 is a program's way to say that the machine cannot do what it tests; it
-    /// then gives the reason on stderr.
-    ///
-    /// # Errors
-    /// Skips on 77, fails on any other end.
-    pub fn success(self) -> Result<Self> {
-        match self.code() {
-            Some(0) => Ok(self),
-            Some(77) => Err(Stop::skip(self.stderr.trim())),
-            _ => Err(Stop::fail(self)),
-        }
-    }
-
-    /// The value of the line `key=value`, if it was printed.
-    #[must_use]
-    pub fn find(&self, key: &str) -> Option<&str> {
-        self.stdout.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='))
-    }
-
-    /// The value of the line `key=value`.
-    ///
-    /// # Errors
-    /// If there is no such line.
-    pub fn value(&self, key: &str) -> Result<&str> {
-        self.find(key).ok_or_else(|| Stop::fail(format!("no `{key}=` in: {self}")))
-    }
-
-    /// The number in the line `key=number`.
-    ///
-    /// # Errors
-    /// If there is no such line or it holds no number.
-    pub fn number(&self, key: &str) -> Result<u64> {
-        let value = self.value(key)?;
-        value.parse().map_err(|error| Stop::fail(format!("{key}={value}: {error} in: {self}")))
-    }
-}
-
-impl fmt::Display for Output {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { command, status, stdout, stderr } = self;
-        writeln!(f, "{command}")?;
-        match status {
-            Some(status) => writeln!(f, "{status}")?,
-            None => writeln!(f, "killed: out of time")?,
-        }
-        write!(f, "--- stdout\n{stdout}--- stderr\n{stderr}")
     }
 }

@@ -1,0 +1,166 @@
+/*
+ * A process that does as it is told: one command per line on stdin, one line of numbers on stdout, the first of them
+ * the driver's answer. Tests tell several such processes what to do and in which order, without any waiting.
+ *
+ * Values that the driver gives out (addresses, handles) are kept under a letter, `a` to `z`; sizes are in bytes.
+ */
+#include "driver.h"
+
+#include <dlfcn.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define FIELD(name, params) static name##_fn call_##name;
+CUDA_FUNCTIONS(FIELD)
+NVML_FUNCTIONS(FIELD)
+
+static uint64_t slots[26];
+static uint64_t extra; /* the second number of an answer, if a command has one */
+
+static void open_driver(void)
+{
+    void *cuda = dlopen("libcuda.so.1", RTLD_NOW), *nvml = dlopen("libnvidia-ml.so.1", RTLD_NOW);
+    if (!cuda || !nvml) {
+        fprintf(stderr, "%s\n", dlerror());
+        exit(1);
+    }
+#define FIND_CUDA(name, params) call_##name = (name##_fn)dlsym(cuda, #name);
+    CUDA_FUNCTIONS(FIND_CUDA)
+#define FIND_NVML(name, params) call_##name = (name##_fn)dlsym(nvml, #name);
+    NVML_FUNCTIONS(FIND_NVML)
+}
+
+static CUresult context(int ordinal)
+{
+    CUcontext primary;
+    CUresult result = call_cuDevicePrimaryCtxRetain(&primary, ordinal);
+    return result ? result : call_cuCtxSetCurrent(primary);
+}
+
+static CUresult pitch(uint64_t *slot, size_t width, size_t height)
+{
+    size_t row = 0;
+    CUresult result = call_cuMemAllocPitch_v2(slot, &row, width, height, 4);
+    extra = row;
+    return result;
+}
+
+static CUresult array(uint64_t *slot, size_t width, size_t height)
+{
+    CUDA_ARRAY_DESCRIPTOR form = { .Width = width, .Height = height, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1 };
+    return call_cuArrayCreate_v2((CUarray *)slot, &form);
+}
+
+static CUresult create(uint64_t *slot, size_t bytes, int device)
+{
+    CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                 .location = { CU_MEM_LOCATION_TYPE_DEVICE, device } };
+    return call_cuMemCreate(slot, bytes, &prop, 0);
+}
+
+/* Maps the handle in `slot` at an address of its own. */
+static CUresult map(uint64_t *slot, uint64_t handle, size_t bytes)
+{
+    CUresult result = call_cuMemAddressReserve(slot, bytes, 0, 0, 0);
+    return result ? result : call_cuMemMap(*slot, bytes, 0, handle, 0);
+}
+
+static CUresult info(uint64_t *total)
+{
+    size_t free_bytes = 0, all = 0;
+    CUresult result = call_cuMemGetInfo_v2(&free_bytes, &all);
+    extra = free_bytes;
+    *total = all;
+    return result;
+}
+
+static CUresult nvml(uint64_t *total, unsigned int index)
+{
+    nvmlDevice_t device;
+    nvmlMemory_t memory = { 0 };
+    nvmlReturn_t result = call_nvmlInit_v2();
+    if (!result && !(result = call_nvmlDeviceGetHandleByIndex_v2(index, &device)))
+        result = call_nvmlDeviceGetMemoryInfo(device, &memory);
+    extra = memory.used;
+    *total = memory.total;
+    return result;
+}
+
+/* The child goes on with the commands; when it ends, so does the answer: its exit code, or 1000 + its signal. */
+static CUresult fork_here(void)
+{
+    int status = 0;
+    pid_t child = fork();
+    if (child == 0)
+        return 0;
+    waitpid(child, &status, 0);
+    return WIFSIGNALED(status) ? 1000 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static CUresult obey(const char *verb, uint64_t *slot, uint64_t *from, uint64_t first, uint64_t second)
+{
+    size_t total = 0;
+    CUresult result;
+#define IS(word) (strcmp(verb, word) == 0)
+    if (IS("init")) return call_cuInit(0);
+    if (IS("context")) return context((int)first);
+    if (IS("release")) return call_cuDevicePrimaryCtxRelease_v2((int)first);
+    if (IS("reset")) return call_cuDevicePrimaryCtxReset_v2((int)first);
+    if (IS("alloc")) return call_cuMemAlloc_v2(slot, first);
+    if (IS("free")) return call_cuMemFree_v2(*slot);
+    if (IS("free-at")) return call_cuMemFree_v2(first);
+    if (IS("pitch")) return pitch(slot, first, second);
+    if (IS("managed")) return call_cuMemAllocManaged(slot, first, 1);
+    if (IS("async")) return call_cuMemAllocAsync(slot, first, NULL);
+    if (IS("free-async")) return call_cuMemFreeAsync(*slot, NULL);
+    if (IS("array")) return array(slot, first, second);
+    if (IS("free-array")) return call_cuArrayDestroy((CUarray)*slot);
+    if (IS("create")) return create(slot, first, (int)second);
+    if (IS("map")) return map(slot, *from, first);
+    if (IS("unmap")) return call_cuMemUnmap(*slot, first);
+    if (IS("drop")) return call_cuMemRelease(*slot);
+    if (IS("info")) return info(slot);
+    if (IS("nvml")) return nvml(slot, (unsigned int)first);
+    if (IS("total")) return result = call_cuDeviceTotalMem_v2(&total, (int)first), *slot = total, result;
+    if (IS("sync")) return call_cuCtxSynchronize();
+    if (IS("fork")) return fork_here();
+    if (IS("exit")) exit((int)first);
+    if (IS("vanish")) _exit((int)first);
+    if (IS("kill")) raise((int)first);
+    if (IS("exec")) execl("/proc/self/exe", "actor", (char *)NULL);
+#undef IS
+    return 9999;
+}
+
+int main(void)
+{
+    char line[256], verb[32];
+    open_driver();
+    setvbuf(stdin, NULL, _IONBF, 0); /* a forked child reads on where its parent stopped */
+    while (fgets(line, sizeof line, stdin)) {
+        char to[2] = "a", from[2] = "a";
+        uint64_t numbers[2] = { 0, 0 };
+        int words = sscanf(line, "%31s", verb), used = (int)strlen(verb);
+        if (words != 1)
+            continue;
+        /* VERB [LETTER [LETTER]] [NUMBER [NUMBER]] */
+        int step = 0;
+        if (sscanf(line + used, " %1[a-z]%n", to, &step) == 1)
+            used += step;
+        step = 0;
+        if (sscanf(line + used, " %1[a-z]%n", from, &step) == 1)
+            used += step;
+        sscanf(line + used, "%" SCNu64 "%" SCNu64, &numbers[0], &numbers[1]);
+        extra = 0;
+        uint64_t *slot = &slots[to[0] - 'a'];
+        CUresult result = obey(verb, slot, &slots[from[0] - 'a'], numbers[0], numbers[1]);
+        printf("%u %" PRIu64 " %" PRIu64 "\n", result, *slot, extra);
+        fflush(stdout);
+    }
+    return 0;
+}
