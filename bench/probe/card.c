@@ -67,7 +67,7 @@ void stage_card(void) {
     cuda_load();
     int version = 0;
     CU(cu.cuDriverGetVersion(&version));
-    answer_number("cuda", "", version);
+    answer_text("cuda", "%d.%d", version / 1000, version % 1000 / 10);
     CU(cu.cuInit(0));
     CUdevice device;
     CU(cu.cuDeviceGet(&device, 0));
