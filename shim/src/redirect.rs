@@ -146,7 +146,8 @@ fn ensure_next(trigger: Trigger) {
     let next = trigger.next();
     if next.load(Ordering::Relaxed) == 0 {
         let absent: extern "C" fn() -> usize = absent;
-        let found = scope::next_definition(trigger.name()).map_or(absent as usize, |found| found as usize);
+        let found =
+            scope::next_definition(trigger.name()).map_or(absent as usize, |found| found as usize);
         next.store(found, Ordering::Relaxed);
     }
 }

@@ -30,7 +30,11 @@
 
 mod book;
 mod device;
+#[cfg(all(test, loom))]
+mod models;
 mod slot;
+#[cfg(all(test, not(loom)))]
+mod tests;
 mod view;
 mod word;
 

@@ -36,7 +36,12 @@ impl Word {
     #[inline]
     pub fn store(&self, value: u64) {
         step();
+        #[cfg(not(loom))]
         self.0.store(value, Release);
+        // A store comes after every exchange of the same thread's earlier store. The checker knows
+        // that of exchanges only, and would let a later load find the value exchanged.
+        #[cfg(loom)]
+        self.0.swap(value, Release);
     }
 
     /// Replaces `old` by `new`.

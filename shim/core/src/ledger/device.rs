@@ -13,6 +13,9 @@ use crate::sync::Word;
 pub struct DeviceIndex(u8);
 
 impl DeviceIndex {
+    #[cfg(test)]
+    pub(super) const FIRST: Self = Self(0);
+
     /// The row's number.
     #[must_use]
     pub fn index(self) -> usize {
