@@ -1,11 +1,14 @@
 /*
- * The CUDA driver and NVML as our C programs see them: types, constants and functions, declared from the public
- * API reference, so that a test or a probe builds where no CUDA toolkit is installed.
+ * The CUDA driver and NVML as our C programs see them: types, constants and functions, declared
+ * from the public API reference, so that a test or a probe builds where no CUDA toolkit is
+ * installed.
  *
- * Names are the exported symbols (cuMemAlloc_v2, not cuMemAlloc): a program gets exactly the entry point it names.
- * Each function is written once, in CUDA_FUNCTIONS or NVML_FUNCTIONS below. From that list come
+ * Names are the exported symbols (cuMemAlloc_v2, not cuMemAlloc): a program gets exactly the entry
+ * point it names. Each function is written once, in CUDA_FUNCTIONS or NVML_FUNCTIONS below. From
+ * that list come
  *   - a prototype, for programs linked with -lcuda or -lnvidia-ml, and
- *   - a function pointer type NAME_fn, for dlsym:  cuInit_fn init = (cuInit_fn)dlsym(library, "cuInit");
+ *   - a function pointer type NAME_fn, for dlsym:
+ *     cuInit_fn init = (cuInit_fn)dlsym(library, "cuInit");
  * and a program that wants them all can expand the list itself.
  *
  * Not for use together with cuda.h or nvml.h, and not a public header of gpucap.
@@ -68,8 +71,8 @@
     X(cuMemAlloc_v2, (CUdeviceptr *pointer, size_t bytes)) \
     X(cuMemAllocPitch, (CUdeviceptr_v1 *pointer, unsigned int *pitch, unsigned int width_bytes, \
                         unsigned int height, unsigned int element_bytes)) \
-    X(cuMemAllocPitch_v2, (CUdeviceptr *pointer, size_t *pitch, size_t width_bytes, size_t height, \
-                           unsigned int element_bytes)) \
+    X(cuMemAllocPitch_v2, (CUdeviceptr *pointer, size_t *pitch, size_t width_bytes, \
+                           size_t height, unsigned int element_bytes)) \
     X(cuMemAllocManaged, (CUdeviceptr *pointer, size_t bytes, unsigned int flags)) \
     X(cuMemFree, (CUdeviceptr_v1 pointer)) \
     X(cuMemFree_v2, (CUdeviceptr pointer)) \
@@ -85,27 +88,31 @@
     X(cuMemAllocAsync_ptsz, (CUdeviceptr *pointer, size_t bytes, CUstream stream)) \
     X(cuMemFreeAsync, (CUdeviceptr pointer, CUstream stream)) \
     X(cuMemFreeAsync_ptsz, (CUdeviceptr pointer, CUstream stream)) \
-    X(cuMemAllocFromPoolAsync, (CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream)) \
-    X(cuMemAllocFromPoolAsync_ptsz, (CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream)) \
+    X(cuMemAllocFromPoolAsync, \
+      (CUdeviceptr * pointer, size_t bytes, CUmemoryPool pool, CUstream stream)) \
+    X(cuMemAllocFromPoolAsync_ptsz, \
+      (CUdeviceptr * pointer, size_t bytes, CUmemoryPool pool, CUstream stream)) \
     X(cuMemPoolCreate, (CUmemoryPool *pool, const CUmemPoolProps *props)) \
     X(cuMemPoolDestroy, (CUmemoryPool pool)) \
     X(cuMemPoolTrimTo, (CUmemoryPool pool, size_t keep)) \
     X(cuMemPoolGetAttribute, (CUmemoryPool pool, int attribute, void *value)) \
     X(cuMemPoolSetAttribute, (CUmemoryPool pool, int attribute, void *value)) \
     /* memory: virtual memory management */ \
-    X(cuMemCreate, (CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemAllocationProp *prop, \
-                    uint64_t flags)) \
+    X(cuMemCreate, (CUmemGenericAllocationHandle *handle, size_t bytes, \
+                    const CUmemAllocationProp *prop, uint64_t flags)) \
     X(cuMemRelease, (CUmemGenericAllocationHandle handle)) \
     X(cuMemRetainAllocationHandle, (CUmemGenericAllocationHandle *handle, void *address)) \
     X(cuMemGetAllocationGranularity, (size_t *bytes, const CUmemAllocationProp *prop, int option)) \
-    X(cuMemAddressReserve, (CUdeviceptr *pointer, size_t bytes, size_t alignment, CUdeviceptr address, \
-                            uint64_t flags)) \
+    X(cuMemAddressReserve, (CUdeviceptr *pointer, size_t bytes, size_t alignment, \
+                            CUdeviceptr address, uint64_t flags)) \
     X(cuMemAddressFree, (CUdeviceptr pointer, size_t bytes)) \
-    X(cuMemMap, (CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle, \
-                 uint64_t flags)) \
+    X(cuMemMap, (CUdeviceptr address, size_t bytes, size_t offset, \
+                 CUmemGenericAllocationHandle handle, uint64_t flags)) \
     X(cuMemUnmap, (CUdeviceptr address, size_t bytes)) \
-    X(cuMemSetAccess, (CUdeviceptr address, size_t bytes, const CUmemAccessDesc *access, size_t count)) \
-    X(cuMemExportToShareableHandle, (void *out, CUmemGenericAllocationHandle handle, int type, uint64_t flags)) \
+    X(cuMemSetAccess, \
+      (CUdeviceptr address, size_t bytes, const CUmemAccessDesc *access, size_t count)) \
+    X(cuMemExportToShareableHandle, \
+      (void *out, CUmemGenericAllocationHandle handle, int type, uint64_t flags)) \
     X(cuMemImportFromShareableHandle, (CUmemGenericAllocationHandle *handle, void *in, int type)) \
     /* memory: arrays */ \
     X(cuArrayCreate, (CUarray *array, const CUDA_ARRAY_DESCRIPTOR_v1 *descriptor)) \
@@ -113,8 +120,8 @@
     X(cuArray3DCreate, (CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR_v1 *descriptor)) \
     X(cuArray3DCreate_v2, (CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *descriptor)) \
     X(cuArrayDestroy, (CUarray array)) \
-    X(cuMipmappedArrayCreate, (CUmipmappedArray *array, const CUDA_ARRAY3D_DESCRIPTOR *descriptor, \
-                               unsigned int levels)) \
+    X(cuMipmappedArrayCreate, \
+      (CUmipmappedArray * array, const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned int levels)) \
     X(cuMipmappedArrayDestroy, (CUmipmappedArray array)) \
     /* memory: copies and fills */ \
     X(cuMemcpyHtoD_v2, (CUdeviceptr to, const void *from, size_t bytes)) \
@@ -130,12 +137,15 @@
     /* code */ \
     X(cuModuleLoad, (CUmodule *module, const char *path)) \
     X(cuModuleLoadData, (CUmodule *module, const void *image)) \
-    X(cuModuleLoadDataEx, (CUmodule *module, const void *image, unsigned int count, int *options, void **values)) \
+    X(cuModuleLoadDataEx, \
+      (CUmodule * module, const void *image, unsigned int count, int *options, void **values)) \
     X(cuModuleGetFunction, (CUfunction *function, CUmodule module, const char *name)) \
-    X(cuModuleGetGlobal_v2, (CUdeviceptr *pointer, size_t *bytes, CUmodule module, const char *name)) \
+    X(cuModuleGetGlobal_v2, \
+      (CUdeviceptr * pointer, size_t *bytes, CUmodule module, const char *name)) \
     X(cuModuleUnload, (CUmodule module)) \
-    X(cuLibraryLoadData, (CUlibrary *library, const void *image, int *jit_options, void **jit_values, \
-                          unsigned int jit_count, int *options, void **values, unsigned int count)) \
+    X(cuLibraryLoadData, \
+      (CUlibrary * library, const void *image, int *jit_options, void **jit_values, \
+       unsigned int jit_count, int *options, void **values, unsigned int count)) \
     X(cuLibraryGetKernel, (CUkernel *kernel, CUlibrary library, const char *name)) \
     X(cuLibraryUnload, (CUlibrary library)) \
     X(cuKernelGetFunction, (CUfunction *function, CUkernel kernel)) \
@@ -143,18 +153,22 @@
     X(cuFuncSetAttribute, (CUfunction function, int attribute, int value)) \
     X(cuFuncSetBlockShape, (CUfunction function, int x, int y, int z)) \
     /* launches */ \
-    X(cuLaunchKernel, (CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z, \
-                       unsigned int block_x, unsigned int block_y, unsigned int block_z, \
-                       unsigned int shared_bytes, CUstream stream, void **params, void **extra)) \
-    X(cuLaunchKernel_ptsz, (CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z, \
-                            unsigned int block_x, unsigned int block_y, unsigned int block_z, \
-                            unsigned int shared_bytes, CUstream stream, void **params, void **extra)) \
-    X(cuLaunchKernelEx, (const CUlaunchConfig *config, CUfunction function, void **params, void **extra)) \
-    X(cuLaunchKernelEx_ptsz, (const CUlaunchConfig *config, CUfunction function, void **params, void **extra)) \
-    X(cuLaunchCooperativeKernel, (CUfunction function, unsigned int grid_x, unsigned int grid_y, \
-                                  unsigned int grid_z, unsigned int block_x, unsigned int block_y, \
-                                  unsigned int block_z, unsigned int shared_bytes, CUstream stream, \
-                                  void **params)) \
+    X(cuLaunchKernel, \
+      (CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z, \
+       unsigned int block_x, unsigned int block_y, unsigned int block_z, \
+       unsigned int shared_bytes, CUstream stream, void **params, void **extra)) \
+    X(cuLaunchKernel_ptsz, \
+      (CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z, \
+       unsigned int block_x, unsigned int block_y, unsigned int block_z, \
+       unsigned int shared_bytes, CUstream stream, void **params, void **extra)) \
+    X(cuLaunchKernelEx, \
+      (const CUlaunchConfig *config, CUfunction function, void **params, void **extra)) \
+    X(cuLaunchKernelEx_ptsz, \
+      (const CUlaunchConfig *config, CUfunction function, void **params, void **extra)) \
+    X(cuLaunchCooperativeKernel, \
+      (CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z, \
+       unsigned int block_x, unsigned int block_y, unsigned int block_z, \
+       unsigned int shared_bytes, CUstream stream, void **params)) \
     X(cuLaunch, (CUfunction function)) \
     X(cuLaunchGrid, (CUfunction function, int width, int height)) \
     X(cuLaunchGridAsync, (CUfunction function, int width, int height, CUstream stream)) \
@@ -167,9 +181,12 @@
     X(cuStreamSynchronize_ptsz, (CUstream stream)) \
     X(cuStreamQuery, (CUstream stream)) \
     X(cuStreamWaitEvent, (CUstream stream, CUevent event, unsigned int flags)) \
-    X(cuStreamAddCallback, (CUstream stream, CUstreamCallback callback, void *data, unsigned int flags)) \
-    X(cuStreamWaitValue32_v2, (CUstream stream, CUdeviceptr address, uint32_t value, unsigned int flags)) \
-    X(cuStreamWriteValue32_v2, (CUstream stream, CUdeviceptr address, uint32_t value, unsigned int flags)) \
+    X(cuStreamAddCallback, \
+      (CUstream stream, CUstreamCallback callback, void *data, unsigned int flags)) \
+    X(cuStreamWaitValue32_v2, \
+      (CUstream stream, CUdeviceptr address, uint32_t value, unsigned int flags)) \
+    X(cuStreamWriteValue32_v2, \
+      (CUstream stream, CUdeviceptr address, uint32_t value, unsigned int flags)) \
     X(cuStreamBeginCapture_v2, (CUstream stream, int mode)) \
     X(cuStreamEndCapture, (CUstream stream, CUgraph *graph)) \
     X(cuStreamIsCapturing, (CUstream stream, int *status)) \
@@ -184,16 +201,16 @@
     /* graphs */ \
     X(cuGraphCreate, (CUgraph *graph, unsigned int flags)) \
     X(cuGraphDestroy, (CUgraph graph)) \
-    X(cuGraphAddKernelNode, (CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t after_count, \
-                             const CUDA_KERNEL_NODE_PARAMS_v1 *params)) \
-    X(cuGraphAddKernelNode_v2, (CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t after_count, \
-                                const CUDA_KERNEL_NODE_PARAMS_v2 *params)) \
-    X(cuGraphAddMemAllocNode, (CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t after_count, \
-                               CUDA_MEM_ALLOC_NODE_PARAMS *params)) \
-    X(cuGraphAddMemFreeNode, (CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t after_count, \
-                              CUdeviceptr pointer)) \
-    X(cuGraphInstantiate_v2, (CUgraphExec *exec, CUgraph graph, CUgraphNode *error_node, char *log, \
-                              size_t log_size)) \
+    X(cuGraphAddKernelNode, (CUgraphNode *node, CUgraph graph, const CUgraphNode *after, \
+                             size_t after_count, const CUDA_KERNEL_NODE_PARAMS_v1 *params)) \
+    X(cuGraphAddKernelNode_v2, (CUgraphNode *node, CUgraph graph, const CUgraphNode *after, \
+                                size_t after_count, const CUDA_KERNEL_NODE_PARAMS_v2 *params)) \
+    X(cuGraphAddMemAllocNode, (CUgraphNode *node, CUgraph graph, const CUgraphNode *after, \
+                               size_t after_count, CUDA_MEM_ALLOC_NODE_PARAMS *params)) \
+    X(cuGraphAddMemFreeNode, (CUgraphNode *node, CUgraph graph, const CUgraphNode *after, \
+                              size_t after_count, CUdeviceptr pointer)) \
+    X(cuGraphInstantiate_v2, \
+      (CUgraphExec * exec, CUgraph graph, CUgraphNode * error_node, char *log, size_t log_size)) \
     X(cuGraphInstantiateWithFlags, (CUgraphExec *exec, CUgraph graph, uint64_t flags)) \
     X(cuGraphUpload, (CUgraphExec exec, CUstream stream)) \
     X(cuGraphLaunch, (CUgraphExec exec, CUstream stream)) \
@@ -228,25 +245,27 @@ CUDA_FUNCTIONS(DRIVER_DECLARE)
     X(nvmlDeviceGetPciInfo_v3, (nvmlDevice_t device, nvmlPciInfo_t *info)) \
     X(nvmlDeviceGetMaxMigDeviceCount, (nvmlDevice_t device, unsigned int *count)) \
     X(nvmlDeviceGetMigMode, (nvmlDevice_t device, unsigned int *current, unsigned int *pending)) \
-    X(nvmlDeviceGetMigDeviceHandleByIndex, (nvmlDevice_t device, unsigned int index, nvmlDevice_t *mig)) \
+    X(nvmlDeviceGetMigDeviceHandleByIndex, \
+      (nvmlDevice_t device, unsigned int index, nvmlDevice_t *mig)) \
     X(nvmlDeviceGetComputeMode, (nvmlDevice_t device, int *mode)) \
     X(nvmlDeviceGetPersistenceMode, (nvmlDevice_t device, int *mode)) \
     X(nvmlDeviceGetClockInfo, (nvmlDevice_t device, int clock, unsigned int *mhz)) \
     X(nvmlDeviceGetMemoryInfo, (nvmlDevice_t device, nvmlMemory_t *memory)) \
     X(nvmlDeviceGetMemoryInfo_v2, (nvmlDevice_t device, nvmlMemory_v2_t *memory)) \
     X(nvmlDeviceGetUtilizationRates, (nvmlDevice_t device, nvmlUtilization_t *utilization)) \
-    X(nvmlDeviceGetProcessUtilization, (nvmlDevice_t device, nvmlProcessUtilizationSample_t *samples, \
-                                        unsigned int *count, uint64_t last_seen)) \
-    X(nvmlDeviceGetComputeRunningProcesses, (nvmlDevice_t device, unsigned int *count, \
-                                             nvmlProcessInfo_v1_t *infos)) \
-    X(nvmlDeviceGetComputeRunningProcesses_v2, (nvmlDevice_t device, unsigned int *count, \
-                                                nvmlProcessInfo_t *infos)) \
-    X(nvmlDeviceGetComputeRunningProcesses_v3, (nvmlDevice_t device, unsigned int *count, \
-                                                nvmlProcessInfo_t *infos)) \
-    X(nvmlDeviceGetGraphicsRunningProcesses_v3, (nvmlDevice_t device, unsigned int *count, \
-                                                 nvmlProcessInfo_t *infos)) \
-    X(nvmlDeviceGetMPSComputeRunningProcesses_v3, (nvmlDevice_t device, unsigned int *count, \
-                                                   nvmlProcessInfo_t *infos)) \
+    X(nvmlDeviceGetProcessUtilization, \
+      (nvmlDevice_t device, nvmlProcessUtilizationSample_t * samples, unsigned int *count, \
+       uint64_t last_seen)) \
+    X(nvmlDeviceGetComputeRunningProcesses, \
+      (nvmlDevice_t device, unsigned int *count, nvmlProcessInfo_v1_t *infos)) \
+    X(nvmlDeviceGetComputeRunningProcesses_v2, \
+      (nvmlDevice_t device, unsigned int *count, nvmlProcessInfo_t *infos)) \
+    X(nvmlDeviceGetComputeRunningProcesses_v3, \
+      (nvmlDevice_t device, unsigned int *count, nvmlProcessInfo_t *infos)) \
+    X(nvmlDeviceGetGraphicsRunningProcesses_v3, \
+      (nvmlDevice_t device, unsigned int *count, nvmlProcessInfo_t *infos)) \
+    X(nvmlDeviceGetMPSComputeRunningProcesses_v3, \
+      (nvmlDevice_t device, unsigned int *count, nvmlProcessInfo_t *infos)) \
     X(nvmlEventSetCreate, (nvmlEventSet_t *set)) \
     X(nvmlEventSetFree, (nvmlEventSet_t set))
 

@@ -1,6 +1,7 @@
 /*
- * Types and constants of the CUDA driver and of NVML, declared from the public API reference. Included by driver.h,
- * which explains why these exist; enumerations that functions take or return are plain int, as in the ABI.
+ * Types and constants of the CUDA driver and of NVML, declared from the public API reference.
+ * Included by driver.h, which explains why these exist; enumerations that functions take or return
+ * are plain int, as in the ABI.
  *
  * The assertions at the end pin the layouts that the libraries fix.
  */
@@ -93,10 +94,14 @@ enum {
 };
 
 enum { CU_LIMIT_STACK_SIZE = 0, CU_LIMIT_PRINTF_FIFO_SIZE = 1, CU_LIMIT_MALLOC_HEAP_SIZE = 2 };
-
 enum { CU_STREAM_DEFAULT = 0, CU_STREAM_NON_BLOCKING = 1 };
 
-enum { CU_EVENT_DEFAULT = 0, CU_EVENT_BLOCKING_SYNC = 1, CU_EVENT_DISABLE_TIMING = 2, CU_EVENT_INTERPROCESS = 4 };
+enum {
+    CU_EVENT_DEFAULT = 0,
+    CU_EVENT_BLOCKING_SYNC = 1,
+    CU_EVENT_DISABLE_TIMING = 2,
+    CU_EVENT_INTERPROCESS = 4
+};
 
 enum { CU_STREAM_WAIT_VALUE_GEQ = 0, CU_STREAM_WAIT_VALUE_EQ = 1 };
 
@@ -121,11 +126,9 @@ enum {
 };
 
 enum { CU_MEM_ALLOCATION_TYPE_PINNED = 1 };
-
 enum { CU_MEM_HANDLE_TYPE_NONE = 0, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR = 1 };
 
 enum { CU_MEM_ALLOC_GRANULARITY_MINIMUM = 0, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED = 1 };
-
 enum { CU_MEM_ACCESS_FLAGS_PROT_READ = 1, CU_MEM_ACCESS_FLAGS_PROT_READWRITE = 3 };
 
 enum { CU_MEM_ATTACH_GLOBAL = 1, CU_MEM_ATTACH_HOST = 2, CU_MEM_ATTACH_SINGLE = 4 };
@@ -148,8 +151,6 @@ enum {
     CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH = 3
 };
 
-enum { CU_GRAPH_NODE_TYPE_KERNEL = 0, CU_GRAPH_NODE_TYPE_MEM_ALLOC = 10, CU_GRAPH_NODE_TYPE_MEM_FREE = 11 };
-
 enum {
     CU_AD_FORMAT_UNSIGNED_INT8 = 0x01,
     CU_AD_FORMAT_UNSIGNED_INT16 = 0x02,
@@ -167,7 +168,6 @@ enum {
 };
 
 enum { CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS = 1 };
-
 enum { CU_LAUNCH_ATTRIBUTE_IGNORE = 0, CU_LAUNCH_ATTRIBUTE_COOPERATIVE = 2 };
 
 /* ---- CUDA: structures ---- */

@@ -1,6 +1,6 @@
 /*
- * Answers travel from a stage to the parent as lines `kind TAB key TAB json TAB text`, each written by one call, so
- * that a killed stage leaves only whole lines behind.
+ * Answers travel from a stage to the parent as lines `kind TAB key TAB json TAB text`, each written
+ * by one call, so that a killed stage leaves only whole lines behind.
  */
 #include "probe.h"
 
@@ -45,7 +45,8 @@ void text_add_string(struct text *text, const char *string) {
         if (*c == '"' || *c == '\\') {
             text_add(text, "\\%c", *c);
         } else if ((unsigned char)*c < 0x20 || (unsigned char)*c >= 0x7f) {
-            /* Control characters and anything that might not be UTF-8: by number, as a Latin-1 letter. */
+            /* Control characters and anything that might not be UTF-8: by number, as a Latin-1
+             * letter. */
             text_add(text, "\\u%04x", (unsigned char)*c);
         } else {
             text_add(text, "%c", *c);
@@ -58,7 +59,8 @@ void text_add_string(struct text *text, const char *string) {
 static void send_line(char kind, const char *key, const char *json, const char *human) {
     struct text line = {0};
     text_add(&line, "%c\t%s\t%s\t", kind, key, json);
-    for (const char *c = human; *c != '\0'; c++) text_add(&line, "%c", *c == '\n' || *c == '\t' ? ' ' : *c);
+    for (const char *c = human; *c != '\0'; c++)
+        text_add(&line, "%c", *c == '\n' || *c == '\t' ? ' ' : *c);
     text_add(&line, "\n");
     for (size_t sent = 0; sent < line.length;) {
         ssize_t part = write(answers_fd, line.bytes + sent, line.length - sent);
@@ -68,7 +70,9 @@ static void send_line(char kind, const char *key, const char *json, const char *
     free(line.bytes);
 }
 
-void answer_json(const char *key, const char *json, const char *text) { send_line('A', key, json, text); }
+void answer_json(const char *key, const char *json, const char *text) {
+    send_line('A', key, json, text);
+}
 
 static void send_string(char kind, const char *key, const char *format, va_list args) {
     struct text human = {0}, json = {0};
@@ -103,7 +107,9 @@ void answer_skipped(const char *key, const char *format, ...) {
     va_end(args);
 }
 
-void answer_flag(const char *key, bool value) { answer_json(key, value ? "true" : "false", value ? "yes" : "no"); }
+void answer_flag(const char *key, bool value) {
+    answer_json(key, value ? "true" : "false", value ? "yes" : "no");
+}
 
 void answer_number(const char *key, const char *unit, double value) {
     char json[160], text[96];
@@ -129,10 +135,11 @@ void answer_spread(const char *key, const char *unit, double *samples, size_t co
     double least = samples[0], most = samples[count - 1], mean = sum / (double)count;
     char json[400], text[200];
     snprintf(json, sizeof json,
-             "{\"unit\":\"%s\",\"n\":%zu,\"min\":%.8g,\"p50\":%.8g,\"p90\":%.8g,\"p99\":%.8g,\"max\":%.8g,\"mean\":%.8g}",
+             "{\"unit\":\"%s\",\"n\":%zu,\"min\":%.8g,\"p50\":%.8g,\"p90\":%.8g,\"p99\":%.8g,"
+             "\"max\":%.8g,\"mean\":%.8g}",
              unit, count, least, p50, p90, p99, most, mean);
-    snprintf(text, sizeof text, "%.5g %s  (min %.5g, p90 %.5g, p99 %.5g, max %.5g, n %zu)", p50, unit, least, p90, p99,
-             most, count);
+    snprintf(text, sizeof text, "%.5g %s  (min %.5g, p90 %.5g, p99 %.5g, max %.5g, n %zu)", p50,
+             unit, least, p90, p99, most, count);
     answer_json(key, json, text);
 }
 

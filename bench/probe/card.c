@@ -1,4 +1,5 @@
-/* Which card, driver and machine the other answers belong to, and which of its processes NVML shows. */
+/* Which card, driver and machine the other answers belong to, and which of its processes NVML
+ * shows. */
 #include "probe.h"
 
 #include <signal.h>
@@ -39,8 +40,10 @@ static void describe_nvml(void) {
         return;
     }
     char text[128] = "";
-    if (nv.nvmlSystemGetDriverVersion(text, sizeof text) == NVML_SUCCESS) answer_text("driver", "%s", text);
-    if (nv.nvmlDeviceGetUUID(nv.device, text, sizeof text) == NVML_SUCCESS) answer_text("uuid", "%s", text);
+    if (nv.nvmlSystemGetDriverVersion(text, sizeof text) == NVML_SUCCESS)
+        answer_text("driver", "%s", text);
+    if (nv.nvmlDeviceGetUUID(nv.device, text, sizeof text) == NVML_SUCCESS)
+        answer_text("uuid", "%s", text);
     static const struct {
         const char *key;
         int clock;
@@ -51,10 +54,13 @@ static void describe_nvml(void) {
             answer_number(clocks[i].key, "MHz", mhz);
     }
     int mode = 0;
-    if (nv.nvmlDeviceGetComputeMode(nv.device, &mode) == NVML_SUCCESS) answer_number("compute_mode", "", mode);
-    if (nv.nvmlDeviceGetPersistenceMode(nv.device, &mode) == NVML_SUCCESS) answer_flag("persistence_mode", mode != 0);
+    if (nv.nvmlDeviceGetComputeMode(nv.device, &mode) == NVML_SUCCESS)
+        answer_number("compute_mode", "", mode);
+    if (nv.nvmlDeviceGetPersistenceMode(nv.device, &mode) == NVML_SUCCESS)
+        answer_flag("persistence_mode", mode != 0);
     unsigned int mig = 0, pending = 0;
-    if (nv.nvmlDeviceGetMigMode(nv.device, &mig, &pending) == NVML_SUCCESS) answer_flag("mig_mode", mig != 0);
+    if (nv.nvmlDeviceGetMigMode(nv.device, &mig, &pending) == NVML_SUCCESS)
+        answer_flag("mig_mode", mig != 0);
     nvmlMemory_v2_t memory = {.version = NVML_MEMORY_V2};
     if (nv.nvmlDeviceGetMemoryInfo_v2(nv.device, &memory) == NVML_SUCCESS) {
         answer_number("nvml_total", "bytes", (double)memory.total);
@@ -94,7 +100,8 @@ struct list {
     nvmlProcessInfo_t infos[MOST_PROCESSES];
 };
 
-static void answer_list(const char *key, nvmlReturn_t result, const struct list *list, pid_t holder) {
+static void answer_list(const char *key, nvmlReturn_t result, const struct list *list,
+                        pid_t holder) {
     if (result != NVML_SUCCESS) {
         answer_skipped(key, "NVML error %u", result);
         return;
@@ -106,11 +113,14 @@ static void answer_list(const char *key, nvmlReturn_t result, const struct list 
         const char *whose = (pid_t)info->pid == getpid() ? "this process"
                             : (pid_t)info->pid == holder ? "our other process"
                                                          : "not ours by this number";
-        text_add(&json, "%s{\"pid\":%u,\"whose\":\"%s\",\"used\":", i == 0 ? "" : ",", info->pid, whose);
+        text_add(&json, "%s{\"pid\":%u,\"whose\":\"%s\",\"used\":", i == 0 ? "" : ",", info->pid,
+                 whose);
         if (info->usedGpuMemory == NVML_VALUE_NOT_AVAILABLE) text_add(&json, "null}");
         else text_add(&json, "%llu}", (unsigned long long)info->usedGpuMemory);
         text_add(&text, "%s%u (%s, %lld MiB)", i == 0 ? "" : ", ", info->pid, whose,
-                 info->usedGpuMemory == NVML_VALUE_NOT_AVAILABLE ? -1LL : (long long)(info->usedGpuMemory / MIB));
+                 info->usedGpuMemory == NVML_VALUE_NOT_AVAILABLE
+                     ? -1LL
+                     : (long long)(info->usedGpuMemory / MIB));
     }
     text_add(&json, "]");
     text_add(&text, "%s", list->count == 0 ? "empty" : "");
@@ -158,9 +168,13 @@ void stage_pids(void) {
     sleep_us(100 * 1000);
 
     struct list list = {.count = MOST_PROCESSES};
-    answer_list("compute_v3", nv.nvmlDeviceGetComputeRunningProcesses_v3(nv.device, &list.count, list.infos), &list, holder);
+    answer_list("compute_v3",
+                nv.nvmlDeviceGetComputeRunningProcesses_v3(nv.device, &list.count, list.infos),
+                &list, holder);
     list.count = MOST_PROCESSES;
-    answer_list("compute_v2", nv.nvmlDeviceGetComputeRunningProcesses_v2(nv.device, &list.count, list.infos), &list, holder);
+    answer_list("compute_v2",
+                nv.nvmlDeviceGetComputeRunningProcesses_v2(nv.device, &list.count, list.infos),
+                &list, holder);
     nvmlProcessInfo_v1_t old[MOST_PROCESSES];
     list.count = MOST_PROCESSES;
     nvmlReturn_t result = nv.nvmlDeviceGetComputeRunningProcesses(nv.device, &list.count, old);
@@ -168,7 +182,9 @@ void stage_pids(void) {
         list.infos[i] = (nvmlProcessInfo_t){old[i].pid, old[i].usedGpuMemory, 0, 0};
     answer_list("compute_v1", result, &list, holder);
     list.count = MOST_PROCESSES;
-    answer_list("graphics_v3", nv.nvmlDeviceGetGraphicsRunningProcesses_v3(nv.device, &list.count, list.infos), &list, holder);
+    answer_list("graphics_v3",
+                nv.nvmlDeviceGetGraphicsRunningProcesses_v3(nv.device, &list.count, list.infos),
+                &list, holder);
     answer_utilization();
     kill(holder, SIGKILL);
     waitpid(holder, NULL, 0);

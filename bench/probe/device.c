@@ -1,6 +1,7 @@
 /*
- * The driver as the stages use it: every function looked up by name, missing ones replaced by one that says so; the
- * kernels as PTX text, which the driver itself compiles, so that no CUDA compiler is needed on the card's machine.
+ * The driver as the stages use it: every function looked up by name, missing ones replaced by one
+ * that says so; the kernels as PTX text, which the driver itself compiles, so that no CUDA compiler
+ * is needed on the card's machine.
  */
 #include "probe.h"
 
@@ -44,7 +45,8 @@ static bool find_nvml_device(const char **why_not) {
         size_t at = 4;
         for (int i = 0; i < 16; i++) {
             if (i == 4 || i == 6 || i == 8 || i == 10) text[at++] = '-';
-            at += (size_t)snprintf(text + at, sizeof text - at, "%02x", (unsigned char)uuid.bytes[i]);
+            at +=
+                (size_t)snprintf(text + at, sizeof text - at, "%02x", (unsigned char)uuid.bytes[i]);
         }
         if (nv.nvmlDeviceGetHandleByUUID(text, &nv.device) == NVML_SUCCESS) return true;
         memcpy(text, "MIG-", 4);
@@ -89,7 +91,8 @@ void cuda_check(CUresult result, const char *call) {
         call += 3;
         length -= 3;
     }
-    bool no_means = result == CUDA_ERROR_NOT_SUPPORTED || result == CUDA_ERROR_NO_DEVICE || result == CUDA_ERROR_NOT_FOUND;
+    bool no_means = result == CUDA_ERROR_NOT_SUPPORTED || result == CUDA_ERROR_NO_DEVICE ||
+                    result == CUDA_ERROR_NOT_FOUND;
     if (no_means) skip("%.*s: %s", length, call, cuda_error(result));
     fail("%.*s: %s", length, call, cuda_error(result));
 }
@@ -101,16 +104,15 @@ void gpu_open_context(struct gpu *gpu) {
     CU(cu.cuDeviceGet(&gpu->device, 0));
     CU(cu.cuDevicePrimaryCtxRetain(&gpu->context, gpu->device));
     CU(cu.cuCtxSetCurrent(gpu->context));
-    CU(cu.cuStreamCreate(&gpu->stream, CU_STREAM_NON_BLOCKING));
 }
 
 /*
  * empty  does nothing.
  * spin   one thread reads the SM's clock until `cycles` have passed.
- * watch  one thread reads the card's nanosecond clock for `ns`, and writes down each step greater than `threshold`:
- *        such a step is time in which the kernel did not run. out: [0] steps written, [1] smallest step but 0,
- *        [2] readings, [3] first and [4] last time, [5] 1 when done; from [8] on pairs of time since the start
- *        and step.
+ * watch  one thread reads the card's nanosecond clock for `ns`, and writes down each step greater
+ * than `threshold`: such a step is time in which the kernel did not run. out: [0] steps written,
+ * [1] smallest step but 0, [2] readings, [3] first and [4] last time, [5] 1 when done; from [8] on
+ * pairs of time since the start and step.
  */
 static const char kernels[] =
     ".version 6.0\n"
@@ -129,7 +131,8 @@ static const char kernels[] =
     "  @%more bra again;\n"
     "  ret;\n"
     "}\n"
-    ".visible .entry watch(.param .u64 out, .param .u64 ns, .param .u64 threshold, .param .u64 room) {\n"
+    ".visible .entry watch(.param .u64 out, .param .u64 ns, .param .u64 threshold, .param .u64 "
+    "room) {\n"
     "  .reg .u64 %out, %at, %ns, %threshold, %room, %count, %least, %reads;\n"
     "  .reg .u64 %start, %now, %last, %step, %since, %one;\n"
     "  .reg .pred %p;\n"
@@ -181,6 +184,7 @@ void gpu_load_kernels(struct gpu *gpu) {
     CU(cu.cuModuleGetFunction(&gpu->empty, gpu->module, "empty"));
     CU(cu.cuModuleGetFunction(&gpu->spin, gpu->module, "spin"));
     CU(cu.cuModuleGetFunction(&gpu->watch, gpu->module, "watch"));
+    CU(cu.cuStreamCreate(&gpu->stream, CU_STREAM_NON_BLOCKING));
 }
 
 void launch_empty(const struct gpu *gpu, CUstream stream) {
@@ -214,7 +218,8 @@ static void calibrate(struct gpu *gpu) {
     CU(cu.cuEventCreate(&start, CU_EVENT_DEFAULT));
     CU(cu.cuEventCreate(&end, CU_EVENT_DEFAULT));
     for (int i = 0; i < 10; i++) timed_spin(gpu, start, end, cycles);
-    float once = timed_spin(gpu, start, end, cycles), twice = timed_spin(gpu, start, end, 2 * cycles);
+    float once = timed_spin(gpu, start, end, cycles),
+          twice = timed_spin(gpu, start, end, 2 * cycles);
     if (!(once > 0)) skip("a kernel took no time: no card ran it");
     gpu->cycles_per_us = (double)cycles / (1000.0 * (double)once);
     gpu->real = twice > 1.8f * once && twice < 2.2f * once;

@@ -1,4 +1,5 @@
-/* Reads the symbol table that the loader uses for a loaded library: the one that gpucap redirects. */
+/* Reads the symbol table that the loader uses for a loaded library: the one that gpucap redirects.
+ */
 #include "probe.h"
 
 #include <elf.h>
@@ -10,7 +11,8 @@ static uintptr_t pointer(const struct dl_phdr_info *info, ElfW(Addr) value) {
     return value < info->dlpi_addr ? info->dlpi_addr + value : value;
 }
 
-/* A GNU hash table does not store the number of symbols: the end of the last chain is the last symbol. */
+/* A GNU hash table does not store the number of symbols: the end of the last chain is the last
+ * symbol. */
 static size_t count_by_gnu_hash(const uint32_t *table) {
     uint32_t buckets = table[0], first = table[1], bloom_words = table[2], last = 0;
     const uint32_t *bucket = table + 4 + bloom_words * (sizeof(ElfW(Addr)) / 4);
@@ -84,11 +86,15 @@ bool elf_open(struct elf *elf, const char *name) {
     return dl_iterate_phdr(visit, &search) != 0;
 }
 
-static const ElfW(Sym) * symbol_at(const struct elf *elf, size_t index) { return (const ElfW(Sym) *)elf->symbols + index; }
+static const ElfW(Sym) * symbol_at(const struct elf *elf, size_t index) {
+    return (const ElfW(Sym) *)elf->symbols + index;
+}
 
 const char *elf_export(const struct elf *elf, size_t index, void **address) {
     const ElfW(Sym) *symbol = symbol_at(elf, index);
-    if (symbol->st_shndx == SHN_UNDEF || symbol->st_value == 0 || ELF64_ST_TYPE(symbol->st_info) != STT_FUNC) return NULL;
+    if (symbol->st_shndx == SHN_UNDEF || symbol->st_value == 0 ||
+        ELF64_ST_TYPE(symbol->st_info) != STT_FUNC)
+        return NULL;
     *address = (void *)(elf->base + symbol->st_value);
     return elf->strings + symbol->st_name;
 }

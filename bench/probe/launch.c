@@ -1,6 +1,6 @@
 /*
- * What calls cost: on the host, each call timed by itself; on the card, by the time that a row of kernels takes with and
- * without events between them. The meter's price is made of these.
+ * What calls cost: on the host, each call timed by itself; on the card, by the time that a row of
+ * kernels takes with and without events between them. The meter's price is made of these.
  */
 #include "probe.h"
 
@@ -63,7 +63,8 @@ static void step_nvml_processes(void) {
     nv.nvmlDeviceGetComputeRunningProcesses_v3(nv.device, &count, infos);
 }
 
-/* Times each call by itself. Every `rest` calls the stream is emptied, so that no call waits for room in it. */
+/* Times each call by itself. Every `rest` calls the stream is emptied, so that no call waits for
+ * room in it. */
 static void time_each(const char *key, size_t count, size_t rest, void (*step)(void)) {
     CU(cu.cuStreamSynchronize(gpu.stream));
     for (size_t i = 0; i < count; i++) {
@@ -91,7 +92,8 @@ static void time_behind_spin(const char *key, size_t count, void (*step)(void)) 
 
 static bool make_graph(void) {
     CUgraph captured;
-    if (cu.cuStreamBeginCapture_v2(gpu.stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL) != CUDA_SUCCESS) return false;
+    if (cu.cuStreamBeginCapture_v2(gpu.stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL) != CUDA_SUCCESS)
+        return false;
     for (int i = 0; i < 10; i++) launch_empty(&gpu, gpu.stream);
     if (cu.cuStreamEndCapture(gpu.stream, &captured) != CUDA_SUCCESS) return false;
     return cu.cuGraphInstantiateWithFlags(&graph, captured, 0) == CUDA_SUCCESS;
@@ -147,7 +149,8 @@ static void time_calls(void) {
 
 /* ---- rows of kernels, as the card sees them ---- */
 
-/* Launches `count` kernels of `microseconds` with `between` after each `every`th; the card's time per kernel. */
+/* Launches `count` kernels of `microseconds` with `between` after each `every`th; the card's time
+ * per kernel. */
 static double time_row(size_t count, double microseconds, size_t every, void (*between)(void)) {
     CUevent start, end;
     CU(cu.cuEventCreate(&start, CU_EVENT_DEFAULT));
@@ -191,7 +194,8 @@ static void time_rows(void) {
             char key[80];
             size_t repeats = samples(7);
             for (size_t r = 0; r < repeats; r++)
-                times[r] = time_row(samples(1000), lengths[l], patterns[p].every, patterns[p].between);
+                times[r] =
+                    time_row(samples(1000), lengths[l], patterns[p].every, patterns[p].between);
             snprintf(key, sizeof key, "card_per_kernel_%gus_%s", lengths[l], patterns[p].key);
             answer_spread(key, "ns", times, repeats);
         }

@@ -1,8 +1,10 @@
 /*
- * What the loader sees of the driver's libraries: the shapes on which the redirect of their symbol tables relies.
+ * What the loader sees of the driver's libraries: the shapes on which the redirect of their symbol
+ * tables relies.
  *
- * This program defines sched_get_priority_max itself. It stands first in the loader's scope, as a preloaded library
- * would, so that a call from a constructor of the driver lands here and is counted.
+ * This program defines sched_get_priority_max itself. It stands first in the loader's scope, as a
+ * preloaded library would, so that a call from a constructor of the driver lands here and is
+ * counted.
  */
 #include "probe.h"
 
@@ -19,7 +21,8 @@ int sched_get_priority_max_calls;
 
 __attribute__((visibility("default"))) int sched_get_priority_max(int policy) {
     sched_get_priority_max_calls++;
-    /* What Linux answers; asking the next definition here would add a look-up of our own to what is measured. */
+    /* What Linux answers; asking the next definition here would add a look-up of our own to what is
+     * measured. */
     return policy == SCHED_FIFO || policy == SCHED_RR ? 99 : 0;
 }
 
@@ -33,7 +36,8 @@ static void keyed(char *key, size_t room, const char *library, const char *what)
     free(text.bytes);
 }
 
-/* The page of the symbol table is made writable for a moment, as the redirect does, and put back. */
+/* The page of the symbol table is made writable for a moment, as the redirect does, and put back.
+ */
 static bool table_can_be_written(const struct elf *elf) {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     void *start = (void *)((uintptr_t)elf->symbols & ~(page - 1));
@@ -46,7 +50,8 @@ static bool table_can_be_written(const struct elf *elf) {
 }
 
 /* How many relocations name one of the library's own exported functions with this prefix. */
-static size_t own_relocations(const struct elf *elf, const void *table, size_t count, const char *prefix) {
+static size_t own_relocations(const struct elf *elf, const void *table, size_t count,
+                              const char *prefix) {
     const ElfW(Rela) *relocation = table;
     size_t own = 0;
     for (size_t i = 0; i < count; i++) {
@@ -63,7 +68,8 @@ static void describe(const char *library, const char *prefix, void *handle) {
     char key[64];
     struct elf elf;
     if (!elf_open(&elf, library)) fail("%s is loaded, but its tables were not found", library);
-#define SAY(what, kind, ...) (keyed(key, sizeof key, library, what), answer_##kind(key, __VA_ARGS__))
+#define SAY(what, kind, ...) \
+    (keyed(key, sizeof key, library, what), answer_##kind(key, __VA_ARGS__))
     SAY("path", text, "%s", elf.path);
     SAY("hash", text, "%s%s", elf.gnu_hash ? "gnu " : "", elf.sysv_hash ? "sysv" : "");
     SAY("symbolic", flag, elf.symbolic);
@@ -90,9 +96,12 @@ static void describe(const char *library, const char *prefix, void *handle) {
     text_add(&imports, "]");
     SAY("exports", number, "names", (double)exported);
     SAY("dlsym_differs_from_table", number, "names", (double)wrong);
-    SAY("own_jump_slots", number, "", (double)own_relocations(&elf, elf.jump_relocations, elf.jump_relocation_count, prefix));
-    SAY("own_data_relocations", number, "", (double)own_relocations(&elf, elf.relocations, elf.relocation_count, prefix));
-    SAY("imports_sched_get_priority_max", flag, strstr(imports.bytes, "\"sched_get_priority_max\"") != NULL);
+    SAY("own_jump_slots", number, "",
+        (double)own_relocations(&elf, elf.jump_relocations, elf.jump_relocation_count, prefix));
+    SAY("own_data_relocations", number, "",
+        (double)own_relocations(&elf, elf.relocations, elf.relocation_count, prefix));
+    SAY("imports_sched_get_priority_max", flag,
+        strstr(imports.bytes, "\"sched_get_priority_max\"") != NULL);
     struct text short_form = {0};
     text_add(&short_form, "%zu names", imported);
     SAY("imports", json, imports.bytes, short_form.bytes);
@@ -103,7 +112,8 @@ void stage_load(void) {
     sched_get_priority_max_calls = 0;
     void *libcuda = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (libcuda == NULL) skip("no driver: %s", dlerror());
-    answer_number("sched_get_priority_max_calls_in_dlopen_of_libcuda", "", sched_get_priority_max_calls);
+    answer_number("sched_get_priority_max_calls_in_dlopen_of_libcuda", "",
+                  sched_get_priority_max_calls);
     describe("libcuda.so", "cu", libcuda);
 
     sched_get_priority_max_calls = 0;
@@ -111,7 +121,8 @@ void stage_load(void) {
     if (nvml == NULL) {
         answer_skipped("libnvidia-ml", "%s", dlerror());
     } else {
-        answer_number("sched_get_priority_max_calls_in_dlopen_of_nvml", "", sched_get_priority_max_calls);
+        answer_number("sched_get_priority_max_calls_in_dlopen_of_nvml", "",
+                      sched_get_priority_max_calls);
         describe("libnvidia-ml.so", "nvml", nvml);
     }
     sched_get_priority_max_calls = 0;

@@ -1,6 +1,7 @@
 /*
- * Whether cuGetProcAddress hands out exactly the exported functions, and which one for which version and flags. The
- * shim replaces the *address* that the driver answers; that is right only if every answer is an address it knows.
+ * Whether cuGetProcAddress hands out exactly the exported functions, and which one for which
+ * version and flags. The shim replaces the *address* that the driver answers; that is right only if
+ * every answer is an address it knows.
  */
 #include "probe.h"
 
@@ -36,7 +37,8 @@ static struct names exported_names(const struct elf *elf) {
     for (size_t i = 1; i < elf->symbol_count; i++) {
         void *address;
         const char *name = elf_export(elf, i, &address);
-        if (name != NULL && strncmp(name, "cu", 2) == 0) names.entries[names.count++] = (struct entry){name, address};
+        if (name != NULL && strncmp(name, "cu", 2) == 0)
+            names.entries[names.count++] = (struct entry){name, address};
     }
     qsort(names.entries, names.count, sizeof *names.entries, by_address);
     return names;
@@ -49,13 +51,16 @@ static void base_name(char *base, size_t room, const char *name) {
         char *end = strrchr(base, '_');
         if (end == NULL) return;
         bool stream = strcmp(end, "_ptsz") == 0 || strcmp(end, "_ptds") == 0;
-        bool version = end[1] == 'v' && end[2] >= '1' && end[2] <= '9' && strspn(end + 2, "0123456789") == strlen(end + 2);
+        bool version = end[1] == 'v' && end[2] >= '1' && end[2] <= '9' &&
+                       strspn(end + 2, "0123456789") == strlen(end + 2);
         if (!stream && !version) return;
         *end = '\0';
     }
 }
 
-static int by_text(const void *left, const void *right) { return strcmp(*(char *const *)left, *(char *const *)right); }
+static int by_text(const void *left, const void *right) {
+    return strcmp(*(char *const *)left, *(char *const *)right);
+}
 
 static size_t base_names(const struct names *names, char **bases) {
     size_t count = 0;
@@ -71,11 +76,13 @@ static size_t base_names(const struct names *names, char **bases) {
     return kept;
 }
 
-/* Every version that ever changed an answer lies on this grid: 2000, 3000, 3020, then tens up to the driver's own. */
+/* Every version that ever changed an answer lies on this grid: 2000, 3000, 3020, then tens up to
+ * the driver's own. */
 static size_t version_grid(int *versions, size_t room, int newest) {
     size_t count = 0;
     for (int major = 2; major <= newest / 1000 + 1; major++)
-        for (int minor = 0; minor <= 9 && count < room; minor++) versions[count++] = major * 1000 + minor * 10;
+        for (int minor = 0; minor <= 9 && count < room; minor++)
+            versions[count++] = major * 1000 + minor * 10;
     return count;
 }
 
@@ -84,15 +91,16 @@ struct totals {
     struct text unknown_names, map;
 };
 
-static void ask(const struct names *names, const char *base, uint64_t flags, const int *versions, size_t version_count,
-                struct totals *totals) {
+static void ask(const struct names *names, const char *base, uint64_t flags, const int *versions,
+                size_t version_count, struct totals *totals) {
     const char *last = NULL;
     for (size_t i = 0; i < version_count; i++) {
         void *answer = NULL, *old_answer = NULL;
         CUdriverProcAddressQueryResult status = -1;
         CUresult result = cu.cuGetProcAddress_v2(base, &answer, versions[i], flags, &status);
         totals->asked++;
-        totals->unexpected_result += result != CUDA_SUCCESS || (answer == NULL) != (status != CU_GET_PROC_ADDRESS_SUCCESS);
+        totals->unexpected_result +=
+            result != CUDA_SUCCESS || (answer == NULL) != (status != CU_GET_PROC_ADDRESS_SUCCESS);
         if (cu.cuGetProcAddress(base, &old_answer, versions[i], flags) == CUDA_SUCCESS)
             totals->v1_differs += old_answer != answer && strcmp(base, "cuGetProcAddress") != 0;
         if (answer == NULL) continue;
@@ -100,15 +108,23 @@ static void ask(const struct names *names, const char *base, uint64_t flags, con
         const char *name = name_of(names, answer);
         if (name == NULL) {
             totals->unknown++;
-            text_add(&totals->unknown_names, "%s\"%s %d %d\"", totals->unknown_names.length == 0 ? "" : ",", base, versions[i],
-                     (int)flags);
+            text_add(&totals->unknown_names, "%s\"%s %d %d\"",
+                     totals->unknown_names.length == 0 ? "" : ",", base, versions[i], (int)flags);
             name = "?";
         }
         if (last != NULL && strcmp(last, name) == 0) continue;
-        text_add(&totals->map, "%s[\"%s\",%d,%d,\"%s\"]", totals->map.length == 0 ? "" : ",", base, (int)flags, versions[i],
-                 name);
+        text_add(&totals->map, "%s[\"%s\",%d,%d,\"%s\"]", totals->map.length == 0 ? "" : ",", base,
+                 (int)flags, versions[i], name);
         last = name;
     }
+}
+
+static char mark;
+static void *const untouched = &mark;
+
+static const char *fate(const void *answer) {
+    if (answer == untouched) return "untouched";
+    return answer == NULL ? "null" : "set";
 }
 
 /* The cases in which the two resolvers are known to differ. */
@@ -118,20 +134,23 @@ static void answer_corner_cases(int newest) {
         int version; /* 0: the driver's own */
         uint64_t flags;
     } cases[] = {
-        {"suffixed_name", "cuMemAlloc_v2", 0, 0},      {"missing_name", "cuNoSuchFunction", 0, 0},
-        {"empty_name", "", 0, 0},                      {"version_too_low", "cuMemAllocAsync", 2000, 0},
-        {"version_above_driver", "cuMemAlloc", 99000, 0}, {"per_thread_too_low", "cuLaunchKernel", 5000, 2},
+        {"suffixed_name", "cuMemAlloc_v2", 0, 0},
+        {"missing_name", "cuNoSuchFunction", 0, 0},
+        {"empty_name", "", 0, 0},
+        {"version_too_low", "cuMemAllocAsync", 2000, 0},
+        {"version_above_driver", "cuMemAlloc", 99000, 0},
+        {"per_thread_too_low", "cuLaunchKernel", 5000, 2},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         int version = cases[i].version != 0 ? cases[i].version : newest;
-        void *const untouched = (void *)(uintptr_t)1;
         void *new_answer = untouched, *old_answer = untouched;
         CUdriverProcAddressQueryResult status = -1;
-        CUresult new_result = cu.cuGetProcAddress_v2(cases[i].name, &new_answer, version, cases[i].flags, &status);
-        CUresult old_result = cu.cuGetProcAddress(cases[i].name, &old_answer, version, cases[i].flags);
-        answer_text(cases[i].key, "v2: result %u, status %d, pointer %s; v1: result %u, pointer %s", new_result, status,
-                    new_answer == untouched ? "untouched" : new_answer == NULL ? "null" : "set", old_result,
-                    old_answer == untouched ? "untouched" : old_answer == NULL ? "null" : "set");
+        CUresult new_result =
+            cu.cuGetProcAddress_v2(cases[i].name, &new_answer, version, cases[i].flags, &status);
+        CUresult old_result =
+            cu.cuGetProcAddress(cases[i].name, &old_answer, version, cases[i].flags);
+        answer_text(cases[i].key, "v2: result %u, status %d, pointer %s; v1: result %u, pointer %s",
+                    new_result, status, fate(new_answer), old_result, fate(old_answer));
     }
 }
 
@@ -146,7 +165,8 @@ void stage_lookup(void) {
 
     struct names names = exported_names(&elf);
     size_t shared = 0;
-    for (size_t i = 1; i < names.count; i++) shared += names.entries[i].address == names.entries[i - 1].address;
+    for (size_t i = 1; i < names.count; i++)
+        shared += names.entries[i].address == names.entries[i - 1].address;
     answer_number("exported_names", "", (double)names.count);
     answer_number("names_that_share_an_address", "", (double)shared);
 
@@ -161,7 +181,8 @@ void stage_lookup(void) {
     struct totals totals = {0};
     double start = now_ns();
     for (size_t i = 0; i < base_count; i++)
-        for (uint64_t flags = 0; flags <= 2; flags++) ask(&names, bases[i], flags, versions, version_count, &totals);
+        for (uint64_t flags = 0; flags <= 2; flags++)
+            ask(&names, bases[i], flags, versions, version_count, &totals);
     answer_number("base_names", "", (double)base_count);
     answer_number("look_ups", "", (double)totals.asked);
     answer_number("cost_of_two_look_ups", "ns", (now_ns() - start) / (double)totals.asked);

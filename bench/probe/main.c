@@ -1,7 +1,8 @@
 /*
- * Runs the stages one after another, each in a process group of its own under a time limit, and writes what they
- * answered: one line per stage to FILE.jsonl as it ends, the whole document to FILE after each stage, and a table for
- * people at the end. This process itself never loads the driver, so a stage can hang or crash without harm.
+ * Runs the stages one after another, each in a process group of its own under a time limit, and
+ * writes what they answered: one line per stage to FILE.jsonl as it ends, the whole document to
+ * FILE after each stage, and a table for people at the end. This process itself never loads the
+ * driver, so a stage can hang or crash without harm.
  */
 #include "probe.h"
 
@@ -105,7 +106,8 @@ static bool belongs_in_head(const char *key) {
     return strcmp(key, "gpu") == 0 || strcmp(key, "driver") == 0 || strcmp(key, "cuda") == 0;
 }
 
-/* Turns the lines that a stage left into its answers; `outcome->status` may change to skipped or failed. */
+/* Turns the lines that a stage left into its answers; `outcome->status` may change to skipped or
+ * failed. */
 static void read_answers(const struct stage *stage, FILE *lines, struct outcome *outcome) {
     char *line = NULL;
     size_t room = 0;
@@ -122,7 +124,8 @@ static void read_answers(const struct stage *stage, FILE *lines, struct outcome 
             text_add(&outcome->reason, "%s", rest);
             continue;
         }
-        if (stage == &stages[0] && belongs_in_head(key)) text_add(&document, ",\"%s\":%s", key, json);
+        if (stage == &stages[0] && belongs_in_head(key))
+            text_add(&document, ",\"%s\":%s", key, json);
         text_add(&outcome->answers, "%s", outcome->answers.length == 0 ? "" : ",");
         text_add_string(&outcome->answers, key);
         text_add(&outcome->answers, ":%s", json);
@@ -151,7 +154,8 @@ static void wait_for(pid_t stage, double limit_s, struct outcome *outcome) {
     }
 }
 
-/* Where no persistence daemon runs, a card that nobody has open takes seconds to open: one process keeps it open. */
+/* Where no persistence daemon runs, a card that nobody has open takes seconds to open: one process
+ * keeps it open. */
 static pid_t keep_card_open(void) {
     pid_t keeper = fork();
     if (keeper != 0) return keeper;
@@ -185,10 +189,12 @@ static void run_stage(const struct stage *stage, const struct options *options, 
     double seconds = (now_ns() - start) / 1e9;
     read_answers(stage, lines, &outcome);
     fclose(lines);
-    if (strcmp(outcome.status, "failed") == 0 || strcmp(outcome.status, "cut short") == 0) all_well = false;
+    if (strcmp(outcome.status, "failed") == 0 || strcmp(outcome.status, "cut short") == 0)
+        all_well = false;
 
     struct text line = {0};
-    text_add(&line, "{\"stage\":\"%s\",\"status\":\"%s\",\"seconds\":%.3f", stage->name, outcome.status, seconds);
+    text_add(&line, "{\"stage\":\"%s\",\"status\":\"%s\",\"seconds\":%.3f", stage->name,
+             outcome.status, seconds);
     if (outcome.reason.length != 0) {
         text_add(&line, ",\"reason\":");
         text_add_string(&line, outcome.reason.bytes);
@@ -200,7 +206,8 @@ static void run_stage(const struct stage *stage, const struct options *options, 
     /* The heading of this stage's part of the table, before its answers. */
     struct text part = {0};
     text_add(&part, "%s: %s (%s%s%s)\n%s", stage->name, stage->question, outcome.status,
-             outcome.reason.length != 0 ? ": " : "", outcome.reason.length != 0 ? outcome.reason.bytes : "",
+             outcome.reason.length != 0 ? ": " : "",
+             outcome.reason.length != 0 ? outcome.reason.bytes : "",
              table.length > table_at ? table.bytes + table_at : "");
     table.length = table_at;
     text_add(&table, "%s", part.bytes);
@@ -240,7 +247,8 @@ static void check_only(const char *only) {
 
 static _Noreturn void usage(int status) {
     fprintf(status == 0 ? stdout : stderr,
-            "usage: probe --out FILE.json [--only STAGE,...] [--budget SECONDS] [--commit ID]\n       probe --list\n");
+            "usage: probe --out FILE.json [--only STAGE,...] [--budget SECONDS] [--commit ID]\n    "
+            "   probe --list\n");
     exit(status);
 }
 
@@ -250,7 +258,8 @@ static struct options parse(char **args) {
         const char *name = *args;
         if (strcmp(name, "--help") == 0) usage(0);
         if (strcmp(name, "--list") == 0) {
-            for (size_t i = 0; i < ARRAY_LEN(stages); i++) printf("%-12s %s\n", stages[i].name, stages[i].question);
+            for (size_t i = 0; i < ARRAY_LEN(stages); i++)
+                printf("%-12s %s\n", stages[i].name, stages[i].question);
             exit(0);
         }
         if (args[1] == NULL) usage(2);
@@ -279,7 +288,8 @@ int main(int argc, char **argv) {
         if (i != 0 && options.only != NULL && !listed(options.only, stages[i].name)) continue;
         double left_s = (end - now_ns()) / 1e9;
         if (left_s < 1) {
-            fprintf(stderr, "%-12s not run: the budget of %.0f s is used up\n", stages[i].name, options.budget_s);
+            fprintf(stderr, "%-12s not run: the budget of %.0f s is used up\n", stages[i].name,
+                    options.budget_s);
             all_well = false;
             continue;
         }

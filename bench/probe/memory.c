@@ -1,6 +1,6 @@
 /*
- * What a context and each kind of allocation take from the card, by NVML's count of the whole device: the difference to
- * what was asked for is what a ledger that counts requests does not see.
+ * What a context and each kind of allocation take from the card, by NVML's count of the whole
+ * device: the difference to what was asked for is what a ledger that counts requests does not see.
  */
 #include "probe.h"
 
@@ -31,14 +31,16 @@ static void answer_own_bytes(const char *key) {
     }
     for (unsigned int i = 0; i < count; i++) {
         if ((pid_t)infos[i].pid != getpid()) continue;
-        if (infos[i].usedGpuMemory == NVML_VALUE_NOT_AVAILABLE) answer_skipped(key, "NVML does not say");
+        if (infos[i].usedGpuMemory == NVML_VALUE_NOT_AVAILABLE)
+            answer_skipped(key, "NVML does not say");
         else answer_number(key, "bytes", (double)infos[i].usedGpuMemory);
         return;
     }
     answer_skipped(key, "this pid is not in NVML's list of %u", count);
 }
 
-/* A second process with a context: tells through the pipe when it is there, and stays until it is killed. */
+/* A second process with a context: tells through the pipe when it is there, and stays until it is
+ * killed. */
 static pid_t start_other_process(void) {
     int ready[2];
     char byte;
@@ -90,7 +92,8 @@ void stage_context(void) {
     CU(cu.cuCtxCreate_v2(&second, CU_CTX_SCHED_AUTO, device));
     answer_growth("second_context_in_this_process");
     CU(cu.cuMemGetInfo_v2(&available_after, &total));
-    answer_number("second_context_by_cuMemGetInfo", "bytes", (double)available - (double)available_after);
+    answer_number("second_context_by_cuMemGetInfo", "bytes",
+                  (double)available - (double)available_after);
     CU(cu.cuCtxDestroy_v2(second));
     answer_growth("second_context_destroyed");
     CU(cu.cuCtxSetCurrent(primary));
@@ -122,7 +125,6 @@ void stage_context(void) {
 
 enum { MOST = 20000 };
 
-static CUstream stream;
 static CUdevice device;
 static uint64_t handles[MOST];
 static double host_ns[MOST];
@@ -130,10 +132,14 @@ static double host_ns[MOST];
 /* Rounded up to what the function accepts. */
 static size_t vmm_unit;
 
-static CUresult alloc_linear(size_t i, size_t bytes) { return cu.cuMemAlloc_v2(&handles[i], bytes); }
+static CUresult alloc_linear(size_t i, size_t bytes) {
+    return cu.cuMemAlloc_v2(&handles[i], bytes);
+}
 static CUresult free_linear(size_t i) { return cu.cuMemFree_v2(handles[i]); }
-static CUresult alloc_async(size_t i, size_t bytes) { return cu.cuMemAllocAsync(&handles[i], bytes, stream); }
-static CUresult free_async(size_t i) { return cu.cuMemFreeAsync(handles[i], stream); }
+static CUresult alloc_async(size_t i, size_t bytes) {
+    return cu.cuMemAllocAsync(&handles[i], bytes, CU_STREAM_LEGACY);
+}
+static CUresult free_async(size_t i) { return cu.cuMemFreeAsync(handles[i], CU_STREAM_LEGACY); }
 static CUresult alloc_pitch(size_t i, size_t bytes) {
     size_t pitch, width = bytes < 64 * KIB ? bytes : 64 * KIB;
     return cu.cuMemAllocPitch_v2(&handles[i], &pitch, width, (bytes + width - 1) / width, 4);
@@ -144,7 +150,8 @@ static CUresult alloc_managed(size_t i, size_t bytes) {
     return result == CUDA_SUCCESS ? cu.cuMemsetD8_v2(handles[i], 0, bytes) : result;
 }
 static CUresult alloc_vmm(size_t i, size_t bytes) {
-    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {CU_MEM_LOCATION_TYPE_DEVICE, device}};
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                .location = {CU_MEM_LOCATION_TYPE_DEVICE, device}};
     return cu.cuMemCreate(&handles[i], (bytes + vmm_unit - 1) / vmm_unit * vmm_unit, &prop, 0);
 }
 static CUresult free_vmm(size_t i) { return cu.cuMemRelease(handles[i]); }
@@ -184,7 +191,8 @@ static void free_all(const struct kind *kind, size_t count) {
     for (size_t i = 0; i < count; i++) CU(kind->free(i));
     CU(cu.cuCtxSynchronize());
     CUmemoryPool pool;
-    if (kind->alloc == alloc_async && cu.cuDeviceGetMemPool(&pool, device) == CUDA_SUCCESS) cu.cuMemPoolTrimTo(pool, 0);
+    if (kind->alloc == alloc_async && cu.cuDeviceGetMemPool(&pool, device) == CUDA_SUCCESS)
+        cu.cuMemPoolTrimTo(pool, 0);
 }
 
 /* The least distance between two allocations; handles that are no addresses mean nothing here. */
@@ -229,11 +237,15 @@ static void measure(const struct kind *kind, size_t bytes) {
     double left = (double)nvml_used() - (double)before, mean_ns = 0;
     for (size_t i = 0; i < made; i++) mean_ns += host_ns[i] / (double)made;
     snprintf(json, sizeof json,
-             "{\"n\":%zu,\"nvml_each\":%.8g,\"cuda_each\":%.8g,\"nvml_first\":%.10g,\"spacing\":%llu,\"left_after_free\":%.10g,"
+             "{\"n\":%zu,\"nvml_each\":%.8g,\"cuda_each\":%.8g,\"nvml_first\":%.10g,\"spacing\":%"
+             "llu,\"left_after_free\":%.10g,"
              "\"host_ns_mean\":%.6g,\"error\":%u}",
-             made, each, each_cuda, (double)first - (double)before, (unsigned long long)least, left, mean_ns, result);
-    snprintf(text, sizeof text, "%.8g bytes each (n %zu, first %.4g MiB, spacing %llu, left after free %.4g MiB)", each, made,
-             ((double)first - (double)before) / (double)MIB, (unsigned long long)least, left / (double)MIB);
+             made, each, each_cuda, (double)first - (double)before, (unsigned long long)least, left,
+             mean_ns, result);
+    snprintf(text, sizeof text,
+             "%.8g bytes each (n %zu, first %.4g MiB, spacing %llu, left after free %.4g MiB)",
+             each, made, ((double)first - (double)before) / (double)MIB, (unsigned long long)least,
+             left / (double)MIB);
     answer_json(key, json, text);
 }
 
@@ -242,14 +254,16 @@ void stage_granularity(void) {
     const char *why_not = "";
     gpu_open_context(&gpu);
     if (!nvml_open(&why_not)) skip("no NVML: %s", why_not);
-    stream = gpu.stream;
     device = gpu.device;
-    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {CU_MEM_LOCATION_TYPE_DEVICE, device}};
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                .location = {CU_MEM_LOCATION_TYPE_DEVICE, device}};
     size_t recommended = 0;
     vmm_unit = 2 * MIB;
-    if (cu.cuMemGetAllocationGranularity(&vmm_unit, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM) == CUDA_SUCCESS)
+    if (cu.cuMemGetAllocationGranularity(&vmm_unit, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM) ==
+        CUDA_SUCCESS)
         answer_number("vmm_minimum", "bytes", (double)vmm_unit);
-    if (cu.cuMemGetAllocationGranularity(&recommended, &prop, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED) == CUDA_SUCCESS)
+    if (cu.cuMemGetAllocationGranularity(&recommended, &prop,
+                                         CU_MEM_ALLOC_GRANULARITY_RECOMMENDED) == CUDA_SUCCESS)
         answer_number("vmm_recommended", "bytes", (double)recommended);
     for (size_t k = 0; k < ARRAY_LEN(kinds); k++)
         for (size_t s = 0; s < ARRAY_LEN(sizes); s++) measure(&kinds[k], sizes[s]);

@@ -1,6 +1,6 @@
 /*
- * Which driver and NVML names real programs ask for: each program runs with the spy library (spy.c) preloaded, and the
- * spy's notes become its answer. A program that is not here is skipped.
+ * Which driver and NVML names real programs ask for: each program runs with the spy library (spy.c)
+ * preloaded, and the spy's notes become its answer. A program that is not here is skipped.
  */
 #include "probe.h"
 
@@ -21,7 +21,8 @@ static const struct program {
     {"runtime_static", 15, {"runtime-static", NULL}},
     {"runtime_shared", 15, {"runtime-shared", NULL}},
     {"nvidia_smi", 15, {"nvidia-smi", NULL}},
-    {"pytorch", 60,
+    {"pytorch",
+     60,
      {"python3", "-c",
       "import torch\n"
       "x = torch.zeros(1000, device='cuda')\n"
@@ -46,13 +47,15 @@ static char *find_program(const char *name) {
     return NULL;
 }
 
-static _Noreturn void become(const char *path, const struct program *program, const char *log, int errors) {
+static _Noreturn void become(const char *path, const struct program *program, const char *log,
+                             int errors) {
     char spy[4096];
     char *args[ARRAY_LEN(program->args) + 1] = {0};
     snprintf(spy, sizeof spy, "%s/spy.so", probe_dir());
     setenv("LD_PRELOAD", spy, 1);
     setenv("PROBE_SPY", log, 1);
-    for (size_t i = 0; i < ARRAY_LEN(program->args) && program->args[i] != NULL; i++) args[i] = strdup(program->args[i]);
+    for (size_t i = 0; i < ARRAY_LEN(program->args) && program->args[i] != NULL; i++)
+        args[i] = strdup(program->args[i]);
     int null = open("/dev/null", O_RDWR);
     dup2(null, STDIN_FILENO);
     dup2(null, STDOUT_FILENO);
@@ -62,7 +65,8 @@ static _Noreturn void become(const char *path, const struct program *program, co
 }
 
 /* How it ended: 0 well, -1 stopped at its limit, else its status. */
-static int run_program(const char *path, const struct program *program, const char *log, int errors) {
+static int run_program(const char *path, const struct program *program, const char *log,
+                       int errors) {
     int status = 0;
     pid_t child = fork();
     if (child == 0) become(path, program, log, errors);
@@ -77,7 +81,9 @@ static int run_program(const char *path, const struct program *program, const ch
 
 /* ---- the spy's notes ---- */
 
-static int by_text(const void *left, const void *right) { return strcmp(*(char *const *)left, *(char *const *)right); }
+static int by_text(const void *left, const void *right) {
+    return strcmp(*(char *const *)left, *(char *const *)right);
+}
 
 /* Answers with the sorted, distinct notes of one sort. */
 static void answer_notes(const char *program, const char *sort, char **notes, size_t count) {
@@ -153,7 +159,8 @@ static void observe(const struct program *program) {
     fclose(errors);
     free(path);
     if (status > 0 && is_empty(log)) {
-        answer_skipped(program->name, "it asked for nothing and ended with status %d: %s", status, line);
+        answer_skipped(program->name, "it asked for nothing and ended with status %d: %s", status,
+                       line);
         return;
     }
     if (status == 0) answer_text(program->name, "ran well in %.1f s", (now_ns() - start) / 1e9);

@@ -1,6 +1,7 @@
 /*
- * What an event pair around a kernel contains, on an empty stream and behind pending work, and how well an event's time
- * can be laid onto the host's clock. A pair on an empty stream is believed to contain the way of the launch to the card.
+ * What an event pair around a kernel contains, on an empty stream and behind pending work, and how
+ * well an event's time can be laid onto the host's clock. A pair on an empty stream is believed to
+ * contain the way of the launch to the card.
  */
 #include "probe.h"
 
@@ -30,8 +31,8 @@ static double elapsed_ns(CUevent from, CUevent to) {
 }
 
 /*
- * An event between two host stamps; the narrowest of several brackets is the anchor. An elapsed time is a float of
- * milliseconds, so an anchor is good to 60 ns for a second only.
+ * An event between two host stamps; the narrowest of several brackets is the anchor. An elapsed
+ * time is a float of milliseconds, so an anchor is good to 60 ns for a second only.
  */
 static void set_anchor(bool say) {
     double widths[50], best = INFINITY;
@@ -96,7 +97,8 @@ static void sample_all(const char *name, enum work work, double microseconds) {
     }
 }
 
-/* Whether, and how soon, an event with nothing before or after it is over: then a pair's start fires before the kernel. */
+/* Whether, and how soon, an event with nothing before or after it is over: then a pair's start
+ * fires before the kernel. */
 static void time_lone_event(void) {
     double seen[200];
     size_t wanted = samples(ARRAY_LEN(seen) - 20);
@@ -104,7 +106,8 @@ static void time_lone_event(void) {
         CU(cu.cuStreamSynchronize(gpu.stream));
         double before = now_ns();
         CU(cu.cuEventRecord(start, gpu.stream));
-        while (cu.cuEventQuery(start) == CUDA_ERROR_NOT_READY && now_ns() - before < 1e7) {}
+        while (cu.cuEventQuery(start) == CUDA_ERROR_NOT_READY && now_ns() - before < 1e7) {
+        }
         seen[i] = now_ns() - before;
     }
     answer_spread("lone_event_is_over_after", "ns", seen, wanted);
@@ -153,8 +156,10 @@ void stage_pairs(void) {
     set_anchor(true);
     time_lone_event();
     find_resolution();
-    for (size_t i = 0; i < ARRAY_LEN(kernels); i++) time_solo(kernels[i].name, kernels[i].microseconds);
+    for (size_t i = 0; i < ARRAY_LEN(kernels); i++)
+        time_solo(kernels[i].name, kernels[i].microseconds);
     sample_all("nothing", NOTHING, 0);
     sample_all("memset_4_bytes", MEMSET, 0);
-    for (size_t i = 0; i < ARRAY_LEN(kernels); i++) sample_all(kernels[i].name, KERNEL, kernels[i].microseconds);
+    for (size_t i = 0; i < ARRAY_LEN(kernels); i++)
+        sample_all(kernels[i].name, KERNEL, kernels[i].microseconds);
 }

@@ -1,9 +1,10 @@
 /*
  * The probe asks a card what only a card knows; what each answer means is in bench/README.md.
  *
- * A stage is one function that runs in a process of its own with a time limit. It hands answers to the parent as it
- * finds them (answers.c), so a stage that is cut short keeps what it had. A stage that lacks its means says so and
- * ends: skip() and fail() do not return. Nothing here changes a setting of the card.
+ * A stage is one function that runs in a process of its own with a time limit. It hands answers to
+ * the parent as it finds them (answers.c), so a stage that is cut short keeps what it had. A stage
+ * that lacks its means says so and ends: skip() and fail() do not return. Nothing here changes a
+ * setting of the card.
  */
 #ifndef PROBE_H
 #define PROBE_H
@@ -64,10 +65,12 @@ extern struct nvml nv;
 
 /* Loads the driver, without cuInit; skips the stage if there is none. */
 void cuda_load(void);
-/* Loads and initialises NVML and finds the device that CUDA calls 0; false, with a reason, if there is none. */
+/* Loads and initialises NVML and finds the device that CUDA calls 0; false, with a reason, if there
+ * is none. */
 bool nvml_open(const char **why_not);
 
-/* The checked call: a function that is missing or unsupported skips the stage, any other error fails it. */
+/* The checked call: a function that is missing or unsupported skips the stage, any other error
+ * fails it. */
 #define CU(call) cuda_check((call), #call)
 void cuda_check(CUresult result, const char *call);
 /* The name of a result, or its number. */
@@ -85,8 +88,9 @@ struct gpu {
 };
 /* Opens all of it, warm and calibrated. */
 void gpu_open(struct gpu *gpu);
-/* Only the context and the stream: for stages that launch nothing. */
+/* Only the context: for stages that launch nothing. */
 void gpu_open_context(struct gpu *gpu);
+/* The kernels and the stream. */
 void gpu_load_kernels(struct gpu *gpu);
 void launch_empty(const struct gpu *gpu, CUstream stream);
 /* One thread that is busy for this many microseconds of the calibrated clock. */
@@ -112,7 +116,8 @@ struct elf {
     size_t jump_relocation_count, relocation_count;
     unsigned symbol_segment_flags; /* PF_* of the segment that holds the symbol table */
 };
-/* Reads the tables of the loaded library whose file name starts with `name`; false if it is not loaded. */
+/* Reads the tables of the loaded library whose file name starts with `name`; false if it is not
+ * loaded. */
 bool elf_open(struct elf *elf, const char *name);
 /* The name and address of an exported symbol; NULL if entry `index` is none. */
 const char *elf_export(const struct elf *elf, size_t index, void **address);

@@ -1,4 +1,5 @@
-/* How many operations a stream takes behind a long kernel before a launch waits for room, and who shares that room. */
+/* How many operations a stream takes behind a long kernel before a launch waits for room, and who
+ * shares that room. */
 #include "probe.h"
 
 #include <stdio.h>

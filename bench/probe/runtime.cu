@@ -1,4 +1,5 @@
-// A program of the CUDA runtime that does the common things once, so that the names the runtime asks for are complete.
+// A program of the CUDA runtime that does the common things once, so that the names that the runtime
+// asks for are complete.
 #include <cstdio>
 #include <cuda_runtime.h>
 

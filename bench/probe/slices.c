@@ -1,6 +1,6 @@
 /*
- * How the card takes turns between processes: each runs one long kernel that watches the card's clock and writes down the
- * times in which it did not run. One process alone is the control.
+ * How the card takes turns between processes: each runs one long kernel that watches the card's
+ * clock and writes down the times in which it did not run. One process alone is the control.
  */
 #include "probe.h"
 
@@ -82,7 +82,8 @@ static _Noreturn void process(int index, double milliseconds) {
 
 static double calibrated; /* cycles per us, once a process alone has measured it */
 
-/* The question of the ground truth: does a spin of fixed cycles end later when another process takes turns with it? */
+/* The question of the ground truth: does a spin of fixed cycles end later when another process
+ * takes turns with it? */
 static _Noreturn void spin_process(int index, double milliseconds) {
     struct found *found = &shared->found[index];
     struct gpu gpu;
@@ -101,10 +102,12 @@ static _Noreturn void spin_process(int index, double milliseconds) {
 
 static bool has_ended(pid_t child) {
     siginfo_t info = {.si_pid = 0};
-    return waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == child;
+    return waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           info.si_pid == child;
 }
 
-/* Runs the processes side by side; false if one did not come to its end, which has then said why. */
+/* Runs the processes side by side; false if one did not come to its end, which has then said why.
+ */
 static bool run_together(int count, void (*run)(int, double), double milliseconds) {
     pid_t children[MOST_PROCESSES];
     memset(shared, 0, sizeof *shared);
@@ -128,7 +131,8 @@ static bool run_together(int count, void (*run)(int, double), double millisecond
 
 static double gaps[ROOM], runs[ROOM];
 
-/* Only gaps while all processes ran count, so the times before the last start and after the first end are left out. */
+/* Only gaps while all processes ran count, so the times before the last start and after the first
+ * end are left out. */
 static void answer_found(int count, int index, double overlap_start, double overlap_end) {
     const struct found *found = &shared->found[index];
     char key[80];
@@ -143,7 +147,9 @@ static void answer_found(int count, int index, double overlap_start, double over
         if (last_end >= 0) runs[kept_runs++] = (gap_end - gap - last_end) / 1000;
         last_end = gap_end;
     }
-#define SAY(what, kind, ...) (snprintf(key, sizeof key, "%d_processes_%d_%s", count, index + 1, what), answer_##kind(key, __VA_ARGS__))
+#define SAY(what, kind, ...) \
+    (snprintf(key, sizeof key, "%d_processes_%d_%s", count, index + 1, what), \
+     answer_##kind(key, __VA_ARGS__))
     SAY("away", spread, "us", gaps, kept);
     SAY("run", spread, "us", runs, kept_runs);
     SAY("share", number, "of 1", 1 - away / (overlap_end - overlap_start));
@@ -185,5 +191,6 @@ void stage_slices(void) {
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED) fail("mmap");
     if (!spin_together()) return;
-    for (int count = 1; count <= MOST_PROCESSES; count++) watch_together(count, count == 1 ? 300 : 1000);
+    for (int count = 1; count <= MOST_PROCESSES; count++)
+        watch_together(count, count == 1 ? 300 : 1000);
 }

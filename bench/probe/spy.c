@@ -1,13 +1,15 @@
 /*
- * A library for LD_PRELOAD that writes down which cu* and nvml* names a program asks for, to the file that PROBE_SPY
- * names (opened once, appended by whole lines, so that processes of one program share it):
+ * A library for LD_PRELOAD that writes down which cu* and nvml* names a program asks for, to the
+ * file that PROBE_SPY names (opened once, appended by whole lines, so that processes of one program
+ * share it):
  *
  *     dlsym NAME
  *     proc NAME VERSION FLAGS
  *     import NAME FILE      a loaded file that is linked to the name
  *
- * It answers exactly what the program would have got, except that cuGetProcAddress itself is replaced by a wrapper.
- * dlsym jumps to the real one instead of calling it, because the real one looks at its caller (RTLD_NEXT).
+ * It answers exactly what the program would have got, except that cuGetProcAddress itself is
+ * replaced by a wrapper. dlsym jumps to the real one instead of calling it, because the real one
+ * looks at its caller (RTLD_NEXT).
  */
 #include "driver.h"
 
@@ -69,13 +71,16 @@ __attribute__((used, visibility("hidden"))) dlsym_fn spy_real_dlsym;
 
 /* The answer to give instead of the real one, or NULL; makes sure that spy_real_dlsym is set. */
 __attribute__((used, visibility("hidden"))) void *spy_see(void *handle, const char *name) {
-    if (spy_real_dlsym == NULL) *(void **)&spy_real_dlsym = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
+    if (spy_real_dlsym == NULL)
+        *(void **)&spy_real_dlsym = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
     bool cuda = strncmp(name, "cu", 2) == 0 && name[2] >= 'A' && name[2] <= 'Z';
     if (!cuda && strncmp(name, "nvml", 4) != 0) return NULL;
     note("dlsym %s\n", name);
-    bool first = strcmp(name, "cuGetProcAddress") == 0, second = strcmp(name, "cuGetProcAddress_v2") == 0;
+    bool first = strcmp(name, "cuGetProcAddress") == 0,
+         second = strcmp(name, "cuGetProcAddress_v2") == 0;
     if (!first && !second) return NULL;
-    void *get = spy_real_dlsym(handle, "cuGetProcAddress"), *get_v2 = spy_real_dlsym(handle, "cuGetProcAddress_v2");
+    void *get = spy_real_dlsym(handle, "cuGetProcAddress"),
+         *get_v2 = spy_real_dlsym(handle, "cuGetProcAddress_v2");
     if (get != NULL) *(void **)&real_get = get;
     if (get_v2 != NULL) *(void **)&real_get_v2 = get_v2;
     void *answer = first ? get : get_v2;
@@ -112,15 +117,18 @@ static int note_imports(struct dl_phdr_info *info, size_t size, void *data) {
     (void)data;
     const ElfW(Sym) *symbols = NULL;
     const char *strings = NULL;
-    const ElfW(Rela) *tables[2] = {NULL, NULL};
+    const ElfW(Rela) * tables[2] = {NULL, NULL};
     size_t counts[2] = {0, 0};
     if (info->dlpi_name[0] == '\0' || strstr(info->dlpi_name, "libcuda.so") != NULL) return 0;
-    if (strstr(info->dlpi_name, "libnvidia-") != NULL || strstr(info->dlpi_name, "linux-vdso") != NULL) return 0;
+    if (strstr(info->dlpi_name, "libnvidia-") != NULL ||
+        strstr(info->dlpi_name, "linux-vdso") != NULL)
+        return 0;
     for (int i = 0; i < info->dlpi_phnum; i++) {
         if (info->dlpi_phdr[i].p_type != PT_DYNAMIC) continue;
         const ElfW(Dyn) *entry = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
         for (; entry->d_tag != DT_NULL; entry++) {
-            uintptr_t at = entry->d_un.d_ptr < info->dlpi_addr ? info->dlpi_addr + entry->d_un.d_ptr : entry->d_un.d_ptr;
+            uintptr_t at = entry->d_un.d_ptr < info->dlpi_addr ? info->dlpi_addr + entry->d_un.d_ptr
+                                                               : entry->d_un.d_ptr;
             if (entry->d_tag == DT_SYMTAB) symbols = (const void *)at;
             if (entry->d_tag == DT_STRTAB) strings = (const char *)at;
             if (entry->d_tag == DT_JMPREL) tables[0] = (const void *)at;
@@ -142,4 +150,6 @@ static int note_imports(struct dl_phdr_info *info, size_t size, void *data) {
     return 0;
 }
 
-__attribute__((destructor)) static void note_all_imports(void) { dl_iterate_phdr(note_imports, NULL); }
+__attribute__((destructor)) static void note_all_imports(void) {
+    dl_iterate_phdr(note_imports, NULL);
+}

@@ -1,6 +1,7 @@
 /*
- * Two sets of rules that a meter must not break: which stream waits for which (its own events must not add a wait), and
- * which calls a capture forbids to the capturing thread and to others (its own calls must not spoil a capture).
+ * Two sets of rules that a meter must not break: which stream waits for which (its own events must
+ * not add a wait), and which calls a capture forbids to the capturing thread and to others (its own
+ * calls must not spoil a capture).
  */
 #include "probe.h"
 
@@ -22,7 +23,8 @@ static const char *waits(CUstream busy, CUstream on) {
     CU(cu.cuEventRecord(event, on));
     double start = now_ns();
     CUresult first = CUDA_ERROR_NOT_READY;
-    while (first == CUDA_ERROR_NOT_READY && cu.cuEventQuery(done_event) == CUDA_ERROR_NOT_READY && now_ns() - start < 1e9)
+    while (first == CUDA_ERROR_NOT_READY && cu.cuEventQuery(done_event) == CUDA_ERROR_NOT_READY &&
+           now_ns() - start < 1e9)
         first = cu.cuEventQuery(event);
     CU(cu.cuCtxSynchronize());
     return first == CUDA_SUCCESS ? "does not wait" : "waits";
@@ -33,13 +35,17 @@ static void answer_order(void) {
         const char *name;
         CUstream stream;
     } streams[] = {
-        {"legacy", CU_STREAM_LEGACY}, {"per_thread", CU_STREAM_PER_THREAD}, {"blocking", blocking}, {"non_blocking", gpu.stream},
+        {"legacy", CU_STREAM_LEGACY},
+        {"per_thread", CU_STREAM_PER_THREAD},
+        {"blocking", blocking},
+        {"non_blocking", gpu.stream},
     };
     for (size_t busy = 0; busy < ARRAY_LEN(streams); busy++) {
         for (size_t on = 0; on < ARRAY_LEN(streams); on++) {
             char key[80];
             if (busy == on) continue;
-            snprintf(key, sizeof key, "event_on_%s_behind_kernel_on_%s", streams[on].name, streams[busy].name);
+            snprintf(key, sizeof key, "event_on_%s_behind_kernel_on_%s", streams[on].name,
+                     streams[busy].name);
             answer_text(key, "%s", waits(streams[busy].stream, streams[on].stream));
         }
     }
@@ -95,11 +101,13 @@ static void *act_in_thread(void *data) {
     return NULL;
 }
 
-/* One action inside one capture of its own: what it answers, and whether the capture survives it. */
+/* One action inside one capture of its own: what it answers, and whether the capture survives it.
+ */
 static void try_action(const char *mode_name, int mode, struct action *action, bool in_thread) {
     char key[120];
     CUgraph graph = NULL;
-    snprintf(key, sizeof key, "capture_%s_%s_%s", mode_name, in_thread ? "other_thread" : "same_thread", action->name);
+    snprintf(key, sizeof key, "capture_%s_%s_%s", mode_name,
+             in_thread ? "other_thread" : "same_thread", action->name);
     CU(cu.cuCtxSynchronize());
     CU(cu.cuStreamBeginCapture_v2(gpu.stream, mode));
     launch_empty(&gpu, gpu.stream);
@@ -113,8 +121,10 @@ static void try_action(const char *mode_name, int mode, struct action *action, b
     CUresult end = cu.cuStreamEndCapture(gpu.stream, &graph);
     if (graph != NULL) cu.cuGraphDestroy(graph);
     char answered[64];
-    snprintf(answered, sizeof answered, "%s", action->result == CUDA_SUCCESS ? "success" : cuda_error(action->result));
-    answer_text(key, "%s, capture %s", answered, end == CUDA_SUCCESS ? "survives" : cuda_error(end));
+    snprintf(answered, sizeof answered, "%s",
+             action->result == CUDA_SUCCESS ? "success" : cuda_error(action->result));
+    answer_text(key, "%s, capture %s", answered,
+                end == CUDA_SUCCESS ? "survives" : cuda_error(end));
 }
 
 static void answer_capture(void) {
@@ -127,17 +137,24 @@ static void answer_capture(void) {
         {"relaxed", CU_STREAM_CAPTURE_MODE_RELAXED},
     };
     static struct action actions[] = {
-        {"record_event_on_other_stream", act_record_on_other, 0}, {"record_event_on_legacy", act_record_on_legacy, 0},
-        {"query_event", act_query_event, 0},                      {"query_other_stream", act_query_stream, 0},
-        {"elapsed_time", act_elapsed, 0},                         {"create_event", act_create_event, 0},
-        {"is_capturing", act_ask_capturing, 0},                   {"is_capturing_legacy", act_ask_legacy, 0},
-        {"launch_on_other_stream", act_launch_on_other, 0},       {"synchronize_other_stream", act_synchronize_other, 0},
-        {"synchronize_event", act_synchronize_event, 0},          {"alloc", act_alloc, 0},
+        {"record_event_on_other_stream", act_record_on_other, 0},
+        {"record_event_on_legacy", act_record_on_legacy, 0},
+        {"query_event", act_query_event, 0},
+        {"query_other_stream", act_query_stream, 0},
+        {"elapsed_time", act_elapsed, 0},
+        {"create_event", act_create_event, 0},
+        {"is_capturing", act_ask_capturing, 0},
+        {"is_capturing_legacy", act_ask_legacy, 0},
+        {"launch_on_other_stream", act_launch_on_other, 0},
+        {"synchronize_other_stream", act_synchronize_other, 0},
+        {"synchronize_event", act_synchronize_event, 0},
+        {"alloc", act_alloc, 0},
         {"mem_get_info", act_info, 0},
     };
     for (size_t m = 0; m < ARRAY_LEN(modes); m++)
         for (size_t a = 0; a < ARRAY_LEN(actions); a++)
-            for (int in_thread = 0; in_thread <= 1; in_thread++) try_action(modes[m].name, modes[m].mode, &actions[a], in_thread);
+            for (int in_thread = 0; in_thread <= 1; in_thread++)
+                try_action(modes[m].name, modes[m].mode, &actions[a], in_thread);
 }
 
 void stage_streams(void) {

@@ -1,4 +1,5 @@
-/* How late a thread wakes that sleeps until a given time, by timer slack: the gate of the throttle sleeps like this. */
+/* How late a thread wakes that sleeps until a given time, by timer slack: the gate of the throttle
+ * sleeps like this. */
 #include "probe.h"
 
 #include <linux/futex.h>
@@ -27,10 +28,12 @@ static void sleep_until(double deadline) {
 static void futex_until(double deadline) {
     static uint32_t word;
     struct timespec time = at(deadline);
-    syscall(SYS_futex, &word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, 0, &time, NULL, FUTEX_BITSET_MATCH_ANY);
+    syscall(SYS_futex, &word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, 0, &time, NULL,
+            FUTEX_BITSET_MATCH_ANY);
 }
 
-static void time_lateness(const char *name, void (*until)(double), unsigned long slack_ns, double length_us) {
+static void time_lateness(const char *name, void (*until)(double), unsigned long slack_ns,
+                          double length_us) {
     static double late[MOST];
     char key[80];
     size_t wanted = samples(length_us > 1000 ? 100 : MOST - 100);
