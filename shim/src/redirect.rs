@@ -39,6 +39,7 @@ pub(crate) enum Trigger {
     Dlopen,
     Dlmopen,
     SchedGetPriorityMax,
+    GmonStart,
 }
 
 impl Trigger {
@@ -50,6 +51,7 @@ impl Trigger {
             Self::Dlopen => b"dlopen",
             Self::Dlmopen => b"dlmopen",
             Self::SchedGetPriorityMax => b"sched_get_priority_max",
+            Self::GmonStart => b"__gmon_start__",
         }
     }
 
@@ -61,12 +63,13 @@ impl Trigger {
             Self::Dlopen => &NEXT[2],
             Self::Dlmopen => &NEXT[3],
             Self::SchedGetPriorityMax => &NEXT[4],
+            Self::GmonStart => &NEXT[5],
         }
     }
 }
 
 /// Where each trigger's call goes on to. Filled by [`ensure_next`] before the trigger jumps.
-pub(crate) static NEXT: [AtomicUsize; 5] = [const { AtomicUsize::new(0) }; 5];
+pub(crate) static NEXT: [AtomicUsize; 6] = [const { AtomicUsize::new(0) }; 6];
 
 /// Nothing will ever have to be done in this process: no limits are set, or another copy of the shim does the work.
 static OFF: AtomicBool = AtomicBool::new(false);
@@ -113,7 +116,7 @@ pub(crate) fn before_open(trigger: Trigger) -> *const c_void {
     ptr::null()
 }
 
-/// In a function that the driver's constructors call: the driver is mapped and relocated, but nobody has it yet.
+/// In a function that is called while a library is initialised: the driver is mapped and relocated, but nobody has it yet.
 pub(crate) fn while_loading(trigger: Trigger) -> *const c_void {
     ensure_next(trigger);
     if !OFF.load(Ordering::Relaxed) && !omitted(trigger) {
@@ -161,6 +164,7 @@ extern "C" fn absent() -> usize {
 fn omitted(trigger: Trigger) -> bool {
     let name = match trigger {
         Trigger::SchedGetPriorityMax => b"sched".as_slice(),
+        Trigger::GmonStart => b"gmon",
         other => other.name(),
     };
     cfg!(gpucap_test_triggers) && sys::env_lists(b"GPUCAP_TEST_OMIT", name)

@@ -1,8 +1,10 @@
-//! The five exported functions. Each is a moment at which the driver may have been loaded.
+//! The six exported functions. Each is a moment at which the driver may have been loaded.
 //!
-//! `dlsym`, `dlvsym`, `dlopen`, `dlmopen` come before a program can hold an address of the driver;
-//! `sched_get_priority_max` is called by libcuda's own constructors (measured on 470 to 555), so that the redirect is
-//! in place before the `dlopen` that loads it returns.
+//! `dlsym`, `dlvsym`, `dlopen`, `dlmopen` come before a program can hold an address of the driver. The two others are
+//! called while a library is initialised, so that the redirect is in place before the `dlopen` that loads it returns:
+//! `sched_get_priority_max` by libcuda's own constructors (measured on 470 to 555), and `__gmon_start__`, for which
+//! the profiler once had a use, by the start-up code that GNU linkers put into every library if somebody defines it
+//! (libcuda and libnvidia-ml 470 to 555 refer to it; glibc's `sysdeps/x86_64/crti.S`).
 //!
 //! All are naked and end in a jump to the next definition in scope, with the caller's stack and registers as they
 //! were: libc answers `RTLD_NEXT` and run paths by looking at its return address, which must be the caller's.
@@ -73,6 +75,10 @@ trigger!(
     /// `int sched_get_priority_max(int policy)`
     sched_get_priority_max, before_sched_get_priority_max, Trigger::SchedGetPriorityMax
 );
+trigger!(
+    /// `void __gmon_start__(void)`
+    __gmon_start__, before_gmon_start, Trigger::GmonStart
+);
 
 extern "C" fn before_dlsym(handle: *mut c_void, name: *const c_char) -> *const c_void {
     redirect::before_lookup(Trigger::Dlsym, handle, name)
@@ -92,4 +98,8 @@ extern "C" fn before_dlmopen() -> *const c_void {
 
 extern "C" fn before_sched_get_priority_max() -> *const c_void {
     redirect::while_loading(Trigger::SchedGetPriorityMax)
+}
+
+extern "C" fn before_gmon_start() -> *const c_void {
+    redirect::while_loading(Trigger::GmonStart)
 }
