@@ -32,6 +32,24 @@ pub(crate) struct Device {
     pub(crate) primary: Mutex<Primary>,
 }
 
+/// A device as the limits see it.
+pub(crate) enum Standing {
+    /// Its memory is capped.
+    Capped(Device),
+    /// Its memory is not capped: every call goes straight to the driver.
+    Uncapped,
+}
+
+impl Standing {
+    /// The device, if it is capped.
+    pub(crate) fn capped(&self) -> Option<&Device> {
+        match self {
+            Self::Capped(device) => Some(device),
+            Self::Uncapped => None,
+        }
+    }
+}
+
 /// What is known of a device's primary context.
 #[derive(Default)]
 pub(crate) struct Primary {
@@ -42,7 +60,7 @@ pub(crate) struct Primary {
 }
 
 impl Device {
-    /// Resolves the limits of the device with this ordinal. `None`: it is not capped, or there is no such device.
+    /// Resolves the limits of the device with this ordinal. `None`: the driver knows no such device (yet).
     ///
     /// # Errors
     /// The limits cannot be resolved, in one line.
@@ -51,17 +69,17 @@ impl Device {
         ledger: &Ledger,
         driver: &DriverCopy,
         ordinal: CUdevice,
-    ) -> Result<Option<Self>, String> {
+    ) -> Result<Option<Standing>, String> {
         let (Some(uuid), Some(total_bytes)) =
             (driver::cuda::uuid(driver, ordinal), driver::cuda::total_bytes(driver, ordinal))
         else {
             return Ok(None);
         };
         let uuid = Uuid(uuid);
-        let Some(limits) = &policy.limits else { return Ok(None) };
+        let Some(limits) = &policy.limits else { return Ok(Some(Standing::Uncapped)) };
         let place = |facts: &DeviceFacts| topology::place(Some((driver, ordinal)), facts.uuid);
         let resolved = resolve(limits, uuid, total_bytes, place)?;
-        let Some(cap) = resolved.memory else { return Ok(None) };
+        let Some(cap) = resolved.memory else { return Ok(Some(Standing::Uncapped)) };
         if resolved.clamped {
             policy.log(
                 LogLevel::Info,
@@ -75,13 +93,13 @@ impl Device {
         let index = ledger.device(uuid.0).map_err(|_full| "ledger: no place for another device")?;
         let configured = limits.config().context_mem.as_ref().map(|price| price.0);
         let context_price = limits.context_price(&uuid).or(configured).unwrap_or(CONTEXT_PRICE);
-        Ok(Some(Self {
+        Ok(Some(Standing::Capped(Self {
             index,
             cap,
             context_price,
             turn: Mutex::new(()),
             primary: Mutex::default(),
-        }))
+        })))
     }
 }
 

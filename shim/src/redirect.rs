@@ -219,7 +219,8 @@ impl Done {
         if self.another_shim {
             OFF.store(true, Ordering::Relaxed);
         }
-        if self.failed && state::unwritable() {
+        if self.failed {
+            state::unwritable();
             BY_NAME.store(true, Ordering::Release);
         }
         for object in self.redirected.iter().flatten() {

@@ -8,7 +8,7 @@
 use crate::allocations::{Allocations, Record};
 use crate::book;
 use crate::call::Refusal;
-use crate::device::Device;
+use crate::device::{Device, Standing};
 use crate::log;
 use crate::redirect::DriverCopy;
 use crate::state::{self, Policy, Problem};
@@ -32,7 +32,7 @@ pub(crate) struct Session {
     /// The container's book.
     pub(crate) ledger: &'static Ledger,
     slot: Slot,
-    devices: [OnceBox<Device>; MAX_DEVICES],
+    devices: [OnceBox<Standing>; MAX_DEVICES],
     /// Memory at an address: linear, pitched, stream-ordered, managed.
     pub(crate) memory: Allocations,
     /// Arrays.
@@ -80,7 +80,7 @@ impl Session {
         unsafe { session.as_ref() }
     }
 
-    /// The device with this CUDA ordinal; `None` if there is none.
+    /// The device with this CUDA ordinal; `None` if it is not capped or there is none.
     ///
     /// # Errors
     /// Its limits cannot be resolved: the process is broken from here on.
@@ -91,11 +91,11 @@ impl Session {
     ) -> Result<Option<&Device>, Refusal> {
         let place = usize::try_from(ordinal).ok().and_then(|index| self.devices.get(index));
         let Some(place) = place else { return Ok(None) };
-        if let Some(device) = place.get() {
-            return Ok(Some(device));
+        if let Some(standing) = place.get() {
+            return Ok(standing.capped());
         }
         match Device::resolve(self.policy, self.ledger, driver, ordinal) {
-            Ok(Some(device)) => Ok(Some(place.get_or_init(|| Box::new(device)))),
+            Ok(Some(standing)) => Ok(place.get_or_init(|| Box::new(standing)).capped()),
             Ok(None) => Ok(None),
             Err(problem) => {
                 state::break_with(problem).report();
@@ -135,9 +135,8 @@ impl Session {
 
     /// Gives the bytes of a record back.
     pub(crate) fn refund(&self, record: Record) {
-        let turn =
-            self.devices.iter().filter_map(OnceBox::get).find(|it| it.index == record.device);
-        if let Some(device) = turn {
+        let mut capped = self.devices.iter().filter_map(|place| place.get()?.capped());
+        if let Some(device) = capped.find(|device| device.index == record.device) {
             let _one_at_a_time = device.turn.lock();
             self.ledger.refund(self.slot, record.device, record.kind, record.bytes);
         }

@@ -63,17 +63,16 @@ pub(crate) fn break_with(text: String) -> &'static Problem {
     BROKEN_LATER.get_or_init(|| Box::new(Problem::new(text)))
 }
 
-/// The driver's symbol table cannot be written. True if look-ups may be answered by name instead: the person who set
-/// the limits by hand is not an adversary. With a limits file the process is broken.
-pub(crate) fn unwritable() -> bool {
-    let by_hand = matches!(load(), State::Enforcing(policy)
-        if policy.limits.as_ref().is_some_and(|limits| !limits.has_file()));
-    if !by_hand {
+/// The driver's symbol table cannot be written. Look-ups are then answered by name, which a program can get around
+/// without meaning to. Good enough for limits that a person has set by hand; with a limits file the process is broken.
+pub(crate) fn unwritable() {
+    if let State::Enforcing(Policy { limits: Some(limits) }) = load()
+        && limits.has_file()
+    {
         break_with(
             "driver: its symbol table cannot be written, so no limit can be enforced".into(),
         );
     }
-    by_hand
 }
 
 /// Why nothing is allowed, in one line.
