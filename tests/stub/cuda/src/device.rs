@@ -55,7 +55,7 @@ fn get(device: Out<CUdevice>, ordinal: i32) -> CuResult {
 }
 
 fn name(name: Out<c_char>, length: i32, device: CUdevice) -> CuResult {
-    name.put_text(&unit(device)?.name(settings()), length)
+    name.put_text(&unit(device)?.name(settings()), room(length))
 }
 
 fn uuid_physical(uuid: Out<CUuuid>, device: CUdevice) -> CuResult {
@@ -70,8 +70,13 @@ fn total<W: Word>(bytes: Out<W>, device: CUdevice) -> CuResult {
     bytes.put_word(unit(device)?.memory(settings()))
 }
 
+/// A buffer's length; a negative one has no room.
+fn room(length: i32) -> usize {
+    usize::try_from(length).unwrap_or(0)
+}
+
 fn pci_text(text: Out<c_char>, length: i32, device: CUdevice) -> CuResult {
-    text.put_text(&unit(device)?.pci_text(), length)
+    text.put_text(&unit(device)?.pci_text(), room(length))
 }
 
 /// Takes `domain:bus:device.function`, `domain:bus:device` and `bus:device.function`, all hexadecimal.

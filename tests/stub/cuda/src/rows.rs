@@ -5,6 +5,7 @@
 //! the symbol must exist, with arguments of the same sizes, under the same name, version and stream mode.
 
 use crate::export::{Row, is_per_thread};
+use gpucap_stub_device::rows::{same_sizes, same_text};
 
 macro_rules! compare {
     ($($(#[$doc:meta])* fn $name:ident($($arg:ident: $type:ty),* $(,)?)
@@ -39,27 +40,4 @@ const fn find(symbol: &str) -> Option<&'static Row> {
         file += 1;
     }
     None
-}
-
-const fn same_text(one: &str, other: &str) -> bool {
-    let (one, other) = (one.as_bytes(), other.as_bytes());
-    let mut at = 0;
-    while at < one.len() && at < other.len() {
-        if one[at] != other[at] {
-            return false;
-        }
-        at += 1;
-    }
-    one.len() == other.len()
-}
-
-const fn same_sizes(one: &[usize], other: &[usize]) -> bool {
-    let mut at = 0;
-    while at < one.len() && at < other.len() {
-        if one[at] != other[at] {
-            return false;
-        }
-        at += 1;
-    }
-    one.len() == other.len()
 }

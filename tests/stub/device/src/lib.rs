@@ -34,6 +34,7 @@
 //! This is the judge of the tests: it shares nothing with the shim or its policy. Sizes are charged exactly as asked
 //! unless a granularity says otherwise, so that tests can be exact to the byte.
 
+pub mod arg;
 pub mod call;
 pub mod card;
 pub mod catalog;
@@ -41,6 +42,7 @@ pub mod clock;
 pub mod engine;
 mod lock;
 mod process;
+pub mod rows;
 pub mod settings;
 
 use std::sync::OnceLock;
