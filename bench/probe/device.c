@@ -79,6 +79,7 @@ bool nvml_open(const char **why_not) {
 const char *cuda_error(CUresult result) {
     static char number[32];
     const char *name = NULL;
+    if (result == CUDA_SUCCESS) return "CUDA_SUCCESS";
     if (cu.cuGetErrorName(result, &name) == CUDA_SUCCESS && name != NULL) return name;
     snprintf(number, sizeof number, "error %u", result);
     return number;

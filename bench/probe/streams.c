@@ -101,13 +101,10 @@ static void *act_in_thread(void *data) {
     return NULL;
 }
 
-/* One action inside one capture of its own: what it answers, and whether the capture survives it.
- */
-static void try_action(const char *mode_name, int mode, struct action *action, bool in_thread) {
-    char key[120];
+/* One action inside one capture of its own: what it answers, and what the capture does then. */
+static void try_action(int mode, struct action *action, bool in_thread, struct text *json,
+                       struct text *refused) {
     CUgraph graph = NULL;
-    snprintf(key, sizeof key, "capture_%s_%s_%s", mode_name,
-             in_thread ? "other_thread" : "same_thread", action->name);
     CU(cu.cuCtxSynchronize());
     CU(cu.cuStreamBeginCapture_v2(gpu.stream, mode));
     launch_empty(&gpu, gpu.stream);
@@ -120,11 +117,23 @@ static void try_action(const char *mode_name, int mode, struct action *action, b
     }
     CUresult end = cu.cuStreamEndCapture(gpu.stream, &graph);
     if (graph != NULL) cu.cuGraphDestroy(graph);
-    char answered[64];
-    snprintf(answered, sizeof answered, "%s",
-             action->result == CUDA_SUCCESS ? "success" : cuda_error(action->result));
-    answer_text(key, "%s, capture %s", answered,
-                end == CUDA_SUCCESS ? "survives" : cuda_error(end));
+    text_add(json, "%s\"%s\":[%u,%u]", json->length > 1 ? "," : "", action->name, action->result,
+             end);
+    if (action->result == CUDA_SUCCESS && end == CUDA_SUCCESS) return;
+    text_add(refused, "%s%s %u/%u", refused->length != 0 ? ", " : "", action->name, action->result,
+             end);
+}
+
+/* All actions in one mode: their results, each with that of the end of its capture. */
+static void try_actions(const char *key, int mode, struct action *actions, size_t count,
+                        bool in_thread) {
+    struct text json = {0}, refused = {0};
+    text_add(&json, "{");
+    for (size_t i = 0; i < count; i++) try_action(mode, &actions[i], in_thread, &json, &refused);
+    text_add(&json, "}");
+    answer_json(key, json.bytes, refused.length != 0 ? refused.bytes : "nothing is refused");
+    free(json.bytes);
+    free(refused.bytes);
 }
 
 static void answer_capture(void) {
@@ -151,10 +160,14 @@ static void answer_capture(void) {
         {"alloc", act_alloc, 0},
         {"mem_get_info", act_info, 0},
     };
-    for (size_t m = 0; m < ARRAY_LEN(modes); m++)
-        for (size_t a = 0; a < ARRAY_LEN(actions); a++)
-            for (int in_thread = 0; in_thread <= 1; in_thread++)
-                try_action(modes[m].name, modes[m].mode, &actions[a], in_thread);
+    for (size_t m = 0; m < ARRAY_LEN(modes); m++) {
+        for (int in_thread = 0; in_thread <= 1; in_thread++) {
+            char key[80];
+            snprintf(key, sizeof key, "capture_%s_%s", modes[m].name,
+                     in_thread ? "other_thread" : "same_thread");
+            try_actions(key, modes[m].mode, actions, ARRAY_LEN(actions), in_thread);
+        }
+    }
 }
 
 void stage_streams(void) {
