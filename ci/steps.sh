@@ -22,12 +22,23 @@ step_unit() { # each crate keeps its own promises
     cargo test --locked --workspace --exclude gpucap-tests --no-fail-fast
 }
 
+step_loom() { # the ledger's protocol holds in every order of every access, with deaths; each model states its bound
+    CARGO_TARGET_DIR=$TARGET/loom RUSTFLAGS='--cfg loom' \
+        cargo test --locked --release -p gpucap-core --lib ledger::models
+}
+
 step_layering() { # layers, unsafe code and the form of files are as CONTRIBUTING.md says
     tests layering
 }
 
 step_routes() { # every way a program can look a driver function up ends at the shim
     tests routes
+}
+
+step_probe() { # the questions we ask a real card run to their end on the stub
+    need gcc python3
+    cargo build --locked --release
+    ci/gpu probe --selftest "$TARGET/release"
 }
 
 step_doc() { # the documentation builds without a warning
@@ -37,7 +48,7 @@ step_doc() { # the documentation builds without a warning
 step_deny() { # licences, sources and advisories of every crate we use
     need cargo-deny
     local deny=(cargo deny --locked --config ci/deny.toml)
-    check 'licences, bans and sources' "${deny[@]}" --offline check licenses bans sources
+    check 'licences, bans and sources' "${deny[@]}" check licenses bans sources
     # The database of advisories is renewed if there is a network; an older copy still says something.
     "${deny[@]}" fetch db || echo 'the database of advisories was not renewed'
     if compgen -G "${CARGO_HOME:-${HOME:-/root}/.cargo}/advisory-dbs/*/crates" >/dev/null; then

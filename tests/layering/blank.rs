@@ -83,32 +83,62 @@ fn closing(text: &str, quote: u8) -> usize {
     text.len()
 }
 
-/// The code without the items under `#[cfg(test)]` or the like, and the modules so declared that are other files.
+/// The code without the items that only tests and models have, and the modules so declared that are other files.
 pub(crate) fn without_tests(code: &str) -> (String, Vec<String>) {
     let mut shipped = code.to_owned();
     let mut modules = Vec::new();
     let mut from = 0;
     while let Some(found) = shipped[from..].find("cfg(") {
         let start = from + found;
-        let condition_end =
-            shipped[start..].find(']').map_or(shipped.len(), |length| start + length);
-        let condition = shipped[start..condition_end].to_owned();
-        from = condition_end;
-        let for_tests =
-            words(&condition).any(|word| word == "test") && !condition.contains("not(test");
-        if !for_tests || !shipped[..start].trim_end().ends_with('[') {
+        let end = shipped[start..].find(']').map_or(shipped.len(), |length| start + length);
+        from = end;
+        let before = shipped[..start].trim_end();
+        if !before.ends_with('[')
+            || holds(shipped[start + 4..end].trim_end_matches(')')) != Some(false)
+        {
             continue;
         }
-        let inner = shipped[..start].trim_end().trim_end_matches('[').trim_end().ends_with("#!");
-        let end = if inner { shipped.len() } else { item_end(&shipped, condition_end) };
-        let item = shipped[condition_end..end].to_owned();
+        let whole_file = before.trim_end_matches('[').trim_end().ends_with("#!");
+        let item_end = if whole_file { shipped.len() } else { item_end(&shipped, end) };
+        let item = &shipped[end..item_end];
         if let Some(module) = item.strip_suffix(';').and_then(|item| item.split("mod ").nth(1)) {
             modules.push(module.trim().to_owned());
         }
-        shipped.replace_range(start..end, &blank(&shipped[start..end]));
-        from = end;
+        shipped.replace_range(start..item_end, &blank(&shipped[start..item_end]));
+        from = item_end;
     }
     (shipped, modules)
+}
+
+/// Whether a condition holds in what we ship; `None` if that depends on more than `test` and `loom`. Closing brackets
+/// at its end may be missing.
+fn holds(condition: &str) -> Option<bool> {
+    let condition = condition.trim();
+    let Some((word, inside)) = condition.split_once('(') else {
+        return if matches!(condition, "test" | "loom") { Some(false) } else { None };
+    };
+    let mut parts = vec![String::new()];
+    let mut depth = 0_usize;
+    for sign in inside.chars() {
+        match sign {
+            '(' => depth += 1,
+            ')' if depth == 0 => break,
+            ')' => depth -= 1,
+            _ => {}
+        }
+        if sign == ',' && depth == 0 {
+            parts.push(String::new());
+        } else if let Some(part) = parts.last_mut() {
+            part.push(sign);
+        }
+    }
+    let mut parts = parts.iter().filter(|part| !part.trim().is_empty()).map(|part| holds(part));
+    match word.trim() {
+        "not" => parts.next()?.map(|held| !held),
+        "all" if parts.any(|part| part == Some(false)) => Some(false),
+        "any" if parts.all(|part| part == Some(false)) => Some(false),
+        _ => None,
+    }
 }
 
 /// Where the item that starts after `from` ends: at its semicolon, or at the bracket that closes its body.

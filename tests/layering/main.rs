@@ -179,10 +179,20 @@ fn the_readme_shows_the_variables_as_they_are() {
 }
 
 #[test]
-fn a_module_for_tests_alone_may_use_what_tests_use() {
-    let shipped = |text: &str| Source::new("shim/core/src/a.rs", text).shipped;
-    assert!(
-        !shipped("#[cfg(all(test, not(loom)))]\nmod b {\n    use std::fs;\n}\n").contains("fs")
-    );
-    assert!(shipped("#[cfg(test)]\nmod b;\nuse std::fs;\n").contains("fs"));
+fn only_code_that_ships_is_held_to_the_layers() {
+    let ships = |condition: &str| {
+        let text = format!("#[cfg({condition})]\nmod b {{\n    use std::fs;\n}}\n");
+        Source::new("shim/core/src/a.rs", &text).shipped.contains("fs")
+    };
+    for condition in ["test", "loom", "all(test, not(loom))", "any(test, loom)", "all(unix, test)"]
+    {
+        assert!(!ships(condition), "{condition}");
+    }
+    for condition in
+        ["not(test)", "not(any(test, loom))", "unix", "any(unix, test)", "all(unix, not(test))"]
+    {
+        assert!(ships(condition), "{condition}");
+    }
+    let after = Source::new("shim/core/src/a.rs", "#[cfg(test)]\nmod b;\nuse std::fs;\n");
+    assert!(after.shipped.contains("fs"), "what follows a module of tests ships");
 }
