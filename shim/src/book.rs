@@ -6,6 +6,7 @@
 use crate::state::Policy;
 use crate::sys::{self, File};
 use gpucap_core::ledger::{Identity, Ledger};
+use gpucap_core::process::Stat;
 use once_cell::race::OnceBox;
 use std::ffi::{CStr, CString};
 
@@ -70,7 +71,7 @@ fn path(policy: &Policy) -> Result<CString, String> {
 /// This process, as the ledger knows it.
 pub(crate) fn own_identity() -> Identity {
     let pid = sys::pid();
-    let stat = read_stat(pid).unwrap_or_default();
+    let stat = read_stat(pid).ok().flatten().unwrap_or_default();
     Identity {
         pid_namespace: sys::namespace_inode(c"/proc/self/ns/pid").unwrap_or(0),
         pid,
@@ -79,45 +80,18 @@ pub(crate) fn own_identity() -> Identity {
     }
 }
 
-/// Whether the process that owns a slot still runs the program that claimed it. In doubt, yes: a slot that is kept too
-/// long costs memory that nobody uses, one that is freed too early breaks the cap.
+/// Whether the process that owns a slot still runs the program that claimed it. In doubt, yes.
 pub(crate) fn alive(owner: &Identity) -> bool {
     if sys::namespace_inode(c"/proc/self/ns/pid") != Some(owner.pid_namespace) {
         return true; // only the host or a process of that namespace can tell
     }
     match read_stat(owner.pid) {
-        Ok(stat) => {
-            let same_process = stat.start_time == owner.start_time;
-            let same_image =
-                owner.image == 0 || stat.start_of_stack == 0 || owner.image == stat.start_of_stack;
-            same_process && same_image && !stat.gone
-        }
+        Ok(stat) => stat.is_none_or(|stat| stat.runs(owner)),
         Err(error) => error != libc::ENOENT && error != libc::ESRCH,
     }
 }
 
-/// What `/proc/PID/stat` says (proc(5)).
-#[derive(Default)]
-struct Stat {
-    /// A zombie with no thread left: its memory on the card is free. (A leader that has ended while other threads run
-    /// is a zombie too.)
-    gone: bool,
-    /// In clock ticks since boot; with the pid it identifies a process.
-    start_time: u64,
-    /// Where the stack begins: changes with `execve`, which the two others survive. 0 if we may not see it.
-    start_of_stack: u64,
-}
-
-fn read_stat(pid: u32) -> Result<Stat, i32> {
+fn read_stat(pid: u32) -> Result<Option<Stat>, i32> {
     let path = CString::new(format!("/proc/{pid}/stat")).map_err(|_| libc::EINVAL)?;
-    let text = sys::read_file(&path, 4096)?;
-    let text = String::from_utf8_lossy(&text);
-    // The second field is the program's name in parentheses and may hold anything, so counting begins behind the last.
-    let fields: Vec<&str> = text.rsplit_once(')').map_or("", |(_, rest)| rest).split(' ').collect();
-    let number = |field: usize| {
-        let index = field.saturating_sub(2); // fields are counted from 1 in proc(5); [0] is empty, [1] is field 3
-        fields.get(index).and_then(|text| text.trim().parse::<u64>().ok()).unwrap_or(0)
-    };
-    let ended = matches!(fields.get(1), Some(&("Z" | "X")));
-    Ok(Stat { gone: ended && number(20) <= 1, start_time: number(22), start_of_stack: number(28) })
+    Ok(Stat::parse(&sys::read_file(&path, 4096)?))
 }

@@ -41,7 +41,8 @@ macro_rules! library {
             enum Place { $($symbol),* }
 
             const ROWS: &[Row] = &[$(Row { symbol: stringify!($symbol).as_bytes() }),*];
-            const COUNT: usize = ROWS.len();
+            /// How many rows there are.
+            pub(crate) const COUNT: usize = ROWS.len();
 
             static ORIGINALS: [[AtomicUsize; COUNT]; COPIES] =
                 [const { [const { AtomicUsize::new(0) }; COUNT] }; COPIES];

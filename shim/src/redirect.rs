@@ -191,10 +191,8 @@ fn is_object(handle: *mut c_void) -> bool {
 fn scan(member: *mut c_void) {
     let _errno = sys::Errno::keep();
     let opened = OPENED.load(Ordering::Relaxed);
-    let Some(present) = with_loader(|loader| loader.driver_present(member)) else {
-        return; // nothing has been loaded since the last scan
-    };
-    if present {
+    // `None`: nothing has been loaded since the last scan.
+    if with_loader(|loader| loader.driver_present(member)) == Some(true) {
         if matches!(state::load(), state::State::Off) {
             OFF.store(true, Ordering::Relaxed);
             return;

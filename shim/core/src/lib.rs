@@ -5,6 +5,7 @@
 //! * [`limits`]: environment and limits file, resolved for one device by the minimum rule.
 //! * [`extent`], [`physical`]: how much an array takes; how long physical memory lives.
 //! * [`ledger`]: the shared book of a container, and the protocol that keeps it right when a process dies.
+//! * [`process`]: whether the owner of a place in it still runs.
 //!
 //! Pure: no unsafe, no clock (time is an argument), no environment (a lookup is an argument), no files, threads or
 //! libc. The shim, the hook, the tests and the benches supply the world.
@@ -16,6 +17,7 @@ pub mod extent;
 pub mod ledger;
 pub mod limits;
 pub mod physical;
+pub mod process;
 pub mod sync;
 pub mod units;
 pub mod uuid;

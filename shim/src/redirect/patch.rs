@@ -7,6 +7,7 @@
 use super::elf::{self, Dynamic, Object, PAGE};
 use crate::sys;
 use core::ffi::c_void;
+use core::ptr;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use libc::Elf64_Sym;
 
@@ -76,13 +77,8 @@ impl Library {
     /// Points the symbol table of a loaded driver library at our hooks.
     pub(super) fn redirect(&self, object: &Object) -> Outcome {
         let Some(dynamic) = object.dynamic() else { return Outcome::Already };
-        let present = || {
-            self.rows
-                .iter()
-                .enumerate()
-                .filter_map(|(index, row)| dynamic.lookup(row.symbol).map(|symbol| (index, symbol)))
-        };
-        let Some((first, symbol)) = present().next() else {
+        let symbols = Symbols::of(&dynamic, self.rows);
+        let Some((first, symbol)) = symbols.present().next() else {
             return Outcome::Already; // a file of this name that has none of the driver's functions
         };
         let address = dynamic.address(symbol);
@@ -98,20 +94,18 @@ impl Library {
         }
         let free = || self.copies.iter().find(|copy| copy.base.load(Ordering::Relaxed) == 0);
         let Some(copy) = known.or_else(free) else { return Outcome::Unwritable };
-        copy.remember(object, &dynamic, self);
-        let Some(writable) =
-            Writable::symbols(object, &dynamic, present().map(|(_, symbol)| symbol))
-        else {
+        copy.remember(object, &dynamic, self, &symbols);
+        let Some(writable) = Writable::symbols(object, &dynamic, &symbols) else {
             return Outcome::Unwritable;
         };
-        for (index, symbol) in present() {
+        for (index, symbol) in symbols.present() {
             if let Some(hook) = copy.hooks.get(index) {
                 point(symbol, hook.get().wrapping_sub(object.base));
             }
         }
         drop(writable);
         if !(cfg!(gpucap_test_triggers) && sys::env_lists(b"GPUCAP_TEST_OMIT", b"pin")) {
-            copy.pin(object, &dynamic, present());
+            copy.pin(object, &dynamic, &symbols);
         }
         Outcome::Redirected
     }
@@ -127,10 +121,11 @@ impl Library {
 
 impl DriverCopy {
     /// Saves the originals: hooks are complete and callable from here on.
-    fn remember(&self, object: &Object, dynamic: &Dynamic, library: &Library) {
-        let find = |name| dynamic.lookup(name).map_or(0, |symbol| dynamic.address(symbol) as usize);
-        for (row, original) in library.rows.iter().zip(self.originals) {
-            original.store(find(row.symbol), Ordering::Release);
+    fn remember(&self, object: &Object, dynamic: &Dynamic, library: &Library, symbols: &Symbols) {
+        for (index, symbol) in symbols.present() {
+            if let Some(original) = self.originals.get(index) {
+                original.store(dynamic.address(symbol) as usize, Ordering::Release);
+            }
         }
         let addresses =
             || self.originals.iter().map(|original| original.load(Ordering::Relaxed) as u64);
@@ -139,23 +134,18 @@ impl DriverCopy {
             bound.store(value.unwrap_or(0), Ordering::Relaxed);
         }
         for (name, extra) in library.extras.iter().zip(self.extras) {
-            extra.store(find(name), Ordering::Release);
+            let address = dynamic.lookup(name).map_or(0, |symbol| dynamic.address(symbol) as usize);
+            extra.store(address, Ordering::Release);
         }
         self.base.store(object.base, Ordering::Release);
     }
 
     /// Writes the originals into the library's own slots, so that its calls to itself never meet a hook.
-    fn pin(
-        &self,
-        object: &Object,
-        dynamic: &Dynamic,
-        rows: impl Iterator<Item = (usize, *mut Elf64_Sym)> + Clone,
-    ) {
+    fn pin(&self, object: &Object, dynamic: &Dynamic, symbols: &Symbols) {
         for relocation in dynamic.relocations().filter(|relocation| relocation.symbol() != 0) {
             let named = dynamic.symbol(relocation.symbol());
-            if let Some((index, _)) = rows.clone().find(|(_, symbol)| core::ptr::eq(*symbol, named))
-                && let Some(original) = self.originals.get(index)
-            {
+            let row = symbols.present().find(|(_, symbol)| ptr::eq(*symbol, named));
+            if let Some(original) = row.and_then(|(index, _)| self.originals.get(index)) {
                 let slot = object.base.wrapping_add(relocation.offset);
                 write_slot(object, slot, original.load(Ordering::Relaxed) as u64);
             }
@@ -175,6 +165,30 @@ impl DriverCopy {
         self.hooks.get(index).copied()
     }
 }
+
+/// The symbol table entries of a library's rows, found once.
+struct Symbols([*mut Elf64_Sym; MAX_ROWS]);
+
+/// More than a table has; a longer one does not compile.
+const MAX_ROWS: usize = 256;
+
+impl Symbols {
+    fn of(dynamic: &Dynamic, rows: &[Row]) -> Self {
+        let mut symbols = [ptr::null_mut(); MAX_ROWS];
+        for (place, row) in symbols.iter_mut().zip(rows) {
+            *place = dynamic.lookup(row.symbol).unwrap_or(ptr::null_mut());
+        }
+        Self(symbols)
+    }
+
+    /// Row and entry of each function that this driver has.
+    fn present(&self) -> impl Iterator<Item = (usize, *mut Elf64_Sym)> {
+        self.0.iter().copied().enumerate().filter(|(_, symbol)| !symbol.is_null())
+    }
+}
+
+const _: () =
+    assert!(crate::hooks::cuda::COUNT <= MAX_ROWS && crate::hooks::nvml::COUNT <= MAX_ROWS);
 
 /// Replaces originals by hooks in the slots of an object that was bound before the redirect: a program linked with
 /// `-z now`, a library opened with `RTLD_DEEPBIND`, a function pointer in static data.
@@ -232,13 +246,9 @@ struct Writable {
 }
 
 impl Writable {
-    fn symbols(
-        object: &Object,
-        dynamic: &Dynamic,
-        symbols: impl Iterator<Item = *mut Elf64_Sym>,
-    ) -> Option<Self> {
+    fn symbols(object: &Object, dynamic: &Dynamic, symbols: &Symbols) -> Option<Self> {
         let (mut low, mut high) = (u64::MAX, 0);
-        for symbol in symbols {
+        for (_, symbol) in symbols.present() {
             low = low.min(symbol as u64);
             high = high.max(symbol as u64 + size_of::<Elf64_Sym>() as u64);
         }
