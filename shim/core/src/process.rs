@@ -1,0 +1,115 @@
+//! What `/proc/PID/stat` (proc(5)) tells of a process, as far as a ledger needs it.
+//!
+//! A slot of the ledger names its owner by [`Identity`]. Whether that owner still runs is judged here, for the shim
+//! and for the command alike, from text that the caller has read. In doubt a process lives: a slot that is kept too
+//! long costs memory that nobody uses, one that is freed too early breaks the cap.
+
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
+
+use crate::ledger::Identity;
+
+/// The fields of a process's `stat` that say who it is.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Stat {
+    /// A zombie with no thread left: its memory on the card is free. (A leader that has ended while other threads run
+    /// is a zombie too.)
+    pub ended: bool,
+    /// In clock ticks since boot; with the pid it identifies a process.
+    pub start_time: u64,
+    /// Where the stack begins: changes with `execve`, which pid and start time survive. 0 if the reader may not see it.
+    pub start_of_stack: u64,
+}
+
+impl Stat {
+    /// Reads the text of `/proc/PID/stat`. `None` if it is not such a text.
+    #[must_use]
+    pub fn parse(text: &[u8]) -> Option<Self> {
+        // The second field is the program's name in parentheses and may hold anything: counting begins behind the last.
+        let name_end = text.iter().rposition(|&byte| byte == b')')?;
+        let rest = core::str::from_utf8(text.get(name_end..)?).ok()?.strip_prefix(')')?;
+        let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+        // Fields are counted from 1 in proc(5); the first one behind the name is the third.
+        let field = |number: usize| fields.get(number.saturating_sub(3)).copied();
+        let number = |at: usize| field(at)?.parse::<u64>().ok();
+        let is_zombie = matches!(field(3)?, "Z" | "X");
+        Some(Self {
+            ended: is_zombie && number(20)? <= 1,
+            start_time: number(22)?,
+            start_of_stack: number(28)?,
+        })
+    }
+
+    /// Whether the process with this `stat` is the owner of a slot, and still runs the program that claimed it. The
+    /// pid and its namespace are the caller's to compare.
+    #[must_use]
+    pub const fn runs(&self, owner: &Identity) -> bool {
+        let same_image =
+            owner.image == 0 || self.start_of_stack == 0 || owner.image == self.start_of_stack;
+        self.start_time == owner.start_time && same_image && !self.ended
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// State and number of threads as given, start time 7000, stack at 9000.
+    fn text(name: &str, state: char, threads: u32) -> String {
+        let before = "1 ".repeat(16);
+        format!("42 ({name}) {state} {before}{threads} 0 7000 1 1 1 1 1 9000 1 1\n")
+    }
+
+    fn owner(start_time: u64, image: u64) -> Identity {
+        Identity { pid_namespace: 1, pid: 42, start_time, image }
+    }
+
+    #[test]
+    fn fields_are_found_behind_any_name() {
+        for name in ["sh", "a b", ") Z 1 1", "((", ""] {
+            let stat = Stat::parse(text(name, 'S', 3).as_bytes());
+            assert_eq!(
+                stat,
+                Some(Stat { ended: false, start_time: 7000, start_of_stack: 9000 }),
+                "{name}"
+            );
+        }
+        let not_utf8 = [b"42 (\xff".as_slice(), &text("", 'S', 1).as_bytes()[4..]].concat();
+        assert!(Stat::parse(&not_utf8).is_some());
+    }
+
+    #[test]
+    fn a_process_has_ended_when_its_last_thread_has() {
+        let ended = |state, threads| {
+            Stat::parse(text("sh", state, threads).as_bytes()).expect("a stat").ended
+        };
+        assert!(ended('Z', 1) && ended('X', 0));
+        assert!(!ended('Z', 2) && !ended('S', 1) && !ended('T', 1));
+    }
+
+    #[test]
+    fn another_text_is_no_stat() {
+        for text in ["", "42", "42 (sh", "42 (sh)", "42 (sh) S 1 2 3", "42 (sh) S x"] {
+            assert_eq!(Stat::parse(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_owner_runs_until_it_ends_or_executes_another_program() {
+        let stat = Stat { ended: false, start_time: 7000, start_of_stack: 9000 };
+        assert!(stat.runs(&owner(7000, 9000)));
+        assert!(!stat.runs(&owner(7001, 9000)), "the pid was given out again");
+        assert!(!stat.runs(&owner(7000, 9001)), "another program");
+        assert!(stat.runs(&owner(7000, 0)), "in doubt");
+        assert!(Stat { start_of_stack: 0, ..stat }.runs(&owner(7000, 9001)), "in doubt");
+        assert!(!Stat { ended: true, ..stat }.runs(&owner(7000, 9000)));
+    }
+}
