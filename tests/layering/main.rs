@@ -94,11 +94,13 @@ rules! {
         broken by [
             ("shim/src/log.rs", "use libc::write;"),
             ("shim/src/log.rs", "fn f() { libc::write(2); }"),
-            ("shim/src/log.rs", "use {core::ffi, libc::{self, write}};"),
+            ("shim/src/log.rs", "use {core::ffi, libc::{ENOENT, write}};"),
+            ("shim/src/log.rs", "use libc as c;"),
         ],
         kept by [
             ("shim/src/sys.rs", "use libc::write;"),
             ("shim/src/log.rs", "// libc::write\nuse crate::sys::libc_free;"),
+            ("shim/src/log.rs", "use libc::{EFBIG, ENOENT};\nlet a = libc::O_RDWR;"),
             ("hook/src/run.rs", "use libc::write;"),
         ];
 
@@ -111,7 +113,7 @@ rules! {
             ("shim/core/src/a.rs", "#[cfg(not(test))]\nuse std::fs;"),
             ("shim/abi/src/a.rs", "use std::ffi::c_int;"),
             ("shim/src/cuda/memory.rs", "use super::super::nvml::memory;"),
-            ("shim/src/nvml/memory.rs", "use crate::originals;"),
+            ("shim/src/nvml/memory.rs", "use crate::redirect::DriverCopy;"),
             ("shim/src/redirect/elf.rs", "use gpucap_core::limits::Limits;"),
             ("shim/src/sys.rs", "let f = libc::dlsym(a, b);"),
             ("tests/stub/cuda/src/lib.rs", "use gpucap_core as core;"),

@@ -72,7 +72,17 @@ pub(crate) fn libc_at_borders(source: &Source) -> Vec<Fault> {
     if !source.path.starts_with("shim/src/") || is_below(&source.path, LIBC) {
         return vec![];
     }
-    named(source, "libc", "libc, and the file is not in LIBC")
+    let names = source
+        .names()
+        .into_iter()
+        .filter(|name| name.path == "libc" || name.path.starts_with("libc::"));
+    let is_number = |name: &str| {
+        name.chars().all(|sign| sign.is_ascii_uppercase() || "_0123456789".contains(sign))
+    };
+    names
+        .filter(|name| !name.path.rsplit("::").next().is_some_and(is_number))
+        .map(|name| (name.line, format!("{}, and the file is not in LIBC", name.path)))
+        .collect()
 }
 
 /// A layer names only what is below it.
