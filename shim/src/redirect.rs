@@ -189,6 +189,9 @@ fn is_object(handle: *mut c_void) -> bool {
 /// Looks for driver libraries that have not been redirected, and redirects them. `member`, if not null, is a handle
 /// whose namespace is to be looked through as well.
 fn scan(member: *mut c_void) {
+    if !sys::has_environment() {
+        return; // libc is being initialised; others of our triggers follow before the program runs
+    }
     let _errno = sys::Errno::keep();
     let opened = OPENED.load(Ordering::Relaxed);
     // `None`: nothing has been loaded since the last scan.

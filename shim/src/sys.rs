@@ -92,17 +92,24 @@ pub(crate) fn env(name: &str) -> Option<Vec<u8>> {
     (!value.is_null()).then(|| unsafe { CStr::from_ptr(value) }.to_bytes().to_vec())
 }
 
+unsafe extern "C" {
+    static environ: *const *const c_char;
+}
+
+/// Whether libc has been given the environment: before that, a variable that is missing says nothing.
+pub(crate) fn has_environment() -> bool {
+    // SAFETY: libc's variable; null before it is set up.
+    !unsafe { environ }.is_null()
+}
+
 /// Whether a comma-separated environment variable names `item`. For test builds: reads the environment directly, since
 /// libc may not work yet.
 pub(crate) fn env_lists(variable: &[u8], item: &[u8]) -> bool {
-    unsafe extern "C" {
-        static environ: *const *const c_char;
-    }
-    // SAFETY: libc's variable; null before it is set up.
-    let mut entry = unsafe { environ };
-    if entry.is_null() {
+    if !has_environment() {
         return false;
     }
+    // SAFETY: libc's variable.
+    let mut entry = unsafe { environ };
     loop {
         // SAFETY: the environment is an array that ends with null.
         let text = unsafe { entry.read() };
