@@ -83,16 +83,6 @@ void stage_card(void) {
 
 /* ---- pids ---- */
 
-/* A process that holds a context and 64 MiB until it is killed. */
-static _Noreturn void hold_context(int ready) {
-    struct gpu gpu;
-    CUdeviceptr memory;
-    gpu_open_context(&gpu);
-    CU(cu.cuMemAlloc_v2(&memory, 64 * MIB));
-    if (write(ready, "r", 1) != 1) _exit(1);
-    for (;;) pause();
-}
-
 enum { MOST_PROCESSES = 64 };
 
 struct list {
@@ -150,16 +140,7 @@ static void answer_own_pids(void) {
 
 void stage_pids(void) {
     const char *why_not = "";
-    int ready[2];
-    if (pipe(ready) != 0) fail("pipe");
-    pid_t holder = fork();
-    if (holder == 0) {
-        close(ready[0]);
-        hold_context(ready[1]);
-    }
-    close(ready[1]);
-    char byte;
-    if (read(ready[0], &byte, 1) != 1) return; /* the other process has said why */
+    pid_t holder = start_holder(64 * MIB);
     struct gpu gpu;
     gpu_open_context(&gpu);
     if (!nvml_open(&why_not)) skip("no NVML: %s", why_not);

@@ -172,6 +172,39 @@ static void run_in_child(const struct stage *stage, int fd) {
     _exit(0);
 }
 
+/* Adds a stage's outcome to the document, the file of lines and the table. */
+static void record(const struct stage *stage, const struct options *options,
+                   const struct outcome *outcome, double seconds, size_t table_at) {
+    const char *reason = outcome->reason.length != 0 ? outcome->reason.bytes : "";
+    const char *colon = outcome->reason.length != 0 ? ": " : "";
+    struct text line = {0}, part = {0}, whole = {0};
+    text_add(&line, "{\"stage\":\"%s\",\"status\":\"%s\",\"seconds\":%.3f", stage->name,
+             outcome->status, seconds);
+    if (outcome->reason.length != 0) {
+        text_add(&line, ",\"reason\":");
+        text_add_string(&line, reason);
+    }
+    text_add(&line, ",\"answers\":{%s}}",
+             outcome->answers.length != 0 ? outcome->answers.bytes : "");
+    fprintf(stderr, "%-12s %-9s %6.1f s  %s\n", stage->name, outcome->status, seconds, reason);
+
+    /* The heading of this stage's part of the table, before its answers. */
+    text_add(&part, "%s: %s (%s%s%s)\n%s", stage->name, stage->question, outcome->status, colon,
+             reason, table.length > table_at ? table.bytes + table_at : "");
+    table.length = table_at;
+    text_add(&table, "%s", part.bytes);
+
+    write_file(lines_path(options), "a", &line);
+    text_add(&document, ",\"%s\":%s", stage->name, line.bytes);
+    text_add(&whole, "%s}", document.bytes);
+    write_file(options->out, "w", &whole);
+    free(whole.bytes);
+    free(part.bytes);
+    free(line.bytes);
+    if (strcmp(outcome->status, "ok") != 0 && strcmp(outcome->status, "skipped") != 0)
+        all_well = false;
+}
+
 static void run_stage(const struct stage *stage, const struct options *options, double limit_s) {
     struct outcome outcome = {.status = "ok"};
     FILE *lines = tmpfile();
@@ -181,47 +214,24 @@ static void run_stage(const struct stage *stage, const struct options *options, 
     }
     fflush(NULL);
     double start = now_ns();
+    size_t table_at = table.length;
     pid_t child = fork();
     if (child == 0) run_in_child(stage, fileno(lines));
     setpgid(child, child);
-    size_t table_at = table.length;
     wait_for(child, limit_s, &outcome);
     double seconds = (now_ns() - start) / 1e9;
     read_answers(stage, lines, &outcome);
     fclose(lines);
-    if (strcmp(outcome.status, "failed") == 0 || strcmp(outcome.status, "cut short") == 0)
-        all_well = false;
-
-    struct text line = {0};
-    text_add(&line, "{\"stage\":\"%s\",\"status\":\"%s\",\"seconds\":%.3f", stage->name,
-             outcome.status, seconds);
-    if (outcome.reason.length != 0) {
-        text_add(&line, ",\"reason\":");
-        text_add_string(&line, outcome.reason.bytes);
-    }
-    text_add(&line, ",\"answers\":{%s}}", outcome.answers.length != 0 ? outcome.answers.bytes : "");
-    fprintf(stderr, "%-12s %-9s %6.1f s  %s\n", stage->name, outcome.status, seconds,
-            outcome.reason.length != 0 ? outcome.reason.bytes : "");
-
-    /* The heading of this stage's part of the table, before its answers. */
-    struct text part = {0};
-    text_add(&part, "%s: %s (%s%s%s)\n%s", stage->name, stage->question, outcome.status,
-             outcome.reason.length != 0 ? ": " : "",
-             outcome.reason.length != 0 ? outcome.reason.bytes : "",
-             table.length > table_at ? table.bytes + table_at : "");
-    table.length = table_at;
-    text_add(&table, "%s", part.bytes);
-
-    write_file(lines_path(options), "a", &line);
-    text_add(&document, ",\"%s\":%s", stage->name, line.bytes);
-    struct text whole = {0};
-    text_add(&whole, "%s}", document.bytes);
-    write_file(options->out, "w", &whole);
-    free(whole.bytes);
-    free(part.bytes);
-    free(line.bytes);
+    record(stage, options, &outcome, seconds, table_at);
     free(outcome.reason.bytes);
     free(outcome.answers.bytes);
+}
+
+static void record_not_run(const struct stage *stage, const struct options *options) {
+    struct outcome outcome = {.status = "cut short"};
+    text_add(&outcome.reason, "not begun: the budget of %.0f s is used up", options->budget_s);
+    record(stage, options, &outcome, 0, table.length);
+    free(outcome.reason.bytes);
 }
 
 /* Whether a list with commas holds the name. */
@@ -287,13 +297,9 @@ int main(int argc, char **argv) {
         /* The answers mean nothing without the card that gave them: its stage always runs. */
         if (i != 0 && options.only != NULL && !listed(options.only, stages[i].name)) continue;
         double left_s = (end - now_ns()) / 1e9;
-        if (left_s < 1) {
-            fprintf(stderr, "%-12s not run: the budget of %.0f s is used up\n", stages[i].name,
-                    options.budget_s);
-            all_well = false;
-            continue;
-        }
-        run_stage(&stages[i], &options, left_s < stages[i].limit_s ? left_s : stages[i].limit_s);
+        double limit_s = left_s < stages[i].limit_s ? left_s : stages[i].limit_s;
+        if (left_s < 1) record_not_run(&stages[i], &options);
+        else run_stage(&stages[i], &options, limit_s);
     }
     kill(keeper, SIGKILL);
     waitpid(keeper, NULL, 0);

@@ -39,34 +39,13 @@ static void answer_own_bytes(const char *key) {
     answer_skipped(key, "this pid is not in NVML's list of %u", count);
 }
 
-/* A second process with a context: tells through the pipe when it is there, and stays until it is
- * killed. */
-static pid_t start_other_process(void) {
-    int ready[2];
-    char byte;
-    if (pipe(ready) != 0) fail("pipe");
-    pid_t child = fork();
-    if (child == 0) {
-        struct gpu gpu;
-        gpu_open_context(&gpu);
-        if (write(ready[1], "r", 1) != 1) _exit(1);
-        for (;;) pause();
-    }
-    close(ready[1]);
-    bool well = read(ready[0], &byte, 1) == 1;
-    close(ready[0]);
-    if (well) return child;
-    waitpid(child, NULL, 0);
-    _exit(0); /* it has said why */
-}
-
 void stage_context(void) {
     const char *why_not = "";
     cuda_load();
     if (!nvml_open(&why_not)) skip("no NVML: %s", why_not);
     used_before = nvml_used();
     /* Forked before this process has used the driver, which does not survive a fork. */
-    pid_t child = start_other_process();
+    pid_t child = start_holder(0);
     answer_growth("context_in_another_process");
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define ARRAY_LEN(array) (sizeof(array) / sizeof((array)[0]))
 #define KIB ((size_t)1024)
@@ -95,6 +96,12 @@ void gpu_load_kernels(struct gpu *gpu);
 void launch_empty(const struct gpu *gpu, CUstream stream);
 /* One thread that is busy for this many microseconds of the calibrated clock. */
 void launch_spin(const struct gpu *gpu, CUstream stream, double microseconds);
+
+/* A process with a context and so much memory, until it is killed. Before this one uses the driver,
+ * which does not survive a fork. */
+pid_t start_holder(size_t bytes);
+/* Waits for a process of this stage that ended early, and ends this one likewise. */
+_Noreturn void end_like(pid_t child);
 
 double now_ns(void);
 /* `full` samples, or a few of them when the run is only a rehearsal (PROBE_QUICK). */

@@ -106,9 +106,8 @@ static bool has_ended(pid_t child) {
            info.si_pid == child;
 }
 
-/* Runs the processes side by side; false if one did not come to its end, which has then said why.
- */
-static bool run_together(int count, void (*run)(int, double), double milliseconds) {
+/* Runs the processes side by side; if one does not come to its end, nor does the stage. */
+static void run_together(int count, void (*run)(int, double), double milliseconds) {
     pid_t children[MOST_PROCESSES];
     memset(shared, 0, sizeof *shared);
     for (int i = 0; i < count; i++) {
@@ -121,12 +120,12 @@ static bool run_together(int count, void (*run)(int, double), double millisecond
         for (int i = 0; i < count; i++) settled += shared->found[i].ready || has_ended(children[i]);
     }
     shared->go = 1;
-    bool well = true;
     for (int i = 0; i < count; i++) {
+        siginfo_t info;
+        waitid(P_PID, (id_t)children[i], &info, WEXITED | WNOWAIT);
+        if (!shared->found[i].done) end_like(children[i]);
         waitpid(children[i], NULL, 0);
-        well &= shared->found[i].done;
     }
-    return well;
 }
 
 static double gaps[ROOM], runs[ROOM];
@@ -160,7 +159,7 @@ static void answer_found(int count, int index, double overlap_start, double over
 static void watch_together(int count, double milliseconds) {
     char key[80];
     snprintf(key, sizeof key, "%d_processes", count);
-    if (!run_together(count, process, milliseconds)) return;
+    run_together(count, process, milliseconds);
     double start = 0, end = 1e300;
     for (int i = 0; i < count; i++) {
         const struct found *found = &shared->found[i];
@@ -176,21 +175,20 @@ static void watch_together(int count, double milliseconds) {
     for (int i = 0; i < count && end > start; i++) answer_found(count, i, start, end);
 }
 
-static bool spin_together(void) {
+static void spin_together(void) {
     const double milliseconds = 200;
-    if (!run_together(1, spin_process, milliseconds)) return false;
+    run_together(1, spin_process, milliseconds);
     answer_number("spin_of_200_ms_alone", "ms", shared->found[0].spin_ms);
     calibrated = shared->found[0].cycles_per_us;
-    if (!run_together(2, spin_process, milliseconds)) return false;
+    run_together(2, spin_process, milliseconds);
     answer_number("spin_of_200_ms_beside_another_1", "ms", shared->found[0].spin_ms);
     answer_number("spin_of_200_ms_beside_another_2", "ms", shared->found[1].spin_ms);
-    return true;
 }
 
 void stage_slices(void) {
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED) fail("mmap");
-    if (!spin_together()) return;
+    spin_together();
     for (int count = 1; count <= MOST_PROCESSES; count++)
         watch_together(count, count == 1 ? 300 : 1000);
 }
