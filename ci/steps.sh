@@ -69,7 +69,7 @@ step_shellcheck() { # no warning in any shell script
     shellcheck --external-sources "${scripts[@]}"
 }
 
-step_symbols() { # the shipped files ask little of a machine and show it nothing but our five triggers
+step_symbols() { # the shipped files ask little of a machine and show it nothing but our six triggers
     need readelf cargo-zigbuild zig
     cargo zigbuild --locked --release --target $X86_64.2.17 -p gpucap-shim
     symbols_of_library "$TARGET/$X86_64/release/libgpucap.so"
@@ -91,7 +91,7 @@ none_beyond() {
 }
 
 symbols_of_library() {
-    local allowed='dlmopen dlopen dlsym dlvsym sched_get_priority_max' exported needed newest
+    local allowed='__gmon_start__ dlmopen dlopen dlsym dlvsym sched_get_priority_max' exported needed newest
     allowed=${allowed// /$'\n'}
     exported=$(readelf -W --dyn-syms "$1" | awk '$5 != "LOCAL" && $7 != "UND" && NR > 3 { print $8 }' |
         sed 's/@.*//')

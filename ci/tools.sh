@@ -6,7 +6,8 @@
 
 readonly VENV=$PWD/.cache/venv
 readonly CARGO_TOOLS=$PWD/.cache/cargo
-export PATH=$VENV/bin:$CARGO_TOOLS/bin:${CARGO_HOME:-${HOME:-/root}/.cargo}/bin:$PATH
+# Once: ci/run starts itself for each step.
+[[ :$PATH: == *:$VENV/bin:* ]] || export PATH=$VENV/bin:$CARGO_TOOLS/bin:${CARGO_HOME:-${HOME:-/root}/.cargo}/bin:$PATH
 
 readonly TOOLS=(cargo gcc clang sanitizers readelf shellcheck valgrind python3 zig cargo-zigbuild cargo-deny)
 
