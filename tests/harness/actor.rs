@@ -124,7 +124,7 @@ impl Actor {
         self.process.kill()?;
         let stdout = self.answers.iter().collect::<Vec<_>>().join("\n");
         let stderr = self.process.stderr.recv().unwrap_or_default();
-        Ok(Output { command: "actor".into(), status, stdout, stderr })
+        Ok(Output { command: self.run.to_string(), status, stdout, stderr })
     }
 
     /// Its process id.

@@ -10,6 +10,7 @@ use crate::process::{self, Process};
 use crate::{Driver, Output, Result, Scratch, Stop, World, sandbox};
 use std::env;
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -130,14 +131,13 @@ impl Run {
     /// If it cannot start or exceeds its time; skips if it needs a private `/dev` that cannot be had here. How the
     /// program ended is the caller's to judge.
     pub fn output(&self) -> Result<Output> {
-        let command = &mut self.command()?;
-        let mut process = Process::spawn(command, Stdio::null())?;
+        let mut process = Process::spawn(&mut self.command()?, Stdio::null())?;
         let stdout = process::read(process.stdout.take());
         let status = process.wait(self.time_limit)?;
         process.kill()?;
         let stdout = stdout.recv().unwrap_or_default();
         let stderr = process.stderr.recv().unwrap_or_default();
-        let output = Output { command: format!("{command:?}"), status, stdout, stderr };
+        let output = Output { command: self.to_string(), status, stdout, stderr };
         match output.status {
             Some(_) => Ok(output),
             None => Err(Stop::fail(format!("killed after {:?}: {output}", self.time_limit))),
@@ -187,5 +187,16 @@ impl Run {
         let preload = (!preload.is_empty()).then(|| ("LD_PRELOAD".into(), preload));
         let libraries = self.libraries.clone().map(|path| ("LD_LIBRARY_PATH".into(), path.into()));
         self.environment.iter().cloned().chain(libraries).chain(preload)
+    }
+}
+
+impl fmt::Display for Run {
+    /// As one could type it, but for the sandbox.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.sandboxed { "(sandbox) env" } else { "env" })?;
+        for (name, value) in self.variables() {
+            write!(f, " {}={}", name.display(), value.display())?;
+        }
+        self.words.iter().try_for_each(|word| write!(f, " {}", word.display()))
     }
 }

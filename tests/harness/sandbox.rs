@@ -1,6 +1,6 @@
 //! A mount namespace for one program, with a `/dev` of its own and perhaps a limits file: `sandbox.sh` says how.
 
-use crate::{Result, Scratch, Stop};
+use crate::{Result, Scratch, Stop, project};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -25,8 +25,8 @@ pub(crate) fn command(directory: &Path, limits: Option<&str>) -> Result<Command>
 /// Runs `sandbox.sh`, which explains its arguments.
 fn script(options: &[&str]) -> Command {
     let mut command = Command::new("unshare");
-    command.args(options).args(["--propagation", "private", "sh", "-ec"]);
-    command.args([include_str!("sandbox.sh"), "sandbox.sh"]);
+    command.args(options).args(["--propagation", "private", "sh", "-e"]);
+    command.arg(project().join("tests/harness/sandbox.sh"));
     command
 }
 

@@ -2,15 +2,20 @@
 #include <dlfcn.h>
 #include <stdio.h>
 
+static void *(*libc_dlsym)(void *, const char *);
 static unsigned long calls;
+
+/* At the start, so that nothing but the program's own look-ups happens once the driver is there. */
+__attribute__((constructor)) static void find(void)
+{
+    void *libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+    libc_dlsym = dlvsym(libc, "dlsym", "GLIBC_2.2.5");
+}
 
 void *dlsym(void *handle, const char *name)
 {
-    static void *(*libc_dlsym)(void *, const char *);
-    if (!libc_dlsym) {
-        void *libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
-        libc_dlsym = dlvsym(libc, "dlsym", "GLIBC_2.2.5");
-    }
+    if (!libc_dlsym)
+        find();
     calls++;
     return libc_dlsym(handle, name);
 }

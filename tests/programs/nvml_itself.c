@@ -10,7 +10,7 @@ int main(void)
 {
     void *library = some(dlopen("libnvidia-ml.so.1", RTLD_LAZY), "libnvidia-ml");
     const struct link_map *map = library;
-    printf("where=%s\n", object_of(some(dlsym(library, "nvmlDeviceGetMemoryInfo_v2"), "nvmlDeviceGetMemoryInfo_v2")));
+    printf("where=%s\n", object_of(some(dlsym(library, "nvmlDeviceGetMemoryInfo"), "nvmlDeviceGetMemoryInfo")));
     const ElfW(Rela) *slots = NULL;
     const ElfW(Sym) *symbols = NULL;
     const char *strings = NULL;

@@ -1,12 +1,10 @@
-/* dlvsym. A library whose names have no version answers it or not, as its linker left it; real ones do not. */
+/* dlvsym for one of the driver's names. They have no version: what it finds depends on how the library was linked. */
 #include "route.h"
 
 int main(void)
 {
     void *cuda = some(dlopen("libcuda.so.1", RTLD_LAZY), "libcuda");
-    if (!dlvsym(cuda, "cuInit", "ANY_1"))
-        skip("this driver's names cannot be found by version");
-#define LOOK(name) .name = (name##_fn)some(dlvsym(cuda, #name, "ANY_1"), #name),
-    struct cuda found = { CUDA_ROUTE(LOOK) };
-    return report(&found);
+    printf("any=%s\n", object_of(dlvsym(cuda, "cuInit", "ANY_1")));
+    printf("libc=%s\n", object_of(dlvsym(cuda, "cuInit", "GLIBC_2.2.5")));
+    return 0;
 }

@@ -1,5 +1,5 @@
 /*
- * Preloaded ahead of the shim: seals all pages of libcuda (mseal, Linux 6.10) as soon as its constructors run, as a
+ * Preloaded ahead of the shim: seals all pages of libcuda (mseal, Linux 6.10) before any code of it runs, as a
  * loader that seals what it maps would have done before.
  */
 #include <dlfcn.h>
@@ -27,9 +27,13 @@ static int seal(struct dl_phdr_info *info, size_t size, void *unused)
     return 1;
 }
 
-int sched_get_priority_max(int policy)
+void __gmon_start__(void);
+
+/* Called while each library is initialised. */
+void __gmon_start__(void)
 {
-    int (*next)(int) = (int (*)(int))dlvsym(RTLD_NEXT, "sched_get_priority_max", "GLIBC_2.2.5");
-    dl_iterate_phdr(seal, NULL);
-    return next ? next(policy) : -1;
+    dl_iterate_phdr(seal, NULL); /* before the look-up, which may be the shim's moment to act */
+    void (*next)(void) = (void (*)(void))dlsym(RTLD_NEXT, "__gmon_start__");
+    if (next)
+        next();
 }

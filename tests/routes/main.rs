@@ -27,8 +27,8 @@ const OUT_OF_MEMORY: u64 = 2;
 const NOT_READY: u64 = 802;
 
 /// The parts of the shim that `GPUCAP_TEST_OMIT` can name.
-const PARTS: [&str; 8] =
-    ["dlsym", "dlvsym", "dlopen", "dlmopen", "sched", "constructor", "sweep", "pin"];
+const PARTS: [&str; 9] =
+    ["dlsym", "dlvsym", "dlopen", "dlmopen", "gmon", "sched", "constructor", "sweep", "pin"];
 
 /// Whether a program met the shim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

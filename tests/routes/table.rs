@@ -26,9 +26,12 @@ pub(crate) struct Row {
 
 type Cures = &'static [&'static [&'static str]];
 
-const LOOK_UP: Cures = &[&["sched"], &["dlsym"]];
-const BOUND_LATER: Cures = &[&["sched"], &["constructor"]];
-const BOUND_BEFORE: Cures = &[&["sched", "sweep"], &["constructor", "sweep"]];
+/// While libcuda is initialised. NVML has `gmon` alone.
+const LOADING: Cures = &[&["gmon"], &["sched"]];
+const LOOK_UP: Cures = &[&["gmon"], &["sched"], &["dlsym"]];
+const NVML_LOOK_UP: Cures = &[&["gmon"], &["dlsym"]];
+const BOUND_LATER: Cures = &[&["gmon"], &["sched"], &["constructor"]];
+const BOUND_BEFORE: Cures = &[&["gmon", "sweep"], &["sched", "sweep"], &["constructor", "sweep"]];
 
 /// All rows.
 pub(crate) fn rows() -> Vec<Row> {
@@ -38,12 +41,11 @@ pub(crate) fn rows() -> Vec<Row> {
         // Looked up.
         cuda("dlsym", |world| plain(world, "open_look"), LOOK_UP),
         cuda("dlsym of RTLD_DEFAULT", |world| plain(world, "look_default"), LOOK_UP),
-        cuda("dlvsym", |world| plain(world, "open_look_version"), &[&["sched"], &["dlvsym"]]),
         cuda("cuGetProcAddress", |world| plain(world, "proc_address"), LOOK_UP),
         cuda("cuGetProcAddress_v2", |world| plain(world, "proc_address_v2"), LOOK_UP),
-        cuda("dlsym from libc's handle", |world| plain(world, "dlsym_of_libc"), &[&["sched"]]),
-        cuda("dlsym from RTLD_NEXT", |world| plain(world, "dlsym_of_next"), &[&["sched"]]),
-        cuda("another dlsym ahead of the shim", interposer_ahead, &[&["sched"]]),
+        cuda("dlsym from libc's handle", |world| plain(world, "dlsym_of_libc"), LOADING),
+        cuda("dlsym from RTLD_NEXT", |world| plain(world, "dlsym_of_next"), LOADING),
+        cuda("another dlsym ahead of the shim", interposer_ahead, LOADING),
         cuda("another dlsym behind the shim", interposer_behind, LOOK_UP),
         cuda("Python ctypes", ctypes, LOOK_UP),
         cuda("dlclose and dlopen again", |world| plain(world, "reopen"), LOOK_UP),
@@ -68,19 +70,23 @@ pub(crate) fn rows() -> Vec<Row> {
         cuda(
             "library linked to the driver",
             |world| wrapped(world, "global"),
-            &[&["sched", "sweep"], &["dlsym", "dlopen", "sweep"]],
+            &[&["gmon", "sweep"], &["sched", "sweep"], &["dlopen", "dlsym", "sweep"]],
         ),
         cuda(
             "library opened with DEEPBIND",
             |world| wrapped(world, "deepbind"),
-            &[&["dlopen", "dlsym", "sweep"]],
+            &[&["gmon", "sweep"], &["dlopen", "dlsym", "sweep"]],
         ),
         cuda(
             "library opened by dlmopen",
             |world| wrapped(world, "namespace"),
             &[&["dlmopen", "dlsym", "sweep"]],
         ),
-        cuda("constructor of a needed library", needs_early, &[&["sched", "sweep"]]),
+        cuda(
+            "constructor of a needed library",
+            needs_early,
+            &[&["gmon", "sweep"], &["sched", "sweep"]],
+        ),
         // Under conditions.
         cuda("two copies of the shim", two_copies, LOOK_UP),
         cuda("no page may gain execution", no_exec_gain, LOOK_UP),
@@ -89,19 +95,19 @@ pub(crate) fn rows() -> Vec<Row> {
         cuda("ThreadSanitizer, gcc", |world| sanitized(world, GCC_TSAN), LOOK_UP),
         cuda("AddressSanitizer, clang", |world| sanitized(world, CLANG_ASAN), LOOK_UP),
         cuda("ThreadSanitizer, clang", |world| sanitized(world, CLANG_TSAN), LOOK_UP),
-        // NVML has no constructor that calls us.
-        nvml("NVML opened now", |world| Ok(plain(world, "open_nvml")?.arg("now")), &[&["dlsym"]]),
+        // NVML.
+        nvml("NVML opened now", |world| Ok(plain(world, "open_nvml")?.arg("now")), NVML_LOOK_UP),
         nvml(
             "NVML opened lazily",
             |world| Ok(plain(world, "open_nvml")?.arg("lazy")),
-            &[&["dlsym"]],
+            NVML_LOOK_UP,
         ),
         nvml(
             "NVML linked",
             |world| linked(world, "nvml_linked", &["-lnvidia-ml"]),
-            &[&["constructor", "sweep"]],
+            &[&["gmon", "sweep"], &["constructor", "sweep"]],
         ),
-        nvml("NVML by libc's dlsym", |world| plain(world, "nvml_dlsym_of_libc"), &[]),
+        nvml("NVML by libc's dlsym", |world| plain(world, "nvml_dlsym_of_libc"), &[&["gmon"]]),
     ]
 }
 
