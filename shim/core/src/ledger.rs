@@ -39,6 +39,8 @@ mod view;
 mod word;
 
 use std::fmt;
+#[cfg(not(any(test, loom)))]
+use std::mem::offset_of;
 
 use crate::sync::{Counter, Word};
 use book::Step;
@@ -84,7 +86,9 @@ struct Header {
     devices: Word,
     /// One more than the highest slot ever claimed: what a reader has to look at.
     high_water: Word,
-    _reserved: [Counter; 506],
+    /// Raised whenever a slot's books have been emptied, before the slot is freed.
+    reaps: Word,
+    _reserved: [Counter; 505],
 }
 
 #[derive(Debug, Default)]
@@ -131,6 +135,15 @@ struct Book {
     kinds: [Counter; 16],
     _reserved: [Counter; 8],
 }
+
+/// The places of version 1, as `include/gpucap.h` has them.
+#[cfg(not(any(test, loom)))]
+const _: () = {
+    assert!(offset_of!(Ledger, devices) == 4096 && size_of::<Device>() == 256);
+    assert!(offset_of!(Ledger, owners) == 20480 && size_of::<OwnerRecord>() == 64);
+    assert!(offset_of!(Ledger, books) == 86016 && size_of::<Book>() == 256);
+    assert!(Ledger::SIZE == 16_863_232);
+};
 
 /// What bytes were taken for. For people: the cap counts the sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -295,7 +308,6 @@ impl Ledger {
     ///
     /// # Errors
     /// It does not fit with the living alone.
-    #[allow(clippy::too_many_arguments)] // A charge and one fact.
     pub fn charge_or_reap(
         &self,
         slot: Slot,
@@ -305,13 +317,15 @@ impl Ledger {
         cap: u64,
         alive: &dyn Fn(&Identity) -> bool,
     ) -> Result<(), OverQuota> {
-        self.charge(slot, device, kind, bytes, cap).or_else(|refusal| {
-            if bytes > cap {
+        loop {
+            let reaps = self.header.reaps.load();
+            let Err(refusal) = self.charge(slot, device, kind, bytes, cap) else { return Ok(()) };
+            // Again, as long as somebody died. No dead found and none taken out meanwhile: all
+            // that stood in the way was held by the living.
+            if bytes > cap || self.reap(alive) == 0 && self.header.reaps.load() == reaps {
                 return Err(refusal);
             }
-            self.reap(alive);
-            self.charge(slot, device, kind, bytes, cap)
-        })
+        }
     }
 
     /// Gives back `bytes` of `device`; never more than the slot holds.
@@ -350,6 +364,7 @@ impl Ledger {
                 slots: Word::default(),
                 devices: Word::default(),
                 high_water: Word::default(),
+                reaps: Word::default(),
                 _reserved: from_fn(|_| Counter::default()),
             },
             devices: from_fn(|_| Device::default()),

@@ -61,6 +61,13 @@ impl Word {
         self.0.fetch_or(bits, AcqRel);
     }
 
+    /// Adds, around the end of the range.
+    #[inline]
+    pub fn add(&self, value: u64) {
+        step();
+        self.0.fetch_add(value, AcqRel);
+    }
+
     /// Raises the value to at least `floor`.
     #[inline]
     pub fn raise(&self, floor: u64) {
@@ -119,7 +126,7 @@ pub(crate) mod fuse {
     use loom::thread_local;
 
     thread_local! {
-        static STEPS_LEFT: Cell<Option<u32>> = Cell::new(None);
+        static STEPS_LEFT: Cell<Option<u32>> = const { Cell::new(None) };
     }
 
     /// The payload of a thread that died of its fuse.

@@ -13,7 +13,7 @@ use crate::sync::Word;
 pub struct DeviceIndex(u8);
 
 impl DeviceIndex {
-    #[cfg(test)]
+    #[cfg(all(test, loom))]
     pub(super) const FIRST: Self = Self(0);
 
     /// The row's number.

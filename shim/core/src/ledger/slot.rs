@@ -149,6 +149,7 @@ impl Ledger {
     /// Empties a slot's books and frees it. False if `owner` has it no longer.
     fn vacate(&self, index: usize, owner: Owner) -> bool {
         self.touched(index).for_each(|device| self.empty(index, device, owner));
+        self.header.reaps.add(1);
         self.owners
             .get(index)
             .is_some_and(|record| record.owner.replace(owner.0, owner.free().0).is_ok())
