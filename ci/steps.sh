@@ -42,7 +42,9 @@ step_probe() { # the questions we ask a real card run to their end on the stub
 }
 
 step_doc() { # the documentation builds without a warning
-    RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps --document-private-items
+    # Private items are documented too, so a link to one is no mistake.
+    RUSTDOCFLAGS='-D warnings -A rustdoc::private-intra-doc-links' \
+        cargo doc --locked --workspace --no-deps --document-private-items
 }
 
 step_deny() { # licences, sources and advisories of every crate we use
@@ -76,6 +78,15 @@ step_symbols() { # the shipped files ask little of a machine and show it nothing
     RUSTFLAGS='-C target-feature=+crt-static' CARGO_TARGET_DIR=$TARGET/static \
         cargo build --locked --release --target $X86_64 -p gpucap-hook
     symbols_of_program "$TARGET/static/$X86_64/release/gpucap"
+}
+
+step_shipped() { # with --full: the files built for old machines pass the same tests
+    [[ $CI_FULL ]] || { skip 'the tests on the files for old machines: ci/run --full shipped' && return; }
+    need cargo-zigbuild zig
+    cargo zigbuild --locked --release --target $X86_64.2.17
+    export GPUCAP_ARTIFACTS=$PWD/$TARGET/$X86_64/release
+    [[ $TARGET != /* ]] || GPUCAP_ARTIFACTS=$TARGET/$X86_64/release
+    tests routes
 }
 
 # Runs one test binary; it has the libraries that it loads built as they are shipped.
