@@ -35,6 +35,10 @@ step_routes() { # every way a program can look a driver function up ends at the 
     tests routes
 }
 
+step_limits() { # the cap holds to the byte, every way back refunds, and the program sees its slice
+    tests limits
+}
+
 step_probe() { # the questions we ask a real card run to their end on the stub
     need gcc python3
     cargo build --locked --release
@@ -92,6 +96,7 @@ step_shipped() { # with --full: the files built for old machines pass the same t
     cp "$TARGET"/release/{gpucap*,lib*.so} "$GPUCAP_ARTIFACTS"
     cp "$TARGET/$X86_64/release/libgpucap.so" "$GPUCAP_ARTIFACTS"
     tests routes
+    tests limits
 }
 
 # Runs one test binary; it has the libraries that it loads built as they are shipped.
