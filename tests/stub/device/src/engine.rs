@@ -195,6 +195,7 @@ impl Engine {
     }
 }
 
+#[expect(clippy::cast_possible_truncation, reason = "the remainder is below SAMPLES")]
 fn sample_slot(number: u64) -> usize {
     (number % SAMPLES as u64) as usize
 }
