@@ -76,7 +76,7 @@ by_value!(
     CUmipmappedArray,
     CUmodule,
 );
-by_value!(crate::ipc::Handle, crate::stream::HostFunction, crate::stream::Callback);
+by_value!(crate::ipc::Handle, crate::host_function::HostFunction, crate::host_function::Callback);
 
 /// An untyped argument that is only an address.
 pub(crate) type Address = *mut c_void;

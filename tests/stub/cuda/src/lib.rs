@@ -10,15 +10,22 @@
 mod arena;
 mod arg;
 mod array;
+mod capture;
 mod context;
 mod device;
 mod driver;
+mod event;
 mod export;
 mod getproc;
+mod graph;
+mod graph_exec;
+mod host_function;
 mod init;
 mod ipc;
+mod launch;
 mod load;
 mod memory;
+mod module;
 mod pool;
 mod rows;
 mod state;
@@ -35,4 +42,12 @@ const ALL_ROWS: &[&[export::Row]] = &[
     pool::ROWS,
     vmm::ROWS,
     array::ROWS,
+    stream::ROWS,
+    event::ROWS,
+    host_function::ROWS,
+    capture::ROWS,
+    module::ROWS,
+    launch::ROWS,
+    graph::ROWS,
+    graph_exec::ROWS,
 ];

@@ -6,6 +6,7 @@
 //! Every device has a default pool; the current pool of a device is the default one until another is set.
 
 use crate::arg::{Address, In, Out};
+use crate::capture;
 use crate::context::current;
 use crate::driver::{state, unit};
 use crate::export::exports;
@@ -79,7 +80,7 @@ exports! {
 pub(crate) struct Properties {
     kind: i32,
     handle_types: i32,
-    location: CUmemLocation,
+    pub(crate) location: CUmemLocation,
     security: *const c_void,
     max_bytes: usize,
     usage: u16,
@@ -110,6 +111,8 @@ pub(crate) struct Pools {
     table: Table<Pool>,
     /// Of each unit: its default and its current pool.
     of_unit: Vec<(Unit, u64, u64)>,
+    /// Of each unit: the reserve of graphs.
+    of_graphs: Vec<(Unit, u64)>,
 }
 
 impl Pool {
@@ -161,6 +164,45 @@ impl Pools {
             self.of_unit.len() - 1
         });
         &mut self.of_unit[at]
+    }
+
+    /// The reserve of graphs on a unit: it shrinks only when it is trimmed.
+    pub(crate) fn of_graphs(&mut self, unit: Unit) -> u64 {
+        if let Some((_, pool)) = self.of_graphs.iter().find(|(known, _)| *known == unit) {
+            return *pool;
+        }
+        let pool =
+            self.table.add(Pool { unit: Some(unit), threshold: u64::MAX, ..Pool::default() });
+        self.of_graphs.push((unit, pool));
+        pool
+    }
+
+    /// Uses `bytes` of a pool.
+    pub(crate) fn take(&mut self, pool: u64, bytes: u64) -> CuResult {
+        self.table.get_mut(pool).ok_or(CuError::INVALID_VALUE)?.take(bytes)
+    }
+
+    /// Used, most used, reserved, most reserved.
+    pub(crate) fn numbers(&self, pool: u64) -> [u64; 4] {
+        let numbers = |pool: &Pool| [pool.used, pool.used_high, pool.reserved, pool.reserved_high];
+        self.table.get(pool).map_or([0; 4], numbers)
+    }
+
+    /// Sets the high mark of use or of the reserve back to what is now.
+    pub(crate) fn reset_high(&mut self, pool: u64, of_use: bool) {
+        let Some(pool) = self.table.get_mut(pool) else { return };
+        if of_use {
+            pool.used_high = pool.used;
+        } else {
+            pool.reserved_high = pool.reserved;
+        }
+    }
+
+    /// Gives unused reserve above `keep` back to the card.
+    pub(crate) fn trim(&mut self, pool: u64, keep: u64) {
+        if let Some(pool) = self.table.get_mut(pool) {
+            pool.shrink(keep);
+        }
     }
 
     /// A pool that was not destroyed.
@@ -222,19 +264,23 @@ fn alloc_from_pool(
     if bytes == 0 {
         return Err(CuError::INVALID_VALUE);
     }
+    if let Some(address) = capture::take_allocation(stream, bytes as u64)? {
+        return pointer.put(address);
+    }
     let (context, _) = current()?;
     let mut state = state()?;
-    state.check_stream(stream)?;
     state.pools.alive(pool)?;
     pointer.put(state.alloc_in_pool(pool.address(), bytes as u64, context)?)
 }
 
 fn free_async(pointer: CUdeviceptr, stream: CUstream) -> CuResult {
+    if capture::take(stream, capture::Operation::Free(pointer))? {
+        return Ok(());
+    }
     let mut state = state()?;
-    state.check_stream(stream)?;
     let block = state.memory.at(pointer).ok_or(CuError::INVALID_VALUE)?;
     match block.kind {
-        Kind::Pool(pool) => {
+        Kind::Pool(pool) | Kind::Graph(pool) => {
             state.memory.remove(pointer);
             state.free_in_pool(pool, block.bytes);
             Ok(())

@@ -1,6 +1,6 @@
 //! Everything of this process's driver that changes, one part per CUDA noun, behind one lock.
 
-use crate::{array, context, memory, pool, vmm};
+use crate::{array, capture, context, event, graph, graph_exec, memory, module, pool, stream, vmm};
 use std::collections::HashMap;
 
 /// The parts; each belongs to the file of its noun.
@@ -11,6 +11,12 @@ pub(crate) struct State {
     pub(crate) pools: pool::Pools,
     pub(crate) vmm: vmm::Vmm,
     pub(crate) arrays: array::Arrays,
+    pub(crate) streams: stream::Streams,
+    pub(crate) events: event::Events,
+    pub(crate) captures: capture::Captures,
+    pub(crate) code: module::Code,
+    pub(crate) graphs: graph::Graphs,
+    pub(crate) execs: graph_exec::Execs,
 }
 
 /// Objects of one kind by handle.
@@ -82,5 +88,8 @@ impl State {
         for (unit, bytes) in self.arrays.end_context(context) {
             memory::refund(unit, bytes);
         }
+        self.end_modules(context);
+        self.streams.end_context(context);
+        self.events.drain_if(|event| event.context == context);
     }
 }
