@@ -451,7 +451,8 @@ fn known(context: CUcontext) -> Result<(u64, Unit), CuError> {
     if context == CUcontext::NULL { Err(CuError::INVALID_CONTEXT) } else { or_current(context) }
 }
 
-fn as_context(handle: u64) -> CUcontext {
+/// A context by handle.
+pub(crate) fn as_context(handle: u64) -> CUcontext {
     CUcontext(handle as *mut c_void)
 }
 

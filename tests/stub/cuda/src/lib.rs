@@ -12,6 +12,8 @@ mod arg;
 mod array;
 mod capture;
 mod context;
+mod copy;
+mod copy_described;
 mod device;
 mod driver;
 mod event;
@@ -19,6 +21,7 @@ mod export;
 mod getproc;
 mod graph;
 mod graph_exec;
+mod host;
 mod host_function;
 mod init;
 mod ipc;
@@ -26,8 +29,10 @@ mod launch;
 mod load;
 mod memory;
 mod module;
+mod pointer;
 mod pool;
 mod rows;
+mod set;
 mod state;
 mod stream;
 mod vmm;
@@ -50,4 +55,10 @@ const ALL_ROWS: &[&[export::Row]] = &[
     launch::ROWS,
     graph::ROWS,
     graph_exec::ROWS,
+    copy::ROWS,
+    copy_described::ROWS,
+    set::ROWS,
+    host::ROWS,
+    pointer::ROWS,
+    ipc::ROWS,
 ];

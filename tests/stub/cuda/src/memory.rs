@@ -14,7 +14,7 @@ use gpucap_abi::cuda::{CUdeviceptr, CUdeviceptr_v1, CuError, CuResult};
 use gpucap_stub_device::card::Holding;
 use gpucap_stub_device::catalog::Unit;
 use gpucap_stub_device::{card, settings};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 exports! {
     /// Addresses and sizes of 32 bits.
@@ -80,6 +80,8 @@ pub(crate) struct Block {
 pub(crate) struct Memory {
     pub(crate) arena: Arena,
     blocks: BTreeMap<u64, Block>,
+    /// Starts of the blocks that somebody copied to or from.
+    touched: HashSet<u64>,
     next_id: u64,
 }
 
@@ -125,9 +127,19 @@ impl Memory {
         (address - start < block.bytes).then_some((*start, *block))
     }
 
+    /// Remembers that the memory behind an address was used.
+    pub(crate) fn touch(&mut self, address: u64) {
+        if let Some((start, _)) = self.around(address) {
+            self.touched.insert(start);
+        }
+    }
+
     /// Forgets the block that starts at an address.
     pub(crate) fn remove(&mut self, address: u64) -> Option<Block> {
         let block = self.blocks.remove(&address)?;
+        if self.touched.remove(&address) {
+            self.arena.wipe(address, block.bytes);
+        }
         if !matches!(block.kind, Kind::Graph(_)) {
             self.arena.give(address, block.bytes, 1);
         }
@@ -257,7 +269,7 @@ fn address_range<A: Word, S: Word>(base: Out<A>, bytes: Out<S>, pointer: A) -> C
 
 impl State {
     /// Start and size of the allocation or mapping around an address.
-    fn range_around(&self, address: u64) -> Option<(u64, u64)> {
+    pub(crate) fn range_around(&self, address: u64) -> Option<(u64, u64)> {
         let block = self.memory.around(address).map(|(start, block)| (start, block.bytes));
         block.or_else(|| self.vmm.mapping_around(address))
     }

@@ -1,6 +1,8 @@
 //! Everything of this process's driver that changes, one part per CUDA noun, behind one lock.
 
-use crate::{array, capture, context, event, graph, graph_exec, memory, module, pool, stream, vmm};
+use crate::{
+    array, capture, context, event, graph, graph_exec, host, memory, module, pool, stream, vmm,
+};
 use std::collections::HashMap;
 
 /// The parts; each belongs to the file of its noun.
@@ -11,6 +13,7 @@ pub(crate) struct State {
     pub(crate) pools: pool::Pools,
     pub(crate) vmm: vmm::Vmm,
     pub(crate) arrays: array::Arrays,
+    pub(crate) hosts: host::Hosts,
     pub(crate) streams: stream::Streams,
     pub(crate) events: event::Events,
     pub(crate) captures: capture::Captures,
