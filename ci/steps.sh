@@ -43,6 +43,10 @@ step_lifecycle() { # the budget is right through fork, exec, exit and death at a
     tests lifecycle
 }
 
+step_coverage() { # each name of a driver that a limit would have to know is intercepted, or there is a reason
+    tests coverage
+}
+
 step_probe() { # the questions we ask a real card run to their end on the stub
     need gcc python3
     cargo build --locked --release
