@@ -63,28 +63,6 @@ exports! {
     fn cuGraphAddNode_v3(node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode,
         edges: *const c_void, count: usize, params: *mut NodeParams)
         => add_node_v2, driver, "cuGraphAddNode" @ 13040;
-    /// Takes a node out of its graph.
-    fn cuGraphDestroyNode(node: CUgraphNode) => destroy_node, driver, "cuGraphDestroyNode" @ 10000;
-    /// Replaces what a node does; allocation nodes stay as they are.
-    fn cuGraphNodeSetParams(node: CUgraphNode, params: *mut NodeParams)
-        => node_set_params, driver, "cuGraphNodeSetParams" @ 12020;
-    /// Replaces what a node does; allocation nodes stay as they are.
-    fn cuGraphNodeSetParams_v2(node: CUgraphNode, params: *mut NodeParams)
-        => node_set_params, driver, "cuGraphNodeSetParams" @ 13040;
-    /// Nodes in the order in which they were added.
-    fn cuGraphGetNodes(graph: CUgraph, nodes: *mut CUgraphNode, count: *mut usize)
-        => get_nodes, driver, "cuGraphGetNodes" @ 10000;
-    /// `CUgraphNodeType`
-    fn cuGraphNodeGetType(node: CUgraphNode, kind: *mut i32) => node_kind, driver, "cuGraphNodeGetType" @ 10000;
-    /// What the node was made with.
-    fn cuGraphMemAllocNodeGetParams(node: CUgraphNode, params: *mut AllocParams)
-        => alloc_params, driver, "cuGraphMemAllocNodeGetParams" @ 11040;
-    /// Address that the node frees.
-    fn cuGraphMemFreeNodeGetParams(node: CUgraphNode, pointer: *mut CUdeviceptr)
-        => free_params, driver, "cuGraphMemFreeNodeGetParams" @ 11040;
-    /// Accepted and not kept.
-    fn cuGraphAddDependencies(graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, count: usize)
-        => add_dependencies, driver, "cuGraphAddDependencies" @ 10000;
 }
 
 /// `CUDA_MEM_ALLOC_NODE_PARAMS`
@@ -94,8 +72,8 @@ pub(crate) struct AllocParams {
     pool: crate::pool::Properties,
     access: *const c_void,
     access_count: usize,
-    bytes: usize,
-    pointer: CUdeviceptr,
+    pub(crate) bytes: usize,
+    pub(crate) pointer: CUdeviceptr,
 }
 const _: () = assert!(size_of::<AllocParams>() == 120);
 
@@ -103,7 +81,7 @@ const _: () = assert!(size_of::<AllocParams>() == 120);
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(crate) struct NodeParams {
-    kind: i32,
+    pub(crate) kind: i32,
     reserved: [i32; 3],
     words: [u64; 29],
     reserved2: u64,
@@ -127,23 +105,23 @@ pub(crate) enum Node {
 }
 
 /// `CUgraphNodeType` values.
-mod kind {
-    pub(super) const KERNEL: i32 = 0;
-    pub(super) const MEMCPY: i32 = 1;
-    pub(super) const MEMSET: i32 = 2;
-    pub(super) const HOST: i32 = 3;
-    pub(super) const GRAPH: i32 = 4;
-    pub(super) const EMPTY: i32 = 5;
-    pub(super) const MEM_ALLOC: i32 = 10;
-    pub(super) const MEM_FREE: i32 = 11;
-    pub(super) const LAST: i32 = 13;
+pub(crate) mod kind {
+    pub(crate) const KERNEL: i32 = 0;
+    pub(crate) const MEMCPY: i32 = 1;
+    pub(crate) const MEMSET: i32 = 2;
+    pub(crate) const HOST: i32 = 3;
+    pub(crate) const GRAPH: i32 = 4;
+    pub(crate) const EMPTY: i32 = 5;
+    pub(crate) const MEM_ALLOC: i32 = 10;
+    pub(crate) const MEM_FREE: i32 = 11;
+    pub(crate) const LAST: i32 = 13;
 }
 
 /// The graphs of the process and their nodes.
 #[derive(Default)]
 pub(crate) struct Graphs {
-    table: Table<Vec<u64>>,
-    nodes: Table<(u64, Vec<Node>)>,
+    pub(crate) table: Table<Vec<u64>>,
+    pub(crate) nodes: Table<(u64, Vec<Node>)>,
 }
 
 impl Graphs {
@@ -350,86 +328,4 @@ pub(crate) fn meaning(params: &NodeParams) -> Result<Vec<Node>, CuError> {
         kind::EMPTY..=kind::LAST => vec![Node::Empty],
         _ => return Err(CuError::INVALID_VALUE),
     })
-}
-
-fn destroy_node(node: CUgraphNode) -> CuResult {
-    let mut state = state()?;
-    let (graph, _) = state.graphs.nodes.remove(node.address()).ok_or(CuError::INVALID_VALUE)?;
-    if let Some(list) = state.graphs.table.get_mut(graph) {
-        list.retain(|handle| *handle != node.address());
-    }
-    Ok(())
-}
-
-fn node_set_params(node: CUgraphNode, params: Out<NodeParams>) -> CuResult {
-    let asked = params.get()?;
-    if asked.kind == kind::MEM_ALLOC {
-        return Err(CuError::INVALID_VALUE);
-    }
-    let what = meaning(&asked)?;
-    let mut state = state()?;
-    state.graphs.nodes.get_mut(node.address()).ok_or(CuError::INVALID_VALUE)?.1 = what;
-    Ok(())
-}
-
-fn get_nodes(graph: CUgraph, nodes: Out<CUgraphNode>, count: Out<usize>) -> CuResult {
-    let room = count.get()?;
-    let state = state()?;
-    let list = state.graphs.table.get(graph.address()).ok_or(CuError::INVALID_VALUE)?;
-    if nodes.is_null() {
-        return count.put(list.len());
-    }
-    for (index, handle) in list.iter().take(room).enumerate() {
-        nodes.at(index).put(CUgraphNode(*handle as *mut c_void))?;
-    }
-    count.put(list.len().min(room))
-}
-
-fn of_node<T>(node: CUgraphNode, f: impl FnOnce(&[Node]) -> Option<T>) -> Result<T, CuError> {
-    let state = state()?;
-    let (_, nodes) = state.graphs.nodes.get(node.address()).ok_or(CuError::INVALID_VALUE)?;
-    f(nodes).ok_or(CuError::INVALID_VALUE)
-}
-
-fn node_kind(node: CUgraphNode, out: Out<i32>) -> CuResult {
-    let found = of_node(node, |nodes| {
-        Some(match nodes {
-            [Node::Work(_)] => kind::KERNEL,
-            [Node::Copy] => kind::MEMCPY,
-            [Node::Host] => kind::HOST,
-            [Node::Empty] => kind::EMPTY,
-            [Node::Alloc { .. }] => kind::MEM_ALLOC,
-            [Node::Free(_)] => kind::MEM_FREE,
-            _ => kind::GRAPH,
-        })
-    })?;
-    out.put(found)
-}
-
-fn alloc_params(node: CUgraphNode, params: Out<AllocParams>) -> CuResult {
-    let (address, bytes) = of_node(node, |nodes| match nodes {
-        [Node::Alloc { address, bytes, .. }] => Some((*address, *bytes)),
-        _ => None,
-    })?;
-    let mut answer = params.get()?;
-    answer.pointer = address;
-    answer.bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-    params.put(answer)
-}
-
-fn free_params(node: CUgraphNode, pointer: Out<CUdeviceptr>) -> CuResult {
-    let address = of_node(node, |nodes| match nodes {
-        [Node::Free(address)] => Some(*address),
-        _ => None,
-    })?;
-    pointer.put(address)
-}
-
-fn add_dependencies(
-    graph: CUgraph,
-    _from: In<CUgraphNode>,
-    _to: In<CUgraphNode>,
-    _count: usize,
-) -> CuResult {
-    state()?.graphs.nodes(graph.address()).map(drop)
 }

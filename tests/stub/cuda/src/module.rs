@@ -1,9 +1,9 @@
-//! Code: modules, libraries and their functions.
+//! Code: modules and their functions.
 //!
 //! An image is not looked at, but null is refused. Every name is a function unless it starts with `missing`. Its
 //! duration comes from the end of its name (`spin_40ms`, `k_10us`, `k_500ns`); `spin_ns` lasts as many nanoseconds as
 //! its first parameter says; other names last `STUB_GPU_KERNEL_NS`. A module belongs to a context and costs
-//! `STUB_GPU_MODULE_MEM`; a library costs the same, once, in the context where it is first used.
+//! `STUB_GPU_MODULE_MEM`.
 
 use crate::arg::{In, Out};
 use crate::context::current;
@@ -40,25 +40,6 @@ exports! {
         => get_global, context, "cuModuleGetGlobal" @ 3020;
     /// 2: lazy.
     fn cuModuleGetLoadingMode(mode: *mut i32) => loading_mode, driver, "cuModuleGetLoadingMode" @ 11070;
-    /// The image and the options are not looked at.
-    fn cuLibraryLoadData(library: *mut CUmodule, image: *const c_void, jit: *mut i32, jit_values: *mut *mut c_void,
-        jit_count: u32, options: *mut i32, values: *mut *mut c_void, count: u32)
-        => library_load, driver, "cuLibraryLoadData" @ 12000;
-    /// The file must exist.
-    fn cuLibraryLoadFromFile(library: *mut CUmodule, path: *const c_char, jit: *mut i32,
-        jit_values: *mut *mut c_void, jit_count: u32, options: *mut i32, values: *mut *mut c_void, count: u32)
-        => library_load_file, driver, "cuLibraryLoadFromFile" @ 12000;
-    /// Ends its kernels too.
-    fn cuLibraryUnload(library: CUmodule) => library_unload, driver, "cuLibraryUnload" @ 12000;
-    /// Every name is known that does not start with `missing`.
-    fn cuLibraryGetKernel(kernel: *mut CUfunction, library: CUmodule, name: *const c_char)
-        => get_kernel, driver, "cuLibraryGetKernel" @ 12000;
-    /// The library's module in the current context.
-    fn cuLibraryGetModule(module: *mut CUmodule, library: CUmodule)
-        => library_module, context, "cuLibraryGetModule" @ 12000;
-    /// The kernel's function in the current context: the same handle.
-    fn cuKernelGetFunction(function: *mut CUfunction, kernel: CUfunction)
-        => kernel_function, context, "cuKernelGetFunction" @ 12000;
     /// Name it was looked up by.
     fn cuFuncGetName(name: *mut *const c_char, function: CUfunction) => name_of, driver, "cuFuncGetName" @ 12030;
     /// Name it was looked up by.
@@ -91,16 +72,16 @@ exports! {
 /// A module, or a library.
 pub(crate) struct Module {
     /// `None` for a library, which belongs to none.
-    context: Option<u64>,
+    pub(crate) context: Option<u64>,
     /// What paid for it.
-    unit: Option<Unit>,
+    pub(crate) unit: Option<Unit>,
     /// Its variables by name.
-    globals: Vec<(String, u64)>,
+    pub(crate) globals: Vec<(String, u64)>,
 }
 
 /// A function, or a kernel of a library.
 pub(crate) struct Function {
-    module: u64,
+    pub(crate) module: u64,
     name: std::ffi::CString,
     pub(crate) duration: Duration,
     /// Threads of a block, for the first API's launches.
@@ -118,7 +99,7 @@ pub(crate) enum Duration {
 /// The code of the process.
 #[derive(Default)]
 pub(crate) struct Code {
-    modules: Table<Module>,
+    pub(crate) modules: Table<Module>,
     pub(crate) functions: Table<Function>,
 }
 
@@ -174,7 +155,7 @@ fn duration(name: &str) -> Duration {
             end.strip_suffix(suffix)?.parse::<u64>().ok()?.checked_mul(*unit)
         })
     });
-    Duration::Fixed(said.unwrap_or(settings().kernel_ns))
+    Duration::Fixed(said.unwrap_or_else(|| settings().kernel_ns))
 }
 
 fn load_file(module: Out<CUmodule>, path: In<c_char>) -> CuResult {
@@ -182,7 +163,7 @@ fn load_file(module: Out<CUmodule>, path: In<c_char>) -> CuResult {
     add_module(module)
 }
 
-fn exists(path: In<c_char>) -> CuResult {
+pub(crate) fn exists(path: In<c_char>) -> CuResult {
     if std::path::Path::new(&path.text()?).exists() { Ok(()) } else { Err(FILE_NOT_FOUND) }
 }
 
@@ -211,14 +192,18 @@ fn add_module(module: Out<CUmodule>) -> CuResult {
     module.put(CUmodule(state()?.code.modules.add(made) as *mut c_void))
 }
 
-fn unload(module: CUmodule) -> CuResult {
+pub(crate) fn unload(module: CUmodule) -> CuResult {
     let mut state = state()?;
     state.code.modules.get(module.address()).ok_or(CuError::INVALID_HANDLE)?;
     state.unload(module.address());
     Ok(())
 }
 
-fn get_function(function: Out<CUfunction>, module: CUmodule, name: In<c_char>) -> CuResult {
+pub(crate) fn get_function(
+    function: Out<CUfunction>,
+    module: CUmodule,
+    name: In<c_char>,
+) -> CuResult {
     function.required()?;
     let name = name.text()?;
     function.put(CUfunction(state()?.function(module.address(), &name)? as *mut c_void))
@@ -271,78 +256,8 @@ fn loading_mode(mode: Out<i32>) -> CuResult {
     mode.put(2)
 }
 
-#[expect(clippy::too_many_arguments, reason = "the driver's function has these")]
-fn library_load(
-    library: Out<CUmodule>,
-    image: In<c_void>,
-    _jit: Out<i32>,
-    _jit_values: Out<*mut c_void>,
-    _jit_count: u32,
-    _options: Out<i32>,
-    _values: Out<*mut c_void>,
-    _count: u32,
-) -> CuResult {
-    if image.is_null() {
-        return Err(CuError::INVALID_VALUE);
-    }
-    add_library(library)
-}
-
-#[expect(clippy::too_many_arguments, reason = "the driver's function has these")]
-fn library_load_file(
-    library: Out<CUmodule>,
-    path: In<c_char>,
-    _jit: Out<i32>,
-    _jit_values: Out<*mut c_void>,
-    _jit_count: u32,
-    _options: Out<i32>,
-    _values: Out<*mut c_void>,
-    _count: u32,
-) -> CuResult {
-    exists(path)?;
-    add_library(library)
-}
-
-fn add_library(library: Out<CUmodule>) -> CuResult {
-    library.required()?;
-    let made = Module { context: None, unit: None, globals: Vec::new() };
-    library.put(CUmodule(state()?.code.modules.add(made) as *mut c_void))
-}
-
-fn library_unload(library: CUmodule) -> CuResult {
-    unload(library)
-}
-
-fn get_kernel(kernel: Out<CUfunction>, library: CUmodule, name: In<c_char>) -> CuResult {
-    get_function(kernel, library, name)
-}
-
-/// The first use of a library in a context pays for it.
-fn pay(library: u64) -> CuResult {
-    let (_, unit) = current()?;
-    let mut state = state()?;
-    let found = state.code.modules.get_mut(library).ok_or(CuError::INVALID_HANDLE)?;
-    if found.unit.is_none() {
-        charge(unit, settings().module_memory)?;
-        found.unit = Some(unit);
-    }
-    Ok(())
-}
-
-fn library_module(module: Out<CUmodule>, library: CUmodule) -> CuResult {
-    module.required()?;
-    pay(library.address())?;
-    module.put(library)
-}
-
-fn kernel_function(function: Out<CUfunction>, kernel: CUfunction) -> CuResult {
-    function.required()?;
-    pay(of(kernel, |function| function.module)?)?;
-    function.put(kernel)
-}
-
 /// A fact about a function.
-fn of<T>(function: CUfunction, f: impl FnOnce(&Function) -> T) -> Result<T, CuError> {
+pub(crate) fn of<T>(function: CUfunction, f: impl FnOnce(&Function) -> T) -> Result<T, CuError> {
     state()?.code.functions.get(function.address()).map(f).ok_or(CuError::INVALID_HANDLE)
 }
 

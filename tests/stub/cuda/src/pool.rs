@@ -13,8 +13,8 @@ use crate::export::exports;
 use crate::memory::Kind;
 use crate::state::{State, Table};
 use gpucap_abi::cuda::{
-    CU_MEM_LOCATION_TYPE_DEVICE, CUdevice, CUdeviceptr, CUmemLocation, CUmemoryPool, CUstream,
-    CuError, CuResult,
+    CU_MEM_LOCATION_TYPE_DEVICE, CUdeviceptr, CUmemLocation, CUmemoryPool, CUstream, CuError,
+    CuResult,
 };
 use gpucap_stub_device::card::Holding;
 use gpucap_stub_device::catalog::Unit;
@@ -55,23 +55,6 @@ exports! {
     /// Access is granted to everybody.
     fn cuMemPoolSetAccess(pool: CUmemoryPool, descriptors: *const c_void, count: usize)
         => set_access, driver, "cuMemPoolSetAccess" @ 11020;
-    /// The pool that the device started with.
-    fn cuDeviceGetDefaultMemPool(pool: *mut CUmemoryPool, device: CUdevice)
-        => default_pool, driver, "cuDeviceGetDefaultMemPool" @ 11020;
-    /// The pool that `cuMemAllocAsync` uses.
-    fn cuDeviceGetMemPool(pool: *mut CUmemoryPool, device: CUdevice)
-        => current_pool, driver, "cuDeviceGetMemPool" @ 11020;
-    /// Chooses the pool that `cuMemAllocAsync` uses.
-    fn cuDeviceSetMemPool(device: CUdevice, pool: CUmemoryPool) => set_pool, driver, "cuDeviceSetMemPool" @ 11020;
-    /// The pool of a location that the driver started with.
-    fn cuMemGetDefaultMemPool(pool: *mut CUmemoryPool, location: *mut CUmemLocation, kind: i32)
-        => default_pool_at, driver, "cuMemGetDefaultMemPool" @ 13000;
-    /// The pool of a location.
-    fn cuMemGetMemPool(pool: *mut CUmemoryPool, location: *mut CUmemLocation, kind: i32)
-        => current_pool_at, driver, "cuMemGetMemPool" @ 13000;
-    /// Chooses the pool of a location.
-    fn cuMemSetMemPool(location: *mut CUmemLocation, kind: i32, pool: CUmemoryPool)
-        => set_pool_at, driver, "cuMemSetMemPool" @ 13000;
 }
 
 /// `CUmemPoolProps`.
@@ -92,7 +75,7 @@ const _: () = assert!(size_of::<Properties>() == 88);
 #[derive(Default)]
 pub(crate) struct Pool {
     /// `None` for a pool on the host, which costs the card nothing.
-    unit: Option<Unit>,
+    pub(crate) unit: Option<Unit>,
     reserved: u64,
     used: u64,
     reserved_high: u64,
@@ -156,7 +139,7 @@ fn refund_exactly(unit: Unit, bytes: u64) {
 
 impl Pools {
     /// The unit's default and current pool.
-    fn of(&mut self, unit: Unit) -> &mut (Unit, u64, u64) {
+    pub(crate) fn of(&mut self, unit: Unit) -> &mut (Unit, u64, u64) {
         let at = self.of_unit.iter().position(|(known, ..)| *known == unit).unwrap_or_else(|| {
             let pool =
                 self.table.add(Pool { unit: Some(unit), policies: [1; 3], ..Pool::default() });
@@ -206,7 +189,7 @@ impl Pools {
     }
 
     /// A pool that was not destroyed.
-    fn alive(&mut self, pool: CUmemoryPool) -> Result<&mut Pool, CuError> {
+    pub(crate) fn alive(&mut self, pool: CUmemoryPool) -> Result<&mut Pool, CuError> {
         let found = self.table.get_mut(pool.address()).filter(|pool| !pool.destroyed);
         found.ok_or(CuError::INVALID_VALUE)
     }
@@ -381,42 +364,6 @@ fn set_access(pool: CUmemoryPool, _descriptors: In<c_void>, _count: usize) -> Cu
     state()?.pools.alive(pool).map(drop)
 }
 
-fn default_pool(pool: Out<CUmemoryPool>, device: CUdevice) -> CuResult {
-    pool.put(as_pool(state()?.pools.of(unit(device)?).1))
-}
-
-fn current_pool(pool: Out<CUmemoryPool>, device: CUdevice) -> CuResult {
-    pool.put(as_pool(state()?.pools.of(unit(device)?).2))
-}
-
-fn set_pool(device: CUdevice, pool: CUmemoryPool) -> CuResult {
-    let unit = unit(device)?;
-    let mut state = state()?;
-    if state.pools.alive(pool)?.unit != Some(unit) {
-        return Err(CuError::INVALID_VALUE);
-    }
-    state.pools.of(unit).2 = pool.address();
-    Ok(())
-}
-
-fn default_pool_at(pool: Out<CUmemoryPool>, location: Out<CUmemLocation>, _kind: i32) -> CuResult {
-    default_pool(pool, device_at(location)?)
-}
-
-fn current_pool_at(pool: Out<CUmemoryPool>, location: Out<CUmemLocation>, _kind: i32) -> CuResult {
-    current_pool(pool, device_at(location)?)
-}
-
-fn set_pool_at(location: Out<CUmemLocation>, _kind: i32, pool: CUmemoryPool) -> CuResult {
-    set_pool(device_at(location)?, pool)
-}
-
-fn device_at(location: Out<CUmemLocation>) -> Result<CUdevice, CuError> {
-    let location = location.get()?;
-    let is_device = location.kind == CU_MEM_LOCATION_TYPE_DEVICE;
-    if is_device { Ok(location.id) } else { Err(CuError::NOT_SUPPORTED) }
-}
-
-fn as_pool(handle: u64) -> CUmemoryPool {
+pub(crate) fn as_pool(handle: u64) -> CUmemoryPool {
     CUmemoryPool(handle as *mut c_void)
 }

@@ -44,11 +44,6 @@ impl<T> Table<T> {
         handle
     }
 
-    /// Adds an object under a handle made before.
-    pub(crate) fn put(&mut self, handle: u64, object: T) {
-        self.objects.insert(handle, object);
-    }
-
     pub(crate) fn get(&self, handle: u64) -> Option<&T> {
         self.objects.get(&handle)
     }

@@ -12,7 +12,7 @@ use crate::driver::state;
 use crate::export::exports;
 use crate::host_function::Pending;
 use crate::state::{State, Table};
-use gpucap_abi::cuda::{CUcontext, CUdevice, CUstream, CuError, CuResult};
+use gpucap_abi::cuda::{CUcontext, CUstream, CuError, CuResult};
 use gpucap_stub_device::catalog::Unit;
 use gpucap_stub_device::{card, settings};
 use std::cell::Cell;
@@ -41,49 +41,13 @@ exports! {
     fn cuCtxSynchronize() => synchronize_current, context, "cuCtxSynchronize" @ 2000;
     /// Waits for all work in a context; null is the current one.
     fn cuCtxSynchronize_v2(context: CUcontext) => synchronize_context, driver, "cuCtxSynchronize" @ 13000;
-    /// Flags it was made with.
-    fn cuStreamGetFlags(stream: CUstream, flags: *mut u32) => flags, context, "cuStreamGetFlags" @ 5050;
-    /// Flags it was made with.
-    fn cuStreamGetFlags_ptsz(stream: CUstream, flags: *mut u32) => flags, context, "cuStreamGetFlags" @ 7000 ptsz;
-    /// Priority it was made with.
-    fn cuStreamGetPriority(stream: CUstream, priority: *mut i32)
-        => priority, context, "cuStreamGetPriority" @ 5050;
-    /// Priority it was made with.
-    fn cuStreamGetPriority_ptsz(stream: CUstream, priority: *mut i32)
-        => priority, context, "cuStreamGetPriority" @ 7000 ptsz;
-    /// A number that no other stream of the process has.
-    fn cuStreamGetId(stream: CUstream, id: *mut u64) => id, context, "cuStreamGetId" @ 12000;
-    /// A number that no other stream of the process has.
-    fn cuStreamGetId_ptsz(stream: CUstream, id: *mut u64) => id, context, "cuStreamGetId" @ 12000 ptsz;
-    /// Context it was made in.
-    fn cuStreamGetCtx(stream: CUstream, context: *mut CUcontext) => context_of, context, "cuStreamGetCtx" @ 9020;
-    /// Context it was made in.
-    fn cuStreamGetCtx_ptsz(stream: CUstream, context: *mut CUcontext)
-        => context_of, context, "cuStreamGetCtx" @ 9020 ptsz;
-    /// Context it was made in; no stream here is of a green context.
-    fn cuStreamGetCtx_v2(stream: CUstream, context: *mut CUcontext, green: *mut *mut c_void)
-        => context_of_v2, context, "cuStreamGetCtx" @ 12050;
-    /// Context it was made in; no stream here is of a green context.
-    fn cuStreamGetCtx_v2_ptsz(stream: CUstream, context: *mut CUcontext, green: *mut *mut c_void)
-        => context_of_v2, context, "cuStreamGetCtx" @ 12050 ptsz;
-    /// Device of its context.
-    fn cuStreamGetDevice(stream: CUstream, device: *mut CUdevice) => device_of, context, "cuStreamGetDevice" @ 12080;
-    /// Device of its context.
-    fn cuStreamGetDevice_ptsz(stream: CUstream, device: *mut CUdevice)
-        => device_of, context, "cuStreamGetDevice" @ 12080 ptsz;
-    /// Managed memory does not migrate here.
-    fn cuStreamAttachMemAsync(stream: CUstream, pointer: u64, bytes: usize, flags: u32)
-        => attach, context, "cuStreamAttachMemAsync" @ 6000;
-    /// Managed memory does not migrate here.
-    fn cuStreamAttachMemAsync_ptsz(stream: CUstream, pointer: u64, bytes: usize, flags: u32)
-        => attach, context, "cuStreamAttachMemAsync" @ 7000 ptsz;
 }
 
 /// The legacy default stream by name.
 const LEGACY: u64 = 1;
 /// The per-thread default stream.
 pub(crate) const PER_THREAD: CUstream = CUstream(2 as *mut c_void);
-const NON_BLOCKING: u32 = 1;
+pub(crate) const NON_BLOCKING: u32 = 1;
 /// `CUDA_ERROR_NOT_READY`
 pub(crate) const NOT_READY: CuError = CuError::new(600).unwrap();
 
@@ -91,8 +55,8 @@ pub(crate) const NOT_READY: CuError = CuError::new(600).unwrap();
 pub(crate) struct Stream {
     pub(crate) context: u64,
     pub(crate) unit: Unit,
-    kind: Kind,
-    priority: i32,
+    pub(crate) kind: Kind,
+    pub(crate) priority: i32,
     /// End of its last operation.
     tail: u64,
     /// Ends of its unfinished operations, oldest first.
@@ -103,7 +67,7 @@ pub(crate) struct Stream {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(crate) enum Kind {
     Legacy,
     Blocking,
     NonBlocking,
@@ -338,14 +302,23 @@ fn create(stream: Out<CUstream>, flags: u32) -> CuResult {
 }
 
 fn create_with_priority(stream: Out<CUstream>, flags: u32, priority: i32) -> CuResult {
+    create_in(current()?, stream, flags, priority)
+}
+
+/// Makes a stream in a context.
+pub(crate) fn create_in(
+    context: (u64, Unit),
+    stream: Out<CUstream>,
+    flags: u32,
+    priority: i32,
+) -> CuResult {
     stream.required()?;
     let kind = match flags {
         0 => Kind::Blocking,
         NON_BLOCKING => Kind::NonBlocking,
         _ => return Err(CuError::INVALID_VALUE),
     };
-    let current = current()?;
-    let handle = state()?.streams.add(current, kind, priority.clamp(-5, 0));
+    let handle = state()?.streams.add(context, kind, priority.clamp(-5, 0));
     stream.put(CUstream(handle as *mut c_void))
 }
 
@@ -386,44 +359,4 @@ fn synchronize_context(context: CUcontext) -> CuResult {
     hosts.iter().for_each(Pending::wait);
     crate::driver::state()?.release_reserves();
     Ok(())
-}
-
-/// A fact about a stream.
-fn fact<T>(stream: CUstream, f: impl FnOnce(u64, &Stream) -> T) -> Result<T, CuError> {
-    let current = current()?;
-    let mut state = state()?;
-    let handle = state.stream(stream, current)?;
-    state.streams.table.get(handle).map(|stream| f(handle, stream)).ok_or(CuError::INVALID_HANDLE)
-}
-
-fn flags(stream: CUstream, flags: Out<u32>) -> CuResult {
-    let kind = fact(stream, |_, stream| stream.kind)?;
-    flags.put(if kind == Kind::NonBlocking { NON_BLOCKING } else { 0 })
-}
-
-fn priority(stream: CUstream, priority: Out<i32>) -> CuResult {
-    priority.put(fact(stream, |_, stream| stream.priority)?)
-}
-
-fn id(stream: CUstream, id: Out<u64>) -> CuResult {
-    id.put(fact(stream, |handle, _| handle)?)
-}
-
-fn context_of(stream: CUstream, context: Out<CUcontext>) -> CuResult {
-    context.put(CUcontext(fact(stream, |_, stream| stream.context)? as *mut c_void))
-}
-
-fn context_of_v2(stream: CUstream, context: Out<CUcontext>, green: Out<*mut c_void>) -> CuResult {
-    green.put_if_asked(std::ptr::null_mut());
-    context_of(stream, context)
-}
-
-fn device_of(stream: CUstream, device: Out<CUdevice>) -> CuResult {
-    let unit = fact(stream, |_, stream| stream.unit)?;
-    let ordinal = crate::driver::driver()?.units.iter().position(|known| *known == unit);
-    device.put(ordinal.and_then(|ordinal| i32::try_from(ordinal).ok()).ok_or(CuError::UNKNOWN)?)
-}
-
-fn attach(stream: CUstream, _pointer: u64, _bytes: usize, _flags: u32) -> CuResult {
-    state()?.check_stream(stream)
 }
