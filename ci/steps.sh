@@ -43,6 +43,10 @@ step_lifecycle() { # the budget is right through fork, exec, exit and death at a
     tests lifecycle
 }
 
+step_oracle() { # real drivers answer look-ups behind the shim as without it, and the stub answers as they do
+    tests oracle
+}
+
 step_coverage() { # each name of a driver that a limit would have to know is intercepted, or there is a reason
     tests coverage
 }
