@@ -2,15 +2,23 @@
 //!
 //! Contexts are free of charge here unless a test says otherwise, so that every byte is the test's own.
 //!
-//! [`ways`] takes each way of getting memory through the same rules; [`reports`] is what a program is told;
-//! [`values`] is what the variables may say; [`file`] is the hook's word.
+//! [`ways`] takes each way of getting memory through the same rules, [`shared`] does so with several processes;
+//! [`physical`] and [`contexts`] are what lives by references; [`misuse`] is what a program should not do; [`reports`]
+//! is what it is told; [`values`] is what the variables may say and [`devices`] of which card; [`file`] is the hook's
+//! word.
 
+mod contexts;
+mod devices;
 mod file;
+mod misuse;
+mod physical;
 mod reports;
+mod shared;
 mod values;
 mod ways;
 
 use gpucap_tests::{Actor, Answer, Driver, Result, Run, Stop, World, main as harness};
+use std::fs;
 use std::process::ExitCode;
 
 const MIB: u64 = 1 << 20;
@@ -21,15 +29,24 @@ const CAP: u64 = GIB;
 const CARD: u64 = 80 * GIB;
 
 const SUCCESS: u64 = 0;
+const INVALID_VALUE: u64 = 1;
 const OUT_OF_MEMORY: u64 = 2;
+const NOT_INITIALIZED: u64 = 3;
 const NOT_READY: u64 = 802;
 
 fn main() -> ExitCode {
-    let mut trials = ways::trials();
-    trials.extend(reports::trials());
-    trials.extend(values::trials());
-    trials.extend(file::trials());
-    harness(trials)
+    let suites = [
+        ways::trials,
+        shared::trials,
+        physical::trials,
+        contexts::trials,
+        misuse::trials,
+        reports::trials,
+        values::trials,
+        devices::trials,
+        file::trials,
+    ];
+    harness(suites.into_iter().flat_map(|trials| trials()).collect())
 }
 
 /// An actor under the cap `limit`, not yet started.
@@ -59,4 +76,26 @@ fn told(actor: &mut Actor, command: &str, value: u64, extra: u64) -> Result {
     } else {
         Err(Stop::fail(format!("{command}: {answer:?}, not {expected:?}: {}", actor.end()?)))
     }
+}
+
+/// Fails unless the ledger of the run says that this much is in use of all devices together (`include/gpucap.h`).
+fn booked(run: &Run, bytes: u64) -> Result {
+    let ledger = fs::read(run.directory().join("ledger"))?;
+    let lines = ledger[4096..20480].chunks(256);
+    let totals =
+        lines.map(|line| u64::from_le_bytes(line[..8].try_into().unwrap_or_default()) >> 22);
+    let found: u64 = totals.sum();
+    if found == bytes { Ok(()) } else { Err(Stop::fail(format!("booked: {found}, not {bytes}"))) }
+}
+
+/// How often the driver was called by this name in runs with [`traced`].
+fn calls(run: &Run, symbol: &str) -> Result<usize> {
+    let trace = fs::read_to_string(run.directory().join("trace"))?;
+    Ok(trace.lines().filter(|line| line.split(' ').nth(1) == Some(symbol)).count())
+}
+
+/// Has the driver write down its calls.
+fn traced(run: Run) -> Run {
+    let trace = run.directory().join("trace");
+    run.env("STUB_GPU_TRACE", trace)
 }

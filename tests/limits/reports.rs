@@ -1,7 +1,7 @@
 //! What a program is told: the slice as if it were the card.
 
-use crate::{CAP, CARD, GIB, MIB, OUT_OF_MEMORY, SUCCESS, begin, capped, told, uncapped};
-use gpucap_tests::{Result, Stop, trial};
+use crate::{CAP, CARD, GIB, MIB, OUT_OF_MEMORY, SUCCESS, begin, booked, capped, told, uncapped};
+use gpucap_tests::{Actor, Result, Run, Stop, trial};
 use libtest_mimic::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -14,6 +14,10 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("each card has a cap of its own", two_cards),
         trial("without limits the card is shown", card_is_shown),
         trial("the first refusal says so, and only the first", refusal_is_told),
+        trial("every report says the same, step by step", step_by_step),
+        trial("a process that only looks sees what the others hold", only_looking),
+        trial("a report in 32 bits is cut at its largest number", in_32_bits),
+        trial("a report that the driver refuses is not made up", refused_reports),
     ]
 }
 
@@ -106,4 +110,85 @@ fn refusal_is_told() -> Result {
     } else {
         Err(Stop::fail(format!("{lines} lines: {output}")))
     }
+}
+
+/// Everything that says how much there is and how much is used.
+fn all_reports(run: &Run, actor: &mut Actor, used: u64) -> Result {
+    told(actor, "info z", CAP, CAP - used)?;
+    told(actor, "info1 z", CAP, CAP - used)?;
+    told(actor, "total z 0", CAP, 0)?;
+    told(actor, "total1 z 0", CAP, 0)?;
+    told(actor, "nvml z 0", CAP, used)?;
+    told(actor, "nvml2 z 0", CAP, used)?;
+    booked(run, used)
+}
+
+/// Command, and by how much it changes what is used.
+const STEPS: [(&str, i64); 16] = [
+    ("alloc a 1", 1),
+    ("cuMemAlloc b 1000", 1000),
+    ("cuMemAllocPitch_v2 c 513", 1024),
+    ("async e 77777", 77_777),
+    ("array f 100 100", 40_000),
+    ("create g 4194304 0", 4_194_304),
+    ("map h g 4194304", 0),
+    ("drop g", 0),
+    ("free a", -1),
+    ("free-async e", -77_777),
+    ("unmap h 4194304", -4_194_304),
+    ("alloc a 1000000", 1_000_000),
+    ("free c", -1024),
+    ("free-array f", -40_000),
+    ("cuMemFree b", -1000),
+    ("free a", -1_000_000),
+];
+
+fn step_by_step() -> Result {
+    const PRICE: u64 = 100 * MIB;
+    let run = capped(&CAP.to_string())?.env("GPUCAP_CONTEXT_MEM", PRICE.to_string());
+    let mut actor = begin(&run)?;
+    let mut other = begin(&run)?;
+    let mut used = 2 * PRICE;
+    all_reports(&run, &mut actor, used)?;
+    for (command, change) in STEPS {
+        actor.expect(&[(command, SUCCESS)])?;
+        used = used.strict_add_signed(change);
+        all_reports(&run, &mut actor, used)?;
+        all_reports(&run, &mut other, used)?;
+    }
+    other.kill()?;
+    all_reports(&run, &mut actor, used - PRICE).or_else(|_| {
+        // The first report reaps; the book itself shows it from then on.
+        all_reports(&run, &mut actor, used - PRICE)
+    })
+}
+
+fn only_looking() -> Result {
+    let run = capped(&CAP.to_string())?;
+    let mut looking = run.start()?;
+    told(&mut looking, "nvml z 0", CAP, 0)?;
+    let mut actor = begin(&run)?;
+    actor.expect(&[("alloc a 123456", SUCCESS)])?;
+    told(&mut looking, "nvml z 0", CAP, 123_456)?;
+    told(&mut looking, "nvml2 z 0", CAP, 123_456)?;
+    actor.kill()?;
+    told(&mut looking, "nvml z 0", CAP, 0)
+}
+
+fn in_32_bits() -> Result {
+    let mut actor = begin(&capped("6Gi")?)?;
+    let largest = u64::from(u32::MAX);
+    told(&mut actor, "total1 z 0", largest, 0)?;
+    told(&mut actor, "info1 z", largest, largest)?;
+    actor.expect(&[(&format!("alloc a {}", 5 * GIB), SUCCESS)])?;
+    told(&mut actor, "info1 z", largest, GIB)
+}
+
+fn refused_reports() -> Result {
+    let fail = "cuMemGetInfo_v2:719@1,cuDeviceTotalMem_v2:719@2,nvmlDeviceGetMemoryInfo:15@1";
+    let run = capped(&CAP.to_string())?.env("STUB_GPU_FAIL", fail);
+    let mut actor = begin(&run)?;
+    // The shim itself has asked for the size of the card once.
+    actor.expect(&[("info z", 719), ("total z 0", 719), ("nvml z 0", 15)])?;
+    told(&mut actor, "info z", CAP, CAP)
 }

@@ -35,6 +35,8 @@ static void open_driver(void)
     NVML_FUNCTIONS(FIND_NVML)
 }
 
+#include "actor_rows.h"
+
 static CUresult context(int ordinal)
 {
     CUcontext primary;
@@ -63,7 +65,13 @@ static CUresult create(uint64_t *slot, size_t bytes, int device)
     return call_cuMemCreate(slot, bytes, &prop, 0);
 }
 
-/* Maps the handle in `slot` at an address of its own. */
+static CUresult create_on_host(uint64_t *slot, size_t bytes, int type)
+{
+    CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = { type, 0 } };
+    return call_cuMemCreate(slot, bytes, &prop, 0);
+}
+
+/* Maps the handle in `from` at an address of its own. */
 static CUresult map(uint64_t *slot, uint64_t handle, size_t bytes)
 {
     CUresult result = call_cuMemAddressReserve(slot, bytes, 0, 0, 0);
@@ -79,15 +87,79 @@ static CUresult info(uint64_t *total)
     return result;
 }
 
-static CUresult nvml(uint64_t *total, unsigned int index)
+static CUresult info_in_32_bits(uint64_t *total)
+{
+    unsigned int free_bytes = 0, all = 0;
+    CUresult result = call_cuMemGetInfo(&free_bytes, &all);
+    extra = free_bytes;
+    *total = all;
+    return result;
+}
+
+static CUresult total_in_32_bits(uint64_t *total, int device)
+{
+    unsigned int bytes = 0;
+    CUresult result = call_cuDeviceTotalMem(&bytes, device);
+    *total = bytes;
+    return result;
+}
+
+/* A card by its place, or with `slice` from 1 on one of its MIG instances. */
+static nvmlReturn_t nvml_device(nvmlDevice_t *device, unsigned int index, unsigned int slice)
+{
+    nvmlReturn_t result = call_nvmlInit_v2();
+    if (!result)
+        result = call_nvmlDeviceGetHandleByIndex_v2(index, device);
+    if (!result && slice)
+        result = call_nvmlDeviceGetMigDeviceHandleByIndex(*device, slice - 1, device);
+    return result;
+}
+
+static CUresult nvml(uint64_t *total, unsigned int index, unsigned int slice)
 {
     nvmlDevice_t device;
     nvmlMemory_t memory = { 0 };
-    nvmlReturn_t result = call_nvmlInit_v2();
-    if (!result && !(result = call_nvmlDeviceGetHandleByIndex_v2(index, &device)))
+    nvmlReturn_t result = nvml_device(&device, index, slice);
+    if (!result)
         result = call_nvmlDeviceGetMemoryInfo(device, &memory);
+    if (!result && memory.free != memory.total - memory.used)
+        return 9998;
     extra = memory.used;
     *total = memory.total;
+    return result;
+}
+
+static CUresult nvml_v2(uint64_t *total, unsigned int index)
+{
+    nvmlDevice_t device;
+    nvmlMemory_v2_t memory = { .version = NVML_MEMORY_V2 };
+    nvmlReturn_t result = nvml_device(&device, index, 0);
+    if (!result)
+        result = call_nvmlDeviceGetMemoryInfo_v2(device, &memory);
+    if (!result && (memory.reserved || memory.free != memory.total - memory.used))
+        return 9998;
+    extra = memory.used;
+    *total = memory.total;
+    return result;
+}
+
+/* The UUID of a card or MIG instance as two numbers. */
+static CUresult uuid(uint64_t *high, unsigned int index, unsigned int slice)
+{
+    nvmlDevice_t device;
+    char text[96] = "";
+    nvmlReturn_t result = nvml_device(&device, index, slice);
+    if (!result)
+        result = call_nvmlDeviceGetUUID(device, text, sizeof text);
+    uint64_t half[2] = { 0, 0 };
+    int digits = 0;
+    for (char *at = text + 4; !result && *at; at++)
+        if (*at != '-') {
+            char digit[2] = { *at, 0 };
+            half[digits / 16 % 2] = half[digits / 16 % 2] << 4 | strtoull(digit, NULL, 16);
+            digits++;
+        }
+    *high = half[0], extra = half[1];
     return result;
 }
 
@@ -108,12 +180,16 @@ static CUresult fork_here(int options)
 static CUresult obey(const char *verb, uint64_t *slot, uint64_t *from, uint64_t first, uint64_t second)
 {
     size_t total = 0;
+    int count = 0;
     CUresult result;
+    if (obey_row(&result, verb, slot, first)) return result;
 #define IS(word) (strcmp(verb, word) == 0)
     if (IS("init")) return call_cuInit(0);
     if (IS("context")) return context((int)first);
     if (IS("release")) return call_cuDevicePrimaryCtxRelease_v2((int)first);
+    if (IS("release1")) return call_cuDevicePrimaryCtxRelease((int)first);
     if (IS("reset")) return call_cuDevicePrimaryCtxReset_v2((int)first);
+    if (IS("reset1")) return call_cuDevicePrimaryCtxReset((int)first);
     if (IS("alloc")) return call_cuMemAlloc_v2(slot, first);
     if (IS("free")) return call_cuMemFree_v2(*slot);
     if (IS("free-at")) return call_cuMemFree_v2(first);
@@ -125,10 +201,19 @@ static CUresult obey(const char *verb, uint64_t *slot, uint64_t *from, uint64_t 
     if (IS("free-array")) return call_cuArrayDestroy((CUarray)*slot);
     if (IS("create")) return create(slot, first, (int)second);
     if (IS("map")) return map(slot, *from, first);
+    if (IS("create-on-host")) return create_on_host(slot, first, (int)second);
+    if (IS("reserve")) return call_cuMemAddressReserve(slot, first, 0, 0, 0);
+    if (IS("map-at")) return call_cuMemMap(*slot + second, first, 0, *from, 0);
+    if (IS("retain")) return call_cuMemRetainAllocationHandle(slot, (void *)*from);
     if (IS("unmap")) return call_cuMemUnmap(*slot, first);
     if (IS("drop")) return call_cuMemRelease(*slot);
     if (IS("info")) return info(slot);
-    if (IS("nvml")) return nvml(slot, (unsigned int)first);
+    if (IS("info1")) return info_in_32_bits(slot);
+    if (IS("nvml")) return nvml(slot, (unsigned int)first, (unsigned int)second);
+    if (IS("nvml2")) return nvml_v2(slot, (unsigned int)first);
+    if (IS("uuid")) return uuid(slot, (unsigned int)first, (unsigned int)second);
+    if (IS("count")) return result = call_cuDeviceGetCount(&count), *slot = (uint64_t)count, result;
+    if (IS("total1")) return total_in_32_bits(slot, (int)first);
     if (IS("total")) return result = call_cuDeviceTotalMem_v2(&total, (int)first), *slot = total, result;
     if (IS("sync")) return call_cuCtxSynchronize();
     if (IS("fork")) return fork_here(0);

@@ -1,0 +1,187 @@
+//! Contexts: charged at a price, once for each card and process, and refunded with what ends with them.
+
+use crate::{CAP, MIB, OUT_OF_MEMORY, SUCCESS, booked, calls, capped, told, traced};
+use gpucap_tests::{Actor, Result, Run, Stop, trial};
+use libtest_mimic::Trial;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    let mut trials = vec![
+        trial("a context that was retained twice is charged once", charged_once),
+        trial("a context that does not fit is refused, and the driver not called", does_not_fit),
+        trial("a context that the driver refuses costs nothing", driver_refuses),
+        trial("a context of each card is charged to that card", each_card),
+        trial("each process pays for its own context", each_process),
+        trial("a context that became free lets another one in", room_for_another),
+        trial("what no context holds outlives the reset", outlives),
+        trial("without a price from anybody a context costs 256 MiB", default_price),
+    ];
+    for end in ["release", "release1", "reset", "reset1"] {
+        let rule = format!("{end}: the end of a context refunds it and what it held");
+        trials.push(trial(rule, move || ends(end)));
+        let rule = format!("{end}: an end that the driver refuses refunds nothing");
+        trials.push(trial(rule, move || does_not_end(end)));
+    }
+    for end in ["release", "release1"] {
+        let rule = format!("{end}: a release that is not the last refunds nothing");
+        trials.push(trial(rule, move || not_the_last(end)));
+    }
+    trials
+}
+
+const PRICE: u64 = 300 * MIB;
+
+fn priced(cap: u64) -> Result<Run> {
+    Ok(capped(&cap.to_string())?.env("GPUCAP_CONTEXT_MEM", PRICE.to_string()))
+}
+
+fn started(run: &Run) -> Result<Actor> {
+    let mut actor = run.start()?;
+    actor.expect(&[("init", SUCCESS)])?;
+    Ok(actor)
+}
+
+fn charged_once() -> Result {
+    let run = priced(CAP)?;
+    let mut actor = started(&run)?;
+    for _ in 0..10 {
+        actor.expect(&[("context 0", SUCCESS)])?;
+        booked(&run, PRICE)?;
+    }
+    let left = CAP - PRICE;
+    actor.expect(&[
+        (&format!("alloc a {}", left + 1), OUT_OF_MEMORY),
+        (&format!("alloc a {left}"), SUCCESS),
+    ])
+}
+
+fn does_not_fit() -> Result {
+    let run = traced(priced(PRICE - 1)?);
+    let mut actor = started(&run)?;
+    actor.expect(&[("context 0", OUT_OF_MEMORY)])?;
+    booked(&run, 0)?;
+    match calls(&run, "cuDevicePrimaryCtxRetain")? {
+        0 => {}
+        calls => return Err(Stop::fail(format!("{calls} calls of the driver"))),
+    }
+    let run = priced(PRICE)?;
+    started(&run)?.expect(&[("context 0", SUCCESS), ("alloc a 1", OUT_OF_MEMORY)])
+}
+
+fn driver_refuses() -> Result {
+    let run = priced(CAP)?;
+    let mut actor = started(&run.clone().env("STUB_GPU_FAIL", "cuDevicePrimaryCtxRetain:2@1"))?;
+    actor.expect(&[("context 0", 2)])?;
+    booked(&run, 0)?;
+    actor.expect(&[("context 0", SUCCESS)])?;
+    booked(&run, PRICE)
+}
+
+fn each_card() -> Result {
+    let run = priced(CAP)?.env("STUB_GPU_COUNT", "3");
+    let mut actor = started(&run)?;
+    for (made, card) in (1..).zip([2, 0, 1]) {
+        actor.expect(&[(&format!("context {card}"), SUCCESS)])?;
+        told(&mut actor, &format!("nvml d {card}"), CAP, PRICE)?;
+        booked(&run, made * PRICE)?;
+    }
+    actor.expect(&[("release 0", SUCCESS)])?;
+    told(&mut actor, "nvml d 0", CAP, 0)?;
+    told(&mut actor, "nvml d 2", CAP, PRICE)
+}
+
+fn each_process() -> Result {
+    let run = priced(2 * PRICE)?;
+    let (mut first, mut second, mut third) = (started(&run)?, started(&run)?, started(&run)?);
+    first.expect(&[("context 0", SUCCESS)])?;
+    second.expect(&[("context 0", SUCCESS), ("alloc a 1", OUT_OF_MEMORY)])?;
+    third.expect(&[("context 0", OUT_OF_MEMORY)])?;
+    first.kill()?;
+    third.expect(&[("context 0", SUCCESS)])
+}
+
+fn room_for_another() -> Result {
+    let run = priced(PRICE)?;
+    let (mut first, mut second) = (started(&run)?, started(&run)?);
+    for _ in 0..10 {
+        first.expect(&[("context 0", SUCCESS)])?;
+        second.expect(&[("context 0", OUT_OF_MEMORY)])?;
+        first.expect(&[("release 0", SUCCESS)])?;
+        second.expect(&[("context 0", SUCCESS), ("reset 0", SUCCESS)])?;
+    }
+    booked(&run, 0)
+}
+
+fn outlives() -> Result {
+    let run = priced(CAP)?;
+    let mut actor = started(&run)?;
+    actor.expect(&[
+        ("context 0", SUCCESS),
+        ("alloc a 1000", SUCCESS),
+        ("async b 2000", SUCCESS),
+        ("create c 2097152 0", SUCCESS),
+        ("reset 0", SUCCESS),
+    ])?;
+    booked(&run, 2000 + 2 * MIB)?;
+    actor.expect(&[("context 0", SUCCESS), ("free-async b", SUCCESS), ("drop c", SUCCESS)])?;
+    booked(&run, PRICE)
+}
+
+fn default_price() -> Result {
+    // An empty variable is one that is not set.
+    let run = capped(&CAP.to_string())?.env("GPUCAP_CONTEXT_MEM", "");
+    let mut actor = started(&run)?;
+    actor.expect(&[("context 0", SUCCESS)])?;
+    booked(&run, 256 * MIB)
+}
+
+/// Takes memory that ends with the context.
+fn hold(actor: &mut Actor) -> Result {
+    actor.expect(&[
+        ("context 0", SUCCESS),
+        ("cuMemAlloc a 1000", SUCCESS),
+        ("cuMemAlloc_v2 b 2000", SUCCESS),
+        ("cuMemAllocPitch_v2 c 512", SUCCESS),
+        ("cuArrayCreate_v2 e 3000", SUCCESS),
+        ("cuArray3DCreate_v2 f 4000", SUCCESS),
+    ])
+}
+
+const HELD: u64 = PRICE + 10_512;
+
+fn ends(end: &str) -> Result {
+    let run = priced(CAP)?;
+    let mut actor = started(&run)?;
+    for _ in 0..3 {
+        hold(&mut actor)?;
+        booked(&run, HELD)?;
+        actor.expect(&[(&format!("{end} 0"), SUCCESS)])?;
+        booked(&run, 0)?;
+    }
+    Ok(())
+}
+
+fn does_not_end(end: &str) -> Result {
+    let symbol = match end {
+        "release" => "cuDevicePrimaryCtxRelease_v2",
+        "release1" => "cuDevicePrimaryCtxRelease",
+        "reset" => "cuDevicePrimaryCtxReset_v2",
+        _ => "cuDevicePrimaryCtxReset",
+    };
+    let run = priced(CAP)?;
+    let mut actor = started(&run.clone().env("STUB_GPU_FAIL", format!("{symbol}:719@1")))?;
+    hold(&mut actor)?;
+    actor.expect(&[(&format!("{end} 0"), 719)])?;
+    booked(&run, HELD)?;
+    actor.expect(&[(&format!("{end} 0"), SUCCESS)])?;
+    booked(&run, 0)
+}
+
+fn not_the_last(end: &str) -> Result {
+    let run = priced(CAP)?;
+    let mut actor = started(&run)?;
+    hold(&mut actor)?;
+    actor.expect(&[("context 0", SUCCESS), (&format!("{end} 0"), SUCCESS)])?;
+    booked(&run, HELD)?;
+    actor.expect(&[("alloc g 1", SUCCESS), (&format!("{end} 0"), SUCCESS)])?;
+    booked(&run, 0)
+}

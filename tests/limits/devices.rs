@@ -1,0 +1,202 @@
+//! Which card is meant: an index is nvidia-smi's, whatever `CUDA_VISIBLE_DEVICES` and `CUDA_DEVICE_ORDER` make of the
+//! order in which CUDA counts. NVML obeys neither, so it says which card was charged.
+
+use crate::{CARD, GIB, OUT_OF_MEMORY, SUCCESS, told, uncapped};
+use gpucap_tests::{Actor, Driver, Result, Run, Stop, World, trial};
+use libtest_mimic::Trial;
+
+/// What `CUDA_VISIBLE_DEVICES` holds. `{1}` stands for the UUID of card 1, `{1:12}` for its first 12 characters.
+/// Then `CUDA_DEVICE_ORDER`, and the cards that CUDA shows on a machine that counts by speed in reverse.
+const VISIBLE: [(Option<&str>, &str, &[u64]); 18] = [
+    (None, "", &[2, 1, 0]),
+    (None, "FASTEST_FIRST", &[2, 1, 0]),
+    (None, "PCI_BUS_ID", &[0, 1, 2]),
+    (Some("0"), "", &[2]),
+    (Some("0"), "PCI_BUS_ID", &[0]),
+    (Some("1,0"), "PCI_BUS_ID", &[1, 0]),
+    (Some("1,0"), "", &[1, 2]),
+    (Some("2,0,1"), "PCI_BUS_ID", &[2, 0, 1]),
+    (Some("{1}"), "", &[1]),
+    (Some("{2},{0}"), "", &[2, 0]),
+    (Some("{0:12}"), "", &[0]),
+    (Some("{1:9},{2:10}"), "PCI_BUS_ID", &[1, 2]),
+    (Some("1,-1,0"), "PCI_BUS_ID", &[1]),
+    (Some("2,7,0"), "PCI_BUS_ID", &[2]),
+    (Some("0,nonsense,1"), "PCI_BUS_ID", &[0]),
+    (Some("0,0"), "PCI_BUS_ID", &[]),
+    (Some(""), "", &[]),
+    (Some("-1"), "", &[]),
+];
+
+/// The caps of the three cards, in three spellings. `{1}` as above.
+const SPELLINGS: [&str; 3] =
+    ["0=1Gi,1=2Gi,2=3Gi", "{0}=1Gi,{1}=2Gi,{2}=3Gi", "2=3Gi,{0}=1Gi,1=2147483648"];
+
+pub(crate) fn trials() -> Vec<Trial> {
+    let mut trials = vec![
+        trial("cards of different sizes each give their percentage", percentages),
+        trial("a card that the variable does not list is not capped", unlisted),
+        trial("the lowest of several entries for one card holds", lowest),
+        trial("an index beyond the last card caps nothing", beyond),
+        trial("a MIG instance is capped under its own name", mig_by_name),
+        trial("a MIG instance has what its card is allowed", mig_by_card),
+        trial("profiles can differ per card", profiles),
+    ];
+    for (visible, order, cards) in VISIBLE {
+        for limit in SPELLINGS {
+            let name = match visible {
+                Some(visible) => format!("{limit} with {visible} visible, order `{order}`"),
+                None => format!("{limit} with all visible, order `{order}`"),
+            };
+            trials.push(trial(format!("{name}: the right card is charged"), move || {
+                right_card(visible, order, limit, cards)
+            }));
+        }
+    }
+    trials
+}
+
+/// A machine of three cards.
+fn three(run: Run) -> Run {
+    run.env("STUB_GPU_COUNT", "3")
+        .env("STUB_GPU_MEM", "10GiB,20GiB,40GiB")
+        .env("STUB_GPU_ORDER", "reverse")
+}
+
+/// The UUID of a card, or of one of its MIG instances, counted from 1; without `GPU-` or `MIG-`.
+fn uuid(looking: &mut Actor, card: u64, instance: u64) -> Result<String> {
+    let answer = looking.tell(&format!("uuid a {card} {instance}"))?;
+    if answer.code != SUCCESS {
+        return Err(Stop::fail(format!("uuid: {answer:?}")));
+    }
+    let hex = format!("{:016x}{:016x}", answer.value, answer.extra);
+    Ok([&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-"))
+}
+
+/// Puts UUIDs of cards into a text.
+fn with_uuids(text: &str) -> Result<String> {
+    let mut looking = three(World::bare(Driver::Stub).actor()?).start()?;
+    let mut done = String::new();
+    let mut rest = text;
+    while let Some((before, behind)) = rest.split_once('{') {
+        let (place, after) = behind.split_once('}').ok_or_else(|| Stop::fail(text))?;
+        let (card, length) = place.split_once(':').unwrap_or((place, "99"));
+        let number = |text: &str| text.parse::<u64>().map_err(Stop::fail);
+        let name = format!("GPU-{}", uuid(&mut looking, number(card)?, 0)?);
+        let length = name.len().min(length.parse().map_err(Stop::fail)?);
+        done = done + before + &name[..length];
+        rest = after;
+    }
+    Ok(done + rest)
+}
+
+fn right_card(visible: Option<&str>, order: &str, limit: &str, cards: &[u64]) -> Result {
+    let mut run = three(uncapped()?).env("GPU_MEM_LIMIT", with_uuids(limit)?);
+    if let Some(visible) = visible {
+        run = run.env("CUDA_VISIBLE_DEVICES", with_uuids(visible)?);
+    }
+    if !order.is_empty() {
+        run = run.env("CUDA_DEVICE_ORDER", order);
+    }
+    let mut actor = run.start()?;
+    if cards.is_empty() {
+        // CUDA_ERROR_NO_DEVICE, as without the shim.
+        return actor.expect(&[("init", 100)]);
+    }
+    actor.expect(&[("init", SUCCESS)])?;
+    told(&mut actor, "count z", cards.len() as u64, 0)?;
+    for (ordinal, card) in cards.iter().enumerate() {
+        let cap = GIB * (card + 1);
+        told(&mut actor, &format!("total z {ordinal}"), cap, 0)?;
+        actor.expect(&[
+            (&format!("context {ordinal}"), SUCCESS),
+            (&format!("alloc a {}", cap + 1), OUT_OF_MEMORY),
+            (&format!("alloc a {cap}"), SUCCESS),
+            ("alloc b 1", OUT_OF_MEMORY),
+        ])?;
+        told(&mut actor, "info z", cap, 0)?;
+        for other in 0..3 {
+            let used = if other == *card { cap } else { 0 };
+            told(&mut actor, &format!("nvml z {other}"), GIB * (other + 1), used)?;
+        }
+        actor.expect(&[("free a", SUCCESS)])?;
+    }
+    Ok(())
+}
+
+/// What CUDA and NVML say is the size of each of the three cards, CUDA counting as NVML does.
+fn sizes(limit: (&str, &str), caps: [u64; 3]) -> Result {
+    let run = three(uncapped()?).env(limit.0, with_uuids(limit.1)?);
+    let mut actor = run.env("CUDA_DEVICE_ORDER", "PCI_BUS_ID").start()?;
+    actor.expect(&[("init", SUCCESS)])?;
+    for (card, cap) in caps.into_iter().enumerate() {
+        told(&mut actor, &format!("total z {card}"), cap, 0)?;
+        told(&mut actor, &format!("nvml z {card}"), cap, 0)?;
+    }
+    Ok(())
+}
+
+fn percentages() -> Result {
+    sizes(("GPU_MEM_LIMIT", "25%"), [10 * GIB / 4, 5 * GIB, 10 * GIB])?;
+    sizes(("GPU_MEM_LIMIT", "1=50%,{2}=10%"), [10 * GIB, 10 * GIB, 4 * GIB])
+}
+
+fn unlisted() -> Result {
+    sizes(("GPU_MEM_LIMIT", "1=1Gi"), [10 * GIB, GIB, 40 * GIB])?;
+    sizes(("GPU_MEM_LIMIT", "{2}=1Gi"), [10 * GIB, 20 * GIB, GIB])
+}
+
+fn lowest() -> Result {
+    sizes(("GPU_MEM_LIMIT", "0=3Gi,{0}=2Gi,{2}=4Gi,2=5Gi"), [2 * GIB, 20 * GIB, 4 * GIB])
+}
+
+fn beyond() -> Result {
+    sizes(("GPU_MEM_LIMIT", "7=1Gi"), [10 * GIB, 20 * GIB, 40 * GIB])
+}
+
+fn profiles() -> Result {
+    sizes(("GPU_PROFILE", "1g.5gb"), [5 * GIB; 3])?;
+    sizes(("GPU_PROFILE", "0=1g.5gb,{1}=2g,2=7g.80gb"), [5 * GIB, 5 * GIB, 40 * GIB])
+}
+
+/// Two cards, the second with two MIG instances.
+fn with_mig(run: Run) -> Run {
+    run.env("STUB_GPU_COUNT", "2").env("STUB_GPU_MIG", "1=5GiB+10GiB")
+}
+
+fn on_instance(limit: &str, instance: u64, size: u64) -> Result {
+    let mut looking = with_mig(World::bare(Driver::Stub).actor()?).start()?;
+    let card = format!("GPU-{}", uuid(&mut looking, 1, 0)?);
+    let name = format!("MIG-{}", uuid(&mut looking, 1, instance)?);
+    let limit = limit.replace("{card}", &card).replace("{instance}", &name);
+    let run = with_mig(uncapped()?).env("GPU_MEM_LIMIT", &limit);
+    let mut actor = run.env("CUDA_VISIBLE_DEVICES", &name).start()?;
+    actor.expect(&[("init", SUCCESS), ("context 0", SUCCESS)])?;
+    told(&mut actor, "count z", 1, 0)?;
+    told(&mut actor, "total z 0", size, 0)?;
+    actor.expect(&[
+        (&format!("alloc a {}", size + 1), OUT_OF_MEMORY),
+        (&format!("alloc a {size}"), SUCCESS),
+    ])?;
+    told(&mut actor, &format!("nvml z 1 {instance}"), size, size)?;
+    // The other instance is somebody else's.
+    let other = actor.tell(&format!("nvml z 1 {}", 3 - instance))?;
+    match other.extra {
+        0 => Ok(()),
+        used => Err(Stop::fail(format!("{used} bytes are shown on the other instance"))),
+    }
+}
+
+fn mig_by_name() -> Result {
+    on_instance("{instance}=2Gi", 1, 2 * GIB)?;
+    on_instance("{instance}=2Gi", 2, 2 * GIB)?;
+    on_instance("0=1Gi,{instance}=50%", 2, 5 * GIB)
+}
+
+fn mig_by_card() -> Result {
+    on_instance("{card}=3Gi", 1, 3 * GIB)?;
+    on_instance("1=3Gi", 2, 3 * GIB)?;
+    on_instance("1=50%", 2, 5 * GIB)?;
+    on_instance("1=3Gi,{instance}=2Gi", 2, 2 * GIB)?;
+    on_instance(&CARD.to_string(), 1, 5 * GIB)
+}

@@ -1,0 +1,175 @@
+//! Physical memory of the virtual memory management: charged as long as a handle or a mapping refers to it.
+
+use crate::{CAP, MIB, OUT_OF_MEMORY, SUCCESS, begin, booked, capped, told, uncapped};
+use gpucap_tests::{Actor, Result, Run, Stop, trial};
+use libtest_mimic::Trial;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![
+        trial("a mapping keeps its memory charged", mapping_keeps),
+        trial("the last of two mappings refunds", mapped_twice),
+        trial("a handle got from a mapping keeps its memory charged", retained),
+        trial("a handle got after the release keeps its memory charged", retained_after_release),
+        trial("unmapping a range refunds all that lay in it", range),
+        trial("what the driver did not unmap is not refunded", not_unmapped),
+        trial("what the driver did not map keeps nothing charged", not_mapped),
+        trial("memory of the host is free of charge", host),
+        trial("physical memory outlives its context", outlives_context),
+        trial("physical memory is charged to the card that it names", named_card),
+    ]
+}
+
+const PAGE: u64 = 2 * MIB;
+
+fn started() -> Result<(Run, Actor)> {
+    let run = capped(&CAP.to_string())?;
+    let actor = begin(&run)?;
+    Ok((run, actor))
+}
+
+fn mapping_keeps() -> Result {
+    let (run, mut actor) = started()?;
+    actor.expect(&[
+        (&format!("create a {CAP} 0"), SUCCESS),
+        (&format!("map b a {CAP}"), SUCCESS),
+        ("drop a", SUCCESS),
+        ("alloc c 1", OUT_OF_MEMORY),
+    ])?;
+    booked(&run, CAP)?;
+    actor.expect(&[(&format!("unmap b {CAP}"), SUCCESS), (&format!("alloc c {CAP}"), SUCCESS)])
+}
+
+fn mapped_twice() -> Result {
+    let (run, mut actor) = started()?;
+    actor.expect(&[
+        (&format!("create a {PAGE} 0"), SUCCESS),
+        (&format!("map b a {PAGE}"), SUCCESS),
+        (&format!("map c a {PAGE}"), SUCCESS),
+        ("drop a", SUCCESS),
+        (&format!("unmap b {PAGE}"), SUCCESS),
+    ])?;
+    booked(&run, PAGE)?;
+    actor.expect(&[(&format!("unmap c {PAGE}"), SUCCESS)])?;
+    booked(&run, 0)
+}
+
+fn retained() -> Result {
+    let (run, mut actor) = started()?;
+    actor.expect(&[
+        (&format!("create a {PAGE} 0"), SUCCESS),
+        (&format!("map b a {PAGE}"), SUCCESS),
+        ("retain c b", SUCCESS),
+        (&format!("unmap b {PAGE}"), SUCCESS),
+        ("drop a", SUCCESS),
+    ])?;
+    booked(&run, PAGE)?;
+    actor.expect(&[("drop c", SUCCESS)])?;
+    booked(&run, 0)?;
+    match actor.tell("drop c")?.code {
+        SUCCESS => Err(Stop::fail("the stub released it once too often")),
+        _ => booked(&run, 0),
+    }
+}
+
+fn retained_after_release() -> Result {
+    let (run, mut actor) = started()?;
+    actor.expect(&[
+        (&format!("create a {PAGE} 0"), SUCCESS),
+        (&format!("map b a {PAGE}"), SUCCESS),
+        ("drop a", SUCCESS),
+        ("retain c b", SUCCESS),
+        (&format!("unmap b {PAGE}"), SUCCESS),
+    ])?;
+    booked(&run, PAGE)?;
+    actor.expect(&[("drop c", SUCCESS)])?;
+    booked(&run, 0)
+}
+
+/// Three pages side by side, whose handles are released.
+fn three_pages(actor: &mut Actor) -> Result {
+    actor.expect(&[(&format!("reserve r {}", 3 * PAGE), SUCCESS)])?;
+    for offset in [0, PAGE, 2 * PAGE] {
+        actor.expect(&[
+            (&format!("create a {PAGE} 0"), SUCCESS),
+            (&format!("map-at r a {PAGE} {offset}"), SUCCESS),
+            ("drop a", SUCCESS),
+        ])?;
+    }
+    Ok(())
+}
+
+fn range() -> Result {
+    let (run, mut actor) = started()?;
+    three_pages(&mut actor)?;
+    booked(&run, 3 * PAGE)?;
+    actor.expect(&[(&format!("unmap r {}", 2 * PAGE), SUCCESS)])?;
+    booked(&run, PAGE)?;
+    actor.expect(&[(&format!("unmap r {}", 3 * PAGE), SUCCESS)])?;
+    booked(&run, 0)
+}
+
+fn not_unmapped() -> Result {
+    let run = capped(&CAP.to_string())?;
+    let mut actor = begin(&run.clone().env("STUB_GPU_FAIL", "cuMemUnmap:1@1,cuMemRelease:1@4"))?;
+    three_pages(&mut actor)?;
+    actor.expect(&[(&format!("unmap r {}", 3 * PAGE), 1)])?;
+    booked(&run, 3 * PAGE)?;
+    actor.expect(&[
+        (&format!("create a {PAGE} 0"), SUCCESS),
+        ("drop a", 1),
+        (&format!("unmap r {}", 3 * PAGE), SUCCESS),
+    ])?;
+    booked(&run, PAGE)?;
+    actor.expect(&[("drop a", SUCCESS)])?;
+    booked(&run, 0)
+}
+
+fn not_mapped() -> Result {
+    let run = capped(&CAP.to_string())?;
+    let mut actor = begin(&run.clone().env("STUB_GPU_FAIL", "cuMemMap:1@1"))?;
+    actor.expect(&[
+        (&format!("create a {PAGE} 0"), SUCCESS),
+        (&format!("map b a {PAGE}"), 1),
+        ("drop a", SUCCESS),
+    ])?;
+    booked(&run, 0)
+}
+
+fn host() -> Result {
+    let (run, mut actor) = started()?;
+    actor.expect(&[(&format!("alloc a {CAP}"), SUCCESS)])?;
+    for kind in 2..=4 {
+        actor.expect(&[(&format!("create-on-host b {} {kind}", 2 * CAP), SUCCESS)])?;
+        booked(&run, CAP)?;
+        actor.expect(&[("drop b", SUCCESS)])?;
+        booked(&run, CAP)?;
+    }
+    Ok(())
+}
+
+fn outlives_context() -> Result {
+    let (run, mut actor) = started()?;
+    actor.expect(&[
+        (&format!("create a {PAGE} 0"), SUCCESS),
+        ("alloc b 1000", SUCCESS),
+        ("release 0", SUCCESS),
+    ])?;
+    booked(&run, PAGE)?;
+    actor.expect(&[("drop a", SUCCESS)])?;
+    booked(&run, 0)
+}
+
+fn named_card() -> Result {
+    let run = uncapped()?.env("GPU_MEM_LIMIT", "0=1Gi,1=4Mi").env("STUB_GPU_COUNT", "2");
+    let mut actor = begin(&run)?;
+    // The context is that of card 0.
+    actor.expect(&[
+        (&format!("create a {} 1", 6 * MIB), OUT_OF_MEMORY),
+        (&format!("create a {} 1", 4 * MIB), SUCCESS),
+        (&format!("create b {PAGE} 0"), SUCCESS),
+    ])?;
+    told(&mut actor, "nvml d 1", 4 * MIB, 4 * MIB)?;
+    told(&mut actor, "nvml d 0", CAP, PAGE)?;
+    actor.expect(&[("drop a", SUCCESS)])?;
+    told(&mut actor, "nvml d 1", 4 * MIB, 0)
+}

@@ -1,0 +1,99 @@
+//! Several processes under one cap: what they hold together is what counts, to the byte.
+
+use crate::ways::{WAYS, Way};
+use crate::{CAP, MIB, OUT_OF_MEMORY, SUCCESS, begin, booked, capped, told};
+use gpucap_tests::{Actor, Result, trial};
+use libtest_mimic::Trial;
+
+const PROCESSES: u64 = 4;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    let mut trials = vec![
+        trial("processes may hold the cap in any parts", in_any_parts),
+        trial("a process with a smaller cap of its own stops there", own_cap),
+        trial("a process with a larger cap of its own sees what others hold", larger_cap),
+    ];
+    for way in WAYS {
+        trials.push(trial(format!("{}: four processes share one cap", way.symbol), move || {
+            shared(way)
+        }));
+    }
+    trials
+}
+
+fn crowd(cap: u64) -> Result<(gpucap_tests::Run, Vec<Actor>)> {
+    let run = capped(&cap.to_string())?;
+    let actors = (0..PROCESSES).map(|_| begin(&run)).collect::<Result<_>>()?;
+    Ok((run, actors))
+}
+
+fn shared(way: Way) -> Result {
+    let (run, mut crowd) = crowd(CAP)?;
+    for (held, actor) in (1..).zip(&mut crowd) {
+        actor.expect(&[(&way.take('a', CAP / PROCESSES), SUCCESS)])?;
+        booked(&run, held * CAP / PROCESSES)?;
+    }
+    for actor in &mut crowd {
+        actor.expect(&[(&way.take('b', 2 * MIB), OUT_OF_MEMORY)])?;
+        told(actor, "info d", CAP, 0)?;
+    }
+    // What one gives back, another can have.
+    crowd[2].expect(&[(&way.give('a'), SUCCESS)])?;
+    crowd[0].expect(&[(&way.take('b', CAP / PROCESSES), SUCCESS)])?;
+    crowd[2].expect(&[(&way.take('a', 2 * MIB), OUT_OF_MEMORY)])?;
+    crowd[0].expect(&[(&way.give('b'), SUCCESS)])?;
+    for index in [0, 1, 3] {
+        crowd[index].expect(&[(&way.give('a'), SUCCESS)])?;
+    }
+    booked(&run, 0)
+}
+
+fn in_any_parts() -> Result {
+    const SMALL: u64 = 1_000_003; // a prime: no two sums are alike by accident
+    let (run, mut crowd) = crowd(SMALL)?;
+    for (actor, bytes) in crowd.iter_mut().zip([1, 499_979, 500_000, 23]) {
+        actor.expect(&[(&format!("alloc a {bytes}"), SUCCESS)])?;
+    }
+    booked(&run, SMALL)?;
+    for actor in &mut crowd {
+        actor.expect(&[("alloc b 1", OUT_OF_MEMORY)])?;
+    }
+    crowd[0].expect(&[("free a", SUCCESS)])?;
+    crowd[3].expect(&[
+        ("alloc b 2", OUT_OF_MEMORY),
+        ("alloc b 1", SUCCESS),
+        ("alloc c 1", OUT_OF_MEMORY),
+    ])
+}
+
+fn own_cap() -> Result {
+    let run = capped(&CAP.to_string())?;
+    let mut large = begin(&run)?;
+    let mut small = begin(&run.clone().env("GPU_MEM_LIMIT", (CAP / 4).to_string()))?;
+    told(&mut small, "info d", CAP / 4, CAP / 4)?;
+    small.expect(&[
+        (&format!("alloc a {}", CAP / 4 + 1), OUT_OF_MEMORY),
+        ("alloc a 1000", SUCCESS),
+    ])?;
+    large.expect(&[(&format!("alloc a {}", CAP / 2), SUCCESS)])?;
+    // Others hold more than its own cap: nothing is left, and nothing wraps around.
+    told(&mut small, "info d", CAP / 4, 0)?;
+    told(&mut small, "nvml d 0", CAP / 4, CAP / 4)?;
+    small.expect(&[("alloc b 1", OUT_OF_MEMORY), ("free a", SUCCESS)])?;
+    told(&mut large, "info d", CAP, CAP / 2)
+}
+
+fn larger_cap() -> Result {
+    let run = capped(&CAP.to_string())?;
+    let mut small = begin(&run)?;
+    small.expect(&[(&format!("alloc a {CAP}"), SUCCESS)])?;
+    let mut large = begin(&run.clone().env("GPU_MEM_LIMIT", (2 * CAP).to_string()))?;
+    told(&mut large, "info d", 2 * CAP, CAP)?;
+    large.expect(&[
+        (&format!("alloc a {}", CAP + 1), OUT_OF_MEMORY),
+        (&format!("alloc a {CAP}"), SUCCESS),
+    ])?;
+    // Together they hold what the larger cap allows; the smaller one has nothing left.
+    told(&mut small, "info d", CAP, 0)?;
+    small.expect(&[("alloc b 1", OUT_OF_MEMORY), ("free a", SUCCESS), ("alloc b 1", OUT_OF_MEMORY)])
+}

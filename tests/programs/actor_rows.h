@@ -1,0 +1,79 @@
+/*
+ * The actor's commands that bear a driver function's name: SYMBOL SLOT BYTES gets, SYMBOL SLOT gives back. Every row
+ * that gets memory takes one size in bytes here, in the form in which it can ask for exactly that.
+ */
+#ifndef ACTOR_ROWS_H
+#define ACTOR_ROWS_H
+
+#define FLAT(type) { .Width = (typeof(((type *)0)->Width))bytes, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 1 }
+#define ARRAY(function, type) \
+    static CUresult row_##function(uint64_t *slot, uint64_t bytes) \
+    { \
+        type form = FLAT(type); \
+        return call_##function((CUarray *)slot, &form); \
+    }
+ARRAY(cuArrayCreate, CUDA_ARRAY_DESCRIPTOR_v1)
+ARRAY(cuArrayCreate_v2, CUDA_ARRAY_DESCRIPTOR)
+ARRAY(cuArray3DCreate, CUDA_ARRAY3D_DESCRIPTOR_v1)
+ARRAY(cuArray3DCreate_v2, CUDA_ARRAY3D_DESCRIPTOR)
+#undef ARRAY
+#undef FLAT
+
+static CUresult row_cuMemAlloc(uint64_t *slot, uint64_t bytes)
+{
+    CUdeviceptr_v1 pointer = 0;
+    CUresult result = call_cuMemAlloc(&pointer, (unsigned int)bytes);
+    *slot = result ? *slot : pointer;
+    return result;
+}
+
+/* One row of the width. */
+static CUresult row_cuMemAllocPitch(uint64_t *slot, uint64_t bytes)
+{
+    CUdeviceptr_v1 pointer = 0;
+    unsigned int row = 0;
+    CUresult result = call_cuMemAllocPitch(&pointer, &row, (unsigned int)bytes, 1, 4);
+    *slot = result ? *slot : pointer;
+    return result;
+}
+
+static CUresult row_cuMemAllocPitch_v2(uint64_t *slot, uint64_t bytes)
+{
+    size_t row = 0;
+    return call_cuMemAllocPitch_v2(slot, &row, bytes, 1, 4);
+}
+
+static CUresult row_cuMemCreate(uint64_t *slot, uint64_t bytes)
+{
+    CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                 .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 } };
+    return call_cuMemCreate(slot, bytes, &prop, 0);
+}
+
+/* False if the verb is no driver function's name. */
+static int obey_row(CUresult *result, const char *verb, uint64_t *slot, uint64_t bytes)
+{
+#define ROW(name, call) if (strcmp(verb, #name) == 0) return *result = (call), 1;
+    ROW(cuMemAlloc, row_cuMemAlloc(slot, bytes))
+    ROW(cuMemAlloc_v2, call_cuMemAlloc_v2(slot, bytes))
+    ROW(cuMemAllocPitch, row_cuMemAllocPitch(slot, bytes))
+    ROW(cuMemAllocPitch_v2, row_cuMemAllocPitch_v2(slot, bytes))
+    ROW(cuMemAllocManaged, call_cuMemAllocManaged(slot, bytes, CU_MEM_ATTACH_GLOBAL))
+    ROW(cuMemAllocAsync, call_cuMemAllocAsync(slot, bytes, NULL))
+    ROW(cuMemAllocAsync_ptsz, call_cuMemAllocAsync_ptsz(slot, bytes, NULL))
+    ROW(cuMemCreate, row_cuMemCreate(slot, bytes))
+    ROW(cuArrayCreate, row_cuArrayCreate(slot, bytes))
+    ROW(cuArrayCreate_v2, row_cuArrayCreate_v2(slot, bytes))
+    ROW(cuArray3DCreate, row_cuArray3DCreate(slot, bytes))
+    ROW(cuArray3DCreate_v2, row_cuArray3DCreate_v2(slot, bytes))
+    ROW(cuMemFree, call_cuMemFree((CUdeviceptr_v1)*slot))
+    ROW(cuMemFree_v2, call_cuMemFree_v2(*slot))
+    ROW(cuMemFreeAsync, call_cuMemFreeAsync(*slot, NULL))
+    ROW(cuMemFreeAsync_ptsz, call_cuMemFreeAsync_ptsz(*slot, NULL))
+    ROW(cuMemRelease, call_cuMemRelease(*slot))
+    ROW(cuArrayDestroy, call_cuArrayDestroy((CUarray)*slot))
+#undef ROW
+    return 0;
+}
+
+#endif
