@@ -51,7 +51,10 @@ fn filled<T: Copy>(fill: impl FnOnce(*mut T) -> Option<()>) -> Option<T> {
 /// The CUDA driver.
 pub(crate) mod cuda {
     use super::*;
-    use gpucap_abi::cuda::{CUcontext, CUdevice, CUdeviceptr, CUuuid, CuResult};
+    use gpucap_abi::cuda::{
+        CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, CUcontext, CUdevice, CUdeviceptr, CUmemoryPool,
+        CUuuid, CuResult,
+    };
 
     functions! { CuResult;
         fn ctx_get_current = cuCtxGetCurrent(context: *mut CUcontext);
@@ -59,12 +62,15 @@ pub(crate) mod cuda {
         fn device_get = cuDeviceGet(device: *mut CUdevice, ordinal: c_int);
         fn device_get_attribute = cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, device: CUdevice);
         fn device_get_count = cuDeviceGetCount(count: *mut c_int);
+        fn device_get_mem_pool = cuDeviceGetMemPool(pool: *mut CUmemoryPool, device: CUdevice);
         fn device_get_uuid = cuDeviceGetUuid(uuid: *mut CUuuid, device: CUdevice);
         fn device_get_uuid_v2 = cuDeviceGetUuid_v2(uuid: *mut CUuuid, device: CUdevice);
         fn device_primary_ctx_get_state = cuDevicePrimaryCtxGetState(
             device: CUdevice, flags: *mut c_uint, active: *mut c_int);
         fn device_total_mem = cuDeviceTotalMem_v2(bytes: *mut usize, device: CUdevice);
         fn mem_free = cuMemFree_v2(pointer: CUdeviceptr);
+        fn mem_pool_get_attribute = cuMemPoolGetAttribute(pool: CUmemoryPool, attribute: c_int, value: *mut u64);
+        fn mem_pool_trim_to = cuMemPoolTrimTo(pool: CUmemoryPool, keep: usize);
     }
 
     /// The device of the calling thread's current context.
@@ -111,6 +117,23 @@ pub(crate) mod cuda {
         let mut flags = 0;
         filled(|active| device_primary_ctx_get_state(copy, device, &raw mut flags, active))
             .map(|active: c_int| active != 0)
+    }
+
+    /// The pool that `cuMemAllocAsync` takes from on this device.
+    pub(crate) fn current_pool(copy: &DriverCopy, device: CUdevice) -> Option<CUmemoryPool> {
+        filled(|pool| device_get_mem_pool(copy, pool, device))
+    }
+
+    /// Bytes that a pool holds of the card, in use or not.
+    pub(crate) fn pool_reserved(copy: &DriverCopy, pool: CUmemoryPool) -> Option<u64> {
+        filled(|value| {
+            mem_pool_get_attribute(copy, pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, value)
+        })
+    }
+
+    /// Makes a pool give back what is not in use.
+    pub(crate) fn trim_pool(copy: &DriverCopy, pool: CUmemoryPool) -> Option<()> {
+        mem_pool_trim_to(copy, pool, 0)
     }
 
     /// Frees memory that the application has never seen.

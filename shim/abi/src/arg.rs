@@ -41,6 +41,12 @@ impl<T> Out<T> {
     pub fn address(self) -> u64 {
         self.0 as u64
     }
+
+    /// The same memory as another type: for parameters whose type another argument tells.
+    #[must_use]
+    pub fn as_type<U>(self) -> Out<U> {
+        Out(self.0.cast())
+    }
 }
 
 impl<T: Copy> Out<T> {
