@@ -35,6 +35,10 @@ step_routes() { # every way a program can look a driver function up ends at the 
     tests routes
 }
 
+step_limits() { # the cap holds to the byte, every way back refunds, and the program sees its slice
+    tests limits
+}
+
 step_probe() { # the questions we ask a real card run to their end on the stub
     need gcc python3
     cargo build --locked --release
@@ -83,10 +87,16 @@ step_symbols() { # the shipped files ask little of a machine and show it nothing
 step_shipped() { # with --full: the files built for old machines pass the same tests
     [[ $CI_FULL ]] || { skip 'the tests on the files for old machines: ci/run --full shipped' && return; }
     need cargo-zigbuild zig
-    cargo zigbuild --locked --release --target $X86_64.2.17
-    export GPUCAP_ARTIFACTS=$PWD/$TARGET/$X86_64/release
-    [[ $TARGET != /* ]] || GPUCAP_ARTIFACTS=$TARGET/$X86_64/release
+    cargo build --locked --release
+    cargo zigbuild --locked --release --target $X86_64.2.17 -p gpucap-shim
+    # Everything as built for this machine, but the library.
+    GPUCAP_ARTIFACTS=$(mktemp -d)
+    export GPUCAP_ARTIFACTS
+    trap 'rm -rf "$GPUCAP_ARTIFACTS"' EXIT
+    cp "$TARGET"/release/{gpucap*,lib*.so} "$GPUCAP_ARTIFACTS"
+    cp "$TARGET/$X86_64/release/libgpucap.so" "$GPUCAP_ARTIFACTS"
     tests routes
+    tests limits
 }
 
 # Runs one test binary; it has the libraries that it loads built as they are shipped.

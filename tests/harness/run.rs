@@ -87,7 +87,7 @@ impl Run {
         self
     }
 
-    /// Shows the program this text as `/.gpucap/limits`, on a read-only mount as the hook would.
+    /// Shows the program this text as `/.gpucap/limits`, on a read-only mount as the hook would, with a ledger.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -107,6 +107,7 @@ impl Run {
         let directory = self.scratch.path().join("limits");
         std::fs::create_dir_all(&directory)?;
         std::fs::write(directory.join("limits"), text)?;
+        std::fs::write(directory.join("ledger"), "")?;
         self.sandboxed = true;
         self.limits = Some(mode);
         Ok(self)

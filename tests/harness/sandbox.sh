@@ -2,7 +2,8 @@
 #
 # Runs in a mount namespace that nobody else sees. DEV, an empty directory, becomes /dev with the harmless nodes only.
 # Unless ROOT is empty, it becomes / with everything that the machine has there, and the directory LIMITS appears in
-# it as /.gpucap, mounted with MODE (ro or rw): the way a container shows what the hook wrote.
+# it as /.gpucap, mounted with MODE (ro or rw): the way a container shows what the hook wrote. The file `ledger` in it
+# can be written in any case.
 dev=$1 root=$2 limits=$3 mode=$4
 shift 4
 
@@ -35,4 +36,5 @@ done
 mkdir "$root/.gpucap"
 mount --bind "$limits" "$root/.gpucap"
 mount -o "remount,bind,$mode" "$root/.gpucap"
+mount --bind "$limits/ledger" "$root/.gpucap/ledger"
 exec chroot "$root" env --chdir="$PWD" "$@"

@@ -5,6 +5,7 @@
 /// Where unsafe code may stand: at the borders with the driver, the loader and the system.
 pub(crate) const UNSAFE: &[&str] = &[
     "shim/abi/src/arg.rs",
+    "shim/core/tests/",
     // The mapped ledger, the page that a fork wipes, the constructor.
     "shim/src/book.rs",
     "shim/src/session.rs",
@@ -85,7 +86,10 @@ pub(crate) const DEPENDENCIES: &[(&str, &[&str])] = &[
         "shim/Cargo.toml",
         &["gpucap-abi", "gpucap-core", "libc", "libloading", "once_cell", "parking_lot", "ctor"],
     ),
-    ("hook/Cargo.toml", &["gpucap-core", "libc", "serde_json", "oci-spec", "clap", "toml_edit"]),
+    (
+        "hook/Cargo.toml",
+        &["gpucap-core", "libc", "serde_json", "oci-spec", "clap", "indicatif", "toml_edit"],
+    ),
     ("hook/demo/Cargo.toml", &["gpucap-abi", "libloading"]),
     ("tests/Cargo.toml", &["gpucap-core", "libc", "libloading", "libtest-mimic", "serde_json"]),
     ("tests/stub/device/Cargo.toml", &["gpucap-abi", "libc"]),

@@ -126,7 +126,7 @@ pub(crate) mod fuse {
     use loom::thread_local;
 
     thread_local! {
-        static STEPS_LEFT: Cell<Option<u32>> = const { Cell::new(None) };
+        static STEPS_LEFT: Cell<Option<u32>> = Cell::default();
     }
 
     /// The payload of a thread that died of its fuse.

@@ -1,0 +1,127 @@
+/*
+ * The public C face of gpucap: exit codes and the layout of the ledger.
+ *
+ * Exit codes of the command `gpucap`. `gpucap run` becomes the program that it starts, so every code below 125 may
+ * then be the program's; the three last ones say, as with env(1) and nohup(1), that it never began.
+ */
+#ifndef GPUCAP_H
+#define GPUCAP_H
+
+#include <stdint.h>
+
+/* ---- exit codes ---- */
+
+/* Done. `explain`: the process is capped. */
+#define GPUCAP_EXIT_OK 0
+/* Could not be done; one line on stderr says what, where and why. `demo`: something was not as it should be. */
+#define GPUCAP_EXIT_FAILED 1
+/* The command line cannot be understood. */
+#define GPUCAP_EXIT_USAGE 2
+/* `explain`: the process is not capped. */
+#define GPUCAP_EXIT_NOT_CAPPED 3
+/* `explain`: limits are set that cannot be used, and the process is allowed no GPU work. */
+#define GPUCAP_EXIT_BROKEN 4
+/* `hook`: this version does not know the stage. */
+#define GPUCAP_EXIT_UNKNOWN_STAGE 5
+/* `run`: a limit that cannot be used, or the cap cannot be set up. Nothing was run. */
+#define GPUCAP_EXIT_NOT_RUN 125
+/* `run`: the program cannot be executed. */
+#define GPUCAP_EXIT_NOT_EXECUTABLE 126
+/* `run`: the program was not found. */
+#define GPUCAP_EXIT_NOT_FOUND 127
+
+/* ---- the ledger: layout, version 1 ----
+ *
+ * One file per container, of GPUCAP_LEDGER_SIZE bytes, sparse, shared by all its processes: little-endian 64-bit
+ * words, each read and written atomically. For readers only: changing it takes the protocol in
+ * shim/core/src/ledger/book.rs. Refuse a file whose magic, version, size or counts are others. Do not read a book
+ * whose bit in `touched` is not set: reading makes its page real.
+ *
+ * What is reserved is zero. [p]: part of the protocol. [i]: for people, each word written by its process alone
+ * (of a device: added to or raised by all).
+ */
+#define GPUCAP_LEDGER_MAGIC 0x474c706163757067u /* "gpucapLG" */
+#define GPUCAP_LEDGER_VERSION 1
+#define GPUCAP_LEDGER_SIZE 16863232
+#define GPUCAP_LEDGER_SLOTS 1024
+#define GPUCAP_LEDGER_DEVICES 64
+#define GPUCAP_LEDGER_KINDS 16
+
+struct gpucap_ledger_header {
+    uint64_t magic; /* written last when a zeroed file is formatted */
+    uint64_t version;
+    uint64_t size; /* of the file */
+    uint64_t slots;
+    uint64_t devices;
+    uint64_t high_water; /* [p] one more than the highest slot ever claimed */
+    uint64_t reaps;      /* [p] how often a slot's books were emptied */
+    uint64_t reserved[505];
+};
+
+struct gpucap_ledger_device {
+    uint64_t total; /* [p] GPUCAP_LEDGER_TOTAL_* */
+    uint64_t peak;  /* [i] the most bytes ever in use */
+    uint64_t refusals;
+    uint64_t reserved[5];
+    uint64_t bucket; /* of the compute cap: when the bucket is level, ns; not used by this version */
+    uint64_t busy;   /* [i] ns in which the container kept the device busy; not used by this version */
+    uint64_t waited; /* [i] ns that launches waited; not used by this version */
+    uint64_t reserved_compute[5];
+    uint64_t uuid[4]; /* [p] word k: bytes 4k..4k+3, big-endian, in the low half; bit 63 set once written */
+    uint64_t reserved_uuid[12];
+};
+
+struct gpucap_ledger_owner {
+    uint64_t owner;         /* [p] GPUCAP_LEDGER_OWNER_* */
+    uint64_t pid_namespace; /* [p] these three: GPUCAP_LEDGER_FACT_*; inode of the pid namespace */
+    uint64_t start_time;    /* [p] clock ticks since boot, as /proc/PID/stat has it */
+    uint64_t image;         /* [p] start of the stack: differs between a process and what it executes */
+    uint64_t touched;       /* [p] bit d: the slot has a book of device d; never cleared */
+    uint64_t since;         /* [i] when the slot was claimed, CLOCK_MONOTONIC ns */
+    uint64_t reserved[2];
+};
+
+struct gpucap_ledger_book {
+    uint64_t op;         /* [p] GPUCAP_LEDGER_OP_* */
+    uint64_t amounts[2]; /* [p] bytes held after the operations of even and of odd sequence */
+    uint64_t cap;        /* [i] of the latest charge */
+    uint64_t peak;       /* [i] */
+    uint64_t refusals;   /* [i] */
+    uint64_t busy;       /* [i] ns; not used by this version */
+    uint64_t launches;   /* [i] not used by this version */
+    /* [i] bytes by kind: plain, managed, pool, virtual memory, array, context, module, heap, graph, reserved */
+    uint64_t kinds[GPUCAP_LEDGER_KINDS];
+    uint64_t reserved[8];
+};
+
+struct gpucap_ledger {
+    struct gpucap_ledger_header header;                                             /* at 0 */
+    struct gpucap_ledger_device devices[GPUCAP_LEDGER_DEVICES];                     /* at 4096 */
+    struct gpucap_ledger_owner owners[GPUCAP_LEDGER_SLOTS];                         /* at 20480 */
+    struct gpucap_ledger_book books[GPUCAP_LEDGER_DEVICES][GPUCAP_LEDGER_SLOTS];    /* at 86016 */
+};
+
+/* total: bytes in use, and the operation that made them so: its slot, and the low 12 bits of its sequence. */
+#define GPUCAP_LEDGER_TOTAL_BYTES(word) ((word) >> 22)
+#define GPUCAP_LEDGER_TOTAL_SLOT(word) ((word) >> 12 & 0x3ff)
+#define GPUCAP_LEDGER_TOTAL_SEQUENCE(word) ((word) & 0xfff)
+
+/*
+ * op: the latest operation of a book. A closed one took effect; an open one did if and only if the total names it.
+ * The book holds amounts[sequence & 1] after the operation, or 0 if it is an emptying one, and
+ * amounts[(sequence - 1) & 1] before it.
+ */
+#define GPUCAP_LEDGER_OP_SEQUENCE(word) ((word) >> 2)
+#define GPUCAP_LEDGER_OP_IS_EMPTYING(word) ((word) >> 1 & 1)
+#define GPUCAP_LEDGER_OP_IS_OPEN(word) ((word) & 1)
+
+/* owner: 0 free, 1 being claimed (holds nothing), 2 live. Each claim raises the generation. */
+#define GPUCAP_LEDGER_OWNER_GENERATION(word) ((word) >> 24)
+#define GPUCAP_LEDGER_OWNER_PID(word) ((word) >> 2 & 0x3fffff)
+#define GPUCAP_LEDGER_OWNER_STATE(word) ((word) & 3)
+
+/* A fact about an owner; it belongs to the claim if the low 16 bits are those of the generation. */
+#define GPUCAP_LEDGER_FACT_VALUE(word) ((word) >> 16)
+#define GPUCAP_LEDGER_FACT_GENERATION(word) ((word) & 0xffff)
+
+#endif
