@@ -146,7 +146,7 @@ pub(crate) mod cuda {
 pub(crate) mod nvml {
     use super::*;
     use core::ffi::CStr;
-    use gpucap_abi::nvml::{NvmlResult, nvmlDevice_t};
+    use gpucap_abi::nvml::{NvmlResult, nvmlDevice_t, nvmlMemory_t};
     use gpucap_core::uuid::DeviceName;
 
     functions! { NvmlResult;
@@ -155,6 +155,7 @@ pub(crate) mod nvml {
         fn device_get_index = nvmlDeviceGetIndex(device: nvmlDevice_t, index: *mut c_uint);
         fn device_get_max_mig_device_count = nvmlDeviceGetMaxMigDeviceCount(
             device: nvmlDevice_t, count: *mut c_uint);
+        fn device_get_memory_info = nvmlDeviceGetMemoryInfo(device: nvmlDevice_t, memory: *mut nvmlMemory_t);
         fn device_get_mig_device_handle_by_index = nvmlDeviceGetMigDeviceHandleByIndex(
             device: nvmlDevice_t, index: c_uint, instance: *mut nvmlDevice_t);
         fn device_get_parent = nvmlDeviceGetDeviceHandleFromMigDeviceHandle(
@@ -162,6 +163,7 @@ pub(crate) mod nvml {
         fn device_get_uuid = nvmlDeviceGetUUID(device: nvmlDevice_t, text: *mut c_char, bytes: c_uint);
         fn init = nvmlInit_v2();
         fn shutdown = nvmlShutdown();
+        fn system_get_driver_version = nvmlSystemGetDriverVersion(text: *mut c_char, bytes: c_uint);
     }
 
     /// The UUID of a device or MIG instance.
@@ -171,6 +173,21 @@ pub(crate) mod nvml {
         device_get_uuid(copy, device, text.as_mut_ptr().cast(), 96)?;
         let text = CStr::from_bytes_until_nul(&text).ok()?.to_str().ok()?;
         text.parse().ok()
+    }
+
+    /// All of a device's memory, in bytes.
+    pub(crate) fn total_bytes(copy: &DriverCopy, device: nvmlDevice_t) -> Option<u64> {
+        filled(|memory| device_get_memory_info(copy, device, memory))
+            .map(|memory: nvmlMemory_t| memory.total)
+    }
+
+    /// The driver's version: the first two numbers of it.
+    pub(crate) fn driver_version(copy: &DriverCopy) -> Option<(u32, u32)> {
+        let mut text = [0u8; 80]; // NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE
+        system_get_driver_version(copy, text.as_mut_ptr().cast(), 80)?;
+        let mut numbers = CStr::from_bytes_until_nul(&text).ok()?.to_str().ok()?.split('.');
+        let mut number = || numbers.next()?.parse().ok();
+        Some((number()?, number()?))
     }
 
     /// The place of a device in nvidia-smi's order. MIG instances have none.
