@@ -1,6 +1,6 @@
 //! Handlers of the CUDA driver: what each row means for the slice. One file per CUDA noun.
 //!
-//! A handler is a safe function. It sees the call ([`Call`](crate::call::Call)), the original as `next`, and its
+//! A handler is a safe function. It sees the call ([`Call`]), the original as `next`, and its
 //! arguments wrapped; it cannot name the original, and it does not know codes of the driver.
 
 pub(crate) mod array;

@@ -9,7 +9,7 @@
 //! that a constructor inside `dlopen` could wait for. Hooks are complete and callable before the first store.
 //!
 //! [`elf`] reads objects, [`scope`] the loader's list, [`patch`] writes. Called by [`triggers`](crate::triggers) and
-//! the constructor; calls [`state`](crate::state) to learn whether limits exist.
+//! the constructor; calls [`state`] to learn whether limits exist.
 
 #![allow(
     clippy::arithmetic_side_effects,

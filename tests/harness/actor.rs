@@ -65,10 +65,15 @@ impl Actor {
     /// If the actor does not answer.
     pub fn tell(&mut self, command: &str) -> Result<Answer> {
         self.order(command)?;
-        let line = match self.answers.recv_timeout(self.run.limit()) {
-            Ok(line) => line,
-            Err(why) => return Err(Stop::fail(format!("{command}: {why}: {}", self.end()?))),
-        };
+        self.answer(command)
+    }
+
+    /// Waits for the answer to a command that was given as an order.
+    ///
+    /// # Errors
+    /// If it does not come, or is none.
+    pub fn answer(&mut self, command: &str) -> Result<Answer> {
+        let line = self.line()?;
         let mut numbers = line.split(' ').map(str::parse);
         let mut number = || {
             numbers
@@ -77,6 +82,17 @@ impl Actor {
                 .ok_or_else(|| Stop::fail(format!("{command}: `{line}` is not an answer")))
         };
         Ok(Answer { code: number()?, value: number()?, extra: number()? })
+    }
+
+    /// Waits for the next line that it prints.
+    ///
+    /// # Errors
+    /// If none comes.
+    pub fn line(&mut self) -> Result<String> {
+        match self.answers.recv_timeout(self.run.limit()) {
+            Ok(line) => Ok(line),
+            Err(why) => Err(Stop::fail(format!("no answer: {why}: {}", self.end()?))),
+        }
     }
 
     /// Gives commands and checks the driver's code for each.

@@ -52,6 +52,13 @@ impl Run {
         })
     }
 
+    /// The same card, ledger and environment for another program.
+    #[must_use]
+    pub fn program(mut self, program: &Path) -> Self {
+        self.words = vec![program.into()];
+        self
+    }
+
     /// Adds an argument of the program.
     #[must_use]
     pub fn arg(mut self, word: impl AsRef<OsStr>) -> Self {

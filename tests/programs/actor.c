@@ -91,15 +91,18 @@ static CUresult nvml(uint64_t *total, unsigned int index)
     return result;
 }
 
-/* The child goes on with the commands; when it ends, so does the answer: its exit code, or 1000 + its signal. */
-static CUresult fork_here(void)
+/*
+ * The child goes on with the commands; when it ends, so does the answer: its exit code, or 1000 + its signal. With
+ * WNOWAIT nobody takes note of the end, and the child stays a zombie.
+ */
+static CUresult fork_here(int options)
 {
-    int status = 0;
+    siginfo_t end = { 0 };
     pid_t child = fork();
     if (child == 0)
         return 0;
-    waitpid(child, &status, 0);
-    return WIFSIGNALED(status) ? 1000 + WTERMSIG(status) : WEXITSTATUS(status);
+    waitid(P_PID, (id_t)child, &end, WEXITED | options);
+    return (end.si_code == CLD_EXITED ? 0 : 1000) + (unsigned int)end.si_status;
 }
 
 static CUresult obey(const char *verb, uint64_t *slot, uint64_t *from, uint64_t first, uint64_t second)
@@ -128,7 +131,8 @@ static CUresult obey(const char *verb, uint64_t *slot, uint64_t *from, uint64_t 
     if (IS("nvml")) return nvml(slot, (unsigned int)first);
     if (IS("total")) return result = call_cuDeviceTotalMem_v2(&total, (int)first), *slot = total, result;
     if (IS("sync")) return call_cuCtxSynchronize();
-    if (IS("fork")) return fork_here();
+    if (IS("fork")) return fork_here(0);
+    if (IS("fork-zombie")) return fork_here(WNOWAIT);
     if (IS("exit")) exit((int)first);
     if (IS("vanish")) _exit((int)first);
     if (IS("kill")) raise((int)first);

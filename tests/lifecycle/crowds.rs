@@ -1,0 +1,90 @@
+//! Many processes and threads at once.
+
+use crate::{CAP, OUT_OF_MEMORY, SUCCESS, all_is_back, capped, free_contexts};
+use gpucap_tests::{Actor, Driver, Output, Program, Result, Run, Stop, World, trial};
+use libtest_mimic::Trial;
+use std::time::Duration;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![
+        trial("processes that begin at once agree on one book", begin_at_once),
+        trial("what fits is never refused, however many ask at once", never_refused),
+        trial("the cap is never exceeded, however many ask at once", never_exceeded),
+        trial("deaths in the middle of it leave nothing behind", deaths_between),
+    ]
+}
+
+fn begin_at_once() -> Result {
+    let run = capped()?;
+    let mut crowd: Vec<Actor> = (0..32).map(|_| run.start()).collect::<Result<_>>()?;
+    for actor in &mut crowd {
+        actor.order("init")?; // none waits for another's answer
+    }
+    for actor in &mut crowd {
+        let answer = actor.answer("init")?;
+        if answer.code != SUCCESS {
+            return Err(Stop::fail(format!("{answer:?}: {}", actor.end()?)));
+        }
+    }
+    let share = format!("alloc a {}", CAP / 32);
+    for actor in &mut crowd {
+        actor.expect(&[("context 0", SUCCESS), (&share, SUCCESS)])?;
+    }
+    crowd.iter_mut().try_for_each(|actor| actor.expect(&[("alloc b 1", OUT_OF_MEMORY)]))
+}
+
+const PROCESSES: u64 = 4;
+const THREADS: u64 = 4;
+
+/// Processes that begin together.
+fn hammers(rounds: u64, largest: u64) -> Result<(Run, Vec<Actor>)> {
+    let run = World::capped(Driver::Stub)?.run(&Program::new("hammer").build()?)?;
+    let held = run.directory().join("held");
+    let run = free_contexts(run)
+        .time_limit(Duration::from_secs(60))
+        .arg(THREADS.to_string())
+        .arg(rounds.to_string())
+        .arg(largest.to_string())
+        .arg(CAP.to_string())
+        .arg(held);
+    let mut crowd: Vec<Actor> = (0..PROCESSES).map(|_| run.start()).collect::<Result<_>>()?;
+    for actor in &mut crowd {
+        actor.order("begin")?;
+    }
+    Ok((run, crowd))
+}
+
+fn check(output: Output, refusals: bool) -> Result {
+    let output = output.success()?;
+    let right = output.number("over")? == 0
+        && output.number("failed")? == 0
+        && output.number("done")? > 0
+        && (output.number("refused")? > 0) == refusals;
+    if right { Ok(()) } else { Err(Stop::fail(output)) }
+}
+
+fn never_refused() -> Result {
+    let (_, mut crowd) = hammers(20_000, CAP / PROCESSES / THREADS)?;
+    crowd.iter_mut().try_for_each(|actor| check(actor.end()?, false))
+}
+
+fn never_exceeded() -> Result {
+    let (_, mut crowd) = hammers(20_000, CAP)?;
+    crowd.iter_mut().try_for_each(|actor| check(actor.end()?, true))
+}
+
+fn deaths_between() -> Result {
+    let (hammering, mut crowd) = hammers(u64::MAX, CAP / 4)?;
+    for _ in 0..20 {
+        for actor in &mut crowd {
+            actor.line()?; // it is in the middle of it
+            actor.kill()?;
+            *actor = hammering.start()?;
+            actor.order("begin")?;
+        }
+    }
+    for actor in &mut crowd {
+        actor.kill()?;
+    }
+    all_is_back(&hammering.program(&Program::new("actor").build()?))
+}

@@ -1,0 +1,175 @@
+//! How a process can end, be replaced or multiply.
+
+use crate::{CAP, MIB, OUT_OF_MEMORY, SUCCESS, all_is_back, begin, capped, free_contexts, take};
+use gpucap_tests::{Actor, Driver, Program, Result, Run, Stop, World, trial};
+use libtest_mimic::Trial;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    type End = fn(&mut Actor) -> Result;
+    let ways: [(&str, End); 5] = [
+        ("is killed", Actor::kill),
+        ("ends with main", |actor| actor.end().map(drop)),
+        ("calls exit", |actor| ends(actor, "exit 3")),
+        ("calls _exit", |actor| ends(actor, "vanish 3")),
+        ("aborts", |actor| ends(actor, "kill 6")),
+    ];
+    let mut trials: Vec<_> = ways
+        .into_iter()
+        .map(|(way, end)| {
+            trial(format!("what a process held is back when it {way}"), move || {
+                let run = capped()?;
+                let (mut first, mut second) = (begin(&run)?, begin(&run)?);
+                first.expect(&[(&take(CAP / MIB), SUCCESS)])?;
+                second.expect(&[("alloc a 1", OUT_OF_MEMORY)])?;
+                end(&mut first)?;
+                second.expect(&[(&take(CAP / MIB), SUCCESS)])
+            })
+        })
+        .collect();
+    trials.extend([
+        trial("processes share one cap", shared),
+        trial("a larger limit of one's own does not undo what others hold", larger_limit),
+        trial("what a process held is back when it becomes another program", execs),
+        trial("a zombie holds nothing", zombie),
+        trial("a forked child that dies takes nothing of its parent along", child_dies),
+        trial("a forked child that frees takes nothing of its parent along", child_frees),
+        trial("a child that begins on its own has its own charges", child_begins),
+        trial("a stopped process keeps what it holds and blocks nobody", stopped),
+        trial("a thousand deaths leave nothing behind", thousand_deaths),
+        trial("memory can be freed in the last code that runs", last_words),
+    ]);
+    trials
+}
+
+fn ends(actor: &mut Actor, order: &str) -> Result {
+    actor.order(order)?;
+    actor.end().map(drop)
+}
+
+fn shared() -> Result {
+    let run = capped()?;
+    let (mut first, mut second) = (begin(&run)?, begin(&run)?);
+    first.expect(&[(&take(600), SUCCESS)])?;
+    second.expect(&[(&take(600), OUT_OF_MEMORY), (&take(424), SUCCESS)])?;
+    first.expect(&[("alloc b 1", OUT_OF_MEMORY), ("free a", SUCCESS)])?;
+    second.expect(&[("alloc b 629145600", SUCCESS), ("alloc c 1", OUT_OF_MEMORY)])
+}
+
+fn larger_limit() -> Result {
+    let run = capped()?;
+    let mut first = begin(&run)?;
+    first.expect(&[(&take(CAP / MIB), SUCCESS)])?;
+    let mut second = begin(&run.env("GPU_MEM_LIMIT", (2 * CAP).to_string()))?;
+    second.expect(&[(&format!("alloc a {}", CAP + 1), OUT_OF_MEMORY), (&take(CAP / MIB), SUCCESS)])
+}
+
+fn execs() -> Result {
+    let mut actor = begin(&capped()?)?;
+    actor.expect(&[(&take(CAP / MIB), SUCCESS)])?;
+    actor.order("exec")?;
+    actor.expect(&[
+        ("init", SUCCESS),
+        ("context 0", SUCCESS),
+        (&take(CAP / MIB), SUCCESS),
+        ("alloc b 1", OUT_OF_MEMORY),
+    ])
+}
+
+fn zombie() -> Result {
+    let run = capped()?;
+    let mut parent = run.start()?;
+    // The parent has not touched the driver, so the child can.
+    parent.expect(&[
+        ("fork-zombie", 0),
+        ("init", SUCCESS),
+        ("context 0", SUCCESS),
+        (&take(CAP / MIB), SUCCESS),
+    ])?;
+    parent.order("vanish 0")?;
+    parent.answer("fork-zombie")?; // now the parent speaks, and its child is a zombie
+    all_is_back(&run)
+}
+
+/// A parent holds 600 MiB; its forked child does this and dies; the parent must hold what it held.
+fn with_child(orders: &[&str]) -> Result {
+    let run = capped()?;
+    let mut parent = begin(&run)?;
+    parent.expect(&[(&take(600), SUCCESS), ("fork", 0)])?;
+    for order in orders {
+        parent.tell(order)?;
+    }
+    parent.order("vanish 7")?;
+    let end = parent.answer("fork")?;
+    if end.code != 7 {
+        return Err(Stop::fail(format!("the child ended with {}", end.code)));
+    }
+    let mut other = begin(&run)?;
+    other.expect(&[(&take(425), OUT_OF_MEMORY), (&take(424), SUCCESS), ("free a", SUCCESS)])?;
+    parent.expect(&[("free a", SUCCESS), (&take(CAP / MIB), SUCCESS)])
+}
+
+fn child_dies() -> Result {
+    with_child(&[])
+}
+
+fn child_frees() -> Result {
+    with_child(&["free a", "reset 0", "init", "free a"])
+}
+
+fn child_begins() -> Result {
+    let run = capped()?;
+    let mut parent = run.start()?;
+    parent.expect(&[
+        ("fork", 0),
+        ("init", SUCCESS),
+        ("context 0", SUCCESS),
+        (&take(CAP / MIB), SUCCESS),
+        ("alloc b 1", OUT_OF_MEMORY),
+    ])?;
+    let mut other = begin(&run)?;
+    other.expect(&[("alloc a 1", OUT_OF_MEMORY)])?;
+    parent.order("vanish 0")?;
+    parent.answer("fork")?;
+    other.expect(&[(&take(CAP / MIB), SUCCESS)])
+}
+
+fn stopped() -> Result {
+    let run = capped()?;
+    let (mut first, mut second) = (begin(&run)?, begin(&run)?);
+    first.expect(&[(&take(500), SUCCESS)])?;
+    signal(&first, libc::SIGSTOP)?;
+    second.expect(&[(&take(525), OUT_OF_MEMORY), (&take(524), SUCCESS)])?;
+    second.expect(&[("free a", SUCCESS)])?;
+    signal(&first, libc::SIGCONT)?;
+    first.expect(&[("free a", SUCCESS), (&take(CAP / MIB), SUCCESS)])
+}
+
+fn signal(actor: &Actor, signal: i32) -> Result {
+    let pid = libc::pid_t::try_from(actor.pid()).map_err(Stop::fail)?;
+    // SAFETY: no memory is involved; the actor has not been waited for, so the number is its own.
+    let result = unsafe { libc::kill(pid, signal) };
+    if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error().into()) }
+}
+
+fn thousand_deaths() -> Result {
+    let run = capped()?;
+    let deaths = if cfg!(debug_assertions) { 100 } else { 1000 };
+    for _ in 0..deaths {
+        let mut actor = begin(&run)?;
+        actor.expect(&[(&take(CAP / MIB), SUCCESS)])?;
+        actor.kill()?;
+    }
+    all_is_back(&run)
+}
+
+fn last_words() -> Result {
+    let world = World::capped(Driver::Stub)?;
+    let run: Run = free_contexts(world.run(&Program::new("last_words").build()?)?);
+    let output = run.output()?.success()?;
+    for place in ["free0", "free1", "free2"] {
+        if output.number(place)? != SUCCESS {
+            return Err(Stop::fail(output));
+        }
+    }
+    all_is_back(&run.program(&Program::new("actor").build()?))
+}

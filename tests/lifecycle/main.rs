@@ -1,0 +1,54 @@
+//! The cap over the lives of processes: shared, inherited by nobody, given back by the dead.
+//!
+//! [`deaths`] is how a process can end or be replaced; [`crowds`] is many at once; [`books`] is what the ledger file
+//! may be.
+
+mod books;
+mod crowds;
+mod deaths;
+
+use gpucap_tests::{Actor, Driver, Result, Run, World, main as harness};
+use std::process::ExitCode;
+
+const MIB: u64 = 1 << 20;
+const CAP: u64 = 1 << 30;
+
+const SUCCESS: u64 = 0;
+const OUT_OF_MEMORY: u64 = 2;
+const NOT_READY: u64 = 802;
+
+fn main() -> ExitCode {
+    let mut trials = deaths::trials();
+    trials.extend(crowds::trials());
+    trials.extend(books::trials());
+    harness(trials)
+}
+
+/// An actor under the cap, with contexts free of charge.
+fn capped() -> Result<Run> {
+    Ok(free_contexts(World::capped(Driver::Stub)?.actor()?))
+}
+
+fn free_contexts(run: Run) -> Run {
+    run.env("GPU_MEM_LIMIT", CAP.to_string())
+        .env("GPUCAP_CONTEXT_MEM", "0")
+        .env("STUB_GPU_CONTEXT_MEM", "0")
+}
+
+/// Starts the actor and gives it a context.
+fn begin(run: &Run) -> Result<Actor> {
+    let mut actor = run.start()?;
+    actor.expect(&[("init", SUCCESS), ("context 0", SUCCESS)])?;
+    Ok(actor)
+}
+
+/// The command that takes so many MiB into slot `a`.
+fn take(mib: u64) -> String {
+    format!("alloc a {}", mib * MIB)
+}
+
+/// Fails unless a new process can take the whole cap, and not a byte more.
+fn all_is_back(run: &Run) -> Result {
+    let mut actor = begin(run)?;
+    actor.expect(&[(&take(CAP / MIB), SUCCESS), ("alloc b 1", OUT_OF_MEMORY), ("free a", SUCCESS)])
+}
