@@ -39,6 +39,18 @@ step_limits() { # the cap holds to the byte, every way back refunds, and the pro
     tests limits
 }
 
+step_lifecycle() { # the budget is right through fork, exec, exit and death at any moment
+    tests lifecycle
+}
+
+step_oracle() { # real drivers answer look-ups behind the shim as without it, and the stub answers as they do
+    tests oracle
+}
+
+step_coverage() { # each name of a driver that a limit would have to know is intercepted, or there is a reason
+    tests coverage
+}
+
 step_probe() { # the questions we ask a real card run to their end on the stub
     need gcc python3
     cargo build --locked --release
@@ -95,13 +107,14 @@ step_shipped() { # with --full: the files built for old machines pass the same t
     trap 'rm -rf "$GPUCAP_ARTIFACTS"' EXIT
     cp "$TARGET"/release/{gpucap*,lib*.so} "$GPUCAP_ARTIFACTS"
     cp "$TARGET/$X86_64/release/libgpucap.so" "$GPUCAP_ARTIFACTS"
-    tests routes
-    tests limits
+    local binaries
+    mapfile -t binaries < <(sed -n '/^\[\[test\]\]/,/^path/s/^name = "\(.*\)"/\1/p' tests/Cargo.toml | grep -vx layering)
+    tests "${binaries[@]}"
 }
 
-# Runs one test binary; it has the libraries that it loads built as they are shipped.
+# Runs test binaries; they have the libraries that they load built as they are shipped.
 tests() {
-    cargo test --locked -p gpucap-tests --test "$1" --no-fail-fast
+    cargo test --locked -p gpucap-tests --no-fail-fast "${@/#/--test=}"
 }
 
 # Prints the lines of the second text that the first lacks; true if there are none.

@@ -1,1 +1,71 @@
-//! Skeleton.
+//! What gpucap costs, as differences between two worlds in one run on one machine.
+//!
+//! A bench takes turns between processes that differ in one thing only (is the shim preloaded?),
+//! many rounds, and compares medians. Nothing is compared with a number of another day or machine.
+//! Below the shim lies the null driver (`bench/null`), which answers at once, so that a difference
+//! of nanoseconds can be seen; no number here says anything of a card.
+//!
+//! * [`files`]: builds the shim, the null driver and the client.
+//! * [`world`]: a client in its world, obeying line by line.
+//! * [`measure`]: taking turns, and what is kept of the samples.
+//! * [`report`]: rows, self-checks, JSON lines, the table.
+//! * [`machine`]: what has to be known of the machine to read the numbers.
+//! * [`alloc`], [`resolve`], [`start`], [`ledger`], [`counts`]: the benches.
+
+pub mod alloc;
+pub mod counts;
+pub mod files;
+pub mod ledger;
+pub mod machine;
+pub mod measure;
+pub mod report;
+pub mod resolve;
+pub mod start;
+pub mod world;
+
+use std::fmt;
+
+/// Why a bench ended early.
+#[derive(Debug, Clone)]
+pub enum Stop {
+    /// It lacks its means; the rest goes on.
+    Skip(String),
+    /// Something is wrong.
+    Fail(String),
+}
+
+impl Stop {
+    /// A failure with this text.
+    pub fn fail(text: impl fmt::Display) -> Self {
+        Self::Fail(text.to_string())
+    }
+}
+
+impl From<std::io::Error> for Stop {
+    fn from(error: std::io::Error) -> Self {
+        Self::fail(error)
+    }
+}
+
+/// What most functions here return.
+pub type Result<T = ()> = std::result::Result<T, Stop>;
+
+/// How much a run takes upon itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effort {
+    /// Enough to see that everything works; the times mean nothing.
+    Quick,
+    /// Enough to believe the medians on a machine that others use too.
+    Full,
+}
+
+impl Effort {
+    /// One of two counts.
+    #[must_use]
+    pub const fn pick(self, quick: usize, full: usize) -> usize {
+        match self {
+            Self::Quick => quick,
+            Self::Full => full,
+        }
+    }
+}

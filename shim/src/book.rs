@@ -42,7 +42,8 @@ fn open(policy: &Policy) -> Result<&'static Ledger, String> {
     // SAFETY: the mapping is page-aligned, `Ledger::SIZE` bytes long and never taken down; a ledger is a struct of
     // atomics, valid for every content, so what other processes write cannot break it.
     let ledger = unsafe { &*map.cast::<Ledger>() };
-    if bytes == 0 {
+    // Also one that has its size already: whoever made it so may not have come to this line yet, or have died before.
+    if bytes <= size {
         ledger.format();
     }
     ledger

@@ -4,6 +4,7 @@
 //! * [`Program`]: a C file below `tests/programs`, compiled once per test run.
 //! * [`Run`]: one program in one world: environment, time limit, what it printed, how it ended.
 //! * [`Actor`]: a process that obeys one command after the other, so that a test orders what several processes do.
+//! * [`rows`]: what the shim intercepts.
 //! * [`Build`]: the libraries under test, built by cargo when first asked for.
 //! * [`Stop`]: a test that lacks its means is skipped aloud with the reason and counted, never passed.
 //!
@@ -15,6 +16,7 @@ mod build;
 mod output;
 mod process;
 mod program;
+pub mod rows;
 mod run;
 mod sandbox;
 mod scratch;

@@ -130,7 +130,9 @@ pub(crate) fn public_names(source: &Source) -> Vec<Fault> {
         return vec![];
     }
     let foreign = |line: &str| {
-        let name = line.trim().strip_prefix("#define ").and_then(|rest| words(rest).next());
+        let declared = ["#define ", "struct ", "enum ", "union "];
+        let rest = declared.iter().find_map(|word| line.strip_prefix(word));
+        let name = rest.and_then(|rest| words(rest).next());
         name.is_some_and(|name| !PUBLIC.iter().any(|ours| name.starts_with(ours)))
     };
     faults(source.text.lines().map(foreign), "a public name that does not start with ours")

@@ -8,6 +8,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use crate::blank::{blank, is_word, without_comments, without_tests};
 
@@ -95,8 +96,14 @@ impl Source {
     }
 }
 
-/// Every file of the project that a person wrote, test-only modules marked as such.
-pub(crate) fn project() -> Vec<Source> {
+/// Every file of the project that a person wrote, read once.
+pub(crate) fn project() -> &'static [Source] {
+    static PROJECT: OnceLock<Vec<Source>> = OnceLock::new();
+    PROJECT.get_or_init(read)
+}
+
+/// Reads the project and blanks what its modules declare as theirs for tests alone.
+fn read() -> Vec<Source> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ has a parent");
     let mut sources = Vec::new();
     collect(root, root, &mut sources);

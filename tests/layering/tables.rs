@@ -20,6 +20,7 @@ pub(crate) const UNSAFE: &[&str] = &[
     "hook/demo/src/",
     "hook/src/sys.rs",
     "tests/harness/",
+    "tests/lifecycle/",
     "tests/stub/",
     "bench/",
 ];
@@ -91,11 +92,14 @@ pub(crate) const DEPENDENCIES: &[(&str, &[&str])] = &[
         &["gpucap-core", "libc", "serde_json", "oci-spec", "clap", "indicatif", "toml_edit"],
     ),
     ("hook/demo/Cargo.toml", &["gpucap-abi", "libloading"]),
-    ("tests/Cargo.toml", &["gpucap-core", "libc", "libloading", "libtest-mimic", "serde_json"]),
+    (
+        "tests/Cargo.toml",
+        &["gpucap-abi", "gpucap-core", "libc", "libloading", "libtest-mimic", "serde_json"],
+    ),
     ("tests/stub/device/Cargo.toml", &["gpucap-abi", "libc"]),
     ("tests/stub/cuda/Cargo.toml", &["gpucap-abi", "gpucap-stub-device", "libc"]),
     ("tests/stub/nvml/Cargo.toml", &["gpucap-abi", "gpucap-stub-device", "libc"]),
-    ("bench/Cargo.toml", &["gpucap-core", "libc", "libloading", "serde_json"]),
+    ("bench/Cargo.toml", &["gpucap-core", "libc", "parking_lot", "serde_json"]),
 ];
 
 /// The hosts that a file may name: public ones, which every reader can reach.

@@ -167,7 +167,12 @@ impl Ledger {
     }
 
     /// Replaces the total, after closing the operation that it names.
-    fn replace_total(&self, device: DeviceIndex, seen: Total, next: Total) -> Result<(), Total> {
+    pub(super) fn replace_total(
+        &self,
+        device: DeviceIndex,
+        seen: Total,
+        next: Total,
+    ) -> Result<(), Total> {
         let Some(total) = self.total(device) else { return Err(seen) };
         if let Some(book) = self.book(seen.index(), device) {
             let op = Op(book.op.load());

@@ -9,7 +9,7 @@ use super::{Device, Full, Ledger, word::Total};
 use crate::sync::Word;
 
 /// A row of the ledger's table of devices. Not the driver's ordinal, nor NVML's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DeviceIndex(u8);
 
 impl DeviceIndex {

@@ -218,6 +218,20 @@ fn a_sequence_goes_round_unnoticed() {
     assert_eq!(ledger.used(device), 0);
 }
 
+/// Who slept since it read a total does not close the operation 4096 later, which looks the same.
+#[test]
+fn an_old_total_closes_nothing() {
+    let (ledger, device, ada) = ready();
+    ledger.charge(ada, device, Kind::Alloc, 6, 10).unwrap();
+    let (total, book) = (&ledger.devices[0].total, &ledger.books[0][0]);
+    let old = Total(total.load());
+    let later = Op((1 + 4096) << 2).emptying();
+    book.op.store(later.0);
+    total.store(Total::new(6, 0, Op(4096 << 2)).0);
+    assert!(ledger.replace_total(device, old, old).is_err());
+    assert_eq!(Op(book.op.load()), later);
+}
+
 #[test]
 fn words_say_what_was_put_into_them() {
     let op = Op(0).next().next();

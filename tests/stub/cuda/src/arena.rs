@@ -9,6 +9,7 @@ use std::ops::Range;
 
 /// Every allocation starts at a multiple of this, as on the real driver.
 const ALIGNMENT: u64 = 512;
+const PAGE: u64 = 4096;
 /// Sizes to try, largest first.
 const SIZES: [u64; 3] = [1 << 42, 1 << 37, 1 << 33];
 /// Addresses of the first API.
@@ -47,12 +48,25 @@ impl Arena {
         self.low.take(bytes, ALIGNMENT)
     }
 
-    /// Takes a range back; what was written there is forgotten.
+    /// Takes a range back.
     pub(crate) fn give(&mut self, address: u64, bytes: u64, alignment: u64) {
         for region in [&mut self.real, &mut self.hollow, &mut self.low] {
             if region.all.contains(&address) {
                 region.give(address, bytes, alignment);
             }
+        }
+    }
+
+    /// Gives the host's memory behind a range back; what was written there reads as zero.
+    pub(crate) fn wipe(&mut self, address: u64, bytes: u64) {
+        if !self.is_real(address) {
+            return;
+        }
+        // Only whole pages; their neighbours may belong to others.
+        let (start, end) = (address.next_multiple_of(PAGE), (address + bytes) / PAGE * PAGE);
+        if let Ok(length) = usize::try_from(end.saturating_sub(start)) {
+            // SAFETY: the range lies in the arena's own mapping, and its block is being forgotten.
+            unsafe { libc::madvise(start as *mut libc::c_void, length, libc::MADV_DONTNEED) };
         }
     }
 

@@ -20,12 +20,12 @@ pub(crate) trait FromCaller {
     ///
     /// # Safety
     /// A pointer must be null or valid for what the driver does with it, until the exported function returns.
-    unsafe fn from_caller(self, per_thread: bool) -> Self::Arg;
+    unsafe fn wrap(self, per_thread: bool) -> Self::Arg;
 }
 
 impl<T> FromCaller for *mut T {
     type Arg = Out<T>;
-    unsafe fn from_caller(self, _: bool) -> Out<T> {
+    unsafe fn wrap(self, _: bool) -> Out<T> {
         // SAFETY: the promise is the same.
         unsafe { Out::new(self) }
     }
@@ -33,7 +33,7 @@ impl<T> FromCaller for *mut T {
 
 impl<T> FromCaller for *const T {
     type Arg = In<T>;
-    unsafe fn from_caller(self, _: bool) -> In<T> {
+    unsafe fn wrap(self, _: bool) -> In<T> {
         // SAFETY: the promise is the same.
         unsafe { In::new(self) }
     }
@@ -41,7 +41,7 @@ impl<T> FromCaller for *const T {
 
 impl FromCaller for CUstream {
     type Arg = Self;
-    unsafe fn from_caller(self, per_thread: bool) -> Self {
+    unsafe fn wrap(self, per_thread: bool) -> Self {
         if per_thread && self == Self::NULL { crate::stream::PER_THREAD } else { self }
     }
 }
@@ -50,7 +50,7 @@ macro_rules! by_value {
     ($($type:ty),* $(,)?) => {$(
         impl FromCaller for $type {
             type Arg = Self;
-            unsafe fn from_caller(self, _: bool) -> Self {
+            unsafe fn wrap(self, _: bool) -> Self {
                 self
             }
         }
@@ -76,7 +76,7 @@ by_value!(
     CUmipmappedArray,
     CUmodule,
 );
-by_value!(crate::ipc::Handle, crate::stream::HostFunction, crate::stream::Callback);
+by_value!(crate::ipc::Handle, crate::host_function::HostFunction, crate::host_function::Callback);
 
 /// An untyped argument that is only an address.
 pub(crate) type Address = *mut c_void;

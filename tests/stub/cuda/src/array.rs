@@ -228,6 +228,11 @@ fn level(level: Out<CUarray>, array: CUmipmappedArray, number: u32) -> CuResult 
     level.put(CUarray(state.arrays.table.add(made) as *mut c_void))
 }
 
+/// Whether an array is one.
+pub(crate) fn exists(array: CUarray) -> CuResult {
+    shape_of(array).map(drop)
+}
+
 fn shape_of(array: CUarray) -> Result<Shape, CuError> {
     let state = state()?;
     state.arrays.table.get(array.address()).map(|array| array.shape).ok_or(CuError::INVALID_HANDLE)

@@ -67,11 +67,12 @@ macro_rules! exports {
             $(#[$doc])*
             #[unsafe(no_mangle)]
             unsafe extern "C" fn $name($($arg: $type),*) -> ::gpucap_abi::cuda::CuResult {
+                #[allow(dead_code, reason = "a function without arguments has nothing to wrap")]
                 const PER_THREAD: bool = $crate::export::is_per_thread!($($ptsz)?);
                 $crate::export::enter(stringify!($name), $crate::export::Need::$need)?;
                 $(
                     // SAFETY: whoever calls a driver function promises what its contract asks of the arguments.
-                    let $arg = unsafe { $crate::arg::FromCaller::from_caller($arg, PER_THREAD) };
+                    let $arg = unsafe { $crate::arg::FromCaller::wrap($arg, PER_THREAD) };
                 )*
                 self::$implementation($($arg),*)
             }

@@ -10,19 +10,38 @@
 mod arena;
 mod arg;
 mod array;
+mod capture;
 mod context;
+mod copy;
+mod copy_described;
+mod current;
 mod device;
 mod driver;
+mod event;
 mod export;
+mod for_tests;
 mod getproc;
+mod graph;
+mod graph_exec;
+mod graph_node;
+mod green;
+mod host;
+mod host_function;
 mod init;
 mod ipc;
+mod launch;
+mod library;
 mod load;
 mod memory;
+mod module;
+mod pointer;
 mod pool;
+mod pool_of_device;
 mod rows;
+mod set;
 mod state;
 mod stream;
+mod stream_facts;
 mod vmm;
 
 /// Every exported function.
@@ -31,8 +50,28 @@ const ALL_ROWS: &[&[export::Row]] = &[
     getproc::ROWS,
     device::ROWS,
     context::ROWS,
+    current::ROWS,
     memory::ROWS,
     pool::ROWS,
+    pool_of_device::ROWS,
     vmm::ROWS,
     array::ROWS,
+    stream::ROWS,
+    stream_facts::ROWS,
+    event::ROWS,
+    host_function::ROWS,
+    capture::ROWS,
+    module::ROWS,
+    library::ROWS,
+    launch::ROWS,
+    graph::ROWS,
+    graph_node::ROWS,
+    graph_exec::ROWS,
+    copy::ROWS,
+    copy_described::ROWS,
+    set::ROWS,
+    host::ROWS,
+    pointer::ROWS,
+    ipc::ROWS,
+    green::ROWS,
 ];

@@ -14,7 +14,7 @@ use gpucap_abi::cuda::{CUdeviceptr, CUdeviceptr_v1, CuError, CuResult};
 use gpucap_stub_device::card::Holding;
 use gpucap_stub_device::catalog::Unit;
 use gpucap_stub_device::{card, settings};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 exports! {
     /// Addresses and sizes of 32 bits.
@@ -55,6 +55,8 @@ pub(crate) enum Kind {
     Managed,
     /// From the pool of this handle.
     Pool(u64),
+    /// Of a graph's allocation node, which keeps the address; from the pool of this handle.
+    Graph(u64),
     /// Another process's memory, opened through IPC.
     Foreign,
     /// A module's global variable.
@@ -78,6 +80,8 @@ pub(crate) struct Block {
 pub(crate) struct Memory {
     pub(crate) arena: Arena,
     blocks: BTreeMap<u64, Block>,
+    /// Starts of the blocks that somebody copied to or from.
+    touched: HashSet<u64>,
     next_id: u64,
 }
 
@@ -96,9 +100,20 @@ impl Memory {
     ) -> Result<u64, CuError> {
         let address = if low { self.arena.take_low(bytes) } else { self.arena.take(bytes, 1) };
         let address = address.ok_or(CuError::OUT_OF_MEMORY)?;
+        self.place_at(address, bytes, (context, unit), kind);
+        Ok(address)
+    }
+
+    /// Puts a block at an address that was taken before.
+    pub(crate) fn place_at(
+        &mut self,
+        address: u64,
+        bytes: u64,
+        (context, unit): (u64, Unit),
+        kind: Kind,
+    ) {
         self.next_id += 1;
         self.blocks.insert(address, Block { bytes, unit, context, kind, id: self.next_id });
-        Ok(address)
     }
 
     /// The block that starts at an address.
@@ -112,16 +127,30 @@ impl Memory {
         (address - start < block.bytes).then_some((*start, *block))
     }
 
+    /// Remembers that the memory behind an address was used.
+    pub(crate) fn touch(&mut self, address: u64) {
+        if let Some((start, _)) = self.around(address) {
+            self.touched.insert(start);
+        }
+    }
+
     /// Forgets the block that starts at an address.
     pub(crate) fn remove(&mut self, address: u64) -> Option<Block> {
         let block = self.blocks.remove(&address)?;
-        self.arena.give(address, block.bytes, 1);
+        if self.touched.remove(&address) {
+            self.arena.wipe(address, block.bytes);
+        }
+        if !matches!(block.kind, Kind::Graph(_)) {
+            self.arena.give(address, block.bytes, 1);
+        }
         Some(block)
     }
 
     /// Forgets what lives in a context; returns it.
     pub(crate) fn end_context(&mut self, context: u64) -> Vec<Block> {
-        let ends = |block: &Block| block.context == context && !matches!(block.kind, Kind::Pool(_));
+        let ends = |block: &Block| {
+            block.context == context && !matches!(block.kind, Kind::Pool(_) | Kind::Graph(_))
+        };
         let gone: Vec<_> = self.blocks.iter().filter(|(_, b)| ends(b)).map(|(a, _)| *a).collect();
         gone.into_iter().filter_map(|address| self.remove(address)).collect()
     }
@@ -207,7 +236,7 @@ fn free<A: Word>(pointer: A) -> CuResult {
     let block = state.memory.at(address).ok_or(CuError::INVALID_VALUE)?;
     match block.kind {
         Kind::Foreign | Kind::Global => return Err(CuError::INVALID_VALUE),
-        Kind::Pool(pool) => {
+        Kind::Pool(pool) | Kind::Graph(pool) => {
             state.memory.remove(address);
             state.free_in_pool(pool, block.bytes);
         }
@@ -240,7 +269,7 @@ fn address_range<A: Word, S: Word>(base: Out<A>, bytes: Out<S>, pointer: A) -> C
 
 impl State {
     /// Start and size of the allocation or mapping around an address.
-    fn range_around(&self, address: u64) -> Option<(u64, u64)> {
+    pub(crate) fn range_around(&self, address: u64) -> Option<(u64, u64)> {
         let block = self.memory.around(address).map(|(start, block)| (start, block.bytes));
         block.or_else(|| self.vmm.mapping_around(address))
     }

@@ -6,14 +6,15 @@
 //! Every device has a default pool; the current pool of a device is the default one until another is set.
 
 use crate::arg::{Address, In, Out};
+use crate::capture;
 use crate::context::current;
 use crate::driver::{state, unit};
 use crate::export::exports;
 use crate::memory::Kind;
 use crate::state::{State, Table};
 use gpucap_abi::cuda::{
-    CU_MEM_LOCATION_TYPE_DEVICE, CUdevice, CUdeviceptr, CUmemLocation, CUmemoryPool, CUstream,
-    CuError, CuResult,
+    CU_MEM_LOCATION_TYPE_DEVICE, CUdeviceptr, CUmemLocation, CUmemoryPool, CUstream, CuError,
+    CuResult,
 };
 use gpucap_stub_device::card::Holding;
 use gpucap_stub_device::catalog::Unit;
@@ -54,23 +55,6 @@ exports! {
     /// Access is granted to everybody.
     fn cuMemPoolSetAccess(pool: CUmemoryPool, descriptors: *const c_void, count: usize)
         => set_access, driver, "cuMemPoolSetAccess" @ 11020;
-    /// The pool that the device started with.
-    fn cuDeviceGetDefaultMemPool(pool: *mut CUmemoryPool, device: CUdevice)
-        => default_pool, driver, "cuDeviceGetDefaultMemPool" @ 11020;
-    /// The pool that `cuMemAllocAsync` uses.
-    fn cuDeviceGetMemPool(pool: *mut CUmemoryPool, device: CUdevice)
-        => current_pool, driver, "cuDeviceGetMemPool" @ 11020;
-    /// Chooses the pool that `cuMemAllocAsync` uses.
-    fn cuDeviceSetMemPool(device: CUdevice, pool: CUmemoryPool) => set_pool, driver, "cuDeviceSetMemPool" @ 11020;
-    /// The pool of a location that the driver started with.
-    fn cuMemGetDefaultMemPool(pool: *mut CUmemoryPool, location: *mut CUmemLocation, kind: i32)
-        => default_pool_at, driver, "cuMemGetDefaultMemPool" @ 13000;
-    /// The pool of a location.
-    fn cuMemGetMemPool(pool: *mut CUmemoryPool, location: *mut CUmemLocation, kind: i32)
-        => current_pool_at, driver, "cuMemGetMemPool" @ 13000;
-    /// Chooses the pool of a location.
-    fn cuMemSetMemPool(location: *mut CUmemLocation, kind: i32, pool: CUmemoryPool)
-        => set_pool_at, driver, "cuMemSetMemPool" @ 13000;
 }
 
 /// `CUmemPoolProps`.
@@ -79,7 +63,7 @@ exports! {
 pub(crate) struct Properties {
     kind: i32,
     handle_types: i32,
-    location: CUmemLocation,
+    pub(crate) location: CUmemLocation,
     security: *const c_void,
     max_bytes: usize,
     usage: u16,
@@ -91,7 +75,7 @@ const _: () = assert!(size_of::<Properties>() == 88);
 #[derive(Default)]
 pub(crate) struct Pool {
     /// `None` for a pool on the host, which costs the card nothing.
-    unit: Option<Unit>,
+    pub(crate) unit: Option<Unit>,
     reserved: u64,
     used: u64,
     reserved_high: u64,
@@ -110,6 +94,8 @@ pub(crate) struct Pools {
     table: Table<Pool>,
     /// Of each unit: its default and its current pool.
     of_unit: Vec<(Unit, u64, u64)>,
+    /// Of each unit: the reserve of graphs.
+    of_graphs: Vec<(Unit, u64)>,
 }
 
 impl Pool {
@@ -153,7 +139,7 @@ fn refund_exactly(unit: Unit, bytes: u64) {
 
 impl Pools {
     /// The unit's default and current pool.
-    fn of(&mut self, unit: Unit) -> &mut (Unit, u64, u64) {
+    pub(crate) fn of(&mut self, unit: Unit) -> &mut (Unit, u64, u64) {
         let at = self.of_unit.iter().position(|(known, ..)| *known == unit).unwrap_or_else(|| {
             let pool =
                 self.table.add(Pool { unit: Some(unit), policies: [1; 3], ..Pool::default() });
@@ -163,8 +149,47 @@ impl Pools {
         &mut self.of_unit[at]
     }
 
+    /// The reserve of graphs on a unit: it shrinks only when it is trimmed.
+    pub(crate) fn of_graphs(&mut self, unit: Unit) -> u64 {
+        if let Some((_, pool)) = self.of_graphs.iter().find(|(known, _)| *known == unit) {
+            return *pool;
+        }
+        let pool =
+            self.table.add(Pool { unit: Some(unit), threshold: u64::MAX, ..Pool::default() });
+        self.of_graphs.push((unit, pool));
+        pool
+    }
+
+    /// Uses `bytes` of a pool.
+    pub(crate) fn take(&mut self, pool: u64, bytes: u64) -> CuResult {
+        self.table.get_mut(pool).ok_or(CuError::INVALID_VALUE)?.take(bytes)
+    }
+
+    /// Used, most used, reserved, most reserved.
+    pub(crate) fn numbers(&self, pool: u64) -> [u64; 4] {
+        let numbers = |pool: &Pool| [pool.used, pool.used_high, pool.reserved, pool.reserved_high];
+        self.table.get(pool).map_or([0; 4], numbers)
+    }
+
+    /// Sets the high mark of use or of the reserve back to what is now.
+    pub(crate) fn reset_high(&mut self, pool: u64, of_use: bool) {
+        let Some(pool) = self.table.get_mut(pool) else { return };
+        if of_use {
+            pool.used_high = pool.used;
+        } else {
+            pool.reserved_high = pool.reserved;
+        }
+    }
+
+    /// Gives unused reserve above `keep` back to the card.
+    pub(crate) fn trim(&mut self, pool: u64, keep: u64) {
+        if let Some(pool) = self.table.get_mut(pool) {
+            pool.shrink(keep);
+        }
+    }
+
     /// A pool that was not destroyed.
-    fn alive(&mut self, pool: CUmemoryPool) -> Result<&mut Pool, CuError> {
+    pub(crate) fn alive(&mut self, pool: CUmemoryPool) -> Result<&mut Pool, CuError> {
         let found = self.table.get_mut(pool.address()).filter(|pool| !pool.destroyed);
         found.ok_or(CuError::INVALID_VALUE)
     }
@@ -222,19 +247,23 @@ fn alloc_from_pool(
     if bytes == 0 {
         return Err(CuError::INVALID_VALUE);
     }
+    if let Some(address) = capture::take_allocation(stream, bytes as u64)? {
+        return pointer.put(address);
+    }
     let (context, _) = current()?;
     let mut state = state()?;
-    state.check_stream(stream)?;
     state.pools.alive(pool)?;
     pointer.put(state.alloc_in_pool(pool.address(), bytes as u64, context)?)
 }
 
 fn free_async(pointer: CUdeviceptr, stream: CUstream) -> CuResult {
+    if capture::take(stream, capture::Operation::Free(pointer))? {
+        return Ok(());
+    }
     let mut state = state()?;
-    state.check_stream(stream)?;
     let block = state.memory.at(pointer).ok_or(CuError::INVALID_VALUE)?;
     match block.kind {
-        Kind::Pool(pool) => {
+        Kind::Pool(pool) | Kind::Graph(pool) => {
             state.memory.remove(pointer);
             state.free_in_pool(pool, block.bytes);
             Ok(())
@@ -335,42 +364,6 @@ fn set_access(pool: CUmemoryPool, _descriptors: In<c_void>, _count: usize) -> Cu
     state()?.pools.alive(pool).map(drop)
 }
 
-fn default_pool(pool: Out<CUmemoryPool>, device: CUdevice) -> CuResult {
-    pool.put(as_pool(state()?.pools.of(unit(device)?).1))
-}
-
-fn current_pool(pool: Out<CUmemoryPool>, device: CUdevice) -> CuResult {
-    pool.put(as_pool(state()?.pools.of(unit(device)?).2))
-}
-
-fn set_pool(device: CUdevice, pool: CUmemoryPool) -> CuResult {
-    let unit = unit(device)?;
-    let mut state = state()?;
-    if state.pools.alive(pool)?.unit != Some(unit) {
-        return Err(CuError::INVALID_VALUE);
-    }
-    state.pools.of(unit).2 = pool.address();
-    Ok(())
-}
-
-fn default_pool_at(pool: Out<CUmemoryPool>, location: Out<CUmemLocation>, _kind: i32) -> CuResult {
-    default_pool(pool, device_at(location)?)
-}
-
-fn current_pool_at(pool: Out<CUmemoryPool>, location: Out<CUmemLocation>, _kind: i32) -> CuResult {
-    current_pool(pool, device_at(location)?)
-}
-
-fn set_pool_at(location: Out<CUmemLocation>, _kind: i32, pool: CUmemoryPool) -> CuResult {
-    set_pool(device_at(location)?, pool)
-}
-
-fn device_at(location: Out<CUmemLocation>) -> Result<CUdevice, CuError> {
-    let location = location.get()?;
-    let is_device = location.kind == CU_MEM_LOCATION_TYPE_DEVICE;
-    if is_device { Ok(location.id) } else { Err(CuError::NOT_SUPPORTED) }
-}
-
-fn as_pool(handle: u64) -> CUmemoryPool {
+pub(crate) fn as_pool(handle: u64) -> CUmemoryPool {
     CUmemoryPool(handle as *mut c_void)
 }

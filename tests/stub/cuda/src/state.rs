@@ -1,6 +1,8 @@
 //! Everything of this process's driver that changes, one part per CUDA noun, behind one lock.
 
-use crate::{array, context, memory, pool, vmm};
+use crate::{
+    array, capture, context, event, graph, graph_exec, host, memory, module, pool, stream, vmm,
+};
 use std::collections::HashMap;
 
 /// The parts; each belongs to the file of its noun.
@@ -11,6 +13,13 @@ pub(crate) struct State {
     pub(crate) pools: pool::Pools,
     pub(crate) vmm: vmm::Vmm,
     pub(crate) arrays: array::Arrays,
+    pub(crate) hosts: host::Hosts,
+    pub(crate) streams: stream::Streams,
+    pub(crate) events: event::Events,
+    pub(crate) captures: capture::Captures,
+    pub(crate) code: module::Code,
+    pub(crate) graphs: graph::Graphs,
+    pub(crate) execs: graph_exec::Execs,
 }
 
 /// Objects of one kind by handle.
@@ -33,11 +42,6 @@ impl<T> Table<T> {
         let handle = fresh_handle();
         self.objects.insert(handle, object);
         handle
-    }
-
-    /// Adds an object under a handle made before.
-    pub(crate) fn put(&mut self, handle: u64, object: T) {
-        self.objects.insert(handle, object);
     }
 
     pub(crate) fn get(&self, handle: u64) -> Option<&T> {
@@ -82,5 +86,8 @@ impl State {
         for (unit, bytes) in self.arrays.end_context(context) {
             memory::refund(unit, bytes);
         }
+        self.end_modules(context);
+        self.streams.end_context(context);
+        self.events.drain_if(|event| event.context == context);
     }
 }

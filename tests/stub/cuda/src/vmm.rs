@@ -199,6 +199,7 @@ fn unreserve(pointer: CUdeviceptr, bytes: usize) -> CuResult {
         return Err(CuError::INVALID_VALUE);
     }
     state.vmm.reserved.remove(&pointer);
+    state.memory.arena.wipe(pointer, size);
     state.memory.arena.give(pointer, size, alignment);
     Ok(())
 }

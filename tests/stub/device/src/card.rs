@@ -211,7 +211,14 @@ impl Card {
     /// Nanoseconds of work that the unit has done for everybody.
     #[must_use]
     pub fn busy_ns(&self, unit: Unit) -> u64 {
-        self.parts(unit).map(|part| self.with_engine(part, |engine, _, _| engine.busy())).sum()
+        let now = self.clock().now();
+        let open = self.open_book();
+        let busy = |part: Unit| {
+            let engine = &mut open.book.engines[part.index()];
+            engine.advance(now, self.settings.slice_ns);
+            engine.busy()
+        };
+        self.parts(unit).map(busy).sum()
     }
 
     /// The unit's engine, decided up to now, with this process's lane and the time.

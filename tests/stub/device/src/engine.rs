@@ -13,7 +13,7 @@ pub const LANES: usize = 256;
 const STRETCHES: usize = 512;
 /// Length of one utilisation sample.
 pub const SAMPLE_NS: u64 = 1_000_000_000 / 6;
-const SAMPLES: u64 = 16;
+const SAMPLES: usize = 16;
 
 /// One stretch during which a lane owned the engine.
 #[repr(C)]
@@ -102,7 +102,7 @@ pub struct Engine {
     /// Nanoseconds during which any lane had work.
     busy: u64,
     /// Busy nanoseconds of recent samples, by sample number modulo their count.
-    samples: [(u64, u64); SAMPLES as usize],
+    samples: [(u64, u64); SAMPLES],
     lanes: [Lane; LANES],
 }
 
@@ -181,7 +181,7 @@ impl Engine {
         self.busy += length;
         let (mut at, end) = (self.last, self.last + length);
         // What is older than the ring would be overwritten at once.
-        at = at.max(end.saturating_sub(SAMPLES * SAMPLE_NS));
+        at = at.max(end.saturating_sub(SAMPLES as u64 * SAMPLE_NS));
         while at < end {
             let number = at / SAMPLE_NS;
             let until = end.min((number + 1) * SAMPLE_NS);
@@ -197,7 +197,7 @@ impl Engine {
 
 #[expect(clippy::cast_possible_truncation, reason = "the remainder is below SAMPLES")]
 fn sample_slot(number: u64) -> usize {
-    (number % SAMPLES) as usize
+    (number % SAMPLES as u64) as usize
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use crate::own;
 use gpucap_abi::nvml::{NvmlError, NvmlResult, nvmlDevice_t};
 use gpucap_stub_device::catalog::{MAX_UNITS, Unit, slices_of};
 use gpucap_stub_device::settings;
+use gpucap_stub_device::settings::MAX_SLICES;
 use std::ffi::{c_char, c_void};
 
 exports! {
@@ -239,7 +240,7 @@ fn mig_mode(device: nvmlDevice_t, current: Out<u32>, pending: Out<u32>) -> NvmlR
 
 fn max_slices(device: nvmlDevice_t, count: Out<u32>) -> NvmlResult {
     unit(device)?;
-    count.put(number(gpucap_stub_device::settings::MAX_SLICES))
+    count.put(number(MAX_SLICES))
 }
 
 fn slice(device: nvmlDevice_t, index: u32, slice: Out<nvmlDevice_t>) -> NvmlResult {

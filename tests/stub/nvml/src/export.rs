@@ -56,7 +56,7 @@ macro_rules! exports {
                 $crate::export::enter(stringify!($name), $crate::export::Need::$need)?;
                 $(
                     // SAFETY: whoever calls an NVML function promises what its contract asks of the arguments.
-                    let $arg = unsafe { $crate::export::FromCaller::from_caller($arg) };
+                    let $arg = unsafe { $crate::export::FromCaller::wrap($arg) };
                 )*
                 self::$implementation($($arg),*)
             }
@@ -73,12 +73,12 @@ pub(crate) trait FromCaller {
     ///
     /// # Safety
     /// A pointer must be null or valid for what NVML does with it, until the exported function returns.
-    unsafe fn from_caller(self) -> Self::Arg;
+    unsafe fn wrap(self) -> Self::Arg;
 }
 
 impl<T> FromCaller for *mut T {
     type Arg = Out<T>;
-    unsafe fn from_caller(self) -> Out<T> {
+    unsafe fn wrap(self) -> Out<T> {
         // SAFETY: the promise is the same.
         unsafe { Out::new(self) }
     }
@@ -86,7 +86,7 @@ impl<T> FromCaller for *mut T {
 
 impl<T> FromCaller for *const T {
     type Arg = In<T>;
-    unsafe fn from_caller(self) -> In<T> {
+    unsafe fn wrap(self) -> In<T> {
         // SAFETY: the promise is the same.
         unsafe { In::new(self) }
     }
@@ -96,7 +96,7 @@ macro_rules! by_value {
     ($($type:ty),*) => {$(
         impl FromCaller for $type {
             type Arg = Self;
-            unsafe fn from_caller(self) -> Self {
+            unsafe fn wrap(self) -> Self {
                 self
             }
         }

@@ -1,0 +1,50 @@
+/*
+ * The client: a program that uses a GPU, told line by line what to do, so that a bench can take
+ * turns between clients that differ in one thing only.
+ *
+ * It reads `command argument...` from stdin and answers each with one line of `name=value`. All
+ * times are nanoseconds; a loop's time is divided by its turns, so that reading the clock does not
+ * count. Any surprise ends it with a line on stderr.
+ */
+#ifndef GPUCAP_BENCH_CLIENT_H
+#define GPUCAP_BENCH_CLIENT_H
+
+#include "driver.h"
+
+#include <stdint.h>
+
+/* The driver's functions, looked up by `open`. */
+struct driver {
+    void *library;
+    CUcontext context;
+#define MEMBER(name) name##_fn name;
+#define DRIVER_FUNCTIONS(X) \
+    X(cuInit) X(cuDevicePrimaryCtxRetain) X(cuCtxSetCurrent) X(cuMemAlloc_v2) X(cuMemFree_v2) \
+    X(cuMemAllocAsync) X(cuMemFreeAsync) X(cuMemGetInfo_v2) X(cuLaunchKernel) \
+    X(cuGetProcAddress_v2)
+    DRIVER_FUNCTIONS(MEMBER)
+#undef MEMBER
+};
+
+extern struct driver driver;
+
+/* One command; the arguments that were not given are 0. */
+typedef void (*command_fn)(uint64_t first, uint64_t second);
+
+struct command {
+    const char *name;
+    command_fn run;
+};
+
+extern const struct command memory_commands[], lookup_commands[];
+
+/* Nanoseconds of a clock that never goes back. */
+uint64_t now(void);
+
+/* Ends the program with a message if `holds` is 0. */
+void need(int holds, const char *message);
+
+/* How many processors this process may use at the same time. */
+unsigned int processors(void);
+
+#endif

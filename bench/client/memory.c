@@ -1,0 +1,229 @@
+/* The client's commands that allocate. See client.h. */
+#include "client.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <x86intrin.h>
+
+enum { BYTES = 4096, WARM_UP = 64, MAX_THREADS = 64 };
+
+static CUdeviceptr *live;
+static uint64_t live_count;
+
+static CUdeviceptr allocate(void)
+{
+    CUdeviceptr pointer;
+    need(driver.cuMemAlloc_v2(&pointer, BYTES) == CUDA_SUCCESS, "cuMemAlloc_v2 failed");
+    return pointer;
+}
+
+static void release(CUdeviceptr pointer)
+{
+    need(driver.cuMemFree_v2(pointer) == CUDA_SUCCESS, "cuMemFree_v2 failed");
+}
+
+static void pair(void)
+{
+    release(allocate());
+}
+
+static void pair_async(void)
+{
+    CUdeviceptr pointer;
+    need(driver.cuMemAllocAsync(&pointer, BYTES, NULL) == CUDA_SUCCESS, "cuMemAllocAsync failed");
+    need(driver.cuMemFreeAsync(pointer, NULL) == CUDA_SUCCESS, "cuMemFreeAsync failed");
+}
+
+/* The same sequence in every world. */
+static uint64_t random_index(uint64_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return *state % live_count;
+}
+
+static uint64_t place = 88172645463325252u;
+
+/* One of the live allocations, whichever, is replaced by a new one. */
+static void pair_random(void)
+{
+    uint64_t index = random_index(&place);
+    release(live[index]);
+    live[index] = allocate();
+}
+
+static void launch(void)
+{
+    CUresult result = driver.cuLaunchKernel((CUfunction)(void *)&driver, 1, 1, 1, 1, 1, 1, 0, NULL,
+                                            NULL, NULL);
+    need(result == CUDA_SUCCESS, "cuLaunchKernel failed");
+}
+
+static void loop(void (*turn)(void), uint64_t turns)
+{
+    for (int i = 0; i < WARM_UP; i++) {
+        turn();
+    }
+    uint64_t start = now();
+    for (uint64_t i = 0; i < turns; i++) {
+        turn();
+    }
+    printf("ns=%.3f\n", (double)(now() - start) / (double)turns);
+}
+
+/* pairs N, async N, random N, launch N: the mean time of N turns in a row. */
+static void pairs(uint64_t turns, uint64_t second)
+{
+    (void)second;
+    loop(pair, turns);
+}
+
+static void async(uint64_t turns, uint64_t second)
+{
+    (void)second;
+    loop(pair_async, turns);
+}
+
+static void random_pairs(uint64_t turns, uint64_t second)
+{
+    (void)second;
+    need(live_count > 0, "nothing is live");
+    loop(pair_random, turns);
+}
+
+static void launches(uint64_t turns, uint64_t second)
+{
+    (void)second;
+    loop(launch, turns);
+}
+
+static int by_size(const void *left, const void *right)
+{
+    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+    return (a > b) - (a < b);
+}
+
+/* each N: the spread over N pairs, each timed by itself with the clock of the processor. */
+static void each(uint64_t turns, uint64_t second)
+{
+    (void)second;
+    uint64_t *ticks = malloc(turns * sizeof *ticks);
+    need(ticks != NULL, "no memory");
+    for (uint64_t i = 0; i < turns; i++) {
+        ticks[i] = 0;
+        pair();
+    }
+    unsigned int processor;
+    uint64_t start = now(), first = __rdtscp(&processor), before = first;
+    for (uint64_t i = 0; i < turns; i++) {
+        before = __rdtscp(&processor);
+        pair();
+        ticks[i] = __rdtscp(&processor) - before;
+    }
+    double ns = (double)(now() - start) / (double)(__rdtscp(&processor) - first);
+    qsort(ticks, turns, sizeof *ticks, by_size);
+    printf("median=%.3f p99=%.3f least=%.3f\n", ns * (double)ticks[turns / 2],
+           ns * (double)ticks[turns * 99 / 100], ns * (double)ticks[0]);
+    free(ticks);
+}
+
+/* live N: makes the number of live allocations N. */
+static void set_live(uint64_t count, uint64_t second)
+{
+    (void)second;
+    while (live_count > count) {
+        release(live[--live_count]);
+    }
+    if (count > 0) {
+        live = realloc(live, count * sizeof *live);
+        need(live != NULL, "no memory");
+    }
+    while (live_count < count) {
+        live[live_count++] = allocate();
+    }
+    printf("live=%lu\n", live_count);
+}
+
+static uint64_t thread_turns;
+static pthread_barrier_t gate;
+
+struct span {
+    uint64_t start, end;
+};
+
+static void *thread(void *argument)
+{
+    struct span *span = argument;
+    need(driver.cuCtxSetCurrent(driver.context) == CUDA_SUCCESS, "context not made current");
+    for (int i = 0; i < WARM_UP; i++) {
+        pair();
+    }
+    pthread_barrier_wait(&gate);
+    span->start = now();
+    for (uint64_t i = 0; i < thread_turns; i++) {
+        pair();
+    }
+    span->end = now();
+    return NULL;
+}
+
+/* threads T N: T threads do N pairs each; the time of a processor that one pair takes. */
+static void threads(uint64_t count, uint64_t turns)
+{
+    static pthread_t ids[MAX_THREADS];
+    static struct span spans[MAX_THREADS];
+    need(count > 0 && count <= MAX_THREADS, "too many threads");
+    thread_turns = turns;
+    pthread_barrier_init(&gate, NULL, (unsigned int)count);
+    for (uint64_t i = 0; i < count; i++) {
+        need(pthread_create(&ids[i], NULL, thread, &spans[i]) == 0, "no thread");
+    }
+    uint64_t start = UINT64_MAX, end = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        pthread_join(ids[i], NULL);
+        start = spans[i].start < start ? spans[i].start : start;
+        end = spans[i].end > end ? spans[i].end : end;
+    }
+    pthread_barrier_destroy(&gate);
+    uint64_t busy = count < processors() ? count : processors();
+    printf("ns=%.3f\n", (double)(end - start) * (double)busy / (double)(count * turns));
+}
+
+/* refuse BYTES N: N allocations of this size, none of which may succeed. */
+static void refuse(uint64_t bytes, uint64_t turns)
+{
+    uint64_t start = now();
+    for (uint64_t i = 0; i < turns; i++) {
+        CUdeviceptr pointer;
+        need(driver.cuMemAlloc_v2(&pointer, bytes) == CUDA_ERROR_OUT_OF_MEMORY, "not refused");
+    }
+    printf("ns=%.3f\n", (double)(now() - start) / (double)turns);
+}
+
+/* take BYTES: one allocation that is given back; what the driver answers. */
+static void take(uint64_t bytes, uint64_t second)
+{
+    (void)second;
+    CUdeviceptr pointer;
+    CUresult result = driver.cuMemAlloc_v2(&pointer, bytes);
+    if (result == CUDA_SUCCESS) {
+        release(pointer);
+    }
+    printf("result=%u\n", result);
+}
+
+/* info: cuMemGetInfo_v2. */
+static void info(uint64_t first, uint64_t second)
+{
+    (void)first, (void)second;
+    size_t free_bytes, total;
+    need(driver.cuMemGetInfo_v2(&free_bytes, &total) == CUDA_SUCCESS, "cuMemGetInfo_v2 failed");
+    printf("free=%zu total=%zu\n", free_bytes, total);
+}
+
+const struct command memory_commands[] = {
+    {"pairs", pairs},   {"async", async},   {"random", random_pairs}, {"launch", launches},
+    {"each", each},     {"live", set_live}, {"threads", threads},     {"refuse", refuse},
+    {"take", take},     {"info", info},     {NULL, NULL}};

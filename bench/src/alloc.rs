@@ -1,0 +1,180 @@
+//! `cuMemAlloc_v2` and `cuMemFree_v2` as a pair, and what else goes through the same book.
+
+use crate::files::Files;
+use crate::measure::{Sample, in_turns};
+use crate::report::{Report, Row, Unit};
+use crate::world::{CAP, Client, World, occupied_bytes};
+use crate::{Effort, Result};
+use std::thread::available_parallelism;
+
+/// The most that a pair may cost, in nanoseconds.
+const PAIR: f64 = 150.0;
+
+const WORLDS: [World; 2] = [World::Bare, World::Capped];
+
+/// Measures all of it.
+///
+/// # Errors
+/// If a client fails.
+pub fn run(files: &Files, effort: Effort, report: &mut Report) -> Result {
+    let [bare, shim] = WORLDS;
+    let mut clients = [bare.pinned(files, "alloc")?, shim.pinned(files, "alloc")?];
+    check(&mut clients, report)?;
+    one_thread(&mut clients, files, effort, report)?;
+    drop(clients);
+    threads(files, effort, report)?;
+    processes(files, effort, report)
+}
+
+/// The shim is there where it should be, and nowhere else.
+fn check(clients: &mut [Client; 2], report: &mut Report) -> Result {
+    // The context takes a part of the cap, so that all of it at once is too much.
+    let take = format!("take {CAP}");
+    let (bare, capped) = (clients[0].ask(&take)?, clients[1].ask(&take)?);
+    report.check("the bare driver allows what the cap forbids", bare.get("result") == 0.0);
+    report.check("the cap holds: CUDA_ERROR_OUT_OF_MEMORY", capped.get("result") == 2.0);
+    let (bare, capped) = (clients[0].ask("info")?, clients[1].ask("info")?);
+    // The cap has few digits in binary: exact.
+    #[expect(clippy::cast_precision_loss)]
+    report.check("total is the cap", capped.get("total") == CAP as f64);
+    report.check("the card is larger", bare.get("total") > capped.get("total"));
+    Ok(())
+}
+
+fn one_thread(
+    clients: &mut [Client; 2],
+    files: &Files,
+    effort: Effort,
+    report: &mut Report,
+) -> Result {
+    let rounds = effort.pick(3, 600);
+    let free_before = clients[1].ask("info")?.get("free");
+    for (what, command, target) in [
+        ("cuMemAllocAsync + cuMemFreeAsync", "async 2000", PAIR),
+        ("cuLaunchKernel, no cap on time", "launch 5000", 1.0),
+    ] {
+        let [[bare], [shim]] =
+            in_turns(clients, rounds, |client| Ok([client.ask(command)?.get("ns")]))?;
+        report.row(&Row::difference(what, Unit::Ns, &bare, &shim).at_most(target));
+    }
+    let resident = |client: &mut Client| Ok([client.ask("facts")?.get("resident_kib")]);
+    let before = in_turns(clients, 1, resident)?;
+    let most = effort.pick(10_000, 1_000_000);
+    for live in [0, 1_000, 10_000, 100_000, 1_000_000].into_iter().filter(|live| *live <= most) {
+        at(clients, live, rounds, report)?;
+    }
+    let after = in_turns(clients, 1, resident)?;
+    report.row(&memory_per_allocation(&before, &after, most));
+    let ledger = occupied_bytes(&files.ledger("alloc"))?;
+    #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
+    let ledger = Sample::exact(ledger as f64);
+    report.row(&Row::single("ledger file of one process, blocks in use", Unit::Bytes, ledger));
+    refusals(&mut clients[1], "1 process", effort, report)?;
+    clients[1].ask("live 0")?;
+    let free_after = clients[1].ask("info")?.get("free");
+    report.check("every byte has come back", free_before == free_after);
+    Ok(())
+}
+
+/// Pairs while `live` others are held.
+fn at(clients: &mut [Client; 2], live: usize, rounds: usize, report: &mut Report) -> Result {
+    for client in clients.iter_mut() {
+        client.ask(&format!("live {live}"))?;
+    }
+    let samples = in_turns(clients, rounds, |client| {
+        let pairs = client.ask("pairs 2000")?.get("ns");
+        let each = client.ask("each 1000")?;
+        let random = if live > 0 { client.ask("random 2000")?.get("ns") } else { f64::NAN };
+        Ok([pairs, each.get("p99"), random])
+    })?;
+    let [[bare, bare_p99, bare_random], [shim, shim_p99, shim_random]] = &samples;
+    let what = |which: &str| format!("cuMemAlloc_v2 + cuMemFree_v2, {live} live{which}");
+    report.row(&Row::difference(what(""), Unit::Ns, bare, shim).at_most(PAIR));
+    report.row(&Row::difference(what(", p99 of single pairs"), Unit::Ns, bare_p99, shim_p99));
+    if live > 0 {
+        let row = Row::difference(what(", a random one"), Unit::Ns, bare_random, shim_random);
+        report.row(&row.at_most(PAIR));
+    }
+    Ok(())
+}
+
+fn memory_per_allocation(before: &[[Sample; 1]; 2], after: &[[Sample; 1]; 2], live: usize) -> Row {
+    #[expect(clippy::cast_precision_loss, reason = "at most a million")]
+    let live = live as f64;
+    let [bare, shim] = [0, 1].map(|world: usize| {
+        let growth = after[world][0].median() - before[world][0].median();
+        Sample::exact(growth * 1024.0 / live)
+    });
+    let what = format!("memory of the process per live allocation, at {live}");
+    Row::difference(what, Unit::Bytes, &bare, &shim)
+}
+
+/// An allocation that does not fit looks for dead processes before it is refused.
+fn refusals(client: &mut Client, among: &str, effort: Effort, report: &mut Report) -> Result {
+    let mut sample = Sample::default();
+    for _ in 0..effort.pick(2, 100) {
+        sample.add(client.ask(&format!("refuse {CAP} 20"))?.get("ns"));
+    }
+    let what = format!("cuMemAlloc_v2 that is refused, {among} in the ledger");
+    report.row(&Row::single(what, Unit::Ns, sample));
+    Ok(())
+}
+
+fn threads(files: &Files, effort: Effort, report: &mut Report) -> Result {
+    let [bare, shim] = WORLDS;
+    let mut clients = [bare.client(files, "threads")?, shim.client(files, "threads")?];
+    for client in &mut clients {
+        client.ask("open")?;
+    }
+    for count in [1, 2, 4, 8, 16] {
+        let command = format!("threads {count} 20000");
+        let rounds = effort.pick(2, 800 / (count + 4));
+        let measure = |client: &mut Client| Ok([client.ask(&command)?.get("ns")]);
+        let [[bare], [shim]] = in_turns(&mut clients, rounds, measure)?;
+        let what = format!("pair, {count} threads, time of a processor");
+        report.row(&Row::difference(what, Unit::Ns, &bare, &shim));
+    }
+    let free = clients[1].ask("info")?;
+    report.check("threads have given every byte back", free.get("free") > 0.99 * free.get("total"));
+    Ok(())
+}
+
+fn processes(files: &Files, effort: Effort, report: &mut Report) -> Result {
+    let processors = available_parallelism()?.get();
+    for count in [1, 2, 4, 8] {
+        let mut groups = [Vec::new(), Vec::new()];
+        for (group, world) in groups.iter_mut().zip(WORLDS) {
+            for _ in 0..count {
+                let mut client = world.client(files, "processes")?;
+                client.ask("open")?;
+                group.push(client);
+            }
+        }
+        let rounds = effort.pick(2, 400 / (count + 2));
+        let [[bare], [shim]] = in_turns(&mut groups, rounds, |group| {
+            together(group, "pairs 20000", count.min(processors)).map(|ns| [ns])
+        })?;
+        let what = format!("pair, {count} processes on one ledger, time of a processor");
+        report.row(&Row::difference(what, Unit::Ns, &bare, &shim));
+        if count == 8 {
+            refusals(&mut groups[1][0], "8 processes", effort, report)?;
+        }
+    }
+    Ok(())
+}
+
+/// All at once; the time of a processor that each turn took, on average.
+///
+/// # Errors
+/// If a client has ended.
+pub(crate) fn together(group: &mut [Client], command: &str, busy: usize) -> Result<f64> {
+    group.iter_mut().try_for_each(|client| client.tell(command))?;
+    let mut sum = 0.0;
+    for client in group.iter_mut() {
+        sum += client.hear(command)?.get("ns");
+    }
+    #[expect(clippy::cast_precision_loss, reason = "a few processes")]
+    let (busy, count) = (busy as f64, group.len() as f64);
+    // Each clock ran on while others had the processor: the sum has every moment once per process.
+    Ok(sum / count * busy / count)
+}

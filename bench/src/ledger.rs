@@ -1,0 +1,212 @@
+//! The ledger by itself, as the shim uses it: mapped, with a lock per device around each step.
+
+use crate::alloc::together;
+use crate::files::Files;
+use crate::measure::Sample;
+use crate::report::{Report, Row, Unit};
+use crate::world::{Client, occupied_bytes};
+use crate::{Effort, Result, Stop};
+use gpucap_core::ledger::{DeviceIndex, Identity, Kind, Ledger, Slot};
+use parking_lot::Mutex;
+use std::fs::OpenOptions;
+use std::io::{self, BufRead, Write};
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::process::{self, Command};
+use std::sync::Barrier;
+use std::thread;
+use std::time::Instant;
+
+const CAP: u64 = 64 << 30;
+const BYTES: u64 = 4096;
+/// All but some of the ledger's slots.
+const CROWD: u32 = 1000;
+
+/// Measures all of it.
+///
+/// # Errors
+/// If the ledger or a worker fails.
+pub fn run(files: &Files, effort: Effort, report: &mut Report) -> Result {
+    steps(files, effort, report)?;
+    processes(files, effort, report)?;
+    crowd(files, effort, report)
+}
+
+/// One process's place in a ledger.
+struct Place {
+    ledger: &'static Ledger,
+    slot: Slot,
+    device: DeviceIndex,
+    turn: Mutex<()>,
+}
+
+impl Place {
+    fn new(path: &Path, pid: u32) -> Result<Self> {
+        let ledger = map(path)?;
+        let full = |what: &str| Stop::fail(format!("ledger: no {what} left"));
+        Ok(Self {
+            ledger,
+            slot: ledger.claim(identity(pid), 0, &|_| true).map_err(|_| full("slot"))?,
+            device: ledger.device([7; 16]).map_err(|_| full("device"))?,
+            turn: Mutex::new(()),
+        })
+    }
+
+    /// What the shim does for an allocation and its end; true if the charge was allowed.
+    fn pair(&self) -> bool {
+        let charged = {
+            let _one_at_a_time = self.turn.lock();
+            self.ledger.charge(self.slot, self.device, Kind::Alloc, BYTES, CAP)
+        };
+        let _one_at_a_time = self.turn.lock();
+        self.ledger.refund(self.slot, self.device, Kind::Alloc, BYTES);
+        charged.is_ok()
+    }
+
+    fn pairs(&self, turns: u32) -> Result<f64> {
+        let start = Instant::now();
+        let allowed = (0..turns).all(|_| self.pair());
+        let ns = nanoseconds(start) / f64::from(turns);
+        if allowed { Ok(ns) } else { Err(Stop::fail("ledger: refused below the cap")) }
+    }
+}
+
+fn steps(files: &Files, effort: Effort, report: &mut Report) -> Result {
+    let place = Place::new(&files.ledger("steps"), process::id())?;
+    for count in [1, 2, 4, 8, 16] {
+        let mut sample = Sample::default();
+        for _ in 0..effort.pick(2, 800 / (count + 4)) {
+            sample.add(threads(&place, count, 20_000)?);
+        }
+        let what = format!("charge + refund, {count} threads, time of a processor");
+        report.row(&Row::single(what, Unit::Ns, sample));
+    }
+    report.check("the total is zero again", place.ledger.used(place.device) == 0);
+    Ok(())
+}
+
+/// The time of a processor that one pair takes with this many threads.
+fn threads(place: &Place, count: usize, turns: u32) -> Result<f64> {
+    let gate = Barrier::new(count);
+    let work = || {
+        gate.wait();
+        place.pairs(turns)
+    };
+    let mut sum = 0.0;
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..count).map(|_| scope.spawn(work)).collect();
+        threads.into_iter().try_for_each(|thread| {
+            sum += thread.join().map_err(|_| Stop::fail("ledger: a thread failed"))??;
+            Ok::<_, Stop>(())
+        })
+    })?;
+    let busy = thread::available_parallelism()?.get().min(count);
+    #[expect(clippy::cast_precision_loss, reason = "a few threads")]
+    let (busy, count) = (busy as f64, count as f64);
+    Ok(sum / count * busy / count)
+}
+
+fn processes(files: &Files, effort: Effort, report: &mut Report) -> Result {
+    let path = files.ledger("processes");
+    let processors = thread::available_parallelism()?.get();
+    for count in [1, 2, 4, 8] {
+        let mut workers = (0..count).map(|_| worker(&path)).collect::<Result<Vec<_>>>()?;
+        let mut sample = Sample::default();
+        for _ in 0..effort.pick(2, 400 / (count + 2)) {
+            sample.add(together(&mut workers, "20000", count.min(processors))?);
+        }
+        let what = format!("charge + refund, {count} processes, time of a processor");
+        report.row(&Row::single(what, Unit::Ns, sample));
+    }
+    let place = Place::new(&path, process::id())?;
+    report.check("the total of all processes is zero again", place.ledger.used(place.device) == 0);
+    Ok(())
+}
+
+fn worker(path: &Path) -> Result<Client> {
+    Client::spawn(Command::new(std::env::current_exe()?).arg("--worker").arg(path))
+}
+
+/// The other end of [`worker`]: reads numbers of turns, answers the time of one.
+///
+/// # Errors
+/// If the ledger cannot be used.
+pub fn work(path: &Path) -> Result {
+    let place = Place::new(path, process::id())?;
+    for line in io::stdin().lock().lines() {
+        let turns = line?.parse().map_err(Stop::fail)?;
+        println!("ns={}", place.pairs(turns)?);
+        io::stdout().flush()?;
+    }
+    place.ledger.release(place.slot);
+    Ok(())
+}
+
+/// A thousand processes that come, hold something, and die.
+fn crowd(files: &Files, effort: Effort, report: &mut Report) -> Result {
+    let (mut claim, mut last, mut reap) = (Sample::default(), Sample::default(), Sample::default());
+    let path = files.ledger("crowd");
+    let place = Place::new(&path, 1)?;
+    let blocks = |report: &mut Report, what: &str| {
+        #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
+        let bytes = Sample::exact(occupied_bytes(&path)? as f64);
+        report.row(&Row::single(what, Unit::Bytes, bytes));
+        Ok::<_, Stop>(())
+    };
+    place.pair();
+    blocks(report, "blocks of the file, 1 process")?;
+    for _ in 0..effort.pick(1, 50) {
+        let start = Instant::now();
+        let slot = place.ledger.claim(identity(2), 0, &|_| true);
+        claim.add(nanoseconds(start));
+        slot.iter().for_each(|slot| place.ledger.release(*slot));
+        for pid in 0..CROWD {
+            let start = Instant::now();
+            let slot = place.ledger.claim(identity(1000 + pid), 0, &|_| true);
+            if pid + 1 == CROWD {
+                last.add(nanoseconds(start));
+            }
+            let slot = slot.map_err(|_| Stop::fail("ledger: full"))?;
+            let charged = place.ledger.charge(slot, place.device, Kind::Alloc, BYTES, CAP);
+            charged.map_err(|_| Stop::fail("ledger: refused below the cap"))?;
+        }
+        let used = place.ledger.used(place.device);
+        report.check("everybody holds something", used == u64::from(CROWD) * BYTES);
+        let start = Instant::now();
+        let freed = place.ledger.reap(&|other| other.pid < 1000);
+        reap.add(nanoseconds(start));
+        report.check("everybody dead is reaped", freed == CROWD as usize);
+        report.check("nothing is left", place.ledger.used(place.device) == 0);
+    }
+    report.row(&Row::single("claim, 1 other process", Unit::Ns, claim));
+    report.row(&Row::single("claim, 1000 other processes", Unit::Ns, last));
+    report.row(&Row::single("reap of 1000 dead processes", Unit::Ns, reap));
+    blocks(report, "blocks of the file after 1000 processes")
+}
+
+fn identity(pid: u32) -> Identity {
+    Identity { pid_namespace: 1, pid, start_time: 1, image: 0 }
+}
+
+/// Maps the file, made and formatted if need be, for as long as this process lives.
+fn map(path: &Path) -> Result<&'static Ledger> {
+    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+    file.set_len(Ledger::SIZE)?;
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let (null, length, shared) = (std::ptr::null_mut(), size_of::<Ledger>(), libc::MAP_SHARED);
+    // SAFETY: a new mapping at an address of the kernel's choice.
+    let address = unsafe { libc::mmap(null, length, protection, shared, file.as_raw_fd(), 0) };
+    if address == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error().into());
+    }
+    // SAFETY: the mapping is as long as a ledger, aligned to a page and never taken down; a ledger
+    // is made of atomics and valid whatever the file holds.
+    let ledger = unsafe { &*address.cast::<Ledger>() };
+    ledger.format();
+    ledger.check(Ledger::SIZE).map_err(Stop::fail)?;
+    Ok(ledger)
+}
+
+fn nanoseconds(start: Instant) -> f64 {
+    start.elapsed().as_secs_f64() * 1e9
+}

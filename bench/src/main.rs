@@ -1,0 +1,92 @@
+//! The command: runs benches, prints their table, writes JSON lines.
+//!
+//! `gpucap-bench [name...] [--quick] [--json FILE]`, or `gpucap-bench --table FILE` for the table
+//! of an earlier run.
+
+use gpucap_bench::files::Files;
+use gpucap_bench::report::{Report, text_of_lines};
+use gpucap_bench::{Effort, Result, Stop, alloc, counts, ledger, machine, resolve, start};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::{env, fs};
+
+type Bench = fn(&Files, Effort, &mut Report) -> Result;
+
+const BENCHES: [(&str, Bench); 5] = [
+    ("alloc", alloc::run),
+    ("resolve", resolve::run),
+    ("start", start::run),
+    ("ledger", ledger::run),
+    ("counts", counts::run),
+];
+
+const USAGE: &str = "usage: gpucap-bench [alloc|resolve|start|ledger|counts...] [--quick] \
+                     [--json FILE]\n       gpucap-bench --table FILE";
+
+fn main() -> ExitCode {
+    match command(env::args().skip(1)) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(Stop::Skip(text) | Stop::Fail(text)) => {
+            eprintln!("gpucap-bench: {text}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// What the command line asks for.
+struct Plan {
+    benches: Vec<(&'static str, Bench)>,
+    effort: Effort,
+    json: Option<PathBuf>,
+}
+
+/// True if every self-check held.
+fn command(mut arguments: impl Iterator<Item = String>) -> Result<bool> {
+    let mut plan = Plan { benches: Vec::new(), effort: Effort::Full, json: None };
+    while let Some(argument) = arguments.next() {
+        let mut file = || arguments.next().map(PathBuf::from).ok_or_else(|| Stop::fail(USAGE));
+        match argument.as_str() {
+            "--quick" => plan.effort = Effort::Quick,
+            "--json" => plan.json = Some(file()?),
+            "--table" => return table(&file()?).map(|()| true),
+            "--worker" => return ledger::work(&file()?).map(|()| true),
+            name => {
+                let bench = BENCHES.iter().find(|(known, _)| *known == name);
+                plan.benches.push(*bench.ok_or_else(|| Stop::fail(USAGE))?);
+            }
+        }
+    }
+    if plan.benches.is_empty() {
+        plan.benches = BENCHES.to_vec();
+    }
+    run(&plan)
+}
+
+fn run(plan: &Plan) -> Result<bool> {
+    let files = Files::build()?;
+    let mut report = Report::new(machine::facts());
+    for (name, bench) in &plan.benches {
+        eprintln!("{name} ...");
+        report.begin(name);
+        match bench(&files, plan.effort, &mut report) {
+            Ok(()) => {}
+            Err(Stop::Skip(why)) => report.skip(&why),
+            Err(Stop::Fail(why)) => report.check(&why, false),
+        }
+    }
+    if let Some(path) = &plan.json {
+        fs::write(path, report.json_lines())?;
+    }
+    print!("{}", report.text());
+    let (held, failed, skipped) = report.checks();
+    let result = if failed == 0 { "ok" } else { "FAILED" };
+    // As test binaries say it, so that whoever sums those up can sum this up too.
+    println!("\ntest result: {result}. {held} passed; {failed} failed; {skipped} ignored");
+    Ok(failed == 0)
+}
+
+fn table(path: &Path) -> Result {
+    print!("{}", text_of_lines(&fs::read_to_string(path)?).map_err(Stop::fail)?);
+    Ok(())
+}

@@ -1,0 +1,95 @@
+//! What a process pays for the shim before it does anything: at its start, and at its first CUDA
+//! call.
+
+use crate::files::Files;
+use crate::measure::{Sample, in_turns};
+use crate::report::{Report, Row, Unit};
+use crate::world::World;
+use crate::{Effort, Result, Stop};
+use std::process::Command;
+use std::time::Instant;
+
+/// The most that the shim may add to a process that uses no GPU, in nanoseconds.
+const START: f64 = 200_000.0;
+/// The most that the shim may add up to and including the first allocation.
+const FIRST_CALL: f64 = 1_000_000.0;
+
+/// Measures all of it.
+///
+/// # Errors
+/// If a process fails.
+pub fn run(files: &Files, effort: Effort, report: &mut Report) -> Result {
+    idle(files, effort, report)?;
+    untouched(files, report)?;
+    first_call(files, effort, report)
+}
+
+/// From before the spawn to after the wait, for a program that ends at once.
+fn idle(files: &Files, effort: Effort, report: &mut Report) -> Result {
+    let mut worlds = [World::Bare, World::Empty, World::Unlimited, World::Capped];
+    let samples = in_turns(&mut worlds, effort.pick(5, 2500), |world| {
+        let mut command = Command::new(&files.idle);
+        world.dress(&mut command, files, "idle");
+        let start = Instant::now();
+        let status = command.spawn()?.wait()?;
+        let ns = nanoseconds(start);
+        if status.success() { Ok([ns]) } else { Err(Stop::fail(format!("idle: {status}"))) }
+    })?;
+    let [[bare], [empty], [unlimited], [capped]] = &samples;
+    let row = |what: &str, sample: &Sample| Row::difference(what, Unit::Ns, bare, sample);
+    report.row(&row("process that uses no GPU, empty library preloaded", empty));
+    report.row(&row("process that uses no GPU, shim without limits", unlimited).at_most(START));
+    report.row(&row("process that uses no GPU, shim with limits", capped).at_most(START));
+    report.check("a process that uses no GPU makes no ledger", !files.ledger("idle").exists());
+    Ok(())
+}
+
+/// What the process has of ours while it uses no GPU.
+fn untouched(files: &Files, report: &mut Report) -> Result {
+    let mut clients = [World::Empty.client(files, "idle")?, World::Capped.client(files, "idle")?];
+    let samples = in_turns(&mut clients, 1, |client| {
+        let facts = client.ask("facts")?;
+        Ok(["descriptors", "threads", "shim"].map(|name| facts.get(name)))
+    })?;
+    let [[bare_files, bare_threads, bare_shim], [files, threads, shim]] = &samples;
+    let row = |what: &str, bare, shim| Row::difference(what, Unit::Count, bare, shim).at_most(0.0);
+    report.row(&row("open files of a process that uses no GPU", bare_files, files));
+    report.row(&row("threads of a process that uses no GPU", bare_threads, threads));
+    report.check("only one world has the shim", bare_shim.median() < shim.median());
+    Ok(())
+}
+
+/// New processes, each up to its first allocation.
+fn first_call(files: &Files, effort: Effort, report: &mut Report) -> Result {
+    let mut worlds = [(World::Bare, false), (World::Capped, false), (World::Capped, true)];
+    let mut number = 0;
+    let samples = in_turns(&mut worlds, effort.pick(3, 400), |(world, fresh)| {
+        number += 1;
+        let ledger = if *fresh { format!("first-{number}") } else { "first".into() };
+        let mut client = world.client(files, &ledger)?;
+        let answer = client.ask("open")?;
+        drop(client);
+        if *fresh {
+            std::fs::remove_file(files.ledger(&ledger))?;
+        }
+        Ok(["all", "load", "init", "context", "alloc"].map(|name| answer.get(name)))
+    })?;
+    let [bare, joining, creating] = &samples;
+    let all = |what: &str, shim: &[Sample; 5]| {
+        Row::difference(what, Unit::Ns, &bare[0], &shim[0]).at_most(FIRST_CALL)
+    };
+    report.row(&all("load, cuInit, context and first allocation, new ledger", creating));
+    report.row(&all("load, cuInit, context and first allocation, ledger there", joining));
+    for (part, what) in ["  of it: load and look-ups", "  cuInit", "  context", "  allocation"]
+        .into_iter()
+        .enumerate()
+        .map(|(index, what)| (index + 1, what))
+    {
+        report.row(&Row::difference(what, Unit::Ns, &bare[part], &joining[part]));
+    }
+    Ok(())
+}
+
+fn nanoseconds(start: Instant) -> f64 {
+    start.elapsed().as_secs_f64() * 1e9
+}

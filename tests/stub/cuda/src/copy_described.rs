@@ -1,0 +1,337 @@
+//! Copies whose shape a structure describes, copies of arrays, and batches.
+//!
+//! Shapes and arrays are not simulated: the call is checked for what is null, takes its place in the stream, and moves
+//! nothing. Entries of a flat batch do move.
+
+use crate::arg::{In, Out};
+use crate::copy::{device_side, move_one, queue};
+use crate::export::exports;
+use crate::stream::PER_THREAD;
+use gpucap_abi::arg::Word;
+use gpucap_abi::cuda::{CUarray, CUstream, CuError, CuResult};
+use std::ffi::c_void;
+
+exports! {
+    /// Nothing moves: takes its place in the stream.
+    fn cuMemcpy2D(copy: *const c_void) => described, context, "cuMemcpy2D" @ 2000;
+    /// Nothing moves: takes its place in the stream.
+    fn cuMemcpy2D_v2(copy: *const c_void) => described, context, "cuMemcpy2D" @ 3020;
+    /// Nothing moves: takes its place in the stream.
+    fn cuMemcpy2D_v2_ptds(copy: *const c_void) => described_own, context, "cuMemcpy2D" @ 7000 ptsz;
+    /// Nothing moves: takes its place in the stream.
+    fn cuMemcpy2DUnaligned(copy: *const c_void) => described, context, "cuMemcpy2DUnaligned" @ 2000;
+    /// Nothing moves: takes its place in the stream.
+    fn cuMemcpy2DUnaligned_v2(copy: *const c_void) => described, context, "cuMemcpy2DUnaligned" @ 3020;
+    /// Nothing moves: takes its place in the stream.
+    fn cuMemcpy2DUnaligned_v2_ptds(copy: *const c_void)
+        => described_own, context, "cuMemcpy2DUnaligned" @ 7000 ptsz;
+    /// Nothing moves: takes its place in the stream.
+    fn cuMemcpy3D(copy: *const c_void) => described, context, "cuMemcpy3D" @ 2000;
+    /// Nothing moves: takes its place in the stream.
+    fn cuMemcpy3D_v2(copy: *const c_void) => described, context, "cuMemcpy3D" @ 3020;
+    /// Nothing moves: takes its place in the stream.
+    fn cuMemcpy3D_v2_ptds(copy: *const c_void) => described_own, context, "cuMemcpy3D" @ 7000 ptsz;
+    /// Nothing moves: takes its place in the stream.
+    fn cuMemcpy2DAsync(copy: *const c_void, stream: CUstream)
+        => described_async, context, "cuMemcpy2DAsync" @ 2000;
+    /// Nothing moves: takes its place in the stream.
+    fn cuMemcpy2DAsync_v2(copy: *const c_void, stream: CUstream)
+        => described_async, context, "cuMemcpy2DAsync" @ 3020;
+    /// Nothing moves: takes its place in the stream.
+    fn cuMemcpy2DAsync_v2_ptsz(copy: *const c_void, stream: CUstream)
+        => described_async, context, "cuMemcpy2DAsync" @ 7000 ptsz;
+    /// Nothing moves: takes its place in the stream.
+    fn cuMemcpy3DAsync(copy: *const c_void, stream: CUstream)
+        => described_async, context, "cuMemcpy3DAsync" @ 2000;
+    /// Nothing moves: takes its place in the stream.
+    fn cuMemcpy3DAsync_v2(copy: *const c_void, stream: CUstream)
+        => described_async, context, "cuMemcpy3DAsync" @ 3020;
+    /// Nothing moves: takes its place in the stream.
+    fn cuMemcpy3DAsync_v2_ptsz(copy: *const c_void, stream: CUstream)
+        => described_async, context, "cuMemcpy3DAsync" @ 7000 ptsz;
+    /// Nothing moves: takes its place in the stream.
+    fn cuMemcpy3DPeer(copy: *const c_void) => described, context, "cuMemcpy3DPeer" @ 4000;
+    /// Nothing moves: takes its place in the stream.
+    fn cuMemcpy3DPeer_ptds(copy: *const c_void) => described_own, context, "cuMemcpy3DPeer" @ 7000 ptsz;
+    /// Nothing moves: takes its place in the stream.
+    fn cuMemcpy3DPeerAsync(copy: *const c_void, stream: CUstream)
+        => described_async, context, "cuMemcpy3DPeerAsync" @ 4000;
+    /// Nothing moves: takes its place in the stream.
+    fn cuMemcpy3DPeerAsync_ptsz(copy: *const c_void, stream: CUstream)
+        => described_async, context, "cuMemcpy3DPeerAsync" @ 7000 ptsz;
+    /// Nothing moves: takes its place in the stream.
+    fn cuMemcpyAtoH(dst: *mut c_void, array: CUarray, offset: u32, bytes: u32)
+        => array_to_host, context, "cuMemcpyAtoH" @ 2000;
+    /// Nothing moves: takes its place in the stream.
+    fn cuMemcpyAtoH_v2(dst: *mut c_void, array: CUarray, offset: usize, bytes: usize)
+        => array_to_host, context, "cuMemcpyAtoH" @ 3020;
+    /// Nothing moves: takes its place in the stream.
+    fn cuMemcpyAtoH_v2_ptds(dst: *mut c_void, array: CUarray, offset: usize, bytes: usize)
+        => array_to_host_own, context, "cuMemcpyAtoH" @ 7000 ptsz;
+    /// Nothing moves: takes its place in the stream.
+    fn cuMemcpyAtoHAsync(dst: *mut c_void, array: CUarray, offset: u32, bytes: u32, stream: CUstream)
+        => array_to_host_async, context, "cuMemcpyAtoHAsync" @ 2000;
+    /// Nothing moves: takes its place in the stream.
+    fn cuMemcpyAtoHAsync_v2(dst: *mut c_void, array: CUarray, offset: usize, bytes: usize, stream: CUstream)
+        => array_to_host_async, context, "cuMemcpyAtoHAsync" @ 3020;
+    /// Nothing moves: takes its place in the stream.
+    fn cuMemcpyAtoHAsync_v2_ptsz(dst: *mut c_void, array: CUarray, offset: usize, bytes: usize,
+        stream: CUstream) => array_to_host_async, context, "cuMemcpyAtoHAsync" @ 7000 ptsz;
+    /// Nothing moves: takes its place in the stream.
+    fn cuMemcpyHtoA(array: CUarray, offset: u32, src: *const c_void, bytes: u32)
+        => host_to_array, context, "cuMemcpyHtoA" @ 2000;
+    /// Nothing moves: takes its place in the stream.
+    fn cuMemcpyHtoA_v2(array: CUarray, offset: usize, src: *const c_void, bytes: usize)
+        => host_to_array, context, "cuMemcpyHtoA" @ 3020;
+    /// Nothing moves: takes its place in the stream.
+    fn cuMemcpyHtoA_v2_ptds(array: CUarray, offset: usize, src: *const c_void, bytes: usize)
+        => host_to_array_own, context, "cuMemcpyHtoA" @ 7000 ptsz;
+    /// Nothing moves: takes its place in the stream.
+    fn cuMemcpyHtoAAsync(array: CUarray, offset: u32, src: *const c_void, bytes: u32, stream: CUstream)
+        => host_to_array_async, context, "cuMemcpyHtoAAsync" @ 2000;
+    /// Nothing moves: takes its place in the stream.
+    fn cuMemcpyHtoAAsync_v2(array: CUarray, offset: usize, src: *const c_void, bytes: usize, stream: CUstream)
+        => host_to_array_async, context, "cuMemcpyHtoAAsync" @ 3020;
+    /// Nothing moves: takes its place in the stream.
+    fn cuMemcpyHtoAAsync_v2_ptsz(array: CUarray, offset: usize, src: *const c_void, bytes: usize,
+        stream: CUstream) => host_to_array_async, context, "cuMemcpyHtoAAsync" @ 7000 ptsz;
+    /// Nothing moves: takes its place in the stream.
+    fn cuMemcpyAtoD(dst: u32, array: CUarray, offset: u32, bytes: u32)
+        => array_to_device, context, "cuMemcpyAtoD" @ 2000;
+    /// Nothing moves: takes its place in the stream.
+    fn cuMemcpyAtoD_v2(dst: u64, array: CUarray, offset: usize, bytes: usize)
+        => array_to_device, context, "cuMemcpyAtoD" @ 3020;
+    /// Nothing moves: takes its place in the stream.
+    fn cuMemcpyAtoD_v2_ptds(dst: u64, array: CUarray, offset: usize, bytes: usize)
+        => array_to_device_own, context, "cuMemcpyAtoD" @ 7000 ptsz;
+    /// Nothing moves: takes its place in the stream.
+    fn cuMemcpyDtoA(array: CUarray, offset: u32, src: u32, bytes: u32)
+        => device_to_array, context, "cuMemcpyDtoA" @ 2000;
+    /// Nothing moves: takes its place in the stream.
+    fn cuMemcpyDtoA_v2(array: CUarray, offset: usize, src: u64, bytes: usize)
+        => device_to_array, context, "cuMemcpyDtoA" @ 3020;
+    /// Nothing moves: takes its place in the stream.
+    fn cuMemcpyDtoA_v2_ptds(array: CUarray, offset: usize, src: u64, bytes: usize)
+        => device_to_array_own, context, "cuMemcpyDtoA" @ 7000 ptsz;
+    /// Nothing moves: takes its place in the stream.
+    fn cuMemcpyAtoA(dst: CUarray, at: u32, src: CUarray, from: u32, bytes: u32)
+        => array_to_array, context, "cuMemcpyAtoA" @ 2000;
+    /// Nothing moves: takes its place in the stream.
+    fn cuMemcpyAtoA_v2(dst: CUarray, at: usize, src: CUarray, from: usize, bytes: usize)
+        => array_to_array, context, "cuMemcpyAtoA" @ 3020;
+    /// Nothing moves: takes its place in the stream.
+    fn cuMemcpyAtoA_v2_ptds(dst: CUarray, at: usize, src: CUarray, from: usize, bytes: usize)
+        => array_to_array_own, context, "cuMemcpyAtoA" @ 7000 ptsz;
+    /// Moves the data of each.
+    fn cuMemcpyBatchAsync(dsts: *mut u64, srcs: *mut u64, sizes: *mut usize, count: usize,
+        attrs: *mut c_void, indices: *mut usize, attr_count: usize, failed: *mut usize, stream: CUstream)
+        => batch_first, context, "cuMemcpyBatchAsync" @ 12080;
+    /// Moves the data of each.
+    fn cuMemcpyBatchAsync_ptsz(dsts: *mut u64, srcs: *mut u64, sizes: *mut usize, count: usize,
+        attrs: *mut c_void, indices: *mut usize, attr_count: usize, failed: *mut usize, stream: CUstream)
+        => batch_first, context, "cuMemcpyBatchAsync" @ 12080 ptsz;
+    /// Moves the data of each.
+    fn cuMemcpyBatchAsync_v2(dsts: *mut u64, srcs: *mut u64, sizes: *mut usize, count: usize,
+        attrs: *mut c_void, indices: *mut usize, attr_count: usize, stream: CUstream)
+        => batch, context, "cuMemcpyBatchAsync" @ 13000;
+    /// Moves the data of each.
+    fn cuMemcpyBatchAsync_v2_ptsz(dsts: *mut u64, srcs: *mut u64, sizes: *mut usize, count: usize,
+        attrs: *mut c_void, indices: *mut usize, attr_count: usize, stream: CUstream)
+        => batch, context, "cuMemcpyBatchAsync" @ 13000 ptsz;
+    /// Nothing moves: takes its place in the stream.
+    fn cuMemcpy3DBatchAsync(count: usize, list: *mut c_void, failed: *mut usize, flags: u64, stream: CUstream)
+        => batch_3d_first, context, "cuMemcpy3DBatchAsync" @ 12080;
+    /// Nothing moves: takes its place in the stream.
+    fn cuMemcpy3DBatchAsync_ptsz(count: usize, list: *mut c_void, failed: *mut usize, flags: u64,
+        stream: CUstream) => batch_3d_first, context, "cuMemcpy3DBatchAsync" @ 12080 ptsz;
+    /// Nothing moves: takes its place in the stream.
+    fn cuMemcpy3DBatchAsync_v2(count: usize, list: *mut c_void, flags: u64, stream: CUstream)
+        => batch_3d, context, "cuMemcpy3DBatchAsync" @ 13000;
+    /// Nothing moves: takes its place in the stream.
+    fn cuMemcpy3DBatchAsync_v2_ptsz(count: usize, list: *mut c_void, flags: u64, stream: CUstream)
+        => batch_3d, context, "cuMemcpy3DBatchAsync" @ 13000 ptsz;
+    /// Addresses of either side.
+    fn cuMemcpyWithAttributesAsync(dst: u64, src: u64, bytes: usize, attr: *mut c_void, stream: CUstream)
+        => any_with_attributes, context, "cuMemcpyWithAttributesAsync" @ 13020;
+    /// Addresses of either side.
+    fn cuMemcpyWithAttributesAsync_ptsz(dst: u64, src: u64, bytes: usize, attr: *mut c_void, stream: CUstream)
+        => any_with_attributes, context, "cuMemcpyWithAttributesAsync" @ 13020 ptsz;
+    /// Nothing moves: takes its place in the stream.
+    fn cuMemcpy3DWithAttributesAsync(copy: *mut c_void, flags: u64, stream: CUstream)
+        => described_with_attributes, context, "cuMemcpy3DWithAttributesAsync" @ 13020;
+    /// Nothing moves: takes its place in the stream.
+    fn cuMemcpy3DWithAttributesAsync_ptsz(copy: *mut c_void, flags: u64, stream: CUstream)
+        => described_with_attributes, context, "cuMemcpy3DWithAttributesAsync" @ 13020 ptsz;
+}
+
+fn place(stream: CUstream, bytes: u64, wait: bool) -> CuResult {
+    queue(stream, bytes, wait, || ())
+}
+
+fn described_in(copy: In<c_void>, stream: CUstream, wait: bool) -> CuResult {
+    if copy.is_null() { Err(CuError::INVALID_VALUE) } else { place(stream, 0, wait) }
+}
+
+fn described(copy: In<c_void>) -> CuResult {
+    described_in(copy, CUstream::NULL, true)
+}
+
+fn described_own(copy: In<c_void>) -> CuResult {
+    described_in(copy, PER_THREAD, true)
+}
+
+fn described_async(copy: In<c_void>, stream: CUstream) -> CuResult {
+    described_in(copy, stream, false)
+}
+
+fn described_with_attributes(copy: Out<c_void>, _flags: u64, stream: CUstream) -> CuResult {
+    copy.required()?;
+    place(stream, 0, false)
+}
+
+fn any_with_attributes(
+    dst: u64,
+    src: u64,
+    bytes: usize,
+    _attr: Out<c_void>,
+    stream: CUstream,
+) -> CuResult {
+    move_one(dst, src, bytes as u64, stream)
+}
+
+fn of_array(array: CUarray, bytes: impl Word, stream: CUstream, wait: bool) -> CuResult {
+    crate::array::exists(array)?;
+    place(stream, bytes.to_u64(), wait)
+}
+
+fn array_to_host<S: Word>(dst: Out<c_void>, array: CUarray, _offset: S, bytes: S) -> CuResult {
+    dst.required()?;
+    of_array(array, bytes, CUstream::NULL, true)
+}
+
+fn array_to_host_own<S: Word>(dst: Out<c_void>, array: CUarray, _offset: S, bytes: S) -> CuResult {
+    dst.required()?;
+    of_array(array, bytes, PER_THREAD, true)
+}
+
+fn array_to_host_async<S: Word>(
+    dst: Out<c_void>,
+    array: CUarray,
+    _offset: S,
+    bytes: S,
+    stream: CUstream,
+) -> CuResult {
+    dst.required()?;
+    of_array(array, bytes, stream, false)
+}
+
+fn host_to_array<S: Word>(array: CUarray, _offset: S, _src: In<c_void>, bytes: S) -> CuResult {
+    of_array(array, bytes, CUstream::NULL, true)
+}
+
+fn host_to_array_own<S: Word>(array: CUarray, _offset: S, _src: In<c_void>, bytes: S) -> CuResult {
+    of_array(array, bytes, PER_THREAD, true)
+}
+
+fn host_to_array_async<S: Word>(
+    array: CUarray,
+    _offset: S,
+    _src: In<c_void>,
+    bytes: S,
+    stream: CUstream,
+) -> CuResult {
+    of_array(array, bytes, stream, false)
+}
+
+fn array_to_device<A: Word, S: Word>(dst: A, array: CUarray, _offset: S, bytes: S) -> CuResult {
+    device_side(dst.to_u64(), bytes.to_u64())?;
+    of_array(array, bytes, CUstream::NULL, false)
+}
+
+fn array_to_device_own<A: Word, S: Word>(dst: A, array: CUarray, _offset: S, bytes: S) -> CuResult {
+    device_side(dst.to_u64(), bytes.to_u64())?;
+    of_array(array, bytes, PER_THREAD, false)
+}
+
+fn device_to_array<A: Word, S: Word>(array: CUarray, _offset: S, src: A, bytes: S) -> CuResult {
+    device_side(src.to_u64(), bytes.to_u64())?;
+    of_array(array, bytes, CUstream::NULL, false)
+}
+
+fn device_to_array_own<A: Word, S: Word>(array: CUarray, _offset: S, src: A, bytes: S) -> CuResult {
+    device_side(src.to_u64(), bytes.to_u64())?;
+    of_array(array, bytes, PER_THREAD, false)
+}
+
+fn array_to_array<S: Word>(dst: CUarray, _at: S, src: CUarray, _from: S, bytes: S) -> CuResult {
+    crate::array::exists(src)?;
+    of_array(dst, bytes, CUstream::NULL, false)
+}
+
+fn array_to_array_own<S: Word>(dst: CUarray, _at: S, src: CUarray, _from: S, bytes: S) -> CuResult {
+    crate::array::exists(src)?;
+    of_array(dst, bytes, PER_THREAD, false)
+}
+
+#[expect(clippy::too_many_arguments, reason = "the driver's function has these")]
+fn batch(
+    dsts: Out<u64>,
+    srcs: Out<u64>,
+    sizes: Out<usize>,
+    count: usize,
+    _attrs: Out<c_void>,
+    _indices: Out<usize>,
+    _attr_count: usize,
+    stream: CUstream,
+) -> CuResult {
+    // Batches take no default stream.
+    if stream.address() <= 1 || count == 0 {
+        return Err(CuError::INVALID_VALUE);
+    }
+    for index in 0..count {
+        let bytes = sizes.at(index).get()? as u64;
+        move_one(dsts.at(index).get()?, srcs.at(index).get()?, bytes, stream)?;
+    }
+    Ok(())
+}
+
+#[expect(clippy::too_many_arguments, reason = "the driver's function has these")]
+fn batch_first(
+    dsts: Out<u64>,
+    srcs: Out<u64>,
+    sizes: Out<usize>,
+    count: usize,
+    attrs: Out<c_void>,
+    indices: Out<usize>,
+    attr_count: usize,
+    failed: Out<usize>,
+    stream: CUstream,
+) -> CuResult {
+    let done = batch(dsts, srcs, sizes, count, attrs, indices, attr_count, stream);
+    if done.is_err() {
+        failed.put_if_asked(usize::MAX);
+    }
+    done
+}
+
+fn batch_3d(count: usize, list: Out<c_void>, _flags: u64, stream: CUstream) -> CuResult {
+    list.required()?;
+    if stream.address() <= 1 || count == 0 {
+        return Err(CuError::INVALID_VALUE);
+    }
+    place(stream, 0, false)
+}
+
+fn batch_3d_first(
+    count: usize,
+    list: Out<c_void>,
+    failed: Out<usize>,
+    flags: u64,
+    stream: CUstream,
+) -> CuResult {
+    let done = batch_3d(count, list, flags, stream);
+    if done.is_err() {
+        failed.put_if_asked(usize::MAX);
+    }
+    done
+}

@@ -1,0 +1,165 @@
+//! Events: points in streams, with a time.
+//!
+//! An event that was never recorded counts as reached. Times are those of the card, to the nanosecond; the real
+//! ones are coarser.
+
+use crate::arg::Out;
+use crate::capture;
+use crate::context::current;
+use crate::driver::state;
+use crate::export::exports;
+use crate::state::Table;
+use crate::stream::{NOT_READY, Point, push};
+use gpucap_abi::cuda::{CUevent, CUstream, CuError, CuResult};
+use std::ffi::c_void;
+
+exports! {
+    /// Flag 2: without a time.
+    fn cuEventCreate(event: *mut CUevent, flags: u32) => create, context, "cuEventCreate" @ 2000;
+    /// Waits for it still see the point it stood for.
+    fn cuEventDestroy(event: CUevent) => destroy, driver, "cuEventDestroy" @ 2000;
+    /// Waits for it still see the point it stood for.
+    fn cuEventDestroy_v2(event: CUevent) => destroy, driver, "cuEventDestroy" @ 4000;
+    /// Stands for the end of what is queued in the stream now.
+    fn cuEventRecord(event: CUevent, stream: CUstream) => record, context, "cuEventRecord" @ 2000;
+    /// Stands for the end of what is queued in the stream now.
+    fn cuEventRecord_ptsz(event: CUevent, stream: CUstream) => record, context, "cuEventRecord" @ 7000 ptsz;
+    /// Stands for the end of what is queued in the stream now.
+    fn cuEventRecordWithFlags(event: CUevent, stream: CUstream, flags: u32)
+        => record_with_flags, context, "cuEventRecordWithFlags" @ 11010;
+    /// Stands for the end of what is queued in the stream now.
+    fn cuEventRecordWithFlags_ptsz(event: CUevent, stream: CUstream, flags: u32)
+        => record_with_flags, context, "cuEventRecordWithFlags" @ 11010 ptsz;
+    /// NOT_READY until it is reached.
+    fn cuEventQuery(event: CUevent) => query, driver, "cuEventQuery" @ 2000;
+    /// Waits until it is reached.
+    fn cuEventSynchronize(event: CUevent) => synchronize, driver, "cuEventSynchronize" @ 2000;
+    /// Milliseconds between two reached events.
+    fn cuEventElapsedTime(milliseconds: *mut f32, start: CUevent, end: CUevent)
+        => elapsed, driver, "cuEventElapsedTime" @ 2000;
+    /// Milliseconds between two reached events.
+    fn cuEventElapsedTime_v2(milliseconds: *mut f32, start: CUevent, end: CUevent)
+        => elapsed, driver, "cuEventElapsedTime" @ 12080;
+    /// What is queued in the stream from now on waits for the event.
+    fn cuStreamWaitEvent(stream: CUstream, event: CUevent, flags: u32)
+        => stream_wait, context, "cuStreamWaitEvent" @ 3020;
+    /// What is queued in the stream from now on waits for the event.
+    fn cuStreamWaitEvent_ptsz(stream: CUstream, event: CUevent, flags: u32)
+        => stream_wait, context, "cuStreamWaitEvent" @ 7000 ptsz;
+}
+
+/// An event.
+pub(crate) struct Event {
+    pub(crate) context: u64,
+    timed: bool,
+    point: Option<Point>,
+    /// The capture it was recorded in last, if that was in one.
+    pub(crate) capture: Option<u64>,
+}
+
+/// The events of the process.
+pub(crate) type Events = Table<Event>;
+
+const BLOCKING_SYNC: u32 = 1;
+const DISABLE_TIMING: u32 = 2;
+const INTERPROCESS: u32 = 4;
+
+fn create(event: Out<CUevent>, flags: u32) -> CuResult {
+    event.required()?;
+    let known = BLOCKING_SYNC | DISABLE_TIMING | INTERPROCESS;
+    let timed = flags & DISABLE_TIMING == 0;
+    if flags & !known != 0 || (flags & INTERPROCESS != 0 && timed) {
+        return Err(CuError::INVALID_VALUE);
+    }
+    let (context, _) = current()?;
+    let made = Event { context, timed, point: None, capture: None };
+    event.put(CUevent(state()?.events.add(made) as *mut c_void))
+}
+
+fn destroy(event: CUevent) -> CuResult {
+    state()?.events.remove(event.address()).map(drop).ok_or(CuError::INVALID_HANDLE)
+}
+
+fn record(event: CUevent, stream: CUstream) -> CuResult {
+    record_with_flags(event, stream, 0)
+}
+
+fn record_with_flags(event: CUevent, stream: CUstream, flags: u32) -> CuResult {
+    if flags > 1 {
+        return Err(CuError::INVALID_VALUE);
+    }
+    let handle = event.address();
+    state()?.events.get(handle).ok_or(CuError::INVALID_HANDLE)?;
+    if capture::take(stream, capture::Operation::Record(event))? {
+        return Ok(());
+    }
+    let point = push(stream, 0)?;
+    let mut state = state()?;
+    let found = state.events.get_mut(handle).ok_or(CuError::INVALID_HANDLE)?;
+    found.point = Some(point);
+    found.capture = None;
+    Ok(())
+}
+
+/// The point that an event stands for, with its time once that is known.
+fn point(event: CUevent) -> Result<(Option<Point>, bool), CuError> {
+    let mut state = state()?;
+    let found = state.events.get_mut(event.address()).ok_or(CuError::INVALID_HANDLE)?;
+    if found.capture.is_some() {
+        return Err(capture::EVENT_OF_CAPTURE);
+    }
+    if let Some(point) = &mut found.point {
+        // Kept: the engine remembers only the recent past.
+        point.time = point.reached();
+    }
+    Ok((found.point, found.timed))
+}
+
+fn query(event: CUevent) -> CuResult {
+    match point(event)?.0 {
+        Some(point) if !point.is_seen() => Err(NOT_READY),
+        _ => Ok(()),
+    }
+}
+
+fn synchronize(event: CUevent) -> CuResult {
+    if let Some(point) = point(event)?.0 {
+        point.wait();
+    }
+    state()?.release_reserves();
+    Ok(())
+}
+
+fn elapsed(milliseconds: Out<f32>, start: CUevent, end: CUevent) -> CuResult {
+    milliseconds.required()?;
+    let time = |event| match point(event)? {
+        (Some(point), true) if point.is_seen() => point.reached().ok_or(NOT_READY),
+        (Some(_), true) => Err(NOT_READY),
+        _ => Err(CuError::INVALID_HANDLE),
+    };
+    let (start, end) = (time(start)?, time(end)?);
+    #[expect(clippy::cast_precision_loss, reason = "a float is what the driver answers in")]
+    let span = if end >= start { (end - start) as f32 } else { -((start - end) as f32) };
+    milliseconds.put(span / 1e6)
+}
+
+fn stream_wait(stream: CUstream, event: CUevent, _flags: u32) -> CuResult {
+    let of_capture = state()?.events.get(event.address()).ok_or(CuError::INVALID_HANDLE)?.capture;
+    if let Some(id) = of_capture {
+        return capture::join(stream, id);
+    }
+    if capture::take(stream, capture::Operation::Wait)? {
+        return Ok(());
+    }
+    let Some(point) = point(event)?.0 else { return Ok(()) };
+    let current = current()?;
+    if point.unit == current.1 {
+        let mut state = state()?;
+        let handle = state.stream(stream, current)?;
+        state.stream_waits(handle, point.progress);
+    } else {
+        // Another unit's progress is another axis; the host waits instead, which is later but not wrong.
+        point.wait();
+    }
+    Ok(())
+}

@@ -1,0 +1,331 @@
+//! Graphs: lists of nodes.
+//!
+//! Nodes run one after the other in the order in which they were added; dependencies are accepted and not kept, so that
+//! branches do not run side by side. An allocation node has its address from the start and memory only when it runs.
+
+use crate::arg::{In, Out};
+use crate::driver::state;
+use crate::export::exports;
+use crate::launch::duration_of;
+use crate::state::Table;
+use gpucap_abi::cuda::{CUdeviceptr, CUevent, CUgraph, CUgraphNode, CuError, CuResult};
+use gpucap_stub_device::catalog::Unit;
+use std::ffi::c_void;
+
+exports! {
+    /// An empty graph.
+    fn cuGraphCreate(graph: *mut CUgraph, flags: u32) => create, driver, "cuGraphCreate" @ 10000;
+    /// Executable forms of it live on.
+    fn cuGraphDestroy(graph: CUgraph) => destroy, driver, "cuGraphDestroy" @ 10000;
+    /// A copy.
+    fn cuGraphClone(clone: *mut CUgraph, graph: CUgraph) => clone, driver, "cuGraphClone" @ 10000;
+    /// A node that does nothing.
+    fn cuGraphAddEmptyNode(node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode, count: usize)
+        => add_empty, driver, "cuGraphAddEmptyNode" @ 10000;
+    /// A kernel; the first word of its parameters is the function.
+    fn cuGraphAddKernelNode(node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode, count: usize,
+        params: *const u64) => add_kernel, driver, "cuGraphAddKernelNode" @ 10000;
+    /// A kernel; the first word of its parameters is the function.
+    fn cuGraphAddKernelNode_v2(node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode,
+        count: usize, params: *const u64) => add_kernel, driver, "cuGraphAddKernelNode" @ 12000;
+    /// A copy, which takes no time.
+    fn cuGraphAddMemcpyNode(node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode, count: usize,
+        params: *const c_void, context: *mut c_void) => add_copy, driver, "cuGraphAddMemcpyNode" @ 10000;
+    /// A memset, which takes no time.
+    fn cuGraphAddMemsetNode(node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode, count: usize,
+        params: *const c_void, context: *mut c_void) => add_copy, driver, "cuGraphAddMemsetNode" @ 10000;
+    /// A host function, which is not called.
+    fn cuGraphAddHostNode(node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode, count: usize,
+        params: *const c_void) => add_host, driver, "cuGraphAddHostNode" @ 10000;
+    /// The nodes of another graph as they are now.
+    fn cuGraphAddChildGraphNode(node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode,
+        count: usize, child: CUgraph) => add_child, driver, "cuGraphAddChildGraphNode" @ 10000;
+    /// Kept as a node that does nothing.
+    fn cuGraphAddEventRecordNode(node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode,
+        count: usize, event: CUevent) => add_event, driver, "cuGraphAddEventRecordNode" @ 11010;
+    /// Kept as a node that does nothing.
+    fn cuGraphAddEventWaitNode(node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode,
+        count: usize, event: CUevent) => add_event, driver, "cuGraphAddEventWaitNode" @ 11010;
+    /// Answers the address in its parameters.
+    fn cuGraphAddMemAllocNode(node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode,
+        count: usize, params: *mut AllocParams) => add_alloc, driver, "cuGraphAddMemAllocNode" @ 11040;
+    /// Frees an address of an allocation node.
+    fn cuGraphAddMemFreeNode(node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode,
+        count: usize, pointer: CUdeviceptr) => add_free, driver, "cuGraphAddMemFreeNode" @ 11040;
+    /// A node of any kind.
+    fn cuGraphAddNode(node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode, count: usize,
+        params: *mut NodeParams) => add_node, driver, "cuGraphAddNode" @ 12020;
+    /// A node of any kind.
+    fn cuGraphAddNode_v2(node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode,
+        edges: *const c_void, count: usize, params: *mut NodeParams)
+        => add_node_v2, driver, "cuGraphAddNode" @ 12030;
+    /// A node of any kind.
+    fn cuGraphAddNode_v3(node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode,
+        edges: *const c_void, count: usize, params: *mut NodeParams)
+        => add_node_v2, driver, "cuGraphAddNode" @ 13040;
+}
+
+/// `CUDA_MEM_ALLOC_NODE_PARAMS`
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct AllocParams {
+    pool: crate::pool::Properties,
+    access: *const c_void,
+    access_count: usize,
+    pub(crate) bytes: usize,
+    pub(crate) pointer: CUdeviceptr,
+}
+const _: () = assert!(size_of::<AllocParams>() == 120);
+
+/// `CUgraphNodeParams`
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct NodeParams {
+    pub(crate) kind: i32,
+    reserved: [i32; 3],
+    words: [u64; 29],
+    reserved2: u64,
+}
+const _: () = assert!(size_of::<NodeParams>() == 256);
+
+/// What a node does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Node {
+    /// Occupies the engine for so long.
+    Work(u64),
+    Copy,
+    Host,
+    Empty,
+    Alloc {
+        address: CUdeviceptr,
+        bytes: u64,
+        unit: Unit,
+    },
+    Free(CUdeviceptr),
+}
+
+/// `CUgraphNodeType` values.
+pub(crate) mod kind {
+    pub(crate) const KERNEL: i32 = 0;
+    pub(crate) const MEMCPY: i32 = 1;
+    pub(crate) const MEMSET: i32 = 2;
+    pub(crate) const HOST: i32 = 3;
+    pub(crate) const GRAPH: i32 = 4;
+    pub(crate) const EMPTY: i32 = 5;
+    pub(crate) const MEM_ALLOC: i32 = 10;
+    pub(crate) const MEM_FREE: i32 = 11;
+    pub(crate) const LAST: i32 = 13;
+}
+
+/// The graphs of the process and their nodes.
+#[derive(Default)]
+pub(crate) struct Graphs {
+    pub(crate) table: Table<Vec<u64>>,
+    pub(crate) nodes: Table<(u64, Vec<Node>)>,
+}
+
+impl Graphs {
+    pub(crate) fn create(&mut self) -> u64 {
+        self.table.add(Vec::new())
+    }
+
+    pub(crate) fn destroy(&mut self, graph: u64) -> CuResult {
+        let nodes = self.table.remove(graph).ok_or(CuError::INVALID_VALUE)?;
+        for node in nodes {
+            self.nodes.remove(node);
+        }
+        Ok(())
+    }
+
+    /// Adds a node; its handle.
+    pub(crate) fn append(&mut self, graph: u64, node: Node) -> Result<u64, CuError> {
+        self.append_all(graph, vec![node])
+    }
+
+    /// Adds a node that stands for several.
+    fn append_all(&mut self, graph: u64, nodes: Vec<Node>) -> Result<u64, CuError> {
+        let list = self.table.get_mut(graph).ok_or(CuError::INVALID_VALUE)?;
+        let handle = self.nodes.add((graph, nodes));
+        list.push(handle);
+        Ok(handle)
+    }
+
+    /// Everything that a graph does.
+    pub(crate) fn nodes(&self, graph: u64) -> Result<Vec<Node>, CuError> {
+        let list = self.table.get(graph).ok_or(CuError::INVALID_VALUE)?;
+        let nodes = list.iter().filter_map(|handle| self.nodes.get(*handle));
+        Ok(nodes.flat_map(|(_, nodes)| nodes.iter().copied()).collect())
+    }
+}
+
+fn create(graph: Out<CUgraph>, flags: u32) -> CuResult {
+    if flags != 0 {
+        return Err(CuError::INVALID_VALUE);
+    }
+    graph.required()?;
+    graph.put(CUgraph(state()?.graphs.create() as *mut c_void))
+}
+
+fn destroy(graph: CUgraph) -> CuResult {
+    state()?.graphs.destroy(graph.address())
+}
+
+fn clone(clone: Out<CUgraph>, graph: CUgraph) -> CuResult {
+    clone.required()?;
+    let mut state = state()?;
+    let nodes = state.graphs.nodes(graph.address())?;
+    let copy = state.graphs.create();
+    for node in nodes {
+        state.graphs.append(copy, node)?;
+    }
+    clone.put(CUgraph(copy as *mut c_void))
+}
+
+fn add(node: Out<CUgraphNode>, graph: CUgraph, what: Vec<Node>) -> CuResult {
+    node.required()?;
+    let handle = state()?.graphs.append_all(graph.address(), what)?;
+    node.put(CUgraphNode(handle as *mut c_void))
+}
+
+fn add_empty(
+    node: Out<CUgraphNode>,
+    graph: CUgraph,
+    _on: In<CUgraphNode>,
+    _count: usize,
+) -> CuResult {
+    add(node, graph, vec![Node::Empty])
+}
+
+fn add_kernel(
+    node: Out<CUgraphNode>,
+    graph: CUgraph,
+    _on: In<CUgraphNode>,
+    _count: usize,
+    params: In<u64>,
+) -> CuResult {
+    let duration = duration_of(params.get()?)?;
+    add(node, graph, vec![Node::Work(duration)])
+}
+
+fn add_copy(
+    node: Out<CUgraphNode>,
+    graph: CUgraph,
+    _on: In<CUgraphNode>,
+    _count: usize,
+    params: In<c_void>,
+    _context: Out<c_void>,
+) -> CuResult {
+    if params.is_null() {
+        return Err(CuError::INVALID_VALUE);
+    }
+    add(node, graph, vec![Node::Copy])
+}
+
+fn add_host(
+    node: Out<CUgraphNode>,
+    graph: CUgraph,
+    _on: In<CUgraphNode>,
+    _count: usize,
+    _params: In<c_void>,
+) -> CuResult {
+    add(node, graph, vec![Node::Host])
+}
+
+fn add_child(
+    node: Out<CUgraphNode>,
+    graph: CUgraph,
+    _on: In<CUgraphNode>,
+    _count: usize,
+    child: CUgraph,
+) -> CuResult {
+    let nodes = state()?.graphs.nodes(child.address())?;
+    add(node, graph, nodes)
+}
+
+fn add_event(
+    node: Out<CUgraphNode>,
+    graph: CUgraph,
+    _on: In<CUgraphNode>,
+    _count: usize,
+    event: CUevent,
+) -> CuResult {
+    state()?.events.get(event.address()).ok_or(CuError::INVALID_HANDLE)?;
+    add(node, graph, vec![Node::Empty])
+}
+
+/// A place for the memory of an allocation node.
+fn allocation(params: &AllocParams) -> Result<Node, CuError> {
+    let unit = crate::driver::unit(params.pool.location.id)?;
+    let bytes = params.bytes as u64;
+    if bytes == 0 {
+        return Err(CuError::INVALID_VALUE);
+    }
+    let address = state()?.memory.arena.take(bytes, 1).ok_or(CuError::OUT_OF_MEMORY)?;
+    Ok(Node::Alloc { address, bytes, unit })
+}
+
+fn add_alloc(
+    node: Out<CUgraphNode>,
+    graph: CUgraph,
+    _on: In<CUgraphNode>,
+    _count: usize,
+    params: Out<AllocParams>,
+) -> CuResult {
+    let mut asked = params.get()?;
+    let made = allocation(&asked)?;
+    if let Node::Alloc { address, .. } = made {
+        asked.pointer = address;
+    }
+    params.put(asked)?;
+    add(node, graph, vec![made])
+}
+
+fn add_free(
+    node: Out<CUgraphNode>,
+    graph: CUgraph,
+    _on: In<CUgraphNode>,
+    _count: usize,
+    pointer: CUdeviceptr,
+) -> CuResult {
+    add(node, graph, vec![Node::Free(pointer)])
+}
+
+fn add_node(
+    node: Out<CUgraphNode>,
+    graph: CUgraph,
+    on: In<CUgraphNode>,
+    count: usize,
+    params: Out<NodeParams>,
+) -> CuResult {
+    let asked = params.get()?;
+    if asked.kind == kind::MEM_ALLOC {
+        // The allocation's parameters lie where the words of the others do.
+        return add_alloc(node, graph, on, count, params.cast::<[u8; 16]>().at(1).cast());
+    }
+    let what = meaning(&asked)?;
+    add(node, graph, what)
+}
+
+fn add_node_v2(
+    node: Out<CUgraphNode>,
+    graph: CUgraph,
+    on: In<CUgraphNode>,
+    _edges: In<c_void>,
+    count: usize,
+    params: Out<NodeParams>,
+) -> CuResult {
+    add_node(node, graph, on, count, params)
+}
+
+/// What a node of these parameters does; not for allocations.
+pub(crate) fn meaning(params: &NodeParams) -> Result<Vec<Node>, CuError> {
+    Ok(match params.kind {
+        kind::KERNEL => vec![Node::Work(duration_of(params.words[0])?)],
+        kind::MEMCPY | kind::MEMSET => vec![Node::Copy],
+        kind::HOST => vec![Node::Host],
+        kind::GRAPH => state()?.graphs.nodes(params.words[0])?,
+        kind::MEM_FREE => vec![Node::Free(params.words[0])],
+        kind::EMPTY..=kind::LAST => vec![Node::Empty],
+        _ => return Err(CuError::INVALID_VALUE),
+    })
+}
