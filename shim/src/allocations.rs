@@ -14,8 +14,9 @@ use std::hash::{BuildHasherDefault, Hasher};
 pub(crate) struct Record {
     /// Bytes charged.
     pub(crate) bytes: u64,
-    /// The context it ends with, as a number; 0 if it outlives every context (pools, virtual memory management).
-    pub(crate) context: u64,
+    /// As a number: the context it ends with, or of stream-ordered memory, which outlives every context, the pool that
+    /// it came from. 0 if it belongs to neither.
+    pub(crate) home: u64,
     /// The device it was charged to.
     pub(crate) device: DeviceIndex,
     /// What it is, for people.
@@ -43,7 +44,8 @@ impl Allocations {
         self.shard(key)?.lock().insert(key, record)
     }
 
-    fn remove(&self, key: u64) -> Option<Record> {
+    /// Takes an entry out.
+    pub(crate) fn take(&self, key: u64) -> Option<Record> {
         self.shard(key)?.lock().remove(&key)
     }
 
@@ -59,7 +61,7 @@ impl Allocations {
         ended: impl FnOnce(Record),
     ) -> Result<(), E> {
         // Taken out before the driver frees: afterwards another thread may be given the same address.
-        let Some(record) = self.remove(key) else { return free().map(drop) };
+        let Some(record) = self.take(key) else { return free().map(drop) };
         match free() {
             Ok(_) => {
                 ended(record);
@@ -76,7 +78,7 @@ impl Allocations {
     pub(crate) fn end_context(&self, context: u64, mut ended: impl FnMut(Record)) {
         for shard in &self.shards {
             shard.lock().retain(|_, record| {
-                let over = record.context == context;
+                let over = record.home == context && record.kind != Kind::Pool;
                 if over {
                     ended(*record);
                 }

@@ -74,16 +74,21 @@ pub(crate) fn own_identity() -> Identity {
     let pid = sys::pid();
     let stat = read_stat(pid).ok().flatten().unwrap_or_default();
     Identity {
-        pid_namespace: sys::namespace_inode(c"/proc/self/ns/pid").unwrap_or(0),
+        pid_namespace: own_namespace().unwrap_or(0),
         pid,
         start_time: stat.start_time,
         image: stat.start_of_stack,
     }
 }
 
+/// The pid namespace in which this process's number counts; `None` without `/proc`.
+pub(crate) fn own_namespace() -> Option<u64> {
+    sys::namespace_inode(c"/proc/self/ns/pid")
+}
+
 /// Whether the process that owns a slot still runs the program that claimed it. In doubt, yes.
 pub(crate) fn alive(owner: &Identity) -> bool {
-    if sys::namespace_inode(c"/proc/self/ns/pid") != Some(owner.pid_namespace) {
+    if own_namespace() != Some(owner.pid_namespace) {
         return true; // only the host or a process of that namespace can tell
     }
     match read_stat(owner.pid) {

@@ -3,11 +3,13 @@
 //! This is the only place where what we decide becomes a code of the driver. The application only ever sees codes that
 //! the driver documents for the function at hand.
 
+use crate::device::Device;
 use crate::redirect::DriverCopy;
-use crate::session::Session;
+use crate::session::{Charge, Session};
 use crate::state::{self, Now, Policy};
 use gpucap_abi::cuda::CuError;
 use gpucap_abi::nvml::NvmlError;
+use gpucap_core::ledger::Kind;
 
 /// What a row does to a limit; the spelling is that of the tables.
 #[expect(non_camel_case_types, reason = "the words of the row tables")]
@@ -97,5 +99,27 @@ impl Call {
             problem.report();
             Refusal::NotInitialized
         })
+    }
+
+    /// Takes bytes from a device's cap; before that is refused, pools give back what they only keep.
+    ///
+    /// # Errors
+    /// It does not fit.
+    pub(crate) fn charge(
+        &self,
+        session: &'static Session,
+        device: &Device,
+        kind: Kind,
+        bytes: u64,
+    ) -> Result<Charge, Refusal> {
+        let attempt = || session.charge(device, kind, bytes);
+        attempt()
+            .or_else(|over| {
+                if session.pools.give_back(self.driver, session) { attempt() } else { Err(over) }
+            })
+            .map_err(|over| {
+                session.refused(device, &over);
+                Refusal::OverQuota
+            })
     }
 }

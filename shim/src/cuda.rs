@@ -7,6 +7,7 @@ pub(crate) mod array;
 pub(crate) mod context;
 pub(crate) mod init;
 pub(crate) mod memory;
+pub(crate) mod pool;
 pub(crate) mod report;
 pub(crate) mod resolve;
 pub(crate) mod vmm;

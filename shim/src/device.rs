@@ -1,9 +1,11 @@
 //! One device as this process may use it: its line in the book, its cap, the price of a context on it.
 
+use crate::allocations::Record;
 use crate::driver;
 use crate::redirect::DriverCopy;
 use crate::state::Policy;
 use crate::topology;
+use core::sync::atomic::AtomicU64;
 use gpucap_abi::cuda::CUdevice;
 use gpucap_core::config::LogLevel;
 use gpucap_core::ledger::{DeviceIndex, Ledger};
@@ -27,6 +29,8 @@ pub(crate) struct Device {
     /// Taken for each operation on this process's line: the ledger's protocol is between processes, and a process
     /// speaks with one voice.
     pub(crate) turn: Mutex<()>,
+    /// The pool that `cuMemAllocAsync` takes from, as a number; 0 until it is asked for.
+    pub(crate) current_pool: AtomicU64,
     /// Held while the primary context is made or ended, across the driver's call: two threads that make it at the same
     /// moment make one context and must be charged for one.
     pub(crate) primary: Mutex<Primary>,
@@ -56,7 +60,9 @@ pub(crate) struct Primary {
     /// Its handle while it is charged for; 0 otherwise.
     pub(crate) context: u64,
     /// What is charged for it.
-    pub(crate) record: Option<crate::allocations::Record>,
+    pub(crate) record: Option<Record>,
+    /// Contexts made from green contexts of this device: their memory ends with the primary context.
+    pub(crate) derived: Vec<u64>,
 }
 
 impl Device {
@@ -98,6 +104,7 @@ impl Device {
             cap,
             context_price,
             turn: Mutex::new(()),
+            current_pool: AtomicU64::new(0),
             primary: Mutex::default(),
         })))
     }

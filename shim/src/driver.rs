@@ -51,7 +51,10 @@ fn filled<T: Copy>(fill: impl FnOnce(*mut T) -> Option<()>) -> Option<T> {
 /// The CUDA driver.
 pub(crate) mod cuda {
     use super::*;
-    use gpucap_abi::cuda::{CUcontext, CUdevice, CUdeviceptr, CUuuid, CuResult};
+    use gpucap_abi::cuda::{
+        CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, CUcontext, CUdevice, CUdeviceptr, CUmemoryPool,
+        CUuuid, CuResult,
+    };
 
     functions! { CuResult;
         fn ctx_get_current = cuCtxGetCurrent(context: *mut CUcontext);
@@ -59,12 +62,15 @@ pub(crate) mod cuda {
         fn device_get = cuDeviceGet(device: *mut CUdevice, ordinal: c_int);
         fn device_get_attribute = cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, device: CUdevice);
         fn device_get_count = cuDeviceGetCount(count: *mut c_int);
+        fn device_get_mem_pool = cuDeviceGetMemPool(pool: *mut CUmemoryPool, device: CUdevice);
         fn device_get_uuid = cuDeviceGetUuid(uuid: *mut CUuuid, device: CUdevice);
         fn device_get_uuid_v2 = cuDeviceGetUuid_v2(uuid: *mut CUuuid, device: CUdevice);
         fn device_primary_ctx_get_state = cuDevicePrimaryCtxGetState(
             device: CUdevice, flags: *mut c_uint, active: *mut c_int);
         fn device_total_mem = cuDeviceTotalMem_v2(bytes: *mut usize, device: CUdevice);
         fn mem_free = cuMemFree_v2(pointer: CUdeviceptr);
+        fn mem_pool_get_attribute = cuMemPoolGetAttribute(pool: CUmemoryPool, attribute: c_int, value: *mut u64);
+        fn mem_pool_trim_to = cuMemPoolTrimTo(pool: CUmemoryPool, keep: usize);
     }
 
     /// The device of the calling thread's current context.
@@ -113,6 +119,23 @@ pub(crate) mod cuda {
             .map(|active: c_int| active != 0)
     }
 
+    /// The pool that `cuMemAllocAsync` takes from on this device.
+    pub(crate) fn current_pool(copy: &DriverCopy, device: CUdevice) -> Option<CUmemoryPool> {
+        filled(|pool| device_get_mem_pool(copy, pool, device))
+    }
+
+    /// Bytes that a pool holds of the card, in use or not.
+    pub(crate) fn pool_reserved(copy: &DriverCopy, pool: CUmemoryPool) -> Option<u64> {
+        filled(|value| {
+            mem_pool_get_attribute(copy, pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, value)
+        })
+    }
+
+    /// Makes a pool give back what is not in use.
+    pub(crate) fn trim_pool(copy: &DriverCopy, pool: CUmemoryPool) -> Option<()> {
+        mem_pool_trim_to(copy, pool, 0)
+    }
+
     /// Frees memory that the application has never seen.
     pub(crate) fn free(copy: &DriverCopy, pointer: CUdeviceptr) -> Option<()> {
         mem_free(copy, pointer)
@@ -123,7 +146,7 @@ pub(crate) mod cuda {
 pub(crate) mod nvml {
     use super::*;
     use core::ffi::CStr;
-    use gpucap_abi::nvml::{NvmlResult, nvmlDevice_t};
+    use gpucap_abi::nvml::{NvmlResult, nvmlDevice_t, nvmlMemory_t};
     use gpucap_core::uuid::DeviceName;
 
     functions! { NvmlResult;
@@ -132,6 +155,7 @@ pub(crate) mod nvml {
         fn device_get_index = nvmlDeviceGetIndex(device: nvmlDevice_t, index: *mut c_uint);
         fn device_get_max_mig_device_count = nvmlDeviceGetMaxMigDeviceCount(
             device: nvmlDevice_t, count: *mut c_uint);
+        fn device_get_memory_info = nvmlDeviceGetMemoryInfo(device: nvmlDevice_t, memory: *mut nvmlMemory_t);
         fn device_get_mig_device_handle_by_index = nvmlDeviceGetMigDeviceHandleByIndex(
             device: nvmlDevice_t, index: c_uint, instance: *mut nvmlDevice_t);
         fn device_get_parent = nvmlDeviceGetDeviceHandleFromMigDeviceHandle(
@@ -139,6 +163,7 @@ pub(crate) mod nvml {
         fn device_get_uuid = nvmlDeviceGetUUID(device: nvmlDevice_t, text: *mut c_char, bytes: c_uint);
         fn init = nvmlInit_v2();
         fn shutdown = nvmlShutdown();
+        fn system_get_driver_version = nvmlSystemGetDriverVersion(text: *mut c_char, bytes: c_uint);
     }
 
     /// The UUID of a device or MIG instance.
@@ -148,6 +173,21 @@ pub(crate) mod nvml {
         device_get_uuid(copy, device, text.as_mut_ptr().cast(), 96)?;
         let text = CStr::from_bytes_until_nul(&text).ok()?.to_str().ok()?;
         text.parse().ok()
+    }
+
+    /// All of a device's memory, in bytes.
+    pub(crate) fn total_bytes(copy: &DriverCopy, device: nvmlDevice_t) -> Option<u64> {
+        filled(|memory| device_get_memory_info(copy, device, memory))
+            .map(|memory: nvmlMemory_t| memory.total)
+    }
+
+    /// The driver's version: the first two numbers of it.
+    pub(crate) fn driver_version(copy: &DriverCopy) -> Option<(u32, u32)> {
+        let mut text = [0u8; 80]; // NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE
+        system_get_driver_version(copy, text.as_mut_ptr().cast(), 80)?;
+        let mut numbers = CStr::from_bytes_until_nul(&text).ok()?.to_str().ok()?.split('.');
+        let mut number = || numbers.next()?.parse().ok();
+        Some((number()?, number()?))
     }
 
     /// The place of a device in nvidia-smi's order. MIG instances have none.

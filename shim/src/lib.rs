@@ -20,12 +20,14 @@
 mod allocations;
 mod book;
 mod call;
+mod contexts;
 mod cuda;
 mod device;
 mod driver;
 mod hooks;
 mod log;
 mod nvml;
+mod pools;
 mod redirect;
 mod session;
 mod state;

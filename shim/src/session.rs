@@ -8,8 +8,10 @@
 use crate::allocations::{Allocations, Record};
 use crate::book;
 use crate::call::Refusal;
+use crate::contexts::Contexts;
 use crate::device::{Device, Standing};
 use crate::log;
+use crate::pools::Pools;
 use crate::redirect::DriverCopy;
 use crate::state::{self, Policy, Problem};
 use crate::sys;
@@ -37,6 +39,10 @@ pub(crate) struct Session {
     pub(crate) memory: Allocations,
     /// Arrays.
     pub(crate) arrays: Allocations,
+    /// Contexts other than the primary ones.
+    pub(crate) contexts: Contexts,
+    /// Stream-ordered pools.
+    pub(crate) pools: Pools,
     /// Physical memory of the virtual memory management.
     pub(crate) physical: Mutex<Physical<Record>>,
 }
@@ -113,44 +119,39 @@ impl Session {
         device: &Device,
         kind: Kind,
         bytes: u64,
-    ) -> Result<Charge, Refusal> {
-        let outcome = {
-            let _errno = sys::Errno::keep();
-            let _one_at_a_time = device.turn.lock();
-            let (slot, index) = (self.slot, device.index);
-            self.ledger.charge_or_reap(slot, index, kind, bytes, device.cap, &book::alive)
-        };
-        match outcome {
-            Ok(()) => Ok(Charge {
-                session: self,
-                record: Record { bytes, context: 0, device: device.index, kind },
-            }),
-            Err(over) => {
-                self.ledger.count_refusal(self.slot, device.index);
-                self.tell_refusal(&over);
-                Err(Refusal::OverQuota)
-            }
-        }
+    ) -> Result<Charge, OverQuota> {
+        let _errno = sys::Errno::keep();
+        let _one_at_a_time = device.turn.lock();
+        let (slot, index) = (self.slot, device.index);
+        self.ledger.charge_or_reap(slot, index, kind, bytes, device.cap, &book::alive)?;
+        Ok(Charge { session: self, record: Record { bytes, home: 0, device: index, kind } })
     }
 
-    /// Gives the bytes of a record back.
-    pub(crate) fn refund(&self, record: Record) {
-        let mut capped = self.devices.iter().filter_map(|place| place.get()?.capped());
-        if let Some(device) = capped.find(|device| device.index == record.device) {
-            let _one_at_a_time = device.turn.lock();
-            self.ledger.refund(self.slot, record.device, record.kind, record.bytes);
-        }
-    }
-
-    fn tell_refusal(&self, over: &OverQuota) {
+    /// Counts a refusal that the application gets to see, and tells of the first one.
+    pub(crate) fn refused(&self, device: &Device, over: &OverQuota) {
         static TOLD: log::Once = log::Once::new();
+        self.ledger.count_refusal(self.slot, device.index);
         if TOLD.first() {
             let (limit, used, request) =
                 (Bytes(over.limit), Bytes(over.used), Bytes(over.requested));
             self.policy.log(
                 LogLevel::Warn,
-                format_args!("memory: refused at the cap cap={limit} used={used} request={request}; further ones are only counted"),
+                format_args!(
+                    "memory: refused at the cap cap={limit} used={used} request={request}; further ones are only counted"
+                ),
             );
+        }
+    }
+
+    /// Gives the bytes of a record back.
+    pub(crate) fn refund(&self, record: Record) {
+        if record.bytes == 0 {
+            return;
+        }
+        let mut capped = self.devices.iter().filter_map(|place| place.get()?.capped());
+        if let Some(device) = capped.find(|device| device.index == record.device) {
+            let _one_at_a_time = device.turn.lock();
+            self.ledger.refund(self.slot, record.device, record.kind, record.bytes);
         }
     }
 }
@@ -176,9 +177,9 @@ impl Charge {
         self
     }
 
-    /// Says with which context the memory ends.
-    pub(crate) fn ends_with(mut self, context: u64) -> Self {
-        self.record.context = context;
+    /// Says which context or pool the memory belongs to.
+    pub(crate) fn at_home_in(mut self, home: u64) -> Self {
+        self.record.home = home;
         self
     }
 }
@@ -251,6 +252,8 @@ fn begin(policy: &'static Policy) -> Result<&'static Session, String> {
         devices: [const { OnceBox::new() }; MAX_DEVICES],
         memory: Allocations::new(),
         arrays: Allocations::new(),
+        contexts: Contexts::new(),
+        pools: Pools::default(),
         physical: Mutex::default(),
     })))
 }

@@ -41,6 +41,12 @@ impl<T> Out<T> {
     pub fn address(self) -> u64 {
         self.0 as u64
     }
+
+    /// The same memory as another type: for parameters whose type another argument tells.
+    #[must_use]
+    pub fn as_type<U>(self) -> Out<U> {
+        Out(self.0.cast())
+    }
 }
 
 impl<T: Copy> Out<T> {
@@ -86,6 +92,90 @@ impl<T: Copy> In<T> {
         // SAFETY: a non-null input pointer must be readable by the driver's contract, which the caller keeps: the
         // driver itself would read the same bytes next. `read_unaligned` asks for no alignment.
         (!self.0.is_null()).then(|| unsafe { self.0.read_unaligned() })
+    }
+}
+
+/// A parameter that the caller has filled and the driver replaces: valid on entry, by the driver's contract. Stands in
+/// a row as its own type, since a plain `*mut` is only an output.
+#[repr(transparent)]
+#[derive(Debug)]
+pub struct InOut<T>(*mut T);
+
+impl<T> Clone for InOut<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for InOut<T> {}
+
+impl<T: Copy> InOut<T> {
+    /// What it holds; `None` if the caller passed null.
+    #[must_use]
+    pub fn get(self) -> Option<T> {
+        // SAFETY: a non-null in-out parameter is readable by the driver's contract, which the caller keeps.
+        (!self.0.is_null()).then(|| unsafe { self.0.read_unaligned() })
+    }
+
+    /// Replaces it. Null is left alone.
+    pub fn set(self, value: T) {
+        if !self.0.is_null() {
+            // SAFETY: a non-null in-out parameter is writable by the driver's contract, which the caller keeps.
+            unsafe { self.0.write_unaligned(value) }
+        }
+    }
+}
+
+/// An array of the caller's, to be filled; how many entries it has, another parameter says.
+#[repr(transparent)]
+#[derive(Debug)]
+pub struct Array<T>(*mut T);
+
+impl<T> Clone for Array<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Array<T> {}
+
+impl<T: Copy> Array<T> {
+    /// An array whose address stands in a structure of the caller's.
+    #[must_use]
+    pub const fn at(address: *mut T) -> Self {
+        Self(address)
+    }
+
+    /// Whether the caller passed null.
+    #[must_use]
+    pub fn is_null(self) -> bool {
+        self.0.is_null()
+    }
+
+    /// Writes `values` into the entries, which lie `stride` bytes apart.
+    ///
+    /// # Safety
+    /// The caller of the driver's function has said that there is room for as many entries of that size.
+    pub unsafe fn fill(self, stride: usize, values: impl Iterator<Item = T>) {
+        for (index, value) in values.enumerate() {
+            let place = self.0.wrapping_byte_add(stride.wrapping_mul(index));
+            // SAFETY: within the room that the caller has stated.
+            unsafe { place.write_unaligned(value) }
+        }
+    }
+}
+
+impl<T> Raw for InOut<T> {
+    type Arg = Self;
+    unsafe fn wrap(self) -> Self {
+        self
+    }
+}
+
+impl<T> Raw for Array<T> {
+    type Arg = Self;
+    unsafe fn wrap(self) -> Self {
+        self
     }
 }
 

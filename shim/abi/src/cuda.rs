@@ -97,6 +97,11 @@ macro_rules! handles {
             pub fn address(self) -> u64 {
                 self.0 as u64
             }
+            /// The handle that was this number.
+            #[must_use]
+            pub fn from_address(address: u64) -> Self {
+                Self(address as *mut c_void)
+            }
         }
     )*};
 }
@@ -123,6 +128,10 @@ handles! {
     CUgraphNode;
     /// An executable graph.
     CUgraphExec;
+    /// A green context: part of a card's multiprocessors.
+    CUgreenCtx;
+    /// A description of part of a card's resources.
+    CUdevResourceDesc;
 }
 
 /// `CUuuid`: 16 raw bytes.
@@ -167,6 +176,33 @@ pub struct CUmemAllocationProp {
     /// `allocFlags`, 8 bytes: compression, RDMA, usage, reserved.
     pub allocFlags: [u8; 8],
 }
+
+/// `CUmemPoolProps`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct CUmemPoolProps {
+    /// `CUmemAllocationType`; 1 is pinned, 2 is managed.
+    pub allocType: c_int,
+    /// `CUmemAllocationHandleType` bits that may be exported.
+    pub handleTypes: c_int,
+    /// Where the pool's memory lives.
+    pub location: CUmemLocation,
+    /// Windows only.
+    pub win32SecurityAttributes: *mut c_void,
+    /// The most that the pool may hold, in bytes; 0 is the driver's choice.
+    pub maxSize: usize,
+    /// Intended use.
+    pub usage: u16,
+    /// Zero.
+    pub reserved: [u8; 54],
+}
+
+const _: () = assert!(size_of::<CUmemPoolProps>() == 88);
+
+/// `CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`: bytes that a pool keeps when it could give them back.
+pub const CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: c_int = 4;
+/// `CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT`: bytes that a pool holds.
+pub const CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT: c_int = 5;
 
 /// `CUDA_ARRAY_DESCRIPTOR` (`_v2`).
 #[repr(C)]

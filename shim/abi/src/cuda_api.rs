@@ -58,6 +58,55 @@ macro_rules! cuda_api {
             fn cuDevicePrimaryCtxReset_v2(device: $crate::cuda::CUdevice)
                 => context::primary_reset, context, "cuDevicePrimaryCtxReset" @ 11000;
 
+            // --- contexts ---
+            /// One more user of the current context.
+            fn cuCtxAttach(context: *mut $crate::cuda::CUcontext, flags: u32)
+                => context::attach, context, "cuCtxAttach" @ 2000;
+            /// Charges the price of a context; refused if that does not fit.
+            fn cuCtxCreate(context: *mut $crate::cuda::CUcontext, flags: u32, device: $crate::cuda::CUdevice)
+                => context::create, context, "cuCtxCreate" @ 2000;
+            /// Charges the price of a context; refused if that does not fit.
+            fn cuCtxCreate_v2(context: *mut $crate::cuda::CUcontext, flags: u32, device: $crate::cuda::CUdevice)
+                => context::create, context, "cuCtxCreate" @ 3020;
+            /// Charges the price of a context; refused if that does not fit.
+            fn cuCtxCreate_v3(context: *mut $crate::cuda::CUcontext, params: *mut ::core::ffi::c_void,
+                count: ::core::ffi::c_int, flags: u32, device: $crate::cuda::CUdevice)
+                => context::create_with_affinity, context, "cuCtxCreate" @ 11040;
+            /// Charges the price of a context; refused if that does not fit.
+            fn cuCtxCreate_v4(context: *mut $crate::cuda::CUcontext, params: *mut ::core::ffi::c_void, flags: u32,
+                device: $crate::cuda::CUdevice)
+                => context::create_with_params, context, "cuCtxCreate" @ 12050;
+            /// Refunds the context and what ends with it: not pools, not virtual memory management.
+            fn cuCtxDestroy(context: $crate::cuda::CUcontext) => context::destroy, free, "cuCtxDestroy" @ 2000;
+            /// Refunds the context and what ends with it: not pools, not virtual memory management.
+            fn cuCtxDestroy_v2(context: $crate::cuda::CUcontext) => context::destroy, free, "cuCtxDestroy" @ 4000;
+            /// One user less; the last one refunds.
+            fn cuCtxDetach(context: $crate::cuda::CUcontext) => context::detach, free, "cuCtxDetach" @ 2000;
+            /// Memory allocated in it ends with the primary context.
+            fn cuCtxFromGreenCtx(context: *mut $crate::cuda::CUcontext, green: $crate::cuda::CUgreenCtx)
+                => context::from_green, context, "cuCtxFromGreenCtx" @ 12040;
+            /// Charges the price of a context; refused if that does not fit.
+            fn cuGLCtxCreate(context: *mut $crate::cuda::CUcontext, flags: u32, device: $crate::cuda::CUdevice)
+                => context::create, context, "cuGLCtxCreate" @ 2000;
+            /// Charges the price of a context; refused if that does not fit.
+            fn cuGLCtxCreate_v2(context: *mut $crate::cuda::CUcontext, flags: u32, device: $crate::cuda::CUdevice)
+                => context::create, context, "cuGLCtxCreate" @ 3020;
+            /// Retains the primary context, which the first one charges.
+            fn cuGreenCtxCreate(green: *mut $crate::cuda::CUgreenCtx, resources: $crate::cuda::CUdevResourceDesc,
+                device: $crate::cuda::CUdevice, flags: u32)
+                => context::create_green, context, "cuGreenCtxCreate" @ 12040;
+            /// Releases the primary context.
+            fn cuGreenCtxDestroy(green: $crate::cuda::CUgreenCtx)
+                => context::destroy_green, free, "cuGreenCtxDestroy" @ 12040;
+            /// Charges the price of a context; refused if that does not fit.
+            fn cuVDPAUCtxCreate(context: *mut $crate::cuda::CUcontext, flags: u32, device: $crate::cuda::CUdevice,
+                vdp_device: u32, vdp_proc_address: *mut ::core::ffi::c_void)
+                => context::create_vdpau, context, "cuVDPAUCtxCreate" @ 3010;
+            /// Charges the price of a context; refused if that does not fit.
+            fn cuVDPAUCtxCreate_v2(context: *mut $crate::cuda::CUcontext, flags: u32, device: $crate::cuda::CUdevice,
+                vdp_device: u32, vdp_proc_address: *mut ::core::ffi::c_void)
+                => context::create_vdpau, context, "cuVDPAUCtxCreate" @ 3020;
+
             // --- memory: linear ---
             /// Charged; refunded by `cuMemFree`.
             fn cuMemAlloc(pointer: *mut $crate::cuda::CUdeviceptr_v1, bytes: u32)
@@ -65,6 +114,9 @@ macro_rules! cuda_api {
             /// Charged; refunded by `cuMemFree`.
             fn cuMemAlloc_v2(pointer: *mut $crate::cuda::CUdeviceptr, bytes: usize)
                 => memory::alloc, alloc, "cuMemAlloc" @ 3020;
+            /// Charged in full, wherever its pages live at the moment.
+            fn cuMemAllocManaged(pointer: *mut $crate::cuda::CUdeviceptr, bytes: usize, flags: u32)
+                => memory::alloc_managed, alloc, "cuMemAllocManaged" @ 6000;
             /// Charged as pitch x height, with the pitch that the driver chose.
             fn cuMemAllocPitch(pointer: *mut $crate::cuda::CUdeviceptr_v1, pitch: *mut u32, width_bytes: u32,
                 height: u32, element_bytes: u32)
@@ -81,17 +133,56 @@ macro_rules! cuda_api {
             // --- memory: stream-ordered ---
             /// Charged when called; refunded by `cuMemFreeAsync` or `cuMemFree`.
             fn cuMemAllocAsync(pointer: *mut $crate::cuda::CUdeviceptr, bytes: usize, stream: $crate::cuda::CUstream)
-                => memory::alloc_async, alloc, "cuMemAllocAsync" @ 11020;
+                => pool::alloc, alloc, "cuMemAllocAsync" @ 11020;
             /// Charged when called; refunded by `cuMemFreeAsync` or `cuMemFree`.
             fn cuMemAllocAsync_ptsz(pointer: *mut $crate::cuda::CUdeviceptr, bytes: usize,
                 stream: $crate::cuda::CUstream)
-                => memory::alloc_async, alloc, "cuMemAllocAsync" @ 11020 ptsz;
+                => pool::alloc, alloc, "cuMemAllocAsync" @ 11020 ptsz;
+            /// Charged to the device of the pool; pools of host memory are free of charge.
+            fn cuMemAllocFromPoolAsync(pointer: *mut $crate::cuda::CUdeviceptr, bytes: usize,
+                pool: $crate::cuda::CUmemoryPool, stream: $crate::cuda::CUstream)
+                => pool::alloc_from, alloc, "cuMemAllocFromPoolAsync" @ 11020;
+            /// Charged to the device of the pool; pools of host memory are free of charge.
+            fn cuMemAllocFromPoolAsync_ptsz(pointer: *mut $crate::cuda::CUdeviceptr, bytes: usize,
+                pool: $crate::cuda::CUmemoryPool, stream: $crate::cuda::CUstream)
+                => pool::alloc_from, alloc, "cuMemAllocFromPoolAsync" @ 11020 ptsz;
             /// Refunded when called: from here on the bytes serve only this container's pool.
             fn cuMemFreeAsync(pointer: $crate::cuda::CUdeviceptr, stream: $crate::cuda::CUstream)
-                => memory::free_async, free, "cuMemFreeAsync" @ 11020;
+                => pool::free, free, "cuMemFreeAsync" @ 11020;
             /// Refunded when called: from here on the bytes serve only this container's pool.
             fn cuMemFreeAsync_ptsz(pointer: $crate::cuda::CUdeviceptr, stream: $crate::cuda::CUstream)
-                => memory::free_async, free, "cuMemFreeAsync" @ 11020 ptsz;
+                => pool::free, free, "cuMemFreeAsync" @ 11020 ptsz;
+
+            // --- memory: pools ---
+            /// Tells which device the default pool belongs to.
+            fn cuDeviceGetDefaultMemPool(pool: *mut $crate::cuda::CUmemoryPool, device: $crate::cuda::CUdevice)
+                => pool::of_device, map, "cuDeviceGetDefaultMemPool" @ 11020;
+            /// Tells which device the current pool belongs to, unless it is known.
+            fn cuDeviceGetMemPool(pool: *mut $crate::cuda::CUmemoryPool, device: $crate::cuda::CUdevice)
+                => pool::of_device, map, "cuDeviceGetMemPool" @ 11020;
+            /// From here on `cuMemAllocAsync` takes from this pool.
+            fn cuDeviceSetMemPool(device: $crate::cuda::CUdevice, pool: $crate::cuda::CUmemoryPool)
+                => pool::set_current, map, "cuDeviceSetMemPool" @ 11020;
+            /// From here on `cuMemAllocAsync` takes from this pool.
+            fn cuMemSetMemPool(location: *mut $crate::cuda::CUmemLocation, kind: ::core::ffi::c_int,
+                pool: $crate::cuda::CUmemoryPool)
+                => pool::set_current_at, map, "cuMemSetMemPool" @ 13000;
+            /// Tells where the pool's memory lives. Nothing is charged: the driver reserves when it is used.
+            fn cuMemPoolCreate(pool: *mut $crate::cuda::CUmemoryPool, props: *const $crate::cuda::CUmemPoolProps)
+                => pool::create, map, "cuMemPoolCreate" @ 11020;
+            /// Refunds what the pool kept.
+            fn cuMemPoolDestroy(pool: $crate::cuda::CUmemoryPool) => pool::destroy, free, "cuMemPoolDestroy" @ 11020;
+            /// The memory is another's, and so is its charge.
+            fn cuMemPoolImportFromShareableHandle(pool: *mut $crate::cuda::CUmemoryPool,
+                handle: *mut ::core::ffi::c_void, kind: ::core::ffi::c_int, flags: u64)
+                => pool::import, map, "cuMemPoolImportFromShareableHandle" @ 11020;
+            /// A release threshold makes the pool keep what is freed: charged while it does.
+            fn cuMemPoolSetAttribute(pool: $crate::cuda::CUmemoryPool, attribute: ::core::ffi::c_int,
+                value: *mut ::core::ffi::c_void)
+                => pool::set_attribute, map, "cuMemPoolSetAttribute" @ 11020;
+            /// Refunds what the pool gives back.
+            fn cuMemPoolTrimTo(pool: $crate::cuda::CUmemoryPool, keep: usize)
+                => pool::trim, free, "cuMemPoolTrimTo" @ 11020;
 
             // --- memory: virtual memory management ---
             /// Charged if the location is a device; host locations are free.
@@ -128,6 +219,13 @@ macro_rules! cuda_api {
             fn cuArray3DCreate_v2(array: *mut $crate::cuda::CUarray,
                 descriptor: *const $crate::cuda::CUDA_ARRAY3D_DESCRIPTOR)
                 => array::create, alloc, "cuArray3DCreate" @ 3020;
+            /// Charged as the sum of its levels; sparse and deferred arrays own nothing.
+            fn cuMipmappedArrayCreate(array: *mut $crate::cuda::CUmipmappedArray,
+                descriptor: *const $crate::cuda::CUDA_ARRAY3D_DESCRIPTOR, levels: u32)
+                => array::create_mipmapped, alloc, "cuMipmappedArrayCreate" @ 5000;
+            /// Refunds the array.
+            fn cuMipmappedArrayDestroy(array: $crate::cuda::CUmipmappedArray)
+                => array::destroy_mipmapped, free, "cuMipmappedArrayDestroy" @ 5000;
             /// Refunds the array.
             fn cuArrayDestroy(array: $crate::cuda::CUarray) => array::destroy, free, "cuArrayDestroy" @ 2000;
 

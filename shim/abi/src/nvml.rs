@@ -1,6 +1,7 @@
 //! NVML types in NVML's spelling; versioned structs carry their version in their name.
 
 #![allow(non_camel_case_types, reason = "these are NVML's public names")]
+#![allow(non_snake_case, reason = "these are NVML's public names")]
 
 use crate::arg::{Raw, by_value};
 use core::ffi::c_void;
@@ -96,5 +97,73 @@ impl nvmlMemory_v2_t {
     pub const VERSION: u32 = 0x0200_0028;
 }
 
+/// `nvmlProcessInfo_v1_t`: a process and what it holds.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct nvmlProcessInfo_v1_t {
+    /// Its number.
+    pub pid: u32,
+    /// Bytes of device memory.
+    pub usedGpuMemory: u64,
+}
+
+/// `nvmlProcessInfo_v2_t`, which the functions of version 3 use too.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct nvmlProcessInfo_v2_t {
+    /// Its number.
+    pub pid: u32,
+    /// Bytes of device memory.
+    pub usedGpuMemory: u64,
+    /// On a MIG instance, its number; [`NO_INSTANCE`] otherwise.
+    pub gpuInstanceId: u32,
+    /// Likewise for the compute instance.
+    pub computeInstanceId: u32,
+}
+
+/// `nvmlProcessDetail_v1_t`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct nvmlProcessDetail_v1_t {
+    /// Its number.
+    pub pid: u32,
+    /// Bytes of device memory.
+    pub usedGpuMemory: u64,
+    /// On a MIG instance, its number; [`NO_INSTANCE`] otherwise.
+    pub gpuInstanceId: u32,
+    /// Likewise for the compute instance.
+    pub computeInstanceId: u32,
+    /// Bytes of protected memory.
+    pub usedGpuCcProtectedMemory: u64,
+}
+
+/// `nvmlProcessDetailList_v1_t`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct nvmlProcessDetailList_v1_t {
+    /// [`nvmlProcessDetailList_v1_t::VERSION`], set by the caller.
+    pub version: u32,
+    /// 0 compute, 1 graphics, 2 MPS.
+    pub mode: u32,
+    /// Room in the array on entry, processes on return.
+    pub numProcArrayEntries: u32,
+    /// The array; null asks for the number only.
+    pub procArray: *mut nvmlProcessDetail_v1_t,
+}
+
+impl nvmlProcessDetailList_v1_t {
+    /// Size and version 1, as `NVML_STRUCT_VERSION` packs them.
+    pub const VERSION: u32 = 0x0100_0018;
+    /// Mode 0: processes that compute.
+    pub const COMPUTE: u32 = 0;
+}
+
+/// What the instance numbers of a process say outside MIG.
+pub const NO_INSTANCE: u32 = u32::MAX;
+
+const _: () = assert!(size_of::<nvmlProcessInfo_v1_t>() == 16);
+const _: () = assert!(size_of::<nvmlProcessInfo_v2_t>() == 24);
+const _: () = assert!(size_of::<nvmlProcessDetail_v1_t>() == 32);
+const _: () = assert!(size_of::<nvmlProcessDetailList_v1_t>() == 24);
 const _: () = assert!(size_of::<nvmlMemory_t>() == 24);
 const _: () = assert!(size_of::<nvmlMemory_v2_t>() == 40);

@@ -27,6 +27,19 @@ impl Extent {
             .into_iter()
             .fold(self.width, u64::saturating_mul)
     }
+
+    /// The bytes of all levels of a mipmapped array, of which each halves the one before down to one element. The
+    /// layers of a layered array and the faces of a cube map stay as they are.
+    #[must_use]
+    pub fn mipmapped_bytes(self, levels: u32, layered: bool) -> u64 {
+        // A shift by 64 or more would not be defined; by 63 every dimension has long been one element.
+        (0..levels.min(64)).fold(0, |sum: u64, level| {
+            let half = |length: u64| if length == 0 { 0 } else { (length >> level).max(1) };
+            let depth = if layered { self.depth } else { half(self.depth) };
+            let (width, height) = (half(self.width), half(self.height));
+            sum.saturating_add(Self { width, height, depth, ..self }.bytes())
+        })
+    }
 }
 
 /// Bytes of one channel of a `CUarray_format`. A format that is not listed counts as the widest, so that the cap holds.
@@ -59,6 +72,22 @@ mod tests {
     fn nothing_wraps() {
         let huge = Extent { width: u64::MAX, height: 2, depth: 2, format: FLOAT, channels: 4 };
         assert_eq!(huge.bytes(), u64::MAX);
+    }
+
+    #[test]
+    fn levels_halve_and_layers_stay() {
+        let cube = Extent { width: 8, height: 4, depth: 6, format: FLOAT, channels: 1 };
+        assert_eq!(cube.mipmapped_bytes(1, true), cube.bytes());
+        assert_eq!(cube.mipmapped_bytes(4, true), 4 * 6 * (8 * 4 + 4 * 2 + 2 + 1));
+        assert_eq!(cube.mipmapped_bytes(3, false), 4 * (8 * 4 * 6 + 4 * 2 * 3 + 2));
+        assert_eq!(cube.mipmapped_bytes(0, false), 0);
+    }
+
+    #[test]
+    fn levels_beyond_the_last_element_cost_one_each_and_none_wraps() {
+        let line = Extent { width: 2, height: 0, depth: 0, format: FLOAT, channels: 1 };
+        assert_eq!(line.mipmapped_bytes(4, false), 4 * (2 + 1 + 1 + 1));
+        assert_eq!(Extent { width: u64::MAX, ..line }.mipmapped_bytes(u32::MAX, false), u64::MAX);
     }
 
     #[test]

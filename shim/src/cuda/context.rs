@@ -1,14 +1,21 @@
-//! Primary contexts: charged at a known price while they exist, with everything that ends with them.
+//! Contexts: charged at a known price while they exist, and refunded with everything that ends with them.
 //!
 //! What a context costs stands in no argument. The price comes from the limits file, where the hook has measured it, or
-//! from `GPUCAP_CONTEXT_MEM`. Whether the context still exists is asked of the driver, which counts the retains.
+//! from `GPUCAP_CONTEXT_MEM`. Memory of pools and of the virtual memory management outlives contexts (CUDA driver API,
+//! `cuCtxDestroy`); linear memory, managed memory and arrays do not.
+//!
+//! Whether a primary context still exists is asked of the driver, which counts its users. The lock of a device's
+//! primary context is held across the driver's call: two threads that make it at the same moment make one context and
+//! must be charged for one. The driver never calls back into a hook.
 
 use crate::call::Call;
+use crate::device::Primary;
 use crate::driver;
 use crate::hooks::Next;
 use crate::session::Session;
+use core::ffi::{c_int, c_void};
 use gpucap_abi::arg::Out;
-use gpucap_abi::cuda::{CUcontext, CUdevice, CuError, CuResult};
+use gpucap_abi::cuda::{CUcontext, CUdevResourceDesc, CUdevice, CUgreenCtx, CuError, CuResult};
 use gpucap_core::ledger::Kind;
 
 /// `cuDevicePrimaryCtxRetain`: the first one pays.
@@ -18,17 +25,11 @@ pub(crate) fn primary_retain(
     context: Out<CUcontext>,
     ordinal: CUdevice,
 ) -> CuResult {
-    let session = call.session()?;
-    let Some(device) = session.device(call.driver, ordinal)? else { return next().map(drop) };
-    let mut primary = device.primary.lock();
-    if primary.record.is_some() {
-        return next().map(drop);
-    }
-    let charge = session.charge(device, Kind::Context, device.context_price)?;
-    let written = next()?;
-    primary.context = context.get(&written).map_or(0, CUcontext::address);
-    primary.record = Some(charge.commit());
-    Ok(())
+    retain(call, ordinal, |primary| {
+        let written = next()?;
+        primary.context = context.get(&written).map_or(0, CUcontext::address);
+        Ok(())
+    })
 }
 
 /// `cuDevicePrimaryCtxRelease`: the last one refunds.
@@ -37,33 +38,192 @@ pub(crate) fn primary_release(
     next: impl Next<CuError>,
     ordinal: CUdevice,
 ) -> CuResult {
-    ended(call, next, ordinal)
+    release(call, ordinal, next)
 }
 
 /// `cuDevicePrimaryCtxReset`: ends the context however often it was retained.
 pub(crate) fn primary_reset(call: &Call, next: impl Next<CuError>, ordinal: CUdevice) -> CuResult {
-    ended(call, next, ordinal)
+    release(call, ordinal, next)
 }
 
-fn ended(call: &Call, next: impl Next<CuError>, ordinal: CUdevice) -> CuResult {
+/// `cuCtxCreate`, first and second form, and those for graphics.
+pub(crate) fn create(
+    call: &Call,
+    next: impl Next<CuError>,
+    context: Out<CUcontext>,
+    _flags: u32,
+    ordinal: CUdevice,
+) -> CuResult {
     let session = call.session()?;
     let Some(device) = session.device(call.driver, ordinal)? else { return next().map(drop) };
-    let mut primary = device.primary.lock();
-    next()?;
-    if driver::cuda::primary_context_active(call.driver, ordinal) == Some(false) {
-        let context = core::mem::take(&mut primary.context);
-        let record = primary.record.take();
-        drop(primary);
-        record.into_iter().for_each(|record| session.refund(record));
-        end(session, context);
+    let charge = call.charge(session, device, Kind::Context, device.context_price)?;
+    let written = next()?;
+    if let Some(context) = context.get(&written) {
+        let stale = session.contexts.made(context.address(), charge.commit());
+        stale.into_iter().for_each(|record| session.refund(record));
     }
     Ok(())
 }
 
-/// Refunds what ended with a context.
+/// `cuCtxCreate_v3`.
+pub(crate) fn create_with_affinity(
+    call: &Call,
+    next: impl Next<CuError>,
+    context: Out<CUcontext>,
+    _params: Out<c_void>,
+    _count: c_int,
+    flags: u32,
+    ordinal: CUdevice,
+) -> CuResult {
+    create(call, next, context, flags, ordinal)
+}
+
+/// `cuCtxCreate_v4`.
+pub(crate) fn create_with_params(
+    call: &Call,
+    next: impl Next<CuError>,
+    context: Out<CUcontext>,
+    _params: Out<c_void>,
+    flags: u32,
+    ordinal: CUdevice,
+) -> CuResult {
+    create(call, next, context, flags, ordinal)
+}
+
+/// `cuVDPAUCtxCreate`.
+pub(crate) fn create_vdpau(
+    call: &Call,
+    next: impl Next<CuError>,
+    context: Out<CUcontext>,
+    flags: u32,
+    ordinal: CUdevice,
+    _vdp_device: u32,
+    _vdp_proc_address: Out<c_void>,
+) -> CuResult {
+    create(call, next, context, flags, ordinal)
+}
+
+/// `cuCtxDestroy`.
+pub(crate) fn destroy(_call: &Call, next: impl Next<CuError>, context: CUcontext) -> CuResult {
+    next()?;
+    if let Some(session) = Session::begun() {
+        end(session, context.address());
+    }
+    Ok(())
+}
+
+/// `cuCtxAttach`: the context is the calling thread's current one, which the driver returns.
+pub(crate) fn attach(
+    _call: &Call,
+    next: impl Next<CuError>,
+    context: Out<CUcontext>,
+    _flags: u32,
+) -> CuResult {
+    let written = next()?;
+    if let (Some(session), Some(context)) = (Session::begun(), context.get(&written)) {
+        session.contexts.attach(context.address());
+    }
+    Ok(())
+}
+
+/// `cuCtxDetach`: the last one destroys.
+pub(crate) fn detach(_call: &Call, next: impl Next<CuError>, context: CUcontext) -> CuResult {
+    next()?;
+    if let Some(session) = Session::begun()
+        && session.contexts.detach(context.address())
+    {
+        end(session, context.address());
+    }
+    Ok(())
+}
+
+/// `cuGreenCtxCreate`: retains the primary context of its device.
+pub(crate) fn create_green(
+    call: &Call,
+    next: impl Next<CuError>,
+    green: Out<CUgreenCtx>,
+    _resources: CUdevResourceDesc,
+    ordinal: CUdevice,
+    _flags: u32,
+) -> CuResult {
+    let session = call.session()?;
+    retain(call, ordinal, |_| {
+        let written = next()?;
+        if let Some(green) = green.get(&written) {
+            session.contexts.made_green(green.address(), ordinal);
+        }
+        Ok(())
+    })
+}
+
+/// `cuGreenCtxDestroy`: releases it.
+pub(crate) fn destroy_green(call: &Call, next: impl Next<CuError>, green: CUgreenCtx) -> CuResult {
+    let session = call.session()?;
+    let Some(ordinal) = session.contexts.device_of_green(green.address()) else {
+        return next().map(drop);
+    };
+    release(call, ordinal, || {
+        let written = next()?;
+        session.contexts.ended_green(green.address());
+        Ok(written)
+    })
+}
+
+/// `cuCtxFromGreenCtx`.
+pub(crate) fn from_green(
+    call: &Call,
+    next: impl Next<CuError>,
+    context: Out<CUcontext>,
+    green: CUgreenCtx,
+) -> CuResult {
+    let written = next()?;
+    if let (Some(context), Ok(session)) = (context.get(&written), call.session())
+        && let Some(ordinal) = session.contexts.device_of_green(green.address())
+        && let Ok(Some(device)) = session.device(call.driver, ordinal)
+    {
+        device.primary.lock().derived.push(context.address());
+    }
+    Ok(())
+}
+
+/// Something that keeps the primary context alive: the first one pays its price.
+fn retain(call: &Call, ordinal: CUdevice, make: impl FnOnce(&mut Primary) -> CuResult) -> CuResult {
+    let session = call.session()?;
+    let Some(device) = session.device(call.driver, ordinal)? else {
+        return make(&mut Primary::default());
+    };
+    let mut primary = device.primary.lock();
+    if primary.record.is_some() {
+        return make(&mut primary);
+    }
+    let charge = call.charge(session, device, Kind::Context, device.context_price)?;
+    make(&mut primary)?;
+    primary.record = Some(charge.commit());
+    Ok(())
+}
+
+/// Something lets go of the primary context: if it is gone, so is what it held.
+fn release(call: &Call, ordinal: CUdevice, next: impl Next<CuError>) -> CuResult {
+    let session = call.session()?;
+    let Some(device) = session.device(call.driver, ordinal)? else { return next().map(drop) };
+    let mut primary = device.primary.lock();
+    next()?;
+    if driver::cuda::primary_context_active(call.driver, ordinal) != Some(false) {
+        return Ok(());
+    }
+    let gone = core::mem::take(&mut *primary);
+    drop(primary);
+    gone.record.into_iter().for_each(|record| session.refund(record));
+    gone.derived.into_iter().chain([gone.context]).for_each(|context| end(session, context));
+    Ok(())
+}
+
+/// Refunds a context and what ended with it.
 fn end(session: &Session, context: u64) {
     if context != 0 {
-        session.memory.end_context(context, |record| session.refund(record));
-        session.arrays.end_context(context, |record| session.refund(record));
+        let refund = |record| session.refund(record);
+        session.contexts.prices.take(context).into_iter().for_each(refund);
+        session.memory.end_context(context, refund);
+        session.arrays.end_context(context, refund);
     }
 }

@@ -6,7 +6,7 @@ use crate::driver;
 use crate::hooks::Next;
 use crate::session::{Charge, Session};
 use gpucap_abi::arg::{Out, Word, Written};
-use gpucap_abi::cuda::{CUstream, CuError, CuResult};
+use gpucap_abi::cuda::{CuError, CuResult};
 use gpucap_core::ledger::Kind;
 
 /// `cuMemAlloc`: ends with the current context.
@@ -16,18 +16,19 @@ pub(crate) fn alloc<P: Word>(
     pointer: Out<P>,
     bytes: impl Word,
 ) -> CuResult {
-    charged(call, next, pointer, bytes.to_u64(), Kind::Alloc, current_context(call))
+    charged(call, next, pointer, bytes.to_u64(), Kind::Alloc)
 }
 
-/// `cuMemAllocAsync`: outlives contexts, as the pool does that it comes from.
-pub(crate) fn alloc_async<P: Word>(
+/// `cuMemAllocManaged`: charged in full. Where its pages live changes from one moment to the next, and a page that has
+/// left the card comes back when it is touched.
+pub(crate) fn alloc_managed<P: Word>(
     call: &Call,
     next: impl Next<CuError>,
     pointer: Out<P>,
     bytes: impl Word,
-    _stream: CUstream,
+    _flags: u32,
 ) -> CuResult {
-    charged(call, next, pointer, bytes.to_u64(), Kind::Pool, 0)
+    charged(call, next, pointer, bytes.to_u64(), Kind::Managed)
 }
 
 /// `cuMemAllocPitch`: the driver chooses the pitch, so the rows are charged unpadded first and the padding once it is
@@ -43,13 +44,13 @@ pub(crate) fn alloc_pitch<P: Word, S: Word>(
 ) -> CuResult {
     let Some((session, device)) = current_device(call)? else { return next().map(drop) };
     let (width, height) = (width_bytes.to_u64(), height.to_u64());
-    let rows = session.charge(device, Kind::Alloc, width.saturating_mul(height))?;
+    let rows = call.charge(session, device, Kind::Alloc, width.saturating_mul(height))?;
     let written = next()?;
     let pitch = pitch.get(&written).map_or(width, Word::to_u64);
     let padding = pitch.saturating_sub(width).saturating_mul(height);
-    match session.charge(device, Kind::Alloc, padding) {
+    match call.charge(session, device, Kind::Alloc, padding) {
         Ok(padding) => {
-            keep(session, pointer, &written, rows.with(padding).ends_with(current_context(call)));
+            keep(session, pointer, &written, rows.with(padding).at_home_in(current_context(call)));
             Ok(())
         }
         Err(refusal) => {
@@ -61,20 +62,15 @@ pub(crate) fn alloc_pitch<P: Word, S: Word>(
     }
 }
 
-/// `cuMemFree`.
-pub(crate) fn free(_call: &Call, next: impl Next<CuError>, pointer: impl Word) -> CuResult {
+/// `cuMemFree`: of memory from a pool, the pool may keep what was freed.
+pub(crate) fn free(call: &Call, next: impl Next<CuError>, pointer: impl Word) -> CuResult {
     let Some(session) = Session::begun() else { return next().map(drop) };
-    session.memory.end_one(pointer.to_u64(), next, |record| session.refund(record))
-}
-
-/// `cuMemFreeAsync`: from the call on the bytes serve only the pool they came from.
-pub(crate) fn free_async(
-    call: &Call,
-    next: impl Next<CuError>,
-    pointer: impl Word,
-    _stream: CUstream,
-) -> CuResult {
-    free(call, next, pointer)
+    session.memory.end_one(pointer.to_u64(), next, |record| {
+        session.refund(record);
+        if record.kind == Kind::Pool {
+            super::pool::freed(call, session, record);
+        }
+    })
 }
 
 fn charged<P: Word>(
@@ -83,17 +79,21 @@ fn charged<P: Word>(
     pointer: Out<P>,
     bytes: u64,
     kind: Kind,
-    context: u64,
 ) -> CuResult {
     let Some((session, device)) = current_device(call)? else { return next().map(drop) };
-    let charge = session.charge(device, kind, bytes)?;
+    let charge = call.charge(session, device, kind, bytes)?;
     let written = next()?;
-    keep(session, pointer, &written, charge.ends_with(context));
+    keep(session, pointer, &written, charge.at_home_in(current_context(call)));
     Ok(())
 }
 
 /// Enters a successful allocation in the table.
-fn keep<P: Word>(session: &'static Session, pointer: Out<P>, written: &Written, charge: Charge) {
+pub(super) fn keep<P: Word>(
+    session: &'static Session,
+    pointer: Out<P>,
+    written: &Written,
+    charge: Charge,
+) {
     if let Some(address) = pointer.get(written)
         && let Some(stale) = session.memory.insert(address.to_u64(), charge.commit())
     {

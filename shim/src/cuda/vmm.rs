@@ -31,7 +31,7 @@ pub(crate) fn create(
     };
     let session = call.session()?;
     let Some(device) = session.device(call.driver, location.id)? else { return next().map(drop) };
-    let charge = session.charge(device, Kind::Vmm, bytes as u64)?;
+    let charge = call.charge(session, device, Kind::Vmm, bytes as u64)?;
     let mut physical = session.physical.lock();
     let written = next()?;
     if let Some(handle) = handle.get(&written) {

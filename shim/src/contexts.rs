@@ -1,0 +1,65 @@
+//! Contexts that the application made itself: what they cost, and who still uses them.
+//!
+//! Primary contexts are a device's ([`Primary`](crate::device::Primary)); these are all others. Green contexts have no
+//! price of their own: each retains the primary context of its device.
+
+use crate::allocations::{Allocations, Record};
+use gpucap_abi::cuda::CUdevice;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+
+/// The contexts of a process.
+pub(crate) struct Contexts {
+    /// What is charged for each.
+    pub(crate) prices: Allocations,
+    /// How often `cuCtxAttach` has been called on each, less `cuCtxDetach`.
+    attached: Mutex<HashMap<u64, u64>>,
+    /// The device of each green context.
+    greens: Mutex<HashMap<u64, CUdevice>>,
+}
+
+impl Contexts {
+    /// No contexts.
+    pub(crate) fn new() -> Self {
+        Self { prices: Allocations::new(), attached: Mutex::default(), greens: Mutex::default() }
+    }
+
+    /// A context has been made. Returns what was charged for an earlier one of the same handle, whose end we missed.
+    pub(crate) fn made(&self, context: u64, price: Record) -> Option<Record> {
+        self.attached.lock().remove(&context);
+        self.prices.insert(context, price)
+    }
+
+    /// One more user.
+    pub(crate) fn attach(&self, context: u64) {
+        let mut attached = self.attached.lock();
+        let users = attached.entry(context).or_default();
+        *users = users.saturating_add(1);
+    }
+
+    /// One user less. True if nobody is left, so that the context has ended.
+    pub(crate) fn detach(&self, context: u64) -> bool {
+        match self.attached.lock().get_mut(&context) {
+            Some(users) if *users > 0 => {
+                *users = users.saturating_sub(1);
+                false
+            }
+            _ => true,
+        }
+    }
+
+    /// A green context has been made on a device.
+    pub(crate) fn made_green(&self, green: u64, device: CUdevice) {
+        self.greens.lock().insert(green, device);
+    }
+
+    /// The device of a green context.
+    pub(crate) fn device_of_green(&self, green: u64) -> Option<CUdevice> {
+        self.greens.lock().get(&green).copied()
+    }
+
+    /// A green context has ended.
+    pub(crate) fn ended_green(&self, green: u64) {
+        self.greens.lock().remove(&green);
+    }
+}

@@ -1,0 +1,235 @@
+//! Stream-ordered memory: pools and what is taken from them.
+
+use crate::allocations::Record;
+use crate::call::Call;
+use crate::device::Device;
+use crate::driver;
+use crate::hooks::Next;
+use crate::pools::Home;
+use crate::session::Session;
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::Ordering;
+use gpucap_abi::arg::{In, Out, Word};
+use gpucap_abi::cuda::{
+    CU_MEM_LOCATION_TYPE_DEVICE, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, CUdevice, CUmemLocation,
+    CUmemPoolProps, CUmemoryPool, CUstream, CuError, CuResult,
+};
+use gpucap_core::ledger::Kind;
+
+/// `cuMemAllocAsync`: from the current pool of the current device.
+pub(crate) fn alloc<P: Word>(
+    call: &Call,
+    next: impl Next<CuError>,
+    pointer: Out<P>,
+    bytes: impl Word,
+    _stream: CUstream,
+) -> CuResult {
+    let Some(ordinal) = driver::cuda::current_device(call.driver) else { return next().map(drop) };
+    let session = call.session()?;
+    let Some(device) = session.device(call.driver, ordinal)? else { return next().map(drop) };
+    let pool = current_pool(call, session, device, ordinal);
+    charged(call, next, (session, device), pool, pointer, bytes.to_u64())
+}
+
+/// `cuMemAllocFromPoolAsync`: charged to the pool's device. A pool that we have not met is taken to belong to the
+/// current one.
+pub(crate) fn alloc_from<P: Word>(
+    call: &Call,
+    next: impl Next<CuError>,
+    pointer: Out<P>,
+    bytes: impl Word,
+    pool: CUmemoryPool,
+    _stream: CUstream,
+) -> CuResult {
+    let session = call.session()?;
+    let home = session.pools.home(pool).or_else(|| {
+        let home = Home::Device(driver::cuda::current_device(call.driver)?);
+        session.pools.learn(pool, home);
+        Some(home)
+    });
+    let Some(Home::Device(ordinal)) = home else { return next().map(drop) };
+    let Some(device) = session.device(call.driver, ordinal)? else { return next().map(drop) };
+    charged(call, next, (session, device), pool, pointer, bytes.to_u64())
+}
+
+/// `cuMemFreeAsync`: from the call on the bytes serve only the pool they came from.
+pub(crate) fn free(
+    call: &Call,
+    next: impl Next<CuError>,
+    pointer: impl Word,
+    _stream: CUstream,
+) -> CuResult {
+    super::memory::free(call, next, pointer)
+}
+
+/// After a refund of stream-ordered memory: the pool may keep it.
+pub(crate) fn freed(call: &Call, session: &'static Session, record: Record) {
+    let pool = CUmemoryPool::from_address(record.home);
+    session.pools.freed(pool, record.bytes);
+    session.pools.settle(call.driver, session, pool);
+}
+
+/// `cuMemPoolCreate`.
+pub(crate) fn create(
+    call: &Call,
+    next: impl Next<CuError>,
+    pool: Out<CUmemoryPool>,
+    props: In<CUmemPoolProps>,
+) -> CuResult {
+    let written = next()?;
+    let home = match props.get().map(|props| props.location) {
+        Some(CUmemLocation { kind: CU_MEM_LOCATION_TYPE_DEVICE, id }) => Home::Device(id),
+        _ => Home::Elsewhere,
+    };
+    if let (Some(pool), Ok(session)) = (pool.get(&written), call.session()) {
+        session.pools.learn(pool, home);
+    }
+    Ok(())
+}
+
+/// `cuMemPoolImportFromShareableHandle`: the exporter is charged.
+pub(crate) fn import(
+    call: &Call,
+    next: impl Next<CuError>,
+    pool: Out<CUmemoryPool>,
+    _handle: Out<c_void>,
+    _kind: c_int,
+    _flags: u64,
+) -> CuResult {
+    let written = next()?;
+    if let (Some(pool), Ok(session)) = (pool.get(&written), call.session()) {
+        session.pools.learn(pool, Home::Elsewhere);
+    }
+    Ok(())
+}
+
+/// `cuDeviceGetDefaultMemPool`, `cuDeviceGetMemPool`.
+pub(crate) fn of_device(
+    call: &Call,
+    next: impl Next<CuError>,
+    pool: Out<CUmemoryPool>,
+    ordinal: CUdevice,
+) -> CuResult {
+    let written = next()?;
+    if let (Some(pool), Ok(session)) = (pool.get(&written), call.session()) {
+        session.pools.learn(pool, Home::Device(ordinal));
+    }
+    Ok(())
+}
+
+/// `cuDeviceSetMemPool`: `cuMemAllocAsync` takes from another pool from here on.
+pub(crate) fn set_current(
+    call: &Call,
+    next: impl Next<CuError>,
+    ordinal: CUdevice,
+    pool: CUmemoryPool,
+) -> CuResult {
+    next()?;
+    if let Ok(session) = call.session()
+        && let Ok(Some(device)) = session.device(call.driver, ordinal)
+    {
+        session.pools.learn(pool, Home::Device(ordinal));
+        device.current_pool.store(pool.address(), Ordering::Release);
+    }
+    Ok(())
+}
+
+/// `cuMemSetMemPool` (13.0): the same by location; the next allocation asks the driver.
+pub(crate) fn set_current_at(
+    call: &Call,
+    next: impl Next<CuError>,
+    location: Out<CUmemLocation>,
+    _kind: c_int,
+    _pool: CUmemoryPool,
+) -> CuResult {
+    let written = next()?;
+    if let Some(CUmemLocation { kind: CU_MEM_LOCATION_TYPE_DEVICE, id }) = location.get(&written)
+        && let Ok(session) = call.session()
+        && let Ok(Some(device)) = session.device(call.driver, id)
+    {
+        device.current_pool.store(0, Ordering::Release);
+    }
+    Ok(())
+}
+
+/// `cuMemPoolSetAttribute`.
+pub(crate) fn set_attribute(
+    call: &Call,
+    next: impl Next<CuError>,
+    pool: CUmemoryPool,
+    attribute: c_int,
+    value: Out<c_void>,
+) -> CuResult {
+    let written = next()?;
+    if attribute == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+        && let Some(threshold) = value.as_type::<u64>().get(&written)
+        && let Ok(session) = call.session()
+    {
+        session.pools.set_keeps(pool, threshold > 0);
+        session.pools.settle(call.driver, session, pool);
+    }
+    Ok(())
+}
+
+/// `cuMemPoolTrimTo`.
+pub(crate) fn trim(
+    call: &Call,
+    next: impl Next<CuError>,
+    pool: CUmemoryPool,
+    _keep: usize,
+) -> CuResult {
+    next()?;
+    if let Some(session) = Session::begun() {
+        session.pools.settle(call.driver, session, pool);
+    }
+    Ok(())
+}
+
+/// `cuMemPoolDestroy`: what was taken from it lives on until it is freed.
+pub(crate) fn destroy(call: &Call, next: impl Next<CuError>, pool: CUmemoryPool) -> CuResult {
+    next()?;
+    if let Some(session) = Session::begun() {
+        session.pools.forget(call.driver, session, pool);
+    }
+    Ok(())
+}
+
+fn charged<P: Word>(
+    call: &Call,
+    next: impl Next<CuError>,
+    (session, device): (&'static Session, &Device),
+    pool: CUmemoryPool,
+    pointer: Out<P>,
+    bytes: u64,
+) -> CuResult {
+    session.pools.hand_out(session, pool, device.index, bytes);
+    let outcome =
+        call.charge(session, device, Kind::Pool, bytes).map_err(CuError::from).and_then(|charge| {
+            let written = next()?;
+            session.pools.allocated(pool, bytes);
+            super::memory::keep(session, pointer, &written, charge.at_home_in(pool.address()));
+            Ok(())
+        });
+    if outcome.is_err() {
+        session.pools.settle(call.driver, session, pool); // what was not handed out is still kept
+    }
+    outcome
+}
+
+fn current_pool(
+    call: &Call,
+    session: &Session,
+    device: &Device,
+    ordinal: CUdevice,
+) -> CUmemoryPool {
+    let known = device.current_pool.load(Ordering::Acquire);
+    if known != 0 {
+        return CUmemoryPool::from_address(known);
+    }
+    let Some(pool) = driver::cuda::current_pool(call.driver, ordinal) else {
+        return CUmemoryPool::NULL;
+    };
+    session.pools.learn(pool, Home::Device(ordinal));
+    device.current_pool.store(pool.address(), Ordering::Release);
+    pool
+}

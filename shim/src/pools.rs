@@ -1,0 +1,150 @@
+//! Stream-ordered pools: where their memory lives, and what they keep after it was freed.
+//!
+//! A pool reserves memory from the card and hands it out. By default it gives back what is free at the next
+//! synchronisation, and that short while is not counted. A pool with a release threshold keeps it: the difference
+//! between what the driver says it has reserved and what our book says is in use is charged for as long as it lasts,
+//! and given back (trimmed) before an allocation of this process would be refused for it.
+//!
+//! The lock is held for a look-up or a charge, never across a driver call.
+
+use crate::allocations::Record;
+use crate::driver;
+use crate::redirect::DriverCopy;
+use crate::session::Session;
+use gpucap_abi::cuda::{CUdevice, CUmemoryPool};
+use gpucap_core::ledger::{DeviceIndex, Kind};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+
+/// Where a pool's memory lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Home {
+    /// On this device.
+    Device(CUdevice),
+    /// In host memory, or with another process that is charged for it.
+    Elsewhere,
+}
+
+/// The pools that this process has met.
+#[derive(Default)]
+pub(crate) struct Pools(Mutex<HashMap<u64, Pool>>);
+
+struct Pool {
+    home: Home,
+    /// It has a release threshold.
+    keeps: bool,
+    /// Bytes handed out and charged.
+    live: u64,
+    /// Bytes charged for what it keeps beyond that.
+    kept: u64,
+}
+
+impl Pools {
+    /// Learns where a pool lives. What was learnt first stands.
+    pub(crate) fn learn(&self, pool: CUmemoryPool, home: Home) {
+        let new = || Pool { home, keeps: false, live: 0, kept: 0 };
+        self.0.lock().entry(pool.address()).or_insert_with(new);
+    }
+
+    /// Where a pool lives, if we know.
+    pub(crate) fn home(&self, pool: CUmemoryPool) -> Option<Home> {
+        self.0.lock().get(&pool.address()).map(|pool| pool.home)
+    }
+
+    /// A release threshold has been set, or taken away.
+    pub(crate) fn set_keeps(&self, pool: CUmemoryPool, keeps: bool) {
+        if let Some(pool) = self.0.lock().get_mut(&pool.address()) {
+            pool.keeps = keeps;
+        }
+    }
+
+    /// Before an allocation: what the pool keeps is what it will hand out, so that much is no longer kept.
+    pub(crate) fn hand_out(
+        &self,
+        session: &Session,
+        pool: CUmemoryPool,
+        index: DeviceIndex,
+        bytes: u64,
+    ) {
+        if let Some(pool) = self.0.lock().get_mut(&pool.address()) {
+            let reused = pool.kept.min(bytes);
+            pool.kept = pool.kept.saturating_sub(reused);
+            session.refund(kept(index, reused));
+        }
+    }
+
+    /// An allocation has been charged.
+    pub(crate) fn allocated(&self, pool: CUmemoryPool, bytes: u64) {
+        if let Some(pool) = self.0.lock().get_mut(&pool.address()) {
+            pool.live = pool.live.saturating_add(bytes);
+        }
+    }
+
+    /// An allocation has been refunded.
+    pub(crate) fn freed(&self, pool: CUmemoryPool, bytes: u64) {
+        if let Some(pool) = self.0.lock().get_mut(&pool.address()) {
+            pool.live = pool.live.saturating_sub(bytes);
+        }
+    }
+
+    /// Brings the charge for what a pool keeps up to date. If it does not fit under the cap, the pool gives it back.
+    pub(crate) fn settle(
+        &self,
+        driver: &DriverCopy,
+        session: &'static Session,
+        pool: CUmemoryPool,
+    ) {
+        if !self.balance(driver, session, pool) {
+            driver::cuda::trim_pool(driver, pool);
+            self.balance(driver, session, pool);
+        }
+    }
+
+    /// Makes every pool give back what it only keeps. False if there was nothing.
+    pub(crate) fn give_back(&self, driver: &DriverCopy, session: &'static Session) -> bool {
+        let keeping = |(address, pool): (&u64, &Pool)| (pool.kept > 0).then_some(*address);
+        let pools: Vec<u64> = self.0.lock().iter().filter_map(keeping).collect();
+        for address in &pools {
+            let pool = CUmemoryPool::from_address(*address);
+            driver::cuda::trim_pool(driver, pool);
+            self.balance(driver, session, pool);
+        }
+        !pools.is_empty()
+    }
+
+    /// A pool has been destroyed.
+    pub(crate) fn forget(&self, driver: &DriverCopy, session: &Session, pool: CUmemoryPool) {
+        let Some(gone) = self.0.lock().remove(&pool.address()) else { return };
+        if let Home::Device(ordinal) = gone.home
+            && let Ok(Some(device)) = session.device(driver, ordinal)
+        {
+            session.refund(kept(device.index, gone.kept));
+        }
+    }
+
+    /// False if what the pool keeps does not fit under the cap.
+    fn balance(&self, driver: &DriverCopy, session: &'static Session, pool: CUmemoryPool) -> bool {
+        let concerned = |pool: &Pool| (pool.keeps || pool.kept > 0).then_some(pool.home);
+        let home = self.0.lock().get(&pool.address()).and_then(concerned);
+        let Some(Home::Device(ordinal)) = home else { return true };
+        let Ok(Some(device)) = session.device(driver, ordinal) else { return true };
+        let Some(reserved) = driver::cuda::pool_reserved(driver, pool) else { return true };
+        let mut pools = self.0.lock();
+        let Some(pool) = pools.get_mut(&pool.address()) else { return true };
+        let idle = if pool.keeps { reserved.saturating_sub(pool.live) } else { 0 };
+        if idle <= pool.kept {
+            session.refund(kept(device.index, pool.kept.saturating_sub(idle)));
+        } else {
+            match session.charge(device, Kind::Pool, idle.saturating_sub(pool.kept)) {
+                Ok(charge) => drop(charge.commit()),
+                Err(_) => return false,
+            }
+        }
+        pool.kept = idle;
+        true
+    }
+}
+
+fn kept(device: DeviceIndex, bytes: u64) -> Record {
+    Record { bytes, home: 0, device, kind: Kind::Pool }
+}
