@@ -137,6 +137,21 @@ fn nothing_is_refused_for_the_sake_of_the_dead() {
     });
 }
 
+/// The dead is in the way of a charge, and somebody else takes it out first.
+#[test]
+fn no_refusal_stands_while_another_reaps() {
+    explore(3, || {
+        let [ledger, other] = ledgers();
+        let (ada, bea) = (claim(&ledger, ADA), claim(&ledger, BEA));
+        charge(&ledger, ada, 6).unwrap();
+        let reaper = thread::spawn(move || other.reap(&dead(ADA)));
+        let alive = dead(ADA);
+        ledger.charge_or_reap(bea, DeviceIndex::FIRST, Kind::Alloc, 6, CAP, &alive).unwrap();
+        reaper.join().unwrap();
+        audit(&ledger, 6);
+    });
+}
+
 /// A process died at any access; of two reapers and a charger none undoes another's work.
 #[test]
 fn two_reapers_take_out_the_dead_once() {
