@@ -12,11 +12,21 @@
 
 struct driver driver;
 
-uint64_t now(void)
+static uint64_t read_clock(clockid_t clock)
 {
     struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
+    clock_gettime(clock, &time);
     return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+uint64_t now(void)
+{
+    return read_clock(CLOCK_MONOTONIC);
+}
+
+uint64_t cpu_time(void)
+{
+    return read_clock(CLOCK_THREAD_CPUTIME_ID);
 }
 
 void need(int holds, const char *message)
@@ -25,13 +35,6 @@ void need(int holds, const char *message)
         fprintf(stderr, "client: %s\n", message);
         exit(1);
     }
-}
-
-unsigned int processors(void)
-{
-    cpu_set_t set;
-    need(sched_getaffinity(0, sizeof set, &set) == 0, "cannot read the processors");
-    return (unsigned int)CPU_COUNT(&set);
 }
 
 /* pin: from here on one processor, the last of those allowed. */

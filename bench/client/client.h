@@ -4,7 +4,7 @@
  *
  * It reads `command argument...` from stdin and answers each with one line of `name=value`. All
  * times are nanoseconds; a loop's time is divided by its turns, so that reading the clock does not
- * count. Any surprise ends it with a line on stderr.
+ * count. Any surprise ends it with a line on stderr, and so do five minutes with one command.
  */
 #ifndef GPUCAP_BENCH_CLIENT_H
 #define GPUCAP_BENCH_CLIENT_H
@@ -41,10 +41,10 @@ extern const struct command memory_commands[], lookup_commands[];
 /* Nanoseconds of a clock that never goes back. */
 uint64_t now(void);
 
+/* Nanoseconds that this thread has had a processor. */
+uint64_t cpu_time(void);
+
 /* Ends the program with a message if `holds` is 0. */
 void need(int holds, const char *message);
-
-/* How many processors this process may use at the same time. */
-unsigned int processors(void);
 
 #endif

@@ -66,14 +66,17 @@ static void loop(void (*turn)(void), uint64_t turns)
     for (int i = 0; i < WARM_UP; i++) {
         turn();
     }
-    uint64_t start = now();
+    uint64_t start_cpu = cpu_time(), start = now();
     for (uint64_t i = 0; i < turns; i++) {
         turn();
     }
-    printf("ns=%.3f\n", (double)(now() - start) / (double)turns);
+    uint64_t end = now(), end_cpu = cpu_time();
+    printf("ns=%.3f cpu=%.3f\n", (double)(end - start) / (double)turns,
+           (double)(end_cpu - start_cpu) / (double)turns);
 }
 
-/* pairs N, async N, random N, launch N: the mean time of N turns in a row. */
+/* pairs N, async N, random N, launch N: the mean of N turns in a row, by the clock and by the
+ * time that they kept a processor. */
 static void pairs(uint64_t turns, uint64_t second)
 {
     (void)second;
@@ -149,46 +152,40 @@ static void set_live(uint64_t count, uint64_t second)
 static uint64_t thread_turns;
 static pthread_barrier_t gate;
 
-struct span {
-    uint64_t start, end;
-};
-
 static void *thread(void *argument)
 {
-    struct span *span = argument;
+    uint64_t *spent = argument;
     need(driver.cuCtxSetCurrent(driver.context) == CUDA_SUCCESS, "context not made current");
     for (int i = 0; i < WARM_UP; i++) {
         pair();
     }
     pthread_barrier_wait(&gate);
-    span->start = now();
+    uint64_t start = cpu_time();
     for (uint64_t i = 0; i < thread_turns; i++) {
         pair();
     }
-    span->end = now();
+    *spent = cpu_time() - start;
     return NULL;
 }
 
-/* threads T N: T threads do N pairs each; the time of a processor that one pair takes. */
+/* threads T N: T threads do N pairs each; the time that one pair keeps a processor. */
 static void threads(uint64_t count, uint64_t turns)
 {
     static pthread_t ids[MAX_THREADS];
-    static struct span spans[MAX_THREADS];
+    static uint64_t spent[MAX_THREADS];
     need(count > 0 && count <= MAX_THREADS, "too many threads");
     thread_turns = turns;
     pthread_barrier_init(&gate, NULL, (unsigned int)count);
     for (uint64_t i = 0; i < count; i++) {
-        need(pthread_create(&ids[i], NULL, thread, &spans[i]) == 0, "no thread");
+        need(pthread_create(&ids[i], NULL, thread, &spent[i]) == 0, "no thread");
     }
-    uint64_t start = UINT64_MAX, end = 0;
+    uint64_t sum = 0;
     for (uint64_t i = 0; i < count; i++) {
         pthread_join(ids[i], NULL);
-        start = spans[i].start < start ? spans[i].start : start;
-        end = spans[i].end > end ? spans[i].end : end;
+        sum += spent[i];
     }
     pthread_barrier_destroy(&gate);
-    uint64_t busy = count < processors() ? count : processors();
-    printf("ns=%.3f\n", (double)(end - start) * (double)busy / (double)(count * turns));
+    printf("cpu=%.3f\n", (double)sum / (double)(count * turns));
 }
 
 /* refuse BYTES N: N allocations of this size, none of which may succeed. */

@@ -5,7 +5,6 @@ use crate::measure::{Sample, in_turns};
 use crate::report::{Report, Row, Unit};
 use crate::world::{CAP, Client, World, occupied_bytes};
 use crate::{Effort, Result};
-use std::thread::available_parallelism;
 
 /// The most that a pair may cost, in nanoseconds.
 const PAIR: f64 = 150.0;
@@ -129,7 +128,7 @@ fn threads(files: &Files, effort: Effort, report: &mut Report) -> Result {
     for count in [1, 2, 4, 8, 16] {
         let command = format!("threads {count} 20000");
         let rounds = effort.pick(2, 800 / (count + 4));
-        let measure = |client: &mut Client| Ok([client.ask(&command)?.get("ns")]);
+        let measure = |client: &mut Client| Ok([client.ask(&command)?.get("cpu")]);
         let [[bare], [shim]] = in_turns(&mut clients, rounds, measure)?;
         let what = format!("pair, {count} threads, time of a processor");
         report.row(&Row::difference(what, Unit::Ns, &bare, &shim));
@@ -140,7 +139,6 @@ fn threads(files: &Files, effort: Effort, report: &mut Report) -> Result {
 }
 
 fn processes(files: &Files, effort: Effort, report: &mut Report) -> Result {
-    let processors = available_parallelism()?.get();
     for count in [1, 2, 4, 8] {
         let mut groups = [Vec::new(), Vec::new()];
         for (group, world) in groups.iter_mut().zip(WORLDS) {
@@ -151,9 +149,8 @@ fn processes(files: &Files, effort: Effort, report: &mut Report) -> Result {
             }
         }
         let rounds = effort.pick(2, 400 / (count + 2));
-        let [[bare], [shim]] = in_turns(&mut groups, rounds, |group| {
-            together(group, "pairs 20000", count.min(processors)).map(|ns| [ns])
-        })?;
+        let [[bare], [shim]] =
+            in_turns(&mut groups, rounds, |group| together(group, "pairs 20000").map(|ns| [ns]))?;
         let what = format!("pair, {count} processes on one ledger, time of a processor");
         report.row(&Row::difference(what, Unit::Ns, &bare, &shim));
         if count == 8 {
@@ -163,18 +160,16 @@ fn processes(files: &Files, effort: Effort, report: &mut Report) -> Result {
     Ok(())
 }
 
-/// All at once; the time of a processor that each turn took, on average.
+/// All at once; the time that one turn kept a processor, on average.
 ///
 /// # Errors
 /// If a client has ended.
-pub(crate) fn together(group: &mut [Client], command: &str, busy: usize) -> Result<f64> {
+pub(crate) fn together(group: &mut [Client], command: &str) -> Result<f64> {
     group.iter_mut().try_for_each(|client| client.tell(command))?;
     let mut sum = 0.0;
     for client in group.iter_mut() {
-        sum += client.hear(command)?.get("ns");
+        sum += client.hear(command)?.get("cpu");
     }
     #[expect(clippy::cast_precision_loss, reason = "a few processes")]
-    let (busy, count) = (busy as f64, group.len() as f64);
-    // Each clock ran on while others had the processor: the sum has every moment once per process.
-    Ok(sum / count * busy / count)
+    Ok(sum / group.len() as f64)
 }

@@ -21,6 +21,7 @@ const TURNS: u32 = 1000;
 pub fn run(files: &Files, effort: Effort, report: &mut Report) -> Result {
     for (what, before, command) in [
         ("cuMemAlloc_v2 + cuMemFree_v2", "open", "pairs"),
+        ("cuMemAlloc_v2 + cuMemFree_v2, a random one of 10000", "open\nlive 10000", "random"),
         ("cuMemAllocAsync + cuMemFreeAsync", "open", "async"),
         ("cuGetProcAddress of a name that we intercept", "open", "proc"),
         ("dlsym of another name, driver not loaded", "facts", "other"),
@@ -50,6 +51,7 @@ fn count(files: &Files, world: World, input: &str) -> Result<f64> {
     let mut valgrind = Command::new("valgrind");
     valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(&files.client);
     world.dress(&mut valgrind, files, "counts");
+    valgrind.env("LD_LIBRARY_PATH", &files.driver);
     valgrind.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = valgrind.spawn().map_err(|error| match error.kind() {
         ErrorKind::NotFound => Stop::Skip("no valgrind".into()),

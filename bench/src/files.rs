@@ -1,10 +1,11 @@
 //! The files that a bench needs: the shim as it ships, the null driver, the clients.
 //!
-//! Cargo is asked for the shim, in the profile that ships; with `GPUCAP_ARTIFACTS`, the library in
-//! that directory is taken as it is. The C files are compiled into a directory of this run, which
+//! The shim is built as it ships, for old machines, if cargo-zigbuild is there; a plain build is the
+//! same code, but needs one library more. With `GPUCAP_ARTIFACTS`, the library in that directory is
+//! taken as it is. The C files are compiled into a directory of this run, which
 //! goes away with the value, as does the one in shared memory where the ledgers lie.
 
-use crate::{Result, Stop};
+use crate::{Effort, Result, Stop};
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,6 +24,8 @@ pub struct Files {
     pub idle: PathBuf,
     /// A library with nothing in it.
     pub empty: PathBuf,
+    /// How the shim was built.
+    pub shim_build: &'static str,
     programs: PathBuf,
     ledgers: PathBuf,
 }
@@ -32,13 +35,15 @@ impl Files {
     ///
     /// # Errors
     /// If a compiler is missing or refuses.
-    pub fn build() -> Result<Self> {
+    pub fn build(effort: Effort) -> Result<Self> {
         let programs = target()?.join(format!("tmp/bench-{}", process::id()));
         let ledgers = PathBuf::from(format!("/dev/shm/gpucap-bench-{}", process::id()));
         fs::create_dir_all(&programs)?;
         fs::create_dir_all(&ledgers)?;
+        let (shim, shim_build) = shim(effort)?;
         let files = Self {
-            shim: shim()?,
+            shim,
+            shim_build,
             driver: programs.clone(),
             client: programs.join("client"),
             idle: programs.join("idle"),
@@ -83,18 +88,33 @@ fn target() -> Result<PathBuf> {
     own.ancestors().nth(2).map(Path::to_path_buf).ok_or_else(|| Stop::fail("no target directory"))
 }
 
-fn shim() -> Result<PathBuf> {
-    let directory = if let Some(directory) = env::var_os("GPUCAP_ARTIFACTS") {
-        fs::canonicalize(directory)?
+/// The library and how it was built.
+fn shim(effort: Effort) -> Result<(PathBuf, &'static str)> {
+    let target = target()?;
+    let (directory, build) = if let Some(directory) = env::var_os("GPUCAP_ARTIFACTS") {
+        (fs::canonicalize(directory)?, "as given")
+    } else if effort == Effort::Full && zigbuild(&["--help"], &target).is_ok() {
+        zigbuild(&["--release", "--target", SHIPPED, "-p", "gpucap-shim"], &target)?;
+        (target.join("x86_64-unknown-linux-gnu/release"), "as shipped")
     } else {
-        let target = target()?;
-        let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        cargo.current_dir(project()).env("CARGO_TARGET_DIR", &target);
-        run(cargo.args(["build", "--quiet", "--release", "-p", "gpucap-shim"]))?;
-        target.join("release")
+        cargo("build", &["--release", "-p", "gpucap-shim"], &target)?;
+        (target.join("release"), "plain build")
     };
     let shim = directory.join("libgpucap.so");
-    if shim.exists() { Ok(shim) } else { Err(Stop::fail("libgpucap.so was not built")) }
+    if shim.exists() { Ok((shim, build)) } else { Err(Stop::fail("libgpucap.so was not built")) }
+}
+
+/// As `ci/run symbols` builds it.
+const SHIPPED: &str = "x86_64-unknown-linux-gnu.2.17";
+
+fn zigbuild(arguments: &[&str], target: &Path) -> Result {
+    cargo("zigbuild", arguments, target)
+}
+
+fn cargo(command: &str, arguments: &[&str], target: &Path) -> Result {
+    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(project()).env("CARGO_TARGET_DIR", target);
+    run(cargo.arg(command).args(arguments))
 }
 
 fn compile(sources: &[&str], output: &Path, flags: &[&str]) -> Result {

@@ -8,10 +8,11 @@ use std::thread;
 
 /// The first line of the results.
 #[must_use]
-pub fn facts() -> Value {
+pub fn facts(shim: &str) -> Value {
     json!({
         "kind": "machine",
         "driver": "null driver, no card",
+        "shim": shim,
         "cpu": cpu(),
         "processors": thread::available_parallelism().map_or(0, usize::from),
         "kernel": kernel(),

@@ -64,8 +64,8 @@ fn command(mut arguments: impl Iterator<Item = String>) -> Result<bool> {
 }
 
 fn run(plan: &Plan) -> Result<bool> {
-    let files = Files::build()?;
-    let mut report = Report::new(machine::facts());
+    let files = Files::build(plan.effort)?;
+    let mut report = Report::new(machine::facts(files.shim_build));
     for (name, bench) in &plan.benches {
         eprintln!("{name} ...");
         report.begin(name);

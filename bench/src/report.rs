@@ -171,8 +171,9 @@ fn text(lines: &[Value]) -> String {
         // Writing to a string cannot fail.
         let _ = writeln!(
             text,
-            "**{}**. {}, {} processors, load {}; Linux {}, {}, {}; commit {}, {}.\n",
+            "**{}**, shim {}. {}, {} processors, load {}; Linux {}, {}, {}; commit {}, {}.\n",
             word("driver"),
+            word("shim"),
             word("cpu"),
             word("processors"),
             word("load"),

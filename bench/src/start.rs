@@ -21,6 +21,7 @@ const FIRST_CALL: f64 = 1_000_000.0;
 pub fn run(files: &Files, effort: Effort, report: &mut Report) -> Result {
     idle(files, effort, report)?;
     untouched(files, report)?;
+    system_calls(files, report)?;
     first_call(files, effort, report)
 }
 
@@ -56,6 +57,49 @@ fn untouched(files: &Files, report: &mut Report) -> Result {
     report.row(&row("open files of a process that uses no GPU", bare_files, files));
     report.row(&row("threads of a process that uses no GPU", bare_threads, threads));
     report.check("only one world has the shim", bare_shim.median() < shim.median());
+    Ok(())
+}
+
+/// What the kernel is asked for until a program that ends at once has ended: a number without a
+/// clock. The greater part is the loader's, for each library that another one needs.
+fn system_calls(files: &Files, report: &mut Report) -> Result {
+    let worlds = [World::Bare, World::Empty, World::Unlimited, World::Capped];
+    let mut counted = Vec::new();
+    for world in worlds {
+        let mut strace = Command::new("strace");
+        let mut command = Command::new(&files.idle);
+        world.dress(&mut command, files, "idle");
+        // Set in the traced program alone.
+        for (name, value) in command.get_envs() {
+            let (name, value) =
+                (name.to_string_lossy(), value.map(|value| value.to_string_lossy()));
+            let set = value.map_or_else(|| name.to_string(), |value| format!("{name}={value}"));
+            strace.args(["-E", &set]);
+        }
+        let Ok(output) = strace.arg(&files.idle).output() else {
+            report.skip("system calls: no strace");
+            return Ok(());
+        };
+        let text = String::from_utf8_lossy(&output.stderr);
+        if !output.status.success() || !text.contains("exit_group(") {
+            report.skip("system calls: strace may not trace here");
+            return Ok(());
+        }
+        let calls = |name: &str| text.lines().filter(|line| line.contains(name)).count();
+        counted.push([calls("("), calls("openat(")]);
+    }
+    #[expect(clippy::cast_precision_loss, reason = "a few dozen")]
+    let sample = |count: usize| Sample::exact(count as f64);
+    for (index, what) in ["system calls", "calls of open"].into_iter().enumerate() {
+        for (world, shim) in ["empty library", "shim without limits", "shim with limits"]
+            .into_iter()
+            .zip(counted.iter().skip(1))
+        {
+            let (bare, shim) = (sample(counted[0][index]), sample(shim[index]));
+            let what = format!("{what} of a process that uses no GPU, {world}");
+            report.row(&Row::difference(what, Unit::Count, &bare, &shim));
+        }
+    }
     Ok(())
 }
 

@@ -29,8 +29,10 @@ pub const CAP: u64 = 64 << 30;
 impl World {
     /// Makes a command run in this world, with a ledger of this name.
     pub fn dress(self, command: &mut Command, files: &Files, ledger: &str) {
-        command.env("LD_LIBRARY_PATH", &files.driver);
-        for variable in ["GPU_MEM_LIMIT", "GPU_CORE_PCT", "GPU_PROFILE", "LD_PRELOAD"] {
+        // Cargo sets the last one for what it runs.
+        for variable in
+            ["GPU_MEM_LIMIT", "GPU_CORE_PCT", "GPU_PROFILE", "LD_PRELOAD", "LD_LIBRARY_PATH"]
+        {
             command.env_remove(variable);
         }
         match self {
@@ -58,6 +60,7 @@ impl World {
     pub fn client(self, files: &Files, ledger: &str) -> Result<Client> {
         let mut command = Command::new(&files.client);
         self.dress(&mut command, files, ledger);
+        command.env("LD_LIBRARY_PATH", &files.driver);
         Client::spawn(&mut command)
     }
 
