@@ -53,15 +53,15 @@ impl Lane {
         if progress > self.progress {
             return None;
         }
-        let mut best = None;
+        let mut best = Some(0); // nothing has ever run, and nothing was waited for
         for back in 1..=self.written.min(STRETCHES as u64) {
             let stretch = &self.stretches[slot(self.written - back)];
-            best = Some(stretch.begin);
+            oldest = stretch.begin;
             if stretch.progress < progress {
                 return Some(stretch.begin + (progress - stretch.progress).min(stretch.length));
             }
         }
-        best
+        Some(oldest)
     }
 
     fn busy(&self) -> bool {
@@ -265,6 +265,15 @@ mod tests {
         engine.advance(60_000, SLICE);
         assert_eq!(second, 2_000);
         assert_eq!(engine.lane(0).reached(second), Some(51_000));
+    }
+
+    #[test]
+    fn nothing_queued_is_done_at_once() {
+        let mut engine = engine();
+        assert_eq!(engine.lane(0).reached(0), Some(0));
+        engine.push(0, 0, 100);
+        assert_eq!(engine.lane(0).reached(0), Some(0));
+        assert_eq!(engine.lane(0).reached(1), None);
     }
 
     #[test]
