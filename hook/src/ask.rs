@@ -1,0 +1,268 @@
+//! What `gpucap run` is asked for, checked, and joined with what is set already.
+//!
+//! A budget that is set already can only be lowered: for each variable the lower of both values holds. Where it cannot
+//! be told which one that is (25 % of a card, or 4 GiB?), the run is refused. Pure: no environment, no file.
+
+use crate::error::{Error, Result};
+use gpucap_core::config::{
+    Config, Excerpt, GPU_CORE_PCT, GPU_MEM_LIMIT, GPU_PROFILE, OptionRow, PerGpu, Profile, Value,
+};
+use gpucap_core::units::{Amount, Share};
+use std::fmt::{Display, Write};
+
+/// The limits of a run, or of the environment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Ask {
+    memory: Option<PerGpu<Amount>>,
+    core: Option<PerGpu<Share>>,
+    profile: Option<PerGpu<Profile>>,
+}
+
+/// The words of the options, as they were typed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Words<'a> {
+    pub(crate) mem: Option<&'a str>,
+    pub(crate) cores: Option<&'a str>,
+    pub(crate) profile: Option<&'a str>,
+    pub(crate) gpus: &'a [String],
+}
+
+/// Two values of one variable, joined.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Joined {
+    /// The limits that hold.
+    pub(crate) ask: Ask,
+    /// What is to be told of it: one line for each value that was set already.
+    pub(crate) told: Vec<String>,
+}
+
+impl Ask {
+    /// Checks what was typed.
+    ///
+    /// # Errors
+    /// There is no limit, or a value cannot be used.
+    pub(crate) fn parse(words: Words<'_>) -> Result<Self> {
+        let Words { mem, cores, profile, gpus } = words;
+        let ask = Self {
+            memory: option("--mem", &GPU_MEM_LIMIT, mem, gpus)?,
+            core: option("--cores", &GPU_CORE_PCT, cores, gpus)?,
+            profile: option("--profile", &GPU_PROFILE, profile, gpus)?,
+        };
+        if ask.is_empty() { Err(Error::NoLimit) } else { Ok(ask) }
+    }
+
+    /// What the environment says already.
+    pub(crate) fn of(config: &Config) -> Self {
+        let Config { memory, core, profile, .. } = config.clone();
+        Self { memory, core, profile }
+    }
+
+    /// Whether nothing is asked for.
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether time is limited, be it by a profile.
+    pub(crate) fn has_time(&self) -> bool {
+        self.core.is_some() || self.profile.is_some()
+    }
+
+    /// The limits that hold if `self` is set already and `asked` is asked for: the lower ones.
+    ///
+    /// # Errors
+    /// It cannot be told which of two values is the lower one.
+    pub(crate) fn lowered_by(&self, asked: &Self) -> Result<Joined> {
+        let mut told = Vec::new();
+        let ask = Self {
+            memory: join(&GPU_MEM_LIMIT, &self.memory, &asked.memory, &mut told)?,
+            core: join(&GPU_CORE_PCT, &self.core, &asked.core, &mut told)?,
+            profile: join(&GPU_PROFILE, &self.profile, &asked.profile, &mut told)?,
+        };
+        Ok(Joined { ask, told })
+    }
+
+    /// The variables that say it.
+    pub(crate) fn variables(&self) -> Vec<(&'static str, String)> {
+        let Self { memory, core, profile } = self;
+        let memory = memory.as_ref().map(|list| (GPU_MEM_LIMIT.name, list.to_string()));
+        let core = core.as_ref().map(|list| (GPU_CORE_PCT.name, list.to_string()));
+        let profile = profile.as_ref().map(|list| (GPU_PROFILE.name, list.to_string()));
+        [memory, core, profile].into_iter().flatten().collect()
+    }
+}
+
+/// A value for the GPUs named, or for all of them, in the form of the variable.
+fn option<T: Value>(
+    option: &'static str,
+    row: &OptionRow,
+    typed: Option<&str>,
+    gpus: &[String],
+) -> Result<Option<PerGpu<T>>> {
+    let Some(value) = typed.map(str::trim) else { return Ok(None) };
+    let held = Excerpt::new(value.as_bytes());
+    let mut text = value.to_owned();
+    if !gpus.is_empty() {
+        if value.contains(['=', ',']) {
+            return Err(Error::GpuTwice { option, held });
+        }
+        text.clear();
+        for gpu in gpus {
+            let comma = if text.is_empty() { "" } else { "," };
+            // Writing to a String cannot fail.
+            let _ = write!(text, "{comma}{gpu}={value}");
+        }
+    }
+    match PerGpu::parse(&text) {
+        Ok(list) => Ok(Some(list)),
+        Err(why) => Err(Error::Option { option, held, why, allowed: row.allowed }),
+    }
+}
+
+fn join<T: Lower + Clone + Display + PartialEq>(
+    row: &OptionRow,
+    set: &Option<PerGpu<T>>,
+    asked: &Option<PerGpu<T>>,
+    told: &mut Vec<String>,
+) -> Result<Option<PerGpu<T>>> {
+    let (Some(old), Some(new)) = (set, asked) else { return Ok(set.clone().or(asked.clone())) };
+    let name = row.name;
+    if old == new {
+        return Ok(Some(old.clone()));
+    }
+    let lower = match (old, new) {
+        (PerGpu::Every(old), PerGpu::Every(new)) => old.lower(new),
+        _ => None,
+    };
+    let Some(lower) = lower else {
+        let (set, asked) = (old.to_string(), new.to_string());
+        return Err(Error::Incomparable { variable: name, set, asked });
+    };
+    let lower = PerGpu::Every(lower);
+    told.push(if lower == *old {
+        format!("{name}={old} is set already and stays; {new} would be more")
+    } else {
+        format!("{name} lowered from {old} to {new}")
+    });
+    Ok(Some(lower))
+}
+
+/// Values of which sometimes the lower one can be told.
+trait Lower: Sized {
+    fn lower(&self, other: &Self) -> Option<Self>;
+}
+
+impl Lower for Share {
+    fn lower(&self, other: &Self) -> Option<Self> {
+        Some(*self.min(other))
+    }
+}
+
+impl Lower for Amount {
+    fn lower(&self, other: &Self) -> Option<Self> {
+        match (self, other) {
+            (Self::Bytes(one), Self::Bytes(two)) => Some(Self::Bytes(*one.min(two))),
+            (Self::OfDevice(one), Self::OfDevice(two)) => Some(Self::OfDevice(*one.min(two))),
+            _ => None,
+        }
+    }
+}
+
+impl Lower for Profile {
+    /// The one that has no more of both memory and time.
+    fn lower(&self, other: &Self) -> Option<Self> {
+        let within = |one: &Self, two: &Self| {
+            one.core() <= two.core() && one.memory().lower(&two.memory()) == Some(one.memory())
+        };
+        if within(self, other) { Some(*self) } else { within(other, self).then_some(*other) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mem(value: &str) -> Ask {
+        Ask::parse(Words { mem: Some(value), ..Words::default() }).expect("a limit")
+    }
+
+    fn profile(value: &str) -> Ask {
+        Ask::parse(Words { profile: Some(value), ..Words::default() }).expect("a limit")
+    }
+
+    fn refusal(words: Words<'_>) -> String {
+        Ask::parse(words).expect_err("refused").to_string()
+    }
+
+    #[test]
+    fn options_become_variables() {
+        let words =
+            Words { mem: Some("4Gi"), cores: Some("30"), profile: Some("1g.5gb"), gpus: &[] };
+        let variables = Ask::parse(words).expect("limits").variables();
+        let expected =
+            [("GPU_MEM_LIMIT", "4GiB"), ("GPU_CORE_PCT", "30%"), ("GPU_PROFILE", "1g.5gb")];
+        assert_eq!(variables, expected.map(|(name, value)| (name, value.to_owned())));
+    }
+
+    #[test]
+    fn a_gpu_gets_the_value_and_the_others_none() {
+        let gpus = ["0".to_owned(), "2".to_owned()];
+        let words = Words { mem: Some("4Gi"), gpus: &gpus, ..Words::default() };
+        let variables = Ask::parse(words).expect("limits").variables();
+        assert_eq!(variables, [("GPU_MEM_LIMIT", "0=4GiB,2=4GiB".to_owned())]);
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_refused_with_what_can() {
+        assert_eq!(
+            refusal(Words { mem: Some("5gg"), ..Words::default() }),
+            "run: --mem \"5gg\": unknown suffix (known: Ki Mi Gi Ti, K M G T, with or without B); \
+             allowed: 4Gi, 4096Mi, 4G, bytes, 25%, or per GPU: 0=4Gi,GPU-<uuid>=8Gi"
+        );
+        for words in [
+            Words::default(),
+            Words { mem: Some(""), ..Words::default() },
+            Words { mem: Some("0"), ..Words::default() },
+            Words { cores: Some("101"), ..Words::default() },
+            Words { profile: Some("9g"), ..Words::default() },
+            Words { mem: Some("1Gi"), gpus: &["x".into()], ..Words::default() },
+            Words { mem: Some("1Gi"), gpus: &["0".into(), "0".into()], ..Words::default() },
+            Words { mem: Some("1=1Gi"), gpus: &["0".into()], ..Words::default() },
+        ] {
+            assert!(Ask::parse(words).is_err(), "{words:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_set_already_is_never_raised() {
+        let joined = |set: Ask, asked: Ask| set.lowered_by(&asked).expect("comparable");
+        assert_eq!(joined(mem("2Gi"), mem("4Gi")).ask, mem("2Gi"));
+        assert_eq!(joined(mem("4Gi"), mem("2Gi")).ask, mem("2Gi"));
+        assert_eq!(joined(mem("30%"), mem("20%")).ask, mem("20%"));
+        assert_eq!(joined(mem("0=2Gi"), mem("0=2Gi")).ask, mem("0=2Gi"));
+        assert_eq!(joined(profile("2g.10gb"), profile("1g.5gb")).ask, profile("1g.5gb"));
+        assert_eq!(joined(profile("1g.5gb"), profile("7g.40gb")).ask, profile("1g.5gb"));
+        let both = joined(mem("2Gi"), profile("1g.5gb")).ask;
+        assert_eq!(both.variables().len(), 2, "each holds, and the library takes the lower");
+        assert_eq!(
+            joined(mem("2Gi"), mem("4Gi")).told,
+            ["GPU_MEM_LIMIT=2GiB is set already and stays; 4GiB would be more"]
+        );
+        assert_eq!(
+            joined(mem("4Gi"), mem("2Gi")).told,
+            ["GPU_MEM_LIMIT lowered from 4GiB to 2GiB"]
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_compared_is_refused() {
+        for (set, asked) in [
+            (mem("4Gi"), mem("25%")),
+            (mem("0=4Gi"), mem("2Gi")),
+            (mem("4Gi"), mem("0=2Gi")),
+            (profile("1g.10gb"), profile("2g.5gb")),
+            (profile("1g"), profile("2g.10gb")),
+        ] {
+            assert!(set.lowered_by(&asked).is_err(), "{set:?} {asked:?}");
+        }
+    }
+}

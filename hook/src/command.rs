@@ -1,0 +1,38 @@
+//! What the command can do: one module each, and the words by which it is called.
+
+mod hook;
+mod run;
+mod status;
+
+use crate::error::Result;
+use crate::exit::Exit;
+use clap::{Parser, Subcommand};
+
+/// Gives programs a slice of an NVIDIA GPU.
+#[derive(Debug, Parser)]
+#[command(name = "gpucap", version, max_term_width = 100)]
+pub(crate) struct Line {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run a program, and everything that it starts, under a cap
+    Run(run::Options),
+    /// Show who holds how much of which GPU
+    Status(status::Options),
+    #[command(hide = true)]
+    Hook(hook::Options),
+}
+
+impl Line {
+    /// Does what it says.
+    pub(crate) fn execute(self) -> Result<Exit> {
+        match self.command {
+            Command::Run(options) => run::execute(&options),
+            Command::Status(options) => status::execute(&options),
+            Command::Hook(options) => hook::execute(options),
+        }
+    }
+}

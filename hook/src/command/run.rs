@@ -1,0 +1,188 @@
+//! `gpucap run`: becomes a program under a cap.
+//!
+//! Everything is checked before anything is run. The program takes this process's place (`exec`): its number, signals
+//! and terminal are the program's own. Its processes share one ledger, made for this run, unless they are under a
+//! budget already: then that one stays, and can only be lowered.
+
+use crate::ask::{Ask, Joined, Words};
+use crate::elf::Loading;
+use crate::error::{Error, Result};
+use crate::exit::Exit;
+use crate::ledgers::{self, Name};
+use crate::output::tell;
+use crate::preload;
+use crate::proc::{self, Process};
+use crate::sys;
+use gpucap_core::config::{Config, GPUCAP_LEDGER};
+use gpucap_core::limits::file;
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const AFTER: &str = "\
+Sizes: 4Gi, 4096Mi, 4G (10^9), bytes, or 25% of each GPU. Per GPU: 0=4Gi,1=8Gi counts as nvidia-smi does.
+Inside another budget (a container's, or another run's) the lower limit holds, and the budget is shared.
+
+Exit status: the program's own; 125 if nothing was run, 126 if the program cannot be executed, 127 if it was not found.
+
+  gpucap run --mem 4Gi -- python train.py
+  gpucap run --profile 1g.5gb -- ./serve";
+
+/// The words behind `gpucap run`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER, override_usage = "gpucap run [--mem SIZE] [--cores PERCENT] [--profile NAME] [--gpu GPU]... -- PROGRAM [ARGUMENT]...")]
+pub(crate) struct Options {
+    /// Memory of each GPU: 4Gi, 4096Mi, 25%, ...
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
+    mem: Option<String>,
+    /// Share of each GPU's time, 1 to 100 (checked, not enforced yet)
+    #[arg(long, value_name = "PERCENT", allow_hyphen_values = true)]
+    cores: Option<String>,
+    /// MIG-shaped slice: 1g.5gb, 3g.20gb, 2g, ...
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
+    /// Cap this GPU only (index or UUID; may be repeated); the others stay as they are
+    #[arg(long, value_name = "GPU")]
+    gpu: Vec<String>,
+    /// The program and its arguments
+    #[arg(required = true, last = true, value_name = "PROGRAM")]
+    program: Vec<OsString>,
+}
+
+/// Becomes the program; comes back only if that fails.
+pub(crate) fn execute(options: &Options) -> Result<Exit> {
+    let Options { mem, cores, profile, gpu, program } = options;
+    let asked = Ask::parse(Words {
+        mem: mem.as_deref(),
+        cores: cores.as_deref(),
+        profile: profile.as_deref(),
+        gpus: gpu,
+    })?;
+    let Some((program, arguments)) = program.split_first() else { return Err(Error::NoLimit) };
+    let place = Place::here()?;
+    let Joined { ask, told } = place.budget.lowered_by(&asked)?;
+    let preload = preloaded()?;
+    let file = found(program)?;
+    told.iter().for_each(tell);
+    place.tell();
+    if ask.has_time() {
+        tell(
+            "time is not limited yet: this version checks and passes on the share, nothing enforces it",
+        );
+    }
+    if let Some(why) = out_of_reach(&file) {
+        tell(format!("{} {why}", file.display()));
+    }
+    ledgers::sweep();
+    let mut command = Command::new(&file);
+    command.arg0(program).args(arguments).envs(ask.variables()).env("LD_PRELOAD", preload);
+    if let Some(ledger) = place.own_ledger()? {
+        command.env(GPUCAP_LEDGER.name, ledger);
+    }
+    let why = command.exec();
+    Err(Error::Start { program: program.display().to_string(), why })
+}
+
+/// What holds where the run begins.
+struct Place {
+    /// The limits that are set already.
+    budget: Ask,
+    /// The ledger that the environment names.
+    ledger: Option<PathBuf>,
+    /// A hook has put limits into this container.
+    by_hook: bool,
+}
+
+impl Place {
+    fn here() -> Result<Self> {
+        let lookup = |name: &str| env::var_os(name).map(|value| value.as_bytes().to_vec());
+        let config = Config::from_lookup(&lookup).map_err(Error::Inherited)?;
+        Ok(Self {
+            budget: Ask::of(&config),
+            ledger: config.ledger.map(|path| path.as_str().into()),
+            by_hook: Path::new(file::PATH).exists(),
+        })
+    }
+
+    /// Says that the budget is one that others spend too.
+    fn tell(&self) {
+        if self.by_hook {
+            tell(format!(
+                "this container has limits already ({}): they can only be lowered, and its ledger stays",
+                file::PATH
+            ));
+        } else if !self.budget.is_empty() {
+            let ledger = self.ledger.as_deref().map(|path| path.display().to_string());
+            let ledger = ledger.unwrap_or_else(|| GPUCAP_LEDGER.default.to_owned());
+            tell(format!("under a budget already, which stays shared (ledger: {ledger})"));
+        }
+    }
+
+    /// A new ledger, unless there is one to stay with: a fresh one would be a fresh budget.
+    fn own_ledger(&self) -> Result<Option<PathBuf>> {
+        if self.by_hook || self.ledger.is_some() || !self.budget.is_empty() {
+            return Ok(None);
+        }
+        let name = Name::of_run(sys::uid(), Process::own())
+            .map_err(|why| Error::Ledger { path: "/proc/self".into(), why })?;
+        let path = name.path();
+        match ledgers::make(&path) {
+            Ok(()) => Ok(Some(path)),
+            Err(why) => Err(Error::Ledger { path, why }),
+        }
+    }
+}
+
+/// The value of `LD_PRELOAD` for the program. A library that is named already and is there is not named again.
+fn preloaded() -> Result<OsString> {
+    let list = env::var_os("LD_PRELOAD");
+    let list = list.as_deref();
+    let everywhere = fs::read("/etc/ld.so.preload").unwrap_or_default();
+    let is_there = |list: &OsStr| preload::named(list).is_some_and(|library| library.is_file());
+    if list.is_some_and(is_there) || is_there(OsStr::from_bytes(&everywhere)) {
+        return Ok(list.unwrap_or_default().to_owned());
+    }
+    let own = env::current_exe().unwrap_or_default();
+    Ok(preload::joined(list, &preload::library(&own)?))
+}
+
+/// The file of a program, as the shell would find it: a path, or a name in `PATH`.
+fn found(program: &OsStr) -> Result<PathBuf> {
+    if program.as_bytes().contains(&b'/') {
+        return Ok(program.into());
+    }
+    let path = env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
+    let executable = |file: &PathBuf| {
+        let metadata = fs::metadata(file);
+        metadata.is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
+    };
+    let found = env::split_paths(&path).map(|directory| directory.join(program)).find(executable);
+    found.ok_or_else(|| Error::Start {
+        program: program.display().to_string(),
+        why: std::io::Error::new(std::io::ErrorKind::NotFound, "not found in PATH"),
+    })
+}
+
+/// Why the cap does not reach a program, if it does not. What that program starts may be within reach again.
+fn out_of_reach(file: &Path) -> Option<&'static str> {
+    const SET_ID: u32 = 0o6000;
+    if fs::metadata(file).is_ok_and(|metadata| metadata.permissions().mode() & SET_ID != 0) {
+        return Some(
+            "changes its user or group: the loader ignores LD_PRELOAD, so it is not capped",
+        );
+    }
+    match Loading::of(&proc::head(file).ok()?) {
+        Loading::Static => {
+            Some("is statically linked: nothing can be preloaded, so it is not capped")
+        }
+        Loading::Foreign(_) => {
+            Some("is not loaded by glibc, for which the library is built: it is not capped")
+        }
+        Loading::Glibc(_) | Loading::Script(_) | Loading::Unknown => None,
+    }
+}

@@ -1,0 +1,74 @@
+//! `status` for programs. The form is part of what we promise: names and meanings stay, new ones may come.
+//!
+//! ```text
+//! { "version": 1,
+//!   "ledgers": [ { "path", "kind": "run" | "shared" | "container" | "other",
+//!     "devices": [ { "uuid", "cap_bytes": number | null, "used_bytes", "peak_bytes", "refusals",
+//!       "ended": { "processes", "bytes" },
+//!       "processes": [ { "pid", "state": "alive" | "unknown", "command": text | null, "since_s", "cap_bytes",
+//!         "used_bytes", "peak_bytes", "refusals", "by_kind": { "alloc", "managed", ... } } ] } ] } ],
+//!   "unused": [ path ], "unreadable": [ { "path", "why" } ] }
+//! ```
+//!
+//! `used_bytes` of a device leaves out what ended processes held (`ended`); `cap_bytes` of a device is the lowest of
+//! its processes' caps, null if none of them is capped or left.
+
+use super::view::{Book, Device, Row, State, Status, word};
+use crate::ledgers::{BY_HOOK, Name};
+use gpucap_core::ledger::Kind;
+use serde_json::{Map, Value, json};
+use std::path::Path;
+
+/// The JSON text, with a line end.
+pub(super) fn render(status: &Status) -> String {
+    let unreadable = status.unreadable.iter().map(|(path, why)| json!({"path": path, "why": why}));
+    let value = json!({
+        "version": 1,
+        "ledgers": status.books.iter().map(ledger).collect::<Vec<_>>(),
+        "unused": status.unused,
+        "unreadable": unreadable.collect::<Vec<_>>(),
+    });
+    format!("{value:#}\n")
+}
+
+fn ledger(book: &Book) -> Value {
+    json!({
+        "path": book.path,
+        "kind": match Name::of(&book.path) {
+            Some(Name::Run { .. }) => "run",
+            Some(Name::Shared { .. }) => "shared",
+            None if book.path == Path::new(BY_HOOK) => "container",
+            None => "other",
+        },
+        "devices": book.devices.iter().map(device).collect::<Vec<_>>(),
+    })
+}
+
+fn device(device: &Device) -> Value {
+    json!({
+        "uuid": device.uuid.to_string(),
+        "cap_bytes": device.caps().map(|(lowest, _)| lowest),
+        "used_bytes": device.used,
+        "peak_bytes": device.peak,
+        "refusals": device.refusals,
+        "ended": {"processes": device.ended, "bytes": device.ended_bytes},
+        "processes": device.processes.iter().map(process).collect::<Vec<_>>(),
+    })
+}
+
+fn process(row: &Row) -> Value {
+    let kinds = Kind::ALL.iter().zip(row.kinds);
+    let by_kind: Map<String, Value> =
+        kinds.map(|(kind, bytes)| (word(*kind).to_owned(), bytes.into())).collect();
+    json!({
+        "pid": row.pid,
+        "state": if row.state == State::Alive { "alive" } else { "unknown" },
+        "command": row.command,
+        "since_s": row.since_s,
+        "cap_bytes": row.cap,
+        "used_bytes": row.used,
+        "peak_bytes": row.peak,
+        "refusals": row.refusals,
+        "by_kind": by_kind,
+    })
+}

@@ -1,0 +1,95 @@
+//! Both renderings of one picture.
+
+use super::*;
+use crate::command::status::json;
+use gpucap_core::uuid::Uuid;
+use std::path::PathBuf;
+
+const GIB: u64 = 1 << 30;
+
+/// Holds a context; what it holds beyond that is plainly allocated.
+fn row(pid: u32, used: u64, cap: u64, state: State, command: Option<&str>) -> Row {
+    let mut kinds = [0; Kind::ALL.len()];
+    kinds[0] = used - (256 << 20);
+    kinds[5] = 256 << 20;
+    let command = command.map(str::to_owned);
+    Row { pid, state, command, since_s: 130, cap, used, peak: used, refusals: 1, kinds }
+}
+
+fn status() -> Status {
+    let device = Device {
+        uuid: Uuid([1; 16]),
+        used: 3 * GIB / 2,
+        peak: 2 * GIB,
+        refusals: 3,
+        processes: vec![
+            row(4242, 5 * GIB / 4, 2 * GIB, State::Alive, Some("python train.py")),
+            row(7, GIB / 4, 2 * GIB, State::Unknown, None),
+        ],
+        ended: 1,
+        ended_bytes: GIB,
+    };
+    let path = PathBuf::from("/dev/shm/gpucap-0-run-4026531836-4242-88");
+    Status {
+        books: vec![Book { path, devices: vec![device] }],
+        unused: vec!["/dev/shm/gpucap-0-run-4026531836-4243-89".into()],
+        unreadable: vec![("/dev/shm/gpucap-1-2".into(), "permission denied".into())],
+    }
+}
+
+#[test]
+fn people_see_a_table() {
+    let expected = "\
+Run of process 4242   /dev/shm/gpucap-0-run-4026531836-4242-88
+
+  GPU-01010101-0101-0101-0101-010101010101
+  [###############-----]   1.5 GiB of 2 GiB   peak 2 GiB   3 refused
+  1 process has ended; 1 GiB returned
+
+   PID   SINCE      HOLDS   OF IT                          COMMAND
+  4242   2 min   1.25 GiB   alloc 1 GiB, context 256 MiB   python train.py
+     7   2 min    256 MiB   context 256 MiB                (in another pid namespace)
+
+1 run of gpucap has not used a GPU yet.
+
+/dev/shm/gpucap-1-2: permission denied
+";
+    assert_eq!(render(&status(), Paint::default()), expected);
+}
+
+#[test]
+fn nothing_to_see_is_said_plainly() {
+    let text = render(&Status::default(), Paint::default());
+    assert_eq!(text, "No process is under a cap, as far as this user can see.\n");
+}
+
+#[test]
+fn a_bar_is_full_only_at_the_cap() {
+    let bar = |used, cap| bar(used, cap, Paint::default());
+    assert_eq!(bar(0, 100), "[--------------------]");
+    assert_eq!(bar(1, 100), "[#-------------------]");
+    assert_eq!(bar(99, 100), "[###################-]");
+    assert_eq!(bar(100, 100), "[####################]");
+    assert_eq!(bar(u64::MAX, 1), "[####################]");
+}
+
+#[test]
+fn programs_see_json_of_this_form() {
+    let value: serde_json::Value = serde_json::from_str(&json::render(&status())).expect("JSON");
+    let device = &value["ledgers"][0]["devices"][0];
+    let process = &device["processes"][0];
+    assert_eq!(value["version"], 1);
+    assert_eq!(value["ledgers"][0]["kind"], "run");
+    assert_eq!(value["unused"][0], "/dev/shm/gpucap-0-run-4026531836-4243-89");
+    assert_eq!(value["unreadable"][0]["why"], "permission denied");
+    assert_eq!(device["uuid"], "01010101-0101-0101-0101-010101010101");
+    assert_eq!(device["cap_bytes"], 2 * GIB);
+    assert_eq!(device["used_bytes"], 3 * GIB / 2);
+    assert_eq!(device["ended"]["bytes"], GIB);
+    assert_eq!(process["pid"], 4242);
+    assert_eq!(process["state"], "alive");
+    assert_eq!(process["command"], "python train.py");
+    assert_eq!(process["by_kind"]["alloc"], GIB);
+    assert_eq!(process["by_kind"]["context"], GIB / 4);
+    assert_eq!(device["processes"][1]["command"], serde_json::Value::Null);
+}

@@ -1,0 +1,133 @@
+//! `status` for people.
+
+use super::view::{Book, Device, Row, State, Status, word};
+use crate::ledgers::{BY_HOOK, Name};
+use crate::paint::Paint;
+use crate::quantity::{duration, size};
+use crate::table::{Column, Table};
+use gpucap_core::ledger::Kind;
+use std::fmt::Write;
+use std::path::Path;
+
+const COLUMNS: &[Column] = &[
+    Column { name: "PID", right: true },
+    Column { name: "SINCE", right: true },
+    Column { name: "HOLDS", right: true },
+    Column { name: "OF IT", right: false },
+    Column { name: "COMMAND", right: false },
+];
+
+/// The lines.
+pub(super) fn render(status: &Status, paint: Paint) -> String {
+    let mut text: Vec<String> = status.books.iter().map(|it| book(it, paint)).collect();
+    if !status.unused.is_empty() {
+        let count = status.unused.len();
+        let (runs, have) = if count == 1 { ("run", "has") } else { ("runs", "have") };
+        text.push(format!("{count} {runs} of gpucap {have} not used a GPU yet.\n"));
+    }
+    for (path, why) in &status.unreadable {
+        text.push(format!("{}: {}\n", path.display(), paint.warn(why)));
+    }
+    if text.is_empty() {
+        return "No process is under a cap, as far as this user can see.\n".into();
+    }
+    text.join("\n")
+}
+
+/// One ledger.
+pub(super) fn book(book: &Book, paint: Paint) -> String {
+    let path = book.path.display().to_string();
+    let mut text = format!("{}   {}\n", paint.bold(&title(&book.path)), paint.dim(&path));
+    if book.devices.is_empty() {
+        text.push_str("\n  no GPU in use\n");
+    }
+    for seen in &book.devices {
+        text.push('\n');
+        text.push_str(&device(seen, paint));
+    }
+    text
+}
+
+/// Whose budget it is.
+fn title(path: &Path) -> String {
+    match Name::of(path) {
+        Some(Name::Run { pid, .. }) => format!("Run of process {pid}"),
+        Some(Name::Shared { uid, .. }) => format!("Shared by user {uid}"),
+        None if path == Path::new(BY_HOOK) => "This container".into(),
+        None => "Shared".into(),
+    }
+}
+
+fn device(device: &Device, paint: Paint) -> String {
+    let mut text = format!("  GPU-{}\n  {}", device.uuid, usage(device, paint));
+    // Writing to a String cannot fail.
+    let _ = write!(text, "   peak {}", size(device.peak));
+    if device.refusals > 0 {
+        let _ = write!(text, "   {}", paint.warn(&format!("{} refused", device.refusals)));
+    }
+    text.push('\n');
+    if device.ended > 0 {
+        let (count, bytes) = (device.ended, size(device.ended_bytes));
+        let have = if count == 1 { "process has" } else { "processes have" };
+        let _ = writeln!(text, "  {count} {have} ended; {bytes} returned");
+    }
+    if !device.processes.is_empty() {
+        let mut table = Table::new(2, COLUMNS);
+        device.processes.iter().for_each(|row| table.row(process(row)));
+        text.push('\n');
+        text.push_str(&table.render(paint));
+    }
+    text
+}
+
+fn usage(device: &Device, paint: Paint) -> String {
+    let used = device.used;
+    match device.caps() {
+        Some((lowest, highest)) if lowest == highest => {
+            format!("{}   {} of {}", bar(used, lowest, paint), size(used), size(lowest))
+        }
+        // Each process applies its own.
+        Some((lowest, highest)) => {
+            format!("{} held   caps {} to {}", size(used), size(lowest), size(highest))
+        }
+        None => format!("{} held", size(used)),
+    }
+}
+
+/// Twenty places; full only if the cap is reached, empty only if nothing is held.
+fn bar(used: u64, cap: u64, paint: Paint) -> String {
+    const PLACES: u64 = 20;
+    let part = u128::from(used) * u128::from(PLACES) / u128::from(cap.max(1));
+    let filled = u64::try_from(part).unwrap_or(PLACES).clamp(u64::from(used > 0), PLACES);
+    let filled = usize::try_from(filled).unwrap_or(0);
+    let rest = 20_usize.saturating_sub(filled);
+    let (done, left) = ("#".repeat(filled), "-".repeat(rest));
+    let done = if rest == 0 { paint.warn(&done) } else { paint.good(&done) };
+    format!("[{done}{}]", paint.dim(&left))
+}
+
+fn process(row: &Row) -> Vec<String> {
+    let kinds = Kind::ALL.iter().zip(row.kinds).filter(|(_, bytes)| *bytes > 0);
+    let kinds: Vec<String> =
+        kinds.map(|(kind, bytes)| format!("{} {}", word(*kind), size(bytes))).collect();
+    let command = match (&row.command, row.state) {
+        (Some(command), _) => short(command),
+        (None, State::Unknown) => "(in another pid namespace)".into(),
+        (None, _) => "?".into(),
+    };
+    vec![row.pid.to_string(), duration(row.since_s), size(row.used), kinds.join(", "), command]
+}
+
+/// Enough to know it by.
+fn short(command: &str) -> String {
+    const LONGEST: usize = 48;
+    if command.chars().count() <= LONGEST {
+        return command.to_owned();
+    }
+    let start: String = command.chars().take(LONGEST - 3).collect();
+    format!("{start}...")
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

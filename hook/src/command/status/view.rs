@@ -1,0 +1,157 @@
+//! What `status` knows: ledgers as people and programs want to see them, with the facts of `/proc` added.
+//!
+//! Made from a ledger and a [`World`]; the renderings look at nothing else, so that they can be tested on any picture.
+
+use gpucap_core::ledger::{DeviceView, Identity, Kind, Ledger};
+use gpucap_core::uuid::Uuid;
+use std::path::{Path, PathBuf};
+
+/// Everything that is to be seen.
+#[derive(Debug, Default)]
+pub(crate) struct Status {
+    /// Ledgers.
+    pub(crate) books: Vec<Book>,
+    /// Made by a run of which no process has used a GPU yet.
+    pub(crate) unused: Vec<PathBuf>,
+    /// Found and not readable, with the reason.
+    pub(crate) unreadable: Vec<(PathBuf, String)>,
+}
+
+/// A ledger: one budget.
+#[derive(Debug)]
+pub(crate) struct Book {
+    /// The file.
+    pub(crate) path: PathBuf,
+    /// The devices that any of its processes has named.
+    pub(crate) devices: Vec<Device>,
+}
+
+/// A device in a ledger.
+#[derive(Debug)]
+pub(crate) struct Device {
+    /// Which one.
+    pub(crate) uuid: Uuid,
+    /// What the living hold, and those of whom it is not known.
+    pub(crate) used: u64,
+    /// The most that was ever held.
+    pub(crate) peak: u64,
+    /// Refusals that programs got to see.
+    pub(crate) refusals: u64,
+    /// Who holds it.
+    pub(crate) processes: Vec<Row>,
+    /// How many have ended without being taken out of the book.
+    pub(crate) ended: usize,
+    /// What those held.
+    pub(crate) ended_bytes: u64,
+}
+
+/// What a process holds of a device.
+#[derive(Debug)]
+pub(crate) struct Row {
+    /// In the pid namespace of the ledger's processes.
+    pub(crate) pid: u32,
+    /// Whether it runs.
+    pub(crate) state: State,
+    /// Its command line, if it is to be seen.
+    pub(crate) command: Option<String>,
+    /// Since its first GPU call.
+    pub(crate) since_s: u64,
+    /// The cap of its latest request.
+    pub(crate) cap: u64,
+    /// Bytes that it holds.
+    pub(crate) used: u64,
+    /// The most that it held.
+    pub(crate) peak: u64,
+    /// Refusals that it got to see.
+    pub(crate) refusals: u64,
+    /// What it holds by kind, in the order of [`Kind::ALL`].
+    pub(crate) kinds: [u64; Kind::ALL.len()],
+}
+
+/// Whether a process runs.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum State {
+    /// It does.
+    Alive,
+    /// It has ended, and nobody has taken it out of the book yet.
+    Ended,
+    /// It belongs to another pid namespace.
+    Unknown,
+}
+
+/// What is known outside a ledger.
+pub(crate) trait World {
+    /// Whether the owner of a slot runs.
+    fn state(&self, owner: &Identity) -> State;
+    /// Its command line.
+    fn command(&self, owner: &Identity) -> Option<String>;
+    /// The time by which slots are dated.
+    fn now_ns(&self) -> u64;
+}
+
+impl Book {
+    /// The present picture of a ledger.
+    pub(crate) fn of(ledger: &Ledger, path: &Path, world: &dyn World) -> Self {
+        let devices = ledger.devices().map(|device| Device::of(ledger, &device, world)).collect();
+        Self { path: path.to_owned(), devices }
+    }
+}
+
+impl Device {
+    fn of(ledger: &Ledger, device: &DeviceView, world: &dyn World) -> Self {
+        let mut seen = Self {
+            uuid: Uuid(device.uuid),
+            used: device.used,
+            peak: device.peak,
+            refusals: device.refusals,
+            processes: Vec::new(),
+            ended: 0,
+            ended_bytes: 0,
+        };
+        for process in ledger.processes() {
+            let Some(book) = process.book(device.device) else { continue };
+            let state = world.state(&process.identity);
+            if state == State::Ended {
+                seen.ended += 1;
+                seen.ended_bytes = seen.ended_bytes.saturating_add(book.used);
+                seen.used = seen.used.saturating_sub(book.used);
+                continue;
+            }
+            let known = state == State::Alive;
+            seen.processes.push(Row {
+                pid: process.identity.pid,
+                state,
+                command: known.then(|| world.command(&process.identity)).flatten(),
+                since_s: world.now_ns().saturating_sub(process.since_ns) / 1_000_000_000,
+                cap: book.cap,
+                used: book.used,
+                peak: book.peak,
+                refusals: book.refusals,
+                kinds: book.kinds,
+            });
+        }
+        seen
+    }
+
+    /// The lowest and the highest cap that its processes were under at their latest request. Each process applies its
+    /// own; as a rule they are the same.
+    pub(crate) fn caps(&self) -> Option<(u64, u64)> {
+        let caps = || self.processes.iter().map(|row| row.cap).filter(|&cap| cap != 0);
+        Some((caps().min()?, caps().max()?))
+    }
+}
+
+/// The word for a kind of memory: here, in the table and in JSON.
+pub(crate) const fn word(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Alloc => "alloc",
+        Kind::Managed => "managed",
+        Kind::Pool => "pool",
+        Kind::Vmm => "vmm",
+        Kind::Array => "array",
+        Kind::Context => "context",
+        Kind::Module => "module",
+        Kind::Heap => "heap",
+        Kind::Graph => "graph",
+    }
+}

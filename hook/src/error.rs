@@ -1,0 +1,107 @@
+//! Why a command could not do what it was asked: one line each, what, where and why.
+
+use crate::exit::Exit;
+use gpucap_core::config::{ConfigError, Excerpt, ValueError};
+use gpucap_core::limits::Broken;
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+/// What went wrong.
+#[derive(Debug)]
+pub(crate) enum Error {
+    /// `run` was given no limit.
+    NoLimit,
+    /// The value of an option cannot be used.
+    Option { option: &'static str, held: Excerpt, why: ValueError, allowed: &'static str },
+    /// `--gpu` beside a value that names its GPUs itself.
+    GpuTwice { option: &'static str, held: Excerpt },
+    /// A variable that is set already cannot be used.
+    Inherited(ConfigError),
+    /// What is set already and what is asked for cannot be compared.
+    Incomparable { variable: &'static str, set: String, asked: String },
+    /// `libgpucap.so` is in none of these places.
+    NoLibrary(Vec<PathBuf>),
+    /// `LD_PRELOAD` cannot name a path with this sign in it.
+    Unloadable { library: PathBuf, sign: char },
+    /// The ledger of a run cannot be made.
+    Ledger { path: PathBuf, why: io::Error },
+    /// A program cannot be started.
+    Start { program: String, why: io::Error },
+    /// There is no such process, or it cannot be looked at.
+    Process { pid: u32, why: io::Error },
+    /// `/.gpucap/limits` of a process that is looked at, or its variables.
+    Broken(Broken),
+    /// This version knows no such stage of a container's start.
+    Stage(String),
+    /// The demo found something that is not as it should be, or could not go on.
+    Demo(String),
+    /// Standard output was closed, or its disk is full.
+    Output(io::Error),
+}
+
+/// The outcome of a command.
+pub(crate) type Result<T = ()> = std::result::Result<T, Error>;
+
+impl Error {
+    /// The code that tells it from other failures.
+    pub(crate) fn exit(&self) -> Exit {
+        match self {
+            Self::NoLimit
+            | Self::Option { .. }
+            | Self::GpuTwice { .. }
+            | Self::Inherited(_)
+            | Self::Incomparable { .. }
+            | Self::NoLibrary(_)
+            | Self::Unloadable { .. }
+            | Self::Ledger { .. } => Exit::NOT_RUN,
+            Self::Start { why, .. } if why.kind() == io::ErrorKind::NotFound => Exit::NOT_FOUND,
+            Self::Start { .. } => Exit::NOT_EXECUTABLE,
+            Self::Broken(_) => Exit::BROKEN,
+            Self::Stage(_) => Exit::UNKNOWN_STAGE,
+            Self::Process { .. } | Self::Demo(_) | Self::Output(_) => Exit::FAILED,
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoLimit => f.write_str("run: no limit: give --mem, --cores or --profile"),
+            Self::Option { option, held, why, allowed } => {
+                write!(f, "run: {option} {held}: {why}; allowed: {allowed}")
+            }
+            Self::GpuTwice { option, held } => {
+                write!(f, "run: {option} {held}: names its GPUs itself, so --gpu cannot be given")
+            }
+            Self::Inherited(error) => write!(f, "run: already set: {error}"),
+            Self::Incomparable { variable, set, asked } => write!(
+                f,
+                "run: {variable}={set} is set already, and {asked} cannot be compared with it; a \
+                 budget can only be lowered, so ask in the same form, or for less of what is set"
+            ),
+            Self::NoLibrary(places) => {
+                f.write_str("run: libgpucap.so is in none of its places:")?;
+                places.iter().try_for_each(|place| write!(f, " {}", place.display()))
+            }
+            Self::Unloadable { library, sign } => write!(
+                f,
+                "run: {}: LD_PRELOAD cannot name a path with {sign:?} in it; put gpucap elsewhere",
+                library.display()
+            ),
+            Self::Ledger { path, why } => {
+                write!(f, "run: ledger {} cannot be made: {why}", path.display())
+            }
+            Self::Start { program, why } => write!(f, "run: {program}: {why}"),
+            Self::Process { pid, why } => write!(f, "process {pid} cannot be looked at: {why}"),
+            Self::Broken(broken) => broken.fmt(f),
+            Self::Stage(stage) => write!(
+                f,
+                "hook: stage {stage:?} is not known to this version, and no container may start \
+                 uncapped; take the hook out of the engine's configuration"
+            ),
+            Self::Demo(what) => write!(f, "demo: {what}"),
+            Self::Output(why) => write!(f, "standard output: {why}"),
+        }
+    }
+}

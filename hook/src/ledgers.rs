@@ -1,0 +1,263 @@
+//! The ledger files of this machine: their names, how they are found and read, and when one of them is swept.
+//!
+//! ```text
+//! /dev/shm/gpucap-UID-MNT                     shared by the processes of a user and mount namespace (container)
+//! /dev/shm/gpucap-UID-run-PIDNS-PID-START     of one `gpucap run`: who made it, and when that process started
+//! ```
+//!
+//! `run` becomes the program, so nobody is left to take its ledger away: later runs do. A file is swept only if it is
+//! ours, its maker has ended, no slot of it belongs to a process that may live, and no process of ours has it in its
+//! environment: such a one may still be on its way to its first GPU call.
+
+use crate::proc::{self, Process};
+use crate::sys::{self, LedgerMap};
+use gpucap_core::config::GPUCAP_LEDGER;
+use gpucap_core::ledger::Ledger;
+use std::ffi::OsStr;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Where the ledgers lie that no hook has placed.
+const DIRECTORY: &str = "/dev/shm";
+/// Where the hook places that of a container.
+pub(crate) const BY_HOOK: &str = "/.gpucap/ledger";
+
+/// What the name of a ledger file says.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Name {
+    /// Shared by a user's processes in one mount namespace.
+    Shared { uid: u32, mount_namespace: u64 },
+    /// Made by one `gpucap run`.
+    Run { uid: u32, pid_namespace: u64, pid: u32, start_time: u64 },
+}
+
+impl Name {
+    /// That of a ledger which this process makes now.
+    pub(crate) fn of_run(uid: u32, process: Process) -> io::Result<Self> {
+        let stat = process.stat()?.ok_or(io::ErrorKind::InvalidData)?;
+        let pid_namespace = process.namespace("pid").ok_or(io::ErrorKind::NotFound)?;
+        Ok(Self::Run { uid, pid_namespace, pid: process.0, start_time: stat.start_time })
+    }
+
+    /// What a file's name says, if it is one of a ledger.
+    pub(crate) fn parse(file: &str) -> Option<Self> {
+        let fields: Vec<&str> = file.strip_prefix("gpucap-")?.split('-').collect();
+        let name = match fields[..] {
+            [uid, mount_namespace] => Self::Shared {
+                uid: uid.parse().ok()?,
+                mount_namespace: mount_namespace.parse().ok()?,
+            },
+            [uid, "run", pid_namespace, pid, start_time] => Self::Run {
+                uid: uid.parse().ok()?,
+                pid_namespace: pid_namespace.parse().ok()?,
+                pid: pid.parse().ok()?,
+                start_time: start_time.parse().ok()?,
+            },
+            _ => return None,
+        };
+        // No second spelling (`+1`, `01`) is a name.
+        (name.file() == file).then_some(name)
+    }
+
+    fn file(self) -> String {
+        match self {
+            Self::Shared { uid, mount_namespace } => format!("gpucap-{uid}-{mount_namespace}"),
+            Self::Run { uid, pid_namespace, pid, start_time } => {
+                format!("gpucap-{uid}-run-{pid_namespace}-{pid}-{start_time}")
+            }
+        }
+    }
+
+    /// The path of the file.
+    pub(crate) fn path(self) -> PathBuf {
+        Path::new(DIRECTORY).join(self.file())
+    }
+
+    /// What the path of a ledger says.
+    pub(crate) fn of(path: &Path) -> Option<Self> {
+        Self::parse(path.strip_prefix(DIRECTORY).ok()?.to_str()?)
+    }
+}
+
+/// Makes an empty file for the processes of a run; the first of them that uses a GPU makes it a ledger. What there is
+/// under its name already is ours: the name has our start in it.
+pub(crate) fn make(path: &Path) -> io::Result<()> {
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .custom_flags(libc::O_NOFOLLOW)
+        .open(path)?;
+    let metadata = file.metadata()?;
+    if metadata.is_file() && metadata.uid() == sys::uid() {
+        Ok(())
+    } else {
+        Err(io::Error::other("there is something else of this name"))
+    }
+}
+
+/// What a look at a ledger file gives.
+pub(crate) enum Look {
+    /// A ledger.
+    Ledger(LedgerMap),
+    /// An empty file: nobody has used a GPU yet.
+    Unused,
+    /// It cannot be read, or not by this version.
+    No(String),
+}
+
+/// Looks at a ledger file; changes nothing.
+pub(crate) fn look(path: &Path) -> Look {
+    let opened = OpenOptions::new()
+        .read(true)
+        // Not blocking: there may be a fifo in its place.
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+        .open(path);
+    opened.and_then(|file| map(&file)).unwrap_or_else(|why| Look::No(why.to_string()))
+}
+
+fn map(file: &File) -> io::Result<Look> {
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Ok(Look::No("not a regular file".into()));
+    }
+    match metadata.len() {
+        0 => return Ok(Look::Unused),
+        Ledger::SIZE => {}
+        bytes => return Ok(Look::No(format!("has {bytes} bytes, a ledger has {}", Ledger::SIZE))),
+    }
+    let map = LedgerMap::new(file)?;
+    Ok(match map.ledger().check(metadata.len()) {
+        Ok(()) => Look::Ledger(map),
+        Err(why) => Look::No(why.to_string()),
+    })
+}
+
+/// Every ledger that is to be seen: in /dev/shm, the hook's, and the one that `configured` names.
+pub(crate) fn all(configured: Option<&OsStr>) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = named().map(|(path, _)| path).collect();
+    found.sort();
+    let by_hook = Path::new(BY_HOOK);
+    if by_hook.exists() {
+        found.insert(0, by_hook.to_owned());
+    }
+    let configured = configured.map(Path::new).filter(|path| path.exists());
+    if let Some(path) = configured
+        && !found.iter().any(|known| known == path)
+    {
+        found.insert(0, path.to_owned());
+    }
+    found
+}
+
+fn named() -> impl Iterator<Item = (PathBuf, Name)> {
+    let entries = fs::read_dir(DIRECTORY).into_iter().flatten().flatten();
+    entries.filter_map(|entry| {
+        let name = Name::parse(entry.file_name().to_str()?)?;
+        Some((entry.path(), name))
+    })
+}
+
+/// Takes the ledgers of runs away that nobody uses any more. What cannot be told, or not be removed, stays.
+pub(crate) fn sweep() {
+    let uid = sys::uid();
+    let leftovers: Vec<PathBuf> =
+        named().filter(|(_, name)| maker_has_ended(*name, uid)).map(|(path, _)| path).collect();
+    if leftovers.is_empty() {
+        return;
+    }
+    let used = in_environments(uid);
+    for path in leftovers {
+        let ours = fs::symlink_metadata(&path)
+            .is_ok_and(|metadata| metadata.is_file() && metadata.uid() == uid);
+        if ours && !used.contains(&path) && is_deserted(&path) {
+            // Somebody else may have swept it meanwhile.
+            drop(fs::remove_file(&path));
+        }
+    }
+}
+
+fn maker_has_ended(name: Name, own_uid: u32) -> bool {
+    let Name::Run { uid, pid_namespace, pid, start_time } = name else { return false };
+    if uid != own_uid || Process::own().namespace("pid") != Some(pid_namespace) {
+        return false;
+    }
+    match Process(pid).stat() {
+        Ok(Some(stat)) => stat.ended || stat.start_time != start_time,
+        Ok(None) => false,
+        Err(error) => proc::is_gone(&error),
+    }
+}
+
+/// The ledgers that living processes of this user have in their environment.
+fn in_environments(uid: u32) -> Vec<PathBuf> {
+    let ours = Process::all().filter(|process| process.uid().is_ok_and(|user| user == uid));
+    ours.filter_map(|process| {
+        let environment = process.environment().ok()?;
+        let path = environment.get(GPUCAP_LEDGER.name)?;
+        Some(PathBuf::from(OsStr::from_bytes(path.as_bytes().trim_ascii())))
+    })
+    .collect()
+}
+
+fn is_deserted(path: &Path) -> bool {
+    match look(path) {
+        Look::Ledger(map) => {
+            map.ledger().processes().all(|process| proc::runs(&process.identity) == Some(false))
+        }
+        Look::Unused => true,
+        Look::No(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_says_whose_ledger_it_is() {
+        let shared = Name::Shared { uid: 1000, mount_namespace: 4_026_531_841 };
+        assert_eq!(Name::parse("gpucap-1000-4026531841"), Some(shared));
+        let run = Name::Run { uid: 0, pid_namespace: 4_026_531_836, pid: 42, start_time: 7 };
+        assert_eq!(Name::parse("gpucap-0-run-4026531836-42-7"), Some(run));
+        assert_eq!(Name::of(&run.path()), Some(run));
+    }
+
+    #[test]
+    fn nothing_else_is_a_name() {
+        for file in [
+            "gpucap-stub-0",
+            "gpucap-0",
+            "gpucap-0-x",
+            "gpucap-01-2",
+            "gpucap-+1-2",
+            "gpucap-0-run-1-2",
+            "gpucap-0-run-1-2-3-4",
+            "gpucap-0-run-1-2-03",
+            "xgpucap-0-1",
+            "",
+        ] {
+            assert_eq!(Name::parse(file), None, "{file}");
+        }
+        assert_eq!(Name::of(Path::new("/tmp/gpucap-0-1")), None);
+    }
+
+    #[test]
+    fn only_a_maker_that_is_known_to_have_ended_has_ended() {
+        let own = Process::own();
+        let Ok(Name::Run { uid, pid_namespace, pid, start_time }) = Name::of_run(5, own) else {
+            panic!("/proc is needed");
+        };
+        let name = |pid_namespace, start_time| Name::Run { uid, pid_namespace, pid, start_time };
+        assert!(!maker_has_ended(name(pid_namespace, start_time), 5), "it is this process");
+        assert!(maker_has_ended(name(pid_namespace, start_time + 1), 5), "another had its pid");
+        assert!(!maker_has_ended(name(pid_namespace, start_time + 1), 6), "another user's");
+        assert!(!maker_has_ended(name(1, start_time + 1), 5), "another pid namespace's");
+        assert!(!maker_has_ended(Name::Shared { uid: 5, mount_namespace: 1 }, 5));
+    }
+}

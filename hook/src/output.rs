@@ -1,0 +1,20 @@
+//! What the command says: results on standard output, everything else on standard error.
+
+use crate::error::{Error, Result};
+use std::fmt::Display;
+use std::io::{self, Write};
+
+/// Writes a result. A reader that has seen enough (`gpucap status | head`) is not a failure.
+pub(crate) fn print(text: &str) -> Result {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(why) if why.kind() != io::ErrorKind::BrokenPipe => Err(Error::Output(why)),
+        _ => Ok(()),
+    }
+}
+
+/// Writes a remark or a complaint: one line.
+pub(crate) fn tell(line: impl Display) {
+    // If this fails, nobody is listening.
+    drop(writeln!(io::stderr(), "gpucap: {line}"));
+}

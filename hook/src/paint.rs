@@ -1,0 +1,54 @@
+//! Colours, where they help: on a terminal, unless `NO_COLOR` is set or the terminal is a dumb one.
+//!
+//! Meaning never rests on a colour: what is painted reads the same without.
+
+use std::env;
+use std::io::IsTerminal;
+
+/// How words are painted; or that they are not.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Paint {
+    on: bool,
+}
+
+impl Paint {
+    /// For what goes to this stream.
+    pub(crate) fn on(stream: &impl IsTerminal) -> Self {
+        let set = |name| env::var_os(name).is_some_and(|value| !value.is_empty());
+        let dumb = env::var_os("TERM").is_some_and(|term| term == "dumb");
+        Self { on: stream.is_terminal() && !set("NO_COLOR") && !dumb }
+    }
+
+    /// A heading.
+    pub(crate) fn bold(self, text: &str) -> String {
+        self.wrap("1", text)
+    }
+
+    /// What is there to be found, not to be read.
+    pub(crate) fn dim(self, text: &str) -> String {
+        self.wrap("2", text)
+    }
+
+    /// As it should be.
+    pub(crate) fn good(self, text: &str) -> String {
+        self.wrap("32", text)
+    }
+
+    /// Not as one would wish.
+    pub(crate) fn warn(self, text: &str) -> String {
+        self.wrap("33", text)
+    }
+
+    /// Not as it should be.
+    pub(crate) fn bad(self, text: &str) -> String {
+        self.wrap("31", text)
+    }
+
+    fn wrap(self, code: &str, text: &str) -> String {
+        if self.on && !text.is_empty() {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_owned()
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! The only module of the command that names libc: what the standard library does not offer.
+
+use gpucap_core::ledger::Ledger;
+use std::ffi::{CString, c_void};
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// The effective user.
+pub(crate) fn uid() -> u32 {
+    // SAFETY: no conditions.
+    unsafe { libc::geteuid() }
+}
+
+/// Nanoseconds since boot, on the clock by which a slot of the ledger is dated.
+pub(crate) fn boot_time_ns() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the place is writable; the clock always exists.
+    unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut time) };
+    time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
+}
+
+/// Whether the file lies on a mount that is read-only for everyone who sees it.
+pub(crate) fn on_read_only_mount(path: &Path) -> bool {
+    let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return false };
+    let mut status = std::mem::MaybeUninit::<libc::statvfs>::zeroed();
+    // SAFETY: a C string and a writable place.
+    let result = unsafe { libc::statvfs(path.as_ptr(), status.as_mut_ptr()) };
+    // SAFETY: a zeroed `statvfs` is a valid one, whatever the call did.
+    let status = unsafe { status.assume_init() };
+    result == 0 && status.f_flag & libc::ST_RDONLY != 0
+}
+
+/// A ledger file, mapped to be read.
+pub(crate) struct LedgerMap {
+    address: *mut c_void,
+}
+
+impl LedgerMap {
+    /// Maps a file that is as long as a ledger.
+    pub(crate) fn new(file: &File) -> io::Result<Self> {
+        // SAFETY: a new mapping, at an address of the kernel's choice, of an open descriptor.
+        let address = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                size_of::<Ledger>(),
+                libc::PROT_READ,
+                libc::MAP_SHARED,
+                file.as_raw_fd(),
+                0,
+            )
+        };
+        if address == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Self { address })
+    }
+
+    /// What it says at the moment. Only to be read: a change would be a fault.
+    pub(crate) fn ledger(&self) -> &Ledger {
+        // SAFETY: page-aligned, as long as a ledger, mapped as long as `self`; a ledger is made of atomics and valid
+        // for every content. `ledgers` hands it out for views alone, and those only load.
+        unsafe { &*self.address.cast::<Ledger>() }
+    }
+}
+
+impl Drop for LedgerMap {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `new`; no view outlives `self`.
+        unsafe { libc::munmap(self.address, size_of::<Ledger>()) };
+    }
+}
