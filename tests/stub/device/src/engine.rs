@@ -53,7 +53,8 @@ impl Lane {
         if progress > self.progress {
             return None;
         }
-        let mut best = Some(0); // nothing has ever run, and nothing was waited for
+        // The start of the axis: a lane without any work has always been there.
+        let mut oldest = 0;
         for back in 1..=self.written.min(STRETCHES as u64) {
             let stretch = &self.stretches[slot(self.written - back)];
             oldest = stretch.begin;
