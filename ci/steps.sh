@@ -57,6 +57,11 @@ step_probe() { # the questions we ask a real card run to their end on the stub
     ci/gpu probe --selftest "$TARGET/release"
 }
 
+step_bench-smoke() { # each bench runs, and what it checks of itself holds; its figures say nothing here
+    need gcc
+    cargo run --locked --release -p gpucap-bench -- --quick
+}
+
 step_doc() { # the documentation builds without a warning
     # Private items are documented too, so a link to one is no mistake.
     RUSTDOCFLAGS='-D warnings -A rustdoc::private-intra-doc-links' \
