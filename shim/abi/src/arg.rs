@@ -152,14 +152,12 @@ impl<T: Copy> Array<T> {
         self.0.is_null()
     }
 
-    /// Writes `values` into the entries, which lie `stride` bytes apart.
-    ///
-    /// # Safety
-    /// The caller of the driver's function has said that there is room for as many entries of that size.
-    pub unsafe fn fill(self, stride: usize, values: impl Iterator<Item = T>) {
-        for (index, value) in values.enumerate() {
-            let place = self.0.wrapping_byte_add(stride.wrapping_mul(index));
-            // SAFETY: within the room that the caller has stated.
+    /// Writes `values` into the first entries, which lie `stride` bytes apart; at most `room` of them, which is how
+    /// many the caller has said there are.
+    pub fn fill(self, room: u32, stride: usize, values: impl Iterator<Item = T>) {
+        for (index, value) in (0..room).zip(values) {
+            let place = self.0.wrapping_byte_add(stride.wrapping_mul(index as usize));
+            // SAFETY: the caller of the driver's function has stated that there is room for that many entries.
             unsafe { place.write_unaligned(value) }
         }
     }

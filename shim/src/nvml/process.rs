@@ -81,8 +81,8 @@ pub(crate) fn details(
         return Err(NvmlError::INSUFFICIENT_SIZE);
     }
     let records = processes.iter().map(nvmlProcessDetail_v1_t::from_process);
-    // SAFETY: the caller has room for that many entries, as just compared.
-    unsafe { Array::at(asked.procArray).fill(size_of::<nvmlProcessDetail_v1_t>(), records) };
+    let stride = size_of::<nvmlProcessDetail_v1_t>();
+    Array::at(asked.procArray).fill(asked.numProcArrayEntries, stride, records);
     Ok(())
 }
 
@@ -161,7 +161,6 @@ fn answer<R: Record>(
     if infos.is_null() && number > 0 {
         return Err(NvmlError::INVALID_ARGUMENT);
     }
-    // SAFETY: the caller has room for that many entries, as just compared.
-    unsafe { infos.fill(stride, processes.iter().map(R::from_process)) };
+    infos.fill(room, stride, processes.iter().map(R::from_process));
     Ok(())
 }
