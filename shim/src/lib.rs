@@ -38,5 +38,7 @@ mod triggers;
 /// Runs when the library is loaded: the driver may be mapped already, as a dependency of the program.
 #[ctor::ctor(unsafe)]
 fn start() {
+    let _errno = sys::Errno::keep();
+    sys::note_standard_error();
     redirect::at_start();
 }

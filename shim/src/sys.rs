@@ -6,6 +6,7 @@
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::MaybeUninit;
+use core::sync::atomic::{AtomicU8, Ordering};
 use std::ffi::CString;
 
 /// Puts `errno` back as it was when dropped: an application does not expect a look-up or an allocation to change it.
@@ -125,8 +126,25 @@ pub(crate) fn env_lists(variable: &[u8], item: &[u8]) -> bool {
     }
 }
 
+/// Whether descriptor 2 was open when the program began. 0 not known yet, 1 yes, 2 no.
+static STANDARD_ERROR: AtomicU8 = AtomicU8::new(0);
+
+/// Remembers whether there is a standard error. A program that began without one may open a file of its own as
+/// descriptor 2, where no line of ours belongs. Called when the library is loaded, before the program runs.
+pub(crate) fn note_standard_error() -> bool {
+    if STANDARD_ERROR.load(Ordering::Relaxed) == 0 {
+        // SAFETY: asks about a descriptor by number.
+        let open = unsafe { libc::fcntl(libc::STDERR_FILENO, libc::F_GETFD) } != -1;
+        STANDARD_ERROR.store(if open { 1 } else { 2 }, Ordering::Relaxed);
+    }
+    STANDARD_ERROR.load(Ordering::Relaxed) == 1
+}
+
 /// Writes to standard error with one system call. What does not fit is lost: nothing here may block or fail.
 pub(crate) fn write_error(line: &[u8]) {
+    if !note_standard_error() {
+        return;
+    }
     // SAFETY: the bytes are readable for their length.
     unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len()) };
 }
@@ -237,6 +255,9 @@ impl File {
 
     /// Sets the size; the new part reads as zeros and takes no memory until it is used.
     pub(crate) fn resize(&self, bytes: u64) -> Result<(), c_int> {
+        if bytes > file_size_limit() {
+            return Err(libc::EFBIG); // asking the kernel would send the program a SIGXFSZ
+        }
         let bytes = i64::try_from(bytes).map_err(|_| libc::EFBIG)?;
         // SAFETY: an open descriptor.
         if unsafe { libc::ftruncate(self.0, bytes) } == 0 { Ok(()) } else { Err(last_error()) }
@@ -252,6 +273,14 @@ impl File {
         };
         if address == libc::MAP_FAILED { Err(last_error()) } else { Ok(address) }
     }
+}
+
+/// The longest file that this process may write (RLIMIT_FSIZE).
+fn file_size_limit() -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: a writable place.
+    let known = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) } == 0;
+    if known { limit.rlim_cur } else { u64::MAX }
 }
 
 impl Drop for File {
