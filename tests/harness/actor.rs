@@ -130,6 +130,17 @@ impl Actor {
         self.process.kill()
     }
 
+    /// Sends it a signal.
+    ///
+    /// # Errors
+    /// If it has ended.
+    pub fn signal(&self, number: i32) -> Result {
+        let pid = libc::pid_t::try_from(self.pid()).map_err(Stop::fail)?;
+        // SAFETY: no memory is involved; process numbers are not given out again that fast.
+        let result = unsafe { libc::kill(pid, number) };
+        if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error().into()) }
+    }
+
     /// Gives no more commands and waits for its end.
     ///
     /// # Errors

@@ -12,6 +12,7 @@
 //! directory of its own, which goes away with it: the stub's card, the ledger, the files of the program.
 
 mod actor;
+mod book;
 mod build;
 mod output;
 mod process;

@@ -11,6 +11,10 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("what fits is never refused, however many ask at once", never_refused),
         trial("the cap is never exceeded, however many ask at once", never_exceeded),
         trial("deaths in the middle of it leave nothing behind", deaths_between),
+        trial(
+            "threads that begin at once make one context, and fill the cap to the last byte",
+            storm,
+        ),
     ]
 }
 
@@ -87,4 +91,45 @@ fn deaths_between() -> Result {
         actor.kill()?;
     }
     all_is_back(&hammering.program(&Program::new("actor").build()?))
+}
+
+fn storm() -> Result {
+    const THREADS: u64 = 16;
+    const PRICE: u64 = 16 << 20;
+    const CHUNKS: u64 = 3000;
+    let chunk = (CAP - PROCESSES * PRICE) / CHUNKS;
+    // The price is such that nothing is left over.
+    let price = (CAP - chunk * CHUNKS) / PROCESSES;
+    let run = World::capped(Driver::Stub)?.run(&Program::new("storm").build()?)?;
+    let run = free_contexts(run).env("GPUCAP_CONTEXT_MEM", price.to_string());
+    let run = run.arg(THREADS.to_string()).arg(chunk.to_string());
+    let cap = chunk * CHUNKS + price * PROCESSES;
+    let run = run.env("GPU_MEM_LIMIT", cap.to_string());
+    let mut crowd: Vec<Actor> = (0..PROCESSES).map(|_| run.start()).collect::<Result<_>>()?;
+    for actor in &mut crowd {
+        if actor.answer("begin")?.code != 0 {
+            return Err(Stop::fail(format!("no context: {}", actor.end()?)));
+        }
+    }
+    if run.booked()? != price * PROCESSES {
+        return Err(Stop::fail(format!("contexts cost {}", run.booked()?)));
+    }
+    for actor in &mut crowd {
+        actor.order("")?;
+    }
+    let mut granted = 0;
+    for actor in &mut crowd {
+        let answer = actor.answer("take")?;
+        if answer.code != 0 {
+            return Err(Stop::fail(format!("{answer:?}: {}", actor.end()?)));
+        }
+        granted += answer.value;
+    }
+    if granted != CHUNKS || run.booked()? != cap || run.peak()? != cap {
+        let (booked, peak) = (run.booked()?, run.peak()?);
+        return Err(Stop::fail(format!(
+            "{granted} of {CHUNKS}, booked {booked}, peak {peak}, {cap}"
+        )));
+    }
+    Ok(())
 }

@@ -26,6 +26,10 @@ pub(crate) fn trials() -> Vec<Trial> {
             })
         })
         .collect();
+    for way in ["return", "exit", "quick_exit", "_exit"] {
+        let rule = format!("{way}: a process can end while its threads get memory");
+        trials.push(trial(rule, move || leaving(way)));
+    }
     trials.extend([
         trial("processes share one cap", shared),
         trial("a larger limit of one's own does not undo what others hold", larger_limit),
@@ -137,18 +141,11 @@ fn stopped() -> Result {
     let run = capped()?;
     let (mut first, mut second) = (begin(&run)?, begin(&run)?);
     first.expect(&[(&take(500), SUCCESS)])?;
-    signal(&first, libc::SIGSTOP)?;
+    first.signal(libc::SIGSTOP)?;
     second.expect(&[(&take(525), OUT_OF_MEMORY), (&take(524), SUCCESS)])?;
     second.expect(&[("free a", SUCCESS)])?;
-    signal(&first, libc::SIGCONT)?;
+    first.signal(libc::SIGCONT)?;
     first.expect(&[("free a", SUCCESS), (&take(CAP / MIB), SUCCESS)])
-}
-
-fn signal(actor: &Actor, signal: i32) -> Result {
-    let pid = libc::pid_t::try_from(actor.pid()).map_err(Stop::fail)?;
-    // SAFETY: no memory is involved; the actor has not been waited for, so the number is its own.
-    let result = unsafe { libc::kill(pid, signal) };
-    if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error().into()) }
 }
 
 fn thousand_deaths() -> Result {
@@ -168,6 +165,18 @@ fn last_words() -> Result {
     let output = run.output()?.success()?;
     for place in ["free0", "free1", "free2"] {
         if output.number(place)? != SUCCESS {
+            return Err(Stop::fail(output));
+        }
+    }
+    all_is_back(&run.program(&Program::new("actor").build()?))
+}
+
+fn leaving(way: &str) -> Result {
+    let world = World::capped(Driver::Stub)?;
+    let run = free_contexts(world.run(&Program::new("leaving").build()?)?).arg(way);
+    for _ in 0..10 {
+        let output = run.output()?;
+        if output.code() != Some(7) || !output.stderr.is_empty() {
             return Err(Stop::fail(output));
         }
     }

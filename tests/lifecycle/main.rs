@@ -1,11 +1,15 @@
 //! The cap over the lives of processes: shared, inherited by nobody, given back by the dead.
 //!
-//! [`deaths`] is how a process can end or be replaced; [`crowds`] is many at once; [`books`] is what the ledger file
-//! may be.
+//! [`births`] is how a process comes to be; [`deaths`] is how it can end or be replaced; [`crowds`] is many at once;
+//! [`books`] is what the ledger file may be; [`surroundings`] is where a process may find itself; [`own`] is what stays
+//! the program's.
 
+mod births;
 mod books;
 mod crowds;
 mod deaths;
+mod own;
+mod surroundings;
 
 use gpucap_tests::{Actor, Driver, Result, Run, World, main as harness};
 use std::process::ExitCode;
@@ -18,10 +22,15 @@ const OUT_OF_MEMORY: u64 = 2;
 const NOT_READY: u64 = 802;
 
 fn main() -> ExitCode {
-    let mut trials = deaths::trials();
-    trials.extend(crowds::trials());
-    trials.extend(books::trials());
-    harness(trials)
+    let suites = [
+        births::trials,
+        deaths::trials,
+        crowds::trials,
+        books::trials,
+        surroundings::trials,
+        own::trials,
+    ];
+    harness(suites.into_iter().flat_map(|trials| trials()).collect())
 }
 
 /// An actor under the cap, with contexts free of charge.

@@ -78,14 +78,12 @@ fn told(actor: &mut Actor, command: &str, value: u64, extra: u64) -> Result {
     }
 }
 
-/// Fails unless the ledger of the run says that this much is in use of all devices together (`include/gpucap.h`).
+/// Fails unless the ledger of the run says that this much is in use of all devices together.
 fn booked(run: &Run, bytes: u64) -> Result {
-    let ledger = fs::read(run.directory().join("ledger"))?;
-    let lines = ledger[4096..20480].chunks(256);
-    let totals =
-        lines.map(|line| u64::from_le_bytes(line[..8].try_into().unwrap_or_default()) >> 22);
-    let found: u64 = totals.sum();
-    if found == bytes { Ok(()) } else { Err(Stop::fail(format!("booked: {found}, not {bytes}"))) }
+    match run.booked()? {
+        found if found == bytes => Ok(()),
+        found => Err(Stop::fail(format!("booked: {found}, not {bytes}"))),
+    }
 }
 
 /// How often the driver was called by this name in runs with [`traced`].

@@ -1,7 +1,10 @@
 //! What the variables may say, and what happens when it cannot be used: no GPU work, and one line that says why.
 
-use crate::{CARD, GIB, MIB, NOT_READY, SUCCESS, begin, told, uncapped};
-use gpucap_tests::{Driver, Program, Result, Stop, World, trial};
+use crate::ways::WAYS;
+use crate::{
+    CARD, GIB, MIB, NOT_INITIALIZED, NOT_READY, SUCCESS, begin, calls, told, traced, uncapped,
+};
+use gpucap_tests::{Actor, Driver, Output, Program, Result, Run, Stop, World, trial};
 use libtest_mimic::Trial;
 
 /// Variable, value, and the cap that it makes on a card of 80 GiB.
@@ -39,6 +42,13 @@ pub(crate) fn trials() -> Vec<Trial> {
     let mut trials = vec![
         trial("the smaller of two limits holds", smaller_holds),
         trial("a process that uses no GPU does not notice an unusable limit", unnoticed),
+        trial(
+            "a limit that turns out to be unusable for a card stops all GPU work",
+            unusable_later,
+        ),
+        trial("a variable that is empty or blank is not set", empty),
+        trial("white space around a value is dropped", white_space),
+        trial("an unusable variable of no limit stops no program without limits", no_limit),
     ];
     for (variable, value, cap) in USABLE {
         trials.push(trial(format!("{variable}={value} is a cap of {cap}"), move || {
@@ -53,23 +63,77 @@ pub(crate) fn trials() -> Vec<Trial> {
     trials
 }
 
+/// Every function that is charged is refused, and the driver does not see the call.
+fn nothing_works(actor: &mut Actor, run: &Run) -> Result {
+    actor.expect(&[("context 0", NOT_INITIALIZED)])?;
+    for way in WAYS {
+        actor.expect(&[(&way.take('a', 2 * MIB), NOT_INITIALIZED)])?;
+        if calls(run, way.symbol)? != 0 {
+            return Err(Stop::fail(format!("{} reached the driver", way.symbol)));
+        }
+    }
+    match calls(run, "cuDevicePrimaryCtxRetain")? {
+        0 => Ok(()),
+        _ => Err(Stop::fail("a context was made")),
+    }
+}
+
+/// One line, which holds all these.
+fn one_line(output: Output, parts: &[&str]) -> Result {
+    let complaint = output.stderr.trim_end();
+    if complaint.lines().count() == 1 && parts.iter().all(|part| complaint.contains(part)) {
+        Ok(())
+    } else {
+        Err(Stop::fail(output))
+    }
+}
+
 fn unusable(variable: &str, value: &str) -> Result {
-    let run = uncapped()?.env("GPU_MEM_LIMIT", "4Gi").env(variable, value);
+    let run = traced(uncapped()?.env("GPU_MEM_LIMIT", "4Gi").env(variable, value));
     let mut actor = run.start()?;
     actor.expect(&[("init", NOT_READY), ("init", NOT_READY)])?;
     // Whoever administers the machine can still look.
     told(&mut actor, "nvml d 0", CARD, 0)?;
-    for command in ["context 0", "alloc a 1", "create a 1 0"] {
-        if actor.tell(command)?.code == SUCCESS {
-            return Err(Stop::fail(format!("{command} was let through")));
+    nothing_works(&mut actor, &run)?;
+    if calls(&run, "cuInit")? != 0 {
+        return Err(Stop::fail("cuInit reached the driver"));
+    }
+    one_line(actor.end()?, &[variable, value, "allowed: "])
+}
+
+fn unusable_later() -> Result {
+    // One percent of it is less than a byte; nobody can know before the card is seen.
+    let run = traced(uncapped()?.env("STUB_GPU_MEM", "99").env("GPU_MEM_LIMIT", "1%"));
+    let mut actor = run.start()?;
+    actor.expect(&[("init", SUCCESS)])?;
+    nothing_works(&mut actor, &run)?;
+    actor.expect(&[("init", NOT_READY)])?;
+    told(&mut actor, "nvml d 0", 99, 0)?;
+    one_line(actor.end()?, &["GPU_MEM_LIMIT", "1%", "allowed: "])
+}
+
+fn empty() -> Result {
+    for variable in ["GPU_MEM_LIMIT", "GPU_PROFILE", "GPU_CORE_PCT"] {
+        for value in ["", " ", "\t\n "] {
+            let mut actor = begin(&uncapped()?.env(variable, value))?;
+            told(&mut actor, "total d 0", CARD, 0)?;
         }
     }
-    let output = actor.end()?;
-    let complaint = output.stderr.trim_end();
-    if complaint.lines().count() == 1 && complaint.contains(variable) && complaint.contains(value) {
-        Ok(())
-    } else {
-        Err(Stop::fail(output))
+    Ok(())
+}
+
+fn white_space() -> Result {
+    let mut actor = begin(&uncapped()?.env("GPU_MEM_LIMIT", " 4Gi\n"))?;
+    told(&mut actor, "total d 0", 4 * GIB, 0)
+}
+
+fn no_limit() -> Result {
+    let run = uncapped()?.env("GPUCAP_LEDGER", "relative").env("GPUCAP_LOG", "loud");
+    let mut actor = begin(&run)?;
+    told(&mut actor, "info d", CARD, CARD)?;
+    match actor.end()? {
+        output if output.stderr.is_empty() => Ok(()),
+        output => Err(Stop::fail(output)),
     }
 }
 

@@ -1,0 +1,177 @@
+//! Places in which a program may find itself: without descriptors, files, /proc or shared memory. Either the cap holds
+//! there, or no GPU work is done and one line says why; the program is never killed by it.
+
+use crate::{CAP, MIB, NOT_READY, OUT_OF_MEMORY, SUCCESS, begin, capped, free_contexts, take};
+use gpucap_tests::{Actor, Driver, Output, Program, Result, Run, Stop, World, trial};
+use libtest_mimic::Trial;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, chown};
+use std::process::Command;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![
+        trial("without a descriptor to be had nothing works", starved_early),
+        trial("without a further descriptor the cap goes on to hold", starved_late),
+        trial("where files may not grow nothing works, and nobody is killed", small_files),
+        trial("where files may not grow a ledger that is there works", small_files_later),
+        trial("on a kernel without MADV_WIPEONFORK nothing works", no_advice),
+        trial("without /proc the cap holds", no_proc),
+        trial("a process without /proc is not taken for dead", no_proc_is_not_dead),
+        trial("a process of another pid namespace is not taken for dead", other_namespace),
+        trial("by itself the ledger is one per user and container, and private", default_ledger),
+        trial("without a place for the ledger nothing works", no_shared_memory),
+        trial("a ledger that belongs to somebody else means no GPU work", not_ours),
+    ]
+}
+
+/// Lets a shell prepare the run's place first.
+fn after(run: Run, script: &str) -> Run {
+    let script = format!("{script}\nexec \"$@\"");
+    run.through(&["sh".as_ref(), "-ec".as_ref(), script.as_ref(), "sh".as_ref()])
+}
+
+/// The same as root of a mount namespace.
+fn mounted(run: Run, script: &str) -> Result<Run> {
+    let words = ["unshare", "--mount", "--propagation", "private"];
+    let probe = Command::new(words[0]).args(&words[1..]).arg("true").output()?;
+    if !probe.status.success() {
+        return Err(Stop::skip(String::from_utf8_lossy(&probe.stderr).trim()));
+    }
+    Ok(after(run, script).through(&words.map(OsStr::new)))
+}
+
+/// Beside a process that [`mounted`] has started.
+fn beside(run: Run, actor: &Actor) -> Run {
+    let pid = actor.pid().to_string();
+    run.through(&["nsenter".as_ref(), "--mount".as_ref(), "--target".as_ref(), pid.as_ref()])
+}
+
+/// No GPU work, and one line that holds `reason`.
+fn refused(run: &Run, reason: &str) -> Result {
+    let mut actor = run.start()?;
+    actor.expect(&[("init", NOT_READY)])?;
+    if actor.tell("create a 2097152 0")?.code == SUCCESS {
+        return Err(Stop::fail("memory was given"));
+    }
+    one_line(actor.end()?.success()?, reason)
+}
+
+fn one_line(output: Output, reason: &str) -> Result {
+    if output.stderr.lines().count() == 1 && output.stderr.contains(reason) {
+        Ok(())
+    } else {
+        Err(Stop::fail(output))
+    }
+}
+
+fn holds(actor: &mut Actor) -> Result {
+    actor.expect(&[
+        ("init", SUCCESS),
+        ("context 0", SUCCESS),
+        (&format!("alloc a {}", CAP + 1), OUT_OF_MEMORY),
+        (&take(CAP / MIB), SUCCESS),
+        ("alloc b 1", OUT_OF_MEMORY),
+    ])
+}
+
+fn starved(when: &str) -> Result<Output> {
+    let run = World::capped(Driver::Stub)?.run(&Program::new("starved").build()?)?;
+    free_contexts(run).env("GPU_MEM_LIMIT", "4Gi").arg(when).output()?.success()
+}
+
+fn starved_early() -> Result {
+    let output = starved("early")?;
+    if output.number("init")? == NOT_READY {
+        one_line(output, "ledger")
+    } else {
+        Err(Stop::fail(output))
+    }
+}
+
+fn starved_late() -> Result {
+    let output = starved("late")?;
+    if output.number("over")? == OUT_OF_MEMORY && output.number("small")? == SUCCESS {
+        Ok(())
+    } else {
+        Err(Stop::fail(output))
+    }
+}
+
+fn small_files() -> Result {
+    let run = capped()?;
+    // The card itself lies in a file that must be there.
+    begin(&run.clone().env("GPUCAP_LEDGER", run.directory().join("other")))?;
+    refused(&after(run, "ulimit -f 1"), "ledger")
+}
+
+fn small_files_later() -> Result {
+    let run = capped()?;
+    begin(&run)?;
+    holds(&mut after(run, "ulimit -f 1").start()?)
+}
+
+fn no_advice() -> Result {
+    let wrapper = Program::new("no_advice").build()?;
+    refused(&capped()?.through(&[wrapper.as_os_str()]), "fork")
+}
+
+fn no_proc() -> Result {
+    holds(&mut mounted(capped()?, "umount -l /proc")?.start()?)
+}
+
+fn no_proc_is_not_dead() -> Result {
+    let run = capped()?;
+    let mut without = mounted(run.clone(), "umount -l /proc")?.start()?;
+    holds(&mut without)?;
+    begin(&run)?.expect(&[("alloc a 1", OUT_OF_MEMORY)])?;
+    without.expect(&[("free a", SUCCESS)])?;
+    begin(&run)?.expect(&[(&take(CAP / MIB), SUCCESS)])
+}
+
+fn other_namespace() -> Result {
+    let run = capped()?;
+    let words = ["unshare", "--pid", "--fork", "--mount-proc"];
+    mounted(run.clone(), "")?.output()?; // skips where no namespace can be had
+    let mut inside = run.clone().through(&words.map(OsStr::new)).start()?;
+    holds(&mut inside)?;
+    let mut outside = begin(&run)?;
+    outside.expect(&[("alloc a 1", OUT_OF_MEMORY)])?;
+    inside.expect(&[("free a", SUCCESS)])?;
+    outside.expect(&[(&take(CAP / MIB), SUCCESS)])?;
+    inside.expect(&[("alloc a 1", OUT_OF_MEMORY)])
+}
+
+fn default_ledger() -> Result {
+    let run = capped()?.env("GPUCAP_LEDGER", "");
+    let place = "mount -t tmpfs tmpfs /dev/shm";
+    let mut first = mounted(run.clone(), place)?.start()?;
+    holds(&mut first)?;
+    // Another user's setting or another limit does not lead to another book.
+    let second = beside(run.clone().env("GPU_MEM_LIMIT", "2Gi"), &first);
+    begin(&second)?.expect(&[(&take(CAP / MIB), SUCCESS), ("alloc b 1", OUT_OF_MEMORY)])?;
+    let look = after(run.clone().program("".as_ref()), "set -- stat -c '%a %u' /dev/shm/*");
+    let list = beside(look, &first).output()?.success()?;
+    let own = format!("600 {}\n", fs::metadata(run.directory())?.uid());
+    if list.stdout != own {
+        return Err(Stop::fail(list));
+    }
+    // Another container has a book of its own.
+    holds(&mut mounted(run, place)?.start()?)
+}
+
+fn no_shared_memory() -> Result {
+    let run = capped()?.env("GPUCAP_LEDGER", "");
+    refused(&mounted(run.clone(), "mount -t tmpfs -o ro tmpfs /dev/shm")?, "/dev/shm/gpucap-")?;
+    refused(&mounted(run, "mount -t tmpfs tmpfs /dev")?, "/dev/shm/gpucap-")
+}
+
+fn not_ours() -> Result {
+    let run = capped()?;
+    begin(&run)?;
+    let ledger = run.directory().join("ledger");
+    if chown(&ledger, Some(65534), None).is_err() {
+        return Err(Stop::skip("only root can give a file away"));
+    }
+    refused(&run, "belongs to user 65534")
+}
