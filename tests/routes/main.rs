@@ -39,12 +39,31 @@ enum Verdict {
 
 fn main() -> ExitCode {
     let mut trials = effects::trials();
+    trials.push(trial("the README lists each route, and no other".into(), the_readme_lists_them));
     for row in table::rows() {
         for driver in [Driver::Stub].into_iter().chain(Driver::REAL) {
             trials.extend(trials_of(row, &driver));
         }
     }
     harness(trials)
+}
+
+/// The README promises routes by the names of the rows here: `| name | ...` between two marks.
+fn the_readme_lists_them() -> Result {
+    let readme = std::fs::read_to_string(project().join("README.md"))?;
+    let table =
+        readme.split("<!-- routes").nth(1).and_then(|rest| rest.split("<!-- end of routes").next());
+    let lines = table.unwrap_or("").lines().filter(|line| line.starts_with("| ")).skip(1);
+    let listed: Vec<&str> =
+        lines.filter_map(|line| line.split('|').nth(1)).map(str::trim).collect();
+    let rows: Vec<&str> = table::rows().iter().map(|row| row.name).collect();
+    let missing: Vec<_> = rows.iter().filter(|name| !listed.contains(name)).collect();
+    let unknown: Vec<_> = listed.iter().filter(|name| !rows.contains(name)).collect();
+    if missing.is_empty() && unknown.is_empty() {
+        Ok(())
+    } else {
+        Err(Stop::fail(format!("not in the README: {missing:?}; only in the README: {unknown:?}")))
+    }
 }
 
 fn trials_of(row: Row, driver: &Driver) -> Vec<Trial> {
