@@ -14,7 +14,7 @@
 mod effects;
 mod table;
 
-use gpucap_tests::{Driver, Output, Result, Run, Stop, World, main as harness, trial};
+use gpucap_tests::{Driver, Output, Result, Run, Stop, World, main as harness, project, trial};
 use libtest_mimic::Trial;
 use std::process::ExitCode;
 use table::{Api, Row};
@@ -39,7 +39,7 @@ enum Verdict {
 
 fn main() -> ExitCode {
     let mut trials = effects::trials();
-    trials.push(trial("the README lists each route, and no other".into(), the_readme_lists_them));
+    trials.push(trial("the README lists each route, and no other", the_readme_lists_them));
     for row in table::rows() {
         for driver in [Driver::Stub].into_iter().chain(Driver::REAL) {
             trials.extend(trials_of(row, &driver));
@@ -50,7 +50,8 @@ fn main() -> ExitCode {
 
 /// The README promises routes by the names of the rows here: `| name | ...` between two marks.
 fn the_readme_lists_them() -> Result {
-    let readme = std::fs::read_to_string(project().join("README.md"))?;
+    let readme = std::fs::read_to_string(project().join("README.md"))
+        .map_err(|error| Stop::fail(error.to_string()))?;
     let table =
         readme.split("<!-- routes").nth(1).and_then(|rest| rest.split("<!-- end of routes").next());
     let lines = table.unwrap_or("").lines().filter(|line| line.starts_with("| ")).skip(1);
