@@ -1,0 +1,24 @@
+//! At least one useful call for every row, written as commands for `tests/programs/caller.c`. The program has called
+//! `cuInit`, `nvmlInit_v2`, and has the primary context of device 0 (in slot `h`).
+
+mod arrays;
+mod contexts;
+mod general;
+mod memory;
+mod nvml;
+mod pools;
+
+/// The row, and what is called.
+pub(crate) type Case = (&'static str, &'static [&'static str]);
+
+/// All cases.
+pub(crate) fn all() -> Vec<Case> {
+    let parts =
+        [general::CASES, contexts::CASES, memory::CASES, pools::CASES, arrays::CASES, nvml::CASES];
+    parts.concat()
+}
+
+/// Buffer 0 as the properties of pinned memory or of a pool, not to be exported.
+const PINNED: &str = "poke 0 0 8 1";
+/// ... on device 0.
+const DEVICE: &str = "poke 0 8 8 1";

@@ -1,0 +1,149 @@
+//! What NVML says of memory and processes.
+
+use super::Case;
+
+pub(super) const CASES: &[Case] = &[
+    (
+        "nvmlDeviceGetMemoryInfo",
+        &[
+            "call nvmlDeviceGetHandleByIndex_v2 0 &a",
+            "call nvmlDeviceGetMemoryInfo a %0",
+            "call nvmlDeviceGetMemoryInfo a 0",
+        ],
+    ),
+    (
+        "nvmlDeviceGetMemoryInfo_v2",
+        &[
+            "call nvmlDeviceGetHandleByIndex_v2 0 &a",
+            "call nvmlDeviceGetMemoryInfo_v2 a %0",
+            "poke 0 0 4 0x02000028",
+            "hide nvmlDeviceGetMemoryInfo_v2 a %0",
+            "poke 0 4 4 0",
+        ],
+    ),
+    (
+        "nvmlDeviceGetComputeRunningProcesses",
+        &[
+            HANDLE,
+            "poke 1 0 4 4",
+            "hide nvmlDeviceGetComputeRunningProcesses a %1 %2",
+            NO_PID,
+            "poke 1 0 4 0",
+            "call nvmlDeviceGetComputeRunningProcesses a %1 0",
+            "call nvmlDeviceGetComputeRunningProcesses a 0 0",
+        ],
+    ),
+    (
+        "nvmlDeviceGetComputeRunningProcesses_v2",
+        &[
+            HANDLE,
+            "poke 1 0 4 4",
+            "hide nvmlDeviceGetComputeRunningProcesses_v2 a %1 %2",
+            NO_PID,
+            "poke 1 0 4 0",
+            "call nvmlDeviceGetComputeRunningProcesses_v2 a %1 0",
+            "call nvmlDeviceGetComputeRunningProcesses_v2 a 0 0",
+        ],
+    ),
+    (
+        "nvmlDeviceGetComputeRunningProcesses_v3",
+        &[
+            HANDLE,
+            "poke 1 0 4 4",
+            "hide nvmlDeviceGetComputeRunningProcesses_v3 a %1 %2",
+            NO_PID,
+            "poke 1 0 4 0",
+            "call nvmlDeviceGetComputeRunningProcesses_v3 a %1 0",
+            "call nvmlDeviceGetComputeRunningProcesses_v3 a 0 0",
+        ],
+    ),
+    (
+        "nvmlDeviceGetGraphicsRunningProcesses",
+        &[
+            HANDLE,
+            "poke 1 0 4 4",
+            "hide nvmlDeviceGetGraphicsRunningProcesses a %1 %2",
+            NO_PID,
+            "poke 1 0 4 0",
+            "call nvmlDeviceGetGraphicsRunningProcesses a %1 0",
+            "call nvmlDeviceGetGraphicsRunningProcesses a 0 0",
+        ],
+    ),
+    (
+        "nvmlDeviceGetGraphicsRunningProcesses_v2",
+        &[
+            HANDLE,
+            "poke 1 0 4 4",
+            "hide nvmlDeviceGetGraphicsRunningProcesses_v2 a %1 %2",
+            NO_PID,
+            "poke 1 0 4 0",
+            "call nvmlDeviceGetGraphicsRunningProcesses_v2 a %1 0",
+            "call nvmlDeviceGetGraphicsRunningProcesses_v2 a 0 0",
+        ],
+    ),
+    (
+        "nvmlDeviceGetGraphicsRunningProcesses_v3",
+        &[
+            HANDLE,
+            "poke 1 0 4 4",
+            "hide nvmlDeviceGetGraphicsRunningProcesses_v3 a %1 %2",
+            NO_PID,
+            "poke 1 0 4 0",
+            "call nvmlDeviceGetGraphicsRunningProcesses_v3 a %1 0",
+            "call nvmlDeviceGetGraphicsRunningProcesses_v3 a 0 0",
+        ],
+    ),
+    (
+        "nvmlDeviceGetMPSComputeRunningProcesses",
+        &[
+            HANDLE,
+            "poke 1 0 4 4",
+            "hide nvmlDeviceGetMPSComputeRunningProcesses a %1 %2",
+            NO_PID,
+            "poke 1 0 4 0",
+            "call nvmlDeviceGetMPSComputeRunningProcesses a %1 0",
+            "call nvmlDeviceGetMPSComputeRunningProcesses a 0 0",
+        ],
+    ),
+    (
+        "nvmlDeviceGetMPSComputeRunningProcesses_v2",
+        &[
+            HANDLE,
+            "poke 1 0 4 4",
+            "hide nvmlDeviceGetMPSComputeRunningProcesses_v2 a %1 %2",
+            NO_PID,
+            "poke 1 0 4 0",
+            "call nvmlDeviceGetMPSComputeRunningProcesses_v2 a %1 0",
+            "call nvmlDeviceGetMPSComputeRunningProcesses_v2 a 0 0",
+        ],
+    ),
+    (
+        "nvmlDeviceGetMPSComputeRunningProcesses_v3",
+        &[
+            HANDLE,
+            "poke 1 0 4 4",
+            "hide nvmlDeviceGetMPSComputeRunningProcesses_v3 a %1 %2",
+            NO_PID,
+            "poke 1 0 4 0",
+            "call nvmlDeviceGetMPSComputeRunningProcesses_v3 a %1 0",
+            "call nvmlDeviceGetMPSComputeRunningProcesses_v3 a 0 0",
+        ],
+    ),
+    (
+        "nvmlDeviceGetRunningProcessDetailList",
+        &[
+            HANDLE,
+            "poke 0 0 8 0x01000018",
+            "call nvmlDeviceGetRunningProcessDetailList a %0",
+            "poke 0 0 8 0",
+            "call nvmlDeviceGetRunningProcessDetailList a %0",
+            "call nvmlDeviceGetRunningProcessDetailList a 0",
+        ],
+    ),
+];
+
+/// The handle of the first card in slot `a`.
+const HANDLE: &str = "call nvmlDeviceGetHandleByIndex_v2 0 &a";
+
+/// The first process in buffer 2 without its number, which differs from run to run, and the gap behind that.
+const NO_PID: &str = "poke 2 0 8 0";
