@@ -55,7 +55,13 @@
     X(cuDevicePrimaryCtxGetState, (CUdevice device, unsigned int *flags, int *active)) \
     X(cuCtxCreate, (CUcontext *context, unsigned int flags, CUdevice device)) \
     X(cuCtxCreate_v2, (CUcontext *context, unsigned int flags, CUdevice device)) \
+    X(cuCtxCreate_v3, (CUcontext *context, void *affinities, int count, unsigned int flags, \
+                       CUdevice device)) \
+    X(cuCtxCreate_v4, (CUcontext *context, void *params, unsigned int flags, CUdevice device)) \
+    X(cuCtxDestroy, (CUcontext context)) \
     X(cuCtxDestroy_v2, (CUcontext context)) \
+    X(cuCtxAttach, (CUcontext *context, unsigned int flags)) \
+    X(cuCtxDetach, (CUcontext context)) \
     X(cuCtxSetCurrent, (CUcontext context)) \
     X(cuCtxGetCurrent, (CUcontext *context)) \
     X(cuCtxPushCurrent_v2, (CUcontext context)) \

@@ -15,6 +15,17 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("what no context holds outlives the reset", outlives),
         trial("without a price from anybody a context costs 256 MiB", default_price),
     ];
+    for make in ["cuCtxCreate", "cuCtxCreate_v2", "cuCtxCreate_v3", "cuCtxCreate_v4"] {
+        for end in ["cuCtxDestroy", "cuCtxDestroy_v2", "cuCtxDetach"] {
+            let rule =
+                format!("{make}, {end}: each context is charged, and refunded with what it held");
+            trials.push(trial(rule, move || made(make, end)));
+        }
+        let rule =
+            format!("{make}: one that does not fit or that the driver refuses costs nothing");
+        trials.push(trial(rule, move || not_made(make)));
+    }
+    trials.push(trial("a context that was attached to ends with the last detach", attached));
     for end in ["release", "release1", "reset", "reset1"] {
         let rule = format!("{end}: the end of a context refunds it and what it held");
         trials.push(trial(rule, move || ends(end)));
@@ -183,5 +194,70 @@ fn not_the_last(end: &str) -> Result {
     actor.expect(&[("context 0", SUCCESS), (&format!("{end} 0"), SUCCESS)])?;
     booked(&run, HELD)?;
     actor.expect(&[("alloc g 1", SUCCESS), (&format!("{end} 0"), SUCCESS)])?;
+    booked(&run, 0)
+}
+
+fn made(make: &str, end: &str) -> Result {
+    let run = priced(CAP)?;
+    let fail = format!("{end}:719@1");
+    let mut actor = started(&run.clone().env("STUB_GPU_FAIL", fail))?;
+    // The one that was made last is current, and holds what is taken.
+    actor.expect(&[
+        (&format!("{make} a"), SUCCESS),
+        (&format!("{make} b"), SUCCESS),
+        ("alloc c 1000", SUCCESS),
+        ("cuMemAllocManaged d 2000", SUCCESS),
+        ("cuMipmappedArrayCreate e 3000", SUCCESS),
+        ("async f 4000", SUCCESS),
+        ("create g 2097152 0", SUCCESS),
+    ])?;
+    let outlive = 4000 + 2 * MIB;
+    booked(&run, 2 * PRICE + 6000 + outlive)?;
+    actor.expect(&[(&format!("{make} h"), SUCCESS), (&format!("{end} h"), 719)])?;
+    booked(&run, 3 * PRICE + 6000 + outlive)?;
+    actor.expect(&[
+        (&format!("{end} h"), SUCCESS),
+        ("cuCtxSetCurrent b", SUCCESS),
+        (&format!("{end} b"), SUCCESS),
+    ])?;
+    booked(&run, PRICE + outlive)?;
+    actor.expect(&[("cuCtxSetCurrent a", SUCCESS), (&format!("{end} a"), SUCCESS)])?;
+    booked(&run, outlive)?;
+    if actor.tell(&format!("{end} a"))?.code == SUCCESS {
+        return Err(Stop::fail("the stub ends one context twice"));
+    }
+    booked(&run, outlive)
+}
+
+fn not_made(make: &str) -> Result {
+    let run = traced(priced(CAP)?);
+    let mut actor = started(&run.clone().env("STUB_GPU_FAIL", format!("{make}:2@1")))?;
+    actor.expect(&[(&format!("{make} a"), 2)])?;
+    booked(&run, 0)?;
+    for slot in ['a', 'b', 'c'] {
+        actor.expect(&[(&format!("{make} {slot}"), SUCCESS)])?;
+    }
+    booked(&run, 3 * PRICE)?;
+    let before = calls(&run, make)?;
+    actor.expect(&[(&format!("{make} d"), OUT_OF_MEMORY), ("context 0", OUT_OF_MEMORY)])?;
+    if calls(&run, make)? != before {
+        return Err(Stop::fail("the driver was asked"));
+    }
+    booked(&run, 3 * PRICE)
+}
+
+fn attached() -> Result {
+    let run = priced(CAP)?;
+    let mut actor = started(&run)?;
+    actor.expect(&[
+        ("cuCtxCreate_v2 a", SUCCESS),
+        ("alloc b 1000", SUCCESS),
+        ("cuCtxAttach a", SUCCESS),
+        ("cuCtxAttach a", SUCCESS),
+        ("cuCtxDetach a", SUCCESS),
+        ("cuCtxDetach a", SUCCESS),
+    ])?;
+    booked(&run, PRICE + 1000)?;
+    actor.expect(&[("cuCtxDetach a", SUCCESS)])?;
     booked(&run, 0)
 }

@@ -28,18 +28,22 @@ const fn way(symbol: &'static str, give: &'static str) -> Way {
 const PITCH: u64 = 512;
 
 /// All of them.
-pub(crate) const WAYS: [Way; 11] = [
+pub(crate) const WAYS: [Way; 15] = [
     way("cuMemAlloc", "cuMemFree"),
     way("cuMemAlloc_v2", "cuMemFree_v2"),
     Way { padding: PITCH, ..way("cuMemAllocPitch", "cuMemFree") },
     Way { padding: PITCH, ..way("cuMemAllocPitch_v2", "cuMemFree_v2") },
+    way("cuMemAllocManaged", "cuMemFree_v2"),
     way("cuMemAllocAsync", "cuMemFreeAsync"),
     way("cuMemAllocAsync_ptsz", "cuMemFreeAsync_ptsz"),
+    way("cuMemAllocFromPoolAsync", "cuMemFreeAsync"),
+    way("cuMemAllocFromPoolAsync_ptsz", "cuMemFreeAsync_ptsz"),
     Way { step: 2 * MIB, ..way("cuMemCreate", "cuMemRelease") },
     way("cuArrayCreate", "cuArrayDestroy"),
     way("cuArrayCreate_v2", "cuArrayDestroy"),
     way("cuArray3DCreate", "cuArrayDestroy"),
     way("cuArray3DCreate_v2", "cuArrayDestroy"),
+    way("cuMipmappedArrayCreate", "cuMipmappedArrayDestroy"),
 ];
 
 impl Way {

@@ -1,6 +1,7 @@
 /*
  * The actor's commands that bear a driver function's name: SYMBOL SLOT BYTES gets, SYMBOL SLOT gives back. Every row
- * that gets memory takes one size in bytes here, in the form in which it can ask for exactly that.
+ * that gets memory takes one size in bytes here, in the form in which it can ask for exactly that. Contexts are made on
+ * card 0.
  */
 #ifndef ACTOR_ROWS_H
 #define ACTOR_ROWS_H
@@ -50,6 +51,21 @@ static CUresult row_cuMemCreate(uint64_t *slot, uint64_t bytes)
     return call_cuMemCreate(slot, bytes, &prop, 0);
 }
 
+/* From the card's default pool. */
+static CUresult row_cuMemAllocFromPoolAsync(cuMemAllocFromPoolAsync_fn alloc, uint64_t *slot, uint64_t bytes)
+{
+    CUmemoryPool pool;
+    CUresult result = call_cuDeviceGetDefaultMemPool(&pool, 0);
+    return result ? result : alloc(slot, bytes, pool, NULL);
+}
+
+/* One level of one row. */
+static CUresult row_cuMipmappedArrayCreate(uint64_t *slot, uint64_t bytes)
+{
+    CUDA_ARRAY3D_DESCRIPTOR form = { .Width = bytes, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 1 };
+    return call_cuMipmappedArrayCreate((CUmipmappedArray *)slot, &form, 1);
+}
+
 /* False if the verb is no driver function's name. */
 static int obey_row(CUresult *result, const char *verb, uint64_t *slot, uint64_t bytes)
 {
@@ -61,11 +77,24 @@ static int obey_row(CUresult *result, const char *verb, uint64_t *slot, uint64_t
     ROW(cuMemAllocManaged, call_cuMemAllocManaged(slot, bytes, CU_MEM_ATTACH_GLOBAL))
     ROW(cuMemAllocAsync, call_cuMemAllocAsync(slot, bytes, NULL))
     ROW(cuMemAllocAsync_ptsz, call_cuMemAllocAsync_ptsz(slot, bytes, NULL))
+    ROW(cuMemAllocFromPoolAsync, row_cuMemAllocFromPoolAsync(call_cuMemAllocFromPoolAsync, slot, bytes))
+    ROW(cuMemAllocFromPoolAsync_ptsz, row_cuMemAllocFromPoolAsync(call_cuMemAllocFromPoolAsync_ptsz, slot, bytes))
     ROW(cuMemCreate, row_cuMemCreate(slot, bytes))
     ROW(cuArrayCreate, row_cuArrayCreate(slot, bytes))
     ROW(cuArrayCreate_v2, row_cuArrayCreate_v2(slot, bytes))
     ROW(cuArray3DCreate, row_cuArray3DCreate(slot, bytes))
     ROW(cuArray3DCreate_v2, row_cuArray3DCreate_v2(slot, bytes))
+    ROW(cuMipmappedArrayCreate, row_cuMipmappedArrayCreate(slot, bytes))
+    ROW(cuMipmappedArrayDestroy, call_cuMipmappedArrayDestroy((CUmipmappedArray)*slot))
+    ROW(cuCtxCreate, call_cuCtxCreate((CUcontext *)slot, 0, 0))
+    ROW(cuCtxCreate_v2, call_cuCtxCreate_v2((CUcontext *)slot, 0, 0))
+    ROW(cuCtxCreate_v3, call_cuCtxCreate_v3((CUcontext *)slot, NULL, 0, 0, 0))
+    ROW(cuCtxCreate_v4, call_cuCtxCreate_v4((CUcontext *)slot, NULL, 0, 0))
+    ROW(cuCtxDestroy, call_cuCtxDestroy((CUcontext)*slot))
+    ROW(cuCtxDestroy_v2, call_cuCtxDestroy_v2((CUcontext)*slot))
+    ROW(cuCtxAttach, call_cuCtxAttach((CUcontext *)slot, 0))
+    ROW(cuCtxDetach, call_cuCtxDetach((CUcontext)*slot))
+    ROW(cuCtxSetCurrent, call_cuCtxSetCurrent((CUcontext)*slot))
     ROW(cuMemFree, call_cuMemFree((CUdeviceptr_v1)*slot))
     ROW(cuMemFree_v2, call_cuMemFree_v2(*slot))
     ROW(cuMemFreeAsync, call_cuMemFreeAsync(*slot, NULL))

@@ -7,6 +7,7 @@ static struct cuda cuda;
 static CUcontext context;
 static CUdeviceptr pointers[3];
 static pthread_key_t key;
+static CUcontext context;
 
 static void release(int which)
 {
@@ -21,6 +22,7 @@ __attribute__((destructor)) static void library_ends(void) { release(2); }
 
 static void *thread(void *unused)
 {
+    cuda.cuCtxSetCurrent(context);
     cuda.cuCtxSetCurrent(context);
     pthread_setspecific(key, "set");
     return unused;
