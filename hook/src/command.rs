@@ -1,5 +1,7 @@
 //! What the command can do: one module each, and the words by which it is called.
 
+mod demo;
+mod explain;
 mod hook;
 mod run;
 mod status;
@@ -22,6 +24,10 @@ enum Command {
     Run(run::Options),
     /// Show who holds how much of which GPU
     Status(status::Options),
+    /// Tell whether a process is capped, by what, and if not, why
+    Explain(explain::Options),
+    /// Show what it does, on this machine's GPU or on a stub driver
+    Demo(demo::Options),
     #[command(hide = true)]
     Hook(hook::Options),
 }
@@ -32,6 +38,8 @@ impl Line {
         match self.command {
             Command::Run(options) => run::execute(&options),
             Command::Status(options) => status::execute(&options),
+            Command::Explain(options) => explain::execute(&options),
+            Command::Demo(options) => demo::execute(&options),
             Command::Hook(options) => hook::execute(options),
         }
     }

@@ -2,7 +2,6 @@
 
 use crate::exit::Exit;
 use gpucap_core::config::{ConfigError, Excerpt, ValueError};
-use gpucap_core::limits::Broken;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -30,8 +29,6 @@ pub(crate) enum Error {
     Start { program: String, why: io::Error },
     /// There is no such process, or it cannot be looked at.
     Process { pid: u32, why: io::Error },
-    /// `/.gpucap/limits` of a process that is looked at, or its variables.
-    Broken(Broken),
     /// This version knows no such stage of a container's start.
     Stage(String),
     /// The demo found something that is not as it should be, or could not go on.
@@ -57,7 +54,6 @@ impl Error {
             | Self::Ledger { .. } => Exit::NOT_RUN,
             Self::Start { why, .. } if why.kind() == io::ErrorKind::NotFound => Exit::NOT_FOUND,
             Self::Start { .. } => Exit::NOT_EXECUTABLE,
-            Self::Broken(_) => Exit::BROKEN,
             Self::Stage(_) => Exit::UNKNOWN_STAGE,
             Self::Process { .. } | Self::Demo(_) | Self::Output(_) => Exit::FAILED,
         }
@@ -94,7 +90,6 @@ impl fmt::Display for Error {
             }
             Self::Start { program, why } => write!(f, "run: {program}: {why}"),
             Self::Process { pid, why } => write!(f, "process {pid} cannot be looked at: {why}"),
-            Self::Broken(broken) => broken.fmt(f),
             Self::Stage(stage) => write!(
                 f,
                 "hook: stage {stage:?} is not known to this version, and no container may start \

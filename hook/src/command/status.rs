@@ -73,8 +73,17 @@ impl World for Machine {
     }
 }
 
-/// One ledger as `gpucap status` would show it: for the demo, which has one of its own.
-pub(crate) fn of(path: &Path) -> Option<Book> {
+/// One ledger as it is shown here: for the demo, which has one of its own.
+pub(crate) fn of(path: &Path, paint: Paint) -> Option<String> {
+    Some(text::book(&seen(path)?, paint))
+}
+
+/// What the living hold by one ledger, on all devices: for the demo.
+pub(crate) fn used(path: &Path) -> Option<u64> {
+    Some(seen(path)?.devices.iter().map(|device| device.used).sum())
+}
+
+fn seen(path: &Path) -> Option<Book> {
     match ledgers::look(path) {
         Look::Ledger(map) => Some(Book::of(map.ledger(), path, &Machine)),
         Look::Unused | Look::No(_) => None,

@@ -1,0 +1,128 @@
+//! Where the demo plays: its files, the driver that its programs meet, their environment.
+//!
+//! Everything that it makes lies in one directory of its own and goes away with it, but for the ledger, which lies where
+//! ledgers lie, under a name by which a later run sweeps it should the demo be killed.
+
+use super::actor;
+use crate::error::{Error, Result};
+use crate::ledgers::{self, Name};
+use crate::preload;
+use crate::proc::Process;
+use crate::sys;
+use gpucap_core::config::{GPUCAP_LEDGER, OPTIONS};
+use std::ffi::OsStr;
+use std::os::unix::fs::{DirBuilderExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+/// The program whose view of the card is shown.
+pub(super) const PROGRAM: &str = "gpucap-demo";
+
+/// A set stage. Struck when dropped.
+pub(super) struct Stage {
+    gpucap: PathBuf,
+    program: PathBuf,
+    directory: PathBuf,
+    /// The book that the capped programs share.
+    pub(super) ledger: PathBuf,
+    /// Why the stub driver plays; `None` if there is a real one.
+    pub(super) stub: Option<String>,
+}
+
+impl Stage {
+    /// Finds the programs, and a driver that works.
+    ///
+    /// # Errors
+    /// Something is not there that was built or installed with this command.
+    pub(super) fn set(stub: bool) -> Result<Self> {
+        let gpucap =
+            env::current_exe().map_err(|why| Error::Demo(format!("/proc/self/exe: {why}")))?;
+        preload::library(&gpucap).map_err(|error| Error::Demo(error.to_string()))?;
+        let program = beside(&gpucap, PROGRAM)?;
+        let name = Name::of_run(sys::uid(), Process::own())
+            .map_err(|why| Error::Demo(format!("/proc/self: {why}")))?;
+        let ledger = name.path();
+        // The same name, since no other process ever has it.
+        let directory = env::temp_dir().join(ledger.file_name().unwrap_or_default());
+        let made = fs::DirBuilder::new().mode(0o700).create(&directory);
+        made.map_err(|why| Error::Demo(format!("{}: {why}", directory.display())))?;
+        let mut stage = Self {
+            ledger,
+            gpucap,
+            program,
+            directory,
+            stub: stub.then(|| "asked for with --stub".to_owned()),
+        };
+        ledgers::sweep();
+        ledgers::make(&stage.ledger)
+            .map_err(|why| Error::Demo(format!("{}: {why}", stage.ledger.display())))?;
+        if !stub {
+            let trial = actor::output(&mut stage.bare(&[]), "looking for a GPU")?;
+            stage.stub = (!trial.success).then(|| trial.stderr.trim().to_owned());
+        }
+        if stage.stub.is_some() {
+            stage.link("libcuda.so.1", "libgpucap_stub_cuda.so")?;
+            stage.link("libnvidia-ml.so.1", "libgpucap_stub_nvml.so")?;
+        }
+        Ok(stage)
+    }
+
+    /// Gives the driver's name to a library of ours.
+    fn link(&self, name: &str, library: &str) -> Result {
+        let library = beside(&self.gpucap, library)?;
+        symlink(library, self.directory.join(name))
+            .map_err(|why| Error::Demo(format!("{}: {why}", self.directory.display())))
+    }
+
+    /// The program as it is.
+    pub(super) fn bare(&self, arguments: &[&str]) -> Command {
+        self.command(&self.program, arguments)
+    }
+
+    /// The program through `gpucap run` with this cap.
+    pub(super) fn capped(&self, cap: u64, arguments: &[&str]) -> Command {
+        let mut command = self.command(&self.gpucap, &["run", "--mem", &cap.to_string(), "--"]);
+        command.arg(&self.program).args(arguments).env(GPUCAP_LEDGER.name, &self.ledger);
+        command
+    }
+
+    /// A command in the demo's environment: what is set for the person's own programs must not change what is shown.
+    fn command(&self, file: &Path, arguments: &[&str]) -> Command {
+        let mut command = Command::new(file);
+        command.args(arguments);
+        for row in OPTIONS {
+            command.env_remove(row.name);
+        }
+        let preloaded = env::var_os("LD_PRELOAD");
+        if preloaded.as_deref().is_some_and(|list| preload::named(list).is_some()) {
+            command.env_remove("LD_PRELOAD");
+        }
+        if self.stub.is_some() {
+            let mut libraries = self.directory.clone().into_os_string();
+            if let Some(others) = env::var_os("LD_LIBRARY_PATH").filter(|list| !list.is_empty()) {
+                libraries.push(OsStr::new(":"));
+                libraries.push(others);
+            }
+            command.env("LD_LIBRARY_PATH", libraries).env("STUB_GPU_DIR", &self.directory);
+        }
+        command
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        // What cannot be removed is a few small files in a directory for such.
+        drop(fs::remove_file(&self.ledger));
+        drop(fs::remove_dir_all(&self.directory));
+    }
+}
+
+/// A file that lies beside the command.
+fn beside(gpucap: &Path, name: &str) -> Result<PathBuf> {
+    let file = gpucap.with_file_name(name);
+    if file.is_file() {
+        return Ok(file);
+    }
+    Err(Error::Demo(format!("{} is not there; `cargo build --release` makes it", file.display())))
+}

@@ -1,0 +1,198 @@
+//! The steps of the demo: what is done, what is shown, what must be so.
+
+use super::Show;
+use super::actor::{Actor, output};
+use super::card::{Card, table};
+use super::stage::{PROGRAM, Stage};
+use crate::command::status;
+use crate::error::{Error, Result};
+use crate::output::print;
+use crate::quantity::{exact, size};
+use std::process::Command;
+
+const MIB: u64 = 1 << 20;
+
+/// Plays them all.
+pub(super) fn play(stage: &Stage, show: Show) -> Result {
+    if let Some(why) = &stage.stub {
+        show.say(&show.paint.warn(
+            "No NVIDIA driver works here, so the stub driver stands in: the numbers are the stub's.",
+        ))?;
+        show.say(&show.paint.dim(&format!("({why})")))?;
+    }
+    let card = before(stage, show)?;
+    let cap = cap_for(&card)?;
+    after(stage, show, cap)?;
+    edge(stage, show, cap)?;
+    let survivor = shared(stage, show, cap)?;
+    slice(stage, show, cap)?;
+    book(stage, show)?;
+    drop(survivor);
+    where_next(show)
+}
+
+/// The cap: 2 GiB, or what fits on a small or busy card.
+fn cap_for(card: &Card) -> Result<u64> {
+    let fits = |cap: &u64| *cap <= card.total && cap + 512 <= card.free;
+    let cap = [2048, 1024, 640].into_iter().find(fits);
+    cap.map(|mib| mib * MIB).ok_or_else(|| {
+        Error::Demo(format!("only {} MiB of the card are free; it takes 1152", card.free))
+    })
+}
+
+fn before(stage: &Stage, show: Show) -> Result<Card> {
+    show.title(1, "An ordinary program sees the whole card")?;
+    show.command(PROGRAM)?;
+    view(show, &mut stage.bare(&[]))
+}
+
+fn after(stage: &Stage, show: Show, cap: u64) -> Result {
+    show.title(2, "The same program, in a slice")?;
+    show.command(&format!("gpucap run --mem {} -- {PROGRAM}", short(cap)))?;
+    let card = view(show, &mut stage.capped(cap, &[]))?;
+    let mib = cap / MIB;
+    show.check(
+        card.total == mib && card.free < mib,
+        &format!("CUDA: the card has {mib} MiB, less the program's own context"),
+        &format!("{card:?}"),
+    )?;
+    if let Some((used, total)) = card.table {
+        let holds = total == mib && used + card.free == mib;
+        let expected = format!("NVML: the same card, {used} MiB of it in use");
+        show.check(holds, &expected, &format!("{card:?}"))?;
+    }
+    Ok(())
+}
+
+/// Runs the program and shows what it prints.
+fn view(show: Show, command: &mut Command) -> Result<Card> {
+    let said = output(command, PROGRAM)?;
+    show.quote(&said.stdout)?;
+    let unread = || Error::Demo(format!("{PROGRAM}: {}", said.stderr.trim()));
+    if said.success { Card::parse(&said.stdout).ok_or_else(unread) } else { Err(unread()) }
+}
+
+fn edge(stage: &Stage, show: Show, cap: u64) -> Result {
+    show.title(3, "The cap holds to the byte")?;
+    show.say(&format!("cap {} bytes; what is in use is read from the ledger", exact(cap)))?;
+    let mut program = Actor::start(&mut stage.capped(cap, &["--obey"]))?;
+    program.tell("info")?;
+    let mut request = |bytes: u64, granted: bool| -> Result {
+        let answer = program.tell(&format!("alloc {bytes}"))?;
+        let used = used(stage)?;
+        let what = if bytes == 1 { "1 byte".into() } else { format!("{} bytes", exact(bytes)) };
+        let outcome =
+            if answer == "ok" { show.paint.good("granted") } else { show.paint.warn("refused") };
+        let why = if answer == "ok" { "" } else { answer.as_str() };
+        let line = format!("{what:>19}  {outcome}   in use {:>13}   {why}", exact(used));
+        show.say(line.trim_end())?;
+        let as_expected = (answer == "ok") == granted && used <= cap;
+        if as_expected { Ok(()) } else { Err(unexpected(&what, granted, &answer)) }
+    };
+    request(cap - used(stage)? - 1, true)?;
+    request(1, true)?;
+    request(1, false)?;
+    let complaint = program.complaint();
+    show.say(&show.paint.dim(&format!("stderr: {complaint}")))?;
+    let now = used(stage)?;
+    show.check(now == cap, "the last byte was granted, one more was refused", &exact(now))
+}
+
+fn shared(stage: &Stage, show: Show, cap: u64) -> Result<Actor> {
+    show.title(4, "Two processes share the cap, and what a dead one held comes back")?;
+    let mut first = Actor::start(&mut stage.capped(cap, &["--obey"]))?;
+    let half = cap / 2;
+    first.tell("info")?;
+    ask(show, &mut first, "A", half, true)?;
+    let mut second = Actor::start(&mut stage.capped(cap, &["--obey"]))?;
+    let free = free(&second.tell("info")?)?;
+    show.say(&format!("B  sees {} free", size(free)))?;
+    let expected = cap - used(stage)?;
+    let holds = free == expected && free < half;
+    show.check(holds, "what A holds is gone for B too", &size(free))?;
+    ask(show, &mut second, "B", half, false)?;
+    let pid = first.pid();
+    first.kill();
+    show.command(&format!(
+        "kill -9 {pid}    {}",
+        show.paint.dim("# A, with no chance to clean up")
+    ))?;
+    ask(show, &mut second, "B", half, true)?;
+    let now = used(stage)?;
+    let holds = (half..=cap - half / 2).contains(&now);
+    show.check(holds, "what A held came back at once", &size(now))?;
+    Ok(second)
+}
+
+fn ask(show: Show, program: &mut Actor, name: &str, bytes: u64, granted: bool) -> Result {
+    let answer = program.tell(&format!("alloc {bytes}"))?;
+    let size = size(bytes);
+    if (answer == "ok") != granted {
+        return Err(unexpected(&format!("{name} asks for {size}"), granted, &answer));
+    }
+    let outcome = if granted {
+        show.paint.good("granted")
+    } else {
+        show.paint.warn(&format!("refused: {answer}"))
+    };
+    show.say(&format!("{name}  asks for {size}: {outcome}"))
+}
+
+fn unexpected(what: &str, granted: bool, answer: &str) -> Error {
+    let expected = if granted { "granted" } else { "refused" };
+    Error::Demo(format!("{what}: expected to be {expected}, the answer was: {answer}"))
+}
+
+fn slice(stage: &Stage, show: Show, cap: u64) -> Result {
+    show.title(5, "What nvidia-smi shows in the slice")?;
+    show.command(&format!("gpucap run --mem {} -- {PROGRAM} --table", short(cap)))?;
+    let said = output(&mut stage.capped(cap, &["--table"]), "reading NVML")?;
+    if !said.success {
+        return show.say(&format!("no NVML here: {}", said.stderr.trim()));
+    }
+    show.quote(&said.stdout)?;
+    let now = used(stage)?;
+    let seen = table(&said.stdout);
+    let (used, total) = (now / MIB, cap / MIB);
+    let expected = format!("{used}MiB / {total}MiB: what B holds, of the cap");
+    show.check(seen == Some((used, total)), &expected, &format!("{seen:?}"))
+}
+
+fn book(stage: &Stage, show: Show) -> Result {
+    show.title(6, "Who holds what")?;
+    show.command("gpucap status")?;
+    let text = status::of(&stage.ledger, show.paint).ok_or_else(no_ledger)?;
+    show.quote(&text)
+}
+
+fn where_next(show: Show) -> Result {
+    print(&format!("\n{}\n", show.paint.bold("All of it held. Next:")))?;
+    show.say("gpucap run --mem 2Gi -- PROGRAM   cap a program of yours")?;
+    show.say("gpucap status                     who holds what")?;
+    show.say("gpucap explain --pid PID          whether a process is capped, and why")
+}
+
+/// What the living hold, by the ledger.
+fn used(stage: &Stage) -> Result<u64> {
+    status::used(&stage.ledger).ok_or_else(no_ledger)
+}
+
+fn no_ledger() -> Error {
+    Error::Demo("the ledger cannot be read".into())
+}
+
+/// The free bytes in the answer `ok TOTAL FREE`.
+fn free(answer: &str) -> Result<u64> {
+    let free = answer.strip_prefix("ok ").and_then(|numbers| numbers.split(' ').nth(1));
+    let unread = || Error::Demo(format!("info: {answer}"));
+    free.and_then(|free| free.parse().ok()).ok_or_else(unread)
+}
+
+/// A size as one would type it.
+fn short(bytes: u64) -> String {
+    if bytes.is_multiple_of(1 << 30) {
+        format!("{}Gi", bytes >> 30)
+    } else {
+        format!("{}Mi", bytes >> 20)
+    }
+}

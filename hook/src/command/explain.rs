@@ -1,0 +1,45 @@
+//! `gpucap explain`: whether a process is capped, by what, and if not, why.
+//!
+//! Three questions: which limits are set for it, whether the library is in it, and what the ledger says of it. Without
+//! `--pid` the process is one that would be started from here. The exit code is the answer, for scripts.
+
+mod facts;
+mod text;
+mod verdict;
+
+use crate::error::{Error, Result};
+use crate::exit::Exit;
+use crate::output;
+use crate::paint::Paint;
+use crate::proc::Process;
+use facts::Facts;
+use std::io;
+use verdict::Verdict;
+
+const AFTER: &str = "\
+Exit status: 0 capped, 3 not capped, 4 limits are set that cannot be used (no GPU work is allowed),
+1 the process cannot be looked at.";
+
+/// The words behind `gpucap explain`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER)]
+pub(crate) struct Options {
+    /// The process to look at; without it, a program started from here
+    #[arg(long)]
+    pid: Option<u32>,
+}
+
+/// Prints the answer.
+pub(crate) fn execute(options: &Options) -> Result<Exit> {
+    let facts = match options.pid {
+        Some(pid) => Facts::of(Process(pid)).map_err(|why| Error::Process { pid, why })?,
+        None => Facts::of_here().map_err(|why| Error::Process { pid: Process::own().0, why })?,
+    };
+    let verdict = Verdict::of(&facts);
+    output::print(&text::render(&facts, &verdict, Paint::on(&io::stdout())))?;
+    Ok(match verdict {
+        Verdict::Capped => Exit::OK,
+        Verdict::NotCapped(_) => Exit::NOT_CAPPED,
+        Verdict::Broken(_) => Exit::BROKEN,
+    })
+}

@@ -1,0 +1,183 @@
+//! `explain` for people: the answer first, then what it rests on.
+
+use super::facts::Facts;
+use super::verdict::Verdict;
+use crate::elf::Loading;
+use crate::paint::Paint;
+use crate::quantity::size;
+use gpucap_core::config::{Config, GPU_CORE_PCT, GPU_MEM_LIMIT, GPU_PROFILE, PerGpu};
+use gpucap_core::limits::{Limits, LimitsFile, file};
+use std::fmt::{Display, Write};
+
+/// The lines.
+pub(super) fn render(facts: &Facts, verdict: &Verdict, paint: Paint) -> String {
+    let mut text = answer(facts, verdict, paint);
+    text.push('\n');
+    section(&mut text, "limits", &limits(facts), paint);
+    section(&mut text, "library", &library(facts), paint);
+    section(&mut text, "ledger", &ledger(facts), paint);
+    text
+}
+
+fn answer(facts: &Facts, verdict: &Verdict, paint: Paint) -> String {
+    let who = match &facts.process {
+        Some(seen) => format!("Process {} ({})", seen.pid, seen.command),
+        None => "A program started from here".into(),
+    };
+    let runs = facts.process.is_some();
+    let word = |is: &'static str, would: &'static str| if runs { is } else { would };
+    let who = paint.bold(&who);
+    match verdict {
+        Verdict::Capped => format!("{who} {}.\n", paint.good(word("is capped", "would be capped"))),
+        Verdict::NotCapped(why) => {
+            let not = paint.warn(word("is not capped", "would not be capped"));
+            format!("{who} {not}: {}.\n", why.says())
+        }
+        Verdict::Broken(broken) => {
+            let none = paint.bad(word("is allowed no GPU work", "would be allowed no GPU work"));
+            format!("{who} {none}: its limits cannot be used.\n  {broken}\n")
+        }
+    }
+}
+
+/// A heading, and what stands beside it.
+fn section(text: &mut String, name: &str, lines: &[String], paint: Paint) {
+    for (at, line) in lines.iter().enumerate() {
+        let heading = if at == 0 { name } else { "" };
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "  {}   {line}", paint.dim(&format!("{heading:<7}")));
+    }
+}
+
+fn limits(facts: &Facts) -> Vec<String> {
+    let mut lines = match &facts.limits {
+        Ok(Some(limits)) => sources(limits),
+        Ok(None) => vec!["none".into()],
+        Err(broken) => vec![broken.to_string()],
+    };
+    if !facts.has_file {
+        lines.push(format!("{}: there is none", file::PATH));
+    }
+    lines
+}
+
+/// What each source says.
+fn sources(limits: &Limits) -> Vec<String> {
+    let Config { memory, core, profile, .. } = limits.config();
+    let mut lines: Vec<String> = limits.file().into_iter().flat_map(of_file).collect();
+    let time = "time, which this version does not limit yet";
+    lines.extend(memory.as_ref().map(|list| of_variable(GPU_MEM_LIMIT.name, list, "memory")));
+    lines.extend(core.as_ref().map(|list| of_variable(GPU_CORE_PCT.name, list, time)));
+    let both = format!("memory, and {time}");
+    lines.extend(profile.as_ref().map(|list| of_variable(GPU_PROFILE.name, list, &both)));
+    if lines.len() > 1 {
+        lines.push("where several speak of a GPU, the lowest holds".into());
+    }
+    lines
+}
+
+fn of_variable<T: Display>(name: &str, list: &PerGpu<T>, what: &str) -> String {
+    let whom = match list {
+        PerGpu::Every(_) => "of each GPU",
+        PerGpu::Listed(_) => "of the GPUs named; the others stay uncapped",
+    };
+    format!("{name}={list}: {what} {whom}")
+}
+
+fn of_file(limits: &LimitsFile) -> Vec<String> {
+    let mut lines = vec![format!("{} (from {}):", file::PATH, limits.source)];
+    for entry in &limits.entries {
+        let mut line = format!("  {}:", entry.key);
+        let _ = match entry.memory {
+            Some(memory) => write!(line, " memory {memory}"),
+            None => write!(line, " memory not capped"),
+        };
+        if let Some(core) = entry.core {
+            let _ = write!(line, ", time {core} (not limited yet)");
+        }
+        lines.push(line);
+    }
+    lines.push("  any other GPU is refused".into());
+    lines
+}
+
+fn library(facts: &Facts) -> Vec<String> {
+    let mut lines = Vec::new();
+    for asking in &facts.asked_by {
+        let there = if asking.is_there { "" } else { ", where there is no file" };
+        lines.push(format!("{} names {}{there}", asking.list, asking.library.display()));
+    }
+    if facts.asked_by.is_empty() {
+        lines.push("named neither in LD_PRELOAD nor in /etc/ld.so.preload".into());
+    }
+    if let Some(seen) = &facts.process {
+        lines.push(match &seen.mapped {
+            Some(file) => format!("mapped in the process: {file}"),
+            None => "not mapped in the process".into(),
+        });
+        lines.push(match &seen.loading {
+            Loading::Glibc(loader) => format!("the program is dynamic, loaded by {loader}"),
+            Loading::Foreign(loader) => {
+                format!("the program is dynamic, loaded by {loader}: not glibc")
+            }
+            Loading::Static => "the program is statically linked".into(),
+            Loading::Script(_) | Loading::Unknown => {
+                "the program's file is of no kind we know".into()
+            }
+        });
+    }
+    lines
+}
+
+fn ledger(facts: &Facts) -> Vec<String> {
+    if matches!(facts.limits, Ok(None)) {
+        return vec!["none".into()];
+    }
+    let mut lines = vec![facts.ledger.display().to_string()];
+    for held in &facts.holds {
+        let mut line = format!(
+            "GPU-{}: holds {} ({} for contexts), cap {}",
+            held.uuid,
+            size(held.used),
+            size(held.context),
+            size(held.cap)
+        );
+        if held.refusals > 0 {
+            let _ = write!(line, ", {} refused", held.refusals);
+        }
+        lines.push(line);
+    }
+    if facts.holds.is_empty() && facts.process.is_some() {
+        lines.push("the process has used no GPU yet".into());
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::verdict::Why;
+    use super::*;
+
+    #[test]
+    fn the_answer_comes_first_and_what_it_rests_on_below() {
+        let lookup = |name: &str| (name == "GPU_MEM_LIMIT").then(|| b"2Gi".to_vec());
+        let facts = Facts {
+            process: None,
+            limits: Limits::load(&lookup, None),
+            has_file: false,
+            asked_by: Vec::new(),
+            ledger: "/dev/shm/gpucap-0-1".into(),
+            holds: Vec::new(),
+        };
+        let text = render(&facts, &Verdict::NotCapped(Why::Missing), Paint::default());
+        let expected = "\
+A program started from here would not be capped: the file that is to be preloaded is not there.
+
+  limits    GPU_MEM_LIMIT=2GiB: memory of each GPU
+            /.gpucap/limits: there is none
+  library   named neither in LD_PRELOAD nor in /etc/ld.so.preload
+  ledger    /dev/shm/gpucap-0-1
+";
+        assert_eq!(text, expected);
+    }
+}
