@@ -1,8 +1,9 @@
 //! Addresses of device memory, with real memory behind them where the host allows.
 //!
-//! One large mapping without reserved memory: a page becomes real when somebody copies to it, so that what is copied
-//! in can be copied out. Where the host refuses such a mapping, addresses are only numbers and copies move nothing.
-//! The first API has 32-bit addresses; those are always only numbers.
+//! One large mapping without reserved memory: a page becomes real when somebody copies to it, so
+//! that what is copied in can be copied out. Where the host refuses such a mapping, addresses are
+//! only numbers and copies move nothing. The first API has 32-bit addresses; those are always only
+//! numbers.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -116,7 +117,8 @@ fn reserve() -> Range<u64> {
             )
         };
         if address != libc::MAP_FAILED {
-            // SAFETY: the range was mapped in the line above. Device memory is no part of a core dump.
+            // SAFETY: the range was mapped in the line above. Device memory is no part of a core
+            // dump.
             unsafe { libc::madvise(address, length, libc::MADV_DONTDUMP) };
             return address as u64..address as u64 + size;
         }

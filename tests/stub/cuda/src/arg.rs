@@ -16,10 +16,12 @@ pub(crate) type In<T> = arg::In<T, CuError>;
 pub(crate) trait FromCaller {
     /// What the implementation gets.
     type Arg;
-    /// Wraps the argument; `per_thread` says that a null stream means the thread's own default stream.
+    /// Wraps the argument; `per_thread` says that a null stream means the thread's own default
+    /// stream.
     ///
     /// # Safety
-    /// A pointer must be null or valid for what the driver does with it, until the exported function returns.
+    /// A pointer must be null or valid for what the driver does with it, until the exported
+    /// function returns.
     unsafe fn wrap(self, per_thread: bool) -> Self::Arg;
 }
 

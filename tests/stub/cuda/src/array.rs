@@ -1,7 +1,8 @@
 //! Arrays and mipmapped arrays: opaque memory, sized by a description.
 //!
-//! An array costs width x height x depth x channels x bytes of the format. Sparse and deferred arrays own no memory; a
-//! level of a mipmapped array is an array that owns none either and cannot be destroyed. Arrays belong to a context.
+//! An array costs width x height x depth x channels x bytes of the format. Sparse and deferred
+//! arrays own no memory; a level of a mipmapped array is an array that owns none either and cannot
+//! be destroyed. Arrays belong to a context.
 
 use crate::arg::{In, Out};
 use crate::context::current;
@@ -44,10 +45,11 @@ exports! {
     fn cuArray3DGetDescriptor_v2(descriptor: *mut CUDA_ARRAY3D_DESCRIPTOR, array: CUarray)
         => descriptor_3d, context, "cuArray3DGetDescriptor" @ 3020;
     /// What a deferred array would need.
-    fn cuArrayGetMemoryRequirements(requirements: *mut Requirements, array: CUarray, device: CUdevice)
-        => requirements, context, "cuArrayGetMemoryRequirements" @ 11060;
+    fn cuArrayGetMemoryRequirements(requirements: *mut Requirements, array: CUarray,
+        device: CUdevice) => requirements, context, "cuArrayGetMemoryRequirements" @ 11060;
     /// Costs the sum of its levels.
-    fn cuMipmappedArrayCreate(array: *mut CUmipmappedArray, descriptor: *const CUDA_ARRAY3D_DESCRIPTOR, levels: u32)
+    fn cuMipmappedArrayCreate(array: *mut CUmipmappedArray,
+        descriptor: *const CUDA_ARRAY3D_DESCRIPTOR, levels: u32)
         => create_mipmapped, context, "cuMipmappedArrayCreate" @ 5000;
     /// Ends the levels too.
     fn cuMipmappedArrayDestroy(array: CUmipmappedArray)

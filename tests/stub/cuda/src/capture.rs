@@ -1,8 +1,9 @@
 //! Stream capture: operations that become nodes of a graph instead of running.
 //!
-//! A capture has an origin stream; others join by waiting for an event that was recorded in it. Nodes are chained in the
-//! order in which they were captured: which branch a node is on is not simulated, and neither is an unjoined branch.
-//! Asking a capturing stream whether it is done is an error, and spoils the capture.
+//! A capture has an origin stream; others join by waiting for an event that was recorded in it.
+//! Nodes are chained in the order in which they were captured: which branch a node is on is not
+//! simulated, and neither is an unjoined branch. Asking a capturing stream whether it is done is an
+//! error, and spoils the capture.
 
 use crate::arg::{In, Out};
 use crate::context::current;
@@ -15,21 +16,24 @@ use std::ffi::c_void;
 
 exports! {
     /// In global mode.
-    fn cuStreamBeginCapture(stream: CUstream) => begin_first, context, "cuStreamBeginCapture" @ 10000;
+    fn cuStreamBeginCapture(stream: CUstream)
+        => begin_first, context, "cuStreamBeginCapture" @ 10000;
     /// In global mode.
-    fn cuStreamBeginCapture_ptsz(stream: CUstream) => begin_first, context, "cuStreamBeginCapture" @ 10000 ptsz;
+    fn cuStreamBeginCapture_ptsz(stream: CUstream)
+        => begin_first, context, "cuStreamBeginCapture" @ 10000 ptsz;
     /// Not in the legacy default stream.
-    fn cuStreamBeginCapture_v2(stream: CUstream, mode: i32) => begin, context, "cuStreamBeginCapture" @ 10010;
+    fn cuStreamBeginCapture_v2(stream: CUstream, mode: i32)
+        => begin, context, "cuStreamBeginCapture" @ 10010;
     /// Not in the legacy default stream.
     fn cuStreamBeginCapture_v2_ptsz(stream: CUstream, mode: i32)
         => begin, context, "cuStreamBeginCapture" @ 10010 ptsz;
     /// Nodes go into a graph that exists.
-    fn cuStreamBeginCaptureToGraph(stream: CUstream, graph: CUgraph, dependencies: *const CUgraphNode,
-        edges: *const c_void, count: usize, mode: i32)
+    fn cuStreamBeginCaptureToGraph(stream: CUstream, graph: CUgraph,
+        dependencies: *const CUgraphNode, edges: *const c_void, count: usize, mode: i32)
         => begin_to_graph, context, "cuStreamBeginCaptureToGraph" @ 12030;
     /// Nodes go into a graph that exists.
-    fn cuStreamBeginCaptureToGraph_ptsz(stream: CUstream, graph: CUgraph, dependencies: *const CUgraphNode,
-        edges: *const c_void, count: usize, mode: i32)
+    fn cuStreamBeginCaptureToGraph_ptsz(stream: CUstream, graph: CUgraph,
+        dependencies: *const CUgraphNode, edges: *const c_void, count: usize, mode: i32)
         => begin_to_graph, context, "cuStreamBeginCaptureToGraph" @ 12030 ptsz;
     /// Not simulated.
     fn cuStreamBeginCaptureToCig(stream: CUstream, parameters: *mut c_void)
@@ -38,18 +42,22 @@ exports! {
     fn cuStreamBeginCaptureToCig_ptsz(stream: CUstream, parameters: *mut c_void)
         => unsupported_with, context, "cuStreamBeginCaptureToCig" @ 13010 ptsz;
     /// Not simulated.
-    fn cuStreamEndCaptureToCig(stream: CUstream) => unsupported, context, "cuStreamEndCaptureToCig" @ 13010;
+    fn cuStreamEndCaptureToCig(stream: CUstream)
+        => unsupported, context, "cuStreamEndCaptureToCig" @ 13010;
     /// Not simulated.
     fn cuStreamEndCaptureToCig_ptsz(stream: CUstream)
         => unsupported, context, "cuStreamEndCaptureToCig" @ 13010 ptsz;
     /// Not simulated.
-    fn cuStreamBeginRecaptureToGraph(stream: CUstream, mode: i32, graph: CUgraph, callback: *mut c_void,
-        data: *mut c_void) => recapture, context, "cuStreamBeginRecaptureToGraph" @ 13030;
+    fn cuStreamBeginRecaptureToGraph(stream: CUstream, mode: i32, graph: CUgraph,
+        callback: *mut c_void, data: *mut c_void)
+        => recapture, context, "cuStreamBeginRecaptureToGraph" @ 13030;
     /// Not simulated.
-    fn cuStreamBeginRecaptureToGraph_ptsz(stream: CUstream, mode: i32, graph: CUgraph, callback: *mut c_void,
-        data: *mut c_void) => recapture, context, "cuStreamBeginRecaptureToGraph" @ 13030 ptsz;
+    fn cuStreamBeginRecaptureToGraph_ptsz(stream: CUstream, mode: i32, graph: CUgraph,
+        callback: *mut c_void, data: *mut c_void)
+        => recapture, context, "cuStreamBeginRecaptureToGraph" @ 13030 ptsz;
     /// Null and INVALIDATED if the capture was spoilt.
-    fn cuStreamEndCapture(stream: CUstream, graph: *mut CUgraph) => end, context, "cuStreamEndCapture" @ 10000;
+    fn cuStreamEndCapture(stream: CUstream, graph: *mut CUgraph)
+        => end, context, "cuStreamEndCapture" @ 10000;
     /// Null and INVALIDATED if the capture was spoilt.
     fn cuStreamEndCapture_ptsz(stream: CUstream, graph: *mut CUgraph)
         => end, context, "cuStreamEndCapture" @ 10000 ptsz;
@@ -66,21 +74,21 @@ exports! {
     fn cuStreamGetCaptureInfo_ptsz(stream: CUstream, status: *mut i32, id: *mut u64)
         => info, context, "cuStreamGetCaptureInfo" @ 10010 ptsz;
     /// Status, number and graph; dependencies are not told.
-    fn cuStreamGetCaptureInfo_v2(stream: CUstream, status: *mut i32, id: *mut u64, graph: *mut CUgraph,
-        dependencies: *mut *const CUgraphNode, count: *mut usize)
+    fn cuStreamGetCaptureInfo_v2(stream: CUstream, status: *mut i32, id: *mut u64,
+        graph: *mut CUgraph, dependencies: *mut *const CUgraphNode, count: *mut usize)
         => info_v2, context, "cuStreamGetCaptureInfo" @ 11030;
     /// Status, number and graph; dependencies are not told.
-    fn cuStreamGetCaptureInfo_v2_ptsz(stream: CUstream, status: *mut i32, id: *mut u64, graph: *mut CUgraph,
-        dependencies: *mut *const CUgraphNode, count: *mut usize)
+    fn cuStreamGetCaptureInfo_v2_ptsz(stream: CUstream, status: *mut i32, id: *mut u64,
+        graph: *mut CUgraph, dependencies: *mut *const CUgraphNode, count: *mut usize)
         => info_v2, context, "cuStreamGetCaptureInfo" @ 11030 ptsz;
     /// Status, number and graph; dependencies are not told.
-    fn cuStreamGetCaptureInfo_v3(stream: CUstream, status: *mut i32, id: *mut u64, graph: *mut CUgraph,
-        dependencies: *mut *const CUgraphNode, edges: *mut *const c_void, count: *mut usize)
-        => info_v3, context, "cuStreamGetCaptureInfo" @ 12030;
+    fn cuStreamGetCaptureInfo_v3(stream: CUstream, status: *mut i32, id: *mut u64,
+        graph: *mut CUgraph, dependencies: *mut *const CUgraphNode, edges: *mut *const c_void,
+        count: *mut usize) => info_v3, context, "cuStreamGetCaptureInfo" @ 12030;
     /// Status, number and graph; dependencies are not told.
-    fn cuStreamGetCaptureInfo_v3_ptsz(stream: CUstream, status: *mut i32, id: *mut u64, graph: *mut CUgraph,
-        dependencies: *mut *const CUgraphNode, edges: *mut *const c_void, count: *mut usize)
-        => info_v3, context, "cuStreamGetCaptureInfo" @ 12030 ptsz;
+    fn cuStreamGetCaptureInfo_v3_ptsz(stream: CUstream, status: *mut i32, id: *mut u64,
+        graph: *mut CUgraph, dependencies: *mut *const CUgraphNode, edges: *mut *const c_void,
+        count: *mut usize) => info_v3, context, "cuStreamGetCaptureInfo" @ 12030 ptsz;
     /// The mode is exchanged and otherwise ignored.
     fn cuThreadExchangeStreamCaptureMode(mode: *mut i32)
         => exchange_mode, driver, "cuThreadExchangeStreamCaptureMode" @ 10010;

@@ -1,8 +1,8 @@
 //! Contexts: each costs memory on its device, and takes with it what was made in it.
 //!
-//! A thread has a stack of current contexts. The primary context of a device keeps its handle for the life of the
-//! process; it is alive while somebody retains it. A context that is gone but still current answers
-//! CONTEXT_IS_DESTROYED. Memory of pools and of `cuMemCreate` outlives contexts.
+//! A thread has a stack of current contexts. The primary context of a device keeps its handle for
+//! the life of the process; it is alive while somebody retains it. A context that is gone but still
+//! current answers CONTEXT_IS_DESTROYED. Memory of pools and of `cuMemCreate` outlives contexts.
 
 use crate::arg::Out;
 use crate::current::{stack, top};
@@ -19,14 +19,17 @@ exports! {
     fn cuDevicePrimaryCtxRetain(context: *mut CUcontext, device: CUdevice)
         => primary_retain, driver, "cuDevicePrimaryCtxRetain" @ 7000;
     /// The last one ends the context.
-    fn cuDevicePrimaryCtxRelease(device: CUdevice) => primary_release, driver, "cuDevicePrimaryCtxRelease" @ 7000;
+    fn cuDevicePrimaryCtxRelease(device: CUdevice)
+        => primary_release, driver, "cuDevicePrimaryCtxRelease" @ 7000;
     /// The last one ends the context.
     fn cuDevicePrimaryCtxRelease_v2(device: CUdevice)
         => primary_release, driver, "cuDevicePrimaryCtxRelease" @ 11000;
     /// Ends the context, whoever retains it.
-    fn cuDevicePrimaryCtxReset(device: CUdevice) => primary_reset, driver, "cuDevicePrimaryCtxReset" @ 7000;
+    fn cuDevicePrimaryCtxReset(device: CUdevice)
+        => primary_reset, driver, "cuDevicePrimaryCtxReset" @ 7000;
     /// Ends the context, whoever retains it.
-    fn cuDevicePrimaryCtxReset_v2(device: CUdevice) => primary_reset, driver, "cuDevicePrimaryCtxReset" @ 11000;
+    fn cuDevicePrimaryCtxReset_v2(device: CUdevice)
+        => primary_reset, driver, "cuDevicePrimaryCtxReset" @ 11000;
     /// Flags for the next start.
     fn cuDevicePrimaryCtxSetFlags(device: CUdevice, flags: u32)
         => primary_set_flags, driver, "cuDevicePrimaryCtxSetFlags" @ 7000;
@@ -40,13 +43,14 @@ exports! {
     fn cuCtxCreate(context: *mut CUcontext, flags: u32, device: CUdevice)
         => create_first, driver, "cuCtxCreate" @ 2000;
     /// Becomes current.
-    fn cuCtxCreate_v2(context: *mut CUcontext, flags: u32, device: CUdevice) => create, driver, "cuCtxCreate" @ 3020;
+    fn cuCtxCreate_v2(context: *mut CUcontext, flags: u32, device: CUdevice)
+        => create, driver, "cuCtxCreate" @ 3020;
     /// Becomes current; affinity is accepted and ignored.
-    fn cuCtxCreate_v3(context: *mut CUcontext, affinity: *mut c_void, count: i32, flags: u32, device: CUdevice)
-        => create_with_affinity, driver, "cuCtxCreate" @ 11040;
+    fn cuCtxCreate_v3(context: *mut CUcontext, affinity: *mut c_void, count: i32, flags: u32,
+        device: CUdevice) => create_with_affinity, driver, "cuCtxCreate" @ 11040;
     /// Becomes current; parameters are accepted and ignored.
-    fn cuCtxCreate_v4(context: *mut CUcontext, parameters: *mut c_void, flags: u32, device: CUdevice)
-        => create_with_parameters, driver, "cuCtxCreate" @ 12050;
+    fn cuCtxCreate_v4(context: *mut CUcontext, parameters: *mut c_void, flags: u32,
+        device: CUdevice) => create_with_parameters, driver, "cuCtxCreate" @ 12050;
     /// Becomes current; nothing is drawn.
     fn cuGLCtxCreate(context: *mut CUcontext, flags: u32, device: CUdevice)
         => create_first, driver, "cuGLCtxCreate" @ 2000;
@@ -54,11 +58,11 @@ exports! {
     fn cuGLCtxCreate_v2(context: *mut CUcontext, flags: u32, device: CUdevice)
         => create, driver, "cuGLCtxCreate" @ 3020;
     /// Becomes current; nothing is decoded.
-    fn cuVDPAUCtxCreate(context: *mut CUcontext, flags: u32, device: CUdevice, video: u32, address: *mut c_void)
-        => create_video, driver, "cuVDPAUCtxCreate" @ 3010;
+    fn cuVDPAUCtxCreate(context: *mut CUcontext, flags: u32, device: CUdevice, video: u32,
+        address: *mut c_void) => create_video, driver, "cuVDPAUCtxCreate" @ 3010;
     /// Becomes current; nothing is decoded.
-    fn cuVDPAUCtxCreate_v2(context: *mut CUcontext, flags: u32, device: CUdevice, video: u32, address: *mut c_void)
-        => create_video, driver, "cuVDPAUCtxCreate" @ 3020;
+    fn cuVDPAUCtxCreate_v2(context: *mut CUcontext, flags: u32, device: CUdevice, video: u32,
+        address: *mut c_void) => create_video, driver, "cuVDPAUCtxCreate" @ 3020;
     /// Ends the context and what it holds.
     fn cuCtxDestroy(context: CUcontext) => destroy, driver, "cuCtxDestroy" @ 2000;
     /// Ends the context and what it holds.

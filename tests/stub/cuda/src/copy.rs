@@ -1,8 +1,9 @@
 //! Copies between addresses.
 //!
-//! Data moves when the call is made, not when the stream reaches the copy; a correct program cannot tell. The copy
-//! occupies the engine at `STUB_GPU_COPY_BYTES_PER_US`. Where there is no memory behind an address ([`crate::arena`]),
-//! the copy is checked and moves nothing. The first forms wait for their copy; the `Async` ones do not.
+//! Data moves when the call is made, not when the stream reaches the copy; a correct program cannot
+//! tell. The copy occupies the engine at `STUB_GPU_COPY_BYTES_PER_US`. Where there is no memory
+//! behind an address ([`crate::arena`]), the copy is checked and moves nothing. The first forms
+//! wait for their copy; the `Async` ones do not.
 
 use crate::arg::{In, Out};
 use crate::capture::{self, Operation};
@@ -26,9 +27,11 @@ exports! {
     fn cuMemcpyAsync_ptsz(dst: u64, src: u64, bytes: usize, stream: CUstream)
         => any_async, context, "cuMemcpyAsync" @ 7000 ptsz;
     /// Data moves before the call returns.
-    fn cuMemcpyHtoD(dst: u32, src: *const c_void, bytes: u32) => to_device, context, "cuMemcpyHtoD" @ 2000;
+    fn cuMemcpyHtoD(dst: u32, src: *const c_void, bytes: u32)
+        => to_device, context, "cuMemcpyHtoD" @ 2000;
     /// Data moves before the call returns.
-    fn cuMemcpyHtoD_v2(dst: u64, src: *const c_void, bytes: usize) => to_device, context, "cuMemcpyHtoD" @ 3020;
+    fn cuMemcpyHtoD_v2(dst: u64, src: *const c_void, bytes: usize)
+        => to_device, context, "cuMemcpyHtoD" @ 3020;
     /// Data moves before the call returns.
     fn cuMemcpyHtoD_v2_ptds(dst: u64, src: *const c_void, bytes: usize)
         => to_device_own, context, "cuMemcpyHtoD" @ 7000 ptsz;
@@ -42,9 +45,11 @@ exports! {
     fn cuMemcpyHtoDAsync_v2_ptsz(dst: u64, src: *const c_void, bytes: usize, stream: CUstream)
         => to_device_async, context, "cuMemcpyHtoDAsync" @ 7000 ptsz;
     /// Data moves before the call returns.
-    fn cuMemcpyDtoH(dst: *mut c_void, src: u32, bytes: u32) => to_host, context, "cuMemcpyDtoH" @ 2000;
+    fn cuMemcpyDtoH(dst: *mut c_void, src: u32, bytes: u32)
+        => to_host, context, "cuMemcpyDtoH" @ 2000;
     /// Data moves before the call returns.
-    fn cuMemcpyDtoH_v2(dst: *mut c_void, src: u64, bytes: usize) => to_host, context, "cuMemcpyDtoH" @ 3020;
+    fn cuMemcpyDtoH_v2(dst: *mut c_void, src: u64, bytes: usize)
+        => to_host, context, "cuMemcpyDtoH" @ 3020;
     /// Data moves before the call returns.
     fn cuMemcpyDtoH_v2_ptds(dst: *mut c_void, src: u64, bytes: usize)
         => to_host_own, context, "cuMemcpyDtoH" @ 7000 ptsz;
@@ -60,7 +65,8 @@ exports! {
     /// Data moves before the call returns.
     fn cuMemcpyDtoD(dst: u32, src: u32, bytes: u32) => on_device, context, "cuMemcpyDtoD" @ 2000;
     /// Data moves before the call returns.
-    fn cuMemcpyDtoD_v2(dst: u64, src: u64, bytes: usize) => on_device, context, "cuMemcpyDtoD" @ 3020;
+    fn cuMemcpyDtoD_v2(dst: u64, src: u64, bytes: usize)
+        => on_device, context, "cuMemcpyDtoD" @ 3020;
     /// Data moves before the call returns.
     fn cuMemcpyDtoD_v2_ptds(dst: u64, src: u64, bytes: usize)
         => on_device_own, context, "cuMemcpyDtoD" @ 7000 ptsz;
@@ -80,8 +86,8 @@ exports! {
     fn cuMemcpyPeer_ptds(dst: u64, to: CUcontext, src: u64, from: CUcontext, bytes: usize)
         => peer_own, context, "cuMemcpyPeer" @ 7000 ptsz;
     /// Between contexts.
-    fn cuMemcpyPeerAsync(dst: u64, to: CUcontext, src: u64, from: CUcontext, bytes: usize, stream: CUstream)
-        => peer_async, context, "cuMemcpyPeerAsync" @ 4000;
+    fn cuMemcpyPeerAsync(dst: u64, to: CUcontext, src: u64, from: CUcontext, bytes: usize,
+        stream: CUstream) => peer_async, context, "cuMemcpyPeerAsync" @ 4000;
     /// Between contexts.
     fn cuMemcpyPeerAsync_ptsz(dst: u64, to: CUcontext, src: u64, from: CUcontext, bytes: usize,
         stream: CUstream) => peer_async, context, "cuMemcpyPeerAsync" @ 7000 ptsz;
@@ -119,12 +125,13 @@ fn any_side(address: u64, bytes: u64) -> Side {
 fn transfer(dst: Side, src: Side, bytes: u64) {
     let (Side::Real(dst), Side::Real(src)) = (dst, src) else { return };
     let Ok(bytes) = usize::try_from(bytes) else { return };
-    // SAFETY: device sides were checked to be memory of that size; for host sides the program promises it, as it
-    // must to the real driver. Overlap is allowed.
+    // SAFETY: device sides were checked to be memory of that size; for host sides the program
+    // promises it, as it must to the real driver. Overlap is allowed.
     unsafe { std::ptr::copy(src as *const u8, dst as *mut u8, bytes) };
 }
 
-/// Takes the place of a copy of `bytes` bytes in a stream; `move_data` moves them unless the stream is capturing.
+/// Takes the place of a copy of `bytes` bytes in a stream; `move_data` moves them unless the stream
+/// is capturing.
 pub(crate) fn queue(
     stream: CUstream,
     bytes: u64,

@@ -1,7 +1,7 @@
 //! Copies whose shape a structure describes, copies of arrays, and batches.
 //!
-//! Shapes and arrays are not simulated: the call is checked for what is null, takes its place in the stream, and moves
-//! nothing. Entries of a flat batch do move.
+//! Shapes and arrays are not simulated: the call is checked for what is null, takes its place in
+//! the stream, and moves nothing. Entries of a flat batch do move.
 
 use crate::arg::{In, Out};
 use crate::copy::{device_side, move_one, queue};
@@ -21,7 +21,8 @@ exports! {
     /// Nothing moves: takes its place in the stream.
     fn cuMemcpy2DUnaligned(copy: *const c_void) => described, context, "cuMemcpy2DUnaligned" @ 2000;
     /// Nothing moves: takes its place in the stream.
-    fn cuMemcpy2DUnaligned_v2(copy: *const c_void) => described, context, "cuMemcpy2DUnaligned" @ 3020;
+    fn cuMemcpy2DUnaligned_v2(copy: *const c_void)
+        => described, context, "cuMemcpy2DUnaligned" @ 3020;
     /// Nothing moves: takes its place in the stream.
     fn cuMemcpy2DUnaligned_v2_ptds(copy: *const c_void)
         => described_own, context, "cuMemcpy2DUnaligned" @ 7000 ptsz;
@@ -52,7 +53,8 @@ exports! {
     /// Nothing moves: takes its place in the stream.
     fn cuMemcpy3DPeer(copy: *const c_void) => described, context, "cuMemcpy3DPeer" @ 4000;
     /// Nothing moves: takes its place in the stream.
-    fn cuMemcpy3DPeer_ptds(copy: *const c_void) => described_own, context, "cuMemcpy3DPeer" @ 7000 ptsz;
+    fn cuMemcpy3DPeer_ptds(copy: *const c_void)
+        => described_own, context, "cuMemcpy3DPeer" @ 7000 ptsz;
     /// Nothing moves: takes its place in the stream.
     fn cuMemcpy3DPeerAsync(copy: *const c_void, stream: CUstream)
         => described_async, context, "cuMemcpy3DPeerAsync" @ 4000;
@@ -69,11 +71,11 @@ exports! {
     fn cuMemcpyAtoH_v2_ptds(dst: *mut c_void, array: CUarray, offset: usize, bytes: usize)
         => array_to_host_own, context, "cuMemcpyAtoH" @ 7000 ptsz;
     /// Nothing moves: takes its place in the stream.
-    fn cuMemcpyAtoHAsync(dst: *mut c_void, array: CUarray, offset: u32, bytes: u32, stream: CUstream)
-        => array_to_host_async, context, "cuMemcpyAtoHAsync" @ 2000;
+    fn cuMemcpyAtoHAsync(dst: *mut c_void, array: CUarray, offset: u32, bytes: u32,
+        stream: CUstream) => array_to_host_async, context, "cuMemcpyAtoHAsync" @ 2000;
     /// Nothing moves: takes its place in the stream.
-    fn cuMemcpyAtoHAsync_v2(dst: *mut c_void, array: CUarray, offset: usize, bytes: usize, stream: CUstream)
-        => array_to_host_async, context, "cuMemcpyAtoHAsync" @ 3020;
+    fn cuMemcpyAtoHAsync_v2(dst: *mut c_void, array: CUarray, offset: usize, bytes: usize,
+        stream: CUstream) => array_to_host_async, context, "cuMemcpyAtoHAsync" @ 3020;
     /// Nothing moves: takes its place in the stream.
     fn cuMemcpyAtoHAsync_v2_ptsz(dst: *mut c_void, array: CUarray, offset: usize, bytes: usize,
         stream: CUstream) => array_to_host_async, context, "cuMemcpyAtoHAsync" @ 7000 ptsz;
@@ -87,11 +89,11 @@ exports! {
     fn cuMemcpyHtoA_v2_ptds(array: CUarray, offset: usize, src: *const c_void, bytes: usize)
         => host_to_array_own, context, "cuMemcpyHtoA" @ 7000 ptsz;
     /// Nothing moves: takes its place in the stream.
-    fn cuMemcpyHtoAAsync(array: CUarray, offset: u32, src: *const c_void, bytes: u32, stream: CUstream)
-        => host_to_array_async, context, "cuMemcpyHtoAAsync" @ 2000;
+    fn cuMemcpyHtoAAsync(array: CUarray, offset: u32, src: *const c_void, bytes: u32,
+        stream: CUstream) => host_to_array_async, context, "cuMemcpyHtoAAsync" @ 2000;
     /// Nothing moves: takes its place in the stream.
-    fn cuMemcpyHtoAAsync_v2(array: CUarray, offset: usize, src: *const c_void, bytes: usize, stream: CUstream)
-        => host_to_array_async, context, "cuMemcpyHtoAAsync" @ 3020;
+    fn cuMemcpyHtoAAsync_v2(array: CUarray, offset: usize, src: *const c_void, bytes: usize,
+        stream: CUstream) => host_to_array_async, context, "cuMemcpyHtoAAsync" @ 3020;
     /// Nothing moves: takes its place in the stream.
     fn cuMemcpyHtoAAsync_v2_ptsz(array: CUarray, offset: usize, src: *const c_void, bytes: usize,
         stream: CUstream) => host_to_array_async, context, "cuMemcpyHtoAAsync" @ 7000 ptsz;
@@ -124,12 +126,12 @@ exports! {
         => array_to_array_own, context, "cuMemcpyAtoA" @ 7000 ptsz;
     /// Moves the data of each.
     fn cuMemcpyBatchAsync(dsts: *mut u64, srcs: *mut u64, sizes: *mut usize, count: usize,
-        attrs: *mut c_void, indices: *mut usize, attr_count: usize, failed: *mut usize, stream: CUstream)
-        => batch_first, context, "cuMemcpyBatchAsync" @ 12080;
+        attrs: *mut c_void, indices: *mut usize, attr_count: usize, failed: *mut usize,
+        stream: CUstream) => batch_first, context, "cuMemcpyBatchAsync" @ 12080;
     /// Moves the data of each.
     fn cuMemcpyBatchAsync_ptsz(dsts: *mut u64, srcs: *mut u64, sizes: *mut usize, count: usize,
-        attrs: *mut c_void, indices: *mut usize, attr_count: usize, failed: *mut usize, stream: CUstream)
-        => batch_first, context, "cuMemcpyBatchAsync" @ 12080 ptsz;
+        attrs: *mut c_void, indices: *mut usize, attr_count: usize, failed: *mut usize,
+        stream: CUstream) => batch_first, context, "cuMemcpyBatchAsync" @ 12080 ptsz;
     /// Moves the data of each.
     fn cuMemcpyBatchAsync_v2(dsts: *mut u64, srcs: *mut u64, sizes: *mut usize, count: usize,
         attrs: *mut c_void, indices: *mut usize, attr_count: usize, stream: CUstream)
@@ -139,8 +141,8 @@ exports! {
         attrs: *mut c_void, indices: *mut usize, attr_count: usize, stream: CUstream)
         => batch, context, "cuMemcpyBatchAsync" @ 13000 ptsz;
     /// Nothing moves: takes its place in the stream.
-    fn cuMemcpy3DBatchAsync(count: usize, list: *mut c_void, failed: *mut usize, flags: u64, stream: CUstream)
-        => batch_3d_first, context, "cuMemcpy3DBatchAsync" @ 12080;
+    fn cuMemcpy3DBatchAsync(count: usize, list: *mut c_void, failed: *mut usize, flags: u64,
+        stream: CUstream) => batch_3d_first, context, "cuMemcpy3DBatchAsync" @ 12080;
     /// Nothing moves: takes its place in the stream.
     fn cuMemcpy3DBatchAsync_ptsz(count: usize, list: *mut c_void, failed: *mut usize, flags: u64,
         stream: CUstream) => batch_3d_first, context, "cuMemcpy3DBatchAsync" @ 12080 ptsz;
@@ -151,10 +153,11 @@ exports! {
     fn cuMemcpy3DBatchAsync_v2_ptsz(count: usize, list: *mut c_void, flags: u64, stream: CUstream)
         => batch_3d, context, "cuMemcpy3DBatchAsync" @ 13000 ptsz;
     /// Addresses of either side.
-    fn cuMemcpyWithAttributesAsync(dst: u64, src: u64, bytes: usize, attr: *mut c_void, stream: CUstream)
-        => any_with_attributes, context, "cuMemcpyWithAttributesAsync" @ 13020;
+    fn cuMemcpyWithAttributesAsync(dst: u64, src: u64, bytes: usize, attr: *mut c_void,
+        stream: CUstream) => any_with_attributes, context, "cuMemcpyWithAttributesAsync" @ 13020;
     /// Addresses of either side.
-    fn cuMemcpyWithAttributesAsync_ptsz(dst: u64, src: u64, bytes: usize, attr: *mut c_void, stream: CUstream)
+    fn cuMemcpyWithAttributesAsync_ptsz(dst: u64, src: u64, bytes: usize, attr: *mut c_void,
+        stream: CUstream)
         => any_with_attributes, context, "cuMemcpyWithAttributesAsync" @ 13020 ptsz;
     /// Nothing moves: takes its place in the stream.
     fn cuMemcpy3DWithAttributesAsync(copy: *mut c_void, flags: u64, stream: CUstream)

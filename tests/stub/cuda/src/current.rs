@@ -25,7 +25,8 @@ exports! {
     /// Device of the current context.
     fn cuCtxGetDevice(device: *mut CUdevice) => get_device, context, "cuCtxGetDevice" @ 2000;
     /// Device of a context; null is the current one.
-    fn cuCtxGetDevice_v2(device: *mut CUdevice, context: CUcontext) => get_device_of, driver, "cuCtxGetDevice" @ 13000;
+    fn cuCtxGetDevice_v2(device: *mut CUdevice, context: CUcontext)
+        => get_device_of, driver, "cuCtxGetDevice" @ 13000;
     /// 3010 for a context of the first API, 3020 for others.
     fn cuCtxGetApiVersion(context: CUcontext, version: *mut u32)
         => api_version, driver, "cuCtxGetApiVersion" @ 3020;
@@ -51,9 +52,11 @@ exports! {
     fn cuCtxGetStreamPriorityRange(least: *mut i32, greatest: *mut i32)
         => priority_range, context, "cuCtxGetStreamPriorityRange" @ 5050;
     /// Peers need no enabling here.
-    fn cuCtxEnablePeerAccess(peer: CUcontext, flags: u32) => peer_access, context, "cuCtxEnablePeerAccess" @ 4000;
+    fn cuCtxEnablePeerAccess(peer: CUcontext, flags: u32)
+        => peer_access, context, "cuCtxEnablePeerAccess" @ 4000;
     /// Peers need no enabling here.
-    fn cuCtxDisablePeerAccess(peer: CUcontext) => peer_access_off, context, "cuCtxDisablePeerAccess" @ 4000;
+    fn cuCtxDisablePeerAccess(peer: CUcontext)
+        => peer_access_off, context, "cuCtxDisablePeerAccess" @ 4000;
 }
 
 thread_local! {

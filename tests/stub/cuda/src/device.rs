@@ -15,18 +15,23 @@ exports! {
     /// The device of an ordinal.
     fn cuDeviceGet(device: *mut CUdevice, ordinal: i32) => get, driver, "cuDeviceGet" @ 2000;
     /// Name, cut to fit.
-    fn cuDeviceGetName(name: *mut c_char, length: i32, device: CUdevice) => name, driver, "cuDeviceGetName" @ 2000;
+    fn cuDeviceGetName(name: *mut c_char, length: i32, device: CUdevice)
+        => name, driver, "cuDeviceGetName" @ 2000;
     /// UUID of the physical device.
-    fn cuDeviceGetUuid(uuid: *mut CUuuid, device: CUdevice) => uuid_physical, driver, "cuDeviceGetUuid" @ 9020;
+    fn cuDeviceGetUuid(uuid: *mut CUuuid, device: CUdevice)
+        => uuid_physical, driver, "cuDeviceGetUuid" @ 9020;
     /// UUID of the MIG slice, if the device is one.
-    fn cuDeviceGetUuid_v2(uuid: *mut CUuuid, device: CUdevice) => uuid, driver, "cuDeviceGetUuid" @ 11040;
+    fn cuDeviceGetUuid_v2(uuid: *mut CUuuid, device: CUdevice)
+        => uuid, driver, "cuDeviceGetUuid" @ 11040;
     /// An attribute; what the stub has no opinion about is 0.
     fn cuDeviceGetAttribute(value: *mut i32, attribute: i32, device: CUdevice)
         => attribute, driver, "cuDeviceGetAttribute" @ 2000;
     /// Total memory in 32 bits.
-    fn cuDeviceTotalMem(bytes: *mut u32, device: CUdevice) => total, driver, "cuDeviceTotalMem" @ 2000;
+    fn cuDeviceTotalMem(bytes: *mut u32, device: CUdevice)
+        => total, driver, "cuDeviceTotalMem" @ 2000;
     /// Total memory.
-    fn cuDeviceTotalMem_v2(bytes: *mut usize, device: CUdevice) => total, driver, "cuDeviceTotalMem" @ 3020;
+    fn cuDeviceTotalMem_v2(bytes: *mut usize, device: CUdevice)
+        => total, driver, "cuDeviceTotalMem" @ 3020;
     /// `domain:bus:device.function`
     fn cuDeviceGetPCIBusId(text: *mut c_char, length: i32, device: CUdevice)
         => pci_text, driver, "cuDeviceGetPCIBusId" @ 4010;
@@ -79,7 +84,8 @@ fn pci_text(text: Out<c_char>, length: i32, device: CUdevice) -> CuResult {
     text.put_text(&unit(device)?.pci_text(), room(length))
 }
 
-/// Takes `domain:bus:device.function`, `domain:bus:device` and `bus:device.function`, all hexadecimal.
+/// Takes `domain:bus:device.function`, `domain:bus:device` and `bus:device.function`, all
+/// hexadecimal.
 fn by_pci_text(device: Out<CUdevice>, text: In<c_char>) -> CuResult {
     device.required()?;
     let text = text.text()?;

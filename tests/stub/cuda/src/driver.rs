@@ -1,7 +1,7 @@
 //! The driver of this process: what `cuInit` makes.
 //!
-//! Made once, never unmade. A child of an initialised process has a driver that refuses everything, like the real
-//! one: nothing of its parent's state can be used there.
+//! Made once, never unmade. A child of an initialised process has a driver that refuses everything,
+//! like the real one: nothing of its parent's state can be used there.
 
 use crate::state::State;
 use gpucap_abi::cuda::{CuError, CuResult};
@@ -29,8 +29,8 @@ pub(crate) fn init(flags: u32) -> CuResult {
         return Err(CuError::NOT_INITIALIZED);
     }
     let driver = DRIVER.get_or_init(|| {
-        // SAFETY: the handler only stores to an atomic. It stays valid: the library is never unloaded while the
-        // process could still fork from it, as the real one.
+        // SAFETY: the handler only stores to an atomic. It stays valid: the library is never
+        // unloaded while the process could still fork from it, as the real one.
         unsafe { libc::pthread_atfork(None, None, Some(orphan)) };
         let order = std::env::var("CUDA_DEVICE_ORDER").ok();
         let choice = std::env::var("CUDA_VISIBLE_DEVICES").ok();

@@ -1,7 +1,7 @@
 //! Events: points in streams, with a time.
 //!
-//! An event that was never recorded counts as reached. Times are those of the card, to the nanosecond; the real
-//! ones are coarser.
+//! An event that was never recorded counts as reached. Times are those of the card, to the
+//! nanosecond; the real ones are coarser.
 
 use crate::arg::Out;
 use crate::capture;
@@ -23,7 +23,8 @@ exports! {
     /// Stands for the end of what is queued in the stream now.
     fn cuEventRecord(event: CUevent, stream: CUstream) => record, context, "cuEventRecord" @ 2000;
     /// Stands for the end of what is queued in the stream now.
-    fn cuEventRecord_ptsz(event: CUevent, stream: CUstream) => record, context, "cuEventRecord" @ 7000 ptsz;
+    fn cuEventRecord_ptsz(event: CUevent, stream: CUstream)
+        => record, context, "cuEventRecord" @ 7000 ptsz;
     /// Stands for the end of what is queued in the stream now.
     fn cuEventRecordWithFlags(event: CUevent, stream: CUstream, flags: u32)
         => record_with_flags, context, "cuEventRecordWithFlags" @ 11010;
@@ -158,7 +159,8 @@ fn stream_wait(stream: CUstream, event: CUevent, _flags: u32) -> CuResult {
         let handle = state.stream(stream, current)?;
         state.stream_waits(handle, point.progress);
     } else {
-        // Another unit's progress is another axis; the host waits instead, which is later but not wrong.
+        // Another unit's progress is another axis; the host waits instead, which is later but not
+        // wrong.
         point.wait();
     }
     Ok(())

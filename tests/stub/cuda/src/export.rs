@@ -4,9 +4,10 @@
 //! fn SYMBOL(argument: type, ...) => implementation, need, "base name" @ since [ptsz];
 //! ```
 //!
-//! The implementation is a function of the same file. A row becomes the exported function and an entry for `cuGetProcAddress`. `need` is what must be there before the
-//! implementation is asked: `nothing`, `driver` (an initialised one) or `context` (a current one). `ptsz` rows are
-//! the per-thread default stream forms: a null stream reaches the implementation as the thread's own.
+//! The implementation is a function of the same file. A row becomes the exported function and an
+//! entry for `cuGetProcAddress`. `need` is what must be there before the implementation is asked:
+//! `nothing`, `driver` (an initialised one) or `context` (a current one). `ptsz` rows are the
+//! per-thread default stream forms: a null stream reaches the implementation as the thread's own.
 
 use crate::driver;
 use gpucap_abi::cuda::{CuError, CuResult};
@@ -71,7 +72,8 @@ macro_rules! exports {
                 const PER_THREAD: bool = $crate::export::is_per_thread!($($ptsz)?);
                 $crate::export::enter(stringify!($name), $crate::export::Need::$need)?;
                 $(
-                    // SAFETY: whoever calls a driver function promises what its contract asks of the arguments.
+                    // SAFETY: whoever calls a driver function promises what its contract asks of
+                    // the arguments.
                     let $arg = unsafe { $crate::arg::FromCaller::wrap($arg, PER_THREAD) };
                 )*
                 self::$implementation($($arg),*)

@@ -1,6 +1,7 @@
 //! Functions that no driver has: what a test asks the judge.
 //!
-//! They work without `cuInit`, on physical devices in PCI order, and never take part in what they report.
+//! They work without `cuInit`, on physical devices in PCI order, and never take part in what they
+//! report.
 
 use gpucap_stub_device::catalog::Unit;
 use gpucap_stub_device::{card, settings};
@@ -11,7 +12,8 @@ fn device(index: u32) -> Option<Unit> {
     (index < settings().memory.len()).then_some(Unit::whole(index))
 }
 
-/// Moves a virtual clock by so many nanoseconds, for all processes; on a real one the call takes as long.
+/// Moves a virtual clock by so many nanoseconds, for all processes; on a real one the call takes as
+/// long.
 #[unsafe(no_mangle)]
 extern "C" fn stubAdvance(ns: u64) {
     card().clock().advance(ns);
@@ -35,7 +37,8 @@ extern "C" fn stubBusy(index: u32) -> u64 {
     device(index).map_or(0, |unit| card().busy_ns(unit))
 }
 
-/// Nanoseconds of work that a device has done for a process that holds something on it; 0 for others.
+/// Nanoseconds of work that a device has done for a process that holds something on it; 0 for
+/// others.
 #[unsafe(no_mangle)]
 extern "C" fn stubBusyOf(index: u32, pid: u32) -> u64 {
     let tenants = device(index).map(|unit| card().tenants(unit)).unwrap_or_default();

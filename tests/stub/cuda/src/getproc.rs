@@ -1,8 +1,9 @@
 //! `cuGetProcAddress`: answers from the rows of all files, by the rules measured on real drivers.
 //!
-//! A name means the form with the highest version that neither the request nor the driver is too old for. Where a
-//! name has per-thread forms, flag 2 sees only those. A suffixed name is an unknown name. What is missing is no error
-//! for the second form, which has a status; it is NOT_FOUND for the first, which leaves the pointer alone.
+//! A name means the form with the highest version that neither the request nor the driver is too
+//! old for. Where a name has per-thread forms, flag 2 sees only those. A suffixed name is an
+//! unknown name. What is missing is no error for the second form, which has a status; it is
+//! NOT_FOUND for the first, which leaves the pointer alone.
 
 use crate::arg::{In, Out};
 use crate::export::{Row, exports};

@@ -1,7 +1,8 @@
 //! Graphs: lists of nodes.
 //!
-//! Nodes run one after the other in the order in which they were added; dependencies are accepted and not kept, so that
-//! branches do not run side by side. An allocation node has its address from the start and memory only when it runs.
+//! Nodes run one after the other in the order in which they were added; dependencies are accepted
+//! and not kept, so that branches do not run side by side. An allocation node has its address from
+//! the start and memory only when it runs.
 
 use crate::arg::{In, Out};
 use crate::driver::state;
@@ -20,41 +21,50 @@ exports! {
     /// A copy.
     fn cuGraphClone(clone: *mut CUgraph, graph: CUgraph) => clone, driver, "cuGraphClone" @ 10000;
     /// A node that does nothing.
-    fn cuGraphAddEmptyNode(node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode, count: usize)
-        => add_empty, driver, "cuGraphAddEmptyNode" @ 10000;
+    fn cuGraphAddEmptyNode(node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode,
+        count: usize) => add_empty, driver, "cuGraphAddEmptyNode" @ 10000;
     /// A kernel; the first word of its parameters is the function.
-    fn cuGraphAddKernelNode(node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode, count: usize,
-        params: *const u64) => add_kernel, driver, "cuGraphAddKernelNode" @ 10000;
+    fn cuGraphAddKernelNode(node: *mut CUgraphNode, graph: CUgraph,
+        dependencies: *const CUgraphNode, count: usize, params: *const u64)
+        => add_kernel, driver, "cuGraphAddKernelNode" @ 10000;
     /// A kernel; the first word of its parameters is the function.
-    fn cuGraphAddKernelNode_v2(node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode,
-        count: usize, params: *const u64) => add_kernel, driver, "cuGraphAddKernelNode" @ 12000;
+    fn cuGraphAddKernelNode_v2(node: *mut CUgraphNode, graph: CUgraph,
+        dependencies: *const CUgraphNode, count: usize, params: *const u64)
+        => add_kernel, driver, "cuGraphAddKernelNode" @ 12000;
     /// A copy, which takes no time.
-    fn cuGraphAddMemcpyNode(node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode, count: usize,
-        params: *const c_void, context: *mut c_void) => add_copy, driver, "cuGraphAddMemcpyNode" @ 10000;
+    fn cuGraphAddMemcpyNode(node: *mut CUgraphNode, graph: CUgraph,
+        dependencies: *const CUgraphNode, count: usize, params: *const c_void, context: *mut c_void)
+        => add_copy, driver, "cuGraphAddMemcpyNode" @ 10000;
     /// A memset, which takes no time.
-    fn cuGraphAddMemsetNode(node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode, count: usize,
-        params: *const c_void, context: *mut c_void) => add_copy, driver, "cuGraphAddMemsetNode" @ 10000;
+    fn cuGraphAddMemsetNode(node: *mut CUgraphNode, graph: CUgraph,
+        dependencies: *const CUgraphNode, count: usize, params: *const c_void, context: *mut c_void)
+        => add_copy, driver, "cuGraphAddMemsetNode" @ 10000;
     /// A host function, which is not called.
-    fn cuGraphAddHostNode(node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode, count: usize,
-        params: *const c_void) => add_host, driver, "cuGraphAddHostNode" @ 10000;
+    fn cuGraphAddHostNode(node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode,
+        count: usize, params: *const c_void) => add_host, driver, "cuGraphAddHostNode" @ 10000;
     /// The nodes of another graph as they are now.
-    fn cuGraphAddChildGraphNode(node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode,
-        count: usize, child: CUgraph) => add_child, driver, "cuGraphAddChildGraphNode" @ 10000;
+    fn cuGraphAddChildGraphNode(node: *mut CUgraphNode, graph: CUgraph,
+        dependencies: *const CUgraphNode, count: usize, child: CUgraph)
+        => add_child, driver, "cuGraphAddChildGraphNode" @ 10000;
     /// Kept as a node that does nothing.
-    fn cuGraphAddEventRecordNode(node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode,
-        count: usize, event: CUevent) => add_event, driver, "cuGraphAddEventRecordNode" @ 11010;
+    fn cuGraphAddEventRecordNode(node: *mut CUgraphNode, graph: CUgraph,
+        dependencies: *const CUgraphNode, count: usize, event: CUevent)
+        => add_event, driver, "cuGraphAddEventRecordNode" @ 11010;
     /// Kept as a node that does nothing.
-    fn cuGraphAddEventWaitNode(node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode,
-        count: usize, event: CUevent) => add_event, driver, "cuGraphAddEventWaitNode" @ 11010;
+    fn cuGraphAddEventWaitNode(node: *mut CUgraphNode, graph: CUgraph,
+        dependencies: *const CUgraphNode, count: usize, event: CUevent)
+        => add_event, driver, "cuGraphAddEventWaitNode" @ 11010;
     /// Answers the address in its parameters.
-    fn cuGraphAddMemAllocNode(node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode,
-        count: usize, params: *mut AllocParams) => add_alloc, driver, "cuGraphAddMemAllocNode" @ 11040;
+    fn cuGraphAddMemAllocNode(node: *mut CUgraphNode, graph: CUgraph,
+        dependencies: *const CUgraphNode, count: usize, params: *mut AllocParams)
+        => add_alloc, driver, "cuGraphAddMemAllocNode" @ 11040;
     /// Frees an address of an allocation node.
-    fn cuGraphAddMemFreeNode(node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode,
-        count: usize, pointer: CUdeviceptr) => add_free, driver, "cuGraphAddMemFreeNode" @ 11040;
+    fn cuGraphAddMemFreeNode(node: *mut CUgraphNode, graph: CUgraph,
+        dependencies: *const CUgraphNode, count: usize, pointer: CUdeviceptr)
+        => add_free, driver, "cuGraphAddMemFreeNode" @ 11040;
     /// A node of any kind.
-    fn cuGraphAddNode(node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode, count: usize,
-        params: *mut NodeParams) => add_node, driver, "cuGraphAddNode" @ 12020;
+    fn cuGraphAddNode(node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode,
+        count: usize, params: *mut NodeParams) => add_node, driver, "cuGraphAddNode" @ 12020;
     /// A node of any kind.
     fn cuGraphAddNode_v2(node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode,
         edges: *const c_void, count: usize, params: *mut NodeParams)

@@ -1,8 +1,8 @@
 //! Executable graphs, and the memory of graphs.
 //!
-//! A launch is one operation of its stream, as long as all its nodes. Allocation nodes take from a reserve of their
-//! own on each device when they run, and free nodes give to it; the reserve stays until it is trimmed. An address
-//! that is still allocated cannot be allocated by another launch.
+//! A launch is one operation of its stream, as long as all its nodes. Allocation nodes take from a
+//! reserve of their own on each device when they run, and free nodes give to it; the reserve stays
+//! until it is trimmed. An address that is still allocated cannot be allocated by another launch.
 
 use crate::arg::Out;
 use crate::capture;
@@ -17,27 +17,30 @@ use std::ffi::{c_char, c_void};
 
 exports! {
     /// As the graph is now.
-    fn cuGraphInstantiate(exec: *mut CUgraphExec, graph: CUgraph, error: *mut CUgraphNode, log: *mut c_char,
-        bytes: usize) => instantiate, driver, "cuGraphInstantiate" @ 10000;
+    fn cuGraphInstantiate(exec: *mut CUgraphExec, graph: CUgraph, error: *mut CUgraphNode,
+        log: *mut c_char, bytes: usize) => instantiate, driver, "cuGraphInstantiate" @ 10000;
     /// As the graph is now.
-    fn cuGraphInstantiate_v2(exec: *mut CUgraphExec, graph: CUgraph, error: *mut CUgraphNode, log: *mut c_char,
-        bytes: usize) => instantiate, driver, "cuGraphInstantiate" @ 11000;
+    fn cuGraphInstantiate_v2(exec: *mut CUgraphExec, graph: CUgraph, error: *mut CUgraphNode,
+        log: *mut c_char, bytes: usize) => instantiate, driver, "cuGraphInstantiate" @ 11000;
     /// As the graph is now. Flag 1: unfreed memory is freed by the next launch.
     fn cuGraphInstantiateWithFlags(exec: *mut CUgraphExec, graph: CUgraph, flags: u64)
         => instantiate_with_flags, driver, "cuGraphInstantiateWithFlags" @ 11040;
     /// As the graph is now, with flags in a structure.
-    fn cuGraphInstantiateWithParams(exec: *mut CUgraphExec, graph: CUgraph, params: *mut InstantiateParams)
+    fn cuGraphInstantiateWithParams(exec: *mut CUgraphExec, graph: CUgraph,
+        params: *mut InstantiateParams)
         => instantiate_with_params, driver, "cuGraphInstantiateWithParams" @ 12000;
     /// As the graph is now, with flags in a structure.
-    fn cuGraphInstantiateWithParams_ptsz(exec: *mut CUgraphExec, graph: CUgraph, params: *mut InstantiateParams)
+    fn cuGraphInstantiateWithParams_ptsz(exec: *mut CUgraphExec, graph: CUgraph,
+        params: *mut InstantiateParams)
         => instantiate_with_params, driver, "cuGraphInstantiateWithParams" @ 12000 ptsz;
     /// Memory that its launches left allocated stays.
     fn cuGraphExecDestroy(exec: CUgraphExec) => destroy, driver, "cuGraphExecDestroy" @ 10000;
     /// Flags it was made with.
-    fn cuGraphExecGetFlags(exec: CUgraphExec, flags: *mut u64) => get_flags, driver, "cuGraphExecGetFlags" @ 12000;
+    fn cuGraphExecGetFlags(exec: CUgraphExec, flags: *mut u64)
+        => get_flags, driver, "cuGraphExecGetFlags" @ 12000;
     /// Replaces what it does by what a graph with as many nodes does.
-    fn cuGraphExecUpdate(exec: CUgraphExec, graph: CUgraph, error: *mut CUgraphNode, result: *mut i32)
-        => update, driver, "cuGraphExecUpdate" @ 10020;
+    fn cuGraphExecUpdate(exec: CUgraphExec, graph: CUgraph, error: *mut CUgraphNode,
+        result: *mut i32) => update, driver, "cuGraphExecUpdate" @ 10020;
     /// Replaces what it does by what a graph with as many nodes does.
     fn cuGraphExecUpdate_v2(exec: CUgraphExec, graph: CUgraph, result: *mut UpdateResult)
         => update_v2, driver, "cuGraphExecUpdate" @ 12000;
@@ -45,13 +48,17 @@ exports! {
     fn cuGraphExecNodeSetParams(exec: CUgraphExec, node: CUgraphNode, params: *mut NodeParams)
         => node_set_params, driver, "cuGraphExecNodeSetParams" @ 12020;
     /// One operation of the stream.
-    fn cuGraphLaunch(exec: CUgraphExec, stream: CUstream) => launch, context, "cuGraphLaunch" @ 10000;
+    fn cuGraphLaunch(exec: CUgraphExec, stream: CUstream)
+        => launch, context, "cuGraphLaunch" @ 10000;
     /// One operation of the stream.
-    fn cuGraphLaunch_ptsz(exec: CUgraphExec, stream: CUstream) => launch, context, "cuGraphLaunch" @ 10000 ptsz;
+    fn cuGraphLaunch_ptsz(exec: CUgraphExec, stream: CUstream)
+        => launch, context, "cuGraphLaunch" @ 10000 ptsz;
     /// Takes the memory that a launch would take.
-    fn cuGraphUpload(exec: CUgraphExec, stream: CUstream) => upload, context, "cuGraphUpload" @ 11010;
+    fn cuGraphUpload(exec: CUgraphExec, stream: CUstream)
+        => upload, context, "cuGraphUpload" @ 11010;
     /// Takes the memory that a launch would take.
-    fn cuGraphUpload_ptsz(exec: CUgraphExec, stream: CUstream) => upload, context, "cuGraphUpload" @ 11010 ptsz;
+    fn cuGraphUpload_ptsz(exec: CUgraphExec, stream: CUstream)
+        => upload, context, "cuGraphUpload" @ 11010 ptsz;
     /// Used and reserved memory of graphs, now and at most.
     fn cuDeviceGetGraphMemAttribute(device: CUdevice, attribute: i32, value: *mut c_void)
         => get_attribute, driver, "cuDeviceGetGraphMemAttribute" @ 11040;

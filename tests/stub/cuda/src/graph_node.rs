@@ -20,7 +20,8 @@ exports! {
     fn cuGraphGetNodes(graph: CUgraph, nodes: *mut CUgraphNode, count: *mut usize)
         => get_nodes, driver, "cuGraphGetNodes" @ 10000;
     /// `CUgraphNodeType`
-    fn cuGraphNodeGetType(node: CUgraphNode, kind: *mut i32) => node_kind, driver, "cuGraphNodeGetType" @ 10000;
+    fn cuGraphNodeGetType(node: CUgraphNode, kind: *mut i32)
+        => node_kind, driver, "cuGraphNodeGetType" @ 10000;
     /// What the node was made with.
     fn cuGraphMemAllocNodeGetParams(node: CUgraphNode, params: *mut AllocParams)
         => alloc_params, driver, "cuGraphMemAllocNodeGetParams" @ 11040;
@@ -28,8 +29,8 @@ exports! {
     fn cuGraphMemFreeNodeGetParams(node: CUgraphNode, pointer: *mut CUdeviceptr)
         => free_params, driver, "cuGraphMemFreeNodeGetParams" @ 11040;
     /// Accepted and not kept.
-    fn cuGraphAddDependencies(graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, count: usize)
-        => add_dependencies, driver, "cuGraphAddDependencies" @ 10000;
+    fn cuGraphAddDependencies(graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode,
+        count: usize) => add_dependencies, driver, "cuGraphAddDependencies" @ 10000;
 }
 
 fn destroy_node(node: CUgraphNode) -> CuResult {

@@ -1,7 +1,7 @@
 //! Green contexts: contexts with part of the multiprocessors.
 //!
-//! A green context is a context here, at the price of one, and its handle is that context's. How many multiprocessors
-//! it has changes nothing: kernels last as long as their names say.
+//! A green context is a context here, at the price of one, and its handle is that context's. How
+//! many multiprocessors it has changes nothing: kernels last as long as their names say.
 
 use crate::arg::{In, Out};
 use crate::context::{add, destroy, or_current};
@@ -31,15 +31,18 @@ exports! {
     fn cuDevResourceGenerateDesc(description: *mut u64, resources: *mut i32, count: u32)
         => describe, driver, "cuDevResourceGenerateDesc" @ 12040;
     /// Groups of at least `least` multiprocessors.
-    fn cuDevSmResourceSplitByCount(groups: *mut i32, count: *mut u32, input: *const i32, rest: *mut i32, flags: u32,
-        least: u32) => split, driver, "cuDevSmResourceSplitByCount" @ 12040;
+    fn cuDevSmResourceSplitByCount(groups: *mut i32, count: *mut u32, input: *const i32,
+        rest: *mut i32, flags: u32, least: u32)
+        => split, driver, "cuDevSmResourceSplitByCount" @ 12040;
     /// A stream of its context.
     fn cuGreenCtxStreamCreate(stream: *mut CUstream, green: CUcontext, flags: u32, priority: i32)
         => stream, driver, "cuGreenCtxStreamCreate" @ 12050;
     /// Checked, and nothing else.
-    fn cuGreenCtxRecordEvent(green: CUcontext, event: CUevent) => event, driver, "cuGreenCtxRecordEvent" @ 12040;
+    fn cuGreenCtxRecordEvent(green: CUcontext, event: CUevent)
+        => event, driver, "cuGreenCtxRecordEvent" @ 12040;
     /// Checked, and nothing else.
-    fn cuGreenCtxWaitEvent(green: CUcontext, event: CUevent) => event, driver, "cuGreenCtxWaitEvent" @ 12040;
+    fn cuGreenCtxWaitEvent(green: CUcontext, event: CUevent)
+        => event, driver, "cuGreenCtxWaitEvent" @ 12040;
     /// Null: streams know their context only.
     fn cuStreamGetGreenCtx(stream: CUstream, green: *mut CUcontext)
         => of_stream, driver, "cuStreamGetGreenCtx" @ 12040;

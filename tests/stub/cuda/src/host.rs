@@ -1,7 +1,7 @@
 //! Pinned host memory: it costs the card nothing.
 //!
-//! One address serves host and device. Memory that the driver made is released when the program says so; it does not
-//! end with a context here.
+//! One address serves host and device. Memory that the driver made is released when the program
+//! says so; it does not end with a context here.
 
 use crate::arg::Out;
 use crate::driver::state;
@@ -13,9 +13,11 @@ use std::ffi::c_void;
 
 exports! {
     /// Pinned memory.
-    fn cuMemAllocHost(pointer: *mut *mut c_void, bytes: u32) => alloc, context, "cuMemAllocHost" @ 2000;
+    fn cuMemAllocHost(pointer: *mut *mut c_void, bytes: u32)
+        => alloc, context, "cuMemAllocHost" @ 2000;
     /// Pinned memory.
-    fn cuMemAllocHost_v2(pointer: *mut *mut c_void, bytes: usize) => alloc, context, "cuMemAllocHost" @ 3020;
+    fn cuMemAllocHost_v2(pointer: *mut *mut c_void, bytes: usize)
+        => alloc, context, "cuMemAllocHost" @ 3020;
     /// Pinned memory with flags.
     fn cuMemHostAlloc(pointer: *mut *mut c_void, bytes: usize, flags: u32)
         => alloc_with_flags, context, "cuMemHostAlloc" @ 2020;
@@ -28,7 +30,8 @@ exports! {
     fn cuMemHostRegister_v2(pointer: *mut c_void, bytes: usize, flags: u32)
         => register, context, "cuMemHostRegister" @ 6050;
     /// Takes what was registered, at its start.
-    fn cuMemHostUnregister(pointer: *mut c_void) => unregister, context, "cuMemHostUnregister" @ 4000;
+    fn cuMemHostUnregister(pointer: *mut c_void)
+        => unregister, context, "cuMemHostUnregister" @ 4000;
     /// The same address.
     fn cuMemHostGetDevicePointer(device: *mut u32, pointer: *mut c_void, flags: u32)
         => device_pointer, context, "cuMemHostGetDevicePointer" @ 2020;
@@ -36,7 +39,8 @@ exports! {
     fn cuMemHostGetDevicePointer_v2(device: *mut u64, pointer: *mut c_void, flags: u32)
         => device_pointer, context, "cuMemHostGetDevicePointer" @ 3020;
     /// Flags it was made with.
-    fn cuMemHostGetFlags(flags: *mut u32, pointer: *mut c_void) => get_flags, context, "cuMemHostGetFlags" @ 2030;
+    fn cuMemHostGetFlags(flags: *mut u32, pointer: *mut c_void)
+        => get_flags, context, "cuMemHostGetFlags" @ 2030;
 }
 
 /// A pinned range.

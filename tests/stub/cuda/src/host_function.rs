@@ -1,7 +1,8 @@
 //! Host functions in streams.
 //!
-//! Each runs on a thread of its own when the stream reaches it. What is queued behind it must not run before it has
-//! ended; here the next launch into the stream waits for that on the host, which the real driver does not do.
+//! Each runs on a thread of its own when the stream reaches it. What is queued behind it must not
+//! run before it has ended; here the next launch into the stream waits for that on the host, which
+//! the real driver does not do.
 
 use crate::arg::Out;
 use crate::capture;

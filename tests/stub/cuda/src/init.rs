@@ -12,9 +12,11 @@ exports! {
     /// Works before `cuInit`.
     fn cuDriverGetVersion(version: *mut i32) => version, nothing, "cuDriverGetVersion" @ 2020;
     /// Name of an error, such as `CUDA_ERROR_OUT_OF_MEMORY`.
-    fn cuGetErrorName(error: u32, text: *mut *const c_char) => error_name, nothing, "cuGetErrorName" @ 6000;
+    fn cuGetErrorName(error: u32, text: *mut *const c_char)
+        => error_name, nothing, "cuGetErrorName" @ 6000;
     /// Description of an error.
-    fn cuGetErrorString(error: u32, text: *mut *const c_char) => error_text, nothing, "cuGetErrorString" @ 6000;
+    fn cuGetErrorString(error: u32, text: *mut *const c_char)
+        => error_text, nothing, "cuGetErrorString" @ 6000;
     /// Knows no table: NVIDIA's private tables are not imitated.
     fn cuGetExportTable(table: *mut *const c_void, id: *const CUuuid)
         => export_table, nothing, "cuGetExportTable" @ 3000;

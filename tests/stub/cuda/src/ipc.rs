@@ -1,8 +1,9 @@
 //! Memory of another process.
 //!
-//! The process that made the memory pays for it; one that opens it gets an address of its own, without the data. A
-//! handle names the exporting process and its address, and is as good as its word: nothing checks that the memory is
-//! still there. Pools and events can be exported in name only.
+//! The process that made the memory pays for it; one that opens it gets an address of its own,
+//! without the data. A handle names the exporting process and its address, and is as good as its
+//! word: nothing checks that the memory is still there. Pools and events can be exported in name
+//! only.
 
 use crate::arg::{In, Out};
 use crate::context::current;
@@ -14,7 +15,8 @@ use std::ffi::c_void;
 
 exports! {
     /// For linear memory of this process.
-    fn cuIpcGetMemHandle(handle: *mut Handle, pointer: CUdeviceptr) => get, context, "cuIpcGetMemHandle" @ 4010;
+    fn cuIpcGetMemHandle(handle: *mut Handle, pointer: CUdeviceptr)
+        => get, context, "cuIpcGetMemHandle" @ 4010;
     /// Not in the process that made it.
     fn cuIpcOpenMemHandle(pointer: *mut CUdeviceptr, handle: Handle, flags: u32)
         => open, context, "cuIpcOpenMemHandle" @ 4010;
@@ -30,11 +32,11 @@ exports! {
     fn cuIpcOpenEventHandle(event: *mut CUevent, handle: Handle)
         => open_event, context, "cuIpcOpenEventHandle" @ 4010;
     /// Not simulated.
-    fn cuMemPoolExportToShareableHandle(shareable: *mut c_void, pool: CUmemoryPool, kind: i32, flags: u64)
-        => pool_export, driver, "cuMemPoolExportToShareableHandle" @ 11020;
+    fn cuMemPoolExportToShareableHandle(shareable: *mut c_void, pool: CUmemoryPool, kind: i32,
+        flags: u64) => pool_export, driver, "cuMemPoolExportToShareableHandle" @ 11020;
     /// Not simulated.
-    fn cuMemPoolImportFromShareableHandle(pool: *mut CUmemoryPool, shareable: *mut c_void, kind: i32, flags: u64)
-        => pool_import, driver, "cuMemPoolImportFromShareableHandle" @ 11020;
+    fn cuMemPoolImportFromShareableHandle(pool: *mut CUmemoryPool, shareable: *mut c_void,
+        kind: i32, flags: u64) => pool_import, driver, "cuMemPoolImportFromShareableHandle" @ 11020;
     /// Not simulated.
     fn cuMemPoolExportPointer(share: *mut Handle, pointer: CUdeviceptr)
         => pointer_export, driver, "cuMemPoolExportPointer" @ 11020;
@@ -45,10 +47,12 @@ exports! {
     fn cuImportExternalMemory(memory: *mut *mut c_void, description: *const c_void)
         => import_external, context, "cuImportExternalMemory" @ 10000;
     /// An address of external memory.
-    fn cuExternalMemoryGetMappedBuffer(pointer: *mut CUdeviceptr, memory: *mut c_void, description: *const [u64; 2])
+    fn cuExternalMemoryGetMappedBuffer(pointer: *mut CUdeviceptr, memory: *mut c_void,
+        description: *const [u64; 2])
         => map_external, context, "cuExternalMemoryGetMappedBuffer" @ 10000;
     /// Ends external memory.
-    fn cuDestroyExternalMemory(memory: *mut c_void) => destroy_external, context, "cuDestroyExternalMemory" @ 10000;
+    fn cuDestroyExternalMemory(memory: *mut c_void)
+        => destroy_external, context, "cuDestroyExternalMemory" @ 10000;
 }
 
 /// `CUipcMemHandle`

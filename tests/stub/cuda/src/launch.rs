@@ -1,6 +1,7 @@
 //! Launches: a kernel occupies the engine for its duration.
 //!
-//! The grid does not matter to the duration. Cooperative and cluster launches are launches. The call itself takes
+//! The grid does not matter to the duration. Cooperative and cluster launches are launches. The
+//! call itself takes
 //! `STUB_GPU_LAUNCH_NS` of host time.
 
 use crate::arg::{In, Out};
@@ -15,25 +16,26 @@ use std::ffi::c_void;
 
 exports! {
     /// No dimension may be 0; a block has at most 1024 threads.
-    fn cuLaunchKernel(f: CUfunction, gx: u32, gy: u32, gz: u32, bx: u32, by: u32, bz: u32, shared: u32,
-        stream: CUstream, params: *mut *mut c_void, extra: *mut *mut c_void)
+    fn cuLaunchKernel(f: CUfunction, gx: u32, gy: u32, gz: u32, bx: u32, by: u32, bz: u32,
+        shared: u32, stream: CUstream, params: *mut *mut c_void, extra: *mut *mut c_void)
         => kernel, context, "cuLaunchKernel" @ 4000;
     /// No dimension may be 0; a block has at most 1024 threads.
-    fn cuLaunchKernel_ptsz(f: CUfunction, gx: u32, gy: u32, gz: u32, bx: u32, by: u32, bz: u32, shared: u32,
-        stream: CUstream, params: *mut *mut c_void, extra: *mut *mut c_void)
+    fn cuLaunchKernel_ptsz(f: CUfunction, gx: u32, gy: u32, gz: u32, bx: u32, by: u32, bz: u32,
+        shared: u32, stream: CUstream, params: *mut *mut c_void, extra: *mut *mut c_void)
         => kernel, context, "cuLaunchKernel" @ 7000 ptsz;
     /// Attributes are not looked at.
-    fn cuLaunchKernelEx(config: *const Config, f: CUfunction, params: *mut *mut c_void, extra: *mut *mut c_void)
-        => kernel_ex, context, "cuLaunchKernelEx" @ 11060;
+    fn cuLaunchKernelEx(config: *const Config, f: CUfunction, params: *mut *mut c_void,
+        extra: *mut *mut c_void) => kernel_ex, context, "cuLaunchKernelEx" @ 11060;
     /// Attributes are not looked at.
     fn cuLaunchKernelEx_ptsz(config: *const Config, f: CUfunction, params: *mut *mut c_void,
         extra: *mut *mut c_void) => kernel_ex_per_thread, context, "cuLaunchKernelEx" @ 11060 ptsz;
     /// A launch.
-    fn cuLaunchCooperativeKernel(f: CUfunction, gx: u32, gy: u32, gz: u32, bx: u32, by: u32, bz: u32, shared: u32,
-        stream: CUstream, params: *mut *mut c_void) => cooperative, context, "cuLaunchCooperativeKernel" @ 9000;
+    fn cuLaunchCooperativeKernel(f: CUfunction, gx: u32, gy: u32, gz: u32, bx: u32, by: u32,
+        bz: u32, shared: u32, stream: CUstream, params: *mut *mut c_void)
+        => cooperative, context, "cuLaunchCooperativeKernel" @ 9000;
     /// A launch.
-    fn cuLaunchCooperativeKernel_ptsz(f: CUfunction, gx: u32, gy: u32, gz: u32, bx: u32, by: u32, bz: u32,
-        shared: u32, stream: CUstream, params: *mut *mut c_void)
+    fn cuLaunchCooperativeKernel_ptsz(f: CUfunction, gx: u32, gy: u32, gz: u32, bx: u32, by: u32,
+        bz: u32, shared: u32, stream: CUstream, params: *mut *mut c_void)
         => cooperative, context, "cuLaunchCooperativeKernel" @ 9000 ptsz;
     /// A launch for each entry.
     fn cuLaunchCooperativeKernelMultiDevice(list: *mut LaunchParams, count: u32, flags: u32)
@@ -49,7 +51,8 @@ exports! {
     fn cuFuncSetBlockShape(f: CUfunction, x: i32, y: i32, z: i32)
         => block_shape, context, "cuFuncSetBlockShape" @ 2000;
     /// The first API: accepted and not kept.
-    fn cuFuncSetSharedSize(f: CUfunction, bytes: u32) => shared_size, context, "cuFuncSetSharedSize" @ 2000;
+    fn cuFuncSetSharedSize(f: CUfunction, bytes: u32)
+        => shared_size, context, "cuFuncSetSharedSize" @ 2000;
     /// The first API: accepted and not kept.
     fn cuParamSetSize(f: CUfunction, bytes: u32) => shared_size, context, "cuParamSetSize" @ 2000;
     /// The first API: accepted and not kept.
@@ -118,8 +121,8 @@ fn run(
     let duration = match duration.ok_or(CuError::INVALID_HANDLE)? {
         Duration::Fixed(ns) => ns,
         Duration::Parameter => {
-            // SAFETY: a program that launches this kernel passes the address of its one parameter, by the
-            // contract of launches.
+            // SAFETY: a program that launches this kernel passes the address of its one parameter,
+            // by the contract of launches.
             let first = unsafe { Out::<u64>::new(params.get()?.cast()) };
             first.get()?
         }
@@ -189,7 +192,8 @@ fn cooperative(
 fn cooperative_multi(list: Out<LaunchParams>, count: u32, _flags: u32) -> CuResult {
     for index in 0..usize::try_from(count).map_err(|_| CuError::INVALID_VALUE)? {
         let one = list.at(index).get()?;
-        // SAFETY: the array came from the caller of the export, who promises that its pointers are valid.
+        // SAFETY: the array came from the caller of the export, who promises that its pointers are
+        // valid.
         let params = unsafe { Out::new(one.params) };
         run(one.function, one.grid, one.block, one.stream, params)?;
     }

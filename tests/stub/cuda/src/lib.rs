@@ -1,8 +1,9 @@
 //! Stub `libcuda.so.1` over the simulated card.
 //!
-//! Right where the real driver is: which names exist and since when, what a call returns for arguments good and bad, what
-//! memory costs and when it comes back, how work waits in streams. One file per CUDA noun; each lists its functions as
-//! rows ([`export`]) and implements them below. The card itself, and the table of environment variables, is
+//! Right where the real driver is: which names exist and since when, what a call returns for
+//! arguments good and bad, what memory costs and when it comes back, how work waits in streams. One
+//! file per CUDA noun; each lists its functions as rows ([`export`]) and implements them below. The
+//! card itself, and the table of environment variables, is
 //! `gpucap-stub-device`. Functions named `stub...` exist for tests only.
 //!
 //! Where it simplifies, the file of the noun says so.

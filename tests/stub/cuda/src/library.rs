@@ -14,13 +14,13 @@ use std::ffi::{c_char, c_void};
 
 exports! {
     /// The image and the options are not looked at.
-    fn cuLibraryLoadData(library: *mut CUmodule, image: *const c_void, jit: *mut i32, jit_values: *mut *mut c_void,
-        jit_count: u32, options: *mut i32, values: *mut *mut c_void, count: u32)
-        => library_load, driver, "cuLibraryLoadData" @ 12000;
+    fn cuLibraryLoadData(library: *mut CUmodule, image: *const c_void, jit: *mut i32,
+        jit_values: *mut *mut c_void, jit_count: u32, options: *mut i32, values: *mut *mut c_void,
+        count: u32) => library_load, driver, "cuLibraryLoadData" @ 12000;
     /// The file must exist.
     fn cuLibraryLoadFromFile(library: *mut CUmodule, path: *const c_char, jit: *mut i32,
-        jit_values: *mut *mut c_void, jit_count: u32, options: *mut i32, values: *mut *mut c_void, count: u32)
-        => library_load_file, driver, "cuLibraryLoadFromFile" @ 12000;
+        jit_values: *mut *mut c_void, jit_count: u32, options: *mut i32, values: *mut *mut c_void,
+        count: u32) => library_load_file, driver, "cuLibraryLoadFromFile" @ 12000;
     /// Ends its kernels too.
     fn cuLibraryUnload(library: CUmodule) => library_unload, driver, "cuLibraryUnload" @ 12000;
     /// Every name is known that does not start with `missing`.

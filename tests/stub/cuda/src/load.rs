@@ -1,6 +1,7 @@
 //! What happens when the library is loaded: the call that the real one makes.
 //!
-//! The constructors of the real libcuda 470 to 555 call `sched_get_priority_max` through a slot that the loader binds, before any caller of `dlopen` gets its handle. Nothing else happens here.
+//! The constructors of the real libcuda 470 to 555 call `sched_get_priority_max` through a slot
+//! that the loader binds, before any caller of `dlopen` gets its handle. Nothing else happens here.
 
 /// Runs when the library is loaded.
 #[used]

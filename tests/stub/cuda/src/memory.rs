@@ -1,7 +1,8 @@
 //! Linear memory: allocation, release, reports, and what an address belongs to.
 //!
-//! Every address that the driver handed out is a [`Block`] here, whichever noun made it. A block of a context goes with
-//! it; one of a pool does not. The card's book is charged before the block exists and refunded after it is gone.
+//! Every address that the driver handed out is a [`Block`] here, whichever noun made it. A block of
+//! a context goes with it; one of a pool does not. The card's book is charged before the block
+//! exists and refunded after it is gone.
 
 use crate::arena::Arena;
 use crate::arg::Out;
@@ -20,13 +21,14 @@ exports! {
     /// Addresses and sizes of 32 bits.
     fn cuMemAlloc(pointer: *mut CUdeviceptr_v1, bytes: u32) => alloc, context, "cuMemAlloc" @ 2000;
     /// Size 0 is refused.
-    fn cuMemAlloc_v2(pointer: *mut CUdeviceptr, bytes: usize) => alloc, context, "cuMemAlloc" @ 3020;
+    fn cuMemAlloc_v2(pointer: *mut CUdeviceptr, bytes: usize)
+        => alloc, context, "cuMemAlloc" @ 3020;
     /// Rows are padded to a multiple of 512 bytes.
-    fn cuMemAllocPitch(pointer: *mut CUdeviceptr_v1, pitch: *mut u32, width: u32, height: u32, element: u32)
-        => alloc_pitch, context, "cuMemAllocPitch" @ 2000;
+    fn cuMemAllocPitch(pointer: *mut CUdeviceptr_v1, pitch: *mut u32, width: u32, height: u32,
+        element: u32) => alloc_pitch, context, "cuMemAllocPitch" @ 2000;
     /// Rows are padded to a multiple of 512 bytes.
-    fn cuMemAllocPitch_v2(pointer: *mut CUdeviceptr, pitch: *mut usize, width: usize, height: usize, element: u32)
-        => alloc_pitch, context, "cuMemAllocPitch" @ 3020;
+    fn cuMemAllocPitch_v2(pointer: *mut CUdeviceptr, pitch: *mut usize, width: usize, height: usize,
+        element: u32) => alloc_pitch, context, "cuMemAllocPitch" @ 3020;
     /// Takes device memory in full: nothing migrates here.
     fn cuMemAllocManaged(pointer: *mut CUdeviceptr, bytes: usize, flags: u32)
         => alloc_managed, context, "cuMemAllocManaged" @ 6000;

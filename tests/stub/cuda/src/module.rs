@@ -1,8 +1,9 @@
 //! Code: modules and their functions.
 //!
-//! An image is not looked at, but null is refused. Every name is a function unless it starts with `missing`. Its
-//! duration comes from the end of its name (`spin_40ms`, `k_10us`, `k_500ns`); `spin_ns` lasts as many nanoseconds as
-//! its first parameter says; other names last `STUB_GPU_KERNEL_NS`. A module belongs to a context and costs
+//! An image is not looked at, but null is refused. Every name is a function unless it starts with
+//! `missing`. Its duration comes from the end of its name (`spin_40ms`, `k_10us`, `k_500ns`);
+//! `spin_ns` lasts as many nanoseconds as its first parameter says; other names last
+//! `STUB_GPU_KERNEL_NS`. A module belongs to a context and costs
 //! `STUB_GPU_MODULE_MEM`.
 
 use crate::arg::{In, Out};
@@ -18,12 +19,15 @@ use std::ffi::{c_char, c_void};
 
 exports! {
     /// The file must exist.
-    fn cuModuleLoad(module: *mut CUmodule, path: *const c_char) => load_file, context, "cuModuleLoad" @ 2000;
+    fn cuModuleLoad(module: *mut CUmodule, path: *const c_char)
+        => load_file, context, "cuModuleLoad" @ 2000;
     /// The image is not looked at.
-    fn cuModuleLoadData(module: *mut CUmodule, image: *const c_void) => load, context, "cuModuleLoadData" @ 2000;
+    fn cuModuleLoadData(module: *mut CUmodule, image: *const c_void)
+        => load, context, "cuModuleLoadData" @ 2000;
     /// The image and the options are not looked at.
-    fn cuModuleLoadDataEx(module: *mut CUmodule, image: *const c_void, count: u32, options: *mut i32,
-        values: *mut *mut c_void) => load_with_options, context, "cuModuleLoadDataEx" @ 2010;
+    fn cuModuleLoadDataEx(module: *mut CUmodule, image: *const c_void, count: u32,
+        options: *mut i32, values: *mut *mut c_void)
+        => load_with_options, context, "cuModuleLoadDataEx" @ 2010;
     /// The image is not looked at.
     fn cuModuleLoadFatBinary(module: *mut CUmodule, image: *const c_void)
         => load, context, "cuModuleLoadFatBinary" @ 2000;
@@ -36,14 +40,17 @@ exports! {
     fn cuModuleGetGlobal(pointer: *mut u32, bytes: *mut u32, module: CUmodule, name: *const c_char)
         => get_global_v1, context, "cuModuleGetGlobal" @ 2000;
     /// A variable of 4 KiB, part of the module's memory.
-    fn cuModuleGetGlobal_v2(pointer: *mut CUdeviceptr, bytes: *mut usize, module: CUmodule, name: *const c_char)
-        => get_global, context, "cuModuleGetGlobal" @ 3020;
+    fn cuModuleGetGlobal_v2(pointer: *mut CUdeviceptr, bytes: *mut usize, module: CUmodule,
+        name: *const c_char) => get_global, context, "cuModuleGetGlobal" @ 3020;
     /// 2: lazy.
-    fn cuModuleGetLoadingMode(mode: *mut i32) => loading_mode, driver, "cuModuleGetLoadingMode" @ 11070;
+    fn cuModuleGetLoadingMode(mode: *mut i32)
+        => loading_mode, driver, "cuModuleGetLoadingMode" @ 11070;
     /// Name it was looked up by.
-    fn cuFuncGetName(name: *mut *const c_char, function: CUfunction) => name_of, driver, "cuFuncGetName" @ 12030;
+    fn cuFuncGetName(name: *mut *const c_char, function: CUfunction)
+        => name_of, driver, "cuFuncGetName" @ 12030;
     /// Name it was looked up by.
-    fn cuKernelGetName(name: *mut *const c_char, kernel: CUfunction) => name_of, driver, "cuKernelGetName" @ 12030;
+    fn cuKernelGetName(name: *mut *const c_char, kernel: CUfunction)
+        => name_of, driver, "cuKernelGetName" @ 12030;
     /// Module it was looked up in.
     fn cuFuncGetModule(module: *mut CUmodule, function: CUfunction)
         => module_of, driver, "cuFuncGetModule" @ 11000;
@@ -59,14 +66,17 @@ exports! {
     /// It was loaded with its module.
     fn cuFuncLoad(function: CUfunction) => function_load, context, "cuFuncLoad" @ 12040;
     /// 1: it was.
-    fn cuFuncIsLoaded(state: *mut i32, function: CUfunction) => is_loaded, context, "cuFuncIsLoaded" @ 12040;
+    fn cuFuncIsLoaded(state: *mut i32, function: CUfunction)
+        => is_loaded, context, "cuFuncIsLoaded" @ 12040;
     /// As many as fit: all threads of a multiprocessor.
-    fn cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks: *mut i32, function: CUfunction, threads: i32,
-        shared: usize) => occupancy, context, "cuOccupancyMaxActiveBlocksPerMultiprocessor" @ 6050;
+    fn cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks: *mut i32, function: CUfunction,
+        threads: i32, shared: usize)
+        => occupancy, context, "cuOccupancyMaxActiveBlocksPerMultiprocessor" @ 6050;
     /// As many as fit: all threads of a multiprocessor.
-    fn cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks: *mut i32, function: CUfunction, threads: i32,
-        shared: usize, flags: u32)
-        => occupancy_with_flags, context, "cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags" @ 7000;
+    fn cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks: *mut i32, function: CUfunction,
+        threads: i32, shared: usize, flags: u32)
+        => occupancy_with_flags, context,
+        "cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags" @ 7000;
 }
 
 /// A module, or a library.

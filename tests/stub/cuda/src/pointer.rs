@@ -1,6 +1,7 @@
 //! What an address is, and advice about managed memory.
 //!
-//! Managed memory does not migrate here, so advice and prefetching only take their place in the stream.
+//! Managed memory does not migrate here, so advice and prefetching only take their place in the
+//! stream.
 
 use crate::arg::Out;
 use crate::capture::{self, Operation};
@@ -18,8 +19,8 @@ exports! {
     fn cuPointerGetAttribute(value: *mut c_void, attribute: i32, pointer: CUdeviceptr)
         => attribute, driver, "cuPointerGetAttribute" @ 4000;
     /// Several; an address that the driver does not know has null attributes.
-    fn cuPointerGetAttributes(count: u32, attributes: *mut i32, values: *mut *mut c_void, pointer: CUdeviceptr)
-        => attributes, driver, "cuPointerGetAttributes" @ 7000;
+    fn cuPointerGetAttributes(count: u32, attributes: *mut i32, values: *mut *mut c_void,
+        pointer: CUdeviceptr) => attributes, driver, "cuPointerGetAttributes" @ 7000;
     /// Accepted.
     fn cuPointerSetAttribute(value: *const c_void, attribute: i32, pointer: CUdeviceptr)
         => set_attribute, driver, "cuPointerSetAttribute" @ 6000;
@@ -33,14 +34,14 @@ exports! {
     fn cuMemPrefetchAsync(pointer: CUdeviceptr, bytes: usize, device: CUdevice, stream: CUstream)
         => prefetch, context, "cuMemPrefetchAsync" @ 8000;
     /// Takes no time.
-    fn cuMemPrefetchAsync_ptsz(pointer: CUdeviceptr, bytes: usize, device: CUdevice, stream: CUstream)
-        => prefetch, context, "cuMemPrefetchAsync" @ 8000 ptsz;
+    fn cuMemPrefetchAsync_ptsz(pointer: CUdeviceptr, bytes: usize, device: CUdevice,
+        stream: CUstream) => prefetch, context, "cuMemPrefetchAsync" @ 8000 ptsz;
     /// Takes no time.
-    fn cuMemPrefetchAsync_v2(pointer: CUdeviceptr, bytes: usize, location: CUmemLocation, flags: u32,
-        stream: CUstream) => prefetch_to, context, "cuMemPrefetchAsync" @ 12020;
+    fn cuMemPrefetchAsync_v2(pointer: CUdeviceptr, bytes: usize, location: CUmemLocation,
+        flags: u32, stream: CUstream) => prefetch_to, context, "cuMemPrefetchAsync" @ 12020;
     /// Takes no time.
-    fn cuMemPrefetchAsync_v2_ptsz(pointer: CUdeviceptr, bytes: usize, location: CUmemLocation, flags: u32,
-        stream: CUstream) => prefetch_to, context, "cuMemPrefetchAsync" @ 12020 ptsz;
+    fn cuMemPrefetchAsync_v2_ptsz(pointer: CUdeviceptr, bytes: usize, location: CUmemLocation,
+        flags: u32, stream: CUstream) => prefetch_to, context, "cuMemPrefetchAsync" @ 12020 ptsz;
 }
 
 /// What the driver knows about an address.
@@ -123,7 +124,8 @@ fn attributes(
     let found = known(&state, pointer);
     for index in 0..usize::try_from(count).map_err(|_| CuError::INVALID_VALUE)? {
         let asked = attributes.at(index).get()?;
-        // SAFETY: the array came from the caller of the export, who promises that its entries are outputs.
+        // SAFETY: the array came from the caller of the export, who promises that its entries are
+        // outputs.
         let value = unsafe { Out::<c_void>::new(values.at(index).get()?) };
         match &found {
             Some(known) => answer(value, asked, pointer, known)?,

@@ -1,9 +1,10 @@
 //! Stream-ordered memory: pools, their reserve, and allocations from them.
 //!
-//! A pool holds a reserve on the card; an allocation uses part of it and makes it grow if there is too little. What is
-//! freed stays in the reserve until something synchronises; then what exceeds both use and the release threshold goes
-//! back to the card. Streams are in order, so a freed range can be used again at once.
-//! Every device has a default pool; the current pool of a device is the default one until another is set.
+//! A pool holds a reserve on the card; an allocation uses part of it and makes it grow if there is
+//! too little. What is freed stays in the reserve until something synchronises; then what exceeds
+//! both use and the release threshold goes back to the card. Streams are in order, so a freed range
+//! can be used again at once. Every device has a default pool; the current pool of a device is the
+//! default one until another is set.
 
 use crate::arg::{Address, In, Out};
 use crate::capture;
@@ -29,13 +30,14 @@ exports! {
     fn cuMemAllocAsync_ptsz(pointer: *mut CUdeviceptr, bytes: usize, stream: CUstream)
         => alloc_async, context, "cuMemAllocAsync" @ 11020 ptsz;
     /// From this pool.
-    fn cuMemAllocFromPoolAsync(pointer: *mut CUdeviceptr, bytes: usize, pool: CUmemoryPool, stream: CUstream)
-        => alloc_from_pool, context, "cuMemAllocFromPoolAsync" @ 11020;
+    fn cuMemAllocFromPoolAsync(pointer: *mut CUdeviceptr, bytes: usize, pool: CUmemoryPool,
+        stream: CUstream) => alloc_from_pool, context, "cuMemAllocFromPoolAsync" @ 11020;
     /// From this pool.
-    fn cuMemAllocFromPoolAsync_ptsz(pointer: *mut CUdeviceptr, bytes: usize, pool: CUmemoryPool, stream: CUstream)
-        => alloc_from_pool, context, "cuMemAllocFromPoolAsync" @ 11020 ptsz;
+    fn cuMemAllocFromPoolAsync_ptsz(pointer: *mut CUdeviceptr, bytes: usize, pool: CUmemoryPool,
+        stream: CUstream) => alloc_from_pool, context, "cuMemAllocFromPoolAsync" @ 11020 ptsz;
     /// Takes pool memory and ordinary memory.
-    fn cuMemFreeAsync(pointer: CUdeviceptr, stream: CUstream) => free_async, context, "cuMemFreeAsync" @ 11020;
+    fn cuMemFreeAsync(pointer: CUdeviceptr, stream: CUstream)
+        => free_async, context, "cuMemFreeAsync" @ 11020;
     /// Takes pool memory and ordinary memory.
     fn cuMemFreeAsync_ptsz(pointer: CUdeviceptr, stream: CUstream)
         => free_async, context, "cuMemFreeAsync" @ 11020 ptsz;

@@ -16,7 +16,8 @@ exports! {
     fn cuDeviceGetMemPool(pool: *mut CUmemoryPool, device: CUdevice)
         => current_pool, driver, "cuDeviceGetMemPool" @ 11020;
     /// Chooses the pool that `cuMemAllocAsync` uses.
-    fn cuDeviceSetMemPool(device: CUdevice, pool: CUmemoryPool) => set_pool, driver, "cuDeviceSetMemPool" @ 11020;
+    fn cuDeviceSetMemPool(device: CUdevice, pool: CUmemoryPool)
+        => set_pool, driver, "cuDeviceSetMemPool" @ 11020;
     /// The pool of a location that the driver started with.
     fn cuMemGetDefaultMemPool(pool: *mut CUmemoryPool, location: *mut CUmemLocation, kind: i32)
         => default_pool_at, driver, "cuMemGetDefaultMemPool" @ 13000;

@@ -1,8 +1,9 @@
 //! The shim's rows against the stub's: a row that this library contradicts does not compile.
 //!
-//! The stub declares every function itself, from the driver's documentation and from measured look-ups, so that
-//! an error in a row of the shim does not repeat itself in the judge. Here each row of `cuda_api!` is compared:
-//! the symbol must exist, with arguments of the same sizes, under the same name, version and stream mode.
+//! The stub declares every function itself, from the driver's documentation and from measured
+//! look-ups, so that an error in a row of the shim does not repeat itself in the judge. Here each
+//! row of `cuda_api!` is compared: the symbol must exist, with arguments of the same sizes, under
+//! the same name, version and stream mode.
 
 use crate::export::{Row, is_per_thread};
 use gpucap_stub_device::rows::{same_sizes, same_text};

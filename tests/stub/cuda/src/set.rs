@@ -1,6 +1,7 @@
 //! Memory filled with a value.
 //!
-//! Data is there when the call returns; the host does not wait for the stream, as on the real driver.
+//! Data is there when the call returns; the host does not wait for the stream, as on the real
+//! driver.
 
 use crate::copy::{Side, device_side, queue};
 use crate::export::exports;
@@ -14,7 +15,8 @@ exports! {
     /// Sets `count` elements.
     fn cuMemsetD8_v2(dst: u64, value: u8, count: usize) => set, context, "cuMemsetD8" @ 3020;
     /// Sets `count` elements.
-    fn cuMemsetD8_v2_ptds(dst: u64, value: u8, count: usize) => set_own, context, "cuMemsetD8" @ 7000 ptsz;
+    fn cuMemsetD8_v2_ptds(dst: u64, value: u8, count: usize)
+        => set_own, context, "cuMemsetD8" @ 7000 ptsz;
     /// Sets `count` elements.
     fn cuMemsetD8Async(dst: u64, value: u8, count: usize, stream: CUstream)
         => set_async, context, "cuMemsetD8Async" @ 3020;
@@ -31,17 +33,18 @@ exports! {
     fn cuMemsetD2D8_v2_ptds(dst: u64, pitch: usize, value: u8, width: usize, height: usize)
         => set_rows_own, context, "cuMemsetD2D8" @ 7000 ptsz;
     /// Sets rows.
-    fn cuMemsetD2D8Async(dst: u64, pitch: usize, value: u8, width: usize, height: usize, stream: CUstream)
-        => set_rows_async, context, "cuMemsetD2D8Async" @ 3020;
+    fn cuMemsetD2D8Async(dst: u64, pitch: usize, value: u8, width: usize, height: usize,
+        stream: CUstream) => set_rows_async, context, "cuMemsetD2D8Async" @ 3020;
     /// Sets rows.
-    fn cuMemsetD2D8Async_ptsz(dst: u64, pitch: usize, value: u8, width: usize, height: usize, stream: CUstream)
-        => set_rows_async, context, "cuMemsetD2D8Async" @ 7000 ptsz;
+    fn cuMemsetD2D8Async_ptsz(dst: u64, pitch: usize, value: u8, width: usize, height: usize,
+        stream: CUstream) => set_rows_async, context, "cuMemsetD2D8Async" @ 7000 ptsz;
     /// Sets `count` elements.
     fn cuMemsetD16(dst: u32, value: u16, count: u32) => set, context, "cuMemsetD16" @ 2000;
     /// Sets `count` elements.
     fn cuMemsetD16_v2(dst: u64, value: u16, count: usize) => set, context, "cuMemsetD16" @ 3020;
     /// Sets `count` elements.
-    fn cuMemsetD16_v2_ptds(dst: u64, value: u16, count: usize) => set_own, context, "cuMemsetD16" @ 7000 ptsz;
+    fn cuMemsetD16_v2_ptds(dst: u64, value: u16, count: usize)
+        => set_own, context, "cuMemsetD16" @ 7000 ptsz;
     /// Sets `count` elements.
     fn cuMemsetD16Async(dst: u64, value: u16, count: usize, stream: CUstream)
         => set_async, context, "cuMemsetD16Async" @ 3020;
@@ -58,8 +61,8 @@ exports! {
     fn cuMemsetD2D16_v2_ptds(dst: u64, pitch: usize, value: u16, width: usize, height: usize)
         => set_rows_own, context, "cuMemsetD2D16" @ 7000 ptsz;
     /// Sets rows.
-    fn cuMemsetD2D16Async(dst: u64, pitch: usize, value: u16, width: usize, height: usize, stream: CUstream)
-        => set_rows_async, context, "cuMemsetD2D16Async" @ 3020;
+    fn cuMemsetD2D16Async(dst: u64, pitch: usize, value: u16, width: usize, height: usize,
+        stream: CUstream) => set_rows_async, context, "cuMemsetD2D16Async" @ 3020;
     /// Sets rows.
     fn cuMemsetD2D16Async_ptsz(dst: u64, pitch: usize, value: u16, width: usize, height: usize,
         stream: CUstream) => set_rows_async, context, "cuMemsetD2D16Async" @ 7000 ptsz;
@@ -68,7 +71,8 @@ exports! {
     /// Sets `count` elements.
     fn cuMemsetD32_v2(dst: u64, value: u32, count: usize) => set, context, "cuMemsetD32" @ 3020;
     /// Sets `count` elements.
-    fn cuMemsetD32_v2_ptds(dst: u64, value: u32, count: usize) => set_own, context, "cuMemsetD32" @ 7000 ptsz;
+    fn cuMemsetD32_v2_ptds(dst: u64, value: u32, count: usize)
+        => set_own, context, "cuMemsetD32" @ 7000 ptsz;
     /// Sets `count` elements.
     fn cuMemsetD32Async(dst: u64, value: u32, count: usize, stream: CUstream)
         => set_async, context, "cuMemsetD32Async" @ 3020;
@@ -85,8 +89,8 @@ exports! {
     fn cuMemsetD2D32_v2_ptds(dst: u64, pitch: usize, value: u32, width: usize, height: usize)
         => set_rows_own, context, "cuMemsetD2D32" @ 7000 ptsz;
     /// Sets rows.
-    fn cuMemsetD2D32Async(dst: u64, pitch: usize, value: u32, width: usize, height: usize, stream: CUstream)
-        => set_rows_async, context, "cuMemsetD2D32Async" @ 3020;
+    fn cuMemsetD2D32Async(dst: u64, pitch: usize, value: u32, width: usize, height: usize,
+        stream: CUstream) => set_rows_async, context, "cuMemsetD2D32Async" @ 3020;
     /// Sets rows.
     fn cuMemsetD2D32Async_ptsz(dst: u64, pitch: usize, value: u32, width: usize, height: usize,
         stream: CUstream) => set_rows_async, context, "cuMemsetD2D32Async" @ 7000 ptsz;

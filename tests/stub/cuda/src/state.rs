@@ -24,8 +24,8 @@ pub(crate) struct State {
 
 /// Objects of one kind by handle.
 ///
-/// Handles look like addresses of 64-byte objects, because programs print them and put them into tables; nothing lies
-/// there. Two kinds never share a handle.
+/// Handles look like addresses of 64-byte objects, because programs print them and put them into
+/// tables; nothing lies there. Two kinds never share a handle.
 pub(crate) struct Table<T> {
     objects: HashMap<u64, T>,
 }

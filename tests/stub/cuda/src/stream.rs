@@ -1,9 +1,10 @@
 //! Streams: ordered work, and what waits for what.
 //!
-//! An operation's end is a point on the process's lane of the engine (see `gpucap_stub_device::engine`), known when it is
-//! queued. A stream is in order; the legacy default stream of a context also waits for every blocking stream of it,
-//! and they for it. A stream holds a bounded number of unfinished operations; a launch beyond that waits.
-//! Contexts of one process share its lane, so they do not take turns with each other as real ones do.
+//! An operation's end is a point on the process's lane of the engine (see
+//! `gpucap_stub_device::engine`), known when it is queued. A stream is in order; the legacy default
+//! stream of a context also waits for every blocking stream of it, and they for it. A stream holds
+//! a bounded number of unfinished operations; a launch beyond that waits. Contexts of one process
+//! share its lane, so they do not take turns with each other as real ones do.
 
 use crate::arg::Out;
 use crate::capture::Capture;
@@ -21,7 +22,8 @@ use std::ffi::c_void;
 
 exports! {
     /// Flag 1: does not wait for the legacy default stream.
-    fn cuStreamCreate(stream: *mut CUstream, flags: u32) => create, context, "cuStreamCreate" @ 2000;
+    fn cuStreamCreate(stream: *mut CUstream, flags: u32)
+        => create, context, "cuStreamCreate" @ 2000;
     /// The priority is kept and otherwise ignored.
     fn cuStreamCreateWithPriority(stream: *mut CUstream, flags: u32, priority: i32)
         => create_with_priority, context, "cuStreamCreateWithPriority" @ 5050;
@@ -36,11 +38,13 @@ exports! {
     /// Waits for all work in the stream.
     fn cuStreamSynchronize(stream: CUstream) => synchronize, context, "cuStreamSynchronize" @ 2000;
     /// Waits for all work in the stream.
-    fn cuStreamSynchronize_ptsz(stream: CUstream) => synchronize, context, "cuStreamSynchronize" @ 7000 ptsz;
+    fn cuStreamSynchronize_ptsz(stream: CUstream)
+        => synchronize, context, "cuStreamSynchronize" @ 7000 ptsz;
     /// Waits for all work in the context.
     fn cuCtxSynchronize() => synchronize_current, context, "cuCtxSynchronize" @ 2000;
     /// Waits for all work in a context; null is the current one.
-    fn cuCtxSynchronize_v2(context: CUcontext) => synchronize_context, driver, "cuCtxSynchronize" @ 13000;
+    fn cuCtxSynchronize_v2(context: CUcontext)
+        => synchronize_context, driver, "cuCtxSynchronize" @ 13000;
 }
 
 /// The legacy default stream by name.
@@ -122,8 +126,8 @@ impl Point {
     }
 }
 
-/// When the host sees what happened on the card at `time`: operations take as long to arrive as their ends take to come
-/// back, and nobody can tell the two apart.
+/// When the host sees what happened on the card at `time`: operations take as long to arrive as
+/// their ends take to come back, and nobody can tell the two apart.
 fn seen_at(time: u64) -> u64 {
     time.saturating_add(2 * settings().arrival_ns)
 }

@@ -10,9 +10,11 @@ use std::ffi::c_void;
 
 exports! {
     /// Flags it was made with.
-    fn cuStreamGetFlags(stream: CUstream, flags: *mut u32) => flags, context, "cuStreamGetFlags" @ 5050;
+    fn cuStreamGetFlags(stream: CUstream, flags: *mut u32)
+        => flags, context, "cuStreamGetFlags" @ 5050;
     /// Flags it was made with.
-    fn cuStreamGetFlags_ptsz(stream: CUstream, flags: *mut u32) => flags, context, "cuStreamGetFlags" @ 7000 ptsz;
+    fn cuStreamGetFlags_ptsz(stream: CUstream, flags: *mut u32)
+        => flags, context, "cuStreamGetFlags" @ 7000 ptsz;
     /// Priority it was made with.
     fn cuStreamGetPriority(stream: CUstream, priority: *mut i32)
         => priority, context, "cuStreamGetPriority" @ 5050;
@@ -22,9 +24,11 @@ exports! {
     /// A number that no other stream of the process has.
     fn cuStreamGetId(stream: CUstream, id: *mut u64) => id, context, "cuStreamGetId" @ 12000;
     /// A number that no other stream of the process has.
-    fn cuStreamGetId_ptsz(stream: CUstream, id: *mut u64) => id, context, "cuStreamGetId" @ 12000 ptsz;
+    fn cuStreamGetId_ptsz(stream: CUstream, id: *mut u64)
+        => id, context, "cuStreamGetId" @ 12000 ptsz;
     /// Context it was made in.
-    fn cuStreamGetCtx(stream: CUstream, context: *mut CUcontext) => context_of, context, "cuStreamGetCtx" @ 9020;
+    fn cuStreamGetCtx(stream: CUstream, context: *mut CUcontext)
+        => context_of, context, "cuStreamGetCtx" @ 9020;
     /// Context it was made in.
     fn cuStreamGetCtx_ptsz(stream: CUstream, context: *mut CUcontext)
         => context_of, context, "cuStreamGetCtx" @ 9020 ptsz;
@@ -35,7 +39,8 @@ exports! {
     fn cuStreamGetCtx_v2_ptsz(stream: CUstream, context: *mut CUcontext, green: *mut *mut c_void)
         => context_of_v2, context, "cuStreamGetCtx" @ 12050 ptsz;
     /// Device of its context.
-    fn cuStreamGetDevice(stream: CUstream, device: *mut CUdevice) => device_of, context, "cuStreamGetDevice" @ 12080;
+    fn cuStreamGetDevice(stream: CUstream, device: *mut CUdevice)
+        => device_of, context, "cuStreamGetDevice" @ 12080;
     /// Device of its context.
     fn cuStreamGetDevice_ptsz(stream: CUstream, device: *mut CUdevice)
         => device_of, context, "cuStreamGetDevice" @ 12080 ptsz;

@@ -1,7 +1,7 @@
 //! Virtual memory management: physical handles, reserved addresses, mappings.
 //!
-//! Physical memory lives until its last reference is released **and** its last mapping is gone. Memory at a host
-//! location costs the card nothing. Nothing here belongs to a context.
+//! Physical memory lives until its last reference is released **and** its last mapping is gone.
+//! Memory at a host location costs the card nothing. Nothing here belongs to a context.
 
 use crate::arg::{Address, In, Out};
 use crate::driver::{state, unit};
@@ -18,21 +18,23 @@ use std::ffi::c_void;
 
 exports! {
     /// Size must be a multiple of the granularity.
-    fn cuMemCreate(handle: *mut CUmemGenericAllocationHandle, bytes: usize, prop: *const CUmemAllocationProp,
-        flags: u64) => create, driver, "cuMemCreate" @ 10020;
+    fn cuMemCreate(handle: *mut CUmemGenericAllocationHandle, bytes: usize,
+        prop: *const CUmemAllocationProp, flags: u64) => create, driver, "cuMemCreate" @ 10020;
     /// Drops one reference.
-    fn cuMemRelease(handle: CUmemGenericAllocationHandle) => release, driver, "cuMemRelease" @ 10020;
+    fn cuMemRelease(handle: CUmemGenericAllocationHandle)
+        => release, driver, "cuMemRelease" @ 10020;
     /// Adds a reference, found by a mapped address.
     fn cuMemRetainAllocationHandle(handle: *mut CUmemGenericAllocationHandle, address: Address)
         => retain, driver, "cuMemRetainAllocationHandle" @ 11000;
     /// Reserves addresses.
-    fn cuMemAddressReserve(pointer: *mut CUdeviceptr, bytes: usize, alignment: usize, hint: CUdeviceptr, flags: u64)
-        => reserve, driver, "cuMemAddressReserve" @ 10020;
+    fn cuMemAddressReserve(pointer: *mut CUdeviceptr, bytes: usize, alignment: usize,
+        hint: CUdeviceptr, flags: u64) => reserve, driver, "cuMemAddressReserve" @ 10020;
     /// Gives back exactly what was reserved.
-    fn cuMemAddressFree(pointer: CUdeviceptr, bytes: usize) => unreserve, driver, "cuMemAddressFree" @ 10020;
+    fn cuMemAddressFree(pointer: CUdeviceptr, bytes: usize)
+        => unreserve, driver, "cuMemAddressFree" @ 10020;
     /// Maps all of a handle into reserved addresses.
-    fn cuMemMap(address: CUdeviceptr, bytes: usize, offset: usize, handle: CUmemGenericAllocationHandle, flags: u64)
-        => map, driver, "cuMemMap" @ 10020;
+    fn cuMemMap(address: CUdeviceptr, bytes: usize, offset: usize,
+        handle: CUmemGenericAllocationHandle, flags: u64) => map, driver, "cuMemMap" @ 10020;
     /// Ends the mappings inside the range; there must be one, and none may stick out.
     fn cuMemUnmap(address: CUdeviceptr, bytes: usize) => unmap, driver, "cuMemUnmap" @ 10020;
     /// Access is granted to everybody.
@@ -42,17 +44,18 @@ exports! {
     fn cuMemGetAccess(flags: *mut u64, location: *const CUmemLocation, address: CUdeviceptr)
         => get_access, driver, "cuMemGetAccess" @ 10020;
     /// 2 MiB.
-    fn cuMemGetAllocationGranularity(bytes: *mut usize, prop: *const CUmemAllocationProp, option: i32)
-        => granularity, driver, "cuMemGetAllocationGranularity" @ 10020;
+    fn cuMemGetAllocationGranularity(bytes: *mut usize, prop: *const CUmemAllocationProp,
+        option: i32) => granularity, driver, "cuMemGetAllocationGranularity" @ 10020;
     /// What the handle was made with.
-    fn cuMemGetAllocationPropertiesFromHandle(prop: *mut CUmemAllocationProp, handle: CUmemGenericAllocationHandle)
+    fn cuMemGetAllocationPropertiesFromHandle(prop: *mut CUmemAllocationProp,
+        handle: CUmemGenericAllocationHandle)
         => properties, driver, "cuMemGetAllocationPropertiesFromHandle" @ 10020;
     /// Handles are not shared between processes here.
-    fn cuMemExportToShareableHandle(shareable: Address, handle: CUmemGenericAllocationHandle, kind: i32, flags: u64)
-        => export, driver, "cuMemExportToShareableHandle" @ 10020;
+    fn cuMemExportToShareableHandle(shareable: Address, handle: CUmemGenericAllocationHandle,
+        kind: i32, flags: u64) => export, driver, "cuMemExportToShareableHandle" @ 10020;
     /// A handle of memory that another process pays for.
-    fn cuMemImportFromShareableHandle(handle: *mut CUmemGenericAllocationHandle, shareable: Address, kind: i32)
-        => import, driver, "cuMemImportFromShareableHandle" @ 10020;
+    fn cuMemImportFromShareableHandle(handle: *mut CUmemGenericAllocationHandle, shareable: Address,
+        kind: i32) => import, driver, "cuMemImportFromShareableHandle" @ 10020;
     /// Sparse arrays are not simulated: accepted, without effect.
     fn cuMemMapArrayAsync(maps: Address, count: u32, stream: CUstream)
         => map_array, context, "cuMemMapArrayAsync" @ 11010;
@@ -71,7 +74,8 @@ struct Physical {
     mappings: u64,
 }
 
-// SAFETY: the only pointer in it, `win32HandleMetaData`, is kept as a number to be handed back, never followed.
+// SAFETY: the only pointer in it, `win32HandleMetaData`, is kept as a number to be handed back,
+// never followed.
 unsafe impl Send for Physical {}
 
 /// Handles, reservations and mappings of the process.

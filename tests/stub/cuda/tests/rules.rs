@@ -1,7 +1,7 @@
 //! The stub driver's own rules, seen the way a program sees them: through `dlopen`.
 //!
-//! A test that needs an environment runs itself again in a child process that has it; the child's part is
-//! marked by [`CHILD`]. Each test has a card of its own, on a virtual clock.
+//! A test that needs an environment runs itself again in a child process that has it; the child's
+//! part is marked by [`CHILD`]. Each test has a card of its own, on a virtual clock.
 
 use std::ffi::{CString, c_void};
 use std::path::PathBuf;
@@ -70,8 +70,8 @@ impl Driver {
             usize,
             usize,
         ) -> u32;
-        // SAFETY: in this calling convention a function may be called with more integer arguments than it takes, and
-        // all of those here are integers or pointers; it returns 32 bits.
+        // SAFETY: in this calling convention a function may be called with more integer arguments
+        // than it takes, and all of those here are integers or pointers; it returns 32 bits.
         let function = unsafe { std::mem::transmute::<*mut c_void, Function>(address) };
         let [a, b, c, d, e, f, g, h, i, j, k] = words;
         function(a, b, c, d, e, f, g, h, i, j, k)

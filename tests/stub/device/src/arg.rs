@@ -1,8 +1,9 @@
 //! A caller's arguments, as the implementations of both libraries see them.
 //!
-//! An implementation never holds a raw pointer: it gets [`Out`] and [`In`], which check for null and nothing else,
-//! since nothing else can be checked. All of them rest on one promise, taken where they are made: whoever calls an
-//! exported function passes pointers that the function's contract allows. The exports make them, nobody else.
+//! An implementation never holds a raw pointer: it gets [`Out`] and [`In`], which check for null
+//! and nothing else, since nothing else can be checked. All of them rest on one promise, taken
+//! where they are made: whoever calls an exported function passes pointers that the function's
+//! contract allows. The exports make them, nobody else.
 
 use gpucap_abi::arg::Word;
 use gpucap_abi::cuda::CuError;
@@ -48,7 +49,8 @@ impl<T, E: Refusal> Out<T, E> {
     /// Takes a pointer argument.
     ///
     /// # Safety
-    /// It must be null, or valid for what the called function does with it until that function returns.
+    /// It must be null, or valid for what the called function does with it until that function
+    /// returns.
     #[must_use]
     pub unsafe fn new(pointer: *mut T) -> Self {
         Self(pointer, PhantomData)
@@ -148,7 +150,8 @@ impl<T, E> In<T, E> {
     /// Takes a pointer argument.
     ///
     /// # Safety
-    /// It must be null, or valid for what the called function does with it until that function returns.
+    /// It must be null, or valid for what the called function does with it until that function
+    /// returns.
     #[must_use]
     pub unsafe fn new(pointer: *const T) -> Self {
         Self(pointer, PhantomData)

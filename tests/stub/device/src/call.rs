@@ -1,8 +1,9 @@
-//! What happens at the door of every exported function: it is written down, and it may be told to fail.
+//! What happens at the door of every exported function: it is written down, and it may be told to
+//! fail.
 //!
-//! Without `STUB_GPU_TRACE` and `STUB_GPU_FAIL` this is one load, so that a benchmark measures the shim and
-//! not the judge. A trace line is `pid name`, written with one `write` to a file opened for appending: lines of
-//! different processes never mix.
+//! Without `STUB_GPU_TRACE` and `STUB_GPU_FAIL` this is one load, so that a benchmark measures the
+//! shim and not the judge. A trace line is `pid name`, written with one `write` to a file opened
+//! for appending: lines of different processes never mix.
 
 use crate::settings::{Script, Settings};
 use std::fs::{File, OpenOptions};

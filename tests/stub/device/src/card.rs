@@ -1,10 +1,11 @@
 //! The card that all processes share: who holds how much, and whose turn the engine has.
 //!
-//! One sparse file, mapped by both stub libraries in every process. A process that allocates holds a slot in it;
-//! the slot is alive while the process holds a record lock on the slot's byte of the file, or, should a program
-//! have closed our descriptor, while the process of that pid and start time runs. Everything that a dead process
-//! held is taken back before anything is reported or refused, so killing a process at any point costs nobody
-//! anything. Invariant under the lock: `used` of a unit is the sum over the slots.
+//! One sparse file, mapped by both stub libraries in every process. A process that allocates holds
+//! a slot in it; the slot is alive while the process holds a record lock on the slot's byte of the
+//! file, or, should a program have closed our descriptor, while the process of that pid and start
+//! time runs. Everything that a dead process held is taken back before anything is reported or
+//! refused, so killing a process at any point costs nobody anything. Invariant under the lock:
+//! `used` of a unit is the sum over the slots.
 
 use crate::catalog::{MAX_UNITS, Unit, slices_of};
 use crate::clock::Clock;
@@ -106,7 +107,8 @@ impl Card {
     fn try_open(settings: &'static Settings) -> std::io::Result<Self> {
         std::fs::create_dir_all(&settings.dir)?;
         let clock = if settings.virtual_clock { "virtual" } else { "real" };
-        // Cards of another layout or clock are other files: processes that could not share one never meet.
+        // Cards of another layout or clock are other files: processes that could not share one
+        // never meet.
         let path = format!("{}/card-{:x}-{clock}", settings.dir, size_of::<Shared>());
         let file =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
@@ -316,7 +318,7 @@ fn map(file: &File) -> std::io::Result<&'static Shared> {
     if address == libc::MAP_FAILED {
         return Err(std::io::Error::last_os_error());
     }
-    // SAFETY: the mapping is as large as `Shared`, page-aligned, and never unmapped. Every bit pattern of the plain
-    // fields is valid, and all-zero is an empty card.
+    // SAFETY: the mapping is as large as `Shared`, page-aligned, and never unmapped. Every bit
+    // pattern of the plain fields is valid, and all-zero is an empty card.
     Ok(unsafe { &*address.cast::<Shared>() })
 }

@@ -1,8 +1,9 @@
 //! Which devices there are, what they are called, and which of them CUDA shows.
 //!
-//! A [`Unit`] is what a program can compute on: a whole device, or a MIG slice of one. UUIDs and PCI addresses
-//! follow from the index alone, so that both libraries and every process agree without talking to each other.
-//! NVML shows everything in PCI order; CUDA obeys `CUDA_DEVICE_ORDER` and `CUDA_VISIBLE_DEVICES`.
+//! A [`Unit`] is what a program can compute on: a whole device, or a MIG slice of one. UUIDs and
+//! PCI addresses follow from the index alone, so that both libraries and every process agree
+//! without talking to each other. NVML shows everything in PCI order; CUDA obeys
+//! `CUDA_DEVICE_ORDER` and `CUDA_VISIBLE_DEVICES`.
 
 use crate::settings::{MAX_SLICES, Settings};
 
@@ -106,8 +107,8 @@ pub fn visible(settings: &Settings, order: Option<&str>, choice: Option<&str>) -
     one_instance(settings, &chosen)
 }
 
-/// The units that a `CUDA_VISIBLE_DEVICES` list names: it ends at the first entry that names none, and a list that
-/// names one twice names nothing.
+/// The units that a `CUDA_VISIBLE_DEVICES` list names: it ends at the first entry that names none,
+/// and a list that names one twice names nothing.
 fn chosen(settings: &Settings, devices: &[usize], list: &str) -> Vec<Unit> {
     let mut units = Vec::new();
     for entry in list.split(',').map(str::trim) {

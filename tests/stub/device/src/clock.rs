@@ -1,7 +1,8 @@
 //! The time of the simulated machine: the host's monotonic clock, or one that tests move.
 //!
-//! The virtual clock lies in the card file, so that all processes of a test share it. It moves only by
-//! [`Clock::advance`] and [`Clock::reach`]; a host wait in the stub moves it to the awaited moment.
+//! The virtual clock lies in the card file, so that all processes of a test share it. It moves only
+//! by [`Clock::advance`] and [`Clock::reach`]; a host wait in the stub moves it to the awaited
+//! moment.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

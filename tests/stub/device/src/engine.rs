@@ -1,9 +1,10 @@
 //! The compute engine of one unit: which process has it when.
 //!
-//! Pure: time is an argument. A process that has work queued owns the engine for a time slice, then the next
-//! one does, in turn; an idle process is skipped at once. [`Lane`] is one process's view. Its `progress` counts
-//! the nanoseconds for which it has owned the engine: a kernel's end is a point on that axis, known when it is
-//! queued, whatever the other processes do later. Kernels of one process in different streams run side by side.
+//! Pure: time is an argument. A process that has work queued owns the engine for a time slice, then
+//! the next one does, in turn; an idle process is skipped at once. [`Lane`] is one process's view.
+//! Its `progress` counts the nanoseconds for which it has owned the engine: a kernel's end is a
+//! point on that axis, known when it is queued, whatever the other processes do later. Kernels of
+//! one process in different streams run side by side.
 //!
 //! `last` never goes back, and while a lane has work its progress never stops for good.
 
@@ -47,7 +48,8 @@ impl Lane {
         self.progress
     }
 
-    /// Host time at which `progress` was reached, if it was; the oldest known time if that is forgotten.
+    /// Host time at which `progress` was reached, if it was; the oldest known time if that is
+    /// forgotten.
     #[must_use]
     pub fn reached(&self, progress: u64) -> Option<u64> {
         if progress > self.progress {
@@ -211,7 +213,8 @@ mod tests {
         let layout = std::alloc::Layout::new::<Engine>();
         // SAFETY: the layout has a size above zero.
         let memory = unsafe { std::alloc::alloc_zeroed(layout) };
-        // SAFETY: the memory has the layout of an Engine, and all-zero is the state of an unused one.
+        // SAFETY: the memory has the layout of an Engine, and all-zero is the state of an unused
+        // one.
         unsafe { Box::from_raw(memory.cast()) }
     }
 

@@ -1,7 +1,7 @@
 //! The simulated card behind the stub `libcuda.so.1` and `libnvidia-ml.so.1`.
 //!
-//! Both libraries, in every process, show the same card: one file in a directory, mapped by all. What it is comes
-//! from the environment:
+//! Both libraries, in every process, show the same card: one file in a directory, mapped by all.
+//! What it is comes from the environment:
 //!
 //! | variable | default | meaning |
 //! |---|---|---|
@@ -28,11 +28,11 @@
 //! | `STUB_GPU_FAIL` | none | scripted failures: `cuMemAlloc_v2:2@3` fails the third call with 2; no `@n`: every call |
 //! | `STUB_GPU_TRACE` | none | file that gets a line `pid name` per call |
 //!
-//! CUDA also obeys `CUDA_VISIBLE_DEVICES` and `CUDA_DEVICE_ORDER`; NVML obeys neither, like the real one.
-//! A value that cannot be used ends the process with one line.
+//! CUDA also obeys `CUDA_VISIBLE_DEVICES` and `CUDA_DEVICE_ORDER`; NVML obeys neither, like the
+//! real one. A value that cannot be used ends the process with one line.
 //!
-//! This is the judge of the tests: it shares nothing with the shim or its policy. Sizes are charged exactly as asked
-//! unless a granularity says otherwise, so that tests can be exact to the byte.
+//! This is the judge of the tests: it shares nothing with the shim or its policy. Sizes are charged
+//! exactly as asked unless a granularity says otherwise, so that tests can be exact to the byte.
 
 pub mod arg;
 pub mod call;

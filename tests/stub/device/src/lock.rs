@@ -1,7 +1,8 @@
 //! A lock in shared memory that survives the death of its holder.
 //!
-//! A robust, process-shared mutex of the C library. Whoever takes it after a holder died is told so, and
-//! recomputes what the holder may have left half done. Sections are short and never wait for anything else.
+//! A robust, process-shared mutex of the C library. Whoever takes it after a holder died is told
+//! so, and recomputes what the holder may have left half done. Sections are short and never wait
+//! for anything else.
 
 use std::cell::UnsafeCell;
 
@@ -9,7 +10,8 @@ use std::cell::UnsafeCell;
 #[repr(C)]
 pub(crate) struct RobustLock(UnsafeCell<libc::pthread_mutex_t>);
 
-// SAFETY: the C library's mutex is made to be used by many threads and, being process-shared, processes.
+// SAFETY: the C library's mutex is made to be used by many threads and, being process-shared,
+// processes.
 unsafe impl Sync for RobustLock {}
 
 /// Proof that the lock is held; unlocks when dropped.
@@ -41,7 +43,8 @@ impl RobustLock {
 
     /// Waits for the lock.
     pub(crate) fn hold(&self) -> Held<'_> {
-        // SAFETY: `init` ran before the file was marked ready, and `Card` looks only at ready files.
+        // SAFETY: `init` ran before the file was marked ready, and `Card` looks only at ready
+        // files.
         let code = unsafe { libc::pthread_mutex_lock(self.0.get()) };
         let holder_died = code == libc::EOWNERDEAD;
         if holder_died {

@@ -25,7 +25,8 @@ impl Identity {
         Self { pid, start: start_time(pid).unwrap_or(0), namespace: namespace() }
     }
 
-    /// Whether the process runs, as far as it can be seen from here: one of another pid namespace cannot.
+    /// Whether the process runs, as far as it can be seen from here: one of another pid namespace
+    /// cannot.
     #[must_use]
     pub(crate) fn runs(self) -> bool {
         self.namespace == namespace() && start_time(self.pid) == Some(self.start)
@@ -57,11 +58,12 @@ fn record(slot: usize, kind: libc::c_int) -> libc::flock {
     }
 }
 
-/// Marks the slot as ours for as long as this process lives. Not inherited by fork, dropped by exec.
+/// Marks the slot as ours for as long as this process lives. Not inherited by fork, dropped by
+/// exec.
 pub(crate) fn hold_record(fd: RawFd, slot: usize) {
     let lock = record(slot, libc::F_WRLCK);
-    // SAFETY: `lock` is a valid argument of F_SETLK for the length of the call. A failure leaves liveness to
-    // the start time.
+    // SAFETY: `lock` is a valid argument of F_SETLK for the length of the call. A failure leaves
+    // liveness to the start time.
     unsafe { libc::fcntl(fd, libc::F_SETLK, &raw const lock) };
 }
 

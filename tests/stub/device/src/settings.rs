@@ -1,8 +1,8 @@
 //! What the simulated machine is: read once from the environment, never changed.
 //!
-//! Invariant: a [`Settings`] that exists is usable. A value that cannot be used ends the process with one line,
-//! because a test on another machine than the one it asked for would prove nothing. The table of variables is
-//! in the crate's documentation.
+//! Invariant: a [`Settings`] that exists is usable. A value that cannot be used ends the process
+//! with one line, because a test on another machine than the one it asked for would prove nothing.
+//! The table of variables is in the crate's documentation.
 
 use std::collections::HashMap;
 use std::fmt::Display;

@@ -1,7 +1,7 @@
 //! Devices: handles, names, numbers, MIG.
 //!
-//! NVML shows every device in PCI order, whatever CUDA's variables say. A handle stands for a unit: a device or a MIG
-//! slice of one.
+//! NVML shows every device in PCI order, whatever CUDA's variables say. A handle stands for a unit:
+//! a device or a MIG slice of one.
 
 use crate::export::{In, Out, exports};
 use crate::init::put_text;
@@ -22,11 +22,14 @@ exports! {
     /// In PCI order.
     fn nvmlDeviceGetHandleByIndex_v2(index: u32, device: *mut nvmlDevice_t) => by_index_v2, library;
     /// Devices and MIG slices by UUID.
-    fn nvmlDeviceGetHandleByUUID(uuid: *const c_char, device: *mut nvmlDevice_t) => by_uuid, library;
+    fn nvmlDeviceGetHandleByUUID(uuid: *const c_char, device: *mut nvmlDevice_t)
+        => by_uuid, library;
     /// The first form calls the second through its exported name.
-    fn nvmlDeviceGetHandleByPciBusId(text: *const c_char, device: *mut nvmlDevice_t) => by_pci, library;
+    fn nvmlDeviceGetHandleByPciBusId(text: *const c_char, device: *mut nvmlDevice_t)
+        => by_pci, library;
     /// A PCI address.
-    fn nvmlDeviceGetHandleByPciBusId_v2(text: *const c_char, device: *mut nvmlDevice_t) => by_pci_v2, library;
+    fn nvmlDeviceGetHandleByPciBusId_v2(text: *const c_char, device: *mut nvmlDevice_t)
+        => by_pci_v2, library;
     /// Name.
     fn nvmlDeviceGetName(device: nvmlDevice_t, name: *mut c_char, length: u32) => name, library;
     /// `GPU-...` or `MIG-...`.
@@ -45,12 +48,13 @@ exports! {
     fn nvmlDeviceGetCudaComputeCapability(device: nvmlDevice_t, major: *mut i32, minor: *mut i32)
         => capability, library;
     /// Whether the device has slices.
-    fn nvmlDeviceGetMigMode(device: nvmlDevice_t, current: *mut u32, pending: *mut u32) => mig_mode, library;
+    fn nvmlDeviceGetMigMode(device: nvmlDevice_t, current: *mut u32, pending: *mut u32)
+        => mig_mode, library;
     /// Seven.
     fn nvmlDeviceGetMaxMigDeviceCount(device: nvmlDevice_t, count: *mut u32) => max_slices, library;
     /// A slice.
-    fn nvmlDeviceGetMigDeviceHandleByIndex(device: nvmlDevice_t, index: u32, slice: *mut nvmlDevice_t)
-        => slice, library;
+    fn nvmlDeviceGetMigDeviceHandleByIndex(device: nvmlDevice_t, index: u32,
+        slice: *mut nvmlDevice_t) => slice, library;
     /// Whether a handle is a slice.
     fn nvmlDeviceIsMigDeviceHandle(device: nvmlDevice_t, is_slice: *mut u32) => is_slice, library;
     /// The device of a slice.
@@ -59,13 +63,17 @@ exports! {
     /// Instance number of a slice.
     fn nvmlDeviceGetGpuInstanceId(device: nvmlDevice_t, id: *mut u32) => gpu_instance, library;
     /// Zero: one compute instance in each.
-    fn nvmlDeviceGetComputeInstanceId(device: nvmlDevice_t, id: *mut u32) => compute_instance, library;
+    fn nvmlDeviceGetComputeInstanceId(device: nvmlDevice_t, id: *mut u32)
+        => compute_instance, library;
     /// Size of a slice, from the memory that the library itself reports.
-    fn nvmlDeviceGetAttributes(device: nvmlDevice_t, attributes: *mut Attributes) => attributes, library;
+    fn nvmlDeviceGetAttributes(device: nvmlDevice_t, attributes: *mut Attributes)
+        => attributes, library;
     /// Size of a slice, from the memory that the library itself reports.
-    fn nvmlDeviceGetAttributes_v2(device: nvmlDevice_t, attributes: *mut Attributes) => attributes, library;
+    fn nvmlDeviceGetAttributes_v2(device: nvmlDevice_t, attributes: *mut Attributes)
+        => attributes, library;
     /// Accepted; nothing ever happens.
-    fn nvmlDeviceRegisterEvents(device: nvmlDevice_t, kinds: u64, set: *mut c_void) => register, library;
+    fn nvmlDeviceRegisterEvents(device: nvmlDevice_t, kinds: u64, set: *mut c_void)
+        => register, library;
 }
 
 /// The first fields of `nvmlPciInfo_t`, in all its forms.

@@ -4,8 +4,8 @@
 //! fn SYMBOL(argument: type, ...) => implementation, need;
 //! ```
 //!
-//! The implementation is a function of the same file; `need` is `nothing`, or `library` for what answers
-//! UNINITIALIZED before `nvmlInit`.
+//! The implementation is a function of the same file; `need` is `nothing`, or `library` for what
+//! answers UNINITIALIZED before `nvmlInit`.
 
 use gpucap_abi::nvml::{NvmlError, NvmlResult};
 use gpucap_stub_device::arg;
@@ -55,7 +55,8 @@ macro_rules! exports {
             unsafe extern "C" fn $name($($arg: $type),*) -> ::gpucap_abi::nvml::NvmlResult {
                 $crate::export::enter(stringify!($name), $crate::export::Need::$need)?;
                 $(
-                    // SAFETY: whoever calls an NVML function promises what its contract asks of the arguments.
+                    // SAFETY: whoever calls an NVML function promises what its contract asks of the
+                    // arguments.
                     let $arg = unsafe { $crate::export::FromCaller::wrap($arg) };
                 )*
                 self::$implementation($($arg),*)
@@ -72,7 +73,8 @@ pub(crate) trait FromCaller {
     /// Wraps the argument.
     ///
     /// # Safety
-    /// A pointer must be null or valid for what NVML does with it, until the exported function returns.
+    /// A pointer must be null or valid for what NVML does with it, until the exported function
+    /// returns.
     unsafe fn wrap(self) -> Self::Arg;
 }
 

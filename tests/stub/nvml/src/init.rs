@@ -26,16 +26,20 @@ exports! {
     fn nvmlSystemGetCudaDriverVersion_v2(version: *mut i32) => cuda_version, nothing;
     /// Name of a process that can be seen from here.
     fn nvmlSystemGetProcessName(pid: u32, name: *mut c_char, length: u32) => process_name, library;
-    /// A table without entries for the one id that nvidia-smi insists on: its first word is its size, 8.
-    fn nvmlInternalGetExportTable(table: *mut *const c_void, id: *const [u8; 16]) => export_table, nothing;
+    /// A table without entries for the one id that nvidia-smi insists on: its first word is its
+    /// size, 8.
+    fn nvmlInternalGetExportTable(table: *mut *const c_void, id: *const [u8; 16])
+        => export_table, nothing;
     /// An event set in which nothing ever happens.
     fn nvmlEventSetCreate(set: *mut *mut c_void) => event_set, library;
     /// Ends an event set.
     fn nvmlEventSetFree(set: *mut c_void) => event_set_free, library;
     /// Nothing ever happens.
-    fn nvmlEventSetWait(set: *mut c_void, event: *mut c_void, milliseconds: u32) => event_wait, library;
+    fn nvmlEventSetWait(set: *mut c_void, event: *mut c_void, milliseconds: u32)
+        => event_wait, library;
     /// Nothing ever happens.
-    fn nvmlEventSetWait_v2(set: *mut c_void, event: *mut c_void, milliseconds: u32) => event_wait, library;
+    fn nvmlEventSetWait_v2(set: *mut c_void, event: *mut c_void, milliseconds: u32)
+        => event_wait, library;
     /// No S-class units.
     fn nvmlUnitGetCount(count: *mut u32) => none, library;
     /// No excluded devices.

@@ -1,7 +1,7 @@
 //! Memory as NVML reports it.
 //!
-//! The first form counts what the driver reserves as used; the second tells it apart. A device's numbers include its
-//! slices.
+//! The first form counts what the driver reserves as used; the second tells it apart. A device's
+//! numbers include its slices.
 
 use crate::device::unit;
 use crate::export::{Out, exports};
@@ -12,9 +12,11 @@ exports! {
     /// Reserved memory counts as used.
     fn nvmlDeviceGetMemoryInfo(device: nvmlDevice_t, memory: *mut nvmlMemory_t) => info, library;
     /// Reserved memory apart; the version must be the structure's.
-    fn nvmlDeviceGetMemoryInfo_v2(device: nvmlDevice_t, memory: *mut nvmlMemory_v2_t) => info_v2, library;
+    fn nvmlDeviceGetMemoryInfo_v2(device: nvmlDevice_t, memory: *mut nvmlMemory_v2_t)
+        => info_v2, library;
     /// A window of 64 GiB with nothing mapped.
-    fn nvmlDeviceGetBAR1MemoryInfo(device: nvmlDevice_t, memory: *mut nvmlMemory_t) => bar1, library;
+    fn nvmlDeviceGetBAR1MemoryInfo(device: nvmlDevice_t, memory: *mut nvmlMemory_t)
+        => bar1, library;
 }
 
 fn numbers(device: nvmlDevice_t) -> Result<nvmlMemory_v2_t, NvmlError> {

@@ -1,9 +1,9 @@
 //! The library's calls to itself, made the way the real one makes them.
 //!
-//! The real libnvidia-ml reaches about 23 of its own functions through its procedure linkage table, and some through
-//! pointers in its data: a library loaded earlier can stand in between. A Rust call would be bound when the
-//! library is linked, so the jumps are written out. What a test must be able to see: one jump slot or data
-//! relocation against each exported name used here.
+//! The real libnvidia-ml reaches about 23 of its own functions through its procedure linkage table,
+//! and some through pointers in its data: a library loaded earlier can stand in between. A Rust
+//! call would be bound when the library is linked, so the jumps are written out. What a test must
+//! be able to see: one jump slot or data relocation against each exported name used here.
 
 use gpucap_abi::nvml::{NvmlResult, nvmlDevice_t, nvmlMemory_v2_t};
 use std::ffi::c_char;

@@ -1,8 +1,8 @@
 //! Who uses a device, and how busy it is.
 //!
-//! Pids are those that the processes themselves see. Shares of the engine between processes follow the time that each
-//! has had since it started, scaled to the busy part of the last sample: the real samples of single processes are
-//! not simulated.
+//! Pids are those that the processes themselves see. Shares of the engine between processes follow
+//! the time that each has had since it started, scaled to the busy part of the last sample: the
+//! real samples of single processes are not simulated.
 
 use crate::device::{instances, unit};
 use crate::export::{Out, exports};
@@ -13,39 +13,40 @@ use gpucap_stub_device::catalog::{Unit, slices_of};
 
 exports! {
     /// 16-byte records.
-    fn nvmlDeviceGetComputeRunningProcesses(device: nvmlDevice_t, count: *mut u32, records: *mut Record1)
-        => compute_v1, library;
+    fn nvmlDeviceGetComputeRunningProcesses(device: nvmlDevice_t, count: *mut u32,
+        records: *mut Record1) => compute_v1, library;
     /// 24-byte records.
-    fn nvmlDeviceGetComputeRunningProcesses_v2(device: nvmlDevice_t, count: *mut u32, records: *mut Record2)
-        => compute_v2, library;
+    fn nvmlDeviceGetComputeRunningProcesses_v2(device: nvmlDevice_t, count: *mut u32,
+        records: *mut Record2) => compute_v2, library;
     /// 24-byte records.
-    fn nvmlDeviceGetComputeRunningProcesses_v3(device: nvmlDevice_t, count: *mut u32, records: *mut Record2)
-        => compute_v2, library;
+    fn nvmlDeviceGetComputeRunningProcesses_v3(device: nvmlDevice_t, count: *mut u32,
+        records: *mut Record2) => compute_v2, library;
     /// None: nothing draws here.
-    fn nvmlDeviceGetGraphicsRunningProcesses(device: nvmlDevice_t, count: *mut u32, records: *mut Record1)
-        => none_v1, library;
+    fn nvmlDeviceGetGraphicsRunningProcesses(device: nvmlDevice_t, count: *mut u32,
+        records: *mut Record1) => none_v1, library;
     /// None: nothing draws here.
-    fn nvmlDeviceGetGraphicsRunningProcesses_v2(device: nvmlDevice_t, count: *mut u32, records: *mut Record2)
-        => none_v2, library;
+    fn nvmlDeviceGetGraphicsRunningProcesses_v2(device: nvmlDevice_t, count: *mut u32,
+        records: *mut Record2) => none_v2, library;
     /// None: nothing draws here.
-    fn nvmlDeviceGetGraphicsRunningProcesses_v3(device: nvmlDevice_t, count: *mut u32, records: *mut Record2)
-        => none_v2, library;
+    fn nvmlDeviceGetGraphicsRunningProcesses_v3(device: nvmlDevice_t, count: *mut u32,
+        records: *mut Record2) => none_v2, library;
     /// None: there is no MPS server.
-    fn nvmlDeviceGetMPSComputeRunningProcesses(device: nvmlDevice_t, count: *mut u32, records: *mut Record1)
-        => none_v1, library;
+    fn nvmlDeviceGetMPSComputeRunningProcesses(device: nvmlDevice_t, count: *mut u32,
+        records: *mut Record1) => none_v1, library;
     /// None: there is no MPS server.
-    fn nvmlDeviceGetMPSComputeRunningProcesses_v2(device: nvmlDevice_t, count: *mut u32, records: *mut Record2)
-        => none_v2, library;
+    fn nvmlDeviceGetMPSComputeRunningProcesses_v2(device: nvmlDevice_t, count: *mut u32,
+        records: *mut Record2) => none_v2, library;
     /// None: there is no MPS server.
-    fn nvmlDeviceGetMPSComputeRunningProcesses_v3(device: nvmlDevice_t, count: *mut u32, records: *mut Record2)
-        => none_v2, library;
+    fn nvmlDeviceGetMPSComputeRunningProcesses_v3(device: nvmlDevice_t, count: *mut u32,
+        records: *mut Record2) => none_v2, library;
     /// Compute processes as 32-byte records; other modes have none.
-    fn nvmlDeviceGetRunningProcessDetailList(device: nvmlDevice_t, list: *mut List) => details, library;
+    fn nvmlDeviceGetRunningProcessDetailList(device: nvmlDevice_t, list: *mut List)
+        => details, library;
     /// Busy part of the last sample period, in percent.
     fn nvmlDeviceGetUtilizationRates(device: nvmlDevice_t, rates: *mut [u32; 2]) => rates, library;
     /// One sample per process that had the engine; NOT_FOUND if none had.
-    fn nvmlDeviceGetProcessUtilization(device: nvmlDevice_t, samples: *mut Sample, count: *mut u32, since: u64)
-        => samples, library;
+    fn nvmlDeviceGetProcessUtilization(device: nvmlDevice_t, samples: *mut Sample, count: *mut u32,
+        since: u64) => samples, library;
     /// The same as a versioned list.
     fn nvmlDeviceGetProcessesUtilizationInfo(device: nvmlDevice_t, list: *mut UtilizationList)
         => utilization_list, library;
@@ -147,7 +148,8 @@ fn tenants(device: nvmlDevice_t) -> Result<Vec<(Unit, Tenant)>, NvmlError> {
         .collect())
 }
 
-/// Fills an array of a caller who says how many there is room for, and wants to know how many there are.
+/// Fills an array of a caller who says how many there is room for, and wants to know how many there
+/// are.
 fn fill<T: Copy>(count: Out<u32>, records: Out<T>, found: &[T]) -> NvmlResult {
     let room = usize::try_from(count.get()?).unwrap_or(usize::MAX);
     count.put(u32::try_from(found.len()).unwrap_or(u32::MAX))?;
@@ -219,7 +221,8 @@ fn fill_list<T: Copy>(
 ) -> NvmlResult {
     // SAFETY: the count is ours.
     let own_count = unsafe { Out::new(std::ptr::from_mut(count)) };
-    // SAFETY: the caller of the export promises that the array in its list has room for the count beside it.
+    // SAFETY: the caller of the export promises that the array in its list has room for the count
+    // beside it.
     let records = unsafe { Out::new(records) };
     if found.is_empty() {
         own_count.put(0)?;

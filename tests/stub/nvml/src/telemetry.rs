@@ -7,24 +7,28 @@ use std::ffi::c_char;
 
 exports! {
     /// 35 degrees, whatever the sensor.
-    fn nvmlDeviceGetTemperature(device: nvmlDevice_t, sensor: u32, degrees: *mut u32) => temperature, library;
+    fn nvmlDeviceGetTemperature(device: nvmlDevice_t, sensor: u32, degrees: *mut u32)
+        => temperature, library;
     /// 90 degrees, whatever the threshold.
     fn nvmlDeviceGetTemperatureThreshold(device: nvmlDevice_t, kind: u32, degrees: *mut u32)
         => temperature_threshold, library;
     /// 50 W in mW.
     fn nvmlDeviceGetPowerUsage(device: nvmlDevice_t, milliwatts: *mut u32) => power, library;
     /// 300 W in mW.
-    fn nvmlDeviceGetPowerManagementLimit(device: nvmlDevice_t, milliwatts: *mut u32) => power_limit, library;
+    fn nvmlDeviceGetPowerManagementLimit(device: nvmlDevice_t, milliwatts: *mut u32)
+        => power_limit, library;
     /// 300 W in mW.
-    fn nvmlDeviceGetEnforcedPowerLimit(device: nvmlDevice_t, milliwatts: *mut u32) => power_limit, library;
+    fn nvmlDeviceGetEnforcedPowerLimit(device: nvmlDevice_t, milliwatts: *mut u32)
+        => power_limit, library;
     /// 300 W in mW.
     fn nvmlDeviceGetPowerManagementDefaultLimit(device: nvmlDevice_t, milliwatts: *mut u32)
         => power_limit, library;
     /// 300 W in mW, both.
-    fn nvmlDeviceGetPowerManagementLimitConstraints(device: nvmlDevice_t, least: *mut u32, most: *mut u32)
-        => power_limits, library;
+    fn nvmlDeviceGetPowerManagementLimitConstraints(device: nvmlDevice_t, least: *mut u32,
+        most: *mut u32) => power_limits, library;
     /// Zero.
-    fn nvmlDeviceGetTotalEnergyConsumption(device: nvmlDevice_t, millijoules: *mut u64) => energy, library;
+    fn nvmlDeviceGetTotalEnergyConsumption(device: nvmlDevice_t, millijoules: *mut u64)
+        => energy, library;
     /// Off.
     fn nvmlDeviceGetPersistenceMode(device: nvmlDevice_t, mode: *mut u32) => zero, library;
     /// Off.
@@ -44,23 +48,31 @@ exports! {
     /// Unknown.
     fn nvmlDeviceGetBrand(device: nvmlDevice_t, brand: *mut u32) => zero, library;
     /// Ampere.
-    fn nvmlDeviceGetArchitecture(device: nvmlDevice_t, architecture: *mut u32) => architecture, library;
+    fn nvmlDeviceGetArchitecture(device: nvmlDevice_t, architecture: *mut u32)
+        => architecture, library;
     /// Its bus number.
     fn nvmlDeviceGetBoardId(device: nvmlDevice_t, board: *mut u32) => board, library;
     /// On, and stays on.
-    fn nvmlDeviceGetEccMode(device: nvmlDevice_t, current: *mut u32, pending: *mut u32) => ecc, library;
+    fn nvmlDeviceGetEccMode(device: nvmlDevice_t, current: *mut u32, pending: *mut u32)
+        => ecc, library;
     /// Idle, sampled over 1/6 s.
-    fn nvmlDeviceGetEncoderUtilization(device: nvmlDevice_t, busy: *mut u32, period: *mut u32) => idle, library;
+    fn nvmlDeviceGetEncoderUtilization(device: nvmlDevice_t, busy: *mut u32, period: *mut u32)
+        => idle, library;
     /// Idle, sampled over 1/6 s.
-    fn nvmlDeviceGetDecoderUtilization(device: nvmlDevice_t, busy: *mut u32, period: *mut u32) => idle, library;
+    fn nvmlDeviceGetDecoderUtilization(device: nvmlDevice_t, busy: *mut u32, period: *mut u32)
+        => idle, library;
     /// 1410 MHz, whatever the clock.
-    fn nvmlDeviceGetClockInfo(device: nvmlDevice_t, kind: u32, megahertz: *mut u32) => clock, library;
+    fn nvmlDeviceGetClockInfo(device: nvmlDevice_t, kind: u32, megahertz: *mut u32)
+        => clock, library;
     /// 1410 MHz, whatever the clock.
-    fn nvmlDeviceGetMaxClockInfo(device: nvmlDevice_t, kind: u32, megahertz: *mut u32) => clock, library;
+    fn nvmlDeviceGetMaxClockInfo(device: nvmlDevice_t, kind: u32, megahertz: *mut u32)
+        => clock, library;
     /// Generation 4.
-    fn nvmlDeviceGetCurrPcieLinkGeneration(device: nvmlDevice_t, generation: *mut u32) => generation, library;
+    fn nvmlDeviceGetCurrPcieLinkGeneration(device: nvmlDevice_t, generation: *mut u32)
+        => generation, library;
     /// Generation 4.
-    fn nvmlDeviceGetMaxPcieLinkGeneration(device: nvmlDevice_t, generation: *mut u32) => generation, library;
+    fn nvmlDeviceGetMaxPcieLinkGeneration(device: nvmlDevice_t, generation: *mut u32)
+        => generation, library;
     /// 16 lanes.
     fn nvmlDeviceGetCurrPcieLinkWidth(device: nvmlDevice_t, lanes: *mut u32) => lanes, library;
     /// 16 lanes.
@@ -71,9 +83,11 @@ exports! {
     /// It is valid.
     fn nvmlDeviceValidateInforom(device: nvmlDevice_t) => valid, library;
     /// A number made from the index.
-    fn nvmlDeviceGetSerial(device: nvmlDevice_t, serial: *mut c_char, length: u32) => serial, library;
+    fn nvmlDeviceGetSerial(device: nvmlDevice_t, serial: *mut c_char, length: u32)
+        => serial, library;
     /// No field is known: each says so in its own place.
-    fn nvmlDeviceGetFieldValues(device: nvmlDevice_t, count: i32, values: *mut FieldValue) => fields, library;
+    fn nvmlDeviceGetFieldValues(device: nvmlDevice_t, count: i32, values: *mut FieldValue)
+        => fields, library;
 }
 
 /// `nvmlFieldValue_t`
