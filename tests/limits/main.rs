@@ -3,7 +3,7 @@
 //! Contexts are free of charge here unless a test says otherwise, so that every byte is the test's own.
 //!
 //! [`ways`] takes each way of getting memory through the same rules, [`shared`] does so with several processes;
-//! [`physical`] and [`contexts`] are what lives by references; [`misuse`] is what a program should not do; [`reports`]
+//! [`physical`] and [`contexts`] are what lives by references, [`pools`] what is kept beyond its use; [`misuse`] is what a program should not do; [`reports`]
 //! is what it is told; [`values`] is what the variables may say and [`devices`] of which card; [`file`] is the hook's
 //! word.
 
@@ -12,6 +12,7 @@ mod devices;
 mod file;
 mod misuse;
 mod physical;
+mod pools;
 mod reports;
 mod shared;
 mod values;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
         ways::trials,
         shared::trials,
         physical::trials,
+        pools::trials,
         contexts::trials,
         misuse::trials,
         reports::trials,

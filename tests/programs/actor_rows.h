@@ -1,7 +1,7 @@
 /*
  * The actor's commands that bear a driver function's name: SYMBOL SLOT BYTES gets, SYMBOL SLOT gives back. Every row
  * that gets memory takes one size in bytes here, in the form in which it can ask for exactly that. Contexts are made on
- * card 0.
+ * card 0; a pool in the place that the number says; a pool's attribute is its release threshold.
  */
 #ifndef ACTOR_ROWS_H
 #define ACTOR_ROWS_H
@@ -66,6 +66,12 @@ static CUresult row_cuMipmappedArrayCreate(uint64_t *slot, uint64_t bytes)
     return call_cuMipmappedArrayCreate((CUmipmappedArray *)slot, &form, 1);
 }
 
+static CUresult row_cuMemPoolCreate(uint64_t *slot, uint64_t location)
+{
+    CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = { (int)location, 0 } };
+    return call_cuMemPoolCreate((CUmemoryPool *)slot, &props);
+}
+
 /* False if the verb is no driver function's name. */
 static int obey_row(CUresult *result, const char *verb, uint64_t *slot, uint64_t bytes)
 {
@@ -86,6 +92,12 @@ static int obey_row(CUresult *result, const char *verb, uint64_t *slot, uint64_t
     ROW(cuArray3DCreate_v2, row_cuArray3DCreate_v2(slot, bytes))
     ROW(cuMipmappedArrayCreate, row_cuMipmappedArrayCreate(slot, bytes))
     ROW(cuMipmappedArrayDestroy, call_cuMipmappedArrayDestroy((CUmipmappedArray)*slot))
+    ROW(cuDeviceGetDefaultMemPool, call_cuDeviceGetDefaultMemPool((CUmemoryPool *)slot, 0))
+    ROW(cuDeviceSetMemPool, call_cuDeviceSetMemPool(0, (CUmemoryPool)*slot))
+    ROW(cuMemPoolCreate, row_cuMemPoolCreate(slot, bytes))
+    ROW(cuMemPoolDestroy, call_cuMemPoolDestroy((CUmemoryPool)*slot))
+    ROW(cuMemPoolTrimTo, call_cuMemPoolTrimTo((CUmemoryPool)*slot, bytes))
+    ROW(cuMemPoolSetAttribute, call_cuMemPoolSetAttribute((CUmemoryPool)*slot, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &bytes))
     ROW(cuCtxCreate, call_cuCtxCreate((CUcontext *)slot, 0, 0))
     ROW(cuCtxCreate_v2, call_cuCtxCreate_v2((CUcontext *)slot, 0, 0))
     ROW(cuCtxCreate_v3, call_cuCtxCreate_v3((CUcontext *)slot, NULL, 0, 0, 0))

@@ -1,0 +1,209 @@
+//! Pools: what a pool keeps after it was freed is charged, and given back before anybody is refused for it.
+
+use crate::{CAP, MIB, OUT_OF_MEMORY, SUCCESS, begin, booked, calls, capped, told, traced};
+use gpucap_tests::{Actor, Result, Run, Stop, trial};
+use libtest_mimic::Trial;
+
+const SIZE: u64 = 100 * MIB;
+const NOTHING: u64 = 0;
+/// The driver's word for a place: this card, or the host.
+const ON_CARD: &str = "cuMemPoolCreate p 1";
+const ON_HOST: &str = "cuMemPoolCreate p 2";
+const KEEP_ALL: &str = "cuMemPoolSetAttribute p 18446744073709551615";
+const KEEP_NOTHING: &str = "cuMemPoolSetAttribute p 0";
+
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![
+        trial("a pool without a threshold keeps nothing", keeps_nothing),
+        trial("what a pool keeps is charged, and once", keeps),
+        trial("what a pool keeps is handed out again without a charge", reused),
+        trial("a trimmed pool keeps nothing", trimmed),
+        trial("a threshold that is taken away refunds", threshold_taken_away),
+        trial("a threshold that comes late charges what is kept by then", late_threshold),
+        trial("a process gives back what its pools keep before it is refused", gives_back),
+        trial("what the pools of another process keep is that process's", another_keeps),
+        trial("what the pools of a process kept is back when it dies", keeper_dies),
+        trial("a pool that ends refunds what it kept, not what is in use", pool_ends),
+        trial("a pool in host memory is free of charge", on_host),
+        trial("memory of the device's current pool is that pool's", current_pool),
+        trial("a failure of the driver leaves what a pool keeps as it was", driver_fails),
+    ]
+}
+
+/// A process with the default pool in slot `p`, which keeps all.
+fn keeper() -> Result<(Run, Actor)> {
+    let run = traced(capped(&CAP.to_string())?);
+    let mut actor = begin(&run)?;
+    actor.expect(&[("cuDeviceGetDefaultMemPool p", SUCCESS), (KEEP_ALL, SUCCESS)])?;
+    Ok((run, actor))
+}
+
+/// It has used so many bytes.
+fn used(actor: &mut Actor, bytes: u64) -> Result {
+    actor.expect(&[(&format!("async a {bytes}"), SUCCESS), ("free-async a", SUCCESS)])
+}
+
+fn keeps_nothing() -> Result {
+    let run = capped(&CAP.to_string())?;
+    let mut actor = begin(&run)?;
+    used(&mut actor, SIZE)?;
+    booked(&run, NOTHING)?;
+    actor.expect(&[("sync", SUCCESS)])?;
+    booked(&run, NOTHING)
+}
+
+fn keeps() -> Result {
+    let (run, mut actor) = keeper()?;
+    used(&mut actor, SIZE)?;
+    booked(&run, SIZE)?;
+    actor.expect(&[("sync", SUCCESS)])?;
+    booked(&run, SIZE)?;
+    told(&mut actor, "info d", CAP, CAP - SIZE)?;
+    told(&mut actor, "nvml d 0", CAP, SIZE)
+}
+
+fn reused() -> Result {
+    let (run, mut actor) = keeper()?;
+    used(&mut actor, SIZE)?;
+    for part in 1..=4 {
+        let slot = char::from(b'a' + part);
+        actor.expect(&[(&format!("async {slot} {}", SIZE / 4), SUCCESS)])?;
+        booked(&run, SIZE)?;
+    }
+    actor.expect(&[("async g 1000", SUCCESS)])?;
+    booked(&run, SIZE + 1000)?;
+    actor.expect(&[("free-async b", SUCCESS), ("free-async g", SUCCESS)])?;
+    booked(&run, SIZE + 1000)
+}
+
+fn trimmed() -> Result {
+    let (run, mut actor) = keeper()?;
+    used(&mut actor, SIZE)?;
+    actor.expect(&[
+        ("async b 1000", SUCCESS),
+        (&format!("cuMemPoolTrimTo p {}", SIZE / 2), SUCCESS),
+    ])?;
+    booked(&run, SIZE / 2)?;
+    actor.expect(&[("cuMemPoolTrimTo p 0", SUCCESS)])?;
+    booked(&run, 1000)?;
+    actor.expect(&[("free-async b", SUCCESS), ("cuMemPoolTrimTo p 0", SUCCESS)])?;
+    booked(&run, NOTHING)
+}
+
+fn threshold_taken_away() -> Result {
+    let (run, mut actor) = keeper()?;
+    used(&mut actor, SIZE)?;
+    actor.expect(&[(KEEP_NOTHING, SUCCESS), ("sync", SUCCESS)])?;
+    booked(&run, NOTHING)?;
+    used(&mut actor, SIZE)?;
+    booked(&run, NOTHING)
+}
+
+fn late_threshold() -> Result {
+    let run = capped(&CAP.to_string())?;
+    let mut actor = begin(&run)?;
+    used(&mut actor, SIZE)?;
+    // Nothing has synchronised, so the driver still has it.
+    actor.expect(&[("cuDeviceGetDefaultMemPool p", SUCCESS), (KEEP_ALL, SUCCESS)])?;
+    booked(&run, SIZE)
+}
+
+fn gives_back() -> Result {
+    for command in ["alloc b", "array b", "async b", "create b"] {
+        let (run, mut actor) = keeper()?;
+        used(&mut actor, SIZE)?;
+        let command = match command {
+            "array b" => format!("cuArrayCreate_v2 b {CAP}"),
+            other => format!("{other} {CAP}"),
+        };
+        actor.expect(&[(&command, SUCCESS)])?;
+        booked(&run, CAP)?;
+        actor.expect(&[("alloc c 1", OUT_OF_MEMORY)])?;
+    }
+    let (run, mut actor) = keeper()?;
+    used(&mut actor, SIZE)?;
+    actor.expect(&[(&format!("alloc b {}", CAP - SIZE), SUCCESS)])?;
+    match calls(&run, "cuMemPoolTrimTo")? {
+        0 => booked(&run, CAP),
+        _ => Err(Stop::fail("trimmed although there was room")),
+    }
+}
+
+fn another_keeps() -> Result {
+    let (run, mut actor) = keeper()?;
+    used(&mut actor, SIZE)?;
+    let mut other = begin(&run)?;
+    other.expect(&[
+        (&format!("alloc a {}", CAP - SIZE + 1), OUT_OF_MEMORY),
+        (&format!("alloc a {}", CAP - SIZE), SUCCESS),
+    ])?;
+    // Its own pool can still use it.
+    actor.expect(&[
+        (&format!("async a {SIZE}"), SUCCESS),
+        ("async b 1", OUT_OF_MEMORY),
+        ("alloc b 1", OUT_OF_MEMORY),
+    ])?;
+    booked(&run, CAP)
+}
+
+fn keeper_dies() -> Result {
+    let (run, mut actor) = keeper()?;
+    used(&mut actor, SIZE)?;
+    actor.kill()?;
+    begin(&run)?.expect(&[(&format!("alloc a {CAP}"), SUCCESS)])
+}
+
+fn pool_ends() -> Result {
+    let run = capped(&CAP.to_string())?;
+    let mut actor = begin(&run)?;
+    actor.expect(&[
+        (ON_CARD, SUCCESS),
+        (KEEP_ALL, SUCCESS),
+        ("from-pool a p 1000", SUCCESS),
+        ("from-pool b p 2000", SUCCESS),
+        ("free-async b", SUCCESS),
+    ])?;
+    booked(&run, 3000)?;
+    actor.expect(&[("cuMemPoolDestroy p", SUCCESS)])?;
+    booked(&run, 1000)?;
+    actor.expect(&[("free-async a", SUCCESS)])?;
+    booked(&run, NOTHING)
+}
+
+fn on_host() -> Result {
+    let run = capped(&CAP.to_string())?;
+    let mut actor = begin(&run)?;
+    actor.expect(&[
+        (&format!("alloc z {CAP}"), SUCCESS),
+        (ON_HOST, SUCCESS),
+        (KEEP_ALL, SUCCESS),
+        ("from-pool a p 1000", SUCCESS),
+        ("from-pool b p 2000", SUCCESS),
+        ("free-async a", SUCCESS),
+    ])?;
+    booked(&run, CAP)?;
+    actor.expect(&[("cuMemPoolDestroy p", SUCCESS), ("free-async b", SUCCESS)])?;
+    booked(&run, CAP)
+}
+
+fn current_pool() -> Result {
+    let run = capped(&CAP.to_string())?;
+    let mut actor = begin(&run)?;
+    actor.expect(&[("async z 500", SUCCESS), (ON_CARD, SUCCESS), (KEEP_ALL, SUCCESS)])?;
+    actor.expect(&[("cuDeviceSetMemPool p", SUCCESS)])?;
+    used(&mut actor, 1000)?;
+    booked(&run, 1500)?;
+    actor.expect(&[("free-async z", SUCCESS)])?; // of the default pool, which keeps nothing
+    booked(&run, 1000)
+}
+
+fn driver_fails() -> Result {
+    let run = capped(&CAP.to_string())?;
+    let mut actor = begin(&run.clone().env("STUB_GPU_FAIL", "cuMemAllocAsync:719@2"))?;
+    actor.expect(&[("cuDeviceGetDefaultMemPool p", SUCCESS), (KEEP_ALL, SUCCESS)])?;
+    used(&mut actor, SIZE)?;
+    actor.expect(&[(&format!("async a {SIZE}"), 719)])?;
+    booked(&run, SIZE)?;
+    actor.expect(&[(&format!("async a {}", 2 * SIZE), SUCCESS)])?;
+    booked(&run, 2 * SIZE)
+}
