@@ -18,6 +18,11 @@ step_build() { # what `gpucap demo` needs builds as it is shipped
     cargo build --locked --release
 }
 
+step_demo() { # the README's first command shows what it promises
+    cargo build --locked --release
+    "$TARGET/release/gpucap" demo
+}
+
 step_unit() { # each crate keeps its own promises
     cargo test --locked --workspace --exclude gpucap-tests --no-fail-fast
 }
@@ -37,6 +42,10 @@ step_routes() { # every way a program can look a driver function up ends at the 
 
 step_limits() { # the cap holds to the byte, every way back refunds, and the program sees its slice
     tests limits
+}
+
+step_conformance() { # under caps that have no say, a program sees the same with the shim and without
+    tests conformance
 }
 
 step_lifecycle() { # the budget is right through fork, exec, exit and death at any moment
