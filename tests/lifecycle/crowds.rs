@@ -10,6 +10,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("processes that begin at once agree on one book", begin_at_once),
         trial("what fits is never refused, however many ask at once", never_refused),
         trial("the cap is never exceeded, however many ask at once", never_exceeded),
+        trial("what pools keep never takes the card beyond the cap", pools_keep),
         trial("deaths in the middle of it leave nothing behind", deaths_between),
         trial(
             "threads that begin at once make one context, and fill the cap to the last byte",
@@ -132,4 +133,34 @@ fn storm() -> Result {
         )));
     }
     Ok(())
+}
+
+fn pools_keep() -> Result {
+    let run = World::capped(Driver::Stub)?.run(&Program::new("keepers").build()?)?;
+    // The card has as much as the cap, so a call that passes the shim and does not fit fails there.
+    let run = free_contexts(run).env("STUB_GPU_MEM", CAP.to_string());
+    let trace = run.directory().join("trace");
+    let run = run.env("STUB_GPU_TRACE", &trace).arg("5000").arg((CAP / 3).to_string());
+    let mut crowd: Vec<Actor> = (0..PROCESSES).map(|_| run.start()).collect::<Result<_>>()?;
+    let (mut plain, mut pooled, mut refused) = (0, 0, 0);
+    for actor in &mut crowd {
+        let output = actor.end()?.success()?;
+        plain += output.number("plain")?;
+        pooled += output.number("pooled")?;
+        refused += output.number("refused")?;
+        if output.number("failed")? != 0 {
+            return Err(Stop::fail(output));
+        }
+    }
+    let text = std::fs::read_to_string(trace)?;
+    let calls = |symbol| text.lines().filter(|line| line.split(' ').nth(1) == Some(symbol)).count();
+    let seen = (calls("cuMemAlloc_v2") as u64, calls("cuMemAllocAsync") as u64);
+    if seen == (plain, pooled) && refused > 0 {
+        Ok(())
+    } else {
+        Err(Stop::fail(format!(
+            "of {seen:?} calls that passed {:?} fitted on the card",
+            (plain, pooled)
+        )))
+    }
 }
