@@ -93,7 +93,8 @@ pub(crate) fn alive(owner: &Identity) -> bool {
     }
     match read_stat(owner.pid) {
         Ok(stat) => stat.is_none_or(|stat| stat.runs(owner)),
-        Err(error) => error != libc::ENOENT && error != libc::ESRCH,
+        // A /proc that hides other users' processes (hidepid) says the same of those as of the dead.
+        Err(_) => sys::process_exists(owner.pid),
     }
 }
 

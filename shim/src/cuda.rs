@@ -5,6 +5,7 @@
 
 pub(crate) mod array;
 pub(crate) mod context;
+pub(crate) mod context_limit;
 pub(crate) mod init;
 pub(crate) mod memory;
 pub(crate) mod pool;

@@ -112,6 +112,14 @@ pub(crate) mod cuda {
         Some([attribute(50)?, attribute(33)?, attribute(34)?])
     }
 
+    /// How many threads the device can hold at once: each has a stack of its own.
+    pub(crate) fn resident_threads(copy: &DriverCopy, device: CUdevice) -> Option<u64> {
+        let attribute = |number| filled(|value| device_get_attribute(copy, value, number, device));
+        // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, _MAX_THREADS_PER_MULTIPROCESSOR
+        let (processors, threads): (c_int, c_int) = (attribute(16)?, attribute(39)?);
+        u64::from(processors.unsigned_abs()).checked_mul(threads.unsigned_abs().into())
+    }
+
     /// Whether the device's primary context exists.
     pub(crate) fn primary_context_active(copy: &DriverCopy, device: CUdevice) -> Option<bool> {
         let mut flags = 0;

@@ -39,6 +39,8 @@ pub(crate) struct Session {
     pub(crate) memory: Allocations,
     /// Arrays.
     pub(crate) arrays: Allocations,
+    /// What contexts were made to hold beyond what they start with; the key is context and limit.
+    pub(crate) heaps: Allocations,
     /// Contexts other than the primary ones.
     pub(crate) contexts: Contexts,
     /// Stream-ordered pools.
@@ -252,6 +254,7 @@ fn begin(policy: &'static Policy) -> Result<&'static Session, String> {
         devices: [const { OnceBox::new() }; MAX_DEVICES],
         memory: Allocations::new(),
         arrays: Allocations::new(),
+        heaps: Allocations::new(),
         contexts: Contexts::new(),
         pools: Pools::default(),
         physical: Mutex::default(),

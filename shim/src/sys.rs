@@ -155,6 +155,14 @@ pub(crate) fn pid() -> u32 {
     unsafe { libc::getpid() }.unsigned_abs()
 }
 
+/// Whether a process with this number exists in our pid namespace, seen or not.
+pub(crate) fn process_exists(pid: u32) -> bool {
+    let Ok(pid) = i32::try_from(pid) else { return false };
+    // SAFETY: signal 0 is not sent; only whether it could be is checked.
+    let allowed = unsafe { libc::kill(pid, 0) } == 0;
+    allowed || last_error() != libc::ESRCH
+}
+
 /// The effective user.
 pub(crate) fn uid() -> u32 {
     // SAFETY: no conditions.

@@ -82,6 +82,9 @@ macro_rules! cuda_api {
             fn cuCtxDestroy_v2(context: $crate::cuda::CUcontext) => context::destroy, free, "cuCtxDestroy" @ 4000;
             /// One user less; the last one refunds.
             fn cuCtxDetach(context: $crate::cuda::CUcontext) => context::detach, free, "cuCtxDetach" @ 2000;
+            /// Charges by how much stacks, print buffer or heap grow beyond what a context starts with.
+            fn cuCtxSetLimit(limit: ::core::ffi::c_int, value: usize)
+                => context_limit::set, alloc, "cuCtxSetLimit" @ 3010;
             /// Memory allocated in it ends with the primary context.
             fn cuCtxFromGreenCtx(context: *mut $crate::cuda::CUcontext, green: $crate::cuda::CUgreenCtx)
                 => context::from_green, context, "cuCtxFromGreenCtx" @ 12040;

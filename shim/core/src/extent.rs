@@ -1,6 +1,6 @@
 //! How many bytes an array takes.
 //!
-//! Width x height x depth x channels x bytes per channel, with heights and depths of 0 counting as 1 (CUDA driver API,
+//! Width x height x depth x bits per element, with heights and depths of 0 counting as 1 (CUDA driver API,
 //! `cuArray3DCreate`). What the driver pads beyond that is not known here. Nothing wraps: a product that does not fit
 //! is as large as a number can be, and so over every cap.
 
@@ -23,9 +23,13 @@ impl Extent {
     /// The bytes it takes.
     #[must_use]
     pub fn bytes(self) -> u64 {
-        [self.height.max(1), self.depth.max(1), self.channels.into(), channel_bytes(self.format)]
+        let Texel { bits, block } = texel(self.format, self.channels);
+        let whole = |length: u64| length.div_ceil(block).saturating_mul(block);
+        let texels = [whole(self.height.max(1)), self.depth.max(1)]
             .into_iter()
-            .fold(self.width, u64::saturating_mul)
+            .fold(whole(self.width), u64::saturating_mul);
+        // Divided first where the product would not fit: then it is over every cap anyway.
+        texels.checked_mul(bits).map_or(u64::MAX, |bits| bits.div_ceil(8))
     }
 
     /// The bytes of all levels of a mipmapped array, of which each halves the one before down to one element. The
@@ -42,15 +46,43 @@ impl Extent {
     }
 }
 
-/// Bytes of one channel of a `CUarray_format`. A format that is not listed counts as the widest, so that the cap holds.
-const fn channel_bytes(format: u32) -> u64 {
+/// How the elements of an array are stored.
+struct Texel {
+    /// Bits of one element, all channels together.
+    bits: u64,
+    /// Elements are stored in squares of this length.
+    block: u64,
+}
+
+/// The storage of a `CUarray_format` (CUDA driver API; block compression and video formats as Direct3D defines them).
+/// A format that is not listed counts as four bytes a channel, the widest plain one.
+fn texel(format: u32, channels: u32) -> Texel {
+    let plain = |bits: u64| Texel { bits: bits.saturating_mul(channels.into()), block: 1 };
+    let packed = |bits| Texel { bits, block: 1 };
+    let compressed = |bits| Texel { bits, block: 4 };
     match format {
         // UNSIGNED_INT8, SIGNED_INT8, UNORM_INT8X1 to X4, SNORM_INT8X1 to X4
-        0x01 | 0x08 | 0xc0..=0xc2 | 0xc6..=0xc8 => 1,
+        0x01 | 0x08 | 0xc0..=0xc2 | 0xc6..=0xc8 => plain(8),
         // UNSIGNED_INT16, SIGNED_INT16, HALF, UNORM_INT16X1 to X4, SNORM_INT16X1 to X4
-        0x02 | 0x09 | 0x10 | 0xc3..=0xc5 | 0xc9..=0xcb => 2,
+        0x02 | 0x09 | 0x10 | 0xc3..=0xc5 | 0xc9..=0xcb => plain(16),
+        // BC1, BC4
+        0x91 | 0x92 | 0x97 | 0x98 => compressed(4),
+        // BC2, BC3, BC5, BC6H, BC7
+        0x93..=0x96 | 0x99..=0x9e => compressed(8),
+        // NV12
+        0xb0 => packed(12),
+        // NV16, YUY2
+        0xa2 | 0xa5 => packed(16),
+        // P010, P016, Y444_PLANAR8, YUV444_8bit_SemiPlanar
+        0x9f | 0xa1 | 0xb2 | 0xb4 => packed(24),
+        // UNORM_INT_101010_2, P210, P216, Y210, Y216, AYUV, Y410
+        0x50 | 0xa3 | 0xa4 | 0xa6..=0xa9 => packed(32),
+        // Y444_PLANAR10, YUV444_16bit_SemiPlanar
+        0xb3 | 0xb5 => packed(48),
+        // Y416
+        0xb1 => packed(64),
         // UNSIGNED_INT32, SIGNED_INT32, FLOAT, and what is not listed
-        _ => 4,
+        _ => plain(32),
     }
 }
 
@@ -72,6 +104,26 @@ mod tests {
     fn nothing_wraps() {
         let huge = Extent { width: u64::MAX, height: 2, depth: 2, format: FLOAT, channels: 4 };
         assert_eq!(huge.bytes(), u64::MAX);
+    }
+
+    #[test]
+    fn compressed_formats_are_stored_in_blocks() {
+        let bc1 = Extent { width: 5, height: 1, depth: 0, format: 0x91, channels: 4 };
+        assert_eq!(bc1.bytes(), 2 * 8, "two blocks of 4 x 4 at half a byte");
+        assert_eq!(Extent { format: 0x9d, ..bc1 }.bytes(), 2 * 16);
+    }
+
+    #[test]
+    fn video_formats_count_all_planes() {
+        let nv12 = Extent { width: 16, height: 8, depth: 0, format: 0xb0, channels: 3 };
+        assert_eq!(nv12.bytes(), 16 * 8 * 3 / 2);
+        assert_eq!(Extent { format: 0x9f, ..nv12 }.bytes(), 16 * 8 * 3);
+    }
+
+    #[test]
+    fn an_unknown_format_is_not_free() {
+        let unknown = Extent { width: 3, height: 0, depth: 0, format: 0x7f, channels: 2 };
+        assert_eq!(unknown.bytes(), 3 * 2 * 4);
     }
 
     #[test]

@@ -225,5 +225,6 @@ fn end(session: &Session, context: u64) {
         session.contexts.prices.take(context).into_iter().for_each(refund);
         session.memory.end_context(context, refund);
         session.arrays.end_context(context, refund);
+        session.heaps.end_context(context, refund);
     }
 }

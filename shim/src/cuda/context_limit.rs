@@ -1,0 +1,64 @@
+//! `cuCtxSetLimit`: stacks, print buffer and heap of a context are memory of the device.
+//!
+//! The driver allocates them when a kernel first needs them; they are charged when the limit is raised, since nothing
+//! can be refused later. What a context starts with is part of its price. A stack is counted once for each thread that
+//! the device can hold. All other limits are no memory.
+
+use super::{current_context, current_device};
+use crate::allocations::Record;
+use crate::call::Call;
+use crate::driver;
+use crate::hooks::Next;
+use core::ffi::c_int;
+use gpucap_abi::cuda::{CuError, CuResult};
+use gpucap_core::ledger::Kind;
+
+/// `cuCtxSetLimit`.
+pub(crate) fn set(call: &Call, next: impl Next<CuError>, limit: c_int, value: usize) -> CuResult {
+    let Some(start) = starts_with(limit) else { return next().map(drop) };
+    let Some((session, device)) = current_device(call)? else { return next().map(drop) };
+    let each = (value as u64).saturating_sub(start);
+    let grown = if limit == STACK_SIZE { each.saturating_mul(threads(call)) } else { each };
+    let context = current_context(call);
+    let key = context.wrapping_add(u64::from(limit.unsigned_abs()));
+    let before = session.heaps.take(key);
+    let held = before.map_or(0, |record| record.bytes);
+    let put_back = |error| {
+        if let Some(record) = before {
+            session.heaps.insert(key, record);
+        }
+        error
+    };
+    let charge = call
+        .charge(session, device, Kind::Heap, grown.saturating_sub(held))
+        .map_err(|refusal| put_back(refusal.into()))?;
+    next().map_err(put_back)?;
+    let mut record = charge.at_home_in(context).commit();
+    if let Some(before) = before {
+        session.refund(Record { bytes: held.saturating_sub(grown), ..before });
+    }
+    record.bytes = grown;
+    session.heaps.insert(key, record);
+    Ok(())
+}
+
+const STACK_SIZE: c_int = 0;
+const PRINTF_FIFO_SIZE: c_int = 1;
+const MALLOC_HEAP_SIZE: c_int = 2;
+
+/// What a context starts with, in bytes; `None` for a limit that is no memory (CUDA C++ programming guide, "Dynamic
+/// global memory allocation", "Formatted output"; 1 KiB of stack is what drivers answer).
+const fn starts_with(limit: c_int) -> Option<u64> {
+    match limit {
+        STACK_SIZE => Some(1 << 10),
+        PRINTF_FIFO_SIZE => Some(1 << 20),
+        MALLOC_HEAP_SIZE => Some(8 << 20),
+        _ => None,
+    }
+}
+
+fn threads(call: &Call) -> u64 {
+    driver::cuda::current_device(call.driver)
+        .and_then(|device| driver::cuda::resident_threads(call.driver, device))
+        .unwrap_or(1)
+}
