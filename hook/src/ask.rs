@@ -124,7 +124,9 @@ fn join<T: Lower + Clone + Display + PartialEq>(
     asked: &Option<PerGpu<T>>,
     told: &mut Vec<String>,
 ) -> Result<Option<PerGpu<T>>> {
-    let (Some(old), Some(new)) = (set, asked) else { return Ok(set.clone().or(asked.clone())) };
+    let (Some(old), Some(new)) = (set, asked) else {
+        return Ok(set.clone().or_else(|| asked.clone()));
+    };
     let name = row.name;
     if old == new {
         return Ok(Some(old.clone()));

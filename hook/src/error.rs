@@ -73,8 +73,8 @@ impl fmt::Display for Error {
             Self::Inherited(error) => write!(f, "run: already set: {error}"),
             Self::Incomparable { variable, set, asked } => write!(
                 f,
-                "run: {variable}={set} is set already, and {asked} cannot be compared with it; a \
-                 budget can only be lowered, so ask in the same form, or for less of what is set"
+                "run: {variable}={set} is set already and can only be lowered; whether {asked} is less \
+                 cannot be told, so ask in the same form"
             ),
             Self::NoLibrary(places) => {
                 f.write_str("run: libgpucap.so is in none of its places:")?;
@@ -86,17 +86,41 @@ impl fmt::Display for Error {
                 library.display()
             ),
             Self::Ledger { path, why } => {
-                write!(f, "run: ledger {} cannot be made: {why}", path.display())
+                write!(f, "run: ledger {} cannot be made: {}", path.display(), reason(why))
             }
-            Self::Start { program, why } => write!(f, "run: {program}: {why}"),
-            Self::Process { pid, why } => write!(f, "process {pid} cannot be looked at: {why}"),
+            Self::Start { program, why } => write!(f, "run: {program}: {}", reason(why)),
+            Self::Process { pid, why } => {
+                write!(f, "process {pid} cannot be looked at: {}", reason(why))
+            }
             Self::Stage(stage) => write!(
                 f,
                 "hook: stage {stage:?} is not known to this version, and no container may start \
                  uncapped; take the hook out of the engine's configuration"
             ),
             Self::Demo(what) => write!(f, "demo: {what}"),
-            Self::Output(why) => write!(f, "standard output: {why}"),
+            Self::Output(why) => write!(f, "standard output: {}", reason(why)),
         }
+    }
+}
+
+/// What the system says, in the form of our own lines.
+fn reason(why: &io::Error) -> String {
+    let text = why.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    let mut signs = text.chars();
+    let first = signs.next().map(|sign| sign.to_lowercase().to_string()).unwrap_or_default();
+    first + signs.as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_system_speaks_as_we_do() {
+        let why = io::Error::from_raw_os_error(libc::EACCES);
+        let error = Error::Start { program: "/etc/passwd".into(), why };
+        assert_eq!(error.to_string(), "run: /etc/passwd: permission denied");
+        assert_eq!(error.exit(), Exit::NOT_EXECUTABLE);
     }
 }

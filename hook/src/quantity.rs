@@ -27,7 +27,7 @@ pub(crate) fn exact(bytes: u64) -> String {
     let digits = bytes.to_string();
     let mut text = String::new();
     for (at, digit) in digits.char_indices() {
-        if at != 0 && (digits.len() - at) % 3 == 0 {
+        if at != 0 && (digits.len() - at).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);

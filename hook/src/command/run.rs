@@ -33,6 +33,8 @@ Exit status: the program's own; 125 if nothing was run, 126 if the program canno
   gpucap run --mem 4Gi -- python train.py
   gpucap run --profile 1g.5gb -- ./serve";
 
+const TIME: &str = "time is not limited yet: the share is checked and passed on, but this version does not enforce it";
+
 /// The words behind `gpucap run`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER, override_usage = "gpucap run [--mem SIZE] [--cores PERCENT] [--profile NAME] [--gpu GPU]... -- PROGRAM [ARGUMENT]...")]
@@ -71,9 +73,7 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     told.iter().for_each(tell);
     place.tell();
     if ask.has_time() {
-        tell(
-            "time is not limited yet: this version checks and passes on the share, nothing enforces it",
-        );
+        tell(TIME);
     }
     if let Some(why) = out_of_reach(&file) {
         tell(format!("{} {why}", file.display()));
@@ -81,10 +81,13 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     ledgers::sweep();
     let mut command = Command::new(&file);
     command.arg0(program).args(arguments).envs(ask.variables()).env("LD_PRELOAD", preload);
-    if let Some(ledger) = place.own_ledger()? {
-        command.env(GPUCAP_LEDGER.name, ledger);
-    }
+    let ledger = place.own_ledger()?;
+    command.envs(ledger.as_ref().map(|ledger| (GPUCAP_LEDGER.name, ledger)));
     let why = command.exec();
+    if let Some(ledger) = ledger {
+        // If it stays, a later run sweeps it.
+        drop(fs::remove_file(ledger));
+    }
     Err(Error::Start { program: program.display().to_string(), why })
 }
 

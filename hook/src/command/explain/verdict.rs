@@ -73,9 +73,9 @@ impl Why {
     /// In one sentence, with what can be done.
     pub(super) fn says(&self) -> String {
         match self {
-            Self::NoLimit => "no limit is set: neither by a variable nor by a limits file".into(),
-            Self::NotAsked => "limits are set, but nothing preloads libgpucap.so: start it with \
-                               gpucap run, or name the library in LD_PRELOAD"
+            Self::NoLimit => "no limit is set, neither by a variable nor by a limits file".into(),
+            Self::NotAsked => "limits are set, but nothing preloads libgpucap.so (start it with \
+                               gpucap run, or name the library in LD_PRELOAD)"
                 .into(),
             Self::Missing => "the file that is to be preloaded is not there".into(),
             Self::Static => {

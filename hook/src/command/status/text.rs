@@ -90,6 +90,7 @@ fn usage(device: &Device, paint: Paint) -> String {
         Some((lowest, highest)) => {
             format!("{} held   caps {} to {}", size(used), size(lowest), size(highest))
         }
+        None if used == 0 => "nothing held".into(),
         None => format!("{} held", size(used)),
     }
 }
