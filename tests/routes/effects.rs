@@ -1,6 +1,6 @@
 //! What the redirect must not change, and what it must do besides catching.
 
-use crate::{CAP, limited, table::Api};
+use crate::{CAP, NOT_READY, limited, table::Api};
 use gpucap_tests::{Driver, Output, Program, Result, Stop, World, trial};
 use libtest_mimic::Trial;
 
@@ -21,6 +21,7 @@ pub(crate) fn trials() -> Vec<Trial> {
             each("a library that was closed stays caught", reopened),
             each("no look-up by two threads leads nowhere", threads),
             each("dlvsym finds no more than without the shim", versions),
+            each("sealed pages and a limits file: no GPU work", sealed),
         ]);
         if matches!(driver, Driver::Real(_)) {
             trials.push(each("NVML's calls to itself reach itself", nvml_itself));
@@ -112,6 +113,17 @@ fn versions(driver: Driver) -> Result {
     let bare = run(&World::bare(driver.clone()), "open_look_version")?.success()?;
     let capped = run(&World::capped(driver)?, "open_look_version")?.success()?;
     same(&capped.stdout, &bare.stdout.replace("libcuda.so.1", "libgpucap.so"), &capped)
+}
+
+/// Where the driver cannot be redirected, the hook's word cannot be kept on every route, so nothing is allowed.
+fn sealed(driver: Driver) -> Result {
+    const FILE: &str = "gpucap-limits=1\nsource=test\ncontainer=test\ngpu=*\nmem=4294967296\n\
+                        crc32=4ff89671\n";
+    let run = World::capped(driver)?.run(&Program::new("open_look").build()?)?;
+    let run = run.preload_before(Program::library("sealer").build()?).limits_file(FILE)?;
+    let output = run.output()?.success()?;
+    same(output.number("init")?, NOT_READY, &output)?;
+    same(output.stderr.lines().count(), 1, &output)
 }
 
 fn nvml_itself(driver: Driver) -> Result {
