@@ -1,0 +1,155 @@
+//! `gpucap status` and `gpucap explain`, of processes that live meanwhile.
+
+use crate::{ended, expect, gpucap, says};
+use gpucap_tests::{Actor, Build, Driver, Output, Program, Result, Run, Stop, World, trial};
+use libtest_mimic::Trial;
+use std::path::PathBuf;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![
+        trial("status: a live process is shown with what it holds", status_of_the_living),
+        trial("status: what a dead process held is not in use", status_of_the_dead),
+        trial("status: the ledger of a living run is not swept", living_run_is_not_swept),
+        trial("explain: a capped process is capped", capped),
+        trial("explain: a process without a limit is not capped", uncapped),
+        trial("explain: a static program is not capped", static_is_not_capped),
+        trial("explain: a program from here is judged by the environment", from_here),
+        trial("explain: a value that cannot be used is shown as the library shows it", broken),
+        trial("explain: a process that is not there is a failure", absent),
+    ]
+}
+
+const MIB: u64 = 1 << 20;
+
+/// An actor started by `gpucap run --mem 2Gi`, with a context and 100 MiB.
+fn begin() -> Result<Actor> {
+    let actor = Program::new("actor").build()?.display().to_string();
+    let mut actor = gpucap(&["run", "--mem", "2Gi", "--", &actor])?.start()?;
+    actor.expect(&[("init", 0), ("context 0", 0), (&format!("alloc a {}", 100 * MIB), 0)])?;
+    Ok(actor)
+}
+
+/// The path of the ledger that the process was started with.
+fn ledger_of(actor: &Actor) -> Result<String> {
+    let environment = std::fs::read(format!("/proc/{}/environ", actor.pid()))?;
+    let environment = String::from_utf8_lossy(&environment).into_owned();
+    let ledger = environment.split('\0').find_map(|entry| entry.strip_prefix("GPUCAP_LEDGER="));
+    ledger.map(str::to_owned).ok_or_else(|| Stop::fail("no ledger in its environment"))
+}
+
+/// The part of `status --json` that is about one ledger.
+fn status(ledger: &str) -> Result<String> {
+    let output = gpucap(&["status", "--json"])?.output()?.success()?;
+    let end = format!("\"path\": \"{ledger}\"");
+    let before = output.stdout.split(&end).next().filter(|it| it.len() < output.stdout.len());
+    let part = before.and_then(|before| before.rsplit("\"devices\": [").next());
+    part.map(str::to_owned).ok_or_else(|| Stop::fail(format!("no {ledger} in: {output}")))
+}
+
+fn has(text: &str, what: &str) -> Result {
+    expect(text.contains(what), || format!("no `{what}` in: {text}"))
+}
+
+fn status_of_the_living() -> Result {
+    let actor = begin()?;
+    let json = status(&ledger_of(&actor)?)?;
+    has(&json, &format!("\"pid\": {}", actor.pid()))?;
+    has(&json, &format!("\"cap_bytes\": {}", 2048 * MIB))?;
+    has(&json, &format!("\"used_bytes\": {}", 356 * MIB))?;
+    has(&json, &format!("\"alloc\": {}", 100 * MIB))?;
+    has(&json, &format!("\"context\": {}", 256 * MIB))?;
+    let table = gpucap(&["status"])?.output()?.success()?;
+    says(&table, &format!("Run of process {}", actor.pid()))?;
+    says(&table, "356 MiB of 2 GiB")?;
+    says(&table, "alloc 100 MiB, context 256 MiB")
+}
+
+fn status_of_the_dead() -> Result {
+    let mut actor = begin()?;
+    let ledger = ledger_of(&actor)?;
+    // A process in whose environment the ledger is keeps it from being swept by a run of another test.
+    let waits = static_program()?.display().to_string();
+    let keeper = gpucap(&["run", "--mem", "2Gi", "--", &waits])?.env("GPUCAP_LEDGER", &ledger);
+    let _keeper = waiting(&keeper)?;
+    actor.kill()?;
+    let json = status(&ledger)?;
+    has(&json, "\"processes\": []")?;
+    has(&json, "\"used_bytes\": 0")?;
+    has(&json, &format!("\"bytes\": {}", 356 * MIB))
+}
+
+fn living_run_is_not_swept() -> Result {
+    let actor = begin()?;
+    gpucap(&["run", "--mem", "1Gi", "--", "true"])?.output()?.success()?;
+    status(&ledger_of(&actor)?).map(drop)
+}
+
+fn explain(pid: u32) -> Result<Output> {
+    gpucap(&["explain", "--pid", &pid.to_string()])?.output()
+}
+
+fn capped() -> Result {
+    let actor = begin()?;
+    let output = explain(actor.pid())?;
+    ended(&output, 0)?;
+    says(&output, "is capped")?;
+    says(&output, "GPU_MEM_LIMIT=2GiB: memory of each GPU")?;
+    says(&output, "mapped in the process: ")?;
+    says(&output, "holds 356 MiB (256 MiB for contexts), cap 2 GiB")
+}
+
+fn uncapped() -> Result {
+    let mut actor = World::bare(Driver::Stub).actor()?.start()?;
+    actor.expect(&[("init", 0)])?;
+    let output = explain(actor.pid())?;
+    ended(&output, 3)?;
+    says(&output, "is not capped: no limit is set")
+}
+
+/// A program that is linked statically and lives until nobody speaks to it.
+pub(crate) fn static_program() -> Result<PathBuf> {
+    Program::new("waits").flags(&["-static"]).build()
+}
+
+/// Starts it, and waits until it is there.
+fn waiting(run: &Run) -> Result<Actor> {
+    let mut actor = run.start()?;
+    actor.expect(&[("", 0)])?;
+    Ok(actor)
+}
+
+fn static_is_not_capped() -> Result {
+    let program = static_program()?.display().to_string();
+    let actor = waiting(&gpucap(&["run", "--mem", "2Gi", "--", &program])?)?;
+    let output = explain(actor.pid())?;
+    ended(&output, 3)?;
+    says(&output, "is not capped: the program is statically linked")
+}
+
+fn from_here() -> Result {
+    let shim = Build::shipped()?.shim()?;
+    let output = gpucap(&["explain"])?.output()?;
+    ended(&output, 3)?;
+    says(&output, "no limit is set")?;
+    let output = gpucap(&["explain"])?.env("GPU_MEM_LIMIT", "2Gi").output()?;
+    ended(&output, 3)?;
+    says(&output, "nothing preloads libgpucap.so")?;
+    let limited = gpucap(&["explain"])?.env("GPU_MEM_LIMIT", "2Gi");
+    ended(&limited.env("LD_PRELOAD", &shim).output()?, 0)?;
+    let gone = gpucap(&["explain"])?.env("GPU_MEM_LIMIT", "2Gi");
+    let output = gone.env("LD_PRELOAD", "/nowhere/libgpucap.so").output()?;
+    ended(&output, 3)?;
+    says(&output, "where there is no file")
+}
+
+fn broken() -> Result {
+    let run = gpucap(&["explain"])?.env("GPU_MEM_LIMIT", "5gg");
+    let output = run.env("LD_PRELOAD", Build::shipped()?.shim()?).output()?;
+    ended(&output, 4)?;
+    says(&output, "would be allowed no GPU work")?;
+    says(&output, "GPU_MEM_LIMIT=\"5gg\": unknown suffix")
+}
+
+fn absent() -> Result {
+    ended(&explain(u32::MAX)?, 1)
+}

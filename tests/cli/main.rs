@@ -1,0 +1,44 @@
+//! The command `gpucap` as a person uses it, on the stub driver.
+//!
+//! * [`run`]: a cap is put on a program, only ever lowered inside another one, and nothing is run on a bad value.
+//! * [`look`]: `status` and `explain` tell of processes that live while they look.
+//! * [`demo`]: the demo shows what it promises and leaves nothing behind.
+
+mod demo;
+mod look;
+mod run;
+
+use gpucap_tests::{Build, Driver, Output, Result, Run, Stop, World, main as harness};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    harness([run::trials(), look::trials(), demo::trials()].into_iter().flatten().collect())
+}
+
+/// `gpucap` with these words. No ledger is set: the harness's own would be one to stay with.
+fn gpucap(words: &[&str]) -> Result<Run> {
+    let run = World::bare(Driver::Stub).run(&Build::shipped()?.gpucap()?)?;
+    Ok(words.iter().fold(run.env("GPUCAP_LEDGER", ""), Run::arg))
+}
+
+/// The program that the demo shows.
+fn demo_program() -> Result<String> {
+    let program: PathBuf = Build::shipped()?.gpucap()?.with_file_name("gpucap-demo");
+    Ok(program.display().to_string())
+}
+
+/// Fails unless it ended with this code.
+fn ended(output: &Output, code: i32) -> Result {
+    expect(output.code() == Some(code), || format!("not {code}: {output}"))
+}
+
+/// Fails unless the text is in what was printed, on stdout or stderr.
+fn says(output: &Output, text: &str) -> Result {
+    let found = output.stdout.contains(text) || output.stderr.contains(text);
+    expect(found, || format!("no `{text}` in: {output}"))
+}
+
+fn expect(holds: bool, otherwise: impl FnOnce() -> String) -> Result {
+    if holds { Ok(()) } else { Err(Stop::fail(otherwise())) }
+}

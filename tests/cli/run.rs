@@ -1,0 +1,145 @@
+//! `gpucap run`, and the stage of a container that is refused.
+
+use crate::{demo_program, ended, expect, gpucap, says};
+use gpucap_core::limits::LimitsFile;
+use gpucap_core::limits::file::{Entry, Key};
+use gpucap_core::units::{Amount, Bytes};
+use gpucap_tests::{Build, Output, Result, trial};
+use libtest_mimic::Trial;
+use std::path::Path;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![
+        trial("run: the program sees the cap as its card", the_program_sees_the_cap),
+        trial("run: nothing is run on a value that cannot be used", nothing_on_a_bad_value),
+        trial("run: a failure before the program has a code of its own", codes),
+        trial("run: the program's end is the end of the run", the_program_ends_it),
+        trial("run: inside a run the cap is only lowered and the ledger stays", inside_a_run),
+        trial("run: what cannot be compared with the outer cap is refused", incomparable),
+        trial("run: inside a container with limits they are only lowered", inside_a_container),
+        trial("run: time that is not limited yet is said to be so", time_is_not_limited),
+        trial("run: a program out of reach is said to be so", out_of_reach),
+        trial("run: the ledger of a run that is over is swept", swept),
+        trial("hook: a stage that is not known is refused", stage),
+    ]
+}
+
+fn the_program_sees_the_cap() -> Result {
+    let output = gpucap(&["run", "--mem", "1Gi", "--", &demo_program()?])?.output()?.success()?;
+    says(&output, "1024 MiB in all, 768 MiB free")?;
+    says(&output, "256MiB /   1024MiB |")
+}
+
+fn nothing_on_a_bad_value() -> Result {
+    for (option, value) in
+        [("--mem", "5gg"), ("--mem", "0"), ("--mem", "-1"), ("--cores", "101"), ("--profile", "9g")]
+    {
+        let run = gpucap(&["run", option, value, "--", "touch", "ran"])?;
+        let output = run.output()?;
+        ended(&output, 125)?;
+        says(&output, "allowed: ")?;
+        expect(output.stderr.lines().count() == 1, || format!("not one line: {output}"))?;
+        expect(!run.directory().join("ran").exists(), || format!("{option} {value}: it ran"))?;
+    }
+    let good = gpucap(&["run", "--mem", "5Gi", "--", "touch", "ran"])?;
+    good.output()?.success()?;
+    expect(good.directory().join("ran").exists(), || "with a good value nothing ran".into())
+}
+
+fn codes() -> Result {
+    for (words, code) in [
+        (&["run", "--", "true"][..], 125),
+        (&["run", "--mem", "1Gi", "--", "no-such-program"], 127),
+        (&["run", "--mem", "1Gi", "--", "/etc/passwd"], 126),
+        (&["run", "--mem", "1Gi"], 2),
+        (&["nothing"], 2),
+    ] {
+        ended(&gpucap(words)?.output()?, code)?;
+    }
+    Ok(())
+}
+
+fn the_program_ends_it() -> Result {
+    let shell = |script| gpucap(&["run", "--mem", "1Gi", "--", "sh", "-c", script])?.output();
+    ended(&shell("exit 7")?, 7)?;
+    let output = shell("kill -TERM $$")?;
+    expect(output.signal() == Some(15), || format!("not ended by signal 15: {output}"))
+}
+
+fn inside_a_run() -> Result {
+    let command = Build::shipped()?.gpucap()?.display().to_string();
+    let script = "echo ledger=$GPUCAP_LEDGER; exec \"$0\" run --mem \"$1\" -- \
+                  sh -c 'echo inner=$GPUCAP_LEDGER mem=$GPU_MEM_LIMIT preload=$LD_PRELOAD'";
+    for (asked, holds) in [("4Gi", "2GiB"), ("1Gi", "1GiB")] {
+        let words = ["run", "--mem", "2Gi", "--", "sh", "-c", script, &command, asked];
+        let output = gpucap(&words)?.output()?.success()?;
+        let outer = output.value("ledger")?;
+        expect(outer.starts_with("/dev/shm/gpucap-"), || format!("no ledger: {output}"))?;
+        says(&output, &format!("inner={outer} mem={holds} "))?;
+        says(&output, "under a budget already")?;
+        let named = output.stdout.matches("libgpucap.so").count();
+        expect(named == 1, || format!("the library is named {named} times: {output}"))?;
+    }
+    Ok(())
+}
+
+fn incomparable() -> Result {
+    let run = gpucap(&["run", "--mem", "25%", "--", "touch", "ran"])?.env("GPU_MEM_LIMIT", "4Gi");
+    let output = run.output()?;
+    ended(&output, 125)?;
+    says(&output, "GPU_MEM_LIMIT=4GiB is set already")?;
+    expect(!run.directory().join("ran").exists(), || "it ran".into())
+}
+
+fn inside_a_container() -> Result {
+    let mut entry = Entry::new(Key::Every);
+    entry.memory = Some(Amount::Bytes(Bytes(2 << 30)));
+    let file = LimitsFile { entries: vec![entry], ..LimitsFile::default() }.write();
+    for (asked, total) in [("4Gi", 2048), ("1Gi", 1024)] {
+        let words = ["run", "--mem", asked, "--", &demo_program()?];
+        let output = gpucap(&words)?.limits_file(&file)?.output()?.success()?;
+        says(&output, &format!("{total} MiB in all"))?;
+        says(&output, "this container has limits already")?;
+    }
+    let words = ["run", "--mem", "1Gi", "--", "sh", "-c", "echo ledger=$GPUCAP_LEDGER."];
+    let output = gpucap(&words)?.limits_file(&file)?.output()?.success()?;
+    expect(output.value("ledger")? == ".", || format!("a second ledger: {output}"))
+}
+
+fn time_is_not_limited() -> Result {
+    for limit in [["--cores", "30"], ["--profile", "1g.5gb"]] {
+        let output = gpucap(&["run", limit[0], limit[1], "--", "true"])?.output()?.success()?;
+        says(&output, "time is not limited yet")?;
+    }
+    let output = gpucap(&["run", "--mem", "1Gi", "--", "true"])?.output()?.success()?;
+    expect(output.stderr.is_empty(), || format!("not silent: {output}"))
+}
+
+fn out_of_reach() -> Result {
+    let program = crate::look::static_program()?.display().to_string();
+    let output = gpucap(&["run", "--mem", "1Gi", "--", &program])?.output()?.success()?;
+    says(&output, "is statically linked")
+}
+
+fn swept() -> Result {
+    let ledger = |output: &Output| output.value("ledger").map(str::to_owned);
+    let tell = [
+        "run",
+        "--mem",
+        "1Gi",
+        "--",
+        "sh",
+        "-c",
+        "echo ledger=$GPUCAP_LEDGER; test -e $GPUCAP_LEDGER",
+    ];
+    let first = ledger(&gpucap(&tell)?.output()?.success()?)?;
+    let second = ledger(&gpucap(&tell)?.output()?.success()?)?;
+    expect(first != second, || "two runs shared a ledger".into())?;
+    expect(!Path::new(&first).exists(), || format!("{first} was left"))
+}
+
+fn stage() -> Result {
+    let output = gpucap(&["hook", "createRuntime"])?.output()?;
+    ended(&output, 5)?;
+    says(&output, "createRuntime")
+}

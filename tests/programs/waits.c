@@ -1,0 +1,11 @@
+/* Lives until nobody speaks to it any more. */
+#include <stdio.h>
+
+int main(void)
+{
+    puts("0 0 0"); /* the answer that an actor would give: it is there */
+    fflush(stdout);
+    while (getchar() != EOF)
+        ;
+    return 0;
+}
