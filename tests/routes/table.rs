@@ -45,6 +45,7 @@ pub(crate) fn rows() -> Vec<Row> {
         cuda("cuGetProcAddress_v2", |world| plain(world, "proc_address_v2"), LOOK_UP),
         cuda("dlsym from libc's handle", |world| plain(world, "dlsym_of_libc"), LOADING),
         cuda("dlsym from RTLD_NEXT", |world| plain(world, "dlsym_of_next"), LOADING),
+        cuda("the program reads the symbol table", |world| plain(world, "own_lookup"), LOADING),
         cuda("another dlsym ahead of the shim", interposer_ahead, LOADING),
         cuda("another dlsym behind the shim", interposer_behind, LOOK_UP),
         cuda("Python ctypes", ctypes, LOOK_UP),
