@@ -56,6 +56,10 @@ step_oracle() { # real drivers answer look-ups behind the shim as without it, an
     tests oracle
 }
 
+step_cli() { # run, status, explain and demo do as they say, on the stub driver
+    tests cli
+}
+
 step_coverage() { # each name of a driver that a limit would have to know is intercepted, or there is a reason
     tests coverage
 }
