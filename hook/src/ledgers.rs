@@ -182,7 +182,9 @@ pub(crate) fn sweep() {
     }
 }
 
-fn maker_has_ended(name: Name, own_uid: u32) -> bool {
+/// Whether the process that made a run's file is known to have ended. Of another user's run, or one in another pid
+/// namespace, it is not known.
+pub(crate) fn maker_has_ended(name: Name, own_uid: u32) -> bool {
     let Name::Run { uid, pid_namespace, pid, start_time } = name else { return false };
     if uid != own_uid || Process::own().namespace("pid") != Some(pid_namespace) {
         return false;

@@ -11,6 +11,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("demo: shows what a cap does", shows),
         trial("demo: leaves nothing behind", leaves_nothing),
         trial("demo: what is set for the person's own programs changes nothing", own_settings),
+        trial("demo: a container with limits is no place for it", inside_a_container),
         trial("demo: fails aloud when a step is not as it should be", fails_aloud),
     ]
 }
@@ -62,6 +63,12 @@ fn leaves_nothing() -> Result {
 fn own_settings() -> Result {
     let run = demo()?.env("GPU_MEM_LIMIT", "5gg").env("GPU_CORE_PCT", "10");
     facts(&run.env("GPUCAP_CONTEXT_MEM", "1").output()?.success()?)
+}
+
+fn inside_a_container() -> Result {
+    let output = demo()?.limits_file("")?.output()?;
+    ended(&output, 1)?;
+    says(&output, "/.gpucap/limits limits this container already")
 }
 
 fn fails_aloud() -> Result {

@@ -5,8 +5,9 @@
 pub(super) struct Card {
     pub(super) total: u64,
     pub(super) free: u64,
-    /// Used and total in the first line of the table; `None` where there is no NVML.
-    pub(super) table: Option<(u64, u64)>,
+    /// Used and total in each line of the table; empty where there is no NVML. Which of the lines is CUDA's first
+    /// device, is not said: the two count differently.
+    pub(super) table: Vec<(u64, u64)>,
 }
 
 impl Card {
@@ -19,11 +20,14 @@ impl Card {
     }
 }
 
-/// Used and total MiB of the first device in a table.
-pub(super) fn table(text: &str) -> Option<(u64, u64)> {
-    let (used, total) = text.lines().find_map(|line| line.split_once("MiB /"))?;
-    let total = total.trim().strip_suffix("MiB |")?;
-    Some((used.rsplit(' ').next()?.parse().ok()?, total.parse().ok()?))
+/// Used and total MiB of the devices in a table.
+pub(super) fn table(text: &str) -> Vec<(u64, u64)> {
+    let row = |line: &str| {
+        let (used, total) = line.split_once("MiB /")?;
+        let total = total.trim().strip_suffix("MiB |")?;
+        Some((used.rsplit(' ').next()?.parse().ok()?, total.parse().ok()?))
+    };
+    text.lines().filter_map(row).collect()
 }
 
 #[cfg(test)]
@@ -33,11 +37,12 @@ mod tests {
     #[test]
     fn what_the_program_prints_is_read_back() {
         let text = "CUDA  Stub GPU\n      81920 MiB in all, 81620 MiB free\n+--+\n\
-                    |   0 | Stub GPU                   |    300MiB /  81920MiB |\n+--+\n";
-        let card = Card { total: 81_920, free: 81_620, table: Some((300, 81_920)) };
+                    |   0 | Stub GPU                   |    300MiB /  81920MiB |\n\
+                    |   1 | Stub GPU                   |      0MiB /  81920MiB |\n+--+\n";
+        let card = Card { total: 81_920, free: 81_620, table: vec![(300, 81_920), (0, 81_920)] };
         assert_eq!(Card::parse(text), Some(card));
         let without = "CUDA  A\n      1 MiB in all, 0 MiB free\nNVML  not here\n";
-        assert_eq!(Card::parse(without), Some(Card { total: 1, free: 0, table: None }));
+        assert_eq!(Card::parse(without), Some(Card { total: 1, free: 0, table: vec![] }));
         assert_eq!(Card::parse("CUDA  A\n"), None);
     }
 }

@@ -10,8 +10,9 @@ use crate::preload;
 use crate::proc::Process;
 use crate::sys;
 use gpucap_core::config::{GPUCAP_LEDGER, OPTIONS};
+use gpucap_core::limits::file;
 use std::ffi::OsStr;
-use std::os::unix::fs::{DirBuilderExt, symlink};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
@@ -36,6 +37,13 @@ impl Stage {
     /// # Errors
     /// Something is not there that was built or installed with this command.
     pub(super) fn set(stub: bool) -> Result<Self> {
+        if Path::new(file::PATH).exists() {
+            return Err(Error::Demo(format!(
+                "{} limits this container already, so no card can be shown without a cap; see \
+                 `gpucap status` and `gpucap explain`",
+                file::PATH
+            )));
+        }
         let gpucap =
             env::current_exe().map_err(|why| Error::Demo(format!("/proc/self/exe: {why}")))?;
         preload::library(&gpucap).map_err(|error| Error::Demo(error.to_string()))?;
@@ -55,6 +63,7 @@ impl Stage {
             stub: stub.then(|| "asked for with --stub".to_owned()),
         };
         ledgers::sweep();
+        sweep();
         ledgers::make(&stage.ledger)
             .map_err(|why| Error::Demo(format!("{}: {why}", stage.ledger.display())))?;
         if !stub {
@@ -115,6 +124,19 @@ impl Drop for Stage {
         // What cannot be removed is a few small files in a directory for such.
         drop(fs::remove_file(&self.ledger));
         drop(fs::remove_dir_all(&self.directory));
+    }
+}
+
+/// Takes the directories of demos away that were killed.
+fn sweep() {
+    let entries = fs::read_dir(env::temp_dir()).into_iter().flatten().flatten();
+    for entry in entries {
+        let name = entry.file_name().to_str().and_then(Name::parse);
+        let ours = entry.metadata().is_ok_and(|it| it.is_dir() && it.uid() == sys::uid());
+        if ours && name.is_some_and(|name| ledgers::maker_has_ended(name, sys::uid())) {
+            // Somebody else may have done so meanwhile.
+            drop(fs::remove_dir_all(entry.path()));
+        }
     }
 }
 
