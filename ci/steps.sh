@@ -52,6 +52,10 @@ step_lifecycle() { # the budget is right through fork, exec, exit and death at a
     tests lifecycle
 }
 
+step_clients() { # programs of other people see the slice as if it were the card, and cannot take more
+    tests clients
+}
+
 step_oracle() { # real drivers answer look-ups behind the shim as without it, and the stub answers as they do
     tests oracle
 }

@@ -95,6 +95,8 @@ install_missing() {
     done
     # The driver libraries whose shape the tests look at; what is in their cache is not fetched again.
     ci/drivers >>"$log" 2>&1 </dev/null || echo "could not fetch every real driver library; see $log"
+    # The programs of other people that run over the stub; likewise.
+    ci/clients >>"$log" 2>&1 </dev/null || echo "could not fetch every client; see $log"
     # All crates now, so that no step after this one needs the network.
     cargo fetch --quiet --locked >>"$log" 2>&1 </dev/null || echo "could not fetch all crates; see $log"
 }
