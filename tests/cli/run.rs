@@ -68,7 +68,7 @@ fn the_program_ends_it() -> Result {
 
 fn inside_a_run() -> Result {
     let command = Build::shipped()?.gpucap()?.display().to_string();
-    let script = "echo ledger=$GPUCAP_LEDGER; exec \"$0\" run --mem \"$1\" -- \
+    let script = "echo ledger=$GPUCAP_LEDGER; \"$0\" run --mem \"$1\" -- \
                   sh -c 'echo inner=$GPUCAP_LEDGER mem=$GPU_MEM_LIMIT preload=$LD_PRELOAD'";
     for (asked, holds) in [("4Gi", "2GiB"), ("1Gi", "1GiB")] {
         let words = ["run", "--mem", "2Gi", "--", "sh", "-c", script, &command, asked];
