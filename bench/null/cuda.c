@@ -17,6 +17,7 @@
 enum { TOTAL_GIB = 80 };
 
 static int primary_context;
+static int default_pool;
 static int retains;
 static int threads;
 
@@ -163,6 +164,35 @@ EXPORT CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream)
 EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
 {
     *free = *total = (size_t)TOTAL_GIB << 30;
+    return CUDA_SUCCESS;
+}
+
+/* ---- pools: one, which keeps nothing ---- */
+
+EXPORT CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device)
+{
+    (void)device;
+    *pool = (CUmemoryPool)(void *)&default_pool;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device)
+{
+    return cuDeviceGetMemPool(pool, device);
+}
+
+EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool pool, int attribute, void *value)
+{
+    (void)pool;
+    (void)attribute;
+    *(uint64_t *)value = 0;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
+{
+    (void)pool;
+    (void)keep;
     return CUDA_SUCCESS;
 }
 
