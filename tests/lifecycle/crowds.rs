@@ -80,16 +80,25 @@ fn never_exceeded() -> Result {
 
 fn deaths_between() -> Result {
     let (hammering, mut crowd) = hammers(u64::MAX, CAP / 4)?;
-    for _ in 0..20 {
-        for actor in &mut crowd {
-            actor.line()?; // it is in the middle of it
+    for death in 0..20 {
+        for (place, actor) in crowd.iter_mut().enumerate() {
+            // Each dies after another amount of work.
+            for _ in 0..=(7 * death + 3 * place) % 11 {
+                actor.line()?;
+            }
             actor.kill()?;
             *actor = hammering.start()?;
             actor.order("begin")?;
         }
+        if hammering.booked()? > CAP {
+            return Err(Stop::fail("more than the cap is booked"));
+        }
     }
     for actor in &mut crowd {
         actor.kill()?;
+    }
+    if hammering.peak()? > CAP {
+        return Err(Stop::fail(format!("{} bytes were booked", hammering.peak()?)));
     }
     all_is_back(&hammering.program(&Program::new("actor").build()?))
 }

@@ -39,13 +39,13 @@ pub(crate) fn trials() -> Vec<Trial> {
     trials
 }
 
-const PRICE: u64 = 300 * MIB;
+pub(crate) const PRICE: u64 = 300 * MIB;
 
-fn priced(cap: u64) -> Result<Run> {
+pub(crate) fn priced(cap: u64) -> Result<Run> {
     Ok(capped(&cap.to_string())?.env("GPUCAP_CONTEXT_MEM", PRICE.to_string()))
 }
 
-fn started(run: &Run) -> Result<Actor> {
+pub(crate) fn started(run: &Run) -> Result<Actor> {
     let mut actor = run.start()?;
     actor.expect(&[("init", SUCCESS)])?;
     Ok(actor)

@@ -26,6 +26,8 @@ static void *pound(void *seed)
         size_t bytes = (state >> 33) % largest + 1;
         CUresult result = cuda.cuMemAlloc_v2(&pointer, bytes);
         atomic_fetch_add(result == 2 ? &refused : result ? &failed : &done, 1);
+        if (round % 500 == 499)
+            puts("on"), fflush(stdout);
         if (result)
             continue;
         if (atomic_fetch_add(held, bytes) + bytes > cap)
