@@ -147,4 +147,17 @@ pub(super) const CASES: &[Case] = &[
             "call cuMemGetInfo_v2 &e &f",
         ],
     ),
+    (
+        "cuCtxSetLimit",
+        &[
+            "call cuCtxSetLimit 2 16777216",
+            "call cuCtxGetLimit &a 2",
+            "call cuMemGetInfo_v2 &b &c",
+            "call cuCtxSetLimit 2 0",
+            "call cuCtxGetLimit &a 2",
+            "call cuMemGetInfo_v2 &b &c",
+            "call cuCtxSetLimit 0 4096",
+            "call cuCtxSetLimit 77 1",
+        ],
+    ),
 ];

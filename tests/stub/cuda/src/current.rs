@@ -8,6 +8,7 @@ use gpucap_abi::cuda::{CUcontext, CUdevice, CuError, CuResult};
 use gpucap_stub_device::card::Holding;
 use gpucap_stub_device::catalog::Unit;
 use std::cell::RefCell;
+use std::mem::ManuallyDrop;
 
 exports! {
     /// Puts a context on the thread's stack.
@@ -60,7 +61,9 @@ exports! {
 }
 
 thread_local! {
-    static STACK: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
+    /// Never dropped: code that runs after the thread's other locals are gone may still call the driver.
+    static STACK: ManuallyDrop<RefCell<Vec<u64>>> =
+        const { ManuallyDrop::new(RefCell::new(Vec::new())) };
 }
 
 fn push(context: CUcontext) -> CuResult {
