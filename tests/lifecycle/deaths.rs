@@ -34,10 +34,15 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("processes share one cap", shared),
         trial("a larger limit of one's own does not undo what others hold", larger_limit),
         trial("what a process held is back when it becomes another program", execs),
+        trial("what a process held is back when it becomes a program without a GPU", execs_idle),
         trial("a zombie holds nothing", zombie),
         trial("a forked child that dies takes nothing of its parent along", child_dies),
         trial("a forked child that frees takes nothing of its parent along", child_frees),
         trial("a child that begins on its own has its own charges", child_begins),
+        trial(
+            "a child that begins where its parent failed has its own charges",
+            child_of_a_failure,
+        ),
         trial("a stopped process keeps what it holds and blocks nobody", stopped),
         trial("a thousand deaths leave nothing behind", thousand_deaths),
         trial("memory can be freed in the last code that runs", last_words),
@@ -77,6 +82,17 @@ fn execs() -> Result {
         (&take(CAP / MIB), SUCCESS),
         ("alloc b 1", OUT_OF_MEMORY),
     ])
+}
+
+fn execs_idle() -> Result {
+    let run = capped()?;
+    let mut other = begin(&run)?;
+    let mut actor = begin(&run)?;
+    actor.expect(&[(&take(CAP / MIB), SUCCESS)])?;
+    actor.order("exec")?;
+    actor.tell("nothing")?; // it is the new program that answers
+    other.expect(&[(&take(CAP / MIB), SUCCESS)])?;
+    actor.tell("nothing").map(drop)
 }
 
 fn zombie() -> Result {
@@ -135,6 +151,22 @@ fn child_begins() -> Result {
     parent.order("vanish 0")?;
     parent.answer("fork")?;
     other.expect(&[(&take(CAP / MIB), SUCCESS)])
+}
+
+fn child_of_a_failure() -> Result {
+    let run = capped()?;
+    let mut parent = run.clone().env("STUB_GPU_FAIL", "cuInit:100@1").start()?;
+    parent.expect(&[
+        ("init", 100),
+        ("fork", 0),
+        ("init", SUCCESS),
+        ("context 0", SUCCESS),
+        (&take(CAP / MIB), SUCCESS),
+        ("alloc b 1", OUT_OF_MEMORY),
+    ])?;
+    parent.order("vanish 7")?;
+    parent.answer("fork")?; // the parent's own: its child has ended
+    all_is_back(&run)
 }
 
 fn stopped() -> Result {
