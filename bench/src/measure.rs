@@ -1,7 +1,9 @@
 //! Taking turns, and what is kept of the samples.
 //!
-//! Worlds are measured in turns, A B B A A B ..., so that whatever else the machine does falls on
-//! all of them alike, and medians are compared. No sample is thrown away.
+//! Worlds are measured in turns, each once per round, so that whatever else the machine does falls
+//! on all of them alike, and medians are compared. The order within a round is drawn anew, the same
+//! in every run: a process finds in the caches what the one before it left there, so none may
+//! always follow the same other. No sample is thrown away.
 
 use crate::Result;
 
@@ -66,10 +68,11 @@ pub fn in_turns<W, const M: usize, const N: usize>(
     mut measure: impl FnMut(&mut W) -> Result<[f64; N]>,
 ) -> Result<[[Sample; N]; M]> {
     let mut samples = [(); M].map(|()| [(); N].map(|()| Sample::default()));
-    for round in 0..rounds {
-        for turn in 0..M {
-            // Every second round backwards: a drift then falls on all alike.
-            let index = if round % 2 == 0 { turn } else { M - 1 - turn };
+    let mut order: [usize; M] = std::array::from_fn(|index| index);
+    let mut state = 88_172_645_463_325_252;
+    for _ in 0..rounds {
+        shuffle(&mut order, &mut state);
+        for index in order {
             let values = measure(&mut worlds[index])?;
             for (sample, value) in samples[index].iter_mut().zip(values) {
                 sample.add(value);
@@ -77,6 +80,17 @@ pub fn in_turns<W, const M: usize, const N: usize>(
         }
     }
     Ok(samples)
+}
+
+/// Fisher and Yates's shuffle, by Marsaglia's xorshift.
+fn shuffle(order: &mut [usize], state: &mut u64) {
+    for last in (1..order.len()).rev() {
+        *state ^= *state << 13;
+        *state ^= *state >> 7;
+        *state ^= *state << 17;
+        let other = usize::try_from(*state >> 33).unwrap_or(0) % (last + 1);
+        order.swap(last, other);
+    }
 }
 
 #[cfg(test)]
@@ -99,15 +113,21 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_the_worlds_turns_round() {
+    fn every_world_has_its_turn_in_every_round_and_follows_every_other() {
         let mut seen = Vec::new();
-        let samples = in_turns(&mut [1_u8, 2], 3, |world| {
+        let samples = in_turns(&mut [0_u8, 1, 2], 100, |world| {
             seen.push(*world);
             Ok([f64::from(*world)])
         })
         .expect("nothing fails");
-        assert_eq!(seen, [1, 2, 2, 1, 1, 2]);
-        assert_eq!(samples[1][0].count(), 3);
-        assert_eq!(samples[1][0].p99(), 2.0);
+        for round in seen.chunks(3) {
+            assert!((0..3).all(|world| round.contains(&world)), "{round:?}");
+        }
+        for before in 0..3 {
+            for after in 0..3 {
+                assert!(seen.windows(2).any(|pair| pair == [before, after]), "{before} {after}");
+            }
+        }
+        assert_eq!((samples[2][0].count(), samples[2][0].p99()), (100, 2.0));
     }
 }
