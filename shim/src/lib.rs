@@ -4,11 +4,12 @@
 //! constructor, whether the driver is there. When the driver is first seen and limits exist, the driver's own symbol
 //! table is redirected ([`redirect`]); from then on each intercepted function is a hook ([`hooks`]) that gives the call
 //! to its handler ([`cuda`], [`nvml`]). Handlers charge the container's book ([`session`], [`book`]) and answer for the
-//! slice.
+//! slice. The [`manual`] has the whole, page by page.
 //!
 //! Never in this crate: a panic, an exit, a signal handler, a thread, standard output, a lock that is held across the
 //! driver (two named exceptions, [`cuda::context`] and [`cuda::vmm`]).
 
+#![allow(rustdoc::private_intra_doc_links, reason = "its readers document private items too")]
 #![deny(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -26,6 +27,8 @@ mod device;
 mod driver;
 mod hooks;
 mod log;
+#[cfg(doc)]
+mod manual;
 mod nvml;
 mod pools;
 mod redirect;

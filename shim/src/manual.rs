@@ -1,0 +1,43 @@
+//! The manual: what each part does, why it is as it is, and where its facts come from.
+//!
+//! * [`architecture`]: one call, from the look-up to the driver and back.
+//! * [`interception`]: how every look-up is caught, and which are not.
+//! * [`memory`]: what is charged, when, and when it comes back.
+//! * [`ledger`]: the book that processes share, and why a death cannot spoil it.
+//! * [`reports`]: what programs are told.
+//! * [`limits`]: where limits come from, and what happens when they cannot be used.
+//! * [`threats`]: what a preload does not hold.
+//! * [`costs`]: what is done on which path.
+//! * [`rows_cuda`], [`rows_nvml`]: each intercepted function.
+//!
+//! Documentation only: these modules exist while rustdoc runs and in no library.
+
+#[doc = include_str!("manual/architecture.md")]
+mod architecture {}
+
+#[doc = include_str!("manual/interception.md")]
+mod interception {}
+
+#[doc = include_str!("manual/memory.md")]
+mod memory {}
+
+#[doc = include_str!("manual/ledger.md")]
+mod ledger {}
+
+#[doc = include_str!("manual/reports.md")]
+mod reports {}
+
+#[doc = include_str!("manual/limits.md")]
+mod limits {}
+
+#[doc = include_str!("manual/threats.md")]
+mod threats {}
+
+#[doc = include_str!("manual/costs.md")]
+mod costs {}
+
+#[doc = include_str!("manual/rows_cuda.md")]
+mod rows_cuda {}
+
+#[doc = include_str!("manual/rows_nvml.md")]
+mod rows_nvml {}
