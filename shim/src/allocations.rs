@@ -28,7 +28,9 @@ pub(crate) struct Allocations {
     shards: [Mutex<Shard>; SHARDS],
 }
 
-type Shard = HashMap<u64, Record, BuildHasherDefault<PointerHasher>>;
+/// Anything by address or handle.
+pub(crate) type ByAddress<T> = HashMap<u64, T, BuildHasherDefault<PointerHasher>>;
+type Shard = ByAddress<Record>;
 
 const SHARDS: usize = 64;
 

@@ -84,7 +84,7 @@ impl Device {
         let uuid = Uuid(uuid);
         let Some(limits) = &policy.limits else { return Ok(Some(Standing::Uncapped)) };
         let place = |facts: &DeviceFacts| topology::place(Some((driver, ordinal)), facts.uuid);
-        let resolved = resolve(limits, uuid, total_bytes, place)?;
+        let (resolved, facts) = resolve(limits, uuid, total_bytes, place)?;
         let Some(cap) = resolved.memory else { return Ok(Some(Standing::Uncapped)) };
         if resolved.clamped {
             policy.log(
@@ -98,7 +98,7 @@ impl Device {
         policy.log(LogLevel::Info, format_args!("memory: capped device={uuid} cap={}", Bytes(cap)));
         let index = ledger.device(uuid.0).map_err(|_full| "ledger: no place for another device")?;
         let configured = limits.config().context_mem.as_ref().map(|price| price.0);
-        let context_price = limits.context_price(&uuid).or(configured).unwrap_or(CONTEXT_PRICE);
+        let context_price = limits.context_price(&facts).or(configured).unwrap_or(CONTEXT_PRICE);
         Ok(Some(Standing::Capped(Self {
             index,
             cap,
@@ -110,7 +110,7 @@ impl Device {
     }
 }
 
-/// The limits of a device. Where the device stands among the others (`place`) is asked only if the limits speak of
+/// The limits of a device, and what is known of it. Where the device stands among the others (`place`) is asked only if the limits speak of
 /// indices, or do not name the device itself: it may be a MIG instance of a card that they name.
 ///
 /// # Errors
@@ -120,17 +120,17 @@ pub(crate) fn resolve(
     uuid: Uuid,
     total_bytes: u64,
     place: impl Fn(&DeviceFacts) -> topology::Place,
-) -> Result<Resolved, String> {
+) -> Result<(Resolved, DeviceFacts), String> {
     let mut facts = DeviceFacts { uuid, parent: None, index: None, total_bytes };
     let ask =
         |facts: &DeviceFacts| limits.resolve(facts).map_err(|broken| format!("limits: {broken}"));
     if !limits.needs_index() {
         let resolved = ask(&facts)?;
         if !resolved.refused && (resolved.memory.is_some() || resolved.core.is_some()) {
-            return Ok(resolved);
+            return Ok((resolved, facts));
         }
     }
     let topology::Place { index, parent } = place(&facts);
     (facts.index, facts.parent) = (index, parent);
-    ask(&facts)
+    Ok((ask(&facts)?, facts))
 }

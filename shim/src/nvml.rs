@@ -31,7 +31,7 @@ impl Slice {
         let uuid = driver::nvml::uuid(call.driver, handle)?.uuid;
         let limits = call.policy.limits.as_ref()?;
         let place = |_: &_| topology::of_handle(call.driver, handle);
-        let total = device::resolve(limits, uuid, total_bytes, place).ok()?.memory?;
+        let total = device::resolve(limits, uuid, total_bytes, place).ok()?.0.memory?;
         let ledger = book::ledger(call.policy).ok()?;
         ledger.reap(&book::alive);
         Some(Self { total, ledger, device: ledger.find_device(uuid.0) })

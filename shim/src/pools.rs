@@ -5,16 +5,17 @@
 //! between what the driver says it has reserved and what our book says is in use is charged for as long as it lasts,
 //! and given back (trimmed) before an allocation of this process would be refused for it.
 //!
-//! The lock is held for a look-up or a charge, never across a driver call.
+//! What is charged for a pool is what it has handed out, what it is handing out, and what it keeps. Bytes move between
+//! the three without leaving the charge: another process must not be granted what the pool still holds. The lock is
+//! held for a look-up or a charge, never across a driver call.
 
-use crate::allocations::Record;
+use crate::allocations::{ByAddress, Record};
 use crate::driver;
 use crate::redirect::DriverCopy;
 use crate::session::Session;
 use gpucap_abi::cuda::{CUdevice, CUmemoryPool};
 use gpucap_core::ledger::{DeviceIndex, Kind};
 use parking_lot::Mutex;
-use std::collections::HashMap;
 
 /// Where a pool's memory lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,14 +28,16 @@ pub(crate) enum Home {
 
 /// The pools that this process has met.
 #[derive(Default)]
-pub(crate) struct Pools(Mutex<HashMap<u64, Pool>>);
+pub(crate) struct Pools(Mutex<ByAddress<Pool>>);
 
 struct Pool {
     home: Home,
     /// It has a release threshold.
     keeps: bool,
-    /// Bytes handed out and charged.
+    /// Bytes handed out.
     live: u64,
+    /// Bytes of allocations that are under way.
+    pending: u64,
     /// Bytes charged for what it keeps beyond that.
     kept: u64,
 }
@@ -42,7 +45,7 @@ struct Pool {
 impl Pools {
     /// Learns where a pool lives. What was learnt first stands.
     pub(crate) fn learn(&self, pool: CUmemoryPool, home: Home) {
-        let new = || Pool { home, keeps: false, live: 0, kept: 0 };
+        let new = || Pool { home, keeps: false, live: 0, pending: 0, kept: 0 };
         self.0.lock().entry(pool.address()).or_insert_with(new);
     }
 
@@ -58,33 +61,37 @@ impl Pools {
         }
     }
 
-    /// Before an allocation: what the pool keeps is what it will hand out, so that much is no longer kept.
-    pub(crate) fn hand_out(
-        &self,
-        session: &Session,
-        pool: CUmemoryPool,
-        index: DeviceIndex,
-        bytes: u64,
-    ) {
+    /// An allocation begins. Returns how many of its bytes the pool keeps already, so that they are paid for.
+    pub(crate) fn begin(&self, pool: CUmemoryPool, bytes: u64) -> u64 {
+        self.0.lock().get_mut(&pool.address()).map_or(0, |pool| {
+            let paid = pool.kept.min(bytes);
+            pool.kept = pool.kept.saturating_sub(paid);
+            pool.pending = pool.pending.saturating_add(bytes);
+            paid
+        })
+    }
+
+    /// An allocation ends, of which [`begin`](Self::begin) said that `paid` bytes were paid for.
+    pub(crate) fn end(&self, pool: CUmemoryPool, bytes: u64, paid: u64, succeeded: bool) {
         if let Some(pool) = self.0.lock().get_mut(&pool.address()) {
-            let reused = pool.kept.min(bytes);
-            pool.kept = pool.kept.saturating_sub(reused);
-            session.refund(kept(index, reused));
+            pool.pending = pool.pending.saturating_sub(bytes);
+            if succeeded {
+                pool.live = pool.live.saturating_add(bytes);
+            } else {
+                pool.kept = pool.kept.saturating_add(paid);
+            }
         }
     }
 
-    /// An allocation has been charged.
-    pub(crate) fn allocated(&self, pool: CUmemoryPool, bytes: u64) {
-        if let Some(pool) = self.0.lock().get_mut(&pool.address()) {
-            pool.live = pool.live.saturating_add(bytes);
-        }
-    }
-
-    /// An allocation has been refunded.
-    pub(crate) fn freed(&self, pool: CUmemoryPool, bytes: u64) {
-        if let Some(pool) = self.0.lock().get_mut(&pool.address()) {
+    /// The driver has taken an allocation back. True if the pool keeps the bytes, which then stay charged.
+    pub(crate) fn freed(&self, pool: CUmemoryPool, bytes: u64) -> bool {
+        self.0.lock().get_mut(&pool.address()).is_some_and(|pool| {
             pool.live = pool.live.saturating_sub(bytes);
-        }
+            if pool.keeps {
+                pool.kept = pool.kept.saturating_add(bytes);
+            }
+            pool.keeps
+        })
     }
 
     /// Brings the charge for what a pool keeps up to date. If it does not fit under the cap, the pool gives it back.
@@ -131,7 +138,8 @@ impl Pools {
         let Some(reserved) = driver::cuda::pool_reserved(driver, pool) else { return true };
         let mut pools = self.0.lock();
         let Some(pool) = pools.get_mut(&pool.address()) else { return true };
-        let idle = if pool.keeps { reserved.saturating_sub(pool.live) } else { 0 };
+        let used = pool.live.saturating_add(pool.pending);
+        let idle = if pool.keeps { reserved.saturating_sub(used) } else { 0 };
         if idle <= pool.kept {
             session.refund(kept(device.index, pool.kept.saturating_sub(idle)));
         } else {

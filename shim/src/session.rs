@@ -179,6 +179,12 @@ impl Charge {
         self
     }
 
+    /// Says how large the allocation is of which this charge pays the part that was not paid before.
+    pub(crate) fn completing(mut self, bytes: u64) -> Self {
+        self.record.bytes = bytes;
+        self
+    }
+
     /// Says which context or pool the memory belongs to.
     pub(crate) fn at_home_in(mut self, home: u64) -> Self {
         self.record.home = home;

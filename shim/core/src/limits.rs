@@ -34,7 +34,6 @@ mod tests;
 
 use crate::config::{Config, ConfigError, Lookup, OPTIONS, WithFile};
 use crate::units::Share;
-use crate::uuid::Uuid;
 
 pub use broken::{Broken, FileProblem};
 pub use device::{DeviceFacts, Resolved};
@@ -153,7 +152,7 @@ impl Limits {
 
     /// What the limits file says a context costs on this device, in bytes.
     #[must_use]
-    pub fn context_price(&self, device: &Uuid) -> Option<u64> {
+    pub fn context_price(&self, device: &DeviceFacts) -> Option<u64> {
         self.file.as_ref()?.context_price(device)
     }
 

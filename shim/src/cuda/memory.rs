@@ -66,9 +66,10 @@ pub(crate) fn alloc_pitch<P: Word, S: Word>(
 pub(crate) fn free(call: &Call, next: impl Next<CuError>, pointer: impl Word) -> CuResult {
     let Some(session) = Session::begun() else { return next().map(drop) };
     session.memory.end_one(pointer.to_u64(), next, |record| {
-        session.refund(record);
         if record.kind == Kind::Pool {
             super::pool::freed(call, session, record);
+        } else {
+            session.refund(record);
         }
     })
 }

@@ -62,11 +62,14 @@ pub(crate) fn free(
     super::memory::free(call, next, pointer)
 }
 
-/// After a refund of stream-ordered memory: the pool may keep it.
+/// The driver has taken stream-ordered memory back: the pool may keep it.
 pub(crate) fn freed(call: &Call, session: &'static Session, record: Record) {
     let pool = CUmemoryPool::from_address(record.home);
-    session.pools.freed(pool, record.bytes);
-    session.pools.settle(call.driver, session, pool);
+    if session.pools.freed(pool, record.bytes) {
+        session.pools.settle(call.driver, session, pool);
+    } else {
+        session.refund(record);
+    }
 }
 
 /// `cuMemPoolCreate`.
@@ -202,17 +205,18 @@ fn charged<P: Word>(
     pointer: Out<P>,
     bytes: u64,
 ) -> CuResult {
-    session.pools.hand_out(session, pool, device.index, bytes);
-    let outcome =
-        call.charge(session, device, Kind::Pool, bytes).map_err(CuError::from).and_then(|charge| {
+    let paid = session.pools.begin(pool, bytes);
+    let outcome = call
+        .charge(session, device, Kind::Pool, bytes.saturating_sub(paid))
+        .map_err(CuError::from)
+        .and_then(|charge| {
             let written = next()?;
-            session.pools.allocated(pool, bytes);
-            super::memory::keep(session, pointer, &written, charge.at_home_in(pool.address()));
+            let charge = charge.completing(bytes).at_home_in(pool.address());
+            super::memory::keep(session, pointer, &written, charge);
             Ok(())
         });
-    if outcome.is_err() {
-        session.pools.settle(call.driver, session, pool); // what was not handed out is still kept
-    }
+    session.pools.end(pool, bytes, paid, outcome.is_ok());
+    session.pools.settle(call.driver, session, pool);
     outcome
 }
 

@@ -25,7 +25,6 @@ mod tests;
 mod write;
 
 use super::{Ask, DeviceFacts, lower};
-use crate::uuid::Uuid;
 
 pub use entry::{Entry, Key, Label};
 pub use parse::{ContentError, FileError};
@@ -63,12 +62,10 @@ impl LimitsFile {
         self.entries.iter().any(|entry| entry.core.is_some())
     }
 
-    /// What a context costs on the device of this UUID.
+    /// What a context costs on this device.
     #[must_use]
-    pub fn context_price(&self, device: &Uuid) -> Option<u64> {
-        let entries = || self.entries.iter();
-        let named = entries().find(|entry| entry.key.names(*device));
-        named.or_else(|| entries().find(|entry| entry.key == Key::Every))?.context
+    pub fn context_price(&self, device: &DeviceFacts) -> Option<u64> {
+        self.matching(device).find_map(|entry| entry.context)
     }
 
     pub(super) fn ask(&self, device: &DeviceFacts) -> Ask {

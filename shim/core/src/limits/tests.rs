@@ -8,6 +8,7 @@ use super::file::{Entry, Key, Label};
 use super::*;
 use crate::config::ValueError;
 use crate::units::{Amount, Bytes};
+use crate::uuid::Uuid;
 
 const GIB: u64 = 1 << 30;
 const ONE: Uuid = Uuid([1; 16]);
@@ -216,12 +217,12 @@ fn the_price_of_a_context_comes_from_the_file() {
     let mut free = Entry::new(Key::Every);
     free.context = Some(0);
     let limits = with(&[], &file(vec![free, entry(Key::Name(ONE.gpu()), 4, 30)]));
-    assert_eq!(limits.context_price(&ONE), Some(300 << 20));
-    assert_eq!(limits.context_price(&TWO), Some(0));
-    assert_eq!(
-        set(&[("GPUCAP_CONTEXT_MEM", "1Gi"), ("GPU_CORE_PCT", "5")]).context_price(&ONE),
-        None
-    );
+    let card = |uuid| DeviceFacts { uuid, parent: None, index: None, total_bytes: GIB };
+    assert_eq!(limits.context_price(&card(ONE)), Some(300 << 20));
+    assert_eq!(limits.context_price(&card(TWO)), Some(0));
+    assert_eq!(limits.context_price(&INSTANCE), Some(300 << 20), "that of its card");
+    let by_hand = set(&[("GPUCAP_CONTEXT_MEM", "1Gi"), ("GPU_CORE_PCT", "5")]);
+    assert_eq!(by_hand.context_price(&card(ONE)), None);
 }
 
 #[test]
