@@ -68,6 +68,10 @@ step_coverage() { # each name of a driver that a limit would have to know is int
     tests coverage
 }
 
+step_manual() { # the manual's pages of rows are what the tables of rows make
+    tests manual
+}
+
 step_probe() { # the questions we ask a real card run to their end on the stub
     need gcc python3
     cargo build --locked --release
@@ -130,7 +134,7 @@ step_shipped() { # with --full: the files built for old machines pass the same t
     cp "$TARGET"/release/{gpucap*,lib*.so} "$GPUCAP_ARTIFACTS"
     cp "$TARGET/$X86_64/release/libgpucap.so" "$GPUCAP_ARTIFACTS"
     local binaries
-    mapfile -t binaries < <(sed -n '/^\[\[test\]\]/,/^path/s/^name = "\(.*\)"/\1/p' tests/Cargo.toml | grep -vx layering)
+    mapfile -t binaries < <(sed -n '/^\[\[test\]\]/,/^path/s/^name = "\(.*\)"/\1/p' tests/Cargo.toml | grep -vxE 'layering|manual')
     tests "${binaries[@]}"
 }
 
