@@ -69,7 +69,7 @@ pub(crate) fn safety(source: &Source) -> Vec<Fault> {
 
 /// In the shim, libc has one door.
 pub(crate) fn libc_at_borders(source: &Source) -> Vec<Fault> {
-    if !source.path.starts_with("shim/src/") || is_below(&source.path, LIBC) {
+    if !is_rust(source) || !source.path.starts_with("shim/src/") || is_below(&source.path, LIBC) {
         return vec![];
     }
     let names = source
