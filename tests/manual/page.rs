@@ -39,8 +39,8 @@ pub(crate) fn render(library: &Library, rows: &[Row]) -> String {
          What is intercepted, {} in all, one section for each; every other function is the driver's own.\n\
          {about}\n\n\
          The class says what a function does to a limit: [`Class`](crate::call::Class).\n\
-         `tests/conformance` calls each of them, and compares with the same call without the shim; each of class `alloc`\n\
-         goes through all rules of `tests/limits/ways.rs`.\n",
+         `tests/conformance` calls each of them, and compares with the same call without the shim; `tests/limits` takes\n\
+         each of class `alloc` to the edge of the cap.\n",
         rows.len(),
     );
     for module in modules(rows) {
