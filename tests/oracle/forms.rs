@@ -43,6 +43,16 @@ impl Forms {
         Ok(Self { names })
     }
 
+    /// The meanings in a driver that lacks these functions.
+    pub(crate) fn without(mut self, symbols: &[&str]) -> Self {
+        for name in self.names.values_mut() {
+            for forms in [&mut name.plain, &mut name.per_thread] {
+                forms.retain(|(_, symbol)| !symbols.contains(&symbol.as_str()));
+            }
+        }
+        self
+    }
+
     /// Each name with the versions at which it is worth asking.
     pub(crate) fn versions(&self) -> impl Iterator<Item = (&str, Vec<u32>)> {
         self.names.iter().map(|(name, forms)| {

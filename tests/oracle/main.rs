@@ -14,6 +14,15 @@ use replay::{Place, Replay};
 use std::fmt::Write;
 use std::process::ExitCode;
 
+/// Forms that the stub lacks beside others of the same name: nothing that we run over it asks for them. One that the stub
+/// has must leave this list.
+const STUB_LACKS: &[&str] = &[
+    "cuArray3DGetDescriptor",
+    "cuGraphAddDependencies_v2",
+    "cuLaunchHostFunc_v2",
+    "cuLaunchHostFunc_v2_ptsz",
+];
+
 fn main() -> ExitCode {
     let mut trials = Vec::new();
     for driver in [Driver::Stub].into_iter().chain(Driver::REAL) {
@@ -117,10 +126,14 @@ fn same_place(
 
 /// The driver, of which the newest known version is `newest`, against the fixture.
 fn meanings(driver: Driver, newest: u32) -> Result {
-    let forms = Forms::read()?;
     let is_stub = driver == Driver::Stub;
-    let replay = Replay::new(&World::bare(driver), &requests(&forms), &newest.to_string())?;
+    let asked = requests(&Forms::read()?);
+    let forms = Forms::read()?.without(if is_stub { STUB_LACKS } else { &[] });
+    let replay = Replay::new(&World::bare(driver), &asked, &newest.to_string())?;
     let mut faults = Vec::new();
+    let gained =
+        STUB_LACKS.iter().filter(|symbol| is_stub && replay.symbols.contains_key(**symbol));
+    faults.extend(gained.map(|symbol| format!("{symbol}: the stub has it; take it off the list")));
     let mut judged = 0;
     for answer in &replay.answers {
         let expected = forms.meaning(&answer.name, answer.version, answer.flags, newest);
