@@ -77,7 +77,7 @@ struct gpucap_ledger_owner {
     uint64_t start_time;    /* [p] clock ticks since boot, as /proc/PID/stat has it */
     uint64_t image;         /* [p] start of the stack: differs between a process and what it executes */
     uint64_t touched;       /* [p] bit d: the slot has a book of device d; never cleared */
-    uint64_t since;         /* [i] when the slot was claimed, CLOCK_MONOTONIC ns */
+    uint64_t since;         /* [i] when the slot was claimed, CLOCK_BOOTTIME ns */
     uint64_t reserved[2];
 };
 

@@ -17,6 +17,10 @@ use crate::call::{Call, Refusal};
 use crate::device::Device;
 use crate::driver;
 use crate::session::Session;
+use gpucap_abi::cuda::{
+    CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_LOCATION_TYPE_HOST, CU_MEM_LOCATION_TYPE_HOST_NUMA,
+    CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT, CUdevice, CUmemLocation,
+};
 
 /// The device of the calling thread's context, if it is capped. `None`: not ours to judge, the driver decides.
 ///
@@ -31,4 +35,16 @@ fn current_device(call: &Call) -> Result<Option<(&'static Session, &'static Devi
 /// The calling thread's context, as a record names it.
 fn current_context(call: &Call) -> u64 {
     driver::cuda::current_context(call.driver).map_or(0, |context| context.address())
+}
+
+/// The device whose memory a location means; `None` for host memory. A kind that this version does not know (CUDA 13 has
+/// parts of a device) is taken to be on the calling thread's device: charged to the wrong card is better than to none.
+fn device_of(call: &Call, location: CUmemLocation) -> Option<CUdevice> {
+    match location.kind {
+        CU_MEM_LOCATION_TYPE_DEVICE => Some(location.id),
+        CU_MEM_LOCATION_TYPE_HOST
+        | CU_MEM_LOCATION_TYPE_HOST_NUMA
+        | CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT => None,
+        _ => driver::cuda::current_device(call.driver),
+    }
 }

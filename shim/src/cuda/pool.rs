@@ -1,5 +1,6 @@
 //! Stream-ordered memory: pools and what is taken from them.
 
+use super::device_of;
 use crate::allocations::Record;
 use crate::call::Call;
 use crate::device::Device;
@@ -11,8 +12,8 @@ use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering;
 use gpucap_abi::arg::{In, Out, Word};
 use gpucap_abi::cuda::{
-    CU_MEM_LOCATION_TYPE_DEVICE, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, CUdevice, CUmemLocation,
-    CUmemPoolProps, CUmemoryPool, CUstream, CuError, CuResult,
+    CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, CUdevice, CUmemLocation, CUmemPoolProps, CUmemoryPool,
+    CUstream, CuError, CuResult,
 };
 use gpucap_core::ledger::Kind;
 
@@ -80,10 +81,8 @@ pub(crate) fn create(
     props: In<CUmemPoolProps>,
 ) -> CuResult {
     let written = next()?;
-    let home = match props.get().map(|props| props.location) {
-        Some(CUmemLocation { kind: CU_MEM_LOCATION_TYPE_DEVICE, id }) => Home::Device(id),
-        _ => Home::Elsewhere,
-    };
+    let device = props.get().and_then(|props| device_of(call, props.location));
+    let home = device.map_or(Home::Elsewhere, Home::Device);
     if let (Some(pool), Ok(session)) = (pool.get(&written), call.session()) {
         session.pools.learn(pool, home);
     }
@@ -146,9 +145,10 @@ pub(crate) fn set_current_at(
     _pool: CUmemoryPool,
 ) -> CuResult {
     let written = next()?;
-    if let Some(CUmemLocation { kind: CU_MEM_LOCATION_TYPE_DEVICE, id }) = location.get(&written)
+    if let Some(location) = location.get(&written)
+        && let Some(ordinal) = device_of(call, location)
         && let Ok(session) = call.session()
-        && let Ok(Some(device)) = session.device(call.driver, id)
+        && let Ok(Some(device)) = session.device(call.driver, ordinal)
     {
         device.current_pool.store(0, Ordering::Release);
     }

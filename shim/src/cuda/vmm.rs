@@ -4,14 +4,14 @@
 //! out again as soon as the driver has let go of it, and only the order of the calls tells old from new. These calls
 //! are rare and take the driver's own locks anyway; the driver never calls back into a hook.
 
+use super::device_of;
 use crate::call::Call;
 use crate::hooks::Next;
 use crate::session::Session;
 use core::ffi::c_void;
 use gpucap_abi::arg::{In, Out};
 use gpucap_abi::cuda::{
-    CU_MEM_LOCATION_TYPE_DEVICE, CUdeviceptr, CUmemAllocationProp, CUmemGenericAllocationHandle,
-    CuError, CuResult,
+    CUdeviceptr, CUmemAllocationProp, CUmemGenericAllocationHandle, CuError, CuResult,
 };
 use gpucap_core::ledger::Kind;
 
@@ -25,12 +25,10 @@ pub(crate) fn create(
     prop: In<CUmemAllocationProp>,
     _flags: u64,
 ) -> CuResult {
-    let location = prop.get().map(|prop| prop.location);
-    let Some(location) = location.filter(|it| it.kind == CU_MEM_LOCATION_TYPE_DEVICE) else {
-        return next().map(drop);
-    };
+    let device = prop.get().and_then(|prop| device_of(call, prop.location));
+    let Some(ordinal) = device else { return next().map(drop) };
     let session = call.session()?;
-    let Some(device) = session.device(call.driver, location.id)? else { return next().map(drop) };
+    let Some(device) = session.device(call.driver, ordinal)? else { return next().map(drop) };
     let charge = call.charge(session, device, Kind::Vmm, bytes as u64)?;
     let mut physical = session.physical.lock();
     let written = next()?;
