@@ -1,11 +1,13 @@
-//! Programs that take memory: by every way they have, exactly what is left of the cap, and not a byte more.
+//! Programs that take memory: by every way they have, exactly what is left of the cap, and not a
+//! byte more.
 
 use crate::fetched::{python, script};
 use crate::{CONTEXT, NEIGHBOUR, OUT_OF_MEMORY, Scene, Sight, same};
 use gpucap_tests::{Output, Result, World, rows, trial};
 use libtest_mimic::Trial;
 
-/// A way of `allocate.py`, the function of the driver that takes the memory, and the same for streams of a thread.
+/// A way of `allocate.py`, the function of the driver that takes the memory, and the same for
+/// streams of a thread.
 struct Way {
     name: &'static str,
     takes: &'static str,
@@ -16,8 +18,8 @@ const fn way(name: &'static str, takes: &'static str) -> Way {
     Way { name, takes, per_thread: None }
 }
 
-/// All that cuda-bindings can allocate with. A way is capped if its function is a row; `tests/coverage` has the reason
-/// of each that is none.
+/// All that cuda-bindings can allocate with. A way is capped if its function is a row;
+/// `tests/coverage` has the reason of each that is none.
 const WAYS: &[Way] = &[
     way("linear", "cuMemAlloc_v2"),
     way("pitch", "cuMemAllocPitch_v2"),

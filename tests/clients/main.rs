@@ -1,8 +1,9 @@
 //! Programs of other people, over the stub driver: each sees the slice as if it were the card.
 //!
-//! On the card of every test lives a neighbour, which shares the client's budget, and a stranger, which has nothing to
-//! do with it. Bare, a client shows the whole card and all that is used on it; behind the shim it shows the cap and what
-//! it and its neighbour hold. [`monitors`] are programs that show, [`allocators`] programs that take.
+//! On the card of every test lives a neighbour, which shares the client's budget, and a stranger,
+//! which has nothing to do with it. Bare, a client shows the whole card and all that is used on it;
+//! behind the shim it shows the cap and what it and its neighbour hold. [`monitors`] are programs
+//! that show, [`allocators`] programs that take.
 //!
 //! `ci/clients` and `ci/drivers` fetch them; one that is not there is skipped aloud.
 

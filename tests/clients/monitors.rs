@@ -128,7 +128,8 @@ fn names(driver: &Driver) -> Result {
     same(&capped.stdout, &bare.stdout, &capped)
 }
 
-/// Bare, everybody on the card; behind the shim, who shares the budget, as soon as the shim knows process lists.
+/// Bare, everybody on the card; behind the shim, who shares the budget, as soon as the shim knows
+/// process lists.
 fn processes(world: &World, sight: Sight) -> Result {
     let scene = Scene::new(world, &python("nvidia-ml-py")?)?;
     let scene = scene.with(|run| run.arg(script("processes.py")));
@@ -155,7 +156,8 @@ fn keys(text: &str) -> Option<Shown> {
     (reserved == 0).then_some(shown)
 }
 
-/// `400MiB / 2048MiB` or `1200MiB / 80.00GiB`: the first slash between two numbers, the second with its unit.
+/// `400MiB / 2048MiB` or `1200MiB / 80.00GiB`: the first slash between two numbers, the second with
+/// its unit.
 fn slash(text: &str, unit: &str) -> Option<Shown> {
     text.match_indices('/').find_map(|(at, sign)| {
         let before = text[..at].trim_end().trim_end_matches(unit).trim_end();

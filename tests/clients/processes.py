@@ -3,4 +3,5 @@ import pynvml
 
 pynvml.nvmlInit()
 device = pynvml.nvmlDeviceGetHandleByIndex(0)
-print("pids=" + " ".join(str(pid) for pid in sorted(it.pid for it in pynvml.nvmlDeviceGetComputeRunningProcesses(device))))
+pids = sorted(process.pid for process in pynvml.nvmlDeviceGetComputeRunningProcesses(device))
+print("pids=" + " ".join(map(str, pids)))

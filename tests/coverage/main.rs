@@ -1,8 +1,9 @@
 //! Names of the driver that a limit would have to know, and does not.
 //!
-//! Every name that real drivers export, or that newer ones are known to have, and whose form speaks of memory, of
-//! launching or of sizes, is a row of the shim's tables or stands in `reasons.txt`. A name that must be a row cannot be
-//! excused, only put off: `later:`. So a new driver's names cannot pass unseen, and every gap is counted.
+//! Every name that real drivers export, or that newer ones are known to have, and whose form speaks
+//! of memory, of launching or of sizes, is a row of the shim's tables or stands in `reasons.txt`. A
+//! name that must be a row cannot be excused, only put off: `later:`. So a new driver's names
+//! cannot pass unseen, and every gap is counted.
 //!
 //! The names are facts in `tests/fixtures`; a driver that has been fetched is asked for its own.
 

@@ -1,4 +1,5 @@
-//! The list of names that are not intercepted, each with its reason: `reasons.txt`, which says how to read it.
+//! The list of names that are not intercepted, each with its reason: `reasons.txt`, which says how
+//! to read it.
 
 use gpucap_tests::{Result, Stop};
 

@@ -1,9 +1,10 @@
 //! The driver itself as the judge of what `cuGetProcAddress` answers, with the shim and without it.
 //!
-//! A real libcuda answers look-ups without a card. What the CUDA runtimes ask for when they start was recorded
-//! (`tests/fixtures`), and is asked again of each driver, once bare and once behind the shim: code and status are the
-//! driver's own, and the address is the driver's own too, unless the function is one that the shim intercepts; then it
-//! is the hook of that very function. The stub is held to the answers of the real driver ([`forms`]).
+//! A real libcuda answers look-ups without a card. What the CUDA runtimes ask for when they start
+//! was recorded (`tests/fixtures`), and is asked again of each driver, once bare and once behind
+//! the shim: code and status are the driver's own, and the address is the driver's own too, unless
+//! the function is one that the shim intercepts; then it is the hook of that very function. The
+//! stub is held to the answers of the real driver ([`forms`]).
 
 mod forms;
 mod replay;
@@ -14,8 +15,8 @@ use replay::{Place, Replay};
 use std::fmt::Write;
 use std::process::ExitCode;
 
-/// Forms that the stub lacks beside others of the same name: nothing that we run over it asks for them. One that the stub
-/// has must leave this list.
+/// Forms that the stub lacks beside others of the same name: nothing that we run over it asks for
+/// them. One that the stub has must leave this list.
 const STUB_LACKS: &[&str] = &[
     "cuArray3DGetDescriptor",
     "cuGraphAddDependencies_v2",
@@ -56,7 +57,8 @@ fn all_names(driver: Driver) -> Result {
     compare(driver, &requests(&Forms::read()?))
 }
 
-/// Each name, shortly before, at and after each version that changes its meaning, for each kind of caller.
+/// Each name, shortly before, at and after each version that changes its meaning, for each kind of
+/// caller.
 fn requests(forms: &Forms) -> String {
     let mut text = String::new();
     for (name, versions) in forms.versions() {

@@ -145,7 +145,8 @@ fn place(object: &str, offset: &str) -> Option<Place> {
     Some(Place { object: object.into(), offset: offset.parse().ok()? })
 }
 
-/// Where the hooks lie in the shim, by its own symbol table: the judge does not ask the shim which is which.
+/// Where the hooks lie in the shim, by its own symbol table: the judge does not ask the shim which
+/// is which.
 fn hooks(shim: &Path) -> Result<HashMap<u64, BTreeSet<String>>> {
     let output = Command::new("nm").arg("--demangle").arg(shim).output();
     let output = output.map_err(|error| Stop::skip(format!("nm: {error}")))?;
