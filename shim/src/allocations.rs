@@ -76,16 +76,21 @@ impl Allocations {
         }
     }
 
-    /// Takes out everything that ended with a context, and hands each record to `ended`.
-    pub(crate) fn end_context(&self, context: u64, mut ended: impl FnMut(Record)) {
+    /// Takes out everything that ends with a context, before the driver ends it: its handle may be given out again at
+    /// once.
+    pub(crate) fn take_context(&self, context: u64) -> Vec<(u64, Record)> {
+        let over = |record: &Record| record.home == context && record.kind != Kind::Pool;
+        let mut taken = Vec::new();
         for shard in &self.shards {
-            shard.lock().retain(|_, record| {
-                let over = record.home == context && record.kind != Kind::Pool;
-                if over {
-                    ended(*record);
-                }
-                !over
-            });
+            taken.extend(shard.lock().extract_if(|_, record| over(record)));
+        }
+        taken
+    }
+
+    /// Puts back what was taken out for an end that did not come.
+    pub(crate) fn put_back(&self, taken: Vec<(u64, Record)>) {
+        for (key, record) in taken {
+            self.insert(key, record);
         }
     }
 

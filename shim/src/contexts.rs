@@ -4,6 +4,7 @@
 //! price of their own: each retains the primary context of its device.
 
 use crate::allocations::{Allocations, Record};
+use crate::session::Session;
 use gpucap_abi::cuda::CUdevice;
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -61,5 +62,39 @@ impl Contexts {
     /// A green context has ended.
     pub(crate) fn ended_green(&self, green: u64) {
         self.greens.lock().remove(&green);
+    }
+}
+
+/// Everything that ends with one context, taken out of the tables.
+pub(crate) struct Ending {
+    price: Option<(u64, Record)>,
+    memory: Vec<(u64, Record)>,
+    arrays: Vec<(u64, Record)>,
+    heaps: Vec<(u64, Record)>,
+}
+
+impl Ending {
+    /// Takes a context out of the tables, before the driver ends it.
+    pub(crate) fn begin(session: &Session, context: u64) -> Self {
+        Self {
+            price: session.contexts.prices.take(context).map(|record| (context, record)),
+            memory: session.memory.take_context(context),
+            arrays: session.arrays.take_context(context),
+            heaps: session.heaps.take_context(context),
+        }
+    }
+
+    /// The driver has ended it.
+    pub(crate) fn refund(self, session: &Session) {
+        let rest = self.memory.into_iter().chain(self.arrays).chain(self.heaps);
+        self.price.into_iter().chain(rest).for_each(|(_, record)| session.refund(record));
+    }
+
+    /// The driver has not.
+    pub(crate) fn undo(self, session: &Session) {
+        session.contexts.prices.put_back(self.price.into_iter().collect());
+        session.memory.put_back(self.memory);
+        session.arrays.put_back(self.arrays);
+        session.heaps.put_back(self.heaps);
     }
 }

@@ -79,7 +79,12 @@ impl Device {
         let (Some(uuid), Some(total_bytes)) =
             (driver::cuda::uuid(driver, ordinal), driver::cuda::total_bytes(driver, ordinal))
         else {
-            return Ok(None);
+            return match driver::cuda::device(driver, ordinal) {
+                None => Ok(None),
+                Some(_) => {
+                    Err(format!("driver: device {ordinal} does not tell its UUID and memory"))
+                }
+            };
         };
         let uuid = Uuid(uuid);
         let Some(limits) = &policy.limits else { return Ok(Some(Standing::Uncapped)) };

@@ -52,8 +52,8 @@ fn filled<T: Copy>(fill: impl FnOnce(*mut T) -> Option<()>) -> Option<T> {
 pub(crate) mod cuda {
     use super::*;
     use gpucap_abi::cuda::{
-        CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, CUcontext, CUdevice, CUdeviceptr, CUmemoryPool,
-        CUuuid, CuResult,
+        CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, CUcontext,
+        CUdevice, CUdeviceptr, CUmemoryPool, CUuuid, CuResult,
     };
 
     functions! { CuResult;
@@ -137,6 +137,11 @@ pub(crate) mod cuda {
         filled(|value| {
             mem_pool_get_attribute(copy, pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, value)
         })
+    }
+
+    /// Bytes that a pool keeps when it could give them back.
+    pub(crate) fn pool_threshold(copy: &DriverCopy, pool: CUmemoryPool) -> Option<u64> {
+        filled(|value| mem_pool_get_attribute(copy, pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, value))
     }
 
     /// Makes a pool give back what is not in use.

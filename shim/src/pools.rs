@@ -30,7 +30,8 @@ pub(crate) enum Home {
 #[derive(Default)]
 pub(crate) struct Pools(Mutex<ByAddress<Pool>>);
 
-struct Pool {
+/// What is known of one.
+pub(crate) struct Pool {
     home: Home,
     /// It has a release threshold.
     keeps: bool,
@@ -43,10 +44,13 @@ struct Pool {
 }
 
 impl Pools {
-    /// Learns where a pool lives. What was learnt first stands.
-    pub(crate) fn learn(&self, pool: CUmemoryPool, home: Home) {
-        let new = || Pool { home, keeps: false, live: 0, pending: 0, kept: 0 };
-        self.0.lock().entry(pool.address()).or_insert_with(new);
+    /// Learns where a pool lives, and whether it keeps what is freed. What was learnt first stands.
+    pub(crate) fn learn(&self, driver: &DriverCopy, pool: CUmemoryPool, home: Home) {
+        if self.home(pool).is_none() {
+            let keeps = driver::cuda::pool_threshold(driver, pool).is_some_and(|bytes| bytes > 0);
+            let new = || Pool { home, keeps, live: 0, pending: 0, kept: 0 };
+            self.0.lock().entry(pool.address()).or_insert_with(new);
+        }
     }
 
     /// Where a pool lives, if we know.
@@ -119,13 +123,22 @@ impl Pools {
         !pools.is_empty()
     }
 
-    /// A pool has been destroyed.
-    pub(crate) fn forget(&self, driver: &DriverCopy, session: &Session, pool: CUmemoryPool) {
-        let Some(gone) = self.0.lock().remove(&pool.address()) else { return };
-        if let Home::Device(ordinal) = gone.home
+    /// Takes a pool out, before the driver destroys it: another may be made at its address at once.
+    pub(crate) fn take(&self, pool: CUmemoryPool) -> Option<Pool> {
+        self.0.lock().remove(&pool.address())
+    }
+
+    /// Puts back what was taken out for a destruction that did not come.
+    pub(crate) fn put_back(&self, pool: CUmemoryPool, taken: Pool) {
+        self.0.lock().insert(pool.address(), taken);
+    }
+
+    /// The pool that was taken out is gone, and with it what it kept.
+    pub(crate) fn gone(driver: &DriverCopy, session: &Session, pool: &Pool) {
+        if let Home::Device(ordinal) = pool.home
             && let Ok(Some(device)) = session.device(driver, ordinal)
         {
-            session.refund(kept(device.index, gone.kept));
+            session.refund(kept(device.index, pool.kept));
         }
     }
 

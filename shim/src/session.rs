@@ -145,6 +145,15 @@ impl Session {
         }
     }
 
+    /// A pool is about to be destroyed: what a device takes from next is asked of the driver.
+    pub(crate) fn forget_current_pool(&self, pool: u64) {
+        for device in self.devices.iter().filter_map(|place| place.get()?.capped()) {
+            let current = &device.current_pool;
+            // Where this fails, it was another pool.
+            let _ = current.compare_exchange(pool, 0, Ordering::AcqRel, Ordering::Acquire);
+        }
+    }
+
     /// Gives the bytes of a record back.
     pub(crate) fn refund(&self, record: Record) {
         if record.bytes == 0 {

@@ -6,11 +6,14 @@
 //!
 //! Whether a primary context still exists is asked of the driver, which counts its users. The lock of a device's
 //! primary context is held across the driver's call: two threads that make it at the same moment make one context and
-//! must be charged for one. The driver never calls back into a hook.
+//! must be charged for one. A tool that the driver calls back meanwhile on the same thread finds the lock
+//! [held](crate::held) and passes.
 
 use crate::call::Call;
+use crate::contexts::Ending;
 use crate::device::Primary;
 use crate::driver;
+use crate::held::Held;
 use crate::hooks::Next;
 use crate::session::Session;
 use core::ffi::{c_int, c_void};
@@ -105,11 +108,10 @@ pub(crate) fn create_vdpau(
 
 /// `cuCtxDestroy`.
 pub(crate) fn destroy(_call: &Call, next: impl Next<CuError>, context: CUcontext) -> CuResult {
-    next()?;
-    if let Some(session) = Session::begun() {
-        end(session, context.address());
+    match Session::begun() {
+        Some(session) => end(session, context, next),
+        None => next().map(drop),
     }
-    Ok(())
 }
 
 /// `cuCtxAttach`: the context is the calling thread's current one, which the driver returns.
@@ -128,13 +130,10 @@ pub(crate) fn attach(
 
 /// `cuCtxDetach`: the last one destroys.
 pub(crate) fn detach(_call: &Call, next: impl Next<CuError>, context: CUcontext) -> CuResult {
-    next()?;
-    if let Some(session) = Session::begun()
-        && session.contexts.detach(context.address())
-    {
-        end(session, context.address());
+    match Session::begun() {
+        Some(session) if session.contexts.detach(context.address()) => end(session, context, next),
+        _ => next().map(drop),
     }
-    Ok(())
 }
 
 /// `cuGreenCtxCreate`: retains the primary context of its device.
@@ -189,7 +188,7 @@ pub(crate) fn from_green(
 /// Something that keeps the primary context alive: the first one pays its price.
 fn retain(call: &Call, ordinal: CUdevice, make: impl FnOnce(&mut Primary) -> CuResult) -> CuResult {
     let session = call.session()?;
-    let Some(device) = session.device(call.driver, ordinal)? else {
+    let (Some(device), Some(_held)) = (session.device(call.driver, ordinal)?, Held::enter()) else {
         return make(&mut Primary::default());
     };
     let mut primary = device.primary.lock();
@@ -202,29 +201,36 @@ fn retain(call: &Call, ordinal: CUdevice, make: impl FnOnce(&mut Primary) -> CuR
     Ok(())
 }
 
-/// Something lets go of the primary context: if it is gone, so is what it held.
+/// Something lets go of the primary context: if it is gone, so is what it held. Its handle stays its own, so that what
+/// it held can be looked for afterwards; until then nobody else gets to make it again.
 fn release(call: &Call, ordinal: CUdevice, next: impl Next<CuError>) -> CuResult {
     let session = call.session()?;
-    let Some(device) = session.device(call.driver, ordinal)? else { return next().map(drop) };
+    let (Some(device), Some(_held)) = (session.device(call.driver, ordinal)?, Held::enter()) else {
+        return next().map(drop);
+    };
     let mut primary = device.primary.lock();
     next()?;
-    if driver::cuda::primary_context_active(call.driver, ordinal) != Some(false) {
-        return Ok(());
+    if driver::cuda::primary_context_active(call.driver, ordinal) == Some(false) {
+        let gone = core::mem::take(&mut *primary);
+        gone.record.into_iter().for_each(|record| session.refund(record));
+        let contexts =
+            gone.derived.into_iter().chain([gone.context]).filter(|context| *context != 0);
+        contexts.for_each(|context| Ending::begin(session, context).refund(session));
     }
-    let gone = core::mem::take(&mut *primary);
-    drop(primary);
-    gone.record.into_iter().for_each(|record| session.refund(record));
-    gone.derived.into_iter().chain([gone.context]).for_each(|context| end(session, context));
     Ok(())
 }
 
-/// Refunds a context and what ended with it.
-fn end(session: &Session, context: u64) {
-    if context != 0 {
-        let refund = |record| session.refund(record);
-        session.contexts.prices.take(context).into_iter().for_each(refund);
-        session.memory.end_context(context, refund);
-        session.arrays.end_context(context, refund);
-        session.heaps.end_context(context, refund);
+/// Ends a context, and with it what it holds.
+fn end(session: &Session, context: CUcontext, next: impl Next<CuError>) -> CuResult {
+    let ending = Ending::begin(session, context.address());
+    match next() {
+        Ok(_) => {
+            ending.refund(session);
+            Ok(())
+        }
+        Err(error) => {
+            ending.undo(session);
+            Err(error)
+        }
     }
 }

@@ -24,8 +24,12 @@ pub(crate) fn set(call: &Call, next: impl Next<CuError>, limit: c_int, value: us
     let before = session.heaps.take(key);
     let held = before.map_or(0, |record| record.bytes);
     let put_back = |error| {
-        if let Some(record) = before {
-            session.heaps.insert(key, record);
+        // If another thread has set the limit meanwhile, its record is the one that holds.
+        if let Some(record) = before
+            && let Some(newer) = session.heaps.insert(key, record)
+        {
+            session.heaps.insert(key, newer);
+            session.refund(record);
         }
         error
     };
@@ -38,7 +42,9 @@ pub(crate) fn set(call: &Call, next: impl Next<CuError>, limit: c_int, value: us
         session.refund(Record { bytes: held.saturating_sub(grown), ..before });
     }
     record.bytes = grown;
-    session.heaps.insert(key, record);
+    if let Some(other) = session.heaps.insert(key, record) {
+        session.refund(other); // another thread has set the limit meanwhile: one of the two holds
+    }
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use crate::call::Call;
 use crate::device::Device;
 use crate::driver;
 use crate::hooks::Next;
-use crate::pools::Home;
+use crate::pools::{Home, Pools};
 use crate::session::Session;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering;
@@ -45,7 +45,7 @@ pub(crate) fn alloc_from<P: Word>(
     let session = call.session()?;
     let home = session.pools.home(pool).or_else(|| {
         let home = Home::Device(driver::cuda::current_device(call.driver)?);
-        session.pools.learn(pool, home);
+        session.pools.learn(call.driver, pool, home);
         Some(home)
     });
     let Some(Home::Device(ordinal)) = home else { return next().map(drop) };
@@ -84,7 +84,7 @@ pub(crate) fn create(
     let device = props.get().and_then(|props| device_of(call, props.location));
     let home = device.map_or(Home::Elsewhere, Home::Device);
     if let (Some(pool), Ok(session)) = (pool.get(&written), call.session()) {
-        session.pools.learn(pool, home);
+        session.pools.learn(call.driver, pool, home);
     }
     Ok(())
 }
@@ -100,7 +100,7 @@ pub(crate) fn import(
 ) -> CuResult {
     let written = next()?;
     if let (Some(pool), Ok(session)) = (pool.get(&written), call.session()) {
-        session.pools.learn(pool, Home::Elsewhere);
+        session.pools.learn(call.driver, pool, Home::Elsewhere);
     }
     Ok(())
 }
@@ -114,7 +114,7 @@ pub(crate) fn of_device(
 ) -> CuResult {
     let written = next()?;
     if let (Some(pool), Ok(session)) = (pool.get(&written), call.session()) {
-        session.pools.learn(pool, Home::Device(ordinal));
+        session.pools.learn(call.driver, pool, Home::Device(ordinal));
     }
     Ok(())
 }
@@ -130,7 +130,7 @@ pub(crate) fn set_current(
     if let Ok(session) = call.session()
         && let Ok(Some(device)) = session.device(call.driver, ordinal)
     {
-        session.pools.learn(pool, Home::Device(ordinal));
+        session.pools.learn(call.driver, pool, Home::Device(ordinal));
         device.current_pool.store(pool.address(), Ordering::Release);
     }
     Ok(())
@@ -168,6 +168,9 @@ pub(crate) fn set_attribute(
         && let Some(threshold) = value.as_type::<u64>().get(&written)
         && let Ok(session) = call.session()
     {
+        if let Some(ordinal) = driver::cuda::current_device(call.driver) {
+            session.pools.learn(call.driver, pool, Home::Device(ordinal)); // unless it is known
+        }
         session.pools.set_keeps(pool, threshold > 0);
         session.pools.settle(call.driver, session, pool);
     }
@@ -188,13 +191,22 @@ pub(crate) fn trim(
     Ok(())
 }
 
-/// `cuMemPoolDestroy`: what was taken from it lives on until it is freed.
+/// `cuMemPoolDestroy`: what was taken from it lives on until it is freed. A device whose current pool it was goes back to
+/// its default pool.
 pub(crate) fn destroy(call: &Call, next: impl Next<CuError>, pool: CUmemoryPool) -> CuResult {
-    next()?;
-    if let Some(session) = Session::begun() {
-        session.pools.forget(call.driver, session, pool);
+    let Some(session) = Session::begun() else { return next().map(drop) };
+    session.forget_current_pool(pool.address());
+    let Some(taken) = session.pools.take(pool) else { return next().map(drop) };
+    match next() {
+        Ok(_) => {
+            Pools::gone(call.driver, session, &taken);
+            Ok(())
+        }
+        Err(error) => {
+            session.pools.put_back(pool, taken);
+            Err(error)
+        }
     }
-    Ok(())
 }
 
 fn charged<P: Word>(
@@ -233,7 +245,7 @@ fn current_pool(
     let Some(pool) = driver::cuda::current_pool(call.driver, ordinal) else {
         return CUmemoryPool::NULL;
     };
-    session.pools.learn(pool, Home::Device(ordinal));
+    session.pools.learn(call.driver, pool, Home::Device(ordinal));
     device.current_pool.store(pool.address(), Ordering::Release);
     pool
 }

@@ -2,10 +2,12 @@
 //!
 //! The table's lock is held across the driver's call, as nowhere else: the value of a handle or an address can be given
 //! out again as soon as the driver has let go of it, and only the order of the calls tells old from new. These calls
-//! are rare and take the driver's own locks anyway; the driver never calls back into a hook.
+//! are rare and take the driver's own locks anyway. A tool that the driver calls back meanwhile on the same thread finds
+//! the lock [held](crate::held) and passes.
 
 use super::device_of;
 use crate::call::Call;
+use crate::held::Held;
 use crate::hooks::Next;
 use crate::session::Session;
 use core::ffi::c_void;
@@ -30,6 +32,7 @@ pub(crate) fn create(
     let session = call.session()?;
     let Some(device) = session.device(call.driver, ordinal)? else { return next().map(drop) };
     let charge = call.charge(session, device, Kind::Vmm, bytes as u64)?;
+    let Some(_held) = Held::enter() else { return next().map(drop) };
     let mut physical = session.physical.lock();
     let written = next()?;
     if let Some(handle) = handle.get(&written) {
@@ -44,7 +47,9 @@ pub(crate) fn release(
     next: impl Next<CuError>,
     handle: CUmemGenericAllocationHandle,
 ) -> CuResult {
-    let Some(session) = Session::begun() else { return next().map(drop) };
+    let (Some(session), Some(_held)) = (Session::begun(), Held::enter()) else {
+        return next().map(drop);
+    };
     let mut physical = session.physical.lock();
     next()?;
     let gone = physical.release(handle);
@@ -60,7 +65,9 @@ pub(crate) fn retain(
     handle: Out<CUmemGenericAllocationHandle>,
     address: Out<c_void>,
 ) -> CuResult {
-    let Some(session) = Session::begun() else { return next().map(drop) };
+    let (Some(session), Some(_held)) = (Session::begun(), Held::enter()) else {
+        return next().map(drop);
+    };
     let mut physical = session.physical.lock();
     let written = next()?;
     if let Some(handle) = handle.get(&written) {
@@ -79,7 +86,9 @@ pub(crate) fn map(
     handle: CUmemGenericAllocationHandle,
     _flags: u64,
 ) -> CuResult {
-    let Some(session) = Session::begun() else { return next().map(drop) };
+    let (Some(session), Some(_held)) = (Session::begun(), Held::enter()) else {
+        return next().map(drop);
+    };
     let mut physical = session.physical.lock();
     next()?;
     physical.map(address, bytes as u64, handle);
@@ -93,7 +102,9 @@ pub(crate) fn unmap(
     address: CUdeviceptr,
     bytes: usize,
 ) -> CuResult {
-    let Some(session) = Session::begun() else { return next().map(drop) };
+    let (Some(session), Some(_held)) = (Session::begun(), Held::enter()) else {
+        return next().map(drop);
+    };
     let mut physical = session.physical.lock();
     next()?;
     let gone = physical.unmap(address, bytes as u64);

@@ -1,0 +1,30 @@
+//! Whether this thread is inside a driver call under a lock of ours.
+//!
+//! Two locks are held across a call of the driver, those of primary contexts and of physical memory. The driver itself
+//! does not call back, but tools do (CUPTI, NVBit, Nsight, compute-sanitizer): their callbacks run inside such a call, on
+//! the same thread, and may use the driver. Waiting for the lock there would be waiting for oneself. What a tool makes
+//! in such a moment goes past the book.
+
+use core::cell::Cell;
+
+thread_local! {
+    static HELD: Cell<bool> = const { Cell::new(false) };
+}
+
+/// This thread may take one of the locks, until this is dropped.
+pub(crate) struct Held(());
+
+impl Held {
+    /// `None` if the thread holds one already. A thread whose locals are gone has none.
+    pub(crate) fn enter() -> Option<Self> {
+        let before = HELD.try_with(|held| held.replace(true)).unwrap_or(false);
+        (!before).then_some(Self(()))
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // Locals without a destructor outlive everything in the thread: there is nothing to lose here.
+        let _ = HELD.try_with(|held| held.set(false));
+    }
+}
