@@ -26,6 +26,12 @@ pub(crate) fn trials() -> Vec<Trial> {
         trials.push(trial(rule, move || not_made(make)));
     }
     trials.push(trial("a context that was attached to ends with the last detach", attached));
+    for end in ["cuCtxDestroy", "cuCtxDestroy_v2", "cuCtxDetach"] {
+        let rule = format!(
+            "{end}: a context whose end the driver refuses keeps all that it is charged for"
+        );
+        trials.push(trial(rule, move || goes_on(end)));
+    }
     for end in ["release", "release1", "reset", "reset1"] {
         let rule = format!("{end}: the end of a context refunds it and what it held");
         trials.push(trial(rule, move || ends(end)));
@@ -259,5 +265,29 @@ fn attached() -> Result {
     ])?;
     booked(&run, PRICE + 1000)?;
     actor.expect(&[("cuCtxDetach a", SUCCESS)])?;
+    booked(&run, 0)
+}
+
+fn goes_on(end: &str) -> Result {
+    let run = priced(CAP)?;
+    let mut actor = started(&run.clone().env("STUB_GPU_FAIL", format!("{end}:719@1,{end}:719@2")))?;
+    actor.expect(&[
+        ("cuCtxCreate_v2 a", SUCCESS),
+        ("alloc b 1000", SUCCESS),
+        ("cuMemAllocManaged c 2000", SUCCESS),
+        ("cuMipmappedArrayCreate d 4000", SUCCESS),
+        (&format!("limit z 2 {}", 8 * MIB + 8000), SUCCESS),
+        (&format!("{end} a"), 719),
+    ])?;
+    booked(&run, PRICE + 15_000)?;
+    // All of it can still be given back on its own, and is then refunded once.
+    actor.expect(&[
+        ("free b", SUCCESS),
+        ("cuMipmappedArrayDestroy d", SUCCESS),
+        (&format!("limit z 2 {}", 8 * MIB), SUCCESS),
+        (&format!("{end} a"), 719),
+    ])?;
+    booked(&run, PRICE + 2000)?;
+    actor.expect(&[(&format!("{end} a"), SUCCESS)])?;
     booked(&run, 0)
 }

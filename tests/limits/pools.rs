@@ -27,6 +27,20 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("a pool in host memory is free of charge", on_host),
         trial("memory of the device's current pool is that pool's", current_pool),
         trial("a failure of the driver leaves what a pool keeps as it was", driver_fails),
+        trial("what a pool that was met in an unknown way keeps is charged", unknown_way),
+        trial(
+            "a threshold that was set before the pool was met charges what it keeps",
+            early_threshold,
+        ),
+        trial(
+            "after the end of the current pool the default pool is charged, and once",
+            current_ends,
+        ),
+        trial(
+            "memory outlives the end of the current pool, and is refunded when freed",
+            outlives_current,
+        ),
+        trial("a pool whose end the driver refuses keeps its charge, and goes on", does_not_end),
     ]
 }
 
@@ -206,4 +220,85 @@ fn driver_fails() -> Result {
     booked(&run, SIZE)?;
     actor.expect(&[(&format!("async a {}", 2 * SIZE), SUCCESS)])?;
     booked(&run, 2 * SIZE)
+}
+
+fn unknown_way() -> Result {
+    let run = capped(&CAP.to_string())?;
+    let mut actor = begin(&run)?;
+    actor.expect(&[("cuMemGetDefaultMemPool p 0", SUCCESS), (KEEP_ALL, SUCCESS)])?;
+    used(&mut actor, SIZE)?;
+    booked(&run, SIZE)?;
+    actor.expect(&[("sync", SUCCESS)])?;
+    told(&mut actor, "info d", CAP, CAP - SIZE)?;
+    actor.expect(&[("cuMemPoolTrimTo p 0", SUCCESS)])?;
+    booked(&run, NOTHING)
+}
+
+fn early_threshold() -> Result {
+    let run = capped(&CAP.to_string())?;
+    let mut actor = run.start()?;
+    // No context is current, so nothing says which card this pool is of.
+    actor.expect(&[
+        ("init", SUCCESS),
+        ("cuMemGetDefaultMemPool p 0", SUCCESS),
+        (KEEP_ALL, SUCCESS),
+        ("context 0", SUCCESS),
+    ])?;
+    used(&mut actor, SIZE)?;
+    actor.expect(&[("sync", SUCCESS)])?;
+    booked(&run, SIZE)
+}
+
+/// A keeper whose current pool is one of its own, in slot `q`, which keeps nothing.
+fn with_current_pool() -> Result<(Run, Actor)> {
+    let (run, mut actor) = keeper()?;
+    actor.expect(&[("cuMemPoolCreate q 1", SUCCESS), ("cuDeviceSetMemPool q", SUCCESS)])?;
+    Ok((run, actor))
+}
+
+fn current_ends() -> Result {
+    let (run, mut actor) = with_current_pool()?;
+    actor.expect(&[("cuMemPoolDestroy q", SUCCESS)])?;
+    actor.expect(&[(&format!("async a {SIZE}"), SUCCESS)])?;
+    booked(&run, SIZE)?;
+    actor.expect(&[("free-async a", SUCCESS)])?;
+    booked(&run, SIZE)?;
+    used(&mut actor, SIZE)?;
+    booked(&run, SIZE)?;
+    actor.expect(&[("cuMemPoolTrimTo p 0", SUCCESS)])?;
+    booked(&run, NOTHING)
+}
+
+fn outlives_current() -> Result {
+    let (run, mut actor) = with_current_pool()?;
+    actor.expect(&[("async a 500", SUCCESS), ("cuMemPoolDestroy q", SUCCESS)])?;
+    booked(&run, 500)?;
+    actor.expect(&[("async b 1000", SUCCESS)])?;
+    booked(&run, 1500)?;
+    actor.expect(&[("free-async a", SUCCESS)])?;
+    booked(&run, 1000)?;
+    actor.expect(&[("free-async b", SUCCESS), (KEEP_NOTHING, SUCCESS), ("sync", SUCCESS)])?;
+    booked(&run, NOTHING)
+}
+
+fn does_not_end() -> Result {
+    let run = capped(&CAP.to_string())?;
+    let mut actor = begin(&run.clone().env("STUB_GPU_FAIL", "cuMemPoolDestroy:719@1"))?;
+    actor.expect(&[
+        (ON_CARD, SUCCESS),
+        (KEEP_ALL, SUCCESS),
+        ("cuDeviceSetMemPool p", SUCCESS),
+        ("async a 1000", SUCCESS),
+        ("async b 2000", SUCCESS),
+        ("free-async b", SUCCESS),
+        ("cuMemPoolDestroy p", 719),
+    ])?;
+    booked(&run, 3000)?;
+    // What it keeps serves the next one still.
+    actor.expect(&[("async b 1500", SUCCESS)])?;
+    booked(&run, 3000)?;
+    actor.expect(&[("free-async b", SUCCESS), ("cuMemPoolDestroy p", SUCCESS)])?;
+    booked(&run, 1000)?;
+    actor.expect(&[("free-async a", SUCCESS)])?;
+    booked(&run, NOTHING)
 }

@@ -46,6 +46,8 @@ pub(crate) fn trials() -> Vec<Trial> {
             "a limit that turns out to be unusable for a card stops all GPU work",
             unusable_later,
         ),
+        trial("a card that does not say which one it is stops all GPU work", nameless),
+        trial("without limits a card need not say which one it is", nameless_without_limits),
         trial("a variable that is empty or blank is not set", empty),
         trial("white space around a value is dropped", white_space),
         trial("an unusable variable of no limit stops no program without limits", no_limit),
@@ -110,6 +112,30 @@ fn unusable_later() -> Result {
     actor.expect(&[("init", NOT_READY)])?;
     told(&mut actor, "nvml d 0", 99, 0)?;
     one_line(actor.end()?, &["GPU_MEM_LIMIT", "1%", "allowed: "])
+}
+
+const NAMELESS: &str = "cuDeviceGetUuid:999,cuDeviceGetUuid_v2:999";
+
+fn nameless() -> Result {
+    // A cap that cannot be resolved must not become a card without a cap.
+    for fail in [NAMELESS, "cuDeviceTotalMem_v2:999"] {
+        let run = traced(uncapped()?.env("GPU_MEM_LIMIT", "1Gi").env("STUB_GPU_FAIL", fail));
+        let mut actor = run.start()?;
+        actor.expect(&[("init", SUCCESS)])?;
+        nothing_works(&mut actor, &run)?;
+        actor.expect(&[("init", NOT_READY)])?;
+        one_line(actor.end()?, &["device 0", "UUID"])?;
+    }
+    Ok(())
+}
+
+fn nameless_without_limits() -> Result {
+    let mut actor = begin(&uncapped()?.env("STUB_GPU_FAIL", NAMELESS))?;
+    actor.expect(&[(&format!("alloc a {GIB}"), SUCCESS), ("free a", SUCCESS)])?;
+    match actor.end()? {
+        output if output.stderr.is_empty() => Ok(()),
+        output => Err(Stop::fail(output)),
+    }
 }
 
 fn empty() -> Result {

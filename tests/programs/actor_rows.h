@@ -72,6 +72,15 @@ static CUresult row_cuMemPoolCreate(uint64_t *slot, uint64_t location)
     return call_cuMemPoolCreate((CUmemoryPool *)slot, &props);
 }
 
+/* Not in the header, and not met by the shim: drivers have it from 13.0 on. */
+static CUresult row_cuMemGetDefaultMemPool(uint64_t *slot, uint64_t device)
+{
+    CUmemLocation location = { CU_MEM_LOCATION_TYPE_DEVICE, (int)device };
+    void *cuda = dlopen("libcuda.so.1", RTLD_NOW), *call = dlsym(cuda, "cuMemGetDefaultMemPool");
+    return ((CUresult(*)(CUmemoryPool *, CUmemLocation *, int))call)((CUmemoryPool *)slot, &location,
+                                                                     CU_MEM_ALLOCATION_TYPE_PINNED);
+}
+
 /* False if the verb is no driver function's name. */
 static int obey_row(CUresult *result, const char *verb, uint64_t *slot, uint64_t bytes)
 {
@@ -93,6 +102,7 @@ static int obey_row(CUresult *result, const char *verb, uint64_t *slot, uint64_t
     ROW(cuMipmappedArrayCreate, row_cuMipmappedArrayCreate(slot, bytes))
     ROW(cuMipmappedArrayDestroy, call_cuMipmappedArrayDestroy((CUmipmappedArray)*slot))
     ROW(cuDeviceGetDefaultMemPool, call_cuDeviceGetDefaultMemPool((CUmemoryPool *)slot, 0))
+    ROW(cuMemGetDefaultMemPool, row_cuMemGetDefaultMemPool(slot, bytes))
     ROW(cuDeviceSetMemPool, call_cuDeviceSetMemPool(0, (CUmemoryPool)*slot))
     ROW(cuMemPoolCreate, row_cuMemPoolCreate(slot, bytes))
     ROW(cuMemPoolDestroy, call_cuMemPoolDestroy((CUmemoryPool)*slot))
