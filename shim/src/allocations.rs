@@ -25,7 +25,7 @@ pub(crate) struct Record {
 
 /// The table.
 pub(crate) struct Allocations {
-    shards: [Mutex<Shard>; SHARDS],
+    shards: Box<[Mutex<Shard>]>,
 }
 
 /// Anything by address or handle.
@@ -37,7 +37,7 @@ const SHARDS: usize = 64;
 impl Allocations {
     /// An empty table.
     pub(crate) fn new() -> Self {
-        Self { shards: std::array::from_fn(|_| Mutex::default()) }
+        Self { shards: (0..SHARDS).map(|_| Mutex::default()).collect() }
     }
 
     /// Enters an allocation. An entry that was there under the same key is returned: the driver has reused an address
@@ -81,7 +81,7 @@ impl Allocations {
     pub(crate) fn take_context(&self, context: u64) -> Vec<(u64, Record)> {
         let over = |record: &Record| record.home == context && record.kind != Kind::Pool;
         let mut taken = Vec::new();
-        for shard in &self.shards {
+        for shard in self.shards.iter() {
             taken.extend(shard.lock().extract_if(|_, record| over(record)));
         }
         taken

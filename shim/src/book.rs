@@ -55,8 +55,15 @@ fn open(policy: &Policy) -> Result<&'static Ledger, String> {
 /// The file: the hook's, else the configured one, else one per user and mount namespace (that is, per container).
 fn path(policy: &Policy) -> Result<CString, String> {
     let by_hook = policy.limits.as_ref().is_some_and(|limits| limits.has_file());
-    if by_hook && File::open(HOOK_LEDGER, libc::O_RDWR).is_ok() {
-        return Ok(HOOK_LEDGER.into());
+    if by_hook {
+        match File::open(HOOK_LEDGER, libc::O_RDWR) {
+            Ok(_) => return Ok(HOOK_LEDGER.into()),
+            Err(libc::ENOENT) => {} // a hook that shares no ledger: one per user of the container
+            Err(error) => {
+                let path = HOOK_LEDGER.to_string_lossy();
+                return Err(format!("ledger: {path} cannot be opened (errno {error})"));
+            }
+        }
     }
     let configured = policy.limits.as_ref().and_then(|limits| limits.config().ledger.as_ref());
     let text = configured.map_or_else(
@@ -88,6 +95,7 @@ pub(crate) fn own_namespace() -> Option<u64> {
 
 /// Whether the process that owns a slot still runs the program that claimed it. In doubt, yes.
 pub(crate) fn alive(owner: &Identity) -> bool {
+    let _errno = sys::Errno::keep();
     if own_namespace() != Some(owner.pid_namespace) {
         return true; // only the host or a process of that namespace can tell
     }

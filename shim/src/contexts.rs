@@ -38,14 +38,15 @@ impl Contexts {
         *users = users.saturating_add(1);
     }
 
-    /// One user less. True if nobody is left, so that the context has ended.
-    pub(crate) fn detach(&self, context: u64) -> bool {
-        match self.attached.lock().get_mut(&context) {
-            Some(users) if *users > 0 => {
-                *users = users.saturating_sub(1);
-                false
-            }
-            _ => true,
+    /// Whether somebody has attached to it who has not detached.
+    pub(crate) fn is_attached(&self, context: u64) -> bool {
+        self.attached.lock().get(&context).is_some_and(|users| *users > 0)
+    }
+
+    /// One user less.
+    pub(crate) fn detach(&self, context: u64) {
+        if let Some(users) = self.attached.lock().get_mut(&context) {
+            *users = users.saturating_sub(1);
         }
     }
 

@@ -4,6 +4,7 @@ use crate::allocations::Record;
 use crate::driver;
 use crate::redirect::DriverCopy;
 use crate::state::Policy;
+use crate::sys;
 use crate::topology;
 use core::sync::atomic::AtomicU64;
 use gpucap_abi::cuda::CUdevice;
@@ -76,6 +77,7 @@ impl Device {
         driver: &DriverCopy,
         ordinal: CUdevice,
     ) -> Result<Option<Standing>, String> {
+        let _errno = sys::Errno::keep();
         let (Some(uuid), Some(total_bytes)) =
             (driver::cuda::uuid(driver, ordinal), driver::cuda::total_bytes(driver, ordinal))
         else {
@@ -116,7 +118,7 @@ impl Device {
 }
 
 /// The limits of a device, and what is known of it. Where the device stands among the others (`place`) is asked only if the limits speak of
-/// indices, or do not name the device itself: it may be a MIG instance of a card that they name.
+/// indices, or name other devices and give this one no cap: it may be a MIG instance of a card that they name.
 ///
 /// # Errors
 /// The limits cannot be resolved, in one line.
@@ -131,7 +133,7 @@ pub(crate) fn resolve(
         |facts: &DeviceFacts| limits.resolve(facts).map_err(|broken| format!("limits: {broken}"));
     if !limits.needs_index() {
         let resolved = ask(&facts)?;
-        if !resolved.refused && (resolved.memory.is_some() || resolved.core.is_some()) {
+        if !resolved.refused && resolved.memory.is_some() || !limits.names_other(uuid) {
             return Ok((resolved, facts));
         }
     }

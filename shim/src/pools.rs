@@ -44,8 +44,18 @@ pub(crate) struct Pool {
 }
 
 impl Pools {
-    /// Learns where a pool lives, and whether it keeps what is freed. What was learnt first stands.
+    /// Learns where a pool lives, and whether it keeps what is freed.
     pub(crate) fn learn(&self, driver: &DriverCopy, pool: CUmemoryPool, home: Home) {
+        self.guess(driver, pool, home);
+        if let Some(known) = self.0.lock().get_mut(&pool.address())
+            && known.kept == 0
+        {
+            known.home = home; // it may have been a guess
+        }
+    }
+
+    /// Takes a pool that we have not met to live somewhere, until we learn better.
+    pub(crate) fn guess(&self, driver: &DriverCopy, pool: CUmemoryPool, home: Home) {
         if self.home(pool).is_none() {
             let keeps = driver::cuda::pool_threshold(driver, pool).is_some_and(|bytes| bytes > 0);
             let new = || Pool { home, keeps, live: 0, pending: 0, kept: 0 };

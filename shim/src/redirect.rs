@@ -96,7 +96,7 @@ pub(crate) fn before_lookup(
     let ours = names_driver(name.cast());
     let foreign = NAMESPACES.load(Ordering::Relaxed) && is_object(handle);
     if ours || foreign || OPENED.load(Ordering::Relaxed) != OPENED_SEEN.load(Ordering::Relaxed) {
-        scan(if foreign { handle } else { ptr::null_mut() });
+        scan(if foreign { handle } else { ptr::null_mut() }, From::Anywhere);
     }
     if ours && BY_NAME.load(Ordering::Acquire) {
         return hooks::by_name(name.cast());
@@ -116,11 +116,12 @@ pub(crate) fn before_open(trigger: Trigger) -> *const c_void {
     ptr::null()
 }
 
-/// In a function that is called while a library is initialised: the driver is mapped and relocated, but nobody has it yet.
-pub(crate) fn while_loading(trigger: Trigger) -> *const c_void {
+/// In a function that is called while a library is initialised: the driver is mapped and relocated, but nobody has it
+/// yet. Only if `caller` is in the driver: anyone else may call while another thread is still relocating.
+pub(crate) fn while_loading(trigger: Trigger, caller: *const c_void) -> *const c_void {
     ensure_next(trigger);
     if !OFF.load(Ordering::Relaxed) && !omitted(trigger) {
-        scan(ptr::null_mut());
+        scan(ptr::null_mut(), From::Code(caller as u64));
     }
     ptr::null()
 }
@@ -128,7 +129,7 @@ pub(crate) fn while_loading(trigger: Trigger) -> *const c_void {
 /// In our constructor: the driver may be mapped already, as a dependency of the program.
 pub(crate) fn at_start() {
     if !cfg!(gpucap_test_triggers) || !sys::env_lists(b"GPUCAP_TEST_OMIT", b"constructor") {
-        scan(ptr::null_mut());
+        scan(ptr::null_mut(), From::Start);
     }
 }
 
@@ -138,10 +139,20 @@ pub(crate) fn next_dlopen() -> usize {
     Trigger::Dlopen.next().load(Ordering::Relaxed)
 }
 
+/// The `dl_iterate_phdr` behind ours.
+fn next_iterate() -> usize {
+    static ITERATE: AtomicUsize = AtomicUsize::new(0);
+    if ITERATE.load(Ordering::Relaxed) == 0 {
+        let found = scope::next_definition(b"dl_iterate_phdr").map_or(0, |found| found as usize);
+        ITERATE.store(found, Ordering::Relaxed);
+    }
+    ITERATE.load(Ordering::Relaxed)
+}
+
 /// Looks whether NVML has been loaded since; for the shim, which loads it when it needs it.
 pub(crate) fn rescan() {
     if !OFF.load(Ordering::Relaxed) {
-        scan(ptr::null_mut());
+        scan(ptr::null_mut(), From::Anywhere);
     }
 }
 
@@ -186,9 +197,22 @@ fn is_object(handle: *mut c_void) -> bool {
     !handle.is_null() && handle as isize != -1
 }
 
+/// Where a scan is called from, which tells whether objects may be in the middle of being relocated: what is written to
+/// such an object would be lost, and making its page read-only again would end the program.
+#[derive(Clone, Copy)]
+enum From {
+    /// Our constructor: the loader has relocated all there is, and no other thread exists.
+    Start,
+    /// This code: in a driver library that is being initialised, the thread that loads it calls, and has relocated it and
+    /// all it came with.
+    Code(u64),
+    /// Anywhere: loads that are under way in other threads have to end first.
+    Anywhere,
+}
+
 /// Looks for driver libraries that have not been redirected, and redirects them. `member`, if not null, is a handle
 /// whose namespace is to be looked through as well.
-fn scan(member: *mut c_void) {
+fn scan(member: *mut c_void, from: From) {
     if !sys::has_environment() {
         return; // libc is being initialised; others of our triggers follow before the program runs
     }
@@ -199,6 +223,12 @@ fn scan(member: *mut c_void) {
         if matches!(state::load(), state::State::Off) {
             OFF.store(true, Ordering::Relaxed);
             return;
+        }
+        match from {
+            From::Start => {}
+            From::Code(at) if with_loader(|loader| loader.driver_holds(at)) == Some(true) => {}
+            From::Code(_) => return,
+            From::Anywhere => sys::wait_for_loads(next_dlopen()),
         }
         let done = with_loader(|loader| loader.redirect(member)).unwrap_or_default();
         done.settle();
@@ -238,7 +268,7 @@ struct Loader {
 /// Runs `work` under the loader's lock. `None` if `work` was not run to an answer.
 fn with_loader<T>(work: impl FnOnce(&Loader) -> Option<T>) -> Option<T> {
     let (mut work, mut answer) = (Some(work), None);
-    sys::iterate_objects(&mut |info| {
+    sys::iterate_objects(next_iterate(), &mut |info| {
         // Called for the first object; everything happens in nested iterations (the lock is recursive), then stop.
         let loader = Loader { loaded: info.dlpi_adds.wrapping_add(1) };
         answer = work.take().and_then(|work| work(&loader));
@@ -259,6 +289,15 @@ impl Loader {
             LOADED_SEEN.store(self.loaded, Ordering::Relaxed);
         }
         Some(present)
+    }
+
+    /// Whether the code at this address is a driver library's.
+    fn driver_holds(&self, address: u64) -> Option<bool> {
+        let mut holds = false;
+        self.each_object(ptr::null_mut(), &mut |object| {
+            holds |= library(&object).is_some() && object.contains(address);
+        });
+        Some(holds)
     }
 
     /// Redirects what is new and sweeps the slots that were bound before.
@@ -294,13 +333,13 @@ impl Loader {
     }
 
     fn each_object(&self, member: *mut c_void, visit: &mut dyn FnMut(Object)) {
-        sys::iterate_objects(&mut |info| {
+        sys::iterate_objects(next_iterate(), &mut |info| {
             visit(Object::from_phdr_info(info));
             false
         });
         if !member.is_null() {
             // SAFETY: `before_lookup` passes only handles that the program gave to `dlsym`.
-            for map in unsafe { scope::namespace(member.cast()) } {
+            for map in unsafe { scope::foreign_namespace(member.cast()) } {
                 // SAFETY: the map is an entry of the loader's list, so its object is mapped.
                 if let Some(object) = unsafe { Object::from_load_address(map.address, map.name) } {
                     visit(object);

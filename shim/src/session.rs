@@ -122,7 +122,6 @@ impl Session {
         kind: Kind,
         bytes: u64,
     ) -> Result<Charge, OverQuota> {
-        let _errno = sys::Errno::keep();
         let _one_at_a_time = device.turn.lock();
         let (slot, index) = (self.slot, device.index);
         self.ledger.charge_or_reap(slot, index, kind, bytes, device.cap, &book::alive)?;

@@ -66,12 +66,14 @@ pub(crate) fn break_with(text: String) -> &'static Problem {
 /// The driver's symbol table cannot be written. Look-ups are then answered by name, which a program can get around
 /// without meaning to. Good enough for limits that a person has set by hand; with a limits file the process is broken.
 pub(crate) fn unwritable() {
-    if let State::Enforcing(Policy { limits: Some(limits) }) = load()
-        && limits.has_file()
-    {
+    let State::Enforcing(policy) = load() else { return };
+    if policy.limits.as_ref().is_some_and(Limits::has_file) {
         break_with(
             "driver: its symbol table cannot be written, so no limit can be enforced".into(),
         );
+    } else {
+        let text = "driver: its symbol table cannot be written; look-ups are answered by name";
+        policy.log(LogLevel::Warn, format_args!("{text}"));
     }
 }
 

@@ -6,25 +6,43 @@
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::MaybeUninit;
-use core::sync::atomic::{AtomicU8, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::ffi::CString;
 
-/// Puts `errno` back as it was when dropped: an application does not expect a look-up or an allocation to change it.
-pub(crate) struct Errno(c_int);
+/// Puts `errno` back as it was when dropped, and keeps the thread from being cancelled until then: an application does
+/// not expect a look-up or an allocation to change the one or to notice the other, and a thread that ended inside a call
+/// of ours would leave what it had locked.
+pub(crate) struct Errno {
+    error: c_int,
+    cancellation: c_int,
+}
+
+unsafe extern "C" {
+    fn secure_getenv(name: *const c_char) -> *mut c_char;
+    fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int;
+}
+
+/// `PTHREAD_CANCEL_DISABLE`
+const CANCEL_DISABLE: c_int = 1;
 
 impl Errno {
     /// Remembers the current value.
     pub(crate) fn keep() -> Self {
-        Self(last_error())
+        let (error, mut cancellation) = (last_error(), 0);
+        // SAFETY: a writable place; the call only changes a flag of this thread.
+        unsafe { pthread_setcancelstate(CANCEL_DISABLE, &raw mut cancellation) };
+        Self { error, cancellation }
     }
 }
 
 impl Drop for Errno {
     fn drop(&mut self) {
+        // SAFETY: gives back the state that `keep` found.
+        unsafe { pthread_setcancelstate(self.cancellation, core::ptr::null_mut()) };
         // SAFETY: glibc's location of this thread's errno.
         let place = unsafe { libc::__errno_location() };
         // SAFETY: that location is valid for the thread's life.
-        unsafe { place.write(self.0) }
+        unsafe { place.write(self.error) }
     }
 }
 
@@ -44,8 +62,14 @@ pub(crate) fn protect(start: u64, bytes: u64, writable: bool) -> bool {
     unsafe { libc::mprotect(start as *mut c_void, bytes, protection) == 0 }
 }
 
-/// Calls `visit` for each loaded object of our namespace until it returns true. The loader's lock is held meanwhile.
-pub(crate) fn iterate_objects(visit: &mut dyn FnMut(&libc::dl_phdr_info) -> bool) {
+/// Calls `visit` for each loaded object of our namespace until it returns true, through the given `dl_iterate_phdr`: a
+/// program may have one of its own that shows old news. The loader's lock is held meanwhile.
+pub(crate) fn iterate_objects(
+    dl_iterate_phdr: usize,
+    visit: &mut dyn FnMut(&libc::dl_phdr_info) -> bool,
+) {
+    type Each = unsafe extern "C" fn(*mut libc::dl_phdr_info, usize, *mut c_void) -> c_int;
+    type Iterate = unsafe extern "C" fn(Each, *mut c_void) -> c_int;
     type Visit<'a> = &'a mut dyn FnMut(&libc::dl_phdr_info) -> bool;
     unsafe extern "C" fn each(
         info: *mut libc::dl_phdr_info,
@@ -58,8 +82,10 @@ pub(crate) fn iterate_objects(visit: &mut dyn FnMut(&libc::dl_phdr_info) -> bool
         c_int::from(visit(unsafe { &*info }))
     }
     let mut visit: Visit = visit;
+    // SAFETY: the address is that of the `dl_iterate_phdr` behind ours, of this type.
+    let iterate: Iterate = unsafe { core::mem::transmute::<usize, Iterate>(dl_iterate_phdr) };
     // SAFETY: `each` has the required signature and `visit` outlives the call.
-    unsafe { libc::dl_iterate_phdr(Some(each), (&raw mut visit).cast()) };
+    unsafe { iterate(each, (&raw mut visit).cast()) };
 }
 
 /// Marks a loaded library as one that is never unloaded, by opening what is loaded already and closing it again.
@@ -68,6 +94,20 @@ pub(crate) fn never_unload(dlopen: usize, name: *const c_char) {
         // SAFETY: the handle was opened just now; `RTLD_NODELETE` outlives it.
         unsafe { libc::dlclose(handle) };
     }
+}
+
+/// Waits until no other thread is loading or unloading a library: opening the program itself takes the loader's lock.
+pub(crate) fn wait_for_loads(dlopen: usize) {
+    if let Some(handle) = open_library(dlopen, core::ptr::null(), libc::RTLD_NOLOAD) {
+        // SAFETY: the handle was opened just now.
+        unsafe { libc::dlclose(handle) };
+    }
+}
+
+/// Whether the page at this address is mapped.
+pub(crate) fn is_mapped(page: u64) -> bool {
+    // SAFETY: asks about a page, and starts nothing for one without a file to be written to.
+    unsafe { libc::msync(page as *mut c_void, PAGE, libc::MS_ASYNC) == 0 }
 }
 
 /// Loads a library through the given `dlopen` (libc's, not our export).
@@ -87,8 +127,11 @@ fn open_library(dlopen: usize, name: *const c_char, flags: c_int) -> Option<*mut
 /// The value of an environment variable, copied.
 pub(crate) fn env(name: &str) -> Option<Vec<u8>> {
     let name = CString::new(name).ok()?;
+    // A program with more rights than its caller must not open a file of the caller's choice; limits only lower.
+    let is_path = name.as_c_str() == c"GPUCAP_LEDGER";
+    let get = if is_path { secure_getenv } else { libc::getenv };
     // SAFETY: `name` is a C string.
-    let value = unsafe { libc::getenv(name.as_ptr()) };
+    let value = unsafe { get(name.as_ptr()) };
     // SAFETY: a non-null answer is a C string inside the environment, copied before anyone can change it.
     (!value.is_null()).then(|| unsafe { CStr::from_ptr(value) }.to_bytes().to_vec())
 }
@@ -97,10 +140,15 @@ unsafe extern "C" {
     static environ: *const *const c_char;
 }
 
-/// Whether libc has been given the environment: before that, a variable that is missing says nothing.
+/// Whether libc has been given the environment: before that, a variable that is missing says nothing. A program may take
+/// it away again later (`clearenv`).
 pub(crate) fn has_environment() -> bool {
+    static SEEN: AtomicBool = AtomicBool::new(false);
     // SAFETY: libc's variable; null before it is set up.
-    !unsafe { environ }.is_null()
+    if !unsafe { environ }.is_null() {
+        SEEN.store(true, Ordering::Relaxed);
+    }
+    SEEN.load(Ordering::Relaxed)
 }
 
 /// Whether a comma-separated environment variable names `item`. For test builds: reads the environment directly, since
@@ -111,6 +159,9 @@ pub(crate) fn env_lists(variable: &[u8], item: &[u8]) -> bool {
     }
     // SAFETY: libc's variable.
     let mut entry = unsafe { environ };
+    if entry.is_null() {
+        return false;
+    }
     loop {
         // SAFETY: the environment is an array that ends with null.
         let text = unsafe { entry.read() };

@@ -20,7 +20,7 @@ use core::ffi::{c_char, c_void};
 /// Emits one export: save the arguments, let `$before` see two of them, then return what it answered or, for null,
 /// jump to the next definition with everything restored.
 macro_rules! trigger {
-    ($(#[$doc:meta])* $name:ident, $before:path, $trigger:expr) => {
+    ($(#[$doc:meta])* $name:ident, $before:path, $trigger:expr $(, $first:literal)?) => {
         $(#[$doc])*
         ///
         /// # Safety
@@ -36,6 +36,7 @@ macro_rules! trigger {
                 "push rdx",
                 "push rcx",
                 "push r8",
+                $($first,)?
                 "call {before}",
                 "pop r8",
                 "pop rcx",
@@ -73,11 +74,13 @@ trigger!(
 );
 trigger!(
     /// `int sched_get_priority_max(int policy)`
-    sched_get_priority_max, before_sched_get_priority_max, Trigger::SchedGetPriorityMax
+    sched_get_priority_max, before_sched_get_priority_max, Trigger::SchedGetPriorityMax,
+    "mov rdi, [rsp + 40]" // the return address: who calls
 );
 trigger!(
     /// `void __gmon_start__(void)`
-    __gmon_start__, before_gmon_start, Trigger::GmonStart
+    __gmon_start__, before_gmon_start, Trigger::GmonStart,
+    "mov rdi, [rsp + 40]" // the return address: who calls
 );
 
 extern "C" fn before_dlsym(handle: *mut c_void, name: *const c_char) -> *const c_void {
@@ -96,10 +99,10 @@ extern "C" fn before_dlmopen() -> *const c_void {
     redirect::before_open(Trigger::Dlmopen)
 }
 
-extern "C" fn before_sched_get_priority_max() -> *const c_void {
-    redirect::while_loading(Trigger::SchedGetPriorityMax)
+extern "C" fn before_sched_get_priority_max(caller: *const c_void) -> *const c_void {
+    redirect::while_loading(Trigger::SchedGetPriorityMax, caller)
 }
 
-extern "C" fn before_gmon_start() -> *const c_void {
-    redirect::while_loading(Trigger::GmonStart)
+extern "C" fn before_gmon_start(caller: *const c_void) -> *const c_void {
+    redirect::while_loading(Trigger::GmonStart, caller)
 }

@@ -34,6 +34,7 @@ mod tests;
 
 use crate::config::{Config, ConfigError, Lookup, OPTIONS, WithFile};
 use crate::units::Share;
+use crate::uuid::Uuid;
 
 pub use broken::{Broken, FileProblem};
 pub use device::{DeviceFacts, Resolved};
@@ -113,6 +114,12 @@ impl Limits {
     #[must_use]
     pub fn needs_index(&self) -> bool {
         self.sources().any(|source| source.has_index())
+    }
+
+    /// Whether a source names another device than this one: if this is a MIG instance, that may be its card.
+    #[must_use]
+    pub fn names_other(&self, uuid: Uuid) -> bool {
+        self.sources().any(|source| source.names_other(uuid))
     }
 
     /// Whether the time of any device is limited. A limits file that speaks of time counts even at

@@ -130,10 +130,13 @@ pub(crate) fn attach(
 
 /// `cuCtxDetach`: the last one destroys.
 pub(crate) fn detach(_call: &Call, next: impl Next<CuError>, context: CUcontext) -> CuResult {
-    match Session::begun() {
-        Some(session) if session.contexts.detach(context.address()) => end(session, context, next),
-        _ => next().map(drop),
+    let Some(session) = Session::begun() else { return next().map(drop) };
+    if !session.contexts.is_attached(context.address()) {
+        return end(session, context, next);
     }
+    next()?;
+    session.contexts.detach(context.address());
+    Ok(())
 }
 
 /// `cuGreenCtxCreate`: retains the primary context of its device.
@@ -180,7 +183,10 @@ pub(crate) fn from_green(
         && let Some(ordinal) = session.contexts.device_of_green(green.address())
         && let Ok(Some(device)) = session.device(call.driver, ordinal)
     {
-        device.primary.lock().derived.push(context.address());
+        let derived = &mut device.primary.lock().derived;
+        if !derived.contains(&context.address()) {
+            derived.push(context.address());
+        }
     }
     Ok(())
 }

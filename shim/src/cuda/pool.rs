@@ -45,7 +45,7 @@ pub(crate) fn alloc_from<P: Word>(
     let session = call.session()?;
     let home = session.pools.home(pool).or_else(|| {
         let home = Home::Device(driver::cuda::current_device(call.driver)?);
-        session.pools.learn(call.driver, pool, home);
+        session.pools.guess(call.driver, pool, home);
         Some(home)
     });
     let Some(Home::Device(ordinal)) = home else { return next().map(drop) };
@@ -81,7 +81,11 @@ pub(crate) fn create(
     props: In<CUmemPoolProps>,
 ) -> CuResult {
     let written = next()?;
-    let device = props.get().and_then(|props| device_of(call, props.location));
+    let device = props.get().and_then(|props| match props.allocType {
+        // Managed memory is charged in full, wherever it may lie (CUDA 13).
+        MANAGED => driver::cuda::current_device(call.driver),
+        _ => device_of(call, props.location),
+    });
     let home = device.map_or(Home::Elsewhere, Home::Device);
     if let (Some(pool), Ok(session)) = (pool.get(&written), call.session()) {
         session.pools.learn(call.driver, pool, home);
@@ -169,7 +173,7 @@ pub(crate) fn set_attribute(
         && let Ok(session) = call.session()
     {
         if let Some(ordinal) = driver::cuda::current_device(call.driver) {
-            session.pools.learn(call.driver, pool, Home::Device(ordinal)); // unless it is known
+            session.pools.guess(call.driver, pool, Home::Device(ordinal));
         }
         session.pools.set_keeps(pool, threshold > 0);
         session.pools.settle(call.driver, session, pool);
@@ -208,6 +212,9 @@ pub(crate) fn destroy(call: &Call, next: impl Next<CuError>, pool: CUmemoryPool)
         }
     }
 }
+
+/// `CU_MEM_ALLOCATION_TYPE_MANAGED`
+const MANAGED: c_int = 2;
 
 fn charged<P: Word>(
     call: &Call,

@@ -6,6 +6,7 @@
 //!
 //! Sources: the System V gABI (dynamic section, hash table), the GNU hash section as glibc's loader reads it.
 
+use crate::sys;
 use libc::{Elf64_Ehdr, Elf64_Phdr, Elf64_Sym, c_char};
 
 /// An entry of the dynamic section.
@@ -88,8 +89,9 @@ impl Object {
     /// `base` must be the load address of an object that the loader has mapped.
     pub(super) unsafe fn from_load_address(base: u64, name: *const c_char) -> Option<Self> {
         let header = base as *const Elf64_Ehdr;
-        if header.is_null() {
-            return None; // a position-dependent program: never the driver
+        // A position-dependent program, or a library that does not begin at address 0 of its file: never the driver.
+        if header.is_null() || !sys::is_mapped(base) {
+            return None;
         }
         // SAFETY: the caller promises a mapped object; its first page holds the ELF header.
         let header = unsafe { header.read() };

@@ -152,7 +152,7 @@ impl DriverCopy {
         }
     }
 
-    /// The hook of the original at this address.
+    /// The hook of the original at this address; should a driver give two names one function, of the newer form.
     pub(crate) fn hook_of(&self, address: u64) -> Option<HookAddress> {
         let [low, high] = self.range.each_ref().map(|bound| bound.load(Ordering::Relaxed));
         if address < low || address > high || low == 0 {
@@ -161,7 +161,7 @@ impl DriverCopy {
         let index = self
             .originals
             .iter()
-            .position(|original| original.load(Ordering::Relaxed) as u64 == address)?;
+            .rposition(|original| original.load(Ordering::Relaxed) as u64 == address)?;
         self.hooks.get(index).copied()
     }
 }
@@ -243,6 +243,8 @@ fn write_slot(object: &Object, slot: u64, value: u64) {
 struct Writable {
     start: u64,
     bytes: u64,
+    /// It was writable before.
+    stays: bool,
 }
 
 impl Writable {
@@ -253,18 +255,22 @@ impl Writable {
             high = high.max(symbol as u64 + size_of::<Elf64_Sym>() as u64);
         }
         let (start, end) = (low & !(PAGE - 1), (high + PAGE - 1) & !(PAGE - 1));
-        let protection = object.protection(start)?;
+        let protection = object.protection(low)?;
         // An old linker puts the table into the segment of the code. Its pages lie well before the first instruction;
         // where they do not, taking the right to execute away would break the library.
         if protection.execute && dynamic.init().is_none_or(|code| code < end) {
             return None;
         }
-        sys::protect(start, end - start, true).then_some(Self { start, bytes: end - start })
+        let stays = protection.write; // a tool has moved the table beside writable data
+        let writable = stays || sys::protect(start, end - start, true);
+        writable.then_some(Self { start, bytes: end - start, stays })
     }
 }
 
 impl Drop for Writable {
     fn drop(&mut self) {
-        sys::protect(self.start, self.bytes, false);
+        if !self.stays {
+            sys::protect(self.start, self.bytes, false);
+        }
     }
 }

@@ -50,11 +50,11 @@ fn objects_behind_ours() -> impl Iterator<Item = LinkMap> {
     walk(first, |map| map.next).skip_while(move |map| map.dynamic != ours).skip(1)
 }
 
-/// All objects of the namespace that `member` belongs to.
+/// All objects of the namespace that `member` belongs to; none if that is our own, which `dl_iterate_phdr` shows.
 ///
 /// # Safety
 /// `member` must be a handle that `dlopen` or `dlmopen` returned: glibc's handles are link maps.
-pub(super) unsafe fn namespace(member: *const LinkMap) -> impl Iterator<Item = LinkMap> {
+pub(super) unsafe fn foreign_namespace(member: *const LinkMap) -> impl Iterator<Item = LinkMap> {
     // The first object of the namespace: follow `previous` to the end.
     let mut first = member;
     // SAFETY: the caller promises a live link map; its neighbours are live too.
@@ -63,7 +63,9 @@ pub(super) unsafe fn namespace(member: *const LinkMap) -> impl Iterator<Item = L
     {
         first = map.previous;
     }
-    walk(first, |map| map.next)
+    // SAFETY: the loader fills `_r_debug` before it runs any code of the program or its libraries.
+    let ours = unsafe { (&raw const _r_debug.objects).read() };
+    walk(if first == ours { core::ptr::null() } else { first }, |map| map.next)
 }
 
 fn walk(

@@ -9,7 +9,7 @@ use core::fmt;
 use core::str::FromStr;
 
 use super::value::{Value, ValueError};
-use crate::uuid::DeviceName;
+use crate::uuid::{DeviceName, Uuid};
 
 /// One value for all GPUs, or one each for some.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -37,6 +37,12 @@ impl<T> PerGpu<T> {
             Self::Listed(entries) => (None, Some(entries)),
         };
         every.into_iter().chain(listed.into_iter().flatten().map(|(_, value)| value))
+    }
+
+    /// Whether an entry names another GPU than this one by UUID.
+    pub fn names_other(&self, uuid: Uuid) -> bool {
+        matches!(self, Self::Listed(entries) if entries.iter().any(
+            |(selector, _)| matches!(selector, Selector::Name(name) if name.uuid != uuid)))
     }
 
     /// Whether an entry names its GPU by index.

@@ -25,6 +25,7 @@ mod tests;
 mod write;
 
 use super::{Ask, DeviceFacts, lower};
+use crate::uuid::Uuid;
 
 pub use entry::{Entry, Key, Label};
 pub use parse::{ContentError, FileError};
@@ -60,6 +61,11 @@ impl LimitsFile {
     #[must_use]
     pub fn has_core(&self) -> bool {
         self.entries.iter().any(|entry| entry.core.is_some())
+    }
+
+    /// Whether an entry names another GPU than this one.
+    pub(super) fn names_other(&self, uuid: Uuid) -> bool {
+        self.entries.iter().any(|entry| matches!(entry.key, Key::Name(name) if name.uuid != uuid))
     }
 
     /// What a context costs on this device.

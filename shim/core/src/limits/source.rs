@@ -8,6 +8,7 @@ use crate::config::{
     ValueError,
 };
 use crate::units::{Amount, Share};
+use crate::uuid::Uuid;
 
 /// Where limits come from.
 #[derive(Clone, Copy)]
@@ -39,6 +40,15 @@ impl Source<'_> {
 
     pub(super) fn is_file(self) -> bool {
         matches!(self, Self::File(_))
+    }
+
+    pub(super) fn names_other(self, uuid: Uuid) -> bool {
+        match self {
+            Self::File(file) => file.names_other(uuid),
+            Self::Memory(list) => list.names_other(uuid),
+            Self::Core(list) => list.names_other(uuid),
+            Self::Profile(list) => list.names_other(uuid),
+        }
     }
 
     pub(super) fn has_index(self) -> bool {

@@ -8,7 +8,6 @@ use super::file::{Entry, Key, Label};
 use super::*;
 use crate::config::ValueError;
 use crate::units::{Amount, Bytes};
-use crate::uuid::Uuid;
 
 const GIB: u64 = 1 << 30;
 const ONE: Uuid = Uuid([1; 16]);

@@ -4,7 +4,6 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::units::{Amount, Bytes, Share};
-use crate::uuid::Uuid;
 
 const UUID: &str = "GPU-01010101-0101-0101-0101-010101010101";
 
