@@ -1,7 +1,7 @@
 //! Contexts: charged at a price, once for each card and process, and refunded with what ends with them.
 
 use crate::{CAP, MIB, OUT_OF_MEMORY, SUCCESS, booked, calls, capped, told, traced};
-use gpucap_tests::{Actor, Result, Run, Stop, trial};
+use gpucap_tests::{Actor, Program, Result, Run, Stop, trial};
 use libtest_mimic::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -14,6 +14,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("a context that became free lets another one in", room_for_another),
         trial("what no context holds outlives the reset", outlives),
         trial("without a price from anybody a context costs 256 MiB", default_price),
+        trial("a context that ends while another is made takes nothing of it along", at_once),
     ];
     for make in ["cuCtxCreate", "cuCtxCreate_v2", "cuCtxCreate_v3", "cuCtxCreate_v4"] {
         for end in ["cuCtxDestroy", "cuCtxDestroy_v2", "cuCtxDetach"] {
@@ -149,6 +150,21 @@ fn default_price() -> Result {
     let mut actor = started(&run)?;
     actor.expect(&[("context 0", SUCCESS)])?;
     booked(&run, 256 * MIB)
+}
+
+fn at_once() -> Result {
+    contend("context")
+}
+
+/// Two threads do the same 20,000 times at once, and the book is right after each time.
+pub(crate) fn contend(what: &str) -> Result {
+    let run = priced(CAP)?.program(&Program::new("contenders").build()?);
+    let run = run.arg(what).arg("20000").arg(PRICE.to_string()).arg("4096");
+    let output = run.output()?.success()?;
+    if output.number("wrong")? != 0 || output.number("failed")? != 0 {
+        return Err(Stop::fail(output));
+    }
+    booked(&run, 0)
 }
 
 /// Takes memory that ends with the context.

@@ -1,6 +1,6 @@
 //! What a context holds beyond its price: stacks, print buffer and heap, as `cuCtxSetLimit` lets them grow.
 
-use crate::contexts::{PRICE, priced, started};
+use crate::contexts::{PRICE, contend, priced, started};
 use crate::{CAP, MIB, OUT_OF_MEMORY, SUCCESS, booked, calls, traced};
 use gpucap_tests::{Result, Stop, trial};
 use libtest_mimic::Trial;
@@ -11,6 +11,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("cuCtxSetLimit: growth is charged, shrinking refunds", grows),
         trial("cuCtxSetLimit: a refusal or failure changes nothing", does_not_grow),
         trial("cuCtxSetLimit: what a context grew by ends with it", growth_ends),
+        trial("cuCtxSetLimit: two threads that set one limit at once are charged once", at_once),
     ]
 }
 
@@ -98,4 +99,8 @@ fn growth_ends() -> Result {
     booked(&run, 2 * PRICE + 1000)?;
     actor.expect(&[(&heap, SUCCESS), ("cuCtxDestroy_v2 a", SUCCESS)])?;
     booked(&run, PRICE + 1000)
+}
+
+fn at_once() -> Result {
+    contend("limit")
 }
