@@ -66,6 +66,9 @@ static void change_contexts(int first)
     for (size_t round = 0; round < rounds; round++) {
         CUdeviceptr pointer;
         meet();
+        /* Now earlier, now later in the other's call. */
+        for (volatile size_t spin = first ? 0 : round % 4096; spin; spin--)
+            continue;
         if (first)
             failed += call_cuCtxDestroy_v2(kept) != 0;
         else

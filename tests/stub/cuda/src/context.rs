@@ -89,6 +89,8 @@ pub(crate) struct Context {
 #[derive(Default)]
 pub(crate) struct Contexts {
     table: Table<Context>,
+    /// Handles of contexts that have ended, which the next ones get: a driver's are addresses of objects that it frees.
+    spare: Vec<u64>,
     /// Handle of each ordinal's primary context, once it has one.
     primary: Vec<(CUdevice, u64)>,
 }
@@ -119,6 +121,13 @@ pub(crate) fn or_current(context: CUcontext) -> Result<(u64, Unit), CuError> {
 }
 
 impl Contexts {
+    fn add(&mut self, context: Context) -> u64 {
+        match self.spare.pop() {
+            Some(handle) => self.table.put(handle, context),
+            None => self.table.add(context),
+        }
+    }
+
     pub(crate) fn alive(&self, handle: u64) -> Option<&Context> {
         self.table.get(handle).filter(|context| context.uses > 0)
     }
@@ -164,6 +173,7 @@ fn end(state: &mut State, handle: u64) {
     context.limits = DEFAULT_LIMITS;
     if !context.primary {
         state.contexts.table.remove(handle);
+        state.contexts.spare.push(handle);
     }
     state.end_context(handle);
     gpucap_stub_device::card().give(unit, price());
@@ -283,7 +293,7 @@ pub(crate) fn add(flags: u32, device: CUdevice, version: u32) -> Result<u64, CuE
         return Err(CuError::OUT_OF_MEMORY);
     }
     let made = Context { version, ..Context::new(unit, device, false, 1, flags) };
-    Ok(state()?.contexts.table.add(made))
+    Ok(state()?.contexts.add(made))
 }
 
 pub(crate) fn destroy(context: CUcontext) -> CuResult {

@@ -44,6 +44,12 @@ impl<T> Table<T> {
         handle
     }
 
+    /// Adds an object under the handle of one that is gone.
+    pub(crate) fn put(&mut self, handle: u64, object: T) -> u64 {
+        self.objects.insert(handle, object);
+        handle
+    }
+
     pub(crate) fn get(&self, handle: u64) -> Option<&T> {
         self.objects.get(&handle)
     }
