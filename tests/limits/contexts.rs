@@ -27,6 +27,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trials.push(trial(rule, move || not_made(make)));
     }
     trials.push(trial("a context that was attached to ends with the last detach", attached));
+    trials.push(trial("a detach that the driver refuses is no detach", detach_refused));
     for end in ["cuCtxDestroy", "cuCtxDestroy_v2", "cuCtxDetach"] {
         let rule = format!(
             "{end}: a context whose end the driver refuses keeps all that it is charged for"
@@ -277,6 +278,21 @@ fn attached() -> Result {
         ("cuCtxAttach a", SUCCESS),
         ("cuCtxAttach a", SUCCESS),
         ("cuCtxDetach a", SUCCESS),
+        ("cuCtxDetach a", SUCCESS),
+    ])?;
+    booked(&run, PRICE + 1000)?;
+    actor.expect(&[("cuCtxDetach a", SUCCESS)])?;
+    booked(&run, 0)
+}
+
+fn detach_refused() -> Result {
+    let run = priced(CAP)?;
+    let mut actor = started(&run.clone().env("STUB_GPU_FAIL", "cuCtxDetach:719@1"))?;
+    actor.expect(&[
+        ("cuCtxCreate_v2 a", SUCCESS),
+        ("alloc b 1000", SUCCESS),
+        ("cuCtxAttach a", SUCCESS),
+        ("cuCtxDetach a", 719),
         ("cuCtxDetach a", SUCCESS),
     ])?;
     booked(&run, PRICE + 1000)?;

@@ -28,6 +28,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("memory of the device's current pool is that pool's", current_pool),
         trial("a failure of the driver leaves what a pool keeps as it was", driver_fails),
         trial("what a pool that was met in an unknown way keeps is charged", unknown_way),
+        trial("a pool of another card than the current one is that other card's", of_another_card),
         trial(
             "a threshold that was set before the pool was met charges what it keeps",
             early_threshold,
@@ -247,6 +248,22 @@ fn early_threshold() -> Result {
     used(&mut actor, SIZE)?;
     actor.expect(&[("sync", SUCCESS)])?;
     booked(&run, SIZE)
+}
+
+fn of_another_card() -> Result {
+    let run = capped(&CAP.to_string())?.env("STUB_GPU_COUNT", "2");
+    let mut actor = begin(&run)?;
+    actor.expect(&[
+        (&format!("alloc z {SIZE}"), SUCCESS),
+        ("cuMemGetDefaultMemPool p 1", SUCCESS),
+        (KEEP_ALL, SUCCESS),
+        ("context 1", SUCCESS),
+    ])?;
+    used(&mut actor, SIZE)?;
+    told(&mut actor, "nvml d 1", CAP, SIZE)?;
+    actor.expect(&[("cuMemPoolTrimTo p 0", SUCCESS)])?;
+    told(&mut actor, "nvml d 0", CAP, SIZE)?;
+    told(&mut actor, "nvml d 1", CAP, NOTHING)
 }
 
 /// A keeper whose current pool is one of its own, in slot `q`, which keeps nothing.
