@@ -21,6 +21,7 @@ pub(crate) enum Class {
     free,
     map,
     context,
+    graph,
     report,
 }
 
@@ -79,7 +80,7 @@ impl Call {
                     problem.report();
                     Entry::Refuse(Refusal::NotReady)
                 }
-                Class::alloc | Class::context => {
+                Class::alloc | Class::context | Class::graph => {
                     problem.report();
                     Entry::Refuse(Refusal::NotInitialized)
                 }
@@ -101,7 +102,8 @@ impl Call {
         })
     }
 
-    /// Takes bytes from a device's cap; before that is refused, pools give back what they only keep.
+    /// Takes bytes from a device's cap; before that is refused, pools and graphs give back what they
+    /// only keep.
     ///
     /// # Errors
     /// It does not fit.
@@ -113,13 +115,13 @@ impl Call {
         bytes: u64,
     ) -> Result<Charge, Refusal> {
         let attempt = || session.charge(device, kind, bytes);
-        attempt()
-            .or_else(|over| {
-                if session.pools.give_back(self.driver, session) { attempt() } else { Err(over) }
-            })
-            .map_err(|over| {
-                session.refused(device, &over);
-                Refusal::OverQuota
-            })
+        let make_room = || {
+            let pools = session.pools.give_back(self.driver, session);
+            session.graphs.give_back(self.driver, session) || pools
+        };
+        attempt().or_else(|over| if make_room() { attempt() } else { Err(over) }).map_err(|over| {
+            session.refused(device, &over);
+            Refusal::OverQuota
+        })
     }
 }

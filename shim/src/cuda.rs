@@ -6,6 +6,7 @@
 pub(crate) mod array;
 pub(crate) mod context;
 pub(crate) mod context_limit;
+pub(crate) mod graph;
 pub(crate) mod init;
 pub(crate) mod memory;
 pub(crate) mod pool;

@@ -52,8 +52,11 @@ fn filled<T: Copy>(fill: impl FnOnce(*mut T) -> Option<()>) -> Option<T> {
 pub(crate) mod cuda {
     use super::*;
     use gpucap_abi::cuda::{
-        CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, CUcontext,
-        CUdevice, CUdeviceptr, CUmemoryPool, CUuuid, CuResult,
+        CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, CU_GRAPH_NODE_TYPE_GRAPH,
+        CU_GRAPH_NODE_TYPE_MEM_ALLOC, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
+        CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, CU_STREAM_CAPTURE_STATUS_NONE,
+        CUDA_MEM_ALLOC_NODE_PARAMS, CUcontext, CUdevice, CUdeviceptr, CUgraph, CUgraphNode,
+        CUmemoryPool, CUstream, CUuuid, CuResult,
     };
 
     functions! { CuResult;
@@ -62,14 +65,24 @@ pub(crate) mod cuda {
         fn device_get = cuDeviceGet(device: *mut CUdevice, ordinal: c_int);
         fn device_get_attribute = cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, device: CUdevice);
         fn device_get_count = cuDeviceGetCount(count: *mut c_int);
+        fn device_get_graph_mem_attribute = cuDeviceGetGraphMemAttribute(
+            device: CUdevice, attribute: c_int, value: *mut u64);
+        fn device_graph_mem_trim = cuDeviceGraphMemTrim(device: CUdevice);
         fn device_get_mem_pool = cuDeviceGetMemPool(pool: *mut CUmemoryPool, device: CUdevice);
         fn device_get_uuid = cuDeviceGetUuid(uuid: *mut CUuuid, device: CUdevice);
         fn device_get_uuid_v2 = cuDeviceGetUuid_v2(uuid: *mut CUuuid, device: CUdevice);
         fn device_primary_ctx_get_state = cuDevicePrimaryCtxGetState(
             device: CUdevice, flags: *mut c_uint, active: *mut c_int);
         fn device_total_mem = cuDeviceTotalMem_v2(bytes: *mut usize, device: CUdevice);
+        fn graph_child_get_graph = cuGraphChildGraphNodeGetGraph(node: CUgraphNode, graph: *mut CUgraph);
+        fn graph_get_nodes = cuGraphGetNodes(graph: CUgraph, nodes: *mut CUgraphNode, count: *mut usize);
+        fn graph_mem_alloc_node_get_params = cuGraphMemAllocNodeGetParams(
+            node: CUgraphNode, params: *mut CUDA_MEM_ALLOC_NODE_PARAMS);
+        fn graph_node_get_type = cuGraphNodeGetType(node: CUgraphNode, kind: *mut c_int);
         fn mem_free = cuMemFree_v2(pointer: CUdeviceptr);
         fn mem_pool_get_attribute = cuMemPoolGetAttribute(pool: CUmemoryPool, attribute: c_int, value: *mut u64);
+        fn stream_is_capturing = cuStreamIsCapturing(stream: CUstream, status: *mut c_int);
+        fn stream_is_capturing_ptsz = cuStreamIsCapturing_ptsz(stream: CUstream, status: *mut c_int);
         fn mem_pool_trim_to = cuMemPoolTrimTo(pool: CUmemoryPool, keep: usize);
     }
 
@@ -147,6 +160,58 @@ pub(crate) mod cuda {
     /// Makes a pool give back what is not in use.
     pub(crate) fn trim_pool(copy: &DriverCopy, pool: CUmemoryPool) -> Option<()> {
         mem_pool_trim_to(copy, pool, 0)
+    }
+
+    /// Visits the allocations of a graph, those of the graphs inside it included. What a driver without such nodes lacks
+    /// is not there to be visited.
+    pub(crate) fn each_allocation(
+        copy: &DriverCopy,
+        graph: CUgraph,
+        depth: u32,
+        visit: &mut dyn FnMut(CUDA_MEM_ALLOC_NODE_PARAMS),
+    ) {
+        let count = || filled(|count| graph_get_nodes(copy, graph, core::ptr::null_mut(), count));
+        let mut nodes = vec![CUgraphNode::NULL; count().unwrap_or(0)];
+        let mut room = nodes.len();
+        if room == 0 || graph_get_nodes(copy, graph, nodes.as_mut_ptr(), &raw mut room).is_none() {
+            return;
+        }
+        for node in nodes.into_iter().take(room) {
+            match filled(|kind| graph_node_get_type(copy, node, kind)) {
+                Some(CU_GRAPH_NODE_TYPE_MEM_ALLOC) => {
+                    let params =
+                        filled(|params| graph_mem_alloc_node_get_params(copy, node, params));
+                    params.into_iter().for_each(&mut *visit);
+                }
+                // The driver allows no graph inside itself; the bound is for a driver that errs.
+                Some(CU_GRAPH_NODE_TYPE_GRAPH) if depth < 64 => {
+                    if let Some(child) = filled(|child| graph_child_get_graph(copy, node, child)) {
+                        each_allocation(copy, child, depth.saturating_add(1), visit);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Bytes that graphs hold of a device, in use or not.
+    pub(crate) fn graphs_reserved(copy: &DriverCopy, device: CUdevice) -> Option<u64> {
+        let attribute = CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT;
+        filled(|value| device_get_graph_mem_attribute(copy, device, attribute, value))
+    }
+
+    /// Makes graphs give back what they do not use.
+    pub(crate) fn trim_graphs(copy: &DriverCopy, device: CUdevice) -> Option<()> {
+        device_graph_mem_trim(copy, device)
+    }
+
+    /// Whether calls on a stream are recorded instead of carried out. `per_thread` says what a null stream means.
+    pub(crate) fn is_capturing(copy: &DriverCopy, stream: CUstream, per_thread: bool) -> bool {
+        let status = filled(|status| match per_thread {
+            true => stream_is_capturing_ptsz(copy, stream, status),
+            false => stream_is_capturing(copy, stream, status),
+        });
+        status.is_some_and(|status: c_int| status != CU_STREAM_CAPTURE_STATUS_NONE)
     }
 
     /// Frees memory that the application has never seen.

@@ -25,6 +25,7 @@ mod contexts;
 mod cuda;
 mod device;
 mod driver;
+mod graphs;
 mod held;
 mod hooks;
 mod log;

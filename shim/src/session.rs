@@ -10,6 +10,7 @@ use crate::book;
 use crate::call::Refusal;
 use crate::contexts::Contexts;
 use crate::device::{Device, Standing};
+use crate::graphs::Graphs;
 use crate::log;
 use crate::pools::Pools;
 use crate::redirect::DriverCopy;
@@ -43,6 +44,8 @@ pub(crate) struct Session {
     pub(crate) heaps: Allocations,
     /// Contexts other than the primary ones.
     pub(crate) contexts: Contexts,
+    /// Memory of graphs.
+    pub(crate) graphs: Graphs,
     /// Stream-ordered pools.
     pub(crate) pools: Pools,
     /// Physical memory of the virtual memory management.
@@ -270,6 +273,7 @@ fn begin(policy: &'static Policy) -> Result<&'static Session, String> {
         arrays: Allocations::new(),
         heaps: Allocations::new(),
         contexts: Contexts::new(),
+        graphs: Graphs::default(),
         pools: Pools::default(),
         physical: Mutex::default(),
     })))

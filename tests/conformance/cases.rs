@@ -4,6 +4,7 @@
 mod arrays;
 mod contexts;
 mod general;
+mod graphs;
 mod memory;
 mod nvml;
 mod pools;
@@ -13,8 +14,15 @@ pub(crate) type Case = (&'static str, &'static [&'static str]);
 
 /// All cases.
 pub(crate) fn all() -> Vec<Case> {
-    let parts =
-        [general::CASES, contexts::CASES, memory::CASES, pools::CASES, arrays::CASES, nvml::CASES];
+    let parts = [
+        general::CASES,
+        contexts::CASES,
+        memory::CASES,
+        pools::CASES,
+        graphs::CASES,
+        arrays::CASES,
+        nvml::CASES,
+    ];
     parts.concat()
 }
 

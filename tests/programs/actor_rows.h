@@ -59,6 +59,25 @@ static CUresult row_cuMemAllocFromPoolAsync(cuMemAllocFromPoolAsync_fn alloc, ui
     return result ? result : alloc(slot, bytes, pool, NULL);
 }
 
+/* A graph gets one more allocation on card 0. */
+static CUresult row_cuGraphAddMemAllocNode(uint64_t *graph, uint64_t bytes)
+{
+    CUDA_MEM_ALLOC_NODE_PARAMS params = { .bytesize = bytes };
+    params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    params.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    CUgraphNode node;
+    return call_cuGraphAddMemAllocNode(&node, (CUgraph)*graph, NULL, 0, &params);
+}
+
+/* The slot's graph gives way to what can be launched. */
+static CUresult row_cuGraphInstantiateWithFlags(uint64_t *slot)
+{
+    CUgraphExec exec;
+    CUresult result = call_cuGraphInstantiateWithFlags(&exec, (CUgraph)*slot, 0);
+    *slot = result ? *slot : (uint64_t)exec;
+    return result;
+}
+
 /* One level of one row. */
 static CUresult row_cuMipmappedArrayCreate(uint64_t *slot, uint64_t bytes)
 {
@@ -106,6 +125,13 @@ static int obey_row(CUresult *result, const char *verb, uint64_t *slot, uint64_t
     ROW(cuDeviceSetMemPool, call_cuDeviceSetMemPool(0, (CUmemoryPool)*slot))
     ROW(cuMemPoolCreate, row_cuMemPoolCreate(slot, bytes))
     ROW(cuMemPoolDestroy, call_cuMemPoolDestroy((CUmemoryPool)*slot))
+    ROW(cuGraphCreate, call_cuGraphCreate((CUgraph *)slot, 0))
+    ROW(cuGraphAddMemAllocNode, row_cuGraphAddMemAllocNode(slot, bytes))
+    ROW(cuGraphInstantiateWithFlags, row_cuGraphInstantiateWithFlags(slot))
+    ROW(cuGraphUpload, call_cuGraphUpload((CUgraphExec)*slot, NULL))
+    ROW(cuGraphLaunch, call_cuGraphLaunch((CUgraphExec)*slot, NULL))
+    ROW(cuGraphExecDestroy, call_cuGraphExecDestroy((CUgraphExec)*slot))
+    ROW(cuDeviceGraphMemTrim, call_cuDeviceGraphMemTrim(0))
     ROW(cuMemPoolTrimTo, call_cuMemPoolTrimTo((CUmemoryPool)*slot, bytes))
     ROW(cuMemPoolSetAttribute, call_cuMemPoolSetAttribute((CUmemoryPool)*slot, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &bytes))
     ROW(cuCtxCreate, call_cuCtxCreate((CUcontext *)slot, 0, 0))

@@ -199,6 +199,33 @@ pub struct CUmemPoolProps {
 
 const _: () = assert!(size_of::<CUmemPoolProps>() == 88);
 
+/// `CUDA_MEM_ALLOC_NODE_PARAMS`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct CUDA_MEM_ALLOC_NODE_PARAMS {
+    /// Where the memory lives, among others.
+    pub poolProps: CUmemPoolProps,
+    /// Who else may reach it.
+    pub accessDescs: *const c_void,
+    /// How many of these.
+    pub accessDescCount: usize,
+    /// Size in bytes.
+    pub bytesize: usize,
+    /// The address, chosen when the node is added.
+    pub dptr: CUdeviceptr,
+}
+
+const _: () = assert!(size_of::<CUDA_MEM_ALLOC_NODE_PARAMS>() == 120);
+
+/// `CU_GRAPH_NODE_TYPE_GRAPH`: a node that is a graph itself.
+pub const CU_GRAPH_NODE_TYPE_GRAPH: c_int = 4;
+/// `CU_GRAPH_NODE_TYPE_MEM_ALLOC`: a node that allocates.
+pub const CU_GRAPH_NODE_TYPE_MEM_ALLOC: c_int = 10;
+/// `CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT`: bytes that graphs hold of a device, in use or not.
+pub const CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT: c_int = 2;
+/// `CU_STREAM_CAPTURE_STATUS_NONE`: calls on the stream are carried out, not recorded.
+pub const CU_STREAM_CAPTURE_STATUS_NONE: c_int = 0;
+
 /// `CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`: bytes that a pool keeps when it could give them back.
 pub const CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: c_int = 4;
 /// `CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT`: bytes that a pool holds.

@@ -10,7 +10,8 @@
 ///
 /// * `SYMBOL` is the exported name, with the exact C types of its arguments; it returns `CUresult`.
 /// * `module::handler` is the function below `shim/src/cuda` that gives the row its meaning.
-/// * `class` says what the function does to a limit: `init`, `resolve`, `alloc`, `free`, `map`, `context`, `report`.
+/// * `class` says what the function does to a limit: `init`, `resolve`, `alloc`, `free`, `map`, `context`, `graph`,
+///   `report`.
 /// * `cuGetProcAddress("base name", version >= since)` answers with this symbol, until a later row of the same base
 ///   name; `ptsz` marks the answer to callers that ask for per-thread default streams. Versions: measured on driver
 ///   555, from header types above it.
@@ -134,13 +135,15 @@ macro_rules! cuda_api {
             fn cuMemFree_v2(pointer: $crate::cuda::CUdeviceptr) => memory::free, free, "cuMemFree" @ 3020;
 
             // --- memory: stream-ordered ---
-            /// Charged when called; refunded by `cuMemFreeAsync` or `cuMemFree`.
+            /// Charged when called, unless the stream is captured: then the graph is. Refunded by `cuMemFreeAsync` or
+            /// `cuMemFree`.
             fn cuMemAllocAsync(pointer: *mut $crate::cuda::CUdeviceptr, bytes: usize, stream: $crate::cuda::CUstream)
                 => pool::alloc, alloc, "cuMemAllocAsync" @ 11020;
-            /// Charged when called; refunded by `cuMemFreeAsync` or `cuMemFree`.
+            /// Charged when called, unless the stream is captured: then the graph is. Refunded by `cuMemFreeAsync` or
+            /// `cuMemFree`.
             fn cuMemAllocAsync_ptsz(pointer: *mut $crate::cuda::CUdeviceptr, bytes: usize,
                 stream: $crate::cuda::CUstream)
-                => pool::alloc, alloc, "cuMemAllocAsync" @ 11020 ptsz;
+                => pool::alloc_per_thread, alloc, "cuMemAllocAsync" @ 11020 ptsz;
             /// Charged to the device of the pool; pools of host memory are free of charge.
             fn cuMemAllocFromPoolAsync(pointer: *mut $crate::cuda::CUdeviceptr, bytes: usize,
                 pool: $crate::cuda::CUmemoryPool, stream: $crate::cuda::CUstream)
@@ -148,7 +151,7 @@ macro_rules! cuda_api {
             /// Charged to the device of the pool; pools of host memory are free of charge.
             fn cuMemAllocFromPoolAsync_ptsz(pointer: *mut $crate::cuda::CUdeviceptr, bytes: usize,
                 pool: $crate::cuda::CUmemoryPool, stream: $crate::cuda::CUstream)
-                => pool::alloc_from, alloc, "cuMemAllocFromPoolAsync" @ 11020 ptsz;
+                => pool::alloc_from_per_thread, alloc, "cuMemAllocFromPoolAsync" @ 11020 ptsz;
             /// Refunded when called: from here on the bytes serve only this container's pool.
             fn cuMemFreeAsync(pointer: $crate::cuda::CUdeviceptr, stream: $crate::cuda::CUstream)
                 => pool::free, free, "cuMemFreeAsync" @ 11020;
@@ -186,6 +189,34 @@ macro_rules! cuda_api {
             /// Refunds what the pool gives back.
             fn cuMemPoolTrimTo(pool: $crate::cuda::CUmemoryPool, keep: usize)
                 => pool::trim, free, "cuMemPoolTrimTo" @ 11020;
+
+            // --- memory: graphs ---
+            /// Refunds what graphs give back.
+            fn cuDeviceGraphMemTrim(device: $crate::cuda::CUdevice)
+                => graph::trim, free, "cuDeviceGraphMemTrim" @ 11040;
+            /// Refunds the graph's allocations as far as graphs do not keep the memory.
+            fn cuGraphExecDestroy(exec: $crate::cuda::CUgraphExec)
+                => graph::destroy, free, "cuGraphExecDestroy" @ 10000;
+            /// Charged by the sum of the graph's allocations, which its launches will need.
+            fn cuGraphInstantiate(exec: *mut $crate::cuda::CUgraphExec, graph: $crate::cuda::CUgraph,
+                error: *mut $crate::cuda::CUgraphNode, log: *mut ::core::ffi::c_char, bytes: usize)
+                => graph::instantiate_logged, graph, "cuGraphInstantiate" @ 10000;
+            /// Charged by the sum of the graph's allocations, which its launches will need.
+            fn cuGraphInstantiate_v2(exec: *mut $crate::cuda::CUgraphExec, graph: $crate::cuda::CUgraph,
+                error: *mut $crate::cuda::CUgraphNode, log: *mut ::core::ffi::c_char, bytes: usize)
+                => graph::instantiate_logged, graph, "cuGraphInstantiate" @ 11000;
+            /// Charged by the sum of the graph's allocations, which its launches will need.
+            fn cuGraphInstantiateWithFlags(exec: *mut $crate::cuda::CUgraphExec, graph: $crate::cuda::CUgraph,
+                flags: u64)
+                => graph::instantiate_with_flags, graph, "cuGraphInstantiateWithFlags" @ 11040;
+            /// Charged by the sum of the graph's allocations, which its launches will need.
+            fn cuGraphInstantiateWithParams(exec: *mut $crate::cuda::CUgraphExec, graph: $crate::cuda::CUgraph,
+                params: *mut ::core::ffi::c_void)
+                => graph::instantiate_with_params, graph, "cuGraphInstantiateWithParams" @ 12000;
+            /// Charged by the sum of the graph's allocations, which its launches will need.
+            fn cuGraphInstantiateWithParams_ptsz(exec: *mut $crate::cuda::CUgraphExec, graph: $crate::cuda::CUgraph,
+                params: *mut ::core::ffi::c_void)
+                => graph::instantiate_with_params, graph, "cuGraphInstantiateWithParams" @ 12000 ptsz;
 
             // --- memory: virtual memory management ---
             /// Charged if the location is a device; host locations are free.

@@ -23,13 +23,30 @@ pub(crate) fn alloc<P: Word>(
     next: impl Next<CuError>,
     pointer: Out<P>,
     bytes: impl Word,
-    _stream: CUstream,
+    stream: CUstream,
 ) -> CuResult {
+    if driver::cuda::is_capturing(call.driver, stream, false) {
+        return next().map(drop); // a node of a graph, charged when the graph is made executable
+    }
     let Some(ordinal) = driver::cuda::current_device(call.driver) else { return next().map(drop) };
     let session = call.session()?;
     let Some(device) = session.device(call.driver, ordinal)? else { return next().map(drop) };
     let pool = current_pool(call, session, device, ordinal);
     charged(call, next, (session, device), pool, pointer, bytes.to_u64())
+}
+
+/// `cuMemAllocAsync_ptsz`: a null stream is the thread's own, which can be captured.
+pub(crate) fn alloc_per_thread<P: Word>(
+    call: &Call,
+    next: impl Next<CuError>,
+    pointer: Out<P>,
+    bytes: impl Word,
+    stream: CUstream,
+) -> CuResult {
+    if driver::cuda::is_capturing(call.driver, stream, true) {
+        return next().map(drop);
+    }
+    alloc(call, next, pointer, bytes, stream)
 }
 
 /// `cuMemAllocFromPoolAsync`: charged to the pool's device. A pool that we have not met is taken to belong to the
@@ -40,8 +57,11 @@ pub(crate) fn alloc_from<P: Word>(
     pointer: Out<P>,
     bytes: impl Word,
     pool: CUmemoryPool,
-    _stream: CUstream,
+    stream: CUstream,
 ) -> CuResult {
+    if driver::cuda::is_capturing(call.driver, stream, false) {
+        return next().map(drop);
+    }
     let session = call.session()?;
     let home = session.pools.home(pool).or_else(|| {
         let home = Home::Device(driver::cuda::current_device(call.driver)?);
@@ -51,6 +71,21 @@ pub(crate) fn alloc_from<P: Word>(
     let Some(Home::Device(ordinal)) = home else { return next().map(drop) };
     let Some(device) = session.device(call.driver, ordinal)? else { return next().map(drop) };
     charged(call, next, (session, device), pool, pointer, bytes.to_u64())
+}
+
+/// `cuMemAllocFromPoolAsync_ptsz`: a null stream is the thread's own, which can be captured.
+pub(crate) fn alloc_from_per_thread<P: Word>(
+    call: &Call,
+    next: impl Next<CuError>,
+    pointer: Out<P>,
+    bytes: impl Word,
+    pool: CUmemoryPool,
+    stream: CUstream,
+) -> CuResult {
+    if driver::cuda::is_capturing(call.driver, stream, true) {
+        return next().map(drop);
+    }
+    alloc_from(call, next, pointer, bytes, pool, stream)
 }
 
 /// `cuMemFreeAsync`: from the call on the bytes serve only the pool they came from.

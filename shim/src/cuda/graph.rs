@@ -1,0 +1,106 @@
+//! Graphs: those that allocate are charged when they are made executable.
+//!
+//! However an allocation got into a graph (added as a node, captured from a stream, cloned, inside another graph), it is
+//! there when the graph is made executable, and the driver tells its size.
+
+use super::device_of;
+use crate::call::Call;
+use crate::driver;
+use crate::graphs::Needs;
+use crate::hooks::Next;
+use crate::session::Session;
+use core::ffi::{c_char, c_void};
+use gpucap_abi::arg::Out;
+use gpucap_abi::cuda::{CUdevice, CUgraph, CUgraphExec, CUgraphNode, CuError, CuResult};
+use gpucap_core::ledger::Kind;
+
+/// `cuGraphInstantiate`, first and second form.
+pub(crate) fn instantiate_logged(
+    call: &Call,
+    next: impl Next<CuError>,
+    exec: Out<CUgraphExec>,
+    graph: CUgraph,
+    _error: Out<CUgraphNode>,
+    _log: Out<c_char>,
+    _bytes: usize,
+) -> CuResult {
+    instantiate(call, next, exec, graph)
+}
+
+/// `cuGraphInstantiateWithFlags`.
+pub(crate) fn instantiate_with_flags(
+    call: &Call,
+    next: impl Next<CuError>,
+    exec: Out<CUgraphExec>,
+    graph: CUgraph,
+    _flags: u64,
+) -> CuResult {
+    instantiate(call, next, exec, graph)
+}
+
+/// `cuGraphInstantiateWithParams`.
+pub(crate) fn instantiate_with_params(
+    call: &Call,
+    next: impl Next<CuError>,
+    exec: Out<CUgraphExec>,
+    graph: CUgraph,
+    _params: Out<c_void>,
+) -> CuResult {
+    instantiate(call, next, exec, graph)
+}
+
+/// `cuGraphExecDestroy`.
+pub(crate) fn destroy(call: &Call, next: impl Next<CuError>, exec: CUgraphExec) -> CuResult {
+    let Some(session) = Session::begun() else { return next().map(drop) };
+    let Some(needs) = session.graphs.take(exec) else { return next().map(drop) };
+    match next() {
+        Ok(_) => {
+            needs.keys().for_each(|device| session.graphs.settle(call.driver, session, *device));
+            Ok(())
+        }
+        Err(error) => {
+            session.graphs.put_back(exec, needs);
+            Err(error)
+        }
+    }
+}
+
+/// `cuDeviceGraphMemTrim`.
+pub(crate) fn trim(call: &Call, next: impl Next<CuError>, ordinal: CUdevice) -> CuResult {
+    next()?;
+    if let Some(session) = Session::begun() {
+        session.graphs.settle(call.driver, session, ordinal);
+    }
+    Ok(())
+}
+
+fn instantiate(
+    call: &Call,
+    next: impl Next<CuError>,
+    exec: Out<CUgraphExec>,
+    graph: CUgraph,
+) -> CuResult {
+    let session = call.session()?;
+    let mut needs = Needs::new();
+    driver::cuda::each_allocation(call.driver, graph, 0, &mut |params| {
+        if let Some(ordinal) = device_of(call, params.poolProps.location) {
+            let need = needs.entry(ordinal).or_default();
+            *need = need.saturating_add(params.bytesize as u64);
+        }
+    });
+    let mut charges = Vec::new();
+    let mut charged = Needs::new();
+    for (ordinal, bytes) in needs {
+        if let Some(device) = session.device(call.driver, ordinal)? {
+            charges.push(call.charge(session, device, Kind::Graph, bytes)?);
+            charged.insert(ordinal, bytes);
+        }
+    }
+    let written = next()?;
+    if let Some(exec) = exec.get(&written)
+        && !charged.is_empty()
+    {
+        session.graphs.made(exec, charged, charges);
+    }
+    Ok(())
+}

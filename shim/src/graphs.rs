@@ -1,0 +1,101 @@
+//! Memory of graphs: what executable graphs will allocate, and what the driver keeps of it.
+//!
+//! A graph with allocations gets its memory when it is launched, where nothing can be refused any more; so it is charged
+//! when it is made executable, by the sum of its allocations. That is a bound: allocations that follow one another in a
+//! graph may share memory. After a graph has ended, the driver keeps its memory until it is trimmed, and allocations
+//! that were not freed live on: what the driver says graphs hold stays charged, and is trimmed before an allocation of
+//! this process would be refused for it.
+
+use crate::allocations::{ByAddress, Record};
+use crate::driver;
+use crate::redirect::DriverCopy;
+use crate::session::{Charge, Session};
+use gpucap_abi::cuda::{CUdevice, CUgraphExec};
+use gpucap_core::ledger::Kind;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+
+/// The graphs of a process.
+#[derive(Default)]
+pub(crate) struct Graphs(Mutex<Books>);
+
+#[derive(Default)]
+struct Books {
+    /// What each executable graph will allocate, by device.
+    executables: ByAddress<Needs>,
+    devices: BTreeMap<CUdevice, Account>,
+}
+
+/// Bytes by device.
+pub(crate) type Needs = BTreeMap<CUdevice, u64>;
+
+#[derive(Default)]
+struct Account {
+    /// The needs of all executable graphs.
+    live: u64,
+    /// Bytes charged: those, and what the driver keeps of earlier ones.
+    charged: u64,
+}
+
+impl Graphs {
+    /// A graph has been made executable, and its needs have been charged.
+    pub(crate) fn made(&self, exec: CUgraphExec, needs: Needs, charges: Vec<Charge>) {
+        let mut books = self.0.lock();
+        for (device, bytes) in &needs {
+            let account = books.devices.entry(*device).or_default();
+            account.live = account.live.saturating_add(*bytes);
+            account.charged = account.charged.saturating_add(*bytes);
+        }
+        for charge in charges {
+            charge.commit();
+        }
+        books.executables.insert(exec.address(), needs);
+    }
+
+    /// Takes an executable graph out, before the driver destroys it: another may be made at its address at once.
+    pub(crate) fn take(&self, exec: CUgraphExec) -> Option<Needs> {
+        let mut books = self.0.lock();
+        let needs = books.executables.remove(&exec.address())?;
+        for (device, bytes) in &needs {
+            let account = books.devices.entry(*device).or_default();
+            account.live = account.live.saturating_sub(*bytes);
+        }
+        Some(needs)
+    }
+
+    /// Puts back what was taken out for a destruction that did not come.
+    pub(crate) fn put_back(&self, exec: CUgraphExec, needs: Needs) {
+        let mut books = self.0.lock();
+        for (device, bytes) in &needs {
+            let account = books.devices.entry(*device).or_default();
+            account.live = account.live.saturating_add(*bytes);
+        }
+        books.executables.insert(exec.address(), needs);
+    }
+
+    /// Refunds what graphs hold no longer: at most what the driver says they hold, and what is still to be launched,
+    /// stays charged.
+    pub(crate) fn settle(&self, driver: &DriverCopy, session: &Session, ordinal: CUdevice) {
+        let Ok(Some(device)) = session.device(driver, ordinal) else { return };
+        let Some(reserved) = driver::cuda::graphs_reserved(driver, ordinal) else { return };
+        let mut books = self.0.lock();
+        let Some(account) = books.devices.get_mut(&ordinal) else { return };
+        let most = reserved.saturating_add(account.live);
+        let bytes = account.charged.saturating_sub(most);
+        account.charged = account.charged.saturating_sub(bytes);
+        session.refund(Record { bytes, home: 0, device: device.index, kind: Kind::Graph });
+    }
+
+    /// Makes graphs give back what they only keep. False if there was nothing.
+    pub(crate) fn give_back(&self, driver: &DriverCopy, session: &Session) -> bool {
+        let keeping = |(device, account): (&CUdevice, &Account)| {
+            (account.charged > account.live).then_some(*device)
+        };
+        let devices: Vec<CUdevice> = self.0.lock().devices.iter().filter_map(keeping).collect();
+        for device in &devices {
+            driver::cuda::trim_graphs(driver, *device);
+            self.settle(driver, session, *device);
+        }
+        !devices.is_empty()
+    }
+}
