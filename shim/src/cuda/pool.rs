@@ -238,6 +238,7 @@ pub(crate) fn destroy(call: &Call, next: impl Next<CuError>, pool: CUmemoryPool)
     let Some(taken) = session.pools.take(pool) else { return next().map(drop) };
     match next() {
         Ok(_) => {
+            session.forget_current_pool(pool.address()); // an allocation may have asked for it meanwhile
             Pools::gone(call.driver, session, &taken);
             Ok(())
         }
