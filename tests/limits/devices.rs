@@ -40,6 +40,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("an index beyond the last card caps nothing", beyond),
         trial("a MIG instance is capped under its own name", mig_by_name),
         trial("a MIG instance has what its card is allowed", mig_by_card),
+        trial("a MIG instance has what its card is allowed, its time limited or not", mig_and_time),
         trial("profiles can differ per card", profiles),
     ];
     for (visible, order, cards) in VISIBLE {
@@ -165,11 +166,19 @@ fn with_mig(run: Run) -> Run {
 }
 
 fn on_instance(limit: &str, instance: u64, size: u64) -> Result {
+    on_instance_beside(None, limit, instance, size)
+}
+
+/// What a limit comes to on an instance, beside perhaps a share of time.
+fn on_instance_beside(time: Option<&str>, limit: &str, instance: u64, size: u64) -> Result {
     let mut looking = with_mig(World::bare(Driver::Stub).actor()?).start()?;
     let card = format!("GPU-{}", uuid(&mut looking, 1, 0)?);
     let name = format!("MIG-{}", uuid(&mut looking, 1, instance)?);
     let limit = limit.replace("{card}", &card).replace("{instance}", &name);
-    let run = with_mig(uncapped()?).env("GPU_MEM_LIMIT", &limit);
+    let mut run = with_mig(uncapped()?).env("GPU_MEM_LIMIT", &limit);
+    if let Some(time) = time {
+        run = run.env("GPU_CORE_PCT", time);
+    }
     let mut actor = run.env("CUDA_VISIBLE_DEVICES", &name).start()?;
     actor.expect(&[("init", SUCCESS), ("context 0", SUCCESS)])?;
     told(&mut actor, "count z", 1, 0)?;
@@ -199,4 +208,10 @@ fn mig_by_card() -> Result {
     on_instance("1=50%", 2, 5 * GIB)?;
     on_instance("1=3Gi,{instance}=2Gi", 2, 2 * GIB)?;
     on_instance(&CARD.to_string(), 1, 5 * GIB)
+}
+
+fn mig_and_time() -> Result {
+    on_instance_beside(Some("50"), "{card}=3Gi", 1, 3 * GIB)?;
+    on_instance_beside(Some("50"), "1=3Gi", 2, 3 * GIB)?;
+    on_instance_beside(Some("50"), "1=3Gi,{instance}=2Gi", 2, 2 * GIB)
 }

@@ -1,6 +1,6 @@
 //! What the redirect must not change, and what it must do besides catching.
 
-use crate::{CAP, NOT_READY, limited, table::Api};
+use crate::{CAP, NOT_READY, OUT_OF_MEMORY, limited, table::Api};
 use gpucap_tests::{Driver, Output, Program, Result, Stop, World, trial};
 use libtest_mimic::Trial;
 
@@ -10,6 +10,9 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("RTLD_NEXT answers each caller as it would without the shim", next_of_three),
         trial("where there is no driver, no name of one appears", nothing_appears),
         trial("another dlsym behind the shim sees every look-up", interposer_sees_all),
+        trial("without an environment the limits file still holds", clears_environment),
+        trial("a program's own dl_iterate_phdr hides no driver", own_iterate),
+        trial("a thread that is cancelled in a refusal leaves nothing locked", cancelled),
     ];
     for driver in [Driver::Stub].into_iter().chain(Driver::REAL) {
         let each = |rule: &str, body: fn(Driver) -> Result| {
@@ -115,15 +118,39 @@ fn versions(driver: Driver) -> Result {
     same(&capped.stdout, &bare.stdout.replace("libcuda.so.1", "libgpucap.so"), &capped)
 }
 
+/// A limits file that says `CAP`.
+const FILE: &str = "gpucap-limits=1\nsource=test\ncontainer=test\ngpu=*\nmem=4294967296\n\
+                    crc32=4ff89671\n";
+
 /// Where the driver cannot be redirected, the hook's word cannot be kept on every route, so nothing is allowed.
 fn sealed(driver: Driver) -> Result {
-    const FILE: &str = "gpucap-limits=1\nsource=test\ncontainer=test\ngpu=*\nmem=4294967296\n\
-                        crc32=4ff89671\n";
     let run = World::capped(driver)?.run(&Program::new("open_look").build()?)?;
     let run = run.preload_before(Program::library("sealer").build()?).limits_file(FILE)?;
     let output = run.output()?.success()?;
     same(output.number("init")?, NOT_READY, &output)?;
     same(output.stderr.lines().count(), 1, &output)
+}
+
+fn clears_environment() -> Result {
+    let run = World::capped(Driver::Stub)?.run(&Program::new("clears_environment").build()?)?;
+    let output = run.limits_file(FILE)?.output()?.success()?;
+    same(output.number("init")?, 0, &output)?;
+    same(output.number("over")?, OUT_OF_MEMORY, &output)
+}
+
+fn own_iterate() -> Result {
+    let program = Program::new("own_iterate").flags(&["-rdynamic"]).build()?;
+    let run = World::capped(Driver::Stub)?.run(&program)?.env("GPU_MEM_LIMIT", CAP.to_string());
+    let output = run.output()?.success()?;
+    same(output.number("init")?, 0, &output)?;
+    same(output.number("over")?, OUT_OF_MEMORY, &output)
+}
+
+fn cancelled() -> Result {
+    let output = run(&World::capped(Driver::Stub)?, "cancelled")?.success()?;
+    same(output.number("over")?, OUT_OF_MEMORY, &output)?;
+    same(output.number("cancelled")?, 1, &output)?;
+    same(output.number("small")?, 0, &output)
 }
 
 fn nvml_itself(driver: Driver) -> Result {
