@@ -13,6 +13,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("without an environment the limits file still holds", clears_environment),
         trial("a program's own dl_iterate_phdr hides no driver", own_iterate),
         trial("a thread that is cancelled in a refusal leaves nothing locked", cancelled),
+        trial("an object with nothing at its load address is looked up in", offset),
     ];
     for driver in [Driver::Stub].into_iter().chain(Driver::REAL) {
         let each = |rule: &str, body: fn(Driver) -> Result| {
@@ -151,6 +152,20 @@ fn cancelled() -> Result {
     same(output.number("over")?, OUT_OF_MEMORY, &output)?;
     same(output.number("cancelled")?, 1, &output)?;
     same(output.number("small")?, 0, &output)
+}
+
+fn offset() -> Result {
+    let library = Program::library("next_library")
+        .flags(&["-DNUMBER=1", "-Wl,-Ttext-segment=0x10000000"])
+        .build()?;
+    let program = Program::new("offset_look").flags(&["-DASKED=0x10000000"]).build()?;
+    for world in [World::bare(Driver::Stub), World::capped(Driver::Stub)?] {
+        let run = world.run(&program)?.env("GPU_MEM_LIMIT", CAP.to_string()).arg(&library);
+        let output = run.output()?.success()?;
+        same(output.number("elsewhere")?, 1, &output)?;
+        same(output.number("found")?, 1, &output)?;
+    }
+    Ok(())
 }
 
 fn nvml_itself(driver: Driver) -> Result {
