@@ -118,7 +118,7 @@ impl Device {
 }
 
 /// The limits of a device, and what is known of it. Where the device stands among the others (`place`) is asked only if the limits speak of
-/// indices, or name other devices and give this one no cap: it may be a MIG instance of a card that they name.
+/// indices, or may mean the card of which this device is a MIG instance.
 ///
 /// # Errors
 /// The limits cannot be resolved, in one line.
@@ -131,11 +131,8 @@ pub(crate) fn resolve(
     let mut facts = DeviceFacts { uuid, parent: None, index: None, total_bytes };
     let ask =
         |facts: &DeviceFacts| limits.resolve(facts).map_err(|broken| format!("limits: {broken}"));
-    if !limits.needs_index() {
-        let resolved = ask(&facts)?;
-        if !resolved.refused && resolved.memory.is_some() || !limits.names_other(uuid) {
-            return Ok((resolved, facts));
-        }
+    if !limits.needs_index() && !limits.needs_parent(uuid) {
+        return Ok((ask(&facts)?, facts));
     }
     let topology::Place { index, parent } = place(&facts);
     (facts.index, facts.parent) = (index, parent);

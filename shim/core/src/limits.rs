@@ -116,10 +116,12 @@ impl Limits {
         self.sources().any(|source| source.has_index())
     }
 
-    /// Whether a source names another device than this one: if this is a MIG instance, that may be its card.
+    /// Whether [`resolve`](Self::resolve) must know the card of this device, if it is a MIG instance: a source names other
+    /// devices, of which one may be that card, and none names this one as a card itself.
     #[must_use]
-    pub fn names_other(&self, uuid: Uuid) -> bool {
+    pub fn needs_parent(&self, uuid: Uuid) -> bool {
         self.sources().any(|source| source.names_other(uuid))
+            && !self.sources().any(|source| source.names_card(uuid))
     }
 
     /// Whether the time of any device is limited. A limits file that speaks of time counts even at

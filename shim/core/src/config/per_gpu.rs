@@ -45,6 +45,12 @@ impl<T> PerGpu<T> {
             |(selector, _)| matches!(selector, Selector::Name(name) if name.uuid != uuid)))
     }
 
+    /// Whether an entry names this device as a card.
+    pub fn names_card(&self, uuid: Uuid) -> bool {
+        matches!(self, Self::Listed(entries)
+            if entries.iter().any(|(selector, _)| *selector == Selector::Name(uuid.gpu())))
+    }
+
     /// Whether an entry names its GPU by index.
     pub fn has_index(&self) -> bool {
         matches!(self, Self::Listed(entries)

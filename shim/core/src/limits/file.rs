@@ -68,6 +68,11 @@ impl LimitsFile {
         self.entries.iter().any(|entry| matches!(entry.key, Key::Name(name) if name.uuid != uuid))
     }
 
+    /// Whether an entry names this device as a card.
+    pub(super) fn names_card(&self, uuid: Uuid) -> bool {
+        self.entries.iter().any(|entry| entry.key == Key::Name(uuid.gpu()))
+    }
+
     /// What a context costs on this device.
     #[must_use]
     pub fn context_price(&self, device: &DeviceFacts) -> Option<u64> {

@@ -51,6 +51,15 @@ impl Source<'_> {
         }
     }
 
+    pub(super) fn names_card(self, uuid: Uuid) -> bool {
+        match self {
+            Self::File(file) => file.names_card(uuid),
+            Self::Memory(list) => list.names_card(uuid),
+            Self::Core(list) => list.names_card(uuid),
+            Self::Profile(list) => list.names_card(uuid),
+        }
+    }
+
     pub(super) fn has_index(self) -> bool {
         match self {
             Self::File(_) => false,

@@ -212,6 +212,19 @@ fn the_file_knows_an_instance_by_its_card() {
 }
 
 #[test]
+fn a_card_is_asked_for_only_where_it_may_be_meant() {
+    let by_hand = |value: &str| set(&[("GPU_MEM_LIMIT", value)]);
+    let (one, two) = (ONE.gpu(), TWO.mig());
+    assert!(!by_hand("4Gi").needs_parent(TWO));
+    assert!(!by_hand(&format!("{two}=4Gi")).needs_parent(TWO));
+    assert!(by_hand(&format!("{one}=4Gi")).needs_parent(TWO));
+    assert!(by_hand(&format!("{one}=4Gi,{two}=8Gi")).needs_parent(TWO));
+    assert!(!by_hand(&format!("{one}=4Gi,{}=8Gi", TWO.gpu())).needs_parent(TWO));
+    let file = file(vec![Entry::new(Key::Every), entry(Key::Name(one), 3, 30)]);
+    assert!(with(&[], &file).needs_parent(TWO));
+}
+
+#[test]
 fn the_price_of_a_context_comes_from_the_file() {
     let mut free = Entry::new(Key::Every);
     free.context = Some(0);
