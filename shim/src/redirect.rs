@@ -96,7 +96,7 @@ pub(crate) fn before_lookup(
     let ours = names_driver(name.cast());
     let foreign = NAMESPACES.load(Ordering::Relaxed) && is_object(handle);
     if ours || foreign || OPENED.load(Ordering::Relaxed) != OPENED_SEEN.load(Ordering::Relaxed) {
-        scan(if foreign { handle } else { ptr::null_mut() }, From::Anywhere);
+        scan(if foreign { handle } else { ptr::null_mut() }, Caller::Anywhere);
     }
     if ours && BY_NAME.load(Ordering::Acquire) {
         return hooks::by_name(name.cast());
@@ -121,7 +121,7 @@ pub(crate) fn before_open(trigger: Trigger) -> *const c_void {
 pub(crate) fn while_loading(trigger: Trigger, caller: *const c_void) -> *const c_void {
     ensure_next(trigger);
     if !OFF.load(Ordering::Relaxed) && !omitted(trigger) {
-        scan(ptr::null_mut(), From::Code(caller as u64));
+        scan(ptr::null_mut(), Caller::Code(caller as u64));
     }
     ptr::null()
 }
@@ -129,7 +129,7 @@ pub(crate) fn while_loading(trigger: Trigger, caller: *const c_void) -> *const c
 /// In our constructor: the driver may be mapped already, as a dependency of the program.
 pub(crate) fn at_start() {
     if !cfg!(gpucap_test_triggers) || !sys::env_lists(b"GPUCAP_TEST_OMIT", b"constructor") {
-        scan(ptr::null_mut(), From::Start);
+        scan(ptr::null_mut(), Caller::Start);
     }
 }
 
@@ -152,7 +152,7 @@ fn next_iterate() -> usize {
 /// Looks whether NVML has been loaded since; for the shim, which loads it when it needs it.
 pub(crate) fn rescan() {
     if !OFF.load(Ordering::Relaxed) {
-        scan(ptr::null_mut(), From::Anywhere);
+        scan(ptr::null_mut(), Caller::Anywhere);
     }
 }
 
@@ -200,7 +200,7 @@ fn is_object(handle: *mut c_void) -> bool {
 /// Where a scan is called from, which tells whether objects may be in the middle of being relocated: what is written to
 /// such an object would be lost, and making its page read-only again would end the program.
 #[derive(Clone, Copy)]
-enum From {
+enum Caller {
     /// Our constructor: the loader has relocated all there is, and no other thread exists.
     Start,
     /// This code: in a driver library that is being initialised, the thread that loads it calls, and has relocated it and
@@ -212,7 +212,7 @@ enum From {
 
 /// Looks for driver libraries that have not been redirected, and redirects them. `member`, if not null, is a handle
 /// whose namespace is to be looked through as well.
-fn scan(member: *mut c_void, from: From) {
+fn scan(member: *mut c_void, caller: Caller) {
     if !sys::has_environment() {
         return; // libc is being initialised; others of our triggers follow before the program runs
     }
@@ -224,11 +224,11 @@ fn scan(member: *mut c_void, from: From) {
             OFF.store(true, Ordering::Relaxed);
             return;
         }
-        match from {
-            From::Start => {}
-            From::Code(at) if with_loader(|loader| loader.driver_holds(at)) == Some(true) => {}
-            From::Code(_) => return,
-            From::Anywhere => sys::wait_for_loads(next_dlopen()),
+        match caller {
+            Caller::Start => {}
+            Caller::Code(at) if with_loader(|loader| loader.driver_holds(at)) == Some(true) => {}
+            Caller::Code(_) => return,
+            Caller::Anywhere => sys::wait_for_loads(next_dlopen()),
         }
         let done = with_loader(|loader| loader.redirect(member)).unwrap_or_default();
         done.settle();
