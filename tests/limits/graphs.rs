@@ -13,6 +13,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("a process gives back what its graphs keep before it is refused", gives_back),
         trial("an executable graph whose end the driver refuses keeps its charge", does_not_end),
         trial("a graph that the driver does not make executable leaves no charge", not_made),
+        trial("an allocation in a captured stream is its graph's, and charged once", captured),
         trial("the graphs of a process are refunded when it dies", dies),
     ]
 }
@@ -98,6 +99,18 @@ fn not_made() -> Result {
     let mut actor = with_graph(&run, &[MIB])?;
     actor.expect(&[("cuGraphInstantiateWithFlags g", 719)])?;
     booked(&run, 0)
+}
+
+fn captured() -> Result {
+    let run = capped(&CAP.to_string())?;
+    let mut actor = begin(&run)?;
+    // Recorded, not carried out: even more than the cap can be.
+    actor.expect(&[(&format!("cuStreamEndCapture g {}", CAP + 1), SUCCESS)])?;
+    booked(&run, 0)?;
+    actor.expect(&[("cuGraphInstantiateWithFlags g", OUT_OF_MEMORY)])?;
+    actor.expect(&[(&format!("cuStreamEndCapture h {CAP}"), SUCCESS)])?;
+    actor.expect(&[("cuGraphInstantiateWithFlags h", SUCCESS)])?;
+    booked(&run, CAP)
 }
 
 fn dies() -> Result {

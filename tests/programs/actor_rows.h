@@ -69,6 +69,19 @@ static CUresult row_cuGraphAddMemAllocNode(uint64_t *graph, uint64_t bytes)
     return call_cuGraphAddMemAllocNode(&node, (CUgraph)*graph, NULL, 0, &params);
 }
 
+/* The graph of a stream that was captured while it allocated. */
+static CUresult row_cuStreamEndCapture(uint64_t *graph, uint64_t bytes)
+{
+    CUstream stream;
+    CUdeviceptr pointer;
+    CUresult result = call_cuStreamCreate(&stream, 0);
+    if (!result)
+        result = call_cuStreamBeginCapture_v2(stream, 0);
+    if (!result)
+        result = call_cuMemAllocAsync(&pointer, bytes, stream);
+    return result ? result : call_cuStreamEndCapture(stream, (CUgraph *)graph);
+}
+
 /* The slot's graph gives way to what can be launched. */
 static CUresult row_cuGraphInstantiateWithFlags(uint64_t *slot)
 {
@@ -127,6 +140,7 @@ static int obey_row(CUresult *result, const char *verb, uint64_t *slot, uint64_t
     ROW(cuMemPoolDestroy, call_cuMemPoolDestroy((CUmemoryPool)*slot))
     ROW(cuGraphCreate, call_cuGraphCreate((CUgraph *)slot, 0))
     ROW(cuGraphAddMemAllocNode, row_cuGraphAddMemAllocNode(slot, bytes))
+    ROW(cuStreamEndCapture, row_cuStreamEndCapture(slot, bytes))
     ROW(cuGraphInstantiateWithFlags, row_cuGraphInstantiateWithFlags(slot))
     ROW(cuGraphUpload, call_cuGraphUpload((CUgraphExec)*slot, NULL))
     ROW(cuGraphLaunch, call_cuGraphLaunch((CUgraphExec)*slot, NULL))
