@@ -5,6 +5,7 @@
 //! * [`limits`]: environment and limits file, resolved for one device by the minimum rule.
 //! * [`extent`], [`physical`]: how much an array takes; how long physical memory lives.
 //! * [`ledger`]: the shared book of a container, and the protocol that keeps it right when a process dies.
+//! * [`throttle`]: which launches wait, for how long, and what the device's time was worth.
 //! * [`process`]: whether the owner of a place in it still runs.
 //!
 //! Pure: no unsafe, no clock (time is an argument), no environment (a lookup is an argument), no files, threads or
@@ -19,5 +20,6 @@ pub mod limits;
 pub mod physical;
 pub mod process;
 pub mod sync;
+pub mod throttle;
 pub mod units;
 pub mod uuid;

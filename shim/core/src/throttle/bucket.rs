@@ -1,0 +1,119 @@
+//! The bucket of a container and a device: one shared word, the time at which the bucket is level.
+//!
+//! ```text
+//! level(now) = min((now - word) * share, cap)      GPU nanoseconds; below zero is a debt
+//! charge(d):  word = max(word, now - cap / share) + d / share
+//! ```
+//!
+//! Time itself refills it: no thread does, nobody who dies can stop it, and zero, a fresh ledger's word, is a full
+//! bucket. Each change is one exchange of the word, so a process killed in between leaves it whole. Divisions round so
+//! that a container gets less, never more. Each process brings its own share: the word keeps *when* the bucket is
+//! level, so a change of the share needs no write, and no two processes can apply it twice.
+
+use crate::{sync::Word, units::Share};
+
+/// One look at the shared word with one share.
+#[derive(Clone, Copy, Debug)]
+pub struct Bucket<'a> {
+    word: &'a Word,
+    share: Share,
+}
+
+/// How often a container that wants more than its share gets its turn.
+const PERIOD_NS: u64 = 20_000_000;
+/// A turn shorter than this would be lost in the wake-up.
+const LEAST_QUANTUM_NS: u64 = 500_000;
+/// No debt is longer than this: beyond it the word saturates.
+const HORIZON_NS: u64 = 3_600_000_000_000;
+
+impl<'a> Bucket<'a> {
+    /// The bucket whose word this is, as a process with this share sees it.
+    #[must_use]
+    pub const fn new(word: &'a Word, share: Share) -> Self {
+        Self { word, share }
+    }
+
+    /// The same bucket with another share.
+    #[must_use]
+    pub const fn with_share(self, share: Share) -> Self {
+        Self { share, ..self }
+    }
+
+    /// The share it fills with.
+    #[must_use]
+    pub const fn share(&self) -> Share {
+        self.share
+    }
+
+    /// Whoever found the bucket empty waits until it holds this much.
+    #[must_use]
+    pub fn quantum_ns(&self) -> u64 {
+        self.share.of(PERIOD_NS).max(LEAST_QUANTUM_NS)
+    }
+
+    /// What it holds at most: two quanta, so that a late wake-up loses nothing.
+    #[must_use]
+    pub fn cap_ns(&self) -> u64 {
+        self.quantum_ns().saturating_mul(2)
+    }
+
+    /// What may be spent now; below zero, what is owed.
+    #[must_use]
+    pub fn level(&self, now: u64) -> i64 {
+        let since = self.repaired(self.word.load(), now);
+        // Both differences are within the horizon, or cut to the time that fills the bucket: no product overflows.
+        let filled = self.share.of(now.saturating_sub(since).min(self.fill_ns()));
+        let owed = self.share.of(since.saturating_sub(now));
+        signed(filled.min(self.cap_ns())) - signed(owed)
+    }
+
+    /// Takes `ns`, into debt if need be.
+    pub fn charge(&self, ns: u64, now: u64) {
+        let full_since = now.saturating_sub(self.fill_ns());
+        let mut word = self.word.load();
+        loop {
+            let since = self.repaired(word, now).max(full_since);
+            let until = since.saturating_add(self.takes_up(ns));
+            match self.word.replace(word, until.min(now.saturating_add(HORIZON_NS))) {
+                Ok(()) => return,
+                Err(found) => word = found,
+            }
+        }
+    }
+
+    /// Puts back `ns` of what was charged.
+    pub fn refund(&self, ns: u64) {
+        let wall = self.takes_up(ns.saturating_add(1)).saturating_sub(self.takes_up(1));
+        let mut word = self.word.load();
+        while let Err(found) = self.word.replace(word, word.saturating_sub(wall)) {
+            word = found;
+        }
+    }
+
+    /// When it holds a quantum, if nobody charges or refunds.
+    #[must_use]
+    pub fn opens_at(&self, now: u64) -> u64 {
+        let since = self.repaired(self.word.load(), now);
+        since.saturating_add(self.takes_up(self.quantum_ns()))
+    }
+
+    /// A word further ahead than any debt is of another clock: the bucket is level.
+    fn repaired(&self, word: u64, now: u64) -> u64 {
+        // Twice the horizon: a charge by a thread whose clock reading is older than ours still looks sound.
+        if word > now.saturating_add(2 * HORIZON_NS) { now } else { word }
+    }
+
+    /// The wall time in which an empty bucket fills.
+    fn fill_ns(&self) -> u64 {
+        self.takes_up(self.cap_ns())
+    }
+
+    /// The wall time in which `ns` flow in, rounded up.
+    fn takes_up(&self, ns: u64) -> u64 {
+        ns.saturating_mul(u64::from(Share::DENOMINATOR)).div_ceil(u64::from(self.share.parts()))
+    }
+}
+
+fn signed(ns: u64) -> i64 {
+    i64::try_from(ns).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,37 @@
+//! The time in which at least one stream was occupied: a union of spans that come in no order.
+//!
+//! A span adds what no earlier one covered. The memory is bounded: of more than [`KEPT`] separate stretches the oldest
+//! is forgotten, and time before its end counts as covered, since all that is likely to come from there has come.
+
+/// Stretches of covered time, in order, apart from one another.
+#[derive(Debug, Default)]
+pub(super) struct Coverage {
+    stretches: Vec<(u64, u64)>,
+    /// Everything before this counts as covered.
+    floor: u64,
+}
+
+const KEPT: usize = 64;
+
+impl Coverage {
+    /// Covers a span; the part of it that nothing covered before.
+    pub(super) fn add(&mut self, start: u64, end: u64) -> u64 {
+        let (mut start, mut end) = (start.max(self.floor), end);
+        if start >= end {
+            return 0;
+        }
+        let first = self.stretches.partition_point(|&(_, before)| before < start);
+        let last = self.stretches.partition_point(|&(after, _)| after <= end);
+        let mut added = end - start;
+        for (from, to) in self.stretches.drain(first..last) {
+            added = added.saturating_sub(to.min(end).saturating_sub(from.max(start)));
+            // The span grows to the outer ends of what it touches: no other stretch begins before those.
+            (start, end) = (start.min(from), end.max(to));
+        }
+        self.stretches.insert(first, (start, end));
+        if self.stretches.len() > KEPT {
+            self.floor = self.stretches.remove(0).1;
+        }
+        added
+    }
+}

@@ -1,0 +1,76 @@
+//! What makes two launches alike, so that one tells what the other will cost.
+//!
+//! A signature is a hash: the function (or executable graph) mixed with the power-of-two class of the launch's threads.
+//! Two functions with one signature share an estimate, which then is a mean; what is charged in the end is measured.
+
+/// Launches of one signature are expected to cost about the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Signature(pub(super) u64);
+
+impl Signature {
+    /// Of a kernel: its function's handle, and the threads of the whole grid.
+    #[inline]
+    #[must_use]
+    pub const fn kernel(function: u64, threads: u64) -> Self {
+        Self::mixed(function, u64::BITS - threads.leading_zeros())
+    }
+
+    /// Of an executable graph, by its handle.
+    #[inline]
+    #[must_use]
+    pub const fn graph(executable: u64) -> Self {
+        Self::mixed(executable, 100)
+    }
+
+    /// Of a fill or a copy within the device: any number that tells the functions apart, and its bytes.
+    #[inline]
+    #[must_use]
+    pub const fn transfer(function: u64, bytes: u64) -> Self {
+        Self::mixed(function, 200 + (u64::BITS - bytes.leading_zeros()))
+    }
+
+    /// The finalizer of `SplitMix64`: every bit of the result depends on every bit of the input.
+    #[inline]
+    const fn mixed(handle: u64, class: u32) -> Self {
+        let mut bits = handle.wrapping_add((class as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        Self(bits ^ (bits >> 31))
+    }
+}
+
+/// A launch that did not fit its stream's batch, as the meter sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct Launch {
+    pub(super) signature: Signature,
+    /// What to reserve at least while nothing of this signature has been measured.
+    pub(super) first_ns: u64,
+    pub(super) never_wait: bool,
+}
+
+impl Launch {
+    /// Nobody knows what an unknown function costs: this much is reserved for its first launch.
+    const FIRST_NS: u64 = 1_000_000;
+    const NODE_NS: u64 = 5_000;
+
+    /// A kernel, a fill or a copy.
+    #[must_use]
+    pub const fn kernel(signature: Signature) -> Self {
+        Self { signature, first_ns: Self::FIRST_NS, never_wait: false }
+    }
+
+    /// An executable graph of so many nodes.
+    #[must_use]
+    pub const fn graph(signature: Signature, nodes: u64) -> Self {
+        let guess = nodes.saturating_mul(Self::NODE_NS);
+        let first_ns = if guess > Self::FIRST_NS { guess } else { Self::FIRST_NS };
+        Self { signature, first_ns, never_wait: false }
+    }
+
+    /// The same launch, charged but never held back: a collective, whose peers spin until it comes, or a launch from
+    /// within a callback, which must not block.
+    #[must_use]
+    pub const fn never_waiting(self) -> Self {
+        Self { never_wait: true, ..self }
+    }
+}
