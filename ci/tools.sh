@@ -89,7 +89,8 @@ install_missing() {
     for tool in "${TOOLS[@]}"; do
         have "$tool" && continue
         echo "installing $tool"
-        if ! install_one "$tool" >>"$log" 2>&1 </dev/null || ! have "$tool"; then
+        # The shell remembers where it found python3 before there was an environment with another one.
+        if ! install_one "$tool" >>"$log" 2>&1 </dev/null || ! { hash -r && have "$tool"; }; then
             echo "could not install $tool; see $log"
         fi
     done
