@@ -2,6 +2,7 @@
 
 use crate::allocations::Record;
 use crate::driver;
+use crate::live::{self, Live};
 use crate::redirect::DriverCopy;
 use crate::state::Policy;
 use crate::sys;
@@ -23,8 +24,9 @@ const CONTEXT_PRICE: u64 = 256 << 20;
 pub(crate) struct Device {
     /// Its line in the ledger.
     pub(crate) index: DeviceIndex,
-    /// Bytes that the container may hold on it; at most what it has.
-    pub(crate) cap: u64,
+    /// Bytes that the container might hold on it when this process began to use it; at most what it has.
+    cap_at_first: u64,
+    live: Live,
     /// Bytes charged for a context.
     pub(crate) context_price: u64,
     /// Taken for each operation on this process's line: the ledger's protocol is between processes, and a process
@@ -38,21 +40,10 @@ pub(crate) struct Device {
 }
 
 /// A device as the limits see it.
-pub(crate) enum Standing {
-    /// Its memory is capped.
-    Capped(Device),
-    /// Its memory is not capped: every call goes straight to the driver.
-    Uncapped,
-}
-
-impl Standing {
-    /// The device, if it is capped.
-    pub(crate) fn capped(&self) -> Option<&Device> {
-        match self {
-            Self::Capped(device) => Some(device),
-            Self::Uncapped => None,
-        }
-    }
+#[derive(Default)]
+pub(crate) struct Standing {
+    /// Its memory is capped; otherwise every call for memory goes straight to the driver.
+    pub(crate) memory: Option<Device>,
 }
 
 /// What is known of a device's primary context.
@@ -67,6 +58,12 @@ pub(crate) struct Primary {
 }
 
 impl Device {
+    /// Bytes that the container may hold on it now; at most what it has.
+    pub(crate) fn cap(&self) -> u64 {
+        let now = self.live.changed().and_then(|resolved| resolved.memory);
+        now.unwrap_or(self.cap_at_first)
+    }
+
     /// Resolves the limits of the device with this ordinal. `None`: the driver knows no such device (yet).
     ///
     /// # Errors
@@ -89,10 +86,11 @@ impl Device {
             };
         };
         let uuid = Uuid(uuid);
-        let Some(limits) = &policy.limits else { return Ok(Some(Standing::Uncapped)) };
+        let Some(limits) = &policy.limits else { return Ok(Some(Standing::default())) };
         let place = |facts: &DeviceFacts| topology::place(Some((driver, ordinal)), facts.uuid);
         let (resolved, facts) = resolve(limits, uuid, total_bytes, place)?;
-        let Some(cap) = resolved.memory else { return Ok(Some(Standing::Uncapped)) };
+        let Some(cap) = resolved.memory else { return Ok(Some(Standing::default())) };
+        let index = ledger.device(uuid.0).map_err(|_full| "ledger: no place for another device")?;
         if resolved.clamped {
             policy.log(
                 LogLevel::Info,
@@ -103,17 +101,18 @@ impl Device {
             );
         }
         policy.log(LogLevel::Info, format_args!("memory: capped device={uuid} cap={}", Bytes(cap)));
-        let index = ledger.device(uuid.0).map_err(|_full| "ledger: no place for another device")?;
         let configured = limits.config().context_mem.as_ref().map(|price| price.0);
         let context_price = limits.context_price(&facts).or(configured).unwrap_or(CONTEXT_PRICE);
-        Ok(Some(Standing::Capped(Self {
+        let memory = Some(Self {
             index,
-            cap,
+            cap_at_first: cap,
+            live: Live::of(limits, facts)?,
             context_price,
             turn: Mutex::new(()),
             current_pool: AtomicU64::new(0),
             primary: Mutex::default(),
-        })))
+        });
+        Ok(Some(Standing { memory }))
     }
 }
 
@@ -129,12 +128,9 @@ pub(crate) fn resolve(
     place: impl Fn(&DeviceFacts) -> topology::Place,
 ) -> Result<(Resolved, DeviceFacts), String> {
     let mut facts = DeviceFacts { uuid, parent: None, index: None, total_bytes };
-    let ask =
-        |facts: &DeviceFacts| limits.resolve(facts).map_err(|broken| format!("limits: {broken}"));
-    if !limits.needs_index() && !limits.needs_parent(uuid) {
-        return Ok((ask(&facts)?, facts));
+    if limits.needs_index() || limits.needs_parent(uuid) {
+        let topology::Place { index, parent } = place(&facts);
+        (facts.index, facts.parent) = (index, parent);
     }
-    let topology::Place { index, parent } = place(&facts);
-    (facts.index, facts.parent) = (index, parent);
-    Ok((ask(&facts)?, facts))
+    Ok((live::resolve(limits, &facts)?, facts))
 }

@@ -28,6 +28,7 @@ mod driver;
 mod graphs;
 mod held;
 mod hooks;
+mod live;
 mod log;
 #[cfg(doc)]
 mod manual;

@@ -91,7 +91,7 @@ impl Session {
         unsafe { session.as_ref() }
     }
 
-    /// The device with this CUDA ordinal; `None` if it is not capped or there is none.
+    /// The device with this CUDA ordinal; `None` if its memory is not capped or there is none.
     ///
     /// # Errors
     /// Its limits cannot be resolved: the process is broken from here on.
@@ -100,13 +100,25 @@ impl Session {
         driver: &DriverCopy,
         ordinal: CUdevice,
     ) -> Result<Option<&Device>, Refusal> {
+        Ok(self.standing(driver, ordinal)?.and_then(|standing| standing.memory.as_ref()))
+    }
+
+    /// What holds for the device with this CUDA ordinal; `None` if there is none.
+    ///
+    /// # Errors
+    /// Its limits cannot be resolved: the process is broken from here on.
+    pub(crate) fn standing(
+        &self,
+        driver: &DriverCopy,
+        ordinal: CUdevice,
+    ) -> Result<Option<&Standing>, Refusal> {
         let place = usize::try_from(ordinal).ok().and_then(|index| self.devices.get(index));
         let Some(place) = place else { return Ok(None) };
         if let Some(standing) = place.get() {
-            return Ok(standing.capped());
+            return Ok(Some(standing));
         }
         match Device::resolve(self.policy, self.ledger, driver, ordinal) {
-            Ok(Some(standing)) => Ok(place.get_or_init(|| Box::new(standing)).capped()),
+            Ok(Some(standing)) => Ok(Some(place.get_or_init(|| Box::new(standing)))),
             Ok(None) => Ok(None),
             Err(problem) => {
                 state::break_with(problem).report();
@@ -127,7 +139,7 @@ impl Session {
     ) -> Result<Charge, OverQuota> {
         let _one_at_a_time = device.turn.lock();
         let (slot, index) = (self.slot, device.index);
-        self.ledger.charge_or_reap(slot, index, kind, bytes, device.cap, &book::alive)?;
+        self.ledger.charge_or_reap(slot, index, kind, bytes, device.cap(), &book::alive)?;
         Ok(Charge { session: self, record: Record { bytes, home: 0, device: index, kind } })
     }
 
@@ -149,11 +161,16 @@ impl Session {
 
     /// A pool is about to be destroyed: what a device takes from next is asked of the driver.
     pub(crate) fn forget_current_pool(&self, pool: u64) {
-        for device in self.devices.iter().filter_map(|place| place.get()?.capped()) {
+        for device in self.capped() {
             let current = &device.current_pool;
             // Where this fails, it was another pool.
             let _ = current.compare_exchange(pool, 0, Ordering::AcqRel, Ordering::Acquire);
         }
+    }
+
+    /// The devices whose memory is capped, of those that this process has used.
+    fn capped(&self) -> impl Iterator<Item = &Device> {
+        self.devices.iter().filter_map(|place| place.get()?.memory.as_ref())
     }
 
     /// Gives the bytes of a record back.
@@ -161,8 +178,7 @@ impl Session {
         if record.bytes == 0 {
             return;
         }
-        let mut capped = self.devices.iter().filter_map(|place| place.get()?.capped());
-        if let Some(device) = capped.find(|device| device.index == record.device) {
+        if let Some(device) = self.capped().find(|device| device.index == record.device) {
             let _one_at_a_time = device.turn.lock();
             self.ledger.refund(self.slot, record.device, record.kind, record.bytes);
         }

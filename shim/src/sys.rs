@@ -324,8 +324,16 @@ impl File {
 
     /// Maps the first `bytes` bytes, shared with everyone who maps the file. The mapping is never taken down.
     pub(crate) fn map_shared(&self, bytes: u64) -> Result<*mut c_void, c_int> {
+        self.map(bytes, libc::PROT_READ | libc::PROT_WRITE)
+    }
+
+    /// As [`map_shared`](Self::map_shared), to look at what others write.
+    pub(crate) fn map_to_read(&self, bytes: u64) -> Result<*mut c_void, c_int> {
+        self.map(bytes, libc::PROT_READ)
+    }
+
+    fn map(&self, bytes: u64, protection: c_int) -> Result<*mut c_void, c_int> {
         let bytes = usize::try_from(bytes).map_err(|_| libc::EFBIG)?;
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new mapping at an address of the kernel's choice.
         let address = unsafe {
             libc::mmap(core::ptr::null_mut(), bytes, protection, libc::MAP_SHARED, self.0, 0)

@@ -26,7 +26,7 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 /// A file with these lines about GPUs, framed by the version and the checksum.
-fn text(lines: &str) -> String {
+pub(crate) fn text(lines: &str) -> String {
     let body = format!("gpucap-limits=1\nsource=test\ncontainer=test\n{lines}");
     let crc = crc32(body.as_bytes());
     format!("{body}crc32={crc:08x}\n")

@@ -12,6 +12,7 @@ mod devices;
 mod file;
 mod graphs;
 mod growth;
+mod live;
 mod misuse;
 mod physical;
 mod pools;
@@ -51,6 +52,7 @@ fn main() -> ExitCode {
         values::trials,
         devices::trials,
         file::trials,
+        live::trials,
     ];
     harness(suites.into_iter().flat_map(|trials| trials()).collect())
 }

@@ -28,6 +28,7 @@ mod crc32;
 mod device;
 mod explain;
 pub mod file;
+pub mod live;
 mod source;
 #[cfg(test)]
 mod tests;
@@ -40,6 +41,7 @@ pub use broken::{Broken, FileProblem};
 pub use device::{DeviceFacts, Resolved};
 pub use explain::Line;
 pub use file::LimitsFile;
+use live::LiveEntry;
 use source::Source;
 
 /// What was asked for, by at least one source.
@@ -99,9 +101,22 @@ impl Limits {
     /// An entry goes by index and the index of this device is not known; or a percentage of it is
     /// less than one byte. Where the administrator chose to be open, such a variable is left out.
     pub fn resolve(&self, device: &DeviceFacts) -> Result<Resolved, Broken> {
+        self.resolve_with(device, None)
+    }
+
+    /// As [`resolve`](Self::resolve), with what the node has said since the container started.
+    ///
+    /// # Errors
+    /// As for [`resolve`](Self::resolve).
+    pub fn resolve_with(
+        &self,
+        device: &DeviceFacts,
+        live: Option<&LiveEntry>,
+    ) -> Result<Resolved, Broken> {
         let mut resolved = Resolved::default();
         for source in self.sources() {
-            match source.ask(device) {
+            let live = live.filter(|_| source.is_file());
+            match source.ask(device).map(|ask| ask.or_live(live)) {
                 Ok(ask) => resolved.lower(ask),
                 Err(_) if self.open() && !source.is_file() => {}
                 Err(broken) => return Err(broken),
@@ -200,4 +215,16 @@ fn lower<T: Ord>(one: Option<T>, two: Option<T>) -> Option<T> {
 struct Ask {
     memory: Option<u64>,
     core: Option<Share>,
+}
+
+impl Ask {
+    /// What the node says now of what it limited when the container started. A limit that was not there then was
+    /// not prepared for: it cannot come later.
+    fn or_live(self, live: Option<&LiveEntry>) -> Self {
+        let Some(live) = live else { return self };
+        Self {
+            memory: self.memory.map(|memory| live.memory().unwrap_or(memory)),
+            core: self.core.map(|core| live.core().unwrap_or(core)),
+        }
+    }
 }

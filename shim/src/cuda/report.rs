@@ -21,7 +21,7 @@ pub(crate) fn total<W: Word>(
     if let Ok(session) = call.session()
         && let Ok(Some(device)) = session.device(call.driver, ordinal)
     {
-        bytes.set(&written, W::saturating_from(device.cap));
+        bytes.set(&written, W::saturating_from(device.cap()));
     }
     Ok(())
 }
@@ -35,10 +35,10 @@ pub(crate) fn info<W: Word>(
 ) -> CuResult {
     let written = next()?;
     if let Ok(Some((session, device))) = current_device(call) {
-        let left = device.cap.saturating_sub(used(session, device));
+        let left = device.cap().saturating_sub(used(session, device));
         let free_now = free.get(&written).map_or(left, |free| left.min(free.to_u64()));
         free.set(&written, W::saturating_from(free_now));
-        total.set(&written, W::saturating_from(device.cap));
+        total.set(&written, W::saturating_from(device.cap()));
     }
     Ok(())
 }
