@@ -14,6 +14,7 @@
 mod actor;
 mod book;
 mod build;
+mod limits;
 mod output;
 mod process;
 mod program;
@@ -26,6 +27,7 @@ mod world;
 
 pub use actor::{Actor, Answer};
 pub use build::Build;
+pub use limits::limits_text;
 pub use output::Output;
 pub use program::{Compiler, Program, project};
 pub use run::Run;

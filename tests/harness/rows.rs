@@ -7,6 +7,19 @@ pub struct Row {
     pub symbol: &'static str,
     /// What it does to a limit.
     pub class: &'static str,
+    /// How `cuGetProcAddress` is asked for it; NVML has nothing like it.
+    pub asked: Option<Asked>,
+}
+
+/// What `cuGetProcAddress` answers with a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Asked {
+    /// The name.
+    pub base: &'static str,
+    /// The first version.
+    pub since: u32,
+    /// For callers that ask for per-thread default streams.
+    pub per_thread: bool,
 }
 
 macro_rules! list {
@@ -16,8 +29,15 @@ macro_rules! list {
             => $module:ident::$handler:ident, $class:ident $(, $base:literal @ $since:literal $($stream:ident)?)?;
     )*) => {
         #[doc = $what]
-        pub const $name: &[Row] =
-            &[$(Row { symbol: stringify!($symbol), class: stringify!($class) }),*];
+        pub const $name: &[Row] = &[$(Row {
+            symbol: stringify!($symbol),
+            class: stringify!($class),
+            asked: *[$(Some(Asked {
+                base: $base,
+                since: $since,
+                per_thread: !concat!("" $(, stringify!($stream))?).is_empty(),
+            }),)? None].first().unwrap(),
+        }),*];
     };
 }
 

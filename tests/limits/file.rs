@@ -1,7 +1,7 @@
 //! The limits file that the hook shows a container. What it says can be lowered from inside, never raised.
 
 use crate::{CARD, GIB, NOT_READY, OUT_OF_MEMORY, SUCCESS, begin, told, uncapped};
-use gpucap_tests::{Result, Run, Stop, trial};
+use gpucap_tests::{Result, Run, Stop, limits_text as text, trial};
 use libtest_mimic::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -23,22 +23,6 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("limits file: processes share the ledger that lies beside it", shared),
         trial("limits file: a context price of one's own buys nothing", own_price),
     ]
-}
-
-/// A file with these lines about GPUs, framed by the version and the checksum.
-pub(crate) fn text(lines: &str) -> String {
-    let body = format!("gpucap-limits=1\nsource=test\ncontainer=test\n{lines}");
-    let crc = crc32(body.as_bytes());
-    format!("{body}crc32={crc:08x}\n")
-}
-
-/// The checksum of zip and Ethernet (ISO 3309), bit by bit.
-fn crc32(bytes: &[u8]) -> u32 {
-    !bytes.iter().fold(u32::MAX, |crc, byte| {
-        (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
-            (crc >> 1) ^ if crc & 1 == 1 { 0xedb8_8320 } else { 0 }
-        })
-    })
 }
 
 fn under(lines: &str) -> Result<Run> {

@@ -1,8 +1,7 @@
 //! Limits that the node changes while the container runs, through the page `/.gpucap/live`.
 
-use crate::file::text;
 use crate::{CARD, GIB, NOT_READY, OUT_OF_MEMORY, SUCCESS, begin, told, uncapped};
-use gpucap_tests::{Result, Run, trial};
+use gpucap_tests::{Result, Run, limits_text as text, trial};
 use libtest_mimic::Trial;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
