@@ -44,6 +44,10 @@ step_limits() { # the cap holds to the byte, every way back refunds, and the pro
     tests limits
 }
 
+step_throttle() { # every launch pays for its time and waits its turn, and without a limit of time none is touched
+    tests throttle
+}
+
 step_conformance() { # under caps that have no say, a program sees the same with the shim and without
     tests conformance
 }

@@ -10,6 +10,7 @@ use crate::state::{self, Now, Policy};
 use gpucap_abi::cuda::CuError;
 use gpucap_abi::nvml::NvmlError;
 use gpucap_core::ledger::Kind;
+use gpucap_core::limits::Limits;
 
 /// What a row does to a limit; the spelling is that of the tables.
 #[expect(non_camel_case_types, reason = "the words of the row tables")]
@@ -23,6 +24,22 @@ pub(crate) enum Class {
     context,
     graph,
     report,
+    launch,
+    order,
+}
+
+impl Class {
+    /// Whether look-ups of such functions lead to us in this process. What only a limit of time needs is left to the
+    /// driver where there is none; where nobody can say what the limits are, nothing is launched.
+    pub(crate) fn is_wanted(self) -> bool {
+        let limits_time = |policy: &Policy| policy.limits.as_ref().is_some_and(Limits::has_core);
+        match (self, state::now()) {
+            (Self::launch, Now::Broken(_)) => true,
+            (Self::launch | Self::order, Now::Enforcing(policy)) => limits_time(policy),
+            (Self::launch | Self::order, _) => false,
+            _ => true,
+        }
+    }
 }
 
 /// How a hook goes on.
@@ -68,24 +85,27 @@ pub(crate) struct Call {
     pub(crate) driver: &'static DriverCopy,
     /// The limits.
     pub(crate) policy: &'static Policy,
+    /// The form in which a null stream means the thread's own default stream.
+    pub(crate) per_thread: bool,
 }
 
 impl Call {
-    /// Looks what holds for a call of this class.
-    pub(crate) fn enter(class: Class, driver: &'static DriverCopy) -> Entry {
+    /// Looks what holds for a call of this class and form.
+    pub(crate) fn enter(class: Class, per_thread: bool, driver: &'static DriverCopy) -> Entry {
+        let call = |policy| Self { driver, policy, per_thread };
         match state::now() {
-            Now::Enforcing(policy) => Entry::Enforce(Self { driver, policy }),
+            Now::Enforcing(policy) => Entry::Enforce(call(policy)),
             Now::Broken(problem) => match class {
                 Class::init => {
                     problem.report();
                     Entry::Refuse(Refusal::NotReady)
                 }
-                Class::alloc | Class::context | Class::graph => {
+                Class::alloc | Class::context | Class::graph | Class::launch => {
                     problem.report();
                     Entry::Refuse(Refusal::NotInitialized)
                 }
-                Class::resolve => Entry::Enforce(Self { driver, policy: Policy::none() }),
-                Class::free | Class::map | Class::report => Entry::Pass,
+                Class::resolve => Entry::Enforce(call(Policy::none())),
+                Class::free | Class::map | Class::report | Class::order => Entry::Pass,
             },
             Now::Off => Entry::Pass,
         }

@@ -6,9 +6,12 @@
 pub(crate) mod array;
 pub(crate) mod context;
 pub(crate) mod context_limit;
+pub(crate) mod copy;
 pub(crate) mod graph;
 pub(crate) mod init;
+pub(crate) mod launch;
 pub(crate) mod memory;
+pub(crate) mod order;
 pub(crate) mod pool;
 pub(crate) mod report;
 pub(crate) mod resolve;

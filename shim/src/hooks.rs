@@ -40,7 +40,10 @@ macro_rules! library {
             #[derive(Clone, Copy)]
             enum Place { $($symbol),* }
 
-            const ROWS: &[Row] = &[$(Row { symbol: stringify!($symbol).as_bytes() }),*];
+            const ROWS: &[Row] = &[$(Row {
+                symbol: stringify!($symbol).as_bytes(),
+                is_wanted: || Class::$class.is_wanted(),
+            }),*];
             /// How many rows there are.
             pub(crate) const COUNT: usize = ROWS.len();
 
@@ -63,7 +66,8 @@ macro_rules! library {
                         };
                         // SAFETY: the arguments are those of the application, which keeps the driver's contract.
                         let call_original = || unsafe { original($($argument),*) };
-                        match Call::enter(Class::$class, const { &COPIES_TABLE[COPY] }) {
+                        let per_thread = const { !concat!("" $($(, stringify!($stream))?)?).is_empty() };
+                        match Call::enter(Class::$class, per_thread, const { &COPIES_TABLE[COPY] }) {
                             Entry::Pass => call_original(),
                             Entry::Refuse(error) => Err(error.into()),
                             Entry::Enforce(call) => handlers::$module::$handler(

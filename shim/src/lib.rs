@@ -38,6 +38,7 @@ mod redirect;
 mod session;
 mod state;
 mod sys;
+mod throttle;
 mod topology;
 mod triggers;
 

@@ -3,11 +3,13 @@
 
 mod arrays;
 mod contexts;
+mod copies;
 mod general;
 mod graphs;
 mod memory;
 mod nvml;
 mod pools;
+mod time;
 
 /// The row, and what is called.
 pub(crate) type Case = (&'static str, &'static [&'static str]);
@@ -21,9 +23,11 @@ pub(crate) fn all() -> Vec<Case> {
         pools::CASES,
         graphs::CASES,
         arrays::CASES,
+        time::LAUNCHES,
+        time::ORDER,
         nvml::CASES,
     ];
-    parts.concat()
+    [parts.concat(), copies::cases()].concat()
 }
 
 /// Buffer 0 as the properties of pinned memory or of a pool, not to be exported.

@@ -146,10 +146,12 @@ fn obey(world: &World, script: &[&str]) -> Result<Seen> {
     Ok(Seen { answers, signal: output.signal(), calls: calls(&trace)? })
 }
 
-/// A small card, so that no size can be taken for an address, with caps of its size and contexts free of charge.
+/// A small card, so that no size can be taken for an address, with caps of its size, all of its time and contexts free
+/// of charge.
 fn card(run: Run) -> Run {
     run.env("STUB_GPU_MEM", "2GiB")
         .env("GPU_MEM_LIMIT", "2Gi")
+        .env("GPU_CORE_PCT", "100")
         .env("GPUCAP_CONTEXT_MEM", "0")
         .env("STUB_GPU_CONTEXT_MEM", "0")
 }

@@ -103,7 +103,7 @@ fn declared(kind: &str, name: &str) -> String {
             constant = "const ";
             inner.trim_start()
         } else if let Some((_, inner)) = rest.split_once('<') {
-            // InOut<T> and Array<T>: what the handler may do with a pointer to T.
+            // InOut<T>, Array<T> and List<T>: what the handler may do with a pointer to T.
             inner.trim_end_matches(['>', ' '])
         } else {
             break;
@@ -119,6 +119,7 @@ fn declared(kind: &str, name: &str) -> String {
         "u64" => "unsigned long long",
         "usize" => "size_t",
         "u8" => "unsigned char",
+        "u16" => "unsigned short",
         other => other,
     };
     format!("{constant}{plain} {stars}{name}")

@@ -15,7 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef unsigned int function(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
+typedef unsigned int function(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
+                              uint64_t, uint64_t);
 
 static uint64_t slots[8];
 static unsigned char buffers[4][256];
@@ -36,13 +37,14 @@ static uint64_t argument(const char *word)
 
 static void call(char *words)
 {
-    uint64_t given[8] = { 0 };
+    uint64_t given[11] = { 0 };
     char *name = strtok(words, " "), *word;
-    for (int i = 0; i < 8 && (word = strtok(NULL, " ")); i++)
+    for (int i = 0; i < 11 && (word = strtok(NULL, " ")); i++)
         given[i] = argument(word);
     function *address = dlsym(libraries[strncmp(name, "nvml", 4) == 0], name);
     if (address)
-        printf("%u", address(given[0], given[1], given[2], given[3], given[4], given[5], given[6], given[7]));
+        printf("%u", address(given[0], given[1], given[2], given[3], given[4], given[5], given[6], given[7], given[8],
+                             given[9], given[10]));
     else
         printf("absent");
 }

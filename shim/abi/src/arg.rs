@@ -163,6 +163,38 @@ impl<T: Copy> Array<T> {
     }
 }
 
+/// An array of the caller's that the driver only reads; how many entries it has, another parameter says.
+#[repr(transparent)]
+#[derive(Debug)]
+pub struct List<T>(*const T);
+
+impl<T> Clone for List<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for List<T> {}
+
+impl<T: Copy> List<T> {
+    /// The first entries; none if the caller passed null.
+    pub fn first(self, count: u32) -> impl Iterator<Item = T> + Clone {
+        let there = if self.0.is_null() { 0 } else { count };
+        (0..there).map(move |index| {
+            let place = self.0.wrapping_add(index as usize);
+            // SAFETY: the caller of the driver's function has stated that there are that many entries to be read.
+            unsafe { place.read_unaligned() }
+        })
+    }
+}
+
+impl<T> Raw for List<T> {
+    type Arg = Self;
+    unsafe fn wrap(self) -> Self {
+        self
+    }
+}
+
 impl<T> Raw for InOut<T> {
     type Arg = Self;
     unsafe fn wrap(self) -> Self {
@@ -215,7 +247,7 @@ macro_rules! by_value {
         }
     )*};
 }
-by_value!(i32, u32, i64, u64, usize);
+by_value!(u8, u16, i32, u32, i64, u64, usize);
 pub(crate) use by_value;
 
 /// A size or an address in either width: 32 bits in the driver's first API, 64 in all later ones.

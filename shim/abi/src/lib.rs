@@ -14,5 +14,6 @@
 pub mod arg;
 pub mod cuda;
 mod cuda_api;
+mod cuda_time_api;
 pub mod nvml;
 mod nvml_api;

@@ -9,7 +9,8 @@ use crate::driver;
 use crate::graphs::Needs;
 use crate::hooks::Next;
 use crate::session::Session;
-use core::ffi::{c_char, c_void};
+use crate::throttle;
+use core::ffi::{c_char, c_int, c_void};
 use gpucap_abi::arg::Out;
 use gpucap_abi::cuda::{CUdevice, CUgraph, CUgraphExec, CUgraphNode, CuError, CuResult};
 use gpucap_core::ledger::Kind;
@@ -51,6 +52,7 @@ pub(crate) fn instantiate_with_params(
 
 /// `cuGraphExecDestroy`.
 pub(crate) fn destroy(call: &Call, next: impl Next<CuError>, exec: CUgraphExec) -> CuResult {
+    throttle::graph_ends(call, exec);
     let Some(session) = Session::begun() else { return next().map(drop) };
     let Some(needs) = session.graphs.take(exec) else { return next().map(drop) };
     match next() {
@@ -65,12 +67,42 @@ pub(crate) fn destroy(call: &Call, next: impl Next<CuError>, exec: CUgraphExec) 
     }
 }
 
+/// `cuGraphExecUpdate`, first form.
+pub(crate) fn update(
+    call: &Call,
+    next: impl Next<CuError>,
+    exec: CUgraphExec,
+    _graph: CUgraph,
+    _error: Out<CUgraphNode>,
+    _result: Out<c_int>,
+) -> CuResult {
+    updated(call, next, exec)
+}
+
+/// `cuGraphExecUpdate`, second form.
+pub(crate) fn update_v2(
+    call: &Call,
+    next: impl Next<CuError>,
+    exec: CUgraphExec,
+    _graph: CUgraph,
+    _result: Out<c_void>,
+) -> CuResult {
+    updated(call, next, exec)
+}
+
 /// `cuDeviceGraphMemTrim`.
 pub(crate) fn trim(call: &Call, next: impl Next<CuError>, ordinal: CUdevice) -> CuResult {
     next()?;
     if let Some(session) = Session::begun() {
         session.graphs.settle(call.driver, session, ordinal);
     }
+    Ok(())
+}
+
+/// An update cannot change what the graph allocates, only how long it takes.
+fn updated(call: &Call, next: impl Next<CuError>, exec: CUgraphExec) -> CuResult {
+    next()?;
+    throttle::graph_changed(call, exec);
     Ok(())
 }
 

@@ -27,13 +27,16 @@ pub(crate) struct Library {
 pub(crate) struct Row {
     /// Its exported symbol.
     pub(crate) symbol: &'static [u8],
+    /// Whether look-ups of it are to lead to our function; where not, the driver's own stays everywhere. Asked when a
+    /// driver is first seen, which is after the limits are known.
+    pub(crate) is_wanted: fn() -> bool,
 }
 
 /// One loaded copy of a driver library.
 pub(crate) struct DriverCopy {
     /// Its load address; 0 while this entry is free.
     pub(crate) base: AtomicU64,
-    /// The driver's own functions, one per row; 0 where this driver does not have it.
+    /// The driver's own functions, one per row; 0 where this driver does not have it, or the row is not wanted.
     pub(crate) originals: &'static [AtomicUsize],
     /// Our functions, one per row.
     pub(crate) hooks: &'static [HookAddress],
@@ -166,7 +169,7 @@ impl DriverCopy {
     }
 }
 
-/// The symbol table entries of a library's rows, found once.
+/// The symbol table entries of a library's wanted rows, found once.
 struct Symbols([*mut Elf64_Sym; MAX_ROWS]);
 
 /// More than a table has; a longer one does not compile.
@@ -175,13 +178,13 @@ const MAX_ROWS: usize = 256;
 impl Symbols {
     fn of(dynamic: &Dynamic, rows: &[Row]) -> Self {
         let mut symbols = [ptr::null_mut(); MAX_ROWS];
-        for (place, row) in symbols.iter_mut().zip(rows) {
+        for (place, row) in symbols.iter_mut().zip(rows).filter(|(_, row)| (row.is_wanted)()) {
             *place = dynamic.lookup(row.symbol).unwrap_or(ptr::null_mut());
         }
         Self(symbols)
     }
 
-    /// Row and entry of each function that this driver has.
+    /// Row and entry of each wanted function that this driver has.
     fn present(&self) -> impl Iterator<Item = (usize, *mut Elf64_Sym)> {
         self.0.iter().copied().enumerate().filter(|(_, symbol)| !symbol.is_null())
     }

@@ -1,0 +1,128 @@
+//! Launches: kernels and graphs pay from the share of time.
+//!
+//! A handler says what is launched and into which stream; what that costs, and whether it has to wait, is
+//! [`throttle`](crate::throttle)'s to decide. Cooperative and cluster launches are kernels as far as time goes.
+
+use crate::call::Call;
+use crate::hooks::Next;
+use crate::throttle::{self, StreamRef, Work};
+use core::ffi::{c_int, c_void};
+use gpucap_abi::arg::{In, List, Out};
+use gpucap_abi::cuda::{
+    CUDA_LAUNCH_PARAMS, CUfunction, CUgraphExec, CUlaunchConfig, CUstream, CuError, CuResult,
+};
+
+/// `cuLaunchKernel`.
+#[expect(clippy::too_many_arguments, reason = "the driver's function has these")]
+pub(crate) fn kernel(
+    call: &Call,
+    next: impl Next<CuError>,
+    function: CUfunction,
+    grid_x: u32,
+    grid_y: u32,
+    grid_z: u32,
+    block_x: u32,
+    block_y: u32,
+    block_z: u32,
+    _shared_bytes: u32,
+    stream: CUstream,
+    _params: Out<*mut c_void>,
+    _extra: Out<*mut c_void>,
+) -> CuResult {
+    let work = kernel_of(function, [grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
+    throttle::launch(call, work, StreamRef::named(call, stream), next)
+}
+
+/// `cuLaunchKernelEx`. Without a configuration the driver answers.
+pub(crate) fn kernel_ex(
+    call: &Call,
+    next: impl Next<CuError>,
+    config: In<CUlaunchConfig>,
+    function: CUfunction,
+    _params: Out<*mut c_void>,
+    _extra: Out<*mut c_void>,
+) -> CuResult {
+    let Some(config) = config.get() else { return next().map(drop) };
+    let work = kernel_of(function, config.grid, config.block);
+    throttle::launch(call, work, StreamRef::named(call, config.hStream), next)
+}
+
+/// `cuLaunchCooperativeKernel`.
+#[expect(clippy::too_many_arguments, reason = "the driver's function has these")]
+pub(crate) fn cooperative(
+    call: &Call,
+    next: impl Next<CuError>,
+    function: CUfunction,
+    grid_x: u32,
+    grid_y: u32,
+    grid_z: u32,
+    block_x: u32,
+    block_y: u32,
+    block_z: u32,
+    _shared_bytes: u32,
+    stream: CUstream,
+    _params: Out<*mut c_void>,
+) -> CuResult {
+    let work = kernel_of(function, [grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
+    throttle::launch(call, work, StreamRef::named(call, stream), next)
+}
+
+/// `cuLaunchCooperativeKernelMultiDevice`.
+pub(crate) fn cooperative_multi_device(
+    call: &Call,
+    next: impl Next<CuError>,
+    list: List<CUDA_LAUNCH_PARAMS>,
+    count: u32,
+    _flags: u32,
+) -> CuResult {
+    let parts = list.first(count).map(|part| {
+        let work = kernel_of(part.function, part.grid, part.block);
+        (work, StreamRef::named(call, part.hStream))
+    });
+    throttle::launch_together(call, parts, next)
+}
+
+/// `cuLaunch`, of the first API: one block.
+pub(crate) fn first(call: &Call, next: impl Next<CuError>, function: CUfunction) -> CuResult {
+    grid(call, next, function, 1, 1)
+}
+
+/// `cuLaunchGrid`, of the first API.
+pub(crate) fn grid(
+    call: &Call,
+    next: impl Next<CuError>,
+    function: CUfunction,
+    width: c_int,
+    height: c_int,
+) -> CuResult {
+    grid_async(call, next, function, width, height, CUstream::NULL)
+}
+
+/// `cuLaunchGridAsync`, of the first API.
+pub(crate) fn grid_async(
+    call: &Call,
+    next: impl Next<CuError>,
+    function: CUfunction,
+    width: c_int,
+    height: c_int,
+    stream: CUstream,
+) -> CuResult {
+    let blocks = [width.unsigned_abs(), height.unsigned_abs(), 1];
+    let work = kernel_of(function, blocks, [1; 3]);
+    throttle::launch(call, work, StreamRef::named(call, stream), next)
+}
+
+/// `cuGraphLaunch`.
+pub(crate) fn graph(
+    call: &Call,
+    next: impl Next<CuError>,
+    exec: CUgraphExec,
+    stream: CUstream,
+) -> CuResult {
+    throttle::launch(call, Work::Graph { exec }, StreamRef::named(call, stream), next)
+}
+
+fn kernel_of(function: CUfunction, grid: [u32; 3], block: [u32; 3]) -> Work {
+    let sizes = grid.into_iter().chain(block).map(u64::from);
+    Work::Kernel { function, threads: sizes.fold(1, u64::saturating_mul) }
+}

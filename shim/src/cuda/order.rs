@@ -1,0 +1,144 @@
+//! What the meter of time has to know besides launches: that work is done, that a stream is captured or gone.
+//!
+//! None of these is ever held up or refused by us, and the driver's answer is handed on as it is.
+
+use crate::call::Call;
+use crate::driver;
+use crate::hooks::Next;
+use crate::throttle::{self, Scope, StreamRef};
+use core::ffi::{c_int, c_void};
+use gpucap_abi::arg::{In, Out};
+use gpucap_abi::cuda::{CUcontext, CUevent, CUgraph, CUgraphNode, CUstream, CuError, CuResult};
+
+/// `cuCtxSynchronize`, first form: the current context.
+pub(crate) fn context_synchronize(call: &Call, next: impl Next<CuError>) -> CuResult {
+    context_synchronize_v2(call, next, CUcontext::NULL)
+}
+
+/// `cuCtxSynchronize`, second form.
+pub(crate) fn context_synchronize_v2(
+    call: &Call,
+    next: impl Next<CuError>,
+    context: CUcontext,
+) -> CuResult {
+    synchronize(call, next, Scope::Context(context))
+}
+
+/// `cuEventSynchronize`.
+pub(crate) fn event_synchronize(call: &Call, next: impl Next<CuError>, event: CUevent) -> CuResult {
+    synchronize(call, next, Scope::Event(event))
+}
+
+/// `cuStreamSynchronize`.
+pub(crate) fn stream_synchronize(
+    call: &Call,
+    next: impl Next<CuError>,
+    stream: CUstream,
+) -> CuResult {
+    synchronize(call, next, Scope::Stream(StreamRef::named(call, stream)))
+}
+
+/// `cuStreamDestroy`.
+pub(crate) fn stream_destroy(call: &Call, next: impl Next<CuError>, stream: CUstream) -> CuResult {
+    throttle::stream_ends(call, stream);
+    next().map(drop)
+}
+
+/// `cuStreamBeginCapture`, first form.
+pub(crate) fn begin_capture(call: &Call, next: impl Next<CuError>, _stream: CUstream) -> CuResult {
+    begin(call, next)
+}
+
+/// `cuStreamBeginCapture`, second form.
+pub(crate) fn begin_capture_v2(
+    call: &Call,
+    next: impl Next<CuError>,
+    _stream: CUstream,
+    _mode: c_int,
+) -> CuResult {
+    begin(call, next)
+}
+
+/// `cuStreamBeginCaptureToGraph`.
+#[expect(clippy::too_many_arguments, reason = "the driver's function has these")]
+pub(crate) fn begin_capture_to_graph(
+    call: &Call,
+    next: impl Next<CuError>,
+    _stream: CUstream,
+    _graph: CUgraph,
+    _dependencies: In<CUgraphNode>,
+    _edges: In<c_void>,
+    _count: usize,
+    _mode: c_int,
+) -> CuResult {
+    begin(call, next)
+}
+
+/// `cuStreamBeginCaptureToCig`.
+pub(crate) fn begin_capture_to_cig(
+    call: &Call,
+    next: impl Next<CuError>,
+    _stream: CUstream,
+    _params: Out<c_void>,
+) -> CuResult {
+    begin(call, next)
+}
+
+/// `cuStreamBeginRecaptureToGraph`.
+pub(crate) fn begin_recapture(
+    call: &Call,
+    next: impl Next<CuError>,
+    _stream: CUstream,
+    _mode: c_int,
+    _graph: CUgraph,
+    _callback: Out<c_void>,
+    _data: Out<c_void>,
+) -> CuResult {
+    begin(call, next)
+}
+
+/// `cuStreamEndCapture`.
+pub(crate) fn end_capture(
+    call: &Call,
+    next: impl Next<CuError>,
+    stream: CUstream,
+    _graph: Out<CUgraph>,
+) -> CuResult {
+    end(call, next, stream)
+}
+
+/// `cuStreamEndCaptureToCig`.
+pub(crate) fn end_capture_to_cig(
+    call: &Call,
+    next: impl Next<CuError>,
+    stream: CUstream,
+) -> CuResult {
+    end(call, next, stream)
+}
+
+fn synchronize(call: &Call, next: impl Next<CuError>, scope: Scope) -> CuResult {
+    next()?;
+    throttle::synced(call, scope);
+    Ok(())
+}
+
+/// Known before the driver begins: a question asked in between would spoil the capture.
+fn begin(call: &Call, next: impl Next<CuError>) -> CuResult {
+    throttle::capture_begins(call);
+    let begun = next();
+    if begun.is_err() {
+        throttle::capture_ended(call);
+    }
+    begun.map(drop)
+}
+
+/// A capture that was spoilt ends with an error, and a call in the wrong place ends none: so the stream is asked.
+fn end(call: &Call, next: impl Next<CuError>, stream: CUstream) -> CuResult {
+    let captures = || driver::cuda::is_capturing(call.driver, stream, call.per_thread);
+    let was_capturing = captures();
+    let ended = next();
+    if was_capturing && !captures() {
+        throttle::capture_ended(call);
+    }
+    ended.map(drop)
+}

@@ -1,0 +1,70 @@
+//! Memory that is set and copied on the device.
+
+use super::Case;
+
+const WAIT: &str = "call cuCtxSynchronize";
+const ALLOC: &str = "call cuMemAlloc_v2 &a 65536";
+/// An address of 32 bits, for the first API.
+const ALLOC_V1: &str = "call cuMemAlloc &a 65536";
+/// Buffer 1 gets the first bytes at the address.
+const READ: &str = "call cuMemcpyDtoH_v2 %1 a 64";
+const READ_V1: &str = "call cuMemcpyDtoH %1 a 64";
+
+/// `SYMBOL address value count [stream]`: the whole, nothing, too much, and of a stream that is none.
+macro_rules! set {
+    ($alloc:ident, $read:ident; $($symbol:literal),*) => {
+        [$(($symbol, &[
+            $alloc,
+            concat!("call ", $symbol, " a 7 32 0"), WAIT, $read,
+            concat!("call ", $symbol, " a 7 0 0"),
+            concat!("call ", $symbol, " a 7 99999999 0"),
+            concat!("call ", $symbol, " 12345 7 32 0"),
+            concat!("call ", $symbol, " a 7 32 12345"),
+        ])),*]
+    };
+}
+
+/// `SYMBOL address pitch value width height [stream]`.
+macro_rules! set_rows {
+    ($alloc:ident, $read:ident; $($symbol:literal),*) => {
+        [$(($symbol, &[
+            $alloc,
+            concat!("call ", $symbol, " a 128 7 4 8 0"), WAIT, $read,
+            concat!("call ", $symbol, " a 128 7 0 8 0"),
+            concat!("call ", $symbol, " a 99999999 7 4 8 0"),
+            concat!("call ", $symbol, " a 128 7 4 8 12345"),
+        ])),*]
+    };
+}
+
+/// `SYMBOL to from bytes [stream]`.
+macro_rules! copied {
+    ($alloc:ident, $set:literal, $read:ident; $($symbol:literal),*) => {
+        [$(($symbol, &[
+            $alloc,
+            concat!("call ", $set, " a 7 64"),
+            concat!("call ", $symbol, " a a 64 0"), WAIT, $read,
+            concat!("call ", $symbol, " a 12345 64 0"),
+            concat!("call ", $symbol, " a a 99999999 0"),
+            concat!("call ", $symbol, " a a 64 12345"),
+        ])),*]
+    };
+}
+
+#[rustfmt::skip] // one line for each form
+pub(super) fn cases() -> Vec<Case> {
+    let forms: [&[Case]; 10] = [
+        &set!(ALLOC_V1, READ_V1; "cuMemsetD8", "cuMemsetD16", "cuMemsetD32"),
+        &set!(ALLOC, READ; "cuMemsetD8_v2", "cuMemsetD8_v2_ptds", "cuMemsetD8Async", "cuMemsetD8Async_ptsz"),
+        &set!(ALLOC, READ; "cuMemsetD16_v2", "cuMemsetD16_v2_ptds", "cuMemsetD16Async", "cuMemsetD16Async_ptsz"),
+        &set!(ALLOC, READ; "cuMemsetD32_v2", "cuMemsetD32_v2_ptds", "cuMemsetD32Async", "cuMemsetD32Async_ptsz"),
+        &set_rows!(ALLOC_V1, READ_V1; "cuMemsetD2D8", "cuMemsetD2D16", "cuMemsetD2D32"),
+        &set_rows!(ALLOC, READ; "cuMemsetD2D8_v2", "cuMemsetD2D8_v2_ptds", "cuMemsetD2D8Async", "cuMemsetD2D8Async_ptsz"),
+        &set_rows!(ALLOC, READ; "cuMemsetD2D16_v2", "cuMemsetD2D16_v2_ptds", "cuMemsetD2D16Async", "cuMemsetD2D16Async_ptsz"),
+        &set_rows!(ALLOC, READ; "cuMemsetD2D32_v2", "cuMemsetD2D32_v2_ptds", "cuMemsetD2D32Async", "cuMemsetD2D32Async_ptsz"),
+        &copied!(ALLOC_V1, "cuMemsetD8", READ_V1; "cuMemcpyDtoD", "cuMemcpyDtoDAsync"),
+        &copied!(ALLOC, "cuMemsetD8_v2", READ; "cuMemcpyDtoD_v2", "cuMemcpyDtoD_v2_ptds", "cuMemcpyDtoDAsync_v2",
+            "cuMemcpyDtoDAsync_v2_ptsz"),
+    ];
+    forms.concat()
+}
