@@ -46,6 +46,7 @@
 #define GPUCAP_LEDGER_SLOTS 1024
 #define GPUCAP_LEDGER_DEVICES 64
 #define GPUCAP_LEDGER_KINDS 16
+#define GPUCAP_LEDGER_WINDOWS 8
 
 struct gpucap_ledger_header {
     uint64_t magic; /* written last when a zeroed file is formatted */
@@ -63,12 +64,14 @@ struct gpucap_ledger_device {
     uint64_t peak;  /* [i] the most bytes ever in use */
     uint64_t refusals;
     uint64_t reserved[5];
-    uint64_t bucket; /* of the compute cap: when the bucket is level, ns; not used by this version */
-    uint64_t busy;   /* [i] ns in which the container kept the device busy; not used by this version */
-    uint64_t waited; /* [i] ns that launches waited; not used by this version */
-    uint64_t reserved_compute[5];
+    uint64_t bucket;   /* of the compute cap: when the bucket is level, CLOCK_MONOTONIC ns */
+    uint64_t busy;     /* [i] ns in which the container kept the device busy */
+    uint64_t waited;   /* [i] ns that launches waited */
+    uint64_t launches; /* [i] */
+    uint64_t reserved_compute[4];
     uint64_t uuid[4]; /* [p] word k: bytes 4k..4k+3, big-endian, in the low half; bit 63 set once written */
-    uint64_t reserved_uuid[12];
+    uint64_t reserved_uuid[4];
+    uint64_t windows[GPUCAP_LEDGER_WINDOWS]; /* [i] GPUCAP_LEDGER_WINDOW_*: busy time lately */
 };
 
 struct gpucap_ledger_owner {
@@ -87,11 +90,11 @@ struct gpucap_ledger_book {
     uint64_t cap;        /* [i] of the latest charge */
     uint64_t peak;       /* [i] */
     uint64_t refusals;   /* [i] */
-    uint64_t busy;       /* [i] ns; not used by this version */
-    uint64_t launches;   /* [i] not used by this version */
+    uint64_t busy;       /* [i] ns in which the process kept the device busy */
+    uint64_t launches;   /* [i] */
     /* [i] bytes by kind: plain, managed, pool, virtual memory, array, context, module, heap, graph, reserved */
     uint64_t kinds[GPUCAP_LEDGER_KINDS];
-    uint64_t reserved[8];
+    uint64_t windows[GPUCAP_LEDGER_WINDOWS]; /* [i] as the device's */
 };
 
 struct gpucap_ledger {
@@ -123,5 +126,13 @@ struct gpucap_ledger {
 /* A fact about an owner; it belongs to the claim if the low 16 bits are those of the generation. */
 #define GPUCAP_LEDGER_FACT_VALUE(word) ((word) >> 16)
 #define GPUCAP_LEDGER_FACT_GENERATION(word) ((word) & 0xffff)
+
+/*
+ * windows: window w, which is the 2^27 ns from w << 27 of CLOCK_MONOTONIC on, has its place at w % 8; a place tells of w
+ * if its number is the low half of w. Time settles late: leave the present window and the one before it out.
+ */
+#define GPUCAP_LEDGER_WINDOW_BITS 27
+#define GPUCAP_LEDGER_WINDOW_NUMBER(word) ((word) >> 32)
+#define GPUCAP_LEDGER_WINDOW_BUSY(word) ((word) & 0xffffffff)
 
 #endif

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! 0        Header    4 KiB        magic, version, size, counts
-//! 4096     devices   64 x 256 B   total {bytes, last slot, sequence}, bucket word, UUID
+//! 4096     devices   64 x 256 B   total {bytes, last slot, sequence}, bucket word, UUID, busy time
 //! 20480    owners    1024 x 64 B  who has the slot, since when, which devices it touched
 //! 86016    books     64 x 1024 x 256 B, by device: bytes by kind, peak, refusals, busy time
 //! ```
@@ -29,6 +29,7 @@
 //! Zero bytes are a valid ledger that is not formatted yet. No locks, no clock, no files.
 
 mod book;
+mod busy;
 mod device;
 #[cfg(all(test, loom))]
 mod models;
@@ -44,6 +45,8 @@ use std::mem::offset_of;
 
 use crate::sync::{Counter, Word};
 use book::Step;
+pub use busy::BusyWindow;
+use busy::Windows;
 pub use device::{DeviceIndex, DeviceView};
 pub use slot::{Identity, Slot};
 pub use view::{BookView, ProcessView};
@@ -98,14 +101,16 @@ struct Device {
     peak: Counter,
     refusals: Counter,
     _reserved: [Counter; 5],
-    // The compute cap's line. Laid out, not written by this version.
+    // The compute cap's line.
     /// The time, in ns of CLOCK_MONOTONIC, at which the bucket is level: `throttle` owns it.
     bucket: Word,
     busy: Counter,
     waited: Counter,
-    _reserved_compute: [Counter; 5],
+    launches: Counter,
+    _reserved_compute: [Counter; 4],
     uuid: [Word; 4],
-    _reserved_uuid: [Counter; 12],
+    _reserved_uuid: [Counter; 4],
+    windows: Windows,
 }
 
 #[derive(Debug, Default)]
@@ -133,7 +138,7 @@ struct Book {
     busy: Counter,
     launches: Counter,
     kinds: [Counter; 16],
-    _reserved: [Counter; 8],
+    windows: Windows,
 }
 
 /// The places of version 1, as `include/gpucap.h` has them.

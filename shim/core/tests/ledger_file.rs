@@ -64,6 +64,22 @@ fn one_claim_and_one_charge_write_these_words_and_no_others() {
 }
 
 #[test]
+fn work_writes_the_counters_and_the_place_of_its_window() {
+    let (ledger, memory) = ledger();
+    let device = ledger.device([7; 16]).unwrap();
+    let slot = ledger.claim(identity(77), 9, &|_| true).unwrap();
+    ledger.worked(slot, device, 3 << 27 | 2000, 1500);
+    ledger.launched(slot, device, 4);
+    ledger.waited(device, 6);
+    let at = |place: usize| memory[place / 8].load(Relaxed);
+    let device =
+        [/* busy */ 4168, /* waited */ 4176, /* launches */ 4184, 4288 + 3 * 8];
+    assert_eq!(device.map(at), [1500, 6, 4, 3 << 32 | 1500]);
+    let book = [/* busy */ 86064, /* launches */ 86072, 86208 + 3 * 8];
+    assert_eq!(book.map(at), [1500, 4, 3 << 32 | 1500]);
+}
+
+#[test]
 fn the_last_slot_and_the_last_device_have_the_last_book() {
     let (ledger, memory) = ledger();
     let row = |byte| ledger.device([byte; 16]);

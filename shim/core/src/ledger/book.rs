@@ -80,6 +80,10 @@ impl Book {
     pub(super) fn open(&self) {
         self.amounts.iter().for_each(|amount| amount.store(0));
         self.op.store(Op(self.op.load()).plain().0);
+        // Who told of no work left no windows.
+        if self.busy.load() > 0 {
+            self.windows.clear();
+        }
         let own = [&self.cap, &self.peak, &self.refusals, &self.busy, &self.launches];
         own.into_iter().chain(&self.kinds).for_each(|counter| counter.store(0));
     }

@@ -48,6 +48,8 @@ pub struct DeviceView {
     pub busy_ns: u64,
     /// Nanoseconds that launches waited for the bucket.
     pub waited_ns: u64,
+    /// Launches.
+    pub launches: u64,
 }
 
 impl Ledger {
@@ -76,6 +78,7 @@ impl Ledger {
                 refusals: row.refusals.load(),
                 busy_ns: row.busy.load(),
                 waited_ns: row.waited.load(),
+                launches: row.launches.load(),
             })
         })
     }

@@ -1,12 +1,14 @@
 //! The ledger's rules one by one; `history` has any order of them, `crowd` many at once, `layout`
 //! the places of the fields.
 
+mod busy;
 mod crowd;
 mod history;
 mod layout;
 
 use super::{
-    BookView, DEVICES, DeviceIndex, Full, Identity, Kind, Ledger, OverQuota, SLOTS, Slot, Unusable,
+    BookView, DEVICES, DeviceIndex, Full, Identity, Kind, Ledger, OverQuota, ProcessView, SLOTS,
+    Slot, Unusable,
     word::{MAX_TOTAL, Op, Owner, Total},
 };
 

@@ -3,7 +3,7 @@
 //! Nothing is locked, so a view of a ledger at work is a little of before and a little of after;
 //! each amount by itself was true. A process seen here may be dead and not reaped yet.
 
-use super::{DeviceIndex, Identity, Kind, Ledger};
+use super::{Book, DeviceIndex, Identity, Kind, Ledger};
 
 /// A process with a slot.
 #[derive(Clone, Copy, Debug)]
@@ -64,8 +64,7 @@ impl ProcessView<'_> {
     /// What it holds of `device`. `None` if the slot never had anything to do with it.
     #[must_use]
     pub fn book(&self, device: DeviceIndex) -> Option<BookView> {
-        self.ledger.touched(self.index).find(|&touched| touched == device)?;
-        let book = self.ledger.book(self.index, device)?;
+        let book = self.own_book(device)?;
         Some(BookView {
             device,
             used: self.ledger.held(self.index, device),
@@ -77,5 +76,11 @@ impl ProcessView<'_> {
             busy_ns: book.busy.load(),
             launches: book.launches.load(),
         })
+    }
+
+    /// Its book of `device`, if its page is real.
+    pub(super) fn own_book(&self, device: DeviceIndex) -> Option<&Book> {
+        self.ledger.touched(self.index).find(|&touched| touched == device)?;
+        self.ledger.book(self.index, device)
     }
 }

@@ -27,10 +27,12 @@ fn every_field_is_where_version_1_has_it() {
             offset_of!(Device, bucket),
             offset_of!(Device, busy),
             offset_of!(Device, waited),
+            offset_of!(Device, launches),
             offset_of!(Device, uuid),
+            offset_of!(Device, windows),
             size_of::<Device>(),
         ],
-        [0, 8, 16, 64, 72, 80, 128, 256]
+        [0, 8, 16, 64, 72, 80, 88, 128, 192, 256]
     );
     assert_eq!(
         [
@@ -54,9 +56,10 @@ fn every_field_is_where_version_1_has_it() {
             offset_of!(Book, busy),
             offset_of!(Book, launches),
             offset_of!(Book, kinds),
+            offset_of!(Book, windows),
             size_of::<Book>(),
         ],
-        [0, 8, 24, 32, 40, 48, 56, 64, 256]
+        [0, 8, 24, 32, 40, 48, 56, 64, 192, 256]
     );
     assert_eq!(offset_of!(Ledger, devices), size_of::<Header>());
     assert_eq!(align_of::<Ledger>(), 8);

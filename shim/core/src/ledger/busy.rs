@@ -1,0 +1,213 @@
+//! Busy time: what each process kept of a device's time, in total and lately.
+//!
+//! Totals are plain counters. What was lately is a ring of the latest eight windows of 2^27 ns
+//! (134 ms), one word each, of the device and of each book:
+//!
+//! ```text
+//! Word   window:32 (time >> 27)   busy ns:32      at place window % 8
+//! ```
+//!
+//! Work is told of after it ended, so a length of time is spread backwards over the windows that
+//! it was in; of a window that has left the ring nobody wants to know any more. Words are only
+//! exchanged, so any number of threads may tell, and one that dies in the middle of a length has
+//! told a part of it. Readers leave the window under way and the one before it out, for which time
+//! is still being settled, and so look at six windows, 0.8 s.
+//!
+//! All this is for people: no decision rests on it. Times are those of CLOCK_MONOTONIC.
+
+use super::{DeviceIndex, Ledger, ProcessView, Slot};
+use crate::sync::Word;
+
+/// A window lasts 2^27 ns.
+const WINDOW_BITS: u32 = 27;
+const WINDOW_NS: u64 = 1 << WINDOW_BITS;
+const RING: usize = 8;
+/// How long ago the ring's oldest window is, in windows.
+const OLDEST: u64 = RING as u64 - 1;
+/// The window under way and the one before it: their time is not all told yet.
+const UNSETTLED: u64 = 2;
+/// A ring that is further ahead than this of somebody's work was written in another life of the
+/// machine, whose clock has started over since.
+const BELIEVABLE_WINDOWS: u32 = 512;
+
+/// The latest windows of a device or of a book.
+#[derive(Debug, Default)]
+#[repr(transparent)]
+pub(super) struct Windows([Word; RING]);
+
+/// How long a device was busy in a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BusyWindow {
+    /// When the window ended.
+    pub until_ns: u64,
+    /// Nanoseconds in which the device was busy, at most as many as the window has.
+    pub busy_ns: u64,
+}
+
+impl BusyWindow {
+    /// Thousandths of the window.
+    #[must_use]
+    pub fn permille(self) -> u32 {
+        permille(self.busy_ns, WINDOW_NS)
+    }
+}
+
+impl Ledger {
+    /// Tells that `slot` kept `device` busy for `busy_ns` up to `end_ns`.
+    pub fn worked(&self, slot: Slot, device: DeviceIndex, end_ns: u64, busy_ns: u64) {
+        self.touch(slot, device);
+        if let Some(record) = self.device_at(device) {
+            record.busy.add(busy_ns);
+            record.windows.spread(end_ns, busy_ns);
+        }
+        if let Some(book) = self.book(slot.index(), device) {
+            book.busy.add(busy_ns);
+            book.windows.spread(end_ns, busy_ns);
+        }
+    }
+
+    /// Tells that launches on `device` waited `waited_ns` for the bucket.
+    pub fn waited(&self, device: DeviceIndex, waited_ns: u64) {
+        if let Some(record) = self.device_at(device) {
+            record.waited.add(waited_ns);
+        }
+    }
+
+    /// Tells of `launches` that `slot` made on `device`.
+    pub fn launched(&self, slot: Slot, device: DeviceIndex, launches: u64) {
+        self.touch(slot, device);
+        if let Some(record) = self.device_at(device) {
+            record.launches.add(launches);
+        }
+        if let Some(book) = self.book(slot.index(), device) {
+            book.launches.add(launches);
+        }
+    }
+
+    /// The windows of `device` that are settled, the oldest first.
+    pub fn busy_windows(
+        &self,
+        device: DeviceIndex,
+        now_ns: u64,
+    ) -> impl Iterator<Item = BusyWindow> {
+        let windows = self.device_at(device).map(|record| &record.windows);
+        windows.into_iter().flat_map(move |windows| windows.settled(now_ns))
+    }
+
+    /// The container's share of the device's time lately, in thousandths.
+    #[must_use]
+    pub fn busy_share(&self, device: DeviceIndex, now_ns: u64) -> u32 {
+        share(self.busy_windows(device, now_ns))
+    }
+}
+
+impl ProcessView<'_> {
+    /// Its windows of `device` that are settled, the oldest first. None if it never touched it.
+    pub fn busy_windows(
+        &self,
+        device: DeviceIndex,
+        now_ns: u64,
+    ) -> impl Iterator<Item = BusyWindow> {
+        let book = self.own_book(device);
+        book.into_iter().flat_map(move |book| book.windows.settled(now_ns))
+    }
+
+    /// Its share of the device's time lately, in thousandths.
+    #[must_use]
+    pub fn busy_share(&self, device: DeviceIndex, now_ns: u64) -> u32 {
+        share(self.busy_windows(device, now_ns))
+    }
+}
+
+impl Windows {
+    /// Forgets what was, for a new owner.
+    pub(super) fn clear(&self) {
+        self.0.iter().for_each(|word| word.store(0));
+    }
+
+    /// Adds `busy_ns` up to `end_ns`, each part to its window; what lies before the ring is left out.
+    fn spread(&self, end_ns: u64, busy_ns: u64) {
+        let begin_ns = end_ns.saturating_sub(busy_ns);
+        let last = end_ns >> WINDOW_BITS;
+        let first = (begin_ns >> WINDOW_BITS).max(last.saturating_sub(OLDEST));
+        for window in first..=last {
+            let from = window << WINDOW_BITS;
+            let until = from.saturating_add(WINDOW_NS);
+            let part_ns = end_ns.min(until).saturating_sub(begin_ns.max(from));
+            if part_ns > 0 {
+                self.add(window, part_ns);
+            }
+        }
+    }
+
+    fn add(&self, window: u64, busy_ns: u64) {
+        let Some(word) = self.place(window) else { return };
+        let mut seen = Window(word.load());
+        // Again only if somebody else has told of work meanwhile.
+        while let Some(next) = seen.with(window, busy_ns) {
+            match word.replace(seen.0, next.0) {
+                Ok(()) => return,
+                Err(now) => seen = Window(now),
+            }
+        }
+    }
+
+    fn settled(&self, now_ns: u64) -> impl Iterator<Item = BusyWindow> + '_ {
+        let now = now_ns >> WINDOW_BITS;
+        let windows = now.saturating_sub(OLDEST)..=now.saturating_sub(UNSETTLED);
+        // Before the clock's first windows are over there is nothing to see.
+        windows.filter(move |_| now >= OLDEST).map(|window| BusyWindow {
+            until_ns: (window + 1) << WINDOW_BITS,
+            busy_ns: self.place(window).map_or(0, |word| Window(word.load()).busy_ns(window)),
+        })
+    }
+
+    fn place(&self, window: u64) -> Option<&Word> {
+        self.0.get(usize::try_from(window).ok()? % RING)
+    }
+}
+
+/// A word of a ring.
+#[derive(Clone, Copy)]
+struct Window(u64);
+
+impl Window {
+    fn number(self) -> u32 {
+        low(self.0 >> 32)
+    }
+
+    /// How long the device was busy in this window, if the word tells of it.
+    fn busy_ns(self, window: u64) -> u64 {
+        let known = self.number() == low(window);
+        if known { u64::from(low(self.0)).min(WINDOW_NS) } else { 0 }
+    }
+
+    /// The word once `busy_ns` more of `window` is told. `None` if it tells of a later window.
+    fn with(self, window: u64, busy_ns: u64) -> Option<Self> {
+        let ahead = self.number().wrapping_sub(low(window));
+        let before = match ahead {
+            0 => low(self.0),
+            1..=BELIEVABLE_WINDOWS => return None,
+            _ => 0,
+        };
+        let busy = before.saturating_add(u32::try_from(busy_ns).unwrap_or(u32::MAX));
+        Some(Self(u64::from(low(window)) << 32 | u64::from(busy)))
+    }
+}
+
+/// The low half, on purpose.
+#[allow(clippy::cast_possible_truncation)]
+fn low(word: u64) -> u32 {
+    word as u32
+}
+
+fn share(windows: impl Iterator<Item = BusyWindow>) -> u32 {
+    let (busy_ns, all_ns) =
+        windows.fold((0, 0), |(busy, all), window| (busy + window.busy_ns, all + WINDOW_NS));
+    permille(busy_ns, all_ns)
+}
+
+fn permille(part: u64, whole: u64) -> u32 {
+    let rounded = (part * 1000 + whole / 2).checked_div(whole).unwrap_or(0);
+    u32::try_from(rounded).unwrap_or(u32::MAX)
+}
