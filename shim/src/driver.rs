@@ -9,9 +9,12 @@ use core::ffi::{c_char, c_int, c_uint};
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-/// Declares the functions of one library: their names, a place for each address in each copy, and a typed call.
+/// Declares the functions of one library: their names, a place for each address in each copy, and a typed call. It answers
+/// whether the driver did it; with `-> code`, what the driver said.
 macro_rules! functions {
-    ($result:path; $(fn $function:ident = $symbol:ident($($argument:ident: $type:ty),* $(,)?);)*) => {
+    ($result:path; $(
+        fn $function:ident = $symbol:ident($($argument:ident: $type:ty),* $(,)?) $(-> $code:ident)?;
+    )*) => {
         /// Exported names, in the order of [`EXTRAS`].
         pub(crate) const NAMES: &[&[u8]] = &[$(stringify!($symbol).as_bytes()),*];
         /// Their addresses, per copy of the library.
@@ -22,7 +25,7 @@ macro_rules! functions {
         enum Place { $($function),* }
 
         $(
-            fn $function(copy: &DriverCopy, $($argument: $type),*) -> Option<()> {
+            fn $function(copy: &DriverCopy, $($argument: $type),*) -> functions!(@type $result $(, $code)?) {
                 let address = copy.extras.get(Place::$function as usize)?.load(Ordering::Acquire);
                 if address == 0 {
                     return None;
@@ -32,36 +35,45 @@ macro_rules! functions {
                 let function = unsafe {
                     core::mem::transmute::<usize, unsafe extern "C" fn($($type),*) -> $result>(address)
                 };
-                // SAFETY: every pointer is a writable place of the caller, a frame of this file.
-                unsafe { function($($argument),*) }.ok()
+                // SAFETY: every pointer is a writable place of the caller, a frame of this file or a part of it.
+                let answer = unsafe { function($($argument),*) };
+                functions!(@answer answer $(, $code)?)
             }
         )*
     };
+    (@type $result:path) => { Option<()> };
+    (@type $result:path, code) => { Option<$result> };
+    (@answer $answer:ident) => { $answer.ok() };
+    (@answer $answer:ident, code) => { Some($answer) };
 }
 
 /// Calls `fill` with a place for a `T` and returns what it wrote.
 fn filled<T: Copy>(fill: impl FnOnce(*mut T) -> Option<()>) -> Option<T> {
     let mut place = MaybeUninit::<T>::zeroed();
     fill(place.as_mut_ptr())?;
-    // SAFETY: only used for integers, handles, byte arrays and structs of these, for which zeros are valid; the driver
+    // SAFETY: only used for numbers, handles, byte arrays and structs of these, for which zeros are valid; the driver
     // has filled it besides.
     Some(unsafe { place.assume_init() })
 }
 
 /// The CUDA driver.
 pub(crate) mod cuda {
+    pub(crate) mod time;
+
     use super::*;
     use gpucap_abi::cuda::{
         CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, CU_GRAPH_NODE_TYPE_GRAPH,
         CU_GRAPH_NODE_TYPE_MEM_ALLOC, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
         CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, CU_STREAM_CAPTURE_STATUS_NONE,
-        CUDA_MEM_ALLOC_NODE_PARAMS, CUcontext, CUdevice, CUdeviceptr, CUgraph, CUgraphNode,
-        CUmemoryPool, CUstream, CUuuid, CuResult,
+        CUDA_MEM_ALLOC_NODE_PARAMS, CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUgraph,
+        CUgraphNode, CUmemoryPool, CUstream, CUuuid, CuResult,
     };
 
     functions! { CuResult;
         fn ctx_get_current = cuCtxGetCurrent(context: *mut CUcontext);
         fn ctx_get_device = cuCtxGetDevice(device: *mut CUdevice);
+        fn ctx_pop_current = cuCtxPopCurrent_v2(context: *mut CUcontext);
+        fn ctx_push_current = cuCtxPushCurrent_v2(context: CUcontext);
         fn device_get = cuDeviceGet(device: *mut CUdevice, ordinal: c_int);
         fn device_get_attribute = cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, device: CUdevice);
         fn device_get_count = cuDeviceGetCount(count: *mut c_int);
@@ -74,16 +86,31 @@ pub(crate) mod cuda {
         fn device_primary_ctx_get_state = cuDevicePrimaryCtxGetState(
             device: CUdevice, flags: *mut c_uint, active: *mut c_int);
         fn device_total_mem = cuDeviceTotalMem_v2(bytes: *mut usize, device: CUdevice);
+        fn event_create = cuEventCreate(event: *mut CUevent, flags: c_uint);
+        fn event_destroy = cuEventDestroy_v2(event: CUevent);
+        fn event_elapsed_time = cuEventElapsedTime(milliseconds: *mut f32, start: CUevent, end: CUevent);
+        fn event_elapsed_time_v2 = cuEventElapsedTime_v2(milliseconds: *mut f32, start: CUevent, end: CUevent);
+        fn event_query = cuEventQuery(event: CUevent) -> code;
+        fn event_record = cuEventRecord(event: CUevent, stream: CUstream);
+        fn event_synchronize = cuEventSynchronize(event: CUevent);
+        fn func_get_name = cuFuncGetName(name: *mut *const c_char, function: CUfunction);
         fn graph_child_get_graph = cuGraphChildGraphNodeGetGraph(node: CUgraphNode, graph: *mut CUgraph);
         fn graph_get_nodes = cuGraphGetNodes(graph: CUgraph, nodes: *mut CUgraphNode, count: *mut usize);
         fn graph_mem_alloc_node_get_params = cuGraphMemAllocNodeGetParams(
             node: CUgraphNode, params: *mut CUDA_MEM_ALLOC_NODE_PARAMS);
         fn graph_node_get_type = cuGraphNodeGetType(node: CUgraphNode, kind: *mut c_int);
+        fn kernel_get_name = cuKernelGetName(name: *mut *const c_char, kernel: CUfunction);
         fn mem_free = cuMemFree_v2(pointer: CUdeviceptr);
         fn mem_pool_get_attribute = cuMemPoolGetAttribute(pool: CUmemoryPool, attribute: c_int, value: *mut u64);
         fn stream_is_capturing = cuStreamIsCapturing(stream: CUstream, status: *mut c_int);
         fn stream_is_capturing_ptsz = cuStreamIsCapturing_ptsz(stream: CUstream, status: *mut c_int);
         fn mem_pool_trim_to = cuMemPoolTrimTo(pool: CUmemoryPool, keep: usize);
+        fn stream_create_with_priority = cuStreamCreateWithPriority(
+            stream: *mut CUstream, flags: c_uint, priority: c_int);
+        fn stream_destroy = cuStreamDestroy_v2(stream: CUstream);
+        fn stream_get_ctx = cuStreamGetCtx(stream: CUstream, context: *mut CUcontext);
+        fn stream_get_id = cuStreamGetId(stream: CUstream, id: *mut u64);
+        fn thread_exchange_stream_capture_mode = cuThreadExchangeStreamCaptureMode(mode: *mut c_int);
     }
 
     /// The device of the calling thread's current context.
@@ -162,6 +189,11 @@ pub(crate) mod cuda {
         mem_pool_trim_to(copy, pool, 0)
     }
 
+    /// How many nodes a graph has, not counting those of graphs inside it.
+    pub(crate) fn node_count(copy: &DriverCopy, graph: CUgraph) -> Option<usize> {
+        filled(|count| graph_get_nodes(copy, graph, core::ptr::null_mut(), count))
+    }
+
     /// Visits the allocations of a graph, those of the graphs inside it included. What a driver without such nodes lacks
     /// is not there to be visited.
     pub(crate) fn each_allocation(
@@ -170,8 +202,7 @@ pub(crate) mod cuda {
         depth: u32,
         visit: &mut dyn FnMut(CUDA_MEM_ALLOC_NODE_PARAMS),
     ) {
-        let count = || filled(|count| graph_get_nodes(copy, graph, core::ptr::null_mut(), count));
-        let mut nodes = vec![CUgraphNode::NULL; count().unwrap_or(0)];
+        let mut nodes = vec![CUgraphNode::NULL; node_count(copy, graph).unwrap_or(0)];
         let mut room = nodes.len();
         if room == 0 || graph_get_nodes(copy, graph, nodes.as_mut_ptr(), &raw mut room).is_none() {
             return;

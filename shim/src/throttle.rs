@@ -6,7 +6,8 @@
 use crate::call::Call;
 use crate::hooks::Next;
 use gpucap_abi::cuda::{
-    CU_STREAM_PER_THREAD, CUcontext, CUevent, CUfunction, CUgraphExec, CUstream, CuError, CuResult,
+    CU_STREAM_PER_THREAD, CUcontext, CUevent, CUfunction, CUgraph, CUgraphExec, CUstream, CuError,
+    CuResult,
 };
 
 /// What is launched: all that is known of its duration beforehand.
@@ -82,6 +83,9 @@ pub(crate) const fn capture_begins(_call: &Call) {}
 
 /// A capture is over, or has not begun.
 pub(crate) const fn capture_ended(_call: &Call) {}
+
+/// An executable graph has been made of a graph. Also called in processes without a limit of time.
+pub(crate) const fn graph_made(_call: &Call, _exec: CUgraphExec, _graph: CUgraph) {}
 
 /// An executable graph now does something else.
 pub(crate) const fn graph_changed(_call: &Call, _exec: CUgraphExec) {}

@@ -12,6 +12,7 @@ pub(crate) const UNSAFE: &[&str] = &[
     "shim/src/session.rs",
     "shim/src/lib.rs",
     "shim/src/driver.rs",
+    "shim/src/driver/",
     "shim/src/hooks.rs",
     "shim/src/redirect.rs",
     "shim/src/redirect/",

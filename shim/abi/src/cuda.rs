@@ -57,6 +57,8 @@ errors! {
     INVALID_HANDLE = 400;
     /// `CUDA_ERROR_NOT_FOUND`
     NOT_FOUND = 500;
+    /// `CUDA_ERROR_NOT_READY`: not an error but an answer, that work is not done yet
+    NOT_READY = 600;
     /// `CUDA_ERROR_NOT_SUPPORTED`
     NOT_SUPPORTED = 801;
     /// `CUDA_ERROR_SYSTEM_NOT_READY`

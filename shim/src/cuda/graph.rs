@@ -129,9 +129,9 @@ fn instantiate(
         }
     }
     let written = next()?;
-    if let Some(exec) = exec.get(&written)
-        && !charged.is_empty()
-    {
+    let Some(exec) = exec.get(&written) else { return Ok(()) };
+    throttle::graph_made(call, exec, graph);
+    if !charged.is_empty() {
         session.graphs.made(exec, charged, charges);
     }
     Ok(())

@@ -1,0 +1,120 @@
+//! What the meter of time asks of the driver: events, streams, names, and the modes that keep captures whole.
+//!
+//! Streams are named as the driver's plain functions name them. Nothing here may be called for a stream that is being
+//! captured; [`relaxed`] keeps a question about one stream from spoiling the capture of another.
+
+#![expect(dead_code, reason = "the meter of time asks")]
+
+use super::*;
+use core::ffi::CStr;
+use gpucap_abi::cuda::CuError;
+
+/// What became of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// The card has not come to it yet.
+    Pending,
+    /// The card has come to it.
+    Reached,
+    /// The driver does not say, and never will: the event or its context is gone, or it has become part of a capture.
+    Lost,
+}
+
+/// A new event that notes the time, in the current context.
+pub(crate) fn create_event(copy: &DriverCopy) -> Option<CUevent> {
+    const DEFAULT: c_uint = 0;
+    filled(|event| event_create(copy, event, DEFAULT))
+}
+
+/// Puts an event behind what is in a stream of the current context now.
+pub(crate) fn record(copy: &DriverCopy, event: CUevent, stream: CUstream) -> Option<()> {
+    event_record(copy, event, stream)
+}
+
+/// Whether the card has come to an event.
+pub(crate) fn ask(copy: &DriverCopy, event: CUevent) -> Event {
+    match event_query(copy, event) {
+        Some(Ok(())) => Event::Reached,
+        Some(Err(CuError::NOT_READY)) => Event::Pending,
+        Some(Err(_)) | None => Event::Lost,
+    }
+}
+
+/// Waits until the card has come to an event.
+pub(crate) fn wait(copy: &DriverCopy, event: CUevent) -> Option<()> {
+    event_synchronize(copy, event)
+}
+
+/// Nanoseconds between two events that were reached; negative if the second came first. The driver answers in a float of
+/// milliseconds, which has 24 bits.
+pub(crate) fn elapsed_ns(copy: &DriverCopy, start: CUevent, end: CUevent) -> Option<i64> {
+    let milliseconds: f32 = filled(|place| event_elapsed_time_v2(copy, place, start, end))
+        .or_else(|| filled(|place| event_elapsed_time(copy, place, start, end)))?;
+    #[expect(clippy::cast_possible_truncation, reason = "a float beyond the range becomes its end")]
+    milliseconds.is_finite().then(|| (f64::from(milliseconds) * 1e6).round() as i64)
+}
+
+/// Gives an event back to the driver.
+pub(crate) fn destroy_event(copy: &DriverCopy, event: CUevent) -> Option<()> {
+    event_destroy(copy, event)
+}
+
+/// A stream of our own in the current context, which neither waits for the legacy default stream nor holds it up.
+pub(crate) fn create_stream(copy: &DriverCopy) -> Option<CUstream> {
+    const NON_BLOCKING: c_uint = 1;
+    filled(|stream| stream_create_with_priority(copy, stream, NON_BLOCKING, 0))
+}
+
+/// Gives a stream of our own back to the driver.
+pub(crate) fn destroy_stream(copy: &DriverCopy, stream: CUstream) -> Option<()> {
+    stream_destroy(copy, stream)
+}
+
+/// The context that a stream was made in.
+pub(crate) fn context_of(copy: &DriverCopy, stream: CUstream) -> Option<CUcontext> {
+    filled(|context| stream_get_ctx(copy, stream, context))
+}
+
+/// A number that no other stream of this process has or will have. Drivers from 12.0 on.
+pub(crate) fn stream_number(copy: &DriverCopy, stream: CUstream) -> Option<u64> {
+    filled(|number| stream_get_id(copy, stream, number))
+}
+
+/// Runs `work` with another context current.
+pub(crate) fn in_context<T>(
+    copy: &DriverCopy,
+    context: CUcontext,
+    work: impl FnOnce() -> T,
+) -> Option<T> {
+    ctx_push_current(copy, context)?;
+    let answer = work();
+    let _: Option<CUcontext> = filled(|popped| ctx_pop_current(copy, popped));
+    Some(answer)
+}
+
+/// Runs `work` in the mode in which this thread's questions spoil no capture, another thread's least of all.
+pub(crate) fn relaxed<T>(copy: &DriverCopy, work: impl FnOnce() -> T) -> T {
+    const RELAXED: c_int = 2;
+    let mut mode = RELAXED;
+    let exchanged = thread_exchange_stream_capture_mode(copy, &raw mut mode);
+    let answer = work();
+    if exchanged.is_some() {
+        let _ = thread_exchange_stream_capture_mode(copy, &raw mut mode);
+    }
+    answer
+}
+
+/// What a kernel is called; handles of either kind can be launched. Drivers from 12.3 on.
+pub(crate) fn with_name<T>(
+    copy: &DriverCopy,
+    function: CUfunction,
+    read: impl FnOnce(&CStr) -> T,
+) -> Option<T> {
+    // Integers, for which zeros are valid, stand for the pointer.
+    let name: usize = filled(|name: *mut usize| func_get_name(copy, name.cast(), function))
+        .or_else(|| filled(|name: *mut usize| kernel_get_name(copy, name.cast(), function)))?;
+    let name = name as *const c_char;
+    // SAFETY: the driver has answered with a string of its own, which lives as long as the kernel's module, which is
+    // about to be launched from.
+    (!name.is_null()).then(|| read(unsafe { CStr::from_ptr(name) }))
+}
