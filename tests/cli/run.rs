@@ -93,7 +93,7 @@ fn incomparable() -> Result {
 
 fn inside_a_container() -> Result {
     let mut entry = Entry::new(Key::Every);
-    entry.memory = Some(Amount::Bytes(Bytes(2 << 30)));
+    entry.memory = Amount::Bytes(Bytes(2 << 30)).into();
     let file = LimitsFile { entries: vec![entry], ..LimitsFile::default() }.write();
     for (asked, total) in [("4Gi", 2048), ("1Gi", 1024)] {
         let words = ["run", "--mem", asked, "--", &demo_program()?];

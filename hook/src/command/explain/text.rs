@@ -87,11 +87,7 @@ fn of_variable<T: Display>(name: &str, list: &PerGpu<T>, what: &str) -> String {
 fn of_file(limits: &LimitsFile) -> Vec<String> {
     let mut lines = vec![format!("{} (from {}):", file::PATH, limits.source)];
     for entry in &limits.entries {
-        let mut line = format!("  {}:", entry.key);
-        let _ = match entry.memory {
-            Some(memory) => write!(line, " memory {memory}"),
-            None => write!(line, " memory not capped"),
-        };
+        let mut line = format!("  {}: memory {}", entry.key, entry.memory);
         if let Some(core) = entry.core {
             let _ = write!(line, ", time {core} (not limited yet)");
         }

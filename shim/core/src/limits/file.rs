@@ -6,7 +6,7 @@
 //! container=4f6c                                   the id under which the engine knows it
 //! open=1                                           only if the administrator chose so
 //! gpu=GPU-00112233-4455-6677-8899-aabbccddeeff     what follows is for this GPU
-//! mem=4294967296                                   bytes, or 25%
+//! mem=4294967296                                   bytes, or 25%; once in each form, and then the lower holds
 //! core=30%                                         share of the time
 //! context=314572800                                bytes charged for a context
 //! gpu=*                                            for any GPU that no other entry names
@@ -27,7 +27,7 @@ mod write;
 use super::{Ask, DeviceFacts, lower};
 use crate::uuid::Uuid;
 
-pub use entry::{Entry, Key, Label};
+pub use entry::{Entry, Key, Label, MemoryCap};
 pub use parse::{ContentError, FileError};
 
 /// Where it lies in a container.
@@ -81,7 +81,7 @@ impl LimitsFile {
 
     pub(super) fn ask(&self, device: &DeviceFacts) -> Ask {
         self.matching(device).fold(Ask::default(), |ask, entry| {
-            let memory = entry.memory.map(|memory| memory.of(device.total_bytes));
+            let memory = entry.memory.of(device.total_bytes);
             Ask { memory: lower(ask.memory, memory), core: lower(ask.core, entry.core) }
         })
     }

@@ -46,7 +46,7 @@ fn percent(number: u16) -> Share {
 }
 
 fn entry(key: Key, gib: u64, core: u16) -> Entry {
-    let memory = Some(Amount::Bytes(Bytes(gib * GIB)));
+    let memory = Amount::Bytes(Bytes(gib * GIB)).into();
     Entry { key, memory, core: Some(percent(core)), context: Some(300 << 20) }
 }
 
@@ -157,7 +157,7 @@ fn a_percentage_that_is_less_than_a_byte_is_broken() {
         "GPU_MEM_LIMIT=\"25%\": less than one byte of this GPU; allowed: 4Gi, 4096Mi, 4G, bytes, \
          25%, or per GPU: 0=4Gi,GPU-<uuid>=8Gi"
     );
-    let memory = Some(Amount::OfDevice(percent(25)));
+    let memory = Amount::OfDevice(percent(25)).into();
     let listed = file(vec![Entry { memory, ..Entry::new(Key::Every) }]);
     for file in [listed.clone(), LimitsFile { open: true, ..listed }] {
         let broken = with(&[], &file).resolve(&tiny).expect_err("no byte");

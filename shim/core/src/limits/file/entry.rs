@@ -3,8 +3,8 @@
 use core::fmt;
 use core::str::FromStr;
 
-use super::super::DeviceFacts;
-use crate::units::{Amount, Share};
+use super::super::{DeviceFacts, lower};
+use crate::units::{Amount, Bytes, Share};
 use crate::uuid::{DeviceName, NotADeviceName, Uuid};
 
 /// What holds for one GPU.
@@ -13,11 +13,21 @@ pub struct Entry {
     /// The GPU.
     pub key: Key,
     /// Cap on its memory.
-    pub memory: Option<Amount>,
+    pub memory: MemoryCap,
     /// Share of its time.
     pub core: Option<Share>,
     /// Bytes charged for a context.
     pub context: Option<u64>,
+}
+
+/// A cap on memory: bytes, a part of the device, or both, and then the lower one holds. Which one that is, only the
+/// device can tell; so whoever joins the caps of several sources keeps the lowest of each form.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct MemoryCap {
+    /// So many bytes.
+    pub bytes: Option<Bytes>,
+    /// A part of the memory of the device.
+    pub part: Option<Share>,
 }
 
 /// Which GPU an entry is for.
@@ -37,7 +47,51 @@ impl Entry {
     /// A GPU that may be used without limits.
     #[must_use]
     pub const fn new(key: Key) -> Self {
-        Self { key, memory: None, core: None, context: None }
+        Self { key, memory: MemoryCap::NONE, core: None, context: None }
+    }
+}
+
+impl MemoryCap {
+    /// No cap.
+    pub const NONE: Self = Self { bytes: None, part: None };
+
+    /// The lower of both, whatever the device.
+    #[must_use]
+    pub fn lower(self, other: Self) -> Self {
+        Self { bytes: lower(self.bytes, other.bytes), part: lower(self.part, other.part) }
+    }
+
+    /// Bytes of a device with `total` bytes; none if there is no cap.
+    #[must_use]
+    pub fn of(self, total: u64) -> Option<u64> {
+        self.amounts().map(|amount| amount.of(total)).min()
+    }
+
+    /// What it is made of.
+    pub fn amounts(self) -> impl Iterator<Item = Amount> {
+        let bytes = self.bytes.map(Amount::Bytes);
+        bytes.into_iter().chain(self.part.map(Amount::OfDevice))
+    }
+}
+
+/// `4GiB`, `25%`, `4GiB and at most 25%`, `not capped`.
+impl fmt::Display for MemoryCap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.bytes, self.part) {
+            (None, None) => f.write_str("not capped"),
+            (Some(bytes), Some(part)) => write!(f, "{bytes} and at most {part}"),
+            (Some(bytes), None) => bytes.fmt(f),
+            (None, Some(part)) => part.fmt(f),
+        }
+    }
+}
+
+impl From<Amount> for MemoryCap {
+    fn from(amount: Amount) -> Self {
+        match amount {
+            Amount::Bytes(bytes) => Self { bytes: Some(bytes), part: None },
+            Amount::OfDevice(part) => Self { bytes: None, part: Some(part) },
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use core::fmt;
 use super::super::crc32;
 use super::{Entry, Label, LimitsFile, MAX_BYTES, VERSION};
 use crate::config::{ContextPrice, Excerpt, Value};
+use crate::units::Amount;
 
 /// What is wrong with the file, and where.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -113,7 +114,10 @@ impl Reader {
             "container" => once(&mut self.container, Label::new(value)),
             "open" => once(&mut self.open, flag(value)?),
             "gpu" => self.gpu(value),
-            "mem" => once(&mut self.gpu_read()?.memory, parsed(value)?),
+            "mem" => match parsed(value)? {
+                Amount::Bytes(bytes) => once(&mut self.gpu_read()?.memory.bytes, bytes),
+                Amount::OfDevice(part) => once(&mut self.gpu_read()?.memory.part, part),
+            },
             "core" => once(&mut self.gpu_read()?.core, parsed(value)?),
             "context" => once(&mut self.gpu_read()?.context, parsed::<ContextPrice>(value)?.0),
             _ => Ok(()),

@@ -29,7 +29,7 @@ fn example() -> LimitsFile {
         entries: vec![
             Entry {
                 key: gpu,
-                memory: Some(Amount::Bytes(Bytes(4 << 30))),
+                memory: Amount::Bytes(Bytes(4 << 30)).into(),
                 core: Share::from_parts(1_428),
                 context: Some(314_572_800),
             },
@@ -70,8 +70,19 @@ fn keys_of_a_newer_hook_are_passed_over() {
     let lines = format!("later=1\ngpu={UUID}\nmem=25%\nweight=7\nlater=2\n");
     let file = LimitsFile::parse(&sealed(&lines)).expect("known keys");
     let key = Key::Name(Uuid([1; 16]).gpu());
-    let memory = Some(Amount::OfDevice(Share::from_parts(2_500).expect("a share")));
+    let memory = Amount::OfDevice(Share::from_parts(2_500).expect("a share")).into();
     assert_eq!(file.entries, [Entry { memory, ..Entry::new(key) }]);
+}
+
+#[test]
+fn of_bytes_and_a_part_the_lower_holds() {
+    let file = LimitsFile::parse(&sealed("gpu=*\nmem=25%\nmem=1073741824\n")).expect("both");
+    let memory = |total_bytes| {
+        let device = DeviceFacts { uuid: Uuid([1; 16]), parent: None, index: None, total_bytes };
+        file.ask(&device).memory
+    };
+    assert_eq!(memory(2 << 30), Some(1 << 29));
+    assert_eq!(memory(80 << 30), Some(1 << 30));
 }
 
 #[test]
@@ -101,6 +112,7 @@ fn a_line_that_says_nothing_clear_is_refused() {
         ("gpu=*\nmem=-1\n", ContentError::Value),
         ("gpu=*\nmem=\n", ContentError::Value),
         ("gpu=*\nmem=1\nmem=1\n", ContentError::Twice),
+        ("gpu=*\nmem=1%\nmem=2%\n", ContentError::Twice),
         ("gpu=*\ncore=0\n", ContentError::Value),
         ("gpu=*\ncore=101\n", ContentError::Value),
         ("gpu=*\ncore=1\ncore=1\n", ContentError::Twice),
@@ -157,11 +169,9 @@ fn a_label_stays_in_its_line() {
     assert_eq!(LimitsFile::parse(file.write().as_bytes()), Ok(file));
 }
 
-fn amounts() -> impl Strategy<Value = Amount> {
-    prop_oneof![
-        (1_u64..).prop_map(|bytes| Amount::Bytes(Bytes(bytes))),
-        shares().prop_map(Amount::OfDevice),
-    ]
+fn caps() -> impl Strategy<Value = MemoryCap> {
+    let bytes = prop::option::of((1_u64..).prop_map(Bytes));
+    (bytes, prop::option::of(shares())).prop_map(|(bytes, part)| MemoryCap { bytes, part })
 }
 
 fn shares() -> impl Strategy<Value = Share> {
@@ -169,7 +179,7 @@ fn shares() -> impl Strategy<Value = Share> {
 }
 
 fn files() -> impl Strategy<Value = LimitsFile> {
-    let limits = (prop::option::of(amounts()), prop::option::of(shares()), any::<Option<u64>>());
+    let limits = (caps(), prop::option::of(shares()), any::<Option<u64>>());
     let key = (any::<bool>(), any::<bool>());
     let entries = prop::collection::btree_map(any::<[u8; 16]>(), (key, limits), 0..6);
     (".*", ".*", any::<bool>(), entries).prop_map(|(source, container, open, entries)| LimitsFile {

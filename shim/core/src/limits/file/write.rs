@@ -28,11 +28,12 @@ impl LimitsFile {
 fn write_entry(text: &mut String, entry: &Entry) {
     let Entry { key, memory, core, context } = entry;
     let _ = writeln!(text, "gpu={key}");
-    match memory {
-        // Plain bytes: the simplest form for who reads the file with other means.
-        Some(Amount::Bytes(bytes)) => _ = writeln!(text, "mem={}", bytes.0),
-        Some(Amount::OfDevice(share)) => _ = writeln!(text, "mem={share}"),
-        None => {}
+    for amount in memory.amounts() {
+        match amount {
+            // Plain bytes: the simplest form for who reads the file with other means.
+            Amount::Bytes(bytes) => _ = writeln!(text, "mem={}", bytes.0),
+            Amount::OfDevice(part) => _ = writeln!(text, "mem={part}"),
+        }
     }
     if let Some(core) = core {
         let _ = writeln!(text, "core={core}");
