@@ -62,6 +62,7 @@ pub(crate) const NEVER: &[(&str, &[&str], &str)] = &[
         &["libc::dlsym", "libloading"],
         "a look-up in the shim would meet its own triggers",
     ),
+    ("hook/plan/src/", EFFECTS, "the plan is pure: what is read is an argument"),
     ("hook/src/", &["gpucap_abi"], "the hook prepares a container, it does not talk to the driver"),
     ("tests/stub/", &["gpucap_core"], "the judge shares nothing with the judged"),
 ];
@@ -91,8 +92,18 @@ pub(crate) const DEPENDENCIES: &[(&str, &[&str])] = &[
     ),
     (
         "hook/Cargo.toml",
-        &["gpucap-core", "libc", "serde_json", "oci-spec", "clap", "indicatif", "toml_edit"],
+        &[
+            "gpucap-core",
+            "gpucap-plan",
+            "libc",
+            "serde_json",
+            "oci-spec",
+            "clap",
+            "indicatif",
+            "toml_edit",
+        ],
     ),
+    ("hook/plan/Cargo.toml", &["gpucap-core", "serde_json"]),
     ("hook/demo/Cargo.toml", &["gpucap-abi", "libloading"]),
     (
         "tests/Cargo.toml",

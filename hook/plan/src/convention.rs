@@ -1,0 +1,92 @@
+//! Who can say something of a container's GPUs, and in which words: one file for each convention.
+//!
+//! Each reads the [`Facts`] and returns what it found there; nothing found is nothing said. It never chooses among
+//! grants: that is the minimum's business. A value that its convention does not allow is an error, with two words of
+//! the field kept apart: a cap of zero bytes is never "no cap", while a share of zero is "not throttled" in those
+//! conventions whose own plugins write it so (HAMi, Volcano, vgpu-manager).
+
+mod ack;
+mod allocate_response;
+mod allocation;
+mod annotation;
+mod device_list;
+mod egpu;
+mod environment;
+mod gpushare;
+mod hami;
+mod koordinator;
+mod kubelet;
+mod mps;
+mod number;
+mod vgpu_manager;
+mod volcano;
+
+use std::collections::BTreeMap;
+
+use crate::card::Card;
+use crate::env::Env;
+use crate::grant::Grant;
+use crate::identity::Identity;
+use crate::node::Node;
+use crate::reason::Reason;
+
+/// What a convention may look at.
+#[derive(Clone)]
+pub(crate) struct Facts<'a> {
+    pub(crate) env: &'a Env,
+    pub(crate) annotations: &'a BTreeMap<String, String>,
+    pub(crate) cards: &'a [Card],
+    pub(crate) node: &'a Node,
+    pub(crate) identity: Option<Identity>,
+    pub(crate) allocation: Option<&'a [u8]>,
+    pub(crate) checkpoint: Option<&'a [u8]>,
+}
+
+/// A convention: its name in the node's configuration, and how it is read.
+struct Convention {
+    name: &'static str,
+    read: fn(&Facts<'_>) -> Result<Vec<Grant>, Reason>,
+}
+
+/// All of them, the ones that are hardest to forge first.
+const CONVENTIONS: &[Convention] = &[
+    Convention { name: "allocation", read: allocation::read },
+    Convention { name: "kubelet", read: kubelet::read },
+    Convention { name: "annotation", read: annotation::read },
+    Convention { name: "hami", read: hami::read },
+    Convention { name: "volcano", read: volcano::read },
+    Convention { name: "vgpu-manager", read: vgpu_manager::read },
+    Convention { name: "koordinator", read: koordinator::read },
+    Convention { name: "ack", read: ack::read },
+    Convention { name: "gpushare", read: gpushare::read },
+    Convention { name: "egpu", read: egpu::read },
+    Convention { name: "mps", read: mps::read },
+    Convention { name: "environment", read: environment::read },
+];
+
+/// The names that the node's configuration knows.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    CONVENTIONS.iter().map(|convention| convention.name)
+}
+
+/// What everybody says whom the node wants to hear.
+pub(crate) fn ask(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
+    let mut grants = Vec::new();
+    for Convention { name, read } in CONVENTIONS {
+        if facts.node.sources.contains(name) {
+            let found = read(facts)?.into_iter();
+            grants.extend(found.map(|grant| Grant { convention: name, ..grant }));
+        }
+    }
+    Ok(grants)
+}
+
+/// The switches by which a container asks for no limit.
+pub(crate) fn off_switches(facts: &Facts<'_>) -> Vec<&'static str> {
+    const SWITCHES: [&str; 3] = ["CUDA_DISABLE_CONTROL", "DISABLE_VGPU_CONTROL", "CGPU_DISABLE"];
+    let on = |value: &str| {
+        matches!(value.trim().to_ascii_lowercase().as_str(), "true" | "1" | "yes" | "on")
+    };
+    let set = |name: &&str| facts.env.iter().any(|(own, value)| own == *name && on(value));
+    SWITCHES.into_iter().filter(set).collect()
+}

@@ -1,0 +1,60 @@
+//! The node-local allocation: `<state_dir>/alloc/<pod-uid>/<container>.json`, the strongest source.
+//!
+//! Written by a device plugin, a DRA driver or `gpucap cdi`, where only root can write:
+//!
+//! ```json
+//! {"gpus": {"GPU-<uuid>": {"mem": "4Gi", "cores": 30}, "*": {"profile": "1g.5gb"}}}
+//! ```
+//!
+//! The values are those of our variables. A GPU that is not listed may not be used, unless there is `*`. A key that is
+//! not one of ours refuses the container: whoever wrote the file meant something by it.
+
+use gpucap_core::config::{Profile, Value as _};
+use gpucap_core::limits::file::Key;
+use gpucap_core::units::{Amount, Share};
+use serde_json::Value;
+
+use super::Facts;
+use crate::grant::{Cap, Caps, Grant};
+use crate::reason::Reason;
+
+const SOURCE: &str = "allocation of this node";
+
+pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
+    let Some(bytes) = facts.allocation else { return Ok(vec![]) };
+    let held = String::from_utf8_lossy(bytes);
+    let wrong = |why: &str| Reason::value(SOURCE, &held, why);
+    let value: Value = serde_json::from_slice(bytes).map_err(|_| wrong("not JSON"))?;
+    let keys = value.as_object().ok_or_else(|| wrong("no object"))?;
+    if keys.keys().any(|key| key != "gpus") {
+        return Err(wrong("the only key is gpus"));
+    }
+    let gpus = keys.get("gpus").and_then(Value::as_object);
+    let gpus = gpus.filter(|gpus| !gpus.is_empty()).ok_or_else(|| wrong("no gpus"))?;
+    let mut caps = Caps { named: Vec::new(), others: None };
+    for (gpu, value) in gpus {
+        let cap = cap(value).map_err(|why| wrong(&format!("{}: {why}", gpu.escape_debug())))?;
+        match gpu.parse().map_err(|_| wrong("a GPU is GPU-<uuid>, MIG-<uuid> or *"))? {
+            Key::Every => caps.others = Some(cap),
+            Key::Name(name) => caps.named.push((name, cap)),
+        }
+    }
+    Ok(vec![Grant::new(SOURCE, &held, caps)])
+}
+
+fn cap(value: &Value) -> Result<Cap, String> {
+    let keys = value.as_object().ok_or("no object")?;
+    let mut cap = Cap::default();
+    for (key, value) in keys {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let wrong = |why: &dyn core::fmt::Display| format!("{key}: {why}");
+        let said = match key.as_str() {
+            "mem" => Cap::memory(Amount::parse(&text).map_err(|why| wrong(&why))?),
+            "cores" => Cap::core(Share::parse(&text).map_err(|why| wrong(&why))?),
+            "profile" => Cap::profile(Profile::parse(&text).map_err(|why| wrong(&why))?),
+            _ => return Err("the keys are mem, cores and profile".into()),
+        };
+        cap = cap.lower(said);
+    }
+    Ok(cap)
+}

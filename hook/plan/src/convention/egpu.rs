@@ -1,0 +1,29 @@
+//! Alibaba's eGPU: `AMP_VGPU_ENABLE=1`, then `GPU_MEM_PER_DEVICE` in bytes and `GPU_UTIL_PER_DEVICE` in percent.
+//!
+//! Without the switch its variables mean nothing, as in eGPU itself: their names are too common to be taken for ours.
+//! eGPU keeps 10 MB of the memory for itself; we need none of it, and give the whole.
+
+use gpucap_core::units::Amount;
+
+use super::{Facts, number};
+use crate::grant::{Cap, Caps, Grant};
+use crate::reason::Reason;
+
+pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
+    if facts.env.one("AMP_VGPU_ENABLE")? != Some("1") {
+        return Ok(vec![]);
+    }
+    let mut grants = Vec::new();
+    if let Some(held) = facts.env.one("GPU_MEM_PER_DEVICE")? {
+        let source = "environment GPU_MEM_PER_DEVICE";
+        let bytes = number::units(source, held, 1)?;
+        let cap = Cap::memory(Amount::Bytes(bytes));
+        grants.push(Grant::new(source, held, Caps::every(cap)));
+    }
+    if let Some(held) = facts.env.one("GPU_UTIL_PER_DEVICE")? {
+        let source = "environment GPU_UTIL_PER_DEVICE";
+        let cap = Cap::core(number::percent(source, held)?);
+        grants.push(Grant::new(source, held, Caps::every(cap)));
+    }
+    Ok(grants)
+}

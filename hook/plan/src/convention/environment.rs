@@ -1,0 +1,74 @@
+//! Our own variables, set by hand or by an image: `GPU_MEM_LIMIT`, `GPU_CORE_PCT`, `GPU_PROFILE`.
+//!
+//! Read by the same table as in the shim, so both understand the same. An index is the place in the order of nvidia-smi
+//! inside the container. A GPU that a list does not name is not capped by it. The shim reads the variables once more,
+//! and can only lower.
+
+use gpucap_core::config::{Config, OPTIONS, PerGpu, Selector, WithFile};
+
+use super::Facts;
+use crate::card::Visible;
+use crate::grant::{Cap, Caps, Grant, lowest};
+use crate::reason::Reason;
+
+pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
+    let mut said = Vec::new();
+    for row in OPTIONS.iter().filter(|row| row.with_file == WithFile::Lowers) {
+        if let Some(value) = facts.env.one(row.name)? {
+            said.push((row.name, value));
+        }
+    }
+    if said.is_empty() {
+        return Ok(vec![]);
+    }
+    let lookup = |name: &str| {
+        said.iter().find(|(own, _)| *own == name).map(|(_, value)| value.as_bytes().to_vec())
+    };
+    let config = Config::from_lookup(&lookup).map_err(|error| {
+        let why = format!("{}; allowed: {}", error.why, error.allowed);
+        Reason::Value { source: format!("environment {}", error.variable), held: error.held, why }
+    })?;
+    let visible = Visible::of(facts.env, "NVIDIA_VISIBLE_DEVICES", facts.cards);
+    let grant = |name: &str, caps: Caps| {
+        let held = said.iter().find(|(own, _)| *own == name).map_or("", |(_, value)| value);
+        Grant::new(format!("environment {name}"), held, caps)
+    };
+    let memory = config
+        .memory
+        .as_ref()
+        .map(|list| grant("GPU_MEM_LIMIT", caps(list, &visible, |&amount| Cap::memory(amount))));
+    let core = config
+        .core
+        .as_ref()
+        .map(|list| grant("GPU_CORE_PCT", caps(list, &visible, |&share| Cap::core(share))));
+    let profile = config
+        .profile
+        .as_ref()
+        .map(|list| grant("GPU_PROFILE", caps(list, &visible, |&profile| Cap::profile(profile))));
+    Ok([memory, core, profile].into_iter().flatten().collect())
+}
+
+/// What a value of ours means, per GPU.
+pub(super) fn caps<T>(list: &PerGpu<T>, visible: &Visible, cap: impl Fn(&T) -> Cap) -> Caps {
+    let entries = match list {
+        PerGpu::Every(value) => return Caps::every(cap(value)),
+        PerGpu::Listed(entries) => entries,
+    };
+    let mut named = Vec::new();
+    let mut unknown = Vec::new();
+    for (selector, value) in entries {
+        match (*selector, &visible.shown) {
+            (Selector::Name(name), _) => named.push((name, cap(value))),
+            (Selector::Index(index), None) => unknown.push((index, cap(value))),
+            // An index beyond the last GPU is no GPU's.
+            (Selector::Index(index), Some(shown)) => {
+                let name = usize::try_from(index).ok().and_then(|index| shown.get(index));
+                named.extend(name.map(|&name| (name, cap(value))));
+            }
+        }
+    }
+    // Whichever GPUs are meant by indices that we cannot place: none gets more than the lowest of those.
+    let lowest = lowest(&unknown);
+    let named = named.into_iter().map(|(name, cap)| (name, cap.lower(lowest))).collect();
+    Caps { named, others: Some(lowest) }
+}

@@ -1,0 +1,62 @@
+//! Koordinator: `scheduling.koordinator.sh/device-allocated`, what its scheduler gave the pod.
+//!
+//! `{"gpu":[{"minor":1,"resources":{"koordinator.sh/gpu-core":"50","koordinator.sh/gpu-memory":"8Gi",...}}]}`. A minor
+//! is the number of the device file, which need not be the place in any order; newer versions add the UUID as `id`. It
+//! speaks of the pod as a whole: each of its containers has that much.
+
+use gpucap_core::limits::file::MemoryCap;
+use serde_json::Value;
+
+use super::{Facts, device_list, number};
+use crate::grant::{Cap, Caps, Grant};
+use crate::json;
+use crate::reason::Reason;
+
+const KEY: &str = "scheduling.koordinator.sh/device-allocated";
+
+pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
+    let Some(held) = facts.annotations.get(KEY) else { return Ok(vec![]) };
+    let source = format!("annotation {KEY}");
+    let wrong = |why: &str| Reason::value(&*source, held, why);
+    let value: Value = serde_json::from_str(held).map_err(|_| wrong("not JSON"))?;
+    let mut names = Vec::new();
+    let mut numbered = Vec::new();
+    for (place, device) in (0_u32..).zip(json::list(&value, &["gpu"])) {
+        names.push(name(facts, device));
+        numbered.push((place, cap(&source, held, device)?));
+    }
+    if numbered.is_empty() {
+        return Ok(vec![]);
+    }
+    let name = |place| names.get(usize::try_from(place).ok()?).copied().flatten();
+    Ok(vec![Grant::new(&*source, held, Caps::numbered(&numbered, name, None))])
+}
+
+fn name(facts: &Facts<'_>, device: &Value) -> Option<gpucap_core::uuid::DeviceName> {
+    if let Some(name) = json::text(device, &["id"]).and_then(device_list::name) {
+        return Some(name);
+    }
+    let minor = u32::try_from(device.get("minor")?.as_u64()?).ok()?;
+    facts.cards.iter().find(|card| card.minor == Some(minor)).map(|card| card.name)
+}
+
+fn cap(source: &str, held: &str, device: &Value) -> Result<Cap, Reason> {
+    let wrong = |what: &str, why: &dyn core::fmt::Display| {
+        Reason::value(source, held, format!("{what}: {why}"))
+    };
+    let get = |name: &'static str| {
+        // Versions before 1.0 had the resources in another domain.
+        ["koordinator.sh", "kubernetes.io"]
+            .iter()
+            .find_map(|domain| device.get("resources")?.get(format!("{domain}/{name}")))
+            .map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+    };
+    let bytes = get("gpu-memory").map(|text| text.parse().map_err(|why| wrong("gpu-memory", &why)));
+    let share = |name| {
+        get(name)
+            .map(|text| number::percent(source, &text).map_err(|_| wrong(name, &"not 1 to 100")))
+    };
+    let (part, core) = (share("gpu-memory-ratio"), share("gpu-core"));
+    let memory = MemoryCap { bytes: bytes.transpose()?, part: part.transpose()? };
+    Ok(Cap { memory, core: core.transpose()? })
+}

@@ -1,0 +1,156 @@
+//! The decision: all sources are asked, what they say is joined, and the node's policies are applied.
+//!
+//! The order matters only where it makes a difference who is told: a container that asks for nothing is never
+//! disturbed, be the node's configuration or the container's form as it may; a demand of the node comes last.
+
+use gpucap_core::limits::file::{Key, Label, LimitsFile};
+
+use crate::card::Card;
+use crate::container::{Container, MountNamespace};
+use crate::convention::{self, Facts};
+use crate::grant::Grant;
+use crate::identity::{Identity, is_sandbox};
+use crate::merge::merge;
+use crate::node::{Node, NodeError, Privileged};
+use crate::reason::Reason;
+use crate::state::State;
+
+/// Everything that is known of a container. What is missing says nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Sources<'a> {
+    /// What the runtime says; nobody in the runtime wrapper.
+    pub state: Option<&'a State>,
+    /// What `config.json` says.
+    pub container: &'a Container,
+    /// The node's configuration, or why it cannot be used.
+    pub node: Result<&'a Node, &'a NodeError>,
+    /// The cards of the node, in the order of nvidia-smi; empty if not known.
+    pub cards: &'a [Card],
+    /// The node-local allocation of this container, if there is one ([`Identity::allocation`]).
+    pub allocation: Option<&'a [u8]>,
+    /// The kubelet's checkpoint, if the node's configuration names it.
+    pub checkpoint: Option<&'a [u8]>,
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Plan {
+    /// These limits are put into the container.
+    Limits(LimitsFile),
+    /// Nobody asked for a limit: the container is left alone.
+    NotAsked,
+    /// The container may not start.
+    Refuse(Reason),
+}
+
+/// A plan, and how it came about.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Decision {
+    /// What is to be done.
+    pub plan: Plan,
+    /// What each source said.
+    pub grants: Vec<Grant>,
+    /// What a person should know of it, one line each.
+    pub notes: Vec<String>,
+}
+
+/// What is to be done.
+#[must_use]
+pub fn plan(sources: &Sources<'_>) -> Plan {
+    decide(sources).plan
+}
+
+/// What is to be done, and why.
+#[must_use]
+pub fn decide(sources: &Sources<'_>) -> Decision {
+    let mut decision = Decision { plan: Plan::NotAsked, grants: vec![], notes: vec![] };
+    decision.plan = match decision.find(sources) {
+        Ok(plan) => plan,
+        Err(reason) => Plan::Refuse(reason),
+    };
+    decision
+}
+
+impl Decision {
+    fn find(&mut self, sources: &Sources<'_>) -> Result<Plan, Reason> {
+        // The runtime's own word comes first; a wrapper has only the other.
+        let mut annotations = sources.container.annotations.clone();
+        annotations.extend(sources.state.into_iter().flat_map(|state| state.annotations.clone()));
+        if is_sandbox(&annotations) {
+            self.notes.push("the sandbox of a pod runs nothing of the pod's author".into());
+            return Ok(Plan::NotAsked);
+        }
+        let fallback = Node::default();
+        let node = sources.node.unwrap_or(&fallback);
+        let facts = Facts {
+            env: &sources.container.env,
+            annotations: &annotations,
+            cards: sources.cards,
+            node,
+            identity: Identity::of(&annotations),
+            allocation: sources.allocation,
+            checkpoint: sources.checkpoint,
+        };
+        self.grants = convention::ask(&facts)?;
+        self.apply(sources, node, &facts)
+    }
+
+    fn apply(
+        &mut self,
+        sources: &Sources<'_>,
+        node: &Node,
+        facts: &Facts<'_>,
+    ) -> Result<Plan, Reason> {
+        let asked = self.grants.iter().any(Grant::limits);
+        if asked {
+            // Only now: where nothing is asked for, a slip of the administrator must not stop anything.
+            sources.node.map_err(Clone::clone)?;
+        }
+        for switch in convention::off_switches(facts) {
+            if node.allow_off_switches {
+                self.notes.push(format!("{switch} takes the limit off, as this node allows"));
+                return Ok(Plan::NotAsked);
+            }
+            self.notes.push(format!("{switch} is ignored: this node does not allow it"));
+        }
+        if node.require_limit_for_gpu
+            && let Some(gpu) = &sources.container.gpu
+            && !self.grants.iter().any(|grant| grant.limits() && node.trusts(grant.convention))
+        {
+            return Err(Reason::NoLimit { gpu: gpu.clone() });
+        }
+        if !asked {
+            return Ok(Plan::NotAsked);
+        }
+        let entries = merge(&self.grants)?;
+        let container = sources.container;
+        if container.mount_namespace == MountNamespace::Host {
+            return Err(Reason::NoMountNamespace);
+        }
+        if container.privileged {
+            if node.privileged == Privileged::Refuse {
+                return Err(Reason::Privileged);
+            }
+            self.notes.push("privileged (CAP_SYS_ADMIN): it can take its limit off".into());
+        }
+        if !entries.iter().any(|entry| entry.key == Key::Every) {
+            self.notes.push("any GPU that is not listed is refused".into());
+        }
+        let context = node.context_mem;
+        let entries =
+            entries.into_iter().map(|entry| gpucap_core::limits::file::Entry { context, ..entry });
+        Ok(Plan::Limits(LimitsFile {
+            source: self.label(),
+            container: Label::new(sources.state.map_or("", |state| &state.id)),
+            open: node.open,
+            entries: entries.collect(),
+        }))
+    }
+
+    /// Which conventions said something.
+    fn label(&self) -> Label {
+        let mut names: Vec<&str> = self.grants.iter().map(|grant| grant.convention).collect();
+        names.dedup();
+        Label::new(&names.join(" "))
+    }
+}

@@ -1,0 +1,117 @@
+//! What one source says of the GPUs.
+//!
+//! A [`Grant`] answers for every device there could be: a cap for those it names, and for all others either a cap or
+//! that they may not be used. So grants can be joined without knowing the devices (`merge`).
+
+use gpucap_core::config::{Excerpt, Profile};
+use gpucap_core::limits::file::MemoryCap;
+use gpucap_core::units::Share;
+use gpucap_core::uuid::DeviceName;
+
+/// What one source says.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Grant {
+    /// The convention it follows: a name that the node's configuration knows.
+    pub convention: &'static str,
+    /// Where it was found: `environment GPU_MEM_LIMIT`.
+    pub source: String,
+    /// What it held.
+    pub said: Excerpt,
+    /// What that means.
+    pub caps: Caps,
+}
+
+/// What holds for each device.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Caps {
+    /// For these. A name that comes twice has the lower of both.
+    pub named: Vec<(DeviceName, Cap)>,
+    /// For all others; none: they may not be used.
+    pub others: Option<Cap>,
+}
+
+/// What holds for one device. Its default is no cap.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Cap {
+    /// Cap on its memory.
+    pub memory: MemoryCap,
+    /// Share of its time.
+    pub core: Option<Share>,
+}
+
+/// Values that go by a number: what each says of the GPU with this number.
+pub(crate) type Numbered = Vec<(u32, Cap)>;
+
+impl Grant {
+    /// What `source` says with `said`.
+    pub(crate) fn new(source: impl Into<String>, said: &str, caps: Caps) -> Self {
+        let said = Excerpt::new(said.as_bytes());
+        Self { convention: "", source: source.into(), said, caps }
+    }
+
+    /// Whether it limits anything: a list of GPUs without caps does, for it forbids the others.
+    pub(crate) fn limits(&self) -> bool {
+        let free = |cap: &Cap| *cap == Cap::default();
+        self.caps.others.is_none_or(|cap| !free(&cap))
+            || self.caps.named.iter().any(|(_, cap)| !free(cap))
+    }
+}
+
+impl Caps {
+    /// The same for every GPU.
+    pub(crate) const fn every(cap: Cap) -> Self {
+        Self { named: Vec::new(), others: Some(cap) }
+    }
+
+    /// Caps by number, where `name` knows which GPU a number means. If it does not know all of them, the lowest cap
+    /// holds for every GPU: too little for one of them, but too much for none. For GPUs without a number, `others`.
+    pub(crate) fn numbered(
+        numbered: &[(u32, Cap)],
+        name: impl Fn(u32) -> Option<DeviceName>,
+        others: Option<Cap>,
+    ) -> Self {
+        let named = |&(number, cap): &(u32, Cap)| Some((name(number)?, cap));
+        match numbered.iter().map(named).collect::<Option<Vec<_>>>() {
+            Some(named) => Self { named, others },
+            None => Self::every(lowest(numbered)),
+        }
+    }
+
+    /// What holds for a device of this name.
+    pub(crate) fn of(&self, name: DeviceName) -> Option<Cap> {
+        let same = self.named.iter().filter(|(own, _)| own.uuid == name.uuid);
+        same.map(|&(_, cap)| cap).reduce(Cap::lower).or(self.others)
+    }
+}
+
+/// The lowest of all, for memory and time apart.
+pub(crate) fn lowest(numbered: &[(u32, Cap)]) -> Cap {
+    numbered.iter().map(|&(_, cap)| cap).fold(Cap::default(), Cap::lower)
+}
+
+impl Cap {
+    /// A cap on memory alone.
+    pub(crate) fn memory(memory: impl Into<MemoryCap>) -> Self {
+        Self { memory: memory.into(), core: None }
+    }
+
+    /// A share of time alone.
+    pub(crate) fn core(core: Share) -> Self {
+        Self { core: Some(core), ..Self::default() }
+    }
+
+    /// What a MIG-shaped slice comes to.
+    pub(crate) fn profile(profile: Profile) -> Self {
+        Self { memory: profile.memory().into(), core: Some(profile.core()) }
+    }
+
+    /// The lower of both, for memory and time apart.
+    #[must_use]
+    pub fn lower(self, other: Self) -> Self {
+        let core = match (self.core, other.core) {
+            (Some(one), Some(two)) => Some(one.min(two)),
+            (one, two) => one.or(two),
+        };
+        Self { memory: self.memory.lower(other.memory), core }
+    }
+}

@@ -1,0 +1,43 @@
+//! Joins what the sources say: for each device and quantity the lowest, and only devices that all of them allow.
+//!
+//! The order of the grants changes nothing, saying a thing twice changes nothing, and adding a grant never raises. What
+//! makes this less than obvious is that a limits file cannot say "not this one" beside `*`, and that a MIG instance is
+//! also meant by the name of its card, which is not known here. Hence two refusals.
+
+use gpucap_core::limits::file::{Entry, Key};
+use gpucap_core::uuid::DeviceName;
+
+use crate::grant::{Cap, Grant};
+use crate::reason::Reason;
+
+/// The entries of the limits file, in the order of the names; `*` comes last.
+///
+/// # Errors
+/// No device is left; or cards and MIG instances are both named, and one of them was struck out.
+pub(crate) fn merge(grants: &[Grant]) -> Result<Vec<Entry>, Reason> {
+    let mut names: Vec<DeviceName> =
+        grants.iter().flat_map(|grant| &grant.caps.named).map(|&(name, _)| name).collect();
+    names.sort_unstable_by_key(|name| (name.uuid, name.kind));
+    names.dedup_by_key(|name| name.uuid);
+
+    let of = |name: DeviceName| join(grants.iter().map(|grant| grant.caps.of(name)));
+    let others = join(grants.iter().map(|grant| grant.caps.others));
+    let (kept, struck): (Vec<_>, Vec<_>) = names.into_iter().partition(|&name| of(name).is_some());
+    let other_kind = |name: &DeviceName| kept.iter().any(|kept| kept.kind != name.kind);
+    if struck.iter().any(other_kind) {
+        return Err(Reason::CardsAndInstances);
+    }
+    let mut entries: Vec<Entry> =
+        kept.iter().filter_map(|&name| Some(entry(Key::Name(name), of(name)?))).collect();
+    entries.extend(others.map(|cap| entry(Key::Every, cap)));
+    if entries.is_empty() { Err(Reason::NothingInCommon) } else { Ok(entries) }
+}
+
+/// The lowest of all; none if one of them forbids.
+fn join(mut caps: impl Iterator<Item = Option<Cap>>) -> Option<Cap> {
+    caps.try_fold(Cap::default(), |lowest, cap| Some(lowest.lower(cap?)))
+}
+
+fn entry(key: Key, Cap { memory, core }: Cap) -> Entry {
+    Entry { memory, core, ..Entry::new(key) }
+}

@@ -1,0 +1,92 @@
+//! Why a container is refused: one line that names the source, what it held and what is wrong.
+
+use gpucap_core::config::Excerpt;
+use std::fmt;
+
+use crate::node::NodeError;
+
+/// Why no plan can be made. Prints as one line.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Reason {
+    /// A source says something that cannot be used.
+    Value {
+        /// The source: `environment GPU_MEM_LIMIT`, `annotation hami.io/...`.
+        source: String,
+        /// What it held.
+        held: Excerpt,
+        /// What is wrong with that.
+        why: String,
+    },
+    /// A document of the engine cannot be read: the state, `config.json`.
+    Document {
+        /// Which one.
+        what: &'static str,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The node's configuration cannot be used, and this container would need it.
+    Node(NodeError),
+    /// No GPU is left that all sources allow.
+    NothingInCommon,
+    /// Some sources name cards, others MIG instances; whether they mean the same cannot be told from here.
+    CardsAndInstances,
+    /// The node demands a limit for each container with a GPU, and none was given.
+    NoLimit {
+        /// What shows that it has a GPU.
+        gpu: String,
+    },
+    /// The node admits no privileged container next to a limit.
+    Privileged,
+    /// It has no mount namespace of its own: the library would be put into the host.
+    NoMountNamespace,
+}
+
+impl Reason {
+    /// A value that cannot be used.
+    pub(crate) fn value(source: impl Into<String>, held: &str, why: impl fmt::Display) -> Self {
+        let (held, why) = (Excerpt::new(held.as_bytes()), why.to_string());
+        Self::Value { source: source.into(), held, why }
+    }
+
+    /// A document that cannot be read.
+    pub(crate) fn document(what: &'static str, why: impl fmt::Display) -> Self {
+        // What a parser says may quote the document.
+        let why = why.to_string().escape_default().take(200).collect();
+        Self::Document { what, why }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Value { source, held, why } => write!(f, "{source}={held}: {why}"),
+            Self::Document { what, why } => write!(f, "{what} cannot be read: {why}"),
+            Self::Node(error) => error.fmt(f),
+            Self::NothingInCommon => {
+                f.write_str("the sources name different GPUs: none is left that all of them allow")
+            }
+            Self::CardsAndInstances => f.write_str(
+                "some sources name cards and others MIG instances: name the same devices in all",
+            ),
+            Self::NoLimit { gpu } => write!(
+                f,
+                "this node demands a limit for each container with a GPU, and there is {gpu} but none of the sources \
+                 that it trusts says a limit"
+            ),
+            Self::Privileged => f.write_str(
+                "privileged (CAP_SYS_ADMIN): this node allows no such container a limited GPU",
+            ),
+            Self::NoMountNamespace => {
+                f.write_str("no mount namespace of its own, so a limit cannot be put into it")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Reason {}
+
+impl From<NodeError> for Reason {
+    fn from(error: NodeError) -> Self {
+        Self::Node(error)
+    }
+}

@@ -1,0 +1,79 @@
+//! What the tests share: a container made of a few words, and a plan in a form to compare.
+//!
+//! In fixtures `$A`, `$B` and `$C` stand for the names of three cards, `$M` for that of a MIG instance. The node has A
+//! and B, in this order; their device files are numbered the other way round.
+
+use gpucap_plan::{Card, Container, Decision, Node, NodeError, Plan, Sources, State, decide};
+use serde_json::{Value, json};
+
+pub(crate) const A: &str = "GPU-aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa";
+pub(crate) const B: &str = "GPU-bbbbbbbb-bbbb-bbbb-bbbb-bbbbbbbbbbbb";
+pub(crate) const C: &str = "GPU-cccccccc-cccc-cccc-cccc-cccccccccccc";
+pub(crate) const M: &str = "MIG-dddddddd-dddd-dddd-dddd-dddddddddddd";
+
+/// The text with the names of the cards in it.
+pub(crate) fn named(text: &str) -> String {
+    [("$A", A), ("$B", B), ("$C", C), ("$M", M)]
+        .iter()
+        .fold(text.to_owned(), |text, (short, name)| text.replace(short, name))
+}
+
+pub(crate) fn cards() -> Vec<Card> {
+    [(A, 1), (B, 0)]
+        .map(|(name, minor)| Card { name: name.parse().unwrap(), minor: Some(minor) })
+        .into()
+}
+
+/// A `config.json` with the keys `env`, `annotations` and `config` of a case.
+pub(crate) fn config(case: &Value) -> Value {
+    let mut config = json!({
+        "ociVersion": "1.0.2",
+        "process": {"env": case["env"], "args": ["sleep"]},
+        "root": {"path": "rootfs"},
+        "annotations": case["annotations"],
+        "linux": {"namespaces": [{"type": "pid"}, {"type": "mount"}]},
+    });
+    for (key, value) in case["config"].as_object().into_iter().flatten() {
+        config[key] = value.clone();
+    }
+    config
+}
+
+/// The decision on a case: besides the container it may have `node`, `cards`, `allocation`, `checkpoint`.
+pub(crate) fn decided(case: &Value) -> Decision {
+    let bytes = |key: &str| {
+        case.get(key).map(|value| match value {
+            Value::String(text) => text.clone().into_bytes(),
+            other => other.to_string().into_bytes(),
+        })
+    };
+    let container = Container::parse(config(case).to_string().as_bytes()).unwrap();
+    let node: Result<Node, NodeError> =
+        bytes("node").map_or_else(|| Ok(Node::default()), |bytes| Node::parse(&bytes));
+    let cards = if case["cards"] == json!(false) { vec![] } else { cards() };
+    let state = State { id: "4f6c".into(), ..State::default() };
+    decide(&Sources {
+        state: Some(&state),
+        container: &container,
+        node: node.as_ref(),
+        cards: &cards,
+        allocation: bytes("allocation").as_deref(),
+        checkpoint: bytes("checkpoint").as_deref(),
+    })
+}
+
+/// The plan in words.
+pub(crate) fn words(plan: &Plan) -> Value {
+    match plan {
+        Plan::NotAsked => json!("not asked"),
+        Plan::Refuse(reason) => json!(format!("refused: {reason}")),
+        Plan::Limits(file) => file
+            .entries
+            .iter()
+            .map(|entry| {
+                let core = entry.core.map_or_else(|| "free".into(), |core| core.to_string());
+                format!("{}: memory {}, time {core}", entry.key, entry.memory)
+            })
+            .collect(),
+    }
+}
