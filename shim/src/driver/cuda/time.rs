@@ -1,7 +1,7 @@
 //! What the meter of time asks of the driver: events, streams, names, and the modes that keep captures whole.
 //!
-//! Streams are named as the driver's plain functions name them. Nothing here may be called for a stream that is being
-//! captured; [`relaxed`] keeps a question about one stream from spoiling the capture of another.
+//! Streams are named as the driver's plain functions name them. What puts something into a stream is for streams that
+//! [`carries_out`] is true of; [`relaxed`] keeps a question about one stream from spoiling the capture of another.
 
 #![expect(dead_code, reason = "the meter of time asks")]
 
@@ -29,6 +29,13 @@ pub(crate) fn create_event(copy: &DriverCopy) -> Option<CUevent> {
 /// Puts an event behind what is in a stream of the current context now.
 pub(crate) fn record(copy: &DriverCopy, event: CUevent, stream: CUstream) -> Option<()> {
     event_record(copy, event, stream)
+}
+
+/// Whether what is put into a stream is carried out. Not if it is recorded, and not if the driver does not say: the legacy
+/// default stream cannot be used while a stream that waits for it is captured, and trying would spoil that capture.
+pub(crate) fn carries_out(copy: &DriverCopy, stream: CUstream) -> bool {
+    let status: Option<c_int> = filled(|status| stream_is_capturing(copy, stream, status));
+    status == Some(CU_STREAM_CAPTURE_STATUS_NONE)
 }
 
 /// Whether the card has come to an event.

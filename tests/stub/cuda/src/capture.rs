@@ -3,14 +3,17 @@
 //! A capture has an origin stream; others join by waiting for an event that was recorded in it.
 //! Nodes are chained in the order in which they were captured: which branch a node is on is not
 //! simulated, and neither is an unjoined branch. Asking a capturing stream whether it is done is an
-//! error, and spoils the capture.
+//! error, and spoils the capture; so does using the legacy default stream while a stream that waits
+//! for it is captured. What else is forbidden meanwhile, [`crate::capture_mode`] says.
 
 use crate::arg::{In, Out};
+use crate::capture_mode::Mode;
 use crate::context::current;
 use crate::driver::state;
 use crate::export::exports;
 use crate::graph::Node;
 use crate::state::{State, Table};
+use crate::stream::{Kind, Stream, thread_number};
 use gpucap_abi::cuda::{CUdeviceptr, CUevent, CUgraph, CUgraphNode, CUstream, CuError, CuResult};
 use std::ffi::c_void;
 
@@ -61,58 +64,31 @@ exports! {
     /// Null and INVALIDATED if the capture was spoilt.
     fn cuStreamEndCapture_ptsz(stream: CUstream, graph: *mut CUgraph)
         => end, context, "cuStreamEndCapture" @ 10000 ptsz;
-    /// 0 none, 1 active, 2 spoilt.
-    fn cuStreamIsCapturing(stream: CUstream, status: *mut i32)
-        => is_capturing, context, "cuStreamIsCapturing" @ 10000;
-    /// 0 none, 1 active, 2 spoilt.
-    fn cuStreamIsCapturing_ptsz(stream: CUstream, status: *mut i32)
-        => is_capturing, context, "cuStreamIsCapturing" @ 10000 ptsz;
-    /// Status and number.
-    fn cuStreamGetCaptureInfo(stream: CUstream, status: *mut i32, id: *mut u64)
-        => info, context, "cuStreamGetCaptureInfo" @ 10010;
-    /// Status and number.
-    fn cuStreamGetCaptureInfo_ptsz(stream: CUstream, status: *mut i32, id: *mut u64)
-        => info, context, "cuStreamGetCaptureInfo" @ 10010 ptsz;
-    /// Status, number and graph; dependencies are not told.
-    fn cuStreamGetCaptureInfo_v2(stream: CUstream, status: *mut i32, id: *mut u64,
-        graph: *mut CUgraph, dependencies: *mut *const CUgraphNode, count: *mut usize)
-        => info_v2, context, "cuStreamGetCaptureInfo" @ 11030;
-    /// Status, number and graph; dependencies are not told.
-    fn cuStreamGetCaptureInfo_v2_ptsz(stream: CUstream, status: *mut i32, id: *mut u64,
-        graph: *mut CUgraph, dependencies: *mut *const CUgraphNode, count: *mut usize)
-        => info_v2, context, "cuStreamGetCaptureInfo" @ 11030 ptsz;
-    /// Status, number and graph; dependencies are not told.
-    fn cuStreamGetCaptureInfo_v3(stream: CUstream, status: *mut i32, id: *mut u64,
-        graph: *mut CUgraph, dependencies: *mut *const CUgraphNode, edges: *mut *const c_void,
-        count: *mut usize) => info_v3, context, "cuStreamGetCaptureInfo" @ 12030;
-    /// Status, number and graph; dependencies are not told.
-    fn cuStreamGetCaptureInfo_v3_ptsz(stream: CUstream, status: *mut i32, id: *mut u64,
-        graph: *mut CUgraph, dependencies: *mut *const CUgraphNode, edges: *mut *const c_void,
-        count: *mut usize) => info_v3, context, "cuStreamGetCaptureInfo" @ 12030 ptsz;
-    /// The mode is exchanged and otherwise ignored.
-    fn cuThreadExchangeStreamCaptureMode(mode: *mut i32)
-        => exchange_mode, driver, "cuThreadExchangeStreamCaptureMode" @ 10010;
 }
 
-const UNSUPPORTED: CuError = CuError::new(900).unwrap();
+pub(crate) const UNSUPPORTED: CuError = CuError::new(900).unwrap();
 const INVALIDATED: CuError = CuError::new(901).unwrap();
 const UNMATCHED: CuError = CuError::new(903).unwrap();
+/// The legacy default stream would wait for a stream that is captured.
+pub(crate) const IMPLICIT: CuError = CuError::new(906).unwrap();
+const WRONG_THREAD: CuError = CuError::new(908).unwrap();
 const ILLEGAL_STATE: CuError = CuError::new(401).unwrap();
 /// `CUDA_ERROR_CAPTURED_EVENT`
 pub(crate) const EVENT_OF_CAPTURE: CuError = CuError::new(907).unwrap();
-/// `CU_STREAM_CAPTURE_MODE_RELAXED`, the last one.
-const LAST_MODE: i32 = 2;
 
 /// What a capturing stream remembers: the number of its capture.
 #[derive(Clone, Copy)]
-pub(crate) struct Capture(u64);
+pub(crate) struct Capture(pub(crate) u64);
 
 /// A capture.
 pub(crate) struct Session {
-    graph: u64,
+    pub(crate) graph: u64,
     /// The stream that ends it.
     origin: u64,
-    spoilt: bool,
+    /// The thread that began it.
+    pub(crate) thread: u64,
+    pub(crate) mode: Mode,
+    pub(crate) spoilt: bool,
 }
 
 /// The captures of the process.
@@ -178,6 +154,10 @@ fn active(
     current: (u64, gpucap_stub_device::catalog::Unit),
 ) -> Result<Option<(u64, u64)>, CuError> {
     let handle = state.stream(stream, current)?;
+    if let Some(id) = capture_of_legacy(state, handle) {
+        spoil(state, id);
+        return Err(IMPLICIT);
+    }
     let Some(Capture(id)) = state.streams.get_mut(handle).and_then(|stream| stream.capture) else {
         return Ok(None);
     };
@@ -187,12 +167,33 @@ fn active(
 
 /// Spoils the capture of a stream that was asked what a capturing one cannot answer.
 pub(crate) fn fail(state: &mut State, handle: u64) -> CuError {
-    if let Some(Capture(id)) = state.streams.get_mut(handle).and_then(|stream| stream.capture)
-        && let Some(session) = state.captures.get_mut(id)
-    {
-        session.spoilt = true;
+    if let Some(Capture(id)) = state.streams.get_mut(handle).and_then(|stream| stream.capture) {
+        spoil(state, id);
     }
     UNSUPPORTED
+}
+
+/// The capture that stands for the legacy default stream, if this is it: one of a stream that waits for it.
+pub(crate) fn capture_of_legacy(state: &mut State, handle: u64) -> Option<u64> {
+    let stream = state.streams.get_mut(handle)?;
+    let context = stream.context;
+    if stream.kind != Kind::Legacy {
+        return None;
+    }
+    let waits = |stream: &&mut Stream| stream.context == context && stream.kind == Kind::Blocking;
+    state
+        .streams
+        .iter_mut()
+        .filter(waits)
+        .find_map(|stream| stream.capture)
+        .map(|capture| capture.0)
+}
+
+/// Nothing will come of a capture.
+pub(crate) fn spoil(state: &mut State, id: u64) {
+    if let Some(session) = state.captures.get_mut(id) {
+        session.spoilt = true;
+    }
 }
 
 /// Fails, and spoils the capture, if the stream is capturing.
@@ -209,9 +210,7 @@ pub(crate) fn forbid_in_context(state: &mut State, context: u64) -> CuResult {
     let of_context = state.streams.iter_mut().filter(|stream| stream.context == context);
     let captures: Vec<_> = of_context.filter_map(|stream| stream.capture).collect();
     for Capture(id) in &captures {
-        if let Some(session) = state.captures.get_mut(*id) {
-            session.spoilt = true;
-        }
+        spoil(state, *id);
     }
     if captures.is_empty() { Ok(()) } else { Err(UNSUPPORTED) }
 }
@@ -260,16 +259,15 @@ fn begin_to_graph(
 }
 
 fn begin_into(stream: CUstream, graph: u64, mode: i32) -> CuResult {
-    if !(0..=LAST_MODE).contains(&mode) {
-        return Err(CuError::INVALID_VALUE);
-    }
+    let mode = Mode::new(mode)?;
     if stream.address() <= 1 {
         return Err(UNSUPPORTED);
     }
     let current = current()?;
     let mut state = state()?;
     let handle = state.stream(stream, current)?;
-    let id = state.captures.add(Session { graph, origin: handle, spoilt: false });
+    let thread = thread_number();
+    let id = state.captures.add(Session { graph, origin: handle, thread, mode, spoilt: false });
     let found = state.streams.get_mut(handle).ok_or(CuError::INVALID_HANDLE)?;
     if found.capture.is_some() {
         state.captures.remove(id);
@@ -286,8 +284,12 @@ fn end(stream: CUstream, graph: Out<CUgraph>) -> CuResult {
     let handle = state.stream(stream, current)?;
     let found = state.streams.get_mut(handle).ok_or(CuError::INVALID_HANDLE)?;
     let Capture(id) = found.capture.ok_or(ILLEGAL_STATE)?;
-    if state.captures.get(id).is_some_and(|session| session.origin != handle) {
+    let session = state.captures.get(id).ok_or(CuError::UNKNOWN)?;
+    if session.origin != handle {
         return Err(UNMATCHED);
+    }
+    if session.mode != Mode::Relaxed && session.thread != thread_number() {
+        return Err(WRONG_THREAD);
     }
     for stream in state.streams.iter_mut() {
         if stream.capture.is_some_and(|capture| capture.0 == id) {
@@ -300,66 +302,6 @@ fn end(stream: CUstream, graph: Out<CUgraph>) -> CuResult {
         return Err(INVALIDATED);
     }
     graph.put(CUgraph(session.graph as *mut c_void))
-}
-
-/// Status, number and graph of a stream's capture.
-fn status_of(stream: CUstream) -> Result<(i32, u64, u64), CuError> {
-    let current = current()?;
-    let mut state = state()?;
-    let handle = state.stream(stream, current)?;
-    let capture = state.streams.get_mut(handle).and_then(|stream| stream.capture);
-    let Some(Capture(id)) = capture else { return Ok((0, 0, 0)) };
-    let session = state.captures.get(id).ok_or(CuError::UNKNOWN)?;
-    Ok((if session.spoilt { 2 } else { 1 }, id, session.graph))
-}
-
-fn is_capturing(stream: CUstream, status: Out<i32>) -> CuResult {
-    status.put(status_of(stream)?.0)
-}
-
-fn info(stream: CUstream, status: Out<i32>, id: Out<u64>) -> CuResult {
-    let found = status_of(stream)?;
-    status.put(found.0)?;
-    id.put_if_asked(found.1);
-    Ok(())
-}
-
-fn info_v2(
-    stream: CUstream,
-    status: Out<i32>,
-    id: Out<u64>,
-    graph: Out<CUgraph>,
-    dependencies: Out<*const CUgraphNode>,
-    count: Out<usize>,
-) -> CuResult {
-    graph.put_if_asked(CUgraph(status_of(stream)?.2 as *mut c_void));
-    dependencies.put_if_asked(std::ptr::null());
-    count.put_if_asked(0);
-    info(stream, status, id)
-}
-
-fn info_v3(
-    stream: CUstream,
-    status: Out<i32>,
-    id: Out<u64>,
-    graph: Out<CUgraph>,
-    dependencies: Out<*const CUgraphNode>,
-    edges: Out<*const c_void>,
-    count: Out<usize>,
-) -> CuResult {
-    edges.put_if_asked(std::ptr::null());
-    info_v2(stream, status, id, graph, dependencies, count)
-}
-
-fn exchange_mode(mode: Out<i32>) -> CuResult {
-    thread_local! {
-        static MODE: std::cell::Cell<i32> = const { std::cell::Cell::new(0) };
-    }
-    let new = mode.get()?;
-    if !(0..=LAST_MODE).contains(&new) {
-        return Err(CuError::INVALID_VALUE);
-    }
-    mode.put(MODE.try_with(|own| own.replace(new)).unwrap_or(0))
 }
 
 fn unsupported(stream: CUstream) -> CuResult {

@@ -1,16 +1,19 @@
 //! Events: points in streams, with a time.
 //!
-//! An event that was never recorded counts as reached. Times are those of the card, to the
-//! nanosecond; the real ones are coarser.
+//! An event that was never recorded counts as reached. It is reached when what was in its stream
+//! is done: at once in an empty one, however long the kernel behind it is under way. Its time is the
+//! card's, in steps of `STUB_GPU_EVENT_STEP_NS`.
 
 use crate::arg::Out;
 use crate::capture;
+use crate::capture_mode::unsafe_call;
 use crate::context::current;
 use crate::driver::state;
 use crate::export::exports;
 use crate::state::Table;
 use crate::stream::{NOT_READY, Point, push};
 use gpucap_abi::cuda::{CUevent, CUstream, CuError, CuResult};
+use gpucap_stub_device::settings;
 use std::ffi::c_void;
 
 exports! {
@@ -106,7 +109,8 @@ fn record_with_flags(event: CUevent, stream: CUstream, flags: u32) -> CuResult {
 fn point(event: CUevent) -> Result<(Option<Point>, bool), CuError> {
     let mut state = state()?;
     let found = state.events.get_mut(event.address()).ok_or(CuError::INVALID_HANDLE)?;
-    if found.capture.is_some() {
+    if let Some(id) = found.capture {
+        capture::spoil(&mut state, id);
         return Err(capture::EVENT_OF_CAPTURE);
     }
     if let Some(point) = &mut found.point {
@@ -117,14 +121,18 @@ fn point(event: CUevent) -> Result<(Option<Point>, bool), CuError> {
 }
 
 fn query(event: CUevent) -> CuResult {
-    match point(event)?.0 {
+    let (point, _) = point(event)?;
+    unsafe_call(&mut *state()?)?;
+    match point {
         Some(point) if !point.is_seen() => Err(NOT_READY),
         _ => Ok(()),
     }
 }
 
 fn synchronize(event: CUevent) -> CuResult {
-    if let Some(point) = point(event)?.0 {
+    let (point, _) = point(event)?;
+    unsafe_call(&mut *state()?)?;
+    if let Some(point) = point {
         point.wait();
     }
     state()?.release_reserves();
@@ -134,7 +142,7 @@ fn synchronize(event: CUevent) -> CuResult {
 fn elapsed(milliseconds: Out<f32>, start: CUevent, end: CUevent) -> CuResult {
     milliseconds.required()?;
     let time = |event| match point(event)? {
-        (Some(point), true) if point.is_seen() => point.reached().ok_or(NOT_READY),
+        (Some(point), true) if point.is_seen() => point.reached().map(stamp).ok_or(NOT_READY),
         (Some(_), true) => Err(NOT_READY),
         _ => Err(CuError::INVALID_HANDLE),
     };
@@ -142,6 +150,11 @@ fn elapsed(milliseconds: Out<f32>, start: CUevent, end: CUevent) -> CuResult {
     #[expect(clippy::cast_precision_loss, reason = "a float is what the driver answers in")]
     let span = if end >= start { (end - start) as f32 } else { -((start - end) as f32) };
     milliseconds.put(span / 1e6)
+}
+
+/// The time that an event keeps of what happened at `time`.
+fn stamp(time: u64) -> u64 {
+    time - time % settings().event_step_ns
 }
 
 fn stream_wait(stream: CUstream, event: CUevent, _flags: u32) -> CuResult {

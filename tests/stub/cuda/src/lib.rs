@@ -12,6 +12,8 @@ mod arena;
 mod arg;
 mod array;
 mod capture;
+mod capture_info;
+mod capture_mode;
 mod context;
 mod copy;
 mod copy_described;
@@ -62,6 +64,8 @@ const ALL_ROWS: &[&[export::Row]] = &[
     event::ROWS,
     host_function::ROWS,
     capture::ROWS,
+    capture_info::ROWS,
+    capture_mode::ROWS,
     module::ROWS,
     library::ROWS,
     launch::ROWS,

@@ -6,6 +6,7 @@
 
 use crate::arena::Arena;
 use crate::arg::Out;
+use crate::capture_mode::unsafe_call;
 use crate::context::current;
 use crate::driver::state;
 use crate::export::exports;
@@ -188,6 +189,7 @@ fn allocate(low: bool, bytes: u64, kind: Kind) -> Result<u64, CuError> {
         return Err(CuError::INVALID_VALUE);
     }
     let context = current()?;
+    unsafe_call(&mut *state()?)?;
     charge(context.1, bytes)?;
     let placed = state()?.memory.place(low, bytes, context, kind);
     if placed.is_err() {

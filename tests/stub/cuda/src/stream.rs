@@ -273,6 +273,10 @@ fn end(stream: CUstream) -> Result<(Point, Option<Pending>), CuError> {
     let current = current()?;
     let mut state = state()?;
     let handle = state.stream(stream, current)?;
+    if let Some(id) = crate::capture::capture_of_legacy(&mut state, handle) {
+        crate::capture::spoil(&mut state, id);
+        return Err(crate::capture::IMPLICIT);
+    }
     let found = state.streams.get_mut(handle).ok_or(CuError::INVALID_HANDLE)?;
     if found.capture.is_some() {
         return Err(crate::capture::fail(&mut state, handle));
@@ -284,7 +288,8 @@ fn end(stream: CUstream) -> Result<(Point, Option<Pending>), CuError> {
     Ok((Point { unit, progress, time: None }, host))
 }
 
-fn thread_number() -> u64 {
+/// A number for the calling thread.
+pub(crate) fn thread_number() -> u64 {
     use std::sync::atomic::{AtomicU64, Ordering};
     static NEXT: AtomicU64 = AtomicU64::new(1);
     thread_local! {

@@ -23,6 +23,7 @@
 //! | `STUB_GPU_KERNEL_NS` | `10000` | duration of a kernel whose name does not end in one (`spin_40ms`, `k_10us`) |
 //! | `STUB_GPU_LAUNCH_NS` | `0` | host time that a launch call takes |
 //! | `STUB_GPU_ARRIVAL_NS` | `0` | time until the card sees an operation and until the host sees its end |
+//! | `STUB_GPU_EVENT_STEP_NS` | `500` | step of the times that events keep |
 //! | `STUB_GPU_COPY_BYTES_PER_US` | `0` | speed of copies; 0 takes no time |
 //! | `STUB_GPU_QUEUE_DEPTH` | `1024` | operations that a stream holds before a launch waits |
 //! | `STUB_GPU_FAIL` | none | scripted failures: `cuMemAlloc_v2:2@3` fails the third call with 2; no `@n`: every call |

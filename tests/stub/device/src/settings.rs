@@ -49,6 +49,8 @@ pub struct Settings {
     pub launch_ns: u64,
     /// Time from a launch until the card sees it, and from its end until the host sees that.
     pub arrival_ns: u64,
+    /// Step in which events keep the time.
+    pub event_step_ns: u64,
     /// Bytes per microsecond of a copy; 0 takes no time.
     pub copy_bytes_per_us: u64,
     /// Operations a stream holds before a launch waits.
@@ -123,6 +125,7 @@ impl Settings {
             kernel_ns: number("STUB_GPU_KERNEL_NS", "10000")?,
             launch_ns: number("STUB_GPU_LAUNCH_NS", "0")?,
             arrival_ns: number("STUB_GPU_ARRIVAL_NS", "0")?,
+            event_step_ns: number("STUB_GPU_EVENT_STEP_NS", "500")?.max(1),
             copy_bytes_per_us: number("STUB_GPU_COPY_BYTES_PER_US", "0")?,
             queue_depth: usize::try_from(number("STUB_GPU_QUEUE_DEPTH", "1024")?)
                 .unwrap_or(usize::MAX)
