@@ -11,15 +11,15 @@
 
 /* ---- exit codes ---- */
 
-/* Done. `explain`: the process is capped. */
+/* Done. `explain`: the process is capped, or the container would be. */
 #define GPUCAP_EXIT_OK 0
 /* Could not be done; one line on stderr says what, where and why. `demo`: something was not as it should be. */
 #define GPUCAP_EXIT_FAILED 1
 /* The command line cannot be understood. */
 #define GPUCAP_EXIT_USAGE 2
-/* `explain`: the process is not capped. */
+/* `explain`: the process is not capped, nor would the container be. */
 #define GPUCAP_EXIT_NOT_CAPPED 3
-/* `explain`: limits are set that cannot be used, and the process is allowed no GPU work. */
+/* `explain`: limits are set that cannot be used, and the process is allowed no GPU work; or the container is refused. */
 #define GPUCAP_EXIT_BROKEN 4
 /* `hook`: this version does not know the stage. */
 #define GPUCAP_EXIT_UNKNOWN_STAGE 5

@@ -2,6 +2,7 @@
 
 use crate::exit::Exit;
 use gpucap_core::config::{ConfigError, Excerpt, ValueError};
+use gpucap_plan::Reason;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -29,6 +30,10 @@ pub(crate) enum Error {
     Start { program: String, why: io::Error },
     /// There is no such process, or it cannot be looked at.
     Process { pid: u32, why: io::Error },
+    /// A file that was named cannot be read.
+    File { path: PathBuf, why: io::Error },
+    /// A container's documents cannot be read.
+    Container(Reason),
     /// This version knows no such stage of a container's start.
     Stage(String),
     /// The demo found something that is not as it should be, or could not go on.
@@ -55,7 +60,11 @@ impl Error {
             Self::Start { why, .. } if why.kind() == io::ErrorKind::NotFound => Exit::NOT_FOUND,
             Self::Start { .. } => Exit::NOT_EXECUTABLE,
             Self::Stage(_) => Exit::UNKNOWN_STAGE,
-            Self::Process { .. } | Self::Demo(_) | Self::Output(_) => Exit::FAILED,
+            Self::Process { .. }
+            | Self::File { .. }
+            | Self::Container(_)
+            | Self::Demo(_)
+            | Self::Output(_) => Exit::FAILED,
         }
     }
 }
@@ -92,6 +101,8 @@ impl fmt::Display for Error {
             Self::Process { pid, why } => {
                 write!(f, "process {pid} cannot be looked at: {}", reason(why))
             }
+            Self::File { path, why } => write!(f, "{}: {}", path.display(), reason(why)),
+            Self::Container(why) => why.fmt(f),
             Self::Stage(stage) => write!(
                 f,
                 "hook: stage {stage:?} is not known to this version, and no container may start \

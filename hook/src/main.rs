@@ -8,6 +8,7 @@ mod command;
 mod elf;
 mod error;
 mod exit;
+mod gather;
 mod ledgers;
 mod output;
 mod paint;

@@ -1,8 +1,10 @@
 //! `gpucap explain`: whether a process is capped, by what, and if not, why.
 //!
 //! Three questions: which limits are set for it, whether the library is in it, and what the ledger says of it. Without
-//! `--pid` the process is one that would be started from here. The exit code is the answer, for scripts.
+//! `--pid` the process is one that would be started from here. The exit code is the answer, for scripts. Of a container
+//! that does not run yet, [`bundle`] tells what the hook would do.
 
+mod bundle;
 mod facts;
 mod text;
 mod verdict;
@@ -13,24 +15,40 @@ use crate::output;
 use crate::paint::Paint;
 use crate::proc::Process;
 use facts::Facts;
+use gpucap_plan::Node;
 use std::io;
+use std::path::PathBuf;
 use verdict::Verdict;
 
 const AFTER: &str = "\
-Exit status: 0 capped, 3 not capped, 4 limits are set that cannot be used (no GPU work is allowed),
-1 the process cannot be looked at.";
+Exit status: 0 capped, 3 not capped, 4 limits are set that cannot be used (no GPU work is allowed,
+a container is not started), 1 the process or bundle cannot be looked at.";
 
 /// The words behind `gpucap explain`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER)]
 pub(crate) struct Options {
     /// The process to look at; without it, a program started from here
-    #[arg(long)]
+    #[arg(long, conflicts_with = "bundle")]
     pid: Option<u32>,
+    /// A container's bundle, the directory of config.json: what the hook would do with it, and why
+    bundle: Option<PathBuf>,
+    /// The state that a runtime would give the hook, as a file
+    #[arg(long, requires = "bundle")]
+    state: Option<PathBuf>,
+    /// The node's configuration
+    #[arg(long, requires = "bundle", default_value = Node::PATH)]
+    config: PathBuf,
+    /// Print JSON, for programs
+    #[arg(long, requires = "bundle")]
+    json: bool,
 }
 
 /// Prints the answer.
 pub(crate) fn execute(options: &Options) -> Result<Exit> {
+    if let Some(bundle) = &options.bundle {
+        return bundle::execute(options, bundle);
+    }
     let facts = match options.pid {
         Some(pid) => Facts::of(Process(pid)).map_err(|why| Error::Process { pid, why })?,
         None => Facts::of_here().map_err(|why| Error::Process { pid: Process::own().0, why })?,

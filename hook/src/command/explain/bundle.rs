@@ -1,0 +1,41 @@
+//! `gpucap explain BUNDLE`: what the hook would do with a container, and which source said what.
+//!
+//! It asks the planner as the hook does, and applies nothing. `--state` has what a runtime would say on the hook's
+//! standard input; without it, the annotations are those of `config.json`.
+
+mod json;
+mod text;
+
+use super::Options;
+use crate::error::{Error, Result};
+use crate::exit::Exit;
+use crate::gather::{self, Gathered};
+use crate::output;
+use crate::paint::Paint;
+use gpucap_plan::{Plan, State, decide};
+use std::io;
+use std::path::Path;
+
+/// Prints the plan.
+pub(super) fn execute(options: &Options, bundle: &Path) -> Result<Exit> {
+    let state = options.state.as_deref().map(state).transpose()?;
+    let gathered = Gathered::of_bundle(&options.config, bundle, state).map_err(Error::Container)?;
+    let decision = decide(&gathered.sources());
+    output::print(&if options.json {
+        json::render(&decision)
+    } else {
+        text::render(&decision, bundle, Paint::on(&io::stdout()))
+    })?;
+    Ok(match decision.plan {
+        Plan::Limits(_) => Exit::OK,
+        Plan::NotAsked => Exit::NOT_CAPPED,
+        Plan::Refuse(_) => Exit::BROKEN,
+    })
+}
+
+fn state(path: &Path) -> Result<State> {
+    let file = |why| Error::File { path: path.to_owned(), why };
+    let bytes = gather::read(path).map_err(file)?;
+    let bytes = bytes.ok_or_else(|| file(io::ErrorKind::NotFound.into()))?;
+    State::parse(&bytes).map_err(Error::Container)
+}

@@ -1,0 +1,117 @@
+//! Everything that says something of a container, read from where it lies: what the planner wants to know.
+//!
+//! The only place that reads those files. Each read is bounded. A file that is not there says nothing; one that is
+//! there and cannot be read is a reason to refuse, or for the planner to judge.
+
+use gpucap_plan::{Card, Container, Identity, Node, NodeError, Reason, Sources, State};
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::Path;
+
+/// A longer document is nobody's: 16 MiB, where etcd allows a pod 1.5.
+const MAX_BYTES: u64 = 16 << 20;
+/// Where the driver says what cards there are, by PCI address.
+const CARDS: &str = "/proc/driver/nvidia/gpus";
+
+/// What was found.
+#[derive(Debug)]
+pub(crate) struct Gathered {
+    state: Option<State>,
+    container: Container,
+    node: Result<Node, NodeError>,
+    cards: Vec<Card>,
+    allocation: Option<Vec<u8>>,
+    checkpoint: Option<Vec<u8>>,
+}
+
+impl Gathered {
+    /// What is known of the container of this bundle; its state if a runtime told it. `config` is where the node's
+    /// configuration lies: [`Node::PATH`], unless a person or a test says otherwise.
+    pub(crate) fn of_bundle(
+        config: &Path,
+        bundle: &Path,
+        state: Option<State>,
+    ) -> Result<Self, Reason> {
+        let path = bundle.join("config.json");
+        let bytes =
+            read(&path).and_then(|bytes| bytes.ok_or_else(|| io::ErrorKind::NotFound.into()));
+        let bytes = bytes.map_err(|why| unreadable("config.json", &path, &why))?;
+        Self::of(config, Container::parse(&bytes)?, state)
+    }
+
+    /// What is known of a container whose `config.json` was read already.
+    pub(crate) fn of(
+        config: &Path,
+        container: Container,
+        state: Option<State>,
+    ) -> Result<Self, Reason> {
+        let node = node(config);
+        let used = node.clone().unwrap_or_default();
+        let told = state.as_ref().map(|state| &state.annotations);
+        let identity = told.and_then(Identity::of).or_else(|| Identity::of(&container.annotations));
+        let allocation = match identity {
+            Some(own) => {
+                let path = Path::new(&used.state_dir).join(own.allocation());
+                read(&path).map_err(|why| unreadable("the allocation", &path, &why))?
+            }
+            None => None,
+        };
+        // It only lowers, and is the kubelet's own business: not readable is not there.
+        let checkpoint =
+            used.kubelet_checkpoint.as_ref().and_then(|path| read(path.as_ref()).ok()?);
+        Ok(Self { state, container, node, cards: cards(), allocation, checkpoint })
+    }
+
+    /// In the form that the planner takes.
+    pub(crate) fn sources(&self) -> Sources<'_> {
+        Sources {
+            state: self.state.as_ref(),
+            container: &self.container,
+            node: self.node.as_ref(),
+            cards: &self.cards,
+            allocation: self.allocation.as_deref(),
+            checkpoint: self.checkpoint.as_deref(),
+        }
+    }
+}
+
+/// The node's configuration, as its administrator wrote it or by default.
+fn node(path: &Path) -> Result<Node, NodeError> {
+    match read(path) {
+        Ok(Some(bytes)) => Node::parse(&bytes),
+        Ok(None) => Ok(Node::default()),
+        Err(why) => Err(NodeError::unreadable(why)),
+    }
+}
+
+/// The cards of this machine in the order of nvidia-smi, which is that of their PCI addresses.
+fn cards() -> Vec<Card> {
+    let Ok(entries) = fs::read_dir(CARDS) else { return vec![] };
+    let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    let card = |path: &Path| {
+        let text = read(&path.join("information")).ok()??;
+        Card::parse(&String::from_utf8_lossy(&text))
+    };
+    // A card that cannot be read would move all behind it: then no index is known.
+    paths.iter().map(|path| card(path)).collect::<Option<_>>().unwrap_or_default()
+}
+
+/// The bytes of a file; none if there is no file.
+pub(crate) fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(why) => return Err(why),
+    };
+    let mut bytes = Vec::new();
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(io::Error::other(format!("longer than {MAX_BYTES} bytes")));
+    }
+    Ok(Some(bytes))
+}
+
+fn unreadable(what: &'static str, path: &Path, why: &io::Error) -> Reason {
+    Reason::Document { what, why: format!("{}: {why}", path.display()) }
+}
