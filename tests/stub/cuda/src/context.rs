@@ -132,6 +132,12 @@ impl Contexts {
         self.table.get(handle).filter(|context| context.uses > 0)
     }
 
+    /// Every living context, with its unit.
+    pub(crate) fn all_alive(&self) -> Vec<(u64, Unit)> {
+        let alive = self.table.iter().filter(|(_, context)| context.uses > 0);
+        alive.map(|(handle, context)| (handle, context.unit)).collect()
+    }
+
     pub(crate) fn alive_mut(&mut self, handle: u64) -> Option<&mut Context> {
         self.table.get_mut(handle).filter(|context| context.uses > 0)
     }

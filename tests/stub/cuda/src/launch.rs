@@ -127,6 +127,7 @@ fn run(
             first.get()?
         }
     };
+    crate::module::load_now(function.address())?;
     host_cost();
     if capture::take(stream, Operation::Work(duration))? {
         return Ok(());

@@ -1,14 +1,14 @@
 //! Libraries: code that belongs to no context.
 //!
-//! A library is loaded once and costs what a module costs, in the context where it is first used.
+//! A library costs what a module costs in each context, where it is first used; with
+//! `CUDA_MODULE_LOADING=EAGER` in the contexts that there are when it is loaded.
 
 use crate::arg::{In, Out};
 use crate::context::current;
 use crate::driver::state;
 use crate::export::exports;
-use crate::memory::charge;
-use crate::module::{Module, exists, get_function, of, unload};
-use gpucap_abi::cuda::{CUfunction, CUmodule, CuError, CuResult};
+use crate::module::{Module, exists, global, load_now, of, unload};
+use gpucap_abi::cuda::{CUdeviceptr, CUfunction, CUmodule, CuError, CuResult};
 use gpucap_stub_device::settings;
 use std::ffi::{c_char, c_void};
 
@@ -26,6 +26,15 @@ exports! {
     /// Every name is known that does not start with `missing`.
     fn cuLibraryGetKernel(kernel: *mut CUfunction, library: CUmodule, name: *const c_char)
         => get_kernel, driver, "cuLibraryGetKernel" @ 12000;
+    /// The library of a kernel.
+    fn cuKernelGetLibrary(library: *mut CUmodule, kernel: CUfunction)
+        => kernel_library, driver, "cuKernelGetLibrary" @ 12050;
+    /// A variable of 4 KiB, part of the library's memory.
+    fn cuLibraryGetGlobal(pointer: *mut CUdeviceptr, bytes: *mut usize, library: CUmodule,
+        name: *const c_char) => variable, context, "cuLibraryGetGlobal" @ 12000;
+    /// A managed variable of 4 KiB, part of the library's memory.
+    fn cuLibraryGetManaged(pointer: *mut CUdeviceptr, bytes: *mut usize, library: CUmodule,
+        name: *const c_char) => variable, driver, "cuLibraryGetManaged" @ 12000;
     /// The library's module in the current context.
     fn cuLibraryGetModule(module: *mut CUmodule, library: CUmodule)
         => library_module, context, "cuLibraryGetModule" @ 12000;
@@ -68,8 +77,17 @@ fn library_load_file(
 
 fn add_library(library: Out<CUmodule>) -> CuResult {
     library.required()?;
-    let made = Module { context: None, unit: None, globals: Vec::new() };
-    library.put(CUmodule(state()?.code.modules.add(made) as *mut c_void))
+    let mut state = state()?;
+    let handle = state.code.modules.add(Module { context: None, globals: Vec::new() });
+    if settings().eager {
+        for context in state.contexts.all_alive() {
+            if let Err(error) = state.pay(handle, None, context) {
+                state.unload(handle);
+                return Err(error);
+            }
+        }
+    }
+    library.put(CUmodule(handle as *mut c_void))
 }
 
 fn library_unload(library: CUmodule) -> CuResult {
@@ -77,18 +95,33 @@ fn library_unload(library: CUmodule) -> CuResult {
 }
 
 fn get_kernel(kernel: Out<CUfunction>, library: CUmodule, name: In<c_char>) -> CuResult {
-    get_function(kernel, library, name)
+    kernel.required()?;
+    let name = name.text()?;
+    kernel.put(CUfunction(state()?.function(library.address(), &name)? as *mut c_void))
 }
 
 /// The first use of a library in a context pays for it.
 fn pay(library: u64) -> CuResult {
-    let (_, unit) = current()?;
+    let here = current()?;
     let mut state = state()?;
-    let found = state.code.modules.get_mut(library).ok_or(CuError::INVALID_HANDLE)?;
-    if found.unit.is_none() {
-        charge(unit, settings().module_memory)?;
-        found.unit = Some(unit);
-    }
+    state.code.modules.get(library).ok_or(CuError::INVALID_HANDLE)?;
+    state.pay(library, None, here)
+}
+
+fn kernel_library(library: Out<CUmodule>, kernel: CUfunction) -> CuResult {
+    library.required()?;
+    library.put(CUmodule(of(kernel, |function| function.module)? as *mut c_void))
+}
+
+fn variable(
+    pointer: Out<CUdeviceptr>,
+    bytes: Out<usize>,
+    library: CUmodule,
+    name: In<c_char>,
+) -> CuResult {
+    pay(library.address())?;
+    pointer.put_if_asked(global(library, name, false)?);
+    bytes.put_if_asked(4096);
     Ok(())
 }
 
@@ -100,6 +133,6 @@ fn library_module(module: Out<CUmodule>, library: CUmodule) -> CuResult {
 
 fn kernel_function(function: Out<CUfunction>, kernel: CUfunction) -> CuResult {
     function.required()?;
-    pay(of(kernel, |function| function.module)?)?;
+    load_now(kernel.address())?;
     function.put(kernel)
 }

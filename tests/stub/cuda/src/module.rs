@@ -3,8 +3,9 @@
 //! An image is not looked at, but null is refused. Every name is a function unless it starts with
 //! `missing`. Its duration comes from the end of its name (`spin_40ms`, `k_10us`, `k_500ns`);
 //! `spin_ns` lasts as many nanoseconds as its first parameter says; other names last
-//! `STUB_GPU_KERNEL_NS`. A module belongs to a context and costs
-//! `STUB_GPU_MODULE_MEM`.
+//! `STUB_GPU_KERNEL_NS`. A module belongs to a context and costs `STUB_GPU_MODULE_MEM` when it is
+//! loaded. A function costs `STUB_GPU_FUNCTION_MEM` when it is first looked up, loaded or launched,
+//! unless `CUDA_MODULE_LOADING` says `EAGER`: then it is part of the module.
 
 use crate::arg::{In, Out};
 use crate::context::current;
@@ -42,7 +43,7 @@ exports! {
     /// A variable of 4 KiB, part of the module's memory.
     fn cuModuleGetGlobal_v2(pointer: *mut CUdeviceptr, bytes: *mut usize, module: CUmodule,
         name: *const c_char) => get_global, context, "cuModuleGetGlobal" @ 3020;
-    /// 2: lazy.
+    /// 1: eager, 2: lazy.
     fn cuModuleGetLoadingMode(mode: *mut i32)
         => loading_mode, driver, "cuModuleGetLoadingMode" @ 11070;
     /// Name it was looked up by.
@@ -63,9 +64,9 @@ exports! {
     /// Accepted and not kept.
     fn cuFuncSetCacheConfig(function: CUfunction, config: i32)
         => set_cache, context, "cuFuncSetCacheConfig" @ 3000;
-    /// It was loaded with its module.
+    /// Loads it, if it is not.
     fn cuFuncLoad(function: CUfunction) => function_load, context, "cuFuncLoad" @ 12040;
-    /// 1: it was.
+    /// 0: not yet, 1: it is.
     fn cuFuncIsLoaded(state: *mut i32, function: CUfunction)
         => is_loaded, context, "cuFuncIsLoaded" @ 12040;
     /// As many as fit: all threads of a multiprocessor.
@@ -83,8 +84,6 @@ exports! {
 pub(crate) struct Module {
     /// `None` for a library, which belongs to none.
     pub(crate) context: Option<u64>,
-    /// What paid for it.
-    pub(crate) unit: Option<Unit>,
     /// Its variables by name.
     pub(crate) globals: Vec<(String, u64)>,
 }
@@ -96,6 +95,17 @@ pub(crate) struct Function {
     pub(crate) duration: Duration,
     /// Threads of a block, for the first API's launches.
     pub(crate) block: u32,
+}
+
+/// What code takes of a card, in one context.
+pub(crate) struct Piece {
+    /// The module or library.
+    owner: u64,
+    /// The function; `None` for the module itself.
+    function: Option<u64>,
+    context: u64,
+    unit: Unit,
+    bytes: u64,
 }
 
 /// How long a function runs.
@@ -111,6 +121,7 @@ pub(crate) enum Duration {
 pub(crate) struct Code {
     pub(crate) modules: Table<Module>,
     pub(crate) functions: Table<Function>,
+    pieces: Vec<Piece>,
 }
 
 const GLOBAL_BYTES: u64 = 4096;
@@ -125,21 +136,47 @@ impl State {
         for handle in gone {
             self.unload(handle);
         }
+        self.give_back(|piece| piece.context == context);
     }
 
-    fn unload(&mut self, handle: u64) {
+    fn give_back(&mut self, condition: impl Fn(&Piece) -> bool) {
+        for piece in self.code.pieces.extract_if(.., |piece| condition(piece)) {
+            refund(piece.unit, piece.bytes);
+        }
+    }
+
+    /// Loads a module or library into a context, or with it one of its functions; once.
+    pub(crate) fn pay(
+        &mut self,
+        owner: u64,
+        function: Option<u64>,
+        (context, unit): (u64, Unit),
+    ) -> CuResult {
+        let same = |p: &Piece| p.owner == owner && p.function == function && p.context == context;
+        if self.code.pieces.iter().any(same) {
+            return Ok(());
+        }
+        let bytes = match function {
+            None => settings().module_memory,
+            Some(_) if settings().eager => 0,
+            Some(_) => settings().function_memory,
+        };
+        charge(unit, bytes)?;
+        self.code.pieces.push(Piece { owner, function, context, unit, bytes });
+        Ok(())
+    }
+
+    pub(crate) fn unload(&mut self, handle: u64) {
         let Some(module) = self.code.modules.remove(handle) else { return };
         self.code.functions.drain_if(|function| function.module == handle);
         for (_, address) in &module.globals {
             self.memory.remove(*address);
         }
-        if let Some(unit) = module.unit {
-            refund(unit, settings().module_memory);
-        }
+        self.give_back(|piece| piece.owner == handle);
     }
 
     /// A function of a module.
-    fn function(&mut self, module: u64, name: &str) -> Result<u64, CuError> {
+    pub(crate) fn function(&mut self, module: u64, name: &str) -> Result<u64, CuError> {
         self.code.modules.get(module).ok_or(CuError::INVALID_HANDLE)?;
         if name.is_empty() || name.starts_with("missing") {
             return Err(CuError::NOT_FOUND);
@@ -197,9 +234,14 @@ fn load_with_options(
 fn add_module(module: Out<CUmodule>) -> CuResult {
     module.required()?;
     let (context, unit) = current()?;
-    charge(unit, settings().module_memory)?;
-    let made = Module { context: Some(context), unit: Some(unit), globals: Vec::new() };
-    module.put(CUmodule(state()?.code.modules.add(made) as *mut c_void))
+    let mut state = state()?;
+    let made = Module { context: Some(context), globals: Vec::new() };
+    let handle = state.code.modules.add(made);
+    if let Err(error) = state.pay(handle, None, (context, unit)) {
+        state.code.modules.remove(handle);
+        return Err(error);
+    }
+    module.put(CUmodule(handle as *mut c_void))
 }
 
 pub(crate) fn unload(module: CUmodule) -> CuResult {
@@ -216,11 +258,23 @@ pub(crate) fn get_function(
 ) -> CuResult {
     function.required()?;
     let name = name.text()?;
-    function.put(CUfunction(state()?.function(module.address(), &name)? as *mut c_void))
+    let found = state()?.function(module.address(), &name)?;
+    load_now(found)?;
+    function.put(CUfunction(found as *mut c_void))
+}
+
+/// Loads a function, and the library that it may be of, into the current context.
+pub(crate) fn load_now(function: u64) -> CuResult {
+    let here = current()?;
+    let mut state = state()?;
+    let found = state.code.functions.get(function).ok_or(CuError::INVALID_HANDLE)?;
+    let owner = found.module;
+    state.pay(owner, None, here)?;
+    state.pay(owner, Some(function), here)
 }
 
 /// Address and size of a variable.
-fn global(module: CUmodule, name: In<c_char>, low: bool) -> Result<u64, CuError> {
+pub(crate) fn global(module: CUmodule, name: In<c_char>, low: bool) -> Result<u64, CuError> {
     let name = name.text()?;
     let current = current()?;
     let mut state = state()?;
@@ -263,7 +317,7 @@ fn get_global(
 }
 
 fn loading_mode(mode: Out<i32>) -> CuResult {
-    mode.put(2)
+    mode.put(if settings().eager { 1 } else { 2 })
 }
 
 /// A fact about a function.
@@ -301,12 +355,16 @@ fn set_cache(function: CUfunction, _config: i32) -> CuResult {
 }
 
 fn function_load(function: CUfunction) -> CuResult {
-    of(function, |_| ())
+    load_now(function.address())
 }
 
 fn is_loaded(loaded: Out<i32>, function: CUfunction) -> CuResult {
     of(function, |_| ())?;
-    loaded.put(1)
+    let (context, _) = current()?;
+    let state = state()?;
+    let loaded_here =
+        |piece: &Piece| piece.function == Some(function.address()) && piece.context == context;
+    loaded.put(state.code.pieces.iter().any(loaded_here).into())
 }
 
 fn occupancy(blocks: Out<i32>, function: CUfunction, threads: i32, _shared: usize) -> CuResult {

@@ -17,7 +17,7 @@ use std::cell::UnsafeCell;
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 /// What a process holds on a unit.
 #[repr(C)]
@@ -83,6 +83,8 @@ pub struct Card {
     settings: &'static Settings,
     /// Slot of this process, once it has one.
     slot: OnceLock<usize>,
+    /// What a neighbour holds of device 0 that only this process sees.
+    neighbour: AtomicI64,
 }
 
 /// The card's book while the lock is held.
@@ -120,7 +122,8 @@ impl Card {
             shared.magic.store(MAGIC, Ordering::SeqCst);
         }
         file.unlock()?;
-        Ok(Self { file, shared, settings, slot: OnceLock::new() })
+        let neighbour = AtomicI64::new(0);
+        Ok(Self { file, shared, settings, slot: OnceLock::new(), neighbour })
     }
 
     /// The clock of the card.
@@ -166,7 +169,15 @@ impl Card {
     pub fn used(&self, unit: Unit) -> u64 {
         let open = self.open_book();
         self.reap(open.book);
-        self.parts(unit).map(|part| open.book.used[part.index()]).sum()
+        let used: u64 = self.parts(unit).map(|part| open.book.used[part.index()]).sum();
+        let neighbour = self.neighbour.load(Ordering::Relaxed);
+        if unit.device == 0 { used.saturating_add_signed(neighbour) } else { used }
+    }
+
+    /// Has a neighbour take bytes of device 0, or give them back: what this process sees of it. It takes nothing that
+    /// could be allocated.
+    pub fn move_neighbour(&self, bytes: i64) {
+        self.neighbour.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// The live processes that hold something on the unit.

@@ -16,6 +16,8 @@
 //! | `STUB_GPU_DRIVER_VERSION` | `595.10.01` | what NVML says |
 //! | `STUB_GPU_CONTEXT_MEM` | `300MiB` | what a context costs on the device |
 //! | `STUB_GPU_MODULE_MEM` | `0` | what a loaded module costs |
+//! | `STUB_GPU_FUNCTION_MEM` | `0` | what a function costs when it is first needed |
+//! | `STUB_GPU_MEANWHILE` | none | `cuModuleLoadData:1GiB`: a neighbour takes this while the call runs; `-1GiB`: gives it back |
 //! | `STUB_GPU_GRANULARITY` | `1` | unit to which the card rounds an allocation |
 //! | `STUB_GPU_POOL_GRANULARITY` | `1` | unit by which the reserve of a pool grows |
 //! | `STUB_GPU_CLOCK` | `real` | `virtual`: moves by `stubAdvance(ns)` and by host waits, for all processes |
@@ -29,8 +31,8 @@
 //! | `STUB_GPU_FAIL` | none | scripted failures: `cuMemAlloc_v2:2@3` fails the third call with 2; no `@n`: every call |
 //! | `STUB_GPU_TRACE` | none | file that gets a line `pid name` per call |
 //!
-//! CUDA also obeys `CUDA_VISIBLE_DEVICES` and `CUDA_DEVICE_ORDER`; NVML obeys neither, like the
-//! real one. A value that cannot be used ends the process with one line.
+//! CUDA also obeys `CUDA_VISIBLE_DEVICES`, `CUDA_DEVICE_ORDER` and `CUDA_MODULE_LOADING`; NVML
+//! obeys none of them, like the real one. A value that cannot be used ends the process with one line.
 //!
 //! This is the judge of the tests: it shares nothing with the shim or its policy. Sizes are charged
 //! exactly as asked unless a granularity says otherwise, so that tests can be exact to the byte.

@@ -29,6 +29,12 @@ pub struct Settings {
     pub context_memory: u64,
     /// What one loaded module costs.
     pub module_memory: u64,
+    /// What one function costs, where it is not part of its module.
+    pub function_memory: u64,
+    /// Functions are loaded with their module, libraries when they are opened.
+    pub eager: bool,
+    /// What a neighbour takes of device 0 while a call of this name runs.
+    pub meanwhile: Vec<(String, i64)>,
     /// Unit in which the card hands out physical memory.
     pub granularity: u64,
     /// Unit in which a pool grows.
@@ -104,6 +110,9 @@ impl Settings {
             reserved: size("STUB_GPU_RESERVED", "0")?,
             context_memory: size("STUB_GPU_CONTEXT_MEM", "300MiB")?,
             module_memory: size("STUB_GPU_MODULE_MEM", "0")?,
+            function_memory: size("STUB_GPU_FUNCTION_MEM", "0")?,
+            eager: text("CUDA_MODULE_LOADING", "LAZY") == "EAGER",
+            meanwhile: named("STUB_GPU_MEANWHILE", meanwhile(&text("STUB_GPU_MEANWHILE", "")))?,
             granularity: size("STUB_GPU_GRANULARITY", "1")?.max(1),
             pool_granularity: size("STUB_GPU_POOL_GRANULARITY", "1")?.max(1),
             cuda_version: i32::try_from(number("STUB_GPU_CUDA_VERSION", "13050")?)
@@ -195,6 +204,19 @@ fn slices(text: &str, count: usize) -> Result<Vec<Vec<u64>>, String> {
         }
     }
     Ok(all)
+}
+
+/// `cuModuleLoadData:1GiB,cuFuncLoad:-4KiB`
+fn meanwhile(text: &str) -> Result<Vec<(String, i64)>, String> {
+    let entries = text.split(',').filter(|entry| !entry.is_empty());
+    let entry = |entry: &str| {
+        let (call, size) =
+            entry.split_once(':').ok_or_else(|| format!("`{entry}` has no call:size"))?;
+        let (sign, size) = size.strip_prefix('-').map_or((1, size), |size| (-1, size));
+        let size = i64::try_from(bytes(size)?).map_err(|_| format!("`{entry}` is too large"))?;
+        Ok((call.to_owned(), sign * size))
+    };
+    entries.map(entry).collect()
 }
 
 /// `cuMemAlloc_v2:2@3,cuInit:100`: the third allocation fails with 2, every cuInit with 100.
