@@ -148,13 +148,23 @@
     X(cuModuleGetFunction, (CUfunction *function, CUmodule module, const char *name)) \
     X(cuModuleGetGlobal_v2, \
       (CUdeviceptr * pointer, size_t *bytes, CUmodule module, const char *name)) \
+    X(cuModuleLoadFatBinary, (CUmodule *module, const void *image)) \
     X(cuModuleUnload, (CUmodule module)) \
     X(cuLibraryLoadData, \
       (CUlibrary * library, const void *image, int *jit_options, void **jit_values, \
        unsigned int jit_count, int *options, void **values, unsigned int count)) \
+    X(cuLibraryLoadFromFile, \
+      (CUlibrary * library, const char *path, int *jit_options, void **jit_values, \
+       unsigned int jit_count, int *options, void **values, unsigned int count)) \
+    X(cuLibraryGetGlobal, \
+      (CUdeviceptr * pointer, size_t *bytes, CUlibrary library, const char *name)) \
+    X(cuLibraryGetManaged, \
+      (CUdeviceptr * pointer, size_t *bytes, CUlibrary library, const char *name)) \
+    X(cuLibraryGetModule, (CUmodule *module, CUlibrary library)) \
     X(cuLibraryGetKernel, (CUkernel *kernel, CUlibrary library, const char *name)) \
     X(cuLibraryUnload, (CUlibrary library)) \
     X(cuKernelGetFunction, (CUfunction *function, CUkernel kernel)) \
+    X(cuFuncLoad, (CUfunction function)) \
     X(cuFuncGetAttribute, (int *value, int attribute, CUfunction function)) \
     X(cuFuncSetAttribute, (CUfunction function, int attribute, int value)) \
     X(cuFuncSetBlockShape, (CUfunction function, int x, int y, int z)) \

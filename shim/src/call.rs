@@ -9,7 +9,7 @@ use crate::session::{Charge, Session};
 use crate::state::{self, Now, Policy};
 use gpucap_abi::cuda::CuError;
 use gpucap_abi::nvml::NvmlError;
-use gpucap_core::ledger::Kind;
+use gpucap_core::ledger::{Kind, OverQuota};
 use gpucap_core::limits::Limits;
 
 /// What a row does to a limit; the spelling is that of the tables.
@@ -23,6 +23,7 @@ pub(crate) enum Class {
     map,
     context,
     graph,
+    code,
     report,
     launch,
     order,
@@ -100,7 +101,7 @@ impl Call {
                     problem.report();
                     Entry::Refuse(Refusal::NotReady)
                 }
-                Class::alloc | Class::context | Class::graph | Class::launch => {
+                Class::alloc | Class::context | Class::graph | Class::code | Class::launch => {
                     problem.report();
                     Entry::Refuse(Refusal::NotInitialized)
                 }
@@ -134,7 +135,19 @@ impl Call {
         kind: Kind,
         bytes: u64,
     ) -> Result<Charge, Refusal> {
-        let attempt = || session.charge(device, kind, bytes);
+        self.make_room_for(session, device, || session.charge(device, kind, bytes))
+    }
+
+    /// Tries to charge; before that is refused, pools and graphs give back what they only keep.
+    ///
+    /// # Errors
+    /// It does not fit.
+    pub(crate) fn make_room_for(
+        &self,
+        session: &'static Session,
+        device: &Device,
+        attempt: impl Fn() -> Result<Charge, OverQuota>,
+    ) -> Result<Charge, Refusal> {
         let make_room = || {
             let pools = session.pools.give_back(self.driver, session);
             session.graphs.give_back(self.driver, session) || pools

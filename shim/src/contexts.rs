@@ -72,6 +72,7 @@ pub(crate) struct Ending {
     memory: Vec<(u64, Record)>,
     arrays: Vec<(u64, Record)>,
     heaps: Vec<(u64, Record)>,
+    code: Vec<(u64, Record)>,
 }
 
 impl Ending {
@@ -82,12 +83,13 @@ impl Ending {
             memory: session.memory.take_context(context),
             arrays: session.arrays.take_context(context),
             heaps: session.heaps.take_context(context),
+            code: session.code.take_context(context),
         }
     }
 
     /// The driver has ended it.
     pub(crate) fn refund(self, session: &Session) {
-        let rest = self.memory.into_iter().chain(self.arrays).chain(self.heaps);
+        let rest = self.memory.into_iter().chain(self.arrays).chain(self.heaps).chain(self.code);
         self.price.into_iter().chain(rest).for_each(|(_, record)| session.refund(record));
     }
 
@@ -97,5 +99,6 @@ impl Ending {
         session.memory.put_back(self.memory);
         session.arrays.put_back(self.arrays);
         session.heaps.put_back(self.heaps);
+        self.code.into_iter().for_each(|(owner, record)| session.code.add(owner, record));
     }
 }

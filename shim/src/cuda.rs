@@ -4,6 +4,7 @@
 //! arguments wrapped; it cannot name the original, and it does not know codes of the driver.
 
 pub(crate) mod array;
+pub(crate) mod code;
 pub(crate) mod context;
 pub(crate) mod context_limit;
 pub(crate) mod copy;

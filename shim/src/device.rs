@@ -2,6 +2,7 @@
 
 use crate::allocations::Record;
 use crate::driver;
+use crate::growth::Growth;
 use crate::live::{self, Live};
 use crate::redirect::DriverCopy;
 use crate::state::Policy;
@@ -34,6 +35,8 @@ pub(crate) struct Device {
     pub(crate) turn: Mutex<()>,
     /// The pool that `cuMemAllocAsync` takes from, as a number; 0 until it is asked for.
     pub(crate) current_pool: AtomicU64,
+    /// The calls under way that are charged by what they take.
+    pub(crate) growth: Growth,
     /// Held while the primary context is made or ended, across the driver's call: two threads that make it at the same
     /// moment make one context and must be charged for one.
     pub(crate) primary: Mutex<Primary>,
@@ -110,6 +113,7 @@ impl Device {
             context_price,
             turn: Mutex::new(()),
             current_pool: AtomicU64::new(0),
+            growth: Growth::default(),
             primary: Mutex::default(),
         });
         Ok(Some(Standing { memory }))

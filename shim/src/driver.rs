@@ -58,6 +58,7 @@ fn filled<T: Copy>(fill: impl FnOnce(*mut T) -> Option<()>) -> Option<T> {
 
 /// The CUDA driver.
 pub(crate) mod cuda {
+    pub(crate) mod code;
     pub(crate) mod time;
 
     use super::*;
@@ -66,7 +67,7 @@ pub(crate) mod cuda {
         CU_GRAPH_NODE_TYPE_MEM_ALLOC, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
         CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, CU_STREAM_CAPTURE_STATUS_NONE,
         CUDA_MEM_ALLOC_NODE_PARAMS, CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUgraph,
-        CUgraphNode, CUmemoryPool, CUstream, CUuuid, CuResult,
+        CUgraphNode, CUkernel, CUlibrary, CUmemoryPool, CUmodule, CUstream, CUuuid, CuResult,
     };
 
     functions! { CuResult;
@@ -93,15 +94,21 @@ pub(crate) mod cuda {
         fn event_query = cuEventQuery(event: CUevent) -> code;
         fn event_record = cuEventRecord(event: CUevent, stream: CUstream);
         fn event_synchronize = cuEventSynchronize(event: CUevent);
+        fn func_get_module = cuFuncGetModule(module: *mut CUmodule, function: CUfunction);
         fn func_get_name = cuFuncGetName(name: *mut *const c_char, function: CUfunction);
         fn graph_child_get_graph = cuGraphChildGraphNodeGetGraph(node: CUgraphNode, graph: *mut CUgraph);
         fn graph_get_nodes = cuGraphGetNodes(graph: CUgraph, nodes: *mut CUgraphNode, count: *mut usize);
         fn graph_mem_alloc_node_get_params = cuGraphMemAllocNodeGetParams(
             node: CUgraphNode, params: *mut CUDA_MEM_ALLOC_NODE_PARAMS);
         fn graph_node_get_type = cuGraphNodeGetType(node: CUgraphNode, kind: *mut c_int);
+        fn kernel_get_library = cuKernelGetLibrary(library: *mut CUlibrary, kernel: CUkernel);
+        fn library_unload = cuLibraryUnload(library: CUlibrary);
         fn kernel_get_name = cuKernelGetName(name: *mut *const c_char, kernel: CUfunction);
         fn mem_free = cuMemFree_v2(pointer: CUdeviceptr);
+        fn mem_get_info = cuMemGetInfo_v2(free: *mut usize, total: *mut usize);
         fn mem_pool_get_attribute = cuMemPoolGetAttribute(pool: CUmemoryPool, attribute: c_int, value: *mut u64);
+        fn module_get_loading_mode = cuModuleGetLoadingMode(mode: *mut c_int);
+        fn module_unload = cuModuleUnload(module: CUmodule);
         fn stream_is_capturing = cuStreamIsCapturing(stream: CUstream, status: *mut c_int);
         fn stream_is_capturing_ptsz = cuStreamIsCapturing_ptsz(stream: CUstream, status: *mut c_int);
         fn mem_pool_trim_to = cuMemPoolTrimTo(pool: CUmemoryPool, keep: usize);

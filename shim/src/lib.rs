@@ -21,11 +21,13 @@
 mod allocations;
 mod book;
 mod call;
+mod code;
 mod contexts;
 mod cuda;
 mod device;
 mod driver;
 mod graphs;
+mod growth;
 mod held;
 mod hooks;
 mod live;

@@ -8,6 +8,7 @@
 use crate::allocations::{Allocations, Record};
 use crate::book;
 use crate::call::Refusal;
+use crate::code::Code;
 use crate::contexts::Contexts;
 use crate::device::{Device, Standing};
 use crate::graphs::Graphs;
@@ -42,6 +43,8 @@ pub(crate) struct Session {
     pub(crate) arrays: Allocations,
     /// What contexts were made to hold beyond what they start with; the key is context and limit.
     pub(crate) heaps: Allocations,
+    /// Modules and libraries.
+    pub(crate) code: Code,
     /// Contexts other than the primary ones.
     pub(crate) contexts: Contexts,
     /// Memory of graphs.
@@ -288,6 +291,7 @@ fn begin(policy: &'static Policy) -> Result<&'static Session, String> {
         memory: Allocations::new(),
         arrays: Allocations::new(),
         heaps: Allocations::new(),
+        code: Code::default(),
         contexts: Contexts::new(),
         graphs: Graphs::default(),
         pools: Pools::default(),

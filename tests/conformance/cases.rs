@@ -2,6 +2,7 @@
 //! `cuInit`, `nvmlInit_v2`, and has the primary context of device 0 (in slot `h`).
 
 mod arrays;
+mod code;
 mod contexts;
 mod copies;
 mod general;
@@ -19,6 +20,7 @@ pub(crate) fn all() -> Vec<Case> {
     let parts = [
         general::CASES,
         contexts::CASES,
+        code::CASES,
         memory::CASES,
         pools::CASES,
         graphs::CASES,

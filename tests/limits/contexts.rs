@@ -159,7 +159,12 @@ fn at_once() -> Result {
 
 /// Two threads do the same 20,000 times at once, and the book is right after each time.
 pub(crate) fn contend(what: &str) -> Result {
-    let run = priced(CAP)?.program(&Program::new("contenders").build()?);
+    contend_on(what, |run| run)
+}
+
+/// The same on a card that a test prepares.
+pub(crate) fn contend_on(what: &str, prepare: impl FnOnce(Run) -> Run) -> Result {
+    let run = prepare(priced(CAP)?).program(&Program::new("contenders").build()?);
     let run = run.arg(what).arg("20000").arg(PRICE.to_string()).arg("4096");
     let output = run.output()?.success()?;
     if output.number("wrong")? != 0 || output.number("failed")? != 0 {

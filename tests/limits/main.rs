@@ -3,10 +3,11 @@
 //! Contexts are free of charge here unless a test says otherwise, so that every byte is the test's own.
 //!
 //! [`ways`] takes each way of getting memory through the same rules, [`shared`] does so with several processes;
-//! [`physical`], [`contexts`] and [`growth`] are what lives by references, [`pools`] and [`graphs`] what is kept beyond its use;
+//! [`physical`], [`contexts`], [`code`] and [`growth`] are what lives by references, [`pools`] and [`graphs`] what is kept beyond its use;
 //! [`misuse`] is what a program should not do; [`reports`] is what it is told; [`values`] is what the variables may
 //! say and [`devices`] of which card; [`file`] is the hook's word.
 
+mod code;
 mod contexts;
 mod devices;
 mod file;
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
         physical::trials,
         pools::trials,
         contexts::trials,
+        code::trials,
         graphs::trials,
         growth::trials,
         misuse::trials,

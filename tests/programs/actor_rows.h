@@ -1,7 +1,8 @@
 /*
  * The actor's commands that bear a driver function's name: SYMBOL SLOT BYTES gets, SYMBOL SLOT gives back. Every row
  * that gets memory takes one size in bytes here, in the form in which it can ask for exactly that. Contexts are made on
- * card 0; a pool in the place that the number says; a pool's attribute is its release threshold.
+ * card 0; a pool in the place that the number says; a pool's attribute is its release threshold. Code comes as a cubin
+ * with a variable of so many bytes; functions are told by their number.
  */
 #ifndef ACTOR_ROWS_H
 #define ACTOR_ROWS_H
@@ -98,6 +99,60 @@ static CUresult row_cuMipmappedArrayCreate(uint64_t *slot, uint64_t bytes)
     return call_cuMipmappedArrayCreate((CUmipmappedArray *)slot, &form, 1);
 }
 
+/* A cubin as far as its headers go: it says that it has a variable of so many bytes. */
+static void *cubin(uint64_t bytes)
+{
+    static struct { uint64_t header[8], section[8]; } image;
+    memcpy(image.header, "\177ELF\2\1\1", 7);
+    image.header[5] = sizeof image.header; /* where the sections are described */
+    image.header[7] = (uint64_t)64 << 16 | (uint64_t)1 << 32; /* in 64 bytes each; there is one */
+    image.section[0] = (uint64_t)8 << 32; /* without contents */
+    image.section[1] = 2 | 1; /* to be allocated and written */
+    image.section[4] = bytes;
+    return &image;
+}
+
+static CUresult row_cuLibraryLoadData(uint64_t *slot, const void *image)
+{
+    return call_cuLibraryLoadData((CUlibrary *)slot, image, NULL, NULL, 0, NULL, NULL, 0);
+}
+
+static CUresult row_cuLibraryLoadFromFile(uint64_t *slot)
+{
+    return call_cuLibraryLoadFromFile((CUlibrary *)slot, "/dev/null", NULL, NULL, 0, NULL, NULL, 0);
+}
+
+/* Of a module, the function of this number. */
+static CUresult row_cuModuleGetFunction(uint64_t *slot, uint64_t module, uint64_t number)
+{
+    char name[32];
+    snprintf(name, sizeof name, "kernel%u", (unsigned int)number);
+    return call_cuModuleGetFunction((CUfunction *)slot, (CUmodule)module, name);
+}
+
+/* Of the library in a slot, the kernel of this number, as a function of the current context. */
+static CUresult row_cuKernelGetFunction(uint64_t library, uint64_t number)
+{
+    char name[32];
+    CUkernel kernel;
+    CUfunction function;
+    snprintf(name, sizeof name, "kernel%u", (unsigned int)number);
+    CUresult result = call_cuLibraryGetKernel(&kernel, (CUlibrary)library, name);
+    return result ? result : call_cuKernelGetFunction(&function, kernel);
+}
+
+static CUresult row_cuLibraryGetModule(uint64_t library)
+{
+    CUmodule module;
+    return call_cuLibraryGetModule(&module, (CUlibrary)library);
+}
+
+static CUresult row_cuLibraryGetGlobal(cuLibraryGetGlobal_fn get, uint64_t library)
+{
+    CUdeviceptr pointer;
+    return get(&pointer, NULL, (CUlibrary)library, "variable");
+}
+
 static CUresult row_cuMemPoolCreate(uint64_t *slot, uint64_t location)
 {
     CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = { (int)location, 0 } };
@@ -148,6 +203,19 @@ static int obey_row(CUresult *result, const char *verb, uint64_t *slot, uint64_t
     ROW(cuDeviceGraphMemTrim, call_cuDeviceGraphMemTrim(0))
     ROW(cuMemPoolTrimTo, call_cuMemPoolTrimTo((CUmemoryPool)*slot, bytes))
     ROW(cuMemPoolSetAttribute, call_cuMemPoolSetAttribute((CUmemoryPool)*slot, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &bytes))
+    ROW(cuModuleLoad, call_cuModuleLoad((CUmodule *)slot, "/dev/null"))
+    ROW(cuModuleLoadData, call_cuModuleLoadData((CUmodule *)slot, bytes ? cubin(bytes) : ".version"))
+    ROW(cuModuleLoadDataEx, call_cuModuleLoadDataEx((CUmodule *)slot, cubin(bytes), 0, NULL, NULL))
+    ROW(cuModuleLoadFatBinary, call_cuModuleLoadFatBinary((CUmodule *)slot, cubin(bytes)))
+    ROW(cuModuleUnload, call_cuModuleUnload((CUmodule)*slot))
+    ROW(cuFuncLoad, call_cuFuncLoad((CUfunction)*slot))
+    ROW(cuLibraryLoadData, row_cuLibraryLoadData(slot, cubin(bytes)))
+    ROW(cuLibraryLoadFromFile, row_cuLibraryLoadFromFile(slot))
+    ROW(cuLibraryUnload, call_cuLibraryUnload((CUlibrary)*slot))
+    ROW(cuLibraryGetModule, row_cuLibraryGetModule(*slot))
+    ROW(cuLibraryGetGlobal, row_cuLibraryGetGlobal(call_cuLibraryGetGlobal, *slot))
+    ROW(cuLibraryGetManaged, row_cuLibraryGetGlobal(call_cuLibraryGetManaged, *slot))
+    ROW(cuKernelGetFunction, row_cuKernelGetFunction(*slot, bytes))
     ROW(cuCtxCreate, call_cuCtxCreate((CUcontext *)slot, 0, 0))
     ROW(cuCtxCreate_v2, call_cuCtxCreate_v2((CUcontext *)slot, 0, 0))
     ROW(cuCtxCreate_v3, call_cuCtxCreate_v3((CUcontext *)slot, NULL, 0, 0, 0))

@@ -1,8 +1,8 @@
 /*
  * argv: WHAT ROUNDS PRICE BYTES. Two threads do the same at once, again and again, and after each round the first one
- * checks what the shim says is in use. WHAT is `limit`: both set the heap of one context, up and down again; or
- * `context`: one destroys the context of the round before while the other makes one and allocates BYTES in it. A
- * context costs PRICE.
+ * checks what the shim says is in use. WHAT is `limit`: both set the heap of one context, up and down again;
+ * `context`: one destroys the context of the round before while the other makes one and allocates BYTES in it; or
+ * `code`: both load a module, which takes BYTES, then both unload theirs. A context costs PRICE.
  */
 #include "driver.h"
 
@@ -16,7 +16,7 @@
 
 #define USED(X) \
     X(cuInit) X(cuCtxCreate_v2) X(cuCtxDestroy_v2) X(cuCtxSetCurrent) X(cuCtxSetLimit) X(cuMemAlloc_v2) \
-    X(cuMemGetInfo_v2)
+    X(cuMemGetInfo_v2) X(cuModuleLoadData) X(cuModuleUnload)
 #define POINTER(name) static name##_fn call_##name;
 USED(POINTER)
 
@@ -24,7 +24,6 @@ USED(POINTER)
 #define HEAP_AT_START ((size_t)8 << 20)
 
 static atomic_size_t arrived;
-static int limits;
 static size_t rounds, price, bytes;
 static size_t wrong, failed; /* the first thread's */
 static size_t failed_beside; /* the second's */
@@ -84,9 +83,32 @@ static void change_contexts(int first)
     }
 }
 
+static void load_code(int first)
+{
+    size_t *fails = first ? &failed : &failed_beside;
+    *fails += call_cuCtxSetCurrent(kept) != 0;
+    for (size_t round = 0; round < rounds; round++) {
+        CUmodule module;
+        meet();
+        for (volatile size_t spin = first ? 0 : round % 4096; spin; spin--)
+            continue;
+        *fails += call_cuModuleLoadData(&module, ".version") != 0;
+        meet();
+        if (first)
+            check(price + 2 * bytes);
+        meet();
+        *fails += call_cuModuleUnload(module) != 0;
+        meet();
+        if (first)
+            check(price);
+    }
+}
+
+static void (*body)(int first);
+
 static void *work(void *first)
 {
-    (limits ? set_limits : change_contexts)(first != NULL);
+    body(first != NULL);
     return NULL;
 }
 
@@ -95,7 +117,7 @@ int main(int argc, char **argv)
     pthread_t beside;
     if (argc != 5)
         return 2;
-    limits = strcmp(argv[1], "limit") == 0;
+    body = strcmp(argv[1], "limit") == 0 ? set_limits : strcmp(argv[1], "code") == 0 ? load_code : change_contexts;
     rounds = strtoul(argv[2], NULL, 10), price = strtoul(argv[3], NULL, 10), bytes = strtoul(argv[4], NULL, 10);
     void *library = dlopen("libcuda.so.1", RTLD_NOW);
 #define FIND(name) if (!library || !(call_##name = (name##_fn)dlsym(library, #name))) return 3;

@@ -95,6 +95,26 @@ impl<T: Copy> In<T> {
     }
 }
 
+impl In<core::ffi::c_void> {
+    /// Where it lies, as a number.
+    #[must_use]
+    pub fn address(self) -> u64 {
+        self.0 as u64
+    }
+
+    /// Four bytes of it. The address must be one that its own headers name: the driver has followed them before.
+    #[must_use]
+    pub fn word(self, _: &Written, address: u64) -> u32 {
+        let place = address as *const u32;
+        if place.is_null() {
+            return 0;
+        }
+        // SAFETY: `Written` says that the driver has just accepted this argument, so what its headers say of its length
+        // holds, and the driver has read the same bytes. `read_unaligned` asks for no alignment.
+        unsafe { place.read_unaligned() }
+    }
+}
+
 /// A parameter that the caller has filled and the driver replaces: valid on entry, by the driver's contract. Stands in
 /// a row as its own type, since a plain `*mut` is only an output.
 #[repr(transparent)]

@@ -118,6 +118,10 @@ handles! {
     CUfunction;
     /// A module.
     CUmodule;
+    /// A library: code that belongs to no context.
+    CUlibrary;
+    /// A kernel of a library.
+    CUkernel;
     /// An array (texture memory).
     CUarray;
     /// A mipmapped array.
@@ -227,6 +231,9 @@ pub const CU_GRAPH_NODE_TYPE_MEM_ALLOC: c_int = 10;
 pub const CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT: c_int = 2;
 /// `CU_STREAM_CAPTURE_STATUS_NONE`: calls on the stream are carried out, not recorded.
 pub const CU_STREAM_CAPTURE_STATUS_NONE: c_int = 0;
+
+/// `CU_MODULE_LAZY_LOADING`: functions are loaded when they are first needed.
+pub const CU_MODULE_LAZY_LOADING: c_int = 2;
 
 /// `CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`: bytes that a pool keeps when it could give them back.
 pub const CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: c_int = 4;

@@ -11,7 +11,7 @@
 /// * `SYMBOL` is the exported name, with the exact C types of its arguments; it returns `CUresult`.
 /// * `module::handler` is the function below `shim/src/cuda` that gives the row its meaning.
 /// * `class` says what the function does to a limit: `init`, `resolve`, `alloc`, `free`, `map`, `context`, `graph`,
-///   `report`; `launch` and `order`, which only a limit of time needs, stand in [`cuda_time_api!`](crate::cuda_time_api!).
+///   `code`, `report`; `launch` and `order`, which only a limit of time needs, stand in [`cuda_time_api!`](crate::cuda_time_api!).
 /// * `cuGetProcAddress("base name", version >= since)` answers with this symbol, until a later row of the same base
 ///   name; `ptsz` marks the answer to callers that ask for per-thread default streams. Versions: measured on driver
 ///   555, from header types above it.
@@ -110,6 +110,56 @@ macro_rules! cuda_api {
             fn cuVDPAUCtxCreate_v2(context: *mut $crate::cuda::CUcontext, flags: u32, device: $crate::cuda::CUdevice,
                 vdp_device: u32, vdp_proc_address: *mut ::core::ffi::c_void)
                 => context::create_vdpau, context, "cuVDPAUCtxCreate" @ 3020;
+
+            // --- code ---
+            /// Charged by what it takes, as measured; if that does not fit, it is unloaded again.
+            fn cuModuleLoad(module: *mut $crate::cuda::CUmodule, path: *const ::core::ffi::c_char)
+                => code::load_file, code, "cuModuleLoad" @ 2000;
+            /// Charged by what it takes, as measured; if that does not fit, it is unloaded again.
+            fn cuModuleLoadData(module: *mut $crate::cuda::CUmodule, image: *const ::core::ffi::c_void)
+                => code::load_image, code, "cuModuleLoadData" @ 2000;
+            /// Charged by what it takes, as measured; if that does not fit, it is unloaded again.
+            fn cuModuleLoadDataEx(module: *mut $crate::cuda::CUmodule, image: *const ::core::ffi::c_void, count: u32,
+                options: *mut ::core::ffi::c_int, values: *mut *mut ::core::ffi::c_void)
+                => code::load_image_with_options, code, "cuModuleLoadDataEx" @ 2010;
+            /// Charged by what it takes, as measured; if that does not fit, it is unloaded again.
+            fn cuModuleLoadFatBinary(module: *mut $crate::cuda::CUmodule, image: *const ::core::ffi::c_void)
+                => code::load_image, code, "cuModuleLoadFatBinary" @ 2000;
+            /// Refunds what was charged for the module.
+            fn cuModuleUnload(module: $crate::cuda::CUmodule) => code::unload, free, "cuModuleUnload" @ 2000;
+            /// Charged by what it takes, as measured, where functions are loaded lazily.
+            fn cuModuleGetFunction(function: *mut $crate::cuda::CUfunction, module: $crate::cuda::CUmodule,
+                name: *const ::core::ffi::c_char)
+                => code::function_of_module, code, "cuModuleGetFunction" @ 2000;
+            /// Charged by what it takes, as measured, where functions are loaded lazily.
+            fn cuFuncLoad(function: $crate::cuda::CUfunction) => code::load_function, code, "cuFuncLoad" @ 12040;
+            /// Charged by what it takes in the current context, as measured; if that does not fit, it is unloaded again.
+            fn cuLibraryLoadData(library: *mut $crate::cuda::CUlibrary, image: *const ::core::ffi::c_void,
+                jit_options: *mut ::core::ffi::c_int, jit_values: *mut *mut ::core::ffi::c_void, jit_count: u32,
+                options: *mut ::core::ffi::c_int, values: *mut *mut ::core::ffi::c_void, count: u32)
+                => code::load_library, code, "cuLibraryLoadData" @ 12000;
+            /// Charged by what it takes in the current context, as measured; if that does not fit, it is unloaded again.
+            fn cuLibraryLoadFromFile(library: *mut $crate::cuda::CUlibrary, path: *const ::core::ffi::c_char,
+                jit_options: *mut ::core::ffi::c_int, jit_values: *mut *mut ::core::ffi::c_void, jit_count: u32,
+                options: *mut ::core::ffi::c_int, values: *mut *mut ::core::ffi::c_void, count: u32)
+                => code::load_library_file, code, "cuLibraryLoadFromFile" @ 12000;
+            /// Refunds what was charged for the library, in all contexts.
+            fn cuLibraryUnload(library: $crate::cuda::CUlibrary)
+                => code::unload_library, free, "cuLibraryUnload" @ 12000;
+            /// Charged by what it takes, as measured: the first use in a context loads the library there.
+            fn cuLibraryGetGlobal(pointer: *mut $crate::cuda::CUdeviceptr, bytes: *mut usize,
+                library: $crate::cuda::CUlibrary, name: *const ::core::ffi::c_char)
+                => code::variable_of_library, code, "cuLibraryGetGlobal" @ 12000;
+            /// Charged by what it takes, as measured: the first use in a context loads the library there.
+            fn cuLibraryGetManaged(pointer: *mut $crate::cuda::CUdeviceptr, bytes: *mut usize,
+                library: $crate::cuda::CUlibrary, name: *const ::core::ffi::c_char)
+                => code::variable_of_library, code, "cuLibraryGetManaged" @ 12000;
+            /// Charged by what it takes, as measured: the first use in a context loads the library there.
+            fn cuLibraryGetModule(module: *mut $crate::cuda::CUmodule, library: $crate::cuda::CUlibrary)
+                => code::module_of_library, code, "cuLibraryGetModule" @ 12000;
+            /// Charged by what it takes, as measured: the first use in a context loads the library there.
+            fn cuKernelGetFunction(function: *mut $crate::cuda::CUfunction, kernel: $crate::cuda::CUkernel)
+                => code::function_of_kernel, code, "cuKernelGetFunction" @ 12000;
 
             // --- memory: linear ---
             /// Charged; refunded by `cuMemFree`.

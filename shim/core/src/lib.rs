@@ -3,7 +3,8 @@
 //! * [`units`], [`uuid`]: the words of a limit.
 //! * [`config`]: which variables exist, and what they say.
 //! * [`limits`]: environment and limits file, resolved for one device by the minimum rule.
-//! * [`extent`], [`physical`]: how much an array takes; how long physical memory lives.
+//! * [`extent`], [`image`], [`physical`]: how much an array takes; how much code can take; how long physical memory
+//!   lives.
 //! * [`ledger`]: the shared book of a container, and the protocol that keeps it right when a process dies.
 //! * [`throttle`]: which launches wait, for how long, and what the device's time was worth.
 //! * [`process`]: whether the owner of a place in it still runs.
@@ -15,6 +16,7 @@
 
 pub mod config;
 pub mod extent;
+pub mod image;
 pub mod ledger;
 pub mod limits;
 pub mod physical;

@@ -1,0 +1,38 @@
+//! What the measurement of code asks of the driver, and how code that does not fit goes again.
+
+use super::time::relaxed;
+use super::*;
+use gpucap_abi::cuda::CU_MODULE_LAZY_LOADING;
+
+/// Bytes in use on the current context's device, by everybody.
+pub(crate) fn used_bytes(copy: &DriverCopy) -> Option<u64> {
+    let mut free = 0;
+    let total = relaxed(copy, || filled(|total| mem_get_info(copy, &raw mut free, total)));
+    total.map(|total: usize| total.saturating_sub(free) as u64)
+}
+
+/// Whether functions are loaded when they are first needed (`CUDA_MODULE_LOADING`).
+pub(crate) fn is_lazy(copy: &DriverCopy) -> bool {
+    let mode = filled(|mode| module_get_loading_mode(copy, mode));
+    mode.is_some_and(|mode: c_int| mode == CU_MODULE_LAZY_LOADING)
+}
+
+/// The library of a kernel; drivers before 12.5 do not tell.
+pub(crate) fn library_of(copy: &DriverCopy, kernel: CUkernel) -> Option<CUlibrary> {
+    filled(|library| kernel_get_library(copy, library, kernel))
+}
+
+/// The module of a function.
+pub(crate) fn module_of(copy: &DriverCopy, function: CUfunction) -> Option<CUmodule> {
+    filled(|module| func_get_module(copy, module, function))
+}
+
+/// Unloads a module that the application has never seen.
+pub(crate) fn unload(copy: &DriverCopy, module: CUmodule) -> Option<()> {
+    module_unload(copy, module)
+}
+
+/// Unloads a library that the application has never seen.
+pub(crate) fn unload_library(copy: &DriverCopy, library: CUlibrary) -> Option<()> {
+    library_unload(copy, library)
+}

@@ -1,0 +1,103 @@
+//! How much of a device a call of the driver has taken, where no argument says it.
+//!
+//! The driver is asked before and after how much of the card is in use; what the container's book has grown by
+//! meanwhile is somebody's known charge and does not count. What is left may still be a neighbour's, so that whoever
+//! measures believes it only up to a bound of its own.
+//!
+//! Calls of several threads overlap. They share one starting point, that of the first; each charges what is beyond it
+//! when it ends, and since a charge is in the book at once, none is charged what another one was. No lock is held
+//! across the driver's call: code is compiled in it, for seconds.
+
+use crate::call::{Call, Refusal};
+use crate::device::Device;
+use crate::driver;
+use crate::session::{Charge, Session};
+use gpucap_core::ledger::{Kind, OverQuota};
+use parking_lot::{Mutex, MutexGuard};
+
+/// The measured calls that are under way on a device.
+#[derive(Default)]
+pub(crate) struct Growth(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    under_way: u32,
+    /// What the card held beyond the book when the first of them began.
+    start: i64,
+}
+
+/// One measured call. It ends with the value.
+pub(crate) struct Measure<'a> {
+    call: &'a Call,
+    session: &'static Session,
+    device: &'static Device,
+}
+
+impl<'a> Measure<'a> {
+    /// Begins to measure the device of the current context. `None` if the driver does not tell.
+    pub(crate) fn begin(
+        call: &'a Call,
+        session: &'static Session,
+        device: &'static Device,
+    ) -> Option<Self> {
+        let (beyond, mut state) = look(call, session, device)?;
+        if state.under_way == 0 {
+            state.start = beyond;
+        }
+        state.under_way = state.under_way.saturating_add(1);
+        Some(Self { call, session, device })
+    }
+
+    /// Whether anything has been taken since.
+    pub(crate) fn has_grown(&self) -> bool {
+        look(self.call, self.session, self.device)
+            .is_some_and(|(beyond, state)| beyond > state.start)
+    }
+
+    /// Charges what has been taken since, at most `most`; before that is refused, pools and graphs give back what they
+    /// only keep.
+    ///
+    /// # Errors
+    /// It does not fit.
+    pub(crate) fn charge_or_refuse(&self, most: u64) -> Result<Charge, Refusal> {
+        self.call.make_room_for(self.session, self.device, || self.charge(most))
+    }
+
+    /// The same, as far as it fits.
+    pub(crate) fn charge_what_fits(&self, most: u64) -> Option<Charge> {
+        self.charge(most).or_else(|over| self.charge(over.limit.saturating_sub(over.used))).ok()
+    }
+
+    fn charge(&self, most: u64) -> Result<Charge, OverQuota> {
+        let seen = look(self.call, self.session, self.device);
+        let taken = seen.as_ref().map_or(0, |(beyond, state)| beyond.saturating_sub(state.start));
+        let bytes = u64::try_from(taken).unwrap_or(0).min(most);
+        // Still under the lock: once it is in the book, nobody else charges it too.
+        self.session.charge(self.device, Kind::Module, bytes)
+    }
+}
+
+impl Drop for Measure<'_> {
+    fn drop(&mut self) {
+        let mut state = self.device.growth.0.lock();
+        state.under_way = state.under_way.saturating_sub(1);
+    }
+}
+
+/// What the card holds beyond the book. Looked at again, a few times, if the book has changed meanwhile.
+fn look<'d>(
+    call: &Call,
+    session: &Session,
+    device: &'d Device,
+) -> Option<(i64, MutexGuard<'d, State>)> {
+    let booked = || session.ledger.used(device.index).cast_signed();
+    let mut tries = 0..8u8;
+    loop {
+        let before = booked();
+        let used = driver::cuda::code::used_bytes(call.driver)?.cast_signed();
+        let state = device.growth.0.lock();
+        if booked() == before || tries.next().is_none() {
+            return Some((used.saturating_sub(before), state));
+        }
+    }
+}
