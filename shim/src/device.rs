@@ -5,13 +5,14 @@ use crate::driver;
 use crate::growth::Growth;
 use crate::live::{self, Live};
 use crate::redirect::DriverCopy;
-use crate::state::Policy;
+use crate::session::Session;
 use crate::sys;
+use crate::throttle::Gate;
 use crate::topology;
 use core::sync::atomic::AtomicU64;
 use gpucap_abi::cuda::CUdevice;
 use gpucap_core::config::LogLevel;
-use gpucap_core::ledger::{DeviceIndex, Ledger};
+use gpucap_core::ledger::DeviceIndex;
 use gpucap_core::limits::{DeviceFacts, Limits, Resolved};
 use gpucap_core::units::Bytes;
 use gpucap_core::uuid::Uuid;
@@ -47,6 +48,8 @@ pub(crate) struct Device {
 pub(crate) struct Standing {
     /// Its memory is capped; otherwise every call for memory goes straight to the driver.
     pub(crate) memory: Option<Device>,
+    /// Its time is shared; otherwise every launch goes straight to the driver.
+    pub(crate) time: Option<Gate>,
 }
 
 /// What is known of a device's primary context.
@@ -72,11 +75,11 @@ impl Device {
     /// # Errors
     /// The limits cannot be resolved, in one line.
     pub(crate) fn resolve(
-        policy: &'static Policy,
-        ledger: &Ledger,
+        session: &Session,
         driver: &DriverCopy,
         ordinal: CUdevice,
     ) -> Result<Option<Standing>, String> {
+        let Session { policy, ledger, slot, .. } = *session;
         let _errno = sys::Errno::keep();
         let (Some(uuid), Some(total_bytes)) =
             (driver::cuda::uuid(driver, ordinal), driver::cuda::total_bytes(driver, ordinal))
@@ -92,7 +95,19 @@ impl Device {
         let Some(limits) = &policy.limits else { return Ok(Some(Standing::default())) };
         let place = |facts: &DeviceFacts| topology::place(Some((driver, ordinal)), facts.uuid);
         let (resolved, facts) = resolve(limits, uuid, total_bytes, place)?;
-        let Some(cap) = resolved.memory else { return Ok(Some(Standing::default())) };
+        if resolved.memory.is_none() && resolved.core.is_none() {
+            return Ok(Some(Standing::default()));
+        }
+        let index = ledger.device(uuid.0).map_err(|_full| "ledger: no place for another device")?;
+        let live = || Live::of(limits, facts);
+        let time = match resolved.core {
+            Some(share) => Gate::new(ledger, slot, index, live()?, share),
+            None => None,
+        };
+        if let Some(share) = resolved.core {
+            policy.log(LogLevel::Info, format_args!("time: shared device={uuid} core={share}"));
+        }
+        let Some(cap) = resolved.memory else { return Ok(Some(Standing { memory: None, time })) };
         let index = ledger.device(uuid.0).map_err(|_full| "ledger: no place for another device")?;
         if resolved.clamped {
             policy.log(
@@ -109,14 +124,14 @@ impl Device {
         let memory = Some(Self {
             index,
             cap_at_first: cap,
-            live: Live::of(limits, facts)?,
+            live: live()?,
             context_price,
             turn: Mutex::new(()),
             current_pool: AtomicU64::new(0),
             growth: Growth::default(),
             primary: Mutex::default(),
         });
-        Ok(Some(Standing { memory }))
+        Ok(Some(Standing { memory, time }))
     }
 }
 

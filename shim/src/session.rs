@@ -5,7 +5,7 @@
 //! empty: a CUDA context does not survive `fork`, so a child begins a session of its own, with locks that nobody holds,
 //! and its parent's charges stay its parent's.
 
-use crate::allocations::{Allocations, Record};
+use crate::allocations::{Allocations, ByAddress, Record};
 use crate::book;
 use crate::call::Refusal;
 use crate::code::Code;
@@ -17,6 +17,7 @@ use crate::pools::Pools;
 use crate::redirect::DriverCopy;
 use crate::state::{self, Policy, Problem};
 use crate::sys;
+use crate::throttle::{Gate, Lanes};
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use gpucap_abi::cuda::CUdevice;
 use gpucap_core::config::LogLevel;
@@ -35,7 +36,8 @@ pub(crate) struct Session {
     pub(crate) policy: &'static Policy,
     /// The container's book.
     pub(crate) ledger: &'static Ledger,
-    slot: Slot,
+    /// This process's place in it.
+    pub(crate) slot: Slot,
     devices: [OnceBox<Standing>; MAX_DEVICES],
     /// Memory at an address: linear, pitched, stream-ordered, managed.
     pub(crate) memory: Allocations,
@@ -53,6 +55,10 @@ pub(crate) struct Session {
     pub(crate) pools: Pools,
     /// Physical memory of the virtual memory management.
     pub(crate) physical: Mutex<Physical<Record>>,
+    /// Streams whose launches pay.
+    pub(crate) lanes: Lanes,
+    /// How many nodes executable graphs were made of; the key is their handle.
+    pub(crate) nodes: Mutex<ByAddress<u64>>,
 }
 
 /// Lives in a page that a forked child sees as zeros.
@@ -120,7 +126,7 @@ impl Session {
         if let Some(standing) = place.get() {
             return Ok(Some(standing));
         }
-        match Device::resolve(self.policy, self.ledger, driver, ordinal) {
+        match Device::resolve(self, driver, ordinal) {
             Ok(Some(standing)) => Ok(Some(place.get_or_init(|| Box::new(standing)))),
             Ok(None) => Ok(None),
             Err(problem) => {
@@ -169,6 +175,11 @@ impl Session {
             // Where this fails, it was another pool.
             let _ = current.compare_exchange(pool, 0, Ordering::AcqRel, Ordering::Acquire);
         }
+    }
+
+    /// The devices whose time is shared, of those that this process has used.
+    pub(crate) fn gates(&self) -> impl Iterator<Item = &Gate> {
+        self.devices.iter().filter_map(|place| place.get()?.time.as_ref())
     }
 
     /// The devices whose memory is capped, of those that this process has used.
@@ -296,5 +307,7 @@ fn begin(policy: &'static Policy) -> Result<&'static Session, String> {
         graphs: Graphs::default(),
         pools: Pools::default(),
         physical: Mutex::default(),
+        lanes: Lanes::default(),
+        nodes: Mutex::default(),
     })))
 }

@@ -238,6 +238,29 @@ pub(crate) fn boot_time_ns() -> u64 {
     clock(libc::CLOCK_BOOTTIME)
 }
 
+/// Nanoseconds of the clock that the meter counts in: it stands still while the machine is suspended, as the card does.
+pub(crate) fn monotonic_ns() -> u64 {
+    clock(libc::CLOCK_MONOTONIC)
+}
+
+/// Sleeps until that clock shows this time, or a signal comes.
+pub(crate) fn sleep_until(monotonic_ns: u64) {
+    let seconds = i64::try_from(monotonic_ns / 1_000_000_000).unwrap_or(i64::MAX);
+    #[expect(clippy::cast_possible_wrap, reason = "a remainder below a thousand million")]
+    let rest = (monotonic_ns % 1_000_000_000) as i64;
+    let time = libc::timespec { tv_sec: seconds, tv_nsec: rest };
+    let (clock, flags) = (libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME);
+    // SAFETY: a valid time; the remainder is not asked for.
+    unsafe { libc::clock_nanosleep(clock, flags, &raw const time, core::ptr::null_mut()) };
+}
+
+/// The calling thread, in its own pid namespace.
+pub(crate) fn thread() -> u32 {
+    // SAFETY: no conditions.
+    let number = unsafe { libc::syscall(libc::SYS_gettid) };
+    u32::try_from(number).unwrap_or(0)
+}
+
 /// Sleeps for about a millisecond; used only while another thread starts the session.
 pub(crate) fn nap() {
     let time = libc::timespec { tv_sec: 0, tv_nsec: 1_000_000 };

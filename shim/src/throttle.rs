@@ -2,13 +2,37 @@
 //!
 //! Handlers say what is about to run and where; nothing here changes what the driver answers. Called by the handlers
 //! of the classes `launch` and `order`, which only a process with a limit of time reaches, and of what ends there.
+//!
+//! Nearly every launch goes the short way: its stream is [remembered](lanes), its cost is known, and it takes that out
+//! of what the stream has prepaid. No lock, clock, event, system call or shared word. The others, one in some dozens
+//! or one in a quarter of a millisecond of GPU time, come to the [`gate`] of their device: they wait if they must, and
+//! are measured by two [events](timing). What that means is decided in [`gpucap_core::throttle`].
+//!
+//! A launch in a stream that is being captured runs nothing and passes untouched, and so does everything that a tool
+//! launches while the driver calls it back.
+
+mod gate;
+mod lanes;
+mod timing;
 
 use crate::call::Call;
+use crate::driver::cuda as driver;
 use crate::hooks::Next;
+use crate::session::Session;
+use crate::sys;
+use gate::Admitted;
+use gpucap_abi::arg::Written;
 use gpucap_abi::cuda::{
-    CU_STREAM_PER_THREAD, CUcontext, CUevent, CUfunction, CUgraph, CUgraphExec, CUstream, CuError,
-    CuResult,
+    CU_STREAM_PER_THREAD, CUcontext, CUdevice, CUevent, CUfunction, CUgraph, CUgraphExec, CUstream,
+    CuError, CuResult,
 };
+use gpucap_core::throttle::{Launch, Signature};
+use lanes::{Key, Lane};
+use parking_lot::MutexGuard;
+use std::{iter, ptr};
+
+pub(crate) use gate::Gate;
+pub(crate) use lanes::Lanes;
 
 /// What is launched: all that is known of its duration beforehand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +60,6 @@ impl StreamRef {
 
     /// A handle that means the same stream in the driver's plain forms, of the same thread and context: null is the
     /// legacy default stream, 2 the thread's own.
-    #[expect(dead_code, reason = "the meter asks")]
     pub(crate) const fn handle(self) -> CUstream {
         self.0
     }
@@ -53,43 +76,246 @@ pub(crate) enum Scope {
     Event(CUevent),
 }
 
+impl Work {
+    /// What it is remembered under.
+    fn signature(self) -> Signature {
+        match self {
+            Self::Kernel { function, threads } => Signature::kernel(function.address(), threads),
+            Self::Graph { exec } => Signature::graph(exec.address()),
+            Self::Memset { bytes } => Signature::transfer(1, bytes),
+            Self::DeviceCopy { bytes } => Signature::transfer(2, bytes),
+        }
+    }
+
+    /// As the meter sees it.
+    fn launch(self, call: &Call, signature: Signature) -> Launch {
+        match self {
+            Self::Kernel { function, .. } if is_collective(call, function) => {
+                Launch::kernel(signature).never_waiting()
+            }
+            Self::Graph { exec } => {
+                let nodes = Session::begun()
+                    .and_then(|session| session.nodes.lock().get(&exec.address()).copied());
+                Launch::graph(signature, nodes.unwrap_or(0))
+            }
+            _ => Launch::kernel(signature),
+        }
+    }
+}
+
 /// Launches: waits until the share of time allows it, calls the driver and takes note of what comes of it.
 pub(crate) fn launch(
-    _call: &Call,
-    _work: Work,
-    _stream: StreamRef,
+    call: &Call,
+    work: Work,
+    stream: StreamRef,
     next: impl Next<CuError>,
 ) -> CuResult {
-    next().map(drop)
+    let Some(lane) = lane(call, stream) else { return next().map(drop) };
+    let signature = work.signature();
+    if !gate::is_any_capture()
+        && let Some(cost) = lane.gate.costs.small(signature)
+        && lane.batch.spend(cost)
+    {
+        let answer = next();
+        if answer.is_err() {
+            lane.batch.put_back(cost);
+        }
+        return answer.map(drop);
+    }
+    if driver::is_capturing(call.driver, stream.handle(), false) {
+        return next().map(drop);
+    }
+    let running = Running::begin(call, work, stream, lane);
+    let answer = next();
+    running.end(call, answer.is_ok());
+    answer.map(drop)
 }
 
 /// Launches several at once, each in a stream of its own: that call cannot be parted.
 pub(crate) fn launch_together(
-    _call: &Call,
-    _parts: impl Iterator<Item = (Work, StreamRef)> + Clone,
+    call: &Call,
+    parts: impl Iterator<Item = (Work, StreamRef)>,
     next: impl Next<CuError>,
 ) -> CuResult {
-    next().map(drop)
+    let running: Vec<_> = parts
+        .filter(|(_, stream)| !driver::is_capturing(call.driver, stream.handle(), false))
+        .filter_map(|(work, stream)| Some(Running::begin(call, work, stream, lane(call, stream)?)))
+        .collect();
+    let answer = next();
+    running.into_iter().for_each(|running| running.end(call, answer.is_ok()));
+    answer.map(drop)
+}
+
+/// A launch on its long way: admitted by the gate of its device, between its events.
+struct Running {
+    stream: StreamRef,
+    lane: &'static Lane,
+    /// `None` if a tool that was called back launches: that passes.
+    admitted: Option<Admitted>,
+    _turn: Option<MutexGuard<'static, ()>>,
+}
+
+impl Running {
+    fn begin(call: &Call, work: Work, stream: StreamRef, lane: &'static Lane) -> Self {
+        let _errno = sys::Errno::keep();
+        let of = lane.stream();
+        let launch = work.launch(call, work.signature());
+        let admitted = of
+            .id
+            .and_then(|id| lane.gate.admit(call.driver, id, of.context, launch, stream.handle()));
+        Self { stream, lane, admitted, _turn: lane.turn.try_lock() }
+    }
+
+    fn end(self, call: &Call, launched: bool) {
+        let _errno = sys::Errno::keep();
+        let Some(admitted) = self.admitted else { return };
+        if launched {
+            self.lane.gate.launched(call.driver, admitted, self.stream.handle());
+        } else {
+            self.lane.gate.refused(admitted);
+        }
+    }
+}
+
+/// The stream as its device's gate knows it; `None` where its time is not shared, and where the driver will answer.
+fn lane(call: &Call, stream: StreamRef) -> Option<&'static Lane> {
+    let session = Session::begun()?;
+    let handle = stream.handle();
+    let own = Key::of_handle(handle);
+    let context = match own {
+        Some(_) => CUcontext::NULL,
+        None => driver::current_context(call.driver)?,
+    };
+    if let Some(lane) = session.lanes.remembered(handle, context) {
+        return Some(lane);
+    }
+    let _errno = sys::Errno::keep();
+    let key = own.unwrap_or_else(|| Key::of_default(handle, context));
+    let lane = match session.lanes.find(key) {
+        Some(lane) => lane,
+        None => begin(call, session, handle, key)?,
+    };
+    session.lanes.remember(handle, context, lane);
+    Some(lane)
+}
+
+/// Makes a stream known.
+fn begin(
+    call: &Call,
+    session: &'static Session,
+    handle: CUstream,
+    key: Key,
+) -> Option<&'static Lane> {
+    let copy = call.driver;
+    let current = driver::current_context(copy)?;
+    let context = driver::time::context_of(copy, handle).unwrap_or(current);
+    let ask = || driver::current_device(copy);
+    let ordinal =
+        if context == current { ask() } else { driver::time::in_context(copy, context, ask)? }?;
+    let gate = session.standing(copy, ordinal).ok()??.time.as_ref()?;
+    session.lanes.enter(key, gate, |batch| gate.begin_stream(batch, context))
+}
+
+/// A kernel whose peers on other devices spin until it runs is never held back: who waits for whom is not ours to know.
+fn is_collective(call: &Call, function: CUfunction) -> bool {
+    let is_ours = |name: &core::ffi::CStr| name.to_bytes().starts_with(b"nccl");
+    driver::time::with_name(call.driver, function, is_ours).unwrap_or(false)
 }
 
 /// A wait of the application has just come back with success.
-pub(crate) const fn synced(_call: &Call, _scope: Scope) {}
+pub(crate) fn synced(call: &Call, scope: Scope) {
+    let Some(session) = Session::begun() else { return };
+    let _errno = sys::Errno::keep();
+    match scope {
+        Scope::Stream(stream) => {
+            if let Some(lane) = lane(call, stream) {
+                lane.gate.synced(call.driver, lane.stream().id.into_iter());
+            }
+        }
+        Scope::Context(context) => {
+            let named = Some(context).filter(|context| *context != CUcontext::NULL);
+            let context = named.or_else(|| driver::current_context(call.driver));
+            for (gate, context) in session.gates().zip(iter::repeat(context)) {
+                let Some(id) = context.and_then(|context| gate.context(context)) else { continue };
+                let of_it = |lane: &Lane| lane.stream().context == id;
+                let streams = session.lanes.all(|lane| ptr::eq(lane.gate, gate) && of_it(lane));
+                gate.synced(call.driver, streams.iter().filter_map(|lane| lane.stream().id));
+            }
+        }
+        Scope::Event(_) => session.gates().for_each(|gate| gate.settle(call.driver)),
+    }
+}
 
 /// A stream is about to be destroyed. From the driver's return on, its handle may be that of another stream.
-pub(crate) const fn stream_ends(_call: &Call, _stream: CUstream) {}
+pub(crate) fn stream_ends(_call: &Call, stream: CUstream) {
+    if let (Some(session), Some(ending)) = (Session::begun(), Key::of_handle(stream)) {
+        let _errno = sys::Errno::keep();
+        session.lanes.end(|key, _| *key == ending, |lane, id| lane.gate.end_stream(id));
+    }
+}
+
+/// A context is about to end, and its streams and events with it. From the driver's return on, its handle may be that
+/// of another one. If the driver refuses, what is measured of it at the moment is charged as estimated.
+pub(crate) fn context_ends(session: &Session, context: CUcontext) {
+    for gate in session.gates() {
+        let Some(id) = gate.context(context) else { continue };
+        gate.end_context(id);
+        let of_it = |lane: &Lane| ptr::eq(lane.gate, gate) && lane.stream().context == id;
+        session.lanes.end(|_, lane| of_it(lane), |lane, id| lane.gate.end_stream(id));
+    }
+}
+
+/// Does what may end the primary context of a device. Whether it does is known afterwards, and which of the contexts it
+/// is, nobody says: all of the device begin anew. The caller [holds](crate::held) already.
+pub(crate) fn primary_may_end(
+    call: &Call,
+    session: &Session,
+    ordinal: CUdevice,
+    next: impl Next<CuError>,
+) -> Result<Written, CuError> {
+    let standing = session.standing(call.driver, ordinal)?;
+    let Some(gate) = standing.and_then(|standing| standing.time.as_ref()) else { return next() };
+    gate.while_nobody_asks(|timing| {
+        let answer = next();
+        if driver::primary_context_active(call.driver, ordinal) == Some(false) {
+            timing.end_all();
+        }
+        answer
+    })
+}
 
 /// A capture is about to begin: before it is over, no call that would spoil it may be made.
-pub(crate) const fn capture_begins(_call: &Call) {}
+pub(crate) fn capture_begins(_call: &Call) {
+    gate::capture_begins();
+}
 
 /// A capture is over, or has not begun.
-pub(crate) const fn capture_ended(_call: &Call) {}
+pub(crate) fn capture_ended(_call: &Call) {
+    gate::capture_ended();
+}
 
 /// An executable graph has been made of a graph. Also called in processes without a limit of time.
-pub(crate) const fn graph_made(_call: &Call, _exec: CUgraphExec, _graph: CUgraph) {}
+pub(crate) fn graph_made(call: &Call, exec: CUgraphExec, graph: CUgraph) {
+    if let Some(session) = Session::begun().filter(|session| session.gates().next().is_some())
+        && let Some(nodes) = driver::node_count(call.driver, graph)
+    {
+        session.nodes.lock().insert(exec.address(), nodes as u64);
+    }
+}
 
 /// An executable graph now does something else.
-pub(crate) const fn graph_changed(_call: &Call, _exec: CUgraphExec) {}
+pub(crate) fn graph_changed(_call: &Call, exec: CUgraphExec) {
+    if let Some(session) = Session::begun() {
+        let _errno = sys::Errno::keep();
+        session.gates().for_each(|gate| gate.changed(Signature::graph(exec.address())));
+    }
+}
 
 /// An executable graph is about to be destroyed. From the driver's return on, its handle may be that of another one.
 /// Also called in processes without a limit of time.
-pub(crate) const fn graph_ends(_call: &Call, _exec: CUgraphExec) {}
+pub(crate) fn graph_ends(call: &Call, exec: CUgraphExec) {
+    if let Some(session) = Session::begun() {
+        session.nodes.lock().remove(&exec.address());
+    }
+    graph_changed(call, exec);
+}

@@ -16,6 +16,7 @@ use crate::driver;
 use crate::held::Held;
 use crate::hooks::Next;
 use crate::session::Session;
+use crate::throttle;
 use core::ffi::{c_int, c_void};
 use gpucap_abi::arg::Out;
 use gpucap_abi::cuda::{CUcontext, CUdevResourceDesc, CUdevice, CUgreenCtx, CuError, CuResult};
@@ -211,9 +212,9 @@ fn retain(call: &Call, ordinal: CUdevice, make: impl FnOnce(&mut Primary) -> CuR
 /// it held can be looked for afterwards; until then nobody else gets to make it again.
 fn release(call: &Call, ordinal: CUdevice, next: impl Next<CuError>) -> CuResult {
     let session = call.session()?;
-    let (Some(device), Some(_held)) = (session.device(call.driver, ordinal)?, Held::enter()) else {
-        return next().map(drop);
-    };
+    let Some(_held) = Held::enter() else { return next().map(drop) };
+    let next = || throttle::primary_may_end(call, session, ordinal, next);
+    let Some(device) = session.device(call.driver, ordinal)? else { return next().map(drop) };
     let mut primary = device.primary.lock();
     next()?;
     if driver::cuda::primary_context_active(call.driver, ordinal) == Some(false) {
@@ -228,6 +229,7 @@ fn release(call: &Call, ordinal: CUdevice, next: impl Next<CuError>) -> CuResult
 
 /// Ends a context, and with it what it holds.
 fn end(session: &Session, context: CUcontext, next: impl Next<CuError>) -> CuResult {
+    throttle::context_ends(session, context);
     let ending = Ending::begin(session, context.address());
     match next() {
         Ok(_) => {

@@ -149,6 +149,15 @@ impl<'a, E> Meter<'a, E> {
         (StreamId(place as u16), batch.unwrap_or_default())
     }
 
+    /// As [`stream`](Self::stream), with a batch that the caller keeps in the place of an earlier stream's.
+    pub fn stream_with(&mut self, batch: Arc<Batch>, now: u64) -> StreamId {
+        let (id, _) = self.stream(now);
+        if let Some(stream) = self.streams.get_mut(usize::from(id.0)) {
+            stream.batch = batch;
+        }
+        id
+    }
+
     /// Whether `launch` may go to the driver now.
     pub fn before_launch(
         &mut self,

@@ -1,0 +1,268 @@
+//! One device whose time is shared: its meter, and who waits at it.
+//!
+//! The lock is held while the meter thinks and asks the driver about events; never while a launch is under way, an
+//! event is recorded or somebody sleeps. A tool that the driver calls back meanwhile on the same thread finds the lock
+//! [held](crate::held), and what it launches passes.
+
+use super::timing::{ContextId, Mark, Spare, Timing};
+use crate::driver::cuda::time as driver;
+use crate::held::Held;
+use crate::live::Live;
+use crate::redirect::DriverCopy;
+use crate::sys;
+use core::sync::atomic::{AtomicU32, Ordering};
+use gpucap_abi::cuda::{CUcontext, CUstream};
+use gpucap_core::ledger::{DeviceIndex, Ledger, Slot};
+use gpucap_core::throttle::{
+    Batch, Bucket, Costs, Launch, Meter, Permit, Signature, StreamId, Totals, Verdict,
+};
+use gpucap_core::units::Share;
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// A device whose time is shared.
+pub(crate) struct Gate {
+    /// What launches cost, for those that need not come here.
+    pub(super) costs: Arc<Costs>,
+    index: DeviceIndex,
+    ledger: &'static Ledger,
+    slot: Slot,
+    live: Live,
+    share_at_first: Share,
+    inside: Mutex<Inside>,
+}
+
+struct Inside {
+    meter: Meter<'static, Mark>,
+    timing: Timing,
+    share: Share,
+    /// What the ledger knows of already.
+    told: Totals,
+}
+
+/// Captures that are under way in this process. While there are any, a question about an event would spoil them.
+static CAPTURES: AtomicU32 = AtomicU32::new(0);
+
+/// A capture begins.
+pub(super) fn capture_begins() {
+    CAPTURES.fetch_add(1, Ordering::SeqCst);
+}
+
+/// A capture is over.
+pub(super) fn capture_ended() {
+    // Where this fails there was none.
+    let _ = CAPTURES.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |count| count.checked_sub(1));
+}
+
+/// Whether any stream of this process may be captured.
+#[inline]
+pub(super) fn is_any_capture() -> bool {
+    CAPTURES.load(Ordering::Relaxed) != 0
+}
+
+/// A launch that may go to the driver.
+pub(super) struct Admitted {
+    permit: Permit,
+    events: Option<(Mark, Spare)>,
+}
+
+impl Gate {
+    /// The device at this place of the ledger; `None` if the ledger has no such place.
+    pub(crate) fn new(
+        ledger: &'static Ledger,
+        slot: Slot,
+        index: DeviceIndex,
+        live: Live,
+        share: Share,
+    ) -> Option<Self> {
+        let bucket = Bucket::new(ledger.bucket(index)?, share);
+        let meter = Meter::new(bucket, sys::monotonic_ns());
+        let costs = meter.costs();
+        let told = Totals::default();
+        let inside = Mutex::new(Inside { meter, timing: Timing::default(), share, told });
+        Some(Self { costs, index, ledger, slot, live, share_at_first: share, inside })
+    }
+
+    /// Makes a stream of a context known.
+    pub(super) fn begin_stream(
+        &self,
+        batch: &Arc<Batch>,
+        context: CUcontext,
+    ) -> Option<(StreamId, ContextId)> {
+        self.with(|inside| {
+            let id = inside.meter.stream_with(Arc::clone(batch), sys::monotonic_ns());
+            (id, inside.timing.context(context))
+        })
+    }
+
+    /// A stream has ended, or will at once.
+    pub(super) fn end_stream(&self, id: StreamId) {
+        self.with(|inside| inside.meter.stream_destroyed(id, sys::monotonic_ns()));
+    }
+
+    /// A context in which something has been launched.
+    pub(super) fn context(&self, handle: CUcontext) -> Option<ContextId> {
+        self.with(|inside| inside.timing.find(handle))?
+    }
+
+    /// A context ends: its events are never touched again.
+    pub(super) fn end_context(&self, id: ContextId) {
+        self.with(|inside| inside.timing.end(id));
+    }
+
+    /// An executable graph does something else from now on.
+    pub(super) fn changed(&self, signature: Signature) {
+        self.with(|inside| inside.meter.changed(signature));
+    }
+
+    /// Waits until the share of time allows a launch, and marks where it begins in its stream. `None` if this thread is
+    /// in the driver's hands already.
+    pub(super) fn admit(
+        &self,
+        copy: &DriverCopy,
+        id: StreamId,
+        context: ContextId,
+        launch: Launch,
+        stream: CUstream,
+    ) -> Option<Admitted> {
+        let permit = self.permit(copy, id, launch)?;
+        let events = if permit.wants_events() { self.spare(copy, context) } else { None };
+        let events = events.and_then(|[first, second]| match first.record(copy, stream) {
+            Ok(mark) => Some((mark, second)),
+            Err(first) => {
+                self.keep([first, second]);
+                None
+            }
+        });
+        Some(Admitted { permit, events })
+    }
+
+    fn permit(&self, copy: &DriverCopy, id: StreamId, launch: Launch) -> Option<Permit> {
+        let began = sys::monotonic_ns();
+        let mut now = began;
+        loop {
+            let verdict = self.asking(copy, |inside| {
+                let mut events = inside.timing.reader(copy);
+                inside.meter.before_launch(id, launch, now, &mut events)
+            })?;
+            match verdict {
+                Verdict::Admit(permit) => {
+                    if now > began {
+                        self.ledger.waited(self.index, now.saturating_sub(began));
+                    }
+                    return Some(permit);
+                }
+                Verdict::Wait { until } => sys::sleep_until(until),
+            }
+            now = sys::monotonic_ns();
+        }
+    }
+
+    /// The driver has taken the launch just now; marks where it ends.
+    pub(super) fn launched(&self, copy: &DriverCopy, admitted: Admitted, stream: CUstream) {
+        let returned = sys::monotonic_ns();
+        let Admitted { permit, events } = admitted;
+        let marks = events.and_then(|(first, second)| match second.record(copy, stream) {
+            Ok(second) => Some([first, second]),
+            Err(second) => {
+                self.keep([first.unused(), second]);
+                None
+            }
+        });
+        self.asking(copy, |inside| {
+            let mut events = inside.timing.reader(copy);
+            inside.meter.launched(permit, returned, marks, &mut events);
+        });
+    }
+
+    /// The driver has refused the launch.
+    pub(super) fn refused(&self, admitted: Admitted) {
+        let Admitted { permit, events } = admitted;
+        self.with(|inside| inside.meter.refused(permit, sys::monotonic_ns()));
+        self.keep(events.into_iter().flat_map(|(first, second)| [first.unused(), second]));
+    }
+
+    fn keep(&self, spare: impl IntoIterator<Item = Spare>) {
+        self.with(|inside| spare.into_iter().for_each(|spare| inside.timing.keep(spare)));
+    }
+
+    /// The host has seen these streams empty.
+    pub(super) fn synced(&self, copy: &DriverCopy, streams: impl Iterator<Item = StreamId>) {
+        let now = sys::monotonic_ns();
+        self.asking(copy, |inside| {
+            let mut events = inside.timing.reader(copy);
+            streams.for_each(|id| inside.meter.sync_returned(Some(id), now, &mut events));
+        });
+    }
+
+    /// Settles what has finished.
+    pub(super) fn settle(&self, copy: &DriverCopy) {
+        let now = sys::monotonic_ns();
+        self.asking(copy, |inside| {
+            inside.meter.settle_finished(now, &mut inside.timing.reader(copy));
+        });
+    }
+
+    /// Does something that may end contexts of this device: meanwhile nobody asks about their events. The caller
+    /// [holds](Held) already.
+    pub(super) fn while_nobody_asks<T>(&self, work: impl FnOnce(&mut Timing) -> T) -> T {
+        work(&mut self.inside.lock().timing)
+    }
+
+    fn spare(&self, copy: &DriverCopy, context: ContextId) -> Option<[Spare; 2]> {
+        let (mut first, mut second, handle) = self.with(|inside| {
+            let handle = inside.timing.handle(context)?;
+            Some((inside.timing.spare(context), inside.timing.spare(context), handle))
+        })??;
+        let fresh = || Spare::new(copy, handle, context);
+        first = first.or_else(fresh);
+        second = second.or_else(fresh);
+        match (first, second) {
+            (Some(first), Some(second)) => Some([first, second]),
+            (first, second) => {
+                self.keep(first.into_iter().chain(second));
+                None
+            }
+        }
+    }
+
+    /// Lets the meter think, about events too. What it asks the driver spoils no capture. `None` if this thread holds such
+    /// a lock already: then it is a tool that was called back.
+    fn asking<T>(&self, copy: &DriverCopy, work: impl FnOnce(&mut Inside) -> T) -> Option<T> {
+        if is_any_capture() { driver::relaxed(copy, || self.with(work)) } else { self.with(work) }
+    }
+
+    /// Lets the meter think.
+    fn with<T>(&self, work: impl FnOnce(&mut Inside) -> T) -> Option<T> {
+        let _held = Held::enter()?;
+        let mut inside = self.inside.lock();
+        self.follow(&mut inside);
+        let done = work(&mut inside);
+        self.tell(&mut inside);
+        Some(done)
+    }
+
+    /// Takes over the share that holds now.
+    fn follow(&self, inside: &mut Inside) {
+        let share = self.live.changed().and_then(|resolved| resolved.core);
+        let share = share.unwrap_or(self.share_at_first);
+        if share != inside.share {
+            inside.share = share;
+            inside.meter.set_share(share);
+        }
+    }
+
+    /// Tells the ledger what has been settled.
+    fn tell(&self, inside: &mut Inside) {
+        let totals = inside.meter.totals();
+        let told = core::mem::replace(&mut inside.told, totals);
+        let busy = totals.busy_ns.saturating_sub(told.busy_ns);
+        if busy > 0 {
+            self.ledger.worked(self.slot, self.index, sys::monotonic_ns(), busy);
+        }
+        let launches = totals.launches.saturating_sub(told.launches);
+        if launches > 0 {
+            self.ledger.launched(self.slot, self.index, launches);
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! Timing events of the driver, and the card's clock told in the host's.
+//!
+//! An event tells how long after another one of the same context the card came to it (a float of milliseconds: 60 ns
+//! at one second, so the event that others are counted from is exchanged about once a second). What that is in the
+//! host's time follows without any call that waits: no event is reached before the host began to record it, and in a
+//! stream that is empty it is reached as soon as it is recorded. So the largest difference seen between the two clocks
+//! is how far they are apart, less what they may have drifted since, and what the call of recording takes at least.
+//!
+//! Events are made in the stream's context and used again; they end with it. No call here is made with an event of a
+//! context that has ended: its number is then unknown.
+
+use crate::driver::cuda::{current_context, time as driver};
+use crate::redirect::DriverCopy;
+use crate::sys;
+use gpucap_abi::cuda::{CUcontext, CUevent, CUstream};
+use gpucap_core::throttle::{Events, Reached};
+
+/// An event that was recorded.
+#[derive(Debug)]
+pub(super) struct Mark {
+    event: CUevent,
+    context: ContextId,
+    /// The host's time right before the driver was asked to record it.
+    asked: u64,
+    /// What the call took.
+    took: u64,
+}
+
+impl Mark {
+    /// What it marks is of no interest.
+    pub(super) fn unused(self) -> Spare {
+        Spare { event: self.event, context: self.context }
+    }
+}
+
+/// A context; the next one with the same handle has another number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ContextId(u64);
+
+/// An event that stands for nothing.
+#[derive(Debug)]
+pub(super) struct Spare {
+    event: CUevent,
+    context: ContextId,
+}
+
+/// The events of one device.
+#[derive(Default)]
+pub(super) struct Timing {
+    contexts: Vec<Context>,
+    made: u64,
+}
+
+struct Context {
+    id: ContextId,
+    handle: CUcontext,
+    spare: Vec<CUevent>,
+    clock: Clock,
+}
+
+impl Timing {
+    /// The number of a context.
+    pub(super) fn context(&mut self, handle: CUcontext) -> ContextId {
+        if let Some(id) = self.find(handle) {
+            return id;
+        }
+        self.made = self.made.saturating_add(1);
+        let id = ContextId(self.made);
+        self.contexts.push(Context { id, handle, spare: Vec::new(), clock: Clock::default() });
+        id
+    }
+
+    /// The handle of a context that has not ended.
+    pub(super) fn handle(&self, id: ContextId) -> Option<CUcontext> {
+        self.contexts.iter().find(|context| context.id == id).map(|context| context.handle)
+    }
+
+    /// The number of a context in which something has been launched.
+    pub(super) fn find(&self, handle: CUcontext) -> Option<ContextId> {
+        self.contexts.iter().find(|context| context.handle == handle).map(|context| context.id)
+    }
+
+    /// A context has ended, and its events with it.
+    pub(super) fn end(&mut self, id: ContextId) {
+        self.contexts.retain(|context| context.id != id);
+    }
+
+    /// All contexts may have ended.
+    pub(super) fn end_all(&mut self) {
+        self.contexts.clear();
+    }
+
+    /// An event that is used again, if there is one.
+    pub(super) fn spare(&mut self, id: ContextId) -> Option<Spare> {
+        let context = self.contexts.iter_mut().find(|context| context.id == id)?;
+        Some(Spare { event: context.spare.pop()?, context: id })
+    }
+
+    /// An event that was not recorded after all.
+    pub(super) fn keep(&mut self, spare: Spare) {
+        if let Some(context) = self.contexts.iter_mut().find(|context| context.id == spare.context)
+        {
+            context.spare.push(spare.event);
+        }
+    }
+
+    /// Reads events.
+    pub(super) fn reader<'a>(&'a mut self, copy: &'a DriverCopy) -> Reader<'a> {
+        Reader { timing: self, copy }
+    }
+}
+
+impl Spare {
+    /// A new event in a context.
+    pub(super) fn new(copy: &DriverCopy, handle: CUcontext, context: ContextId) -> Option<Self> {
+        let make = || driver::create_event(copy);
+        let event = if current_context(copy) == Some(handle) {
+            make()?
+        } else {
+            driver::in_context(copy, handle, make)??
+        };
+        Some(Self { event, context })
+    }
+
+    /// Records it at the end of what is queued in a stream of its context.
+    ///
+    /// # Errors
+    /// The driver refuses: the event is still spare.
+    pub(super) fn record(self, copy: &DriverCopy, stream: CUstream) -> Result<Mark, Self> {
+        let asked = sys::monotonic_ns();
+        match driver::record(copy, self.event, stream) {
+            Some(()) => {
+                let took = sys::monotonic_ns().saturating_sub(asked);
+                Ok(Mark { event: self.event, context: self.context, asked, took })
+            }
+            None => Err(self),
+        }
+    }
+}
+
+/// What the meter reads events with.
+pub(super) struct Reader<'a> {
+    timing: &'a mut Timing,
+    copy: &'a DriverCopy,
+}
+
+impl Reader<'_> {
+    fn context(&mut self, mark: &Mark) -> Option<&mut Context> {
+        self.timing.contexts.iter_mut().find(|context| context.id == mark.context)
+    }
+}
+
+impl Events for Reader<'_> {
+    type Event = Mark;
+
+    fn reached(&mut self, mark: &Mark) -> Reached {
+        let copy = self.copy;
+        let Some(context) = self.context(mark) else { return Reached::Lost };
+        context.clock.read(copy, mark, &mut context.spare)
+    }
+
+    fn give_back(&mut self, mark: Mark) {
+        let Some(context) = self.context(&mark) else { return };
+        if !context.clock.keeps(mark.event) {
+            context.spare.push(mark.event);
+        }
+    }
+}
+
+/// How the card's clock goes with the host's.
+#[derive(Default)]
+struct Clock {
+    origin: Option<Origin>,
+    /// How far the host was ahead at least, and at which time of the card.
+    ahead: Option<(i64, i64)>,
+    /// The least that the call of recording has taken.
+    shortest: Option<u64>,
+}
+
+/// The event that others are counted from.
+struct Origin {
+    event: CUevent,
+    /// Its time, in nanoseconds since the first one.
+    at: i64,
+    /// The meter has given it back: it is only kept to be counted from.
+    ours: bool,
+}
+
+/// How long an event is counted from.
+const SECOND: i64 = 1_000_000_000;
+/// No two crystals differ by more than one part in so many.
+const DRIFT: i64 = 10_000;
+
+impl Clock {
+    fn read(&mut self, copy: &DriverCopy, mark: &Mark, spare: &mut Vec<CUevent>) -> Reached {
+        match driver::ask(copy, mark.event) {
+            driver::Event::Pending => return Reached::Pending,
+            driver::Event::Lost => return Reached::Lost,
+            driver::Event::Reached => {}
+        }
+        let since_origin = match &self.origin {
+            Some(origin) => driver::elapsed_ns(copy, origin.event, mark.event),
+            None => Some(0),
+        };
+        let Some(since_origin) = since_origin else {
+            // It is the origin that the driver does not know any more.
+            self.origin = None;
+            return Reached::Lost;
+        };
+        let at = self.count(mark, since_origin, spare);
+        Reached::At(self.host_time(mark, at))
+    }
+
+    /// The card's time of a mark. It becomes the origin if there is none, or an old one.
+    fn count(&mut self, mark: &Mark, since_origin: i64, spare: &mut Vec<CUevent>) -> i64 {
+        let at = self.origin.as_ref().map_or(0, |origin| origin.at.saturating_add(since_origin));
+        if self.origin.is_none() || since_origin > SECOND {
+            let next = Origin { event: mark.event, at, ours: false };
+            let before = self.origin.replace(next);
+            spare.extend(before.filter(|origin| origin.ours).map(|origin| origin.event));
+        }
+        at
+    }
+
+    /// The host's time of a mark.
+    fn host_time(&mut self, mark: &Mark, at: i64) -> u64 {
+        let shortest = self.shortest.map_or(mark.took, |shortest| shortest.min(mark.took));
+        self.shortest = Some(shortest);
+        let seen = i64::try_from(mark.asked).unwrap_or(i64::MAX).saturating_sub(at);
+        let (ahead, latest) = self.ahead.map_or((seen, at), |(ahead, then)| {
+            let passed = at.saturating_sub(then).max(0);
+            (seen.max(ahead.saturating_sub(passed / DRIFT)), then.saturating_add(passed))
+        });
+        self.ahead = Some((ahead, latest));
+        let host = at.saturating_add(ahead);
+        u64::try_from(host).unwrap_or(0).saturating_add(shortest)
+    }
+
+    /// Whether an event that the meter gives back is still needed.
+    fn keeps(&mut self, event: CUevent) -> bool {
+        match &mut self.origin {
+            Some(origin) if origin.event == event => {
+                origin.ours = true;
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mark(asked: u64, took: u64) -> Mark {
+        Mark { event: CUevent::NULL, context: ContextId(1), asked, took }
+    }
+
+    #[test]
+    fn the_tightest_event_says_how_far_the_clocks_are_apart() {
+        let mut clock = Clock::default();
+        // Queued behind a millisecond of work: reached long after it was asked for.
+        assert_eq!(clock.host_time(&mark(5_000_000, 1_500), 1_000_000), 5_001_500);
+        // In an empty stream: that millisecond was waiting.
+        assert_eq!(clock.host_time(&mark(7_000_000, 1_000), 2_000_000), 7_001_000);
+        // Queued again: later than asked for by as much.
+        assert_eq!(clock.host_time(&mark(7_500_000, 2_000), 3_000_000), 8_000_900);
+    }
+
+    #[test]
+    fn clocks_that_drift_are_followed() {
+        for drift in [-50_i64, 0, 50] {
+            let mut clock = Clock::default();
+            for step in 0..100_000_i64 {
+                // Every hundredth finds its stream empty, the others wait a millisecond.
+                let (host, empty) = (2_000_000 + step * 100_000, step % 100 == 0);
+                let asked = if empty { host } else { host - 1_000_000 };
+                let card = host + host * drift / 1_000_000;
+                let said = clock.host_time(&mark(asked.unsigned_abs(), 0), card);
+                let error = said.cast_signed() - host;
+                assert!(error.abs() <= 1_600, "step {step}, {drift} ppm: {error}");
+            }
+        }
+    }
+}
