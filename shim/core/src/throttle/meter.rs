@@ -35,6 +35,8 @@ pub struct Meter<'a, E> {
     pending: usize,
     /// The stream that the next harvest begins with.
     next: usize,
+    /// When a launch was last told to wait.
+    waited_at: u64,
     /// When the device last came to an event, or had nothing to come to.
     progress_at: u64,
     random: u64,
@@ -61,6 +63,7 @@ pub struct Permit {
     stream: StreamId,
     operation: Operation,
     batch_ns: u64,
+    interrupted: bool,
     events: bool,
 }
 
@@ -115,6 +118,7 @@ impl<'a, E> Meter<'a, E> {
             open: true,
             pending: 0,
             next: 0,
+            waited_at: 0,
             progress_at: now,
             random: now | 1,
             totals: Totals::default(),
@@ -169,6 +173,7 @@ impl<'a, E> Meter<'a, E> {
         self.harvest(Some(stream), now, events);
         if !launch.never_wait && !self.is_open(now) {
             self.totals.waits += 1;
+            self.waited_at = now;
             return Verdict::Wait { until: self.recheck_at(now) };
         }
         self.totals.launches += 1;
@@ -184,11 +189,18 @@ impl<'a, E> Meter<'a, E> {
         pair: Option<[E; 2]>,
         events: &mut impl Events<Event = E>,
     ) {
-        let Permit { stream, operation, batch_ns, .. } = permit;
+        let Permit { stream, operation, batch_ns, interrupted, .. } = permit;
         match (self.streams.get_mut(usize::from(stream.0)), pair) {
             (Some(stream), Some([before, after])) => {
                 let before = Some(before);
-                stream.pending.push_back(Pending { before, after, returned, batch_ns, operation });
+                stream.pending.push_back(Pending {
+                    before,
+                    after,
+                    returned,
+                    batch_ns,
+                    interrupted,
+                    operation,
+                });
                 if self.pending == 0 {
                     self.progress_at = returned;
                 }
@@ -300,9 +312,12 @@ impl<'a, E> Meter<'a, E> {
         let grant =
             if self.costs.small(launch.signature).is_some() { self.batch_size() } else { 0 };
         let launches = self.batch_launches();
+        let mut interrupted = false;
         let (batch_ns, unused) = match self.streams.get_mut(usize::from(id.0)) {
             Some(stream) => {
                 let closed = stream.close();
+                interrupted = self.waited_at >= stream.opened_at;
+                stream.opened_at = now;
                 stream.granted_ns = grant;
                 if grant > 0 {
                     stream.batch.open(grant, launches);
@@ -314,7 +329,7 @@ impl<'a, E> Meter<'a, E> {
         self.bucket.refund(unused);
         self.bucket.charge(reserved_ns.saturating_add(grant), now);
         let operation = Operation { signature: launch.signature, reserved_ns, unmeasured };
-        Permit { stream: id, operation, batch_ns, events: self.pending < PENDING }
+        Permit { stream: id, operation, batch_ns, interrupted, events: self.pending < PENDING }
     }
 
     /// What to reserve, and whether it is a guess. While nothing of a signature has come back each guess is twice the
@@ -330,7 +345,8 @@ impl<'a, E> Meter<'a, E> {
     }
 
     fn batch_size(&self) -> u64 {
-        BATCH_NS.min(self.bucket.quantum_ns() / 8)
+        let open = self.streams.iter().filter(|stream| stream.granted_ns > 0).count().max(2);
+        BATCH_NS.min(self.bucket.quantum_ns() / (4 * open as u64))
     }
 
     fn batch_launches(&mut self) -> u8 {
@@ -362,7 +378,7 @@ impl<'a, E> Meter<'a, E> {
                 match events.reached(before) {
                     Reached::Pending => return,
                     Reached::At(at) => {
-                        let span = Some((stream.since, at));
+                        let span = (!front.interrupted).then_some((stream.since, at));
                         stream.since = stream.since.max(at);
                         let worth = std::mem::take(&mut front.batch_ns);
                         front.before.take().into_iter().for_each(|event| events.give_back(event));
