@@ -90,11 +90,10 @@ impl<'a> Bucket<'a> {
         }
     }
 
-    /// When it holds a quantum, if nobody charges or refunds.
+    /// When it holds `ns`, if nobody charges or refunds.
     #[must_use]
-    pub fn opens_at(&self, now: u64) -> u64 {
-        let since = self.repaired(self.word.load(), now);
-        since.saturating_add(self.takes_up(self.quantum_ns()))
+    pub fn holds_at(&self, ns: u64, now: u64) -> u64 {
+        self.repaired(self.word.load(), now).saturating_add(self.takes_up(ns))
     }
 
     /// A word further ahead than any debt is of another clock: the bucket is level.

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use super::{
     Batch, Bucket, Costs, Events, Launch, Reached, Signature,
     costs::Estimate,
-    settlement::{Done, Settlement},
+    settlement::{Done, Settlement, Span},
     stream::{Operation, Pending, Stream, StreamId},
 };
 use crate::units::Share;
@@ -35,8 +35,8 @@ pub struct Meter<'a, E> {
     pending: usize,
     /// The stream that the next harvest begins with.
     next: usize,
-    /// When a launch was last told to wait.
-    waited_at: u64,
+    /// Who found the bucket empty may go on from here on, as soon as it holds anything.
+    reopens_at: u64,
     /// When the device last came to an event, or had nothing to come to.
     progress_at: u64,
     random: u64,
@@ -63,7 +63,7 @@ pub struct Permit {
     stream: StreamId,
     operation: Operation,
     batch_ns: u64,
-    interrupted: bool,
+    waited: bool,
     events: bool,
 }
 
@@ -118,7 +118,7 @@ impl<'a, E> Meter<'a, E> {
             open: true,
             pending: 0,
             next: 0,
-            waited_at: 0,
+            reopens_at: now,
             progress_at: now,
             random: now | 1,
             totals: Totals::default(),
@@ -173,7 +173,6 @@ impl<'a, E> Meter<'a, E> {
         self.harvest(Some(stream), now, events);
         if !launch.never_wait && !self.is_open(now) {
             self.totals.waits += 1;
-            self.waited_at = now;
             return Verdict::Wait { until: self.recheck_at(now) };
         }
         self.totals.launches += 1;
@@ -189,7 +188,7 @@ impl<'a, E> Meter<'a, E> {
         pair: Option<[E; 2]>,
         events: &mut impl Events<Event = E>,
     ) {
-        let Permit { stream, operation, batch_ns, interrupted, .. } = permit;
+        let Permit { stream, operation, batch_ns, waited, .. } = permit;
         match (self.streams.get_mut(usize::from(stream.0)), pair) {
             (Some(stream), Some([before, after])) => {
                 let before = Some(before);
@@ -198,7 +197,7 @@ impl<'a, E> Meter<'a, E> {
                     after,
                     returned,
                     batch_ns,
-                    interrupted,
+                    waited,
                     operation,
                 });
                 if self.pending == 0 {
@@ -209,7 +208,7 @@ impl<'a, E> Meter<'a, E> {
             (_, pair) => {
                 pair.into_iter().flatten().for_each(|event| events.give_back(event));
                 let worth = batch_ns.saturating_add(operation.reserved_ns);
-                self.settle(worth, Done { span: None, work_ns: worth }, returned);
+                self.settle(worth, Done { span: Span::Unknown, work_ns: worth }, returned);
             }
         }
     }
@@ -218,7 +217,7 @@ impl<'a, E> Meter<'a, E> {
     pub fn refused(&mut self, permit: Permit, now: u64) {
         self.bucket.refund(permit.operation.reserved_ns);
         let worth = permit.batch_ns;
-        self.settle(worth, Done { span: None, work_ns: worth }, now);
+        self.settle(worth, Done { span: Span::Unknown, work_ns: worth }, now);
     }
 
     /// A call returned at `now` that waits until this stream is empty; without one, until all of the device's are.
@@ -236,8 +235,12 @@ impl<'a, E> Meter<'a, E> {
             self.harvest_stream(place, now, events);
             let Some(stream) = self.streams.get_mut(place) else { continue };
             if stream.pending.is_empty() {
-                let worth = stream.spent();
-                let span = Some((stream.since, now));
+                let span = if stream.unmarked_ns > 0 {
+                    Span::Within(stream.since, now)
+                } else {
+                    Span::Batch(stream.since, now)
+                };
+                let worth = stream.spent().saturating_add(std::mem::take(&mut stream.unmarked_ns));
                 stream.since = now;
                 if worth > 0 {
                     self.settle(worth, Done { span, work_ns: worth }, now);
@@ -251,9 +254,10 @@ impl<'a, E> Meter<'a, E> {
     pub fn stream_destroyed(&mut self, stream: StreamId, now: u64) {
         let Some(stream) = self.streams.get_mut(usize::from(stream.0)) else { return };
         stream.open = false;
-        let (worth, unused) = stream.close();
+        let (fresh, unused) = stream.close();
+        let worth = fresh.saturating_add(std::mem::take(&mut stream.unmarked_ns));
         self.bucket.refund(unused);
-        self.settle(worth, Done { span: None, work_ns: worth }, now);
+        self.settle(worth, Done { span: Span::Unknown, work_ns: worth }, now);
     }
 
     /// An executable graph was updated, or a handle stands for something else: its launches are unknown again.
@@ -277,12 +281,28 @@ impl<'a, E> Meter<'a, E> {
         self.harvest(None, now, events);
     }
 
-    /// The gate closes at an empty bucket and opens at a quantum, so that one wake-up is good for many launches.
+    /// The gate closes at an empty bucket and opens at a quantum, so that one wake-up is good for many launches. Who
+    /// slept until the bucket should have held one opens it with less: another process may have been faster.
     fn is_open(&mut self, now: u64) -> bool {
         let level = self.bucket.level(now);
         let quantum = i64::try_from(self.bucket.quantum_ns()).unwrap_or(i64::MAX);
-        self.open = if self.open { level > 0 } else { level >= quantum };
-        self.open || self.bucket.share() == Share::FULL || self.is_stalled(now)
+        let enough = if self.open || now >= self.reopens_at { level > 0 } else { level >= quantum };
+        let open = enough || self.bucket.share() == Share::FULL;
+        if self.open && !open {
+            self.close_batches();
+            self.reopens_at = self.bucket.holds_at(self.bucket.quantum_ns(), now);
+        }
+        self.open = open;
+        open || self.is_stalled(now)
+    }
+
+    /// A wait begins: what launches took so far was launched before it.
+    fn close_batches(&mut self) {
+        for stream in self.streams.iter_mut().filter(|stream| stream.granted_ns > 0) {
+            let (fresh, unused) = stream.close();
+            stream.unmarked_ns = stream.unmarked_ns.saturating_add(fresh);
+            self.bucket.refund(unused);
+        }
     }
 
     /// A launch may be what the work that is out waits for: one at a time is let through.
@@ -303,7 +323,8 @@ impl<'a, E> Meter<'a, E> {
 
     fn recheck_at(&self, now: u64) -> u64 {
         let recheck = if self.pending > 0 { RECHECK_NS } else { RECHECK_IDLE_NS };
-        self.bucket.opens_at(now).clamp(now + 1, now.saturating_add(recheck))
+        let enough = if now < self.reopens_at { self.bucket.quantum_ns() } else { 1 };
+        self.bucket.holds_at(enough, now).clamp(now + 1, now.saturating_add(recheck))
     }
 
     /// Closes the stream's batch, reserves for the operation and, if its cost is known, for a new batch after it.
@@ -312,24 +333,24 @@ impl<'a, E> Meter<'a, E> {
         let grant =
             if self.costs.small(launch.signature).is_some() { self.batch_size() } else { 0 };
         let launches = self.batch_launches();
-        let mut interrupted = false;
+        let mut waited = false;
         let (batch_ns, unused) = match self.streams.get_mut(usize::from(id.0)) {
             Some(stream) => {
-                let closed = stream.close();
-                interrupted = self.waited_at >= stream.opened_at;
-                stream.opened_at = now;
+                let (fresh, unused) = stream.close();
+                let before = std::mem::take(&mut stream.unmarked_ns);
+                waited = before > 0;
                 stream.granted_ns = grant;
                 if grant > 0 {
                     stream.batch.open(grant, launches);
                 }
-                closed
+                (fresh.saturating_add(before), unused)
             }
             None => (0, grant),
         };
         self.bucket.refund(unused);
         self.bucket.charge(reserved_ns.saturating_add(grant), now);
         let operation = Operation { signature: launch.signature, reserved_ns, unmeasured };
-        Permit { stream: id, operation, batch_ns, interrupted, events: self.pending < PENDING }
+        Permit { stream: id, operation, batch_ns, waited, events: self.pending < PENDING }
     }
 
     /// What to reserve, and whether it is a guess. While nothing of a signature has come back each guess is twice the
@@ -378,7 +399,11 @@ impl<'a, E> Meter<'a, E> {
                 match events.reached(before) {
                     Reached::Pending => return,
                     Reached::At(at) => {
-                        let span = (!front.interrupted).then_some((stream.since, at));
+                        let span = if front.waited {
+                            Span::Within(stream.since, at)
+                        } else {
+                            Span::Batch(stream.since, at)
+                        };
                         stream.since = stream.since.max(at);
                         let worth = std::mem::take(&mut front.batch_ns);
                         front.before.take().into_iter().for_each(|event| events.give_back(event));
@@ -414,7 +439,7 @@ impl<'a, E> Meter<'a, E> {
         let Operation { signature, reserved_ns, .. } = pending.operation;
         let reserved = reserved_ns.saturating_add(pending.batch_ns);
         let Some((stream, end)) = self.streams.get_mut(place).zip(end) else {
-            return self.settle(reserved, Done { span: None, work_ns: reserved }, now);
+            return self.settle(reserved, Done { span: Span::Unknown, work_ns: reserved }, now);
         };
         // On an empty stream the event before it is reached before the operation arrives at the device.
         let start = stream.since.max(pending.returned);
@@ -424,7 +449,7 @@ impl<'a, E> Meter<'a, E> {
         let small = self.costs.small(signature).map(u64::from);
         self.costs.learn(signature, sample);
         let work_ns = small.unwrap_or(sample);
-        self.settle(reserved, Done { span: Some((start, end)), work_ns }, now);
+        self.settle(reserved, Done { span: Span::Operation(start, end), work_ns }, now);
         if first {
             self.reprice(signature, sample, now);
         }

@@ -16,20 +16,34 @@ pub(super) struct Settlement {
     work_ns: u64,
     charged_ns: u64,
     epoch_ends: u64,
-    /// Work and presence of this epoch of which both are known, and their ratio in the epochs before.
+    /// Of this epoch's batches of known span: their work, and the lengths of their spans.
     known: (u64, u64),
-    ratio: u64,
+    /// How much longer than its work a batch took, in the latest epoch that showed it.
+    stretch: u64,
 }
 
 const EPOCH_NS: u64 = 100_000_000;
 /// A ratio of one.
 const ONE: u64 = 1 << 16;
+const MOST_STRETCH: u64 = 4;
+
+/// From when to when a stream was occupied with a piece of work.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Span {
+    /// With one operation.
+    Operation(u64, u64),
+    /// With the launches of a batch, idle time between them included.
+    Batch(u64, u64),
+    /// With the launches of a batch that was over some time before the end.
+    Within(u64, u64),
+    /// Nobody knows.
+    Unknown,
+}
 
 /// A piece of work that is over.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Done {
-    /// From when to when its stream was occupied with it, idle time included; nothing if nobody knows.
-    pub(super) span: Option<(u64, u64)>,
+    pub(super) span: Span,
     /// What it costs by itself.
     pub(super) work_ns: u64,
 }
@@ -43,7 +57,7 @@ impl Default for Settlement {
             charged_ns: 0,
             epoch_ends: 0,
             known: (0, 0),
-            ratio: ONE,
+            stretch: ONE,
         }
     }
 }
@@ -56,13 +70,17 @@ impl Settlement {
         }
         let work_ns = done.work_ns;
         let presence_ns = match done.span {
-            Some((start, end)) => {
-                let presence_ns = self.coverage.add(start, end);
+            Span::Operation(start, end) => self.coverage.add(start, end),
+            Span::Batch(start, end) => {
                 self.known.0 = self.known.0.saturating_add(work_ns);
-                self.known.1 = self.known.1.saturating_add(presence_ns);
-                presence_ns
+                self.known.1 = self.known.1.saturating_add(end.saturating_sub(start));
+                self.coverage.add(start, end)
             }
-            None => work_ns.saturating_mul(self.ratio) / ONE,
+            Span::Within(start, end) => {
+                let length = work_ns.saturating_mul(self.stretch) / ONE;
+                self.coverage.add(start, end.min(start.saturating_add(length)))
+            }
+            Span::Unknown => work_ns,
         };
         self.work_ns = self.work_ns.saturating_add(work_ns);
         self.presence_ns = self.presence_ns.saturating_add(presence_ns);
@@ -72,9 +90,9 @@ impl Settlement {
     }
 
     fn begin_epoch(&mut self, now: u64) {
-        let (work_ns, presence_ns) = std::mem::take(&mut self.known);
-        if let Some(ratio) = presence_ns.saturating_mul(ONE).checked_div(work_ns) {
-            self.ratio = ratio.min(ONE);
+        let (work_ns, length) = std::mem::take(&mut self.known);
+        if let Some(stretch) = length.saturating_mul(ONE).checked_div(work_ns) {
+            self.stretch = stretch.clamp(ONE / MOST_STRETCH, ONE * MOST_STRETCH);
         }
         (self.presence_ns, self.work_ns, self.charged_ns) = (0, 0, 0);
         self.epoch_ends = now.saturating_add(EPOCH_NS);

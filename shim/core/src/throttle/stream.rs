@@ -22,8 +22,8 @@ pub(super) struct Stream<E> {
     pub(super) granted_ns: u64,
     /// How much of it is settled already.
     pub(super) settled_ns: u64,
-    /// When it was opened.
-    pub(super) opened_at: u64,
+    /// What launches took of batches that were closed before the latest wait.
+    pub(super) unmarked_ns: u64,
     /// Up to when the stream's time is accounted for.
     pub(super) since: u64,
     pub(super) pending: VecDeque<Pending<E>>,
@@ -40,8 +40,8 @@ pub(super) struct Pending<E> {
     pub(super) returned: u64,
     /// What the launches of the batch took.
     pub(super) batch_ns: u64,
-    /// Launches were held back while the batch was open, so its span says nothing about its work.
-    pub(super) interrupted: bool,
+    /// The batch was over before a wait that came before the operation.
+    pub(super) waited: bool,
     pub(super) operation: Operation,
 }
 
@@ -59,7 +59,7 @@ impl<E> Stream<E> {
             batch: Arc::default(),
             granted_ns: 0,
             settled_ns: 0,
-            opened_at: now,
+            unmarked_ns: 0,
             since: now,
             pending: VecDeque::new(),
             open: true,
