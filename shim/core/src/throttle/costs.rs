@@ -1,7 +1,7 @@
 //! What launches of a signature cost so far: a table of fixed size that launches read without a lock.
 //!
 //! ```text
-//! entry   tag:24   samples:4   cost in ns:36      one word; zero is an empty place
+//! entry   tag:22  trust:3  doubts:2  samples:4  cost in ns:33      one word; zero is an empty place
 //! ```
 //!
 //! A signature has a place in one line of eight, and a line is one line of the cache. Readers see an entry before a
@@ -63,24 +63,16 @@ impl Costs {
     pub(super) fn note_unmeasured(&self, signature: Signature, reserved_ns: u64) {
         let place = self.place(signature).or_else(|| self.newcomer(signature));
         if let Some(place) = place {
-            place.store(Entry::new(signature, 0, reserved_ns).0);
+            place.store(Entry::unmeasured(signature, reserved_ns).0);
         }
     }
 
     /// Adds a measurement to the mean.
-    pub(super) fn learn(&self, signature: Signature, sample_ns: u64) {
-        let Some(place) = self.place(signature).or_else(|| self.newcomer(signature)) else {
-            return;
-        };
-        let entry = Entry(place.load());
-        let (samples, mean) = (entry.samples(), entry.cost());
-        let count = (samples + 1).min(MOST_SAMPLES);
-        let cost = if samples == 0 {
-            sample_ns
-        } else {
-            (mean * (count - 1)).saturating_add(sample_ns) / count
-        };
-        place.store(Entry::new(signature, count, cost).0);
+    pub(super) fn learn(&self, signature: Signature, sample: Sample) {
+        let place = self.place(signature).or_else(|| self.newcomer(signature));
+        if let Some(place) = place {
+            place.store(Entry(place.load()).after(signature, sample).0);
+        }
     }
 
     /// The signature means something else from now on.
@@ -114,41 +106,98 @@ impl Costs {
     }
 }
 
+/// One measured launch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sample {
+    pub(super) ns: u64,
+    /// The stream was busy when the launch came, so that the device began it when it could: nothing else is in it.
+    pub(super) clean: bool,
+}
+
 /// From here on an estimate is believed without a look at each launch.
 const ENOUGH_SAMPLES: u64 = 4;
 /// The mean is over about so many.
 const MOST_SAMPLES: u64 = 15;
-const SAMPLES_BITS: u32 = 4;
-const COST_BITS: u32 = 36;
+/// So far from the mean a sample is cut off: it holds another process's turn of the device, more likely than not.
+const OUTLIER: u64 = 4;
+/// After so many in a row it is the mean that is wrong.
+const MOST_DOUBTS: u64 = 3;
+/// So many samples that are not clean are passed over after a clean one.
+const PATIENCE: u64 = 7;
 
+/// One word of the table. Its fields are counted from the low end.
 #[derive(Clone, Copy)]
 struct Entry(u64);
 
+const COST: Field = Field { shift: 0, bits: 33 };
+const SAMPLES: Field = Field { shift: 33, bits: 4 };
+const DOUBTS: Field = Field { shift: 37, bits: 2 };
+const TRUST: Field = Field { shift: 39, bits: 3 };
+const TAG: Field = Field { shift: 42, bits: 22 };
+
+struct Field {
+    shift: u32,
+    bits: u32,
+}
+
+impl Field {
+    const fn most(&self) -> u64 {
+        (1 << self.bits) - 1
+    }
+
+    /// The field's part of a word; what is too large is the most that it can say.
+    const fn of(&self, value: u64) -> u64 {
+        (if value < self.most() { value } else { self.most() }) << self.shift
+    }
+
+    const fn from(&self, word: u64) -> u64 {
+        word >> self.shift & self.most()
+    }
+}
+
 impl Entry {
-    #[inline]
-    fn new(signature: Signature, samples: u64, cost_ns: u64) -> Self {
-        let cost = cost_ns.min((1 << COST_BITS) - 1);
-        Self(Self::tag(signature) << (SAMPLES_BITS + COST_BITS) | samples << COST_BITS | cost)
+    fn unmeasured(signature: Signature, reserved_ns: u64) -> Self {
+        Self(TAG.of(Self::tag(signature)) | COST.of(reserved_ns))
     }
 
     /// Never zero, so that no entry looks like an empty place.
     #[inline]
     fn tag(signature: Signature) -> u64 {
-        signature.0 >> (SAMPLES_BITS + COST_BITS) | 1
+        signature.0 >> TAG.shift | 1
     }
 
     #[inline]
     fn is_of(self, signature: Signature) -> bool {
-        self.0 >> (SAMPLES_BITS + COST_BITS) == Self::tag(signature)
+        TAG.from(self.0) == Self::tag(signature)
     }
 
     #[inline]
     fn samples(self) -> u64 {
-        self.0 >> COST_BITS & ((1 << SAMPLES_BITS) - 1)
+        SAMPLES.from(self.0)
     }
 
     #[inline]
     fn cost(self) -> u64 {
-        self.0 & ((1 << COST_BITS) - 1)
+        COST.from(self.0)
+    }
+
+    /// What is known after one more sample.
+    fn after(self, signature: Signature, sample: Sample) -> Self {
+        let (samples, mean, trust) = (self.samples(), self.cost(), TRUST.from(self.0));
+        if !sample.clean && trust > 0 {
+            return Self(self.0 - TRUST.of(1));
+        }
+        let trust = if sample.clean { PATIENCE } else { 0 };
+        let (low, high) = (mean / OUTLIER, mean.saturating_mul(OUTLIER));
+        let doubts = if (low..=high).contains(&sample.ns) { 0 } else { DOUBTS.from(self.0) + 1 };
+        let (samples, mean, doubts) = if samples == 0 || doubts >= MOST_DOUBTS {
+            (1, sample.ns, 0)
+        } else {
+            let count = (samples + 1).min(MOST_SAMPLES);
+            let sum = mean.saturating_mul(count - 1).saturating_add(sample.ns.clamp(low, high));
+            (count, sum / count, doubts)
+        };
+        let word = COST.of(mean) | SAMPLES.of(samples) | DOUBTS.of(doubts) | TRUST.of(trust);
+        Self(TAG.of(Self::tag(signature)) | word)
     }
 }

@@ -30,25 +30,34 @@ pub(super) struct Stream<E> {
     pub(super) open: bool,
 }
 
-/// An operation between its two events, and the batch that came before it.
+/// The end of a batch, and the operation that ended it, if that was it.
 #[derive(Debug)]
 pub(super) struct Pending<E> {
-    /// Still there while the device has not come to it.
-    pub(super) before: Option<E>,
+    /// Where the batch ends and the operation begins; still there while the device has not come to it.
+    pub(super) mark: Option<E>,
+    /// When it did.
+    pub(super) marked_at: u64,
+    /// What the launches of the batch took.
+    pub(super) batch_ns: u64,
+    /// The batch was over before a wait that came before the mark.
+    pub(super) waited: bool,
+    pub(super) operation: Option<Operation<E>>,
+}
+
+/// One launch that went through the meter, and how its end will be known.
+#[derive(Debug)]
+pub(super) struct Operation<E> {
     pub(super) after: E,
     /// When the launch returned to the program: an operation on an empty stream begins no earlier.
     pub(super) returned: u64,
-    /// What the launches of the batch took.
-    pub(super) batch_ns: u64,
-    /// The batch was over before a wait that came before the operation.
-    pub(super) waited: bool,
-    pub(super) operation: Operation,
+    pub(super) cost: Reserved,
 }
 
+/// What was reserved for a launch.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Operation {
+pub(super) struct Reserved {
     pub(super) signature: Signature,
-    pub(super) reserved_ns: u64,
+    pub(super) ns: u64,
     /// Nothing of its signature had been measured when it was launched.
     pub(super) unmeasured: bool,
 }

@@ -1,0 +1,123 @@
+//! When a launch may go, and what is reserved for it.
+
+use super::{Meter, PENDING, Permit};
+use crate::{
+    throttle::{
+        Launch,
+        costs::Estimate,
+        stream::{Reserved, StreamId},
+    },
+    units::Share,
+};
+
+/// A batch is worth this much, or less with a small share.
+const BATCH_NS: u64 = 250_000;
+/// Launches of a batch, less a few by chance, so that a program's period and ours do not fall into step.
+const BATCH_LAUNCHES: u8 = 64;
+/// While work is out, what it turns out to be worth can open the bucket before its time.
+const RECHECK_NS: u64 = 1_000_000;
+/// Other processes' work can do so too.
+const RECHECK_IDLE_NS: u64 = 10_000_000;
+/// Work that is out this long without an event reached may be waiting for the launch that waits for it.
+const STALL_NS: u64 = 2_000_000_000;
+const STALL_ESTIMATES: u64 = 8;
+
+impl<E> Meter<'_, E> {
+    /// The gate closes at an empty bucket and opens at a quantum, so that one wake-up is good for many launches. Who
+    /// slept until the bucket should have held one opens it with less: another process may have been faster.
+    pub(super) fn is_open(&mut self, now: u64) -> bool {
+        let level = self.bucket.level(now);
+        let quantum = i64::try_from(self.bucket.quantum_ns()).unwrap_or(i64::MAX);
+        let enough = if self.open || now >= self.reopens_at { level > 0 } else { level >= quantum };
+        let open = enough || self.bucket.share() == Share::FULL;
+        if self.open && !open {
+            self.close_batches();
+            self.reopens_at = self.bucket.holds_at(self.bucket.quantum_ns(), now);
+        }
+        self.open = open;
+        open || self.is_stalled(now)
+    }
+
+    /// A wait begins: what launches took so far was launched before it.
+    pub(super) fn close_batches(&mut self) {
+        for stream in self.streams.iter_mut().filter(|stream| stream.granted_ns > 0) {
+            let (fresh, unused) = stream.close();
+            stream.unmarked_ns = stream.unmarked_ns.saturating_add(fresh);
+            self.bucket.refund(unused);
+        }
+    }
+
+    /// A launch may be what the work that is out waits for: one at a time is let through.
+    pub(super) fn is_stalled(&mut self, now: u64) -> bool {
+        if self.pending == 0 {
+            return false;
+        }
+        let fronts = self.streams.iter().filter_map(|stream| stream.pending.front());
+        let reserved = fronts.filter_map(|front| front.operation.as_ref()).map(|it| it.cost.ns);
+        let longest = reserved.max().unwrap_or(0);
+        let patience = longest.saturating_mul(STALL_ESTIMATES).max(STALL_NS);
+        let stalled = now.saturating_sub(self.progress_at) >= patience;
+        if stalled {
+            self.progress_at = now;
+            self.totals.stalls += 1;
+        }
+        stalled
+    }
+
+    pub(super) fn recheck_at(&self, now: u64) -> u64 {
+        let recheck = if self.pending > 0 { RECHECK_NS } else { RECHECK_IDLE_NS };
+        let enough = if now < self.reopens_at { self.bucket.quantum_ns() } else { 1 };
+        self.bucket.holds_at(enough, now).clamp(now + 1, now.saturating_add(recheck))
+    }
+
+    /// Closes the stream's batch, reserves for the operation and, if its cost is known, for a new batch after it.
+    pub(super) fn admit(&mut self, id: StreamId, launch: Launch, now: u64) -> Permit {
+        let reserved = self.reservation(launch);
+        let grant =
+            if self.costs.small(launch.signature).is_some() { self.batch_size() } else { 0 };
+        let launches = self.batch_launches();
+        let mut waited = false;
+        let (batch_ns, unused) = match self.streams.get_mut(usize::from(id.0)) {
+            Some(stream) => {
+                let (fresh, unused) = stream.close();
+                let before = std::mem::take(&mut stream.unmarked_ns);
+                waited = before > 0;
+                stream.granted_ns = grant;
+                if grant > 0 {
+                    stream.batch.open(grant, launches);
+                }
+                (fresh.saturating_add(before), unused)
+            }
+            None => (0, grant),
+        };
+        self.bucket.refund(unused);
+        self.bucket.charge(reserved.ns.saturating_add(grant), now);
+        Permit { stream: id, reserved, batch_ns, waited, events: self.pending < PENDING }
+    }
+
+    /// What to reserve, and whether it is a guess. While nothing of a signature has come back each guess is twice the
+    /// one before: a deep queue of unknown work closes the gate after a few launches, however long they are.
+    pub(super) fn reservation(&mut self, launch: Launch) -> Reserved {
+        let signature = launch.signature;
+        let guess = match self.costs.estimate(signature) {
+            Estimate::Measured(ns) => return Reserved { signature, ns, unmeasured: false },
+            Estimate::Unmeasured(before) => before.saturating_mul(2),
+            Estimate::Unknown => launch.first_ns,
+        };
+        self.costs.note_unmeasured(signature, guess);
+        Reserved { signature, ns: guess, unmeasured: true }
+    }
+
+    pub(super) fn batch_size(&self) -> u64 {
+        let open = self.streams.iter().filter(|stream| stream.granted_ns > 0).count().max(2);
+        BATCH_NS.min(self.bucket.quantum_ns() / (4 * open as u64))
+    }
+
+    pub(super) fn batch_launches(&mut self) -> u8 {
+        // Marsaglia's xorshift.
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        BATCH_LAUNCHES - (self.random >> 32 & 15) as u8
+    }
+}

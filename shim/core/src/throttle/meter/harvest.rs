@@ -1,0 +1,152 @@
+//! What has finished, and what it was worth.
+
+use super::Meter;
+use crate::throttle::{
+    Events, Reached, Signature,
+    costs::{Estimate, Sample},
+    settlement::{Done, Span},
+    stream::{Operation, Pending, Reserved, StreamId},
+};
+
+/// Streams that one harvest looks at.
+const HARVEST: usize = 16;
+
+impl<E> Meter<'_, E> {
+    /// Settles what has finished: on this stream, and on some others in turn.
+    pub(super) fn harvest(
+        &mut self,
+        first: Option<StreamId>,
+        now: u64,
+        events: &mut impl Events<Event = E>,
+    ) {
+        if self.pending == 0 {
+            return;
+        }
+        if let Some(StreamId(place)) = first {
+            self.harvest_stream(usize::from(place), now, events);
+        }
+        for _ in 0..self.streams.len().min(HARVEST) {
+            self.next = (self.next + 1) % self.streams.len();
+            self.harvest_stream(self.next, now, events);
+        }
+    }
+
+    pub(super) fn harvest_stream(
+        &mut self,
+        place: usize,
+        now: u64,
+        events: &mut impl Events<Event = E>,
+    ) {
+        while let Some(stream) = self.streams.get_mut(place) {
+            let Some(front) = stream.pending.front_mut() else { return };
+            // The mark comes first: while it is pending, so is all that follows.
+            let reached = match (&front.mark, &front.operation) {
+                (Some(mark), _) => events.reached(mark),
+                (None, Some(operation)) => events.reached(&operation.after),
+                (None, None) => Reached::Lost,
+            };
+            match reached {
+                Reached::Pending => return,
+                Reached::At(at) if front.mark.is_some() => {
+                    let span = if front.waited { Span::Within } else { Span::Batch };
+                    let span = span(stream.since, at);
+                    stream.since = stream.since.max(at);
+                    front.marked_at = at;
+                    front.mark.take().into_iter().for_each(|event| events.give_back(event));
+                    let worth = std::mem::take(&mut front.batch_ns);
+                    let over = front.operation.is_none();
+                    if worth > 0 {
+                        self.settle(worth, Done { span, work_ns: worth }, now);
+                    }
+                    if over {
+                        self.take_front(place, now);
+                    }
+                }
+                Reached::At(at) => {
+                    if let Some(pending) = self.take_front(place, now)
+                        && let Some(operation) = pending.operation
+                    {
+                        let clean = pending.marked_at > operation.returned;
+                        self.finish(place, &operation, at, clean, now);
+                        events.give_back(operation.after);
+                    }
+                }
+                Reached::Lost => {
+                    if let Some(Pending { mark, operation, batch_ns, .. }) =
+                        self.take_front(place, now)
+                    {
+                        let reserved = operation.as_ref().map_or(0, |operation| operation.cost.ns);
+                        let worth = batch_ns.saturating_add(reserved);
+                        self.settle(worth, Done { span: Span::Unknown, work_ns: worth }, now);
+                        let after = operation.map(|operation| operation.after);
+                        mark.into_iter().chain(after).for_each(|event| events.give_back(event));
+                    }
+                }
+            }
+            self.progress_at = now;
+        }
+    }
+
+    pub(super) fn take_front(&mut self, place: usize, now: u64) -> Option<Pending<E>> {
+        self.progress_at = now;
+        self.pending = self.pending.saturating_sub(1);
+        self.streams.get_mut(place)?.pending.pop_front()
+    }
+
+    /// Settles an operation that ended at `end`.
+    pub(super) fn finish(
+        &mut self,
+        place: usize,
+        operation: &Operation<E>,
+        end: u64,
+        clean: bool,
+        now: u64,
+    ) {
+        let Reserved { signature, ns: reserved, .. } = operation.cost;
+        let Some(stream) = self.streams.get_mut(place) else { return };
+        // On an empty stream the event before it is reached before the operation arrives at the device.
+        let start = stream.since.max(operation.returned);
+        stream.since = stream.since.max(end);
+        let more = if clean { self.pair_ns } else { self.gap_ns };
+        let sample = end.saturating_sub(start).saturating_sub(more).max(1);
+        let first = !matches!(self.costs.estimate(signature), Estimate::Measured(_));
+        let small = self.costs.small(signature).map(u64::from);
+        self.costs.learn(signature, Sample { ns: sample, clean });
+        let work_ns = small.unwrap_or(sample);
+        self.settle(reserved, Done { span: Span::Operation(start, end), work_ns }, now);
+        if first {
+            self.reprice(signature, sample, now);
+        }
+    }
+
+    /// The first measurement of a signature takes the place of the guesses that its other launches reserved.
+    pub(super) fn reprice(&mut self, signature: Signature, sample: u64, now: u64) {
+        let mut guessed: u64 = 0;
+        let mut worth: u64 = 0;
+        let pending = self.streams.iter_mut().flat_map(|stream| &mut stream.pending);
+        for operation in pending.filter_map(|pending| pending.operation.as_mut()) {
+            let cost = &mut operation.cost;
+            if cost.unmeasured && cost.signature == signature {
+                guessed = guessed.saturating_add(cost.ns);
+                worth = worth.saturating_add(sample);
+                (cost.ns, cost.unmeasured) = (sample, false);
+            }
+        }
+        self.exchange(guessed, worth, now);
+    }
+
+    pub(super) fn settle(&mut self, reserved_ns: u64, done: Done, now: u64) {
+        let due = self.settlement.settle(done, now);
+        self.totals.busy_ns = self.totals.busy_ns.saturating_add(due);
+        self.exchange(reserved_ns, due, now);
+    }
+
+    /// What was reserved becomes what is due.
+    pub(super) fn exchange(&self, reserved_ns: u64, due_ns: u64, now: u64) {
+        if due_ns > reserved_ns {
+            self.bucket.charge(due_ns - reserved_ns, now);
+        } else {
+            self.bucket.refund(reserved_ns - due_ns);
+        }
+    }
+}
