@@ -150,7 +150,8 @@ impl Call {
     ) -> Result<Charge, Refusal> {
         let make_room = || {
             let pools = session.pools.give_back(self.driver, session);
-            session.graphs.give_back(self.driver, session) || pools
+            let closed = session.collect_closed();
+            session.graphs.give_back(self.driver, session) || pools || closed
         };
         attempt().or_else(|over| if make_room() { attempt() } else { Err(over) }).map_err(|over| {
             session.refused(device, &over);

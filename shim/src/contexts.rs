@@ -6,6 +6,7 @@
 use crate::allocations::{Allocations, Record};
 use crate::session::Session;
 use gpucap_abi::cuda::CUdevice;
+use gpucap_core::physical::{Behind, Physical};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 
@@ -71,6 +72,8 @@ pub(crate) struct Ending {
     price: Option<(u64, Record)>,
     memory: Vec<(u64, Record)>,
     arrays: Vec<(u64, Record)>,
+    /// What is behind the tiles of those of its arrays that are sparse.
+    tiles: Vec<Behind>,
     heaps: Vec<(u64, Record)>,
     code: Vec<(u64, Record)>,
 }
@@ -78,10 +81,15 @@ pub(crate) struct Ending {
 impl Ending {
     /// Takes a context out of the tables, before the driver ends it.
     pub(crate) fn begin(session: &Session, context: u64) -> Self {
+        let arrays = session.arrays.take_context(context);
+        let tiles = session.with_physical(|physical| {
+            arrays.iter().map(|(array, _)| physical.take_array(*array)).collect()
+        });
         Self {
             price: session.contexts.prices.take(context).map(|record| (context, record)),
             memory: session.memory.take_context(context),
-            arrays: session.arrays.take_context(context),
+            arrays,
+            tiles: tiles.unwrap_or_default(),
             heaps: session.heaps.take_context(context),
             code: session.code.take_context(context),
         }
@@ -89,6 +97,11 @@ impl Ending {
 
     /// The driver has ended it.
     pub(crate) fn refund(self, session: &Session) {
+        let behind = |physical: &mut Physical<Record>| -> Vec<Record> {
+            self.tiles.into_iter().flat_map(|tiles| physical.array_ended(tiles)).collect()
+        };
+        let behind = session.with_physical(behind).unwrap_or_default();
+        behind.into_iter().for_each(|record| session.refund(record));
         let rest = self.memory.into_iter().chain(self.arrays).chain(self.heaps).chain(self.code);
         self.price.into_iter().chain(rest).for_each(|(_, record)| session.refund(record));
     }
@@ -98,6 +111,9 @@ impl Ending {
         session.contexts.prices.put_back(self.price.into_iter().collect());
         session.memory.put_back(self.memory);
         session.arrays.put_back(self.arrays);
+        session.with_physical(|physical| {
+            self.tiles.into_iter().for_each(|tiles| physical.put_back(tiles));
+        });
         session.heaps.put_back(self.heaps);
         self.code.into_iter().for_each(|(owner, record)| session.code.add(owner, record));
     }

@@ -9,6 +9,7 @@ pub(crate) mod context;
 pub(crate) mod context_limit;
 pub(crate) mod copy;
 pub(crate) mod graph;
+pub(crate) mod import;
 pub(crate) mod init;
 pub(crate) mod launch;
 pub(crate) mod memory;

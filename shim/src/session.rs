@@ -12,6 +12,7 @@ use crate::code::Code;
 use crate::contexts::Contexts;
 use crate::device::{Device, Standing};
 use crate::graphs::Graphs;
+use crate::held::Held;
 use crate::log;
 use crate::pools::Pools;
 use crate::redirect::DriverCopy;
@@ -22,7 +23,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use gpucap_abi::cuda::CUdevice;
 use gpucap_core::config::LogLevel;
 use gpucap_core::ledger::{Kind, Ledger, OverQuota, Slot};
-use gpucap_core::physical::Physical;
+use gpucap_core::physical::{Physical, Shareable};
 use gpucap_core::units::Bytes;
 use once_cell::race::OnceBox;
 use parking_lot::Mutex;
@@ -187,6 +188,27 @@ impl Session {
         self.devices.iter().filter_map(|place| place.get()?.memory.as_ref())
     }
 
+    /// Works on the table of physical memory, outside of the driver's calls. `None` in the rare moment when a call of
+    /// the driver is under way that holds the table, and waiting for it could be waiting for oneself.
+    pub(crate) fn with_physical<R>(
+        &self,
+        work: impl FnOnce(&mut Physical<Record>) -> R,
+    ) -> Option<R> {
+        let held = Held::enter();
+        let table =
+            if held.is_some() { Some(self.physical.lock()) } else { self.physical.try_lock() };
+        table.map(|mut physical| work(&mut physical))
+    }
+
+    /// Refunds physical memory that only files kept which the program has closed since. False if there was none.
+    pub(crate) fn collect_closed(&self) -> bool {
+        let is_open = |file: &Shareable| shareable(file.descriptor) == Some(*file);
+        let gone = self.with_physical(|physical| physical.collect(is_open)).unwrap_or_default();
+        let any = !gone.is_empty();
+        gone.into_iter().for_each(|record| self.refund(record));
+        any
+    }
+
     /// Gives the bytes of a record back.
     pub(crate) fn refund(&self, record: Record) {
         if record.bytes == 0 {
@@ -197,6 +219,11 @@ impl Session {
             self.ledger.refund(self.slot, record.device, record.kind, record.bytes);
         }
     }
+}
+
+/// The file behind a descriptor of the program, as the table of physical memory knows it; `None` if it is closed.
+pub(crate) fn shareable(descriptor: i32) -> Option<Shareable> {
+    Some(Shareable { descriptor, file: sys::file_behind(descriptor)? })
 }
 
 /// Bytes taken for a call that is under way.

@@ -277,6 +277,17 @@ pub(crate) fn namespace_inode(link: &CStr) -> Option<u64> {
     (result == 0).then(|| unsafe { status.assume_init() }.st_ino)
 }
 
+/// Device and inode behind a descriptor of the program; `None` if it is closed.
+pub(crate) fn file_behind(descriptor: c_int) -> Option<(u64, u64)> {
+    let _errno = Errno::keep();
+    let mut status = MaybeUninit::<libc::stat>::zeroed();
+    // SAFETY: asks about a descriptor by number; a writable place.
+    let result = unsafe { libc::fstat(descriptor, status.as_mut_ptr()) };
+    // SAFETY: zeroed memory is a valid `stat`; it is used only if the call filled it.
+    let status = (result == 0).then(|| unsafe { status.assume_init() })?;
+    Some((status.st_dev, status.st_ino))
+}
+
 /// Reads a small file whole; an error number if it cannot be read or is larger than `limit` bytes.
 pub(crate) fn read_file(path: &CStr, limit: usize) -> Result<Vec<u8>, c_int> {
     // Not blocking: a fifo in the file's place must not stop the program.

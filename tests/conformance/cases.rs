@@ -34,5 +34,7 @@ pub(crate) fn all() -> Vec<Case> {
 
 /// Buffer 0 as the properties of pinned memory or of a pool, not to be exported.
 const PINNED: &str = "poke 0 0 8 1";
+/// The same, to be exported as an open file.
+const EXPORTABLE: &str = "poke 0 0 8 0x0000000100000001";
 /// ... on device 0.
 const DEVICE: &str = "poke 0 8 8 1";

@@ -3,7 +3,8 @@
 //! Contexts are free of charge here unless a test says otherwise, so that every byte is the test's own.
 //!
 //! [`ways`] takes each way of getting memory through the same rules, [`shared`] does so with several processes;
-//! [`physical`], [`contexts`], [`code`] and [`growth`] are what lives by references, [`pools`] and [`graphs`] what is kept beyond its use;
+//! [`physical`], [`sparse`], [`contexts`], [`code`] and [`growth`] are what lives by references, [`imports`] what has two
+//! names or two processes, [`pools`] and [`graphs`] what is kept beyond its use;
 //! [`misuse`] is what a program should not do; [`reports`] is what it is told; [`values`] is what the variables may
 //! say and [`devices`] of which card; [`file`] is the hook's word.
 
@@ -13,12 +14,14 @@ mod devices;
 mod file;
 mod graphs;
 mod growth;
+mod imports;
 mod live;
 mod misuse;
 mod physical;
 mod pools;
 mod reports;
 mod shared;
+mod sparse;
 mod values;
 mod ways;
 
@@ -44,6 +47,8 @@ fn main() -> ExitCode {
         ways::trials,
         shared::trials,
         physical::trials,
+        imports::trials,
+        sparse::trials,
         pools::trials,
         contexts::trials,
         code::trials,

@@ -5,7 +5,9 @@
  *   call NAME ARGUMENT...   a number; `a` to `h`: a slot's value; `&a`: the slot; `%0` to `%3`: a buffer; `'text`
  *   ask NAME ARGUMENT...    the same, then puts 1 or 0 into slot `a`, for an address or a handle that may differ
  *   hide NAME ARGUMENT...   the same as call, without showing buffers, for structures with bytes that mean nothing
+ *   byvalue NAME POINTER    with a second argument of 64 bytes, buffer 0, and 1 as the third
  *   poke BUFFER OFFSET BYTES VALUE
+ *   put BUFFER OFFSET SLOT      a slot's value, 8 bytes
  *
  * What has not been written shows as 11 in each byte, but for buffer 0, which is for structures and begins as zeros.
  */
@@ -49,6 +51,20 @@ static void call(char *words)
         printf("absent");
 }
 
+/* A structure that does not fit into registers goes on the stack, behind no others. */
+static void call_by_value(char *words)
+{
+    struct structure { char bytes[64]; } given;
+    char *name = strtok(words, " ");
+    uint64_t pointer = argument(strtok(NULL, " "));
+    unsigned int (*address)(uint64_t, struct structure, unsigned int) = dlsym(libraries[0], name);
+    memcpy(&given, buffers[0], sizeof given);
+    if (address)
+        printf("%u", address(pointer, given, 1));
+    else
+        printf("absent");
+}
+
 static void show(int with_buffers)
 {
     for (int i = 0; i < 8; i++)
@@ -72,14 +88,19 @@ int main(void)
     while (fgets(line, sizeof line, stdin)) {
         unsigned int buffer, offset, bytes;
         uint64_t value;
+        char slot[2];
         line[strcspn(line, "\n")] = 0;
         if (sscanf(line, "poke %u %u %u %" SCNi64, &buffer, &offset, &bytes, (int64_t *)&value) == 4)
             memcpy(&buffers[buffer % 4][offset % 248], &value, bytes % 9);
+        else if (sscanf(line, "put %u %u %1[a-h]", &buffer, &offset, slot) == 3)
+            memcpy(&buffers[buffer % 4][offset % 248], &slots[slot[0] - 'a'], 8);
+        else if (strncmp(line, "byvalue", 7) == 0)
+            call_by_value(strchr(line, ' ') + 1);
         else
             call(strchr(line, ' ') + 1);
         if (strncmp(line, "ask", 3) == 0)
             slots[0] = slots[0] != 0;
-        show(strncmp(line, "hide", 4) != 0);
+        show(strncmp(line, "hide", 4) != 0 && strncmp(line, "put", 3) != 0);
     }
     return 0;
 }

@@ -115,6 +115,17 @@ impl In<core::ffi::c_void> {
     }
 }
 
+impl<T: Copy> In<T> {
+    /// Copies of the first `count` structures of an array, which is how many the caller has said there are; none if it
+    /// passed null.
+    pub fn entries(self, count: u32) -> impl Iterator<Item = T> {
+        let first = self.0;
+        let count = if first.is_null() { 0 } else { count };
+        // SAFETY: as in `get`, for each of the structures that the caller of the driver's function has stated.
+        (0..count).map(move |index| unsafe { first.wrapping_add(index as usize).read_unaligned() })
+    }
+}
+
 /// A parameter that the caller has filled and the driver replaces: valid on entry, by the driver's contract. Stands in
 /// a row as its own type, since a plain `*mut` is only an output.
 #[repr(transparent)]

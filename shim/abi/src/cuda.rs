@@ -183,6 +183,40 @@ pub struct CUmemAllocationProp {
     pub allocFlags: [u8; 8],
 }
 
+/// `CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR`: shared as an open file.
+pub const CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR: c_int = 1;
+
+/// `CUarrayMapInfo`: what is mapped into tiles of a sparse array, or taken away.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct CUarrayMapInfo {
+    /// `CUresourcetype`; 0 is an array, 1 a mipmapped array.
+    pub resourceType: c_int,
+    /// The array.
+    pub resource: u64,
+    /// `CUarraySparseSubresourceType`; 0 is a level, 1 the tail of small levels.
+    pub subresourceType: c_int,
+    /// Of a level, in 32 bits each: level, layer, three offsets, three extents. Of a tail: layer, offset, size.
+    pub subresource: [u64; 4],
+    /// `CUmemOperationType`; 1 maps, 2 unmaps.
+    pub memOperationType: c_int,
+    /// `CUmemHandleType`; 0 is a handle of `cuMemCreate`.
+    pub memHandleType: c_int,
+    /// The memory.
+    pub memHandle: CUmemGenericAllocationHandle,
+    /// Where in the memory.
+    pub offset: u64,
+    /// For which devices.
+    pub deviceBitMask: u32,
+    /// Zero.
+    pub flags: u32,
+    /// Zero.
+    pub reserved: [u32; 2],
+}
+
+const _: () = assert!(size_of::<CUarrayMapInfo>() == 96);
+const _: () = assert!(core::mem::offset_of!(CUarrayMapInfo, subresource) == 24);
+
 /// `CUmemPoolProps`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
@@ -204,6 +238,23 @@ pub struct CUmemPoolProps {
 }
 
 const _: () = assert!(size_of::<CUmemPoolProps>() == 88);
+
+/// `CUipcMemHandle`: linear memory, as one process names it to another.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct CUipcMemHandle {
+    /// The driver's own.
+    pub reserved: [u8; 64],
+}
+by_value!(CUipcMemHandle);
+
+/// `CUmemPoolPtrExportData`: memory of a pool, as one process names it to another.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct CUmemPoolPtrExportData {
+    /// The driver's own.
+    pub reserved: [u8; 64],
+}
 
 /// `CUDA_MEM_ALLOC_NODE_PARAMS`.
 #[repr(C)]

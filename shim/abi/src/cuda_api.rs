@@ -240,6 +240,22 @@ macro_rules! cuda_api {
             fn cuMemPoolTrimTo(pool: $crate::cuda::CUmemoryPool, keep: usize)
                 => pool::trim, free, "cuMemPoolTrimTo" @ 11020;
 
+            /// Memory of another process, which is charged for it.
+            fn cuMemPoolImportPointer(pointer: *mut $crate::cuda::CUdeviceptr, pool: $crate::cuda::CUmemoryPool,
+                data: *mut $crate::cuda::CUmemPoolPtrExportData)
+                => import::pool_pointer, map, "cuMemPoolImportPointer" @ 11020;
+
+            // --- memory: of others ---
+            /// Memory of another process, which is charged for it.
+            fn cuIpcOpenMemHandle(pointer: *mut $crate::cuda::CUdeviceptr, handle: $crate::cuda::CUipcMemHandle,
+                flags: u32) => import::ipc, map, "cuIpcOpenMemHandle" @ 4010;
+            /// Memory of another process, which is charged for it.
+            fn cuIpcOpenMemHandle_v2(pointer: *mut $crate::cuda::CUdeviceptr, handle: $crate::cuda::CUipcMemHandle,
+                flags: u32) => import::ipc, map, "cuIpcOpenMemHandle" @ 11000;
+            /// Refunds nothing: what was opened is charged to the process that made it.
+            fn cuIpcCloseMemHandle(pointer: $crate::cuda::CUdeviceptr)
+                => import::close_ipc, map, "cuIpcCloseMemHandle" @ 4010;
+
             // --- memory: graphs ---
             /// Refunds what graphs give back.
             fn cuDeviceGraphMemTrim(device: $crate::cuda::CUdevice)
@@ -280,10 +296,28 @@ macro_rules! cuda_api {
             fn cuMemRetainAllocationHandle(handle: *mut $crate::cuda::CUmemGenericAllocationHandle,
                 address: *mut ::core::ffi::c_void)
                 => vmm::retain, map, "cuMemRetainAllocationHandle" @ 11000;
+            /// As long as it is open, a file keeps the memory as a handle does.
+            fn cuMemExportToShareableHandle(shareable: *mut ::core::ffi::c_void,
+                handle: $crate::cuda::CUmemGenericAllocationHandle, kind: ::core::ffi::c_int, flags: u64)
+                => vmm::export, map, "cuMemExportToShareableHandle" @ 10020;
+            /// Memory of another process is that one's to pay for; memory of this one gets one more handle.
+            fn cuMemImportFromShareableHandle(handle: *mut $crate::cuda::CUmemGenericAllocationHandle,
+                shareable: *mut ::core::ffi::c_void, kind: ::core::ffi::c_int)
+                => vmm::import, map, "cuMemImportFromShareableHandle" @ 10020;
             /// A mapping keeps the memory alive.
             fn cuMemMap(address: $crate::cuda::CUdeviceptr, bytes: usize, offset: usize,
                 handle: $crate::cuda::CUmemGenericAllocationHandle, flags: u64)
                 => vmm::map, map, "cuMemMap" @ 10020;
+            /// Memory behind tiles of a sparse array stays alive until they are mapped again or unmapped, or the array
+            /// ends.
+            fn cuMemMapArrayAsync(maps: *const $crate::cuda::CUarrayMapInfo, count: u32,
+                stream: $crate::cuda::CUstream)
+                => vmm::map_array, map, "cuMemMapArrayAsync" @ 11010;
+            /// Memory behind tiles of a sparse array stays alive until they are mapped again or unmapped, or the array
+            /// ends.
+            fn cuMemMapArrayAsync_ptsz(maps: *const $crate::cuda::CUarrayMapInfo, count: u32,
+                stream: $crate::cuda::CUstream)
+                => vmm::map_array, map, "cuMemMapArrayAsync" @ 11010 ptsz;
             /// Ends the mappings inside the range.
             fn cuMemUnmap(address: $crate::cuda::CUdeviceptr, bytes: usize)
                 => vmm::unmap, map, "cuMemUnmap" @ 10020;

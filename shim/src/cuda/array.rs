@@ -39,10 +39,21 @@ pub(crate) fn create_mipmapped(
     charged(call, next, array, bytes)
 }
 
-/// `cuArrayDestroy`.
+/// `cuArrayDestroy`: with a sparse array end the mappings of its tiles.
 pub(crate) fn destroy(_call: &Call, next: impl Next<CuError>, array: CUarray) -> CuResult {
     let Some(session) = Session::begun() else { return next().map(drop) };
-    session.arrays.end_one(array.address(), next, |record| session.refund(record))
+    let behind = session.with_physical(|physical| physical.take_array(array.address()));
+    let ended = session.arrays.end_one(array.address(), next, |record| session.refund(record));
+    let gone = session.with_physical(|physical| match (behind, ended) {
+        (Some(behind), Ok(())) => physical.array_ended(behind),
+        (Some(behind), Err(_)) => {
+            physical.put_back(behind);
+            Vec::new()
+        }
+        (None, _) => Vec::new(),
+    });
+    gone.into_iter().flatten().for_each(|record| session.refund(record));
+    ended
 }
 
 /// `cuMipmappedArrayDestroy`.

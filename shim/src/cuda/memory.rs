@@ -1,6 +1,7 @@
 //! Linear memory: charged before the driver is asked, refunded when it has freed.
 
 use super::{current_context, current_device};
+use crate::allocations::Record;
 use crate::call::Call;
 use crate::driver;
 use crate::hooks::Next;
@@ -95,9 +96,14 @@ pub(super) fn keep<P: Word>(
     written: &Written,
     charge: Charge,
 ) {
-    if let Some(address) = pointer.get(written)
-        && let Some(stale) = session.memory.insert(address.to_u64(), charge.commit())
-    {
+    if let Some(address) = pointer.get(written) {
+        enter(session, address.to_u64(), charge.commit());
+    }
+}
+
+/// Enters what lies at an address that the driver has just handed out.
+pub(super) fn enter(session: &Session, address: u64, record: Record) {
+    if let Some(stale) = session.memory.insert(address, record) {
         session.refund(stale);
     }
 }

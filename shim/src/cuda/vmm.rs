@@ -1,4 +1,5 @@
-//! Virtual memory management: physical memory lives while a handle or a mapping refers to it.
+//! Virtual memory management: physical memory lives while a handle, a file, a mapping or a tile of an array refers to
+//! it.
 //!
 //! The table's lock is held across the driver's call, as nowhere else: the value of a handle or an address can be given
 //! out again as soon as the driver has let go of it, and only the order of the calls tells old from new. These calls
@@ -6,16 +7,19 @@
 //! the lock [held](crate::held) and passes.
 
 use super::device_of;
+use crate::allocations::Record;
 use crate::call::Call;
 use crate::held::Held;
 use crate::hooks::Next;
-use crate::session::Session;
-use core::ffi::c_void;
-use gpucap_abi::arg::{In, Out};
+use crate::session::{Session, shareable};
+use core::ffi::{c_int, c_void};
+use gpucap_abi::arg::{In, Out, Written};
 use gpucap_abi::cuda::{
-    CUdeviceptr, CUmemAllocationProp, CUmemGenericAllocationHandle, CuError, CuResult,
+    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, CUarrayMapInfo, CUdeviceptr, CUmemAllocationProp,
+    CUmemGenericAllocationHandle, CUstream, CuError, CuResult,
 };
 use gpucap_core::ledger::Kind;
+use gpucap_core::physical::{Operation, Physical, Region, Subresource};
 
 /// `cuMemCreate`: charged to the device that the location names, not to that of the current context. Host memory is
 /// free.
@@ -47,15 +51,7 @@ pub(crate) fn release(
     next: impl Next<CuError>,
     handle: CUmemGenericAllocationHandle,
 ) -> CuResult {
-    let (Some(session), Some(_held)) = (Session::begun(), Held::enter()) else {
-        return next().map(drop);
-    };
-    let mut physical = session.physical.lock();
-    next()?;
-    let gone = physical.release(handle);
-    drop(physical);
-    gone.into_iter().for_each(|record| session.refund(record));
-    Ok(())
+    counted(next, |physical, _| physical.release(handle).into_iter().collect())
 }
 
 /// `cuMemRetainAllocationHandle`.
@@ -65,15 +61,51 @@ pub(crate) fn retain(
     handle: Out<CUmemGenericAllocationHandle>,
     address: Out<c_void>,
 ) -> CuResult {
-    let (Some(session), Some(_held)) = (Session::begun(), Held::enter()) else {
-        return next().map(drop);
-    };
-    let mut physical = session.physical.lock();
-    let written = next()?;
-    if let Some(handle) = handle.get(&written) {
-        physical.retain(handle, address.address());
-    }
-    Ok(())
+    counted(next, |physical, written| {
+        if let Some(handle) = handle.get(written) {
+            physical.retain(handle, address.address());
+        }
+        Vec::new()
+    })
+}
+
+/// `cuMemExportToShareableHandle`: as long as it is open, a file keeps the memory as a handle does.
+pub(crate) fn export(
+    _call: &Call,
+    next: impl Next<CuError>,
+    file: Out<c_void>,
+    handle: CUmemGenericAllocationHandle,
+    kind: c_int,
+    _flags: u64,
+) -> CuResult {
+    counted(next, |physical, written| {
+        let descriptor = file.as_type::<c_int>().get(written);
+        let is_file = |_: &c_int| kind == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+        if let Some(file) = descriptor.filter(is_file).and_then(shareable) {
+            physical.export(handle, file);
+        }
+        Vec::new()
+    })
+}
+
+/// `cuMemImportFromShareableHandle`: memory of another process is that one's to pay for; our own gets one more handle.
+pub(crate) fn import(
+    _call: &Call,
+    next: impl Next<CuError>,
+    handle: Out<CUmemGenericAllocationHandle>,
+    file: Out<c_void>,
+    kind: c_int,
+) -> CuResult {
+    // Before the driver is called: another thread may close the file meanwhile.
+    let is_file = kind == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    let descriptor = c_int::try_from(file.address()).ok().filter(|_| is_file);
+    let file = descriptor.and_then(shareable);
+    counted(next, |physical, written| {
+        if let Some(handle) = handle.get(written) {
+            physical.import(handle, file);
+        }
+        Vec::new()
+    })
 }
 
 /// `cuMemMap`.
@@ -86,13 +118,10 @@ pub(crate) fn map(
     handle: CUmemGenericAllocationHandle,
     _flags: u64,
 ) -> CuResult {
-    let (Some(session), Some(_held)) = (Session::begun(), Held::enter()) else {
-        return next().map(drop);
-    };
-    let mut physical = session.physical.lock();
-    next()?;
-    physical.map(address, bytes as u64, handle);
-    Ok(())
+    counted(next, |physical, _| {
+        physical.map(address, bytes as u64, handle);
+        Vec::new()
+    })
 }
 
 /// `cuMemUnmap`.
@@ -102,13 +131,72 @@ pub(crate) fn unmap(
     address: CUdeviceptr,
     bytes: usize,
 ) -> CuResult {
+    counted(next, |physical, _| physical.unmap(address, bytes as u64))
+}
+
+/// `cuMemMapArrayAsync`: counted when it is called. The stream may get there later; what has been unmapped by then
+/// serves nobody but this container.
+pub(crate) fn map_array(
+    _call: &Call,
+    next: impl Next<CuError>,
+    maps: In<CUarrayMapInfo>,
+    count: u32,
+    _stream: CUstream,
+) -> CuResult {
+    counted(next, |physical, _| {
+        let tiles =
+            maps.entries(count).map(|map| (subresource(&map), region(&map), operation(&map)));
+        tiles
+            .flat_map(|(at, region, operation)| physical.map_tiles(at, region, operation))
+            .collect()
+    })
+}
+
+/// Calls the driver under the table's lock and enters what it did; refunds what nothing refers to any more.
+fn counted(
+    next: impl Next<CuError>,
+    enter: impl FnOnce(&mut Physical<Record>, &Written) -> Vec<Record>,
+) -> CuResult {
     let (Some(session), Some(_held)) = (Session::begun(), Held::enter()) else {
         return next().map(drop);
     };
     let mut physical = session.physical.lock();
-    next()?;
-    let gone = physical.unmap(address, bytes as u64);
+    let written = next()?;
+    let mut gone = enter(&mut physical, &written);
+    gone.extend(physical.collect(|file| shareable(file.descriptor) == Some(*file)));
     drop(physical);
     gone.into_iter().for_each(|record| session.refund(record));
     Ok(())
+}
+
+/// `CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_MIPTAIL`
+const MIPTAIL: c_int = 1;
+/// `CU_MEM_OPERATION_TYPE_MAP`
+const MAP: c_int = 1;
+
+fn subresource(map: &CUarrayMapInfo) -> Subresource {
+    let [first, ..] = map.subresource;
+    let (low, high) = halves(first);
+    let (level, layer) =
+        if map.subresourceType == MIPTAIL { (None, low) } else { (Some(low), high) };
+    Subresource { array: map.resource, level, layer }
+}
+
+fn region(map: &CUarrayMapInfo) -> Region {
+    let [_, second, third, fourth] = map.subresource;
+    if map.subresourceType == MIPTAIL {
+        return Region::new([second, 0, 0], [third, 1, 1]);
+    }
+    let ((x, y), (z, width), (height, depth)) = (halves(second), halves(third), halves(fourth));
+    Region::new([x, y, z].map(u64::from), [width, height, depth].map(u64::from))
+}
+
+/// The two numbers of 32 bits in one of 64.
+const fn halves(word: u64) -> (u32, u32) {
+    let [a, b, c, d, e, f, g, h] = word.to_le_bytes();
+    (u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h]))
+}
+
+fn operation(map: &CUarrayMapInfo) -> Operation {
+    if map.memOperationType == MAP { Operation::Map(map.memHandle) } else { Operation::Unmap }
 }

@@ -1,6 +1,6 @@
 //! Stream-ordered memory and its pools.
 
-use super::{Case, DEVICE, PINNED};
+use super::{Case, DEVICE, EXPORTABLE, PINNED};
 
 pub(super) const CASES: &[Case] = &[
     (
@@ -105,8 +105,39 @@ pub(super) const CASES: &[Case] = &[
         ],
     ),
     (
+        "cuMemPoolImportPointer",
+        &[
+            EXPORTABLE,
+            DEVICE,
+            "call cuMemPoolCreate &a %0",
+            "call cuMemAllocFromPoolAsync &b 1048576 a 0",
+            "hide cuMemPoolExportPointer %1 b",
+            "call cuMemPoolExportToShareableHandle &c a 1 0",
+            "call cuMemPoolImportFromShareableHandle &d c 1 0",
+            "hide cuMemPoolImportPointer &e d %1",
+            "hide cuMemPoolImportPointer 0 d %1",
+            "hide cuMemPoolImportPointer &f a %1",
+            "hide cuMemPoolImportPointer &f 12345 %1",
+            "hide cuMemPoolImportPointer &f d 0",
+            "call cuMemFreeAsync e 0",
+            "call cuMemFreeAsync e 0",
+            "call cuMemFreeAsync b 0",
+            "call cuCtxSynchronize",
+            "call cuMemGetInfo_v2 &e &f",
+        ],
+    ),
+    (
         "cuMemPoolImportFromShareableHandle",
         &[
+            EXPORTABLE,
+            DEVICE,
+            "call cuMemPoolCreate &b %0",
+            "call cuMemPoolExportToShareableHandle &c b 1 0",
+            "call cuMemPoolImportFromShareableHandle &a c 1 0",
+            "call cuMemPoolImportFromShareableHandle 0 c 1 0",
+            "call cuMemPoolImportFromShareableHandle &d c 1 1",
+            "call cuMemAllocFromPoolAsync &d 1048576 a 0",
+            "call cuMemPoolDestroy a",
             "call cuMemPoolImportFromShareableHandle &a 9999 1 0",
             "call cuMemPoolImportFromShareableHandle &a 9999 77 0",
         ],

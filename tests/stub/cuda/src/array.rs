@@ -97,6 +97,14 @@ struct Mipmapped {
     bytes: u64,
 }
 
+/// An array that went with its context.
+pub(crate) struct Ended {
+    pub(crate) handle: u64,
+    pub(crate) unit: Unit,
+    /// What it had taken.
+    pub(crate) bytes: u64,
+}
+
 /// The arrays of the process.
 #[derive(Default)]
 pub(crate) struct Arrays {
@@ -108,12 +116,32 @@ pub(crate) struct Arrays {
 const UNBACKED: u32 = CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING;
 
 impl Arrays {
-    /// Forgets what lives in a context; returns what it had taken and from where.
-    pub(crate) fn end_context(&mut self, context: u64) -> Vec<(Unit, u64)> {
-        let arrays = self.table.drain_if(|array| array.context == context);
-        let mipmapped = self.mipmapped.drain_if(|array| array.context == context);
-        let arrays = arrays.into_iter().map(|array| (array.unit, array.bytes));
-        arrays.chain(mipmapped.into_iter().map(|array| (array.unit, array.bytes))).collect()
+    /// Forgets what lives in a context; returns it.
+    pub(crate) fn end_context(&mut self, context: u64) -> Vec<Ended> {
+        let arrays = self.table.iter().filter(|(_, array)| array.context == context);
+        let ended =
+            |(handle, array): (u64, &Array)| Ended { handle, unit: array.unit, bytes: array.bytes };
+        let mut gone: Vec<_> = arrays.map(ended).collect();
+        let mipmapped = self.mipmapped.iter().filter(|(_, array)| array.context == context);
+        let ended = |(handle, array): (u64, &Mipmapped)| Ended {
+            handle,
+            unit: array.unit,
+            bytes: array.bytes,
+        };
+        gone.extend(mipmapped.map(ended));
+        self.table.drain_if(|array| array.context == context);
+        self.mipmapped.drain_if(|array| array.context == context);
+        gone
+    }
+
+    /// Whether there is such an array, of either sort, whose memory is mapped into its tiles.
+    pub(crate) fn is_sparse(&self, handle: u64, mipmapped: bool) -> bool {
+        let shape = if mipmapped {
+            self.mipmapped.get(handle).map(|array| array.shape)
+        } else {
+            self.table.get(handle).map(|array| array.shape)
+        };
+        shape.is_some_and(|shape| shape.flags & CUDA_ARRAY3D_SPARSE != 0)
     }
 }
 
@@ -181,6 +209,7 @@ fn destroy(array: CUarray) -> CuResult {
     if let Some(gone) = state.arrays.table.remove(handle) {
         refund(gone.unit, gone.bytes);
     }
+    state.end_tiles(handle);
     Ok(())
 }
 
@@ -209,6 +238,7 @@ fn destroy_mipmapped(array: CUmipmappedArray) -> CuResult {
     let gone = state.arrays.mipmapped.remove(handle).ok_or(CuError::INVALID_HANDLE)?;
     state.arrays.table.drain_if(|level| level.parent == Some(handle));
     refund(gone.unit, gone.bytes);
+    state.end_tiles(handle);
     Ok(())
 }
 

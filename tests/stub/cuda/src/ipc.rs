@@ -2,15 +2,14 @@
 //!
 //! The process that made the memory pays for it; one that opens it gets an address of its own,
 //! without the data. A handle names the exporting process and its address, and is as good as its
-//! word: nothing checks that the memory is still there. Pools and events can be exported in name
-//! only.
+//! word: nothing checks that the memory is still there. Events can be exported in name only.
 
 use crate::arg::{In, Out};
 use crate::context::current;
 use crate::driver::state;
 use crate::export::exports;
 use crate::memory::Kind;
-use gpucap_abi::cuda::{CUdeviceptr, CUevent, CUmemoryPool, CuError, CuResult};
+use gpucap_abi::cuda::{CUdeviceptr, CUevent, CuError, CuResult};
 use std::ffi::c_void;
 
 exports! {
@@ -31,18 +30,6 @@ exports! {
     /// Not simulated.
     fn cuIpcOpenEventHandle(event: *mut CUevent, handle: Handle)
         => open_event, context, "cuIpcOpenEventHandle" @ 4010;
-    /// Not simulated.
-    fn cuMemPoolExportToShareableHandle(shareable: *mut c_void, pool: CUmemoryPool, kind: i32,
-        flags: u64) => pool_export, driver, "cuMemPoolExportToShareableHandle" @ 11020;
-    /// Not simulated.
-    fn cuMemPoolImportFromShareableHandle(pool: *mut CUmemoryPool, shareable: *mut c_void,
-        kind: i32, flags: u64) => pool_import, driver, "cuMemPoolImportFromShareableHandle" @ 11020;
-    /// Not simulated.
-    fn cuMemPoolExportPointer(share: *mut Handle, pointer: CUdeviceptr)
-        => pointer_export, driver, "cuMemPoolExportPointer" @ 11020;
-    /// Not simulated.
-    fn cuMemPoolImportPointer(pointer: *mut CUdeviceptr, pool: CUmemoryPool, share: *mut Handle)
-        => pointer_import, driver, "cuMemPoolImportPointer" @ 11020;
     /// Memory of another interface: it pays, this process does not.
     fn cuImportExternalMemory(memory: *mut *mut c_void, description: *const c_void)
         => import_external, context, "cuImportExternalMemory" @ 10000;
@@ -113,31 +100,6 @@ fn get_event(handle: Out<Handle>, _event: CUevent) -> CuResult {
 
 fn open_event(event: Out<CUevent>, _handle: Handle) -> CuResult {
     event.required()?;
-    Err(CuError::NOT_SUPPORTED)
-}
-
-fn pool_export(shareable: Out<c_void>, _pool: CUmemoryPool, _kind: i32, _flags: u64) -> CuResult {
-    shareable.required()?;
-    Err(CuError::NOT_SUPPORTED)
-}
-
-fn pool_import(
-    pool: Out<CUmemoryPool>,
-    _shareable: Out<c_void>,
-    _kind: i32,
-    _flags: u64,
-) -> CuResult {
-    pool.required()?;
-    Err(CuError::NOT_SUPPORTED)
-}
-
-fn pointer_export(share: Out<Handle>, _pointer: CUdeviceptr) -> CuResult {
-    share.required()?;
-    Err(CuError::NOT_SUPPORTED)
-}
-
-fn pointer_import(pointer: Out<CUdeviceptr>, _pool: CUmemoryPool, _share: Out<Handle>) -> CuResult {
-    pointer.required()?;
     Err(CuError::NOT_SUPPORTED)
 }
 

@@ -42,6 +42,9 @@ mod pool;
 mod pool_of_device;
 mod rows;
 mod set;
+mod share;
+mod share_pool;
+mod sparse;
 mod state;
 mod stream;
 mod stream_facts;
@@ -58,6 +61,9 @@ const ALL_ROWS: &[&[export::Row]] = &[
     pool::ROWS,
     pool_of_device::ROWS,
     vmm::ROWS,
+    share::ROWS,
+    share_pool::ROWS,
+    sparse::ROWS,
     array::ROWS,
     stream::ROWS,
     stream_facts::ROWS,

@@ -62,6 +62,8 @@ pub(crate) enum Kind {
     Graph(u64),
     /// Another process's memory, opened through IPC.
     Foreign,
+    /// Another process's memory from a pool; freed here as if it were one's own.
+    Imported,
     /// A module's global variable.
     Global,
 }
@@ -152,7 +154,8 @@ impl Memory {
     /// Forgets what lives in a context; returns it.
     pub(crate) fn end_context(&mut self, context: u64) -> Vec<Block> {
         let ends = |block: &Block| {
-            block.context == context && !matches!(block.kind, Kind::Pool(_) | Kind::Graph(_))
+            let outlives = matches!(block.kind, Kind::Pool(_) | Kind::Graph(_) | Kind::Imported);
+            block.context == context && !outlives
         };
         let gone: Vec<_> = self.blocks.iter().filter(|(_, b)| ends(b)).map(|(a, _)| *a).collect();
         gone.into_iter().filter_map(|address| self.remove(address)).collect()
@@ -240,6 +243,7 @@ fn free<A: Word>(pointer: A) -> CuResult {
     let block = state.memory.at(address).ok_or(CuError::INVALID_VALUE)?;
     match block.kind {
         Kind::Foreign | Kind::Global => return Err(CuError::INVALID_VALUE),
+        Kind::Imported => drop(state.memory.remove(address)),
         Kind::Pool(pool) | Kind::Graph(pool) => {
             state.memory.remove(address);
             state.free_in_pool(pool, block.bytes);

@@ -12,6 +12,7 @@ use crate::context::current;
 use crate::driver::{state, unit};
 use crate::export::exports;
 use crate::memory::Kind;
+use crate::share::FILE_DESCRIPTOR;
 use crate::state::{State, Table};
 use gpucap_abi::cuda::{
     CU_MEM_LOCATION_TYPE_DEVICE, CUdeviceptr, CUmemLocation, CUmemoryPool, CUstream, CuError,
@@ -87,6 +88,10 @@ pub(crate) struct Pool {
     max_bytes: u64,
     /// Reuse policies 1 to 3.
     policies: [i32; 3],
+    /// It may be exported, as an open file.
+    exportable: bool,
+    /// Another process's, which cannot be allocated from.
+    imported: bool,
     destroyed: bool,
 }
 
@@ -101,6 +106,11 @@ pub(crate) struct Pools {
 }
 
 impl Pool {
+    /// Whether it may be exported, and whether it came from another process.
+    pub(crate) const fn sharing(&self) -> (bool, bool) {
+        (self.exportable, self.imported)
+    }
+
     /// Uses `bytes` of the reserve, growing it if need be.
     fn take(&mut self, bytes: u64) -> CuResult {
         let used = self.used.checked_add(bytes).ok_or(CuError::OUT_OF_MEMORY)?;
@@ -190,6 +200,11 @@ impl Pools {
         }
     }
 
+    /// A pool of another process, which pays for it.
+    pub(crate) fn import(&mut self) -> u64 {
+        self.table.add(Pool { imported: true, policies: [1; 3], ..Pool::default() })
+    }
+
     /// A pool that was not destroyed.
     pub(crate) fn alive(&mut self, pool: CUmemoryPool) -> Result<&mut Pool, CuError> {
         let found = self.table.get_mut(pool.address()).filter(|pool| !pool.destroyed);
@@ -254,7 +269,9 @@ fn alloc_from_pool(
     }
     let (context, _) = current()?;
     let mut state = state()?;
-    state.pools.alive(pool)?;
+    if state.pools.alive(pool)?.imported {
+        return Err(CuError::INVALID_VALUE);
+    }
     pointer.put(state.alloc_in_pool(pool.address(), bytes as u64, context)?)
 }
 
@@ -275,6 +292,10 @@ fn free_async(pointer: CUdeviceptr, stream: CUstream) -> CuResult {
             crate::memory::refund_block(&block);
             Ok(())
         }
+        Kind::Imported => {
+            state.memory.remove(pointer);
+            Ok(())
+        }
         Kind::Foreign | Kind::Global => Err(CuError::INVALID_VALUE),
     }
 }
@@ -287,8 +308,13 @@ fn create(pool: Out<CUmemoryPool>, properties: In<Properties>) -> CuResult {
         2..=4 => None,
         _ => return Err(CuError::INVALID_VALUE),
     };
-    let made =
-        Pool { unit, policies: [1; 3], max_bytes: properties.max_bytes as u64, ..Pool::default() };
+    let made = Pool {
+        unit,
+        policies: [1; 3],
+        max_bytes: properties.max_bytes as u64,
+        exportable: properties.handle_types & FILE_DESCRIPTOR != 0,
+        ..Pool::default()
+    };
     pool.put(as_pool(state()?.pools.table.add(made)))
 }
 

@@ -1,7 +1,8 @@
 //! Everything of this process's driver that changes, one part per CUDA noun, behind one lock.
 
 use crate::{
-    array, capture, context, event, graph, graph_exec, host, memory, module, pool, stream, vmm,
+    array, capture, context, event, graph, graph_exec, host, memory, module, pool, sparse, stream,
+    vmm,
 };
 use std::collections::HashMap;
 
@@ -13,6 +14,7 @@ pub(crate) struct State {
     pub(crate) pools: pool::Pools,
     pub(crate) vmm: vmm::Vmm,
     pub(crate) arrays: array::Arrays,
+    pub(crate) tiles: sparse::Tiles,
     pub(crate) hosts: host::Hosts,
     pub(crate) streams: stream::Streams,
     pub(crate) events: event::Events,
@@ -89,8 +91,9 @@ impl State {
         for block in self.memory.end_context(context) {
             memory::refund_block(&block);
         }
-        for (unit, bytes) in self.arrays.end_context(context) {
-            memory::refund(unit, bytes);
+        for array in self.arrays.end_context(context) {
+            memory::refund(array.unit, array.bytes);
+            self.end_tiles(array.handle);
         }
         self.end_modules(context);
         self.streams.end_context(context);

@@ -1,16 +1,19 @@
 //! Virtual memory management: physical handles, reserved addresses, mappings.
 //!
-//! Physical memory lives until its last reference is released **and** its last mapping is gone.
-//! Memory at a host location costs the card nothing. Nothing here belongs to a context.
+//! Physical memory lives until its last handle is released, the files that it was exported as are
+//! closed ([`share`](crate::share)), **and** its last mapping is gone, those into tiles of arrays
+//! ([`sparse`](crate::sparse)) included. Memory at a host location costs the card nothing. Nothing
+//! here belongs to a context.
 
 use crate::arg::{Address, In, Out};
 use crate::driver::{state, unit};
 use crate::export::exports;
 use crate::memory::{charge, refund};
-use crate::state::{State, Table};
+use crate::share::File;
+use crate::state::{State, Table, fresh_handle};
 use gpucap_abi::cuda::{
     CU_MEM_LOCATION_TYPE_DEVICE, CUdeviceptr, CUmemAllocationProp, CUmemGenericAllocationHandle,
-    CUmemLocation, CUstream, CuError, CuResult,
+    CUmemLocation, CuError, CuResult,
 };
 use gpucap_stub_device::catalog::Unit;
 use std::collections::BTreeMap;
@@ -50,28 +53,27 @@ exports! {
     fn cuMemGetAllocationPropertiesFromHandle(prop: *mut CUmemAllocationProp,
         handle: CUmemGenericAllocationHandle)
         => properties, driver, "cuMemGetAllocationPropertiesFromHandle" @ 10020;
-    /// Handles are not shared between processes here.
-    fn cuMemExportToShareableHandle(shareable: Address, handle: CUmemGenericAllocationHandle,
-        kind: i32, flags: u64) => export, driver, "cuMemExportToShareableHandle" @ 10020;
-    /// A handle of memory that another process pays for.
-    fn cuMemImportFromShareableHandle(handle: *mut CUmemGenericAllocationHandle, shareable: Address,
-        kind: i32) => import, driver, "cuMemImportFromShareableHandle" @ 10020;
-    /// Sparse arrays are not simulated: accepted, without effect.
-    fn cuMemMapArrayAsync(maps: Address, count: u32, stream: CUstream)
-        => map_array, context, "cuMemMapArrayAsync" @ 11010;
-    /// Sparse arrays are not simulated: accepted, without effect.
-    fn cuMemMapArrayAsync_ptsz(maps: Address, count: u32, stream: CUstream)
-        => map_array, context, "cuMemMapArrayAsync" @ 11010 ptsz;
 }
 
 /// Physical memory.
-struct Physical {
-    bytes: u64,
+pub(crate) struct Physical {
+    pub(crate) bytes: u64,
     /// What pays for it; `None` for the host's memory and another process's.
-    charged: Option<Unit>,
-    prop: CUmemAllocationProp,
+    pub(crate) charged: Option<Unit>,
+    pub(crate) prop: CUmemAllocationProp,
+    /// Of all its handles together.
     references: u64,
-    mappings: u64,
+    /// Mappings of addresses, and tiles.
+    pub(crate) mappings: u64,
+    /// The files that it was exported as.
+    pub(crate) files: Vec<File>,
+}
+
+/// A handle: which memory it names, and how often it has to be released.
+#[derive(Clone, Copy)]
+struct Handle {
+    physical: u64,
+    references: u64,
 }
 
 // SAFETY: the only pointer in it, `win32HandleMetaData`, is kept as a number to be handed back,
@@ -82,25 +84,68 @@ unsafe impl Send for Physical {}
 #[derive(Default)]
 pub(crate) struct Vmm {
     physical: Table<Physical>,
+    handles: Table<Handle>,
     /// Size and alignment by start.
     reserved: BTreeMap<u64, (u64, u64)>,
-    /// Size and handle by start.
-    mapped: BTreeMap<u64, (u64, u64)>,
+    mapped: BTreeMap<u64, Mapping>,
+}
+
+/// Mapped memory.
+#[derive(Clone, Copy)]
+struct Mapping {
+    bytes: u64,
+    /// The handle that it was mapped by, which may have been released since.
+    handle: u64,
+    physical: u64,
 }
 
 const GRANULARITY: u64 = 2 << 20;
 /// `CU_MEM_ALLOCATION_TYPE_PINNED`
-const PINNED: i32 = 1;
+pub(crate) const PINNED: i32 = 1;
 /// `CU_MEM_ACCESS_FLAGS_PROT_READWRITE`
 const READ_WRITE: u64 = 3;
-/// `CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR`
-const FILE_DESCRIPTOR: i32 = 1;
 
 impl Vmm {
     /// Start and size of the mapping around an address.
     pub(crate) fn mapping_around(&self, address: u64) -> Option<(u64, u64)> {
-        let (start, (bytes, _)) = self.mapped.range(..=address).next_back()?;
-        (address - start < *bytes).then_some((*start, *bytes))
+        let (start, mapping) = self.mapped.range(..=address).next_back()?;
+        (address - start < mapping.bytes).then_some((*start, mapping.bytes))
+    }
+
+    /// New memory with one handle.
+    pub(crate) fn add(
+        &mut self,
+        bytes: u64,
+        charged: Option<Unit>,
+        prop: CUmemAllocationProp,
+    ) -> u64 {
+        let physical =
+            Physical { bytes, charged, prop, references: 0, mappings: 0, files: Vec::new() };
+        let physical = self.physical.add(physical);
+        self.refer(fresh_handle(), physical)
+    }
+
+    /// One more reference by this handle.
+    pub(crate) fn refer(&mut self, handle: u64, physical: u64) -> u64 {
+        if let Some(found) = self.physical.get_mut(physical) {
+            found.references += 1;
+        }
+        match self.handles.get_mut(handle) {
+            Some(known) => known.references += 1,
+            None => drop(self.handles.put(handle, Handle { physical, references: 1 })),
+        }
+        handle
+    }
+
+    /// The memory that a handle names, and its number.
+    pub(crate) fn named(&mut self, handle: u64) -> Result<(u64, &mut Physical), CuError> {
+        let number = self.handles.get(handle).ok_or(CuError::INVALID_VALUE)?.physical;
+        Ok((number, self.physical.get_mut(number).ok_or(CuError::INVALID_VALUE)?))
+    }
+
+    /// Memory by its number.
+    pub(crate) fn by_number(&mut self, physical: u64) -> Option<&mut Physical> {
+        self.physical.get_mut(physical)
     }
 
     /// Whether addresses from `start` on lie in one reservation.
@@ -111,19 +156,21 @@ impl Vmm {
 
     fn overlaps(&self, start: u64, bytes: u64) -> bool {
         let before = self.mapped.range(..start + bytes).next_back();
-        before.is_some_and(|(at, (size, _))| at + size > start)
+        before.is_some_and(|(at, mapping)| at + mapping.bytes > start)
     }
 }
 
 impl State {
-    /// Ends memory that nobody refers to.
-    fn end_if_unused(&mut self, handle: u64) {
-        let unused = |p: &Physical| p.references == 0 && p.mappings == 0;
-        if self.vmm.physical.get(handle).is_some_and(unused)
-            && let Some(gone) = self.vmm.physical.remove(handle)
-            && let Some(unit) = gone.charged
-        {
-            refund(unit, gone.bytes);
+    /// Ends memory that nothing refers to. A file is closed without a call, so that its end shows
+    /// at the next one.
+    pub(crate) fn end_unused(&mut self) {
+        let unused = |p: &Physical| {
+            p.references == 0 && p.mappings == 0 && !p.files.iter().any(File::is_open)
+        };
+        for gone in self.vmm.physical.drain_if(unused) {
+            if let Some(unit) = gone.charged {
+                refund(unit, gone.bytes);
+            }
         }
     }
 }
@@ -144,18 +191,24 @@ fn create(
         2..=4 => None,
         _ => return Err(CuError::INVALID_VALUE),
     };
+    state()?.end_unused();
     if let Some(unit) = charged {
         charge(unit, bytes)?;
     }
-    let made = Physical { bytes, charged, prop, references: 1, mappings: 0 };
-    handle.put(state()?.vmm.physical.add(made))
+    handle.put(state()?.vmm.add(bytes, charged, prop))
 }
 
 fn release(handle: CUmemGenericAllocationHandle) -> CuResult {
     let mut state = state()?;
-    let found = state.vmm.physical.get_mut(handle).filter(|found| found.references > 0);
-    found.ok_or(CuError::INVALID_VALUE)?.references -= 1;
-    state.end_if_unused(handle);
+    let (_, physical) = state.vmm.named(handle)?;
+    physical.references -= 1;
+    if let Some(known) = state.vmm.handles.get_mut(handle) {
+        known.references -= 1;
+        if known.references == 0 {
+            state.vmm.handles.remove(handle);
+        }
+    }
+    state.end_unused();
     Ok(())
 }
 
@@ -163,9 +216,8 @@ fn retain(handle: Out<CUmemGenericAllocationHandle>, address: Out<c_void>) -> Cu
     handle.required()?;
     let mut state = state()?;
     let (start, _) = state.vmm.mapping_around(address.address()).ok_or(CuError::INVALID_VALUE)?;
-    let (_, found) = state.vmm.mapped[&start];
-    state.vmm.physical.get_mut(found).ok_or(CuError::INVALID_VALUE)?.references += 1;
-    handle.put(found)
+    let mapping = state.vmm.mapped[&start];
+    handle.put(state.vmm.refer(mapping.handle, mapping.physical))
 }
 
 fn reserve(
@@ -225,11 +277,12 @@ fn map(
         && address.is_multiple_of(GRANULARITY)
         && vmm.is_reserved(address, size)
         && !vmm.overlaps(address, size);
-    let found =
-        vmm.physical.get_mut(handle).filter(|found| found.references > 0 && size <= found.bytes);
-    let found = found.filter(|_| fits).ok_or(CuError::INVALID_VALUE)?;
+    let (physical, found) = vmm.named(handle)?;
+    if !fits || size > found.bytes {
+        return Err(CuError::INVALID_VALUE);
+    }
     found.mappings += 1;
-    vmm.mapped.insert(address, (size, handle));
+    vmm.mapped.insert(address, Mapping { bytes: size, handle, physical });
     Ok(())
 }
 
@@ -238,18 +291,18 @@ fn unmap(address: CUdeviceptr, bytes: usize) -> CuResult {
     let end = address.checked_add(bytes as u64).ok_or(CuError::INVALID_VALUE)?;
     let inside: Vec<_> =
         state.vmm.mapped.range(address..end).map(|(at, found)| (*at, *found)).collect();
-    let sticks_out = inside.iter().any(|(at, (size, _))| at + size > end)
+    let sticks_out = inside.iter().any(|(at, mapping)| at + mapping.bytes > end)
         || state.vmm.mapping_around(address).is_some_and(|(start, _)| start != address);
     if inside.is_empty() || sticks_out {
         return Err(CuError::INVALID_VALUE);
     }
-    for (at, (_, handle)) in inside {
+    for (at, mapping) in inside {
         state.vmm.mapped.remove(&at);
-        if let Some(physical) = state.vmm.physical.get_mut(handle) {
+        if let Some(physical) = state.vmm.physical.get_mut(mapping.physical) {
             physical.mappings -= 1;
         }
-        state.end_if_unused(handle);
     }
+    state.end_unused();
     Ok(())
 }
 
@@ -276,64 +329,5 @@ fn granularity(bytes: Out<usize>, prop: In<CUmemAllocationProp>, _option: i32) -
 }
 
 fn properties(prop: Out<CUmemAllocationProp>, handle: CUmemGenericAllocationHandle) -> CuResult {
-    prop.put(state()?.vmm.physical.get(handle).ok_or(CuError::INVALID_VALUE)?.prop)
-}
-
-/// The number in the file that travels as a file descriptor.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Shared {
-    magic: u64,
-    bytes: u64,
-}
-const SHARED: u64 = u64::from_be_bytes(*b"stubhndl");
-
-fn export(
-    shareable: Out<c_void>,
-    handle: CUmemGenericAllocationHandle,
-    kind: i32,
-    _flags: u64,
-) -> CuResult {
-    let bytes = state()?.vmm.physical.get(handle).ok_or(CuError::INVALID_VALUE)?.bytes;
-    if kind != FILE_DESCRIPTOR {
-        return Err(CuError::NOT_SUPPORTED);
-    }
-    // SAFETY: the name is a terminated string.
-    let fd = unsafe { libc::memfd_create(c"stub-gpu-handle".as_ptr(), 0) };
-    let content = Shared { magic: SHARED, bytes };
-    // SAFETY: the buffer is `content`, of that size; `fd` is checked by the call itself.
-    let written = unsafe { libc::pwrite(fd, (&raw const content).cast(), size_of::<Shared>(), 0) };
-    if written < 0 {
-        return Err(CuError::UNKNOWN);
-    }
-    shareable.cast::<i32>().put(fd)
-}
-
-fn import(
-    handle: Out<CUmemGenericAllocationHandle>,
-    shareable: Out<c_void>,
-    kind: i32,
-) -> CuResult {
-    handle.required()?;
-    let fd = i32::try_from(shareable.address()).map_err(|_| CuError::INVALID_VALUE)?;
-    let mut content = Shared { magic: 0, bytes: 0 };
-    // SAFETY: the buffer is `content`, of that size; a bad `fd` is refused by the call itself.
-    unsafe { libc::pread(fd, (&raw mut content).cast(), size_of::<Shared>(), 0) };
-    if kind != FILE_DESCRIPTOR || content.magic != SHARED {
-        return Err(CuError::INVALID_VALUE);
-    }
-    let location = CUmemLocation { kind: CU_MEM_LOCATION_TYPE_DEVICE, id: 0 };
-    let prop = CUmemAllocationProp {
-        kind: PINNED,
-        requestedHandleTypes: kind,
-        location,
-        win32HandleMetaData: std::ptr::null_mut(),
-        allocFlags: [0; 8],
-    };
-    let made = Physical { bytes: content.bytes, charged: None, prop, references: 1, mappings: 0 };
-    handle.put(state()?.vmm.physical.add(made))
-}
-
-fn map_array(_maps: Out<c_void>, _count: u32, stream: CUstream) -> CuResult {
-    state()?.check_stream(stream)
+    prop.put(state()?.vmm.named(handle)?.1.prop)
 }

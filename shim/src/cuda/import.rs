@@ -1,0 +1,56 @@
+//! Memory of another process at an address of this one.
+//!
+//! Whoever made it is charged for it, in the container's book or in that of another; opening it takes nothing from the
+//! card. The address stands in the table of this process at no charge, so that its end refunds nothing, and what the
+//! table had there before (memory whose end we did not see) is over.
+
+use super::{current_context, current_device};
+use crate::allocations::Record;
+use crate::call::Call;
+use crate::hooks::Next;
+use gpucap_abi::arg::{Out, Written};
+use gpucap_abi::cuda::{
+    CUdeviceptr, CUipcMemHandle, CUmemPoolPtrExportData, CUmemoryPool, CuError, CuResult,
+};
+use gpucap_core::ledger::Kind;
+
+/// `cuIpcOpenMemHandle`: ends with the current context.
+pub(crate) fn ipc(
+    call: &Call,
+    next: impl Next<CuError>,
+    pointer: Out<CUdeviceptr>,
+    _handle: CUipcMemHandle,
+    _flags: u32,
+) -> CuResult {
+    let written = next()?;
+    enter(call, pointer, &written, current_context(call));
+    Ok(())
+}
+
+/// `cuIpcCloseMemHandle`.
+pub(crate) fn close_ipc(call: &Call, next: impl Next<CuError>, pointer: CUdeviceptr) -> CuResult {
+    super::memory::free(call, next, pointer)
+}
+
+/// `cuMemPoolImportPointer`: `cuMemFree` or `cuMemFreeAsync` ends it.
+pub(crate) fn pool_pointer(
+    call: &Call,
+    next: impl Next<CuError>,
+    pointer: Out<CUdeviceptr>,
+    _pool: CUmemoryPool,
+    _data: Out<CUmemPoolPtrExportData>,
+) -> CuResult {
+    const NO_CONTEXT: u64 = 0;
+    let written = next()?;
+    enter(call, pointer, &written, NO_CONTEXT);
+    Ok(())
+}
+
+fn enter(call: &Call, pointer: Out<CUdeviceptr>, written: &Written, home: u64) {
+    if let Ok(Some((session, device))) = current_device(call)
+        && let Some(address) = pointer.get(written)
+    {
+        let record = Record { bytes: 0, home, device: device.index, kind: Kind::Alloc };
+        super::memory::enter(session, address, record);
+    }
+}
