@@ -33,9 +33,7 @@ impl Gathered {
         state: Option<State>,
     ) -> Result<Self, Reason> {
         let path = bundle.join("config.json");
-        let bytes =
-            read(&path).and_then(|bytes| bytes.ok_or_else(|| io::ErrorKind::NotFound.into()));
-        let bytes = bytes.map_err(|why| unreadable("config.json", &path, &why))?;
+        let bytes = read(&path).map_err(|why| unreadable("config.json", &path, &why))?;
         Self::of(config, Container::parse(&bytes)?, state)
     }
 
@@ -52,13 +50,12 @@ impl Gathered {
         let allocation = match identity {
             Some(own) => {
                 let path = Path::new(&used.state_dir).join(own.allocation());
-                read(&path).map_err(|why| unreadable("the allocation", &path, &why))?
+                if_there(&path).map_err(|why| unreadable("the allocation", &path, &why))?
             }
             None => None,
         };
         // It only lowers, and is the kubelet's own business: not readable is not there.
-        let checkpoint =
-            used.kubelet_checkpoint.as_ref().and_then(|path| read(path.as_ref()).ok()?);
+        let checkpoint = used.kubelet_checkpoint.as_ref().and_then(|path| read(path.as_ref()).ok());
         Ok(Self { state, container, node, cards: cards(), allocation, checkpoint })
     }
 
@@ -77,7 +74,7 @@ impl Gathered {
 
 /// The node's configuration, as its administrator wrote it or by default.
 fn node(path: &Path) -> Result<Node, NodeError> {
-    match read(path) {
+    match if_there(path) {
         Ok(Some(bytes)) => Node::parse(&bytes),
         Ok(None) => Ok(Node::default()),
         Err(why) => Err(NodeError::unreadable(why)),
@@ -90,26 +87,29 @@ fn cards() -> Vec<Card> {
     let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
     paths.sort();
     let card = |path: &Path| {
-        let text = read(&path.join("information")).ok()??;
+        let text = read(&path.join("information")).ok()?;
         Card::parse(&String::from_utf8_lossy(&text))
     };
     // A card that cannot be read would move all behind it: then no index is known.
     paths.iter().map(|path| card(path)).collect::<Option<_>>().unwrap_or_default()
 }
 
-/// The bytes of a file; none if there is no file.
-pub(crate) fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    let file = match File::open(path) {
-        Ok(file) => file,
-        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(why) => return Err(why),
-    };
+/// The bytes of a file.
+pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    file.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    File::open(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MAX_BYTES {
         return Err(io::Error::other(format!("longer than {MAX_BYTES} bytes")));
     }
-    Ok(Some(bytes))
+    Ok(bytes)
+}
+
+/// The bytes of a file; none if there is no file.
+fn if_there(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    match read(path) {
+        Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
+        other => other.map(Some),
+    }
 }
 
 fn unreadable(what: &'static str, path: &Path, why: &io::Error) -> Reason {

@@ -219,6 +219,6 @@ fn choice<T: Copy>(value: &Value, known: &[(&str, T)]) -> Result<T, &'static str
 }
 
 fn size(value: &Value) -> Result<u64, &'static str> {
-    let text = value.as_str().ok_or("not a size as a text: \"300Mi\"")?;
+    let text = value.as_str().ok_or("not a size: \"300Mi\"")?;
     ContextPrice::parse(text).map(|price| price.0).map_err(|_| "not a size: \"300Mi\"")
 }

@@ -48,6 +48,14 @@ impl Reason {
         Self::Value { source: source.into(), held, why }
     }
 
+    /// The same, of a source that is called otherwise.
+    pub(crate) fn renamed(self, name: impl Fn(&str) -> String) -> Self {
+        match self {
+            Self::Value { source, held, why } => Self::Value { source: name(&source), held, why },
+            other => other,
+        }
+    }
+
     /// A document that cannot be read.
     pub(crate) fn document(what: &'static str, why: impl fmt::Display) -> Self {
         // What a parser says may quote the document.

@@ -5,6 +5,7 @@
 //! speaks of the pod as a whole: each of its containers has that much.
 
 use gpucap_core::limits::file::MemoryCap;
+use gpucap_core::units::UnitError;
 use serde_json::Value;
 
 use super::{Facts, device_list, number};
@@ -23,7 +24,7 @@ pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
     let mut numbered = Vec::new();
     for (place, device) in (0_u32..).zip(json::list(&value, &["gpu"])) {
         names.push(name(facts, device));
-        numbered.push((place, cap(&source, held, device)?));
+        numbered.push((place, cap(&source, device)?));
     }
     if numbered.is_empty() {
         return Ok(vec![]);
@@ -40,23 +41,21 @@ fn name(facts: &Facts<'_>, device: &Value) -> Option<gpucap_core::uuid::DeviceNa
     facts.cards.iter().find(|card| card.minor == Some(minor)).map(|card| card.name)
 }
 
-fn cap(source: &str, held: &str, device: &Value) -> Result<Cap, Reason> {
-    let wrong = |what: &str, why: &dyn core::fmt::Display| {
-        Reason::value(source, held, format!("{what}: {why}"))
-    };
+fn cap(source: &str, device: &Value) -> Result<Cap, Reason> {
     let get = |name: &'static str| {
         // Versions before 1.0 had the resources in another domain.
-        ["koordinator.sh", "kubernetes.io"]
-            .iter()
-            .find_map(|domain| device.get("resources")?.get(format!("{domain}/{name}")))
-            .map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+        let find = |domain| device.get("resources")?.get(format!("{domain}/{name}"));
+        let value = ["koordinator.sh", "kubernetes.io"].into_iter().find_map(find)?;
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        Some((format!("{source} {name}"), text))
     };
-    let bytes = get("gpu-memory").map(|text| text.parse().map_err(|why| wrong("gpu-memory", &why)));
-    let share = |name| {
-        get(name)
-            .map(|text| number::percent(source, &text).map_err(|_| wrong(name, &"not 1 to 100")))
+    let bytes = |(source, text): (String, String)| {
+        text.parse().map_err(|why: UnitError| Reason::value(source, &text, why))
     };
-    let (part, core) = (share("gpu-memory-ratio"), share("gpu-core"));
-    let memory = MemoryCap { bytes: bytes.transpose()?, part: part.transpose()? };
-    Ok(Cap { memory, core: core.transpose()? })
+    let share = |(source, text): (String, String)| number::percent(&source, &text);
+    let memory = MemoryCap {
+        bytes: get("gpu-memory").map(bytes).transpose()?,
+        part: get("gpu-memory-ratio").map(share).transpose()?,
+    };
+    Ok(Cap { memory, core: get("gpu-core").map(share).transpose()? })
 }

@@ -45,7 +45,7 @@ fn answered(facts: &Facts<'_>, env: &Env) -> Result<Vec<Grant>, Reason> {
         [environment::read, gpushare::read, egpu::read, hami::read, vgpu_manager::read, mps::read];
     let mut grants = Vec::new();
     for read in conventions {
-        let found = read(&facts)?.into_iter();
+        let found = read(&facts).map_err(|reason| reason.renamed(named))?.into_iter();
         grants.extend(found.map(|grant| Grant { source: named(&grant.source), ..grant }));
     }
     Ok(grants)

@@ -34,8 +34,6 @@ pub(super) fn execute(options: &Options, bundle: &Path) -> Result<Exit> {
 }
 
 fn state(path: &Path) -> Result<State> {
-    let file = |why| Error::File { path: path.to_owned(), why };
-    let bytes = gather::read(path).map_err(file)?;
-    let bytes = bytes.ok_or_else(|| file(io::ErrorKind::NotFound.into()))?;
+    let bytes = gather::read(path).map_err(|why| Error::File { path: path.to_owned(), why })?;
     State::parse(&bytes).map_err(Error::Container)
 }

@@ -1,0 +1,181 @@
+//! The documents of others, read leniently, and the administrator's, read strictly.
+//!
+//! `states/<runtime>-<stage>.json` have what each runtime says to a hook, with its peculiarities.
+
+use gpucap_plan::{Card, Container, Identity, MountNamespace, NoGlibc, Node, State};
+use serde_json::json;
+use std::collections::BTreeMap;
+
+fn state(name: &str) -> State {
+    let path = format!("{}/tests/states/{name}.json", env!("CARGO_MANIFEST_DIR"));
+    State::parse(&std::fs::read(path).expect("a fixture")).expect("a state")
+}
+
+#[test]
+fn the_state_of_each_runtime_is_read() {
+    for (name, status, pid, bundle, root) in [
+        ("runc-createRuntime", "creating", Some(4711), "/run/b/4f6c", None),
+        ("runc-createContainer", "creating", Some(1), "/run/b/4f6c", None),
+        ("runc-poststop", "stopped", None, "/run/b/4f6c", None),
+        ("crun-createRuntime", "created", Some(4711), "/run/b/4f6c", Some("/run/b/4f6c/rootfs")),
+        ("crun-createContainer", "creating", None, "/run/b/4f6c", Some("/run/b/4f6c/rootfs")),
+        ("crun-startContainer", "starting", Some(4711), "/", Some("/run/b/4f6c/rootfs")),
+        ("youki-createContainer", "creating", None, "/run/b/4f6c", None),
+        ("youki-createRuntime", "creating", Some(4711), "/run/b/4f6c", None),
+    ] {
+        let state = state(name);
+        assert_eq!(state.id, "4f6c", "{name}");
+        assert_eq!(state.status.as_deref(), Some(status), "{name}");
+        assert_eq!((state.pid, state.bundle.as_str()), (pid, bundle), "{name}");
+        assert_eq!(state.root.as_deref(), root, "{name}");
+        assert_eq!(state.annotations["gpucap/mem"], "4Gi", "{name}");
+    }
+}
+
+#[test]
+fn a_state_without_id_or_bundle_is_refused() {
+    for (text, why) in [
+        ("", "EOF while parsing a value at line 1 column 0"),
+        ("[]", "no id"),
+        (r#"{"id":"","bundle":"/b"}"#, "no id"),
+        (r#"{"id":"a"}"#, "no bundle"),
+        (r#"{"id":"a","bundle":7}"#, "no bundle"),
+    ] {
+        let reason = State::parse(text.as_bytes()).expect_err(text).to_string();
+        assert_eq!(reason, format!("the state that the runtime gave cannot be read: {why}"));
+    }
+}
+
+#[test]
+fn fields_of_another_type_are_not_there() {
+    let text = r#"{"id":"a","bundle":"/b","pid":-7,"status":9,"annotations":{"x":1,"y":"z"}}"#;
+    let state = State::parse(text.as_bytes()).expect("a state");
+    assert_eq!((state.pid, state.status), (None, None));
+    assert_eq!(state.annotations, BTreeMap::from([("y".into(), "z".into())]));
+}
+
+#[test]
+fn what_config_json_says_is_read() {
+    let config = json!({
+        "process": {"env": ["A=1", "B", 7, "C=2=3"]},
+        "root": {"path": "rootfs", "readonly": true},
+        "linux": {"namespaces": [
+            {"type": "mount", "path": "/proc/7/ns/mnt"}, {"type": "user"}, {"type": "of 2030"},
+        ]},
+    });
+    let container = Container::of(&config);
+    assert_eq!(container.env.iter().collect::<Vec<_>>(), [("A", "1"), ("C", "2=3")]);
+    assert_eq!((container.root.as_deref(), container.readonly_root), (Some("rootfs"), true));
+    assert_eq!(container.mount_namespace, MountNamespace::Joined("/proc/7/ns/mnt".into()));
+    assert!(container.user_namespace && !container.privileged && container.gpu.is_none());
+    assert_eq!(Container::of(&json!([])), Container::default());
+}
+
+#[test]
+fn strings_that_are_not_utf_8_disturb_nobody() {
+    let container =
+        Container::parse(b"{\"process\":{\"env\":[\"A=\xff\",\"B=1\"]}}").expect("read");
+    assert_eq!(container.env.iter().last(), Some(("B", "1")));
+}
+
+#[test]
+fn no_name_leads_out_of_the_directory_of_allocations() {
+    let of = |pod: &str, container: &str| {
+        Identity::of(&BTreeMap::from([
+            ("io.kubernetes.cri.sandbox-uid".into(), pod.into()),
+            ("io.kubernetes.cri.container-name".into(), container.into()),
+        ]))
+    };
+    let identity = of("0a1b-2c", "app").expect("an identity");
+    assert_eq!(identity.allocation(), "alloc/0a1b-2c/app.json");
+    for bad in ["", ".", "..", "../x", "a/b", "/etc", "a\0b", ".hidden"] {
+        assert_eq!((of(bad, "app"), of("u1", bad)), (None, None), "{bad:?}");
+    }
+}
+
+#[test]
+fn a_card_is_read_as_the_driver_tells_it() {
+    let text = "Model: \t\t NVIDIA A100\nIRQ:   \t\t 50\n\
+                GPU UUID: \t GPU-aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa\n\
+                Video BIOS: \t ??.??.??.??.??\nBus Location: \t 0000:01:00.0\n\
+                Device Minor: \t 1\nGPU Excluded:\t No\n";
+    let card = Card::parse(text).expect("a card");
+    assert_eq!(card.name.to_string(), "GPU-aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa");
+    assert_eq!(card.minor, Some(1));
+    // While no driver has started the card, its UUID is unknown.
+    assert_eq!(Card::parse("GPU UUID: GPU-????????-????-????-????-????????????"), None);
+}
+
+#[test]
+fn every_key_of_the_configuration_is_read() {
+    let node = Node::parse(
+        json!({
+            "library": "/opt/lib.so", "state_dir": "/s", "run_dir": "/r", "log_file": "/l",
+            "next_runtime": ["crun"], "annotation_domain": "gpu.example.com",
+            "sources": ["hami", "environment"], "trusted_sources": ["hami", "allocation"],
+            "require_limit_for_gpu": true, "allow_off_switches": true,
+            "kubelet_checkpoint": "/k", "aliyun_memory_unit": "MiB", "context_mem": "300Mi",
+            "open": true, "no_glibc": "refuse", "privileged": "refuse", "mask_opencl": false,
+        })
+        .to_string()
+        .as_bytes(),
+    )
+    .expect("a configuration");
+    assert_eq!((node.library.as_str(), node.state_dir.as_str()), ("/opt/lib.so", "/s"));
+    assert_eq!((node.run_dir.as_str(), node.log_file.as_str()), ("/r", "/l"));
+    assert_eq!(node.next_runtime, ["crun"]);
+    assert_eq!(node.annotation_domain, "gpu.example.com");
+    assert_eq!(node.sources, ["hami", "environment"]);
+    assert_eq!(node.trusted_sources, ["hami"], "what is not read is not trusted");
+    assert!(node.require_limit_for_gpu && node.allow_off_switches && node.open);
+    assert_eq!(node.kubelet_checkpoint.as_deref(), Some("/k"));
+    assert_eq!((node.aliyun_memory_unit, node.context_mem), (1 << 20, Some(300 << 20)));
+    assert_eq!((node.no_glibc, node.mask_opencl), (NoGlibc::Refuse, false));
+}
+
+#[test]
+fn an_empty_configuration_is_the_default_and_the_default_is_closed() {
+    let node = Node::parse(b"{}").expect("a configuration");
+    assert_eq!(node, Node::default());
+    assert!(!node.open && !node.allow_off_switches && node.mask_opencl);
+    assert_eq!(node.kubelet_checkpoint, None);
+}
+
+#[test]
+fn a_configuration_that_is_not_ours_is_refused() {
+    for (text, why) in [
+        (
+            "",
+            "/etc/gpucap/config.json cannot be read: EOF while parsing a value at line 1 column 0",
+        ),
+        ("[]", "/etc/gpucap/config.json is no JSON object"),
+        (
+            r#"{"opne":true}"#,
+            r#"/etc/gpucap/config.json: "opne": "true": not a key of this version"#,
+        ),
+        (r#"{"open":"yes"}"#, r#"/etc/gpucap/config.json: "open": "\"yes\"": not true or false"#),
+        (
+            r#"{"library":"lib.so"}"#,
+            r#"/etc/gpucap/config.json: "library": "\"lib.so\"": not an absolute path"#,
+        ),
+        (
+            r#"{"sources":["hamy"]}"#,
+            r#"/etc/gpucap/config.json: "sources": "[\"hamy\"]": not a source of this version"#,
+        ),
+        (
+            r#"{"no_glibc":"maybe"}"#,
+            r#"/etc/gpucap/config.json: "no_glibc": "\"maybe\"": not one of its values"#,
+        ),
+        (
+            r#"{"context_mem":300}"#,
+            r#"/etc/gpucap/config.json: "context_mem": "300": not a size: "300Mi""#,
+        ),
+        (
+            r#"{"next_runtime":[]}"#,
+            r#"/etc/gpucap/config.json: "next_runtime": "[]": not a list of texts"#,
+        ),
+    ] {
+        let error = Node::parse(text.as_bytes()).expect_err(text).to_string();
+        assert_eq!(error, why, "{text}");
+    }
+}

@@ -1,0 +1,252 @@
+//! What holds for any container: adding a source never raises, order changes nothing, nothing makes the planner panic.
+//!
+//! Containers are made of words that the conventions know, so that most of them come to a plan. What a plan means is
+//! asked of the limits file itself: for each of a few devices, a MIG instance among them, what may be used.
+
+use crate::case::{A, B, C, M, cards, decided};
+use gpucap_core::limits::{DeviceFacts, Limits, LimitsFile};
+use gpucap_core::uuid::{DeviceName, Uuid};
+use gpucap_plan::{Container, Node, Plan, Sources, State, decide};
+use proptest::prelude::*;
+use proptest::sample::{Index, select, subsequence};
+use serde_json::{Value, json};
+
+/// Everything a pod might say; each is one source.
+fn words() -> Vec<Word> {
+    let env = [
+        "GPU_MEM_LIMIT=4Gi",
+        "GPU_MEM_LIMIT=25%",
+        "GPU_MEM_LIMIT=$A=2Gi,$B=8Gi",
+        "GPU_MEM_LIMIT=$M=1Gi",
+        "GPU_MEM_LIMIT=0=3Gi,1=9Gi",
+        "GPU_CORE_PCT=30",
+        "GPU_PROFILE=1g.5gb",
+        "GPU_PROFILE=$A=2g",
+        "CUDA_DEVICE_MEMORY_LIMIT_0=3000m\nCUDA_DEVICE_MEMORY_LIMIT_1=1000m",
+        "CUDA_DEVICE_SM_LIMIT=20",
+        "CUDA_MEM_LIMIT_0=2048m",
+        "CUDA_CORE_LIMIT_0=40",
+        "ALIYUN_COM_GPU_MEM_CONTAINER=3",
+        "ALIYUN_COM_GPU_MEM_DEV=40",
+        "GPU_UTIL_PER_DEVICE=50",
+        "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=12.5",
+        "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=2G,1=6G",
+    ];
+    let annotations = [
+        ("gpucap/mem", "5Gi"),
+        ("gpucap/mem/container.app", "$B=3Gi"),
+        ("gpucap/core-pct", "60"),
+        ("hami.io/vgpu-devices-allocated", "$A,NVIDIA,3000,30:$B,NVIDIA,4000,0:;"),
+        ("hami.io/vgpu-devices-to-allocate", "$A,NVIDIA,2000,30:;"),
+        ("volcano.sh/vgpu-ids-new", "$B,NVIDIA,4500,25:;"),
+        ("nvidia.com/real-allocated", "app[0_$A_30_2048,1_$B_20_1024]"),
+        ("scheduler.framework.gpushare.allocation", "{\"0\":{\"0\":3,\"1\":5}}"),
+        ("aliyun.com/gpu-core.percentage", "25"),
+        (
+            "scheduling.koordinator.sh/device-allocated",
+            "{\"gpu\":[{\"minor\":1,\"resources\":{\"koordinator.sh/gpu-memory\":\"8Gi\"}}]}",
+        ),
+    ];
+    let named = crate::case::named;
+    let env = env.map(|text| Word::Env(named(text)));
+    let annotations = annotations.map(|(key, text)| Word::Annotation(key.into(), named(text)));
+    let allocation = format!("{{\"gpus\":{{\"{A}\":{{\"mem\":\"6Gi\"}},\"{B}\":{{}}}}}}");
+    env.into_iter().chain(annotations).chain([Word::Allocation(allocation)]).collect()
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Word {
+    Env(String),
+    Annotation(String, String),
+    Allocation(String),
+}
+
+/// A container that says these words. Its visible cards are never said, for they give numbers a meaning.
+fn case(words: &[Word]) -> Value {
+    let mut case = json!({
+        "env": ["NVIDIA_VISIBLE_DEVICES=".to_owned() + B + "," + A, "AMP_VGPU_ENABLE=1"],
+        "annotations": {
+            "io.kubernetes.cri.sandbox-uid": "u1", "io.kubernetes.cri.container-name": "app",
+        },
+    });
+    for word in words {
+        match word {
+            // The numbered variables of one plugin are one source: each says whom the others are not for.
+            Word::Env(lines) => {
+                let env = case["env"].as_array_mut().unwrap();
+                env.extend(lines.lines().map(|entry| json!(entry)));
+            }
+            Word::Annotation(key, held) => case["annotations"][key] = json!(held),
+            Word::Allocation(text) => case["allocation"] = json!(text),
+        }
+    }
+    case
+}
+
+/// A few of the words, in any order.
+fn said() -> impl Strategy<Value = Vec<Word>> {
+    subsequence(words(), 0..8).prop_shuffle()
+}
+
+/// The devices that are asked about: three cards and an instance of the first.
+fn devices() -> Vec<DeviceFacts> {
+    let uuid = |text: &str| -> Uuid { text.parse::<DeviceName>().unwrap().uuid };
+    let device = |name, parent: Option<&str>, total_bytes| DeviceFacts {
+        uuid: uuid(name),
+        parent: parent.map(uuid),
+        index: None,
+        total_bytes,
+    };
+    vec![
+        device(A, None, 40 << 30),
+        device(B, None, 8 << 30),
+        device(C, None, 80 << 30),
+        device(M, Some(A), 5 << 30),
+    ]
+}
+
+/// What may be used of a device: bytes, and parts of its time. Nothing, if the container does not start.
+fn allowed(plan: &Plan, device: &DeviceFacts) -> (u64, u16) {
+    const ALL: (u64, u16) = (u64::MAX, u16::MAX);
+    let file = match plan {
+        Plan::NotAsked => return ALL,
+        Plan::Refuse(_) => return (0, 0),
+        Plan::Limits(file) => file,
+    };
+    let written = file.write();
+    let limits = Limits::load(&|_| None, Some(Ok(written.as_bytes()))).unwrap().expect("a file");
+    let resolved = limits.resolve(device).expect("limits of a device");
+    if resolved.refused {
+        return (0, 0);
+    }
+    let core = resolved.core.map_or(ALL.1, |core| core.parts());
+    (resolved.memory.unwrap_or(ALL.0), core)
+}
+
+proptest! {
+    #[test]
+    fn adding_a_source_never_raises(words in said(), more in select(words())) {
+        let less = decided(&case(&words)).plan;
+        let mut all = words;
+        all.push(more);
+        let plan = decided(&case(&all)).plan;
+        for device in devices() {
+            let (before, after) = (allowed(&less, &device), allowed(&plan, &device));
+            prop_assert!(after.0 <= before.0 && after.1 <= before.1, "{:?}: {:?} {:?}", device, less, plan);
+        }
+    }
+
+    #[test]
+    fn the_order_of_what_is_said_changes_nothing(words in said(), by in any::<Index>()) {
+        let mut turned = words.clone();
+        if !turned.is_empty() {
+            let by = by.index(turned.len());
+            turned.rotate_left(by);
+        }
+        // Of one variable said twice the first is quoted, so only what is decided is compared.
+        let (one, two) = (decided(&case(&words)).plan, decided(&case(&turned)).plan);
+        for device in devices() {
+            prop_assert_eq!(allowed(&one, &device), allowed(&two, &device));
+        }
+    }
+
+    #[test]
+    fn saying_it_twice_changes_nothing(words in said()) {
+        let twice: Vec<Word> = words.iter().chain(&words).cloned().collect();
+        prop_assert_eq!(decided(&case(&words)).plan, decided(&case(&twice)).plan);
+        prop_assert_eq!(decided(&case(&words)), decided(&case(&words)));
+    }
+
+    #[test]
+    fn every_plan_is_a_limits_file(words in said()) {
+        if let Plan::Limits(file) = decided(&case(&words)).plan {
+            prop_assert!(!file.entries.is_empty());
+            prop_assert_eq!(LimitsFile::parse(file.write().as_bytes()), Ok(file));
+        }
+    }
+
+    #[test]
+    fn a_refusal_is_one_line(words in said(), held in "\\PC*|(.|\n){0,40}", word in any::<Index>()) {
+        let mut case = case(&words);
+        let keys = ["gpucap/mem", "hami.io/vgpu-devices-allocated", "nvidia.com/real-allocated"];
+        case["annotations"][keys[word.index(keys.len())]] = json!(held);
+        if let Plan::Refuse(reason) = decided(&case).plan {
+            let line = reason.to_string();
+            prop_assert!(!line.contains(['\n', '\r', '\x1b']) && line.len() < 600, "{:?}", line);
+        }
+    }
+}
+
+/// Bytes that are anything, or a document that one or a few bytes were changed in.
+fn damaged(document: String) -> impl Strategy<Value = Vec<u8>> {
+    let bytes = document.into_bytes();
+    let edits = prop::collection::vec((any::<Index>(), any::<u8>(), any::<bool>()), 0..6);
+    let mutated = edits.prop_map(move |edits| {
+        let mut bytes = bytes.clone();
+        for (at, byte, cut) in edits {
+            if bytes.is_empty() {
+                break;
+            }
+            let at = at.index(bytes.len());
+            if cut { bytes.truncate(at) } else { bytes[at] = byte }
+        }
+        bytes
+    });
+    prop_oneof![1 => any::<Vec<u8>>(), 6 => mutated]
+}
+
+fn fixture(path: &str) -> String {
+    std::fs::read_to_string(format!("{}/tests/{path}", env!("CARGO_MANIFEST_DIR")))
+        .expect("a fixture")
+}
+
+/// A document of a case of a golden file.
+fn part(path: &str, key: &str) -> String {
+    let cases: Value = serde_json::from_str(&crate::case::named(&fixture(path))).expect("cases");
+    let found = cases.as_array().into_iter().flatten().find_map(|case| case.get(key));
+    found.expect("a document").to_string()
+}
+
+fn any_config() -> impl Strategy<Value = Vec<u8>> {
+    said().prop_flat_map(|words| damaged(crate::case::config(&case(&words)).to_string()))
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_the_planner_panic(
+        state in damaged(fixture("states/crun-createRuntime.json")),
+        config in any_config(),
+        node in damaged(r#"{"sources":["hami"],"context_mem":"1Gi","privileged":"refuse"}"#.into()),
+        allocation in prop::option::of(damaged(part("golden/allocation.json", "allocation"))),
+        checkpoint in prop::option::of(damaged(part("golden/kubelet.json", "checkpoint"))),
+    ) {
+        let state = State::parse(&state).ok();
+        let container = Container::parse(&config).unwrap_or_default();
+        let node = Node::parse(&node);
+        let decision = decide(&Sources {
+            state: state.as_ref(),
+            container: &container,
+            node: node.as_ref(),
+            cards: &cards(),
+            allocation: allocation.as_deref(),
+            checkpoint: checkpoint.as_deref(),
+        });
+        if let Plan::Limits(file) = &decision.plan {
+            prop_assert_eq!(LimitsFile::parse(file.write().as_bytes()), Ok(file.clone()));
+        }
+    }
+
+    #[test]
+    fn no_annotation_makes_the_planner_panic(
+        key in select(vec![
+            "gpucap/mem", "gpucap/profile", "hami.io/vgpu-devices-allocated", "nvidia.com/real-allocated",
+            "scheduler.framework.gpushare.allocation", "scheduling.koordinator.sh/device-allocated",
+            "io.kubernetes.cri-o.Labels",
+        ]),
+        held in prop_oneof![any::<String>(), "[A-Za-z0-9_,:;\\[\\]{}\"-]{0,60}"],
+    ) {
+        let mut case = case(&[]);
+        case["annotations"][key] = json!(held);
+        let _ = decided(&case);
+    }
+}
