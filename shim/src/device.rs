@@ -4,6 +4,7 @@ use crate::allocations::Record;
 use crate::driver;
 use crate::growth::Growth;
 use crate::live::{self, Live};
+use crate::price::Price;
 use crate::redirect::DriverCopy;
 use crate::session::Session;
 use crate::sys;
@@ -18,19 +19,17 @@ use gpucap_core::units::Bytes;
 use gpucap_core::uuid::Uuid;
 use parking_lot::Mutex;
 
-/// What a context is taken to cost where neither the limits file nor `GPUCAP_CONTEXT_MEM` says it, in bytes. The hook
-/// measures the price per node and driver; this stands in for it.
-const CONTEXT_PRICE: u64 = 256 << 20;
-
 /// A device under a cap.
 pub(crate) struct Device {
     /// Its line in the ledger.
     pub(crate) index: DeviceIndex,
+    /// Its name.
+    pub(crate) uuid: Uuid,
     /// Bytes that the container might hold on it when this process began to use it; at most what it has.
     cap_at_first: u64,
     live: Live,
-    /// Bytes charged for a context.
-    pub(crate) context_price: u64,
+    /// What is charged for a context.
+    pub(crate) price: Price,
     /// Taken for each operation on this process's line: the ledger's protocol is between processes, and a process
     /// speaks with one voice.
     pub(crate) turn: Mutex<()>,
@@ -120,12 +119,13 @@ impl Device {
         }
         policy.log(LogLevel::Info, format_args!("memory: capped device={uuid} cap={}", Bytes(cap)));
         let configured = limits.config().context_mem.as_ref().map(|price| price.0);
-        let context_price = limits.context_price(&facts).or(configured).unwrap_or(CONTEXT_PRICE);
+        let price = Price::new(limits.context_price(&facts).or(configured));
         let memory = Some(Self {
             index,
+            uuid,
             cap_at_first: cap,
             live: live()?,
-            context_price,
+            price,
             turn: Mutex::new(()),
             current_pool: AtomicU64::new(0),
             growth: Growth::default(),

@@ -260,12 +260,16 @@ pub(crate) mod cuda {
 
 /// NVML.
 pub(crate) mod nvml {
+    pub(crate) mod process;
+
     use super::*;
     use core::ffi::CStr;
-    use gpucap_abi::nvml::{NvmlResult, nvmlDevice_t, nvmlMemory_t};
+    use gpucap_abi::nvml::{NvmlResult, nvmlDevice_t, nvmlMemory_t, nvmlProcessInfo_v1_t};
     use gpucap_core::uuid::DeviceName;
 
     functions! { NvmlResult;
+        fn device_get_compute_processes = nvmlDeviceGetComputeRunningProcesses(
+            device: nvmlDevice_t, count: *mut c_uint, processes: *mut nvmlProcessInfo_v1_t);
         fn device_get_count = nvmlDeviceGetCount_v2(count: *mut c_uint);
         fn device_get_handle_by_index = nvmlDeviceGetHandleByIndex_v2(index: c_uint, device: *mut nvmlDevice_t);
         fn device_get_index = nvmlDeviceGetIndex(device: nvmlDevice_t, index: *mut c_uint);

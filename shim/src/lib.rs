@@ -36,6 +36,7 @@ mod log;
 mod manual;
 mod nvml;
 mod pools;
+mod price;
 mod redirect;
 mod session;
 mod state;

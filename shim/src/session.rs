@@ -209,6 +209,12 @@ impl Session {
         any
     }
 
+    /// Bytes that this process holds of a device.
+    pub(crate) fn holds(&self, device: &Device) -> u64 {
+        let own = self.ledger.processes().find(|process| process.slot() == self.slot.index());
+        own.and_then(|own| own.book(device.index)).map_or(0, |book| book.used)
+    }
+
     /// Gives the bytes of a record back.
     pub(crate) fn refund(&self, record: Record) {
         if record.bytes == 0 {

@@ -34,11 +34,7 @@ pub(crate) fn place(cuda: Option<(&DriverCopy, CUdevice)>, uuid: Uuid) -> Place 
 }
 
 fn by_nvml(uuid: Uuid) -> Option<Place> {
-    let nvml = loaded_nvml().or_else(|| {
-        sys::load_library(redirect::next_dlopen(), c"libnvidia-ml.so.1");
-        redirect::rescan();
-        loaded_nvml()
-    })?;
+    let nvml = nvml()?;
     let mut found = None;
     driver::nvml::each_device(nvml, &mut |device| {
         if driver::nvml::uuid(nvml, device).is_some_and(|name| name.uuid == uuid) {
@@ -46,6 +42,15 @@ fn by_nvml(uuid: Uuid) -> Option<Place> {
         }
     });
     found
+}
+
+/// NVML; it is loaded if the process has not loaded it. `None`: there is none.
+pub(crate) fn nvml() -> Option<&'static DriverCopy> {
+    loaded_nvml().or_else(|| {
+        sys::load_library(redirect::next_dlopen(), c"libnvidia-ml.so.1");
+        redirect::rescan();
+        loaded_nvml()
+    })
 }
 
 /// Where the device behind an NVML handle stands.

@@ -3,7 +3,7 @@
 //! Contexts are free of charge here unless a test says otherwise, so that every byte is the test's own.
 //!
 //! [`ways`] takes each way of getting memory through the same rules, [`shared`] does so with several processes;
-//! [`physical`], [`sparse`], [`contexts`], [`code`] and [`growth`] are what lives by references, [`imports`] what has two
+//! [`physical`], [`sparse`], [`contexts`], [`prices`], [`code`] and [`growth`] are what lives by references, [`imports`] what has two
 //! names or two processes, [`pools`] and [`graphs`] what is kept beyond its use;
 //! [`misuse`] is what a program should not do; [`reports`] is what it is told; [`values`] is what the variables may
 //! say and [`devices`] of which card; [`file`] is the hook's word.
@@ -19,6 +19,7 @@ mod live;
 mod misuse;
 mod physical;
 mod pools;
+mod prices;
 mod reports;
 mod shared;
 mod sparse;
@@ -51,6 +52,7 @@ fn main() -> ExitCode {
         sparse::trials,
         pools::trials,
         contexts::trials,
+        prices::trials,
         code::trials,
         graphs::trials,
         growth::trials,

@@ -1,8 +1,7 @@
 //! Contexts: charged at a known price while they exist, and refunded with everything that ends with them.
 //!
-//! What a context costs stands in no argument. The price comes from the limits file, where the hook has measured it, or
-//! from `GPUCAP_CONTEXT_MEM`. Memory of pools and of the virtual memory management outlives contexts (CUDA driver API,
-//! `cuCtxDestroy`); linear memory, managed memory and arrays do not.
+//! What a context costs stands in no argument: it has a [price]. Memory of pools and of the virtual memory management
+//! outlives contexts (CUDA driver API, `cuCtxDestroy`); linear memory, managed memory, arrays and code do not.
 //!
 //! Whether a primary context still exists is asked of the driver, which counts its users. The lock of a device's
 //! primary context is held across the driver's call: two threads that make it at the same moment make one context and
@@ -15,6 +14,7 @@ use crate::device::Primary;
 use crate::driver;
 use crate::held::Held;
 use crate::hooks::Next;
+use crate::price;
 use crate::session::Session;
 use crate::throttle;
 use core::ffi::{c_int, c_void};
@@ -60,7 +60,7 @@ pub(crate) fn create(
 ) -> CuResult {
     let session = call.session()?;
     let Some(device) = session.device(call.driver, ordinal)? else { return next().map(drop) };
-    let charge = call.charge(session, device, Kind::Context, device.context_price)?;
+    let charge = call.charge(session, device, Kind::Context, device.price.bytes())?;
     let written = next()?;
     if let Some(context) = context.get(&written) {
         let stale = session.contexts.made(context.address(), charge.commit());
@@ -202,9 +202,9 @@ fn retain(call: &Call, ordinal: CUdevice, make: impl FnOnce(&mut Primary) -> CuR
     if primary.record.is_some() {
         return make(&mut primary);
     }
-    let charge = call.charge(session, device, Kind::Context, device.context_price)?;
+    let charge = call.charge(session, device, Kind::Context, device.price.bytes())?;
     make(&mut primary)?;
-    primary.record = Some(charge.commit());
+    primary.record = Some(price::correct(session, device, charge.commit()));
     Ok(())
 }
 

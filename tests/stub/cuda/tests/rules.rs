@@ -23,7 +23,7 @@ fn every_byte_taken_is_free_again() {
     in_child("every_byte_taken_is_free_again", &[], |cuda| {
         cuda.start();
         let before = cuda.free_bytes();
-        assert_eq!(before, (1 << 30) - 300 * MIB, "a context costs what the table says");
+        assert_eq!(before, (1 << 30) - 256 * MIB, "a context costs what the table says");
         let mut pointer = 0usize;
         cuda.ok("cuMemAlloc_v2", [at(&mut pointer), 12_345]);
         assert_eq!(cuda.free_bytes(), before - 12_345);

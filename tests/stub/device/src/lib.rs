@@ -14,7 +14,7 @@
 //! | `STUB_GPU_ORDER` | `pci` | `reverse`: CUDA's fastest-first order is the reverse of PCI order |
 //! | `STUB_GPU_CUDA_VERSION` | `13050` | what `cuDriverGetVersion` says; `cuGetProcAddress` knows nothing newer |
 //! | `STUB_GPU_DRIVER_VERSION` | `595.10.01` | what NVML says |
-//! | `STUB_GPU_CONTEXT_MEM` | `300MiB` | what a context costs on the device |
+//! | `STUB_GPU_CONTEXT_MEM` | `256MiB` | what a context costs on the device |
 //! | `STUB_GPU_MODULE_MEM` | `0` | what a loaded module costs |
 //! | `STUB_GPU_FUNCTION_MEM` | `0` | what a function costs when it is first needed |
 //! | `STUB_GPU_MEANWHILE` | none | `cuModuleLoadData:1GiB`: a neighbour takes this while the call runs; `-1GiB`: gives it back |

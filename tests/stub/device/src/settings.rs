@@ -108,7 +108,7 @@ impl Settings {
             slices: named("STUB_GPU_MIG", slices(&text("STUB_GPU_MIG", ""), count))?,
             name: text("STUB_GPU_NAME", "Stub GPU"),
             reserved: size("STUB_GPU_RESERVED", "0")?,
-            context_memory: size("STUB_GPU_CONTEXT_MEM", "300MiB")?,
+            context_memory: size("STUB_GPU_CONTEXT_MEM", "256MiB")?,
             module_memory: size("STUB_GPU_MODULE_MEM", "0")?,
             function_memory: size("STUB_GPU_FUNCTION_MEM", "0")?,
             eager: text("CUDA_MODULE_LOADING", "LAZY") == "EAGER",

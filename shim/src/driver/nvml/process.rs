@@ -1,0 +1,28 @@
+//! What NVML says that a process holds.
+
+use super::*;
+use gpucap_abi::nvml::nvmlProcessInfo_v1_t;
+
+/// Bytes that a process holds of the device with this UUID, by the number that the host knows it by. NVML is
+/// initialised for the duration.
+pub(crate) fn bytes(copy: &DriverCopy, uuid: [u8; 16], pid: u32) -> Option<u64> {
+    let mut found = None;
+    each_device(copy, &mut |device| {
+        if super::uuid(copy, device).is_some_and(|name| name.uuid.0 == uuid) {
+            let all = computing(copy, device).unwrap_or_default();
+            found = all.into_iter().find(|process| process.pid == pid);
+        }
+    });
+    // NVML_VALUE_NOT_AVAILABLE, as on systems where the driver does not manage the memory
+    found.map(|process| process.usedGpuMemory).filter(|bytes| *bytes != u64::MAX)
+}
+
+fn computing(copy: &DriverCopy, device: nvmlDevice_t) -> Option<Vec<nvmlProcessInfo_v1_t>> {
+    let mut count = 0;
+    // Refused for want of room, unless there is nobody: then the number is told.
+    let _ = device_get_compute_processes(copy, device, &raw mut count, core::ptr::null_mut());
+    let mut processes = vec![nvmlProcessInfo_v1_t::default(); count as usize];
+    device_get_compute_processes(copy, device, &raw mut count, processes.as_mut_ptr())?;
+    processes.truncate(count as usize);
+    Some(processes)
+}
