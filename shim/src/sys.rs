@@ -4,6 +4,10 @@
 //! process that the application could notice (no umask, no signal, no working directory), and descriptors are opened
 //! close-on-exec. Callers on the application's paths hold an [`Errno`] for as long as they may disturb it.
 
+mod time;
+
+pub(crate) use time::{boot_time_ns, monotonic_ns, nap, sleep_until};
+
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -220,52 +224,11 @@ pub(crate) fn uid() -> u32 {
     unsafe { libc::geteuid() }
 }
 
-/// Nanoseconds of the given clock.
-fn clock(id: libc::clockid_t) -> u64 {
-    let mut time = MaybeUninit::<libc::timespec>::zeroed();
-    // SAFETY: the place is writable; the clocks used here always exist.
-    unsafe { libc::clock_gettime(id, time.as_mut_ptr()) };
-    // SAFETY: a zeroed timespec is a valid one, whatever the call did.
-    let time = unsafe { time.assume_init() };
-    time.tv_sec
-        .unsigned_abs()
-        .saturating_mul(1_000_000_000)
-        .saturating_add(time.tv_nsec.unsigned_abs())
-}
-
-/// Nanoseconds since boot, suspended time included: the same in every process of the machine.
-pub(crate) fn boot_time_ns() -> u64 {
-    clock(libc::CLOCK_BOOTTIME)
-}
-
-/// Nanoseconds of the clock that the meter counts in: it stands still while the machine is suspended, as the card does.
-pub(crate) fn monotonic_ns() -> u64 {
-    clock(libc::CLOCK_MONOTONIC)
-}
-
-/// Sleeps until that clock shows this time, or a signal comes.
-pub(crate) fn sleep_until(monotonic_ns: u64) {
-    let seconds = i64::try_from(monotonic_ns / 1_000_000_000).unwrap_or(i64::MAX);
-    #[expect(clippy::cast_possible_wrap, reason = "a remainder below a thousand million")]
-    let rest = (monotonic_ns % 1_000_000_000) as i64;
-    let time = libc::timespec { tv_sec: seconds, tv_nsec: rest };
-    let (clock, flags) = (libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME);
-    // SAFETY: a valid time; the remainder is not asked for.
-    unsafe { libc::clock_nanosleep(clock, flags, &raw const time, core::ptr::null_mut()) };
-}
-
 /// The calling thread, in its own pid namespace.
 pub(crate) fn thread() -> u32 {
     // SAFETY: no conditions.
     let number = unsafe { libc::syscall(libc::SYS_gettid) };
     u32::try_from(number).unwrap_or(0)
-}
-
-/// Sleeps for about a millisecond; used only while another thread starts the session.
-pub(crate) fn nap() {
-    let time = libc::timespec { tv_sec: 0, tv_nsec: 1_000_000 };
-    // SAFETY: a valid time; the remainder is not asked for.
-    unsafe { libc::nanosleep(&raw const time, core::ptr::null_mut()) };
 }
 
 /// The inode of a `/proc/self/ns/*` link: which namespace this process is in. `None` without `/proc`.
