@@ -2,6 +2,7 @@
 
 mod demo;
 mod explain;
+mod gc;
 mod hook;
 mod run;
 mod status;
@@ -28,6 +29,8 @@ enum Command {
     Explain(explain::Options),
     /// Show what it does, on this machine's GPU or on a stub driver
     Demo(demo::Options),
+    /// Forget containers that are over, and ledgers that nobody uses any more
+    Gc(gc::Options),
     #[command(hide = true)]
     Hook(hook::Options),
 }
@@ -40,6 +43,7 @@ impl Line {
             Command::Status(options) => status::execute(&options),
             Command::Explain(options) => explain::execute(&options),
             Command::Demo(options) => demo::execute(&options),
+            Command::Gc(options) => gc::execute(&options),
             Command::Hook(options) => hook::execute(options),
         }
     }

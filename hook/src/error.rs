@@ -1,5 +1,6 @@
 //! Why a command could not do what it was asked: one line each, what, where and why.
 
+use crate::engine::refusal::Refusal;
 use crate::exit::Exit;
 use gpucap_core::config::{ConfigError, Excerpt, ValueError};
 use gpucap_plan::Reason;
@@ -36,6 +37,8 @@ pub(crate) enum Error {
     Container(Reason),
     /// This version knows no such stage of a container's start.
     Stage(String),
+    /// A container that asked for a slice cannot be held to it.
+    Refused(Refusal),
     /// The demo found something that is not as it should be, or could not go on.
     Demo(String),
     /// Standard output was closed, or its disk is full.
@@ -60,6 +63,7 @@ impl Error {
             Self::Start { why, .. } if why.kind() == io::ErrorKind::NotFound => Exit::NOT_FOUND,
             Self::Start { .. } => Exit::NOT_EXECUTABLE,
             Self::Stage(_) => Exit::UNKNOWN_STAGE,
+            Self::Refused(_) => Exit::REFUSED,
             Self::Process { .. }
             | Self::File { .. }
             | Self::Container(_)
@@ -108,6 +112,7 @@ impl fmt::Display for Error {
                 "hook: stage {stage:?} is not known to this version, and no container may start \
                  uncapped; take the hook out of the engine's configuration"
             ),
+            Self::Refused(refusal) => refusal.fmt(f),
             Self::Demo(what) => write!(f, "demo: {what}"),
             Self::Output(why) => write!(f, "standard output: {}", reason(why)),
         }
@@ -115,7 +120,7 @@ impl fmt::Display for Error {
 }
 
 /// What the system says, in the form of our own lines.
-fn reason(why: &io::Error) -> String {
+pub(crate) fn reason(why: &io::Error) -> String {
     let text = why.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
     let mut signs = text.chars();

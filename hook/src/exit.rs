@@ -27,6 +27,7 @@ codes! {
     NOT_CAPPED = 3;
     BROKEN = 4;
     UNKNOWN_STAGE = 5;
+    REFUSED = 6;
     NOT_RUN = 125;
     NOT_EXECUTABLE = 126;
     NOT_FOUND = 127;

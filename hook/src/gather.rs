@@ -9,7 +9,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 /// A longer document is nobody's: 16 MiB, where etcd allows a pod 1.5.
-const MAX_BYTES: u64 = 16 << 20;
+pub(crate) const MAX_BYTES: u64 = 16 << 20;
 /// Where the driver says what cards there are, by PCI address.
 const CARDS: &str = "/proc/driver/nvidia/gpus";
 
@@ -59,6 +59,16 @@ impl Gathered {
         Ok(Self { state, container, node, cards: cards(), allocation, checkpoint })
     }
 
+    /// The container, as its `config.json` describes it.
+    pub(crate) const fn container(&self) -> &Container {
+        &self.container
+    }
+
+    /// The node's configuration; where it cannot be used, the default, which is the closed side.
+    pub(crate) fn node(&self) -> Node {
+        self.node.clone().unwrap_or_default()
+    }
+
     /// In the form that the planner takes.
     pub(crate) fn sources(&self) -> Sources<'_> {
         Sources {
@@ -73,7 +83,7 @@ impl Gathered {
 }
 
 /// The node's configuration, as its administrator wrote it or by default.
-fn node(path: &Path) -> Result<Node, NodeError> {
+pub(crate) fn node(path: &Path) -> Result<Node, NodeError> {
     match if_there(path) {
         Ok(Some(bytes)) => Node::parse(&bytes),
         Ok(None) => Ok(Node::default()),

@@ -9,6 +9,7 @@
 //! ours, its maker has ended, no slot of it belongs to a process that may live, and no process of ours has it in its
 //! environment: such a one may still be on its way to its first GPU call.
 
+use crate::engine::records::Record;
 use crate::proc::{self, Process};
 use crate::sys::{self, LedgerMap};
 use gpucap_core::config::GPUCAP_LEDGER;
@@ -118,10 +119,17 @@ pub(crate) fn look(path: &Path) -> Look {
         // Not blocking: there may be a fifo in its place.
         .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
         .open(path);
-    opened.and_then(|file| map(&file)).unwrap_or_else(|why| Look::No(why.to_string()))
+    let seen = opened.and_then(|file| see(&file, LedgerMap::new));
+    seen.unwrap_or_else(|why| Look::No(why.to_string()))
 }
 
-fn map(file: &File) -> io::Result<Look> {
+/// Looks at the ledger of a container, which its processes can spoil as they like; changes nothing.
+pub(crate) fn look_into(record: &Record) -> Look {
+    let seen = record.ledger().and_then(|file| see(&file, LedgerMap::copy));
+    seen.unwrap_or_else(|why| Look::No(why.to_string()))
+}
+
+fn see(file: &File, map: fn(&File) -> io::Result<LedgerMap>) -> io::Result<Look> {
     let metadata = file.metadata()?;
     if !metadata.is_file() {
         return Ok(Look::No("not a regular file".into()));
@@ -131,7 +139,7 @@ fn map(file: &File) -> io::Result<Look> {
         Ledger::SIZE => {}
         bytes => return Ok(Look::No(format!("has {bytes} bytes, a ledger has {}", Ledger::SIZE))),
     }
-    let map = LedgerMap::new(file)?;
+    let map = map(file)?;
     Ok(match map.ledger().check(metadata.len()) {
         Ok(()) => Look::Ledger(map),
         Err(why) => Look::No(why.to_string()),
@@ -163,23 +171,23 @@ fn named() -> impl Iterator<Item = (PathBuf, Name)> {
     })
 }
 
-/// Takes the ledgers of runs away that nobody uses any more. What cannot be told, or not be removed, stays.
-pub(crate) fn sweep() {
+/// Takes the ledgers of runs away that nobody uses any more. What cannot be told, or not be removed, stays. How many
+/// there were.
+pub(crate) fn sweep() -> usize {
     let uid = sys::uid();
     let leftovers: Vec<PathBuf> =
         named().filter(|(_, name)| maker_has_ended(*name, uid)).map(|(path, _)| path).collect();
     if leftovers.is_empty() {
-        return;
+        return 0;
     }
     let used = in_environments(uid);
-    for path in leftovers {
-        let ours = fs::symlink_metadata(&path)
+    let is_over = |path: &&PathBuf| {
+        let ours = fs::symlink_metadata(path)
             .is_ok_and(|metadata| metadata.is_file() && metadata.uid() == uid);
-        if ours && !used.contains(&path) && is_deserted(&path) {
-            // Somebody else may have swept it meanwhile.
-            drop(fs::remove_file(&path));
-        }
-    }
+        ours && !used.contains(path) && is_deserted(path)
+    };
+    // Somebody else may have swept one meanwhile.
+    leftovers.iter().filter(is_over).filter(|path| fs::remove_file(path).is_ok()).count()
 }
 
 /// Whether the process that made a run's file is known to have ended. Of another user's run, or one in another pid

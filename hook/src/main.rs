@@ -6,6 +6,7 @@
 mod ask;
 mod command;
 mod elf;
+mod engine;
 mod error;
 mod exit;
 mod gather;

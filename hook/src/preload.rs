@@ -31,15 +31,18 @@ pub(crate) fn places(program: &Path) -> Vec<PathBuf> {
 /// # Errors
 /// It is in none of its places, or in one that `LD_PRELOAD` cannot name.
 pub(crate) fn library(program: &Path) -> Result<PathBuf> {
-    let places = places(program);
-    let Some(library) = places.iter().find(|place| place.is_file()) else {
-        return Err(Error::NoLibrary(places));
-    };
+    let library = find(program).map_err(Error::NoLibrary)?;
     let bytes = library.as_os_str().as_bytes();
     match bytes.iter().copied().find(|&byte| is_separator(byte)) {
-        Some(sign) => Err(Error::Unloadable { library: library.clone(), sign: char::from(sign) }),
-        None => Ok(library.clone()),
+        Some(sign) => Err(Error::Unloadable { library, sign: char::from(sign) }),
+        None => Ok(library),
     }
+}
+
+/// The same, whatever `LD_PRELOAD` can name; the places, if it is in none of them.
+pub(crate) fn find(program: &Path) -> std::result::Result<PathBuf, Vec<PathBuf>> {
+    let places = places(program);
+    places.iter().find(|place| place.is_file()).cloned().ok_or(places)
 }
 
 /// Whether the value of `LD_PRELOAD`, or the text of `/etc/ld.so.preload`, names a file of our name: the path. Only a

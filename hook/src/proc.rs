@@ -48,6 +48,14 @@ impl Process {
         Some(fs::metadata(self.path("ns").join(kind)).ok()?.ino())
     }
 
+    /// Its number in the pid namespace that it is in.
+    fn innermost_number(self) -> Option<u32> {
+        let status = fs::read(self.path("status")).ok()?;
+        let status = String::from_utf8_lossy(&status);
+        let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+        numbers.split_whitespace().next_back()?.parse().ok()
+    }
+
     /// Its command line, fit for one line; its name if there is none.
     pub(crate) fn command(self) -> Option<String> {
         let words = fs::read(self.path("cmdline")).ok()?;
@@ -96,15 +104,47 @@ pub(crate) fn head(path: &Path) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
-/// Whether the owner of a slot still runs. `None` if it cannot be told: its number means nothing here.
-pub(crate) fn runs(owner: &Identity) -> Option<bool> {
-    if Process::own().namespace("pid") != Some(owner.pid_namespace) {
-        return None;
+/// What has become of the owner of a slot.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Whereabouts {
+    /// It runs, as this process here.
+    Runs(Process),
+    /// It has ended.
+    Ended,
+    /// It cannot be told: its number means nothing here.
+    Unknown,
+}
+
+impl Whereabouts {
+    /// Of the owner of a slot. One of another pid namespace is found if ours is above it, which shows by any process of
+    /// it that is to be seen here.
+    pub(crate) fn of(owner: &Identity) -> Self {
+        let process = if Process::own().namespace("pid") == Some(owner.pid_namespace) {
+            Some(Process(owner.pid))
+        } else {
+            let is_member = |it: &Process| it.namespace("pid") == Some(owner.pid_namespace);
+            let mut members = Process::all().filter(is_member).peekable();
+            if members.peek().is_none() {
+                return Self::Unknown;
+            }
+            members.find(|process| process.innermost_number() == Some(owner.pid))
+        };
+        let Some(process) = process else { return Self::Ended };
+        match process.stat() {
+            Ok(Some(stat)) if stat.runs(owner) => Self::Runs(process),
+            Ok(Some(_)) => Self::Ended,
+            Err(error) if is_gone(&error) => Self::Ended,
+            Ok(None) | Err(_) => Self::Unknown,
+        }
     }
-    match Process(owner.pid).stat() {
-        Ok(stat) => stat.map(|stat| stat.runs(owner)),
-        Err(error) if is_gone(&error) => Some(false),
-        Err(_) => None,
+}
+
+/// Whether the owner of a slot still runs. `None` if it cannot be told.
+pub(crate) fn runs(owner: &Identity) -> Option<bool> {
+    match Whereabouts::of(owner) {
+        Whereabouts::Runs(_) => Some(true),
+        Whereabouts::Ended => Some(false),
+        Whereabouts::Unknown => None,
     }
 }
 
@@ -182,6 +222,7 @@ mod tests {
         assert_eq!(runs(&owner), Some(true));
         assert_eq!(runs(&Identity { start_time: stat.start_time + 1, ..owner }), Some(false));
         assert_eq!(runs(&Identity { pid_namespace: 1, ..owner }), None);
+        assert_eq!(own.innermost_number(), Some(own.0));
         assert_eq!(own.secure(), Some(false));
     }
 }

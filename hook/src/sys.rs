@@ -1,4 +1,7 @@
-//! The only module of the command that names libc: what the standard library does not offer.
+//! The only module of the command that names libc's functions: what the standard library does not offer.
+
+pub(crate) mod at;
+pub(crate) mod mount;
 
 use gpucap_core::ledger::Ledger;
 use std::ffi::{CString, c_void};
@@ -6,6 +9,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// The effective user.
@@ -56,6 +60,29 @@ impl LedgerMap {
             return Err(io::Error::last_os_error());
         }
         Ok(Self { address })
+    }
+
+    /// A copy of one, for a file that somebody else may shorten: reading a mapping of it could then end this process.
+    pub(crate) fn copy(file: &File) -> io::Result<Self> {
+        // SAFETY: a new mapping, at an address of the kernel's choice, of nothing.
+        let address = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                size_of::<Ledger>(),
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            )
+        };
+        if address == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let map = Self { address };
+        // SAFETY: mapped just now, writable, of this length, and nobody else knows it.
+        let bytes = unsafe { std::slice::from_raw_parts_mut(address.cast(), size_of::<Ledger>()) };
+        file.read_exact_at(bytes, 0)?;
+        Ok(map)
     }
 
     /// What it says at the moment. Only to be read: a change would be a fault.

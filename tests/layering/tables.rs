@@ -21,6 +21,8 @@ pub(crate) const UNSAFE: &[&str] = &[
     "shim/src/triggers.rs",
     "hook/demo/src/",
     "hook/src/sys.rs",
+    "hook/src/sys/",
+    "tests/containers/",
     "tests/harness/",
     "tests/lifecycle/",
     "tests/stub/",

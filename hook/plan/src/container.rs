@@ -28,6 +28,8 @@ pub struct Container {
     pub privileged: bool,
     /// What shows that it has an NVIDIA GPU.
     pub gpu: Option<String>,
+    /// `linux.mountLabel`: what SELinux demands of its files.
+    pub mount_label: Option<String>,
 }
 
 /// A container's mount namespace.
@@ -65,6 +67,9 @@ impl Container {
             mount_namespace: mount_namespace(config),
             user_namespace: namespace(config, "user").is_some(),
             privileged: is_privileged(config),
+            mount_label: json::text(config, &["linux", "mountLabel"])
+                .filter(|label| !label.is_empty())
+                .map(str::to_owned),
         }
     }
 }

@@ -13,8 +13,8 @@ use crate::json;
 /// What the administrator decided. The fields are the keys of the file.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Node {
-    /// The library that is put into containers, on the host.
-    pub library: String,
+    /// The library that is put into containers, on the host; without it, the one that lies with the command.
+    pub library: Option<String>,
     /// Where node-local allocations lie: `<state_dir>/alloc/<pod-uid>/<container>.json`.
     pub state_dir: String,
     /// Where the hook keeps what must outlive it, such as the ledgers.
@@ -105,7 +105,7 @@ impl Node {
 
     fn set(&mut self, key: &str, value: &Value) -> Result<(), &'static str> {
         match key {
-            "library" => self.library = path(value)?,
+            "library" => self.library = Some(path(value)?),
             "state_dir" => self.state_dir = path(value)?,
             "run_dir" => self.run_dir = path(value)?,
             "log_file" => self.log_file = path(value)?,
@@ -142,7 +142,7 @@ impl Default for Node {
     /// What holds without a file.
     fn default() -> Self {
         Self {
-            library: "/usr/lib/gpucap/libgpucap.so".into(),
+            library: None,
             state_dir: "/var/lib/gpucap".into(),
             run_dir: "/run/gpucap".into(),
             log_file: "/var/log/gpucap.log".into(),

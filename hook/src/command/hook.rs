@@ -1,18 +1,148 @@
-//! `gpucap hook STAGE`: an engine calls a stage that this version does not know.
+//! `gpucap hook STAGE`: an engine calls, while it starts or ends a container.
 //!
-//! It refuses, so that the container does not start: one that was to be capped must not run uncapped.
+//! `createRuntime` (and `prestart`, its older name) puts the container under its limits or refuses it; one that did not
+//! ask for any is left alone, at once. `poststop` takes away what the host remembers of containers that are over; it
+//! never fails, since nobody could act on it. A stage that this version does not know refuses: a container that was to
+//! be capped must not run uncapped.
 
+use crate::engine::journal::{Journal, Level};
+use crate::engine::records::{self, Record, Records};
+use crate::engine::refusal::{Reason, Refusal};
+use crate::engine::{self, Done, Order, Target};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
+use crate::gather::{self, Gathered};
+use crate::preload;
+use crate::proc::Process;
+use crate::sys::at;
+use gpucap_core::limits::LimitsFile;
+use gpucap_plan::{NoGlibc, Node, Plan, State, decide};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 
 /// The words behind `gpucap hook`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// The stage of the container's start.
+    /// createRuntime or poststop
     stage: String,
+    /// The node's configuration
+    #[arg(long, value_name = "FILE", default_value = Node::PATH)]
+    config: PathBuf,
 }
 
-/// Refuses.
+/// Does what belongs to the stage.
 pub(crate) fn execute(options: Options) -> Result<Exit> {
-    Err(Error::Stage(options.stage))
+    // Some runtimes pass on that of their caller, some none at all.
+    at::set_umask(0o022);
+    let state = drain(&mut io::stdin().lock());
+    match options.stage.as_str() {
+        "createRuntime" | "create-runtime" | "prestart" => create(&options.config, &state),
+        "poststop" => {
+            records::sweep(&records::directory(&gather::node(&options.config).unwrap_or_default()));
+            Ok(Exit::OK)
+        }
+        _ => Err(Error::Stage(options.stage)),
+    }
+}
+
+/// Reads standard input to its end, so that no runtime meets a closed pipe; what is too long is not kept, and then is
+/// no JSON.
+fn drain(input: &mut dyn Read) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let read = input.take(gather::MAX_BYTES).read_to_end(&mut bytes);
+    // What cannot be read is missing, and the parser says so.
+    drop(read.and_then(|_| io::copy(input, &mut io::sink())));
+    bytes
+}
+
+fn create(config: &Path, state: &[u8]) -> Result<Exit> {
+    let closed = Node::default();
+    let state =
+        State::parse(state).map_err(|why| refuse(&mut journal(&closed), "?", why.into()))?;
+    let bundle = PathBuf::from(&state.bundle);
+    let gathered = Gathered::of_bundle(config, &bundle, Some(state.clone()))
+        .map_err(|why| refuse(&mut journal(&closed), &state.id, why.into()))?;
+    let node = gathered.node();
+    let mut journal = journal(&node);
+    let decision = decide(&gathered.sources());
+    let result = match decision.plan {
+        Plan::NotAsked => return Ok(Exit::OK),
+        Plan::Refuse(why) => Err(why.into()),
+        Plan::Limits(limits) => start(&state, &gathered, &node, &limits, &mut journal),
+    };
+    decision.notes.iter().for_each(|note| journal.note(Level::Info, &state.id, note));
+    result.map_err(|reason| refuse(&mut journal, &state.id, reason))?;
+    Ok(Exit::OK)
+}
+
+fn start(
+    state: &State,
+    gathered: &Gathered,
+    node: &Node,
+    limits: &LimitsFile,
+    journal: &mut Journal<'_>,
+) -> std::result::Result<(), Reason> {
+    let pid = state.pid.ok_or(Reason::State("no process"))?;
+    if !records::is_id(&state.id) {
+        return Err(Reason::State("an id that no file can be named after"));
+    }
+    let container = gathered.container();
+    let root = container.root.as_deref().ok_or(Reason::State("a bundle without a root"))?;
+    let root = Path::new(&state.bundle).join(root);
+    let label = container.mount_label.as_deref().filter(|_| selinux());
+    let library = library(node)?;
+
+    // From within the container's namespace neither could be found.
+    journal.open();
+    let directory = records::directory(node);
+    let records = Records::open(&directory);
+    records::sweep(&directory);
+    let record = Record::of(state, pid, limits);
+
+    let order = Order {
+        limits,
+        library: &library,
+        refuses_without_glibc: node.no_glibc == NoGlibc::Refuse,
+        masks_opencl: node.mask_opencl,
+    };
+    let done = engine::cap(Target { pid, root: &root, label }, order)?;
+    let (level, what) = match done {
+        Done::Capped => (Level::Info, "capped"),
+        Done::Already => (Level::Info, "was capped already"),
+        Done::WithoutGlibc => (Level::Warning, "its image has no glibc: nothing loads the library"),
+    };
+    journal.note(level, &state.id, what);
+    // A host that cannot remember it can still cap it.
+    if let Err(why) = records.and_then(|records| records.write(&record?)) {
+        let what = format!("`gpucap status` will not show it: {}", crate::error::reason(&why));
+        journal.note(Level::Warning, &state.id, &what);
+    }
+    Ok(())
+}
+
+fn journal(node: &Node) -> Journal<'_> {
+    Journal::new(Path::new(&node.log_file))
+}
+
+/// The library that the administrator names, or the one that lies with this program.
+fn library(node: &Node) -> std::result::Result<PathBuf, Reason> {
+    if let Some(path) = &node.library {
+        return Ok(path.into());
+    }
+    let program = Process::own().path("exe").read_link();
+    let program = program.map_err(|why| Reason::Library(crate::error::reason(&why)))?;
+    preload::find(&program).map_err(|places| {
+        let places: Vec<_> = places.iter().map(|place| place.display().to_string()).collect();
+        Reason::Library(format!("is in none of its places: {}", places.join(" ")))
+    })
+}
+
+fn selinux() -> bool {
+    Path::new("/sys/fs/selinux/enforce").exists()
+}
+
+fn refuse(journal: &mut Journal<'_>, container: &str, reason: Reason) -> Error {
+    let refusal = Refusal { container: container.to_owned(), reason };
+    journal.note(Level::Error, container, &refusal.to_string());
+    Error::Refused(refusal)
 }

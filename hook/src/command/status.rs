@@ -1,4 +1,5 @@
-//! `gpucap status`: who holds how much of which GPU, in every ledger that is to be seen.
+//! `gpucap status`: who holds how much of which GPU, in every ledger that is to be seen. On the host, these are those of
+//! the containers too.
 //!
 //! Looks only: nothing is reaped, nothing swept. What dead processes held counts as free, as it will be for the next
 //! request.
@@ -7,16 +8,19 @@ mod json;
 mod text;
 mod view;
 
+use crate::engine::records;
 use crate::error::Result;
 use crate::exit::Exit;
+use crate::gather;
 use crate::ledgers::{self, Look};
 use crate::output;
 use crate::paint::Paint;
-use crate::proc::{self, Process};
+use crate::proc::Whereabouts;
 use crate::sys;
 use gpucap_core::config::GPUCAP_LEDGER;
 use gpucap_core::ledger::Identity;
-use std::path::Path;
+use gpucap_plan::Node;
+use std::path::{Path, PathBuf};
 use std::{env, io};
 use view::{Book, State, Status, World};
 
@@ -26,11 +30,14 @@ pub(crate) struct Options {
     /// Print JSON, for programs
     #[arg(long)]
     json: bool,
+    /// The node's configuration: where the hook keeps what it knows of containers
+    #[arg(long, value_name = "FILE", default_value = Node::PATH)]
+    config: PathBuf,
 }
 
 /// Prints what is to be seen.
 pub(crate) fn execute(options: &Options) -> Result<Exit> {
-    let status = look();
+    let status = look(&gather::node(&options.config).unwrap_or_default());
     let text = if options.json {
         json::render(&status)
     } else {
@@ -40,8 +47,21 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     Ok(Exit::OK)
 }
 
-fn look() -> Status {
+fn look(node: &Node) -> Status {
     let mut status = Status::default();
+    for record in records::all(&records::directory(node)) {
+        let path = record.ledger_path();
+        match ledgers::look_into(&record) {
+            Look::Ledger(map) => {
+                let book = Book::of(map.ledger(), &path, &Machine);
+                status.books.push(Book { record: Some(record), ..book });
+            }
+            Look::Unused => {
+                status.books.push(Book { path, record: Some(record), devices: Vec::new() });
+            }
+            Look::No(why) => status.unreadable.push((path, why)),
+        }
+    }
     for path in ledgers::all(env::var_os(GPUCAP_LEDGER.name).as_deref()) {
         match ledgers::look(&path) {
             Look::Ledger(map) => status.books.push(Book::of(map.ledger(), &path, &Machine)),
@@ -57,15 +77,18 @@ struct Machine;
 
 impl World for Machine {
     fn state(&self, owner: &Identity) -> State {
-        match proc::runs(owner) {
-            Some(true) => State::Alive,
-            Some(false) => State::Ended,
-            None => State::Unknown,
+        match Whereabouts::of(owner) {
+            Whereabouts::Runs(_) => State::Alive,
+            Whereabouts::Ended => State::Ended,
+            Whereabouts::Unknown => State::Unknown,
         }
     }
 
     fn command(&self, owner: &Identity) -> Option<String> {
-        Process(owner.pid).command()
+        match Whereabouts::of(owner) {
+            Whereabouts::Runs(process) => process.command(),
+            Whereabouts::Ended | Whereabouts::Unknown => None,
+        }
     }
 
     fn now_ns(&self) -> u64 {

@@ -3,6 +3,7 @@
 //! ```text
 //! { "version": 1,
 //!   "ledgers": [ { "path", "kind": "run" | "shared" | "container" | "other",
+//!     "container": { "id", "pid", "pod": text | null, "name": text | null, "limits": text } | null,
 //!     "devices": [ { "uuid", "cap_bytes": number | null, "used_bytes", "peak_bytes", "refusals",
 //!       "ended": { "processes", "bytes" },
 //!       "processes": [ { "pid", "state": "alive" | "unknown", "command": text | null, "since_s", "cap_bytes",
@@ -11,9 +12,11 @@
 //! ```
 //!
 //! `used_bytes` of a device leaves out what ended processes held (`ended`); `cap_bytes` of a device is the lowest of
-//! its processes' caps, null if none of them is capped or left.
+//! its processes' caps, null if none of them is capped or left. `container` is what the hook knows of one that it put
+//! under `limits` (the text of the limits file).
 
 use super::view::{Book, Device, Row, State, Status, word};
+use crate::engine::records::Record;
 use crate::ledgers::{BY_HOOK, Name};
 use gpucap_core::ledger::Kind;
 use serde_json::{Map, Value, json};
@@ -34,13 +37,24 @@ pub(super) fn render(status: &Status) -> String {
 fn ledger(book: &Book) -> Value {
     json!({
         "path": book.path,
+        "container": book.record.as_ref().map(container),
         "kind": match Name::of(&book.path) {
             Some(Name::Run { .. }) => "run",
             Some(Name::Shared { .. }) => "shared",
-            None if book.path == Path::new(BY_HOOK) => "container",
+            None if book.record.is_some() || book.path == Path::new(BY_HOOK) => "container",
             None => "other",
         },
         "devices": book.devices.iter().map(device).collect::<Vec<_>>(),
+    })
+}
+
+fn container(record: &Record) -> Value {
+    json!({
+        "id": record.container,
+        "pid": record.pid,
+        "pod": record.pod,
+        "name": record.name,
+        "limits": record.limits,
     })
 }
 

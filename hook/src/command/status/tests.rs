@@ -2,6 +2,9 @@
 
 use super::*;
 use crate::command::status::json;
+use gpucap_core::limits::LimitsFile;
+use gpucap_core::limits::file::Entry;
+use gpucap_core::units::{Amount, Bytes};
 use gpucap_core::uuid::Uuid;
 use std::path::PathBuf;
 
@@ -31,7 +34,7 @@ fn status() -> Status {
     };
     let path = PathBuf::from("/dev/shm/gpucap-0-run-4026531836-4242-88");
     Status {
-        books: vec![Book { path, devices: vec![device] }],
+        books: vec![Book { path, record: None, devices: vec![device] }],
         unused: vec!["/dev/shm/gpucap-0-run-4026531836-4243-89".into()],
         unreadable: vec![("/dev/shm/gpucap-1-2".into(), "permission denied".into())],
     }
@@ -55,6 +58,58 @@ Run of process 4242   /dev/shm/gpucap-0-run-4026531836-4242-88
 /dev/shm/gpucap-1-2: permission denied
 ";
     assert_eq!(render(&status(), Paint::default()), expected);
+}
+
+/// A container in which nobody has used a GPU yet.
+fn container() -> Status {
+    let entry = |key: &str| Entry::new(key.parse().expect("a GPU"));
+    let named = "GPU-01010101-0101-0101-0101-010101010101";
+    let limits = LimitsFile {
+        entries: vec![
+            Entry {
+                memory: Amount::Bytes(Bytes(GIB)).into(),
+                core: "30%".parse().ok(),
+                ..entry(named)
+            },
+            entry("*"),
+        ],
+        ..LimitsFile::default()
+    };
+    let record = Record {
+        container: "4f6c".into(),
+        pid: 42,
+        start_time: 1,
+        pod: Some("default/train".into()),
+        name: Some("main".into()),
+        limits: limits.write(),
+    };
+    let book = Book { path: record.ledger_path(), record: Some(record), devices: vec![] };
+    Status { books: vec![book], ..Status::default() }
+}
+
+#[test]
+fn of_a_container_people_see_whose_it_is_and_what_it_was_given() {
+    let expected = "\
+Container 4f6c default/train main   /proc/42/root/.gpucap/ledger
+  GPU-01010101-0101-0101-0101-010101010101: memory 1GiB, 30% of its time
+  *: memory not capped
+
+  no GPU in use
+";
+    assert_eq!(render(&container(), Paint::default()), expected);
+}
+
+#[test]
+fn of_a_container_programs_see_the_same() {
+    let value: serde_json::Value = serde_json::from_str(&json::render(&container())).expect("JSON");
+    let ledger = &value["ledgers"][0];
+    assert_eq!(ledger["kind"], "container");
+    assert_eq!(
+        (&ledger["container"]["id"], &ledger["container"]["pid"]),
+        (&"4f6c".into(), &42.into())
+    );
+    assert_eq!(ledger["container"]["pod"], "default/train");
+    assert!(ledger["container"]["limits"].as_str().is_some_and(|it| it.contains("mem=1073741824")));
 }
 
 #[test]

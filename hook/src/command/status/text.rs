@@ -1,6 +1,7 @@
 //! `status` for people.
 
 use super::view::{Book, Device, Row, State, Status, word};
+use crate::engine::records::Record;
 use crate::ledgers::{BY_HOOK, Name};
 use crate::paint::Paint;
 use crate::quantity::{duration, size};
@@ -37,7 +38,10 @@ pub(super) fn render(status: &Status, paint: Paint) -> String {
 /// One ledger.
 pub(super) fn book(book: &Book, paint: Paint) -> String {
     let path = book.path.display().to_string();
-    let mut text = format!("{}   {}\n", paint.bold(&title(&book.path)), paint.dim(&path));
+    let mut text = format!("{}   {}\n", paint.bold(&title(book)), paint.dim(&path));
+    if let Some(record) = &book.record {
+        text.push_str(&given(record));
+    }
     if book.devices.is_empty() {
         text.push_str("\n  no GPU in use\n");
     }
@@ -49,13 +53,28 @@ pub(super) fn book(book: &Book, paint: Paint) -> String {
 }
 
 /// Whose budget it is.
-fn title(path: &Path) -> String {
-    match Name::of(path) {
+fn title(book: &Book) -> String {
+    if let Some(Record { container, pod, name, .. }) = &book.record {
+        let whose = [pod, name].map(|word| word.as_deref().unwrap_or_default()).join(" ");
+        return format!("Container {container} {}", whose.trim()).trim_end().to_owned();
+    }
+    match Name::of(&book.path) {
         Some(Name::Run { pid, .. }) => format!("Run of process {pid}"),
         Some(Name::Shared { uid, .. }) => format!("Shared by user {uid}"),
-        None if path == Path::new(BY_HOOK) => "This container".into(),
+        None if book.path == Path::new(BY_HOOK) => "This container".into(),
         None => "Shared".into(),
     }
+}
+
+/// What the hook gave a container.
+fn given(record: &Record) -> String {
+    let mut text = String::new();
+    for entry in record.limits().into_iter().flat_map(|limits| limits.entries) {
+        let core = entry.core.map_or_else(String::new, |core| format!(", {core} of its time"));
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "  {}: memory {}{core}", entry.key, entry.memory);
+    }
+    text
 }
 
 fn device(device: &Device, paint: Paint) -> String {

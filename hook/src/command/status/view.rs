@@ -2,6 +2,7 @@
 //!
 //! Made from a ledger and a [`World`]; the renderings look at nothing else, so that they can be tested on any picture.
 
+use crate::engine::records::Record;
 use gpucap_core::ledger::{DeviceView, Identity, Kind, Ledger};
 use gpucap_core::uuid::Uuid;
 use std::path::{Path, PathBuf};
@@ -22,6 +23,8 @@ pub(crate) struct Status {
 pub(crate) struct Book {
     /// The file.
     pub(crate) path: PathBuf,
+    /// The container whose it is, as far as the host knows.
+    pub(crate) record: Option<Record>,
     /// The devices that any of its processes has named.
     pub(crate) devices: Vec<Device>,
 }
@@ -93,7 +96,7 @@ impl Book {
     /// The present picture of a ledger.
     pub(crate) fn of(ledger: &Ledger, path: &Path, world: &dyn World) -> Self {
         let devices = ledger.devices().map(|device| Device::of(ledger, &device, world)).collect();
-        Self { path: path.to_owned(), devices }
+        Self { path: path.to_owned(), record: None, devices }
     }
 }
 

@@ -1,0 +1,28 @@
+//! `gpucap gc`: takes away what nobody will ask for any more.
+//!
+//! That happens by itself whenever a container or a run starts; this is for a node where none will. What may still be
+//! in use stays, so it can be called at any time.
+
+use crate::engine::records;
+use crate::error::Result;
+use crate::exit::Exit;
+use crate::{gather, ledgers, output};
+use gpucap_plan::Node;
+use std::path::PathBuf;
+
+/// The words behind `gpucap gc`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// The node's configuration: where the hook keeps what it knows of containers
+    #[arg(long, value_name = "FILE", default_value = Node::PATH)]
+    config: PathBuf,
+}
+
+/// Takes it away, and says how much it was.
+pub(crate) fn execute(options: &Options) -> Result<Exit> {
+    let node = gather::node(&options.config).unwrap_or_default();
+    let records = records::sweep(&records::directory(&node));
+    let ledgers = ledgers::sweep();
+    output::print(&format!("containers forgotten: {records}\nledgers removed: {ledgers}\n"))?;
+    Ok(Exit::OK)
+}

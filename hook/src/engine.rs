@@ -1,0 +1,115 @@
+//! The stage `createRuntime`: puts a container that is about to start under its limits, or refuses it.
+//!
+//! The runtime has made the container's mount namespace and waits; nothing of the image has run. We enter that
+//! namespace, mount what [`shown`] describes, and look whether it is there. Whatever goes wrong for a container that
+//! asked for a slice ends with a refusal, and the runtime tears the container down: fail closed is free here. One that
+//! did not ask is never touched.
+//!
+//! No other stage will do: `createContainer` runs in the container's namespaces, without rights in a user namespace,
+//! and with the image's own environment under some runtimes. Nothing is ever executed, and no thread is started: a
+//! process with a second one may not enter a mount namespace.
+
+mod abi;
+mod init;
+pub(crate) mod journal;
+mod mounts;
+pub(crate) mod records;
+pub(crate) mod refusal;
+mod root;
+mod shown;
+
+use abi::{Fit, Library};
+use gpucap_core::limits::LimitsFile;
+use init::Init;
+use mounts::Means;
+use refusal::Reason;
+use root::{Identity, Root};
+use shown::Shown;
+use std::fs::File;
+use std::path::Path;
+
+/// A container that is about to start.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Target<'a> {
+    /// Its first process, which waits.
+    pub(crate) pid: u32,
+    /// Its root, on the host.
+    pub(crate) root: &'a Path,
+    /// The label that its files need, where SELinux is enforced.
+    pub(crate) label: Option<&'a str>,
+}
+
+/// What it is put under.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Order<'a> {
+    /// What holds.
+    pub(crate) limits: &'a LimitsFile,
+    /// The library, on the host.
+    pub(crate) library: &'a Path,
+    /// An image that nothing can be preloaded into (musl, static, another machine) is refused.
+    pub(crate) refuses_without_glibc: bool,
+    /// OpenCL, which goes past the cap, is hidden.
+    pub(crate) masks_opencl: bool,
+}
+
+/// How a container was put under its limits.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Done {
+    /// It sees them, and its programs load the library.
+    Capped,
+    /// It was so already: the hook ran twice.
+    Already,
+    /// It sees them, but the image has no loader that would load the library, and so none for CUDA either.
+    WithoutGlibc,
+}
+
+/// Puts the container under its limits.
+///
+/// # Errors
+/// It cannot be held to them.
+pub(crate) fn cap(target: Target<'_>, order: Order<'_>) -> Result<Done, Reason> {
+    let library = order.library;
+    let unusable = |why: std::io::Error| {
+        Reason::Library(format!("{}: {}", library.display(), crate::error::reason(&why)))
+    };
+    let file = File::open(library).map_err(unusable)?;
+    let abi = Library::read(&file).map_err(unusable)?;
+    let identity = Identity::of(&file).map_err(unusable)?;
+    let means = Means::prepare(library, &file).map_err(unusable)?;
+
+    let root = enter(target)?;
+    let fit = abi.fit(&root).map_err(|why| Reason::Place { path: "the C library", why })?;
+    let done = match fit {
+        Fit::Loads => Done::Capped,
+        Fit::NoGlibc if order.refuses_without_glibc => return Err(Reason::NoGlibc),
+        // Shown all the same: a volume may bring a glibc later.
+        Fit::NoGlibc => Done::WithoutGlibc,
+        Fit::TooNew { needs, has } => return Err(Reason::TooNew { needs, has }),
+        Fit::Lacks(other) => return Err(Reason::Lacks(other)),
+    };
+    let shown = Shown::in_front_of(&root, identity, order.limits.write(), order.masks_opencl)?;
+    if shown.verify(&root).is_ok() {
+        return Ok(Done::Already);
+    }
+    shown.mount(&root, &means, target.label)?;
+    shown.verify(&root).map_err(Reason::NotAsMade)?;
+    Ok(done)
+}
+
+/// Enters the container's mount namespace, and finds its root there: before the runtime has changed to it, under the
+/// bundle's path; afterwards, at `/`.
+fn enter(target: Target<'_>) -> Result<Root, Reason> {
+    let Target { pid, root: path, .. } = target;
+    let missing = |_| Reason::Root(path.to_owned());
+    let identity = root::open_directory(path).and_then(|root| Identity::of(&root));
+    let identity = identity.map_err(missing)?;
+    let unreachable = |why| Reason::Process { pid, why };
+    Init::of(pid).and_then(|init| init.enter()).map_err(unreachable)?;
+    for path in [path, Path::new("/")] {
+        let Ok(directory) = root::open_directory(path) else { continue };
+        if Identity::of(&directory).map_err(missing)? == identity {
+            return Ok(Root::new(directory));
+        }
+    }
+    Err(Reason::Root(path.to_owned()))
+}

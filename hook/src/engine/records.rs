@@ -1,0 +1,232 @@
+//! What the host remembers of each container under a cap: one small file, for `gpucap status`.
+//!
+//! ```text
+//! <run_dir>/containers/ID@PID-START.json
+//! ```
+//!
+//! The name says whose it is: the container, and number and start time of its first process. So a record is stale
+//! exactly if that process has ended; nothing has to be told that a container is over, and whoever comes next takes the
+//! stale ones away. The book itself is in the container: [`Record::ledger`] reaches it through that process.
+
+use crate::ledgers::BY_HOOK;
+use crate::proc::{self, Process};
+use crate::sys::at;
+use gpucap_core::limits::LimitsFile;
+use gpucap_plan::{Node, State};
+use serde_json::{Value, json};
+use std::ffi::CString;
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+const ENDING: &str = ".json";
+
+/// A container under a cap.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Record {
+    /// The id by which the engine knows it.
+    pub(crate) container: String,
+    /// Its first process.
+    pub(crate) pid: u32,
+    /// When that process started.
+    pub(crate) start_time: u64,
+    /// Namespace and name of its pod, as the engine annotated them.
+    pub(crate) pod: Option<String>,
+    /// Its name in the pod.
+    pub(crate) name: Option<String>,
+    /// What it was given.
+    pub(crate) limits: String,
+}
+
+/// The directory, open: also from within a container's namespace.
+#[derive(Debug)]
+pub(crate) struct Records(File);
+
+impl Records {
+    /// Opens it, after making it.
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        DirBuilder::new().recursive(true).mode(0o755).create(path)?;
+        super::root::open_directory(path).map(Self)
+    }
+
+    /// Writes one, whole or not at all.
+    pub(crate) fn write(&self, record: &Record) -> io::Result<()> {
+        let name = record.file();
+        let (new, name) = (CString::new(format!("{name}.new"))?, CString::new(name)?);
+        // Left by one who was killed while writing.
+        drop(at::remove(&self.0, &new, false));
+        at::create(&self.0, &new, 0o644)?.write_all(record.text().as_bytes())?;
+        at::rename(&self.0, &new, &name)
+    }
+}
+
+/// Takes the records away whose container is over; those of which it cannot be told stay. How many there were.
+pub(crate) fn sweep(directory: &Path) -> usize {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let stale = entries.filter(|entry| {
+        let name = entry.file_name();
+        let owner = name.to_str().and_then(owner);
+        owner.is_some_and(|(_, pid, start_time)| has_ended(pid, start_time))
+    });
+    stale.filter(|entry| fs::remove_file(entry.path()).is_ok()).count()
+}
+
+/// The records of containers that are not over, by id.
+pub(crate) fn all(directory: &Path) -> Vec<Record> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut records: Vec<Record> = entries
+        .filter_map(|entry| {
+            let name = entry.file_name();
+            let (container, pid, start_time) = owner(name.to_str()?.strip_suffix(ENDING)?)?;
+            if has_ended(pid, start_time) {
+                return None;
+            }
+            let text = fs::read_to_string(entry.path()).ok()?;
+            Record::parse(container, pid, start_time, &text)
+        })
+        .collect();
+    records.sort_by(|a, b| (&a.container, a.pid).cmp(&(&b.container, b.pid)));
+    records
+}
+
+/// Whether a container's id can be part of a file's name.
+pub(crate) fn is_id(text: &str) -> bool {
+    let fits = |sign: char| sign.is_ascii_alphanumeric() || "_-.+:".contains(sign);
+    (1..=200).contains(&text.len()) && !text.starts_with('.') && text.chars().all(fits)
+}
+
+impl Record {
+    /// What is to be remembered of a container that waits to be started.
+    ///
+    /// # Errors
+    /// It does not wait any more.
+    pub(crate) fn of(state: &State, pid: u32, limits: &LimitsFile) -> io::Result<Self> {
+        let stat = Process(pid).stat()?.ok_or(io::ErrorKind::InvalidData)?;
+        let word = |key: &str| state.annotations.get(key).cloned();
+        let pod = word("io.kubernetes.cri.sandbox-namespace")
+            .zip(word("io.kubernetes.cri.sandbox-name"))
+            .map(|(namespace, name)| format!("{namespace}/{name}"));
+        Ok(Self {
+            container: state.id.clone(),
+            pid,
+            start_time: stat.start_time,
+            pod,
+            name: word("io.kubernetes.cri.container-name"),
+            limits: limits.write(),
+        })
+    }
+
+    /// What it was given, read again.
+    pub(crate) fn limits(&self) -> Option<LimitsFile> {
+        LimitsFile::parse(self.limits.as_bytes()).ok()
+    }
+
+    /// Where the container's book is, seen from the host.
+    pub(crate) fn ledger_path(&self) -> PathBuf {
+        Process(self.pid).path(&format!("root{BY_HOOK}"))
+    }
+
+    /// Opens it; no link that the container has laid leads out of its root.
+    pub(crate) fn ledger(&self) -> io::Result<File> {
+        let root = super::root::open_directory(&Process(self.pid).path("root"))?;
+        // Between finding the process and opening its root it may have ended, and another have taken its number.
+        if has_ended(self.pid, self.start_time) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let ledger = super::root::Root::new(root).open(BY_HOOK)?;
+        ledger.ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    fn file(&self) -> String {
+        format!("{}@{}-{}{ENDING}", self.container, self.pid, self.start_time)
+    }
+
+    fn text(&self) -> String {
+        let Self { container, pod, name, limits, .. } = self;
+        let value = json!({
+            "version": 1, "container": container, "pod": pod, "name": name, "limits": limits,
+        });
+        format!("{value:#}\n")
+    }
+
+    fn parse(container: &str, pid: u32, start_time: u64, text: &str) -> Option<Self> {
+        let value: Value = serde_json::from_str(text).ok()?;
+        let word = |key: &str| value[key].as_str().map(str::to_owned);
+        Some(Self {
+            container: container.to_owned(),
+            pid,
+            start_time,
+            pod: word("pod"),
+            name: word("name"),
+            limits: word("limits")?,
+        })
+    }
+}
+
+/// Container, number and start time, of a file's name.
+fn owner(name: &str) -> Option<(&str, u32, u64)> {
+    let name = name.strip_suffix(".new").unwrap_or(name);
+    let name = name.strip_suffix(ENDING).unwrap_or(name);
+    let (container, process) = name.split_once('@')?;
+    let (pid, start_time) = process.split_once('-')?;
+    is_id(container).then_some((container, pid.parse().ok()?, start_time.parse().ok()?))
+}
+
+fn has_ended(pid: u32, start_time: u64) -> bool {
+    match Process(pid).stat() {
+        Ok(Some(stat)) => stat.ended || stat.start_time != start_time,
+        Ok(None) => false,
+        Err(why) => proc::is_gone(&why),
+    }
+}
+
+/// Where they lie.
+pub(crate) fn directory(node: &Node) -> PathBuf {
+    Path::new(&node.run_dir).join("containers")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(start_time: u64) -> Record {
+        Record {
+            container: "4f6c.a_b".into(),
+            pid: Process::own().0,
+            start_time,
+            pod: Some("default/train".into()),
+            name: None,
+            limits: LimitsFile::default().write(),
+        }
+    }
+
+    #[test]
+    fn a_record_lasts_as_long_as_its_process() {
+        let path = std::env::temp_dir().join(format!("gpucap-records-{}", std::process::id()));
+        let records = Records::open(&path).expect("a directory");
+        let start_time = Process::own().stat().expect("/proc").expect("a stat").start_time;
+        let (living, over) = (record(start_time), record(start_time + 1));
+        records.write(&living).expect("written");
+        records.write(&living).expect("written again");
+        records.write(&over).expect("written");
+        fs::write(path.join("x@1-0.json.new"), "").expect("one who was killed while writing");
+        fs::write(path.join("README"), "").expect("no record");
+        assert_eq!(all(&path), std::slice::from_ref(&living));
+        assert_eq!(sweep(&path), 2);
+        assert_eq!(sweep(&path), 0);
+        assert_eq!(all(&path), [living]);
+        assert!(path.join("README").exists());
+        fs::remove_dir_all(path).expect("removed");
+    }
+
+    #[test]
+    fn only_a_plain_word_is_part_of_a_name() {
+        assert!(is_id("4f6c") && is_id("cri-containerd:4f.6_c+x"));
+        for text in ["", ".", "..", ".x", "a/b", "a@b", "a b", "\u{e9}", &"x".repeat(201)] {
+            assert!(!is_id(text), "{text}");
+        }
+        assert_eq!(owner("a-b@1-2.json"), Some(("a-b", 1, 2)));
+        assert_eq!(owner("a@b@1-2.json"), None);
+    }
+}

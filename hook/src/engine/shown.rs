@@ -1,0 +1,200 @@
+//! What a container is shown, and whether it sees it.
+//!
+//! ```text
+//! /.gpucap              a file system in memory of its own, read-only, gone with the container
+//!   limits              what holds
+//!   ledger              the container's book: the one file that its processes write
+//!   libgpucap.so        the host's library, mounted
+//!   preload, opencl     sources of the mounts below
+//! /etc/ld.so.preload    our line, then what the image had there
+//! /etc/OpenCL/vendors/nvidia.icd    if there is one: names no library, since OpenCL would go past the cap
+//! ```
+//!
+//! The memory that the ledger can take is bounded by the size of the file system, and charged to the container.
+
+use super::mounts::{Means, Use};
+use super::refusal::Reason;
+use super::root::{Identity, Place, Root, read};
+use crate::sys::at;
+use gpucap_core::ledger::Ledger;
+use std::ffi::{CStr, CString};
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+const DIRECTORY: &str = "/.gpucap";
+const LIMITS: &str = "/.gpucap/limits";
+const LEDGER: &str = crate::ledgers::BY_HOOK;
+const SHIM: &str = "/.gpucap/libgpucap.so";
+const PRELOAD: &str = "/etc/ld.so.preload";
+const OPENCL: &str = "/etc/OpenCL/vendors/nvidia.icd";
+/// A line of an ICD file that no library answers to.
+const NO_OPENCL: &[u8] = b"/.gpucap/opencl-is-not-capped\n";
+/// Longer lists of the image are refused.
+const MOST_PRELOAD: u64 = 64 * 1024;
+/// For the small files, beside the ledger.
+const MOST_FILES: u64 = 256 * 1024;
+
+/// Everything that one container is to see.
+#[derive(Debug)]
+pub(super) struct Shown {
+    library: Identity,
+    limits: String,
+    preload: Vec<u8>,
+    opencl_masked: bool,
+}
+
+impl Shown {
+    /// For the container whose root this is.
+    pub(super) fn in_front_of(
+        root: &Root,
+        library: Identity,
+        limits: String,
+        masks_opencl: bool,
+    ) -> Result<Self, Reason> {
+        let at = |path| move |why| Reason::Place { path, why };
+        let list = root.open(PRELOAD).map_err(at(PRELOAD))?;
+        let list = list.map(|file| read(file, MOST_PRELOAD)).transpose().map_err(at(PRELOAD))?;
+        let icd = masks_opencl && root.open(OPENCL).map_err(at(OPENCL))?.is_some();
+        let preload = joined(&list.unwrap_or_default());
+        Ok(Self { library, limits, preload, opencl_masked: icd })
+    }
+
+    /// Shows it.
+    pub(super) fn mount(
+        &self,
+        root: &Root,
+        means: &Means,
+        label: Option<&str>,
+    ) -> Result<(), Reason> {
+        let at = |path| move |why| Reason::Place { path, why };
+        let directory = root.place("", c".gpucap").map_err(at(DIRECTORY))?;
+        directory.make_directory().map_err(at(DIRECTORY))?;
+        let list = etc(root).map_err(at(PRELOAD))?;
+        list.make_file().map_err(at(PRELOAD))?;
+
+        let inside = tmpfs(means, &directory, label).map_err(at(DIRECTORY))?;
+        self.fill(&inside).map_err(at(DIRECTORY))?;
+        let file = |name| Place::new(&inside, name);
+        file(c"libgpucap.so").and_then(|it| means.library(&it)).map_err(at(SHIM))?;
+        let ledger = || -> io::Result<()> {
+            let ledger = file(c"ledger")?;
+            means.file(&ledger, &ledger, Use::Write)
+        };
+        ledger().map_err(at(LEDGER))?;
+        file(c"preload").and_then(|it| means.file(&it, &list, Use::Read)).map_err(at(PRELOAD))?;
+        if self.opencl_masked {
+            let icd = root.place("etc/OpenCL/vendors", c"nvidia.icd").map_err(at(OPENCL))?;
+            icd.make_file().map_err(at(OPENCL))?;
+            file(c"opencl").and_then(|it| means.file(&it, &icd, Use::Read)).map_err(at(OPENCL))?;
+        }
+        means.restrict(&directory, Use::Read).map_err(at(DIRECTORY))
+    }
+
+    fn fill(&self, inside: &File) -> io::Result<()> {
+        at::create(inside, c"limits", 0o444)?.write_all(self.limits.as_bytes())?;
+        at::create(inside, c"preload", 0o444)?.write_all(&self.preload)?;
+        at::create(inside, c"opencl", 0o444)?.write_all(NO_OPENCL)?;
+        at::create(inside, c"libgpucap.so", 0o444)?;
+        // Whoever the container's users are: all of them are under one budget.
+        at::create(inside, c"ledger", 0o666).map(drop)
+    }
+
+    /// Looks whether the container sees all of it, on top of everything else that is mounted there.
+    pub(super) fn verify(&self, root: &Root) -> Result<(), String> {
+        let seen = |path: &str, holds: io::Result<bool>| match holds {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(path.to_owned()),
+            Err(why) => Err(format!("{path} ({})", crate::error::reason(&why))),
+        };
+        let inside = || root.place("", c".gpucap")?.top();
+        seen(DIRECTORY, inside().and_then(|it| Ok(it.metadata()?.is_dir() && is_closed(&it)?)))?;
+        let inside = inside().map_err(|why| why.to_string())?;
+        let place = |name: &CStr| Place::new(&inside, name);
+        let is = |place: &Place, bytes: &[u8]| -> io::Result<bool> {
+            let Some(file) = place.open()? else { return Ok(false) };
+            Ok(is_closed(&file)? && read(file, MOST_PRELOAD + MOST_FILES)? == bytes)
+        };
+        let ours = |place: &Place| -> io::Result<bool> {
+            Ok(place.top()?.metadata()?.dev() == inside.metadata()?.dev())
+        };
+        let limits = || -> io::Result<bool> {
+            let limits = place(c"limits")?;
+            Ok(is(&limits, self.limits.as_bytes())? && ours(&limits)?)
+        };
+        seen(LIMITS, limits())?;
+        seen(SHIM, place(c"libgpucap.so").and_then(|it| self.is_library(&it.top()?)))?;
+        seen(PRELOAD, etc(root).and_then(|it| is(&it, &self.preload)))?;
+        seen(LEDGER, place(c"ledger").and_then(|it| Ok(ours(&it)? && is_open(&it.top()?)?)))?;
+        if self.opencl_masked {
+            let icd = root.place("etc/OpenCL/vendors", c"nvidia.icd");
+            seen(OPENCL, icd.and_then(|it| is(&it, NO_OPENCL)))?;
+        }
+        Ok(())
+    }
+
+    fn is_library(&self, file: &File) -> io::Result<bool> {
+        let everybody_reads = file.metadata()?.permissions().mode() & 0o444 == 0o444;
+        let runs = at::mount_flags(file)? & libc::ST_NOEXEC == 0;
+        Ok(Identity::of(file)? == self.library && is_closed(file)? && runs && everybody_reads)
+    }
+}
+
+fn tmpfs(means: &Means, place: &Place, label: Option<&str>) -> io::Result<File> {
+    let size = CString::new((Ledger::SIZE + MOST_FILES).to_string())?;
+    let label = label.map(CString::new).transpose()?;
+    let mut options = vec![(c"size", size.as_c_str()), (c"nr_inodes", c"16"), (c"mode", c"0755")];
+    options.extend(label.as_ref().map(|label| (c"context", label.as_c_str())));
+    means.tmpfs(place, &options)
+}
+
+/// `/etc/ld.so.preload`; of an image without `/etc`, after making it.
+fn etc(root: &Root) -> io::Result<Place> {
+    match root.place("etc", c"ld.so.preload") {
+        Err(why) if why.kind() == io::ErrorKind::NotFound => {
+            root.place("", c"etc")?.make_directory()?;
+            root.place("etc", c"ld.so.preload")
+        }
+        found => found,
+    }
+}
+
+/// Whether nobody can write there.
+fn is_closed(file: &File) -> io::Result<bool> {
+    Ok(at::mount_flags(file)? & libc::ST_RDONLY != 0)
+}
+
+/// Whether everybody can write to this file.
+fn is_open(file: &File) -> io::Result<bool> {
+    let metadata = file.metadata()?;
+    let everybody = metadata.permissions().mode() & 0o666 == 0o666;
+    Ok(metadata.is_file() && everybody && !is_closed(file)?)
+}
+
+/// Our line, and after it the image's own list. Ours is first, so that nothing in the list can hide it.
+fn joined(list: &[u8]) -> Vec<u8> {
+    let lines = list.split_inclusive(|&byte| byte == b'\n');
+    let mut joined = [SHIM.as_bytes(), b"\n"].concat();
+    // A list that a hook has made before.
+    let others = lines.filter(|line| line.trim_ascii() != SHIM.as_bytes());
+    others.for_each(|line| joined.extend_from_slice(line));
+    joined
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_image_keeps_its_list_behind_our_line() {
+        for (before, after) in [
+            ("", "/.gpucap/libgpucap.so\n"),
+            ("/a.so\n/b.so", "/.gpucap/libgpucap.so\n/a.so\n/b.so"),
+            ("/.gpucap/libgpucap.so\n/a.so\n", "/.gpucap/libgpucap.so\n/a.so\n"),
+            ("# /.gpucap/x\n", "/.gpucap/libgpucap.so\n# /.gpucap/x\n"),
+        ] {
+            let joined = joined(before.as_bytes());
+            assert_eq!(String::from_utf8(joined).expect("text"), after);
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Files by a name below an open directory: what the standard library can only do by whole paths.
+//!
+//! A name is one component. Nothing here follows a symlink, so that what a hostile image has laid out cannot lead
+//! anywhere; `engine::root` alone decides where a link leads.
+
+use std::ffi::CStr;
+use std::fs::{File, Permissions};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::fs::PermissionsExt;
+
+/// A longer target of a symlink is not followed.
+const LONGEST_TARGET: usize = 4096;
+
+/// Opens what lies there, without following a symlink. `flags` are those of `open`, `mode` that of a new file.
+pub(crate) fn open(at: &File, name: &CStr, flags: i32, mode: u32) -> io::Result<File> {
+    let flags = flags | libc::O_CLOEXEC | libc::O_NOFOLLOW;
+    // SAFETY: an open directory and a C string.
+    let descriptor = unsafe { libc::openat(at.as_raw_fd(), name.as_ptr(), flags, mode) };
+    if descriptor < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: just opened, and nobody else knows it.
+    Ok(unsafe { File::from_raw_fd(descriptor) })
+}
+
+/// Opens what lies there to be looked at: no reading, no waiting, whatever it is.
+pub(crate) fn look(at: &File, name: &CStr) -> io::Result<File> {
+    open(at, name, libc::O_PATH, 0)
+}
+
+/// Makes a file with these permissions, whatever the umask; there must be none.
+pub(crate) fn create(at: &File, name: &CStr, mode: u32) -> io::Result<File> {
+    let file = open(at, name, libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL, mode)?;
+    file.set_permissions(Permissions::from_mode(mode))?;
+    Ok(file)
+}
+
+/// Makes a directory that everybody may enter; there must be none.
+pub(crate) fn make_directory(at: &File, name: &CStr) -> io::Result<()> {
+    // SAFETY: an open directory and a C string.
+    check(unsafe { libc::mkdirat(at.as_raw_fd(), name.as_ptr(), 0o755) })
+}
+
+/// Removes what lies there; of a directory, an empty one.
+pub(crate) fn remove(at: &File, name: &CStr, is_directory: bool) -> io::Result<()> {
+    let flags = if is_directory { libc::AT_REMOVEDIR } else { 0 };
+    // SAFETY: an open directory and a C string.
+    check(unsafe { libc::unlinkat(at.as_raw_fd(), name.as_ptr(), flags) })
+}
+
+/// Gives a file another name in the same directory, in place of what has that name.
+pub(crate) fn rename(at: &File, from: &CStr, to: &CStr) -> io::Result<()> {
+    let directory = at.as_raw_fd();
+    // SAFETY: an open directory and two C strings.
+    check(unsafe { libc::renameat(directory, from.as_ptr(), directory, to.as_ptr()) })
+}
+
+/// Where an open symlink leads.
+pub(crate) fn target(link: &File) -> io::Result<Vec<u8>> {
+    let mut target = vec![0_u8; LONGEST_TARGET];
+    // SAFETY: an open symlink, an empty name, and a buffer of this length.
+    let length = unsafe {
+        libc::readlinkat(link.as_raw_fd(), c"".as_ptr(), target.as_mut_ptr().cast(), target.len())
+    };
+    match usize::try_from(length) {
+        Ok(length) if length < target.len() => {
+            target.truncate(length);
+            Ok(target)
+        }
+        Ok(_) => Err(io::ErrorKind::InvalidFilename.into()),
+        Err(_) => Err(io::Error::last_os_error()),
+    }
+}
+
+/// What `statvfs` says of the mount of an open file: `ST_RDONLY`, `ST_NOEXEC` and the like.
+pub(crate) fn mount_flags(file: &File) -> io::Result<u64> {
+    let mut status = std::mem::MaybeUninit::<libc::statvfs>::zeroed();
+    // SAFETY: an open descriptor and a writable place.
+    check(unsafe { libc::fstatvfs(file.as_raw_fd(), status.as_mut_ptr()) })?;
+    // SAFETY: filled in by the call; a zeroed one is valid too.
+    Ok(unsafe { status.assume_init() }.f_flag)
+}
+
+/// What files this process makes are kept from others by.
+pub(crate) fn set_umask(mask: libc::mode_t) {
+    // SAFETY: no conditions.
+    unsafe { libc::umask(mask) };
+}
+
+pub(super) fn check(result: libc::c_int) -> io::Result<()> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
