@@ -68,6 +68,10 @@ step_cli() { # run, status, explain and demo do as they say, on the stub driver
     tests cli
 }
 
+step_containers() { # under real runtimes, a container that asked for a slice has it or does not start
+    tests containers
+}
+
 step_coverage() { # each name of a driver that a limit would have to know is intercepted, or there is a reason
     tests coverage
 }

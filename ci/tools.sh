@@ -9,7 +9,7 @@ readonly CARGO_TOOLS=$PWD/.cache/cargo
 # Once: ci/run starts itself for each step.
 [[ :$PATH: == *:$VENV/bin:* ]] || export PATH=$VENV/bin:$CARGO_TOOLS/bin:${CARGO_HOME:-${HOME:-/root}/.cargo}/bin:$PATH
 
-readonly TOOLS=(cargo gcc clang sanitizers readelf shellcheck valgrind python3 zig cargo-zigbuild cargo-deny)
+readonly TOOLS=(cargo gcc clang sanitizers readelf shellcheck valgrind python3 zig cargo-zigbuild cargo-deny runc crun podman containerd)
 
 # Whether a tool is here.
 have() {
@@ -26,7 +26,7 @@ packages() {
         gcc) echo gcc libc6-dev ;;
         readelf) echo binutils ;;
         python3) echo python3 python3-venv ;;
-        clang | shellcheck | valgrind) echo "$1" ;;
+        clang | shellcheck | valgrind | runc | crun | podman | containerd) echo "$1" ;;
     esac
 }
 

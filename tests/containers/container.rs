@@ -1,0 +1,272 @@
+//! One container: its bundle, how a runtime starts it, and what the hook left on the host.
+//!
+//! A runtime runs with a state directory of its own. What a container needs that a test cannot do without touching the
+//! machine (unmounting, mounting) is done in a mount namespace that ends with the command.
+
+use crate::image::Image;
+use gpucap_tests::{Build, Driver, Output, Result, Run, Scratch, Stop, World};
+use serde_json::{Value, json};
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// An OCI runtime.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Runtime {
+    /// The reference.
+    Runc,
+    /// The one of podman.
+    Crun,
+}
+
+/// A container that does not run yet.
+#[derive(Debug, Clone)]
+pub(crate) struct Container {
+    runtime: Runtime,
+    id: String,
+    config: Value,
+    prepare: Vec<String>,
+    place: Arc<Place>,
+}
+
+/// Where it lies. Deleted, if it still runs, when nobody needs it any more.
+#[derive(Debug)]
+struct Place {
+    scratch: Scratch,
+    runtime: Runtime,
+    id: String,
+}
+
+impl Runtime {
+    /// All of them.
+    pub(crate) const ALL: [Self; 2] = [Self::Runc, Self::Crun];
+
+    /// The program's name.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Runc => "runc",
+            Self::Crun => "crun",
+        }
+    }
+
+    /// The words before its command, with this directory for its state.
+    fn words(self, state: &Path) -> Vec<String> {
+        let mut words = vec![self.name().into(), "--root".into(), state.display().to_string()];
+        if self == Self::Crun {
+            words.extend(["--cgroup-manager".into(), "disabled".into()]);
+        }
+        words
+    }
+
+    /// What has to be done in the command's own mount namespace. crun goes without a mixed hierarchy of cgroups.
+    const fn prepare(self) -> &'static str {
+        match self {
+            Self::Runc => "",
+            Self::Crun => "! mountpoint -q /sys/fs/cgroup/unified || umount /sys/fs/cgroup/unified",
+        }
+    }
+
+    /// Skips unless the runtime is here and a plain container can run.
+    fn needed(self) -> Result {
+        // SAFETY: no conditions.
+        if unsafe { libc::geteuid() } != 0 {
+            return Err(Stop::skip("only root can start containers here"));
+        }
+        match Command::new(self.name()).arg("--version").output() {
+            Ok(output) if output.status.success() => Ok(()),
+            _ => Err(Stop::skip(format!("{} is missing (ci/run --install gets it)", self.name()))),
+        }
+    }
+}
+
+impl Container {
+    /// One with a glibc image, `GPU_MEM_LIMIT=1Gi`, and our hook at `createRuntime` and `poststop`.
+    ///
+    /// # Errors
+    /// Skips without the runtime.
+    pub(crate) fn new(runtime: Runtime) -> Result<Self> {
+        Self::of(runtime, Image::Glibc)
+    }
+
+    /// One of another image.
+    ///
+    /// # Errors
+    /// Skips without the runtime.
+    pub(crate) fn of(runtime: Runtime, image: Image) -> Result<Self> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        runtime.needed()?;
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let id = format!("gpucap-test-{}-{count}", std::process::id());
+        let scratch = Scratch::new()?;
+        image.make(&scratch.path().join("root"))?;
+        let place = Place { scratch, runtime, id: id.clone() };
+        let mut container =
+            Self { runtime, id, config: config(), prepare: Vec::new(), place: Arc::new(place) };
+        container.prepare.push(runtime.prepare().into());
+        container.config["hooks"]["createRuntime"] = json!([container.hook("createRuntime", &[])?]);
+        container.config["hooks"]["poststop"] = json!([container.hook("poststop", &[])?]);
+        Ok(container.env("GPU_MEM_LIMIT=1Gi"))
+    }
+
+    /// Our hook, called through these words if there are any.
+    ///
+    /// # Errors
+    /// If it is not built.
+    pub(crate) fn hook(&self, stage: &str, through: &[&str]) -> Result<Value> {
+        let gpucap = Build::shipped()?.gpucap()?.display().to_string();
+        let mut words: Vec<&str> = through.to_vec();
+        let node = json!({"run_dir": self.path("run"), "log_file": self.path("log")});
+        let config = self.path("node.json");
+        if !config.exists() {
+            fs::write(&config, node.to_string())?;
+        }
+        let config = config.display().to_string();
+        words.extend([gpucap.as_str(), "hook", stage, "--config", &config]);
+        Ok(json!({"path": words[0], "args": words, "env": ["PATH=/usr/bin"], "timeout": 30}))
+    }
+
+    /// Changes its configuration.
+    #[must_use]
+    pub(crate) fn with(mut self, change: impl FnOnce(&mut Value)) -> Self {
+        change(&mut self.config);
+        self
+    }
+
+    /// Sets a variable of the image's environment.
+    #[must_use]
+    pub(crate) fn env(self, entry: &str) -> Self {
+        let name = entry.split('=').next().unwrap_or(entry);
+        self.with(|config| {
+            if let Some(list) = config["process"]["env"].as_array_mut() {
+                list.retain(|held| held.as_str().and_then(|it| it.split('=').next()) != Some(name));
+                list.push(json!(entry));
+            }
+        })
+    }
+
+    /// Adds a mount.
+    #[must_use]
+    pub(crate) fn mount(self, source: &Path, destination: &str, mode: &str) -> Self {
+        let mount = json!({
+            "destination": destination, "type": "bind", "source": source, "options": ["bind", mode],
+        });
+        self.with(|config| {
+            if let Some(list) = config["mounts"].as_array_mut() {
+                list.push(mount);
+            }
+        })
+    }
+
+    /// Has this done by the shell before the runtime starts, in a mount namespace of the command's own.
+    #[must_use]
+    pub(crate) fn prepare(mut self, command: String) -> Self {
+        self.prepare.push(command);
+        self
+    }
+
+    /// A file of the test, beside the root.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.place.scratch.path().join(name)
+    }
+
+    /// The container's root.
+    pub(crate) fn root(&self) -> PathBuf {
+        self.path("root")
+    }
+
+    /// The id.
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// `run` with these words as its first process.
+    ///
+    /// # Errors
+    /// If the bundle cannot be written.
+    pub(crate) fn run(&self, words: &[&str]) -> Result<Run> {
+        let mut config = self.config.clone();
+        config["process"]["args"] = json!(words);
+        fs::write(self.path("config.json"), config.to_string())?;
+        let bundle = self.path("").display().to_string();
+        self.command(&["run", "--bundle", &bundle, &self.id])
+    }
+
+    /// `exec` of these words in the running container.
+    ///
+    /// # Errors
+    /// If the harness cannot prepare it.
+    pub(crate) fn exec(&self, options: &[&str], words: &[&str]) -> Result<Run> {
+        self.command(&[&["exec"], options, &[&self.id], words].concat())
+    }
+
+    fn command(&self, words: &[&str]) -> Result<Run> {
+        let runtime = self.runtime.words(&self.path("state"));
+        let words = runtime.iter().map(String::as_str).chain(words.iter().copied());
+        let run = World::bare(Driver::Absent).run(Path::new("sh"))?;
+        let script =
+            [&["set -e".to_owned()], &self.prepare[..], &["exec \"$@\"".to_owned()]].concat();
+        let run = run.arg("-c").arg(script.join("\n")).arg("sh");
+        let run = words.fold(run, Run::arg);
+        // A runtime alone runs as it is started by hand: what leaks to the host is to be seen.
+        Ok(if self.prepare.iter().all(String::is_empty) {
+            run
+        } else {
+            run.through(&["unshare", "--mount", "--propagation", "private"].map(OsStr::new))
+        })
+    }
+
+    /// Runs these words to their end.
+    ///
+    /// # Errors
+    /// If they do not end in time.
+    pub(crate) fn output(&self, words: &[&str]) -> Result<Output> {
+        self.run(words)?.output()
+    }
+
+    /// What the hook wrote down.
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.path("log")).unwrap_or_default()
+    }
+
+    /// How many containers the host remembers.
+    pub(crate) fn records(&self) -> usize {
+        fs::read_dir(self.path("run/containers")).map_or(0, Iterator::count)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut words = self.runtime.words(&self.scratch.path().join("state"));
+        words.extend(["delete", "--force", &self.id].map(str::to_owned));
+        // As a rule it is gone already.
+        drop(Command::new(&words[0]).args(&words[1..]).output());
+    }
+}
+
+fn config() -> Value {
+    let capabilities =
+        ["CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_SETUID", "CAP_SETGID", "CAP_KILL"];
+    let namespaces = ["pid", "ipc", "uts", "mount"].map(|kind| json!({"type": kind}));
+    json!({
+        "ociVersion": "1.0.2",
+        "process": {
+            "terminal": false, "user": {"uid": 0, "gid": 0}, "cwd": "/", "args": ["true"],
+            "env": ["PATH=/bin", "STUB_GPU_DIR=/tmp", "STUB_GPU_CONTEXT_MEM=0"],
+            "capabilities": {
+                "bounding": capabilities, "effective": capabilities, "permitted": capabilities,
+            },
+            "noNewPrivileges": true,
+        },
+        "root": {"path": "root", "readonly": false},
+        "hostname": "test",
+        "mounts": [
+            {"destination": "/proc", "type": "proc", "source": "proc"},
+            {"destination": "/dev", "type": "tmpfs", "source": "tmpfs", "options": ["nosuid", "mode=755"]},
+            {"destination": "/tmp", "type": "tmpfs", "source": "tmpfs", "options": ["nosuid", "mode=1777"]},
+        ],
+        "linux": {"namespaces": namespaces},
+    })
+}

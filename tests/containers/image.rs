@@ -1,0 +1,149 @@
+//! The image of the tests: this machine's own C library, a few of its programs, the stub driver and the actor.
+//!
+//! Each kind is made once; a container's root is a tree of links to its files. Programs in a container add and remove
+//! names, and write to no file that was there.
+
+use gpucap_tests::{Build, Driver, Program, Result, Scratch, Stop};
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+
+/// Where a driver's libraries are found without any configuration.
+const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
+/// Directories that a runtime mounts on, or a program expects.
+const DIRECTORIES: [&str; 6] = ["proc", "dev", "tmp", "etc", "bin", LIBRARIES];
+const TOOLS: [&str; 3] = ["cat", "true", "env"];
+
+/// The kinds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Image {
+    /// A C library, `cat`, `true`, `env`, `/actor` and the stub driver.
+    Glibc,
+    /// One program, `/actor`, which is linked statically.
+    Static,
+    /// As the first, with a C library that says that it is an old one.
+    Old,
+}
+
+impl Image {
+    /// Makes a root of this kind.
+    pub(crate) fn make(self, root: &Path) -> Result {
+        static MADE: Mutex<Vec<(Image, PathBuf)>> = Mutex::new(Vec::new());
+        let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+        if !made.iter().any(|(kind, _)| *kind == self) {
+            // Goes away with everything else of this run.
+            let directory = std::mem::ManuallyDrop::new(Scratch::new()?).path().to_path_buf();
+            self.fill(&directory)?;
+            made.push((self, directory));
+        }
+        let original = made.iter().find(|(kind, _)| *kind == self).map(|(_, path)| path);
+        let original = original.ok_or_else(|| Stop::fail("no image"))?;
+        let output = Command::new("cp").args(["-al", "-T"]).arg(original).arg(root).output()?;
+        if output.status.success() {
+            Ok(())
+        } else {
+            Err(Stop::fail(String::from_utf8_lossy(&output.stderr)))
+        }
+    }
+
+    fn fill(self, root: &Path) -> Result {
+        empty(root)?;
+        if self == Self::Static {
+            return copy(
+                &Program::new("waits").flags(&["-static"]).build()?,
+                root,
+                "actor".as_ref(),
+            );
+        }
+        add(root, &Program::new("actor").build()?, "actor")?;
+        for tool in TOOLS {
+            add(root, &tool_path(tool)?, &format!("bin/{tool}"))?;
+        }
+        let stub = Build::shipped()?.stub_directory()?;
+        for library in ["libcuda.so.1", "libnvidia-ml.so.1"] {
+            add(root, &stub.join(library), &format!("{LIBRARIES}/{library}"))?;
+        }
+        // What the library under test needs as it was built here; as it ships, nothing more.
+        needed(&Build::shipped()?.shim()?)?.iter().try_for_each(|path| copy(path, root, path))?;
+        if self == Self::Old { age(root) } else { Ok(()) }
+    }
+}
+
+/// Has the C library name no version of our time.
+fn age(root: &Path) -> Result {
+    let libraries = needed(Path::new("/bin/cat"))?;
+    let library = libraries.iter().find(|path| path.ends_with("libc.so.6"));
+    let library =
+        inside(root, library.ok_or_else(|| Stop::skip("cat is not linked with libc.so.6"))?);
+    let mut bytes = fs::read(&library)?;
+    let version = b"GLIBC_2.";
+    let places: Vec<usize> = bytes
+        .windows(version.len())
+        .enumerate()
+        .filter(|(_, it)| it == version)
+        .map(|(at, _)| at)
+        .collect();
+    for at in places {
+        bytes[at + version.len() - 2] = b'1';
+    }
+    Ok(fs::write(library, bytes)?)
+}
+
+/// Adds a real driver's nvidia-smi.
+pub(crate) fn add_nvidia_smi(root: &Path, driver: &Driver) -> Result {
+    add(root, &driver.nvidia_smi()?, "bin/nvidia-smi")
+}
+
+/// Adds a program or library with all the libraries that it needs.
+pub(crate) fn add(root: &Path, file: &Path, name: &str) -> Result {
+    copy(file, root, Path::new(name))?;
+    needed(file)?.iter().try_for_each(|path| copy(path, root, path))
+}
+
+fn empty(root: &Path) -> Result {
+    for directory in DIRECTORIES {
+        fs::create_dir_all(root.join(directory))?;
+    }
+    // A runtime may take over these rights for what it mounts there.
+    fs::set_permissions(root.join("tmp"), fs::Permissions::from_mode(0o1777))?;
+    // As in every image of today, so that the way to the loader is one of links.
+    for (name, target) in [("lib64", "usr/lib64"), ("lib", "usr/lib")] {
+        fs::create_dir_all(root.join(target))?;
+        symlink(target, root.join(name))?;
+    }
+    Ok(())
+}
+
+fn inside(root: &Path, path: &Path) -> PathBuf {
+    root.join(path.strip_prefix("/").unwrap_or(path))
+}
+
+fn copy(file: &Path, root: &Path, name: &Path) -> Result {
+    let place = inside(root, name);
+    if place.exists() {
+        return Ok(());
+    }
+    fs::create_dir_all(place.parent().unwrap_or(root))?;
+    fs::copy(file, &place)?;
+    Ok(())
+}
+
+/// The libraries that a file needs, the loader among them, by their paths here.
+fn needed(file: &Path) -> Result<BTreeSet<PathBuf>> {
+    let output = Command::new("ldd").arg(file).output()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let paths =
+        text.lines().filter_map(|line| line.split_whitespace().find(|word| word.starts_with('/')));
+    Ok(paths.map(PathBuf::from).collect())
+}
+
+fn tool_path(tool: &str) -> Result<PathBuf> {
+    let places = ["/bin", "/usr/bin"].map(|place| Path::new(place).join(tool));
+    places
+        .into_iter()
+        .find(|path| path.exists())
+        .ok_or_else(|| Stop::skip(format!("no {tool} here")))
+}

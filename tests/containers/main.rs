@@ -1,0 +1,48 @@
+//! Real containers: the hook, under the runtimes of this machine, puts them under their limits or keeps them from
+//! starting.
+//!
+//! * [`capped`]: the slice is there for every process of every kind of container.
+//! * [`refused`]: one that cannot be held to it prints nothing and leaves nothing.
+//! * [`hostile`]: images and volumes that have laid something in the way.
+//!
+//! A container is made of this machine's own C library, the stub driver and the actor ([`image`]); it needs root, a
+//! runtime and a kernel that lets it have its namespaces. What is missing is skipped aloud.
+
+mod capped;
+mod container;
+mod hostile;
+mod image;
+mod refused;
+
+use container::Runtime;
+use gpucap_tests::{Result, Stop, main as harness, trial};
+use libtest_mimic::Trial;
+use std::process::ExitCode;
+
+const GIB: u64 = 1 << 30;
+const SUCCESS: u64 = 0;
+const OUT_OF_MEMORY: u64 = 2;
+
+fn main() -> ExitCode {
+    harness(
+        [capped::trials(), refused::trials(), hostile::trials()].into_iter().flatten().collect(),
+    )
+}
+
+/// A rule, and the test that holds it for one runtime.
+type Rule = (&'static str, fn(Runtime) -> Result);
+
+/// Each rule under each runtime.
+fn trials_of(rules: &'static [Rule]) -> Vec<Trial> {
+    let pairs =
+        Runtime::ALL.into_iter().flat_map(|runtime| rules.iter().map(move |rule| (runtime, rule)));
+    pairs
+        .map(|(runtime, (name, test))| {
+            trial(format!("{}: {name}", runtime.name()), move || test(runtime))
+        })
+        .collect()
+}
+
+fn expect(holds: bool, otherwise: impl FnOnce() -> String) -> Result {
+    if holds { Ok(()) } else { Err(Stop::fail(otherwise())) }
+}

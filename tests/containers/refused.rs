@@ -1,0 +1,167 @@
+//! A container that asked for a slice and cannot be held to it: it prints nothing and leaves nothing.
+
+use crate::capped::caps;
+use crate::container::{Container, Runtime};
+use crate::image::Image;
+use crate::{expect, trials_of};
+use gpucap_tests::{Build, Program, Result};
+use libtest_mimic::Trial;
+use serde_json::json;
+use std::fs;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    trials_of(&[
+        ("a limit that cannot be used", bad_limit),
+        ("a C library that is too old for ours", old_glibc),
+        ("a root that cannot be written", unwritable_root),
+        ("a library that is not there", no_library),
+        ("a stage that is not known", unknown_stage),
+        ("a hook that is killed at any of its steps", killed),
+        ("a kernel without the newer means does as well", old_kernel),
+        ("a library on a mount without programs is loaded all the same", no_programs),
+        ("an image's preload is not loaded into the hook", preloaded_image),
+    ])
+}
+
+/// Fails unless the container did not start, and for this reason.
+pub(crate) fn refuses(container: &Container, reason: &str) -> Result {
+    let host = fs::read_to_string("/proc/self/mountinfo")?;
+    let output = container.output(&["env"])?;
+    expect(output.code() != Some(0), || format!("it ran: {output}"))?;
+    expect(output.stdout.is_empty(), || format!("it printed: {output}"))?;
+    // crun keeps what a hook says to itself.
+    let said = output.stderr.clone() + &container.log();
+    expect(said.contains(reason), || format!("no `{reason}` in: {said}"))?;
+    expect(container.records() == 0, || "a record was left".into())?;
+    expect(fs::read_to_string("/proc/self/mountinfo")? == host, || "a mount was left".into())
+}
+
+fn bad_limit(runtime: Runtime) -> Result {
+    let container = Container::new(runtime)?.env("GPU_MEM_LIMIT=abc");
+    refuses(&container, "GPU_MEM_LIMIT=\\\"abc\\\"")?;
+    let log = container.log();
+    expect(log.lines().count() == 1 && log.contains(container.id()), || log)
+}
+
+fn old_glibc(runtime: Runtime) -> Result {
+    refuses(&Container::of(runtime, Image::Old)?, "its image has 1.")
+}
+
+fn unwritable_root(runtime: Runtime) -> Result {
+    let container = Container::new(runtime)?;
+    let root = container.root().display().to_string();
+    let copy = container.path("copy");
+    fs::create_dir(&copy)?;
+    let copy = copy.display();
+    // The file system itself is read-only, not only this mount of it.
+    let mount = format!(
+        "mount -t tmpfs own '{copy}'; cp -a '{root}/.' '{copy}'; mount --move '{copy}' '{root}'
+         mount -o remount,ro '{root}'"
+    );
+    refuses(&container.prepare(mount), "read-only file system")
+}
+
+fn no_library(runtime: Runtime) -> Result {
+    let container = Container::new(runtime)?;
+    let gpucap = container.path("gpucap");
+    fs::copy(Build::shipped()?.gpucap()?, &gpucap)?;
+    let hook = with_program(container.hook("createRuntime", &[])?, &gpucap.display().to_string());
+    refuses(
+        &container.with(|config| config["hooks"]["createRuntime"] = json!([hook])),
+        "libgpucap.so",
+    )
+}
+
+fn unknown_stage(runtime: Runtime) -> Result {
+    let container = Container::new(runtime)?;
+    let hook = container.hook("createContainer", &[])?;
+    let container = container.with(|config| config["hooks"]["createRuntime"] = json!([hook]));
+    let output = container.output(&["env"])?;
+    expect(output.code() != Some(0) && output.stdout.is_empty(), || output.to_string())
+}
+
+/// The system calls by which the hook gets on, in the order in which it first makes them.
+const STEPS: [libc::c_long; 6] = [
+    libc::SYS_open_tree,
+    libc::SYS_mount_setattr,
+    libc::SYS_setns,
+    libc::SYS_fsopen,
+    libc::SYS_move_mount,
+    libc::SYS_renameat,
+];
+
+fn killed(runtime: Runtime) -> Result {
+    let forbid = Program::new("forbid").build()?.display().to_string();
+    for step in STEPS {
+        let container = Container::new(runtime)?;
+        let hook = container.hook("createRuntime", &[&forbid, "kill", &step.to_string()])?;
+        let container = container.with(|config| config["hooks"]["createRuntime"] = json!([hook]));
+        let output = container.output(&["env"])?;
+        expect(output.code() != Some(0), || format!("{step}: it ran: {output}"))?;
+        expect(output.stdout.is_empty(), || format!("{step}: it printed: {output}"))?;
+        // What it left does not keep the container from starting next time.
+        let hook = container.hook("createRuntime", &[])?;
+        caps(&container.with(|config| config["hooks"]["createRuntime"] = json!([hook])))?;
+    }
+    Ok(())
+}
+
+/// What Linux 5.12 has and 4.18 lacks.
+const NEWER: [libc::c_long; 7] = [
+    libc::SYS_open_tree,
+    libc::SYS_move_mount,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_openat2,
+    libc::SYS_mount_setattr,
+];
+
+fn old_kernel(runtime: Runtime) -> Result {
+    let forbid = Program::new("forbid").build()?.display().to_string();
+    let container = Container::new(runtime)?;
+    let numbers = NEWER.map(|number| number.to_string()).join(",");
+    let words = [forbid.as_str(), &libc::ENOSYS.to_string(), &numbers];
+    let hook = container.hook("createRuntime", &words)?;
+    // The second time it finds its own work.
+    let container = container.with(|config| config["hooks"]["createRuntime"] = json!([hook, hook]));
+    caps(&container)?;
+    expect(container.log().contains("was capped already"), || container.log())?;
+    let read_only = container.with(|config| config["root"]["readonly"] = json!(true));
+    caps(&read_only)
+}
+
+fn no_programs(runtime: Runtime) -> Result {
+    let container = Container::new(runtime)?;
+    let (bin, lib) = (container.path("bin"), container.path("lib/gpucap"));
+    fs::create_dir_all(&bin)?;
+    fs::create_dir_all(&lib)?;
+    fs::copy(Build::shipped()?.gpucap()?, bin.join("gpucap"))?;
+    fs::copy(Build::shipped()?.shim()?, lib.join("libgpucap.so"))?;
+    let hook = with_program(
+        container.hook("createRuntime", &[])?,
+        &bin.join("gpucap").display().to_string(),
+    );
+    let lib = lib.display();
+    let mount = format!("mount --bind '{lib}' '{lib}'; mount -o remount,bind,noexec '{lib}'");
+    caps(&container.with(|config| config["hooks"]["createRuntime"] = json!([hook])).prepare(mount))
+}
+
+fn preloaded_image(runtime: Runtime) -> Result {
+    let container = Container::new(runtime)?;
+    let witness = container.path("witness").display().to_string();
+    let flag: &'static str = Box::leak(format!("-DWITNESS=\"{witness}\"").into_boxed_str());
+    let library = Program::library("witness").flags(&[flag]).build()?;
+    fs::copy(library, container.root().join("evil.so"))?;
+    let container = container.env("LD_PRELOAD=./evil.so");
+    caps(&container)?;
+    let loaded = fs::read_to_string(&witness).unwrap_or_default();
+    expect(loaded.is_empty(), || format!("on the host it was loaded into {loaded}"))
+}
+
+/// The same hook with another program.
+fn with_program(mut hook: serde_json::Value, program: &str) -> serde_json::Value {
+    hook["path"] = json!(program);
+    hook["args"][0] = json!(program);
+    hook
+}
