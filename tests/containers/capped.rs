@@ -31,14 +31,14 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 /// The actor as the container's first process, with a context on device 0.
-fn begin(run: &Run) -> Result<Actor> {
+pub(crate) fn begin(run: &Run) -> Result<Actor> {
     let mut actor = run.start()?;
     actor.expect(&[("init", SUCCESS), ("context 0", SUCCESS)])?;
     Ok(actor)
 }
 
 /// Fails unless the actor sees a card of 1 GiB, with the price of its contexts in use, and gets no more than that.
-fn is_capped(actor: &mut Actor) -> Result {
+pub(crate) fn is_capped(actor: &mut Actor) -> Result {
     let answer = actor.tell("total d 0")?;
     let expected = Answer { code: SUCCESS, value: GIB, extra: 0 };
     expect(answer == expected, || format!("total: {answer:?}"))?;

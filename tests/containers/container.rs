@@ -187,11 +187,19 @@ impl Container {
     /// # Errors
     /// If the bundle cannot be written.
     pub(crate) fn run(&self, words: &[&str]) -> Result<Run> {
-        let mut config = self.config.clone();
-        config["process"]["args"] = json!(words);
-        fs::write(self.path("config.json"), config.to_string())?;
+        self.write(words)?;
         let bundle = self.path("").display().to_string();
         self.command(&["run", "--bundle", &bundle, &self.id])
+    }
+
+    /// Writes the bundle, with these words for the first process.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub(crate) fn write(&self, words: &[&str]) -> Result {
+        let mut config = self.config.clone();
+        config["process"]["args"] = json!(words);
+        Ok(fs::write(self.path("config.json"), config.to_string())?)
     }
 
     /// `exec` of these words in the running container.

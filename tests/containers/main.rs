@@ -4,12 +4,14 @@
 //! * [`capped`]: the slice is there for every process of every kind of container.
 //! * [`refused`]: one that cannot be held to it prints nothing and leaves nothing.
 //! * [`hostile`]: images and volumes that have laid something in the way.
+//! * [`engines`]: podman and containerd, which call the runtime.
 //!
 //! A container is made of this machine's own C library, the stub driver and the actor ([`image`]); it needs root, a
 //! runtime and a kernel that lets it have its namespaces. What is missing is skipped aloud.
 
 mod capped;
 mod container;
+mod engines;
 mod hostile;
 mod image;
 mod refused;
@@ -24,9 +26,8 @@ const SUCCESS: u64 = 0;
 const OUT_OF_MEMORY: u64 = 2;
 
 fn main() -> ExitCode {
-    harness(
-        [capped::trials(), refused::trials(), hostile::trials()].into_iter().flatten().collect(),
-    )
+    let suites = [capped::trials, refused::trials, hostile::trials, engines::trials];
+    harness(suites.into_iter().flat_map(|trials| trials()).collect())
 }
 
 /// A rule, and the test that holds it for one runtime.

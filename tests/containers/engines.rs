@@ -1,0 +1,174 @@
+//! The engines that call a runtime, with the ways in which each of them is told of a hook.
+//!
+//! Each keeps its state in the test's own directory; a daemon is one that the test started, and ends with it.
+
+use crate::capped::{begin, is_capped};
+use crate::container::{Container, Runtime};
+use crate::expect;
+use gpucap_tests::{Driver, Result, Run, Stop, World, trial};
+use libtest_mimic::Trial;
+use serde_json::json;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![
+        trial("podman: a container of its own is capped, and what is executed in it", podman_caps),
+        trial("podman: a refusal is what the user sees", podman_refuses),
+        trial("containerd: a container is capped, and what is executed in it", containerd_caps),
+        trial("containerd: a refusal is what the user sees", containerd_refuses),
+    ]
+}
+
+/// podman, with our hook in a directory of hooks.
+struct Podman(Container);
+
+impl Podman {
+    fn new() -> Result<Self> {
+        installed("podman")?;
+        let container = Container::new(Runtime::Runc)?;
+        fs::create_dir(container.path("hooks.d"))?;
+        let hook = json!({
+            "version": "1.0.0", "hook": container.hook("createRuntime", &[])?, "when": {"always": true},
+            "stages": ["createRuntime"],
+        });
+        fs::write(container.path("hooks.d/gpucap.json"), hook.to_string())?;
+        Ok(Self(container))
+    }
+
+    /// `podman` with these words.
+    fn command(&self, words: &[&str]) -> Result<Run> {
+        let place = |name: &str| self.0.path(name).display().to_string();
+        let run = plain("podman")?;
+        let places = [("--root", "storage"), ("--runroot", "runroot"), ("--hooks-dir", "hooks.d")];
+        let run = places.iter().fold(run, |run, (word, name)| run.arg(word).arg(place(name)));
+        let fixed = ["--cgroup-manager", "cgroupfs", "--runtime", "runc"];
+        Ok(fixed.iter().chain(words).fold(run, Run::arg))
+    }
+
+    /// `podman run` of the actor under this limit.
+    fn run(&self, limit: &str) -> Result<Run> {
+        let limit = format!("GPU_MEM_LIMIT={limit}");
+        let root = self.0.root().display().to_string();
+        let mut words = vec!["run", "--rm", "-i", "--network", "host", "--name", self.0.id()];
+        // More of either than this process has itself cannot be given without CAP_SYS_RESOURCE.
+        words.extend(["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=4096:4096"]);
+        for entry in [limit.as_str(), "STUB_GPU_DIR=/tmp", "STUB_GPU_CONTEXT_MEM=0"] {
+            words.extend(["--env", entry]);
+        }
+        words.extend(["--rootfs", &root, "/actor"]);
+        self.command(&words)
+    }
+}
+
+impl Drop for Podman {
+    fn drop(&mut self) {
+        // Of a test that failed: the container may still run.
+        drop(
+            self.command(&["rm", "--force", "--ignore", self.0.id()]).and_then(|run| run.output()),
+        );
+    }
+}
+
+fn podman_caps() -> Result {
+    let podman = Podman::new()?;
+    let mut first = begin(&podman.run("1Gi")?)?;
+    is_capped(&mut first)?;
+    is_capped(&mut begin(&podman.command(&["exec", "-i", podman.0.id(), "/actor"])?)?)?;
+    first.end()?.success().map(drop)
+}
+
+fn podman_refuses() -> Result {
+    let output = Podman::new()?.run("abc")?.output()?;
+    expect(output.code() != Some(0) && output.stdout.is_empty(), || output.to_string())?;
+    expect(output.stderr.contains("GPU_MEM_LIMIT=\"abc\""), || output.to_string())
+}
+
+/// containerd, and a container of which it is told by a whole specification.
+struct Containerd {
+    container: Container,
+    daemon: Child,
+}
+
+impl Containerd {
+    fn start(container: Container) -> Result<Self> {
+        installed("containerd")?;
+        let place = |name: &str| container.path(name).display().to_string();
+        let config = format!(
+            "version = 2\nroot = '{}'\nstate = '{}'\ndisabled_plugins = ['io.containerd.grpc.v1.cri']\n\
+             [grpc]\naddress = '{}'\n",
+            place("storage"),
+            place("daemon"),
+            place("socket"),
+        );
+        fs::write(container.path("containerd.toml"), config)?;
+        let mut daemon = Command::new("containerd")
+            .args(["--config", &place("containerd.toml"), "--log-level", "info"])
+            .stdin(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let log = daemon.stderr.take().map(BufReader::new);
+        let mut lines = log.into_iter().flat_map(BufRead::lines).map_while(std::result::Result::ok);
+        let ready = lines.any(|line| line.contains("successfully booted"));
+        // Read on, so that it is not held up by a full pipe.
+        std::thread::spawn(move || lines.for_each(drop));
+        let root = json!(container.root());
+        let container = container.with(|config| config["root"]["path"] = root);
+        let containerd = Self { container, daemon };
+        if ready { Ok(containerd) } else { Err(Stop::skip("containerd does not start here")) }
+    }
+
+    /// `ctr` with these words.
+    fn command(&self, words: &[&str]) -> Result<Run> {
+        let run = plain("ctr")?.arg("--address").arg(self.container.path("socket"));
+        Ok(words.iter().fold(run, Run::arg))
+    }
+
+    /// `ctr run` of the actor.
+    fn run(&self) -> Result<Run> {
+        self.container.write(&["/actor"])?;
+        let config = self.container.path("config.json").display().to_string();
+        self.command(&["run", "--rm", "--config", &config, self.container.id()])
+    }
+}
+
+impl Drop for Containerd {
+    fn drop(&mut self) {
+        let id = self.container.id();
+        for words in [&["task", "rm", "--force", id][..], &["container", "rm", id]] {
+            // As a rule it is gone already.
+            drop(self.command(words).and_then(|run| run.output()));
+        }
+        drop(self.daemon.kill());
+        drop(self.daemon.wait());
+    }
+}
+
+fn containerd_caps() -> Result {
+    let containerd = Containerd::start(Container::new(Runtime::Runc)?)?;
+    let mut first = begin(&containerd.run()?)?;
+    is_capped(&mut first)?;
+    let exec = ["task", "exec", "--exec-id", "later", containerd.container.id(), "/actor"];
+    is_capped(&mut begin(&containerd.command(&exec)?)?)?;
+    first.end()?.success().map(drop)
+}
+
+fn containerd_refuses() -> Result {
+    let container = Container::new(Runtime::Runc)?.env("GPU_MEM_LIMIT=abc");
+    let output = Containerd::start(container)?.run()?.output()?;
+    expect(output.code() != Some(0) && output.stdout.is_empty(), || output.to_string())?;
+    expect(output.stderr.contains("GPU_MEM_LIMIT"), || output.to_string())
+}
+
+fn plain(program: &str) -> Result<Run> {
+    World::bare(Driver::Absent).run(Path::new(program))
+}
+
+fn installed(program: &str) -> Result {
+    match Command::new(program).arg("--version").output() {
+        Ok(output) if output.status.success() => Ok(()),
+        _ => Err(Stop::skip(format!("{program} is missing (ci/run --install gets it)"))),
+    }
+}
