@@ -6,6 +6,11 @@ use std::fs;
 /// Where the devices' lines begin, where they end, and how long each is.
 const LINES: std::ops::Range<usize> = 4096..20480;
 const LINE: usize = 256;
+/// Words of a line.
+const TOTAL: usize = 0;
+const PEAK: usize = 1;
+const BUSY: usize = 9;
+const LAUNCHES: usize = 11;
 
 impl Run {
     /// Bytes in use on all devices together.
@@ -13,7 +18,7 @@ impl Run {
     /// # Errors
     /// If there is no ledger.
     pub fn booked(&self) -> Result<u64> {
-        Ok(self.lines()?.into_iter().map(|(total, _)| total >> 22).sum())
+        Ok(self.lines()?.iter().map(|line| line[TOTAL] >> 22).sum())
     }
 
     /// The most bytes that were ever in use on one device.
@@ -21,17 +26,33 @@ impl Run {
     /// # Errors
     /// If there is no ledger.
     pub fn peak(&self) -> Result<u64> {
-        Ok(self.lines()?.into_iter().map(|(_, peak)| peak).max().unwrap_or(0))
+        Ok(self.lines()?.iter().map(|line| line[PEAK]).max().unwrap_or(0))
     }
 
-    /// The first two words of each line.
-    fn lines(&self) -> Result<Vec<(u64, u64)>> {
+    /// Nanoseconds for which all devices together were kept busy.
+    ///
+    /// # Errors
+    /// If there is no ledger.
+    pub fn busy_ns(&self) -> Result<u64> {
+        Ok(self.lines()?.iter().map(|line| line[BUSY]).sum())
+    }
+
+    /// Launches on all devices.
+    ///
+    /// # Errors
+    /// If there is no ledger.
+    pub fn launches(&self) -> Result<u64> {
+        Ok(self.lines()?.iter().map(|line| line[LAUNCHES]).sum())
+    }
+
+    /// The lines of all devices, by words.
+    fn lines(&self) -> Result<Vec<Vec<u64>>> {
         let path = self.directory().join("ledger");
         let ledger = fs::read(&path)?;
         let lines =
             ledger.get(LINES).ok_or_else(|| Stop::fail(format!("{}: short", path.display())))?;
         let word =
             |bytes: &[u8]| bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
-        Ok(lines.chunks(LINE).map(|line| (word(&line[..8]), word(&line[8..16]))).collect())
+        Ok(lines.chunks(LINE).map(|line| line.chunks(8).map(word).collect()).collect())
     }
 }

@@ -1,13 +1,72 @@
 //! The limit of time, on the stub: whose functions it needs, what each launch pays, and what is left alone.
 //!
-//! [`redirect`] is about who is met at all.
+//! Durations are those of the stub's kernels, which are exact on its card; what the host does between them takes as long
+//! as it takes on a busy machine. So shares are counted in completed work over the card's own clock, with wide bounds
+//! where a late host could lower them, and close ones where nothing could raise them.
+//!
+//! [`redirect`] is about who is met at all, [`charged`] about each form of a launch, [`failures`] about a driver that
+//! refuses, [`capture`] about what is recorded, [`share`] about what comes of it over time.
 
+mod capture;
+mod charged;
+mod failures;
 mod redirect;
+mod share;
 
-use gpucap_tests::main as harness;
+use gpucap_tests::{Driver, Program, Result, Run, Stop, World, main as harness};
 use std::process::ExitCode;
 
+const MS: u64 = 1_000_000;
+
+/// Commands for `tests/programs/caller.c` that give it a context on device 0 (in slot `h`) and a kernel of 10 ms (`c`).
+const BEGIN: [&str; 5] = [
+    "call cuInit 0",
+    "call cuDevicePrimaryCtxRetain &h 0",
+    "call cuCtxSetCurrent h",
+    "call cuModuleLoadData &b 'image",
+    "call cuModuleGetFunction &c b 'k_10ms",
+];
+const LAUNCH: &str = "call cuLaunchKernel c 1 1 1 32 1 1 0 0 0 0";
+const WAIT: &str = "call cuCtxSynchronize";
+
 fn main() -> ExitCode {
-    let suites = [redirect::trials];
+    let suites =
+        [redirect::trials, charged::trials, failures::trials, capture::trials, share::trials];
     harness(suites.into_iter().flat_map(|trials| trials()).collect())
+}
+
+/// A program, linked with the driver, on the stub's card under a share of its time.
+fn under(percent: &str, source: &'static str) -> Result<Run> {
+    let program = Program::new(source).flags(&["-lcuda", "-pthread"]).build()?;
+    Ok(World::capped(Driver::Stub)?.run(&program)?.env("GPU_CORE_PCT", percent))
+}
+
+/// Has a caller obey: the driver's code for each command, and what it shows besides.
+fn obey(run: &Run, script: &[&str]) -> Result<Vec<(u32, String)>> {
+    let mut caller = run.start()?;
+    let mut answers = Vec::new();
+    for command in script {
+        caller.order(command)?;
+        let line = caller.line()?;
+        let (code, rest) = line.split_once(' ').unwrap_or((&line, ""));
+        // Nobody is called by `poke`.
+        let code = if command.starts_with("poke") { "0" } else { code };
+        let code = code.parse().map_err(|_| Stop::fail(format!("{command}: {line}")))?;
+        answers.push((code, rest.to_owned()));
+    }
+    let output = caller.end()?;
+    if output.code() == Some(0) { Ok(answers) } else { Err(Stop::fail(output)) }
+}
+
+/// Fails unless the value lies in the range.
+fn within<T: PartialOrd + std::fmt::Debug>(
+    what: &str,
+    value: T,
+    range: std::ops::RangeInclusive<T>,
+) -> Result {
+    if range.contains(&value) {
+        Ok(())
+    } else {
+        Err(Stop::fail(format!("{what}: {value:?} is not in {range:?}")))
+    }
 }

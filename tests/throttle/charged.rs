@@ -1,0 +1,153 @@
+//! Each form of a launch, by itself: it counts, and it pays for as long as it keeps the card busy.
+
+use crate::{BEGIN, LAUNCH, MS, WAIT, obey, under, within};
+use gpucap_tests::{Result, Stop, rows, trial};
+use libtest_mimic::Trial;
+
+/// How often each form is called; every one takes 10 ms of the card.
+const TIMES: u64 = 4;
+
+/// A launch of 10 ms on a card that sets and copies a byte in a microsecond: the function, what has to be done before, and its arguments as the caller takes them.
+type Form = (&'static str, &'static [&'static str], &'static str);
+
+const NOTHING: &[&str] = &[];
+#[rustfmt::skip] // on one line
+const SHAPE: &[&str] =
+    &["poke 0 0 4 1", "poke 0 4 4 1", "poke 0 8 4 1", "poke 0 12 4 32", "poke 0 16 4 1", "poke 0 20 4 1"];
+/// One device's part: the kernel, and a shape behind it.
+#[rustfmt::skip] // the shape on one line
+const PART: &[&str] = &[
+    "poke 0 8 4 1", "poke 0 12 4 1", "poke 0 16 4 1", "poke 0 20 4 32", "poke 0 24 4 1", "poke 0 28 4 1",
+    "call cuModuleGetFunction %0 b 'k_10ms",
+];
+const BLOCK: &[&str] = &["call cuFuncSetBlockShape c 32 1 1"];
+const GRAPH: &[&str] = &[
+    "call cuStreamBeginCapture_v2 2 0",
+    "call cuLaunchKernel c 1 1 1 32 1 1 0 2 0 0",
+    "call cuStreamEndCapture 2 &e",
+    "call cuGraphInstantiateWithFlags &g e 0",
+];
+const MEMORY: &[&str] = &["call cuMemAlloc_v2 &a 10000"];
+/// For the first API, whose addresses have 32 bits.
+const LOW_MEMORY: &[&str] = &["call cuMemAlloc &a 10000"];
+
+#[rustfmt::skip] // one line for each form
+const FORMS: &[Form] = &[
+    ("cuLaunchKernel", NOTHING, "c 1 1 1 32 1 1 0 0 0 0"),
+    ("cuLaunchKernel_ptsz", NOTHING, "c 1 1 1 32 1 1 0 0 0 0"),
+    ("cuLaunchCooperativeKernel", NOTHING, "c 1 1 1 32 1 1 0 0 0 0"),
+    ("cuLaunchCooperativeKernel_ptsz", NOTHING, "c 1 1 1 32 1 1 0 0 0 0"),
+    ("cuLaunchKernelEx", SHAPE, "%0 c 0 0"),
+    ("cuLaunchKernelEx_ptsz", SHAPE, "%0 c 0 0"),
+    ("cuLaunchCooperativeKernelMultiDevice", PART, "%0 1 0"),
+    ("cuLaunch", BLOCK, "c"),
+    ("cuLaunchGrid", BLOCK, "c 2 3"),
+    ("cuLaunchGridAsync", BLOCK, "c 2 3 0"),
+    ("cuGraphLaunch", GRAPH, "g 0"),
+    ("cuGraphLaunch_ptsz", GRAPH, "g 0"),
+    ("cuMemsetD8", LOW_MEMORY, "a 7 10000 0"),
+    ("cuMemsetD8_v2", MEMORY, "a 7 10000 0"),
+    ("cuMemsetD8_v2_ptds", MEMORY, "a 7 10000 0"),
+    ("cuMemsetD8Async", MEMORY, "a 7 10000 0"),
+    ("cuMemsetD8Async_ptsz", MEMORY, "a 7 10000 0"),
+    ("cuMemsetD2D8", LOW_MEMORY, "a 100 7 100 100 0"),
+    ("cuMemsetD2D8_v2", MEMORY, "a 100 7 100 100 0"),
+    ("cuMemsetD2D8_v2_ptds", MEMORY, "a 100 7 100 100 0"),
+    ("cuMemsetD2D8Async", MEMORY, "a 100 7 100 100 0"),
+    ("cuMemsetD2D8Async_ptsz", MEMORY, "a 100 7 100 100 0"),
+    ("cuMemsetD16", LOW_MEMORY, "a 7 5000 0"),
+    ("cuMemsetD16_v2", MEMORY, "a 7 5000 0"),
+    ("cuMemsetD16_v2_ptds", MEMORY, "a 7 5000 0"),
+    ("cuMemsetD16Async", MEMORY, "a 7 5000 0"),
+    ("cuMemsetD16Async_ptsz", MEMORY, "a 7 5000 0"),
+    ("cuMemsetD2D16", LOW_MEMORY, "a 100 7 50 100 0"),
+    ("cuMemsetD2D16_v2", MEMORY, "a 100 7 50 100 0"),
+    ("cuMemsetD2D16_v2_ptds", MEMORY, "a 100 7 50 100 0"),
+    ("cuMemsetD2D16Async", MEMORY, "a 100 7 50 100 0"),
+    ("cuMemsetD2D16Async_ptsz", MEMORY, "a 100 7 50 100 0"),
+    ("cuMemsetD32", LOW_MEMORY, "a 7 2500 0"),
+    ("cuMemsetD32_v2", MEMORY, "a 7 2500 0"),
+    ("cuMemsetD32_v2_ptds", MEMORY, "a 7 2500 0"),
+    ("cuMemsetD32Async", MEMORY, "a 7 2500 0"),
+    ("cuMemsetD32Async_ptsz", MEMORY, "a 7 2500 0"),
+    ("cuMemsetD2D32", LOW_MEMORY, "a 100 7 25 100 0"),
+    ("cuMemsetD2D32_v2", MEMORY, "a 100 7 25 100 0"),
+    ("cuMemsetD2D32_v2_ptds", MEMORY, "a 100 7 25 100 0"),
+    ("cuMemsetD2D32Async", MEMORY, "a 100 7 25 100 0"),
+    ("cuMemsetD2D32Async_ptsz", MEMORY, "a 100 7 25 100 0"),
+    ("cuMemcpyDtoD", LOW_MEMORY, "a a 10000 0"),
+    ("cuMemcpyDtoD_v2", MEMORY, "a a 10000 0"),
+    ("cuMemcpyDtoD_v2_ptds", MEMORY, "a a 10000 0"),
+    ("cuMemcpyDtoDAsync", LOW_MEMORY, "a a 10000 0"),
+    ("cuMemcpyDtoDAsync_v2", MEMORY, "a a 10000 0"),
+    ("cuMemcpyDtoDAsync_v2_ptsz", MEMORY, "a a 10000 0"),
+];
+
+pub(crate) fn trials() -> Vec<Trial> {
+    let mut trials: Vec<_> = FORMS
+        .iter()
+        .map(|form| trial(format!("{} pays for its time", form.0), || pays(*form)))
+        .collect();
+    trials.extend([
+        trial("every function that launches is tried", every_row),
+        trial("a stream that is destroyed with work in it has paid", destroyed_stream),
+        trial("what a wait finds done is settled", settled),
+    ]);
+    trials
+}
+
+fn every_row() -> Result {
+    let tried = |row: &&&rows::Row| FORMS.iter().any(|form| form.0 == row.symbol);
+    let launches = rows::CUDA.iter().filter(|row| row.class == "launch");
+    let missing: Vec<_> = launches.filter(|row| !tried(&row)).map(|row| row.symbol).collect();
+    if missing.is_empty() { Ok(()) } else { Err(Stop::fail(format!("{missing:?}"))) }
+}
+
+fn pays((symbol, before, arguments): Form) -> Result {
+    let run = under("50", "caller")?.env("STUB_GPU_COPY_BYTES_PER_US", "1");
+    let call = format!("call {symbol} {arguments}");
+    let mut script = [BEGIN.as_slice(), before].concat();
+    script.extend((0..TIMES).map(|_| call.as_str()));
+    script.extend([WAIT, "call stubBusy 0"]);
+    let mut answers = obey(&run, &script)?;
+    // The card itself says that the calls were what they were meant to be.
+    let busy = answers.pop().map_or(0, |(busy, _)| u64::from(busy));
+    within("the card's own time", busy, TIMES * 10 * MS..=TIMES * 10 * MS)?;
+    if let Some(failed) = answers.iter().position(|(code, _)| *code != 0) {
+        return Err(Stop::fail(format!("{}: {:?}", script[failed], answers[failed])));
+    }
+    within("launches", run.launches()?, TIMES..=TIMES)?;
+    within("busy time", run.busy_ns()?, busy / 4 * 3..=busy / 4 * 5)
+}
+
+fn destroyed_stream() -> Result {
+    let run = under("50", "caller")?;
+    let own = "call cuLaunchKernel c 1 1 1 32 1 1 0 d 0 0";
+    let round = ["call cuStreamCreate &d 1", own, own, "call cuStreamDestroy_v2 d"];
+    let mut script = BEGIN.to_vec();
+    (0..4).for_each(|_| script.extend(round));
+    script.extend([WAIT, LAUNCH, WAIT]);
+    let answers = obey(&run, &script)?;
+    within("failures", answers.iter().filter(|(code, _)| *code != 0).count(), 0..=0)?;
+    within("launches", run.launches()?, 9..=9)?;
+    // What was not measured is paid by its estimate: never more than all, and not nothing.
+    within("busy time", run.busy_ns()?, 20 * MS..=90 * MS / 4 * 5)
+}
+
+fn settled() -> Result {
+    for wait in ["call cuCtxSynchronize", "call cuStreamSynchronize 0", "call cuEventSynchronize e"]
+    {
+        let run = under("50", "caller")?;
+        let mut script = BEGIN.to_vec();
+        script.extend(["call cuEventCreate &e 0", LAUNCH, LAUNCH, "call cuEventRecord e 0", wait]);
+        let mut caller = run.start()?;
+        for command in script {
+            caller.order(command)?;
+            caller.line()?;
+        }
+        // The process still runs: nothing but the wait can have told.
+        within(wait, run.busy_ns()?, 15 * MS..=25 * MS)?;
+        caller.end()?;
+    }
+    Ok(())
+}
