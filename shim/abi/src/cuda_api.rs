@@ -193,7 +193,7 @@ macro_rules! cuda_api {
             /// `cuMemFree`.
             fn cuMemAllocAsync_ptsz(pointer: *mut $crate::cuda::CUdeviceptr, bytes: usize,
                 stream: $crate::cuda::CUstream)
-                => pool::alloc_per_thread, alloc, "cuMemAllocAsync" @ 11020 ptsz;
+                => pool::alloc, alloc, "cuMemAllocAsync" @ 11020 ptsz;
             /// Charged to the device of the pool; pools of host memory are free of charge.
             fn cuMemAllocFromPoolAsync(pointer: *mut $crate::cuda::CUdeviceptr, bytes: usize,
                 pool: $crate::cuda::CUmemoryPool, stream: $crate::cuda::CUstream)
@@ -201,7 +201,7 @@ macro_rules! cuda_api {
             /// Charged to the device of the pool; pools of host memory are free of charge.
             fn cuMemAllocFromPoolAsync_ptsz(pointer: *mut $crate::cuda::CUdeviceptr, bytes: usize,
                 pool: $crate::cuda::CUmemoryPool, stream: $crate::cuda::CUstream)
-                => pool::alloc_from_per_thread, alloc, "cuMemAllocFromPoolAsync" @ 11020 ptsz;
+                => pool::alloc_from, alloc, "cuMemAllocFromPoolAsync" @ 11020 ptsz;
             /// Refunded when called: from here on the bytes serve only this container's pool.
             fn cuMemFreeAsync(pointer: $crate::cuda::CUdeviceptr, stream: $crate::cuda::CUstream)
                 => pool::free, free, "cuMemFreeAsync" @ 11020;

@@ -25,7 +25,7 @@ pub(crate) fn alloc<P: Word>(
     bytes: impl Word,
     stream: CUstream,
 ) -> CuResult {
-    if driver::cuda::is_capturing(call.driver, stream, false) {
+    if driver::cuda::is_capturing(call.driver, stream, call.per_thread) {
         return next().map(drop); // a node of a graph, charged when the graph is made executable
     }
     let Some(ordinal) = driver::cuda::current_device(call.driver) else { return next().map(drop) };
@@ -33,20 +33,6 @@ pub(crate) fn alloc<P: Word>(
     let Some(device) = session.device(call.driver, ordinal)? else { return next().map(drop) };
     let pool = current_pool(call, session, device, ordinal);
     charged(call, next, (session, device), pool, pointer, bytes.to_u64())
-}
-
-/// `cuMemAllocAsync_ptsz`: a null stream is the thread's own, which can be captured.
-pub(crate) fn alloc_per_thread<P: Word>(
-    call: &Call,
-    next: impl Next<CuError>,
-    pointer: Out<P>,
-    bytes: impl Word,
-    stream: CUstream,
-) -> CuResult {
-    if driver::cuda::is_capturing(call.driver, stream, true) {
-        return next().map(drop);
-    }
-    alloc(call, next, pointer, bytes, stream)
 }
 
 /// `cuMemAllocFromPoolAsync`: charged to the pool's device. A pool that we have not met is taken to belong to the
@@ -59,7 +45,7 @@ pub(crate) fn alloc_from<P: Word>(
     pool: CUmemoryPool,
     stream: CUstream,
 ) -> CuResult {
-    if driver::cuda::is_capturing(call.driver, stream, false) {
+    if driver::cuda::is_capturing(call.driver, stream, call.per_thread) {
         return next().map(drop);
     }
     let session = call.session()?;
@@ -71,21 +57,6 @@ pub(crate) fn alloc_from<P: Word>(
     let Some(Home::Device(ordinal)) = home else { return next().map(drop) };
     let Some(device) = session.device(call.driver, ordinal)? else { return next().map(drop) };
     charged(call, next, (session, device), pool, pointer, bytes.to_u64())
-}
-
-/// `cuMemAllocFromPoolAsync_ptsz`: a null stream is the thread's own, which can be captured.
-pub(crate) fn alloc_from_per_thread<P: Word>(
-    call: &Call,
-    next: impl Next<CuError>,
-    pointer: Out<P>,
-    bytes: impl Word,
-    pool: CUmemoryPool,
-    stream: CUstream,
-) -> CuResult {
-    if driver::cuda::is_capturing(call.driver, stream, true) {
-        return next().map(drop);
-    }
-    alloc_from(call, next, pointer, bytes, pool, stream)
 }
 
 /// `cuMemFreeAsync`: from the call on the bytes serve only the pool they came from.
