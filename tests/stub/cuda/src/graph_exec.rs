@@ -11,7 +11,6 @@ use crate::export::exports;
 use crate::graph::{Node, NodeParams, meaning};
 use crate::memory::Kind;
 use crate::state::{State, Table};
-use crate::stream::push;
 use gpucap_abi::cuda::{CUdevice, CUgraph, CUgraphExec, CUgraphNode, CUstream, CuError, CuResult};
 use std::ffi::{c_char, c_void};
 
@@ -229,7 +228,7 @@ fn launch(exec: CUgraphExec, stream: CUstream) -> CuResult {
     let (context, _) = crate::context::current()?;
     state()?.run_memory_nodes(exec, context)?;
     crate::launch::host_cost();
-    push(stream, duration).map(drop)
+    crate::launch::queued(stream, duration)
 }
 
 fn upload(exec: CUgraphExec, stream: CUstream) -> CuResult {

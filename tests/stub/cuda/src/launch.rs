@@ -132,7 +132,16 @@ fn run(
     if capture::take(stream, Operation::Work(duration))? {
         return Ok(());
     }
-    push(stream, duration).map(drop)
+    queued(stream, duration)
+}
+
+/// Queues the work of a launch; the host waits for it with `CUDA_LAUNCH_BLOCKING`.
+pub(crate) fn queued(stream: CUstream, duration: u64) -> CuResult {
+    let point = push(stream, duration)?;
+    if settings().launch_blocking {
+        point.wait();
+    }
+    Ok(())
 }
 
 #[expect(clippy::too_many_arguments, reason = "the driver's function has these")]

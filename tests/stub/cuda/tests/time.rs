@@ -85,6 +85,18 @@ fn a_launch_takes_the_time_of_the_host_that_is_set() {
 }
 
 #[test]
+fn a_launch_waits_for_its_kernel_where_launches_block() {
+    let blocking = [("CUDA_LAUNCH_BLOCKING", "1")];
+    in_child("a_launch_waits_for_its_kernel_where_launches_block", &blocking, |cuda| {
+        cuda.start();
+        let kernel = cuda.kernel("k_10us");
+        cuda.launch(kernel, 0);
+        assert_eq!(cuda.now(), 10_000);
+        cuda.ok("cuStreamQuery", [0]);
+    });
+}
+
+#[test]
 fn a_host_function_runs_between_what_stands_before_and_behind_it() {
     const TEST: &str = "a_host_function_runs_between_what_stands_before_and_behind_it";
     unsafe extern "C" fn note(time: *mut u32) {

@@ -31,8 +31,8 @@
 //! | `STUB_GPU_FAIL` | none | scripted failures: `cuMemAlloc_v2:2@3` fails the third call with 2; no `@n`: every call |
 //! | `STUB_GPU_TRACE` | none | file that gets a line `pid name` per call |
 //!
-//! CUDA also obeys `CUDA_VISIBLE_DEVICES`, `CUDA_DEVICE_ORDER` and `CUDA_MODULE_LOADING`; NVML
-//! obeys none of them, like the real one. A value that cannot be used ends the process with one line.
+//! CUDA also obeys `CUDA_VISIBLE_DEVICES`, `CUDA_DEVICE_ORDER`, `CUDA_MODULE_LOADING` and
+//! `CUDA_LAUNCH_BLOCKING`; NVML obeys none of them, like the real one. A value that cannot be used ends the process with one line.
 //!
 //! This is the judge of the tests: it shares nothing with the shim or its policy. Sizes are charged
 //! exactly as asked unless a granularity says otherwise, so that tests can be exact to the byte.

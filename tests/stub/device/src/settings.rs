@@ -55,6 +55,8 @@ pub struct Settings {
     pub launch_ns: u64,
     /// Time from a launch until the card sees it, and from its end until the host sees that.
     pub arrival_ns: u64,
+    /// A launch waits for its kernel.
+    pub launch_blocking: bool,
     /// Step in which events keep the time.
     pub event_step_ns: u64,
     /// Bytes per microsecond of a copy; 0 takes no time.
@@ -134,6 +136,7 @@ impl Settings {
             kernel_ns: number("STUB_GPU_KERNEL_NS", "10000")?,
             launch_ns: number("STUB_GPU_LAUNCH_NS", "0")?,
             arrival_ns: number("STUB_GPU_ARRIVAL_NS", "0")?,
+            launch_blocking: lookup("CUDA_LAUNCH_BLOCKING").is_some_and(|value| value == "1"),
             event_step_ns: number("STUB_GPU_EVENT_STEP_NS", "500")?.max(1),
             copy_bytes_per_us: number("STUB_GPU_COPY_BYTES_PER_US", "0")?,
             queue_depth: usize::try_from(number("STUB_GPU_QUEUE_DEPTH", "1024")?)
