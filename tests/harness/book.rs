@@ -34,7 +34,15 @@ impl Run {
     /// # Errors
     /// If there is no ledger.
     pub fn busy_ns(&self) -> Result<u64> {
-        Ok(self.lines()?.iter().map(|line| line[BUSY]).sum())
+        Ok(self.busy_by_device()?.iter().sum())
+    }
+
+    /// The same for each device, in the order in which they were first used.
+    ///
+    /// # Errors
+    /// If there is no ledger.
+    pub fn busy_by_device(&self) -> Result<Vec<u64>> {
+        Ok(self.lines()?.iter().map(|line| line[BUSY]).collect())
     }
 
     /// Launches on all devices.

@@ -91,6 +91,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     trials.extend([
         trial("every function that launches is tried", every_row),
         trial("a stream that is destroyed with work in it has paid", destroyed_stream),
+        trial("a stream pays where it is, whoever had its handle before", handle_used_again),
         trial("what a wait finds done is settled", settled),
     ]);
     trials
@@ -132,6 +133,21 @@ fn destroyed_stream() -> Result {
     within("launches", run.launches()?, 9..=9)?;
     // What was not measured is paid by its estimate: never more than all, and not nothing.
     within("busy time", run.busy_ns()?, 20 * MS..=90 * MS / 4 * 5)
+}
+
+fn handle_used_again() -> Result {
+    let run = under("50", "caller")?.env("STUB_GPU_COUNT", "2");
+    let own = "call cuLaunchKernel c 1 1 1 32 1 1 0 d 0 0";
+    let mut script = BEGIN.to_vec();
+    script.extend(["call cuStreamCreate &d 1", own, WAIT, "call cuStreamDestroy_v2 d"]);
+    script.extend(["call cuDevicePrimaryCtxRetain &g 1", "call cuCtxSetCurrent g"]);
+    script.extend(["call cuModuleLoadData &b 'image", "call cuModuleGetFunction &c b 'k_10ms"]);
+    script.extend(["call cuStreamCreate &d 1", own, own, own, WAIT]);
+    let answers = obey(&run, &script)?;
+    within("failures", answers.iter().filter(|(code, _)| *code != 0).count(), 0..=0)?;
+    let busy = run.busy_by_device()?;
+    within("the first device", busy[0], 7 * MS..=13 * MS)?;
+    within("the second device", busy[1], 22 * MS..=38 * MS)
 }
 
 fn settled() -> Result {

@@ -89,6 +89,8 @@ struct Tails {
 #[derive(Default)]
 pub(crate) struct Streams {
     table: Table<Stream>,
+    /// Handles of destroyed streams. The next stream gets the latest, as an allocator would have it.
+    free: Vec<u64>,
     /// Default streams by context and thread; thread 0 is the legacy one.
     defaults: HashMap<(u64, u64), u64>,
     tails: HashMap<u64, Tails>,
@@ -150,16 +152,12 @@ impl Streams {
 
     fn add(&mut self, (context, unit): (u64, Unit), kind: Kind, priority: i32) -> u64 {
         let queue = VecDeque::new();
-        self.table.add(Stream {
-            context,
-            unit,
-            kind,
-            priority,
-            tail: 0,
-            queue,
-            host: None,
-            capture: None,
-        })
+        let (tail, host, capture) = (0, None, None);
+        let stream = Stream { context, unit, kind, priority, tail, queue, host, capture };
+        match self.free.pop() {
+            Some(handle) => self.table.put(handle, stream),
+            None => self.table.add(stream),
+        }
     }
 
     /// A point behind everything queued in a context.
@@ -332,8 +330,10 @@ pub(crate) fn create_in(
 }
 
 fn destroy(stream: CUstream) -> CuResult {
-    let gone = state()?.streams.table.remove(stream.address());
-    gone.map(drop).ok_or(CuError::INVALID_HANDLE)
+    let mut state = state()?;
+    state.streams.table.remove(stream.address()).ok_or(CuError::INVALID_HANDLE)?;
+    state.streams.free.push(stream.address());
+    Ok(())
 }
 
 fn query(stream: CUstream) -> CuResult {

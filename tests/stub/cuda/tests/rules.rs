@@ -73,6 +73,18 @@ fn a_stream_is_in_order_and_streams_run_side_by_side() {
 }
 
 #[test]
+fn the_handle_of_a_destroyed_stream_is_used_again() {
+    in_child("the_handle_of_a_destroyed_stream_is_used_again", &[], |cuda| {
+        cuda.start();
+        let first = cuda.stream(0);
+        cuda.ok("cuStreamDestroy_v2", [first]);
+        assert_eq!(cuda.call("cuStreamQuery", [first]), 400);
+        assert_eq!(cuda.stream(1), first);
+        assert_ne!(cuda.stream(0), first);
+    });
+}
+
+#[test]
 fn an_empty_stream_does_not_make_anybody_wait() {
     in_child("an_empty_stream_does_not_make_anybody_wait", &[], |cuda| {
         cuda.start();
