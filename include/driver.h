@@ -60,6 +60,18 @@
     X(cuCtxCreate_v4, (CUcontext *context, void *params, unsigned int flags, CUdevice device)) \
     X(cuCtxDestroy, (CUcontext context)) \
     X(cuCtxDestroy_v2, (CUcontext context)) \
+    X(cuGLCtxCreate, (CUcontext *context, unsigned int flags, CUdevice device)) \
+    X(cuGLCtxCreate_v2, (CUcontext *context, unsigned int flags, CUdevice device)) \
+    X(cuVDPAUCtxCreate, (CUcontext *context, unsigned int flags, CUdevice device, \
+                         unsigned int vdp_device, void *vdp_proc_address)) \
+    X(cuVDPAUCtxCreate_v2, (CUcontext *context, unsigned int flags, CUdevice device, \
+                            unsigned int vdp_device, void *vdp_proc_address)) \
+    X(cuDeviceGetDevResource, (CUdevice device, void *resource, int type)) \
+    X(cuDevResourceGenerateDesc, (void **description, void *resources, unsigned int count)) \
+    X(cuGreenCtxCreate, \
+      (void **green, void *description, CUdevice device, unsigned int flags)) \
+    X(cuGreenCtxDestroy, (void *green)) \
+    X(cuCtxFromGreenCtx, (CUcontext *context, void *green)) \
     X(cuCtxAttach, (CUcontext *context, unsigned int flags)) \
     X(cuCtxDetach, (CUcontext context)) \
     X(cuCtxSetCurrent, (CUcontext context)) \

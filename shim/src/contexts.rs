@@ -16,8 +16,8 @@ pub(crate) struct Contexts {
     pub(crate) prices: Allocations,
     /// How often `cuCtxAttach` has been called on each, less `cuCtxDetach`.
     attached: Mutex<HashMap<u64, u64>>,
-    /// The device of each green context.
-    greens: Mutex<HashMap<u64, CUdevice>>,
+    /// The green contexts.
+    greens: Mutex<HashMap<u64, Green>>,
 }
 
 impl Contexts {
@@ -53,18 +53,42 @@ impl Contexts {
 
     /// A green context has been made on a device.
     pub(crate) fn made_green(&self, green: u64, device: CUdevice) {
-        self.greens.lock().insert(green, device);
+        self.greens.lock().insert(green, Green { device, contexts: Vec::new() });
     }
 
-    /// The device of a green context.
-    pub(crate) fn device_of_green(&self, green: u64) -> Option<CUdevice> {
-        self.greens.lock().get(&green).copied()
+    /// A green context can be used as this context.
+    pub(crate) fn derived(&self, green: u64, context: u64) {
+        if let Some(green) = self.greens.lock().get_mut(&green)
+            && !green.contexts.contains(&context)
+        {
+            green.contexts.push(context);
+        }
     }
 
-    /// A green context has ended.
-    pub(crate) fn ended_green(&self, green: u64) {
-        self.greens.lock().remove(&green);
+    /// Takes a green context out, before the driver ends it: another may be made at its address at once.
+    pub(crate) fn take_green(&self, green: u64) -> Option<Green> {
+        self.greens.lock().remove(&green)
     }
+
+    /// Puts back what was taken out for an end that did not come.
+    pub(crate) fn put_back_green(&self, handle: u64, green: Green) {
+        self.greens.lock().insert(handle, green);
+    }
+
+    /// The contexts that the green contexts of a device were used as; they end with its primary context.
+    pub(crate) fn derived_on(&self, device: CUdevice) -> Vec<u64> {
+        let greens = self.greens.lock();
+        let here = greens.values().filter(|green| green.device == device);
+        here.flat_map(|green| green.contexts.iter().copied()).collect()
+    }
+}
+
+/// A green context: part of a device's multiprocessors. What is made in it lives in the primary context.
+pub(crate) struct Green {
+    /// Its device.
+    pub(crate) device: CUdevice,
+    /// The contexts that it was used as.
+    pub(crate) contexts: Vec<u64>,
 }
 
 /// Everything that ends with one context, taken out of the tables.
@@ -104,6 +128,13 @@ impl Ending {
         behind.into_iter().for_each(|record| session.refund(record));
         let rest = self.memory.into_iter().chain(self.arrays).chain(self.heaps).chain(self.code);
         self.price.into_iter().chain(rest).for_each(|(_, record)| session.refund(record));
+    }
+
+    /// The context is only a name for another one, which goes on with what it held.
+    pub(crate) fn pass_on(mut self, session: &Session, to: u64) {
+        let all = [&mut self.memory, &mut self.arrays, &mut self.heaps, &mut self.code];
+        all.into_iter().flatten().for_each(|(_, record)| record.home = to);
+        self.undo(session);
     }
 
     /// The driver has not.

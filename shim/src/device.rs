@@ -58,8 +58,6 @@ pub(crate) struct Primary {
     pub(crate) context: u64,
     /// What is charged for it.
     pub(crate) record: Option<Record>,
-    /// Contexts made from green contexts of this device: their memory ends with the primary context.
-    pub(crate) derived: Vec<u64>,
 }
 
 impl Device {

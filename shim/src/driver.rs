@@ -86,6 +86,8 @@ pub(crate) mod cuda {
         fn device_get_uuid_v2 = cuDeviceGetUuid_v2(uuid: *mut CUuuid, device: CUdevice);
         fn device_primary_ctx_get_state = cuDevicePrimaryCtxGetState(
             device: CUdevice, flags: *mut c_uint, active: *mut c_int);
+        fn device_primary_ctx_release = cuDevicePrimaryCtxRelease_v2(device: CUdevice);
+        fn device_primary_ctx_retain = cuDevicePrimaryCtxRetain(context: *mut CUcontext, device: CUdevice);
         fn device_total_mem = cuDeviceTotalMem_v2(bytes: *mut usize, device: CUdevice);
         fn event_create = cuEventCreate(event: *mut CUevent, flags: c_uint);
         fn event_destroy = cuEventDestroy_v2(event: CUevent);
@@ -172,6 +174,13 @@ pub(crate) mod cuda {
         let mut flags = 0;
         filled(|active| device_primary_ctx_get_state(copy, device, &raw mut flags, active))
             .map(|active: c_int| active != 0)
+    }
+
+    /// The primary context of a device, which somebody keeps alive meanwhile.
+    pub(crate) fn primary_context(copy: &DriverCopy, device: CUdevice) -> Option<CUcontext> {
+        let context = filled(|context| device_primary_ctx_retain(copy, context, device))?;
+        device_primary_ctx_release(copy, device)?;
+        Some(context)
     }
 
     /// The pool that `cuMemAllocAsync` takes from on this device.

@@ -16,7 +16,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("without a price from anybody a context costs 256 MiB", default_price),
         trial("a context that ends while another is made takes nothing of it along", at_once),
     ];
-    for make in ["cuCtxCreate", "cuCtxCreate_v2", "cuCtxCreate_v3", "cuCtxCreate_v4"] {
+    for make in MADE {
         for end in ["cuCtxDestroy", "cuCtxDestroy_v2", "cuCtxDetach"] {
             let rule =
                 format!("{make}, {end}: each context is charged, and refunded with what it held");
@@ -46,6 +46,18 @@ pub(crate) fn trials() -> Vec<Trial> {
     }
     trials
 }
+
+/// All that makes a context of its own.
+const MADE: [&str; 8] = [
+    "cuCtxCreate",
+    "cuCtxCreate_v2",
+    "cuCtxCreate_v3",
+    "cuCtxCreate_v4",
+    "cuGLCtxCreate",
+    "cuGLCtxCreate_v2",
+    "cuVDPAUCtxCreate",
+    "cuVDPAUCtxCreate_v2",
+];
 
 pub(crate) const PRICE: u64 = 300 * MIB;
 

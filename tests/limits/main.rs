@@ -3,8 +3,8 @@
 //! Contexts are free of charge here unless a test says otherwise, so that every byte is the test's own.
 //!
 //! [`ways`] takes each way of getting memory through the same rules, [`shared`] does so with several processes;
-//! [`physical`], [`sparse`], [`contexts`], [`prices`], [`code`] and [`growth`] are what lives by references, [`imports`] what has two
-//! names or two processes, [`pools`] and [`graphs`] what is kept beyond its use;
+//! [`physical`], [`sparse`], [`contexts`], [`greens`], [`prices`], [`code`] and [`growth`] are what lives by
+//! references, [`imports`] what has two names or two processes, [`pools`] and [`graphs`] what is kept beyond its use;
 //! [`misuse`] is what a program should not do; [`reports`] is what it is told; [`values`] is what the variables may
 //! say and [`devices`] of which card; [`file`] is the hook's word.
 
@@ -13,6 +13,7 @@ mod contexts;
 mod devices;
 mod file;
 mod graphs;
+mod greens;
 mod growth;
 mod imports;
 mod live;
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
         sparse::trials,
         pools::trials,
         contexts::trials,
+        greens::trials,
         prices::trials,
         code::trials,
         graphs::trials,

@@ -99,6 +99,17 @@ static CUresult row_cuMipmappedArrayCreate(uint64_t *slot, uint64_t bytes)
     return call_cuMipmappedArrayCreate((CUmipmappedArray *)slot, &form, 1);
 }
 
+/* All multiprocessors of a card; handles of green contexts are kept like those of others. */
+static CUresult row_cuGreenCtxCreate(uint64_t *slot, int device)
+{
+    uint64_t resource[18] = { 0 }; /* CUdevResource */
+    void *description;
+    CUresult result = call_cuDeviceGetDevResource(device, resource, 1);
+    if (!result)
+        result = call_cuDevResourceGenerateDesc(&description, resource, 1);
+    return result ? result : call_cuGreenCtxCreate((void **)slot, description, device, 1);
+}
+
 /* A cubin as far as its headers go: it says that it has a variable of so many bytes. */
 static void *cubin(uint64_t bytes)
 {
@@ -220,6 +231,12 @@ static int obey_row(CUresult *result, const char *verb, uint64_t *slot, uint64_t
     ROW(cuCtxCreate_v2, call_cuCtxCreate_v2((CUcontext *)slot, 0, 0))
     ROW(cuCtxCreate_v3, call_cuCtxCreate_v3((CUcontext *)slot, NULL, 0, 0, 0))
     ROW(cuCtxCreate_v4, call_cuCtxCreate_v4((CUcontext *)slot, NULL, 0, 0))
+    ROW(cuGLCtxCreate, call_cuGLCtxCreate((CUcontext *)slot, 0, 0))
+    ROW(cuGLCtxCreate_v2, call_cuGLCtxCreate_v2((CUcontext *)slot, 0, 0))
+    ROW(cuVDPAUCtxCreate, call_cuVDPAUCtxCreate((CUcontext *)slot, 0, 0, 0, NULL))
+    ROW(cuVDPAUCtxCreate_v2, call_cuVDPAUCtxCreate_v2((CUcontext *)slot, 0, 0, 0, NULL))
+    ROW(cuGreenCtxCreate, row_cuGreenCtxCreate(slot, (int)bytes))
+    ROW(cuGreenCtxDestroy, call_cuGreenCtxDestroy((void *)*slot))
     ROW(cuCtxDestroy, call_cuCtxDestroy((CUcontext)*slot))
     ROW(cuCtxDestroy_v2, call_cuCtxDestroy_v2((CUcontext)*slot))
     ROW(cuCtxAttach, call_cuCtxAttach((CUcontext *)slot, 0))

@@ -150,10 +150,14 @@ pub(crate) fn create_green(
     _flags: u32,
 ) -> CuResult {
     let session = call.session()?;
-    retain(call, ordinal, |_| {
+    retain(call, ordinal, |primary| {
         let written = next()?;
         if let Some(green) = green.get(&written) {
             session.contexts.made_green(green.address(), ordinal);
+        }
+        if primary.context == 0 {
+            let context = driver::cuda::primary_context(call.driver, ordinal);
+            primary.context = context.map_or(0, CUcontext::address);
         }
         Ok(())
     })
@@ -162,32 +166,34 @@ pub(crate) fn create_green(
 /// `cuGreenCtxDestroy`: releases it.
 pub(crate) fn destroy_green(call: &Call, next: impl Next<CuError>, green: CUgreenCtx) -> CuResult {
     let session = call.session()?;
-    let Some(ordinal) = session.contexts.device_of_green(green.address()) else {
-        return next().map(drop);
-    };
-    release(call, ordinal, || {
-        let written = next()?;
-        session.contexts.ended_green(green.address());
-        Ok(written)
-    })
+    let handle = green.address();
+    let Some(green) = session.contexts.take_green(handle) else { return next().map(drop) };
+    // What was made in it is the primary context's; from here on its name may be another context's.
+    if let Some(primary) = primary_context(call, session, green.device) {
+        let names = green.contexts.iter().map(|context| Ending::begin(session, *context));
+        names.for_each(|name| name.pass_on(session, primary));
+    }
+    release(call, green.device, next)
+        .inspect_err(|_| session.contexts.put_back_green(handle, green))
+}
+
+/// The primary context of a device, while it is charged for.
+fn primary_context(call: &Call, session: &Session, ordinal: CUdevice) -> Option<u64> {
+    let device = session.device(call.driver, ordinal).ok()??;
+    let _held = Held::enter()?;
+    Some(device.primary.lock().context).filter(|context| *context != 0)
 }
 
 /// `cuCtxFromGreenCtx`.
 pub(crate) fn from_green(
-    call: &Call,
+    _call: &Call,
     next: impl Next<CuError>,
     context: Out<CUcontext>,
     green: CUgreenCtx,
 ) -> CuResult {
     let written = next()?;
-    if let (Some(context), Ok(session)) = (context.get(&written), call.session())
-        && let Some(ordinal) = session.contexts.device_of_green(green.address())
-        && let Ok(Some(device)) = session.device(call.driver, ordinal)
-    {
-        let derived = &mut device.primary.lock().derived;
-        if !derived.contains(&context.address()) {
-            derived.push(context.address());
-        }
+    if let (Some(context), Some(session)) = (context.get(&written), Session::begun()) {
+        session.contexts.derived(green.address(), context.address());
     }
     Ok(())
 }
@@ -220,8 +226,8 @@ fn release(call: &Call, ordinal: CUdevice, next: impl Next<CuError>) -> CuResult
     if driver::cuda::primary_context_active(call.driver, ordinal) == Some(false) {
         let gone = core::mem::take(&mut *primary);
         gone.record.into_iter().for_each(|record| session.refund(record));
-        let contexts =
-            gone.derived.into_iter().chain([gone.context]).filter(|context| *context != 0);
+        let derived = session.contexts.derived_on(ordinal);
+        let contexts = derived.into_iter().chain([gone.context]).filter(|context| *context != 0);
         contexts.for_each(|context| Ending::begin(session, context).refund(session));
     }
     Ok(())

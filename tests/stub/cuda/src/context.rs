@@ -1,7 +1,7 @@
 //! Contexts: each costs memory on its device, and takes with it what was made in it.
 //!
 //! A thread has a stack of current contexts. The primary context of a device keeps its handle for
-//! the life of the process; it is alive while somebody retains it. A context that is gone but still
+//! the life of the process; it is alive while somebody retains it, as green contexts do. A context that is gone but still
 //! current answers CONTEXT_IS_DESTROYED. Memory of pools and of `cuMemCreate` outlives contexts.
 
 use crate::arg::Out;
@@ -78,6 +78,8 @@ pub(crate) struct Context {
     pub(crate) unit: Unit,
     pub(crate) device: CUdevice,
     primary: bool,
+    /// Of a green context, the primary context of its device, which holds all that is made in it.
+    of: Option<u64>,
     /// Retains of a primary context, attachments of another; 0 is dead.
     uses: u32,
     pub(crate) flags: u32,
@@ -102,12 +104,12 @@ const DEFAULT_LIMITS: [usize; LIMITS] = [1024, 1 << 20, 8 << 20, 2, 2048, 64, 0,
 /// Stack size, printf buffer and heap: the ones that take memory when they grow.
 const LIMITS_WITH_MEMORY: [usize; 3] = [0, 1, 2];
 
-/// The current context's handle and unit.
+/// Who holds what is made in the current context, and its unit.
 pub(crate) fn current() -> Result<(u64, Unit), CuError> {
     // Asked first: without a driver there is no context to miss.
     let state = state()?;
     let handle = top().ok_or(CuError::INVALID_CONTEXT)?;
-    state.contexts.alive(handle).map(|context| (handle, context.unit)).ok_or(CONTEXT_IS_DESTROYED)
+    state.contexts.owner(handle).ok_or(CONTEXT_IS_DESTROYED)
 }
 
 /// The current context if `context` is null, else that one.
@@ -129,12 +131,20 @@ impl Contexts {
     }
 
     pub(crate) fn alive(&self, handle: u64) -> Option<&Context> {
-        self.table.get(handle).filter(|context| context.uses > 0)
+        let context = self.table.get(handle).filter(|context| context.uses > 0)?;
+        let is_alive = |primary| self.table.get(primary).is_some_and(|context| context.uses > 0);
+        context.of.is_none_or(is_alive).then_some(context)
     }
 
-    /// Every living context, with its unit.
+    /// Who holds what is made in a living context, and its unit.
+    pub(crate) fn owner(&self, handle: u64) -> Option<(u64, Unit)> {
+        self.alive(handle).map(|context| (context.of.unwrap_or(handle), context.unit))
+    }
+
+    /// Every living context but green ones, with its unit.
     pub(crate) fn all_alive(&self) -> Vec<(u64, Unit)> {
-        let alive = self.table.iter().filter(|(_, context)| context.uses > 0);
+        let own = |context: &Context| context.uses > 0 && context.of.is_none();
+        let alive = self.table.iter().filter(|(_, context)| own(context));
         alive.map(|(handle, context)| (handle, context.unit)).collect()
     }
 
@@ -156,7 +166,8 @@ impl Contexts {
 
 impl Context {
     const fn new(unit: Unit, device: CUdevice, primary: bool, uses: u32, flags: u32) -> Self {
-        Self { unit, device, primary, uses, flags, version: 3020, limits: DEFAULT_LIMITS }
+        let limits = DEFAULT_LIMITS;
+        Self { unit, device, primary, of: None, uses, flags, version: 3020, limits }
     }
 }
 
@@ -187,29 +198,56 @@ fn end(state: &mut State, handle: u64) {
 }
 
 fn primary_retain(context: Out<CUcontext>, device: CUdevice) -> CuResult {
-    let unit = unit(device)?;
     context.required()?;
-    let mut state = state()?;
+    context.put(as_context(retain(&mut *state()?, device)?))
+}
+
+/// One more user of the primary context; the first one makes it.
+fn retain(state: &mut State, device: CUdevice) -> Result<u64, CuError> {
+    let unit = unit(device)?;
     let handle = state.contexts.primary(device, unit);
     let primary = state.contexts.table.get_mut(handle).ok_or(CuError::UNKNOWN)?;
     if primary.uses == 0 && !gpucap_stub_device::card().take(unit, price()) {
         return Err(CuError::OUT_OF_MEMORY);
     }
     primary.uses += 1;
-    context.put(as_context(handle))
+    Ok(handle)
 }
 
 fn primary_release(device: CUdevice) -> CuResult {
+    release(&mut *state()?, device)
+}
+
+/// One user of the primary context less; the last one ends it.
+fn release(state: &mut State, device: CUdevice) -> CuResult {
     let unit = unit(device)?;
-    let mut state = state()?;
     let handle = state.contexts.primary(device, unit);
     let primary = state.contexts.alive_mut(handle).ok_or(CuError::INVALID_CONTEXT)?;
     if primary.uses > 1 {
         primary.uses -= 1;
     } else {
-        end(&mut state, handle);
+        end(state, handle);
     }
     Ok(())
+}
+
+/// A new green context: it retains the primary context.
+pub(crate) fn add_green(device: CUdevice) -> Result<u64, CuError> {
+    let mut state = state()?;
+    let primary = retain(&mut state, device)?;
+    let made = Context { of: Some(primary), ..Context::new(unit(device)?, device, false, 1, 0) };
+    Ok(state.contexts.add(made))
+}
+
+/// Ends a green context, and releases the primary one.
+pub(crate) fn end_green(green: CUcontext) -> CuResult {
+    let handle = green.address();
+    let mut state = state()?;
+    let found = state.contexts.alive(handle).filter(|context| context.of.is_some());
+    let device = found.ok_or(CuError::INVALID_CONTEXT)?.device;
+    state.contexts.table.remove(handle);
+    state.contexts.spare.push(handle);
+    release(&mut state, device)
 }
 
 fn primary_reset(device: CUdevice) -> CuResult {
@@ -293,7 +331,7 @@ fn make(context: Out<CUcontext>, flags: u32, device: CUdevice, version: u32) -> 
 }
 
 /// A new context that is current nowhere.
-pub(crate) fn add(flags: u32, device: CUdevice, version: u32) -> Result<u64, CuError> {
+fn add(flags: u32, device: CUdevice, version: u32) -> Result<u64, CuError> {
     let unit = unit(device)?;
     if !gpucap_stub_device::card().take(unit, price()) {
         return Err(CuError::OUT_OF_MEMORY);
@@ -302,11 +340,11 @@ pub(crate) fn add(flags: u32, device: CUdevice, version: u32) -> Result<u64, CuE
     Ok(state()?.contexts.add(made))
 }
 
-pub(crate) fn destroy(context: CUcontext) -> CuResult {
+fn destroy(context: CUcontext) -> CuResult {
     let handle = context.address();
     let mut state = state()?;
     let found = state.contexts.alive(handle).ok_or(CuError::INVALID_CONTEXT)?;
-    if found.primary {
+    if found.primary || found.of.is_some() {
         return Err(CuError::INVALID_CONTEXT);
     }
     end(&mut state, handle);

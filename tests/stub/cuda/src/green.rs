@@ -1,19 +1,20 @@
 //! Green contexts: contexts with part of the multiprocessors.
 //!
-//! A green context is a context here, at the price of one, and its handle is that context's. How
-//! many multiprocessors it has changes nothing: kernels last as long as their names say.
+//! A green context retains the primary context of its device, and what is made in it lives in that
+//! one. Its handle is that of the context that it can be used as. How many multiprocessors it has
+//! changes nothing: kernels last as long as their names say.
 
 use crate::arg::{In, Out};
-use crate::context::{add, destroy, or_current};
+use crate::context::{add_green, end_green, or_current};
 use crate::driver::{state, unit};
 use crate::export::exports;
 use gpucap_abi::cuda::{CUcontext, CUdevice, CUevent, CUstream, CuError, CuResult};
 
 exports! {
-    /// A context; it becomes current nowhere.
+    /// It becomes current nowhere.
     fn cuGreenCtxCreate(green: *mut CUcontext, description: *mut u64, device: CUdevice, flags: u32)
         => create, driver, "cuGreenCtxCreate" @ 12040;
-    /// Ends it and what it holds.
+    /// Releases the primary context; what was made in it is that one's.
     fn cuGreenCtxDestroy(green: CUcontext) => destroy_green, driver, "cuGreenCtxDestroy" @ 12040;
     /// Its context.
     fn cuCtxFromGreenCtx(context: *mut CUcontext, green: CUcontext)
@@ -65,11 +66,11 @@ fn create(green: Out<CUcontext>, description: Out<u64>, device: CUdevice, flags:
     if flags != DEFAULT_STREAM {
         return Err(CuError::INVALID_VALUE);
     }
-    green.put(crate::context::as_context(add(0, device, 3020)?))
+    green.put(crate::context::as_context(add_green(device)?))
 }
 
 fn destroy_green(green: CUcontext) -> CuResult {
-    destroy(green)
+    end_green(green)
 }
 
 fn context_of(context: Out<CUcontext>, green: CUcontext) -> CuResult {
@@ -129,7 +130,8 @@ fn split(
 }
 
 fn stream(stream: Out<CUstream>, green: CUcontext, flags: u32, priority: i32) -> CuResult {
-    let context = or_current(green)?;
+    let (handle, _) = or_current(green)?;
+    let context = state()?.contexts.owner(handle).ok_or(CuError::INVALID_CONTEXT)?;
     crate::stream::create_in(context, stream, flags, priority)
 }
 
