@@ -21,7 +21,7 @@ struct driver {
 #define DRIVER_FUNCTIONS(X) \
     X(cuInit) X(cuDevicePrimaryCtxRetain) X(cuCtxSetCurrent) X(cuMemAlloc_v2) X(cuMemFree_v2) \
     X(cuMemAllocAsync) X(cuMemFreeAsync) X(cuMemGetInfo_v2) X(cuLaunchKernel) \
-    X(cuGetProcAddress_v2)
+    X(cuStreamCreate) X(cuStreamDestroy_v2) X(cuGetProcAddress_v2)
     DRIVER_FUNCTIONS(MEMBER)
 #undef MEMBER
 };
@@ -36,7 +36,7 @@ struct command {
     command_fn run;
 };
 
-extern const struct command memory_commands[], lookup_commands[];
+extern const struct command memory_commands[], launch_commands[], lookup_commands[];
 
 /* Nanoseconds of a clock that never goes back. */
 uint64_t now(void);

@@ -54,13 +54,6 @@ static void pair_random(void)
     live[index] = allocate();
 }
 
-static void launch(void)
-{
-    CUresult result = driver.cuLaunchKernel((CUfunction)(void *)&driver, 1, 1, 1, 1, 1, 1, 0, NULL,
-                                            NULL, NULL);
-    need(result == CUDA_SUCCESS, "cuLaunchKernel failed");
-}
-
 static void loop(void (*turn)(void), uint64_t turns)
 {
     for (int i = 0; i < WARM_UP; i++) {
@@ -75,7 +68,7 @@ static void loop(void (*turn)(void), uint64_t turns)
            (double)(end_cpu - start_cpu) / (double)turns);
 }
 
-/* pairs N, async N, random N, launch N: the mean of N turns in a row, by the clock and by the
+/* pairs N, async N, random N: the mean of N turns in a row, by the clock and by the
  * time that they kept a processor. */
 static void pairs(uint64_t turns, uint64_t second)
 {
@@ -94,12 +87,6 @@ static void random_pairs(uint64_t turns, uint64_t second)
     (void)second;
     need(live_count > 0, "nothing is live");
     loop(pair_random, turns);
-}
-
-static void launches(uint64_t turns, uint64_t second)
-{
-    (void)second;
-    loop(launch, turns);
 }
 
 static int by_size(const void *left, const void *right)
@@ -221,6 +208,6 @@ static void info(uint64_t first, uint64_t second)
 }
 
 const struct command memory_commands[] = {
-    {"pairs", pairs},   {"async", async},   {"random", random_pairs}, {"launch", launches},
+    {"pairs", pairs},   {"async", async},   {"random", random_pairs},
     {"each", each},     {"live", set_live}, {"threads", threads},     {"refuse", refuse},
     {"take", take},     {"info", info},     {NULL, NULL}};

@@ -48,14 +48,10 @@ fn one_thread(
 ) -> Result {
     let rounds = effort.pick(3, 600);
     let free_before = clients[1].ask("info")?.get("free");
-    for (what, command, target) in [
-        ("cuMemAllocAsync + cuMemFreeAsync", "async 2000", PAIR),
-        ("cuLaunchKernel, no cap on time", "launch 5000", 1.0),
-    ] {
-        let [[bare], [shim]] =
-            in_turns(clients, rounds, |client| Ok([client.ask(command)?.get("ns")]))?;
-        report.row(&Row::difference(what, Unit::Ns, &bare, &shim).at_most(target));
-    }
+    let [[bare], [shim]] =
+        in_turns(clients, rounds, |client| Ok([client.ask("async 2000")?.get("ns")]))?;
+    let what = "cuMemAllocAsync + cuMemFreeAsync";
+    report.row(&Row::difference(what, Unit::Ns, &bare, &shim).at_most(PAIR));
     let resident = |client: &mut Client| Ok([client.ask("facts")?.get("resident_kib")]);
     let before = in_turns(clients, 1, resident)?;
     let most = effort.pick(10_000, 1_000_000);

@@ -20,6 +20,7 @@ const TURNS: u32 = 1000;
 /// If a client fails; skips if there is no valgrind.
 pub fn run(files: &Files, effort: Effort, report: &mut Report) -> Result {
     for (what, before, command) in [
+        ("cuLaunchKernel in a stream, share not used up", "open", "stream-launch"),
         ("cuMemAlloc_v2 + cuMemFree_v2", "open", "pairs"),
         ("cuMemAlloc_v2 + cuMemFree_v2, a random one of 10000", "open\nlive 10000", "random"),
         ("cuMemAllocAsync + cuMemFreeAsync", "open", "async"),
@@ -28,7 +29,8 @@ pub fn run(files: &Files, effort: Effort, report: &mut Report) -> Result {
         ("dlsym of another name, driver loaded", "open", "other"),
     ] {
         let bare = turn(files, World::Bare, before, command)?;
-        let shim = turn(files, World::Capped, before, command)?;
+        let world = if command == "stream-launch" { World::Timed } else { World::Capped };
+        let shim = turn(files, world, before, command)?;
         report.check(&format!("{what}: the shim was there"), shim != bare);
         let (bare, shim) = (Sample::exact(bare), Sample::exact(shim));
         report.row(&Row::difference(what, Unit::Instructions, &bare, &shim));

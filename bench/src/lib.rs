@@ -15,6 +15,7 @@
 pub mod alloc;
 pub mod counts;
 pub mod files;
+pub mod launch;
 pub mod ledger;
 pub mod machine;
 pub mod measure;

@@ -21,6 +21,8 @@ pub enum World {
     Unlimited,
     /// The shim, with a cap on memory.
     Capped,
+    /// The shim, with a share of the time that is never used up: the null driver's kernels take none.
+    Timed,
 }
 
 /// The cap of [`World::Capped`], in bytes; the null driver's card is larger.
@@ -43,9 +45,13 @@ impl World {
             Self::Unlimited => {
                 command.env("LD_PRELOAD", &files.shim);
             }
-            Self::Capped => {
+            Self::Capped | Self::Timed => {
                 command.env("LD_PRELOAD", &files.shim);
-                command.env("GPU_MEM_LIMIT", CAP.to_string());
+                if self == Self::Capped {
+                    command.env("GPU_MEM_LIMIT", CAP.to_string());
+                } else {
+                    command.env("GPU_CORE_PCT", "99");
+                }
                 command.env("GPUCAP_LEDGER", files.ledger(ledger));
                 // The refusals that a bench provokes are no news.
                 command.env("GPUCAP_LOG", "error");

@@ -122,7 +122,8 @@ pub(crate) fn graph(
     throttle::launch(call, Work::Graph { exec }, StreamRef::named(call, stream), next)
 }
 
-fn kernel_of(function: CUfunction, grid: [u32; 3], block: [u32; 3]) -> Work {
-    let sizes = grid.into_iter().chain(block).map(u64::from);
-    Work::Kernel { function, threads: sizes.fold(1, u64::saturating_mul) }
+fn kernel_of(function: CUfunction, [x, y, z]: [u32; 3], [u, v, w]: [u32; 3]) -> Work {
+    let area = |one: u32, two: u32| u64::from(one).saturating_mul(two.into());
+    let threads = area(x, y).saturating_mul(area(u, v)).saturating_mul(area(z, w));
+    Work::Kernel { function, threads }
 }
