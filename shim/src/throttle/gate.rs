@@ -4,7 +4,7 @@
 //! event is recorded or somebody sleeps. A tool that the driver calls back meanwhile on the same thread finds the lock
 //! [held](crate::held), and what it launches passes.
 
-use super::timing::{ContextId, Mark, Spare, Timing};
+use super::timing::{CallTime, ContextId, Mark, Spare, Timing};
 use crate::driver::cuda::time as driver;
 use crate::held::Held;
 use crate::live::Live;
@@ -29,6 +29,7 @@ pub(crate) struct Gate {
     slot: Slot,
     live: Live,
     share_at_first: Share,
+    call: CallTime,
     inside: Mutex<Inside>,
 }
 
@@ -80,7 +81,8 @@ impl Gate {
         let costs = meter.costs();
         let told = Totals::default();
         let inside = Mutex::new(Inside { meter, timing: Timing::default(), share, told });
-        Some(Self { costs, index, ledger, slot, live, share_at_first: share, inside })
+        let call = CallTime::default();
+        Some(Self { costs, index, ledger, slot, live, share_at_first: share, call, inside })
     }
 
     /// Makes a stream of a context known.
@@ -160,8 +162,10 @@ impl Gate {
 
     /// The driver has taken the launch just now; marks where it ends.
     pub(super) fn launched(&self, copy: &DriverCopy, admitted: Admitted, stream: CUstream) {
-        let returned = sys::monotonic_ns();
+        let now = sys::monotonic_ns();
         let Admitted { permit, events } = admitted;
+        let began = events.as_ref().map_or(now, |(first, _)| first.asked_until());
+        let returned = began.saturating_add(self.call.bounded(now.saturating_sub(began)));
         let marks = events.and_then(|(first, second)| match second.record(copy, stream) {
             Ok(second) => Some([first, second]),
             Err(second) => {

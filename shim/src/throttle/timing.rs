@@ -12,6 +12,7 @@
 use crate::driver::cuda::{current_context, time as driver};
 use crate::redirect::DriverCopy;
 use crate::sys;
+use core::sync::atomic::{AtomicU64, Ordering};
 use gpucap_abi::cuda::{CUcontext, CUevent, CUstream};
 use gpucap_core::throttle::{Events, Reached};
 
@@ -27,6 +28,11 @@ pub(super) struct Mark {
 }
 
 impl Mark {
+    /// When the call that recorded it came back.
+    pub(super) fn asked_until(&self) -> u64 {
+        self.asked.saturating_add(self.took)
+    }
+
     /// What it marks is of no interest.
     pub(super) fn unused(self) -> Spare {
         Spare { event: self.event, context: self.context }
@@ -167,6 +173,33 @@ impl Events for Reader<'_> {
     }
 }
 
+/// How long a call of a launch takes when nothing holds it up: what lies between an event on an empty stream and the
+/// arrival of the kernel. A call that takes longer waited, for room in a queue, for its kernel, for a processor; that
+/// says nothing about the kernel.
+#[derive(Default)]
+pub(super) struct CallTime(AtomicU64);
+
+/// No launch is that slow by itself.
+const SLOWEST_CALL: u64 = 50_000;
+
+impl CallTime {
+    /// Notes how long a call took; what of it may have been the call.
+    pub(super) fn bounded(&self, took: u64) -> u64 {
+        let known = match self.0.load(Ordering::Relaxed) {
+            0 => took.min(SLOWEST_CALL),
+            known => known,
+        };
+        // Down at once, up by little: nearly the shortest of late.
+        let next = if took < known {
+            took.saturating_add(known.saturating_sub(took) / 2)
+        } else {
+            known.saturating_add(known / 64).saturating_add(1).min(took).min(SLOWEST_CALL)
+        };
+        self.0.store(next.max(1), Ordering::Relaxed);
+        took.min(next.saturating_mul(2))
+    }
+}
+
 /// How the card's clock goes with the host's.
 #[derive(Default)]
 struct Clock {
@@ -254,6 +287,20 @@ mod tests {
 
     fn mark(asked: u64, took: u64) -> Mark {
         Mark { event: CUevent::NULL, context: ContextId(1), asked, took }
+    }
+
+    #[test]
+    fn a_call_that_waited_is_no_slow_call() {
+        let call = CallTime::default();
+        assert_eq!(call.bounded(10_000_000), 100_000, "the first one may have loaded the code");
+        for took in (0..40).map(|turn| if turn % 4 == 0 { 2_000_000 } else { 4_000 }) {
+            assert!(call.bounded(took) <= 100_000);
+        }
+        assert_eq!(call.bounded(4_100), 4_100);
+        assert!(call.bounded(2_000_000) < 10_000);
+        for _ in 0..10_000 {
+            assert!(call.bounded(2_000_000) <= 100_000);
+        }
     }
 
     #[test]

@@ -104,8 +104,10 @@ impl<E> Meter<'_, E> {
     ) {
         let Reserved { signature, ns: reserved, .. } = operation.cost;
         let Some(stream) = self.streams.get_mut(place) else { return };
-        // On an empty stream the event before it is reached before the operation arrives at the device.
-        let start = stream.since.max(operation.returned);
+        // On an empty stream the event before it is reached before the operation arrives at the device, which is when
+        // the call returns: unless the call waited for the end, or its thread was held up, and says nothing.
+        let arrived = Some(operation.returned).filter(|returned| *returned < end);
+        let start = stream.since.max(arrived.unwrap_or(0));
         stream.since = stream.since.max(end);
         let more = if clean { self.pair_ns } else { self.gap_ns };
         let sample = end.saturating_sub(start).saturating_sub(more).max(1);
