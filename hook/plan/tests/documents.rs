@@ -121,7 +121,7 @@ fn every_key_of_the_configuration_is_read() {
         .as_bytes(),
     )
     .expect("a configuration");
-    assert_eq!((node.library.as_str(), node.state_dir.as_str()), ("/opt/lib.so", "/s"));
+    assert_eq!((node.library.as_deref(), node.state_dir.as_str()), (Some("/opt/lib.so"), "/s"));
     assert_eq!((node.run_dir.as_str(), node.log_file.as_str()), ("/r", "/l"));
     assert_eq!(node.next_runtime, ["crun"]);
     assert_eq!(node.annotation_domain, "gpu.example.com");
