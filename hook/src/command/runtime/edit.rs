@@ -1,0 +1,117 @@
+//! What a front end changes in `config.json`: variables in, the hook in, and everything else as it was.
+//!
+//! The document is edited as it is, not read into types and written again: a type drops what it does not know, and the
+//! next runtime may need that. Pure; doing it twice does nothing more.
+
+use oci_spec::runtime::HookBuilder;
+use serde_json::{Map, Value, json};
+use std::fmt;
+use std::path::Path;
+
+/// How long a runtime waits for the hook, in seconds. It needs milliseconds.
+const TIMEOUT: i64 = 10;
+/// The stage at which the hook enforces, and the word by which it is called there.
+const STAGE: &str = "createRuntime";
+
+/// The document is not what it should be.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Missing(&'static str);
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "config.json has no {} of the right form", self.0)
+    }
+}
+
+/// Adds the variables and, once, the hook: the command at `own`.
+pub(super) fn capped(
+    config: &mut Value,
+    variables: &[(&str, String)],
+    own: &Path,
+) -> Result<(), Missing> {
+    let process = config.get_mut("process").and_then(Value::as_object_mut);
+    set(process.ok_or(Missing("process"))?, variables).ok_or(Missing("process.env"))?;
+    let config = config.as_object_mut().ok_or(Missing("object"))?;
+    add_hook(config, hook(own)).ok_or(Missing("hooks"))
+}
+
+/// Gives a process the variables that the container's `config.json` has for us; whether anything changed.
+pub(super) fn like(process: &mut Value, config: &Value) -> bool {
+    let entries = config.pointer("/process/env").and_then(Value::as_array);
+    let ours = ["GPU_MEM_LIMIT", "GPU_CORE_PCT"];
+    let variables: Vec<(&str, String)> = entries
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.as_str()?.split_once('='))
+        .filter_map(|(name, value)| {
+            let name = ours.into_iter().find(|own| *own == name)?;
+            Some((name, value.to_owned()))
+        })
+        .collect();
+    let before = process.get("env").cloned();
+    let set = process.as_object_mut().and_then(|process| set(process, &variables));
+    set.is_some() && process.get("env") != before.as_ref()
+}
+
+/// Sets variables in `env`, each at the place where it stood first.
+fn set(process: &mut Map<String, Value>, variables: &[(&str, String)]) -> Option<()> {
+    if variables.is_empty() {
+        return Some(());
+    }
+    let env = process.entry("env").or_insert_with(|| json!([]));
+    if env.is_null() {
+        *env = json!([]);
+    }
+    let env = env.as_array_mut()?;
+    for (name, value) in variables {
+        let is_it = |entry: &Value| {
+            entry
+                .as_str()
+                .and_then(|entry| entry.split_once('='))
+                .is_some_and(|(own, _)| own == *name)
+        };
+        let entry = json!(format!("{name}={value}"));
+        let first = env.iter().position(is_it);
+        env.retain(|entry| !is_it(entry));
+        match first {
+            Some(at) => env.insert(at, entry),
+            None => env.push(entry),
+        }
+    }
+    Some(())
+}
+
+fn add_hook(config: &mut Map<String, Value>, hook: Value) -> Option<()> {
+    let hooks = config.entry("hooks").or_insert_with(|| json!({}));
+    if hooks.is_null() {
+        *hooks = json!({});
+    }
+    let stage = hooks.as_object_mut()?.entry(STAGE).or_insert_with(|| json!([]));
+    if stage.is_null() {
+        *stage = json!([]);
+    }
+    let stage = stage.as_array_mut()?;
+    let same =
+        |one: &Value| one.get("path") == hook.get("path") && one.get("args") == hook.get("args");
+    if !stage.iter().any(same) {
+        stage.push(hook);
+    }
+    Some(())
+}
+
+/// The hook. Its environment is not empty, since some engines drop an empty list, and then runc gives a hook that of
+/// the container.
+pub(crate) fn hook(own: &Path) -> Value {
+    let words = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let hook = HookBuilder::default()
+        .path(own)
+        .args(words(&["gpucap", "hook", STAGE]))
+        .env(words(&["PATH=/usr/sbin:/usr/bin:/sbin:/bin"]))
+        .timeout(TIMEOUT)
+        .build();
+    // Nothing in it can fail to be JSON but a path that is not UTF-8.
+    hook.ok().and_then(|hook| serde_json::to_value(hook).ok()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;
