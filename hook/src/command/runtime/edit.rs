@@ -3,6 +3,7 @@
 //! The document is edited as it is, not read into types and written again: a type drops what it does not know, and the
 //! next runtime may need that. Pure; doing it twice does nothing more.
 
+use gpucap_plan::Node;
 use oci_spec::runtime::HookBuilder;
 use serde_json::{Map, Value, json};
 use std::fmt;
@@ -10,8 +11,8 @@ use std::path::Path;
 
 /// How long a runtime waits for the hook, in seconds. It needs milliseconds.
 const TIMEOUT: i64 = 10;
-/// The stage at which the hook enforces, and the word by which it is called there.
-const STAGE: &str = "createRuntime";
+/// The stages at which the hook enforces, and forgets; also the words by which it is called there.
+pub(crate) const STAGES: [&str; 2] = ["createRuntime", "poststop"];
 
 /// The document is not what it should be.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -23,16 +24,23 @@ impl fmt::Display for Missing {
     }
 }
 
-/// Adds the variables and, once, the hook: the command at `own`.
+/// The hooks that are added: this program, with this configuration of the node.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hooks<'a> {
+    pub(crate) program: &'a Path,
+    pub(crate) config: &'a Path,
+}
+
+/// Adds the variables and, once, the hooks.
 pub(super) fn capped(
     config: &mut Value,
     variables: &[(&str, String)],
-    own: &Path,
+    hooks: Hooks<'_>,
 ) -> Result<(), Missing> {
     let process = config.get_mut("process").and_then(Value::as_object_mut);
     set(process.ok_or(Missing("process"))?, variables).ok_or(Missing("process.env"))?;
     let config = config.as_object_mut().ok_or(Missing("object"))?;
-    add_hook(config, hook(own)).ok_or(Missing("hooks"))
+    STAGES.iter().try_for_each(|stage| add(config, stage, hooks.at(stage))).ok_or(Missing("hooks"))
 }
 
 /// Gives a process the variables that the container's `config.json` has for us; whether anything changed.
@@ -81,36 +89,40 @@ fn set(process: &mut Map<String, Value>, variables: &[(&str, String)]) -> Option
     Some(())
 }
 
-fn add_hook(config: &mut Map<String, Value>, hook: Value) -> Option<()> {
+fn add(config: &mut Map<String, Value>, stage: &str, hook: Value) -> Option<()> {
     let hooks = config.entry("hooks").or_insert_with(|| json!({}));
     if hooks.is_null() {
         *hooks = json!({});
     }
-    let stage = hooks.as_object_mut()?.entry(STAGE).or_insert_with(|| json!([]));
+    let stage = hooks.as_object_mut()?.entry(stage).or_insert_with(|| json!([]));
     if stage.is_null() {
         *stage = json!([]);
     }
     let stage = stage.as_array_mut()?;
-    let same =
-        |one: &Value| one.get("path") == hook.get("path") && one.get("args") == hook.get("args");
+    let same = |one: &Value| ["path", "args"].iter().all(|key| one.get(key) == hook.get(key));
     if !stage.iter().any(same) {
         stage.push(hook);
     }
     Some(())
 }
 
-/// The hook. Its environment is not empty, since some engines drop an empty list, and then runc gives a hook that of
-/// the container.
-pub(crate) fn hook(own: &Path) -> Value {
-    let words = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
-    let hook = HookBuilder::default()
-        .path(own)
-        .args(words(&["gpucap", "hook", STAGE]))
-        .env(words(&["PATH=/usr/sbin:/usr/bin:/sbin:/bin"]))
-        .timeout(TIMEOUT)
-        .build();
-    // Nothing in it can fail to be JSON but a path that is not UTF-8.
-    hook.ok().and_then(|hook| serde_json::to_value(hook).ok()).unwrap_or_default()
+impl Hooks<'_> {
+    /// The hook of a stage. Its environment is not empty, since some engines drop an empty list, and then runc gives a
+    /// hook that of the container.
+    pub(crate) fn at(self, stage: &str) -> Value {
+        let mut words = vec!["gpucap".to_owned(), "hook".into(), stage.into()];
+        if self.config != Path::new(Node::PATH) {
+            words.extend(["--config".into(), self.config.display().to_string()]);
+        }
+        let hook = HookBuilder::default()
+            .path(self.program)
+            .args(words)
+            .env(vec!["PATH=/usr/sbin:/usr/bin:/sbin:/bin".to_owned()])
+            .timeout(TIMEOUT)
+            .build();
+        // Nothing in it can fail to be JSON but a path that is not UTF-8.
+        hook.ok().and_then(|hook| serde_json::to_value(hook).ok()).unwrap_or_default()
+    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,11 @@ use oci_spec::runtime::Spec;
 /// As an engine writes it, with fields of a later specification at every level.
 const BEFORE: &str = r#"{"ociVersion":"1.2.0","process":{"terminal":false,"user":{"uid":0,"gid":0},"args":["sh"],"env":["PATH=/bin","GPU_MEM_LIMIT=99Gi","LAST=1"],"cwd":"/","ofProcess":{"z":1,"a":2}},"root":{"path":"rootfs"},"hooks":{"prestart":[{"path":"/usr/bin/nvidia","ofHook":true}]},"linux":{"resources":{"memory":{"limit":9223372036854775807},"cpu":{"shares":18446744073709551615}},"namespaces":[{"type":"mount"}]},"of2030":[1.5,null,{}]}"#;
 
-const AFTER: &str = r#"{"ociVersion":"1.2.0","process":{"terminal":false,"user":{"uid":0,"gid":0},"args":["sh"],"env":["PATH=/bin","GPU_MEM_LIMIT=4GiB","LAST=1","GPU_CORE_PCT=30%"],"cwd":"/","ofProcess":{"z":1,"a":2}},"root":{"path":"rootfs"},"hooks":{"prestart":[{"path":"/usr/bin/nvidia","ofHook":true}],"createRuntime":[{"path":"/usr/bin/gpucap","args":["gpucap","hook","createRuntime"],"env":["PATH=/usr/sbin:/usr/bin:/sbin:/bin"],"timeout":10}]},"linux":{"resources":{"memory":{"limit":9223372036854775807},"cpu":{"shares":18446744073709551615}},"namespaces":[{"type":"mount"}]},"of2030":[1.5,null,{}]}"#;
+const AFTER: &str = r#"{"ociVersion":"1.2.0","process":{"terminal":false,"user":{"uid":0,"gid":0},"args":["sh"],"env":["PATH=/bin","GPU_MEM_LIMIT=4GiB","LAST=1","GPU_CORE_PCT=30%"],"cwd":"/","ofProcess":{"z":1,"a":2}},"root":{"path":"rootfs"},"hooks":{"prestart":[{"path":"/usr/bin/nvidia","ofHook":true}],"createRuntime":[{"path":"/usr/bin/gpucap","args":["gpucap","hook","createRuntime"],"env":["PATH=/usr/sbin:/usr/bin:/sbin:/bin"],"timeout":10}],"poststop":[{"path":"/usr/bin/gpucap","args":["gpucap","hook","poststop"],"env":["PATH=/usr/sbin:/usr/bin:/sbin:/bin"],"timeout":10}]},"linux":{"resources":{"memory":{"limit":9223372036854775807},"cpu":{"shares":18446744073709551615}},"namespaces":[{"type":"mount"}]},"of2030":[1.5,null,{}]}"#;
+
+fn hooks(config: &str) -> Hooks<'_> {
+    Hooks { program: Path::new("/usr/bin/gpucap"), config: Path::new(config) }
+}
 
 fn parsed(text: &str) -> Value {
     serde_json::from_str(text).expect("JSON")
@@ -18,7 +22,7 @@ fn variables() -> Vec<(&'static str, String)> {
 
 fn edited(text: &str) -> Result<String, Missing> {
     let mut value = parsed(text);
-    capped(&mut value, &variables(), Path::new("/usr/bin/gpucap"))?;
+    capped(&mut value, &variables(), hooks(Node::PATH))?;
     Ok(value.to_string())
 }
 
@@ -72,6 +76,12 @@ fn a_variable_that_stands_twice_stands_once() {
     let value = parsed(&edited(text).expect("edited"));
     let env = json!(["GPU_MEM_LIMIT=4GiB", "A=2", "GPU_MEM_LIMITS=4", "GPU_CORE_PCT=30%"]);
     assert_eq!(value["process"]["env"], env);
+}
+
+#[test]
+fn the_hook_reads_the_configuration_that_the_wrapper_read() {
+    let args = json!(["gpucap", "hook", "poststop", "--config", "/x.json"]);
+    assert_eq!(hooks("/x.json").at("poststop")["args"], args);
 }
 
 #[test]
