@@ -16,6 +16,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("a deep queue keeps to the share", || alone("30", "k_100us", 200)),
         trial("kernels longer than the period keep to the share", || alone("30", "k_40ms", 1)),
         trial("a small share is kept", || alone("5", "k_1ms", 4)),
+        trial("launches that wait for their kernels keep to the share", blocking),
         trial("two processes share one budget", together),
         trial("a process that begins after others inherits no debt but the card's", forked),
     ]
@@ -40,6 +41,11 @@ fn alone(percent: &str, kernel: &str, depth: u32) -> Result {
 fn within_share(output: &Output, asked: f64) -> Result {
     let range = (asked - BELOW).max(asked / 2.0)..=asked + ABOVE;
     within(&output.to_string(), share(output)?, range)
+}
+
+fn blocking() -> Result {
+    let run = spender("30", "k_2ms", 1)?.env("CUDA_LAUNCH_BLOCKING", "1");
+    within_share(&run.output()?.success()?, 30.0)
 }
 
 fn together() -> Result {
