@@ -62,11 +62,6 @@ impl Ask {
         *self == Self::default()
     }
 
-    /// Whether time is limited, be it by a profile.
-    pub(crate) fn has_time(&self) -> bool {
-        self.core.is_some() || self.profile.is_some()
-    }
-
     /// The limits that hold if `self` is set already and `asked` is asked for: the lower ones.
     ///
     /// # Errors

@@ -20,18 +20,11 @@ mod sys;
 mod table;
 
 use clap::Parser;
-use command::{Line, runtime};
+use command::Line;
 use exit::Exit;
-use std::env;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let mut words = env::args_os();
-    let name = words.next().map(PathBuf::from).unwrap_or_default();
-    if name.file_name().is_some_and(|name| name == runtime::NAME) {
-        return end(runtime::become_next(&words.collect::<Vec<_>>()));
-    }
     let line = match Line::try_parse() {
         Ok(line) => line,
         Err(asked) => {
@@ -40,11 +33,7 @@ fn main() -> ExitCode {
             return if asked.use_stderr() { Exit::USAGE } else { Exit::OK }.into();
         }
     };
-    end(line.execute())
-}
-
-fn end(result: error::Result<Exit>) -> ExitCode {
-    match result {
+    match line.execute() {
         Ok(exit) => exit.into(),
         Err(error) => {
             output::tell(&error);

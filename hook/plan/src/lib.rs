@@ -36,7 +36,6 @@ mod merge;
 mod node;
 mod reason;
 mod state;
-mod variables;
 
 pub use card::Card;
 pub use container::{Container, MountNamespace};
@@ -47,4 +46,3 @@ pub use identity::Identity;
 pub use node::{NoGlibc, Node, NodeError, Privileged};
 pub use reason::Reason;
 pub use state::State;
-pub use variables::variables;

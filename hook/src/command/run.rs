@@ -33,8 +33,6 @@ Exit status: the program's own; 125 if nothing was run, 126 if the program canno
   gpucap run --mem 4Gi -- python train.py
   gpucap run --profile 1g.5gb -- ./serve";
 
-const TIME: &str = "time is not limited yet: the share is checked and passed on, but this version does not enforce it";
-
 /// The words behind `gpucap run`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER, override_usage = "gpucap run [--mem SIZE] [--cores PERCENT] [--profile NAME] [--gpu GPU]... -- PROGRAM [ARGUMENT]...")]
@@ -42,7 +40,7 @@ pub(crate) struct Options {
     /// Memory of each GPU: 4Gi, 4096Mi, 25%, ...
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     mem: Option<String>,
-    /// Share of each GPU's time, 1 to 100 (checked, not enforced yet)
+    /// Share of each GPU's time in percent, 1 to 100
     #[arg(long, value_name = "PERCENT", allow_hyphen_values = true)]
     cores: Option<String>,
     /// MIG-shaped slice: 1g.5gb, 3g.20gb, 2g, ...
@@ -72,9 +70,6 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     let file = found(program)?;
     told.iter().for_each(tell);
     place.tell();
-    if ask.has_time() {
-        tell(TIME);
-    }
     if let Some(why) = out_of_reach(&file) {
         tell(format!("{} {why}", file.display()));
     }

@@ -65,11 +65,11 @@ fn limits(facts: &Facts) -> Vec<String> {
 fn sources(limits: &Limits) -> Vec<String> {
     let Config { memory, core, profile, .. } = limits.config();
     let mut lines: Vec<String> = limits.file().into_iter().flat_map(of_file).collect();
-    let time = "time, which this version does not limit yet";
     lines.extend(memory.as_ref().map(|list| of_variable(GPU_MEM_LIMIT.name, list, "memory")));
-    lines.extend(core.as_ref().map(|list| of_variable(GPU_CORE_PCT.name, list, time)));
-    let both = format!("memory, and {time}");
-    lines.extend(profile.as_ref().map(|list| of_variable(GPU_PROFILE.name, list, &both)));
+    lines.extend(core.as_ref().map(|list| of_variable(GPU_CORE_PCT.name, list, "time")));
+    lines.extend(
+        profile.as_ref().map(|list| of_variable(GPU_PROFILE.name, list, "memory and time")),
+    );
     if lines.len() > 1 {
         lines.push("where several speak of a GPU, the lowest holds".into());
     }
@@ -89,7 +89,7 @@ fn of_file(limits: &LimitsFile) -> Vec<String> {
     for entry in &limits.entries {
         let mut line = format!("  {}: memory {}", entry.key, entry.memory);
         if let Some(core) = entry.core {
-            let _ = write!(line, ", time {core} (not limited yet)");
+            let _ = write!(line, ", time {core}");
         }
         lines.push(line);
     }
