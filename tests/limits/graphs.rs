@@ -1,6 +1,8 @@
 //! Graphs that allocate: charged when they are made executable, refunded as far as the driver keeps nothing of them.
 
-use crate::{CAP, MIB, OUT_OF_MEMORY, SUCCESS, begin, booked, calls, capped, traced};
+use crate::{
+    CAP, INVALID_VALUE, MIB, OUT_OF_MEMORY, SUCCESS, begin, booked, calls, capped, traced,
+};
 use gpucap_tests::{Actor, Result, Run, Stop, trial};
 use libtest_mimic::Trial;
 
@@ -14,6 +16,10 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("an executable graph whose end the driver refuses keeps its charge", does_not_end),
         trial("a graph that the driver does not make executable leaves no charge", not_made),
         trial("an allocation in a captured stream is its graph's, and charged once", captured),
+        trial("an allocation added as a node of any kind is charged with its graph", added),
+        trial("the allocations of a graph inside a graph are charged with it", inside),
+        trial("a graph that allocates is not copied", copied),
+        trial("an allocation that a graph was made with cannot be changed afterwards", changed),
         trial("the graphs of a process are refunded when it dies", dies),
     ]
 }
@@ -120,4 +126,69 @@ fn dies() -> Result {
     actor.kill()?;
     let mut heir = begin(&run)?;
     heir.expect(&[(&format!("alloc a {CAP}"), SUCCESS)])
+}
+
+fn added() -> Result {
+    for form in 1..=3 {
+        let run = capped(&CAP.to_string())?;
+        let mut actor = with_graph(&run, &[])?;
+        actor.expect(&[(&format!("add-node g {CAP} {form}"), SUCCESS)])?;
+        booked(&run, 0)?;
+        actor.expect(&[("same h g", SUCCESS), ("cuGraphInstantiateWithFlags h", SUCCESS)])?;
+        booked(&run, CAP)?;
+        actor.expect(&[(&format!("add-node g 1 {form}"), SUCCESS)])?;
+        actor.expect(&[("cuGraphInstantiateWithFlags g", OUT_OF_MEMORY)])?;
+    }
+    Ok(())
+}
+
+fn inside() -> Result {
+    let run = capped(&CAP.to_string())?;
+    let mut actor = with_graph(&run, &[1000])?;
+    actor.expect(&[
+        ("cuGraphCreate c", SUCCESS),
+        (&format!("cuGraphAddMemAllocNode c {}", CAP - 3000), SUCCESS),
+        ("cuGraphCreate d", SUCCESS),
+        ("cuGraphAddMemAllocNode d 1500", SUCCESS),
+        ("move-child c d", SUCCESS),
+        ("move-child g c", SUCCESS),
+        ("cuGraphInstantiateWithFlags g", SUCCESS),
+    ])?;
+    booked(&run, CAP - 500)?;
+    actor.expect(&[("cuGraphExecDestroy g", SUCCESS)])?;
+    booked(&run, 0)
+}
+
+fn copied() -> Result {
+    let run = capped(&CAP.to_string())?;
+    let mut actor = with_graph(&run, &[MIB])?;
+    for copy in ["clone h g", "add-child h g"] {
+        actor.expect(&[("cuGraphCreate h", SUCCESS), (copy, INVALID_VALUE)])?;
+    }
+    booked(&run, 0)
+}
+
+fn changed() -> Result {
+    const NOT_SUPPORTED: u64 = 801;
+    const UPDATE_FAILURE: u64 = 910;
+    let run = capped(&CAP.to_string())?;
+    let mut actor = with_graph(&run, &[MIB])?;
+    actor.expect(&[
+        ("same x g", SUCCESS),
+        ("cuGraphInstantiateWithFlags x", SUCCESS),
+        ("cuGraphCreate h", SUCCESS),
+        (&format!("cuGraphAddMemAllocNode h {}", 2 * CAP), SUCCESS),
+    ])?;
+    booked(&run, MIB)?;
+    let larger = 2 * CAP;
+    actor.expect(&[
+        (&format!("set-node g {larger}"), NOT_SUPPORTED),
+        (&format!("set-exec-node x g {larger}"), NOT_SUPPORTED),
+        ("update1 x h", UPDATE_FAILURE),
+        ("update2 x h", UPDATE_FAILURE),
+        ("cuGraphUpload x", SUCCESS),
+    ])?;
+    booked(&run, MIB)?;
+    actor.expect(&[("cuGraphLaunch x", SUCCESS)])?;
+    booked(&run, MIB)
 }

@@ -29,6 +29,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("a failure of the driver leaves what a pool keeps as it was", driver_fails),
         trial("what a pool that was met in an unknown way keeps is charged", unknown_way),
         trial("a pool of another card than the current one is that other card's", of_another_card),
+        trial("a pool that is asked for by its place is of that place", of_a_location),
         trial(
             "a threshold that was set before the pool was met charges what it keeps",
             early_threshold,
@@ -226,7 +227,7 @@ fn driver_fails() -> Result {
 fn unknown_way() -> Result {
     let run = capped(&CAP.to_string())?;
     let mut actor = begin(&run)?;
-    actor.expect(&[("cuMemGetDefaultMemPool p 0", SUCCESS), (KEEP_ALL, SUCCESS)])?;
+    actor.expect(&[("stubDefaultPool p 0", SUCCESS), (KEEP_ALL, SUCCESS)])?;
     used(&mut actor, SIZE)?;
     booked(&run, SIZE)?;
     actor.expect(&[("sync", SUCCESS)])?;
@@ -241,7 +242,7 @@ fn early_threshold() -> Result {
     // No context is current, so nothing says which card this pool is of.
     actor.expect(&[
         ("init", SUCCESS),
-        ("cuMemGetDefaultMemPool p 0", SUCCESS),
+        ("stubDefaultPool p 0", SUCCESS),
         (KEEP_ALL, SUCCESS),
         ("context 0", SUCCESS),
     ])?;
@@ -255,7 +256,7 @@ fn of_another_card() -> Result {
     let mut actor = begin(&run)?;
     actor.expect(&[
         (&format!("alloc z {SIZE}"), SUCCESS),
-        ("cuMemGetDefaultMemPool p 1", SUCCESS),
+        ("stubDefaultPool p 1", SUCCESS),
         (KEEP_ALL, SUCCESS),
         ("context 1", SUCCESS),
     ])?;
@@ -264,6 +265,21 @@ fn of_another_card() -> Result {
     actor.expect(&[("cuMemPoolTrimTo p 0", SUCCESS)])?;
     told(&mut actor, "nvml d 0", CAP, SIZE)?;
     told(&mut actor, "nvml d 1", CAP, NOTHING)
+}
+
+fn of_a_location() -> Result {
+    for ask in ["cuMemGetDefaultMemPool", "cuMemGetMemPool"] {
+        let run = capped(&CAP.to_string())?.env("STUB_GPU_COUNT", "2");
+        let mut actor = begin(&run)?;
+        // The context is that of card 0, the pool that of card 1.
+        actor.expect(&[(&format!("{ask} p 1"), SUCCESS), (KEEP_ALL, SUCCESS)])?;
+        actor.expect(&[(&format!("from-pool a p {SIZE}"), SUCCESS)])?;
+        told(&mut actor, "nvml d 0", CAP, NOTHING)?;
+        told(&mut actor, "nvml d 1", CAP, SIZE)?;
+        actor.expect(&[("free-async a", SUCCESS)])?;
+        told(&mut actor, "nvml d 1", CAP, SIZE)?;
+    }
+    Ok(())
 }
 
 /// A keeper whose current pool is one of its own, in slot `q`, which keeps nothing.

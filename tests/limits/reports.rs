@@ -17,6 +17,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("every report says the same, step by step", step_by_step),
         trial("a process that only looks sees what the others hold", only_looking),
         trial("a report in 32 bits is cut at its largest number", in_32_bits),
+        trial("what pools and graphs say they hold is never beyond the cap", pools_and_graphs),
         trial("a report that the driver refuses is not made up", refused_reports),
     ]
 }
@@ -191,4 +192,38 @@ fn refused_reports() -> Result {
     // The shim itself has asked for the size of the card once.
     actor.expect(&[("info z", 719), ("total z 0", 719), ("nvml z 0", 15)])?;
     told(&mut actor, "info z", CAP, CAP)
+}
+
+/// `CU_MEMPOOL_ATTR_*`, of which the first three are no sizes of memory held.
+const THRESHOLD: u32 = 4;
+const RESERVED: u32 = 5;
+const USED: u32 = 7;
+const LARGEST: u32 = 13;
+
+fn pools_and_graphs() -> Result {
+    let cap = 20 * MIB;
+    let run = capped(&cap.to_string())?.env("STUB_GPU_POOL_GRANULARITY", "32MiB");
+    let mut actor = begin(&run)?;
+    actor.expect(&[
+        ("cuDeviceGetDefaultMemPool p", SUCCESS),
+        (&format!("async a {MIB}"), SUCCESS),
+        ("cuGraphCreate g", SUCCESS),
+        (&format!("cuGraphAddMemAllocNode g {MIB}"), SUCCESS),
+        ("cuGraphInstantiateWithFlags g", SUCCESS),
+        ("cuGraphUpload g", SUCCESS),
+        (&format!("cuMemPoolSetAttribute p {CARD}"), SUCCESS),
+    ])?;
+    let mut says = |question: &str, expected: u64| told(&mut actor, question, expected, 0);
+    for attribute in [RESERVED, RESERVED + 1] {
+        says(&format!("pool-attribute d p {attribute}"), cap)?;
+    }
+    for attribute in [USED, USED + 1] {
+        says(&format!("pool-attribute d p {attribute}"), MIB)?;
+    }
+    says(&format!("pool-attribute d p {LARGEST}"), 0)?;
+    says(&format!("pool-attribute d p {THRESHOLD}"), CARD)?;
+    for attribute in [2, 3] {
+        says(&format!("graph-memory d {attribute}"), cap)?;
+    }
+    says("graph-memory d 0", 0)
 }

@@ -37,6 +37,7 @@ static void open_driver(void)
 
 #include "actor_rows.h"
 #include "actor_share.h"
+#include "actor_graph.h"
 
 static CUresult context(int ordinal)
 {
@@ -185,6 +186,7 @@ static CUresult obey(const char *verb, uint64_t *slot, uint64_t *from, uint64_t 
     CUresult result;
     if (obey_row(&result, verb, slot, first)) return result;
     if (obey_share(&result, verb, slot, from, first, second)) return result;
+    if (obey_graph(&result, verb, slot, from, first, second)) return result;
 #define IS(word) (strcmp(verb, word) == 0)
     if (IS("init")) return call_cuInit(0);
     if (IS("context")) return context((int)first);

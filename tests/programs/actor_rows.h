@@ -170,13 +170,21 @@ static CUresult row_cuMemPoolCreate(uint64_t *slot, uint64_t location)
     return call_cuMemPoolCreate((CUmemoryPool *)slot, &props);
 }
 
-/* Not in the header, and not met by the shim: drivers have it from 13.0 on. */
-static CUresult row_cuMemGetDefaultMemPool(uint64_t *slot, uint64_t device)
+/* Not in the header: drivers have it from 13.0 on. */
+static CUresult row_cuMemGetPool(const char *name, uint64_t *slot, uint64_t device)
 {
     CUmemLocation location = { CU_MEM_LOCATION_TYPE_DEVICE, (int)device };
-    void *cuda = dlopen("libcuda.so.1", RTLD_NOW), *call = dlsym(cuda, "cuMemGetDefaultMemPool");
+    void *cuda = dlopen("libcuda.so.1", RTLD_NOW), *call = dlsym(cuda, name);
     return ((CUresult(*)(CUmemoryPool *, CUmemLocation *, int))call)((CUmemoryPool *)slot, &location,
                                                                      CU_MEM_ALLOCATION_TYPE_PINNED);
+}
+
+/* As a way that the shim does not know would give it out. */
+static CUresult stub_default_pool(uint64_t *slot, uint64_t device)
+{
+    void *call = dlsym(dlopen("libcuda.so.1", RTLD_NOW), "stubDefaultPool");
+    *slot = ((uint64_t(*)(unsigned int))call)((unsigned int)device);
+    return 0;
 }
 
 /* False if the verb is no driver function's name. */
@@ -200,7 +208,9 @@ static int obey_row(CUresult *result, const char *verb, uint64_t *slot, uint64_t
     ROW(cuMipmappedArrayCreate, row_cuMipmappedArrayCreate(slot, bytes))
     ROW(cuMipmappedArrayDestroy, call_cuMipmappedArrayDestroy((CUmipmappedArray)*slot))
     ROW(cuDeviceGetDefaultMemPool, call_cuDeviceGetDefaultMemPool((CUmemoryPool *)slot, 0))
-    ROW(cuMemGetDefaultMemPool, row_cuMemGetDefaultMemPool(slot, bytes))
+    ROW(cuMemGetDefaultMemPool, row_cuMemGetPool(verb, slot, bytes))
+    ROW(cuMemGetMemPool, row_cuMemGetPool(verb, slot, bytes))
+    ROW(stubDefaultPool, stub_default_pool(slot, bytes))
     ROW(cuDeviceSetMemPool, call_cuDeviceSetMemPool(0, (CUmemoryPool)*slot))
     ROW(cuMemPoolCreate, row_cuMemPoolCreate(slot, bytes))
     ROW(cuMemPoolDestroy, call_cuMemPoolDestroy((CUmemoryPool)*slot))

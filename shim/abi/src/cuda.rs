@@ -3,8 +3,10 @@
 #![allow(non_camel_case_types, reason = "these are the driver's public names")]
 #![allow(non_snake_case, reason = "these are the driver's public names")]
 
+mod array;
 mod launch;
 
+pub use array::*;
 pub use launch::{CU_STREAM_PER_THREAD, CUDA_LAUNCH_PARAMS, CUlaunchConfig};
 
 use crate::arg::{Raw, by_value};
@@ -190,37 +192,6 @@ pub struct CUmemAllocationProp {
 /// `CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR`: shared as an open file.
 pub const CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR: c_int = 1;
 
-/// `CUarrayMapInfo`: what is mapped into tiles of a sparse array, or taken away.
-#[repr(C)]
-#[derive(Debug, Clone, Copy)]
-pub struct CUarrayMapInfo {
-    /// `CUresourcetype`; 0 is an array, 1 a mipmapped array.
-    pub resourceType: c_int,
-    /// The array.
-    pub resource: u64,
-    /// `CUarraySparseSubresourceType`; 0 is a level, 1 the tail of small levels.
-    pub subresourceType: c_int,
-    /// Of a level, in 32 bits each: level, layer, three offsets, three extents. Of a tail: layer, offset, size.
-    pub subresource: [u64; 4],
-    /// `CUmemOperationType`; 1 maps, 2 unmaps.
-    pub memOperationType: c_int,
-    /// `CUmemHandleType`; 0 is a handle of `cuMemCreate`.
-    pub memHandleType: c_int,
-    /// The memory.
-    pub memHandle: CUmemGenericAllocationHandle,
-    /// Where in the memory.
-    pub offset: u64,
-    /// For which devices.
-    pub deviceBitMask: u32,
-    /// Zero.
-    pub flags: u32,
-    /// Zero.
-    pub reserved: [u32; 2],
-}
-
-const _: () = assert!(size_of::<CUarrayMapInfo>() == 96);
-const _: () = assert!(core::mem::offset_of!(CUarrayMapInfo, subresource) == 24);
-
 /// `CUmemPoolProps`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
@@ -294,79 +265,6 @@ pub const CU_MODULE_LAZY_LOADING: c_int = 2;
 pub const CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: c_int = 4;
 /// `CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT`: bytes that a pool holds.
 pub const CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT: c_int = 5;
-
-/// `CUDA_ARRAY_DESCRIPTOR` (`_v2`).
-#[repr(C)]
-#[derive(Debug, Clone, Copy)]
-pub struct CUDA_ARRAY_DESCRIPTOR {
-    /// Width in elements.
-    pub Width: usize,
-    /// Height in elements; 0 means one-dimensional.
-    pub Height: usize,
-    /// `CUarray_format`.
-    pub Format: c_int,
-    /// Channels per element.
-    pub NumChannels: u32,
-}
-
-/// `CUDA_ARRAY_DESCRIPTOR_v1`, the 32-bit form.
-#[repr(C)]
-#[derive(Debug, Clone, Copy)]
-pub struct CUDA_ARRAY_DESCRIPTOR_v1 {
-    /// Width in elements.
-    pub Width: u32,
-    /// Height in elements; 0 means one-dimensional.
-    pub Height: u32,
-    /// `CUarray_format`.
-    pub Format: c_int,
-    /// Channels per element.
-    pub NumChannels: u32,
-}
-
-/// `CUDA_ARRAY3D_DESCRIPTOR` (`_v2`).
-#[repr(C)]
-#[derive(Debug, Clone, Copy)]
-pub struct CUDA_ARRAY3D_DESCRIPTOR {
-    /// Width in elements.
-    pub Width: usize,
-    /// Height in elements; 0 means one-dimensional.
-    pub Height: usize,
-    /// Depth in elements, or layers; 0 means two-dimensional.
-    pub Depth: usize,
-    /// `CUarray_format`.
-    pub Format: c_int,
-    /// Channels per element.
-    pub NumChannels: u32,
-    /// `CUDA_ARRAY3D_*` bits.
-    pub Flags: u32,
-}
-
-/// `CUDA_ARRAY3D_DESCRIPTOR_v1`, the 32-bit form.
-#[repr(C)]
-#[derive(Debug, Clone, Copy)]
-pub struct CUDA_ARRAY3D_DESCRIPTOR_v1 {
-    /// Width in elements.
-    pub Width: u32,
-    /// Height in elements; 0 means one-dimensional.
-    pub Height: u32,
-    /// Depth in elements, or layers; 0 means two-dimensional.
-    pub Depth: u32,
-    /// `CUarray_format`.
-    pub Format: c_int,
-    /// Channels per element.
-    pub NumChannels: u32,
-    /// `CUDA_ARRAY3D_*` bits.
-    pub Flags: u32,
-}
-
-/// `CUDA_ARRAY3D_LAYERED`
-pub const CUDA_ARRAY3D_LAYERED: u32 = 0x01;
-/// `CUDA_ARRAY3D_CUBEMAP`
-pub const CUDA_ARRAY3D_CUBEMAP: u32 = 0x04;
-/// `CUDA_ARRAY3D_SPARSE`: owns no memory of its own.
-pub const CUDA_ARRAY3D_SPARSE: u32 = 0x40;
-/// `CUDA_ARRAY3D_DEFERRED_MAPPING`: owns no memory of its own.
-pub const CUDA_ARRAY3D_DEFERRED_MAPPING: u32 = 0x80;
 
 /// A C string that the driver only reads.
 pub type CString = *const c_char;

@@ -216,6 +216,12 @@ macro_rules! cuda_api {
             /// Tells which device the current pool belongs to, unless it is known.
             fn cuDeviceGetMemPool(pool: *mut $crate::cuda::CUmemoryPool, device: $crate::cuda::CUdevice)
                 => pool::of_device, map, "cuDeviceGetMemPool" @ 11020;
+            /// Tells where the pool's memory lives.
+            fn cuMemGetDefaultMemPool(pool: *mut $crate::cuda::CUmemoryPool, location: *mut $crate::cuda::CUmemLocation,
+                kind: ::core::ffi::c_int) => pool::of_location, map, "cuMemGetDefaultMemPool" @ 13000;
+            /// Tells where the pool's memory lives.
+            fn cuMemGetMemPool(pool: *mut $crate::cuda::CUmemoryPool, location: *mut $crate::cuda::CUmemLocation,
+                kind: ::core::ffi::c_int) => pool::of_location, map, "cuMemGetMemPool" @ 13000;
             /// From here on `cuMemAllocAsync` takes from this pool.
             fn cuDeviceSetMemPool(device: $crate::cuda::CUdevice, pool: $crate::cuda::CUmemoryPool)
                 => pool::set_current, map, "cuDeviceSetMemPool" @ 11020;
@@ -232,6 +238,10 @@ macro_rules! cuda_api {
             fn cuMemPoolImportFromShareableHandle(pool: *mut $crate::cuda::CUmemoryPool,
                 handle: *mut ::core::ffi::c_void, kind: ::core::ffi::c_int, flags: u64)
                 => pool::import, map, "cuMemPoolImportFromShareableHandle" @ 11020;
+            /// No size that it answers is beyond the cap: the driver reserves in large pieces.
+            fn cuMemPoolGetAttribute(pool: $crate::cuda::CUmemoryPool, attribute: ::core::ffi::c_int,
+                value: *mut ::core::ffi::c_void)
+                => report::pool_attribute, report, "cuMemPoolGetAttribute" @ 11020;
             /// A release threshold makes the pool keep what is freed: charged while it does.
             fn cuMemPoolSetAttribute(pool: $crate::cuda::CUmemoryPool, attribute: ::core::ffi::c_int,
                 value: *mut ::core::ffi::c_void)
@@ -257,6 +267,10 @@ macro_rules! cuda_api {
                 => import::close_ipc, map, "cuIpcCloseMemHandle" @ 4010;
 
             // --- memory: graphs ---
+            /// No size that it answers is beyond the cap.
+            fn cuDeviceGetGraphMemAttribute(device: $crate::cuda::CUdevice, attribute: ::core::ffi::c_int,
+                value: *mut ::core::ffi::c_void)
+                => report::graph_attribute, report, "cuDeviceGetGraphMemAttribute" @ 11040;
             /// Refunds what graphs give back.
             fn cuDeviceGraphMemTrim(device: $crate::cuda::CUdevice)
                 => graph::trim, free, "cuDeviceGraphMemTrim" @ 11040;

@@ -87,12 +87,8 @@ pub(crate) fn create(
     props: In<CUmemPoolProps>,
 ) -> CuResult {
     let written = next()?;
-    let device = props.get().and_then(|props| match props.allocType {
-        // Managed memory is charged in full, wherever it may lie (CUDA 13).
-        MANAGED => driver::cuda::current_device(call.driver),
-        _ => device_of(call, props.location),
-    });
-    let home = device.map_or(Home::Elsewhere, Home::Device);
+    let home =
+        props.get().map_or(Home::Elsewhere, |props| home_at(call, props.location, props.allocType));
     if let (Some(pool), Ok(session)) = (pool.get(&written), call.session()) {
         session.pools.learn(call.driver, pool, home);
     }
@@ -125,6 +121,23 @@ pub(crate) fn of_device(
     let written = next()?;
     if let (Some(pool), Ok(session)) = (pool.get(&written), call.session()) {
         session.pools.learn(call.driver, pool, Home::Device(ordinal));
+    }
+    Ok(())
+}
+
+/// `cuMemGetDefaultMemPool`, `cuMemGetMemPool` (13.0).
+pub(crate) fn of_location(
+    call: &Call,
+    next: impl Next<CuError>,
+    pool: Out<CUmemoryPool>,
+    location: Out<CUmemLocation>,
+    kind: c_int,
+) -> CuResult {
+    let written = next()?;
+    if let (Some(pool), Some(location)) = (pool.get(&written), location.get(&written))
+        && let Ok(session) = call.session()
+    {
+        session.pools.learn(call.driver, pool, home_at(call, location, kind));
     }
     Ok(())
 }
@@ -222,6 +235,15 @@ pub(crate) fn destroy(call: &Call, next: impl Next<CuError>, pool: CUmemoryPool)
 
 /// `CU_MEM_ALLOCATION_TYPE_MANAGED`
 const MANAGED: c_int = 2;
+
+/// Where a pool's memory lives. Managed memory is charged in full, wherever it may lie (CUDA 13).
+fn home_at(call: &Call, location: CUmemLocation, kind: c_int) -> Home {
+    let device = match kind {
+        MANAGED => driver::cuda::current_device(call.driver),
+        _ => device_of(call, location),
+    };
+    device.map_or(Home::Elsewhere, Home::Device)
+}
 
 fn charged<P: Word>(
     call: &Call,

@@ -4,11 +4,14 @@ use super::current_device;
 use crate::book;
 use crate::call::Call;
 use crate::device::Device;
+use crate::driver;
 use crate::hooks::Next;
+use crate::pools::Home;
 use crate::session::Session;
 use crate::sys;
-use gpucap_abi::arg::{Out, Word};
-use gpucap_abi::cuda::{CUdevice, CuError, CuResult};
+use core::ffi::{c_int, c_void};
+use gpucap_abi::arg::{Out, Word, Written};
+use gpucap_abi::cuda::{CUdevice, CUmemoryPool, CuError, CuResult};
 
 /// `cuDeviceTotalMem`.
 pub(crate) fn total<W: Word>(
@@ -41,6 +44,63 @@ pub(crate) fn info<W: Word>(
         total.set(&written, W::saturating_from(device.cap()));
     }
     Ok(())
+}
+
+/// `cuMemPoolGetAttribute`: a pool takes from the card in larger pieces than are asked for, and so may hold more than
+/// the cap; what is beyond is not the slice's. A pool that we have not met is taken to belong to the current device.
+pub(crate) fn pool_attribute(
+    call: &Call,
+    next: impl Next<CuError>,
+    pool: CUmemoryPool,
+    attribute: c_int,
+    value: Out<c_void>,
+) -> CuResult {
+    /// `CU_MEMPOOL_ATTR_RESERVED_MEM_*`, `_USED_MEM_*` and, from 13.0 on, `_MAX_POOL_SIZE`.
+    const SIZES: [c_int; 5] = [5, 6, 7, 8, 13];
+    let written = next()?;
+    if SIZES.contains(&attribute)
+        && let Ok(session) = call.session()
+    {
+        let device = match session.pools.home(pool) {
+            Some(Home::Device(ordinal)) => Some(ordinal),
+            Some(Home::Elsewhere) => None,
+            None => driver::cuda::current_device(call.driver),
+        };
+        cut(call, session, device, value, &written);
+    }
+    Ok(())
+}
+
+/// `cuDeviceGetGraphMemAttribute`: all of them are sizes.
+pub(crate) fn graph_attribute(
+    call: &Call,
+    next: impl Next<CuError>,
+    ordinal: CUdevice,
+    _attribute: c_int,
+    value: Out<c_void>,
+) -> CuResult {
+    let written = next()?;
+    if let Ok(session) = call.session() {
+        cut(call, session, Some(ordinal), value, &written);
+    }
+    Ok(())
+}
+
+/// Cuts a size at the cap of its device.
+fn cut(
+    call: &Call,
+    session: &Session,
+    ordinal: Option<CUdevice>,
+    value: Out<c_void>,
+    written: &Written,
+) {
+    let size = value.as_type::<u64>();
+    if let Some(ordinal) = ordinal
+        && let Ok(Some(device)) = session.device(call.driver, ordinal)
+        && let Some(bytes) = size.get(written)
+    {
+        size.set(written, bytes.min(device.cap()));
+    }
 }
 
 /// Bytes that the container's live processes hold.

@@ -2,6 +2,23 @@
 
 use super::{Case, DEVICE, EXPORTABLE, PINNED};
 
+macro_rules! of_a_location {
+    ($symbol:literal) => {
+        &[
+            "poke 1 0 8 1", // device 0
+            concat!("call ", $symbol, " &a %1 1"),
+            "call cuMemAllocFromPoolAsync &b 1048576 a 0",
+            "call cuMemFreeAsync b 0",
+            concat!("call ", $symbol, " 0 %1 1"),
+            concat!("call ", $symbol, " &a 0 1"),
+            "poke 1 4 4 7",
+            concat!("call ", $symbol, " &a %1 1"),
+            "poke 1 0 8 2", // the host
+            concat!("call ", $symbol, " &a %1 1"),
+        ]
+    };
+}
+
 pub(super) const CASES: &[Case] = &[
     (
         "cuMemAllocAsync",
@@ -65,6 +82,25 @@ pub(super) const CASES: &[Case] = &[
             "call cuMemAllocAsync &b 1048576 0",
             "call cuDeviceSetMemPool 0 12345",
             "call cuDeviceSetMemPool 7 a",
+        ],
+    ),
+    ("cuMemGetDefaultMemPool", of_a_location!("cuMemGetDefaultMemPool")),
+    ("cuMemGetMemPool", of_a_location!("cuMemGetMemPool")),
+    (
+        "cuMemPoolGetAttribute",
+        &[
+            "call cuDeviceGetDefaultMemPool &a 0",
+            "call cuMemAllocAsync &b 1048576 0",
+            "call cuMemPoolGetAttribute a 3 %1",
+            "call cuMemPoolGetAttribute a 4 %1",
+            "call cuMemPoolGetAttribute a 5 %1",
+            "call cuMemPoolGetAttribute a 6 %1",
+            "call cuMemPoolGetAttribute a 7 %1",
+            "call cuMemPoolGetAttribute a 8 %1",
+            "call cuMemPoolGetAttribute a 13 %1",
+            "call cuMemPoolGetAttribute a 77 %1",
+            "call cuMemPoolGetAttribute a 5 0",
+            "call cuMemPoolGetAttribute 12345 5 %1",
         ],
     ),
     (

@@ -42,6 +42,9 @@ exports! {
     fn cuArrayGetDescriptor_v2(descriptor: *mut CUDA_ARRAY_DESCRIPTOR, array: CUarray)
         => descriptor, context, "cuArrayGetDescriptor" @ 3020;
     /// What the array was made with.
+    fn cuArray3DGetDescriptor(descriptor: *mut CUDA_ARRAY3D_DESCRIPTOR_v1, array: CUarray)
+        => descriptor_3d_v1, context, "cuArray3DGetDescriptor" @ 2000;
+    /// What the array was made with.
     fn cuArray3DGetDescriptor_v2(descriptor: *mut CUDA_ARRAY3D_DESCRIPTOR, array: CUarray)
         => descriptor_3d, context, "cuArray3DGetDescriptor" @ 3020;
     /// What a deferred array would need.
@@ -287,6 +290,18 @@ fn descriptor(descriptor: Out<CUDA_ARRAY_DESCRIPTOR>, array: CUarray) -> CuResul
         Height: Word::saturating_from(shape.height),
         Format: shape.format,
         NumChannels: shape.channels,
+    })
+}
+
+fn descriptor_3d_v1(descriptor: Out<CUDA_ARRAY3D_DESCRIPTOR_v1>, array: CUarray) -> CuResult {
+    let shape = shape_of(array)?;
+    descriptor.put(CUDA_ARRAY3D_DESCRIPTOR_v1 {
+        Width: Word::saturating_from(shape.width),
+        Height: Word::saturating_from(shape.height),
+        Depth: Word::saturating_from(shape.depth),
+        Format: shape.format,
+        NumChannels: shape.channels,
+        Flags: shape.flags,
     })
 }
 

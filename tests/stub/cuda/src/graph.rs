@@ -11,6 +11,7 @@ use crate::launch::duration_of;
 use crate::state::Table;
 use gpucap_abi::cuda::{CUdeviceptr, CUevent, CUgraph, CUgraphNode, CuError, CuResult};
 use gpucap_stub_device::catalog::Unit;
+use std::collections::HashMap;
 use std::ffi::c_void;
 
 exports! {
@@ -18,7 +19,7 @@ exports! {
     fn cuGraphCreate(graph: *mut CUgraph, flags: u32) => create, driver, "cuGraphCreate" @ 10000;
     /// Executable forms of it live on.
     fn cuGraphDestroy(graph: CUgraph) => destroy, driver, "cuGraphDestroy" @ 10000;
-    /// A copy.
+    /// A copy; none of a graph with nodes of memory.
     fn cuGraphClone(clone: *mut CUgraph, graph: CUgraph) => clone, driver, "cuGraphClone" @ 10000;
     /// A node that does nothing.
     fn cuGraphAddEmptyNode(node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode,
@@ -42,7 +43,7 @@ exports! {
     /// A host function, which is not called.
     fn cuGraphAddHostNode(node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode,
         count: usize, params: *const c_void) => add_host, driver, "cuGraphAddHostNode" @ 10000;
-    /// The nodes of another graph as they are now.
+    /// The nodes of another graph as they are now; none of memory.
     fn cuGraphAddChildGraphNode(node: *mut CUgraphNode, graph: CUgraph,
         dependencies: *const CUgraphNode, count: usize, child: CUgraph)
         => add_child, driver, "cuGraphAddChildGraphNode" @ 10000;
@@ -127,11 +128,16 @@ pub(crate) mod kind {
     pub(crate) const LAST: i32 = 13;
 }
 
+/// `CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE`
+const MOVED: u32 = 1;
+
 /// The graphs of the process and their nodes.
 #[derive(Default)]
 pub(crate) struct Graphs {
     pub(crate) table: Table<Vec<u64>>,
     pub(crate) nodes: Table<(u64, Vec<Node>)>,
+    /// The graph inside each node that is one.
+    pub(crate) children: HashMap<u64, u64>,
 }
 
 impl Graphs {
@@ -143,8 +149,27 @@ impl Graphs {
         let nodes = self.table.remove(graph).ok_or(CuError::INVALID_VALUE)?;
         for node in nodes {
             self.nodes.remove(node);
+            if let Some(child) = self.children.remove(&node) {
+                self.destroy(child)?;
+            }
         }
         Ok(())
+    }
+
+    /// Everything that a graph does, if it may be copied: one with nodes of memory may not.
+    fn copied(&self, graph: u64) -> Result<Vec<Node>, CuError> {
+        let nodes = self.nodes(graph)?;
+        let memory = |node: &Node| matches!(node, Node::Alloc { .. } | Node::Free(_));
+        if nodes.iter().any(memory) { Err(CuError::INVALID_VALUE) } else { Ok(nodes) }
+    }
+
+    /// A graph of its own that does this.
+    fn create_with(&mut self, nodes: Vec<Node>) -> Result<u64, CuError> {
+        let graph = self.create();
+        for node in nodes {
+            self.append(graph, node)?;
+        }
+        Ok(graph)
     }
 
     /// Adds a node; its handle.
@@ -158,6 +183,14 @@ impl Graphs {
         let handle = self.nodes.add((graph, nodes));
         list.push(handle);
         Ok(handle)
+    }
+
+    /// Adds a graph as a node.
+    fn append_child(&mut self, graph: u64, child: u64) -> Result<CUgraphNode, CuError> {
+        let nodes = self.nodes(child)?;
+        let handle = self.append_all(graph, nodes)?;
+        self.children.insert(handle, child);
+        Ok(CUgraphNode(handle as *mut c_void))
     }
 
     /// Everything that a graph does.
@@ -183,12 +216,8 @@ fn destroy(graph: CUgraph) -> CuResult {
 fn clone(clone: Out<CUgraph>, graph: CUgraph) -> CuResult {
     clone.required()?;
     let mut state = state()?;
-    let nodes = state.graphs.nodes(graph.address())?;
-    let copy = state.graphs.create();
-    for node in nodes {
-        state.graphs.append(copy, node)?;
-    }
-    clone.put(CUgraph(copy as *mut c_void))
+    let nodes = state.graphs.copied(graph.address())?;
+    clone.put(CUgraph(state.graphs.create_with(nodes)? as *mut c_void))
 }
 
 fn add(node: Out<CUgraphNode>, graph: CUgraph, what: Vec<Node>) -> CuResult {
@@ -248,8 +277,17 @@ fn add_child(
     _count: usize,
     child: CUgraph,
 ) -> CuResult {
-    let nodes = state()?.graphs.nodes(child.address())?;
-    add(node, graph, nodes)
+    node.required()?;
+    let mut state = state()?;
+    let nodes = state.graphs.copied(child.address())?;
+    let copy = state.graphs.create_with(nodes)?;
+    node.put(state.graphs.append_child(graph.address(), copy)?)
+}
+
+/// The child belongs to the node from here on, nodes of memory and all.
+fn move_child(node: Out<CUgraphNode>, graph: CUgraph, child: u64) -> CuResult {
+    node.required()?;
+    node.put(state()?.graphs.append_child(graph.address(), child)?)
 }
 
 fn add_event(
@@ -311,6 +349,13 @@ fn add_node(
     if asked.kind == kind::MEM_ALLOC {
         // The allocation's parameters lie where the words of the others do.
         return add_alloc(node, graph, on, count, params.cast::<[u8; 16]>().at(1).cast());
+    }
+    if asked.kind == kind::GRAPH {
+        let [child, ownership, ..] = asked.words;
+        return match ownership as u32 {
+            MOVED => move_child(node, graph, child),
+            _ => add_child(node, graph, on, count, CUgraph(child as *mut c_void)),
+        };
     }
     let what = meaning(&asked)?;
     add(node, graph, what)

@@ -9,6 +9,7 @@ use crate::capture;
 use crate::driver::{state, unit};
 use crate::export::exports;
 use crate::graph::{Node, NodeParams, meaning};
+use crate::graph_node::is_memory;
 use crate::memory::Kind;
 use crate::state::{State, Table};
 use gpucap_abi::cuda::{CUdevice, CUgraph, CUgraphExec, CUgraphNode, CUstream, CuError, CuResult};
@@ -101,6 +102,20 @@ const AUTO_FREE_ON_LAUNCH: u64 = 1;
 const UPDATE_FAILURE: CuError = CuError::new(910).unwrap();
 /// `CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED`
 const TOPOLOGY_CHANGED: i32 = 2;
+/// `CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED`
+const NOT_SUPPORTED: i32 = 6;
+
+/// Why nodes cannot take the place of others, if they cannot: there are not as many, or memory would change.
+fn obstacle(nodes: &[Node], others: &[Node]) -> Option<i32> {
+    let memory = |node: &&Node| matches!(node, Node::Alloc { .. } | Node::Free(_));
+    if nodes.len() != others.len() {
+        Some(TOPOLOGY_CHANGED)
+    } else if !nodes.iter().filter(memory).eq(others.iter().filter(memory)) {
+        Some(NOT_SUPPORTED)
+    } else {
+        None
+    }
+}
 
 impl State {
     /// Runs the memory nodes of a launch, in order.
@@ -185,8 +200,8 @@ fn update(
     let mut state = state()?;
     let nodes = state.graphs.nodes(graph.address())?;
     let found = state.execs.get_mut(exec.address()).ok_or(CuError::INVALID_VALUE)?;
-    if found.nodes.len() != nodes.len() {
-        result.put_if_asked(TOPOLOGY_CHANGED);
+    if let Some(why) = obstacle(&found.nodes, &nodes) {
+        result.put_if_asked(why);
         return Err(UPDATE_FAILURE);
     }
     found.nodes = nodes;
@@ -197,22 +212,24 @@ fn update(
 fn update_v2(exec: CUgraphExec, graph: CUgraph, result: Out<UpdateResult>) -> CuResult {
     result.required()?;
     let mut answer = UpdateResult { result: 0, error: CUgraphNode::NULL, from: CUgraphNode::NULL };
-    let nodes = state()?.graphs.nodes(graph.address())?.len();
-    let same = state()?.execs.get(exec.address()).is_some_and(|exec| exec.nodes.len() == nodes);
-    if !same {
-        answer.result = TOPOLOGY_CHANGED;
+    let mut state = state()?;
+    let nodes = state.graphs.nodes(graph.address())?;
+    let found = state.execs.get_mut(exec.address()).ok_or(CuError::INVALID_VALUE)?;
+    if let Some(why) = obstacle(&found.nodes, &nodes) {
+        answer.result = why;
         result.put(answer)?;
         return Err(UPDATE_FAILURE);
     }
-    result.put(answer)?;
-    let mut state = state()?;
-    let nodes = state.graphs.nodes(graph.address())?;
-    state.execs.get_mut(exec.address()).ok_or(CuError::INVALID_VALUE)?.nodes = nodes;
-    Ok(())
+    found.nodes = nodes;
+    result.put(answer)
 }
 
 fn node_set_params(exec: CUgraphExec, _node: CUgraphNode, params: Out<NodeParams>) -> CuResult {
-    meaning(&params.get()?)?;
+    let asked = params.get()?;
+    if is_memory(&asked) {
+        return Err(CuError::NOT_SUPPORTED);
+    }
+    meaning(&asked)?;
     state()?.execs.get(exec.address()).map(drop).ok_or(CuError::INVALID_VALUE)
 }
 

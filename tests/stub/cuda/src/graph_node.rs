@@ -28,9 +28,16 @@ exports! {
     /// Address that the node frees.
     fn cuGraphMemFreeNodeGetParams(node: CUgraphNode, pointer: *mut CUdeviceptr)
         => free_params, driver, "cuGraphMemFreeNodeGetParams" @ 11040;
+    /// The graph inside a node.
+    fn cuGraphChildGraphNodeGetGraph(node: CUgraphNode, graph: *mut CUgraph)
+        => child, driver, "cuGraphChildGraphNodeGetGraph" @ 10000;
     /// Accepted and not kept.
     fn cuGraphAddDependencies(graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode,
         count: usize) => add_dependencies, driver, "cuGraphAddDependencies" @ 10000;
+    /// Accepted and not kept.
+    fn cuGraphAddDependencies_v2(graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode,
+        edges: *const c_void, count: usize)
+        => add_dependencies_v2, driver, "cuGraphAddDependencies" @ 12030;
 }
 
 fn destroy_node(node: CUgraphNode) -> CuResult {
@@ -44,13 +51,24 @@ fn destroy_node(node: CUgraphNode) -> CuResult {
 
 fn node_set_params(node: CUgraphNode, params: Out<NodeParams>) -> CuResult {
     let asked = params.get()?;
-    if asked.kind == kind::MEM_ALLOC {
-        return Err(CuError::INVALID_VALUE);
+    if is_memory(&asked) {
+        return Err(CuError::NOT_SUPPORTED);
     }
     let what = meaning(&asked)?;
     let mut state = state()?;
     state.graphs.nodes.get_mut(node.address()).ok_or(CuError::INVALID_VALUE)?.1 = what;
     Ok(())
+}
+
+/// Whether the parameters are those of a node of memory, which nothing can change.
+pub(crate) const fn is_memory(params: &NodeParams) -> bool {
+    matches!(params.kind, kind::MEM_ALLOC | kind::MEM_FREE)
+}
+
+fn child(node: CUgraphNode, graph: Out<CUgraph>) -> CuResult {
+    let state = state()?;
+    let child = state.graphs.children.get(&node.address()).ok_or(CuError::INVALID_VALUE)?;
+    graph.put(CUgraph(*child as *mut c_void))
 }
 
 fn get_nodes(graph: CUgraph, nodes: Out<CUgraphNode>, count: Out<usize>) -> CuResult {
@@ -73,6 +91,9 @@ fn of_node<T>(node: CUgraphNode, f: impl FnOnce(&[Node]) -> Option<T>) -> Result
 }
 
 fn node_kind(node: CUgraphNode, out: Out<i32>) -> CuResult {
+    if state()?.graphs.children.contains_key(&node.address()) {
+        return out.put(kind::GRAPH);
+    }
     let found = of_node(node, |nodes| {
         Some(match nodes {
             [Node::Work(_)] => kind::KERNEL,
@@ -113,4 +134,14 @@ fn add_dependencies(
     _count: usize,
 ) -> CuResult {
     state()?.graphs.nodes(graph.address()).map(drop)
+}
+
+fn add_dependencies_v2(
+    graph: CUgraph,
+    from: In<CUgraphNode>,
+    to: In<CUgraphNode>,
+    _edges: In<c_void>,
+    count: usize,
+) -> CuResult {
+    add_dependencies(graph, from, to, count)
 }

@@ -21,6 +21,12 @@ exports! {
     /// Runs when the stream reaches it.
     fn cuLaunchHostFunc_ptsz(stream: CUstream, function: HostFunction, data: *mut c_void)
         => launch, context, "cuLaunchHostFunc" @ 10000 ptsz;
+    /// Runs when the stream reaches it; how the device waits meanwhile makes no difference here.
+    fn cuLaunchHostFunc_v2(stream: CUstream, function: HostFunction, data: *mut c_void, mode: u32)
+        => launch_with_mode, context, "cuLaunchHostFunc" @ 13010;
+    /// Runs when the stream reaches it; how the device waits meanwhile makes no difference here.
+    fn cuLaunchHostFunc_v2_ptsz(stream: CUstream, function: HostFunction, data: *mut c_void,
+        mode: u32) => launch_with_mode, context, "cuLaunchHostFunc" @ 13010 ptsz;
     /// Runs when the stream reaches it; not in a capturing stream.
     fn cuStreamAddCallback(stream: CUstream, callback: Callback, data: *mut c_void, flags: u32)
         => add_callback, context, "cuStreamAddCallback" @ 5000;
@@ -69,6 +75,19 @@ fn launch(stream: CUstream, function: HostFunction, data: Out<c_void>) -> CuResu
     let data = data.address();
     // SAFETY: the program that queued the function promises that it may be called with this data.
     run(stream, move || unsafe { function(data as *mut c_void) })
+}
+
+fn launch_with_mode(
+    stream: CUstream,
+    function: HostFunction,
+    data: Out<c_void>,
+    mode: u32,
+) -> CuResult {
+    // CU_HOST_TASK_BLOCKING, CU_HOST_TASK_SPINWAIT
+    if mode > 1 {
+        return Err(CuError::INVALID_VALUE);
+    }
+    launch(stream, function, data)
 }
 
 fn add_callback(stream: CUstream, callback: Callback, data: Out<c_void>, flags: u32) -> CuResult {

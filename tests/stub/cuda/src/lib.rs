@@ -37,6 +37,7 @@ mod library;
 mod load;
 mod memory;
 mod module;
+mod multicast;
 mod pointer;
 mod pool;
 mod pool_of_device;
@@ -63,6 +64,7 @@ const ALL_ROWS: &[&[export::Row]] = &[
     vmm::ROWS,
     share::ROWS,
     share_pool::ROWS,
+    multicast::ROWS,
     sparse::ROWS,
     array::ROWS,
     stream::ROWS,

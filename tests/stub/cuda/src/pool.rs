@@ -349,6 +349,7 @@ const RESERVED: i32 = 5;
 const RESERVED_HIGH: i32 = 6;
 const USED: i32 = 7;
 const USED_HIGH: i32 = 8;
+const MAX_BYTES: i32 = 13;
 
 fn policy(attribute: i32) -> usize {
     usize::try_from(attribute - 1).unwrap_or(0)
@@ -384,6 +385,7 @@ fn get_attribute(pool: CUmemoryPool, attribute: i32, value: Out<c_void>) -> CuRe
         RESERVED_HIGH => pool.reserved_high,
         USED => pool.used,
         USED_HIGH => pool.used_high,
+        MAX_BYTES => pool.max_bytes,
         _ => return Err(CuError::INVALID_VALUE),
     })
 }

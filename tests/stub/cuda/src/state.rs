@@ -1,8 +1,8 @@
 //! Everything of this process's driver that changes, one part per CUDA noun, behind one lock.
 
 use crate::{
-    array, capture, context, event, graph, graph_exec, host, memory, module, pool, sparse, stream,
-    vmm,
+    array, capture, context, event, graph, graph_exec, host, memory, module, multicast, pool,
+    sparse, stream, vmm,
 };
 use std::collections::HashMap;
 
@@ -15,6 +15,7 @@ pub(crate) struct State {
     pub(crate) vmm: vmm::Vmm,
     pub(crate) arrays: array::Arrays,
     pub(crate) tiles: sparse::Tiles,
+    pub(crate) bindings: multicast::Bindings,
     pub(crate) hosts: host::Hosts,
     pub(crate) streams: stream::Streams,
     pub(crate) events: event::Events,
