@@ -17,6 +17,7 @@
 #define GPUCAP_DRIVER_H
 
 #include "driver_types.h"
+#include "driver_types_nvml.h"
 
 /* ---- CUDA: functions ---- */
 
@@ -284,6 +285,11 @@ CUDA_FUNCTIONS(DRIVER_DECLARE)
     X(nvmlDeviceGetProcessUtilization, \
       (nvmlDevice_t device, nvmlProcessUtilizationSample_t * samples, unsigned int *count, \
        uint64_t last_seen)) \
+    X(nvmlDeviceGetProcessesUtilizationInfo, (nvmlDevice_t device, nvmlProcessesUtilizationInfo_t * list)) \
+    X(nvmlDeviceGetSamples, \
+      (nvmlDevice_t device, int kind, uint64_t last_seen, int *value_type, unsigned int *count, nvmlSample_t *samples)) \
+    X(nvmlDeviceGetAccountingPids, (nvmlDevice_t device, unsigned int *count, unsigned int *pids)) \
+    X(nvmlDeviceGetAccountingStats, (nvmlDevice_t device, unsigned int pid, nvmlAccountingStats_t *stats)) \
     X(nvmlDeviceGetComputeRunningProcesses, \
       (nvmlDevice_t device, unsigned int *count, nvmlProcessInfo_v1_t *infos)) \
     X(nvmlDeviceGetComputeRunningProcesses_v2, \

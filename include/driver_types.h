@@ -1,5 +1,5 @@
 /*
- * Types and constants of the CUDA driver and of NVML, declared from the public API reference.
+ * Types and constants of the CUDA driver, declared from the public API reference.
  * Included by driver.h, which explains why these exist; enumerations that functions take or return
  * are plain int, as in the ABI.
  *
@@ -295,82 +295,6 @@ typedef struct CUDA_MEM_ALLOC_NODE_PARAMS_st {
     CUdeviceptr dptr;
 } CUDA_MEM_ALLOC_NODE_PARAMS;
 
-/* ---- NVML: types and constants ---- */
-
-typedef unsigned int nvmlReturn_t;
-typedef struct nvmlDevice_st *nvmlDevice_t;
-typedef struct nvmlEventSet_st *nvmlEventSet_t;
-
-enum {
-    NVML_SUCCESS = 0,
-    NVML_ERROR_UNINITIALIZED = 1,
-    NVML_ERROR_INVALID_ARGUMENT = 2,
-    NVML_ERROR_NOT_SUPPORTED = 3,
-    NVML_ERROR_NO_PERMISSION = 4,
-    NVML_ERROR_NOT_FOUND = 6,
-    NVML_ERROR_INSUFFICIENT_SIZE = 7,
-    NVML_ERROR_ARGUMENT_VERSION_MISMATCH = 25,
-    NVML_ERROR_UNKNOWN = 999
-};
-
-enum { NVML_CLOCK_GRAPHICS = 0, NVML_CLOCK_SM = 1, NVML_CLOCK_MEM = 2 };
-
-/* The used bytes of a process that NVML cannot tell. */
-#define NVML_VALUE_NOT_AVAILABLE UINT64_MAX
-
-typedef struct nvmlMemory_st {
-    uint64_t total;
-    uint64_t free;
-    uint64_t used;
-} nvmlMemory_t;
-
-/* `version` must be set to this before the call. */
-#define NVML_MEMORY_V2 0x02000028u
-typedef struct nvmlMemory_v2_st {
-    unsigned int version;
-    uint64_t total;
-    uint64_t reserved;
-    uint64_t free;
-    uint64_t used;
-} nvmlMemory_v2_t;
-
-typedef struct nvmlUtilization_st {
-    unsigned int gpu;
-    unsigned int memory;
-} nvmlUtilization_t;
-
-typedef struct nvmlProcessInfo_v1_st {
-    unsigned int pid;
-    uint64_t usedGpuMemory;
-} nvmlProcessInfo_v1_t;
-
-/* Also the record of the _v3 calls. */
-typedef struct nvmlProcessInfo_st {
-    unsigned int pid;
-    uint64_t usedGpuMemory;
-    unsigned int gpuInstanceId;
-    unsigned int computeInstanceId;
-} nvmlProcessInfo_t;
-
-typedef struct nvmlProcessUtilizationSample_st {
-    unsigned int pid;
-    uint64_t timeStamp;
-    unsigned int smUtil;
-    unsigned int memUtil;
-    unsigned int encUtil;
-    unsigned int decUtil;
-} nvmlProcessUtilizationSample_t;
-
-typedef struct nvmlPciInfo_st {
-    char busIdLegacy[16];
-    unsigned int domain;
-    unsigned int bus;
-    unsigned int device;
-    unsigned int pciDeviceId;
-    unsigned int pciSubSystemId;
-    char busId[32];
-} nvmlPciInfo_t;
-
 /* ---- the layouts that the driver fixes ---- */
 
 #ifdef __cplusplus
@@ -388,12 +312,6 @@ DRIVER_ASSERT(sizeof(CUlaunchConfig) == 56, "CUlaunchConfig");
 DRIVER_ASSERT(sizeof(CUDA_KERNEL_NODE_PARAMS_v1) == 56, "CUDA_KERNEL_NODE_PARAMS_v1");
 DRIVER_ASSERT(sizeof(CUDA_KERNEL_NODE_PARAMS_v2) == 72, "CUDA_KERNEL_NODE_PARAMS_v2");
 DRIVER_ASSERT(sizeof(CUDA_MEM_ALLOC_NODE_PARAMS) == 120, "CUDA_MEM_ALLOC_NODE_PARAMS");
-DRIVER_ASSERT(sizeof(nvmlMemory_t) == 24, "nvmlMemory_t");
-DRIVER_ASSERT(sizeof(nvmlMemory_v2_t) == 40, "nvmlMemory_v2_t");
-DRIVER_ASSERT(sizeof(nvmlProcessInfo_v1_t) == 16, "nvmlProcessInfo_v1_t");
-DRIVER_ASSERT(sizeof(nvmlProcessInfo_t) == 24, "nvmlProcessInfo_t");
-DRIVER_ASSERT(sizeof(nvmlProcessUtilizationSample_t) == 32, "nvmlProcessUtilizationSample_t");
-DRIVER_ASSERT(sizeof(nvmlPciInfo_t) == 68, "nvmlPciInfo_t");
 #undef DRIVER_ASSERT
 
 #endif
