@@ -221,6 +221,25 @@ impl Card {
             .unwrap_or(0)
     }
 
+    /// The latest complete samples of a unit: when each ended, and the busy part in percent.
+    #[must_use]
+    pub fn samples(&self, unit: Unit) -> Vec<(u64, u64)> {
+        self.with_engine_of(unit, |engine, now| engine.samples(now).collect())
+    }
+
+    /// Who of the live processes had the unit's engine since `from`, and for how long.
+    #[must_use]
+    pub fn busy_since(&self, unit: Unit, from: u64) -> Vec<(u32, u64)> {
+        let now = self.clock().now();
+        let open = self.open_book();
+        self.reap(open.book);
+        let engine = &mut open.book.engines[unit.index()];
+        engine.advance(now, self.settings.slice_ns);
+        let pids = open.book.processes.iter().map(|process| process.identity.pid).enumerate();
+        let busy = pids.map(|(lane, pid)| (pid, engine.lane(lane).owned_since(from)));
+        busy.filter(|&(pid, busy)| pid != 0 && busy > 0).collect()
+    }
+
     /// Nanoseconds of work that the unit has done for everybody.
     #[must_use]
     pub fn busy_ns(&self, unit: Unit) -> u64 {
@@ -232,6 +251,14 @@ impl Card {
             engine.busy()
         };
         self.parts(unit).map(busy).sum()
+    }
+
+    fn with_engine_of<T>(&self, unit: Unit, f: impl FnOnce(&Engine, u64) -> T) -> T {
+        let now = self.clock().now();
+        let open = self.open_book();
+        let engine = &mut open.book.engines[unit.index()];
+        engine.advance(now, self.settings.slice_ns);
+        f(engine, now)
     }
 
     /// The unit's engine, decided up to now, with this process's lane and the time.

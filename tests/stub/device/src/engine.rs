@@ -67,6 +67,14 @@ impl Lane {
         Some(oldest)
     }
 
+    /// For how long it owned the engine since `from`, as far as it is remembered.
+    #[must_use]
+    pub fn owned_since(&self, from: u64) -> u64 {
+        let known = (1..=self.written.min(STRETCHES as u64)).map(|back| self.written - back);
+        let stretches = known.map(|number| &self.stretches[slot(number)]);
+        stretches.map(|it| (it.begin + it.length).saturating_sub(it.begin.max(from))).sum()
+    }
+
     fn busy(&self) -> bool {
         self.tail > self.progress
     }
@@ -166,9 +174,18 @@ impl Engine {
     /// Busy part of the last complete sample before `now`, in percent.
     #[must_use]
     pub fn utilisation(&self, now: u64) -> u64 {
-        let Some(sample) = (now / SAMPLE_NS).checked_sub(1) else { return 0 };
-        let (number, busy) = self.samples[sample_slot(sample)];
-        if number == sample { (busy * 100).div_ceil(SAMPLE_NS).min(100) } else { 0 }
+        self.samples(now).last().map_or(0, |(_, busy)| busy)
+    }
+
+    /// The latest complete samples before `now`: when each ended, and the busy part in percent.
+    pub fn samples(&self, now: u64) -> impl Iterator<Item = (u64, u64)> {
+        let present = now / SAMPLE_NS;
+        let oldest = present.saturating_sub(SAMPLES as u64 - 1);
+        (oldest..present).map(|sample| {
+            let (number, busy) = self.samples[sample_slot(sample)];
+            let busy = if number == sample { busy } else { 0 };
+            ((sample + 1) * SAMPLE_NS, (busy * 100).div_ceil(SAMPLE_NS).min(100))
+        })
     }
 
     /// The owner while it has work and time; else the next lane in turn that has work.

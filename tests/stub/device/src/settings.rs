@@ -43,6 +43,8 @@ pub struct Settings {
     pub cuda_version: i32,
     /// As `nvidia-smi` prints it.
     pub driver_version: String,
+    /// The driver keeps accounts of processes.
+    pub accounting: bool,
     /// CUDA's fastest-first order is the reverse of PCI order.
     pub reverse_order: bool,
     /// The clock is moved by the test.
@@ -120,6 +122,12 @@ impl Settings {
             cuda_version: i32::try_from(number("STUB_GPU_CUDA_VERSION", "13050")?)
                 .map_err(|_| "STUB_GPU_CUDA_VERSION is too large".to_owned())?,
             driver_version: text("STUB_GPU_DRIVER_VERSION", "595.10.01"),
+            accounting: choice(
+                "STUB_GPU_ACCOUNTING",
+                &text("STUB_GPU_ACCOUNTING", "off"),
+                "off",
+                "on",
+            )?,
             reverse_order: choice(
                 "STUB_GPU_ORDER",
                 &text("STUB_GPU_ORDER", "pci"),

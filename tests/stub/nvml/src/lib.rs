@@ -6,6 +6,7 @@
 //! exports exists and answers NOT_SUPPORTED. It calls itself through its exported names, as the
 //! real one does ([`own`]).
 
+mod accounting;
 mod device;
 mod export;
 mod init;
@@ -15,3 +16,4 @@ mod process;
 mod rows;
 mod telemetry;
 mod unsupported;
+mod utilization;

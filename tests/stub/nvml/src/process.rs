@@ -1,8 +1,6 @@
-//! Who uses a device, and how busy it is.
+//! Who uses a device.
 //!
-//! Pids are those that the processes themselves see. Shares of the engine between processes follow
-//! the time that each has had since it started, scaled to the busy part of the last sample: the
-//! real samples of single processes are not simulated.
+//! Pids are those that the processes themselves see.
 
 use crate::device::{instances, unit};
 use crate::export::{Out, exports};
@@ -42,14 +40,6 @@ exports! {
     /// Compute processes as 32-byte records; other modes have none.
     fn nvmlDeviceGetRunningProcessDetailList(device: nvmlDevice_t, list: *mut List)
         => details, library;
-    /// Busy part of the last sample period, in percent.
-    fn nvmlDeviceGetUtilizationRates(device: nvmlDevice_t, rates: *mut [u32; 2]) => rates, library;
-    /// One sample per process that had the engine; NOT_FOUND if none had.
-    fn nvmlDeviceGetProcessUtilization(device: nvmlDevice_t, samples: *mut Sample, count: *mut u32,
-        since: u64) => samples, library;
-    /// The same as a versioned list.
-    fn nvmlDeviceGetProcessesUtilizationInfo(device: nvmlDevice_t, list: *mut UtilizationList)
-        => utilization_list, library;
 }
 
 /// `nvmlProcessInfo_v1_t`
@@ -93,46 +83,8 @@ struct List {
 }
 const _: () = assert!(size_of::<Detail>() == 32 && size_of::<List>() == 24);
 
-/// `nvmlProcessUtilizationSample_t`
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Sample {
-    pid: u32,
-    time: u64,
-    sm: u32,
-    memory: u32,
-    encoder: u32,
-    decoder: u32,
-}
-
-/// `nvmlProcessUtilizationInfo_v1_t`
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Utilization {
-    time: u64,
-    pid: u32,
-    sm: u32,
-    memory: u32,
-    encoder: u32,
-    decoder: u32,
-    jpeg: u32,
-    ofa: u32,
-}
-
-/// `nvmlProcessesUtilizationInfo_v1_t`
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct UtilizationList {
-    version: u32,
-    count: u32,
-    since: u64,
-    records: *mut Utilization,
-}
-const _: () = assert!(size_of::<Sample>() == 32);
-const _: () = assert!(size_of::<Utilization>() == 40 && size_of::<UtilizationList>() == 24);
-
-/// Version 1 of the lists above, which all have 24 bytes.
-const LIST_VERSION: u32 = 0x0100_0018;
+/// Version 1 of a list, which has 24 bytes.
+pub(crate) const LIST_VERSION: u32 = 0x0100_0018;
 const COMPUTE: u32 = 0;
 
 /// Tenants with the unit that each uses: a slice, or the device if it has none.
@@ -150,7 +102,7 @@ fn tenants(device: nvmlDevice_t) -> Result<Vec<(Unit, Tenant)>, NvmlError> {
 
 /// Fills an array of a caller who says how many there is room for, and wants to know how many there
 /// are.
-fn fill<T: Copy>(count: Out<u32>, records: Out<T>, found: &[T]) -> NvmlResult {
+pub(crate) fn fill<T: Copy>(count: Out<u32>, records: Out<T>, found: &[T]) -> NvmlResult {
     let room = usize::try_from(count.get()?).unwrap_or(usize::MAX);
     count.put(u32::try_from(found.len()).unwrap_or(u32::MAX))?;
     if found.len() > room {
@@ -213,7 +165,7 @@ fn details(device: nvmlDevice_t, list: Out<List>) -> NvmlResult {
 }
 
 /// As [`fill`], for a list that holds its own count and array.
-fn fill_list<T: Copy>(
+pub(crate) fn fill_list<T: Copy>(
     count: &mut u32,
     records: *mut T,
     found: &[T],
@@ -229,56 +181,4 @@ fn fill_list<T: Copy>(
         return nothing();
     }
     fill(own_count, records, found)
-}
-
-fn rates(device: nvmlDevice_t, rates: Out<[u32; 2]>) -> NvmlResult {
-    let busy = u32::try_from(card().utilisation(unit(device)?)).unwrap_or(100);
-    rates.put([busy, busy / 2])
-}
-
-fn shares(device: nvmlDevice_t) -> Result<Vec<(u32, u64, u32)>, NvmlError> {
-    let unit = unit(device)?;
-    let busy = card().utilisation(unit);
-    let tenants: Vec<_> = card().tenants(unit).into_iter().filter(|t| t.busy_ns > 0).collect();
-    let all: u64 = tenants.iter().map(|tenant| tenant.busy_ns).sum();
-    let time = card().clock().now() / 1000;
-    let share = |of: u64| {
-        u32::try_from(u128::from(busy) * u128::from(of) / u128::from(all.max(1))).unwrap_or(100)
-    };
-    Ok(tenants.iter().map(|tenant| (tenant.pid, time, share(tenant.busy_ns))).collect())
-}
-
-fn samples(device: nvmlDevice_t, samples: Out<Sample>, count: Out<u32>, _since: u64) -> NvmlResult {
-    let found: Vec<_> = shares(device)?
-        .into_iter()
-        .map(|(pid, time, sm)| Sample { pid, time, sm, memory: 0, encoder: 0, decoder: 0 })
-        .collect();
-    if found.is_empty() {
-        count.put(0)?;
-        return Err(NvmlError::NOT_FOUND);
-    }
-    fill(count, samples, &found)
-}
-
-fn utilization_list(device: nvmlDevice_t, list: Out<UtilizationList>) -> NvmlResult {
-    let mut asked = list.get()?;
-    if asked.version != LIST_VERSION {
-        return Err(NvmlError::ARGUMENT_VERSION_MISMATCH);
-    }
-    let found: Vec<_> = shares(device)?
-        .into_iter()
-        .map(|(pid, time, sm)| Utilization {
-            time,
-            pid,
-            sm,
-            memory: 0,
-            encoder: 0,
-            decoder: 0,
-            jpeg: 0,
-            ofa: 0,
-        })
-        .collect();
-    let answer = fill_list(&mut asked.count, asked.records, &found, || Err(NvmlError::NOT_FOUND));
-    list.put(asked)?;
-    answer
 }

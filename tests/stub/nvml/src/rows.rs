@@ -8,6 +8,8 @@ const ALL: &[&[Row]] = &[
     crate::memory::ROWS,
     crate::process::ROWS,
     crate::telemetry::ROWS,
+    crate::utilization::ROWS,
+    crate::accounting::ROWS,
 ];
 
 macro_rules! compare {

@@ -41,8 +41,6 @@ exports! {
     fn nvmlDeviceGetComputeMode(device: nvmlDevice_t, mode: *mut u32) => zero, library;
     /// None.
     fn nvmlDeviceGetVirtualizationMode(device: nvmlDevice_t, mode: *mut u32) => zero, library;
-    /// Off.
-    fn nvmlDeviceGetAccountingMode(device: nvmlDevice_t, mode: *mut u32) => zero, library;
     /// No.
     fn nvmlDeviceGetMultiGpuBoard(device: nvmlDevice_t, multi: *mut u32) => zero, library;
     /// Unknown.

@@ -22,7 +22,7 @@ unsupported! {
     nvmlDeviceClearFieldValues nvmlDeviceCreateGpuInstance
     nvmlDeviceCreateGpuInstanceWithPlacement nvmlDeviceDiscoverGpus
     nvmlDeviceFreezeNvLinkUtilizationCounter nvmlDeviceGetAPIRestriction
-    nvmlDeviceGetAccountingBufferSize nvmlDeviceGetAccountingPids nvmlDeviceGetAccountingStats
+    nvmlDeviceGetAccountingBufferSize
     nvmlDeviceGetActiveVgpus nvmlDeviceGetAdaptiveClockInfoStatus nvmlDeviceGetApplicationsClock
     nvmlDeviceGetAutoBoostedClocksEnabled nvmlDeviceGetBoardPartNumber nvmlDeviceGetBridgeChipInfo
     nvmlDeviceGetBusType nvmlDeviceGetClkMonStatus nvmlDeviceGetClock
@@ -58,7 +58,7 @@ unsupported! {
     nvmlDeviceGetPgpuMetadataString nvmlDeviceGetPowerManagementMode nvmlDeviceGetPowerSource
     nvmlDeviceGetPowerState nvmlDeviceGetRemappedRows nvmlDeviceGetRetiredPages
     nvmlDeviceGetRetiredPagesPendingStatus nvmlDeviceGetRetiredPages_v2
-    nvmlDeviceGetRowRemapperHistogram nvmlDeviceGetSamples nvmlDeviceGetSramEccErrorStatus
+    nvmlDeviceGetRowRemapperHistogram nvmlDeviceGetSramEccErrorStatus
     nvmlDeviceGetSupportedClocksEventReasons nvmlDeviceGetSupportedClocksThrottleReasons
     nvmlDeviceGetSupportedEventTypes nvmlDeviceGetSupportedGraphicsClocks
     nvmlDeviceGetSupportedMemoryClocks nvmlDeviceGetSupportedPerformanceStates
