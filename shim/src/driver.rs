@@ -277,9 +277,11 @@ pub(crate) mod nvml {
     use gpucap_core::uuid::DeviceName;
 
     functions! { NvmlResult;
+        fn device_get_compute_instance = nvmlDeviceGetComputeInstanceId(device: nvmlDevice_t, id: *mut c_uint);
         fn device_get_compute_processes = nvmlDeviceGetComputeRunningProcesses(
             device: nvmlDevice_t, count: *mut c_uint, processes: *mut nvmlProcessInfo_v1_t);
         fn device_get_count = nvmlDeviceGetCount_v2(count: *mut c_uint);
+        fn device_get_gpu_instance = nvmlDeviceGetGpuInstanceId(device: nvmlDevice_t, id: *mut c_uint);
         fn device_get_handle_by_index = nvmlDeviceGetHandleByIndex_v2(index: c_uint, device: *mut nvmlDevice_t);
         fn device_get_index = nvmlDeviceGetIndex(device: nvmlDevice_t, index: *mut c_uint);
         fn device_get_max_mig_device_count = nvmlDeviceGetMaxMigDeviceCount(
@@ -327,6 +329,12 @@ pub(crate) mod nvml {
     /// The card of a MIG instance; `None` for a card.
     pub(crate) fn parent(copy: &DriverCopy, device: nvmlDevice_t) -> Option<nvmlDevice_t> {
         filled(|parent| device_get_parent(copy, device, parent))
+    }
+
+    /// The numbers of a MIG instance, of the GPU's and of the one that computes in it; `None` for a card.
+    pub(crate) fn instance(copy: &DriverCopy, device: nvmlDevice_t) -> Option<(u32, u32)> {
+        let gpu = filled(|id| device_get_gpu_instance(copy, device, id))?;
+        Some((gpu, filled(|id| device_get_compute_instance(copy, device, id))?))
     }
 
     /// All cards, in nvidia-smi's order, each followed by its MIG instances. NVML is initialised for the duration.

@@ -3,8 +3,10 @@
 //! They work in a process that uses no CUDA: the book is read, no slot is taken. A device that is not capped, or whose
 //! limits cannot be resolved, is shown as it is, so that an administrator can diagnose.
 
+pub(crate) mod accounting;
 pub(crate) mod memory;
 pub(crate) mod process;
+pub(crate) mod utilization;
 
 use crate::book;
 use crate::call::Call;
@@ -13,12 +15,13 @@ use crate::driver;
 use crate::sys;
 use crate::topology;
 use gpucap_abi::nvml::nvmlDevice_t;
-use gpucap_core::ledger::{DeviceIndex, Ledger};
+use gpucap_core::ledger::{BookView, DeviceIndex, Ledger, ProcessView};
+use gpucap_core::limits::Resolved;
 
-/// A capped device: what its cap is, and where the book has it.
+/// A limited device: what its limits are, and where the book has it.
 struct Slice {
-    /// The cap, at most what the device has.
-    total: u64,
+    /// Of memory, at most what the device has, of time, or of both.
+    limits: Resolved,
     ledger: &'static Ledger,
     /// `None` until a process of the container has used it.
     device: Option<DeviceIndex>,
@@ -31,14 +34,29 @@ impl Slice {
         let uuid = driver::nvml::uuid(call.driver, handle)?.uuid;
         let limits = call.policy.limits.as_ref()?;
         let place = |_: &_| topology::of_handle(call.driver, handle);
-        let total = device::resolve(limits, uuid, total_bytes, place).ok()?.0.memory?;
+        let limits = device::resolve(limits, uuid, total_bytes, place).ok()?.0;
+        if limits.memory.is_none() && limits.core.is_none() {
+            return None;
+        }
         let ledger = book::ledger(call.policy).ok()?;
         ledger.reap(&book::alive);
-        Some(Self { total, ledger, device: ledger.find_device(uuid.0) })
+        Some(Self { limits, ledger, device: ledger.find_device(uuid.0) })
     }
 
-    /// Bytes that the container's live processes hold.
-    fn used(&self) -> u64 {
-        self.device.map_or(0, |device| self.ledger.used(device)).min(self.total)
+    /// As [`of`](Self::of), where nobody has asked yet how large the device is.
+    fn of_handle(call: &Call, handle: nvmlDevice_t) -> Option<Self> {
+        Self::of(call, handle, driver::nvml::total_bytes(call.driver, handle)?)
+    }
+
+    /// The processes of this pid namespace that have to do with the device.
+    fn processes(&self) -> impl Iterator<Item = (ProcessView<'_>, BookView)> {
+        let namespace = book::own_namespace();
+        let ours =
+            move |process: &ProcessView<'_>| namespace == Some(process.identity.pid_namespace);
+        let device = self.device.into_iter();
+        device.flat_map(move |device| {
+            let processes = self.ledger.processes().filter(ours);
+            processes.filter_map(move |process| Some((process, process.book(device)?)))
+        })
     }
 }

@@ -6,7 +6,7 @@
 
 mod time;
 
-pub(crate) use time::{boot_time_ns, monotonic_ns, nap, sleep_until};
+pub(crate) use time::{boot_time_ns, monotonic_ns, nap, sleep_until, unix_time_ns};
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::MaybeUninit;

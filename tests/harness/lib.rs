@@ -23,6 +23,7 @@ mod run;
 mod sandbox;
 mod scratch;
 mod stop;
+mod windows;
 mod world;
 
 pub use actor::{Actor, Answer};

@@ -5,9 +5,10 @@
 //! [`ways`] takes each way of getting memory through the same rules, [`shared`] does so with several processes;
 //! [`physical`], [`sparse`], [`contexts`], [`greens`], [`prices`], [`code`] and [`growth`] are what lives by
 //! references, [`imports`] what has two names or two processes, [`pools`] and [`graphs`] what is kept beyond its use;
-//! [`misuse`] is what a program should not do; [`reports`] is what it is told; [`values`] is what the variables may
-//! say and [`devices`] of which card; [`file`] is the hook's word.
+//! [`misuse`] is what a program should not do; [`reports`] is what it is told, [`busy`] of time; [`values`] is what the
+//! variables may say and [`devices`] of which card; [`file`] is the hook's word.
 
+mod busy;
 mod code;
 mod contexts;
 mod devices;
@@ -64,6 +65,7 @@ fn main() -> ExitCode {
         devices::trials,
         file::trials,
         live::trials,
+        busy::trials,
     ];
     harness(suites.into_iter().flat_map(|trials| trials()).collect())
 }

@@ -194,6 +194,19 @@ impl<T: Copy> Array<T> {
     }
 }
 
+impl<T: Copy> Array<T> {
+    /// Changes the first `count` entries, which the driver has written.
+    pub fn change(self, _: &Written, count: u32, change: impl Fn(T) -> T) {
+        for index in 0..count {
+            let place = self.0.wrapping_add(index as usize);
+            // SAFETY: `Written` says that the driver has succeeded, and the count that it has filled so many entries.
+            let value = unsafe { place.read_unaligned() };
+            // SAFETY: as above: what the driver has just written can be written.
+            unsafe { place.write_unaligned(change(value)) }
+        }
+    }
+}
+
 /// An array of the caller's that the driver only reads; how many entries it has, another parameter says.
 #[repr(transparent)]
 #[derive(Debug)]

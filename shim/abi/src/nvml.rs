@@ -158,6 +158,108 @@ impl nvmlProcessDetailList_v1_t {
     pub const COMPUTE: u32 = 0;
 }
 
+/// `nvmlUtilization_t`: percent of the time of the last sample.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct nvmlUtilization_t {
+    /// Something computed.
+    pub gpu: u32,
+    /// Memory was read or written.
+    pub memory: u32,
+}
+
+/// `nvmlProcessUtilizationSample_t`: percent of the time, by engine.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct nvmlProcessUtilizationSample_t {
+    /// Its number.
+    pub pid: u32,
+    /// Microseconds since 1970.
+    pub timeStamp: u64,
+    /// It computed.
+    pub smUtil: u32,
+    /// Memory was read or written for it.
+    pub memUtil: u32,
+    /// It encoded video.
+    pub encUtil: u32,
+    /// It decoded video.
+    pub decUtil: u32,
+}
+
+/// `nvmlProcessUtilizationInfo_v1_t`: as [`nvmlProcessUtilizationSample_t`], with two more engines.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct nvmlProcessUtilizationInfo_v1_t {
+    /// Microseconds since 1970.
+    pub timeStamp: u64,
+    /// Its number.
+    pub pid: u32,
+    /// It computed.
+    pub smUtil: u32,
+    /// Memory was read or written for it.
+    pub memUtil: u32,
+    /// It encoded video.
+    pub encUtil: u32,
+    /// It decoded video.
+    pub decUtil: u32,
+    /// It worked on JPEG images.
+    pub jpgUtil: u32,
+    /// It computed optical flow.
+    pub ofaUtil: u32,
+}
+
+/// `nvmlProcessesUtilizationInfo_v1_t`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct nvmlProcessesUtilizationInfo_v1_t {
+    /// [`nvmlProcessesUtilizationInfo_v1_t::VERSION`], set by the caller.
+    pub version: u32,
+    /// Room in the array on entry, processes on return.
+    pub processSamplesCount: u32,
+    /// Only what is newer than this is asked for.
+    pub lastSeenTimeStamp: u64,
+    /// The array; null asks for the number only.
+    pub procUtilArray: *mut nvmlProcessUtilizationInfo_v1_t,
+}
+
+impl nvmlProcessesUtilizationInfo_v1_t {
+    /// Size and version 1, as `NVML_STRUCT_VERSION` packs them.
+    pub const VERSION: u32 = 0x0100_0018;
+}
+
+/// `nvmlSample_t`: a value at a time.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct nvmlSample_t {
+    /// Microseconds since 1970.
+    pub timeStamp: u64,
+    /// `nvmlValue_t`, a union of 8 bytes; of the kinds below an unsigned int.
+    pub sampleValue: u64,
+}
+
+/// `NVML_GPU_UTILIZATION_SAMPLES`: how busy the card is, in percent.
+pub const NVML_GPU_UTILIZATION_SAMPLES: u32 = 1;
+/// `NVML_MEMORY_UTILIZATION_SAMPLES`: how busy its memory is, in percent.
+pub const NVML_MEMORY_UTILIZATION_SAMPLES: u32 = 2;
+
+/// `nvmlDeviceAttributes_t`: what a MIG instance has.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct nvmlDeviceAttributes_t {
+    /// Counts: multiprocessors, copy engines, decoders, encoders, JPEG, OFA, slices of either kind.
+    pub engines: [u32; 8],
+    /// Memory in MiB.
+    pub memorySizeMB: u64,
+}
+
+/// `nvmlAccountingStats_t`, of which nothing is read: what one process did to a device.
+pub type nvmlAccountingStats_t = [u64; 7];
+/// `nvmlAccountingStats_v2_t`, likewise; the process asked for stands in it.
+pub type nvmlAccountingStats_v2_t = [u64; 8];
+
+/// `NVML_VALUE_NOT_AVAILABLE`, for bytes.
+pub const NVML_VALUE_NOT_AVAILABLE: u64 = u64::MAX;
+
 /// What the instance numbers of a process say outside MIG.
 pub const NO_INSTANCE: u32 = u32::MAX;
 
@@ -165,5 +267,10 @@ const _: () = assert!(size_of::<nvmlProcessInfo_v1_t>() == 16);
 const _: () = assert!(size_of::<nvmlProcessInfo_v2_t>() == 24);
 const _: () = assert!(size_of::<nvmlProcessDetail_v1_t>() == 32);
 const _: () = assert!(size_of::<nvmlProcessDetailList_v1_t>() == 24);
+const _: () = assert!(size_of::<nvmlProcessUtilizationSample_t>() == 32);
+const _: () = assert!(size_of::<nvmlProcessUtilizationInfo_v1_t>() == 40);
+const _: () = assert!(size_of::<nvmlProcessesUtilizationInfo_v1_t>() == 24);
+const _: () = assert!(size_of::<nvmlSample_t>() == 16);
+const _: () = assert!(size_of::<nvmlDeviceAttributes_t>() == 40);
 const _: () = assert!(size_of::<nvmlMemory_t>() == 24);
 const _: () = assert!(size_of::<nvmlMemory_v2_t>() == 40);

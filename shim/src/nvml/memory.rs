@@ -1,10 +1,14 @@
-//! `nvmlDeviceGetMemoryInfo`: total is the cap, used is what the container's live processes hold.
+//! `nvmlDeviceGetMemoryInfo` and what else tells a size: total is the cap, used is what the container's live processes
+//! hold.
 
 use super::Slice;
 use crate::call::Call;
+use crate::driver;
 use crate::hooks::Next;
 use gpucap_abi::arg::Out;
-use gpucap_abi::nvml::{NvmlError, NvmlResult, nvmlDevice_t, nvmlMemory_t, nvmlMemory_v2_t};
+use gpucap_abi::nvml::{
+    NvmlError, NvmlResult, nvmlDevice_t, nvmlDeviceAttributes_t, nvmlMemory_t, nvmlMemory_v2_t,
+};
 
 /// Version 1.
 pub(crate) fn info(
@@ -15,9 +19,8 @@ pub(crate) fn info(
 ) -> NvmlResult {
     let written = next()?;
     if let Some(card) = memory.get(&written)
-        && let Some(slice) = Slice::of(call, device, card.total)
+        && let Some((total, used)) = shown(call, device, card.total)
     {
-        let (total, used) = (slice.total, slice.used());
         memory.set(&written, nvmlMemory_t { total, free: total.saturating_sub(used), used });
     }
     Ok(())
@@ -32,9 +35,8 @@ pub(crate) fn info_v2(
 ) -> NvmlResult {
     let written = next()?;
     if let Some(card) = memory.get(&written)
-        && let Some(slice) = Slice::of(call, device, card.total)
+        && let Some((total, used)) = shown(call, device, card.total)
     {
-        let (total, used) = (slice.total, slice.used());
         let free = total.saturating_sub(used);
         memory.set(
             &written,
@@ -42,4 +44,30 @@ pub(crate) fn info_v2(
         );
     }
     Ok(())
+}
+
+/// `nvmlDeviceGetAttributes`, both versions: the size of a MIG instance; cards have none.
+pub(crate) fn attributes(
+    call: &Call,
+    next: impl Next<NvmlError>,
+    device: nvmlDevice_t,
+    attributes: Out<nvmlDeviceAttributes_t>,
+) -> NvmlResult {
+    let written = next()?;
+    if let Some(instance) = attributes.get(&written)
+        && let Some(bytes) = driver::nvml::total_bytes(call.driver, device)
+        && let Some((total, _)) = shown(call, device, bytes)
+    {
+        let size = instance.memorySizeMB.min(total >> 20);
+        attributes.set(&written, nvmlDeviceAttributes_t { memorySizeMB: size, ..instance });
+    }
+    Ok(())
+}
+
+/// Total and used of a device whose memory is capped.
+fn shown(call: &Call, device: nvmlDevice_t, card_bytes: u64) -> Option<(u64, u64)> {
+    let slice = Slice::of(call, device, card_bytes)?;
+    let total = slice.limits.memory?;
+    let used = slice.device.map_or(0, |device| slice.ledger.used(device));
+    Some((total, used.min(total)))
 }

@@ -4,14 +4,13 @@
 //! container and tell of its neighbours. nvidia-smi's own table of processes does not come from these functions.
 
 use super::Slice;
-use crate::book;
 use crate::call::Call;
 use crate::driver;
 use crate::hooks::Next;
 use gpucap_abi::arg::{Array, InOut};
 use gpucap_abi::nvml::{
-    NO_INSTANCE, NvmlError, NvmlResult, nvmlDevice_t, nvmlProcessDetail_v1_t,
-    nvmlProcessDetailList_v1_t, nvmlProcessInfo_v1_t, nvmlProcessInfo_v2_t,
+    NO_INSTANCE, NVML_VALUE_NOT_AVAILABLE, NvmlError, NvmlResult, nvmlDevice_t,
+    nvmlProcessDetail_v1_t, nvmlProcessDetailList_v1_t, nvmlProcessInfo_v1_t, nvmlProcessInfo_v2_t,
 };
 
 /// `nvmlDeviceGetComputeRunningProcesses`, first and second version.
@@ -90,6 +89,8 @@ pub(crate) fn details(
 pub(crate) struct Process {
     pid: u32,
     bytes: u64,
+    /// Of the GPU and of the instance that computes in it.
+    instance: (u32, u32),
 }
 
 /// The forms in which a process is told.
@@ -99,47 +100,39 @@ pub(crate) trait Record: Copy {
 }
 
 impl Record for nvmlProcessInfo_v1_t {
-    fn from_process(&Process { pid, bytes }: &Process) -> Self {
+    fn from_process(&Process { pid, bytes, .. }: &Process) -> Self {
         Self { pid, usedGpuMemory: bytes }
     }
 }
 
 impl Record for nvmlProcessInfo_v2_t {
-    fn from_process(&Process { pid, bytes }: &Process) -> Self {
-        Self {
-            pid,
-            usedGpuMemory: bytes,
-            gpuInstanceId: NO_INSTANCE,
-            computeInstanceId: NO_INSTANCE,
-        }
+    fn from_process(&Process { pid, bytes, instance }: &Process) -> Self {
+        Self { pid, usedGpuMemory: bytes, gpuInstanceId: instance.0, computeInstanceId: instance.1 }
     }
 }
 
 impl Record for nvmlProcessDetail_v1_t {
-    fn from_process(&Process { pid, bytes }: &Process) -> Self {
+    fn from_process(&Process { pid, bytes, instance }: &Process) -> Self {
         Self {
             pid,
             usedGpuMemory: bytes,
-            gpuInstanceId: NO_INSTANCE,
-            computeInstanceId: NO_INSTANCE,
+            gpuInstanceId: instance.0,
+            computeInstanceId: instance.1,
             usedGpuCcProtectedMemory: 0,
         }
     }
 }
 
-/// The processes of this pid namespace that hold something of a capped device; `None` if it is not capped.
+/// The container's processes that hold something of a limited device; `None` if it is not limited. Where only time is
+/// limited nobody is charged for memory, and what each holds is not known.
 fn processes(call: &Call, handle: nvmlDevice_t) -> Option<Vec<Process>> {
-    let total = driver::nvml::total_bytes(call.driver, handle)?;
-    let slice = Slice::of(call, handle, total)?;
-    let Some(device) = slice.device else { return Some(Vec::new()) };
-    let namespace = book::own_namespace();
-    let of_ours = slice
-        .ledger
-        .processes()
-        .filter(|process| namespace == Some(process.identity.pid_namespace));
-    let holding = of_ours.filter_map(|process| {
-        let bytes = process.book(device)?.used;
-        (bytes > 0).then_some(Process { pid: process.identity.pid, bytes })
+    let slice = Slice::of_handle(call, handle)?;
+    let charged = slice.limits.memory.is_some();
+    let instance =
+        driver::nvml::instance(call.driver, handle).unwrap_or((NO_INSTANCE, NO_INSTANCE));
+    let holding = slice.processes().filter_map(|(process, book)| {
+        let bytes = if charged { book.used } else { NVML_VALUE_NOT_AVAILABLE };
+        (bytes > 0).then_some(Process { pid: process.identity.pid, bytes, instance })
     });
     Some(holding.collect())
 }

@@ -42,3 +42,8 @@ pub(crate) fn nap() {
     // SAFETY: a valid time; the remainder is not asked for.
     unsafe { libc::nanosleep(&raw const time, core::ptr::null_mut()) };
 }
+
+/// Nanoseconds since 1970.
+pub(crate) fn unix_time_ns() -> u64 {
+    clock(libc::CLOCK_REALTIME)
+}

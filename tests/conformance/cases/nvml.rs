@@ -140,6 +140,53 @@ pub(super) const CASES: &[Case] = &[
             "call nvmlDeviceGetRunningProcessDetailList a 0",
         ],
     ),
+    ("nvmlDeviceGetAttributes", &[HANDLE, "call nvmlDeviceGetAttributes a %0"]),
+    ("nvmlDeviceGetAttributes_v2", &[HANDLE, "call nvmlDeviceGetAttributes_v2 a %0"]),
+    (
+        "nvmlDeviceGetAccountingPids",
+        &[HANDLE, "poke 0 0 4 4", "call nvmlDeviceGetAccountingPids a %0 %1"],
+    ),
+    ("nvmlDeviceGetAccountingStats", &[HANDLE, "call nvmlDeviceGetAccountingStats a 1 %0"]),
+    ("nvmlDeviceGetAccountingStats_v2", &[HANDLE, "call nvmlDeviceGetAccountingStats_v2 a %0"]),
+    (
+        "nvmlDeviceGetUtilizationRates",
+        &[
+            HANDLE,
+            "call nvmlDeviceGetUtilizationRates a %0",
+            "call nvmlDeviceGetUtilizationRates a 0",
+        ],
+    ),
+    (
+        "nvmlDeviceGetSamples",
+        &[
+            HANDLE,
+            "call nvmlDeviceGetSamples a 1 0 %0 0 0",
+            "call nvmlDeviceGetSamples a 7 0 %0 %1 0",
+            "call nvmlDeviceGetSamples a 1 0xffffffffffffffff %0 %1 %2",
+        ],
+    ),
+    (
+        "nvmlDeviceGetProcessUtilization",
+        &[
+            HANDLE,
+            "poke 0 0 4 0",
+            "call nvmlDeviceGetProcessUtilization a 0 %0 0",
+            "poke 0 0 4 4",
+            "call nvmlDeviceGetProcessUtilization a %1 %0 0",
+            "call nvmlDeviceGetProcessUtilization a %1 0 0",
+        ],
+    ),
+    (
+        "nvmlDeviceGetProcessesUtilizationInfo",
+        &[
+            HANDLE,
+            "poke 0 0 8 0x01000018",
+            "call nvmlDeviceGetProcessesUtilizationInfo a %0",
+            "poke 0 0 8 0",
+            "call nvmlDeviceGetProcessesUtilizationInfo a %0",
+            "call nvmlDeviceGetProcessesUtilizationInfo a 0",
+        ],
+    ),
 ];
 
 /// The handle of the first card in slot `a`.

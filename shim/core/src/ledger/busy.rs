@@ -45,10 +45,21 @@ pub struct BusyWindow {
 }
 
 impl BusyWindow {
+    /// How long each window is.
+    pub const LENGTH_NS: u64 = WINDOW_NS;
+
     /// Thousandths of the window.
     #[must_use]
     pub fn permille(self) -> u32 {
-        permille(self.busy_ns, WINDOW_NS)
+        Self::permille_of([self].into_iter())
+    }
+
+    /// Thousandths of several windows; 0 of none.
+    pub fn permille_of(windows: impl Iterator<Item = Self>) -> u32 {
+        let (busy_ns, all_ns) =
+            windows.fold((0, 0), |(busy, all), window| (busy + window.busy_ns, all + WINDOW_NS));
+        let rounded = (busy_ns * 1000 + all_ns / 2).checked_div(all_ns).unwrap_or(0);
+        u32::try_from(rounded).unwrap_or(u32::MAX)
     }
 }
 
@@ -97,7 +108,7 @@ impl Ledger {
     /// The container's share of the device's time lately, in thousandths.
     #[must_use]
     pub fn busy_share(&self, device: DeviceIndex, now_ns: u64) -> u32 {
-        share(self.busy_windows(device, now_ns))
+        BusyWindow::permille_of(self.busy_windows(device, now_ns))
     }
 }
 
@@ -115,7 +126,7 @@ impl ProcessView<'_> {
     /// Its share of the device's time lately, in thousandths.
     #[must_use]
     pub fn busy_share(&self, device: DeviceIndex, now_ns: u64) -> u32 {
-        share(self.busy_windows(device, now_ns))
+        BusyWindow::permille_of(self.busy_windows(device, now_ns))
     }
 }
 
@@ -199,15 +210,4 @@ impl Window {
 #[allow(clippy::cast_possible_truncation)]
 fn low(word: u64) -> u32 {
     word as u32
-}
-
-fn share(windows: impl Iterator<Item = BusyWindow>) -> u32 {
-    let (busy_ns, all_ns) =
-        windows.fold((0, 0), |(busy, all), window| (busy + window.busy_ns, all + WINDOW_NS));
-    permille(busy_ns, all_ns)
-}
-
-fn permille(part: u64, whole: u64) -> u32 {
-    let rounded = (part * 1000 + whole / 2).checked_div(whole).unwrap_or(0);
-    u32::try_from(rounded).unwrap_or(u32::MAX)
 }

@@ -1,0 +1,260 @@
+//! What NVML says of time, and of who uses the card: the container's part of it, where it is limited.
+
+use crate::{CAP, GIB, MIB, SUCCESS, begin, capped};
+use gpucap_tests::{Actor, Driver, Program, Result, Run, Stop, World, trial};
+use libtest_mimic::Trial;
+
+const NOT_SUPPORTED: u64 = 3;
+const NOT_FOUND: u64 = 6;
+const INSUFFICIENT_SIZE: u64 = 7;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![
+        trial("utilisation is the container's share where time is limited", rates),
+        trial("utilisation is the card's where only memory is limited", rates_of_the_card),
+        trial("samples are the container's, window by window", samples),
+        trial("a process is listed with its share, and once per window", processes),
+        trial("a list that is too short says how long it is", short_lists),
+        trial("a process that worked is listed, a stranger is not", worked),
+        trial("nobody is listed as busy where only memory is limited", memory_only),
+        trial("a process of a container without a memory cap is listed without bytes", time_only),
+        trial("accounts of the card name nobody", accounts),
+        trial("a MIG instance is listed with its own numbers", mig),
+    ]
+}
+
+/// Who looks, and keeps the card busy: not yet started.
+fn observer(run: &Run) -> Result<Run> {
+    Ok(run.clone().program(&Program::new("busy").build()?))
+}
+
+/// The numbers that answer a command.
+fn ask(observer: &mut Actor, command: &str) -> Result<Vec<u64>> {
+    observer.order(command)?;
+    let line = observer.line()?;
+    let number = |word: &str| word.parse().map_err(|_| Stop::fail(format!("{command}: {line}")));
+    line.split(' ').map(number).collect()
+}
+
+fn same(command: &str, found: &[u64], expected: &[u64]) -> Result {
+    if found == expected {
+        Ok(())
+    } else {
+        Err(Stop::fail(format!("{command}: {found:?}, not {expected:?}")))
+    }
+}
+
+fn told(observer: &mut Actor, command: &str, expected: &[u64]) -> Result {
+    let found = ask(observer, command)?;
+    same(command, &found, expected)
+}
+
+/// Asks right after the ledger was told what to say; again, if the answer took so long that the words were out of date.
+fn told_while_busy(
+    run: &Run,
+    pid: u32,
+    permille: [u64; 2],
+    observer: &mut Actor,
+    command: &str,
+) -> Result<Vec<u64>> {
+    for _ in 0..100 {
+        let [device, process] = permille;
+        let before = Run::window();
+        run.set_busy(pid, device, process)?;
+        let answer = ask(observer, command)?;
+        if Run::window() <= before + 2 {
+            return Ok(answer);
+        }
+    }
+    Err(Stop::fail("the machine is too slow to be asked in time"))
+}
+
+/// A container with both limits, a process in it, and somebody who looks.
+fn limited() -> Result<(Run, Actor, Actor)> {
+    let run = capped(&CAP.to_string())?.env("GPU_CORE_PCT", "50");
+    let mut actor = begin(&run)?;
+    actor.expect(&[(&format!("alloc a {MIB}"), SUCCESS)])?;
+    let observer = observer(&run)?.start()?;
+    Ok((run, actor, observer))
+}
+
+fn rates() -> Result {
+    let (run, actor, mut observer) = limited()?;
+    told(&mut observer, "rates", &[SUCCESS, 0, 0])?;
+    for (permille, percent) in [(300, 30), (4, 0), (5, 1), (1000, 100)] {
+        let words = [permille, 0];
+        let found = told_while_busy(&run, actor.pid(), words, &mut observer, "rates")?;
+        same("rates", &found, &[SUCCESS, percent, 0])?;
+    }
+    Ok(())
+}
+
+fn rates_of_the_card() -> Result {
+    let run = capped(&CAP.to_string())?;
+    let actor = begin(&run)?;
+    let mut observer = observer(&run)?.start()?;
+    let found = told_while_busy(&run, actor.pid(), [300, 300], &mut observer, "rates")?;
+    same("rates", &found, &[SUCCESS, 0, 0]) // nobody computes on it
+}
+
+fn samples() -> Result {
+    let (run, actor, mut observer) = limited()?;
+    let words = [300, 0];
+    let found = told_while_busy(&run, actor.pid(), words, &mut observer, "samples 1 0 16")?;
+    let values: Vec<u64> = found.iter().skip(3).step_by(2).copied().collect();
+    same("samples", &found[..2], &[SUCCESS, 6])?;
+    same("samples", &values, &[30; 6])?;
+    let times: Vec<u64> = found.iter().skip(2).step_by(2).copied().collect();
+    if !times.is_sorted() || times.first() == times.last() {
+        return Err(Stop::fail(format!("{times:?}")));
+    }
+    // What is newer than the fourth: two of them, or more if time has gone on.
+    let command = format!("samples 1 {} 16", times[3]);
+    let found = told_while_busy(&run, actor.pid(), words, &mut observer, &command)?;
+    if found[0] != SUCCESS || found[1] < 2 || found[2] <= times[3] {
+        return Err(Stop::fail(format!("{command}: {found:?} after {times:?}")));
+    }
+    let found = told_while_busy(&run, actor.pid(), words, &mut observer, "samples 1 0 2")?;
+    same("samples", &found[..2], &[SUCCESS, 2])?;
+    // Memory was not busy for longer than the container was; of the stub's, not at all.
+    let found = told_while_busy(&run, actor.pid(), words, &mut observer, "samples 2 0 16")?;
+    same("samples", &found[..1], &[SUCCESS])?;
+    // The driver says how many there may be.
+    told(&mut observer, "samples 1 0 0", &[SUCCESS, 15])?;
+    told(&mut observer, "samples 1 18446744073709551615 16", &[NOT_FOUND, 0])
+}
+
+fn processes() -> Result {
+    let (run, actor, mut observer) = limited()?;
+    let pid = actor.pid();
+    for verb in ["processes", "list"] {
+        told(&mut observer, &format!("{verb} 0 4"), &[NOT_FOUND, 0])?;
+        let found = told_while_busy(&run, pid, [900, 200], &mut observer, &format!("{verb} 0 4"))?;
+        let [code, count, who, time, share] = found[..] else {
+            return Err(Stop::fail(format!("{verb}: {found:?}")));
+        };
+        same(verb, &[code, count, who, share], &[SUCCESS, 1, pid.into(), 20])?;
+        // Long after what was last seen there is nothing.
+        let later = format!("{verb} {} 4", time + 60_000_000);
+        let found = told_while_busy(&run, pid, [900, 200], &mut observer, &later)?;
+        same(&later, &found, &[NOT_FOUND, 0])?;
+        let earlier = format!("{verb} {} 4", time - 300_000);
+        let found = told_while_busy(&run, pid, [900, 200], &mut observer, &earlier)?;
+        same(&earlier, &[found[0], found[1], found[4]], &[SUCCESS, 1, 20])?;
+        run.set_busy(pid, 0, 0)?;
+    }
+    Ok(())
+}
+
+fn short_lists() -> Result {
+    let (run, actor, mut observer) = limited()?;
+    for command in ["processes 0 0", "list 0 0"] {
+        let found = told_while_busy(&run, actor.pid(), [900, 200], &mut observer, command)?;
+        same(command, &found, &[INSUFFICIENT_SIZE, 1])?;
+    }
+    Ok(())
+}
+
+/// Somebody outside of the container keeps the card busy.
+fn stranger(run: &Run) -> Result<Actor> {
+    let card = run.directory().join("card");
+    let bare = World::bare(Driver::Stub).run(&Program::new("busy").build()?)?;
+    let mut stranger = bare.env("STUB_GPU_DIR", card).env("STUB_GPU_CONTEXT_MEM", "1").start()?;
+    told(&mut stranger, "begin", &[SUCCESS])?;
+    told(&mut stranger, "work spin_100ms", &[SUCCESS])?;
+    Ok(stranger)
+}
+
+fn worked() -> Result {
+    let (run, _actor, mut looks) = limited()?;
+    let mut works = observer(&run)?.start()?;
+    told(&mut works, "begin", &[SUCCESS])?;
+    let mut stranger = stranger(&run)?;
+    // The driver lists both.
+    let found = ask(&mut stranger, "processes 0 8")?;
+    if found[..2] != [SUCCESS, 1] || found[2] != u64::from(stranger.pid()) {
+        return Err(Stop::fail(format!("the stub does not list who was busy: {found:?}")));
+    }
+    for _ in 0..200 {
+        told(&mut works, "work spin_20ms", &[SUCCESS])?;
+        told(&mut stranger, "work spin_1ms", &[SUCCESS])?;
+        let found = ask(&mut looks, "processes 0 8")?;
+        if found == [NOT_FOUND, 0] {
+            continue; // its time is not settled yet
+        }
+        let [code, count, pid, _, share] = found[..] else {
+            return Err(Stop::fail(format!("{found:?}")));
+        };
+        same("processes", &[code, count, pid], &[SUCCESS, 1, works.pid().into()])?;
+        let rates = ask(&mut looks, "rates")?;
+        if share > 100 || rates[0] != SUCCESS || rates[1] > 100 {
+            return Err(Stop::fail(format!("{found:?} {rates:?}")));
+        }
+        if share > 0 && rates[1] > 0 {
+            return Ok(());
+        }
+    }
+    Err(Stop::fail("who works is never listed"))
+}
+
+fn memory_only() -> Result {
+    let run = capped(&CAP.to_string())?;
+    let mut looks = observer(&run)?.start()?;
+    let mut stranger = stranger(&run)?;
+    let found = ask(&mut stranger, "processes 0 8")?;
+    same("processes", &found[..2], &[SUCCESS, 1])?;
+    told(&mut looks, "processes 0 8", &[NOT_FOUND, 0])?;
+    told(&mut looks, "list 0 8", &[NOT_FOUND, 0])
+}
+
+fn time_only() -> Result {
+    let run = crate::uncapped()?.env("GPU_CORE_PCT", "100");
+    let mut works = observer(&run)?.start()?;
+    let mut looks = observer(&run)?.start()?;
+    told(&mut works, "begin", &[SUCCESS])?;
+    let _stranger = stranger(&run)?;
+    told(&mut looks, "computing 8", &[SUCCESS, 0])?;
+    let pid = u64::from(works.pid());
+    for _ in 0..200 {
+        told(&mut works, "work spin_20ms", &[SUCCESS])?;
+        let found = ask(&mut looks, "computing 8")?;
+        if found.len() > 2 {
+            return same("computing", &found, &[SUCCESS, 1, pid, u64::MAX, u64::from(u32::MAX)]);
+        }
+    }
+    Err(Stop::fail("who works is never listed"))
+}
+
+fn accounts() -> Result {
+    let run = capped(&CAP.to_string())?;
+    let mut stranger = stranger(&run)?;
+    // Off: the driver says so.
+    let mut looks = observer(&run)?.start()?;
+    told(&mut looks, "accounts 8", &[NOT_SUPPORTED, 8])?;
+    let account = format!("account {}", stranger.pid());
+    told(&mut looks, &account, &[NOT_SUPPORTED, 0])?;
+    let run = run.env("STUB_GPU_ACCOUNTING", "on");
+    let mut bare = World::bare(Driver::Stub)
+        .run(&Program::new("busy").build()?)?
+        .env("STUB_GPU_DIR", run.directory().join("card"))
+        .env("STUB_GPU_ACCOUNTING", "on")
+        .start()?;
+    told(&mut bare, "accounts 8", &[SUCCESS, 1, stranger.pid().into()])?;
+    told(&mut bare, "accounts 0", &[INSUFFICIENT_SIZE, 1])?;
+    told(&mut bare, &account, &[SUCCESS, 1])?;
+    let mut looks = observer(&run)?.start()?;
+    told(&mut looks, "accounts 8", &[SUCCESS, 0])?;
+    told(&mut looks, "accounts 0", &[SUCCESS, 0])?;
+    told(&mut looks, &account, &[NOT_FOUND, 0])?;
+    stranger.kill()
+}
+
+fn mig() -> Result {
+    let run = capped("1Gi")?.env("STUB_GPU_MIG", "0=5GiB+10GiB").env("CUDA_VISIBLE_DEVICES", "0");
+    let mut actor = begin(&run)?;
+    actor.expect(&[(&format!("alloc a {}", GIB), SUCCESS)])?;
+    let mut looks = observer(&run)?.env("BUSY_SLICE", "0").start()?;
+    let pid = u64::from(actor.pid());
+    told(&mut looks, "computing 8", &[SUCCESS, 1, pid, GIB, 1])?;
+    told(&mut looks, "rates", &[NOT_SUPPORTED, 0, 0])
+}
