@@ -1,36 +1,55 @@
 /*
- * share KERNEL DEPTH MILLISECONDS: launches a kernel of the stub, waits after every DEPTH of them, and prints after so
- * many milliseconds of the card's clock how many kernels have ended, how long they kept the card busy and how long it
- * took. What is done in the first quarter, while the limit learns, is not counted. Linked with -lcuda.
+ * share KERNEL DEPTH MILLISECONDS [STREAMS [NODES]]: launches a kernel of the stub, into so many streams in turn, and
+ * waits after every DEPTH launches. With NODES it launches a graph of so many such kernels instead. Prints how long the
+ * work kept the card busy, and how long that took by the card's clock; the first quarter, in which the limit learns, is
+ * not counted. Linked with -lcuda.
  */
 #include "route.h"
+
+static CUfunction kernel;
+static CUgraphExec exec;
+
+static CUresult launch(CUstream stream)
+{
+    return exec ? cuGraphLaunch(exec, stream) : cuLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, stream, NULL, NULL);
+}
+
+static CUresult record(CUstream stream, int nodes)
+{
+    CUgraph graph;
+    CUresult result = cuStreamBeginCapture_v2(stream, 0);
+    for (int i = 0; i < nodes && !result; i++)
+        result = launch(stream);
+    return result || cuStreamEndCapture(stream, &graph) || cuGraphInstantiateWithFlags(&exec, graph, 0);
+}
 
 int main(int argc, char **argv)
 {
     CUcontext context;
     CUmodule module;
-    CUfunction kernel;
+    CUstream streams[16] = { NULL };
     void *stub = some(dlopen("libcuda.so.1", RTLD_NOW), "libcuda");
     uint64_t (*now)(void) = (uint64_t(*)(void))some(dlsym(stub, "stubNow"), "stubNow");
     uint64_t (*busy_of)(unsigned int, unsigned int) = dlsym(stub, "stubBusyOf");
-    if (argc != 4 || cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context) ||
+    if (argc < 4 || cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context) ||
         cuModuleLoadData(&module, "image") || cuModuleGetFunction(&kernel, module, argv[1]))
         return 1;
-    int depth = atoi(argv[2]);
-    uint64_t length = strtoull(argv[3], NULL, 0) * 1000000, start = now(), begun = 0, busy = 0, kernels = 0, time;
-    while ((time = now()) < start + length) {
+    int depth = atoi(argv[2]), count = argc > 4 ? atoi(argv[4]) : 0, failed = 0;
+    for (int i = 0; i < count; i++)
+        failed |= cuStreamCreate(&streams[i], 1) != 0;
+    if (argc > 5)
+        failed |= record(streams[0], atoi(argv[5])) != 0;
+    uint64_t length = strtoull(argv[3], NULL, 0) * 1000000, start = now(), begun = 0, busy = 0;
+    for (uint64_t time = start; !failed && time < start + length; time = now()) {
         if (!begun && time > start + length / 4) {
             begun = time;
             busy = busy_of(0, (unsigned int)getpid());
-            kernels = 0;
         }
-        for (int i = 0; i < depth; i++, kernels++)
-            if (cuLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL))
-                return 2;
-        if (cuCtxSynchronize())
-            return 3;
+        for (int i = 0; i < depth; i++)
+            failed |= launch(streams[count ? i % count : 0]) != 0;
+        failed |= cuCtxSynchronize() != 0;
     }
-    printf("kernels=%llu\nbusy=%llu\nclock=%llu\n", (unsigned long long)kernels,
+    printf("failed=%d\nbusy=%llu\nclock=%llu\n", failed,
            (unsigned long long)(busy_of(0, (unsigned int)getpid()) - busy), (unsigned long long)(now() - begun));
-    return 0;
+    return failed;
 }

@@ -5,11 +5,12 @@
 //! where a late host could lower them, and close ones where nothing could raise them.
 //!
 //! [`redirect`] is about who is met at all, [`charged`] about each form of a launch, [`failures`] about a driver that
-//! refuses, [`capture`] about what is recorded, [`share`] about what comes of it over time.
+//! refuses, [`capture`] about what is recorded, [`share`] about what comes of it over time, [`limits`] about who says what it is.
 
 mod capture;
 mod charged;
 mod failures;
+mod limits;
 mod redirect;
 mod share;
 
@@ -30,8 +31,14 @@ const LAUNCH: &str = "call cuLaunchKernel c 1 1 1 32 1 1 0 0 0 0";
 const WAIT: &str = "call cuCtxSynchronize";
 
 fn main() -> ExitCode {
-    let suites =
-        [redirect::trials, charged::trials, failures::trials, capture::trials, share::trials];
+    let suites = [
+        redirect::trials,
+        charged::trials,
+        failures::trials,
+        capture::trials,
+        share::trials,
+        limits::trials,
+    ];
     harness(suites.into_iter().flat_map(|trials| trials()).collect())
 }
 

@@ -16,36 +16,53 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("a deep queue keeps to the share", || alone("30", "k_100us", 200)),
         trial("kernels longer than the period keep to the share", || alone("30", "k_40ms", 1)),
         trial("a small share is kept", || alone("5", "k_1ms", 4)),
+        trial("streams side by side keep to the share", || {
+            shaped("30", &["k_1ms", "8", "3000", "4"])
+        }),
+        trial("graphs keep to the share", || shaped("30", &["k_1ms", "2", "3000", "1", "8"])),
         trial("launches that wait for their kernels keep to the share", blocking),
         trial("two processes share one budget", together),
-        trial("a process that begins after others inherits no debt but the card's", forked),
+        trial("a child of a process that has launched is not held up", forked),
+        trial(
+            "a child that parts before there is a driver pays from the same budget",
+            forked_before,
+        ),
     ]
 }
 
 /// A program that launches for three seconds of the card's clock.
 fn spender(percent: &str, kernel: &str, depth: u32) -> Result<Run> {
-    Ok(under(percent, "share")?.arg(kernel).arg(depth.to_string()).arg("3000"))
+    Ok(spending(under(percent, "share")?, &[kernel, &depth.to_string(), "3000"]))
+}
+
+/// Gives the program its words.
+pub(crate) fn spending(run: Run, words: &[&str]) -> Run {
+    words.iter().fold(run, Run::arg)
 }
 
 /// The part of the card's clock, in percent, in which a program's kernels ran.
 #[expect(clippy::cast_precision_loss, reason = "nanoseconds of seconds")]
-fn share(output: &Output) -> Result<f64> {
+pub(crate) fn share(output: &Output) -> Result<f64> {
     Ok(output.number("busy")? as f64 * 100.0 / output.number("clock")? as f64)
 }
 
-fn alone(percent: &str, kernel: &str, depth: u32) -> Result {
-    let output = spender(percent, kernel, depth)?.output()?.success()?;
-    within_share(&output, percent.parse().unwrap_or_default())
+/// Fails unless a program gets its share, or what a busy machine leaves of it.
+pub(crate) fn held_to(run: &Run, asked: f64) -> Result {
+    let output = run.output()?.success()?;
+    let range = (asked - BELOW).max(asked / 2.0)..=asked + ABOVE;
+    within(&output.to_string(), share(&output)?, range)
 }
 
-fn within_share(output: &Output, asked: f64) -> Result {
-    let range = (asked - BELOW).max(asked / 2.0)..=asked + ABOVE;
-    within(&output.to_string(), share(output)?, range)
+fn shaped(percent: &str, words: &[&str]) -> Result {
+    held_to(&spending(under(percent, "share")?, words), percent.parse().unwrap_or_default())
+}
+
+fn alone(percent: &str, kernel: &str, depth: u32) -> Result {
+    held_to(&spender(percent, kernel, depth)?, percent.parse().unwrap_or_default())
 }
 
 fn blocking() -> Result {
-    let run = spender("30", "k_2ms", 1)?.env("CUDA_LAUNCH_BLOCKING", "1");
-    within_share(&run.output()?.success()?, 30.0)
+    held_to(&spender("30", "k_2ms", 1)?.env("CUDA_LAUNCH_BLOCKING", "1"), 30.0)
 }
 
 fn together() -> Result {
@@ -64,4 +81,13 @@ fn forked() -> Result {
     within("parent", output.number("parent")?, 0..=0)?;
     within("child", output.number("child")?, 3..=3)?; // CUDA_ERROR_NOT_INITIALIZED
     within("wait", output.number("wait")?, 0..=0)
+}
+
+fn forked_before() -> Result {
+    let run = under("50", "forks")?.arg("before");
+    let output = run.output()?.success()?;
+    for who in ["parent", "child", "wait"] {
+        within(who, output.number(who)?, 0..=0)?;
+    }
+    within("busy time", run.busy_ns()?, 60 * MS..=100 * MS)
 }
