@@ -111,7 +111,7 @@ pub(crate) mod cuda {
         fn mem_pool_get_attribute = cuMemPoolGetAttribute(pool: CUmemoryPool, attribute: c_int, value: *mut u64);
         fn module_get_loading_mode = cuModuleGetLoadingMode(mode: *mut c_int);
         fn module_unload = cuModuleUnload(module: CUmodule);
-        fn stream_is_capturing = cuStreamIsCapturing(stream: CUstream, status: *mut c_int);
+        fn stream_is_capturing = cuStreamIsCapturing(stream: CUstream, status: *mut c_int) -> code;
         fn stream_is_capturing_ptsz = cuStreamIsCapturing_ptsz(stream: CUstream, status: *mut c_int);
         fn mem_pool_trim_to = cuMemPoolTrimTo(pool: CUmemoryPool, keep: usize);
         fn stream_create_with_priority = cuStreamCreateWithPriority(
@@ -256,7 +256,7 @@ pub(crate) mod cuda {
     pub(crate) fn is_capturing(copy: &DriverCopy, stream: CUstream, per_thread: bool) -> bool {
         let status = filled(|status| match per_thread {
             true => stream_is_capturing_ptsz(copy, stream, status),
-            false => stream_is_capturing(copy, stream, status),
+            false => stream_is_capturing(copy, stream, status)?.ok(),
         });
         status.is_some_and(|status: c_int| status != CU_STREAM_CAPTURE_STATUS_NONE)
     }

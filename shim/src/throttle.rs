@@ -122,7 +122,7 @@ pub(crate) fn launch(
         }
         return answer.map(drop);
     }
-    if driver::is_capturing(call.driver, stream.handle(), false) {
+    if !driver::time::carries_out(call.driver, stream.handle()) {
         return next().map(drop);
     }
     let running = Running::begin(call, work, stream, lane);
@@ -138,7 +138,7 @@ pub(crate) fn launch_together(
     next: impl Next<CuError>,
 ) -> CuResult {
     let running: Vec<_> = parts
-        .filter(|(_, stream)| !driver::is_capturing(call.driver, stream.handle(), false))
+        .filter(|(_, stream)| driver::time::carries_out(call.driver, stream.handle()))
         .filter_map(|(work, stream)| Some(Running::begin(call, work, stream, lane(call, stream)?)))
         .collect();
     let answer = next();

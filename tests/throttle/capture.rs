@@ -14,6 +14,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial("what is captured pays nothing and never waits", pays_nothing),
         trial("a capture holds what was captured and nothing else", holds_nothing_else),
+        trial("nothing is put into the legacy stream while another capture forbids it", legacy),
         trial("a launch that replays a capture pays for all of it", replayed),
         trial("launches of other threads spoil no capture", other_threads),
     ]
@@ -82,6 +83,28 @@ fn holds_nothing_else() -> Result {
         }
     }
     Ok(())
+}
+
+/// The driver refuses what the application launches; the meter must not have tried before it.
+fn legacy() -> Result {
+    let run = under("50", "caller")?;
+    let trace = run.directory().join("trace");
+    let run = run.env("STUB_GPU_TRACE", &trace);
+    let mut script = BEGIN.to_vec();
+    let launch = "call cuLaunchKernel c 1 1 1 32 1 1 0 0 0 0";
+    script.extend([
+        "call cuStreamCreate &d 0",
+        launch,
+        WAIT,
+        "call cuStreamBeginCapture_v2 d 2",
+        launch,
+    ]);
+    let answers = obey(&run, &script)?;
+    within("the launch", answers.last().map_or(0, |(code, _)| *code), 906..=906)?;
+    let trace = std::fs::read_to_string(trace)?;
+    let during = trace.split("cuStreamBeginCapture_v2").nth(1).unwrap_or_default();
+    within("events put into it", during.matches("cuEventRecord").count(), 0..=0)?;
+    within("events before", trace.matches("cuEventRecord").count(), 1..=9)
 }
 
 fn replayed() -> Result {

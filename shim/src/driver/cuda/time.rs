@@ -31,11 +31,14 @@ pub(crate) fn record(copy: &DriverCopy, event: CUevent, stream: CUstream) -> Opt
     event_record(copy, event, stream)
 }
 
-/// Whether what is put into a stream is carried out. Not if it is recorded, and not if the driver does not say: the legacy
+/// Whether what is put into a stream is carried out. Not if it is recorded, and not if the driver will not say: the legacy
 /// default stream cannot be used while a stream that waits for it is captured, and trying would spoil that capture.
 pub(crate) fn carries_out(copy: &DriverCopy, stream: CUstream) -> bool {
-    let status: Option<c_int> = filled(|status| stream_is_capturing(copy, stream, status));
-    status == Some(CU_STREAM_CAPTURE_STATUS_NONE)
+    let mut status = CU_STREAM_CAPTURE_STATUS_NONE;
+    match stream_is_capturing(copy, stream, &raw mut status) {
+        Some(answer) => answer.is_ok() && status == CU_STREAM_CAPTURE_STATUS_NONE,
+        None => true, // a driver from before there were captures
+    }
 }
 
 /// Whether the card has come to an event.
