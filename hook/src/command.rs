@@ -5,6 +5,7 @@ mod explain;
 mod gc;
 mod hook;
 mod run;
+pub(crate) mod runtime;
 mod status;
 
 use crate::error::Result;
@@ -31,6 +32,8 @@ enum Command {
     Demo(demo::Options),
     /// Forget containers that are over, and ledgers that nobody uses any more
     Gc(gc::Options),
+    /// Be a container runtime: cap what is asked for, then become the next runtime
+    Runtime(runtime::Options),
     #[command(hide = true)]
     Hook(hook::Options),
 }
@@ -44,6 +47,7 @@ impl Line {
             Command::Explain(options) => explain::execute(&options),
             Command::Demo(options) => demo::execute(&options),
             Command::Gc(options) => gc::execute(&options),
+            Command::Runtime(options) => runtime::execute(&options),
             Command::Hook(options) => hook::execute(options),
         }
     }

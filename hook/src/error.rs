@@ -31,6 +31,8 @@ pub(crate) enum Error {
     Start { program: String, why: io::Error },
     /// There is no such process, or it cannot be looked at.
     Process { pid: u32, why: io::Error },
+    /// There is no runtime to become.
+    NoRuntime(Vec<String>),
     /// A file that was named cannot be read.
     File { path: PathBuf, why: io::Error },
     /// A container's documents cannot be read.
@@ -67,6 +69,7 @@ impl Error {
             Self::Process { .. }
             | Self::File { .. }
             | Self::Container(_)
+            | Self::NoRuntime(_)
             | Self::Demo(_)
             | Self::Output(_) => Exit::FAILED,
         }
@@ -101,12 +104,19 @@ impl fmt::Display for Error {
             Self::Ledger { path, why } => {
                 write!(f, "run: ledger {} cannot be made: {}", path.display(), reason(why))
             }
-            Self::Start { program, why } => write!(f, "run: {program}: {}", reason(why)),
+            Self::Start { program, why } => write!(f, "{program}: {}", reason(why)),
             Self::Process { pid, why } => {
                 write!(f, "process {pid} cannot be looked at: {}", reason(why))
             }
             Self::File { path, why } => write!(f, "{}: {}", path.display(), reason(why)),
             Self::Container(why) => why.fmt(f),
+            Self::NoRuntime(names) => {
+                write!(
+                    f,
+                    "runtime: none of these is there, or only gpucap itself: {}",
+                    names.join(" ")
+                )
+            }
             Self::Stage(stage) => write!(
                 f,
                 "hook: stage {stage:?} is not known to this version, and no container may start \
@@ -136,7 +146,7 @@ mod tests {
     fn the_system_speaks_as_we_do() {
         let why = io::Error::from_raw_os_error(libc::EACCES);
         let error = Error::Start { program: "/etc/passwd".into(), why };
-        assert_eq!(error.to_string(), "run: /etc/passwd: permission denied");
+        assert_eq!(error.to_string(), "/etc/passwd: permission denied");
         assert_eq!(error.exit(), Exit::NOT_EXECUTABLE);
     }
 }

@@ -20,11 +20,18 @@ mod sys;
 mod table;
 
 use clap::Parser;
-use command::Line;
+use command::{Line, runtime};
 use exit::Exit;
+use std::env;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    let mut words = env::args_os();
+    let name = words.next().map(PathBuf::from).unwrap_or_default();
+    if name.file_name().is_some_and(|name| name == runtime::NAME) {
+        return end(runtime::become_next(&words.collect::<Vec<_>>()));
+    }
     let line = match Line::try_parse() {
         Ok(line) => line,
         Err(asked) => {
@@ -33,7 +40,11 @@ fn main() -> ExitCode {
             return if asked.use_stderr() { Exit::USAGE } else { Exit::OK }.into();
         }
     };
-    match line.execute() {
+    end(line.execute())
+}
+
+fn end(result: error::Result<Exit>) -> ExitCode {
+    match result {
         Ok(exit) => exit.into(),
         Err(error) => {
             output::tell(&error);

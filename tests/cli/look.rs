@@ -40,9 +40,9 @@ fn ledger_of(actor: &Actor) -> Result<String> {
 /// The part of `status --json` that is about one ledger.
 fn status(ledger: &str) -> Result<String> {
     let output = gpucap(&["status", "--json"])?.output()?.success()?;
-    let end = format!("\"path\": \"{ledger}\"");
-    let before = output.stdout.split(&end).next().filter(|it| it.len() < output.stdout.len());
-    let part = before.and_then(|before| before.rsplit("\"devices\": [").next());
+    let path = |path: &str| format!("\"path\": \"{path}");
+    let behind = output.stdout.split_once(&format!("{}\"", path(ledger)));
+    let part = behind.and_then(|(_, behind)| behind.split(&path("")).next());
     part.map(str::to_owned).ok_or_else(|| Stop::fail(format!("no {ledger} in: {output}")))
 }
 

@@ -36,6 +36,7 @@ mod merge;
 mod node;
 mod reason;
 mod state;
+mod variables;
 
 pub use card::Card;
 pub use container::{Container, MountNamespace};
@@ -46,3 +47,4 @@ pub use identity::Identity;
 pub use node::{NoGlibc, Node, NodeError, Privileged};
 pub use reason::Reason;
 pub use state::State;
+pub use variables::variables;

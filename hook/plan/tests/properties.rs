@@ -6,7 +6,7 @@
 use crate::case::{A, B, C, M, cards, decided};
 use gpucap_core::limits::{DeviceFacts, Limits, LimitsFile};
 use gpucap_core::uuid::{DeviceName, Uuid};
-use gpucap_plan::{Container, Node, Plan, Sources, State, decide};
+use gpucap_plan::{Container, Node, Plan, Sources, State, decide, variables};
 use proptest::prelude::*;
 use proptest::sample::{Index, select, subsequence};
 use serde_json::{Value, json};
@@ -155,6 +155,25 @@ proptest! {
         let twice: Vec<Word> = words.iter().chain(&words).cloned().collect();
         prop_assert_eq!(decided(&case(&words)).plan, decided(&case(&twice)).plan);
         prop_assert_eq!(decided(&case(&words)), decided(&case(&words)));
+    }
+
+    #[test]
+    fn the_variables_of_a_plan_change_nothing(words in said()) {
+        let first = decided(&case(&words)).plan;
+        if let Plan::Limits(file) = &first {
+            let said = variables(file);
+            let mut again = case(&words);
+            let env = again["env"].as_array_mut().unwrap();
+            let is_set = |entry: &Value| {
+                said.iter().any(|(name, _)| entry.as_str().unwrap().starts_with(&format!("{name}=")))
+            };
+            env.retain(|entry| !is_set(entry));
+            env.extend(said.iter().map(|(name, value)| json!(format!("{name}={value}"))));
+            let second = decided(&again).plan;
+            for device in devices() {
+                prop_assert_eq!(allowed(&first, &device), allowed(&second, &device), "{:?}", said);
+            }
+        }
     }
 
     #[test]

@@ -1,0 +1,132 @@
+//! `gpucap runtime ...`, or `gpucap-runtime ...`: a runtime for containerd and Docker that becomes the next one.
+//!
+//! Every word goes to the next runtime as it came (but for `--gpucap-config=FILE` at the front). Before a container is made (`create`, `run`, `restore`), its
+//! `config.json` gets the hook that enforces the plan, and the variables that show it; before `exec` with a file, that
+//! file gets the variables. A container that asks for nothing is not touched. One that asks and cannot be capped is not
+//! made: the line goes to stderr and into the log that the engine reads.
+
+mod edit;
+mod file;
+mod next;
+mod words;
+
+use crate::error::{Error, Result};
+use crate::exit::Exit;
+use crate::gather::{self, Gathered};
+use crate::output;
+use edit::{Hooks, Missing};
+use gpucap_plan::{Node, Plan, Reason, decide, variables};
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use words::{Command, Words};
+
+/// The name under which the command is the runtime, whatever its first word.
+pub(crate) const NAME: &str = "gpucap-runtime";
+/// The only word that is for us, if it comes first: another configuration of the node.
+const CONFIG: &str = "--gpucap-config=";
+
+/// The words behind `gpucap runtime`.
+#[derive(Debug, clap::Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct Options {
+    /// The words for the next runtime
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "WORD")]
+    words: Vec<OsString>,
+}
+
+/// Prepares the container, and becomes the next runtime.
+pub(crate) fn execute(options: &Options) -> Result<Exit> {
+    become_next(&options.words)
+}
+
+/// The same, under the name of a runtime.
+pub(crate) fn become_next(line: &[OsString]) -> Result<Exit> {
+    let (own, line) = configured(line);
+    let node = gather::node(&own).unwrap_or_default();
+    let words = Words::of(line);
+    let done = match &words.command {
+        Some(Command::Make { bundle, config }) => make(&own, bundle, config),
+        Some(Command::Exec { id, process }) => {
+            show(&node, &words, id, process);
+            Ok(())
+        }
+        None => Ok(()),
+    };
+    if let Err(why) = done {
+        output::tell(&why);
+        words.log(&why.to_string());
+        return Ok(Exit::FAILED);
+    }
+    next::become_it(&node.next_runtime, line)
+}
+
+/// Where the node's configuration lies, and the words for the next runtime: all, but for ours, which is the first.
+fn configured(line: &[OsString]) -> (PathBuf, &[OsString]) {
+    let own = |word: &OsString| Some(word.to_str()?.strip_prefix(CONFIG)?.into());
+    match line.split_first() {
+        Some((first, rest)) if own(first).is_some() => (own(first).unwrap_or_default(), rest),
+        _ => (Node::PATH.into(), line),
+    }
+}
+
+/// Puts hook and variables into the container's `config.json`, if it is to be capped.
+fn make(own: &Path, bundle: &Path, config: &Path) -> std::result::Result<(), Refusal> {
+    let path = bundle.join(config);
+    let mut value = file::read_json(&path).map_err(|why| Refusal::file(&path, why))?;
+    let container = gpucap_plan::Container::of(&value);
+    let gathered = Gathered::of(own, container, None).map_err(Refusal::Plan)?;
+    let limits = match decide(&gathered.sources()).plan {
+        Plan::NotAsked => return Ok(()),
+        Plan::Refuse(reason) => return Err(Refusal::Plan(reason)),
+        Plan::Limits(limits) => limits,
+    };
+    let program = std::env::current_exe().map_err(|why| Refusal::file(Path::new("gpucap"), why))?;
+    let hooks = Hooks { program: &program, config: own };
+    edit::capped(&mut value, &variables(&limits), hooks).map_err(Refusal::Shape)?;
+    file::replace(&path, &value).map_err(|why| Refusal::file(&path, why))
+}
+
+/// Shows a program that joins the container the variables that its `config.json` has. If that fails it is no matter:
+/// the limits file holds in there, whatever the variables say.
+fn show(node: &Node, words: &Words, id: &OsStr, process: &Path) -> Option<()> {
+    let state = next::state(&node.next_runtime, words.globals(), id)?;
+    let bundle = gpucap_plan::State::parse(&state).ok()?.bundle;
+    let config = file::read_json(&Path::new(&bundle).join("config.json")).ok()?;
+    let mut value = file::read_json(process).ok()?;
+    if edit::like(&mut value, &config) {
+        file::replace(process, &value).ok()?;
+    }
+    Some(())
+}
+
+/// Why the container is not made.
+#[derive(Debug)]
+enum Refusal {
+    Plan(Reason),
+    Shape(Missing),
+    File(PathBuf, String),
+}
+
+impl Refusal {
+    fn file(path: &Path, why: impl fmt::Display) -> Self {
+        Self::File(path.to_owned(), why.to_string())
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("runtime: the container is not made: ")?;
+        match self {
+            Self::Plan(reason) => reason.fmt(f),
+            Self::Shape(missing) => missing.fmt(f),
+            Self::File(path, why) => write!(f, "{}: {why}", path.display()),
+        }
+    }
+}
+
+impl From<next::NoNext> for Error {
+    fn from(none: next::NoNext) -> Self {
+        Self::NoRuntime(none.0)
+    }
+}
