@@ -10,6 +10,7 @@ mod engine;
 mod error;
 mod exit;
 mod gather;
+mod hooks;
 mod ledgers;
 mod output;
 mod paint;

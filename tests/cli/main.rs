@@ -2,18 +2,25 @@
 //!
 //! * [`run`]: a cap is put on a program, only ever lowered inside another one, and nothing is run on a bad value.
 //! * [`look`]: `status` and `explain` tell of processes that live while they look.
+//! * [`runtime`]: the wrapper passes on what it was told, and `explain` judges a bundle.
 //! * [`demo`]: the demo shows what it promises and leaves nothing behind.
 
 mod demo;
 mod look;
 mod run;
+mod runtime;
 
 use gpucap_tests::{Build, Driver, Output, Result, Run, Stop, World, main as harness};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    harness([run::trials(), look::trials(), demo::trials()].into_iter().flatten().collect())
+    harness(
+        [run::trials(), look::trials(), demo::trials(), runtime::trials()]
+            .into_iter()
+            .flatten()
+            .collect(),
+    )
 }
 
 /// `gpucap` with these words. No ledger is set: the harness's own would be one to stay with.

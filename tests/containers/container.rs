@@ -29,6 +29,8 @@ pub(crate) struct Container {
     id: String,
     config: Value,
     prepare: Vec<String>,
+    /// Words that stand before those of the runtime: a runtime that becomes it.
+    through: Vec<String>,
     place: Arc<Place>,
 }
 
@@ -103,8 +105,14 @@ impl Container {
         let scratch = Scratch::new()?;
         image.make(&scratch.path().join("root"))?;
         let place = Place { scratch, runtime, id: id.clone() };
-        let mut container =
-            Self { runtime, id, config: config(), prepare: Vec::new(), place: Arc::new(place) };
+        let mut container = Self {
+            runtime,
+            id,
+            config: config(),
+            prepare: Vec::new(),
+            through: Vec::new(),
+            place: Arc::new(place),
+        };
         container.prepare.push(runtime.prepare().into());
         container.config["hooks"]["createRuntime"] = json!([container.hook("createRuntime", &[])?]);
         container.config["hooks"]["poststop"] = json!([container.hook("poststop", &[])?]);
@@ -126,6 +134,21 @@ impl Container {
         let config = config.display().to_string();
         words.extend([gpucap.as_str(), "hook", stage, "--config", &config]);
         Ok(json!({"path": words[0], "args": words, "env": ["PATH=/usr/bin"], "timeout": 30}))
+    }
+
+    /// The same without hooks, made by `gpucap runtime`, which becomes the runtime.
+    ///
+    /// # Errors
+    /// If it is not built.
+    pub(crate) fn through_gpucap(mut self) -> Result<Self> {
+        let config = self.path("node.json");
+        let mut node = json(&config)?;
+        node["next_runtime"] = json!([self.runtime.name()]);
+        fs::write(&config, node.to_string())?;
+        let gpucap = Build::shipped()?.gpucap()?.display().to_string();
+        self.through =
+            vec![gpucap, "runtime".into(), format!("--gpucap-config={}", config.display())];
+        Ok(self.with(|config| config["hooks"] = json!({})))
     }
 
     /// Changes its configuration.
@@ -211,7 +234,11 @@ impl Container {
     }
 
     fn command(&self, words: &[&str]) -> Result<Run> {
-        let runtime = self.runtime.words(&self.path("state"));
+        let mut runtime = self.runtime.words(&self.path("state"));
+        if !self.through.is_empty() {
+            // It finds the runtime itself.
+            runtime.splice(0..1, self.through.clone());
+        }
         let words = runtime.iter().map(String::as_str).chain(words.iter().copied());
         let run = World::bare(Driver::Absent).run(Path::new("sh"))?;
         let script =
@@ -252,6 +279,14 @@ impl Drop for Place {
         // As a rule it is gone already.
         drop(Command::new(&words[0]).args(&words[1..]).output());
     }
+}
+
+/// The JSON document in a file.
+///
+/// # Errors
+/// If it is none.
+pub(crate) fn json(path: &Path) -> Result<Value> {
+    Ok(serde_json::from_slice(&fs::read(path)?).map_err(std::io::Error::from)?)
 }
 
 fn config() -> Value {

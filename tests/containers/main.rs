@@ -4,6 +4,7 @@
 //! * [`capped`]: the slice is there for every process of every kind of container.
 //! * [`refused`]: one that cannot be held to it prints nothing and leaves nothing.
 //! * [`hostile`]: images and volumes that have laid something in the way.
+//! * [`wrapper`]: the same through `gpucap runtime`, with no hook in the bundle.
 //! * [`engines`]: podman and containerd, which call the runtime.
 //!
 //! A container is made of this machine's own C library, the stub driver and the actor ([`image`]); it needs root, a
@@ -15,6 +16,7 @@ mod engines;
 mod hostile;
 mod image;
 mod refused;
+mod wrapper;
 
 use container::Runtime;
 use gpucap_tests::{Result, Stop, main as harness, trial};
@@ -26,7 +28,8 @@ const SUCCESS: u64 = 0;
 const OUT_OF_MEMORY: u64 = 2;
 
 fn main() -> ExitCode {
-    let suites = [capped::trials, refused::trials, hostile::trials, engines::trials];
+    let suites =
+        [capped::trials, refused::trials, hostile::trials, wrapper::trials, engines::trials];
     harness(suites.into_iter().flat_map(|trials| trials()).collect())
 }
 

@@ -3,16 +3,9 @@
 //! The document is edited as it is, not read into types and written again: a type drops what it does not know, and the
 //! next runtime may need that. Pure; doing it twice does nothing more.
 
-use gpucap_plan::Node;
-use oci_spec::runtime::HookBuilder;
+use crate::hooks::{Hooks, STAGES};
 use serde_json::{Map, Value, json};
 use std::fmt;
-use std::path::Path;
-
-/// How long a runtime waits for the hook, in seconds. It needs milliseconds.
-const TIMEOUT: i64 = 10;
-/// The stages at which the hook enforces, and forgets; also the words by which it is called there.
-pub(crate) const STAGES: [&str; 2] = ["createRuntime", "poststop"];
 
 /// The document is not what it should be.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -22,13 +15,6 @@ impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "config.json has no {} of the right form", self.0)
     }
-}
-
-/// The hooks that are added: this program, with this configuration of the node.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Hooks<'a> {
-    pub(crate) program: &'a Path,
-    pub(crate) config: &'a Path,
 }
 
 /// Adds the variables and, once, the hooks.
@@ -104,25 +90,6 @@ fn add(config: &mut Map<String, Value>, stage: &str, hook: Value) -> Option<()> 
         stage.push(hook);
     }
     Some(())
-}
-
-impl Hooks<'_> {
-    /// The hook of a stage. Its environment is not empty, since some engines drop an empty list, and then runc gives a
-    /// hook that of the container.
-    pub(crate) fn at(self, stage: &str) -> Value {
-        let mut words = vec!["gpucap".to_owned(), "hook".into(), stage.into()];
-        if self.config != Path::new(Node::PATH) {
-            words.extend(["--config".into(), self.config.display().to_string()]);
-        }
-        let hook = HookBuilder::default()
-            .path(self.program)
-            .args(words)
-            .env(vec!["PATH=/usr/sbin:/usr/bin:/sbin:/bin".to_owned()])
-            .timeout(TIMEOUT)
-            .build();
-        // Nothing in it can fail to be JSON but a path that is not UTF-8.
-        hook.ok().and_then(|hook| serde_json::to_value(hook).ok()).unwrap_or_default()
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
 //! A `config.json` before and after, and what must not change in it.
 
 use super::*;
+use gpucap_plan::Node;
 use oci_spec::runtime::Spec;
+use std::path::Path;
 
 /// As an engine writes it, with fields of a later specification at every level.
 const BEFORE: &str = r#"{"ociVersion":"1.2.0","process":{"terminal":false,"user":{"uid":0,"gid":0},"args":["sh"],"env":["PATH=/bin","GPU_MEM_LIMIT=99Gi","LAST=1"],"cwd":"/","ofProcess":{"z":1,"a":2}},"root":{"path":"rootfs"},"hooks":{"prestart":[{"path":"/usr/bin/nvidia","ofHook":true}]},"linux":{"resources":{"memory":{"limit":9223372036854775807},"cpu":{"shares":18446744073709551615}},"namespaces":[{"type":"mount"}]},"of2030":[1.5,null,{}]}"#;

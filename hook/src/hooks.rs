@@ -1,0 +1,40 @@
+//! The hook as engines are told of it: in `config.json`, in CDI, in an engine's configuration.
+//!
+//! One place says where the program lies, with which words it is called and how long it may take, so that whoever adds
+//! it finds it when it was added before.
+
+use gpucap_plan::Node;
+use oci_spec::runtime::HookBuilder;
+use serde_json::Value;
+use std::path::Path;
+
+/// The stages at which the hook enforces, and forgets; also the words by which it is called there.
+pub(crate) const STAGES: [&str; 2] = ["createRuntime", "poststop"];
+/// How long a runtime waits for it, in seconds. It needs milliseconds.
+const TIMEOUT: i64 = 10;
+
+/// The hook of this program, with this configuration of the node.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hooks<'a> {
+    pub(crate) program: &'a Path,
+    pub(crate) config: &'a Path,
+}
+
+impl Hooks<'_> {
+    /// As the specification has it, for one of the [`STAGES`]. Its environment is not empty, since some engines drop an
+    /// empty list, and then runc gives a hook that of the container.
+    pub(crate) fn at(self, stage: &str) -> Value {
+        let mut words = vec!["gpucap".to_owned(), "hook".into(), stage.into()];
+        if self.config != Path::new(Node::PATH) {
+            words.extend(["--config".into(), self.config.display().to_string()]);
+        }
+        let hook = HookBuilder::default()
+            .path(self.program)
+            .args(words)
+            .env(vec!["PATH=/usr/sbin:/usr/bin:/sbin:/bin".to_owned()])
+            .timeout(TIMEOUT)
+            .build();
+        // Nothing in it can fail to be JSON but a path that is not UTF-8.
+        hook.ok().and_then(|hook| serde_json::to_value(hook).ok()).unwrap_or_default()
+    }
+}

@@ -1,0 +1,179 @@
+//! `gpucap runtime` before a runtime that only writes down how it was called.
+//!
+//! Real runtimes behind it are in `tests/containers`.
+
+use crate::{ended, expect, gpucap, says};
+use gpucap_tests::{Build, Output, Result, Scratch, trial};
+use libtest_mimic::Trial;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::PathBuf;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![
+        trial("runtime: every word goes on as it came", words),
+        trial("runtime: under the name of a runtime it is one", name),
+        trial("runtime: it is never its own next one", not_itself),
+        trial("runtime: without a next one it fails", nothing_next),
+        trial("runtime: a changed config.json keeps its mode", mode),
+        trial("runtime: a refusal is in the engine's log, and nothing is started", refusal),
+        trial("runtime: a container that did not ask keeps its config.json to the byte", not_asked),
+        trial("explain: a bundle is judged as the hook would", explained),
+    ]
+}
+
+/// A bundle, a node's configuration and a runtime that writes its words to `said`.
+struct Place(Scratch);
+
+impl Place {
+    fn new(env: &str) -> Result<Self> {
+        let place = Self(Scratch::new()?);
+        let script = format!("#!/bin/sh\nprintf '<%s>' \"$@\" > {}\n", place.file("said"));
+        fs::write(place.path("next"), script)?;
+        fs::set_permissions(place.path("next"), fs::Permissions::from_mode(0o755))?;
+        place.next(&[&place.file("next")])?;
+        let config = format!(
+            r#"{{"of2030":[1.50],"process":{{"env":["A=1",{env:?}]}},"linux":{{"namespaces":[{{"type":"mount"}}]}}}}"#
+        );
+        fs::write(place.path("config.json"), config)?;
+        Ok(place)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.path(name).display().to_string()
+    }
+
+    /// Tells the node which runtimes come next.
+    fn next(&self, runtimes: &[&str]) -> Result {
+        let list: Vec<String> = runtimes.iter().map(|name| format!("{name:?}")).collect();
+        let text = format!("{{\"next_runtime\":[{}]}}", list.join(","));
+        Ok(fs::write(self.path("node.json"), text)?)
+    }
+
+    fn run(&self, words: &[&str]) -> Result<Output> {
+        let config = format!("--gpucap-config={}", self.file("node.json"));
+        gpucap(&[&["runtime", &config], words].concat())?.output()
+    }
+
+    fn create(&self) -> Result<Output> {
+        let (log, bundle) = (self.file("log"), self.file(""));
+        self.run(&["--log", &log, "--log-format", "json", "create", "--bundle", &bundle, "id"])
+    }
+
+    fn said(&self) -> String {
+        fs::read_to_string(self.path("said")).unwrap_or_default()
+    }
+}
+
+fn words() -> Result {
+    let place = Place::new("GPU_MEM_LIMIT=4Gi")?;
+    for line in [
+        &["--help"] as &[_],
+        &["--version"],
+        &["-h", "features"],
+        &["--root", "/r", "exec", "-t", "id", "sh", "-c", "a b\n\"c\"", "", "--", "--bundle", "x"],
+        &["kill", "id", "KILL"],
+    ] {
+        place.run(line)?.success()?;
+        let expected: String = line.iter().map(|word| format!("<{word}>")).collect();
+        expect(place.said() == expected, || format!("{line:?}: {}", place.said()))?;
+    }
+    Ok(())
+}
+
+fn name() -> Result {
+    let place = Place::new("GPU_MEM_LIMIT=4Gi")?;
+    let own = place.path("gpucap-runtime");
+    symlink(Build::shipped()?.gpucap()?, &own)?;
+    let config = format!("--gpucap-config={}", place.file("node.json"));
+    let run = gpucap(&[])?.program(&own);
+    run.arg(config).arg("run").arg("id").output()?;
+    // There is no config.json where it ran: so it has read the words as a runtime's.
+    expect(place.said().is_empty(), || place.said())?;
+    let config = format!("--gpucap-config={}", place.file("node.json"));
+    gpucap(&[])?.program(&own).arg(config).arg("state").arg("id").output()?.success()?;
+    expect(place.said() == "<state><id>", || place.said())
+}
+
+fn not_itself() -> Result {
+    let place = Place::new("GPU_MEM_LIMIT=4Gi")?;
+    symlink(Build::shipped()?.gpucap()?, place.path("runc"))?;
+    place.next(&[&place.file("runc"), &place.file("next")])?;
+    place.run(&["state", "id"])?.success()?;
+    expect(place.said() == "<state><id>", || place.said())
+}
+
+fn nothing_next() -> Result {
+    let place = Place::new("GPU_MEM_LIMIT=4Gi")?;
+    place.next(&["/nowhere/runc"])?;
+    let output = place.run(&["state", "id"])?;
+    ended(&output, 1)?;
+    says(&output, "gpucap: runtime: none of these is there, or only gpucap itself: /nowhere/runc")
+}
+
+fn mode() -> Result {
+    let place = Place::new("GPU_MEM_LIMIT=4Gi")?;
+    let path = place.path("config.json");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o640))?;
+    place.create()?.success()?;
+    let text = fs::read_to_string(&path)?;
+    let kept = [r#""env":["A=1","GPU_MEM_LIMIT=4GiB"]"#, r#"{"of2030":[1.5],"#, "createRuntime"];
+    for part in kept {
+        expect(text.contains(part), || format!("no {part} in {text}"))?;
+    }
+    let mode = fs::metadata(&path)?.permissions().mode() & 0o7777;
+    expect(mode == 0o640, || format!("{mode:o}"))?;
+    let left = fs::read_dir(place.path(""))?
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let left: Vec<_> = left.filter(|name| name.contains(".gpucap-")).collect();
+    expect(left.is_empty(), || format!("{left:?}"))
+}
+
+fn refusal() -> Result {
+    let place = Place::new("GPU_MEM_LIMIT=5gg")?;
+    let output = place.create()?;
+    ended(&output, 1)?;
+    expect(place.said().is_empty(), || place.said())?;
+    let log = fs::read_to_string(place.path("log"))?;
+    let line = r#"{"level":"error","msg":"gpucap: runtime: the container is not made: environment GPU_MEM_LIMIT="#;
+    expect(log.starts_with(line) && log.lines().count() == 1, || log)
+}
+
+fn not_asked() -> Result {
+    let place = Place::new("B=2")?;
+    let before = fs::read(place.path("config.json"))?;
+    place.create()?.success()?;
+    expect(fs::read(place.path("config.json"))? == before, || "it was changed".into())?;
+    expect(place.said().ends_with("<id>"), || place.said())
+}
+
+fn explained() -> Result {
+    for (env, code, answer) in [
+        ("GPU_MEM_LIMIT=4Gi", 0, "would be capped.\n\n  *: memory 4GiB, time not throttled\n"),
+        ("B=2", 3, "would not be capped: nobody asked for it."),
+        (
+            "GPU_MEM_LIMIT=0",
+            4,
+            "would be refused:\n  environment GPU_MEM_LIMIT=\"0\": must be more",
+        ),
+    ] {
+        let place = Place::new(env)?;
+        let (bundle, node) = (place.file(""), place.file("node.json"));
+        let output = gpucap(&["explain", &bundle, "--config", &node])?.output()?;
+        ended(&output, code)?;
+        says(&output, answer)?;
+        let output = gpucap(&["explain", &bundle, "--config", &node, "--json"])?.output()?;
+        ended(&output, code)?;
+        let plan = match code {
+            0 => "\"plan\": \"limits\"",
+            3 => "\"plan\": \"not asked\"",
+            _ => "\"plan\": \"refused\"",
+        };
+        says(&output, plan)?;
+    }
+    Ok(())
+}
