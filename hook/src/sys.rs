@@ -20,9 +20,18 @@ pub(crate) fn uid() -> u32 {
 
 /// Nanoseconds since boot, on the clock by which a slot of the ledger is dated.
 pub(crate) fn boot_time_ns() -> u64 {
+    clock(libc::CLOCK_BOOTTIME)
+}
+
+/// Nanoseconds of the clock by which the ledger tells busy time.
+pub(crate) fn monotonic_ns() -> u64 {
+    clock(libc::CLOCK_MONOTONIC)
+}
+
+fn clock(id: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the place is writable; the clock always exists.
-    unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut time) };
+    // SAFETY: the place is writable; the clocks used here always exist.
+    unsafe { libc::clock_gettime(id, &raw mut time) };
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }
 

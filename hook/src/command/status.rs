@@ -54,7 +54,7 @@ fn look(node: &Node) -> Status {
         match ledgers::look_into(&record) {
             Look::Ledger(map) => {
                 let book = Book::of(map.ledger(), &path, &Machine);
-                status.books.push(Book { record: Some(record), ..book });
+                status.books.push(book.under(record));
             }
             Look::Unused => {
                 status.books.push(Book { path, record: Some(record), devices: Vec::new() });
@@ -93,6 +93,10 @@ impl World for Machine {
 
     fn now_ns(&self) -> u64 {
         sys::boot_time_ns()
+    }
+
+    fn monotonic_ns(&self) -> u64 {
+        sys::monotonic_ns()
     }
 }
 

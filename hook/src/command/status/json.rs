@@ -5,17 +5,23 @@
 //!   "ledgers": [ { "path", "kind": "run" | "shared" | "container" | "other",
 //!     "container": { "id", "pid", "pod": text | null, "name": text | null, "limits": text } | null,
 //!     "devices": [ { "uuid", "cap_bytes": number | null, "used_bytes", "peak_bytes", "refusals",
+//!       "time": { "core_percent": number | null, "share_percent", "busy_ns", "launches", "waited_ns", "owed_for_ns" },
 //!       "ended": { "processes", "bytes" },
 //!       "processes": [ { "pid", "state": "alive" | "unknown", "command": text | null, "since_s", "cap_bytes",
-//!         "used_bytes", "peak_bytes", "refusals", "by_kind": { "alloc", "managed", ... } } ] } ] } ],
+//!         "used_bytes", "peak_bytes", "refusals", "by_kind": { "alloc", "managed", ... },
+//!         "time": { "share_percent", "busy_ns", "launches" } } ] } ] } ],
 //!   "unused": [ path ], "unreadable": [ { "path", "why" } ] }
 //! ```
 //!
 //! `used_bytes` of a device leaves out what ended processes held (`ended`); `cap_bytes` of a device is the lowest of
 //! its processes' caps, null if none of them is capped or left. `container` is what the hook knows of one that it put
 //! under `limits` (the text of the limits file).
+//!
+//! `time` is 0 where time is not limited: then it is not measured. `share_percent` is that of the last second or so, of
+//! the whole card; `core_percent` what the container was given, null if that is not known; `owed_for_ns` how long it takes
+//! until what was spent beyond the share is paid off.
 
-use super::view::{Book, Device, Row, State, Status, word};
+use super::view::{Book, Device, Row, State, Status, Time, word};
 use crate::engine::records::Record;
 use crate::ledgers::{BY_HOOK, Name};
 use gpucap_core::ledger::Kind;
@@ -65,6 +71,14 @@ fn device(device: &Device) -> Value {
         "used_bytes": device.used,
         "peak_bytes": device.peak,
         "refusals": device.refusals,
+        "time": {
+            "core_percent": device.core.map(|core| f64::from(core.parts()) / 100.0),
+            "share_percent": percent(device.time),
+            "busy_ns": device.time.busy_ns,
+            "launches": device.time.launches,
+            "waited_ns": device.waited_ns,
+            "owed_for_ns": device.owed_for_ns,
+        },
         "ended": {"processes": device.ended, "bytes": device.ended_bytes},
         "processes": device.processes.iter().map(process).collect::<Vec<_>>(),
     })
@@ -84,5 +98,14 @@ fn process(row: &Row) -> Value {
         "peak_bytes": row.peak,
         "refusals": row.refusals,
         "by_kind": by_kind,
+        "time": {
+            "share_percent": percent(row.time),
+            "busy_ns": row.time.busy_ns,
+            "launches": row.time.launches,
+        },
     })
+}
+
+fn percent(time: Time) -> f64 {
+    f64::from(time.permille) / 10.0
 }

@@ -16,7 +16,18 @@ fn row(pid: u32, used: u64, cap: u64, state: State, command: Option<&str>) -> Ro
     kinds[0] = used - (256 << 20);
     kinds[5] = 256 << 20;
     let command = command.map(str::to_owned);
-    Row { pid, state, command, since_s: 130, cap, used, peak: used, refusals: 1, kinds }
+    Row {
+        pid,
+        state,
+        command,
+        since_s: 130,
+        cap,
+        used,
+        peak: used,
+        refusals: 1,
+        time: Time::default(),
+        kinds,
+    }
 }
 
 fn status() -> Status {
@@ -25,6 +36,10 @@ fn status() -> Status {
         used: 3 * GIB / 2,
         peak: 2 * GIB,
         refusals: 3,
+        time: Time::default(),
+        waited_ns: 0,
+        owed_for_ns: 0,
+        core: None,
         processes: vec![
             row(4242, 5 * GIB / 4, 2 * GIB, State::Alive, Some("python train.py")),
             row(7, GIB / 4, 2 * GIB, State::Unknown, None),
@@ -58,6 +73,31 @@ Run of process 4242   /dev/shm/gpucap-0-run-4026531836-4242-88
 /dev/shm/gpucap-1-2: permission denied
 ";
     assert_eq!(render(&status(), Paint::default()), expected);
+}
+
+#[test]
+fn where_time_is_limited_people_and_programs_see_it() {
+    let mut status = status();
+    let device = &mut status.books[0].devices[0];
+    device.time = Time { permille: 312, busy_ns: 75_900_000_000, launches: 12_345 };
+    device.processes[0].time = Time { permille: 300, busy_ns: 1, launches: 12_000 };
+    (device.waited_ns, device.owed_for_ns) = (3_000_000_000, 11_000_001);
+    device.core = "30%".parse().ok();
+    let text = render(&status, Paint::default());
+    let line = "\n  31.2% of its time (30% given)   75 s busy   3 s waited   12,345 launches   paid off in 12 ms\n";
+    assert!(text.contains(line), "{text}");
+    assert!(text.contains("   PID   SINCE    TIME      HOLDS   OF IT"), "{text}");
+    assert!(text.contains("  4242   2 min   30.0%   1.25 GiB   alloc 1 GiB"), "{text}");
+    assert!(text.contains("     7   2 min    0.0%    256 MiB   context"), "{text}");
+    let value: serde_json::Value = serde_json::from_str(&json::render(&status)).expect("JSON");
+    let device = &value["ledgers"][0]["devices"][0];
+    let expected = serde_json::json!({
+        "core_percent": 30.0, "share_percent": 31.2, "busy_ns": 75_900_000_000u64, "launches": 12_345,
+        "waited_ns": 3_000_000_000u64, "owed_for_ns": 11_000_001,
+    });
+    assert_eq!(device["time"], expected);
+    let expected = serde_json::json!({"share_percent": 30.0, "busy_ns": 1, "launches": 12_000});
+    assert_eq!(device["processes"][0]["time"], expected);
 }
 
 /// A container in which nobody has used a GPU yet.

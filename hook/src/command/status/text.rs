@@ -1,22 +1,24 @@
 //! `status` for people.
 
-use super::view::{Book, Device, Row, State, Status, word};
+use super::view::{Book, Device, Row, State, Status, Time, word};
 use crate::engine::records::Record;
 use crate::ledgers::{BY_HOOK, Name};
 use crate::paint::Paint;
-use crate::quantity::{duration, size};
+use crate::quantity::{duration, exact, size};
 use crate::table::{Column, Table};
 use gpucap_core::ledger::Kind;
 use std::fmt::Write;
 use std::path::Path;
 
-const COLUMNS: &[Column] = &[
-    Column { name: "PID", right: true },
-    Column { name: "SINCE", right: true },
-    Column { name: "HOLDS", right: true },
-    Column { name: "OF IT", right: false },
-    Column { name: "COMMAND", right: false },
-];
+const PID: Column = Column { name: "PID", right: true };
+const SINCE: Column = Column { name: "SINCE", right: true };
+const TIME: Column = Column { name: "TIME", right: true };
+const HOLDS: Column = Column { name: "HOLDS", right: true };
+const OF_IT: Column = Column { name: "OF IT", right: false };
+const COMMAND: Column = Column { name: "COMMAND", right: false };
+/// Where time is limited, and where it is not.
+const TIMED: &[Column] = &[PID, SINCE, TIME, HOLDS, OF_IT, COMMAND];
+const UNTIMED: &[Column] = &[PID, SINCE, HOLDS, OF_IT, COMMAND];
 
 /// The lines.
 pub(super) fn render(status: &Status, paint: Paint) -> String {
@@ -85,18 +87,44 @@ fn device(device: &Device, paint: Paint) -> String {
         let _ = write!(text, "   {}", paint.warn(&format!("{} refused", device.refusals)));
     }
     text.push('\n');
+    let timed = device.time.launches > 0;
+    if timed {
+        let _ = writeln!(text, "  {}", time(device));
+    }
     if device.ended > 0 {
         let (count, bytes) = (device.ended, size(device.ended_bytes));
         let have = if count == 1 { "process has" } else { "processes have" };
         let _ = writeln!(text, "  {count} {have} ended; {bytes} returned");
     }
     if !device.processes.is_empty() {
-        let mut table = Table::new(2, COLUMNS);
-        device.processes.iter().for_each(|row| table.row(process(row)));
+        let mut table = Table::new(2, if timed { TIMED } else { UNTIMED });
+        device.processes.iter().for_each(|row| table.row(process(row, timed)));
         text.push('\n');
         text.push_str(&table.render(paint));
     }
     text
+}
+
+/// What was used of its time: lately, of how much, and since the beginning.
+fn time(device: &Device) -> String {
+    let seconds = |ns: u64| duration(ns / 1_000_000_000);
+    let mut text = format!("{} of its time", percent(device.time));
+    // Writing to a String cannot fail.
+    if let Some(core) = device.core {
+        let _ = write!(text, " ({core} given)");
+    }
+    let _ = write!(text, "   {} busy", seconds(device.time.busy_ns));
+    let _ = write!(text, "   {} waited", seconds(device.waited_ns));
+    let _ = write!(text, "   {} launches", exact(device.time.launches));
+    if device.owed_for_ns > 0 {
+        let _ = write!(text, "   paid off in {} ms", device.owed_for_ns.div_ceil(1_000_000));
+    }
+    text
+}
+
+/// `31.2%`
+fn percent(time: Time) -> String {
+    format!("{}.{}%", time.permille / 10, time.permille % 10)
 }
 
 fn usage(device: &Device, paint: Paint) -> String {
@@ -126,7 +154,7 @@ fn bar(used: u64, cap: u64, paint: Paint) -> String {
     format!("[{done}{}]", paint.dim(&left))
 }
 
-fn process(row: &Row) -> Vec<String> {
+fn process(row: &Row, timed: bool) -> Vec<String> {
     let kinds = Kind::ALL.iter().zip(row.kinds).filter(|(_, bytes)| *bytes > 0);
     let kinds: Vec<String> =
         kinds.map(|(kind, bytes)| format!("{} {}", word(*kind), size(bytes))).collect();
@@ -135,7 +163,10 @@ fn process(row: &Row) -> Vec<String> {
         (None, State::Unknown) => "(in another pid namespace)".into(),
         (None, _) => "?".into(),
     };
-    vec![row.pid.to_string(), duration(row.since_s), size(row.used), kinds.join(", "), command]
+    let mut words = vec![row.pid.to_string(), duration(row.since_s)];
+    words.extend(timed.then(|| percent(row.time)));
+    words.extend([size(row.used), kinds.join(", "), command]);
+    words
 }
 
 /// Enough to know it by.

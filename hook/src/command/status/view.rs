@@ -4,6 +4,8 @@
 
 use crate::engine::records::Record;
 use gpucap_core::ledger::{DeviceView, Identity, Kind, Ledger};
+use gpucap_core::limits::DeviceFacts;
+use gpucap_core::units::Share;
 use gpucap_core::uuid::Uuid;
 use std::path::{Path, PathBuf};
 
@@ -40,12 +42,31 @@ pub(crate) struct Device {
     pub(crate) peak: u64,
     /// Refusals that programs got to see.
     pub(crate) refusals: u64,
+    /// What all its processes kept of its time, those that have ended included.
+    pub(crate) time: Time,
+    /// How long launches waited for their share of time.
+    pub(crate) waited_ns: u64,
+    /// How long it takes until what was spent beyond the share is paid off.
+    pub(crate) owed_for_ns: u64,
+    /// The share of its time that the container was given, as far as the host knows.
+    pub(crate) core: Option<Share>,
     /// Who holds it.
     pub(crate) processes: Vec<Row>,
     /// How many have ended without being taken out of the book.
     pub(crate) ended: usize,
     /// What those held.
     pub(crate) ended_bytes: u64,
+}
+
+/// What is kept of a device's time. All zero where time is not limited: then nothing is measured.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Time {
+    /// Thousandths of the last second or so.
+    pub(crate) permille: u32,
+    /// In all.
+    pub(crate) busy_ns: u64,
+    /// Launches.
+    pub(crate) launches: u64,
 }
 
 /// What a process holds of a device.
@@ -67,6 +88,8 @@ pub(crate) struct Row {
     pub(crate) peak: u64,
     /// Refusals that it got to see.
     pub(crate) refusals: u64,
+    /// What it keeps of the device's time.
+    pub(crate) time: Time,
     /// What it holds by kind, in the order of [`Kind::ALL`].
     pub(crate) kinds: [u64; Kind::ALL.len()],
 }
@@ -90,6 +113,8 @@ pub(crate) trait World {
     fn command(&self, owner: &Identity) -> Option<String>;
     /// The time by which slots are dated.
     fn now_ns(&self) -> u64;
+    /// The time by which busy time is told.
+    fn monotonic_ns(&self) -> u64;
 }
 
 impl Book {
@@ -98,15 +123,37 @@ impl Book {
         let devices = ledger.devices().map(|device| Device::of(ledger, &device, world)).collect();
         Self { path: path.to_owned(), record: None, devices }
     }
+
+    /// The same of a container that the hook knows.
+    pub(crate) fn under(mut self, record: Record) -> Self {
+        if let Some(limits) = record.limits() {
+            for device in &mut self.devices {
+                let facts =
+                    DeviceFacts { uuid: device.uuid, parent: None, index: None, total_bytes: 0 };
+                device.core = limits.core(&facts);
+            }
+        }
+        Self { record: Some(record), ..self }
+    }
 }
 
 impl Device {
     fn of(ledger: &Ledger, device: &DeviceView, world: &dyn World) -> Self {
+        let now = world.monotonic_ns();
+        let level = ledger.bucket(device.device).map_or(0, |word| word.load());
         let mut seen = Self {
             uuid: Uuid(device.uuid),
             used: device.used,
             peak: device.peak,
             refusals: device.refusals,
+            time: Time {
+                permille: ledger.busy_share(device.device, now),
+                busy_ns: device.busy_ns,
+                launches: device.launches,
+            },
+            waited_ns: device.waited_ns,
+            owed_for_ns: level.saturating_sub(now),
+            core: None,
             processes: Vec::new(),
             ended: 0,
             ended_bytes: 0,
@@ -130,6 +177,11 @@ impl Device {
                 used: book.used,
                 peak: book.peak,
                 refusals: book.refusals,
+                time: Time {
+                    permille: process.busy_share(device.device, now),
+                    busy_ns: book.busy_ns,
+                    launches: book.launches,
+                },
                 kinds: book.kinds,
             });
         }

@@ -25,6 +25,7 @@ mod tests;
 mod write;
 
 use super::{Ask, DeviceFacts, lower};
+use crate::units::Share;
 use crate::uuid::Uuid;
 
 pub use entry::{Entry, Key, Label, MemoryCap};
@@ -77,6 +78,12 @@ impl LimitsFile {
     #[must_use]
     pub fn context_price(&self, device: &DeviceFacts) -> Option<u64> {
         self.matching(device).find_map(|entry| entry.context)
+    }
+
+    /// The share of this device's time, if it is limited.
+    #[must_use]
+    pub fn core(&self, device: &DeviceFacts) -> Option<Share> {
+        self.ask(device).core
     }
 
     pub(super) fn ask(&self, device: &DeviceFacts) -> Ask {
