@@ -149,6 +149,9 @@
     X(cuMemcpyHtoDAsync_v2, (CUdeviceptr to, const void *from, size_t bytes, CUstream stream)) \
     X(cuMemcpyDtoHAsync_v2, (void *to, CUdeviceptr from, size_t bytes, CUstream stream)) \
     X(cuMemcpyDtoDAsync_v2, (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)) \
+    X(cuMemcpyPeer, (CUdeviceptr to, CUcontext to_context, CUdeviceptr from, \
+                     CUcontext from_context, size_t bytes)) \
+    X(cuCtxEnablePeerAccess, (CUcontext peer, unsigned int flags)) \
     X(cuMemsetD8_v2, (CUdeviceptr pointer, unsigned char value, size_t count)) \
     X(cuMemsetD32_v2, (CUdeviceptr pointer, unsigned int value, size_t count)) \
     X(cuMemsetD8Async, (CUdeviceptr pointer, unsigned char value, size_t count, CUstream stream)) \

@@ -42,6 +42,13 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("a MIG instance has what its card is allowed", mig_by_card),
         trial("a MIG instance has what its card is allowed, its time limited or not", mig_and_time),
         trial("profiles can differ per card", profiles),
+        trial("one process fills each of two cards to its own cap", both_filled),
+        trial("what is freed comes back to its own card, whichever is current", freed_elsewhere),
+        trial("the end of one card's context leaves the other's alone", one_ends),
+        trial("what names its card is charged to that one, whichever is current", named),
+        trial("code is charged to the card that it was loaded on", code),
+        trial("what cards open to one another and copy costs nothing", peers),
+        trial("two instances of one card have a book each", two_instances),
     ];
     for (visible, order, cards) in VISIBLE {
         for limit in SPELLINGS {
@@ -208,6 +215,139 @@ fn mig_by_card() -> Result {
     on_instance("1=50%", 2, 5 * GIB)?;
     on_instance("1=3Gi,{instance}=2Gi", 2, 2 * GIB)?;
     on_instance(&CARD.to_string(), 1, 5 * GIB)
+}
+
+/// Two cards under 1 and 2 GiB, with the primary contexts of both; the second one's is current.
+fn two() -> Result<(Run, Actor)> {
+    let run = uncapped()?.env("STUB_GPU_COUNT", "2").env("GPU_MEM_LIMIT", "0=1Gi,1=2Gi");
+    let mut actor = run.start()?;
+    actor.expect(&[("init", SUCCESS), ("context 0", SUCCESS), ("context 1", SUCCESS)])?;
+    Ok((run, actor))
+}
+
+/// Fails unless the two cards are said to hold this much.
+fn hold(actor: &mut Actor, bytes: [u64; 2]) -> Result {
+    for (card, bytes) in bytes.into_iter().enumerate() {
+        told(actor, &format!("nvml z {card}"), GIB * (card as u64 + 1), bytes)?;
+    }
+    Ok(())
+}
+
+fn both_filled() -> Result {
+    let (_run, mut actor) = two()?;
+    actor.expect(&[
+        (&format!("alloc a {}", 2 * GIB + 1), OUT_OF_MEMORY),
+        (&format!("alloc a {}", 2 * GIB), SUCCESS),
+        ("alloc b 1", OUT_OF_MEMORY),
+        ("context 0", SUCCESS),
+        (&format!("alloc b {}", GIB + 1), OUT_OF_MEMORY),
+        (&format!("alloc b {GIB}"), SUCCESS),
+    ])?;
+    told(&mut actor, "info z", GIB, 0)?;
+    hold(&mut actor, [GIB, 2 * GIB])
+}
+
+fn freed_elsewhere() -> Result {
+    for (take, give) in [
+        ("cuMemAlloc_v2 a", "cuMemFree_v2 a"),
+        ("cuMemAllocManaged a", "cuMemFree_v2 a"),
+        ("cuMemAllocAsync a", "cuMemFreeAsync a"),
+        ("cuArrayCreate_v2 a", "cuArrayDestroy a"),
+        ("cuMipmappedArrayCreate a", "cuMipmappedArrayDestroy a"),
+    ] {
+        let (_run, mut actor) = two()?;
+        actor.expect(&[
+            (&format!("{take} {}", 2 * GIB), SUCCESS),
+            ("context 0", SUCCESS),
+            (&format!("alloc b {GIB}"), SUCCESS),
+        ])?;
+        hold(&mut actor, [GIB, 2 * GIB])?;
+        actor.expect(&[(give, SUCCESS), ("alloc c 1", OUT_OF_MEMORY)])?;
+        hold(&mut actor, [GIB, 0])?;
+        actor.expect(&[("context 1", SUCCESS), (&format!("alloc a {}", 2 * GIB), SUCCESS)])?;
+    }
+    Ok(())
+}
+
+fn one_ends() -> Result {
+    for (first, second) in [("reset 0", "release 1"), ("release 0", "reset 1")] {
+        let (_run, mut actor) = two()?;
+        actor.expect(&[
+            ("alloc a 2000", SUCCESS),
+            ("context 0", SUCCESS),
+            ("release 0", SUCCESS),
+        ])?;
+        actor.expect(&[("alloc b 1000", SUCCESS), (first, SUCCESS)])?;
+        hold(&mut actor, [0, 2000])?;
+        actor.expect(&[(second, SUCCESS)])?;
+        hold(&mut actor, [0, 0])?;
+    }
+    Ok(())
+}
+
+fn named() -> Result {
+    let (_run, mut actor) = two()?;
+    actor.expect(&[
+        (&format!("create a {GIB} 0"), SUCCESS),
+        ("create b 2097152 0", OUT_OF_MEMORY),
+        ("context 0", SUCCESS),
+        (&format!("create b {} 1", 2 * GIB), SUCCESS),
+        ("create c 2097152 1", OUT_OF_MEMORY),
+    ])?;
+    hold(&mut actor, [GIB, 2 * GIB])?;
+    actor.expect(&[("drop b", SUCCESS)])?;
+    hold(&mut actor, [GIB, 0])
+}
+
+fn code() -> Result {
+    let run = uncapped()?.env("STUB_GPU_COUNT", "2").env("GPU_MEM_LIMIT", "0=1Gi,1=2Gi");
+    let mut actor = run.env("STUB_GPU_MODULE_MEM", "3000017").start()?;
+    actor.expect(&[
+        ("init", SUCCESS),
+        ("context 1", SUCCESS),
+        ("cuModuleLoadData a 1000", SUCCESS),
+        ("cuLibraryLoadData b 1000", SUCCESS),
+        ("cuLibraryGetModule b", SUCCESS),
+        ("context 0", SUCCESS),
+    ])?;
+    hold(&mut actor, [0, 2 * 3_000_017])?;
+    actor.expect(&[("cuLibraryGetModule b", SUCCESS)])?;
+    hold(&mut actor, [3_000_017, 2 * 3_000_017])?;
+    actor.expect(&[("cuLibraryUnload b", SUCCESS), ("cuModuleUnload a", SUCCESS)])?;
+    hold(&mut actor, [0, 0])
+}
+
+fn peers() -> Result {
+    let (_run, mut actor) = two()?;
+    actor.expect(&[
+        ("alloc a 1000000", SUCCESS),
+        ("context 0", SUCCESS),
+        ("alloc b 1000000", SUCCESS),
+        ("copy-between-cards b a 1000000", SUCCESS),
+    ])?;
+    hold(&mut actor, [1_000_000; 2])?;
+    actor.expect(&[("free a", SUCCESS)])?;
+    hold(&mut actor, [1_000_000, 0])
+}
+
+fn two_instances() -> Result {
+    let mut looking = with_mig(World::bare(Driver::Stub).actor()?).start()?;
+    let run = with_mig(uncapped()?).env("GPU_MEM_LIMIT", "1=3Gi");
+    let mut actors = Vec::new();
+    for instance in [1, 2] {
+        let name = format!("MIG-{}", uuid(&mut looking, 1, instance)?);
+        let mut actor = run.clone().env("CUDA_VISIBLE_DEVICES", name).start()?;
+        actor.expect(&[("init", SUCCESS), ("context 0", SUCCESS)])?;
+        actor
+            .expect(&[(&format!("alloc a {}", 3 * GIB), SUCCESS), ("alloc b 1", OUT_OF_MEMORY)])?;
+        actors.push(actor);
+    }
+    for actor in &mut actors {
+        for instance in [1, 2] {
+            told(actor, &format!("nvml z 1 {instance}"), 3 * GIB, 3 * GIB)?;
+        }
+    }
+    Ok(())
 }
 
 fn mig_and_time() -> Result {

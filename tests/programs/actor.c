@@ -46,6 +46,22 @@ static CUresult context(int ordinal)
     return result ? result : call_cuCtxSetCurrent(primary);
 }
 
+/* Copies from memory of card 1 to memory of card 0, once both have opened their memory to one another. */
+static CUresult copy_between_cards(CUdeviceptr to, CUdeviceptr from, size_t bytes)
+{
+    CUcontext primary[2];
+    CUresult result = 0;
+    for (int card = 0; !result && card < 2; card++)
+        result = call_cuDevicePrimaryCtxRetain(&primary[card], card);
+    if (!result)
+        result = call_cuCtxEnablePeerAccess(primary[1], 0);
+    if (!result)
+        result = call_cuMemcpyPeer(to, primary[0], from, primary[1], bytes);
+    for (int card = 0; card < 2; card++)
+        call_cuDevicePrimaryCtxRelease_v2(card);
+    return result;
+}
+
 static CUresult pitch(uint64_t *slot, size_t width, size_t height)
 {
     size_t row = 0;
@@ -195,6 +211,7 @@ static CUresult obey(const char *verb, uint64_t *slot, uint64_t *from, uint64_t 
     if (IS("reset")) return call_cuDevicePrimaryCtxReset_v2((int)first);
     if (IS("reset1")) return call_cuDevicePrimaryCtxReset((int)first);
     if (IS("limit")) return call_cuCtxSetLimit((int)first, second);
+    if (IS("copy-between-cards")) return copy_between_cards(*slot, *from, first);
     if (IS("as-context")) return call_cuCtxFromGreenCtx((CUcontext *)slot, (void *)*from);
     if (IS("function")) return row_cuModuleGetFunction(slot, *from, first);
     if (IS("alloc")) return call_cuMemAlloc_v2(slot, first);
