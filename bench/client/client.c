@@ -116,7 +116,8 @@ static const struct command own_commands[] = {
 
 static command_fn find(const char *name)
 {
-    const struct command *lists[] = {own_commands, memory_commands, launch_commands, lookup_commands};
+    const struct command *lists[] = {own_commands, memory_commands, family_commands, launch_commands,
+                                     lookup_commands};
     for (size_t list = 0; list < sizeof lists / sizeof *lists; list++) {
         for (const struct command *command = lists[list]; command->name; command++) {
             if (!strcmp(command->name, name)) {

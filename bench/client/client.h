@@ -36,7 +36,8 @@ struct command {
     command_fn run;
 };
 
-extern const struct command memory_commands[], launch_commands[], lookup_commands[];
+extern const struct command memory_commands[], family_commands[], launch_commands[],
+    lookup_commands[];
 
 /* Nanoseconds of a clock that never goes back. */
 uint64_t now(void);

@@ -168,7 +168,97 @@ EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
     return CUDA_SUCCESS;
 }
 
+EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height,
+                                   unsigned int element)
+{
+    (void)height;
+    (void)element;
+    *pitch = (width + 511) / 512 * 512;
+    *pointer = take_address();
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned int flags)
+{
+    (void)flags;
+    return cuMemAlloc_v2(pointer, bytes);
+}
+
+EXPORT CUresult cuMemHostAlloc(void **pointer, size_t bytes, unsigned int flags)
+{
+    (void)bytes;
+    (void)flags;
+    *pointer = (void *)take_address();
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemFreeHost(void *pointer)
+{
+    return cuMemFree_v2((CUdeviceptr)pointer);
+}
+
+/* ---- physical memory: a handle is an address that nothing is mapped at ---- */
+
+EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
+                            const CUmemAllocationProp *prop, uint64_t flags)
+{
+    (void)prop;
+    (void)flags;
+    return cuMemAlloc_v2(handle, bytes);
+}
+
+EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
+{
+    return cuMemFree_v2(handle);
+}
+
+EXPORT CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset,
+                         CUmemGenericAllocationHandle handle, uint64_t flags)
+{
+    (void)address, (void)bytes, (void)offset, (void)handle, (void)flags;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemUnmap(CUdeviceptr address, size_t bytes)
+{
+    (void)address;
+    (void)bytes;
+    return CUDA_SUCCESS;
+}
+
+/* ---- arrays ---- */
+
+EXPORT CUresult cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *descriptor)
+{
+    return cuMemAlloc_v2((CUdeviceptr *)array, descriptor->Width);
+}
+
+EXPORT CUresult cuArrayDestroy(CUarray array)
+{
+    return cuMemFree_v2((CUdeviceptr)array);
+}
+
+EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *array,
+                                       const CUDA_ARRAY3D_DESCRIPTOR *descriptor,
+                                       unsigned int levels)
+{
+    (void)levels;
+    return cuMemAlloc_v2((CUdeviceptr *)array, descriptor->Width);
+}
+
+EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray array)
+{
+    return cuMemFree_v2((CUdeviceptr)array);
+}
+
 /* ---- pools: one, which keeps nothing ---- */
+
+EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool,
+                                        CUstream stream)
+{
+    (void)pool;
+    return cuMemAllocAsync(pointer, bytes, stream);
+}
 
 EXPORT CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device)
 {

@@ -55,7 +55,13 @@ impl Files {
         compile(&["null/cuda.c"], &files.driver.join("libcuda.so.1"), &library)?;
         compile(&["client/empty.c"], &files.empty, &["-shared", "-fPIC"])?;
         compile(&["client/idle.c"], &files.idle, &[])?;
-        let client = ["client/client.c", "client/memory.c", "client/launch.c", "client/lookup.c"];
+        let client = [
+            "client/client.c",
+            "client/memory.c",
+            "client/families.c",
+            "client/launch.c",
+            "client/lookup.c",
+        ];
         compile(&client, &files.client, &["-pthread", "-ldl"])?;
         Ok(files)
     }

@@ -10,10 +10,11 @@
 //! * [`measure`]: taking turns, and what is kept of the samples.
 //! * [`report`]: rows, self-checks, JSON lines, the table.
 //! * [`machine`]: what has to be known of the machine to read the numbers.
-//! * [`alloc`], [`resolve`], [`start`], [`ledger`], [`counts`]: the benches.
+//! * [`alloc`], [`families`], [`resolve`], [`start`], [`ledger`], [`counts`]: the benches.
 
 pub mod alloc;
 pub mod counts;
+pub mod families;
 pub mod files;
 pub mod launch;
 pub mod ledger;

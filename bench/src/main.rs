@@ -5,15 +5,18 @@
 
 use gpucap_bench::files::Files;
 use gpucap_bench::report::{Report, text_of_lines};
-use gpucap_bench::{Effort, Result, Stop, alloc, counts, launch, ledger, machine, resolve, start};
+use gpucap_bench::{
+    Effort, Result, Stop, alloc, counts, families, launch, ledger, machine, resolve, start,
+};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::{env, fs};
 
 type Bench = fn(&Files, Effort, &mut Report) -> Result;
 
-const BENCHES: [(&str, Bench); 6] = [
+const BENCHES: [(&str, Bench); 7] = [
     ("alloc", alloc::run),
+    ("families", families::run),
     ("launch", launch::run),
     ("resolve", resolve::run),
     ("start", start::run),
@@ -21,7 +24,7 @@ const BENCHES: [(&str, Bench); 6] = [
     ("counts", counts::run),
 ];
 
-const USAGE: &str = "usage: gpucap-bench [alloc|launch|resolve|start|ledger|counts...] [--quick] \
+const USAGE: &str = "usage: gpucap-bench [alloc|families|launch|resolve|start|ledger|counts...] [--quick] \
                      [--json FILE]\n       gpucap-bench --table FILE";
 
 fn main() -> ExitCode {

@@ -32,9 +32,14 @@ impl World {
     /// Makes a command run in this world, with a ledger of this name.
     pub fn dress(self, command: &mut Command, files: &Files, ledger: &str) {
         // Cargo sets the last one for what it runs.
-        for variable in
-            ["GPU_MEM_LIMIT", "GPU_CORE_PCT", "GPU_PROFILE", "LD_PRELOAD", "LD_LIBRARY_PATH"]
-        {
+        for variable in [
+            "GPU_MEM_LIMIT",
+            "GPU_CORE_PCT",
+            "GPU_PROFILE",
+            "GPUCAP_CONTEXT_MEM",
+            "LD_PRELOAD",
+            "LD_LIBRARY_PATH",
+        ] {
             command.env_remove(variable);
         }
         match self {
@@ -53,6 +58,8 @@ impl World {
                     command.env("GPU_CORE_PCT", "99");
                 }
                 command.env("GPUCAP_LEDGER", files.ledger(ledger));
+                // As where a limits file says what a context costs: NVML is not asked.
+                command.env("GPUCAP_CONTEXT_MEM", "256Mi");
                 // The refusals that a bench provokes are no news.
                 command.env("GPUCAP_LOG", "error");
             }
