@@ -155,7 +155,9 @@ fn ends_with_context(load: &str, _unload: &str) -> Result {
     ])?;
     booked(&run, MODULE)?;
     actor.expect(&[("context 0", SUCCESS), ("release 0", SUCCESS)])?;
-    booked(&run, MODULE)
+    booked(&run, MODULE)?;
+    actor.expect(&[("cuCtxSetCurrent b", SUCCESS), ("cuCtxDestroy_v2 b", SUCCESS)])?;
+    booked(&run, 0)
 }
 
 /// What else than its variables is believed of the actor's cubin: its headers twice, and what drivers take besides.
