@@ -3,6 +3,7 @@
 //! * [`architecture`]: one call, from the look-up to the driver and back.
 //! * [`interception`]: how every look-up is caught, and which are not.
 //! * [`memory`]: what is charged, when, and when it comes back.
+//! * [`time`]: who pays for the card's time, when a launch waits, and how time is measured.
 //! * [`ledger`]: the book that processes share, and why a death cannot spoil it.
 //! * [`reports`]: what programs are told.
 //! * [`limits`]: where limits come from, and what happens when they cannot be used.
@@ -20,6 +21,9 @@ mod interception {}
 
 #[doc = include_str!("manual/memory.md")]
 mod memory {}
+
+#[doc = include_str!("manual/time.md")]
+mod time {}
 
 #[doc = include_str!("manual/ledger.md")]
 mod ledger {}

@@ -1,7 +1,7 @@
 //! Launches: kernels and graphs pay from the share of time.
 //!
 //! A handler says what is launched and into which stream; what that costs, and whether it has to wait, is
-//! [`throttle`](crate::throttle)'s to decide. Cooperative and cluster launches are kernels as far as time goes.
+//! [`throttle`]'s to decide. Cooperative and cluster launches are kernels as far as time goes.
 
 use crate::call::Call;
 use crate::hooks::Next;
