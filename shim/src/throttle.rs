@@ -122,6 +122,18 @@ pub(crate) fn launch(
         }
         return answer.map(drop);
     }
+    long_way(call, work, stream, lane, next)
+}
+
+#[cold]
+#[inline(never)]
+fn long_way(
+    call: &Call,
+    work: Work,
+    stream: StreamRef,
+    lane: &'static Lane,
+    next: impl Next<CuError>,
+) -> CuResult {
     if !driver::time::carries_out(call.driver, stream.handle()) {
         return next().map(drop);
     }
@@ -178,19 +190,32 @@ impl Running {
 }
 
 /// The stream as its device's gate knows it; `None` where its time is not shared, and where the driver will answer.
+#[expect(
+    clippy::inline_always,
+    reason = "on the way of each launch; what is not is in a function of its own"
+)]
+#[inline(always)]
 fn lane(call: &Call, stream: StreamRef) -> Option<&'static Lane> {
     let session = Session::begun()?;
     let handle = stream.handle();
-    let own = Key::of_handle(handle);
-    let context = match own {
+    let context = match Key::of_handle(handle) {
         Some(_) => CUcontext::NULL,
         None => driver::current_context(call.driver)?,
     };
-    if let Some(lane) = session.lanes.remembered(handle, context) {
-        return Some(lane);
-    }
+    let remembered = session.lanes.remembered(handle, context);
+    remembered.or_else(|| look_up(call, session, handle, context))
+}
+
+#[cold]
+#[inline(never)]
+fn look_up(
+    call: &Call,
+    session: &'static Session,
+    handle: CUstream,
+    context: CUcontext,
+) -> Option<&'static Lane> {
     let _errno = sys::Errno::keep();
-    let key = own.unwrap_or_else(|| Key::of_default(handle, context));
+    let key = Key::of_handle(handle).unwrap_or_else(|| Key::of_default(handle, context));
     let lane = match session.lanes.find(key) {
         Some(lane) => lane,
         None => begin(call, session, handle, key)?,

@@ -122,8 +122,9 @@ pub(crate) fn graph(
     throttle::launch(call, Work::Graph { exec }, StreamRef::named(call, stream), next)
 }
 
+/// The number of threads only tells launches apart; a product beyond 64 bits is of a size that no card has.
 fn kernel_of(function: CUfunction, [x, y, z]: [u32; 3], [u, v, w]: [u32; 3]) -> Work {
-    let area = |one: u32, two: u32| u64::from(one).saturating_mul(two.into());
-    let threads = area(x, y).saturating_mul(area(u, v)).saturating_mul(area(z, w));
+    let area = |one: u32, two: u32| u64::from(one).wrapping_mul(two.into());
+    let threads = area(x, y).wrapping_mul(area(u, v)).wrapping_mul(area(z, w));
     Work::Kernel { function, threads }
 }

@@ -149,8 +149,8 @@ impl Lanes {
         let asked = self.memory(stream, context, None);
         RECENT
             .try_with(|recent| {
-                let memory = recent.get(asked.place()).map(Cell::get)?;
-                memory.lane.filter(|_| memory.is_for(&asked))
+                let memory = recent.get(asked.place())?.get();
+                if memory.is_for(&asked) { memory.lane } else { None }
             })
             .ok()?
     }

@@ -29,13 +29,12 @@ impl Signature {
         Self::mixed(function, 200 + (u64::BITS - bytes.leading_zeros()))
     }
 
-    /// The finalizer of `SplitMix64`: every bit of the result depends on every bit of the input.
+    /// One multiplication: the high bits then depend on every bit of the input, and the low ones are made of them.
     #[inline]
     const fn mixed(handle: u64, class: u32) -> Self {
-        let mut bits = handle.wrapping_add((class as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        Self(bits ^ (bits >> 31))
+        // Knuth's multiplicative hash. Handles are addresses, whose highest bits are the same.
+        let bits = (handle ^ (class as u64) << 56).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        Self(bits ^ (bits >> 32))
     }
 }
 
