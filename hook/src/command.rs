@@ -1,5 +1,6 @@
 //! What the command can do: one module each, and the words by which it is called.
 
+mod configure;
 mod demo;
 mod explain;
 mod gc;
@@ -30,6 +31,8 @@ enum Command {
     Explain(explain::Options),
     /// Show what it does, on this machine's GPU or on a stub driver
     Demo(demo::Options),
+    /// Have an engine call the hook for each container
+    Configure(configure::Options),
     /// Forget containers that are over, and ledgers that nobody uses any more
     Gc(gc::Options),
     /// Be a container runtime: cap what is asked for, then become the next runtime
@@ -46,6 +49,7 @@ impl Line {
             Command::Status(options) => status::execute(&options),
             Command::Explain(options) => explain::execute(&options),
             Command::Demo(options) => demo::execute(&options),
+            Command::Configure(options) => configure::execute(&options),
             Command::Gc(options) => gc::execute(&options),
             Command::Runtime(options) => runtime::execute(&options),
             Command::Hook(options) => hook::execute(options),

@@ -41,6 +41,8 @@ pub(crate) enum Error {
     Stage(String),
     /// A container that asked for a slice cannot be held to it.
     Refused(Refusal),
+    /// An engine's configuration cannot be changed as asked.
+    Configure(String),
     /// The demo found something that is not as it should be, or could not go on.
     Demo(String),
     /// Standard output was closed, or its disk is full.
@@ -70,6 +72,7 @@ impl Error {
             | Self::File { .. }
             | Self::Container(_)
             | Self::NoRuntime(_)
+            | Self::Configure(_)
             | Self::Demo(_)
             | Self::Output(_) => Exit::FAILED,
         }
@@ -123,6 +126,7 @@ impl fmt::Display for Error {
                  uncapped; take the hook out of the engine's configuration"
             ),
             Self::Refused(refusal) => refusal.fmt(f),
+            Self::Configure(what) => write!(f, "configure: {what}"),
             Self::Demo(what) => write!(f, "demo: {what}"),
             Self::Output(why) => write!(f, "standard output: {}", reason(why)),
         }

@@ -7,6 +7,7 @@
 //! * [`ledger`]: the book that processes share, and why a death cannot spoil it.
 //! * [`reports`]: what programs are told.
 //! * [`limits`]: where limits come from, and what happens when they cannot be used.
+//! * [`containers`]: the hook: how it is installed, what it does, why a container does not start.
 //! * [`threats`]: what a preload does not hold.
 //! * [`costs`]: what is done on which path.
 //! * [`rows_cuda`], [`rows_nvml`]: each intercepted function.
@@ -33,6 +34,9 @@ mod reports {}
 
 #[doc = include_str!("manual/limits.md")]
 mod limits {}
+
+#[doc = include_str!("manual/containers.md")]
+mod containers {}
 
 #[doc = include_str!("manual/threats.md")]
 mod threats {}

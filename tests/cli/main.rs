@@ -3,8 +3,10 @@
 //! * [`run`]: a cap is put on a program, only ever lowered inside another one, and nothing is run on a bad value.
 //! * [`look`]: `status` and `explain` tell of processes that live while they look.
 //! * [`runtime`]: the wrapper passes on what it was told, and `explain` judges a bundle.
+//! * [`configure`]: engines are told of the hook, and their files stay what they were.
 //! * [`demo`]: the demo shows what it promises and leaves nothing behind.
 
+mod configure;
 mod demo;
 mod look;
 mod run;
@@ -15,12 +17,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    harness(
-        [run::trials(), look::trials(), demo::trials(), runtime::trials()]
-            .into_iter()
-            .flatten()
-            .collect(),
-    )
+    let suites = [run::trials, look::trials, configure::trials, demo::trials, runtime::trials];
+    harness(suites.into_iter().flat_map(|trials| trials()).collect())
 }
 
 /// `gpucap` with these words. No ledger is set: the harness's own would be one to stay with.

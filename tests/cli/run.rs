@@ -138,7 +138,7 @@ fn swept() -> Result {
 }
 
 fn stage() -> Result {
-    let output = gpucap(&["hook", "createRuntime"])?.output()?;
+    let output = gpucap(&["hook", "createContainer"])?.output()?;
     ended(&output, 5)?;
-    says(&output, "createRuntime")
+    says(&output, "createContainer")
 }

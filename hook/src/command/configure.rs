@@ -1,0 +1,148 @@
+//! `gpucap configure ENGINE`: has an engine call the hook for each container.
+//!
+//! containerd is told by a runtime handler, whose base specification names the hook; podman and CRI-O by a file in a
+//! directory of hooks. What an administrator wrote stays as it is, comments and all; `--undo` takes out what was put in
+//! and nothing else. The engine is not restarted.
+
+mod containerd;
+mod hooks;
+
+use crate::error::{Error, Result};
+use crate::exit::Exit;
+use crate::output;
+use crate::proc::Process;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The words behind `gpucap configure`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// The engine
+    engine: Engine,
+    /// Show what would be changed, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Take out what was put in
+    #[arg(long)]
+    undo: bool,
+    /// The engine's file, if it lies elsewhere: containerd's config.toml, or the file in the directory of hooks
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// containerd: the runtime handler; one that is there keeps all else that it says
+    #[arg(long, value_name = "NAME", default_value = containerd::HANDLER)]
+    handler: String,
+    /// containerd: where the base specification is written
+    #[arg(long, value_name = "FILE", default_value = containerd::SPECIFICATION)]
+    specification: PathBuf,
+}
+
+/// An engine that can be told.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum)]
+enum Engine {
+    Containerd,
+    Podman,
+    Crio,
+}
+
+/// A file as it is, and as it is to be; without text, it is not there.
+#[derive(Debug, Eq, PartialEq)]
+struct Change {
+    path: PathBuf,
+    before: Option<String>,
+    after: Option<String>,
+}
+
+/// Changes the files, or shows how it would.
+pub(crate) fn execute(options: &Options) -> Result<Exit> {
+    let program = Process::own().path("exe").read_link();
+    let program = program.map_err(|why| Error::Configure(crate::error::reason(&why)))?;
+    let (changes, advice) = match options.engine {
+        Engine::Containerd => (containerd::changes(options, &program)?, "restart containerd"),
+        Engine::Podman => (vec![hooks::change(options, &program)?], "the next container has it"),
+        Engine::Crio => (vec![hooks::change(options, &program)?], "restart crio"),
+    };
+    let changes: Vec<Change> = changes.into_iter().filter(|it| it.before != it.after).collect();
+    if changes.is_empty() {
+        output::print("Nothing to change.\n")?;
+        return Ok(Exit::OK);
+    }
+    for change in &changes {
+        output::print(&change.shown())?;
+        if !options.dry_run {
+            change.make().map_err(|why| change.error(&why))?;
+        }
+    }
+    output::print(&match options.dry_run {
+        true => "Nothing was changed: that was a dry run.\n".to_owned(),
+        false => format!("Done; {advice}.\n"),
+    })?;
+    Ok(Exit::OK)
+}
+
+impl Change {
+    /// Of a file that is to become this.
+    fn of(path: &Path, after: Option<String>) -> Result<Self> {
+        let before = read(path)?;
+        Ok(Self { path: path.to_owned(), before, after })
+    }
+
+    /// The lines that go and those that come.
+    fn shown(&self) -> String {
+        let lines = |text: &Option<String>| -> Vec<String> {
+            text.iter().flat_map(|text| text.lines()).map(str::to_owned).collect()
+        };
+        let (before, after) = (lines(&self.before), lines(&self.after));
+        let same = |pair: &(&String, &String)| pair.0 == pair.1;
+        let head = before.iter().zip(&after).take_while(same).count();
+        let rest = (&before[head..], &after[head..]);
+        let tail = rest.0.iter().rev().zip(rest.1.iter().rev()).take_while(same).count();
+        let gone = rest.0[..rest.0.len() - tail].iter().map(|line| format!("-{line}\n"));
+        let come = rest.1[..rest.1.len() - tail].iter().map(|line| format!("+{line}\n"));
+        format!("{}\n{}", self.path.display(), gone.chain(come).collect::<String>())
+    }
+
+    /// Changes the file, at once and whole; its permissions stay.
+    fn make(&self) -> io::Result<()> {
+        let Some(text) = &self.after else { return fs::remove_file(&self.path) };
+        if let Some(directory) = self.path.parent() {
+            fs::create_dir_all(directory)?;
+        }
+        let new = self.path.with_extension("gpucap-new");
+        fs::write(&new, text)?;
+        if let Ok(metadata) = fs::metadata(&self.path) {
+            fs::set_permissions(&new, metadata.permissions())?;
+        }
+        fs::rename(new, &self.path)
+    }
+
+    fn error(&self, why: &io::Error) -> Error {
+        Error::Configure(format!("{}: {}", self.path.display(), crate::error::reason(why)))
+    }
+}
+
+/// The text of a file; none if there is no file.
+fn read(path: &Path) -> Result<Option<String>> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(why) => {
+            Err(Error::Configure(format!("{}: {}", path.display(), crate::error::reason(&why))))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_changes_is_shown_and_nothing_else() {
+        let text = |text: &str| Some(text.to_owned());
+        let change = |before, after| Change { path: "/f".into(), before, after }.shown();
+        assert_eq!(change(text("a\nb\nc\n"), text("a\nx\ny\nc\n")), "/f\n-b\n+x\n+y\n");
+        assert_eq!(change(None, text("a\n")), "/f\n+a\n");
+        assert_eq!(change(text("a\n"), None), "/f\n-a\n");
+        assert_eq!(change(text("a\na\n"), text("a\na\na\n")), "/f\n+a\n");
+    }
+}

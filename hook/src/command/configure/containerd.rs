@@ -1,0 +1,260 @@
+//! containerd: a runtime handler whose containers begin with a specification that names the hook.
+//!
+//! A handler that is not there yet becomes a copy of the one that containers have today, so that its options (the
+//! cgroup driver, the NVIDIA runtime below it) hold for it too. The sandbox of a pod has the hook as well, which leaves
+//! it alone. The file is edited in place: what `imports` names would replace whole tables in containerd 1.x.
+
+use super::{Change, Options, hooks, read};
+use crate::error::{Error, Result};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::process::Command;
+use toml_edit::{Array, DocumentMut, Item, Table, value};
+
+/// The handler that a pod names as its runtime class.
+pub(super) const HANDLER: &str = "gpucap";
+/// The specification.
+pub(super) const SPECIFICATION: &str = "/etc/gpucap/base-spec.json";
+const FILE: &str = "/etc/containerd/config.toml";
+/// Annotations of a pod that say what it is given; only these reach the hook.
+const ANNOTATIONS: [&str; 8] = [
+    "gpucap/*",
+    "hami.io/*",
+    "volcano.sh/*",
+    "nvidia.com/*",
+    "scheduling.koordinator.sh/*",
+    "scheduler.framework.gpushare.*",
+    "gpushare.alibabacloud.com/*",
+    "cdi.k8s.io/*",
+];
+/// The handlers that a new one is made after: the first of them that is there.
+const MODELS: [&str; 2] = ["nvidia", "runc"];
+const RUNTIME_TYPE: &str = "io.containerd.runc.v2";
+
+/// What becomes of its configuration, and of the base specification.
+pub(super) fn changes(options: &Options, program: &Path) -> Result<Vec<Change>> {
+    let path = options.file.as_deref().unwrap_or_else(|| Path::new(FILE));
+    let text = read(path)?;
+    let (handler, specification) = (options.handler.as_str(), options.specification.as_path());
+    let wrong = |why: String| Error::Configure(format!("{}: {why}", path.display()));
+    let before = text.clone().unwrap_or_default();
+    if options.undo {
+        let after = remove(&before, handler, specification).map_err(wrong)?;
+        let files = [(path, text.map(|_| after)), (specification, None)];
+        return files.into_iter().map(|(path, after)| Change::of(path, after)).collect();
+    }
+    let after = add(&before, handler, specification).map_err(wrong)?;
+    let base = base(program)?;
+    // The specification first: a handler that names a missing one would start no container.
+    let files = [(specification, base), (path, after)];
+    files.into_iter().map(|(path, after)| Change::of(path, Some(after))).collect()
+}
+
+/// containerd's own default, with the hook.
+fn base(program: &Path) -> Result<String> {
+    let wrong = |why: &str| Error::Configure(format!("ctr oci spec: {why}"));
+    let output = Command::new("ctr").args(["oci", "spec"]).output();
+    let output = output.map_err(|why| wrong(&crate::error::reason(&why)))?;
+    let specification: Option<Value> = serde_json::from_slice(&output.stdout).ok();
+    let mut specification = specification
+        .filter(|it| output.status.success() && it.is_object())
+        .ok_or_else(|| wrong("gives no specification"))?;
+    specification["hooks"] = json!({
+        "createRuntime": [hooks::hook(program, "createRuntime")],
+        "poststop": [hooks::hook(program, "poststop")],
+    });
+    Ok(format!("{specification:#}\n"))
+}
+
+/// The configuration with the handler.
+fn add(text: &str, name: &str, specification: &Path) -> std::result::Result<String, String> {
+    let mut document = parse(text)?;
+    let plugin = plugin(&mut document)?;
+    let handlers =
+        handlers(&mut document, plugin).ok_or("plugins: not tables as containerd has them")?;
+    if !handlers.contains_key(name) {
+        let model = MODELS.iter().find_map(|model| handlers.get(model)).cloned();
+        let mut new = model.unwrap_or_else(|| Item::Table(Table::new()));
+        place_last(&mut new);
+        handlers.insert(name, new);
+    }
+    let handler = handlers.get_mut(name).and_then(Item::as_table_mut);
+    let handler = handler.ok_or_else(|| format!("runtimes.{name} is no table"))?;
+    let own = specification.to_string_lossy();
+    match handler.get("base_runtime_spec").and_then(Item::as_str) {
+        Some(other) if !other.is_empty() && other != own => {
+            return Err(format!("runtimes.{name} has a base_runtime_spec already: {other}"));
+        }
+        _ => handler["base_runtime_spec"] = value(own.as_ref()),
+    }
+    if !handler.contains_key("runtime_type") {
+        handler["runtime_type"] = value(RUNTIME_TYPE);
+    }
+    let annotations = handler.entry("pod_annotations").or_insert_with(|| value(Array::new()));
+    let list = annotations.as_array_mut().ok_or("pod_annotations is no list")?;
+    for annotation in ANNOTATIONS {
+        if !list.iter().any(|held| held.as_str() == Some(annotation)) {
+            list.push(annotation);
+        }
+    }
+    Ok(document.to_string())
+}
+
+/// The configuration without it.
+fn remove(text: &str, name: &str, specification: &Path) -> std::result::Result<String, String> {
+    let mut document = parse(text)?;
+    let plugin = plugin(&mut document)?;
+    let Some(handlers) = handlers(&mut document, plugin) else { return Ok(text.to_owned()) };
+    let Some(handler) = handlers.get_mut(name).and_then(Item::as_table_mut) else {
+        return Ok(text.to_owned());
+    };
+    let own = specification.to_string_lossy();
+    if handler.get("base_runtime_spec").and_then(Item::as_str) != Some(own.as_ref()) {
+        return Ok(text.to_owned());
+    }
+    if name == HANDLER {
+        handlers.remove(name);
+        return Ok(document.to_string());
+    }
+    handler.remove("base_runtime_spec");
+    if let Some(list) = handler.get_mut("pod_annotations").and_then(Item::as_array_mut) {
+        list.retain(|held| !held.as_str().is_some_and(|held| ANNOTATIONS.contains(&held)));
+        if list.is_empty() {
+            handler.remove("pod_annotations");
+        }
+    }
+    Ok(document.to_string())
+}
+
+fn parse(text: &str) -> std::result::Result<DocumentMut, String> {
+    text.parse().map_err(|why: toml_edit::TomlError| why.message().to_owned())
+}
+
+/// Where the handlers are: by the version of the file, which is that of containerd 1.x or 2.x. A new file is of the
+/// version that both understand.
+fn plugin(document: &mut DocumentMut) -> std::result::Result<&'static str, String> {
+    if document.is_empty() {
+        document["version"] = value(2);
+    }
+    match document.get("version").and_then(Item::as_integer) {
+        Some(2) => Ok("io.containerd.grpc.v1.cri"),
+        Some(3) => Ok("io.containerd.cri.v1.runtime"),
+        _ => Err("not of version 2 or 3; `containerd config migrate` makes it so".into()),
+    }
+}
+
+fn handlers<'a>(document: &'a mut DocumentMut, plugin: &str) -> Option<&'a mut Table> {
+    let mut table = document.as_table_mut();
+    for name in ["plugins", plugin, "containerd", "runtimes"] {
+        let inner = table.entry(name).or_insert_with(|| {
+            let mut inner = Table::new();
+            inner.set_implicit(true);
+            Item::Table(inner)
+        });
+        table = inner.as_table_mut()?;
+    }
+    Some(table)
+}
+
+/// A copy stands where its model does; behind all others it is easier to find.
+fn place_last(item: &mut Item) {
+    if let Some(table) = item.as_table_mut() {
+        table.set_position(None);
+        table.decor_mut().clear();
+        table.iter_mut().for_each(|(_, inner)| place_last(inner));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SPEC: &str = "/etc/gpucap/base-spec.json";
+
+    fn added(text: &str, name: &str) -> String {
+        add(text, name, Path::new(SPEC)).expect("a configuration")
+    }
+
+    fn removed(text: &str, name: &str) -> String {
+        remove(text, name, Path::new(SPEC)).expect("a configuration")
+    }
+
+    fn handler(text: &str, plugin: &str, name: &str) -> Item {
+        let document: DocumentMut = text.parse().expect("TOML");
+        document["plugins"][plugin]["containerd"]["runtimes"][name].clone()
+    }
+
+    const OLD: &str = "# the administrator's own words
+version = 2
+
+[plugins]
+  [plugins.\"io.containerd.grpc.v1.cri\"]
+    sandbox_image = \"pause\" # kept
+    [plugins.\"io.containerd.grpc.v1.cri\".containerd]
+      default_runtime_name = \"runc\"
+      [plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.runc]
+        runtime_type = \"io.containerd.runc.v2\"
+        [plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.runc.options]
+          SystemdCgroup = true
+";
+    const NEW: &str = "version = 3\n\n[plugins.'io.containerd.cri.v1.runtime'.containerd]\n\
+                       default_runtime_name = 'nvidia'\n\n\
+                       [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.nvidia.options]\n\
+                       BinaryName = '/usr/bin/nvidia-container-runtime'\n";
+
+    #[test]
+    fn a_new_handler_has_the_options_of_todays() {
+        for (text, plugin, option) in [
+            (OLD, "io.containerd.grpc.v1.cri", "SystemdCgroup"),
+            (NEW, "io.containerd.cri.v1.runtime", "BinaryName"),
+        ] {
+            let handler = handler(&added(text, HANDLER), plugin, HANDLER);
+            assert_eq!(handler["base_runtime_spec"].as_str(), Some(SPEC));
+            assert_eq!(handler["runtime_type"].as_str(), Some(RUNTIME_TYPE));
+            assert!(!handler["options"][option].is_none(), "{handler}");
+            let list = handler["pod_annotations"].as_array().expect("a list");
+            assert_eq!(list.len(), ANNOTATIONS.len());
+        }
+    }
+
+    #[test]
+    fn what_was_there_stays_to_the_letter() {
+        for text in [OLD, NEW] {
+            let added = added(text, HANDLER);
+            assert!(added.starts_with(text), "{added}");
+            assert_eq!(self::added(&added, HANDLER), added, "a second time changes nothing");
+            assert_eq!(removed(&added, HANDLER), text);
+            assert_eq!(removed(text, HANDLER), text);
+        }
+    }
+
+    #[test]
+    fn a_handler_of_the_administrator_keeps_what_it_says() {
+        let kind = "runtime_type = \"io.containerd.runc.v2\"\n";
+        let text = OLD.replace(kind, &format!("{kind}        pod_annotations = [\"own/*\"]\n"));
+        let added = added(&text, "runc");
+        let handler = handler(&added, "io.containerd.grpc.v1.cri", "runc");
+        let list = handler["pod_annotations"].as_array().expect("a list");
+        assert_eq!((list.len(), list.get(0).and_then(|it| it.as_str())), (9, Some("own/*")));
+        let removed = removed(&added, "runc");
+        assert_eq!(removed, text);
+    }
+
+    #[test]
+    fn a_base_specification_of_somebody_else_is_left_alone() {
+        let text =
+            OLD.replace("runtime_type =", "base_runtime_spec = \"/own.json\"\nruntime_type =");
+        assert!(add(&text, "runc", Path::new(SPEC)).expect_err("refused").contains("/own.json"));
+        assert_eq!(removed(&text, "runc"), text);
+    }
+
+    #[test]
+    fn a_file_of_an_old_version_is_refused_and_a_missing_one_made() {
+        assert!(add("[plugins.cri]\n", HANDLER, Path::new(SPEC)).is_err());
+        assert!(add("version = 2\nplugins = 1\n", HANDLER, Path::new(SPEC)).is_err());
+        let made = added("", HANDLER);
+        assert!(made.starts_with("version = 2\n"), "{made}");
+        let handler = handler(&made, "io.containerd.grpc.v1.cri", HANDLER);
+        assert_eq!(handler["runtime_type"].as_str(), Some(RUNTIME_TYPE));
+    }
+}

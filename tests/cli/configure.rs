@@ -1,0 +1,115 @@
+//! `gpucap configure`: what it writes, the engine itself understands.
+
+use crate::{ended, expect, gpucap, says};
+use gpucap_tests::{Output, Result, Scratch, Stop, trial};
+use libtest_mimic::Trial;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![
+        trial("configure: containerd knows the handler, and its own as before", containerd),
+        trial("configure: undoing leaves the file as it was", undone),
+        trial("configure: a dry run changes nothing", dry_run),
+        trial("configure: the directory of hooks has a file of ours", directory_of_hooks),
+        trial("configure: a file that cannot be read as TOML is left alone", no_toml),
+    ]
+}
+
+/// What a node may have today: the handler of the NVIDIA runtime is the default.
+const TODAY: &str = "version = 2 # the format of containerd 1.x
+[plugins.\"io.containerd.grpc.v1.cri\".containerd]
+default_runtime_name = \"nvidia\"
+[plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.nvidia]
+runtime_type = \"io.containerd.runc.v2\"
+[plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.nvidia.options]
+BinaryName = \"/usr/bin/nvidia-container-runtime\"
+";
+
+fn configure(scratch: &Scratch, words: &[&str]) -> Result<Output> {
+    let place = |name: &str| scratch.path().join(name).display().to_string();
+    let (file, specification) = (place("config.toml"), place("base-spec.json"));
+    let fixed = ["configure", "containerd", "--file", &file, "--specification", &specification];
+    gpucap(&[&fixed[..], words].concat())?.output()
+}
+
+fn installed(program: &str) -> Result {
+    match Command::new(program).arg("--version").output() {
+        Ok(output) if output.status.success() => Ok(()),
+        _ => Err(Stop::skip(format!("{program} is missing (ci/run --install gets it)"))),
+    }
+}
+
+/// A node's directory, with its configuration.
+fn node() -> Result<Scratch> {
+    installed("containerd")?;
+    let scratch = Scratch::new()?;
+    fs::write(scratch.path().join("config.toml"), TODAY)?;
+    Ok(scratch)
+}
+
+fn dump(file: &Path) -> Result<String> {
+    let output =
+        Command::new("containerd").arg("--config").arg(file).args(["config", "dump"]).output()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    if output.status.success() { Ok(text) } else { Err(Stop::fail(text)) }
+}
+
+fn containerd() -> Result {
+    let node = node()?;
+    let file = node.path().join("config.toml");
+    let before = dump(&file)?;
+    configure(&node, &[])?.success()?;
+    let after = dump(&file)?;
+    let specification = node.path().join("base-spec.json").display().to_string();
+    let named = format!("base_runtime_spec = \"{specification}\"");
+    expect(after.contains(&named) && !before.contains(&named), || after.clone())?;
+    expect(after.matches("nvidia-container-runtime").count() == 2, || after.clone())?;
+    // Nothing of what it knew before is lost, its own defaults included.
+    let lost: Vec<&str> = before.lines().filter(|line| !after.contains(line)).collect();
+    expect(lost.is_empty(), || format!("lost: {lost:?}"))?;
+    let text = fs::read_to_string(&specification)?;
+    expect(text.contains("\"createRuntime\"") && text.contains("\"capabilities\""), || text)
+}
+
+fn undone() -> Result {
+    let node = node()?;
+    configure(&node, &[])?.success()?;
+    says(&configure(&node, &[])?.success()?, "Nothing to change")?;
+    configure(&node, &["--undo"])?.success()?;
+    let text = fs::read_to_string(node.path().join("config.toml"))?;
+    expect(text == TODAY, || text)?;
+    expect(!node.path().join("base-spec.json").exists(), || "the specification was left".into())
+}
+
+fn dry_run() -> Result {
+    let node = node()?;
+    let output = configure(&node, &["--dry-run"])?.success()?;
+    says(&output, "+base_runtime_spec")?;
+    let text = fs::read_to_string(node.path().join("config.toml"))?;
+    expect(text == TODAY && fs::read_dir(node.path())?.count() == 1, || text)
+}
+
+fn directory_of_hooks() -> Result {
+    for engine in ["podman", "crio"] {
+        let scratch = Scratch::new()?;
+        let path = scratch.path().join("hooks.d/gpucap.json");
+        let file = path.display().to_string();
+        gpucap(&["configure", engine, "--file", &file])?.output()?.success()?;
+        let text = fs::read_to_string(&path)?;
+        expect(text.contains("createRuntime") && text.contains("\"always\": true"), || text)?;
+        gpucap(&["configure", engine, "--file", &file, "--undo"])?.output()?.success()?;
+        expect(!path.exists(), || "the file was left".into())?;
+    }
+    Ok(())
+}
+
+fn no_toml() -> Result {
+    let node = node()?;
+    fs::write(node.path().join("config.toml"), "version = \n")?;
+    let output = configure(&node, &[])?;
+    ended(&output, 1)?;
+    says(&output, "config.toml")?;
+    expect(fs::read_dir(node.path())?.count() == 1, || "something was written".into())
+}
