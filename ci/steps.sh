@@ -27,9 +27,9 @@ step_unit() { # each crate keeps its own promises
     cargo test --locked --workspace --exclude gpucap-tests --no-fail-fast
 }
 
-step_loom() { # the ledger's protocol holds in every order of every access, with deaths; each model states its bound
+step_loom() { # the ledger's protocol and the bucket hold in every order of every access, with deaths; each model states its bound
     CARGO_TARGET_DIR=$TARGET/loom RUSTFLAGS='--cfg loom' \
-        cargo test --locked --release -p gpucap-core --lib ledger::models
+        cargo test --locked --release -p gpucap-core --lib -- ledger::models throttle::models
 }
 
 step_layering() { # layers, unsafe code and the form of files are as CONTRIBUTING.md says

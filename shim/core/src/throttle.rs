@@ -56,3 +56,8 @@ pub enum Reached {
 
 /// An operation from here on is measured each time, and its own measurement is what it costs.
 pub(crate) const BIG_NS: u64 = 200_000;
+
+#[cfg(all(test, loom))]
+mod models;
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -119,7 +119,7 @@ const ENOUGH_SAMPLES: u64 = 4;
 /// The mean is over about so many.
 const MOST_SAMPLES: u64 = 15;
 /// So far from the mean a sample is cut off: it holds another process's turn of the device, more likely than not.
-const OUTLIER: u64 = 4;
+pub(super) const OUTLIER: u64 = 4;
 /// After so many in a row it is the mean that is wrong.
 const MOST_DOUBTS: u64 = 3;
 /// So many samples that are not clean are passed over after a clean one.

@@ -14,6 +14,12 @@ pub(super) struct Coverage {
 const KEPT: usize = 64;
 
 impl Coverage {
+    /// Forgets everything: time is told by another clock from here on.
+    pub(super) fn clear(&mut self) {
+        self.stretches.clear();
+        self.floor = 0;
+    }
+
     /// Covers a span; the part of it that nothing covered before.
     pub(super) fn add(&mut self, start: u64, end: u64) -> u64 {
         let (mut start, mut end) = (start.max(self.floor), end);

@@ -33,6 +33,8 @@ pub struct Meter<'a, E> {
     settlement: Settlement,
     /// Between two openings nothing is admitted until the bucket holds a quantum.
     open: bool,
+    /// What is reserved and not settled.
+    out_ns: u64,
     /// Operations whose events are out.
     pending: usize,
     /// The stream that the next harvest begins with.
@@ -96,7 +98,7 @@ pub struct Totals {
 /// Streams known at once; more share the last place.
 const STREAMS: usize = 1024;
 /// Operations with events at once; more are charged at their estimate.
-const PENDING: usize = 1024;
+pub(super) const PENDING: usize = 4096;
 
 impl<'a, E> Meter<'a, E> {
     /// A meter on the bucket of a device.
@@ -108,6 +110,7 @@ impl<'a, E> Meter<'a, E> {
             streams: Vec::new(),
             settlement: Settlement::default(),
             open: true,
+            out_ns: 0,
             pending: 0,
             next: 0,
             reopens_at: now,
@@ -239,7 +242,7 @@ impl<'a, E> Meter<'a, E> {
 
     /// The driver did not take the launch: nothing of it stays charged. Events that were recorded are the caller's.
     pub fn refused(&mut self, permit: Permit, now: u64) {
-        self.bucket.refund(permit.reserved.ns);
+        self.release(permit.reserved.ns);
         let worth = permit.batch_ns;
         self.settle(worth, Done { span: Span::Unknown, work_ns: worth }, now);
     }
@@ -259,13 +262,9 @@ impl<'a, E> Meter<'a, E> {
             self.harvest_stream(place, now, events);
             let Some(stream) = self.streams.get_mut(place) else { continue };
             if stream.pending.is_empty() {
-                let span = if stream.unmarked_ns > 0 {
-                    Span::Within(stream.since, now)
-                } else {
-                    Span::Batch(stream.since, now)
-                };
+                let span = stream.span(stream.unmarked_ns > 0, now);
                 let worth = stream.spent().saturating_add(std::mem::take(&mut stream.unmarked_ns));
-                stream.since = now;
+                (stream.since, stream.synced) = (now, true);
                 if worth > 0 {
                     self.settle(worth, Done { span, work_ns: worth }, now);
                 }
@@ -280,7 +279,7 @@ impl<'a, E> Meter<'a, E> {
         stream.open = false;
         let (fresh, unused) = stream.close();
         let worth = fresh.saturating_add(std::mem::take(&mut stream.unmarked_ns));
-        self.bucket.refund(unused);
+        self.release(unused);
         self.settle(worth, Done { span: Span::Unknown, work_ns: worth }, now);
     }
 

@@ -20,6 +20,8 @@ pub(super) struct Settlement {
     known: (u64, u64),
     /// How much longer than its work a batch took, in the latest epoch that showed it.
     stretch: u64,
+    /// What was due of the work of the latest epochs, as a mean.
+    due: u64,
 }
 
 const EPOCH_NS: u64 = 100_000_000;
@@ -35,7 +37,9 @@ pub(super) enum Span {
     /// With the launches of a batch, idle time between them included.
     Batch(u64, u64),
     /// With the launches of a batch that was over some time before the end.
-    Within(u64, u64),
+    From(u64, u64),
+    /// With the launches of a batch that began some time after the start.
+    Until(u64, u64),
     /// Nobody knows.
     Unknown,
 }
@@ -58,6 +62,7 @@ impl Default for Settlement {
             epoch_ends: 0,
             known: (0, 0),
             stretch: ONE,
+            due: ONE,
         }
     }
 }
@@ -76,9 +81,11 @@ impl Settlement {
                 self.known.1 = self.known.1.saturating_add(end.saturating_sub(start));
                 self.coverage.add(start, end)
             }
-            Span::Within(start, end) => {
-                let length = work_ns.saturating_mul(self.stretch) / ONE;
-                self.coverage.add(start, end.min(start.saturating_add(length)))
+            Span::From(start, end) => {
+                self.coverage.add(start, end.min(start.saturating_add(self.length(work_ns))))
+            }
+            Span::Until(start, end) => {
+                self.coverage.add(start.max(end.saturating_sub(self.length(work_ns))), end)
             }
             Span::Unknown => work_ns,
         };
@@ -89,10 +96,28 @@ impl Settlement {
         due
     }
 
+    /// Events are laid onto the host's clock anew, and it went back.
+    pub(super) fn clock_moved(&mut self) {
+        self.coverage.clear();
+    }
+
+    /// What will not be due of so much work, if it overlaps as work lately did.
+    pub(super) fn overlap_of(&self, work_ns: u64) -> u64 {
+        work_ns.saturating_mul(ONE - self.due) / ONE
+    }
+
+    /// How long a batch of so much work takes, by those whose spans are known.
+    fn length(&self, work_ns: u64) -> u64 {
+        work_ns.saturating_mul(self.stretch) / ONE
+    }
+
     fn begin_epoch(&mut self, now: u64) {
         let (work_ns, length) = std::mem::take(&mut self.known);
         if let Some(stretch) = length.saturating_mul(ONE).checked_div(work_ns) {
             self.stretch = stretch.clamp(ONE / MOST_STRETCH, ONE * MOST_STRETCH);
+        }
+        if let Some(due) = self.charged_ns.saturating_mul(ONE).checked_div(self.work_ns) {
+            self.due = (self.due * 3 + due.min(ONE)) / 4;
         }
         (self.presence_ns, self.work_ns, self.charged_ns) = (0, 0, 0);
         self.epoch_ends = now.saturating_add(EPOCH_NS);

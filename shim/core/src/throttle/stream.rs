@@ -9,7 +9,7 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use super::{Batch, Signature};
+use super::{Batch, Signature, costs::OUTLIER, settlement::Span};
 
 /// A stream of the meter's that made it known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +26,10 @@ pub(super) struct Stream<E> {
     pub(super) unmarked_ns: u64,
     /// Up to when the stream's time is accounted for.
     pub(super) since: u64,
+    /// A synchronizing call returned then: the stream was empty, and nobody knows for how long.
+    pub(super) synced: bool,
+    /// How many times what was reserved for them the latest two operations took; one if that was about right.
+    pub(super) off: [u64; 2],
     pub(super) pending: VecDeque<Pending<E>>,
     pub(super) open: bool,
 }
@@ -70,9 +74,34 @@ impl<E> Stream<E> {
             settled_ns: 0,
             unmarked_ns: 0,
             since: now,
+            synced: false,
+            off: [1, 1],
             pending: VecDeque::new(),
             open: true,
         }
+    }
+
+    /// From when to when the stream was occupied with a batch that a mark at `end` ended.
+    pub(super) fn span(&self, waited: bool, end: u64) -> Span {
+        match (self.synced, waited) {
+            (_, true) => Span::From(self.since, end),
+            (true, false) => Span::Until(self.since, end),
+            (false, false) => Span::Batch(self.since, end),
+        }
+    }
+
+    /// What a batch was worth that took so long. Where the estimates were far too small for two operations in a row,
+    /// they were so for the launches of the batch too.
+    pub(super) fn worth(&self, batch_ns: u64, span_ns: u64) -> u64 {
+        let [first, second] = self.off;
+        batch_ns.saturating_mul(first.min(second)).min(span_ns.max(batch_ns))
+    }
+
+    /// Notes what an operation took of what was reserved.
+    pub(super) fn note(&mut self, sample_ns: u64, reserved_ns: u64) {
+        let ratio = sample_ns / reserved_ns.max(1);
+        let [_, latest] = self.off;
+        self.off = [latest, if ratio >= OUTLIER { ratio } else { 1 }];
     }
 
     /// What the open batch's launches took since the latest settlement.

@@ -26,7 +26,7 @@ impl<E> Meter<'_, E> {
     /// The gate closes at an empty bucket and opens at a quantum, so that one wake-up is good for many launches. Who
     /// slept until the bucket should have held one opens it with less: another process may have been faster.
     pub(super) fn is_open(&mut self, now: u64) -> bool {
-        let level = self.bucket.level(now);
+        let level = self.bucket.level(now).saturating_add(self.expected_back());
         let quantum = i64::try_from(self.bucket.quantum_ns()).unwrap_or(i64::MAX);
         let enough = if self.open || now >= self.reopens_at { level > 0 } else { level >= quantum };
         let open = enough || self.bucket.share() == Share::FULL;
@@ -38,13 +38,21 @@ impl<E> Meter<'_, E> {
         open || self.is_stalled(now)
     }
 
+    /// Of operations that run side by side the sum is reserved, and most of it comes back: this much, if they overlap as
+    /// they lately did. Without it a few short streams would close the gate long before the device has work for a turn.
+    fn expected_back(&self) -> i64 {
+        i64::try_from(self.settlement.overlap_of(self.out_ns)).unwrap_or(i64::MAX)
+    }
+
     /// A wait begins: what launches took so far was launched before it.
     pub(super) fn close_batches(&mut self) {
+        let mut left: u64 = 0;
         for stream in self.streams.iter_mut().filter(|stream| stream.granted_ns > 0) {
             let (fresh, unused) = stream.close();
             stream.unmarked_ns = stream.unmarked_ns.saturating_add(fresh);
-            self.bucket.refund(unused);
+            left = left.saturating_add(unused);
         }
+        self.release(left);
     }
 
     /// A launch may be what the work that is out waits for: one at a time is let through.
@@ -90,8 +98,8 @@ impl<E> Meter<'_, E> {
             }
             None => (0, grant),
         };
-        self.bucket.refund(unused);
-        self.bucket.charge(reserved.ns.saturating_add(grant), now);
+        self.release(unused);
+        self.reserve(reserved.ns.saturating_add(grant), now);
         Permit { stream: id, reserved, batch_ns, waited, events: self.pending < PENDING }
     }
 

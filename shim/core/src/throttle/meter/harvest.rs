@@ -8,6 +8,8 @@ use crate::throttle::{
     stream::{Operation, Pending, Reserved, StreamId},
 };
 
+/// A stream's events are in order: one that is this much before the one before it is told by another clock.
+const CLOCK_STEP_NS: u64 = 1_000_000;
 /// Streams that one harvest looks at.
 const HARVEST: usize = 16;
 
@@ -48,15 +50,18 @@ impl<E> Meter<'_, E> {
             match reached {
                 Reached::Pending => return,
                 Reached::At(at) if front.mark.is_some() => {
-                    let span = if front.waited { Span::Within } else { Span::Batch };
-                    let span = span(stream.since, at);
-                    stream.since = stream.since.max(at);
                     front.marked_at = at;
                     front.mark.take().into_iter().for_each(|event| events.give_back(event));
-                    let worth = std::mem::take(&mut front.batch_ns);
-                    let over = front.operation.is_none();
-                    if worth > 0 {
-                        self.settle(worth, Done { span, work_ns: worth }, now);
+                    let reserved = std::mem::take(&mut front.batch_ns);
+                    let (over, waited) = (front.operation.is_none(), front.waited);
+                    let (since, span) = (stream.since, stream.span(waited, at));
+                    let work_ns = stream.worth(reserved, at.saturating_sub(since));
+                    (stream.since, stream.synced) = (at, false);
+                    if at.saturating_add(CLOCK_STEP_NS) < since {
+                        self.settlement.clock_moved();
+                    }
+                    if reserved > 0 {
+                        self.settle(reserved, Done { span, work_ns }, now);
                     }
                     if over {
                         self.take_front(place, now);
@@ -108,11 +113,12 @@ impl<E> Meter<'_, E> {
         // the call returns: unless the call waited for the end, or its thread was held up, and says nothing.
         let arrived = Some(operation.returned).filter(|returned| *returned < end);
         let start = stream.since.max(arrived.unwrap_or(0));
-        stream.since = stream.since.max(end);
+        stream.since = end;
         let more = if clean { self.pair_ns } else { self.gap_ns };
         let sample = end.saturating_sub(start).saturating_sub(more).max(1);
         let first = !matches!(self.costs.estimate(signature), Estimate::Measured(_));
         let small = self.costs.small(signature).map(u64::from);
+        stream.note(sample, reserved);
         self.costs.learn(signature, Sample { ns: sample, clean });
         let work_ns = small.unwrap_or(sample);
         self.settle(reserved, Done { span: Span::Operation(start, end), work_ns }, now);
@@ -134,21 +140,28 @@ impl<E> Meter<'_, E> {
                 (cost.ns, cost.unmeasured) = (sample, false);
             }
         }
-        self.exchange(guessed, worth, now);
+        self.release(guessed);
+        self.reserve(worth, now);
     }
 
     pub(super) fn settle(&mut self, reserved_ns: u64, done: Done, now: u64) {
         let due = self.settlement.settle(done, now);
         self.totals.busy_ns = self.totals.busy_ns.saturating_add(due);
-        self.exchange(reserved_ns, due, now);
+        self.out_ns = self.out_ns.saturating_sub(reserved_ns);
+        if due > reserved_ns {
+            self.bucket.charge(due - reserved_ns, now);
+        } else {
+            self.bucket.refund(reserved_ns - due);
+        }
     }
 
-    /// What was reserved becomes what is due.
-    pub(super) fn exchange(&self, reserved_ns: u64, due_ns: u64, now: u64) {
-        if due_ns > reserved_ns {
-            self.bucket.charge(due_ns - reserved_ns, now);
-        } else {
-            self.bucket.refund(reserved_ns - due_ns);
-        }
+    pub(super) fn reserve(&mut self, ns: u64, now: u64) {
+        self.out_ns = self.out_ns.saturating_add(ns);
+        self.bucket.charge(ns, now);
+    }
+
+    pub(super) fn release(&mut self, ns: u64) {
+        self.out_ns = self.out_ns.saturating_sub(ns);
+        self.bucket.refund(ns);
     }
 }

@@ -1,0 +1,7 @@
+//! The parts of the compute cap by themselves. How exactly they hold a share together, `bench/src/accuracy` tells.
+
+mod batch;
+mod bucket;
+mod costs;
+mod meter;
+mod settlement;

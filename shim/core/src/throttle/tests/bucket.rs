@@ -1,0 +1,130 @@
+//! The bucket's word, whatever it holds and whatever is done to it.
+
+use proptest::prelude::*;
+
+use crate::{sync::Word, throttle::Bucket, units::Share};
+
+const NOW: u64 = 1_000_000_000_000;
+
+fn shares() -> impl Strategy<Value = Share> {
+    (100..=10_000_u16).prop_map(|parts| Share::from_parts(parts).unwrap())
+}
+
+fn level_at(word: u64) -> Word {
+    let fresh = Word::default();
+    fresh.store(word);
+    fresh
+}
+
+#[test]
+fn a_fresh_bucket_is_full() {
+    let word = Word::default();
+    let bucket = Bucket::new(&word, Share::from_percent(30).unwrap());
+    assert_eq!(bucket.level(NOW), i64::try_from(bucket.cap_ns()).unwrap());
+    assert_eq!(bucket.quantum_ns(), 6_000_000);
+}
+
+#[test]
+fn a_small_share_has_a_quantum_that_outlives_a_wake_up() {
+    let word = Word::default();
+    assert_eq!(Bucket::new(&word, Share::from_percent(1).unwrap()).quantum_ns(), 500_000);
+}
+
+#[test]
+fn another_share_keeps_the_time_at_which_the_bucket_is_level() {
+    let word = level_at(NOW);
+    let bucket = Bucket::new(&word, Share::from_percent(10).unwrap());
+    bucket.charge(1_000_000, NOW);
+    let more = bucket.with_share(Share::from_percent(50).unwrap());
+    assert_eq!((bucket.level(NOW), more.level(NOW)), (-1_000_000, -5_000_000));
+    assert_eq!((bucket.level(NOW + 10_000_000), more.level(NOW + 10_000_000)), (0, 0));
+}
+
+proptest! {
+    /// Nobody is admitted to an empty bucket; then no window holds more than it may.
+    #[test]
+    fn a_window_holds_at_most_the_burst_the_refill_and_one_operation(
+        share in shares(),
+        steps in prop::collection::vec((0..30_000_000_u64, 1..50_000_000_u64), 1..60),
+    ) {
+        let word = Word::default();
+        let bucket = Bucket::new(&word, share);
+        let mut admitted = Vec::new();
+        let mut now = NOW;
+        for (passes, cost) in steps {
+            now += passes;
+            if bucket.level(now) > 0 {
+                bucket.charge(cost, now);
+                admitted.push((now, cost));
+            }
+        }
+        for first in 0..admitted.len() {
+            let (start, mut sum) = (admitted[first].0, 0);
+            for &(end, cost) in &admitted[first..] {
+                prop_assert!(sum <= bucket.cap_ns() + share.of(end - start));
+                sum += cost;
+            }
+        }
+    }
+
+    #[test]
+    fn a_refund_gives_back_the_charge_and_never_more(
+        share in shares(),
+        before in 0..4_000_000_000_u64,
+        cost in 0..2_000_000_000_u64,
+    ) {
+        let word = level_at(NOW - 2_000_000_000 + before);
+        let bucket = Bucket::new(&word, share);
+        let level = bucket.level(NOW);
+        bucket.charge(cost, NOW);
+        bucket.refund(cost);
+        prop_assert!((level - 2..=level).contains(&bucket.level(NOW)));
+    }
+
+    #[test]
+    fn parts_of_a_charge_come_to_the_whole(
+        share in shares(),
+        costs in prop::collection::vec(0..100_000_000_u64, 1..20),
+    ) {
+        let word = level_at(NOW);
+        let bucket = Bucket::new(&word, share);
+        costs.iter().for_each(|&cost| bucket.charge(cost, NOW));
+        let owed = u64::try_from(-bucket.level(NOW)).unwrap();
+        let sum: u64 = costs.iter().sum();
+        // A charge rounds up, by less than a nanosecond of wall time each.
+        prop_assert!(sum <= owed + 1 && owed <= sum + costs.len() as u64);
+    }
+
+    #[test]
+    fn it_holds_what_it_should_when_it_said(
+        share in shares(),
+        owed in 0..1_000_000_000_u64,
+        wanted in 1..500_000_u64,
+    ) {
+        let word = level_at(NOW);
+        let bucket = Bucket::new(&word, share);
+        bucket.charge(owed, NOW);
+        let at = bucket.holds_at(wanted, NOW);
+        prop_assert!(bucket.level(at) >= i64::try_from(wanted).unwrap());
+        prop_assert!(bucket.level(at - 100) < i64::try_from(wanted).unwrap());
+    }
+
+    /// Whatever a word says: a foreign clock's time, or what a bug left.
+    #[test]
+    fn any_word_and_any_time_are_bounded(
+        share in shares(),
+        found in any::<u64>(),
+        now in any::<u64>(),
+        cost in any::<u64>(),
+    ) {
+        const TWO_HOURS: i64 = 7_200_000_000_000;
+        let word = level_at(found);
+        let bucket = Bucket::new(&word, share);
+        prop_assert!(bucket.level(now) <= i64::try_from(bucket.cap_ns()).unwrap());
+        prop_assert!(bucket.level(now) >= -TWO_HOURS);
+        bucket.charge(cost, now);
+        prop_assert!(bucket.level(now) >= -TWO_HOURS);
+        bucket.refund(cost);
+        let _ = bucket.holds_at(bucket.quantum_ns(), now);
+    }
+}

@@ -1,0 +1,108 @@
+//! The table of costs.
+
+use proptest::prelude::*;
+
+use crate::throttle::{
+    Costs, Signature,
+    costs::{Estimate, Sample},
+};
+
+const KERNEL: Signature = Signature::kernel(7, 1024);
+
+fn learn(costs: &Costs, samples: &[u64]) {
+    samples.iter().for_each(|&ns| costs.learn(KERNEL, Sample { ns, clean: true }));
+}
+
+#[test]
+fn four_samples_make_a_small_cost() {
+    let costs = Costs::default();
+    assert_eq!((costs.small(KERNEL), costs.estimate(KERNEL)), (None, Estimate::Unknown));
+    learn(&costs, &[10, 12, 14]);
+    assert_eq!((costs.small(KERNEL), costs.estimate(KERNEL)), (None, Estimate::Measured(12)));
+    learn(&costs, &[12]);
+    assert_eq!(costs.small(KERNEL), Some(12));
+}
+
+#[test]
+fn big_operations_are_never_small() {
+    let costs = Costs::default();
+    learn(&costs, &[200_000; 10]);
+    assert_eq!(costs.small(KERNEL), None);
+}
+
+#[test]
+fn functions_and_sizes_have_costs_of_their_own() {
+    let costs = Costs::default();
+    learn(&costs, &[10; 4]);
+    assert_eq!(costs.small(Signature::kernel(7, 4096)), None);
+    assert_eq!(costs.small(Signature::kernel(8, 1024)), None);
+    assert_eq!(costs.small(Signature::graph(7)), None);
+    assert_eq!(costs.small(Signature::kernel(7, 2047)), Some(10), "of one power of two");
+}
+
+#[test]
+fn one_outlier_barely_moves_the_mean_and_three_replace_it() {
+    let costs = Costs::default();
+    learn(&costs, &[1000; 15]);
+    learn(&costs, &[1_000_000]);
+    assert_eq!(costs.small(KERNEL), Some((14 * 1000 + 4000) / 15));
+    learn(&costs, &[1_000_000; 2]);
+    assert_eq!(costs.estimate(KERNEL), Estimate::Measured(1_000_000));
+    learn(&costs, &[10; 3]);
+    assert_eq!(costs.estimate(KERNEL), Estimate::Measured(10));
+}
+
+#[test]
+fn samples_of_an_empty_stream_yield_to_those_of_a_busy_one_for_a_while() {
+    let costs = Costs::default();
+    learn(&costs, &[1000; 4]);
+    let dirty = || costs.learn(KERNEL, Sample { ns: 2000, clean: false });
+    (0..7).for_each(|_| dirty());
+    assert_eq!(costs.small(KERNEL), Some(1000));
+    dirty();
+    assert_eq!(costs.small(KERNEL), Some(1200));
+}
+
+#[test]
+fn what_changed_is_unknown() {
+    let costs = Costs::default();
+    learn(&costs, &[10; 4]);
+    costs.forget(KERNEL);
+    assert_eq!(costs.estimate(KERNEL), Estimate::Unknown);
+}
+
+#[test]
+fn thousands_of_signatures_have_their_place() {
+    let costs = Costs::default();
+    let signature = |function| Signature::kernel(0x7f00_0000_0000 + function * 64, 1 << 16);
+    for function in 0..4096 {
+        for _ in 0..4 {
+            costs.learn(signature(function), Sample { ns: 100 + function, clean: true });
+        }
+    }
+    let known = |function: &u64| {
+        costs.small(signature(*function)).is_some_and(|cost| u64::from(cost) == 100 + function)
+    };
+    let kept = (0..4096).filter(known).count();
+    assert!(kept > 4000, "{kept}");
+}
+
+proptest! {
+    #[test]
+    fn an_estimate_is_within_what_was_measured(samples in prop::collection::vec(0..8_000_000_000_u64, 1..40)) {
+        let costs = Costs::default();
+        learn(&costs, &samples);
+        let Estimate::Measured(cost) = costs.estimate(KERNEL) else { panic!("measured") };
+        prop_assert!(samples.iter().min() <= Some(&cost) && Some(&cost) <= samples.iter().max());
+    }
+
+    #[test]
+    fn no_sample_spoils_the_entry(samples in prop::collection::vec(any::<u64>(), 1..40), guess: u64) {
+        let costs = Costs::default();
+        costs.note_unmeasured(KERNEL, guess);
+        prop_assert!(matches!(costs.estimate(KERNEL), Estimate::Unmeasured(_)));
+        learn(&costs, &samples);
+        prop_assert!(matches!(costs.estimate(KERNEL), Estimate::Measured(_)));
+        prop_assert_eq!(costs.estimate(Signature::graph(7)), Estimate::Unknown);
+    }
+}

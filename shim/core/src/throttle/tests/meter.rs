@@ -1,0 +1,339 @@
+//! The meter's decisions, launch by launch, with events that are reached when a test says so.
+
+use crate::{
+    sync::Word,
+    throttle::{
+        Bucket, Events, Launch, Meter, Permit, Reached, Signature, StreamId, Verdict,
+        meter::PENDING,
+    },
+    units::Share,
+};
+
+const NOW: u64 = 1_000_000_000_000;
+const MS: u64 = 1_000_000;
+const KERNEL: Signature = Signature::kernel(7, 1024);
+
+/// What became of each event, and how many came back.
+#[derive(Default)]
+struct Card {
+    events: Vec<Reached>,
+    given_back: usize,
+}
+
+impl Card {
+    fn pair(&mut self, before: Reached, after: Reached) -> Option<[usize; 2]> {
+        self.events.extend([before, after]);
+        Some([self.events.len() - 2, self.events.len() - 1])
+    }
+}
+
+impl Events for Card {
+    type Event = usize;
+
+    fn reached(&mut self, event: &usize) -> Reached {
+        self.events[*event]
+    }
+
+    fn give_back(&mut self, _: usize) {
+        self.given_back += 1;
+    }
+}
+
+struct Bench<'a> {
+    meter: Meter<'a, usize>,
+    bucket: Bucket<'a>,
+    card: Card,
+    stream: StreamId,
+    now: u64,
+}
+
+impl<'a> Bench<'a> {
+    fn new(word: &'a Word, percent: u16) -> Self {
+        let bucket = Bucket::new(word, Share::from_percent(percent).unwrap());
+        let mut meter = Meter::new(bucket, NOW);
+        let (stream, _) = meter.stream(NOW);
+        Self { meter, bucket, card: Card::default(), stream, now: NOW }
+    }
+
+    fn ask(&mut self, launch: Launch) -> Option<Permit> {
+        match self.meter.before_launch(self.stream, launch, self.now, &mut self.card) {
+            Verdict::Admit(permit) => Some(permit),
+            Verdict::Wait { until } => {
+                assert!(until > self.now);
+                None
+            }
+        }
+    }
+
+    /// A launch that begins after its return and takes `ns`; the meter has seen its end.
+    fn run(&mut self, launch: Launch, ns: u64) {
+        let permit = self.ask(launch).unwrap();
+        let pair = self.card.pair(Reached::At(self.now + 1), Reached::At(self.now + 1 + ns));
+        self.meter.launched(permit, self.now, pair, &mut self.card);
+        self.now += ns + 2;
+        self.meter.settle_finished(self.now, &mut self.card);
+    }
+
+    /// A launch that has not begun.
+    fn launch(&mut self, launch: Launch) -> bool {
+        let Some(permit) = self.ask(launch) else { return false };
+        let pair = self.card.pair(Reached::Pending, Reached::Pending);
+        self.meter.launched(permit, self.now, pair, &mut self.card);
+        true
+    }
+
+    fn level(&self) -> i64 {
+        self.bucket.level(self.now)
+    }
+
+    /// Nanoseconds that the bucket lacks to be full.
+    fn taken(&self) -> u64 {
+        self.bucket.cap_ns() - u64::try_from(self.level()).unwrap()
+    }
+}
+
+#[test]
+fn a_queue_of_unknown_work_closes_the_gate_after_a_few_launches() {
+    let word = Word::default();
+    let mut bench = Bench::new(&word, 25);
+    let admitted = (0..100).take_while(|_| bench.launch(Launch::kernel(KERNEL))).count();
+    // 1 + 2 + 4 + 8 ms, of 10.
+    assert_eq!(admitted, 4);
+}
+
+#[test]
+fn the_first_measurement_replaces_every_guess() {
+    let word = Word::default();
+    let mut bench = Bench::new(&word, 25);
+    while bench.launch(Launch::kernel(KERNEL)) {}
+    bench.card.events[0] = Reached::At(NOW);
+    bench.card.events[1] = Reached::At(NOW + 1000);
+    bench.meter.settle_finished(NOW, &mut bench.card);
+    assert_eq!(bench.taken(), 4 * 1000);
+    assert_eq!(bench.meter.totals().busy_ns, 1000);
+}
+
+#[test]
+fn a_graph_is_guessed_by_its_nodes() {
+    let word = Word::default();
+    let mut bench = Bench::new(&word, 25);
+    assert!(bench.launch(Launch::graph(Signature::graph(1), 1000)));
+    assert_eq!(bench.taken(), 5 * MS);
+    assert!(bench.launch(Launch::graph(Signature::graph(2), 3)));
+    assert_eq!(bench.taken(), 6 * MS);
+}
+
+#[test]
+fn a_launch_that_the_driver_refuses_costs_nothing() {
+    let word = Word::default();
+    let mut bench = Bench::new(&word, 25);
+    let permit = bench.ask(Launch::kernel(KERNEL)).unwrap();
+    bench.meter.refused(permit, NOW);
+    assert_eq!((bench.taken(), bench.meter.totals().busy_ns), (0, 0));
+}
+
+#[test]
+fn what_nobody_can_measure_costs_its_estimate() {
+    let word = Word::default();
+    let mut bench = Bench::new(&word, 25);
+    let permit = bench.ask(Launch::kernel(KERNEL)).unwrap();
+    bench.meter.launched(permit, NOW, None, &mut bench.card);
+    assert_eq!((bench.taken(), bench.meter.totals().busy_ns), (MS, MS));
+    assert!(bench.launch(Launch::kernel(KERNEL)));
+    bench.card.events[0] = Reached::Lost;
+    bench.meter.settle_finished(NOW, &mut bench.card);
+    assert_eq!((bench.taken(), bench.card.given_back), (3 * MS, 2));
+}
+
+#[test]
+fn work_on_a_destroyed_stream_stays_charged_until_it_is_measured() {
+    let word = Word::default();
+    let mut bench = Bench::new(&word, 25);
+    assert!(bench.launch(Launch::kernel(KERNEL)));
+    bench.meter.stream_destroyed(bench.stream, NOW);
+    assert_eq!(bench.taken(), MS);
+    let (other, _) = bench.meter.stream(NOW);
+    assert_ne!(other, bench.stream, "its place is not free yet");
+    bench.card.events[0] = Reached::At(NOW);
+    bench.card.events[1] = Reached::At(NOW + 5000);
+    bench.meter.settle_finished(NOW, &mut bench.card);
+    assert_eq!(bench.taken(), 5000);
+    assert_eq!(bench.meter.stream(NOW).0, bench.stream);
+}
+
+#[test]
+fn a_destroyed_stream_gives_its_room_back() {
+    let word = Word::default();
+    let mut bench = Bench::new(&word, 25);
+    (0..5).for_each(|_| bench.run(Launch::kernel(KERNEL), 1000));
+    let open = bench.taken();
+    bench.meter.stream_destroyed(bench.stream, bench.now);
+    assert!(open > 100_000 && bench.taken() < 10_000, "{open} {}", bench.taken());
+}
+
+#[test]
+fn a_known_small_launch_opens_a_batch_and_its_launches_need_no_meter() {
+    let word = Word::default();
+    let mut bench = Bench::new(&word, 25);
+    let (stream, batch) = bench.meter.stream(NOW);
+    bench.stream = stream;
+    let costs = bench.meter.costs();
+    (0..4).for_each(|_| bench.run(Launch::kernel(KERNEL), 10_000));
+    assert!(!batch.spend(1));
+    bench.run(Launch::kernel(KERNEL), 10_000);
+    let cost = costs.small(KERNEL).unwrap();
+    assert_eq!(cost, 10_000);
+    let fitted = (0..100).take_while(|_| batch.spend(cost)).count();
+    assert_eq!(fitted, 25);
+    // What they took is settled by the mark that comes with the next launch.
+    let before = bench.meter.totals().busy_ns;
+    bench.now += 25 * 10_000;
+    bench.run(Launch::kernel(KERNEL), 10_000);
+    assert_eq!(bench.meter.totals().busy_ns - before, 26 * 10_000);
+}
+
+#[test]
+fn a_synchronizing_call_settles_the_batch_and_leaves_it_open() {
+    let word = Word::default();
+    let mut bench = Bench::new(&word, 25);
+    let (stream, batch) = bench.meter.stream(NOW);
+    bench.stream = stream;
+    (0..5).for_each(|_| bench.run(Launch::kernel(KERNEL), 10_000));
+    assert!(batch.spend(10_000) && batch.spend(10_000));
+    let before = bench.meter.totals().busy_ns;
+    bench.now += 30_000;
+    bench.meter.sync_returned(None, bench.now, &mut bench.card);
+    assert_eq!(bench.meter.totals().busy_ns - before, 20_000);
+    bench.meter.sync_returned(Some(stream), bench.now, &mut bench.card);
+    assert_eq!(bench.meter.totals().busy_ns - before, 20_000, "nothing is settled twice");
+    assert!(batch.spend(10_000));
+}
+
+#[test]
+fn the_way_of_a_launch_to_an_empty_stream_is_no_work() {
+    let word = Word::default();
+    let mut bench = Bench::new(&word, 25);
+    let permit = bench.ask(Launch::kernel(KERNEL)).unwrap();
+    // The event before it was reached 4 us before the launch returned.
+    let pair = bench.card.pair(Reached::At(NOW), Reached::At(NOW + 14_000));
+    bench.meter.launched(permit, NOW + 4_000, pair, &mut bench.card);
+    bench.meter.settle_finished(NOW + 20_000, &mut bench.card);
+    assert_eq!(bench.meter.totals().busy_ns, 10_000);
+}
+
+#[test]
+fn what_measurements_contain_besides_is_taken_off() {
+    let word = Word::default();
+    let mut bench = Bench::new(&word, 25);
+    bench.meter.calibrate(300, 200);
+    bench.run(Launch::kernel(KERNEL), 10_000);
+    assert_eq!(bench.meter.totals().busy_ns, 9_700);
+    let permit = bench.ask(Launch::kernel(KERNEL)).unwrap();
+    let pair = bench.card.pair(Reached::At(bench.now), Reached::At(bench.now + 14_000));
+    bench.meter.launched(permit, bench.now + 4_000, pair, &mut bench.card);
+    bench.meter.settle_finished(bench.now + 20_000, &mut bench.card);
+    assert_eq!(bench.meter.totals().busy_ns, 9_700 + 9_800);
+}
+
+#[test]
+fn a_long_kernel_is_paid_off_at_the_share() {
+    let word = Word::default();
+    let mut bench = Bench::new(&word, 50);
+    bench.run(Launch::kernel(KERNEL), 300 * MS);
+    let again = NOW + 60_000 * MS;
+    bench.now = again;
+    bench.run(Launch::kernel(KERNEL), 300 * MS);
+    assert!(bench.ask(Launch::kernel(KERNEL)).is_none());
+    // 300 ms are paid after 600, less the burst of 20, of which a quantum of 10 must be there again.
+    bench.now = again + 579 * MS;
+    assert!(bench.ask(Launch::kernel(KERNEL)).is_none());
+    bench.now = again + 581 * MS;
+    assert!(bench.ask(Launch::kernel(KERNEL)).is_some());
+}
+
+#[test]
+fn a_launch_that_never_waits_is_charged_and_goes() {
+    let word = Word::default();
+    let mut bench = Bench::new(&word, 25);
+    bench.bucket.charge(500 * MS, NOW);
+    let level = bench.level();
+    assert!(!bench.launch(Launch::kernel(KERNEL)));
+    assert!(bench.launch(Launch::kernel(KERNEL).never_waiting()));
+    assert_eq!(bench.level(), level - 1_000_000);
+}
+
+#[test]
+fn one_launch_goes_when_nothing_moves() {
+    let word = Word::default();
+    let mut bench = Bench::new(&word, 25);
+    while bench.launch(Launch::kernel(KERNEL)) {}
+    bench.bucket.charge(10_000 * MS, NOW);
+    bench.now += 1_999 * MS;
+    assert!(!bench.launch(Launch::kernel(KERNEL)));
+    bench.now += MS;
+    assert!(bench.launch(Launch::kernel(KERNEL)));
+    assert!(!bench.launch(Launch::kernel(KERNEL)));
+    assert_eq!(bench.meter.totals().stalls, 1);
+}
+
+#[test]
+fn a_debt_alone_is_no_stall() {
+    let word = Word::default();
+    let mut bench = Bench::new(&word, 1);
+    bench.run(Launch::kernel(KERNEL), 1_000 * MS);
+    bench.now += 50_000 * MS;
+    assert!(bench.ask(Launch::kernel(KERNEL)).is_none());
+    assert_eq!(bench.meter.totals().stalls, 0);
+}
+
+#[test]
+fn a_larger_share_is_felt_at_once() {
+    let word = Word::default();
+    let mut bench = Bench::new(&word, 1);
+    bench.bucket.charge(10 * MS, NOW);
+    assert!(!bench.launch(Launch::kernel(KERNEL)));
+    bench.meter.set_share(Share::FULL);
+    assert!(bench.launch(Launch::kernel(KERNEL)));
+}
+
+#[test]
+fn the_whole_card_never_waits() {
+    let word = Word::default();
+    let mut bench = Bench::new(&word, 100);
+    (0..50).for_each(|_| bench.run(Launch::kernel(KERNEL), 50 * MS));
+    bench.bucket.charge(5_000 * MS, bench.now);
+    assert!(bench.launch(Launch::kernel(KERNEL)));
+}
+
+#[test]
+fn a_closed_gate_closes_every_batch() {
+    let word = Word::default();
+    let mut bench = Bench::new(&word, 25);
+    let (stream, batch) = bench.meter.stream(NOW);
+    let first = std::mem::replace(&mut bench.stream, stream);
+    (0..5).for_each(|_| bench.run(Launch::kernel(KERNEL), 10_000));
+    assert!(batch.spend(10_000) && !bench.meter.wants_mark(stream));
+    bench.bucket.charge(500 * MS, bench.now);
+    bench.stream = first;
+    assert!(bench.ask(Launch::kernel(KERNEL)).is_none());
+    assert!(!batch.spend(10_000));
+    assert!(bench.meter.wants_mark(stream) && !bench.meter.wants_mark(first));
+    let [mark, _] = bench.card.pair(Reached::At(bench.now + 5), Reached::Pending).unwrap();
+    let before = bench.meter.totals().busy_ns;
+    bench.meter.marked(stream, mark, bench.now, &mut bench.card);
+    bench.meter.settle_finished(bench.now, &mut bench.card);
+    assert_eq!(bench.meter.totals().busy_ns - before, 6, "the span is all there was");
+    assert!(!bench.meter.wants_mark(stream));
+}
+
+#[test]
+fn a_flood_that_never_waits_takes_no_more_than_its_events() {
+    let word = Word::default();
+    let mut bench = Bench::new(&word, 1);
+    for _ in 0..2 * PENDING {
+        assert!(bench.launch(Launch::kernel(KERNEL).never_waiting()));
+    }
+    let permit = bench.ask(Launch::kernel(KERNEL).never_waiting()).unwrap();
+    assert!(!permit.wants_events());
+    bench.meter.refused(permit, NOW);
+}

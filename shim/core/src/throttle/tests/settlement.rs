@@ -1,0 +1,96 @@
+//! The union of spans, and the smaller of two sums.
+
+use proptest::prelude::*;
+
+use crate::throttle::{
+    coverage::Coverage,
+    settlement::{Done, Settlement, Span},
+};
+
+fn due(settlement: &mut Settlement, span: Span, work_ns: u64) -> u64 {
+    settlement.settle(Done { span, work_ns }, 1000)
+}
+
+#[test]
+fn idle_time_in_a_span_is_not_charged() {
+    let mut settlement = Settlement::default();
+    assert_eq!(due(&mut settlement, Span::Batch(0, 500), 40), 40);
+    assert_eq!(due(&mut settlement, Span::Batch(500, 1000), 40), 40);
+}
+
+#[test]
+fn work_side_by_side_is_charged_once() {
+    let mut settlement = Settlement::default();
+    assert_eq!(due(&mut settlement, Span::Operation(0, 100), 100), 100);
+    assert_eq!(due(&mut settlement, Span::Operation(0, 100), 100), 0);
+    assert_eq!(due(&mut settlement, Span::Operation(50, 150), 100), 50);
+}
+
+/// Charging the smaller one each time would charge 20.
+#[test]
+fn sums_are_compared_not_pieces() {
+    let mut settlement = Settlement::default();
+    let first = due(&mut settlement, Span::Batch(0, 10), 100);
+    assert_eq!(first + due(&mut settlement, Span::Batch(10, 110), 10), 110);
+}
+
+#[test]
+fn what_was_over_before_a_wait_is_as_long_as_its_work() {
+    let mut settlement = Settlement::default();
+    assert_eq!(due(&mut settlement, Span::From(0, 10_000), 100), 100);
+    assert_eq!(due(&mut settlement, Span::From(0, 10_000), 100), 0);
+    assert_eq!(due(&mut settlement, Span::From(9_990, 10_000), 100), 10);
+}
+
+#[test]
+fn overlap_is_expected_as_far_as_it_was_seen() {
+    let mut settlement = Settlement::default();
+    assert_eq!(settlement.overlap_of(1000), 0);
+    for epoch in 1..50 {
+        let (start, now) = (epoch * 1_000, epoch * 200_000_000);
+        for _ in 0..4 {
+            settlement
+                .settle(Done { span: Span::Operation(start, start + 100), work_ns: 100 }, now);
+        }
+    }
+    assert!((745..=750).contains(&settlement.overlap_of(1000)), "{}", settlement.overlap_of(1000));
+}
+
+proptest! {
+    #[test]
+    fn coverage_is_the_union(spans in prop::collection::vec((0..300_u64, 0..40_u64), 0..40)) {
+        let mut coverage = Coverage::default();
+        let mut covered = [false; 400];
+        for (start, length) in spans {
+            let span = start..start + length;
+            let new = span.clone().filter(|&at| !covered[usize::try_from(at).unwrap()]).count();
+            span.for_each(|at| covered[usize::try_from(at).unwrap()] = true);
+            prop_assert_eq!(coverage.add(start, start + length), new as u64);
+        }
+    }
+
+    /// In time's order nothing is forgotten, however many stretches there are.
+    #[test]
+    fn coverage_of_a_long_time_is_the_union(gaps in prop::collection::vec((0..20_u64, 1..20_u64), 0..500)) {
+        let mut coverage = Coverage::default();
+        let mut at = 0;
+        for (gap, length) in gaps {
+            at += gap;
+            prop_assert_eq!(coverage.add(at, at + length), length);
+            at += length;
+        }
+    }
+
+    #[test]
+    fn no_more_is_due_than_either_sum(
+        pieces in prop::collection::vec((0..10_000_u64, 0..1_000_u64, 0..2_000_u64), 0..60),
+    ) {
+        let mut settlement = Settlement::default();
+        let (mut all, mut work) = (0, 0);
+        for (start, length, work_ns) in pieces {
+            all += due(&mut settlement, Span::Operation(start, start + length), work_ns);
+            work += work_ns;
+            prop_assert!(all <= work && all <= 11_000);
+        }
+    }
+}
