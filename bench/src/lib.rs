@@ -12,6 +12,7 @@
 //! * [`machine`]: what has to be known of the machine to read the numbers.
 //! * [`alloc`], [`families`], [`resolve`], [`start`], [`ledger`], [`counts`]: the benches.
 
+pub mod accuracy;
 pub mod alloc;
 pub mod counts;
 pub mod families;
@@ -22,6 +23,7 @@ pub mod machine;
 pub mod measure;
 pub mod report;
 pub mod resolve;
+pub mod simulator;
 pub mod start;
 pub mod world;
 

@@ -1,12 +1,13 @@
 //! The command: runs benches, prints their table, writes JSON lines.
 //!
 //! `gpucap-bench [name...] [--quick] [--json FILE]`, or `gpucap-bench --table FILE` for the table
-//! of an earlier run.
+//! of an earlier run, or `--picture FILE` for its shares as SVG.
 
 use gpucap_bench::files::Files;
 use gpucap_bench::report::{Report, text_of_lines};
 use gpucap_bench::{
-    Effort, Result, Stop, alloc, counts, families, launch, ledger, machine, resolve, start,
+    Effort, Result, Stop, accuracy, alloc, counts, families, launch, ledger, machine, resolve,
+    start,
 };
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -14,7 +15,7 @@ use std::{env, fs};
 
 type Bench = fn(&Files, Effort, &mut Report) -> Result;
 
-const BENCHES: [(&str, Bench); 7] = [
+const BENCHES: [(&str, Bench); 8] = [
     ("alloc", alloc::run),
     ("families", families::run),
     ("launch", launch::run),
@@ -22,10 +23,12 @@ const BENCHES: [(&str, Bench); 7] = [
     ("start", start::run),
     ("ledger", ledger::run),
     ("counts", counts::run),
+    ("accuracy", accuracy::run),
 ];
 
-const USAGE: &str = "usage: gpucap-bench [alloc|families|launch|resolve|start|ledger|counts...] [--quick] \
-                     [--json FILE]\n       gpucap-bench --table FILE";
+const USAGE: &str = "usage: gpucap-bench [alloc|families|launch|resolve|start|ledger|counts|accuracy...] \
+                     [--quick] [--json FILE]\n       gpucap-bench --table FILE\n       \
+                     gpucap-bench --picture FILE";
 
 fn main() -> ExitCode {
     match command(env::args().skip(1)) {
@@ -54,6 +57,7 @@ fn command(mut arguments: impl Iterator<Item = String>) -> Result<bool> {
             "--quick" => plan.effort = Effort::Quick,
             "--json" => plan.json = Some(file()?),
             "--table" => return table(&file()?).map(|()| true),
+            "--picture" => return picture(&file()?).map(|()| true),
             "--worker" => return ledger::work(&file()?).map(|()| true),
             name => {
                 let bench = BENCHES.iter().find(|(known, _)| *known == name);
@@ -88,6 +92,13 @@ fn run(plan: &Plan) -> Result<bool> {
     // As test binaries say it, so that whoever sums those up can sum this up too.
     println!("\ntest result: {result}. {held} passed; {failed} failed; {skipped} ignored");
     Ok(failed == 0)
+}
+
+fn picture(path: &Path) -> Result {
+    let lines = fs::read_to_string(path)?;
+    let lines = lines.lines().map(serde_json::from_str).collect::<std::result::Result<Vec<_>, _>>();
+    print!("{}", accuracy::picture::svg(&lines.map_err(Stop::fail)?));
+    Ok(())
 }
 
 fn table(path: &Path) -> Result {

@@ -117,6 +117,11 @@ impl Report {
         self.lines.push(row.to_json(&self.bench));
     }
 
+    /// Adds a line of another kind than a row.
+    pub fn line(&mut self, line: Value) {
+        self.lines.push(line);
+    }
+
     /// Adds a self-check: whether what was measured is what was meant.
     pub fn check(&mut self, what: &str, holds: bool) {
         let bench = &self.bench;
@@ -185,7 +190,10 @@ fn text(lines: &[Value]) -> String {
         );
     }
     let rows: Vec<_> = lines.iter().filter(|line| line["kind"] == "row").map(cells).collect();
-    text.push_str(&table(&rows));
+    if !rows.is_empty() {
+        text.push_str(&table(&rows));
+    }
+    text.push_str(&crate::accuracy::table::text(lines));
     for line in lines {
         let _ = match line["kind"].as_str() {
             Some("check") if line["holds"] != json!(true) => {

@@ -127,6 +127,7 @@ pub(crate) const HOSTS: &[&str] = &[
     "semver.org",
     "sh.rustup.rs",
     "www.apache.org",
+    "www.w3.org",
 ];
 
 /// The longest a file may be.

@@ -1,0 +1,61 @@
+//! How exactly the meter holds a share, in virtual time.
+//!
+//! Every workload runs at every percentage on the simulated card (`simulator`), by itself and unlimited too, so that
+//! what it gets can be compared with what it asks for. [`bounds`] says how far off each cell may be, and a cell beyond
+//! its bound is a failed check. **Simulated, virtual time: not a measurement of any card.**
+//!
+//! * [`cell`]: one run. * [`bounds`]: what is allowed. * [`table`], [`picture`]: the lines of a run for people.
+
+pub mod bounds;
+pub mod cell;
+pub mod picture;
+pub mod table;
+#[cfg(test)]
+mod tests;
+
+use crate::files::Files;
+use crate::report::Report;
+use crate::simulator::Setup;
+use crate::simulator::workloads::{ALL, Workload};
+use crate::{Effort, Result};
+use bounds::Bound;
+use cell::Cell;
+
+/// The percentages, in the order of the table.
+pub const PERCENTAGES: [u16; 11] = [5, 10, 20, 30, 50, 70, 80, 90, 95, 99, 100];
+const QUICK: [u16; 4] = [5, 30, 80, 99];
+
+/// Measures all of it.
+///
+/// # Errors
+/// None: a share that is off is a check that does not hold.
+pub fn run(_: &Files, effort: Effort, report: &mut Report) -> Result {
+    let (percentages, rounds) = match effort {
+        Effort::Quick => (&QUICK[..], 1),
+        Effort::Full => (&PERCENTAGES[..], 4),
+    };
+    for workload in ALL {
+        measure(workload, percentages, rounds, &Setup::default(), |cell, bound| {
+            report.line(cell.to_json(bound));
+            report.check(&cell.verdict(bound), cell.is_within(bound));
+        });
+    }
+    Ok(())
+}
+
+/// One workload at several percentages.
+pub fn measure(
+    workload: &Workload,
+    percentages: &[u16],
+    rounds: u64,
+    setup: &Setup,
+    mut found: impl FnMut(&Cell, &Bound),
+) {
+    let seconds = workload.seconds * rounds;
+    let solo = cell::run(workload, None, seconds, setup, None);
+    found(&solo, &Bound::UNLIMITED);
+    for &percent in percentages {
+        let cell = cell::run(workload, Some(percent), seconds, setup, Some(&solo));
+        found(&cell, &bounds::of(workload.name, percent));
+    }
+}

@@ -1,0 +1,91 @@
+//! How far off a cell may be: one table, first the rule, then its exceptions with their reasons.
+
+/// What is allowed, in points of the card.
+#[derive(Debug, Clone, Copy)]
+pub struct Bound {
+    /// Of the mean, above the goal; below it too, unless [`below`](Self::below) allows more.
+    pub mean: f64,
+    /// Of the mean, below the goal.
+    pub below: f64,
+    /// Of any second.
+    pub window: f64,
+    /// At least this part of the share's work is done.
+    pub throughput: f64,
+    /// At most this part of the time that the card was busy is charged; never less than 0.99 of it.
+    pub charged: f64,
+}
+
+impl Bound {
+    /// What every cell has to meet.
+    pub const RULE: Self =
+        Self { mean: 0.5, below: 0.5, window: 2.0, throughput: 0.97, charged: 1.01 };
+    /// Nothing can be off without a limit.
+    pub const UNLIMITED: Self =
+        Self { mean: 0.0, below: 0.0, window: 100.0, throughput: 1.0, charged: 1.01 };
+}
+
+struct Exception {
+    workload: &'static str,
+    percentages: (u16, u16),
+    bound: Bound,
+}
+
+const fn exception(workload: &'static str, from: u16, to: u16, bound: Bound) -> Exception {
+    Exception { workload, percentages: (from, to), bound }
+}
+
+const RULE: Bound = Bound::RULE;
+
+const EXCEPTIONS: &[Exception] = &[
+    // One operation is four points of a second.
+    exception("W2 40 ms kernel, sync", 5, 100, Bound { window: 3.5, ..RULE }),
+    exception("W2 40 ms kernels", 5, 100, Bound { window: 3.5, ..RULE }),
+    // Five per cent of the card for eight streams: each turn is hardly longer than its first and last kernels.
+    exception("W4 8 streams x 50 us", 5, 5, Bound { throughput: 0.93, ..RULE }),
+    // A launch on an empty stream arrives some 0.2 us after its return, and the meter cannot tell this from work.
+    exception("W8 10 us, sync", 5, 100, Bound { below: 1.3, charged: 1.03, ..RULE }),
+    exception("W9 launch-bound 3 us", 5, 30, Bound { below: 2.2, window: 3.0, ..LAUNCH_BOUND }),
+    exception("W9 launch-bound 3 us", 50, 80, Bound { below: 4.7, window: 5.7, ..LAUNCH_BOUND }),
+    exception(
+        "W9 launch-bound 3 us",
+        90,
+        100,
+        Bound { below: 1.6, throughput: 0.97, ..LAUNCH_BOUND },
+    ),
+    // Heavy-tailed: some requests are three points of a second.
+    exception("W10 inference 4 ms", 5, 100, Bound { window: 5.0, ..RULE }),
+    // One operation is thirty points of a second. The mean is exact.
+    exception("W11 300 ms kernels", 5, 100, Bound { window: 30.0, ..RULE }),
+    // At 100 % nothing is held back, and processes that take turns all pay for being there.
+    exception("W13 4 processes x 10 us", 99, 100, Bound { charged: 1.03, ..RULE }),
+    // Beside a neighbour that nobody limits, elapsed time holds its turns too: charged is presence, on the safe side.
+    exception(
+        "W17 10 us, neighbour",
+        5,
+        100,
+        Bound { below: 1.7, throughput: 0.95, charged: 1.06, ..RULE },
+    ),
+    exception("W17 mixed, neighbour", 5, 100, PRESENCE),
+    // Streams side by side, each with pauses: presence and work are both too large.
+    exception(
+        "W18 3 threads in bursts",
+        5,
+        100,
+        Bound { below: 2.2, window: 4.2, charged: 1.04, ..RULE },
+    ),
+    // Operations of 25 ms.
+    exception("H2 prefill beside decode", 5, 100, Bound { window: 5.0, ..RULE }),
+];
+
+const LAUNCH_BOUND: Bound = Bound { throughput: 0.93, charged: 1.07, ..RULE };
+const PRESENCE: Bound = Bound { below: 18.0, window: 20.0, throughput: 0.58, charged: 2.0, ..RULE };
+
+/// The bound of a workload at a percentage.
+#[must_use]
+pub fn of(workload: &str, percent: u16) -> Bound {
+    let applies = |exception: &&Exception| {
+        let (from, to) = exception.percentages;
+        exception.workload == workload && (from..=to).contains(&percent)
+    };
+    EXCEPTIONS.iter().find(applies).map_or(RULE, |exception| exception.bound)
+}

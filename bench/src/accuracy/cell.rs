@@ -1,0 +1,182 @@
+//! One workload at one percentage: what it got, and what its launches waited.
+
+use super::bounds::Bound;
+use crate::simulator::card::BIN_NS;
+use crate::simulator::workloads::Workload;
+use crate::simulator::{Outcome, Process, Setup, World};
+use gpucap_core::sync::Word;
+use gpucap_core::units::Share;
+use serde_json::{Value, json};
+
+/// What a run showed. Shares are percent of the card.
+#[derive(Debug, Clone)]
+pub struct Cell {
+    /// The workload's name.
+    pub workload: &'static str,
+    /// What was asked for; none if it ran without a limit.
+    pub percent: Option<u16>,
+    /// What it should get: what was asked for, or what it can use.
+    pub goal: f64,
+    /// What it got.
+    pub share: f64,
+    /// The second in which it was farthest from its goal, and by how much: above or below.
+    pub worst: f64,
+    /// Work done, as a part of what its share of the work done without a limit would be.
+    pub throughput: f64,
+    /// What the meter charged, as a part of the time that the card was busy.
+    pub charged: f64,
+    /// Launches that went through the meter, as a part of all.
+    pub slow: f64,
+    /// Milliseconds that launches were held back.
+    pub wait_p50: f64,
+    /// The one that 99 % do not exceed.
+    pub wait_p99: f64,
+    /// The longest.
+    pub wait_most: f64,
+    /// Work per second, in solo nanoseconds.
+    work_rate: f64,
+}
+
+/// Bins in the second that windows have.
+const WINDOW: usize = 100;
+/// Time to learn, before anything counts.
+const WARM_UP_NS: u64 = 1_000_000_000;
+
+/// Runs a workload for so many seconds; `solo` is the same without a limit.
+#[must_use]
+pub fn run(
+    workload: &Workload,
+    percent: Option<u16>,
+    seconds: u64,
+    setup: &Setup,
+    solo: Option<&Cell>,
+) -> Cell {
+    let words: Vec<Word> = std::iter::repeat_with(Word::default).take(64).collect();
+    let limit = percent.and_then(Share::from_percent).map(|share| (0, share));
+    let mine = (workload.processes)();
+    let count = mine.len();
+    let others = (workload.neighbours)().into_iter().map(|threads| (threads, None));
+    let processes = mine.into_iter().map(|threads| (threads, limit)).chain(others);
+    let processes =
+        processes.map(|((threads, streams), limit)| Process { threads, streams, limit });
+    let length = WARM_UP_NS + seconds * 1_000_000_000;
+    let outcomes = World::new(setup.clone(), &words, processes.collect()).run(length);
+    summary(workload.name, percent, outcomes.get(..count).unwrap_or(&[]), length, solo)
+}
+
+fn summary(
+    workload: &'static str,
+    percent: Option<u16>,
+    outcomes: &[Outcome],
+    length: u64,
+    solo: Option<&Cell>,
+) -> Cell {
+    let first = index(WARM_UP_NS / BIN_NS);
+    let mut bins = vec![0; index(length / BIN_NS)];
+    for outcome in outcomes {
+        bins.iter_mut().zip(&outcome.busy).for_each(|(sum, busy)| *sum += busy);
+    }
+    let busy: u64 = bins.iter().sum();
+    let charged: u64 = outcomes.iter().map(|outcome| outcome.totals.busy_ns).sum();
+    let work: u64 = outcomes.iter().map(|outcome| outcome.work).sum();
+    let slow: u64 = outcomes.iter().map(|outcome| outcome.totals.launches).sum();
+    let mut waits: Vec<u64> = outcomes.iter().flat_map(|outcome| &outcome.waits).copied().collect();
+    waits.sort_unstable();
+    let wait = |percent: usize| {
+        let place = (waits.len() * percent / 100).min(waits.len().saturating_sub(1));
+        float(waits.get(place).copied().unwrap_or(0)) / 1e6
+    };
+    let bins = bins.get(first..).unwrap_or(&[]);
+    let percent_of = |bins: &[u64]| {
+        100.0 * float(bins.iter().sum()) / (float(BIN_NS) * float(bins.len() as u64))
+    };
+    let share = percent_of(bins);
+    let target = percent.map_or(100.0, f64::from);
+    let goal = solo.map_or(share, |solo| solo.share.min(target));
+    let off = |window: &[u64]| percent_of(window) - goal;
+    let worst = bins.windows(WINDOW).map(off).max_by(|a, b| a.abs().total_cmp(&b.abs()));
+    let work_rate = float(work) / float(length);
+    let throughput =
+        solo.map_or(1.0, |solo| work_rate / (solo.work_rate * (target / solo.share).min(1.0)));
+    Cell {
+        workload,
+        percent,
+        goal,
+        share,
+        worst: worst.unwrap_or(0.0),
+        throughput,
+        charged: if percent.is_some() { float(charged) / float(busy) } else { 1.0 },
+        slow: float(slow) / float(waits.len() as u64).max(1.0),
+        wait_p50: wait(50),
+        wait_p99: wait(99),
+        wait_most: wait(100),
+        work_rate,
+    }
+}
+
+impl Cell {
+    /// How far the mean is from the goal, in points.
+    #[must_use]
+    pub fn error(&self) -> f64 {
+        self.share - self.goal
+    }
+
+    /// Whether it is as exact as it has to be.
+    #[must_use]
+    pub fn is_within(&self, bound: &Bound) -> bool {
+        self.error() <= bound.mean
+            && -self.error() <= bound.below.max(bound.mean)
+            && self.worst.abs() <= bound.window
+            && self.throughput >= bound.throughput
+            && (0.99..=bound.charged).contains(&self.charged)
+    }
+
+    /// What was found, against what is allowed.
+    #[must_use]
+    pub fn verdict(&self, bound: &Bound) -> String {
+        let percent = self.percent.map_or_else(|| "unset".into(), |percent| format!("{percent} %"));
+        format!(
+            "{} at {percent}: {:.2} of {:.2}, worst second {:+.2} (allowed {}), throughput {:.3} \
+             (at least {}), charged {:.3} of busy (at most {})",
+            self.workload,
+            self.share,
+            self.goal,
+            self.worst,
+            bound.window,
+            self.throughput,
+            bound.throughput,
+            self.charged,
+            bound.charged,
+        )
+    }
+
+    /// A line of a report.
+    #[must_use]
+    pub fn to_json(&self, bound: &Bound) -> Value {
+        let round = |value: f64| (value * 1000.0).round() / 1000.0;
+        json!({
+            "kind": "share",
+            "workload": self.workload,
+            "percent": self.percent,
+            "goal": round(self.goal),
+            "share": round(self.share),
+            "error": round(self.error()),
+            "worst_second": round(self.worst),
+            "throughput": round(self.throughput),
+            "charged": round(self.charged),
+            "metered_launches": round(self.slow),
+            "wait_ms": [round(self.wait_p50), round(self.wait_p99), round(self.wait_most)],
+            "bound": { "mean": bound.mean, "below": bound.below, "window": bound.window, "throughput": bound.throughput },
+            "met": self.is_within(bound),
+        })
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
+const fn float(value: u64) -> f64 {
+    value as f64
+}
+
+fn index(value: u64) -> usize {
+    usize::try_from(value).unwrap_or(usize::MAX)
+}

@@ -1,0 +1,324 @@
+//! A card in virtual time.
+//!
+//! Streams are in order and of bounded depth. A command cannot begin before it has arrived, which is later than the
+//! host's call; a timing event is reached as soon as its stream comes to it in a turn of its process, so one recorded on an
+//! empty stream is reached before the kernel behind it arrives. Kernels of one process run side by side as far as they fit. Between
+//! processes the card turns every slice, and at once when the owner has nothing to run. Copies have an engine of their
+//! own. The busy time kept here is the truth that the meter is judged by.
+
+use std::collections::VecDeque;
+
+/// All of the card's width.
+pub const WIDTH: u32 = 1000;
+/// Busy time is kept in bins of this length.
+pub const BIN_NS: u64 = 10_000_000;
+
+/// One thing that a stream does.
+#[derive(Debug, Clone, Copy)]
+pub enum What {
+    /// Runs so long by itself, on so much of the card.
+    Kernel {
+        /// Nanoseconds.
+        ns: u64,
+        /// Of [`WIDTH`].
+        width: u32,
+    },
+    /// Notes the time.
+    Event(usize),
+    /// Keeps the copy engine busy for so many nanoseconds.
+    Copy(u64),
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Command {
+    arrives: u64,
+    what: What,
+}
+
+impl Command {
+    const fn is_kernel(&self) -> bool {
+        matches!(self.what, What::Kernel { .. })
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Free,
+    /// A copy, until then.
+    Until(u64),
+    /// A kernel or an event at the front waits for its process's turn and its place, since then.
+    Ready(u64),
+    /// So much is left of it.
+    Running(u64),
+}
+
+#[derive(Debug)]
+struct Stream {
+    process: usize,
+    queue: VecDeque<Command>,
+    state: State,
+}
+
+impl Stream {
+    fn width(&self) -> u32 {
+        match self.queue.front() {
+            Some(Command { what: What::Kernel { width, .. }, .. }) => *width,
+            _ => 0,
+        }
+    }
+
+    fn wants_engine(&self) -> bool {
+        matches!(self.state, State::Ready(_) | State::Running(_))
+    }
+}
+
+/// The card.
+#[derive(Debug)]
+pub struct Card {
+    now: u64,
+    slice_ns: u64,
+    event_ns: u64,
+    streams: Vec<Stream>,
+    owner: usize,
+    slice_ends: u64,
+    copies_end: u64,
+    reached: Vec<Option<u64>>,
+    unused: Vec<usize>,
+    /// Per process: nanoseconds in which it had the engine and ran something, by bin.
+    busy: Vec<Vec<u64>>,
+    /// Per process: solo nanoseconds of the kernels completed.
+    work: Vec<u64>,
+    changed: bool,
+}
+
+impl Card {
+    /// A card whose slices and events take so long.
+    #[must_use]
+    pub fn new(slice_ns: u64, event_ns: u64) -> Self {
+        Self {
+            now: 0,
+            slice_ns,
+            event_ns,
+            streams: Vec::new(),
+            owner: 0,
+            slice_ends: 0,
+            copies_end: 0,
+            reached: Vec::new(),
+            unused: Vec::new(),
+            busy: Vec::new(),
+            work: Vec::new(),
+            changed: false,
+        }
+    }
+
+    /// One more process; its number.
+    pub fn add_process(&mut self) -> usize {
+        self.busy.push(Vec::new());
+        self.work.push(0);
+        self.busy.len() - 1
+    }
+
+    /// One more stream of a process; its number.
+    pub fn add_stream(&mut self, process: usize) -> usize {
+        self.streams.push(Stream { process, queue: VecDeque::new(), state: State::Free });
+        self.streams.len() - 1
+    }
+
+    /// Commands on the stream that have not ended.
+    #[must_use]
+    pub fn queued(&self, stream: usize) -> usize {
+        self.streams[stream].queue.len()
+    }
+
+    /// Puts a command on a stream.
+    pub fn push(&mut self, stream: usize, arrives: u64, what: What) {
+        self.streams[stream].queue.push_back(Command { arrives, what });
+        self.changed = true;
+    }
+
+    /// Throws away what a process has not begun, and stops what it has.
+    pub fn kill(&mut self, process: usize) {
+        for stream in self.streams.iter_mut().filter(|stream| stream.process == process) {
+            stream.queue.clear();
+            stream.state = State::Free;
+        }
+        self.changed = true;
+    }
+
+    /// A timing event that nobody recorded yet.
+    pub fn event(&mut self) -> usize {
+        if let Some(event) = self.unused.pop() {
+            self.reached[event] = None;
+            return event;
+        }
+        self.reached.push(None);
+        self.reached.len() - 1
+    }
+
+    /// When the card came to an event.
+    #[must_use]
+    pub fn reached(&self, event: usize) -> Option<u64> {
+        self.reached[event]
+    }
+
+    /// The event may be used again.
+    pub fn give_back(&mut self, event: usize) {
+        self.unused.push(event);
+    }
+
+    /// Busy time of a process, by bin.
+    #[must_use]
+    pub fn busy(&self, process: usize) -> &[u64] {
+        &self.busy[process]
+    }
+
+    /// Solo time of the kernels that a process completed.
+    #[must_use]
+    pub fn work(&self, process: usize) -> u64 {
+        self.work[process]
+    }
+
+    /// The next time at which anything can happen by itself.
+    pub fn next_change(&mut self) -> Option<u64> {
+        if self.changed {
+            self.start();
+        }
+        let mut next = u64::MAX;
+        let mut rivals = false;
+        for stream in &self.streams {
+            let mine = stream.process == self.owner;
+            let at = match stream.state {
+                State::Until(end) => end,
+                State::Running(left) if mine => self.now + left,
+                State::Free => stream.queue.front().map_or(u64::MAX, |front| front.arrives),
+                State::Running(_) | State::Ready(_) => {
+                    rivals |= !mine;
+                    u64::MAX
+                }
+            };
+            next = next.min(at);
+        }
+        if rivals {
+            next = next.min(self.slice_ends);
+        }
+        (next < u64::MAX).then_some(next)
+    }
+
+    /// Lets time pass, not beyond the next change. True if a stream got ahead.
+    pub fn advance(&mut self, to: u64) -> bool {
+        let passed = to - self.now;
+        let owner = self.owner;
+        let (mut ran, mut ahead, mut work) = (false, false, 0);
+        self.now = to;
+        for stream in &mut self.streams {
+            let over = match &mut stream.state {
+                State::Running(left) if stream.process == owner => {
+                    ran |= stream.queue.front().is_some_and(Command::is_kernel);
+                    *left -= passed;
+                    *left == 0
+                }
+                State::Until(end) => *end <= to,
+                _ => false,
+            };
+            if over {
+                if let Some(Command { what: What::Kernel { ns, .. }, .. }) =
+                    stream.queue.pop_front()
+                {
+                    work += ns;
+                }
+                stream.state = State::Free;
+                ahead = true;
+            }
+        }
+        if ran {
+            self.note_busy(to - passed, to);
+        }
+        self.work[owner] += work;
+        self.start();
+        ahead
+    }
+
+    /// Begins whatever can begin now.
+    fn start(&mut self) {
+        self.changed = false;
+        let now = self.now;
+        for stream in &mut self.streams {
+            let arrived = stream.queue.front().filter(|front| front.arrives <= now);
+            let (State::Free, Some(front)) = (stream.state, arrived) else { continue };
+            stream.state = match front.what {
+                What::Kernel { .. } | What::Event(_) => State::Ready(now),
+                What::Copy(ns) => {
+                    self.copies_end = self.copies_end.max(now) + ns;
+                    State::Until(self.copies_end)
+                }
+            };
+        }
+        self.turn();
+        self.place();
+    }
+
+    /// Whose turn it is.
+    fn turn(&mut self) {
+        let processes = self.busy.len();
+        let wants = |process| {
+            self.streams.iter().any(|stream| stream.process == process && stream.wants_engine())
+        };
+        if processes == 1 || (wants(self.owner) && self.now < self.slice_ends) {
+            return;
+        }
+        // The next one in the round; the owner again if it alone wants.
+        let next = (1..=processes).map(|step| (self.owner + step) % processes).find(|&p| wants(p));
+        if let Some(next) = next {
+            self.owner = next;
+            self.slice_ends = self.now + self.slice_ns;
+        }
+    }
+
+    /// Lets the owner's kernels onto the card, the longest waiting first, while they fit.
+    fn place(&mut self) {
+        let mine = self.streams.iter_mut().filter(|stream| stream.process == self.owner);
+        for stream in mine.filter(|stream| matches!(stream.state, State::Ready(_))) {
+            if let Some(Command { what: What::Event(event), .. }) = stream.queue.front() {
+                self.reached[*event] = Some(self.now);
+                stream.state = State::Running(self.event_ns);
+            }
+        }
+        loop {
+            let mut used = 0;
+            let mut first: Option<(u64, usize)> = None;
+            for (index, stream) in self.streams.iter().enumerate() {
+                if stream.process != self.owner {
+                    continue;
+                }
+                match stream.state {
+                    State::Running(_) => used += stream.width(),
+                    State::Ready(since) if first.is_none_or(|(other, _)| since < other) => {
+                        first = Some((since, index));
+                    }
+                    _ => {}
+                }
+            }
+            let Some((_, index)) = first else { return };
+            let stream = &mut self.streams[index];
+            if used + stream.width() > WIDTH {
+                return;
+            }
+            if let Some(Command { what: What::Kernel { ns, .. }, .. }) = stream.queue.front() {
+                stream.state = State::Running(*ns);
+            }
+        }
+    }
+
+    fn note_busy(&mut self, mut from: u64, to: u64) {
+        let bins = &mut self.busy[self.owner];
+        while from < to {
+            let bin = usize::try_from(from / BIN_NS).unwrap_or(usize::MAX);
+            let end = to.min((from / BIN_NS + 1) * BIN_NS);
+            if bins.len() <= bin {
+                bins.resize(bin + 1, 0);
+            }
+            bins[bin] += end - from;
+            from = end;
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! What a simulated thread does, call by call.
+
+use super::card::WIDTH;
+use super::dice::Dice;
+
+/// A kernel or a graph, as launched.
+#[derive(Debug, Clone, Copy)]
+pub struct Kernel {
+    /// Which function.
+    pub function: u64,
+    /// How long it takes by itself.
+    pub ns: u64,
+    /// How much of the card it takes.
+    pub width: u32,
+    /// If it is an executable graph, its nodes.
+    pub nodes: Option<u64>,
+    /// A collective: nothing holds it back.
+    pub never_waits: bool,
+}
+
+impl Kernel {
+    /// A kernel that fills the card.
+    #[must_use]
+    pub const fn new(function: u64, ns: u64) -> Self {
+        Self { function, ns, width: WIDTH, nodes: None, never_waits: false }
+    }
+}
+
+/// One call of a thread. Streams are numbered within the process.
+#[derive(Debug, Clone, Copy)]
+pub enum Act {
+    /// Launches.
+    Launch {
+        /// Where.
+        stream: usize,
+        /// What.
+        kernel: Kernel,
+    },
+    /// Copies between host and device, asynchronously.
+    Copy {
+        /// Where.
+        stream: usize,
+        /// How long.
+        ns: u64,
+    },
+    /// Waits until a stream is empty, or all of the process's.
+    Sync(Option<usize>),
+    /// Uses the processor.
+    Think(u64),
+    /// Does nothing until then.
+    Until(u64),
+    /// The process is killed.
+    Die,
+}
+
+/// A thread's next call, at this time.
+pub type Program = Box<dyn FnMut(u64, &mut Dice) -> Act>;
+
+/// The same calls for ever.
+#[must_use]
+pub fn repeat(acts: Vec<Act>) -> Program {
+    let mut next = acts.into_iter().cycle();
+    Box::new(move |_, _| next.next().unwrap_or(Act::Think(1_000_000)))
+}
+
+/// A new list of calls each time that the one before is done.
+pub fn rounds(mut round: impl FnMut(u64, &mut Dice) -> Vec<Act> + 'static) -> Program {
+    let mut rest = Vec::new().into_iter();
+    Box::new(move |now, dice| {
+        loop {
+            if let Some(act) = rest.next() {
+                return act;
+            }
+            rest = round(now, dice).into_iter();
+        }
+    })
+}

@@ -1,0 +1,76 @@
+//! What things cost on the simulated machine, and what of the method is left out.
+
+/// What things cost, all in nanoseconds.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// Turns between processes.
+    pub slice_ns: u64,
+    /// Commands that a stream takes before a call blocks.
+    pub depth: usize,
+    /// A launch call.
+    pub launch_ns: u64,
+    /// The kernel arrives at the card this long after the launch returned, at most.
+    pub arrival_ns: u64,
+    /// The host's part of recording an event.
+    pub record_ns: u64,
+    /// The stream's part of it.
+    pub event_ns: u64,
+    /// What the shim found it to be.
+    pub calibrated_ns: u64,
+    /// A launch out of a batch, beyond the driver's own.
+    pub fast_ns: u64,
+    /// One call of the meter, with its lock and its look at events.
+    pub meter_ns: u64,
+    /// How late a sleeper wakes: least and most.
+    pub wake_ns: (u64, u64),
+    /// From the end of the work to the return of the call that waits for it.
+    pub sync_ns: u64,
+    /// The card's clock is this many parts in a million fast.
+    pub drift_ppm: u64,
+    /// Of everything that chance decides.
+    pub seed: u64,
+    /// What of the shim's part is left out, to see what it is good for.
+    pub without: Ablation,
+}
+
+/// A part of the method that is left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ablation {
+    /// Nothing.
+    Nothing,
+    /// One view of all streams: each stream has a meter of its own.
+    Union,
+    /// The launch's return as the earliest start of what it launched.
+    GapRule,
+    /// What launches taught: each is the first of its signature.
+    Learning,
+    /// Measurement: everything is charged at its estimate.
+    Measurement,
+    /// Charging graphs.
+    Graphs,
+    /// The mark at the beginning of a wait.
+    Marks,
+    /// One bucket for all processes of a container.
+    SharedBucket,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self {
+            slice_ns: 2_000_000,
+            depth: 1000,
+            launch_ns: 4_000,
+            arrival_ns: 400,
+            record_ns: 1_000,
+            event_ns: 300,
+            calibrated_ns: 300,
+            fast_ns: 20,
+            meter_ns: 500,
+            wake_ns: (50_000, 110_000),
+            sync_ns: 1_000,
+            drift_ppm: 0,
+            seed: 1,
+            without: Ablation::Nothing,
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Programs as people run them, as far as they need no framework.
+//!
+//! The numbers are those of the throttling study's list. W14 (two cards), W15 (captures) and W16 (frameworks) are
+//! missing: they are about the shim's hooks, not about time.
+
+use super::dice::Dice;
+use super::program::{Act, Kernel, Program, repeat, rounds};
+
+/// One process of a workload: its threads, and how many streams it has.
+pub type Threads = (Vec<Program>, usize);
+
+/// A workload by name: the processes of one container.
+pub struct Workload {
+    /// How it is called in tables.
+    pub name: &'static str,
+    /// Its processes, made anew for each run.
+    pub processes: fn() -> Vec<Threads>,
+    /// Processes of others, without a limit.
+    pub neighbours: fn() -> Vec<Threads>,
+    /// How long it takes until its mean means something.
+    pub seconds: u64,
+}
+
+const fn alone(name: &'static str, seconds: u64, processes: fn() -> Vec<Threads>) -> Workload {
+    Workload { name, processes, neighbours: Vec::new, seconds }
+}
+
+const US: u64 = 1_000;
+const MS: u64 = 1_000_000;
+
+/// Every workload. The method was not changed after the last two (H2, H3) had been run for the first time.
+pub const ALL: &[Workload] = &[
+    alone("W1 10 us kernels", 5, || one(async_kernels(10 * US))),
+    alone("W2 40 ms kernel, sync", 50, || one(synced(40 * MS))),
+    alone("W2 40 ms kernels", 50, || one(async_kernels(40 * MS))),
+    alone("W3 8 ms graph decode", 20, || one(decode())),
+    alone("W4 4 streams x 50 us", 5, || vec![(vec![streams(4)], 4)]),
+    alone("W4 8 streams x 50 us", 5, || vec![(vec![streams(8)], 8)]),
+    alone("W5 training step", 10, || one(training())),
+    alone("W6 25 kernels mixed", 10, || one(mixed())),
+    alone("W7 kernel + copy", 5, || one(copying())),
+    alone("W8 10 us, sync", 5, || one(synced(10 * US))),
+    alone("W9 launch-bound 3 us", 5, || one(async_kernels(3 * US))),
+    alone("W10 inference 4 ms", 50, || one(inference())),
+    alone("W11 300 ms kernels", 300, || one(synced(300 * MS))),
+    alone("W12 4 threads x 20 us", 5, || vec![((0..4).map(thread).collect(), 4)]),
+    alone("W13 4 processes x 10 us", 5, || {
+        (0..4).flat_map(|_| one(async_kernels(10 * US))).collect()
+    }),
+    Workload {
+        neighbours: || one(async_kernels(10 * US)),
+        ..alone("W17 10 us, neighbour", 10, || one(async_kernels(10 * US)))
+    },
+    Workload {
+        neighbours: || one(async_kernels(10 * US)),
+        ..alone("W17 mixed, neighbour", 10, || one(mixed()))
+    },
+    alone("W18 3 threads in bursts", 10, || vec![((0..3).map(bursts).collect(), 3)]),
+    alone("H3 two processes of a pipeline", 10, pipeline),
+    alone("H2 prefill beside decode", 50, || vec![(vec![decode_of(3 * MS), prefill()], 2)]),
+];
+
+fn one(program: Program) -> Vec<Threads> {
+    vec![(vec![program], 1)]
+}
+
+fn launch(function: u64, ns: u64) -> Act {
+    Act::Launch { stream: 0, kernel: Kernel::new(function, ns) }
+}
+
+fn async_kernels(ns: u64) -> Program {
+    repeat(vec![launch(1, ns)])
+}
+
+fn synced(ns: u64) -> Program {
+    repeat(vec![launch(1, ns), Act::Sync(Some(0))])
+}
+
+fn decode() -> Program {
+    decode_of(8 * MS)
+}
+
+fn decode_of(ns: u64) -> Program {
+    let kernel = Kernel { nodes: Some(400), ..Kernel::new(1, ns) };
+    repeat(vec![Act::Launch { stream: 0, kernel }, Act::Sync(Some(0)), Act::Think(200 * US)])
+}
+
+/// Kernels that fill a quarter of the card, on streams in turn: four run side by side.
+fn streams(count: usize) -> Program {
+    let kernel = Kernel { width: 250, ..Kernel::new(1, 50 * US) };
+    repeat((0..count).map(|stream| Act::Launch { stream, kernel }).collect())
+}
+
+/// 40 ms of kernels of ten kinds, then 15 ms on the processor.
+fn training() -> Program {
+    let mut step: Vec<Act> =
+        (0..400).map(|kernel| launch(kernel % 10, (kernel % 10 + 1) * 18_182)).collect();
+    step.extend([Act::Sync(Some(0)), Act::Think(15 * MS)]);
+    repeat(step)
+}
+
+/// Twenty-five kinds of kernels from a few microseconds to a few milliseconds, each a little different every time.
+fn mixed() -> Program {
+    let sizes =
+        |dice: &mut Dice| (0..25).map(|_| dice.lognormal(100 * US, 1.3)).collect::<Vec<_>>();
+    let sizes = sizes(&mut Dice::new(7));
+    rounds(move |_, dice| {
+        let vary = |ns: u64, dice: &mut Dice| ns * dice.between(95, 105) / 100;
+        let launches = (1..).zip(&sizes).map(|(kind, &ns)| launch(kind, vary(ns, dice)));
+        launches.chain([Act::Sync(Some(0)), Act::Think(30 * US)]).collect()
+    })
+}
+
+fn copying() -> Program {
+    repeat(vec![launch(1, 500 * US), Act::Copy { stream: 0, ns: 500 * US }])
+}
+
+/// A request after the other, of about 4 ms each, with 1 ms of the processor in between.
+fn inference() -> Program {
+    rounds(|_, dice| {
+        let ns = dice.lognormal(3_500 * US, 0.6);
+        vec![launch(1, ns), Act::Sync(Some(0)), Act::Think(MS)]
+    })
+}
+
+fn thread(stream: usize) -> Program {
+    let kernel = Kernel::new(1, 20 * US);
+    repeat(vec![Act::Launch { stream, kernel }])
+}
+
+/// Thirty kernels of five kinds at once, then a pause of no fixed length.
+fn bursts(stream: usize) -> Program {
+    rounds(move |_, dice| {
+        let mut burst: Vec<Act> = (1..=30)
+            .map(|count| {
+                let kind = count % 5 + 1;
+                let kernel = Kernel::new(kind, dice.lognormal(kind * 15 * US, 0.3));
+                Act::Launch { stream, kernel }
+            })
+            .collect();
+        burst.extend([Act::Sync(Some(stream)), Act::Think(dice.exponential(2 * MS))]);
+        burst
+    })
+}
+
+/// A graph of 25 ms now and then, on a stream of its own.
+fn prefill() -> Program {
+    rounds(|now, dice| {
+        let kernel = Kernel { nodes: Some(2000), ..Kernel::new(2, 25 * MS) };
+        let launch = Act::Launch { stream: 1, kernel };
+        vec![Act::Until(now + dice.exponential(120 * MS)), launch, Act::Sync(Some(1))]
+    })
+}
+
+/// One process keeps two streams of half the card busy; the other one wants an answer every now and then.
+fn pipeline() -> Vec<Threads> {
+    let kernel = Kernel { width: 500, ..Kernel::new(1, 200 * US) };
+    let producer = repeat((0..2).map(|stream| Act::Launch { stream, kernel }).collect());
+    let consumer = repeat(vec![launch(2, MS), Act::Sync(Some(0)), Act::Think(500 * US)]);
+    vec![(vec![producer], 2), (vec![consumer], 1)]
+}
