@@ -3,13 +3,14 @@
 //! On the card of every test lives a neighbour, which shares the client's budget, and a stranger,
 //! which has nothing to do with it. Bare, a client shows the whole card and all that is used on it;
 //! behind the shim it shows the cap and what it and its neighbour hold. [`monitors`] are programs
-//! that show, [`allocators`] programs that take.
+//! that show, [`time`] is what they show of that, [`allocators`] programs that take.
 //!
 //! `ci/clients` and `ci/drivers` fetch them; one that is not there is skipped aloud.
 
 mod allocators;
 mod fetched;
 mod monitors;
+mod time;
 
 use gpucap_tests::{Actor, Driver, Result, Run, Stop, World, main as harness};
 use std::fmt;
@@ -33,6 +34,7 @@ const OUT_OF_MEMORY: u64 = 2;
 
 fn main() -> ExitCode {
     let mut trials = monitors::trials();
+    trials.extend(time::trials());
     trials.extend(allocators::trials());
     harness(trials)
 }
@@ -40,6 +42,8 @@ fn main() -> ExitCode {
 /// A client that is about to start, and who is on the card already.
 struct Scene {
     run: Run,
+    /// Whose directory holds the ledger.
+    budget: Run,
     neighbour: Actor,
     stranger: Actor,
 }
@@ -55,7 +59,7 @@ impl Scene {
         stranger.expect(&[("init", 0), ("context 0", 0), (&format!("alloc a {STRANGER}"), 0)])?;
         let run = limited(world.run(program)?).env("STUB_GPU_DIR", &card);
         let run = run.env("GPUCAP_LEDGER", &ledger);
-        Ok(Self { run, neighbour, stranger })
+        Ok(Self { run, budget: first, neighbour, stranger })
     }
 
     /// Changes how the client is run.

@@ -31,7 +31,7 @@ const MONITORS: &[Monitor] = &[
 ];
 
 /// The drivers whose nvidia-smi shows what we read.
-const SMI: [Driver; 3] = [Driver::Real("535"), Driver::Real("550"), Driver::Real("555")];
+pub(crate) const SMI: [Driver; 3] = [Driver::Real("535"), Driver::Real("550"), Driver::Real("555")];
 
 /// The same for nvidia-smi: a way to ask it, and how to read the answer.
 type Question = (&'static str, &'static [&'static str], fn(&str) -> Option<Shown>);

@@ -23,11 +23,11 @@ impl Run {
     }
 
     /// Says that the first device was busy for so many thousandths of each of the latest eight windows, and the process
-    /// for as many: readers see that until two windows from now.
+    /// for as many. Gives the latest of them: readers see what was said until two windows after it.
     ///
     /// # Errors
     /// If there is no ledger, or the process is not in it.
-    pub fn set_busy(&self, pid: u32, device_permille: u64, process_permille: u64) -> Result {
+    pub fn set_busy(&self, pid: u32, device_permille: u64, process_permille: u64) -> Result<u64> {
         let ledger =
             File::options().read(true).write(true).open(self.directory().join("ledger"))?;
         let slot = slot_of(&ledger, pid)?;
@@ -41,7 +41,7 @@ impl Run {
                 ledger.write_all_at(&word.to_le_bytes(), line + WINDOWS + window % 8 * 8)?;
             }
         }
-        Ok(())
+        Ok(present)
     }
 }
 

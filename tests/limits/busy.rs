@@ -59,10 +59,9 @@ fn told_while_busy(
 ) -> Result<Vec<u64>> {
     for _ in 0..100 {
         let [device, process] = permille;
-        let before = Run::window();
-        run.set_busy(pid, device, process)?;
+        let written = run.set_busy(pid, device, process)?;
         let answer = ask(observer, command)?;
-        if Run::window() <= before + 2 {
+        if Run::window() <= written + 2 {
             return Ok(answer);
         }
     }
