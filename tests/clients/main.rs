@@ -55,7 +55,8 @@ impl Scene {
         let ledger = first.directory().join("ledger");
         let mut neighbour = first.start()?;
         neighbour.expect(&[("init", 0), ("context 0", 0), (&format!("alloc a {NEIGHBOUR}"), 0)])?;
-        let mut stranger = World::bare(Driver::Stub).actor()?.env("STUB_GPU_DIR", &card).start()?;
+        let stranger = World::bare(Driver::Stub).actor()?.env("STUB_GPU_DIR", &card);
+        let mut stranger = priced(stranger).start()?;
         stranger.expect(&[("init", 0), ("context 0", 0), (&format!("alloc a {STRANGER}"), 0)])?;
         let run = limited(world.run(program)?).env("STUB_GPU_DIR", &card);
         let run = run.env("GPUCAP_LEDGER", &ledger);
@@ -70,7 +71,12 @@ impl Scene {
 }
 
 fn limited(run: Run) -> Run {
-    run.env("GPU_MEM_LIMIT", LIMIT).env("GPUCAP_CONTEXT_MEM", CONTEXT.to_string())
+    priced(run).env("GPU_MEM_LIMIT", LIMIT).env("GPUCAP_CONTEXT_MEM", CONTEXT.to_string())
+}
+
+/// On a card whose contexts cost what we say.
+fn priced(run: Run) -> Run {
+    run.env("STUB_GPU_CONTEXT_MEM", CONTEXT.to_string())
 }
 
 /// What a client sees: the card, or a slice of it.
