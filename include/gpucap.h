@@ -25,7 +25,7 @@
 #define GPUCAP_EXIT_UNKNOWN_STAGE 5
 /* `hook`: the container asked for a slice that it cannot be held to, and must not start. */
 #define GPUCAP_EXIT_REFUSED 6
-/* `run`: a limit that cannot be used, or the cap cannot be set up. Nothing was run. */
+/* `run`: a limit that cannot be used, or the cap cannot be set up. Nothing was run. `cdi`: a limit that cannot be used. */
 #define GPUCAP_EXIT_NOT_RUN 125
 /* `run`: the program cannot be executed. */
 #define GPUCAP_EXIT_NOT_EXECUTABLE 126

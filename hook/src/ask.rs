@@ -212,7 +212,7 @@ mod tests {
     fn what_cannot_be_used_is_refused_with_what_can() {
         assert_eq!(
             refusal(Words { mem: Some("5gg"), ..Words::default() }),
-            "run: --mem \"5gg\": unknown suffix (known: Ki Mi Gi Ti, K M G T, with or without B); \
+            "--mem \"5gg\": unknown suffix (known: Ki Mi Gi Ti, K M G T, with or without B); \
              allowed: 4Gi, 4096Mi, 4G, bytes, 25%, or per GPU: 0=4Gi,GPU-<uuid>=8Gi"
         );
         for words in [

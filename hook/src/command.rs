@@ -1,5 +1,6 @@
 //! What the command can do: one module each, and the words by which it is called.
 
+mod cdi;
 mod configure;
 mod demo;
 mod explain;
@@ -37,6 +38,8 @@ enum Command {
     Gc(gc::Options),
     /// Be a container runtime: cap what is asked for, then become the next runtime
     Runtime(runtime::Options),
+    /// Describe slices as CDI devices
+    Cdi(cdi::Options),
     #[command(hide = true)]
     Hook(hook::Options),
 }
@@ -52,6 +55,7 @@ impl Line {
             Command::Configure(options) => configure::execute(&options),
             Command::Gc(options) => gc::execute(&options),
             Command::Runtime(options) => runtime::execute(&options),
+            Command::Cdi(options) => cdi::execute(&options),
             Command::Hook(options) => hook::execute(options),
         }
     }

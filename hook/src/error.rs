@@ -11,7 +11,7 @@ use std::path::PathBuf;
 /// What went wrong.
 #[derive(Debug)]
 pub(crate) enum Error {
-    /// `run` was given no limit.
+    /// No limit was given.
     NoLimit,
     /// The value of an option cannot be used.
     Option { option: &'static str, held: Excerpt, why: ValueError, allowed: &'static str },
@@ -33,6 +33,10 @@ pub(crate) enum Error {
     Process { pid: u32, why: io::Error },
     /// There is no runtime to become.
     NoRuntime(Vec<String>),
+    /// CDI allows no device of this name.
+    DeviceName(Excerpt),
+    /// A GPU has to be named by its UUID.
+    NotAUuid(Excerpt),
     /// A file that was named cannot be read.
     File { path: PathBuf, why: io::Error },
     /// A container's documents cannot be read.
@@ -73,6 +77,8 @@ impl Error {
             | Self::Container(_)
             | Self::NoRuntime(_)
             | Self::Configure(_)
+            | Self::DeviceName(_)
+            | Self::NotAUuid(_)
             | Self::Demo(_)
             | Self::Output(_) => Exit::FAILED,
         }
@@ -82,12 +88,12 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoLimit => f.write_str("run: no limit: give --mem, --cores or --profile"),
+            Self::NoLimit => f.write_str("no limit: give --mem, --cores or --profile"),
             Self::Option { option, held, why, allowed } => {
-                write!(f, "run: {option} {held}: {why}; allowed: {allowed}")
+                write!(f, "{option} {held}: {why}; allowed: {allowed}")
             }
             Self::GpuTwice { option, held } => {
-                write!(f, "run: {option} {held}: names its GPUs itself, so --gpu cannot be given")
+                write!(f, "{option} {held}: names its GPUs itself, so --gpu cannot be given")
             }
             Self::Inherited(error) => write!(f, "run: already set: {error}"),
             Self::Incomparable { variable, set, asked } => write!(
@@ -113,6 +119,13 @@ impl fmt::Display for Error {
             }
             Self::File { path, why } => write!(f, "{}: {}", path.display(), reason(why)),
             Self::Container(why) => why.fmt(f),
+            Self::DeviceName(held) => write!(
+                f,
+                "cdi: {held}: the name of a device has letters, digits, _ - . and :, and none of those at an end"
+            ),
+            Self::NotAUuid(held) => {
+                write!(f, "cdi: --gpu {held}: {}", gpucap_core::uuid::NotADeviceName)
+            }
             Self::NoRuntime(names) => {
                 write!(
                     f,

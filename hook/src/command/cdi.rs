@@ -1,0 +1,172 @@
+//! `gpucap cdi generate`: a CDI device that is a slice, for DRA drivers, device plugins and `--device`.
+//!
+//! The device stands beside the one of the card: `--device nvidia.com/gpu=0 --device gpucap/slice=NAME`. It brings the
+//! variables that say the limit and the hook that enforces it; engines set a device's variables over the user's. One
+//! file holds one device, so that a slice ends by the end of its file.
+
+use crate::ask::{Ask, Words};
+use crate::error::{Error, Result};
+use crate::exit::Exit;
+use crate::hooks::{Hooks, STAGES};
+use crate::output;
+use gpucap_core::config::Excerpt;
+use gpucap_core::uuid::DeviceName;
+use gpucap_plan::Node;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::{env, fs, io};
+
+/// What the device is: vendor and class.
+const KIND: &str = "gpucap/slice";
+/// The first version that has everything we say, so that old engines read it too.
+const VERSION: &str = "0.5.0";
+
+const AFTER: &str = "\
+Engines read /etc/cdi and /var/run/cdi: --output /var/run/cdi for slices that end with the machine.
+
+  gpucap cdi generate job7 --mem 4Gi --cores 30 --gpu GPU-<uuid> --output /var/run/cdi
+  docker run --device nvidia.com/gpu=GPU-<uuid> --device gpucap/slice=job7 ...";
+
+/// The words behind `gpucap cdi`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Describe a slice as a CDI device
+    Generate(Generate),
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER)]
+struct Generate {
+    /// The name of the device
+    name: String,
+    /// Memory of each GPU: 4Gi, 4096Mi, 25%, ...
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
+    mem: Option<String>,
+    /// Share of each GPU's time in percent, 1 to 100
+    #[arg(long, value_name = "PERCENT", allow_hyphen_values = true)]
+    cores: Option<String>,
+    /// MIG-shaped slice: 1g.5gb, 3g.20gb, 2g, ...
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
+    /// The GPU that is limited, by UUID (may be repeated); without it, each GPU of the container
+    #[arg(long, value_name = "UUID")]
+    gpu: Vec<String>,
+    /// The directory that gets the file; without it, it is printed
+    #[arg(long, value_name = "DIRECTORY")]
+    output: Option<PathBuf>,
+    /// The node's configuration that the hook is to read
+    #[arg(long, value_name = "FILE", default_value = Node::PATH)]
+    config: PathBuf,
+}
+
+/// Makes the device.
+pub(crate) fn execute(options: &Options) -> Result<Exit> {
+    let Command::Generate(generate) = &options.command;
+    let Generate { name, mem, cores, profile, gpu, output, config } = generate;
+    if !is_name(name) {
+        return Err(Error::DeviceName(Excerpt::new(name.as_bytes())));
+    }
+    if let Some(index) = gpu.iter().find(|gpu| gpu.parse::<DeviceName>().is_err()) {
+        // On the host an index is another card than in the container.
+        return Err(Error::NotAUuid(Excerpt::new(index.as_bytes())));
+    }
+    let ask = Ask::parse(Words {
+        mem: mem.as_deref(),
+        cores: cores.as_deref(),
+        profile: profile.as_deref(),
+        gpus: gpu,
+    })?;
+    let program = env::current_exe();
+    let program = program.map_err(|why| Error::File { path: "/proc/self/exe".into(), why })?;
+    let hooks = Hooks { program: &program, config };
+    let text = format!("{:#}\n", device(name, &ask.variables(), hooks));
+    match output {
+        None => output::print(&text)?,
+        Some(directory) => {
+            let path = directory.join(format!("gpucap-slice-{name}.json"));
+            write(&path, &text).map_err(|why| Error::File { path, why })?;
+        }
+    }
+    Ok(Exit::OK)
+}
+
+/// The file: one device.
+fn device(name: &str, variables: &[(&str, String)], hooks: Hooks<'_>) -> Value {
+    let env: Vec<String> =
+        variables.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let hooks: Vec<Value> = STAGES
+        .iter()
+        .map(|stage| {
+            let mut hook = hooks.at(stage);
+            hook["hookName"] = json!(stage);
+            hook
+        })
+        .collect();
+    json!({
+        "cdiVersion": VERSION,
+        "kind": KIND,
+        "devices": [{"name": name, "containerEdits": {"env": env, "hooks": hooks}}],
+    })
+}
+
+/// What CDI allows as the name of a device; so also the name of a file.
+fn is_name(name: &str) -> bool {
+    let ends = |sign: Option<char>| sign.is_some_and(|sign| sign.is_ascii_alphanumeric());
+    ends(name.chars().next())
+        && ends(name.chars().last())
+        && name.len() <= 200
+        && name.chars().all(|sign| sign.is_ascii_alphanumeric() || "_-.:".contains(sign))
+}
+
+/// In one step: an engine that looks meanwhile finds the whole file or none.
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    // Engines read what ends in .json or .yaml.
+    let new = path.with_extension("new");
+    let written = fs::write(&new, text).and_then(|()| fs::rename(&new, path));
+    if written.is_err() {
+        drop(fs::remove_file(&new));
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_device_is_this() {
+        let hooks = Hooks { program: "/usr/bin/gpucap".as_ref(), config: Node::PATH.as_ref() };
+        let hook = |stage: &str| {
+            json!({
+                "path": "/usr/bin/gpucap", "args": ["gpucap", "hook", stage],
+                "env": ["PATH=/usr/sbin:/usr/bin:/sbin:/bin"], "timeout": 10, "hookName": stage,
+            })
+        };
+        let edits = json!({
+            "env": ["GPU_MEM_LIMIT=4GiB"], "hooks": [hook("createRuntime"), hook("poststop")],
+        });
+        assert_eq!(
+            device("job7", &[("GPU_MEM_LIMIT", "4GiB".into())], hooks),
+            json!({
+                "cdiVersion": "0.5.0", "kind": "gpucap/slice",
+                "devices": [{"name": "job7", "containerEdits": edits}],
+            })
+        );
+    }
+
+    #[test]
+    fn a_name_is_what_cdi_allows() {
+        for name in ["a", "7", "job-7", "0a1b:2_c.d"] {
+            assert!(is_name(name), "{name}");
+        }
+        for name in ["", "-a", "a-", ".", "..", "a/b", "../x", "a b", "\u{e9}"] {
+            assert!(!is_name(name), "{name}");
+        }
+    }
+}
