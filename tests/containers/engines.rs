@@ -23,10 +23,10 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 /// podman, with our hook in a directory of hooks.
-struct Podman(Container);
+pub(crate) struct Podman(pub(crate) Container);
 
 impl Podman {
-    fn new() -> Result<Self> {
+    pub(crate) fn new() -> Result<Self> {
         installed("podman")?;
         let container = Container::new(Runtime::Runc)?;
         fs::create_dir(container.path("hooks.d"))?;
@@ -39,7 +39,7 @@ impl Podman {
     }
 
     /// `podman` with these words.
-    fn command(&self, words: &[&str]) -> Result<Run> {
+    pub(crate) fn command(&self, words: &[&str]) -> Result<Run> {
         let place = |name: &str| self.0.path(name).display().to_string();
         let run = plain("podman")?;
         let places = [("--root", "storage"), ("--runroot", "runroot"), ("--hooks-dir", "hooks.d")];
@@ -50,6 +50,11 @@ impl Podman {
 
     /// `podman run` of the actor under this limit.
     fn run(&self, limit: &str) -> Result<Run> {
+        self.run_with(&[], limit)
+    }
+
+    /// The same with more options.
+    pub(crate) fn run_with(&self, options: &[&str], limit: &str) -> Result<Run> {
         let limit = format!("GPU_MEM_LIMIT={limit}");
         let root = self.0.root().display().to_string();
         let mut words = vec!["run", "--rm", "-i", "--network", "host", "--name", self.0.id()];
@@ -58,6 +63,7 @@ impl Podman {
         for entry in [limit.as_str(), "STUB_GPU_DIR=/tmp", "STUB_GPU_CONTEXT_MEM=0"] {
             words.extend(["--env", entry]);
         }
+        words.extend(options);
         words.extend(["--rootfs", &root, "/actor"]);
         self.command(&words)
     }

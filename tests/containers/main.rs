@@ -6,11 +6,13 @@
 //! * [`hostile`]: images and volumes that have laid something in the way.
 //! * [`wrapper`]: the same through `gpucap runtime`, with no hook in the bundle.
 //! * [`engines`]: podman and containerd, which call the runtime.
+//! * [`cdi`]: a slice as a device.
 //!
 //! A container is made of this machine's own C library, the stub driver and the actor ([`image`]); it needs root, a
 //! runtime and a kernel that lets it have its namespaces. What is missing is skipped aloud.
 
 mod capped;
+mod cdi;
 mod container;
 mod engines;
 mod hostile;
@@ -28,8 +30,14 @@ const SUCCESS: u64 = 0;
 const OUT_OF_MEMORY: u64 = 2;
 
 fn main() -> ExitCode {
-    let suites =
-        [capped::trials, refused::trials, hostile::trials, wrapper::trials, engines::trials];
+    let suites = [
+        capped::trials,
+        refused::trials,
+        hostile::trials,
+        wrapper::trials,
+        engines::trials,
+        cdi::trials,
+    ];
     harness(suites.into_iter().flat_map(|trials| trials()).collect())
 }
 

@@ -40,8 +40,7 @@ pub(crate) struct Visible {
 impl Visible {
     /// What `NVIDIA_VISIBLE_DEVICES` (or a variable of its form) shows of these cards.
     pub(crate) fn of(env: &Env, variable: &str, cards: &[Card]) -> Self {
-        // Set twice: which one counts is the NVIDIA runtime's business, and so is the order.
-        let Ok(Some(value)) = env.one(variable) else { return Self { listed: None, shown: None } };
+        let Some(value) = env.get(variable) else { return Self { listed: None, shown: None } };
         let listed = if value == "all" {
             (!cards.is_empty()).then(|| cards.iter().map(|card| card.name).collect())
         } else {

@@ -69,24 +69,34 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     CONVENTIONS.iter().map(|convention| convention.name)
 }
 
-/// What everybody says whom the node wants to hear.
-pub(crate) fn ask(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
+/// What everybody says whom the node wants to hear, for every reading of the environment.
+pub(crate) fn ask(facts: &Facts<'_>, env: &Env) -> Result<Vec<Grant>, Reason> {
     let mut grants = Vec::new();
-    for Convention { name, read } in CONVENTIONS {
-        if facts.node.sources.contains(name) {
-            let found = read(facts)?.into_iter();
-            grants.extend(found.map(|grant| Grant { convention: name, ..grant }));
+    for env in env.readings()? {
+        let facts = Facts { env: &env, ..facts.clone() };
+        for Convention { name, read } in CONVENTIONS {
+            if facts.node.sources.contains(name) {
+                let found = read(&facts)?.into_iter();
+                grants.extend(found.map(|grant| Grant { convention: name, ..grant }));
+            }
         }
     }
-    Ok(grants)
+    // What does not depend on the reading was said each time.
+    let mut once = Vec::new();
+    for grant in grants {
+        if !once.contains(&grant) {
+            once.push(grant);
+        }
+    }
+    Ok(once)
 }
 
 /// The switches by which a container asks for no limit.
-pub(crate) fn off_switches(facts: &Facts<'_>) -> Vec<&'static str> {
+pub(crate) fn off_switches(env: &Env) -> Vec<&'static str> {
     const SWITCHES: [&str; 3] = ["CUDA_DISABLE_CONTROL", "DISABLE_VGPU_CONTROL", "CGPU_DISABLE"];
     let on = |value: &str| {
         matches!(value.trim().to_ascii_lowercase().as_str(), "true" | "1" | "yes" | "on")
     };
-    let set = |name: &&str| facts.env.iter().any(|(own, value)| own == *name && on(value));
+    let set = |name: &&str| env.iter().any(|(own, value)| own == *name && on(value));
     SWITCHES.into_iter().filter(set).collect()
 }

@@ -91,22 +91,17 @@ impl Decision {
             allocation: sources.allocation,
             checkpoint: sources.checkpoint,
         };
-        self.grants = convention::ask(&facts)?;
-        self.apply(sources, node, &facts)
+        self.grants = convention::ask(&facts, &sources.container.env)?;
+        self.apply(sources, node)
     }
 
-    fn apply(
-        &mut self,
-        sources: &Sources<'_>,
-        node: &Node,
-        facts: &Facts<'_>,
-    ) -> Result<Plan, Reason> {
+    fn apply(&mut self, sources: &Sources<'_>, node: &Node) -> Result<Plan, Reason> {
         let asked = self.grants.iter().any(Grant::limits);
         if asked {
             // Only now: where nothing is asked for, a slip of the administrator must not stop anything.
             sources.node.map_err(Clone::clone)?;
         }
-        for switch in convention::off_switches(facts) {
+        for switch in convention::off_switches(&sources.container.env) {
             if node.allow_off_switches {
                 self.notes.push(format!("{switch} takes the limit off, as this node allows"));
                 return Ok(Plan::NotAsked);
@@ -149,8 +144,12 @@ impl Decision {
 
     /// Which conventions said something.
     fn label(&self) -> Label {
-        let mut names: Vec<&str> = self.grants.iter().map(|grant| grant.convention).collect();
-        names.dedup();
+        let mut names: Vec<&str> = Vec::new();
+        for Grant { convention, .. } in &self.grants {
+            if !names.contains(convention) {
+                names.push(convention);
+            }
+        }
         Label::new(&names.join(" "))
     }
 }

@@ -10,17 +10,17 @@ use crate::grant::{Cap, Caps, Grant};
 use crate::reason::Reason;
 
 pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
-    if facts.env.one("AMP_VGPU_ENABLE")? != Some("1") {
+    if facts.env.get("AMP_VGPU_ENABLE") != Some("1") {
         return Ok(vec![]);
     }
     let mut grants = Vec::new();
-    if let Some(held) = facts.env.one("GPU_MEM_PER_DEVICE")? {
+    if let Some(held) = facts.env.get("GPU_MEM_PER_DEVICE") {
         let source = "environment GPU_MEM_PER_DEVICE";
         let bytes = number::units(source, held, 1)?;
         let cap = Cap::memory(Amount::Bytes(bytes));
         grants.push(Grant::new(source, held, Caps::every(cap)));
     }
-    if let Some(held) = facts.env.one("GPU_UTIL_PER_DEVICE")? {
+    if let Some(held) = facts.env.get("GPU_UTIL_PER_DEVICE") {
         let source = "environment GPU_UTIL_PER_DEVICE";
         let cap = Cap::core(number::percent(source, held)?);
         grants.push(Grant::new(source, held, Caps::every(cap)));

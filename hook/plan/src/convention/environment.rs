@@ -14,7 +14,7 @@ use crate::reason::Reason;
 pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
     let mut said = Vec::new();
     for row in OPTIONS.iter().filter(|row| row.with_file == WithFile::Lowers) {
-        if let Some(value) = facts.env.one(row.name)? {
+        if let Some(value) = facts.env.get(row.name) {
             said.push((row.name, value));
         }
     }

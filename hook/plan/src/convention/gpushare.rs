@@ -13,22 +13,22 @@ use crate::grant::{Cap, Caps, Grant};
 use crate::reason::Reason;
 
 pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
-    let get = |name: &str| facts.env.one(name);
+    let get = |name: &str| facts.env.get(name);
     let index = "ALIYUN_COM_GPU_MEM_IDX";
-    if let Some(held) = get(index)? {
+    if let Some(held) = get(index) {
         // The plugin's own word for failure; anything else that is no number is none of its words.
         if held.split(',').any(|word| number::whole("", word.trim()).is_err()) {
             let why = "no card was allocated: the device plugin failed for this pod";
             return Err(Reason::value(format!("environment {index}"), held, why));
         }
     }
-    let container = ("ALIYUN_COM_GPU_MEM_CONTAINER", get("ALIYUN_COM_GPU_MEM_CONTAINER")?);
-    let pod = ("ALIYUN_COM_GPU_MEM_POD", get("ALIYUN_COM_GPU_MEM_POD")?);
+    let container = ("ALIYUN_COM_GPU_MEM_CONTAINER", get("ALIYUN_COM_GPU_MEM_CONTAINER"));
+    let pod = ("ALIYUN_COM_GPU_MEM_POD", get("ALIYUN_COM_GPU_MEM_POD"));
     let (name, held) = if container.1.is_some() { container } else { pod };
     let Some(held) = held else { return Ok(vec![]) };
     let source = format!("environment {name}");
     let bytes = number::units(&source, held, facts.node.aliyun_memory_unit)?;
-    let part = match get("ALIYUN_COM_GPU_MEM_DEV")? {
+    let part = match get("ALIYUN_COM_GPU_MEM_DEV") {
         Some(device) => {
             let source = "environment ALIYUN_COM_GPU_MEM_DEV";
             let device_bytes = number::units(source, device, facts.node.aliyun_memory_unit)?;

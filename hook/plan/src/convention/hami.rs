@@ -37,7 +37,7 @@ pub(super) fn indexed(
     cap: impl Fn(&str, &str) -> Result<Cap, Reason>,
 ) -> Result<Vec<Grant>, Reason> {
     let mut grants = Vec::new();
-    if let Some(held) = env.one(name)? {
+    if let Some(held) = env.get(name) {
         let source = format!("environment {name}");
         let cap = cap(&source, held)?;
         grants.push(Grant::new(source, held, Caps::every(cap)));

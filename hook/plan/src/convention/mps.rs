@@ -15,7 +15,7 @@ use crate::reason::Reason;
 pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
     let mut grants = Vec::new();
     let name = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT";
-    if let Some(held) = facts.env.one(name)? {
+    if let Some(held) = facts.env.get(name) {
         let source = format!("environment {name}");
         let list = PerGpu::<Amount>::parse(held).map_err(|why| Reason::Value {
             source: source.clone(),
@@ -26,7 +26,7 @@ pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
         grants.push(Grant::new(source, held, Caps::every(cap)));
     }
     let name = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE";
-    if let Some(held) = facts.env.one(name)? {
+    if let Some(held) = facts.env.get(name) {
         let source = format!("environment {name}");
         let cap = Cap::core(number::percent(&source, held)?);
         grants.push(Grant::new(source, held, Caps::every(cap)));
