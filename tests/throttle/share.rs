@@ -20,6 +20,9 @@ pub(crate) fn trials() -> Vec<Trial> {
             shaped("30", &["k_1ms", "8", "3000", "4"])
         }),
         trial("graphs keep to the share", || shaped("30", &["k_1ms", "2", "3000", "1", "8"])),
+        trial("threads with a stream each keep to the share", || crew("own")),
+        trial("threads that share a stream keep to the share", || crew("one")),
+        trial("threads that make and destroy streams keep to the share", || crew("churn")),
         trial("launches that wait for their kernels keep to the share", blocking),
         trial("two processes share one budget", together),
         trial("a child of a process that has launched is not held up", forked),
@@ -63,6 +66,11 @@ fn alone(percent: &str, kernel: &str, depth: u32) -> Result {
 
 fn blocking() -> Result {
     held_to(&spender("30", "k_2ms", 1)?.env("CUDA_LAUNCH_BLOCKING", "1"), 30.0)
+}
+
+/// Its program counts from the beginning, so it has the burst of a full bucket and what the limit must learn besides.
+fn crew(mode: &str) -> Result {
+    held_to(&spending(under("30", "crew")?, &[mode, "2000"]), 30.0)
 }
 
 fn together() -> Result {
