@@ -4,11 +4,9 @@
 //! the driver documents for the function at hand.
 
 use crate::device::Device;
-use crate::hooks;
 use crate::redirect::DriverCopy;
 use crate::session::{Charge, Session};
 use crate::state::{self, Now, Policy};
-use crate::sys;
 use gpucap_abi::cuda::CuError;
 use gpucap_abi::nvml::NvmlError;
 use gpucap_core::ledger::{Kind, OverQuota};
@@ -111,18 +109,6 @@ impl Call {
                 Class::free | Class::map | Class::report | Class::order => Entry::Pass,
             },
             Now::Off => Entry::Pass,
-        }
-    }
-
-    /// The driver has answered a look-up of the name at this address with a function that no row intercepts. If memory
-    /// is to be had by it, the limits cannot be held, and the process is broken from here on.
-    pub(crate) fn answered_aside(&self, name: u64) {
-        if let Some(name) = hooks::cuda::LIBRARY.charged_name(name as *const u8) {
-            let _errno = sys::Errno::keep();
-            let text = format!(
-                "driver: cuGetProcAddress answers {name} with a function that is none of those it exports under that name"
-            );
-            state::break_with(text).report();
         }
     }
 

@@ -104,16 +104,9 @@ macro_rules! library {
                 }
             }
 
-            const ANSWERS: &[(&str, &str)] = &[$($((stringify!($class), $base),)?)*];
-
             /// The library as the redirect sees it.
-            pub(crate) static LIBRARY: Library = Library {
-                file_name: $file_name,
-                rows: ROWS,
-                answers: ANSWERS,
-                extras: extras::NAMES,
-                copies: &COPIES_TABLE,
-            };
+            pub(crate) static LIBRARY: Library =
+                Library { file_name: $file_name, rows: ROWS, extras: extras::NAMES, copies: &COPIES_TABLE };
         }
     };
 }

@@ -50,6 +50,5 @@ mod triggers;
 fn start() {
     let _errno = sys::Errno::keep();
     sys::note_standard_error();
-    state::note_limits_file();
     redirect::at_start();
 }

@@ -249,7 +249,6 @@ impl Done {
     fn settle(&self) {
         if self.another_shim {
             OFF.store(true, Ordering::Relaxed);
-            state::dormant();
         }
         if self.failed {
             state::unwritable();
@@ -350,14 +349,11 @@ impl Loader {
     }
 }
 
-/// The driver library that an object is, by its file name or, since a copy may have any file name, by the name that it
-/// was built with.
+/// The driver library that an object is, by its file name.
 fn library(object: &Object) -> Option<&'static Library> {
     if object.name.is_null() {
         return None;
     }
-    let named = |name: *const u8| {
-        hooks::LIBRARIES.into_iter().find(|library| elf::starts_with(name, library.file_name))
-    };
-    named(elf::base_name(object.name.cast())).or_else(|| named(object.dynamic()?.own_name()?))
+    let name = elf::base_name(object.name.cast());
+    hooks::LIBRARIES.into_iter().find(|library| elf::starts_with(name, library.file_name))
 }

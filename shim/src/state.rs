@@ -6,7 +6,6 @@
 
 use crate::{log, sys};
 use core::fmt;
-use core::sync::atomic::{AtomicBool, Ordering};
 use gpucap_core::config::LogLevel;
 use gpucap_core::limits::file::{MAX_BYTES, PATH};
 use gpucap_core::limits::{Broken, FileProblem, Limits};
@@ -78,14 +77,6 @@ pub(crate) fn unwritable() {
     }
 }
 
-/// A second copy of the shim has redirected the driver before this one: that copy does the work, with the same limits.
-pub(crate) fn dormant() {
-    if let State::Enforcing(policy) = load() {
-        let text = "driver: another copy of the shim holds the limits; this one does nothing";
-        policy.log(LogLevel::Info, format_args!("{text}"));
-    }
-}
-
 /// Why nothing is allowed, in one line.
 pub(crate) struct Problem {
     text: String,
@@ -129,21 +120,8 @@ impl Policy {
     }
 }
 
-/// Whether there was a limits file when the process began. A process that changes its root before it loads the driver
-/// would not find it any more.
-static HAD_FILE: AtomicBool = AtomicBool::new(false);
-
-/// Remembers whether there is a limits file: one look, which opens nothing. Called when the library is loaded.
-pub(crate) fn note_limits_file() {
-    HAD_FILE.store(sys::exists(PATH), Ordering::Relaxed);
-}
-
 fn decide() -> State {
     let file = limits_file();
-    if file.is_none() && HAD_FILE.load(Ordering::Relaxed) {
-        let text = format!("limits: {PATH} was there when the process began, and is not now");
-        return State::Broken(Problem::new(text));
-    }
     let file = file.as_ref().map(|read| read.as_deref().map_err(Clone::clone));
     let limits = match Limits::load(&sys::env, file) {
         Ok(None) => return State::Off,

@@ -240,15 +240,6 @@ pub(crate) fn namespace_inode(link: &CStr) -> Option<u64> {
     (result == 0).then(|| unsafe { status.assume_init() }.st_ino)
 }
 
-/// Whether there is a file of this name, short enough for a path of ours. Opens and allocates nothing.
-pub(crate) fn exists(path: &str) -> bool {
-    let mut text = [0u8; 64];
-    let Some(place) = text.get_mut(..path.len()).filter(|_| path.len() < 64) else { return false };
-    place.copy_from_slice(path.as_bytes());
-    // SAFETY: a terminated string: at least its last byte is still zero.
-    unsafe { libc::access(text.as_ptr().cast(), libc::F_OK) == 0 }
-}
-
 /// Device and inode behind a descriptor of the program; `None` if it is closed.
 pub(crate) fn file_behind(descriptor: c_int) -> Option<(u64, u64)> {
     let _errno = Errno::keep();

@@ -23,8 +23,8 @@ use crate::sys;
 use gate::Admitted;
 use gpucap_abi::arg::Written;
 use gpucap_abi::cuda::{
-    CU_STREAM_PER_THREAD, CUcontext, CUdevice, CUevent, CUfunction, CUgraph, CUgraphExec, CUstream,
-    CuError, CuResult,
+    CU_STREAM_PER_THREAD, CUcontext, CUdevice, CUfunction, CUgraph, CUgraphExec, CUstream, CuError,
+    CuResult,
 };
 use gpucap_core::throttle::{Launch, Signature};
 use lanes::{Key, Lane};
@@ -72,8 +72,8 @@ pub(crate) enum Scope {
     Stream(StreamRef),
     /// All work in a context; null is the current one.
     Context(CUcontext),
-    /// All work before a place in a queue.
-    Event(CUevent),
+    /// For something, nobody knows for what: whatever has ended can be seen.
+    Something,
 }
 
 impl Work {
@@ -267,7 +267,7 @@ pub(crate) fn synced(call: &Call, scope: Scope) {
                 gate.synced(call.driver, streams.iter().filter_map(|lane| lane.stream().id));
             }
         }
-        Scope::Event(_) => session.gates().for_each(|gate| gate.settle(call.driver)),
+        Scope::Something => session.gates().for_each(|gate| gate.settle(call.driver)),
     }
 }
 

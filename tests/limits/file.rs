@@ -1,7 +1,7 @@
 //! The limits file that the hook shows a container. What it says can be lowered from inside, never raised.
 
 use crate::{CARD, GIB, NOT_READY, OUT_OF_MEMORY, SUCCESS, begin, told, uncapped};
-use gpucap_tests::{Driver, Program, Result, Run, Stop, World, limits_text as text, trial};
+use gpucap_tests::{Result, Run, Stop, limits_text as text, trial};
 use libtest_mimic::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -22,32 +22,11 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("limits file: a share of time alone caps no memory", time_alone),
         trial("limits file: processes share the ledger that lies beside it", shared),
         trial("limits file: a context price of one's own buys nothing", own_price),
-        trial("limits file: a process that leaves it behind does no GPU work", left_behind),
     ]
 }
 
 fn under(lines: &str) -> Result<Run> {
     uncapped()?.limits_file(&text(lines))
-}
-
-fn left_behind() -> Result {
-    let world = World::capped(Driver::Stub)?;
-    let libraries = world.driver().libraries()?.ok_or_else(|| Stop::fail("no driver"))?;
-    let program = Program::new("chrooted").build()?;
-    let run = world.run(&program)?;
-    let root = run.directory().join("elsewhere");
-    std::fs::create_dir(&root)?;
-    std::fs::copy(libraries.join("libcuda.so.1"), root.join("libcuda.so.1"))?;
-    let output = run.arg(root).limits_file(&text(TWO_GIB))?.output()?;
-    if output.code() == Some(77) {
-        return Err(Stop::skip("no other root can be had"));
-    }
-    let output = output.success()?;
-    let told = output.stderr.matches("was there when the process began").count();
-    match (output.number("init")?, told) {
-        (NOT_READY, 1) => Ok(()),
-        answer => Err(Stop::fail(format!("{answer:?}: {output}"))),
-    }
 }
 
 const TWO_GIB: &str = "gpu=*\nmem=2147483648\ncontext=0\n";

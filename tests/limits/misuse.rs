@@ -3,10 +3,10 @@
 
 use crate::ways::WAYS;
 use crate::{
-    CAP, INVALID_VALUE, MIB, NOT_INITIALIZED, NOT_READY, OUT_OF_MEMORY, SUCCESS, begin, booked,
-    calls, capped, told, traced,
+    CAP, INVALID_VALUE, MIB, NOT_INITIALIZED, OUT_OF_MEMORY, SUCCESS, begin, booked, calls, capped,
+    told, traced,
 };
-use gpucap_tests::{Driver, Program, Result, Stop, World, trial};
+use gpucap_tests::{Result, Stop, trial};
 use libtest_mimic::Trial;
 
 const INVALID_CONTEXT: u64 = 201;
@@ -20,7 +20,6 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("a request that no card could hold is refused", absurd_request),
         trial("a request that wraps around what is used is refused", wrapping_request),
         trial("a product of sizes that wraps around is refused", wrapping_product),
-        trial("a driver that answers look-ups in an unknown way is not used", answers_aside),
         trial("before cuInit the driver answers", before_init),
         trial("without a context the driver answers", without_context),
         trial("a device that is not there is the driver's to refuse", no_device),
@@ -129,31 +128,6 @@ fn wrapping_product() -> Result {
         ])?;
     }
     booked(&run, 0)
-}
-
-/// A look-up of this name by a program under a cap, then `cuInit`: its code, and how often the reason was told.
-fn looked_up(name: &str) -> Result<(u64, usize)> {
-    let world = World::capped(Driver::Stub)?;
-    let run = world.run(&Program::new("caller").build()?)?;
-    let mut caller = run.env("GPU_MEM_LIMIT", "1Gi").env("STUB_GPU_ASIDE", "cuMemAlloc").start()?;
-    for look_up in ["ask cuGetProcAddress_v2", "ask cuGetProcAddress"] {
-        caller.order(&format!("{look_up} '{name} &a 12000 0"))?;
-    }
-    caller.order("call cuInit 0")?;
-    let output = caller.end()?;
-    let last = output.stdout.lines().last().and_then(|line| line.split(' ').next()?.parse().ok());
-    let told = output.stderr.matches("cuGetProcAddress answers cuMemAlloc with").count();
-    last.map(|code| (code, told)).ok_or_else(|| Stop::fail(output.to_string()))
-}
-
-fn answers_aside() -> Result {
-    for (name, expected) in [("cuMemAlloc", (NOT_READY, 1)), ("cuMemFree", (SUCCESS, 0))] {
-        let found = looked_up(name)?;
-        if found != expected {
-            return Err(Stop::fail(format!("{name}: {found:?}")));
-        }
-    }
-    Ok(())
 }
 
 fn before_init() -> Result {

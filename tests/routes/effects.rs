@@ -13,7 +13,6 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("without an environment the limits file still holds", clears_environment),
         trial("a program's own dl_iterate_phdr hides no driver", own_iterate),
         trial("a thread that is cancelled in a refusal leaves nothing locked", cancelled),
-        trial("a second copy of the shim says that it does nothing", second_copy),
         trial("an object with nothing at its load address is looked up in", offset),
     ];
     for driver in [Driver::Stub].into_iter().chain(Driver::REAL) {
@@ -63,16 +62,6 @@ fn next_of_three() -> Result {
         }
     }
     Ok(())
-}
-
-fn second_copy() -> Result {
-    let world = World::capped(Driver::Stub)?;
-    let run = world.run(&Program::new("open_look").build()?)?;
-    let copy = run.directory().join("libsecond.so");
-    std::fs::copy(world.shim().ok_or_else(|| Stop::fail("no shim"))?, &copy)?;
-    let run = run.preload_after(copy).env("GPU_MEM_LIMIT", "4Gi").env("GPUCAP_LOG", "info");
-    let output = run.output()?.success()?;
-    same(output.stderr.matches("this one does nothing").count(), 1, &output)
 }
 
 fn nothing_appears() -> Result {

@@ -40,7 +40,6 @@ pub(crate) fn rows() -> Vec<Row> {
     vec![
         // Looked up.
         cuda("dlsym", |world| plain(world, "open_look"), LOOK_UP),
-        cuda("dlsym in a driver of another file name", renamed, LOOK_UP),
         cuda("dlsym of RTLD_DEFAULT", |world| plain(world, "look_default"), LOOK_UP),
         cuda("cuGetProcAddress", |world| plain(world, "proc_address"), LOOK_UP),
         cuda("cuGetProcAddress_v2", |world| plain(world, "proc_address_v2"), LOOK_UP),
@@ -143,16 +142,6 @@ const CLANG_TSAN: Sanitizer =
 
 fn plain(world: &World, source: &'static str) -> Result<Run> {
     world.run(&Program::new(source).build()?)
-}
-
-/// A copy of the driver, under a name that says nothing.
-fn renamed(world: &World) -> Result<Run> {
-    let run = plain(world, "open_look")?;
-    let copy = run.directory().join("copy.so");
-    if let Some(libraries) = world.driver().libraries()? {
-        std::fs::copy(libraries.join("libcuda.so.1"), &copy)?;
-    }
-    Ok(run.arg(copy))
 }
 
 fn linked(world: &World, source: &'static str, flags: &[&'static str]) -> Result<Run> {

@@ -1,6 +1,6 @@
 //! What comes of it over time: the share of the card that programs get, alone and together.
 
-use crate::{MS, under, within};
+use crate::{BEGIN, LAUNCH, MS, obey, under, within};
 use gpucap_tests::{Output, Result, Run, Stop, trial};
 use libtest_mimic::Trial;
 
@@ -23,6 +23,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("threads with a stream each keep to the share", || crew("own")),
         trial("threads that share a stream keep to the share", || crew("one")),
         trial("threads that make and destroy streams keep to the share", || crew("churn")),
+        trial("a process that only waits for its copy back has paid when it ends", short_lived),
         trial("launches that wait for their kernels keep to the share", blocking),
         trial("two processes share one budget", together),
         trial("a child of a process that has launched is not held up", forked),
@@ -71,6 +72,22 @@ fn blocking() -> Result {
 /// Its program counts from the beginning, so it has the burst of a full bucket and what the limit must learn besides.
 fn crew(mode: &str) -> Result {
     held_to(&spending(under("30", "crew")?, &[mode, "2000"]), 30.0)
+}
+
+/// What many a small program does: one kernel, a copy back, the end.
+fn short_lived() -> Result {
+    let run = under("50", "caller")?;
+    for copy in [
+        "call cuMemcpyDtoH_v2 %1 a 64",
+        "call cuMemcpyDtoH_v2_ptds %1 a 64",
+        "call cuMemcpy %1 a 64",
+    ] {
+        let before = run.busy_ns().unwrap_or(0);
+        let script = [BEGIN.as_slice(), &["call cuMemAlloc_v2 &a 64", LAUNCH, copy]].concat();
+        obey(&run, &script)?;
+        within(copy, run.busy_ns()? - before, 7 * MS..=13 * MS)?;
+    }
+    Ok(())
 }
 
 fn together() -> Result {

@@ -95,15 +95,13 @@ impl<T: Copy> In<T> {
     }
 }
 
-impl<T> In<T> {
+impl In<core::ffi::c_void> {
     /// Where it lies, as a number.
     #[must_use]
     pub fn address(self) -> u64 {
         self.0 as u64
     }
-}
 
-impl In<core::ffi::c_void> {
     /// Four bytes of it. The address must be one that its own headers name: the driver has followed them before.
     #[must_use]
     pub fn word(self, _: &Written, address: u64) -> u32 {

@@ -192,6 +192,54 @@ macro_rules! cuda_time_api {
             /// Work is done when it returns: what was paid in advance is settled.
             fn cuStreamSynchronize_ptsz(stream: $crate::cuda::CUstream)
                 => order::stream_synchronize, order, "cuStreamSynchronize" @ 7000 ptsz;
+            /// Where it waits, work is done when it returns: what was paid in advance is settled.
+            fn cuMemcpy(to: $crate::cuda::CUdeviceptr, from: $crate::cuda::CUdeviceptr, bytes: usize)
+                => order::copy, order, "cuMemcpy" @ 4000;
+            /// Where it waits, work is done when it returns: what was paid in advance is settled.
+            fn cuMemcpy_ptds(to: $crate::cuda::CUdeviceptr, from: $crate::cuda::CUdeviceptr, bytes: usize)
+                => order::copy, order, "cuMemcpy" @ 7000 ptsz;
+            /// Where it waits, work is done when it returns: what was paid in advance is settled.
+            fn cuMemcpyDtoH(to: *mut ::core::ffi::c_void, from: $crate::cuda::CUdeviceptr_v1, bytes: u32)
+                => order::copy_to_host, order, "cuMemcpyDtoH" @ 2000;
+            /// Where it waits, work is done when it returns: what was paid in advance is settled.
+            fn cuMemcpyDtoH_v2(to: *mut ::core::ffi::c_void, from: $crate::cuda::CUdeviceptr, bytes: usize)
+                => order::copy_to_host, order, "cuMemcpyDtoH" @ 3020;
+            /// Where it waits, work is done when it returns: what was paid in advance is settled.
+            fn cuMemcpyDtoH_v2_ptds(to: *mut ::core::ffi::c_void, from: $crate::cuda::CUdeviceptr, bytes: usize)
+                => order::copy_to_host, order, "cuMemcpyDtoH" @ 7000 ptsz;
+            /// Where it waits, work is done when it returns: what was paid in advance is settled.
+            fn cuMemcpyAtoH(to: *mut ::core::ffi::c_void, from: $crate::cuda::CUarray, offset: u32, bytes: u32)
+                => order::array_to_host, order, "cuMemcpyAtoH" @ 2000;
+            /// Where it waits, work is done when it returns: what was paid in advance is settled.
+            fn cuMemcpyAtoH_v2(to: *mut ::core::ffi::c_void, from: $crate::cuda::CUarray, offset: usize, bytes: usize)
+                => order::array_to_host, order, "cuMemcpyAtoH" @ 3020;
+            /// Where it waits, work is done when it returns: what was paid in advance is settled.
+            fn cuMemcpyAtoH_v2_ptds(to: *mut ::core::ffi::c_void, from: $crate::cuda::CUarray, offset: usize,
+                bytes: usize)
+                => order::array_to_host, order, "cuMemcpyAtoH" @ 7000 ptsz;
+            /// Where it waits, work is done when it returns: what was paid in advance is settled.
+            fn cuMemcpy2D(copy: *const ::core::ffi::c_void) => order::copy_described, order, "cuMemcpy2D" @ 2000;
+            /// Where it waits, work is done when it returns: what was paid in advance is settled.
+            fn cuMemcpy2D_v2(copy: *const ::core::ffi::c_void) => order::copy_described, order, "cuMemcpy2D" @ 3020;
+            /// Where it waits, work is done when it returns: what was paid in advance is settled.
+            fn cuMemcpy2D_v2_ptds(copy: *const ::core::ffi::c_void)
+                => order::copy_described, order, "cuMemcpy2D" @ 7000 ptsz;
+            /// Where it waits, work is done when it returns: what was paid in advance is settled.
+            fn cuMemcpy2DUnaligned(copy: *const ::core::ffi::c_void)
+                => order::copy_described, order, "cuMemcpy2DUnaligned" @ 2000;
+            /// Where it waits, work is done when it returns: what was paid in advance is settled.
+            fn cuMemcpy2DUnaligned_v2(copy: *const ::core::ffi::c_void)
+                => order::copy_described, order, "cuMemcpy2DUnaligned" @ 3020;
+            /// Where it waits, work is done when it returns: what was paid in advance is settled.
+            fn cuMemcpy2DUnaligned_v2_ptds(copy: *const ::core::ffi::c_void)
+                => order::copy_described, order, "cuMemcpy2DUnaligned" @ 7000 ptsz;
+            /// Where it waits, work is done when it returns: what was paid in advance is settled.
+            fn cuMemcpy3D(copy: *const ::core::ffi::c_void) => order::copy_described, order, "cuMemcpy3D" @ 2000;
+            /// Where it waits, work is done when it returns: what was paid in advance is settled.
+            fn cuMemcpy3D_v2(copy: *const ::core::ffi::c_void) => order::copy_described, order, "cuMemcpy3D" @ 3020;
+            /// Where it waits, work is done when it returns: what was paid in advance is settled.
+            fn cuMemcpy3D_v2_ptds(copy: *const ::core::ffi::c_void)
+                => order::copy_described, order, "cuMemcpy3D" @ 7000 ptsz;
             /// What is in flight stays paid for; another stream may have the handle next.
             fn cuStreamDestroy(stream: $crate::cuda::CUstream)
                 => order::stream_destroy, order, "cuStreamDestroy" @ 2000;

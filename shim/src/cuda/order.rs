@@ -7,8 +7,10 @@ use crate::driver;
 use crate::hooks::Next;
 use crate::throttle::{self, Scope, StreamRef};
 use core::ffi::{c_int, c_void};
-use gpucap_abi::arg::{In, Out};
-use gpucap_abi::cuda::{CUcontext, CUevent, CUgraph, CUgraphNode, CUstream, CuError, CuResult};
+use gpucap_abi::arg::{In, Out, Word};
+use gpucap_abi::cuda::{
+    CUarray, CUcontext, CUdeviceptr, CUevent, CUgraph, CUgraphNode, CUstream, CuError, CuResult,
+};
 
 /// `cuCtxSynchronize`, first form: the current context.
 pub(crate) fn context_synchronize(call: &Call, next: impl Next<CuError>) -> CuResult {
@@ -25,8 +27,12 @@ pub(crate) fn context_synchronize_v2(
 }
 
 /// `cuEventSynchronize`.
-pub(crate) fn event_synchronize(call: &Call, next: impl Next<CuError>, event: CUevent) -> CuResult {
-    synchronize(call, next, Scope::Event(event))
+pub(crate) fn event_synchronize(
+    call: &Call,
+    next: impl Next<CuError>,
+    _event: CUevent,
+) -> CuResult {
+    synchronize(call, next, Scope::Something)
 }
 
 /// `cuStreamSynchronize`.
@@ -36,6 +42,45 @@ pub(crate) fn stream_synchronize(
     stream: CUstream,
 ) -> CuResult {
     synchronize(call, next, Scope::Stream(StreamRef::named(call, stream)))
+}
+
+/// `cuMemcpyDtoH`: the host has what is behind all work in the default stream.
+pub(crate) fn copy_to_host(
+    call: &Call,
+    next: impl Next<CuError>,
+    _to: Out<c_void>,
+    _from: impl Word,
+    _bytes: impl Word,
+) -> CuResult {
+    copied_back(call, next)
+}
+
+/// `cuMemcpyAtoH`, as `cuMemcpyDtoH`.
+pub(crate) fn array_to_host(
+    call: &Call,
+    next: impl Next<CuError>,
+    _to: Out<c_void>,
+    _from: CUarray,
+    _offset: impl Word,
+    _bytes: impl Word,
+) -> CuResult {
+    copied_back(call, next)
+}
+
+/// `cuMemcpy`: waits where the host is one of the sides.
+pub(crate) fn copy(
+    call: &Call,
+    next: impl Next<CuError>,
+    _to: CUdeviceptr,
+    _from: CUdeviceptr,
+    _bytes: usize,
+) -> CuResult {
+    synchronize(call, next, Scope::Something)
+}
+
+/// `cuMemcpy2D`, `cuMemcpy2DUnaligned`, `cuMemcpy3D`: wait where the host is one of the sides.
+pub(crate) fn copy_described(call: &Call, next: impl Next<CuError>, _copy: In<c_void>) -> CuResult {
+    synchronize(call, next, Scope::Something)
 }
 
 /// `cuStreamDestroy`.
@@ -119,6 +164,13 @@ pub(crate) fn end_capture_to_cig(
 fn synchronize(call: &Call, next: impl Next<CuError>, scope: Scope) -> CuResult {
     next()?;
     throttle::synced(call, scope);
+    Ok(())
+}
+
+/// Default streams wait for others: what ended in those can be seen too.
+fn copied_back(call: &Call, next: impl Next<CuError>) -> CuResult {
+    stream_synchronize(call, next, CUstream::NULL)?;
+    throttle::synced(call, Scope::Something);
     Ok(())
 }
 

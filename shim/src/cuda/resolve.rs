@@ -2,8 +2,7 @@
 //!
 //! Name, version and flags are the driver's business: it is asked with the caller's own arguments, and code and status
 //! stay its own. What it returns is an exported function (measured on 470 to 555); if that function is intercepted, the
-//! caller gets the hook of exactly that one. A driver that answers a name by which memory is to be had with any other
-//! function is one that we do not know how to limit.
+//! caller gets the hook of exactly that one.
 
 use crate::call::Call;
 use crate::hooks::Next;
@@ -15,18 +14,15 @@ use gpucap_abi::cuda::{CUdriverProcAddressQueryResult, CuError, CuResult};
 pub(crate) fn proc_address(
     call: &Call,
     next: impl Next<CuError>,
-    symbol: In<c_char>,
+    _symbol: In<c_char>,
     function: Out<*mut c_void>,
     _version: c_int,
     _flags: u64,
 ) -> CuResult {
     let written = next()?;
-    let Some(address) = function.get(&written).filter(|address| !address.is_null()) else {
-        return Ok(());
-    };
-    match call.driver.hook_of(address as u64) {
-        Some(hook) => function.set(&written, hook.pointer()),
-        None => call.answered_aside(symbol.address()),
+    let found = function.get(&written).filter(|address| !address.is_null());
+    if let Some(hook) = found.and_then(|address| call.driver.hook_of(address as u64)) {
+        function.set(&written, hook.pointer());
     }
     Ok(())
 }

@@ -56,7 +56,6 @@ const DT_SYMTAB: i64 = 6;
 const DT_RELA: i64 = 7;
 const DT_RELASZ: i64 = 8;
 const DT_INIT: i64 = 12;
-const DT_SONAME: i64 = 14;
 const DT_JMPREL: i64 = 23;
 const DT_GNU_HASH: i64 = 0x6fff_fef5;
 const DT_VERSYM: i64 = 0x6fff_fff0;
@@ -171,8 +170,6 @@ struct Tables {
     plt: u64,
     plt_bytes: u64,
     init: u64,
-    /// Where in the strings the library's own name stands; 0 for none.
-    own_name: u64,
     versions: u64,
 }
 
@@ -190,7 +187,6 @@ impl Tables {
             DT_JMPREL => self.plt = address,
             DT_PLTRELSZ => self.plt_bytes = value,
             DT_INIT => self.init = address,
-            DT_SONAME => self.own_name = value,
             DT_VERSYM => self.versions = address,
             _ => {}
         }
@@ -284,12 +280,6 @@ impl Dynamic {
     /// Where the object's code begins, as far as the dynamic section tells: the `.init` section precedes all text.
     pub(super) fn init(&self) -> Option<u64> {
         (self.tables.init != 0).then_some(self.tables.init)
-    }
-
-    /// The name that the library was built with, whatever its file is called.
-    pub(super) fn own_name(&self) -> Option<*const u8> {
-        let text = self.tables.strings.wrapping_add(self.tables.own_name) as *const u8;
-        (self.tables.own_name != 0).then_some(text)
     }
 
     fn word(&self, address: u64) -> u32 {

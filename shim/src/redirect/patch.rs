@@ -17,8 +17,6 @@ pub(crate) struct Library {
     pub(crate) file_name: &'static [u8],
     /// The functions we intercept.
     pub(crate) rows: &'static [Row],
-    /// Class of each row, and the name by which the library's own look-up function knows it.
-    pub(crate) answers: &'static [(&'static str, &'static str)],
     /// The functions that handlers call.
     pub(crate) extras: &'static [&'static [u8]],
     /// One for each copy of the library that a process may load (`dlmopen` loads further ones).
@@ -113,12 +111,6 @@ impl Library {
             copy.pin(object, &dynamic, &symbols);
         }
         Outcome::Redirected
-    }
-
-    /// The name at this address, if memory is to be had by the function of that name.
-    pub(crate) fn charged_name(&self, name: *const u8) -> Option<&'static str> {
-        let charged = self.answers.iter().filter(|(class, _)| *class == "alloc");
-        charged.map(|(_, base)| *base).find(|base| elf::equals(name, base.as_bytes()))
     }
 
     /// The hook of a row by its name, if a driver with that function has been seen.

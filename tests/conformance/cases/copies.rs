@@ -1,4 +1,4 @@
-//! Memory that is set and copied on the device.
+//! Memory that is set and copied on the device, and copies that the host waits for.
 
 use super::Case;
 
@@ -51,9 +51,43 @@ macro_rules! copied {
     };
 }
 
+/// `SYMBOL to from bytes`, to buffer 1.
+macro_rules! to_host {
+    ($alloc:ident, $set:literal; $($symbol:literal),*) => {
+        [$(($symbol, &[
+            $alloc,
+            concat!("call ", $set, " a 7 64"),
+            concat!("call ", $symbol, " %1 a 64"),
+            concat!("call ", $symbol, " %1 12345 64"),
+            concat!("call ", $symbol, " %1 a 99999999"),
+            concat!("call ", $symbol, " 0 a 64"),
+        ])),*]
+    };
+}
+
+/// `SYMBOL to array offset bytes`, to buffer 1, of an array of 16 floats.
+macro_rules! array_to_host {
+    ($($symbol:literal),*) => {
+        [$(($symbol, &[
+            "poke 0 0 8 16", "poke 0 8 8 0", "poke 0 16 4 32", "poke 0 20 4 1",
+            "call cuArrayCreate_v2 &a %0",
+            concat!("call ", $symbol, " %1 a 0 64"),
+            concat!("call ", $symbol, " %1 12345 0 64"),
+            concat!("call ", $symbol, " 0 a 0 64"),
+        ])),*]
+    };
+}
+
+/// `SYMBOL description`, which buffer 0 has: of nothing, as far as the driver looks.
+macro_rules! described {
+    ($($symbol:literal),*) => {
+        [$(($symbol, &[concat!("call ", $symbol, " %0"), concat!("call ", $symbol, " 0"), WAIT])),*]
+    };
+}
+
 #[rustfmt::skip] // one line for each form
 pub(super) fn cases() -> Vec<Case> {
-    let forms: [&[Case]; 10] = [
+    let forms: [&[Case]; 14] = [
         &set!(ALLOC_V1, READ_V1; "cuMemsetD8", "cuMemsetD16", "cuMemsetD32"),
         &set!(ALLOC, READ; "cuMemsetD8_v2", "cuMemsetD8_v2_ptds", "cuMemsetD8Async", "cuMemsetD8Async_ptsz"),
         &set!(ALLOC, READ; "cuMemsetD16_v2", "cuMemsetD16_v2_ptds", "cuMemsetD16Async", "cuMemsetD16Async_ptsz"),
@@ -65,6 +99,11 @@ pub(super) fn cases() -> Vec<Case> {
         &copied!(ALLOC_V1, "cuMemsetD8", READ_V1; "cuMemcpyDtoD", "cuMemcpyDtoDAsync"),
         &copied!(ALLOC, "cuMemsetD8_v2", READ; "cuMemcpyDtoD_v2", "cuMemcpyDtoD_v2_ptds", "cuMemcpyDtoDAsync_v2",
             "cuMemcpyDtoDAsync_v2_ptsz"),
+        &to_host!(ALLOC_V1, "cuMemsetD8"; "cuMemcpyDtoH"),
+        &to_host!(ALLOC, "cuMemsetD8_v2"; "cuMemcpyDtoH_v2", "cuMemcpyDtoH_v2_ptds", "cuMemcpy", "cuMemcpy_ptds"),
+        &array_to_host!("cuMemcpyAtoH", "cuMemcpyAtoH_v2", "cuMemcpyAtoH_v2_ptds"),
+        &described!("cuMemcpy2D", "cuMemcpy2D_v2", "cuMemcpy2D_v2_ptds", "cuMemcpy2DUnaligned", "cuMemcpy2DUnaligned_v2",
+            "cuMemcpy2DUnaligned_v2_ptds", "cuMemcpy3D", "cuMemcpy3D_v2", "cuMemcpy3D_v2_ptds"),
     ];
     forms.concat()
 }

@@ -67,16 +67,10 @@ fn look_up(name: &str, version: i32, flags: u64) -> Result<usize, Missing> {
     let forms = || named().filter(|row| row.per_thread == per_thread);
     let found = forms().filter(|row| row.since <= version).max_by_key(|row| row.since);
     match found {
-        Some(_) if name == gpucap_stub_device::settings().aside => Ok(aside as *const () as usize),
         Some(row) => Ok((row.address)()),
         None if forms().next().is_some() => Err(Missing::Version),
         None => Err(Missing::Symbol),
     }
-}
-
-/// Does nothing, and is not exported.
-extern "C" fn aside() -> CuResult {
-    Ok(())
 }
 
 fn rows() -> impl Iterator<Item = &'static Row> {

@@ -129,7 +129,7 @@ pub(crate) mod kind {
 }
 
 /// `CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE`
-const MOVED: u64 = 1;
+const MOVED: u32 = 1;
 
 /// The graphs of the process and their nodes.
 #[derive(Default)]
@@ -352,8 +352,7 @@ fn add_node(
     }
     if asked.kind == kind::GRAPH {
         let [child, ownership, ..] = asked.words;
-        // The number of 32 bits behind the graph; what follows it is no part of it.
-        return match ownership & u64::from(u32::MAX) {
+        return match ownership as u32 {
             MOVED => move_child(node, graph, child),
             _ => add_child(node, graph, on, count, CUgraph(child as *mut c_void)),
         };
