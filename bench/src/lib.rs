@@ -10,7 +10,7 @@
 //! * [`measure`]: taking turns, and what is kept of the samples.
 //! * [`report`]: rows, self-checks, JSON lines, the table.
 //! * [`machine`]: what has to be known of the machine to read the numbers.
-//! * [`alloc`], [`families`], [`resolve`], [`start`], [`ledger`], [`counts`]: the benches.
+//! * [`alloc`], [`families`], [`launch`], [`resolve`], [`start`], [`ledger`], [`counts`]: the benches.
 
 pub mod accuracy;
 pub mod alloc;

@@ -1,7 +1,10 @@
 //! Modules and libraries: charged by what the card lost while they were loaded, as far as that can have been theirs.
 
 use crate::contexts::{contend_on, started};
-use crate::{CAP, GIB, MIB, OUT_OF_MEMORY, SUCCESS, begin, booked, calls, capped, traced};
+use crate::{
+    CAP, GIB, MIB, NOT_INITIALIZED, NOT_READY, OUT_OF_MEMORY, SUCCESS, begin, booked, calls,
+    capped, traced,
+};
 use gpucap_tests::{Result, Run, Stop, trial};
 use libtest_mimic::Trial;
 
@@ -44,6 +47,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         ),
         trial("before 12.5 a kernel's function comes back with its context", old_driver),
         trial("modules that two threads load at once are charged once each", at_once),
+        trial("where the limits cannot be used no code is loaded", no_limits),
     ];
     for (load, unload) in MODULES.into_iter().chain(LIBRARIES) {
         let each = |rule: &str, body: fn(&'static str, &'static str) -> Result| {
@@ -335,6 +339,20 @@ fn old_driver() -> Result {
     booked(&run, MODULE + FUNCTION)?;
     actor.expect(&[("release 0", SUCCESS)])?;
     booked(&run, 0)
+}
+
+fn no_limits() -> Result {
+    let run = traced(capped("5gg")?);
+    let mut actor = run.start()?;
+    // What allocates nothing is the driver's to answer.
+    actor.expect(&[("init", NOT_READY), ("count z", NOT_INITIALIZED)])?;
+    for (load, _) in MODULES.into_iter().chain(LIBRARIES) {
+        actor.expect(&[(&format!("{load} a"), NOT_INITIALIZED)])?;
+        if calls(&run, load)? != 0 {
+            return Err(Stop::fail(format!("{load} reached the driver")));
+        }
+    }
+    Ok(())
 }
 
 fn at_once() -> Result {

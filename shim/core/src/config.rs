@@ -134,7 +134,7 @@ options! {
     "File in which processes that share a budget keep their book";
 
     GPUCAP_CONTEXT_MEM => context_mem: Option<ContextPrice> = None;
-    Ignored, default "built in",
+    Ignored, default "256Mi; outside of containers what NVML says",
     allowed "0, or a size: 300Mi",
     "Memory charged for each context of a process";
 
