@@ -89,8 +89,49 @@ fn texel(format: u32, channels: u32) -> Texel {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     const FLOAT: u32 = 0x20;
+
+    /// Lengths near the ends and the powers of two, where products wrap.
+    fn length() -> impl Strategy<Value = u64> {
+        let near = (0..64u32, 0..3u64).prop_map(|(bit, off)| (1u64 << bit).wrapping_sub(off));
+        prop_oneof![near, Just(u64::MAX), 0..100u64]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn a_size_is_exact_or_as_large_as_a_number_can_be(
+            (width, height, depth) in (length(), length(), length()),
+            channels in prop_oneof![0..5u32, Just(u32::MAX)],
+        ) {
+            let extent = Extent { width, height, depth, format: FLOAT, channels };
+            let lengths = [width, height.max(1), depth.max(1), u64::from(channels), 32];
+            let bits = lengths.into_iter().try_fold(1u128, |product, length| {
+                product.checked_mul(length.into())
+            });
+            match bits.map(u64::try_from) {
+                Some(Ok(bits)) => prop_assert_eq!(extent.bytes(), bits / 8),
+                // What does not fit is over every cap; only nothing at all is nothing.
+                _ if lengths.contains(&0) => prop_assert_eq!(extent.bytes(), 0),
+                _ => prop_assert_eq!(extent.bytes(), u64::MAX),
+            }
+        }
+
+        #[test]
+        fn levels_never_make_an_array_smaller(
+            (width, height, depth) in (length(), length(), length()),
+            levels in prop_oneof![1..70u32, Just(u32::MAX)],
+            layered: bool,
+        ) {
+            let extent = Extent { width, height, depth, format: FLOAT, channels: 4 };
+            let with = |levels| extent.mipmapped_bytes(levels, layered);
+            prop_assert_eq!(with(1), extent.bytes());
+            prop_assert!(with(levels) >= with(levels.min(2) - 1).max(extent.bytes()));
+        }
+    }
 
     #[test]
     fn missing_dimensions_count_as_one() {

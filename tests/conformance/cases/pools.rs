@@ -22,7 +22,12 @@ macro_rules! of_a_location {
 pub(super) const CASES: &[Case] = &[
     (
         "cuMemAllocAsync",
-        &["call cuMemAllocAsync &a 1048576 0", "call cuMemAllocAsync 0 1 0", "call cuMemFree_v2 a"],
+        &[
+            "call cuMemAllocAsync &a 1048576 0",
+            "call cuMemAllocAsync 0 1 0",
+            "call cuMemAllocAsync &b 0 0",
+            "call cuMemFree_v2 a",
+        ],
     ),
     (
         "cuMemAllocAsync_ptsz",
@@ -57,6 +62,7 @@ pub(super) const CASES: &[Case] = &[
             "call cuMemFreeAsync b 0",
             "call cuMemAllocFromPoolAsync &b 1048576 12345 0",
             "call cuMemAllocFromPoolAsync 0 1 a 0",
+            "call cuMemAllocFromPoolAsync &b 0 a 0",
         ],
     ),
     (
