@@ -106,21 +106,21 @@ fn a_card_is_read_as_the_driver_tells_it() {
     assert_eq!(Card::parse("GPU UUID: GPU-????????-????-????-????-????????????"), None);
 }
 
+/// A configuration with every key, none of which has its default.
+fn every_key() -> serde_json::Value {
+    json!({
+        "library": "/opt/lib.so", "state_dir": "/s", "run_dir": "/r", "log_file": "/l",
+        "next_runtime": ["crun"], "annotation_domain": "gpu.example.com",
+        "sources": ["hami", "environment"], "trusted_sources": ["hami", "allocation"],
+        "require_limit_for_gpu": true, "allow_off_switches": true,
+        "kubelet_checkpoint": "/k", "aliyun_memory_unit": "MiB", "context_mem": "300Mi",
+        "open": true, "no_glibc": "refuse", "privileged": "refuse", "mask_opencl": false,
+    })
+}
+
 #[test]
 fn every_key_of_the_configuration_is_read() {
-    let node = Node::parse(
-        json!({
-            "library": "/opt/lib.so", "state_dir": "/s", "run_dir": "/r", "log_file": "/l",
-            "next_runtime": ["crun"], "annotation_domain": "gpu.example.com",
-            "sources": ["hami", "environment"], "trusted_sources": ["hami", "allocation"],
-            "require_limit_for_gpu": true, "allow_off_switches": true,
-            "kubelet_checkpoint": "/k", "aliyun_memory_unit": "MiB", "context_mem": "300Mi",
-            "open": true, "no_glibc": "refuse", "privileged": "refuse", "mask_opencl": false,
-        })
-        .to_string()
-        .as_bytes(),
-    )
-    .expect("a configuration");
+    let node = Node::parse(every_key().to_string().as_bytes()).expect("a configuration");
     assert_eq!((node.library.as_deref(), node.state_dir.as_str()), (Some("/opt/lib.so"), "/s"));
     assert_eq!((node.run_dir.as_str(), node.log_file.as_str()), ("/r", "/l"));
     assert_eq!(node.next_runtime, ["crun"]);
@@ -131,6 +131,33 @@ fn every_key_of_the_configuration_is_read() {
     assert_eq!(node.kubelet_checkpoint.as_deref(), Some("/k"));
     assert_eq!((node.aliyun_memory_unit, node.context_mem), (1 << 20, Some(300 << 20)));
     assert_eq!((node.no_glibc, node.mask_opencl), (NoGlibc::Refuse, false));
+}
+
+/// The first words of the rows between two marks of the manual's page.
+fn documented(mark: &str) -> Vec<String> {
+    let page = include_str!("../../../shim/src/manual/sources.md");
+    let part = page.split(&format!("<!-- {mark}")).nth(1).expect("a table");
+    let part = part.split("<!-- end").next().unwrap_or_default();
+    part.lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split('`').next().map(str::to_owned))
+        .collect()
+}
+
+#[test]
+fn the_manual_has_every_key_and_every_source() {
+    let keys = every_key();
+    let keys: Vec<_> = keys.as_object().expect("keys").keys().cloned().collect();
+    assert_eq!(documented("node"), keys);
+    assert_eq!(documented("sources"), Node::default().sources);
+}
+
+#[test]
+fn every_key_has_another_value_than_its_default() {
+    let (all, default) = (every_key(), Node::default());
+    for (key, value) in all.as_object().expect("keys") {
+        let node = Node::parse(json!({key: value}).to_string().as_bytes()).expect(key);
+        assert_ne!(node, default, "{key} changes nothing");
+    }
 }
 
 #[test]
