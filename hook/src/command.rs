@@ -6,6 +6,7 @@ mod demo;
 mod explain;
 mod gc;
 mod hook;
+mod limit;
 mod run;
 pub(crate) mod runtime;
 mod status;
@@ -34,6 +35,8 @@ enum Command {
     Demo(demo::Options),
     /// Have an engine call the hook for each container
     Configure(configure::Options),
+    /// Change the limits of a container that runs
+    Limit(limit::Options),
     /// Forget containers that are over, and ledgers that nobody uses any more
     Gc(gc::Options),
     /// Be a container runtime: cap what is asked for, then become the next runtime
@@ -53,6 +56,7 @@ impl Line {
             Command::Explain(options) => explain::execute(&options),
             Command::Demo(options) => demo::execute(&options),
             Command::Configure(options) => configure::execute(&options),
+            Command::Limit(options) => limit::execute(&options),
             Command::Gc(options) => gc::execute(&options),
             Command::Runtime(options) => runtime::execute(&options),
             Command::Cdi(options) => cdi::execute(&options),

@@ -12,6 +12,7 @@
 mod abi;
 mod init;
 pub(crate) mod journal;
+pub(crate) mod live;
 mod mounts;
 pub(crate) mod records;
 pub(crate) mod refusal;
@@ -87,7 +88,7 @@ pub(crate) fn cap(target: Target<'_>, order: Order<'_>) -> Result<Done, Reason> 
         Fit::TooNew { needs, has } => return Err(Reason::TooNew { needs, has }),
         Fit::Lacks(other) => return Err(Reason::Lacks(other)),
     };
-    let shown = Shown::in_front_of(&root, identity, order.limits.write(), order.masks_opencl)?;
+    let shown = Shown::in_front_of(&root, identity, order.limits, order.masks_opencl)?;
     if shown.verify(&root).is_ok() {
         return Ok(Done::Already);
     }

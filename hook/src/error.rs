@@ -43,6 +43,8 @@ pub(crate) enum Error {
     Container(Reason),
     /// This version knows no such stage of a container's start.
     Stage(String),
+    /// The limits of a container cannot be changed.
+    Limit { container: String, why: String },
     /// A container that asked for a slice cannot be held to it.
     Refused(Refusal),
     /// An engine's configuration cannot be changed as asked.
@@ -75,6 +77,7 @@ impl Error {
             Self::Process { .. }
             | Self::File { .. }
             | Self::Container(_)
+            | Self::Limit { .. }
             | Self::NoRuntime(_)
             | Self::Configure(_)
             | Self::DeviceName(_)
@@ -126,6 +129,7 @@ impl fmt::Display for Error {
             Self::NotAUuid(held) => {
                 write!(f, "cdi: --gpu {held}: {}", gpucap_core::uuid::NotADeviceName)
             }
+            Self::Limit { container, why } => write!(f, "limit: container {container}: {why}"),
             Self::NoRuntime(names) => {
                 write!(
                     f,

@@ -140,7 +140,7 @@ fn see(file: &File, map: fn(&File) -> io::Result<LedgerMap>) -> io::Result<Look>
         bytes => return Ok(Look::No(format!("has {bytes} bytes, a ledger has {}", Ledger::SIZE))),
     }
     let map = map(file)?;
-    Ok(match map.ledger().check(metadata.len()) {
+    Ok(match map.get().check(metadata.len()) {
         Ok(()) => Look::Ledger(map),
         Err(why) => Look::No(why.to_string()),
     })
@@ -218,7 +218,7 @@ fn in_environments(uid: u32) -> Vec<PathBuf> {
 fn is_deserted(path: &Path) -> bool {
     match look(path) {
         Look::Ledger(map) => {
-            map.ledger().processes().all(|process| proc::runs(&process.identity) == Some(false))
+            map.get().processes().all(|process| proc::runs(&process.identity) == Some(false))
         }
         Look::Unused => true,
         Look::No(_) => false,

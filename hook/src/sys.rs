@@ -4,9 +4,11 @@ pub(crate) mod at;
 pub(crate) mod mount;
 
 use gpucap_core::ledger::Ledger;
+use gpucap_core::limits::live::LivePage;
 use std::ffi::{CString, c_void};
 use std::fs::File;
 use std::io;
+use std::marker::PhantomData;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
@@ -46,65 +48,64 @@ pub(crate) fn on_read_only_mount(path: &Path) -> bool {
     result == 0 && status.f_flag & libc::ST_RDONLY != 0
 }
 
-/// A ledger file, mapped to be read.
-pub(crate) struct LedgerMap {
+/// What may be mapped: made of atomic words, so that every content is a valid one and others may write meanwhile.
+pub(crate) trait Words {}
+impl Words for Ledger {}
+impl Words for LivePage {}
+
+/// A shared structure, mapped.
+pub(crate) struct Map<T: Words> {
     address: *mut c_void,
+    of: PhantomData<T>,
 }
 
-impl LedgerMap {
-    /// Maps a file that is as long as a ledger.
+/// A ledger, mapped to be read.
+pub(crate) type LedgerMap = Map<Ledger>;
+
+impl<T: Words> Map<T> {
+    /// Maps a file that is as long as the structure, to be read.
     pub(crate) fn new(file: &File) -> io::Result<Self> {
-        // SAFETY: a new mapping, at an address of the kernel's choice, of an open descriptor.
-        let address = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                size_of::<Ledger>(),
-                libc::PROT_READ,
-                libc::MAP_SHARED,
-                file.as_raw_fd(),
-                0,
-            )
-        };
-        if address == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(Self { address })
+        Self::mapped(libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd())
+    }
+
+    /// The same, to be written: the file was opened for both.
+    pub(crate) fn writable(file: &File) -> io::Result<Self> {
+        Self::mapped(libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED, file.as_raw_fd())
     }
 
     /// A copy of one, for a file that somebody else may shorten: reading a mapping of it could then end this process.
     pub(crate) fn copy(file: &File) -> io::Result<Self> {
-        // SAFETY: a new mapping, at an address of the kernel's choice, of nothing.
-        let address = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                size_of::<Ledger>(),
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-                -1,
-                0,
-            )
-        };
-        if address == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let map = Self { address };
+        let (access, kind) =
+            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        let map = Self::mapped(access, kind, -1)?;
         // SAFETY: mapped just now, writable, of this length, and nobody else knows it.
-        let bytes = unsafe { std::slice::from_raw_parts_mut(address.cast(), size_of::<Ledger>()) };
+        let bytes = unsafe { std::slice::from_raw_parts_mut(map.address.cast(), size_of::<T>()) };
         file.read_exact_at(bytes, 0)?;
         Ok(map)
     }
 
-    /// What it says at the moment. Only to be read: a change would be a fault.
-    pub(crate) fn ledger(&self) -> &Ledger {
-        // SAFETY: page-aligned, as long as a ledger, mapped as long as `self`; a ledger is made of atomics and valid
-        // for every content. `ledgers` hands it out for views alone, and those only load.
-        unsafe { &*self.address.cast::<Ledger>() }
+    fn mapped(access: i32, kind: i32, descriptor: i32) -> io::Result<Self> {
+        // SAFETY: a new mapping, at an address of the kernel's choice, of an open descriptor or of nothing.
+        let address = unsafe {
+            libc::mmap(std::ptr::null_mut(), size_of::<T>(), access, kind, descriptor, 0)
+        };
+        if address == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Self { address, of: PhantomData })
+    }
+
+    /// What it says at the moment. Only to be read, unless it was mapped to be written: a change would be a fault.
+    pub(crate) fn get(&self) -> &T {
+        // SAFETY: page-aligned, as long as the structure, mapped as long as `self`; `Words` says that every content is
+        // valid. Who asks for a map that is only read loads and nothing else.
+        unsafe { &*self.address.cast::<T>() }
     }
 }
 
-impl Drop for LedgerMap {
+impl<T: Words> Drop for Map<T> {
     fn drop(&mut self) {
-        // SAFETY: mapped by `new`; no view outlives `self`.
-        unsafe { libc::munmap(self.address, size_of::<Ledger>()) };
+        // SAFETY: mapped by `mapped`; no view outlives `self`.
+        unsafe { libc::munmap(self.address, size_of::<T>()) };
     }
 }

@@ -53,7 +53,7 @@ fn look(node: &Node) -> Status {
         let path = record.ledger_path();
         match ledgers::look_into(&record) {
             Look::Ledger(map) => {
-                let book = Book::of(map.ledger(), &path, &Machine);
+                let book = Book::of(map.get(), &path, &Machine);
                 status.books.push(book.under(record));
             }
             Look::Unused => {
@@ -64,7 +64,7 @@ fn look(node: &Node) -> Status {
     }
     for path in ledgers::all(env::var_os(GPUCAP_LEDGER.name).as_deref()) {
         match ledgers::look(&path) {
-            Look::Ledger(map) => status.books.push(Book::of(map.ledger(), &path, &Machine)),
+            Look::Ledger(map) => status.books.push(Book::of(map.get(), &path, &Machine)),
             Look::Unused => status.unused.push(path),
             Look::No(why) => status.unreadable.push((path, why)),
         }
@@ -112,7 +112,7 @@ pub(crate) fn used(path: &Path) -> Option<u64> {
 
 fn seen(path: &Path) -> Option<Book> {
     match ledgers::look(path) {
-        Look::Ledger(map) => Some(Book::of(map.ledger(), path, &Machine)),
+        Look::Ledger(map) => Some(Book::of(map.get(), path, &Machine)),
         Look::Unused | Look::No(_) => None,
     }
 }

@@ -3,6 +3,7 @@
 //! ```text
 //! /.gpucap              a file system in memory of its own, read-only, gone with the container
 //!   limits              what holds
+//!   live                what the node has changed about it since
 //!   ledger              the container's book: the one file that its processes write
 //!   libgpucap.so        the host's library, mounted
 //!   preload, opencl     sources of the mounts below
@@ -12,11 +13,13 @@
 //!
 //! The memory that the ledger can take is bounded by the size of the file system, and charged to the container.
 
+use super::live;
 use super::mounts::{Means, Use};
 use super::refusal::Reason;
 use super::root::{Identity, Place, Root, read};
 use crate::sys::at;
 use gpucap_core::ledger::Ledger;
+use gpucap_core::limits::LimitsFile;
 use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io::{self, Write};
@@ -39,7 +42,7 @@ const MOST_FILES: u64 = 256 * 1024;
 #[derive(Debug)]
 pub(super) struct Shown {
     library: Identity,
-    limits: String,
+    limits: LimitsFile,
     preload: Vec<u8>,
     opencl_masked: bool,
 }
@@ -49,7 +52,7 @@ impl Shown {
     pub(super) fn in_front_of(
         root: &Root,
         library: Identity,
-        limits: String,
+        limits: &LimitsFile,
         masks_opencl: bool,
     ) -> Result<Self, Reason> {
         let at = |path| move |why| Reason::Place { path, why };
@@ -57,6 +60,7 @@ impl Shown {
         let list = list.map(|file| read(file, MOST_PRELOAD)).transpose().map_err(at(PRELOAD))?;
         let icd = masks_opencl && root.open(OPENCL).map_err(at(OPENCL))?.is_some();
         let preload = joined(&list.unwrap_or_default());
+        let limits = limits.clone();
         Ok(Self { library, limits, preload, opencl_masked: icd })
     }
 
@@ -92,7 +96,8 @@ impl Shown {
     }
 
     fn fill(&self, inside: &File) -> io::Result<()> {
-        at::create(inside, c"limits", 0o444)?.write_all(self.limits.as_bytes())?;
+        at::create(inside, c"limits", 0o444)?.write_all(self.limits.write().as_bytes())?;
+        live::lay_out(inside, &self.limits)?;
         at::create(inside, c"preload", 0o444)?.write_all(&self.preload)?;
         at::create(inside, c"opencl", 0o444)?.write_all(NO_OPENCL)?;
         at::create(inside, c"libgpucap.so", 0o444)?;
@@ -120,7 +125,7 @@ impl Shown {
         };
         let limits = || -> io::Result<bool> {
             let limits = place(c"limits")?;
-            Ok(is(&limits, self.limits.as_bytes())? && ours(&limits)?)
+            Ok(is(&limits, self.limits.write().as_bytes())? && ours(&limits)?)
         };
         seen(LIMITS, limits())?;
         seen(SHIM, place(c"libgpucap.so").and_then(|it| self.is_library(&it.top()?)))?;

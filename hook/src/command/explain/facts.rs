@@ -155,7 +155,7 @@ fn limits_file(path: &Path) -> Option<Result<Vec<u8>, FileProblem>> {
 /// What the ledger says of this process. A process in another pid namespace goes by another number there.
 fn held(ledger: &Path, process: Process) -> Option<Vec<Held>> {
     let Look::Ledger(map) = ledgers::look(ledger) else { return None };
-    let ledger = map.ledger();
+    let ledger = map.get();
     let own = ledger
         .processes()
         .find(|slot| slot.identity.pid == process.0 && proc::runs(&slot.identity) == Some(true))?;

@@ -1,0 +1,42 @@
+//! The page through which a container's limits change while it runs: laid out for it by the hook, written by the host.
+//!
+//! It lies in the container's own file system in memory, on a mount that the container can only read. The host writes
+//! through a mount of the same file system that is nowhere in the container's tree: it enters the container's mount
+//! namespace for the length of one command, clones the mount, and lifts the restriction of the clone (Linux 5.12).
+
+use super::init::Init;
+use super::records::Record;
+use super::root;
+use crate::sys::{Map, at, mount};
+use gpucap_core::limits::LimitsFile;
+use gpucap_core::limits::live::LivePage;
+use std::ffi::CStr;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+/// Its name beside the limits file.
+pub(super) const NAME: &CStr = c"live";
+
+/// Makes the page of these limits; of more GPUs than it has room for, none, and then nothing changes later.
+pub(super) fn lay_out(inside: &File, limits: &LimitsFile) -> io::Result<()> {
+    drop(at::create(inside, NAME, 0o444)?);
+    let file = at::open(inside, NAME, libc::O_RDWR, 0)?;
+    file.set_len(LivePage::SIZE)?;
+    match Map::<LivePage>::writable(&file)?.get().lay_out(limits) {
+        Ok(()) => Ok(()),
+        Err(_too_many) => at::remove(inside, NAME, false),
+    }
+}
+
+/// The page of a container that runs, to be written. This process sees what the container sees from here on.
+pub(crate) fn open(record: &Record) -> io::Result<Map<LivePage>> {
+    Init::of(record.pid)?.enter()?;
+    let directory = root::open_directory(Path::new("/.gpucap"))?;
+    let clone = mount::clone_of(&directory)?;
+    mount::restrict(&clone, 0, mount::READ_ONLY)?;
+    let file = at::open(&clone, NAME, libc::O_RDWR, 0)?;
+    let known = |map: &Map<LivePage>| map.get().is_known();
+    let map = Map::writable(&file)?;
+    if known(&map) { Ok(map) } else { Err(io::Error::other("it is not a page of this version")) }
+}
