@@ -279,6 +279,11 @@ pub(crate) fn stream_ends(_call: &Call, stream: CUstream) {
     }
 }
 
+/// A context may be about to end, and its events with it: what has run is settled while they can be asked.
+pub(crate) fn about_to_end(call: &Call) {
+    synced(call, Scope::Something);
+}
+
 /// A context is about to end, and its streams and events with it. From the driver's return on, its handle may be that
 /// of another one. If the driver refuses, what is measured of it at the moment is charged as estimated.
 pub(crate) fn context_ends(session: &Session, context: CUcontext) {

@@ -23,6 +23,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("threads with a stream each keep to the share", || crew("own")),
         trial("threads that share a stream keep to the share", || crew("one")),
         trial("threads that make and destroy streams keep to the share", || crew("churn")),
+        trial("what has run is paid for when its context ends", context_ended),
         trial("a process that only waits for its copy back has paid when it ends", short_lived),
         trial("launches that wait for their kernels keep to the share", blocking),
         trial("two processes share one budget", together),
@@ -86,6 +87,26 @@ fn short_lived() -> Result {
         let script = [BEGIN.as_slice(), &["call cuMemAlloc_v2 &a 64", LAUNCH, copy]].concat();
         obey(&run, &script)?;
         within(copy, run.busy_ns()? - before, 7 * MS..=13 * MS)?;
+    }
+    Ok(())
+}
+
+/// Who never waits but asks until it is done, or only knows how long it takes, ends its context all the same.
+fn context_ended() -> Result {
+    let own = [
+        "call cuCtxCreate_v2 &g 0 0",
+        "call cuModuleLoadData &b 'image",
+        "call cuModuleGetFunction &c b 'k_10ms",
+    ];
+    for (begin, end) in [
+        ([].as_slice(), "call cuDevicePrimaryCtxRelease_v2 0"),
+        (&[], "call cuDevicePrimaryCtxReset_v2 0"),
+        (&own, "call cuCtxDestroy_v2 g"),
+    ] {
+        let run = under("50", "caller")?;
+        let passed = "call stubAdvance 20000000";
+        obey(&run, &[BEGIN.as_slice(), begin, &[LAUNCH, passed, end]].concat())?;
+        within(end, run.busy_ns()?, 7 * MS..=13 * MS)?;
     }
     Ok(())
 }

@@ -108,9 +108,9 @@ pub(crate) fn create_vdpau(
 }
 
 /// `cuCtxDestroy`.
-pub(crate) fn destroy(_call: &Call, next: impl Next<CuError>, context: CUcontext) -> CuResult {
+pub(crate) fn destroy(call: &Call, next: impl Next<CuError>, context: CUcontext) -> CuResult {
     match Session::begun() {
-        Some(session) => end(session, context, next),
+        Some(session) => end(call, session, context, next),
         None => next().map(drop),
     }
 }
@@ -130,10 +130,10 @@ pub(crate) fn attach(
 }
 
 /// `cuCtxDetach`: the last one destroys.
-pub(crate) fn detach(_call: &Call, next: impl Next<CuError>, context: CUcontext) -> CuResult {
+pub(crate) fn detach(call: &Call, next: impl Next<CuError>, context: CUcontext) -> CuResult {
     let Some(session) = Session::begun() else { return next().map(drop) };
     if !session.contexts.is_attached(context.address()) {
-        return end(session, context, next);
+        return end(call, session, context, next);
     }
     next()?;
     session.contexts.detach(context.address());
@@ -218,6 +218,7 @@ fn retain(call: &Call, ordinal: CUdevice, make: impl FnOnce(&mut Primary) -> CuR
 /// it held can be looked for afterwards; until then nobody else gets to make it again.
 fn release(call: &Call, ordinal: CUdevice, next: impl Next<CuError>) -> CuResult {
     let session = call.session()?;
+    throttle::about_to_end(call);
     let Some(_held) = Held::enter() else { return next().map(drop) };
     let next = || throttle::primary_may_end(call, session, ordinal, next);
     let Some(device) = session.device(call.driver, ordinal)? else { return next().map(drop) };
@@ -234,7 +235,8 @@ fn release(call: &Call, ordinal: CUdevice, next: impl Next<CuError>) -> CuResult
 }
 
 /// Ends a context, and with it what it holds.
-fn end(session: &Session, context: CUcontext, next: impl Next<CuError>) -> CuResult {
+fn end(call: &Call, session: &Session, context: CUcontext, next: impl Next<CuError>) -> CuResult {
+    throttle::about_to_end(call);
     throttle::context_ends(session, context);
     let ending = Ending::begin(session, context.address());
     match next() {
