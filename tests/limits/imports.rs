@@ -12,6 +12,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("a file that stands for other memory does not keep the first", reused_number),
         trial("physical memory of another process is not charged again", imported_elsewhere),
         trial("an import that the driver refuses counts for nothing", not_imported),
+        trial("a multicast object costs nothing, and neither does its end refund", multicast),
         trial("IPC memory is not charged again, and its end refunds nothing", ipc),
         trial("IPC memory that is closed twice or freed refunds nothing", ipc_misused),
         trial("IPC memory ends with its context", ipc_context),
@@ -137,6 +138,28 @@ fn not_imported() -> Result {
         ("import b f", INVALID_VALUE),
         ("drop a", SUCCESS),
     ])?;
+    booked(&run, 0)
+}
+
+fn multicast() -> Result {
+    let (run, mut actor) = started()?;
+    actor.expect(&[
+        (&format!("create a {PAGE} 0"), SUCCESS),
+        (&format!("multicast m {}", 4 * CAP), SUCCESS),
+        (&format!("bind m a {PAGE}"), SUCCESS),
+        (&format!("map v m {PAGE}"), SUCCESS),
+        ("retain n v", SUCCESS),
+    ])?;
+    booked(&run, PAGE)?;
+    actor.expect(&[
+        (&format!("unmap v {PAGE}"), SUCCESS),
+        (&format!("unbind m {PAGE}"), SUCCESS),
+        ("drop m", SUCCESS),
+        ("drop n", SUCCESS),
+        ("drop n", INVALID_VALUE),
+    ])?;
+    booked(&run, PAGE)?;
+    actor.expect(&[("drop a", SUCCESS)])?;
     booked(&run, 0)
 }
 

@@ -12,6 +12,7 @@
  *   pool-export B A, pool-import B PID FILE, pool-pointer-of B A: the pointer, by way of the pool in A
  *   sparse B TILES             a sparse array of that many tiles in a row
  *   tiles B A FIRST COUNT      memory of handle A behind tiles of array B; empty B FIRST COUNT
+ *   multicast M BYTES          a multicast object; bind M A BYTES, unbind M BYTES: memory of handle A, at its beginning
  */
 #ifndef ACTOR_SHARE_H
 #define ACTOR_SHARE_H
@@ -147,6 +148,27 @@ static CUresult map_tiles(const char *name, uint64_t array, uint64_t handle, uin
     return call(&map, 1, NULL);
 }
 
+static CUresult multicast(uint64_t *object, uint64_t bytes)
+{
+    struct { unsigned int devices; size_t bytes; uint64_t types, flags; } prop = { 1, bytes, 0, 0 };
+    CUresult (*call)(uint64_t *, void *) = named("cuMulticastCreate");
+    CUresult (*add)(uint64_t, int) = named("cuMulticastAddDevice");
+    CUresult result = call(object, &prop);
+    return result ? result : add(*object, 0);
+}
+
+static CUresult bind_memory(uint64_t object, uint64_t memory, uint64_t bytes)
+{
+    CUresult (*call)(uint64_t, size_t, uint64_t, size_t, size_t, uint64_t) = named("cuMulticastBindMem");
+    return call(object, 0, memory, 0, bytes, 0);
+}
+
+static CUresult unbind_memory(uint64_t object, uint64_t bytes)
+{
+    CUresult (*call)(uint64_t, int, size_t, size_t) = named("cuMulticastUnbind");
+    return call(object, 0, 0, bytes);
+}
+
 /* False if the verb is none of these. */
 static int obey_share(CUresult *result, const char *verb, uint64_t *slot, uint64_t *from, uint64_t first,
                       uint64_t second)
@@ -169,6 +191,9 @@ static int obey_share(CUresult *result, const char *verb, uint64_t *slot, uint64
     COMMAND("sparse", sparse(slot, first))
     COMMAND("tiles", map_tiles("cuMemMapArrayAsync", *slot, *from, first, second))
     COMMAND("tiles_ptsz", map_tiles("cuMemMapArrayAsync_ptsz", *slot, *from, first, second))
+    COMMAND("multicast", multicast(slot, first))
+    COMMAND("bind", bind_memory(*slot, *from, first))
+    COMMAND("unbind", unbind_memory(*slot, first))
     COMMAND("empty", map_tiles("cuMemMapArrayAsync", *slot, 0, first, second))
 #undef COMMAND
     return 0;
