@@ -48,6 +48,25 @@ def create(size):
     return cuda.cuMemCreate(size, kind, 0)
 
 
+def mapped(size):
+    """Physical memory that is kept by its mapping alone."""
+    code, handle = create(size)
+    if int(code) != 0:
+        return code, None
+    at = ok(cuda.cuMemAddressReserve(size, 0, 0, 0))
+    ok(cuda.cuMemMap(at, size, 0, handle, 0))
+    rights = on_device(cuda.CUmemAccessDesc())
+    rights.flags = cuda.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+    ok(cuda.cuMemSetAccess(at, size, [rights], 1))
+    ok(cuda.cuMemRelease(handle))
+    return code, (at, size)
+
+
+def unmap(place):
+    ok(cuda.cuMemUnmap(*place))
+    ok(cuda.cuMemAddressFree(*place))
+
+
 def default_pool(size):
     return cuda.cuMemAllocFromPoolAsync(size, ok(cuda.cuDeviceGetDefaultMemPool(DEVICE)), STREAM)
 
@@ -84,14 +103,32 @@ def mipmapped(size):
     return cuda.cuMipmappedArrayCreate(volume(size), 1)
 
 
-def graph(size):
-    """An allocation that a graph makes when it is launched, and that outlives the launch."""
-    kind = cuda.CUDA_MEM_ALLOC_NODE_PARAMS()
+def describe(kind, size):
     on_device(kind.poolProps)
     kind.poolProps.allocType = cuda.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
     kind.bytesize = size
+
+
+def graph(size):
+    kind = cuda.CUDA_MEM_ALLOC_NODE_PARAMS()
+    describe(kind, size)
     drawn = ok(cuda.cuGraphCreate(0))
     code, _ = cuda.cuGraphAddMemAllocNode(drawn, None, 0, kind)
+    return launched(drawn, code, kind)
+
+
+def node(size):
+    """The same by the function that makes nodes of all kinds."""
+    form = cuda.CUgraphNodeParams()
+    form.type = cuda.CUgraphNodeType.CU_GRAPH_NODE_TYPE_MEM_ALLOC
+    describe(form.alloc, size)
+    drawn = ok(cuda.cuGraphCreate(0))
+    code, _ = cuda.cuGraphAddNode(drawn, None, None, 0, form)
+    return launched(drawn, code, form.alloc)
+
+
+def launched(drawn, code, kind):
+    """An allocation that a graph makes when it is launched, and that outlives the launch."""
     runs = None
     if int(code) == 0:
         code, runs = cuda.cuGraphInstantiate(drawn, 0)
@@ -121,10 +158,12 @@ WAYS = {
     "default pool": (default_pool, lambda at: cuda.cuMemFreeAsync(at, STREAM), 1),
     "own pool": (own_pool, free_own_pool, 1),
     "create": (create, cuda.cuMemRelease, 2 << 20),
+    "mapped": (mapped, unmap, 2 << 20),
     "array": (array, cuda.cuArrayDestroy, ROW),
     "volume": (lambda size: cuda.cuArray3DCreate(volume(size)), cuda.cuArrayDestroy, ROW),
     "mipmapped": (mipmapped, cuda.cuMipmappedArrayDestroy, ROW),
     "graph": (graph, free_graph, 1),
+    "node of a graph": (node, free_graph, 1),
     "host": (lambda size: cuda.cuMemHostAlloc(size, 0), cuda.cuMemFreeHost, 1),
 }
 

@@ -34,10 +34,12 @@ const WAYS: &[Way] = &[
         ..way("own pool", "cuMemAllocFromPoolAsync")
     },
     way("create", "cuMemCreate"),
+    way("mapped", "cuMemCreate"),
     way("array", "cuArrayCreate_v2"),
     way("volume", "cuArray3DCreate_v2"),
     way("mipmapped", "cuMipmappedArrayCreate"),
     way("graph", "cuGraphInstantiateWithFlags"),
+    way("node of a graph", "cuGraphInstantiateWithFlags"),
     way("host", HOST),
 ];
 /// Memory of the host, which no cap covers; but nobody has as much of it as the card has.
