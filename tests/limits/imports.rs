@@ -21,6 +21,8 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 const PAGE: u64 = 2 * MIB;
+/// What the process has that opens memory of another.
+const OWN: u64 = MIB;
 
 fn started() -> Result<(Run, Actor)> {
     let run = capped(&CAP.to_string())?;
@@ -163,31 +165,32 @@ fn multicast() -> Result {
     booked(&run, 0)
 }
 
-/// A process with all its memory in slot `a`, and another one that knows of it.
-fn two(get: &str) -> Result<(Run, Actor, Actor)> {
+/// A process with memory in slot `a`, and another one that has the rest: a wrong refund would be taken from it.
+fn two() -> Result<(Run, Actor, Actor)> {
     let (run, mut maker) = started()?;
-    maker.expect(&[(&format!("{get} a {CAP}"), SUCCESS)])?;
-    let other = begin(&run)?;
+    maker.expect(&[(&format!("alloc a {}", CAP - OWN), SUCCESS)])?;
+    let mut other = begin(&run)?;
+    other.expect(&[(&format!("alloc z {OWN}"), SUCCESS)])?;
     Ok((run, maker, other))
 }
 
 fn ipc() -> Result {
     for open in ["cuIpcOpenMemHandle", "cuIpcOpenMemHandle_v2"] {
-        let (run, mut maker, mut other) = two("alloc")?;
+        let (run, mut maker, mut other) = two()?;
         maker.expect(&[("ipc a", SUCCESS)])?;
         other.expect(&[(&format!("{open} b"), SUCCESS)])?;
         booked(&run, CAP)?;
         other.expect(&[("cuIpcCloseMemHandle b", SUCCESS), ("alloc c 1", OUT_OF_MEMORY)])?;
         booked(&run, CAP)?;
         maker.expect(&[("free a", SUCCESS)])?;
-        booked(&run, 0)?;
-        other.expect(&[(&format!("alloc c {CAP}"), SUCCESS)])?;
+        booked(&run, OWN)?;
+        other.expect(&[(&format!("alloc c {}", CAP - OWN), SUCCESS)])?;
     }
     Ok(())
 }
 
 fn ipc_misused() -> Result {
-    let (run, mut maker, mut other) = two("alloc")?;
+    let (run, mut maker, mut other) = two()?;
     maker.expect(&[("ipc a", SUCCESS), ("cuIpcOpenMemHandle_v2 b", 201)])?;
     other.expect(&[
         ("cuIpcOpenMemHandle_v2 b", SUCCESS),
@@ -200,10 +203,10 @@ fn ipc_misused() -> Result {
 }
 
 fn ipc_context() -> Result {
-    let (run, mut maker, mut other) = two("alloc")?;
+    let (run, mut maker, mut other) = two()?;
     maker.expect(&[("ipc a", SUCCESS)])?;
     other.expect(&[("cuIpcOpenMemHandle_v2 b", SUCCESS), ("release 0", SUCCESS)])?;
-    booked(&run, CAP)
+    booked(&run, CAP - OWN)
 }
 
 fn pool() -> Result {
@@ -211,12 +214,13 @@ fn pool() -> Result {
         let (run, mut maker) = started()?;
         maker.expect(&[
             ("pool-shared q", SUCCESS),
-            (&format!("from-pool a q {CAP}"), SUCCESS),
+            (&format!("from-pool a q {}", CAP - OWN), SUCCESS),
             ("pool-pointer a", SUCCESS),
         ])?;
         let file = file_of(&mut maker, "pool-export f q")?;
         let mut other = begin(&run)?;
         other.expect(&[
+            (&format!("alloc z {OWN}"), SUCCESS),
             (&format!("pool-import q {file}"), SUCCESS),
             ("pool-pointer-of b q", SUCCESS),
             ("from-pool c q 1", INVALID_VALUE),
@@ -225,7 +229,7 @@ fn pool() -> Result {
         other.expect(&[(&format!("{free} b"), SUCCESS), (&format!("{free} b"), INVALID_VALUE)])?;
         booked(&run, CAP)?;
         maker.expect(&[("free-async a", SUCCESS)])?;
-        booked(&run, 0)?;
+        booked(&run, OWN)?;
     }
     Ok(())
 }
