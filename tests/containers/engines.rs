@@ -10,7 +10,7 @@ use libtest_mimic::Trial;
 use serde_json::json;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -22,8 +22,8 @@ pub(crate) fn trials() -> Vec<Trial> {
     ]
 }
 
-/// podman, with our hook in a directory of hooks.
-pub(crate) struct Podman(pub(crate) Container);
+/// podman, with our hook in a directory of hooks. What it keeps for a run has to lie at a short path.
+pub(crate) struct Podman(pub(crate) Container, PathBuf);
 
 impl Podman {
     pub(crate) fn new() -> Result<Self> {
@@ -35,14 +35,16 @@ impl Podman {
             "stages": ["createRuntime"],
         });
         fs::write(container.path("hooks.d/gpucap.json"), hook.to_string())?;
-        Ok(Self(container))
+        let short = std::env::temp_dir().join(container.id());
+        Ok(Self(container, short))
     }
 
     /// `podman` with these words.
     pub(crate) fn command(&self, words: &[&str]) -> Result<Run> {
         let place = |name: &str| self.0.path(name).display().to_string();
         let run = plain("podman")?;
-        let places = [("--root", "storage"), ("--runroot", "runroot"), ("--hooks-dir", "hooks.d")];
+        let run = run.arg("--runroot").arg(&self.1);
+        let places = [("--root", "storage"), ("--hooks-dir", "hooks.d")];
         let run = places.iter().fold(run, |run, (word, name)| run.arg(word).arg(place(name)));
         let fixed = ["--cgroup-manager", "cgroupfs", "--runtime", "runc"];
         Ok(fixed.iter().chain(words).fold(run, Run::arg))
@@ -72,9 +74,9 @@ impl Podman {
 impl Drop for Podman {
     fn drop(&mut self) {
         // Of a test that failed: the container may still run.
-        drop(
-            self.command(&["rm", "--force", "--ignore", self.0.id()]).and_then(|run| run.output()),
-        );
+        let command = self.command(&["rm", "--force", "--ignore", self.0.id()]);
+        drop(command.and_then(|run| run.output()));
+        drop(fs::remove_dir_all(&self.1));
     }
 }
 
