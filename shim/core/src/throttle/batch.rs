@@ -57,12 +57,12 @@ impl Batch {
         self.0.load() >> LAUNCHES_BITS
     }
 
-    /// Lets nothing more in; the room that was left.
-    pub(super) fn close(&self) -> u64 {
+    /// Lets nothing more in; the room and the launches that were left.
+    pub(super) fn close(&self) -> (u64, u64) {
         let mut word = self.0.load();
         while let Err(found) = self.0.replace(word, 0) {
             word = found;
         }
-        word >> LAUNCHES_BITS
+        (word >> LAUNCHES_BITS, word & LAUNCHES)
     }
 }

@@ -87,7 +87,7 @@ impl Permit {
 pub struct Totals {
     /// Time of the device that was settled.
     pub busy_ns: u64,
-    /// Launches that came through the meter.
+    /// Launches: those that came here, and those of batches that are over.
     pub launches: u64,
     /// Times that a launch was told to wait.
     pub waits: u64,
@@ -277,9 +277,10 @@ impl<'a, E> Meter<'a, E> {
     pub fn stream_destroyed(&mut self, stream: StreamId, now: u64) {
         let Some(stream) = self.streams.get_mut(usize::from(stream.0)) else { return };
         stream.open = false;
-        let (fresh, unused) = stream.close();
-        let worth = fresh.saturating_add(std::mem::take(&mut stream.unmarked_ns));
-        self.release(unused);
+        let closed = stream.close();
+        let worth = closed.fresh_ns.saturating_add(std::mem::take(&mut stream.unmarked_ns));
+        self.totals.launches += closed.launches;
+        self.release(closed.unused_ns);
         self.settle(worth, Done { span: Span::Unknown, work_ns: worth }, now);
     }
 

@@ -90,7 +90,7 @@ fn what_is_spent_and_what_is_left_are_what_was_granted() {
                 far.put_back(70);
             }
         });
-        let left = batch.close();
+        let (left, _) = batch.close();
         let spent = first.join().unwrap();
         second.join().unwrap();
         // What came too late to be put back stays spent.

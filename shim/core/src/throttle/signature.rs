@@ -29,12 +29,15 @@ impl Signature {
         Self::mixed(function, 200 + (u64::BITS - bytes.leading_zeros()))
     }
 
-    /// One multiplication: the high bits then depend on every bit of the input, and the low ones are made of them.
+    /// One multiplication, whose halves are folded: every bit of the result depends on every bit of the input.
     #[inline]
     const fn mixed(handle: u64, class: u32) -> Self {
-        // Knuth's multiplicative hash. Handles are addresses, whose highest bits are the same.
-        let bits = (handle ^ (class as u64) << 56).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        Self(bits ^ (bits >> 32))
+        // Handles are addresses, whose highest bits are the same.
+        let bits = handle ^ (class as u64) << 56;
+        let wide = (bits as u128).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        // Both halves are meant.
+        #[allow(clippy::cast_possible_truncation)]
+        Self(wide as u64 ^ (wide >> 64) as u64)
     }
 }
 

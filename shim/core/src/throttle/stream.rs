@@ -20,6 +20,8 @@ pub(super) struct Stream<E> {
     pub(super) batch: Arc<Batch>,
     /// The room that the open batch began with.
     pub(super) granted_ns: u64,
+    /// The launches that it began with room for.
+    pub(super) granted_launches: u8,
     /// How much of it is settled already.
     pub(super) settled_ns: u64,
     /// What launches took of batches that were closed before the latest wait.
@@ -57,6 +59,17 @@ pub(super) struct Operation<E> {
     pub(super) cost: Reserved,
 }
 
+/// A batch that is over.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Closed {
+    /// What its launches took that is not settled.
+    pub(super) fresh_ns: u64,
+    /// The room that is left.
+    pub(super) unused_ns: u64,
+    /// How many launches it let through.
+    pub(super) launches: u64,
+}
+
 /// What was reserved for a launch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reserved {
@@ -71,6 +84,7 @@ impl<E> Stream<E> {
         Self {
             batch: Arc::default(),
             granted_ns: 0,
+            granted_launches: 0,
             settled_ns: 0,
             unmarked_ns: 0,
             since: now,
@@ -112,13 +126,14 @@ impl<E> Stream<E> {
         fresh
     }
 
-    /// Closes the batch: what its launches took that is not settled, and the room that is left.
-    pub(super) fn close(&mut self) -> (u64, u64) {
-        let room = self.batch.close();
+    /// Closes the batch.
+    pub(super) fn close(&mut self) -> Closed {
+        let (room, places) = self.batch.close();
         let taken = self.granted_ns.saturating_sub(room);
         let fresh = taken.saturating_sub(self.settled_ns);
         let unused = self.granted_ns.saturating_sub(taken);
-        (self.granted_ns, self.settled_ns) = (0, 0);
-        (fresh, unused)
+        let launches = u64::from(self.granted_launches).saturating_sub(places);
+        (self.granted_ns, self.granted_launches, self.settled_ns) = (0, 0, 0);
+        Closed { fresh_ns: fresh, unused_ns: unused, launches }
     }
 }

@@ -48,9 +48,10 @@ impl<E> Meter<'_, E> {
     pub(super) fn close_batches(&mut self) {
         let mut left: u64 = 0;
         for stream in self.streams.iter_mut().filter(|stream| stream.granted_ns > 0) {
-            let (fresh, unused) = stream.close();
-            stream.unmarked_ns = stream.unmarked_ns.saturating_add(fresh);
-            left = left.saturating_add(unused);
+            let closed = stream.close();
+            stream.unmarked_ns = stream.unmarked_ns.saturating_add(closed.fresh_ns);
+            self.totals.launches += closed.launches;
+            left = left.saturating_add(closed.unused_ns);
         }
         self.release(left);
     }
@@ -87,14 +88,15 @@ impl<E> Meter<'_, E> {
         let mut waited = false;
         let (batch_ns, unused) = match self.streams.get_mut(usize::from(id.0)) {
             Some(stream) => {
-                let (fresh, unused) = stream.close();
+                let closed = stream.close();
+                self.totals.launches += closed.launches;
                 let before = std::mem::take(&mut stream.unmarked_ns);
                 waited = before > 0;
-                stream.granted_ns = grant;
+                (stream.granted_ns, stream.granted_launches) = (grant, launches);
                 if grant > 0 {
                     stream.batch.open(grant, launches);
                 }
-                (fresh.saturating_add(before), unused)
+                (closed.fresh_ns.saturating_add(before), closed.unused_ns)
             }
             None => (0, grant),
         };

@@ -7,7 +7,7 @@ fn nothing_fits_a_closed_batch() {
     let batch = Batch::default();
     assert!(!batch.spend(0));
     batch.open(100, 2);
-    assert_eq!(batch.close(), 100);
+    assert_eq!(batch.close(), (100, 2));
     assert!(!batch.spend(1));
 }
 
@@ -25,7 +25,7 @@ fn a_launch_that_the_driver_refused_gives_its_cost_back() {
     batch.open(100, 3);
     assert!(batch.spend(60));
     batch.put_back(60);
-    assert_eq!(batch.close(), 100);
+    assert_eq!(batch.close(), (100, 2));
     batch.put_back(60);
-    assert_eq!(batch.close(), 0, "a closed batch takes nothing");
+    assert_eq!(batch.close(), (0, 0), "a closed batch takes nothing");
 }
