@@ -7,7 +7,7 @@
 //! slice. The [`manual`] has the whole, page by page.
 //!
 //! Never in this crate: a panic, an exit, a signal handler, a thread, standard output, a lock that is held across the
-//! driver (two named exceptions, [`cuda::context`] and [`cuda::vmm`]).
+//! driver (named exceptions: [`cuda::context`], [`cuda::vmm`], and in [`throttle`] while an event is asked for).
 
 #![allow(rustdoc::private_intra_doc_links, reason = "its readers document private items too")]
 #![deny(
