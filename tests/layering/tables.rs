@@ -106,6 +106,7 @@ pub(crate) const DEPENDENCIES: &[(&str, &[&str])] = &[
         ],
     ),
     ("hook/plan/Cargo.toml", &["gpucap-core", "serde_json"]),
+    ("hook/fuzz/Cargo.toml", &["gpucap-core", "gpucap-plan", "libfuzzer-sys"]),
     ("hook/demo/Cargo.toml", &["gpucap-abi", "libloading"]),
     (
         "tests/Cargo.toml",

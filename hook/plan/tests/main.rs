@@ -1,10 +1,14 @@
 //! The plan as its users know it: from documents to limits.
 //!
 //! * [`documents`]: what others wrote is read leniently, what the administrator wrote strictly.
+//! * [`fuzz`]: the entries of the fuzz targets, which [`properties`] calls with random bytes.
 //! * [`golden`]: what each convention means, case by case.
 //! * [`properties`]: what holds for any container.
 
 mod case;
 mod documents;
+#[path = "../../fuzz/src/lib.rs"]
+#[expect(unreachable_pub, reason = "a crate of its own for the fuzzer")]
+mod fuzz;
 mod golden;
 mod properties;

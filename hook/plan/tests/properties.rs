@@ -3,10 +3,11 @@
 //! Containers are made of words that the conventions know, so that most of them come to a plan. What a plan means is
 //! asked of the limits file itself: for each of a few devices, a MIG instance among them, what may be used.
 
-use crate::case::{A, B, C, M, cards, decided};
+use crate::case::{A, B, C, M, decided};
+use crate::fuzz;
 use gpucap_core::limits::{DeviceFacts, Limits, LimitsFile};
 use gpucap_core::uuid::{DeviceName, Uuid};
-use gpucap_plan::{Container, Node, Plan, Sources, State, decide, variables};
+use gpucap_plan::{Plan, variables};
 use proptest::prelude::*;
 use proptest::sample::{Index, select, subsequence};
 use serde_json::{Value, json};
@@ -230,42 +231,28 @@ fn any_config() -> impl Strategy<Value = Vec<u8>> {
     said().prop_flat_map(|words| damaged(crate::case::config(&case(&words)).to_string()))
 }
 
+fn any_annotation() -> impl Strategy<Value = Vec<u8>> {
+    let words = "[A-Za-z0-9_,:;{}\\[\\]\"/-]{0,60}".prop_map(String::into_bytes);
+    let held = words.prop_flat_map(|bytes| damaged(String::from_utf8(bytes).unwrap()));
+    (any::<u8>(), held).prop_map(|(first, held)| [vec![first], held].concat())
+}
+
 proptest! {
+    /// The entries of the fuzz targets, with as many random documents as a test has time for.
     #[test]
     fn no_bytes_make_the_planner_panic(
         state in damaged(fixture("states/crun-createRuntime.json")),
         config in any_config(),
-        node in damaged(r#"{"sources":["hami"],"context_mem":"1Gi","privileged":"refuse"}"#.into()),
-        allocation in prop::option::of(damaged(part("golden/allocation.json", "allocation"))),
-        checkpoint in prop::option::of(damaged(part("golden/kubelet.json", "checkpoint"))),
+        node in damaged(r#"{"sources":["hami"],"context_mem":"1Gi","open":true}"#.into()),
+        allocation in damaged(part("golden/allocation.json", "allocation")),
+        checkpoint in damaged(part("golden/kubelet.json", "checkpoint")),
+        annotation in any_annotation(),
     ) {
-        let state = State::parse(&state).ok();
-        let container = Container::parse(&config).unwrap_or_default();
-        let node = Node::parse(&node);
-        let decision = decide(&Sources {
-            state: state.as_ref(),
-            container: &container,
-            node: node.as_ref(),
-            cards: &cards(),
-            allocation: allocation.as_deref(),
-            checkpoint: checkpoint.as_deref(),
-        });
-        if let Plan::Limits(file) = &decision.plan {
-            prop_assert_eq!(LimitsFile::parse(file.write().as_bytes()), Ok(file.clone()));
-        }
-    }
-
-    #[test]
-    fn no_annotation_makes_the_planner_panic(
-        key in select(vec![
-            "gpucap/mem", "gpucap/profile", "hami.io/vgpu-devices-allocated", "nvidia.com/real-allocated",
-            "scheduler.framework.gpushare.allocation", "scheduling.koordinator.sh/device-allocated",
-            "io.kubernetes.cri-o.Labels",
-        ]),
-        held in prop_oneof![any::<String>(), "[A-Za-z0-9_,:;\\[\\]{}\"-]{0,60}"],
-    ) {
-        let mut case = case(&[]);
-        case["annotations"][key] = json!(held);
-        let _ = decided(&case);
+        fuzz::state(&state);
+        fuzz::config(&config);
+        fuzz::node(&node);
+        fuzz::allocation(&allocation);
+        fuzz::checkpoint(&checkpoint);
+        fuzz::annotations(&annotation);
     }
 }
