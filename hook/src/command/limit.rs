@@ -31,7 +31,7 @@ pub(crate) struct Options {
     /// What it was given when it started holds again, but for what is given here
     #[arg(long)]
     reset: bool,
-    /// Only this GPU: GPU-<uuid>, MIG-<uuid>, or * where it was started with that
+    /// Only this GPU: as the limits file calls it (GPU-..., MIG-..., *)
     #[arg(long, value_name = "GPU")]
     gpu: Option<Key>,
     /// The node's configuration: where the hook keeps what it knows of containers
