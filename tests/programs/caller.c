@@ -2,7 +2,7 @@
  * Calls any function of the driver or of NVML by its name, with arguments as they are written on a line of stdin, and
  * prints the answer and everything that the function could have written.
  *
- *   call NAME ARGUMENT...   a number; `a` to `h`: a slot's value; `&a`: the slot; `%0` to `%3`: a buffer; `'text`
+ *   call NAME ARGUMENT...   a number; `a` to `h`: a slot's value; `&a`: the slot; `%0` to `%3`, `%0+8`: a buffer; `'text`
  *   ask NAME ARGUMENT...    the same, then puts 1 or 0 into slot `a`, for an address or a handle that may differ
  *   hide NAME ARGUMENT...   the same as call, without showing buffers, for structures with bytes that mean nothing
  *   byvalue NAME POINTER    with a second argument of 64 bytes, buffer 0, and 1 as the third
@@ -31,7 +31,7 @@ static uint64_t argument(const char *word)
     if (word[0] == '&')
         return (uint64_t)&slots[word[1] - 'a'];
     if (word[0] == '%')
-        return (uint64_t)buffers[word[1] - '0'];
+        return (uint64_t)buffers[word[1] - '0'] + (word[2] == '+' ? strtoull(word + 3, NULL, 0) : 0);
     if (word[0] == '\'')
         return (uint64_t)(word + 1);
     return strtoull(word, NULL, 0);

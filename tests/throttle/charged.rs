@@ -91,6 +91,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     trials.extend([
         trial("every function that launches is tried", every_row),
         trial("a stream that is destroyed with work in it has paid", destroyed_stream),
+        trial("a launch on several devices pays on each", several_devices),
         trial("a stream pays where it is, whoever had its handle before", handle_used_again),
         trial("what a wait finds done is settled", settled),
     ]);
@@ -133,6 +134,28 @@ fn destroyed_stream() -> Result {
     within("launches", run.launches()?, 9..=9)?;
     // What was not measured is paid by its estimate: never more than all, and not nothing.
     within("busy time", run.busy_ns()?, 20 * MS..=90 * MS / 4 * 5)
+}
+
+/// Buffer 0 is the list: a kernel, a shape and a stream for each device.
+fn several_devices() -> Result {
+    let run = under("50", "caller")?.env("STUB_GPU_COUNT", "2");
+    let mut script = BEGIN.to_vec();
+    let shape = |first: u32| (0..6).map(move |at| format!("poke 0 {} 4 1", first + 4 * at));
+    let shapes: Vec<String> = shape(8).chain(shape(64)).collect();
+    script.extend(shapes.iter().map(String::as_str));
+    script.extend(["call cuModuleGetFunction %0 b 'k_10ms", "call cuStreamCreate %0+40 1"]);
+    script.extend(["call cuDevicePrimaryCtxRetain &g 1", "call cuCtxSetCurrent g"]);
+    script.extend(["call cuModuleLoadData &d 'image", "call cuModuleGetFunction %0+56 d 'k_20ms"]);
+    script.extend(["call cuStreamCreate %0+96 1", "call cuCtxSetCurrent h"]);
+    script.extend(["call cuLaunchCooperativeKernelMultiDevice %0 2 0", WAIT]);
+    script.extend(["call cuCtxSetCurrent g", WAIT]);
+    let answers = obey(&run, &script)?;
+    if let Some(failed) = answers.iter().position(|(code, _)| *code != 0) {
+        return Err(Stop::fail(format!("{}: {:?}", script[failed], answers[failed])));
+    }
+    let busy = run.busy_by_device()?;
+    within("the first device", busy[0], 7 * MS..=13 * MS)?;
+    within("the second device", busy[1], 15 * MS..=25 * MS)
 }
 
 fn handle_used_again() -> Result {
