@@ -13,6 +13,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("configure: undoing leaves the file as it was", undone),
         trial("configure: a dry run changes nothing", dry_run),
         trial("configure: the directory of hooks has a file of ours", directory_of_hooks),
+        trial("configure: Docker has a runtime of ours beside its own", docker),
         trial("configure: a file that cannot be read as TOML is left alone", no_toml),
     ]
 }
@@ -103,6 +104,24 @@ fn directory_of_hooks() -> Result {
         expect(!path.exists(), || "the file was left".into())?;
     }
     Ok(())
+}
+
+fn docker() -> Result {
+    let scratch = Scratch::new()?;
+    let path = scratch.path().join("daemon.json");
+    let today = "{\n    \"default-runtime\": \"nvidia\",\n    \"runtimes\": {\n        \"nvidia\": {\n            \
+                 \"path\": \"nvidia-container-runtime\"\n        }\n    }\n}\n";
+    fs::write(&path, today)?;
+    let file = path.display().to_string();
+    let words = ["configure", "docker", "--file", &file, "--config", "/etc/own.json"];
+    gpucap(&words)?.output()?.success()?;
+    let text = fs::read_to_string(&path)?;
+    let said = |word: &str| text.contains(word);
+    expect(said("\"gpucap\": {") && said("--gpucap-config=/etc/own.json"), || text.clone())?;
+    expect(said("\"default-runtime\": \"nvidia\""), || text.clone())?;
+    gpucap(&[&words[..], &["--undo"]].concat())?.output()?.success()?;
+    let text = fs::read_to_string(&path)?;
+    expect(text == today, || text)
 }
 
 fn no_toml() -> Result {

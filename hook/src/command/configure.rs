@@ -1,16 +1,19 @@
 //! `gpucap configure ENGINE`: has an engine call the hook for each container.
 //!
 //! containerd is told by a runtime handler, whose base specification names the hook; podman and CRI-O by a file in a
-//! directory of hooks. What an administrator wrote stays as it is, comments and all; `--undo` takes out what was put in
+//! directory of hooks; Docker by a runtime that adds it. What an administrator wrote stays as it is, comments and all; `--undo` takes out what was put in
 //! and nothing else. The engine is not restarted.
 
 mod containerd;
-mod hooks;
+mod directory;
+mod docker;
 
 use crate::error::{Error, Result};
 use crate::exit::Exit;
+use crate::hooks::Hooks;
 use crate::output;
 use crate::proc::Process;
+use gpucap_plan::Node;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -26,7 +29,7 @@ pub(crate) struct Options {
     /// Take out what was put in
     #[arg(long)]
     undo: bool,
-    /// The engine's file, if it lies elsewhere: containerd's config.toml, or the file in the directory of hooks
+    /// The engine's file, if it lies elsewhere: config.toml, daemon.json, or the file in the directory of hooks
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// containerd: the runtime handler; one that is there keeps all else that it says
@@ -35,12 +38,16 @@ pub(crate) struct Options {
     /// containerd: where the base specification is written
     #[arg(long, value_name = "FILE", default_value = containerd::SPECIFICATION)]
     specification: PathBuf,
+    /// The node's configuration that the hook is to read
+    #[arg(long, value_name = "FILE", default_value = Node::PATH)]
+    config: PathBuf,
 }
 
 /// An engine that can be told.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum)]
 enum Engine {
     Containerd,
+    Docker,
     Podman,
     Crio,
 }
@@ -57,10 +64,12 @@ struct Change {
 pub(crate) fn execute(options: &Options) -> Result<Exit> {
     let program = Process::own().path("exe").read_link();
     let program = program.map_err(|why| Error::Configure(crate::error::reason(&why)))?;
+    let hooks = Hooks { program: &program, config: &options.config };
     let (changes, advice) = match options.engine {
-        Engine::Containerd => (containerd::changes(options, &program)?, "restart containerd"),
-        Engine::Podman => (vec![hooks::change(options, &program)?], "the next container has it"),
-        Engine::Crio => (vec![hooks::change(options, &program)?], "restart crio"),
+        Engine::Containerd => (containerd::changes(options, hooks)?, "restart containerd"),
+        Engine::Docker => (vec![docker::change(options, hooks)?], "reload dockerd (SIGHUP)"),
+        Engine::Podman => (vec![directory::change(options, hooks)?], "the next container has it"),
+        Engine::Crio => (vec![directory::change(options, hooks)?], "restart crio"),
     };
     let changes: Vec<Change> = changes.into_iter().filter(|it| it.before != it.after).collect();
     if changes.is_empty() {

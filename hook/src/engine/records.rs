@@ -56,7 +56,7 @@ impl Records {
         let (new, name) = (CString::new(format!("{name}.new"))?, CString::new(name)?);
         // Left by one who was killed while writing.
         drop(at::remove(&self.0, &new, false));
-        at::create(&self.0, &new, 0o644)?.write_all(record.text().as_bytes())?;
+        at::create(&self.0, &new, 0o600)?.write_all(record.text().as_bytes())?;
         at::rename(&self.0, &new, &name)
     }
 }

@@ -4,8 +4,9 @@
 //! cgroup driver, the NVIDIA runtime below it) hold for it too. The sandbox of a pod has the hook as well, which leaves
 //! it alone. The file is edited in place: what `imports` names would replace whole tables in containerd 1.x.
 
-use super::{Change, Options, hooks, read};
+use super::{Change, Options, read};
 use crate::error::{Error, Result};
+use crate::hooks::{Hooks, STAGES};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
@@ -32,7 +33,7 @@ const MODELS: [&str; 2] = ["nvidia", "runc"];
 const RUNTIME_TYPE: &str = "io.containerd.runc.v2";
 
 /// What becomes of its configuration, and of the base specification.
-pub(super) fn changes(options: &Options, program: &Path) -> Result<Vec<Change>> {
+pub(super) fn changes(options: &Options, hooks: Hooks<'_>) -> Result<Vec<Change>> {
     let path = options.file.as_deref().unwrap_or_else(|| Path::new(FILE));
     let text = read(path)?;
     let (handler, specification) = (options.handler.as_str(), options.specification.as_path());
@@ -44,14 +45,14 @@ pub(super) fn changes(options: &Options, program: &Path) -> Result<Vec<Change>> 
         return files.into_iter().map(|(path, after)| Change::of(path, after)).collect();
     }
     let after = add(&before, handler, specification).map_err(wrong)?;
-    let base = base(program)?;
+    let base = base(hooks)?;
     // The specification first: a handler that names a missing one would start no container.
     let files = [(specification, base), (path, after)];
     files.into_iter().map(|(path, after)| Change::of(path, Some(after))).collect()
 }
 
 /// containerd's own default, with the hook.
-fn base(program: &Path) -> Result<String> {
+fn base(hooks: Hooks<'_>) -> Result<String> {
     let wrong = |why: &str| Error::Configure(format!("ctr oci spec: {why}"));
     let output = Command::new("ctr").args(["oci", "spec"]).output();
     let output = output.map_err(|why| wrong(&crate::error::reason(&why)))?;
@@ -59,10 +60,9 @@ fn base(program: &Path) -> Result<String> {
     let mut specification = specification
         .filter(|it| output.status.success() && it.is_object())
         .ok_or_else(|| wrong("gives no specification"))?;
-    specification["hooks"] = json!({
-        "createRuntime": [hooks::hook(program, "createRuntime")],
-        "poststop": [hooks::hook(program, "poststop")],
-    });
+    for stage in STAGES {
+        specification["hooks"][stage] = json!([hooks.at(stage)]);
+    }
     Ok(format!("{specification:#}\n"))
 }
 

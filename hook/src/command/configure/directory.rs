@@ -1,0 +1,23 @@
+//! podman and CRI-O: a file in the directory of hooks that both read.
+
+use super::{Change, Options};
+use crate::error::Result;
+use crate::hooks::{Hooks, STAGES};
+use serde_json::json;
+use std::path::Path;
+
+const FILE: &str = "/etc/containers/oci/hooks.d/gpucap.json";
+
+/// What becomes of the file. Whether a limit was set by hand cannot be asked there, so the hook is called for every
+/// container, and leaves the others alone. It has one stage in a file; what `poststop` does, the next start does too.
+pub(super) fn change(options: &Options, hooks: Hooks<'_>) -> Result<Change> {
+    let path = options.file.as_deref().unwrap_or_else(|| Path::new(FILE));
+    let [stage, _] = STAGES;
+    let value = json!({
+        "version": "1.0.0",
+        "hook": hooks.at(stage),
+        "when": {"always": true},
+        "stages": [stage],
+    });
+    Change::of(path, (!options.undo).then(|| format!("{value:#}\n")))
+}
