@@ -21,6 +21,8 @@ pub struct Cell {
     pub share: f64,
     /// The second in which it was farthest from its goal, and by how much: above or below.
     pub worst: f64,
+    /// The most that it got in any second.
+    pub most: f64,
     /// Work done, as a part of what its share of the work done without a limit would be.
     pub throughput: f64,
     /// What the meter charged, as a part of the time that the card was busy.
@@ -95,6 +97,7 @@ fn summary(
     let goal = solo.map_or(share, |solo| solo.share.min(target));
     let off = |window: &[u64]| percent_of(window) - goal;
     let worst = bins.windows(WINDOW).map(off).max_by(|a, b| a.abs().total_cmp(&b.abs()));
+    let most = bins.windows(WINDOW).map(percent_of).max_by(f64::total_cmp);
     let work_rate = float(work) / float(length);
     let throughput =
         solo.map_or(1.0, |solo| work_rate / (solo.work_rate * (target / solo.share).min(1.0)));
@@ -104,6 +107,7 @@ fn summary(
         goal,
         share,
         worst: worst.unwrap_or(0.0),
+        most: most.unwrap_or(0.0),
         throughput,
         charged: if percent.is_some() { float(charged) / float(busy) } else { 1.0 },
         slow: float(slow) / float(waits.len() as u64).max(1.0),

@@ -168,3 +168,27 @@ fn a_neighbour_costs_share_and_never_gives_any() {
         assert!(cell.error() < 0.5, "{name}: {}", cell.share);
     }
 }
+
+/// While the card gives less than the share nothing piles up that would run all at once later.
+#[test]
+fn a_neighbour_that_leaves_leaves_no_backlog() {
+    let beside = Workload {
+        neighbours: || {
+            let leaves = rounds(|now, _| {
+                vec![match now {
+                    0..5_000_000_000 => Act::Launch { stream: 0, kernel: Kernel::new(1, 100_000) },
+                    _ => Act::Die,
+                }]
+            });
+            vec![(vec![leaves], 1)]
+        },
+        ..alone("100 us kernels", || {
+            let kernel = Kernel::new(1, 100_000);
+            vec![(vec![repeat(vec![Act::Launch { stream: 0, kernel }])], 1)]
+        })
+    };
+    let cell = measure(&beside, 70, 8, &Setup::default());
+    // What the bucket saved meanwhile, and as much that was out: 28 ms each.
+    let beyond = cell.most - 70.0;
+    assert!(beyond < 5.7, "{beyond} points more than its share");
+}

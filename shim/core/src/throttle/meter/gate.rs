@@ -25,9 +25,16 @@ const STALL_ESTIMATES: u64 = 8;
 impl<E> Meter<'_, E> {
     /// The gate closes at an empty bucket and opens at a quantum, so that one wake-up is good for many launches. Who
     /// slept until the bucket should have held one opens it with less: another process may have been faster.
+    ///
+    /// Of operations that run side by side the sum is reserved, and most of it comes back: without counting that in, a
+    /// few short streams would close the gate long before the device has work for a turn.
     pub(super) fn is_open(&mut self, now: u64) -> bool {
-        let level = self.bucket.level(now).saturating_add(self.expected_back());
-        let quantum = i64::try_from(self.bucket.quantum_ns()).unwrap_or(i64::MAX);
+        let back = self.settlement.overlap_of(self.out_ns);
+        let level = self.bucket.level(now).saturating_add(signed(back));
+        // The device may give less than the share: what piles up meanwhile would run all at once.
+        let room = signed(self.bucket.cap_ns()) - signed(self.out_ns - back);
+        let level = level.min(room);
+        let quantum = signed(self.bucket.quantum_ns());
         let enough = if self.open || now >= self.reopens_at { level > 0 } else { level >= quantum };
         let open = enough || self.bucket.share() == Share::FULL;
         if self.open && !open {
@@ -36,12 +43,6 @@ impl<E> Meter<'_, E> {
         }
         self.open = open;
         open || self.is_stalled(now)
-    }
-
-    /// Of operations that run side by side the sum is reserved, and most of it comes back: this much, if they overlap as
-    /// they lately did. Without it a few short streams would close the gate long before the device has work for a turn.
-    fn expected_back(&self) -> i64 {
-        i64::try_from(self.settlement.overlap_of(self.out_ns)).unwrap_or(i64::MAX)
     }
 
     /// A wait begins: what launches took so far was launched before it.
@@ -130,4 +131,8 @@ impl<E> Meter<'_, E> {
         self.random ^= self.random << 17;
         BATCH_LAUNCHES - (self.random >> 32 & 15) as u8
     }
+}
+
+fn signed(ns: u64) -> i64 {
+    i64::try_from(ns).unwrap_or(i64::MAX)
 }
