@@ -64,7 +64,7 @@ impl<'a> Bucket<'a> {
         // Both differences are within the horizon, or cut to the time that fills the bucket: no product overflows.
         let filled = self.share.of(now.saturating_sub(since).min(self.fill_ns()));
         let owed = self.share.of(since.saturating_sub(now));
-        signed(filled.min(self.cap_ns())) - signed(owed)
+        signed(filled) - signed(owed)
     }
 
     /// Takes `ns`, into debt if need be.

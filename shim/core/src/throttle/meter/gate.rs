@@ -83,8 +83,9 @@ impl<E> Meter<'_, E> {
     /// Closes the stream's batch, reserves for the operation and, if its cost is known, for a new batch after it.
     pub(super) fn admit(&mut self, id: StreamId, launch: Launch, now: u64) -> Permit {
         let reserved = self.reservation(launch);
-        let grant =
-            if self.costs.small(launch.signature).is_some() { self.batch_size() } else { 0 };
+        // What goes through a closed gate takes nobody along.
+        let batch = self.open && self.costs.small(launch.signature).is_some();
+        let grant = if batch { self.batch_size() } else { 0 };
         let launches = self.batch_launches();
         let mut waited = false;
         let (batch_ns, unused) = match self.streams.get_mut(usize::from(id.0)) {

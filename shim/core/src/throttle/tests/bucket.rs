@@ -40,6 +40,14 @@ fn another_share_keeps_the_time_at_which_the_bucket_is_level() {
     assert_eq!((bucket.level(NOW + 10_000_000), more.level(NOW + 10_000_000)), (0, 0));
 }
 
+#[test]
+fn no_operation_is_so_long_that_its_debt_is_forgiven() {
+    let word = level_at(NOW);
+    let bucket = Bucket::new(&word, Share::from_percent(50).unwrap());
+    bucket.charge(1 << 60, NOW);
+    assert_eq!(bucket.level(NOW), -1_800_000_000_000);
+}
+
 proptest! {
     /// Nobody is admitted to an empty bucket; then no window holds more than it may.
     #[test]
