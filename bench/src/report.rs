@@ -193,7 +193,11 @@ fn text(lines: &[Value]) -> String {
     if !rows.is_empty() {
         text.push_str(&table(&rows));
     }
-    text.push_str(&crate::accuracy::table::text(lines));
+    let shares = crate::accuracy::table::text(lines);
+    if !rows.is_empty() && !shares.is_empty() {
+        text.push('\n');
+    }
+    text.push_str(&shares);
     for line in lines {
         let _ = match line["kind"].as_str() {
             Some("check") if line["holds"] != json!(true) => {

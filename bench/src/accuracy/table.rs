@@ -12,11 +12,11 @@ pub fn text(lines: &[Value]) -> String {
         return text;
     }
     // Writing to a string cannot fail.
-    let _ = writeln!(text, "\n**Shares, simulated, virtual time**: points of the card.\n");
+    let _ = writeln!(text, "**Shares, simulated, virtual time**: points of the card.\n");
     let _ = writeln!(
         text,
         "| workload | asked | goal | mean error | worst second | throughput | charged / busy | \
-         metered launches | wait p50, p99, most (ms) | within its bound |\n\
+         metered launches | wait p50, p99, most (ms) | within its bound (mean, second, throughput) |\n\
          |---|---:|---:|---:|---:|---:|---:|---:|---:|---|"
     );
     for cell in cells {
@@ -33,7 +33,7 @@ pub fn text(lines: &[Value]) -> String {
         let _ = writeln!(
             text,
             "| {workload} | {percent} % | {:.1} | {:+.2} | {:+.2} | {:.3} | {:.3} | {:.1} % | \
-             {:.1}, {:.1}, {:.1} | {met} ({}, {}, {}) |",
+             {:.1}, {:.1}, {:.1} | {met} (+{} -{}, {}, {}) |",
             number("goal"),
             number("error"),
             number("worst_second"),
@@ -44,6 +44,7 @@ pub fn text(lines: &[Value]) -> String {
             wait(1),
             wait(2),
             bound("mean"),
+            bound("below"),
             bound("window"),
             bound("throughput"),
         );
