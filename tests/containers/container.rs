@@ -151,6 +151,11 @@ impl Container {
         Ok(self.with(|config| config["hooks"] = json!({})))
     }
 
+    /// The words that stand before those of the runtime.
+    pub(crate) fn through(&self) -> &[String] {
+        &self.through
+    }
+
     /// Changes its configuration.
     #[must_use]
     pub(crate) fn with(mut self, change: impl FnOnce(&mut Value)) -> Self {

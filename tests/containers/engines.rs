@@ -10,6 +10,7 @@ use libtest_mimic::Trial;
 use serde_json::json;
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -19,6 +20,14 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("podman: a refusal is what the user sees", podman_refuses),
         trial("containerd: a container is capped, and what is executed in it", containerd_caps),
         trial("containerd: a refusal is what the user sees", containerd_refuses),
+        trial(
+            "containerd: with gpucap as its runtime, a container is capped and sees its limit",
+            wrapped,
+        ),
+        trial(
+            "containerd: a refusal of gpucap as its runtime is what the user sees",
+            wrapped_refuses,
+        ),
     ]
 }
 
@@ -136,9 +145,24 @@ impl Containerd {
 
     /// `ctr run` of the actor.
     fn run(&self) -> Result<Run> {
-        self.container.write(&["/actor"])?;
+        self.run_with(&[], &["/actor"])
+    }
+
+    /// `ctr run` of these words, with more options.
+    fn run_with(&self, options: &[&str], words: &[&str]) -> Result<Run> {
+        self.container.write(words)?;
         let config = self.container.path("config.json").display().to_string();
-        self.command(&["run", "--rm", "--config", &config, self.container.id()])
+        let fixed = ["run", "--rm", "--config", &config];
+        self.command(&[&fixed, options, &[self.container.id()]].concat())
+    }
+
+    /// `ctr run` of these words by a runtime that is ours. It takes a program alone, so a script says the rest.
+    fn run_by_gpucap(&self, words: &[&str]) -> Result<Run> {
+        let script = self.container.path("runtime");
+        let line = self.container.through().join("' '");
+        fs::write(&script, format!("#!/bin/sh\nexec '{line}' \"$@\"\n"))?;
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755))?;
+        self.run_with(&["--runc-binary", &script.display().to_string()], words)
     }
 }
 
@@ -168,6 +192,28 @@ fn containerd_refuses() -> Result {
     let output = Containerd::start(container)?.run()?.output()?;
     expect(output.code() != Some(0) && output.stdout.is_empty(), || output.to_string())?;
     expect(output.stderr.contains("GPU_MEM_LIMIT"), || output.to_string())
+}
+
+fn wrapped() -> Result {
+    let containerd = Containerd::start(Container::new(Runtime::Runc)?.through_gpucap()?)?;
+    let env = containerd.run_by_gpucap(&["env"])?.output()?.success()?;
+    expect(env.stdout.contains("GPU_MEM_LIMIT=1GiB\n"), || env.to_string())?;
+    let mut first = begin(&containerd.run_by_gpucap(&["/actor"])?)?;
+    is_capped(&mut first)?;
+    let exec = ["task", "exec", "--exec-id", "later", containerd.container.id(), "/actor"];
+    is_capped(&mut begin(&containerd.command(&exec)?)?)?;
+    let exec = ["task", "exec", "--exec-id", "shown", containerd.container.id(), "env"];
+    let env = containerd.command(&exec)?.output()?.success()?;
+    expect(env.stdout.contains("GPU_MEM_LIMIT=1GiB\n"), || env.to_string())?;
+    first.end()?.success().map(drop)
+}
+
+fn wrapped_refuses() -> Result {
+    let container = Container::new(Runtime::Runc)?.through_gpucap()?.env("GPU_MEM_LIMIT=abc");
+    let output = Containerd::start(container)?.run_by_gpucap(&["/actor"])?.output()?;
+    expect(output.code() != Some(0) && output.stdout.is_empty(), || output.to_string())?;
+    let why = "runtime: the container is not made: environment GPU_MEM_LIMIT=\"abc\"";
+    expect(output.stderr.replace('\\', "").contains(why), || output.to_string())
 }
 
 fn plain(program: &str) -> Result<Run> {
