@@ -17,13 +17,13 @@
 #define GPUCAP_EXIT_FAILED 1
 /* The command line cannot be understood. */
 #define GPUCAP_EXIT_USAGE 2
-/* `explain`: the process is not capped, nor would the container be. */
+/* `explain`: the process is not capped, nor would the container be. `check`: nothing in the image loads the library. */
 #define GPUCAP_EXIT_NOT_CAPPED 3
 /* `explain`: limits are set that cannot be used, and the process is allowed no GPU work; or the container is refused. */
 #define GPUCAP_EXIT_BROKEN 4
 /* `hook`: this version does not know the stage. */
 #define GPUCAP_EXIT_UNKNOWN_STAGE 5
-/* `hook`: the container asked for a slice that it cannot be held to, and must not start. */
+/* `hook`: the container asked for a slice that it cannot be held to, and must not start. `check`: one would not. */
 #define GPUCAP_EXIT_REFUSED 6
 /* `run`: a limit that cannot be used, or the cap cannot be set up. Nothing was run. `cdi`: a limit that cannot be used. */
 #define GPUCAP_EXIT_NOT_RUN 125

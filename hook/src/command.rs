@@ -1,6 +1,7 @@
 //! What the command can do: one module each, and the words by which it is called.
 
 mod cdi;
+mod check;
 mod configure;
 mod demo;
 mod explain;
@@ -33,6 +34,8 @@ enum Command {
     Explain(explain::Options),
     /// Show what it does, on this machine's GPU or on a stub driver
     Demo(demo::Options),
+    /// Tell whether the library can be loaded in an image
+    Check(check::Options),
     /// Have an engine call the hook for each container
     Configure(configure::Options),
     /// Change the limits of a container that runs
@@ -55,6 +58,7 @@ impl Line {
             Command::Status(options) => status::execute(&options),
             Command::Explain(options) => explain::execute(&options),
             Command::Demo(options) => demo::execute(&options),
+            Command::Check(options) => check::execute(&options),
             Command::Configure(options) => configure::execute(&options),
             Command::Limit(options) => limit::execute(&options),
             Command::Gc(options) => gc::execute(&options),

@@ -19,7 +19,8 @@ pub(crate) mod refusal;
 mod root;
 mod shown;
 
-use abi::{Fit, Library};
+pub(crate) use abi::Fit;
+use abi::Library;
 use gpucap_core::limits::LimitsFile;
 use init::Init;
 use mounts::Means;
@@ -95,6 +96,15 @@ pub(crate) fn cap(target: Target<'_>, order: Order<'_>) -> Result<Done, Reason> 
     shown.mount(&root, &means, target.label)?;
     shown.verify(&root).map_err(Reason::NotAsMade)?;
     Ok(done)
+}
+
+/// What becomes of the library in the image with this root.
+///
+/// # Errors
+/// One of them cannot be read.
+pub(crate) fn fit(library: &Path, image: &Path) -> std::io::Result<Fit> {
+    let image = Root::new(root::open_directory(image)?);
+    Library::read(&File::open(library)?)?.fit(&image)
 }
 
 /// Enters the container's mount namespace, and finds its root there: before the runtime has changed to it, under the

@@ -47,6 +47,8 @@ pub(crate) enum Error {
     Limit { container: String, why: String },
     /// A container that asked for a slice cannot be held to it.
     Refused(Refusal),
+    /// An image cannot be looked at.
+    Check(String),
     /// An engine's configuration cannot be changed as asked.
     Configure(String),
     /// The demo found something that is not as it should be, or could not go on.
@@ -79,6 +81,7 @@ impl Error {
             | Self::Container(_)
             | Self::Limit { .. }
             | Self::NoRuntime(_)
+            | Self::Check(_)
             | Self::Configure(_)
             | Self::DeviceName(_)
             | Self::NotAUuid(_)
@@ -143,6 +146,7 @@ impl fmt::Display for Error {
                  uncapped; take the hook out of the engine's configuration"
             ),
             Self::Refused(refusal) => refusal.fmt(f),
+            Self::Check(what) => write!(f, "check: {what}"),
             Self::Configure(what) => write!(f, "configure: {what}"),
             Self::Demo(what) => write!(f, "demo: {what}"),
             Self::Output(why) => write!(f, "standard output: {}", reason(why)),

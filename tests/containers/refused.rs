@@ -19,6 +19,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         ("a hook that is killed at any of its steps", killed),
         ("a kernel without the newer means does as well", old_kernel),
         ("a library on a mount without programs is loaded all the same", no_programs),
+        ("an image can be checked beforehand", checked),
         ("an image's preload is not loaded into the hook", preloaded_image),
     ])
 }
@@ -157,6 +158,17 @@ fn preloaded_image(runtime: Runtime) -> Result {
     caps(&container)?;
     let loaded = fs::read_to_string(&witness).unwrap_or_default();
     expect(loaded.is_empty(), || format!("on the host it was loaded into {loaded}"))
+}
+
+fn checked(runtime: Runtime) -> Result {
+    for (image, code) in [(Image::Glibc, 0), (Image::Static, 3), (Image::Old, 6)] {
+        let container = Container::of(runtime, image)?;
+        let gpucap = Build::shipped()?.gpucap()?;
+        let run = container.run(&["true"])?.program(&gpucap).arg("check").arg(container.root());
+        let output = run.arg("--config").arg(container.path("node.json")).output()?;
+        expect(output.code() == Some(code), || format!("{image:?}: {output}"))?;
+    }
+    Ok(())
 }
 
 /// The same hook with another program.

@@ -125,7 +125,7 @@ fn journal(node: &Node) -> Journal<'_> {
 }
 
 /// The library that the administrator names, or the one that lies with this program.
-fn library(node: &Node) -> std::result::Result<PathBuf, Reason> {
+pub(super) fn library(node: &Node) -> std::result::Result<PathBuf, Reason> {
     if let Some(path) = &node.library {
         return Ok(path.into());
     }

@@ -37,7 +37,7 @@ pub(super) struct Library {
 
 /// What becomes of the library in an image.
 #[derive(Debug, Eq, PartialEq)]
-pub(super) enum Fit {
+pub(crate) enum Fit {
     /// Programs of the image load it.
     Loads,
     /// The image has no glibc for x86-64: nothing there loads it, and nothing is hurt.

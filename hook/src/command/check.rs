@@ -1,0 +1,56 @@
+//! `gpucap check ROOT`: whether the library can be loaded in an image, asked before a container is made of it.
+//!
+//! The hook asks the same of each container; who builds images or chooses nodes can know it earlier.
+
+use crate::command::hook::library;
+use crate::engine::{self, Fit};
+use crate::error::{Error, Result, reason};
+use crate::exit::Exit;
+use crate::{gather, output};
+use gpucap_plan::{NoGlibc, Node};
+use std::path::PathBuf;
+
+const AFTER: &str = "\
+Exit status: 0 its programs load it, 3 nothing there loads it, 6 a container of it would be refused,
+1 it cannot be looked at.";
+
+/// The words behind `gpucap check`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER)]
+pub(crate) struct Options {
+    /// The root directory of the image
+    root: PathBuf,
+    /// The node's configuration: which library, and whether images without glibc are refused
+    #[arg(long, value_name = "FILE", default_value = Node::PATH)]
+    config: PathBuf,
+}
+
+/// Says it.
+pub(crate) fn execute(options: &Options) -> Result<Exit> {
+    let root = options.root.display();
+    let wrong = |why: String| Error::Check(format!("{root}: {why}"));
+    let node = gather::node(&options.config).map_err(|why| wrong(why.to_string()))?;
+    let library = library(&node).map_err(|why| wrong(why.to_string()))?;
+    let fit = engine::fit(&library, &options.root).map_err(|why| wrong(reason(&why)))?;
+    let refused = node.no_glibc == NoGlibc::Refuse;
+    let (exit, what) = match fit {
+        Fit::Loads => (Exit::OK, "its programs load the library".to_owned()),
+        Fit::NoGlibc if refused => {
+            (Exit::REFUSED, "it has no glibc for x86-64, and this node refuses such images".into())
+        }
+        Fit::NoGlibc => {
+            (Exit::NOT_CAPPED, "it has no glibc for x86-64: nothing there loads the library".into())
+        }
+        Fit::TooNew { needs, has } => {
+            let what =
+                format!("the library needs glibc {needs}, it has {has}: it would be refused");
+            (Exit::REFUSED, what)
+        }
+        Fit::Lacks(name) => (
+            Exit::REFUSED,
+            format!("the library needs {name}, which it lacks: it would be refused"),
+        ),
+    };
+    output::print(&format!("{root}: {what}\n"))?;
+    Ok(exit)
+}
