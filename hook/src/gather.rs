@@ -3,9 +3,11 @@
 //! The only place that reads those files. Each read is bounded. A file that is not there says nothing; one that is
 //! there and cannot be read is a reason to refuse, or for the planner to judge.
 
+use crate::sys;
 use gpucap_plan::{Card, Container, Identity, Node, NodeError, Reason, Sources, State};
 use std::fs::{self, File};
 use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// A longer document is nobody's: 16 MiB, where etcd allows a pod 1.5.
@@ -50,7 +52,7 @@ impl Gathered {
         let allocation = match identity {
             Some(own) => {
                 let path = Path::new(&used.state_dir).join(own.allocation());
-                if_there(&path).map_err(|why| unreadable("the allocation", &path, &why))?
+                allocation(&path).map_err(|why| unreadable("the allocation", &path, &why))?
             }
             None => None,
         };
@@ -112,6 +114,16 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
         return Err(io::Error::other(format!("longer than {MAX_BYTES} bytes")));
     }
     Ok(bytes)
+}
+
+/// The bytes of an allocation, which is the node's word: so nobody else may be able to write it.
+fn allocation(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    let Some(bytes) = if_there(path)? else { return Ok(None) };
+    let file = fs::metadata(path)?;
+    if file.mode() & 0o022 != 0 || ![0, sys::uid()].contains(&file.uid()) {
+        return Err(io::Error::other("others than root can write it"));
+    }
+    Ok(Some(bytes))
 }
 
 /// The bytes of a file; none if there is no file.

@@ -19,6 +19,9 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("runtime: a refusal is in the engine's log, and nothing is started", refusal),
         trial("runtime: a container that did not ask keeps its config.json to the byte", not_asked),
         trial("explain: a bundle is judged as the hook would", explained),
+        trial("explain: what the runtime would say counts", state),
+        trial("explain: the node's allocation for the container counts", allocation),
+        trial("explain: an allocation that others than root can write is refused", forged),
     ]
 }
 
@@ -176,4 +179,58 @@ fn explained() -> Result {
         says(&output, plan)?;
     }
     Ok(())
+}
+
+/// What `explain` says of a place with these options.
+fn explain(place: &Place, options: &[&str], code: i32, answer: &str) -> Result {
+    let (bundle, node) = (place.file(""), place.file("node.json"));
+    let words = [&["explain", &bundle, "--config", &node], options].concat();
+    let output = gpucap(&words)?.output()?;
+    ended(&output, code)?;
+    says(&output, answer)
+}
+
+fn state() -> Result {
+    let place = Place::new("GPU_MEM_LIMIT=4Gi")?;
+    let state =
+        r#"{"id":"a","bundle":"/b","status":"starting","annotations":{"gpucap/mem":"1Gi"}}"#;
+    fs::write(place.path("state.json"), state)?;
+    explain(&place, &["--state", &place.file("state.json")], 0, "  *: memory 1GiB,")?;
+    explain(&place, &["--state", &place.file("nothing.json")], 1, "nothing.json: ")
+}
+
+/// A pod's container with an allocation of 2 GiB on one card.
+fn allocated() -> Result<Place> {
+    let place = Place::new("GPU_MEM_LIMIT=4Gi")?;
+    fs::create_dir_all(place.path("alloc/u1"))?;
+    let gpu = "GPU-aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa";
+    fs::write(
+        place.path("alloc/u1/app.json"),
+        format!(r#"{{"gpus":{{"{gpu}":{{"mem":"2Gi"}}}}}}"#),
+    )?;
+    fs::write(place.path("node.json"), format!(r#"{{"state_dir":"{}"}}"#, place.file("")))?;
+    let state = r#"{"id":"a","bundle":"/b","annotations":{
+        "io.kubernetes.cri.sandbox-uid":"u1","io.kubernetes.cri.container-name":"app"}}"#;
+    fs::write(place.path("state.json"), state)?;
+    Ok(place)
+}
+
+fn allocation() -> Result {
+    let place = allocated()?;
+    let state = place.file("state.json");
+    let answer =
+        "\n\n  GPU-aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa: memory 2GiB, time not throttled\n\n";
+    explain(&place, &["--state", &state], 0, answer)?;
+    fs::remove_file(place.path("alloc/u1/app.json"))?;
+    explain(&place, &["--state", &state], 0, "  *: memory 4GiB,")?;
+    fs::create_dir(place.path("alloc/u1/app.json"))?;
+    explain(&place, &["--state", &state], 1, "the allocation cannot be read: ")
+}
+
+fn forged() -> Result {
+    let place = allocated()?;
+    let path = place.path("alloc/u1/app.json");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o666))?;
+    let answer = "the allocation cannot be read: ";
+    explain(&place, &["--state", &place.file("state.json")], 1, answer)
 }
