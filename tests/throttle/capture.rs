@@ -1,6 +1,6 @@
 //! Captures: what is recorded pays nothing and never waits, and nothing of ours gets into it.
 
-use crate::{BEGIN, MS, WAIT, obey, under, within};
+use crate::{BEGIN, MS, WAIT, about, obey, under, within};
 use gpucap_tests::{Driver, Program, Result, Stop, World, trial};
 use libtest_mimic::Trial;
 
@@ -115,7 +115,7 @@ fn replayed() -> Result {
     let answers = obey(&run, &script)?;
     within("failures", answers.iter().filter(|(code, _)| *code != 0).count(), 0..=0)?;
     within("launches", run.launches()?, 1..=1)?;
-    within("busy time", run.busy_ns()?, 22 * MS..=38 * MS)
+    within("busy time", run.busy_ns()?, about(30 * MS))
 }
 
 /// One thread captures in global mode again and again, which forbids questions about events to every thread, while

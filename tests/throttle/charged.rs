@@ -1,6 +1,6 @@
 //! Each form of a launch, by itself: it counts, and it pays for as long as it keeps the card busy.
 
-use crate::{BEGIN, LAUNCH, MS, WAIT, obey, under, within};
+use crate::{BEGIN, LAUNCH, MS, WAIT, about, obey, under, within};
 use gpucap_tests::{Result, Stop, rows, trial};
 use libtest_mimic::Trial;
 
@@ -119,7 +119,7 @@ fn pays((symbol, before, arguments): Form) -> Result {
         return Err(Stop::fail(format!("{}: {:?}", script[failed], answers[failed])));
     }
     within("launches", run.launches()?, TIMES..=TIMES)?;
-    within("busy time", run.busy_ns()?, busy / 4 * 3..=busy / 4 * 5)
+    within("busy time", run.busy_ns()?, about(busy))
 }
 
 fn destroyed_stream() -> Result {
@@ -133,7 +133,7 @@ fn destroyed_stream() -> Result {
     within("failures", answers.iter().filter(|(code, _)| *code != 0).count(), 0..=0)?;
     within("launches", run.launches()?, 9..=9)?;
     // What was not measured is paid by its estimate: never more than all, and not nothing.
-    within("busy time", run.busy_ns()?, 20 * MS..=90 * MS / 4 * 5)
+    within("busy time", run.busy_ns()?, 20 * MS..=180 * MS)
 }
 
 /// Buffer 0 is the list: a kernel, a shape and a stream for each device.
@@ -154,8 +154,8 @@ fn several_devices() -> Result {
         return Err(Stop::fail(format!("{}: {:?}", script[failed], answers[failed])));
     }
     let busy = run.busy_by_device()?;
-    within("the first device", busy[0], 7 * MS..=13 * MS)?;
-    within("the second device", busy[1], 15 * MS..=25 * MS)
+    within("the first device", busy[0], about(10 * MS))?;
+    within("the second device", busy[1], about(20 * MS))
 }
 
 fn handle_used_again() -> Result {
@@ -169,8 +169,8 @@ fn handle_used_again() -> Result {
     let answers = obey(&run, &script)?;
     within("failures", answers.iter().filter(|(code, _)| *code != 0).count(), 0..=0)?;
     let busy = run.busy_by_device()?;
-    within("the first device", busy[0], 7 * MS..=13 * MS)?;
-    within("the second device", busy[1], 22 * MS..=38 * MS)
+    within("the first device", busy[0], about(10 * MS))?;
+    within("the second device", busy[1], about(30 * MS))
 }
 
 fn settled() -> Result {
@@ -185,7 +185,7 @@ fn settled() -> Result {
             caller.line()?;
         }
         // The process still runs: nothing but the wait can have told.
-        within(wait, run.busy_ns()?, 15 * MS..=25 * MS)?;
+        within(wait, run.busy_ns()?, about(20 * MS))?;
         caller.end()?;
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! A driver that refuses: its answers reach the application unchanged, and what did not run is not paid for.
 
-use crate::{BEGIN, LAUNCH, MS, WAIT, obey, under, within};
+use crate::{BEGIN, LAUNCH, MS, WAIT, about, obey, under, within};
 use gpucap_tests::{Result, Stop, trial};
 use libtest_mimic::Trial;
 
@@ -18,7 +18,10 @@ const OWN_QUESTIONS: [&str; 9] = [
 ];
 
 pub(crate) fn trials() -> Vec<Trial> {
-    let mut trials = vec![trial("a launch that fails is not paid for", a_failed_launch)];
+    let mut trials = vec![
+        trial("a launch that fails answers with the driver's code", a_failed_launch),
+        trial("launches that fail pay nothing and are not held up for it", all_fail),
+    ];
     for question in OWN_QUESTIONS {
         let name = format!("a driver that refuses {question} to the meter runs what it is given");
         trials.push(trial(name, move || refused(question)));
@@ -35,7 +38,17 @@ fn a_failed_launch() -> Result {
     if codes != [0, 719, 0, 400, 0] {
         return Err(Stop::fail(format!("{codes:?}")));
     }
-    within("busy time", run.busy_ns()?, 15 * MS..=25 * MS)
+    within("busy time", run.busy_ns()?, about(20 * MS))
+}
+
+/// At 1 %, what a hundred unknown kernels reserve would take minutes to come in.
+fn all_fail() -> Result {
+    let run = under("1", "caller")?.env("STUB_GPU_FAIL", "cuLaunchKernel:719");
+    let mut script = BEGIN.to_vec();
+    script.extend([LAUNCH; 100]);
+    let answers = obey(&run, &script)?;
+    within("failures", answers.iter().filter(|(code, _)| *code == 719).count(), 100..=100)?;
+    within("busy time", run.busy_ns()?, 0..=0)
 }
 
 /// The application's own calls succeed, in order, and the work is done.

@@ -65,6 +65,11 @@ fn obey(run: &Run, script: &[&str]) -> Result<Vec<(u32, String)>> {
     if output.code() == Some(0) { Ok(answers) } else { Err(Stop::fail(output)) }
 }
 
+/// What so long may be measured as: a host that is late between two events adds to it, and little takes from it.
+fn about(ns: u64) -> std::ops::RangeInclusive<u64> {
+    ns / 10 * 7..=ns * 2
+}
+
 /// Fails unless the value lies in the range.
 fn within<T: PartialOrd + std::fmt::Debug>(
     what: &str,

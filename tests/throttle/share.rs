@@ -1,6 +1,6 @@
 //! What comes of it over time: the share of the card that programs get, alone and together.
 
-use crate::{BEGIN, LAUNCH, MS, obey, under, within};
+use crate::{BEGIN, LAUNCH, MS, about, obey, under, within};
 use gpucap_tests::{Output, Result, Run, Stop, trial};
 use libtest_mimic::Trial;
 
@@ -86,7 +86,7 @@ fn short_lived() -> Result {
         let before = run.busy_ns().unwrap_or(0);
         let script = [BEGIN.as_slice(), &["call cuMemAlloc_v2 &a 64", LAUNCH, copy]].concat();
         obey(&run, &script)?;
-        within(copy, run.busy_ns()? - before, 7 * MS..=13 * MS)?;
+        within(copy, run.busy_ns()? - before, about(10 * MS))?;
     }
     Ok(())
 }
@@ -106,7 +106,7 @@ fn context_ended() -> Result {
         let run = under("50", "caller")?;
         let passed = "call stubAdvance 20000000";
         obey(&run, &[BEGIN.as_slice(), begin, &[LAUNCH, passed, end]].concat())?;
-        within(end, run.busy_ns()?, 7 * MS..=13 * MS)?;
+        within(end, run.busy_ns()?, about(10 * MS))?;
     }
     Ok(())
 }
@@ -135,5 +135,5 @@ fn forked_before() -> Result {
     for who in ["parent", "child", "wait"] {
         within(who, output.number(who)?, 0..=0)?;
     }
-    within("busy time", run.busy_ns()?, 60 * MS..=100 * MS)
+    within("busy time", run.busy_ns()?, about(80 * MS))
 }
