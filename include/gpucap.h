@@ -69,7 +69,7 @@ struct gpucap_ledger_device {
     uint64_t bucket;   /* of the compute cap: when the bucket is level, CLOCK_MONOTONIC ns */
     uint64_t busy;     /* [i] ns in which the container kept the device busy */
     uint64_t waited;   /* [i] ns that launches waited */
-    uint64_t launches; /* [i] those that came to the gate; most take from what these prepay */
+    uint64_t launches; /* [i] those of a batch are counted when it ends */
     uint64_t reserved_compute[4];
     uint64_t uuid[4]; /* [p] word k: bytes 4k..4k+3, big-endian, in the low half; bit 63 set once written */
     uint64_t reserved_uuid[4];

@@ -85,8 +85,8 @@ impl<E> Meter<'_, E> {
         let reserved = self.reservation(launch);
         // What goes through a closed gate takes nobody along.
         let batch = self.open && self.costs.small(launch.signature).is_some();
-        let grant = if batch { self.batch_size() } else { 0 };
-        let launches = self.batch_launches();
+        let (grant, launches) =
+            if batch { (self.batch_size(), self.batch_launches()) } else { (0, 0) };
         let mut waited = false;
         let (batch_ns, unused) = match self.streams.get_mut(usize::from(id.0)) {
             Some(stream) => {
