@@ -11,6 +11,9 @@ const BEGIN: &str = "call cuStreamBeginCapture_v2 2 0";
 const END: &str = "call cuStreamEndCapture 2 &e";
 const COUNT: &str = "call cuGraphGetNodes e 0 &f";
 
+/// What nobody means lies behind the first field of `CUgraphExecUpdateResultInfo`.
+const PADDING: &str = "poke 0 4 4 0";
+
 macro_rules! launched {
     ($($call:expr),* $(,)?) => {
         &[LOAD, KERNEL, $($call,)* WAIT]
@@ -229,10 +232,10 @@ pub(super) const ORDER: &[Case] = &[
     ("cuGraphExecUpdate_v2", launched![
         BEGIN, "call cuLaunchKernel c 1 1 1 32 1 1 0 2 0 0", END,
         "call cuGraphInstantiateWithFlags &g e 0",
-        "hide cuGraphExecUpdate_v2 g e %0",
+        "hide cuGraphExecUpdate_v2 g e %0", PADDING,
         "call cuGraphCreate &e 0",
-        "hide cuGraphExecUpdate_v2 g e %0",
-        "hide cuGraphExecUpdate_v2 12345 e %0",
+        "hide cuGraphExecUpdate_v2 g e %0", PADDING,
+        "hide cuGraphExecUpdate_v2 12345 e %0", PADDING,
         "call cuGraphLaunch g 0",
     ]),
 ];
