@@ -66,6 +66,19 @@ impl Files {
         Ok(files)
     }
 
+    /// The command `gpucap`, built as it is for this machine.
+    ///
+    /// # Errors
+    /// If it cannot be built.
+    pub fn gpucap(&self) -> Result<PathBuf> {
+        if let Some(directory) = env::var_os("GPUCAP_ARTIFACTS") {
+            return Ok(fs::canonicalize(directory)?.join("gpucap"));
+        }
+        let target = target()?;
+        cargo("build", &["--release", "-p", "gpucap-hook"], &target)?;
+        Ok(target.join("release/gpucap"))
+    }
+
     /// The path of a ledger that only users of the same name share.
     #[must_use]
     pub fn ledger(&self, name: &str) -> PathBuf {

@@ -17,6 +17,7 @@ pub mod alloc;
 pub mod counts;
 pub mod families;
 pub mod files;
+pub mod hook;
 pub mod launch;
 pub mod ledger;
 pub mod machine;

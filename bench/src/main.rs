@@ -6,8 +6,8 @@
 use gpucap_bench::files::Files;
 use gpucap_bench::report::{Report, text_of_lines};
 use gpucap_bench::{
-    Effort, Result, Stop, accuracy, alloc, counts, families, launch, ledger, machine, resolve,
-    start,
+    Effort, Result, Stop, accuracy, alloc, counts, families, hook, launch, ledger, machine,
+    resolve, start,
 };
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -15,18 +15,19 @@ use std::{env, fs};
 
 type Bench = fn(&Files, Effort, &mut Report) -> Result;
 
-const BENCHES: [(&str, Bench); 8] = [
+const BENCHES: [(&str, Bench); 9] = [
     ("alloc", alloc::run),
     ("families", families::run),
     ("launch", launch::run),
     ("resolve", resolve::run),
     ("start", start::run),
+    ("hook", hook::run),
     ("ledger", ledger::run),
     ("counts", counts::run),
     ("accuracy", accuracy::run),
 ];
 
-const USAGE: &str = "usage: gpucap-bench [alloc|families|launch|resolve|start|ledger|counts|accuracy...] \
+const USAGE: &str = "usage: gpucap-bench [alloc|families|launch|resolve|start|hook|ledger|counts|accuracy...] \
                      [--quick] [--json FILE]\n       gpucap-bench --table FILE\n       \
                      gpucap-bench --picture FILE";
 

@@ -1,0 +1,110 @@
+//! What a container's start pays for the hook: one run of `gpucap hook createRuntime`, from before its spawn to after
+//! its end.
+//!
+//! The container is a process with a mount namespace of its own and a root with this machine's C library in it: to the
+//! hook that is all that a runtime would have made. Each run has a new one, so that nothing is found done already.
+
+use crate::files::Files;
+use crate::measure::in_turns;
+use crate::report::{Report, Row, Unit};
+use crate::{Effort, Result, Stop};
+use serde_json::json;
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+
+/// The most that a container's start may pay, in nanoseconds.
+const START: f64 = 3_000_000.0;
+/// What the hook looks for in an image, and what a plain build of the library needs besides.
+const IMAGE: [&str; 3] = [
+    "lib64/ld-linux-x86-64.so.2",
+    "lib/x86_64-linux-gnu/libc.so.6",
+    "lib/x86_64-linux-gnu/libgcc_s.so.1",
+];
+
+/// Measures it.
+///
+/// # Errors
+/// If the hook refuses; skips where a mount namespace cannot be had.
+pub fn run(files: &Files, effort: Effort, report: &mut Report) -> Result {
+    let gpucap = files.gpucap()?;
+    let place = files.driver.join("hook");
+    let bundles = [("asks", "GPU_MEM_LIMIT=4Gi"), ("silent", "GPU_MEM_LIMIT=")]
+        .map(|(name, entry)| bundle(&place.join(name), entry, &files.shim));
+    let [asks, silent] = bundles;
+    let mut bundles = [asks?, silent?];
+    let samples = in_turns(&mut bundles, effort.pick(3, 300), |bundle| hook(&gpucap, bundle))?;
+    let [[asks], [silent]] = samples;
+    let log = |index: usize| fs::read_to_string(bundles[index].join("log")).unwrap_or_default();
+    let capped = log(0).matches("\"capped\"").count();
+    report.check("each container that asked was capped", capped == asks.count());
+    report.check("no other was touched", log(1).is_empty());
+    report.row(&Row::single("hook, container that asks", Unit::Ns, asks).at_most(START));
+    report.row(&Row::single("hook, container that asks for nothing", Unit::Ns, silent));
+    Ok(())
+}
+
+/// A bundle whose container has this in its environment.
+fn bundle(place: &Path, entry: &str, library: &Path) -> Result<PathBuf> {
+    let root = place.join("root");
+    fs::create_dir_all(root.join("etc"))?;
+    for file in IMAGE {
+        let (from, to) = (Path::new("/").join(file), root.join(file));
+        fs::create_dir_all(to.parent().unwrap_or(&root))?;
+        if from.exists() {
+            fs::copy(from, to)?;
+        }
+    }
+    let config = json!({
+        "process": {"env": [entry]},
+        "root": {"path": "root"},
+        "linux": {"namespaces": [{"type": "mount"}]},
+    });
+    fs::write(place.join("config.json"), config.to_string())?;
+    let (run, log) = (place.join("run"), place.join("log"));
+    let node = json!({"library": library, "run_dir": run, "log_file": log});
+    fs::write(place.join("node.json"), node.to_string())?;
+    Ok(place.to_path_buf())
+}
+
+/// Nanoseconds of one run of the hook.
+fn hook(gpucap: &Path, bundle: &Path) -> Result<[f64; 1]> {
+    let mut container = container()?;
+    let state = json!({"id": "bench", "pid": container.id(), "bundle": bundle}).to_string();
+    let mut command = Command::new(gpucap);
+    command.args(["hook", "createRuntime", "--config"]).arg(bundle.join("node.json"));
+    command.env_clear().stdin(Stdio::piped());
+    let start = Instant::now();
+    let mut child = command.spawn()?;
+    if let Some(mut stdin) = child.stdin.take() {
+        stdin.write_all(state.as_bytes())?;
+    }
+    let status = child.wait()?;
+    let ns = start.elapsed().as_secs_f64() * 1e9;
+    container.kill()?;
+    container.wait()?;
+    if status.success() { Ok([ns]) } else { Err(Stop::fail(format!("the hook: {status}"))) }
+}
+
+/// A process that waits in a mount namespace of its own.
+fn container() -> Result<Child> {
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--propagation", "private", "sh", "-c", "echo; read line"]);
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|error| Stop::Skip(format!("unshare: {error}")))?;
+    let mut line = String::new();
+    if let Some(stdout) = child.stdout.take() {
+        BufReader::new(stdout).read_line(&mut line)?;
+    }
+    if line.is_empty() {
+        child.wait()?;
+        return Err(Stop::Skip("no mount namespace can be had here".into()));
+    }
+    Ok(child)
+}
