@@ -1,7 +1,7 @@
 //! What a container is allowed: one answer from everything that says something about it.
 //!
-//! [`decide()`] takes what the engine, the node and the pod say ([`Sources`]) and answers [`Plan`]: these limits, nothing
-//! was asked, or a refusal in one line. Whoever prepares a container (the hook, the runtime wrapper, CDI, `explain`)
+//! [`decide()`] takes what the engine, the node and the pod say ([`Sources`]) and answers [`Plan`]: these limits,
+//! nothing was asked, or a refusal in one line. Whoever prepares a container (the hook, the runtime wrapper, `explain`)
 //! asks here and only applies the answer.
 //!
 //! * [`State`], [`Container`], [`Node`], [`Card`]: what is known, read leniently where others wrote it and strictly

@@ -1,9 +1,9 @@
 //! `gpucap runtime ...`, or `gpucap-runtime ...`: a runtime for containerd and Docker that becomes the next one.
 //!
-//! Every word goes to the next runtime as it came (but for `--gpucap-config=FILE` at the front). Before a container is made (`create`, `run`, `restore`), its
-//! `config.json` gets the hook that enforces the plan, and the variables that show it; before `exec` with a file, that
-//! file gets the variables. A container that asks for nothing is not touched. One that asks and cannot be capped is not
-//! made: the line goes to stderr and into the log that the engine reads.
+//! Every word goes to the next runtime as it came (but for `--gpucap-config=FILE` at the front). Before a container is
+//! made (`create`, `run`, `restore`), its `config.json` gets the hook that enforces the plan, and the variables that
+//! show it; before `exec` with a file, that file gets the variables. A container that asks for nothing is not touched.
+//! One that asks and cannot be capped is not made: the line goes to stderr and into the log that the engine reads.
 
 mod edit;
 mod file;

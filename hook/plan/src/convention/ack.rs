@@ -2,7 +2,8 @@
 //!
 //! `{"<container>":{"<card>":<GiB>}}`, where a container is its place in the pod and a card its index on the host; the
 //! annotation of cores has percentages in the same form, in steps of five. Which place is ours, a container does not
-//! know: for each card the lowest of the pod's containers counts. Written as a resource, a plain number is for every GPU.
+//! know: for each card the lowest of the pod's containers counts. Written as a resource, a plain number is for every
+//! GPU.
 
 use gpucap_core::units::Amount;
 use serde_json::Value;

@@ -205,7 +205,8 @@ mod tests {
 
     #[test]
     fn the_bundle_is_found_in_every_form() {
-        const CONTAINERD: &str = "--root /run/r --log /b/log.json --log-format json create --bundle /b --pid-file /b/p id";
+        const CONTAINERD: &str = "--root /run/r --log /b/log.json --log-format json \
+            create --bundle /b --pid-file /b/p id";
         for (line, bundle) in [
             (CONTAINERD, "/b"),
             ("--root=/r --systemd-cgroup create --bundle=/b id", "/b"),

@@ -6,9 +6,53 @@ use oci_spec::runtime::Spec;
 use std::path::Path;
 
 /// As an engine writes it, with fields of a later specification at every level.
-const BEFORE: &str = r#"{"ociVersion":"1.2.0","process":{"terminal":false,"user":{"uid":0,"gid":0},"args":["sh"],"env":["PATH=/bin","GPU_MEM_LIMIT=99Gi","LAST=1"],"cwd":"/","ofProcess":{"z":1,"a":2}},"root":{"path":"rootfs"},"hooks":{"prestart":[{"path":"/usr/bin/nvidia","ofHook":true}]},"linux":{"resources":{"memory":{"limit":9223372036854775807},"cpu":{"shares":18446744073709551615}},"namespaces":[{"type":"mount"}]},"of2030":[1.5,null,{}]}"#;
+const BEFORE: &str = r#"{
+    "ociVersion": "1.2.0",
+    "process": {
+        "terminal": false,
+        "user": {"uid": 0, "gid": 0},
+        "args": ["sh"],
+        "env": ["PATH=/bin", "GPU_MEM_LIMIT=99Gi", "LAST=1"],
+        "cwd": "/",
+        "ofProcess": {"z": 1, "a": 2}
+    },
+    "root": {"path": "rootfs"},
+    "hooks": {"prestart": [{"path": "/usr/bin/nvidia", "ofHook": true}]},
+    "linux": {
+        "resources": {"memory": {"limit": 9223372036854775807}, "cpu": {"shares": 18446744073709551615}},
+        "namespaces": [{"type": "mount"}]
+    },
+    "of2030": [1.5, null, {}]
+}"#;
 
-const AFTER: &str = r#"{"ociVersion":"1.2.0","process":{"terminal":false,"user":{"uid":0,"gid":0},"args":["sh"],"env":["PATH=/bin","GPU_MEM_LIMIT=4GiB","LAST=1","GPU_CORE_PCT=30%"],"cwd":"/","ofProcess":{"z":1,"a":2}},"root":{"path":"rootfs"},"hooks":{"prestart":[{"path":"/usr/bin/nvidia","ofHook":true}],"createRuntime":[{"path":"/usr/bin/gpucap","args":["gpucap","hook","createRuntime"],"env":["PATH=/usr/sbin:/usr/bin:/sbin:/bin"],"timeout":10}],"poststop":[{"path":"/usr/bin/gpucap","args":["gpucap","hook","poststop"],"env":["PATH=/usr/sbin:/usr/bin:/sbin:/bin"],"timeout":10}]},"linux":{"resources":{"memory":{"limit":9223372036854775807},"cpu":{"shares":18446744073709551615}},"namespaces":[{"type":"mount"}]},"of2030":[1.5,null,{}]}"#;
+const AFTER: &str = r#"{
+    "ociVersion": "1.2.0",
+    "process": {
+        "terminal": false,
+        "user": {"uid": 0, "gid": 0},
+        "args": ["sh"],
+        "env": ["PATH=/bin", "GPU_MEM_LIMIT=4GiB", "LAST=1", "GPU_CORE_PCT=30%"],
+        "cwd": "/",
+        "ofProcess": {"z": 1, "a": 2}
+    },
+    "root": {"path": "rootfs"},
+    "hooks": {
+        "prestart": [{"path": "/usr/bin/nvidia", "ofHook": true}],
+        "createRuntime": [
+            {"path": "/usr/bin/gpucap", "args": ["gpucap", "hook", "createRuntime"],
+             "env": ["PATH=/usr/sbin:/usr/bin:/sbin:/bin"], "timeout": 10}
+        ],
+        "poststop": [
+            {"path": "/usr/bin/gpucap", "args": ["gpucap", "hook", "poststop"],
+             "env": ["PATH=/usr/sbin:/usr/bin:/sbin:/bin"], "timeout": 10}
+        ]
+    },
+    "linux": {
+        "resources": {"memory": {"limit": 9223372036854775807}, "cpu": {"shares": 18446744073709551615}},
+        "namespaces": [{"type": "mount"}]
+    },
+    "of2030": [1.5, null, {}]
+}"#;
 
 fn hooks(config: &str) -> Hooks<'_> {
     Hooks { program: Path::new("/usr/bin/gpucap"), config: Path::new(config) }
@@ -30,12 +74,12 @@ fn edited(text: &str) -> Result<String, Missing> {
 
 #[test]
 fn only_variables_and_the_hook_are_added() {
-    assert_eq!(edited(BEFORE).as_deref(), Ok(AFTER));
+    assert_eq!(edited(BEFORE), Ok(parsed(AFTER).to_string()));
 }
 
 #[test]
 fn a_second_time_changes_nothing() {
-    assert_eq!(edited(AFTER).as_deref(), Ok(AFTER));
+    assert_eq!(edited(AFTER), Ok(parsed(AFTER).to_string()));
 }
 
 #[test]
