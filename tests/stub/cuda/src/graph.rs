@@ -352,8 +352,9 @@ fn add_node(
     }
     if asked.kind == kind::GRAPH {
         let [child, ownership, ..] = asked.words;
-        return match ownership as u32 {
-            MOVED => move_child(node, graph, child),
+        // An enumeration of the driver's: the lower half of the word.
+        return match u32::try_from(ownership & 0xffff_ffff) {
+            Ok(MOVED) => move_child(node, graph, child),
             _ => add_child(node, graph, on, count, CUgraph(child as *mut c_void)),
         };
     }
