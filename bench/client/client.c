@@ -117,7 +117,7 @@ static const struct command own_commands[] = {
 static command_fn find(const char *name)
 {
     const struct command *lists[] = {own_commands, memory_commands, family_commands, launch_commands,
-                                     lookup_commands};
+                                     lookup_commands, share_commands};
     for (size_t list = 0; list < sizeof lists / sizeof *lists; list++) {
         for (const struct command *command = lists[list]; command->name; command++) {
             if (!strcmp(command->name, name)) {

@@ -37,7 +37,7 @@ struct command {
 };
 
 extern const struct command memory_commands[], family_commands[], launch_commands[],
-    lookup_commands[];
+    lookup_commands[], share_commands[];
 
 /* Nanoseconds of a clock that never goes back. */
 uint64_t now(void);

@@ -8,6 +8,7 @@
 use crate::{Effort, Result, Stop};
 use std::env;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{self, Command};
 
@@ -61,6 +62,7 @@ impl Files {
             "client/families.c",
             "client/launch.c",
             "client/lookup.c",
+            "client/share.c",
         ];
         compile(&client, &files.client, &["-pthread", "-ldl"])?;
         Ok(files)
@@ -77,6 +79,34 @@ impl Files {
         let target = target()?;
         cargo("build", &["--release", "-p", "gpucap-hook"], &target)?;
         Ok(target.join("release/gpucap"))
+    }
+
+    /// A directory in which the stub driver of the tests has the real one's file names: a card whose kernels take time.
+    ///
+    /// # Errors
+    /// If it cannot be built.
+    pub fn stub(&self) -> Result<PathBuf> {
+        let libraries = if let Some(directory) = env::var_os("GPUCAP_ARTIFACTS") {
+            fs::canonicalize(directory)?
+        } else {
+            let target = target()?;
+            let packages = ["-p", "gpucap-stub-cuda", "-p", "gpucap-stub-nvml"];
+            cargo("build", &[&["--release"], &packages[..]].concat(), &target)?;
+            target.join("release")
+        };
+        let directory = self.programs.join("stub");
+        fs::create_dir_all(&directory)?;
+        for (library, name) in [
+            ("libgpucap_stub_cuda.so", "libcuda.so.1"),
+            ("libgpucap_stub_nvml.so", "libnvidia-ml.so.1"),
+        ] {
+            let library = libraries.join(library);
+            if !library.exists() {
+                return Err(Stop::Skip(format!("{} is not there", library.display())));
+            }
+            symlink(library, directory.join(name))?;
+        }
+        Ok(directory)
     }
 
     /// The path of a ledger that only users of the same name share.

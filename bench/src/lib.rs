@@ -10,7 +10,8 @@
 //! * [`measure`]: taking turns, and what is kept of the samples.
 //! * [`report`]: rows, self-checks, JSON lines, the table.
 //! * [`machine`]: what has to be known of the machine to read the numbers.
-//! * [`alloc`], [`families`], [`launch`], [`resolve`], [`start`], [`ledger`], [`counts`]: the benches.
+//! * [`alloc`], [`families`], [`launch`], [`resolve`], [`start`], [`ledger`], [`counts`], [`accuracy`],
+//!   [`share`]: the benches.
 
 pub mod accuracy;
 pub mod alloc;
@@ -24,6 +25,7 @@ pub mod machine;
 pub mod measure;
 pub mod report;
 pub mod resolve;
+pub mod share;
 pub mod simulator;
 pub mod start;
 pub mod world;

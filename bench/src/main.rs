@@ -7,7 +7,7 @@ use gpucap_bench::files::Files;
 use gpucap_bench::report::{Report, text_of_lines};
 use gpucap_bench::{
     Effort, Result, Stop, accuracy, alloc, counts, families, hook, launch, ledger, machine,
-    resolve, start,
+    resolve, share, start,
 };
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -15,7 +15,7 @@ use std::{env, fs};
 
 type Bench = fn(&Files, Effort, &mut Report) -> Result;
 
-const BENCHES: [(&str, Bench); 9] = [
+const BENCHES: [(&str, Bench); 10] = [
     ("alloc", alloc::run),
     ("families", families::run),
     ("launch", launch::run),
@@ -25,9 +25,11 @@ const BENCHES: [(&str, Bench); 9] = [
     ("ledger", ledger::run),
     ("counts", counts::run),
     ("accuracy", accuracy::run),
+    ("share", share::run),
 ];
 
-const USAGE: &str = "usage: gpucap-bench [alloc|families|launch|resolve|start|hook|ledger|counts|accuracy...] \
+const USAGE: &str = "usage: gpucap-bench \
+                     [alloc|families|launch|resolve|start|hook|ledger|counts|accuracy|share...] \
                      [--quick] [--json FILE]\n       gpucap-bench --table FILE\n       \
                      gpucap-bench --picture FILE";
 

@@ -193,11 +193,14 @@ fn text(lines: &[Value]) -> String {
     if !rows.is_empty() {
         text.push_str(&table(&rows));
     }
-    let shares = crate::accuracy::table::text(lines);
-    if !rows.is_empty() && !shares.is_empty() {
-        text.push('\n');
+    let mut is_first = rows.is_empty();
+    for shares in [crate::accuracy::table::text(lines), crate::share::table::text(lines)] {
+        if !is_first && !shares.is_empty() {
+            text.push('\n');
+        }
+        is_first &= shares.is_empty();
+        text.push_str(&shares);
     }
-    text.push_str(&shares);
     for line in lines {
         let _ = match line["kind"].as_str() {
             Some("check") if line["holds"] != json!(true) => {

@@ -23,6 +23,8 @@ pub enum World {
     Capped,
     /// The shim, with a share of the time that is never used up: the null driver's kernels take none.
     Timed,
+    /// The shim, with this percentage of the time.
+    Shared(u16),
 }
 
 /// The cap of [`World::Capped`], in bytes; the null driver's card is larger.
@@ -50,13 +52,13 @@ impl World {
             Self::Unlimited => {
                 command.env("LD_PRELOAD", &files.shim);
             }
-            Self::Capped | Self::Timed => {
+            Self::Capped | Self::Timed | Self::Shared(_) => {
                 command.env("LD_PRELOAD", &files.shim);
-                if self == Self::Capped {
-                    command.env("GPU_MEM_LIMIT", CAP.to_string());
-                } else {
-                    command.env("GPU_CORE_PCT", "99");
-                }
+                match self {
+                    Self::Shared(percent) => command.env("GPU_CORE_PCT", percent.to_string()),
+                    Self::Timed => command.env("GPU_CORE_PCT", "99"),
+                    _ => command.env("GPU_MEM_LIMIT", CAP.to_string()),
+                };
                 command.env("GPUCAP_LEDGER", files.ledger(ledger));
                 // As where a limits file says what a context costs: NVML is not asked.
                 command.env("GPUCAP_CONTEXT_MEM", "256Mi");

@@ -1,0 +1,194 @@
+//! What share the library that ships gets of the stub's card: real threads, real waits, the real clock.
+//!
+//! `accuracy` runs the meter alone in virtual time. Here is all of it: hooks, locks, events of a driver, sleeps that end
+//! late, a host that has other things to do. The judge is the stub's card, which shares nothing with the shim and knows
+//! how long it has worked. Each cell is a process of its own on a card of its own, under no limit or a percentage.
+//!
+//! Kernels take time only on that card's clock, so a machine that is busy leaves a program less than its share. What
+//! cannot be blamed on the machine is checked: nobody gets more than was asked for, [`ABOVE`] points allowed.
+
+pub mod table;
+
+use crate::files::Files;
+use crate::report::Report;
+use crate::world::{Answer, Client, World};
+use crate::{Effort, Result};
+use serde_json::{Value, json};
+use std::fs;
+use std::process::Command;
+
+/// The percentages, in the order of the table.
+const PERCENTAGES: [u16; 9] = [5, 10, 20, 30, 50, 70, 80, 95, 100];
+
+/// What nobody may get beyond what was asked for, in points.
+const ABOVE: f64 = 3.0;
+
+/// A program as people run them: what the client is told.
+struct Workload {
+    name: &'static str,
+    command: &'static str,
+    processes: usize,
+    /// Full runs: how long a cell takes. A quarter of it is not counted.
+    milliseconds: u32,
+    /// What a launch call takes on the host.
+    launch_ns: u32,
+    /// Is in quick runs too.
+    quick: bool,
+}
+
+const fn workload(name: &'static str, command: &'static str) -> Workload {
+    Workload { name, command, processes: 1, milliseconds: 2000, launch_ns: 2000, quick: false }
+}
+
+const WORKLOADS: &[Workload] = &[
+    Workload { quick: true, ..workload("W1 10 us kernels", "share-async 10") },
+    // At 5 % a kernel each 800 ms.
+    Workload { milliseconds: 5000, ..workload("W2 40 ms kernel, sync", "share-synced 40000") },
+    workload("W3 8 ms graphs, sync", "share-graph 1000"),
+    workload("W4 4 streams x 50 us", "share-streams 50"),
+    workload("W5 training step", "share-training 1600"),
+    Workload { quick: true, ..workload("W6 20 kernels mixed", "share-mixed 0") },
+    workload("W7 kernel + copy", "share-copies 500"),
+    Workload { quick: true, ..workload("W8 10 us, sync", "share-synced 10") },
+    Workload { launch_ns: 4000, ..workload("W9 launch-bound 3 us", "share-async 3") },
+    workload("W12 2 threads x 20 us", "share-threads 2"),
+    Workload { quick: true, ..workload("W12 4 threads x 20 us", "share-threads 4") },
+    workload("W12 8 threads x 20 us", "share-threads 8"),
+    Workload { processes: 2, ..workload("W13 2 processes x 50 us", "share-async 50") },
+    Workload { processes: 4, ..workload("W13 4 processes x 50 us", "share-async 50") },
+    Workload { quick: true, ..workload("W15 captures meanwhile", "share-captures 50") },
+];
+
+/// Measures all of it.
+///
+/// # Errors
+/// If a client fails, or the stub cannot be built.
+pub fn run(files: &Files, effort: Effort, report: &mut Report) -> Result {
+    let percentages = if effort == Effort::Full { &PERCENTAGES[..] } else { &[30] };
+    let bench = Bench { files, driver: files.stub()?, effort };
+    for workload in WORKLOADS.iter().filter(|workload| effort == Effort::Full || workload.quick) {
+        let solo = bench.cell(workload, None)?;
+        report.line(solo.to_json(&solo));
+        report.check(&format!("{}: the card has worked", workload.name), solo.share > 0.0);
+        for &percent in percentages {
+            let cell = bench.cell(workload, Some(percent))?;
+            report.line(cell.to_json(&solo));
+            let got =
+                format!("{} at {percent} %: {:.2}, no more than asked", cell.name, cell.share);
+            report.check(&got, cell.share > 0.0 && cell.share <= f64::from(percent) + ABOVE);
+        }
+    }
+    Ok(())
+}
+
+struct Bench<'a> {
+    files: &'a Files,
+    driver: std::path::PathBuf,
+    effort: Effort,
+}
+
+/// What a workload got. Times are nanoseconds, shares percent of the card.
+struct Cell {
+    name: &'static str,
+    percent: Option<u16>,
+    share: f64,
+    /// Of the windows of a second, the one with the least.
+    lowest: f64,
+    /// And the one with the most.
+    highest: f64,
+    /// Launches in a second.
+    rate: f64,
+    /// How long calls of a launch took: half of them, 99 of a hundred, all of them.
+    waits: [f64; 3],
+    /// Time of processors for a launch, of the whole process: the program's own and the stub's are in it.
+    processor: f64,
+}
+
+impl Bench<'_> {
+    fn cell(&self, workload: &Workload, percent: Option<u16>) -> Result<Cell> {
+        let card = self.files.ledger("card");
+        fs::create_dir_all(&card)?;
+        let mut clients = Vec::new();
+        for _ in 0..workload.processes {
+            let mut command = Command::new(&self.files.client);
+            percent.map_or(World::Bare, World::Shared).dress(&mut command, self.files, "card/book");
+            command.env("LD_LIBRARY_PATH", &self.driver).env("STUB_GPU_DIR", &card);
+            command.env("STUB_GPU_LAUNCH_NS", workload.launch_ns.to_string());
+            command.env("STUB_GPU_COPY_BYTES_PER_US", "1000");
+            let mut client = Client::spawn(&mut command)?;
+            client.ask("open")?;
+            clients.push(client);
+        }
+        let length = if self.effort == Effort::Full { workload.milliseconds } else { 800 };
+        let command = format!("{} {length}", workload.command);
+        clients.iter_mut().try_for_each(|client| client.tell(&command))?;
+        let answers: Result<Vec<_>> =
+            clients.iter_mut().map(|client| client.hear(&command)).collect();
+        let cell = Cell::of(workload.name, percent, &answers?);
+        drop(clients);
+        fs::remove_dir_all(&card)?;
+        Ok(cell)
+    }
+}
+
+impl Cell {
+    /// Each process has looked at the whole card; launches are its own.
+    fn of(name: &'static str, percent: Option<u16>, answers: &[Answer]) -> Self {
+        let all = |name| answers.iter().map(move |answer| answer.get(name));
+        #[expect(clippy::cast_precision_loss, reason = "a handful of processes")]
+        let mean = |name| all(name).sum::<f64>() / answers.len() as f64;
+        let most = |name| all(name).fold(0.0, f64::max);
+        Self {
+            name,
+            percent,
+            share: mean("share"),
+            lowest: all("lowest").fold(f64::INFINITY, f64::min),
+            highest: most("highest"),
+            rate: all("rate").sum(),
+            waits: [mean("p50"), most("p99"), most("most")],
+            processor: mean("cpu"),
+        }
+    }
+
+    /// What it should get: what was asked for, or what it can use.
+    fn goal(&self, solo: &Self) -> f64 {
+        self.percent.map_or(solo.share, |percent| solo.share.min(f64::from(percent)))
+    }
+
+    fn to_json(&self, solo: &Self) -> Value {
+        let round = |value: f64| (value * 1000.0).round() / 1000.0;
+        let goal = self.goal(solo);
+        json!({
+            "kind": "share on the stub",
+            "workload": self.name,
+            "percent": self.percent,
+            "goal": round(goal),
+            "share": round(self.share),
+            "lowest_second": round(self.lowest),
+            "highest_second": round(self.highest),
+            "throughput": round(self.rate / (solo.rate * goal / solo.share)),
+            "wait_us": self.waits.map(|ns| round(ns / 1e3)),
+            "processor_us": round(self.processor / 1e3),
+            "processor_us_unlimited": round(solo.processor / 1e3),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell(percent: Option<u16>, share: f64, rate: f64) -> Cell {
+        let (lowest, highest, waits, processor) = (share, share, [0.0; 3], 0.0);
+        Cell { name: "W", percent, share, lowest, highest, rate, waits, processor }
+    }
+
+    #[test]
+    fn throughput_is_measured_against_what_a_share_of_the_whole_would_do() {
+        let solo = cell(None, 80.0, 800.0);
+        assert_eq!(cell(Some(40), 40.0, 400.0).to_json(&solo)["throughput"], 1.0);
+        assert_eq!(cell(Some(40), 40.0, 200.0).to_json(&solo)["throughput"], 0.5);
+        // Who cannot use what it asked for is compared with what it can use.
+        assert_eq!(cell(Some(90), 80.0, 800.0).to_json(&solo)["throughput"], 1.0);
+    }
+}

@@ -1,0 +1,47 @@
+//! The lines of a run as a Markdown table.
+
+use serde_json::Value;
+use std::fmt::Write as _;
+
+/// A row per cell; the unlimited one begins each workload.
+#[must_use]
+pub fn text(lines: &[Value]) -> String {
+    let mut cells = lines.iter().filter(|line| line["kind"] == "share on the stub").peekable();
+    let mut text = String::new();
+    if cells.peek().is_none() {
+        return text;
+    }
+    // Writing to a string cannot fail.
+    let _ = writeln!(
+        text,
+        "**Shares of the stub's card, real clock**: percent of the card. A busy machine leaves less.\n\n\
+         | workload | asked | goal | share | error | lowest, highest second | throughput | \
+         launch p50, p99, most (us) | processor per launch, unlimited (us) |\n\
+         |---|---:|---:|---:|---:|---:|---:|---:|---:|"
+    );
+    for cell in cells {
+        let number = |name: &str| cell[name].as_f64().unwrap_or(f64::NAN);
+        let wait = |place: usize| cell["wait_us"][place].as_f64().unwrap_or(f64::NAN);
+        let asked = cell["percent"]
+            .as_u64()
+            .map_or_else(|| "unset".into(), |percent| format!("{percent} %"));
+        let _ = writeln!(
+            text,
+            "| {} | {asked} | {:.1} | {:.2} | {:+.2} | {:.2}, {:.2} | {:.3} | {:.1}, {:.1}, {:.0} | \
+             {:.2}, {:.2} |",
+            cell["workload"].as_str().unwrap_or_default(),
+            number("goal"),
+            number("share"),
+            number("share") - number("goal"),
+            number("lowest_second"),
+            number("highest_second"),
+            number("throughput"),
+            wait(0),
+            wait(1),
+            wait(2),
+            number("processor_us"),
+            number("processor_us_unlimited"),
+        );
+    }
+    text
+}
