@@ -16,6 +16,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     trials_of(&[
         ("links at our paths lead nowhere", links),
         ("a link to /etc stays in the container", link_to_etc),
+        ("an image without /etc is given one", without_etc),
         ("fifos at our paths hold nothing up", fifos),
         ("a file at /.gpucap is replaced", file_for_directory),
         ("a directory with something in it for the list is refused", directory_for_file),
@@ -51,6 +52,12 @@ fn link_to_etc(runtime: Runtime) -> Result {
     symlink("../../../../../../../../own", root.join("etc"))?;
     caps(&container)?;
     expect(root.join("own/ld.so.preload").exists(), || "the list lies elsewhere".into())
+}
+
+fn without_etc(runtime: Runtime) -> Result {
+    let container = Container::new(runtime)?;
+    fs::remove_dir(container.root().join("etc"))?;
+    caps(&container)
 }
 
 fn fifos(runtime: Runtime) -> Result {

@@ -74,8 +74,7 @@ impl Shown {
         let at = |path| move |why| Reason::Place { path, why };
         let directory = root.place("", c".gpucap").map_err(at(DIRECTORY))?;
         directory.make_directory().map_err(at(DIRECTORY))?;
-        let list = etc(root).map_err(at(PRELOAD))?;
-        list.make_file().map_err(at(PRELOAD))?;
+        let list = made_list(root).map_err(at(PRELOAD))?;
 
         let inside = tmpfs(means, &directory, label).map_err(at(DIRECTORY))?;
         self.fill(&inside).map_err(at(DIRECTORY))?;
@@ -129,7 +128,7 @@ impl Shown {
         };
         seen(LIMITS, limits())?;
         seen(SHIM, place(c"libgpucap.so").and_then(|it| self.is_library(&it.top()?)))?;
-        seen(PRELOAD, etc(root).and_then(|it| is(&it, &self.preload)))?;
+        seen(PRELOAD, list(root).and_then(|it| is(&it, &self.preload)))?;
         seen(LEDGER, place(c"ledger").and_then(|it| Ok(ours(&it)? && is_open(&it.top()?)?)))?;
         if self.opencl_masked {
             let icd = root.place("etc/OpenCL/vendors", c"nvidia.icd");
@@ -153,15 +152,22 @@ fn tmpfs(means: &Means, place: &Place, label: Option<&str>) -> io::Result<File> 
     means.tmpfs(place, &options)
 }
 
-/// `/etc/ld.so.preload`; of an image without `/etc`, after making it.
-fn etc(root: &Root) -> io::Result<Place> {
-    match root.place("etc", c"ld.so.preload") {
+/// `/etc/ld.so.preload`, whatever lies there.
+fn list(root: &Root) -> io::Result<Place> {
+    root.place("etc", c"ld.so.preload")
+}
+
+/// The same, after making it a file; and `/etc`, of an image that has none.
+fn made_list(root: &Root) -> io::Result<Place> {
+    let list = match list(root) {
         Err(why) if why.kind() == io::ErrorKind::NotFound => {
             root.place("", c"etc")?.make_directory()?;
-            root.place("etc", c"ld.so.preload")
+            list(root)?
         }
-        found => found,
-    }
+        found => found?,
+    };
+    list.make_file()?;
+    Ok(list)
 }
 
 /// Whether nobody can write there.
