@@ -10,8 +10,8 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// An OCI runtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,9 +77,23 @@ impl Runtime {
         if unsafe { libc::geteuid() } != 0 {
             return Err(Stop::skip("only root can start containers here"));
         }
-        match Command::new(self.name()).arg("--version").output() {
-            Ok(output) if output.status.success() => Ok(()),
-            _ => Err(Stop::skip(format!("{} is missing (ci/run --install gets it)", self.name()))),
+        static PLAIN: [OnceLock<Result>; 2] = [const { OnceLock::new() }; 2];
+        let [runc, crun] = &PLAIN;
+        let place = if self == Self::Runc { runc } else { crun };
+        place.get_or_init(|| self.starts_a_plain_one()).clone()
+    }
+
+    /// Skips unless it is here, and starts a container that has nothing to do with us.
+    fn starts_a_plain_one(self) -> Result {
+        let version = Command::new(self.name()).arg("--version").output();
+        if !version.is_ok_and(|output| output.status.success()) {
+            let name = self.name();
+            return Err(Stop::skip(format!("{name} is missing (ci/run --install gets it)")));
+        }
+        let output = Container::plain(self, Image::Static)?.output(&["/actor"])?;
+        match output.code() {
+            Some(0) => Ok(()),
+            _ => Err(Stop::skip(format!("no container starts here, whatever is in it: {output}"))),
         }
     }
 }
@@ -98,25 +112,29 @@ impl Container {
     /// # Errors
     /// Skips without the runtime.
     pub(crate) fn of(runtime: Runtime, image: Image) -> Result<Self> {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
         runtime.needed()?;
+        let mut container = Self::plain(runtime, image)?;
+        container.config["hooks"]["createRuntime"] = json!([container.hook("createRuntime", &[])?]);
+        container.config["hooks"]["poststop"] = json!([container.hook("poststop", &[])?]);
+        Ok(container.env("GPU_MEM_LIMIT=1Gi"))
+    }
+
+    /// One that has no hook and no limit.
+    fn plain(runtime: Runtime, image: Image) -> Result<Self> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let id = format!("gpucap-test-{}-{count}", std::process::id());
         let scratch = Scratch::new()?;
         image.make(&scratch.path().join("root"))?;
         let place = Place { scratch, runtime, id: id.clone() };
-        let mut container = Self {
+        Ok(Self {
             runtime,
             id,
             config: config(),
-            prepare: Vec::new(),
+            prepare: vec![runtime.prepare().into()],
             through: Vec::new(),
             place: Arc::new(place),
-        };
-        container.prepare.push(runtime.prepare().into());
-        container.config["hooks"]["createRuntime"] = json!([container.hook("createRuntime", &[])?]);
-        container.config["hooks"]["poststop"] = json!([container.hook("poststop", &[])?]);
-        Ok(container.env("GPU_MEM_LIMIT=1Gi"))
+        })
     }
 
     /// Our hook, called through these words if there are any.
