@@ -36,6 +36,10 @@ pub(crate) fn open(record: &Record) -> io::Result<Map<LivePage>> {
     let clone = mount::clone_of(&directory)?;
     mount::restrict(&clone, 0, mount::READ_ONLY)?;
     let file = at::open(&clone, NAME, libc::O_RDWR, 0)?;
+    // A container that can unmount may have put something else there; a mapping beyond its end would end us.
+    if file.metadata()?.len() < LivePage::SIZE {
+        return Err(io::Error::other("it is shorter than a page"));
+    }
     let known = |map: &Map<LivePage>| map.get().is_known();
     let map = Map::writable(&file)?;
     if known(&map) { Ok(map) } else { Err(io::Error::other("it is not a page of this version")) }
