@@ -67,6 +67,9 @@ pub(crate) fn cooperative(
     throttle::launch(call, work, StreamRef::named(call, stream), next)
 }
 
+/// No machine has more cards.
+const MOST_PARTS: u32 = 64;
+
 /// `cuLaunchCooperativeKernelMultiDevice`.
 pub(crate) fn cooperative_multi_device(
     call: &Call,
@@ -75,7 +78,8 @@ pub(crate) fn cooperative_multi_device(
     count: u32,
     _flags: u32,
 ) -> CuResult {
-    let parts = list.first(count).map(|part| {
+    // More than there are cards is the driver's to refuse, and what lies there is not to be read.
+    let parts = list.first(count.min(MOST_PARTS)).map(|part| {
         let work = kernel_of(part.function, part.grid, part.block);
         (work, StreamRef::named(call, part.hStream))
     });

@@ -241,7 +241,8 @@ impl Clock {
             return Reached::Lost;
         };
         let at = self.count(mark, since_origin, spare);
-        Reached::At(self.host_time(mark, at))
+        let host = self.host_time(mark, at);
+        Reached::At(self.not_after(host, sys::monotonic_ns()))
     }
 
     /// The card's time of a mark. It becomes the origin if there is none, or an old one.
@@ -267,6 +268,13 @@ impl Clock {
         self.ahead = Some((ahead, latest));
         let host = at.saturating_add(ahead);
         u64::try_from(host).unwrap_or(0).saturating_add(shortest)
+    }
+
+    /// What has been reached was reached before now. Otherwise the card's clock has leapt, as when a machine is moved.
+    fn not_after(&mut self, host: u64, now: u64) -> u64 {
+        let beyond = i64::try_from(host.saturating_sub(now)).unwrap_or(0);
+        self.ahead = self.ahead.map(|(ahead, then)| (ahead.saturating_sub(beyond), then));
+        host.min(now)
     }
 
     /// Whether an event that the meter gives back is still needed.
@@ -312,6 +320,16 @@ mod tests {
         assert_eq!(clock.host_time(&mark(7_000_000, 1_000), 2_000_000), 7_001_000);
         // Queued again: later than asked for by as much.
         assert_eq!(clock.host_time(&mark(7_500_000, 2_000), 3_000_000), 8_000_900);
+    }
+
+    #[test]
+    fn a_card_whose_clock_has_leapt_is_not_ahead_of_now() {
+        let mut clock = Clock::default();
+        assert_eq!(clock.host_time(&mark(5_000_000, 0), 1_000_000), 5_000_000);
+        let leapt = clock.host_time(&mark(6_000_000, 0), 3_600_000_000_000);
+        assert_eq!(clock.not_after(leapt, 6_000_500), 6_000_500);
+        let next = clock.host_time(&mark(7_000_000, 0), 3_600_001_000_000);
+        assert_eq!(clock.not_after(next, 7_000_600), 7_000_400);
     }
 
     #[test]

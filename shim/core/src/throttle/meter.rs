@@ -201,6 +201,7 @@ impl<'a, E> Meter<'a, E> {
             }
             (_, pair) => {
                 pair.into_iter().flatten().for_each(|event| events.give_back(event));
+                self.take_back_guess(reserved);
                 let worth = batch_ns.saturating_add(reserved.ns);
                 self.settle(worth, Done { span: Span::Unknown, work_ns: worth }, returned);
             }
@@ -242,6 +243,7 @@ impl<'a, E> Meter<'a, E> {
 
     /// The driver did not take the launch: nothing of it stays charged. Events that were recorded are the caller's.
     pub fn refused(&mut self, permit: Permit, now: u64) {
+        self.take_back_guess(permit.reserved);
         self.release(permit.reserved.ns);
         let worth = permit.batch_ns;
         self.settle(worth, Done { span: Span::Unknown, work_ns: worth }, now);

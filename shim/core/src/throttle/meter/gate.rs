@@ -120,6 +120,14 @@ impl<E> Meter<'_, E> {
         Reserved { signature, ns: guess, unmeasured: true }
     }
 
+    /// A launch of which nothing will ever be measured is no reason to fear the next one more.
+    pub(super) fn take_back_guess(&mut self, reserved: Reserved) {
+        let Reserved { signature, ns, unmeasured } = reserved;
+        if unmeasured && matches!(self.costs.estimate(signature), Estimate::Unmeasured(_)) {
+            self.costs.note_unmeasured(signature, ns / 2);
+        }
+    }
+
     pub(super) fn batch_size(&self) -> u64 {
         let open = self.streams.iter().filter(|stream| stream.granted_ns > 0).count().max(2);
         BATCH_NS.min(self.bucket.quantum_ns() / (4 * open as u64))

@@ -80,7 +80,9 @@ impl<E> Meter<'_, E> {
                     if let Some(Pending { mark, operation, batch_ns, .. }) =
                         self.take_front(place, now)
                     {
-                        let reserved = operation.as_ref().map_or(0, |operation| operation.cost.ns);
+                        let cost = operation.as_ref().map(|operation| operation.cost);
+                        let reserved = cost.map_or(0, |cost| cost.ns);
+                        cost.into_iter().for_each(|cost| self.take_back_guess(cost));
                         let worth = batch_ns.saturating_add(reserved);
                         self.settle(worth, Done { span: Span::Unknown, work_ns: worth }, now);
                         let after = operation.map(|operation| operation.after);

@@ -142,7 +142,28 @@ fn what_nobody_can_measure_costs_its_estimate() {
     assert!(bench.launch(Launch::kernel(KERNEL)));
     bench.card.events[0] = Reached::Lost;
     bench.meter.settle_finished(NOW, &mut bench.card);
-    assert_eq!((bench.taken(), bench.card.given_back), (3 * MS, 2));
+    assert_eq!((bench.taken(), bench.card.given_back), (2 * MS, 2));
+}
+
+/// Without a bound a driver that records no event would bring a program to a stop.
+#[test]
+fn what_nobody_ever_measures_is_feared_no_more_each_time() {
+    let word = Word::default();
+    let mut bench = Bench::new(&word, 50);
+    for turn in 0..60 {
+        bench.now += 100 * MS;
+        let permit = bench.ask(Launch::kernel(KERNEL)).unwrap();
+        match turn % 3 {
+            0 => bench.meter.launched(permit, bench.now, None, &mut bench.card),
+            1 => bench.meter.refused(permit, bench.now),
+            _ => {
+                let pair = bench.card.pair(Reached::Lost, Reached::Lost);
+                bench.meter.launched(permit, bench.now, pair, &mut bench.card);
+                bench.meter.settle_finished(bench.now, &mut bench.card);
+            }
+        }
+    }
+    assert!(bench.bucket.level(bench.now) > -2 * i64::try_from(MS).unwrap());
 }
 
 #[test]
