@@ -86,6 +86,12 @@ step_probe() { # the questions we ask a real card run to their end on the stub
     ci/gpu probe --selftest "$TARGET/release"
 }
 
+step_card() { # what a card will be asked runs on the stub, from the archive that would be carried there
+    need gcc python3
+    cargo build --locked --release
+    ci/gpu rehearse "$TARGET/release"
+}
+
 step_bench-smoke() { # each bench runs, and what it checks of itself holds; its figures say nothing here
     need gcc
     cargo run --locked --release -p gpucap-bench -- --quick

@@ -4,11 +4,14 @@
 //! Two kinds of calls: the useful ones of [`cases`], which has at least one for every row; and every row's function
 //! with nothing but zeros, in each state in which a program can be. The latter also on real drivers, which without a
 //! card refuse `cuInit`, so that there the states are those before and after a refusal.
+//!
+//! With `--cases` it only prints the cases, a line `row TAB command` each: `ci/gpu` takes them to a card.
 
 mod cases;
 
 use gpucap_tests::{Driver, Program, Result, Run, Stop, World, main as harness, trial};
 use std::collections::BTreeMap;
+use std::env;
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
@@ -56,6 +59,9 @@ const OWN_QUESTIONS: &[&str] = &[
 ];
 
 fn main() -> ExitCode {
+    if env::args().nth(1).as_deref() == Some("--cases") {
+        return print_cases();
+    }
     let mut trials = vec![trial("every row has a case", every_row_has_a_case)];
     for (symbol, script) in cases::all() {
         trials.push(trial(format!("{symbol}: a useful call is as without the shim"), move || {
@@ -70,6 +76,15 @@ fn main() -> ExitCode {
         }
     }
     harness(trials)
+}
+
+fn print_cases() -> ExitCode {
+    for (symbol, script) in cases::all() {
+        for command in script {
+            println!("{symbol}\t{command}");
+        }
+    }
+    ExitCode::SUCCESS
 }
 
 fn every_row_has_a_case() -> Result {

@@ -1,0 +1,113 @@
+"""Stage compute: the share of the card's time that known work gets, and what a launch costs.
+
+Ground truth is completed work: units done, times the time of one unit without the shim, over the time that passed.
+Never the shim's own counters. Runs without the shim stand between the others, so that a drifting clock shows.
+"""
+
+from world import Started
+
+PERCENTS = (10, 30, 50, 99, 100, None)  # None: behind the shim, without a limit of time
+# Shape and length of one kernel in us.
+WORK = {"async 200 us": ("async", 200), "sync 200 us": ("sync", 200), "graph of 20 x 100 us": ("graph", 100),
+        "async 3 us": ("async", 3), "kernels of 20 ms": ("async", 20000), "copies of 256 MiB": ("copy", 400)}
+QUICK = ("async 200 us", "graph of 20 x 100 us")
+POINTS = 2.0  # of the card, as design promises
+# Less than all of the throughput may remain at 99 % and more.
+LAUNCH_BOUND = 0.97
+BUSY = 0.99
+
+
+def run(place, results):
+    """Launch costs first, then every piece of work at every percentage."""
+    results.attempt("launch", lambda: launches(place, results))
+    scale = place.worker("calibrate")["turns_per_us"]
+    for name, (shape, us) in WORK.items():
+        if place.stub and name not in QUICK:
+            continue
+        results.attempt(name, lambda: shares(place, results, name, Work(place, shape, us, scale)))
+
+
+class Work:
+    """One shape of the worker."""
+
+    def __init__(self, place, shape, us, scale):
+        self.place, self.words = place, [place.programs / "worker", "run", shape, us]
+        self.scale, self.seconds = scale, 1.2 if place.stub else 4.5
+
+    def start(self, limits, ledger=None, seconds=None):
+        """A worker that waits for `go`."""
+        started = Started(self.place, [*self.words, seconds or self.seconds, self.scale], limits, ledger)
+        if started.line() != "ready":
+            started.__exit__()
+            raise RuntimeError("the worker did not get ready")
+        return started
+
+    def rate(self, limits):
+        """Units per second alone on the card: mean, least and greatest of a window."""
+        with self.start(limits) as worker:
+            worker.say("go")
+            return rates(worker.rest(60)["marks"])
+
+
+def rates(marks, window_ns=1e9):
+    """Units per second; the first quarter, in which a limit learns and saved time is used up, does not count."""
+    marks = [mark for mark in marks if mark[0] >= marks[-1][0] / 4]
+    if len(marks) < 2:
+        raise RuntimeError("too few units were done to tell a rate")
+    spread, begin = [], 0
+    for end in range(1, len(marks)):
+        while marks[end][0] - marks[begin + 1][0] >= window_ns and begin + 1 < end:
+            begin += 1
+        if marks[end][0] - marks[begin][0] >= window_ns:
+            spread.append(between(marks[begin], marks[end]))
+    mean = between(marks[0], marks[-1])
+    return mean, min(spread, default=mean), max(spread, default=mean)
+
+
+def between(first, last):
+    """Units per second from one mark to another."""
+    return (last[1] - first[1]) / ((last[0] - first[0]) / 1e9)
+
+
+def limits_of(percent):
+    """What is set for a percentage: the memory cap is there in any case."""
+    return {"GPU_MEM_LIMIT": "4Gi"} | ({"GPU_CORE_PCT": str(percent)} if percent else {})
+
+
+def shares(place, results, name, work):
+    """Each percentage between two runs without the shim; the faster of them is what the card can do."""
+    alone = work.rate(None)[0]
+    for percent in (30, None) if place.stub else PERCENTS:
+        mean, least, greatest = work.rate(limits_of(percent))
+        after = work.rate(None)[0]
+        whole, alone = max(alone, after), after
+        goal = percent or 100
+        figures = {
+            "goal": goal,
+            "share": 100 * mean / whole,
+            "worst_second": max(abs(100 * rate / whole - goal) for rate in (least, greatest)),
+            "per_second": mean,
+            "bare_per_second": whole,
+        }
+        what = f"{name} at {percent or 'no limit'}"
+        if goal < 99:
+            holds, bound = abs(figures["share"] - goal) <= POINTS, f"within {POINTS:g} points of {goal}"
+        else:
+            least_left = LAUNCH_BOUND if " 3 us" in name else BUSY
+            holds, bound = mean >= least_left * whole, f"at least {least_left:g} of the throughput"
+        results.judge(what, holds, bound, figures, timed=True)
+
+
+def launches(place, results):
+    """Host time of a launch in four states, in turns; the least of each, as noise only adds."""
+    states = {"bare": None, "no limit of time": limits_of(None), "at 100": limits_of(100), "at 99": limits_of(99)}
+    found = {state: [] for state in states}
+    for _ in range(1 if place.stub else 5):
+        for state, limits in states.items():
+            found[state].append(place.worker("launches", limits=limits))
+    least = {state: min(one["launch"]["p50"] for one in all_of) for state, all_of in found.items()}
+    event = min(one["event"]["p50"] for one in found["bare"])
+    for state, most in (("no limit of time", 5), ("at 100", 20), ("at 99", 20)):
+        more = least[state] - least["bare"]
+        figures = {"bare_ns": least["bare"], "ns": least[state], "more_ns": more, "event_ns": event}
+        results.judge(f"launch {state}", more <= most, f"at most {most} ns more", figures, timed=True)

@@ -1,0 +1,97 @@
+"""Runs the stages on a card, or rehearses on the stub driver what needs no more than a driver.
+
+    python3 run.py --programs DIR --artifacts DIR --out DIR [--stub DIR] [--only STAGES] [--budget SECONDS] [--commit ID]
+
+Called by `ci/gpu run`, which builds the programs. Each stage is a module with `run(place, results)`. The exit status is
+0 if something passed and nothing failed.
+"""
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+
+import compute
+import frameworks
+import memory
+import models
+import probe
+import sharing
+import startup
+import truth
+from results import Results
+from world import Place
+
+# In the order of what a short visit to a card should learn first.
+STAGES = {
+    "truth": truth,
+    "memory": memory,
+    "startup": startup,
+    "compute": compute,
+    "sharing": sharing,
+    "frameworks": frameworks,
+    "models": models,
+    "probe": probe,
+}
+
+
+def arguments():
+    """The command line."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--programs", required=True)
+    parser.add_argument("--artifacts", required=True)
+    parser.add_argument("--out", required=True)
+    parser.add_argument("--stub")
+    parser.add_argument("--only", default=",".join(STAGES))
+    parser.add_argument("--budget", default="480")
+    parser.add_argument("--commit", default="unknown")
+    given = parser.parse_args()
+    unknown = [name for name in given.only.split(",") if name not in STAGES]
+    if unknown:
+        parser.error(f"no stage {', '.join(unknown)}; there are: {', '.join(STAGES)}")
+    return given
+
+
+def seconds(text):
+    """`480`, `480s` or `8m`."""
+    unit = {"m": 60, "s": 1}.get(text[-1:], None)
+    return float(text[:-1]) * unit if unit else float(text)
+
+
+def head(place, given):
+    """Which machine the rows belong to, as the probe's first stage says."""
+    document = place.scratch / "card.json"
+    words = [place.programs / "probe", "--out", document, "--only", "card", "--commit", given.commit]
+    place.ask(words, timeout=60)
+    found = json.loads(document.read_text(encoding="utf-8"))
+    facts = found.get("card", {}).get("answers", {})
+    named = {name: facts[name] for name in ("gpu", "driver", "cuda", "kernel", "mig_mode") if name in facts}
+    when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    return {"where": "stub" if place.stub else "card", "commit": given.commit, "when": when, **named}
+
+
+def main():
+    """Stage by stage; what was found so far is on disk at any moment."""
+    given = arguments()
+    place = Place(given.programs, given.artifacts, given.stub)
+    out = Path(given.out)
+    out.mkdir(parents=True, exist_ok=True)
+    kind = "stub" if given.stub else "card"
+    lines = out / time.strftime(f"{kind}-%Y%m%d-%H%M%S.jsonl", time.gmtime())
+    results = Results(lines, head(place, given), not given.stub, seconds(given.budget))
+    try:
+        for name in (name for name in STAGES if name in given.only.split(",")):
+            results.stage = name
+            results.attempt(name, lambda stage=STAGES[name]: stage.run(place, results))
+    finally:
+        place.close()
+    print(results.table())
+    print(f"written: {lines}")
+    passed, failed = results.count("passed"), results.count("failed")
+    print(f"{passed} passed, {failed} failed, {results.count('skipped')} skipped, {results.count('rehearsed')} rehearsed")
+    return 0 if passed and not failed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,41 @@
+"""The models of with_torch.py and with_torch_loop.py."""
+
+import torch
+from torch import nn
+
+
+class Block(nn.Module):
+    """One block of a transformer."""
+
+    def __init__(self, width, heads=4):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(width, heads, batch_first=True)
+        self.first, self.second = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.rest = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+
+    def forward(self, given):
+        """Attention, then the two layers, each added to what came in."""
+        normed = self.first(given)
+        given = given + self.attention(normed, normed, normed, need_weights=False)[0]
+        return given + self.rest(self.second(given))
+
+
+def step_of(model, shape):
+    """One step of training on a fixed batch, as a function that answers the loss on the card."""
+    given, wanted = torch.randn(shape, device="cuda"), torch.randn(shape, device="cuda")
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
+
+    def step():
+        loss = nn.functional.mse_loss(model(given), wanted)
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    return step
+
+
+def train(model, steps, shape=(64, 512)):
+    """The losses of so many steps."""
+    step = step_of(model, shape)
+    return [step().item() for _ in range(steps)]
