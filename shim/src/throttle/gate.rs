@@ -127,7 +127,7 @@ impl Gate {
         launch: Launch,
         stream: CUstream,
     ) -> Option<Admitted> {
-        let permit = self.permit(copy, id, launch)?;
+        let permit = self.permit(copy, id, launch, || self.mark(copy, id, context, stream))?;
         let events = if permit.wants_events() { self.spare(copy, context) } else { None };
         let events = events.and_then(|[first, second]| match first.record(copy, stream) {
             Ok(mark) => Some((mark, second)),
@@ -139,13 +139,21 @@ impl Gate {
         Some(Admitted { permit, events })
     }
 
-    fn permit(&self, copy: &DriverCopy, id: StreamId, launch: Launch) -> Option<Permit> {
+    /// Calls `mark` before it waits, if an event would then tell when the stream's work is over.
+    fn permit(
+        &self,
+        copy: &DriverCopy,
+        id: StreamId,
+        launch: Launch,
+        mark: impl Fn(),
+    ) -> Option<Permit> {
         let began = sys::monotonic_ns();
         let mut now = began;
         loop {
-            let verdict = self.asking(copy, |inside| {
+            let (verdict, wants_mark) = self.asking(copy, |inside| {
                 let mut events = inside.timing.reader(copy);
-                inside.meter.before_launch(id, launch, now, &mut events)
+                let verdict = inside.meter.before_launch(id, launch, now, &mut events);
+                (verdict, inside.meter.wants_mark(id))
             })?;
             match verdict {
                 Verdict::Admit(permit) => {
@@ -154,9 +162,29 @@ impl Gate {
                     }
                     return Some(permit);
                 }
-                Verdict::Wait { until } => sys::sleep_until(until),
+                Verdict::Wait { until } => {
+                    if wants_mark {
+                        mark();
+                    }
+                    sys::sleep_until(until);
+                }
             }
             now = sys::monotonic_ns();
+        }
+    }
+
+    /// Marks where the stream's work ends before a wait.
+    fn mark(&self, copy: &DriverCopy, id: StreamId, context: ContextId, stream: CUstream) {
+        let Some([first, second]) = self.spare(copy, context) else { return };
+        match first.record(copy, stream) {
+            Ok(mark) => {
+                self.keep([second]);
+                self.asking(copy, |inside| {
+                    let mut events = inside.timing.reader(copy);
+                    inside.meter.marked(id, mark, sys::monotonic_ns(), &mut events);
+                });
+            }
+            Err(first) => self.keep([first, second]),
         }
     }
 
