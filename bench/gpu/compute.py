@@ -11,8 +11,10 @@ PERCENTS = (10, 30, 50, 99, 100, None)  # None: behind the shim, without a limit
 WORK = {"async 200 us": ("async", 200), "sync 200 us": ("sync", 200), "graph of 20 x 100 us": ("graph", 100),
         "async 3 us": ("async", 3), "kernels of 20 ms": ("async", 20000), "copies of 256 MiB": ("copy", 400)}
 QUICK = ("async 200 us", "graph of 20 x 100 us")
-POINTS = 2.0  # of the card, as design promises
-# Less than all of the throughput may remain at 99 % and more.
+# Points of the card that the mean and the worst second may be off; design promises the first.
+BOUNDS = {"": (0.5, 2.0), "async 3 us": (2.0, 4.0), "kernels of 20 ms": (1.0, 4.0)}
+POINTS = 2.0  # beside others, and for whole models
+# So much of the throughput must remain at 99 % and more.
 LAUNCH_BOUND = 0.97
 BUSY = 0.99
 
@@ -24,7 +26,8 @@ def run(place, results):
     for name, (shape, us) in WORK.items():
         if place.stub and name not in QUICK:
             continue
-        results.attempt(name, lambda: shares(place, results, name, Work(place, shape, us, scale)))
+        work, ruler = (Work(place, kind, us, scale) for kind in (shape, "async" if shape == "sync" else shape))
+        results.attempt(name, lambda: shares(results, name, work, ruler))
 
 
 class Work:
@@ -34,17 +37,17 @@ class Work:
         self.place, self.words = place, [place.programs / "worker", "run", shape, us]
         self.scale, self.seconds = scale, 1.2 if place.stub else 4.5
 
-    def start(self, limits, ledger=None, seconds=None):
+    def start(self, limits, seconds=None):
         """A worker that waits for `go`."""
-        started = Started(self.place, [*self.words, seconds or self.seconds, self.scale], limits, ledger)
+        started = Started(self.place, [*self.words, seconds or self.seconds, self.scale], limits)
         if started.line() != "ready":
             started.__exit__()
             raise RuntimeError("the worker did not get ready")
         return started
 
-    def rate(self, limits):
+    def rate(self, limits, seconds=None):
         """Units per second alone on the card: mean, least and greatest of a window."""
-        with self.start(limits) as worker:
+        with self.start(limits, seconds) as worker:
             worker.say("go")
             return rates(worker.rest(60)["marks"])
 
@@ -74,27 +77,36 @@ def limits_of(percent):
     return {"GPU_MEM_LIMIT": "4Gi"} | ({"GPU_CORE_PCT": str(percent)} if percent else {})
 
 
-def shares(place, results, name, work):
-    """Each percentage between two runs without the shim; the faster of them is what the card can do."""
-    alone = work.rate(None)[0]
-    for percent in (30, None) if place.stub else PERCENTS:
+def shares(results, name, work, ruler):
+    """Each percentage between two short runs without the shim; the faster of them is what the card can do. The ruler
+    leaves the card no gaps: a client that waits for each kernel cannot use all of the card, and is not asked to.
+    """
+    short = work.seconds / 3
+    alone = ruler.rate(None, short)[0]
+    for percent in (30, None) if work.place.stub else PERCENTS:
+        what = f"{name} at {percent or 'no limit'}"
+        if results.left() < 3 * work.seconds:
+            results.fail(what, "not begun: the budget is used up")
+            continue
         mean, least, greatest = work.rate(limits_of(percent))
-        after = work.rate(None)[0]
+        after = ruler.rate(None, short)[0]
         whole, alone = max(alone, after), after
-        goal = percent or 100
+        bare = whole if ruler.words == work.words else work.rate(None, short)[0]
+        goal = min(percent or 100, 100 * bare / whole)
         figures = {
             "goal": goal,
             "share": 100 * mean / whole,
             "worst_second": max(abs(100 * rate / whole - goal) for rate in (least, greatest)),
             "per_second": mean,
-            "bare_per_second": whole,
+            "bare_per_second": bare,
         }
-        what = f"{name} at {percent or 'no limit'}"
-        if goal < 99:
-            holds, bound = abs(figures["share"] - goal) <= POINTS, f"within {POINTS:g} points of {goal}"
+        if percent and percent < 99 and goal == percent:
+            points, second = BOUNDS.get(name, BOUNDS[""])
+            holds = abs(figures["share"] - goal) <= points and figures["worst_second"] <= second
+            bound = f"within {points:g} points of {goal}, each second within {second:g}"
         else:
-            least_left = LAUNCH_BOUND if " 3 us" in name else BUSY
-            holds, bound = mean >= least_left * whole, f"at least {least_left:g} of the throughput"
+            part = LAUNCH_BOUND if name == "async 3 us" else BUSY
+            holds, bound = mean >= part * bare, f"at least {part:g} of the throughput"
         results.judge(what, holds, bound, figures, timed=True)
 
 

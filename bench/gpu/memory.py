@@ -79,7 +79,8 @@ def context(place, results):
         used, _ = booked(actor)
         taken = on_card(witness) - before
         figures = {"charged_mib": used / MIB, "taken_mib": taken / MIB}
-        results.judge("context", used > 0 and taken <= used + 64 * MIB, "takes at most 64 MiB more than charged", figures)
+        holds = used > 0 and taken <= used + 64 * MIB
+        results.judge("context", holds, "takes at most 64 MiB more than charged", figures)
 
 
 def edge(place, results, name, take, give):

@@ -1,5 +1,5 @@
-"""Stage models: the share that real models get, by throughput against the same model without the shim; the latency of an
-inference loop; and training beside inference.
+"""Stage models: the share that real models get, by throughput against the same model without the shim; the latency of
+an inference loop; and training beside inference.
 """
 
 import json
@@ -7,7 +7,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 from compute import BUSY, POINTS, limits_of
-from frameworks import HERE, has
+from frameworks import HERE, NOT_REAL, has
 
 PERCENTS = (10, 30, 50, 99, 100, None)
 # Loops of with_torch_loop.py.
@@ -18,7 +18,7 @@ SECONDS = 5
 def run(place, results):
     """Every loop at every percentage, then two of them together."""
     if place.stub or not has("torch"):
-        reason = "the CUDA runtime refuses a driver that is not the real one" if place.stub else "torch is not installed"
+        reason = NOT_REAL if place.stub else "torch is not installed"
         for name in (*LOOPS, "training beside inference"):
             results.skip(name, reason)
         return
@@ -37,7 +37,7 @@ def loop(place, name, limits):
 
 
 def shares(place, results, name):
-    """A loop that leaves the card idle part of the time uses less than a share near the whole: `demand` says how much."""
+    """A loop that leaves the card idle part of the time cannot use all of it: `demand` says how much it can."""
     bare = loop(place, name, None)
     demand = 100 * bare["busy"]
     for percent in PERCENTS:
@@ -62,5 +62,7 @@ def beside(place, results):
     with ThreadPoolExecutor(2) as pool:
         both = list(pool.map(lambda name: loop(place, name, limits_of(50)), names))
     kept = [b["per_second"] / a["per_second"] for a, b in zip(alone, both)]
-    figures = {"train_kept": kept[0], "infer_kept": kept[1], "p99_alone_ms": alone[1]["p99_ms"], "p99_ms": both[1]["p99_ms"]}
-    results.judge("training beside inference", min(kept) >= 0.9, "each keeps 0.9 of its throughput", figures, timed=True)
+    figures = dict(zip(("train_kept", "infer_kept"), kept))
+    figures |= {"p99_alone_ms": alone[1]["p99_ms"], "p99_ms": both[1]["p99_ms"]}
+    bound = "each keeps 0.9 of its throughput"
+    results.judge("training beside inference", min(kept) >= 0.9, bound, figures, timed=True)

@@ -65,7 +65,8 @@ def picture(rows):
         return HEIGHT - 40 - min(value, 110) / 110 * (HEIGHT - 40 - TOP)
 
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" font-family="sans-serif" font-size="11">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}"',
+        'font-family="sans-serif" font-size="11">',
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
         f'<line x1="{x(0)}" y1="{y(0)}" x2="{x(100)}" y2="{y(100)}" stroke="#999"/>',
         f'<text x="{LEFT}" y="16">share of the card in percent: had (up) against asked for (right)</text>',

@@ -1,6 +1,6 @@
 """Runs the stages on a card, or rehearses on the stub driver what needs no more than a driver.
 
-    python3 run.py --programs DIR --artifacts DIR --out DIR [--stub DIR] [--only STAGES] [--budget SECONDS] [--commit ID]
+    python3 run.py --programs DIR --artifacts DIR --out DIR [--stub DIR] [--only STAGES] [--budget 8m] [--commit ID]
 
 Called by `ci/gpu run`, which builds the programs. Each stage is a module with `run(place, results)`. The exit status is
 0 if something passed and nothing failed.
@@ -88,9 +88,9 @@ def main():
         place.close()
     print(results.table())
     print(f"written: {lines}")
-    passed, failed = results.count("passed"), results.count("failed")
-    print(f"{passed} passed, {failed} failed, {results.count('skipped')} skipped, {results.count('rehearsed')} rehearsed")
-    return 0 if passed and not failed else 1
+    counts = {status: results.count(status) for status in ("passed", "failed", "skipped", "rehearsed")}
+    print(", ".join(f"{count} {status}" for status, count in counts.items()))
+    return 0 if counts["passed"] and not counts["failed"] else 1
 
 
 if __name__ == "__main__":

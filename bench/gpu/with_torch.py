@@ -1,6 +1,7 @@
 """PyTorch, one case per process: see frameworks.py. Seeds are fixed, so that both worlds compute the same."""
 
 import json
+import os
 import sys
 
 import torch
@@ -17,7 +18,8 @@ def eager():
     losses = train(model, steps=20)
     del model
     torch.cuda.empty_cache()
-    return {"result": losses}
+    asked = "cudaMallocAsync" if "cudaMallocAsync" in os.environ.get("PYTORCH_CUDA_ALLOC_CONF", "") else "native"
+    return {"result": losses, "capped": {"allocator": torch.cuda.get_allocator_backend() == asked}}
 
 
 def graph():

@@ -1,5 +1,5 @@
 """PyTorch for a while: `with_torch_loop.py LOOP SECONDS` prints steps per second, the 99th percentile of a step's time,
-and the part of the time in which the card was busy by the card's own events (which says something without a limit only).
+and the part of the time in which the card was busy by its own events (which says something without a limit only).
 """
 
 import json
