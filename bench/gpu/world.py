@@ -24,7 +24,8 @@ class Place:
 
     def __init__(self, programs, artifacts, stub=None):
         self.programs, self.artifacts, self.stub = Path(programs), Path(artifacts), stub
-        self.scratch = Path(tempfile.mkdtemp(prefix="gpucap-card-"))
+        # Where ledgers lie by default: in a file system on a disk the first touch of one takes milliseconds.
+        self.scratch = Path(tempfile.mkdtemp(prefix="gpucap-card-", dir="/dev/shm"))
         self.ledgers = (self.scratch / f"ledger-{n}" for n in itertools.count())
         self.shim = str(self.artifacts.resolve() / "libgpucap.so")
 
@@ -36,6 +37,7 @@ class Place:
         """Without limits: the driver alone. With them, even none (`{}`): behind the shim."""
         unwanted = ("GPU_MEM_LIMIT", "GPU_CORE_PCT", "GPU_PROFILE", "LD_PRELOAD")
         kept = {k: v for k, v in os.environ.items() if k not in unwanted and not k.startswith("GPUCAP_")}
+        kept["PROBE_DIR"] = str(self.programs)
         if self.stub:
             (self.scratch / "card").mkdir(exist_ok=True)
             # Lengths like a card's, so that queues fill and turns are taken.
