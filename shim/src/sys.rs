@@ -218,6 +218,14 @@ pub(crate) fn process_exists(pid: u32) -> bool {
     allowed || last_error() != libc::ESRCH
 }
 
+/// Whether this process has a thread with this number. In doubt, yes.
+pub(crate) fn thread_exists(thread: u32) -> bool {
+    let process = pid();
+    // SAFETY: signal 0 is not sent; only whether it could be is checked.
+    let answer = unsafe { libc::syscall(libc::SYS_tgkill, process, thread, 0) };
+    answer == 0 || last_error() != libc::ESRCH
+}
+
 /// The effective user.
 pub(crate) fn uid() -> u32 {
     // SAFETY: no conditions.

@@ -238,6 +238,7 @@ fn begin(
     let ordinal =
         if context == current { ask() } else { driver::time::in_context(copy, context, ask)? }?;
     let gate = session.standing(copy, ordinal).ok()??.time.as_ref()?;
+    session.lanes.sweep(sys::thread_exists, |lane, id| lane.gate.end_stream(id));
     session.lanes.enter(key, gate, |batch| gate.begin_stream(batch, context))
 }
 

@@ -10,7 +10,7 @@ use super::timing::ContextId;
 use crate::sys;
 use core::cell::Cell;
 use core::ptr;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use gpucap_abi::cuda::{CU_STREAM_PER_THREAD, CUcontext, CUstream};
 use gpucap_core::throttle::{Batch, StreamId};
 use parking_lot::Mutex;
@@ -79,7 +79,12 @@ pub(crate) struct Lanes {
     free: Mutex<Vec<&'static Lane>>,
     /// How many streams have ended.
     endings: AtomicU64,
+    /// At so many streams those of threads that are gone are looked for.
+    sweep_at: AtomicUsize,
 }
+
+/// Fewer streams are not worth a look.
+const FEW: usize = 64;
 
 impl Lanes {
     /// The stream, if anybody has launched in it.
@@ -136,6 +141,21 @@ impl Lanes {
         if known.len() != before {
             self.endings.fetch_add(1, Ordering::AcqRel);
         }
+    }
+
+    /// Takes out the default streams of threads that are gone, whenever there are twice as many streams as were left the
+    /// last time: nobody says when a thread ends.
+    pub(super) fn sweep(
+        &self,
+        is_alive: impl Fn(u32) -> bool,
+        tell: impl FnMut(&'static Lane, StreamId),
+    ) {
+        let count = || self.known.lock().len();
+        if count() < self.sweep_at.load(Ordering::Relaxed).max(FEW) {
+            return;
+        }
+        self.end(|key, _| key.thread != 0 && !is_alive(key.thread), tell);
+        self.sweep_at.store(count().saturating_mul(2), Ordering::Relaxed);
     }
 
     /// The streams in use of which `wanted` says so.
