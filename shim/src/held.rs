@@ -20,6 +20,11 @@ impl Held {
         let before = HELD.try_with(|held| held.replace(true)).unwrap_or(false);
         (!before).then_some(Self(()))
     }
+
+    /// Whether this thread holds one: then it is in the driver's hands, and what is not needed there is not done.
+    pub(crate) fn is_entered() -> bool {
+        HELD.try_with(Cell::get).unwrap_or(false)
+    }
 }
 
 impl Drop for Held {

@@ -17,6 +17,7 @@ mod timing;
 
 use crate::call::Call;
 use crate::driver::cuda as driver;
+use crate::held::Held;
 use crate::hooks::Next;
 use crate::session::Session;
 use crate::sys;
@@ -215,6 +216,9 @@ fn look_up(
     context: CUcontext,
 ) -> Option<&'static Lane> {
     let _errno = sys::Errno::keep();
+    if Held::is_entered() {
+        return None; // a tool that was called back: whoever holds the lanes may wait for the lock that this thread holds
+    }
     let key = Key::of_handle(handle).unwrap_or_else(|| Key::of_default(handle, context));
     let lane = match session.lanes.find(key) {
         Some(lane) => lane,
@@ -250,7 +254,7 @@ fn is_collective(call: &Call, function: CUfunction) -> bool {
 
 /// A wait of the application has just come back with success.
 pub(crate) fn synced(call: &Call, scope: Scope) {
-    let Some(session) = Session::begun() else { return };
+    let Some(session) = Session::begun().filter(|_| !Held::is_entered()) else { return };
     let _errno = sys::Errno::keep();
     match scope {
         Scope::Stream(stream) => {
@@ -265,7 +269,9 @@ pub(crate) fn synced(call: &Call, scope: Scope) {
                 let Some(id) = context.and_then(|context| gate.context(context)) else { continue };
                 let of_it = |lane: &Lane| lane.stream().context == id;
                 let streams = session.lanes.all(|lane| ptr::eq(lane.gate, gate) && of_it(lane));
-                gate.synced(call.driver, streams.iter().filter_map(|lane| lane.stream().id));
+                // Asked before the gate is: no lane's stream is waited for under the meter's lock.
+                let ids: Vec<_> = streams.iter().filter_map(|lane| lane.stream().id).collect();
+                gate.synced(call.driver, ids.into_iter());
             }
         }
         Scope::Something => session.gates().for_each(|gate| gate.settle(call.driver)),
@@ -306,13 +312,20 @@ pub(crate) fn primary_may_end(
 ) -> Result<Written, CuError> {
     let standing = session.standing(call.driver, ordinal)?;
     let Some(gate) = standing.and_then(|standing| standing.time.as_ref()) else { return next() };
-    gate.while_nobody_asks(|timing| {
+    let (answer, ended) = gate.while_nobody_asks(|timing| {
         let answer = next();
-        if driver::primary_context_active(call.driver, ordinal) == Some(false) {
+        let ended = driver::primary_context_active(call.driver, ordinal) == Some(false);
+        if ended {
             timing.end_all();
         }
-        answer
-    })
+        (answer, ended)
+    });
+    if ended {
+        // The next primary context has the same handle: a lane that outlived this one would be its default stream's.
+        let end = |lane: &Lane, id| lane.gate.end_stream_held(id);
+        session.lanes.end(|_, lane| ptr::eq(lane.gate, gate), end);
+    }
+    answer
 }
 
 /// A capture is about to begin: before it is over, no call that would spoil it may be made.

@@ -94,6 +94,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("a launch on several devices pays on each", several_devices),
         trial("a stream pays where it is, whoever had its handle before", handle_used_again),
         trial("what a wait finds done is settled", settled),
+        trial("a primary context that is made again is measured again", primary_again),
     ]);
     trials
 }
@@ -189,4 +190,20 @@ fn settled() -> Result {
         caller.end()?;
     }
     Ok(())
+}
+
+/// The handle of a primary context is the same one each time, the driver's events in it are not.
+fn primary_again() -> Result {
+    let run = under("50", "caller")?;
+    let mut script = BEGIN.to_vec();
+    script.extend([LAUNCH, WAIT]);
+    for end in ["call cuDevicePrimaryCtxRelease_v2 0", "call cuDevicePrimaryCtxReset_v2 0"] {
+        script.push(end);
+        script.extend(&BEGIN[1..]);
+        (0..6).for_each(|_| script.extend([LAUNCH, WAIT]));
+    }
+    let answers = obey(&run, &script)?;
+    within("failures", answers.iter().filter(|(code, _)| *code != 0).count(), 0..=0)?;
+    within("launches", run.launches()?, 13..=13)?;
+    within("busy time", run.busy_ns()?, 100 * MS..=130 * MS / 4 * 5)
 }

@@ -102,6 +102,11 @@ impl Gate {
         self.with(|inside| inside.meter.stream_destroyed(id, sys::monotonic_ns()));
     }
 
+    /// As [`end_stream`](Self::end_stream), for a caller that [holds](Held) already.
+    pub(super) fn end_stream_held(&self, id: StreamId) {
+        self.think(|inside| inside.meter.stream_destroyed(id, sys::monotonic_ns()));
+    }
+
     /// A context in which something has been launched.
     pub(super) fn context(&self, handle: CUcontext) -> Option<ContextId> {
         self.with(|inside| inside.timing.find(handle))?
@@ -267,11 +272,15 @@ impl Gate {
     /// Lets the meter think.
     fn with<T>(&self, work: impl FnOnce(&mut Inside) -> T) -> Option<T> {
         let _held = Held::enter()?;
+        Some(self.think(work))
+    }
+
+    fn think<T>(&self, work: impl FnOnce(&mut Inside) -> T) -> T {
         let mut inside = self.inside.lock();
         self.follow(&mut inside);
         let done = work(&mut inside);
         self.tell(&mut inside);
-        Some(done)
+        done
     }
 
     /// Takes over the share that holds now.

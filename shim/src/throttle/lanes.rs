@@ -133,9 +133,9 @@ impl Lanes {
         let before = known.len();
         let mut free = self.free.lock();
         for (_, lane) in known.extract_if(|key, lane| ended(key, lane)) {
-            if let Some(id) = lane.stream.lock().id.take() {
-                tell(lane, id);
-            }
+            // Let go of before the meter is told: who holds the meter may ask for a lane's stream.
+            let ended = lane.stream.lock().id.take();
+            ended.into_iter().for_each(|id| tell(lane, id));
             free.push(lane);
         }
         if known.len() != before {
