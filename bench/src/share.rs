@@ -37,7 +37,7 @@ struct Workload {
 }
 
 const fn workload(name: &'static str, command: &'static str) -> Workload {
-    Workload { name, command, processes: 1, milliseconds: 2000, launch_ns: 2000, quick: false }
+    Workload { name, command, processes: 1, milliseconds: 1800, launch_ns: 2000, quick: false }
 }
 
 const WORKLOADS: &[Workload] = &[
