@@ -3,5 +3,6 @@
 mod batch;
 mod bucket;
 mod costs;
+mod desk;
 mod meter;
 mod settlement;

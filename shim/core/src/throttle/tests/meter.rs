@@ -1,96 +1,11 @@
-//! The meter's decisions, launch by launch, with events that are reached when a test says so.
+//! The meter's decisions, launch by launch.
 
+use super::desk::{Bench, KERNEL, MS, NOW};
 use crate::{
     sync::Word,
-    throttle::{
-        Bucket, Events, Launch, Meter, Permit, Reached, Signature, StreamId, Verdict,
-        meter::PENDING,
-    },
+    throttle::{Launch, Reached, Signature, meter::PENDING},
     units::Share,
 };
-
-const NOW: u64 = 1_000_000_000_000;
-const MS: u64 = 1_000_000;
-const KERNEL: Signature = Signature::kernel(7, 1024);
-
-/// What became of each event, and how many came back.
-#[derive(Default)]
-struct Card {
-    events: Vec<Reached>,
-    given_back: usize,
-}
-
-impl Card {
-    fn pair(&mut self, before: Reached, after: Reached) -> Option<[usize; 2]> {
-        self.events.extend([before, after]);
-        Some([self.events.len() - 2, self.events.len() - 1])
-    }
-}
-
-impl Events for Card {
-    type Event = usize;
-
-    fn reached(&mut self, event: &usize) -> Reached {
-        self.events[*event]
-    }
-
-    fn give_back(&mut self, _: usize) {
-        self.given_back += 1;
-    }
-}
-
-struct Bench<'a> {
-    meter: Meter<'a, usize>,
-    bucket: Bucket<'a>,
-    card: Card,
-    stream: StreamId,
-    now: u64,
-}
-
-impl<'a> Bench<'a> {
-    fn new(word: &'a Word, percent: u16) -> Self {
-        let bucket = Bucket::new(word, Share::from_percent(percent).unwrap());
-        let mut meter = Meter::new(bucket, NOW);
-        let (stream, _) = meter.stream(NOW);
-        Self { meter, bucket, card: Card::default(), stream, now: NOW }
-    }
-
-    fn ask(&mut self, launch: Launch) -> Option<Permit> {
-        match self.meter.before_launch(self.stream, launch, self.now, &mut self.card) {
-            Verdict::Admit(permit) => Some(permit),
-            Verdict::Wait { until } => {
-                assert!(until > self.now);
-                None
-            }
-        }
-    }
-
-    /// A launch that begins after its return and takes `ns`; the meter has seen its end.
-    fn run(&mut self, launch: Launch, ns: u64) {
-        let permit = self.ask(launch).unwrap();
-        let pair = self.card.pair(Reached::At(self.now + 1), Reached::At(self.now + 1 + ns));
-        self.meter.launched(permit, self.now, pair, &mut self.card);
-        self.now += ns + 2;
-        self.meter.settle_finished(self.now, &mut self.card);
-    }
-
-    /// A launch that has not begun.
-    fn launch(&mut self, launch: Launch) -> bool {
-        let Some(permit) = self.ask(launch) else { return false };
-        let pair = self.card.pair(Reached::Pending, Reached::Pending);
-        self.meter.launched(permit, self.now, pair, &mut self.card);
-        true
-    }
-
-    fn level(&self) -> i64 {
-        self.bucket.level(self.now)
-    }
-
-    /// Nanoseconds that the bucket lacks to be full.
-    fn taken(&self) -> u64 {
-        self.bucket.cap_ns() - u64::try_from(self.level()).unwrap()
-    }
-}
 
 #[test]
 fn a_queue_of_unknown_work_closes_the_gate_after_a_few_launches() {
