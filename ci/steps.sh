@@ -4,7 +4,8 @@
 # It fails by a status other than 0, or by a `check` that does not hold. Its tests are the ones that its test
 # binaries report, plus its checks; with neither, the step is one test.
 
-readonly X86_64=x86_64-unknown-linux-gnu
+# shellcheck source=ci/shipped.sh
+source ci/shipped.sh
 
 step_fmt() { # the sources are formatted
     cargo fmt --all --check
@@ -72,6 +73,10 @@ step_containers() { # under real runtimes, a container that asked for a slice ha
     tests containers
 }
 
+step_deploy() { # a release installs and leaves nothing behind, and so does it on a node; the manifests agree with it
+    tests deploy
+}
+
 step_coverage() { # each name of a driver that a limit would have to know is intercepted, or there is a reason
     tests coverage
 }
@@ -129,24 +134,22 @@ step_shellcheck() { # no warning in any shell script
 
 step_symbols() { # the shipped files ask little of a machine and show it nothing but our six triggers
     need readelf cargo-zigbuild zig
-    cargo zigbuild --locked --release --target $X86_64.2.17 -p gpucap-shim
-    symbols_of_library "$TARGET/$X86_64/release/libgpucap.so"
-    RUSTFLAGS='-C target-feature=+crt-static' CARGO_TARGET_DIR=$TARGET/static \
-        cargo build --locked --release --target $X86_64 -p gpucap-hook
-    symbols_of_program "$TARGET/static/$X86_64/release/gpucap"
+    build_shipped
+    symbols_of_library "$SHIPPED_LIBRARY"
+    symbols_of_program "$SHIPPED_COMMAND"
 }
 
 step_shipped() { # with --full: the files built for old machines pass the same tests
     [[ $CI_FULL ]] || { skip 'the tests on the files for old machines: ci/run --full shipped' && return; }
     need cargo-zigbuild zig
     cargo build --locked --release
-    cargo zigbuild --locked --release --target $X86_64.2.17 -p gpucap-shim
+    build_shipped_library
     # Everything as built for this machine, but the library.
     GPUCAP_ARTIFACTS=$(mktemp -d)
     export GPUCAP_ARTIFACTS
     trap 'rm -rf "$GPUCAP_ARTIFACTS"' EXIT
     cp "$TARGET"/release/{gpucap*,lib*.so} "$GPUCAP_ARTIFACTS"
-    cp "$TARGET/$X86_64/release/libgpucap.so" "$GPUCAP_ARTIFACTS"
+    cp "$SHIPPED_LIBRARY" "$GPUCAP_ARTIFACTS"
     local binaries
     mapfile -t binaries < <(sed -n '/^\[\[test\]\]/,/^path/s/^name = "\(.*\)"/\1/p' tests/Cargo.toml | grep -vxE 'layering|manual')
     tests "${binaries[@]}"

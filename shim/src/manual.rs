@@ -8,6 +8,7 @@
 //! * [`reports`]: what programs are told.
 //! * [`limits`]: where limits come from, and what happens when they cannot be used.
 //! * [`containers`]: the hook: how it is installed, what it does, why a container does not start.
+//! * [`kubernetes`]: a cluster's nodes, beside NVIDIA's plugin, MIG and time slicing.
 //! * [`sources`]: who can say how much a container is allowed, and how the node is configured.
 //! * [`threats`]: what a preload does not hold.
 //! * [`costs`]: what is done on which path.
@@ -38,6 +39,9 @@ mod limits {}
 
 #[doc = include_str!("manual/containers.md")]
 mod containers {}
+
+#[doc = include_str!("manual/kubernetes.md")]
+mod kubernetes {}
 
 #[doc = include_str!("manual/sources.md")]
 mod sources {}

@@ -110,7 +110,15 @@ pub(crate) const DEPENDENCIES: &[(&str, &[&str])] = &[
     ("hook/demo/Cargo.toml", &["gpucap-abi", "libloading"]),
     (
         "tests/Cargo.toml",
-        &["gpucap-abi", "gpucap-core", "libc", "libloading", "libtest-mimic", "serde_json"],
+        &[
+            "gpucap-abi",
+            "gpucap-core",
+            "libc",
+            "libloading",
+            "libtest-mimic",
+            "serde_json",
+            "serde_yaml_ng",
+        ],
     ),
     ("tests/stub/device/Cargo.toml", &["gpucap-abi", "libc"]),
     ("tests/stub/cuda/Cargo.toml", &["gpucap-abi", "gpucap-stub-device", "libc"]),

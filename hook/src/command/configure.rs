@@ -41,6 +41,9 @@ pub(crate) struct Options {
     /// The node's configuration that the hook is to read
     #[arg(long, value_name = "FILE", default_value = Node::PATH)]
     config: PathBuf,
+    /// The command as the engine is to call it, if by a link that later versions replace
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
 }
 
 /// An engine that can be told.
@@ -62,7 +65,8 @@ struct Change {
 
 /// Changes the files, or shows how it would.
 pub(crate) fn execute(options: &Options) -> Result<Exit> {
-    let program = Process::own().path("exe").read_link();
+    let program =
+        options.program.clone().map_or_else(|| Process::own().path("exe").read_link(), Ok);
     let program = program.map_err(|why| Error::Configure(crate::error::reason(&why)))?;
     let hooks = Hooks { program: &program, config: &options.config };
     let (changes, advice) = match options.engine {

@@ -18,7 +18,7 @@ pub(super) const HANDLER: &str = "gpucap";
 pub(super) const SPECIFICATION: &str = "/etc/gpucap/base-spec.json";
 const FILE: &str = "/etc/containerd/config.toml";
 /// Annotations of a pod that say what it is given; only these reach the hook.
-const ANNOTATIONS: [&str; 8] = [
+const ANNOTATIONS: [&str; 9] = [
     "gpucap/*",
     "hami.io/*",
     "volcano.sh/*",
@@ -26,6 +26,7 @@ const ANNOTATIONS: [&str; 8] = [
     "scheduling.koordinator.sh/*",
     "scheduler.framework.gpushare.*",
     "gpushare.alibabacloud.com/*",
+    "aliyun.com/*",
     "cdi.k8s.io/*",
 ];
 /// The handlers that a new one is made after: the first of them that is there.
@@ -235,7 +236,7 @@ version = 2
         let added = added(&text, "runc");
         let handler = handler(&added, "io.containerd.grpc.v1.cri", "runc");
         let list = handler["pod_annotations"].as_array().expect("a list");
-        assert_eq!((list.len(), list.get(0).and_then(|it| it.as_str())), (9, Some("own/*")));
+        assert_eq!((list.len(), list.get(0).and_then(|it| it.as_str())), (10, Some("own/*")));
         let removed = removed(&added, "runc");
         assert_eq!(removed, text);
     }

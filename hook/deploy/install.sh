@@ -1,0 +1,42 @@
+#!/bin/sh
+# Puts this release on a machine: $DESTDIR$PREFIX/versions/VERSION, and the link `current` that names it.
+#
+#   [DESTDIR=...] [PREFIX=/opt/gpucap] ./install.sh
+#
+# Command and library of one release are a directory of their own, and become the current ones by one rename of
+# the link: no container meets the command of one version with the library of another, or half a file. Engines are
+# told of $PREFIX/current/bin/gpucap (`gpucap configure ENGINE --program ...`), so an upgrade changes nothing that they
+# have read. The version before stays, for hooks that run while the link moves; older ones go.
+set -eu
+umask 022
+here=$(cd "$(dirname "$0")" && pwd)
+version=$(cat "$here/VERSION")
+prefix=${DESTDIR:-}${PREFIX:-/opt/gpucap}
+new=$prefix/versions/$version
+
+before=$(readlink "$prefix/current" 2>/dev/null || true)
+mkdir -p "$prefix/versions"
+# Never written in place: who maps the library would see it change.
+rm -rf "$new.new" "$new.old"
+cp -R "$here/files" "$new.new"
+chmod 755 "$new.new/bin/gpucap"
+if [ -e "$new" ] && cmp -s "$new.new/bin/gpucap" "$new/bin/gpucap" &&
+    cmp -s "$new.new/lib/libgpucap.so" "$new/lib/libgpucap.so"; then
+    rm -rf "$new.new"
+else
+    # The same version built anew; a hook that starts between the two renames finds no command and refuses.
+    [ ! -e "$new" ] || mv "$new" "$new.old"
+    mv "$new.new" "$new"
+    rm -rf "$new.old"
+fi
+rm -f "$prefix/current.new"
+ln -s "versions/$version" "$prefix/current.new"
+mv -T "$prefix/current.new" "$prefix/current"
+
+for old in "$prefix/versions"/*; do
+    case versions/${old##*/} in
+        "versions/$version" | "$before") ;;
+        *) rm -rf "$old" ;;
+    esac
+done
+echo "gpucap $version is in $prefix/current"

@@ -1,0 +1,73 @@
+#!/bin/sh
+# What the DaemonSets run on each node: `node.sh install` or `node.sh uninstall`. Again and again is the same as once.
+#
+# The node's own tools are used in its own mount namespace (`nsenter`): containerd's default specification comes from
+# its own `ctr`, and only its own init can restart it. The order is the rule that keeps a node whole: files first, then
+# the configuration that names them; when leaving, the configuration and a restart first, then the files. Whatever
+# fails stops there, the pod fails, and the kubelet tries again.
+#
+#   HOST         where the node's PREFIX and ETC are mounted                       /host
+#   PREFIX, ETC  where command and library lie, and the node's configuration       /opt/gpucap, /etc/gpucap
+#   CONTAINERD   containerd's configuration on the node                            /etc/containerd/config.toml
+#   RESTART      how containerd is restarted there; running containers go on       systemctl restart containerd
+#   SETTINGS     the node's configuration to be installed, if there is such a file /settings/config.json
+set -eu
+HOST=${HOST-/host}
+prefix=${PREFIX:-/opt/gpucap}
+etc=${ETC:-/etc/gpucap}
+containerd=${CONTAINERD:-/etc/containerd/config.toml}
+restart=${RESTART:-systemctl restart containerd}
+settings=${SETTINGS:-/settings/config.json}
+here=$(cd "$(dirname "$0")" && pwd)
+# Set from before the configuration changes until containerd has read it, so that a pod that was killed between the
+# two is followed by one that knows.
+mark=$HOST$etc/restart-containerd
+
+on_node() {
+    nsenter -t 1 -m "$@"
+}
+
+configure() {
+    on_node "$prefix/current/bin/gpucap" configure containerd \
+        --file "$containerd" --program "$prefix/current/bin/gpucap" \
+        --specification "$etc/base-spec.json" --config "$etc/config.json" "$@"
+}
+
+reconfigure() {
+    if [ "$(configure --dry-run "$@")" != 'Nothing to change.' ]; then
+        : >"$mark"
+        configure "$@"
+    fi
+    [ ! -e "$mark" ] || {
+        # Words, as in a shell.
+        # shellcheck disable=SC2086
+        on_node $restart
+        rm -f "$mark"
+    }
+}
+
+case ${1:-} in
+    install)
+        mkdir -p "$HOST$etc"
+        DESTDIR=$HOST PREFIX=$prefix "$here/install.sh"
+        if [ -e "$settings" ]; then
+            # Whole or not at all: a hook may read it now, and half of it refuses every container that asks.
+            cp "$settings" "$HOST$etc/config.json.new"
+            mv "$HOST$etc/config.json.new" "$HOST$etc/config.json"
+        fi
+        reconfigure
+        ;;
+    uninstall)
+        # Whoever took only the files away left a configuration that names them.
+        [ -e "$HOST$prefix/current/bin/gpucap" ] || DESTDIR=$HOST PREFIX=$prefix "$here/install.sh"
+        reconfigure --undo
+        DESTDIR=$HOST PREFIX=$prefix "$here/uninstall.sh"
+        rm -f "$HOST$etc/config.json" "$HOST$etc/config.json.new"
+        # Here they are mounts; there they are directories, and stay if somebody else has something in them.
+        on_node rmdir "$prefix" "$etc" 2>/dev/null || true
+        ;;
+    *)
+        echo "node.sh: install or uninstall" >&2
+        exit 2
+        ;;
+esac

@@ -1,0 +1,98 @@
+//! What a release and a cluster put on a machine: `ci/release`, the scripts and the manifests of `hook/deploy`.
+//!
+//! * [`release`]: the archive installs below any root, upgrades, and leaves nothing behind.
+//! * [`node`]: what the DaemonSets run keeps a node whole at each step, on a node made of stand-ins.
+//! * [`manifests`]: each manifest has the fields that the API knows, and agrees with the scripts and the command.
+//! * [`shape`]: those fields, for the kinds that we use. No cluster and no schema from elsewhere is asked.
+//! * [`examples`]: each example gets the slice that it shows, and the validation tells a slice from a card.
+
+mod examples;
+mod manifests;
+mod node;
+mod release;
+mod shape;
+
+use gpucap_tests::{Build, Result, Scratch, Stop, main as harness, project};
+use serde_json::Value;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::sync::OnceLock;
+
+/// What `ci/release` makes.
+const ARCHIVE: &str = concat!("gpucap-", env!("CARGO_PKG_VERSION"), "-x86_64-linux.tar.gz");
+
+fn main() -> ExitCode {
+    let suites = [release::trials, node::trials, manifests::trials, examples::trials];
+    harness(suites.into_iter().flat_map(|trials| trials()).collect())
+}
+
+/// Where the manifests lie.
+fn deploy() -> PathBuf {
+    project().join("hook/deploy")
+}
+
+/// The objects of one file, which has one document.
+fn manifest(name: &str) -> Result<Value> {
+    yaml(&fs::read_to_string(deploy().join(name))?)?.pop().ok_or_else(|| Stop::fail(name))
+}
+
+/// The documents of a text, which are parted as `kubectl` writes them.
+fn yaml(text: &str) -> Result<Vec<Value>> {
+    text.split("\n---\n").map(|text| serde_yaml_ng::from_str(text).map_err(Stop::fail)).collect()
+}
+
+/// A release made of this build's files, unpacked for one test.
+fn unpacked(scratch: &Scratch) -> Result<PathBuf> {
+    static RELEASE: OnceLock<Result<Scratch>> = OnceLock::new();
+    let make = || {
+        let scratch = Scratch::new()?;
+        release(scratch.path())?;
+        Ok(scratch)
+    };
+    let archive = RELEASE.get_or_init(make).as_ref().map_err(Stop::clone)?.path().join(ARCHIVE);
+    ended(Command::new("tar").arg("-C").arg(scratch.path()).arg("-xzf").arg(archive), true)?;
+    Ok(scratch.path().join(concat!("gpucap-", env!("CARGO_PKG_VERSION"))))
+}
+
+/// Makes the archive.
+fn release(output: &Path) -> Result {
+    let gpucap = Build::shipped()?.gpucap()?;
+    let mut release = Command::new(project().join("ci/release"));
+    release.arg("--from").args(gpucap.parent()).arg("--output").arg(output);
+    ended(&mut release, true).map(drop)
+}
+
+/// Runs it; what it printed, if it ended as it should.
+fn ended(command: &mut Command, well: bool) -> Result<String> {
+    let output = command.output()?;
+    let text = [&output.stdout[..], &output.stderr].map(String::from_utf8_lossy).concat();
+    expect(output.status.success() == well, || format!("{command:?}: {}: {text}", output.status))?;
+    Ok(text)
+}
+
+/// A script in place of a program.
+fn script(path: &Path, body: &str) -> Result {
+    fs::write(path, format!("#!/bin/sh\n{body}\n"))?;
+    Ok(fs::set_permissions(path, fs::Permissions::from_mode(0o755))?)
+}
+
+/// Everything below a directory, sorted; links are not followed.
+fn tree(path: &Path) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if entry.file_type()?.is_dir() {
+            found.extend(tree(&entry.path())?.into_iter().map(|below| format!("{name}/{below}")));
+        }
+        found.push(name);
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn expect(holds: bool, otherwise: impl FnOnce() -> String) -> Result {
+    if holds { Ok(()) } else { Err(Stop::fail(otherwise())) }
+}

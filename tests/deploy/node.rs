@@ -1,0 +1,165 @@
+//! `node.sh`, on a node of stand-ins: `nsenter` runs what follows, `ctr` gives a specification, `systemctl` restarts
+//! nothing and writes it down, or fails.
+//!
+//! The invariant: whenever containerd reads its configuration, what that names is there.
+
+use crate::{ended, expect, script, tree, unpacked};
+use gpucap_tests::{Result, Scratch, Stop, trial};
+use libtest_mimic::Trial;
+use std::env;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![
+        trial("node: installed, the configuration names a command that is there", installed),
+        trial("node: a second run restarts nothing", twice),
+        trial("node: a restart that failed is made up for", restart_fails),
+        trial("node: uninstalled, nothing is left and containerd has read so", uninstalled),
+        trial("node: files stay while containerd may still name them", leaving_fails),
+        trial("node: a configuration whose files somebody took away is taken away too", files_gone),
+        trial("node: a broken configuration of containerd stops before anything names us", broken),
+    ]
+}
+
+const TODAY: &str = "version = 2
+[plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.runc]
+runtime_type = \"io.containerd.runc.v2\"
+";
+
+struct Node {
+    scratch: Scratch,
+    release: PathBuf,
+}
+
+impl Node {
+    fn new() -> Result<Self> {
+        let scratch = Scratch::new()?;
+        let release = unpacked(&scratch)?;
+        fs::copy(release.join("deploy/node.sh"), release.join("node.sh"))?;
+        let node = Self { scratch, release };
+        for place in ["bin", "etc", "opt"] {
+            fs::create_dir(node.path(place))?;
+        }
+        script(
+            &node.path("bin/nsenter"),
+            "[ \"$*\" != \"${*#-t 1 -m }\" ] || exit 9\nshift 3\nexec \"$@\"",
+        )?;
+        script(&node.path("bin/ctr"), "echo '{}'")?;
+        // At the moment of a restart, what the configuration names must be there.
+        let names = "base_runtime_spec = \"\\(.*\\)\"";
+        let body = format!(
+            "for spec in $(sed -n 's|.*{names}.*|\\1|p' {file}); do\n\
+             for it in $(sed -n 's|.*\"path\": \"\\(.*\\)\".*|\\1|p' \"$spec\"); do\n\
+             [ -x \"$it\" ] || echo \"missing $it\" >>{log}\ndone\ndone\n\
+             [ ! -e {fails} ] || exit 1\necho \"$*\" >>{log}",
+            file = node.path("config.toml").display(),
+            log = node.path("log").display(),
+            fails = node.path("fails").display(),
+        );
+        script(&node.path("bin/systemctl"), &body)?;
+        fs::write(node.path("config.toml"), TODAY)?;
+        Ok(node)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.scratch.path().join(name)
+    }
+
+    fn run(&self, word: &str, well: bool) -> Result<String> {
+        let path = env::var("PATH").map_err(Stop::fail)?;
+        let mut command = Command::new(self.release.join("node.sh"));
+        command.arg(word).env("PATH", format!("{}:{path}", self.path("bin").display()));
+        command.env("HOST", "").env("PREFIX", self.path("opt/gpucap"));
+        command.env("ETC", self.path("etc/gpucap")).env("CONTAINERD", self.path("config.toml"));
+        command.env("SETTINGS", self.path("settings.json"));
+        ended(&mut command, well)
+    }
+
+    /// Fails unless containerd was restarted that often, and each time found what its configuration named.
+    fn restarts(&self, times: usize) -> Result {
+        let log = fs::read_to_string(self.path("log")).unwrap_or_default();
+        let expected = "restart containerd\n".repeat(times);
+        expect(log == expected, || format!("not {times} restarts: {log}"))
+    }
+
+    fn configured(&self) -> Result<bool> {
+        Ok(fs::read_to_string(self.path("config.toml"))?.contains("runtimes.gpucap"))
+    }
+}
+
+fn installed() -> Result {
+    let node = Node::new()?;
+    fs::write(node.path("settings.json"), "{}")?;
+    node.run("install", true)?;
+    node.restarts(1)?;
+    expect(node.configured()?, || "containerd was not told".into())?;
+    let specification = fs::read_to_string(node.path("etc/gpucap/base-spec.json"))?;
+    let command = node.path("opt/gpucap/current/bin/gpucap").display().to_string();
+    expect(specification.contains(&command), || specification.clone())?;
+    expect(fs::read_to_string(node.path("etc/gpucap/config.json"))? == "{}", || "settings".into())
+}
+
+fn twice() -> Result {
+    let node = Node::new()?;
+    node.run("install", true)?;
+    // A new version neither: the link is what containerd knows.
+    fs::write(node.release.join("VERSION"), "99")?;
+    node.run("install", true)?;
+    node.restarts(1)
+}
+
+fn restart_fails() -> Result {
+    let node = Node::new()?;
+    fs::write(node.path("fails"), "")?;
+    node.run("install", false)?;
+    node.restarts(0)?;
+    fs::remove_file(node.path("fails"))?;
+    node.run("install", true)?;
+    node.restarts(1)
+}
+
+fn uninstalled() -> Result {
+    let node = Node::new()?;
+    node.run("install", true)?;
+    node.run("uninstall", true)?;
+    node.restarts(2)?;
+    let text = fs::read_to_string(node.path("config.toml"))?;
+    expect(text == TODAY, || text)?;
+    let left = [tree(&node.path("opt"))?, tree(&node.path("etc"))?].concat();
+    expect(left.is_empty(), || format!("left: {left:?}"))?;
+    // The pod may be started anew.
+    node.run("uninstall", true)?;
+    node.restarts(2)
+}
+
+fn leaving_fails() -> Result {
+    let node = Node::new()?;
+    node.run("install", true)?;
+    fs::write(node.path("fails"), "")?;
+    node.run("uninstall", false)?;
+    let command = node.path("opt/gpucap/current/bin/gpucap");
+    expect(command.exists(), || "containerd still runs what is gone".into())?;
+    fs::remove_file(node.path("fails"))?;
+    node.run("uninstall", true)?;
+    node.restarts(2)?;
+    expect(!command.exists(), || "the files were left".into())
+}
+
+fn files_gone() -> Result {
+    let node = Node::new()?;
+    node.run("install", true)?;
+    fs::remove_dir_all(node.path("opt/gpucap"))?;
+    node.run("uninstall", true)?;
+    expect(!node.configured()?, || "the configuration names what is gone".into())?;
+    node.restarts(2)
+}
+
+fn broken() -> Result {
+    let node = Node::new()?;
+    fs::write(node.path("config.toml"), "version = \n")?;
+    node.run("install", false)?;
+    node.restarts(0)?;
+    expect(!node.path("etc/gpucap/base-spec.json").exists(), || "it was written".into())
+}

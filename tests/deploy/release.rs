@@ -1,0 +1,112 @@
+//! The archive of a release, its installation below a root of its own, and what is left afterwards.
+
+use crate::{ARCHIVE, ended, expect, release, tree, unpacked};
+use gpucap_tests::{Result, Scratch, trial};
+use libtest_mimic::Trial;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![
+        trial("release: the archive is whole, and the same when made again", archive),
+        trial(
+            "release: what is installed runs, and uninstalling leaves what was there before",
+            round,
+        ),
+        trial("release: an upgrade is one rename, and keeps the version before", upgrade),
+        trial("release: installing again changes no file", again),
+    ]
+}
+
+fn archive() -> Result {
+    let (one, two) = (Scratch::new()?, Scratch::new()?);
+    let root = unpacked(&one)?;
+    ended(
+        Command::new("sha256sum").args(["-c", "--quiet", "SHA256SUMS"]).current_dir(&root),
+        true,
+    )?;
+    let listed = fs::read_to_string(root.join("SHA256SUMS"))?;
+    let files = tree(&root)?.into_iter().filter(|name| root.join(name).is_file());
+    let unlisted: Vec<_> =
+        files.filter(|name| !listed.contains(&format!("  ./{name}\n"))).collect();
+    expect(unlisted == ["SHA256SUMS"], || format!("{unlisted:?}"))?;
+    let sums = format!("{ARCHIVE}.sha256");
+    let made = |place: &Path| -> Result<String> {
+        release(place)?;
+        ended(Command::new("sha256sum").args(["-c", &sums]).current_dir(place), true)?;
+        Ok(fs::read_to_string(place.join(&sums))?)
+    };
+    let both = (made(one.path())?, made(two.path())?);
+    expect(both.0 == both.1, || format!("two archives of the same files differ: {both:?}"))
+}
+
+fn installed(release: &Path, root: &Path) -> Result<String> {
+    ended(Command::new(release.join("install.sh")).env("DESTDIR", root), true)
+}
+
+fn round() -> Result {
+    let scratch = Scratch::new()?;
+    let release = unpacked(&scratch)?;
+    let root = scratch.path().join("root");
+    for place in ["opt/gpucap", "etc"] {
+        fs::create_dir_all(root.join(place))?;
+    }
+    fs::write(root.join("opt/gpucap/own"), "")?;
+    let before = tree(&root)?;
+    installed(&release, &root)?;
+    let command = root.join("opt/gpucap/current/bin/gpucap");
+    let said = ended(Command::new(&command).arg("--version"), true)?;
+    expect(said.contains(env!("CARGO_PKG_VERSION")), || said.clone())?;
+    // It finds the library that came with it.
+    let said = ended(Command::new(&command).args(["run", "--mem", "1Gi", "--", "env"]), true)?;
+    let library = format!("versions/{}/lib/libgpucap.so", env!("CARGO_PKG_VERSION"));
+    expect(said.contains(&library), || said.clone())?;
+    ended(Command::new(release.join("uninstall.sh")).env("DESTDIR", &root), true)?;
+    let after = tree(&root)?;
+    expect(after == before, || format!("{after:?}"))?;
+    // Without somebody's own, nothing at all.
+    let empty = scratch.path().join("empty");
+    installed(&release, &empty)?;
+    ended(Command::new(release.join("uninstall.sh")).env("DESTDIR", &empty), true)?;
+    let after = tree(&empty)?;
+    expect(after == ["opt"], || format!("{after:?}"))
+}
+
+fn upgrade() -> Result {
+    let scratch = Scratch::new()?;
+    let release = unpacked(&scratch)?;
+    let root = scratch.path().join("root");
+    let prefix = root.join("opt/gpucap");
+    for version in ["1", "2", "3"] {
+        fs::write(release.join("VERSION"), version)?;
+        installed(&release, &root)?;
+        let current = fs::read_link(prefix.join("current"))?;
+        expect(current == Path::new("versions").join(version), || format!("{current:?}"))?;
+    }
+    let mut kept: Vec<_> = fs::read_dir(prefix.join("versions"))?
+        .map(|it| it.map(|it| it.file_name()))
+        .collect::<std::io::Result<_>>()?;
+    kept.sort();
+    expect(kept == ["2", "3"], || format!("{kept:?}"))
+}
+
+fn again() -> Result {
+    use std::os::unix::fs::MetadataExt;
+    let scratch = Scratch::new()?;
+    let release = unpacked(&scratch)?;
+    let root = scratch.path().join("root");
+    let library = root.join("opt/gpucap/current/lib/libgpucap.so");
+    installed(&release, &root)?;
+    let first = fs::metadata(&library)?.ino();
+    installed(&release, &root)?;
+    expect(fs::metadata(&library)?.ino() == first, || "the library is another file".into())?;
+    // A library of the same version that was built anew is a new file: who maps the old one keeps it.
+    let held = fs::File::open(&library)?;
+    let size = held.metadata()?.len();
+    fs::write(release.join("files/lib/libgpucap.so"), "new")?;
+    installed(&release, &root)?;
+    expect(fs::read(&library)? == b"new" && held.metadata()?.len() == size, || {
+        "the library was written in place".into()
+    })
+}
