@@ -280,7 +280,9 @@ pub(crate) fn synced(call: &Call, scope: Scope) {
 
 /// A stream is about to be destroyed. From the driver's return on, its handle may be that of another stream.
 pub(crate) fn stream_ends(_call: &Call, stream: CUstream) {
-    if let (Some(session), Some(ending)) = (Session::begun(), Key::of_handle(stream)) {
+    // A tool that the driver calls back must not wait for who waits for this thread; the lane then serves on.
+    let session = Session::begun().filter(|_| !Held::is_entered());
+    if let (Some(session), Some(ending)) = (session, Key::of_handle(stream)) {
         let _errno = sys::Errno::keep();
         session.lanes.end(|key, _| *key == ending, |lane, id| lane.gate.end_stream(id));
     }
