@@ -15,7 +15,7 @@ enum Type {
     Texts,
     /// Quantities by name: a number or a text.
     Quantities,
-    List(&'static Type),
+    List(&'static Self),
     Object(&'static [Field]),
 }
 
