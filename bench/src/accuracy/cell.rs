@@ -132,7 +132,7 @@ impl Cell {
             && -self.error() <= bound.below.max(bound.mean)
             && self.worst.abs() <= bound.window
             && self.throughput >= bound.throughput
-            && (0.99..=bound.charged).contains(&self.charged)
+            && (bound.charged_least..=bound.charged).contains(&self.charged)
     }
 
     /// What was found, against what is allowed.

@@ -128,7 +128,14 @@ fn an_estimate_that_is_wrong_a_hundredfold_is_paid_off() {
         vec![(vec![program], 1)]
     });
     let cell = measure(&turned, 30, 20, &Setup::default());
-    let bound = Bound { mean: 1.0, below: 1.0, window: 71.0, throughput: 0.0, charged: 1.01 };
+    let bound = Bound {
+        mean: 1.0,
+        below: 1.0,
+        window: 71.0,
+        throughput: 0.0,
+        charged: 1.01,
+        ..Bound::RULE
+    };
     assert!((cell.charged - 1.0).abs() < 0.02, "{}", cell.charged);
     assert!(cell.error().abs() < 1.0 && cell.worst < 71.0, "{}", cell.verdict(&bound));
 }

@@ -22,12 +22,38 @@ pub(super) struct Settlement {
     stretch: u64,
     /// What was due of the work of the latest epochs, as a mean.
     due: u64,
+    evidence: Evidence,
+}
+
+/// Whether what launches are expected to cost has anything to do with the time that they take.
+///
+/// An estimate is a mean with outliers cut off, and it is what most launches are charged. A function whose launches
+/// differ by orders of magnitude, by its data, goes far beyond it, and the smaller sum would never show that.
+#[derive(Debug, Default)]
+struct Evidence {
+    /// What was expected of operations and batches of known span, and how long they took.
+    work_ns: u64,
+    length_ns: u64,
+    since: u64,
+    doubtful_until: u64,
+    /// How long the latest doubt was.
+    doubt_ns: u64,
 }
 
 const EPOCH_NS: u64 = 100_000_000;
 /// A ratio of one.
 const ONE: u64 = 1 << 16;
 const MOST_STRETCH: u64 = 4;
+/// How long evidence is collected.
+const TRIAL_NS: u64 = 5_000_000_000;
+/// Copies between launches make twice the work of it, processes that share the card as many times as there are; so much
+/// more is no accident.
+const MOST_LENGTH: u64 = 16;
+/// Less than this may be a few turns of other processes.
+const LEAST_EVIDENCE_NS: u64 = 50_000_000;
+/// How long nothing is believed then: the second time in a row twice as long, and so on.
+const DOUBT_NS: u64 = 10_000_000_000;
+const LONGEST_DOUBT_NS: u64 = 64 * DOUBT_NS;
 
 /// From when to when a stream was occupied with a piece of work.
 #[derive(Clone, Copy, Debug)]
@@ -63,7 +89,25 @@ impl Default for Settlement {
             known: (0, 0),
             stretch: ONE,
             due: ONE,
+            evidence: Evidence::default(),
         }
+    }
+}
+
+impl Evidence {
+    fn add(&mut self, work_ns: u64, start: u64, end: u64, now: u64) {
+        self.work_ns = self.work_ns.saturating_add(work_ns);
+        self.length_ns = self.length_ns.saturating_add(end.saturating_sub(start));
+        let too_long = self.length_ns > self.work_ns.saturating_mul(MOST_LENGTH);
+        if too_long && self.length_ns >= LEAST_EVIDENCE_NS && now >= self.doubtful_until {
+            let again = now.saturating_sub(self.doubtful_until) < self.doubt_ns;
+            let doubt_ns = if again { self.doubt_ns.saturating_mul(2) } else { DOUBT_NS };
+            self.doubt_ns = doubt_ns.min(LONGEST_DOUBT_NS);
+            self.doubtful_until = now.saturating_add(self.doubt_ns);
+        } else if now.saturating_sub(self.since) < TRIAL_NS {
+            return;
+        }
+        (self.work_ns, self.length_ns, self.since) = (0, 0, now);
     }
 }
 
@@ -74,6 +118,9 @@ impl Settlement {
             self.begin_epoch(now);
         }
         let work_ns = done.work_ns;
+        if let Span::Operation(start, end) | Span::Batch(start, end) = done.span {
+            self.evidence.add(work_ns, start, end, now);
+        }
         let presence_ns = match done.span {
             Span::Operation(start, end) => self.coverage.add(start, end),
             Span::Batch(start, end) => {
@@ -94,6 +141,11 @@ impl Settlement {
         let due = self.presence_ns.min(self.work_ns).saturating_sub(self.charged_ns);
         self.charged_ns = self.charged_ns.saturating_add(due);
         due
+    }
+
+    /// Whether each launch is to be measured by itself for a while, and charged what it took.
+    pub(super) const fn is_doubtful(&self, now: u64) -> bool {
+        now < self.evidence.doubtful_until
     }
 
     /// Events are laid onto the host's clock anew, and it went back.

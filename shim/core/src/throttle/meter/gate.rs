@@ -83,8 +83,9 @@ impl<E> Meter<'_, E> {
     /// Closes the stream's batch, reserves for the operation and, if its cost is known, for a new batch after it.
     pub(super) fn admit(&mut self, id: StreamId, launch: Launch, now: u64) -> Permit {
         let reserved = self.reservation(launch);
-        // What goes through a closed gate takes nobody along.
-        let batch = self.open && self.costs.small(launch.signature).is_some();
+        // What goes through a closed gate takes nobody along; where estimates are doubted, everybody comes here.
+        let known = self.costs.small(launch.signature).is_some();
+        let batch = known && self.open && !self.settlement.is_doubtful(now);
         let (grant, launches) =
             if batch { (self.batch_size(), self.batch_launches()) } else { (0, 0) };
         let mut waited = false;

@@ -119,10 +119,10 @@ impl<E> Meter<'_, E> {
         let more = if clean { self.pair_ns } else { self.gap_ns };
         let sample = end.saturating_sub(start).saturating_sub(more).max(1);
         let first = !matches!(self.costs.estimate(signature), Estimate::Measured(_));
-        let small = self.costs.small(signature).map(u64::from);
+        let small = self.costs.small(signature).filter(|_| !self.settlement.is_doubtful(now));
         stream.note(sample, reserved);
         self.costs.learn(signature, Sample { ns: sample, clean });
-        let work_ns = small.unwrap_or(sample);
+        let work_ns = small.map_or(sample, u64::from);
         self.settle(reserved, Done { span: Span::Operation(start, end), work_ns }, now);
         if first {
             self.reprice(signature, sample, now);

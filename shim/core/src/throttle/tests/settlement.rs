@@ -94,3 +94,40 @@ proptest! {
         }
     }
 }
+
+const SECOND: u64 = 1_000_000_000;
+
+fn measured(settlement: &mut Settlement, now: u64, expected_ns: u64, took_ns: u64) {
+    let span = Span::Operation(now - took_ns, now);
+    settlement.settle(Done { span, work_ns: expected_ns }, now);
+}
+
+/// Its mean cuts the long ones off, and the smaller sum would be that of estimates for ever.
+#[test]
+fn estimates_far_below_what_is_measured_are_doubted() {
+    let mut settlement = Settlement::default();
+    let start = 10 * SECOND;
+    measured(&mut settlement, start, 10_000, 10_000);
+    assert!(!settlement.is_doubtful(start));
+    (0..5).for_each(|_| measured(&mut settlement, start, 10_000, 10_000_000));
+    assert!(settlement.is_doubtful(start) && settlement.is_doubtful(start + 9 * SECOND));
+    let tried_again = start + 10 * SECOND;
+    assert!(!settlement.is_doubtful(tried_again));
+    (0..6).for_each(|_| measured(&mut settlement, tried_again, 10_000, 10_000_000));
+    assert!(settlement.is_doubtful(tried_again + 19 * SECOND), "twice as long");
+}
+
+#[test]
+fn turns_of_other_processes_raise_no_doubt() {
+    let mut settlement = Settlement::default();
+    let mut now = SECOND;
+    for _ in 0..10 {
+        // Three of 6 ms in each second, among others that are as expected.
+        (0..3).for_each(|_| measured(&mut settlement, now, 10_000, 6_000_000));
+        for _ in 0..600 {
+            now += SECOND / 600;
+            measured(&mut settlement, now, 10_000, 10_000);
+        }
+        assert!(!settlement.is_doubtful(now));
+    }
+}
