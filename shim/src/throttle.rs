@@ -29,7 +29,6 @@ use gpucap_abi::cuda::{
 };
 use gpucap_core::throttle::{Launch, Signature};
 use lanes::{Key, Lane};
-use parking_lot::MutexGuard;
 use std::{iter, ptr};
 
 pub(crate) use gate::Gate;
@@ -165,7 +164,6 @@ struct Running {
     lane: &'static Lane,
     /// `None` if a tool that was called back launches: that passes.
     admitted: Option<Admitted>,
-    _turn: Option<MutexGuard<'static, ()>>,
 }
 
 impl Running {
@@ -176,7 +174,7 @@ impl Running {
         let admitted = of
             .id
             .and_then(|id| lane.gate.admit(call.driver, id, of.context, launch, stream.handle()));
-        Self { stream, lane, admitted, _turn: lane.turn.try_lock() }
+        Self { stream, lane, admitted }
     }
 
     fn end(self, call: &Call, launched: bool) {

@@ -23,9 +23,6 @@ pub(super) struct Lane {
     pub(super) gate: &'static Gate,
     /// What it has prepaid.
     pub(super) batch: Arc<Batch>,
-    /// Held, by whoever can have it, from the first event of a measured launch to the last, so that nothing else is
-    /// measured. Nobody waits for it: the driver's calls in between can take as long as the queue is full.
-    pub(super) turn: Mutex<()>,
     stream: Mutex<Stream>,
 }
 
@@ -115,8 +112,8 @@ impl Lanes {
                 lane
             }
             None => {
-                let (turn, stream) = (Mutex::new(()), Mutex::new(stream));
-                &*Box::leak(Box::new(Lane { gate, batch, turn, stream }))
+                let stream = Mutex::new(stream);
+                &*Box::leak(Box::new(Lane { gate, batch, stream }))
             }
         };
         known.insert(key, lane);
