@@ -22,7 +22,7 @@ pub(crate) struct Gathered {
     container: Container,
     node: Result<Node, NodeError>,
     cards: Vec<Card>,
-    allocation: Option<Vec<u8>>,
+    allocations: Vec<Vec<u8>>,
     checkpoint: Option<Vec<u8>>,
 }
 
@@ -47,18 +47,17 @@ impl Gathered {
     ) -> Result<Self, Reason> {
         let node = node(config);
         let used = node.clone().unwrap_or_default();
-        let told = state.as_ref().map(|state| &state.annotations);
-        let identity = told.and_then(Identity::of).or_else(|| Identity::of(&container.annotations));
-        let allocation = match identity {
-            Some(own) => {
-                let path = Path::new(&used.state_dir).join(own.allocation());
-                allocation(&path).map_err(|why| unreadable("the allocation", &path, &why))?
-            }
-            None => None,
-        };
+        let told = state.iter().map(|state| &state.annotations).chain([&container.annotations]);
+        let mut allocations = Vec::new();
+        for own in told.flat_map(Identity::all_of) {
+            let path = Path::new(&used.state_dir).join(own.allocation());
+            let found =
+                allocation(&path).map_err(|why| unreadable("the allocation", &path, &why))?;
+            allocations.extend(found.filter(|found| !allocations.contains(found)));
+        }
         // It only lowers, and is the kubelet's own business: not readable is not there.
         let checkpoint = used.kubelet_checkpoint.as_ref().and_then(|path| read(path.as_ref()).ok());
-        Ok(Self { state, container, node, cards: cards(), allocation, checkpoint })
+        Ok(Self { state, container, node, cards: cards(), allocations, checkpoint })
     }
 
     /// The container, as its `config.json` describes it.
@@ -78,7 +77,7 @@ impl Gathered {
             container: &self.container,
             node: self.node.as_ref(),
             cards: &self.cards,
-            allocation: self.allocation.as_deref(),
+            allocations: &self.allocations,
             checkpoint: self.checkpoint.as_deref(),
         }
     }

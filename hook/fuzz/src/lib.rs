@@ -82,7 +82,7 @@ fn plan(
         container,
         node: node.as_ref(),
         cards: &cards,
-        allocation,
+        allocations: allocation.map(<[u8]>::to_vec).as_slice(),
         checkpoint,
     });
     match decision.plan {

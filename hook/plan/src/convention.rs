@@ -37,8 +37,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) annotations: &'a BTreeMap<String, String>,
     pub(crate) cards: &'a [Card],
     pub(crate) node: &'a Node,
-    pub(crate) identity: Option<Identity>,
-    pub(crate) allocation: Option<&'a [u8]>,
+    pub(crate) identities: &'a [Identity],
+    pub(crate) allocations: &'a [Vec<u8>],
     pub(crate) checkpoint: Option<&'a [u8]>,
 }
 

@@ -26,8 +26,8 @@ pub struct Sources<'a> {
     pub node: Result<&'a Node, &'a NodeError>,
     /// The cards of the node, in the order of nvidia-smi; empty if not known.
     pub cards: &'a [Card],
-    /// The node-local allocation of this container, if there is one ([`Identity::allocation`]).
-    pub allocation: Option<&'a [u8]>,
+    /// The node-local allocations of this container, as far as there are any ([`Identity::allocation`]).
+    pub allocations: &'a [Vec<u8>],
     /// The kubelet's checkpoint, if the node's configuration names it.
     pub checkpoint: Option<&'a [u8]>,
 }
@@ -87,8 +87,8 @@ impl Decision {
             annotations: &annotations,
             cards: sources.cards,
             node,
-            identity: Identity::of(&annotations),
-            allocation: sources.allocation,
+            identities: &Identity::all_of(&annotations),
+            allocations: sources.allocations,
             checkpoint: sources.checkpoint,
         };
         self.grants = convention::ask(&facts, &sources.container.env)?;

@@ -1,8 +1,10 @@
 //! Which container of which pod this is, and whether it is the pod's sandbox.
 //!
-//! containerd says it in annotations of its own, CRI-O in the kubelet's labels. Both can only be set by the engine:
-//! what a pod's author writes reaches the container under other names. Without them (Docker, podman, a runtime used by
-//! hand) there is no pod.
+//! containerd says it in annotations of its own, CRI-O in others and in the kubelet's labels. Each engine sets its own
+//! keys, whatever the pod's author wrote there; but it lets those of the other engine through, CRI-O always and containerd
+//! where its `pod_annotations` are wide. So where both speak, one of them may be the author: a container is a sandbox
+//! only if nobody denies it, and it is everybody that somebody says it is, of which the lowest limits hold. Without such
+//! keys (Docker, podman, a runtime used by hand) there is no pod.
 
 use std::collections::BTreeMap;
 
@@ -18,19 +20,26 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// What these annotations say.
+    /// Every container that these annotations say it is: none, one, or two that differ.
     #[must_use]
-    pub fn of(annotations: &BTreeMap<String, String>) -> Option<Self> {
-        let labels = annotations.get("io.kubernetes.cri-o.Labels");
+    pub fn all_of(annotations: &BTreeMap<String, String>) -> Vec<Self> {
+        let annotation = |key: &str| annotations.get(key).map(String::as_str);
+        let containerd = Self::new(
+            annotation("io.kubernetes.cri.sandbox-uid"),
+            annotation("io.kubernetes.cri.container-name"),
+        );
+        let labels = annotation("io.kubernetes.cri-o.Labels");
         let labels = labels.and_then(|labels| json::parse("labels", labels.as_bytes()).ok());
-        let find = |containerd: &str, label: &str| {
-            let labelled = || Some(json::text(labels.as_ref()?, &[label])?.to_owned());
-            annotations.get(containerd).cloned().or_else(labelled).filter(|part| is_component(part))
-        };
-        Some(Self {
-            pod_uid: find("io.kubernetes.cri.sandbox-uid", "io.kubernetes.pod.uid")?,
-            container: find("io.kubernetes.cri.container-name", "io.kubernetes.container.name")?,
-        })
+        let label = |key: &str| json::text(labels.as_ref()?, &[key]);
+        let crio = Self::new(label("io.kubernetes.pod.uid"), label("io.kubernetes.container.name"));
+        let mut all: Vec<Self> = containerd.into_iter().chain(crio).collect();
+        all.dedup();
+        all
+    }
+
+    fn new(pod_uid: Option<&str>, container: Option<&str>) -> Option<Self> {
+        let part = |part: Option<&str>| part.filter(|part| is_component(part)).map(str::to_owned);
+        Some(Self { pod_uid: part(pod_uid)?, container: part(container)? })
     }
 
     /// Where a node-local allocation for it would lie, below the state directory.
@@ -42,9 +51,9 @@ impl Identity {
 
 /// Whether these annotations are those of a pod's sandbox, which runs nothing of the pod's author.
 pub(crate) fn is_sandbox(annotations: &BTreeMap<String, String>) -> bool {
-    ["io.kubernetes.cri.container-type", "io.kubernetes.cri-o.ContainerType"]
-        .iter()
-        .any(|key| annotations.get(*key).is_some_and(|kind| kind == "sandbox"))
+    let keys = ["io.kubernetes.cri.container-type", "io.kubernetes.cri-o.ContainerType"];
+    let mut kinds = keys.iter().filter_map(|key| annotations.get(*key)).peekable();
+    kinds.peek().is_some() && kinds.all(|kind| kind == "sandbox")
 }
 
 /// What Kubernetes allows as a name or UID; so nothing that leaves the directory.

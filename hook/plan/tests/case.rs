@@ -57,7 +57,7 @@ pub(crate) fn decided(case: &Value) -> Decision {
         container: &container,
         node: node.as_ref(),
         cards: &cards,
-        allocation: bytes("allocation").as_deref(),
+        allocations: bytes("allocation").as_slice(),
         checkpoint: bytes("checkpoint").as_deref(),
     })
 }

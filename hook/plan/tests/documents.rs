@@ -81,16 +81,31 @@ fn strings_that_are_not_utf_8_disturb_nobody() {
 #[test]
 fn no_name_leads_out_of_the_directory_of_allocations() {
     let of = |pod: &str, container: &str| {
-        Identity::of(&BTreeMap::from([
+        let all = Identity::all_of(&BTreeMap::from([
             ("io.kubernetes.cri.sandbox-uid".into(), pod.into()),
             ("io.kubernetes.cri.container-name".into(), container.into()),
-        ]))
+        ]));
+        all.into_iter().next()
     };
     let identity = of("0a1b-2c", "app").expect("an identity");
     assert_eq!(identity.allocation(), "alloc/0a1b-2c/app.json");
     for bad in ["", ".", "..", "../x", "a/b", "/etc", "a\0b", ".hidden"] {
         assert_eq!((of(bad, "app"), of("u1", bad)), (None, None), "{bad:?}");
     }
+}
+
+#[test]
+fn a_pod_that_says_to_be_another_is_both() {
+    let annotations = BTreeMap::from([
+        ("io.kubernetes.cri.sandbox-uid".to_owned(), "u2".to_owned()),
+        ("io.kubernetes.cri.container-name".into(), "web".into()),
+        (
+            "io.kubernetes.cri-o.Labels".into(),
+            r#"{"io.kubernetes.pod.uid":"u1","io.kubernetes.container.name":"app"}"#.into(),
+        ),
+    ]);
+    let all: Vec<_> = Identity::all_of(&annotations).iter().map(Identity::allocation).collect();
+    assert_eq!(all, ["alloc/u2/web.json", "alloc/u1/app.json"]);
 }
 
 #[test]

@@ -31,7 +31,9 @@ pub(super) fn lay_out(inside: &File, limits: &LimitsFile) -> io::Result<()> {
 
 /// The page of a container that runs, to be written. This process sees what the container sees from here on.
 pub(crate) fn open(record: &Record) -> io::Result<Map<LivePage>> {
-    Init::of(record.pid)?.enter()?;
+    let init = Init::of(record.pid)?;
+    record.check()?;
+    init.enter()?;
     let directory = root::open_directory(Path::new("/.gpucap"))?;
     let clone = mount::clone_of(&directory)?;
     mount::restrict(&clone, 0, mount::READ_ONLY)?;

@@ -130,12 +130,16 @@ impl Record {
     /// Opens it; no link that the container has laid leads out of its root.
     pub(crate) fn ledger(&self) -> io::Result<File> {
         let root = super::root::open_directory(&Process(self.pid).path("root"))?;
-        // Between finding the process and opening its root it may have ended, and another have taken its number.
-        if has_ended(self.pid, self.start_time) {
-            return Err(io::ErrorKind::NotFound.into());
-        }
+        self.check()?;
         let ledger = super::root::Root::new(root).open(BY_HOOK)?;
         ledger.ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    /// What was just opened of its first process is of no other: that process has not ended, so that none has taken its
+    /// number.
+    pub(crate) fn check(&self) -> io::Result<()> {
+        let over = has_ended(self.pid, self.start_time);
+        if over { Err(io::ErrorKind::NotFound.into()) } else { Ok(()) }
     }
 
     fn file(&self) -> String {

@@ -21,7 +21,10 @@ use crate::reason::Reason;
 const SOURCE: &str = "allocation of this node";
 
 pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
-    let Some(bytes) = facts.allocation else { return Ok(vec![]) };
+    facts.allocations.iter().map(|bytes| one(bytes)).collect()
+}
+
+fn one(bytes: &[u8]) -> Result<Grant, Reason> {
     let held = String::from_utf8_lossy(bytes);
     let wrong = |why: &str| Reason::value(SOURCE, &held, why);
     let value: Value = serde_json::from_slice(bytes).map_err(|_| wrong("not JSON"))?;
@@ -39,7 +42,7 @@ pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
             Key::Name(name) => caps.named.push((name, cap)),
         }
     }
-    Ok(vec![Grant::new(SOURCE, &held, caps)])
+    Ok(Grant::new(SOURCE, &held, caps))
 }
 
 fn cap(value: &Value) -> Result<Cap, String> {

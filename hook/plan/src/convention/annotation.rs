@@ -31,11 +31,11 @@ pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
     Ok(grants)
 }
 
-/// The pod's key, and the container's if we know its name.
+/// The pod's key, and the container's as far as we know its name.
 fn keys(facts: &Facts<'_>, name: &str) -> Vec<String> {
     let key = format!("{}/{name}", facts.node.annotation_domain);
-    let own = facts.identity.as_ref().map(|own| format!("{key}/container.{}", own.container));
-    [Some(key), own].into_iter().flatten().collect()
+    let own = facts.identities.iter().map(|own| format!("{key}/container.{}", own.container));
+    own.chain([key.clone()]).collect()
 }
 
 fn one<T: Value>(

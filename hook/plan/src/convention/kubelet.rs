@@ -22,11 +22,14 @@ use crate::json;
 use crate::reason::Reason;
 
 pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
-    let (Some(bytes), Some(own)) = (facts.checkpoint, &facts.identity) else { return Ok(vec![]) };
+    let Some(bytes) = facts.checkpoint else { return Ok(vec![]) };
     let Ok(value) = json::parse("checkpoint", bytes) else { return Ok(vec![]) };
     let is_own = |entry: &&Value| {
-        json::text(entry, &["PodUID"]) == Some(own.pod_uid.as_str())
-            && json::text(entry, &["ContainerName"]) == Some(own.container.as_str())
+        let pod = json::text(entry, &["PodUID"]);
+        let container = json::text(entry, &["ContainerName"]);
+        facts.identities.iter().any(|own| {
+            pod == Some(own.pod_uid.as_str()) && container == Some(own.container.as_str())
+        })
     };
     let mut grants = Vec::new();
     for entry in json::list(&value, &["Data", "PodDeviceEntries"]).filter(is_own) {

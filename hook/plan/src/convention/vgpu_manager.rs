@@ -40,12 +40,12 @@ fn annotation(facts: &Facts<'_>, key: &str, all: bool) -> Result<Option<Grant>, 
         let why = "a container is <name>[<id>_<uuid>_<cores>_<MiB>,...]";
         Reason::value(&*source, held, why)
     };
-    let own = facts.identity.as_ref().map(|own| own.container.as_str());
+    let own = facts.identities;
     let mut named = Vec::new();
     for container in held.split(';').map(str::trim).filter(|part| !part.is_empty()) {
         let (name, devices) = container.split_once('[').ok_or_else(wrong)?;
         let devices = devices.strip_suffix(']').ok_or_else(wrong)?;
-        if own.is_some_and(|own| own != name) {
+        if !own.is_empty() && !own.iter().any(|own| own.container == name) {
             continue;
         }
         for device in devices.split(',').filter(|device| !device.is_empty()) {
