@@ -98,6 +98,8 @@ install_missing() {
     ci/drivers >>"$log" 2>&1 </dev/null || echo "could not fetch every real driver library; see $log"
     # The programs of other people that run over the stub; likewise.
     ci/clients >>"$log" 2>&1 </dev/null || echo "could not fetch every client; see $log"
+    # Engines of other releases than the machine's; likewise.
+    ci/engines >>"$log" 2>&1 </dev/null || echo "could not fetch every engine; see $log"
     # All crates now, so that no step after this one needs the network.
     cargo fetch --quiet --locked >>"$log" 2>&1 </dev/null || echo "could not fetch all crates; see $log"
 }
