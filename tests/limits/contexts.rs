@@ -169,7 +169,7 @@ fn at_once() -> Result {
     contend("context")
 }
 
-/// Two threads do the same 20,000 times at once, and the book is right after each time.
+/// Two threads do the same 4,000 times at once, and the book is right after each time.
 pub(crate) fn contend(what: &str) -> Result {
     contend_on(what, |run| run)
 }
@@ -177,7 +177,7 @@ pub(crate) fn contend(what: &str) -> Result {
 /// The same on a card that a test prepares.
 pub(crate) fn contend_on(what: &str, prepare: impl FnOnce(Run) -> Run) -> Result {
     let run = prepare(priced(CAP)?).program(&Program::new("contenders").build()?);
-    let run = run.arg(what).arg("20000").arg(PRICE.to_string()).arg("4096");
+    let run = run.arg(what).arg("4000").arg(PRICE.to_string()).arg("4096");
     let output = run.output()?.success()?;
     if output.number("wrong")? != 0 || output.number("failed")? != 0 {
         return Err(Stop::fail(output));

@@ -4,9 +4,11 @@ use crate::{BEGIN, LAUNCH, MS, about, obey, under, within};
 use gpucap_tests::{Output, Result, Run, Stop, trial};
 use libtest_mimic::Trial;
 
-/// Percent by which a busy machine may leave the card idle; nothing allows a program to take as much more.
-const BELOW: f64 = 12.0;
+/// Percent of the card that no program may take beyond its share.
 const ABOVE: f64 = 3.0;
+/// The part of its share that it has even on a machine so busy that it hardly runs. How much it has on an idle one is
+/// what `gpucap-bench share` and `accuracy` measure; no test can.
+const PROGRESS: f64 = 0.1;
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
@@ -51,11 +53,10 @@ pub(crate) fn share(output: &Output) -> Result<f64> {
     Ok(output.number("busy")? as f64 * 100.0 / output.number("clock")? as f64)
 }
 
-/// Fails unless a program gets its share, or what a busy machine leaves of it.
+/// Fails unless a program gets on, and takes no more than its share.
 pub(crate) fn held_to(run: &Run, asked: f64) -> Result {
     let output = run.output()?.success()?;
-    let range = (asked - BELOW).max(asked / 2.0)..=asked + ABOVE;
-    within(&output.to_string(), share(&output)?, range)
+    within(&output.to_string(), share(&output)?, asked * PROGRESS..=asked + ABOVE)
 }
 
 fn shaped(percent: &str, words: &[&str]) -> Result {
@@ -118,8 +119,10 @@ fn together() -> Result {
     let one = run.output()?.success()?;
     let two = thread.join().map_err(|_| Stop::fail("a thread ended badly"))??;
     let sum = share(&one)? + share(&two)?;
-    within(&format!("{one}{two}"), sum, 40.0 - BELOW..=40.0 + ABOVE)?;
-    within("the book, ms", run.busy_ns()? / MS, 600..=1600)
+    within(&format!("{one}{two}"), sum, 40.0 * PROGRESS..=40.0 + ABOVE)?;
+    // The programs leave out what was before they began to count, and the book has that too.
+    let counted = one.number("busy")? + two.number("busy")?;
+    within("the book", run.busy_ns()?, counted / 10 * 7..=counted * 4)
 }
 
 fn forked() -> Result {
