@@ -12,6 +12,7 @@
 //! launches while the driver calls it back.
 
 mod gate;
+mod heirs;
 mod lanes;
 mod timing;
 

@@ -5,10 +5,12 @@
 //! where a late host could lower them, and close ones where nothing could raise them.
 //!
 //! [`redirect`] is about who is met at all, [`charged`] about each form of a launch, [`failures`] about a driver that
-//! refuses, [`capture`] about what is recorded, [`share`] about what comes of it over time, [`limits`] about who says what it is.
+//! refuses, [`capture`] about what is recorded, [`share`] about what comes of it over time, [`deaths`] about who is killed
+//! meanwhile, [`limits`] about who says what it is.
 
 mod capture;
 mod charged;
+mod deaths;
 mod failures;
 mod limits;
 mod redirect;
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
     let suites = [
         redirect::trials,
         charged::trials,
+        deaths::trials,
         failures::trials,
         capture::trials,
         share::trials,

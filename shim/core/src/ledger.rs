@@ -36,6 +36,7 @@ mod models;
 mod slot;
 #[cfg(all(test, not(loom)))]
 mod tests;
+mod unfinished;
 mod view;
 mod word;
 
@@ -137,7 +138,9 @@ struct Book {
     refusals: Counter,
     busy: Counter,
     launches: Counter,
-    kinds: [Counter; 16],
+    kinds: [Counter; 15],
+    /// Up to when the work that is out is paid for: `unfinished` owns it.
+    unfinished: Word,
     windows: Windows,
 }
 

@@ -4,7 +4,9 @@
 //! event is recorded or somebody sleeps. A tool that the driver calls back meanwhile on the same thread finds the lock
 //! [held](crate::held), and what it launches passes.
 
+use super::heirs::Look;
 use super::timing::{CallTime, ContextId, Mark, Spare, Timing};
+use crate::book;
 use crate::driver::cuda::time as driver;
 use crate::held::Held;
 use crate::live::Live;
@@ -30,6 +32,7 @@ pub(crate) struct Gate {
     live: Live,
     share_at_first: Share,
     call: CallTime,
+    dead: Look,
     inside: Mutex<Inside>,
 }
 
@@ -39,6 +42,8 @@ struct Inside {
     share: Share,
     /// What the ledger knows of already.
     told: Totals,
+    /// Up to when it knows the work that is out to be paid for.
+    paid_until: Option<u64>,
 }
 
 /// Captures that are under way in this process. While there are any, a question about an event would spoil them.
@@ -80,9 +85,10 @@ impl Gate {
         let meter = Meter::new(bucket, sys::monotonic_ns());
         let costs = meter.costs();
         let told = Totals::default();
-        let inside = Mutex::new(Inside { meter, timing: Timing::default(), share, told });
-        let call = CallTime::default();
-        Some(Self { costs, index, ledger, slot, live, share_at_first: share, call, inside })
+        let timing = Timing::default();
+        let inside = Mutex::new(Inside { meter, timing, share, told, paid_until: None });
+        let (call, dead) = (CallTime::default(), Look::default());
+        Some(Self { costs, index, ledger, slot, live, share_at_first: share, call, dead, inside })
     }
 
     /// Makes a stream of a context known.
@@ -155,6 +161,9 @@ impl Gate {
         let began = sys::monotonic_ns();
         let mut now = began;
         loop {
+            if self.dead.is_due(now) {
+                self.inherit(now);
+            }
             let (verdict, wants_mark) = self.asking(copy, |inside| {
                 let mut events = inside.timing.reader(copy);
                 let verdict = inside.meter.before_launch(id, launch, now, &mut events);
@@ -176,6 +185,16 @@ impl Gate {
             }
             now = sys::monotonic_ns();
         }
+    }
+
+    /// Charges what processes of the container left on the device that are gone.
+    fn inherit(&self, now: u64) {
+        self.ledger.left_unfinished(self.index, self.slot, &book::alive, |paid_until| {
+            self.with(|inside| {
+                let owed = inside.meter.inherit(paid_until, now);
+                self.ledger.worked_unfinished(self.index, paid_until.saturating_add(owed), owed);
+            });
+        });
     }
 
     /// Marks where the stream's work ends before a wait.
@@ -229,6 +248,8 @@ impl Gate {
         self.asking(copy, |inside| {
             let mut events = inside.timing.reader(copy);
             streams.for_each(|id| inside.meter.sync_returned(Some(id), now, &mut events));
+            // Who dies from here on owes nothing for what other streams have done.
+            inside.meter.settle_finished(now, &mut events);
         });
     }
 
@@ -304,6 +325,11 @@ impl Gate {
         let launches = totals.launches.saturating_sub(told.launches);
         if launches > 0 {
             self.ledger.launched(self.slot, self.index, launches);
+        }
+        let paid_until = inside.meter.paid_until();
+        if paid_until != inside.paid_until {
+            inside.paid_until = paid_until;
+            self.ledger.unfinished(self.slot, self.index, paid_until);
         }
     }
 }

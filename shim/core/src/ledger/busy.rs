@@ -15,7 +15,7 @@
 //!
 //! All this is for people: no decision rests on it. Times are those of CLOCK_MONOTONIC.
 
-use super::{DeviceIndex, Ledger, ProcessView, Slot};
+use super::{Device, DeviceIndex, Ledger, ProcessView, Slot};
 use crate::sync::Word;
 
 /// A window lasts 2^27 ns.
@@ -68,8 +68,7 @@ impl Ledger {
     pub fn worked(&self, slot: Slot, device: DeviceIndex, end_ns: u64, busy_ns: u64) {
         self.touch(slot, device);
         if let Some(record) = self.device_at(device) {
-            record.busy.add(busy_ns);
-            record.windows.spread(end_ns, busy_ns);
+            record.worked(end_ns, busy_ns);
         }
         if let Some(book) = self.book(slot.index(), device) {
             book.busy.add(busy_ns);
@@ -109,6 +108,13 @@ impl Ledger {
     #[must_use]
     pub fn busy_share(&self, device: DeviceIndex, now_ns: u64) -> u32 {
         BusyWindow::permille_of(self.busy_windows(device, now_ns))
+    }
+}
+
+impl Device {
+    pub(super) fn worked(&self, end_ns: u64, busy_ns: u64) {
+        self.busy.add(busy_ns);
+        self.windows.spread(end_ns, busy_ns);
     }
 }
 

@@ -41,6 +41,10 @@ impl Slot {
     pub fn index(self) -> usize {
         usize::from(self.index)
     }
+
+    pub(super) fn owner(self) -> Owner {
+        self.owner
+    }
 }
 
 impl Ledger {
@@ -95,11 +99,16 @@ impl Ledger {
 
     /// The live slots: number, owner word, identity.
     pub(super) fn live(&self) -> impl Iterator<Item = (usize, Owner, Identity)> {
-        let high_water = usize::try_from(self.header.high_water.load()).unwrap_or(usize::MAX);
-        self.owners.iter().enumerate().take(high_water).filter_map(|(index, record)| {
+        self.claimed().filter_map(|(index, record)| {
             let (owner, identity) = record.identity()?;
             Some((index, owner, identity))
         })
+    }
+
+    /// The slots that were ever claimed.
+    pub(super) fn claimed(&self) -> impl Iterator<Item = (usize, &OwnerRecord)> {
+        let high_water = usize::try_from(self.header.high_water.load()).unwrap_or(usize::MAX);
+        self.owners.iter().enumerate().take(high_water)
     }
 
     /// The devices of which the slot at `index` has a book.
@@ -184,7 +193,7 @@ impl OwnerRecord {
     }
 
     /// Who has the slot, if it is live.
-    fn identity(&self) -> Option<(Owner, Identity)> {
+    pub(super) fn identity(&self) -> Option<(Owner, Identity)> {
         let owner = Owner(self.owner.load());
         let fact = |word: &Word| Fact(word.load()).of(owner);
         if !owner.is_live() {

@@ -5,6 +5,7 @@ mod busy;
 mod crowd;
 mod history;
 mod layout;
+mod unfinished;
 
 use super::{
     BookView, DEVICES, DeviceIndex, Full, Identity, Kind, Ledger, OverQuota, ProcessView, SLOTS,

@@ -166,9 +166,14 @@ impl Fact {
         value & mask(u64::BITS - Self::GENERATION_BITS)
     }
 
+    /// The value, whichever claim it belongs to.
+    pub(super) fn value(self) -> u64 {
+        self.0 >> Self::GENERATION_BITS
+    }
+
     /// The value, if it belongs to this claim.
     pub(super) fn of(self, owner: Owner) -> Option<u64> {
-        let value = self.0 >> Self::GENERATION_BITS;
+        let value = self.value();
         (Self::new(value, owner).0 == self.0).then_some(value)
     }
 }

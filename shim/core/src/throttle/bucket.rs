@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! level(now) = min((now - word) * share, cap)      GPU nanoseconds; below zero is a debt
-//! charge(d):  word = max(word, now - cap / share) + d / share
+//! charge(d):  word = max(word, then - cap / share) + d / share            then: now, or when it should have been
 //! ```
 //!
 //! Time itself refills it: no thread does, nobody who dies can stop it, and zero, a fresh ledger's word, is a full
@@ -69,7 +69,12 @@ impl<'a> Bucket<'a> {
 
     /// Takes `ns`, into debt if need be.
     pub fn charge(&self, ns: u64, now: u64) {
-        let full_since = now.saturating_sub(self.fill_ns());
+        self.charge_as_of(now, ns, now);
+    }
+
+    /// Takes `ns` as if at an earlier time: what has flowed in since counts against it, also beyond what the bucket holds.
+    pub fn charge_as_of(&self, then: u64, ns: u64, now: u64) {
+        let full_since = then.saturating_sub(self.fill_ns());
         let mut word = self.word.load();
         loop {
             let since = self.repaired(word, now).max(full_since);

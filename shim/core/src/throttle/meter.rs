@@ -41,6 +41,10 @@ pub struct Meter<'a, E> {
     next: usize,
     /// Who found the bucket empty may go on from here on, as soon as it holds anything.
     reopens_at: u64,
+    /// Launches that were admitted and are under way.
+    under_way: usize,
+    /// When the first of what is out was admitted.
+    out_since: u64,
     /// When the device last came to an event, or had nothing to come to.
     progress_at: u64,
     /// What a measurement contains besides the operation: on a busy stream, and on an empty one.
@@ -97,6 +101,9 @@ pub struct Totals {
 
 /// Streams known at once; more share the last place.
 const STREAMS: usize = 1024;
+/// What a dead process may be found to owe. A program that is started again must not wait for minutes for a kernel
+/// that was over long before its process was.
+const LEFT_NS: u64 = 2_000_000_000;
 /// Operations with events at once; more are charged at their estimate.
 pub(super) const PENDING: usize = 4096;
 
@@ -114,6 +121,8 @@ impl<'a, E> Meter<'a, E> {
             pending: 0,
             next: 0,
             reopens_at: now,
+            under_way: 0,
+            out_since: now,
             progress_at: now,
             pair_ns: 0,
             gap_ns: 0,
@@ -173,6 +182,10 @@ impl<'a, E> Meter<'a, E> {
             return Verdict::Wait { until: self.recheck_at(now) };
         }
         self.totals.launches += 1;
+        if self.pending == 0 && self.under_way == 0 {
+            self.out_since = now;
+        }
+        self.under_way += 1;
         Verdict::Admit(self.admit(stream, launch, now))
     }
 
@@ -186,6 +199,7 @@ impl<'a, E> Meter<'a, E> {
         events: &mut impl Events<Event = E>,
     ) {
         let Permit { stream, reserved, batch_ns, waited, .. } = permit;
+        self.under_way = self.under_way.saturating_sub(1);
         match (self.streams.get_mut(usize::from(stream.0)), pair) {
             (Some(stream), Some([before, after])) => {
                 let operation = Some(Operation { after, returned, cost: reserved });
@@ -243,6 +257,7 @@ impl<'a, E> Meter<'a, E> {
 
     /// The driver did not take the launch: nothing of it stays charged. Events that were recorded are the caller's.
     pub fn refused(&mut self, permit: Permit, now: u64) {
+        self.under_way = self.under_way.saturating_sub(1);
         self.take_back_guess(permit.reserved);
         self.release(permit.reserved.ns);
         let worth = permit.batch_ns;
@@ -307,6 +322,22 @@ impl<'a, E> Meter<'a, E> {
     #[must_use]
     pub const fn totals(&self) -> Totals {
         self.totals
+    }
+
+    /// Up to when the work that is out is paid for; `None` if none is out. A process that dies owes the time since
+    /// then.
+    #[must_use]
+    pub fn paid_until(&self) -> Option<u64> {
+        let is_out = self.pending > 0 || self.under_way > 0;
+        is_out.then(|| self.progress_at.max(self.out_since).saturating_add(self.out_ns))
+    }
+
+    /// Charges what a process of the same bucket left unfinished that died and had paid up to `paid_until`; how much
+    /// that is. When it died nobody knows: now is the latest moment, and it may have been done long before.
+    pub fn inherit(&mut self, paid_until: u64, now: u64) -> u64 {
+        let owed = now.saturating_sub(paid_until).min(LEFT_NS);
+        self.bucket.charge_as_of(paid_until, owed, now);
+        owed
     }
 
     /// Settles what has finished. Launches do it by themselves: this is for who wants to know how things stand.

@@ -56,10 +56,11 @@ fn every_field_is_where_version_1_has_it() {
             offset_of!(Book, busy),
             offset_of!(Book, launches),
             offset_of!(Book, kinds),
+            offset_of!(Book, unfinished),
             offset_of!(Book, windows),
             size_of::<Book>(),
         ],
-        [0, 8, 24, 32, 40, 48, 56, 64, 192, 256]
+        [0, 8, 24, 32, 40, 48, 56, 64, 184, 192, 256]
     );
     assert_eq!(offset_of!(Ledger, devices), size_of::<Header>());
     assert_eq!(align_of::<Ledger>(), 8);

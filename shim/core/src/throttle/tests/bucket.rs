@@ -48,6 +48,30 @@ fn no_operation_is_so_long_that_its_debt_is_forgiven() {
     assert_eq!(bucket.level(NOW), -1_800_000_000_000);
 }
 
+/// The bucket was full, and holds twice what flows in within a period.
+#[test]
+fn what_has_flowed_in_since_pays_for_what_is_charged_late() {
+    let full_then = |charged_ns, later_ns| {
+        let word = Word::default();
+        let bucket = Bucket::new(&word, Share::from_percent(50).unwrap());
+        bucket.charge_as_of(NOW, charged_ns, NOW + later_ns);
+        bucket.level(NOW + later_ns)
+    };
+    assert_eq!(full_then(30_000_000, 20_000_000), 0);
+    assert_eq!(full_then(200_000_000, 20_000_000), -170_000_000);
+    assert_eq!(full_then(200_000_000, 10_000_000_000), 20_000_000);
+}
+
+/// Of what others have taken meanwhile, nothing is forgiven.
+#[test]
+fn what_is_charged_late_comes_on_top_of_a_debt() {
+    let word = level_at(NOW);
+    let bucket = Bucket::new(&word, Share::from_percent(50).unwrap());
+    bucket.charge(5_000_000, NOW);
+    bucket.charge_as_of(NOW - 900_000_000_000, 1_000_000, NOW);
+    assert_eq!(bucket.level(NOW), -6_000_000);
+}
+
 proptest! {
     /// Nobody is admitted to an empty bucket; then no window holds more than it may.
     #[test]

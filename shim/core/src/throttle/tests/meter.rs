@@ -29,6 +29,36 @@ fn the_first_measurement_replaces_every_guess() {
 }
 
 #[test]
+fn what_is_out_is_paid_for_up_to_what_was_reserved() {
+    let word = Word::default();
+    let mut bench = Bench::new(&word, 25);
+    assert_eq!(bench.meter.paid_until(), None);
+    let permit = bench.ask(Launch::kernel(KERNEL)).unwrap();
+    assert_eq!(bench.meter.paid_until(), Some(NOW + MS), "its call may wait for its end");
+    bench.meter.refused(permit, NOW);
+    assert_eq!(bench.meter.paid_until(), None);
+    bench.now += 7 * MS;
+    assert!(bench.launch(Launch::kernel(KERNEL)));
+    bench.now += 50 * MS;
+    assert_eq!(bench.meter.paid_until(), Some(NOW + 8 * MS));
+    bench.card.events = vec![Reached::At(NOW + 7 * MS), Reached::At(NOW + 9 * MS)];
+    bench.meter.settle_finished(bench.now, &mut bench.card);
+    assert_eq!(bench.meter.paid_until(), None);
+}
+
+#[test]
+fn what_a_dead_process_owes_is_bounded() {
+    for (ago, owed) in [(200 * MS, 200 * MS), (900_000 * MS, 2_000 * MS)] {
+        let word = Word::default();
+        let mut bench = Bench::new(&word, 50);
+        assert_eq!(bench.meter.inherit(NOW - ago, NOW), owed);
+        let full = i64::try_from(bench.bucket.cap_ns()).unwrap();
+        let since = i64::try_from(ago / 2).unwrap();
+        assert_eq!(bench.level(), (full + since - i64::try_from(owed).unwrap()).min(full));
+    }
+}
+
+#[test]
 fn a_graph_is_guessed_by_its_nodes() {
     let word = Word::default();
     let mut bench = Bench::new(&word, 25);

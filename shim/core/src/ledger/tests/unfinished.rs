@@ -1,0 +1,63 @@
+//! What the dead left on a device: found once, whoever has their slot by now.
+
+use super::{DeviceIndex, Ledger, Slot, claim, ready};
+
+const MS: u64 = 1_000_000;
+
+/// What is found by a process for which the processes of these numbers are alive.
+fn found(ledger: &Ledger, device: DeviceIndex, own: Slot, living: &[u32]) -> Vec<u64> {
+    let mut owed = Vec::new();
+    ledger.left_unfinished(device, own, &|who| living.contains(&who.pid), |ns| owed.push(ns / MS));
+    owed
+}
+
+#[test]
+fn what_a_dead_process_left_unfinished_is_found_once() {
+    let (ledger, device, ada) = ready();
+    let bea = claim(&ledger, 2);
+    ledger.unfinished(bea, device, Some(7 * MS));
+    assert_eq!(found(&ledger, device, ada, &[2]), [0; 0], "it lives");
+    assert_eq!(found(&ledger, device, ada, &[]), [7]);
+    assert_eq!(found(&ledger, device, ada, &[]), [0; 0]);
+}
+
+#[test]
+fn who_has_finished_leaves_nothing_behind() {
+    let (ledger, device, ada) = ready();
+    let bea = claim(&ledger, 2);
+    ledger.unfinished(bea, device, Some(7 * MS));
+    ledger.unfinished(bea, device, None);
+    assert_eq!(found(&ledger, device, ada, &[]), [0; 0]);
+}
+
+#[test]
+fn nobody_is_asked_about_oneself() {
+    let (ledger, device, ada) = ready();
+    ledger.unfinished(ada, device, Some(7 * MS));
+    ledger.left_unfinished(device, ada, &|who| panic!("{who:?}"), |ns| panic!("{ns}"));
+}
+
+/// Memory is given back whenever somebody needs it; what is owed waits for somebody who limits time.
+#[test]
+fn what_was_left_outlives_the_slot() {
+    let (ledger, device, ada) = ready();
+    let bea = claim(&ledger, 2);
+    ledger.unfinished(bea, device, Some(7 * MS));
+    assert_eq!(ledger.reap(&|who| who.pid == 1), 1);
+    let cid = claim(&ledger, 3);
+    assert_eq!(cid.index(), bea.index());
+    assert_eq!(found(&ledger, device, ada, &[1, 2, 3]), [7]);
+    ledger.unfinished(cid, device, Some(9 * MS));
+    assert_eq!(found(&ledger, device, ada, &[1, 3]), [0; 0]);
+    let other = ledger.device([8; 16]).unwrap();
+    assert_eq!(found(&ledger, other, ada, &[]), [0; 0], "another device's");
+    assert_eq!(found(&ledger, device, ada, &[]), [9]);
+}
+
+#[test]
+fn what_the_dead_did_counts_for_the_device_and_no_process() {
+    let (ledger, device, _) = ready();
+    ledger.worked_unfinished(device, 9 * MS, 2 * MS);
+    assert_eq!(ledger.devices().next().unwrap().busy_ns, 2 * MS);
+    assert!(ledger.processes().all(|process| process.books().all(|book| book.busy_ns == 0)));
+}

@@ -1,0 +1,90 @@
+//! Who is killed with work on the card has paid for it all the same, or those that come after him do.
+
+use crate::{BEGIN, LAUNCH, MS, under, within};
+use gpucap_tests::{Actor, Result, Run, trial};
+use libtest_mimic::Trial;
+use std::time::Instant;
+
+/// How many processes are killed, each of them in a kernel that nobody has measured.
+const DEATHS: u32 = 5;
+const KERNEL: &str = "call cuModuleGetFunction &c b 'k_200ms";
+const KERNEL_NS: u64 = 200 * MS;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![
+        trial("who is killed in its first kernel buys no more than the share", first_kernel),
+        trial("who is killed while its launch waits for the kernel has paid", || {
+            owed(&under("50", "caller")?.env("CUDA_LAUNCH_BLOCKING", "1"), LAUNCH)
+        }),
+        trial("a kernel that was over when its process was killed is paid once", over_before),
+    ]
+}
+
+/// A process with its kernel ready.
+fn begin(run: &Run) -> Result<Actor> {
+    let mut caller = run.start()?;
+    for command in BEGIN.iter().chain(&[KERNEL]) {
+        caller.order(command)?;
+        caller.line()?;
+    }
+    Ok(caller)
+}
+
+/// Each process launches, lets the card's clock go on to the end of the kernel and dies. What they all did but the last
+/// one, the next one has paid for by the time that its launch is let through.
+fn first_kernel() -> Result {
+    let run = under("50", "caller")?;
+    let mut first = None;
+    for _ in 0..DEATHS {
+        let mut caller = begin(&run)?;
+        caller.order(LAUNCH)?;
+        caller.line()?;
+        let now = Instant::now();
+        first.get_or_insert(now);
+        caller.order(&format!("call stubAdvance {KERNEL_NS}"))?;
+        caller.line()?;
+        caller.kill()?;
+    }
+    let mut last = begin(&run)?;
+    last.order(LAUNCH)?;
+    last.line()?;
+    let passed = first.map_or(0, |first: Instant| first.elapsed().as_nanos());
+    // What the bucket holds is 20 ms.
+    let least = u128::from((u64::from(DEATHS) * KERNEL_NS - 40 * MS) * 2);
+    within("passed", passed, least..=u128::MAX)?;
+    let work = u64::from(DEATHS) * KERNEL_NS;
+    within("busy time", run.busy_ns()?, work / 10 * 9..=work * 2)
+}
+
+/// One process does this and is killed in the middle of its kernel; the next one finds what that was worth.
+fn owed(run: &Run, launch: &str) -> Result {
+    let mut caller = begin(run)?;
+    caller.order(launch)?;
+    let mut judge = begin(run)?;
+    judge.order(&format!("call stubAdvance {}", KERNEL_NS / 2))?;
+    judge.line()?;
+    caller.kill()?;
+    judge.order(launch)?;
+    judge.line()?;
+    within("busy time", run.busy_ns()?, KERNEL_NS / 4..=KERNEL_NS * 4)
+}
+
+/// A wait for one stream shows what is done in the others.
+fn over_before() -> Result {
+    let run = under("50", "caller")?;
+    let mut caller = begin(&run)?;
+    let passed = format!("call stubAdvance {KERNEL_NS}");
+    let own = "call cuLaunchKernel c 1 1 1 32 1 1 0 d 0 0";
+    let script = ["call cuStreamCreate &d 1", own, &passed, "call cuStreamSynchronize 0", &passed];
+    for command in script.iter().chain(&[passed.as_str(); 4]) {
+        caller.order(command)?;
+        caller.line()?;
+    }
+    caller.kill()?;
+    let mut next = begin(&run)?;
+    next.order("call cuModuleGetFunction &c b 'k_1ms")?;
+    next.line()?;
+    next.order(LAUNCH)?;
+    next.line()?;
+    within("busy time", run.busy_ns()?, KERNEL_NS / 10 * 7..=KERNEL_NS * 2)
+}
