@@ -8,8 +8,10 @@ Called by `ci/gpu run`, which builds the programs. Each stage is a module with `
 
 import argparse
 import json
+import platform
 import sys
 import time
+from importlib import metadata
 from pathlib import Path
 
 import compute
@@ -20,20 +22,23 @@ import probe
 import sharing
 import startup
 import truth
-from results import Results
+from results import STATUSES, Results
 from world import Place
 
-# In the order of what a short visit to a card should learn first.
+# In the order of what a short visit to a card should learn first, with the parts in which they share its time. What one
+# leaves over the later ones have.
 STAGES = {
-    "truth": truth,
-    "memory": memory,
-    "startup": startup,
-    "compute": compute,
-    "sharing": sharing,
-    "frameworks": frameworks,
-    "models": models,
-    "probe": probe,
+    "truth": (truth, 9),
+    "memory": (memory, 5),
+    "startup": (startup, 3),
+    "probe": (probe, 5),
+    "compute": (compute, 9),
+    "sharing": (sharing, 5),
+    "frameworks": (frameworks, 9),
+    "models": (models, 9),
 }
+# What programs of other people are made with.
+PACKAGES = ("torch", "triton", "jax", "jaxlib", "cupy-cuda13x", "cupy-cuda12x", "numba", "numba-cuda", "cuda-bindings")
 
 
 def arguments():
@@ -68,7 +73,19 @@ def head(place, given):
     facts = found.get("card", {}).get("answers", {})
     named = {name: facts[name] for name in ("gpu", "driver", "cuda", "kernel", "mig_mode") if name in facts}
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    return {"where": "stub" if place.stub else "card", "commit": given.commit, "when": when, **named}
+    where = "stub" if place.stub else "card"
+    return {"where": where, "commit": given.commit, "when": when, **named, "versions": versions()}
+
+
+def versions():
+    """Of Python and of what is installed for it."""
+    found = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
 
 
 def main():
@@ -80,15 +97,18 @@ def main():
     kind = "stub" if given.stub else "card"
     lines = out / time.strftime(f"{kind}-%Y%m%d-%H%M%S.jsonl", time.gmtime())
     results = Results(lines, head(place, given), not given.stub, seconds(given.budget))
+    place.left = results.left
+    chosen = [name for name in STAGES if name in given.only.split(",")]
     try:
-        for name in (name for name in STAGES if name in given.only.split(",")):
-            results.stage = name
-            results.attempt(name, lambda stage=STAGES[name]: stage.run(place, results))
+        for at, name in enumerate(chosen):
+            stage, weight = STAGES[name]
+            results.begin(name, weight / sum(STAGES[later][1] for later in chosen[at:]))
+            results.attempt(name, lambda: stage.run(place, results))
     finally:
         place.close()
     print(results.table())
     print(f"written: {lines}")
-    counts = {status: results.count(status) for status in ("passed", "failed", "skipped", "rehearsed")}
+    counts = {status: results.count(status) for status in STATUSES}
     print(", ".join(f"{count} {status}" for status, count in counts.items()))
     return 0 if counts["passed"] and not counts["failed"] else 1
 

@@ -32,6 +32,23 @@ pub(crate) fn all() -> Vec<Case> {
     [parts.concat(), copies::cases()].concat()
 }
 
+/// Code as text, which any driver can compile: written without a blank, so that it is one word of a command.
+macro_rules! kernels {
+    () => {
+        concat!(
+            ".version\t6.0\t.target\tsm_70\t.address_size\t64",
+            "\t.visible\t.global\t.u32\tvariable;",
+            "\t.visible\t.global\t.attribute(.managed)\t.u32\tmanaged;",
+            "\t.visible\t.entry\tkernel(){ret;}",
+            "\t.visible\t.entry\tk_10us(){ret;}"
+        )
+    };
+}
+pub(crate) use kernels;
+
+/// The same as a file in the program's directory.
+pub(crate) const FILE: (&str, &str) = ("image.ptx", kernels!());
+
 /// Buffer 0 as the properties of pinned memory or of a pool, not to be exported.
 const PINNED: &str = "poke 0 0 8 1";
 /// The same, to be exported as an open file.

@@ -5,13 +5,14 @@
 //! with nothing but zeros, in each state in which a program can be. The latter also on real drivers, which without a
 //! card refuse `cuInit`, so that there the states are those before and after a refusal.
 //!
-//! With `--cases` it only prints the cases, a line `row TAB command` each: `ci/gpu` takes them to a card.
+//! Beside a card both are asked of it, and of the stub whether it answers as the card: where it does not, the stub is
+//! wrong. Figures of the whole card are left out then, since others may use it; [`figures`] knows which.
 
 mod cases;
+mod figures;
 
 use gpucap_tests::{Driver, Program, Result, Run, Stop, World, main as harness, trial};
 use std::collections::BTreeMap;
-use std::env;
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
@@ -59,32 +60,27 @@ const OWN_QUESTIONS: &[&str] = &[
 ];
 
 fn main() -> ExitCode {
-    if env::args().nth(1).as_deref() == Some("--cases") {
-        return print_cases();
-    }
+    let at_hand = Driver::at_hand();
     let mut trials = vec![trial("every row has a case", every_row_has_a_case)];
     for (symbol, script) in cases::all() {
-        trials.push(trial(format!("{symbol}: a useful call is as without the shim"), move || {
-            let context = STATES[2].1;
-            same(&Driver::Stub, &[context, script].concat()).map(drop)
-        }));
+        let (driver, script) = (at_hand.clone(), [STATES[2].1, script].concat());
+        if at_hand == Driver::Card {
+            let (rule, script) =
+                (format!("{symbol}: the stub answers as the card"), script.clone());
+            trials.push(trial(rule, move || as_the_card(&script)));
+        }
+        let rule = format!("{symbol}: a useful call is as without the shim");
+        trials.push(trial(rule, move || same(&driver, &script).map(drop)));
     }
+    let others = Driver::REAL.into_iter().filter(|_| at_hand == Driver::Stub);
+    let drivers: Vec<_> = [at_hand.clone()].into_iter().chain(others).collect();
     for (state, before) in STATES {
-        for driver in [Driver::Stub].into_iter().chain(Driver::REAL) {
+        for driver in drivers.clone() {
             let name = format!("all rows: zeros {state} are as without the shim ({driver})");
             trials.push(trial(name, move || zeros(&driver, before)));
         }
     }
     harness(trials)
-}
-
-fn print_cases() -> ExitCode {
-    for (symbol, script) in cases::all() {
-        for command in script {
-            println!("{symbol}\t{command}");
-        }
-    }
-    ExitCode::SUCCESS
 }
 
 fn every_row_has_a_case() -> Result {
@@ -101,7 +97,7 @@ fn zeros(driver: &Driver, before: &[&str]) -> Result {
     let calls: Vec<String> = symbols.map(|it| format!("call {it} 0 0 0 0 0 0 0 0")).collect();
     let mut rest: Vec<&str> = calls.iter().map(String::as_str).collect();
     while !rest.is_empty() {
-        let (script, step) = if *driver == Driver::Stub {
+        let (script, step) = if matches!(driver, Driver::Stub | Driver::Card) {
             let each = rest.iter().flat_map(|call| before.iter().chain([call]));
             (each.copied().collect(), before.len() + 1)
         } else {
@@ -119,20 +115,7 @@ fn zeros(driver: &Driver, before: &[&str]) -> Result {
 fn same(driver: &Driver, script: &[&str]) -> Result<usize> {
     let bare = obey(&World::bare(driver.clone()), script)?;
     let capped = obey(&World::capped(driver.clone())?, script)?;
-    for (line, (bare, capped)) in script.iter().zip(bare.answers.iter().zip(&capped.answers)) {
-        if bare != capped {
-            return Err(Stop::fail(format!(
-                "{script:#?}\n{line}\nwithout the shim: {bare}\nwith it: {capped}"
-            )));
-        }
-    }
-    let ends = |seen: &Seen| (seen.answers.len(), seen.signal);
-    if ends(&bare) != ends(&capped) {
-        let (bare, capped) = (ends(&bare), ends(&capped));
-        return Err(Stop::fail(format!(
-            "{script:#?}\nanswers, signal: {bare:?} became {capped:?}"
-        )));
-    }
+    alike(script, ("without the shim", &bare), ("with it", &capped))?;
     let calls = |seen: &Seen, symbol| seen.calls.get(symbol).copied().unwrap_or_default();
     for symbol in CUDA.iter().chain(NVML) {
         let (bare, capped) = (calls(&bare, *symbol), calls(&capped, *symbol));
@@ -147,6 +130,33 @@ fn same(driver: &Driver, script: &[&str]) -> Result<usize> {
     Ok(bare.answers.len())
 }
 
+/// Whether the stub is right where the card is.
+fn as_the_card(script: &[&str]) -> Result {
+    let card = obey(&World::bare(Driver::Card), script)?;
+    let stub = obey(&World::bare(Driver::Stub), script)?;
+    alike(script, ("the card", &card), ("the stub", &stub))
+}
+
+/// Fails at the first line that is answered in another way, and if the program ends in another way.
+fn alike(script: &[&str], (one, left): (&str, &Seen), (other, right): (&str, &Seen)) -> Result {
+    for (line, (left, right)) in script.iter().zip(left.answers.iter().zip(&right.answers)) {
+        if left != right {
+            return Err(Stop::fail(format!(
+                "{line}\n{one}: {left}\n{other}: {right}\nin {script:#?}"
+            )));
+        }
+    }
+    let ends = |seen: &Seen| (seen.answers.len(), seen.signal);
+    if ends(left) == ends(right) {
+        return Ok(());
+    }
+    let (left, right) = (ends(left), ends(right));
+    let line = script.get(left.0.min(right.0)).unwrap_or(&"the end");
+    Err(Stop::fail(format!(
+        "{line}\nanswers, signal: {one}: {left:?}; {other}: {right:?}\nin {script:#?}"
+    )))
+}
+
 /// What a program can see of a run, and what the driver saw.
 struct Seen {
     answers: Vec<String>,
@@ -155,26 +165,45 @@ struct Seen {
 }
 
 fn obey(world: &World, script: &[&str]) -> Result<Seen> {
-    let run = card(world.run(&Program::new("caller").build()?)?);
+    let run = world.run(&Program::new("caller").build()?)?;
+    let (file, text) = cases::FILE;
+    fs::write(run.directory().join(file), text)?;
     let trace = run.directory().join("trace");
-    let mut caller = run.env("STUB_GPU_TRACE", &trace).start()?;
+    let beside_a_card = Driver::at_hand() == Driver::Card;
+    let run = match world.driver() {
+        Driver::Card => without_a_say(run),
+        _ if beside_a_card => like_the_card(run),
+        _ => card(run, &trace),
+    };
+    let mut caller = run.start()?;
     for line in script {
         // A call may be the program's last, as it is without the shim; then nobody reads on.
         drop(caller.order(line));
     }
     let output = caller.end()?;
-    let answers = output.stdout.lines().map(comparable).collect();
+    let mut answers: Vec<String> = output.stdout.lines().map(comparable).collect();
+    if beside_a_card {
+        figures::leave_out(script, &mut answers);
+    }
     Ok(Seen { answers, signal: output.signal(), calls: calls(&trace)? })
 }
 
-/// A small card, so that no size can be taken for an address, with caps of its size, all of its time and contexts free
-/// of charge.
-fn card(run: Run) -> Run {
-    run.env("STUB_GPU_MEM", "2GiB")
-        .env("GPU_MEM_LIMIT", "2Gi")
-        .env("GPU_CORE_PCT", "100")
-        .env("GPUCAP_CONTEXT_MEM", "0")
+/// Caps of the card's size, all of its time and contexts free of charge.
+fn without_a_say(run: Run) -> Run {
+    run.env("GPU_MEM_LIMIT", "100%").env("GPU_CORE_PCT", "100").env("GPUCAP_CONTEXT_MEM", "0")
+}
+
+/// The same of a small card, so that no size can be taken for an address, and a trace of what it is called by.
+fn card(run: Run, trace: &Path) -> Run {
+    without_a_say(run)
+        .env("STUB_GPU_MEM", "2GiB")
         .env("STUB_GPU_CONTEXT_MEM", "0")
+        .env("STUB_GPU_TRACE", trace)
+}
+
+/// The stub as a card is, as far as it can be told; it takes memory in these units.
+fn like_the_card(run: Run) -> Run {
+    run.env("STUB_GPU_GRANULARITY", "2MiB").env("STUB_GPU_POOL_GRANULARITY", "32MiB")
 }
 
 /// An answer without what may differ from run to run: addresses.

@@ -3,6 +3,9 @@
 //! The environment is empty but for `PATH`, `HOME` and what the world and the test set, so that the machine's own
 //! settings cannot change a result. The stub's card and the ledger lie in the run's scratch directory.
 //!
+//! A card takes no orders: a run that gives the stub some is skipped beside one. What takes the card's place in a
+//! rehearsal has its settings from the environment of the tests.
+//!
 //! A real libcuda that runs as root makes device nodes in `/dev`: beside a real driver a program runs in a mount
 //! namespace of its own with a `/dev` of its own, or not at all. A limits file needs such a namespace too.
 
@@ -16,6 +19,11 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// What of the stub's settings says nothing that a test relies on: where its card lies, and that contexts take nothing,
+/// where the shim is told not to charge for them.
+const INDIFFERENT: [(&str, Option<&str>); 2] =
+    [("STUB_GPU_DIR", None), ("STUB_GPU_CONTEXT_MEM", Some("0"))];
+
 /// A program that is to run in a world. Runs of one value, or of its clones, share the card and the ledger.
 #[derive(Debug, Clone)]
 pub struct Run {
@@ -23,6 +31,7 @@ pub struct Run {
     environment: Vec<(OsString, OsString)>,
     libraries: Option<PathBuf>,
     preload: Vec<PathBuf>,
+    card: bool,
     sandboxed: bool,
     limits: Option<&'static str>,
     time_limit: Duration,
@@ -39,6 +48,7 @@ impl Run {
             environment: Vec::new(),
             libraries: world.driver().libraries()?,
             preload: world.shim().map(Path::to_path_buf).into_iter().collect(),
+            card: *world.driver() == Driver::Card,
             sandboxed: matches!(world.driver(), Driver::Real(_)),
             limits: None,
             time_limit: Duration::from_secs(30),
@@ -163,6 +173,12 @@ impl Run {
     }
 
     fn command(&self) -> Result<Command> {
+        if self.card && self.sandboxed {
+            return Err(Stop::skip("in a private /dev there is no card"));
+        }
+        if let Some(order) = self.order() {
+            return Err(Stop::skip(format!("a card does not obey {order}")));
+        }
         let mut command = if self.sandboxed {
             let mut command = sandbox::command(self.scratch.path(), self.limits)?;
             // The loader's variables are for the program, not for the shell that prepares its place.
@@ -185,6 +201,18 @@ impl Run {
         Ok(command)
     }
 
+    /// What this run needs of a card that only the stub can be told.
+    fn order(&self) -> Option<String> {
+        let told = |(name, value): &&(OsString, OsString)| {
+            of_the_stub(name)
+                && !INDIFFERENT
+                    .iter()
+                    .any(|(known, only)| name == known && only.is_none_or(|only| value == only))
+        };
+        let (name, value) = self.environment.iter().filter(|_| self.card).find(told)?;
+        Some(format!("{}={}", name.display(), value.display()))
+    }
+
     fn variables(&self) -> impl Iterator<Item = (OsString, OsString)> {
         let preload = self
             .preload
@@ -194,8 +222,15 @@ impl Run {
             .join(OsStr::new(":"));
         let preload = (!preload.is_empty()).then(|| ("LD_PRELOAD".into(), preload));
         let libraries = self.libraries.clone().map(|path| ("LD_LIBRARY_PATH".into(), path.into()));
-        self.environment.iter().cloned().chain(libraries).chain(preload)
+        let own = self.environment.iter().filter(|(name, _)| !(self.card && of_the_stub(name)));
+        let posing = env::vars_os().filter(|(name, _)| self.card && of_the_stub(name));
+        own.cloned().chain(posing).chain(libraries).chain(preload)
     }
+}
+
+/// Whether a variable is a setting of the stub.
+fn of_the_stub(name: &OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(b"STUB_GPU_")
 }
 
 impl fmt::Display for Run {

@@ -1,7 +1,10 @@
 //! How a test ends: passed, skipped for want of a means, or failed.
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use std::env;
 use std::fmt::Display;
+use std::fs::File;
+use std::io::Write;
 use std::process::ExitCode;
 
 /// The result of a test, or of a step of one.
@@ -36,11 +39,35 @@ impl From<std::io::Error> for Stop {
 
 /// A named test. The name says the rule.
 pub fn trial(name: impl Into<String>, body: impl FnOnce() -> Result + Send + 'static) -> Trial {
-    Trial::ignorable_test(name, || match body() {
-        Ok(()) => Ok(Completion::Completed),
-        Err(Stop::Skip(reason)) => Ok(Completion::ignored_with(reason)),
-        Err(Stop::Fail(reason)) => Err(Failed::from(reason)),
+    let name = name.into();
+    Trial::ignorable_test(name.clone(), move || {
+        let result = body();
+        record(&name, &result);
+        match result {
+            Ok(()) => Ok(Completion::Completed),
+            Err(Stop::Skip(reason)) => Ok(Completion::ignored_with(reason)),
+            Err(Stop::Fail(reason)) => Err(Failed::from(reason)),
+        }
     })
+}
+
+/// Adds a line of JSON to `GPUCAP_TEST_RECORD`, if it is set: what was known when a run was cut short is kept.
+fn record(name: &str, result: &Result) {
+    let Some(path) = env::var_os("GPUCAP_TEST_RECORD") else { return };
+    let (status, reason) = match result {
+        Ok(()) => ("passed", ""),
+        Err(Stop::Skip(reason)) => ("skipped", reason.as_str()),
+        Err(Stop::Fail(reason)) => ("failed", reason.as_str()),
+    };
+    let line = serde_json::json!({ "test": name, "status": status, "reason": reason });
+    // One call, so that threads do not mix their lines. Whoever reads them sees that one is missing.
+    drop(
+        File::options()
+            .append(true)
+            .create(true)
+            .open(path)
+            .and_then(|mut file| file.write_all(format!("{line}\n").as_bytes())),
+    );
 }
 
 /// The `main` of a test binary: runs the trials as cargo's own harness would, then removes what they compiled.

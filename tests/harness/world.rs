@@ -10,8 +10,10 @@ use std::path::{Path, PathBuf};
 pub enum Driver {
     /// None at all.
     Absent,
-    /// Ours: it has cards.
+    /// Ours: it has cards, and does as a test tells it.
     Stub,
+    /// The machine's own, which has a card.
+    Card,
     /// NVIDIA's, of this version, as `ci/drivers` fetched it. Without a card `cuInit` fails, so that only facts about
     /// addresses and refusals of our own can be tested.
     Real(&'static str),
@@ -27,13 +29,26 @@ impl Driver {
         Self::Real("555"),
     ];
 
-    /// The directory with `libcuda.so.1` and `libnvidia-ml.so.1`; `None` if there is no driver.
+    /// The driver that this run of the tests is about: the stub, or with `GPUCAP_TEST_DRIVER=card` the machine's own.
+    #[must_use]
+    pub fn at_hand() -> Self {
+        match env::var_os("GPUCAP_TEST_DRIVER") {
+            Some(named) if named == "card" => Self::Card,
+            _ => Self::Stub,
+        }
+    }
+
+    /// Where the loader is to look for `libcuda.so.1` and `libnvidia-ml.so.1`; `None` if nowhere of its own.
     ///
     /// # Errors
     /// Skips if a real driver has not been fetched.
     pub fn libraries(&self) -> Result<Option<PathBuf>> {
         match self {
+            Self::Absent if Self::at_hand() == Self::Card => {
+                Err(Stop::skip("a driver is installed here"))
+            }
             Self::Absent => Ok(None),
+            Self::Card => Ok(env::var_os("LD_LIBRARY_PATH").map(PathBuf::from)),
             Self::Stub => Ok(Some(Build::shipped()?.stub_directory()?.to_path_buf())),
             Self::Real(version) => Ok(Some(fetched(version)?.join("lib"))),
         }
@@ -46,7 +61,9 @@ impl Driver {
     pub fn nvidia_smi(&self) -> Result<PathBuf> {
         match self {
             Self::Real(version) => Ok(fetched(version)?.join("bin/nvidia-smi")),
-            Self::Absent | Self::Stub => Err(Stop::skip("only a real driver has nvidia-smi")),
+            Self::Absent | Self::Stub | Self::Card => {
+                Err(Stop::skip("only a real driver has nvidia-smi"))
+            }
         }
     }
 }
@@ -56,6 +73,7 @@ impl fmt::Display for Driver {
         match self {
             Self::Absent => f.write_str("no driver"),
             Self::Stub => f.write_str("stub"),
+            Self::Card => f.write_str("card"),
             Self::Real(version) => write!(f, "driver {version}"),
         }
     }

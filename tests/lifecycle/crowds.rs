@@ -43,7 +43,7 @@ const THREADS: u64 = 4;
 
 /// Processes that begin together.
 fn hammers(rounds: u64, largest: u64) -> Result<(Run, Vec<Actor>)> {
-    let run = World::capped(Driver::Stub)?.run(&Program::new("hammer").build()?)?;
+    let run = World::capped(Driver::at_hand())?.run(&Program::new("hammer").build()?)?;
     let held = run.directory().join("held");
     let run = free_contexts(run)
         .time_limit(Duration::from_secs(60))
@@ -110,7 +110,7 @@ fn storm() -> Result {
     let chunk = (CAP - PROCESSES * PRICE) / CHUNKS;
     // The price is such that nothing is left over.
     let price = (CAP - chunk * CHUNKS) / PROCESSES;
-    let run = World::capped(Driver::Stub)?.run(&Program::new("storm").build()?)?;
+    let run = World::capped(Driver::at_hand())?.run(&Program::new("storm").build()?)?;
     let run = free_contexts(run).env("GPUCAP_CONTEXT_MEM", price.to_string());
     let run = run.arg(THREADS.to_string()).arg(chunk.to_string());
     let cap = chunk * CHUNKS + price * PROCESSES;
@@ -145,7 +145,7 @@ fn storm() -> Result {
 }
 
 fn pools_keep() -> Result {
-    let run = World::capped(Driver::Stub)?.run(&Program::new("keepers").build()?)?;
+    let run = World::capped(Driver::at_hand())?.run(&Program::new("keepers").build()?)?;
     // The card has as much as the cap, so a call that passes the shim and does not fit fails there.
     let run = free_contexts(run).env("STUB_GPU_MEM", CAP.to_string());
     let trace = run.directory().join("trace");

@@ -76,7 +76,7 @@ fn holds(actor: &mut Actor) -> Result {
 }
 
 fn starved(when: &str) -> Result<Output> {
-    let run = World::capped(Driver::Stub)?.run(&Program::new("starved").build()?)?;
+    let run = World::capped(Driver::at_hand())?.run(&Program::new("starved").build()?)?;
     free_contexts(run).env("GPU_MEM_LIMIT", "4Gi").arg(when).output()?.success()
 }
 

@@ -76,6 +76,13 @@ static CUresult array(uint64_t *slot, size_t width, size_t height)
     return call_cuArrayCreate_v2((CUarray *)slot, &form);
 }
 
+/* Of one level. */
+static CUresult mipmap(uint64_t *slot, size_t width, size_t height)
+{
+    CUDA_ARRAY3D_DESCRIPTOR form = { .Width = width, .Height = height, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1 };
+    return call_cuMipmappedArrayCreate((CUmipmappedArray *)slot, &form, 1);
+}
+
 static CUresult create(uint64_t *slot, size_t bytes, int device)
 {
     CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -132,6 +139,8 @@ static nvmlReturn_t nvml_device(nvmlDevice_t *device, unsigned int index, unsign
         result = call_nvmlDeviceGetMigDeviceHandleByIndex(*device, slice - 1, device);
     return result;
 }
+
+#include "actor_code.h"
 
 static CUresult nvml(uint64_t *total, unsigned int index, unsigned int slice)
 {
@@ -203,6 +212,7 @@ static CUresult obey(const char *verb, uint64_t *slot, uint64_t *from, uint64_t 
     if (obey_row(&result, verb, slot, first)) return result;
     if (obey_share(&result, verb, slot, from, first, second)) return result;
     if (obey_graph(&result, verb, slot, from, first, second)) return result;
+    if (obey_code(&result, verb, slot, first)) return result;
 #define IS(word) (strcmp(verb, word) == 0)
     if (IS("init")) return call_cuInit(0);
     if (IS("context")) return context((int)first);
@@ -223,6 +233,7 @@ static CUresult obey(const char *verb, uint64_t *slot, uint64_t *from, uint64_t 
     if (IS("from-pool")) return call_cuMemAllocFromPoolAsync(slot, first, (CUmemoryPool)*from, NULL);
     if (IS("free-async")) return call_cuMemFreeAsync(*slot, NULL);
     if (IS("array")) return array(slot, first, second);
+    if (IS("mipmap")) return mipmap(slot, first, second);
     if (IS("free-array")) return call_cuArrayDestroy((CUarray)*slot);
     if (IS("create")) return create(slot, first, (int)second);
     if (IS("map")) return map(slot, *from, first);

@@ -1,21 +1,21 @@
-//! Modules and libraries. The stub takes any image; a real driver would refuse these, in both worlds alike.
+//! Modules and libraries. The stub takes any image; a card refuses those of headers alone.
 
-use super::Case;
+use super::{Case, kernels};
 
 /// A cubin: the header of an ELF file without sections, in buffer 0.
 const ELF: &str = "poke 0 0 8 0x102464c457f";
 const TABLE: &str = "poke 0 40 8 64";
 const ENTRY: &str = "poke 0 56 8 0x400000";
-const LOAD: &str = "call cuModuleLoadData &a %0";
-const LOAD_LIBRARY: &str = "call cuLibraryLoadData &a %0 0 0 0 0 0 0";
+const LOAD: &str = concat!("call cuModuleLoadData &a '", kernels!());
+const LOAD_LIBRARY: &str = concat!("call cuLibraryLoadData &a '", kernels!(), " 0 0 0 0 0 0");
 const KERNEL: &str = "call cuLibraryGetKernel &b a 'kernel";
 
 pub(super) const CASES: &[Case] = &[
-    ("cuModuleLoad", &["call cuModuleLoad &a '/dev/null", "call cuModuleLoad &b '/no/such/file"]),
+    ("cuModuleLoad", &["call cuModuleLoad &a 'image.ptx", "call cuModuleLoad &b '/no/such/file"]),
     (
         "cuModuleLoadData",
         &[
-            "call cuModuleLoadData &a '.version",
+            LOAD,
             "call cuModuleLoadData &b 0",
             ELF,
             TABLE,
@@ -27,7 +27,10 @@ pub(super) const CASES: &[Case] = &[
     ),
     (
         "cuModuleLoadDataEx",
-        &["call cuModuleLoadDataEx &a %0 0 0 0", "call cuModuleLoadDataEx &b 0 0 0 0"],
+        &[
+            concat!("call cuModuleLoadDataEx &a '", kernels!(), " 0 0 0"),
+            "call cuModuleLoadDataEx &b 0 0 0 0",
+        ],
     ),
     (
         "cuModuleLoadFatBinary",
@@ -73,7 +76,7 @@ pub(super) const CASES: &[Case] = &[
     (
         "cuLibraryLoadFromFile",
         &[
-            "call cuLibraryLoadFromFile &a '/dev/null 0 0 0 0 0 0",
+            "call cuLibraryLoadFromFile &a 'image.ptx 0 0 0 0 0 0",
             "call cuLibraryLoadFromFile &b '/no/such/file 0 0 0 0 0 0",
         ],
     ),
@@ -99,7 +102,7 @@ pub(super) const CASES: &[Case] = &[
         "cuLibraryGetManaged",
         &[
             LOAD_LIBRARY,
-            "call cuLibraryGetManaged &b &c a 'variable",
+            "call cuLibraryGetManaged &b &c a 'managed",
             "call cuLibraryGetManaged &b &c a 'missing",
         ],
     ),

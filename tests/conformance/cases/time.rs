@@ -1,8 +1,8 @@
 //! What a limit of time has to know: launches, waits, captures.
 
-use super::Case;
+use super::{Case, kernels};
 
-const LOAD: &str = "call cuModuleLoadData &b 'image";
+const LOAD: &str = concat!("call cuModuleLoadData &b '", kernels!());
 const KERNEL: &str = "call cuModuleGetFunction &c b 'k_10us";
 const WAIT: &str = "call cuCtxSynchronize";
 const STREAM: &str = "call cuStreamCreate &d 0";
@@ -33,9 +33,10 @@ macro_rules! kernel {
                 concat!("call ", $symbol, " c 2 1 1 32 1 1 0 2 0 0"),
                 END,
                 COUNT,
-                concat!("call ", $symbol, " 12345 1 1 1 1 1 1 0 0 0 0"),
                 concat!("call ", $symbol, " c 0 1 1 1 1 1 0 0 0 0"),
                 concat!("call ", $symbol, " c 1 1 1 2048 1 1 0 0 0 0"),
+                // What is no function may be the end of the program.
+                concat!("call ", $symbol, " 12345 1 1 1 1 1 1 0 0 0 0"),
                 concat!("call ", $symbol, " c 1 1 1 1 1 1 0 12345 0 0"),
             ],
         )
