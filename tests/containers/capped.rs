@@ -22,7 +22,6 @@ pub(crate) fn trials() -> Vec<Trial> {
         ("a description of 2 MiB is read", long_description),
         ("one that did not ask is not touched", not_asked),
         ("the host sees what it holds", status),
-        ("the host can change its limits while it runs", limited_later),
         ("many can start at once", many),
         ("the real nvidia-smi shows the slice", nvidia_smi),
         ("OpenCL is hidden", no_opencl),
@@ -202,40 +201,6 @@ fn status(runtime: Runtime) -> Result {
     expect(device["cap_bytes"] == GIB && device["processes"][0]["state"] == "alive", || {
         seen.to_string()
     })?;
-    actor.end().map(drop)
-}
-
-fn limited_later(runtime: Runtime) -> Result {
-    let container = Container::new(runtime)?;
-    let run = container.run(&["/actor"])?;
-    let mut actor = begin(&run)?;
-    is_capped(&mut actor)?;
-    let config = container.path("node.json").display().to_string();
-    let gpucap = Build::shipped()?.gpucap()?;
-    let limit = |words: &[&'static str]| {
-        let words =
-            ["limit", container.id(), "--config", &config].into_iter().chain(words.iter().copied());
-        words.fold(run.clone().program(&gpucap), |run, word| run.arg(word)).output()
-    };
-    let sees = |actor: &mut Actor, cap: u64| -> Result {
-        let answer = actor.tell("total d 0")?;
-        expect(answer.value == cap, || format!("total: {answer:?}, not {cap}"))
-    };
-    let said = limit(&["--mem", "512Mi"])?.success()?;
-    expect(said.stdout.contains("mem=512MiB"), || said.to_string())?;
-    sees(&mut actor, GIB / 2)?;
-    actor.expect(&[("alloc b 268435456", OUT_OF_MEMORY)])?;
-    // A share of time was not asked for when it started.
-    let refused = limit(&["--cores", "30"])?;
-    expect(refused.code() == Some(1) && refused.stderr.lines().count() == 1, || {
-        refused.to_string()
-    })?;
-    limit(&["--reset"])?.success()?;
-    sees(&mut actor, GIB)?;
-    // From within nobody can say anything.
-    let within = container.exec(&[], &["sh", "-c", "echo x > /.gpucap/live"])?.output()?;
-    expect(within.code() != Some(0), || within.to_string())?;
-    sees(&mut actor, GIB)?;
     actor.end().map(drop)
 }
 

@@ -2,6 +2,7 @@
 //! starting.
 //!
 //! * [`capped`]: the slice is there for every process of every kind of container.
+//! * [`limited`]: the host changes the limits of one that runs.
 //! * [`refused`]: one that cannot be held to it prints nothing and leaves nothing.
 //! * [`hostile`]: images and volumes that have laid something in the way.
 //! * [`wrapper`]: the same through `gpucap runtime`, with no hook in the bundle.
@@ -17,6 +18,7 @@ mod container;
 mod engines;
 mod hostile;
 mod image;
+mod limited;
 mod refused;
 mod wrapper;
 
@@ -32,6 +34,7 @@ const OUT_OF_MEMORY: u64 = 2;
 fn main() -> ExitCode {
     let suites = [
         capped::trials,
+        limited::trials,
         refused::trials,
         hostile::trials,
         wrapper::trials,

@@ -23,6 +23,8 @@ mod volcano;
 
 use std::collections::BTreeMap;
 
+use gpucap_core::config::Config;
+
 use crate::card::Card;
 use crate::env::Env;
 use crate::grant::Grant;
@@ -61,7 +63,7 @@ const CONVENTIONS: &[Convention] = &[
     Convention { name: "gpushare", read: gpushare::read },
     Convention { name: "egpu", read: egpu::read },
     Convention { name: "mps", read: mps::read },
-    Convention { name: "environment", read: environment::read },
+    Convention { name: environment::NAME, read: environment::read },
 ];
 
 /// The names that the node's configuration knows.
@@ -89,6 +91,12 @@ pub(crate) fn ask(facts: &Facts<'_>, env: &Env) -> Result<Vec<Grant>, Reason> {
         }
     }
     Ok(once)
+}
+
+/// What our own variables said, if the node hears them: the grants have it in them.
+pub(crate) fn asked(env: &Env, node: &Node) -> Config {
+    let heard = node.sources.contains(&environment::NAME);
+    if heard { environment::asked(env) } else { Config::default() }
 }
 
 /// The switches by which a container asks for no limit.

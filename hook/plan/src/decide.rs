@@ -138,6 +138,7 @@ impl Decision {
             source: self.label(),
             container: Label::new(sources.state.map_or("", |state| &state.id)),
             open: node.open,
+            asked: convention::asked(&container.env, node),
             entries: entries.collect(),
         }))
     }

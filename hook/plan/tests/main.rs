@@ -1,10 +1,12 @@
 //! The plan as its users know it: from documents to limits.
 //!
+//! * [`asked`]: what the container said itself goes with the limits.
 //! * [`documents`]: what others wrote is read leniently, what the administrator wrote strictly.
 //! * [`fuzz`]: the entries of the fuzz targets, which [`properties`] calls with random bytes.
 //! * [`golden`]: what each convention means, case by case.
 //! * [`properties`]: what holds for any container.
 
+mod asked;
 mod case;
 mod documents;
 #[path = "../../fuzz/src/lib.rs"]

@@ -2,7 +2,8 @@
 //!
 //! On the host, by root. Lower memory refuses what comes next and frees nothing; a share of time holds from the next
 //! launch. Only what the container was given a limit of when it started can be changed: the rest is not prepared for.
-//! What its processes were given by their own environment still lowers.
+//! It stands in for all that was asked for until then, the container's own variables among it; a process that sets one
+//! to something else still only lowers (`gpucap_core::limits`).
 
 use crate::engine::live;
 use crate::engine::records::{self, Record};

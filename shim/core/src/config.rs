@@ -100,7 +100,8 @@ macro_rules! options {
         }
 
         impl Config {
-            fn set(&mut self, name: &str, text: &str) -> Result<(), ValueError> {
+            /// Takes the value of the variable with this name; one that is refused leaves it as it was.
+            pub(crate) fn set(&mut self, name: &str, text: &str) -> Result<(), ValueError> {
                 match name {
                     $(stringify!($name) => self.$field = Value::parse(text)?,)*
                     _ => {}

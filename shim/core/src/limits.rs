@@ -2,7 +2,8 @@
 //!
 //! Each source is resolved for the device first: a profile becomes memory and time, a percentage
 //! becomes bytes of that device. Then the minimum holds, for each quantity on its own. So adding a
-//! source never raises a limit: next to a file, the environment can only lower.
+//! source never raises a limit: next to a file, the environment can only lower. Only the node can raise, while a
+//! container runs ([`live`]), and then the variables that the container was started with are no obstacle.
 //!
 //! Which entries concern a device: those for every GPU, those with its UUID, and for a MIG instance
 //! also those with the UUID or the index of its parent; they then hold for each instance, and a
@@ -104,7 +105,8 @@ impl Limits {
         self.resolve_with(device, None)
     }
 
-    /// As [`resolve`](Self::resolve), with what the node has said since the container started.
+    /// As [`resolve`](Self::resolve), with what the node has said since the container started: it stands in for the
+    /// limits file, and for the variables that the file was made of. A process's own variables lower that, too.
     ///
     /// # Errors
     /// As for [`resolve`](Self::resolve).
@@ -113,10 +115,11 @@ impl Limits {
         device: &DeviceFacts,
         live: Option<&LiveEntry>,
     ) -> Result<Resolved, Broken> {
-        let mut resolved = Resolved::default();
+        let node = self.node(device, live);
+        let mut resolved = Resolved { memory: node.memory, core: node.core, ..Resolved::default() };
         for source in self.sources() {
-            let live = live.filter(|_| source.is_file());
-            match source.ask(device).map(|ask| ask.or_live(live)) {
+            match source.ask(device) {
+                Ok(ask) if self.was_known(source) => resolved.lower(ask.less(node)),
                 Ok(ask) => resolved.lower(ask),
                 Err(_) if self.open() && !source.is_file() => {}
                 Err(broken) => return Err(broken),
@@ -192,13 +195,27 @@ impl Limits {
         explain::lines(self, device)
     }
 
+    /// What the node says now of what it limited when the container started. A limit that was not there then was not
+    /// prepared for: it cannot come later.
+    fn node(&self, device: &DeviceFacts, live: Option<&LiveEntry>) -> Ask {
+        let (Some(file), Some(live)) = (&self.file, live) else { return Ask::default() };
+        let ask = file.ask(device);
+        Ask {
+            memory: ask.memory.and_then(|_| live.memory()),
+            core: ask.core.and_then(|_| live.core()),
+        }
+    }
+
+    /// Whether the node knew of this source when it made the limits file: it is the file, or a variable that the process
+    /// inherited from the container as it was.
+    fn was_known(&self, source: Source<'_>) -> bool {
+        let Some(file) = &self.file else { return false };
+        source.is_file() || source::variables(&file.asked).any(|asked| asked == source)
+    }
+
     fn sources(&self) -> impl Iterator<Item = Source<'_>> {
-        let Config { memory, core, profile, .. } = &self.config;
         let file = self.file.as_ref().map(Source::File);
-        let memory = memory.as_ref().map(Source::Memory);
-        let core = core.as_ref().map(Source::Core);
-        let profile = profile.as_ref().map(Source::Profile);
-        [file, memory, core, profile].into_iter().flatten()
+        file.into_iter().chain(source::variables(&self.config))
     }
 }
 
@@ -218,13 +235,11 @@ struct Ask {
 }
 
 impl Ask {
-    /// What the node says now of what it limited when the container started. A limit that was not there then was
-    /// not prepared for: it cannot come later.
-    fn or_live(self, live: Option<&LiveEntry>) -> Self {
-        let Some(live) = live else { return self };
+    /// What is left of it once another has spoken.
+    fn less(self, other: Self) -> Self {
         Self {
-            memory: self.memory.map(|memory| live.memory().unwrap_or(memory)),
-            core: self.core.map(|core| live.core().unwrap_or(core)),
+            memory: self.memory.filter(|_| other.memory.is_none()),
+            core: self.core.filter(|_| other.core.is_none()),
         }
     }
 }

@@ -8,8 +8,28 @@ use gpucap_core::config::{Config, OPTIONS, PerGpu, Selector, WithFile};
 
 use super::Facts;
 use crate::card::Visible;
+use crate::env::Env;
 use crate::grant::{Cap, Caps, Grant, lowest};
 use crate::reason::Reason;
+
+/// Its name in the node's configuration.
+pub(super) const NAME: &str = "environment";
+
+/// What the variables said, as each process will inherit them. Of one that has several values it is not known which one
+/// a process sees: it is left out, and then lowers.
+pub(super) fn asked(env: &Env) -> Config {
+    let only = |name: &str| {
+        let mut values = env.iter().filter(|(own, _)| *own == name).map(|(_, value)| value.trim());
+        let first = values.next()?;
+        values.all(|value| value == first).then(|| first.as_bytes().to_vec())
+    };
+    let limits = |name: &str| {
+        let row = OPTIONS.iter().find(|row| row.name == name)?;
+        only(name).filter(|_| row.with_file == WithFile::Lowers)
+    };
+    // Usable: otherwise the container was refused.
+    Config::from_lookup(&limits).unwrap_or_default()
+}
 
 pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
     let mut said = Vec::new();

@@ -5,12 +5,13 @@
 //! source=annotation                                whose limits these are
 //! container=4f6c                                   the id under which the engine knows it
 //! open=1                                           only if the administrator chose so
+//! GPU_MEM_LIMIT=4GiB                               what the container's own variable said; it is in the limits below
 //! gpu=GPU-00112233-4455-6677-8899-aabbccddeeff     what follows is for this GPU
 //! mem=4294967296                                   bytes, or 25%; once in each form, and then the lower holds
 //! core=30%                                         share of the time
 //! context=314572800                                bytes charged for a context
 //! gpu=*                                            for any GPU that no other entry names
-//! crc32=95c37fe1                                   of all bytes above, always last
+//! crc32=b05fd8e3                                   of all bytes above, always last
 //! ```
 //!
 //! One `key=value` a line. A key we do not know is passed over, so that a newer hook can add one;
@@ -25,6 +26,7 @@ mod tests;
 mod write;
 
 use super::{Ask, DeviceFacts, lower};
+use crate::config::Config;
 use crate::units::Share;
 use crate::uuid::Uuid;
 
@@ -47,6 +49,9 @@ pub struct LimitsFile {
     pub container: Label,
     /// The administrator of the node chose that a shim which cannot work lets the program through.
     pub open: bool,
+    /// What the variables of the container said that limit something, as the entries have it in them already: so a
+    /// process that merely inherited them says nothing of its own when the node changes a limit.
+    pub asked: Config,
     /// The GPUs of the container.
     pub entries: Vec<Entry>,
 }

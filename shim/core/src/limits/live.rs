@@ -10,8 +10,9 @@
 //! ```
 //!
 //! Each quantity is one word, so nobody reads half a change: memory in bytes, core in parts of
-//! [`Share::DENOMINATOR`]; 0 says that the limits file holds. What the page says stands in for what the file says; the
-//! environment lowers both alike. The GPUs are laid out before the container starts and never change.
+//! [`Share::DENOMINATOR`]; 0 says that the limits file holds. What the page says stands in for what the file says, and
+//! for the variables that the file was made of; what a process says beyond those lowers both alike. The GPUs are laid out
+//! before the container starts and never change.
 
 use super::DeviceFacts;
 use super::file::{Key, LimitsFile};

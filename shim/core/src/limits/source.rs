@@ -4,19 +4,28 @@ use core::fmt::Display;
 
 use super::{Ask, Broken, DeviceFacts, FileProblem, LimitsFile, lower};
 use crate::config::{
-    ConfigError, Excerpt, GPU_CORE_PCT, GPU_MEM_LIMIT, GPU_PROFILE, OptionRow, PerGpu, Profile,
-    ValueError,
+    Config, ConfigError, Excerpt, GPU_CORE_PCT, GPU_MEM_LIMIT, GPU_PROFILE, OptionRow, PerGpu,
+    Profile, ValueError,
 };
 use crate::units::{Amount, Share};
 use crate::uuid::Uuid;
 
 /// Where limits come from.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 pub(super) enum Source<'a> {
     File(&'a LimitsFile),
     Memory(&'a PerGpu<Amount>),
     Core(&'a PerGpu<Share>),
     Profile(&'a PerGpu<Profile>),
+}
+
+/// The variables that limit something.
+pub(super) fn variables(config: &Config) -> impl Iterator<Item = Source<'_>> {
+    let Config { memory, core, profile, .. } = config;
+    let memory = memory.as_ref().map(Source::Memory);
+    let core = core.as_ref().map(Source::Core);
+    let profile = profile.as_ref().map(Source::Profile);
+    [memory, core, profile].into_iter().flatten()
 }
 
 impl Source<'_> {

@@ -1,6 +1,7 @@
 //! The minimum rule: what each source says of a device, and what holds in the end.
 
 mod minimum;
+mod node;
 
 use std::collections::BTreeMap;
 

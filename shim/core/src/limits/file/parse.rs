@@ -2,9 +2,9 @@
 
 use core::fmt;
 
-use super::super::crc32;
+use super::super::{crc32, source};
 use super::{Entry, Label, LimitsFile, MAX_BYTES, VERSION};
-use crate::config::{ContextPrice, Excerpt, Value};
+use crate::config::{Config, ContextPrice, Excerpt, OPTIONS, Value, WithFile};
 use crate::units::Amount;
 
 /// What is wrong with the file, and where.
@@ -103,6 +103,7 @@ struct Reader {
     source: Option<Label>,
     container: Option<Label>,
     open: Option<bool>,
+    asked: Config,
     entries: Vec<Entry>,
 }
 
@@ -120,8 +121,18 @@ impl Reader {
             },
             "core" => once(&mut self.gpu_read()?.core, parsed(value)?),
             "context" => once(&mut self.gpu_read()?.context, parsed::<ContextPrice>(value)?.0),
-            _ => Ok(()),
+            _ => self.variable(key, value),
         }
+    }
+
+    fn variable(&mut self, name: &str, value: &str) -> Result<(), ContentError> {
+        if !OPTIONS.iter().any(|row| row.name == name && row.with_file == WithFile::Lowers) {
+            return Ok(());
+        }
+        if source::variables(&self.asked).any(|earlier| earlier.name() == name) {
+            return Err(ContentError::Twice);
+        }
+        self.asked.set(name, value).map_err(|_| ContentError::Value)
     }
 
     fn gpu(&mut self, value: &str) -> Result<(), ContentError> {
@@ -142,6 +153,7 @@ impl Reader {
             source: self.source.unwrap_or_default(),
             container: self.container.unwrap_or_default(),
             open: self.open.unwrap_or(false),
+            asked: self.asked,
             entries: self.entries,
         }
     }

@@ -20,12 +20,22 @@ fn why(bytes: &[u8]) -> ContentError {
     LimitsFile::parse(bytes).expect_err("refused").why
 }
 
+/// What these variables say.
+fn asked(variables: &[(&str, &str)]) -> Config {
+    let value = |name: &str| {
+        let (_, value) = variables.iter().find(|(own, _)| *own == name)?;
+        Some(value.as_bytes().to_vec())
+    };
+    Config::from_lookup(&value).expect("usable")
+}
+
 fn example() -> LimitsFile {
     let gpu = Key::Name(Uuid([1; 16]).gpu());
     LimitsFile {
         source: Label::new("annotation"),
         container: Label::new("4f6c"),
         open: true,
+        asked: asked(&[("GPU_MEM_LIMIT", "4Gi"), ("GPU_PROFILE", "0=1g.5gb")]),
         entries: vec![
             Entry {
                 key: gpu,
@@ -43,8 +53,8 @@ fn the_written_form_is_this() {
     assert_eq!(
         example().write(),
         format!(
-            "gpucap-limits=1\nsource=annotation\ncontainer=4f6c\nopen=1\ngpu={UUID}\n\
-             mem=4294967296\ncore=14.28%\ncontext=314572800\ngpu=*\ncrc32=abcb0b00\n"
+            "gpucap-limits=1\nsource=annotation\ncontainer=4f6c\nopen=1\nGPU_MEM_LIMIT=4GiB\nGPU_PROFILE=0=1g.5gb\ngpu={UUID}\n\
+             mem=4294967296\ncore=14.28%\ncontext=314572800\ngpu=*\ncrc32=c9f9f9c0\n"
         )
     );
 }
@@ -102,6 +112,9 @@ fn a_line_that_says_nothing_clear_is_refused() {
         ("open=1\nopen=0\n", ContentError::Twice),
         ("source=a\nsource=a\n", ContentError::Twice),
         ("container=a\ncontainer=a\n", ContentError::Twice),
+        ("GPU_MEM_LIMIT=\n", ContentError::Value),
+        ("GPU_CORE_PCT=200\n", ContentError::Value),
+        ("GPU_PROFILE=1g\nGPU_PROFILE=1g\n", ContentError::Twice),
         ("mem=1\n", ContentError::WithoutGpu),
         ("core=1\n", ContentError::WithoutGpu),
         ("context=1\n", ContentError::WithoutGpu),
@@ -135,7 +148,7 @@ fn a_file_without_its_checksum_is_refused() {
         written.to_uppercase(),
         format!("{written}\n"),
         format!("{written}gpu=*\n"),
-        written.replace("abcb0b00", "ABCB0B00"),
+        written.replace("c9f9f9c0", "C9F9F9C0"),
         written.replace('\n', "\r\n"),
     ] {
         assert_eq!(why(text.as_bytes()), ContentError::Checksum);
@@ -182,10 +195,21 @@ fn files() -> impl Strategy<Value = LimitsFile> {
     let limits = (caps(), prop::option::of(shares()), any::<Option<u64>>());
     let key = (any::<bool>(), any::<bool>());
     let entries = prop::collection::btree_map(any::<[u8; 16]>(), (key, limits), 0..6);
-    (".*", ".*", any::<bool>(), entries).prop_map(|(source, container, open, entries)| LimitsFile {
+    let memory = prop::option::of((1_u64..).prop_map(|bytes| bytes.to_string()));
+    let said = (memory, prop::option::of(r"[1-9][0-9]?|0=7,1=12\.5"), any::<bool>());
+    let said = said.prop_map(|(memory, core, profile)| {
+        let profile = profile.then(|| format!("{UUID}=2g.10gb,3=1g"));
+        let said = [("GPU_MEM_LIMIT", memory), ("GPU_CORE_PCT", core), ("GPU_PROFILE", profile)];
+        let said: Vec<_> =
+            said.iter().filter_map(|(name, value)| Some((*name, value.as_deref()?))).collect();
+        asked(&said)
+    });
+    let head = (".*", ".*", any::<bool>(), said);
+    (head, entries).prop_map(|((source, container, open, asked), entries)| LimitsFile {
         source: Label::new(&source),
         container: Label::new(&container),
         open,
+        asked,
         entries: entries
             .into_iter()
             .enumerate()

@@ -2,7 +2,7 @@
 
 use core::fmt::Write;
 
-use super::super::crc32;
+use super::super::{crc32, source};
 use super::{Entry, LimitsFile, VERSION};
 use crate::units::Amount;
 
@@ -10,16 +10,19 @@ impl LimitsFile {
     /// The bytes of the file.
     #[must_use]
     pub fn write(&self) -> String {
-        let Self { source, container, open, entries } = self;
+        let Self { source, container, open, asked, entries } = self;
         let mut text = format!("gpucap-limits={VERSION}\nsource={source}\ncontainer={container}\n");
         if *open {
             text.push_str("open=1\n");
+        }
+        for variable in source::variables(asked) {
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "{}={}", variable.name(), variable.said());
         }
         for entry in entries {
             write_entry(&mut text, entry);
         }
         let crc = crc32::of(text.as_bytes());
-        // Writing to a String cannot fail.
         let _ = writeln!(text, "crc32={crc:08x}");
         text
     }

@@ -1,0 +1,171 @@
+//! The host changes the limits of a container that runs: `gpucap limit`.
+//!
+//! Who said what is the point: the container asked by its own variables, which every process of it inherits, the host
+//! speaks later and is heard, and a process that sets a variable of its own is only ever given less.
+
+use crate::capped::{begin, is_capped};
+use crate::container::{Container, Runtime};
+use crate::image::add;
+use crate::{GIB, OUT_OF_MEMORY, SUCCESS, expect, trials_of};
+use gpucap_tests::{Actor, Build, Output, Program, Result, Run, Stop};
+use libtest_mimic::Trial;
+use serde_json::Value;
+use std::path::Path;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    trials_of(&[
+        ("the host lowers its memory and gives it back", lowered),
+        ("the host raises memory that the container's own variable asked for", raised),
+        ("a process that asks for less than the host allows gets less", own_word),
+        ("the host raises and lowers time that its own variable asked for", time),
+        ("what it was not given a limit of cannot be limited", unprepared),
+        ("from within nobody changes anything", within),
+    ])
+}
+
+/// A container that runs, with an actor for its first process.
+struct Running {
+    container: Container,
+    run: Run,
+    first: Actor,
+}
+
+fn running(container: Container) -> Result<Running> {
+    let run = container.run(&["/actor"])?;
+    let first = begin(&run)?;
+    Ok(Running { container, run, first })
+}
+
+impl Running {
+    /// Runs `gpucap` on the host.
+    fn gpucap(&self, words: &[&str]) -> Result<Output> {
+        let config = self.container.path("node.json").display().to_string();
+        let run = self.run.clone().program(&Build::shipped()?.gpucap()?);
+        let run = words.iter().fold(run, |run, word| run.arg(word));
+        run.arg("--config").arg(&config).output()
+    }
+
+    fn limit(&self, words: &[&str]) -> Result<Output> {
+        self.gpucap(&[&["limit", self.container.id()], words].concat())
+    }
+
+    /// A process that is executed in it later, with these variables.
+    fn later(&self, variables: &[&str]) -> Result<Actor> {
+        let options: Vec<&str> =
+            variables.iter().flat_map(|variable| ["--env", *variable]).collect();
+        begin(&self.container.exec(&options, &["/actor"])?)
+    }
+
+    /// How many launches the host sees.
+    fn launches(&self) -> Result<u64> {
+        let seen = self.gpucap(&["status", "--json"])?.success()?;
+        let value: Value = serde_json::from_str(&seen.stdout).map_err(Stop::fail)?;
+        let ledgers = value["ledgers"].as_array().cloned().unwrap_or_default();
+        let own = ledgers.iter().find(|it| it["container"]["id"] == self.container.id());
+        let own = own.ok_or_else(|| Stop::fail(&seen))?;
+        Ok(own["devices"][0]["time"]["launches"].as_u64().unwrap_or(0))
+    }
+}
+
+/// Fails unless the process sees a card of this size.
+fn sees(actor: &mut Actor, cap: u64) -> Result {
+    let answer = actor.tell("total d 0")?;
+    expect(answer.value == cap, || format!("total: {answer:?}, not {cap}"))
+}
+
+fn lowered(runtime: Runtime) -> Result {
+    let mut it = running(Container::new(runtime)?)?;
+    is_capped(&mut it.first)?;
+    let said = it.limit(&["--mem", "768Mi"])?.success()?;
+    expect(said.stdout.contains("mem=768MiB"), || said.to_string())?;
+    sees(&mut it.first, 3 * GIB / 4)?;
+    it.first.expect(&[("alloc b 536870912", OUT_OF_MEMORY)])?;
+    sees(&mut it.later(&[])?, 3 * GIB / 4)?;
+    it.limit(&["--reset"])?.success()?;
+    sees(&mut it.first, GIB)?;
+    it.first.end().map(drop)
+}
+
+fn raised(runtime: Runtime) -> Result {
+    let mut it = running(Container::new(runtime)?)?;
+    let more = format!("alloc a {}", GIB + GIB / 2);
+    it.first.expect(&[(&more, OUT_OF_MEMORY)])?;
+    it.limit(&["--mem", "3Gi"])?.success()?;
+    sees(&mut it.first, 3 * GIB)?;
+    it.first.expect(&[(&more, SUCCESS)])?;
+    // Who is executed now inherits the variable, too.
+    let mut later = it.later(&[])?;
+    sees(&mut later, 3 * GIB)?;
+    later.expect(&[(&format!("alloc a {}", GIB + 1), OUT_OF_MEMORY)])?;
+    later.end()?;
+    it.limit(&["--reset"])?.success()?;
+    sees(&mut it.first, GIB)?;
+    it.first.expect(&[("alloc b 1", OUT_OF_MEMORY)])?;
+    it.first.end().map(drop)
+}
+
+fn own_word(runtime: Runtime) -> Result {
+    let mut it = running(Container::new(runtime)?)?;
+    it.limit(&["--mem", "3Gi"])?.success()?;
+    sees(&mut it.later(&["GPU_MEM_LIMIT=2Gi"])?, 2 * GIB)?;
+    sees(&mut it.later(&["GPU_MEM_LIMIT=64Gi"])?, 3 * GIB)?;
+    it.limit(&["--mem", "512Mi"])?.success()?;
+    sees(&mut it.later(&["GPU_MEM_LIMIT=2Gi"])?, GIB / 2)?;
+    it.first.end().map(drop)
+}
+
+/// Shares far from one another, so that a machine with other work tells them apart.
+fn time(runtime: Runtime) -> Result {
+    let container = Container::new(runtime)?.env("GPU_CORE_PCT=5");
+    let program = Program::new("share").flags(&["-lcuda", "-pthread"]).build()?;
+    add(&container.root(), &program, "share")?;
+    let mut it = running(container)?;
+    let share = |milliseconds: &str| -> Result<Run> {
+        // The stub tells how busy a process kept it only of one that holds something.
+        let holds = ["--env", "STUB_GPU_CONTEXT_MEM=1048576"];
+        it.container.exec(&holds, &["/share", "k_2ms", "8", milliseconds])
+    };
+    // One that runs when the host speaks: its first quarter, in which it was slower, does not count.
+    let run = share("3000")?;
+    let before = it.launches()?;
+    let slow = std::thread::spawn(move || run.output());
+    while it.launches()? == before && !slow.is_finished() {
+        std::thread::yield_now();
+    }
+    it.limit(&["--cores", "60"])?.success()?;
+    let slow = slow.join().map_err(|_| Stop::fail("a thread ended badly"))?;
+    used(&slow?, 20, 63)?;
+    // One that is executed later, and one after the host has lowered it again.
+    used(&share("1500")?.output()?, 20, 63)?;
+    it.limit(&["--cores", "10"])?.success()?;
+    used(&share("1500")?.output()?, 1, 13)?;
+    it.first.end().map(drop)
+}
+
+/// Fails unless the program kept the card busy for so many percent of its time.
+fn used(output: &Output, least: u64, most: u64) -> Result {
+    let share = output.number("busy")? * 100 / output.number("clock")?;
+    expect((least..=most).contains(&share), || format!("{share} %: {output}"))
+}
+
+fn unprepared(runtime: Runtime) -> Result {
+    let mut it = running(Container::new(runtime)?)?;
+    let refused = it.limit(&["--cores", "30"])?;
+    let is_told = refused.code() == Some(1) && refused.stderr.lines().count() == 1;
+    expect(is_told, || refused.to_string())?;
+    it.first.end().map(drop)
+}
+
+fn within(runtime: Runtime) -> Result {
+    let container = Container::new(runtime)?;
+    add(&container.root(), Path::new("/bin/sh"), "bin/sh")?;
+    let mut it = running(container)?;
+    let write = |path: &str| -> Result<Option<i32>> {
+        let script = format!("echo x >{path}");
+        Ok(it.container.exec(&[], &["sh", "-c", &script])?.output()?.code())
+    };
+    let (page, elsewhere) = (write("/.gpucap/live")?, write("/tmp/x")?);
+    expect(page != Some(0) && elsewhere == Some(0), || format!("{page:?} {elsewhere:?}"))?;
+    sees(&mut it.first, GIB)?;
+    it.first.end().map(drop)
+}
