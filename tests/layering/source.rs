@@ -126,11 +126,12 @@ fn collect(root: &Path, directory: &Path, sources: &mut Vec<Source>) {
         let name = entry.file_name();
         let path = entry.path();
         let kind = entry.file_type().expect("a file of the project has a type");
+        // In a second worktree `.git` is a file that says where the first one is.
+        if matches!(name.to_str(), Some(".git" | ".cache" | "target" | "shared" | "__pycache__")) {
+            continue;
+        }
         if kind.is_dir() {
-            let name = name.to_string_lossy();
-            if !matches!(&*name, ".git" | ".cache" | "target" | "shared" | "__pycache__") {
-                collect(root, &path, sources);
-            }
+            collect(root, &path, sources);
         } else if kind.is_file()
             && let Ok(text) = fs::read_to_string(&path)
         {
