@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Debian packages for tests, fetched and unpacked beside the machine's own: ci/clients, ci/drivers, ci/engines.
+# Debian packages for tests, fetched and unpacked beside the machine's own: for ci/clients, drivers, engines, systems.
 #
 # apt runs with configuration, lists and cache of its own, so what the machine has installed and configured stays as
 # it is. The mirror and the proxy are the machine's. Who sources this says `say` and has set `root` and `cache`.

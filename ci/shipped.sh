@@ -1,17 +1,39 @@
 # shellcheck shell=bash
 # The two files that are shipped, built for old machines: the library for glibc 2.17, the command without any library.
+#
+# Both are linked by zig, and hold no path of the machine that built them: one commit makes the same bytes in any
+# folder. The command's C library is musl's, which may be linked into a program of any licence; glibc's may not without
+# more. Lines of the sources (debug information) would make the library six times as long, and nobody reads them there.
 # shellcheck disable=SC2034 # whoever sources this uses them
 
-readonly X86_64=x86_64-unknown-linux-gnu
-readonly SHIPPED_LIBRARY=$TARGET/$X86_64/release/libgpucap.so
-readonly SHIPPED_COMMAND=$TARGET/static/$X86_64/release/gpucap
+readonly GNU=x86_64-unknown-linux-gnu MUSL=x86_64-unknown-linux-musl
+readonly SHIPPED_LIBRARY=$TARGET/$GNU/release/libgpucap.so
+readonly SHIPPED_COMMAND=$TARGET/$MUSL/release/gpucap
+# The stub driver, for the tests that run in older systems.
+readonly SHIPPED_STUB=$TARGET/$GNU/release
 
 build_shipped() {
     build_shipped_library
-    RUSTFLAGS='-C target-feature=+crt-static' CARGO_TARGET_DIR=$TARGET/static \
-        cargo build --locked --release --target $X86_64 -p gpucap-hook
+    build_shipped_command
 }
 
 build_shipped_library() {
-    cargo zigbuild --locked --release --target $X86_64.2.17 -p gpucap-shim
+    shipped_build $GNU.2.17 -p gpucap-shim
+}
+
+build_shipped_command() {
+    shipped_build $MUSL -p gpucap-hook
+}
+
+build_shipped_stub() {
+    shipped_build $GNU.2.17 -p gpucap-stub-cuda -p gpucap-stub-nvml
+}
+
+shipped_build() {
+    local triple=$1 home=${CARGO_HOME:-${HOME:-/root}/.cargo}
+    shift
+    # Parted by a sign that no path has.
+    CARGO_PROFILE_RELEASE_STRIP=debuginfo \
+        CARGO_ENCODED_RUSTFLAGS=--remap-path-prefix=$PWD=.$'\x1f'--remap-path-prefix=$home=cargo \
+        cargo zigbuild --locked --release --target "$triple" "$@"
 }

@@ -134,25 +134,50 @@ step_shellcheck() { # no warning in any shell script
 
 step_symbols() { # the shipped files ask little of a machine and show it nothing but our six triggers
     need readelf cargo-zigbuild zig
-    build_shipped
+    build_shipped_library
     symbols_of_library "$SHIPPED_LIBRARY"
+    have musl || { skip 'gpucap: musl is missing (ci/run --install gets it)' && return; }
+    build_shipped_command
     symbols_of_program "$SHIPPED_COMMAND"
 }
 
 step_shipped() { # with --full: the files built for old machines pass the same tests
     [[ $CI_FULL ]] || { skip 'the tests on the files for old machines: ci/run --full shipped' && return; }
-    need cargo-zigbuild zig
+    need cargo-zigbuild zig musl
     cargo build --locked --release
-    build_shipped_library
-    # Everything as built for this machine, but the library.
+    build_shipped
+    build_shipped_stub
+    # Everything as built for this machine, but what ships and the stub, which has to run in older systems too.
     GPUCAP_ARTIFACTS=$(mktemp -d)
     export GPUCAP_ARTIFACTS
     trap 'rm -rf "$GPUCAP_ARTIFACTS"' EXIT
     cp "$TARGET"/release/{gpucap*,lib*.so} "$GPUCAP_ARTIFACTS"
-    cp "$SHIPPED_LIBRARY" "$GPUCAP_ARTIFACTS"
+    cp "$SHIPPED_LIBRARY" "$SHIPPED_COMMAND" "$SHIPPED_STUB"/libgpucap_stub_*.so "$GPUCAP_ARTIFACTS"
     local binaries
     mapfile -t binaries < <(sed -n '/^\[\[test\]\]/,/^path/s/^name = "\(.*\)"/\1/p' tests/Cargo.toml | grep -vxE 'layering|manual')
     tests "${binaries[@]}"
+}
+
+step_release() { # with --full: a commit makes one archive in any folder; it installs, is upgraded and leaves nothing
+    [[ $CI_FULL ]] || { skip 'a release, made twice: ci/run --full release' && return; }
+    need cargo-zigbuild zig musl python3
+    local work archive
+    [[ -z $(git status --porcelain --untracked-files=no) ]] || { skip 'a release is made of a commit' && return; }
+    work=$(mktemp -d)
+    # shellcheck disable=SC2064 # it is a local
+    trap "rm -rf '$work'" EXIT
+    archive=$(ci/release --output "$work/here" | tail -n 1)
+    git clone --quiet . "$work/another folder"
+    (cd "$work/another folder" && CARGO_TARGET_DIR=$work/target ci/release --output "$work/there")
+    check 'it is the same to the byte in another folder' cmp "$archive" "$work/there/${archive##*/}"
+    check 'its files name no folder of this machine' \
+        none_of "$PWD" "${CARGO_HOME:-$HOME/.cargo}" <(tar -xzOf "$archive" --wildcards '*/files/*')
+    GPUCAP_RELEASE=$archive tests deploy
+}
+
+# Whether none of the first words occurs in the file, which is the last.
+none_of() {
+    ! grep -aqF "$(printf '%s\n' "${@:1:$#-1}")" "${!#}"
 }
 
 # Runs test binaries; they have the libraries that they load built as they are shipped.

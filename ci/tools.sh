@@ -9,13 +9,14 @@ readonly CARGO_TOOLS=$PWD/.cache/cargo
 # Once: ci/run starts itself for each step.
 [[ :$PATH: == *:$VENV/bin:* ]] || export PATH=$VENV/bin:$CARGO_TOOLS/bin:${CARGO_HOME:-${HOME:-/root}/.cargo}/bin:$PATH
 
-readonly TOOLS=(cargo gcc clang sanitizers readelf shellcheck valgrind python3 zig cargo-zigbuild cargo-deny runc crun podman containerd)
+readonly TOOLS=(cargo gcc clang sanitizers readelf shellcheck valgrind python3 zig cargo-zigbuild musl cargo-deny runc crun podman containerd)
 
 # Whether a tool is here.
 have() {
     case $1 in
         sanitizers) echo 'int main(void) { return 0; }' | clang -fsanitize=address -x c - -o /dev/null ;;
         zig) python3 -m ziglang version ;;
+        musl) [[ -d $(rustc --print sysroot)/lib/rustlib/x86_64-unknown-linux-musl ]] ;;
         *) command -v "$1" ;;
     esac >/dev/null 2>&1
 }
@@ -76,6 +77,7 @@ install_one() {
         sanitizers) install_sanitizers ;;
         zig) pip_install ziglang ;;
         cargo-zigbuild) pip_install cargo-zigbuild ;;
+        musl) rustup target add x86_64-unknown-linux-musl ;;
         cargo-deny) cargo install --quiet --locked --root "$CARGO_TOOLS" cargo-deny ;;
         *) mapfile -t -d ' ' names < <(packages "$1") && apt_install "${names[@]%$'\n'}" ;;
     esac
@@ -100,6 +102,8 @@ install_missing() {
     ci/clients >>"$log" 2>&1 </dev/null || echo "could not fetch every client; see $log"
     # Engines of other releases than the machine's; likewise.
     ci/engines >>"$log" 2>&1 </dev/null || echo "could not fetch every engine; see $log"
+    # The older systems in which what ships must run; likewise.
+    ci/systems >>"$log" 2>&1 </dev/null || echo "could not fetch every older system; see $log"
     # All crates now, so that no step after this one needs the network.
     cargo fetch --quiet --locked >>"$log" 2>&1 </dev/null || echo "could not fetch all crates; see $log"
 }

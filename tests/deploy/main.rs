@@ -14,6 +14,7 @@ mod shape;
 
 use gpucap_tests::{Build, Result, Scratch, Stop, main as harness, project};
 use serde_json::Value;
+use std::env;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -43,7 +44,12 @@ fn yaml(text: &str) -> Result<Vec<Value>> {
     text.split("\n---\n").map(|text| serde_yaml_ng::from_str(text).map_err(Stop::fail)).collect()
 }
 
-/// A release made of this build's files, unpacked for one test.
+/// The archive of a real release, if one is tested: `ci/run --full release` names it.
+fn real() -> Option<PathBuf> {
+    env::var_os("GPUCAP_RELEASE").map(PathBuf::from)
+}
+
+/// A release made of this build's files, or the real one, unpacked for one test.
 fn unpacked(scratch: &Scratch) -> Result<PathBuf> {
     static RELEASE: OnceLock<Result<Scratch>> = OnceLock::new();
     let make = || {
@@ -51,7 +57,10 @@ fn unpacked(scratch: &Scratch) -> Result<PathBuf> {
         release(scratch.path())?;
         Ok(scratch)
     };
-    let archive = RELEASE.get_or_init(make).as_ref().map_err(Stop::clone)?.path().join(ARCHIVE);
+    let archive = match real() {
+        Some(archive) => archive,
+        None => RELEASE.get_or_init(make).as_ref().map_err(Stop::clone)?.path().join(ARCHIVE),
+    };
     ended(Command::new("tar").arg("-C").arg(scratch.path()).arg("-xzf").arg(archive), true)?;
     Ok(scratch.path().join(concat!("gpucap-", env!("CARGO_PKG_VERSION"))))
 }

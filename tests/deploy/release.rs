@@ -1,8 +1,9 @@
 //! The archive of a release, its installation below a root of its own, and what is left afterwards.
 
-use crate::{ARCHIVE, ended, expect, release, tree, unpacked};
-use gpucap_tests::{Result, Scratch, trial};
+use crate::{ARCHIVE, ended, expect, real, release, tree, unpacked};
+use gpucap_tests::{Result, Scratch, Stop, trial};
 use libtest_mimic::Trial;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -16,6 +17,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         ),
         trial("release: an upgrade is one rename, and keeps the version before", upgrade),
         trial("release: installing again changes no file", again),
+        trial("release: the notices name each crate of which its files hold a line", notices),
     ]
 }
 
@@ -109,4 +111,45 @@ fn again() -> Result {
     expect(fs::read(&library)? == b"new" && held.metadata()?.len() == size, || {
         "the library was written in place".into()
     })
+}
+
+/// The library and the command tell where a panic would be: in which file of which crate. Whatever says so is linked.
+fn notices() -> Result {
+    if real().is_none() {
+        return Err(Stop::skip("only a real release has notices: ci/run --full release"));
+    }
+    let scratch = Scratch::new()?;
+    let release = unpacked(&scratch)?;
+    let notices = fs::read_to_string(release.join("licences/crates.txt"))?;
+    let named: BTreeSet<&str> = notices.lines().take_while(|line| !line.starts_with('=')).collect();
+    let mut linked = BTreeSet::new();
+    for file in ["bin/gpucap", "lib/libgpucap.so"] {
+        linked.extend(crates(&fs::read(release.join("files").join(file))?));
+    }
+    expect(linked.len() > 10, || format!("only {linked:?}"))?;
+    let missing: Vec<_> = linked.iter().filter(|name| !named.contains(name.as_str())).collect();
+    expect(missing.is_empty(), || format!("no notice of {missing:?}"))?;
+    let texts = notices.matches("Permission is hereby granted").count();
+    expect(texts > 10, || format!("only {texts} texts of a licence"))?;
+    for other in ["rust-standard-library.html", "musl.txt", "llvm.txt"] {
+        let length = fs::metadata(release.join("licences").join(other))?.len();
+        expect(length > 1000, || format!("{other} has {length} bytes"))?;
+    }
+    Ok(())
+}
+
+/// `NAME VERSION` of each crate whose sources a file names.
+fn crates(file: &[u8]) -> BTreeSet<String> {
+    let text = String::from_utf8_lossy(file);
+    let folders = text.split("/registry/src/").skip(1);
+    folders
+        .filter_map(|rest| {
+            let folder = rest.split('/').nth(1)?;
+            let at = folder
+                .match_indices('-')
+                .map(|(at, _)| at)
+                .find(|at| folder[at + 1..].starts_with(|sign: char| sign.is_ascii_digit()))?;
+            Some(format!("{} {}", &folder[..at], &folder[at + 1..]))
+        })
+        .collect()
 }
