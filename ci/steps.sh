@@ -77,6 +77,14 @@ step_deploy() { # a release installs and leaves nothing behind, and so does it o
     tests deploy
 }
 
+step_versions() { # files of another version are understood or refused; with --full those of an earlier commit, too
+    if [[ $CI_FULL ]] && build_earlier; then
+        export GPUCAP_EARLIER=$TARGET/earlier/release
+        cargo test --locked -p gpucap-tests --test containers -- 'earlier '
+    fi
+    tests versions
+}
+
 step_coverage() { # each name of a driver that a limit would have to know is intercepted, or there is a reason
     tests coverage
 }
@@ -178,6 +186,20 @@ step_release() { # with --full: a commit makes one archive in any folder; it ins
 # Whether none of the first words occurs in the file, which is the last.
 none_of() {
     ! grep -aqF "$(printf '%s\n' "${@:1:$#-1}")" "${!#}"
+}
+
+# Containers that this commit's users may still run, by the latest release or, before there is one, by this commit.
+readonly EARLIER=4b2ae23
+
+# Builds its library and command in the target directory's `earlier`.
+build_earlier() {
+    local commit sources=$TARGET/earlier/sources
+    commit=$(git describe --tags --abbrev=0 --match 'v*' 'HEAD^' 2>/dev/null || echo $EARLIER)
+    git cat-file -e "$commit^{commit}" 2>/dev/null || { skip "commit $commit is not here" && return 1; }
+    rm -rf "$sources"
+    mkdir -p "$sources"
+    git archive "$commit" | tar -x -C "$sources"
+    (cd "$sources" && CARGO_TARGET_DIR=$(realpath ..) cargo build --locked --release -p gpucap-shim -p gpucap-hook)
 }
 
 # Runs test binaries; they have the libraries that they load built as they are shipped.

@@ -154,6 +154,18 @@ impl Container {
         Ok(json!({"path": words[0], "args": words, "env": ["PATH=/usr/bin"], "timeout": 30}))
     }
 
+    /// The same with the hooks of another command.
+    #[must_use]
+    pub(crate) fn called(self, gpucap: &Path) -> Self {
+        self.with(|config| {
+            for stage in ["createRuntime", "poststop"] {
+                let hook = &mut config["hooks"][stage][0];
+                hook["path"] = json!(gpucap);
+                hook["args"][0] = json!(gpucap);
+            }
+        })
+    }
+
     /// The same without hooks, made by `gpucap runtime`, which becomes the runtime.
     ///
     /// # Errors

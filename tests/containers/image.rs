@@ -1,10 +1,12 @@
-//! The image of the tests: this machine's own C library, a few of its programs, the stub driver and the actor.
+//! The images of the tests: this machine's own C library, or that of an older system, a few programs, the stub driver
+//! and the actor.
 //!
 //! Each kind is made once; a container's root is a tree of links to its files. Programs in a container add and remove
 //! names, and write to no file that was there.
 
-use gpucap_tests::{Build, Driver, Program, Result, Scratch, Stop};
+use gpucap_tests::{Build, Compiler, Driver, Program, Result, Scratch, Stop, project};
 use std::collections::BTreeSet;
+use std::env;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -16,6 +18,7 @@ const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
 /// Directories that a runtime mounts on, or a program expects.
 const DIRECTORIES: [&str; 6] = ["proc", "dev", "tmp", "etc", "bin", LIBRARIES];
 const TOOLS: [&str; 3] = ["cat", "true", "env"];
+const DRIVER: [&str; 2] = ["libcuda.so.1", "libnvidia-ml.so.1"];
 
 /// The kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +29,8 @@ pub(crate) enum Image {
     Static,
     /// As the first, with a C library that says that it is an old one.
     Old,
+    /// As the first, of Debian 11: glibc 2.31, and no `libgcc_s`.
+    Debian11,
 }
 
 impl Image {
@@ -41,15 +46,13 @@ impl Image {
         }
         let original = made.iter().find(|(kind, _)| *kind == self).map(|(_, path)| path);
         let original = original.ok_or_else(|| Stop::fail("no image"))?;
-        let output = Command::new("cp").args(["-al", "-T"]).arg(original).arg(root).output()?;
-        if output.status.success() {
-            Ok(())
-        } else {
-            Err(Stop::fail(String::from_utf8_lossy(&output.stderr)))
-        }
+        tree(&["-al"], original, root)
     }
 
     fn fill(self, root: &Path) -> Result {
+        if self == Self::Debian11 {
+            return older(root, "debian-11");
+        }
         empty(root)?;
         if self == Self::Static {
             return copy(
@@ -63,12 +66,43 @@ impl Image {
             add(root, &tool_path(tool)?, &format!("bin/{tool}"))?;
         }
         let stub = Build::shipped()?.stub_directory()?;
-        for library in ["libcuda.so.1", "libnvidia-ml.so.1"] {
+        for library in DRIVER {
             add(root, &stub.join(library), &format!("{LIBRARIES}/{library}"))?;
         }
         // What the library under test needs as it was built here; as it ships, nothing more.
         needed(&Build::shipped()?.shim()?)?.iter().try_for_each(|path| copy(path, root, path))?;
         if self == Self::Old { age(root) } else { Ok(()) }
+    }
+}
+
+/// A system that `ci/systems` fetched, with the actor and the stub driver: all for a machine of its time.
+fn older(root: &Path, system: &str) -> Result {
+    let stub = Build::for_old_machines()?.stub_directory()?;
+    let cache = env::var_os("GPUCAP_SYSTEMS")
+        .map_or_else(|| project().join("target/systems"), PathBuf::from);
+    let system = cache.join(system);
+    if !system.exists() {
+        return Err(Stop::skip(format!("no {}: run ci/systems", system.display())));
+    }
+    let actor = Program::new("actor").compiler(Compiler::OldGlibc).build()?;
+    tree(&["-a"], &system, root)?;
+    for directory in DIRECTORIES {
+        fs::create_dir_all(root.join(directory))?;
+    }
+    fs::set_permissions(root.join("tmp"), fs::Permissions::from_mode(0o1777))?;
+    copy(&actor, root, "actor".as_ref())?;
+    DRIVER
+        .iter()
+        .try_for_each(|name| copy(&stub.join(name), root, &Path::new(LIBRARIES).join(name)))
+}
+
+/// Copies what lies in a directory into another.
+fn tree(how: &[&str], from: &Path, to: &Path) -> Result {
+    let output = Command::new("cp").args(how).arg("-T").args([from, to]).output()?;
+    if output.status.success() {
+        Ok(())
+    } else {
+        Err(Stop::fail(String::from_utf8_lossy(&output.stderr)))
     }
 }
 
@@ -95,6 +129,11 @@ fn age(root: &Path) -> Result {
 /// Adds a real driver's nvidia-smi.
 pub(crate) fn add_nvidia_smi(root: &Path, driver: &Driver) -> Result {
     add(root, &driver.nvidia_smi()?, "bin/nvidia-smi")
+}
+
+/// The same, where the image has a C library of its own.
+pub(crate) fn add_nvidia_smi_alone(root: &Path, driver: &Driver) -> Result {
+    copy(&driver.nvidia_smi()?, root, Path::new("bin/nvidia-smi"))
 }
 
 /// Adds a program or library with all the libraries that it needs.

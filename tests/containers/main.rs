@@ -8,6 +8,9 @@
 //! * [`wrapper`]: the same through `gpucap runtime`, with no hook in the bundle.
 //! * [`engines`]: podman and containerd, which call the runtime.
 //! * [`cdi`]: a slice as a device.
+//! * [`earlier`]: hook, library and command of two versions, mixed.
+//! * [`older`]: images of older systems, with the files as they are shipped.
+//! * [`upgrade`]: containers that outlive the version that put them under their limits.
 //!
 //! A container is made of this machine's own C library, the stub driver and the actor ([`image`]); it needs root, a
 //! runtime and a kernel that lets it have its namespaces. What is missing is skipped aloud.
@@ -15,11 +18,14 @@
 mod capped;
 mod cdi;
 mod container;
+mod earlier;
 mod engines;
 mod hostile;
 mod image;
 mod limited;
+mod older;
 mod refused;
+mod upgrade;
 mod wrapper;
 
 use container::Runtime;
@@ -40,6 +46,9 @@ fn main() -> ExitCode {
         wrapper::trials,
         engines::trials,
         cdi::trials,
+        earlier::trials,
+        older::trials,
+        upgrade::trials,
     ];
     harness(suites.into_iter().flat_map(|trials| trials()).collect())
 }

@@ -27,6 +27,30 @@ impl Build {
         BUILD.get_or_init(Self::make_shipped).as_ref().map_err(Stop::clone)
     }
 
+    /// What ships, if that is what is tested: built for old machines, the stub too.
+    ///
+    /// # Errors
+    /// Skips if everything is built for this machine.
+    pub fn for_old_machines() -> Result<&'static Self> {
+        if env::var_os("GPUCAP_ARTIFACTS").is_none() {
+            return Err(Stop::skip("built for this machine alone: see ci/run --full shipped"));
+        }
+        Self::shipped()
+    }
+
+    /// Library and command of an earlier commit: `ci/run --full versions` builds them.
+    ///
+    /// # Errors
+    /// Skips if `GPUCAP_EARLIER` names no folder with them.
+    pub fn earlier() -> Result<&'static Self> {
+        static BUILD: OnceLock<Result<Build>> = OnceLock::new();
+        let find = || match env::var_os("GPUCAP_EARLIER") {
+            Some(directory) => Ok(Self { directory: fs::canonicalize(directory)? }),
+            None => Err(Stop::skip("no earlier version is built: see ci/run --full versions")),
+        };
+        BUILD.get_or_init(find).as_ref().map_err(Stop::clone)
+    }
+
     /// A shim whose triggers can be taken out by `GPUCAP_TEST_OMIT`: nothing that ships can do this.
     ///
     /// # Errors

@@ -28,7 +28,7 @@ mod world;
 
 pub use actor::{Actor, Answer};
 pub use build::Build;
-pub use limits::limits_text;
+pub use limits::{limits_text, sealed};
 pub use output::Output;
 pub use program::{Compiler, Program, project};
 pub use run::Run;

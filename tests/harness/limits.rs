@@ -3,7 +3,12 @@
 /// A limits file with these lines about GPUs, framed by the version and the checksum.
 #[must_use]
 pub fn limits_text(lines: &str) -> String {
-    let body = format!("gpucap-limits=1\nsource=test\ncontainer=test\n{lines}");
+    sealed(&format!("gpucap-limits=1\nsource=test\ncontainer=test\n{lines}"))
+}
+
+/// The text with its checksum, whatever it says.
+#[must_use]
+pub fn sealed(body: &str) -> String {
     let crc = crc32(body.as_bytes());
     format!("{body}crc32={crc:08x}\n")
 }

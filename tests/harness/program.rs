@@ -17,6 +17,23 @@ pub enum Compiler {
     Cc,
     /// clang; a machine without it skips the test.
     Clang,
+    /// zig's, for glibc 2.17 whatever is here; a machine without it skips the test.
+    OldGlibc,
+}
+
+impl Compiler {
+    fn command(self) -> Command {
+        let (program, words): (_, &[&str]) = match self {
+            Self::Cc => ("cc", &[]),
+            Self::Clang => ("clang", &[]),
+            Self::OldGlibc => {
+                ("python3", &["-m", "ziglang", "cc", "-target", "x86_64-linux-gnu.2.17"])
+            }
+        };
+        let mut command = Command::new(program);
+        command.args(words);
+        command
+    }
 }
 
 /// A C file and how it becomes a program or a shared library.
@@ -84,10 +101,7 @@ impl Program {
         let directory = scratch::shared()?.join(format!("program-{number}"));
         std::fs::create_dir_all(&directory)?;
         let programs = project().join("tests/programs");
-        let mut command = Command::new(match self.compiler {
-            Compiler::Cc => "cc",
-            Compiler::Clang => "clang",
-        });
+        let mut command = self.compiler.command();
         command.args(["-std=gnu11", "-Wall", "-Wextra", "-O1", "-D_GNU_SOURCE"]);
         // The compiler beside a card may be one that nobody has tried; ours must have nothing to say.
         if Driver::at_hand() != Driver::Card {
@@ -114,10 +128,10 @@ impl Program {
 
     fn call(&self, mut command: Command) -> Result {
         let output = match command.output() {
-            Err(error) if self.compiler == Compiler::Clang => {
-                return Err(Stop::skip(format!("clang: {error}")));
+            Err(error) if self.compiler == Compiler::Cc => {
+                return Err(Stop::fail(format!("cc: {error}")));
             }
-            Err(error) => return Err(Stop::fail(format!("cc: {error}"))),
+            Err(error) => return Err(Stop::skip(format!("{:?}: {error}", self.compiler))),
             Ok(output) => output,
         };
         if output.status.success() {
@@ -128,6 +142,9 @@ impl Program {
         let lacks_runtime = text.contains("asan") || text.contains("tsan");
         if lacks_runtime && text.contains("No such file") {
             return Err(Stop::skip(format!("{}: no sanitizer runtime: {text}", self.source)));
+        }
+        if text.contains("No module named ziglang") {
+            return Err(Stop::skip("zig is missing (ci/run --install gets it)"));
         }
         Err(Stop::fail(format!("{}: {text}", self.source)))
     }

@@ -26,6 +26,7 @@ pub(crate) const UNSAFE: &[&str] = &[
     "tests/harness/",
     "tests/lifecycle/",
     "tests/stub/",
+    "tests/versions/",
     "bench/",
 ];
 

@@ -21,6 +21,8 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 const ENDING: &str = ".json";
+/// What is written. Of a record of another version, no more is known than its name says.
+const VERSION: u32 = 1;
 
 /// A container under a cap.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -149,21 +151,22 @@ impl Record {
     fn text(&self) -> String {
         let Self { container, pod, name, limits, .. } = self;
         let value = json!({
-            "version": 1, "container": container, "pod": pod, "name": name, "limits": limits,
+            "version": VERSION, "container": container, "pod": pod, "name": name, "limits": limits,
         });
         format!("{value:#}\n")
     }
 
     fn parse(container: &str, pid: u32, start_time: u64, text: &str) -> Option<Self> {
         let value: Value = serde_json::from_str(text).ok()?;
-        let word = |key: &str| value[key].as_str().map(str::to_owned);
+        let known = value["version"] == VERSION;
+        let word = |key: &str| value[key].as_str().filter(|_| known).map(str::to_owned);
         Some(Self {
             container: container.to_owned(),
             pid,
             start_time,
             pod: word("pod"),
             name: word("name"),
-            limits: word("limits")?,
+            limits: if known { word("limits")? } else { String::new() },
         })
     }
 }

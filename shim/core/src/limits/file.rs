@@ -14,10 +14,10 @@
 //! crc32=b05fd8e3                                   of all bytes above, always last
 //! ```
 //!
-//! One `key=value` a line. A key we do not know is passed over, so that a newer hook can add one;
-//! a version we do not know is refused, for it may have changed what a key means. A GPU that is
-//! listed without `mem` or `core` may be used without that limit; one that is not listed may not
-//! be used at all. A key or GPU that comes twice is refused.
+//! One `key=value` a line. A key we do not know is passed over, so that a newer hook can add one that
+//! only informs; whatever limits more, or changes what a key means, is another version, and a version
+//! we do not know is refused. A GPU that is listed without `mem` or `core` may be used without that
+//! limit; one that is not listed may not be used at all. A key or GPU that comes twice is refused.
 
 mod entry;
 mod parse;
