@@ -174,7 +174,7 @@ fn named(source: &Source, path: &str, what: &str) -> Vec<Fault> {
     let is_it = |name: &str| {
         name.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
     };
-    let names = source.names().into_iter().filter(|name| is_it(&name.path));
+    let names = source.names().iter().filter(|name| is_it(&name.path));
     names.map(|name| (name.line, what.to_owned())).collect()
 }
 

@@ -19,6 +19,7 @@ pub(crate) struct Source {
     pub(crate) text: String,
     pub(crate) code: String,
     pub(crate) shipped: String,
+    names: OnceLock<Vec<Name>>,
 }
 
 /// A name with its path, such as `std::time::Instant`, and the line it is on.
@@ -32,21 +33,26 @@ impl Source {
         let rust = path.ends_with(".rs");
         let code = if rust { without_comments(text) } else { text.to_owned() };
         let shipped = if rust { without_tests(&code).0 } else { code.clone() };
-        Self { path: path.to_owned(), text: text.to_owned(), code, shipped }
+        Self { path: path.to_owned(), text: text.to_owned(), code, shipped, names: OnceLock::new() }
     }
 
     /// Every name in the shipped code: those of `use` trees in full, and those written out where they are used.
     /// `super` and `self` are resolved, so that a name of this crate always starts with `crate`.
-    pub(crate) fn names(&self) -> Vec<Name> {
+    pub(crate) fn names(&self) -> &[Name] {
+        self.names.get_or_init(|| self.find_names())
+    }
+
+    fn find_names(&self) -> Vec<Name> {
         let mut names = Vec::new();
         let bytes = self.shipped.as_bytes();
-        let mut at = 0;
+        let (mut at, mut line, mut counted) = (0, 1, 0);
         while at < bytes.len() {
             if !starts_word(bytes, at) {
                 at += 1;
                 continue;
             }
-            let line = line_of(&self.shipped, at);
+            line += bytes[counted..at].iter().filter(|&&byte| byte == b'\n').count();
+            counted = at;
             let start = at;
             let word = word_at(&self.shipped, at);
             if word == "use" {
