@@ -8,6 +8,7 @@ mod explain;
 mod gc;
 mod hook;
 mod limit;
+pub(crate) mod nri;
 mod run;
 pub(crate) mod runtime;
 mod status;
@@ -46,6 +47,8 @@ enum Command {
     Runtime(runtime::Options),
     /// Describe slices as CDI devices
     Cdi(cdi::Options),
+    /// Be a plugin of containerd or CRI-O, which show the limit to everything in a container
+    Nri(nri::Options),
     #[command(hide = true)]
     Hook(hook::Options),
 }
@@ -64,6 +67,7 @@ impl Line {
             Command::Gc(options) => gc::execute(&options),
             Command::Runtime(options) => runtime::execute(&options),
             Command::Cdi(options) => cdi::execute(&options),
+            Command::Nri(options) => nri::execute(&options),
             Command::Hook(options) => hook::execute(options),
         }
     }

@@ -47,6 +47,8 @@ pub(crate) enum Error {
     Limit { container: String, why: String },
     /// A container that asked for a slice cannot be held to it.
     Refused(Refusal),
+    /// The plugin cannot serve a runtime.
+    Nri(String),
     /// An image cannot be looked at.
     Check(String),
     /// An engine's configuration cannot be changed as asked.
@@ -81,6 +83,7 @@ impl Error {
             | Self::Container(_)
             | Self::Limit { .. }
             | Self::NoRuntime(_)
+            | Self::Nri(_)
             | Self::Check(_)
             | Self::Configure(_)
             | Self::DeviceName(_)
@@ -146,6 +149,7 @@ impl fmt::Display for Error {
                  uncapped; take the hook out of the engine's configuration"
             ),
             Self::Refused(refusal) => refusal.fmt(f),
+            Self::Nri(what) => write!(f, "nri: {what}"),
             Self::Check(what) => write!(f, "check: {what}"),
             Self::Configure(what) => write!(f, "configure: {what}"),
             Self::Demo(what) => write!(f, "demo: {what}"),

@@ -21,7 +21,7 @@ mod sys;
 mod table;
 
 use clap::Parser;
-use command::{Line, runtime};
+use command::{Line, nri, runtime};
 use exit::Exit;
 use std::env;
 use std::path::PathBuf;
@@ -32,6 +32,9 @@ fn main() -> ExitCode {
     let name = words.next().map(PathBuf::from).unwrap_or_default();
     if name.file_name().is_some_and(|name| name == runtime::NAME) {
         return end(runtime::become_next(&words.collect::<Vec<_>>()));
+    }
+    if let Some(name) = nri::launched_as(&name) {
+        return end(nri::serve_launcher(&name));
     }
     let line = match Line::try_parse() {
         Ok(line) => line,

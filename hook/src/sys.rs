@@ -9,9 +9,10 @@ use std::ffi::{CString, c_void};
 use std::fs::File;
 use std::io;
 use std::marker::PhantomData;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 /// The effective user.
@@ -35,6 +36,16 @@ fn clock(id: libc::clockid_t) -> u64 {
     // SAFETY: the place is writable; the clocks used here always exist.
     unsafe { libc::clock_gettime(id, &raw mut time) };
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
+}
+
+/// The socket that whoever started this program left open under this number, which nothing here has asked for before.
+pub(crate) fn inherited_socket(number: i32) -> io::Result<UnixStream> {
+    // SAFETY: no conditions.
+    if unsafe { libc::fcntl(number, libc::F_GETFD) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: open, as was just seen, since before this program began; so it belongs to nobody here, as the caller says.
+    Ok(unsafe { UnixStream::from_raw_fd(number) })
 }
 
 /// Whether the file lies on a mount that is read-only for everyone who sees it.

@@ -66,6 +66,7 @@ pub(crate) const NEVER: &[(&str, &[&str], &str)] = &[
         "a look-up in the shim would meet its own triggers",
     ),
     ("hook/plan/src/", EFFECTS, "the plan is pure: what is read is an argument"),
+    ("hook/nri/src/", EFFECTS, "the protocol is pure: bytes in, bytes out"),
     ("hook/src/", &["gpucap_abi"], "the hook prepares a container, it does not talk to the driver"),
     ("tests/stub/", &["gpucap_core"], "the judge shares nothing with the judged"),
 ];
@@ -98,6 +99,7 @@ pub(crate) const DEPENDENCIES: &[(&str, &[&str])] = &[
         &[
             "gpucap-core",
             "gpucap-plan",
+            "gpucap-nri",
             "libc",
             "serde_json",
             "oci-spec",
@@ -107,7 +109,11 @@ pub(crate) const DEPENDENCIES: &[(&str, &[&str])] = &[
         ],
     ),
     ("hook/plan/Cargo.toml", &["gpucap-core", "serde_json"]),
-    ("hook/fuzz/Cargo.toml", &["gpucap-core", "gpucap-plan", "libfuzzer-sys"]),
+    ("hook/nri/Cargo.toml", &["gpucap-core", "gpucap-plan", "prost", "serde_json"]),
+    (
+        "hook/fuzz/Cargo.toml",
+        &["gpucap-core", "gpucap-nri", "gpucap-plan", "libfuzzer-sys", "serde_json"],
+    ),
     ("hook/demo/Cargo.toml", &["gpucap-abi", "libloading"]),
     (
         "tests/Cargo.toml",

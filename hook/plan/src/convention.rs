@@ -8,7 +8,7 @@
 mod ack;
 mod allocate_response;
 mod allocation;
-mod annotation;
+pub(crate) mod annotation;
 mod device_list;
 mod egpu;
 mod environment;
@@ -65,6 +65,28 @@ const CONVENTIONS: &[Convention] = &[
     Convention { name: "mps", read: mps::read },
     Convention { name: environment::NAME, read: environment::read },
 ];
+
+/// The annotations that these read; `*` is any ending. Those of ours are in the node's domain, `gpucap` by default.
+pub const ANNOTATIONS: [&str; 8] = [
+    "gpucap/*",
+    "hami.io/*",
+    "volcano.sh/*",
+    "nvidia.com/*",
+    "scheduling.koordinator.sh/*",
+    "scheduler.framework.gpushare.*",
+    "gpushare.alibabacloud.com/*",
+    "aliyun.com/*",
+];
+
+/// Whether some convention may read an annotation of this name.
+#[must_use]
+pub fn hears(node: &Node, annotation: &str) -> bool {
+    let is_own =
+        annotation.split_once('/').is_some_and(|(domain, _)| domain == node.annotation_domain);
+    let [_, others @ ..] = ANNOTATIONS;
+    let mut beginnings = others.iter().map(|pattern| pattern.trim_end_matches('*'));
+    is_own || beginnings.any(|beginning| annotation.starts_with(beginning))
+}
 
 /// The names that the node's configuration knows.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {

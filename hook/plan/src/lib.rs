@@ -40,6 +40,7 @@ mod variables;
 
 pub use card::Card;
 pub use container::{Container, MountNamespace};
+pub use convention::{ANNOTATIONS, hears};
 pub use decide::{Decision, Plan, Sources, decide, plan};
 pub use env::Env;
 pub use grant::{Cap, Caps, Grant};
@@ -47,4 +48,4 @@ pub use identity::Identity;
 pub use node::{NoGlibc, Node, NodeError, Privileged};
 pub use reason::Reason;
 pub use state::State;
-pub use variables::variables;
+pub use variables::{annotations, variables};

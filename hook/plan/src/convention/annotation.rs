@@ -11,16 +11,26 @@ use gpucap_core::units::Amount;
 use super::{Facts, environment};
 use crate::card::Visible;
 use crate::grant::{Cap, Grant};
+use crate::node::Node;
 use crate::reason::Reason;
+
+/// What the annotations are called that say what `GPU_MEM_LIMIT` and `GPU_CORE_PCT` say.
+pub(crate) const MEM: &str = "mem";
+pub(crate) const CORE: &str = "core-pct";
+
+/// The annotation of this name, on this node.
+pub(crate) fn key(node: &Node, name: &str) -> String {
+    format!("{}/{name}", node.annotation_domain)
+}
 
 pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
     let visible = Visible::of(facts.env, "NVIDIA_VISIBLE_DEVICES", facts.cards);
     let mut grants = Vec::new();
-    for key in keys(facts, "mem") {
+    for key in keys(facts, MEM) {
         let cap = |&amount: &Amount| Cap::memory(amount);
         grants.extend(one(facts, &visible, &key, GPU_MEM_LIMIT, cap)?);
     }
-    for key in keys(facts, "core-pct") {
+    for key in keys(facts, CORE) {
         let cap = |&share: &_| Cap::core(share);
         grants.extend(one(facts, &visible, &key, GPU_CORE_PCT, cap)?);
     }
@@ -33,7 +43,7 @@ pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
 
 /// The pod's key, and the container's as far as we know its name.
 fn keys(facts: &Facts<'_>, name: &str) -> Vec<String> {
-    let key = format!("{}/{name}", facts.node.annotation_domain);
+    let key = key(facts.node, name);
     let own = facts.identities.iter().map(|own| format!("{key}/container.{}", own.container));
     own.chain([key.clone()]).collect()
 }

@@ -17,18 +17,11 @@ pub(super) const HANDLER: &str = "gpucap";
 /// The specification.
 pub(super) const SPECIFICATION: &str = "/etc/gpucap/base-spec.json";
 const FILE: &str = "/etc/containerd/config.toml";
-/// Annotations of a pod that say what it is given; only these reach the hook.
-const ANNOTATIONS: [&str; 9] = [
-    "gpucap/*",
-    "hami.io/*",
-    "volcano.sh/*",
-    "nvidia.com/*",
-    "scheduling.koordinator.sh/*",
-    "scheduler.framework.gpushare.*",
-    "gpushare.alibabacloud.com/*",
-    "aliyun.com/*",
-    "cdi.k8s.io/*",
-];
+/// Of a pod's annotations only those reach the hook that are listed: what it is given, and by CDI, which shows a GPU.
+fn annotations() -> impl Iterator<Item = &'static str> {
+    gpucap_plan::ANNOTATIONS.into_iter().chain(["cdi.k8s.io/*"])
+}
+
 /// The handlers that a new one is made after: the first of them that is there.
 const MODELS: [&str; 2] = ["nvidia", "runc"];
 const RUNTIME_TYPE: &str = "io.containerd.runc.v2";
@@ -91,9 +84,9 @@ fn add(text: &str, name: &str, specification: &Path) -> std::result::Result<Stri
     if !handler.contains_key("runtime_type") {
         handler["runtime_type"] = value(RUNTIME_TYPE);
     }
-    let annotations = handler.entry("pod_annotations").or_insert_with(|| value(Array::new()));
-    let list = annotations.as_array_mut().ok_or("pod_annotations is no list")?;
-    for annotation in ANNOTATIONS {
+    let list = handler.entry("pod_annotations").or_insert_with(|| value(Array::new()));
+    let list = list.as_array_mut().ok_or("pod_annotations is no list")?;
+    for annotation in annotations() {
         if !list.iter().any(|held| held.as_str() == Some(annotation)) {
             list.push(annotation);
         }
@@ -119,7 +112,7 @@ fn remove(text: &str, name: &str, specification: &Path) -> std::result::Result<S
     }
     handler.remove("base_runtime_spec");
     if let Some(list) = handler.get_mut("pod_annotations").and_then(Item::as_array_mut) {
-        list.retain(|held| !held.as_str().is_some_and(|held| ANNOTATIONS.contains(&held)));
+        list.retain(|held| !held.as_str().is_some_and(|held| annotations().any(|own| own == held)));
         if list.is_empty() {
             handler.remove("pod_annotations");
         }
@@ -214,7 +207,7 @@ version = 2
             assert_eq!(handler["runtime_type"].as_str(), Some(RUNTIME_TYPE));
             assert!(!handler["options"][option].is_none(), "{handler}");
             let list = handler["pod_annotations"].as_array().expect("a list");
-            assert_eq!(list.len(), ANNOTATIONS.len());
+            assert_eq!(list.len(), annotations().count());
         }
     }
 
