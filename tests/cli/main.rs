@@ -4,11 +4,13 @@
 //! * [`look`]: `status` and `explain` tell of processes that live while they look.
 //! * [`runtime`]: the wrapper passes on what it was told, and `explain` judges a bundle.
 //! * [`configure`]: engines are told of the hook, and their files stay what they were.
+//! * [`nri`]: the plugin answers a runtime, waits for one that goes away, and is bounded.
 //! * [`demo`]: the demo shows what it promises and leaves nothing behind.
 
 mod configure;
 mod demo;
 mod look;
+mod nri;
 mod run;
 mod runtime;
 
@@ -17,7 +19,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let suites = [run::trials, look::trials, configure::trials, demo::trials, runtime::trials];
+    let suites =
+        [run::trials, look::trials, configure::trials, demo::trials, runtime::trials, nri::trials];
     harness(suites.into_iter().flat_map(|trials| trials()).collect())
 }
 
