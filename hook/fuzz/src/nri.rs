@@ -31,7 +31,7 @@ fn plan(creation: &gpucap_nri::Creation) -> Answer {
         container: &container,
         node: Ok(&node),
         cards: &[],
-        allocation: None,
+        allocations: &[],
         checkpoint: None,
     });
     match decision.plan {

@@ -42,7 +42,7 @@ fn planned(container: &gpucap_plan::Container, node: &Node) -> Plan {
         container,
         node: Ok(node),
         cards: &cards,
-        allocation: None,
+        allocations: &[],
         checkpoint: None,
     })
     .plan
