@@ -74,7 +74,7 @@ pub(crate) fn libc_at_borders(source: &Source) -> Vec<Fault> {
     }
     let names = source
         .names()
-        .into_iter()
+        .iter()
         .filter(|name| name.path == "libc" || name.path.starts_with("libc::"));
     let is_number = |name: &str| {
         name.chars().all(|sign| sign.is_ascii_uppercase() || "_0123456789".contains(sign))
