@@ -1,8 +1,8 @@
 //! Programs that take memory: by every way they have, exactly what is left of the cap, and not a
 //! byte more.
 
-use crate::fetched::{python, script};
-use crate::{CONTEXT, NEIGHBOUR, OUT_OF_MEMORY, Scene, Sight, same};
+use crate::{CONTEXT, NEIGHBOUR, OUT_OF_MEMORY, Scene, Sight, same, script};
+use gpucap_tests::fetched::python;
 use gpucap_tests::{Output, Result, World, rows, trial};
 use libtest_mimic::Trial;
 

@@ -8,13 +8,12 @@
 //! `ci/clients` and `ci/drivers` fetch them; one that is not there is skipped aloud.
 
 mod allocators;
-mod fetched;
 mod monitors;
 mod time;
 
-use gpucap_tests::{Actor, Driver, Result, Run, Stop, World, main as harness};
+use gpucap_tests::{Actor, Driver, Result, Run, Stop, World, main as harness, project};
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const MIB: u64 = 1 << 20;
@@ -120,4 +119,9 @@ fn same<T: PartialEq + fmt::Debug>(found: T, expected: T, output: &dyn fmt::Disp
     } else {
         Err(Stop::fail(format!("{found:?}, not {expected:?}: {output}")))
     }
+}
+
+/// A script of ours that a client's Python runs.
+fn script(name: &str) -> PathBuf {
+    project().join("tests/clients").join(name)
 }

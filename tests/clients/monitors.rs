@@ -1,7 +1,7 @@
 //! Programs that show what a card has and what is used of it.
 
-use crate::fetched::{nvtop, python, script};
-use crate::{CONTEXT, MIB, NEIGHBOUR, Scene, Sight, same};
+use crate::{CONTEXT, MIB, NEIGHBOUR, Scene, Sight, same, script};
+use gpucap_tests::fetched::{nvtop, python};
 use gpucap_tests::{Driver, Result, Stop, World, rows, trial};
 use libtest_mimic::Trial;
 use std::path::PathBuf;

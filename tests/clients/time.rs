@@ -2,9 +2,9 @@
 //!
 //! The neighbour keeps the card busy, as the ledger says: nothing is launched, so that the number is exact.
 
-use crate::fetched::{python, script};
 use crate::monitors::SMI;
-use crate::{Scene, Sight, same};
+use crate::{Scene, Sight, same, script};
+use gpucap_tests::fetched::python;
 use gpucap_tests::{Driver, Output, Result, Run, Stop, trial};
 use libtest_mimic::Trial;
 use std::path::PathBuf;

@@ -45,6 +45,18 @@ pub(crate) fn is_capped(actor: &mut Actor) -> Result {
     actor.expect(&[(&format!("alloc a {GIB}"), OUT_OF_MEMORY), ("alloc a 1048576", SUCCESS)])
 }
 
+/// The same for the shell of a container to whose actor nobody can speak.
+pub(crate) const ASKS: &str =
+    r"printf 'init\ncontext 0\ntotal d 0\nalloc a 1073741824\nalloc a 1048576\n' | /actor";
+
+/// Fails unless these are the answers to [`ASKS`] in a container of 1 GiB.
+pub(crate) fn answers_of_a_slice(printed: &str) -> Result {
+    let first = |line: &str| line.split(' ').next().unwrap_or_default().to_owned();
+    let codes: Vec<_> = printed.lines().map(first).collect();
+    let total = printed.lines().any(|line| line.starts_with(&format!("{SUCCESS} {GIB} ")));
+    expect(codes == ["0", "0", "0", "2", "0"] && total, || format!("not a slice: {printed}"))
+}
+
 /// The whole proof for one container: it starts, and its first process is capped.
 pub(crate) fn caps(container: &Container) -> Result {
     let result = begin(&container.run(&["/actor"])?).and_then(|mut actor| {

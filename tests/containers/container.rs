@@ -121,9 +121,7 @@ impl Container {
 
     /// One that has no hook and no limit.
     fn plain(runtime: Runtime, image: Image) -> Result<Self> {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let id = format!("gpucap-test-{}-{count}", std::process::id());
+        let id = unique();
         let scratch = Scratch::new()?;
         image.make(&scratch.path().join("root"))?;
         let place = Place { scratch, runtime, id: id.clone() };
@@ -314,6 +312,16 @@ impl Drop for Place {
         // As a rule it is gone already.
         drop(Command::new(&words[0]).args(&words[1..]).output());
     }
+}
+
+/// How the name of each container begins; the process number of the test binary follows.
+pub(crate) const PREFIX: &str = "gpucap-test-";
+
+/// A name that nothing else on this machine has, and that says whose it is ([`crate::cgroups`]).
+pub(crate) fn unique() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    format!("{PREFIX}{}-{count}", std::process::id())
 }
 
 /// The JSON document in a file.

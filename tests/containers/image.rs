@@ -5,6 +5,7 @@
 //! names, and write to no file that was there.
 
 use gpucap_tests::{Build, Compiler, Driver, Program, Result, Scratch, Stop, project};
+use serde_json::json;
 use std::collections::BTreeSet;
 use std::env;
 use std::fs;
@@ -17,13 +18,13 @@ use std::sync::{Mutex, PoisonError};
 const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
 /// Directories that a runtime mounts on, or a program expects.
 const DIRECTORIES: [&str; 6] = ["proc", "dev", "tmp", "etc", "bin", LIBRARIES];
-const TOOLS: [&str; 3] = ["cat", "true", "env"];
+const TOOLS: [&str; 5] = ["cat", "true", "env", "sh", "sleep"];
 const DRIVER: [&str; 2] = ["libcuda.so.1", "libnvidia-ml.so.1"];
 
 /// The kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Image {
-    /// A C library, `cat`, `true`, `env`, `/actor` and the stub driver.
+    /// A C library, a few tools, `/actor` and the stub driver.
     Glibc,
     /// One program, `/actor`, which is linked statically.
     Static,
@@ -98,12 +99,7 @@ fn older(root: &Path, system: &str) -> Result {
 
 /// Copies what lies in a directory into another.
 fn tree(how: &[&str], from: &Path, to: &Path) -> Result {
-    let output = Command::new("cp").args(how).arg("-T").args([from, to]).output()?;
-    if output.status.success() {
-        Ok(())
-    } else {
-        Err(Stop::fail(String::from_utf8_lossy(&output.stderr)))
-    }
+    ended(Command::new("cp").args(how).arg("-T").args([from, to])).map(drop)
 }
 
 /// Has the C library name no version of our time.
@@ -124,6 +120,48 @@ fn age(root: &Path) -> Result {
         bytes[at + version.len() - 2] = b'1';
     }
     Ok(fs::write(library, bytes)?)
+}
+
+/// An archive of this root under a name, as `docker save` writes it. Without a command of its own it sleeps.
+pub(crate) fn archive(root: &Path, name: &str) -> Result<PathBuf> {
+    let place = root.with_extension("archive");
+    fs::create_dir(&place)?;
+    let tar = |directory: &Path, file: &Path| -> Result {
+        let mut tar = Command::new("tar");
+        ended(
+            tar.args(["--owner=0", "--group=0", "-cf"]).arg(file).arg("-C").arg(directory).arg("."),
+        )
+        .map(drop)
+    };
+    let layer = place.join("layer.tar");
+    tar(root, &layer)?;
+    let sum = ended(Command::new("sha256sum").arg(&layer))?;
+    let sum = sum.split_whitespace().next().unwrap_or_default();
+    let config = json!({
+        "architecture": "amd64", "os": "linux",
+        "config": {
+            "Entrypoint": ["sleep"], "Cmd": ["infinity"],
+            "Env": ["PATH=/bin", "STUB_GPU_DIR=/tmp", "STUB_GPU_CONTEXT_MEM=0"],
+        },
+        "rootfs": {"type": "layers", "diff_ids": [format!("sha256:{sum}")]},
+    });
+    fs::write(place.join("config.json"), config.to_string())?;
+    let manifest = json!([{"Config": "config.json", "RepoTags": [name], "Layers": ["layer.tar"]}]);
+    fs::write(place.join("manifest.json"), manifest.to_string())?;
+    let file = root.with_extension("tar");
+    tar(&place, &file)?;
+    fs::remove_dir_all(&place)?;
+    Ok(file)
+}
+
+/// What a tool of this machine prints, which has to succeed.
+fn ended(command: &mut Command) -> Result<String> {
+    let output = command.output()?;
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    } else {
+        Err(Stop::fail(String::from_utf8_lossy(&output.stderr)))
+    }
 }
 
 /// Adds a real driver's nvidia-smi.

@@ -7,6 +7,7 @@
 //! * [`hostile`]: images and volumes that have laid something in the way.
 //! * [`wrapper`]: the same through `gpucap runtime`, with no hook in the bundle.
 //! * [`engines`]: podman and containerd, which call the runtime.
+//! * [`cri`]: containerd as the kubelet meets it, of each release that can be had.
 //! * [`cdi`]: a slice as a device.
 //! * [`earlier`]: hook, library and command of two versions, mixed.
 //! * [`older`]: images of older systems, with the files as they are shipped.
@@ -17,8 +18,11 @@
 
 mod capped;
 mod cdi;
+mod cgroups;
 mod container;
+mod cri;
 mod earlier;
+mod enclosure;
 mod engines;
 mod hostile;
 mod image;
@@ -29,6 +33,7 @@ mod upgrade;
 mod wrapper;
 
 use container::Runtime;
+use enclosure::Userland;
 use gpucap_tests::{Result, Stop, main as harness, trial};
 use libtest_mimic::Trial;
 use std::process::ExitCode;
@@ -45,11 +50,13 @@ fn main() -> ExitCode {
         hostile::trials,
         wrapper::trials,
         engines::trials,
+        cri::trials,
         cdi::trials,
         earlier::trials,
         older::trials,
         upgrade::trials,
     ];
+    cgroups::remove_left();
     harness(suites.into_iter().flat_map(|trials| trials()).collect())
 }
 
@@ -63,6 +70,21 @@ fn trials_of(rules: &'static [Rule]) -> Vec<Trial> {
     pairs
         .map(|(runtime, (name, test))| {
             trial(format!("{}: {name}", runtime.name()), move || test(runtime))
+        })
+        .collect()
+}
+
+/// A rule of an engine.
+type EngineRule = (&'static str, fn(Userland) -> Result);
+
+/// Each rule of an engine in each release that it comes from.
+fn trials_of_releases(engine: &'static str, rules: &'static [EngineRule]) -> Vec<Trial> {
+    let pairs = Userland::ALL
+        .into_iter()
+        .flat_map(|userland| rules.iter().map(move |rule| (userland, rule)));
+    pairs
+        .map(|(userland, (name, test))| {
+            trial(format!("{engine} of {}: {name}", userland.name()), move || test(userland))
         })
         .collect()
 }

@@ -5,6 +5,7 @@
 //! * [`Run`]: one program in one world: environment, time limit, what it printed, how it ended.
 //! * [`Actor`]: a process that obeys one command after the other, so that a test orders what several processes do.
 //! * [`rows`]: what the shim intercepts.
+//! * [`fetched`]: things of other people.
 //! * [`Build`]: the libraries under test, built by cargo when first asked for.
 //! * [`Stop`]: a test that lacks its means is skipped aloud with the reason and counted, never passed.
 //!
@@ -14,6 +15,7 @@
 mod actor;
 mod book;
 mod build;
+pub mod fetched;
 mod limits;
 mod output;
 mod process;

@@ -38,14 +38,30 @@ impl Drop for Scratch {
     }
 }
 
+/// How the directory of a run begins; its process number follows.
+const PREFIX: &str = "harness-";
 static SHARED: OnceLock<PathBuf> = OnceLock::new();
 
 /// The directory of this test binary's run. It lies in the target directory: /tmp may forbid programs.
 pub(crate) fn shared() -> Result<&'static Path> {
-    let path = SHARED
-        .get_or_init(|| build::target_dir().join(format!("tmp/harness-{}", std::process::id())));
+    let path = SHARED.get_or_init(|| {
+        let place = build::target_dir().join("tmp");
+        remove_left(&place);
+        place.join(format!("{PREFIX}{}", std::process::id()))
+    });
     fs::create_dir_all(path)?;
     Ok(path)
+}
+
+/// Removes what runs left that were killed.
+fn remove_left(place: &Path) {
+    for entry in fs::read_dir(place).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let run = name.strip_prefix(PREFIX);
+        if run.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
+            drop(fs::remove_dir_all(entry.path()));
+        }
+    }
 }
 
 /// Removes everything that this run left.

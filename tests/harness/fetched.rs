@@ -1,0 +1,57 @@
+//! Where things of other people are, if they have been fetched: `ci/clients`, `ci/engines`.
+
+use crate::{Result, Stop, project};
+use std::env;
+use std::fs;
+use std::path::PathBuf;
+
+/// The Python that has this package.
+///
+/// # Errors
+/// Skips if it has not been fetched.
+pub fn python(package: &str) -> Result<PathBuf> {
+    let venv = clients().join("venv");
+    let libraries = fs::read_dir(venv.join("lib")).into_iter().flatten().flatten();
+    let packages = libraries.flat_map(|python| fs::read_dir(python.path().join("site-packages")));
+    let start = format!("{}-", package.replace('-', "_"));
+    let has = packages.flatten().flatten().any(|entry| {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        name.starts_with(&start) && name.ends_with(".dist-info")
+    });
+    if has { Ok(venv.join("bin/python")) } else { Err(missing(package)) }
+}
+
+/// Debian's nvtop.
+///
+/// # Errors
+/// Skips if it has not been fetched.
+pub fn nvtop() -> Result<PathBuf> {
+    let path = clients().join("nvtop/usr/bin/nvtop");
+    if path.exists() { Ok(path) } else { Err(missing("nvtop")) }
+}
+
+/// The userland of a Debian release that has this program, by its path below it.
+///
+/// # Errors
+/// Skips if it has not been fetched.
+pub fn userland(release: &str, program: &str) -> Result<PathBuf> {
+    let tree = cache("GPUCAP_ENGINES", "target/engines").join(release);
+    let has = tree.join(program).exists();
+    if has {
+        Ok(tree)
+    } else {
+        Err(Stop::skip(format!("no {program} of {release}: run ci/engines")))
+    }
+}
+
+fn clients() -> PathBuf {
+    cache("GPUCAP_CLIENTS", "target/clients")
+}
+
+fn cache(variable: &str, default: &str) -> PathBuf {
+    env::var_os(variable).map_or_else(|| project().join(default), PathBuf::from)
+}
+
+fn missing(client: &str) -> Stop {
+    Stop::skip(format!("no {client}: run ci/clients"))
+}
