@@ -64,7 +64,7 @@ pub(crate) mod cuda {
     use super::*;
     use gpucap_abi::cuda::{
         CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, CU_GRAPH_NODE_TYPE_GRAPH,
-        CU_GRAPH_NODE_TYPE_MEM_ALLOC, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
+        CU_GRAPH_NODE_TYPE_MEM_ALLOC, CU_MEMORYTYPE_HOST, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
         CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, CU_STREAM_CAPTURE_STATUS_NONE,
         CUDA_MEM_ALLOC_NODE_PARAMS, CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUgraph,
         CUgraphNode, CUkernel, CUlibrary, CUmemoryPool, CUmodule, CUstream, CUuuid, CuResult,
@@ -111,6 +111,7 @@ pub(crate) mod cuda {
         fn mem_pool_get_attribute = cuMemPoolGetAttribute(pool: CUmemoryPool, attribute: c_int, value: *mut u64);
         fn module_get_loading_mode = cuModuleGetLoadingMode(mode: *mut c_int);
         fn module_unload = cuModuleUnload(module: CUmodule);
+        fn pointer_get_attribute = cuPointerGetAttribute(value: *mut c_uint, attribute: c_int, pointer: CUdeviceptr);
         fn stream_is_capturing = cuStreamIsCapturing(stream: CUstream, status: *mut c_int) -> code;
         fn stream_is_capturing_ptsz = cuStreamIsCapturing_ptsz(stream: CUstream, status: *mut c_int);
         fn mem_pool_trim_to = cuMemPoolTrimTo(pool: CUmemoryPool, keep: usize);
@@ -159,6 +160,13 @@ pub(crate) mod cuda {
         let attribute = |number| filled(|value| device_get_attribute(copy, value, number, device));
         // CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, _PCI_BUS_ID, _PCI_DEVICE_ID
         Some([attribute(50)?, attribute(33)?, attribute(34)?])
+    }
+
+    /// Whether an address is memory of a device; not if the driver does not know it: then it is the host's.
+    pub(crate) fn is_on_device(copy: &DriverCopy, pointer: CUdeviceptr) -> bool {
+        const MEMORY_TYPE: c_int = 2;
+        let found = filled(|value| pointer_get_attribute(copy, value, MEMORY_TYPE, pointer));
+        found.is_some_and(|found| found != CU_MEMORYTYPE_HOST)
     }
 
     /// How many threads the device can hold at once: each has a stack of its own.

@@ -24,8 +24,10 @@ pub(crate) fn trials() -> Vec<Trial> {
 fn pays_nothing() -> Result {
     let run = under("1", "caller")?;
     let mut script = BEGIN.to_vec();
+    script.extend(["call cuMemAlloc_v2 &a 1000"]);
     script.extend([STREAM, "call cuStreamBeginCapture_v2 d 0"]);
     script.extend([RECORDED; 100]);
+    script.extend(["call cuMemcpyAsync a a 1000 d"; 100]);
     script.extend([END, COUNT, WAIT]);
     let answers = obey(&run, &script)?;
     within("failures", answers.iter().filter(|(code, _)| *code != 0).count(), 0..=0)?;

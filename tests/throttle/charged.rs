@@ -30,6 +30,32 @@ const GRAPH: &[&str] = &[
 const MEMORY: &[&str] = &["call cuMemAlloc_v2 &a 10000"];
 /// For the first API, whose addresses have 32 bits.
 const LOW_MEMORY: &[&str] = &["call cuMemAlloc &a 10000"];
+/// An array of as many bytes besides, in `e`.
+#[rustfmt::skip] // its description on one line
+const ARRAY: &[&str] = &[
+    "call cuMemAlloc_v2 &a 10000",
+    "poke 0 0 8 100", "poke 0 8 8 100", "poke 0 16 4 1", "poke 0 20 4 1", "call cuArrayCreate_v2 &e %0",
+];
+#[rustfmt::skip] // its description on one line
+const LOW_ARRAY: &[&str] = &[
+    "call cuMemAlloc &a 10000",
+    "poke 0 0 8 100", "poke 0 8 8 100", "poke 0 16 4 1", "poke 0 20 4 1", "call cuArrayCreate_v2 &e %0",
+];
+/// Of 100 rows of 100 bytes, from memory of the device to an address that the driver knows as such, or to an array.
+#[rustfmt::skip] // one line
+const ROWS: &[&str] =
+    &["call cuMemAlloc_v2 &a 10000", "poke 0 16 4 2", "poke 0 72 4 4", "put 0 88 a", "poke 0 112 8 100", "poke 0 120 8 100"];
+#[rustfmt::skip] // one line
+const LOW_ROWS: &[&str] = &["poke 0 8 4 2", "poke 0 52 4 3", "poke 0 84 4 100", "poke 0 88 4 100"];
+/// Of five layers of 20 rows of 100 bytes.
+#[rustfmt::skip] // sides on one line, sizes on another
+const LAYERS: &[&str] = &[
+    "call cuMemAlloc_v2 &a 10000", "poke 0 32 4 4", "put 0 48 a", "poke 0 120 4 3",
+    "poke 0 176 8 100", "poke 0 184 8 20", "poke 0 192 8 5",
+];
+#[rustfmt::skip] // one line
+const LOW_LAYERS: &[&str] =
+    &["poke 0 16 4 2", "poke 0 80 4 2", "poke 0 128 4 100", "poke 0 132 4 20", "poke 0 136 4 5"];
 
 #[rustfmt::skip] // one line for each form
 const FORMS: &[Form] = &[
@@ -81,6 +107,42 @@ const FORMS: &[Form] = &[
     ("cuMemcpyDtoDAsync", LOW_MEMORY, "a a 10000 0"),
     ("cuMemcpyDtoDAsync_v2", MEMORY, "a a 10000 0"),
     ("cuMemcpyDtoDAsync_v2_ptsz", MEMORY, "a a 10000 0"),
+    ("cuMemcpy", MEMORY, "a a 10000"),
+    ("cuMemcpy_ptds", MEMORY, "a a 10000"),
+    ("cuMemcpyAsync", MEMORY, "a a 10000 0"),
+    ("cuMemcpyAsync_ptsz", MEMORY, "a a 10000 0"),
+    ("cuMemcpyPeer", MEMORY, "a h a h 10000"),
+    ("cuMemcpyPeer_ptds", MEMORY, "a h a h 10000"),
+    ("cuMemcpyPeerAsync", MEMORY, "a h a h 10000 0"),
+    ("cuMemcpyPeerAsync_ptsz", MEMORY, "a h a h 10000 0"),
+    ("cuMemcpy2D", LOW_ROWS, "%0"),
+    ("cuMemcpy2D_v2", ROWS, "%0"),
+    ("cuMemcpy2D_v2_ptds", ROWS, "%0"),
+    ("cuMemcpy2DUnaligned", LOW_ROWS, "%0"),
+    ("cuMemcpy2DUnaligned_v2", ROWS, "%0"),
+    ("cuMemcpy2DUnaligned_v2_ptds", ROWS, "%0"),
+    ("cuMemcpy3D", LOW_LAYERS, "%0"),
+    ("cuMemcpy3D_v2", LAYERS, "%0"),
+    ("cuMemcpy3D_v2_ptds", LAYERS, "%0"),
+    ("cuMemcpy2DAsync", LOW_ROWS, "%0 0"),
+    ("cuMemcpy2DAsync_v2", ROWS, "%0 0"),
+    ("cuMemcpy2DAsync_v2_ptsz", ROWS, "%0 0"),
+    ("cuMemcpy3DAsync", LOW_LAYERS, "%0 0"),
+    ("cuMemcpy3DAsync_v2", LAYERS, "%0 0"),
+    ("cuMemcpy3DAsync_v2_ptsz", LAYERS, "%0 0"),
+    ("cuMemcpy3DPeer", LAYERS, "%0"),
+    ("cuMemcpy3DPeer_ptds", LAYERS, "%0"),
+    ("cuMemcpy3DPeerAsync", LAYERS, "%0 0"),
+    ("cuMemcpy3DPeerAsync_ptsz", LAYERS, "%0 0"),
+    ("cuMemcpyAtoD", LOW_ARRAY, "a e 0 10000"),
+    ("cuMemcpyAtoD_v2", ARRAY, "a e 0 10000"),
+    ("cuMemcpyAtoD_v2_ptds", ARRAY, "a e 0 10000"),
+    ("cuMemcpyDtoA", LOW_ARRAY, "e 0 a 10000"),
+    ("cuMemcpyDtoA_v2", ARRAY, "e 0 a 10000"),
+    ("cuMemcpyDtoA_v2_ptds", ARRAY, "e 0 a 10000"),
+    ("cuMemcpyAtoA", LOW_ARRAY, "e 0 e 0 10000"),
+    ("cuMemcpyAtoA_v2", ARRAY, "e 0 e 0 10000"),
+    ("cuMemcpyAtoA_v2_ptds", ARRAY, "e 0 e 0 10000"),
 ];
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -90,6 +152,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         .collect();
     trials.extend([
         trial("every function that launches is tried", every_row),
+        trial("copies from and to the host are free", host_copies),
         trial("a stream that is destroyed with work in it has paid", destroyed_stream),
         trial("a launch on several devices pays on each", several_devices),
         trial("a stream pays where it is, whoever had its handle before", handle_used_again),
@@ -121,6 +184,29 @@ fn pays((symbol, before, arguments): Form) -> Result {
     }
     within("launches", run.launches()?, TIMES..=TIMES)?;
     within("busy time", run.busy_ns()?, about(busy))
+}
+
+/// One side is memory of the host in each, whoever says so: the description, or the address.
+fn host_copies() -> Result {
+    let run = under("50", "caller")?.env("STUB_GPU_COPY_BYTES_PER_US", "1");
+    let mut script =
+        [BEGIN.as_slice(), &["call cuMemAlloc_v2 &a 10000", "call cuMemAllocHost_v2 &g 10000"]]
+            .concat();
+    for copy in ["cuMemcpy", "cuMemcpy_ptds", "cuMemcpyAsync", "cuMemcpyAsync_ptsz"] {
+        for sides in ["a %1", "%1 a", "g g", "g a", "a g"] {
+            script.push(format!("call {copy} {sides} 200 0").leak());
+        }
+    }
+    script.extend(ROWS);
+    script.extend(["poke 0 16 4 1", "call cuMemcpy2D_v2 %0", "call cuMemcpy2DAsync_v2 %0 0"]);
+    script.extend(["poke 0 16 4 2", "put 0 88 g", "call cuMemcpy2D_v2 %0"]);
+    script.extend(LAYERS);
+    script.extend(["poke 0 120 4 1", "call cuMemcpy3D_v2 %0", "call cuMemcpy3DPeerAsync %0 0"]);
+    script.extend(["poke 0 120 4 3", "put 0 48 g", "call cuMemcpy3DAsync_v2 %0 0", WAIT]);
+    let answers = obey(&run, &script)?;
+    within("failures", answers.iter().filter(|(code, _)| *code != 0).count(), 0..=0)?;
+    within("launches", run.launches()?, 0..=0)?;
+    within("busy time", run.busy_ns()?, 0..=0)
 }
 
 fn destroyed_stream() -> Result {

@@ -59,8 +59,8 @@ fn obey(run: &Run, script: &[&str]) -> Result<Vec<(u32, String)>> {
         caller.order(command)?;
         let line = caller.line()?;
         let (code, rest) = line.split_once(' ').unwrap_or((&line, ""));
-        // Nobody is called by `poke`.
-        let code = if command.starts_with("poke") { "0" } else { code };
+        // Nobody is called by `poke` and `put`.
+        let code = if command.starts_with('p') { "0" } else { code };
         let code = code.parse().map_err(|_| Stop::fail(format!("{command}: {line}")))?;
         answers.push((code, rest.to_owned()));
     }

@@ -4,9 +4,11 @@
 #![allow(non_snake_case, reason = "these are the driver's public names")]
 
 mod array;
+mod copy;
 mod launch;
 
 pub use array::*;
+pub use copy::*;
 pub use launch::{CU_STREAM_PER_THREAD, CUDA_LAUNCH_PARAMS, CUlaunchConfig};
 
 use crate::arg::{Raw, by_value};

@@ -176,6 +176,114 @@ macro_rules! cuda_time_api {
             /// Pays for the time that it takes, as a kernel does.
             fn cuMemcpyDtoDAsync_v2_ptsz(to: $crate::cuda::CUdeviceptr, from: $crate::cuda::CUdeviceptr, bytes: usize,
                 stream: $crate::cuda::CUstream) => copy::on_device_async, launch, "cuMemcpyDtoDAsync" @ 7000 ptsz;
+            /// Pays for the time that it takes if both sides are memory of the device.
+            fn cuMemcpy(to: $crate::cuda::CUdeviceptr, from: $crate::cuda::CUdeviceptr, bytes: usize)
+                => copy::any, launch, "cuMemcpy" @ 4000;
+            /// Pays for the time that it takes if both sides are memory of the device.
+            fn cuMemcpy_ptds(to: $crate::cuda::CUdeviceptr, from: $crate::cuda::CUdeviceptr, bytes: usize)
+                => copy::any, launch, "cuMemcpy" @ 7000 ptsz;
+            /// Pays for the time that it takes if both sides are memory of the device.
+            fn cuMemcpyAsync(to: $crate::cuda::CUdeviceptr, from: $crate::cuda::CUdeviceptr, bytes: usize,
+                stream: $crate::cuda::CUstream) => copy::any_async, launch, "cuMemcpyAsync" @ 4000;
+            /// Pays for the time that it takes if both sides are memory of the device.
+            fn cuMemcpyAsync_ptsz(to: $crate::cuda::CUdeviceptr, from: $crate::cuda::CUdeviceptr, bytes: usize,
+                stream: $crate::cuda::CUstream) => copy::any_async, launch, "cuMemcpyAsync" @ 7000 ptsz;
+            /// Pays for the time that it takes, as a kernel does.
+            fn cuMemcpyPeer(to: $crate::cuda::CUdeviceptr, to_context: $crate::cuda::CUcontext,
+                from: $crate::cuda::CUdeviceptr, from_context: $crate::cuda::CUcontext, bytes: usize)
+                => copy::peer, launch, "cuMemcpyPeer" @ 4000;
+            /// Pays for the time that it takes, as a kernel does.
+            fn cuMemcpyPeer_ptds(to: $crate::cuda::CUdeviceptr, to_context: $crate::cuda::CUcontext,
+                from: $crate::cuda::CUdeviceptr, from_context: $crate::cuda::CUcontext, bytes: usize)
+                => copy::peer, launch, "cuMemcpyPeer" @ 7000 ptsz;
+            /// Pays for the time that it takes, as a kernel does.
+            fn cuMemcpyPeerAsync(to: $crate::cuda::CUdeviceptr, to_context: $crate::cuda::CUcontext,
+                from: $crate::cuda::CUdeviceptr, from_context: $crate::cuda::CUcontext, bytes: usize,
+                stream: $crate::cuda::CUstream) => copy::peer_async, launch, "cuMemcpyPeerAsync" @ 4000;
+            /// Pays for the time that it takes, as a kernel does.
+            fn cuMemcpyPeerAsync_ptsz(to: $crate::cuda::CUdeviceptr, to_context: $crate::cuda::CUcontext,
+                from: $crate::cuda::CUdeviceptr, from_context: $crate::cuda::CUcontext, bytes: usize,
+                stream: $crate::cuda::CUstream) => copy::peer_async, launch, "cuMemcpyPeerAsync" @ 7000 ptsz;
+            /// Pays for the time that it takes if both sides are memory of the device.
+            fn cuMemcpy2D(copy: *const $crate::cuda::CUDA_MEMCPY2D_v1) => copy::described, launch, "cuMemcpy2D" @ 2000;
+            /// Pays for the time that it takes if both sides are memory of the device.
+            fn cuMemcpy2D_v2(copy: *const $crate::cuda::CUDA_MEMCPY2D) => copy::described, launch, "cuMemcpy2D" @ 3020;
+            /// Pays for the time that it takes if both sides are memory of the device.
+            fn cuMemcpy2D_v2_ptds(copy: *const $crate::cuda::CUDA_MEMCPY2D)
+                => copy::described, launch, "cuMemcpy2D" @ 7000 ptsz;
+            /// Pays for the time that it takes if both sides are memory of the device.
+            fn cuMemcpy2DUnaligned(copy: *const $crate::cuda::CUDA_MEMCPY2D_v1)
+                => copy::described, launch, "cuMemcpy2DUnaligned" @ 2000;
+            /// Pays for the time that it takes if both sides are memory of the device.
+            fn cuMemcpy2DUnaligned_v2(copy: *const $crate::cuda::CUDA_MEMCPY2D)
+                => copy::described, launch, "cuMemcpy2DUnaligned" @ 3020;
+            /// Pays for the time that it takes if both sides are memory of the device.
+            fn cuMemcpy2DUnaligned_v2_ptds(copy: *const $crate::cuda::CUDA_MEMCPY2D)
+                => copy::described, launch, "cuMemcpy2DUnaligned" @ 7000 ptsz;
+            /// Pays for the time that it takes if both sides are memory of the device.
+            fn cuMemcpy3D(copy: *const $crate::cuda::CUDA_MEMCPY3D_v1) => copy::described, launch, "cuMemcpy3D" @ 2000;
+            /// Pays for the time that it takes if both sides are memory of the device.
+            fn cuMemcpy3D_v2(copy: *const $crate::cuda::CUDA_MEMCPY3D) => copy::described, launch, "cuMemcpy3D" @ 3020;
+            /// Pays for the time that it takes if both sides are memory of the device.
+            fn cuMemcpy3D_v2_ptds(copy: *const $crate::cuda::CUDA_MEMCPY3D)
+                => copy::described, launch, "cuMemcpy3D" @ 7000 ptsz;
+            /// Pays for the time that it takes if both sides are memory of the device.
+            fn cuMemcpy2DAsync(copy: *const $crate::cuda::CUDA_MEMCPY2D_v1, stream: $crate::cuda::CUstream)
+                => copy::described_async, launch, "cuMemcpy2DAsync" @ 2000;
+            /// Pays for the time that it takes if both sides are memory of the device.
+            fn cuMemcpy2DAsync_v2(copy: *const $crate::cuda::CUDA_MEMCPY2D, stream: $crate::cuda::CUstream)
+                => copy::described_async, launch, "cuMemcpy2DAsync" @ 3020;
+            /// Pays for the time that it takes if both sides are memory of the device.
+            fn cuMemcpy2DAsync_v2_ptsz(copy: *const $crate::cuda::CUDA_MEMCPY2D, stream: $crate::cuda::CUstream)
+                => copy::described_async, launch, "cuMemcpy2DAsync" @ 7000 ptsz;
+            /// Pays for the time that it takes if both sides are memory of the device.
+            fn cuMemcpy3DAsync(copy: *const $crate::cuda::CUDA_MEMCPY3D_v1, stream: $crate::cuda::CUstream)
+                => copy::described_async, launch, "cuMemcpy3DAsync" @ 2000;
+            /// Pays for the time that it takes if both sides are memory of the device.
+            fn cuMemcpy3DAsync_v2(copy: *const $crate::cuda::CUDA_MEMCPY3D, stream: $crate::cuda::CUstream)
+                => copy::described_async, launch, "cuMemcpy3DAsync" @ 3020;
+            /// Pays for the time that it takes if both sides are memory of the device.
+            fn cuMemcpy3DAsync_v2_ptsz(copy: *const $crate::cuda::CUDA_MEMCPY3D, stream: $crate::cuda::CUstream)
+                => copy::described_async, launch, "cuMemcpy3DAsync" @ 7000 ptsz;
+            /// Pays for the time that it takes if both sides are memory of the device.
+            fn cuMemcpy3DPeer(copy: *const $crate::cuda::CUDA_MEMCPY3D)
+                => copy::described, launch, "cuMemcpy3DPeer" @ 4000;
+            /// Pays for the time that it takes if both sides are memory of the device.
+            fn cuMemcpy3DPeer_ptds(copy: *const $crate::cuda::CUDA_MEMCPY3D)
+                => copy::described, launch, "cuMemcpy3DPeer" @ 7000 ptsz;
+            /// Pays for the time that it takes if both sides are memory of the device.
+            fn cuMemcpy3DPeerAsync(copy: *const $crate::cuda::CUDA_MEMCPY3D, stream: $crate::cuda::CUstream)
+                => copy::described_async, launch, "cuMemcpy3DPeerAsync" @ 4000;
+            /// Pays for the time that it takes if both sides are memory of the device.
+            fn cuMemcpy3DPeerAsync_ptsz(copy: *const $crate::cuda::CUDA_MEMCPY3D, stream: $crate::cuda::CUstream)
+                => copy::described_async, launch, "cuMemcpy3DPeerAsync" @ 7000 ptsz;
+            /// Pays for the time that it takes, as a kernel does.
+            fn cuMemcpyAtoD(to: $crate::cuda::CUdeviceptr_v1, from: $crate::cuda::CUarray, offset: u32, bytes: u32)
+                => copy::array_to_device, launch, "cuMemcpyAtoD" @ 2000;
+            /// Pays for the time that it takes, as a kernel does.
+            fn cuMemcpyAtoD_v2(to: $crate::cuda::CUdeviceptr, from: $crate::cuda::CUarray, offset: usize, bytes: usize)
+                => copy::array_to_device, launch, "cuMemcpyAtoD" @ 3020;
+            /// Pays for the time that it takes, as a kernel does.
+            fn cuMemcpyAtoD_v2_ptds(to: $crate::cuda::CUdeviceptr, from: $crate::cuda::CUarray, offset: usize,
+                bytes: usize) => copy::array_to_device, launch, "cuMemcpyAtoD" @ 7000 ptsz;
+            /// Pays for the time that it takes, as a kernel does.
+            fn cuMemcpyDtoA(to: $crate::cuda::CUarray, offset: u32, from: $crate::cuda::CUdeviceptr_v1, bytes: u32)
+                => copy::device_to_array, launch, "cuMemcpyDtoA" @ 2000;
+            /// Pays for the time that it takes, as a kernel does.
+            fn cuMemcpyDtoA_v2(to: $crate::cuda::CUarray, offset: usize, from: $crate::cuda::CUdeviceptr, bytes: usize)
+                => copy::device_to_array, launch, "cuMemcpyDtoA" @ 3020;
+            /// Pays for the time that it takes, as a kernel does.
+            fn cuMemcpyDtoA_v2_ptds(to: $crate::cuda::CUarray, offset: usize, from: $crate::cuda::CUdeviceptr,
+                bytes: usize) => copy::device_to_array, launch, "cuMemcpyDtoA" @ 7000 ptsz;
+            /// Pays for the time that it takes, as a kernel does.
+            fn cuMemcpyAtoA(to: $crate::cuda::CUarray, at: u32, from: $crate::cuda::CUarray, offset: u32, bytes: u32)
+                => copy::array_to_array, launch, "cuMemcpyAtoA" @ 2000;
+            /// Pays for the time that it takes, as a kernel does.
+            fn cuMemcpyAtoA_v2(to: $crate::cuda::CUarray, at: usize, from: $crate::cuda::CUarray, offset: usize,
+                bytes: usize) => copy::array_to_array, launch, "cuMemcpyAtoA" @ 3020;
+            /// Pays for the time that it takes, as a kernel does.
+            fn cuMemcpyAtoA_v2_ptds(to: $crate::cuda::CUarray, at: usize, from: $crate::cuda::CUarray, offset: usize,
+                bytes: usize) => copy::array_to_array, launch, "cuMemcpyAtoA" @ 7000 ptsz;
 
             // --- when work is done ---
             /// Work is done when it returns: what was paid in advance is settled.
@@ -192,12 +300,6 @@ macro_rules! cuda_time_api {
             /// Work is done when it returns: what was paid in advance is settled.
             fn cuStreamSynchronize_ptsz(stream: $crate::cuda::CUstream)
                 => order::stream_synchronize, order, "cuStreamSynchronize" @ 7000 ptsz;
-            /// Where it waits, work is done when it returns: what was paid in advance is settled.
-            fn cuMemcpy(to: $crate::cuda::CUdeviceptr, from: $crate::cuda::CUdeviceptr, bytes: usize)
-                => order::copy, order, "cuMemcpy" @ 4000;
-            /// Where it waits, work is done when it returns: what was paid in advance is settled.
-            fn cuMemcpy_ptds(to: $crate::cuda::CUdeviceptr, from: $crate::cuda::CUdeviceptr, bytes: usize)
-                => order::copy, order, "cuMemcpy" @ 7000 ptsz;
             /// Where it waits, work is done when it returns: what was paid in advance is settled.
             fn cuMemcpyDtoH(to: *mut ::core::ffi::c_void, from: $crate::cuda::CUdeviceptr_v1, bytes: u32)
                 => order::copy_to_host, order, "cuMemcpyDtoH" @ 2000;
@@ -217,29 +319,6 @@ macro_rules! cuda_time_api {
             fn cuMemcpyAtoH_v2_ptds(to: *mut ::core::ffi::c_void, from: $crate::cuda::CUarray, offset: usize,
                 bytes: usize)
                 => order::array_to_host, order, "cuMemcpyAtoH" @ 7000 ptsz;
-            /// Where it waits, work is done when it returns: what was paid in advance is settled.
-            fn cuMemcpy2D(copy: *const ::core::ffi::c_void) => order::copy_described, order, "cuMemcpy2D" @ 2000;
-            /// Where it waits, work is done when it returns: what was paid in advance is settled.
-            fn cuMemcpy2D_v2(copy: *const ::core::ffi::c_void) => order::copy_described, order, "cuMemcpy2D" @ 3020;
-            /// Where it waits, work is done when it returns: what was paid in advance is settled.
-            fn cuMemcpy2D_v2_ptds(copy: *const ::core::ffi::c_void)
-                => order::copy_described, order, "cuMemcpy2D" @ 7000 ptsz;
-            /// Where it waits, work is done when it returns: what was paid in advance is settled.
-            fn cuMemcpy2DUnaligned(copy: *const ::core::ffi::c_void)
-                => order::copy_described, order, "cuMemcpy2DUnaligned" @ 2000;
-            /// Where it waits, work is done when it returns: what was paid in advance is settled.
-            fn cuMemcpy2DUnaligned_v2(copy: *const ::core::ffi::c_void)
-                => order::copy_described, order, "cuMemcpy2DUnaligned" @ 3020;
-            /// Where it waits, work is done when it returns: what was paid in advance is settled.
-            fn cuMemcpy2DUnaligned_v2_ptds(copy: *const ::core::ffi::c_void)
-                => order::copy_described, order, "cuMemcpy2DUnaligned" @ 7000 ptsz;
-            /// Where it waits, work is done when it returns: what was paid in advance is settled.
-            fn cuMemcpy3D(copy: *const ::core::ffi::c_void) => order::copy_described, order, "cuMemcpy3D" @ 2000;
-            /// Where it waits, work is done when it returns: what was paid in advance is settled.
-            fn cuMemcpy3D_v2(copy: *const ::core::ffi::c_void) => order::copy_described, order, "cuMemcpy3D" @ 3020;
-            /// Where it waits, work is done when it returns: what was paid in advance is settled.
-            fn cuMemcpy3D_v2_ptds(copy: *const ::core::ffi::c_void)
-                => order::copy_described, order, "cuMemcpy3D" @ 7000 ptsz;
             /// What is in flight stays paid for; another stream may have the handle next.
             fn cuStreamDestroy(stream: $crate::cuda::CUstream)
                 => order::stream_destroy, order, "cuStreamDestroy" @ 2000;

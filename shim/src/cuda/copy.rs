@@ -1,12 +1,17 @@
 //! Memory that is set or copied on the device: it takes the multiprocessors' time, as a kernel does.
 //!
-//! Copies to and from the host are not here: they have engines of their own.
+//! Copies to and from the host are free: they have engines of their own. Where a call does not say what its sides are,
+//! the driver is asked whose an address is, which it knows of all its memory and of no other.
+
+mod described;
 
 use crate::call::Call;
+use crate::driver;
 use crate::hooks::Next;
-use crate::throttle::{self, StreamRef, Work};
-use gpucap_abi::arg::Word;
-use gpucap_abi::cuda::{CUstream, CuError, CuResult};
+use crate::throttle::{self, Scope, StreamRef, Work};
+use described::{Described, Place};
+use gpucap_abi::arg::{In, Word};
+use gpucap_abi::cuda::{CUarray, CUcontext, CUdeviceptr, CUstream, CuError, CuResult};
 
 /// `cuMemsetD8`, `cuMemsetD16`, `cuMemsetD32`.
 pub(crate) fn set<V>(
@@ -82,6 +87,154 @@ pub(crate) fn on_device_async<A: Word>(
     bytes: impl Word,
     stream: CUstream,
 ) -> CuResult {
-    let work = Work::DeviceCopy { bytes: bytes.to_u64() };
-    throttle::launch(call, work, StreamRef::named(call, stream), next)
+    moved(call, next, bytes.to_u64(), stream)
+}
+
+/// `cuMemcpyPeer`.
+pub(crate) fn peer(
+    call: &Call,
+    next: impl Next<CuError>,
+    to: CUdeviceptr,
+    to_context: CUcontext,
+    from: CUdeviceptr,
+    from_context: CUcontext,
+    bytes: usize,
+) -> CuResult {
+    peer_async(call, next, to, to_context, from, from_context, bytes, CUstream::NULL)
+}
+
+/// `cuMemcpyPeerAsync`.
+#[expect(clippy::too_many_arguments, reason = "the driver's function has these")]
+pub(crate) fn peer_async(
+    call: &Call,
+    next: impl Next<CuError>,
+    to: CUdeviceptr,
+    _to_context: CUcontext,
+    from: CUdeviceptr,
+    _from_context: CUcontext,
+    bytes: usize,
+    stream: CUstream,
+) -> CuResult {
+    on_device_async(call, next, to, from, bytes, stream)
+}
+
+/// `cuMemcpyAtoD`.
+pub(crate) fn array_to_device(
+    call: &Call,
+    next: impl Next<CuError>,
+    _to: impl Word,
+    _from: CUarray,
+    _offset: impl Word,
+    bytes: impl Word,
+) -> CuResult {
+    moved(call, next, bytes.to_u64(), CUstream::NULL)
+}
+
+/// `cuMemcpyDtoA`.
+pub(crate) fn device_to_array(
+    call: &Call,
+    next: impl Next<CuError>,
+    _to: CUarray,
+    _offset: impl Word,
+    _from: impl Word,
+    bytes: impl Word,
+) -> CuResult {
+    moved(call, next, bytes.to_u64(), CUstream::NULL)
+}
+
+/// `cuMemcpyAtoA`.
+pub(crate) fn array_to_array<S: Word>(
+    call: &Call,
+    next: impl Next<CuError>,
+    _to: CUarray,
+    _at: S,
+    _from: CUarray,
+    _offset: S,
+    bytes: S,
+) -> CuResult {
+    moved(call, next, bytes.to_u64(), CUstream::NULL)
+}
+
+/// `cuMemcpy`: waits where the host is one of the sides.
+pub(crate) fn any(
+    call: &Call,
+    next: impl Next<CuError>,
+    to: CUdeviceptr,
+    from: CUdeviceptr,
+    bytes: usize,
+) -> CuResult {
+    let both = [Place::Address(to), Place::Address(from)];
+    if both.into_iter().all(|place| is_on_device(call, place)) {
+        moved(call, next, bytes.to_u64(), CUstream::NULL)
+    } else {
+        waited_for(call, next)
+    }
+}
+
+/// `cuMemcpyAsync`.
+pub(crate) fn any_async(
+    call: &Call,
+    next: impl Next<CuError>,
+    to: CUdeviceptr,
+    from: CUdeviceptr,
+    bytes: usize,
+    stream: CUstream,
+) -> CuResult {
+    let both = [Place::Address(to), Place::Address(from)];
+    if both.into_iter().all(|place| is_on_device(call, place)) {
+        moved(call, next, bytes.to_u64(), stream)
+    } else {
+        next().map(drop)
+    }
+}
+
+/// `cuMemcpy2D`, `cuMemcpy2DUnaligned`, `cuMemcpy3D`, `cuMemcpy3DPeer`: wait where the host is one of the sides.
+pub(crate) fn described<T: Described>(
+    call: &Call,
+    next: impl Next<CuError>,
+    copy: In<T>,
+) -> CuResult {
+    match bytes_on_device(call, copy) {
+        Some(bytes) => moved(call, next, bytes, CUstream::NULL),
+        None => waited_for(call, next),
+    }
+}
+
+/// `cuMemcpy2DAsync`, `cuMemcpy3DAsync`, `cuMemcpy3DPeerAsync`.
+pub(crate) fn described_async<T: Described>(
+    call: &Call,
+    next: impl Next<CuError>,
+    copy: In<T>,
+    stream: CUstream,
+) -> CuResult {
+    match bytes_on_device(call, copy) {
+        Some(bytes) => moved(call, next, bytes, stream),
+        None => next().map(drop),
+    }
+}
+
+/// What a described copy moves within the device; `None` if a side of it is the host.
+fn bytes_on_device<T: Described>(call: &Call, copy: In<T>) -> Option<u64> {
+    let copy = copy.get()?;
+    let both = copy.places().into_iter().all(|place| is_on_device(call, place));
+    both.then(|| copy.bytes())
+}
+
+fn is_on_device(call: &Call, place: Place) -> bool {
+    match place {
+        Place::Device => true,
+        Place::Host => false,
+        Place::Address(address) => driver::cuda::is_on_device(call.driver, address),
+    }
+}
+
+fn moved(call: &Call, next: impl Next<CuError>, bytes: u64, stream: CUstream) -> CuResult {
+    throttle::launch(call, Work::DeviceCopy { bytes }, StreamRef::named(call, stream), next)
+}
+
+/// The host has what it asked for, or the device what the host gave: what ended before can be seen.
+fn waited_for(call: &Call, next: impl Next<CuError>) -> CuResult {
+    next()?;
+    throttle::synced(call, Scope::Something);
+    Ok(())
 }

@@ -9,7 +9,7 @@ use crate::throttle::{self, Scope, StreamRef};
 use core::ffi::{c_int, c_void};
 use gpucap_abi::arg::{In, Out, Word};
 use gpucap_abi::cuda::{
-    CUarray, CUcontext, CUdeviceptr, CUevent, CUgraph, CUgraphNode, CUstream, CuError, CuResult,
+    CUarray, CUcontext, CUevent, CUgraph, CUgraphNode, CUstream, CuError, CuResult,
 };
 
 /// `cuCtxSynchronize`, first form: the current context.
@@ -65,22 +65,6 @@ pub(crate) fn array_to_host(
     _bytes: impl Word,
 ) -> CuResult {
     copied_back(call, next)
-}
-
-/// `cuMemcpy`: waits where the host is one of the sides.
-pub(crate) fn copy(
-    call: &Call,
-    next: impl Next<CuError>,
-    _to: CUdeviceptr,
-    _from: CUdeviceptr,
-    _bytes: usize,
-) -> CuResult {
-    synchronize(call, next, Scope::Something)
-}
-
-/// `cuMemcpy2D`, `cuMemcpy2DUnaligned`, `cuMemcpy3D`: wait where the host is one of the sides.
-pub(crate) fn copy_described(call: &Call, next: impl Next<CuError>, _copy: In<c_void>) -> CuResult {
-    synchronize(call, next, Scope::Something)
 }
 
 /// `cuStreamDestroy`.

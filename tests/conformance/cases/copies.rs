@@ -65,6 +65,46 @@ macro_rules! to_host {
     };
 }
 
+/// `SYMBOL to from bytes stream`, within the device and to buffer 1.
+macro_rules! anywhere {
+    ($($symbol:literal),*) => {
+        [$(($symbol, &[
+            ALLOC,
+            "call cuMemsetD8_v2 a 7 64",
+            concat!("call ", $symbol, " a a 64 0"), WAIT, READ,
+            concat!("call ", $symbol, " %1 a 64 0"), WAIT,
+            concat!("call ", $symbol, " a a 64 12345"),
+        ])),*]
+    };
+}
+
+/// `SYMBOL to context from context bytes [stream]`, within the device.
+macro_rules! peer {
+    ($($symbol:literal),*) => {
+        [$(($symbol, &[
+            ALLOC,
+            "call cuMemsetD8_v2 a 7 64",
+            "call cuCtxGetCurrent &b",
+            concat!("call ", $symbol, " a b a b 64 0"), WAIT, READ,
+            concat!("call ", $symbol, " a b 12345 b 64 0"),
+        ])),*]
+    };
+}
+
+/// `SYMBOL` with memory in `a` and an array of 16 floats in `e`, then with an array that is none.
+macro_rules! of_arrays {
+    ($alloc:ident; $($symbol:literal: $arguments:literal),*) => {
+        [$(($symbol, &[
+            $alloc,
+            "poke 0 0 8 16", "poke 0 8 8 0", "poke 0 16 4 32", "poke 0 20 4 1",
+            "call cuArrayCreate_v2 &e %0",
+            concat!("call ", $symbol, " ", $arguments), WAIT,
+            "call cuArrayDestroy e",
+            concat!("call ", $symbol, " ", $arguments),
+        ])),*]
+    };
+}
+
 /// `SYMBOL to array offset bytes`, to buffer 1, of an array of 16 floats.
 macro_rules! array_to_host {
     ($($symbol:literal),*) => {
@@ -87,7 +127,7 @@ macro_rules! described {
 
 #[rustfmt::skip] // one line for each form
 pub(super) fn cases() -> Vec<Case> {
-    let forms: [&[Case]; 14] = [
+    let forms: [&[Case]; 19] = [
         &set!(ALLOC_V1, READ_V1; "cuMemsetD8", "cuMemsetD16", "cuMemsetD32"),
         &set!(ALLOC, READ; "cuMemsetD8_v2", "cuMemsetD8_v2_ptds", "cuMemsetD8Async", "cuMemsetD8Async_ptsz"),
         &set!(ALLOC, READ; "cuMemsetD16_v2", "cuMemsetD16_v2_ptds", "cuMemsetD16Async", "cuMemsetD16Async_ptsz"),
@@ -101,9 +141,18 @@ pub(super) fn cases() -> Vec<Case> {
             "cuMemcpyDtoDAsync_v2_ptsz"),
         &to_host!(ALLOC_V1, "cuMemsetD8"; "cuMemcpyDtoH"),
         &to_host!(ALLOC, "cuMemsetD8_v2"; "cuMemcpyDtoH_v2", "cuMemcpyDtoH_v2_ptds", "cuMemcpy", "cuMemcpy_ptds"),
+        &anywhere!("cuMemcpyAsync", "cuMemcpyAsync_ptsz"),
+        &peer!("cuMemcpyPeer", "cuMemcpyPeer_ptds", "cuMemcpyPeerAsync", "cuMemcpyPeerAsync_ptsz"),
+        &of_arrays!(ALLOC_V1; "cuMemcpyAtoD": "a e 0 64", "cuMemcpyDtoA": "e 0 a 64", "cuMemcpyAtoA": "e 0 e 0 64"),
+        &of_arrays!(ALLOC; "cuMemcpyAtoD_v2": "a e 0 64", "cuMemcpyDtoA_v2": "e 0 a 64", "cuMemcpyAtoA_v2": "e 0 e 0 64"),
+        &of_arrays!(ALLOC; "cuMemcpyAtoD_v2_ptds": "a e 0 64", "cuMemcpyDtoA_v2_ptds": "e 0 a 64",
+            "cuMemcpyAtoA_v2_ptds": "e 0 e 0 64"),
         &array_to_host!("cuMemcpyAtoH", "cuMemcpyAtoH_v2", "cuMemcpyAtoH_v2_ptds"),
         &described!("cuMemcpy2D", "cuMemcpy2D_v2", "cuMemcpy2D_v2_ptds", "cuMemcpy2DUnaligned", "cuMemcpy2DUnaligned_v2",
-            "cuMemcpy2DUnaligned_v2_ptds", "cuMemcpy3D", "cuMemcpy3D_v2", "cuMemcpy3D_v2_ptds"),
+            "cuMemcpy2DUnaligned_v2_ptds", "cuMemcpy3D", "cuMemcpy3D_v2", "cuMemcpy3D_v2_ptds",
+            "cuMemcpy2DAsync", "cuMemcpy2DAsync_v2", "cuMemcpy2DAsync_v2_ptsz", "cuMemcpy3DAsync", "cuMemcpy3DAsync_v2",
+            "cuMemcpy3DAsync_v2_ptsz", "cuMemcpy3DPeer", "cuMemcpy3DPeer_ptds", "cuMemcpy3DPeerAsync",
+            "cuMemcpy3DPeerAsync_ptsz"),
     ];
     forms.concat()
 }

@@ -8,58 +8,61 @@ use crate::copy::{device_side, move_one, queue};
 use crate::export::exports;
 use crate::stream::PER_THREAD;
 use gpucap_abi::arg::Word;
-use gpucap_abi::cuda::{CUarray, CUstream, CuError, CuResult};
+use gpucap_abi::cuda::{
+    CUDA_MEMCPY2D, CUDA_MEMCPY2D_v1, CUDA_MEMCPY3D, CUDA_MEMCPY3D_v1, CUarray, CUstream, CuError,
+    CuResult,
+};
 use std::ffi::c_void;
 
 exports! {
     /// Nothing moves: takes its place in the stream.
-    fn cuMemcpy2D(copy: *const c_void) => described, context, "cuMemcpy2D" @ 2000;
+    fn cuMemcpy2D(copy: *const CUDA_MEMCPY2D_v1) => described, context, "cuMemcpy2D" @ 2000;
     /// Nothing moves: takes its place in the stream.
-    fn cuMemcpy2D_v2(copy: *const c_void) => described, context, "cuMemcpy2D" @ 3020;
+    fn cuMemcpy2D_v2(copy: *const CUDA_MEMCPY2D) => described, context, "cuMemcpy2D" @ 3020;
     /// Nothing moves: takes its place in the stream.
-    fn cuMemcpy2D_v2_ptds(copy: *const c_void) => described_own, context, "cuMemcpy2D" @ 7000 ptsz;
+    fn cuMemcpy2D_v2_ptds(copy: *const CUDA_MEMCPY2D) => described_own, context, "cuMemcpy2D" @ 7000 ptsz;
     /// Nothing moves: takes its place in the stream.
-    fn cuMemcpy2DUnaligned(copy: *const c_void) => described, context, "cuMemcpy2DUnaligned" @ 2000;
+    fn cuMemcpy2DUnaligned(copy: *const CUDA_MEMCPY2D_v1) => described, context, "cuMemcpy2DUnaligned" @ 2000;
     /// Nothing moves: takes its place in the stream.
-    fn cuMemcpy2DUnaligned_v2(copy: *const c_void)
+    fn cuMemcpy2DUnaligned_v2(copy: *const CUDA_MEMCPY2D)
         => described, context, "cuMemcpy2DUnaligned" @ 3020;
     /// Nothing moves: takes its place in the stream.
-    fn cuMemcpy2DUnaligned_v2_ptds(copy: *const c_void)
+    fn cuMemcpy2DUnaligned_v2_ptds(copy: *const CUDA_MEMCPY2D)
         => described_own, context, "cuMemcpy2DUnaligned" @ 7000 ptsz;
     /// Nothing moves: takes its place in the stream.
-    fn cuMemcpy3D(copy: *const c_void) => described, context, "cuMemcpy3D" @ 2000;
+    fn cuMemcpy3D(copy: *const CUDA_MEMCPY3D_v1) => described, context, "cuMemcpy3D" @ 2000;
     /// Nothing moves: takes its place in the stream.
-    fn cuMemcpy3D_v2(copy: *const c_void) => described, context, "cuMemcpy3D" @ 3020;
+    fn cuMemcpy3D_v2(copy: *const CUDA_MEMCPY3D) => described, context, "cuMemcpy3D" @ 3020;
     /// Nothing moves: takes its place in the stream.
-    fn cuMemcpy3D_v2_ptds(copy: *const c_void) => described_own, context, "cuMemcpy3D" @ 7000 ptsz;
+    fn cuMemcpy3D_v2_ptds(copy: *const CUDA_MEMCPY3D) => described_own, context, "cuMemcpy3D" @ 7000 ptsz;
     /// Nothing moves: takes its place in the stream.
-    fn cuMemcpy2DAsync(copy: *const c_void, stream: CUstream)
+    fn cuMemcpy2DAsync(copy: *const CUDA_MEMCPY2D_v1, stream: CUstream)
         => described_async, context, "cuMemcpy2DAsync" @ 2000;
     /// Nothing moves: takes its place in the stream.
-    fn cuMemcpy2DAsync_v2(copy: *const c_void, stream: CUstream)
+    fn cuMemcpy2DAsync_v2(copy: *const CUDA_MEMCPY2D, stream: CUstream)
         => described_async, context, "cuMemcpy2DAsync" @ 3020;
     /// Nothing moves: takes its place in the stream.
-    fn cuMemcpy2DAsync_v2_ptsz(copy: *const c_void, stream: CUstream)
+    fn cuMemcpy2DAsync_v2_ptsz(copy: *const CUDA_MEMCPY2D, stream: CUstream)
         => described_async, context, "cuMemcpy2DAsync" @ 7000 ptsz;
     /// Nothing moves: takes its place in the stream.
-    fn cuMemcpy3DAsync(copy: *const c_void, stream: CUstream)
+    fn cuMemcpy3DAsync(copy: *const CUDA_MEMCPY3D_v1, stream: CUstream)
         => described_async, context, "cuMemcpy3DAsync" @ 2000;
     /// Nothing moves: takes its place in the stream.
-    fn cuMemcpy3DAsync_v2(copy: *const c_void, stream: CUstream)
+    fn cuMemcpy3DAsync_v2(copy: *const CUDA_MEMCPY3D, stream: CUstream)
         => described_async, context, "cuMemcpy3DAsync" @ 3020;
     /// Nothing moves: takes its place in the stream.
-    fn cuMemcpy3DAsync_v2_ptsz(copy: *const c_void, stream: CUstream)
+    fn cuMemcpy3DAsync_v2_ptsz(copy: *const CUDA_MEMCPY3D, stream: CUstream)
         => described_async, context, "cuMemcpy3DAsync" @ 7000 ptsz;
     /// Nothing moves: takes its place in the stream.
-    fn cuMemcpy3DPeer(copy: *const c_void) => described, context, "cuMemcpy3DPeer" @ 4000;
+    fn cuMemcpy3DPeer(copy: *const CUDA_MEMCPY3D) => described, context, "cuMemcpy3DPeer" @ 4000;
     /// Nothing moves: takes its place in the stream.
-    fn cuMemcpy3DPeer_ptds(copy: *const c_void)
+    fn cuMemcpy3DPeer_ptds(copy: *const CUDA_MEMCPY3D)
         => described_own, context, "cuMemcpy3DPeer" @ 7000 ptsz;
     /// Nothing moves: takes its place in the stream.
-    fn cuMemcpy3DPeerAsync(copy: *const c_void, stream: CUstream)
+    fn cuMemcpy3DPeerAsync(copy: *const CUDA_MEMCPY3D, stream: CUstream)
         => described_async, context, "cuMemcpy3DPeerAsync" @ 4000;
     /// Nothing moves: takes its place in the stream.
-    fn cuMemcpy3DPeerAsync_ptsz(copy: *const c_void, stream: CUstream)
+    fn cuMemcpy3DPeerAsync_ptsz(copy: *const CUDA_MEMCPY3D, stream: CUstream)
         => described_async, context, "cuMemcpy3DPeerAsync" @ 7000 ptsz;
     /// Nothing moves: takes its place in the stream.
     fn cuMemcpyAtoH(dst: *mut c_void, array: CUarray, offset: u32, bytes: u32)
@@ -171,19 +174,41 @@ fn place(stream: CUstream, bytes: u64, wait: bool) -> CuResult {
     queue(stream, bytes, wait, || ())
 }
 
-fn described_in(copy: In<c_void>, stream: CUstream, wait: bool) -> CuResult {
-    if copy.is_null() { Err(CuError::INVALID_VALUE) } else { place(stream, 0, wait) }
+/// A structure that says how much it moves.
+trait Described: Copy {
+    fn bytes(&self) -> u64;
 }
 
-fn described(copy: In<c_void>) -> CuResult {
+macro_rules! described {
+    ($($type:ty: $($side:ident)*;)*) => {
+        $(impl Described for $type {
+            fn bytes(&self) -> u64 {
+                [$(self.$side as u64),*].into_iter().product()
+            }
+        })*
+    };
+}
+
+described! {
+    CUDA_MEMCPY2D: WidthInBytes Height;
+    CUDA_MEMCPY2D_v1: WidthInBytes Height;
+    CUDA_MEMCPY3D: WidthInBytes Height Depth;
+    CUDA_MEMCPY3D_v1: WidthInBytes Height Depth;
+}
+
+fn described_in(copy: In<impl Described>, stream: CUstream, wait: bool) -> CuResult {
+    place(stream, copy.get()?.bytes(), wait)
+}
+
+fn described(copy: In<impl Described>) -> CuResult {
     described_in(copy, CUstream::NULL, true)
 }
 
-fn described_own(copy: In<c_void>) -> CuResult {
+fn described_own(copy: In<impl Described>) -> CuResult {
     described_in(copy, PER_THREAD, true)
 }
 
-fn described_async(copy: In<c_void>, stream: CUstream) -> CuResult {
+fn described_async(copy: In<impl Described>, stream: CUstream) -> CuResult {
     described_in(copy, stream, false)
 }
 

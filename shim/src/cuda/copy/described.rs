@@ -1,0 +1,79 @@
+//! Copies that a structure describes: what their sides are, and how much they move.
+
+use gpucap_abi::arg::Word;
+use gpucap_abi::cuda::{
+    CU_MEMORYTYPE_ARRAY, CU_MEMORYTYPE_DEVICE, CU_MEMORYTYPE_UNIFIED, CUDA_MEMCPY2D,
+    CUDA_MEMCPY2D_v1, CUDA_MEMCPY3D, CUDA_MEMCPY3D_v1, CUdeviceptr,
+};
+
+/// What one side of a copy is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Memory of a device, or an array.
+    Device,
+    /// Memory of the host, or what the driver will refuse.
+    Host,
+    /// Whatever the driver knows the address as.
+    Address(CUdeviceptr),
+}
+
+/// A structure that describes a copy.
+pub(crate) trait Described: Copy {
+    /// From where and to where.
+    fn places(&self) -> [Place; 2];
+    /// How much.
+    fn bytes(&self) -> u64;
+}
+
+fn place(memory_type: u32, address: impl Word) -> Place {
+    match memory_type {
+        CU_MEMORYTYPE_DEVICE | CU_MEMORYTYPE_ARRAY => Place::Device,
+        CU_MEMORYTYPE_UNIFIED => Place::Address(address.to_u64()),
+        _ => Place::Host,
+    }
+}
+
+fn product(sides: [impl Word; 3]) -> u64 {
+    sides.into_iter().fold(1, |product, side| product.saturating_mul(side.to_u64()))
+}
+
+impl Described for CUDA_MEMCPY2D {
+    fn places(&self) -> [Place; 2] {
+        [self.src, self.dst].map(|side| place(side.memoryType, side.device))
+    }
+
+    fn bytes(&self) -> u64 {
+        product([self.WidthInBytes, self.Height, 1])
+    }
+}
+
+impl Described for CUDA_MEMCPY2D_v1 {
+    fn places(&self) -> [Place; 2] {
+        [(self.srcMemoryType, self.srcDevice), (self.dstMemoryType, self.dstDevice)]
+            .map(|(memory_type, address)| place(memory_type, address))
+    }
+
+    fn bytes(&self) -> u64 {
+        product([self.WidthInBytes, self.Height, 1])
+    }
+}
+
+impl Described for CUDA_MEMCPY3D {
+    fn places(&self) -> [Place; 2] {
+        [self.src, self.dst].map(|side| place(side.memoryType, side.device))
+    }
+
+    fn bytes(&self) -> u64 {
+        product([self.WidthInBytes, self.Height, self.Depth])
+    }
+}
+
+impl Described for CUDA_MEMCPY3D_v1 {
+    fn places(&self) -> [Place; 2] {
+        [self.src, self.dst].map(|side| place(side.memoryType, side.device))
+    }
+
+    fn bytes(&self) -> u64 {
+        product([self.WidthInBytes, self.Height, self.Depth])
+    }
+}
