@@ -1,21 +1,40 @@
-"""Makes bench/CARD.md and the picture beside the results from the lines that runs on a card left.
+"""Makes bench/CARD.md and the pictures beside the results from the lines that runs on a card left.
 
     python3 report.py DIRECTORY [PAGE]
 
 Only files `card-*.jsonl` whose first line says that a card ran them; what the stub was asked is never shown. Of each
-card, driver and commit all runs make one table: of a result that was had twice, the later one counts.
+card, driver and commit all runs make one table: of a result that was had twice, the later one counts. First comes what
+is promised, each promise with the results that bear it out or do not; where there are none, the page says so.
 """
 
 import json
 import sys
 from pathlib import Path
 
-from results import show
+from results import STATUSES, show
 
 PAGE = Path(__file__).resolve().parent.parent / "CARD.md"
 INTRO = "# On a card\n\nMade by `ci/gpu report` from the lines of `ci/gpu run`; README.md says how to read them.\n\n"
 NOTHING = "**No card has run this yet**: there are no results, and none are claimed.\n"
 WIDTH, HEIGHT, LEFT, TOP = 480, 320, 48, 24
+MOST_SAID = 600  # characters of a figure or a reason
+# What the README promises or the design aims at, the stage that tries it, and how the results begin or end.
+PROMISES = (
+    ("every way to look a function up ends at the shim", "truth", ("routes: ",), ""),
+    ("a program sees the same with the shim and without", "truth", ("conformance: ",), "without the shim"),
+    ("the cap is exact in every way to get memory", "truth", ("limits: ",), ""),
+    ("what a process held is given back however it ends", "truth", ("lifecycle: ",), ""),
+    ("no API gets a byte over the cap, nor do many processes", "memory", ("edge: ", "refused: ", "processes: "), ""),
+    ("the book agrees with the card", "memory", ("context", "agreement: ", "imports"), ""),
+    ("the first calls take at most 1 ms more", "startup", ("first calls: ",), ""),
+    ("a launch costs nothing without a limit of time", "compute", ("launch no limit",), ""),
+    ("a launch under a limit of time costs at most 20 ns", "compute", ("launch at",), ""),
+    ("a share alone is what was asked for", "compute", ("",), (" at 10", " at 30", " at 50")),
+    ("at 99 % and more nothing is lost", "compute", ("",), (" at 99", " at 100", " at no limit")),
+    ("shares of several are what they asked for", "sharing", ("",), tuple("0123456789")),
+    ("programs of other people compute the same, in their slice", "frameworks", ("",), ""),
+    ("models get the share that was asked for", "models", ("",), ""),
+)
 
 
 def runs(directory):
@@ -36,14 +55,47 @@ def whole_lines(path):
     return [json.loads(line) for line in lines[:-1]]
 
 
+def promises(number, rows):
+    """A line per promise: how many of its results hold, and where they stand."""
+    lines = ["| what is promised | holds | where |", "|---|---|---|"]
+    for promise, stage, beginnings, endings in PROMISES:
+        asked = [row["status"] for row in rows if row["stage"] == stage and row["what"].startswith(beginnings)
+                 and row["what"].endswith(endings) and row["status"] in ("passed", "failed")]
+        held = asked.count("passed")
+        said = f"{held} of {len(asked)}" if asked else "not asked"
+        said = said if held == len(asked) else f"**{said}**"
+        lines.append(f"| {promise} | {said} | [{stage}](#{number}-{stage}) |")
+    return "\n".join(lines) + "\n"
+
+
+def tables(number, rows):
+    """A table per stage. Of the tests that a card passed as the stub does, only the number is told."""
+    text = ""
+    for stage in dict.fromkeys(row["stage"] for row in rows):
+        of_it = [row for row in rows if row["stage"] == stage]
+        shown = [row for row in of_it if stage != "truth" or row["status"] not in ("passed", "skipped")]
+        text += f'<a id="{number}-{stage}"></a>\n### {stage}\n\n'
+        if len(shown) < len(of_it):
+            text += f"{counted(row for row in of_it if row not in shown)}, as on the stub.\n\n"
+        if shown:
+            text += table(shown) + "\n"
+    return text
+
+
+def counted(rows):
+    """How many there are of each status."""
+    statuses = [row["status"] for row in rows]
+    return ", ".join(f"{statuses.count(status)} {status}" for status in STATUSES if status in statuses)
+
+
 def table(rows):
     """One line per result."""
-    lines = ["| stage | what | result | figures | bound |", "|---|---|---|---|---|"]
+    lines = ["| what | result | figures | bound |", "|---|---|---|---|"]
     for row in rows:
         figures = {name: value for name, value in row.get("figures", {}).items() if not isinstance(value, (dict, list))}
         said = row.get("reason") or ", ".join(f"{name} {show(value)}" for name, value in figures.items())
-        status = f"**{row['status']}**" if row["status"] == "failed" else row["status"]
-        cells = (row["stage"], row["what"], status, said, row.get("bound", ""))
+        status = f"**{row['status']}**" if row["status"] in ("failed", "differs") else row["status"]
+        cells = (row["what"], status, said[:MOST_SAID], row.get("bound", ""))
         lines.append("| " + " | ".join(str(cell).replace("|", "\\|").replace("\n", " ") for cell in cells) + " |")
     return "\n".join(lines) + "\n"
 
@@ -89,13 +141,13 @@ def main(directory, page=PAGE):
     for number, (machine, rows) in enumerate(found.items(), 1):
         gpu, driver, cuda, commit = machine
         rows = list(rows.values())
-        counts = ", ".join(f"{sum(row['status'] == s for row in rows)} {s}" for s in ("passed", "failed", "skipped"))
-        text += f"## {gpu}, driver {driver}, CUDA {cuda}, commit {commit}\n\n{counts}.\n\n"
+        text += f"## {gpu}, driver {driver}, CUDA {cuda}, commit {commit}\n\n{counted(rows)}.\n\n"
+        text += promises(number, rows) + "\n"
         if drawn := picture(rows):
             name = f"card-{number}.svg"
             (Path(directory) / name).write_text(drawn, encoding="utf-8")
             text += f"![shares](results/{name})\n\n"
-        text += table(rows) + "\n"
+        text += tables(number, rows)
     Path(page).write_text((text if found else text + NOTHING).rstrip("\n") + "\n", encoding="utf-8")
     print(f"written: {page}")
 

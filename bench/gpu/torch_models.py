@@ -39,3 +39,17 @@ def train(model, steps, shape=(64, 512)):
     """The losses of so many steps."""
     step = step_of(model, shape)
     return [step().item() for _ in range(steps)]
+
+
+def captured(model, given):
+    """A graph of the model at work on `given`: what replays it, and where its answer lies."""
+    aside = torch.cuda.Stream()
+    aside.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(aside), torch.no_grad():
+        for _ in range(3):
+            model(given)
+    torch.cuda.current_stream().wait_stream(aside)
+    graph = torch.cuda.CUDAGraph()
+    with torch.no_grad(), torch.cuda.graph(graph):
+        answer = model(given)
+    return graph.replay, answer

@@ -13,8 +13,9 @@ def work():
     refused = False
     try:
         cupy.zeros(6 << 30, dtype=cupy.uint8)
-    except cupy.cuda.memory.OutOfMemoryError:
+    except (cupy.cuda.memory.OutOfMemoryError, cupy.cuda.runtime.CUDARuntimeError):
         refused = True
+    sums.append(float(cupy.ones(1 << 20).sum()))  # it works on
     free, total = cupy.cuda.runtime.memGetInfo()
     return {"result": sums, "capped": {"refused": refused, "total": total == 4 << 30, "free": free < total}}
 

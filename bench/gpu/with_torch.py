@@ -7,7 +7,7 @@ import sys
 import torch
 from torch import nn
 
-from torch_models import Block, train
+from torch_models import Block, captured, train
 
 GIB = 1 << 30
 
@@ -16,27 +16,29 @@ def eager():
     """A small network, forwards and backwards, with an allocator that has to grow and shrink."""
     model = nn.Sequential(nn.Linear(512, 2048), nn.GELU(), nn.Linear(2048, 512)).cuda()
     losses = train(model, steps=20)
+    facts = {"allocator": allocator_as_asked()}
     del model
     torch.cuda.empty_cache()
-    asked = "cudaMallocAsync" if "cudaMallocAsync" in os.environ.get("PYTORCH_CUDA_ALLOC_CONF", "") else "native"
-    return {"result": losses, "capped": {"allocator": torch.cuda.get_allocator_backend() == asked}}
+    return {"result": losses, "capped": facts}
+
+
+def allocator_as_asked():
+    """Whether the allocator is the one that the environment names."""
+    asked = os.environ.get("PYTORCH_CUDA_ALLOC_CONF", "")
+    backend = "cudaMallocAsync" if "cudaMallocAsync" in asked else "native"
+    if "expandable_segments" in asked and not any(s.get("is_expandable") for s in torch.cuda.memory_snapshot()):
+        return False
+    return torch.cuda.get_allocator_backend() == backend
 
 
 def graph():
     """A captured step, replayed."""
     model, given = nn.Linear(256, 256).cuda(), torch.randn(64, 256, device="cuda")
-    warm = torch.cuda.Stream()
-    with torch.cuda.stream(warm), torch.no_grad():
-        for _ in range(3):
-            model(given)
-    torch.cuda.current_stream().wait_stream(warm)
-    captured = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(captured), torch.no_grad():
-        found = model(given)
+    replay, found = captured(model, given)
     sums = []
     for n in range(10):
         given.fill_(n)
-        captured.replay()
+        replay()
         sums.append(found.sum().item())
     return {"result": sums}
 
@@ -60,15 +62,26 @@ def transformer():
 
 
 def out_of_memory():
-    """More than the slice is refused as PyTorch knows it, and afterwards it works on."""
-    refused = False
-    try:
-        torch.empty(6 * GIB, dtype=torch.uint8, device="cuda")
-    except torch.cuda.OutOfMemoryError:
-        refused = True
+    """More than the slice is refused as PyTorch knows it, be it at once or bit by bit, and afterwards it works on."""
+    refused, parts = is_refused(6 * GIB), []
+    while len(parts) < 20 and not is_refused(GIB // 4, parts):
+        pass
+    # Of 16 parts the context takes some; without the shim all 20 are had.
+    facts = {"refused": refused, "bit_by_bit": 8 <= len(parts) < 16}
+    del parts
     torch.cuda.empty_cache()
-    small = torch.ones(1 << 20, device="cuda")
-    return {"result": [small.sum().item()], "capped": {"refused": refused}}
+    return {"result": train(nn.Linear(64, 64).cuda(), steps=5, shape=(8, 64)), "capped": facts}
+
+
+def is_refused(size, keep=None):
+    """Asks for so many bytes, and keeps them if there is a list for it."""
+    try:
+        had = torch.empty(size, dtype=torch.uint8, device="cuda")
+    except torch.cuda.OutOfMemoryError:
+        return True
+    if keep is not None:
+        keep.append(had)
+    return False
 
 
 def info():
