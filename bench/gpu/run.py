@@ -68,9 +68,12 @@ def head(place, given):
     """Which machine the rows belong to, as the probe's first stage says."""
     document = place.scratch / "card.json"
     words = [place.programs / "probe", "--out", document, "--only", "card", "--commit", given.commit]
-    place.ask(words, timeout=60)
-    found = json.loads(document.read_text(encoding="utf-8"))
-    facts = found.get("card", {}).get("answers", {})
+    try:
+        place.ask(words, timeout=60)
+        facts = json.loads(document.read_text(encoding="utf-8")).get("card", {}).get("answers", {})
+    except (OSError, RuntimeError, ValueError) as error:
+        print(f"which card it is could not be told: {error}", file=sys.stderr)
+        facts = {}
     named = {name: facts[name] for name in ("gpu", "driver", "cuda", "kernel", "mig_mode") if name in facts}
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     where = "stub" if place.stub else "card"

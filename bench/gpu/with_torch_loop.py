@@ -68,6 +68,9 @@ LOOPS = {
 }
 
 
+FEWEST = 3
+
+
 def warm(step):
     """Milliseconds of the card for one step."""
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -89,7 +92,8 @@ def main(name, seconds):
     print("ready", flush=True)
     sys.stdin.readline()
     began, times = time.perf_counter(), []
-    while (now := time.perf_counter()) < began + seconds:
+    # A few steps at least, however long one takes.
+    while (now := time.perf_counter()) < began + seconds or len(times) < FEWEST:
         step()
         torch.cuda.synchronize()
         if now > began + seconds / 4:
