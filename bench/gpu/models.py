@@ -12,12 +12,12 @@ from world import Started
 
 # Loops of with_torch_loop.py, and the percentages at which each runs; what costs most to start runs at the fewest.
 LOOPS = {
-    "matmul": (10, 30, 50, 99, 100, None),
-    "train": (10, 30, 50, 99, 100, None),
-    "infer": (10, 30, 50, None),
+    "matmul": (10, 30, 50, 99, None),
+    "train": (30, 50, 99, None),
+    "infer": (30, None),
     "graph": (30, None),
-    "memory-bound": (30, None),
-    "train-compiled": (30, None),
+    "memory-bound": (30,),
+    "train-compiled": (30,),
 }
 SECONDS = 5
 TO_START = 90  # seconds, for a loop that compiles

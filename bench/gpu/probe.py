@@ -13,7 +13,7 @@ MUST_KNOW = {
     "what a pair of events says behind work": ("pairs", "pair_"),
     "constant of a null memset, and its spread": ("pairs", "pair_memset_4_bytes_"),
     "length of a turn beside another process": ("slices", "2_processes_"),
-    "lateness of a sleeper, with a timer slack of 1 us": ("wake", "futex_of_"),
+    "lateness of a sleeper, with a timer slack of 1 us": ("wake", "futex_of_1000us_slack_1000ns"),
     "order of events on the legacy and per-thread streams": ("streams", "event_on_"),
     "events while another thread captures": ("streams", "capture_"),
 }

@@ -30,10 +30,10 @@ from world import Place
 STAGES = {
     "truth": (truth, 9),
     "memory": (memory, 5),
-    "startup": (startup, 3),
-    "probe": (probe, 5),
-    "compute": (compute, 9),
-    "sharing": (sharing, 5),
+    "startup": (startup, 2),
+    "probe": (probe, 6),
+    "compute": (compute, 7),
+    "sharing": (sharing, 3),
     "frameworks": (frameworks, 9),
     "models": (models, 9),
 }
