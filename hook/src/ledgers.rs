@@ -125,7 +125,9 @@ pub(crate) fn look(path: &Path) -> Look {
 
 /// Looks at the ledger of a container, which its processes can spoil as they like; changes nothing.
 pub(crate) fn look_into(record: &Record) -> Look {
-    let seen = record.ledger().and_then(|file| see(&file, LedgerMap::copy));
+    let file =
+        record.open(BY_HOOK).and_then(|file| file.ok_or_else(|| io::ErrorKind::NotFound.into()));
+    let seen = file.and_then(|file| see(&file, LedgerMap::copy));
     seen.unwrap_or_else(|why| Look::No(why.to_string()))
 }
 

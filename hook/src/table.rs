@@ -1,7 +1,8 @@
 //! A table of words, its columns as wide as they must be.
 //!
-//! The last column has no padding behind it, so that no line ends in blanks.
+//! The last column has no padding behind it, so that no line ends in blanks; a line that is too wide is cut there.
 
+use crate::lines;
 use crate::paint::Paint;
 
 /// A table under construction.
@@ -56,7 +57,7 @@ impl Table {
                 format!("{word:<width$}   ")
             });
         }
-        line.trim_end().to_owned()
+        lines::cut(line.trim_end())
     }
 }
 

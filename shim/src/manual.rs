@@ -9,6 +9,7 @@
 //! * [`limits`]: where limits come from, and what happens when they cannot be used.
 //! * [`containers`]: the hook: how it is installed, what it does, why a container does not start.
 //! * [`kubernetes`]: a cluster's nodes, beside NVIDIA's plugin, MIG and time slicing.
+//! * [`status`]: what `gpucap status` shows, and the names of its JSON.
 //! * [`sources`]: who can say how much a container is allowed, and how the node is configured.
 //! * [`threats`]: what a preload does not hold.
 //! * [`costs`]: what is done on which path.
@@ -42,6 +43,9 @@ mod containers {}
 
 #[doc = include_str!("manual/kubernetes.md")]
 mod kubernetes {}
+
+#[doc = include_str!("manual/status.md")]
+mod status {}
 
 #[doc = include_str!("manual/sources.md")]
 mod sources {}

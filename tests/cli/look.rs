@@ -61,7 +61,7 @@ fn status_of_the_living() -> Result {
     let table = gpucap(&["status"])?.output()?.success()?;
     says(&table, &format!("Run of process {}", actor.pid()))?;
     says(&table, "356 MiB of 2 GiB")?;
-    says(&table, "alloc 100 MiB, context 256 MiB")
+    says(&table, "context 256 MiB, alloc 100 MiB   actor\n")
 }
 
 fn status_of_the_dead() -> Result {

@@ -9,7 +9,7 @@ use crate::image::add;
 use crate::{GIB, OUT_OF_MEMORY, SUCCESS, expect, trials_of};
 use gpucap_tests::{Actor, Build, Output, Program, Result, Run, Stop};
 use libtest_mimic::Trial;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::Path;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -18,6 +18,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         ("the host raises memory that the container's own variable asked for", raised),
         ("a process that asks for less than the host allows gets less", own_word),
         ("the host raises and lowers time that its own variable asked for", time),
+        ("status shows its names and the limits that hold now", shown),
         ("what it was not given a limit of cannot be limited", unprepared),
         ("from within nobody changes anything", within),
     ])
@@ -56,14 +57,18 @@ impl Running {
         begin(&self.container.exec(&options, &["/actor"])?)
     }
 
-    /// How many launches the host sees.
-    fn launches(&self) -> Result<u64> {
+    /// What the host sees of it.
+    fn status(&self) -> Result<Value> {
         let seen = self.gpucap(&["status", "--json"])?.success()?;
         let value: Value = serde_json::from_str(&seen.stdout).map_err(Stop::fail)?;
         let ledgers = value["ledgers"].as_array().cloned().unwrap_or_default();
-        let own = ledgers.iter().find(|it| it["container"]["id"] == self.container.id());
-        let own = own.ok_or_else(|| Stop::fail(&seen))?;
-        Ok(own["devices"][0]["time"]["launches"].as_u64().unwrap_or(0))
+        let own = ledgers.into_iter().find(|it| it["container"]["id"] == self.container.id());
+        own.ok_or_else(|| Stop::fail(&seen))
+    }
+
+    /// How many launches the host sees.
+    fn launches(&self) -> Result<u64> {
+        Ok(self.status()?["devices"][0]["time"]["launches"].as_u64().unwrap_or(0))
     }
 }
 
@@ -146,6 +151,43 @@ fn time(runtime: Runtime) -> Result {
 fn used(output: &Output, least: u64, most: u64) -> Result {
     let share = output.number("busy")? * 100 / output.number("clock")?;
     expect((least..=most).contains(&share), || format!("{share} %: {output}"))
+}
+
+fn shown(runtime: Runtime) -> Result {
+    let container = Container::new(runtime)?.env("GPU_CORE_PCT=30").with(|config| {
+        config["annotations"] = json!({
+            "io.kubernetes.cri.container-type": "container",
+            "io.kubernetes.cri.sandbox-namespace": "default",
+            "io.kubernetes.cri.sandbox-name": "train",
+            "io.kubernetes.cri.container-name": "main",
+        });
+    });
+    let mut it = running(container)?;
+    it.first.expect(&[("alloc a 1048576", SUCCESS)])?;
+    let said = it.gpucap(&["limit", "default/train", "--mem", "3Gi", "--cores", "60"])?;
+    said.success()?;
+    // Nobody has asked for memory since: what holds is what the host has said, not the cap of the latest request.
+    let seen = it.status()?;
+    let container = &seen["container"];
+    let names = json!([container["namespace"], container["pod"], container["name"]]);
+    expect(names == json!(["default", "train", "main"]), || seen.to_string())?;
+    let limits = json!([{
+        "gpu": "*", "memory_bytes": 3 * GIB, "memory_percent": null, "core_percent": 60.0,
+        "at_start": {"memory_bytes": GIB, "memory_percent": null, "core_percent": 30.0},
+    }]);
+    expect(container["limits"] == limits, || seen.to_string())?;
+    let device = &seen["devices"][0];
+    let holds = device["limit_bytes"] == 3 * GIB && device["time"]["core_percent"] == 60.0;
+    expect(holds && device["cap_bytes"] == GIB, || seen.to_string())?;
+    let text = it.gpucap(&["status"])?.success()?.stdout;
+    for line in [
+        "   default/train   main\n",
+        "  *: memory 3GiB   60% of its time   (at start: memory 1GiB, 30% of its time)\n",
+        "257 MiB of 3 GiB",
+    ] {
+        expect(text.contains(line), || format!("no `{line}` in: {text}"))?;
+    }
+    it.first.end().map(drop)
 }
 
 fn unprepared(runtime: Runtime) -> Result {

@@ -19,27 +19,62 @@ pub struct Identity {
     pub container: String,
 }
 
+/// The names by which people know a container of a pod: fit to be shown, and nothing rests on them.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Names {
+    /// The namespace of the pod.
+    pub namespace: String,
+    /// The name of the pod.
+    pub pod: String,
+    /// The name of the container in the pod's specification.
+    pub container: String,
+}
+
+impl Names {
+    /// What these annotations say, if nobody denies it.
+    #[must_use]
+    pub fn of(annotations: &BTreeMap<String, String>) -> Option<Self> {
+        let keys = [
+            ("io.kubernetes.cri.sandbox-namespace", "io.kubernetes.pod.namespace"),
+            ("io.kubernetes.cri.sandbox-name", "io.kubernetes.pod.name"),
+            CONTAINER,
+        ];
+        let [[namespace, pod, container]] = <[_; 1]>::try_from(said(annotations, keys)).ok()?;
+        Some(Self { namespace, pod, container })
+    }
+}
+
+/// The name of a container in its pod: containerd's annotation, and the kubelet's label.
+const CONTAINER: (&str, &str) =
+    ("io.kubernetes.cri.container-name", "io.kubernetes.container.name");
+
+/// What is said under these keys: by containerd's annotations, and by the kubelet's labels, which CRI-O hands on. None,
+/// one, or two that differ; half of it is nothing.
+fn said<const N: usize>(
+    annotations: &BTreeMap<String, String>,
+    keys: [(&str, &str); N],
+) -> Vec<[String; N]> {
+    let labels = annotations.get("io.kubernetes.cri-o.Labels");
+    let labels = labels.and_then(|labels| json::parse("labels", labels.as_bytes()).ok());
+    let containerd = keys.map(|(key, _)| annotations.get(key).map(String::as_str));
+    let crio = keys.map(|(_, key)| json::text(labels.as_ref()?, &[key]));
+    let whole = |parts: [Option<&str>; N]| {
+        let fit = |part: Option<&str>| part.filter(|part| is_component(part)).map(str::to_owned);
+        let parts: Option<Vec<String>> = parts.into_iter().map(fit).collect();
+        <[String; N]>::try_from(parts?).ok()
+    };
+    let mut all: Vec<_> = [containerd, crio].into_iter().filter_map(whole).collect();
+    all.dedup();
+    all
+}
+
 impl Identity {
     /// Every container that these annotations say it is: none, one, or two that differ.
     #[must_use]
     pub fn all_of(annotations: &BTreeMap<String, String>) -> Vec<Self> {
-        let annotation = |key: &str| annotations.get(key).map(String::as_str);
-        let containerd = Self::new(
-            annotation("io.kubernetes.cri.sandbox-uid"),
-            annotation("io.kubernetes.cri.container-name"),
-        );
-        let labels = annotation("io.kubernetes.cri-o.Labels");
-        let labels = labels.and_then(|labels| json::parse("labels", labels.as_bytes()).ok());
-        let label = |key: &str| json::text(labels.as_ref()?, &[key]);
-        let crio = Self::new(label("io.kubernetes.pod.uid"), label("io.kubernetes.container.name"));
-        let mut all: Vec<Self> = containerd.into_iter().chain(crio).collect();
-        all.dedup();
-        all
-    }
-
-    fn new(pod_uid: Option<&str>, container: Option<&str>) -> Option<Self> {
-        let part = |part: Option<&str>| part.filter(|part| is_component(part)).map(str::to_owned);
-        Some(Self { pod_uid: part(pod_uid)?, container: part(container)? })
+        let keys = [("io.kubernetes.cri.sandbox-uid", "io.kubernetes.pod.uid"), CONTAINER];
+        let all = said(annotations, keys).into_iter();
+        all.map(|[pod_uid, container]| Self { pod_uid, container }).collect()
     }
 
     /// Where a node-local allocation for it would lie, below the state directory.

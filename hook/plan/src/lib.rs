@@ -44,7 +44,7 @@ pub use convention::{ANNOTATIONS, hears};
 pub use decide::{Decision, Plan, Sources, decide, plan};
 pub use env::Env;
 pub use grant::{Cap, Caps, Grant};
-pub use identity::Identity;
+pub use identity::{Identity, Names};
 pub use node::{NoGlibc, Node, NodeError, Privileged};
 pub use reason::Reason;
 pub use state::State;

@@ -2,7 +2,7 @@
 //!
 //! `states/<runtime>-<stage>.json` have what each runtime says to a hook, with its peculiarities.
 
-use gpucap_plan::{Card, Container, Identity, MountNamespace, NoGlibc, Node, State};
+use gpucap_plan::{Card, Container, Identity, MountNamespace, Names, NoGlibc, Node, State};
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -220,4 +220,34 @@ fn a_configuration_that_is_not_ours_is_refused() {
         let error = Node::parse(text.as_bytes()).expect_err(text).to_string();
         assert_eq!(error, why, "{text}");
     }
+}
+
+#[test]
+fn a_container_has_the_names_that_its_engine_gives_it_and_nobody_denies() {
+    let of = |pairs: &[(&str, &str)]| {
+        let annotations = pairs.iter().map(|&(key, value)| (key.into(), value.into())).collect();
+        Names::of(&annotations).map(|it| [it.namespace, it.pod, it.container].join("/"))
+    };
+    let containerd = [
+        ("io.kubernetes.cri.sandbox-namespace", "default"),
+        ("io.kubernetes.cri.sandbox-name", "train"),
+        ("io.kubernetes.cri.container-name", "main"),
+    ];
+    let labels = |pod: &str| {
+        json!({
+            "io.kubernetes.pod.namespace": "default", "io.kubernetes.pod.name": pod,
+            "io.kubernetes.container.name": "main",
+        })
+        .to_string()
+    };
+    let (own, other) = (labels("train"), labels("another"));
+    let crio = |text| ("io.kubernetes.cri-o.Labels", text);
+    let (own, other) = (own.as_str(), other.as_str());
+    let whole = Some("default/train/main".to_owned());
+    assert_eq!(of(&containerd), whole);
+    assert_eq!(of(&[crio(own)]), whole);
+    assert_eq!(of(&[&containerd[..], &[crio(own)]].concat()), whole);
+    assert_eq!(of(&[&containerd[..], &[crio(other)]].concat()), None);
+    assert_eq!(of(&containerd[..2]), None);
+    assert_eq!(of(&[]), None);
 }

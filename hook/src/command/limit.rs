@@ -9,11 +9,12 @@ use crate::engine::live;
 use crate::engine::records::{self, Record};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
+use crate::given::Given;
 use crate::{gather, output};
 use gpucap_core::limits::file::{Entry, Key, MemoryCap};
 use gpucap_core::limits::live::LiveEntry;
 use gpucap_core::units::{Bytes, Share};
-use gpucap_plan::Node;
+use gpucap_plan::{Names, Node};
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -21,7 +22,7 @@ use std::path::PathBuf;
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("change").required(true).multiple(true).args(["mem", "cores", "reset"]))]
 pub(crate) struct Options {
-    /// Its id, or the beginning of it
+    /// The beginning of its id, or NAMESPACE/POD, or NAMESPACE/POD/CONTAINER, as `gpucap status` shows them
     container: String,
     /// Memory from now on: 4Gi, 4096Mi, bytes
     #[arg(long, value_name = "SIZE")]
@@ -60,7 +61,13 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
         let Some(place) = page.get().entry_of(entry.key) else { continue };
         options.apply(place);
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "{} gpu={} {}", record.container, entry.key, said(entry, place));
+        let _ = writeln!(
+            text,
+            "{} gpu={} {}",
+            record.container,
+            entry.key,
+            said(Given::of(entry, Some(place)))
+        );
     }
     output::print(&text)?;
     Ok(Exit::OK)
@@ -93,29 +100,111 @@ impl Options {
 }
 
 /// What holds for a GPU of a container.
-fn said(entry: &Entry, place: &LiveEntry) -> String {
-    let memory = match place.memory() {
-        Some(bytes) => format!("mem={}", Bytes(bytes)),
-        None => format!("mem={} (as started)", entry.memory),
-    };
-    let core = match (place.core(), entry.core) {
-        (Some(share), _) => format!("core={share}"),
-        (None, Some(share)) => format!("core={share} (as started)"),
-        (None, None) => "core=not shared (as started)".into(),
-    };
-    format!("{memory} {core}")
+fn said(Given { now, at_start, .. }: Given) -> String {
+    let as_started = |same| if same { " (as started)" } else { "" };
+    let memory = format!("mem={}{}", now.memory, as_started(now.memory == at_start.memory));
+    let core = now.core.map_or_else(|| "not shared".into(), |core| core.to_string());
+    format!("{memory} core={core}{}", as_started(now.core == at_start.core))
 }
 
-/// The one container whose id begins so.
-fn find(records: Vec<Record>, id: &str) -> Result<Record> {
-    let refused = |why: &str| Error::Limit { container: id.to_owned(), why: why.to_owned() };
-    let exact = records.iter().position(|record| record.container == id);
-    let mut found =
-        records.iter().enumerate().filter(|(_, record)| record.container.starts_with(id));
-    let place = match (exact, found.next(), found.next()) {
-        (Some(place), ..) | (None, Some((place, _)), None) => place,
-        (None, None, _) => return Err(refused("no such container runs under a limit here")),
-        (None, Some(_), Some(_)) => return Err(refused("several containers begin so")),
-    };
-    records.into_iter().nth(place).ok_or_else(|| refused("no such container"))
+/// The one container that is meant.
+fn find(records: Vec<Record>, word: &str) -> Result<Record> {
+    let refused = |why: String| Error::Limit { container: word.to_owned(), why };
+    let mut found: Vec<Record> =
+        records.into_iter().filter(|record| is_called(record, word)).collect();
+    // An id may be the beginning of another.
+    if let Some(exact) = found.iter().position(|record| record.container == word) {
+        return Ok(found.swap_remove(exact));
+    }
+    match <[Record; 1]>::try_from(found) {
+        Ok([record]) => Ok(record),
+        Err(none) if none.is_empty() => {
+            let why = "none runs under a limit here; `gpucap status` shows those that do";
+            Err(refused(why.into()))
+        }
+        Err(several) => {
+            let names: Vec<String> = several.iter().map(name).collect();
+            Err(refused(format!("it may be any of these: {}", names.join(", "))))
+        }
+    }
+}
+
+/// Whether it goes by this word: the beginning of its id, `NAMESPACE/POD` or `NAMESPACE/POD/CONTAINER`.
+fn is_called(record: &Record, word: &str) -> bool {
+    let named = record.names.as_ref().is_some_and(|Names { namespace, pod, container }| {
+        let rest = word.strip_prefix(namespace.as_str()).and_then(|rest| rest.strip_prefix('/'));
+        rest.is_some_and(|rest| match rest.split_once('/') {
+            Some(parts) => parts == (pod, container),
+            None => rest == pod,
+        })
+    });
+    named || !word.is_empty() && record.container.starts_with(word)
+}
+
+/// What tells it from others.
+fn name(record: &Record) -> String {
+    match &record.names {
+        Some(Names { namespace, pod, container }) => {
+            format!("{namespace}/{pod}/{container} ({})", record.container)
+        }
+        None => record.container.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(id: &str, names: Option<[&str; 3]>) -> Record {
+        let names = names.map(|[namespace, pod, container]| Names {
+            namespace: namespace.into(),
+            pod: pod.into(),
+            container: container.into(),
+        });
+        let limits = String::new();
+        Record { container: id.into(), pid: 1, start_time: 1, names, limits }
+    }
+
+    fn found(word: &str) -> std::result::Result<String, String> {
+        let records = vec![
+            record("4f6c", None),
+            record("4f6c11", Some(["default", "train", "main"])),
+            record("77ab", Some(["default", "train", "side"])),
+            record("90cd", Some(["web", "train", "main"])),
+        ];
+        find(records, word).map(|record| record.container).map_err(|why| why.to_string())
+    }
+
+    #[test]
+    fn a_container_goes_by_its_id_its_beginning_or_its_names() {
+        for (word, id) in [
+            ("77ab", "77ab"),
+            ("7", "77ab"),
+            ("4f6c", "4f6c"),
+            ("4f6c1", "4f6c11"),
+            ("web/train", "90cd"),
+            ("default/train/side", "77ab"),
+        ] {
+            assert_eq!(found(word).as_deref(), Ok(id), "{word}");
+        }
+    }
+
+    #[test]
+    fn a_word_that_may_be_several_names_them() {
+        let why = found("default/train").expect_err("two");
+        let expected = "limit: container default/train: it may be any of these: default/train/main (4f6c11), \
+                        default/train/side (77ab)";
+        assert_eq!(why, expected);
+        assert!(found("4f").is_err_and(|why| why.contains("4f6c, default/train/main (4f6c11)")));
+    }
+
+    #[test]
+    fn a_word_that_is_nobodys_says_so() {
+        for word in
+            ["", "x", "train", "default", "default/", "default/train/", "default/train/main/x"]
+        {
+            let why = found(word).expect_err(word);
+            assert!(why.contains("`gpucap status`"), "{why}");
+        }
+    }
 }

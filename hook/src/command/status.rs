@@ -1,5 +1,5 @@
 //! `gpucap status`: who holds how much of which GPU, in every ledger that is to be seen. On the host, these are those of
-//! the containers too.
+//! the containers too, with the limits that hold now ([`crate::given`]).
 //!
 //! Looks only: nothing is reaped, nothing swept. What dead processes held counts as free, as it will be for the next
 //! request.
@@ -8,21 +8,22 @@ mod json;
 mod text;
 mod view;
 
-use crate::engine::records;
-use crate::error::Result;
+use crate::engine::{live, records};
+use crate::error::{Result, reason};
 use crate::exit::Exit;
 use crate::gather;
-use crate::ledgers::{self, Look};
+use crate::ledgers::{self, BY_HOOK, Look};
 use crate::output;
 use crate::paint::Paint;
 use crate::proc::Whereabouts;
-use crate::sys;
+use crate::sys::{self, Map};
 use gpucap_core::config::GPUCAP_LEDGER;
 use gpucap_core::ledger::Identity;
+use gpucap_core::limits::live::PATH;
 use gpucap_plan::Node;
 use std::path::{Path, PathBuf};
 use std::{env, io};
-use view::{Book, State, Status, World};
+use view::{Book, Container, Device, State, Status, World};
 
 /// The words behind `gpucap status`.
 #[derive(Debug, clap::Args)]
@@ -50,17 +51,22 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
 fn look(node: &Node) -> Status {
     let mut status = Status::default();
     for record in records::all(&records::directory(node)) {
-        let path = record.ledger_path();
-        match ledgers::look_into(&record) {
-            Look::Ledger(map) => {
-                let book = Book::of(map.get(), &path, &Machine);
-                status.books.push(book.under(record));
+        let page = live::look(&record).unwrap_or_else(|why| {
+            // What the host has changed is not known: what was given at the start is shown, and that there is more.
+            status.unreadable.push((record.path_of(PATH), reason(&why)));
+            None
+        });
+        let path = record.path_of(BY_HOOK);
+        let devices = match ledgers::look_into(&record) {
+            Look::Ledger(map) => Device::all(map.get(), &Machine),
+            Look::Unused => Vec::new(),
+            Look::No(why) => {
+                status.unreadable.push((path, why));
+                continue;
             }
-            Look::Unused => {
-                status.books.push(Book { path, record: Some(record), devices: Vec::new() });
-            }
-            Look::No(why) => status.unreadable.push((path, why)),
-        }
+        };
+        let container = Container::of(record, page.as_ref().map(Map::get));
+        status.books.push(Book { path, devices, container: None }.of_container(container));
     }
     for path in ledgers::all(env::var_os(GPUCAP_LEDGER.name).as_deref()) {
         match ledgers::look(&path) {
@@ -69,6 +75,7 @@ fn look(node: &Node) -> Status {
             Look::No(why) => status.unreadable.push((path, why)),
         }
     }
+    status.sort();
     status
 }
 

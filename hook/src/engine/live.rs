@@ -9,7 +9,7 @@ use super::records::Record;
 use super::root;
 use crate::sys::{Map, at, mount};
 use gpucap_core::limits::LimitsFile;
-use gpucap_core::limits::live::LivePage;
+use gpucap_core::limits::live::{LivePage, PATH};
 use std::ffi::CStr;
 use std::fs::File;
 use std::io;
@@ -17,6 +17,7 @@ use std::path::Path;
 
 /// Its name beside the limits file.
 pub(super) const NAME: &CStr = c"live";
+const OTHER_VERSION: &str = "it is not a page of this version";
 
 /// Makes the page of these limits; of more GPUs than it has room for, none, and then nothing changes later.
 pub(super) fn lay_out(inside: &File, limits: &LimitsFile) -> io::Result<()> {
@@ -27,6 +28,13 @@ pub(super) fn lay_out(inside: &File, limits: &LimitsFile) -> io::Result<()> {
         Ok(()) => Ok(()),
         Err(_too_many) => at::remove(inside, NAME, false),
     }
+}
+
+/// What the page of a container that runs says now, as a copy. `None`: it was given none, and nothing changes.
+pub(crate) fn look(record: &Record) -> io::Result<Option<Map<LivePage>>> {
+    let Some(file) = record.open(PATH)? else { return Ok(None) };
+    let page = Map::<LivePage>::copy(&file)?;
+    if page.get().is_known() { Ok(Some(page)) } else { Err(io::Error::other(OTHER_VERSION)) }
 }
 
 /// The page of a container that runs, to be written. This process sees what the container sees from here on.
@@ -42,7 +50,6 @@ pub(crate) fn open(record: &Record) -> io::Result<Map<LivePage>> {
     if file.metadata()?.len() < LivePage::SIZE {
         return Err(io::Error::other("it is shorter than a page"));
     }
-    let known = |map: &Map<LivePage>| map.get().is_known();
-    let map = Map::writable(&file)?;
-    if known(&map) { Ok(map) } else { Err(io::Error::other("it is not a page of this version")) }
+    let page = Map::<LivePage>::writable(&file)?;
+    if page.get().is_known() { Ok(page) } else { Err(io::Error::other(OTHER_VERSION)) }
 }

@@ -6,13 +6,12 @@
 //!
 //! The name says whose it is: the container, and number and start time of its first process. So a record is stale
 //! exactly if that process has ended; nothing has to be told that a container is over, and whoever comes next takes the
-//! stale ones away. The book itself is in the container: [`Record::ledger`] reaches it through that process.
+//! stale ones away. The book itself is in the container: [`Record::open`] reaches it through that process.
 
-use crate::ledgers::BY_HOOK;
 use crate::proc::{self, Process};
 use crate::sys::at;
 use gpucap_core::limits::LimitsFile;
-use gpucap_plan::{Node, State};
+use gpucap_plan::{Names, Node, State};
 use serde_json::{Value, json};
 use std::ffi::CString;
 use std::fs::{self, DirBuilder, File};
@@ -33,10 +32,8 @@ pub(crate) struct Record {
     pub(crate) pid: u32,
     /// When that process started.
     pub(crate) start_time: u64,
-    /// Namespace and name of its pod, as the engine annotated them.
-    pub(crate) pod: Option<String>,
-    /// Its name in the pod.
-    pub(crate) name: Option<String>,
+    /// How people know it, as the engine annotated it.
+    pub(crate) names: Option<Names>,
     /// What it was given.
     pub(crate) limits: String,
 }
@@ -105,16 +102,11 @@ impl Record {
     /// It does not wait any more.
     pub(crate) fn of(state: &State, pid: u32, limits: &LimitsFile) -> io::Result<Self> {
         let stat = Process(pid).stat()?.ok_or(io::ErrorKind::InvalidData)?;
-        let word = |key: &str| state.annotations.get(key).cloned();
-        let pod = word("io.kubernetes.cri.sandbox-namespace")
-            .zip(word("io.kubernetes.cri.sandbox-name"))
-            .map(|(namespace, name)| format!("{namespace}/{name}"));
         Ok(Self {
             container: state.id.clone(),
             pid,
             start_time: stat.start_time,
-            pod,
-            name: word("io.kubernetes.cri.container-name"),
+            names: Names::of(&state.annotations),
             limits: limits.write(),
         })
     }
@@ -124,17 +116,17 @@ impl Record {
         LimitsFile::parse(self.limits.as_bytes()).ok()
     }
 
-    /// Where the container's book is, seen from the host.
-    pub(crate) fn ledger_path(&self) -> PathBuf {
-        Process(self.pid).path(&format!("root{BY_HOOK}"))
+    /// Where a file of the container is, seen from the host.
+    pub(crate) fn path_of(&self, path: &str) -> PathBuf {
+        Process(self.pid).path(&format!("root{path}"))
     }
 
-    /// Opens it; no link that the container has laid leads out of its root.
-    pub(crate) fn ledger(&self) -> io::Result<File> {
+    /// Opens a regular file of the container to be read; no link that it has laid leads out of its root. `None`: there is
+    /// none.
+    pub(crate) fn open(&self, path: &str) -> io::Result<Option<File>> {
         let root = super::root::open_directory(&Process(self.pid).path("root"))?;
         self.check()?;
-        let ledger = super::root::Root::new(root).open(BY_HOOK)?;
-        ledger.ok_or_else(|| io::ErrorKind::NotFound.into())
+        super::root::Root::new(root).open(path)
     }
 
     /// What was just opened of its first process is of no other: that process has not ended, so that none has taken its
@@ -149,25 +141,25 @@ impl Record {
     }
 
     fn text(&self) -> String {
-        let Self { container, pod, name, limits, .. } = self;
-        let value = json!({
-            "version": VERSION, "container": container, "pod": pod, "name": name, "limits": limits,
-        });
+        let Self { container, names, limits, .. } = self;
+        let mut value = json!({"version": VERSION, "container": container, "limits": limits});
+        if let Some(Names { namespace, pod, container }) = names {
+            value["names"] = json!({"namespace": namespace, "pod": pod, "container": container});
+        }
         format!("{value:#}\n")
     }
 
     fn parse(container: &str, pid: u32, start_time: u64, text: &str) -> Option<Self> {
         let value: Value = serde_json::from_str(text).ok()?;
         let known = value["version"] == VERSION;
-        let word = |key: &str| value[key].as_str().filter(|_| known).map(str::to_owned);
-        Some(Self {
-            container: container.to_owned(),
-            pid,
-            start_time,
-            pod: word("pod"),
-            name: word("name"),
-            limits: if known { word("limits")? } else { String::new() },
-        })
+        let word = |value: &Value| value.as_str().filter(|_| known).map(str::to_owned);
+        let name = |key: &str| word(&value["names"][key]);
+        let names = || {
+            let (namespace, pod) = (name("namespace")?, name("pod")?);
+            Some(Names { namespace, pod, container: name("container")? })
+        };
+        let limits = if known { word(&value["limits"])? } else { String::new() };
+        Some(Self { container: container.to_owned(), pid, start_time, names: names(), limits })
     }
 }
 
@@ -202,8 +194,11 @@ mod tests {
             container: "4f6c.a_b".into(),
             pid: Process::own().0,
             start_time,
-            pod: Some("default/train".into()),
-            name: None,
+            names: Some(Names {
+                namespace: "default".into(),
+                pod: "train".into(),
+                container: "main".into(),
+            }),
             limits: LimitsFile::default().write(),
         }
     }

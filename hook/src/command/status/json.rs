@@ -1,30 +1,12 @@
-//! `status` for programs. The form is part of what we promise: names and meanings stay, new ones may come.
-//!
-//! ```text
-//! { "version": 1,
-//!   "ledgers": [ { "path", "kind": "run" | "shared" | "container" | "other",
-//!     "container": { "id", "pid", "pod": text | null, "name": text | null, "limits": text } | null,
-//!     "devices": [ { "uuid", "cap_bytes": number | null, "used_bytes", "peak_bytes", "refusals",
-//!       "time": { "core_percent": number | null, "share_percent", "busy_ns", "launches", "waited_ns", "owed_for_ns" },
-//!       "ended": { "processes", "bytes" },
-//!       "processes": [ { "pid", "state": "alive" | "unknown", "command": text | null, "since_s", "cap_bytes",
-//!         "used_bytes", "peak_bytes", "refusals", "by_kind": { "alloc", "managed", ... },
-//!         "time": { "share_percent", "busy_ns", "launches" } } ] } ] } ],
-//!   "unused": [ path ], "unreadable": [ { "path", "why" } ] }
-//! ```
-//!
-//! `used_bytes` of a device leaves out what ended processes held (`ended`); `cap_bytes` of a device is the lowest of
-//! its processes' caps, null if none of them is capped or left. `container` is what the hook knows of one that it put
-//! under `limits` (the text of the limits file).
-//!
-//! `time` is 0 where time is not limited: then it is not measured. `share_percent` is that of the last second or so, of
-//! the whole card; `core_percent` what the container was given, null if that is not known; `owed_for_ns` how long it takes
-//! until what was spent beyond the share is paid off.
+//! `status` for programs. The form is part of what we promise: names and meanings stay, new ones may come. The manual's
+//! page `status` has the table of them, which the tests compare with what is rendered here.
 
-use super::view::{Book, Device, Row, State, Status, Time, word};
-use crate::engine::records::Record;
+use super::view::{Book, Container, Device, Row, State, Status, Time, word};
+use crate::given::Given;
 use crate::ledgers::{BY_HOOK, Name};
 use gpucap_core::ledger::Kind;
+use gpucap_core::units::Share;
+use gpucap_plan::{Cap, Names};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
@@ -43,36 +25,60 @@ pub(super) fn render(status: &Status) -> String {
 fn ledger(book: &Book) -> Value {
     json!({
         "path": book.path,
-        "container": book.record.as_ref().map(container),
+        "container": book.container.as_ref().map(container),
         "kind": match Name::of(&book.path) {
             Some(Name::Run { .. }) => "run",
             Some(Name::Shared { .. }) => "shared",
-            None if book.record.is_some() || book.path == Path::new(BY_HOOK) => "container",
+            None if book.container.is_some() || book.path == Path::new(BY_HOOK) => "container",
             None => "other",
         },
         "devices": book.devices.iter().map(device).collect::<Vec<_>>(),
     })
 }
 
-fn container(record: &Record) -> Value {
+fn container(container: &Container) -> Value {
+    let Container { record, source, given } = container;
+    let name = |of: fn(&Names) -> &String| record.names.as_ref().map(of);
     json!({
         "id": record.container,
         "pid": record.pid,
-        "pod": record.pod,
-        "name": record.name,
-        "limits": record.limits,
+        "namespace": name(|names| &names.namespace),
+        "pod": name(|names| &names.pod),
+        "name": name(|names| &names.container),
+        "source": source,
+        "limits": given.iter().map(limit).collect::<Vec<_>>(),
     })
+}
+
+fn limit(given: &Given) -> Value {
+    let mut value = cap(given.now);
+    value["gpu"] = json!(given.gpu.to_string());
+    value["at_start"] = cap(given.at_start);
+    value
+}
+
+fn cap(Cap { memory, core }: Cap) -> Value {
+    json!({
+        "memory_bytes": memory.bytes.map(|bytes| bytes.0),
+        "memory_percent": memory.part.map(of_whole),
+        "core_percent": core.map(of_whole),
+    })
+}
+
+fn of_whole(share: Share) -> f64 {
+    f64::from(share.parts()) / 100.0
 }
 
 fn device(device: &Device) -> Value {
     json!({
         "uuid": device.uuid.to_string(),
+        "limit_bytes": device.given.and_then(|given| given.bytes()),
         "cap_bytes": device.caps().map(|(lowest, _)| lowest),
         "used_bytes": device.used,
         "peak_bytes": device.peak,
         "refusals": device.refusals,
         "time": {
-            "core_percent": device.core.map(|core| f64::from(core.parts()) / 100.0),
+            "core_percent": device.share().map(of_whole),
             "share_percent": percent(device.time),
             "busy_ns": device.time.busy_ns,
             "launches": device.time.launches,

@@ -1,14 +1,20 @@
-//! Both renderings of one picture.
+//! Both renderings of one picture, and the manual's page about them.
 
 use super::*;
 use crate::command::status::json;
+use crate::engine::records::Record;
+use crate::lines::WIDTH;
 use gpucap_core::limits::LimitsFile;
-use gpucap_core::limits::file::Entry;
+use gpucap_core::limits::file::{Entry, Label};
+use gpucap_core::limits::live::LiveEntry;
 use gpucap_core::units::{Amount, Bytes};
 use gpucap_core::uuid::Uuid;
+use serde_json::{Value, json as value};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 const GIB: u64 = 1 << 30;
+const MANUAL: &str = include_str!("../../../../shim/src/manual/status.md");
 
 /// Holds a context; what it holds beyond that is plainly allocated.
 fn row(pid: u32, used: u64, cap: u64, state: State, command: Option<&str>) -> Row {
@@ -39,7 +45,7 @@ fn status() -> Status {
         time: Time::default(),
         waited_ns: 0,
         owed_for_ns: 0,
-        core: None,
+        given: None,
         processes: vec![
             row(4242, 5 * GIB / 4, 2 * GIB, State::Alive, Some("python train.py")),
             row(7, GIB / 4, 2 * GIB, State::Unknown, None),
@@ -49,10 +55,68 @@ fn status() -> Status {
     };
     let path = PathBuf::from("/dev/shm/gpucap-0-run-4026531836-4242-88");
     Status {
-        books: vec![Book { path, record: None, devices: vec![device] }],
+        books: vec![Book { path, container: None, devices: vec![device] }],
         unused: vec!["/dev/shm/gpucap-0-run-4026531836-4243-89".into()],
         unreadable: vec![("/dev/shm/gpucap-1-2".into(), "permission denied".into())],
     }
+}
+
+/// A share of time is limited on it, and used.
+fn timed(device: &mut Device) {
+    device.time = Time { permille: 312, busy_ns: 75_900_000_000, launches: 12_345 };
+    device.processes[0].time = Time { permille: 300, busy_ns: 1, launches: 12_000 };
+    (device.waited_ns, device.owed_for_ns) = (3_000_000_000, 11_000_001);
+}
+
+/// What a container may use of a GPU: 1 GiB and 30 %, unless the host has said something since.
+fn given(gpu: &str, page: Option<&LiveEntry>) -> Given {
+    let memory = Amount::Bytes(Bytes(GIB)).into();
+    let entry = Entry::new(gpu.parse().expect("a GPU"));
+    Given::of(&Entry { memory, core: "30%".parse().ok(), ..entry }, page)
+}
+
+const GPU: &str = "GPU-01010101-0101-0101-0101-010101010101";
+
+/// A container of a pod, in which nobody has used a GPU yet.
+fn container(id: &str, names: Option<[&str; 3]>, given: Vec<Given>) -> Container {
+    let names = names.map(|[namespace, pod, container]| Names {
+        namespace: namespace.into(),
+        pod: pod.into(),
+        container: container.into(),
+    });
+    let limits = LimitsFile { source: Label::new("annotation"), ..LimitsFile::default() };
+    let record =
+        Record { container: id.into(), pid: 42, start_time: 1, names, limits: limits.write() };
+    Container { given, ..Container::of(record, None) }
+}
+
+fn book(container: Container, devices: Vec<Device>) -> Book {
+    let path = container.record.path_of(BY_HOOK);
+    Book { path, container: None, devices }.of_container(container)
+}
+
+/// The one of the manual: the host has raised what it was given.
+fn raised() -> Status {
+    let page = LiveEntry::default();
+    page.set_memory(Some(2 * GIB));
+    page.set_core("60%".parse().ok());
+    let mut device = status().books.remove(0).devices.remove(0);
+    timed(&mut device);
+    let id = format!("4f6c1e2d3a4b{}", "0".repeat(52));
+    let container =
+        container(&id, Some(["default", "train", "main"]), vec![given(GPU, Some(&page))]);
+    Status { books: vec![book(container, vec![device])], ..Status::default() }
+}
+
+fn parsed(status: &Status) -> Value {
+    serde_json::from_str(&json::render(status)).expect("JSON")
+}
+
+/// A part of the manual's page.
+fn section(name: &str) -> &str {
+    let behind = MANUAL.split_once(&format!("<!-- {name}: ")).expect(name).1;
+    let behind = behind.split_once("-->\n").expect(name).1;
+    behind.split_once(&format!("<!-- end of {name} -->")).expect(name).0
 }
 
 #[test]
@@ -66,7 +130,7 @@ Run of process 4242   /dev/shm/gpucap-0-run-4026531836-4242-88
 
    PID   SINCE      HOLDS   OF IT                          COMMAND
   4242   2 min   1.25 GiB   alloc 1 GiB, context 256 MiB   python train.py
-     7   2 min    256 MiB   context 256 MiB                (in another pid namespace)
+     7   2 min    256 MiB   context 256 MiB                (in another pid na...
 
 1 run of gpucap has not used a GPU yet.
 
@@ -76,80 +140,126 @@ Run of process 4242   /dev/shm/gpucap-0-run-4026531836-4242-88
 }
 
 #[test]
-fn where_time_is_limited_people_and_programs_see_it() {
-    let mut status = status();
-    let device = &mut status.books[0].devices[0];
-    device.time = Time { permille: 312, busy_ns: 75_900_000_000, launches: 12_345 };
-    device.processes[0].time = Time { permille: 300, busy_ns: 1, launches: 12_000 };
-    (device.waited_ns, device.owed_for_ns) = (3_000_000_000, 11_000_001);
-    device.core = "30%".parse().ok();
-    let text = render(&status, Paint::default());
-    let line = "\n  31.2% of its time (30% given)   75 s busy   3 s waited   12,345 launches   paid off in 12 ms\n";
-    assert!(text.contains(line), "{text}");
-    assert!(text.contains("   PID   SINCE    TIME      HOLDS   OF IT"), "{text}");
-    assert!(text.contains("  4242   2 min   30.0%   1.25 GiB   alloc 1 GiB"), "{text}");
-    assert!(text.contains("     7   2 min    0.0%    256 MiB   context"), "{text}");
-    let value: serde_json::Value = serde_json::from_str(&json::render(&status)).expect("JSON");
-    let device = &value["ledgers"][0]["devices"][0];
-    let expected = serde_json::json!({
-        "core_percent": 30.0, "share_percent": 31.2, "busy_ns": 75_900_000_000u64, "launches": 12_345,
-        "waited_ns": 3_000_000_000u64, "owed_for_ns": 11_000_001,
-    });
-    assert_eq!(device["time"], expected);
-    let expected = serde_json::json!({"share_percent": 30.0, "busy_ns": 1, "launches": 12_000});
-    assert_eq!(device["processes"][0]["time"], expected);
-}
-
-/// A container in which nobody has used a GPU yet.
-fn container() -> Status {
-    let entry = |key: &str| Entry::new(key.parse().expect("a GPU"));
-    let named = "GPU-01010101-0101-0101-0101-010101010101";
-    let limits = LimitsFile {
-        entries: vec![
-            Entry {
-                memory: Amount::Bytes(Bytes(GIB)).into(),
-                core: "30%".parse().ok(),
-                ..entry(named)
-            },
-            entry("*"),
-        ],
-        ..LimitsFile::default()
-    };
-    let record = Record {
-        container: "4f6c".into(),
-        pid: 42,
-        start_time: 1,
-        pod: Some("default/train".into()),
-        name: Some("main".into()),
-        limits: limits.write(),
-    };
-    let book = Book { path: record.ledger_path(), record: Some(record), devices: vec![] };
-    Status { books: vec![book], ..Status::default() }
+fn of_a_container_people_see_what_holds_now_as_the_manual_shows_it() {
+    let text = render(&raised(), Paint::default());
+    assert_eq!(format!("```text\n{text}```\n"), section("example"));
 }
 
 #[test]
-fn of_a_container_people_see_whose_it_is_and_what_it_was_given() {
+fn of_a_container_programs_see_what_holds_now_and_what_it_was_given() {
+    let value = parsed(&raised());
+    let container = &value["ledgers"][0]["container"];
+    let names = value!({"namespace": "default", "pod": "train", "name": "main", "pid": 42});
+    for (key, expected) in names.as_object().expect("an object") {
+        assert_eq!(&container[key], expected);
+    }
+    let limit = value!({
+        "gpu": GPU, "memory_bytes": 2 * GIB, "memory_percent": null, "core_percent": 60.0,
+        "at_start": {"memory_bytes": GIB, "memory_percent": null, "core_percent": 30.0},
+    });
+    assert_eq!(container["limits"], value!([limit]));
+    let device = &value["ledgers"][0]["devices"][0];
+    assert_eq!(
+        (&device["limit_bytes"], &device["cap_bytes"]),
+        (&value!(2 * GIB), &value!(2 * GIB))
+    );
+    let expected = value!({
+        "core_percent": 60.0, "share_percent": 31.2, "busy_ns": 75_900_000_000u64,
+        "launches": 12_345, "waited_ns": 3_000_000_000u64, "owed_for_ns": 11_000_001,
+    });
+    assert_eq!(device["time"], expected);
+    let expected = value!({"share_percent": 30.0, "busy_ns": 1, "launches": 12_000});
+    assert_eq!(device["processes"][0]["time"], expected);
+}
+
+#[test]
+fn what_the_host_gives_counts_not_the_cap_of_an_earlier_request() {
+    let mut status = raised();
+    let device = &mut status.books[0].devices[0];
+    device.processes.iter_mut().for_each(|row| row.cap = GIB);
+    let text = render(&status, Paint::default());
+    assert!(text.contains("1.5 GiB of 2 GiB   peak"), "{text}");
+    status.books[0].devices[0].processes[0].cap = 2 * GIB;
+    let text = render(&status, Paint::default());
+    assert!(text.contains("processes under 1 GiB to 2 GiB"), "{text}");
+}
+
+#[test]
+fn a_container_without_a_gpu_in_use_shows_what_it_may_use() {
+    let limits = vec![given(GPU, None), Given::of(&Entry::new("*".parse().expect("any")), None)];
+    let container = container("by-hand", None, limits);
+    let status = Status { books: vec![book(container, vec![])], ..Status::default() };
     let expected = "\
-Container 4f6c default/train main   /proc/42/root/.gpucap/ledger
-  GPU-01010101-0101-0101-0101-010101010101: memory 1GiB, 30% of its time
+Container by-hand
+  GPU-01010101-0101-0101-0101-010101010101: memory 1GiB   30% of its time
   *: memory not capped
 
   no GPU in use
 ";
-    assert_eq!(render(&container(), Paint::default()), expected);
+    assert_eq!(render(&status, Paint::default()), expected);
 }
 
 #[test]
-fn of_a_container_programs_see_the_same() {
-    let value: serde_json::Value = serde_json::from_str(&json::render(&container())).expect("JSON");
-    let ledger = &value["ledgers"][0];
-    assert_eq!(ledger["kind"], "container");
-    assert_eq!(
-        (&ledger["container"]["id"], &ledger["container"]["pid"]),
-        (&"4f6c".into(), &42.into())
-    );
-    assert_eq!(ledger["container"]["pod"], "default/train");
-    assert!(ledger["container"]["limits"].as_str().is_some_and(|it| it.contains("mem=1073741824")));
+fn containers_come_first_in_the_order_of_their_names() {
+    let of = |id: &str, names| book(container(id, names, vec![]), vec![]);
+    let mut status = status();
+    status.books.extend([
+        of("a", None),
+        of("b", Some(["web", "a", "x"])),
+        of("c", Some(["default", "b", "y"])),
+        of("d", Some(["default", "b", "x"])),
+        of("e", Some(["default", "a", "z"])),
+    ]);
+    status.sort();
+    let ids = status.books.iter().map(|book| {
+        book.container.as_ref().map_or("run", |container| container.record.container.as_str())
+    });
+    assert_eq!(ids.collect::<Vec<_>>(), ["e", "d", "c", "b", "a", "run"]);
+}
+
+#[test]
+fn no_line_is_wider_than_a_terminal() {
+    let mut status = raised();
+    let device = &mut status.books[0].devices[0];
+    let most = u64::MAX / 1024;
+    (device.used, device.peak, device.refusals) = (most, most, most);
+    (device.time.launches, device.waited_ns, device.owed_for_ns) = (most, most, most);
+    device.ended_bytes = most;
+    device.processes[0].cap = most;
+    device.processes[0].kinds = [most; Kind::ALL.len()];
+    device.processes[0].command = Some("x".repeat(200));
+    let long = "n".repeat(63);
+    if let Some(container) = &mut status.books[0].container {
+        container.record.names =
+            Some(Names { namespace: "s".repeat(14), pod: long.clone(), container: long });
+    }
+    let text = render(&status, Paint::default());
+    let wide: Vec<&str> = text.lines().filter(|line| line.chars().count() > WIDTH).collect();
+    assert_eq!(wide, Vec::<&str>::new());
+    assert!(text.contains("..."), "{text}");
+}
+
+#[test]
+fn a_command_is_known_by_its_program_and_words() {
+    for (command, shown) in [
+        ("/usr/bin/python3 /srv/train.py --lr 1e-3", "python3 /srv/train.py --lr 1e-3"),
+        ("python3 /srv/train.py", "python3 /srv/train.py"),
+        ("./a", "a"),
+        ("/", ""),
+        ("", ""),
+    ] {
+        assert_eq!(short(command), shown);
+    }
+}
+
+#[test]
+fn a_mig_instance_goes_by_its_own_name() {
+    let mut device = raised().books.remove(0).devices.remove(0);
+    assert_eq!(device.name(), GPU);
+    device.given = Some(given(&GPU.replace("GPU", "MIG"), None));
+    assert_eq!(device.name(), GPU.replace("GPU", "MIG"));
+    device.given = None;
+    assert_eq!(device.name(), GPU);
 }
 
 #[test]
@@ -170,7 +280,7 @@ fn a_bar_is_full_only_at_the_cap() {
 
 #[test]
 fn programs_see_json_of_this_form() {
-    let value: serde_json::Value = serde_json::from_str(&json::render(&status())).expect("JSON");
+    let value = parsed(&status());
     let device = &value["ledgers"][0]["devices"][0];
     let process = &device["processes"][0];
     assert_eq!(value["version"], 1);
@@ -178,7 +288,7 @@ fn programs_see_json_of_this_form() {
     assert_eq!(value["unused"][0], "/dev/shm/gpucap-0-run-4026531836-4243-89");
     assert_eq!(value["unreadable"][0]["why"], "permission denied");
     assert_eq!(device["uuid"], "01010101-0101-0101-0101-010101010101");
-    assert_eq!(device["cap_bytes"], 2 * GIB);
+    assert_eq!((&device["limit_bytes"], &device["cap_bytes"]), (&Value::Null, &value!(2 * GIB)));
     assert_eq!(device["used_bytes"], 3 * GIB / 2);
     assert_eq!(device["ended"]["bytes"], GIB);
     assert_eq!(process["pid"], 4242);
@@ -186,5 +296,61 @@ fn programs_see_json_of_this_form() {
     assert_eq!(process["command"], "python train.py");
     assert_eq!(process["by_kind"]["alloc"], GIB);
     assert_eq!(process["by_kind"]["context"], GIB / 4);
-    assert_eq!(device["processes"][1]["command"], serde_json::Value::Null);
+    assert_eq!(device["processes"][1]["command"], Value::Null);
+    assert_eq!(parsed(&raised())["ledgers"][0]["kind"], "container");
+}
+
+/// Every name in a document, with the types of what it holds.
+fn names(value: &Value, name: &str, found: &mut BTreeMap<String, Vec<&'static str>>) {
+    let kind = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "flag",
+        Value::Number(_) => "number",
+        Value::String(_) => "text",
+        Value::Array(list) => {
+            return list.iter().for_each(|it| names(it, &format!("{name}[]"), found));
+        }
+        Value::Object(map) => {
+            for (key, inner) in map {
+                let key = if name.ends_with("by_kind") { "*" } else { key };
+                let dot = if name.is_empty() { "" } else { "." };
+                names(inner, &format!("{name}{dot}{key}"), found);
+            }
+            "object"
+        }
+    };
+    let kinds = found.entry(name.to_owned()).or_default();
+    if !kinds.contains(&kind) {
+        kinds.push(kind);
+        kinds.sort_by_key(|kind| (*kind == "null", *kind));
+    }
+}
+
+#[test]
+fn the_manual_has_each_name_and_its_type() {
+    let mut found = BTreeMap::new();
+    let part = Entry {
+        memory: Amount::OfDevice("25%".parse().expect("a part")).into(),
+        ..Entry::new("*".parse().expect("any"))
+    };
+    let bare = container("x", None, vec![Given::of(&part, None)]);
+    let bare = Status { books: vec![book(bare, vec![])], ..Status::default() };
+    let mut idle = status();
+    idle.books[0].devices[0].processes.clear();
+    for status in [status(), raised(), bare, idle] {
+        names(&parsed(&status), "", &mut found);
+    }
+    // Objects that are always there go without a line.
+    let rendered: Vec<String> = found
+        .iter()
+        .filter(|(_, kinds)| **kinds != ["object"])
+        .map(|(name, kinds)| format!("| `{name}` | {} |", kinds.join(" or ")))
+        .collect();
+    let rows = section("json").lines().filter(|line| line.starts_with("| `"));
+    let mut documented: Vec<String> =
+        rows.map(|row| row.split('|').take(3).collect::<Vec<_>>().join("|") + "|").collect();
+    documented.sort();
+    let mut rendered = rendered;
+    rendered.sort();
+    assert_eq!(documented, rendered);
 }

@@ -1,12 +1,16 @@
-//! `status` for people.
+//! `status` for people: no line wider than [`crate::lines::WIDTH`], but for paths and reasons.
 
-use super::view::{Book, Device, Row, State, Status, Time, word};
-use crate::engine::records::Record;
+use super::view::{Book, Container, Device, Row, State, Status, Time, word};
+use crate::given::Given;
 use crate::ledgers::{BY_HOOK, Name};
+use crate::lines::flow;
 use crate::paint::Paint;
 use crate::quantity::{duration, exact, size};
 use crate::table::{Column, Table};
 use gpucap_core::ledger::Kind;
+use gpucap_core::units::Share;
+use gpucap_plan::Names;
+use std::cmp::Reverse;
 use std::fmt::Write;
 use std::path::Path;
 
@@ -39,10 +43,9 @@ pub(super) fn render(status: &Status, paint: Paint) -> String {
 
 /// One ledger.
 pub(super) fn book(book: &Book, paint: Paint) -> String {
-    let path = book.path.display().to_string();
-    let mut text = format!("{}   {}\n", paint.bold(&title(book)), paint.dim(&path));
-    if let Some(record) = &book.record {
-        text.push_str(&given(record));
+    let mut text = title(book, paint);
+    for given in book.container.iter().flat_map(|container| &container.given) {
+        text.push_str(&flow(2, &allowed(given)));
     }
     if book.devices.is_empty() {
         text.push_str("\n  no GPU in use\n");
@@ -55,45 +58,60 @@ pub(super) fn book(book: &Book, paint: Paint) -> String {
 }
 
 /// Whose budget it is.
-fn title(book: &Book) -> String {
-    if let Some(Record { container, pod, name, .. }) = &book.record {
-        let whose = [pod, name].map(|word| word.as_deref().unwrap_or_default()).join(" ");
-        return format!("Container {container} {}", whose.trim()).trim_end().to_owned();
-    }
-    match Name::of(&book.path) {
+fn title(book: &Book, paint: Paint) -> String {
+    let whose = match Name::of(&book.path) {
+        _ if book.container.is_some() => String::new(),
         Some(Name::Run { pid, .. }) => format!("Run of process {pid}"),
         Some(Name::Shared { uid, .. }) => format!("Shared by user {uid}"),
         None if book.path == Path::new(BY_HOOK) => "This container".into(),
         None => "Shared".into(),
+    };
+    let Some(Container { record, .. }) = &book.container else {
+        return flow(0, &[paint.bold(&whose), paint.dim(&book.path.display().to_string())]);
+    };
+    let mut words = vec![paint.bold(&format!("Container {}", short_id(&record.container)))];
+    if let Some(Names { namespace, pod, container }) = &record.names {
+        words.extend([paint.bold(&format!("{namespace}/{pod}")), paint.bold(container)]);
     }
+    flow(0, &words)
 }
 
-/// What the hook gave a container.
-fn given(record: &Record) -> String {
-    let mut text = String::new();
-    for entry in record.limits().into_iter().flat_map(|limits| limits.entries) {
-        let core = entry.core.map_or_else(String::new, |core| format!(", {core} of its time"));
-        // Writing to a String cannot fail.
-        let _ = writeln!(text, "  {}: memory {}{core}", entry.key, entry.memory);
+/// Engines show as much of their ids of 64 digits, and `gpucap limit` is content with it.
+fn short_id(id: &str) -> &str {
+    let is_digest = id.len() == 64 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if is_digest { id.get(..12).unwrap_or(id) } else { id }
+}
+
+/// What a container may use of a GPU, and what it was given when it started, if that was something else.
+fn allowed(given: &Given) -> Vec<String> {
+    let Given { gpu, now, at_start } = given;
+    let share = |core: Option<Share>| core.map(|core| format!("{core} of its time"));
+    let mut words = vec![format!("{gpu}: memory {}", now.memory)];
+    words.extend(share(now.core));
+    let memory = (now.memory != at_start.memory).then(|| format!("memory {}", at_start.memory));
+    let core = share(at_start.core).filter(|_| now.core != at_start.core);
+    let before: Vec<String> = memory.into_iter().chain(core).collect();
+    if !before.is_empty() {
+        words.push(format!("(at start: {})", before.join(", ")));
     }
-    text
+    words
 }
 
 fn device(device: &Device, paint: Paint) -> String {
-    let mut text = format!("  GPU-{}\n  {}", device.uuid, usage(device, paint));
-    // Writing to a String cannot fail.
-    let _ = write!(text, "   peak {}", size(device.peak));
+    let mut words = usage(device, paint);
+    words.push(format!("peak {}", size(device.peak)));
     if device.refusals > 0 {
-        let _ = write!(text, "   {}", paint.warn(&format!("{} refused", device.refusals)));
+        words.push(paint.warn(&format!("{} refused", exact(device.refusals))));
     }
-    text.push('\n');
-    let timed = device.time.launches > 0;
+    let mut text = format!("  {}\n{}", device.name(), flow(2, &words));
+    let timed = device.time.launches > 0 || device.share().is_some();
     if timed {
-        let _ = writeln!(text, "  {}", time(device));
+        text.push_str(&flow(2, &time(device, paint)));
     }
     if device.ended > 0 {
         let (count, bytes) = (device.ended, size(device.ended_bytes));
         let have = if count == 1 { "process has" } else { "processes have" };
+        // Writing to a String cannot fail.
         let _ = writeln!(text, "  {count} {have} ended; {bytes} returned");
     }
     if !device.processes.is_empty() {
@@ -106,20 +124,21 @@ fn device(device: &Device, paint: Paint) -> String {
 }
 
 /// What was used of its time: lately, of how much, and since the beginning.
-fn time(device: &Device) -> String {
+fn time(device: &Device, paint: Paint) -> Vec<String> {
     let seconds = |ns: u64| duration(ns / 1_000_000_000);
-    let mut text = format!("{} of its time", percent(device.time));
-    // Writing to a String cannot fail.
-    if let Some(core) = device.core {
-        let _ = write!(text, " ({core} given)");
-    }
-    let _ = write!(text, "   {} busy", seconds(device.time.busy_ns));
-    let _ = write!(text, "   {} waited", seconds(device.waited_ns));
-    let _ = write!(text, "   {} launches", exact(device.time.launches));
+    let lately = percent(device.time);
+    let mut words = vec![match device.share() {
+        Some(given) => format!("{lately} of its time ({given} given)"),
+        None => format!("{lately} of its time"),
+    }];
+    words.push(format!("{} busy", seconds(device.time.busy_ns)));
+    words.push(format!("{} waited", seconds(device.waited_ns)));
+    words.push(format!("{} launches", exact(device.time.launches)));
     if device.owed_for_ns > 0 {
-        let _ = write!(text, "   paid off in {} ms", device.owed_for_ns.div_ceil(1_000_000));
+        let ms = device.owed_for_ns.div_ceil(1_000_000);
+        words.push(paint.warn(&format!("in debt for {} ms", exact(ms))));
     }
-    text
+    words
 }
 
 /// `31.2%`
@@ -127,18 +146,22 @@ fn percent(time: Time) -> String {
     format!("{}.{}%", time.permille / 10, time.permille % 10)
 }
 
-fn usage(device: &Device, paint: Paint) -> String {
+/// What is held, of how much: what the host gave, where it knows it in bytes, else what the processes say.
+fn usage(device: &Device, paint: Paint) -> Vec<String> {
     let used = device.used;
-    match device.caps() {
-        Some((lowest, highest)) if lowest == highest => {
-            format!("{}   {} of {}", bar(used, lowest, paint), size(used), size(lowest))
+    let of =
+        |limit: u64| vec![bar(used, limit, paint), format!("{} of {}", size(used), size(limit))];
+    // Each process applies its own.
+    let differ = |(low, high)| format!("processes under {} to {}", size(low), size(high));
+    match (device.given.and_then(|given| given.bytes()), device.caps()) {
+        (Some(limit), caps) => {
+            let own = caps.filter(|(lowest, highest)| lowest != highest).map(differ);
+            of(limit).into_iter().chain(own).collect()
         }
-        // Each process applies its own.
-        Some((lowest, highest)) => {
-            format!("{} held   caps {} to {}", size(used), size(lowest), size(highest))
-        }
-        None if used == 0 => "nothing held".into(),
-        None => format!("{} held", size(used)),
+        (None, Some((lowest, highest))) if lowest == highest => of(lowest),
+        (None, Some(caps)) => vec![format!("{} held", size(used)), differ(caps)],
+        (None, None) if used == 0 => vec!["nothing held".into()],
+        (None, None) => vec![format!("{} held", size(used))],
     }
 }
 
@@ -155,28 +178,32 @@ fn bar(used: u64, cap: u64, paint: Paint) -> String {
 }
 
 fn process(row: &Row, timed: bool) -> Vec<String> {
-    let kinds = Kind::ALL.iter().zip(row.kinds).filter(|(_, bytes)| *bytes > 0);
-    let kinds: Vec<String> =
-        kinds.map(|(kind, bytes)| format!("{} {}", word(*kind), size(bytes))).collect();
     let command = match (&row.command, row.state) {
-        (Some(command), _) => short(command),
+        (Some(command), _) => short(command).to_owned(),
         (None, State::Unknown) => "(in another pid namespace)".into(),
         (None, _) => "?".into(),
     };
     let mut words = vec![row.pid.to_string(), duration(row.since_s)];
     words.extend(timed.then(|| percent(row.time)));
-    words.extend([size(row.used), kinds.join(", "), command]);
+    words.extend([size(row.used), largest(row), command]);
     words
 }
 
-/// Enough to know it by.
-fn short(command: &str) -> String {
-    const LONGEST: usize = 48;
-    if command.chars().count() <= LONGEST {
-        return command.to_owned();
-    }
-    let start: String = command.chars().take(LONGEST - 3).collect();
-    format!("{start}...")
+/// Without the directory of the program: the end of the line is what a person knows it by.
+fn short(command: &str) -> &str {
+    let program = command.split(' ').next().unwrap_or(command);
+    let directory = program.rfind('/').map_or(0, |slash| slash + 1);
+    command.get(directory..).unwrap_or(command)
+}
+
+/// What it holds, by kind: the largest two, which leaves room for the command. Programs see all.
+fn largest(row: &Row) -> String {
+    let mut kinds: Vec<_> = Kind::ALL.iter().zip(row.kinds).filter(|it| it.1 > 0).collect();
+    kinds.sort_by_key(|&(_, bytes)| Reverse(bytes));
+    let shown =
+        kinds.iter().take(2).map(|&(kind, bytes)| format!("{} {}", word(*kind), size(bytes)));
+    let more = (kinds.len() > 2).then(|| "...".to_owned());
+    shown.chain(more).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

@@ -3,8 +3,10 @@
 //! Made from a ledger and a [`World`]; the renderings look at nothing else, so that they can be tested on any picture.
 
 use crate::engine::records::Record;
+use crate::given::Given;
 use gpucap_core::ledger::{DeviceView, Identity, Kind, Ledger};
-use gpucap_core::limits::DeviceFacts;
+use gpucap_core::limits::file::Key;
+use gpucap_core::limits::live::LivePage;
 use gpucap_core::units::Share;
 use gpucap_core::uuid::Uuid;
 use std::path::{Path, PathBuf};
@@ -26,9 +28,20 @@ pub(crate) struct Book {
     /// The file.
     pub(crate) path: PathBuf,
     /// The container whose it is, as far as the host knows.
-    pub(crate) record: Option<Record>,
+    pub(crate) container: Option<Container>,
     /// The devices that any of its processes has named.
     pub(crate) devices: Vec<Device>,
+}
+
+/// What the host knows of a container.
+#[derive(Debug)]
+pub(crate) struct Container {
+    /// What the hook wrote down when it started.
+    pub(crate) record: Record,
+    /// Who said how much, in the words of the planner.
+    pub(crate) source: String,
+    /// What it may use.
+    pub(crate) given: Vec<Given>,
 }
 
 /// A device in a ledger.
@@ -48,8 +61,8 @@ pub(crate) struct Device {
     pub(crate) waited_ns: u64,
     /// How long it takes until what was spent beyond the share is paid off.
     pub(crate) owed_for_ns: u64,
-    /// The share of its time that the container was given, as far as the host knows.
-    pub(crate) core: Option<Share>,
+    /// What the container may use of it, as far as the host knows.
+    pub(crate) given: Option<Given>,
     /// Who holds it.
     pub(crate) processes: Vec<Row>,
     /// How many have ended without being taken out of the book.
@@ -117,27 +130,49 @@ pub(crate) trait World {
     fn monotonic_ns(&self) -> u64;
 }
 
+impl Status {
+    /// Containers first, by the names under which people know them; then the others by their files.
+    pub(crate) fn sort(&mut self) {
+        self.books.sort_by_cached_key(|book| {
+            let record = book.container.as_ref().map(|container| &container.record);
+            let names = record.and_then(|record| record.names.clone());
+            let names = names.map(|it| (it.namespace, it.pod, it.container));
+            let id = record.map(|record| record.container.clone());
+            (record.is_none(), names.is_none(), names, id, book.path.clone())
+        });
+    }
+}
+
 impl Book {
     /// The present picture of a ledger.
     pub(crate) fn of(ledger: &Ledger, path: &Path, world: &dyn World) -> Self {
-        let devices = ledger.devices().map(|device| Device::of(ledger, &device, world)).collect();
-        Self { path: path.to_owned(), record: None, devices }
+        Self { path: path.to_owned(), container: None, devices: Device::all(ledger, world) }
     }
 
     /// The same of a container that the hook knows.
-    pub(crate) fn under(mut self, record: Record) -> Self {
-        if let Some(limits) = record.limits() {
-            for device in &mut self.devices {
-                let facts =
-                    DeviceFacts { uuid: device.uuid, parent: None, index: None, total_bytes: 0 };
-                device.core = limits.core(&facts);
-            }
+    pub(crate) fn of_container(mut self, container: Container) -> Self {
+        for device in &mut self.devices {
+            device.given = Given::find(&container.given, device.uuid);
         }
-        Self { record: Some(record), ..self }
+        Self { container: Some(container), ..self }
+    }
+}
+
+impl Container {
+    /// What a record says, and the page that the host has written since.
+    pub(crate) fn of(record: Record, page: Option<&LivePage>) -> Self {
+        let limits = record.limits().unwrap_or_default();
+        let given = Given::all(&limits, page);
+        Self { record, source: limits.source.to_string(), given }
     }
 }
 
 impl Device {
+    /// Those of a ledger.
+    pub(crate) fn all(ledger: &Ledger, world: &dyn World) -> Vec<Self> {
+        ledger.devices().map(|device| Self::of(ledger, &device, world)).collect()
+    }
+
     fn of(ledger: &Ledger, device: &DeviceView, world: &dyn World) -> Self {
         let now = world.monotonic_ns();
         let level = ledger.bucket(device.device).map_or(0, |word| word.load());
@@ -153,7 +188,7 @@ impl Device {
             },
             waited_ns: device.waited_ns,
             owed_for_ns: level.saturating_sub(now),
-            core: None,
+            given: None,
             processes: Vec::new(),
             ended: 0,
             ended_bytes: 0,
@@ -186,6 +221,19 @@ impl Device {
             });
         }
         seen
+    }
+
+    /// The share of its time that the container may use now, as far as the host knows.
+    pub(crate) fn share(&self) -> Option<Share> {
+        self.given?.now.core
+    }
+
+    /// As nvidia-smi calls it. Of one that the limits file does not name it is not known whether it is a MIG instance.
+    pub(crate) fn name(&self) -> String {
+        match self.given.map(|given| given.gpu) {
+            Some(Key::Name(name)) => name.to_string(),
+            Some(Key::Every) | None => self.uuid.gpu().to_string(),
+        }
     }
 
     /// The lowest and the highest cap that its processes were under at their latest request. Each process applies its

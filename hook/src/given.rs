@@ -1,0 +1,129 @@
+//! What a container may use of each GPU: what it was given when it started, and what holds now.
+//!
+//! The limits file says the former; the page that `gpucap limit` writes says the latter, as far as the host has said
+//! anything since. What a process asks of itself by variables of its own is not known here: it only lowers
+//! (`gpucap_core::limits`).
+
+use gpucap_core::limits::LimitsFile;
+use gpucap_core::limits::file::{Entry, Key, MemoryCap};
+use gpucap_core::limits::live::{LiveEntry, LivePage};
+use gpucap_core::units::{Amount, Bytes};
+use gpucap_core::uuid::Uuid;
+use gpucap_plan::Cap;
+
+/// One GPU of a container.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Given {
+    /// As the limits file calls it.
+    pub(crate) gpu: Key,
+    /// What holds.
+    pub(crate) now: Cap,
+    /// What it was given when it started.
+    pub(crate) at_start: Cap,
+}
+
+impl Given {
+    /// All GPUs of a container.
+    pub(crate) fn all(limits: &LimitsFile, page: Option<&LivePage>) -> Vec<Self> {
+        let place = |entry: &Entry| page.and_then(|page| page.entry_of(entry.key));
+        limits.entries.iter().map(|entry| Self::of(entry, place(entry))).collect()
+    }
+
+    /// One of them.
+    pub(crate) fn of(entry: &Entry, page: Option<&LiveEntry>) -> Self {
+        let at_start = Cap { memory: entry.memory, core: entry.core };
+        // As in the library: what was not limited when it started is not limited later.
+        let memory = page.and_then(LiveEntry::memory).filter(|_| entry.memory != MemoryCap::NONE);
+        let core = page.and_then(LiveEntry::core).filter(|_| entry.core.is_some());
+        let now = Cap {
+            memory: memory.map_or(entry.memory, |bytes| Amount::Bytes(Bytes(bytes)).into()),
+            core: core.or(entry.core),
+        };
+        Self { gpu: entry.key, now, at_start }
+    }
+
+    /// What is given of this device: what names it, else what is for any that nothing names. A MIG instance that goes by
+    /// its card's name is not found: which card it is on, a ledger does not say.
+    pub(crate) fn find(all: &[Self], uuid: Uuid) -> Option<Self> {
+        let named = |given: &&Self| matches!(given.gpu, Key::Name(name) if name.uuid == uuid);
+        let any = |given: &&Self| given.gpu == Key::Every;
+        all.iter().find(named).or_else(|| all.iter().find(any)).copied()
+    }
+
+    /// Bytes that it may hold, if that is a number of bytes: of how many bytes a percentage is one, a ledger does not
+    /// say.
+    pub(crate) fn bytes(&self) -> Option<u64> {
+        match self.now.memory {
+            MemoryCap { bytes: Some(bytes), part: None } => Some(bytes.0),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gpucap_core::units::Share;
+
+    const GIB: u64 = 1 << 30;
+
+    fn share(percent: u16) -> Option<Share> {
+        Share::from_percent(percent)
+    }
+
+    fn memory(bytes: u64) -> MemoryCap {
+        Amount::Bytes(Bytes(bytes)).into()
+    }
+
+    fn entry(key: Key, bytes: u64, percent: u16) -> Entry {
+        Entry { memory: memory(bytes), core: share(percent), ..Entry::new(key) }
+    }
+
+    #[test]
+    fn what_the_host_has_said_since_holds_now() {
+        let page = LiveEntry::default();
+        let started = entry(Key::Every, GIB, 30);
+        let at_start = Cap { memory: memory(GIB), core: share(30) };
+        assert_eq!(Given::of(&started, None).now, at_start);
+        assert_eq!(Given::of(&started, Some(&page)).now, at_start);
+        page.set_memory(Some(2 * GIB));
+        let given = Given::of(&started, Some(&page));
+        assert_eq!(
+            (given.bytes(), given.now.core, given.at_start),
+            (Some(2 * GIB), share(30), at_start)
+        );
+        page.set_core(share(60));
+        assert_eq!(Given::of(&started, Some(&page)).now.core, share(60));
+    }
+
+    #[test]
+    fn what_was_not_limited_is_not_limited_later() {
+        let page = LiveEntry::default();
+        page.set_memory(Some(GIB));
+        page.set_core(share(60));
+        let given = Given::of(&Entry::new(Key::Every), Some(&page));
+        assert_eq!(given.now, Cap::default());
+    }
+
+    #[test]
+    fn a_device_has_what_names_it_or_what_is_for_any() {
+        let uuid = |number| Uuid([number; 16]);
+        let limits = LimitsFile {
+            entries: vec![entry(Key::Name(uuid(1).gpu()), GIB, 10), entry(Key::Every, 2 * GIB, 20)],
+            ..LimitsFile::default()
+        };
+        let all = Given::all(&limits, None);
+        let of = |number| Given::find(&all, uuid(number)).and_then(|given| given.bytes());
+        assert_eq!((of(1), of(2)), (Some(GIB), Some(2 * GIB)));
+        assert_eq!(Given::find(&all[..1], uuid(2)), None);
+    }
+
+    #[test]
+    fn a_percentage_is_no_number_of_bytes() {
+        let part = MemoryCap { part: share(25), ..memory(GIB) };
+        assert_eq!(
+            Given::of(&Entry { memory: part, ..Entry::new(Key::Every) }, None).bytes(),
+            None
+        );
+    }
+}

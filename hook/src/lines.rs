@@ -1,0 +1,79 @@
+//! Lines that fit where they are read: a terminal, and an issue that somebody pastes them into.
+//!
+//! Colours take no place: signs between `ESC [` and `m` are not counted.
+
+/// As wide as a line may be.
+pub(crate) const WIDTH: usize = 80;
+const GAP: &str = "   ";
+
+/// Parts beside one another, so many blanks from the edge; what does not fit begins a line of its own.
+pub(crate) fn flow(indent: usize, parts: &[String]) -> String {
+    let (mut text, mut line) = (String::new(), " ".repeat(indent));
+    for part in parts {
+        let is_first = line.trim().is_empty();
+        let gap = if is_first { "" } else { GAP };
+        if !is_first && width(&line) + gap.len() + width(part) > WIDTH {
+            text.push_str(&line);
+            text.push('\n');
+            line = format!("{}{part}", " ".repeat(indent));
+        } else {
+            line.push_str(gap);
+            line.push_str(part);
+        }
+    }
+    text + &line + "\n"
+}
+
+/// As much of a line, which has no colours, as fits.
+pub(crate) fn cut(line: &str) -> String {
+    const MORE: &str = "...";
+    if line.chars().count() <= WIDTH {
+        return line.to_owned();
+    }
+    let start: String = line.chars().take(WIDTH - MORE.len()).collect();
+    format!("{}{MORE}", start.trim_end())
+}
+
+/// How many places a text takes.
+fn width(text: &str) -> usize {
+    let mut inside = false;
+    let shown = text.chars().filter(|&sign| {
+        let was_inside = inside;
+        inside = if was_inside { sign != 'm' } else { sign == '\x1b' };
+        !was_inside && !inside
+    });
+    shown.count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(words: &[&str]) -> Vec<String> {
+        words.iter().map(|&word| word.to_owned()).collect()
+    }
+
+    #[test]
+    fn what_fits_stands_beside_and_the_rest_below() {
+        assert_eq!(flow(2, &parts(&["one", "two"])), "  one   two\n");
+        let (long, exact) = ("x".repeat(70), "y".repeat(WIDTH - 2));
+        assert_eq!(flow(2, &parts(&[&long, "seven77"])), format!("  {long}\n  seven77\n"));
+        assert_eq!(flow(2, &parts(&[&exact])), format!("  {exact}\n"));
+        assert_eq!(flow(2, &parts(&[&long, "fivex"])), format!("  {long}   fivex\n"));
+        assert_eq!(flow(2, &parts(&[&long, "sixsix"])), format!("  {long}\n  sixsix\n"));
+    }
+
+    #[test]
+    fn a_colour_takes_no_place() {
+        assert_eq!(width("\x1b[33m3 refused\x1b[0m"), 9);
+        assert_eq!(width("plain"), 5);
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_says_so() {
+        let fits = "x".repeat(WIDTH);
+        assert_eq!(cut(&fits), fits);
+        let cut = cut(&format!("{fits}y"));
+        assert_eq!((cut.chars().count(), cut.ends_with("x...")), (WIDTH, true));
+    }
+}
