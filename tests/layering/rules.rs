@@ -72,10 +72,8 @@ pub(crate) fn libc_at_borders(source: &Source) -> Vec<Fault> {
     if !is_rust(source) || !source.path.starts_with("shim/src/") || is_below(&source.path, LIBC) {
         return vec![];
     }
-    let names = source
-        .names()
-        .iter()
-        .filter(|name| name.path == "libc" || name.path.starts_with("libc::"));
+    let names =
+        source.names().iter().filter(|name| name.path == "libc" || name.path.starts_with("libc::"));
     let is_number = |name: &str| {
         name.chars().all(|sign| sign.is_ascii_uppercase() || "_0123456789".contains(sign))
     };
