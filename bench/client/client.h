@@ -45,6 +45,16 @@ uint64_t now(void);
 /* Nanoseconds that this thread has had a processor. */
 uint64_t cpu_time(void);
 
+/* What a thread of a crowd does; only its turns are timed. What it needs for them may be made and ended. */
+struct work {
+    void *(*begin)(void);
+    void (*turns)(void *own, uint64_t count);
+    void (*end)(void *own);
+};
+
+/* So many threads begin together; the time that one turn keeps a processor is the answer. */
+void crowd(uint64_t count, uint64_t turns, const struct work *of_each);
+
 /* Ends the program with a message if `holds` is 0. */
 void need(int holds, const char *message);
 

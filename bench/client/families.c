@@ -5,7 +5,6 @@
 #include "client.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -16,7 +15,7 @@
 #define POINTER(name) static name##_fn call_##name;
 USED(POINTER)
 
-enum { BYTES = 4096, PAGE = 2 << 20, WARM_UP = 64, MAX_THREADS = 64 };
+enum { BYTES = 4096, PAGE = 2 << 20, WARM_UP = 64 };
 
 static CUmemoryPool pool;
 static const CUmemAllocationProp on_card = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -181,44 +180,19 @@ static void keep(uint64_t count, uint64_t second)
     printf("kept=%lu\n", kept_count);
 }
 
-static uint64_t thread_turns;
-static pthread_barrier_t gate;
-
-static void *thread(void *argument)
+static void pairs(void *own, uint64_t turns)
 {
-    uint64_t *spent = argument;
-    need(driver.cuCtxSetCurrent(driver.context) == CUDA_SUCCESS, "context not made current");
-    for (int i = 0; i < WARM_UP; i++) {
+    (void)own;
+    for (uint64_t i = 0; i < turns; i++) {
         give_one(take_one());
     }
-    pthread_barrier_wait(&gate);
-    uint64_t start = cpu_time();
-    for (uint64_t i = 0; i < thread_turns; i++) {
-        give_one(take_one());
-    }
-    *spent = cpu_time() - start;
-    return NULL;
 }
 
 /* crowd T N: T threads do N pairs each; the time that one pair keeps a processor. */
-static void crowd(uint64_t count, uint64_t turns)
+static void threads(uint64_t count, uint64_t turns)
 {
-    static pthread_t ids[MAX_THREADS];
-    static uint64_t spent[MAX_THREADS];
-    need(count > 0 && count <= MAX_THREADS, "too many threads");
-    thread_turns = turns;
-    pthread_barrier_init(&gate, NULL, (unsigned int)count);
-    for (uint64_t i = 0; i < count; i++) {
-        need(pthread_create(&ids[i], NULL, thread, &spent[i]) == 0, "no thread");
-    }
-    uint64_t sum = 0;
-    for (uint64_t i = 0; i < count; i++) {
-        pthread_join(ids[i], NULL);
-        sum += spent[i];
-    }
-    pthread_barrier_destroy(&gate);
-    printf("cpu=%.3f\n", (double)sum / (double)(count * turns));
+    crowd(count, turns, &(struct work){.turns = pairs});
 }
 
 const struct command family_commands[] = {
-    {"family", family}, {"turn", turn}, {"keep", keep}, {"crowd", crowd}, {NULL, NULL}};
+    {"family", family}, {"turn", turn}, {"keep", keep}, {"crowd", threads}, {NULL, NULL}};

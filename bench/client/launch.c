@@ -1,12 +1,11 @@
 /* The client's commands that launch. See client.h. */
 #include "client.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <x86intrin.h>
 
-enum { WARM_UP = 500, MAX_THREADS = 64 };
+enum { WARM_UP = 500 };
 
 /* Any function will do: the null driver runs none. */
 static char kernel;
@@ -88,44 +87,28 @@ static void each(uint64_t turns, uint64_t second)
     free(ticks);
 }
 
-static uint64_t thread_turns;
-static pthread_barrier_t gate;
-
-static void *thread(void *argument)
+static void *begin(void)
 {
-    double *spent = argument;
-    need(driver.cuCtxSetCurrent(driver.context) == CUDA_SUCCESS, "context not made current");
-    CUstream stream = new_stream();
-    mean(stream, WARM_UP);
-    pthread_barrier_wait(&gate);
-    uint64_t start = cpu_time();
-    for (uint64_t i = 0; i < thread_turns; i++) {
+    return new_stream();
+}
+
+static void launches(void *stream, uint64_t turns)
+{
+    for (uint64_t i = 0; i < turns; i++) {
         launch_in(stream);
     }
-    *spent = (double)(cpu_time() - start) / (double)thread_turns;
+}
+
+static void end(void *stream)
+{
     need(driver.cuStreamDestroy_v2(stream) == CUDA_SUCCESS, "stream not destroyed");
-    return NULL;
 }
 
 /* launch-threads T N: T threads launch N times each in a stream of their own; the time that one
  * launch keeps a processor. */
 static void threads(uint64_t count, uint64_t turns)
 {
-    static pthread_t ids[MAX_THREADS];
-    static double spent[MAX_THREADS];
-    need(count > 0 && count <= MAX_THREADS, "too many threads");
-    thread_turns = turns;
-    pthread_barrier_init(&gate, NULL, (unsigned int)count);
-    for (uint64_t i = 0; i < count; i++) {
-        need(pthread_create(&ids[i], NULL, thread, &spent[i]) == 0, "no thread");
-    }
-    double sum = 0;
-    for (uint64_t i = 0; i < count; i++) {
-        pthread_join(ids[i], NULL);
-        sum += spent[i];
-    }
-    pthread_barrier_destroy(&gate);
-    printf("cpu=%.3f\n", sum / (double)count);
+    crowd(count, turns, &(struct work){.begin = begin, .turns = launches, .end = end});
 }
 
 const struct command launch_commands[] = {{"launch", in_default},

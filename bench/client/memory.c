@@ -1,12 +1,11 @@
 /* The client's commands that allocate. See client.h. */
 #include "client.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <x86intrin.h>
 
-enum { BYTES = 4096, WARM_UP = 64, MAX_THREADS = 64 };
+enum { BYTES = 4096, WARM_UP = 64 };
 
 static CUdeviceptr *live;
 static uint64_t live_count;
@@ -136,43 +135,18 @@ static void set_live(uint64_t count, uint64_t second)
     printf("live=%lu\n", live_count);
 }
 
-static uint64_t thread_turns;
-static pthread_barrier_t gate;
-
-static void *thread(void *argument)
+static void pairs_of_thread(void *own, uint64_t turns)
 {
-    uint64_t *spent = argument;
-    need(driver.cuCtxSetCurrent(driver.context) == CUDA_SUCCESS, "context not made current");
-    for (int i = 0; i < WARM_UP; i++) {
+    (void)own;
+    for (uint64_t i = 0; i < turns; i++) {
         pair();
     }
-    pthread_barrier_wait(&gate);
-    uint64_t start = cpu_time();
-    for (uint64_t i = 0; i < thread_turns; i++) {
-        pair();
-    }
-    *spent = cpu_time() - start;
-    return NULL;
 }
 
 /* threads T N: T threads do N pairs each; the time that one pair keeps a processor. */
 static void threads(uint64_t count, uint64_t turns)
 {
-    static pthread_t ids[MAX_THREADS];
-    static uint64_t spent[MAX_THREADS];
-    need(count > 0 && count <= MAX_THREADS, "too many threads");
-    thread_turns = turns;
-    pthread_barrier_init(&gate, NULL, (unsigned int)count);
-    for (uint64_t i = 0; i < count; i++) {
-        need(pthread_create(&ids[i], NULL, thread, &spent[i]) == 0, "no thread");
-    }
-    uint64_t sum = 0;
-    for (uint64_t i = 0; i < count; i++) {
-        pthread_join(ids[i], NULL);
-        sum += spent[i];
-    }
-    pthread_barrier_destroy(&gate);
-    printf("cpu=%.3f\n", (double)sum / (double)(count * turns));
+    crowd(count, turns, &(struct work){.turns = pairs_of_thread});
 }
 
 /* refuse BYTES N: N allocations of this size, none of which may succeed. */

@@ -29,7 +29,8 @@ class Place:
     def __init__(self, programs, artifacts, stub=None, left=lambda: 600):
         self.programs, self.artifacts, self.stub, self.left = Path(programs), Path(artifacts).resolve(), stub, left
         # Where ledgers lie by default: in a file system on a disk the first touch of one takes milliseconds.
-        self.scratch = Path(tempfile.mkdtemp(prefix="gpucap-card-", dir="/dev/shm"))
+        memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+        self.scratch = Path(tempfile.mkdtemp(prefix="gpucap-card-", dir=memory))
         self.ledgers = (self.scratch / f"ledger-{n}" for n in itertools.count())
         self.shim = str(self.artifacts / "libgpucap.so")
 

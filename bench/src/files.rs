@@ -58,6 +58,7 @@ impl Files {
         compile(&["client/idle.c"], &files.idle, &[])?;
         let client = [
             "client/client.c",
+            "client/crowd.c",
             "client/memory.c",
             "client/families.c",
             "client/launch.c",
