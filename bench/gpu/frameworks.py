@@ -94,8 +94,14 @@ def said(place, framework, case, settings, limits):
 
 def compare(place, results, name, framework, case, settings):
     """Both worlds; a case that yields no numbers has compared nothing."""
-    bare = said(place, framework, case, settings | WITHOUT_THE_SHIM.get(framework, {}), None)
-    capped = said(place, framework, case, settings, LIMITS)
+    worlds = {"without the shim": (settings | WITHOUT_THE_SHIM.get(framework, {}), None), "with it": (settings, LIMITS)}
+    found = []
+    for world, (its_settings, limits) in worlds.items():
+        try:
+            found.append(said(place, framework, case, its_settings, limits))
+        except RuntimeError as error:
+            raise RuntimeError(f"{world}: {error}") from error
+    bare, capped = found
     pairs = list(zip(bare["result"], capped["result"]))
     alike = len(bare["result"]) == len(capped["result"]) > 0
     # A number that is none is like no other.

@@ -11,7 +11,7 @@ import json
 import sys
 from pathlib import Path
 
-from results import STATUSES, show
+from results import STATUSES, shortened, show
 
 PAGE = Path(__file__).resolve().parent.parent / "CARD.md"
 INTRO = "# On a card\n\nMade by `ci/gpu report` from the lines of `ci/gpu run`; README.md says how to read them.\n\n"
@@ -95,7 +95,7 @@ def table(rows):
         figures = {name: value for name, value in row.get("figures", {}).items() if not isinstance(value, (dict, list))}
         said = row.get("reason") or ", ".join(f"{name} {show(value)}" for name, value in figures.items())
         status = f"**{row['status']}**" if row["status"] in ("failed", "differs") else row["status"]
-        cells = (row["what"], status, said[:MOST_SAID], row.get("bound", ""))
+        cells = (row["what"], status, shortened(said, MOST_SAID), row.get("bound", ""))
         lines.append("| " + " | ".join(str(cell).replace("|", "\\|").replace("\n", " ") for cell in cells) + " |")
     return "\n".join(lines) + "\n"
 

@@ -82,7 +82,7 @@ class Results:
             if row["stage"] == "truth" and row["status"] == "passed":
                 continue
             said = row.get("reason") or f"{brief(row['figures'])}  [{row['bound']}]"
-            lines.append(f"{row['status']:9} {row['stage']:10} {row['what']:52} {' '.join(said.split())[:300]}")
+            lines.append(f"{row['status']:9} {row['stage']:10} {row['what']:52} {shortened(said, 300)}")
         return "\n".join(lines)
 
     def count(self, status):
@@ -93,6 +93,12 @@ class Results:
 def brief(figures):
     """Figures on one line."""
     return " ".join(f"{name}={show(value)}" for name, value in figures.items() if not isinstance(value, (list, dict)))
+
+
+def shortened(text, most):
+    """On one line: how it begins, and how it ends, which is where a program says what was wrong."""
+    text = " ".join(text.split())
+    return text if len(text) <= most else f"{text[: most // 3]} ... {text[-2 * most // 3 :]}"
 
 
 def show(value):
