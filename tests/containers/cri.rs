@@ -251,7 +251,7 @@ fn undone(userland: Userland) -> Result {
     expect(during.contains(SPECIFICATION) && !before.contains(SPECIFICATION), || during)?;
     let base = json(&enclosure.path(SPECIFICATION))?;
     expect(base["hooks"]["createRuntime"].is_array(), || base.to_string())?;
-    enclosure.stop(enclosure.daemon(&["containerd"], READY)?)?;
+    enclosure.stop(&mut enclosure.daemon(&["containerd"], READY)?)?;
     configure(&enclosure, &["--undo"])?;
     expect(fs::read_to_string(enclosure.path(CONFIG))? == written, || "not as it was".into())?;
     expect(!enclosure.path(SPECIFICATION).exists(), || "the specification is left".into())?;

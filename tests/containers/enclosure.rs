@@ -11,12 +11,12 @@ use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
-/// How long a daemon may take until it is ready.
-const START: Duration = Duration::from_secs(60);
+/// How long a daemon may take until it says what it is waited for.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Whose programs an enclosure has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +39,7 @@ pub(crate) struct Enclosure {
 pub(crate) struct Daemon {
     process: Child,
     name: String,
+    said: Receiver<String>,
 }
 
 impl Userland {
@@ -60,7 +61,7 @@ impl Userland {
             Self::Machine => {
                 let here = Path::new("/").join(program).exists();
                 let name = program.rsplit('/').next().unwrap_or(program);
-                let why = || Stop::skip(format!("{name} is missing (ci/run --install gets it)"));
+                let why = || Stop::skip(format!("no {name} on this machine"));
                 here.then(|| ["".into(), "/etc".into()]).ok_or_else(why)
             }
             Self::Release(name) => {
@@ -149,7 +150,6 @@ impl Enclosure {
             .stderr(Stdio::piped())
             .spawn()?;
         let stderr = process.stderr.take();
-        let daemon = Daemon { process, name };
         let (send, said) = channel();
         // Read on when nobody listens any more, so that it is not held up by a full pipe.
         thread::spawn(move || {
@@ -157,25 +157,26 @@ impl Enclosure {
                 drop(send.send(line));
             }
         });
-        let mut log = String::new();
-        loop {
-            match said.recv_timeout(START) {
-                Ok(line) if line.contains(ready) => return Ok(daemon),
-                Ok(line) => log += &format!("{line}\n"),
-                Err(RecvTimeoutError::Timeout) => break log += "and then nothing more",
-                Err(RecvTimeoutError::Disconnected) => break,
-            }
-        }
-        Err(Stop::fail(format!("{} does not start: {log}", daemon.name)))
+        let daemon = Daemon { process, name, said };
+        daemon.says(ready)?;
+        Ok(daemon)
+    }
+
+    /// Sends a daemon a signal.
+    ///
+    /// # Errors
+    /// If it cannot be told.
+    pub(crate) fn signal(&self, daemon: &Daemon, name: &str) -> Result {
+        let pid = std::fs::read_to_string(self.path(&format!("/run/{}.test", daemon.name)))?;
+        self.output(&["sh", "-c", "kill -s \"$1\" \"$2\"", "sh", name, pid.trim()]).map(drop)
     }
 
     /// Stops a daemon as its service would.
     ///
     /// # Errors
     /// If it cannot be told.
-    pub(crate) fn stop(&self, mut daemon: Daemon) -> Result {
-        let pid = std::fs::read_to_string(self.path(&format!("/run/{}.test", daemon.name)))?;
-        self.output(&["sh", "-c", "kill \"$1\"", "sh", pid.trim()])?;
+    pub(crate) fn stop(&self, daemon: &mut Daemon) -> Result {
+        self.signal(daemon, "TERM")?;
         daemon.process.wait()?;
         Ok(())
     }
@@ -195,6 +196,26 @@ impl Drop for Enclosure {
             drop(self.keeper.kill());
         }
         drop(self.keeper.wait());
+    }
+}
+
+impl Daemon {
+    /// Waits until it says this in its log.
+    ///
+    /// # Errors
+    /// If it ends, or does not say it in time.
+    pub(crate) fn says(&self, text: &str) -> Result {
+        let mut log = String::new();
+        loop {
+            match self.said.recv_timeout(PATIENCE) {
+                Ok(line) if line.contains(text) => return Ok(()),
+                Ok(line) => log += &format!("{line}\n"),
+                Err(why) => {
+                    let name = &self.name;
+                    return Err(Stop::fail(format!("{name} does not say `{text}`: {why}: {log}")));
+                }
+            }
+        }
     }
 }
 

@@ -8,6 +8,7 @@
 //! * [`wrapper`]: the same through `gpucap runtime`, with no hook in the bundle.
 //! * [`engines`]: podman and containerd, which call the runtime.
 //! * [`cri`]: containerd as the kubelet meets it, of each release that can be had.
+//! * [`docker`]: Docker, of each release that can be had.
 //! * [`cdi`]: a slice as a device.
 //! * [`earlier`]: hook, library and command of two versions, mixed.
 //! * [`older`]: images of older systems, with the files as they are shipped.
@@ -21,6 +22,7 @@ mod cdi;
 mod cgroups;
 mod container;
 mod cri;
+mod docker;
 mod earlier;
 mod enclosure;
 mod engines;
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
         wrapper::trials,
         engines::trials,
         cri::trials,
+        docker::trials,
         cdi::trials,
         earlier::trials,
         older::trials,

@@ -71,7 +71,7 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     let hooks = Hooks { program: &program, config: &options.config };
     let (changes, advice) = match options.engine {
         Engine::Containerd => (containerd::changes(options, hooks)?, "restart containerd"),
-        Engine::Docker => (vec![docker::change(options, hooks)?], "reload dockerd (SIGHUP)"),
+        Engine::Docker => (vec![docker::change(options, hooks)?], docker::advice(options)),
         Engine::Podman => (vec![directory::change(options, hooks)?], "the next container has it"),
         Engine::Crio => (vec![directory::change(options, hooks)?], "restart crio"),
     };

@@ -32,6 +32,11 @@ pub(super) fn change(options: &Options, hooks: Hooks<'_>) -> Result<Change> {
     Change::of(path, after)
 }
 
+/// What makes the daemon see it. A reload leaves what a file no longer speaks of as it was.
+pub(super) const fn advice(options: &Options) -> &'static str {
+    if options.undo { "restart dockerd" } else { "reload dockerd (SIGHUP)" }
+}
+
 fn add(text: &str, runtime: Value) -> std::result::Result<String, String> {
     let mut daemon = parse(text)?;
     let runtimes = daemon.entry("runtimes").or_insert_with(|| json!({}));
