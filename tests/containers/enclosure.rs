@@ -62,7 +62,7 @@ impl Userland {
                 let here = Path::new("/").join(program).exists();
                 let name = program.rsplit('/').next().unwrap_or(program);
                 let why = || Stop::skip(format!("no {name} on this machine"));
-                here.then(|| ["".into(), "/etc".into()]).ok_or_else(why)
+                here.then(|| ["/usr".into(), "/etc".into()]).ok_or_else(why)
             }
             Self::Release(name) => {
                 let tree = fetched::userland(name, program)?;

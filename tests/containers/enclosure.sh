@@ -1,9 +1,9 @@
 # A machine of its own for an engine: enclosure.sh USR ETC
 #
 # Is the first process of a process namespace, in a mount namespace, both of which end with it. /etc, /run, /var and
-# /dev/shm are new and in memory, so an engine finds its usual places and shares nothing with one of the machine. USR,
-# unless it is empty, becomes /usr, and ETC/containers is what its packages configure. Prints its process number as
-# the machine sees it, once the place is ready, and lives until its standard input ends.
+# /dev/shm are new and in memory, so an engine finds its usual places and shares nothing with one of the machine. USR
+# becomes /usr; what is written there is in memory too. ETC/containers is what its packages configure. Prints its
+# process number as the machine sees it, once the place is ready, and lives until its standard input ends.
 read -r pid rest </proc/self/stat
 
 mount -t proc proc /proc
@@ -13,7 +13,7 @@ mkdir /run/etc
 for file in passwd group hosts hostname resolv.conf nsswitch.conf subuid subgid; do
     [ ! -e "/etc/$file" ] || cp -L "/etc/$file" /run/etc
 done
-if [ -z "$1" ]; then
+if [ "$1" = /usr ]; then
     cp -a /etc/ld.so.c* /etc/alternatives /run/etc
 fi
 [ ! -d "$2/containers" ] || cp -a "$2/containers" /run/etc
@@ -27,9 +27,8 @@ mount --move /mnt /etc
 rm -r /run/etc
 # crun goes without a mixed hierarchy of cgroups.
 ! mountpoint -q /sys/fs/cgroup/unified || umount /sys/fs/cgroup/unified
-if [ -n "$1" ]; then
-    mount --bind "$1" /usr
-fi
+mkdir -p /var/usr/new /var/usr/work
+mount -t overlay -o "lowerdir=$1,upperdir=/var/usr/new,workdir=/var/usr/work" usr /usr
 
 echo "$pid"
 # The shell waits for whoever loses its parent here, too.

@@ -6,10 +6,8 @@
 //! * [`refused`]: one that cannot be held to it prints nothing and leaves nothing.
 //! * [`hostile`]: images and volumes that have laid something in the way.
 //! * [`wrapper`]: the same through `gpucap runtime`, with no hook in the bundle.
-//! * [`engines`]: podman and containerd, which call the runtime.
-//! * [`cri`]: containerd as the kubelet meets it, of each release that can be had.
-//! * [`docker`]: Docker, of each release that can be had.
-//! * [`cdi`]: a slice as a device.
+//! * [`ctr`]: containerd, told of a container by hand.
+//! * [`cri`], [`docker`], [`podman`]: engines of each release that can be had, told of us by `gpucap configure`.
 //! * [`earlier`]: hook, library and command of two versions, mixed.
 //! * [`older`]: images of older systems, with the files as they are shipped.
 //! * [`upgrade`]: containers that outlive the version that put them under their limits.
@@ -18,18 +16,18 @@
 //! runtime and a kernel that lets it have its namespaces. What is missing is skipped aloud.
 
 mod capped;
-mod cdi;
 mod cgroups;
 mod container;
 mod cri;
+mod ctr;
 mod docker;
 mod earlier;
 mod enclosure;
-mod engines;
 mod hostile;
 mod image;
 mod limited;
 mod older;
+mod podman;
 mod refused;
 mod upgrade;
 mod wrapper;
@@ -51,10 +49,10 @@ fn main() -> ExitCode {
         refused::trials,
         hostile::trials,
         wrapper::trials,
-        engines::trials,
+        ctr::trials,
         cri::trials,
         docker::trials,
-        cdi::trials,
+        podman::trials,
         earlier::trials,
         older::trials,
         upgrade::trials,

@@ -128,6 +128,10 @@ fn is_name(name: &str) -> bool {
 fn write(path: &Path, text: &str) -> io::Result<()> {
     // Engines read what ends in .json or .yaml.
     let new = path.with_extension("new");
+    if let Some(directory) = path.parent() {
+        // The one below /run is nobody's after a start of the machine.
+        fs::create_dir_all(directory)?;
+    }
     let written = fs::write(&new, text).and_then(|()| fs::rename(&new, path));
     if written.is_err() {
         drop(fs::remove_file(&new));

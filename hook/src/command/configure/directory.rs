@@ -1,4 +1,5 @@
-//! podman and CRI-O: a file in the directory of hooks that both read.
+//! podman and CRI-O: a file in the directory of hooks that both read unless they are told another. podman's manual
+//! names one below `/etc` too, which it reads only if `hooks_dir` says so.
 
 use super::{Change, Options};
 use crate::error::Result;
@@ -6,7 +7,7 @@ use crate::hooks::{Hooks, STAGES};
 use serde_json::json;
 use std::path::Path;
 
-const FILE: &str = "/etc/containers/oci/hooks.d/gpucap.json";
+const FILE: &str = "/usr/share/containers/oci/hooks.d/gpucap.json";
 
 /// What becomes of the file. Whether a limit was set by hand cannot be asked there, so the hook is called for every
 /// container, and leaves the others alone. It has one stage in a file; what `poststop` does, the next start does too.

@@ -1,0 +1,118 @@
+//! podman, told by `gpucap configure podman`.
+//!
+//! It has a directory of hooks for all containers; its runtime is its own choice unless the test says another. The
+//! container's root is a directory of the test: no image is needed.
+
+use crate::capped::{begin, is_capped};
+use crate::cgroups::Cgroups;
+use crate::container::unique;
+use crate::enclosure::{Enclosure, Userland};
+use crate::image::Image;
+use crate::{expect, trials_of_releases};
+use gpucap_tests::{Build, Result, Run, Scratch};
+use libtest_mimic::Trial;
+use std::fs;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    trials_of_releases(
+        "podman",
+        &[
+            ("a container is capped, and what is executed in it", capped),
+            ("a refusal is what the user sees", refused),
+            ("a slice as a CDI device caps, whatever the user's variable says", device),
+            ("what was configured can be taken out again", undone),
+        ],
+    )
+}
+
+/// A machine with podman.
+struct Podman {
+    enclosure: Enclosure,
+    cgroups: Cgroups,
+    scratch: Scratch,
+}
+
+impl Podman {
+    fn new(userland: Userland) -> Result<Self> {
+        let enclosure = Enclosure::new(userland, "usr/bin/podman")?;
+        let scratch = Scratch::new()?;
+        Image::Glibc.make(&scratch.path().join("root"))?;
+        Ok(Self { enclosure, cgroups: Cgroups(unique()), scratch })
+    }
+
+    /// The same, of whose hooks podman knows.
+    fn configured(userland: Userland) -> Result<Self> {
+        let podman = Self::new(userland)?;
+        podman.gpucap(&["configure", "podman"])?;
+        Ok(podman)
+    }
+
+    fn gpucap(&self, words: &[&str]) -> Result<String> {
+        let gpucap = Build::shipped()?.gpucap()?.display().to_string();
+        self.enclosure.output(&[&[gpucap.as_str()], words].concat())
+    }
+
+    /// `podman` with these words.
+    fn command(&self, words: &[&str]) -> Result<Run> {
+        self.enclosure.run(&[&["podman", "--cgroup-manager", "cgroupfs"], words].concat())
+    }
+
+    /// `podman run` of these words under this limit.
+    fn run(&self, global: &[&str], limit: &str, words: &[&str]) -> Result<Run> {
+        let limit = format!("GPU_MEM_LIMIT={limit}");
+        let parent = format!("/{}", self.cgroups.0);
+        let root = self.scratch.path().join("root").display().to_string();
+        let mut run = vec!["run", "--rm", "-i", "--network", "host", "--name", "test"];
+        run.extend(["--cgroup-parent", &parent]);
+        // More of either than this process has itself cannot be given without CAP_SYS_RESOURCE.
+        run.extend(["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=4096:4096"]);
+        for entry in [limit.as_str(), "STUB_GPU_DIR=/tmp", "STUB_GPU_CONTEXT_MEM=0"] {
+            run.extend(["--env", entry]);
+        }
+        let (options, words) = words.split_at(words.len() - 1);
+        run.extend(options);
+        run.extend(["--rootfs", &root]);
+        self.command(&[global, &run, words].concat())
+    }
+
+    /// Fails unless the actor is capped, as first process and executed later.
+    fn caps(&self, limit: &str, options: &[&str]) -> Result {
+        let mut first = begin(&self.run(&[], limit, &[options, &["/actor"]].concat())?)?;
+        is_capped(&mut first)?;
+        let mut later = begin(&self.command(&["exec", "-i", "test", "/actor"])?)?;
+        is_capped(&mut later)?;
+        later.end()?.success()?;
+        first.end()?.success().map(drop)
+    }
+}
+
+fn capped(userland: Userland) -> Result {
+    Podman::configured(userland)?.caps("1Gi", &[])
+}
+
+fn refused(userland: Userland) -> Result {
+    // crun keeps what a hook says to itself.
+    let podman = Podman::configured(userland)?;
+    let output = podman.run(&["--runtime", "runc"], "abc", &["env"])?.output()?;
+    expect(output.code() != Some(0) && output.stdout.is_empty(), || output.to_string())?;
+    expect(output.stderr.contains("GPU_MEM_LIMIT=\"abc\""), || output.to_string())?;
+    let output = podman.run(&[], "abc", &["env"])?.output()?;
+    expect(output.code() != Some(0) && output.stdout.is_empty(), || output.to_string())?;
+    let log = fs::read_to_string(podman.enclosure.path("/var/log/gpucap.log"))?;
+    expect(log.lines().count() == 2, || log)
+}
+
+fn device(userland: Userland) -> Result {
+    let podman = Podman::new(userland)?;
+    podman.gpucap(&["cdi", "generate", "own", "--mem", "1Gi", "--output", "/var/run/cdi"])?;
+    podman.caps("64Gi", &["--device", "gpucap/slice=own"])
+}
+
+fn undone(userland: Userland) -> Result {
+    let podman = Podman::configured(userland)?;
+    podman.gpucap(&["configure", "podman", "--undo"])?;
+    let left = podman.enclosure.path("/usr/share/containers/oci/hooks.d/gpucap.json");
+    expect(!left.exists(), || "the hook is left".into())?;
+    let seen = podman.run(&[], "abc", &["env"])?.output()?.success()?;
+    expect(seen.stdout.contains("GPU_MEM_LIMIT=abc\n"), || seen.to_string())
+}
