@@ -13,6 +13,7 @@ use once_cell::race::OnceBox;
 use std::ffi::CString;
 
 /// What holds for this process.
+#[expect(clippy::large_enum_variant, reason = "there is one, and it is boxed already")]
 pub(crate) enum State {
     /// Nothing is set, and nothing is intercepted.
     Off,
