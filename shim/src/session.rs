@@ -18,7 +18,7 @@ use crate::pools::Pools;
 use crate::redirect::DriverCopy;
 use crate::state::{self, Policy, Problem};
 use crate::sys;
-use crate::throttle::{Gate, Lanes};
+use crate::throttle::{Captures, Gate, Lanes};
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use gpucap_abi::cuda::CUdevice;
 use gpucap_core::config::LogLevel;
@@ -58,6 +58,8 @@ pub(crate) struct Session {
     pub(crate) physical: Mutex<Physical<Record>>,
     /// Streams whose launches pay.
     pub(crate) lanes: Lanes,
+    /// Streams whose launches are recorded.
+    pub(crate) captures: Captures,
     /// How many nodes executable graphs were made of; the key is their handle.
     pub(crate) nodes: Mutex<ByAddress<u64>>,
 }
@@ -341,6 +343,7 @@ fn begin(policy: &'static Policy) -> Result<&'static Session, String> {
         pools: Pools::default(),
         physical: Mutex::default(),
         lanes: Lanes::default(),
+        captures: Captures::new(),
         nodes: Mutex::default(),
     })))
 }

@@ -11,6 +11,7 @@
 //! A launch in a stream that is being captured runs nothing and passes untouched, and so does everything that a tool
 //! launches while the driver calls it back.
 
+mod captures;
 mod gate;
 mod heirs;
 mod lanes;
@@ -22,6 +23,7 @@ use crate::held::Held;
 use crate::hooks::Next;
 use crate::session::Session;
 use crate::sys;
+use captures::Capture;
 use gate::Admitted;
 use gpucap_abi::arg::Written;
 use gpucap_abi::cuda::{
@@ -32,6 +34,7 @@ use gpucap_core::throttle::{Launch, Signature};
 use lanes::{Key, Lane};
 use std::{iter, ptr};
 
+pub(crate) use captures::Captures;
 pub(crate) use gate::Gate;
 pub(crate) use lanes::Lanes;
 
@@ -113,7 +116,7 @@ pub(crate) fn launch(
 ) -> CuResult {
     let Some(lane) = lane(call, stream) else { return next().map(drop) };
     let signature = work.signature();
-    if !gate::is_any_capture()
+    if !captures::is_any()
         && let Some(cost) = lane.gate.costs.small(signature)
         && lane.batch.spend(cost)
     {
@@ -277,14 +280,22 @@ pub(crate) fn synced(call: &Call, scope: Scope) {
     }
 }
 
-/// A stream is about to be destroyed. From the driver's return on, its handle may be that of another stream.
-pub(crate) fn stream_ends(_call: &Call, stream: CUstream) {
+/// Destroys a stream. From the driver's return on, its handle may be that of another stream.
+pub(crate) fn stream_ends(stream: CUstream, next: impl Next<CuError>) -> CuResult {
+    let (Some(session), Some(ending)) = (Session::begun(), Key::of_handle(stream)) else {
+        return next().map(drop);
+    };
     // A tool that the driver calls back must not wait for who waits for this thread; the lane then serves on.
-    let session = Session::begun().filter(|_| !Held::is_entered());
-    if let (Some(session), Some(ending)) = (session, Key::of_handle(stream)) {
+    if !Held::is_entered() {
         let _errno = sys::Errno::keep();
         session.lanes.end(|key, _| *key == ending, |lane, id| lane.gate.end_stream(id));
     }
+    let captures = session.captures.end(|capture| capture.stream == ending);
+    let answer = next();
+    if answer.is_err() {
+        captures.into_iter().for_each(|capture| session.captures.begin(capture));
+    }
+    answer.map(drop)
 }
 
 /// A context may be about to end, and its events with it: what has run is settled while they can be asked.
@@ -295,6 +306,7 @@ pub(crate) fn about_to_end(call: &Call) {
 /// A context is about to end, and its streams and events with it. From the driver's return on, its handle may be that
 /// of another one. If the driver refuses, what is measured of it at the moment is charged as estimated.
 pub(crate) fn context_ends(session: &Session, context: CUcontext) {
+    session.captures.end(|capture| capture.context == context);
     for gate in session.gates() {
         let Some(id) = gate.context(context) else { continue };
         gate.end_context(id);
@@ -325,18 +337,41 @@ pub(crate) fn primary_may_end(
         // The next primary context has the same handle: a lane that outlived this one would be its default stream's.
         let end = |lane: &Lane, id| lane.gate.end_stream_held(id);
         session.lanes.end(|_, lane| ptr::eq(lane.gate, gate), end);
+        session.captures.end(|capture| capture.device == Some(ordinal));
     }
     answer
 }
 
-/// A capture is about to begin: before it is over, no call that would spoil it may be made.
-pub(crate) fn capture_begins(_call: &Call) {
-    gate::capture_begins();
+/// Begins a capture: before it is over, no call that would spoil it may be made, nor while the driver begins.
+pub(crate) fn capture_begins(call: &Call, stream: CUstream, next: impl Next<CuError>) -> CuResult {
+    let capture = Session::begun().and_then(|session| Some((session, capture(call, stream)?)));
+    if let Some((session, capture)) = capture {
+        session.captures.begin(capture);
+    }
+    let begun = next();
+    if let (Some((session, capture)), Err(_)) = (capture, &begun) {
+        session.captures.undo(capture);
+    }
+    begun.map(drop)
 }
 
-/// A capture is over, or has not begun.
-pub(crate) fn capture_ended(_call: &Call) {
-    gate::capture_ended();
+/// The capture of a stream is over.
+pub(crate) fn capture_ended(call: &Call, stream: CUstream) {
+    if let Some(session) = Session::begun()
+        && let Some(ended) = capture(call, stream)
+    {
+        session.captures.end(|capture| capture.stream == ended.stream);
+    }
+}
+
+fn capture(call: &Call, stream: CUstream) -> Option<Capture> {
+    let _errno = sys::Errno::keep();
+    let (copy, handle) = (call.driver, StreamRef::named(call, stream).handle());
+    let current = driver::current_context(copy)?;
+    let stream = Key::of_handle(handle).unwrap_or_else(|| Key::of_default(handle, current));
+    let context = driver::time::context_of(copy, handle).unwrap_or(current);
+    let device = driver::time::in_context(copy, context, || driver::current_device(copy)).flatten();
+    Some(Capture { stream, context, device })
 }
 
 /// An executable graph has been made of a graph. Also called in processes without a limit of time.

@@ -17,6 +17,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("nothing is put into the legacy stream while another capture forbids it", legacy),
         trial("a launch that replays a capture pays for all of it", replayed),
         trial("launches of other threads spoil no capture", other_threads),
+        trial("a capture is over when its stream or its context is", over),
+        trial("a capture goes on when something else about its stream fails", not_over),
     ]
 }
 
@@ -118,6 +120,49 @@ fn replayed() -> Result {
     within("failures", answers.iter().filter(|(code, _)| *code != 0).count(), 0..=0)?;
     within("launches", run.launches()?, 1..=1)?;
     within("busy time", run.busy_ns()?, about(30 * MS))
+}
+
+/// Each of these begins a capture and leaves none: questions about events are asked in the usual mode again.
+fn over() -> Result {
+    let own = "call cuCtxCreate_v2 &g 0 0";
+    let begin = "call cuStreamBeginCapture_v2 d 0";
+    let ways: [&[&str]; 6] = [
+        &[STREAM, begin, RECORDED, END],
+        &[STREAM, begin, "call cuStreamDestroy_v2 12345", "call cuStreamDestroy_v2 d"],
+        &[STREAM, begin, begin, "call cuStreamSynchronize d", END],
+        &[own, STREAM, begin, "call cuCtxDestroy_v2 g"],
+        &[STREAM, begin, "call cuDevicePrimaryCtxReset_v2 0"],
+        &[STREAM, begin, "call cuStreamEndCapture 12345 &e", END],
+    ];
+    for way in ways {
+        let run = under("50", "caller")?;
+        let trace = run.directory().join("trace");
+        let run = run.env("STUB_GPU_TRACE", &trace);
+        let again = ["call cuDriverGetVersion &f", BEGIN[1], BEGIN[2], BEGIN[3], BEGIN[4]];
+        let script = [BEGIN.as_slice(), way, &again, &[crate::LAUNCH, WAIT]].concat();
+        obey(&run, &script)?;
+        let trace = std::fs::read_to_string(trace)?;
+        let after = trace.rsplit("cuDriverGetVersion").next().unwrap_or_default();
+        let asked = ["cuEventQuery", "cuThreadExchangeStreamCaptureMode"]
+            .map(|question| after.matches(question).count());
+        within(&format!("questions after {way:?}"), asked[0], 1..=99)?;
+        within(&format!("in another mode after {way:?}"), asked[1], 0..=0)?;
+    }
+    Ok(())
+}
+
+/// While a stream is captured, that its destruction fails or another one begins in vain changes nothing.
+fn not_over() -> Result {
+    let vain = ["call cuStreamBeginCapture_v2 d 0", "call cuStreamEndCapture 12345 &e"];
+    let run = under("50", "caller")?.env("STUB_GPU_FAIL", "cuStreamDestroy_v2:999");
+    let trace = run.directory().join("trace");
+    let run = run.env("STUB_GPU_TRACE", &trace);
+    let begun = [STREAM, vain[0], "call cuStreamDestroy_v2 d", vain[0], vain[1]];
+    let script = [BEGIN.as_slice(), &begun, &[crate::LAUNCH, END, WAIT]].concat();
+    let answers = obey(&run, &script)?;
+    within("the end of the capture", answers[answers.len() - 2].0, 0..=0)?;
+    let trace = std::fs::read_to_string(trace)?;
+    within("questions", trace.matches("cuThreadExchangeStreamCaptureMode").count(), 2..=99)
 }
 
 /// One thread captures in global mode again and again, which forbids questions about events to every thread, while

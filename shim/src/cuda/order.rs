@@ -68,24 +68,23 @@ pub(crate) fn array_to_host(
 }
 
 /// `cuStreamDestroy`.
-pub(crate) fn stream_destroy(call: &Call, next: impl Next<CuError>, stream: CUstream) -> CuResult {
-    throttle::stream_ends(call, stream);
-    next().map(drop)
+pub(crate) fn stream_destroy(_call: &Call, next: impl Next<CuError>, stream: CUstream) -> CuResult {
+    throttle::stream_ends(stream, next)
 }
 
 /// `cuStreamBeginCapture`, first form.
-pub(crate) fn begin_capture(call: &Call, next: impl Next<CuError>, _stream: CUstream) -> CuResult {
-    begin(call, next)
+pub(crate) fn begin_capture(call: &Call, next: impl Next<CuError>, stream: CUstream) -> CuResult {
+    throttle::capture_begins(call, stream, next)
 }
 
 /// `cuStreamBeginCapture`, second form.
 pub(crate) fn begin_capture_v2(
     call: &Call,
     next: impl Next<CuError>,
-    _stream: CUstream,
+    stream: CUstream,
     _mode: c_int,
 ) -> CuResult {
-    begin(call, next)
+    throttle::capture_begins(call, stream, next)
 }
 
 /// `cuStreamBeginCaptureToGraph`.
@@ -93,37 +92,37 @@ pub(crate) fn begin_capture_v2(
 pub(crate) fn begin_capture_to_graph(
     call: &Call,
     next: impl Next<CuError>,
-    _stream: CUstream,
+    stream: CUstream,
     _graph: CUgraph,
     _dependencies: In<CUgraphNode>,
     _edges: In<c_void>,
     _count: usize,
     _mode: c_int,
 ) -> CuResult {
-    begin(call, next)
+    throttle::capture_begins(call, stream, next)
 }
 
 /// `cuStreamBeginCaptureToCig`.
 pub(crate) fn begin_capture_to_cig(
     call: &Call,
     next: impl Next<CuError>,
-    _stream: CUstream,
+    stream: CUstream,
     _params: Out<c_void>,
 ) -> CuResult {
-    begin(call, next)
+    throttle::capture_begins(call, stream, next)
 }
 
 /// `cuStreamBeginRecaptureToGraph`.
 pub(crate) fn begin_recapture(
     call: &Call,
     next: impl Next<CuError>,
-    _stream: CUstream,
+    stream: CUstream,
     _mode: c_int,
     _graph: CUgraph,
     _callback: Out<c_void>,
     _data: Out<c_void>,
 ) -> CuResult {
-    begin(call, next)
+    throttle::capture_begins(call, stream, next)
 }
 
 /// `cuStreamEndCapture`.
@@ -158,23 +157,13 @@ fn copied_back(call: &Call, next: impl Next<CuError>) -> CuResult {
     Ok(())
 }
 
-/// Known before the driver begins: a question asked in between would spoil the capture.
-fn begin(call: &Call, next: impl Next<CuError>) -> CuResult {
-    throttle::capture_begins(call);
-    let begun = next();
-    if begun.is_err() {
-        throttle::capture_ended(call);
-    }
-    begun.map(drop)
-}
-
 /// A capture that was spoilt ends with an error, and a call in the wrong place ends none: so the stream is asked.
 fn end(call: &Call, next: impl Next<CuError>, stream: CUstream) -> CuResult {
     let captures = || driver::cuda::is_capturing(call.driver, stream, call.per_thread);
     let was_capturing = captures();
     let ended = next();
     if was_capturing && !captures() {
-        throttle::capture_ended(call);
+        throttle::capture_ended(call, stream);
     }
     ended.map(drop)
 }

@@ -4,6 +4,7 @@
 //! event is recorded or somebody sleeps. A tool that the driver calls back meanwhile on the same thread finds the lock
 //! [held](crate::held), and what it launches passes.
 
+use super::captures;
 use super::heirs::Look;
 use super::timing::{CallTime, ContextId, Mark, Spare, Timing};
 use crate::book;
@@ -12,7 +13,6 @@ use crate::held::Held;
 use crate::live::Live;
 use crate::redirect::DriverCopy;
 use crate::sys;
-use core::sync::atomic::{AtomicU32, Ordering};
 use gpucap_abi::cuda::{CUcontext, CUstream};
 use gpucap_core::ledger::{DeviceIndex, Ledger, Slot};
 use gpucap_core::throttle::{
@@ -44,26 +44,6 @@ struct Inside {
     told: Totals,
     /// Up to when it knows the work that is out to be paid for.
     paid_until: Option<u64>,
-}
-
-/// Captures that are under way in this process. While there are any, a question about an event would spoil them.
-static CAPTURES: AtomicU32 = AtomicU32::new(0);
-
-/// A capture begins.
-pub(super) fn capture_begins() {
-    CAPTURES.fetch_add(1, Ordering::SeqCst);
-}
-
-/// A capture is over.
-pub(super) fn capture_ended() {
-    // Where this fails there was none.
-    let _ = CAPTURES.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |count| count.checked_sub(1));
-}
-
-/// Whether any stream of this process may be captured.
-#[inline]
-pub(super) fn is_any_capture() -> bool {
-    CAPTURES.load(Ordering::Relaxed) != 0
 }
 
 /// A launch that may go to the driver.
@@ -287,7 +267,7 @@ impl Gate {
     /// Lets the meter think, about events too. What it asks the driver spoils no capture. `None` if this thread holds such
     /// a lock already: then it is a tool that was called back.
     fn asking<T>(&self, copy: &DriverCopy, work: impl FnOnce(&mut Inside) -> T) -> Option<T> {
-        if is_any_capture() { driver::relaxed(copy, || self.with(work)) } else { self.with(work) }
+        if captures::is_any() { driver::relaxed(copy, || self.with(work)) } else { self.with(work) }
     }
 
     /// Lets the meter think.
