@@ -64,7 +64,7 @@ def promises(number, rows):
         held = asked.count("passed")
         said = f"{held} of {len(asked)}" if asked else "not asked"
         said = said if held == len(asked) else f"**{said}**"
-        lines.append(f"| {promise} | {said} | [{stage}](#{number}-{stage}) |")
+        lines.append(f"| {promise} | {said} | {f'[{stage}](#{number}-{stage})' if rows else stage} |")
     return "\n".join(lines) + "\n"
 
 
@@ -148,7 +148,9 @@ def main(directory, page=PAGE):
             (Path(directory) / name).write_text(drawn, encoding="utf-8")
             text += f"![shares](results/{name})\n\n"
         text += tables(number, rows)
-    Path(page).write_text((text if found else text + NOTHING).rstrip("\n") + "\n", encoding="utf-8")
+    if not found:
+        text += NOTHING + "\n" + promises(0, [])
+    Path(page).write_text(text.rstrip("\n") + "\n", encoding="utf-8")
     print(f"written: {page}")
 
 

@@ -7,6 +7,7 @@ Called by `ci/gpu rehearse`; a line `ci: passed|failed report NAME` each, the ex
 
 import io
 import json
+import shutil
 import sys
 import traceback
 from contextlib import redirect_stderr, redirect_stdout
@@ -44,7 +45,15 @@ def page_of(directory):
 
 
 def without_results_nothing_is_claimed(directory):
-    assert "No card has run this yet" in page_of(directory)
+    page = page_of(directory)
+    assert "No card has run this yet" in page
+    assert page.count("| not asked |") == len(report.PROMISES) and "](#" not in page
+
+
+def the_page_that_is_kept_is_that_of_the_kept_results(directory):
+    for path in (report.PAGE.parent / "results").glob("card-*.jsonl"):
+        shutil.copy(path, directory)
+    assert page_of(directory) == report.PAGE.read_text(encoding="utf-8")
 
 
 def what_the_stub_was_asked_is_not_shown(directory):
@@ -110,6 +119,7 @@ def a_stage_leaves_the_others_their_time(directory):
 
 TESTS = (
     without_results_nothing_is_claimed,
+    the_page_that_is_kept_is_that_of_the_kept_results,
     what_the_stub_was_asked_is_not_shown,
     a_file_by_a_card_s_name_that_none_made_is_refused,
     each_promise_is_told_with_its_results,

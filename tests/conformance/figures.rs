@@ -8,9 +8,9 @@
 const INTO_SLOTS: [&str; 3] = ["cuMemGetInfo", "cuDeviceTotalMem", "ExportToShareableHandle"];
 /// Functions that put them into buffers.
 const INTO_BUFFERS: [&str; 2] = ["nvmlDeviceGet", "ExportToShareableHandle"];
-/// Functions whose code says whether the list of who uses the card had room: all of it, or enough of it for the slice.
+/// Functions whose code says whether there is somebody to list and whether the list had room.
 const OF_PROCESSES: &str = "Process";
-const LISTED: [&str; 2] = ["0", "7"];
+const LISTED: [&str; 3] = ["0", "6", "7"];
 const CODE: usize = 0;
 /// Where in an answer the slots and the sum stand.
 const SLOTS: usize = 1;

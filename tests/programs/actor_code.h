@@ -1,7 +1,7 @@
 /*
  * The actor's commands for code as text, which every driver compiles itself, and for what NVML says of a process.
  *
- *   text A BYTES       a module with a variable of so many bytes
+ *   text A BYTES       a module with a variable of so many bytes, which is asked for: it may be made only then
  *   local A BYTES      a module with a kernel that wants so many bytes of its own for each thread; it runs once
  *   process A PID      bytes of card 0 that the process uses, or error 6: it is not listed
  */
@@ -24,6 +24,13 @@ static CUresult load_text(uint64_t *module, uint64_t bytes, uint64_t local)
     if (local)
         snprintf(text + used, sizeof text - (size_t)used, kernel_text, local);
     return call_cuModuleLoadData((CUmodule *)module, text);
+}
+
+static CUresult load_variable(uint64_t *module, uint64_t bytes)
+{
+    CUdeviceptr pointer;
+    CUresult result = load_text(module, bytes, 0);
+    return result ? result : call_cuModuleGetGlobal_v2(&pointer, NULL, (CUmodule)*module, "variable");
 }
 
 static CUresult run_local(uint64_t *module, uint64_t local)
@@ -57,7 +64,7 @@ static CUresult process(uint64_t *bytes, uint64_t pid)
 static int obey_code(CUresult *result, const char *verb, uint64_t *slot, uint64_t number)
 {
 #define COMMAND(word, call) if (strcmp(verb, word) == 0) return *result = (call), 1;
-    COMMAND("text", load_text(slot, number, 0))
+    COMMAND("text", load_variable(slot, number))
     COMMAND("local", run_local(slot, number))
     COMMAND("process", process(slot, number))
 #undef COMMAND
