@@ -1,7 +1,7 @@
 //! Each example gets the slice that it shows; the validation passes for a slice and fails for a card.
 
 use crate::{ended, expect, manifest, manifests, script};
-use gpucap_tests::{Build, Result, Scratch, Stop, trial};
+use gpucap_tests::{Build, Result, Scratch, Stop, project, trial};
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 use std::env;
@@ -11,50 +11,121 @@ use std::process::Command;
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial("examples: the planner gives each the slice that it shows", slices),
+        trial("examples: there is one for each source that a pod can use", each_source),
         trial("examples: the validation passes for its slice alone", validation),
     ]
 }
 
-/// What `gpucap explain` says of each.
-const SLICES: &[(&str, &str)] = &[
-    ("ack", "*: memory 2GiB, time 30%"),
-    ("annotations", "*: memory 4GiB, time 30%"),
-    ("environment", "*: memory 4GiB, time 30%"),
-    ("hami", "*: memory 3000MiB, time 30%"),
-    ("profile", "*: memory 5GiB, time 14.28%"),
+/// An example, and what comes of it.
+struct Example {
+    file: &'static str,
+    /// The source that is heard, by its name in the node's configuration.
+    source: &'static str,
+    /// What the scheduler and the device plugin of this convention add to what the pod's author wrote.
+    annotations: &'static [(&'static str, &'static str)],
+    env: &'static [(&'static str, &'static str)],
+    /// What `gpucap explain` says of it.
+    slice: &'static str,
+}
+
+/// One that has all that counts in it.
+const fn whole(file: &'static str, source: &'static str, slice: &'static str) -> Example {
+    Example { file, source, annotations: &[], env: &[], slice }
+}
+
+const EXAMPLES: &[Example] = &[
+    whole("ack", "ack", "*: memory 2GiB, time 30%"),
+    whole("annotations", "annotation", "*: memory 4GiB, time 30%"),
+    whole("egpu", "egpu", "*: memory 2GiB, time 50%"),
+    whole("environment", "environment", "*: memory 4GiB, time 30%"),
+    Example {
+        env: &[("ALIYUN_COM_GPU_MEM_CONTAINER", "3"), ("ALIYUN_COM_GPU_MEM_DEV", "15")],
+        ..whole("gpushare", "gpushare", "*: memory 3GiB and at most 20%")
+    },
+    whole("hami", "hami", "*: memory 3000MiB, time 30%"),
+    Example {
+        annotations: &[(
+            "scheduling.koordinator.sh/device-allocated",
+            r#"{"gpu":[{"minor":0,"resources":{"koordinator.sh/gpu-core":"50","koordinator.sh/gpu-memory-ratio":"50"}}]}"#,
+        )],
+        ..whole("koordinator", "koordinator", "*: memory 50%, time 50%")
+    },
+    whole("mig", "environment", "*: memory 2GiB"),
+    whole("mps", "mps", "*: memory 2GB, time 30%"),
+    whole("profile", "environment", "*: memory 5GiB, time 14.28%"),
+    whole("time-slicing", "environment", "*: memory 4GiB, time 30%"),
+    Example {
+        env: &[("CUDA_MEM_LIMIT_0", "2048m"), ("CUDA_CORE_LIMIT_0", "30")],
+        ..whole("vgpu-manager", "vgpu-manager", "*: memory 2GiB, time 30%")
+    },
+    Example {
+        annotations: &[(
+            "volcano.sh/vgpu-ids-new",
+            "GPU-01010101-0101-0101-0101-010101010101,NVIDIA,3000,30:;",
+        )],
+        ..whole(
+            "volcano",
+            "volcano",
+            "GPU-01010101-0101-0101-0101-010101010101: memory 3000MiB, time 30%",
+        )
+    },
 ];
+/// Sources of the node: no pod says anything of them.
+const OF_THE_NODE: [&str; 2] = ["allocation", "kubelet"];
 
 fn slices() -> Result {
     let settings = manifest("settings.yaml")?;
     let node = settings["data"]["config.json"].as_str().unwrap_or_default();
-    let mut seen = Vec::new();
+    let mut seen = 0;
     for (file, pod) in manifests::all()? {
         let Some(name) = file.strip_prefix("examples/").and_then(|it| it.strip_suffix(".yaml"))
         else {
             continue;
         };
-        let slice = SLICES.iter().find(|it| it.0 == name);
-        let (_, slice) = slice.ok_or_else(|| Stop::fail(format!("{name} is in no table")))?;
-        let said = explained(&pod, node)?;
-        expect(said.contains(slice), || format!("{name}: no `{slice}` in: {said}"))?;
-        seen.push(name.to_owned());
+        let example = EXAMPLES.iter().find(|it| it.file == name);
+        let example = example.ok_or_else(|| Stop::fail(format!("{name} is in no table")))?;
+        let said = explained(&pod, example, node)?;
+        expect(said.contains(example.slice), || {
+            format!("{name}: no `{}` in: {said}", example.slice)
+        })?;
+        let heard = said.contains(&format!(" ({}): ", example.source));
+        expect(heard, || format!("{name}: {} says nothing in: {said}", example.source))?;
+        seen += 1;
     }
-    expect(seen.len() == SLICES.len(), || format!("only {seen:?}"))
+    expect(seen == EXAMPLES.len(), || format!("only {seen}"))
+}
+
+/// By the manual's table, which the planner's own tests compare with the planner.
+fn each_source() -> Result {
+    let page = fs::read_to_string(project().join("shim/src/manual/sources.md"))?;
+    let rows = page.split("<!-- sources: ").nth(1).and_then(|it| it.split("<!-- end").next());
+    let rows = rows.unwrap_or_default().lines().filter_map(|row| row.strip_prefix("| `"));
+    let names: Vec<&str> = rows.filter_map(|row| row.split('`').next()).collect();
+    expect(names.len() >= 12, || format!("{names:?}"))?;
+    let shown = |name: &&&str| EXAMPLES.iter().any(|it| it.source == **name);
+    let missing: Vec<_> =
+        names.iter().filter(|name| !OF_THE_NODE.contains(name) && !shown(name)).collect();
+    expect(missing.is_empty(), || format!("no example for {missing:?}"))
 }
 
 /// What the hook would do with the pod's container, on a node with these settings.
-fn explained(pod: &Value, node: &str) -> Result<String> {
+fn explained(pod: &Value, example: &Example, node: &str) -> Result<String> {
     let scratch = Scratch::new()?;
     let env = pod["spec"]["containers"][0]["env"].as_array().cloned().unwrap_or_default();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let env: Vec<_> =
-        env.iter().map(|it| format!("{}={}", text(&it["name"]), text(&it["value"]))).collect();
+    let own = env.iter().map(|it| format!("{}={}", text(&it["name"]), text(&it["value"])));
+    let added = example.env.iter().map(|(name, value)| format!("{name}={value}"));
+    let env: Vec<_> = own.chain(added).collect();
+    let mut annotations = pod["metadata"].get("annotations").cloned().unwrap_or(json!({}));
+    for (name, value) in example.annotations {
+        annotations[*name] = json!(value);
+    }
     let config = json!({
         "ociVersion": "1.0.2",
         "process": {"args": ["nvidia-smi"], "env": env, "cwd": "/"},
         "root": {"path": "rootfs"},
         "linux": {"namespaces": [{"type": "mount"}]},
-        "annotations": pod["metadata"].get("annotations").unwrap_or(&json!({})),
+        "annotations": annotations,
     });
     fs::write(scratch.path().join("config.json"), config.to_string())?;
     fs::write(scratch.path().join("node.json"), node)?;

@@ -3,13 +3,15 @@
 //! * [`release`]: the archive installs below any root, upgrades, and leaves nothing behind.
 //! * [`node`]: what the DaemonSets run keeps a node whole at each step, on a node made of stand-ins.
 //! * [`manifests`]: each manifest has the fields that the API knows, and agrees with the scripts and the command.
-//! * [`shape`]: those fields, for the kinds that we use. No cluster and no schema from elsewhere is asked.
+//! * [`shape`]: those fields, for the kinds that we use, where no schema of the API is at hand.
+//! * [`schema`]: the API's own schemas, in two releases. No cluster is asked.
 //! * [`examples`]: each example gets the slice that it shows, and the validation tells a slice from a card.
 
 mod examples;
 mod manifests;
 mod node;
 mod release;
+mod schema;
 mod shape;
 
 use gpucap_tests::{Build, Result, Scratch, Stop, main as harness, project};
@@ -25,7 +27,8 @@ use std::sync::OnceLock;
 const ARCHIVE: &str = concat!("gpucap-", env!("CARGO_PKG_VERSION"), "-x86_64-linux.tar.gz");
 
 fn main() -> ExitCode {
-    let suites = [release::trials, node::trials, manifests::trials, examples::trials];
+    let suites =
+        [release::trials, node::trials, manifests::trials, schema::trials, examples::trials];
     harness(suites.into_iter().flat_map(|trials| trials()).collect())
 }
 

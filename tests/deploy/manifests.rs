@@ -1,11 +1,12 @@
 //! The manifests: their form, and that they agree with one another, with the scripts and with what containerd is told.
 
 use crate::{deploy, ended, expect, manifest, script, shape, tree, yaml};
-use gpucap_tests::{Build, Result, Scratch, Stop, trial};
+use gpucap_tests::{Build, Result, Scratch, Stop, project, trial};
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 use std::env;
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -22,6 +23,7 @@ pub(crate) fn trials() -> Vec<Trial> {
             handler,
         ),
         trial("manifests: kustomize builds them, in the namespace", kustomized),
+        trial("manifests: the manual's overlays put in the registry and the settings", overlays),
     ]
 }
 
@@ -113,16 +115,18 @@ fn references() -> Result {
         if let Some(labels) = object.pointer("/spec/selector/matchLabels") {
             let template = &object["spec"]["template"]["metadata"]["labels"];
             expect(labels == template, || format!("{name}: {labels} selects no {template}"))?;
-            // Both go where pods of the class go, and nowhere else.
-            for key in ["nodeSelector", "tolerations"] {
-                let (own, other) = (&pod[key], &class["scheduling"][key]);
-                expect(!own.is_null() && own == other, || format!("{name}: {own}, not {other}"))?;
-            }
+            // Both go where pods of the class go, and nowhere else; no taint keeps them from it.
+            let (own, other) = (&pod["nodeSelector"], &class["scheduling"]["nodeSelector"]);
+            expect(!own.is_null() && own == other, || format!("{name}: {own}, not {other}"))?;
+            let all = json!([{"operator": "Exists"}]);
+            expect(pod["tolerations"] == all, || format!("{name}: {}", pod["tolerations"]))?;
         }
         if let Some(runtime) = pod["runtimeClassName"].as_str() {
             expect(class["metadata"]["name"] == runtime, || format!("{name}: {runtime}"))?;
         }
     }
+    let tolerations = json!([{"key": "nvidia.com/gpu", "operator": "Exists"}]);
+    expect(class["scheduling"]["tolerations"] == tolerations, || class.to_string())?;
     let settings = manifest("settings.yaml")?;
     let volumes = manifest("daemonset.yaml")?["spec"]["template"]["spec"]["volumes"].clone();
     let name = &settings["metadata"]["name"];
@@ -216,15 +220,18 @@ fn handler() -> Result {
     Ok(())
 }
 
-fn kustomized() -> Result {
+/// What kustomize makes of a directory.
+fn kustomize(directory: &Path) -> Result<Vec<Value>> {
     if Command::new("kubectl").args(["version", "--client"]).output().is_err() {
         return Err(Stop::skip("kubectl is missing"));
     }
+    yaml(&ended(Command::new("kubectl").arg("kustomize").arg(directory), true)?)
+}
+
+fn kustomized() -> Result {
     for (place, least) in [(".", 4), ("uninstall", 1)] {
-        let built =
-            ended(Command::new("kubectl").arg("kustomize").arg(deploy().join(place)), true)?;
-        let objects = yaml(&built)?;
-        expect(objects.len() >= least, || built.clone())?;
+        let objects = kustomize(&deploy().join(place))?;
+        expect(objects.len() >= least, || format!("{place}: {objects:?}"))?;
         for object in objects {
             let faults = shape::faults(&object);
             expect(faults.is_empty(), || format!("{place}: {faults:?}"))?;
@@ -233,6 +240,40 @@ fn kustomized() -> Result {
                 format!("{place}: {object}")
             })?;
         }
+    }
+    Ok(())
+}
+
+/// A part of the manual's page, without the marks of its language.
+fn shown(name: &str) -> Result<String> {
+    let page = fs::read_to_string(project().join("shim/src/manual/kubernetes.md"))?;
+    let behind = page.split(&format!("<!-- {name}: a test builds it -->\n```yaml\n")).nth(1);
+    let text = behind.and_then(|it| it.split("```\n").next());
+    text.map(str::to_owned).ok_or_else(|| Stop::fail(format!("no {name} in the manual")))
+}
+
+/// Built beside a release, as the manual has it, for coming and for leaving.
+fn overlays() -> Result {
+    let scratch = Scratch::new()?;
+    let release = scratch.path().join(concat!("gpucap-", env!("CARGO_PKG_VERSION")));
+    fs::create_dir(&release)?;
+    ended(Command::new("cp").arg("-R").arg(deploy()).arg(release.join("deploy")), true)?;
+    let coming = shown("overlay")? + &shown("patch")?;
+    let leaving = coming.replace("/deploy\n", "/deploy/uninstall\n");
+    for (name, text) in [("gpucap", &coming), ("gpucap-leave", &leaving)] {
+        let directory = scratch.path().join(name);
+        fs::create_dir(&directory)?;
+        fs::write(directory.join("kustomization.yaml"), text)?;
+        let objects = kustomize(&directory)?;
+        let set = objects.iter().find(|it| it["kind"] == "DaemonSet");
+        let set = set.ok_or_else(|| Stop::fail(name))?;
+        let own = concat!("REGISTRY/gpucap-installer:", env!("CARGO_PKG_VERSION"));
+        let containers = containers(set);
+        let ours = containers.len() == 2 && containers.iter().all(|it| it["image"] == own);
+        let env = &containers[0]["env"];
+        expect(ours && env[0]["name"] == "CONTAINERD" && env[1]["name"] == "RESTART", || {
+            set.to_string()
+        })?;
     }
     Ok(())
 }

@@ -83,6 +83,7 @@ const POD: &[Field] = &[
     ("nodeSelector", false, Texts),
     ("tolerations", false, List(&Object(TOLERATION))),
     ("runtimeClassName", false, Text),
+    ("schedulerName", false, Text),
     ("restartPolicy", false, Text),
     ("automountServiceAccountToken", false, Flag),
     ("hostPID", false, Flag),

@@ -22,8 +22,10 @@ fn annotations() -> impl Iterator<Item = &'static str> {
     gpucap_plan::ANNOTATIONS.into_iter().chain(["cdi.k8s.io/*"])
 }
 
-/// The handlers that a new one is made after: the first of them that is there.
-const MODELS: [&str; 2] = ["nvidia", "runc"];
+/// NVIDIA's handler, as its toolkit and most clouds call it.
+const NVIDIA: &str = "nvidia";
+/// The handler that every containerd has.
+const PLAIN: &str = "runc";
 const RUNTIME_TYPE: &str = "io.containerd.runc.v2";
 
 /// What becomes of its configuration, and of the base specification.
@@ -64,11 +66,11 @@ fn base(hooks: Hooks<'_>) -> Result<String> {
 fn add(text: &str, name: &str, specification: &Path) -> std::result::Result<String, String> {
     let mut document = parse(text)?;
     let plugin = plugin(&mut document)?;
+    let usual = default_handler(&document, plugin);
     let handlers =
         handlers(&mut document, plugin).ok_or("plugins: not tables as containerd has them")?;
     if !handlers.contains_key(name) {
-        let model = MODELS.iter().find_map(|model| handlers.get(model)).cloned();
-        let mut new = model.unwrap_or_else(|| Item::Table(Table::new()));
+        let mut new = model(handlers, &usual).unwrap_or_else(|| Item::Table(Table::new()));
         place_last(&mut new);
         handlers.insert(name, new);
     }
@@ -92,6 +94,24 @@ fn add(text: &str, name: &str, specification: &Path) -> std::result::Result<Stri
         }
     }
     Ok(document.to_string())
+}
+
+/// What a new handler is made after. Where none is called as NVIDIA's is, the one of pods that name none is it: AKS has
+/// it by another name.
+fn model(handlers: &Table, usual: &str) -> Option<Item> {
+    let found = [NVIDIA, usual, PLAIN].into_iter().filter_map(|name| handlers.get(name));
+    let calls_hooks = |handler: &&Item| {
+        let kind = handler.get("runtime_type").and_then(Item::as_str);
+        kind.is_none_or(|kind| kind.is_empty() || kind == RUNTIME_TYPE)
+    };
+    found.into_iter().find(calls_hooks).cloned()
+}
+
+/// The name of the handler of pods that name none.
+fn default_handler(document: &DocumentMut, plugin: &str) -> String {
+    let name = ["plugins", plugin, "containerd", "default_runtime_name"];
+    let found = name.iter().try_fold(document.as_item(), |item, key| item.get(key));
+    found.and_then(Item::as_str).unwrap_or(PLAIN).to_owned()
 }
 
 /// The configuration without it.
@@ -240,6 +260,32 @@ version = 2
             OLD.replace("runtime_type =", "base_runtime_spec = \"/own.json\"\nruntime_type =");
         assert!(add(&text, "runc", Path::new(SPEC)).expect_err("refused").contains("/own.json"));
         assert_eq!(removed(&text, "runc"), text);
+    }
+
+    #[test]
+    fn without_a_handler_called_nvidia_the_usual_one_is_the_model() {
+        let plugin = "io.containerd.grpc.v1.cri";
+        let of = |usual: &str, kind: &str| {
+            let table = format!("plugins.\"{plugin}\".containerd");
+            let entry = |name: &str, kind: &str, program: &str| {
+                format!(
+                    "[{table}.runtimes.{name}]\nruntime_type = \"{kind}\"\n\
+                     [{table}.runtimes.{name}.options]\nBinaryName = \"{program}\"\n"
+                )
+            };
+            let handlers = [
+                entry("nvidia-container-runtime", kind, "/usr/bin/nvidia-container-runtime"),
+                entry("runc", RUNTIME_TYPE, "/usr/bin/runc"),
+            ];
+            let head = format!("version = 2\n[{table}]\ndefault_runtime_name = \"{usual}\"\n");
+            let text = added(&(head + &handlers.concat()), HANDLER);
+            handler(&text, plugin, HANDLER)["options"]["BinaryName"].as_str().map(str::to_owned)
+        };
+        let nvidia = Some("/usr/bin/nvidia-container-runtime".to_owned());
+        let runc = Some("/usr/bin/runc".to_owned());
+        assert_eq!(of("nvidia-container-runtime", RUNTIME_TYPE), nvidia);
+        assert_eq!(of("runc", RUNTIME_TYPE), runc);
+        assert_eq!(of("nvidia-container-runtime", "io.containerd.kata.v2"), runc);
     }
 
     #[test]
