@@ -4,7 +4,7 @@
 #![allow(non_snake_case, reason = "these are NVML's public names")]
 
 use crate::arg::{Raw, by_value};
-use core::ffi::c_void;
+use core::ffi::{c_char, c_void};
 use core::num::NonZeroU32;
 
 /// An error of NVML: any `nvmlReturn_t` but success.
@@ -31,10 +31,14 @@ errors! {
     INVALID_ARGUMENT = 2;
     /// `NVML_ERROR_NOT_SUPPORTED`
     NOT_SUPPORTED = 3;
+    /// `NVML_ERROR_NO_PERMISSION`
+    NO_PERMISSION = 4;
     /// `NVML_ERROR_NOT_FOUND`
     NOT_FOUND = 6;
     /// `NVML_ERROR_INSUFFICIENT_SIZE`
     INSUFFICIENT_SIZE = 7;
+    /// `NVML_ERROR_FUNCTION_NOT_FOUND`: the library is older than the function.
+    FUNCTION_NOT_FOUND = 13;
     /// `NVML_ERROR_ARGUMENT_VERSION_MISMATCH`
     ARGUMENT_VERSION_MISMATCH = 25;
     /// `NVML_ERROR_UNKNOWN`
@@ -96,6 +100,39 @@ impl nvmlMemory_v2_t {
     /// Size and version 2, as `NVML_STRUCT_VERSION` packs them.
     pub const VERSION: u32 = 0x0200_0028;
 }
+
+/// `nvmlSetMemoryLimits_v1_t` (NVML 13.4): bytes of a device that a cgroup may hold.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct nvmlSetMemoryLimits_v1_t {
+    /// The whole path of the cgroup's directory.
+    pub nameSpace: *const c_char,
+    /// Bytes that are kept for it.
+    pub softLimit: u64,
+    /// Bytes that it gets at most; [`NO_MEMORY_LIMIT`]: all there are.
+    pub hardLimit: u64,
+}
+
+/// `nvmlGetMemoryLimits_v1_t` (NVML 13.4).
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct nvmlGetMemoryLimits_v1_t {
+    /// The whole path of the cgroup's directory.
+    pub nameSpace: *const c_char,
+    /// Bytes that are kept for it.
+    pub softLimit: u64,
+    /// Bytes that it gets at most.
+    pub hardLimit: u64,
+    /// Bytes that it holds.
+    pub currentUsed: u64,
+}
+
+// Neither has a version field; the length is part of the name's promise.
+const _: () = assert!(size_of::<nvmlSetMemoryLimits_v1_t>() == 24);
+const _: () = assert!(size_of::<nvmlGetMemoryLimits_v1_t>() == 32);
+
+/// `NVML_DEVICE_MEMORY_LIMIT_MAX`
+pub const NO_MEMORY_LIMIT: u64 = u64::MAX;
 
 /// `nvmlProcessInfo_v1_t`: a process and what it holds.
 #[repr(C)]

@@ -15,6 +15,7 @@ use gpucap_abi::arg::Word;
 use gpucap_abi::cuda::{CUdeviceptr, CUdeviceptr_v1, CuError, CuResult};
 use gpucap_stub_device::card::Holding;
 use gpucap_stub_device::catalog::Unit;
+use gpucap_stub_device::partition::Lineage;
 use gpucap_stub_device::{card, settings};
 use std::collections::{BTreeMap, HashSet};
 
@@ -262,7 +263,13 @@ fn info<W: Word>(free: Out<W>, total: Out<W>) -> CuResult {
     let (_, unit) = current()?;
     let memory = unit.memory(settings());
     let used = settings().reserved.saturating_add(card().used(unit));
-    free.put_word(memory.saturating_sub(used))?;
+    let left = memory.saturating_sub(used);
+    // Under a limit of its cgroup a program sees that limit, and cuDeviceTotalMem the card all the same.
+    let (left, memory) = match card().partition(Lineage::own(), unit) {
+        Some(it) => (left.min(it.hard.saturating_sub(it.used)), memory.min(it.hard)),
+        None => (left, memory),
+    };
+    free.put_word(left)?;
     total.put_word(memory)
 }
 

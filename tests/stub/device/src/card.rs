@@ -11,6 +11,7 @@ use crate::catalog::{MAX_UNITS, Unit, slices_of};
 use crate::clock::Clock;
 use crate::engine::{Engine, LANES};
 use crate::lock::{Held, RobustLock};
+use crate::partition::{self, Limit, Lineage, NotSet, Partition};
 use crate::process::{self, Identity};
 use crate::settings::Settings;
 use std::cell::UnsafeCell;
@@ -52,6 +53,7 @@ pub struct Tenant {
 struct Process {
     /// Pid 0: the slot is free.
     identity: Identity,
+    lineage: Lineage,
     holdings: [Holding; MAX_UNITS],
 }
 
@@ -59,6 +61,7 @@ struct Process {
 struct Book {
     used: [u64; MAX_UNITS],
     processes: [Process; LANES],
+    limits: [Limit; partition::MOST],
     engines: [Engine; MAX_UNITS],
 }
 
@@ -137,8 +140,12 @@ impl Card {
     pub fn take(&self, unit: Unit, bytes: Holding) -> bool {
         let slot = self.slot();
         let capacity = unit.memory(self.settings).saturating_sub(self.settings.reserved);
+        let more = bytes.total();
+        let within = |used: u64, most| used.checked_add(more).is_some_and(|used| used <= most);
         let fits = |book: &Book| {
-            book.used[unit.index()].checked_add(bytes.total()).is_some_and(|used| used <= capacity)
+            let group = book.partition(Lineage::own(), unit);
+            within(book.used[unit.index()], capacity)
+                && group.is_none_or(|it| within(it.used, it.hard))
         };
         let open = self.open_book();
         if !fits(open.book) {
@@ -172,6 +179,28 @@ impl Card {
         let used: u64 = self.parts(unit).map(|part| open.book.used[part.index()]).sum();
         let neighbour = self.neighbour.load(Ordering::Relaxed);
         if unit.device == 0 { used.saturating_add_signed(neighbour) } else { used }
+    }
+
+    /// What holds on a unit for the cgroup of this lineage, if its memory is limited.
+    #[must_use]
+    pub fn partition(&self, lineage: &Lineage, unit: Unit) -> Option<Partition> {
+        let open = self.open_book();
+        self.reap(open.book);
+        open.book.partition(lineage, unit)
+    }
+
+    /// Limits a cgroup's memory on a unit to `(soft, hard)` bytes.
+    ///
+    /// # Errors
+    /// It holds more already, or there are too many limits.
+    pub fn limit(&self, lineage: &Lineage, unit: Unit, bytes: (u64, u64)) -> Result<(), NotSet> {
+        let open = self.open_book();
+        self.reap(open.book);
+        let own = partition::has_own(&open.book.limits, lineage, unit);
+        if own && open.book.partition(lineage, unit).is_some_and(|it| it.used > bytes.1) {
+            return Err(NotSet::InUse);
+        }
+        partition::set(&mut open.book.limits, lineage, unit, bytes)
     }
 
     /// Has a neighbour take bytes of device 0, or give them back: what this process sees of it. It takes nothing that
@@ -298,6 +327,7 @@ impl Card {
             };
             process::hold_record(self.file.as_raw_fd(), slot);
             open.book.processes[slot].identity = Identity::own();
+            open.book.processes[slot].lineage = *Lineage::own();
             slot
         })
     }
@@ -338,6 +368,13 @@ impl Card {
             }
         }
         OpenBook { book, _held: held }
+    }
+}
+
+impl Book {
+    fn partition(&self, lineage: &Lineage, unit: Unit) -> Option<Partition> {
+        let held = |it: &Process| (it.lineage, it.holdings[unit.index()].total());
+        partition::of(&self.limits, lineage, unit, self.processes.iter().map(held))
     }
 }
 

@@ -45,6 +45,8 @@ pub struct Settings {
     pub driver_version: String,
     /// The driver keeps accounts of processes.
     pub accounting: bool,
+    /// The driver can limit the memory of a cgroup.
+    pub memory_limits: bool,
     /// CUDA's fastest-first order is the reverse of PCI order.
     pub reverse_order: bool,
     /// The clock is moved by the test.
@@ -125,6 +127,12 @@ impl Settings {
             accounting: choice(
                 "STUB_GPU_ACCOUNTING",
                 &text("STUB_GPU_ACCOUNTING", "off"),
+                "off",
+                "on",
+            )?,
+            memory_limits: choice(
+                "STUB_GPU_MEMORY_LIMITS",
+                &text("STUB_GPU_MEMORY_LIMITS", "off"),
                 "off",
                 "on",
             )?,

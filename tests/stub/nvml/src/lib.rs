@@ -11,6 +11,7 @@ mod device;
 mod export;
 mod init;
 mod memory;
+mod memory_limits;
 mod own;
 mod process;
 mod rows;

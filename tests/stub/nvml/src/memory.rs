@@ -6,6 +6,7 @@
 use crate::device::unit;
 use crate::export::{Out, exports};
 use gpucap_abi::nvml::{NvmlError, NvmlResult, nvmlDevice_t, nvmlMemory_t, nvmlMemory_v2_t};
+use gpucap_stub_device::partition::Lineage;
 use gpucap_stub_device::{card, settings};
 
 exports! {
@@ -41,7 +42,14 @@ fn info_v2(device: nvmlDevice_t, memory: Out<nvmlMemory_v2_t>) -> NvmlResult {
     if memory.get()?.version != nvmlMemory_v2_t::VERSION {
         return Err(NvmlError::ARGUMENT_VERSION_MISMATCH);
     }
-    memory.put(numbers(device)?)
+    let found = numbers(device)?;
+    // This form alone accounts for a limit of the caller's cgroup, and not on MIG slices.
+    let Some(partition) = card().partition(Lineage::own(), unit(device)?) else {
+        return memory.put(found);
+    };
+    let (total, used) = (found.total.min(partition.hard), partition.used);
+    let free = found.free.min(total.saturating_sub(used));
+    memory.put(nvmlMemory_v2_t { total, reserved: 0, free, used, ..found })
 }
 
 fn bar1(device: nvmlDevice_t, memory: Out<nvmlMemory_t>) -> NvmlResult {

@@ -6,6 +6,7 @@ const ALL: &[&[Row]] = &[
     crate::init::ROWS,
     crate::device::ROWS,
     crate::memory::ROWS,
+    crate::memory_limits::ROWS,
     crate::process::ROWS,
     crate::telemetry::ROWS,
     crate::utilization::ROWS,
