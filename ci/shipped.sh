@@ -1,7 +1,8 @@
 # shellcheck shell=bash
-# The two files that are shipped, built for old machines: the library for glibc 2.17, the command without any library.
+# The files that are shipped, built for old machines: the library, and the program that asks the driver, for glibc
+# 2.17; the command without any library.
 #
-# Both are linked by zig, and hold no path of the machine that built them: one commit makes the same bytes in any
+# All are linked by zig, and hold no path of the machine that built them: one commit makes the same bytes in any
 # folder. The command's C library is musl's, which may be linked into a program of any licence; glibc's may not without
 # more. Lines of the sources (debug information) would make the library six times as long, and nobody reads them there.
 # shellcheck disable=SC2034 # whoever sources this uses them
@@ -9,6 +10,7 @@
 readonly GNU=x86_64-unknown-linux-gnu MUSL=x86_64-unknown-linux-musl
 readonly SHIPPED_LIBRARY=$TARGET/$GNU/release/libgpucap.so
 readonly SHIPPED_COMMAND=$TARGET/$MUSL/release/gpucap
+readonly SHIPPED_DRIVER=$TARGET/$GNU/release/gpucap-driver
 # The stub driver, for the tests that run in older systems.
 readonly SHIPPED_STUB=$TARGET/$GNU/release
 
@@ -18,7 +20,7 @@ build_shipped() {
 }
 
 build_shipped_library() {
-    shipped_build $GNU.2.17 -p gpucap-shim
+    shipped_build $GNU.2.17 -p gpucap-shim -p gpucap-driver
 }
 
 build_shipped_command() {

@@ -147,6 +147,7 @@ step_symbols() { # the shipped files ask little of a machine and show it nothing
     have musl || { skip 'gpucap: musl is missing (ci/run --install gets it)' && return; }
     build_shipped_command
     symbols_of_program "$SHIPPED_COMMAND"
+    check 'gpucap-driver asks for nothing newer than glibc 2.17' is_for_old_glibc "$SHIPPED_DRIVER"
 }
 
 step_shipped() { # with --full: the files built for old machines pass the same tests
@@ -160,7 +161,7 @@ step_shipped() { # with --full: the files built for old machines pass the same t
     export GPUCAP_ARTIFACTS
     trap 'rm -rf "$GPUCAP_ARTIFACTS"' EXIT
     cp "$TARGET"/release/{gpucap*,lib*.so} "$GPUCAP_ARTIFACTS"
-    cp "$SHIPPED_LIBRARY" "$SHIPPED_COMMAND" "$SHIPPED_STUB"/libgpucap_stub_*.so "$GPUCAP_ARTIFACTS"
+    cp "$SHIPPED_LIBRARY" "$SHIPPED_DRIVER" "$SHIPPED_COMMAND" "$SHIPPED_STUB"/libgpucap_stub_*.so "$GPUCAP_ARTIFACTS"
     local binaries
     mapfile -t binaries < <(sed -n '/^\[\[test\]\]/,/^path/s/^name = "\(.*\)"/\1/p' tests/Cargo.toml | grep -vxE 'layering|manual')
     tests "${binaries[@]}"
@@ -215,21 +216,25 @@ none_beyond() {
 }
 
 symbols_of_library() {
-    local allowed='__gmon_start__ dlmopen dlopen dlsym dlvsym sched_get_priority_max' exported needed newest
+    local allowed='__gmon_start__ dlmopen dlopen dlsym dlvsym sched_get_priority_max' exported needed
     allowed=${allowed// /$'\n'}
     exported=$(readelf -W --dyn-syms "$1" | awk '$5 != "LOCAL" && $7 != "UND" && NR > 3 { print $8 }' |
         sed 's/@.*//')
     needed=$(readelf -W -d "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
-    newest=$(readelf -W -V "$1" | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -n 1)
     check 'exports all our triggers' none_beyond "$exported" "$allowed"
     check 'exports nothing else' none_beyond "$allowed" "$exported"
     # An old glibc has these in files of their own.
     check 'needs libc and the loader alone' none_beyond \
         $'libc.so.6\nld-linux-x86-64.so.2\nlibpthread.so.0\nlibdl.so.2\nlibm.so.6' "$needed"
-    echo "newest version asked for: $newest"
-    check 'asks for nothing newer than glibc 2.17' \
-        test "$(printf '%s\nGLIBC_2.17\n' "$newest" | sort -V | tail -n 1)" = GLIBC_2.17
+    check 'asks for nothing newer than glibc 2.17' is_for_old_glibc "$1"
     check 'has no executable stack' grep -qE 'GNU_STACK.* RW ' <(readelf -W -l "$1")
+}
+
+is_for_old_glibc() {
+    local newest
+    newest=$(readelf -W -V "$1" | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -n 1)
+    echo "newest version asked for: $newest"
+    test "$(printf '%s\nGLIBC_2.17\n' "$newest" | sort -V | tail -n 1)" = GLIBC_2.17
 }
 
 symbols_of_program() {

@@ -3,7 +3,7 @@
 #
 #   [DESTDIR=...] [PREFIX=/opt/gpucap] ./install.sh
 #
-# Command and library of one release are a directory of their own, and become the current ones by one rename of
+# The files of one release are a directory of their own, and become the current ones by one rename of
 # the link: no container meets the command of one version with the library of another, or half a file. Engines are
 # told of $PREFIX/current/bin/gpucap (`gpucap configure ENGINE --program ...`), so an upgrade changes nothing that they
 # have read. The version before stays, for hooks that run while the link moves; older ones go.
@@ -19,9 +19,12 @@ mkdir -p "$prefix/versions"
 # Never written in place: who maps the library would see it change.
 rm -rf "$new.new" "$new.old"
 cp -R "$here/files" "$new.new"
-chmod 755 "$new.new/bin/gpucap"
-if [ -e "$new" ] && cmp -s "$new.new/bin/gpucap" "$new/bin/gpucap" &&
-    cmp -s "$new.new/lib/libgpucap.so" "$new/lib/libgpucap.so"; then
+chmod 755 "$new.new/bin/gpucap" "$new.new/lib/gpucap-driver"
+same=yes
+for file in bin/gpucap lib/libgpucap.so lib/gpucap-driver; do
+    cmp -s "$new.new/$file" "$new/$file" || same=
+done
+if [ "$same" ]; then
     rm -rf "$new.new"
 else
     # The same version built anew; a hook that starts between the two renames finds no command and refuses.

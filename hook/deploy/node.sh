@@ -10,6 +10,8 @@
 #   PREFIX, ETC  where command and library lie, and the node's configuration       /opt/gpucap, /etc/gpucap
 #   CONTAINERD   containerd's configuration on the node                            /etc/containerd/config.toml
 #   RESTART      how containerd is restarted there; running containers go on       systemctl restart containerd
+#   MEASURE      what runs a command there that may use the cards; no device     systemd-run --quiet --wait --collect
+#                is this pod's, so it cannot be one of its own processes
 #   SETTINGS     the node's configuration to be installed, if there is such a file /settings/config.json
 set -eu
 HOST=${HOST-/host}
@@ -17,6 +19,7 @@ prefix=${PREFIX:-/opt/gpucap}
 etc=${ETC:-/etc/gpucap}
 containerd=${CONTAINERD:-/etc/containerd/config.toml}
 restart=${RESTART:-systemctl restart containerd}
+measure=${MEASURE:-systemd-run --quiet --wait --collect}
 settings=${SETTINGS:-/settings/config.json}
 here=$(cd "$(dirname "$0")" && pwd)
 # Set from before the configuration changes until containerd has read it, so that a pod that was killed between the
@@ -55,6 +58,11 @@ case ${1:-} in
             cp "$settings" "$HOST$etc/config.json.new"
             mv "$HOST$etc/config.json.new" "$HOST$etc/config.json"
         fi
+        # A node without its driver yet is capped all the same, by an assumed price.
+        # Words, as in a shell.
+        # shellcheck disable=SC2086
+        on_node $measure "$prefix/current/bin/gpucap" calibrate --if-needed --config "$etc/config.json" ||
+            echo "node.sh: not calibrated; run $prefix/current/bin/gpucap calibrate on the node" >&2
         reconfigure
         ;;
     uninstall)

@@ -1,5 +1,6 @@
 //! What the command can do: one module each, and the words by which it is called.
 
+mod calibrate;
 mod cdi;
 mod check;
 mod configure;
@@ -39,6 +40,8 @@ enum Command {
     Check(check::Options),
     /// Have an engine call the hook for each container
     Configure(configure::Options),
+    /// Measure on this node what a context costs, and what the driver can do
+    Calibrate(calibrate::Options),
     /// Change the limits of a container that runs
     Limit(limit::Options),
     /// Forget containers that are over, and ledgers that nobody uses any more
@@ -63,6 +66,7 @@ impl Line {
             Command::Demo(options) => demo::execute(&options),
             Command::Check(options) => check::execute(&options),
             Command::Configure(options) => configure::execute(&options),
+            Command::Calibrate(options) => calibrate::execute(&options),
             Command::Limit(options) => limit::execute(&options),
             Command::Gc(options) => gc::execute(&options),
             Command::Runtime(options) => runtime::execute(&options),

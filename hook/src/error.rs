@@ -51,6 +51,8 @@ pub(crate) enum Error {
     Nri(String),
     /// An image cannot be looked at.
     Check(String),
+    /// The cards cannot be measured, or the result not be kept.
+    Calibrate(String),
     /// An engine's configuration cannot be changed as asked.
     Configure(String),
     /// The demo found something that is not as it should be, or could not go on.
@@ -85,6 +87,7 @@ impl Error {
             | Self::NoRuntime(_)
             | Self::Nri(_)
             | Self::Check(_)
+            | Self::Calibrate(_)
             | Self::Configure(_)
             | Self::DeviceName(_)
             | Self::NotAUuid(_)
@@ -151,6 +154,7 @@ impl fmt::Display for Error {
             Self::Refused(refusal) => refusal.fmt(f),
             Self::Nri(what) => write!(f, "nri: {what}"),
             Self::Check(what) => write!(f, "check: {what}"),
+            Self::Calibrate(what) => write!(f, "calibrate: {what}"),
             Self::Configure(what) => write!(f, "configure: {what}"),
             Self::Demo(what) => write!(f, "demo: {what}"),
             Self::Output(why) => write!(f, "standard output: {}", reason(why)),

@@ -4,14 +4,18 @@
 //! there and cannot be read is a reason to refuse, or for the planner to judge.
 
 use crate::sys;
-use gpucap_plan::{Card, Container, Identity, Node, NodeError, Reason, Sources, State};
+use gpucap_plan::{
+    Calibration, Card, Container, Identity, Node, NodeError, Reason, Sources, State,
+};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A longer document is nobody's: 16 MiB, where etcd allows a pod 1.5.
 pub(crate) const MAX_BYTES: u64 = 16 << 20;
+/// Where the driver says which version of it runs.
+const DRIVER: &str = "/proc/driver/nvidia/version";
 /// Where the driver says what cards there are, by PCI address.
 const CARDS: &str = "/proc/driver/nvidia/gpus";
 
@@ -24,6 +28,8 @@ pub(crate) struct Gathered {
     cards: Vec<Card>,
     allocations: Vec<Vec<u8>>,
     checkpoint: Option<Vec<u8>>,
+    calibration: Option<Result<Vec<u8>, String>>,
+    driver: Option<String>,
 }
 
 impl Gathered {
@@ -51,13 +57,16 @@ impl Gathered {
         let mut allocations = Vec::new();
         for own in told.flat_map(Identity::all_of) {
             let path = Path::new(&used.state_dir).join(own.allocation());
-            let found =
-                allocation(&path).map_err(|why| unreadable("the allocation", &path, &why))?;
+            let found = trusted(&path).map_err(|why| unreadable("the allocation", &path, &why))?;
             allocations.extend(found.filter(|found| !allocations.contains(found)));
         }
         // It only lowers, and is the kubelet's own business: not readable is not there.
         let checkpoint = used.kubelet_checkpoint.as_ref().and_then(|path| read(path.as_ref()).ok());
-        Ok(Self { state, container, node, cards: cards(), allocations, checkpoint })
+        let calibration = calibration(&used);
+        // Only of use beside the other.
+        let driver = calibration.as_ref().and_then(|_| driver());
+        let cards = cards();
+        Ok(Self { state, container, node, cards, allocations, checkpoint, calibration, driver })
     }
 
     /// The container, as its `config.json` describes it.
@@ -79,6 +88,11 @@ impl Gathered {
             cards: &self.cards,
             allocations: &self.allocations,
             checkpoint: self.checkpoint.as_deref(),
+            calibration: self.calibration.as_ref().map(|read| match read {
+                Ok(bytes) => Ok(&bytes[..]),
+                Err(why) => Err(&why[..]),
+            }),
+            driver: self.driver.as_deref(),
         }
     }
 }
@@ -115,8 +129,28 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The bytes of an allocation, which is the node's word: so nobody else may be able to write it.
-fn allocation(path: &Path) -> io::Result<Option<Vec<u8>>> {
+/// The version of the driver that runs, if there is one that says it.
+pub(crate) fn driver() -> Option<String> {
+    let text = read(Path::new(DRIVER)).ok()?;
+    gpucap_plan::running_driver(&String::from_utf8_lossy(&text)).map(str::to_owned)
+}
+
+/// Where what was measured of the cards lies.
+pub(crate) fn calibration_path(node: &Node) -> PathBuf {
+    Path::new(&node.state_dir).join(Calibration::FILE)
+}
+
+/// What was measured of the cards, if it was; or why that cannot be used.
+pub(crate) fn calibration(node: &Node) -> Option<Result<Vec<u8>, String>> {
+    let path = calibration_path(node);
+    match trusted(&path) {
+        Ok(bytes) => bytes.map(Ok),
+        Err(why) => Some(Err(format!("{}: {}", path.display(), crate::error::reason(&why)))),
+    }
+}
+
+/// The bytes of a file that is the node's own word: so nobody else may be able to write it.
+fn trusted(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let Some(bytes) = if_there(path)? else { return Ok(None) };
     let file = fs::metadata(path)?;
     if file.mode() & 0o022 != 0 || ![0, sys::uid()].contains(&file.uid()) {

@@ -5,6 +5,7 @@
 
 mod ask;
 mod command;
+mod driver;
 mod elf;
 mod engine;
 mod error;
@@ -21,6 +22,7 @@ mod proc;
 mod quantity;
 mod sys;
 mod table;
+mod wall;
 
 use clap::Parser;
 use command::{Line, nri, runtime};

@@ -1,4 +1,4 @@
-//! Where `libgpucap.so` lies, and how `LD_PRELOAD` comes to name it.
+//! Where `libgpucap.so` and what belongs to it lie, and how `LD_PRELOAD` comes to name it.
 //!
 //! The library is looked for beside the command (a build), in `../lib` and `../lib/gpucap` (an installation below any
 //! prefix), then in `/usr/lib/gpucap`. No variable names another place: one that pointed at a wrong file would be a cap
@@ -12,15 +12,15 @@ use std::path::{Path, PathBuf};
 /// The file that is preloaded.
 pub(crate) const LIBRARY: &str = "libgpucap.so";
 
-/// Where the library may lie if the command is `program`.
-pub(crate) fn places(program: &Path) -> Vec<PathBuf> {
+/// Where a file of ours may lie if the command is `program`.
+fn places(program: &Path, file: &str) -> Vec<PathBuf> {
     let beside = program.parent().unwrap_or_else(|| Path::new("/"));
     let prefix = beside.parent().unwrap_or_else(|| Path::new("/"));
     let mut places = vec![
-        beside.join(LIBRARY),
-        prefix.join("lib").join(LIBRARY),
-        prefix.join("lib/gpucap").join(LIBRARY),
-        Path::new("/usr/lib/gpucap").join(LIBRARY),
+        beside.join(file),
+        prefix.join("lib").join(file),
+        prefix.join("lib/gpucap").join(file),
+        Path::new("/usr/lib/gpucap").join(file),
     ];
     places.dedup();
     places
@@ -41,7 +41,12 @@ pub(crate) fn library(program: &Path) -> Result<PathBuf> {
 
 /// The same, whatever `LD_PRELOAD` can name; the places, if it is in none of them.
 pub(crate) fn find(program: &Path) -> std::result::Result<PathBuf, Vec<PathBuf>> {
-    let places = places(program);
+    find_named(program, LIBRARY)
+}
+
+/// Another file of ours, which lies where the library lies.
+pub(crate) fn find_named(program: &Path, file: &str) -> std::result::Result<PathBuf, Vec<PathBuf>> {
+    let places = places(program, file);
     places.iter().find(|place| place.is_file()).cloned().ok_or(places)
 }
 
@@ -101,7 +106,7 @@ mod tests {
 
     #[test]
     fn the_library_beside_the_command_comes_first() {
-        let places = places(Path::new("/opt/x/bin/gpucap"));
+        let places = places(Path::new("/opt/x/bin/gpucap"), LIBRARY);
         let expected = ["/opt/x/bin/", "/opt/x/lib/", "/opt/x/lib/gpucap/", "/usr/lib/gpucap/"];
         assert_eq!(places, expected.map(|place| PathBuf::from(place.to_owned() + LIBRARY)));
     }

@@ -14,6 +14,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::time::Duration;
 
 /// The effective user.
 pub(crate) fn uid() -> u32 {
@@ -57,6 +58,14 @@ pub(crate) fn on_read_only_mount(path: &Path) -> bool {
     // SAFETY: a zeroed `statvfs` is a valid one, whatever the call did.
     let status = unsafe { status.assume_init() };
     result == 0 && status.f_flag & libc::ST_RDONLY != 0
+}
+
+/// Waits until there is something to read, or its end, at most so long; whether there is.
+pub(crate) fn readable(file: &impl AsRawFd, most: Duration) -> bool {
+    let mut asked = libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    let most = i32::try_from(most.as_millis()).unwrap_or(i32::MAX);
+    // SAFETY: one entry, writable, for as long as the call lasts.
+    unsafe { libc::poll(&raw mut asked, 1, most) == 1 }
 }
 
 /// What may be mapped: made of atomic words, so that every content is a valid one and others may write meanwhile.

@@ -8,6 +8,7 @@
 //! * [`reports`]: what programs are told.
 //! * [`limits`]: where limits come from, and what happens when they cannot be used.
 //! * [`containers`]: the hook: how it is installed, what it does, why a container does not start.
+//! * [`driver`]: what is measured on a node, and the limits that the driver keeps by itself.
 //! * [`kubernetes`]: a cluster's nodes, beside NVIDIA's plugin, MIG and time slicing.
 //! * [`status`]: what `gpucap status` shows, and the names of its JSON.
 //! * [`sources`]: who can say how much a container is allowed, and how the node is configured.
@@ -40,6 +41,9 @@ mod limits {}
 
 #[doc = include_str!("manual/containers.md")]
 mod containers {}
+
+#[doc = include_str!("manual/driver.md")]
+mod driver {}
 
 #[doc = include_str!("manual/kubernetes.md")]
 mod kubernetes {}

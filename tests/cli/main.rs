@@ -3,10 +3,12 @@
 //! * [`run`]: a cap is put on a program, only ever lowered inside another one, and nothing is run on a bad value.
 //! * [`look`]: `status` and `explain` tell of processes that live while they look.
 //! * [`runtime`]: the wrapper passes on what it was told, and `explain` judges a bundle.
+//! * [`calibrate`]: what a context takes is measured and written down.
 //! * [`configure`]: engines are told of the hook, and their files stay what they were.
 //! * [`nri`]: the plugin answers a runtime, waits for one that goes away, and is bounded.
 //! * [`demo`]: the demo shows what it promises and leaves nothing behind.
 
+mod calibrate;
 mod configure;
 mod demo;
 mod look;
@@ -19,8 +21,15 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let suites =
-        [run::trials, look::trials, configure::trials, demo::trials, runtime::trials, nri::trials];
+    let suites = [
+        run::trials,
+        look::trials,
+        configure::trials,
+        demo::trials,
+        runtime::trials,
+        calibrate::trials,
+        nri::trials,
+    ];
     harness(suites.into_iter().flat_map(|trials| trials()).collect())
 }
 

@@ -11,6 +11,7 @@
 //! * [`earlier`]: hook, library and command of two versions, mixed.
 //! * [`older`]: images of older systems, with the files as they are shipped.
 //! * [`upgrade`]: containers that outlive the version that put them under their limits.
+//! * [`driver`]: what was measured on the node, and limits that the driver keeps by itself.
 //!
 //! A container is made of this machine's own C library, the stub driver and the actor ([`image`]); it needs root, a
 //! runtime and a kernel that lets it have its namespaces. What is missing is skipped aloud.
@@ -21,6 +22,7 @@ mod container;
 mod cri;
 mod ctr;
 mod docker;
+mod driver;
 mod earlier;
 mod enclosure;
 mod hostile;
@@ -56,6 +58,7 @@ fn main() -> ExitCode {
         earlier::trials,
         older::trials,
         upgrade::trials,
+        driver::trials,
     ];
     cgroups::remove_left();
     harness(suites.into_iter().flat_map(|trials| trials()).collect())

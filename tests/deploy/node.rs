@@ -16,6 +16,10 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("node: installed, the configuration names a command that is there", installed),
         trial("node: a second run restarts nothing", twice),
         trial("node: a restart that failed is made up for", restart_fails),
+        trial(
+            "node: its cards are measured, and if they cannot be it is one all the same",
+            measured,
+        ),
         trial("node: uninstalled, nothing is left and containerd has read so", uninstalled),
         trial("node: files stay while containerd may still name them", leaving_fails),
         trial("node: a configuration whose files somebody took away is taken away too", files_gone),
@@ -59,6 +63,12 @@ impl Node {
             fails = node.path("fails").display(),
         );
         script(&node.path("bin/systemctl"), &body)?;
+        let body = format!(
+            "echo \"$*\" >>{}\n[ ! -e {} ]",
+            node.path("measured").display(),
+            node.path("no-card").display()
+        );
+        script(&node.path("bin/systemd-run"), &body)?;
         fs::write(node.path("config.toml"), TODAY)?;
         Ok(node)
     }
@@ -108,6 +118,22 @@ fn twice() -> Result {
     fs::write(node.release.join("VERSION"), "99")?;
     node.run("install", true)?;
     node.restarts(1)
+}
+
+fn measured() -> Result {
+    let node = Node::new()?;
+    node.run("install", true)?;
+    let command = node.path("opt/gpucap/current/bin/gpucap");
+    let config = node.path("etc/gpucap/config.json");
+    let (command, config) = (command.display(), config.display());
+    let expected =
+        format!("--quiet --wait --collect {command} calibrate --if-needed --config {config}\n");
+    let seen = fs::read_to_string(node.path("measured"))?;
+    expect(seen == expected, || seen)?;
+    fs::write(node.path("no-card"), "")?;
+    let said = node.run("install", true)?;
+    expect(said.contains("not calibrated; run "), || said)?;
+    expect(node.configured()?, || "containerd was not told".into())
 }
 
 fn restart_fails() -> Result {

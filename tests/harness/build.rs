@@ -107,6 +107,14 @@ impl Build {
         self.file("gpucap")
     }
 
+    /// The program `gpucap-driver`.
+    ///
+    /// # Errors
+    /// If the build did not make it.
+    pub fn driver(&self) -> Result<PathBuf> {
+        self.file("gpucap-driver")
+    }
+
     /// A directory in which the stub driver has the real one's file names.
     ///
     /// # Errors

@@ -6,6 +6,7 @@
 //! * [`Actor`]: a process that obeys one command after the other, so that a test orders what several processes do.
 //! * [`rows`]: what the shim intercepts.
 //! * [`fetched`]: things of other people.
+//! * [`Installation`]: the files of a node, with a driver of the test's choice.
 //! * [`Build`]: the libraries under test, built by cargo when first asked for.
 //! * [`Stop`]: a test that lacks its means is skipped aloud with the reason and counted, never passed.
 //!
@@ -16,6 +17,7 @@ mod actor;
 mod book;
 mod build;
 pub mod fetched;
+mod installation;
 mod limits;
 mod output;
 mod process;
@@ -30,6 +32,7 @@ mod world;
 
 pub use actor::{Actor, Answer};
 pub use build::Build;
+pub use installation::Installation;
 pub use limits::{limits_text, sealed};
 pub use output::Output;
 pub use program::{Compiler, Program, project};

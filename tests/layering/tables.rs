@@ -20,6 +20,7 @@ pub(crate) const UNSAFE: &[&str] = &[
     "shim/src/sys/",
     "shim/src/triggers.rs",
     "hook/demo/src/",
+    "hook/driver/src/",
     "hook/src/sys.rs",
     "hook/src/sys/",
     "tests/containers/",
@@ -115,6 +116,7 @@ pub(crate) const DEPENDENCIES: &[(&str, &[&str])] = &[
         &["gpucap-core", "gpucap-nri", "gpucap-plan", "libfuzzer-sys", "serde_json"],
     ),
     ("hook/demo/Cargo.toml", &["gpucap-abi", "libloading"]),
+    ("hook/driver/Cargo.toml", &["gpucap-abi", "libloading"]),
     (
         "tests/Cargo.toml",
         &[

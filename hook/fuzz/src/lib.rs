@@ -54,6 +54,21 @@ pub fn checkpoint(bytes: &[u8]) {
     plan(&container(CONFIG.as_bytes()), None, None, None, Some(bytes));
 }
 
+/// What was measured of the cards.
+pub fn calibration(bytes: &[u8]) {
+    let node = Node::parse(br#"{"native_limits": "auto"}"#);
+    check(&Sources {
+        state: None,
+        container: &container(CONFIG.as_bytes()),
+        node: node.as_ref(),
+        cards: &[],
+        allocations: &[],
+        checkpoint: None,
+        calibration: Some(Ok(bytes)),
+        driver: Some("595.10.01"),
+    });
+}
+
 /// The first byte chooses an annotation, the others are its value.
 pub fn annotations(bytes: &[u8]) {
     let Some((first, rest)) = bytes.split_first() else { return };
@@ -77,14 +92,21 @@ fn plan(
     let node = node.map_or_else(|| Ok(Node::default()), Node::parse);
     let card = "GPU UUID: GPU-aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa\nDevice Minor: 0";
     let cards: Vec<Card> = Card::parse(card).into_iter().collect();
-    let decision = decide(&Sources {
+    check(&Sources {
         state,
         container,
         node: node.as_ref(),
         cards: &cards,
         allocations: allocation.map(<[u8]>::to_vec).as_slice(),
         checkpoint,
+        calibration: None,
+        driver: None,
     });
+}
+
+fn check(sources: &Sources<'_>) {
+    let decision = decide(sources);
+    assert!(decision.notes.iter().all(|note| !note.contains(['\n', '\x1b'])), "{decision:?}");
     match decision.plan {
         Plan::Limits(file) => {
             assert_eq!(LimitsFile::parse(file.write().as_bytes()), Ok(file), "not read back");

@@ -33,6 +33,8 @@ fn plan(creation: &gpucap_nri::Creation) -> Answer {
         cards: &[],
         allocations: &[],
         checkpoint: None,
+        calibration: None,
+        driver: None,
     });
     match decision.plan {
         Plan::NotAsked => Answer::Leave,

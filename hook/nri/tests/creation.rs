@@ -44,6 +44,8 @@ fn planned(container: &gpucap_plan::Container, node: &Node) -> Plan {
         cards: &cards,
         allocations: &[],
         checkpoint: None,
+        calibration: None,
+        driver: None,
     })
     .plan
 }

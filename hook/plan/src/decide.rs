@@ -5,12 +5,14 @@
 
 use gpucap_core::limits::file::{Key, Label, LimitsFile};
 
+use crate::calibration::Calibration;
 use crate::card::Card;
 use crate::container::{Container, MountNamespace};
 use crate::convention::{self, Facts};
 use crate::grant::Grant;
 use crate::identity::{Identity, is_sandbox};
 use crate::merge::merge;
+use crate::native::{self, Wall};
 use crate::node::{Node, NodeError, Privileged};
 use crate::reason::Reason;
 use crate::state::State;
@@ -30,6 +32,10 @@ pub struct Sources<'a> {
     pub allocations: &'a [Vec<u8>],
     /// The kubelet's checkpoint, if the node's configuration names it.
     pub checkpoint: Option<&'a [u8]>,
+    /// What was measured of the cards (`<state_dir>/driver.json`), if it was; or why that cannot be read.
+    pub calibration: Option<Result<&'a [u8], &'a str>>,
+    /// The version of the driver that runs, if it is told.
+    pub driver: Option<&'a str>,
 }
 
 /// What is to be done.
@@ -52,6 +58,8 @@ pub struct Decision {
     pub grants: Vec<Grant>,
     /// What a person should know of it, one line each.
     pub notes: Vec<String>,
+    /// What the driver itself is to keep the container to, besides.
+    pub walls: Vec<Wall>,
 }
 
 /// What is to be done.
@@ -63,7 +71,8 @@ pub fn plan(sources: &Sources<'_>) -> Plan {
 /// What is to be done, and why.
 #[must_use]
 pub fn decide(sources: &Sources<'_>) -> Decision {
-    let mut decision = Decision { plan: Plan::NotAsked, grants: vec![], notes: vec![] };
+    let mut decision =
+        Decision { plan: Plan::NotAsked, grants: vec![], notes: vec![], walls: vec![] };
     decision.plan = match decision.find(sources) {
         Ok(plan) => plan,
         Err(reason) => Plan::Refuse(reason),
@@ -117,7 +126,7 @@ impl Decision {
         if !asked {
             return Ok(Plan::NotAsked);
         }
-        let entries = merge(&self.grants)?;
+        let mut entries = merge(&self.grants)?;
         let container = sources.container;
         if container.mount_namespace == MountNamespace::Host {
             return Err(Reason::NoMountNamespace);
@@ -131,16 +140,33 @@ impl Decision {
         if !entries.iter().any(|entry| entry.key == Key::Every) {
             self.notes.push("any GPU that is not listed is refused".into());
         }
-        let context = node.context_mem;
-        let entries =
-            entries.into_iter().map(|entry| gpucap_core::limits::file::Entry { context, ..entry });
+        let calibration = self.calibration(sources);
+        let calibration = calibration.as_ref();
+        self.walls = native::walls(&entries, node, sources.cards, calibration)?;
+        self.notes.extend(native::notes(&entries, &self.walls, node));
+        for entry in &mut entries {
+            // The administrator's own word comes first.
+            let measured = || calibration.and_then(|found| found.context(entry.key));
+            entry.context = node.context_mem.or_else(measured);
+        }
         Ok(Plan::Limits(LimitsFile {
             source: self.label(),
             container: Label::new(sources.state.map_or("", |state| &state.id)),
             open: node.open,
             asked: convention::asked(&container.env, node),
-            entries: entries.collect(),
+            entries,
         }))
+    }
+
+    /// What was measured of the cards, as far as it can be used. That a file cannot be is worth a line, and never a
+    /// reason to refuse: a price is then assumed, as on a node where nothing was measured.
+    fn calibration(&mut self, sources: &Sources<'_>) -> Option<Calibration> {
+        let read = sources.calibration?.map_err(str::to_owned);
+        let parsed = read.and_then(|bytes| Calibration::parse(bytes, sources.driver));
+        let unused = |why| {
+            format!("the measured cost of a context is not used: {why}; run `gpucap calibrate`")
+        };
+        parsed.map_err(|why| self.notes.push(unused(why))).ok()
     }
 
     /// Which conventions said something.

@@ -6,6 +6,7 @@
 //!
 //! * [`State`], [`Container`], [`Node`], [`Card`]: what is known, read leniently where others wrote it and strictly
 //!   where our administrator did.
+//! * [`Calibration`]: what was measured of the node's cards, and [`Wall`]: what their driver keeps by itself.
 //! * [`Grant`]: what one source says. Each convention (ours, HAMi, gpushare, ...) is one file of `convention`.
 //! * The rule: for each GPU and each quantity the lowest of all grants holds. A source can be added to lower, never to
 //!   raise. A value that cannot be used refuses the container; it is never "no limit".
@@ -24,6 +25,7 @@
     )
 )]
 
+mod calibration;
 mod card;
 mod container;
 mod convention;
@@ -33,11 +35,13 @@ mod grant;
 mod identity;
 mod json;
 mod merge;
+mod native;
 mod node;
 mod reason;
 mod state;
 mod variables;
 
+pub use calibration::{Calibration, Measured, running_driver};
 pub use card::Card;
 pub use container::{Container, MountNamespace};
 pub use convention::{ANNOTATIONS, hears};
@@ -45,7 +49,8 @@ pub use decide::{Decision, Plan, Sources, decide, plan};
 pub use env::Env;
 pub use grant::{Cap, Caps, Grant};
 pub use identity::{Identity, Names};
-pub use node::{NoGlibc, Node, NodeError, Privileged};
+pub use native::Wall;
+pub use node::{NativeLimits, NoGlibc, Node, NodeError, Privileged};
 pub use reason::Reason;
 pub use state::State;
 pub use variables::{annotations, variables};

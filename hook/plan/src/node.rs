@@ -47,6 +47,21 @@ pub struct Node {
     pub privileged: Privileged,
     /// Hides OpenCL, which talks to the GPU past any limit.
     pub mask_opencl: bool,
+    /// Whether the driver itself is to keep memory limits too, by cgroup.
+    pub native_limits: NativeLimits,
+    /// Where the driver's libraries lie on the host, if the loader does not find them by itself.
+    pub driver_libraries: Option<String>,
+}
+
+/// Whether the driver itself keeps the memory limits of containers.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum NativeLimits {
+    /// It is not asked to.
+    Off,
+    /// Where it can.
+    Auto,
+    /// A container with a memory limit that the driver does not keep is refused.
+    Required,
 }
 
 /// What becomes of an image without a glibc.
@@ -132,6 +147,15 @@ impl Node {
                 self.privileged = choice(value, &known)?;
             }
             "mask_opencl" => self.mask_opencl = flag(value)?,
+            "native_limits" => {
+                let known = [
+                    ("off", NativeLimits::Off),
+                    ("auto", NativeLimits::Auto),
+                    ("required", NativeLimits::Required),
+                ];
+                self.native_limits = choice(value, &known)?;
+            }
+            "driver_libraries" => self.driver_libraries = Some(path(value)?),
             _ => return Err("not a key of this version"),
         }
         Ok(())
@@ -159,6 +183,8 @@ impl Default for Node {
             no_glibc: NoGlibc::Allow,
             privileged: Privileged::Inject,
             mask_opencl: true,
+            native_limits: NativeLimits::Off,
+            driver_libraries: None,
         }
     }
 }

@@ -39,6 +39,13 @@ pub enum Reason {
     Privileged,
     /// It has no mount namespace of its own: the library would be put into the host.
     NoMountNamespace,
+    /// The node demands that the driver keeps the limit, and here it does not.
+    NotNative {
+        /// The GPU, as the limits file calls it.
+        gpu: String,
+        /// Why not.
+        why: &'static str,
+    },
 }
 
 impl Reason {
@@ -87,6 +94,11 @@ impl fmt::Display for Reason {
             Self::NoMountNamespace => {
                 f.write_str("no mount namespace of its own, so a limit cannot be put into it")
             }
+            Self::NotNative { gpu, why } => write!(
+                f,
+                "this node demands that the driver keeps the limit too (native_limits), and for {gpu} it does not: \
+                 {why}"
+            ),
         }
     }
 }

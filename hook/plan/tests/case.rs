@@ -39,7 +39,8 @@ pub(crate) fn config(case: &Value) -> Value {
     config
 }
 
-/// The decision on a case: besides the container it may have `node`, `cards`, `allocation`, `checkpoint`.
+/// The decision on a case: besides the container it may have `node`, `cards`, `allocation`, `checkpoint`, `calibration`,
+/// `driver`.
 pub(crate) fn decided(case: &Value) -> Decision {
     let bytes = |key: &str| {
         case.get(key).map(|value| match value {
@@ -59,6 +60,8 @@ pub(crate) fn decided(case: &Value) -> Decision {
         cards: &cards,
         allocations: bytes("allocation").as_slice(),
         checkpoint: bytes("checkpoint").as_deref(),
+        calibration: bytes("calibration").as_deref().map(Ok),
+        driver: case["driver"].as_str(),
     })
 }
 

@@ -2,7 +2,9 @@
 //!
 //! `states/<runtime>-<stage>.json` have what each runtime says to a hook, with its peculiarities.
 
-use gpucap_plan::{Card, Container, Identity, MountNamespace, Names, NoGlibc, Node, State};
+use gpucap_plan::{
+    Card, Container, Identity, MountNamespace, Names, NativeLimits, NoGlibc, Node, State,
+};
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -130,6 +132,7 @@ fn every_key() -> serde_json::Value {
         "require_limit_for_gpu": true, "allow_off_switches": true,
         "kubelet_checkpoint": "/k", "aliyun_memory_unit": "MiB", "context_mem": "300Mi",
         "open": true, "no_glibc": "refuse", "privileged": "refuse", "mask_opencl": false,
+        "native_limits": "required", "driver_libraries": "/d",
     })
 }
 
@@ -146,6 +149,8 @@ fn every_key_of_the_configuration_is_read() {
     assert_eq!(node.kubelet_checkpoint.as_deref(), Some("/k"));
     assert_eq!((node.aliyun_memory_unit, node.context_mem), (1 << 20, Some(300 << 20)));
     assert_eq!((node.no_glibc, node.mask_opencl), (NoGlibc::Refuse, false));
+    assert_eq!(node.native_limits, NativeLimits::Required);
+    assert_eq!(node.driver_libraries.as_deref(), Some("/d"));
 }
 
 /// The first words of the rows between two marks of the manual's page.

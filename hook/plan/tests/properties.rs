@@ -247,6 +247,7 @@ proptest! {
         allocation in damaged(part("golden/allocation.json", "allocation")),
         checkpoint in damaged(part("golden/kubelet.json", "checkpoint")),
         annotation in any_annotation(),
+        calibration in damaged(crate::calibration::measured().text()),
     ) {
         fuzz::state(&state);
         fuzz::config(&config);
@@ -254,5 +255,6 @@ proptest! {
         fuzz::allocation(&allocation);
         fuzz::checkpoint(&checkpoint);
         fuzz::annotations(&annotation);
+        fuzz::calibration(&calibration);
     }
 }

@@ -15,8 +15,9 @@ use crate::gather::{self, Gathered};
 use crate::preload;
 use crate::proc::Process;
 use crate::sys::at;
+use crate::wall::Walls;
 use gpucap_core::limits::LimitsFile;
-use gpucap_plan::{NoGlibc, Node, Plan, State, decide};
+use gpucap_plan::{NativeLimits, NoGlibc, Node, Plan, State, Wall, decide};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -68,7 +69,10 @@ fn create(config: &Path, state: &[u8]) -> Result<Exit> {
     let result = match decision.plan {
         Plan::NotAsked => return Ok(Exit::OK),
         Plan::Refuse(why) => Err(why.into()),
-        Plan::Limits(limits) => start(&state, &gathered, &node, &limits, &mut journal),
+        Plan::Limits(limits) => {
+            let order = (&limits, &decision.walls[..]);
+            start(&state, &gathered, &node, order, &mut journal)
+        }
     };
     decision.notes.iter().for_each(|note| journal.note(Level::Info, &state.id, note));
     result.map_err(|reason| refuse(&mut journal, &state.id, reason))?;
@@ -79,7 +83,7 @@ fn start(
     state: &State,
     gathered: &Gathered,
     node: &Node,
-    limits: &LimitsFile,
+    (limits, walls): (&LimitsFile, &[Wall]),
     journal: &mut Journal<'_>,
 ) -> std::result::Result<(), Reason> {
     let pid = state.pid.ok_or(Reason::State("no process"))?;
@@ -97,7 +101,9 @@ fn start(
     let directory = records::directory(node);
     let records = Records::open(&directory);
     records::sweep(&directory);
-    let record = Record::of(state, pid, limits);
+    // The other program could not be found there either.
+    let walls = build(pid, walls, node, journal, &state.id)?;
+    let record = Record::of(state, pid, limits, walls);
 
     let order = Order {
         limits,
@@ -118,6 +124,29 @@ fn start(
         journal.note(Level::Warning, &state.id, &what);
     }
     Ok(())
+}
+
+/// Has the driver keep what it is to keep. What it does not is a refusal only where the node demands it: the library
+/// keeps all of it anyway.
+fn build(
+    pid: u32,
+    walls: &[Wall],
+    node: &Node,
+    journal: &mut Journal<'_>,
+    container: &str,
+) -> std::result::Result<Option<Walls>, Reason> {
+    if walls.is_empty() {
+        return Ok(None);
+    }
+    match Walls::build(pid, walls, node) {
+        Ok(walls) => Ok(Some(walls)),
+        Err(why) if node.native_limits == NativeLimits::Required => Err(Reason::Wall(why)),
+        Err(why) => {
+            let what = format!("the driver does not keep its limit, the library alone does: {why}");
+            journal.note(Level::Warning, container, &what);
+            Ok(None)
+        }
+    }
 }
 
 fn journal(node: &Node) -> Journal<'_> {

@@ -10,11 +10,14 @@ use crate::engine::records::{self, Record};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::given::Given;
+use crate::wall::Walls;
 use crate::{gather, output};
+use gpucap_core::limits::LimitsFile;
 use gpucap_core::limits::file::{Entry, Key, MemoryCap};
 use gpucap_core::limits::live::LiveEntry;
 use gpucap_core::units::{Bytes, Share};
-use gpucap_plan::{Names, Node};
+use gpucap_core::uuid::DeviceName;
+use gpucap_plan::{Names, Node, Wall};
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -55,6 +58,12 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     if let Some(what) = entries.iter().find_map(|entry| options.unprepared(entry)) {
         return Err(refused(what));
     }
+    // First, while the host's files are to be seen. The lower of both holds, so one that stays lets nobody go further.
+    if let Some(walls) = &record.walls
+        && let Err(why) = walls.change(&options.moved(walls, &limits, &entries), &node)
+    {
+        output::tell(format_args!("limit: the driver's own limit stays as it is: {why}"));
+    }
     let page = live::open(&record).map_err(|why| refused(crate::error::reason(&why)))?;
     let mut text = String::new();
     for entry in entries {
@@ -87,6 +96,22 @@ impl Options {
             "it was started without a limit of {what} on {}: none can come later",
             entry.key
         ))
+    }
+
+    /// What the driver is to keep from now on, of what it keeps.
+    fn moved(&self, walls: &Walls, limits: &LimitsFile, chosen: &[&Entry]) -> Vec<Wall> {
+        if !self.reset && self.mem.is_none() {
+            return vec![];
+        }
+        let own = |gpu: DeviceName| {
+            let named = |entry: &&Entry| matches!(entry.key, Key::Name(name) if name == gpu);
+            let every = || limits.entries.iter().find(|entry| entry.key == Key::Every);
+            limits.entries.iter().find(named).or_else(every)
+        };
+        let is_chosen = |wall: &&Wall| own(wall.gpu).is_some_and(|entry| chosen.contains(&entry));
+        let bytes = |wall: &Wall| self.mem.map_or(wall.bytes, |bytes| bytes.0);
+        let moved = walls.walls.iter().filter(is_chosen);
+        moved.map(|wall| Wall { gpu: wall.gpu, bytes: bytes(wall) }).collect()
     }
 
     fn apply(&self, place: &LiveEntry) {
@@ -162,7 +187,7 @@ mod tests {
             container: container.into(),
         });
         let limits = String::new();
-        Record { container: id.into(), pid: 1, start_time: 1, names, limits }
+        Record { container: id.into(), pid: 1, start_time: 1, names, limits, walls: None }
     }
 
     fn found(word: &str) -> std::result::Result<String, String> {

@@ -10,6 +10,7 @@
 
 use crate::proc::{self, Process};
 use crate::sys::at;
+use crate::wall::Walls;
 use gpucap_core::limits::LimitsFile;
 use gpucap_plan::{Names, Node, State};
 use serde_json::{Value, json};
@@ -36,6 +37,8 @@ pub(crate) struct Record {
     pub(crate) names: Option<Names>,
     /// What it was given.
     pub(crate) limits: String,
+    /// What of it the driver keeps too.
+    pub(crate) walls: Option<Walls>,
 }
 
 /// The directory, open: also from within a container's namespace.
@@ -100,7 +103,12 @@ impl Record {
     ///
     /// # Errors
     /// It does not wait any more.
-    pub(crate) fn of(state: &State, pid: u32, limits: &LimitsFile) -> io::Result<Self> {
+    pub(crate) fn of(
+        state: &State,
+        pid: u32,
+        limits: &LimitsFile,
+        walls: Option<Walls>,
+    ) -> io::Result<Self> {
         let stat = Process(pid).stat()?.ok_or(io::ErrorKind::InvalidData)?;
         Ok(Self {
             container: state.id.clone(),
@@ -108,6 +116,7 @@ impl Record {
             start_time: stat.start_time,
             names: Names::of(&state.annotations),
             limits: limits.write(),
+            walls,
         })
     }
 
@@ -141,11 +150,12 @@ impl Record {
     }
 
     fn text(&self) -> String {
-        let Self { container, names, limits, .. } = self;
+        let Self { container, names, limits, walls, .. } = self;
         let mut value = json!({"version": VERSION, "container": container, "limits": limits});
         if let Some(Names { namespace, pod, container }) = names {
             value["names"] = json!({"namespace": namespace, "pod": pod, "container": container});
         }
+        value["driver"] = json!(walls.as_ref().map(Walls::record));
         format!("{value:#}\n")
     }
 
@@ -159,7 +169,9 @@ impl Record {
             Some(Names { namespace, pod, container: name("container")? })
         };
         let limits = if known { word(&value["limits"])? } else { String::new() };
-        Some(Self { container: container.to_owned(), pid, start_time, names: names(), limits })
+        let (container, names) = (container.to_owned(), names());
+        let walls = Walls::of_record(&value["driver"]);
+        Some(Self { container, pid, start_time, names, limits, walls })
     }
 }
 
@@ -200,6 +212,7 @@ mod tests {
                 container: "main".into(),
             }),
             limits: LimitsFile::default().write(),
+            walls: None,
         }
     }
 

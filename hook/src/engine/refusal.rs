@@ -39,6 +39,8 @@ pub(crate) enum Reason {
     Root(PathBuf),
     /// Something cannot be done at a path of the container.
     Place { path: &'static str, why: io::Error },
+    /// The driver is to keep its limit too, and does not.
+    Wall(String),
     /// Everything was done, and it is not as it should be.
     NotAsMade(String),
 }
@@ -79,6 +81,9 @@ impl fmt::Display for Reason {
             Self::Place { path, why } => {
                 write!(f, "{path} in it cannot be set up: {}", reason(why))
             }
+            Self::Wall(why) => {
+                write!(f, "this node demands that the driver keeps its limit too: {why}")
+            }
             Self::NotAsMade(what) => write!(f, "{what} in it is not as it was made"),
         }
     }
@@ -102,6 +107,7 @@ impl Reason {
             Self::Place { .. } => {
                 "see that the image's root can be written and nothing is mounted there"
             }
+            Self::Wall(_) => "see what `gpucap calibrate` says, or change native_limits",
             Self::NotAsMade(_) => "see which other hook or mount of the container uses that path",
         }
     }

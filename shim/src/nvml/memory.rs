@@ -27,6 +27,9 @@ pub(crate) fn info(
 }
 
 /// Version 2. The caller has set the struct's version, and the driver has accepted it.
+///
+/// Where the driver keeps a limit of its own on this cgroup, this form alone shows that limit as the card's memory; a
+/// percentage is one of the card, so version 1 is asked how large that is.
 pub(crate) fn info_v2(
     call: &Call,
     next: impl Next<NvmlError>,
@@ -35,7 +38,8 @@ pub(crate) fn info_v2(
 ) -> NvmlResult {
     let written = next()?;
     if let Some(card) = memory.get(&written)
-        && let Some((total, used)) = shown(call, device, card.total)
+        && let whole = driver::nvml::total_bytes(call.driver, device).unwrap_or(card.total)
+        && let Some((total, used)) = shown(call, device, whole)
     {
         let free = total.saturating_sub(used);
         memory.set(

@@ -6,7 +6,7 @@ use crate::given::Given;
 use crate::ledgers::{BY_HOOK, Name};
 use gpucap_core::ledger::Kind;
 use gpucap_core::units::Share;
-use gpucap_plan::{Cap, Names};
+use gpucap_plan::{Cap, Names, Wall};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
@@ -47,7 +47,13 @@ fn container(container: &Container) -> Value {
         "name": name(|names| &names.container),
         "source": source,
         "limits": given.iter().map(limit).collect::<Vec<_>>(),
+        "cgroup": record.walls.as_ref().map(|walls| &walls.cgroup),
+        "driver_limits": record.walls.iter().flat_map(|it| &it.walls).map(wall).collect::<Vec<_>>(),
     })
+}
+
+fn wall(wall: &Wall) -> Value {
+    json!({"gpu": wall.gpu.to_string(), "bytes_at_start": wall.bytes})
 }
 
 fn limit(given: &Given) -> Value {

@@ -4,11 +4,13 @@ use super::*;
 use crate::command::status::json;
 use crate::engine::records::Record;
 use crate::lines::WIDTH;
+use crate::wall::Walls;
 use gpucap_core::limits::LimitsFile;
 use gpucap_core::limits::file::{Entry, Label};
 use gpucap_core::limits::live::LiveEntry;
 use gpucap_core::units::{Amount, Bytes};
 use gpucap_core::uuid::Uuid;
+use gpucap_plan::Wall;
 use serde_json::{Value, json as value};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -85,8 +87,14 @@ fn container(id: &str, names: Option<[&str; 3]>, given: Vec<Given>) -> Container
         container: container.into(),
     });
     let limits = LimitsFile { source: Label::new("annotation"), ..LimitsFile::default() };
-    let record =
-        Record { container: id.into(), pid: 42, start_time: 1, names, limits: limits.write() };
+    let record = Record {
+        container: id.into(),
+        pid: 42,
+        start_time: 1,
+        names,
+        limits: limits.write(),
+        walls: None,
+    };
     Container { given, ..Container::of(record, None) }
 }
 
@@ -103,8 +111,10 @@ fn raised() -> Status {
     let mut device = status().books.remove(0).devices.remove(0);
     timed(&mut device);
     let id = format!("4f6c1e2d3a4b{}", "0".repeat(52));
-    let container =
+    let mut container =
         container(&id, Some(["default", "train", "main"]), vec![given(GPU, Some(&page))]);
+    let wall = Wall { gpu: GPU.parse().expect("a GPU"), bytes: GIB };
+    container.record.walls = Some(Walls { cgroup: "/sys/fs/cgroup/a".into(), walls: vec![wall] });
     Status { books: vec![book(container, vec![device])], ..Status::default() }
 }
 

@@ -47,6 +47,10 @@ pub(super) fn book(book: &Book, paint: Paint) -> String {
     for given in book.container.iter().flat_map(|container| &container.given) {
         text.push_str(&flow(2, &allowed(given)));
     }
+    let walls = book.container.iter().flat_map(|container| &container.record.walls);
+    for wall in walls.flat_map(|walls| &walls.walls) {
+        text.push_str(&flow(2, &[format!("the driver limits {} too", wall.gpu)]));
+    }
     if book.devices.is_empty() {
         text.push_str("\n  no GPU in use\n");
     }

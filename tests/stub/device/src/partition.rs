@@ -149,7 +149,9 @@ mod tests {
         let (slice, leaf) = (Lineage::of("/a.slice"), Lineage::of("/a.slice/b/c"));
         let unit = Unit::whole(0);
         set(&mut limits, &slice, unit, (0, 10)).expect("room");
-        let hard = |limits: &[Limit], lineage, unit| nearest(limits, lineage, unit).map(|it| it.2);
+        let hard = |limits: &[Limit], lineage: &Lineage, unit| {
+            nearest(limits, lineage, unit).map(|(_, _, hard)| hard)
+        };
         assert_eq!(hard(&limits, &leaf, unit), Some(10));
         assert_eq!(hard(&limits, &leaf, Unit::whole(1)), None);
         assert_eq!(hard(&limits, &Lineage::of("/a"), unit), None);

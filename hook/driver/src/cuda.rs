@@ -1,0 +1,75 @@
+//! The few functions of the CUDA driver that it takes to make a context on the one device that is shown.
+
+use crate::Result;
+use crate::library::{function, open};
+use core::ffi::{c_int, c_uint, c_void};
+use libloading::Library;
+use std::fmt::Write;
+use std::ptr::null_mut;
+
+/// The driver, with a context on its only device.
+pub(crate) struct Cuda {
+    library: &'static Library,
+    device: c_int,
+}
+
+impl Cuda {
+    /// Loads the driver and makes the context, if the device is the one with this name.
+    pub(crate) fn with_context(name: &str) -> Result<Self> {
+        type Init = unsafe extern "C" fn(c_uint) -> u32;
+        type Get = unsafe extern "C" fn(*mut c_int, c_int) -> u32;
+        type Retain = unsafe extern "C" fn(*mut *mut c_void, c_int) -> u32;
+        type SetCurrent = unsafe extern "C" fn(*mut c_void) -> u32;
+        let library = open("libcuda.so.1")?;
+        let init: Init = function(library, "cuInit")?;
+        let get: Get = function(library, "cuDeviceGet")?;
+        let retain: Retain = function(library, "cuDevicePrimaryCtxRetain")?;
+        let set_current: SetCurrent = function(library, "cuCtxSetCurrent")?;
+        // SAFETY: the only flag is 0.
+        check("cuInit", unsafe { init(0) })?;
+        let mut device = 0;
+        // SAFETY: the place is writable.
+        check("cuDeviceGet", unsafe { get(&raw mut device, 0) })?;
+        let cuda = Self { library, device };
+        // NAME is `GPU-` or `MIG-` and the UUID.
+        let own = cuda.uuid()?;
+        if !name.ends_with(&own) {
+            return Err(format!("CUDA shows {own} instead of {name}").into());
+        }
+        let mut context = null_mut();
+        // SAFETY: the place is writable, the device is the driver's.
+        check("cuDevicePrimaryCtxRetain", unsafe { retain(&raw mut context, device) })?;
+        // SAFETY: the context was retained just now.
+        check("cuCtxSetCurrent", unsafe { set_current(context) })?;
+        Ok(cuda)
+    }
+
+    /// Bytes of the device.
+    pub(crate) fn total(&self) -> Result<usize> {
+        type Total = unsafe extern "C" fn(*mut usize, c_int) -> u32;
+        let total: Total = function(self.library, "cuDeviceTotalMem_v2")?;
+        let mut bytes = 0;
+        // SAFETY: the place is writable, the device is the driver's.
+        check("cuDeviceTotalMem", unsafe { total(&raw mut bytes, self.device) })?;
+        Ok(bytes)
+    }
+
+    /// Of a MIG instance, that of the instance.
+    fn uuid(&self) -> Result<String> {
+        type Get = unsafe extern "C" fn(*mut [u8; 16], c_int) -> u32;
+        let get: Get = function(self.library, "cuDeviceGetUuid_v2")?;
+        let mut bytes = [0; 16];
+        // SAFETY: the place is writable, the device is the driver's.
+        check("cuDeviceGetUuid", unsafe { get(&raw mut bytes, self.device) })?;
+        let mut text = String::new();
+        for (place, byte) in bytes.iter().enumerate() {
+            let dash = if matches!(place, 4 | 6 | 8 | 10) { "-" } else { "" };
+            write!(text, "{dash}{byte:02x}")?;
+        }
+        Ok(text)
+    }
+}
+
+fn check(call: &str, code: u32) -> Result {
+    if code == 0 { Ok(()) } else { Err(format!("{call} answers {code}").into()) }
+}

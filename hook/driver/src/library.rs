@@ -1,0 +1,24 @@
+//! A library of the driver, and the functions of it that this driver has.
+
+use crate::Result;
+use libloading::{Library, Symbol};
+
+/// Opens a library by the name that the loader knows.
+pub(crate) fn open(name: &str) -> Result<&'static Library> {
+    // SAFETY: the driver's libraries may be loaded by any program, and their constructors run on any thread.
+    let library = unsafe { Library::new(name) }.map_err(|error| format!("{name}: {error}"))?;
+    // Kept for the life of the process, as the functions are.
+    Ok(Box::leak(Box::new(library)))
+}
+
+/// A function of it, if it is as new as that. `F` is the function's type.
+pub(crate) fn optional<F: Copy + 'static>(library: &'static Library, name: &str) -> Option<F> {
+    // SAFETY: each caller gives the type that the driver documents for this name.
+    let function: Symbol<'static, F> = unsafe { library.get(name) }.ok()?;
+    Some(*function)
+}
+
+/// A function that every driver has.
+pub(crate) fn function<F: Copy + 'static>(library: &'static Library, name: &str) -> Result<F> {
+    optional(library, name).ok_or_else(|| format!("the driver has no {name}").into())
+}

@@ -1,0 +1,114 @@
+//! `gpucap-driver`: asks the driver what `gpucap`, which is static and loads no library, wants to know.
+//!
+//! It lies beside the library and is started by the command alone, with an environment of the command's making. It
+//! answers in lines on standard output. The last one is `done`, or `error` and why: whoever reads anything else was
+//! not answered.
+//!
+//! ```text
+//! gpus                    driver VERSION, gpu GPU-... | gpu GPU-... MIG-...   each card, or each of its MIG instances
+//! context NAME            context BYTES process|card, total BYTES             of the one device that CUDA shows
+//! limit CGROUP NAME=BYTES ...     limited NAME CODE TEXT                      the driver's answer for each
+//! ```
+//!
+//! One device is measured by one process: what a second context in the same process takes is less.
+
+mod cuda;
+mod library;
+mod nvml;
+
+use cuda::Cuda;
+use gpucap_abi::nvml::NO_MEMORY_LIMIT;
+use nvml::Nvml;
+use std::error::Error;
+use std::ffi::CString;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::process::ExitCode;
+
+type Result<T = ()> = std::result::Result<T, Box<dyn Error>>;
+
+/// `PROC_PID_INIT_INO` of Linux: the inode of the pid namespace in which the numbers are the host's.
+const FIRST_PID_NAMESPACE: u64 = 0xefff_fffc;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let outcome = match &words[..] {
+        ["gpus"] => gpus(),
+        ["context", name] => context(name),
+        ["limit", cgroup, limits @ ..] => limit(cgroup, limits),
+        _ => Err("gpus, context NAME, or limit CGROUP NAME=BYTES ...".into()),
+    };
+    match outcome {
+        Ok(()) => {
+            println!("done");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            println!("error {}", error.to_string().replace('\n', " "));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Which driver this is, and what can be computed on.
+fn gpus() -> Result {
+    let nvml = Nvml::start()?;
+    println!("driver {}", nvml.driver_version()?);
+    for card in nvml.cards()? {
+        let name = nvml.name(card)?;
+        let instances = nvml.instances(card)?;
+        if instances.is_empty() {
+            println!("gpu {name}");
+        }
+        for instance in instances {
+            println!("gpu {name} {}", nvml.name(instance)?);
+        }
+    }
+    Ok(())
+}
+
+/// What a context takes, and how large the device is. NVML says what this process holds; where it cannot tell (in
+/// another pid namespace, on some cards) what the card has lost meanwhile is the answer, which others can move.
+fn context(name: &str) -> Result {
+    let nvml = Nvml::start()?;
+    let device = nvml.by_name(name)?;
+    let before = nvml.used(device)?;
+    let cuda = Cuda::with_context(name)?;
+    let after = nvml.used(device)?;
+    let own = first_pid_namespace().then(|| nvml.held_by(device, std::process::id())).flatten();
+    match own {
+        Some(bytes) => println!("context {bytes} process"),
+        None => println!("context {} card", after.saturating_sub(before)),
+    }
+    println!("total {}", cuda.total()?);
+    Ok(())
+}
+
+/// Limits what a cgroup may hold of each device, and looks whether it is so.
+fn limit(cgroup: &str, limits: &[&str]) -> Result {
+    let nvml = Nvml::start()?;
+    let path = CString::new(cgroup)?;
+    for limit in limits {
+        let (name, bytes) = limit.split_once('=').ok_or("a limit is NAME=BYTES")?;
+        let (device, bytes) = (nvml.by_name(name)?, bytes.parse()?);
+        let mut answer = nvml.set_memory_limit(device, &path, bytes);
+        if answer.is_ok() && bytes != NO_MEMORY_LIMIT {
+            answer = match nvml.memory_limit(device, &path) {
+                Ok(holds) if holds > bytes => {
+                    return Err(format!("{name}: asked for {bytes}, the driver has {holds}").into());
+                }
+                Ok(_) => Ok(()),
+                Err(error) => Err(error),
+            };
+        }
+        let code = answer.map_or_else(|error| error.code(), |()| 0);
+        println!("limited {name} {code} {}", nvml.text(code));
+    }
+    Ok(())
+}
+
+/// Whether the numbers by which NVML knows processes are ours.
+fn first_pid_namespace() -> bool {
+    fs::metadata("/proc/self/ns/pid").is_ok_and(|it| it.ino() == FIRST_PID_NAMESPACE)
+}

@@ -1,0 +1,189 @@
+//! The few functions of NVML: which devices there are, who holds what, and limits of memory by cgroup.
+
+use crate::Result;
+use crate::library::{function, open, optional};
+use core::ffi::{CStr, c_char, c_uint};
+use gpucap_abi::nvml::{
+    NvmlError, NvmlResult, nvmlDevice_t, nvmlGetMemoryLimits_v1_t, nvmlMemory_t,
+    nvmlProcessInfo_v1_t, nvmlSetMemoryLimits_v1_t,
+};
+use libloading::Library;
+use std::ptr::null_mut;
+
+/// NVML, initialised until the process ends.
+pub(crate) struct Nvml {
+    library: &'static Library,
+}
+
+type Device<T> = unsafe extern "C" fn(nvmlDevice_t, *mut T) -> u32;
+
+/// A longer list of processes is not read: the question is about one.
+const MOST_PROCESSES: usize = 4096;
+
+impl Nvml {
+    /// Loads and initialises it.
+    pub(crate) fn start() -> Result<Self> {
+        type Init = unsafe extern "C" fn() -> u32;
+        let library = open("libnvidia-ml.so.1")?;
+        let init: Init = function(library, "nvmlInit_v2")?;
+        // SAFETY: no conditions.
+        check("nvmlInit", unsafe { init() })?;
+        Ok(Self { library })
+    }
+
+    /// The driver's version.
+    pub(crate) fn driver_version(&self) -> Result<String> {
+        type Version = unsafe extern "C" fn(*mut c_char, c_uint) -> u32;
+        let version: Version = function(self.library, "nvmlSystemGetDriverVersion")?;
+        text("nvmlSystemGetDriverVersion", |place, length| {
+            // SAFETY: writable for the length given.
+            unsafe { version(place, length) }
+        })
+    }
+
+    /// Every card.
+    pub(crate) fn cards(&self) -> Result<Vec<nvmlDevice_t>> {
+        type Count = unsafe extern "C" fn(*mut c_uint) -> u32;
+        type ByIndex = unsafe extern "C" fn(c_uint, *mut nvmlDevice_t) -> u32;
+        let count: Count = function(self.library, "nvmlDeviceGetCount_v2")?;
+        let by_index: ByIndex = function(self.library, "nvmlDeviceGetHandleByIndex_v2")?;
+        let mut cards = 0;
+        // SAFETY: the place is writable.
+        check("nvmlDeviceGetCount", unsafe { count(&raw mut cards) })?;
+        let card = |index| {
+            let mut device = nvmlDevice_t(null_mut());
+            // SAFETY: the place is writable.
+            let code = unsafe { by_index(index, &raw mut device) };
+            check("nvmlDeviceGetHandleByIndex", code).map(|()| device)
+        };
+        (0..cards).map(card).collect()
+    }
+
+    /// The MIG instances of a card; none where MIG is off or unknown.
+    pub(crate) fn instances(&self, card: nvmlDevice_t) -> Result<Vec<nvmlDevice_t>> {
+        type ByIndex = unsafe extern "C" fn(nvmlDevice_t, c_uint, *mut nvmlDevice_t) -> u32;
+        let most: Device<c_uint> = function(self.library, "nvmlDeviceGetMaxMigDeviceCount")?;
+        let name = "nvmlDeviceGetMigDeviceHandleByIndex";
+        let by_index: ByIndex = function(self.library, name)?;
+        let mut places = 0;
+        // SAFETY: the place is writable, the handle is NVML's.
+        if unsafe { most(card, &raw mut places) } != 0 {
+            return Ok(vec![]);
+        }
+        let instance = |index| {
+            let mut device = nvmlDevice_t(null_mut());
+            // SAFETY: the place is writable, the handle is NVML's.
+            (unsafe { by_index(card, index, &raw mut device) } == 0).then_some(device)
+        };
+        // Places without an instance answer NOT_FOUND.
+        Ok((0..places).filter_map(instance).collect())
+    }
+
+    /// `GPU-...` or `MIG-...`.
+    pub(crate) fn name(&self, device: nvmlDevice_t) -> Result<String> {
+        type Uuid = unsafe extern "C" fn(nvmlDevice_t, *mut c_char, c_uint) -> u32;
+        let uuid: Uuid = function(self.library, "nvmlDeviceGetUUID")?;
+        text("nvmlDeviceGetUUID", |place, length| {
+            // SAFETY: writable for the length given; the handle is NVML's.
+            unsafe { uuid(device, place, length) }
+        })
+    }
+
+    /// The device with this name.
+    pub(crate) fn by_name(&self, name: &str) -> Result<nvmlDevice_t> {
+        type ByUuid = unsafe extern "C" fn(*const c_char, *mut nvmlDevice_t) -> u32;
+        let by_uuid: ByUuid = function(self.library, "nvmlDeviceGetHandleByUUID")?;
+        let name = std::ffi::CString::new(name)?;
+        let mut device = nvmlDevice_t(null_mut());
+        // SAFETY: a C string and a writable place.
+        let code = unsafe { by_uuid(name.as_ptr(), &raw mut device) };
+        check("nvmlDeviceGetHandleByUUID", code).map(|()| device)
+    }
+
+    /// Bytes in use by anybody.
+    pub(crate) fn used(&self, device: nvmlDevice_t) -> Result<u64> {
+        let info: Device<nvmlMemory_t> = function(self.library, "nvmlDeviceGetMemoryInfo")?;
+        let mut memory = nvmlMemory_t::default();
+        // SAFETY: the place is writable, the handle is NVML's.
+        check("nvmlDeviceGetMemoryInfo", unsafe { info(device, &raw mut memory) })?;
+        Ok(memory.used)
+    }
+
+    /// Bytes that a process holds, if NVML tells.
+    pub(crate) fn held_by(&self, device: nvmlDevice_t, pid: u32) -> Option<u64> {
+        type List =
+            unsafe extern "C" fn(nvmlDevice_t, *mut c_uint, *mut nvmlProcessInfo_v1_t) -> u32;
+        // The first form: its record is the same in every driver.
+        let list: List = optional(self.library, "nvmlDeviceGetComputeRunningProcesses")?;
+        let mut processes = vec![nvmlProcessInfo_v1_t::default(); MOST_PROCESSES];
+        let mut count = c_uint::try_from(MOST_PROCESSES).ok()?;
+        // SAFETY: so many records are writable; the handle is NVML's.
+        let code = unsafe { list(device, &raw mut count, processes.as_mut_ptr()) };
+        let known = processes.iter().take(usize::try_from(count).ok()?);
+        let own = known.filter(|_| code == 0).find(|process| process.pid == pid)?;
+        // All ones: not available.
+        Some(own.usedGpuMemory).filter(|bytes| !matches!(bytes, 0 | &u64::MAX))
+    }
+
+    /// Limits what a cgroup may hold of a device. Nothing is kept for it: a soft limit above 0 is a reservation, which
+    /// the driver adds to those of the cgroups above and does not take out of them when the cgroup ends.
+    pub(crate) fn set_memory_limit(
+        &self,
+        device: nvmlDevice_t,
+        cgroup: &CStr,
+        bytes: u64,
+    ) -> NvmlResult {
+        type Set = unsafe extern "C" fn(nvmlDevice_t, *mut nvmlSetMemoryLimits_v1_t) -> NvmlResult;
+        let set = optional::<Set>(self.library, "nvmlDeviceSetMemoryLimits_v1");
+        let mut limits =
+            nvmlSetMemoryLimits_v1_t { nameSpace: cgroup.as_ptr(), softLimit: 0, hardLimit: bytes };
+        // SAFETY: the structure and its text live until the call returns; the handle is NVML's.
+        unsafe { set.ok_or(NvmlError::FUNCTION_NOT_FOUND)?(device, &raw mut limits) }
+    }
+
+    /// What a cgroup may hold of a device.
+    pub(crate) fn memory_limit(
+        &self,
+        device: nvmlDevice_t,
+        cgroup: &CStr,
+    ) -> std::result::Result<u64, NvmlError> {
+        type Get = unsafe extern "C" fn(nvmlDevice_t, *mut nvmlGetMemoryLimits_v1_t) -> NvmlResult;
+        let get = optional::<Get>(self.library, "nvmlDeviceGetMemoryLimits_v1");
+        let mut limits = nvmlGetMemoryLimits_v1_t {
+            nameSpace: cgroup.as_ptr(),
+            softLimit: 0,
+            hardLimit: 0,
+            currentUsed: 0,
+        };
+        // SAFETY: the structure and its text live until the call returns; the handle is NVML's.
+        unsafe { get.ok_or(NvmlError::FUNCTION_NOT_FOUND)?(device, &raw mut limits) }?;
+        Ok(limits.hardLimit)
+    }
+
+    /// NVML's words for a code.
+    pub(crate) fn text(&self, code: u32) -> String {
+        type Text = unsafe extern "C" fn(u32) -> *const c_char;
+        let Some(ask) = optional::<Text>(self.library, "nvmlErrorString") else {
+            return String::new();
+        };
+        // SAFETY: any code is allowed.
+        let text = unsafe { ask(code) };
+        if text.is_null() {
+            return String::new();
+        }
+        // SAFETY: NVML's constant text.
+        unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+    }
+}
+
+/// A text that a function writes.
+fn text(call: &str, write: impl FnOnce(*mut c_char, c_uint) -> u32) -> Result<String> {
+    let mut place = [0_u8; 96];
+    // Less one for the end.
+    check(call, write(place.as_mut_ptr().cast(), 95))?;
+    Ok(CStr::from_bytes_until_nul(&place)?.to_string_lossy().into_owned())
+}
+
+fn check(call: &str, code: u32) -> Result {
+    if code == 0 { Ok(()) } else { Err(format!("{call} answers {code}").into()) }
+}

@@ -1,0 +1,96 @@
+//! Which memory limits the driver itself is asked to keep, by the container's cgroup: a second wall behind the shim.
+//!
+//! The driver keeps bytes, on a card that it was found able to keep them on ([`Calibration`]); MIG instances it does
+//! not. A wall has exactly the bytes of the cap; nothing of what the limits file says changes by it.
+
+use gpucap_core::limits::file::{Entry, Key, MemoryCap};
+use gpucap_core::units::Bytes;
+use gpucap_core::uuid::DeviceName;
+
+use crate::calibration::{Calibration, Measured};
+use crate::card::Card;
+use crate::node::{NativeLimits, Node};
+use crate::reason::Reason;
+
+/// What the driver is to keep a container to on one card.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Wall {
+    /// The card.
+    pub gpu: DeviceName,
+    /// Bytes that it may hold there.
+    pub bytes: u64,
+}
+
+const NOT_MEASURED: &str = "`gpucap calibrate` has not looked at it under this driver";
+const NOT_ABLE: &str = "the driver cannot, as `gpucap calibrate` found";
+
+/// The walls of these entries.
+///
+/// # Errors
+/// The node demands one that cannot be.
+pub(crate) fn walls(
+    entries: &[Entry],
+    node: &Node,
+    cards: &[Card],
+    calibration: Option<&Calibration>,
+) -> Result<Vec<Wall>, Reason> {
+    if node.native_limits == NativeLimits::Off {
+        return Ok(vec![]);
+    }
+    let known = calibration.map_or(&[][..], |found| &found.gpus);
+    if node.native_limits == NativeLimits::Required
+        && let Some((gpu, why)) = wanting(entries, cards, known)
+    {
+        return Err(Reason::NotNative { gpu, why });
+    }
+    let wall = |card: &Measured| {
+        let bytes = meaning(entries, card.name)?.memory.of(card.total)?;
+        Some(Wall { gpu: card.name, bytes: bytes.min(card.total) })
+    };
+    Ok(known.iter().filter(|card| card.native_limits).filter_map(wall).collect())
+}
+
+/// What a person should know of it.
+pub(crate) fn notes(entries: &[Entry], walls: &[Wall], node: &Node) -> Vec<String> {
+    let kept = |wall: &Wall| format!("the driver too keeps {} to {}", wall.gpu, Bytes(wall.bytes));
+    let mut notes: Vec<String> = walls.iter().map(kept).collect();
+    let limits_memory = entries.iter().any(|entry| entry.memory != MemoryCap::NONE);
+    if node.native_limits == NativeLimits::Auto && limits_memory && walls.is_empty() {
+        notes.push("the driver keeps no limit by itself here: the library alone does".into());
+    }
+    notes
+}
+
+/// A GPU whose memory is limited and that the driver will not keep, and why.
+fn wanting(
+    entries: &[Entry],
+    cards: &[Card],
+    known: &[Measured],
+) -> Option<(String, &'static str)> {
+    let limited = |name: DeviceName| {
+        meaning(entries, name).is_some_and(|entry| entry.memory != MemoryCap::NONE)
+    };
+    let unable = known.iter().find(|card| !card.native_limits && limited(card.name));
+    if let Some(card) = unable {
+        return Some((card.name.to_string(), NOT_ABLE));
+    }
+    let is_known = |name: DeviceName| known.iter().any(|card| card.name.uuid == name.uuid);
+    let named = entries.iter().filter_map(|entry| match entry.key {
+        Key::Name(name) => Some(name),
+        Key::Every => None,
+    });
+    let mut all = named.chain(cards.iter().map(|card| card.name));
+    if let Some(name) = all.find(|&name| !is_known(name) && limited(name)) {
+        return Some((name.to_string(), NOT_MEASURED));
+    }
+    let every = entries.iter().find(|entry| entry.key == Key::Every)?;
+    let nobody_knows = known.is_empty() && every.memory != MemoryCap::NONE;
+    nobody_knows.then(|| (Key::Every.to_string(), NOT_MEASURED))
+}
+
+/// The entry that means this device: the one with its name, or that for any GPU.
+fn meaning(entries: &[Entry], name: DeviceName) -> Option<&Entry> {
+    let own = |entry: &&Entry| matches!(entry.key, Key::Name(own) if own.uuid == name.uuid);
+    let every = || entries.iter().find(|entry| entry.key == Key::Every);
+    entries.iter().find(own).or_else(every)
+}

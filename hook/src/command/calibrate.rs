@@ -1,0 +1,256 @@
+//! `gpucap calibrate`: measures on the node what a context costs on each of its cards, and finds out what the driver
+//! can do; the hook reads the result, so that no container has to ask.
+//!
+//! A context is made on each card (each MIG instance) by a process of its own. What one takes differs by card and by
+//! driver, from some hundred to more than five hundred MiB, and in a container nothing can measure it. Too low a price
+//! lets each context of a container go over its cap by the difference; too high a one refuses what would have fit.
+
+use crate::driver::Driver;
+use crate::error::{Error, Result, reason};
+use crate::exit::Exit;
+use crate::{gather, output, wall};
+use gpucap_core::units::Bytes;
+use gpucap_core::uuid::DeviceName;
+use gpucap_plan::{Calibration, Measured, Node};
+use std::fmt::Write as _;
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const AFTER: &str = "\
+Run it as root on the host, once after each installation of gpucap or of a driver. It makes one context on each
+card and ends it; who uses the cards meanwhile is not disturbed.";
+
+/// A card that was switched off takes seconds to start.
+const MOST: Duration = Duration::from_secs(60);
+/// How often a card is measured where only the card's own figure can be had, which others move.
+const TIMES: usize = 3;
+/// NVML's codes that mean: this driver can limit a cgroup's memory. The second says that the cgroup which was tried has
+/// no controller for device memory, which is the kernel's and not the driver's answer.
+const ABLE: [u32; 2] = [0, 6];
+
+/// The words behind `gpucap calibrate`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER)]
+pub(crate) struct Options {
+    /// Do nothing if there is a measurement of these cards with this driver
+    #[arg(long)]
+    if_needed: bool,
+    /// Show what was measured and write nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// The node's configuration: where the result and the driver's libraries lie
+    #[arg(long, value_name = "FILE", default_value = Node::PATH)]
+    config: PathBuf,
+}
+
+/// A card, and its MIG instances.
+struct Card {
+    name: DeviceName,
+    instances: Vec<DeviceName>,
+}
+
+impl Card {
+    /// What a limits file can call it: itself, and its instances.
+    fn names(&self) -> impl Iterator<Item = DeviceName> {
+        self.instances.iter().copied().chain([self.name])
+    }
+}
+
+/// Measures, and writes it down.
+pub(crate) fn execute(options: &Options) -> Result<Exit> {
+    let node = gather::node(&options.config).map_err(|why| Error::Calibrate(why.to_string()))?;
+    let path = gather::calibration_path(&node);
+    let driver = Driver::find(&node).map_err(Error::Calibrate)?;
+    let (version, cards) = cards(&driver).map_err(Error::Calibrate)?;
+    let before = known(&node, &version);
+    if options.if_needed && before.as_ref().is_some_and(|before| has_all(before, &cards)) {
+        output::print(&format!("{} is of driver {version} and has all cards.\n", path.display()))?;
+        return Ok(Exit::OK);
+    }
+    let (mut gpus, mut exit) = (Vec::new(), Exit::OK);
+    for card in &cards {
+        match measure(&driver, card) {
+            Ok(found) => gpus.extend(found),
+            // One card that is out of order does not keep the others from being known, and what was known of it under
+            // this driver stays so.
+            Err(why) => {
+                output::tell(format_args!("calibrate: {why}"));
+                let kept = |name| before.as_ref()?.of(name).copied();
+                gpus.extend(card.names().filter_map(kept));
+                exit = Exit::FAILED;
+            }
+        }
+    }
+    let whole = cards.iter().filter(|card| card.instances.is_empty()).map(|card| card.name);
+    let able = Probe::make().and_then(|probe| probe.ask(&driver, whole, &mut gpus));
+    let found = Calibration { driver: version, gpus };
+    output::print(&said(&found, able.err()))?;
+    if !options.dry_run {
+        write(&path, &found).map_err(|why| {
+            Error::Calibrate(format!("{} cannot be written: {}", path.display(), reason(&why)))
+        })?;
+        output::print(&format!("Written to {}.\n", path.display()))?;
+    }
+    if gather::driver().as_ref() != Some(&found.driver) {
+        output::tell(
+            "calibrate: /proc/driver/nvidia/version names another driver, or none: the hook will not use this",
+        );
+    }
+    Ok(exit)
+}
+
+/// The driver's version, and the cards.
+fn cards(driver: &Driver) -> std::result::Result<(String, Vec<Card>), String> {
+    let lines = driver.ask(&["gpus".into()], None, MOST)?;
+    let odd = |line: &str| format!("an answer that is none: {line:?}");
+    let (mut version, mut cards) = (None, Vec::<Card>::new());
+    for line in &lines {
+        let words: Vec<&str> = line.split(' ').collect();
+        let name = |word: &str| word.parse::<DeviceName>().map_err(|_| odd(line));
+        match words[..] {
+            ["driver", word] => version = Some(word.to_owned()),
+            ["gpu", card] => cards.push(Card { name: name(card)?, instances: vec![] }),
+            ["gpu", card, instance] => {
+                let (card, instance) = (name(card)?, name(instance)?);
+                match cards.last_mut().filter(|last| last.name == card) {
+                    Some(last) => last.instances.push(instance),
+                    None => cards.push(Card { name: card, instances: vec![instance] }),
+                }
+            }
+            _ => return Err(odd(line)),
+        }
+    }
+    Ok((version.ok_or_else(|| odd("no version"))?, cards))
+}
+
+/// What is known of the cards under this driver.
+fn known(node: &Node, version: &str) -> Option<Calibration> {
+    let bytes = gather::calibration(node)?.ok()?;
+    Calibration::parse(&bytes, Some(version)).ok()
+}
+
+/// Whether all of these cards are known.
+fn has_all(known: &Calibration, cards: &[Card]) -> bool {
+    cards.iter().flat_map(Card::names).all(|name| known.of(name).is_some())
+}
+
+/// What a context takes on a card. Of one with MIG instances, on each of them, and for the card the most of these.
+fn measure(driver: &Driver, card: &Card) -> std::result::Result<Vec<Measured>, String> {
+    if card.instances.is_empty() {
+        return Ok(vec![measured(driver, card.name)?]);
+    }
+    let instances = card.instances.iter().map(|name| measured(driver, *name));
+    let mut all = instances.collect::<std::result::Result<Vec<_>, _>>()?;
+    let most = |of: fn(&Measured) -> u64| all.iter().map(of).max().unwrap_or_default();
+    let (context, total) = (most(|gpu| gpu.context), most(|gpu| gpu.total));
+    all.push(Measured { name: card.name, context, total, native_limits: false });
+    Ok(all)
+}
+
+fn measured(driver: &Driver, name: DeviceName) -> std::result::Result<Measured, String> {
+    let text = name.to_string();
+    let once = || -> std::result::Result<(u64, bool, u64), String> {
+        let lines = driver.ask(&["context".into(), text.clone()], Some(&text), MOST)?;
+        let words: Vec<Vec<&str>> = lines.iter().map(|line| line.split(' ').collect()).collect();
+        let found = match &words[..] {
+            [context, total] => match (&context[..], &total[..]) {
+                (["context", bytes, by], ["total", total]) => bytes
+                    .parse()
+                    .ok()
+                    .zip(total.parse().ok())
+                    .map(|(it, all)| (it, *by == "card", all)),
+                _ => None,
+            },
+            _ => None,
+        };
+        found.ok_or_else(|| format!("an answer that is none: {lines:?}"))
+    };
+    let (mut context, by_card, total) = once().map_err(|why| format!("{text}: {why}"))?;
+    if by_card {
+        let mut all = vec![context];
+        for _ in 1..TIMES {
+            all.push(once().map_err(|why| format!("{text}: {why}"))?.0);
+        }
+        all.sort_unstable();
+        context = all.get(TIMES / 2).copied().unwrap_or(context);
+    }
+    if !(1..=Calibration::MOST_CONTEXT).contains(&context) {
+        return Err(format!("{text}: a context took {}, which cannot be", Bytes(context)));
+    }
+    Ok(Measured { name, context, total, native_limits: false })
+}
+
+/// A cgroup of our own, to try on it what the driver can limit.
+struct Probe(PathBuf);
+
+impl Probe {
+    fn make() -> std::result::Result<Self, String> {
+        let path = wall::unified()?.join(format!("gpucap-probe-{}", std::process::id()));
+        fs::create_dir(&path).map_err(|why| format!("{}: {}", path.display(), reason(&why)))?;
+        Ok(Self(path))
+    }
+
+    /// Asks for no limit at all on each card that is whole; the first answer that says no.
+    fn ask(
+        &self,
+        driver: &Driver,
+        cards: impl Iterator<Item = DeviceName>,
+        gpus: &mut [Measured],
+    ) -> std::result::Result<(), String> {
+        let mut refused = Ok(());
+        for name in cards {
+            let words =
+                ["limit".into(), self.0.display().to_string(), format!("{name}={}", u64::MAX)];
+            let lines = driver.ask(&words, None, MOST)?;
+            let answer = lines.iter().find_map(|line| wall::Answer::of(line));
+            let answer = answer.ok_or_else(|| format!("an answer that is none: {lines:?}"))?;
+            if !ABLE.contains(&answer.code) {
+                refused = refused.and_then(|()| Err(answer.to_string()));
+                continue;
+            }
+            let same = gpus.iter_mut().find(|gpu| gpu.name == name);
+            same.into_iter().for_each(|gpu| gpu.native_limits = true);
+        }
+        refused
+    }
+}
+
+impl Drop for Probe {
+    fn drop(&mut self) {
+        drop(fs::remove_dir(&self.0));
+    }
+}
+
+/// The lines for a person.
+fn said(found: &Calibration, unable: Option<String>) -> String {
+    let mut text = format!("Driver {}\n", found.driver);
+    for gpu in &found.gpus {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "  {}: a context takes {}", gpu.name, Bytes(gpu.context));
+    }
+    if found.gpus.is_empty() {
+        text.push_str("  no card\n");
+    }
+    text.push_str(&match unable {
+        Some(why) => format!("It keeps no memory limits by itself: {why}\n"),
+        None => "It can keep memory limits by itself (native_limits).\n".into(),
+    });
+    text
+}
+
+/// Whole or not at all, and nobody else's to write.
+fn write(path: &Path, found: &Calibration) -> std::io::Result<()> {
+    let directory = path.parent().unwrap_or_else(|| Path::new("/"));
+    DirBuilder::new().recursive(true).mode(0o755).create(directory)?;
+    let new = path.with_extension("json.new");
+    // Left by one who was killed while writing.
+    drop(fs::remove_file(&new));
+    let mut options = OpenOptions::new();
+    let mut file = options.write(true).create_new(true).mode(0o644).open(&new)?;
+    file.write_all(found.text().as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&new, path)
+}

@@ -1,0 +1,154 @@
+//! Limits of memory that the driver itself keeps, by cgroup (`nvmlDeviceSetMemoryLimits_v1`, NVML 13.4): set before a
+//! container starts, changed with its other limits, and gone with its cgroup.
+//!
+//! What the driver is to keep, the planner says ([`Wall`]). Here is found which cgroup that is for: the container's
+//! own, in which its first process waits when the hook is called. It must be one below the root of the unified
+//! hierarchy: the root is everybody's.
+
+use crate::driver::Driver;
+use crate::proc::Process;
+use gpucap_core::uuid::DeviceName;
+use gpucap_plan::{Node, Wall};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long the driver may take. The runtime waits twice as long for the hook.
+const MOST: Duration = Duration::from_secs(5);
+
+/// What the driver keeps for one container.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Walls {
+    /// The directory of the container's cgroup.
+    pub(crate) cgroup: String,
+    /// What it may hold of each card.
+    pub(crate) walls: Vec<Wall>,
+}
+
+impl Walls {
+    /// Has the driver keep them, for the container of this process.
+    ///
+    /// # Errors
+    /// It does not: one line. Some of them may stand.
+    pub(crate) fn build(pid: u32, walls: &[Wall], node: &Node) -> Result<Self, String> {
+        let cgroup = cgroup_of(pid)?;
+        set(&cgroup, walls, node)?;
+        Ok(Self { cgroup, walls: walls.to_vec() })
+    }
+
+    /// Moves some of them to other bytes.
+    ///
+    /// # Errors
+    /// The driver does not: one line. Those that it has moved stay so.
+    pub(crate) fn change(&self, walls: &[Wall], node: &Node) -> Result<(), String> {
+        if walls.is_empty() { Ok(()) } else { set(&self.cgroup, walls, node) }
+    }
+
+    /// In a container's record.
+    pub(crate) fn record(&self) -> Value {
+        let walls = self.walls.iter().map(|wall| (wall.gpu.to_string(), wall.bytes.into()));
+        json!({"cgroup": self.cgroup, "gpus": walls.collect::<serde_json::Map<_, _>>()})
+    }
+
+    /// From a container's record.
+    pub(crate) fn of_record(value: &Value) -> Option<Self> {
+        let wall = |(name, bytes): (&String, &Value)| {
+            Some(Wall { gpu: name.parse::<DeviceName>().ok()?, bytes: bytes.as_u64()? })
+        };
+        let walls = value["gpus"].as_object()?.iter().map(wall).collect::<Option<_>>()?;
+        Some(Self { cgroup: value["cgroup"].as_str()?.to_owned(), walls })
+    }
+}
+
+/// Where the unified hierarchy of cgroups is mounted.
+///
+/// # Errors
+/// It is not.
+pub(crate) fn unified() -> Result<PathBuf, String> {
+    let path = Process::own().path("mountinfo");
+    let mounts = fs::read_to_string(&path).map_err(|why| crate::error::reason(&why))?;
+    // The fields before the dash are as many as there are; a whole hierarchy is mounted by its root.
+    let whole = |line: &&str| line.contains(" - cgroup2 ") && line.split(' ').nth(3) == Some("/");
+    let point = mounts.lines().find(whole).and_then(|line| line.split(' ').nth(4));
+    point.map(PathBuf::from).ok_or_else(|| "cgroup v2 is not mounted here".into())
+}
+
+/// The directory of the cgroup of a container's first process.
+fn cgroup_of(pid: u32) -> Result<String, String> {
+    let text = fs::read_to_string(Process(pid).path("cgroup"));
+    let text = text.map_err(|why| format!("its cgroup: {}", crate::error::reason(&why)))?;
+    let path = text.lines().find_map(|line| line.strip_prefix("0::"));
+    let path = path.map(|path| path.trim_matches('/')).filter(|path| !path.is_empty());
+    // Also where it shares the cgroup of whoever started it, by an engine that makes none.
+    let path = path.ok_or("it has no cgroup of its own in the unified hierarchy")?;
+    if Path::new(path).components().any(|part| part.as_os_str() == "..") {
+        return Err(format!("its cgroup {path:?} lies outside of what is seen here"));
+    }
+    Ok(unified()?.join(path).display().to_string())
+}
+
+fn set(cgroup: &str, walls: &[Wall], node: &Node) -> Result<(), String> {
+    let mut words = vec!["limit".to_owned(), cgroup.to_owned()];
+    words.extend(walls.iter().map(|wall| format!("{}={}", wall.gpu, wall.bytes)));
+    let lines = Driver::find(node)?.ask(&words, None, MOST)?;
+    let answers = lines.iter().filter_map(|line| Answer::of(line));
+    let done: Vec<&str> = answers
+        .map(|answer| if answer.code == 0 { Ok(answer.gpu) } else { Err(answer.to_string()) })
+        .collect::<Result<_, _>>()?;
+    let missing = |wall: &&Wall| !done.contains(&wall.gpu.to_string().as_str());
+    match walls.iter().find(missing) {
+        Some(wall) => Err(format!("nothing was said of {}", wall.gpu)),
+        None => Ok(()),
+    }
+}
+
+/// What the driver answered about one card: `limited GPU-... CODE TEXT`.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Answer<'a> {
+    gpu: &'a str,
+    pub(crate) code: u32,
+    text: &'a str,
+}
+
+impl<'a> Answer<'a> {
+    pub(crate) fn of(line: &'a str) -> Option<Self> {
+        let mut words = line.strip_prefix("limited ")?.splitn(3, ' ');
+        let (gpu, code) = (words.next()?, words.next()?.parse().ok()?);
+        Some(Self { gpu, code, text: words.next().unwrap_or_default() })
+    }
+}
+
+impl std::fmt::Display for Answer<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { gpu, code, text } = self;
+        write!(f, "for {gpu} it answers {code} {}", text.escape_debug())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_recorded_is_read() {
+        let gpu = "GPU-aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa".parse().expect("a name");
+        let walls = Walls { cgroup: "/c/x".into(), walls: vec![Wall { gpu, bytes: 7 }] };
+        assert_eq!(Walls::of_record(&walls.record()), Some(walls));
+        for value in
+            [json!(null), json!({"cgroup": "/c"}), json!({"cgroup": "/c", "gpus": {"x": 1}})]
+        {
+            assert_eq!(Walls::of_record(&value), None, "{value}");
+        }
+    }
+
+    #[test]
+    fn an_answer_is_a_code_for_a_card() {
+        let answer = Answer::of("limited GPU-a 3 Not Supported").expect("an answer");
+        assert_eq!(answer.to_string(), "for GPU-a it answers 3 Not Supported");
+        assert_eq!(Answer::of("limited GPU-a 0").expect("an answer").code, 0);
+        for line in ["", "limited", "limited GPU-a", "limited GPU-a x", "context 1"] {
+            assert_eq!(Answer::of(line), None, "{line}");
+        }
+    }
+}

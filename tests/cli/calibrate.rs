@@ -1,0 +1,222 @@
+//! `gpucap calibrate`: what the stub driver's contexts take is what is written down, whole or not at all.
+
+use crate::{ended, expect, says};
+use gpucap_tests::{Driver, Installation, Output, Result, Scratch, Stop, World, trial};
+use libtest_mimic::Trial;
+use serde_json::{Value, json};
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![
+        trial("calibrate: each card has the price that its driver takes", measured),
+        trial("calibrate: of a card with MIG, each instance has one and the card the highest", mig),
+        trial("calibrate: where NVML names no process, the card's loss is the price", by_card),
+        trial("calibrate: a price that cannot be is not written", implausible),
+        trial("calibrate: a card out of order keeps no other from being measured", one_fails),
+        trial("calibrate: what is there is measured again only if needed", if_needed),
+        trial("calibrate: the caller's environment reaches no driver", environment),
+        trial("calibrate: without a driver nothing is written", no_driver),
+        trial("calibrate: what the driver can keep is found out, and nothing is left", native),
+    ]
+}
+
+const CONTEXT: u64 = 415 << 20;
+
+struct Host {
+    scratch: Scratch,
+    installation: Installation,
+}
+
+impl Host {
+    fn new(settings: &[(&str, &str)]) -> Result<Self> {
+        let scratch = Scratch::new()?;
+        let installation = Installation::new(&scratch.path().join("node"))?;
+        let host = Self { scratch, installation };
+        let price = CONTEXT.to_string();
+        host.installation.driver(&[&[("STUB_GPU_CONTEXT_MEM", &price[..])], settings].concat())?;
+        fs::write(host.path("config"), json!({"state_dir": host.path("state")}).to_string())?;
+        Ok(host)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.scratch.path().join(name)
+    }
+
+    fn calibrate(&self, words: &[&str]) -> Result<Output> {
+        let run = World::bare(Driver::Absent).run(&self.installation.gpucap())?;
+        let run = run.arg("calibrate").arg("--config").arg(self.path("config"));
+        words.iter().fold(run, |run, word| run.arg(word)).output()
+    }
+
+    /// What was written down of each GPU, by its name's kind, in the order of the file.
+    fn written(&self) -> Result<Vec<(String, u64, u64, bool)>> {
+        let text = fs::read(self.path("state/driver.json"))?;
+        let value: Value = serde_json::from_slice(&text).map_err(Stop::fail)?;
+        expect(value["driver"] == "595.10.01" && value["version"] == 1, || value.to_string())?;
+        let number = |value: &Value| value.as_u64().unwrap_or_default();
+        let gpus = value["gpus"].as_object().into_iter().flatten().map(|(name, gpu)| {
+            let kind = name.split('-').next().unwrap_or_default().to_owned();
+            let able = gpu["native_limits"] == true;
+            (kind, number(&gpu["context_bytes"]), number(&gpu["total_bytes"]), able)
+        });
+        Ok(gpus.collect())
+    }
+
+    /// How often the driver was asked for a context.
+    fn contexts(&self) -> usize {
+        self.installation.asked().matches("asked context").count()
+    }
+}
+
+fn gpu(kind: &str, context: u64, gib: u64) -> (String, u64, u64, bool) {
+    (kind.into(), context, gib << 30, false)
+}
+
+fn measured() -> Result {
+    let host = Host::new(&[("STUB_GPU_COUNT", "2"), ("STUB_GPU_MEM", "80GiB,40GiB")])?;
+    let output = host.calibrate(&[])?;
+    ended(&output, 0)?;
+    says(&output, "a context takes 415MiB")?;
+    let written = host.written()?;
+    let expected = [gpu("GPU", CONTEXT, 80), gpu("GPU", CONTEXT, 40)];
+    expect(written == expected, || format!("{written:?}"))?;
+    // The hook believes it only if nobody else could have written it.
+    let file = fs::metadata(host.path("state/driver.json"))?;
+    expect(file.permissions().mode() & 0o7777 == 0o644, || format!("{file:?}"))?;
+    expect(!host.path("state/driver.json.new").exists(), || "half a file was left".into())?;
+    // Again: another file in its place, which no reader finds half written.
+    ended(&host.calibrate(&[])?, 0)?;
+    let again = fs::metadata(host.path("state/driver.json"))?;
+    expect(again.ino() != file.ino(), || "it was written in place".into())
+}
+
+fn mig() -> Result {
+    let host = Host::new(&[("STUB_GPU_COUNT", "2"), ("STUB_GPU_MIG", "1=10GiB+20GiB")])?;
+    ended(&host.calibrate(&[])?, 0)?;
+    let written = host.written()?;
+    let expected = [
+        gpu("GPU", CONTEXT, 80),
+        gpu("MIG", CONTEXT, 10),
+        gpu("MIG", CONTEXT, 20),
+        gpu("GPU", CONTEXT, 20),
+    ];
+    expect(written == expected, || format!("{written:?}"))
+}
+
+fn by_card() -> Result {
+    let host = Host::new(&[("STUB_GPU_FAIL", "nvmlDeviceGetComputeRunningProcesses:3")])?;
+    ended(&host.calibrate(&[])?, 0)?;
+    let written = host.written()?;
+    expect(written == [gpu("GPU", CONTEXT, 80)], || format!("{written:?}"))?;
+    expect(host.contexts() == 3, || host.installation.asked())
+}
+
+fn implausible() -> Result {
+    for price in ["0", "5GiB"] {
+        let host = Host::new(&[])?;
+        ended(&host.calibrate(&[])?, 0)?;
+        host.installation.driver(&[("STUB_GPU_CONTEXT_MEM", price)])?;
+        let output = host.calibrate(&[])?;
+        ended(&output, 1)?;
+        says(&output, "cannot be")?;
+        // What was known of this card under this driver stays so.
+        let written = host.written()?;
+        expect(written == [gpu("GPU", CONTEXT, 80)], || format!("{written:?}"))?;
+        host.installation
+            .driver(&[("STUB_GPU_CONTEXT_MEM", price), ("STUB_GPU_DRIVER_VERSION", "595.10.02")])?;
+        ended(&host.calibrate(&[])?, 1)?;
+        let text = fs::read_to_string(host.path("state/driver.json"))?;
+        expect(!text.contains("GPU-") && text.contains("595.10.02"), || text)?;
+    }
+    Ok(())
+}
+
+fn one_fails() -> Result {
+    let host = Host::new(&[("STUB_GPU_COUNT", "2"), ("STUB_GPU_MEM", "80GiB,1MiB")])?;
+    let output = host.calibrate(&[])?;
+    ended(&output, 1)?;
+    says(&output, "cuDevicePrimaryCtxRetain answers 2")?;
+    let written = host.written()?;
+    expect(written == [gpu("GPU", CONTEXT, 80)], || format!("{written:?}"))
+}
+
+fn if_needed() -> Result {
+    let host = Host::new(&[])?;
+    for (times, settings) in [
+        (1, vec![]),
+        (1, vec![]),
+        // Another driver, then another card.
+        (2, vec![("STUB_GPU_DRIVER_VERSION", "595.10.02")]),
+        (4, vec![("STUB_GPU_DRIVER_VERSION", "595.10.02"), ("STUB_GPU_COUNT", "2")]),
+        (4, vec![("STUB_GPU_DRIVER_VERSION", "595.10.02"), ("STUB_GPU_COUNT", "2")]),
+    ] {
+        host.installation.driver(&settings)?;
+        ended(&host.calibrate(&["--if-needed"])?, 0)?;
+        expect(host.contexts() == times, || format!("not {times}: {}", host.installation.asked()))?;
+    }
+    fs::set_permissions(host.path("state/driver.json"), fs::Permissions::from_mode(0o666))?;
+    ended(&host.calibrate(&["--if-needed"])?, 0)?;
+    expect(host.contexts() == 6, || "what others could write was believed".into())?;
+    ended(&host.calibrate(&["--dry-run"])?, 0)?;
+    let before = fs::read(host.path("state/driver.json"))?;
+    host.installation.driver(&[])?;
+    ended(&host.calibrate(&["--dry-run"])?, 0)?;
+    expect(fs::read(host.path("state/driver.json"))? == before, || "a dry run wrote".into())
+}
+
+fn environment() -> Result {
+    let host = Host::new(&[])?;
+    let run = World::bare(Driver::Absent).run(&host.installation.gpucap())?;
+    let run = run.arg("calibrate").arg("--config").arg(host.path("config"));
+    let own = ["LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "GPU_MEM_LIMIT", "STUB_GPU_COUNT"];
+    let output = own.iter().fold(run, |run, name| run.env(name, "/own")).output()?;
+    ended(&output, 0)?;
+    let asked = host.installation.asked();
+    expect(!asked.contains("/own"), || asked.clone())?;
+    expect(asked.contains("CUDA_VISIBLE_DEVICES=GPU-"), || asked.clone())
+}
+
+fn no_driver() -> Result {
+    let host = Host::new(&[])?;
+    host.installation.script("export STUB=\nexec /nonexistent")?;
+    let output = host.calibrate(&[])?;
+    ended(&output, 1)?;
+    expect(output.stderr.lines().count() == 1, || output.to_string())?;
+    host.installation.driver(&[("STUB_GPU_FAIL", "nvmlInit_v2:9")])?;
+    let output = host.calibrate(&[])?;
+    ended(&output, 1)?;
+    says(&output, "calibrate: nvmlInit answers 9")?;
+    expect(!host.path("state").exists(), || "something was written".into())
+}
+
+/// What NVML answers when a cgroup of our own is tried.
+fn native() -> Result {
+    let unified = fs::read_to_string("/proc/self/mountinfo")?;
+    let unified = unified.lines().find(|line| line.contains(" - cgroup2 "));
+    let point = unified.and_then(|line| line.split(' ').nth(4));
+    let point = point.ok_or_else(|| Stop::skip("no unified hierarchy of cgroups here"))?;
+    for (settings, able, text) in [
+        (("STUB_GPU_MEMORY_LIMITS", "on"), true, "can keep memory limits"),
+        (("STUB_GPU_MEMORY_LIMITS", "off"), false, "it answers 3 Not Supported"),
+        (("STUB_GPU_FAIL", "nvmlDeviceSetMemoryLimits_v1:13"), false, "answers 13"),
+        // The cgroup that was tried has no controller for device memory; others may have.
+        (("STUB_GPU_FAIL", "nvmlDeviceSetMemoryLimits_v1:6"), true, "can keep memory limits"),
+    ] {
+        let host = Host::new(&[settings])?;
+        let output = host.calibrate(&[])?;
+        if output.stdout.contains("ermission denied") || output.stdout.contains("ead-only") {
+            return Err(Stop::skip(format!("no cgroup can be made in {point}")));
+        }
+        ended(&output, 0)?;
+        says(&output, text)?;
+        let written = host.written()?;
+        expect(written.iter().all(|gpu| gpu.3 == able), || format!("{written:?}"))?;
+    }
+    // Other tests may be at it: whatever is there has its process.
+    let left = fs::read_dir(point)?.flatten().map(|it| it.file_name().display().to_string());
+    let pids = left.filter_map(|name| name.strip_prefix("gpucap-probe-").map(str::to_owned));
+    let dead: Vec<_> = pids.filter(|pid| !Path::new("/proc").join(pid).exists()).collect();
+    expect(dead.is_empty(), || format!("a cgroup was left: {dead:?}"))
+}
