@@ -38,6 +38,9 @@ pub(crate) struct Options {
     /// containerd: where the base specification is written
     #[arg(long, value_name = "FILE", default_value = containerd::SPECIFICATION)]
     specification: PathBuf,
+    /// containerd: also switch NRI on, so that `gpucap nri` is asked
+    #[arg(long)]
+    nri: bool,
     /// The node's configuration that the hook is to read
     #[arg(long, value_name = "FILE", default_value = Node::PATH)]
     config: PathBuf,

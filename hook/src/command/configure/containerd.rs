@@ -4,6 +4,8 @@
 //! cgroup driver, the NVIDIA runtime below it) hold for it too. The sandbox of a pod has the hook as well, which leaves
 //! it alone. The file is edited in place: what `imports` names would replace whole tables in containerd 1.x.
 
+mod nri;
+
 use super::{Change, Options, read};
 use crate::error::{Error, Result};
 use crate::hooks::{Hooks, STAGES};
@@ -36,11 +38,15 @@ pub(super) fn changes(options: &Options, hooks: Hooks<'_>) -> Result<Vec<Change>
     let wrong = |why: String| Error::Configure(format!("{}: {why}", path.display()));
     let before = text.clone().unwrap_or_default();
     if options.undo {
-        let after = remove(&before, handler, specification).map_err(wrong)?;
+        let after = remove(&before, handler, specification);
+        let after = after.and_then(|text| nri::restored(&text)).map_err(wrong)?;
         let files = [(path, text.map(|_| after)), (specification, None)];
         return files.into_iter().map(|(path, after)| Change::of(path, after)).collect();
     }
-    let after = add(&before, handler, specification).map_err(wrong)?;
+    let mut after = add(&before, handler, specification).map_err(wrong)?;
+    if options.nri {
+        after = nri::enabled(&after).map_err(wrong)?;
+    }
     let base = base(hooks)?;
     // The specification first: a handler that names a missing one would start no container.
     let files = [(specification, base), (path, after)];
