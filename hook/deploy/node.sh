@@ -12,6 +12,7 @@
 #   RESTART      how containerd is restarted there; running containers go on       systemctl restart containerd
 #   MEASURE      what runs a command there that may use the cards; no device     systemd-run --quiet --wait --collect
 #                is this pod's, so it cannot be one of its own processes
+#   NRI          not empty: switch containerd's NRI on, for `gpucap nri`           (leave it as it is)
 #   SETTINGS     the node's configuration to be installed, if there is such a file /settings/config.json
 set -eu
 HOST=${HOST-/host}
@@ -33,7 +34,7 @@ on_node() {
 configure() {
     on_node "$prefix/current/bin/gpucap" configure containerd \
         --file "$containerd" --program "$prefix/current/bin/gpucap" \
-        --specification "$etc/base-spec.json" --config "$etc/config.json" "$@"
+        --specification "$etc/base-spec.json" --config "$etc/config.json" ${NRI:+--nri} "$@"
 }
 
 reconfigure() {

@@ -5,11 +5,13 @@
 //! * [`manifests`]: each manifest has the fields that the API knows, and agrees with the scripts and the command.
 //! * [`shape`]: those fields, for the kinds that we use, where no schema of the API is at hand.
 //! * [`schema`]: the API's own schemas, in two releases. No cluster is asked.
+//! * [`option`]: the DaemonSet with the plugin for NRI.
 //! * [`examples`]: each example gets the slice that it shows, and the validation tells a slice from a card.
 
 mod examples;
 mod manifests;
 mod node;
+mod option;
 mod release;
 mod schema;
 mod shape;
@@ -27,8 +29,14 @@ use std::sync::OnceLock;
 const ARCHIVE: &str = concat!("gpucap-", env!("CARGO_PKG_VERSION"), "-x86_64-linux.tar.gz");
 
 fn main() -> ExitCode {
-    let suites =
-        [release::trials, node::trials, manifests::trials, schema::trials, examples::trials];
+    let suites = [
+        release::trials,
+        node::trials,
+        manifests::trials,
+        option::trials,
+        schema::trials,
+        examples::trials,
+    ];
     harness(suites.into_iter().flat_map(|trials| trials()).collect())
 }
 

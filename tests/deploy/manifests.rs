@@ -1,6 +1,6 @@
 //! The manifests: their form, and that they agree with one another, with the scripts and with what containerd is told.
 
-use crate::{deploy, ended, expect, manifest, script, shape, tree, yaml};
+use crate::{deploy, ended, expect, manifest, option, script, shape, tree, yaml};
 use gpucap_tests::{Build, Result, Scratch, Stop, project, trial};
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
@@ -30,8 +30,9 @@ pub(crate) fn trials() -> Vec<Trial> {
 /// Each manifest, with its name.
 pub(crate) fn all() -> Result<Vec<(String, Value)>> {
     let names = tree(&deploy())?.into_iter().filter(|name| name.ends_with(".yaml"));
-    let all: Vec<_> =
+    let mut all: Vec<_> =
         names.map(|name| Ok((name.clone(), manifest(&name)?))).collect::<Result<_>>()?;
+    all.push(("with NRI".into(), option::daemonset()?));
     expect(all.len() >= 10, || format!("only {} manifests", all.len()))?;
     Ok(all)
 }
@@ -229,12 +230,23 @@ fn kustomize(directory: &Path) -> Result<Vec<Value>> {
 }
 
 fn kustomized() -> Result {
-    for (place, least) in [(".", 4), ("uninstall", 1)] {
-        let objects = kustomize(&deploy().join(place))?;
+    let scratch = Scratch::new()?;
+    let path = |name: &str| scratch.path().join(name);
+    ended(Command::new("cp").arg("-R").arg(deploy()).arg(path("deploy")), true)?;
+    fs::create_dir(path("overlay"))?;
+    let overlay = "resources: [../deploy]\ncomponents: [../deploy/nri]\n";
+    fs::write(path("overlay/kustomization.yaml"), overlay)?;
+    for (place, least) in [("deploy", 4), ("overlay", 4), ("deploy/uninstall", 1)] {
+        let objects = kustomize(&path(place))?;
         expect(objects.len() >= least, || format!("{place}: {objects:?}"))?;
         for object in objects {
             let faults = shape::faults(&object);
             expect(faults.is_empty(), || format!("{place}: {faults:?}"))?;
+            let daemonset = (&object["kind"], &object["metadata"]["name"]);
+            if place == "overlay" && daemonset == (&json!("DaemonSet"), &json!("gpucap")) {
+                let spec = &option::daemonset()?["spec"];
+                expect(object["spec"] == *spec, || format!("{object}, not {spec}"))?;
+            }
             let is_global = ["Namespace", "RuntimeClass"].iter().any(|it| object["kind"] == *it);
             expect(is_global || object["metadata"]["namespace"] == "gpucap", || {
                 format!("{place}: {object}")

@@ -14,6 +14,7 @@ use std::process::Command;
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial("node: installed, the configuration names a command that is there", installed),
+        trial("node: NRI is switched on if asked for, and back when leaving", with_nri),
         trial("node: a second run restarts nothing", twice),
         trial("node: a restart that failed is made up for", restart_fails),
         trial(
@@ -78,12 +79,16 @@ impl Node {
     }
 
     fn run(&self, word: &str, well: bool) -> Result<String> {
+        self.run_with(word, "", well)
+    }
+
+    fn run_with(&self, word: &str, nri: &str, well: bool) -> Result<String> {
         let path = env::var("PATH").map_err(Stop::fail)?;
         let mut command = Command::new(self.release.join("node.sh"));
         command.arg(word).env("PATH", format!("{}:{path}", self.path("bin").display()));
         command.env("HOST", "").env("PREFIX", self.path("opt/gpucap"));
         command.env("ETC", self.path("etc/gpucap")).env("CONTAINERD", self.path("config.toml"));
-        command.env("SETTINGS", self.path("settings.json"));
+        command.env("SETTINGS", self.path("settings.json")).env("NRI", nri);
         ended(&mut command, well)
     }
 
@@ -109,6 +114,22 @@ fn installed() -> Result {
     let command = node.path("opt/gpucap/current/bin/gpucap").display().to_string();
     expect(specification.contains(&command), || specification.clone())?;
     expect(fs::read_to_string(node.path("etc/gpucap/config.json"))? == "{}", || "settings".into())
+}
+
+fn with_nri() -> Result {
+    let node = Node::new()?;
+    let is_on = || -> Result<bool> {
+        let text = fs::read_to_string(node.path("config.toml"))?;
+        Ok(text.contains("io.containerd.nri.v1.nri") && text.contains("disable = false"))
+    };
+    node.run("install", true)?;
+    expect(!is_on()?, || "switched on unasked".into())?;
+    node.run_with("install", "yes", true)?;
+    expect(is_on()?, || "not switched on".into())?;
+    node.restarts(2)?;
+    node.run("uninstall", true)?;
+    let text = fs::read_to_string(node.path("config.toml"))?;
+    expect(text == TODAY, || text)
 }
 
 fn twice() -> Result {

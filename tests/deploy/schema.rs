@@ -4,7 +4,7 @@
 //! [`shape`](crate::shape) cannot know is here: values that the API allows, and that a release still has a field. A
 //! misspelt field is a fault in either.
 
-use crate::{deploy, expect, manifest, manifests};
+use crate::{expect, manifest, manifests};
 use gpucap_tests::{Result, Scratch, Stop, project, trial};
 use libtest_mimic::Trial;
 use serde_json::json;
@@ -42,10 +42,17 @@ fn text(output: &Output) -> String {
 }
 
 fn taken(release: &str) -> Result {
-    let all = manifests::all()?;
-    // Of kustomize's own kind no API server hears.
-    let objects = all.iter().filter(|(_, object)| object["kind"] != "Kustomization");
-    let files: Vec<_> = objects.map(|(name, _)| deploy().join(name)).collect();
+    let (all, scratch) = (manifests::all()?, Scratch::new()?);
+    let mut files = Vec::new();
+    for (_, object) in &all {
+        // Of kustomize's own kinds no API server hears.
+        let kinds = object["apiVersion"].as_str().unwrap_or_default();
+        if !kinds.starts_with("kustomize.") {
+            let file = scratch.path().join(format!("{}.yaml", files.len()));
+            fs::write(&file, object.to_string())?;
+            files.push(file);
+        }
+    }
     let files: Vec<&Path> = files.iter().map(AsRef::as_ref).collect();
     let output = validate(release, &files)?;
     let said = text(&output);

@@ -40,6 +40,11 @@ const KINDS: &[(&str, &str, &[Field])] = &[
         "Kustomization",
         &[("namespace", false, Text), ("resources", true, List(&Text))],
     ),
+    ("kustomize.config.k8s.io/v1alpha1", "Component", &[("patches", true, List(&Object(PATCH)))]),
+];
+const PATCH: &[Field] = &[
+    ("target", true, Object(&[("kind", true, Text), ("name", true, Text)])),
+    ("patch", true, Text),
 ];
 const META: Field = ("metadata", true, Object(NAMED));
 const NAMED: &[Field] = &[
@@ -95,6 +100,14 @@ const CONTAINER: &[Field] = &[
     ("args", false, List(&Text)),
     ("env", false, List(&Object(&[("name", true, Text), ("value", true, Text)]))),
     ("resources", true, Object(&[("limits", true, Quantities), ("requests", false, Quantities)])),
+    (
+        "readinessProbe",
+        false,
+        Object(&[
+            ("exec", true, Object(&[("command", true, List(&Text))])),
+            ("periodSeconds", false, Number),
+        ]),
+    ),
     ("securityContext", false, Object(SECURITY)),
     ("volumeMounts", false, List(&Object(MOUNT))),
 ];
@@ -115,6 +128,7 @@ const VOLUME: &[Field] = &[
     ("name", true, Text),
     ("hostPath", false, Object(&[("path", true, Text), ("type", true, Text)])),
     ("configMap", false, Object(&[("name", true, Text)])),
+    ("emptyDir", false, Object(&[("medium", true, Text)])),
 ];
 
 /// What is wrong with the form of an object, each with its place.
