@@ -110,7 +110,7 @@ impl Files {
         Ok(directory)
     }
 
-    /// The path of a ledger that only users of the same name share.
+    /// The path of a ledger that only users of the same name share, or of something else that belongs into memory.
     #[must_use]
     pub fn ledger(&self, name: &str) -> PathBuf {
         self.ledgers.join(name)

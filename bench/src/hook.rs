@@ -3,6 +3,9 @@
 //!
 //! The container is a process with a mount namespace of its own and a root with this machine's C library in it: to the
 //! hook that is all that a runtime would have made. Each run has a new one, so that nothing is found done already.
+//! Where an engine calls the wrapper, [`wrapper`] comes on top.
+
+mod wrapper;
 
 use crate::files::Files;
 use crate::measure::in_turns;
@@ -17,6 +20,8 @@ use std::time::Instant;
 
 /// The most that a container's start may pay, in nanoseconds.
 const START: f64 = 3_000_000.0;
+/// One container that asks for a slice and one that does not, and what they have in their environments.
+const CONTAINERS: [(&str, &str); 2] = [("asks", "GPU_MEM_LIMIT=4Gi"), ("silent", "GPU_MEM_LIMIT=")];
 /// What the hook looks for in an image, and what a plain build of the library needs besides.
 const IMAGE: [&str; 3] = [
     "lib64/ld-linux-x86-64.so.2",
@@ -31,8 +36,7 @@ const IMAGE: [&str; 3] = [
 pub fn run(files: &Files, effort: Effort, report: &mut Report) -> Result {
     let gpucap = files.gpucap()?;
     let place = files.driver.join("hook");
-    let bundles = [("asks", "GPU_MEM_LIMIT=4Gi"), ("silent", "GPU_MEM_LIMIT=")]
-        .map(|(name, entry)| bundle(&place.join(name), entry, &files.shim));
+    let bundles = CONTAINERS.map(|(name, entry)| bundle(&place.join(name), entry, &files.shim));
     let [asks, silent] = bundles;
     let mut bundles = [asks?, silent?];
     let samples = in_turns(&mut bundles, effort.pick(3, 300), |bundle| hook(&gpucap, bundle))?;
@@ -43,7 +47,7 @@ pub fn run(files: &Files, effort: Effort, report: &mut Report) -> Result {
     report.check("no other was touched", log(1).is_empty());
     report.row(&Row::single("hook, container that asks", Unit::Ns, asks).at_most(START));
     report.row(&Row::single("hook, container that asks for nothing", Unit::Ns, silent));
-    Ok(())
+    wrapper::run(&gpucap, &files.ledger("wrapper"), effort, report)
 }
 
 /// A bundle whose container has this in its environment.
@@ -57,16 +61,21 @@ fn bundle(place: &Path, entry: &str, library: &Path) -> Result<PathBuf> {
             fs::copy(from, to)?;
         }
     }
+    fs::write(place.join("config.json"), config(entry))?;
+    let (run, log) = (place.join("run"), place.join("log"));
+    let node = json!({"library": library, "run_dir": run, "log_file": log});
+    fs::write(place.join("node.json"), node.to_string())?;
+    Ok(place.to_path_buf())
+}
+
+/// What an engine tells the runtime of a container with this in its environment.
+fn config(entry: &str) -> String {
     let config = json!({
         "process": {"env": [entry]},
         "root": {"path": "root"},
         "linux": {"namespaces": [{"type": "mount"}]},
     });
-    fs::write(place.join("config.json"), config.to_string())?;
-    let (run, log) = (place.join("run"), place.join("log"));
-    let node = json!({"library": library, "run_dir": run, "log_file": log});
-    fs::write(place.join("node.json"), node.to_string())?;
-    Ok(place.to_path_buf())
+    config.to_string()
 }
 
 /// Nanoseconds of one run of the hook.
