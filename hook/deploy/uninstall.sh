@@ -3,10 +3,20 @@
 #
 #   [DESTDIR=...] [PREFIX=/opt/gpucap] ./uninstall.sh
 #
-# Tell the engines first (`gpucap configure ENGINE --undo`, then restart them): one that names a command that is
-# not there starts no container. What else lies in the prefix is somebody's own, and stays.
+# The engines come first (`gpucap configure ENGINE --undo`, then restart them): one that names a command that is
+# not there starts no container. While one of the files below names it, nothing is taken away. What else lies in the
+# prefix is somebody's own, and stays.
 set -eu
 prefix=${DESTDIR:-}${PREFIX:-/opt/gpucap}
+
+for told in podman:/usr/share/containers/oci/hooks.d/gpucap.json containerd:/etc/gpucap/base-spec.json \
+    docker:/etc/docker/daemon.json; do
+    file=${DESTDIR:-}${told#*:}
+    if grep -qsF "\"${PREFIX:-/opt/gpucap}/" "$file"; then
+        echo "$file still names it: gpucap configure ${told%%:*} --undo" >&2
+        exit 1
+    fi
+done
 
 # The link first: nobody begins to use what is about to go.
 rm -f "$prefix/current" "$prefix/current.new"

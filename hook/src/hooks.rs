@@ -6,12 +6,30 @@
 use gpucap_plan::Node;
 use oci_spec::runtime::HookBuilder;
 use serde_json::Value;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::{env, io};
 
 /// The stages at which the hook enforces, and forgets; also the words by which it is called there.
 pub(crate) const STAGES: [&str; 2] = ["createRuntime", "poststop"];
 /// How long a runtime waits for it, in seconds. It needs milliseconds.
 const TIMEOUT: i64 = 10;
+
+/// This command, as one that outlives it is to call it: where releases lie beside one another (`install.sh`), by the link
+/// that names the current one. A path with a version in it would end with that version, and every container with it.
+pub(crate) fn program() -> io::Result<PathBuf> {
+    let own = env::current_exe()?;
+    Ok(behind_link(&own).unwrap_or(own))
+}
+
+fn behind_link(own: &Path) -> Option<PathBuf> {
+    // <prefix>/versions/<version>/bin/gpucap
+    let [_, _, versions, prefix] = own.ancestors().skip(1).take(4).collect::<Vec<_>>()[..] else {
+        return None;
+    };
+    let inside = own.strip_prefix(versions).ok()?.iter().skip(1).collect::<PathBuf>();
+    let link = prefix.join("current").join(inside);
+    (versions.ends_with("versions") && link.canonicalize().ok()? == own).then_some(link)
+}
 
 /// The hook of this program, with this configuration of the node.
 #[derive(Clone, Copy, Debug)]

@@ -1,9 +1,10 @@
 //! `gpucap configure`: what it writes, the engine itself understands.
 
 use crate::{ended, expect, gpucap, says};
-use gpucap_tests::{Output, Result, Scratch, Stop, trial};
+use gpucap_tests::{Build, Driver, Output, Result, Run, Scratch, Stop, World, trial};
 use libtest_mimic::Trial;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
@@ -13,6 +14,10 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("configure: undoing leaves the file as it was", undone),
         trial("configure: a dry run changes nothing", dry_run),
         trial("configure: the directory of hooks has a file of ours", directory_of_hooks),
+        trial(
+            "configure: an installed command is named by a link that upgrades keep",
+            installation,
+        ),
         trial("configure: Docker has a runtime of ours beside its own", docker),
         trial("configure: a file that cannot be read as TOML is left alone", no_toml),
     ]
@@ -104,6 +109,32 @@ fn directory_of_hooks() -> Result {
         expect(!path.exists(), || "the file was left".into())?;
     }
     Ok(())
+}
+
+fn installation() -> Result {
+    let scratch = Scratch::new()?;
+    let place = |name: &str| scratch.path().join(name).display().to_string();
+    for version in ["1", "2"] {
+        fs::create_dir_all(place(&format!("versions/{version}/bin")))?;
+        fs::copy(Build::shipped()?.gpucap()?, place(&format!("versions/{version}/bin/gpucap")))?;
+    }
+    symlink("versions/2", place("current"))?;
+    let told = |command: &str| -> Result<String> {
+        let file = place("hooks.json");
+        let run = World::bare(Driver::Absent).run(place(command).as_ref())?;
+        let words = ["configure", "podman", "--file", &file];
+        words.iter().fold(run, Run::arg).output()?.success()?;
+        Ok(fs::read_to_string(file)?)
+    };
+    let names =
+        |text: &str, command: &str| text.contains(&format!("\"path\": \"{}\"", place(command)));
+    for command in ["current/bin/gpucap", "versions/2/bin/gpucap"] {
+        let text = told(command)?;
+        expect(names(&text, "current/bin/gpucap"), || format!("{command}: {text}"))?;
+    }
+    // One that the link does not lead to speaks for itself.
+    let text = told("versions/1/bin/gpucap")?;
+    expect(names(&text, "versions/1/bin/gpucap"), || text.clone())
 }
 
 fn docker() -> Result {

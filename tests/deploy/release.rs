@@ -15,6 +15,7 @@ pub(crate) fn trials() -> Vec<Trial> {
             "release: what is installed runs, and uninstalling leaves what was there before",
             round,
         ),
+        trial("release: what an engine still names is not taken away", named),
         trial("release: an upgrade is one rename, and keeps the version before", upgrade),
         trial("release: installing again changes no file", again),
         trial("release: the notices name each crate of which its files hold a line", notices),
@@ -73,6 +74,28 @@ fn round() -> Result {
     ended(Command::new(release.join("uninstall.sh")).env("DESTDIR", &empty), true)?;
     let after = tree(&empty)?;
     expect(after == ["opt"], || format!("{after:?}"))
+}
+
+fn named() -> Result {
+    let scratch = Scratch::new()?;
+    let release = unpacked(&scratch)?;
+    let root = scratch.path().join("root");
+    installed(&release, &root)?;
+    let command = root.join("opt/gpucap/current/bin/gpucap");
+    let file = root.join("usr/share/containers/oci/hooks.d/gpucap.json");
+    let configure = |words: &[&str]| {
+        let mut configure = Command::new(&command);
+        configure.args(["configure", "podman", "--program", "/opt/gpucap/current/bin/gpucap"]);
+        ended(configure.arg("--file").arg(&file).args(words), true)
+    };
+    let uninstalled =
+        |well| ended(Command::new(release.join("uninstall.sh")).env("DESTDIR", &root), well);
+    configure(&[])?;
+    let said = uninstalled(false)?;
+    expect(said.contains("gpucap configure podman --undo") && command.exists(), || said.clone())?;
+    configure(&["--undo"])?;
+    uninstalled(true)?;
+    expect(!command.exists(), || "it is there".into())
 }
 
 fn upgrade() -> Result {

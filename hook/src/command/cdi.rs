@@ -7,14 +7,14 @@
 use crate::ask::{Ask, Words};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::hooks::{Hooks, STAGES};
+use crate::hooks::{self, Hooks, STAGES};
 use crate::output;
 use gpucap_core::config::Excerpt;
 use gpucap_core::uuid::DeviceName;
 use gpucap_plan::Node;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use std::{env, fs, io};
+use std::{fs, io};
 
 /// What the device is: vendor and class.
 const KIND: &str = "gpucap/slice";
@@ -82,7 +82,7 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
         profile: profile.as_deref(),
         gpus: gpu,
     })?;
-    let program = env::current_exe();
+    let program = hooks::program();
     let program = program.map_err(|why| Error::File { path: "/proc/self/exe".into(), why })?;
     let hooks = Hooks { program: &program, config };
     let text = format!("{:#}\n", device(name, &ask.variables(), hooks));

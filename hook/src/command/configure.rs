@@ -10,9 +10,8 @@ mod docker;
 
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::hooks::Hooks;
+use crate::hooks::{self, Hooks};
 use crate::output;
-use crate::proc::Process;
 use gpucap_plan::Node;
 use std::fs;
 use std::io;
@@ -44,7 +43,7 @@ pub(crate) struct Options {
     /// The node's configuration that the hook is to read
     #[arg(long, value_name = "FILE", default_value = Node::PATH)]
     config: PathBuf,
-    /// The command as the engine is to call it, if by a link that later versions replace
+    /// The command as the engine is to call it [default: this one, by the link `current` of an installation]
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
 }
@@ -68,8 +67,7 @@ struct Change {
 
 /// Changes the files, or shows how it would.
 pub(crate) fn execute(options: &Options) -> Result<Exit> {
-    let program =
-        options.program.clone().map_or_else(|| Process::own().path("exe").read_link(), Ok);
+    let program = options.program.clone().map_or_else(hooks::program, Ok);
     let program = program.map_err(|why| Error::Configure(crate::error::reason(&why)))?;
     let hooks = Hooks { program: &program, config: &options.config };
     let (changes, advice) = match options.engine {
@@ -91,7 +89,11 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     }
     output::print(&match options.dry_run {
         true => "Nothing was changed: that was a dry run.\n".to_owned(),
-        false => format!("Done; {advice}.\n"),
+        false if options.undo => format!("Done; {advice}.\n"),
+        false => {
+            let program = program.display();
+            format!("Done; {advice}. It calls {program}: leave that there until --undo.\n")
+        }
     })?;
     Ok(Exit::OK)
 }

@@ -13,7 +13,7 @@ mod words;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::gather::{self, Gathered};
-use crate::hooks::Hooks;
+use crate::hooks::{self, Hooks};
 use crate::output;
 use edit::Missing;
 use gpucap_plan::{Node, Plan, Reason, decide, variables};
@@ -82,7 +82,7 @@ fn make(own: &Path, bundle: &Path, config: &Path) -> std::result::Result<(), Ref
         Plan::Refuse(reason) => return Err(Refusal::Plan(reason)),
         Plan::Limits(limits) => limits,
     };
-    let program = std::env::current_exe().map_err(|why| Refusal::file(Path::new("gpucap"), why))?;
+    let program = hooks::program().map_err(|why| Refusal::file(Path::new("gpucap"), why))?;
     let hooks = Hooks { program: &program, config: own };
     edit::capped(&mut value, &variables(&limits), hooks).map_err(Refusal::Shape)?;
     file::replace(&path, &value).map_err(|why| Refusal::file(&path, why))
