@@ -122,6 +122,8 @@ def nvidia_smi(place, results):
     fields = place.must(query, LIMITS).stdout.strip().split("\n")[0].split(", ")
     holds = len(fields) == 3 and fields[0] == "4096" and int(fields[1]) + int(fields[2]) == 4096
     results.judge("nvidia-smi --query-gpu", holds, "4096, and used and free make it up", {"said": "/".join(fields)})
+    total = place.must([*query[:1], "--query-gpu=memory.total", query[2]], {"GPU_PROFILE": "1g.5gb"}).stdout.strip()
+    results.judge("nvidia-smi with GPU_PROFILE=1g.5gb", total == "5120", "5 GiB, whatever card it is", {"said": total})
     page = place.must(["nvidia-smi", "-q", "-d", "MEMORY"], LIMITS).stdout
     results.judge("nvidia-smi -q", "4096 MiB" in page, "the page says 4096 MiB", {"lines": len(page.splitlines())})
 

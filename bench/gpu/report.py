@@ -28,7 +28,7 @@ PROMISES = (
     ("the book agrees with the card", "memory", ("context", "agreement: ", "imports"), ""),
     ("the first calls take at most 1 ms more", "startup", ("first calls: ",), ""),
     ("a launch costs nothing without a limit of time", "compute", ("launch no limit",), ""),
-    ("a launch under a limit of time costs at most 20 ns", "compute", ("launch at",), ""),
+    ("a launch under a limit of time costs at most 20 ns", "compute", ("launch under",), ""),
     ("a share alone is what was asked for", "compute", ("",), (" at 10", " at 30", " at 50")),
     ("at 99 % and more nothing is lost", "compute", ("",), (" at 99", " at 100", " at no limit")),
     ("shares of several are what they asked for", "sharing", ("",), tuple("0123456789")),

@@ -29,6 +29,7 @@ def made_up(directory, name, head=None):
         results.judge("edge: cuMemCreate", False, "2, 0, 2, 0", {"over": 0})
         results.begin("compute", 0.5)
         results.judge("async 200 us at 30", True, "within 0.5 points", {"goal": 30, "share": 30.25, "list": [1]})
+        results.judge("launch under 99 %", False, "at most 20 ns more", {"more_ns": 21})
         results.begin("truth", 1)
         results.judge("routes: dlsym: caught (card)", True, "as on the stub")
         results.differ("conformance: cuInit: the stub answers as the card", "the card: 0\nthe stub: 1 | 2")
@@ -73,9 +74,10 @@ def a_file_by_a_card_s_name_that_none_made_is_refused(directory):
 def each_promise_is_told_with_its_results(directory):
     made_up(directory, "card-20000101-000000.jsonl")
     page = page_of(directory)
-    assert "## MADE UP, driver 0.0, CUDA 0.0, commit none\n\n3 passed, 1 failed, 1 differs, 1 skipped." in page
+    assert "## MADE UP, driver 0.0, CUDA 0.0, commit none\n\n3 passed, 2 failed, 1 differs, 1 skipped." in page
     assert "| no API gets a byte over the cap, nor do many processes | **1 of 2** | [memory](#1-memory) |" in page
     assert "| a share alone is what was asked for | 1 of 1 | [compute](#1-compute) |" in page
+    assert "| a launch under a limit of time costs at most 20 ns | **0 of 1** | [compute](#1-compute) |" in page
     assert "| at 99 % and more nothing is lost | not asked |" in page
     assert all(f'<a id="1-{stage}"></a>' in page for stage in ("memory", "compute", "truth"))
 
@@ -112,7 +114,7 @@ def a_stage_leaves_the_others_their_time(directory):
     assert 14 < results.left() <= 15
     results.stage_end = 0
     with redirect_stderr(io.StringIO()):
-        assert not results.attempt("late", lambda: None) and results.count("failed") == 2
+        assert not results.attempt("late", lambda: None) and results.count("failed") == 3
     results.begin("compute", 1)
     assert results.left() > 59
 
