@@ -26,31 +26,31 @@ pub(crate) fn trials() -> Vec<Trial> {
     )
 }
 
-const CONFIG: &str = "/etc/containerd/config.toml";
+pub(crate) const CONFIG: &str = "/etc/containerd/config.toml";
 const SPECIFICATION: &str = "/etc/gpucap/base-spec.json";
-const READY: &str = "containerd successfully booted";
+pub(crate) const READY: &str = "containerd successfully booted";
 /// How a pod shares its node's network and processes.
 const NODE: u32 = 2;
 
 /// A node whose containerd has our handler.
-struct Node {
-    enclosure: Enclosure,
+pub(crate) struct Node {
+    pub(crate) enclosure: Enclosure,
     client: RefCell<Actor>,
-    _daemon: Daemon,
+    pub(crate) daemon: Daemon,
     image: String,
     cgroups: Cgroups,
     _scratch: Scratch,
 }
 
 /// A pod on it.
-struct Pod<'a> {
+pub(crate) struct Pod<'a> {
     node: &'a Node,
     id: String,
     config: Value,
 }
 
 /// A machine with a containerd and a file of its own defaults, as most administrators begin; it does not run yet.
-fn machine(userland: Userland) -> Result<(Enclosure, String)> {
+pub(crate) fn machine(userland: Userland) -> Result<(Enclosure, String)> {
     let enclosure = Enclosure::new(userland, "usr/bin/containerd")?;
     let text = enclosure.output(&["containerd", "config", "default"])?;
     // Less than what this process has itself cannot be given without CAP_SYS_RESOURCE.
@@ -61,7 +61,7 @@ fn machine(userland: Userland) -> Result<(Enclosure, String)> {
 }
 
 /// `gpucap configure containerd` in it, as an administrator says it.
-fn configure(enclosure: &Enclosure, options: &[&str]) -> Result<String> {
+pub(crate) fn configure(enclosure: &Enclosure, options: &[&str]) -> Result<String> {
     let gpucap = Build::shipped()?.gpucap()?.display().to_string();
     enclosure.output(&[&[gpucap.as_str(), "configure", "containerd"], options].concat())
 }
@@ -70,6 +70,11 @@ impl Node {
     fn new(userland: Userland) -> Result<Self> {
         let (enclosure, written) = machine(userland)?;
         configure(&enclosure, &[])?;
+        Self::of(enclosure, &written)
+    }
+
+    /// The same on a machine that was told already, whose configuration once was this.
+    pub(crate) fn of(enclosure: Enclosure, written: &str) -> Result<Self> {
         let daemon = enclosure.daemon(&["containerd"], READY)?;
         let scratch = Scratch::new()?;
         let root = scratch.path().join("root");
@@ -85,24 +90,24 @@ impl Node {
         let client = client.arg(project().join("tests/containers/cri.py"));
         let client = client.arg(enclosure.path("/run/containerd/containerd.sock")).start()?;
         let (client, cgroups) = (RefCell::new(client), Cgroups(unique()));
-        Ok(Self { enclosure, client, _daemon: daemon, image, cgroups, _scratch: scratch })
+        Ok(Self { enclosure, client, daemon, image, cgroups, _scratch: scratch })
     }
 
     /// One call of its interface, which has to succeed.
-    fn call(&self, method: &str, request: &Value) -> Result<Value> {
+    pub(crate) fn call(&self, method: &str, request: &Value) -> Result<Value> {
         let answer = self.ask(method, request)?;
         expect(answer.get("error").is_none(), || format!("{method}: {answer}"))?;
         Ok(answer)
     }
 
-    fn ask(&self, method: &str, request: &Value) -> Result<Value> {
+    pub(crate) fn ask(&self, method: &str, request: &Value) -> Result<Value> {
         let mut client = self.client.borrow_mut();
         client.order(&format!("{method} {request}"))?;
         serde_json::from_str(&client.line()?).map_err(Stop::fail)
     }
 
     /// A pod with these annotations, of this runtime class.
-    fn pod(&self, class: &str, annotations: Value) -> Result<Pod<'_>> {
+    pub(crate) fn pod(&self, class: &str, annotations: Value) -> Result<Pod<'_>> {
         let name = unique();
         let config = json!({
             "metadata": {"name": name, "uid": name, "namespace": "test"},
@@ -122,14 +127,24 @@ impl Node {
 
 impl Pod<'_> {
     /// A container with this command and variable, started.
-    fn container(&self, name: &str, command: &[&str], env: (&str, &str)) -> Result<String> {
+    pub(crate) fn container(
+        &self,
+        name: &str,
+        command: &[&str],
+        env: (&str, &str),
+    ) -> Result<String> {
         let answer = self.node.call("CreateContainer", &self.request(name, command, env))?;
         let id = answer["container_id"].as_str().unwrap_or_default().to_owned();
         self.node.call("StartContainer", &json!({"container_id": id}))?;
         Ok(id)
     }
 
-    fn request(&self, name: &str, command: &[&str], (key, value): (&str, &str)) -> Value {
+    pub(crate) fn request(
+        &self,
+        name: &str,
+        command: &[&str],
+        (key, value): (&str, &str),
+    ) -> Value {
         json!({
             "pod_sandbox_id": self.id,
             "sandbox_config": self.config,
@@ -142,7 +157,7 @@ impl Pod<'_> {
     }
 
     /// What a command in a container prints.
-    fn exec(&self, container: &str, command: &[&str]) -> Result<String> {
+    pub(crate) fn exec(&self, container: &str, command: &[&str]) -> Result<String> {
         let request = json!({"container_id": container, "cmd": command, "timeout": 20});
         let answer = self.node.call("ExecSync", &request)?;
         let printed = answer["stdout"].as_str().unwrap_or_default().to_owned();
@@ -151,7 +166,7 @@ impl Pod<'_> {
     }
 
     /// Ends it with all its containers.
-    fn end(self) -> Result {
+    pub(crate) fn end(self) -> Result {
         for method in ["StopPodSandbox", "RemovePodSandbox"] {
             self.node.call(method, &json!({"pod_sandbox_id": self.id}))?;
         }

@@ -139,8 +139,8 @@ impl Enclosure {
     /// # Errors
     /// If it ends, or does not say it in time.
     pub(crate) fn daemon(&self, words: &[&str], ready: &'static str) -> Result<Daemon> {
-        let name = words[0].to_owned();
-        let script = "echo $$ >\"/run/$1.test\"; exec \"$@\"";
+        let name = words[0].rsplit('/').next().unwrap_or(words[0]).to_owned();
+        let script = "echo $$ >\"/run/${1##*/}.test\"; exec \"$@\"";
         let mut process = Command::new("nsenter")
             .args(self.entering())
             .args(["sh", "-c", script, "sh"])

@@ -7,6 +7,7 @@
 //! * [`hostile`]: images and volumes that have laid something in the way.
 //! * [`wrapper`]: the same through `gpucap runtime`, with no hook in the bundle.
 //! * [`ctr`]: containerd, told of a container by hand.
+//! * [`nri`]: containerd, which asks the plugin about the containers of any pod.
 //! * [`cri`], [`docker`], [`podman`]: engines of each release that can be had, told of us by `gpucap configure`.
 //! * [`earlier`]: hook, library and command of two versions, mixed.
 //! * [`older`]: images of older systems, with the files as they are shipped.
@@ -28,6 +29,7 @@ mod enclosure;
 mod hostile;
 mod image;
 mod limited;
+mod nri;
 mod older;
 mod podman;
 mod refused;
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
         wrapper::trials,
         ctr::trials,
         cri::trials,
+        nri::trials,
         docker::trials,
         podman::trials,
         earlier::trials,
