@@ -58,7 +58,8 @@ struct gpucap_ledger_header {
     uint64_t devices;
     uint64_t high_water; /* [p] one more than the highest slot ever claimed */
     uint64_t reaps;      /* [p] how often a slot's books were emptied */
-    uint64_t reserved[505];
+    uint64_t boot;       /* which boot the times are of: a hash of its id, 0 if nobody knew */
+    uint64_t reserved[504];
 };
 
 struct gpucap_ledger_device {

@@ -49,6 +49,9 @@ fn open(policy: &Policy) -> Result<&'static Ledger, String> {
     ledger
         .check(size.max(bytes))
         .map_err(|why| format!("ledger: {}: {why}", path.to_string_lossy()))?;
+    if let Ok(id) = sys::read_file(c"/proc/sys/kernel/random/boot_id", 64) {
+        ledger.live_in(Ledger::boot_of(&id));
+    }
     Ok(ledger)
 }
 

@@ -1,8 +1,11 @@
-//! Who is killed with work on the card has paid for it all the same, or those that come after him do.
+//! Who is killed with work on the card has paid for it all the same, or those that come after him do: until the machine
+//! dies, too.
 
 use crate::{BEGIN, LAUNCH, MS, under, within};
-use gpucap_tests::{Actor, Result, Run, trial};
+use gpucap_tests::{Actor, Result, Run, Stop, trial};
 use libtest_mimic::Trial;
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::FileExt;
 use std::time::Instant;
 
 /// How many processes are killed, each of them in a kernel that nobody has measured.
@@ -17,6 +20,7 @@ pub(crate) fn trials() -> Vec<Trial> {
             owed(&under("50", "caller")?.env("CUDA_LAUNCH_BLOCKING", "1"), LAUNCH)
         }),
         trial("a kernel that was over when its process was killed is paid once", over_before),
+        trial("what was owed in an earlier life of the machine is owed no more", another_boot),
     ]
 }
 
@@ -87,4 +91,39 @@ fn over_before() -> Result {
     next.order(LAUNCH)?;
     next.line()?;
     within("busy time", run.busy_ns()?, KERNEL_NS / 10 * 7..=KERNEL_NS * 2)
+}
+
+/// The file is as if the machine had owed something when it went down after an hour, and is up again: at half a share that
+/// would be an hour's wait. The same file of the same boot owes what it says.
+fn another_boot() -> Result {
+    const BOOT: u64 = 56;
+    const BUCKET: u64 = 4096 + 64;
+    if fs::read("/proc/sys/kernel/random/boot_id").is_err() {
+        return Err(Stop::skip("/proc does not tell the boot"));
+    }
+    let run = under("50", "caller")?;
+    let mut first = begin(&run)?;
+    first.order(LAUNCH)?;
+    first.line()?;
+    first.end()?;
+    let file = OpenOptions::new().read(true).write(true).open(run.directory().join("ledger"))?;
+    let mut boot = [0; 8];
+    file.read_exact_at(&mut boot, BOOT)?;
+    let mut word = [0; 8];
+    file.read_exact_at(&mut word, BUCKET)?;
+    let ahead = u64::from_le_bytes(word) + 3_600_000 * MS;
+    file.write_all_at(&ahead.to_le_bytes(), BUCKET)?;
+    let mut debtor = begin(&run)?;
+    debtor.order("call cuMemAlloc_v2 &a 16")?;
+    debtor.line()?;
+    file.read_exact_at(&mut word, BUCKET)?;
+    within("the word in the same boot", u64::from_le_bytes(word), ahead..=ahead)?;
+    debtor.kill()?;
+    file.write_all_at(&7_u64.to_le_bytes(), BOOT)?;
+    let mut next = begin(&run)?;
+    next.order(LAUNCH)?;
+    next.line()?;
+    let mut now = [0; 8];
+    file.read_exact_at(&mut now, BOOT)?;
+    if now == boot { Ok(()) } else { Err(Stop::fail("the file is still of another boot")) }
 }

@@ -29,6 +29,7 @@
 //! Zero bytes are a valid ledger that is not formatted yet. No locks, no clock, no files.
 
 mod book;
+mod boot;
 mod busy;
 mod device;
 #[cfg(all(test, loom))]
@@ -92,7 +93,9 @@ struct Header {
     high_water: Word,
     /// Raised whenever a slot's books have been emptied, before the slot is freed.
     reaps: Word,
-    _reserved: [Counter; 505],
+    /// The boot whose times the file has: `boot` owns it.
+    boot: Word,
+    _reserved: [Counter; 504],
 }
 
 #[derive(Debug, Default)]
@@ -373,6 +376,7 @@ impl Ledger {
                 devices: Word::default(),
                 high_water: Word::default(),
                 reaps: Word::default(),
+                boot: Word::default(),
                 _reserved: from_fn(|_| Counter::default()),
             },
             devices: from_fn(|_| Device::default()),

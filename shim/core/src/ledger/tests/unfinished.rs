@@ -61,3 +61,31 @@ fn what_the_dead_did_counts_for_the_device_and_no_process() {
     assert_eq!(ledger.devices().next().unwrap().busy_ns, 2 * MS);
     assert!(ledger.processes().all(|process| process.books().all(|book| book.busy_ns == 0)));
 }
+
+#[test]
+fn another_boot_forgets_times_and_no_bytes() {
+    let (ledger, device, ada) = ready();
+    let bea = claim(&ledger, 2);
+    ledger.live_in(5);
+    ledger.charge(bea, device, super::Kind::Alloc, 6, 10).unwrap();
+    let tell = || {
+        ledger.unfinished(bea, device, Some(7 * MS));
+        ledger.bucket(device).unwrap().store(9);
+    };
+    tell();
+    ledger.live_in(5);
+    assert_eq!(ledger.bucket(device).unwrap().load(), 9);
+    assert_eq!(found(&ledger, device, ada, &[]), [7]);
+    tell();
+    ledger.live_in(6);
+    assert_eq!(ledger.bucket(device).unwrap().load(), 0);
+    assert_eq!(found(&ledger, device, ada, &[]), [0; 0]);
+    assert_eq!(ledger.used(device), 6);
+}
+
+#[test]
+fn boots_are_told_apart() {
+    let of = Ledger::boot_of;
+    assert_ne!(of(b"3f0e9bd4-0001"), of(b"3f0e9bd4-0003"));
+    assert_ne!(of(b""), 0);
+}

@@ -1,0 +1,40 @@
+//! Which life of the machine the times in a ledger are of.
+//!
+//! The clocks begin anew with each boot, and a ledger on a disk outlives one: a bucket that owed something would then owe
+//! it for as long as the machine had been up. So the header tells the boot, and who comes first after another one
+//! forgets the times. Two that come at once may both do so, and the later one forgets what the earlier one has charged
+//! since: a turn at most, once in a boot.
+
+use super::Ledger;
+
+impl Ledger {
+    /// What is kept of the text by which the system tells its boots apart; never zero.
+    #[must_use]
+    pub fn boot_of(text: &[u8]) -> u64 {
+        // Fowler, Noll and Vo's hash.
+        let mixed = text.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
+        });
+        mixed | 1
+    }
+
+    /// Forgets the times of another boot than this one.
+    pub fn live_in(&self, boot: u64) {
+        let found = self.header.boot.load();
+        if found == boot {
+            return;
+        }
+        for device in &self.devices {
+            device.bucket.store(0);
+        }
+        for (index, _) in self.claimed() {
+            for device in self.touched(index) {
+                if let Some(book) = self.book(index, device) {
+                    book.unfinished.store(0);
+                }
+            }
+        }
+        // Last: who dies before it has done nothing that is not done again. Where it fails, somebody else has done it.
+        let _ = self.header.boot.replace(found, boot);
+    }
+}
