@@ -69,7 +69,7 @@ impl Host {
             .mount(&installation.card(), "/card", "rw")
             .env("STUB_GPU_DIR=/card")
             .env(&format!("STUB_GPU_CONTEXT_MEM={PRICE}"));
-        let container = with_mounts(container);
+        let container = mounts(&container).into_iter().fold(container, Container::prepare);
         let host = Self { container, installation };
         host.driver(settings)?;
         host.gpucap(&["calibrate"])?.success()?;
@@ -84,6 +84,16 @@ impl Host {
     fn change(mut self, change: impl FnOnce(Container) -> Container) -> Self {
         self.container = change(self.container);
         self
+    }
+
+    /// The command where cgroups and the driver's own file are as the hook saw them.
+    fn as_the_hook(&self, words: &[&str]) -> Result<Output> {
+        let run = World::bare(Driver::Absent).run(&self.installation.gpucap())?;
+        let run = words.iter().fold(run, |run, word| run.arg(word));
+        let run = run.arg("--config").arg(self.container.path("node.json"));
+        let script = format!("{}\nexec \"$@\"", mounts(&self.container).join("\n"));
+        let words = ["unshare", "--mount", "--propagation", "private", "sh", "-ec", &script, "sh"];
+        run.through(&words.map(std::ffi::OsStr::new)).output()
     }
 
     /// The command on the host.
@@ -122,14 +132,15 @@ impl Host {
 }
 
 /// The driver's own file, and cgroup v2 alone, as the command and the runtime see the machine.
-fn with_mounts(container: Container) -> Container {
+fn mounts(container: &Container) -> [String; 2] {
     let version = container.path("version").display().to_string();
-    container
-        .prepare(format!(
+    [
+        format!(
             "mount -t tmpfs own /proc/driver; mkdir /proc/driver/nvidia
              cp '{version}' /proc/driver/nvidia/version"
-        ))
-        .prepare("umount -l /sys/fs/cgroup; mount -t cgroup2 own /sys/fs/cgroup".into())
+        ),
+        "umount -l /sys/fs/cgroup; mount -t cgroup2 own /sys/fs/cgroup".into(),
+    ]
 }
 
 /// Where this machine has the cgroup that lies at `/sys/fs/cgroup` for the runtime.
@@ -162,6 +173,9 @@ fn price() -> Result {
         (&format!("alloc a {}", left + 1), OUT_OF_MEMORY),
         (&format!("alloc a {left}"), SUCCESS),
     ])?;
+    let bundle = host.container.path("").display().to_string();
+    let seen = host.as_the_hook(&["explain", &bundle])?.success()?;
+    expect(seen.stdout.contains("a context 415MiB"), || seen.to_string())?;
     // Nothing is asked of the driver for it.
     let asked = host.installation.asked();
     expect(!asked.contains("asked limit /sys/fs/cgroup/gpucap-test"), || asked)?;
@@ -248,37 +262,25 @@ fn moved() -> Result {
     let mut actor = host.start()?;
     is_capped(&mut actor)?;
     let cgroup = seen_here(&host.kept()?["cgroup"])?;
+    let id = host.container.id();
     let mut within = host.outsider(Some(&cgroup))?;
     // The container holds a context and 1 MiB.
     let left = |cap: u64| cap - PRICE - MIB;
     let alloc = |bytes: u64| format!("alloc a {bytes}");
     within.expect(&[(&alloc(left(GIB) + 1), OUT_OF_MEMORY)])?;
-    host.limit(&["--mem", "2Gi"])?.success()?;
+    host.as_the_hook(&["limit", id, "--mem", "2Gi"])?.success()?;
     within
         .expect(&[(&alloc(left(2 * GIB) + 1), OUT_OF_MEMORY), (&alloc(left(GIB) + 1), SUCCESS)])?;
     // More is held than was given at first: the driver refuses to go back, and the library does.
-    let said = host.limit(&["--reset"])?.success()?;
+    let said = host.as_the_hook(&["limit", id, "--reset"])?.success()?;
     expect(said.stderr.contains("the driver's own limit stays as it is"), || said.to_string())?;
     within.end()?;
-    let said = host.limit(&["--reset"])?.success()?;
+    let said = host.as_the_hook(&["limit", id, "--reset"])?.success()?;
     expect(said.stderr.is_empty(), || said.to_string())?;
     let mut within = host.outsider(Some(&cgroup))?;
     within.expect(&[(&alloc(left(GIB) + 1), OUT_OF_MEMORY), (&alloc(left(GIB)), SUCCESS)])?;
     within.end()?;
     actor.end()?.success().map(drop)
-}
-
-impl Host {
-    /// `gpucap limit`, where cgroups are as the hook saw them.
-    fn limit(&self, words: &[&str]) -> Result<Output> {
-        let run = World::bare(Driver::Absent).run(&self.installation.gpucap())?;
-        let run = run.arg("limit").arg(self.container.id());
-        let run = words.iter().fold(run, |run, word| run.arg(word));
-        let mount = "umount -l /sys/fs/cgroup; mount -t cgroup2 own /sys/fs/cgroup; exec \"$@\"";
-        let words = ["unshare", "--mount", "--propagation", "private", "sh", "-c", mount, "sh"];
-        let run = run.arg("--config").arg(self.container.path("node.json"));
-        run.through(&words.map(std::ffi::OsStr::new)).output()
-    }
 }
 
 fn unable() -> Result {

@@ -70,20 +70,7 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
         output::print(&format!("{} is of driver {version} and has all cards.\n", path.display()))?;
         return Ok(Exit::OK);
     }
-    let (mut gpus, mut exit) = (Vec::new(), Exit::OK);
-    for card in &cards {
-        match measure(&driver, card) {
-            Ok(found) => gpus.extend(found),
-            // One card that is out of order does not keep the others from being known, and what was known of it under
-            // this driver stays so.
-            Err(why) => {
-                output::tell(format_args!("calibrate: {why}"));
-                let kept = |name| before.as_ref()?.of(name).copied();
-                gpus.extend(card.names().filter_map(kept));
-                exit = Exit::FAILED;
-            }
-        }
-    }
+    let (mut gpus, exit) = measure_all(&driver, &cards, before.as_ref());
     let whole = cards.iter().filter(|card| card.instances.is_empty()).map(|card| card.name);
     let able = Probe::make().and_then(|probe| probe.ask(&driver, whole, &mut gpus));
     let found = Calibration { driver: version, gpus };
@@ -135,6 +122,27 @@ fn known(node: &Node, version: &str) -> Option<Calibration> {
 /// Whether all of these cards are known.
 fn has_all(known: &Calibration, cards: &[Card]) -> bool {
     cards.iter().flat_map(Card::names).all(|name| known.of(name).is_some())
+}
+
+/// What a context takes on each card. One that is out of order does not keep the others from being known, and what was
+/// known of it under this driver stays so.
+fn measure_all(
+    driver: &Driver,
+    cards: &[Card],
+    before: Option<&Calibration>,
+) -> (Vec<Measured>, Exit) {
+    let (mut gpus, mut exit) = (Vec::new(), Exit::OK);
+    for card in cards {
+        match measure(driver, card) {
+            Ok(found) => gpus.extend(found),
+            Err(why) => {
+                output::tell(format_args!("calibrate: {why}"));
+                gpus.extend(card.names().filter_map(|name| before?.of(name).copied()));
+                exit = Exit::FAILED;
+            }
+        }
+    }
+    (gpus, exit)
 }
 
 /// What a context takes on a card. Of one with MIG instances, on each of them, and for the card the most of these.

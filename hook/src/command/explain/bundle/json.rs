@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! { "version": 1, "plan": "limits" | "not asked" | "refused", "reason": text | null,
-//!   "limits": [ GPU ], "notes": [ text ],
+//!   "limits": [ { ...GPU, "context_bytes": number | null } ], "notes": [ text ],
 //!   "sources": [ { "convention", "source", "said", "named": [ GPU ], "others": CAP | "refused" } ] }
 //! GPU: { "gpu": "GPU-<uuid>" | "MIG-<uuid>" | "*", ...CAP }
 //! CAP: { "mem_bytes": number | null, "mem_percent": number | null, "core_percent": number | null }
 //! ```
 //!
-//! With both forms of memory, the lower holds.
+//! With both forms of memory, the lower holds. `context_bytes` is charged for each context; null: built in.
 
 use gpucap_core::limits::file::Entry;
 use gpucap_core::units::Share;
@@ -35,7 +35,9 @@ pub(super) fn render(decision: &Decision) -> String {
 }
 
 fn entry(entry: &Entry) -> Value {
-    gpu(entry.key, Cap { memory: entry.memory, core: entry.core })
+    let mut value = gpu(entry.key, Cap { memory: entry.memory, core: entry.core });
+    value["context_bytes"] = json!(entry.context);
+    value
 }
 
 fn grant(grant: &Grant) -> Value {

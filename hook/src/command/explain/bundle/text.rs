@@ -1,6 +1,7 @@
 //! The plan for people: the answer first, then what each source said.
 
 use crate::paint::Paint;
+use gpucap_core::units::Bytes;
 use gpucap_plan::{Cap, Caps, Decision, Plan};
 use std::fmt::Write;
 use std::path::Path;
@@ -20,7 +21,9 @@ pub(super) fn render(decision: &Decision, bundle: &Path, paint: Paint) -> String
         for entry in &file.entries {
             let cap = Cap { memory: entry.memory, core: entry.core };
             // Writing to a String cannot fail.
-            let _ = writeln!(text, "  {}: {}", entry.key, said(cap));
+            let _ = write!(text, "  {}: {}", entry.key, said(cap));
+            let price = entry.context.map(|bytes| format!(", a context {}", Bytes(bytes)));
+            let _ = writeln!(text, "{}", price.unwrap_or_default());
         }
     }
     if !decision.grants.is_empty() {
