@@ -9,7 +9,7 @@ use crate::container::unique;
 use crate::enclosure::{Enclosure, Userland};
 use crate::image::Image;
 use crate::{expect, trials_of_releases};
-use gpucap_tests::{Build, Result, Run, Scratch};
+use gpucap_tests::{Build, Result, Run, Scratch, Stop};
 use libtest_mimic::Trial;
 use std::fs;
 
@@ -20,6 +20,7 @@ pub(crate) fn trials() -> Vec<Trial> {
             ("a container is capped, and what is executed in it", capped),
             ("a refusal is what the user sees", refused),
             ("a slice as a CDI device caps, whatever the user's variable says", device),
+            ("a user's own container is capped, too", rootless),
             ("what was configured can be taken out again", undone),
         ],
     )
@@ -106,6 +107,44 @@ fn device(userland: Userland) -> Result {
     let podman = Podman::new(userland)?;
     podman.gpucap(&["cdi", "generate", "own", "--mem", "1Gi", "--output", "/var/run/cdi"])?;
     podman.caps("64Gi", &["--device", "gpucap/slice=own"])
+}
+
+/// What starts a program as a user, who has a home with a container's root in it, and no more than a user has.
+fn user(podman: &Podman) -> Result<Vec<&'static str>> {
+    let script = "echo 'tester:x:1000:1000::/var/home:/bin/sh' >>/etc/passwd
+        echo 'tester:x:1000:' >>/etc/group
+        rm -f /etc/subuid /etc/subgid
+        mkdir -p /run/user/1000 /var/home
+        cp -a \"$1\" /var/home/root
+        chown -R 1000:1000 /run/user/1000 /var/home";
+    let root = podman.scratch.path().join("root").display().to_string();
+    podman.enclosure.output(&["sh", "-ec", script, "sh", &root])?;
+    let words = "setpriv --reuid 1000 --regid 1000 --clear-groups \
+                 env HOME=/var/home XDG_RUNTIME_DIR=/run/user/1000";
+    let words: Vec<_> = words.split_whitespace().collect();
+    let gpucap = Build::shipped()?.gpucap()?.display().to_string();
+    let sees = podman.enclosure.run(&[&words[..], &[&gpucap, "--version"]].concat())?.output()?;
+    match sees.code() {
+        Some(0) => Ok(words),
+        _ => Err(Stop::skip(format!("no other user may execute {gpucap}"))),
+    }
+}
+
+fn rootless(userland: Userland) -> Result {
+    let podman = Podman::configured(userland)?;
+    let tester = user(&podman)?;
+    let run = "podman --cgroup-manager cgroupfs run --rm -i --network host --cgroups disabled \
+               --env STUB_GPU_CONTEXT_MEM=0 --env STUB_GPU_DIR=/tmp --env";
+    let run = |limit: &'static str, program: &'static str| {
+        let words = tester.iter().copied().chain(run.split_whitespace());
+        let words: Vec<_> = words.chain([limit, "--rootfs", "/var/home/root", program]).collect();
+        podman.enclosure.run(&words)
+    };
+    let mut first = begin(&run("GPU_MEM_LIMIT=1Gi", "/actor")?)?;
+    is_capped(&mut first)?;
+    first.end()?.success()?;
+    let refused = run("GPU_MEM_LIMIT=abc", "env")?.output()?;
+    expect(refused.code() != Some(0) && refused.stdout.is_empty(), || refused.to_string())
 }
 
 fn undone(userland: Userland) -> Result {
