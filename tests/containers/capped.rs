@@ -1,7 +1,8 @@
 //! What a container that asked for a slice gets, whatever kind of container it is.
 
-use crate::container::{Container, Runtime};
+use crate::container::Container;
 use crate::image::{Image, add, add_nvidia_smi};
+use crate::runtime::Runtime;
 use crate::{GIB, OUT_OF_MEMORY, SUCCESS, expect, trials_of};
 use gpucap_tests::{Actor, Answer, Build, Driver, Output, Program, Result, Run, Stop};
 use libtest_mimic::Trial;

@@ -4,23 +4,15 @@
 //! machine (unmounting, mounting) is done in a mount namespace that ends with the command.
 
 use crate::image::Image;
-use gpucap_tests::{Build, Driver, Output, Result, Run, Scratch, Stop, World};
+use crate::runtime::Runtime;
+use gpucap_tests::{Build, Driver, Output, Result, Run, Scratch, World};
 use serde_json::{Value, json};
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock};
-
-/// An OCI runtime.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Runtime {
-    /// The reference.
-    Runc,
-    /// The one of podman.
-    Crun,
-}
 
 /// A container that does not run yet.
 #[derive(Debug, Clone)]
@@ -40,62 +32,6 @@ struct Place {
     scratch: Scratch,
     runtime: Runtime,
     id: String,
-}
-
-impl Runtime {
-    /// All of them.
-    pub(crate) const ALL: [Self; 2] = [Self::Runc, Self::Crun];
-
-    /// The program's name.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Runc => "runc",
-            Self::Crun => "crun",
-        }
-    }
-
-    /// The words before its command, with this directory for its state.
-    fn words(self, state: &Path) -> Vec<String> {
-        let mut words = vec![self.name().into(), "--root".into(), state.display().to_string()];
-        if self == Self::Crun {
-            words.extend(["--cgroup-manager".into(), "disabled".into()]);
-        }
-        words
-    }
-
-    /// What has to be done in the command's own mount namespace. crun goes without a mixed hierarchy of cgroups.
-    const fn prepare(self) -> &'static str {
-        match self {
-            Self::Runc => "",
-            Self::Crun => "! mountpoint -q /sys/fs/cgroup/unified || umount /sys/fs/cgroup/unified",
-        }
-    }
-
-    /// Skips unless the runtime is here and a plain container can run.
-    fn needed(self) -> Result {
-        // SAFETY: no conditions.
-        if unsafe { libc::geteuid() } != 0 {
-            return Err(Stop::skip("only root can start containers here"));
-        }
-        static PLAIN: [OnceLock<Result>; 2] = [const { OnceLock::new() }; 2];
-        let [runc, crun] = &PLAIN;
-        let place = if self == Self::Runc { runc } else { crun };
-        place.get_or_init(|| self.starts_a_plain_one()).clone()
-    }
-
-    /// Skips unless it is here, and starts a container that has nothing to do with us.
-    fn starts_a_plain_one(self) -> Result {
-        let version = Command::new(self.name()).arg("--version").output();
-        if !version.is_ok_and(|output| output.status.success()) {
-            let name = self.name();
-            return Err(Stop::skip(format!("{name} is missing (ci/run --install gets it)")));
-        }
-        let output = Container::plain(self, Image::Static)?.output(&["/actor"])?;
-        match output.code() {
-            Some(0) => Ok(()),
-            _ => Err(Stop::skip(format!("no container starts here, whatever is in it: {output}"))),
-        }
-    }
 }
 
 impl Container {
@@ -120,7 +56,10 @@ impl Container {
     }
 
     /// One that has no hook and no limit.
-    fn plain(runtime: Runtime, image: Image) -> Result<Self> {
+    ///
+    /// # Errors
+    /// If its directory cannot be made.
+    pub(crate) fn plain(runtime: Runtime, image: Image) -> Result<Self> {
         let id = unique();
         let scratch = Scratch::new()?;
         image.make(&scratch.path().join("root"))?;
@@ -129,7 +68,7 @@ impl Container {
             runtime,
             id,
             config: config(),
-            prepare: vec![runtime.prepare().into()],
+            prepare: runtime.prepare()?,
             through: Vec::new(),
             place: Arc::new(place),
         })
@@ -171,7 +110,7 @@ impl Container {
     pub(crate) fn through_gpucap(mut self) -> Result<Self> {
         let config = self.path("node.json");
         let mut node = json(&config)?;
-        node["next_runtime"] = json!([self.runtime.name()]);
+        node["next_runtime"] = json!([self.runtime.program()]);
         fs::write(&config, node.to_string())?;
         let gpucap = Build::shipped()?.gpucap()?.display().to_string();
         self.through =
@@ -279,7 +218,7 @@ impl Container {
         let run = run.arg("-c").arg(script.join("\n")).arg("sh");
         let run = words.fold(run, Run::arg);
         // A runtime alone runs as it is started by hand: what leaks to the host is to be seen.
-        Ok(if self.prepare.iter().all(String::is_empty) {
+        Ok(if self.prepare.is_empty() {
             run
         } else {
             run.through(&["unshare", "--mount", "--propagation", "private"].map(OsStr::new))
@@ -307,10 +246,13 @@ impl Container {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut words = self.runtime.words(&self.scratch.path().join("state"));
-        words.extend(["delete", "--force", &self.id].map(str::to_owned));
+        let mut script = self.runtime.prepare().unwrap_or_default();
+        script.push("exec \"$@\"".into());
+        let mut delete = Command::new("unshare");
+        delete.args(["--mount", "--propagation", "private", "sh", "-ec", &script.join("\n"), "sh"]);
+        delete.args(self.runtime.words(&self.scratch.path().join("state")));
         // As a rule it is gone already.
-        drop(Command::new(&words[0]).args(&words[1..]).output());
+        drop(delete.args(["delete", "--force", &self.id]).output());
     }
 }
 

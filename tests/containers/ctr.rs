@@ -2,9 +2,10 @@
 
 use crate::capped::{begin, is_capped};
 use crate::cgroups::Cgroups;
-use crate::container::{Container, Runtime};
+use crate::container::Container;
 use crate::enclosure::{Daemon, Enclosure, Userland};
 use crate::expect;
+use crate::runtime::Runtime;
 use gpucap_tests::{Result, Run, trial};
 use libtest_mimic::Trial;
 use serde_json::json;
@@ -76,7 +77,7 @@ impl Containerd {
 }
 
 fn containerd_caps() -> Result {
-    let containerd = Containerd::start(Container::new(Runtime::Runc)?)?;
+    let containerd = Containerd::start(Container::new(Runtime::RUNC)?)?;
     let mut first = begin(&containerd.run()?)?;
     is_capped(&mut first)?;
     let exec = ["task", "exec", "--exec-id", "later", containerd.container.id(), "/actor"];
@@ -85,14 +86,14 @@ fn containerd_caps() -> Result {
 }
 
 fn containerd_refuses() -> Result {
-    let container = Container::new(Runtime::Runc)?.env("GPU_MEM_LIMIT=abc");
+    let container = Container::new(Runtime::RUNC)?.env("GPU_MEM_LIMIT=abc");
     let output = Containerd::start(container)?.run()?.output()?;
     expect(output.code() != Some(0) && output.stdout.is_empty(), || output.to_string())?;
     expect(output.stderr.contains("GPU_MEM_LIMIT"), || output.to_string())
 }
 
 fn wrapped() -> Result {
-    let containerd = Containerd::start(Container::new(Runtime::Runc)?.through_gpucap()?)?;
+    let containerd = Containerd::start(Container::new(Runtime::RUNC)?.through_gpucap()?)?;
     let env = containerd.run_by_gpucap(&["env"])?.output()?.success()?;
     expect(env.stdout.contains("GPU_MEM_LIMIT=1GiB\n"), || env.to_string())?;
     let mut first = begin(&containerd.run_by_gpucap(&["/actor"])?)?;
@@ -106,7 +107,7 @@ fn wrapped() -> Result {
 }
 
 fn wrapped_refuses() -> Result {
-    let container = Container::new(Runtime::Runc)?.through_gpucap()?.env("GPU_MEM_LIMIT=abc");
+    let container = Container::new(Runtime::RUNC)?.through_gpucap()?.env("GPU_MEM_LIMIT=abc");
     let output = Containerd::start(container)?.run_by_gpucap(&["/actor"])?.output()?;
     expect(output.code() != Some(0) && output.stdout.is_empty(), || output.to_string())?;
     let why = "runtime: the container is not made: environment GPU_MEM_LIMIT=\"abc\"";

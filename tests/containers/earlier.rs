@@ -4,7 +4,8 @@
 //! runs without its limit.
 
 use crate::capped::{begin, caps, is_capped};
-use crate::container::{Container, Runtime, json};
+use crate::container::{Container, json};
+use crate::runtime::Runtime;
 use crate::{GIB, expect, trials_of};
 use gpucap_tests::{Build, Result, Run};
 use libtest_mimic::Trial;

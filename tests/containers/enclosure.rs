@@ -19,7 +19,7 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Whose programs an enclosure has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Userland {
     /// This machine's.
     Machine,
@@ -55,8 +55,11 @@ impl Userland {
         }
     }
 
-    /// The directories that `enclosure.sh` asks for, if there is this program.
-    fn places(self, program: &str) -> Result<[PathBuf; 2]> {
+    /// Its `/usr` and `/etc`, if there is this program.
+    ///
+    /// # Errors
+    /// Skips without the program.
+    pub(crate) fn places(self, program: &str) -> Result<[PathBuf; 2]> {
         match self {
             Self::Machine => {
                 let here = Path::new("/").join(program).exists();

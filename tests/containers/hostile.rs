@@ -1,8 +1,9 @@
 //! Images and volumes that have something of their own where the hook works.
 
 use crate::capped::caps;
-use crate::container::{Container, Runtime};
+use crate::container::Container;
 use crate::refused::refuses;
+use crate::runtime::Runtime;
 use crate::{expect, trials_of};
 use gpucap_tests::{Result, Stop};
 use libtest_mimic::Trial;

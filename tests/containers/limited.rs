@@ -4,8 +4,9 @@
 //! speaks later and is heard, and a process that sets a variable of its own is only ever given less.
 
 use crate::capped::{begin, is_capped};
-use crate::container::{Container, Runtime};
+use crate::container::Container;
 use crate::image::add;
+use crate::runtime::Runtime;
 use crate::{GIB, OUT_OF_MEMORY, SUCCESS, expect, trials_of};
 use gpucap_tests::{Actor, Build, Output, Program, Result, Run, Stop};
 use libtest_mimic::Trial;

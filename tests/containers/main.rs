@@ -33,13 +33,14 @@ mod nri;
 mod older;
 mod podman;
 mod refused;
+mod runtime;
 mod upgrade;
 mod wrapper;
 
-use container::Runtime;
 use enclosure::Userland;
 use gpucap_tests::{Result, Stop, main as harness, trial};
 use libtest_mimic::Trial;
+use runtime::Runtime;
 use std::process::ExitCode;
 
 const GIB: u64 = 1 << 30;
@@ -72,8 +73,7 @@ type Rule = (&'static str, fn(Runtime) -> Result);
 
 /// Each rule under each runtime.
 fn trials_of(rules: &'static [Rule]) -> Vec<Trial> {
-    let pairs =
-        Runtime::ALL.into_iter().flat_map(|runtime| rules.iter().map(move |rule| (runtime, rule)));
+    let pairs = Runtime::all().flat_map(|runtime| rules.iter().map(move |rule| (runtime, rule)));
     pairs
         .map(|(runtime, (name, test))| {
             trial(format!("{}: {name}", runtime.name()), move || test(runtime))

@@ -3,8 +3,9 @@
 //! They run with `ci/run --full shipped`, which builds everything for old machines and names it in `GPUCAP_ARTIFACTS`.
 
 use crate::capped::caps;
-use crate::container::{Container, Runtime};
+use crate::container::Container;
 use crate::image::{Image, add_nvidia_smi_alone};
+use crate::runtime::Runtime;
 use crate::{expect, trials_of};
 use gpucap_tests::{Driver, Result};
 use libtest_mimic::Trial;

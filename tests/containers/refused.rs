@@ -1,8 +1,9 @@
 //! A container that asked for a slice and cannot be held to it: it prints nothing and leaves nothing.
 
 use crate::capped::caps;
-use crate::container::{Container, Runtime};
+use crate::container::Container;
 use crate::image::Image;
+use crate::runtime::Runtime;
 use crate::{expect, trials_of};
 use gpucap_tests::{Build, Program, Result};
 use libtest_mimic::Trial;

@@ -4,8 +4,9 @@
 //! path that engines are told of, behind the link `current`.
 
 use crate::capped::{begin, is_capped};
-use crate::container::{Container, Runtime};
+use crate::container::Container;
 use crate::earlier::changed;
+use crate::runtime::Runtime;
 use crate::{GIB, expect, trials_of};
 use gpucap_tests::{Actor, Build, Result, Scratch, Stop, project};
 use libtest_mimic::Trial;

@@ -1,7 +1,8 @@
 //! `gpucap runtime` before a runtime: the bundle has no hook, and the container is capped all the same.
 
 use crate::capped::{begin, caps, is_capped};
-use crate::container::{Container, Runtime, json};
+use crate::container::{Container, json};
+use crate::runtime::Runtime;
 use crate::{expect, trials_of};
 use gpucap_tests::Result;
 use libtest_mimic::Trial;
