@@ -14,6 +14,7 @@ use libtest_mimic::Trial;
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 pub(crate) fn trials() -> Vec<Trial> {
     trials_of_releases(
@@ -21,6 +22,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         &[
             ("a pod of its handler is capped, first process and what is executed", capped),
             ("the annotations of each convention reach the planner", annotations),
+            ("a pod with users of its own is capped", own_users),
             ("what was configured can be taken out again", undone),
         ],
     )
@@ -55,6 +57,11 @@ pub(crate) fn machine(userland: Userland) -> Result<(Enclosure, String)> {
     let text = enclosure.output(&["containerd", "config", "default"])?;
     // Less than what this process has itself cannot be given without CAP_SYS_RESOURCE.
     let text = text.replace("restrict_oom_score_adj = false", "restrict_oom_score_adj = true");
+    let network = json!({
+        "cniVersion": "0.4.0", "name": "none", "plugins": [{"type": "none"}],
+    });
+    fs::create_dir_all(enclosure.path("/etc/cni/net.d"))?;
+    fs::write(enclosure.path("/etc/cni/net.d/none.conflist"), network.to_string())?;
     fs::create_dir(enclosure.path("/etc/containerd"))?;
     fs::write(enclosure.path(CONFIG), &text)?;
     Ok((enclosure, text))
@@ -108,6 +115,11 @@ impl Node {
 
     /// A pod with these annotations, of this runtime class.
     pub(crate) fn pod(&self, class: &str, annotations: Value) -> Result<Pod<'_>> {
+        self.pod_in(json!({"network": NODE}), class, annotations)
+    }
+
+    /// The same in these namespaces.
+    fn pod_in(&self, namespaces: Value, class: &str, annotations: Value) -> Result<Pod<'_>> {
         let name = unique();
         let config = json!({
             "metadata": {"name": name, "uid": name, "namespace": "test"},
@@ -115,7 +127,7 @@ impl Node {
             "annotations": annotations,
             "linux": {
                 "cgroup_parent": format!("/{}", self.cgroups.0),
-                "security_context": {"namespace_options": {"network": NODE}},
+                "security_context": {"namespace_options": namespaces},
             },
         });
         let request = json!({"config": config, "runtime_handler": class});
@@ -151,7 +163,7 @@ impl Pod<'_> {
             "config": {
                 "metadata": {"name": name}, "image": {"image": self.node.image}, "command": command,
                 "envs": [{"key": key, "value": value}], "log_path": format!("{name}.log"),
-                "linux": {"security_context": {"namespace_options": {"network": NODE}}},
+                "linux": {"security_context": self.config["linux"]["security_context"]},
             },
         })
     }
@@ -252,6 +264,34 @@ fn annotations(userland: Userland) -> Result {
         pod.end()?;
     }
     Ok(())
+}
+
+/// A plugin for networks that makes none, and says that it did.
+const NETWORK: &str = r#"#!/bin/sh
+[ "$CNI_COMMAND" != ADD ] || echo '{"cniVersion": "0.4.0", "interfaces": [{"name": "eth0", "sandbox": "pod"}],
+    "ips": [{"version": "4", "address": "192.0.2.2/24", "interface": 0}]}'
+"#;
+
+fn own_users(userland: Userland) -> Result {
+    let node = Node::new(userland)?;
+    let version = node.enclosure.output(&["containerd", "--version"])?;
+    if version.contains(" 1.6.") {
+        return Err(Stop::skip("containerd 1.6 has no users of their own for pods"));
+    }
+    fs::create_dir_all(node.enclosure.path("/usr/lib/cni"))?;
+    for name in ["none", "loopback"] {
+        let plugin = node.enclosure.path("/usr/lib/cni").join(name);
+        fs::write(&plugin, NETWORK)?;
+        fs::set_permissions(&plugin, fs::Permissions::from_mode(0o755))?;
+    }
+    let users = json!([{"host_id": 100_000, "container_id": 0, "length": 65536}]);
+    let namespaces = json!({"userns_options": {"mode": 0, "uids": users, "gids": users}});
+    let pod = node.pod_in(namespaces, "gpucap", json!({}))?;
+    let container = pod.container("app", &["sleep", "infinity"], ("GPU_MEM_LIMIT", "1Gi"))?;
+    let users = pod.exec(&container, &["cat", "/proc/self/uid_map"])?;
+    expect(users.split_whitespace().eq(["0", "100000", "65536"]), || users)?;
+    answers_of_a_slice(&pod.exec(&container, &["sh", "-c", ASKS])?)?;
+    pod.end()
 }
 
 fn undone(userland: Userland) -> Result {
