@@ -6,8 +6,9 @@
 //! may have and no more.
 
 use crate::capped::{begin, is_capped};
-use crate::container::{Container, Runtime, json};
+use crate::container::{Container, json};
 use crate::refused::refuses;
+use crate::runtime::Runtime;
 use crate::{GIB, OUT_OF_MEMORY, SUCCESS, expect};
 use gpucap_tests::{Actor, Driver, Installation, Output, Result, Run, Stop, World, trial};
 use libtest_mimic::Trial;
@@ -54,7 +55,7 @@ impl Host {
 
     /// One on which this driver runs.
     fn of(native: &str, settings: &[(&str, &str)], version: &str) -> Result<Self> {
-        let container = Container::new(Runtime::Runc)?;
+        let container = Container::new(Runtime::RUNC)?;
         let installation = Installation::new(&container.path("node"))?;
         fs::write(container.path("version"), version)?;
         let node = container.path("node.json");
