@@ -18,9 +18,18 @@ use crate::error::Result;
 use crate::exit::Exit;
 use clap::{Parser, Subcommand};
 
+const EXAMPLES: &str = "\
+Examples:
+  gpucap run --mem 4Gi --cores 30 -- python train.py
+  gpucap status
+  gpucap explain --pid 4242
+
+Each command has --help, with its exit status; include/gpucap.h has all of these.";
+
 /// Gives programs a slice of an NVIDIA GPU.
 #[derive(Debug, Parser)]
-#[command(name = "gpucap", version, max_term_width = 100)]
+#[command(name = "gpucap", bin_name = "gpucap", version, max_term_width = 100)]
+#[command(after_help = EXAMPLES, after_long_help = variables())]
 pub(crate) struct Line {
     #[command(subcommand)]
     command: Command,
@@ -56,6 +65,12 @@ enum Command {
     Hook(hook::Options),
 }
 
+/// What the library reads, in a container or under `gpucap run`.
+fn variables() -> String {
+    let variables = gpucap_core::config::help().replace('\n', "\n  ");
+    format!("{EXAMPLES}\n\nVariables:\n  {}", variables.trim_end())
+}
+
 impl Line {
     /// Does what it says.
     pub(crate) fn execute(self) -> Result<Exit> {
@@ -73,6 +88,38 @@ impl Line {
             Command::Cdi(options) => cdi::execute(&options),
             Command::Nri(options) => nri::execute(&options),
             Command::Hook(options) => hook::execute(options),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_words_are_of_one_piece() {
+        Line::command().debug_assert();
+    }
+
+    #[test]
+    fn each_command_of_a_person_tells_its_exit_status() {
+        // These become a program, go on for ever, or are called by a program.
+        let others = ["runtime", "nri", "cdi", "hook"];
+        let line = Line::command();
+        let silent = line.get_subcommands().filter(|command| {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            !others.contains(&command.get_name()) && !help.contains("Exit status: ")
+        });
+        let silent: Vec<_> = silent.map(clap::Command::get_name).collect();
+        assert_eq!(silent, Vec::<&str>::new());
+    }
+
+    #[test]
+    fn the_help_has_every_variable() {
+        let help = Line::command().render_long_help().to_string();
+        for row in gpucap_core::config::OPTIONS {
+            assert!(help.contains(row.name) && help.contains(row.help), "{}", row.name);
         }
     }
 }

@@ -3,7 +3,8 @@
 //! The only place that reads those files. Each read is bounded. A file that is not there says nothing; one that is
 //! there and cannot be read is a reason to refuse, or for the planner to judge.
 
-use crate::sys;
+use crate::error::reason;
+use crate::{output, sys};
 use gpucap_plan::{
     Calibration, Card, Container, Identity, Node, NodeError, Reason, Sources, State,
 };
@@ -97,6 +98,14 @@ impl Gathered {
     }
 }
 
+/// The node's configuration, for a command that only looks: one that cannot be used is said, and the defaults hold.
+pub(crate) fn node_or_default(config: &Path) -> Node {
+    node(config).unwrap_or_else(|why| {
+        output::tell(format_args!("{why}; the defaults are taken"));
+        Node::default()
+    })
+}
+
 /// The node's configuration, as its administrator wrote it or by default.
 pub(crate) fn node(path: &Path) -> Result<Node, NodeError> {
     match if_there(path) {
@@ -145,7 +154,7 @@ pub(crate) fn calibration(node: &Node) -> Option<Result<Vec<u8>, String>> {
     let path = calibration_path(node);
     match trusted(&path) {
         Ok(bytes) => bytes.map(Ok),
-        Err(why) => Some(Err(format!("{}: {}", path.display(), crate::error::reason(&why)))),
+        Err(why) => Some(Err(format!("{}: {}", path.display(), reason(&why)))),
     }
 }
 
@@ -168,5 +177,5 @@ fn if_there(path: &Path) -> io::Result<Option<Vec<u8>>> {
 }
 
 fn unreadable(what: &'static str, path: &Path, why: &io::Error) -> Reason {
-    Reason::Document { what, why: format!("{}: {why}", path.display()) }
+    Reason::Document { what, why: format!("{}: {}", path.display(), reason(why)) }
 }

@@ -180,6 +180,15 @@ fn shown(runtime: Runtime) -> Result {
     let device = &seen["devices"][0];
     let holds = device["limit_bytes"] == 3 * GIB && device["time"]["core_percent"] == 60.0;
     expect(holds && device["cap_bytes"] == GIB, || seen.to_string())?;
+    let pid = container["pid"].to_string();
+    let run = it.run.clone().program(&Build::shipped()?.gpucap()?);
+    let why = run.arg("explain").arg("--pid").arg(&pid).output()?.success()?;
+    for line in [
+        "*: memory 3GiB, time 60% (changed by the host; at start: memory 1GiB, time 30%)\n",
+        "GPU_MEM_LIMIT=1GiB: what the container asked for, and part of the above\n",
+    ] {
+        expect(why.stdout.contains(line), || format!("no `{line}` in: {why}"))?;
+    }
     let text = it.gpucap(&["status"])?.success()?.stdout;
     for line in [
         "   default/train   main\n",

@@ -21,7 +21,9 @@ use std::time::Duration;
 
 const AFTER: &str = "\
 Run it as root on the host, once after each installation of gpucap or of a driver. It makes one context on each
-card and ends it; who uses the cards meanwhile is not disturbed.";
+card and ends it; who uses the cards meanwhile is not disturbed.
+
+Exit status: 0 if each card was measured, 1 if not; one line for each says why.";
 
 /// A card that was switched off takes seconds to start.
 const MOST: Duration = Duration::from_secs(60);

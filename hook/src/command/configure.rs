@@ -17,8 +17,18 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+const AFTER: &str = "\
+An engine reads its configuration when it starts: containerd is to be restarted, Docker to be reloaded; podman and
+CRI-O look for themselves. Doing it twice changes nothing more.
+
+Exit status: 0 if it is as asked, 1 if a file cannot be changed; one line says why.
+
+  gpucap configure containerd --dry-run
+  gpucap configure containerd && systemctl restart containerd";
+
 /// The words behind `gpucap configure`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = AFTER)]
 pub(crate) struct Options {
     /// The engine
     engine: Engine,

@@ -22,7 +22,10 @@ use verdict::Verdict;
 
 const AFTER: &str = "\
 Exit status: 0 capped, 3 not capped, 4 limits are set that cannot be used (no GPU work is allowed,
-a container is not started), 1 the process or bundle cannot be looked at.";
+a container is not started), 1 the process or bundle cannot be looked at.
+
+  gpucap explain --pid 4242      a process that runs, here or in a container
+  gpucap explain /run/bundle     a container before it starts: who said what of it";
 
 /// The words behind `gpucap explain`.
 #[derive(Debug, clap::Args)]
@@ -34,12 +37,12 @@ pub(crate) struct Options {
     /// A container's bundle, the directory of config.json: what the hook would do with it, and why
     bundle: Option<PathBuf>,
     /// The state that a runtime would give the hook, as a file
-    #[arg(long, requires = "bundle")]
+    #[arg(long, value_name = "FILE", requires = "bundle")]
     state: Option<PathBuf>,
     /// The node's configuration
-    #[arg(long, requires = "bundle", default_value = Node::PATH)]
+    #[arg(long, value_name = "FILE", requires = "bundle", default_value = Node::PATH)]
     config: PathBuf,
-    /// Print JSON, for programs
+    /// Print JSON, for programs; of a bundle alone
     #[arg(long, requires = "bundle")]
     json: bool,
 }

@@ -10,8 +10,14 @@ use crate::{gather, ledgers, output};
 use gpucap_plan::Node;
 use std::path::PathBuf;
 
+const AFTER: &str = "\
+It can be called at any time: what may still be in use stays. As a rule nobody has to: whatever starts next does it.
+
+Exit status: 0, also if there was nothing.";
+
 /// The words behind `gpucap gc`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = AFTER)]
 pub(crate) struct Options {
     /// The node's configuration: where the hook keeps what it knows of containers
     #[arg(long, value_name = "FILE", default_value = Node::PATH)]
@@ -20,7 +26,7 @@ pub(crate) struct Options {
 
 /// Takes it away, and says how much it was.
 pub(crate) fn execute(options: &Options) -> Result<Exit> {
-    let node = gather::node(&options.config).unwrap_or_default();
+    let node = gather::node_or_default(&options.config);
     let records = records::sweep(&records::directory(&node));
     let ledgers = ledgers::sweep();
     output::print(&format!("containers forgotten: {records}\nledgers removed: {ledgers}\n"))?;

@@ -21,10 +21,10 @@ use gpucap_plan::{NativeLimits, NoGlibc, Node, Plan, State, Wall, decide};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// The words behind `gpucap hook`.
+/// Put a container under its limits; for a runtime, which gives its state on standard input
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// createRuntime or poststop
+    /// `createRuntime` or `poststop`
     stage: String,
     /// The node's configuration
     #[arg(long, value_name = "FILE", default_value = Node::PATH)]

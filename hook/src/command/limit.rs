@@ -21,16 +21,27 @@ use gpucap_plan::{Names, Node, Wall};
 use std::fmt::Write;
 use std::path::PathBuf;
 
+const AFTER: &str = "\
+On the host, run by root. It holds at once, lower or higher than what the container asked for, until --reset or
+the container's end. Lower memory refuses what comes next and frees nothing. What the container was given no
+limit of when it started cannot be limited later.
+
+Exit status: 0 if it holds, 1 if nothing was changed; one line says why.
+
+  gpucap limit default/train --mem 4Gi --cores 30
+  gpucap limit 4f6c1e2d3a4b --reset";
+
 /// The words behind `gpucap limit`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = AFTER)]
 #[command(group = clap::ArgGroup::new("change").required(true).multiple(true).args(["mem", "cores", "reset"]))]
 pub(crate) struct Options {
     /// The beginning of its id, or NAMESPACE/POD, or NAMESPACE/POD/CONTAINER, as `gpucap status` shows them
     container: String,
-    /// Memory from now on: 4Gi, 4096Mi, bytes
+    /// Memory of each GPU from now on: 4Gi, 4096Mi, bytes; no percentage
     #[arg(long, value_name = "SIZE")]
     mem: Option<Bytes>,
-    /// Share of the GPU's time from now on, in percent: 1 to 100
+    /// Share of each GPU's time from now on, in percent: 1 to 100
     #[arg(long, value_name = "PERCENT")]
     cores: Option<Share>,
     /// What it was given when it started holds again, but for what is given here
@@ -46,7 +57,7 @@ pub(crate) struct Options {
 
 /// Changes them, and says what holds.
 pub(crate) fn execute(options: &Options) -> Result<Exit> {
-    let node = gather::node(&options.config).unwrap_or_default();
+    let node = gather::node_or_default(&options.config);
     let record = find(records::all(&records::directory(&node)), &options.container)?;
     let refused = |why: String| Error::Limit { container: record.container.clone(), why };
     let limits = record.limits().ok_or_else(|| refused("its record cannot be read".into()))?;

@@ -25,8 +25,15 @@ use std::path::{Path, PathBuf};
 use std::{env, io};
 use view::{Book, Container, Device, State, Status, World};
 
+const AFTER: &str = "\
+On the host, run by root, it shows each container under limits; inside one, that container.
+The names of the JSON are on the page `status` of the manual, and stay.
+
+Exit status: 0, also if there is nothing to be seen.";
+
 /// The words behind `gpucap status`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = AFTER)]
 pub(crate) struct Options {
     /// Print JSON, for programs
     #[arg(long)]
@@ -38,7 +45,7 @@ pub(crate) struct Options {
 
 /// Prints what is to be seen.
 pub(crate) fn execute(options: &Options) -> Result<Exit> {
-    let status = look(&gather::node(&options.config).unwrap_or_default());
+    let status = look(&gather::node_or_default(&options.config));
     let text = if options.json {
         json::render(&status)
     } else {

@@ -4,17 +4,21 @@
 //! `/proc/PID/root`. An environment is the one the program was started with; one that it changed later is not seen.
 
 use crate::elf::Loading;
+use crate::given::Given;
 use crate::ledgers::{self, BY_HOOK, Look, Name};
 use crate::preload;
 use crate::proc::{self, Process};
-use crate::sys;
+use crate::sys::{self, Map};
 use gpucap_core::config::{GPUCAP_LEDGER, Lookup};
 use gpucap_core::ledger::Kind;
+use gpucap_core::limits::live::{self, LivePage};
 use gpucap_core::limits::{Broken, FileProblem, Limits, file};
 use gpucap_core::uuid::Uuid;
 use std::ffi::{OsStr, OsString};
+use std::fs::OpenOptions;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
@@ -26,6 +30,8 @@ pub(super) struct Facts {
     pub(super) limits: Result<Option<Limits>, Broken>,
     /// Whether there is a limits file.
     pub(super) has_file: bool,
+    /// What that file gives, and what the host has said since.
+    pub(super) given: Vec<Given>,
     /// What asks the loader for the library.
     pub(super) asked_by: Vec<Asking>,
     /// The ledger that it uses, or would.
@@ -101,6 +107,8 @@ impl Facts {
         let lookup: Lookup<'_> = &|name| value(name).map(|value| value.as_bytes().to_vec());
         let read = file.as_ref().map(|read| read.as_deref().map_err(Clone::clone));
         let limits = Limits::load(lookup, read);
+        let given = limits.as_ref().ok().and_then(|limits| limits.as_ref()?.file());
+        let given = given.map(|file| Given::all(file, page(root).as_ref().map(Map::get)));
         let configured = value(GPUCAP_LEDGER.name).filter(|path| !path.is_empty());
         let ledger = if has_file && inside(root, Path::new(BY_HOOK)).exists() {
             BY_HOOK.into()
@@ -121,7 +129,8 @@ impl Facts {
             Some(Asking { list, library, is_there })
         });
         let asked_by = asked_by.collect();
-        Self { process: None, limits, has_file, asked_by, ledger, holds: Vec::new() }
+        let given = given.unwrap_or_default();
+        Self { process: None, limits, has_file, given, asked_by, ledger, holds: Vec::new() }
     }
 }
 
@@ -150,6 +159,15 @@ fn limits_file(path: &Path) -> Option<Result<Vec<u8>, FileProblem>> {
     } else {
         fs::read(path).map_err(|why| FileProblem::Unreadable(why.raw_os_error().unwrap_or(0)))
     })
+}
+
+/// What the host has said since the container started, if it has such a page.
+fn page(root: &Path) -> Option<Map<LivePage>> {
+    // Not blocking: who can unmount the page can put a fifo in its place.
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let page = inside(root, Path::new(live::PATH));
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(page).ok()?;
+    Map::copy(&file).ok().filter(|page: &Map<LivePage>| page.get().is_known())
 }
 
 /// What the ledger says of this process. A process in another pid namespace goes by another number there.

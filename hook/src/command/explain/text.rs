@@ -3,10 +3,13 @@
 use super::facts::Facts;
 use super::verdict::Verdict;
 use crate::elf::Loading;
+use crate::given::Given;
 use crate::paint::Paint;
 use crate::quantity::size;
 use gpucap_core::config::{Config, GPU_CORE_PCT, GPU_MEM_LIMIT, GPU_PROFILE, PerGpu};
+use gpucap_core::limits::file::Key;
 use gpucap_core::limits::{Limits, LimitsFile, file};
+use gpucap_plan::Cap;
 use std::fmt::{Display, Write};
 
 /// The lines.
@@ -51,7 +54,7 @@ fn section(text: &mut String, name: &str, lines: &[String], paint: Paint) {
 
 fn limits(facts: &Facts) -> Vec<String> {
     let mut lines = match &facts.limits {
-        Ok(Some(limits)) => sources(limits),
+        Ok(Some(limits)) => sources(limits, &facts.given),
         Ok(None) => vec!["none".into()],
         Err(broken) => vec![broken.to_string()],
     };
@@ -62,21 +65,39 @@ fn limits(facts: &Facts) -> Vec<String> {
 }
 
 /// What each source says.
-fn sources(limits: &Limits) -> Vec<String> {
+fn sources(limits: &Limits, given: &[Given]) -> Vec<String> {
     let Config { memory, core, profile, .. } = limits.config();
-    let mut lines: Vec<String> = limits.file().into_iter().flat_map(of_file).collect();
-    lines.extend(memory.as_ref().map(|list| of_variable(GPU_MEM_LIMIT.name, list, "memory")));
-    lines.extend(core.as_ref().map(|list| of_variable(GPU_CORE_PCT.name, list, "time")));
-    lines.extend(
-        profile.as_ref().map(|list| of_variable(GPU_PROFILE.name, list, "memory and time")),
-    );
+    let file = limits.file();
+    let asked = file.map(|file| &file.asked);
+    let mut lines: Vec<String> = file.into_iter().flat_map(|file| of_file(file, given)).collect();
+    lines.extend(memory.as_ref().map(|list| {
+        let earlier = asked.and_then(|asked| asked.memory.as_ref());
+        of_variable(GPU_MEM_LIMIT.name, list, earlier, "memory")
+    }));
+    lines.extend(core.as_ref().map(|list| {
+        let earlier = asked.and_then(|asked| asked.core.as_ref());
+        of_variable(GPU_CORE_PCT.name, list, earlier, "time")
+    }));
+    lines.extend(profile.as_ref().map(|list| {
+        let earlier = asked.and_then(|asked| asked.profile.as_ref());
+        of_variable(GPU_PROFILE.name, list, earlier, "memory and time")
+    }));
     if lines.len() > 1 {
         lines.push("where several speak of a GPU, the lowest holds".into());
     }
     lines
 }
 
-fn of_variable<T: Display>(name: &str, list: &PerGpu<T>, what: &str) -> String {
+/// What a variable says; one that the container was started with is in the limits file already.
+fn of_variable<T: Display + PartialEq>(
+    name: &str,
+    list: &PerGpu<T>,
+    earlier: Option<&PerGpu<T>>,
+    what: &str,
+) -> String {
+    if earlier == Some(list) {
+        return format!("{name}={list}: what the container asked for, and part of the above");
+    }
     let whom = match list {
         PerGpu::Every(_) => "of each GPU",
         PerGpu::Listed(_) => "of the GPUs named; the others stay uncapped",
@@ -84,17 +105,24 @@ fn of_variable<T: Display>(name: &str, list: &PerGpu<T>, what: &str) -> String {
     format!("{name}={list}: {what} {whom}")
 }
 
-fn of_file(limits: &LimitsFile) -> Vec<String> {
+fn of_file(limits: &LimitsFile, given: &[Given]) -> Vec<String> {
     let mut lines = vec![format!("{} (from {}):", file::PATH, limits.source)];
-    for entry in &limits.entries {
-        let mut line = format!("  {}: memory {}", entry.key, entry.memory);
-        if let Some(core) = entry.core {
-            let _ = write!(line, ", time {core}");
+    for given in given {
+        let mut line = format!("  {}: {}", given.gpu, words(given.now));
+        if given.now != given.at_start {
+            let _ = write!(line, " (changed by the host; at start: {})", words(given.at_start));
         }
         lines.push(line);
     }
-    lines.push("  any other GPU is refused".into());
+    if !given.iter().any(|given| given.gpu == Key::Every) {
+        lines.push("  any other GPU is refused".into());
+    }
     lines
+}
+
+fn words(Cap { memory, core }: Cap) -> String {
+    let core = core.map_or_else(String::new, |core| format!(", time {core}"));
+    format!("memory {memory}{core}")
 }
 
 fn library(facts: &Facts) -> Vec<String> {
@@ -161,6 +189,7 @@ mod tests {
             process: None,
             limits: Limits::load(&lookup, None),
             has_file: false,
+            given: Vec::new(),
             asked_by: Vec::new(),
             ledger: "/dev/shm/gpucap-0-1".into(),
             holds: Vec::new(),
