@@ -37,7 +37,8 @@ impl Machine {
     fn install(&self, version: &str) -> Result {
         let release = self.0.path().join(format!("release-{version}"));
         let build = Build::shipped()?;
-        for (file, place) in [(build.gpucap()?, "bin"), (build.shim()?, "lib")] {
+        let files = [(build.gpucap()?, "bin"), (build.driver()?, "lib"), (build.shim()?, "lib")];
+        for (file, place) in files {
             let directory = release.join("files").join(place);
             fs::create_dir_all(&directory)?;
             fs::copy(&file, directory.join(file.file_name().unwrap_or_default()))?;

@@ -136,7 +136,7 @@ fn again() -> Result {
     })
 }
 
-/// The library and the command tell where a panic would be: in which file of which crate. Whatever says so is linked.
+/// What is compiled tells where a panic would be: in which file of which crate. Whatever says so is linked.
 fn notices() -> Result {
     if real().is_none() {
         return Err(Stop::skip("only a real release has notices: ci/run --full release"));
@@ -146,7 +146,7 @@ fn notices() -> Result {
     let notices = fs::read_to_string(release.join("licences/crates.txt"))?;
     let named: BTreeSet<&str> = notices.lines().take_while(|line| !line.starts_with('=')).collect();
     let mut linked = BTreeSet::new();
-    for file in ["bin/gpucap", "lib/libgpucap.so"] {
+    for file in ["bin/gpucap", "lib/gpucap-driver", "lib/libgpucap.so"] {
         linked.extend(crates(&fs::read(release.join("files").join(file))?));
     }
     expect(linked.len() > 10, || format!("only {linked:?}"))?;
