@@ -1,5 +1,6 @@
 #!/bin/sh
 # What the DaemonSets run on each node: `node.sh install` or `node.sh uninstall`. Again and again is the same as once.
+# More words are for `gpucap configure containerd`: `node.sh install --nri`.
 #
 # The node's own tools are used in its own mount namespace (`nsenter`): containerd's default specification comes from
 # its own `ctr`, and only its own init can restart it. The order is the rule that keeps a node whole: files first, then
@@ -12,7 +13,6 @@
 #   RESTART      how containerd is restarted there; running containers go on       systemctl restart containerd
 #   MEASURE      what runs a command there that may use the cards; no device     systemd-run --quiet --wait --collect
 #                is this pod's, so it cannot be one of its own processes
-#   NRI          not empty: switch containerd's NRI on, for `gpucap nri`           (leave it as it is)
 #   SETTINGS     the node's configuration to be installed, if there is such a file /settings/config.json
 set -eu
 HOST=${HOST-/host}
@@ -34,7 +34,7 @@ on_node() {
 configure() {
     on_node "$prefix/current/bin/gpucap" configure containerd \
         --file "$containerd" --program "$prefix/current/bin/gpucap" \
-        --specification "$etc/base-spec.json" --config "$etc/config.json" ${NRI:+--nri} "$@"
+        --specification "$etc/base-spec.json" --config "$etc/config.json" "$@"
 }
 
 reconfigure() {
@@ -50,7 +50,9 @@ reconfigure() {
     }
 }
 
-case ${1:-} in
+word=${1:-}
+[ $# -eq 0 ] || shift
+case $word in
     install)
         mkdir -p "$HOST$etc"
         DESTDIR=$HOST PREFIX=$prefix "$here/install.sh"
@@ -64,12 +66,12 @@ case ${1:-} in
         # shellcheck disable=SC2086
         on_node $measure "$prefix/current/bin/gpucap" calibrate --if-needed --config "$etc/config.json" ||
             echo "node.sh: not calibrated; run $prefix/current/bin/gpucap calibrate on the node" >&2
-        reconfigure
+        reconfigure "$@"
         ;;
     uninstall)
         # Whoever took only the files away left a configuration that names them.
         [ -e "$HOST$prefix/current/bin/gpucap" ] || DESTDIR=$HOST PREFIX=$prefix "$here/install.sh"
-        reconfigure --undo
+        reconfigure --undo "$@"
         DESTDIR=$HOST PREFIX=$prefix "$here/uninstall.sh"
         rm -f "$HOST$etc/config.json" "$HOST$etc/config.json.new"
         # Here they are mounts; there they are directories, and stay if somebody else has something in them.

@@ -272,7 +272,10 @@ fn overlays() -> Result {
     ended(Command::new("cp").arg("-R").arg(deploy()).arg(release.join("deploy")), true)?;
     let coming = shown("overlay")? + &shown("patch")?;
     let leaving = coming.replace("/deploy\n", "/deploy/uninstall\n");
-    for (name, text) in [("gpucap", &coming), ("gpucap-leave", &leaving)] {
+    let with_plugin = coming.clone() + &shown("component")?;
+    let each =
+        [("gpucap", &coming, 2), ("gpucap-nri", &with_plugin, 3), ("gpucap-leave", &leaving, 2)];
+    for (name, text, count) in each {
         let directory = scratch.path().join(name);
         fs::create_dir(&directory)?;
         fs::write(directory.join("kustomization.yaml"), text)?;
@@ -281,7 +284,7 @@ fn overlays() -> Result {
         let set = set.ok_or_else(|| Stop::fail(name))?;
         let own = concat!("REGISTRY/gpucap-installer:", env!("CARGO_PKG_VERSION"));
         let containers = containers(set);
-        let ours = containers.len() == 2 && containers.iter().all(|it| it["image"] == own);
+        let ours = containers.len() == count && containers.iter().all(|it| it["image"] == own);
         let env = &containers[0]["env"];
         expect(ours && env[0]["name"] == "CONTAINERD" && env[1]["name"] == "RESTART", || {
             set.to_string()

@@ -79,16 +79,16 @@ impl Node {
     }
 
     fn run(&self, word: &str, well: bool) -> Result<String> {
-        self.run_with(word, "", well)
+        self.run_with(&[word], well)
     }
 
-    fn run_with(&self, word: &str, nri: &str, well: bool) -> Result<String> {
+    fn run_with(&self, words: &[&str], well: bool) -> Result<String> {
         let path = env::var("PATH").map_err(Stop::fail)?;
         let mut command = Command::new(self.release.join("node.sh"));
-        command.arg(word).env("PATH", format!("{}:{path}", self.path("bin").display()));
+        command.args(words).env("PATH", format!("{}:{path}", self.path("bin").display()));
         command.env("HOST", "").env("PREFIX", self.path("opt/gpucap"));
         command.env("ETC", self.path("etc/gpucap")).env("CONTAINERD", self.path("config.toml"));
-        command.env("SETTINGS", self.path("settings.json")).env("NRI", nri);
+        command.env("SETTINGS", self.path("settings.json"));
         ended(&mut command, well)
     }
 
@@ -124,7 +124,7 @@ fn with_nri() -> Result {
     };
     node.run("install", true)?;
     expect(!is_on()?, || "switched on unasked".into())?;
-    node.run_with("install", "yes", true)?;
+    node.run_with(&["install", "--nri"], true)?;
     expect(is_on()?, || "not switched on".into())?;
     node.restarts(2)?;
     node.run("uninstall", true)?;

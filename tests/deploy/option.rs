@@ -74,8 +74,8 @@ fn places() -> Result {
         count += 1;
     }
     expect(count == 5, || format!("{count} places of the node"))?;
-    let init = &pod["initContainers"][0]["env"];
-    expect(*init == json!([{"name": "NRI", "value": "yes"}]), || init.to_string())
+    let installer = &pod["initContainers"][0]["args"];
+    expect(*installer == json!(["install", "--nri"]), || installer.to_string())
 }
 
 fn words() -> Result {
