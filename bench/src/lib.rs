@@ -10,7 +10,7 @@
 //! * [`measure`]: taking turns, and what is kept of the samples.
 //! * [`report`]: rows, self-checks, JSON lines, the table.
 //! * [`machine`]: what has to be known of the machine to read the numbers.
-//! * [`alloc`], [`families`], [`launch`], [`resolve`], [`start`], [`ledger`], [`counts`], [`accuracy`],
+//! * [`alloc`], [`families`], [`launch`], [`resolve`], [`start`], [`hook`], [`nri`], [`ledger`], [`counts`], [`accuracy`],
 //!   [`share`]: the benches.
 
 pub mod accuracy;
@@ -23,6 +23,7 @@ pub mod launch;
 pub mod ledger;
 pub mod machine;
 pub mod measure;
+pub mod nri;
 pub mod report;
 pub mod resolve;
 pub mod share;

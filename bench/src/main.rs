@@ -6,7 +6,7 @@
 use gpucap_bench::files::Files;
 use gpucap_bench::report::{Report, text_of_lines};
 use gpucap_bench::{
-    Effort, Result, Stop, accuracy, alloc, counts, families, hook, launch, ledger, machine,
+    Effort, Result, Stop, accuracy, alloc, counts, families, hook, launch, ledger, machine, nri,
     resolve, share, start,
 };
 use std::path::{Path, PathBuf};
@@ -15,13 +15,14 @@ use std::{env, fs};
 
 type Bench = fn(&Files, Effort, &mut Report) -> Result;
 
-const BENCHES: [(&str, Bench); 10] = [
+const BENCHES: [(&str, Bench); 11] = [
     ("alloc", alloc::run),
     ("families", families::run),
     ("launch", launch::run),
     ("resolve", resolve::run),
     ("start", start::run),
     ("hook", hook::run),
+    ("nri", nri::run),
     ("ledger", ledger::run),
     ("counts", counts::run),
     ("accuracy", accuracy::run),
@@ -29,7 +30,7 @@ const BENCHES: [(&str, Bench); 10] = [
 ];
 
 const USAGE: &str = "usage: gpucap-bench \
-                     [alloc|families|launch|resolve|start|hook|ledger|counts|accuracy|share...] \
+                     [alloc|families|launch|resolve|start|hook|nri|ledger|counts|accuracy|share...] \
                      [--quick] [--json FILE]\n       gpucap-bench --table FILE\n       \
                      gpucap-bench --picture FILE";
 

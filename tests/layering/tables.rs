@@ -132,7 +132,10 @@ pub(crate) const DEPENDENCIES: &[(&str, &[&str])] = &[
     ("tests/stub/device/Cargo.toml", &["gpucap-abi", "libc"]),
     ("tests/stub/cuda/Cargo.toml", &["gpucap-abi", "gpucap-stub-device", "libc"]),
     ("tests/stub/nvml/Cargo.toml", &["gpucap-abi", "gpucap-stub-device", "libc"]),
-    ("bench/Cargo.toml", &["gpucap-core", "libc", "parking_lot", "serde_json"]),
+    (
+        "bench/Cargo.toml",
+        &["gpucap-core", "gpucap-nri", "libc", "parking_lot", "prost", "serde_json"],
+    ),
 ];
 
 /// The hosts that a file may name: public ones, which every reader can reach.
