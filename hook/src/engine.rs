@@ -6,7 +6,7 @@
 //! did not ask is never touched.
 //!
 //! No other stage will do: `createContainer` runs in the container's namespaces, without rights in a user namespace,
-//! and with the image's own environment under some runtimes. Nothing is ever executed, and no thread is started: a
+//! and with the image's own environment under some runtimes. Nothing of the container is ever executed, and no thread is started: a
 //! process with a second one may not enter a mount namespace.
 
 mod abi;
