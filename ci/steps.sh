@@ -79,7 +79,8 @@ step_deploy() { # a release installs and leaves nothing behind, and so does it o
 
 step_versions() { # files of another version are understood or refused; with --full those of an earlier commit, too
     if [[ $CI_FULL ]] && build_earlier; then
-        export GPUCAP_EARLIER=$TARGET/earlier/release
+        GPUCAP_EARLIER=$(realpath "$TARGET/earlier/release")
+        export GPUCAP_EARLIER
         cargo test --locked -p gpucap-tests --test containers -- 'earlier '
     fi
     tests versions
