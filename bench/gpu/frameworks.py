@@ -46,6 +46,8 @@ CASES = (
 # Without the shim JAX would take three quarters of the whole card in advance.
 WITHOUT_THE_SHIM = {"jax": NOT_IN_ADVANCE}
 MODULES = {"torch": "torch", "jax": "jax", "cupy": "cupy", "triton": "triton", "numba": "numba.cuda"}
+# A profiler sets the card's clocks unless it is told not to.
+TOOLS = {"compute-sanitizer": (), "ncu": ("--clock-control", "none")}
 CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUPY_CACHE_DIR", "NUMBA_CACHE_DIR")
 
 
@@ -63,7 +65,7 @@ def run(place, results):
             results.skip(name, f"{framework} is not installed")
         else:
             results.attempt(name, lambda: compare(place, results, name, framework, case, settings))
-    for tool in ("compute-sanitizer", "ncu"):
+    for tool in TOOLS:
         results.attempt(tool, lambda: profiler(place, results, tool))
 
 
@@ -134,7 +136,7 @@ def profiler(place, results, tool):
         results.skip(tool, "it is not installed")
         return
     orders = ("init", "context 0", f"alloc a {5 << 30}", f"alloc b {1 << 20}")
-    done = place.ask([tool, place.programs / "actor"], LIMITS, stdin="\n".join(orders) + "\n")
+    done = place.ask([tool, *TOOLS[tool], place.programs / "actor"], LIMITS, stdin="\n".join(orders) + "\n")
     lines = [line.split(" ") for line in done.stdout.splitlines()]
     codes = [int(line[0]) for line in lines if len(line) == 3 and all(word.isdigit() for word in line)]
     if done.returncode or len(codes) != len(orders):
