@@ -81,6 +81,7 @@ impl From<Refusal> for NvmlError {
 }
 
 /// What a handler has at hand besides its arguments.
+#[derive(Clone, Copy)]
 pub(crate) struct Call {
     /// The driver's own functions.
     pub(crate) driver: &'static DriverCopy,
@@ -92,7 +93,17 @@ pub(crate) struct Call {
 
 impl Call {
     /// Looks what holds for a call of this class and form.
+    #[inline]
     pub(crate) fn enter(class: Class, per_thread: bool, driver: &'static DriverCopy) -> Entry {
+        match state::enforced() {
+            Some(policy) => Entry::Enforce(Self { driver, policy, per_thread }),
+            None => Self::enter_otherwise(class, per_thread, driver),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn enter_otherwise(class: Class, per_thread: bool, driver: &'static DriverCopy) -> Entry {
         let call = |policy| Self { driver, policy, per_thread };
         match state::now() {
             Now::Enforcing(policy) => Entry::Enforce(call(policy)),

@@ -64,8 +64,9 @@ macro_rules! library {
                         let original = unsafe {
                             core::mem::transmute::<usize, unsafe extern "C" fn($($type),*) -> $result>(original)
                         };
+                        // By value: a reference would keep every argument in memory, on each way of every call.
                         // SAFETY: the arguments are those of the application, which keeps the driver's contract.
-                        let call_original = || unsafe { original($($argument),*) };
+                        let call_original = move || unsafe { original($($argument),*) };
                         let per_thread = const { !concat!("" $($(, stringify!($stream))?)?).is_empty() };
                         match Call::enter(Class::$class, per_thread, const { &COPIES_TABLE[COPY] }) {
                             Entry::Pass => call_original(),
@@ -73,7 +74,7 @@ macro_rules! library {
                             Entry::Enforce(call) => handlers::$module::$handler(
                                 &call,
                                 // SAFETY: the original has just returned success for these arguments.
-                                || call_original().map(|()| unsafe { Written::assume() }),
+                                move || call_original().map(|()| unsafe { Written::assume() }),
                                 // SAFETY: an argument that the application passed to the driver's function.
                                 $(unsafe { $argument.wrap() }),*
                             ),

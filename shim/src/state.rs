@@ -9,7 +9,7 @@ use core::fmt;
 use gpucap_core::config::LogLevel;
 use gpucap_core::limits::file::{MAX_BYTES, PATH};
 use gpucap_core::limits::{Broken, FileProblem, Limits};
-use once_cell::race::OnceBox;
+use once_cell::race::{OnceBox, OnceRef};
 use std::ffi::CString;
 
 /// What holds for this process.
@@ -31,10 +31,16 @@ pub(crate) struct Policy {
 
 static STATE: OnceBox<State> = OnceBox::new();
 static BROKEN_LATER: OnceBox<Problem> = OnceBox::new();
+/// What is to be enforced, if anything is, so that hooks need not take the state apart.
+static ENFORCED: OnceRef<'static, Policy> = OnceRef::new();
 
 /// Decides, the first time. Reads the environment and the limits file.
 pub(crate) fn load() -> &'static State {
-    STATE.get_or_init(|| Box::new(decide()))
+    let state = STATE.get_or_init(|| Box::new(decide()));
+    if let State::Enforcing(policy) = state {
+        let _ = ENFORCED.set(policy); // or another thread has done it
+    }
+    state
 }
 
 /// What holds at this moment.
@@ -57,6 +63,12 @@ pub(crate) fn now() -> Now {
         Some(State::Broken(problem)) => Now::Broken(problem),
         Some(State::Off) | None => Now::Off,
     }
+}
+
+/// What is to be enforced, as nearly every hook finds it; `None` where [`now`] has more to say.
+#[inline]
+pub(crate) fn enforced() -> Option<&'static Policy> {
+    if BROKEN_LATER.get().is_some() { None } else { ENFORCED.get() }
 }
 
 /// The process cannot go on enforcing its limits. The first reason stands.
@@ -90,6 +102,8 @@ impl Problem {
     }
 
     /// Says so once per process.
+    #[cold]
+    #[inline(never)]
     pub(crate) fn report(&self) {
         if self.told.first() {
             log::line(
