@@ -18,8 +18,8 @@ use crate::pools::Pools;
 use crate::redirect::DriverCopy;
 use crate::state::{self, Policy, Problem};
 use crate::sys;
-use crate::throttle::{Captures, Gate, Lanes};
-use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use crate::throttle::{Captures, Gate, Lanes, Names};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use gpucap_abi::cuda::CUdevice;
 use gpucap_core::config::LogLevel;
 use gpucap_core::ledger::{Kind, Ledger, OverQuota, Slot};
@@ -60,6 +60,8 @@ pub(crate) struct Session {
     pub(crate) lanes: Lanes,
     /// Streams whose launches are recorded.
     pub(crate) captures: Captures,
+    /// Which kernels are never held back.
+    pub(crate) names: Names,
     /// How many nodes executable graphs were made of; the key is their handle.
     pub(crate) nodes: Mutex<ByAddress<u64>>,
 }
@@ -70,9 +72,32 @@ struct Anchor {
     session: AtomicPtr<Session>,
     /// 0 nobody, 1 a thread is starting it, 2 the start failed or is over.
     progress: AtomicU32,
+    /// See [`epoch`]; zero before the session.
+    epoch: AtomicU64,
 }
 
 static ANCHOR: AtomicPtr<Anchor> = AtomicPtr::new(core::ptr::null_mut());
+/// The latest epoch of this process or of one that it is a child of.
+static LATEST_EPOCH: AtomicU64 = AtomicU64::new(0);
+
+/// The number under which threads remember what handles stand for. Another one begins whenever a handle may stand for
+/// something else, and with each session: what a thread remembers of the process that this one is a child of is void.
+#[inline]
+pub(crate) fn epoch() -> u64 {
+    let anchor = ANCHOR.load(Ordering::Acquire);
+    // SAFETY: a published anchor is never taken down.
+    unsafe { anchor.as_ref() }.map_or(0, |anchor| anchor.epoch.load(Ordering::Acquire))
+}
+
+/// Begins another epoch. One thread at a time: the caller holds a lock of the session, or begins it.
+pub(crate) fn begin_epoch() {
+    let anchor = ANCHOR.load(Ordering::Acquire);
+    // SAFETY: a published anchor is never taken down.
+    if let Some(anchor) = unsafe { anchor.as_ref() } {
+        let before = LATEST_EPOCH.fetch_add(1, Ordering::AcqRel);
+        anchor.epoch.store(before.wrapping_add(1), Ordering::Release);
+    }
+}
 
 impl Session {
     /// The session of this process, begun if need be.
@@ -305,6 +330,7 @@ fn start(policy: &'static Policy) -> Result<&'static Session, String> {
     if anchor.progress.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Acquire).is_ok() {
         let begun = begin(policy);
         if let Ok(session) = begun {
+            begin_epoch();
             anchor.session.store(core::ptr::from_ref(session).cast_mut(), Ordering::Release);
         }
         anchor.progress.store(2, Ordering::Release);
@@ -344,6 +370,7 @@ fn begin(policy: &'static Policy) -> Result<&'static Session, String> {
         physical: Mutex::default(),
         lanes: Lanes::default(),
         captures: Captures::new(),
+        names: Names::default(),
         nodes: Mutex::default(),
     })))
 }

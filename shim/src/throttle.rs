@@ -3,10 +3,10 @@
 //! Handlers say what is about to run and where; nothing here changes what the driver answers. Called by the handlers
 //! of the classes `launch` and `order`, which only a process with a limit of time reaches, and of what ends there.
 //!
-//! Nearly every launch goes the short way: its stream is [remembered](lanes), its cost is known, and it takes that out
-//! of what the stream has prepaid. No lock, clock, event, system call or shared word. The others, one in some dozens
-//! or one in a quarter of a millisecond of GPU time, come to the [`gate`] of their device: they wait if they must, and
-//! are measured by two [events](timing). What that means is decided in [`gpucap_core::throttle`].
+//! Nearly every launch goes the [short way](mod@launch): its thread [remembers](memory) the stream, its cost is known, and it
+//! takes that out of what the thread has [prepaid](lanes) in it. The others, one in some dozens or one in a quarter of a
+//! millisecond of GPU time, come to the [`gate`] of their device: they wait if they must, and are measured by two
+//! [events](timing). What that means is decided in [`gpucap_core::throttle`].
 //!
 //! A launch in a stream that is being captured runs nothing and passes untouched, and so does everything that a tool
 //! launches while the driver calls it back.
@@ -15,6 +15,9 @@ mod captures;
 mod gate;
 mod heirs;
 mod lanes;
+mod launch;
+mod memory;
+mod names;
 mod timing;
 
 use crate::call::Call;
@@ -24,19 +27,21 @@ use crate::hooks::Next;
 use crate::session::Session;
 use crate::sys;
 use captures::Capture;
-use gate::Admitted;
 use gpucap_abi::arg::Written;
 use gpucap_abi::cuda::{
     CU_STREAM_PER_THREAD, CUcontext, CUdevice, CUfunction, CUgraph, CUgraphExec, CUstream, CuError,
     CuResult,
 };
 use gpucap_core::throttle::{Launch, Signature};
-use lanes::{Key, Lane};
+use lanes::{Key, Lane, Purse};
+use launch::purse;
 use std::{iter, ptr};
 
 pub(crate) use captures::Captures;
 pub(crate) use gate::Gate;
 pub(crate) use lanes::Lanes;
+pub(crate) use launch::{launch, launch_together};
+pub(crate) use names::Names;
 
 /// What is launched: all that is known of its duration beforehand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,165 +98,19 @@ impl Work {
 
     /// As the meter sees it.
     fn launch(self, call: &Call, signature: Signature) -> Launch {
+        let launch = Launch::kernel(signature);
+        let Some(session) = Session::begun() else { return launch };
         match self {
-            Self::Kernel { function, .. } if is_collective(call, function) => {
-                Launch::kernel(signature).never_waiting()
+            Self::Kernel { function, .. } if session.names.is_collective(call.driver, function) => {
+                launch.never_waiting()
             }
             Self::Graph { exec } => {
-                let nodes = Session::begun()
-                    .and_then(|session| session.nodes.lock().get(&exec.address()).copied());
+                let nodes = session.nodes.lock().get(&exec.address()).copied();
                 Launch::graph(signature, nodes.unwrap_or(0))
             }
-            _ => Launch::kernel(signature),
+            _ => launch,
         }
     }
-}
-
-/// Launches: waits until the share of time allows it, calls the driver and takes note of what comes of it.
-pub(crate) fn launch(
-    call: &Call,
-    work: Work,
-    stream: StreamRef,
-    next: impl Next<CuError>,
-) -> CuResult {
-    let Some(lane) = lane(call, stream) else { return next().map(drop) };
-    let signature = work.signature();
-    if !captures::is_any()
-        && let Some(cost) = lane.gate.costs.small(signature)
-        && lane.batch.spend(cost)
-    {
-        let answer = next();
-        if answer.is_err() {
-            lane.batch.put_back(cost);
-        }
-        return answer.map(drop);
-    }
-    long_way(call, work, stream, lane, next)
-}
-
-#[cold]
-#[inline(never)]
-fn long_way(
-    call: &Call,
-    work: Work,
-    stream: StreamRef,
-    lane: &'static Lane,
-    next: impl Next<CuError>,
-) -> CuResult {
-    if !driver::time::carries_out(call.driver, stream.handle()) {
-        return next().map(drop);
-    }
-    let running = Running::begin(call, work, stream, lane);
-    let answer = next();
-    running.end(call, answer.is_ok());
-    answer.map(drop)
-}
-
-/// Launches several at once, each in a stream of its own: that call cannot be parted.
-pub(crate) fn launch_together(
-    call: &Call,
-    parts: impl Iterator<Item = (Work, StreamRef)>,
-    next: impl Next<CuError>,
-) -> CuResult {
-    let running: Vec<_> = parts
-        .filter(|(_, stream)| driver::time::carries_out(call.driver, stream.handle()))
-        .filter_map(|(work, stream)| Some(Running::begin(call, work, stream, lane(call, stream)?)))
-        .collect();
-    let answer = next();
-    running.into_iter().for_each(|running| running.end(call, answer.is_ok()));
-    answer.map(drop)
-}
-
-/// A launch on its long way: admitted by the gate of its device, between its events.
-struct Running {
-    stream: StreamRef,
-    lane: &'static Lane,
-    /// `None` if a tool that was called back launches: that passes.
-    admitted: Option<Admitted>,
-}
-
-impl Running {
-    fn begin(call: &Call, work: Work, stream: StreamRef, lane: &'static Lane) -> Self {
-        let _errno = sys::Errno::keep();
-        let of = lane.stream();
-        let launch = work.launch(call, work.signature());
-        let admitted = of
-            .id
-            .and_then(|id| lane.gate.admit(call.driver, id, of.context, launch, stream.handle()));
-        Self { stream, lane, admitted }
-    }
-
-    fn end(self, call: &Call, launched: bool) {
-        let _errno = sys::Errno::keep();
-        let Some(admitted) = self.admitted else { return };
-        if launched {
-            self.lane.gate.launched(call.driver, admitted, self.stream.handle());
-        } else {
-            self.lane.gate.refused(admitted);
-        }
-    }
-}
-
-/// The stream as its device's gate knows it; `None` where its time is not shared, and where the driver will answer.
-#[expect(
-    clippy::inline_always,
-    reason = "on the way of each launch; what is not is in a function of its own"
-)]
-#[inline(always)]
-fn lane(call: &Call, stream: StreamRef) -> Option<&'static Lane> {
-    let session = Session::begun()?;
-    let handle = stream.handle();
-    let context = match Key::of_handle(handle) {
-        Some(_) => CUcontext::NULL,
-        None => driver::current_context(call.driver)?,
-    };
-    let remembered = session.lanes.remembered(handle, context);
-    remembered.or_else(|| look_up(call, session, handle, context))
-}
-
-#[cold]
-#[inline(never)]
-fn look_up(
-    call: &Call,
-    session: &'static Session,
-    handle: CUstream,
-    context: CUcontext,
-) -> Option<&'static Lane> {
-    let _errno = sys::Errno::keep();
-    if Held::is_entered() {
-        return None; // a tool that was called back: whoever holds the lanes may wait for the lock that this thread holds
-    }
-    let key = Key::of_handle(handle).unwrap_or_else(|| Key::of_default(handle, context));
-    let lane = match session.lanes.find(key) {
-        Some(lane) => lane,
-        None => begin(call, session, handle, key)?,
-    };
-    session.lanes.remember(handle, context, lane);
-    Some(lane)
-}
-
-/// Makes a stream known.
-fn begin(
-    call: &Call,
-    session: &'static Session,
-    handle: CUstream,
-    key: Key,
-) -> Option<&'static Lane> {
-    let copy = call.driver;
-    let current = driver::current_context(copy)?;
-    let context = driver::time::context_of(copy, handle).unwrap_or(current);
-    let ask = || driver::current_device(copy);
-    let ordinal =
-        if context == current { ask() } else { driver::time::in_context(copy, context, ask)? }?;
-    let gate = session.standing(copy, ordinal).ok()??.time.as_ref()?;
-    session.lanes.sweep(sys::thread_exists, |lane, id| lane.gate.end_stream(id));
-    session.lanes.enter(key, gate, |batch| gate.begin_stream(batch, context))
-}
-
-/// A kernel whose peers on other devices spin until it runs is never held back: who waits for whom is not ours to know.
-fn is_collective(call: &Call, function: CUfunction) -> bool {
-    let is_ours = |name: &core::ffi::CStr| name.to_bytes().starts_with(b"nccl");
-    driver::time::with_name(call.driver, function, is_ours).unwrap_or(false)
 }
 
 /// A wait of the application has just come back with success.
@@ -260,7 +119,7 @@ pub(crate) fn synced(call: &Call, scope: Scope) {
     let _errno = sys::Errno::keep();
     match scope {
         Scope::Stream(stream) => {
-            if let Some(lane) = lane(call, stream) {
+            if let Some((Purse { lane, .. }, _)) = purse(call.driver, stream) {
                 lane.gate.synced(call.driver, lane.stream().id.into_iter());
             }
         }
@@ -307,11 +166,13 @@ pub(crate) fn about_to_end(call: &Call) {
 /// of another one. If the driver refuses, what is measured of it at the moment is charged as estimated.
 pub(crate) fn context_ends(session: &Session, context: CUcontext) {
     session.captures.end(|capture| capture.context == context);
+    session.lanes.forget_free();
+    code_ends(session);
     for gate in session.gates() {
         let Some(id) = gate.context(context) else { continue };
         gate.end_context(id);
         let of_it = |lane: &Lane| ptr::eq(lane.gate, gate) && lane.stream().context == id;
-        session.lanes.end(|_, lane| of_it(lane), |lane, id| lane.gate.end_stream(id));
+        session.lanes.end(|_, lane| lane.is_some_and(of_it), |lane, id| lane.gate.end_stream(id));
     }
 }
 
@@ -323,6 +184,8 @@ pub(crate) fn primary_may_end(
     ordinal: CUdevice,
     next: impl Next<CuError>,
 ) -> Result<Written, CuError> {
+    session.lanes.forget_free();
+    code_ends(session);
     let standing = session.standing(call.driver, ordinal)?;
     let Some(gate) = standing.and_then(|standing| standing.time.as_ref()) else { return next() };
     let (answer, ended) = gate.while_nobody_asks(|timing| {
@@ -336,7 +199,7 @@ pub(crate) fn primary_may_end(
     if ended {
         // The next primary context has the same handle: a lane that outlived this one would be its default stream's.
         let end = |lane: &Lane, id| lane.gate.end_stream_held(id);
-        session.lanes.end(|_, lane| ptr::eq(lane.gate, gate), end);
+        session.lanes.end(|_, lane| lane.is_some_and(|lane| ptr::eq(lane.gate, gate)), end);
         session.captures.end(|capture| capture.device == Some(ordinal));
     }
     answer
@@ -372,6 +235,14 @@ fn capture(call: &Call, stream: CUstream) -> Option<Capture> {
     let context = driver::time::context_of(copy, handle).unwrap_or(current);
     let device = driver::time::in_context(copy, context, || driver::current_device(copy)).flatten();
     Some(Capture { stream, context, device })
+}
+
+/// Code is about to be unloaded: handles of its functions may be those of others then. Also called in processes without
+/// a limit of time.
+pub(crate) fn code_ends(session: &Session) {
+    if session.gates().next().is_some() {
+        session.names.forget();
+    }
 }
 
 /// An executable graph has been made of a graph. Also called in processes without a limit of time.

@@ -9,7 +9,7 @@ use super::dice::Dice;
 use super::program::Program;
 use super::setup::{Ablation, Setup};
 use gpucap_core::sync::Word;
-use gpucap_core::throttle::{Batch, Bucket, Costs, Meter, StreamId, Totals};
+use gpucap_core::throttle::{Bucket, Costs, Meter, StreamId, Totals};
 use gpucap_core::units::Share;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -54,7 +54,7 @@ pub struct World<'a> {
 struct Tenant<'a> {
     /// One, or with [`Ablation::Union`] one per stream.
     meters: Vec<Meter<'a, usize>>,
-    costs: Vec<Arc<Costs>>,
+    costs: Vec<Costs>,
     streams: Vec<Line>,
     waits: Vec<u64>,
 }
@@ -62,7 +62,7 @@ struct Tenant<'a> {
 /// A stream, and what the shim keeps beside it.
 struct Line {
     number: usize,
-    metered: Option<(StreamId, Arc<Batch>)>,
+    metered: Option<StreamId>,
 }
 
 /// The first moment: the bucket's word is a time, and zero is not a time that a clock shows.
@@ -118,6 +118,7 @@ impl<'a> World<'a> {
             self.threads.push(Thread {
                 process: number,
                 program,
+                batches: std::iter::repeat_with(Arc::default).take(process.streams).collect(),
                 state: State::Next,
                 blocked: false,
             });

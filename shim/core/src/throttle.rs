@@ -3,7 +3,8 @@
 //! * [`Bucket`]: the shared word of a container and a device. GPU nanoseconds flow in at the share and are taken
 //!   out before a launch; a debt makes the next opening come later. Nobody refills it.
 //! * [`Costs`]: what a launch of a signature cost so far: a table that launches read without a lock.
-//! * [`Batch`]: prepaid room of one stream. Nearly every launch takes its cost out of it, and that is all it does.
+//! * [`Batch`]: prepaid room of one thread in one stream. Nearly every launch takes its cost out of it, and that is all
+//!   it does.
 //! * [`Meter`]: every other launch. It prepays batches, measures with pairs of timing events, and settles what was
 //!   reserved against what was measured.
 //!

@@ -14,6 +14,7 @@ use crate::driver;
 use crate::growth::Measure;
 use crate::hooks::Next;
 use crate::session::Session;
+use crate::throttle;
 use core::ffi::{c_char, c_int, c_void};
 use gpucap_abi::arg::{In, Out, Word, Written};
 use gpucap_abi::cuda::{CUfunction, CUkernel, CUlibrary, CUmodule, CuError, CuResult};
@@ -223,6 +224,7 @@ fn look_up(call: &Call, next: impl Next<CuError>, owner: impl Fn() -> u64) -> Cu
 /// Ends a module or library, and what is charged for it.
 fn end(_call: &Call, next: impl Next<CuError>, code: u64) -> CuResult {
     let Some(session) = Session::begun() else { return next().map(drop) };
+    throttle::code_ends(session);
     let Some(owner) = session.code.take(code) else { return next().map(drop) };
     match next() {
         Ok(_) => {

@@ -6,6 +6,7 @@
 
 use super::captures;
 use super::heirs::Look;
+use super::lanes::{Purse, Stream};
 use super::timing::{CallTime, ContextId, Mark, Spare, Timing};
 use crate::book;
 use crate::driver::cuda::time as driver;
@@ -16,16 +17,15 @@ use crate::sys;
 use gpucap_abi::cuda::{CUcontext, CUstream};
 use gpucap_core::ledger::{DeviceIndex, Ledger, Slot};
 use gpucap_core::throttle::{
-    Batch, Bucket, Costs, Launch, Meter, Permit, Signature, StreamId, Totals, Verdict,
+    Bucket, Costs, Launch, Meter, Permit, Signature, StreamId, Totals, Verdict,
 };
 use gpucap_core::units::Share;
 use parking_lot::Mutex;
-use std::sync::Arc;
 
 /// A device whose time is shared.
 pub(crate) struct Gate {
     /// What launches cost, for those that need not come here.
-    pub(super) costs: Arc<Costs>,
+    pub(super) costs: Costs,
     index: DeviceIndex,
     ledger: &'static Ledger,
     slot: Slot,
@@ -72,14 +72,9 @@ impl Gate {
     }
 
     /// Makes a stream of a context known.
-    pub(super) fn begin_stream(
-        &self,
-        batch: &Arc<Batch>,
-        context: CUcontext,
-    ) -> Option<(StreamId, ContextId)> {
+    pub(super) fn begin_stream(&self, context: CUcontext) -> Option<(StreamId, ContextId)> {
         self.with(|inside| {
-            let id = inside.meter.stream_with(Arc::clone(batch), sys::monotonic_ns());
-            (id, inside.timing.context(context))
+            (inside.meter.stream(sys::monotonic_ns()), inside.timing.context(context))
         })
     }
 
@@ -109,16 +104,18 @@ impl Gate {
     }
 
     /// Waits until the share of time allows a launch, and marks where it begins in its stream. `None` if this thread is
-    /// in the driver's hands already.
+    /// in the driver's hands already, or the stream has ended.
     pub(super) fn admit(
         &self,
         copy: &DriverCopy,
-        id: StreamId,
-        context: ContextId,
+        purse: &Purse,
         launch: Launch,
         stream: CUstream,
     ) -> Option<Admitted> {
-        let permit = self.permit(copy, id, launch, || self.mark(copy, id, context, stream))?;
+        let Stream { id, context } = purse.lane.stream();
+        let id = id?;
+        let mark = || self.mark(copy, id, context, stream);
+        let permit = self.permit(copy, id, purse, launch, mark)?;
         let events = if permit.wants_events() { self.spare(copy, context) } else { None };
         let events = events.and_then(|[first, second]| match first.record(copy, stream) {
             Ok(mark) => Some((mark, second)),
@@ -135,6 +132,7 @@ impl Gate {
         &self,
         copy: &DriverCopy,
         id: StreamId,
+        purse: &Purse,
         launch: Launch,
         mark: impl Fn(),
     ) -> Option<Permit> {
@@ -146,7 +144,8 @@ impl Gate {
             }
             let (verdict, wants_mark) = self.asking(copy, |inside| {
                 let mut events = inside.timing.reader(copy);
-                let verdict = inside.meter.before_launch(id, launch, now, &mut events);
+                let meter = &mut inside.meter;
+                let verdict = meter.before_launch(id, &purse.batch, launch, now, &mut events);
                 (verdict, inside.meter.wants_mark(id))
             })?;
             match verdict {

@@ -1,18 +1,20 @@
-//! Streams as launches find them: by a few comparisons, without a lock.
+//! The streams in which a process has launched, and what its threads have prepaid in them.
 //!
-//! A thread remembers the streams that it launched in last. What it remembers is good as long as no stream of the
-//! process has ended since: each ending raises a number under which memories were made. A lane is never freed, and
-//! serves another stream of its device when its own has ended: a thread that launches in a stream while another one
-//! destroys it charges the wrong stream once, nothing worse.
+//! A stream of a device whose time is shared has a lane, and each thread that launches in it a purse there. Launches
+//! find theirs by what their thread [remembers](super::memory); this is where it learns that from. Neither a lane nor a
+//! purse is ever freed. A lane serves another stream of its device when its own has ended: a thread that launches in a
+//! stream while another one destroys it charges the wrong stream once, nothing worse. A purse goes to another thread when
+//! its own is gone, which the kernel knows: nobody says when a thread ends.
 
+use super::captures;
 use super::gate::Gate;
 use super::timing::ContextId;
+use crate::session::begin_epoch;
 use crate::sys;
-use core::cell::Cell;
 use core::ptr;
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicUsize, Ordering};
 use gpucap_abi::cuda::{CU_STREAM_PER_THREAD, CUcontext, CUstream};
-use gpucap_core::throttle::{Batch, StreamId};
+use gpucap_core::throttle::{Batch, Costs, Signature, StreamId};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,9 +23,21 @@ use std::sync::Arc;
 pub(super) struct Lane {
     /// Its device.
     pub(super) gate: &'static Gate,
-    /// What it has prepaid.
-    pub(super) batch: Arc<Batch>,
     stream: Mutex<Stream>,
+    purses: Mutex<Vec<Owned>>,
+}
+
+/// What one thread has prepaid in a lane, and all else that its short way needs.
+pub(super) struct Purse {
+    pub(super) batch: Arc<Batch>,
+    pub(super) costs: Costs,
+    pub(super) lane: &'static Lane,
+}
+
+/// A purse, and the thread that alone takes out of it.
+struct Owned {
+    thread: u32,
+    purse: &'static Purse,
 }
 
 /// The stream of a lane.
@@ -39,6 +53,42 @@ impl Lane {
     /// The stream that it serves now.
     pub(super) fn stream(&self) -> Stream {
         *self.stream.lock()
+    }
+
+    /// The purse of the calling thread, which has this number.
+    pub(super) fn purse(&'static self, thread: u32) -> &'static Purse {
+        let mut purses = self.purses.lock();
+        let own = |purses: &[Owned]| purses.iter().position(|owned| owned.thread == thread);
+        // Whenever there are twice as many as the last time: so there are never more than twice as many as threads.
+        let unowned = |purses: &[Owned]| {
+            let gone = |owned: &Owned| !sys::thread_exists(owned.thread);
+            if purses.len().is_power_of_two() { purses.iter().position(gone) } else { None }
+        };
+        let place = own(&purses).or_else(|| unowned(&purses));
+        if let Some(owned) = place.and_then(|place| purses.get_mut(place)) {
+            owned.thread = thread;
+            return owned.purse;
+        }
+        let costs = self.gate.costs.clone();
+        let purse = &*Box::leak(Box::new(Purse { batch: Arc::default(), costs, lane: self }));
+        purses.push(Owned { thread, purse });
+        purse
+    }
+}
+
+impl Purse {
+    /// Takes the cost of a launch out of what is prepaid. `None` if that does not cover it, and if its stream may be
+    /// captured, and it run nothing.
+    #[expect(
+        clippy::inline_always,
+        reason = "on the way of each launch; a call of it would be half as much again"
+    )]
+    #[inline(always)]
+    pub(super) fn take(&self, signature: Signature) -> Option<u32> {
+        if captures::is_any() {
+            return None;
+        }
+        self.costs.small(signature).filter(|cost| self.batch.spend(*cost))
     }
 }
 
@@ -71,11 +121,10 @@ impl Key {
 /// The streams of a process.
 #[derive(Default)]
 pub(crate) struct Lanes {
-    known: Mutex<HashMap<Key, &'static Lane>>,
+    /// `None`: of a device whose time is not shared.
+    known: Mutex<HashMap<Key, Option<&'static Lane>>>,
     /// Those whose stream has ended.
-    free: Mutex<Vec<&'static Lane>>,
-    /// How many streams have ended.
-    endings: AtomicU64,
+    unused: Mutex<Vec<&'static Lane>>,
     /// At so many streams those of threads that are gone are looked for.
     sweep_at: AtomicUsize,
 }
@@ -84,9 +133,20 @@ pub(crate) struct Lanes {
 const FEW: usize = 64;
 
 impl Lanes {
-    /// The stream, if anybody has launched in it.
-    pub(super) fn find(&self, key: Key) -> Option<&'static Lane> {
+    /// The stream's lane, if anybody has launched in it; `Some(None)` if its device's time is not shared.
+    pub(super) fn find(&self, key: Key) -> Option<Option<&'static Lane>> {
         self.known.lock().get(&key).copied()
+    }
+
+    /// Enters a stream of a device whose time is not shared.
+    pub(super) fn enter_free(&self, key: Key) {
+        self.known.lock().entry(key).or_insert(None);
+    }
+
+    /// Forgets all streams of devices whose time is not shared: one of them may have ended, and its handle be that of
+    /// a stream of another device.
+    pub(super) fn forget_free(&self) {
+        self.end(|_, lane| lane.is_none(), |_, _| {});
     }
 
     /// Enters a stream of a device, unless another thread has just done so; `begin` tells the meter.
@@ -94,49 +154,47 @@ impl Lanes {
         &self,
         key: Key,
         gate: &'static Gate,
-        begin: impl FnOnce(&Arc<Batch>) -> Option<(StreamId, ContextId)>,
+        begin: impl FnOnce() -> Option<(StreamId, ContextId)>,
     ) -> Option<&'static Lane> {
         let mut known = self.known.lock();
-        if let Some(lane) = known.get(&key) {
+        if let Some(Some(lane)) = known.get(&key) {
             return Some(lane);
         }
-        let mut free = self.free.lock();
-        let unused = free.iter().position(|lane| ptr::eq(lane.gate, gate));
-        let batch = unused.and_then(|place| free.get(place)).map(|lane| Arc::clone(&lane.batch));
-        let batch = batch.unwrap_or_default();
-        let (id, context) = begin(&batch)?;
+        let (id, context) = begin()?;
         let stream = Stream { id: Some(id), context };
-        let lane = match unused.map(|place| free.swap_remove(place)) {
+        let mut unused = self.unused.lock();
+        let place = unused.iter().position(|lane| ptr::eq(lane.gate, gate));
+        let lane = match place.map(|place| unused.swap_remove(place)) {
             Some(lane) => {
                 *lane.stream.lock() = stream;
                 lane
             }
             None => {
-                let stream = Mutex::new(stream);
-                &*Box::leak(Box::new(Lane { gate, batch, stream }))
+                let (stream, purses) = (Mutex::new(stream), Mutex::default());
+                &*Box::leak(Box::new(Lane { gate, stream, purses }))
             }
         };
-        known.insert(key, lane);
+        known.insert(key, Some(lane));
         Some(lane)
     }
 
     /// Takes out the streams of which `ended` says so; `tell` tells the meter.
     pub(super) fn end(
         &self,
-        mut ended: impl FnMut(&Key, &Lane) -> bool,
+        mut ended: impl FnMut(&Key, Option<&Lane>) -> bool,
         mut tell: impl FnMut(&'static Lane, StreamId),
     ) {
         let mut known = self.known.lock();
         let before = known.len();
-        let mut free = self.free.lock();
-        for (_, lane) in known.extract_if(|key, lane| ended(key, lane)) {
+        let mut unused = self.unused.lock();
+        for lane in known.extract_if(|key, lane| ended(key, *lane)).filter_map(|(_, lane)| lane) {
             // Let go of before the meter is told: who holds the meter may ask for a lane's stream.
             let ended = lane.stream.lock().id.take();
             ended.into_iter().for_each(|id| tell(lane, id));
-            free.push(lane);
+            unused.push(lane);
         }
         if known.len() != before {
-            self.endings.fetch_add(1, Ordering::AcqRel);
+            begin_epoch();
         }
     }
 
@@ -157,78 +215,6 @@ impl Lanes {
 
     /// The streams in use of which `wanted` says so.
     pub(super) fn all(&self, mut wanted: impl FnMut(&Lane) -> bool) -> Vec<&'static Lane> {
-        self.known.lock().values().copied().filter(|lane| wanted(lane)).collect()
-    }
-
-    /// The lane that this thread remembers for a stream.
-    #[inline]
-    pub(super) fn remembered(&self, stream: CUstream, context: CUcontext) -> Option<&'static Lane> {
-        let asked = self.memory(stream, context, None);
-        RECENT
-            .try_with(|recent| {
-                let memory = recent.get(asked.place())?.get();
-                if memory.is_for(&asked) { memory.lane } else { None }
-            })
-            .ok()?
-    }
-
-    /// Has this thread remember the lane of a stream.
-    pub(super) fn remember(&self, stream: CUstream, context: CUcontext, lane: &'static Lane) {
-        let memory = self.memory(stream, context, Some(lane));
-        // A thread whose locals are gone remembers nothing.
-        let _ = RECENT.try_with(|recent| {
-            if let Some(cell) = recent.get(memory.place()) {
-                cell.set(memory);
-            }
-        });
-    }
-
-    fn memory(&self, stream: CUstream, context: CUcontext, lane: Option<&'static Lane>) -> Memory {
-        let endings = self.endings.load(Ordering::Acquire);
-        Memory { of: ptr::from_ref(self), endings, stream, context, lane }
-    }
-}
-
-/// Streams that a thread remembers.
-const REMEMBERED: usize = 4;
-
-thread_local! {
-    static RECENT: [Cell<Memory>; REMEMBERED] = const {
-        [const { Cell::new(Memory::NOTHING) }; REMEMBERED]
-    };
-}
-
-#[derive(Clone, Copy)]
-struct Memory {
-    /// Whose: a child made by `fork` begins anew.
-    of: *const Lanes,
-    endings: u64,
-    stream: CUstream,
-    context: CUcontext,
-    lane: Option<&'static Lane>,
-}
-
-impl Memory {
-    const NOTHING: Self = Self {
-        of: ptr::null(),
-        endings: 0,
-        stream: CUstream::NULL,
-        context: CUcontext::NULL,
-        lane: None,
-    };
-
-    #[inline]
-    fn place(&self) -> usize {
-        // Handles are addresses of aligned objects.
-        let mixed = self.stream.address().wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        usize::try_from(mixed >> 62).unwrap_or(0)
-    }
-
-    #[inline]
-    fn is_for(&self, asked: &Self) -> bool {
-        ptr::eq(self.of, asked.of)
-            && self.endings == asked.endings
-            && self.stream == asked.stream
-            && self.context == asked.context
+        self.known.lock().values().copied().flatten().filter(|lane| wanted(lane)).collect()
     }
 }

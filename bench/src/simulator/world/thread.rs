@@ -6,12 +6,15 @@ use super::super::card::{Card, What};
 use super::super::program::{Act, Kernel, Program};
 use super::super::setup::Ablation;
 use super::World;
-use gpucap_core::throttle::{Events, Launch, Permit, Reached, Signature, Verdict};
+use gpucap_core::throttle::{Batch, Events, Launch, Permit, Reached, Signature, Verdict};
 use std::cmp::Reverse;
+use std::sync::Arc;
 
 pub(super) struct Thread {
     pub(super) process: usize,
     pub(super) program: Program,
+    /// What it has prepaid, by stream.
+    pub(super) batches: Vec<Arc<Batch>>,
     pub(super) state: State,
     /// Asleep until its stream got ahead.
     pub(super) blocked: bool,
@@ -146,9 +149,9 @@ impl World<'_> {
         let place = self.meter_of(thread, stream);
         let tenant = &mut self.processes[self.threads[thread].process];
         let graph_is_free = kernel.nodes.is_some() && self.setup.without == Ablation::Graphs;
-        let metered = tenant.streams[stream].metered.as_ref();
-        let (Some((id, batch)), Some(meter), false) =
-            (metered, tenant.meters.get_mut(place), graph_is_free)
+        let batch = &self.threads[thread].batches[stream];
+        let metered = tenant.streams[stream].metered;
+        let (Some(id), Some(meter), false) = (metered, tenant.meters.get_mut(place), graph_is_free)
         else {
             return self.submit(thread, stream, kernel, None);
         };
@@ -166,14 +169,14 @@ impl World<'_> {
             meter.changed(signature);
         }
         let (card, drift_ppm) = (&mut self.card, self.setup.drift_ppm);
-        match meter.before_launch(*id, launch, self.now, &mut Probe { card, drift_ppm }) {
+        match meter.before_launch(id, batch, launch, self.now, &mut Probe { card, drift_ppm }) {
             Verdict::Admit(permit) => {
                 tenant.waits.push(self.now - called);
                 let permit = Some(permit);
                 self.later(thread, self.setup.meter_ns, State::Admitted { stream, kernel, permit });
             }
             Verdict::Wait { until } => {
-                if meter.wants_mark(*id) && self.setup.without != Ablation::Marks {
+                if meter.wants_mark(id) && self.setup.without != Ablation::Marks {
                     let event = self.card.event();
                     self.card.push(
                         tenant.streams[stream].number,
@@ -181,7 +184,7 @@ impl World<'_> {
                         What::Event(event),
                     );
                     let (card, drift_ppm) = (&mut self.card, self.setup.drift_ppm);
-                    meter.marked(*id, event, self.now, &mut Probe { card, drift_ppm });
+                    meter.marked(id, event, self.now, &mut Probe { card, drift_ppm });
                 }
                 let (least, most) = self.setup.wake_ns;
                 let late = self.dice.between(least, most);
@@ -232,9 +235,9 @@ impl World<'_> {
                 continue;
             }
             let place = index % tenant.meters.len().max(1);
-            if let (Some((id, _)), Some(meter)) = (&line.metered, tenant.meters.get_mut(place)) {
+            if let (Some(id), Some(meter)) = (line.metered, tenant.meters.get_mut(place)) {
                 let (card, drift_ppm) = (&mut self.card, self.setup.drift_ppm);
-                meter.sync_returned(Some(*id), self.now, &mut Probe { card, drift_ppm });
+                meter.sync_returned(Some(id), self.now, &mut Probe { card, drift_ppm });
             }
         }
     }

@@ -8,14 +8,21 @@
 //! change or after it. Only the meter writes, under its caller's lock. A full line loses an entry to a newcomer: the
 //! signature is then unknown again, which costs a few measured launches and no accuracy.
 
+use std::sync::Arc;
+
 use super::{BIG_NS, Signature};
 use crate::sync::Counter;
 
-/// The costs of the launches of one device.
-#[derive(Debug)]
+/// The costs of the launches of one device; a clone is the same table.
+#[derive(Clone, Debug)]
 pub struct Costs {
-    lines: Box<[[Counter; WAYS]]>,
+    lines: Arc<[Line]>,
 }
+
+/// The places of some signatures: a line of the cache.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Line([Counter; WAYS]);
 
 const WAYS: usize = 8;
 const LINES: usize = 1024;
@@ -102,7 +109,7 @@ impl Costs {
         #[allow(clippy::cast_possible_truncation)]
         let (line, first) = (signature.0 as usize % LINES, (signature.0 >> 20) as usize % WAYS);
         let line = self.lines.get(line);
-        (0..WAYS).filter_map(move |step| line?.get((first + step) % WAYS))
+        (0..WAYS).filter_map(move |step| line?.0.get((first + step) % WAYS))
     }
 }
 

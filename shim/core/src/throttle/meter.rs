@@ -28,7 +28,7 @@ use crate::units::Share;
 #[derive(Debug)]
 pub struct Meter<'a, E> {
     bucket: Bucket<'a>,
-    costs: Arc<Costs>,
+    costs: Costs,
     streams: Vec<Stream<E>>,
     settlement: Settlement,
     /// Between two openings nothing is admitted until the bucket holds a quantum.
@@ -113,7 +113,7 @@ impl<'a, E> Meter<'a, E> {
     pub fn new(bucket: Bucket<'a>, now: u64) -> Self {
         Self {
             bucket,
-            costs: Arc::default(),
+            costs: Costs::default(),
             streams: Vec::new(),
             settlement: Settlement::default(),
             open: true,
@@ -133,12 +133,12 @@ impl<'a, E> Meter<'a, E> {
 
     /// The table of costs, for the fast path.
     #[must_use]
-    pub fn costs(&self) -> Arc<Costs> {
-        Arc::clone(&self.costs)
+    pub fn costs(&self) -> Costs {
+        self.costs.clone()
     }
 
-    /// Makes a stream known; its batch is closed until the first launch.
-    pub fn stream(&mut self, now: u64) -> (StreamId, Arc<Batch>) {
+    /// Makes a stream known.
+    pub fn stream(&mut self, now: u64) -> StreamId {
         let unused = |stream: &Stream<E>| !stream.open && stream.pending.is_empty();
         let place = match self.streams.iter().position(unused) {
             Some(place) => {
@@ -153,25 +153,17 @@ impl<'a, E> Meter<'a, E> {
             }
             None => STREAMS - 1,
         };
-        let batch = self.streams.get(place).map(|stream| Arc::clone(&stream.batch));
         // At most 1024 places.
         #[allow(clippy::cast_possible_truncation)]
-        (StreamId(place as u16), batch.unwrap_or_default())
+        StreamId(place as u16)
     }
 
-    /// As [`stream`](Self::stream), with a batch that the caller keeps in the place of an earlier stream's.
-    pub fn stream_with(&mut self, batch: Arc<Batch>, now: u64) -> StreamId {
-        let (id, _) = self.stream(now);
-        if let Some(stream) = self.streams.get_mut(usize::from(id.0)) {
-            stream.batch = batch;
-        }
-        id
-    }
-
-    /// Whether `launch` may go to the driver now.
+    /// Whether `launch` may go to the driver now. `batch` is the calling thread's for this stream, the same one each
+    /// time: small launches behind this one may then go out of it.
     pub fn before_launch(
         &mut self,
         stream: StreamId,
+        batch: &Arc<Batch>,
         launch: Launch,
         now: u64,
         events: &mut impl Events<Event = E>,
@@ -186,7 +178,7 @@ impl<'a, E> Meter<'a, E> {
             self.out_since = now;
         }
         self.under_way += 1;
-        Verdict::Admit(self.admit(stream, launch, now))
+        Verdict::Admit(self.admit(stream, batch, launch, now))
     }
 
     /// The driver took the launch, whose call returned at `returned`: read the clock before recording the second event.
@@ -280,8 +272,9 @@ impl<'a, E> Meter<'a, E> {
             let Some(stream) = self.streams.get_mut(place) else { continue };
             if stream.pending.is_empty() {
                 let span = stream.span(stream.unmarked_ns > 0, now);
-                let worth = stream.spent().saturating_add(std::mem::take(&mut stream.unmarked_ns));
+                let (taken, before) = (stream.look(), std::mem::take(&mut stream.unmarked_ns));
                 (stream.since, stream.synced) = (now, true);
+                let worth = self.account(taken, now).saturating_add(before);
                 if worth > 0 {
                     self.settle(worth, Done { span, work_ns: worth }, now);
                 }
@@ -292,12 +285,12 @@ impl<'a, E> Meter<'a, E> {
     /// The stream's handle is gone. Its work may still run: it is settled when its events tell, or, if they are lost,
     /// at its estimate.
     pub fn stream_destroyed(&mut self, stream: StreamId, now: u64) {
-        let Some(stream) = self.streams.get_mut(usize::from(stream.0)) else { return };
+        let place = usize::from(stream.0);
+        let taken_ns = self.close_batches_of(place, now);
+        let Some(stream) = self.streams.get_mut(place) else { return };
         stream.open = false;
-        let closed = stream.close();
-        let worth = closed.fresh_ns.saturating_add(std::mem::take(&mut stream.unmarked_ns));
-        self.totals.launches += closed.launches;
-        self.release(closed.unused_ns);
+        stream.leases.clear();
+        let worth = taken_ns.saturating_add(std::mem::take(&mut stream.unmarked_ns));
         self.settle(worth, Done { span: Span::Unknown, work_ns: worth }, now);
     }
 

@@ -12,7 +12,7 @@ impl Signature {
     #[inline]
     #[must_use]
     pub const fn kernel(function: u64, threads: u64) -> Self {
-        Self::mixed(function, u64::BITS - threads.leading_zeros())
+        Self::mixed(function, (threads | 1).ilog2())
     }
 
     /// Of an executable graph, by its handle.

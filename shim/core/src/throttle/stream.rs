@@ -1,15 +1,15 @@
-//! What the meter knows of one stream: its open batch, and the operations on it whose end nobody has seen yet.
+//! What the meter knows of one stream: its open batches, and the operations on it whose end nobody has seen yet.
 //!
 //! ```text
 //! ----|before  operation  after|---- batch: launches of known cost ----|before  operation  after|----
 //! ```
 //!
 //! Each operation that went through the meter lies between two timing events. What lies between two operations is a
-//! batch: the first of the next pair ends it.
+//! batch, to which each thread that launches in the stream adds its own: the first of the next pair ends it for all.
 
 use std::{collections::VecDeque, sync::Arc};
 
-use super::{Batch, Signature, costs::OUTLIER, settlement::Span};
+use super::{Batch, Signature, batch::Taken, costs::OUTLIER, settlement::Span};
 
 /// A stream of the meter's that made it known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,13 +17,8 @@ pub struct StreamId(pub(super) u16);
 
 #[derive(Debug)]
 pub(super) struct Stream<E> {
-    pub(super) batch: Arc<Batch>,
-    /// The room that the open batch began with.
-    pub(super) granted_ns: u64,
-    /// The launches that it began with room for.
-    pub(super) granted_launches: u8,
-    /// How much of it is settled already.
-    pub(super) settled_ns: u64,
+    /// One of each thread that has launched in it.
+    pub(super) leases: Vec<Lease>,
     /// What launches took of batches that were closed before the latest wait.
     pub(super) unmarked_ns: u64,
     /// Up to when the stream's time is accounted for.
@@ -59,15 +54,12 @@ pub(super) struct Operation<E> {
     pub(super) cost: Reserved,
 }
 
-/// A batch that is over.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Closed {
-    /// What its launches took that is not settled.
-    pub(super) fresh_ns: u64,
-    /// The room that is left.
-    pub(super) unused_ns: u64,
-    /// How many launches it let through.
-    pub(super) launches: u64,
+/// The batch of a thread.
+#[derive(Debug)]
+pub(super) struct Lease {
+    pub(super) batch: Arc<Batch>,
+    /// It lets launches in.
+    pub(super) open: bool,
 }
 
 /// What was reserved for a launch.
@@ -82,10 +74,7 @@ pub(super) struct Reserved {
 impl<E> Stream<E> {
     pub(super) fn new(now: u64) -> Self {
         Self {
-            batch: Arc::default(),
-            granted_ns: 0,
-            granted_launches: 0,
-            settled_ns: 0,
+            leases: Vec::new(),
             unmarked_ns: 0,
             since: now,
             synced: false,
@@ -118,22 +107,45 @@ impl<E> Stream<E> {
         self.off = [latest, if ratio >= OUTLIER { ratio } else { 1 }];
     }
 
-    /// What the open batch's launches took since the latest settlement.
-    pub(super) fn spent(&mut self) -> u64 {
-        let taken = self.granted_ns.saturating_sub(self.batch.room());
-        let fresh = taken.saturating_sub(self.settled_ns);
-        self.settled_ns = self.settled_ns.max(taken);
-        fresh
+    /// The lease of a thread's batch.
+    pub(super) fn lease(&mut self, batch: &Arc<Batch>) -> Option<&mut Lease> {
+        let known = self.leases.iter().position(|lease| Arc::ptr_eq(&lease.batch, batch));
+        let place = known.unwrap_or(self.leases.len());
+        if known.is_none() {
+            self.leases.push(Lease { batch: Arc::clone(batch), open: false });
+        }
+        self.leases.get_mut(place)
     }
 
-    /// Closes the batch.
-    pub(super) fn close(&mut self) -> Closed {
-        let (room, places) = self.batch.close();
-        let taken = self.granted_ns.saturating_sub(room);
-        let fresh = taken.saturating_sub(self.settled_ns);
-        let unused = self.granted_ns.saturating_sub(taken);
-        let launches = u64::from(self.granted_launches).saturating_sub(places);
-        (self.granted_ns, self.granted_launches, self.settled_ns) = (0, 0, 0);
-        Closed { fresh_ns: fresh, unused_ns: unused, launches }
+    /// What launches of all threads took since the latest look.
+    pub(super) fn look(&self) -> Taken {
+        self.leases.iter().map(|lease| lease.batch.look()).fold(Taken::default(), Taken::and)
+    }
+
+    /// Closes all batches; what was taken, and what is reserved for no launch any more.
+    pub(super) fn close(&mut self) -> (Taken, u64) {
+        let none = (Taken::default(), 0);
+        self.leases.iter_mut().map(Lease::close).fold(
+            none,
+            |(taken, unused_ns), (more, left_ns)| {
+                (taken.and(more), left_ns.saturating_add(unused_ns))
+            },
+        )
+    }
+}
+
+impl Lease {
+    /// Closes it, whether it is open or not.
+    pub(super) fn close(&mut self) -> (Taken, u64) {
+        self.open = false;
+        self.batch.close()
+    }
+
+    /// Lets launches in.
+    pub(super) fn open(&mut self, room_ns: u64, launches: u8) {
+        self.open = room_ns > 0;
+        if self.open {
+            self.batch.open(room_ns, launches);
+        }
     }
 }

@@ -1,11 +1,14 @@
 //! When a launch may go, and what is reserved for it.
 
+use std::sync::Arc;
+
 use super::{Meter, PENDING, Permit};
 use crate::{
     throttle::{
-        Launch,
+        Batch, Launch,
+        batch::Taken,
         costs::Estimate,
-        stream::{Reserved, StreamId},
+        stream::{Lease, Reserved, StreamId},
     },
     units::Share,
 };
@@ -38,7 +41,7 @@ impl<E> Meter<'_, E> {
         let enough = if self.open || now >= self.reopens_at { level > 0 } else { level >= quantum };
         let open = enough || self.bucket.share() == Share::FULL;
         if self.open && !open {
-            self.close_batches();
+            self.close_batches(now);
             self.reopens_at = self.bucket.holds_at(self.bucket.quantum_ns(), now);
         }
         self.open = open;
@@ -46,15 +49,30 @@ impl<E> Meter<'_, E> {
     }
 
     /// A wait begins: what launches took so far was launched before it.
-    pub(super) fn close_batches(&mut self) {
-        let mut left: u64 = 0;
-        for stream in self.streams.iter_mut().filter(|stream| stream.granted_ns > 0) {
-            let closed = stream.close();
-            stream.unmarked_ns = stream.unmarked_ns.saturating_add(closed.fresh_ns);
-            self.totals.launches += closed.launches;
-            left = left.saturating_add(closed.unused_ns);
+    pub(super) fn close_batches(&mut self, now: u64) {
+        for place in 0..self.streams.len() {
+            let taken_ns = self.close_batches_of(place, now);
+            if let Some(stream) = self.streams.get_mut(place) {
+                stream.unmarked_ns = stream.unmarked_ns.saturating_add(taken_ns);
+            }
         }
-        self.release(left);
+    }
+
+    /// Closes the batches of a stream; what launches took of them that is not settled.
+    pub(super) fn close_batches_of(&mut self, place: usize, now: u64) -> u64 {
+        let closed = self.streams.get_mut(place).map(|stream| stream.close());
+        let (taken, unused_ns) = closed.unwrap_or_default();
+        self.release(unused_ns);
+        self.account(taken, now)
+    }
+
+    /// Takes account of what launches took out of batches; how much it was.
+    pub(super) fn account(&mut self, taken: Taken, now: u64) -> u64 {
+        self.totals.launches += taken.launches;
+        if taken.unreserved_ns > 0 {
+            self.reserve(taken.unreserved_ns, now);
+        }
+        taken.ns
     }
 
     /// A launch may be what the work that is out waits for: one at a time is let through.
@@ -80,29 +98,34 @@ impl<E> Meter<'_, E> {
         self.bucket.holds_at(enough, now).clamp(now + 1, now.saturating_add(recheck))
     }
 
-    /// Closes the stream's batch, reserves for the operation and, if its cost is known, for a new batch after it.
-    pub(super) fn admit(&mut self, id: StreamId, launch: Launch, now: u64) -> Permit {
+    /// Closes the thread's batch, reserves for the operation and, if its cost is known, for a new batch after it. The
+    /// batches that other threads have in the stream go on: what they took so far is what lies before the operation.
+    pub(super) fn admit(
+        &mut self,
+        id: StreamId,
+        batch: &Arc<Batch>,
+        launch: Launch,
+        now: u64,
+    ) -> Permit {
         let reserved = self.reservation(launch);
         // What goes through a closed gate takes nobody along; where estimates are doubted, everybody comes here.
         let known = self.costs.small(launch.signature).is_some();
-        let batch = known && self.open && !self.settlement.is_doubtful(now);
+        let lets_in = known && self.open && !self.settlement.is_doubtful(now);
         let (grant, launches) =
-            if batch { (self.batch_size(), self.batch_launches()) } else { (0, 0) };
+            if lets_in { (self.batch_size(), self.batch_launches()) } else { (0, 0) };
         let mut waited = false;
-        let (batch_ns, unused) = match self.streams.get_mut(usize::from(id.0)) {
+        let (taken, before, unused) = match self.streams.get_mut(usize::from(id.0)) {
             Some(stream) => {
-                let closed = stream.close();
-                self.totals.launches += closed.launches;
+                let (own, unused) = stream.lease(batch).map(Lease::close).unwrap_or_default();
+                let taken = stream.look().and(own);
+                stream.lease(batch).into_iter().for_each(|lease| lease.open(grant, launches));
                 let before = std::mem::take(&mut stream.unmarked_ns);
                 waited = before > 0;
-                (stream.granted_ns, stream.granted_launches) = (grant, launches);
-                if grant > 0 {
-                    stream.batch.open(grant, launches);
-                }
-                (closed.fresh_ns.saturating_add(before), closed.unused_ns)
+                (taken, before, unused)
             }
-            None => (0, grant),
+            None => (Taken::default(), 0, grant),
         };
+        let batch_ns = self.account(taken, now).saturating_add(before);
         self.release(unused);
         self.reserve(reserved.ns.saturating_add(grant), now);
         Permit { stream: id, reserved, batch_ns, waited, events: self.pending < PENDING }
@@ -130,7 +153,8 @@ impl<E> Meter<'_, E> {
     }
 
     pub(super) fn batch_size(&self) -> u64 {
-        let open = self.streams.iter().filter(|stream| stream.granted_ns > 0).count().max(2);
+        let leases = self.streams.iter().flat_map(|stream| &stream.leases);
+        let open = leases.filter(|lease| lease.open).count().max(2);
         BATCH_NS.min(self.bucket.quantum_ns() / (4 * open as u64))
     }
 

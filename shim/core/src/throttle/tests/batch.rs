@@ -1,14 +1,25 @@
-//! Prepaid room.
+//! Prepaid room: of one thread by itself, and as the meter grants it.
 
-use crate::throttle::Batch;
+use std::sync::Arc;
+
+use super::desk::{Bench, KERNEL, MS};
+use crate::{
+    sync::Word,
+    throttle::{Batch, Launch, batch::Taken},
+};
+
+const fn taken(ns: u64, launches: u64) -> Taken {
+    Taken { ns, unreserved_ns: 0, launches }
+}
 
 #[test]
 fn nothing_fits_a_closed_batch() {
     let batch = Batch::default();
     assert!(!batch.spend(0));
     batch.open(100, 2);
-    assert_eq!(batch.close(), (100, 2));
+    assert_eq!(batch.close(), (taken(0, 0), 100));
     assert!(!batch.spend(1));
+    assert_eq!(batch.close(), (taken(0, 0), 0), "it was closed");
 }
 
 #[test]
@@ -17,6 +28,18 @@ fn launches_fit_while_there_is_room_and_a_place() {
     batch.open(100, 3);
     assert!(batch.spend(60) && !batch.spend(41) && batch.spend(40) && batch.spend(0));
     assert!(!batch.spend(0), "three places were taken");
+    assert_eq!(batch.close(), (taken(100, 3), 0));
+}
+
+#[test]
+fn what_is_taken_is_seen_once() {
+    let batch = Batch::default();
+    batch.open(100, 3);
+    assert!(batch.spend(60));
+    assert_eq!(batch.look(), taken(60, 1));
+    assert_eq!(batch.look(), taken(0, 0));
+    assert!(batch.spend(30));
+    assert_eq!(batch.close(), (taken(30, 1), 10));
 }
 
 #[test]
@@ -25,7 +48,101 @@ fn a_launch_that_the_driver_refused_gives_its_cost_back() {
     batch.open(100, 3);
     assert!(batch.spend(60));
     batch.put_back(60);
-    assert_eq!(batch.close(), (100, 2));
+    assert!(batch.spend(90));
+    assert_eq!(batch.close(), (taken(90, 2), 10));
+}
+
+#[test]
+fn what_comes_back_too_late_is_good_for_the_next_launches() {
+    let batch = Batch::default();
+    batch.open(100, 3);
+    assert!(batch.spend(60));
+    assert_eq!(batch.close(), (taken(60, 1), 40));
     batch.put_back(60);
-    assert_eq!(batch.close(), (0, 0), "a closed batch takes nothing");
+    assert!(!batch.spend(0), "the batch stays closed");
+    batch.open(100, 3);
+    assert!(batch.spend(50));
+    assert_eq!(batch.look(), taken(0, 0));
+    assert!(batch.spend(50));
+    assert_eq!(batch.close(), (taken(40, 2), 60), "all of the grant is accounted for");
+}
+
+#[test]
+fn a_launch_that_took_its_cost_as_the_grant_ended_is_found_later() {
+    let batch = Batch::default();
+    batch.open(100, 3);
+    let late = batch.after(60).unwrap();
+    assert_eq!(batch.close(), (taken(0, 0), 100));
+    batch.take(late);
+    assert!(!batch.spend(0), "the batch is closed");
+    assert_eq!(batch.look(), Taken { unreserved_ns: 60, ..taken(60, 1) });
+    batch.open(100, 3);
+    assert!(batch.spend(100));
+    assert_eq!(batch.close(), (taken(100, 1), 0));
+}
+
+#[test]
+fn a_launch_that_took_its_cost_as_a_grant_began_took_it_out_of_that() {
+    let batch = Batch::default();
+    batch.open(100, 3);
+    let late = batch.after(60).unwrap();
+    assert_eq!(batch.close(), (taken(0, 0), 100));
+    batch.open(50, 3);
+    batch.take(late);
+    assert!(!batch.spend(0), "more is taken than was granted");
+    assert_eq!(batch.close(), (Taken { unreserved_ns: 10, ..taken(60, 1) }, 0));
+}
+
+/// Sums go around the end of the range after two years of launches.
+#[test]
+fn sums_go_around_the_end_of_the_range() {
+    let batch = Batch::default();
+    let near = u64::MAX - (50 << 8);
+    for sum in [1 << 62, 2 << 62, 3 << 62, near] {
+        batch.take(sum);
+        batch.close();
+    }
+    batch.open(100, 3);
+    assert!(batch.spend(80) && !batch.spend(21) && batch.spend(20));
+    assert!(batch.after(0).is_some_and(|sum| sum < near));
+    assert_eq!(batch.close(), (taken(100, 2), 0));
+}
+
+/// The thread that comes to the meter ends nobody's batch but its own.
+#[test]
+fn threads_that_share_a_stream_have_a_batch_each_and_one_mark_ends_them_all() {
+    let word = Word::default();
+    let mut bench = Bench::new(&word, 25);
+    (0..5).for_each(|_| bench.run(Launch::kernel(KERNEL), 10_000));
+    let first = std::mem::take(&mut bench.batch);
+    assert!(first.spend(10_000) && first.spend(10_000));
+    let before = bench.meter.totals();
+    bench.now += 2 * 10_000;
+    bench.run(Launch::kernel(KERNEL), 10_000);
+    let second = Arc::clone(&bench.batch);
+    assert!(first.spend(10_000) && second.spend(10_000));
+    bench.now += 2 * 10_000;
+    bench.run(Launch::kernel(KERNEL), 10_000);
+    let after = bench.meter.totals();
+    assert_eq!(after.busy_ns - before.busy_ns, 6 * 10_000);
+    assert_eq!(after.launches - before.launches, 6);
+    bench.meter.stream_destroyed(bench.stream, bench.now);
+    assert!(!first.spend(1) && !second.spend(1));
+}
+
+/// Its grant had been given back by then.
+#[test]
+fn a_launch_that_took_its_cost_as_the_gate_closed_is_charged() {
+    let word = Word::default();
+    let mut bench = Bench::new(&word, 25);
+    (0..5).for_each(|_| bench.run(Launch::kernel(KERNEL), 10_000));
+    let late = bench.batch.after(10_000).unwrap();
+    bench.bucket.charge(500 * MS, bench.now);
+    assert!(bench.ask(Launch::kernel(KERNEL)).is_none());
+    let (level, before) = (bench.level(), bench.meter.totals());
+    bench.batch.take(late);
+    bench.meter.stream_destroyed(bench.stream, bench.now);
+    let after = bench.meter.totals();
+    assert_eq!(level - bench.level(), 10_000);
+    assert_eq!((after.busy_ns - before.busy_ns, after.launches - before.launches), (10_000, 1));
 }

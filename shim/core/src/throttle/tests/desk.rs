@@ -1,8 +1,12 @@
 //! A meter on a desk: its events are reached when a test says so.
 
+use std::sync::Arc;
+
 use crate::{
     sync::Word,
-    throttle::{Bucket, Events, Launch, Meter, Permit, Reached, Signature, StreamId, Verdict},
+    throttle::{
+        Batch, Bucket, Events, Launch, Meter, Permit, Reached, Signature, StreamId, Verdict,
+    },
     units::Share,
 };
 
@@ -41,6 +45,7 @@ pub(super) struct Bench<'a> {
     pub(super) bucket: Bucket<'a>,
     pub(super) card: Card,
     pub(super) stream: StreamId,
+    pub(super) batch: Arc<Batch>,
     pub(super) now: u64,
 }
 
@@ -48,12 +53,14 @@ impl<'a> Bench<'a> {
     pub(super) fn new(word: &'a Word, percent: u16) -> Self {
         let bucket = Bucket::new(word, Share::from_percent(percent).unwrap());
         let mut meter = Meter::new(bucket, NOW);
-        let (stream, _) = meter.stream(NOW);
-        Self { meter, bucket, card: Card::default(), stream, now: NOW }
+        let stream = meter.stream(NOW);
+        let batch = Arc::default();
+        Self { meter, bucket, card: Card::default(), stream, batch, now: NOW }
     }
 
     pub(super) fn ask(&mut self, launch: Launch) -> Option<Permit> {
-        match self.meter.before_launch(self.stream, launch, self.now, &mut self.card) {
+        let Self { meter, card, batch, .. } = self;
+        match meter.before_launch(self.stream, batch, launch, self.now, card) {
             Verdict::Admit(permit) => Some(permit),
             Verdict::Wait { until } => {
                 assert!(until > self.now);

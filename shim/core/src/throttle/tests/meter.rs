@@ -1,5 +1,7 @@
 //! The meter's decisions, launch by launch.
 
+use std::sync::Arc;
+
 use super::desk::{Bench, KERNEL, MS, NOW};
 use crate::{
     sync::Word,
@@ -118,13 +120,13 @@ fn work_on_a_destroyed_stream_stays_charged_until_it_is_measured() {
     assert!(bench.launch(Launch::kernel(KERNEL)));
     bench.meter.stream_destroyed(bench.stream, NOW);
     assert_eq!(bench.taken(), MS);
-    let (other, _) = bench.meter.stream(NOW);
+    let other = bench.meter.stream(NOW);
     assert_ne!(other, bench.stream, "its place is not free yet");
     bench.card.events[0] = Reached::At(NOW);
     bench.card.events[1] = Reached::At(NOW + 5000);
     bench.meter.settle_finished(NOW, &mut bench.card);
     assert_eq!(bench.taken(), 5000);
-    assert_eq!(bench.meter.stream(NOW).0, bench.stream);
+    assert_eq!(bench.meter.stream(NOW), bench.stream);
 }
 
 #[test]
@@ -141,8 +143,7 @@ fn a_destroyed_stream_gives_its_room_back() {
 fn a_known_small_launch_opens_a_batch_and_its_launches_need_no_meter() {
     let word = Word::default();
     let mut bench = Bench::new(&word, 25);
-    let (stream, batch) = bench.meter.stream(NOW);
-    bench.stream = stream;
+    let batch = Arc::clone(&bench.batch);
     let costs = bench.meter.costs();
     (0..4).for_each(|_| bench.run(Launch::kernel(KERNEL), 10_000));
     assert!(!batch.spend(1));
@@ -162,15 +163,14 @@ fn a_known_small_launch_opens_a_batch_and_its_launches_need_no_meter() {
 fn a_synchronizing_call_settles_the_batch_and_leaves_it_open() {
     let word = Word::default();
     let mut bench = Bench::new(&word, 25);
-    let (stream, batch) = bench.meter.stream(NOW);
-    bench.stream = stream;
+    let batch = Arc::clone(&bench.batch);
     (0..5).for_each(|_| bench.run(Launch::kernel(KERNEL), 10_000));
     assert!(batch.spend(10_000) && batch.spend(10_000));
     let before = bench.meter.totals().busy_ns;
     bench.now += 30_000;
     bench.meter.sync_returned(None, bench.now, &mut bench.card);
     assert_eq!(bench.meter.totals().busy_ns - before, 20_000);
-    bench.meter.sync_returned(Some(stream), bench.now, &mut bench.card);
+    bench.meter.sync_returned(Some(bench.stream), bench.now, &mut bench.card);
     assert_eq!(bench.meter.totals().busy_ns - before, 20_000, "nothing is settled twice");
     assert!(batch.spend(10_000));
 }
@@ -214,8 +214,7 @@ fn time_that_seems_to_come_twice_is_charged_twice() {
 fn launches_between_two_that_were_far_dearer_than_reserved_were_so_too() {
     let word = Word::default();
     let mut bench = Bench::new(&word, 25);
-    let (stream, batch) = bench.meter.stream(NOW);
-    bench.stream = stream;
+    let batch = Arc::clone(&bench.batch);
     (0..5).for_each(|_| bench.run(Launch::kernel(KERNEL), 1_000));
     let mut busy = Vec::new();
     for _ in 0..3 {
@@ -274,8 +273,7 @@ fn a_launch_that_never_waits_is_charged_and_goes() {
 fn what_goes_through_a_closed_gate_opens_no_batch() {
     let word = Word::default();
     let mut bench = Bench::new(&word, 25);
-    let (stream, batch) = bench.meter.stream(NOW);
-    bench.stream = stream;
+    let batch = Arc::clone(&bench.batch);
     (0..5).for_each(|_| bench.run(Launch::kernel(KERNEL), 10_000));
     bench.bucket.charge(500 * MS, bench.now);
     assert!(bench.ask(Launch::kernel(KERNEL)).is_none());
@@ -330,12 +328,14 @@ fn the_whole_card_never_waits() {
 fn a_closed_gate_closes_every_batch() {
     let word = Word::default();
     let mut bench = Bench::new(&word, 25);
-    let (stream, batch) = bench.meter.stream(NOW);
-    let first = std::mem::replace(&mut bench.stream, stream);
+    let batch = Arc::clone(&bench.batch);
+    let other = (bench.meter.stream(NOW), Arc::default());
     (0..5).for_each(|_| bench.run(Launch::kernel(KERNEL), 10_000));
-    assert!(batch.spend(10_000) && !bench.meter.wants_mark(stream));
+    assert!(batch.spend(10_000) && !bench.meter.wants_mark(bench.stream));
     bench.bucket.charge(500 * MS, bench.now);
-    bench.stream = first;
+    let stream = bench.stream;
+    (bench.stream, bench.batch) = other;
+    let first = bench.stream;
     let level = bench.level();
     assert!(bench.ask(Launch::kernel(KERNEL)).is_none());
     assert_eq!(bench.level() - level, 240_000, "what is left of the batch comes back");

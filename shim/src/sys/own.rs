@@ -1,0 +1,54 @@
+//! A place in each thread's own block that is found without a call.
+//!
+//! `thread_local!` in a library asks the loader for the place, which takes a call as long as all else that a launch does
+//! on its short way. But this library is there when the program starts (it is preloaded), so the loader lays the place
+//! out in every thread's block at one distance from the thread's pointer, and that is all there is to know: the model
+//! "initial exec". A program that loads the library later takes the place out of what the loader sets aside for such
+//! libraries, 1.6 KiB with every glibc, of which we need a quarter; `dlopen` says so where that is used up.
+
+use core::arch::{asm, global_asm};
+
+/// What lies in the place.
+///
+/// # Safety
+/// Zeros are a value of it, it is dropped by nobody, and there is no other type that implements this.
+pub(crate) unsafe trait Own: Sized + 'static {}
+
+/// How large it may be.
+const BYTES: usize = 448;
+/// How far it is aligned: to a line of the cache.
+const ALIGNED: usize = 64;
+
+global_asm!(
+    ".pushsection .tbss.gpucap_own, \"awT\", @nobits",
+    ".globl gpucap_own",
+    ".hidden gpucap_own",
+    ".type gpucap_own, @object",
+    ".size gpucap_own, {bytes}",
+    ".balign {aligned}",
+    "gpucap_own:",
+    ".zero {bytes}",
+    ".popsection",
+    bytes = const BYTES,
+    aligned = const ALIGNED,
+);
+
+/// Shows the calling thread's own.
+#[inline]
+pub(crate) fn own<T: Own, R>(see: impl FnOnce(&T) -> R) -> R {
+    const { assert!(size_of::<T>() <= BYTES && align_of::<T>() <= ALIGNED) };
+    let place: *const T;
+    // SAFETY: reads two words that never change in a thread: the distance, which the loader has filled in, and the
+    // thread's pointer, where x86-64's ABI keeps it.
+    unsafe {
+        asm!(
+            "mov {place}, qword ptr [rip + gpucap_own@GOTTPOFF]",
+            "add {place}, qword ptr fs:[0]",
+            place = out(reg) place,
+            options(pure, nomem, nostack),
+        );
+    }
+    // SAFETY: the place is large enough and aligned, zero at first, and the thread's alone until it ends; by its
+    // contract zeros are a `T`, and no other type is ever put there.
+    see(unsafe { &*place })
+}

@@ -1,0 +1,85 @@
+//! What a thread remembers of the streams that it launched in last: a launch finds its purse by a few comparisons.
+//!
+//! A memory is good as long as no stream of the process has ended since: each ending begins another
+//! [epoch](crate::session::epoch), and so does the session of a child made by `fork`.
+
+use super::lanes::{Lanes, Purse};
+use crate::session::epoch;
+use crate::sys::{self, Own};
+use core::cell::Cell;
+use core::ptr;
+use gpucap_abi::cuda::{CUcontext, CUstream};
+
+/// Streams that a thread remembers, as a power of two.
+const REMEMBERED_BITS: u32 = 4;
+
+/// What one thread remembers.
+struct Memory {
+    /// When it learnt of the streams.
+    epoch: Cell<u64>,
+    streams: [Cell<Stream>; 1 << REMEMBERED_BITS],
+    /// Whose thread it is.
+    of: Cell<*const Lanes>,
+    /// The thread's number; zero if it has not been asked for.
+    thread: Cell<u32>,
+}
+
+// SAFETY: zeros are a memory of no epoch, there is nothing to drop, and nothing else is kept so.
+unsafe impl Own for Memory {}
+
+#[derive(Clone, Copy)]
+struct Stream {
+    handle: CUstream,
+    context: CUcontext,
+    /// `None`: its device's time is not shared.
+    purse: Option<&'static Purse>,
+}
+
+impl Stream {
+    const NONE: Self = Self { handle: CUstream::NULL, context: CUcontext::NULL, purse: None };
+}
+
+/// What this thread remembers of a stream; `Some(None)`: that its device's time is not shared.
+#[inline]
+pub(super) fn recall(handle: CUstream, context: CUcontext) -> Option<Option<&'static Purse>> {
+    sys::own(|memory: &Memory| {
+        let stream = memory.streams.get(place(handle))?.get();
+        let is_known =
+            memory.epoch.get() == epoch() && stream.handle == handle && stream.context == context;
+        is_known.then_some(stream.purse)
+    })
+}
+
+/// Has this thread remember a stream, of which it began to learn in that epoch.
+pub(super) fn remember(
+    epoch: u64,
+    handle: CUstream,
+    context: CUcontext,
+    purse: Option<&'static Purse>,
+) {
+    sys::own(|memory: &Memory| {
+        if memory.epoch.replace(epoch) != epoch {
+            memory.streams.iter().for_each(|stream| stream.set(Stream::NONE));
+        }
+        if let Some(place) = memory.streams.get(place(handle)) {
+            place.set(Stream { handle, context, purse });
+        }
+    });
+}
+
+/// The calling thread's number; the kernel is asked once. In a child made by `fork` it is another one.
+pub(super) fn thread(lanes: &Lanes) -> u32 {
+    sys::own(|memory: &Memory| {
+        if !ptr::eq(memory.of.replace(lanes), lanes) {
+            memory.thread.set(sys::thread());
+        }
+        memory.thread.get()
+    })
+}
+
+/// Handles are addresses of aligned objects.
+#[inline]
+fn place(handle: CUstream) -> usize {
+    let mixed = handle.address().wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    usize::try_from(mixed >> (u64::BITS - REMEMBERED_BITS)).unwrap_or(0)
+}
