@@ -6,7 +6,7 @@
 //!
 //! [`redirect`] is about who is met at all, [`charged`] about each form of a launch, [`failures`] about a driver that
 //! refuses, [`capture`] about what is recorded, [`share`] about what comes of it over time, [`deaths`] about who is killed
-//! meanwhile, [`limits`] about who says what it is.
+//! meanwhile, [`limits`] about who says what it is, [`short`] about launches that wait for nobody.
 
 mod capture;
 mod charged;
@@ -15,6 +15,7 @@ mod failures;
 mod limits;
 mod redirect;
 mod share;
+mod short;
 
 use gpucap_tests::{Driver, Program, Result, Run, Stop, World, main as harness};
 use std::process::ExitCode;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
         capture::trials,
         share::trials,
         limits::trials,
+        short::trials,
     ];
     harness(suites.into_iter().flat_map(|trials| trials()).collect())
 }
