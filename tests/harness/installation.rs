@@ -4,10 +4,11 @@
 //! The command starts that program with an environment of its own making, so the choice is made by a script in its
 //! place. Of the environment that it was given it keeps a list in [`Installation::asked`].
 
-use crate::{Build, Driver, Result};
+use crate::{Build, Driver, Result, Stop};
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// The files of a node.
 #[derive(Debug)]
@@ -24,7 +25,7 @@ impl Installation {
         let build = Build::shipped()?;
         fs::create_dir(directory)?;
         // The command looks for the others beside itself, wherever a link would lead.
-        fs::copy(build.gpucap()?, directory.join("gpucap"))?;
+        put(&build.gpucap()?, &directory.join("gpucap"))?;
         symlink(build.shim()?, directory.join("libgpucap.so"))?;
         let installation = Self { directory: directory.to_owned() };
         installation.driver(&[])?;
@@ -69,16 +70,25 @@ impl Installation {
         let asked = self.directory.join("asked");
         let text =
             format!("#!/bin/sh\n{{ echo \"asked $*\"; env; }} >>{}\n{body}\n", asked.display());
-        // Never written in place: it may be running.
-        let new = path.with_extension("new");
-        fs::write(&new, text)?;
-        fs::set_permissions(&new, fs::Permissions::from_mode(0o755))?;
-        Ok(fs::rename(new, path)?)
+        let source = path.with_extension("sh");
+        fs::write(&source, text)?;
+        put(&source, &path)
     }
 
     /// With which words and in which environment that program was started, each time.
     #[must_use]
     pub fn asked(&self) -> String {
         fs::read_to_string(self.directory.join("asked")).unwrap_or_default()
+    }
+}
+
+/// Puts a program there, in place of the one that is. Another process writes it: a child that is forked off here for
+/// another test meanwhile would hold it open for writing, and then it cannot be executed.
+fn put(from: &Path, to: &Path) -> Result {
+    let output = Command::new("install").args(["-m", "755"]).arg(from).arg(to).output()?;
+    if output.status.success() {
+        Ok(())
+    } else {
+        Err(Stop::fail(String::from_utf8_lossy(&output.stderr)))
     }
 }
