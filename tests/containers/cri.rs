@@ -242,6 +242,7 @@ fn refused(node: &Node, pod: &Pod<'_>) -> Result {
 /// For each pattern of annotations that the handler lets through, one that says 1 GiB.
 const CONVENTIONS: &[(&str, &str)] = &[
     ("gpucap/mem", "1Gi"),
+    ("gpucap/mem.app", "1Gi"),
     ("hami.io/vgpu-devices-allocated", "GPU-00000000-0000-0000-0000-000000000001,NVIDIA,1024,0:;"),
     ("volcano.sh/vgpu-ids-new", "GPU-00000000-0000-0000-0000-000000000001,NVIDIA,1024,0:;"),
     ("nvidia.com/real-allocated", "app[0_GPU-00000000-0000-0000-0000-000000000001_0_1024]"),
@@ -259,7 +260,7 @@ fn annotations(userland: Userland) -> Result {
     for (key, value) in CONVENTIONS {
         let pod = node.pod("gpucap", json!({*key: value}))?;
         let container = pod.container("app", &["sleep", "infinity"], ("NONE", ""))?;
-        let limits = pod.exec(&container, &["cat", "/.gpucap/limits"])?;
+        let limits = pod.exec(&container, &["sh", "-c", "cat /.gpucap/limits; true"])?;
         expect(limits.contains("\nmem=1073741824\n"), || format!("{key}: {limits}"))?;
         pod.end()?;
     }

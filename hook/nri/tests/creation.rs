@@ -128,7 +128,7 @@ fn another_domain_of_ours_is_the_one_that_is_read() {
 
 #[test]
 fn the_runtime_says_which_container_it_is_and_no_annotation_does() {
-    let mut request = request(&[("gpucap/mem/container.app", "1Gi")], &[]);
+    let mut request = request(&[("gpucap/mem.app", "1Gi")], &[]);
     let forged = annotations(&[("io.kubernetes.cri.container-name", "other")]);
     request.container.as_mut().unwrap().annotations = forged;
     assert_eq!(adjusted(&request).env[0].value, "1GiB");
@@ -223,7 +223,7 @@ fn words() -> impl Strategy<Value = (Vec<&'static str>, Vec<(&'static str, &'sta
     ];
     let annotations = vec![
         ("gpucap/mem", "5Gi"),
-        ("gpucap/mem/container.app", "1=3Gi"),
+        ("gpucap/mem.app", "1=3Gi"),
         ("gpucap/profile", "3g"),
         (
             "hami.io/vgpu-devices-allocated",

@@ -35,7 +35,7 @@ fn words() -> Vec<Word> {
     ];
     let annotations = [
         ("gpucap/mem", "5Gi"),
-        ("gpucap/mem/container.app", "$B=3Gi"),
+        ("gpucap/mem.app", "$B=3Gi"),
         ("gpucap/core-pct", "60"),
         ("hami.io/vgpu-devices-allocated", "$A,NVIDIA,3000,30:$B,NVIDIA,4000,0:;"),
         ("hami.io/vgpu-devices-to-allocate", "$A,NVIDIA,2000,30:;"),

@@ -1,6 +1,6 @@
 //! Our own annotations: `<domain>/mem`, `/core-pct`, `/profile`, with the values of our variables.
 //!
-//! `<key>` is for every container of the pod, `<key>/container.<name>` for one of them (the form that NRI plugins use).
+//! `<key>` is for every container of the pod, `<key>.<name>` for one of them: what Kubernetes allows as a key.
 //! Both count: the pod's author can lower for one container, and a policy of the cluster for all. The domain is the
 //! node's choice. An index means the same as in our variables.
 
@@ -44,7 +44,7 @@ pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
 /// The pod's key, and the container's as far as we know its name.
 fn keys(facts: &Facts<'_>, name: &str) -> Vec<String> {
     let key = key(facts.node, name);
-    let own = facts.identities.iter().map(|own| format!("{key}/container.{}", own.container));
+    let own = facts.identities.iter().map(|own| format!("{key}.{}", own.container));
     own.chain([key.clone()]).collect()
 }
 
