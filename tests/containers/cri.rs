@@ -23,6 +23,7 @@ pub(crate) fn trials() -> Vec<Trial> {
             ("a pod of its handler is capped, first process and what is executed", capped),
             ("the annotations of each convention reach the planner", annotations),
             ("a pod with users of its own is capped", own_users),
+            ("a pod that asks for nothing is as it would be without us", the_same),
             ("what was configured can be taken out again", undone),
         ],
     )
@@ -265,6 +266,28 @@ fn annotations(userland: Userland) -> Result {
         pod.end()?;
     }
     Ok(())
+}
+
+/// What a process shows of how it was made: its rights, its bounds and the places that are mounted.
+const SELF: &str = "while read -r word rest; do
+        case $word in Cap*|NoNewPrivs:|Seccomp*|Groups:|Umask:) echo \"$word $rest\" ;; esac
+    done </proc/self/status
+    cat /proc/self/limits
+    while read -r _ _ _ _ place options _; do echo \"$place $options\"; done </proc/self/mountinfo";
+
+fn the_same(userland: Userland) -> Result {
+    let node = Node::new(userland)?;
+    let seen = |class: &str| -> Result<String> {
+        let pod = node.pod(class, json!({}))?;
+        let container = pod.container("app", &["sleep", "infinity"], ("NONE", ""))?;
+        let seen = pod.exec(&container, &["sh", "-c", SELF])?;
+        pod.end()?;
+        Ok(seen)
+    };
+    let (ours, other) = (seen("gpucap")?, seen("")?);
+    let differs = |(ours, other): &(&str, &str)| ours != other;
+    let differences: Vec<_> = ours.lines().zip(other.lines()).filter(differs).collect();
+    expect(ours == other && ours.contains("Max open files"), || format!("{differences:?}"))
 }
 
 /// A plugin for networks that makes none, and says that it did.

@@ -53,7 +53,7 @@ pub(super) fn changes(options: &Options, hooks: Hooks<'_>) -> Result<Vec<Change>
     files.into_iter().map(|(path, after)| Change::of(path, Some(after))).collect()
 }
 
-/// containerd's own default, with the hook.
+/// containerd's own default, with the hook: nothing else may differ from a container without it.
 fn base(hooks: Hooks<'_>) -> Result<String> {
     let wrong = |why: &str| Error::Configure(format!("ctr oci spec: {why}"));
     let output = Command::new("ctr").args(["oci", "spec"]).output();
@@ -64,6 +64,10 @@ fn base(hooks: Hooks<'_>) -> Result<String> {
         .ok_or_else(|| wrong("gives no specification"))?;
     for stage in STAGES {
         specification["hooks"][stage] = json!([hooks.at(stage)]);
+    }
+    // It takes its own bound of 1024 open files back from a container, but not from one that has a base.
+    if let Some(process) = specification["process"].as_object_mut() {
+        process.remove("rlimits");
     }
     Ok(format!("{specification:#}\n"))
 }
