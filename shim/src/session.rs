@@ -60,7 +60,7 @@ pub(crate) struct Session {
     pub(crate) lanes: Lanes,
     /// Streams whose launches are recorded.
     pub(crate) captures: Captures,
-    /// Which kernels are never held back.
+    /// Which kernels are hardly held back.
     pub(crate) names: Names,
     /// How many nodes executable graphs were made of; the key is their handle.
     pub(crate) nodes: Mutex<ByAddress<u64>>,

@@ -102,7 +102,7 @@ impl Work {
         let Some(session) = Session::begun() else { return launch };
         match self {
             Self::Kernel { function, .. } if session.names.is_collective(call.driver, function) => {
-                launch.never_waiting()
+                launch.collective(sys::monotonic_ns())
             }
             Self::Graph { exec } => {
                 let nodes = session.nodes.lock().get(&exec.address()).copied();

@@ -10,6 +10,7 @@ const LINE: usize = 256;
 const TOTAL: usize = 0;
 const PEAK: usize = 1;
 const BUSY: usize = 9;
+const WAITED: usize = 10;
 const LAUNCHES: usize = 11;
 
 impl Run {
@@ -43,6 +44,14 @@ impl Run {
     /// If there is no ledger.
     pub fn busy_by_device(&self) -> Result<Vec<u64>> {
         Ok(self.lines()?.iter().map(|line| line[BUSY]).collect())
+    }
+
+    /// Nanoseconds that launches waited on all devices.
+    ///
+    /// # Errors
+    /// If there is no ledger.
+    pub fn waited_ns(&self) -> Result<u64> {
+        Ok(self.lines()?.iter().map(|line| line[WAITED]).sum())
     }
 
     /// Launches on all devices.

@@ -1,8 +1,9 @@
 //! What comes of it over time: the share of the card that programs get, alone and together.
 
-use crate::{BEGIN, LAUNCH, MS, about, obey, under, within};
+use crate::{BEGIN, LAUNCH, MS, WAIT, about, obey, under, within};
 use gpucap_tests::{Output, Result, Run, Stop, trial};
 use libtest_mimic::Trial;
+use std::time::Instant;
 
 /// Percent of the card that no program may take beyond its share.
 const ABOVE: f64 = 3.0;
@@ -28,6 +29,10 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("what has run is paid for when its context ends", context_ended),
         trial("a process that only waits for its copy back has paid when it ends", short_lived),
         trial("launches that wait for their kernels keep to the share", blocking),
+        trial("a program of collectives alone keeps to the share once it owes much", || {
+            shaped("5", &["ncclAll_2ms", "4", "4000"])
+        }),
+        trial("a collective does not wait, and the next launch pays for it", collective),
         trial("two processes share one budget", together),
         trial("a child of a process that has launched is not held up", forked),
         trial(
@@ -110,6 +115,24 @@ fn context_ended() -> Result {
         within(end, run.busy_ns()?, about(10 * MS))?;
     }
     Ok(())
+}
+
+/// A tenth of the card's time: 200 ms are paid for in two seconds, of which the bucket holds 4 ms.
+fn collective() -> Result {
+    let run = under("10", "caller")?;
+    let mut caller = run.start()?;
+    let name = "call cuModuleGetFunction &d b 'ncclAll_100ms";
+    let launch = "call cuLaunchKernel d 1 1 1 32 1 1 0 0 0 0";
+    for command in BEGIN.iter().chain(&[name, launch, launch, WAIT]) {
+        caller.order(command)?;
+        caller.line()?;
+    }
+    let paid_from = Instant::now();
+    let waited = run.waited_ns()?;
+    within("the collectives waited", waited, 0..=0)?;
+    caller.order(LAUNCH)?;
+    caller.line()?;
+    within("the launch waited, ms", paid_from.elapsed().as_millis(), 1500..=20_000)
 }
 
 fn together() -> Result {

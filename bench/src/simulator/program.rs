@@ -15,14 +15,14 @@ pub struct Kernel {
     /// If it is an executable graph, its nodes.
     pub nodes: Option<u64>,
     /// A collective: nothing holds it back.
-    pub never_waits: bool,
+    pub is_collective: bool,
 }
 
 impl Kernel {
     /// A kernel that fills the card.
     #[must_use]
     pub const fn new(function: u64, ns: u64) -> Self {
-        Self { function, ns, width: WIDTH, nodes: None, never_waits: false }
+        Self { function, ns, width: WIDTH, nodes: None, is_collective: false }
     }
 }
 

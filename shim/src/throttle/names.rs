@@ -1,4 +1,4 @@
-//! Which kernels are collectives: their peers on other devices spin until they run, so they are never held back. Who
+//! Which kernels are collectives: their peers on other devices spin until they run, so they are hardly held back. Who
 //! waits for whom is not ours to know; it is the name that says it.
 //!
 //! The driver is asked once for each handle, and not at each launch that is measured. A handle may be another function's

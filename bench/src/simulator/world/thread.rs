@@ -155,7 +155,7 @@ impl World<'_> {
         else {
             return self.submit(thread, stream, kernel, None);
         };
-        let (signature, launch) = as_launch(kernel);
+        let (signature, launch) = as_launch(kernel, called);
         let small = tenant.costs[place].small(signature);
         if small.is_some_and(|cost| batch.spend(cost)) {
             tenant.waits.push(self.now - called);
@@ -263,7 +263,7 @@ impl World<'_> {
     }
 }
 
-fn as_launch(kernel: Kernel) -> (Signature, Launch) {
+fn as_launch(kernel: Kernel, now: u64) -> (Signature, Launch) {
     let (signature, launch) = match kernel.nodes {
         None => {
             let signature = Signature::kernel(kernel.function, 1 << 16);
@@ -274,5 +274,5 @@ fn as_launch(kernel: Kernel) -> (Signature, Launch) {
             (signature, Launch::graph(signature, nodes))
         }
     };
-    (signature, if kernel.never_waits { launch.never_waiting() } else { launch })
+    (signature, if kernel.is_collective { launch.collective(now) } else { launch })
 }

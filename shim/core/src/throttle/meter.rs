@@ -169,7 +169,7 @@ impl<'a, E> Meter<'a, E> {
         events: &mut impl Events<Event = E>,
     ) -> Verdict {
         self.harvest(Some(stream), now, events);
-        if !launch.never_wait && !self.is_open(now) {
+        if !self.is_urgent(launch, now) && !self.is_open(now) {
             self.totals.waits += 1;
             return Verdict::Wait { until: self.recheck_at(now) };
         }

@@ -47,7 +47,8 @@ pub struct Launch {
     pub(super) signature: Signature,
     /// What to reserve at least while nothing of this signature has been measured.
     pub(super) first_ns: u64,
-    pub(super) never_wait: bool,
+    /// Since when a collective has been asking to be let through.
+    pub(super) collective_since: Option<u64>,
 }
 
 impl Launch {
@@ -58,7 +59,7 @@ impl Launch {
     /// A kernel, a fill or a copy.
     #[must_use]
     pub const fn kernel(signature: Signature) -> Self {
-        Self { signature, first_ns: Self::FIRST_NS, never_wait: false }
+        Self { signature, first_ns: Self::FIRST_NS, collective_since: None }
     }
 
     /// An executable graph of so many nodes.
@@ -66,13 +67,13 @@ impl Launch {
     pub const fn graph(signature: Signature, nodes: u64) -> Self {
         let guess = nodes.saturating_mul(Self::NODE_NS);
         let first_ns = if guess > Self::FIRST_NS { guess } else { Self::FIRST_NS };
-        Self { signature, first_ns, never_wait: false }
+        Self { signature, first_ns, collective_since: None }
     }
 
-    /// The same launch, charged but never held back: a collective, whose peers spin until it comes, or a launch from
-    /// within a callback, which must not block.
+    /// The same launch as a collective, whose peers spin until it comes: it is charged, and held back only for a large
+    /// debt and a short while. `since`: when it was first asked about.
     #[must_use]
-    pub const fn never_waiting(self) -> Self {
-        Self { never_wait: true, ..self }
+    pub const fn collective(self, since: u64) -> Self {
+        Self { collective_since: Some(since), ..self }
     }
 }

@@ -24,6 +24,9 @@ const RECHECK_IDLE_NS: u64 = 10_000_000;
 /// Work that is out this long without an event reached may be waiting for the launch that waits for it.
 const STALL_NS: u64 = 2_000_000_000;
 const STALL_ESTIMATES: u64 = 8;
+/// A collective pays later what takes this long to come in: more than a step of a program with other kernels ever owes
+/// for its collectives. Beyond it there are no others, and nobody would ever pay.
+const CREDIT_NS: u64 = 10_000_000_000;
 
 impl<E> Meter<'_, E> {
     /// The gate closes at an empty bucket and opens at a quantum, so that one wake-up is good for many launches. Who
@@ -46,6 +49,15 @@ impl<E> Meter<'_, E> {
         }
         self.open = open;
         open || self.is_stalled(now)
+    }
+
+    /// Whether it goes through a closed gate. Peers spin until a collective comes, and are charged for it, which may hold
+    /// them back in turn: so none waits longer than what is taken for a stall.
+    pub(super) fn is_urgent(&self, launch: Launch, now: u64) -> bool {
+        launch.collective_since.is_some_and(|since| {
+            let paid_at = self.bucket.holds_at(0, now);
+            paid_at.saturating_sub(now) <= CREDIT_NS || now.saturating_sub(since) >= STALL_NS
+        })
     }
 
     /// A wait begins: what launches took so far was launched before it.

@@ -259,14 +259,33 @@ fn a_long_kernel_is_paid_off_at_the_share() {
 }
 
 #[test]
-fn a_launch_that_never_waits_is_charged_and_goes() {
+fn a_collective_is_charged_and_goes() {
     let word = Word::default();
     let mut bench = Bench::new(&word, 25);
     bench.bucket.charge(500 * MS, NOW);
     let level = bench.level();
     assert!(!bench.launch(Launch::kernel(KERNEL)));
-    assert!(bench.launch(Launch::kernel(KERNEL).never_waiting()));
+    assert!(bench.launch(Launch::kernel(KERNEL).collective(NOW)));
     assert_eq!(bench.level(), level - 1_000_000);
+}
+
+/// A program could call all its kernels collectives, or have none but these.
+#[test]
+fn a_collective_waits_for_a_debt_that_nobody_pays_but_not_for_long() {
+    let word = Word::default();
+    let mut bench = Bench::new(&word, 25);
+    // 10 ms are there; at a quarter, 2500 ms of debt take 10 s to pay.
+    bench.bucket.charge(2_510 * MS, NOW);
+    let collective = Launch::kernel(KERNEL).collective(NOW);
+    assert!(bench.launch(collective), "as much may be owed");
+    assert!(!bench.launch(collective), "now it is more");
+    bench.now = NOW + 4 * MS;
+    assert!(bench.launch(collective), "what was too much has come in");
+    bench.bucket.charge(60_000 * MS, bench.now);
+    bench.now = NOW + 1_999 * MS;
+    assert!(!bench.launch(Launch::kernel(KERNEL).collective(NOW)));
+    bench.now = NOW + 2_000 * MS;
+    assert!(bench.launch(Launch::kernel(KERNEL).collective(NOW)), "its peers have spun enough");
 }
 
 #[test]
@@ -277,7 +296,7 @@ fn what_goes_through_a_closed_gate_opens_no_batch() {
     (0..5).for_each(|_| bench.run(Launch::kernel(KERNEL), 10_000));
     bench.bucket.charge(500 * MS, bench.now);
     assert!(bench.ask(Launch::kernel(KERNEL)).is_none());
-    assert!(bench.launch(Launch::kernel(KERNEL).never_waiting()));
+    assert!(bench.launch(Launch::kernel(KERNEL).collective(NOW)));
     assert!(!batch.spend(1));
 }
 
@@ -350,13 +369,13 @@ fn a_closed_gate_closes_every_batch() {
 }
 
 #[test]
-fn a_flood_that_never_waits_takes_no_more_than_its_events() {
+fn a_flood_of_collectives_takes_no_more_than_its_events() {
     let word = Word::default();
     let mut bench = Bench::new(&word, 1);
     for _ in 0..2 * PENDING {
-        assert!(bench.launch(Launch::kernel(KERNEL).never_waiting()));
+        assert!(bench.launch(Launch::kernel(KERNEL).collective(0)));
     }
-    let permit = bench.ask(Launch::kernel(KERNEL).never_waiting()).unwrap();
+    let permit = bench.ask(Launch::kernel(KERNEL).collective(0)).unwrap();
     assert!(!permit.wants_events());
     bench.meter.refused(permit, NOW);
 }
