@@ -1,7 +1,7 @@
 //! What a thread remembers of the streams that it launched in last: a launch finds its purse by a few comparisons.
 //!
 //! A memory is good as long as no stream of the process has ended since: each ending begins another
-//! [epoch](crate::session::epoch), and so does the session of a child made by `fork`.
+//! [epoch], and so does the session of a child made by `fork`.
 
 use super::lanes::{Lanes, Purse};
 use crate::session::epoch;
