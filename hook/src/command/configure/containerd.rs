@@ -2,8 +2,10 @@
 //!
 //! A handler that is not there yet becomes a copy of the one that containers have today, so that its options (the
 //! cgroup driver, the NVIDIA runtime below it) hold for it too. The sandbox of a pod has the hook as well, which leaves
-//! it alone. The file is edited in place: what `imports` names would replace whole tables in containerd 1.x.
+//! it alone. The file is edited in place: what `imports` names would replace whole tables in containerd 1.x. Where such
+//! a file has handlers, that one is to be edited.
 
+mod imports;
 mod nri;
 
 use super::{Change, Options, read};
@@ -44,6 +46,14 @@ pub(super) fn changes(options: &Options, hooks: Hooks<'_>) -> Result<Vec<Change>
         return files.into_iter().map(|(path, after)| Change::of(path, after)).collect();
     }
     let mut after = add(&before, handler, specification).map_err(wrong)?;
+    let mut document = parse(&after).map_err(wrong)?;
+    let plugin = plugin(&mut document).map_err(wrong)?;
+    if let Some(file) = imports::having(&after, path, plugin) {
+        let file = file.display();
+        return Err(wrong(format!(
+            "it imports {file}, whose handlers stand in for those here: give it as --file"
+        )));
+    }
     if options.nri {
         after = nri::enabled(&after).map_err(wrong)?;
     }
