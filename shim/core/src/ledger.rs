@@ -341,6 +341,8 @@ impl Ledger {
 
     /// Gives back `bytes` of `device`; never more than the slot holds.
     pub fn refund(&self, slot: Slot, device: DeviceIndex, kind: Kind, bytes: u64) {
+        // Whoever dies in it leaves an operation to be closed, also if nothing was ever held.
+        self.touch(slot, device);
         // A way down always fits.
         let _ = self.change(slot, device, Step::Down { bytes });
         let book = self.book(slot.index(), device);
