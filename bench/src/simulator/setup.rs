@@ -15,8 +15,6 @@ pub struct Setup {
     pub record_ns: u64,
     /// The stream's part of it.
     pub event_ns: u64,
-    /// What the shim found it to be.
-    pub calibrated_ns: u64,
     /// A launch out of a batch, beyond the driver's own.
     pub fast_ns: u64,
     /// One call of the meter, with its lock and its look at events.
@@ -63,7 +61,6 @@ impl Default for Setup {
             arrival_ns: 400,
             record_ns: 1_000,
             event_ns: 300,
-            calibrated_ns: 300,
             fast_ns: 20,
             meter_ns: 500,
             wake_ns: (50_000, 110_000),

@@ -101,8 +101,7 @@ impl<'a> World<'a> {
                 if self.setup.without == Ablation::SharedBucket { number } else { container };
             let meters = if self.setup.without == Ablation::Union { process.streams } else { 1 };
             for _ in 0..meters {
-                let mut meter = Meter::new(Bucket::new(&self.words[container], share), self.now);
-                meter.calibrate(self.setup.calibrated_ns, 0);
+                let meter = Meter::new(Bucket::new(&self.words[container], share), self.now);
                 tenant.costs.push(meter.costs());
                 tenant.meters.push(meter);
             }

@@ -23,6 +23,7 @@ mod coverage;
 mod meter;
 mod settlement;
 mod signature;
+mod spacing;
 mod stream;
 
 pub use batch::Batch;

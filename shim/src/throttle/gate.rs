@@ -50,6 +50,8 @@ struct Inside {
 pub(super) struct Admitted {
     permit: Permit,
     events: Option<(Mark, Spare)>,
+    /// The stream, and the context of its events.
+    place: (StreamId, ContextId),
 }
 
 impl Gate {
@@ -114,7 +116,11 @@ impl Gate {
     ) -> Option<Admitted> {
         let Stream { id, context } = purse.lane.stream();
         let id = id?;
-        let mark = || self.mark(copy, id, context, stream);
+        let mark = || {
+            self.mark(copy, (id, context), stream, |inside, id, mark, now| {
+                inside.meter.marked(id, mark, now, &mut inside.timing.reader(copy));
+            });
+        };
         let permit = self.permit(copy, id, purse, launch, mark)?;
         let events = if permit.wants_events() { self.spare(copy, context) } else { None };
         let events = events.and_then(|[first, second]| match first.record(copy, stream) {
@@ -124,7 +130,7 @@ impl Gate {
                 None
             }
         });
-        Some(Admitted { permit, events })
+        Some(Admitted { permit, events, place: (id, context) })
     }
 
     /// Calls `mark` before it waits, if an event would then tell when the stream's work is over.
@@ -176,16 +182,20 @@ impl Gate {
         });
     }
 
-    /// Marks where the stream's work ends before a wait.
-    fn mark(&self, copy: &DriverCopy, id: StreamId, context: ContextId, stream: CUstream) {
+    /// Marks where the stream's work ends, and tells the meter.
+    fn mark(
+        &self,
+        copy: &DriverCopy,
+        (id, context): (StreamId, ContextId),
+        stream: CUstream,
+        tell: impl FnOnce(&mut Inside, StreamId, Mark, u64),
+    ) {
         let Some([first, second]) = self.spare(copy, context) else { return };
         match first.record(copy, stream) {
             Ok(mark) => {
+                let now = sys::monotonic_ns();
                 self.keep([second]);
-                self.asking(copy, |inside| {
-                    let mut events = inside.timing.reader(copy);
-                    inside.meter.marked(id, mark, sys::monotonic_ns(), &mut events);
-                });
+                self.asking(copy, |inside| tell(inside, id, mark, now));
             }
             Err(first) => self.keep([first, second]),
         }
@@ -194,7 +204,7 @@ impl Gate {
     /// The driver has taken the launch just now; marks where it ends.
     pub(super) fn launched(&self, copy: &DriverCopy, admitted: Admitted, stream: CUstream) {
         let now = sys::monotonic_ns();
-        let Admitted { permit, events } = admitted;
+        let Admitted { permit, events, place } = admitted;
         let began = events.as_ref().map_or(now, |(first, _)| first.asked_until());
         let returned = began.saturating_add(self.call.bounded(now.saturating_sub(began)));
         let marks = events.and_then(|(first, second)| match second.record(copy, stream) {
@@ -204,15 +214,22 @@ impl Gate {
                 None
             }
         });
-        self.asking(copy, |inside| {
+        let measured = marks.is_some();
+        let wants_spacing = self.asking(copy, |inside| {
             let mut events = inside.timing.reader(copy);
             inside.meter.launched(permit, returned, marks, &mut events);
+            measured && inside.meter.wants_spacing()
         });
+        if wants_spacing == Some(true) {
+            self.mark(copy, place, stream, |inside, id, mark, now| {
+                inside.meter.spaced(id, mark, now, &mut inside.timing.reader(copy));
+            });
+        }
     }
 
     /// The driver has refused the launch.
     pub(super) fn refused(&self, admitted: Admitted) {
-        let Admitted { permit, events } = admitted;
+        let Admitted { permit, events, .. } = admitted;
         self.with(|inside| inside.meter.refused(permit, sys::monotonic_ns()));
         self.keep(events.into_iter().flat_map(|(first, second)| [first.unused(), second]));
     }

@@ -89,12 +89,22 @@ impl World<'_> {
             State::Launched { stream, permit, returned, pair } => {
                 let place = self.meter_of(thread, stream);
                 let (card, drift_ppm) = (&mut self.card, self.setup.drift_ppm);
-                if let Some(meter) =
-                    self.processes[self.threads[thread].process].meters.get_mut(place)
-                {
+                let measured = pair.is_some();
+                let tenant = &mut self.processes[self.threads[thread].process];
+                let mut took = self.setup.meter_ns;
+                if let Some(meter) = tenant.meters.get_mut(place) {
                     meter.launched(permit, returned, pair, &mut Probe { card, drift_ppm });
+                    let super::Line { number, metered } = tenant.streams[stream];
+                    if let Some(id) = metered.filter(|_| measured && meter.wants_spacing()) {
+                        let event = self.card.event();
+                        let arrives = self.now + self.setup.record_ns;
+                        self.card.push(number, arrives, What::Event(event));
+                        let (card, drift_ppm) = (&mut self.card, self.setup.drift_ppm);
+                        meter.spaced(id, event, arrives, &mut Probe { card, drift_ppm });
+                        took += self.setup.record_ns;
+                    }
                 }
-                self.later(thread, self.setup.meter_ns, State::Next);
+                self.later(thread, took, State::Next);
             }
             State::Copying { stream, ns } => {
                 let line = self.line(thread, stream);

@@ -20,6 +20,7 @@ use std::sync::Arc;
 use super::{
     Batch, Bucket, Costs, Events, Launch, Signature,
     settlement::{Done, Settlement, Span},
+    spacing::Spacing,
     stream::{Operation, Pending, Reserved, Stream, StreamId},
 };
 use crate::units::Share;
@@ -47,9 +48,8 @@ pub struct Meter<'a, E> {
     out_since: u64,
     /// When the device last came to an event, or had nothing to come to.
     progress_at: u64,
-    /// What a measurement contains besides the operation: on a busy stream, and on an empty one.
-    pair_ns: u64,
-    gap_ns: u64,
+    /// What a measurement on a busy stream contains besides the operation.
+    spacing: Spacing,
     random: u64,
     totals: Totals,
 }
@@ -124,8 +124,7 @@ impl<'a, E> Meter<'a, E> {
             under_way: 0,
             out_since: now,
             progress_at: now,
-            pair_ns: 0,
-            gap_ns: 0,
+            spacing: Spacing::default(),
             random: now | 1,
             totals: Totals::default(),
         }
@@ -196,12 +195,14 @@ impl<'a, E> Meter<'a, E> {
             (Some(stream), Some([before, after])) => {
                 let operation = Some(Operation { after, returned, cost: reserved });
                 let mark = Some(before);
+                let behind = None;
                 stream.pending.push_back(Pending {
                     mark,
                     marked_at: 0,
                     batch_ns,
                     waited,
                     operation,
+                    behind,
                 });
                 self.expect_progress(returned);
             }
@@ -234,17 +235,47 @@ impl<'a, E> Meter<'a, E> {
             Some(stream) => {
                 let batch_ns = std::mem::take(&mut stream.unmarked_ns);
                 let (mark, waited, operation) = (Some(mark), false, None);
+                let behind = None;
                 stream.pending.push_back(Pending {
                     mark,
                     marked_at: 0,
                     batch_ns,
                     waited,
                     operation,
+                    behind,
                 });
                 self.expect_progress(now);
             }
             None => events.give_back(mark),
         }
+    }
+
+    /// Whether an event recorded right behind that of the launch just taken would tell how far apart two are.
+    #[must_use]
+    pub fn wants_spacing(&mut self) -> bool {
+        self.pending < PENDING && self.spacing.wants_more()
+    }
+
+    /// The event that [`wants_spacing`](Self::wants_spacing) asked for: recorded now, behind the launch's own.
+    pub fn spaced(
+        &mut self,
+        stream: StreamId,
+        mark: E,
+        now: u64,
+        events: &mut impl Events<Event = E>,
+    ) {
+        let Some(stream) = self.streams.get_mut(usize::from(stream.0)) else {
+            return events.give_back(mark);
+        };
+        stream.pending.push_back(Pending {
+            mark: Some(mark),
+            marked_at: 0,
+            batch_ns: 0,
+            waited: false,
+            operation: None,
+            behind: Some(now),
+        });
+        self.expect_progress(now);
     }
 
     /// The driver did not take the launch: nothing of it stays charged. Events that were recorded are the caller's.
@@ -302,13 +333,6 @@ impl<'a, E> Meter<'a, E> {
     /// The share is another one from now on.
     pub fn set_share(&mut self, share: Share) {
         self.bucket = self.bucket.with_share(share);
-    }
-
-    /// What measurements contain besides the operation. `pair_ns`: how far apart two events are that were recorded one
-    /// right after the other on a stream with work. `gap_ns`: how long after the return of its launch an operation
-    /// arrives at the device, on a stream without work.
-    pub fn calibrate(&mut self, pair_ns: u64, gap_ns: u64) {
-        (self.pair_ns, self.gap_ns) = (pair_ns, gap_ns);
     }
 
     /// What the meter did since it was made.

@@ -43,6 +43,8 @@ pub(super) struct Pending<E> {
     /// The batch was over before a wait that came before the mark.
     pub(super) waited: bool,
     pub(super) operation: Option<Operation<E>>,
+    /// The mark was asked for then, right behind the end of an operation: nothing lies between the two.
+    pub(super) behind: Option<u64>,
 }
 
 /// One launch that went through the meter, and how its end will be known.

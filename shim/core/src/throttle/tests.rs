@@ -6,3 +6,4 @@ mod costs;
 mod desk;
 mod meter;
 mod settlement;
+mod spacing;

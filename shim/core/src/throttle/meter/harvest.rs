@@ -49,6 +49,17 @@ impl<E> Meter<'_, E> {
             };
             match reached {
                 Reached::Pending => return,
+                Reached::At(at) if front.behind.is_some() => {
+                    let asked = front.behind.unwrap_or(at);
+                    front.mark.take().into_iter().for_each(|event| events.give_back(event));
+                    // Asked for while the operation still ran: the device came to both as fast as it can.
+                    let distance = at.saturating_sub(stream.since);
+                    if stream.since > asked && distance > 0 {
+                        self.spacing.note(distance);
+                    }
+                    stream.since = at;
+                    self.take_front(place, now);
+                }
                 Reached::At(at) if front.mark.is_some() => {
                     front.marked_at = at;
                     front.mark.take().into_iter().for_each(|event| events.give_back(event));
@@ -116,8 +127,8 @@ impl<E> Meter<'_, E> {
         let arrived = Some(operation.returned).filter(|returned| *returned < end);
         let start = stream.since.max(arrived.unwrap_or(0));
         stream.since = end;
-        let more = if clean { self.pair_ns } else { self.gap_ns };
-        let sample = end.saturating_sub(start).saturating_sub(more).max(1);
+        let measured = end.saturating_sub(start);
+        let sample = if clean { self.spacing.off(measured) } else { measured }.max(1);
         let first = !matches!(self.costs.estimate(signature), Estimate::Measured(_));
         let small = self.costs.small(signature).filter(|_| !self.settlement.is_doubtful(now));
         stream.note(sample, reserved);

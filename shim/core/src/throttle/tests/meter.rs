@@ -229,20 +229,6 @@ fn launches_between_two_that_were_far_dearer_than_reserved_were_so_too() {
 }
 
 #[test]
-fn what_measurements_contain_besides_is_taken_off() {
-    let word = Word::default();
-    let mut bench = Bench::new(&word, 25);
-    bench.meter.calibrate(300, 200);
-    bench.run(Launch::kernel(KERNEL), 10_000);
-    assert_eq!(bench.meter.totals().busy_ns, 9_700);
-    let permit = bench.ask(Launch::kernel(KERNEL)).unwrap();
-    let pair = bench.card.pair(Reached::At(bench.now), Reached::At(bench.now + 14_000));
-    bench.meter.launched(permit, bench.now + 4_000, pair, &mut bench.card);
-    bench.meter.settle_finished(bench.now + 20_000, &mut bench.card);
-    assert_eq!(bench.meter.totals().busy_ns, 9_700 + 9_800);
-}
-
-#[test]
 fn a_long_kernel_is_paid_off_at_the_share() {
     let word = Word::default();
     let mut bench = Bench::new(&word, 50);
