@@ -59,6 +59,8 @@ mod tests {
         }
         spacing.note(400);
         assert_eq!((spacing.off(10_000), spacing.off(400)), (9_700, 200));
+        spacing.note(0);
+        assert_eq!(spacing.off(10_000), 10_000, "nothing lies between them");
     }
 
     #[test]

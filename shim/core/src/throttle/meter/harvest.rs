@@ -53,10 +53,8 @@ impl<E> Meter<'_, E> {
                     let asked = front.behind.unwrap_or(at);
                     front.mark.take().into_iter().for_each(|event| events.give_back(event));
                     // Asked for while the operation still ran: the device came to both as fast as it can.
-                    let distance = at.saturating_sub(stream.since);
-                    if stream.since > asked && distance > 0 {
-                        self.spacing.note(distance);
-                    }
+                    let distance = at.checked_sub(stream.since).filter(|_| stream.since > asked);
+                    distance.into_iter().for_each(|distance| self.spacing.note(distance));
                     stream.since = at;
                     self.take_front(place, now);
                 }
