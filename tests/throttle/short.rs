@@ -10,6 +10,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("a stream whose time is not shared is looked up once", looked_up_once),
         trial("a stream pays, though its handle was of a card whose time is not shared", was_free),
         trial("a kernel's name is asked for once, and again when code was unloaded", names),
+        trial("what lies between two events is looked for sixteen times, then no more", spacing),
     ]
 }
 
@@ -67,4 +68,13 @@ fn names() -> Result {
     within("questions", asked(&run()?, &script, "cuFuncGetName")?, 1..=1)?;
     script.extend(["call cuModuleLoadData &d 'image", "call cuModuleUnload d", LAUNCH, LAUNCH]);
     within("after an end", asked(&run()?, &script, "cuFuncGetName")?, 2..=2)
+}
+
+/// A third event behind each measured launch, as long as it is not known what lies between two.
+fn spacing() -> Result {
+    const LAUNCHES: usize = 40;
+    let mut script = BEGIN.to_vec();
+    (0..LAUNCHES).for_each(|_| script.extend([LAUNCH, WAIT]));
+    let events = asked(&under("50", "caller")?, &script, "cuEventRecord")?;
+    within("events", events, 2 * LAUNCHES + 16..=2 * LAUNCHES + 32)
 }
