@@ -1,4 +1,5 @@
-//! The OCI runtimes: those of this machine, and with `ci/run --full` those of the releases that `ci/engines` fetched.
+//! The OCI runtimes: those of this machine, and with `ci/run --full` those of the releases that `ci/engines` fetched, and
+//! youki, which no release has.
 
 use crate::container::Container;
 use crate::enclosure::Userland;
@@ -23,6 +24,8 @@ enum Kind {
     Runc,
     /// The one of podman.
     Crun,
+    /// The one in Rust.
+    Youki,
 }
 
 impl Runtime {
@@ -31,11 +34,13 @@ impl Runtime {
 
     /// All that are asked for.
     pub(crate) fn all() -> impl Iterator<Item = Self> {
+        const YOUKI: Runtime = Runtime { kind: Kind::Youki, userland: Userland::Machine };
         let full = env::var_os("CI_FULL").is_some_and(|it| !it.is_empty());
         let userlands = if full { &Userland::ALL[..] } else { &[Userland::Machine] };
         userlands
             .iter()
             .flat_map(|&userland| [Kind::Runc, Kind::Crun].map(|kind| Self { kind, userland }))
+            .chain(full.then_some(YOUKI))
     }
 
     /// As a test's name says it.
@@ -51,6 +56,7 @@ impl Runtime {
         match self.kind {
             Kind::Runc => "runc",
             Kind::Crun => "crun",
+            Kind::Youki => "youki",
         }
     }
 
@@ -107,16 +113,17 @@ impl Runtime {
             Ok(output) if output.status.success() => Ok(()),
             _ => {
                 let program = self.program();
-                Err(Stop::skip(format!("{program} is missing (ci/run --install gets it)")))
+                Err(Stop::skip(format!("{program} is missing (ci/run --install --full gets it)")))
             }
         }
     }
 
-    /// Where Debian has it.
+    /// Where Debian has it, or would.
     const fn path(self) -> &'static str {
         match self.kind {
             Kind::Runc => "usr/sbin/runc",
             Kind::Crun => "usr/bin/crun",
+            Kind::Youki => "usr/bin/youki",
         }
     }
 }
