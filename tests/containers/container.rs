@@ -5,7 +5,7 @@
 
 use crate::image::Image;
 use crate::runtime::Runtime;
-use gpucap_tests::{Build, Driver, Output, Result, Run, Scratch, World};
+use gpucap_tests::{Build, Driver, Output, Program, Result, Run, Scratch, World};
 use serde_json::{Value, json};
 use std::ffi::OsStr;
 use std::fs;
@@ -184,7 +184,11 @@ impl Container {
     pub(crate) fn run(&self, words: &[&str]) -> Result<Run> {
         self.write(words)?;
         let bundle = self.path("").display().to_string();
-        self.command(&["run", "--bundle", &bundle, &self.id])
+        if self.runtime.needs_an_engine() {
+            let engine = Program::new("engine").build()?.display().to_string();
+            return self.command(&[&engine, &self.id, &bundle], &[]);
+        }
+        self.command(&[], &["run", "--bundle", &bundle, &self.id])
     }
 
     /// Writes the bundle, with these words for the first process.
@@ -202,16 +206,26 @@ impl Container {
     /// # Errors
     /// If the harness cannot prepare it.
     pub(crate) fn exec(&self, options: &[&str], words: &[&str]) -> Result<Run> {
-        self.command(&[&["exec"], options, &[&self.id], words].concat())
+        self.command(&[], &[&["exec"], options, &[&self.id], words].concat())
     }
 
-    fn command(&self, words: &[&str]) -> Result<Run> {
+    /// `delete` of one that has ended.
+    ///
+    /// # Errors
+    /// If it does not end in time.
+    pub(crate) fn delete(&self) -> Result<Output> {
+        self.command(&[], &["delete", &self.id])?.output()
+    }
+
+    /// The runtime with these words behind its own, started by those.
+    fn command(&self, starter: &[&str], words: &[&str]) -> Result<Run> {
         let mut runtime = self.runtime.words(&self.path("state"));
         if !self.through.is_empty() {
             // It finds the runtime itself.
             runtime.splice(0..1, self.through.clone());
         }
-        let words = runtime.iter().map(String::as_str).chain(words.iter().copied());
+        let runtime = runtime.iter().map(String::as_str);
+        let words = starter.iter().copied().chain(runtime).chain(words.iter().copied());
         let run = World::bare(Driver::Absent).run(Path::new("sh"))?;
         let script =
             [&["set -e".to_owned()], &self.prepare[..], &["exec \"$@\"".to_owned()]].concat();

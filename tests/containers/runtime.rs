@@ -69,6 +69,17 @@ impl Runtime {
         words
     }
 
+    /// Whether only an engine can start it: `youki run` never comes back from a container that ended before it began to
+    /// wait, since the signal that says so is not blocked until then.
+    pub(crate) fn needs_an_engine(self) -> bool {
+        self.kind == Kind::Youki
+    }
+
+    /// Whether it deletes no container whose hook at `poststop` is gone, though the specification has it warn and go on.
+    pub(crate) fn insists_on_its_last_hook(self) -> bool {
+        self.kind == Kind::Youki
+    }
+
     /// What has to be done in the command's own mount namespace. crun goes without a mixed hierarchy of cgroups.
     pub(crate) fn prepare(self) -> Result<Vec<String>> {
         let mut commands = Vec::new();
@@ -113,7 +124,8 @@ impl Runtime {
             Ok(output) if output.status.success() => Ok(()),
             _ => {
                 let program = self.program();
-                Err(Stop::skip(format!("{program} is missing (ci/run --install --full gets it)")))
+                let full = if self.kind == Kind::Youki { " --full" } else { "" };
+                Err(Stop::skip(format!("{program} is missing (ci/run --install{full} gets it)")))
             }
         }
     }
