@@ -6,7 +6,8 @@
 //!
 //! [`redirect`] is about who is met at all, [`charged`] about each form of a launch, [`failures`] about a driver that
 //! refuses, [`capture`] about what is recorded, [`share`] about what comes of it over time, [`deaths`] about who is killed
-//! meanwhile, [`limits`] about who says what it is, [`short`] about launches that wait for nobody.
+//! meanwhile, [`limits`] about who says what it is, [`short`] about launches that wait for nobody, [`tools`] about who is
+//! called back by the driver.
 
 mod capture;
 mod charged;
@@ -16,6 +17,7 @@ mod limits;
 mod redirect;
 mod share;
 mod short;
+mod tools;
 
 use gpucap_tests::{Driver, Program, Result, Run, Stop, World, main as harness};
 use std::process::ExitCode;
@@ -43,6 +45,7 @@ fn main() -> ExitCode {
         share::trials,
         limits::trials,
         short::trials,
+        tools::trials,
     ];
     harness(suites.into_iter().flat_map(|trials| trials()).collect())
 }

@@ -3,6 +3,7 @@
 //! They work without `cuInit`, on physical devices in PCI order, and never take part in what they
 //! report.
 
+use gpucap_stub_device::call::{self, Tool};
 use gpucap_stub_device::catalog::Unit;
 use gpucap_stub_device::{card, settings};
 
@@ -50,4 +51,10 @@ extern "C" fn stubBusyOf(index: u32, pid: u32) -> u64 {
 extern "C" fn stubDefaultPool(index: u32) -> u64 {
     let state = crate::driver::state();
     device(index).and_then(|unit| Some(state.ok()?.pools.of(unit).1)).unwrap_or(0)
+}
+
+/// Gives a tool that is called back in each call that `STUB_GPU_TOOL` names; null: none any more.
+#[unsafe(no_mangle)]
+extern "C" fn stubTool(tool: Option<Tool>) {
+    call::attach(tool);
 }

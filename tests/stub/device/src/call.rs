@@ -1,8 +1,8 @@
 //! What happens at the door of every exported function: it is written down, and it may be told to
 //! fail.
 //!
-//! Without `STUB_GPU_TRACE`, `STUB_GPU_FAIL` and `STUB_GPU_MEANWHILE` this is one load, so that a benchmark measures the
-//! shim and not the judge. A trace line is `pid name`, written with one `write` to a file opened
+//! Without `STUB_GPU_TRACE`, `STUB_GPU_FAIL`, `STUB_GPU_MEANWHILE` and `STUB_GPU_TOOL` this is one load, so that a
+//! benchmark measures the shim and not the judge. A trace line is `pid name`, written with one `write` to a file opened
 //! for appending: lines of different processes never mix.
 
 use crate::settings::{Script, Settings};
@@ -14,6 +14,19 @@ struct Door {
     trace: Option<File>,
     script: Mutex<Script>,
     meanwhile: &'static [(String, i64)],
+    tool: Option<&'static str>,
+}
+
+/// A tool, as CUPTI would call it back: in the thread that calls the driver, from inside the call.
+pub type Tool = extern "C" fn();
+
+static TOOL: Mutex<Option<Tool>> = Mutex::new(None);
+
+/// Gives the tool that is called back in the call that `STUB_GPU_TOOL` names.
+pub fn attach(tool: Option<Tool>) {
+    if let Ok(mut attached) = TOOL.lock() {
+        *attached = tool;
+    }
 }
 
 static DOOR: OnceLock<Option<Door>> = OnceLock::new();
@@ -30,11 +43,17 @@ pub fn enter(name: &str) -> Option<u32> {
     for (_, bytes) in door.meanwhile.iter().filter(|(call, _)| call == name) {
         crate::card().move_neighbour(*bytes);
     }
+    if door.tool == Some(name) {
+        // It may call the driver, and come here again.
+        let tool = TOOL.lock().map_or(None, |attached| *attached);
+        tool.into_iter().for_each(|tool| tool());
+    }
     door.script.lock().ok()?.next(name)
 }
 
 fn open(settings: &'static Settings) -> Option<Door> {
-    if settings.trace.is_none() && settings.failures.is_empty() && settings.meanwhile.is_empty() {
+    let scripted = !settings.failures.is_empty() || !settings.meanwhile.is_empty();
+    if !scripted && settings.trace.is_none() && settings.tool.is_none() {
         return None;
     }
     let trace = settings.trace.as_ref().map(|path| {
@@ -44,5 +63,6 @@ fn open(settings: &'static Settings) -> Option<Door> {
         })
     });
     let script = Mutex::new(Script::new(&settings.failures));
-    Some(Door { trace, script, meanwhile: &settings.meanwhile })
+    let tool = settings.tool.as_deref();
+    Some(Door { trace, script, meanwhile: &settings.meanwhile, tool })
 }

@@ -32,6 +32,7 @@
 //! | `STUB_GPU_QUEUE_DEPTH` | `1024` | operations that a stream holds before a launch waits |
 //! | `STUB_GPU_FAIL` | none | scripted failures: `cuMemAlloc_v2:2@3` fails the third call with 2; no `@n`: every call |
 //! | `STUB_GPU_TRACE` | none | file that gets a line `pid name` per call |
+//! | `STUB_GPU_TOOL` | none | `cuEventQuery`: this call calls back first what the program gave to `stubTool` |
 //!
 //! CUDA also obeys `CUDA_VISIBLE_DEVICES`, `CUDA_DEVICE_ORDER`, `CUDA_MODULE_LOADING` and
 //! `CUDA_LAUNCH_BLOCKING`; NVML obeys none of them, like the real one. A value that cannot be used ends the process with one line.

@@ -71,6 +71,8 @@ pub struct Settings {
     pub failures: Vec<Failure>,
     /// File that gets one line per call.
     pub trace: Option<String>,
+    /// A call in which the program's tool is called back.
+    pub tool: Option<String>,
 }
 
 /// One scripted failure.
@@ -160,6 +162,7 @@ impl Settings {
                 .max(1),
             failures: named("STUB_GPU_FAIL", failures(&text("STUB_GPU_FAIL", "")))?,
             trace: lookup("STUB_GPU_TRACE").filter(|path| !path.is_empty()),
+            tool: lookup("STUB_GPU_TOOL").filter(|call| !call.is_empty()),
         })
     }
 }

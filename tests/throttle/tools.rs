@@ -1,0 +1,29 @@
+//! Tools that the driver calls back: CUPTI, NVBit, compute-sanitizer. They run inside a call that the shim makes of the
+//! driver while it holds a lock, on the same thread, and use the driver themselves while other threads wait for that lock.
+//!
+//! The stub calls one back in a question about an event, which is asked under the meter's lock. Another thread then ends
+//! a stream, which takes the lanes' lock first and waits for the meter's: whoever waits for a lane or for the lanes under
+//! the meter's lock waits for ever, and the harness ends him.
+
+use crate::{under, within};
+use gpucap_tests::{Result, trial};
+use libtest_mimic::Trial;
+
+/// What the tool does meanwhile. Nothing: then it is the order of the locks alone that matters.
+const WAYS: [&str; 4] = ["nothing", "launch", "wait", "destroy"];
+
+pub(crate) fn trials() -> Vec<Trial> {
+    WAYS.map(|way| {
+        let name =
+            format!("a tool that is called back while a stream ends waits for nobody: {way}");
+        trial(&name, move || called_back(way))
+    })
+    .into()
+}
+
+fn called_back(way: &'static str) -> Result {
+    // On a clock that only waits move, nothing has ended before the program waits.
+    let run = under("90", "called_back")?.env("STUB_GPU_CLOCK", "virtual");
+    let output = run.env("STUB_GPU_TOOL", "cuEventQuery").arg(way).output()?.success()?;
+    within("calls of the tool", output.number("called")?, 3..=3)
+}
