@@ -9,6 +9,7 @@ mod explain;
 mod gc;
 mod hook;
 mod limit;
+mod metrics;
 pub(crate) mod nri;
 mod run;
 pub(crate) mod runtime;
@@ -41,6 +42,8 @@ enum Command {
     Run(run::Options),
     /// Show who holds how much of which GPU
     Status(status::Options),
+    /// The same for Prometheus: printed once, or served
+    Metrics(metrics::Options),
     /// Tell whether a process is capped, by what, and if not, why
     Explain(explain::Options),
     /// Show what it does, on this machine's GPU or on a stub driver
@@ -77,6 +80,7 @@ impl Line {
         match self.command {
             Command::Run(options) => run::execute(&options),
             Command::Status(options) => status::execute(&options),
+            Command::Metrics(options) => metrics::execute(&options),
             Command::Explain(options) => explain::execute(&options),
             Command::Demo(options) => demo::execute(&options),
             Command::Check(options) => check::execute(&options),

@@ -6,6 +6,7 @@ use gpucap_core::config::{ConfigError, Excerpt, ValueError};
 use gpucap_plan::Reason;
 use std::fmt;
 use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// What went wrong.
@@ -47,6 +48,8 @@ pub(crate) enum Error {
     Limit { container: String, why: String },
     /// A container that asked for a slice cannot be held to it.
     Refused(Refusal),
+    /// Nobody can ask for metrics at this address.
+    Listen { address: SocketAddr, why: io::Error },
     /// The plugin cannot serve a runtime.
     Nri(String),
     /// An image cannot be looked at.
@@ -85,6 +88,7 @@ impl Error {
             | Self::Container(_)
             | Self::Limit { .. }
             | Self::NoRuntime(_)
+            | Self::Listen { .. }
             | Self::Nri(_)
             | Self::Check(_)
             | Self::Calibrate(_)
@@ -152,6 +156,7 @@ impl fmt::Display for Error {
                  uncapped; take the hook out of the engine's configuration"
             ),
             Self::Refused(refusal) => refusal.fmt(f),
+            Self::Listen { address, why } => write!(f, "metrics: {address}: {}", reason(why)),
             Self::Nri(what) => write!(f, "nri: {what}"),
             Self::Check(what) => write!(f, "check: {what}"),
             Self::Calibrate(what) => write!(f, "calibrate: {what}"),

@@ -11,6 +11,7 @@
 //! * [`driver`]: what is measured on a node, and the limits that the driver keeps by itself.
 //! * [`kubernetes`]: a cluster's nodes, beside NVIDIA's plugin, MIG and time slicing.
 //! * [`status`]: what `gpucap status` shows, and the names of its JSON.
+//! * [`metrics`]: the same for Prometheus.
 //! * [`sources`]: who can say how much a container is allowed, and how the node is configured.
 //! * [`threats`]: what a preload does not hold.
 //! * [`costs`]: what is done on which path.
@@ -50,6 +51,9 @@ mod kubernetes {}
 
 #[doc = include_str!("manual/status.md")]
 mod status {}
+
+#[doc = include_str!("manual/metrics.md")]
+mod metrics {}
 
 #[doc = include_str!("manual/sources.md")]
 mod sources {}

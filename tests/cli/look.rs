@@ -22,7 +22,7 @@ pub(crate) fn trials() -> Vec<Trial> {
 const MIB: u64 = 1 << 20;
 
 /// An actor started by `gpucap run --mem 2Gi`, with a context and 100 MiB.
-fn begin() -> Result<Actor> {
+pub(crate) fn begin() -> Result<Actor> {
     let actor = Program::new("actor").build()?.display().to_string();
     let mut actor = gpucap(&["run", "--mem", "2Gi", "--", &actor])?.start()?;
     actor.expect(&[("init", 0), ("context 0", 0), (&format!("alloc a {}", 100 * MIB), 0)])?;
@@ -30,7 +30,7 @@ fn begin() -> Result<Actor> {
 }
 
 /// The path of the ledger that the process was started with.
-fn ledger_of(actor: &Actor) -> Result<String> {
+pub(crate) fn ledger_of(actor: &Actor) -> Result<String> {
     let environment = std::fs::read(format!("/proc/{}/environ", actor.pid()))?;
     let environment = String::from_utf8_lossy(&environment).into_owned();
     let ledger = environment.split('\0').find_map(|entry| entry.strip_prefix("GPUCAP_LEDGER="));

@@ -8,6 +8,7 @@
 //! `ci/clients` and `ci/drivers` fetch them; one that is not there is skipped aloud.
 
 mod allocators;
+mod metrics;
 mod monitors;
 mod time;
 
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
     let mut trials = monitors::trials();
     trials.extend(time::trials());
     trials.extend(allocators::trials());
+    trials.extend(metrics::trials());
     harness(trials)
 }
 

@@ -19,7 +19,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         ("the host raises memory that the container's own variable asked for", raised),
         ("a process that asks for less than the host allows gets less", own_word),
         ("the host raises and lowers time that its own variable asked for", time),
-        ("status shows its names and the limits that hold now", shown),
+        ("status and metrics show its names and the limits that hold now", shown),
         ("what it was not given a limit of cannot be limited", unprepared),
         ("from within nobody changes anything", within),
     ])
@@ -196,6 +196,16 @@ fn shown(runtime: Runtime) -> Result {
         "257 MiB of 3 GiB",
     ] {
         expect(text.contains(line), || format!("no `{line}` in: {text}"))?;
+    }
+    let metrics = it.gpucap(&["metrics"])?.success()?.stdout;
+    let labels = format!(
+        r#"{{kind="container",namespace="default",pod="train",container="main",id="{}",gpu="#,
+        it.container.id()
+    );
+    for (name, value) in [("memory_limit_bytes", 3 * GIB), ("memory_used_bytes", 257 << 20)] {
+        let (start, end) = (format!("gpucap_{name}{labels}"), format!(" {value}.0"));
+        let is_it = |line: &str| line.starts_with(&start) && line.ends_with(&end);
+        expect(metrics.lines().any(is_it), || format!("no {start}...{end} in: {metrics}"))?;
     }
     it.first.end().map(drop)
 }

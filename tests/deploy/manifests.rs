@@ -1,6 +1,7 @@
 //! The manifests: their form, and that they agree with one another, with the scripts and with what containerd is told.
 
-use crate::{deploy, ended, expect, manifest, option, script, shape, tree, yaml};
+use crate::option::{self, COMPONENTS};
+use crate::{deploy, ended, expect, manifest, script, shape, tree, yaml};
 use gpucap_tests::{Build, Result, Scratch, Stop, project, trial};
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
@@ -32,7 +33,10 @@ pub(crate) fn all() -> Result<Vec<(String, Value)>> {
     let names = tree(&deploy())?.into_iter().filter(|name| name.ends_with(".yaml"));
     let mut all: Vec<_> =
         names.map(|name| Ok((name.clone(), manifest(&name)?))).collect::<Result<_>>()?;
-    all.push(("with NRI".into(), option::daemonset()?));
+    for component in COMPONENTS {
+        all.push((format!("with {component}"), option::daemonset(&[component])?));
+    }
+    all.push(("with all components".into(), option::daemonset(&COMPONENTS)?));
     expect(all.len() >= 10, || format!("only {} manifests", all.len()))?;
     Ok(all)
 }
@@ -234,7 +238,7 @@ fn kustomized() -> Result {
     let path = |name: &str| scratch.path().join(name);
     ended(Command::new("cp").arg("-R").arg(deploy()).arg(path("deploy")), true)?;
     fs::create_dir(path("overlay"))?;
-    let overlay = "resources: [../deploy]\ncomponents: [../deploy/nri]\n";
+    let overlay = "resources: [../deploy]\ncomponents: [../deploy/nri, ../deploy/metrics]\n";
     fs::write(path("overlay/kustomization.yaml"), overlay)?;
     for (place, least) in [("deploy", 4), ("overlay", 4), ("deploy/uninstall", 1)] {
         let objects = kustomize(&path(place))?;
@@ -244,7 +248,7 @@ fn kustomized() -> Result {
             expect(faults.is_empty(), || format!("{place}: {faults:?}"))?;
             let daemonset = (&object["kind"], &object["metadata"]["name"]);
             if place == "overlay" && daemonset == (&json!("DaemonSet"), &json!("gpucap")) {
-                let spec = &option::daemonset()?["spec"];
+                let spec = &option::daemonset(&COMPONENTS)?["spec"];
                 expect(object["spec"] == *spec, || format!("{object}, not {spec}"))?;
             }
             let is_global = ["Namespace", "RuntimeClass"].iter().any(|it| object["kind"] == *it);
@@ -273,8 +277,13 @@ fn overlays() -> Result {
     let coming = shown("overlay")? + &shown("patch")?;
     let leaving = coming.replace("/deploy\n", "/deploy/uninstall\n");
     let with_plugin = coming.clone() + &shown("component")?;
-    let each =
-        [("gpucap", &coming, 2), ("gpucap-nri", &with_plugin, 3), ("gpucap-leave", &leaving, 2)];
+    let with_metrics = coming.clone() + &shown("metrics")?;
+    let each = [
+        ("gpucap", &coming, 2),
+        ("gpucap-nri", &with_plugin, 3),
+        ("gpucap-metrics", &with_metrics, 3),
+        ("gpucap-leave", &leaving, 2),
+    ];
     for (name, text, count) in each {
         let directory = scratch.path().join(name);
         fs::create_dir(&directory)?;

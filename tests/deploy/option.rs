@@ -1,4 +1,4 @@
-//! The DaemonSet with `gpucap nri` in it: `hook/deploy/nri` changes the other by operations of JSON Patch.
+//! The DaemonSet with more in it: `hook/deploy/nri` and `hook/deploy/metrics` change it by operations of JSON Patch.
 //!
 //! They are applied here too, so that every rule for manifests holds for what comes of them, with kubectl or without.
 
@@ -6,37 +6,62 @@ use crate::{ended, expect, manifest, yaml};
 use gpucap_tests::{Build, Result, Stop, trial};
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
+use std::net::TcpListener;
 use std::process::Command;
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial(
             "option: the plugin sees the node's places as they are, and cannot write them",
-            places,
+            || places("nri", 5),
         ),
-        trial("option: it is the node's own command, called with words that it knows", words),
+        trial("option: so do the metrics", || places("metrics", 3)),
+        trial("option: the installer switches NRI on", installer),
+        trial(
+            "option: the plugin is the node's own command, called with words that it knows",
+            || {
+                // An index that is none, so that it ends.
+                words(
+                    "nri",
+                    |words| words.extend(["--index", "none"].map(str::to_owned)),
+                    "a plugin has a name",
+                )
+            },
+        ),
+        trial("option: so are the metrics, at the port that is told", metrics_words),
         trial(
             "option: it has no rights but its owner's, and is ready by a file of its own",
             rights,
         ),
+        trial("option: the metrics may look at every process, and change nothing", metrics_rights),
     ]
 }
 
-/// What comes of the operations.
-pub(crate) fn daemonset() -> Result<Value> {
+/// All that there are.
+pub(crate) const COMPONENTS: [&str; 2] = ["nri", "metrics"];
+
+/// What comes of the operations of these components.
+pub(crate) fn daemonset(components: &[&str]) -> Result<Value> {
     let mut object = manifest("daemonset.yaml")?;
-    let kustomization = manifest("nri/kustomization.yaml")?;
+    for component in components {
+        apply(&mut object, component)?;
+    }
+    Ok(object)
+}
+
+fn apply(object: &mut Value, component: &str) -> Result {
+    let kustomization = manifest(&format!("{component}/kustomization.yaml"))?;
     for patch in kustomization["patches"].as_array().into_iter().flatten() {
         let target = (&patch["target"]["kind"], &patch["target"]["name"]);
         let own = (&object["kind"], &object["metadata"]["name"]);
         expect(target == own, || format!("it changes {target:?}"))?;
         for operation in yaml(patch["patch"].as_str().unwrap_or_default())? {
             for operation in operation.as_array().into_iter().flatten() {
-                add(&mut object, operation)?;
+                add(object, operation)?;
             }
         }
     }
-    Ok(object)
+    Ok(())
 }
 
 /// The only operation that we use.
@@ -54,46 +79,77 @@ fn add(object: &mut Value, operation: &Value) -> Result {
     Ok(())
 }
 
-/// The plugin's container, and the pod.
-fn plugin() -> Result<(Value, Value)> {
-    let pod = daemonset()?["spec"]["template"]["spec"].take();
+/// The container of a component, which has its name, and the pod with all components.
+fn container(component: &str) -> Result<(Value, Value)> {
+    let pod = daemonset(&COMPONENTS)?["spec"]["template"]["spec"].take();
     let mut containers = pod["containers"].as_array().into_iter().flatten();
-    let plugin = containers.find(|it| it["name"] == "nri").cloned();
-    Ok((plugin.ok_or_else(|| Stop::fail("no plugin"))?, pod))
+    let container = containers.find(|it| it["name"] == component).cloned();
+    Ok((container.ok_or_else(|| Stop::fail(format!("no {component}")))?, pod))
 }
 
-fn places() -> Result {
-    let (plugin, pod) = plugin()?;
+fn places(component: &str, expected: usize) -> Result {
+    let (container, pod) = container(component)?;
     let mut count = 0;
-    for mount in plugin["volumeMounts"].as_array().into_iter().flatten() {
-        let mut volumes = pod["volumes"].as_array().into_iter().flatten();
-        let volume = volumes.find(|it| it["name"] == mount["name"]).cloned().unwrap_or_default();
+    for mount in container["volumeMounts"].as_array().into_iter().flatten() {
+        let volumes = pod["volumes"].as_array().into_iter().flatten();
+        let named: Vec<&Value> = volumes.filter(|it| it["name"] == mount["name"]).collect();
+        let [volume] = named[..] else { return Err(Stop::fail(format!("{mount}: {named:?}"))) };
         let Some(path) = volume["hostPath"]["path"].as_str() else { continue };
         // What the settings and the hook name is named by its path on the node.
         expect(mount["mountPath"] == path && mount["readOnly"] == true, || mount.to_string())?;
         count += 1;
     }
-    expect(count == 5, || format!("{count} places of the node"))?;
+    expect(count == expected, || format!("{count} places of the node"))
+}
+
+fn installer() -> Result {
+    let (_, pod) = container("nri")?;
     let installer = &pod["initContainers"][0]["args"];
     expect(*installer == json!(["install", "--nri"]), || installer.to_string())
 }
 
-fn words() -> Result {
-    let (plugin, _) = plugin()?;
-    let words: Vec<&str> =
-        plugin["command"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    let [program, words @ ..] = &words[..] else { return Err(Stop::fail("no command")) };
-    let same = format!("--program={program}");
-    expect(words.contains(&same.as_str()), || format!("{words:?}"))?;
-    expect(*program == "/opt/gpucap/current/bin/gpucap", || (*program).into())?;
-    // An index that is none, so that it ends; a word that it does not know would end it otherwise.
-    let mut command = Command::new(Build::shipped()?.gpucap()?);
-    let said = ended(command.args(words).args(["--index", "none"]), false)?;
-    expect(said.contains("gpucap: nri: a plugin has a name"), || said.clone())
+/// Runs a container's command, changed so that it ends; it then says so. A word that it does not know would end it otherwise.
+fn words(component: &str, change: impl FnOnce(&mut Vec<String>), says: &str) -> Result {
+    let (container, _) = container(component)?;
+    let words = container["command"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let mut words: Vec<String> = words.map(str::to_owned).collect();
+    let program = words.remove(0);
+    expect(program == "/opt/gpucap/current/bin/gpucap", || program.clone())?;
+    let named = words.iter().find_map(|word| word.strip_prefix("--program="));
+    expect(named.is_none_or(|named| named == program), || format!("{words:?}"))?;
+    change(&mut words);
+    let said = ended(Command::new(Build::shipped()?.gpucap()?).args(words), false)?;
+    expect(said.contains(&format!("gpucap: {component}: {says}")), || said.clone())
+}
+
+fn metrics_words() -> Result {
+    let object = daemonset(&COMPONENTS)?;
+    let (container, _) = container("metrics")?;
+    let port = container["ports"][0]["containerPort"].to_string();
+    let told = &object["spec"]["template"]["metadata"]["annotations"]["prometheus.io/port"];
+    expect(*told == json!(port), || format!("{told}, not {port}"))?;
+    let other = TcpListener::bind("127.0.0.1:0")?;
+    let taken = other.local_addr()?.to_string();
+    let change = |words: &mut Vec<String>| {
+        let listen = format!("--listen=0.0.0.0:{port}");
+        let place = words.iter().position(|word| *word == listen);
+        place.into_iter().for_each(|place| words[place] = format!("--listen={taken}"));
+    };
+    words("metrics", change, &format!("{taken}: address already in use"))
+}
+
+fn metrics_rights() -> Result {
+    let (container, pod) = container("metrics")?;
+    let security = &container["securityContext"];
+    let looks = security["capabilities"]
+        == json!({"drop": ["ALL"], "add": ["SYS_PTRACE", "DAC_READ_SEARCH"]})
+        && security["allowPrivilegeEscalation"] == false
+        && security["readOnlyRootFilesystem"] == true;
+    expect(looks && pod["hostPID"] == true, || security.to_string())
 }
 
 fn rights() -> Result {
-    let (plugin, pod) = plugin()?;
+    let (plugin, pod) = container("nri")?;
     let security = &plugin["securityContext"];
     let bare = security["capabilities"] == json!({"drop": ["ALL"]})
         && security["allowPrivilegeEscalation"] == false

@@ -79,8 +79,8 @@ const JOB: &[Field] = &[
     ("backoffLimit", false, Number),
     ("ttlSecondsAfterFinished", false, Number),
 ];
-const TEMPLATE: &[Field] =
-    &[("metadata", true, Object(&[("labels", true, Texts)])), ("spec", true, Object(POD))];
+const TEMPLATE: &[Field] = &[("metadata", true, Object(LABELLED)), ("spec", true, Object(POD))];
+const LABELLED: &[Field] = &[("labels", true, Texts), ("annotations", false, Texts)];
 const POD: &[Field] = &[
     ("containers", true, List(&Object(CONTAINER))),
     ("initContainers", false, List(&Object(CONTAINER))),
@@ -104,10 +104,12 @@ const CONTAINER: &[Field] = &[
         "readinessProbe",
         false,
         Object(&[
-            ("exec", true, Object(&[("command", true, List(&Text))])),
+            ("exec", false, Object(&[("command", true, List(&Text))])),
+            ("tcpSocket", false, Object(&[("port", true, Text)])),
             ("periodSeconds", false, Number),
         ]),
     ),
+    ("ports", false, List(&Object(&[("name", true, Text), ("containerPort", true, Number)]))),
     ("securityContext", false, Object(SECURITY)),
     ("volumeMounts", false, List(&Object(MOUNT))),
 ];

@@ -1,10 +1,11 @@
 //! `gpucap status`: who holds how much of which GPU, in every ledger that is to be seen. On the host, these are those of
 //! the containers too, with the limits that hold now ([`crate::given`]).
 //!
-//! Looks only: nothing is reaped, nothing swept. What dead processes held counts as free, as it will be for the next
+//! People see text, programs JSON, Prometheus the numbers. Looks only: nothing is reaped, nothing swept. What dead processes held counts as free, as it will be for the next
 //! request.
 
 mod json;
+mod metrics;
 mod text;
 mod view;
 
@@ -53,6 +54,11 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     };
     output::print(&text)?;
     Ok(Exit::OK)
+}
+
+/// The same for [`metrics`](super::metrics).
+pub(crate) fn metrics(node: &Node) -> String {
+    metrics::render(&look(node))
 }
 
 fn look(node: &Node) -> Status {

@@ -3,12 +3,10 @@
 
 use super::view::{Book, Container, Device, Row, State, Status, Time, word};
 use crate::given::Given;
-use crate::ledgers::{BY_HOOK, Name};
 use gpucap_core::ledger::Kind;
 use gpucap_core::units::Share;
 use gpucap_plan::{Cap, Names, Wall};
 use serde_json::{Map, Value, json};
-use std::path::Path;
 
 /// The JSON text, with a line end.
 pub(super) fn render(status: &Status) -> String {
@@ -26,12 +24,7 @@ fn ledger(book: &Book) -> Value {
     json!({
         "path": book.path,
         "container": book.container.as_ref().map(container),
-        "kind": match Name::of(&book.path) {
-            Some(Name::Run { .. }) => "run",
-            Some(Name::Shared { .. }) => "shared",
-            None if book.container.is_some() || book.path == Path::new(BY_HOOK) => "container",
-            None => "other",
-        },
+        "kind": book.kind(),
         "devices": book.devices.iter().map(device).collect::<Vec<_>>(),
     })
 }

@@ -1,4 +1,4 @@
-//! Both renderings of one picture, and the manual's page about them.
+//! Text and JSON of one picture, and the manual's page about them.
 
 use super::*;
 use crate::command::status::json;
@@ -38,7 +38,7 @@ fn row(pid: u32, used: u64, cap: u64, state: State, command: Option<&str>) -> Ro
     }
 }
 
-fn status() -> Status {
+pub(in crate::command::status) fn status() -> Status {
     let device = Device {
         uuid: Uuid([1; 16]),
         used: 3 * GIB / 2,
@@ -104,7 +104,7 @@ fn book(container: Container, devices: Vec<Device>) -> Book {
 }
 
 /// The one of the manual: the host has raised what it was given.
-fn raised() -> Status {
+pub(in crate::command::status) fn raised() -> Status {
     let page = LiveEntry::default();
     page.set_memory(Some(2 * GIB));
     page.set_core("60%".parse().ok());

@@ -212,4 +212,4 @@ fn largest(row: &Row) -> String {
 
 #[cfg(test)]
 #[path = "tests.rs"]
-mod tests;
+pub(super) mod tests;

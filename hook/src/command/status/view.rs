@@ -4,6 +4,7 @@
 
 use crate::engine::records::Record;
 use crate::given::Given;
+use crate::ledgers::{BY_HOOK, Name};
 use gpucap_core::ledger::{DeviceView, Identity, Kind, Ledger};
 use gpucap_core::limits::file::Key;
 use gpucap_core::limits::live::LivePage;
@@ -155,6 +156,16 @@ impl Book {
             device.given = Given::find(&container.given, device.uuid);
         }
         Self { container: Some(container), ..self }
+    }
+
+    /// Whose budget it is, in the word for programs.
+    pub(crate) fn kind(&self) -> &'static str {
+        match Name::of(&self.path) {
+            Some(Name::Run { .. }) => "run",
+            Some(Name::Shared { .. }) => "shared",
+            None if self.container.is_some() || self.path == Path::new(BY_HOOK) => "container",
+            None => "other",
+        }
     }
 }
 

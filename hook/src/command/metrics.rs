@@ -1,0 +1,47 @@
+//! `gpucap metrics`: what [`status`] shows, for Prometheus and all that reads OpenMetrics.
+//!
+//! Printed once, or to whoever asks over HTTP. As there, nothing is reaped or changed, and nothing is kept between two
+//! looks: the counters are those of the ledgers.
+
+mod serve;
+
+use super::status;
+use crate::error::{Error, Result};
+use crate::exit::Exit;
+use crate::{gather, output};
+use gpucap_plan::Node;
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+
+const AFTER: &str = "\
+On the host, run by root, it has each container under limits. The names are on the page `metrics` of the manual, and stay.
+
+Exit status: 0, also if there is nothing to be seen; 1 if it cannot listen.";
+
+/// The words behind `gpucap metrics`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER)]
+pub(crate) struct Options {
+    /// Answer whoever asks for /metrics at this address, until stopped; without it, print them once
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<SocketAddr>,
+    /// The node's configuration: where the hook keeps what it knows of containers
+    #[arg(long, value_name = "FILE", default_value = Node::PATH)]
+    config: PathBuf,
+}
+
+/// Prints them, or serves them until it is stopped.
+pub(crate) fn execute(options: &Options) -> Result<Exit> {
+    let look = || status::metrics(&gather::node_or_default(&options.config));
+    let Some(address) = options.listen else {
+        output::print(&look())?;
+        return Ok(Exit::OK);
+    };
+    let listening = TcpListener::bind(address).and_then(|socket| {
+        let address = socket.local_addr()?;
+        Ok((socket, address))
+    });
+    let (socket, address) = listening.map_err(|why| Error::Listen { address, why })?;
+    output::tell(format!("metrics: http://{address}{}", serve::PATH));
+    serve::serve(&socket, look)
+}

@@ -1,0 +1,157 @@
+//! As much of HTTP as a scraper needs: one question, one answer, one after the other.
+//!
+//! Nobody holds the others up for long: a question is small and has to come within [`PATIENCE`], and so has whoever
+//! asks to take the answer.
+
+use crate::error::{Result, reason};
+use crate::output;
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The only thing that there is.
+pub(super) const PATH: &str = "/metrics";
+/// OpenMetrics, as `status` renders it.
+const TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// How long a question, and the taking of its answer, may last.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How large a question may be.
+const LARGEST: usize = 8192;
+/// How many header lines it may have.
+const LINES: usize = 64;
+
+/// Answers until it is stopped.
+pub(super) fn serve<T>(socket: &TcpListener, body: impl Fn() -> String) -> Result<T> {
+    let mut told = String::new();
+    loop {
+        let served = socket.accept().map(|(stream, _)| stream);
+        // That somebody goes away is not our failure, and nothing to speak of.
+        let Err(why) = served.map(|stream| drop(answer(&stream, &body))) else { continue };
+        // No descriptor is left, say; what stays as it is was said.
+        let why = reason(&why);
+        if why != told {
+            output::tell(format!("metrics: {why}; trying again"));
+            told = why;
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// Reads one question and answers it.
+fn answer(mut stream: &TcpStream, body: impl Fn() -> String) -> io::Result<()> {
+    let until = Instant::now() + PATIENCE;
+    let (status, kind, body) = match question(stream, until)? {
+        Question::Metrics => ("200 OK", TYPE, body()),
+        Question::Elsewhere => ("404 Not Found", "text/plain", format!("{PATH}\n")),
+        Question::Otherwise => ("405 Method Not Allowed", "text/plain", "GET\n".into()),
+        Question::None => ("400 Bad Request", "text/plain", "HTTP/1.1\n".into()),
+    };
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let length = body.len();
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes())?;
+    stream.write_all(body.as_bytes())
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Question {
+    Metrics,
+    /// Another path.
+    Elsewhere,
+    /// Another method than GET.
+    Otherwise,
+    /// This is not HTTP.
+    None,
+}
+
+/// Reads until a question is whole.
+fn question(mut stream: impl Read + Patient, until: Instant) -> io::Result<Question> {
+    let mut said = Vec::new();
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.wait_at_most(left)?;
+        let mut piece = [0; 1024];
+        let read = stream.read(&mut piece)?;
+        said.extend_from_slice(piece.get(..read).unwrap_or_default());
+        match parse(&said) {
+            _ if said.len() > LARGEST => return Ok(Question::None),
+            Some(question) => return Ok(question),
+            None if read == 0 => return Ok(Question::None),
+            None => {}
+        }
+    }
+}
+
+/// `None` if there is more to come.
+fn parse(said: &[u8]) -> Option<Question> {
+    let mut lines = [httparse::EMPTY_HEADER; LINES];
+    let mut request = httparse::Request::new(&mut lines);
+    match request.parse(said) {
+        Ok(httparse::Status::Partial) => return None,
+        Ok(httparse::Status::Complete(_)) => {}
+        Err(_) => return Some(Question::None),
+    }
+    let path = request.path.unwrap_or_default();
+    Some(match request.method {
+        Some("GET") if path.split('?').next() == Some(PATH) => Question::Metrics,
+        Some("GET") => Question::Elsewhere,
+        _ => Question::Otherwise,
+    })
+}
+
+/// Something to read from that can be told how long to wait.
+trait Patient {
+    fn wait_at_most(&self, time: Duration) -> io::Result<()>;
+}
+
+impl Patient for &TcpStream {
+    fn wait_at_most(&self, time: Duration) -> io::Result<()> {
+        self.set_read_timeout(Some(time))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Patient for &[u8] {
+        fn wait_at_most(&self, _: Duration) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn asked(text: &str) -> Question {
+        question(text.as_bytes(), Instant::now() + PATIENCE).expect("a question")
+    }
+
+    #[test]
+    fn there_is_one_thing_to_ask_for() {
+        assert_eq!(asked("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"), Question::Metrics);
+        assert_eq!(asked("GET /metrics?name=a HTTP/1.0\r\n\r\n"), Question::Metrics);
+        assert_eq!(asked("GET / HTTP/1.1\r\n\r\n"), Question::Elsewhere);
+        assert_eq!(asked("GET /metrics2 HTTP/1.1\r\n\r\n"), Question::Elsewhere);
+        assert_eq!(asked("POST /metrics HTTP/1.1\r\n\r\n"), Question::Otherwise);
+    }
+
+    #[test]
+    fn what_is_no_question_ends() {
+        assert_eq!(asked("GET /metrics HTTP/1.1\r\nHost: a\r\n"), Question::None);
+        assert_eq!(asked("\u{16}\u{3}\u{1}"), Question::None);
+        assert_eq!(asked(&format!("GET /{} HTTP/1.1\r\n\r\n", "a".repeat(9000))), Question::None);
+        let lines = "A: b\r\n".repeat(LINES + 1);
+        assert_eq!(asked(&format!("GET /metrics HTTP/1.1\r\n{lines}\r\n")), Question::None);
+    }
+
+    #[test]
+    fn who_asks_too_slowly_is_not_waited_for() {
+        let late = question(&b"GET"[..], Instant::now()).expect_err("too late");
+        assert_eq!(late.kind(), io::ErrorKind::TimedOut);
+    }
+}

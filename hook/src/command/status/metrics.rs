@@ -1,0 +1,316 @@
+//! The metrics, in the text form of OpenMetrics 1.0 (<https://prometheus.io/docs/specs/om/open_metrics_spec/>). It is part
+//! of what we promise: names, labels and meanings stay, new ones may come. The manual's page `metrics` has the table of
+//! them, which the tests compare with [`METRICS`].
+
+use super::view::{Book, Device, Status};
+use crate::given::Given;
+use gpucap_core::limits::file::Key;
+use gpucap_core::units::Share;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::{Registry, Unit};
+use std::fmt;
+
+/// What is told of each GPU of each budget.
+struct Metric {
+    name: &'static str,
+    unit: Option<Unit>,
+    kind: MetricType,
+    help: &'static str,
+    of: fn(&Seen<'_>) -> Option<f64>,
+}
+
+const METRICS: &[Metric] = &[
+    Metric {
+        name: "memory_limit",
+        unit: Some(Unit::Bytes),
+        kind: MetricType::Gauge,
+        help: "Device memory that may be held now",
+        of: |seen| seen.limit().map(number),
+    },
+    Metric {
+        name: "memory_used",
+        unit: Some(Unit::Bytes),
+        kind: MetricType::Gauge,
+        help: "Device memory that living processes hold, contexts included",
+        of: |seen| seen.device.map(|device| number(device.used)),
+    },
+    Metric {
+        name: "memory_peak",
+        unit: Some(Unit::Bytes),
+        kind: MetricType::Gauge,
+        help: "The most device memory that was ever held",
+        of: |seen| seen.device.map(|device| number(device.peak)),
+    },
+    Metric {
+        name: "memory_refusals",
+        unit: None,
+        kind: MetricType::Counter,
+        help: "Requests for memory that were refused",
+        of: |seen| seen.device.map(|device| number(device.refusals)),
+    },
+    Metric {
+        name: "core_limit_ratio",
+        unit: None,
+        kind: MetricType::Gauge,
+        help: "Share of the GPU's time that is given now, of 1",
+        of: |seen| seen.given?.now.core.map(part),
+    },
+    Metric {
+        name: "core_used_ratio",
+        unit: None,
+        kind: MetricType::Gauge,
+        help: "Share of the GPU's time that was used in the last second or so, of 1",
+        of: |seen| seen.timed().map(|device| f64::from(device.time.permille) / 1000.0),
+    },
+    Metric {
+        name: "core_busy",
+        unit: Some(Unit::Seconds),
+        kind: MetricType::Counter,
+        help: "How long the GPU was kept busy",
+        of: |seen| seen.timed().map(|device| seconds(device.time.busy_ns)),
+    },
+    Metric {
+        name: "core_waited",
+        unit: Some(Unit::Seconds),
+        kind: MetricType::Counter,
+        help: "How long launches waited for their share, all added up",
+        of: |seen| seen.timed().map(|device| seconds(device.waited_ns)),
+    },
+    Metric {
+        name: "core_debt",
+        unit: Some(Unit::Seconds),
+        kind: MetricType::Gauge,
+        help: "How long no launch begins, since more was used than the share",
+        of: |seen| seen.timed().map(|device| seconds(device.owed_for_ns)),
+    },
+    Metric {
+        name: "launches",
+        unit: None,
+        kind: MetricType::Counter,
+        help: "Launches of kernels and graphs",
+        of: |seen| seen.timed().map(|device| number(device.time.launches)),
+    },
+    Metric {
+        name: "processes",
+        unit: None,
+        kind: MetricType::Gauge,
+        help: "Living processes that use the GPU",
+        of: |seen| seen.device.map(|device| number(device.processes.len() as u64)),
+    },
+];
+
+/// The text, with its end mark.
+pub(super) fn render(status: &Status) -> String {
+    let mut registry = Registry::with_prefix("gpucap");
+    registry.register_collector(Box::new(Table::of(status)));
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    let _ = encode(&mut text, &registry);
+    text
+}
+
+/// A GPU of a budget.
+struct Seen<'a> {
+    /// What the host gave of it, as far as it knows.
+    given: Option<Given>,
+    /// `None` if nobody has used it.
+    device: Option<&'a Device>,
+}
+
+impl<'a> Seen<'a> {
+    /// Those of one budget: in use, and given by name. A GPU that goes by no name is known when it is used.
+    fn all(book: &'a Book) -> impl Iterator<Item = (String, Self)> {
+        let used = book
+            .devices
+            .iter()
+            .map(|device| (device.name(), Self { given: device.given, device: Some(device) }));
+        let of_host = book.container.iter().flat_map(|container| &container.given);
+        let unused = of_host.filter_map(|given| {
+            let Key::Name(name) = given.gpu else { return None };
+            let is_used = book.devices.iter().any(|device| device.given == Some(*given));
+            (!is_used).then(|| (name.to_string(), Self { given: Some(*given), device: None }))
+        });
+        used.chain(unused)
+    }
+
+    /// As the host gave it, if it knows that in bytes; else the lowest cap of a living process.
+    fn limit(&self) -> Option<u64> {
+        let of_host = self.given.and_then(|given| given.bytes());
+        of_host.or_else(|| self.device?.caps().map(|(lowest, _)| lowest))
+    }
+
+    /// The device, if its time is measured.
+    fn timed(&self) -> Option<&'a Device> {
+        self.device.filter(|device| device.share().is_some() || device.time.launches > 0)
+    }
+}
+
+/// What is rendered: rows of labels, and their values in the order of [`METRICS`].
+#[derive(Debug)]
+struct Table {
+    rows: Vec<(Labels, Vec<Option<f64>>)>,
+    unreadable: usize,
+}
+
+type Labels = Vec<(&'static str, String)>;
+
+impl Table {
+    fn of(status: &Status) -> Self {
+        let rows = status.books.iter().flat_map(|book| {
+            let labels = labels(book);
+            Seen::all(book).map(move |(gpu, seen)| {
+                let labels = labels.iter().cloned().chain([("gpu", gpu)]).collect();
+                (labels, METRICS.iter().map(|metric| (metric.of)(&seen)).collect())
+            })
+        });
+        Self { rows: rows.collect(), unreadable: status.unreadable.len() }
+    }
+}
+
+impl Collector for Table {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
+        for (place, metric) in METRICS.iter().enumerate() {
+            let values = self
+                .rows
+                .iter()
+                .filter_map(|(labels, values)| Some((labels, (*values.get(place)?)?)));
+            let Metric { name, unit, help, kind, .. } = metric;
+            let mut family = encoder.encode_descriptor(name, help, unit.as_ref(), *kind)?;
+            for (labels, value) in values {
+                let mut point = family.encode_family(labels)?;
+                match kind {
+                    MetricType::Counter => {
+                        point.encode_counter::<NoLabelSet, _, u64>(&value, None)?
+                    }
+                    _ => point.encode_gauge(&value)?,
+                }
+            }
+        }
+        let (name, help) = UNREADABLE;
+        let mut gauge = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        gauge.encode_gauge(&number(self.unreadable as u64))
+    }
+}
+
+/// What is not of a GPU.
+const UNREADABLE: (&str, &str) = ("unreadable", "Ledgers that are there and cannot be read");
+
+/// Whose budget it is.
+fn labels(book: &Book) -> Labels {
+    let mut labels = vec![("kind", book.kind().to_owned())];
+    let Some(container) = &book.container else {
+        labels.push(("ledger", book.path.display().to_string()));
+        return labels;
+    };
+    if let Some(names) = &container.record.names {
+        labels.push(("namespace", names.namespace.clone()));
+        labels.push(("pod", names.pod.clone()));
+        labels.push(("container", names.container.clone()));
+    }
+    labels.push(("id", container.record.container.clone()));
+    labels
+}
+
+/// Whole up to 2^53, as every number there is.
+#[expect(clippy::cast_precision_loss, reason = "the form has no other numbers")]
+fn number(count: u64) -> f64 {
+    count as f64
+}
+
+fn seconds(ns: u64) -> f64 {
+    number(ns) / 1e9
+}
+
+fn part(share: Share) -> f64 {
+    f64::from(share.parts()) / f64::from(Share::DENOMINATOR)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::text::tests::{raised, status};
+    use super::*;
+    use std::collections::BTreeSet;
+
+    const MANUAL: &str = include_str!("../../../../shim/src/manual/metrics.md");
+
+    #[test]
+    fn a_container_is_told_of_by_its_names() {
+        let text = render(&raised());
+        let id = format!("4f6c1e2d3a4b{}", "0".repeat(52));
+        let labels = format!(
+            "kind=\"container\",namespace=\"default\",pod=\"train\",container=\"main\",\
+             id=\"{id}\",gpu=\"GPU-01010101-0101-0101-0101-010101010101\""
+        );
+        for (name, value) in [
+            ("memory_limit_bytes", "2147483648.0"),
+            ("memory_used_bytes", "1610612736.0"),
+            ("memory_peak_bytes", "2147483648.0"),
+            ("memory_refusals_total", "3.0"),
+            ("core_limit_ratio", "0.6"),
+            ("core_used_ratio", "0.312"),
+            ("core_busy_seconds_total", "75.9"),
+            ("core_waited_seconds_total", "3.0"),
+            ("core_debt_seconds", "0.011000001"),
+            ("launches_total", "12345.0"),
+            ("processes", "2.0"),
+        ] {
+            let line = format!("\ngpucap_{name}{{{labels}}} {value}\n");
+            assert!(text.contains(&line), "{line}{text}");
+        }
+        assert!(text.ends_with("\ngpucap_unreadable 0.0\n# EOF\n"), "{text}");
+    }
+
+    #[test]
+    fn what_is_not_known_is_not_told() {
+        let text = render(&status());
+        let of = r#"{kind="run",ledger="/dev/shm/gpucap-0-run-4026531836-4242-88",gpu="GPU-"#;
+        assert!(
+            text.contains(&format!("gpucap_memory_limit_bytes{of}")),
+            "the processes' cap: {text}"
+        );
+        assert!(!text.contains("gpucap_core_limit_ratio{"), "{text}");
+        assert!(!text.contains("gpucap_core_busy_seconds_total{"), "nothing measured: {text}");
+        assert!(text.contains("\ngpucap_unreadable 1.0\n"), "{text}");
+    }
+
+    #[test]
+    fn a_gpu_that_was_given_and_not_used_has_its_limits() {
+        let mut idle = raised();
+        idle.books[0].devices.clear();
+        let text = render(&idle);
+        let told: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        let names: Vec<_> = told.iter().map(|line| line.split('{').next()).collect();
+        let expected =
+            ["gpucap_memory_limit_bytes", "gpucap_core_limit_ratio", "gpucap_unreadable 0.0"];
+        assert_eq!(names, expected.map(Some));
+    }
+
+    #[test]
+    fn names_of_people_do_not_break_the_form() {
+        let mut odd = raised();
+        let names = odd.books[0].container.as_mut().and_then(|it| it.record.names.as_mut());
+        names.expect("names").pod = "a\"b\\c\nd".into();
+        assert!(render(&odd).contains(r#"pod="a\"b\\c\nd""#));
+    }
+
+    #[test]
+    fn the_manual_has_each_metric() {
+        let rows = MANUAL.lines().filter(|line| line.starts_with("| `gpucap_"));
+        let documented: BTreeSet<String> =
+            rows.map(|row| row.split('|').take(4).collect::<Vec<_>>().join("|")).collect();
+        let unit = |unit: &Option<Unit>| unit.as_ref().map_or("", Unit::as_str).to_owned();
+        let row = |name: &str, of: &str, kind: MetricType, help: &str| {
+            let part =
+                |text: &str| if text.is_empty() { String::new() } else { format!("_{text}") };
+            let total = if matches!(kind, MetricType::Counter) { "_total" } else { "" };
+            format!("| `gpucap_{name}{}{total}` | {} | {help} ", part(of), kind.as_str())
+        };
+        let mut rendered: BTreeSet<String> =
+            METRICS.iter().map(|it| row(it.name, &unit(&it.unit), it.kind, it.help)).collect();
+        rendered.insert(row(UNREADABLE.0, "", MetricType::Gauge, UNREADABLE.1));
+        assert_eq!(documented, rendered);
+    }
+}

@@ -1,0 +1,105 @@
+//! `gpucap metrics`, once and served, of a process that lives meanwhile. What a real parser makes of it: `tests/clients`.
+
+use crate::look::{begin, ledger_of};
+use crate::{ended, expect, gpucap, says};
+use gpucap_tests::{Build, Result, Stop, trial};
+use libtest_mimic::Trial;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![
+        trial("metrics: a live process is told of", printed),
+        trial("metrics: whoever asks is answered, also behind one that says nothing", served),
+        trial("metrics: an address that cannot be had is a failure", taken),
+    ]
+}
+
+const MIB: u64 = 1 << 20;
+
+/// What is told of one ledger.
+fn told(text: &str, ledger: &str) -> Result {
+    for (name, value) in [("limit", 2048 * MIB), ("used", 356 * MIB), ("peak", 356 * MIB)] {
+        let start =
+            format!("gpucap_memory_{name}_bytes{{kind=\"run\",ledger=\"{ledger}\",gpu=\"GPU-");
+        let line = text.lines().find(|line| line.starts_with(&start));
+        let said = line.and_then(|line| line.rsplit(' ').next());
+        let expected = format!("{value}.0");
+        expect(said == Some(expected.as_str()), || format!("no {start}... {expected} in: {text}"))?;
+    }
+    expect(text.ends_with("# EOF\n"), || format!("no end: {text}"))
+}
+
+fn printed() -> Result {
+    let actor = begin()?;
+    let output = gpucap(&["metrics"])?.output()?.success()?;
+    told(&output.stdout, &ledger_of(&actor)?)
+}
+
+/// A server that is stopped with the test.
+struct Server {
+    child: Child,
+    address: String,
+}
+
+impl Server {
+    fn start() -> Result<Self> {
+        let mut command = Command::new(Build::shipped()?.gpucap()?);
+        let command = command.args(["metrics", "--listen", "127.0.0.1:0"]).stderr(Stdio::piped());
+        let mut child = command.spawn()?;
+        let mut line = String::new();
+        if let Some(said) = child.stderr.take() {
+            BufReader::new(said).read_line(&mut line)?;
+        }
+        let address = line.trim_end().strip_prefix("gpucap: metrics: http://");
+        let address = address.and_then(|line| line.strip_suffix("/metrics")).map(str::to_owned);
+        let address = address.ok_or_else(|| Stop::fail(format!("it says {line:?}")));
+        let server = Self { child, address: address.clone().unwrap_or_default() };
+        address.map(|_| server)
+    }
+
+    fn connect(&self) -> Result<TcpStream> {
+        Ok(TcpStream::connect(&self.address)?)
+    }
+
+    /// Head and body of an answer.
+    fn ask(&self, question: &str) -> Result<(String, String)> {
+        let mut stream = self.connect()?;
+        stream.write_all(question.as_bytes())?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        let parts = answer.split_once("\r\n\r\n").ok_or_else(|| Stop::fail(&answer))?;
+        Ok((parts.0.to_owned(), parts.1.to_owned()))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It goes on until it is stopped; if it is over already, the test has failed.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn served() -> Result {
+    let actor = begin()?;
+    let server = Server::start()?;
+    let silent = server.connect()?;
+    let (head, body) = server.ask("GET /metrics HTTP/1.1\r\nHost: node\r\n\r\n")?;
+    drop(silent);
+    let is_it = head.starts_with("HTTP/1.1 200 OK\r\nContent-Type: application/openmetrics-text;")
+        && head.contains(&format!("\r\nContent-Length: {}\r\n", body.len()));
+    expect(is_it, || head.clone())?;
+    told(&body, &ledger_of(&actor)?)?;
+    let (head, _) = server.ask("GET /nothing HTTP/1.1\r\n\r\n")?;
+    expect(head.starts_with("HTTP/1.1 404 "), || head.clone())
+}
+
+fn taken() -> Result {
+    let other = TcpListener::bind("127.0.0.1:0")?;
+    let address = other.local_addr()?.to_string();
+    let output = gpucap(&["metrics", "--listen", &address])?.output()?;
+    ended(&output, 1)?;
+    says(&output, &format!("gpucap: metrics: {address}: address already in use\n"))
+}
