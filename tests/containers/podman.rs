@@ -21,10 +21,14 @@ pub(crate) fn trials() -> Vec<Trial> {
             ("a refusal is what the user sees", refused),
             ("a slice as a CDI device caps, whatever the user's variable says", device),
             ("a user's own container is capped, too", rootless),
+            ("hooks that it reads elsewhere are put there, or nowhere", elsewhere),
             ("what was configured can be taken out again", undone),
         ],
     )
 }
+
+/// Where podman reads hooks unless it is told otherwise.
+const DEFAULT: &str = "/usr/share/containers/oci/hooks.d/gpucap.json";
 
 /// A machine with podman.
 struct Podman {
@@ -147,10 +151,27 @@ fn rootless(userland: Userland) -> Result {
     expect(refused.code() != Some(0) && refused.stdout.is_empty(), || refused.to_string())
 }
 
+fn elsewhere(userland: Userland) -> Result {
+    let podman = Podman::new(userland)?;
+    let script = "mkdir -p /etc/containers/containers.conf.d
+        printf '[engine]\\nhooks_dir = [\"/etc/own\"]\\n' >/etc/containers/containers.conf.d/50-own.conf";
+    podman.enclosure.output(&["sh", "-ec", script])?;
+    let gpucap = Build::shipped()?.gpucap()?.display().to_string();
+    let refused = podman.enclosure.run(&[&gpucap, "configure", "podman"])?.output()?;
+    let says = "containers.conf.d/50-own.conf: by hooks_dir hooks are read from /etc/own alone";
+    expect(refused.code() == Some(1) && refused.stderr.contains(says), || refused.to_string())?;
+    // As it says, and rightly: where it would have been put, it is not read.
+    podman.gpucap(&["configure", "podman", "--file", DEFAULT])?;
+    let seen = podman.run(&[], "abc", &["env"])?.output()?.success()?;
+    expect(seen.stdout.contains("GPU_MEM_LIMIT=abc\n"), || seen.to_string())?;
+    podman.gpucap(&["configure", "podman", "--file", "/etc/own/gpucap.json"])?;
+    podman.caps("1Gi", &[])
+}
+
 fn undone(userland: Userland) -> Result {
     let podman = Podman::configured(userland)?;
     podman.gpucap(&["configure", "podman", "--undo"])?;
-    let left = podman.enclosure.path("/usr/share/containers/oci/hooks.d/gpucap.json");
+    let left = podman.enclosure.path(DEFAULT);
     expect(!left.exists(), || "the hook is left".into())?;
     let seen = podman.run(&[], "abc", &["env"])?.output()?.success()?;
     expect(seen.stdout.contains("GPU_MEM_LIMIT=abc\n"), || seen.to_string())

@@ -7,6 +7,7 @@
 mod containerd;
 mod directory;
 mod docker;
+mod hooks_dir;
 
 use crate::error::{Error, Result};
 use crate::exit::Exit;

@@ -1,7 +1,7 @@
 //! podman and CRI-O: a file in the directory of hooks that both read unless they are told another. podman's manual
 //! names one below `/etc` too, which it reads only if `hooks_dir` says so.
 
-use super::{Change, Options};
+use super::{Change, Options, hooks_dir};
 use crate::error::Result;
 use crate::hooks::{Hooks, STAGES};
 use serde_json::json;
@@ -13,6 +13,9 @@ const FILE: &str = "/usr/share/containers/oci/hooks.d/gpucap.json";
 /// container, and leaves the others alone. It has one stage in a file; what `poststop` does, the next start does too.
 pub(super) fn change(options: &Options, hooks: Hooks<'_>) -> Result<Change> {
     let path = options.file.as_deref().unwrap_or_else(|| Path::new(FILE));
+    if options.file.is_none() && !options.undo {
+        hooks_dir::must_lead_to(path, options.engine, Path::new("/"))?;
+    }
     let [stage, _] = STAGES;
     let value = json!({
         "version": "1.0.0",
