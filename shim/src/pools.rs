@@ -85,16 +85,18 @@ impl Pools {
         })
     }
 
-    /// An allocation ends, of which [`begin`](Self::begin) said that `paid` bytes were paid for.
-    pub(crate) fn end(&self, pool: CUmemoryPool, bytes: u64, paid: u64, succeeded: bool) {
-        if let Some(pool) = self.0.lock().get_mut(&pool.address()) {
+    /// An allocation ends, of which [`begin`](Self::begin) said that `paid` bytes were paid for. True if the pool is one
+    /// to [`settle`](Self::settle).
+    pub(crate) fn end(&self, pool: CUmemoryPool, bytes: u64, paid: u64, succeeded: bool) -> bool {
+        self.0.lock().get_mut(&pool.address()).is_some_and(|pool| {
             pool.pending = pool.pending.saturating_sub(bytes);
             if succeeded {
                 pool.live = pool.live.saturating_add(bytes);
             } else {
                 pool.kept = pool.kept.saturating_add(paid);
             }
-        }
+            pool.may_keep()
+        })
     }
 
     /// The driver has taken an allocation back. True if the pool keeps the bytes, which then stay charged.
@@ -154,7 +156,7 @@ impl Pools {
 
     /// False if what the pool keeps does not fit under the cap.
     fn balance(&self, driver: &DriverCopy, session: &'static Session, pool: CUmemoryPool) -> bool {
-        let concerned = |pool: &Pool| (pool.keeps || pool.kept > 0).then_some(pool.home);
+        let concerned = |pool: &Pool| pool.may_keep().then_some(pool.home);
         let home = self.0.lock().get(&pool.address()).and_then(concerned);
         let Some(Home::Device(ordinal)) = home else { return true };
         let Ok(Some(device)) = session.device(driver, ordinal) else { return true };
@@ -173,6 +175,13 @@ impl Pools {
         }
         pool.kept = idle;
         true
+    }
+}
+
+impl Pool {
+    /// Whether anything is charged for what it keeps, or may have to be.
+    fn may_keep(&self) -> bool {
+        self.keeps || self.kept > 0
     }
 }
 

@@ -263,8 +263,9 @@ fn charged<P: Word>(
             super::memory::keep(session, pointer, &written, charge);
             Ok(())
         });
-    session.pools.end(pool, bytes, paid, outcome.is_ok());
-    session.pools.settle(call.driver, session, pool);
+    if session.pools.end(pool, bytes, paid, outcome.is_ok()) {
+        session.pools.settle(call.driver, session, pool);
+    }
     outcome
 }
 
