@@ -6,12 +6,13 @@
 //!
 //! [`redirect`] is about who is met at all, [`charged`] about each form of a launch, [`failures`] about a driver that
 //! refuses, [`capture`] about what is recorded, [`share`] about what comes of it over time, [`deaths`] about who is killed
-//! meanwhile, [`limits`] about who says what it is, [`short`] about launches that wait for nobody, [`tools`] about who is
+//! meanwhile, [`ends`] about streams that go without a word, [`limits`] about who says what it is, [`short`] about launches that wait for nobody, [`tools`] about who is
 //! called back by the driver.
 
 mod capture;
 mod charged;
 mod deaths;
+mod ends;
 mod failures;
 mod limits;
 mod redirect;
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         redirect::trials,
         charged::trials,
         deaths::trials,
+        ends::trials,
         failures::trials,
         capture::trials,
         share::trials,

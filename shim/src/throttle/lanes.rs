@@ -218,3 +218,47 @@ impl Lanes {
         self.known.lock().values().copied().flatten().filter(|lane| wanted(lane)).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A thread's own default stream.
+    fn of(thread: u32) -> Key {
+        Key { stream: CU_STREAM_PER_THREAD, context: CUcontext::NULL, thread }
+    }
+
+    fn known(lanes: &Lanes) -> Vec<u32> {
+        let mut threads: Vec<_> = lanes.known.lock().keys().map(|key| key.thread).collect();
+        threads.sort_unstable();
+        threads
+    }
+
+    #[test]
+    fn default_streams_of_dead_threads_are_taken_out_and_no_others() {
+        let lanes = Lanes::default();
+        (0..100).for_each(|thread| lanes.enter_free(of(thread)));
+        lanes.sweep(|thread| thread % 2 == 1, |_, _| {});
+        // Number 0 is in the key of a stream that all threads share.
+        let left: Vec<_> = (0..100).filter(|thread| *thread == 0 || thread % 2 == 1).collect();
+        assert_eq!(known(&lanes), left);
+    }
+
+    #[test]
+    fn they_are_looked_for_whenever_there_are_twice_as_many_as_were_left() {
+        let lanes = Lanes::default();
+        let sweep = |alive: u32| lanes.sweep(|thread| thread <= alive, |_, _| {});
+        (1..64).for_each(|thread| lanes.enter_free(of(thread)));
+        sweep(0);
+        assert_eq!(known(&lanes).len(), 63, "too few for a look");
+        (64..=100).for_each(|thread| lanes.enter_free(of(thread)));
+        sweep(70);
+        assert_eq!(known(&lanes).len(), 70);
+        (101..170).for_each(|thread| lanes.enter_free(of(thread)));
+        sweep(70);
+        assert_eq!(known(&lanes).len(), 139, "not yet twice as many");
+        lanes.enter_free(of(170));
+        sweep(70);
+        assert_eq!(known(&lanes).len(), 70);
+    }
+}

@@ -89,7 +89,7 @@ struct Tails {
 #[derive(Default)]
 pub(crate) struct Streams {
     table: Table<Stream>,
-    /// Handles of destroyed streams. The next stream gets the latest, as an allocator would have it.
+    /// Handles of streams that are gone. The next stream gets the latest, as an allocator would have it.
     free: Vec<u64>,
     /// Default streams by context and thread; thread 0 is the legacy one.
     defaults: HashMap<(u64, u64), u64>,
@@ -145,9 +145,19 @@ impl Streams {
 
     /// Forgets the streams of a context.
     pub(crate) fn end_context(&mut self, context: u64) {
+        let here = self.table.iter().filter(|(_, stream)| stream.context == context);
+        let made = here.map(|(handle, _)| handle).filter(|handle| !self.is_default(*handle));
+        let mut made: Vec<_> = made.collect();
+        made.sort_unstable();
+        self.free.append(&mut made);
         self.table.drain_if(|stream| stream.context == context);
         self.defaults.retain(|(of, _), _| *of != context);
         self.tails.remove(&context);
+    }
+
+    /// Whether it is a default stream, which nobody knows by its handle.
+    fn is_default(&self, handle: u64) -> bool {
+        self.defaults.values().any(|default| *default == handle)
     }
 
     fn add(&mut self, (context, unit): (u64, Unit), kind: Kind, priority: i32) -> u64 {
