@@ -108,10 +108,11 @@ pub(crate) fn node_or_default(config: &Path) -> Node {
 
 /// The node's configuration, as its administrator wrote it or by default.
 pub(crate) fn node(path: &Path) -> Result<Node, NodeError> {
+    let file = path.display().to_string();
     match if_there(path) {
-        Ok(Some(bytes)) => Node::parse(&bytes),
+        Ok(Some(bytes)) => Node::parse(&file, &bytes),
         Ok(None) => Ok(Node::default()),
-        Err(why) => Err(NodeError::unreadable(why)),
+        Err(why) => Err(NodeError::unreadable(&file, why)),
     }
 }
 

@@ -56,7 +56,7 @@ pub fn checkpoint(bytes: &[u8]) {
 
 /// What was measured of the cards.
 pub fn calibration(bytes: &[u8]) {
-    let node = Node::parse(br#"{"native_limits": "auto"}"#);
+    let node = Node::parse(Node::PATH, br#"{"native_limits": "auto"}"#);
     check(&Sources {
         state: None,
         container: &container(CONFIG.as_bytes()),
@@ -89,7 +89,7 @@ fn plan(
     allocation: Option<&[u8]>,
     checkpoint: Option<&[u8]>,
 ) {
-    let node = node.map_or_else(|| Ok(Node::default()), Node::parse);
+    let node = node.map_or_else(|| Ok(Node::default()), |bytes| Node::parse(Node::PATH, bytes));
     let card = "GPU UUID: GPU-aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa\nDevice Minor: 0";
     let cards: Vec<Card> = Card::parse(card).into_iter().collect();
     check(&Sources {

@@ -117,7 +117,7 @@ fn only_annotations_that_a_convention_reads_are_passed_on() {
 
 #[test]
 fn another_domain_of_ours_is_the_one_that_is_read() {
-    let node = Node::parse(br#"{"annotation_domain": "own.example"}"#).unwrap();
+    let node = Node::parse(Node::PATH, br#"{"annotation_domain": "own.example"}"#).unwrap();
     let pod = [("own.example/mem", "1Gi"), ("gpucap/mem", "1Mi")];
     let creation = Creation::of(request(&pod, &[]));
     let container = creation.container(&node);

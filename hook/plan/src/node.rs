@@ -85,7 +85,9 @@ pub enum Privileged {
 /// The configuration cannot be used.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct NodeError {
-    /// What is wrong, where.
+    /// The file.
+    pub file: String,
+    /// What is wrong in it.
     pub why: String,
 }
 
@@ -93,19 +95,20 @@ impl Node {
     /// Where it lies.
     pub const PATH: &'static str = "/etc/gpucap/config.json";
 
-    /// The configuration that has these bytes.
+    /// The configuration that this file holds.
     ///
     /// # Errors
     /// It is no JSON object, or a key or value is not one of ours.
-    pub fn parse(bytes: &[u8]) -> Result<Self, NodeError> {
-        let value =
-            json::parse(Self::PATH, bytes).map_err(|why| NodeError { why: why.to_string() })?;
-        let Value::Object(keys) = value else {
-            return Err(NodeError { why: format!("{} is no JSON object", Self::PATH) });
-        };
+    pub fn parse(file: &str, bytes: &[u8]) -> Result<Self, NodeError> {
+        let wrong = |why| NodeError { file: file.to_owned(), why };
+        let value = json::parse("it", bytes).map_err(|why| wrong(why.to_string()))?;
+        let Value::Object(keys) = value else { return Err(wrong("no JSON object".into())) };
         let mut node = Self::default();
         for (key, value) in &keys {
-            node.set(key, value).map_err(|why| NodeError::at(key, value, why))?;
+            let excerpt = |text: &str| Excerpt::new(text.as_bytes());
+            let held = || excerpt(&value.to_string());
+            node.set(key, value)
+                .map_err(|why| wrong(format!("{}: {}: {why}", excerpt(key), held())))?;
         }
         // A source that is not read cannot be one to rely on.
         let Self { sources, trusted_sources, .. } = &mut node;
@@ -190,22 +193,16 @@ impl Default for Node {
 }
 
 impl NodeError {
-    fn at(key: &str, value: &Value, why: &str) -> Self {
-        let (key, held) =
-            (Excerpt::new(key.as_bytes()), Excerpt::new(value.to_string().as_bytes()));
-        Self { why: format!("{}: {key}: {held}: {why}", Node::PATH) }
-    }
-
     /// The file is there and cannot be read.
     #[must_use]
-    pub fn unreadable(why: impl fmt::Display) -> Self {
-        Self { why: format!("{} cannot be read: {why}", Node::PATH) }
+    pub fn unreadable(file: &str, why: impl fmt::Display) -> Self {
+        Self { file: file.to_owned(), why: format!("it cannot be read: {why}") }
     }
 }
 
 impl fmt::Display for NodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.why)
+        write!(f, "{}: {}", self.file, self.why)
     }
 }
 

@@ -50,7 +50,7 @@ pub(crate) fn decided(case: &Value) -> Decision {
     };
     let container = Container::parse(config(case).to_string().as_bytes()).unwrap();
     let node: Result<Node, NodeError> =
-        bytes("node").map_or_else(|| Ok(Node::default()), |bytes| Node::parse(&bytes));
+        bytes("node").map_or_else(|| Ok(Node::default()), |bytes| Node::parse(Node::PATH, &bytes));
     let cards = if case["cards"] == json!(false) { vec![] } else { cards() };
     let state = State { id: "4f6c".into(), ..State::default() };
     decide(&Sources {

@@ -138,7 +138,8 @@ fn every_key() -> serde_json::Value {
 
 #[test]
 fn every_key_of_the_configuration_is_read() {
-    let node = Node::parse(every_key().to_string().as_bytes()).expect("a configuration");
+    let node =
+        Node::parse(Node::PATH, every_key().to_string().as_bytes()).expect("a configuration");
     assert_eq!((node.library.as_deref(), node.state_dir.as_str()), (Some("/opt/lib.so"), "/s"));
     assert_eq!((node.run_dir.as_str(), node.log_file.as_str()), ("/r", "/l"));
     assert_eq!(node.next_runtime, ["crun"]);
@@ -175,14 +176,14 @@ fn the_manual_has_every_key_and_every_source() {
 fn every_key_has_another_value_than_its_default() {
     let (all, default) = (every_key(), Node::default());
     for (key, value) in all.as_object().expect("keys") {
-        let node = Node::parse(json!({key: value}).to_string().as_bytes()).expect(key);
+        let node = Node::parse(Node::PATH, json!({key: value}).to_string().as_bytes()).expect(key);
         assert_ne!(node, default, "{key} changes nothing");
     }
 }
 
 #[test]
 fn an_empty_configuration_is_the_default_and_the_default_is_closed() {
-    let node = Node::parse(b"{}").expect("a configuration");
+    let node = Node::parse(Node::PATH, b"{}").expect("a configuration");
     assert_eq!(node, Node::default());
     assert!(!node.open && !node.allow_off_switches && node.mask_opencl);
     assert_eq!(node.kubelet_checkpoint, None);
@@ -191,38 +192,20 @@ fn an_empty_configuration_is_the_default_and_the_default_is_closed() {
 #[test]
 fn a_configuration_that_is_not_ours_is_refused() {
     for (text, why) in [
-        (
-            "",
-            "/etc/gpucap/config.json cannot be read: EOF while parsing a value at line 1 column 0",
-        ),
-        ("[]", "/etc/gpucap/config.json is no JSON object"),
-        (
-            r#"{"opne":true}"#,
-            r#"/etc/gpucap/config.json: "opne": "true": not a key of this version"#,
-        ),
-        (r#"{"open":"yes"}"#, r#"/etc/gpucap/config.json: "open": "\"yes\"": not true or false"#),
-        (
-            r#"{"library":"lib.so"}"#,
-            r#"/etc/gpucap/config.json: "library": "\"lib.so\"": not an absolute path"#,
-        ),
+        ("", "/own.json: it cannot be read: EOF while parsing a value at line 1 column 0"),
+        ("[]", "/own.json: no JSON object"),
+        (r#"{"opne":true}"#, r#"/own.json: "opne": "true": not a key of this version"#),
+        (r#"{"open":"yes"}"#, r#"/own.json: "open": "\"yes\"": not true or false"#),
+        (r#"{"library":"lib.so"}"#, r#"/own.json: "library": "\"lib.so\"": not an absolute path"#),
         (
             r#"{"sources":["hamy"]}"#,
-            r#"/etc/gpucap/config.json: "sources": "[\"hamy\"]": not a source of this version"#,
+            r#"/own.json: "sources": "[\"hamy\"]": not a source of this version"#,
         ),
-        (
-            r#"{"no_glibc":"maybe"}"#,
-            r#"/etc/gpucap/config.json: "no_glibc": "\"maybe\"": not one of its values"#,
-        ),
-        (
-            r#"{"context_mem":300}"#,
-            r#"/etc/gpucap/config.json: "context_mem": "300": not a size: "300Mi""#,
-        ),
-        (
-            r#"{"next_runtime":[]}"#,
-            r#"/etc/gpucap/config.json: "next_runtime": "[]": not a list of texts"#,
-        ),
+        (r#"{"no_glibc":"maybe"}"#, r#"/own.json: "no_glibc": "\"maybe\"": not one of its values"#),
+        (r#"{"context_mem":300}"#, r#"/own.json: "context_mem": "300": not a size: "300Mi""#),
+        (r#"{"next_runtime":[]}"#, r#"/own.json: "next_runtime": "[]": not a list of texts"#),
     ] {
-        let error = Node::parse(text.as_bytes()).expect_err(text).to_string();
+        let error = Node::parse("/own.json", text.as_bytes()).expect_err(text).to_string();
         assert_eq!(error, why, "{text}");
     }
 }
