@@ -8,7 +8,7 @@ use gpucap_core::limits::LimitsFile;
 use gpucap_core::limits::file::{Entry, Key, MemoryCap};
 use gpucap_core::limits::live::{LiveEntry, LivePage};
 use gpucap_core::units::{Amount, Bytes};
-use gpucap_core::uuid::Uuid;
+use gpucap_core::uuid::{Kind, Uuid};
 use gpucap_plan::Cap;
 
 /// One GPU of a container.
@@ -42,12 +42,22 @@ impl Given {
         Self { gpu: entry.key, now, at_start }
     }
 
-    /// What is given of this device: what names it, else what is for any that nothing names. A MIG instance that goes by
-    /// its card's name is not found: which card it is on, a ledger does not say.
+    /// What is given of this device: what names it, else what is for any that nothing names. Where nothing is, others
+    /// than those named are refused, so this one is a MIG instance that goes by its card's name; which card it is on, a
+    /// ledger does not say, so it is found if all cards are given the same.
     pub(crate) fn find(all: &[Self], uuid: Uuid) -> Option<Self> {
         let named = |given: &&Self| matches!(given.gpu, Key::Name(name) if name.uuid == uuid);
         let any = |given: &&Self| given.gpu == Key::Every;
-        all.iter().find(named).or_else(|| all.iter().find(any)).copied()
+        let found = all.iter().find(named).or_else(|| all.iter().find(any)).copied();
+        found.or_else(|| Self::of_card(all, uuid))
+    }
+
+    fn of_card(all: &[Self], instance: Uuid) -> Option<Self> {
+        let is_card = |gpu| matches!(gpu, Key::Name(name) if name.kind == Kind::Gpu);
+        let mut cards = all.iter().filter(|given| is_card(given.gpu));
+        let first = *cards.next()?;
+        let same = |given: &Self| (given.now, given.at_start) == (first.now, first.at_start);
+        cards.all(same).then_some(Self { gpu: Key::Name(instance.mig()), ..first })
     }
 
     /// Bytes that it may hold, if that is a number of bytes: of how many bytes a percentage is one, a ledger does not
@@ -115,7 +125,22 @@ mod tests {
         let all = Given::all(&limits, None);
         let of = |number| Given::find(&all, uuid(number)).and_then(|given| given.bytes());
         assert_eq!((of(1), of(2)), (Some(GIB), Some(2 * GIB)));
-        assert_eq!(Given::find(&all[..1], uuid(2)), None);
+    }
+
+    #[test]
+    fn an_instance_has_what_its_card_has_if_no_other_card_has_more_or_less() {
+        let uuid = |number| Uuid([number; 16]);
+        let given = |entries| Given::all(&LimitsFile { entries, ..LimitsFile::default() }, None);
+        let card = |number, bytes| entry(Key::Name(uuid(number).gpu()), bytes, 10);
+        let instance = |all: &[Given]| Given::find(all, uuid(9));
+        let found = instance(&given(vec![card(1, GIB), card(2, GIB)])).expect("a limit");
+        assert_eq!((found.gpu, found.bytes()), (Key::Name(uuid(9).mig()), Some(GIB)));
+        assert_eq!(instance(&given(vec![card(1, GIB), card(2, 2 * GIB)])), None);
+        // Another instance is no card.
+        let other = entry(Key::Name(uuid(3).mig()), GIB, 10);
+        assert_eq!(instance(&given(vec![other])), None);
+        let both = given(vec![other, card(1, 2 * GIB)]);
+        assert_eq!(instance(&both).and_then(|given| given.bytes()), Some(2 * GIB));
     }
 
     #[test]
