@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use gpucap_core::config::{
     Config, Excerpt, GPU_CORE_PCT, GPU_MEM_LIMIT, GPU_PROFILE, OptionRow, PerGpu, Profile, Value,
 };
-use gpucap_core::units::{Amount, Share};
+use gpucap_core::units::{Amount, Doubt, Share};
 use std::fmt::{Display, Write};
 
 /// The limits of a run, or of the environment.
@@ -74,6 +74,12 @@ impl Ask {
             profile: join(&GPU_PROFILE, &self.profile, &asked.profile, &mut told)?,
         };
         Ok(Joined { ask, told })
+    }
+
+    /// What a person is to be told who asks for so little.
+    pub(crate) fn doubts(&self) -> impl Iterator<Item = Doubt> {
+        let amounts = self.memory.iter().flat_map(PerGpu::values);
+        amounts.filter_map(|amount| amount.doubt())
     }
 
     /// The variables that say it.

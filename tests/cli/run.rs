@@ -18,6 +18,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("run: what cannot be compared with the outer cap is refused", incomparable),
         trial("run: inside a container with limits they are only lowered", inside_a_container),
         trial("run: limits that hold are passed on without a word", silent),
+        trial("run: a cap into which nothing fits holds, and is doubted", doubted),
         trial("run: a program out of reach is said to be so", out_of_reach),
         trial("run: the ledger of a run that is over is swept", swept),
         trial("hook: a stage that is not known is refused", stage),
@@ -112,6 +113,13 @@ fn silent() -> Result {
         expect(output.stderr.is_empty(), || format!("not silent: {output}"))?;
     }
     Ok(())
+}
+
+fn doubted() -> Result {
+    let words = ["run", "--mem", "4", "--", "sh", "-c", "echo $GPU_MEM_LIMIT"];
+    let output = gpucap(&words)?.output()?.success()?;
+    let doubt = "gpucap: nothing fits into 4 bytes; is 4Gi meant?\n";
+    expect(output.stdout == "4\n" && output.stderr == doubt, || output.to_string())
 }
 
 fn out_of_reach() -> Result {

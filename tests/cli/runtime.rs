@@ -19,6 +19,11 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("runtime: a refusal is in the engine's log, and nothing is started", refusal),
         trial("runtime: a container that did not ask keeps its config.json to the byte", not_asked),
         trial("explain: a bundle is judged as the hook would", explained),
+        trial(
+            "explain: a configuration that cannot be used is called by its name",
+            node_of_its_own,
+        ),
+        trial("explain: a cap into which nothing fits is doubted", doubted),
         trial("explain: what the runtime would say counts", state),
         trial("explain: the node's allocation for the container counts", allocation),
         trial("explain: an allocation that others than root can write is refused", forged),
@@ -188,6 +193,20 @@ fn explain(place: &Place, options: &[&str], code: i32, answer: &str) -> Result {
     let output = gpucap(&words)?.output()?;
     ended(&output, code)?;
     says(&output, answer)
+}
+
+fn node_of_its_own() -> Result {
+    let place = Place::new("GPU_MEM_LIMIT=4Gi")?;
+    fs::write(place.path("node.json"), "{\"opne\": true}")?;
+    let why = format!("{}: \"opne\": \"true\": not a key", place.file("node.json"));
+    explain(&place, &[], 4, &why)
+}
+
+fn doubted() -> Result {
+    let place = Place::new("GPU_MEM_LIMIT=2048")?;
+    let doubt =
+        "environment GPU_MEM_LIMIT=\"2048\": nothing fits into 2048 bytes; is 2048Mi meant?";
+    explain(&place, &[], 0, doubt)
 }
 
 fn state() -> Result {

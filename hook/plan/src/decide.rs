@@ -127,6 +127,7 @@ impl Decision {
             return Ok(Plan::NotAsked);
         }
         let mut entries = merge(&self.grants)?;
+        self.notes.extend(self.grants.iter().filter_map(Grant::doubt));
         let container = sources.container;
         if container.mount_namespace == MountNamespace::Host {
             return Err(Reason::NoMountNamespace);

@@ -49,6 +49,13 @@ impl Grant {
         Self { convention: "", source: source.into(), said, caps }
     }
 
+    /// What a person is to be told who asks for so little memory.
+    pub(crate) fn doubt(&self) -> Option<String> {
+        let caps = self.caps.named.iter().map(|(_, cap)| cap).chain(&self.caps.others);
+        let doubt = caps.filter_map(|cap| cap.memory.bytes?.doubt()).next()?;
+        Some(format!("{}={}: {doubt}", self.source, self.said))
+    }
+
     /// Whether it limits anything: a list of GPUs without caps does, for it forbids the others.
     pub(crate) fn limits(&self) -> bool {
         let free = |cap: &Cap| *cap == Cap::default();

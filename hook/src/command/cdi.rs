@@ -82,6 +82,7 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
         profile: profile.as_deref(),
         gpus: gpu,
     })?;
+    ask.doubts().for_each(output::tell);
     let program = hooks::program();
     let program = program.map_err(|why| Error::File { path: "/proc/self/exe".into(), why })?;
     let hooks = Hooks { program: &program, config };

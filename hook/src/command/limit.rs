@@ -89,6 +89,7 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
             said(Given::of(entry, Some(place)))
         );
     }
+    options.mem.and_then(Bytes::doubt).into_iter().for_each(output::tell);
     output::print(&text)?;
     Ok(Exit::OK)
 }

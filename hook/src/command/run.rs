@@ -68,6 +68,7 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     let Joined { ask, told } = place.budget.lowered_by(&asked)?;
     let preload = preloaded()?;
     let file = found(program)?;
+    asked.doubts().for_each(tell);
     told.iter().for_each(tell);
     place.tell();
     if let Some(why) = out_of_reach(&file) {

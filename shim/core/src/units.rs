@@ -43,6 +43,38 @@ pub enum Amount {
     OfDevice(Share),
 }
 
+/// That a person may have meant more than so few bytes: not even a context fits. What was said holds all the same.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Doubt(Bytes);
+
+impl Bytes {
+    /// What a person is to be told who asks for so few.
+    #[must_use]
+    pub const fn doubt(self) -> Option<Doubt> {
+        if self.0 < 1 << 20 { Some(Doubt(self)) } else { None }
+    }
+}
+
+impl fmt::Display for Doubt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(Bytes(number)) = *self;
+        // 4 is likely to be gibibytes, 4096 mebibytes.
+        let suffix = if number < 1024 { "Gi" } else { "Mi" };
+        write!(f, "nothing fits into {number} bytes; is {number}{suffix} meant?")
+    }
+}
+
+impl Amount {
+    /// The same of an amount that is so many bytes.
+    #[must_use]
+    pub const fn doubt(self) -> Option<Doubt> {
+        match self {
+            Self::Bytes(bytes) => bytes.doubt(),
+            Self::OfDevice(_) => None,
+        }
+    }
+}
+
 /// Why a quantity is refused.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum UnitError {

@@ -85,6 +85,13 @@ fn sources(limits: &Limits, given: &[Given]) -> Vec<String> {
     if lines.len() > 1 {
         lines.push("where several speak of a GPU, the lowest holds".into());
     }
+    let amounts = memory.iter().flat_map(PerGpu::values).filter_map(|amount| amount.doubt());
+    let in_file = given.iter().filter_map(|given| given.now.memory.bytes?.doubt());
+    for doubt in in_file.chain(amounts).map(|doubt| doubt.to_string()) {
+        if !lines.contains(&doubt) {
+            lines.push(doubt);
+        }
+    }
     lines
 }
 
@@ -181,6 +188,14 @@ fn ledger(facts: &Facts) -> Vec<String> {
 mod tests {
     use super::super::verdict::Why;
     use super::*;
+
+    #[test]
+    fn a_cap_into_which_nothing_fits_is_doubted_once() {
+        let lookup = |name: &str| (name == "GPU_MEM_LIMIT").then(|| b"0=4,1=4,2=2Gi".to_vec());
+        let limits = Limits::load(&lookup, None).expect("limits").expect("some");
+        let doubts = |lines: Vec<String>| lines.iter().filter(|it| it.contains("meant?")).count();
+        assert_eq!(doubts(sources(&limits, &[])), 1);
+    }
 
     #[test]
     fn the_answer_comes_first_and_what_it_rests_on_below() {

@@ -48,6 +48,18 @@ fn every_form_of_a_size_is_exact() {
 }
 
 #[test]
+fn so_few_bytes_that_nothing_fits_are_doubted() {
+    for (bytes, meant) in [(1, "1Gi"), (4, "4Gi"), (1023, "1023Gi"), (4096, "4096Mi")] {
+        let doubt = Bytes(bytes).doubt().map(|doubt| doubt.to_string());
+        let expected = format!("nothing fits into {bytes} bytes; is {meant} meant?");
+        assert_eq!(doubt, Some(expected));
+    }
+    assert!(Bytes(MIB - 1).doubt().is_some());
+    assert_eq!([Bytes(MIB).doubt(), Bytes(u64::MAX).doubt()], [None, None]);
+    assert_eq!(Amount::OfDevice(Share::FULL).doubt(), None);
+}
+
+#[test]
 fn what_is_no_size_is_refused_with_its_reason() {
     use UnitError::*;
     for (text, why) in [
