@@ -56,6 +56,20 @@ const LAYERS: &[&str] = &[
 #[rustfmt::skip] // one line
 const LOW_LAYERS: &[&str] =
     &["poke 0 16 4 2", "poke 0 80 4 2", "poke 0 128 4 100", "poke 0 132 4 20", "poke 0 136 4 5"];
+/// Two copies, in stream `d`: addresses, sizes and attributes in buffer 0.
+#[rustfmt::skip] // one line
+const BATCH: &[&str] = &[
+    "call cuMemAlloc_v2 &a 10000", "call cuStreamCreate &d 1", "put 0 0 a", "put 0 8 a", "put 0 16 a", "put 0 24 a",
+    "poke 0 32 8 4000", "poke 0 40 8 6000", "poke 0 64 4 1",
+];
+/// One of 100 rows of 100 bytes, in stream `d`: from an address to an array.
+#[rustfmt::skip] // one line for each side
+const SHAPED: &[&str] = &[
+    "call cuMemAlloc_v2 &a 10000", "call cuStreamCreate &d 1",
+    "poke 0 0 4 1", "put 0 8 a",
+    "poke 0 40 4 2", "poke 0 48 8 64",
+    "poke 0 80 8 100", "poke 0 88 8 100", "poke 0 96 8 1", "poke 0 104 4 1",
+];
 
 #[rustfmt::skip] // one line for each form
 const FORMS: &[Form] = &[
@@ -143,6 +157,18 @@ const FORMS: &[Form] = &[
     ("cuMemcpyAtoA", LOW_ARRAY, "e 0 e 0 10000"),
     ("cuMemcpyAtoA_v2", ARRAY, "e 0 e 0 10000"),
     ("cuMemcpyAtoA_v2_ptds", ARRAY, "e 0 e 0 10000"),
+    ("cuMemcpyBatchAsync", BATCH, "%0 %0+16 %0+32 2 %0+64 %0+56 1 %0+128 d"),
+    ("cuMemcpyBatchAsync_ptsz", BATCH, "%0 %0+16 %0+32 2 %0+64 %0+56 1 %0+128 0"),
+    ("cuMemcpyBatchAsync_v2", BATCH, "%0 %0+16 %0+32 2 %0+64 %0+56 1 d"),
+    ("cuMemcpyBatchAsync_v2_ptsz", BATCH, "%0 %0+16 %0+32 2 %0+64 %0+56 1 0"),
+    ("cuMemcpy3DBatchAsync", SHAPED, "1 %0 %0+128 0 d"),
+    ("cuMemcpy3DBatchAsync_ptsz", SHAPED, "1 %0 %0+128 0 0"),
+    ("cuMemcpy3DBatchAsync_v2", SHAPED, "1 %0 0 d"),
+    ("cuMemcpy3DBatchAsync_v2_ptsz", SHAPED, "1 %0 0 0"),
+    ("cuMemcpyWithAttributesAsync", BATCH, "a a 10000 %0+64 d"),
+    ("cuMemcpyWithAttributesAsync_ptsz", BATCH, "a a 10000 %0+64 0"),
+    ("cuMemcpy3DWithAttributesAsync", SHAPED, "%0 0 d"),
+    ("cuMemcpy3DWithAttributesAsync_ptsz", SHAPED, "%0 0 0"),
 ];
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -153,6 +179,10 @@ pub(crate) fn trials() -> Vec<Trial> {
     trials.extend([
         trial("every function that launches is tried", every_row),
         trial("copies from and to the host are free", host_copies),
+        trial(
+            "a batch of copies from and to the host is free, and pays if one is neither",
+            mixed_batch,
+        ),
         trial("a stream that is destroyed with work in it has paid", destroyed_stream),
         trial("a launch on several devices pays on each", several_devices),
         trial("a stream pays where it is, whoever had its handle before", handle_used_again),
@@ -207,6 +237,27 @@ fn host_copies() -> Result {
     within("failures", answers.iter().filter(|(code, _)| *code != 0).count(), 0..=0)?;
     within("launches", run.launches()?, 0..=0)?;
     within("busy time", run.busy_ns()?, 0..=0)
+}
+
+/// The first copy's source is the host's, then that of both, and of a shape it is the target.
+fn mixed_batch() -> Result {
+    let batch = "call cuMemcpyBatchAsync_v2 %0 %0+16 %0+32 2 %0+64 %0+56 1 d";
+    let shaped = "call cuMemcpy3DBatchAsync_v2 1 %0 0 d";
+    let host = ["call cuMemAllocHost_v2 &g 10000", "put 0 16 g"];
+    let script = [BEGIN.as_slice(), BATCH, &host, &[batch, WAIT]].concat();
+    let free = [&["put 0 24 g", batch], SHAPED, &["poke 0 40 4 1", "put 0 48 g", shaped, WAIT]];
+    let run = |script: &[&str]| {
+        let run = under("50", "caller")?.env("STUB_GPU_COPY_BYTES_PER_US", "1");
+        let answers = obey(&run, script)?;
+        within("failures", answers.iter().filter(|(code, _)| *code != 0).count(), 0..=0)?;
+        Ok::<_, Stop>(run)
+    };
+    let pays = run(&script)?;
+    within("launches", pays.launches()?, 1..=1)?;
+    within("busy time", pays.busy_ns()?, about(10 * MS))?;
+    let without = &script[..script.len() - 2];
+    let free = run(&[without, &free.concat()].concat())?;
+    within("launches of the host's", free.launches()?, 0..=0)
 }
 
 fn destroyed_stream() -> Result {

@@ -9,9 +9,12 @@ use crate::call::Call;
 use crate::driver;
 use crate::hooks::Next;
 use crate::throttle::{self, Scope, StreamRef, Work};
+use core::ffi::c_void;
 use described::{Described, Place};
-use gpucap_abi::arg::{In, Word};
-use gpucap_abi::cuda::{CUarray, CUcontext, CUdeviceptr, CUstream, CuError, CuResult};
+use gpucap_abi::arg::{In, List, Out, Word};
+use gpucap_abi::cuda::{
+    CUDA_MEMCPY3D_BATCH_OP, CUarray, CUcontext, CUdeviceptr, CUstream, CuError, CuResult,
+};
 
 /// `cuMemsetD8`, `cuMemsetD16`, `cuMemsetD32`.
 pub(crate) fn set<V>(
@@ -210,6 +213,118 @@ pub(crate) fn described_async<T: Described>(
     match bytes_on_device(call, copy) {
         Some(bytes) => moved(call, next, bytes, stream),
         None => next().map(drop),
+    }
+}
+
+/// `cuMemcpyWithAttributesAsync`.
+pub(crate) fn attributed_async(
+    call: &Call,
+    next: impl Next<CuError>,
+    to: CUdeviceptr,
+    from: CUdeviceptr,
+    bytes: usize,
+    _attributes: Out<c_void>,
+    stream: CUstream,
+) -> CuResult {
+    any_async(call, next, to, from, bytes, stream)
+}
+
+/// `cuMemcpy3DWithAttributesAsync`.
+pub(crate) fn described_attributed_async(
+    call: &Call,
+    next: impl Next<CuError>,
+    copy: In<CUDA_MEMCPY3D_BATCH_OP>,
+    _flags: u64,
+    stream: CUstream,
+) -> CuResult {
+    described_async(call, next, copy, stream)
+}
+
+/// `cuMemcpyBatchAsync`, first form.
+#[expect(clippy::too_many_arguments, reason = "the driver's function has these")]
+pub(crate) fn batch_first(
+    call: &Call,
+    next: impl Next<CuError>,
+    to: List<CUdeviceptr>,
+    from: List<CUdeviceptr>,
+    sizes: List<usize>,
+    count: usize,
+    attributes: Out<c_void>,
+    indices: Out<usize>,
+    attribute_count: usize,
+    _failed: Out<usize>,
+    stream: CUstream,
+) -> CuResult {
+    batch(call, next, to, from, sizes, count, attributes, indices, attribute_count, stream)
+}
+
+/// `cuMemcpyBatchAsync`, second form.
+#[expect(clippy::too_many_arguments, reason = "the driver's function has these")]
+pub(crate) fn batch(
+    call: &Call,
+    next: impl Next<CuError>,
+    to: List<CUdeviceptr>,
+    from: List<CUdeviceptr>,
+    sizes: List<usize>,
+    count: usize,
+    _attributes: Out<c_void>,
+    _indices: Out<usize>,
+    _attribute_count: usize,
+    stream: CUstream,
+) -> CuResult {
+    let count = entries(count);
+    let sides = to.first(count).zip(from.first(count));
+    let places = sides.map(|(to, from)| [to, from].map(Place::Address));
+    let sizes = sizes.first(count).map(|bytes| bytes.to_u64());
+    batched(call, next, places, sizes, stream)
+}
+
+/// `cuMemcpy3DBatchAsync`, first form.
+pub(crate) fn described_batch_first(
+    call: &Call,
+    next: impl Next<CuError>,
+    count: usize,
+    copies: List<CUDA_MEMCPY3D_BATCH_OP>,
+    _failed: Out<usize>,
+    flags: u64,
+    stream: CUstream,
+) -> CuResult {
+    described_batch(call, next, count, copies, flags, stream)
+}
+
+/// `cuMemcpy3DBatchAsync`, second form.
+pub(crate) fn described_batch(
+    call: &Call,
+    next: impl Next<CuError>,
+    count: usize,
+    copies: List<CUDA_MEMCPY3D_BATCH_OP>,
+    _flags: u64,
+    stream: CUstream,
+) -> CuResult {
+    let copies = copies.first(entries(count));
+    let places = copies.clone().map(|copy| copy.places());
+    batched(call, next, places, copies.map(|copy| copy.bytes()), stream)
+}
+
+/// No batch has more: the driver takes what lies behind it, as a part of the same launch.
+fn entries(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+/// Pays as a whole if one of its copies is within the device: which of them an engine for copies takes beside the others,
+/// no event can tell.
+fn batched(
+    call: &Call,
+    next: impl Next<CuError>,
+    mut places: impl Iterator<Item = [Place; 2]>,
+    sizes: impl Iterator<Item = u64>,
+    stream: CUstream,
+) -> CuResult {
+    let within = |sides: [Place; 2]| sides.into_iter().all(|place| is_on_device(call, place));
+    if places.any(within) {
+        moved(call, next, sizes.fold(0, u64::saturating_add), stream)
+    } else {
+        next().map(drop)
     }
 }
 

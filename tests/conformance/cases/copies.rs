@@ -125,9 +125,55 @@ macro_rules! described {
     };
 }
 
+/// Two copies within `a`, whose addresses, sizes and attributes are in buffer 0, and of none and in no stream. Addresses
+/// differ from run to run: nothing is shown while they are there.
+macro_rules! batch {
+    ($($symbol:literal: $more:literal),*) => {
+        [$(($symbol, &[
+            ALLOC,
+            "call cuMemsetD8_v2 a 7 64", "call cuStreamCreate &d 1",
+            "poke 0 32 8 32", "poke 0 40 8 64", "poke 0 64 4 1",
+            "put 0 0 a", "put 0 8 a", "put 0 16 a", "put 0 24 a",
+            concat!("hide ", $symbol, " %0 %0+16 %0+32 2 %0+64 %0+56 1 ", $more, "d"),
+            concat!("hide ", $symbol, " %0 %0+16 %0+32 0 %0+64 %0+56 1 ", $more, "d"),
+            concat!("hide ", $symbol, " %0 %0+16 %0+32 2 %0+64 %0+56 0 ", $more, "d"),
+            concat!("hide ", $symbol, " %0 %0+16 %0+32 2 %0+64 %0+56 1 ", $more, "1"),
+            "put 0 0 g", "put 0 8 g", "put 0 16 g", "put 0 24 g", WAIT, READ,
+        ])),*]
+    };
+}
+
+/// `SYMBOL arguments`, with one copy of two layers in buffer 0, within `a`.
+macro_rules! shaped {
+    ($($symbol:literal: $before:literal, $after:literal),*) => {
+        [$(($symbol, &[
+            ALLOC, "call cuStreamCreate &d 1",
+            "poke 0 0 4 1", "poke 0 40 4 1", "poke 0 80 8 16", "poke 0 88 8 4", "poke 0 96 8 2", "poke 0 104 4 1",
+            "put 0 8 a", "put 0 48 a",
+            concat!("hide ", $symbol, $before, " %0", $after, " 0 d"),
+            concat!("hide ", $symbol, $before, " %0", $after, " 9 d"),
+            concat!("hide ", $symbol, $before, " 0", $after, " 0 d"),
+            "put 0 8 g", "put 0 48 g", WAIT,
+        ])),*]
+    };
+}
+
+/// `SYMBOL to from bytes attributes stream`, which buffer 0 has.
+macro_rules! attributed {
+    ($($symbol:literal),*) => {
+        [$(($symbol, &[
+            ALLOC,
+            "call cuMemsetD8_v2 a 7 64", "call cuStreamCreate &d 1", "poke 0 0 4 1",
+            concat!("call ", $symbol, " a a 64 %0 d"), WAIT, READ,
+            concat!("call ", $symbol, " %1 a 64 %0 d"), WAIT,
+            concat!("call ", $symbol, " a a 64 0 d"),
+        ])),*]
+    };
+}
+
 #[rustfmt::skip] // one line for each form
 pub(super) fn cases() -> Vec<Case> {
-    let forms: [&[Case]; 19] = [
+    let forms: [&[Case]; 22] = [
         &set!(ALLOC_V1, READ_V1; "cuMemsetD8", "cuMemsetD16", "cuMemsetD32"),
         &set!(ALLOC, READ; "cuMemsetD8_v2", "cuMemsetD8_v2_ptds", "cuMemsetD8Async", "cuMemsetD8Async_ptsz"),
         &set!(ALLOC, READ; "cuMemsetD16_v2", "cuMemsetD16_v2_ptds", "cuMemsetD16Async", "cuMemsetD16Async_ptsz"),
@@ -153,6 +199,12 @@ pub(super) fn cases() -> Vec<Case> {
             "cuMemcpy2DAsync", "cuMemcpy2DAsync_v2", "cuMemcpy2DAsync_v2_ptsz", "cuMemcpy3DAsync", "cuMemcpy3DAsync_v2",
             "cuMemcpy3DAsync_v2_ptsz", "cuMemcpy3DPeer", "cuMemcpy3DPeer_ptds", "cuMemcpy3DPeerAsync",
             "cuMemcpy3DPeerAsync_ptsz"),
+        &batch!("cuMemcpyBatchAsync": "%0+128 ", "cuMemcpyBatchAsync_ptsz": "%0+128 ", "cuMemcpyBatchAsync_v2": "",
+            "cuMemcpyBatchAsync_v2_ptsz": ""),
+        &shaped!("cuMemcpy3DBatchAsync": " 1", " %0+128", "cuMemcpy3DBatchAsync_ptsz": " 1", " %0+128",
+            "cuMemcpy3DBatchAsync_v2": " 1", "", "cuMemcpy3DBatchAsync_v2_ptsz": " 1", "",
+            "cuMemcpy3DWithAttributesAsync": "", "", "cuMemcpy3DWithAttributesAsync_ptsz": "", ""),
+        &attributed!("cuMemcpyWithAttributesAsync", "cuMemcpyWithAttributesAsync_ptsz"),
     ];
     forms.concat()
 }

@@ -163,3 +163,38 @@ pub struct CUDA_MEMCPY3D_v1 {
 }
 
 const _: () = assert!(size_of::<CUDA_MEMCPY3D_v1>() == 144);
+
+/// `CU_MEMCPY_OPERAND_TYPE_POINTER`: the driver knows whose an address is.
+pub const CU_MEMCPY_OPERAND_TYPE_POINTER: u32 = 1;
+/// `CU_MEMCPY_OPERAND_TYPE_ARRAY`.
+pub const CU_MEMCPY_OPERAND_TYPE_ARRAY: u32 = 2;
+
+/// `CUmemcpy3DOperand`, whose two forms both begin with what they are of.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct CUmemcpy3DOperand {
+    /// Which of the two it is.
+    pub operandType: u32,
+    /// The address, or the array.
+    pub place: CUdeviceptr,
+    /// Length of a row, height of a layer and a hint; or where in the array it begins.
+    pub inside: [u64; 3],
+}
+
+/// `CUDA_MEMCPY3D_BATCH_OP`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct CUDA_MEMCPY3D_BATCH_OP {
+    /// From where.
+    pub src: CUmemcpy3DOperand,
+    /// To where.
+    pub dst: CUmemcpy3DOperand,
+    /// Width, height and depth: in bytes between two addresses, in elements of an array else.
+    pub extent: [usize; 3],
+    /// When the source may be read.
+    pub srcAccessOrder: u32,
+    /// Whether it may overlap with computation.
+    pub flags: u32,
+}
+
+const _: () = assert!(size_of::<CUDA_MEMCPY3D_BATCH_OP>() == 112);

@@ -2,8 +2,9 @@
 
 use gpucap_abi::arg::Word;
 use gpucap_abi::cuda::{
-    CU_MEMORYTYPE_ARRAY, CU_MEMORYTYPE_DEVICE, CU_MEMORYTYPE_UNIFIED, CUDA_MEMCPY2D,
-    CUDA_MEMCPY2D_v1, CUDA_MEMCPY3D, CUDA_MEMCPY3D_v1, CUdeviceptr,
+    CU_MEMCPY_OPERAND_TYPE_ARRAY, CU_MEMCPY_OPERAND_TYPE_POINTER, CU_MEMORYTYPE_ARRAY,
+    CU_MEMORYTYPE_DEVICE, CU_MEMORYTYPE_UNIFIED, CUDA_MEMCPY2D, CUDA_MEMCPY2D_v1, CUDA_MEMCPY3D,
+    CUDA_MEMCPY3D_BATCH_OP, CUDA_MEMCPY3D_v1, CUdeviceptr,
 };
 
 /// What one side of a copy is.
@@ -75,5 +76,20 @@ impl Described for CUDA_MEMCPY3D_v1 {
 
     fn bytes(&self) -> u64 {
         product([self.WidthInBytes, self.Height, self.Depth])
+    }
+}
+
+impl Described for CUDA_MEMCPY3D_BATCH_OP {
+    fn places(&self) -> [Place; 2] {
+        [self.src, self.dst].map(|side| match side.operandType {
+            CU_MEMCPY_OPERAND_TYPE_ARRAY => Place::Device,
+            CU_MEMCPY_OPERAND_TYPE_POINTER => Place::Address(side.place),
+            _ => Place::Host,
+        })
+    }
+
+    /// Elements of an array count as one byte: what it takes is measured.
+    fn bytes(&self) -> u64 {
+        product(self.extent)
     }
 }

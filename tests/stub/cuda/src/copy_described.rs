@@ -1,16 +1,15 @@
-//! Copies whose shape a structure describes, copies of arrays, and batches.
+//! Copies whose shape a structure describes, and copies of arrays.
 //!
 //! Shapes and arrays are not simulated: the call is checked for what is null, takes its place in
-//! the stream, and moves nothing. Entries of a flat batch do move.
+//! the stream, and moves nothing.
 
 use crate::arg::{In, Out};
-use crate::copy::{device_side, move_one, queue};
+use crate::copy::{device_side, queue};
 use crate::export::exports;
 use crate::stream::PER_THREAD;
 use gpucap_abi::arg::Word;
 use gpucap_abi::cuda::{
-    CUDA_MEMCPY2D, CUDA_MEMCPY2D_v1, CUDA_MEMCPY3D, CUDA_MEMCPY3D_v1, CUarray, CUstream, CuError,
-    CuResult,
+    CUDA_MEMCPY2D, CUDA_MEMCPY2D_v1, CUDA_MEMCPY3D, CUDA_MEMCPY3D_v1, CUarray, CUstream, CuResult,
 };
 use std::ffi::c_void;
 
@@ -127,47 +126,6 @@ exports! {
     /// Nothing moves: takes its place in the stream.
     fn cuMemcpyAtoA_v2_ptds(dst: CUarray, at: usize, src: CUarray, from: usize, bytes: usize)
         => array_to_array_own, context, "cuMemcpyAtoA" @ 7000 ptsz;
-    /// Moves the data of each.
-    fn cuMemcpyBatchAsync(dsts: *mut u64, srcs: *mut u64, sizes: *mut usize, count: usize,
-        attrs: *mut c_void, indices: *mut usize, attr_count: usize, failed: *mut usize,
-        stream: CUstream) => batch_first, context, "cuMemcpyBatchAsync" @ 12080;
-    /// Moves the data of each.
-    fn cuMemcpyBatchAsync_ptsz(dsts: *mut u64, srcs: *mut u64, sizes: *mut usize, count: usize,
-        attrs: *mut c_void, indices: *mut usize, attr_count: usize, failed: *mut usize,
-        stream: CUstream) => batch_first, context, "cuMemcpyBatchAsync" @ 12080 ptsz;
-    /// Moves the data of each.
-    fn cuMemcpyBatchAsync_v2(dsts: *mut u64, srcs: *mut u64, sizes: *mut usize, count: usize,
-        attrs: *mut c_void, indices: *mut usize, attr_count: usize, stream: CUstream)
-        => batch, context, "cuMemcpyBatchAsync" @ 13000;
-    /// Moves the data of each.
-    fn cuMemcpyBatchAsync_v2_ptsz(dsts: *mut u64, srcs: *mut u64, sizes: *mut usize, count: usize,
-        attrs: *mut c_void, indices: *mut usize, attr_count: usize, stream: CUstream)
-        => batch, context, "cuMemcpyBatchAsync" @ 13000 ptsz;
-    /// Nothing moves: takes its place in the stream.
-    fn cuMemcpy3DBatchAsync(count: usize, list: *mut c_void, failed: *mut usize, flags: u64,
-        stream: CUstream) => batch_3d_first, context, "cuMemcpy3DBatchAsync" @ 12080;
-    /// Nothing moves: takes its place in the stream.
-    fn cuMemcpy3DBatchAsync_ptsz(count: usize, list: *mut c_void, failed: *mut usize, flags: u64,
-        stream: CUstream) => batch_3d_first, context, "cuMemcpy3DBatchAsync" @ 12080 ptsz;
-    /// Nothing moves: takes its place in the stream.
-    fn cuMemcpy3DBatchAsync_v2(count: usize, list: *mut c_void, flags: u64, stream: CUstream)
-        => batch_3d, context, "cuMemcpy3DBatchAsync" @ 13000;
-    /// Nothing moves: takes its place in the stream.
-    fn cuMemcpy3DBatchAsync_v2_ptsz(count: usize, list: *mut c_void, flags: u64, stream: CUstream)
-        => batch_3d, context, "cuMemcpy3DBatchAsync" @ 13000 ptsz;
-    /// Addresses of either side.
-    fn cuMemcpyWithAttributesAsync(dst: u64, src: u64, bytes: usize, attr: *mut c_void,
-        stream: CUstream) => any_with_attributes, context, "cuMemcpyWithAttributesAsync" @ 13020;
-    /// Addresses of either side.
-    fn cuMemcpyWithAttributesAsync_ptsz(dst: u64, src: u64, bytes: usize, attr: *mut c_void,
-        stream: CUstream)
-        => any_with_attributes, context, "cuMemcpyWithAttributesAsync" @ 13020 ptsz;
-    /// Nothing moves: takes its place in the stream.
-    fn cuMemcpy3DWithAttributesAsync(copy: *mut c_void, flags: u64, stream: CUstream)
-        => described_with_attributes, context, "cuMemcpy3DWithAttributesAsync" @ 13020;
-    /// Nothing moves: takes its place in the stream.
-    fn cuMemcpy3DWithAttributesAsync_ptsz(copy: *mut c_void, flags: u64, stream: CUstream)
-        => described_with_attributes, context, "cuMemcpy3DWithAttributesAsync" @ 13020 ptsz;
 }
 
 fn place(stream: CUstream, bytes: u64, wait: bool) -> CuResult {
@@ -210,21 +168,6 @@ fn described_own(copy: In<impl Described>) -> CuResult {
 
 fn described_async(copy: In<impl Described>, stream: CUstream) -> CuResult {
     described_in(copy, stream, false)
-}
-
-fn described_with_attributes(copy: Out<c_void>, _flags: u64, stream: CUstream) -> CuResult {
-    copy.required()?;
-    place(stream, 0, false)
-}
-
-fn any_with_attributes(
-    dst: u64,
-    src: u64,
-    bytes: usize,
-    _attr: Out<c_void>,
-    stream: CUstream,
-) -> CuResult {
-    move_one(dst, src, bytes as u64, stream)
 }
 
 fn of_array(array: CUarray, bytes: impl Word, stream: CUstream, wait: bool) -> CuResult {
@@ -299,67 +242,4 @@ fn array_to_array<S: Word>(dst: CUarray, _at: S, src: CUarray, _from: S, bytes: 
 fn array_to_array_own<S: Word>(dst: CUarray, _at: S, src: CUarray, _from: S, bytes: S) -> CuResult {
     crate::array::exists(src)?;
     of_array(dst, bytes, PER_THREAD, false)
-}
-
-#[expect(clippy::too_many_arguments, reason = "the driver's function has these")]
-fn batch(
-    dsts: Out<u64>,
-    srcs: Out<u64>,
-    sizes: Out<usize>,
-    count: usize,
-    _attrs: Out<c_void>,
-    _indices: Out<usize>,
-    _attr_count: usize,
-    stream: CUstream,
-) -> CuResult {
-    // Batches take no default stream.
-    if stream.address() <= 1 || count == 0 {
-        return Err(CuError::INVALID_VALUE);
-    }
-    for index in 0..count {
-        let bytes = sizes.at(index).get()? as u64;
-        move_one(dsts.at(index).get()?, srcs.at(index).get()?, bytes, stream)?;
-    }
-    Ok(())
-}
-
-#[expect(clippy::too_many_arguments, reason = "the driver's function has these")]
-fn batch_first(
-    dsts: Out<u64>,
-    srcs: Out<u64>,
-    sizes: Out<usize>,
-    count: usize,
-    attrs: Out<c_void>,
-    indices: Out<usize>,
-    attr_count: usize,
-    failed: Out<usize>,
-    stream: CUstream,
-) -> CuResult {
-    let done = batch(dsts, srcs, sizes, count, attrs, indices, attr_count, stream);
-    if done.is_err() {
-        failed.put_if_asked(usize::MAX);
-    }
-    done
-}
-
-fn batch_3d(count: usize, list: Out<c_void>, _flags: u64, stream: CUstream) -> CuResult {
-    list.required()?;
-    if stream.address() <= 1 || count == 0 {
-        return Err(CuError::INVALID_VALUE);
-    }
-    place(stream, 0, false)
-}
-
-fn batch_3d_first(
-    count: usize,
-    list: Out<c_void>,
-    failed: Out<usize>,
-    flags: u64,
-    stream: CUstream,
-) -> CuResult {
-    let done = batch_3d(count, list, flags, stream);
-    if done.is_err() {
-        failed.put_if_asked(usize::MAX);
-    }
-    done
 }

@@ -16,6 +16,7 @@ mod capture_info;
 mod capture_mode;
 mod context;
 mod copy;
+mod copy_attributed;
 mod copy_described;
 mod current;
 mod device;
@@ -81,6 +82,7 @@ const ALL_ROWS: &[&[export::Row]] = &[
     graph_node::ROWS,
     graph_exec::ROWS,
     copy::ROWS,
+    copy_attributed::ROWS,
     copy_described::ROWS,
     set::ROWS,
     host::ROWS,
