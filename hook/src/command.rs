@@ -11,13 +11,14 @@ mod hook;
 mod limit;
 mod metrics;
 pub(crate) mod nri;
+mod pages;
 mod run;
 pub(crate) mod runtime;
 mod status;
 
 use crate::error::Result;
 use crate::exit::Exit;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -64,6 +65,10 @@ enum Command {
     Cdi(cdi::Options),
     /// Be a plugin of containerd or CRI-O, which show the limit to everything in a container
     Nri(nri::Options),
+    /// Print what a shell needs to complete its words
+    Completions(pages::Completions),
+    /// Write a manual page for each command
+    Man(pages::Man),
     #[command(hide = true)]
     Hook(hook::Options),
 }
@@ -91,6 +96,8 @@ impl Line {
             Command::Runtime(options) => runtime::execute(&options),
             Command::Cdi(options) => cdi::execute(&options),
             Command::Nri(options) => nri::execute(&options),
+            Command::Completions(options) => pages::complete(&options, Self::command()),
+            Command::Man(options) => pages::describe(&options, Self::command()),
             Command::Hook(options) => hook::execute(options),
         }
     }
@@ -99,7 +106,6 @@ impl Line {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_words_are_of_one_piece() {

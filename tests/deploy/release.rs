@@ -61,6 +61,18 @@ fn round() -> Result {
     let command = root.join("opt/gpucap/current/bin/gpucap");
     let said = ended(Command::new(&command).arg("--version"), true)?;
     expect(said.contains(env!("CARGO_PKG_VERSION")), || said.clone())?;
+    // What stands beside it speaks of it.
+    let share = root.join("opt/gpucap/current/share");
+    for file in [
+        "bash-completion/completions/gpucap",
+        "zsh/site-functions/_gpucap",
+        "fish/vendor_completions.d/gpucap.fish",
+        "man/man1/gpucap.1",
+        "man/man1/gpucap-run.1",
+    ] {
+        let text = fs::read_to_string(share.join(file))?;
+        expect(text.contains("gpucap") && text.contains("status"), || format!("{file}: {text}"))?;
+    }
     // It finds the library that came with it.
     let said = ended(Command::new(&command).args(["run", "--mem", "1Gi", "--", "env"]), true)?;
     let library = format!("versions/{}/lib/libgpucap.so", env!("CARGO_PKG_VERSION"));

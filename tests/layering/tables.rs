@@ -107,6 +107,8 @@ pub(crate) const DEPENDENCIES: &[(&str, &[&str])] = &[
             "serde_json",
             "oci-spec",
             "clap",
+            "clap_complete",
+            "clap_mangen",
             "httparse",
             "indicatif",
             "prometheus-client",
