@@ -19,6 +19,7 @@ POD = {
     "metadata": (1, METADATA),
     "hostname": 2,
     "log_directory": 3,
+    "labels": (6, None),
     "annotations": (7, None),
     "linux": (8, {"cgroup_parent": 1, "security_context": (2, {"namespace_options": (1, NAMESPACES)})}),
 }
@@ -27,6 +28,7 @@ CONTAINER = {
     "image": (2, {"image": 1}),
     "command": 3,
     "envs": (6, {"key": 1, "value": 2}),
+    "labels": (9, None),
     "annotations": (10, None),
     "log_path": 11,
     "linux": (15, {"security_context": (2, {"namespace_options": (3, NAMESPACES)})}),
@@ -100,7 +102,7 @@ def call(channel, method, request):
         response_deserializer=lambda payload: decode(payload, names),
     )
     try:
-        return ask(json.loads(request), timeout=60)
+        return ask(json.loads(request), timeout=60, wait_for_ready=True)
     except grpc.RpcError as error:
         return {"error": error.details()}
 

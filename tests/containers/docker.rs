@@ -63,7 +63,7 @@ impl Docker {
     }
 
     fn restart(&mut self) -> Result {
-        self.enclosure.stop(&mut self.daemon)?;
+        self.enclosure.stop(&self.daemon)?;
         self.daemon = self.enclosure.daemon(&["dockerd"], READY)?;
         Ok(())
     }

@@ -7,6 +7,7 @@
 //! An engine of another release than the machine's brings its own userland, which is mounted over `/usr`.
 
 use gpucap_tests::{Driver, Result, Run, Stop, World, fetched, project};
+use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -37,7 +38,7 @@ pub(crate) struct Enclosure {
 /// A program in it that runs until it is told to stop.
 #[derive(Debug)]
 pub(crate) struct Daemon {
-    process: Child,
+    process: RefCell<Child>,
     name: String,
     said: Receiver<String>,
 }
@@ -160,7 +161,7 @@ impl Enclosure {
                 drop(send.send(line));
             }
         });
-        let daemon = Daemon { process, name, said };
+        let daemon = Daemon { process: process.into(), name, said };
         daemon.says(ready)?;
         Ok(daemon)
     }
@@ -178,9 +179,9 @@ impl Enclosure {
     ///
     /// # Errors
     /// If it cannot be told.
-    pub(crate) fn stop(&self, daemon: &mut Daemon) -> Result {
+    pub(crate) fn stop(&self, daemon: &Daemon) -> Result {
         self.signal(daemon, "TERM")?;
-        daemon.process.wait()?;
+        daemon.process.borrow_mut().wait()?;
         Ok(())
     }
 
@@ -225,7 +226,8 @@ impl Daemon {
 impl Drop for Daemon {
     fn drop(&mut self) {
         // What is left of it here is who waits for it; the daemon goes with its enclosure.
-        drop(self.process.kill());
-        drop(self.process.wait());
+        let process = self.process.get_mut();
+        drop(process.kill());
+        drop(process.wait());
     }
 }

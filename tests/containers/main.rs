@@ -7,6 +7,8 @@
 //! * [`hostile`]: images and volumes that have laid something in the way.
 //! * [`wrapper`]: the same through `gpucap runtime`, with no hook in the bundle.
 //! * [`ctr`]: containerd, told of a container by hand.
+//! * [`crio`]: CRI-O, if there is one in `PATH`.
+//! * [`pods`]: what a kubelet asks of any engine.
 //! * [`nri`]: containerd, which asks the plugin about the containers of any pod.
 //! * [`cri`], [`docker`], [`podman`]: engines of each release that can be had, told of us by `gpucap configure`.
 //! * [`earlier`]: hook, library and command of two versions, mixed.
@@ -21,6 +23,7 @@ mod capped;
 mod cgroups;
 mod container;
 mod cri;
+mod crio;
 mod ctr;
 mod docker;
 mod driver;
@@ -32,6 +35,7 @@ mod limited;
 mod nri;
 mod older;
 mod podman;
+mod pods;
 mod refused;
 mod runtime;
 mod upgrade;
@@ -56,6 +60,7 @@ fn main() -> ExitCode {
         wrapper::trials,
         ctr::trials,
         cri::trials,
+        crio::trials,
         nri::trials,
         docker::trials,
         podman::trials,

@@ -4,8 +4,9 @@
 //! `gpucap` still does: the plugin shows, the hook enforces.
 
 use crate::capped::{ASKS, answers_of_a_slice};
-use crate::cri::{CONFIG, Node, READY, configure, machine};
+use crate::cri::{CONFIG, READY, configure, machine, serving};
 use crate::enclosure::{Daemon, Userland};
+use crate::pods::Node;
 use crate::{expect, trials_of_releases};
 use gpucap_tests::{Build, Result, Stop};
 use libtest_mimic::Trial;
@@ -46,7 +47,7 @@ fn node(userland: Userland, is_installed: bool) -> Result<Node> {
         symlink(Build::shipped()?.gpucap()?, file)?;
     }
     configure(&enclosure, &["--nri"])?;
-    Node::of(enclosure, &written)
+    serving(enclosure, &written)
 }
 
 /// The plugin, once it is asked.
@@ -104,12 +105,10 @@ fn refused(userland: Userland) -> Result {
     let node = node(userland, false)?;
     let _plugin = plugin(&node)?;
     let pod = node.pod("", json!({}))?;
-    let request = pod.request("bad", &["sh", "-c", ASKS], ("GPU_MEM_LIMIT", "abc"));
-    let answer = node.ask("CreateContainer", &request)?;
-    let said = answer["error"].as_str().unwrap_or_default().replace('\\', "");
+    let said = pod.refused()?;
     let says = "gpucap: nri: container bad of pod test/";
     let why = "is not made: environment GPU_MEM_LIMIT=\"abc\"";
-    expect(said.contains(says) && said.contains(why), || answer.to_string())?;
+    expect(said.contains(says) && said.contains(why), || said)?;
     pod.end()?;
     seen(&node, "", &json!({})).map(drop)
 }
@@ -134,7 +133,7 @@ fn without(userland: Userland) -> Result {
 fn restarted(userland: Userland) -> Result {
     let mut node = node(userland, false)?;
     let plugin = plugin(&node)?;
-    node.enclosure.stop(&mut node.daemon)?;
+    node.enclosure.stop(&node.daemon)?;
     plugin.says("trying again")?;
     expect(!node.enclosure.path("/run/ready").exists(), || "ready without a containerd".into())?;
     node.daemon = node.enclosure.daemon(&["containerd"], READY)?;

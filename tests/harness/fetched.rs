@@ -44,6 +44,16 @@ pub fn userland(release: &str, program: &str) -> Result<PathBuf> {
     }
 }
 
+/// A program that whoever runs the tests put in `PATH`, since no distribution that they know has it.
+///
+/// # Errors
+/// Skips if it is not there.
+pub fn in_path(program: &str) -> Result<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let found = env::split_paths(&path).map(|place| place.join(program)).find(|it| it.is_file());
+    found.ok_or_else(|| Stop::skip(format!("no {program} in PATH")))
+}
+
 fn clients() -> PathBuf {
     cache("GPUCAP_CLIENTS", "target/clients")
 }
