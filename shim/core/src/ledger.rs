@@ -111,7 +111,9 @@ struct Device {
     busy: Counter,
     waited: Counter,
     launches: Counter,
-    _reserved_compute: [Counter; 4],
+    /// Its collectives, for the devices that it meets in them: `throttle` owns it.
+    collectives: Word,
+    _reserved_compute: [Counter; 3],
     uuid: [Word; 4],
     _reserved_uuid: [Counter; 4],
     windows: Windows,

@@ -7,6 +7,7 @@
 //!   it does.
 //! * [`Meter`]: every other launch. It prepays batches, measures with pairs of timing events, and settles what was
 //!   reserved against what was measured.
+//! * [`Party`]: the devices of a container that meet in collectives, which go together.
 //!
 //! What is charged is measured time of the device, never a count of launches or blocks. Estimates only decide what is
 //! reserved until the measurement is there. The manual's page on time has the reasons and the numbers.
@@ -21,6 +22,7 @@ mod bucket;
 mod costs;
 mod coverage;
 mod meter;
+mod party;
 mod settlement;
 mod signature;
 mod spacing;
@@ -30,6 +32,7 @@ pub use batch::Batch;
 pub use bucket::Bucket;
 pub use costs::Costs;
 pub use meter::{Meter, Permit, Totals, Verdict};
+pub use party::{Party, Seat};
 pub use signature::{Launch, Signature};
 pub use stream::StreamId;
 

@@ -17,7 +17,7 @@ use crate::sys;
 use gpucap_abi::cuda::{CUcontext, CUstream};
 use gpucap_core::ledger::{DeviceIndex, Ledger, Slot};
 use gpucap_core::throttle::{
-    Bucket, Costs, Launch, Meter, Permit, Signature, StreamId, Totals, Verdict,
+    Bucket, Costs, Launch, Meter, Party, Permit, Signature, StreamId, Totals, Verdict,
 };
 use gpucap_core::units::Share;
 use parking_lot::Mutex;
@@ -64,7 +64,8 @@ impl Gate {
         share: Share,
     ) -> Option<Self> {
         let bucket = Bucket::new(ledger.bucket(index)?, share);
-        let meter = Meter::new(bucket, sys::monotonic_ns());
+        let party = Party::new(ledger.seats(), index.index());
+        let meter = Meter::new(bucket, sys::monotonic_ns()).among(party);
         let costs = meter.costs();
         let told = Totals::default();
         let timing = Timing::default();

@@ -6,7 +6,7 @@
 //! finished by the next one whose UUID fits it.
 
 use super::{Device, Full, Ledger, word::Total};
-use crate::sync::Word;
+use crate::{sync::Word, throttle::Seat};
 
 /// A row of the ledger's table of devices. Not the driver's ordinal, nor NVML's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -105,6 +105,12 @@ impl Ledger {
     #[must_use]
     pub fn bucket(&self, device: DeviceIndex) -> Option<&Word> {
         self.device_at(device).map(|row| &row.bucket)
+    }
+
+    /// All devices as the compute cap sees them, by the numbers of their rows.
+    #[must_use]
+    pub fn seats(&self) -> Vec<Seat<'_>> {
+        self.devices.iter().map(|row| Seat::new(&row.bucket, &row.collectives)).collect()
     }
 
     pub(super) fn device_at(&self, device: DeviceIndex) -> Option<&Device> {

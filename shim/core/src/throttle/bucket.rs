@@ -60,7 +60,7 @@ impl<'a> Bucket<'a> {
     /// What may be spent now; below zero, what is owed.
     #[must_use]
     pub fn level(&self, now: u64) -> i64 {
-        let since = self.repaired(self.word.load(), now);
+        let since = repaired(self.word.load(), now);
         // Both differences are within the horizon, or cut to the time that fills the bucket: no product overflows.
         let filled = self.share.of(now.saturating_sub(since).min(self.fill_ns()));
         let owed = self.share.of(since.saturating_sub(now));
@@ -77,7 +77,7 @@ impl<'a> Bucket<'a> {
         let full_since = then.saturating_sub(self.fill_ns());
         let mut word = self.word.load();
         loop {
-            let since = self.repaired(word, now).max(full_since);
+            let since = repaired(word, now).max(full_since);
             let until = since.saturating_add(self.takes_up(ns));
             match self.word.replace(word, until.min(now.saturating_add(HORIZON_NS))) {
                 Ok(()) => return,
@@ -98,13 +98,7 @@ impl<'a> Bucket<'a> {
     /// When it holds `ns`, if nobody charges or refunds.
     #[must_use]
     pub fn holds_at(&self, ns: u64, now: u64) -> u64 {
-        self.repaired(self.word.load(), now).saturating_add(self.takes_up(ns))
-    }
-
-    /// A word further ahead than any debt is of another clock: the bucket is level.
-    fn repaired(&self, word: u64, now: u64) -> u64 {
-        // Twice the horizon: a charge by a thread whose clock reading is older than ours still looks sound.
-        if word > now.saturating_add(2 * HORIZON_NS) { now } else { word }
+        repaired(self.word.load(), now).saturating_add(self.takes_up(ns))
     }
 
     /// The wall time in which an empty bucket fills.
@@ -116,6 +110,12 @@ impl<'a> Bucket<'a> {
     fn takes_up(&self, ns: u64) -> u64 {
         ns.saturating_mul(u64::from(Share::DENOMINATOR)).div_ceil(u64::from(self.share.parts()))
     }
+}
+
+/// A word further ahead than any debt is of another clock: the bucket is level.
+pub(super) fn repaired(word: u64, now: u64) -> u64 {
+    // Twice the horizon: a charge by a thread whose clock reading is older than ours still looks sound.
+    if word > now.saturating_add(2 * HORIZON_NS) { now } else { word }
 }
 
 fn signed(ns: u64) -> i64 {

@@ -119,6 +119,8 @@ pub(super) struct Sample {
     pub(super) ns: u64,
     /// The stream was busy when the launch came, so that the device began it when it could: nothing else is in it.
     pub(super) clean: bool,
+    /// The next one may take any time: no estimate is ever believed without a look.
+    pub(super) is_collective: bool,
 }
 
 /// From here on an estimate is believed without a look at each launch.
@@ -200,7 +202,8 @@ impl Entry {
         let (samples, mean, doubts) = if samples == 0 || doubts >= MOST_DOUBTS {
             (1, sample.ns, 0)
         } else {
-            let count = (samples + 1).min(MOST_SAMPLES);
+            let most = if sample.is_collective { ENOUGH_SAMPLES - 1 } else { MOST_SAMPLES };
+            let count = (samples + 1).min(most);
             let sum = mean.saturating_mul(count - 1).saturating_add(sample.ns.clamp(low, high));
             (count, sum / count, doubts)
         };

@@ -18,7 +18,7 @@ mod harvest;
 use std::sync::Arc;
 
 use super::{
-    Batch, Bucket, Costs, Events, Launch, Signature,
+    Batch, Bucket, Costs, Events, Launch, Party, Signature,
     settlement::{Done, Settlement, Span},
     spacing::Spacing,
     stream::{Operation, Pending, Reserved, Stream, StreamId},
@@ -29,6 +29,7 @@ use crate::units::Share;
 #[derive(Debug)]
 pub struct Meter<'a, E> {
     bucket: Bucket<'a>,
+    party: Party<'a>,
     costs: Costs,
     streams: Vec<Stream<E>>,
     settlement: Settlement,
@@ -113,6 +114,7 @@ impl<'a, E> Meter<'a, E> {
     pub fn new(bucket: Bucket<'a>, now: u64) -> Self {
         Self {
             bucket,
+            party: Party::alone(),
             costs: Costs::default(),
             streams: Vec::new(),
             settlement: Settlement::default(),
@@ -128,6 +130,12 @@ impl<'a, E> Meter<'a, E> {
             random: now | 1,
             totals: Totals::default(),
         }
+    }
+
+    /// The same meter, of a device that meets others.
+    #[must_use]
+    pub fn among(self, party: Party<'a>) -> Self {
+        Self { party, ..self }
     }
 
     /// The table of costs, for the fast path.
@@ -168,7 +176,8 @@ impl<'a, E> Meter<'a, E> {
         events: &mut impl Events<Event = E>,
     ) -> Verdict {
         self.harvest(Some(stream), now, events);
-        if !self.is_urgent(launch, now) && !self.is_open(now) {
+        // Whether it is open is asked for those that go anyway too: what they take along depends on it.
+        if !self.is_open(now) && !self.is_urgent(launch, now) && !self.is_stalled(now) {
             self.totals.waits += 1;
             return Verdict::Wait { until: self.recheck_at(now) };
         }
@@ -209,6 +218,7 @@ impl<'a, E> Meter<'a, E> {
             (_, pair) => {
                 pair.into_iter().flatten().for_each(|event| events.give_back(event));
                 self.take_back_guess(reserved);
+                self.collective_ended(reserved, returned, returned);
                 let worth = batch_ns.saturating_add(reserved.ns);
                 self.settle(worth, Done { span: Span::Unknown, work_ns: worth }, returned);
             }
@@ -282,6 +292,7 @@ impl<'a, E> Meter<'a, E> {
     pub fn refused(&mut self, permit: Permit, now: u64) {
         self.under_way = self.under_way.saturating_sub(1);
         self.take_back_guess(permit.reserved);
+        self.collective_ended(permit.reserved, now, now);
         self.release(permit.reserved.ns);
         let worth = permit.batch_ns;
         self.settle(worth, Done { span: Span::Unknown, work_ns: worth }, now);

@@ -71,6 +71,8 @@ pub(super) struct Reserved {
     pub(super) ns: u64,
     /// Nothing of its signature had been measured when it was launched.
     pub(super) unmeasured: bool,
+    /// Others may be waiting for it.
+    pub(super) is_collective: bool,
 }
 
 impl<E> Stream<E> {

@@ -5,5 +5,6 @@ mod bucket;
 mod costs;
 mod desk;
 mod meter;
+mod party;
 mod settlement;
 mod spacing;

@@ -19,6 +19,8 @@ const BATCH_NS: u64 = 250_000;
 const BATCH_LAUNCHES: u8 = 64;
 /// While work is out, what it turns out to be worth can open the bucket before its time.
 const RECHECK_NS: u64 = 1_000_000;
+/// A collective of another device can come at any moment, and spins until it is noticed.
+const RECHECK_PARTY_NS: u64 = 200_000;
 /// Other processes' work can do so too.
 const RECHECK_IDLE_NS: u64 = 10_000_000;
 /// Work that is out this long without an event reached may be waiting for the launch that waits for it.
@@ -34,6 +36,8 @@ impl<E> Meter<'_, E> {
     ///
     /// Of operations that run side by side the sum is reserved, and most of it comes back: without counting that in, a
     /// few short streams would close the gate long before the device has work for a turn.
+    ///
+    /// While a device that this one meets is in debt it is closed too.
     pub(super) fn is_open(&mut self, now: u64) -> bool {
         let back = self.settlement.overlap_of(self.out_ns);
         let level = self.bucket.level(now).saturating_add(signed(back));
@@ -41,23 +45,43 @@ impl<E> Meter<'_, E> {
         let room = signed(self.bucket.cap_ns()) - signed(self.out_ns - back);
         let level = level.min(room);
         let quantum = signed(self.bucket.quantum_ns());
+        let others_at = self.party.level_at(now);
+        if !self.open && now < self.reopens_at && others_at > 0 {
+            self.reopens_at = self.reopening(others_at, now);
+        }
         let enough = if self.open || now >= self.reopens_at { level > 0 } else { level >= quantum };
-        let open = enough || self.bucket.share() == Share::FULL;
+        let open = enough && others_at <= now || self.bucket.share() == Share::FULL;
         if self.open && !open {
             self.close_batches(now);
-            self.reopens_at = self.bucket.holds_at(self.bucket.quantum_ns(), now);
+            self.reopens_at = self.reopening(others_at, now);
         }
         self.open = open;
-        open || self.is_stalled(now)
+        open
+    }
+
+    /// When a gate that is closed opens: its device holds a quantum then, and no other one that it meets is in debt.
+    fn reopening(&self, others_at: u64, now: u64) -> u64 {
+        self.bucket.holds_at(self.bucket.quantum_ns(), now).max(others_at)
     }
 
     /// Whether it goes through a closed gate. Peers spin until a collective comes, and are charged for it, which may hold
-    /// them back in turn: so none waits longer than what is taken for a stall.
+    /// them back in turn: so none waits longer than what is taken for a stall, nor does what lies before it in the streams
+    /// of a device that others wait for.
     pub(super) fn is_urgent(&self, launch: Launch, now: u64) -> bool {
-        launch.collective_since.is_some_and(|since| {
-            let paid_at = self.bucket.holds_at(0, now);
-            paid_at.saturating_sub(now) <= CREDIT_NS || now.saturating_sub(since) >= STALL_NS
-        })
+        let since = launch.collective_since;
+        if since.is_none() && !self.party.is_waited_for(now) {
+            return false;
+        }
+        let paid_at = self.bucket.holds_at(0, now);
+        paid_at.saturating_sub(now) <= CREDIT_NS
+            || since.is_some_and(|since| now.saturating_sub(since) >= STALL_NS)
+    }
+
+    /// What was admitted is over since `end`, or nobody will see its end.
+    pub(super) fn collective_ended(&mut self, reserved: Reserved, end: u64, now: u64) {
+        if reserved.is_collective && self.bucket.share() != Share::FULL {
+            self.party.ends(end, now);
+        }
     }
 
     /// A wait begins: what launches took so far was launched before it.
@@ -105,9 +129,14 @@ impl<E> Meter<'_, E> {
     }
 
     pub(super) fn recheck_at(&self, now: u64) -> u64 {
-        let recheck = if self.pending > 0 { RECHECK_NS } else { RECHECK_IDLE_NS };
+        let recheck = match (self.party.meets(now), self.pending) {
+            (true, _) => RECHECK_PARTY_NS,
+            (false, 0) => RECHECK_IDLE_NS,
+            (false, _) => RECHECK_NS,
+        };
         let enough = if now < self.reopens_at { self.bucket.quantum_ns() } else { 1 };
-        self.bucket.holds_at(enough, now).clamp(now + 1, now.saturating_add(recheck))
+        let level_at = self.bucket.holds_at(enough, now).max(self.party.level_at(now));
+        level_at.clamp(now + 1, now.saturating_add(recheck))
     }
 
     /// Closes the thread's batch, reserves for the operation and, if its cost is known, for a new batch after it. The
@@ -120,9 +149,13 @@ impl<E> Meter<'_, E> {
         now: u64,
     ) -> Permit {
         let reserved = self.reservation(launch);
+        if reserved.is_collective && self.bucket.share() != Share::FULL {
+            self.party.begins(now);
+        }
         // What goes through a closed gate takes nobody along; where estimates are doubted, everybody comes here.
         let known = self.costs.small(launch.signature).is_some();
-        let lets_in = known && self.open && !self.settlement.is_doubtful(now);
+        let lets_in =
+            (known || reserved.is_collective) && self.open && !self.settlement.is_doubtful(now);
         let (grant, launches) =
             if lets_in { (self.batch_size(), self.batch_launches()) } else { (0, 0) };
         let mut waited = false;
@@ -147,18 +180,21 @@ impl<E> Meter<'_, E> {
     /// one before: a deep queue of unknown work closes the gate after a few launches, however long they are.
     pub(super) fn reservation(&mut self, launch: Launch) -> Reserved {
         let signature = launch.signature;
+        let is_collective = launch.collective_since.is_some();
         let guess = match self.costs.estimate(signature) {
-            Estimate::Measured(ns) => return Reserved { signature, ns, unmeasured: false },
+            Estimate::Measured(ns) => {
+                return Reserved { signature, ns, unmeasured: false, is_collective };
+            }
             Estimate::Unmeasured(before) => before.saturating_mul(2),
             Estimate::Unknown => launch.first_ns,
         };
         self.costs.note_unmeasured(signature, guess);
-        Reserved { signature, ns: guess, unmeasured: true }
+        Reserved { signature, ns: guess, unmeasured: true, is_collective }
     }
 
     /// A launch of which nothing will ever be measured is no reason to fear the next one more.
     pub(super) fn take_back_guess(&mut self, reserved: Reserved) {
-        let Reserved { signature, ns, unmeasured } = reserved;
+        let Reserved { signature, ns, unmeasured, .. } = reserved;
         if unmeasured && matches!(self.costs.estimate(signature), Estimate::Unmeasured(_)) {
             self.costs.note_unmeasured(signature, ns / 2);
         }

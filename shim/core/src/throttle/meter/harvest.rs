@@ -91,7 +91,10 @@ impl<E> Meter<'_, E> {
                     {
                         let cost = operation.as_ref().map(|operation| operation.cost);
                         let reserved = cost.map_or(0, |cost| cost.ns);
-                        cost.into_iter().for_each(|cost| self.take_back_guess(cost));
+                        if let Some(cost) = cost {
+                            self.take_back_guess(cost);
+                            self.collective_ended(cost, now, now);
+                        }
                         let worth = batch_ns.saturating_add(reserved);
                         self.settle(worth, Done { span: Span::Unknown, work_ns: worth }, now);
                         let after = operation.map(|operation| operation.after);
@@ -118,7 +121,8 @@ impl<E> Meter<'_, E> {
         clean: bool,
         now: u64,
     ) {
-        let Reserved { signature, ns: reserved, .. } = operation.cost;
+        let Reserved { signature, ns: reserved, is_collective, .. } = operation.cost;
+        self.collective_ended(operation.cost, end, now);
         let Some(stream) = self.streams.get_mut(place) else { return };
         // On an empty stream the event before it is reached before the operation arrives at the device, which is when
         // the call returns: unless the call waited for the end, or its thread was held up, and says nothing.
@@ -130,7 +134,7 @@ impl<E> Meter<'_, E> {
         let first = !matches!(self.costs.estimate(signature), Estimate::Measured(_));
         let small = self.costs.small(signature).filter(|_| !self.settlement.is_doubtful(now));
         stream.note(sample, reserved);
-        self.costs.learn(signature, Sample { ns: sample, clean });
+        self.costs.learn(signature, Sample { ns: sample, clean, is_collective });
         let work_ns = small.map_or(sample, u64::from);
         self.settle(reserved, Done { span: Span::Operation(start, end), work_ns }, now);
         if first {

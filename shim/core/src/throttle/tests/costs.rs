@@ -10,7 +10,9 @@ use crate::throttle::{
 const KERNEL: Signature = Signature::kernel(7, 1024);
 
 fn learn(costs: &Costs, samples: &[u64]) {
-    samples.iter().for_each(|&ns| costs.learn(KERNEL, Sample { ns, clean: true }));
+    samples
+        .iter()
+        .for_each(|&ns| costs.learn(KERNEL, Sample { ns, clean: true, is_collective: false }));
 }
 
 #[test]
@@ -56,7 +58,7 @@ fn one_outlier_barely_moves_the_mean_and_three_replace_it() {
 fn samples_of_an_empty_stream_yield_to_those_of_a_busy_one_for_a_while() {
     let costs = Costs::default();
     learn(&costs, &[1000; 4]);
-    let dirty = || costs.learn(KERNEL, Sample { ns: 2000, clean: false });
+    let dirty = || costs.learn(KERNEL, Sample { ns: 2000, clean: false, is_collective: false });
     (0..7).for_each(|_| dirty());
     assert_eq!(costs.small(KERNEL), Some(1000));
     dirty();
@@ -77,7 +79,10 @@ fn thousands_of_signatures_have_their_place() {
     let signature = |function| Signature::kernel(0x7f00_0000_0000 + function * 64, 1 << 16);
     for function in 0..4096 {
         for _ in 0..4 {
-            costs.learn(signature(function), Sample { ns: 100 + function, clean: true });
+            costs.learn(
+                signature(function),
+                Sample { ns: 100 + function, clean: true, is_collective: false },
+            );
         }
     }
     let known = |function: &u64| {

@@ -1,0 +1,163 @@
+//! Devices that meet in collectives: which of them wait for one another, and which do not.
+
+use super::desk::{Bench, KERNEL, MS, NOW};
+use crate::{
+    sync::Word,
+    throttle::{Bucket, Launch, Meter, Party, Reached, Seat, Signature},
+    units::Share,
+};
+
+type Words = [[Word; 2]; 2];
+
+const COLLECTIVE: Launch = Launch::kernel(Signature::kernel(9, 1024)).collective(NOW);
+const OTHER: Launch = Launch::kernel(KERNEL);
+
+/// Two devices of a container, each under a share of its own.
+fn two(words: &Words, percent: [u16; 2]) -> [Bench<'_>; 2] {
+    [0, 1].map(|own| {
+        let [bucket, _] = &words[own];
+        let mut bench = Bench::new(bucket, percent[own]);
+        let seats = words.iter().map(|[bucket, collectives]| Seat::new(bucket, collectives));
+        let bucket = Bucket::new(bucket, Share::from_percent(percent[own]).unwrap());
+        bench.meter = Meter::new(bucket, NOW).among(Party::new(seats.collect(), own));
+        bench.stream = bench.meter.stream(NOW);
+        bench
+    })
+}
+
+/// Each has had a collective of a millisecond, which ended on both at once; the next millisecond has begun.
+fn met(words: &Words, percent: [u16; 2]) -> [Bench<'_>; 2] {
+    let mut benches = two(words, percent);
+    for bench in &mut benches {
+        bench.run(COLLECTIVE, MS);
+        bench.now = NOW + 2 * MS;
+    }
+    benches
+}
+
+#[test]
+fn who_is_waited_for_goes_at_once_until_its_collective_has_come() {
+    let words = Words::default();
+    let [mut first, mut second] = met(&words, [25, 25]);
+    second.bucket.charge(500 * MS, second.now);
+    assert!(!second.launch(OTHER), "nobody waits");
+    assert!(first.launch(COLLECTIVE));
+    assert!(second.launch(OTHER), "the other one spins");
+    assert!(second.launch(COLLECTIVE));
+    assert!(!second.launch(OTHER), "it does so no longer");
+}
+
+#[test]
+fn who_is_waited_for_and_owes_too_much_waits() {
+    let words = Words::default();
+    let [mut first, mut second] = met(&words, [25, 25]);
+    second.bucket.charge(2_600 * MS, second.now);
+    assert!(first.launch(COLLECTIVE));
+    assert!(!second.launch(OTHER));
+}
+
+/// The other one has not looked since the collective ended for both.
+#[test]
+fn a_collective_that_has_ended_here_has_ended_there() {
+    let words = Words::default();
+    let [mut first, mut second] = met(&words, [25, 25]);
+    assert!(first.launch(COLLECTIVE));
+    second.now += MS;
+    second.run(COLLECTIVE, MS);
+    second.bucket.charge(500 * MS, second.now);
+    assert!(!second.launch(OTHER));
+    // It launches the next one.
+    first.now = second.now + MS;
+    assert!(first.launch(COLLECTIVE));
+    second.now = first.now + MS;
+    assert!(second.launch(OTHER));
+}
+
+#[test]
+fn nothing_goes_while_one_of_those_that_meet_is_in_debt() {
+    let words = Words::default();
+    let [mut first, second] = met(&words, [70, 30]);
+    assert!(first.launch(OTHER));
+    second.bucket.charge(60 * MS, second.now);
+    assert!(!first.launch(OTHER), "the slower one sets the pace");
+    assert!(first.launch(COLLECTIVE), "but for collectives");
+    first.now = second.bucket.holds_at(0, second.now);
+    assert!(first.launch(OTHER));
+}
+
+#[test]
+fn devices_that_have_not_met_lately_are_none_of_each_others_business() {
+    let words = Words::default();
+    let [mut first, mut second] = two(&words, [50, 50]);
+    assert!(first.launch(COLLECTIVE));
+    second.bucket.charge(500 * MS, NOW);
+    assert!(first.launch(OTHER), "no collective has been launched on the second");
+    assert!(!second.launch(OTHER), "which nobody waits for");
+
+    let words = Words::default();
+    let [mut first, mut second] = met(&words, [50, 50]);
+    second.bucket.charge(60_000 * MS, NOW);
+    first.now += 9_000 * MS;
+    assert!(!first.launch(OTHER));
+    first.now += 1_001 * MS;
+    assert!(first.launch(OTHER), "the latest was ten seconds ago");
+    second.now = first.now;
+    assert!(!second.launch(OTHER));
+}
+
+#[test]
+fn a_device_without_a_limit_neither_waits_nor_hurries_anybody() {
+    let words = Words::default();
+    let [mut first, mut second] = met(&words, [100, 25]);
+    second.bucket.charge(500 * MS, second.now);
+    assert!(first.launch(OTHER));
+    assert!(first.launch(COLLECTIVE));
+    assert!(!second.launch(OTHER));
+}
+
+#[test]
+fn a_collective_that_the_driver_refuses_keeps_nobody_waiting() {
+    let words = Words::default();
+    let [mut first, mut second] = met(&words, [25, 25]);
+    second.bucket.charge(500 * MS, second.now);
+    let permit = first.ask(COLLECTIVE).unwrap();
+    assert!(second.launch(OTHER));
+    first.meter.refused(permit, first.now);
+    assert!(!second.launch(OTHER));
+
+    // Nor one whose events are lost.
+    let words = Words::default();
+    let [mut first, mut second] = met(&words, [25, 25]);
+    second.bucket.charge(500 * MS, second.now);
+    let permit = first.ask(COLLECTIVE).unwrap();
+    let pair = first.card.pair(Reached::Lost, Reached::Lost);
+    first.meter.launched(permit, first.now, pair, &mut first.card);
+    assert!(second.launch(OTHER));
+    first.meter.settle_finished(first.now, &mut first.card);
+    assert!(!second.launch(OTHER));
+}
+
+/// However short it was lately, the next one may spin.
+#[test]
+fn a_collective_is_measured_each_time() {
+    let words = Words::default();
+    let [mut bench, _] = two(&words, [50, 50]);
+    (0..40).for_each(|_| bench.run(COLLECTIVE, 10_000));
+    assert_eq!(bench.meter.costs().small(Signature::kernel(9, 1024)), None);
+    let before = bench.meter.totals().busy_ns;
+    bench.run(COLLECTIVE, 50 * MS);
+    assert_eq!(bench.meter.totals().busy_ns - before, 50 * MS);
+}
+
+/// Kernels go out of the batches that collectives open, so nobody else may ask at the gate.
+#[test]
+fn collectives_notice_that_the_gate_should_be_closed() {
+    let words = Words::default();
+    let [mut bench, _] = two(&words, [50, 50]);
+    (0..5).for_each(|_| bench.run(OTHER, 10_000));
+    bench.run(COLLECTIVE, 10_000);
+    assert!(bench.batch.spend(10_000), "a collective opens a batch");
+    bench.bucket.charge(500 * MS, bench.now);
+    bench.run(COLLECTIVE, 10_000);
+    assert!(!bench.batch.spend(10_000));
+}
