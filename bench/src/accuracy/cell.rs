@@ -5,6 +5,7 @@ use crate::simulator::card::BIN_NS;
 use crate::simulator::workloads::Workload;
 use crate::simulator::{Outcome, Process, Setup, World};
 use gpucap_core::sync::Word;
+use gpucap_core::throttle::Seat;
 use gpucap_core::units::Share;
 use serde_json::{Value, json};
 
@@ -29,6 +30,10 @@ pub struct Cell {
     pub charged: f64,
     /// Launches that went through the meter, as a part of all.
     pub slow: f64,
+    /// What of its share passed in collectives that waited for another card, while nothing else ran.
+    pub spun: f64,
+    /// The longest that one of them waited, in milliseconds.
+    pub spun_most: f64,
     /// Milliseconds that launches were held back.
     pub wait_p50: f64,
     /// The one that 99 % do not exceed.
@@ -39,6 +44,8 @@ pub struct Cell {
     work_rate: f64,
 }
 
+/// As many as processes and cards of any workload, for who gives each its own bucket.
+const SEATS: usize = 8;
 /// Bins in the second that windows have.
 const WINDOW: usize = 100;
 /// Time to learn, before anything counts.
@@ -53,17 +60,28 @@ pub fn run(
     setup: &Setup,
     solo: Option<&Cell>,
 ) -> Cell {
-    let words: Vec<Word> = std::iter::repeat_with(Word::default).take(64).collect();
-    let limit = percent.and_then(Share::from_percent).map(|share| (0, share));
+    let words: Vec<[Word; 2]> = std::iter::repeat_with(Default::default).take(SEATS).collect();
+    let seats: Vec<Seat<'_>> =
+        words.iter().map(|[bucket, collectives]| Seat::new(bucket, collectives)).collect();
+    let limits = |percent: Option<u16>| {
+        let asked = (0..workload.cards).map(|card| match card {
+            0 => percent,
+            _ => workload.elsewhere.or(percent),
+        });
+        let share = |percent: Option<u16>| percent.and_then(Share::from_percent);
+        asked.enumerate().map(|(card, percent)| Some((card, share(percent)?))).collect()
+    };
     let mine = (workload.processes)();
     let count = mine.len();
-    let others = (workload.neighbours)().into_iter().map(|threads| (threads, None));
-    let processes = mine.into_iter().map(|threads| (threads, limit)).chain(others);
+    let others = (workload.neighbours)().into_iter().map(|threads| (threads, Vec::new()));
+    let processes = mine.into_iter().map(|threads| (threads, limits(percent))).chain(others);
     let processes =
-        processes.map(|((threads, streams), limit)| Process { threads, streams, limit });
+        processes.map(|((threads, streams), limits)| Process { threads, streams, limits });
     let length = WARM_UP_NS + seconds * 1_000_000_000;
-    let outcomes = World::new(setup.clone(), &words, processes.collect()).run(length);
-    summary(workload.name, percent, outcomes.get(..count).unwrap_or(&[]), length, solo)
+    let outcomes = World::new(*setup, &seats, processes.collect()).run(length);
+    let of_the_first_card =
+        outcomes.into_iter().take(count).filter_map(|cards| cards.into_iter().next());
+    summary(workload.name, percent, &of_the_first_card.collect::<Vec<_>>(), length, solo)
 }
 
 fn summary(
@@ -78,10 +96,12 @@ fn summary(
     for outcome in outcomes {
         bins.iter_mut().zip(&outcome.busy).for_each(|(sum, busy)| *sum += busy);
     }
+    let sum = |of: fn(&Outcome) -> u64| outcomes.iter().map(of).sum::<u64>();
     let busy: u64 = bins.iter().sum();
-    let charged: u64 = outcomes.iter().map(|outcome| outcome.totals.busy_ns).sum();
-    let work: u64 = outcomes.iter().map(|outcome| outcome.work).sum();
-    let slow: u64 = outcomes.iter().map(|outcome| outcome.totals.launches).sum();
+    let charged = sum(|outcome| outcome.totals.busy_ns);
+    let slow = sum(|outcome| outcome.totals.launches);
+    let spun = 100.0 * float(sum(|outcome| outcome.spun.ns)) / float(length);
+    let longest = outcomes.iter().map(|outcome| outcome.spun.longest_ns).max();
     let mut waits: Vec<u64> = outcomes.iter().flat_map(|outcome| &outcome.waits).copied().collect();
     waits.sort_unstable();
     let wait = |percent: usize| {
@@ -94,13 +114,16 @@ fn summary(
     };
     let share = percent_of(bins);
     let target = percent.map_or(100.0, f64::from);
-    let goal = solo.map_or(share, |solo| solo.share.min(target));
+    // A card that waits for another one has nothing to do; where nothing is held back it does so on the engine.
+    let idle = |solo: &Cell| if target < 100.0 { solo.spun } else { 0.0 };
+    let goal = solo.map_or(share, |solo| (solo.share - idle(solo)).min(target));
     let off = |window: &[u64]| percent_of(window) - goal;
     let worst = bins.windows(WINDOW).map(off).max_by(|a, b| a.abs().total_cmp(&b.abs()));
     let most = bins.windows(WINDOW).map(percent_of).max_by(f64::total_cmp);
-    let work_rate = float(work) / float(length);
-    let throughput =
-        solo.map_or(1.0, |solo| work_rate / (solo.work_rate * (target / solo.share).min(1.0)));
+    let work_rate = float(sum(|outcome| outcome.work)) / float(length);
+    let throughput = solo.map_or(1.0, |solo| {
+        work_rate / (solo.work_rate * (target / (solo.share - solo.spun)).min(1.0))
+    });
     Cell {
         workload,
         percent,
@@ -111,6 +134,8 @@ fn summary(
         throughput,
         charged: if percent.is_some() { float(charged) / float(busy) } else { 1.0 },
         slow: float(slow) / float(waits.len() as u64).max(1.0),
+        spun,
+        spun_most: float(longest.unwrap_or(0)) / 1e6,
         wait_p50: wait(50),
         wait_p99: wait(99),
         wait_most: wait(100),
@@ -169,6 +194,7 @@ impl Cell {
             "throughput": round(self.throughput),
             "charged": round(self.charged),
             "metered_launches": round(self.slow),
+            "spun": [round(self.spun), round(self.spun_most)],
             "wait_ms": [round(self.wait_p50), round(self.wait_p99), round(self.wait_most)],
             "bound": { "mean": bound.mean, "below": bound.below, "window": bound.window, "throughput": bound.throughput },
             "met": self.is_within(bound),

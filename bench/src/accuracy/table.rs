@@ -16,8 +16,8 @@ pub fn text(lines: &[Value]) -> String {
     let _ = writeln!(
         text,
         "| workload | asked | goal | mean error | worst second | throughput | charged / busy | \
-         metered launches | wait p50, p99, most (ms) | within its bound (mean, second, throughput) |\n\
-         |---|---:|---:|---:|---:|---:|---:|---:|---:|---|"
+         metered launches | wait p50, p99, most (ms) | spun, longest (ms) | within its bound (mean, second, throughput) |\n\
+         |---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|"
     );
     for cell in cells {
         let number = |name: &str| cell[name].as_f64().unwrap_or(f64::NAN);
@@ -26,14 +26,19 @@ pub fn text(lines: &[Value]) -> String {
         let workload = cell["workload"].as_str().unwrap_or_default();
         let Some(percent) = cell["percent"].as_u64() else {
             let share = number("share");
-            let _ = writeln!(text, "| {workload} | unset | {share:.1} | | | | | | | |");
+            let _ = writeln!(text, "| {workload} | unset | {share:.1} | | | | | | | | |");
             continue;
+        };
+        let spun = |place: usize| cell["spun"][place].as_f64().unwrap_or(0.0);
+        let spun = match spun(1) > 0.0 {
+            true => format!("{:.1}, {:.1}", spun(0), spun(1)),
+            false => String::new(),
         };
         let met = if cell["met"] == true { "yes" } else { "**no**" };
         let _ = writeln!(
             text,
             "| {workload} | {percent} % | {:.1} | {:+.2} | {:+.2} | {:.3} | {:.3} | {:.1} % | \
-             {:.1}, {:.1}, {:.1} | {met} (+{} -{}, {}, {}) |",
+             {:.1}, {:.1}, {:.1} | {spun} | {met} (+{} -{}, {}, {}) |",
             number("goal"),
             number("error"),
             number("worst_second"),

@@ -12,7 +12,7 @@ fn workload(name: &str) -> &'static Workload {
 
 /// A second without a limit is enough to know what a workload can use.
 fn measure(workload: &Workload, percent: u16, seconds: u64, setup: &Setup) -> Cell {
-    let whole = Setup { without: Ablation::Nothing, ..setup.clone() };
+    let whole = Setup { without: Ablation::Nothing, ..*setup };
     let solo = cell::run(workload, None, 1, &whole, None);
     cell::run(workload, Some(percent), seconds, setup, Some(&solo))
 }
@@ -60,6 +60,24 @@ fn threads_that_wait_need_the_mark_before_the_wait() {
 #[test]
 fn processes_of_a_container_need_one_bucket() {
     needs(Ablation::SharedBucket, "W13 4 processes x 10 us", 30);
+}
+
+/// Each card by itself: whoever comes first spins, pays for it, comes later, and the other one spins for longer.
+#[test]
+fn cards_that_meet_in_collectives_need_to_know_of_each_other() {
+    needs(Ablation::Party, "W14 all-reduce", 30);
+}
+
+/// The longest that any collective waits for its peer, and that any launch is held back.
+#[test]
+fn no_card_is_left_to_spin() {
+    let every = ALL.iter().filter(|workload| workload.name.starts_with("W14"));
+    for (workload, percent) in every.flat_map(|it| [10, 30, 70].map(|percent| (it, percent))) {
+        let cell = measure(workload, percent, 3, &Setup::default());
+        let name = workload.name;
+        assert!(cell.spun_most < 100.0, "{name} at {percent}: {} ms spun", cell.spun_most);
+        assert!(cell.wait_most < 1_000.0, "{name} at {percent}: {} ms held", cell.wait_most);
+    }
 }
 
 #[test]
@@ -113,7 +131,7 @@ fn dear_events_cost_no_share_of_a_short_kernel() {
 }
 
 const fn alone(name: &'static str, processes: fn() -> Vec<Threads>) -> Workload {
-    Workload { name, processes, neighbours: Vec::new, seconds: 5 }
+    Workload { name, processes, neighbours: Vec::new, cards: 1, elsewhere: None, seconds: 5 }
 }
 
 /// A function whose launches cost a hundred times as much from one moment on: what was queued by then runs, a second at

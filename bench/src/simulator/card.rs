@@ -4,7 +4,9 @@
 //! host's call; a timing event is reached as soon as its stream comes to it in a turn of its process, so one recorded on an
 //! empty stream is reached before the kernel behind it arrives. Kernels of one process run side by side as far as they fit. Between
 //! processes the card turns every slice, and at once when the owner has nothing to run. Copies have an engine of their
-//! own. The busy time kept here is the truth that the meter is judged by.
+//! own. A collective keeps its place and spins until its peers on the other cards have begun, then runs for its own time:
+//! who they are the [world](super::World) knows, which is told what [has begun](Card::begun) and says when all
+//! [have met](Card::met). The busy time kept here is the truth that the meter is judged by.
 
 use std::collections::VecDeque;
 
@@ -23,6 +25,15 @@ pub enum What {
         /// Of [`WIDTH`].
         width: u32,
     },
+    /// A kernel that spins until its peers on other cards have begun.
+    Collective {
+        /// Nanoseconds from then on.
+        ns: u64,
+        /// Of [`WIDTH`].
+        width: u32,
+        /// Which of its process's: its peers have the same number.
+        number: u64,
+    },
     /// Notes the time.
     Event(usize),
     /// Keeps the copy engine busy for so many nanoseconds.
@@ -36,8 +47,12 @@ struct Command {
 }
 
 impl Command {
-    const fn is_kernel(&self) -> bool {
-        matches!(self.what, What::Kernel { .. })
+    /// What it is worth by itself, and how wide it is; none if it is no kernel.
+    const fn kernel(&self) -> Option<(u64, u32)> {
+        match self.what {
+            What::Kernel { ns, width } | What::Collective { ns, width, .. } => Some((ns, width)),
+            What::Event(_) | What::Copy(_) => None,
+        }
     }
 }
 
@@ -48,6 +63,8 @@ enum State {
     Until(u64),
     /// A kernel or an event at the front waits for its process's turn and its place, since then.
     Ready(u64),
+    /// A collective whose peers have not all begun, since then.
+    Spinning(u64),
     /// So much is left of it.
     Running(u64),
 }
@@ -61,14 +78,11 @@ struct Stream {
 
 impl Stream {
     fn width(&self) -> u32 {
-        match self.queue.front() {
-            Some(Command { what: What::Kernel { width, .. }, .. }) => *width,
-            _ => 0,
-        }
+        self.queue.front().and_then(Command::kernel).map_or(0, |(_, width)| width)
     }
 
     fn wants_engine(&self) -> bool {
-        matches!(self.state, State::Ready(_) | State::Running(_))
+        matches!(self.state, State::Ready(_) | State::Spinning(_) | State::Running(_))
     }
 }
 
@@ -88,7 +102,23 @@ pub struct Card {
     busy: Vec<Vec<u64>>,
     /// Per process: solo nanoseconds of the kernels completed.
     work: Vec<u64>,
+    /// Per process: how it waited for peers.
+    spun: Vec<Spun>,
+    /// Collectives that began since somebody asked.
+    begun: Vec<Collective>,
     changed: bool,
+}
+
+/// One collective of a process, on any card.
+pub type Collective = (usize, u64);
+
+/// For how long the card was kept by collectives whose peers had not begun.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Spun {
+    /// While nothing else of the process ran.
+    pub ns: u64,
+    /// The longest wait of one of them.
+    pub longest_ns: u64,
 }
 
 impl Card {
@@ -107,6 +137,8 @@ impl Card {
             unused: Vec::new(),
             busy: Vec::new(),
             work: Vec::new(),
+            spun: Vec::new(),
+            begun: Vec::new(),
             changed: false,
         }
     }
@@ -115,6 +147,7 @@ impl Card {
     pub fn add_process(&mut self) -> usize {
         self.busy.push(Vec::new());
         self.work.push(0);
+        self.spun.push(Spun::default());
         self.busy.len() - 1
     }
 
@@ -178,6 +211,33 @@ impl Card {
         self.work[process]
     }
 
+    /// How a process waited for its peers on other cards.
+    #[must_use]
+    pub fn spun(&self, process: usize) -> Spun {
+        self.spun[process]
+    }
+
+    /// The collectives that began since the latest call, each once.
+    pub fn begun(&mut self) -> Vec<Collective> {
+        std::mem::take(&mut self.begun)
+    }
+
+    /// All peers of a collective have begun: it spins no longer.
+    pub fn met(&mut self, (process, number): Collective) {
+        for stream in self.streams.iter_mut().filter(|stream| stream.process == process) {
+            let (State::Spinning(since), Some(front)) = (stream.state, stream.queue.front()) else {
+                continue;
+            };
+            if let What::Collective { ns, number: own, .. } = front.what
+                && own == number
+            {
+                stream.state = State::Running(ns);
+                let longest = &mut self.spun[process].longest_ns;
+                *longest = self.now.saturating_sub(since).max(*longest);
+            }
+        }
+    }
+
     /// The next time at which anything can happen by itself.
     pub fn next_change(&mut self) -> Option<u64> {
         if self.changed {
@@ -191,7 +251,7 @@ impl Card {
                 State::Until(end) => end,
                 State::Running(left) if mine => self.now + left,
                 State::Free => stream.queue.front().map_or(u64::MAX, |front| front.arrives),
-                State::Running(_) | State::Ready(_) => {
+                State::Running(_) | State::Spinning(_) | State::Ready(_) => {
                     rivals |= !mine;
                     u64::MAX
                 }
@@ -208,12 +268,13 @@ impl Card {
     pub fn advance(&mut self, to: u64) -> bool {
         let passed = to - self.now;
         let owner = self.owner;
-        let (mut ran, mut ahead, mut work) = (false, false, 0);
+        let (mut ran, mut spun, mut ahead, mut work) = (false, false, false, 0);
         self.now = to;
         for stream in &mut self.streams {
+            spun |= stream.process == owner && matches!(stream.state, State::Spinning(_));
             let over = match &mut stream.state {
                 State::Running(left) if stream.process == owner => {
-                    ran |= stream.queue.front().is_some_and(Command::is_kernel);
+                    ran |= stream.queue.front().and_then(Command::kernel).is_some();
                     *left -= passed;
                     *left == 0
                 }
@@ -221,17 +282,15 @@ impl Card {
                 _ => false,
             };
             if over {
-                if let Some(Command { what: What::Kernel { ns, .. }, .. }) =
-                    stream.queue.pop_front()
-                {
-                    work += ns;
-                }
+                let kernel = stream.queue.pop_front().as_ref().and_then(Command::kernel);
+                work += kernel.map_or(0, |(ns, _)| ns);
                 stream.state = State::Free;
                 ahead = true;
             }
         }
-        if ran {
+        if ran || spun {
             self.note_busy(to - passed, to);
+            self.spun[owner].ns += if ran { 0 } else { passed };
         }
         self.work[owner] += work;
         self.start();
@@ -246,7 +305,7 @@ impl Card {
             let arrived = stream.queue.front().filter(|front| front.arrives <= now);
             let (State::Free, Some(front)) = (stream.state, arrived) else { continue };
             stream.state = match front.what {
-                What::Kernel { .. } | What::Event(_) => State::Ready(now),
+                What::Kernel { .. } | What::Collective { .. } | What::Event(_) => State::Ready(now),
                 What::Copy(ns) => {
                     self.copies_end = self.copies_end.max(now) + ns;
                     State::Until(self.copies_end)
@@ -291,7 +350,7 @@ impl Card {
                     continue;
                 }
                 match stream.state {
-                    State::Running(_) => used += stream.width(),
+                    State::Running(_) | State::Spinning(_) => used += stream.width(),
                     State::Ready(since) if first.is_none_or(|(other, _)| since < other) => {
                         first = Some((since, index));
                     }
@@ -303,8 +362,13 @@ impl Card {
             if used + stream.width() > WIDTH {
                 return;
             }
-            if let Some(Command { what: What::Kernel { ns, .. }, .. }) = stream.queue.front() {
-                stream.state = State::Running(*ns);
+            match stream.queue.front().map(|front| front.what) {
+                Some(What::Kernel { ns, .. }) => stream.state = State::Running(ns),
+                Some(What::Collective { number, .. }) => {
+                    stream.state = State::Spinning(self.now);
+                    self.begun.push((stream.process, number));
+                }
+                _ => {}
             }
         }
     }

@@ -14,7 +14,7 @@ pub struct Kernel {
     pub width: u32,
     /// If it is an executable graph, its nodes.
     pub nodes: Option<u64>,
-    /// A collective: nothing holds it back.
+    /// A collective: its peers on the process's other cards begin with it, and the throttle does not hold it back.
     pub is_collective: bool,
 }
 
@@ -26,7 +26,7 @@ impl Kernel {
     }
 }
 
-/// One call of a thread. Streams are numbered within the process.
+/// One call of a thread. Streams are numbered within the process, and go round its cards.
 #[derive(Debug, Clone, Copy)]
 pub enum Act {
     /// Launches.

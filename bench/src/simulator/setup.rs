@@ -1,7 +1,7 @@
 //! What things cost on the simulated machine, and what of the method is left out.
 
 /// What things cost, all in nanoseconds.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub struct Setup {
     /// Turns between processes.
     pub slice_ns: u64,
@@ -50,6 +50,8 @@ pub enum Ablation {
     Marks,
     /// One bucket for all processes of a container.
     SharedBucket,
+    /// What the cards of a container know of each other.
+    Party,
 }
 
 impl Default for Setup {

@@ -1,7 +1,7 @@
 //! Programs as people run them, as far as they need no framework.
 //!
-//! The numbers are those of the throttling study's list. W14 (two cards), W15 (captures) and W16 (frameworks) are
-//! missing: they are about the shim's hooks, not about time.
+//! The numbers are those of the throttling study's list. W15 (captures) and W16 (frameworks) are missing: they are about
+//! the shim's hooks, not about time.
 
 use super::dice::Dice;
 use super::program::{Act, Kernel, Program, repeat, rounds};
@@ -17,12 +17,20 @@ pub struct Workload {
     pub processes: fn() -> Vec<Threads>,
     /// Processes of others, without a limit.
     pub neighbours: fn() -> Vec<Threads>,
+    /// How many cards each process has; its streams go round them. What is looked at is the first one.
+    pub cards: usize,
+    /// What is asked for on the further cards, in percent; none if the same as on the first one.
+    pub elsewhere: Option<u16>,
     /// How long it takes until its mean means something.
     pub seconds: u64,
 }
 
 const fn alone(name: &'static str, seconds: u64, processes: fn() -> Vec<Threads>) -> Workload {
-    Workload { name, processes, neighbours: Vec::new, seconds }
+    Workload { name, processes, neighbours: Vec::new, cards: 1, elsewhere: None, seconds }
+}
+
+const fn on_two_cards(name: &'static str, processes: fn() -> Vec<Threads>) -> Workload {
+    Workload { cards: 2, ..alone(name, 10, processes) }
 }
 
 const US: u64 = 1_000;
@@ -49,6 +57,18 @@ pub const ALL: &[Workload] = &[
     alone("W13 4 processes x 10 us", 5, || {
         (0..4).flat_map(|_| one(async_kernels(10 * US))).collect()
     }),
+    on_two_cards("W14 all-reduce", || a_thread_each(steps)),
+    on_two_cards("W14 all-reduce, one thread", || vec![(vec![steps_on_both()], 2)]),
+    on_two_cards("W14 all-reduce, overlapped", || vec![((0..2).map(overlapped).collect(), 4)]),
+    on_two_cards("W14 short all-reduces", || a_thread_each(short_steps)),
+    Workload {
+        elsewhere: Some(30),
+        ..on_two_cards("W14 all-reduce, other card 30 %", || a_thread_each(steps))
+    },
+    Workload {
+        elsewhere: Some(70),
+        ..on_two_cards("W14 all-reduce, other card 70 %", || a_thread_each(steps))
+    },
     Workload {
         neighbours: || one(async_kernels(10 * US)),
         ..alone("W17 10 us, neighbour", 10, || one(async_kernels(10 * US)))
@@ -141,6 +161,61 @@ fn inference() -> Program {
 fn thread(stream: usize) -> Program {
     let kernel = Kernel::new(1, 20 * US);
     repeat(vec![Act::Launch { stream, kernel }])
+}
+
+/// A thread for each of two cards.
+fn a_thread_each(program: fn(usize) -> Program) -> Vec<Threads> {
+    vec![((0..2).map(program).collect(), 2)]
+}
+
+fn all_reduce(stream: usize, ns: u64) -> Act {
+    let kernel = Kernel { is_collective: true, ..Kernel::new(90, ns) };
+    Act::Launch { stream, kernel }
+}
+
+/// Ten kernels of 1 ms and an all-reduce of 2 ms, waited for: a step of data-parallel training.
+fn steps(stream: usize) -> Program {
+    let kernel = Kernel::new(1, MS);
+    let mut step = vec![Act::Launch { stream, kernel }; 10];
+    step.extend([all_reduce(stream, 2 * MS), Act::Sync(Some(stream)), Act::Think(200 * US)]);
+    repeat(step)
+}
+
+/// The same by one thread, which comes to the second card when it is done with the first.
+fn steps_on_both() -> Program {
+    let kernel = Kernel::new(1, MS);
+    let mut step = Vec::new();
+    for stream in 0..2 {
+        step.extend(vec![Act::Launch { stream, kernel }; 10]);
+        step.push(all_reduce(stream, 2 * MS));
+    }
+    step.extend([Act::Sync(None), Act::Think(200 * US)]);
+    repeat(step)
+}
+
+/// Gradients go round on a stream of their own, on a tenth of the card, while the next kernels run.
+fn overlapped(card: usize) -> Program {
+    let kernel = Kernel { width: 900, ..Kernel::new(1, 500 * US) };
+    let part = |step: usize| {
+        let mut part = vec![Act::Launch { stream: card, kernel }; 5];
+        if step > 0 {
+            let kernel = Kernel { width: 100, is_collective: true, ..Kernel::new(90, MS) };
+            part.push(Act::Launch { stream: card + 2, kernel });
+        }
+        part
+    };
+    let mut step: Vec<Act> = (0..5).flat_map(part).collect();
+    step.extend([Act::Sync(Some(card)), Act::Sync(Some(card + 2)), Act::Think(200 * US)]);
+    repeat(step)
+}
+
+/// A layer of 40 us and an all-reduce of 15 us, eighty times, then a token: inference on the halves of a model.
+fn short_steps(stream: usize) -> Program {
+    let kernel = Kernel::new(1, 40 * US);
+    let layer = [Act::Launch { stream, kernel }, all_reduce(stream, 15 * US)];
+    let mut token = layer.repeat(80);
+    token.extend([Act::Sync(Some(stream)), Act::Think(200 * US)]);
+    repeat(token)
 }
 
 /// Thirty kernels of five kinds at once, then a pause of no fixed length.

@@ -1,18 +1,19 @@
 //! Threads and the clock: who calls what when, what each call costs its caller, and where the meter comes in.
 //!
-//! A calendar of threads by the time at which they go on, and the card, which goes on by itself in between.
+//! A calendar of threads by the time at which they go on, and the cards, which go on by themselves in between. Each card
+//! has its own buckets and, in each process, its own meter, as in the shim; what the cards share is the program, and its
+//! collectives, which end on one card only once they have begun on all.
 
 mod thread;
 
-use super::card::{BIN_NS, Card};
+use super::card::{BIN_NS, Card, Collective, Spun};
 use super::dice::Dice;
 use super::program::Program;
 use super::setup::{Ablation, Setup};
-use gpucap_core::sync::Word;
-use gpucap_core::throttle::{Bucket, Costs, Meter, StreamId, Totals};
+use gpucap_core::throttle::{Bucket, Costs, Meter, Party, Seat, StreamId, Totals};
 use gpucap_core::units::Share;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
 use thread::{State, Thread};
 
@@ -20,13 +21,13 @@ use thread::{State, Thread};
 pub struct Process {
     /// What its threads do.
     pub threads: Vec<Program>,
-    /// How many streams it has.
+    /// How many streams it has, on the cards in turn.
     pub streams: usize,
-    /// Which container's bucket, and the share; none for a process without a limit.
-    pub limit: Option<(usize, Share)>,
+    /// For each of its cards: which seat of the container, and the share; none where it has no limit.
+    pub limits: Vec<Option<(usize, Share)>>,
 }
 
-/// What became of a process.
+/// What became of a process on a card.
 #[derive(Debug, Clone)]
 pub struct Outcome {
     /// Busy time of the card for it, by bin of [`card::BIN_NS`](super::card::BIN_NS).
@@ -35,6 +36,8 @@ pub struct Outcome {
     pub work: u64,
     /// How long each launch was held back.
     pub waits: Vec<u64>,
+    /// How it waited for its peers on other cards.
+    pub spun: Spun,
     /// What its meter says.
     pub totals: Totals,
 }
@@ -42,25 +45,36 @@ pub struct Outcome {
 /// Everything, and the clock.
 pub struct World<'a> {
     setup: Setup,
-    card: Card,
-    words: &'a [Word],
+    cards: Vec<Card>,
+    seats: &'a [Seat<'a>],
     processes: Vec<Tenant<'a>>,
     threads: Vec<Thread>,
     calendar: BinaryHeap<Reverse<(u64, usize)>>,
+    /// By process and number: on how many cards a collective has begun that has not on all.
+    meeting: HashMap<Collective, usize>,
     dice: Dice,
     now: u64,
 }
 
+/// A process.
 struct Tenant<'a> {
-    /// One, or with [`Ablation::Union`] one per stream.
+    places: Vec<Place<'a>>,
+    streams: Vec<Line>,
+}
+
+/// A process on a card.
+struct Place<'a> {
+    /// One, or with [`Ablation::Union`] one per stream; none without a limit.
     meters: Vec<Meter<'a, usize>>,
     costs: Vec<Costs>,
-    streams: Vec<Line>,
     waits: Vec<u64>,
+    /// How many collectives it has launched.
+    collectives: u64,
 }
 
 /// A stream, and what the shim keeps beside it.
 struct Line {
+    card: usize,
     number: usize,
     metered: Option<StreamId>,
 }
@@ -69,17 +83,20 @@ struct Line {
 const START_NS: u64 = 1_000_000_000;
 
 impl<'a> World<'a> {
-    /// A world with these processes; container `n` has the bucket `words[n]`.
+    /// A world with these processes, of which each has all of the cards. The seats are those of containers on cards.
     #[must_use]
-    pub fn new(setup: Setup, words: &'a [Word], processes: Vec<Process>) -> Self {
+    pub fn new(setup: Setup, seats: &'a [Seat<'a>], processes: Vec<Process>) -> Self {
+        let cards = processes.iter().map(|process| process.limits.len()).max().unwrap_or(0);
+        let card = || Card::new(setup.slice_ns, setup.event_ns);
         let mut world = Self {
-            card: Card::new(setup.slice_ns, setup.event_ns),
+            cards: std::iter::repeat_with(card).take(cards).collect(),
             dice: Dice::new(setup.seed),
             setup,
-            words,
+            seats,
             processes: Vec::new(),
             threads: Vec::new(),
             calendar: BinaryHeap::new(),
+            meeting: HashMap::new(),
             now: START_NS,
         };
         for process in processes {
@@ -89,30 +106,21 @@ impl<'a> World<'a> {
     }
 
     fn add(&mut self, process: Process) {
-        let number = self.card.add_process();
-        let mut tenant = Tenant {
-            meters: Vec::new(),
-            costs: Vec::new(),
-            streams: Vec::new(),
-            waits: Vec::new(),
-        };
-        if let Some((container, share)) = process.limit {
-            let container =
-                if self.setup.without == Ablation::SharedBucket { number } else { container };
-            let meters = if self.setup.without == Ablation::Union { process.streams } else { 1 };
-            for _ in 0..meters {
-                let meter = Meter::new(Bucket::new(&self.words[container], share), self.now);
-                tenant.costs.push(meter.costs());
-                tenant.meters.push(meter);
-            }
-        }
+        let number = self.processes.len();
+        self.cards.iter_mut().for_each(|card| {
+            card.add_process();
+        });
+        let cards = self.cards.len();
+        let mut places: Vec<_> = (0..cards).map(|card| self.place(card, &process)).collect();
+        let mut streams = Vec::new();
         for stream in 0..process.streams {
-            let meters = tenant.meters.len().max(1);
-            let metered =
-                tenant.meters.get_mut(stream % meters).map(|meter| meter.stream(self.now));
-            tenant.streams.push(Line { number: self.card.add_stream(number), metered });
+            let card = stream % cards;
+            let Place { meters, .. } = &mut places[card];
+            let count = meters.len().max(1);
+            let metered = meters.get_mut(stream % count).map(|meter| meter.stream(self.now));
+            streams.push(Line { card, number: self.cards[card].add_stream(number), metered });
         }
-        self.processes.push(tenant);
+        self.processes.push(Tenant { places, streams });
         for program in process.threads {
             self.threads.push(Thread {
                 process: number,
@@ -126,19 +134,41 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Lets virtual time pass; what became of each process.
+    /// What the next process is to have on a card.
+    fn place(&self, card: usize, process: &Process) -> Place<'a> {
+        let mut place =
+            Place { meters: Vec::new(), costs: Vec::new(), waits: Vec::new(), collectives: 0 };
+        let Some((seat, share)) = process.limits.get(card).copied().flatten() else {
+            return place;
+        };
+        let own = self.processes.len() * self.cards.len() + card;
+        let seat = if self.setup.without == Ablation::SharedBucket { own } else { seat };
+        let party = || match self.setup.without {
+            Ablation::Party => Party::alone(),
+            _ => Party::new(self.seats.to_vec(), seat),
+        };
+        let meters = if self.setup.without == Ablation::Union { process.streams } else { 1 };
+        for _ in 0..meters {
+            let bucket = Bucket::new(self.seats[seat].bucket(), share);
+            let meter = Meter::new(bucket, self.now).among(party());
+            place.costs.push(meter.costs());
+            place.meters.push(meter);
+        }
+        place
+    }
+
+    /// Lets virtual time pass; what became of each process on each card.
     #[must_use]
-    pub fn run(mut self, ns: u64) -> Vec<Outcome> {
+    pub fn run(mut self, ns: u64) -> Vec<Vec<Outcome>> {
         let end = START_NS + ns;
         loop {
             let host = self.calendar.peek().map_or(u64::MAX, |Reverse((at, _))| *at);
-            let card = self.card.next_change().unwrap_or(u64::MAX);
-            let next = host.min(card);
+            let next = host.min(self.next_on_cards());
             if next >= end {
                 break;
             }
             self.now = next;
-            if self.card.advance(next) {
+            if self.advance_cards(next) {
                 self.look_at_blocked();
             }
             while let Some(&Reverse((at, thread))) = self.calendar.peek() {
@@ -150,15 +180,52 @@ impl<'a> World<'a> {
             }
         }
         // What runs has run until now.
-        self.card.advance(end);
+        self.advance_cards(end);
         let first = usize::try_from(START_NS / BIN_NS).unwrap_or(0);
-        let outcome = |(number, tenant): (usize, Tenant<'_>)| Outcome {
-            busy: self.card.busy(number).get(first..).unwrap_or(&[]).to_vec(),
-            work: self.card.work(number),
-            waits: tenant.waits,
-            totals: sum(&tenant.meters),
+        let cards = &self.cards;
+        let outcome = |process: usize, (place, card): (Place<'_>, &Card)| Outcome {
+            busy: card.busy(process).get(first..).unwrap_or(&[]).to_vec(),
+            work: card.work(process),
+            spun: card.spun(process),
+            totals: sum(&place.meters),
+            waits: place.waits,
         };
-        self.processes.into_iter().enumerate().map(outcome).collect()
+        let tenants = self.processes.into_iter().enumerate();
+        let outcomes = tenants.map(|(process, tenant)| {
+            let places = tenant.places.into_iter().zip(cards);
+            places.map(|place| outcome(process, place)).collect()
+        });
+        outcomes.collect()
+    }
+
+    /// The next time at which anything can happen by itself on a card.
+    fn next_on_cards(&mut self) -> u64 {
+        loop {
+            let next = self.cards.iter_mut().filter_map(Card::next_change).min();
+            if !self.meet() {
+                return next.unwrap_or(u64::MAX);
+            }
+        }
+    }
+
+    fn advance_cards(&mut self, to: u64) -> bool {
+        self.cards.iter_mut().fold(false, |ahead, card| card.advance(to) | ahead)
+    }
+
+    /// Lets collectives go on that have begun on all cards; true if there were any.
+    fn meet(&mut self) -> bool {
+        let begun: Vec<_> = self.cards.iter_mut().flat_map(Card::begun).collect();
+        let mut met = false;
+        for collective in begun {
+            let there = self.meeting.entry(collective).or_default();
+            *there += 1;
+            if *there == self.cards.len() {
+                self.meeting.remove(&collective);
+                self.cards.iter_mut().for_each(|card| card.met(collective));
+                met = true;
+            }
+        }
+        met
     }
 
     /// Threads asleep on a stream look whether they can go on.

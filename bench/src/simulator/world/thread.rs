@@ -6,7 +6,9 @@ use super::super::card::{Card, What};
 use super::super::program::{Act, Kernel, Program};
 use super::super::setup::Ablation;
 use super::World;
-use gpucap_core::throttle::{Batch, Events, Launch, Permit, Reached, Signature, Verdict};
+use gpucap_core::throttle::{
+    Batch, Costs, Events, Launch, Meter, Permit, Reached, Signature, StreamId, Verdict,
+};
 use std::cmp::Reverse;
 use std::sync::Arc;
 
@@ -56,10 +58,28 @@ pub(super) enum State {
     Gone,
 }
 
-/// The driver's answer to questions about events.
+/// A stream under a limit: its meter, and what that is told and asks.
+struct Metered<'w, 'a> {
+    id: StreamId,
+    meter: &'w mut Meter<'a, usize>,
+    costs: &'w Costs,
+    waits: &'w mut Vec<u64>,
+    probe: Probe<'w>,
+}
+
+/// The driver's answer to questions about events, and a new event at the end of the stream.
 struct Probe<'c> {
     card: &'c mut Card,
+    stream: usize,
     drift_ppm: u64,
+}
+
+impl Probe<'_> {
+    fn event(&mut self, arrives: u64) -> usize {
+        let event = self.card.event();
+        self.card.push(self.stream, arrives, What::Event(event));
+        event
+    }
 }
 
 impl Events for Probe<'_> {
@@ -77,7 +97,7 @@ impl Events for Probe<'_> {
     }
 }
 
-impl World<'_> {
+impl<'a> World<'a> {
     /// The thread goes on as far as it can without time passing.
     pub(super) fn step(&mut self, thread: usize) {
         match std::mem::replace(&mut self.threads[thread].state, State::Gone) {
@@ -87,30 +107,24 @@ impl World<'_> {
                 self.submit(thread, stream, kernel, permit)
             }
             State::Launched { stream, permit, returned, pair } => {
-                let place = self.meter_of(thread, stream);
-                let (card, drift_ppm) = (&mut self.card, self.setup.drift_ppm);
                 let measured = pair.is_some();
-                let tenant = &mut self.processes[self.threads[thread].process];
                 let mut took = self.setup.meter_ns;
-                if let Some(meter) = tenant.meters.get_mut(place) {
-                    meter.launched(permit, returned, pair, &mut Probe { card, drift_ppm });
-                    let super::Line { number, metered } = tenant.streams[stream];
-                    if let Some(id) = metered.filter(|_| measured && meter.wants_spacing()) {
-                        let event = self.card.event();
-                        let arrives = self.now + self.setup.record_ns;
-                        self.card.push(number, arrives, What::Event(event));
-                        let (card, drift_ppm) = (&mut self.card, self.setup.drift_ppm);
-                        meter.spaced(id, event, arrives, &mut Probe { card, drift_ppm });
+                let arrives = self.now + self.setup.record_ns;
+                if let Some(Metered { id, meter, probe, .. }) = &mut self.metered(thread, stream) {
+                    meter.launched(permit, returned, pair, probe);
+                    if measured && meter.wants_spacing() {
+                        let event = probe.event(arrives);
+                        meter.spaced(*id, event, arrives, probe);
                         took += self.setup.record_ns;
                     }
                 }
                 self.later(thread, took, State::Next);
             }
             State::Copying { stream, ns } => {
-                let line = self.line(thread, stream);
-                if self.card.queued(line) < self.setup.depth {
-                    let arrives = self.now + self.setup.launch_ns;
-                    self.card.push(line, arrives, What::Copy(ns));
+                let (now, setup) = (self.now, self.setup);
+                let (card, number) = self.line(thread, stream);
+                if card.queued(number) < setup.depth {
+                    card.push(number, now + setup.launch_ns, What::Copy(ns));
                     self.later(thread, self.setup.launch_ns, State::Next);
                 } else {
                     self.block(thread, State::Copying { stream, ns });
@@ -120,7 +134,8 @@ impl World<'_> {
                 let process = self.threads[thread].process;
                 let lines = &self.processes[process].streams;
                 let empty = lines.iter().enumerate().all(|(index, line)| {
-                    stream.is_some_and(|only| only != index) || self.card.queued(line.number) == 0
+                    stream.is_some_and(|only| only != index)
+                        || self.cards[line.card].queued(line.number) == 0
                 });
                 if empty {
                     self.later(thread, self.setup.sync_ns, State::Synced { stream });
@@ -146,7 +161,7 @@ impl World<'_> {
             Act::Think(ns) => self.later(thread, ns, State::Next),
             Act::Until(at) => self.later(thread, at.saturating_sub(self.now), State::Next),
             Act::Die => {
-                self.card.kill(process);
+                self.cards.iter_mut().for_each(|card| card.kill(process));
                 for thread in self.threads.iter_mut().filter(|thread| thread.process == process) {
                     (thread.state, thread.blocked) = (State::Gone, false);
                 }
@@ -156,81 +171,67 @@ impl World<'_> {
 
     /// A launch: out of the batch, or by the meter's leave.
     fn ask(&mut self, thread: usize, stream: usize, kernel: Kernel, called: u64) {
-        let place = self.meter_of(thread, stream);
-        let tenant = &mut self.processes[self.threads[thread].process];
-        let graph_is_free = kernel.nodes.is_some() && self.setup.without == Ablation::Graphs;
-        let batch = &self.threads[thread].batches[stream];
-        let metered = tenant.streams[stream].metered;
-        let (Some(id), Some(meter), false) = (metered, tenant.meters.get_mut(place), graph_is_free)
-        else {
+        let (now, setup) = (self.now, self.setup);
+        let batch = Arc::clone(&self.threads[thread].batches[stream]);
+        let graph_is_free = kernel.nodes.is_some() && setup.without == Ablation::Graphs;
+        let metered = self.metered(thread, stream).filter(|_| !graph_is_free);
+        let Some(Metered { id, meter, costs, waits, mut probe }) = metered else {
             return self.submit(thread, stream, kernel, None);
         };
         let (signature, launch) = as_launch(kernel, called);
-        let small = tenant.costs[place].small(signature);
-        if small.is_some_and(|cost| batch.spend(cost)) {
-            tenant.waits.push(self.now - called);
-            return self.later(
-                thread,
-                self.setup.fast_ns,
-                State::Admitted { stream, kernel, permit: None },
-            );
+        if costs.small(signature).is_some_and(|cost| batch.spend(cost)) {
+            waits.push(now - called);
+            let state = State::Admitted { stream, kernel, permit: None };
+            return self.later(thread, setup.fast_ns, state);
         }
-        if self.setup.without == Ablation::Learning {
+        if setup.without == Ablation::Learning {
             meter.changed(signature);
         }
-        let (card, drift_ppm) = (&mut self.card, self.setup.drift_ppm);
-        match meter.before_launch(id, batch, launch, self.now, &mut Probe { card, drift_ppm }) {
+        match meter.before_launch(id, &batch, launch, now, &mut probe) {
             Verdict::Admit(permit) => {
-                tenant.waits.push(self.now - called);
+                waits.push(now - called);
                 let permit = Some(permit);
-                self.later(thread, self.setup.meter_ns, State::Admitted { stream, kernel, permit });
+                self.later(thread, setup.meter_ns, State::Admitted { stream, kernel, permit });
             }
             Verdict::Wait { until } => {
-                if meter.wants_mark(id) && self.setup.without != Ablation::Marks {
-                    let event = self.card.event();
-                    self.card.push(
-                        tenant.streams[stream].number,
-                        self.now + self.setup.record_ns,
-                        What::Event(event),
-                    );
-                    let (card, drift_ppm) = (&mut self.card, self.setup.drift_ppm);
-                    meter.marked(id, event, self.now, &mut Probe { card, drift_ppm });
+                if meter.wants_mark(id) && setup.without != Ablation::Marks {
+                    let event = probe.event(now + setup.record_ns);
+                    meter.marked(id, event, now, &mut probe);
                 }
-                let (least, most) = self.setup.wake_ns;
+                let (least, most) = setup.wake_ns;
                 let late = self.dice.between(least, most);
-                self.later(
-                    thread,
-                    until - self.now + late,
-                    State::Asking { stream, kernel, called },
-                );
+                self.later(thread, until - now + late, State::Asking { stream, kernel, called });
             }
         }
     }
 
     /// The driver's part of a launch, and the events around it.
     fn submit(&mut self, thread: usize, stream: usize, kernel: Kernel, permit: Option<Permit>) {
-        let line = self.line(thread, stream);
-        if self.card.queued(line) + 3 > self.setup.depth {
+        let (now, setup) = (self.now, self.setup);
+        let (card, number) = self.line(thread, stream);
+        if card.queued(number) + 3 > setup.depth {
             return self.block(thread, State::Admitted { stream, kernel, permit });
         }
+        let what = self.what(thread, stream, kernel);
+        let arrival_ns = self.dice.between(0, setup.arrival_ns);
+        let (card, number) = self.line(thread, stream);
         let measured = permit.as_ref().is_some_and(Permit::wants_events)
-            && self.setup.without != Ablation::Measurement;
-        let mut returned = self.now + self.setup.launch_ns;
+            && setup.without != Ablation::Measurement;
+        let mut returned = now + setup.launch_ns;
         let event = |card: &mut Card, at| {
             let event = card.event();
-            card.push(line, at, What::Event(event));
+            card.push(number, at, What::Event(event));
             event
         };
         let before = measured.then(|| {
-            returned += self.setup.record_ns;
-            event(&mut self.card, self.now + self.setup.record_ns)
+            returned += setup.record_ns;
+            event(card, now + setup.record_ns)
         });
-        let arrives = returned + self.dice.between(0, self.setup.arrival_ns);
-        self.card.push(line, arrives, What::Kernel { ns: kernel.ns, width: kernel.width });
-        let after = measured.then(|| event(&mut self.card, returned + self.setup.record_ns));
+        card.push(number, returned + arrival_ns, what);
+        let after = measured.then(|| event(card, returned + setup.record_ns));
         let pair = before.zip(after).map(|(before, after)| [before, after]);
-        let over = returned + if measured { self.setup.record_ns } else { 0 } - self.now;
-        let known = if self.setup.without == Ablation::GapRule { 0 } else { returned };
+        let over = returned + if measured { setup.record_ns } else { 0 } - now;
+        let known = if setup.without == Ablation::GapRule { 0 } else { returned };
         let state = match permit {
             Some(permit) => State::Launched { stream, permit, returned: known, pair },
             None => State::Next,
@@ -239,15 +240,11 @@ impl World<'_> {
     }
 
     fn synced(&mut self, thread: usize, stream: Option<usize>) {
-        let tenant = &mut self.processes[self.threads[thread].process];
-        for (index, line) in tenant.streams.iter().enumerate() {
-            if stream.is_some_and(|only| only != index) {
-                continue;
-            }
-            let place = index % tenant.meters.len().max(1);
-            if let (Some(id), Some(meter)) = (line.metered, tenant.meters.get_mut(place)) {
-                let (card, drift_ppm) = (&mut self.card, self.setup.drift_ppm);
-                meter.sync_returned(Some(id), self.now, &mut Probe { card, drift_ppm });
+        let now = self.now;
+        let streams = self.processes[self.threads[thread].process].streams.len();
+        for index in stream.map_or(0..streams, |only| only..only + 1) {
+            if let Some(Metered { id, meter, probe, .. }) = &mut self.metered(thread, index) {
+                meter.sync_returned(Some(*id), now, probe);
             }
         }
     }
@@ -262,14 +259,38 @@ impl World<'_> {
         self.threads[thread].blocked = true;
     }
 
-    /// The card's number of a stream of the thread's process.
-    fn line(&self, thread: usize, stream: usize) -> usize {
-        self.processes[self.threads[thread].process].streams[stream].number
+    /// Where the driver puts what is launched on a stream of the thread's process: a card, and the stream's number there.
+    fn line(&mut self, thread: usize, stream: usize) -> (&mut Card, usize) {
+        let line = &self.processes[self.threads[thread].process].streams[stream];
+        (&mut self.cards[line.card], line.number)
     }
 
-    /// Which of its process's meters has the stream.
-    fn meter_of(&self, thread: usize, stream: usize) -> usize {
-        stream % self.processes[self.threads[thread].process].meters.len().max(1)
+    /// What a launch is to the card. Collectives of a process find their peers by their order on each card.
+    fn what(&mut self, thread: usize, stream: usize, kernel: Kernel) -> What {
+        let Kernel { ns, width, .. } = kernel;
+        if !kernel.is_collective {
+            return What::Kernel { ns, width };
+        }
+        let tenant = &mut self.processes[self.threads[thread].process];
+        let number = &mut tenant.places[tenant.streams[stream].card].collectives;
+        *number += 1;
+        What::Collective { ns, width, number: *number }
+    }
+
+    /// Whom the shim asks about a stream of the thread's process; nobody where it has no limit.
+    fn metered(&mut self, thread: usize, stream: usize) -> Option<Metered<'_, 'a>> {
+        let tenant = &mut self.processes[self.threads[thread].process];
+        let line = &tenant.streams[stream];
+        let place = &mut tenant.places[line.card];
+        let which = stream % place.meters.len().max(1);
+        let (card, drift_ppm) = (&mut self.cards[line.card], self.setup.drift_ppm);
+        Some(Metered {
+            id: line.metered?,
+            meter: place.meters.get_mut(which)?,
+            costs: place.costs.get(which)?,
+            waits: &mut place.waits,
+            probe: Probe { card, stream: line.number, drift_ppm },
+        })
     }
 }
 
