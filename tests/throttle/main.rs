@@ -6,12 +6,13 @@
 //!
 //! [`redirect`] is about who is met at all, [`charged`] about each form of a launch, [`failures`] about a driver that
 //! refuses, [`capture`] about what is recorded, [`share`] about what comes of it over time, [`deaths`] about who is killed
-//! meanwhile, [`ends`] about streams that go without a word, [`limits`] about who says what it is, [`short`] about launches that wait for nobody, [`tools`] about who is
-//! called back by the driver.
+//! meanwhile, [`devices`] about several of them, [`ends`] about streams that go without a word, [`limits`] about who says
+//! what it is, [`short`] about launches that wait for nobody, [`tools`] about who is called back by the driver.
 
 mod capture;
 mod charged;
 mod deaths;
+mod devices;
 mod ends;
 mod failures;
 mod limits;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
         redirect::trials,
         charged::trials,
         deaths::trials,
+        devices::trials,
         ends::trials,
         failures::trials,
         capture::trials,
