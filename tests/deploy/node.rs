@@ -169,6 +169,7 @@ fn restart_fails() -> Result {
 
 fn uninstalled() -> Result {
     let node = Node::new()?;
+    fs::write(node.path("settings.json"), "{}")?;
     node.run("install", true)?;
     node.run("uninstall", true)?;
     node.restarts(2)?;

@@ -94,18 +94,34 @@ fn named() -> Result {
     let root = scratch.path().join("root");
     installed(&release, &root)?;
     let command = root.join("opt/gpucap/current/bin/gpucap");
-    let file = root.join("usr/share/containers/oci/hooks.d/gpucap.json");
-    let configure = |words: &[&str]| {
-        let mut configure = Command::new(&command);
-        configure.args(["configure", "podman", "--program", "/opt/gpucap/current/bin/gpucap"]);
-        ended(configure.arg("--file").arg(&file).args(words), true)
-    };
     let uninstalled =
         |well| ended(Command::new(release.join("uninstall.sh")).env("DESTDIR", &root), well);
-    configure(&[])?;
-    let said = uninstalled(false)?;
-    expect(said.contains("gpucap configure podman --undo") && command.exists(), || said.clone())?;
-    configure(&["--undo"])?;
+    let hook = "{\"path\": \"/opt/gpucap/current/bin/gpucap\"}";
+    for (engine, file) in [
+        ("podman", "usr/share/containers/oci/hooks.d/gpucap.json"),
+        ("docker", "etc/docker/daemon.json"),
+        ("containerd", "etc/gpucap/base-spec.json"),
+    ] {
+        let file = root.join(file);
+        let configure = |words: &[&str]| {
+            let mut configure = Command::new(&command);
+            configure.args(["configure", engine, "--program", "/opt/gpucap/current/bin/gpucap"]);
+            ended(configure.arg("--file").arg(&file).args(words), true).map(drop)
+        };
+        fs::create_dir_all(file.parent().unwrap_or(&root))?;
+        match engine {
+            // It would ask containerd itself for the rest.
+            "containerd" => fs::write(&file, hook)?,
+            _ => configure(&[])?,
+        }
+        let said = uninstalled(false)?;
+        let advice = format!("gpucap configure {engine} --undo");
+        expect(said.contains(&advice) && command.exists(), || said.clone())?;
+        match engine {
+            "containerd" => fs::remove_file(&file)?,
+            _ => configure(&["--undo"])?,
+        }
+    }
     uninstalled(true)?;
     expect(!command.exists(), || "it is there".into())
 }
