@@ -3,12 +3,13 @@
 //!
 //! The container is a process with a mount namespace of its own and a root with this machine's C library in it: to the
 //! hook that is all that a runtime would have made. Each run has a new one, so that nothing is found done already.
-//! Where an engine calls the wrapper, [`wrapper`] comes on top.
+//! Where an engine calls the wrapper, [`wrapper`] comes on top; where it asks the plugin, too, its answer does.
 
 mod wrapper;
 
 use crate::files::Files;
 use crate::measure::in_turns;
+use crate::nri::{Runtime, question};
 use crate::report::{Report, Row, Unit};
 use crate::{Effort, Result, Stop};
 use serde_json::json;
@@ -47,7 +48,34 @@ pub fn run(files: &Files, effort: Effort, report: &mut Report) -> Result {
     report.check("no other was touched", log(1).is_empty());
     report.row(&Row::single("hook, container that asks", Unit::Ns, asks).at_most(START));
     report.row(&Row::single("hook, container that asks for nothing", Unit::Ns, silent));
+    plugin(&gpucap, &place, &bundles[0], effort, report)?;
     wrapper::run(&gpucap, &files.ledger("wrapper"), effort, report)
+}
+
+/// The start of a container that asks, with the plugin asked before and without.
+fn plugin(
+    gpucap: &Path,
+    place: &Path,
+    bundle: &Path,
+    effort: Effort,
+    report: &mut Report,
+) -> Result {
+    let mut runtime = Runtime::start(gpucap, &place.join("nri"))?;
+    let question = question(CONTAINERS[0].1);
+    let mut adjusted = true;
+    let samples = in_turns(&mut [false, true], effort.pick(3, 300), |is_asked| {
+        let mut before = 0.0;
+        if *is_asked {
+            let (ns, adjusts) = runtime.create(&question)?;
+            adjusted &= adjusts;
+            before = ns;
+        }
+        Ok([before + hook(gpucap, bundle)?[0]])
+    })?;
+    let [[without], [with]] = samples;
+    report.check("the plugin adjusted each container of which it was asked", adjusted);
+    report.row(&Row::difference("hook, the plugin asked before", Unit::Ns, &without, &with));
+    Ok(())
 }
 
 /// A bundle whose container has this in its environment.

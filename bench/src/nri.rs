@@ -14,6 +14,7 @@ use prost::Message;
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
@@ -25,25 +26,13 @@ const ANSWER: f64 = 1_000_000.0;
 /// # Errors
 /// If the plugin does not answer as it should.
 pub fn run(files: &Files, effort: Effort, report: &mut Report) -> Result {
-    let place = files.driver.join("nri");
-    fs::create_dir_all(&place)?;
-    fs::write(place.join("node.json"), "{}")?;
-    let socket = place.join("socket");
-    drop(fs::remove_file(&socket));
-    let listener = UnixListener::bind(&socket)?;
-    let mut plugin = Command::new(files.gpucap()?);
-    plugin.args(["nri", "--program", "/gpucap", "--config"]).arg(place.join("node.json"));
-    let plugin = plugin.arg("--socket").arg(&socket).stderr(Stdio::null()).spawn()?;
-    let mut runtime = Runtime::of(listener.accept()?.0, plugin)?;
+    let mut runtime = Runtime::start(&files.gpucap()?, &files.driver.join("nri"))?;
     let mut questions = [("asks", "GPU_MEM_LIMIT=4Gi"), ("silent", "GPU_MEM_LIMIT=")]
         .map(|(name, entry)| (name == "asks", question(entry)));
     let mut right = true;
     let samples = in_turns(&mut questions, effort.pick(20, 5000), |(asks, question)| {
-        let start = Instant::now();
-        let answer = runtime.ask("CreateContainer", question)?;
-        let ns = start.elapsed().as_secs_f64() * 1e9;
-        let created = CreateContainerResponse::decode(answer.as_slice()).map_err(Stop::fail)?;
-        right &= created.adjust.is_some() == *asks;
+        let (ns, adjusted) = runtime.create(question)?;
+        right &= adjusted == *asks;
         Ok([ns])
     })?;
     let [[asks], [silent]] = samples;
@@ -54,7 +43,7 @@ pub fn run(files: &Files, effort: Effort, report: &mut Report) -> Result {
 }
 
 /// A container as Kubernetes makes them: dozens of variables of its services, some annotations.
-fn question(entry: &str) -> CreateContainerRequest {
+pub(crate) fn question(entry: &str) -> CreateContainerRequest {
     let services = (0..60).map(|index| format!("SERVICE_{index}_PORT=tcp://10.0.0.{index}:80"));
     let pod = PodSandbox {
         name: "pod".into(),
@@ -68,7 +57,7 @@ fn question(entry: &str) -> CreateContainerRequest {
 }
 
 /// The bench's side of the connection.
-struct Runtime {
+pub(crate) struct Runtime {
     stream: UnixStream,
     decoder: Decoder,
     streams: u32,
@@ -76,6 +65,28 @@ struct Runtime {
 }
 
 impl Runtime {
+    /// That of a plugin that has just begun, with its files in this directory.
+    pub(crate) fn start(gpucap: &Path, place: &Path) -> Result<Self> {
+        fs::create_dir_all(place)?;
+        fs::write(place.join("node.json"), "{}")?;
+        let socket = place.join("socket");
+        drop(fs::remove_file(&socket));
+        let listener = UnixListener::bind(&socket)?;
+        let mut plugin = Command::new(gpucap);
+        plugin.args(["nri", "--program", "/gpucap", "--config"]).arg(place.join("node.json"));
+        let plugin = plugin.arg("--socket").arg(&socket).stderr(Stdio::null()).spawn()?;
+        Self::of(listener.accept()?.0, plugin)
+    }
+
+    /// Nanoseconds until a question is answered, and whether the container is to be adjusted.
+    pub(crate) fn create(&mut self, question: &CreateContainerRequest) -> Result<(f64, bool)> {
+        let start = Instant::now();
+        let answer = self.ask("CreateContainer", question)?;
+        let ns = start.elapsed().as_secs_f64() * 1e9;
+        let created = CreateContainerResponse::decode(answer.as_slice()).map_err(Stop::fail)?;
+        Ok((ns, created.adjust.is_some()))
+    }
+
     fn of(stream: UnixStream, plugin: Child) -> Result<Self> {
         let mut runtime = Self { stream, decoder: Decoder::default(), streams: 1, plugin };
         runtime.hear()?;
