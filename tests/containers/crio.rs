@@ -27,11 +27,13 @@ const ENGINES: [Engine; 4] = [
 ];
 
 pub(crate) fn trials() -> Vec<Trial> {
-    let rules: [Rule; 6] = [
+    let rules: [Rule; 8] = [
         ("a pod is capped, first process and what is executed", capped),
         ("the annotations of each convention reach the planner", annotations),
         ("a pod with users of its own is capped", own_users),
         ("a container that outlives its CRI-O stays capped", restarted),
+        ("the plugin shows the limit, and its refusal is what the kubelet is told", plugin),
+        ("the hook holds beside a plugin that hangs", hanging),
         ("a pod that asks for nothing is as it would be without us", the_same),
         ("what was configured can be taken out again", undone),
     ];
@@ -132,6 +134,56 @@ fn restarted(engine: Engine) -> Result {
     let _daemon = start(&node.enclosure)?;
     answers_of_a_slice(&pod.exec(&container, &["sh", "-c", ASKS])?)?;
     pod.end()
+}
+
+/// What the plugin says once it is asked.
+const ASKED: &str = "asks 10-gpucap";
+
+/// The plugin, once it is asked.
+fn plugin_of(node: &Node) -> Result<Daemon> {
+    let gpucap = Build::shipped()?.gpucap()?.display().to_string();
+    node.enclosure.daemon(&[&gpucap, "nri"], ASKED)
+}
+
+/// A container that asks for 1 GiB is capped; what a command in it sees in its environment.
+fn seen(node: &Node) -> Result<String> {
+    let pod = node.pod("", json!({"gpucap/core-pct": "30"}))?;
+    let container = pod.container("app", &["sleep", "infinity"], ("GPU_MEM_LIMIT", "1Gi"))?;
+    answers_of_a_slice(&pod.exec(&container, &["sh", "-c", ASKS])?)?;
+    let limits = pod.exec(&container, &["cat", "/.gpucap/limits"])?;
+    expect(limits.contains("\ngpu=*\nmem=1073741824\ncore=30%\n"), || limits)?;
+    let env = pod.exec(&container, &["env"])?;
+    pod.end()?;
+    Ok(env)
+}
+
+fn plugin(engine: Engine) -> Result {
+    let node = node(engine)?;
+    let _plugin = plugin_of(&node)?;
+    let env = format!("\n{}", seen(&node)?);
+    for entry in ["\nGPU_MEM_LIMIT=1GiB\n", "\nGPU_CORE_PCT=30%\n"] {
+        expect(env.contains(entry), || format!("no {entry} in {env}"))?;
+    }
+    let pod = node.pod("", json!({}))?;
+    let said = pod.refused()?;
+    let why = "is not made: environment GPU_MEM_LIMIT=\"abc\"";
+    expect(
+        said.starts_with("gpucap: nri: container bad of pod test/") && said.contains(why),
+        || said,
+    )?;
+    pod.end()
+}
+
+fn hanging(engine: Engine) -> Result {
+    let node = node(engine)?;
+    let plugin = plugin_of(&node)?;
+    node.enclosure.signal(&plugin, "STOP")?;
+    let env = seen(&node)?;
+    expect(!env.contains("GPU_MEM_LIMIT=1GiB"), || format!("it did not hang: {env}"))?;
+    node.enclosure.signal(&plugin, "CONT")?;
+    plugin.says(ASKED)?;
+    let env = seen(&node)?;
+    expect(env.contains("GPU_MEM_LIMIT=1GiB"), || format!("it did not come back: {env}"))
 }
 
 fn the_same(engine: Engine) -> Result {
