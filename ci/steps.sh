@@ -229,6 +229,12 @@ symbols_of_library() {
         $'libc.so.6\nld-linux-x86-64.so.2\nlibpthread.so.0\nlibdl.so.2\nlibm.so.6' "$needed"
     check 'asks for nothing newer than glibc 2.17' is_for_old_glibc "$1"
     check 'has no executable stack' grep -qE 'GNU_STACK.* RW ' <(readelf -W -l "$1")
+    check 'needs at most 768 bytes of the static memory of threads' test "$(static_tls "$1")" -le 768
+}
+
+# How much of it a library needs: of the 1664 bytes that a glibc sets aside for those that are loaded late.
+static_tls() {
+    printf '%d' "$(readelf -W -l "$1" | awk '$1 == "TLS" { print $6 }')"
 }
 
 is_for_old_glibc() {

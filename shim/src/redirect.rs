@@ -25,6 +25,7 @@ pub(crate) use patch::{DriverCopy, HookAddress, Library, Row};
 
 use crate::{hooks, state, sys};
 use core::ffi::{c_char, c_void};
+use core::num::NonZero;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use elf::Object;
@@ -139,14 +140,15 @@ pub(crate) fn next_dlopen() -> usize {
     Trigger::Dlopen.next().load(Ordering::Relaxed)
 }
 
-/// The `dl_iterate_phdr` behind ours.
-fn next_iterate() -> usize {
+/// The `dl_iterate_phdr` behind ours; `None` where there is none, and nothing can be done: in a namespace that is not the
+/// program's.
+fn next_iterate() -> Option<NonZero<usize>> {
     static ITERATE: AtomicUsize = AtomicUsize::new(0);
     if ITERATE.load(Ordering::Relaxed) == 0 {
-        let found = scope::next_definition(b"dl_iterate_phdr").map_or(0, |found| found as usize);
+        let found = scope::next_of_libc(b"dl_iterate_phdr").map_or(0, |found| found as usize);
         ITERATE.store(found, Ordering::Relaxed);
     }
-    ITERATE.load(Ordering::Relaxed)
+    NonZero::new(ITERATE.load(Ordering::Relaxed))
 }
 
 /// Looks whether NVML has been loaded since; for the shim, which loads it when it needs it.
@@ -160,9 +162,14 @@ fn ensure_next(trigger: Trigger) {
     let next = trigger.next();
     if next.load(Ordering::Relaxed) == 0 {
         let absent: extern "C" fn() -> usize = absent;
-        let found =
-            scope::next_definition(trigger.name()).map_or(absent as usize, |found| found as usize);
-        next.store(found, Ordering::Relaxed);
+        let find = match trigger {
+            Trigger::GmonStart => scope::next_definition,
+            _ => scope::next_of_libc,
+        };
+        next.store(
+            find(trigger.name()).map_or(absent as usize, |found| found as usize),
+            Ordering::Relaxed,
+        );
     }
 }
 
@@ -263,14 +270,16 @@ impl Done {
 /// The loader's list, while its lock is held.
 struct Loader {
     loaded: u64,
+    iterate: NonZero<usize>,
 }
 
 /// Runs `work` under the loader's lock. `None` if `work` was not run to an answer.
 fn with_loader<T>(work: impl FnOnce(&Loader) -> Option<T>) -> Option<T> {
     let (mut work, mut answer) = (Some(work), None);
-    sys::iterate_objects(next_iterate(), &mut |info| {
+    let iterate = next_iterate()?;
+    sys::iterate_objects(iterate, &mut |info| {
         // Called for the first object; everything happens in nested iterations (the lock is recursive), then stop.
-        let loader = Loader { loaded: info.dlpi_adds.wrapping_add(1) };
+        let loader = Loader { loaded: info.dlpi_adds.wrapping_add(1), iterate };
         answer = work.take().and_then(|work| work(&loader));
         true
     });
@@ -333,7 +342,7 @@ impl Loader {
     }
 
     fn each_object(&self, member: *mut c_void, visit: &mut dyn FnMut(Object)) {
-        sys::iterate_objects(next_iterate(), &mut |info| {
+        sys::iterate_objects(self.iterate, &mut |info| {
             visit(Object::from_phdr_info(info));
             false
         });

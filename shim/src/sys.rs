@@ -12,6 +12,7 @@ pub(crate) use time::{boot_time_ns, monotonic_ns, nap, sleep_until, unix_time_ns
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::MaybeUninit;
+use core::num::NonZero;
 use core::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::ffi::CString;
 
@@ -71,7 +72,7 @@ pub(crate) fn protect(start: u64, bytes: u64, writable: bool) -> bool {
 /// Calls `visit` for each loaded object of our namespace until it returns true, through the given `dl_iterate_phdr`: a
 /// program may have one of its own that shows old news. The loader's lock is held meanwhile.
 pub(crate) fn iterate_objects(
-    dl_iterate_phdr: usize,
+    dl_iterate_phdr: NonZero<usize>,
     visit: &mut dyn FnMut(&libc::dl_phdr_info) -> bool,
 ) {
     type Each = unsafe extern "C" fn(*mut libc::dl_phdr_info, usize, *mut c_void) -> c_int;
@@ -89,7 +90,7 @@ pub(crate) fn iterate_objects(
     }
     let mut visit: Visit = visit;
     // SAFETY: the address is that of the `dl_iterate_phdr` behind ours, of this type.
-    let iterate: Iterate = unsafe { core::mem::transmute::<usize, Iterate>(dl_iterate_phdr) };
+    let iterate: Iterate = unsafe { core::mem::transmute::<usize, Iterate>(dl_iterate_phdr.get()) };
     // SAFETY: `each` has the required signature and `visit` outlives the call.
     unsafe { iterate(each, (&raw mut visit).cast()) };
 }

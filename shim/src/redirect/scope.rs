@@ -36,18 +36,34 @@ unsafe extern "C" {
 
 /// The run-time address of the first definition of `name` in an object behind ours; `None` if there is none.
 pub(super) fn next_definition(name: &[u8]) -> Option<u64> {
-    objects_behind_ours().find_map(|map| {
-        // SAFETY: the loader keeps the dynamic section of each object in its list mapped.
-        let dynamic = unsafe { Dynamic::read(map.address, map.dynamic) }?;
-        dynamic.lookup(name).map(|symbol| dynamic.address(symbol))
-    })
+    let mut behind = objects().skip_while(|map| !is_ours(map)).skip(1);
+    behind.find_map(|map| definition(&map, name))
 }
 
-fn objects_behind_ours() -> impl Iterator<Item = LinkMap> {
-    let ours = (&raw const OUR_DYNAMIC).cast::<Dyn>();
+/// The same of a function of libc, which is in front of a library that was loaded late. `None` in a namespace that is not
+/// the program's (`dlmopen`, `LD_AUDIT`), whose objects this list does not show.
+pub(super) fn next_of_libc(name: &[u8]) -> Option<u64> {
+    objects().find(is_ours)?;
+    // The first one: another copy of ours that was loaded late may hand on to this one.
+    let mut others = objects().filter(|map| !is_ours(map));
+    next_definition(name).or_else(|| others.find_map(|map| definition(&map, name)))
+}
+
+fn definition(map: &LinkMap, name: &[u8]) -> Option<u64> {
+    // SAFETY: the loader keeps the dynamic section of each object in its list mapped.
+    let dynamic = unsafe { Dynamic::read(map.address, map.dynamic) }?;
+    dynamic.lookup(name).map(|symbol| dynamic.address(symbol))
+}
+
+fn is_ours(map: &LinkMap) -> bool {
+    map.dynamic == (&raw const OUR_DYNAMIC).cast::<Dyn>()
+}
+
+/// All objects of the program's namespace.
+fn objects() -> impl Iterator<Item = LinkMap> {
     // SAFETY: the loader fills `_r_debug` before it runs any code of the program or its libraries.
     let first = unsafe { (&raw const _r_debug.objects).read() };
-    walk(first, |map| map.next).skip_while(move |map| map.dynamic != ours).skip(1)
+    walk(first, |map| map.next)
 }
 
 /// All objects of the namespace that `member` belongs to; none if that is our own, which `dl_iterate_phdr` shows.

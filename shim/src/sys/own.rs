@@ -4,7 +4,8 @@
 //! on its short way. But this library is there when the program starts (it is preloaded), so the loader lays the place
 //! out in every thread's block at one distance from the thread's pointer, and that is all there is to know: the model
 //! "initial exec". A program that loads the library later takes the place out of what the loader sets aside for such
-//! libraries, 1.6 KiB with every glibc, of which we need a quarter; `dlopen` says so where that is used up.
+//! libraries, 1664 bytes with every glibc, of which all our places together need less than half (`ci/run symbols`);
+//! `dlopen` says so where that is used up.
 
 use core::arch::{asm, global_asm};
 
