@@ -18,7 +18,8 @@ impl Held {
     /// `None` if the thread holds one already. A thread whose locals are gone has none.
     pub(crate) fn enter() -> Option<Self> {
         let before = HELD.try_with(|held| held.replace(true)).unwrap_or(false);
-        (!before).then_some(Self(()))
+        // Made only where it is given: dropped, it would take the flag of whoever entered before.
+        (!before).then(|| Self(()))
     }
 
     /// Whether this thread holds one: then it is in the driver's hands, and what is not needed there is not done.
@@ -31,5 +32,23 @@ impl Drop for Held {
     fn drop(&mut self) {
         // Locals without a destructor outlive everything in the thread: there is nothing to lose here.
         let _ = HELD.try_with(|held| held.set(false));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_held_until_who_got_it_lets_go_however_often_others_ask() {
+        let held = Held::enter();
+        assert!(held.is_some());
+        for _ in 0..3 {
+            assert!(Held::enter().is_none());
+            assert!(Held::is_entered());
+        }
+        drop(held);
+        assert!(!Held::is_entered());
+        assert!(Held::enter().is_some());
     }
 }

@@ -12,13 +12,32 @@ use libtest_mimic::Trial;
 /// What the tool does meanwhile. Nothing: then it is the order of the locks alone that matters.
 const WAYS: [&str; 4] = ["nothing", "launch", "wait", "destroy"];
 
+/// What a tool does inside a call, on the thread that holds a lock around it.
+const AGAIN: [(&str, &str); 5] = [
+    ("launch", "cuEventQuery"),
+    ("context", "cuDevicePrimaryCtxRetain"),
+    ("context", "cuDevicePrimaryCtxRelease_v2"),
+    ("memory", "cuMemCreate"),
+    ("memory", "cuMemRelease"),
+];
+
 pub(crate) fn trials() -> Vec<Trial> {
-    WAYS.map(|way| {
+    let again = AGAIN.map(|(what, call)| {
+        let name = format!("a tool that is called back in {call} does not wait for itself: {what}");
+        trial(&name, move || itself(what, call))
+    });
+    let others = WAYS.map(|way| {
         let name =
             format!("a tool that is called back while a stream ends waits for nobody: {way}");
         trial(&name, move || called_back(way))
-    })
-    .into()
+    });
+    others.into_iter().chain(again).collect()
+}
+
+fn itself(what: &str, call: &str) -> Result {
+    let run = under("90", "reenter")?.env("GPU_MEM_LIMIT", "4Gi").env("STUB_GPU_TOOL", call);
+    let output = run.arg(what).output()?.success()?;
+    within("calls of the tool", output.number("called")?, 3..=u64::MAX)
 }
 
 fn called_back(way: &'static str) -> Result {

@@ -266,7 +266,7 @@ impl Writable {
         }
         let stays = protection.write; // a tool has moved the table beside writable data
         let writable = stays || sys::protect(start, end - start, true);
-        writable.then_some(Self { start, bytes: end - start, stays })
+        writable.then(|| Self { start, bytes: end - start, stays })
     }
 }
 
