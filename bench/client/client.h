@@ -45,6 +45,9 @@ uint64_t now(void);
 /* Nanoseconds that this thread has had a processor. */
 uint64_t cpu_time(void);
 
+/* Nanoseconds that the ledger's first device has been charged, by all processes; 0 without a ledger. */
+uint64_t charged(void);
+
 /* What a thread of a crowd does; only its turns are timed. What it needs for them may be made and ended. */
 struct work {
     void *(*begin)(void);

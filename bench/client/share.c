@@ -3,7 +3,8 @@
  *
  * Each takes a number of its own and how many milliseconds it shall run, works in one thread or several, and tells
  * what it got after the first quarter, in which the limit learns. The judge is the stub's card: its own exported
- * functions say how long it has worked, and a thread that makes no CUDA call looks every 50 ms.
+ * functions say how long it has worked, and a thread that makes no CUDA call looks every 50 ms. It looks at the ledger
+ * too, if there is one: what the limit has charged for the same time.
  */
 #include "client.h"
 
@@ -200,13 +201,13 @@ static void *work(void *argument)
 }
 
 struct sample {
-    uint64_t at, busy;
+    uint64_t at, busy, charged;
 };
 
 static struct sample look(void)
 {
     uint64_t busy = card.stubBusy(0) - __atomic_load_n(&copied, __ATOMIC_RELAXED);
-    return (struct sample){card.stubNow(), busy};
+    return (struct sample){card.stubNow(), busy, charged()};
 }
 
 static double share(const struct sample *from, const struct sample *to)
@@ -255,8 +256,10 @@ static void tell(const struct sample *samples, int count, uint64_t spent)
         most = workers[i].most > most ? workers[i].most : most;
     }
     uint64_t length = samples[count - 1].at - samples[0].at;
-    printf("share=%.3f lowest=%.3f highest=%.3f rate=%.3f p50=%.0f p99=%.0f most=%lu cpu=%.1f\n",
-           share(&samples[0], &samples[count - 1]), lowest, highest, (double)launches * 1e9 / (double)length,
+    double worked = (double)(samples[count - 1].busy - samples[0].busy);
+    printf("share=%.3f lowest=%.3f highest=%.3f charged=%.4f rate=%.3f p50=%.0f p99=%.0f most=%lu cpu=%.1f\n",
+           share(&samples[0], &samples[count - 1]), lowest, highest,
+           worked > 0 ? (double)(samples[count - 1].charged - samples[0].charged) / worked : 0.0, (double)launches * 1e9 / (double)length,
            quantile(launches, 50), quantile(launches, 99), most,
            launches ? (double)spent / (double)launches : 0.0);
 }

@@ -96,6 +96,8 @@ struct Cell {
     lowest: f64,
     /// And the one with the most.
     highest: f64,
+    /// What the ledger was charged, as a part of the time that the card was busy; 0 without a limit.
+    charged: f64,
     /// Launches in a second.
     rate: f64,
     /// How long calls of a launch took: half of them, 99 of a hundred, all of them.
@@ -144,6 +146,7 @@ impl Cell {
             share: mean("share"),
             lowest: all("lowest").fold(f64::INFINITY, f64::min),
             highest: most("highest"),
+            charged: mean("charged"),
             rate: all("rate").sum(),
             waits: [mean("p50"), most("p99"), most("most")],
             processor: mean("cpu"),
@@ -166,6 +169,7 @@ impl Cell {
             "share": round(self.share),
             "lowest_second": round(self.lowest),
             "highest_second": round(self.highest),
+            "charged": self.percent.map(|_| round(self.charged)),
             "throughput": round(self.rate / (solo.rate * goal / solo.share)),
             "wait_us": self.waits.map(|ns| round(ns / 1e3)),
             "processor_us": round(self.processor / 1e3),
@@ -180,7 +184,7 @@ mod tests {
 
     fn cell(percent: Option<u16>, share: f64, rate: f64) -> Cell {
         let (lowest, highest, waits, processor) = (share, share, [0.0; 3], 0.0);
-        Cell { name: "W", percent, share, lowest, highest, rate, waits, processor }
+        Cell { name: "W", percent, share, lowest, highest, charged: 1.0, rate, waits, processor }
     }
 
     #[test]

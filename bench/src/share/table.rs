@@ -15,9 +15,9 @@ pub fn text(lines: &[Value]) -> String {
     let _ = writeln!(
         text,
         "**Shares of the stub's card, real clock**: percent of the card. A busy machine leaves less.\n\n\
-         | workload | asked | goal | share | error | lowest, highest second | throughput | \
+         | workload | asked | goal | share | error | lowest, highest second | charged / busy | throughput | \
          launch p50, p99, most (us) | processor per launch, unlimited (us) |\n\
-         |---|---:|---:|---:|---:|---:|---:|---:|---:|"
+         |---|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
     );
     for cell in cells {
         let number = |name: &str| cell[name].as_f64().unwrap_or(f64::NAN);
@@ -25,10 +25,12 @@ pub fn text(lines: &[Value]) -> String {
         let asked = cell["percent"]
             .as_u64()
             .map_or_else(|| "unset".into(), |percent| format!("{percent} %"));
+        let charged =
+            cell["charged"].as_f64().map_or_else(String::new, |part| format!("{part:.3}"));
         let _ = writeln!(
             text,
-            "| {} | {asked} | {:.1} | {:.2} | {:+.2} | {:.2}, {:.2} | {:.3} | {:.1}, {:.1}, {:.0} | \
-             {:.2}, {:.2} |",
+            "| {} | {asked} | {:.1} | {:.2} | {:+.2} | {:.2}, {:.2} | {charged} | {:.3} | \
+             {:.1}, {:.1}, {:.0} | {:.2}, {:.2} |",
             cell["workload"].as_str().unwrap_or_default(),
             number("goal"),
             number("share"),
