@@ -62,26 +62,21 @@ fn no_share() -> Result {
     within(&format!("the second device: {output}"), second, HARDLY_HELD_UP..=100.0)
 }
 
-/// Both do the same work, so the second one cannot use more than the first one has.
+/// The first device takes 90 ms for a round of 9 ms. The second one, by itself, would be busy for 72 of them; it is held
+/// back while the first one is in debt, which is all the time but for a turn of 20 ms.
 fn slower_pace() -> Result {
-    let run = on_two("0=20,1=60", "ncclAll_1ms")?;
-    let output = run.output()?.success()?;
+    let output = on_two("0=10,1=80", "ncclAll_1ms")?.output()?.success()?;
     let [first, second] = shares(&output)?;
-    within(&format!("the first device: {output}"), first, 20.0 * PROGRESS..=20.0 + ABOVE)?;
-    within(&format!("the second device: {output}"), second, 20.0 * PROGRESS..=20.0 + ABOVE)?;
-    let busy = run.busy_by_device()?;
-    within("what the two have paid", busy[0].abs_diff(busy[1]), 0..=busy[0] / 2)
+    within(&format!("the first device: {output}"), first, 10.0 * PROGRESS..=10.0 + ABOVE)?;
+    within(&format!("the second device: {output}"), second, 10.0 * PROGRESS..=45.0)
 }
 
 fn meets_without_share() -> Result {
-    let run = on_two("0=20", "ncclAll_1ms")?;
+    let run = on_two("0=10", "ncclAll_1ms")?;
     let output = run.output()?.success()?;
     let [first, second] = shares(&output)?;
-    within(&format!("the first device: {output}"), first, 20.0 * PROGRESS..=20.0 + ABOVE)?;
-    within(&format!("the second device: {output}"), second, 20.0 * PROGRESS..=100.0)?;
-    within(
-        "devices that pay",
-        run.busy_by_device()?.iter().filter(|busy| **busy > 0).count(),
-        1..=1,
-    )
+    within(&format!("the first device: {output}"), first, 10.0 * PROGRESS..=10.0 + ABOVE)?;
+    within(&format!("the second device: {output}"), second, HARDLY_HELD_UP..=100.0)?;
+    let paying = run.busy_by_device()?.iter().filter(|busy| **busy > 0).count();
+    within("devices that pay", paying, 1..=1)
 }
