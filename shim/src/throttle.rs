@@ -210,6 +210,8 @@ pub(crate) fn capture_begins(call: &Call, stream: CUstream, next: impl Next<CuEr
     let capture = Session::begun().and_then(|session| Some((session, capture(call, stream)?)));
     if let Some((session, capture)) = capture {
         session.captures.begin(capture);
+        let _errno = sys::Errno::keep();
+        session.gates().for_each(Gate::wait_for_questions);
     }
     let begun = next();
     if let (Some((session, capture)), Err(_)) = (capture, &begun) {

@@ -78,7 +78,7 @@ int main(int argc, char **argv)
     CUmodule module;
     void (*attach)(void (*)(void)) = some(dlsym(some(dlopen("libcuda.so.1", RTLD_NOW), "libcuda"), "stubTool"), "stubTool");
     if (argc != 2 || cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context) ||
-        cuModuleLoadData(&module, "image") || cuModuleGetFunction(&kernel, module, "k_10us") ||
+        cuModuleLoadData(&module, "image") || cuModuleGetFunction(&kernel, module, "k_1ms") ||
         cuLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL) || cuCtxSynchronize())
         return 1;
     what = argv[1];

@@ -284,7 +284,15 @@ impl Gate {
     /// Lets the meter think, about events too. What it asks the driver spoils no capture. `None` if this thread holds such
     /// a lock already: then it is a tool that was called back.
     fn asking<T>(&self, copy: &DriverCopy, work: impl FnOnce(&mut Inside) -> T) -> Option<T> {
-        if captures::is_any() { driver::relaxed(copy, || self.with(work)) } else { self.with(work) }
+        // Looked at under the lock: who begins a capture waits for those that have seen none.
+        self.with(|inside| {
+            if captures::is_any() { driver::relaxed(copy, || work(inside)) } else { work(inside) }
+        })
+    }
+
+    /// Comes back when nobody is asking who has not seen the captures that there are now.
+    pub(super) fn wait_for_questions(&self) {
+        self.with(|_| ());
     }
 
     /// Lets the meter think.
