@@ -84,8 +84,10 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     let (changes, advice) = match options.engine {
         Engine::Containerd => (containerd::changes(options, hooks)?, "restart containerd"),
         Engine::Docker => (vec![docker::change(options, hooks)?], docker::advice(options)),
-        Engine::Podman => (vec![directory::change(options, hooks)?], "the next container has it"),
-        Engine::Crio => (vec![directory::change(options, hooks)?], "restart crio"),
+        // CRI-O watches the directory.
+        Engine::Podman | Engine::Crio => {
+            (vec![directory::change(options, hooks)?], "the next container has it")
+        }
     };
     let changes: Vec<Change> = changes.into_iter().filter(|it| it.before != it.after).collect();
     if changes.is_empty() {
