@@ -102,13 +102,22 @@ fn directory_of_hooks() -> Result {
         let scratch = Scratch::new()?;
         let path = scratch.path().join("hooks.d/gpucap.json");
         let file = path.display().to_string();
-        let output = gpucap(&["configure", engine, "--file", &file])?.output()?.success()?;
+        let node = scratch.path().join("node.json");
+        let config = node.display().to_string();
+        let words = ["configure", engine, "--file", &file, "--config", &config];
+        let output = gpucap(&words)?.output()?.success()?;
+        // Of a variable that a device plugin and the pod both set, CRI-O leaves the pod's.
+        let warns = |output: &Output| output.stdout.contains("`kubelet_checkpoint`");
+        expect(warns(&output) == (engine == "crio"), || output.to_string())?;
         // podman runs for each container, and CRI-O watches the directory.
         expect(!output.stdout.contains("restart"), || output.to_string())?;
         let text = fs::read_to_string(&path)?;
         expect(text.contains("createRuntime") && text.contains("\"always\": true"), || text)?;
         gpucap(&["configure", engine, "--file", &file, "--undo"])?.output()?.success()?;
         expect(!path.exists(), || "the file was left".into())?;
+        fs::write(&node, r#"{"kubelet_checkpoint": "/k"}"#)?;
+        let output = gpucap(&words)?.output()?.success()?;
+        expect(!warns(&output), || output.to_string())?;
     }
     Ok(())
 }

@@ -12,7 +12,7 @@ mod hooks_dir;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::hooks::{self, Hooks};
-use crate::output;
+use crate::{gather, output};
 use gpucap_plan::Node;
 use std::fs;
 use std::io;
@@ -105,10 +105,23 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
         false if options.undo => format!("Done; {advice}.\n"),
         false => {
             let program = program.display();
-            format!("Done; {advice}. It calls {program}: leave that there until --undo.\n")
+            let more =
+                if options.engine == Engine::Crio { more_for_crio(&options.config) } else { "" };
+            format!("Done; {advice}. It calls {program}: leave that there until --undo.\n{more}")
         }
     })?;
     Ok(Exit::OK)
+}
+
+/// What CRI-O hands on of a variable that a device plugin and the pod both set is the pod's.
+fn more_for_crio(config: &Path) -> &'static str {
+    match gather::node_or_default(config).kubelet_checkpoint {
+        Some(_) => "",
+        None => {
+            "On a node of Kubernetes, have the settings name `kubelet_checkpoint`: CRI-O lets a pod overrule \
+             the variables of a device plugin.\n"
+        }
+    }
 }
 
 impl Change {
