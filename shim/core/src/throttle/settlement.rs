@@ -6,7 +6,7 @@
 //! Busy time is below both. Whichever is smaller for one batch is smaller by chance, and charging that would charge too
 //! little: both are summed up over an epoch, and what is charged follows the smaller sum.
 
-use super::coverage::Coverage;
+use super::{costs::OUTLIER, coverage::Coverage};
 
 /// The sums of one device and process.
 #[derive(Debug)]
@@ -28,12 +28,17 @@ pub(super) struct Settlement {
 /// Whether what launches are expected to cost has anything to do with the time that they take.
 ///
 /// An estimate is a mean with outliers cut off, and it is what most launches are charged. A function whose launches
-/// differ by orders of magnitude, by its data, goes far beyond it, and the smaller sum would never show that.
+/// differ by orders of magnitude, by its data, goes far beyond it, and the smaller sum would never show that. Outliers
+/// are cut off since another process's turn of the device makes some; but a turn comes once in a turn of one's own.
 #[derive(Debug, Default)]
 struct Evidence {
     /// What was expected of operations and batches of known span, and how long they took.
     work_ns: u64,
     length_ns: u64,
+    /// The same of single operations with the device to themselves, and how many of them were outliers.
+    alone_work_ns: u64,
+    alone_length_ns: u64,
+    outliers: u64,
     since: u64,
     doubtful_until: u64,
     /// How long the latest doubt was.
@@ -51,6 +56,10 @@ const TRIAL_NS: u64 = 5_000_000_000;
 const MOST_LENGTH: u64 = 16;
 /// Less than this may be a few turns of other processes.
 const LEAST_EVIDENCE_NS: u64 = 50_000_000;
+/// Of outliers, fewer are chance.
+const LEAST_OUTLIERS: u64 = 32;
+/// A process's turn of the device is several times as long.
+const SHORT_TURN_NS: u64 = 500_000;
 /// How long nothing is believed then: the second time in a row twice as long, and so on.
 const DOUBT_NS: u64 = 10_000_000_000;
 const LONGEST_DOUBT_NS: u64 = 64 * DOUBT_NS;
@@ -100,14 +109,35 @@ impl Evidence {
         self.length_ns = self.length_ns.saturating_add(end.saturating_sub(start));
         let too_long = self.length_ns > self.work_ns.saturating_mul(MOST_LENGTH);
         if too_long && self.length_ns >= LEAST_EVIDENCE_NS && now >= self.doubtful_until {
-            let again = now.saturating_sub(self.doubtful_until) < self.doubt_ns;
-            let doubt_ns = if again { self.doubt_ns.saturating_mul(2) } else { DOUBT_NS };
-            self.doubt_ns = doubt_ns.min(LONGEST_DOUBT_NS);
-            self.doubtful_until = now.saturating_add(self.doubt_ns);
-        } else if now.saturating_sub(self.since) < TRIAL_NS {
-            return;
+            self.doubt(now);
+        } else if now.saturating_sub(self.since) >= TRIAL_NS {
+            (self.work_ns, self.length_ns, self.since) = (0, 0, now);
+            // Outliers are few: half of what was seen goes on to count.
+            self.outliers /= 2;
+            self.alone_work_ns /= 2;
+            self.alone_length_ns /= 2;
         }
-        (self.work_ns, self.length_ns, self.since) = (0, 0, now);
+    }
+
+    /// An operation that had the device to itself, or shared it with other processes alone.
+    fn add_alone(&mut self, work_ns: u64, length_ns: u64, now: u64) {
+        self.alone_work_ns = self.alone_work_ns.saturating_add(work_ns);
+        self.alone_length_ns = self.alone_length_ns.saturating_add(length_ns);
+        self.outliers += u64::from(length_ns > work_ns.saturating_mul(OUTLIER));
+        let too_often = self.outliers.saturating_mul(SHORT_TURN_NS) > self.alone_work_ns;
+        let too_much = self.alone_length_ns > self.alone_work_ns.saturating_mul(3) / 2;
+        let is_chance = self.outliers < LEAST_OUTLIERS;
+        if too_often && too_much && !is_chance && now >= self.doubtful_until {
+            self.doubt(now);
+        }
+    }
+
+    fn doubt(&mut self, now: u64) {
+        let again = now.saturating_sub(self.doubtful_until) < self.doubt_ns;
+        let doubt_ns = if again { self.doubt_ns.saturating_mul(2) } else { DOUBT_NS };
+        let doubt_ns = doubt_ns.min(LONGEST_DOUBT_NS);
+        let doubtful_until = now.saturating_add(doubt_ns);
+        *self = Self { since: now, doubtful_until, doubt_ns, ..Self::default() };
     }
 }
 
@@ -141,6 +171,11 @@ impl Settlement {
         let due = self.presence_ns.min(self.work_ns).saturating_sub(self.charged_ns);
         self.charged_ns = self.charged_ns.saturating_add(due);
         due
+    }
+
+    /// Notes how long an operation took that had the device to itself, as far as this process goes, and what was expected.
+    pub(super) fn saw_alone(&mut self, expected_ns: u64, took_ns: u64, now: u64) {
+        self.evidence.add_alone(expected_ns, took_ns, now);
     }
 
     /// Whether each launch is to be measured by itself for a while, and charged what it took.

@@ -134,12 +134,24 @@ impl<E> Meter<'_, E> {
         let first = !matches!(self.costs.estimate(signature), Estimate::Measured(_));
         let small = self.costs.small(signature).filter(|_| !self.settlement.is_doubtful(now));
         stream.note(sample, reserved);
+        if let Some(expected) = small
+            && clean
+            && !is_collective
+            && self.has_only(place)
+        {
+            self.settlement.saw_alone(u64::from(expected), sample, now);
+        }
         self.costs.learn(signature, Sample { ns: sample, clean, is_collective });
         let work_ns = small.map_or(sample, u64::from);
         self.settle(reserved, Done { span: Span::Operation(start, end), work_ns }, now);
         if first {
             self.reprice(signature, sample, now);
         }
+    }
+
+    /// Whether nothing is under way on any other stream, as far as is known: an operation holds the work of others beside it.
+    fn has_only(&self, place: usize) -> bool {
+        self.streams.iter().enumerate().all(|(other, stream)| other == place || stream.is_idle())
     }
 
     /// The first measurement of a signature takes the place of the guesses that its other launches reserved.

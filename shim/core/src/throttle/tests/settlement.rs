@@ -117,6 +117,30 @@ fn estimates_far_below_what_is_measured_are_doubted() {
     assert!(settlement.is_doubtful(tried_again + 19 * SECOND), "twice as long");
 }
 
+/// 10 us expected; one in `every` takes this long. Whether that is doubted, of so many.
+fn doubts(every: u64, long: u64, count: u64) -> bool {
+    let mut settlement = Settlement::default();
+    (0..count).any(|number| {
+        let took = if number % every == 0 { long } else { 10_000 };
+        settlement.saw_alone(10_000, took, number * 500_000);
+        settlement.is_doubtful(number * 500_000)
+    })
+}
+
+#[test]
+fn outliers_that_come_more_often_than_turns_are_doubted() {
+    assert!(doubts(10, 1_000_000, 400));
+    assert!(doubts(30, 500_000, 2_000));
+    assert!(!doubts(10, 1_000_000, 300), "too few");
+    assert!(!doubts(10, 45_000, 100_000), "they make little");
+}
+
+#[test]
+fn outliers_that_come_as_seldom_as_turns_are_not_doubted() {
+    // A turn of one's own of 1 ms, and 15 others' of the same length in between.
+    assert!(!doubts(100, 15_000_000, 100_000));
+}
+
 #[test]
 fn turns_of_other_processes_raise_no_doubt() {
     let mut settlement = Settlement::default();
