@@ -53,6 +53,7 @@ pub const ALL: &[Workload] = &[
     alone("W11 300 ms kernels", 300, || one(synced(300 * MS))),
     alone("W19 10 us, some 10 ms", 20, || one(rarely_long())),
     alone("W19 10 us, some 10 ms, sync", 20, || one(rarely_long_synced())),
+    alone("W20 10 us, some 1 ms", 20, || one(rounds(|_, dice| vec![by_data(dice, MS)]))),
     alone("W12 4 threads x 20 us", 5, || vec![((0..4).map(thread).collect(), 4)]),
     alone("W13 4 processes x 10 us", 5, || {
         (0..4).flat_map(|_| one(async_kernels(10 * US))).collect()
@@ -108,16 +109,16 @@ fn decode_of(ns: u64) -> Program {
 }
 
 /// One kernel whose duration depends on its data: one launch in ten takes a thousand times as long as the others.
-fn by_data(dice: &mut Dice) -> Act {
-    launch(1, if dice.between(1, 10) == 1 { 10 * MS } else { 10 * US })
+fn by_data(dice: &mut Dice, long_ns: u64) -> Act {
+    launch(1, if dice.between(1, 10) == 1 { long_ns } else { 10 * US })
 }
 
 fn rarely_long() -> Program {
-    rounds(|_, dice| vec![by_data(dice)])
+    rounds(|_, dice| vec![by_data(dice, 10 * MS)])
 }
 
 fn rarely_long_synced() -> Program {
-    rounds(|_, dice| vec![by_data(dice), Act::Sync(Some(0))])
+    rounds(|_, dice| vec![by_data(dice, 10 * MS), Act::Sync(Some(0))])
 }
 
 /// Kernels that fill a quarter of the card, on streams in turn: four run side by side.
