@@ -2,7 +2,7 @@
 
 use super::bounds::Bound;
 use crate::simulator::card::BIN_NS;
-use crate::simulator::workloads::Workload;
+use crate::simulator::workloads::{Threads, Workload};
 use crate::simulator::{Outcome, Process, Setup, World};
 use gpucap_core::sync::Word;
 use gpucap_core::throttle::Seat;
@@ -63,22 +63,25 @@ pub fn run(
     let words: Vec<[Word; 2]> = std::iter::repeat_with(Default::default).take(SEATS).collect();
     let seats: Vec<Seat<'_>> =
         words.iter().map(|[bucket, collectives]| Seat::new(bucket, collectives)).collect();
-    let limits = |percent: Option<u16>| {
-        let asked = (0..workload.cards).map(|card| match card {
-            0 => percent,
-            _ => workload.elsewhere.or(percent),
-        });
-        let share = |percent: Option<u16>| percent.and_then(Share::from_percent);
-        asked.enumerate().map(|(card, percent)| Some((card, share(percent)?))).collect()
+    let limit = |card: usize| {
+        let asked = if card == 0 { percent } else { workload.elsewhere.or(percent) };
+        asked.and_then(Share::from_percent).map(|share| (card, share))
     };
-    let mine = (workload.processes)();
-    let count = mine.len();
-    let others = (workload.neighbours)().into_iter().map(|threads| (threads, Vec::new()));
-    let processes = mine.into_iter().map(|threads| (threads, limits(percent))).chain(others);
-    let processes =
-        processes.map(|((threads, streams), limits)| Process { threads, streams, limits });
+    let mine = |(number, (threads, streams)): (usize, Threads)| {
+        let cards = if workload.apart { number..number + 1 } else { 0..workload.cards };
+        Process { threads, streams, first: cards.start, limits: cards.map(limit).collect() }
+    };
+    let neighbour = |(threads, streams): Threads| Process {
+        threads,
+        streams,
+        first: 0,
+        limits: vec![None; workload.cards],
+    };
+    let mut processes: Vec<_> = (workload.processes)().into_iter().enumerate().map(mine).collect();
+    let count = processes.len();
+    processes.extend((workload.neighbours)().into_iter().map(neighbour));
     let length = WARM_UP_NS + seconds * 1_000_000_000;
-    let outcomes = World::new(*setup, &seats, processes.collect()).run(length);
+    let outcomes = World::new(*setup, &seats, processes).run(length);
     let of_the_first_card =
         outcomes.into_iter().take(count).filter_map(|cards| cards.into_iter().next());
     summary(workload.name, percent, &of_the_first_card.collect::<Vec<_>>(), length, solo)

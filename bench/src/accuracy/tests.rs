@@ -66,6 +66,20 @@ fn processes_of_a_container_need_one_bucket() {
 #[test]
 fn cards_that_meet_in_collectives_need_to_know_of_each_other() {
     needs(Ablation::Party, "W14 all-reduce", 30);
+    needs(Ablation::Party, "W14 all-reduce, two processes", 30);
+}
+
+#[test]
+fn graphs_with_collectives_in_them_need_to_be_known() {
+    needs(Ablation::Contents, "W14 all-reduces in graphs", 30);
+    needs(Ablation::Contents, "W14 answers, in graphs", 30);
+}
+
+/// If they went through a closed gate as collectives do, a program that launches nothing else would be held back by its
+/// debt of ten seconds alone.
+#[test]
+fn graphs_with_collectives_in_them_have_to_be_held_back() {
+    needs(Ablation::Remainder, "W14 all-reduces in graphs", 30);
 }
 
 /// The longest that any collective waits for its peer, and that any launch is held back.
@@ -131,7 +145,15 @@ fn dear_events_cost_no_share_of_a_short_kernel() {
 }
 
 const fn alone(name: &'static str, processes: fn() -> Vec<Threads>) -> Workload {
-    Workload { name, processes, neighbours: Vec::new, cards: 1, elsewhere: None, seconds: 5 }
+    Workload {
+        name,
+        processes,
+        neighbours: Vec::new,
+        cards: 1,
+        apart: false,
+        elsewhere: None,
+        seconds: 5,
+    }
 }
 
 /// A function whose launches cost a hundred times as much from one moment on: what was queued by then runs, a second at

@@ -31,8 +31,8 @@ pub enum What {
         ns: u64,
         /// Of [`WIDTH`].
         width: u32,
-        /// Which of its process's: its peers have the same number.
-        number: u64,
+        /// Which it is: its peers have the same number.
+        number: Collective,
     },
     /// Notes the time.
     Event(usize),
@@ -109,8 +109,8 @@ pub struct Card {
     changed: bool,
 }
 
-/// One collective of a process, on any card.
-pub type Collective = (usize, u64);
+/// A collective of the container, on any card: how many its process has launched there.
+pub type Collective = u64;
 
 /// For how long the card was kept by collectives whose peers had not begun.
 #[derive(Debug, Clone, Copy, Default)]
@@ -223,8 +223,8 @@ impl Card {
     }
 
     /// All peers of a collective have begun: it spins no longer.
-    pub fn met(&mut self, (process, number): Collective) {
-        for stream in self.streams.iter_mut().filter(|stream| stream.process == process) {
+    pub fn met(&mut self, number: Collective) {
+        for stream in &mut self.streams {
             let (State::Spinning(since), Some(front)) = (stream.state, stream.queue.front()) else {
                 continue;
             };
@@ -232,7 +232,7 @@ impl Card {
                 && own == number
             {
                 stream.state = State::Running(ns);
-                let longest = &mut self.spun[process].longest_ns;
+                let longest = &mut self.spun[stream.process].longest_ns;
                 *longest = self.now.saturating_sub(since).max(*longest);
             }
         }
@@ -366,7 +366,7 @@ impl Card {
                 Some(What::Kernel { ns, .. }) => stream.state = State::Running(ns),
                 Some(What::Collective { number, .. }) => {
                     stream.state = State::Spinning(self.now);
-                    self.begun.push((stream.process, number));
+                    self.begun.push(number);
                 }
                 _ => {}
             }

@@ -14,7 +14,7 @@ pub struct Kernel {
     pub width: u32,
     /// If it is an executable graph, its nodes.
     pub nodes: Option<u64>,
-    /// A collective: its peers on the process's other cards begin with it, and the throttle does not hold it back.
+    /// A collective, or a graph with collectives in it: its peers on the container's other cards begin with it.
     pub is_collective: bool,
 }
 

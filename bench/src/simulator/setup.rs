@@ -52,6 +52,10 @@ pub enum Ablation {
     SharedBucket,
     /// What the cards of a container know of each other.
     Party,
+    /// That a graph has collectives in it.
+    Contents,
+    /// That what else is in it is work: it goes through the gate as a collective does.
+    Remainder,
 }
 
 impl Default for Setup {

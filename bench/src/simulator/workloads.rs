@@ -19,6 +19,8 @@ pub struct Workload {
     pub neighbours: fn() -> Vec<Threads>,
     /// How many cards each process has; its streams go round them. What is looked at is the first one.
     pub cards: usize,
+    /// Each process has one card of its own instead.
+    pub apart: bool,
     /// What is asked for on the further cards, in percent; none if the same as on the first one.
     pub elsewhere: Option<u16>,
     /// How long it takes until its mean means something.
@@ -26,11 +28,23 @@ pub struct Workload {
 }
 
 const fn alone(name: &'static str, seconds: u64, processes: fn() -> Vec<Threads>) -> Workload {
-    Workload { name, processes, neighbours: Vec::new, cards: 1, elsewhere: None, seconds }
+    Workload {
+        name,
+        processes,
+        neighbours: Vec::new,
+        cards: 1,
+        apart: false,
+        elsewhere: None,
+        seconds,
+    }
 }
 
 const fn on_two_cards(name: &'static str, processes: fn() -> Vec<Threads>) -> Workload {
     Workload { cards: 2, ..alone(name, 10, processes) }
+}
+
+const fn a_process_each(name: &'static str, processes: fn() -> Vec<Threads>) -> Workload {
+    Workload { apart: true, ..on_two_cards(name, processes) }
 }
 
 const US: u64 = 1_000;
@@ -62,6 +76,11 @@ pub const ALL: &[Workload] = &[
     on_two_cards("W14 all-reduce, one thread", || vec![(vec![steps_on_both()], 2)]),
     on_two_cards("W14 all-reduce, overlapped", || vec![((0..2).map(overlapped).collect(), 4)]),
     on_two_cards("W14 short all-reduces", || a_thread_each(short_steps)),
+    on_two_cards("W14 all-reduces in graphs", || a_thread_each(graphs)),
+    on_two_cards("W14 all-reduces in graphs, one thread", || vec![(vec![graphs_on_both()], 2)]),
+    on_two_cards("W14 all-reduces in graphs, ahead", || a_thread_each(graphs_ahead)),
+    on_two_cards("W14 answers, in graphs", || a_thread_each(answers)),
+    a_process_each("W14 all-reduce, two processes", || a_process_for_each(steps)),
     Workload {
         elsewhere: Some(30),
         ..on_two_cards("W14 all-reduce, other card 30 %", || a_thread_each(steps))
@@ -169,6 +188,11 @@ fn a_thread_each(program: fn(usize) -> Program) -> Vec<Threads> {
     vec![((0..2).map(program).collect(), 2)]
 }
 
+/// A process for each of two cards.
+fn a_process_for_each(program: fn(usize) -> Program) -> Vec<Threads> {
+    (0..2).map(|_| (vec![program(0)], 1)).collect()
+}
+
 fn all_reduce(stream: usize, ns: u64) -> Act {
     let kernel = Kernel { is_collective: true, ..Kernel::new(90, ns) };
     Act::Launch { stream, kernel }
@@ -217,6 +241,36 @@ fn short_steps(stream: usize) -> Program {
     let mut token = layer.repeat(80);
     token.extend([Act::Sync(Some(stream)), Act::Think(200 * US)]);
     repeat(token)
+}
+
+/// A token of 8 ms as one graph, with all of its layers and their all-reduces.
+fn token(stream: usize) -> Act {
+    let kernel = Kernel { nodes: Some(400), is_collective: true, ..Kernel::new(1, 8 * MS) };
+    Act::Launch { stream, kernel }
+}
+
+fn graphs(stream: usize) -> Program {
+    repeat(vec![token(stream), Act::Sync(Some(stream)), Act::Think(200 * US)])
+}
+
+/// The same by one thread.
+fn graphs_on_both() -> Program {
+    repeat(vec![token(0), token(1), Act::Sync(None), Act::Think(200 * US)])
+}
+
+/// The same by threads that are as far ahead as the queue allows.
+fn graphs_ahead(stream: usize) -> Program {
+    repeat(vec![token(stream)])
+}
+
+/// A prompt, whose forty layers are launched one by one, then twenty tokens, each with a choice of 50 us.
+fn answers(stream: usize) -> Program {
+    let launch = |kernel| Act::Launch { stream, kernel };
+    let layer = [launch(Kernel::new(2, MS)), all_reduce(stream, 300 * US)];
+    let chosen = [token(stream), launch(Kernel::new(3, 50 * US)), Act::Sync(Some(stream))];
+    let mut answer = layer.repeat(40);
+    answer.extend(chosen.repeat(20));
+    repeat(answer)
 }
 
 /// Thirty kernels of five kinds at once, then a pause of no fixed length.

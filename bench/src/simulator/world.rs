@@ -1,8 +1,8 @@
 //! Threads and the clock: who calls what when, what each call costs its caller, and where the meter comes in.
 //!
 //! A calendar of threads by the time at which they go on, and the cards, which go on by themselves in between. Each card
-//! has its own buckets and, in each process, its own meter, as in the shim; what the cards share is the program, and its
-//! collectives, which end on one card only once they have begun on all.
+//! has its own buckets and, in each process, its own meter, as in the shim; what the cards share is the container's
+//! programs, and their collectives, which end on one card only once they have begun on all.
 
 mod thread;
 
@@ -23,6 +23,8 @@ pub struct Process {
     pub threads: Vec<Program>,
     /// How many streams it has, on the cards in turn.
     pub streams: usize,
+    /// The first of its cards.
+    pub first: usize,
     /// For each of its cards: which seat of the container, and the share; none where it has no limit.
     pub limits: Vec<Option<(usize, Share)>>,
 }
@@ -50,7 +52,7 @@ pub struct World<'a> {
     processes: Vec<Tenant<'a>>,
     threads: Vec<Thread>,
     calendar: BinaryHeap<Reverse<(u64, usize)>>,
-    /// By process and number: on how many cards a collective has begun that has not on all.
+    /// On how many cards a collective has begun that has not on all.
     meeting: HashMap<Collective, usize>,
     dice: Dice,
     now: u64,
@@ -83,10 +85,11 @@ struct Line {
 const START_NS: u64 = 1_000_000_000;
 
 impl<'a> World<'a> {
-    /// A world with these processes, of which each has all of the cards. The seats are those of containers on cards.
+    /// A world with these processes, and as many cards as they have. The seats are those of containers on cards.
     #[must_use]
     pub fn new(setup: Setup, seats: &'a [Seat<'a>], processes: Vec<Process>) -> Self {
-        let cards = processes.iter().map(|process| process.limits.len()).max().unwrap_or(0);
+        let cards =
+            processes.iter().map(|process| process.first + process.limits.len()).max().unwrap_or(0);
         let card = || Card::new(setup.slice_ns, setup.event_ns);
         let mut world = Self {
             cards: std::iter::repeat_with(card).take(cards).collect(),
@@ -114,7 +117,7 @@ impl<'a> World<'a> {
         let mut places: Vec<_> = (0..cards).map(|card| self.place(card, &process)).collect();
         let mut streams = Vec::new();
         for stream in 0..process.streams {
-            let card = stream % cards;
+            let card = process.first + stream % process.limits.len();
             let Place { meters, .. } = &mut places[card];
             let count = meters.len().max(1);
             let metered = meters.get_mut(stream % count).map(|meter| meter.stream(self.now));
@@ -138,9 +141,8 @@ impl<'a> World<'a> {
     fn place(&self, card: usize, process: &Process) -> Place<'a> {
         let mut place =
             Place { meters: Vec::new(), costs: Vec::new(), waits: Vec::new(), collectives: 0 };
-        let Some((seat, share)) = process.limits.get(card).copied().flatten() else {
-            return place;
-        };
+        let limit = card.checked_sub(process.first).and_then(|card| process.limits.get(card));
+        let Some((seat, share)) = limit.copied().flatten() else { return place };
         let own = self.processes.len() * self.cards.len() + card;
         let seat = if self.setup.without == Ablation::SharedBucket { own } else { seat };
         let party = || match self.setup.without {

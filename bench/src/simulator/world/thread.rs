@@ -178,7 +178,7 @@ impl<'a> World<'a> {
         let Some(Metered { id, meter, costs, waits, mut probe }) = metered else {
             return self.submit(thread, stream, kernel, None);
         };
-        let (signature, launch) = as_launch(kernel, called);
+        let (signature, launch) = as_launch(kernel, called, setup.without);
         if costs.small(signature).is_some_and(|cost| batch.spend(cost)) {
             waits.push(now - called);
             let state = State::Admitted { stream, kernel, permit: None };
@@ -294,16 +294,23 @@ impl<'a> World<'a> {
     }
 }
 
-fn as_launch(kernel: Kernel, now: u64) -> (Signature, Launch) {
-    let (signature, launch) = match kernel.nodes {
+fn as_launch(kernel: Kernel, now: u64, without: Ablation) -> (Signature, Launch) {
+    match kernel.nodes {
         None => {
             let signature = Signature::kernel(kernel.function, 1 << 16);
-            (signature, Launch::kernel(signature))
+            let launch = Launch::kernel(signature);
+            (signature, if kernel.is_collective { launch.collective(now) } else { launch })
         }
         Some(nodes) => {
             let signature = Signature::graph(kernel.function);
-            (signature, Launch::graph(signature, nodes))
+            let launch = Launch::graph(signature, nodes);
+            let launch = match without {
+                _ if !kernel.is_collective => launch,
+                Ablation::Contents => launch,
+                Ablation::Remainder => launch.collective(now),
+                _ => launch.with_collectives(),
+            };
+            (signature, launch)
         }
-    };
-    (signature, if kernel.is_collective { launch.collective(now) } else { launch })
+    }
 }

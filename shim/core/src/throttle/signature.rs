@@ -47,8 +47,18 @@ pub struct Launch {
     pub(super) signature: Signature,
     /// What to reserve at least while nothing of this signature has been measured.
     pub(super) first_ns: u64,
-    /// Since when a collective has been asking to be let through.
-    pub(super) collective_since: Option<u64>,
+    pub(super) meeting: Meeting,
+}
+
+/// What of a launch spins on its device until its peers have come on others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Meeting {
+    /// Nothing.
+    None,
+    /// A part: the rest is work like any other.
+    Part,
+    /// All of it, which has been asking to be let through since then.
+    Since(u64),
 }
 
 impl Launch {
@@ -59,7 +69,7 @@ impl Launch {
     /// A kernel, a fill or a copy.
     #[must_use]
     pub const fn kernel(signature: Signature) -> Self {
-        Self { signature, first_ns: Self::FIRST_NS, collective_since: None }
+        Self { signature, first_ns: Self::FIRST_NS, meeting: Meeting::None }
     }
 
     /// An executable graph of so many nodes.
@@ -67,13 +77,20 @@ impl Launch {
     pub const fn graph(signature: Signature, nodes: u64) -> Self {
         let guess = nodes.saturating_mul(Self::NODE_NS);
         let first_ns = if guess > Self::FIRST_NS { guess } else { Self::FIRST_NS };
-        Self { signature, first_ns, collective_since: None }
+        Self { signature, first_ns, meeting: Meeting::None }
     }
 
     /// The same launch as a collective, whose peers spin until it comes: it is charged, and held back only for a large
     /// debt and a short while. `since`: when it was first asked about.
     #[must_use]
     pub const fn collective(self, since: u64) -> Self {
-        Self { collective_since: Some(since), ..self }
+        Self { meeting: Meeting::Since(since), ..self }
+    }
+
+    /// The same graph with collectives in it: its device meets others, but it is held back like any work unless one of
+    /// them waits for it.
+    #[must_use]
+    pub const fn with_collectives(self) -> Self {
+        Self { meeting: Meeting::Part, ..self }
     }
 }

@@ -8,6 +8,7 @@ use crate::{
         Batch, Launch,
         batch::Taken,
         costs::Estimate,
+        signature::Meeting,
         stream::{Lease, Reserved, StreamId},
     },
     units::Share,
@@ -68,13 +69,16 @@ impl<E> Meter<'_, E> {
     /// them back in turn: so none waits longer than what is taken for a stall, nor does what lies before it in the streams
     /// of a device that others wait for.
     pub(super) fn is_urgent(&self, launch: Launch, now: u64) -> bool {
-        let since = launch.collective_since;
-        if since.is_none() && !self.party.is_waited_for(now) {
+        let (is_exempt, is_stalled) = match launch.meeting {
+            Meeting::Since(since) => (true, now.saturating_sub(since) >= STALL_NS),
+            // A program may launch nothing but such graphs: if they went through, nobody would pay for them.
+            Meeting::Part | Meeting::None => (false, false),
+        };
+        if !is_exempt && !self.party.is_waited_for(now) {
             return false;
         }
         let paid_at = self.bucket.holds_at(0, now);
-        paid_at.saturating_sub(now) <= CREDIT_NS
-            || since.is_some_and(|since| now.saturating_sub(since) >= STALL_NS)
+        is_stalled || paid_at.saturating_sub(now) <= CREDIT_NS
     }
 
     /// What was admitted is over since `end`, or nobody will see its end.
@@ -180,7 +184,7 @@ impl<E> Meter<'_, E> {
     /// one before: a deep queue of unknown work closes the gate after a few launches, however long they are.
     pub(super) fn reservation(&mut self, launch: Launch) -> Reserved {
         let signature = launch.signature;
-        let is_collective = launch.collective_since.is_some();
+        let is_collective = launch.meeting != Meeting::None;
         let guess = match self.costs.estimate(signature) {
             Estimate::Measured(ns) => {
                 return Reserved { signature, ns, unmeasured: false, is_collective };

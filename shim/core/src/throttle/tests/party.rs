@@ -11,6 +11,7 @@ type Words = [[Word; 2]; 2];
 
 const COLLECTIVE: Launch = Launch::kernel(Signature::kernel(9, 1024)).collective(NOW);
 const OTHER: Launch = Launch::kernel(KERNEL);
+const GRAPH: Launch = Launch::graph(Signature::graph(11), 20).with_collectives();
 
 /// Two devices of a container, each under a share of its own.
 fn two(words: &Words, percent: [u16; 2]) -> [Bench<'_>; 2] {
@@ -54,6 +55,32 @@ fn who_is_waited_for_and_owes_too_much_waits() {
     second.bucket.charge(2_600 * MS, second.now);
     assert!(first.launch(COLLECTIVE));
     assert!(!second.launch(OTHER));
+}
+
+/// A program may launch nothing but such graphs: if they went like collectives, they would be held back by nothing.
+#[test]
+fn a_graph_with_collectives_waits_like_any_work_until_it_is_waited_for() {
+    let words = Words::default();
+    let [mut first, mut second] = met(&words, [25, 25]);
+    second.bucket.charge(500 * MS, second.now);
+    assert!(!second.launch(GRAPH), "nobody waits");
+    assert!(!first.launch(GRAPH), "the second one is in debt");
+    first.now = second.bucket.holds_at(0, second.now);
+    assert!(first.launch(GRAPH));
+    second.now = first.now;
+    second.bucket.charge(500 * MS, second.now);
+    assert!(second.launch(GRAPH), "the first one spins");
+    assert!(!second.launch(GRAPH), "it does so no longer");
+}
+
+#[test]
+fn graphs_with_collectives_make_devices_meet() {
+    let words = Words::default();
+    let [mut first, mut second] = two(&words, [50, 50]);
+    first.run(GRAPH, MS);
+    second.run(GRAPH, MS);
+    second.bucket.charge(500 * MS, second.now);
+    assert!(!first.launch(OTHER));
 }
 
 /// The other one has not looked since the collective ended for both.
@@ -140,13 +167,17 @@ fn a_collective_that_the_driver_refuses_keeps_nobody_waiting() {
 /// However short it was lately, the next one may spin.
 #[test]
 fn a_collective_is_measured_each_time() {
-    let words = Words::default();
-    let [mut bench, _] = two(&words, [50, 50]);
-    (0..40).for_each(|_| bench.run(COLLECTIVE, 10_000));
-    assert_eq!(bench.meter.costs().small(Signature::kernel(9, 1024)), None);
-    let before = bench.meter.totals().busy_ns;
-    bench.run(COLLECTIVE, 50 * MS);
-    assert_eq!(bench.meter.totals().busy_ns - before, 50 * MS);
+    for (launch, signature) in
+        [(COLLECTIVE, Signature::kernel(9, 1024)), (GRAPH, Signature::graph(11))]
+    {
+        let words = Words::default();
+        let [mut bench, _] = two(&words, [50, 50]);
+        (0..40).for_each(|_| bench.run(launch, 10_000));
+        assert_eq!(bench.meter.costs().small(signature), None);
+        let before = bench.meter.totals().busy_ns;
+        bench.run(launch, 50 * MS);
+        assert_eq!(bench.meter.totals().busy_ns - before, 50 * MS);
+    }
 }
 
 /// Kernels go out of the batches that collectives open, so nobody else may ask at the gate.
