@@ -6,6 +6,7 @@
 //! * [`extent`], [`image`], [`physical`]: how much an array takes; how much code can take; how long physical memory
 //!   lives.
 //! * [`ledger`]: the shared book of a container, and the protocol that keeps it right when a process dies.
+//! * [`page`]: what its processes tell others on the same cards.
 //! * [`throttle`]: which launches wait, for how long, and what the device's time was worth.
 //! * [`process`]: whether the owner of a place in it still runs.
 //!
@@ -19,6 +20,7 @@ pub mod extent;
 pub mod image;
 pub mod ledger;
 pub mod limits;
+pub mod page;
 pub mod physical;
 pub mod process;
 pub mod sync;

@@ -67,6 +67,14 @@ impl Uuid {
     pub const fn mig(self) -> DeviceName {
         DeviceName { kind: Kind::Mig, uuid: self }
     }
+
+    /// As two words, for memory that processes share.
+    pub(crate) fn halves(self) -> [u64; 2] {
+        let all = u128::from_be_bytes(self.0);
+        #[expect(clippy::cast_possible_truncation, reason = "the low half is meant")]
+        let low = all as u64;
+        [u64::try_from(all >> 64).unwrap_or(u64::MAX), low]
+    }
 }
 
 /// `00112233-4455-6677-8899-aabbccddeeff`, without a kind.

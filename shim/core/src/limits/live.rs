@@ -18,7 +18,6 @@ use super::DeviceFacts;
 use super::file::{Key, LimitsFile};
 use crate::sync::Word;
 use crate::units::Share;
-use crate::uuid::Uuid;
 
 /// Where it lies in a container.
 pub const PATH: &str = "/.gpucap/live";
@@ -85,8 +84,8 @@ impl LivePage {
     /// The entry for a device: the one with its UUID, with that of its card, or the one for any GPU.
     #[must_use]
     pub fn entry(&self, device: &DeviceFacts) -> Option<&LiveEntry> {
-        self.find(halves(device.uuid))
-            .or_else(|| self.find(halves(device.parent?)))
+        self.find(device.uuid.halves())
+            .or_else(|| self.find(device.parent?.halves()))
             .or_else(|| self.find(name(Key::Every)))
     }
 
@@ -129,21 +128,15 @@ impl LiveEntry {
 fn name(key: Key) -> [u64; 2] {
     match key {
         Key::Every => [u64::MAX; 2],
-        Key::Name(name) => halves(name.uuid),
+        Key::Name(name) => name.uuid.halves(),
     }
-}
-
-fn halves(uuid: Uuid) -> [u64; 2] {
-    let all = u128::from_be_bytes(uuid.0);
-    #[expect(clippy::cast_possible_truncation, reason = "the low half is meant")]
-    let low = all as u64;
-    [u64::try_from(all >> 64).unwrap_or(u64::MAX), low]
 }
 
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use crate::limits::file::Entry;
+    use crate::uuid::Uuid;
 
     fn page() -> LivePage {
         let entries = std::array::from_fn(|_| LiveEntry::default());

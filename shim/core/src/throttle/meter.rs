@@ -22,6 +22,7 @@ use super::{
     settlement::{Done, Settlement, Span},
     spacing::Spacing,
     stream::{Operation, Pending, Reserved, Stream, StreamId},
+    turns::{Told, Turns},
 };
 use crate::units::Share;
 
@@ -33,6 +34,7 @@ pub struct Meter<'a, E> {
     costs: Costs,
     streams: Vec<Stream<E>>,
     settlement: Settlement,
+    turns: Turns,
     /// Between two openings nothing is admitted until the bucket holds a quantum.
     open: bool,
     /// What is reserved and not settled.
@@ -118,6 +120,7 @@ impl<'a, E> Meter<'a, E> {
             costs: Costs::default(),
             streams: Vec::new(),
             settlement: Settlement::default(),
+            turns: Turns::new(now),
             open: true,
             out_ns: 0,
             pending: 0,
@@ -352,12 +355,35 @@ impl<'a, E> Meter<'a, E> {
         self.totals
     }
 
+    /// Whether it is time to look at what other processes on the device tell.
+    #[must_use]
+    pub const fn is_look_due(&self, now: u64) -> bool {
+        self.turns.is_look_due(now)
+    }
+
+    /// What other processes on the device tell now, each under a number that stays.
+    pub fn look(&mut self, told: impl Iterator<Item = (u64, Told)>, now: u64) {
+        self.turns.look(told, self.is_out(), now);
+    }
+
+    /// What this process has to tell others on the device.
+    #[must_use]
+    pub fn tells(&self) -> Told {
+        let back = self.settlement.overlap_of(self.out_ns);
+        let work = self.totals.busy_ns.saturating_add(self.out_ns - back);
+        let (occupied_ns, until) = self.settlement.occupied();
+        Told::new(work, occupied_ns, self.is_out().then(|| self.out_since.max(until)))
+    }
+
+    fn is_out(&self) -> bool {
+        self.pending > 0 || self.under_way > 0
+    }
+
     /// Up to when the work that is out is paid for; `None` if none is out. A process that dies owes the time since
     /// then.
     #[must_use]
     pub fn paid_until(&self) -> Option<u64> {
-        let is_out = self.pending > 0 || self.under_way > 0;
-        is_out.then(|| self.progress_at.max(self.out_since).saturating_add(self.out_ns))
+        self.is_out().then(|| self.progress_at.max(self.out_since).saturating_add(self.out_ns))
     }
 
     /// Charges what a process of the same bucket left unfinished that died and had paid up to `paid_until`; how much

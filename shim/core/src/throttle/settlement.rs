@@ -6,12 +6,15 @@
 //! Busy time is below both. Whichever is smaller for one batch is smaller by chance, and charging that would charge too
 //! little: both are summed up over an epoch, and what is charged follows the smaller sum.
 
-use super::{costs::OUTLIER, coverage::Coverage};
+use super::{costs::OUTLIER, coverage::Coverage, turns::Turns};
 
 /// The sums of one device and process.
 #[derive(Debug)]
 pub(super) struct Settlement {
     coverage: Coverage,
+    /// Since ever: for how long any stream was occupied, and up to when.
+    occupied_ns: u64,
+    occupied_until: u64,
     presence_ns: u64,
     work_ns: u64,
     charged_ns: u64,
@@ -91,6 +94,8 @@ impl Default for Settlement {
     fn default() -> Self {
         Self {
             coverage: Coverage::default(),
+            occupied_ns: 0,
+            occupied_until: 0,
             presence_ns: 0,
             work_ns: 0,
             charged_ns: 0,
@@ -104,9 +109,9 @@ impl Default for Settlement {
 }
 
 impl Evidence {
-    fn add(&mut self, work_ns: u64, start: u64, end: u64, now: u64) {
+    fn add(&mut self, work_ns: u64, length_ns: u64, now: u64) {
         self.work_ns = self.work_ns.saturating_add(work_ns);
-        self.length_ns = self.length_ns.saturating_add(end.saturating_sub(start));
+        self.length_ns = self.length_ns.saturating_add(length_ns);
         let too_long = self.length_ns > self.work_ns.saturating_mul(MOST_LENGTH);
         if too_long && self.length_ns >= LEAST_EVIDENCE_NS && now >= self.doubtful_until {
             self.doubt(now);
@@ -143,29 +148,34 @@ impl Evidence {
 
 impl Settlement {
     /// What is due for it.
-    pub(super) fn settle(&mut self, done: Done, now: u64) -> u64 {
+    pub(super) fn settle(&mut self, done: Done, turns: &Turns, now: u64) -> u64 {
         if now >= self.epoch_ends {
             self.begin_epoch(now);
         }
         let work_ns = done.work_ns;
-        if let Span::Operation(start, end) | Span::Batch(start, end) = done.span {
-            self.evidence.add(work_ns, start, end, now);
-        }
-        let presence_ns = match done.span {
-            Span::Operation(start, end) => self.coverage.add(start, end),
-            Span::Batch(start, end) => {
-                self.known.0 = self.known.0.saturating_add(work_ns);
-                self.known.1 = self.known.1.saturating_add(end.saturating_sub(start));
-                self.coverage.add(start, end)
-            }
+        let known = match done.span {
+            Span::Operation(start, end) | Span::Batch(start, end) => Some((start, end)),
             Span::From(start, end) => {
-                self.coverage.add(start, end.min(start.saturating_add(self.length(work_ns))))
+                Some((start, end.min(start.saturating_add(self.length(work_ns)))))
             }
             Span::Until(start, end) => {
-                self.coverage.add(start.max(end.saturating_sub(self.length(work_ns))), end)
+                Some((start.max(end.saturating_sub(self.length(work_ns))), end))
             }
-            Span::Unknown => work_ns,
+            Span::Unknown => None,
         };
+        if let Span::Operation(start, end) | Span::Batch(start, end) = done.span {
+            self.evidence.add(work_ns, turns.of(start, end), now);
+        }
+        if let Span::Batch(start, end) = done.span {
+            self.known.0 = self.known.0.saturating_add(work_ns);
+            self.known.1 = self.known.1.saturating_add(end.saturating_sub(start));
+        }
+        let presence_ns = known.map_or(work_ns, |(start, end)| {
+            let added_ns = self.coverage.add(start, end);
+            self.occupied_ns = self.occupied_ns.saturating_add(added_ns);
+            self.occupied_until = self.occupied_until.max(end);
+            turns.part(added_ns, start, end)
+        });
         self.work_ns = self.work_ns.saturating_add(work_ns);
         self.presence_ns = self.presence_ns.saturating_add(presence_ns);
         let due = self.presence_ns.min(self.work_ns).saturating_sub(self.charged_ns);
@@ -183,9 +193,15 @@ impl Settlement {
         now < self.evidence.doubtful_until
     }
 
+    /// Since ever: for how long any stream was occupied with what is settled, and up to when.
+    pub(super) const fn occupied(&self) -> (u64, u64) {
+        (self.occupied_ns, self.occupied_until)
+    }
+
     /// Events are laid onto the host's clock anew, and it went back.
     pub(super) fn clock_moved(&mut self) {
         self.coverage.clear();
+        self.occupied_until = 0;
     }
 
     /// What will not be due of so much work, if it overlaps as work lately did.

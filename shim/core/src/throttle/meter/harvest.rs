@@ -129,7 +129,7 @@ impl<E> Meter<'_, E> {
         let arrived = Some(operation.returned).filter(|returned| *returned < end);
         let start = stream.since.max(arrived.unwrap_or(0));
         stream.since = end;
-        let measured = end.saturating_sub(start);
+        let measured = self.turns.own(start, end);
         let sample = if clean { self.spacing.off(measured) } else { measured }.max(1);
         let first = !matches!(self.costs.estimate(signature), Estimate::Measured(_));
         let small = self.costs.small(signature).filter(|_| !self.settlement.is_doubtful(now));
@@ -172,7 +172,7 @@ impl<E> Meter<'_, E> {
     }
 
     pub(super) fn settle(&mut self, reserved_ns: u64, done: Done, now: u64) {
-        let due = self.settlement.settle(done, now);
+        let due = self.settlement.settle(done, &self.turns, now);
         self.totals.busy_ns = self.totals.busy_ns.saturating_add(due);
         self.out_ns = self.out_ns.saturating_sub(reserved_ns);
         if due > reserved_ns {

@@ -5,10 +5,11 @@ use proptest::prelude::*;
 use crate::throttle::{
     coverage::Coverage,
     settlement::{Done, Settlement, Span},
+    turns::Turns,
 };
 
 fn due(settlement: &mut Settlement, span: Span, work_ns: u64) -> u64 {
-    settlement.settle(Done { span, work_ns }, 1000)
+    settlement.settle(Done { span, work_ns }, &Turns::new(0), 1000)
 }
 
 #[test]
@@ -49,8 +50,11 @@ fn overlap_is_expected_as_far_as_it_was_seen() {
     for epoch in 1..50 {
         let (start, now) = (epoch * 1_000, epoch * 200_000_000);
         for _ in 0..4 {
-            settlement
-                .settle(Done { span: Span::Operation(start, start + 100), work_ns: 100 }, now);
+            settlement.settle(
+                Done { span: Span::Operation(start, start + 100), work_ns: 100 },
+                &Turns::new(0),
+                now,
+            );
         }
     }
     assert!((745..=750).contains(&settlement.overlap_of(1000)), "{}", settlement.overlap_of(1000));
@@ -99,7 +103,7 @@ const SECOND: u64 = 1_000_000_000;
 
 fn measured(settlement: &mut Settlement, now: u64, expected_ns: u64, took_ns: u64) {
     let span = Span::Operation(now - took_ns, now);
-    settlement.settle(Done { span, work_ns: expected_ns }, now);
+    settlement.settle(Done { span, work_ns: expected_ns }, &Turns::new(0), now);
 }
 
 /// Its mean cuts the long ones off, and the smaller sum would be that of estimates for ever.
