@@ -369,7 +369,7 @@ impl Ledger {
     }
 
     #[cfg(any(test, loom))]
-    fn zeroed() -> Self {
+    pub(crate) fn zeroed() -> Self {
         use std::array::from_fn;
         Self {
             header: Header {

@@ -142,3 +142,6 @@ fn word(bytes: &[u8], place: usize) -> Option<u64> {
     let word = bytes.get(at..at + WORD)?;
     Some(u64::from_le_bytes(word.try_into().ok()?))
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -121,6 +121,8 @@ pub(super) struct Sample {
     pub(super) clean: bool,
     /// The next one may take any time: no estimate is ever believed without a look.
     pub(super) is_collective: bool,
+    /// Turns of other processes may be in it: far from the mean, it says nothing of the next one.
+    pub(super) explained: bool,
 }
 
 /// From here on an estimate is believed without a look at each launch.
@@ -204,7 +206,9 @@ impl Entry {
         } else {
             let most = if sample.is_collective { ENOUGH_SAMPLES - 1 } else { MOST_SAMPLES };
             let count = (samples + 1).min(most);
-            let sum = mean.saturating_mul(count - 1).saturating_add(sample.ns.clamp(low, high));
+            let is_foreign = sample.ns > high && sample.explained;
+            let ns = if is_foreign { mean } else { sample.ns.clamp(low, high) };
+            let sum = mean.saturating_mul(count - 1).saturating_add(ns);
             (count, sum / count, doubts)
         };
         let word = COST.of(mean) | SAMPLES.of(samples) | DOUBTS.of(doubts) | TRUST.of(trust);

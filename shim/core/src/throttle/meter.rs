@@ -14,6 +14,7 @@
 
 mod gate;
 mod harvest;
+mod neighbours;
 
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ use super::{
     settlement::{Done, Settlement, Span},
     spacing::Spacing,
     stream::{Operation, Pending, Reserved, Stream, StreamId},
-    turns::{Told, Turns},
+    turns::Turns,
 };
 use crate::units::Share;
 
@@ -47,8 +48,11 @@ pub struct Meter<'a, E> {
     reopens_at: u64,
     /// Launches that were admitted and are under way.
     under_way: usize,
-    /// When the first of what is out was admitted.
+    /// When the first of what is out was admitted, and for how long anything was before that.
     out_since: u64,
+    was_out_ns: u64,
+    /// The latest event that the device came to.
+    reached_at: u64,
     /// When the device last came to an event, or had nothing to come to.
     progress_at: u64,
     /// What a measurement on a busy stream contains besides the operation.
@@ -128,6 +132,8 @@ impl<'a, E> Meter<'a, E> {
             reopens_at: now,
             under_way: 0,
             out_since: now,
+            was_out_ns: 0,
+            reached_at: now,
             progress_at: now,
             spacing: Spacing::default(),
             random: now | 1,
@@ -206,16 +212,8 @@ impl<'a, E> Meter<'a, E> {
         match (self.streams.get_mut(usize::from(stream.0)), pair) {
             (Some(stream), Some([before, after])) => {
                 let operation = Some(Operation { after, returned, cost: reserved });
-                let mark = Some(before);
-                let behind = None;
-                stream.pending.push_back(Pending {
-                    mark,
-                    marked_at: 0,
-                    batch_ns,
-                    waited,
-                    operation,
-                    behind,
-                });
+                let new = Pending::new(before);
+                stream.pending.push_back(Pending { batch_ns, waited, operation, ..new });
                 self.expect_progress(returned);
             }
             (_, pair) => {
@@ -224,6 +222,7 @@ impl<'a, E> Meter<'a, E> {
                 self.collective_ended(reserved, returned, returned);
                 let worth = batch_ns.saturating_add(reserved.ns);
                 self.settle(worth, Done { span: Span::Unknown, work_ns: worth }, returned);
+                self.may_be_over(returned);
             }
         }
     }
@@ -247,16 +246,7 @@ impl<'a, E> Meter<'a, E> {
         match self.streams.get_mut(usize::from(stream.0)).filter(|stream| stream.unmarked_ns > 0) {
             Some(stream) => {
                 let batch_ns = std::mem::take(&mut stream.unmarked_ns);
-                let (mark, waited, operation) = (Some(mark), false, None);
-                let behind = None;
-                stream.pending.push_back(Pending {
-                    mark,
-                    marked_at: 0,
-                    batch_ns,
-                    waited,
-                    operation,
-                    behind,
-                });
+                stream.pending.push_back(Pending { batch_ns, ..Pending::new(mark) });
                 self.expect_progress(now);
             }
             None => events.give_back(mark),
@@ -280,14 +270,7 @@ impl<'a, E> Meter<'a, E> {
         let Some(stream) = self.streams.get_mut(usize::from(stream.0)) else {
             return events.give_back(mark);
         };
-        stream.pending.push_back(Pending {
-            mark: Some(mark),
-            marked_at: 0,
-            batch_ns: 0,
-            waited: false,
-            operation: None,
-            behind: Some(now),
-        });
+        stream.pending.push_back(Pending { behind: Some(now), ..Pending::new(mark) });
         self.expect_progress(now);
     }
 
@@ -299,6 +282,7 @@ impl<'a, E> Meter<'a, E> {
         self.release(permit.reserved.ns);
         let worth = permit.batch_ns;
         self.settle(worth, Done { span: Span::Unknown, work_ns: worth }, now);
+        self.may_be_over(now);
     }
 
     /// A call returned at `now` that waits until this stream is empty; without one, until all of the device's are.
@@ -353,30 +337,6 @@ impl<'a, E> Meter<'a, E> {
     #[must_use]
     pub const fn totals(&self) -> Totals {
         self.totals
-    }
-
-    /// Whether it is time to look at what other processes on the device tell.
-    #[must_use]
-    pub const fn is_look_due(&self, now: u64) -> bool {
-        self.turns.is_look_due(now)
-    }
-
-    /// What other processes on the device tell now, each under a number that stays.
-    pub fn look(&mut self, told: impl Iterator<Item = (u64, Told)>, now: u64) {
-        self.turns.look(told, self.is_out(), now);
-    }
-
-    /// What this process has to tell others on the device.
-    #[must_use]
-    pub fn tells(&self) -> Told {
-        let back = self.settlement.overlap_of(self.out_ns);
-        let work = self.totals.busy_ns.saturating_add(self.out_ns - back);
-        let (occupied_ns, until) = self.settlement.occupied();
-        Told::new(work, occupied_ns, self.is_out().then(|| self.out_since.max(until)))
-    }
-
-    fn is_out(&self) -> bool {
-        self.pending > 0 || self.under_way > 0
     }
 
     /// Up to when the work that is out is paid for; `None` if none is out. A process that dies owes the time since

@@ -5,17 +5,24 @@
 //!
 //! Busy time is below both. Whichever is smaller for one batch is smaller by chance, and charging that would charge too
 //! little: both are summed up over an epoch, and what is charged follows the smaller sum.
+//!
+//! Beside others that tell what they do, presence is cut down to this process's [turns](super::turns). That is right in the
+//! mean only, and no bound: so never is less charged than the work, as far as the spans show that it did not overlap.
 
-use super::{costs::OUTLIER, coverage::Coverage, turns::Turns};
+use super::{
+    costs::OUTLIER,
+    coverage::Coverage,
+    turns::{Turns, scaled},
+};
 
 /// The sums of one device and process.
 #[derive(Debug)]
 pub(super) struct Settlement {
     coverage: Coverage,
-    /// Since ever: for how long any stream was occupied, and up to when.
-    occupied_ns: u64,
-    occupied_until: u64,
+    /// The lengths of all spans, the time that they cover, and what of that was this process's.
+    spans_ns: u64,
     presence_ns: u64,
+    own_ns: u64,
     work_ns: u64,
     charged_ns: u64,
     epoch_ends: u64,
@@ -94,9 +101,9 @@ impl Default for Settlement {
     fn default() -> Self {
         Self {
             coverage: Coverage::default(),
-            occupied_ns: 0,
-            occupied_until: 0,
             presence_ns: 0,
+            own_ns: 0,
+            spans_ns: 0,
             work_ns: 0,
             charged_ns: 0,
             epoch_ends: 0,
@@ -170,15 +177,18 @@ impl Settlement {
             self.known.0 = self.known.0.saturating_add(work_ns);
             self.known.1 = self.known.1.saturating_add(end.saturating_sub(start));
         }
-        let presence_ns = known.map_or(work_ns, |(start, end)| {
-            let added_ns = self.coverage.add(start, end);
-            self.occupied_ns = self.occupied_ns.saturating_add(added_ns);
-            self.occupied_until = self.occupied_until.max(end);
-            turns.part(added_ns, start, end)
-        });
+        let (length_ns, presence_ns, own_ns) = match known {
+            Some((start, end)) => {
+                let added_ns = self.coverage.add(start, end);
+                (end.saturating_sub(start), added_ns, turns.part(added_ns, start, end))
+            }
+            None => (work_ns, work_ns, work_ns),
+        };
         self.work_ns = self.work_ns.saturating_add(work_ns);
+        self.spans_ns = self.spans_ns.saturating_add(length_ns);
         self.presence_ns = self.presence_ns.saturating_add(presence_ns);
-        let due = self.presence_ns.min(self.work_ns).saturating_sub(self.charged_ns);
+        self.own_ns = self.own_ns.saturating_add(own_ns);
+        let due = self.busy_ns().saturating_sub(self.charged_ns);
         self.charged_ns = self.charged_ns.saturating_add(due);
         due
     }
@@ -193,15 +203,15 @@ impl Settlement {
         now < self.evidence.doubtful_until
     }
 
-    /// Since ever: for how long any stream was occupied with what is settled, and up to when.
-    pub(super) const fn occupied(&self) -> (u64, u64) {
-        (self.occupied_ns, self.occupied_until)
+    /// For how long the device was busy in this epoch.
+    fn busy_ns(&self) -> u64 {
+        let apart_ns = scaled(self.work_ns, self.presence_ns, self.spans_ns).min(self.presence_ns);
+        self.own_ns.max(apart_ns).min(self.work_ns)
     }
 
     /// Events are laid onto the host's clock anew, and it went back.
     pub(super) fn clock_moved(&mut self) {
         self.coverage.clear();
-        self.occupied_until = 0;
     }
 
     /// What will not be due of so much work, if it overlaps as work lately did.
@@ -222,7 +232,8 @@ impl Settlement {
         if let Some(due) = self.charged_ns.saturating_mul(ONE).checked_div(self.work_ns) {
             self.due = (self.due * 3 + due.min(ONE)) / 4;
         }
-        (self.presence_ns, self.work_ns, self.charged_ns) = (0, 0, 0);
+        (self.presence_ns, self.own_ns, self.spans_ns) = (0, 0, 0);
+        (self.work_ns, self.charged_ns) = (0, 0);
         self.epoch_ends = now.saturating_add(EPOCH_NS);
     }
 }

@@ -38,6 +38,8 @@ pub(super) struct Pending<E> {
     pub(super) mark: Option<E>,
     /// When it did.
     pub(super) marked_at: u64,
+    /// The stream had done nothing for a while then.
+    pub(super) idle: bool,
     /// What the launches of the batch took.
     pub(super) batch_ns: u64,
     /// The batch was over before a wait that came before the mark.
@@ -73,6 +75,15 @@ pub(super) struct Reserved {
     pub(super) unmeasured: bool,
     /// Others may be waiting for it.
     pub(super) is_collective: bool,
+}
+
+impl<E> Pending<E> {
+    /// A mark, and nothing else.
+    pub(super) fn new(mark: E) -> Self {
+        let (batch_ns, waited, operation, behind) = (0, false, None, None);
+        let (mark, marked_at, idle) = (Some(mark), 0, false);
+        Self { mark, marked_at, idle, batch_ns, waited, operation, behind }
+    }
 }
 
 impl<E> Stream<E> {

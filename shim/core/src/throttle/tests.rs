@@ -8,3 +8,4 @@ mod meter;
 mod party;
 mod settlement;
 mod spacing;
+mod turns;

@@ -60,8 +60,8 @@ pub(super) struct Turns {
     /// By time, how much of it had been this process's by then: points, in between which it goes straight.
     points: VecDeque<(u64, u64)>,
     looked_at: u64,
-    /// Something was out when we looked.
-    was_out: bool,
+    /// For how long this process had had anything out then.
+    occupied_ns: u64,
 }
 
 /// Another process on the device.
@@ -72,21 +72,26 @@ struct Neighbour {
     occupied_ns: u64,
     /// What it has told of and not been given yet, as far as one knows.
     left_ns: u64,
-    /// What it may have been given since the latest look.
-    given_ns: u64,
+    /// For how long it had anything out since the latest look.
+    there_ns: u64,
+    is_out: bool,
     seen_at: u64,
 }
 
+/// How long a turn is: what CUDA's driver asks for on cards since Volta.
+const TURN_NS: u64 = 2_000_000;
 /// Looking costs a few system calls for each neighbour.
 const LOOK_NS: u64 = 500_000;
 /// What is told late, or wrong, is not set against more than this.
-const MOST_LEFT_NS: u64 = 1_000_000_000;
+const MOST_LEFT_NS: u64 = 10_000_000_000;
+/// Nothing was ever taken to be out for so long that was not.
+const OTHER_NS: u64 = 1_000_000_000;
 const POINTS: usize = 1024;
 
 impl Turns {
     pub(super) const fn new(now: u64) -> Self {
         let points = VecDeque::new();
-        Self { neighbours: Vec::new(), points, looked_at: now, was_out: false }
+        Self { neighbours: Vec::new(), points, looked_at: now, occupied_ns: 0 }
     }
 
     /// Whether it is time to look at the neighbours.
@@ -94,32 +99,46 @@ impl Turns {
         now.saturating_sub(self.looked_at) >= LOOK_NS
     }
 
-    /// What the neighbours tell now; `is_out` if this process has anything out.
-    pub(super) fn look(&mut self, told: impl Iterator<Item = (u64, Told)>, is_out: bool, now: u64) {
+    /// What the neighbours tell now, and what this process does.
+    pub(super) fn look(&mut self, told: impl Iterator<Item = (u64, Told)>, own: Told, now: u64) {
         let passed = now.saturating_sub(self.looked_at);
-        let (most, was_out) = (if self.was_out { passed / 2 } else { passed }, self.was_out);
+        let occupied_ns = own.occupied_ns(now);
+        let there = occupied_ns.saturating_sub(self.occupied_ns).min(passed);
+        let seen_ns = occupied_ns.max(self.occupied_ns);
         for (key, told) in told {
             let at = self.neighbours.iter().position(|neighbour| neighbour.key == key);
             match at.and_then(|at| self.neighbours.get_mut(at)) {
-                Some(neighbour) => neighbour.tells(told, was_out, most, now),
+                Some(neighbour) => neighbour.tells(told, passed, now),
                 None => self.neighbours.push(Neighbour::new(key, told, now)),
             }
         }
         self.neighbours.retain(|neighbour| neighbour.seen_at == now);
-        let mut sorted: Vec<&mut Neighbour> = self.neighbours.iter_mut().collect();
-        sorted.sort_unstable_by_key(|neighbour| neighbour.given_ns);
-        let mut takers = sorted.len() as u64 + u64::from(was_out);
-        let mut rest = passed;
-        for neighbour in sorted {
-            let given_ns = neighbour.given_ns.min(rest / takers.max(1));
-            neighbour.left_ns = neighbour.left_ns.saturating_sub(given_ns);
+        // First the time in which this process had nothing out, then that in which it had.
+        self.give(passed - there, passed, false);
+        let rest = self.give(there, passed, true);
+        self.neighbours.iter_mut().for_each(Neighbour::settle);
+        if !self.neighbours.is_empty() || !self.points.is_empty() {
+            self.note(scaled(passed, rest, there), passed, now);
+        }
+        (self.looked_at, self.occupied_ns) = (now, seen_ns);
+    }
+
+    /// Gives the neighbours what there was of `ns` out of `passed`, and this process too if it was there; what is left.
+    fn give(&mut self, ns: u64, passed: u64, is_there: bool) -> u64 {
+        let own = u64::from(is_there);
+        let wants = |neighbour: &Neighbour| {
+            neighbour.left_ns.min(scaled(neighbour.there_ns, ns, passed) / (1 + own))
+        };
+        self.neighbours.sort_unstable_by_key(wants);
+        let mut takers = self.neighbours.len() as u64 + own;
+        let mut rest = ns;
+        for neighbour in &mut self.neighbours {
+            let given_ns = wants(neighbour).min(rest / takers.max(1));
+            neighbour.left_ns -= given_ns;
             rest -= given_ns;
             takers -= 1;
         }
-        if !self.neighbours.is_empty() || !self.points.is_empty() {
-            self.note(rest, passed, now);
-        }
-        (self.looked_at, self.was_out) = (now, is_out);
+        rest
     }
 
     /// What of the time from `start` to `end` was this process's.
@@ -131,11 +150,22 @@ impl Turns {
         }
     }
 
-    /// What an operation took of the device's time. One that is shorter than a turn had it to itself, unless it is an
-    /// outlier.
-    pub(super) fn own(&self, start: u64, end: u64) -> u64 {
+    /// What an operation took of the device's time. A short one had it to itself, unless it is an outlier. A long one that
+    /// this process had waited for had a whole turn first.
+    pub(super) fn own(&self, start: u64, end: u64, is_first: bool) -> u64 {
         let took = end.saturating_sub(start);
-        if took < BIG_NS { took } else { self.of(start, end) }
+        if took < BIG_NS || is_first && took <= TURN_NS {
+            return took;
+        }
+        let own = self.of(start, end);
+        let first = if is_first { scaled(TURN_NS / 2, took.saturating_sub(own), took) } else { 0 };
+        own.saturating_add(first).min(took)
+    }
+
+    /// Whether the others' turns may be most of what lies between two moments.
+    pub(super) fn explain(&self, start: u64, end: u64) -> bool {
+        let took = end.saturating_sub(start);
+        self.of(start, end) < took / 8 * 7
     }
 
     /// What of `ns` between them was.
@@ -179,7 +209,7 @@ impl Turns {
 }
 
 /// `ns`, as much of it as `part` is of `whole`; all of it if that is nothing.
-fn scaled(ns: u64, part: u64, whole: u64) -> u64 {
+pub(super) fn scaled(ns: u64, part: u64, whole: u64) -> u64 {
     let scaled = (u128::from(ns) * u128::from(part)).checked_div(whole.into());
     scaled.map_or(ns, |ns| u64::try_from(ns).unwrap_or(u64::MAX))
 }
@@ -187,25 +217,26 @@ fn scaled(ns: u64, part: u64, whole: u64) -> u64 {
 impl Neighbour {
     /// What it has out already nobody knows: it is taken to be nothing.
     const fn new(key: u64, told: Told, now: u64) -> Self {
-        let occupied_ns = told.occupied_ns(now);
-        Self { key, work: told.work, occupied_ns, left_ns: 0, given_ns: 0, seen_at: now }
+        let (work, occupied_ns, is_out) = (told.work, told.occupied_ns(now), told.is_out());
+        Self { key, work, occupied_ns, left_ns: 0, there_ns: 0, is_out, seen_at: now }
     }
 
-    /// What it tells now: what it may have been given, `most` at most.
-    fn tells(&mut self, told: Told, beside: bool, most: u64, now: u64) {
+    fn tells(&mut self, told: Told, passed: u64, now: u64) {
         let occupied_ns = told.occupied_ns(now);
-        let there = occupied_ns.saturating_sub(self.occupied_ns);
-        let there = if beside { there / 2 } else { there };
+        self.there_ns = occupied_ns.saturating_sub(self.occupied_ns).min(passed);
         let more = told.work.wrapping_sub(self.work).cast_signed();
         self.left_ns = self.left_ns.saturating_add_signed(more).min(MOST_LEFT_NS);
-        self.given_ns = self.left_ns.min(there).min(most);
-        if !told.is_out() {
-            // Given after all, while nobody looked.
-            self.left_ns = self.given_ns;
-        }
+        // What was too much for the time being is not told again. Less by far is another process in the same seat.
+        let is_other = self.occupied_ns.saturating_sub(occupied_ns) > OTHER_NS;
+        self.occupied_ns = if is_other { occupied_ns } else { self.occupied_ns.max(occupied_ns) };
         self.work = told.work;
-        // Less than before, if it had long been done and not noticed.
-        self.occupied_ns = occupied_ns;
-        self.seen_at = now;
+        (self.is_out, self.seen_at) = (told.is_out(), now);
+    }
+
+    /// What it wanted and had nothing out for any more, it was given while nobody looked.
+    fn settle(&mut self) {
+        if !self.is_out {
+            self.left_ns = 0;
+        }
     }
 }

@@ -10,8 +10,19 @@ use crate::throttle::{
 
 /// A stream's events are in order: one that is this much before the one before it is told by another clock.
 const CLOCK_STEP_NS: u64 = 1_000_000;
+/// A stream that does nothing for so long between two operations has left the device to others.
+const IDLE_NS: u64 = 10_000;
 /// Streams that one harvest looks at.
 const HARVEST: usize = 16;
+
+/// How an operation found its stream.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found {
+    /// Busy: it began when the device was ready for it.
+    clean: bool,
+    /// Its process had nothing on the device, as far as the stream tells, and had to wait for its turn.
+    is_first: bool,
+}
 
 impl<E> Meter<'_, E> {
     /// Settles what has finished: on this stream, and on some others in turn.
@@ -47,6 +58,9 @@ impl<E> Meter<'_, E> {
                 (None, Some(operation)) => events.reached(&operation.after),
                 (None, None) => Reached::Lost,
             };
+            if let Reached::At(at) = reached {
+                self.reached_at = self.reached_at.max(at);
+            }
             match reached {
                 Reached::Pending => return,
                 Reached::At(at) if front.behind.is_some() => {
@@ -62,6 +76,7 @@ impl<E> Meter<'_, E> {
                     front.marked_at = at;
                     front.mark.take().into_iter().for_each(|event| events.give_back(event));
                     let reserved = std::mem::take(&mut front.batch_ns);
+                    front.idle = reserved == 0 && at.saturating_sub(stream.since) >= IDLE_NS;
                     let (over, waited) = (front.operation.is_none(), front.waited);
                     let (since, span) = (stream.since, stream.span(waited, at));
                     let work_ns = stream.worth(reserved, at.saturating_sub(since));
@@ -81,7 +96,8 @@ impl<E> Meter<'_, E> {
                         && let Some(operation) = pending.operation
                     {
                         let clean = pending.marked_at > operation.returned;
-                        self.finish(place, &operation, at, clean, now);
+                        let found = Found { clean, is_first: !clean || pending.idle };
+                        self.finish(place, &operation, at, found, now);
                         events.give_back(operation.after);
                     }
                 }
@@ -109,6 +125,7 @@ impl<E> Meter<'_, E> {
     pub(super) fn take_front(&mut self, place: usize, now: u64) -> Option<Pending<E>> {
         self.progress_at = now;
         self.pending = self.pending.saturating_sub(1);
+        self.may_be_over(now);
         self.streams.get_mut(place)?.pending.pop_front()
     }
 
@@ -118,7 +135,7 @@ impl<E> Meter<'_, E> {
         place: usize,
         operation: &Operation<E>,
         end: u64,
-        clean: bool,
+        Found { clean, is_first }: Found,
         now: u64,
     ) {
         let Reserved { signature, ns: reserved, is_collective, .. } = operation.cost;
@@ -129,7 +146,8 @@ impl<E> Meter<'_, E> {
         let arrived = Some(operation.returned).filter(|returned| *returned < end);
         let start = stream.since.max(arrived.unwrap_or(0));
         stream.since = end;
-        let measured = self.turns.own(start, end);
+        let measured = self.turns.own(start, end, is_first);
+        let explained = self.turns.explain(start, end);
         let sample = if clean { self.spacing.off(measured) } else { measured }.max(1);
         let first = !matches!(self.costs.estimate(signature), Estimate::Measured(_));
         let small = self.costs.small(signature).filter(|_| !self.settlement.is_doubtful(now));
@@ -137,11 +155,12 @@ impl<E> Meter<'_, E> {
         if let Some(expected) = small
             && clean
             && !is_collective
+            && !explained
             && self.has_only(place)
         {
             self.settlement.saw_alone(u64::from(expected), sample, now);
         }
-        self.costs.learn(signature, Sample { ns: sample, clean, is_collective });
+        self.costs.learn(signature, Sample { ns: sample, clean, is_collective, explained });
         let work_ns = small.map_or(sample, u64::from);
         self.settle(reserved, Done { span: Span::Operation(start, end), work_ns }, now);
         if first {

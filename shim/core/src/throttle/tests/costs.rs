@@ -9,10 +9,27 @@ use crate::throttle::{
 
 const KERNEL: Signature = Signature::kernel(7, 1024);
 
+const fn plain(ns: u64, clean: bool) -> Sample {
+    Sample { ns, clean, is_collective: false, explained: false }
+}
+
 fn learn(costs: &Costs, samples: &[u64]) {
-    samples
-        .iter()
-        .for_each(|&ns| costs.learn(KERNEL, Sample { ns, clean: true, is_collective: false }));
+    samples.iter().for_each(|&ns| costs.learn(KERNEL, plain(ns, true)));
+}
+
+#[test]
+fn what_turns_of_others_explain_does_not_move_the_mean() {
+    let costs = Costs::default();
+    learn(&costs, &[10_000; 4]);
+    let foreign = Sample { explained: true, ..plain(2_010_000, true) };
+    for _ in 0..20 {
+        costs.learn(KERNEL, foreign);
+        learn(&costs, &[10_000]);
+    }
+    assert_eq!(costs.small(KERNEL), Some(10_000));
+    // Three in a row are more than chance.
+    (0..3).for_each(|_| costs.learn(KERNEL, foreign));
+    assert_eq!(costs.estimate(KERNEL), Estimate::Measured(2_010_000));
 }
 
 #[test]
@@ -58,7 +75,7 @@ fn one_outlier_barely_moves_the_mean_and_three_replace_it() {
 fn samples_of_an_empty_stream_yield_to_those_of_a_busy_one_for_a_while() {
     let costs = Costs::default();
     learn(&costs, &[1000; 4]);
-    let dirty = || costs.learn(KERNEL, Sample { ns: 2000, clean: false, is_collective: false });
+    let dirty = || costs.learn(KERNEL, plain(2000, false));
     (0..7).for_each(|_| dirty());
     assert_eq!(costs.small(KERNEL), Some(1000));
     dirty();
@@ -79,10 +96,7 @@ fn thousands_of_signatures_have_their_place() {
     let signature = |function| Signature::kernel(0x7f00_0000_0000 + function * 64, 1 << 16);
     for function in 0..4096 {
         for _ in 0..4 {
-            costs.learn(
-                signature(function),
-                Sample { ns: 100 + function, clean: true, is_collective: false },
-            );
+            costs.learn(signature(function), plain(100 + function, true));
         }
     }
     let known = |function: &u64| {

@@ -1,0 +1,103 @@
+//! What is written is what is read, and any bytes are harmless.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::ledger::{Identity, Ledger};
+
+fn page() -> CardPage {
+    CardPage {
+        magic: Word::default(),
+        version: Word::default(),
+        high_water: Word::default(),
+        _reserved: Default::default(),
+        gpus: std::array::from_fn(|_| Default::default()),
+        _room: std::array::from_fn(|_| Word::default()),
+        seats: std::array::from_fn(|_| std::array::from_fn(|_| Seat::default())),
+    }
+}
+
+/// The file, as a reader finds it.
+fn file(page: &CardPage) -> Vec<u8> {
+    let header = [&page.magic, &page.version, &page.high_water].into_iter().chain(&page._reserved);
+    let seats = page.seats.iter().flatten().flat_map(|seat| [&seat.work, &seat.occupied]);
+    let words = header.chain(page.gpus.iter().flatten()).chain(&page._room).chain(seats);
+    words.flat_map(|word| word.load().to_le_bytes()).collect()
+}
+
+fn read(file: &[u8], gpu: Uuid) -> Option<Vec<(usize, Told)>> {
+    let (offset, length) = Header::read(&file[..Header::SIZE])?.seats(gpu)?;
+    Some(read_seats(&file[offset..offset + length]).collect())
+}
+
+const FIRST: Uuid = Uuid([7; 16]);
+const SECOND: Uuid = Uuid([9; 16]);
+
+/// Two processes of a ledger that has two devices.
+fn taken(page: &CardPage) -> [&Seat; 3] {
+    let ledger = Ledger::zeroed();
+    let identity = |pid| Identity { pid_namespace: 1, pid, start_time: 1, image: 1 };
+    let slot = |pid| ledger.claim(identity(pid), 0, &|_| true).unwrap();
+    let (one, two) = (slot(1), slot(2));
+    let [first, second] = [FIRST, SECOND].map(|gpu| ledger.device(gpu.0).unwrap());
+    let seat = |device, gpu, slot| page.take(device, gpu, slot).unwrap();
+    [seat(first, FIRST, one), seat(second, SECOND, one), seat(second, SECOND, two)]
+}
+
+#[test]
+fn what_is_told_is_read_by_device_and_process() {
+    let page = page();
+    page.format();
+    assert!(page.is_known());
+    let told = [1, 2, 3].map(|n| Told { work: n * 100, occupied: n * 10 });
+    taken(&page).into_iter().zip(told).for_each(|(seat, told)| seat.tell(told));
+    let file = file(&page);
+    assert_eq!(file.len() as u64, CardPage::SIZE);
+    assert_eq!(read(&file, FIRST), Some(vec![(0, told[0])]));
+    assert_eq!(read(&file, SECOND), Some(vec![(0, told[1]), (1, told[2])]));
+    assert_eq!(read(&file, Uuid([1; 16])), None);
+}
+
+#[test]
+fn who_takes_a_seat_has_nothing_out() {
+    let page = page();
+    let [seat, ..] = taken(&page);
+    seat.tell(Told { work: 5, occupied: u64::MAX });
+    taken(&page);
+    assert_eq!(seat.occupied.load(), 0);
+}
+
+#[test]
+fn nobody_sits_where_there_is_no_room() {
+    let page = page();
+    taken(&page);
+    page.high_water.store(u64::MAX);
+    page.format();
+    let file = file(&page);
+    let (_, length) = Header::read(&file).unwrap().seats(FIRST).unwrap();
+    assert_eq!(length, PLACES * 16);
+}
+
+#[test]
+fn a_page_of_another_version_is_none() {
+    let page = page();
+    page.version.store(VERSION + 1);
+    page.format();
+    assert!(!page.is_known());
+    assert!(Header::read(&file(&page)).is_none());
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_harmless(bytes in prop::collection::vec(any::<u8>(), 0..3000), known: bool) {
+        let mut bytes = bytes;
+        if known && bytes.len() >= 16 {
+            bytes[..8].copy_from_slice(&MAGIC.to_le_bytes());
+            bytes[8..16].copy_from_slice(&VERSION.to_le_bytes());
+        }
+        if let Some((offset, length)) = Header::read(&bytes).and_then(|header| header.seats(Uuid([0; 16]))) {
+            prop_assert!((offset + length) as u64 <= CardPage::SIZE);
+        }
+        prop_assert!(read_seats(&bytes).count() <= bytes.len() / 16);
+    }
+}

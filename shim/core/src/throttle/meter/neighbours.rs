@@ -1,0 +1,38 @@
+//! What this process tells others on the device, and what it makes of what they tell.
+
+use super::Meter;
+use crate::throttle::turns::Told;
+
+impl<E> Meter<'_, E> {
+    /// Whether it is time to look at what other processes on the device tell.
+    #[must_use]
+    pub const fn is_look_due(&self, now: u64) -> bool {
+        self.turns.is_look_due(now)
+    }
+
+    /// What other processes on the device tell now, each under a number that stays.
+    pub fn look(&mut self, told: impl Iterator<Item = (u64, Told)>, now: u64) {
+        let own = self.tells();
+        self.turns.look(told, own, now);
+    }
+
+    /// What this process has to tell others on the device.
+    #[must_use]
+    pub fn tells(&self) -> Told {
+        let back = self.settlement.overlap_of(self.out_ns);
+        let work = self.totals.busy_ns.saturating_add(self.out_ns - back);
+        Told::new(work, self.was_out_ns, self.is_out().then_some(self.out_since))
+    }
+
+    pub(super) const fn is_out(&self) -> bool {
+        self.pending > 0 || self.under_way > 0
+    }
+
+    /// One thing less is out. It was over when the device came to its event, however late that was noticed.
+    pub(super) fn may_be_over(&mut self, now: u64) {
+        if !self.is_out() {
+            let over = self.reached_at.clamp(self.out_since, now.max(self.out_since));
+            self.was_out_ns = self.was_out_ns.saturating_add(over - self.out_since);
+        }
+    }
+}
