@@ -56,6 +56,8 @@ pub enum Ablation {
     Contents,
     /// That what else is in it is work: it goes through the gate as a collective does.
     Remainder,
+    /// What processes on a card tell each other.
+    Page,
 }
 
 impl Default for Setup {

@@ -5,7 +5,7 @@
 use super::super::card::{Card, What};
 use super::super::program::{Act, Kernel, Program};
 use super::super::setup::Ablation;
-use super::World;
+use super::{Tenant, World};
 use gpucap_core::throttle::{
     Batch, Costs, Events, Launch, Meter, Permit, Reached, Signature, StreamId, Verdict,
 };
@@ -173,6 +173,7 @@ impl<'a> World<'a> {
     fn ask(&mut self, thread: usize, stream: usize, kernel: Kernel, called: u64) {
         let (now, setup) = (self.now, self.setup);
         let batch = Arc::clone(&self.threads[thread].batches[stream]);
+        self.look_around(thread, stream);
         let graph_is_free = kernel.nodes.is_some() && setup.without == Ablation::Graphs;
         let metered = self.metered(thread, stream).filter(|_| !graph_is_free);
         let Some(Metered { id, meter, costs, waits, mut probe }) = metered else {
@@ -243,10 +244,30 @@ impl<'a> World<'a> {
         let now = self.now;
         let streams = self.processes[self.threads[thread].process].streams.len();
         for index in stream.map_or(0..streams, |only| only..only + 1) {
+            self.look_around(thread, index);
             if let Some(Metered { id, meter, probe, .. }) = &mut self.metered(thread, index) {
                 meter.sync_returned(Some(*id), now, probe);
             }
         }
+    }
+
+    /// Reads what other processes tell of the card of a stream, if it is time to.
+    fn look_around(&mut self, thread: usize, stream: usize) {
+        let (now, own) = (self.now, self.threads[thread].process);
+        let card = self.processes[own].streams[stream].card;
+        let is_due = |tenant: &Tenant<'_>| {
+            tenant.places[card].meters.first().is_some_and(|meter| meter.is_look_due(now))
+        };
+        if self.setup.without == Ablation::Page || !is_due(&self.processes[own]) {
+            return;
+        }
+        let others = self.processes.iter().zip(0..).filter(|(_, key)| *key != own as u64);
+        let tell = |(tenant, key): (&Tenant<'_>, u64)| {
+            Some((key, tenant.places[card].meters.first()?.tells()))
+        };
+        let told: Vec<_> = others.filter_map(tell).collect();
+        let meters = &mut self.processes[own].places[card].meters;
+        meters.iter_mut().for_each(|meter| meter.look(told.iter().copied(), now));
     }
 
     fn later(&mut self, thread: usize, ns: u64, state: State) {
