@@ -135,6 +135,9 @@ fn detached(library: &File) -> io::Result<File> {
 fn bind(source: File, place: &Place, usage: Use) -> io::Result<()> {
     let (source, target) = (Descriptor::of(source)?, Descriptor::of(place.top()?)?);
     mount::mount(Some(&source.path), &target.path, None, libc::MS_BIND, None)?;
+    let bound = Descriptor::of(place.top()?)?;
+    // As `mount::restrict` has it.
+    mount::mount(None, &bound.path, None, libc::MS_PRIVATE, None)?;
     remount(place, usage)
 }
 

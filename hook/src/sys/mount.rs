@@ -74,9 +74,10 @@ pub(crate) fn clone_of(file: &File) -> io::Result<File> {
     opened(mount)
 }
 
-/// Sets and clears what a mount may not be used for.
+/// Sets and clears what a mount may not be used for. What is mounted on it later is mounted nowhere else: else a
+/// container that may mount would do so on the host, where the host shares the mount that this one was made of.
 pub(crate) fn restrict(mount: &File, set: u64, clear: u64) -> io::Result<()> {
-    let attributes = Attributes { set, clear, propagation: 0, user_namespace: 0 };
+    let attributes = Attributes { set, clear, propagation: libc::MS_PRIVATE, user_namespace: 0 };
     // SAFETY: an open mount, an empty name, and attributes of the size that is named.
     let result = unsafe {
         libc::syscall(
