@@ -14,6 +14,7 @@ mod init;
 pub(crate) mod journal;
 pub(crate) mod live;
 mod mounts;
+pub(crate) mod pages;
 pub(crate) mod records;
 pub(crate) mod refusal;
 mod root;
@@ -24,10 +25,12 @@ use abi::Library;
 use gpucap_core::limits::LimitsFile;
 use init::Init;
 use mounts::Means;
+use pages::{Page, Wanted};
 use refusal::Reason;
 use root::{Identity, Root};
 use shown::Shown;
 use std::fs::File;
+use std::io;
 use std::path::Path;
 
 /// A container that is about to start.
@@ -52,6 +55,17 @@ pub(crate) struct Order<'a> {
     pub(crate) refuses_without_glibc: bool,
     /// OpenCL, which goes past the cap, is hidden.
     pub(crate) masks_opencl: bool,
+    /// The card page that it is to have.
+    pub(crate) page: Option<Wanted<'a>>,
+}
+
+/// What became of a container.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    /// How it was put under its limits.
+    pub(crate) done: Done,
+    /// Why it has not the card page that it was to have: the limits hold without one.
+    pub(crate) pageless: Option<io::Error>,
 }
 
 /// How a container was put under its limits.
@@ -69,15 +83,17 @@ pub(crate) enum Done {
 ///
 /// # Errors
 /// It cannot be held to them.
-pub(crate) fn cap(target: Target<'_>, order: Order<'_>) -> Result<Done, Reason> {
+pub(crate) fn cap(target: Target<'_>, order: Order<'_>) -> Result<Outcome, Reason> {
     let library = order.library;
-    let unusable = |why: std::io::Error| {
+    let unusable = |why: io::Error| {
         Reason::Library(format!("{}: {}", library.display(), crate::error::reason(&why)))
     };
     let file = File::open(library).map_err(unusable)?;
     let abi = Library::read(&file).map_err(unusable)?;
     let identity = Identity::of(&file).map_err(unusable)?;
     let means = Means::prepare(library, &file).map_err(unusable)?;
+    let wanted = order.page.filter(|_| means.carry());
+    let page = wanted.map(|wanted| Page::make(wanted, target.label)).transpose();
 
     let root = enter(target)?;
     let fit = abi.fit(&root).map_err(|why| Reason::Place { path: "the C library", why })?;
@@ -90,19 +106,40 @@ pub(crate) fn cap(target: Target<'_>, order: Order<'_>) -> Result<Done, Reason> 
         Fit::Lacks(other) => return Err(Reason::Lacks(other)),
     };
     let shown = Shown::in_front_of(&root, identity, order.limits, order.masks_opencl)?;
-    if shown.verify(&root).is_ok() {
-        return Ok(Done::Already);
+    let done = if shown.verify(&root).is_ok() {
+        Done::Already
+    } else {
+        let shown = shown.with_page(page.as_ref().is_ok_and(Option::is_some));
+        shown.mount(&root, &means, target.label)?;
+        shown.verify(&root).map_err(Reason::NotAsMade)?;
+        done
+    };
+    Ok(Outcome { done, pageless: give(page, &root)? })
+}
+
+/// Shows the container its page, if there is one; why it has none, if it was to have one. It is refused only if it could
+/// do with those of others what it may not.
+fn give(page: io::Result<Option<Page>>, root: &Root) -> Result<Option<io::Error>, Reason> {
+    let page = match page {
+        Ok(Some(page)) => page,
+        Ok(None) => return Ok(None),
+        Err(why) => return Ok(Some(why)),
+    };
+    if page.verify(root).is_err() {
+        if let Err(why) = page.show(root) {
+            return Ok(Some(why));
+        }
+        page.verify(root).map_err(Reason::NotAsMade)?;
     }
-    shown.mount(&root, &means, target.label)?;
-    shown.verify(&root).map_err(Reason::NotAsMade)?;
-    Ok(done)
+    page.keep();
+    Ok(None)
 }
 
 /// What becomes of the library in the image with this root.
 ///
 /// # Errors
 /// One of them cannot be read.
-pub(crate) fn fit(library: &Path, image: &Path) -> std::io::Result<Fit> {
+pub(crate) fn fit(library: &Path, image: &Path) -> io::Result<Fit> {
     let image = Root::new(root::open_directory(image)?);
     Library::read(&File::open(library)?)?.fit(&image)
 }

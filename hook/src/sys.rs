@@ -5,6 +5,7 @@ pub(crate) mod mount;
 
 use gpucap_core::ledger::Ledger;
 use gpucap_core::limits::live::LivePage;
+use gpucap_core::page::CardPage;
 use std::ffi::{CString, c_void};
 use std::fs::File;
 use std::io;
@@ -39,6 +40,18 @@ fn clock(id: libc::clockid_t) -> u64 {
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }
 
+/// A number that nobody can guess.
+pub(crate) fn random() -> io::Result<u128> {
+    let mut bytes = [0_u8; 16];
+    // SAFETY: a writable place of this length.
+    let drawn = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    match usize::try_from(drawn) {
+        Ok(drawn) if drawn == bytes.len() => Ok(u128::from_ne_bytes(bytes)),
+        Ok(_) => Err(io::ErrorKind::Interrupted.into()),
+        Err(_) => Err(io::Error::last_os_error()),
+    }
+}
+
 /// The socket that whoever started this program left open under this number, which nothing here has asked for before.
 pub(crate) fn inherited_socket(number: i32) -> io::Result<UnixStream> {
     // SAFETY: no conditions.
@@ -70,6 +83,7 @@ pub(crate) fn readable(file: &impl AsRawFd, most: Duration) -> bool {
 
 /// What may be mapped: made of atomic words, so that every content is a valid one and others may write meanwhile.
 pub(crate) trait Words {}
+impl Words for CardPage {}
 impl Words for Ledger {}
 impl Words for LivePage {}
 

@@ -117,16 +117,7 @@ fn other_user(runtime: Runtime) -> Result {
 }
 
 fn user_namespace(runtime: Runtime) -> Result {
-    let container = Container::new(runtime)?;
-    let mapping = json!([{"containerID": 0, "hostID": 100_000, "size": 65536}]);
-    let container = container.with(|config| {
-        config["linux"]["uidMappings"] = mapping.clone();
-        config["linux"]["gidMappings"] = mapping;
-        if let Some(list) = config["linux"]["namespaces"].as_array_mut() {
-            list.push(json!({"type": "user"}));
-        }
-    });
-    caps(&container)
+    caps(&Container::new(runtime)?.with_users_of_its_own())
 }
 
 fn umask(runtime: Runtime) -> Result {

@@ -9,8 +9,9 @@ use gpucap_tests::{Build, Driver, Output, Program, Result, Run, Scratch, World};
 use serde_json::{Value, json};
 use std::ffi::OsStr;
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -23,7 +24,16 @@ pub(crate) struct Container {
     prepare: Vec<String>,
     /// Words that stand before those of the runtime: a runtime that becomes it.
     through: Vec<String>,
+    node: Option<Arc<Node>>,
     place: Arc<Place>,
+}
+
+/// A node of its own, on which several containers run: a mount namespace that ends with the value, and a place for what
+/// their hooks keep.
+#[derive(Debug)]
+pub(crate) struct Node {
+    scratch: Scratch,
+    keeper: Child,
 }
 
 /// Where it lies. Deleted, if it still runs, when nobody needs it any more.
@@ -70,6 +80,7 @@ impl Container {
             config: config(),
             prepare: runtime.prepare()?,
             through: Vec::new(),
+            node: None,
             place: Arc::new(place),
         })
     }
@@ -118,6 +129,20 @@ impl Container {
         Ok(self.with(|config| config["hooks"] = json!({})))
     }
 
+    /// The same on this node.
+    ///
+    /// # Errors
+    /// If its hooks cannot be told.
+    pub(crate) fn on(mut self, node: &Arc<Node>) -> Result<Self> {
+        let config = self.path("node.json");
+        let mut told = json(&config)?;
+        told["run_dir"] = json!(node.path("run"));
+        fs::write(&config, told.to_string())?;
+        self.prepare.clear();
+        self.node = Some(node.clone());
+        Ok(self)
+    }
+
     /// The words that stand before those of the runtime.
     pub(crate) fn through(&self) -> &[String] {
         &self.through
@@ -138,6 +163,19 @@ impl Container {
             if let Some(list) = config["process"]["env"].as_array_mut() {
                 list.retain(|held| held.as_str().and_then(|it| it.split('=').next()) != Some(name));
                 list.push(json!(entry));
+            }
+        })
+    }
+
+    /// Gives it a user namespace.
+    #[must_use]
+    pub(crate) fn with_users_of_its_own(self) -> Self {
+        let mapping = json!([{"containerID": 0, "hostID": 100_000, "size": 65536}]);
+        self.with(|config| {
+            config["linux"]["uidMappings"] = mapping.clone();
+            config["linux"]["gidMappings"] = mapping;
+            if let Some(list) = config["linux"]["namespaces"].as_array_mut() {
+                list.push(json!({"type": "user"}));
             }
         })
     }
@@ -232,7 +270,9 @@ impl Container {
         let run = run.arg("-c").arg(script.join("\n")).arg("sh");
         let run = words.fold(run, Run::arg);
         // A runtime alone runs as it is started by hand: what leaks to the host is to be seen.
-        Ok(if self.prepare.is_empty() {
+        Ok(if let Some(node) = &self.node {
+            run.through(&node.entering().each_ref().map(OsStr::new))
+        } else if self.prepare.is_empty() {
             run
         } else {
             run.through(&["unshare", "--mount", "--propagation", "private"].map(OsStr::new))
@@ -258,6 +298,59 @@ impl Container {
     }
 }
 
+impl Node {
+    /// One on which this runtime starts containers.
+    ///
+    /// # Errors
+    /// If the namespace cannot be had.
+    pub(crate) fn new(runtime: Runtime) -> Result<Arc<Self>> {
+        runtime.needed()?;
+        let script = [&runtime.prepare()?[..], &["echo".into(), "exec cat".into()]].concat();
+        let mut keeper = Command::new("unshare")
+            .args(["--mount", "--propagation", "private", "sh", "-ec", &script.join("\n")])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let ready = keeper.stdout.as_mut().map(|it| it.read_exact(&mut [0])).transpose();
+        let node = Self { scratch: Scratch::new()?, keeper };
+        ready?;
+        Ok(Arc::new(node))
+    }
+
+    /// A file of it.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.scratch.path().join(name)
+    }
+
+    /// The same file with what is mounted on the node.
+    pub(crate) fn inside(&self, name: &str) -> PathBuf {
+        let path = self.path(name);
+        let path = path.strip_prefix("/").unwrap_or(&path);
+        Path::new("/proc").join(self.keeper.id().to_string()).join("root").join(path)
+    }
+
+    /// Runs these words there to their end.
+    ///
+    /// # Errors
+    /// If they do not end in time.
+    pub(crate) fn output(&self, words: &[&str]) -> Result<Output> {
+        let run = World::bare(Driver::Absent).run(Path::new(words[0]))?;
+        let run = words[1..].iter().fold(run, Run::arg);
+        run.through(&self.entering().each_ref().map(OsStr::new)).output()
+    }
+
+    fn entering(&self) -> [String; 2] {
+        ["nsenter".into(), format!("--mount=/proc/{}/ns/mnt", self.keeper.id())]
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        // Its mounts end with the last process in it.
+        drop(self.keeper.kill().and_then(|()| self.keeper.wait()));
+    }
+}
+
 impl Drop for Place {
     fn drop(&mut self) {
         let mut script = self.runtime.prepare().unwrap_or_default();
@@ -267,6 +360,11 @@ impl Drop for Place {
         delete.args(self.runtime.words(&self.scratch.path().join("state")));
         // As a rule it is gone already.
         drop(delete.args(["delete", "--force", &self.id]).output());
+        // What the hook has mounted on this machine, unless the container's end took it away.
+        let pages = self.scratch.path().join("run/pages/all");
+        if pages.exists() {
+            drop(Command::new("umount").arg("--quiet").arg(pages).output());
+        }
     }
 }
 

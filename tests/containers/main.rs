@@ -3,6 +3,7 @@
 //!
 //! * [`capped`]: the slice is there for every process of every kind of container.
 //! * [`limited`]: the host changes the limits of one that runs.
+//! * [`neighbours`]: those that share a card tell each other of it, and can do nothing else to each other.
 //! * [`refused`]: one that cannot be held to it prints nothing and leaves nothing.
 //! * [`hostile`]: images and volumes that have laid something in the way.
 //! * [`wrapper`]: the same through `gpucap runtime`, with no hook in the bundle.
@@ -32,6 +33,7 @@ mod enclosure;
 mod hostile;
 mod image;
 mod limited;
+mod neighbours;
 mod nri;
 mod older;
 mod podman;
@@ -55,6 +57,7 @@ fn main() -> ExitCode {
     let suites = [
         capped::trials,
         limited::trials,
+        neighbours::trials,
         refused::trials,
         hostile::trials,
         wrapper::trials,

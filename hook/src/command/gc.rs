@@ -3,7 +3,7 @@
 //! That happens by itself whenever a container or a run starts; this is for a node where none will. What may still be
 //! in use stays, so it can be called at any time.
 
-use crate::engine::records;
+use crate::engine::{pages, records};
 use crate::error::Result;
 use crate::exit::Exit;
 use crate::{gather, ledgers, output};
@@ -28,7 +28,11 @@ pub(crate) struct Options {
 pub(crate) fn execute(options: &Options) -> Result<Exit> {
     let node = gather::node_or_default(&options.config);
     let records = records::sweep(&records::directory(&node));
+    let pages = pages::sweep(&pages::directory(&node));
     let ledgers = ledgers::sweep();
-    output::print(&format!("containers forgotten: {records}\nledgers removed: {ledgers}\n"))?;
+    let text = format!(
+        "containers forgotten: {records}\ncard pages removed: {pages}\nledgers removed: {ledgers}\n"
+    );
+    output::print(&text)?;
     Ok(Exit::OK)
 }

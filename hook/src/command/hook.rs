@@ -6,9 +6,10 @@
 //! be capped must not run uncapped.
 
 use crate::engine::journal::{Journal, Level};
+use crate::engine::pages::{self, Wanted};
 use crate::engine::records::{self, Record, Records};
 use crate::engine::refusal::{Reason, Refusal};
-use crate::engine::{self, Done, Order, Target};
+use crate::engine::{self, Done, Order, Outcome, Target};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::gather::{self, Gathered};
@@ -39,7 +40,9 @@ pub(crate) fn execute(options: Options) -> Result<Exit> {
     match options.stage.as_str() {
         "createRuntime" | "create-runtime" | "prestart" => create(&options.config, &state),
         "poststop" => {
-            records::sweep(&records::directory(&gather::node(&options.config).unwrap_or_default()));
+            let node = gather::node(&options.config).unwrap_or_default();
+            records::sweep(&records::directory(&node));
+            pages::sweep(&pages::directory(&node));
             Ok(Exit::OK)
         }
         _ => Err(Error::Stage(options.stage)),
@@ -101,23 +104,35 @@ fn start(
     let directory = records::directory(node);
     let records = Records::open(&directory);
     records::sweep(&directory);
+    let directory = pages::directory(node);
+    pages::sweep(&directory);
     // The other program could not be found there either.
     let walls = build(pid, walls, node, journal, &state.id)?;
     let record = Record::of(state, pid, limits, walls);
+    let owner = record.as_ref().ok().map(|record| (record.pid, record.start_time));
+    // Who can make a mount writable could write into those of others.
+    let owner = owner.filter(|_| pages::are_needed(limits) && !container.privileged);
 
     let order = Order {
         limits,
         library: &library,
         refuses_without_glibc: node.no_glibc == NoGlibc::Refuse,
         masks_opencl: node.mask_opencl,
+        page: owner.map(|owner| Wanted { directory: &directory, owner }),
     };
-    let done = engine::cap(Target { pid, root: &root, label }, order)?;
+    let Outcome { done, pageless } = engine::cap(Target { pid, root: &root, label }, order)?;
     let (level, what) = match done {
         Done::Capped => (Level::Info, "capped"),
         Done::Already => (Level::Info, "was capped already"),
         Done::WithoutGlibc => (Level::Warning, "its image has no glibc: nothing loads the library"),
     };
     journal.note(level, &state.id, what);
+    if let Some(why) = pageless {
+        let why = crate::error::reason(&why);
+        let what =
+            format!("without a card page, it may get less than its share beside others: {why}");
+        journal.note(Level::Warning, &state.id, &what);
+    }
     // A host that cannot remember it can still cap it.
     if let Err(why) = records.and_then(|records| records.write(&record?)) {
         let what = format!("`gpucap status` will not show it: {}", crate::error::reason(&why));

@@ -26,7 +26,7 @@ pub(super) enum Use {
 
 impl Use {
     /// What is forbidden, and what is allowed though the source may forbid it.
-    const fn attributes(self) -> (u64, u64) {
+    pub(super) const fn attributes(self) -> (u64, u64) {
         use mount::{NO_DEVICES, NO_PROGRAMS, NO_SETUID, READ_ONLY};
         let always = NO_SETUID | NO_DEVICES;
         match self {
@@ -66,6 +66,11 @@ impl Means {
             }
             Err(why) => Err(why),
         }
+    }
+
+    /// Whether what lies on the host can be shown, wherever it lies.
+    pub(super) fn carry(&self) -> bool {
+        matches!(self, Self::Detached(_))
     }
 
     /// Mounts an empty file system in memory, writable for now, and opens it.

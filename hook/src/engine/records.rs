@@ -180,11 +180,18 @@ fn owner(name: &str) -> Option<(&str, u32, u64)> {
     let name = name.strip_suffix(".new").unwrap_or(name);
     let name = name.strip_suffix(ENDING).unwrap_or(name);
     let (container, process) = name.split_once('@')?;
-    let (pid, start_time) = process.split_once('-')?;
-    is_id(container).then_some((container, pid.parse().ok()?, start_time.parse().ok()?))
+    let (pid, start_time) = first_process(process)?;
+    is_id(container).then_some((container, pid, start_time))
 }
 
-fn has_ended(pid: u32, start_time: u64) -> bool {
+/// Number and start time of a container's first process: `PID-START`.
+pub(super) fn first_process(text: &str) -> Option<(u32, u64)> {
+    let (pid, start_time) = text.split_once('-')?;
+    Some((pid.parse().ok()?, start_time.parse().ok()?))
+}
+
+/// Whether that process is over, and so the container.
+pub(super) fn has_ended(pid: u32, start_time: u64) -> bool {
     match Process(pid).stat() {
         Ok(Some(stat)) => stat.ended || stat.start_time != start_time,
         Ok(None) => false,

@@ -6,6 +6,7 @@
 //!   live                what the node has changed about it since
 //!   ledger              the container's book: the one file that its processes write
 //!   libgpucap.so        the host's library, mounted
+//!   page, pages         where a card page comes to lie, if it is to have one ([`super::pages`])
 //!   preload, opencl     sources of the mounts below
 //! /etc/ld.so.preload    our line, then what the image had there
 //! /etc/OpenCL/vendors/nvidia.icd    if there is one: names no library, since OpenCL would go past the cap
@@ -15,6 +16,7 @@
 
 use super::live;
 use super::mounts::{Means, Use};
+use super::pages;
 use super::refusal::Reason;
 use super::root::{Identity, Place, Root, read};
 use crate::sys::at;
@@ -45,6 +47,7 @@ pub(super) struct Shown {
     limits: LimitsFile,
     preload: Vec<u8>,
     opencl_masked: bool,
+    has_page: bool,
 }
 
 impl Shown {
@@ -61,7 +64,12 @@ impl Shown {
         let icd = masks_opencl && root.open(OPENCL).map_err(at(OPENCL))?.is_some();
         let preload = joined(&list.unwrap_or_default());
         let limits = limits.clone();
-        Ok(Self { library, limits, preload, opencl_masked: icd })
+        Ok(Self { library, limits, preload, opencl_masked: icd, has_page: false })
+    }
+
+    /// The same with room for a card page.
+    pub(super) fn with_page(self, has_page: bool) -> Self {
+        Self { has_page, ..self }
     }
 
     /// Shows it.
@@ -100,6 +108,11 @@ impl Shown {
         at::create(inside, c"preload", 0o444)?.write_all(&self.preload)?;
         at::create(inside, c"opencl", 0o444)?.write_all(NO_OPENCL)?;
         at::create(inside, c"libgpucap.so", 0o444)?;
+        if self.has_page {
+            let [own, all] = pages::NAMES;
+            at::create(inside, own, 0o444)?;
+            at::make_directory(inside, all)?;
+        }
         // Whoever the container's users are: all of them are under one budget.
         at::create(inside, c"ledger", 0o666).map(drop)
     }
@@ -171,12 +184,12 @@ fn made_list(root: &Root) -> io::Result<Place> {
 }
 
 /// Whether nobody can write there.
-fn is_closed(file: &File) -> io::Result<bool> {
+pub(super) fn is_closed(file: &File) -> io::Result<bool> {
     Ok(at::mount_flags(file)? & libc::ST_RDONLY != 0)
 }
 
 /// Whether everybody can write to this file.
-fn is_open(file: &File) -> io::Result<bool> {
+pub(super) fn is_open(file: &File) -> io::Result<bool> {
     let metadata = file.metadata()?;
     let everybody = metadata.permissions().mode() & 0o666 == 0o666;
     Ok(metadata.is_file() && everybody && !is_closed(file)?)

@@ -36,6 +36,13 @@ pub(crate) fn create(at: &File, name: &CStr, mode: u32) -> io::Result<File> {
     Ok(file)
 }
 
+/// Gives a file this length, and all of the memory or disk that it needs for it.
+pub(crate) fn allocate(file: &File, bytes: u64) -> io::Result<()> {
+    let bytes = libc::off_t::try_from(bytes).map_err(|_| io::ErrorKind::InvalidInput)?;
+    // SAFETY: an open descriptor and numbers.
+    check(unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, bytes) })
+}
+
 /// Makes a directory that everybody may enter; there must be none.
 pub(crate) fn make_directory(at: &File, name: &CStr) -> io::Result<()> {
     // SAFETY: an open directory and a C string.

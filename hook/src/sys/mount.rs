@@ -122,6 +122,12 @@ pub(crate) fn mount(
     check(unsafe { libc::mount(source, place.as_ptr(), kind, flags, options.cast()) })
 }
 
+/// Unmounts what is mounted there, unless somebody uses it.
+pub(crate) fn unmount(place: &CStr) -> io::Result<()> {
+    // SAFETY: a C string and a number.
+    check(unsafe { libc::umount2(place.as_ptr(), libc::UMOUNT_NOFOLLOW) })
+}
+
 /// Lets this process see the files of a mount namespace. It must have one thread.
 pub(crate) fn enter(namespace: &File) -> io::Result<()> {
     // SAFETY: an open descriptor.

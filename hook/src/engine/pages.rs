@@ -1,0 +1,268 @@
+//! The card pages of a node's containers ([`gpucap_core::page`]): where they lie, and how a container comes to its own.
+//!
+//! ```text
+//! <run_dir>/pages/               for root alone
+//!   PID-START -> all/NAME        whose it is: a container's first process, and when that started
+//!   all/                         a file system in memory of its own: who lets its page grow fills nothing else
+//!     NAME                       the page
+//! ```
+//!
+//! Each container reads all of `all`, so a name is drawn and says nothing. A page is stale exactly if the process that
+//! its link names has ended. The link is there before the page and goes after it, so that no page is without one, and
+//! whoever comes next takes the stale ones away. A container that could make another mount writable is given no page.
+
+use super::mounts::Use;
+use super::records::{first_process, has_ended};
+use super::root::{Identity, Place, Root};
+use super::shown::{is_closed, is_open};
+use crate::sys::{self, Map, at, mount};
+use gpucap_core::limits::LimitsFile;
+use gpucap_core::page::{self, CardPage};
+use gpucap_plan::Node;
+use std::ffi::{CStr, CString};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Under these names it lies beside the limits file, before the mounts come on top.
+pub(super) const NAMES: [&CStr; 2] = [c"page", c"pages"];
+const ALL: &str = "all";
+/// Room for the pages of 963 containers. Of files there may be any number, since the hook alone makes them, and what is
+/// limited could be used up by the extended attributes of one.
+const OPTIONS: [(&CStr, &CStr); 3] = [(c"size", c"64m"), (c"nr_inodes", c"0"), (c"mode", c"0755")];
+/// How often a hook asks for the lock that another one has for a fraction of a millisecond. No container waits longer.
+const MOST_TRIES: u32 = 500;
+const BETWEEN_TRIES: Duration = Duration::from_millis(1);
+
+/// A container that is to have a page.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted<'a> {
+    /// Where the node keeps them.
+    pub(crate) directory: &'a Path,
+    /// The container's first process, and when that started.
+    pub(crate) owner: (u32, u64),
+}
+
+/// The page of one container, to be shown to it.
+#[derive(Debug)]
+pub(super) struct Page {
+    claim: Claim,
+    /// A mount of it, and of all of them, mounted nowhere yet.
+    own: (File, Identity),
+    all: (File, Identity),
+}
+
+/// A page and the link that says whose it is, open for use from within any namespace. Taken away unless it is kept.
+#[derive(Debug)]
+struct Claim {
+    directory: File,
+    all: File,
+    link: CString,
+    name: CString,
+    kept: bool,
+}
+
+/// Where they lie.
+pub(crate) fn directory(node: &Node) -> PathBuf {
+    Path::new(&node.run_dir).join("pages")
+}
+
+/// Whether a container of these limits needs one: it has to wait for its turns on a card.
+pub(crate) fn are_needed(limits: &LimitsFile) -> bool {
+    limits.entries.iter().any(|entry| entry.core.is_some())
+}
+
+/// Takes those away whose container is over, and the file system if none is left. How many there were.
+pub(crate) fn sweep(directory: &Path) -> usize {
+    let links = fs::read_dir(directory).into_iter().flatten().flatten();
+    let stale = links.filter(|link| {
+        let owner = link.file_name().to_str().and_then(first_process);
+        owner.is_some_and(|(pid, start_time)| has_ended(pid, start_time))
+    });
+    let is_gone = |link: &PathBuf| {
+        let page = directory.join(fs::read_link(link)?);
+        match fs::remove_file(page) {
+            Err(why) if why.kind() != io::ErrorKind::NotFound => Err(why),
+            _ => fs::remove_file(link),
+        }
+    };
+    let count = stale.filter(|link| is_gone(&link.path()).is_ok()).count();
+    let _ = unmount_if_empty(directory);
+    count
+}
+
+fn unmount_if_empty(directory: &Path) -> io::Result<()> {
+    let all = directory.join(ALL);
+    // Nobody is about to make a page, or it stays.
+    let home = File::open(directory)?;
+    home.try_lock()?;
+    if is_mounted(&home, &File::open(&all)?)? && fs::read_dir(&all)?.next().is_none() {
+        mount::unmount(&CString::new(all.as_os_str().as_bytes())?)?;
+    }
+    Ok(())
+}
+
+impl Page {
+    /// Makes it, or finds the one that a hook has made for this container before; in the namespace of the host.
+    pub(super) fn make(wanted: Wanted<'_>, label: Option<&str>) -> io::Result<Self> {
+        let path = wanted.directory;
+        make_directory(path, 0o700)?;
+        let _lock = lock(path)?;
+        let claim = Claim::stake(wanted, label)?;
+        let file = claim.page().or_else(|why| match why.kind() {
+            io::ErrorKind::StorageFull => {
+                cut_back(&path.join(ALL))?;
+                claim.page()
+            }
+            _ => Err(why),
+        })?;
+        Map::<CardPage>::writable(&file)?.get().format();
+        let (own, all) = (clone(&file, Use::Write)?, clone(&claim.all, Use::Read)?);
+        Ok(Self { claim, own, all })
+    }
+
+    /// Shows it to the container with this root: the own page last, so that who finds it finds all others.
+    pub(super) fn show(&self, root: &Root) -> io::Result<()> {
+        let [own, all] = places(root)?;
+        mount::attach(&self.all.0, &all.top()?)?;
+        mount::attach(&self.own.0, &own.top()?)
+    }
+
+    /// Looks whether the container sees both, and can write to its own and to no other.
+    pub(super) fn verify(&self, root: &Root) -> Result<(), String> {
+        let Ok([own, all]) = places(root) else { return Err(page::PATH.into()) };
+        let is = |place: &Place, known: Identity, fits: fn(&File) -> io::Result<bool>| {
+            let seen = place.top()?;
+            Ok(Identity::of(&seen)? == known && fits(&seen)?)
+        };
+        let sees = |path: &str, seen: io::Result<bool>| match seen {
+            Ok(true) => Ok(()),
+            _ => Err(path.to_owned()),
+        };
+        sees(page::PATH, is(&own, self.own.1, is_open))?;
+        sees(page::DIRECTORY, is(&all, self.all.1, is_closed))
+    }
+
+    /// Leaves it where it is until the container is over.
+    pub(super) fn keep(mut self) {
+        self.claim.kept = true;
+    }
+}
+
+impl Claim {
+    /// Of a page that is not there yet, unless a hook has been here for this container before.
+    fn stake(wanted: Wanted<'_>, label: Option<&str>) -> io::Result<Self> {
+        let Wanted { directory: path, owner: (pid, start_time) } = wanted;
+        let directory = File::open(path)?;
+        let all = mounted(path, &directory, label)?;
+        let link = format!("{pid}-{start_time}");
+        let name = match fs::read_link(path.join(&link)) {
+            Ok(target) => target.file_name().unwrap_or_default().as_bytes().to_vec(),
+            Err(_none) => {
+                let name = format!("{:032x}", sys::random()?);
+                symlink(Path::new(ALL).join(&name), path.join(&link))?;
+                name.into()
+            }
+        };
+        let (link, name) = (CString::new(link)?, CString::new(name)?);
+        Ok(Self { directory, all, link, name, kept: false })
+    }
+
+    /// The page's file, with all of its memory: who maps it never meets a file system that is full.
+    fn page(&self) -> io::Result<File> {
+        let file = at::open(&self.all, &self.name, libc::O_RDWR | libc::O_CREAT, 0o666)?;
+        // Whoever the container's users are.
+        file.set_permissions(Permissions::from_mode(0o666))?;
+        at::allocate(&file, CardPage::SIZE)?;
+        Ok(file)
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        if !self.kept {
+            // What stays is swept with the container's process.
+            let removed = at::remove(&self.all, &self.name, false);
+            drop(removed.and_then(|()| at::remove(&self.directory, &self.link, false)));
+        }
+    }
+}
+
+/// The file system of all pages, made if there is none. The caller has the lock.
+fn mounted(path: &Path, directory: &File, label: Option<&str>) -> io::Result<File> {
+    let path = path.join(ALL);
+    make_directory(&path, 0o755)?;
+    let all = File::open(&path)?;
+    if is_mounted(directory, &all)? {
+        return Ok(all);
+    }
+    let label = label.map(|label| CString::new(without_categories(label))).transpose()?;
+    let mut options = OPTIONS.to_vec();
+    options.extend(label.as_ref().map(|label| (c"context", label.as_c_str())));
+    let forbidden = mount::NO_SETUID | mount::NO_DEVICES | mount::NO_PROGRAMS;
+    let new = mount::new_tmpfs(&options, forbidden)?;
+    mount::attach(&new, &all)?;
+    Ok(new)
+}
+
+/// Whether this is another file system than that of the directory that it lies in.
+fn is_mounted(directory: &File, all: &File) -> io::Result<bool> {
+    Ok(directory.metadata()?.dev() != all.metadata()?.dev())
+}
+
+/// A label without what tells a container from others: all of them read there.
+fn without_categories(label: &str) -> String {
+    label.splitn(5, ':').take(4).collect::<Vec<_>>().join(":")
+}
+
+/// Takes from each container what it has made its page longer by.
+fn cut_back(all: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(all)? {
+        // Not blocking: who owns the page may have a lease of it.
+        let page =
+            OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(entry?.path());
+        if let Ok(page) = page
+            && page.metadata()?.len().max(page.metadata()?.blocks() * 512) > CardPage::SIZE
+        {
+            page.set_len(CardPage::SIZE)?;
+        }
+    }
+    Ok(())
+}
+
+/// A mount of what is open, to be used so.
+fn clone(file: &File, usage: Use) -> io::Result<(File, Identity)> {
+    let clone = mount::clone_of(file)?;
+    let (set, clear) = usage.attributes();
+    mount::restrict(&clone, set, clear)?;
+    Ok((clone, Identity::of(file)?))
+}
+
+fn places(root: &Root) -> io::Result<[Place; 2]> {
+    let inside = root.place("", c".gpucap")?.top()?;
+    let [own, all] = NAMES.map(|name| Place::new(&inside, name));
+    Ok([own?, all?])
+}
+
+fn make_directory(path: &Path, mode: u32) -> io::Result<()> {
+    match DirBuilder::new().mode(mode).create(path) {
+        Err(why) if why.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => made,
+    }
+}
+
+/// Keeps other hooks from making or unmounting anything, until the file is closed.
+fn lock(directory: &Path) -> io::Result<File> {
+    let file = File::open(directory)?;
+    for _ in 0..MOST_TRIES {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(BETWEEN_TRIES),
+            Err(TryLockError::Error(why)) => return Err(why),
+        }
+    }
+    Err(io::Error::other("another hook does not come to an end"))
+}

@@ -1,0 +1,315 @@
+//! Containers that share a card's time on one node: each has a card page that it writes, and reads those of all others.
+//!
+//! They are strangers, so the point is what none of them can do: change another's page, learn whose it is, or keep
+//! another from starting. And no page is ever the reason why a container does not start.
+
+use crate::capped::{begin, is_capped};
+use crate::container::{Container, Node};
+use crate::image::{Image, add};
+use crate::refused::NEWER;
+use crate::runtime::Runtime;
+use crate::{expect, trials_of};
+use gpucap_tests::{Actor, Build, Program, Result, Stop};
+use libtest_mimic::Trial;
+use serde_json::json;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    trials_of(&[
+        ("each of two reads what the other writes into its card page", told),
+        ("nothing in the card pages says whose they are", nameless),
+        ("no container changes, removes or makes another card page", closed),
+        ("its user need not be root to write its card page", other_user),
+        ("a container with users of its own writes its card page", user_namespace),
+        ("one without a share of time has no card page", without_share),
+        ("one that may mount has no card page", privileged),
+        ("a kernel without the newer means shows no card page", old_kernel),
+        ("a hook that runs twice makes one card page", twice),
+        ("no room for a card page does not keep it from starting", no_room),
+        ("who lets its card page grow leaves room for others", grown),
+        ("a hook that does not come to an end holds up no other", locked),
+        ("a refused container leaves no card page", refused),
+        ("a card page goes with its container, and the last with all that held it", gone),
+        ("gc takes away what a killed hook has made", left),
+    ])
+}
+
+/// The length of a page.
+const LENGTH: usize = 69_632;
+/// What a page begins with.
+const MAGIC: &str = "gpucapCP";
+/// A file that keeps the hook from unmounting what is mounted for pages.
+const FILLER: &str = "filler";
+
+/// A container on a node, with a share of the time and a shell.
+fn sharing(runtime: Runtime, node: &Arc<Node>) -> Result<Container> {
+    of(runtime, node, Image::Glibc)
+}
+
+fn of(runtime: Runtime, node: &Arc<Node>, image: Image) -> Result<Container> {
+    let container = Container::of(runtime, image)?.env("GPU_CORE_PCT=30").on(node)?;
+    for tool in ["/bin/rm", "/bin/sh"] {
+        add(&container.root(), Path::new(tool), &tool[1..])?;
+    }
+    Ok(container)
+}
+
+fn start(container: &Container) -> Result<Actor> {
+    begin(&container.run(&["/actor"])?)
+}
+
+/// What the shell prints in a container that runs.
+fn shell(container: &Container, script: &str) -> Result<String> {
+    Ok(container.exec(&[], &["sh", "-c", script])?.output()?.success()?.stdout)
+}
+
+/// The names of all pages, as a container that runs sees them.
+fn names(container: &Container) -> Result<Vec<String>> {
+    let text = shell(container, "cd /.gpucap/pages; for name in *; do echo $name; done")?;
+    Ok(text.lines().map(str::to_owned).collect())
+}
+
+/// How many pages there are on the node, and how many links that say whose they are.
+fn kept(node: &Node) -> [usize; 2] {
+    let count = |path: &str| fs::read_dir(node.inside(path)).map_or(0, Iterator::count);
+    // The directory itself is no link.
+    [count("run/pages/all"), count("run/pages").saturating_sub(1)]
+}
+
+fn first_line(page: &str) -> String {
+    format!("read -r line </.gpucap/pages/{page}; echo \"$line\"")
+}
+
+fn told(runtime: Runtime) -> Result {
+    let node = Node::new(runtime)?;
+    let (one, other) = (sharing(runtime, &node)?, sharing(runtime, &node)?);
+    let mut first = start(&one)?;
+    is_capped(&mut first)?;
+    let alone = names(&one)?;
+    let mut second = start(&other)?;
+    let (seen, by_other) = (names(&one)?, names(&other)?);
+    let both = alone.len() == 1 && seen.len() == 2 && seen.contains(&alone[0]) && seen == by_other;
+    expect(both, || format!("{alone:?} {seen:?} {by_other:?}"))?;
+    for page in &seen {
+        let begins = shell(&one, &format!("cat /.gpucap/pages/{page}"))?;
+        expect(begins.starts_with(MAGIC), || format!("{page}: {begins:?}"))?;
+    }
+    shell(&other, "echo told 1<>/.gpucap/page")?;
+    let own = seen.iter().find(|name| **name != alone[0]).map_or("", String::as_str);
+    let heard = shell(&one, &first_line(own))?;
+    expect(heard == "told\n", || format!("{heard:?}"))?;
+    second.end()?;
+    first.end().map(drop)
+}
+
+fn nameless(runtime: Runtime) -> Result {
+    let node = Node::new(runtime)?;
+    let (one, other) = (sharing(runtime, &node)?, sharing(runtime, &node)?);
+    let (mut first, mut second) = (start(&one)?, start(&other)?);
+    let drawn = |name: &String| name.len() == 32 && name.bytes().all(|it| it.is_ascii_hexdigit());
+    let names = names(&one)?;
+    expect(names.len() == 2 && names.iter().all(drawn), || format!("{names:?}"))?;
+    let all = shell(&one, "cat /.gpucap/pages/*")?;
+    let empty = |page: &[u8]| page[16..].iter().all(|byte| *byte == 0);
+    let pages: Vec<&[u8]> = all.as_bytes().chunks(LENGTH).collect();
+    expect(pages.len() == 2 && pages.iter().all(|page| empty(page)), || {
+        format!("{} bytes, not all of them zero", all.len())
+    })?;
+    second.end()?;
+    first.end().map(drop)
+}
+
+fn closed(runtime: Runtime) -> Result {
+    let node = Node::new(runtime)?;
+    let (one, other) = (sharing(runtime, &node)?, sharing(runtime, &node)?);
+    let (mut first, mut second) = (start(&one)?, start(&other)?);
+    let before = shell(&one, "cat /.gpucap/pages/*")?;
+    for attempt in [
+        "for page in /.gpucap/pages/*; do : >$page && exit; done; false",
+        "for page in /.gpucap/pages/*; do echo x 1<>$page && exit; done; false",
+        "rm -f /.gpucap/pages/*",
+        ": >/.gpucap/pages/new",
+        "rm -f /.gpucap/page",
+        "rm -rf /.gpucap/pages",
+    ] {
+        let tried = other.exec(&[], &["sh", "-c", attempt])?.output()?;
+        expect(tried.code() != Some(0), || format!("{attempt}: {tried}"))?;
+    }
+    expect(shell(&one, "cat /.gpucap/pages/*")? == before, || "a page was changed".into())?;
+    second.end()?;
+    first.end().map(drop)
+}
+
+/// Fails unless a process of it can write its page, and the host sees what.
+fn writes(container: &Container, node: &Arc<Node>) -> Result {
+    let mut actor = start(container)?;
+    is_capped(&mut actor)?;
+    shell(container, "echo told 1<>/.gpucap/page")?;
+    let page = fs::read_dir(node.inside("run/pages/all"))?.next().transpose()?;
+    let page = page.ok_or_else(|| Stop::fail("there is no page"))?;
+    let begins = fs::read(page.path())?;
+    expect(begins.starts_with(b"told\n") && begins.len() == LENGTH, || {
+        format!("{} bytes: {:?}", begins.len(), &begins[..8.min(begins.len())])
+    })?;
+    actor.end().map(drop)
+}
+
+fn other_user(runtime: Runtime) -> Result {
+    let node = Node::new(runtime)?;
+    let user = json!({"uid": 1000, "gid": 1000});
+    writes(&sharing(runtime, &node)?.with(|config| config["process"]["user"] = user), &node)
+}
+
+fn user_namespace(runtime: Runtime) -> Result {
+    let node = Node::new(runtime)?;
+    writes(&sharing(runtime, &node)?.with_users_of_its_own(), &node)
+}
+
+/// Fails unless it starts with no card page, and this in the log.
+fn has_none(container: &Container, node: &Arc<Node>, said: &str) -> Result {
+    let mut actor = start(container)?;
+    is_capped(&mut actor)?;
+    let seen = shell(container, "cat /proc/self/mountinfo; echo /.gpucap/*")?;
+    expect(!seen.contains("/.gpucap/page"), || seen)?;
+    let pages = fs::read_dir(node.inside("run/pages/all")).into_iter().flatten().flatten();
+    expect(kept(node)[1] == 0 && pages.into_iter().all(|page| page.file_name() == FILLER), || {
+        "there is a page".into()
+    })?;
+    let log = container.log();
+    expect(log.contains(said) && log.contains("card page") == said.contains("card page"), || log)?;
+    actor.end().map(drop)
+}
+
+fn without_share(runtime: Runtime) -> Result {
+    let node = Node::new(runtime)?;
+    has_none(&sharing(runtime, &node)?.env("GPU_CORE_PCT="), &node, "capped")?;
+    expect(!node.inside("run/pages").exists(), || "a place for pages was made".into())
+}
+
+fn privileged(runtime: Runtime) -> Result {
+    let node = Node::new(runtime)?;
+    let container = sharing(runtime, &node)?.with(|config| {
+        for set in ["bounding", "effective", "permitted"] {
+            if let Some(list) = config["process"]["capabilities"][set].as_array_mut() {
+                list.push(json!("CAP_SYS_ADMIN"));
+            }
+        }
+    });
+    has_none(&container, &node, "privileged")
+}
+
+fn old_kernel(runtime: Runtime) -> Result {
+    let node = Node::new(runtime)?;
+    let forbid = Program::new("forbid").build()?.display().to_string();
+    let numbers = NEWER.map(|number| number.to_string()).join(",");
+    let container = sharing(runtime, &node)?;
+    let hook = container.hook("createRuntime", &[&forbid, &libc::ENOSYS.to_string(), &numbers])?;
+    let container = container.with(|config| config["hooks"]["createRuntime"] = json!([hook]));
+    has_none(&container, &node, "capped")
+}
+
+fn twice(runtime: Runtime) -> Result {
+    let node = Node::new(runtime)?;
+    let container = sharing(runtime, &node)?;
+    let hook = container.hook("createRuntime", &[])?;
+    let container = container.with(|config| config["hooks"]["createRuntime"] = json!([hook, hook]));
+    let mut actor = start(&container)?;
+    expect(kept(&node) == [1, 1], || format!("{:?}", kept(&node)))?;
+    let mounts = shell(&container, "cat /proc/self/mountinfo")?;
+    expect(mounts.matches(" /.gpucap/page").count() == 2, || mounts)?;
+    let log = container.log();
+    expect(log.contains("was capped already") && !log.contains("card page"), || log)?;
+    actor.end().map(drop)
+}
+
+/// Mounts a file system for pages before the hook would.
+fn prepare(node: &Node, size: &str) -> Result {
+    let all = node.path("run/pages/all");
+    fs::create_dir_all(&all)?;
+    let all = all.display().to_string();
+    let size = format!("size={size}");
+    node.output(&["mount", "-t", "tmpfs", "-o", &size, "pages", &all])?.success()?;
+    fs::write(node.inside("run/pages/all").join(FILLER), "")?;
+    Ok(())
+}
+
+fn no_room(runtime: Runtime) -> Result {
+    let node = Node::new(runtime)?;
+    prepare(&node, "4k")?;
+    has_none(&sharing(runtime, &node)?, &node, "without a card page")
+}
+
+fn grown(runtime: Runtime) -> Result {
+    let node = Node::new(runtime)?;
+    // For two pages and a little more.
+    prepare(&node, "160k")?;
+    let (one, other) = (sharing(runtime, &node)?, sharing(runtime, &node)?);
+    let mut first = start(&one)?;
+    let fill = "while cat /bin/sh; do :; done >>/.gpucap/page 2>/dev/null; cat /.gpucap/page";
+    let long = shell(&one, fill)?.len();
+    expect(long > LENGTH, || format!("it has {long} bytes"))?;
+    let mut second = start(&other)?;
+    let pages = names(&other)?;
+    expect(pages.len() == 3, || format!("{pages:?}\n{}", other.log()))?;
+    second.end()?;
+    first.end().map(drop)
+}
+
+fn locked(runtime: Runtime) -> Result {
+    let node = Node::new(runtime)?;
+    fs::create_dir_all(node.path("run/pages"))?;
+    let lock = fs::File::open(node.path("run/pages"))?;
+    lock.lock()?;
+    has_none(&sharing(runtime, &node)?, &node, "without a card page")
+}
+
+fn refused(runtime: Runtime) -> Result {
+    let node = Node::new(runtime)?;
+    let output = of(runtime, &node, Image::Old)?.output(&["env"])?;
+    expect(output.code() != Some(0), || format!("it ran: {output}"))?;
+    expect(kept(&node) == [0, 0], || format!("{:?}", kept(&node)))
+}
+
+/// Fails unless the node is as it was before there was a page.
+fn has_no_mount(node: &Node) -> Result {
+    let mounts = node.output(&["cat", "/proc/self/mountinfo"])?.success()?;
+    let own = node.path("run").display().to_string();
+    expect(!mounts.stdout.contains(&own), || mounts.to_string())
+}
+
+fn gone(runtime: Runtime) -> Result {
+    let node = Node::new(runtime)?;
+    let (one, other) = (sharing(runtime, &node)?, sharing(runtime, &node)?);
+    let (mut first, mut second) = (start(&one)?, start(&other)?);
+    expect(kept(&node) == [2, 2], || format!("{:?}", kept(&node)))?;
+    let seen = names(&one)?;
+    second.end()?.success()?;
+    let left = names(&one)?;
+    let one_left = left.len() == 1 && seen.contains(&left[0]) && kept(&node) == [1, 1];
+    expect(one_left, || format!("{seen:?} {left:?} {:?}", kept(&node)))?;
+    first.end()?.success()?;
+    expect(kept(&node) == [0, 0], || format!("{:?}", kept(&node)))?;
+    has_no_mount(&node)
+}
+
+fn left(runtime: Runtime) -> Result {
+    let node = Node::new(runtime)?;
+    let forbid = Program::new("forbid").build()?.display().to_string();
+    let container = sharing(runtime, &node)?;
+    let killed = ["kill", &libc::SYS_setns.to_string()];
+    let hook = container.hook("createRuntime", &[&forbid, killed[0], killed[1]])?;
+    let none = json!({"createRuntime": [hook]});
+    let output = container.with(|config| config["hooks"] = none).output(&["env"])?;
+    expect(output.code() != Some(0), || format!("it ran: {output}"))?;
+    expect(kept(&node) == [1, 1], || format!("{:?}", kept(&node)))?;
+    let config = node.path("node.json");
+    fs::write(&config, json!({"run_dir": node.path("run")}).to_string())?;
+    let gpucap = Build::shipped()?.gpucap()?.display().to_string();
+    let config = config.display().to_string();
+    let said = node.output(&[&gpucap, "gc", "--config", &config])?.success()?;
+    expect(said.stdout.contains("card pages removed: 1\n"), || said.to_string())?;
+    expect(kept(&node) == [0, 0], || format!("{:?}", kept(&node)))?;
+    has_no_mount(&node)
+}
