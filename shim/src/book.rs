@@ -56,7 +56,7 @@ fn open(policy: &Policy) -> Result<&'static Ledger, String> {
 }
 
 /// The file: the hook's, else the configured one, else one per user and mount namespace (that is, per container).
-fn path(policy: &Policy) -> Result<CString, String> {
+pub(crate) fn path(policy: &Policy) -> Result<CString, String> {
     let by_hook = policy.limits.as_ref().is_some_and(|limits| limits.has_file());
     if by_hook {
         match File::open(HOOK_LEDGER, libc::O_RDWR) {

@@ -4,11 +4,12 @@ use crate::allocations::Record;
 use crate::driver;
 use crate::growth::Growth;
 use crate::live::{self, Live};
+use crate::page;
 use crate::price::Price;
 use crate::redirect::DriverCopy;
 use crate::session::Session;
 use crate::sys;
-use crate::throttle::Gate;
+use crate::throttle::{Gate, Neighbours};
 use crate::topology;
 use core::sync::atomic::AtomicU64;
 use gpucap_abi::cuda::CUdevice;
@@ -98,7 +99,11 @@ impl Device {
         let index = ledger.device(uuid.0).map_err(|_full| "ledger: no place for another device")?;
         let live = || Live::of(limits, facts);
         let time = match resolved.core {
-            Some(share) => Gate::new(ledger, slot, index, live()?, share),
+            Some(share) => {
+                let join = |own| Neighbours::join(own, index, uuid, slot);
+                let neighbours = page::own(policy).map(join);
+                Gate::new(ledger, slot, index, live()?, share, neighbours)
+            }
             None => None,
         };
         if let Some(share) = resolved.core {

@@ -35,6 +35,7 @@ mod log;
 #[cfg(doc)]
 mod manual;
 mod nvml;
+mod page;
 mod pools;
 mod price;
 mod redirect;

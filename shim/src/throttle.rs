@@ -18,6 +18,7 @@ mod lanes;
 mod launch;
 mod memory;
 mod names;
+mod neighbours;
 mod timing;
 
 use crate::call::Call;
@@ -42,6 +43,7 @@ pub(crate) use gate::Gate;
 pub(crate) use lanes::Lanes;
 pub(crate) use launch::{launch, launch_together};
 pub(crate) use names::Names;
+pub(crate) use neighbours::Neighbours;
 
 /// What is launched: all that is known of its duration beforehand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -64,9 +64,7 @@ impl Run {
 
     /// The lines of all devices, by words.
     fn lines(&self) -> Result<Vec<Vec<u64>>> {
-        // One that lies beside a limits file is the container's, and no other counts.
-        let beside = self.directory().join("limits/ledger");
-        let path = if beside.exists() { beside } else { self.directory().join("ledger") };
+        let path = self.ledger();
         let ledger = fs::read(&path)?;
         let lines =
             ledger.get(LINES).ok_or_else(|| Stop::fail(format!("{}: short", path.display())))?;

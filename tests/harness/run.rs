@@ -54,8 +54,7 @@ impl Run {
             time_limit: Duration::from_secs(30),
             scratch,
         };
-        let ledger = run.scratch.path().join("ledger");
-        let run = run.env("STUB_GPU_DIR", &card).env("GPUCAP_LEDGER", &ledger);
+        let run = run.env("STUB_GPU_DIR", &card).budget("ledger");
         Ok(match world.omitted() {
             "" => run,
             omitted => run.env("GPUCAP_TEST_OMIT", omitted),
@@ -88,6 +87,13 @@ impl Run {
     pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
         self.environment.push((name.as_ref().into(), value.as_ref().into()));
         self
+    }
+
+    /// The same card for the processes of another budget, of this name.
+    #[must_use]
+    pub fn budget(self, name: &str) -> Self {
+        let ledger = self.scratch.path().join(name);
+        self.env("GPUCAP_LEDGER", ledger)
     }
 
     /// Preloads a library before the shim.
@@ -130,6 +136,18 @@ impl Run {
         Ok(self)
     }
 
+    /// Shows the program, beside its limits file, a card page among those of others, as the hook would.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn card_page(self) -> Result<Self> {
+        let pages = self.scratch.path().join("limits/pages");
+        std::fs::create_dir_all(&pages)?;
+        std::fs::write(pages.join("own"), "")?;
+        std::fs::write(self.scratch.path().join("limits/page"), "")?;
+        Ok(self)
+    }
+
     /// Sets the time after which the program and its children are killed and the test fails. 30 s if not called.
     #[must_use]
     pub const fn time_limit(mut self, limit: Duration) -> Self {
@@ -141,6 +159,16 @@ impl Run {
     #[must_use]
     pub fn directory(&self) -> &Path {
         self.scratch.path()
+    }
+
+    /// Where the processes keep their book.
+    pub(crate) fn ledger(&self) -> PathBuf {
+        // One that lies beside a limits file is the container's, and no other counts.
+        let beside = self.scratch.path().join("limits/ledger");
+        let mut configured =
+            self.environment.iter().rev().filter(|(name, _)| name == "GPUCAP_LEDGER");
+        let configured = || configured.next().map(|(_, path)| PathBuf::from(path));
+        Some(beside).filter(|path| path.exists()).or_else(configured).unwrap_or_default()
     }
 
     /// Runs the program to its end.

@@ -3,7 +3,8 @@
 # Runs in a mount namespace that nobody else sees. DEV, an empty directory, becomes /dev with the harmless nodes only.
 # Unless ROOT is empty, it becomes / with everything that the machine has there, and the directory LIMITS appears in
 # it as /.gpucap, mounted with MODE (ro or rw): the way a container shows what the hook wrote. The file `ledger` in it
-# can be written in any case. No mount is noted down for the machine (-n), which only its root could do.
+# can be written in any case, and so can `page`, if it is there: `pages/own` by another name. No mount is noted down for
+# the machine (-n), which only its root could do.
 dev=$1 root=$2 limits=$3 mode=$4
 shift 4
 
@@ -37,4 +38,7 @@ mkdir "$root/.gpucap"
 mount -n --bind "$limits" "$root/.gpucap"
 mount -n -o "remount,bind,$mode" "$root/.gpucap"
 mount -n --bind "$limits/ledger" "$root/.gpucap/ledger"
+if [ -e "$limits/page" ]; then
+    mount -n --bind "$limits/pages/own" "$root/.gpucap/page"
+fi
 exec chroot "$root" env --chdir="$PWD" "$@"

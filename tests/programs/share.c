@@ -2,7 +2,7 @@
  * share KERNEL DEPTH MILLISECONDS [STREAMS [NODES]]: launches a kernel of the stub, into so many streams in turn, and
  * waits after every DEPTH launches. With NODES it launches a graph of so many such kernels instead. Prints how long the
  * work kept the card busy, and how long that took by the card's clock; the first quarter, in which the limit learns, is
- * not counted. Linked with -lcuda.
+ * not counted, but in what all of it was. Linked with -lcuda.
  */
 #include "route.h"
 
@@ -49,7 +49,8 @@ int main(int argc, char **argv)
             failed |= launch(streams[count ? i % count : 0]) != 0;
         failed |= cuCtxSynchronize() != 0;
     }
-    printf("failed=%d\nbusy=%llu\nclock=%llu\n", failed,
-           (unsigned long long)(busy_of(0, (unsigned int)getpid()) - busy), (unsigned long long)(now() - begun));
+    uint64_t all = busy_of(0, (unsigned int)getpid());
+    printf("failed=%d\nbusy=%llu\nclock=%llu\nall=%llu\n", failed, (unsigned long long)(all - busy),
+           (unsigned long long)(now() - begun), (unsigned long long)all);
     return failed;
 }

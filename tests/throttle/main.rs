@@ -16,6 +16,7 @@ mod devices;
 mod ends;
 mod failures;
 mod limits;
+mod neighbours;
 mod redirect;
 mod share;
 mod short;
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
         capture::trials,
         share::trials,
         limits::trials,
+        neighbours::trials,
         short::trials,
         tools::trials,
     ];

@@ -90,6 +90,15 @@ impl CardPage {
         seat.occupied.store(0);
         Some(seat)
     }
+
+    /// What the processes of this page tell of a device, by slot, as [`read_seats`] reads it out of a file.
+    pub fn tells(&self, device: DeviceIndex) -> impl Iterator<Item = (usize, Told)> {
+        let taken = usize::try_from(self.high_water.load()).unwrap_or(PLACES);
+        let seats = self.seats.get(device.index()).into_iter().flatten().take(taken);
+        let told =
+            seats.map(|seat| Told { work: seat.work.load(), occupied: seat.occupied.load() });
+        told.enumerate().filter(|(_, told)| *told != Told::default())
+    }
 }
 
 impl Seat {

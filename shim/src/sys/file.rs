@@ -9,7 +9,7 @@ use core::ffi::{CStr, c_int, c_void};
 use core::mem::MaybeUninit;
 
 /// An open descriptor, closed when dropped.
-pub(crate) struct File(c_int);
+pub(crate) struct File(pub(super) c_int);
 
 impl File {
     /// Opens a file, close-on-exec, following no symbolic link in the last component; new files get mode 0600.
@@ -24,6 +24,17 @@ impl File {
 
     /// Owner and size, if it is a regular file.
     pub(crate) fn owner_and_size(&self) -> Result<(u32, u64), c_int> {
+        let status = self.status(libc::S_IFREG)?;
+        Ok((status.st_uid, status.st_size.unsigned_abs()))
+    }
+
+    /// By which number its file system knows it, if it is a regular file.
+    pub(crate) fn inode(&self) -> Result<u64, c_int> {
+        Ok(self.status(libc::S_IFREG)?.st_ino)
+    }
+
+    /// What is known of it, if it is of this kind.
+    pub(super) fn status(&self, kind: libc::mode_t) -> Result<libc::stat, c_int> {
         let mut status = MaybeUninit::<libc::stat>::zeroed();
         // SAFETY: an open descriptor and a writable place.
         if unsafe { libc::fstat(self.0, status.as_mut_ptr()) } != 0 {
@@ -31,10 +42,15 @@ impl File {
         }
         // SAFETY: the call has filled it.
         let status = unsafe { status.assume_init() };
-        if status.st_mode & libc::S_IFMT != libc::S_IFREG {
-            return Err(libc::EINVAL);
-        }
-        Ok((status.st_uid, status.st_size.unsigned_abs()))
+        if status.st_mode & libc::S_IFMT == kind { Ok(status) } else { Err(libc::EINVAL) }
+    }
+
+    /// Reads what there is from here on, `into` full at most; how much that was. Nothing if it cannot be read.
+    pub(crate) fn read_at(&self, offset: usize, into: &mut [u8]) -> usize {
+        let Ok(offset) = libc::off_t::try_from(offset) else { return 0 };
+        // SAFETY: an open descriptor, and a place that is writable for its length.
+        let count = unsafe { libc::pread(self.0, into.as_mut_ptr().cast(), into.len(), offset) };
+        usize::try_from(count).unwrap_or(0)
     }
 
     /// Sets the size; the new part reads as zeros and takes no memory until it is used.
@@ -45,6 +61,20 @@ impl File {
         let bytes = i64::try_from(bytes).map_err(|_| libc::EFBIG)?;
         // SAFETY: an open descriptor.
         if unsafe { libc::ftruncate(self.0, bytes) } == 0 { Ok(()) } else { Err(last_error()) }
+    }
+
+    /// Makes it at least this long and takes the memory for all of it, so that writing to a map of it cannot fail later.
+    pub(crate) fn allocate(&self, bytes: u64) -> Result<(), c_int> {
+        if bytes > file_size_limit() {
+            return Err(libc::EFBIG); // as above
+        }
+        let bytes = i64::try_from(bytes).map_err(|_| libc::EFBIG)?;
+        // SAFETY: an open descriptor. Not `posix_fallocate`, which writes zeros where the file system cannot do it.
+        if unsafe { libc::fallocate(self.0, 0, 0, bytes) } == 0 {
+            Ok(())
+        } else {
+            Err(last_error())
+        }
     }
 
     /// Maps the first `bytes` bytes, shared with everyone who maps the file. The mapping is never taken down.

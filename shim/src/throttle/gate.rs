@@ -7,6 +7,7 @@
 use super::captures;
 use super::heirs::Look;
 use super::lanes::{Purse, Stream};
+use super::neighbours::Neighbours;
 use super::timing::{CallTime, ContextId, Mark, Spare, Timing};
 use crate::book;
 use crate::driver::cuda::time as driver;
@@ -17,7 +18,7 @@ use crate::sys;
 use gpucap_abi::cuda::{CUcontext, CUstream};
 use gpucap_core::ledger::{DeviceIndex, Ledger, Slot};
 use gpucap_core::throttle::{
-    Bucket, Costs, Launch, Meter, Party, Permit, Signature, StreamId, Totals, Verdict,
+    Bucket, Costs, Launch, Meter, Party, Permit, Signature, StreamId, Told, Totals, Verdict,
 };
 use gpucap_core::units::Share;
 use parking_lot::Mutex;
@@ -33,6 +34,8 @@ pub(crate) struct Gate {
     share_at_first: Share,
     call: CallTime,
     dead: Look,
+    /// Other processes on the device, if they can be seen.
+    neighbours: Option<Neighbours>,
     inside: Mutex<Inside>,
 }
 
@@ -44,6 +47,8 @@ struct Inside {
     told: Totals,
     /// Up to when it knows the work that is out to be paid for.
     paid_until: Option<u64>,
+    /// What the neighbours know already.
+    says: Told,
 }
 
 /// A launch that may go to the driver.
@@ -62,6 +67,7 @@ impl Gate {
         index: DeviceIndex,
         live: Live,
         share: Share,
+        neighbours: Option<Neighbours>,
     ) -> Option<Self> {
         let bucket = Bucket::new(ledger.bucket(index)?, share);
         let party = Party::new(ledger.seats(), index.index());
@@ -69,9 +75,21 @@ impl Gate {
         let costs = meter.costs();
         let told = Totals::default();
         let timing = Timing::default();
-        let inside = Mutex::new(Inside { meter, timing, share, told, paid_until: None });
+        let says = Told::default();
+        let inside = Mutex::new(Inside { meter, timing, share, told, paid_until: None, says });
         let (call, dead) = (CallTime::default(), Look::default());
-        Some(Self { costs, index, ledger, slot, live, share_at_first: share, call, dead, inside })
+        Some(Self {
+            costs,
+            index,
+            ledger,
+            slot,
+            live,
+            share_at_first: share,
+            call,
+            dead,
+            neighbours,
+            inside,
+        })
     }
 
     /// Makes a stream of a context known.
@@ -149,6 +167,7 @@ impl Gate {
             if self.dead.is_due(now) {
                 self.inherit(now);
             }
+            self.look_around(now);
             let (verdict, wants_mark) = self.asking(copy, |inside| {
                 let mut events = inside.timing.reader(copy);
                 let meter = &mut inside.meter;
@@ -180,6 +199,16 @@ impl Gate {
                 let owed = inside.meter.inherit(paid_until, now);
                 self.ledger.worked_unfinished(self.index, paid_until.saturating_add(owed), owed);
             });
+        });
+    }
+
+    /// Sees what the others on the device do, if it is time, before what was theirs is charged. The files are read
+    /// outside of the lock.
+    fn look_around(&self, now: u64) {
+        let Some(neighbours) = &self.neighbours else { return };
+        let is_due = || self.with(|inside| inside.meter.is_look_due(now)) == Some(true);
+        neighbours.look(now, is_due, |told| {
+            self.with(|inside| inside.meter.look(told.iter().copied(), now));
         });
     }
 
@@ -242,6 +271,7 @@ impl Gate {
     /// The host has seen these streams empty.
     pub(super) fn synced(&self, copy: &DriverCopy, streams: impl Iterator<Item = StreamId>) {
         let now = sys::monotonic_ns();
+        self.look_around(now);
         self.asking(copy, |inside| {
             let mut events = inside.timing.reader(copy);
             streams.for_each(|id| inside.meter.sync_returned(Some(id), now, &mut events));
@@ -253,6 +283,7 @@ impl Gate {
     /// Settles what has finished.
     pub(super) fn settle(&self, copy: &DriverCopy) {
         let now = sys::monotonic_ns();
+        self.look_around(now);
         self.asking(copy, |inside| {
             inside.meter.settle_finished(now, &mut inside.timing.reader(copy));
         });
@@ -319,7 +350,7 @@ impl Gate {
         }
     }
 
-    /// Tells the ledger what has been settled.
+    /// Tells the ledger what has been settled, and the neighbours what is out.
     fn tell(&self, inside: &mut Inside) {
         let totals = inside.meter.totals();
         let told = core::mem::replace(&mut inside.told, totals);
@@ -335,6 +366,13 @@ impl Gate {
         if paid_until != inside.paid_until {
             inside.paid_until = paid_until;
             self.ledger.unfinished(self.slot, self.index, paid_until);
+        }
+        if let Some(neighbours) = &self.neighbours {
+            let says = inside.meter.tells();
+            if says != inside.says {
+                inside.says = says;
+                neighbours.tell(says);
+            }
         }
     }
 }

@@ -56,6 +56,11 @@ fn what_is_told_is_read_by_device_and_process() {
     assert_eq!(read(&file, FIRST), Some(vec![(0, told[0])]));
     assert_eq!(read(&file, SECOND), Some(vec![(0, told[1]), (1, told[2])]));
     assert_eq!(read(&file, Uuid([1; 16])), None);
+    let ledger = Ledger::zeroed();
+    for gpu in [FIRST, SECOND] {
+        let device = ledger.device(gpu.0).unwrap();
+        assert_eq!(Some(page.tells(device).collect()), read(&file, gpu));
+    }
 }
 
 #[test]

@@ -1,0 +1,81 @@
+//! This budget's card page, in which its processes tell everybody else on a card what they do there: where it lies.
+//!
+//! Laid out by [`gpucap_core::page`], written and read by [`throttle`](crate::throttle). Opened when the first device whose
+//! time is shared is made, mapped once per process and never unmapped: a process without a limit of time knows nothing of
+//! it, and a child made by `fork` goes on with the same page, in a seat of its own. Whatever is wrong with it, there is
+//! none, and the limit holds without: what is charged then is presence.
+
+use crate::book;
+use crate::state::Policy;
+use crate::sys::{self, Directory, File};
+use gpucap_core::config::LogLevel;
+use gpucap_core::limits::Limits;
+use gpucap_core::page::{CardPage, DIRECTORY, PATH};
+use once_cell::race::OnceBox;
+use std::ffi::{CStr, CString};
+
+/// The page of this budget, and where those of others lie.
+pub(crate) struct OwnPage {
+    /// The page.
+    pub(crate) page: &'static CardPage,
+    /// By which number its directory knows it.
+    pub(crate) inode: u64,
+    /// Where it lies among those of others.
+    pub(crate) directory: CString,
+}
+
+/// This process's; `None` if there is none.
+pub(crate) fn own(policy: &Policy) -> Option<&'static OwnPage> {
+    static OWN: OnceBox<Option<OwnPage>> = OnceBox::new();
+    let open = || {
+        let opened = open(policy);
+        if let Err(why) = &opened {
+            policy.log(LogLevel::Debug, format_args!("time: neighbours are not seen: {why}"));
+        }
+        Box::new(opened.ok())
+    };
+    OWN.get_or_init(open).as_ref()
+}
+
+fn open(policy: &Policy) -> Result<OwnPage, String> {
+    let _errno = sys::Errno::keep();
+    let by_hook = policy.limits.as_ref().is_some_and(Limits::has_file);
+    if by_hook { shown() } else { made(&book::path(policy)?) }
+}
+
+/// That of the hook, which shows the directory where nobody but the node writes.
+fn shown() -> Result<OwnPage, String> {
+    let path = |text: &str| CString::new(text).map_err(|_| format!("{text} is no path"));
+    let (own, directory) = (path(PATH)?, path(DIRECTORY)?);
+    let failed = |error: i32| format!("{PATH} cannot be used (errno {error})");
+    let file = File::open(&own, libc::O_RDWR | libc::O_NONBLOCK).map_err(failed)?;
+    if !sys::on_read_only_mount(&directory) {
+        return Err(format!("{DIRECTORY} can be written by the container"));
+    }
+    map(&file, directory).map_err(failed)
+}
+
+/// One beside the ledger, for those of this user whose ledgers lie in the same place: named as the ledger is.
+fn made(ledger: &CStr) -> Result<OwnPage, String> {
+    let failed = |error: i32| format!("no page of {} (errno {error})", ledger.to_string_lossy());
+    let text = ledger.to_str().map_err(|_| failed(libc::EINVAL))?;
+    let (place, name) = text.rsplit_once('/').ok_or_else(|| failed(libc::EINVAL))?;
+    let string = |text: String| CString::new(text).map_err(|_| failed(libc::EINVAL));
+    let path = string(format!("{place}/gpucap-{}-pages", sys::uid()))?;
+    let directory = Directory::open_own(&path).map_err(failed)?;
+    let flags = libc::O_RDWR | libc::O_CREAT | libc::O_NONBLOCK;
+    let file = directory.file(&string(name.to_owned())?, flags).map_err(failed)?;
+    map(&file, path).map_err(failed)
+}
+
+fn map(file: &File, directory: CString) -> Result<OwnPage, i32> {
+    let inode = file.inode()?;
+    // Where memory is short nobody shall learn it by a signal.
+    file.allocate(CardPage::SIZE)?;
+    let map = file.map_shared(CardPage::SIZE)?;
+    // SAFETY: the mapping is page-aligned, `CardPage::SIZE` bytes of the file and never taken down; a page is a struct of
+    // atomics, valid for every content, so what other processes write cannot break it.
+    let page = unsafe { &*map.cast::<CardPage>() };
+    page.format();
+    if page.is_known() { Ok(OwnPage { page, inode, directory }) } else { Err(libc::EPROTO) }
+}

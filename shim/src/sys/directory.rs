@@ -1,0 +1,98 @@
+//! Directories: made for one user, listed, and the way to the files in them.
+//!
+//! A file is opened by its directory's descriptor, so that nothing put in the place of the directory leads elsewhere. The
+//! system call behind the listing is called as such: it has no name in the C library before 2.30, and `opendir` would
+//! allocate.
+
+use super::{File, last_error};
+use core::ffi::{CStr, c_int};
+
+/// An open directory, closed when dropped.
+pub(crate) struct Directory(File);
+
+impl Directory {
+    /// Opens a directory, but none that a symbolic link leads to.
+    pub(crate) fn open(path: &CStr) -> Result<Self, c_int> {
+        File::open(path, libc::O_RDONLY | libc::O_DIRECTORY).map(Self)
+    }
+
+    /// Opens a directory that only this user may enter, and makes it if it is not there. Refused if it belongs to somebody
+    /// else.
+    pub(crate) fn open_own(path: &CStr) -> Result<Self, c_int> {
+        // SAFETY: a C string. What fails here shows when it is opened.
+        unsafe { libc::mkdir(path.as_ptr(), 0o700) };
+        let directory = Self::open(path)?;
+        let owner = directory.0.status(libc::S_IFDIR)?.st_uid;
+        if owner == super::uid() { Ok(directory) } else { Err(libc::EPERM) }
+    }
+
+    /// Opens a file of this name in it, as [`File::open`] does.
+    pub(crate) fn file(&self, name: &CStr, flags: c_int) -> Result<File, c_int> {
+        let flags = flags | libc::O_CLOEXEC | libc::O_NOFOLLOW | libc::O_NOCTTY;
+        // SAFETY: an open descriptor and a C string; the mode is used only when the file is created.
+        match unsafe { libc::openat(self.0.0, name.as_ptr(), flags, 0o600) } {
+            -1 => Err(last_error()),
+            descriptor => Ok(File(descriptor)),
+        }
+    }
+
+    /// The names that come next and are not known to be of something else than a file, in this place; `None` after the
+    /// last ones.
+    pub(crate) fn next<'a>(&self, place: &'a mut [u8]) -> Option<impl Iterator<Item = &'a CStr>> {
+        let (address, length) = (place.as_mut_ptr(), place.len());
+        // SAFETY: an open descriptor, and a place that is writable for its length.
+        let count = unsafe { libc::syscall(libc::SYS_getdents64, self.0.0, address, length) };
+        let filled = usize::try_from(count).ok().filter(|filled| *filled > 0)?;
+        Some(files(place.get(..filled)?))
+    }
+}
+
+/// The files of a listing as the kernel writes it: number, place, length of the record, kind, name.
+fn files(mut listing: &[u8]) -> impl Iterator<Item = &CStr> {
+    let records = core::iter::from_fn(move || {
+        let length = u16::from_le_bytes([*listing.get(16)?, *listing.get(17)?]);
+        let (record, rest) = listing.split_at_checked(usize::from(length).max(1))?;
+        listing = rest;
+        Some((*record.get(18)?, CStr::from_bytes_until_nul(record.get(19..)?).ok()?))
+    });
+    let may_be = |kind: u8| kind == libc::DT_REG || kind == libc::DT_UNKNOWN;
+    records.filter_map(move |(kind, name)| may_be(kind).then_some(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of 32 bytes.
+    fn record(kind: u8, name: &str) -> Vec<u8> {
+        let mut record = vec![0; 16];
+        record.extend([32, 0, kind]);
+        record.extend(name.as_bytes());
+        record.resize(32, 0);
+        record
+    }
+
+    #[test]
+    fn only_what_may_be_a_file_is_listed() {
+        let listing = [
+            record(libc::DT_DIR, "."),
+            record(libc::DT_REG, "page"),
+            record(libc::DT_LNK, "link"),
+            record(libc::DT_FIFO, "fifo"),
+            record(libc::DT_UNKNOWN, "who knows"),
+        ]
+        .concat();
+        let names: Vec<_> = files(&listing).collect();
+        assert_eq!(names, [c"page", c"who knows"]);
+    }
+
+    #[test]
+    fn a_listing_that_is_cut_off_ends_where_it_is_whole() {
+        let listing = [record(libc::DT_REG, "a"), record(libc::DT_REG, "b")].concat();
+        for end in 0..listing.len() {
+            let part = listing.get(..end).unwrap_or_default();
+            assert_eq!(files(part).count(), end / 32, "{end}");
+        }
+        assert_eq!(files(&[0; 64]).count(), 0, "a record of no length");
+    }
+}
