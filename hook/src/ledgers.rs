@@ -3,11 +3,12 @@
 //! ```text
 //! /dev/shm/gpucap-UID-MNT                     shared by the processes of a user and mount namespace (container)
 //! /dev/shm/gpucap-UID-run-PIDNS-PID-START     of one `gpucap run`: who made it, and when that process started
+//! /dev/shm/gpucap-UID-pages/LEDGER            the card page of the processes that have this ledger
 //! ```
 //!
 //! `run` becomes the program, so nobody is left to take its ledger away: later runs do. A file is swept only if it is
 //! ours, its maker has ended, no slot of it belongs to a process that may live, and no process of ours has it in its
-//! environment: such a one may still be on its way to its first GPU call.
+//! environment: such a one may still be on its way to its first GPU call. A card page goes when its ledger has gone.
 
 use crate::engine::records::Record;
 use crate::proc::{self, Process};
@@ -173,10 +174,16 @@ fn named() -> impl Iterator<Item = (PathBuf, Name)> {
     })
 }
 
-/// Takes the ledgers of runs away that nobody uses any more. What cannot be told, or not be removed, stays. How many
-/// there were.
+/// Takes the ledgers of runs away that nobody uses any more, and the pages without a ledger. What cannot be told, or not be
+/// removed, stays. How many ledgers there were.
 pub(crate) fn sweep() -> usize {
     let uid = sys::uid();
+    let swept = sweep_ledgers(uid);
+    sweep_pages(Path::new(DIRECTORY), uid);
+    swept
+}
+
+fn sweep_ledgers(uid: u32) -> usize {
     let leftovers: Vec<PathBuf> =
         named().filter(|(_, name)| maker_has_ended(*name, uid)).map(|(path, _)| path).collect();
     if leftovers.is_empty() {
@@ -190,6 +197,21 @@ pub(crate) fn sweep() -> usize {
     };
     // Somebody else may have swept one meanwhile.
     leftovers.iter().filter(is_over).filter(|path| fs::remove_file(path).is_ok()).count()
+}
+
+fn sweep_pages(directory: &Path, uid: u32) {
+    let pages = directory.join(format!("gpucap-{uid}-pages"));
+    // A link of somebody else's might lead to files that are no pages.
+    let ours = fs::symlink_metadata(&pages)
+        .is_ok_and(|metadata| metadata.is_dir() && metadata.uid() == uid);
+    let found = ours.then(|| fs::read_dir(pages)).and_then(io::Result::ok);
+    for page in found.into_iter().flatten().flatten() {
+        let ledger = fs::symlink_metadata(directory.join(page.file_name()));
+        if ledger.is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+            // Somebody else may have swept it meanwhile.
+            let _ = fs::remove_file(page.path());
+        }
+    }
 }
 
 /// Whether the process that made a run's file is known to have ended. Of another user's run, or one in another pid
@@ -244,6 +266,7 @@ mod tests {
     fn nothing_else_is_a_name() {
         for file in [
             "gpucap-stub-0",
+            "gpucap-0-pages",
             "gpucap-0",
             "gpucap-0-x",
             "gpucap-01-2",
@@ -257,6 +280,30 @@ mod tests {
             assert_eq!(Name::parse(file), None, "{file}");
         }
         assert_eq!(Name::of(Path::new("/tmp/gpucap-0-1")), None);
+    }
+
+    #[test]
+    fn a_page_goes_when_its_ledger_has_gone() {
+        let directory = std::env::temp_dir().join(format!("gpucap-sweep-{}", std::process::id()));
+        let uid = sys::uid();
+        let pages = directory.join(format!("gpucap-{uid}-pages"));
+        let elsewhere = directory.join("elsewhere");
+        for made in [&directory, &pages, &elsewhere] {
+            fs::create_dir(made).expect("a directory");
+        }
+        fs::write(directory.join("gpucap-0-1"), "").expect("a ledger");
+        for page in [pages.join("gpucap-0-1"), pages.join("gone"), elsewhere.join("gone")] {
+            fs::write(page, "").expect("a page");
+        }
+        sweep_pages(&directory, uid);
+        let left =
+            fs::read_dir(&pages).expect("still there").flatten().map(|page| page.file_name());
+        assert_eq!(left.collect::<Vec<_>>(), ["gpucap-0-1"]);
+        fs::remove_dir_all(&pages).expect("removed");
+        std::os::unix::fs::symlink(&elsewhere, &pages).expect("a link");
+        sweep_pages(&directory, uid);
+        assert!(elsewhere.join("gone").exists(), "what a link leads to");
+        fs::remove_dir_all(directory).expect("removed");
     }
 
     #[test]
