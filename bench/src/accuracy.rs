@@ -4,11 +4,12 @@
 //! what it gets can be compared with what it asks for. [`bounds`] says how far off each cell may be, and a cell beyond
 //! its bound is a failed check. **Simulated, virtual time: not a measurement of any card.**
 //!
-//! * [`cell`]: one run. * [`bounds`]: what is allowed. * [`table`], [`picture`]: the lines of a run for people.
+//! * [`cell`]: one run. * [`sharing`]: several containers on one card. * [`bounds`]: what is allowed. * [`table`], [`picture`]: the lines of a run for people.
 
 pub mod bounds;
 pub mod cell;
 pub mod picture;
+pub mod sharing;
 pub mod table;
 #[cfg(test)]
 mod tests;
@@ -20,6 +21,7 @@ use crate::simulator::workloads::{ALL, Workload};
 use crate::{Effort, Result};
 use bounds::Bound;
 use cell::Cell;
+use sharing::{GROUPS, Group};
 
 /// The percentages, in the order of the table.
 pub const PERCENTAGES: [u16; 11] = [5, 10, 20, 30, 50, 70, 80, 90, 95, 99, 100];
@@ -39,6 +41,13 @@ pub fn run(_: &Files, effort: Effort, report: &mut Report) -> Result {
             report.line(cell.to_json(bound));
             report.check(&cell.verdict(bound), cell.is_within(bound));
         });
+    }
+    for group in GROUPS.iter().filter(|group| effort == Effort::Full || group.quick) {
+        let found = group.run(10, &Setup::default());
+        report.line(Group::to_json(&found));
+        for (cell, bound) in &found {
+            report.check(&format!("side by side: {}", cell.verdict(bound)), cell.is_within(bound));
+        }
     }
     Ok(())
 }

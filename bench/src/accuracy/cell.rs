@@ -49,7 +49,7 @@ const SEATS: usize = 8;
 /// Bins in the second that windows have.
 const WINDOW: usize = 100;
 /// Time to learn, before anything counts.
-const WARM_UP_NS: u64 = 1_000_000_000;
+pub(super) const WARM_UP_NS: u64 = 1_000_000_000;
 
 /// Runs a workload for so many seconds; `solo` is the same without a limit.
 #[must_use]
@@ -87,7 +87,7 @@ pub fn run(
     summary(workload.name, percent, &of_the_first_card.collect::<Vec<_>>(), length, solo)
 }
 
-fn summary(
+pub(super) fn summary(
     workload: &'static str,
     percent: Option<u16>,
     outcomes: &[Outcome],
