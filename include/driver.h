@@ -237,6 +237,8 @@
                              size_t after_count, const CUDA_KERNEL_NODE_PARAMS_v1 *params)) \
     X(cuGraphAddKernelNode_v2, (CUgraphNode *node, CUgraph graph, const CUgraphNode *after, \
                                 size_t after_count, const CUDA_KERNEL_NODE_PARAMS_v2 *params)) \
+    X(cuGraphAddChildGraphNode, (CUgraphNode *node, CUgraph graph, const CUgraphNode *after, \
+                                 size_t after_count, CUgraph child)) \
     X(cuGraphAddMemAllocNode, (CUgraphNode *node, CUgraph graph, const CUgraphNode *after, \
                                size_t after_count, CUDA_MEM_ALLOC_NODE_PARAMS *params)) \
     X(cuGraphAddMemFreeNode, (CUgraphNode *node, CUgraph graph, const CUgraphNode *after, \

@@ -59,15 +59,16 @@ fn filled<T: Copy>(fill: impl FnOnce(*mut T) -> Option<()>) -> Option<T> {
 /// The CUDA driver.
 pub(crate) mod cuda {
     pub(crate) mod code;
+    pub(crate) mod graph;
     pub(crate) mod time;
 
     use super::*;
     use gpucap_abi::cuda::{
-        CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, CU_GRAPH_NODE_TYPE_GRAPH,
-        CU_GRAPH_NODE_TYPE_MEM_ALLOC, CU_MEMORYTYPE_HOST, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
-        CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, CU_STREAM_CAPTURE_STATUS_NONE,
-        CUDA_MEM_ALLOC_NODE_PARAMS, CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUgraph,
-        CUgraphNode, CUkernel, CUlibrary, CUmemoryPool, CUmodule, CUstream, CUuuid, CuResult,
+        CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, CU_MEMORYTYPE_HOST,
+        CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT,
+        CU_STREAM_CAPTURE_STATUS_NONE, CUDA_KERNEL_NODE_PARAMS, CUDA_MEM_ALLOC_NODE_PARAMS,
+        CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUgraph, CUgraphNode, CUkernel,
+        CUlibrary, CUmemoryPool, CUmodule, CUstream, CUuuid, CuResult,
     };
 
     functions! { CuResult;
@@ -100,6 +101,10 @@ pub(crate) mod cuda {
         fn func_get_name = cuFuncGetName(name: *mut *const c_char, function: CUfunction);
         fn graph_child_get_graph = cuGraphChildGraphNodeGetGraph(node: CUgraphNode, graph: *mut CUgraph);
         fn graph_get_nodes = cuGraphGetNodes(graph: CUgraph, nodes: *mut CUgraphNode, count: *mut usize);
+        fn graph_kernel_node_get_params = cuGraphKernelNodeGetParams(
+            node: CUgraphNode, params: *mut CUDA_KERNEL_NODE_PARAMS);
+        fn graph_kernel_node_get_params_v2 = cuGraphKernelNodeGetParams_v2(
+            node: CUgraphNode, params: *mut CUDA_KERNEL_NODE_PARAMS);
         fn graph_mem_alloc_node_get_params = cuGraphMemAllocNodeGetParams(
             node: CUgraphNode, params: *mut CUDA_MEM_ALLOC_NODE_PARAMS);
         fn graph_node_get_type = cuGraphNodeGetType(node: CUgraphNode, kind: *mut c_int);
@@ -211,42 +216,6 @@ pub(crate) mod cuda {
     /// Makes a pool give back what is not in use.
     pub(crate) fn trim_pool(copy: &DriverCopy, pool: CUmemoryPool) -> Option<()> {
         mem_pool_trim_to(copy, pool, 0)
-    }
-
-    /// How many nodes a graph has, not counting those of graphs inside it.
-    pub(crate) fn node_count(copy: &DriverCopy, graph: CUgraph) -> Option<usize> {
-        filled(|count| graph_get_nodes(copy, graph, core::ptr::null_mut(), count))
-    }
-
-    /// Visits the allocations of a graph, those of the graphs inside it included. What a driver without such nodes lacks
-    /// is not there to be visited.
-    pub(crate) fn each_allocation(
-        copy: &DriverCopy,
-        graph: CUgraph,
-        depth: u32,
-        visit: &mut dyn FnMut(CUDA_MEM_ALLOC_NODE_PARAMS),
-    ) {
-        let mut nodes = vec![CUgraphNode::NULL; node_count(copy, graph).unwrap_or(0)];
-        let mut room = nodes.len();
-        if room == 0 || graph_get_nodes(copy, graph, nodes.as_mut_ptr(), &raw mut room).is_none() {
-            return;
-        }
-        for node in nodes.into_iter().take(room) {
-            match filled(|kind| graph_node_get_type(copy, node, kind)) {
-                Some(CU_GRAPH_NODE_TYPE_MEM_ALLOC) => {
-                    let params =
-                        filled(|params| graph_mem_alloc_node_get_params(copy, node, params));
-                    params.into_iter().for_each(&mut *visit);
-                }
-                // The driver allows no graph inside itself; the bound is for a driver that errs.
-                Some(CU_GRAPH_NODE_TYPE_GRAPH) if depth < 64 => {
-                    if let Some(child) = filled(|child| graph_child_get_graph(copy, node, child)) {
-                        each_allocation(copy, child, depth.saturating_add(1), visit);
-                    }
-                }
-                _ => {}
-            }
-        }
     }
 
     /// Bytes that graphs hold of a device, in use or not.

@@ -18,7 +18,7 @@ use crate::pools::Pools;
 use crate::redirect::DriverCopy;
 use crate::state::{self, Policy, Problem};
 use crate::sys;
-use crate::throttle::{Captures, Gate, Lanes, Names};
+use crate::throttle::{Captures, Contents, Gate, Lanes, Names};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use gpucap_abi::cuda::CUdevice;
 use gpucap_core::config::LogLevel;
@@ -62,8 +62,8 @@ pub(crate) struct Session {
     pub(crate) captures: Captures,
     /// Which kernels are hardly held back.
     pub(crate) names: Names,
-    /// How many nodes executable graphs were made of; the key is their handle.
-    pub(crate) nodes: Mutex<ByAddress<u64>>,
+    /// What executable graphs were made of; the key is their handle.
+    pub(crate) contents: Mutex<ByAddress<Contents>>,
 }
 
 /// Lives in a page that a forked child sees as zeros.
@@ -371,6 +371,6 @@ fn begin(policy: &'static Policy) -> Result<&'static Session, String> {
         lanes: Lanes::default(),
         captures: Captures::new(),
         names: Names::default(),
-        nodes: Mutex::default(),
+        contents: Mutex::default(),
     })))
 }

@@ -58,6 +58,20 @@ pub(crate) enum Work {
     DeviceCopy { bytes: u64 },
 }
 
+/// What is known of an executable graph. An update keeps the nodes of a graph and changes what they are given; so a
+/// graph has its collectives as it was made.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Contents {
+    /// How many nodes it was made of.
+    nodes: u64,
+    /// Whether one of its kernels is a collective.
+    has_collective: bool,
+}
+
+/// Collectives come in every layer of a model: that a graph has none is plain after so many nodes. About each of them the
+/// driver is asked two short questions.
+const NODES_LOOKED_AT: usize = 10_000;
+
 /// A stream as a call names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct StreamRef(CUstream);
@@ -107,8 +121,10 @@ impl Work {
                 launch.collective(sys::monotonic_ns())
             }
             Self::Graph { exec } => {
-                let nodes = session.nodes.lock().get(&exec.address()).copied();
-                Launch::graph(signature, nodes.unwrap_or(0))
+                let contents = session.contents.lock().get(&exec.address()).copied();
+                let Contents { nodes, has_collective } = contents.unwrap_or_default();
+                let launch = Launch::graph(signature, nodes);
+                if has_collective { launch.with_collectives() } else { launch }
             }
             _ => launch,
         }
@@ -252,9 +268,14 @@ pub(crate) fn code_ends(session: &Session) {
 /// An executable graph has been made of a graph. Also called in processes without a limit of time.
 pub(crate) fn graph_made(call: &Call, exec: CUgraphExec, graph: CUgraph) {
     if let Some(session) = Session::begun().filter(|session| session.gates().next().is_some())
-        && let Some(nodes) = driver::node_count(call.driver, graph)
+        && let Some(nodes) = driver::graph::node_count(call.driver, graph)
     {
-        session.nodes.lock().insert(exec.address(), nodes as u64);
+        let _errno = sys::Errno::keep();
+        let is_collective = |function| session.names.is_collective(call.driver, function);
+        let has_collective =
+            driver::graph::has_kernel(call.driver, graph, NODES_LOOKED_AT, is_collective);
+        let contents = Contents { nodes: nodes as u64, has_collective };
+        session.contents.lock().insert(exec.address(), contents);
     }
 }
 
@@ -270,7 +291,7 @@ pub(crate) fn graph_changed(_call: &Call, exec: CUgraphExec) {
 /// Also called in processes without a limit of time.
 pub(crate) fn graph_ends(call: &Call, exec: CUgraphExec) {
     if let Some(session) = Session::begun() {
-        session.nodes.lock().remove(&exec.address());
+        session.contents.lock().remove(&exec.address());
     }
     graph_changed(call, exec);
 }

@@ -12,7 +12,7 @@ pub use copy::*;
 pub use launch::{CU_STREAM_PER_THREAD, CUDA_LAUNCH_PARAMS, CUlaunchConfig};
 
 use crate::arg::{Raw, by_value};
-use core::ffi::{c_char, c_int, c_void};
+use core::ffi::{c_char, c_int, c_uint, c_void};
 use core::num::NonZeroU32;
 
 /// A device ordinal, as `cuDeviceGet` hands it out.
@@ -251,6 +251,32 @@ pub struct CUDA_MEM_ALLOC_NODE_PARAMS {
 
 const _: () = assert!(size_of::<CUDA_MEM_ALLOC_NODE_PARAMS>() == 120);
 
+/// `CUDA_KERNEL_NODE_PARAMS`, second form; the first one ends before the kernel.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct CUDA_KERNEL_NODE_PARAMS {
+    /// What is launched; null if it is a kernel of a library.
+    pub func: CUfunction,
+    /// Blocks in the grid.
+    pub gridDim: [c_uint; 3],
+    /// Threads in a block.
+    pub blockDim: [c_uint; 3],
+    /// Bytes of shared memory.
+    pub sharedMemBytes: c_uint,
+    /// Its arguments, which the node owns.
+    pub kernelParams: *const c_void,
+    /// Its arguments in another form.
+    pub extra: *const c_void,
+    /// The kernel, whose handle can be launched as a function's can.
+    pub kern: CUfunction,
+    /// Where it runs.
+    pub ctx: CUcontext,
+}
+
+const _: () = assert!(size_of::<CUDA_KERNEL_NODE_PARAMS>() == 72);
+
+/// `CU_GRAPH_NODE_TYPE_KERNEL`: a node that launches.
+pub const CU_GRAPH_NODE_TYPE_KERNEL: c_int = 0;
 /// `CU_GRAPH_NODE_TYPE_GRAPH`: a node that is a graph itself.
 pub const CU_GRAPH_NODE_TYPE_GRAPH: c_int = 4;
 /// `CU_GRAPH_NODE_TYPE_MEM_ALLOC`: a node that allocates.

@@ -114,7 +114,7 @@ fn instantiate(
 ) -> CuResult {
     let session = call.session()?;
     let mut needs = Needs::new();
-    driver::cuda::each_allocation(call.driver, graph, 0, &mut |params| {
+    driver::cuda::graph::each_allocation(call.driver, graph, |params| {
         if let Some(ordinal) = device_of(call, params.poolProps.location) {
             let need = needs.entry(ordinal).or_default();
             *need = need.saturating_add(params.bytesize as u64);

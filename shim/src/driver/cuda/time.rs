@@ -124,7 +124,7 @@ pub(crate) fn with_name<T>(
     let name: usize = filled(|name: *mut usize| func_get_name(copy, name.cast(), function))
         .or_else(|| filled(|name: *mut usize| kernel_get_name(copy, name.cast(), function)))?;
     let name = name as *const c_char;
-    // SAFETY: the driver has answered with a string of its own, which lives as long as the kernel's module, which is
-    // about to be launched from.
+    // SAFETY: the driver has answered with a string of its own, which lives as long as the kernel's module, which a
+    // launch or an executable graph needs now.
     (!name.is_null()).then(|| read(unsafe { CStr::from_ptr(name) }))
 }

@@ -12,9 +12,12 @@ use crate::context::current;
 use crate::driver::state;
 use crate::export::exports;
 use crate::graph::Node;
+use crate::graph_kernel::Launched;
 use crate::state::{State, Table};
 use crate::stream::{Kind, Stream, thread_number};
-use gpucap_abi::cuda::{CUdeviceptr, CUevent, CUgraph, CUgraphNode, CUstream, CuError, CuResult};
+use gpucap_abi::cuda::{
+    CUdeviceptr, CUevent, CUfunction, CUgraph, CUgraphNode, CUstream, CuError, CuResult,
+};
 use std::ffi::c_void;
 
 exports! {
@@ -96,7 +99,9 @@ pub(crate) type Captures = Table<Session>;
 
 /// Something that a stream is asked to do.
 pub(crate) enum Operation {
-    /// A kernel, a copy or a memset of this duration.
+    /// A kernel of this duration.
+    Kernel(CUfunction, u64),
+    /// A copy or a memset of this duration.
     Work(u64),
     Host,
     Record(CUevent),
@@ -110,6 +115,9 @@ pub(crate) fn take(stream: CUstream, operation: Operation) -> Result<bool, CuErr
     let mut state = state()?;
     let Some((id, graph)) = active(&mut state, stream, current)? else { return Ok(false) };
     let node = match operation {
+        Operation::Kernel(function, ns) => {
+            Node::Kernel { ns, launched: Launched::Function(function.address()) }
+        }
         Operation::Work(duration) => Node::Work(duration),
         Operation::Host | Operation::Wait => Node::Empty,
         Operation::Free(address) => Node::Free(address),

@@ -7,7 +7,7 @@
 use crate::arg::{In, Out};
 use crate::driver::state;
 use crate::export::exports;
-use crate::launch::duration_of;
+use crate::graph_kernel::Launched;
 use crate::state::Table;
 use gpucap_abi::cuda::{CUdeviceptr, CUevent, CUgraph, CUgraphNode, CuError, CuResult};
 use gpucap_stub_device::catalog::Unit;
@@ -24,14 +24,6 @@ exports! {
     /// A node that does nothing.
     fn cuGraphAddEmptyNode(node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode,
         count: usize) => add_empty, driver, "cuGraphAddEmptyNode" @ 10000;
-    /// A kernel; the first word of its parameters is the function.
-    fn cuGraphAddKernelNode(node: *mut CUgraphNode, graph: CUgraph,
-        dependencies: *const CUgraphNode, count: usize, params: *const u64)
-        => add_kernel, driver, "cuGraphAddKernelNode" @ 10000;
-    /// A kernel; the first word of its parameters is the function.
-    fn cuGraphAddKernelNode_v2(node: *mut CUgraphNode, graph: CUgraph,
-        dependencies: *const CUgraphNode, count: usize, params: *const u64)
-        => add_kernel, driver, "cuGraphAddKernelNode" @ 12000;
     /// A copy, which takes no time.
     fn cuGraphAddMemcpyNode(node: *mut CUgraphNode, graph: CUgraph,
         dependencies: *const CUgraphNode, count: usize, params: *const c_void, context: *mut c_void)
@@ -104,6 +96,11 @@ const _: () = assert!(size_of::<NodeParams>() == 256);
 pub(crate) enum Node {
     /// Occupies the engine for so long.
     Work(u64),
+    /// A kernel, which does so too.
+    Kernel {
+        ns: u64,
+        launched: Launched,
+    },
     Copy,
     Host,
     Empty,
@@ -113,6 +110,16 @@ pub(crate) enum Node {
         unit: Unit,
     },
     Free(CUdeviceptr),
+}
+
+impl Node {
+    /// How long it occupies the engine.
+    pub(crate) const fn duration(&self) -> u64 {
+        match self {
+            Self::Work(ns) | Self::Kernel { ns, .. } => *ns,
+            _ => 0,
+        }
+    }
 }
 
 /// `CUgraphNodeType` values.
@@ -220,7 +227,7 @@ fn clone(clone: Out<CUgraph>, graph: CUgraph) -> CuResult {
     clone.put(CUgraph(state.graphs.create_with(nodes)? as *mut c_void))
 }
 
-fn add(node: Out<CUgraphNode>, graph: CUgraph, what: Vec<Node>) -> CuResult {
+pub(crate) fn add(node: Out<CUgraphNode>, graph: CUgraph, what: Vec<Node>) -> CuResult {
     node.required()?;
     let handle = state()?.graphs.append_all(graph.address(), what)?;
     node.put(CUgraphNode(handle as *mut c_void))
@@ -233,17 +240,6 @@ fn add_empty(
     _count: usize,
 ) -> CuResult {
     add(node, graph, vec![Node::Empty])
-}
-
-fn add_kernel(
-    node: Out<CUgraphNode>,
-    graph: CUgraph,
-    _on: In<CUgraphNode>,
-    _count: usize,
-    params: In<u64>,
-) -> CuResult {
-    let duration = duration_of(params.get()?)?;
-    add(node, graph, vec![Node::Work(duration)])
 }
 
 fn add_copy(
@@ -376,7 +372,12 @@ fn add_node_v2(
 /// What a node of these parameters does; not for allocations.
 pub(crate) fn meaning(params: &NodeParams) -> Result<Vec<Node>, CuError> {
     Ok(match params.kind {
-        kind::KERNEL => vec![Node::Work(duration_of(params.words[0])?)],
+        kind::KERNEL => {
+            let [function, .., kernel, _] = params.words[..9] else {
+                return Err(CuError::INVALID_VALUE);
+            };
+            vec![Launched::given(function, kernel).node()?]
+        }
         kind::MEMCPY | kind::MEMSET => vec![Node::Copy],
         kind::HOST => vec![Node::Host],
         kind::GRAPH => state()?.graphs.nodes(params.words[0])?,

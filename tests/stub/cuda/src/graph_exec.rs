@@ -238,7 +238,7 @@ fn launch(exec: CUgraphExec, stream: CUstream) -> CuResult {
         Some(found) => found.nodes.clone(),
         None => return Err(CuError::INVALID_HANDLE),
     };
-    let duration = nodes.iter().map(|node| if let Node::Work(ns) = node { *ns } else { 0 }).sum();
+    let duration = nodes.iter().map(Node::duration).sum();
     if capture::take_child(stream, nodes)? {
         return Ok(());
     }

@@ -84,7 +84,10 @@ fn get_nodes(graph: CUgraph, nodes: Out<CUgraphNode>, count: Out<usize>) -> CuRe
     count.put(list.len().min(room))
 }
 
-fn of_node<T>(node: CUgraphNode, f: impl FnOnce(&[Node]) -> Option<T>) -> Result<T, CuError> {
+pub(crate) fn of_node<T>(
+    node: CUgraphNode,
+    f: impl FnOnce(&[Node]) -> Option<T>,
+) -> Result<T, CuError> {
     let state = state()?;
     let (_, nodes) = state.graphs.nodes.get(node.address()).ok_or(CuError::INVALID_VALUE)?;
     f(nodes).ok_or(CuError::INVALID_VALUE)
@@ -96,8 +99,8 @@ fn node_kind(node: CUgraphNode, out: Out<i32>) -> CuResult {
     }
     let found = of_node(node, |nodes| {
         Some(match nodes {
-            [Node::Work(_)] => kind::KERNEL,
-            [Node::Copy] => kind::MEMCPY,
+            [Node::Kernel { .. }] => kind::KERNEL,
+            [Node::Work(_) | Node::Copy] => kind::MEMCPY,
             [Node::Host] => kind::HOST,
             [Node::Empty] => kind::EMPTY,
             [Node::Alloc { .. }] => kind::MEM_ALLOC,

@@ -129,7 +129,7 @@ fn run(
     };
     crate::module::load_now(function.address())?;
     host_cost();
-    if capture::take(stream, Operation::Work(duration))? {
+    if capture::take(stream, Operation::Kernel(function, duration))? {
         return Ok(());
     }
     queued(stream, duration)

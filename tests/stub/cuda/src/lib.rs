@@ -27,6 +27,7 @@ mod for_tests;
 mod getproc;
 mod graph;
 mod graph_exec;
+mod graph_kernel;
 mod graph_node;
 mod green;
 mod host;
@@ -80,6 +81,7 @@ const ALL_ROWS: &[&[export::Row]] = &[
     launch::ROWS,
     graph::ROWS,
     graph_node::ROWS,
+    graph_kernel::ROWS,
     graph_exec::ROWS,
     copy::ROWS,
     copy_attributed::ROWS,

@@ -1,0 +1,90 @@
+//! What is in a graph, asked of the driver.
+//!
+//! Graphs inside a graph are looked into as well. What conditional nodes hold the driver tells from 13.2 on only: it is
+//! not looked at, and cannot allocate.
+
+use super::*;
+use core::ops::ControlFlow;
+use gpucap_abi::cuda::{
+    CU_GRAPH_NODE_TYPE_GRAPH, CU_GRAPH_NODE_TYPE_KERNEL, CU_GRAPH_NODE_TYPE_MEM_ALLOC,
+};
+
+/// How many nodes a graph has, not counting those of graphs inside it.
+pub(crate) fn node_count(copy: &DriverCopy, graph: CUgraph) -> Option<usize> {
+    filled(|count| graph_get_nodes(copy, graph, core::ptr::null_mut(), count))
+}
+
+/// Visits the allocations of a graph. What a driver without such nodes lacks is not there to be visited.
+pub(crate) fn each_allocation(
+    copy: &DriverCopy,
+    graph: CUgraph,
+    mut visit: impl FnMut(CUDA_MEM_ALLOC_NODE_PARAMS),
+) {
+    let mut all = usize::MAX;
+    let _ = walk(copy, graph, 0, &mut all, &mut |node, kind| {
+        if kind == CU_GRAPH_NODE_TYPE_MEM_ALLOC {
+            let params = filled(|params| graph_mem_alloc_node_get_params(copy, node, params));
+            params.into_iter().for_each(&mut visit);
+        }
+        ControlFlow::Continue(())
+    });
+}
+
+/// Whether one of the first `most` nodes of a graph is a kernel that is sought.
+pub(crate) fn has_kernel(
+    copy: &DriverCopy,
+    graph: CUgraph,
+    most: usize,
+    mut is_sought: impl FnMut(CUfunction) -> bool,
+) -> bool {
+    let mut left = most;
+    let found = walk(copy, graph, 0, &mut left, &mut |node, kind| {
+        let is_kernel = kind == CU_GRAPH_NODE_TYPE_KERNEL;
+        match is_kernel.then(|| function_of(copy, node)).flatten() {
+            Some(function) if is_sought(function) => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    });
+    found.is_break()
+}
+
+/// What a kernel node launches: the handle that it was given, of a function or of a kernel.
+fn function_of(copy: &DriverCopy, node: CUgraphNode) -> Option<CUfunction> {
+    // The older function, of drivers before 12.0, leaves the last two fields as they are.
+    let params: CUDA_KERNEL_NODE_PARAMS =
+        filled(|params| graph_kernel_node_get_params_v2(copy, node, params))
+            .or_else(|| filled(|params| graph_kernel_node_get_params(copy, node, params)))?;
+    let function = if params.func == CUfunction::NULL { params.kern } else { params.func };
+    (function != CUfunction::NULL).then_some(function)
+}
+
+/// Visits nodes until it is told to stop, or as many as are left.
+fn walk(
+    copy: &DriverCopy,
+    graph: CUgraph,
+    depth: u32,
+    left: &mut usize,
+    visit: &mut dyn FnMut(CUgraphNode, c_int) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    let mut nodes = vec![CUgraphNode::NULL; node_count(copy, graph).unwrap_or(0).min(*left)];
+    let mut room = nodes.len();
+    if room == 0 || graph_get_nodes(copy, graph, nodes.as_mut_ptr(), &raw mut room).is_none() {
+        return ControlFlow::Continue(());
+    }
+    for node in nodes.into_iter().take(room) {
+        if *left == 0 {
+            break;
+        }
+        *left = left.saturating_sub(1);
+        let Some(kind) = filled(|kind| graph_node_get_type(copy, node, kind)) else { continue };
+        visit(node, kind)?;
+        // The driver allows no graph inside itself; the bound is for a driver that errs.
+        if kind == CU_GRAPH_NODE_TYPE_GRAPH
+            && depth < 64
+            && let Some(child) = filled(|child| graph_child_get_graph(copy, node, child))
+        {
+            walk(copy, child, depth.saturating_add(1), left, visit)?;
+        }
+    }
+    ControlFlow::Continue(())
+}
