@@ -43,9 +43,9 @@ class Work:
         self.place, self.words = place, [place.programs / "worker", "run", shape, us]
         self.scale, self.seconds = scale, 1.2 if place.stub else 4.5
 
-    def start(self, limits, seconds=None):
+    def start(self, limits, seconds=None, ledger=None):
         """A worker that waits for `go`."""
-        started = Started(self.place, [*self.words, seconds or self.seconds, self.scale], limits)
+        started = Started(self.place, [*self.words, seconds or self.seconds, self.scale], limits, ledger)
         if started.line() != "ready":
             started.__exit__()
             raise RuntimeError("the worker did not get ready")

@@ -31,7 +31,7 @@ PROMISES = (
     ("a launch under a limit of time costs at most 20 ns", "compute", ("launch under",), ""),
     ("a share alone is what was asked for", "compute", ("",), (" at 10", " at 30", " at 50")),
     ("at 99 % and more nothing is lost", "compute", ("",), (" at 99", " at 100", " at no limit")),
-    ("shares of several are what they asked for", "sharing", ("",), tuple("0123456789")),
+    ("shares of several are what they asked for", "sharing", tuple("0123456789"), (*"0123456789", " us")),
     ("programs of other people compute the same, in their slice", "frameworks", ("",), ""),
     ("models get the share that was asked for", "models", ("",), ""),
 )

@@ -38,6 +38,12 @@ class Place:
         """Removes what the run left in its scratch directory."""
         shutil.rmtree(self.scratch, ignore_errors=True)
 
+    def ledger_apart(self):
+        """A ledger in a directory of its own: its processes and those of other ledgers do not see each other."""
+        ledger = next(self.ledgers)
+        ledger.with_suffix(".apart").mkdir()
+        return ledger.with_suffix(".apart") / "ledger"
+
     def environment(self, limits=None, ledger=None):
         """Without limits: the driver alone. With them, even none (`{}`): behind the shim."""
         unwanted = ("GPU_MEM_LIMIT", "GPU_CORE_PCT", "GPU_PROFILE", "LD_PRELOAD")
