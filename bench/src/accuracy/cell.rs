@@ -102,7 +102,7 @@ pub(super) fn summary(
     let sum = |of: fn(&Outcome) -> u64| outcomes.iter().map(of).sum::<u64>();
     let busy: u64 = bins.iter().sum();
     let charged = sum(|outcome| outcome.totals.busy_ns);
-    let slow = sum(|outcome| outcome.totals.launches);
+    let slow = sum(|outcome| outcome.metered);
     let spun = 100.0 * float(sum(|outcome| outcome.spun.ns)) / float(length);
     let longest = outcomes.iter().map(|outcome| outcome.spun.longest_ns).max();
     let mut waits: Vec<u64> = outcomes.iter().flat_map(|outcome| &outcome.waits).copied().collect();

@@ -38,6 +38,8 @@ pub struct Outcome {
     pub work: u64,
     /// How long each launch was held back.
     pub waits: Vec<u64>,
+    /// How many of them the meter admitted: the others went out of a batch.
+    pub metered: u64,
     /// How it waited for its peers on other cards.
     pub spun: Spun,
     /// What its meter says.
@@ -70,6 +72,7 @@ struct Place<'a> {
     meters: Vec<Meter<'a, usize>>,
     costs: Vec<Costs>,
     waits: Vec<u64>,
+    metered: u64,
     /// How many collectives it has launched.
     collectives: u64,
 }
@@ -139,8 +142,13 @@ impl<'a> World<'a> {
 
     /// What the next process is to have on a card.
     fn place(&self, card: usize, process: &Process) -> Place<'a> {
-        let mut place =
-            Place { meters: Vec::new(), costs: Vec::new(), waits: Vec::new(), collectives: 0 };
+        let mut place = Place {
+            meters: Vec::new(),
+            costs: Vec::new(),
+            waits: Vec::new(),
+            metered: 0,
+            collectives: 0,
+        };
         let limit = card.checked_sub(process.first).and_then(|card| process.limits.get(card));
         let Some((seat, share)) = limit.copied().flatten() else { return place };
         let own = self.processes.len() * self.cards.len() + card;
@@ -191,6 +199,7 @@ impl<'a> World<'a> {
             spun: card.spun(process),
             totals: sum(&place.meters),
             waits: place.waits,
+            metered: place.metered,
         };
         let tenants = self.processes.into_iter().enumerate();
         let outcomes = tenants.map(|(process, tenant)| {

@@ -64,6 +64,7 @@ struct Metered<'w, 'a> {
     meter: &'w mut Meter<'a, usize>,
     costs: &'w Costs,
     waits: &'w mut Vec<u64>,
+    metered: &'w mut u64,
     probe: Probe<'w>,
 }
 
@@ -176,7 +177,7 @@ impl<'a> World<'a> {
         self.look_around(thread, stream);
         let graph_is_free = kernel.nodes.is_some() && setup.without == Ablation::Graphs;
         let metered = self.metered(thread, stream).filter(|_| !graph_is_free);
-        let Some(Metered { id, meter, costs, waits, mut probe }) = metered else {
+        let Some(Metered { id, meter, costs, waits, metered, mut probe }) = metered else {
             return self.submit(thread, stream, kernel, None);
         };
         let (signature, launch) = as_launch(kernel, called, setup.without);
@@ -191,6 +192,7 @@ impl<'a> World<'a> {
         match meter.before_launch(id, &batch, launch, now, &mut probe) {
             Verdict::Admit(permit) => {
                 waits.push(now - called);
+                *metered += 1;
                 let permit = Some(permit);
                 self.later(thread, setup.meter_ns, State::Admitted { stream, kernel, permit });
             }
@@ -310,6 +312,7 @@ impl<'a> World<'a> {
             meter: place.meters.get_mut(which)?,
             costs: place.costs.get(which)?,
             waits: &mut place.waits,
+            metered: &mut place.metered,
             probe: Probe { card, stream: line.number, drift_ppm },
         })
     }
