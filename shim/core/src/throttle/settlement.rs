@@ -45,9 +45,9 @@ struct Evidence {
     /// What was expected of operations and batches of known span, and how long they took.
     work_ns: u64,
     length_ns: u64,
-    /// The same of single operations with the device to themselves, and how many of them were outliers.
-    alone_work_ns: u64,
-    alone_length_ns: u64,
+    /// The same of single operations, and how many of them were outliers.
+    single_work_ns: u64,
+    single_length_ns: u64,
     outliers: u64,
     since: u64,
     doubtful_until: u64,
@@ -126,18 +126,18 @@ impl Evidence {
             (self.work_ns, self.length_ns, self.since) = (0, 0, now);
             // Outliers are few: half of what was seen goes on to count.
             self.outliers /= 2;
-            self.alone_work_ns /= 2;
-            self.alone_length_ns /= 2;
+            self.single_work_ns /= 2;
+            self.single_length_ns /= 2;
         }
     }
 
-    /// An operation that had the device to itself, or shared it with other processes alone.
-    fn add_alone(&mut self, work_ns: u64, length_ns: u64, now: u64) {
-        self.alone_work_ns = self.alone_work_ns.saturating_add(work_ns);
-        self.alone_length_ns = self.alone_length_ns.saturating_add(length_ns);
+    /// An operation that was measured by itself.
+    fn add_single(&mut self, work_ns: u64, length_ns: u64, now: u64) {
+        self.single_work_ns = self.single_work_ns.saturating_add(work_ns);
+        self.single_length_ns = self.single_length_ns.saturating_add(length_ns);
         self.outliers += u64::from(length_ns > work_ns.saturating_mul(OUTLIER));
-        let too_often = self.outliers.saturating_mul(SHORT_TURN_NS) > self.alone_work_ns;
-        let too_much = self.alone_length_ns > self.alone_work_ns.saturating_mul(3) / 2;
+        let too_often = self.outliers.saturating_mul(SHORT_TURN_NS) > self.single_work_ns;
+        let too_much = self.single_length_ns > self.single_work_ns.saturating_mul(3) / 2;
         let is_chance = self.outliers < LEAST_OUTLIERS;
         if too_often && too_much && !is_chance && now >= self.doubtful_until {
             self.doubt(now);
@@ -193,9 +193,9 @@ impl Settlement {
         due
     }
 
-    /// Notes how long an operation took that had the device to itself, as far as this process goes, and what was expected.
-    pub(super) fn saw_alone(&mut self, expected_ns: u64, took_ns: u64, now: u64) {
-        self.evidence.add_alone(expected_ns, took_ns, now);
+    /// Notes how long a single operation took, and what was expected.
+    pub(super) fn saw_single(&mut self, expected_ns: u64, took_ns: u64, now: u64) {
+        self.evidence.add_single(expected_ns, took_ns, now);
     }
 
     /// Whether each launch is to be measured by itself for a while, and charged what it took.

@@ -115,11 +115,6 @@ impl<E> Stream<E> {
         batch_ns.saturating_mul(first.min(second)).min(span_ns.max(batch_ns))
     }
 
-    /// Whether nothing is known to be under way on it, and nothing can come without the meter's knowledge.
-    pub(super) fn is_idle(&self) -> bool {
-        self.pending.is_empty() && !self.leases.iter().any(|lease| lease.open)
-    }
-
     /// Notes what an operation took of what was reserved.
     pub(super) fn note(&mut self, sample_ns: u64, reserved_ns: u64) {
         let ratio = sample_ns / reserved_ns.max(1);

@@ -156,9 +156,8 @@ impl<E> Meter<'_, E> {
             && clean
             && !is_collective
             && !explained
-            && self.has_only(place)
         {
-            self.settlement.saw_alone(u64::from(expected), sample, now);
+            self.settlement.saw_single(u64::from(expected), sample, now);
         }
         self.costs.learn(signature, Sample { ns: sample, clean, is_collective, explained });
         let work_ns = small.map_or(sample, u64::from);
@@ -166,11 +165,6 @@ impl<E> Meter<'_, E> {
         if first {
             self.reprice(signature, sample, now);
         }
-    }
-
-    /// Whether nothing is under way on any other stream, as far as is known: an operation holds the work of others beside it.
-    fn has_only(&self, place: usize) -> bool {
-        self.streams.iter().enumerate().all(|(other, stream)| other == place || stream.is_idle())
     }
 
     /// The first measurement of a signature takes the place of the guesses that its other launches reserved.

@@ -126,7 +126,7 @@ fn doubts(every: u64, long: u64, count: u64) -> bool {
     let mut settlement = Settlement::default();
     (0..count).any(|number| {
         let took = if number % every == 0 { long } else { 10_000 };
-        settlement.saw_alone(10_000, took, number * 500_000);
+        settlement.saw_single(10_000, took, number * 500_000);
         settlement.is_doubtful(number * 500_000)
     })
 }
