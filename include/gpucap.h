@@ -1,5 +1,5 @@
 /*
- * The public C face of gpucap: exit codes and the layout of the ledger.
+ * The public C face of gpucap: exit codes, and the layouts of the ledger and of the card page.
  *
  * Exit codes of the command `gpucap`. `gpucap run` becomes the program that it starts, so every code below 125 may
  * then be the program's; the three last ones say, as with env(1) and nohup(1), that it never began.
@@ -139,5 +139,39 @@ struct gpucap_ledger {
 #define GPUCAP_LEDGER_WINDOW_BITS 27
 #define GPUCAP_LEDGER_WINDOW_NUMBER(word) ((word) >> 32)
 #define GPUCAP_LEDGER_WINDOW_BUSY(word) ((word) & 0xffffffff)
+
+/* ---- the card page: layout, version 1 ----
+ *
+ * One file per container, of GPUCAP_PAGE_SIZE bytes, which tells others on the same cards of its work there. Words are as
+ * in the ledger. Who writes a page may be a stranger: read it, do not map it, since it may be shortened meanwhile, open it
+ * without blocking, and believe nothing. What is reserved is zero.
+ */
+#define GPUCAP_PAGE_MAGIC 0x5043706163757067u /* "gpucapCP" */
+#define GPUCAP_PAGE_VERSION 1
+#define GPUCAP_PAGE_SIZE 69632
+#define GPUCAP_PAGE_PLACES 64
+
+struct gpucap_page_gpu {
+    uint64_t uuid[2]; /* bytes 8k..8k+7 each, big-endian */
+};
+
+struct gpucap_page_seat {
+    uint64_t work;     /* ns of the GPU: what a process has had done there, and what is reserved for what is out */
+    uint64_t occupied; /* GPUCAP_PAGE_OCCUPIED_*: for how long it has had anything out */
+};
+
+struct gpucap_page {
+    uint64_t magic;
+    uint64_t version;
+    uint64_t high_water; /* one more than the highest slot of a seat that was ever taken */
+    uint64_t reserved[5];
+    struct gpucap_page_gpu gpus[GPUCAP_PAGE_PLACES];                       /* at 64: by device of the ledger */
+    uint64_t reserved_room[376];
+    struct gpucap_page_seat seats[GPUCAP_PAGE_PLACES][GPUCAP_PAGE_PLACES]; /* at 4096: by device, then by slot */
+};
+
+/* occupied: ns, or if something is out the CLOCK_MONOTONIC ns at which that would have begun without interruption. */
+#define GPUCAP_PAGE_OCCUPIED_IS_OUT(word) ((word) >> 63)
+#define GPUCAP_PAGE_OCCUPIED_NS(word) ((word) & 0x7fffffffffffffffu)
 
 #endif

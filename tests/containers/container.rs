@@ -4,14 +4,14 @@
 //! machine (unmounting, mounting) is done in a mount namespace that ends with the command.
 
 use crate::image::Image;
+use crate::node::Node;
 use crate::runtime::Runtime;
 use gpucap_tests::{Build, Driver, Output, Program, Result, Run, Scratch, World};
 use serde_json::{Value, json};
 use std::ffi::OsStr;
 use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -26,14 +26,6 @@ pub(crate) struct Container {
     through: Vec<String>,
     node: Option<Arc<Node>>,
     place: Arc<Place>,
-}
-
-/// A node of its own, on which several containers run: a mount namespace that ends with the value, and a place for what
-/// their hooks keep.
-#[derive(Debug)]
-pub(crate) struct Node {
-    scratch: Scratch,
-    keeper: Child,
 }
 
 /// Where it lies. Deleted, if it still runs, when nobody needs it any more.
@@ -295,59 +287,6 @@ impl Container {
     /// How many containers the host remembers.
     pub(crate) fn records(&self) -> usize {
         fs::read_dir(self.path("run/containers")).map_or(0, Iterator::count)
-    }
-}
-
-impl Node {
-    /// One on which this runtime starts containers.
-    ///
-    /// # Errors
-    /// If the namespace cannot be had.
-    pub(crate) fn new(runtime: Runtime) -> Result<Arc<Self>> {
-        runtime.needed()?;
-        let script = [&runtime.prepare()?[..], &["echo".into(), "exec cat".into()]].concat();
-        let mut keeper = Command::new("unshare")
-            .args(["--mount", "--propagation", "private", "sh", "-ec", &script.join("\n")])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()?;
-        let ready = keeper.stdout.as_mut().map(|it| it.read_exact(&mut [0])).transpose();
-        let node = Self { scratch: Scratch::new()?, keeper };
-        ready?;
-        Ok(Arc::new(node))
-    }
-
-    /// A file of it.
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.scratch.path().join(name)
-    }
-
-    /// The same file with what is mounted on the node.
-    pub(crate) fn inside(&self, name: &str) -> PathBuf {
-        let path = self.path(name);
-        let path = path.strip_prefix("/").unwrap_or(&path);
-        Path::new("/proc").join(self.keeper.id().to_string()).join("root").join(path)
-    }
-
-    /// Runs these words there to their end.
-    ///
-    /// # Errors
-    /// If they do not end in time.
-    pub(crate) fn output(&self, words: &[&str]) -> Result<Output> {
-        let run = World::bare(Driver::Absent).run(Path::new(words[0]))?;
-        let run = words[1..].iter().fold(run, Run::arg);
-        run.through(&self.entering().each_ref().map(OsStr::new)).output()
-    }
-
-    fn entering(&self) -> [String; 2] {
-        ["nsenter".into(), format!("--mount=/proc/{}/ns/mnt", self.keeper.id())]
-    }
-}
-
-impl Drop for Node {
-    fn drop(&mut self) {
-        // Its mounts end with the last process in it.
-        drop(self.keeper.kill().and_then(|()| self.keeper.wait()));
     }
 }
 

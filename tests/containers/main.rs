@@ -34,6 +34,7 @@ mod hostile;
 mod image;
 mod limited;
 mod neighbours;
+mod node;
 mod nri;
 mod older;
 mod podman;
