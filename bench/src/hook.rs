@@ -23,6 +23,8 @@ use std::time::Instant;
 const START: f64 = 3_000_000.0;
 /// One container that asks for a slice and one that does not, and what they have in their environments.
 const CONTAINERS: [(&str, &str); 2] = [("asks", "GPU_MEM_LIMIT=4Gi"), ("silent", "GPU_MEM_LIMIT=")];
+/// One that asks for a share of time too, and so is given a card page.
+const SHARES: (&str, &str) = ("shares", "GPU_PROFILE=3g.20gb");
 /// What the hook looks for in an image, and what a plain build of the library needs besides.
 const IMAGE: [&str; 3] = [
     "lib64/ld-linux-x86-64.so.2",
@@ -39,14 +41,27 @@ pub fn run(files: &Files, effort: Effort, report: &mut Report) -> Result {
     let place = files.driver.join("hook");
     let bundles = CONTAINERS.map(|(name, entry)| bundle(&place.join(name), entry, &files.shim));
     let [asks, silent] = bundles;
-    let mut bundles = [asks?, silent?];
+    let shares = bundle(&place.join(SHARES.0), SHARES.1, &files.shim)?;
+    let mut bundles = [asks?, silent?, shares];
     let samples = in_turns(&mut bundles, effort.pick(3, 300), |bundle| hook(&gpucap, bundle))?;
-    let [[asks], [silent]] = samples;
+    let [[asks], [silent], [shares]] = samples;
+    // The page of the last one is still mounted on this machine.
+    let gc = Command::new(&gpucap)
+        .args(["gc", "--config"])
+        .arg(bundles[2].join("node.json"))
+        .output()?;
     let log = |index: usize| fs::read_to_string(bundles[index].join("log")).unwrap_or_default();
     let capped = log(0).matches("\"capped\"").count();
     report.check("each container that asked was capped", capped == asks.count());
     report.check("no other was touched", log(1).is_empty());
+    let paged =
+        log(2).matches("\"capped\"").count() == shares.count() && !log(2).contains("card page");
+    report.check("each container that shares time has a card page", paged);
+    let left = fs::read_dir(bundles[2].join("run/pages/all"))?.count();
+    report.check("gc took the last card page away", gc.status.success() && left == 0);
     report.row(&Row::single("hook, container that asks", Unit::Ns, asks).at_most(START));
+    let name = "hook, container that asks for time too, the only one";
+    report.row(&Row::single(name, Unit::Ns, shares).at_most(START));
     report.row(&Row::single("hook, container that asks for nothing", Unit::Ns, silent));
     plugin(&gpucap, &place, &bundles[0], effort, report)?;
     wrapper::run(&gpucap, &files.ledger("wrapper"), effort, report)
