@@ -1,5 +1,5 @@
 /*
- * relay ROUNDS THREADS LAUNCHES: in each round so many threads begin, launch a kernel of 10 us so many times each in the
+ * relay ROUNDS THREADS LAUNCHES: in each round so many threads begin, launch a kernel of 50 us so many times each in the
  * one stream that all share, and end. Prints failures and how long the kernels kept the card busy. Linked with -lcuda.
  */
 #include "route.h"
@@ -28,7 +28,7 @@ int main(int argc, char **argv)
     void *stub = some(dlopen("libcuda.so.1", RTLD_NOW), "libcuda");
     uint64_t (*busy_of)(unsigned int, unsigned int) = dlsym(stub, "stubBusyOf");
     if (argc != 4 || cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context) ||
-        cuModuleLoadData(&module, "image") || cuModuleGetFunction(&kernel, module, "k_10us") ||
+        cuModuleLoadData(&module, "image") || cuModuleGetFunction(&kernel, module, "k_50us") ||
         cuStreamCreate(&stream, 1))
         return 1;
     int rounds = atoi(argv[1]), count = atoi(argv[2]);
