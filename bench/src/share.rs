@@ -7,6 +7,7 @@
 //! Kernels take time only on that card's clock, so a machine that is busy leaves a program less than its share. What
 //! cannot be blamed on the machine is checked: nobody gets more than was asked for, [`ABOVE`] points allowed.
 
+mod pair;
 pub mod table;
 
 use crate::files::Files;
@@ -15,6 +16,7 @@ use crate::world::{Answer, Client, World};
 use crate::{Effort, Result};
 use serde_json::{Value, json};
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The percentages, in the order of the table.
@@ -78,12 +80,12 @@ pub fn run(files: &Files, effort: Effort, report: &mut Report) -> Result {
             report.check(&got, cell.share > 0.0 && cell.share <= f64::from(percent) + ABOVE);
         }
     }
-    Ok(())
+    pair::run(&bench, report)
 }
 
 struct Bench<'a> {
     files: &'a Files,
-    driver: std::path::PathBuf,
+    driver: PathBuf,
     effort: Effort,
 }
 
@@ -108,29 +110,46 @@ struct Cell {
 
 impl Bench<'_> {
     fn cell(&self, workload: &Workload, percent: Option<u16>) -> Result<Cell> {
-        let card = self.files.ledger("card");
-        fs::create_dir_all(&card)?;
-        let mut clients = Vec::new();
-        for _ in 0..workload.processes {
-            let mut command = Command::new(&self.files.client);
-            percent.map_or(World::Bare, World::Shared).dress(&mut command, self.files, "card/book");
-            command.env("LD_LIBRARY_PATH", &self.driver).env("STUB_GPU_DIR", &card);
-            command.env("STUB_GPU_LAUNCH_NS", workload.launch_ns.to_string());
-            command.env("STUB_GPU_COPY_BYTES_PER_US", "1000");
-            let mut client = Client::spawn(&mut command)?;
-            client.ask("open")?;
-            clients.push(client);
-        }
-        let length = if self.effort == Effort::Full { workload.milliseconds } else { 800 };
-        let command = format!("{} {length}", workload.command);
-        clients.iter_mut().try_for_each(|client| client.tell(&command))?;
-        let answers: Result<Vec<_>> =
-            clients.iter_mut().map(|client| client.hear(&command)).collect();
-        let cell = Cell::of(workload.name, percent, &answers?);
+        let card = self.card()?;
+        let world = percent.map_or(World::Bare, World::Shared);
+        let client = |_| self.client(world, &card, "book", workload.launch_ns);
+        let mut clients: Vec<_> = (0..workload.processes).map(client).collect::<Result<_>>()?;
+        let command = format!("{} {}", workload.command, self.length(workload.milliseconds));
+        let answers = ask_all(&mut clients, &vec![command; workload.processes])?;
+        let cell = Cell::of(workload.name, percent, &answers);
         drop(clients);
         fs::remove_dir_all(&card)?;
         Ok(cell)
     }
+
+    /// A card that nobody has used.
+    fn card(&self) -> Result<PathBuf> {
+        let card = self.files.ledger("card");
+        fs::create_dir_all(&card)?;
+        Ok(card)
+    }
+
+    /// A program on it, with a ledger of this name.
+    fn client(&self, world: World, card: &Path, book: &str, launch_ns: u32) -> Result<Client> {
+        let mut command = Command::new(&self.files.client);
+        world.dress(&mut command, self.files, &format!("card/{book}"));
+        command.env("LD_LIBRARY_PATH", &self.driver).env("STUB_GPU_DIR", card);
+        command.env("STUB_GPU_LAUNCH_NS", launch_ns.to_string());
+        command.env("STUB_GPU_COPY_BYTES_PER_US", "1000");
+        let mut client = Client::spawn(&mut command)?;
+        client.ask("open")?;
+        Ok(client)
+    }
+
+    fn length(&self, milliseconds: u32) -> u32 {
+        if self.effort == Effort::Full { milliseconds } else { 800 }
+    }
+}
+
+/// Has all of them work at once.
+fn ask_all(clients: &mut [Client], commands: &[String]) -> Result<Vec<Answer>> {
+    clients.iter_mut().zip(commands).try_for_each(|(client, command)| client.tell(command))?;
+    clients.iter_mut().zip(commands).map(|(client, command)| client.hear(command)).collect()
 }
 
 impl Cell {

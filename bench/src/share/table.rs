@@ -3,13 +3,20 @@
 use serde_json::Value;
 use std::fmt::Write as _;
 
-/// A row per cell; the unlimited one begins each workload.
+/// The tables of one program alone, and of two containers.
 #[must_use]
 pub fn text(lines: &[Value]) -> String {
-    let mut cells = lines.iter().filter(|line| line["kind"] == "share on the stub").peekable();
     let mut text = String::new();
+    cells(lines, &mut text);
+    pairs(lines, &mut text);
+    text
+}
+
+/// A row per cell; the unlimited one begins each workload.
+fn cells(lines: &[Value], text: &mut String) {
+    let mut cells = lines.iter().filter(|line| line["kind"] == "share on the stub").peekable();
     if cells.peek().is_none() {
-        return text;
+        return;
     }
     // Writing to a string cannot fail.
     let _ = writeln!(
@@ -45,5 +52,32 @@ pub fn text(lines: &[Value]) -> String {
             number("processor_us_unlimited"),
         );
     }
-    text
+}
+
+/// A row for two containers with their pages, and one without.
+fn pairs(lines: &[Value], text: &mut String) {
+    let mut rows =
+        lines.iter().filter(|line| line["kind"] == "two containers on the stub").peekable();
+    if rows.peek().is_none() {
+        return;
+    }
+    let _ = writeln!(
+        text,
+        "\n**Two containers on the stub's card, at 30 and 70 %**: percent of the card.\n\n\
+         | workload | card page | share at 30, at 70 % | charged / busy |\n\
+         |---|---|---:|---:|"
+    );
+    for row in rows {
+        let number = |name: &str, place: usize| row[name][place].as_f64().unwrap_or(f64::NAN);
+        let _ = writeln!(
+            text,
+            "| {} | {} | {:.2}, {:.2} | {:.3}, {:.3} |",
+            row["workload"].as_str().unwrap_or_default(),
+            if row["page"] == true { "yes" } else { "no" },
+            number("share", 0),
+            number("share", 1),
+            number("charged", 0),
+            number("charged", 1),
+        );
+    }
 }
