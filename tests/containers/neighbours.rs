@@ -4,7 +4,7 @@
 //! another from starting. And no page is ever the reason why a container does not start.
 
 use crate::capped::{begin, is_capped};
-use crate::container::Container;
+use crate::container::{Container, json};
 use crate::image::{Image, add};
 use crate::node::Node;
 use crate::refused::NEWER;
@@ -27,6 +27,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         ("a container without a hook gets its card page by the wrapper", wrapper),
         ("one without a share of time has no card page", without_share),
         ("one that may mount has no card page", privileged),
+        ("on a node that shows none nobody has a card page", unwanted),
         ("a kernel without the newer means shows no card page", old_kernel),
         ("a hook that runs twice makes one card page", twice),
         ("no room for a card page does not keep it from starting", no_room),
@@ -200,6 +201,16 @@ fn privileged(runtime: Runtime) -> Result {
         }
     });
     has_none(&container, &node, "privileged")
+}
+
+fn unwanted(runtime: Runtime) -> Result {
+    let node = Node::new(runtime)?;
+    let container = sharing(runtime, &node)?;
+    let config = container.path("node.json");
+    let mut told = json(&config)?;
+    told["card_pages"] = json!(false);
+    fs::write(&config, told.to_string())?;
+    has_none(&container, &node, "capped")
 }
 
 fn old_kernel(runtime: Runtime) -> Result {

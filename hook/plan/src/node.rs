@@ -47,6 +47,8 @@ pub struct Node {
     pub privileged: Privileged,
     /// Hides OpenCL, which talks to the GPU past any limit.
     pub mask_opencl: bool,
+    /// Containers tell each other what they do on a card.
+    pub card_pages: bool,
     /// Whether the driver itself is to keep memory limits too, by cgroup.
     pub native_limits: NativeLimits,
     /// Where the driver's libraries lie on the host, if the loader does not find them by itself.
@@ -150,6 +152,7 @@ impl Node {
                 self.privileged = choice(value, &known)?;
             }
             "mask_opencl" => self.mask_opencl = flag(value)?,
+            "card_pages" => self.card_pages = flag(value)?,
             "native_limits" => {
                 let known = [
                     ("off", NativeLimits::Off),
@@ -186,6 +189,7 @@ impl Default for Node {
             no_glibc: NoGlibc::Allow,
             privileged: Privileged::Inject,
             mask_opencl: true,
+            card_pages: true,
             native_limits: NativeLimits::Off,
             driver_libraries: None,
         }

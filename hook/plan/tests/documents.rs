@@ -132,6 +132,7 @@ fn every_key() -> serde_json::Value {
         "require_limit_for_gpu": true, "allow_off_switches": true,
         "kubelet_checkpoint": "/k", "aliyun_memory_unit": "MiB", "context_mem": "300Mi",
         "open": true, "no_glibc": "refuse", "privileged": "refuse", "mask_opencl": false,
+        "card_pages": false,
         "native_limits": "required", "driver_libraries": "/d",
     })
 }
@@ -150,6 +151,7 @@ fn every_key_of_the_configuration_is_read() {
     assert_eq!(node.kubelet_checkpoint.as_deref(), Some("/k"));
     assert_eq!((node.aliyun_memory_unit, node.context_mem), (1 << 20, Some(300 << 20)));
     assert_eq!((node.no_glibc, node.mask_opencl), (NoGlibc::Refuse, false));
+    assert!(!node.card_pages);
     assert_eq!(node.native_limits, NativeLimits::Required);
     assert_eq!(node.driver_libraries.as_deref(), Some("/d"));
 }
@@ -185,7 +187,7 @@ fn every_key_has_another_value_than_its_default() {
 fn an_empty_configuration_is_the_default_and_the_default_is_closed() {
     let node = Node::parse(Node::PATH, b"{}").expect("a configuration");
     assert_eq!(node, Node::default());
-    assert!(!node.open && !node.allow_off_switches && node.mask_opencl);
+    assert!(!node.open && !node.allow_off_switches && node.mask_opencl && node.card_pages);
     assert_eq!(node.kubelet_checkpoint, None);
 }
 

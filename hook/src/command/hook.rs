@@ -111,7 +111,8 @@ fn start(
     let record = Record::of(state, pid, limits, walls);
     let owner = record.as_ref().ok().map(|record| (record.pid, record.start_time));
     // Who can make a mount writable could write into those of others.
-    let owner = owner.filter(|_| pages::are_needed(limits) && !container.privileged);
+    let has_page = node.card_pages && pages::are_needed(limits) && !container.privileged;
+    let owner = owner.filter(|_| has_page);
 
     let order = Order {
         limits,
