@@ -12,7 +12,7 @@ use crate::runtime::Runtime;
 use crate::{expect, trials_of};
 use gpucap_tests::{Actor, Build, Program, Result, Stop};
 use libtest_mimic::Trial;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -20,6 +20,7 @@ use std::sync::Arc;
 pub(crate) fn trials() -> Vec<Trial> {
     trials_of(&[
         ("each of two reads what the other writes into its card page", told),
+        ("each of two on one card pays for its own turns", paid),
         ("nothing in the card pages says whose they are", nameless),
         ("no container changes, removes or makes another card page", closed),
         ("its user need not be root to write its card page", other_user),
@@ -105,6 +106,54 @@ fn told(runtime: Runtime) -> Result {
     expect(heard == "told\n", || format!("{heard:?}"))?;
     second.end()?;
     first.end().map(drop)
+}
+
+/// With work for all of the card on both sides, who is charged for being there is charged nearly twice what it has done.
+/// The stub says what that was.
+fn paid(runtime: Runtime) -> Result {
+    let node = Node::new(runtime)?;
+    let card = node.path("card");
+    fs::create_dir(&card)?;
+    let share = Program::new("share").flags(&["-lcuda", "-pthread"]).build()?;
+    let container = || -> Result<Container> {
+        let container = sharing(runtime, &node)?.mount(&card, "/card", "rw");
+        add(&container.root(), &share, "share")?;
+        // The stub tells processes apart by their numbers alone.
+        let container = container.with(|config| {
+            if let Some(list) = config["linux"]["namespaces"].as_array_mut() {
+                list.retain(|namespace| namespace["type"] != "pid");
+            }
+        });
+        Ok(container.env("STUB_GPU_DIR=/card").env("GPU_CORE_PCT=90"))
+    };
+    let (one, other) = (container()?, container()?);
+    let (mut first, mut second) = (start(&one)?, start(&other)?);
+    // crun has a process that is given a variable inherit none.
+    let given = ["--env", "STUB_GPU_CONTEXT_MEM=1048576", "--env", "STUB_GPU_DIR=/card"];
+    let shares = [&one, &other].map(|it| it.exec(&given, &["/share", "k_5ms", "4", "1500"]));
+    let shares =
+        shares.map(|run| std::thread::spawn(move || run?.output()?.success()?.number("all")));
+    for (container, share) in [&one, &other].into_iter().zip(shares) {
+        let done = share.join().map_err(|_| Stop::fail("a thread ended badly"))??;
+        let charged = charged(container, &node)?;
+        // Four fifths of it to six.
+        let range = done * 4 / 5..=done * 6 / 5;
+        expect(range.contains(&charged), || format!("{done} ns done, {charged} charged"))?;
+    }
+    second.end()?;
+    first.end().map(drop)
+}
+
+/// Nanoseconds that the host sees a container charged.
+fn charged(container: &Container, node: &Node) -> Result<u64> {
+    let gpucap = Build::shipped()?.gpucap()?.display().to_string();
+    let config = container.path("node.json").display().to_string();
+    let seen = node.output(&[&gpucap, "status", "--json", "--config", &config])?.success()?;
+    let value: Value = serde_json::from_str(&seen.stdout).map_err(Stop::fail)?;
+    let ledgers = value["ledgers"].as_array().into_iter().flatten();
+    let mut own = ledgers.filter(|ledger| ledger["container"]["id"] == container.id());
+    let busy = own.next().and_then(|own| own["devices"][0]["time"]["busy_ns"].as_u64());
+    busy.ok_or_else(|| Stop::fail(&seen))
 }
 
 fn nameless(runtime: Runtime) -> Result {
