@@ -19,6 +19,7 @@ pub(crate) fn trials() -> Vec<Trial> {
             ("a pod of its handler is capped, first process and what is executed", capped),
             ("the annotations of each convention reach the planner", annotations),
             ("a pod with users of its own is capped", own_users),
+            ("pods that share a card read each other's card pages", neighbours),
             ("a pod that asks for nothing is as it would be without us", the_same),
             ("what was configured can be taken out again", undone),
         ],
@@ -122,6 +123,10 @@ fn own_users(userland: Userland) -> Result {
         return Err(Stop::skip("containerd 1.6 has no users of their own for pods"));
     }
     node.caps_own_users("gpucap")
+}
+
+fn neighbours(userland: Userland) -> Result {
+    node(userland)?.shows_neighbours("gpucap")
 }
 
 fn undone(userland: Userland) -> Result {

@@ -27,10 +27,11 @@ const ENGINES: [Engine; 4] = [
 ];
 
 pub(crate) fn trials() -> Vec<Trial> {
-    let rules: [Rule; 8] = [
+    let rules: [Rule; 9] = [
         ("a pod is capped, first process and what is executed", capped),
         ("the annotations of each convention reach the planner", annotations),
         ("a pod with users of its own is capped", own_users),
+        ("pods that share a card read each other's card pages", neighbours),
         ("a container that outlives its CRI-O stays capped", restarted),
         ("the plugin shows the limit, and its refusal is what the kubelet is told", plugin),
         ("the hook holds beside a plugin that hangs", hanging),
@@ -124,6 +125,10 @@ fn annotations(engine: Engine) -> Result {
 
 fn own_users(engine: Engine) -> Result {
     node(engine)?.caps_own_users("")
+}
+
+fn neighbours(engine: Engine) -> Result {
+    node(engine)?.shows_neighbours("")
 }
 
 fn restarted(engine: Engine) -> Result {

@@ -101,10 +101,13 @@ fn capped(userland: Userland) -> Result {
     let (env, answers) = first.stdout.split_once("0 0 0\n").unwrap_or_default();
     expect(env.contains("GPU_MEM_LIMIT=1GiB\n"), || first.to_string())?;
     answers_of_a_slice(&format!("0 0 0\n{answers}"))?;
-    let sleeps = docker.run("1Gi", &["--detach", "--name", "later"], "exec sleep infinity")?;
-    sleeps.output()?.success()?;
+    let options = ["--detach", "--name", "later", "--env", "GPU_CORE_PCT=30"];
+    docker.run("1Gi", &options, "exec sleep infinity")?.output()?.success()?;
     let exec = ["exec", "--env", "GPU_MEM_LIMIT=64Gi", "later", "sh", "-c", ASKS];
     answers_of_a_slice(&docker.command(&exec)?.output()?.success()?.stdout)?;
+    let pages = docker.command(&["exec", "later", "sh", "-c", "cat /.gpucap/pages/*"])?;
+    let pages = pages.output()?.success()?;
+    expect(pages.stdout.starts_with("gpucapCP"), || pages.to_string())?;
     let refused = docker.run("abc", &[], "env")?.output()?;
     expect(refused.code() != Some(0) && refused.stdout.is_empty(), || refused.to_string())?;
     let said = refused.stderr.replace('\\', "");

@@ -114,6 +114,23 @@ impl Node {
         answers_of_a_slice(&pod.exec(&container, &["sh", "-c", ASKS])?)?;
         pod.end()
     }
+
+    /// Pods of this class that share the card's time read each other's card pages, which go with them.
+    pub(crate) fn shows_neighbours(&self, class: &str) -> Result {
+        let pods = [self.pod(class, json!({}))?, self.pod(class, json!({}))?];
+        let start = |pod: &Pod<'_>| {
+            pod.container("app", &["sleep", "infinity"], ("GPU_PROFILE", "3g.20gb"))
+        };
+        let [one, other] = &pods;
+        let (in_one, in_other) = (start(one)?, start(other)?);
+        one.exec(&in_one, &["sh", "-c", "echo told 1<>/.gpucap/page"])?;
+        let lines = "for page in /.gpucap/pages/*; do read -r line <$page; echo \"$line\"; done";
+        let heard = other.exec(&in_other, &["sh", "-c", lines])?;
+        expect(heard.lines().count() == 2 && heard.lines().any(|line| line == "told"), || heard)?;
+        pods.into_iter().try_for_each(Pod::end)?;
+        let left = fs::read_dir(self.enclosure.path("/run/gpucap/pages/all"))?.count();
+        expect(left == 0, || format!("{left} pages of pods that are over"))
+    }
 }
 
 impl Pod<'_> {
