@@ -8,7 +8,7 @@ use crate::cgroups::Cgroups;
 use crate::container::unique;
 use crate::enclosure::{Enclosure, Userland};
 use crate::image::Image;
-use crate::{expect, trials_of_releases};
+use crate::{SUCCESS, expect, trials_of_releases};
 use gpucap_tests::{Build, Result, Run, Scratch, Stop};
 use libtest_mimic::Trial;
 use std::fs;
@@ -109,8 +109,16 @@ fn refused(userland: Userland) -> Result {
 
 fn device(userland: Userland) -> Result {
     let podman = Podman::new(userland)?;
-    podman.gpucap(&["cdi", "generate", "own", "--mem", "1Gi", "--output", "/var/run/cdi"])?;
-    podman.caps("64Gi", &["--device", "gpucap/slice=own"])
+    let slice = ["cdi", "generate", "own", "--mem", "1Gi", "--cores", "30"];
+    podman.gpucap(&[&slice[..], &["--output", "/var/run/cdi"]].concat())?;
+    podman.caps("64Gi", &["--device", "gpucap/slice=own"])?;
+    let mut first =
+        podman.run(&[], "64Gi", &["--device", "gpucap/slice=own", "/actor"])?.start()?;
+    first.expect(&[("init", SUCCESS)])?;
+    let pages = podman.command(&["exec", "test", "sh", "-c", "cat /.gpucap/pages/*"])?;
+    let pages = pages.output()?.success()?;
+    expect(pages.stdout.starts_with("gpucapCP"), || pages.to_string())?;
+    first.end()?.success().map(drop)
 }
 
 /// What starts a program as a user, who has a home with a container's root in it, and no more than a user has.
@@ -138,7 +146,7 @@ fn rootless(userland: Userland) -> Result {
     let podman = Podman::configured(userland)?;
     let tester = user(&podman)?;
     let run = "podman --cgroup-manager cgroupfs run --rm -i --network host --cgroups disabled \
-               --env STUB_GPU_CONTEXT_MEM=0 --env STUB_GPU_DIR=/tmp --env";
+               --env STUB_GPU_CONTEXT_MEM=0 --env STUB_GPU_DIR=/tmp --env GPU_CORE_PCT=30 --env";
     let run = |limit: &'static str, program: &'static str| {
         let words = tester.iter().copied().chain(run.split_whitespace());
         let words: Vec<_> = words.chain([limit, "--rootfs", "/var/home/root", program]).collect();
