@@ -4,6 +4,7 @@
 //! * [`capped`]: the slice is there for every process of every kind of container.
 //! * [`limited`]: the host changes the limits of one that runs.
 //! * [`neighbours`]: those that share a card tell each other of it, and can do nothing else to each other.
+//! * [`kept`]: what the node keeps for that, and that no container is refused for it.
 //! * [`refused`]: one that cannot be held to it prints nothing and leaves nothing.
 //! * [`hostile`]: images and volumes that have laid something in the way.
 //! * [`wrapper`]: the same through `gpucap runtime`, with no hook in the bundle.
@@ -32,6 +33,7 @@ mod earlier;
 mod enclosure;
 mod hostile;
 mod image;
+mod kept;
 mod limited;
 mod neighbours;
 mod node;
@@ -59,6 +61,7 @@ fn main() -> ExitCode {
         capped::trials,
         limited::trials,
         neighbours::trials,
+        kept::trials,
         refused::trials,
         hostile::trials,
         wrapper::trials,

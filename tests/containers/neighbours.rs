@@ -6,11 +6,12 @@
 use crate::capped::{begin, is_capped};
 use crate::container::{Container, json};
 use crate::image::{Image, add};
+use crate::kept::FILLER;
 use crate::node::Node;
 use crate::refused::NEWER;
 use crate::runtime::Runtime;
-use crate::{expect, trials_of};
-use gpucap_tests::{Actor, Build, Program, Result, Stop};
+use crate::{SUCCESS, expect, trials_of};
+use gpucap_tests::{Actor, Build, Program, Result, Run, Stop};
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 use std::fs;
@@ -21,6 +22,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     trials_of(&[
         ("each of two reads what the other writes into its card page", told),
         ("each of two on one card pays for its own turns", paid),
+        ("all that start at once read each other's card pages", at_once),
         ("nothing in the card pages says whose they are", nameless),
         ("no container changes, removes or makes another card page", closed),
         ("its user need not be root to write its card page", other_user),
@@ -31,12 +33,6 @@ pub(crate) fn trials() -> Vec<Trial> {
         ("on a node that shows none nobody has a card page", unwanted),
         ("a kernel without the newer means shows no card page", old_kernel),
         ("a hook that runs twice makes one card page", twice),
-        ("no room for a card page does not keep it from starting", no_room),
-        ("who lets its card page grow leaves room for others", grown),
-        ("a hook that does not come to an end holds up no other", locked),
-        ("a refused container leaves no card page", refused),
-        ("a card page goes with its container, and the last with all that held it", gone),
-        ("gc takes away what a killed hook has made", left),
     ])
 }
 
@@ -44,15 +40,13 @@ pub(crate) fn trials() -> Vec<Trial> {
 const LENGTH: usize = 69_632;
 /// What a page begins with.
 const MAGIC: &str = "gpucapCP";
-/// A file that keeps the hook from unmounting what is mounted for pages.
-const FILLER: &str = "filler";
 
 /// A container on a node, with a share of the time and a shell.
-fn sharing(runtime: Runtime, node: &Arc<Node>) -> Result<Container> {
+pub(crate) fn sharing(runtime: Runtime, node: &Arc<Node>) -> Result<Container> {
     of(runtime, node, Image::Glibc)
 }
 
-fn of(runtime: Runtime, node: &Arc<Node>, image: Image) -> Result<Container> {
+pub(crate) fn of(runtime: Runtime, node: &Arc<Node>, image: Image) -> Result<Container> {
     let container = Container::of(runtime, image)?.env("GPU_CORE_PCT=30").on(node)?;
     for tool in ["/bin/rm", "/bin/sh"] {
         add(&container.root(), Path::new(tool), &tool[1..])?;
@@ -60,23 +54,23 @@ fn of(runtime: Runtime, node: &Arc<Node>, image: Image) -> Result<Container> {
     Ok(container)
 }
 
-fn start(container: &Container) -> Result<Actor> {
+pub(crate) fn start(container: &Container) -> Result<Actor> {
     begin(&container.run(&["/actor"])?)
 }
 
 /// What the shell prints in a container that runs.
-fn shell(container: &Container, script: &str) -> Result<String> {
+pub(crate) fn shell(container: &Container, script: &str) -> Result<String> {
     Ok(container.exec(&[], &["sh", "-c", script])?.output()?.success()?.stdout)
 }
 
 /// The names of all pages, as a container that runs sees them.
-fn names(container: &Container) -> Result<Vec<String>> {
+pub(crate) fn names(container: &Container) -> Result<Vec<String>> {
     let text = shell(container, "cd /.gpucap/pages; for name in *; do echo $name; done")?;
     Ok(text.lines().map(str::to_owned).collect())
 }
 
 /// How many pages there are on the node, and how many links that say whose they are.
-fn kept(node: &Node) -> [usize; 2] {
+pub(crate) fn counts(node: &Node) -> [usize; 2] {
     let count = |path: &str| fs::read_dir(node.inside(path)).map_or(0, Iterator::count);
     // The directory itself is no link.
     [count("run/pages/all"), count("run/pages").saturating_sub(1)]
@@ -156,6 +150,20 @@ fn charged(container: &Container, node: &Node) -> Result<u64> {
     busy.ok_or_else(|| Stop::fail(&seen))
 }
 
+fn at_once(runtime: Runtime) -> Result {
+    let node = Node::new(runtime)?;
+    let all = (0..8).map(|_| sharing(runtime, &node)).collect::<Result<Vec<_>>>()?;
+    let runs = all.iter().map(|it| it.run(&["/actor"])).collect::<Result<Vec<_>>>()?;
+    let mut actors = runs.iter().map(Run::start).collect::<Result<Vec<_>>>()?;
+    actors.iter_mut().try_for_each(|actor| actor.expect(&[("init", SUCCESS)]))?;
+    for container in &all {
+        let pages = names(container)?;
+        expect(pages.len() == all.len(), || format!("{pages:?}\n{}", container.log()))?;
+    }
+    actors.iter_mut().try_for_each(|actor| actor.end().map(drop))?;
+    expect(counts(&node) == [0, 0], || format!("{:?}", counts(&node)))
+}
+
 fn nameless(runtime: Runtime) -> Result {
     let node = Node::new(runtime)?;
     let (one, other) = (sharing(runtime, &node)?, sharing(runtime, &node)?);
@@ -220,16 +228,22 @@ fn user_namespace(runtime: Runtime) -> Result {
     writes(&sharing(runtime, &node)?.with_users_of_its_own(), &node)
 }
 
+fn wrapper(runtime: Runtime) -> Result {
+    let node = Node::new(runtime)?;
+    writes(&sharing(runtime, &node)?.through_gpucap()?, &node)
+}
+
 /// Fails unless it starts with no card page, and this in the log.
-fn has_none(container: &Container, node: &Arc<Node>, said: &str) -> Result {
+pub(crate) fn has_none(container: &Container, node: &Arc<Node>, said: &str) -> Result {
     let mut actor = start(container)?;
     is_capped(&mut actor)?;
     let seen = shell(container, "cat /proc/self/mountinfo; echo /.gpucap/*")?;
     expect(!seen.contains("/.gpucap/page"), || seen)?;
     let pages = fs::read_dir(node.inside("run/pages/all")).into_iter().flatten().flatten();
-    expect(kept(node)[1] == 0 && pages.into_iter().all(|page| page.file_name() == FILLER), || {
-        "there is a page".into()
-    })?;
+    expect(
+        counts(node)[1] == 0 && pages.into_iter().all(|page| page.file_name() == FILLER),
+        || "there is a page".into(),
+    )?;
     let log = container.log();
     expect(log.contains(said) && log.contains("card page") == said.contains("card page"), || log)?;
     actor.end().map(drop)
@@ -279,118 +293,10 @@ fn twice(runtime: Runtime) -> Result {
     let hook = container.hook("createRuntime", &[])?;
     let container = container.with(|config| config["hooks"]["createRuntime"] = json!([hook, hook]));
     let mut actor = start(&container)?;
-    expect(kept(&node) == [1, 1], || format!("{:?}", kept(&node)))?;
+    expect(counts(&node) == [1, 1], || format!("{:?}", counts(&node)))?;
     let mounts = shell(&container, "cat /proc/self/mountinfo")?;
     expect(mounts.matches(" /.gpucap/page").count() == 2, || mounts)?;
     let log = container.log();
     expect(log.contains("was capped already") && !log.contains("card page"), || log)?;
     actor.end().map(drop)
-}
-
-/// Mounts a file system for pages before the hook would.
-fn prepare(node: &Node, size: &str) -> Result {
-    let all = node.path("run/pages/all");
-    fs::create_dir_all(&all)?;
-    let all = all.display().to_string();
-    let size = format!("size={size}");
-    node.output(&["mount", "-t", "tmpfs", "-o", &size, "pages", &all])?.success()?;
-    fs::write(node.inside("run/pages/all").join(FILLER), "")?;
-    Ok(())
-}
-
-fn no_room(runtime: Runtime) -> Result {
-    let node = Node::new(runtime)?;
-    prepare(&node, "4k")?;
-    has_none(&sharing(runtime, &node)?, &node, "without a card page")
-}
-
-fn grown(runtime: Runtime) -> Result {
-    for fill in [
-        "while cat /bin/sh; do :; done >>/.gpucap/page 2>/dev/null; true",
-        // Beyond its end, where its length does not tell.
-        "fallocate --keep-size --offset 69632 --length 81920 /.gpucap/page",
-    ] {
-        let node = Node::new(runtime)?;
-        // For two pages and a little more.
-        prepare(&node, "160k")?;
-        let (one, other) = (sharing(runtime, &node)?, sharing(runtime, &node)?);
-        add(&one.root(), Path::new("/usr/bin/fallocate"), "bin/fallocate")?;
-        let mut first = start(&one)?;
-        shell(&one, fill)?;
-        let mut second = start(&other)?;
-        let pages = names(&other)?;
-        expect(pages.len() == 3, || format!("{fill}: {pages:?}\n{}", other.log()))?;
-        second.end()?;
-        first.end()?;
-    }
-    Ok(())
-}
-
-fn locked(runtime: Runtime) -> Result {
-    let node = Node::new(runtime)?;
-    fs::create_dir_all(node.path("run/pages"))?;
-    let lock = fs::File::open(node.path("run/pages"))?;
-    lock.lock()?;
-    has_none(&sharing(runtime, &node)?, &node, "without a card page")
-}
-
-fn refused(runtime: Runtime) -> Result {
-    let node = Node::new(runtime)?;
-    let output = of(runtime, &node, Image::Old)?.output(&["env"])?;
-    expect(output.code() != Some(0), || format!("it ran: {output}"))?;
-    expect(kept(&node) == [0, 0], || format!("{:?}", kept(&node)))
-}
-
-/// Fails unless the node is as it was before there was a page.
-fn has_no_mount(node: &Node) -> Result {
-    let mounts = node.output(&["cat", "/proc/self/mountinfo"])?.success()?;
-    let own = node.path("run").display().to_string();
-    expect(!mounts.stdout.contains(&own), || mounts.to_string())
-}
-
-fn gone(runtime: Runtime) -> Result {
-    let node = Node::new(runtime)?;
-    let (one, other) = (sharing(runtime, &node)?, sharing(runtime, &node)?);
-    let (mut first, mut second) = (start(&one)?, start(&other)?);
-    expect(kept(&node) == [2, 2], || format!("{:?}", kept(&node)))?;
-    let seen = names(&one)?;
-    second.end()?.success()?;
-    let left = names(&one)?;
-    let one_left = left.len() == 1 && seen.contains(&left[0]) && kept(&node) == [1, 1];
-    expect(one_left, || format!("{seen:?} {left:?} {:?}", kept(&node)))?;
-    first.end()?.success()?;
-    expect(kept(&node) == [0, 0], || format!("{:?}", kept(&node)))?;
-    has_no_mount(&node)
-}
-
-/// The system calls by which the hook comes to a page, and how much there is of one before each.
-const STEPS: [(libc::c_long, usize); 3] =
-    [(libc::SYS_symlink, 0), (libc::SYS_fallocate, 1), (libc::SYS_setns, 1)];
-
-fn left(runtime: Runtime) -> Result {
-    let forbid = Program::new("forbid").build()?.display().to_string();
-    let gpucap = Build::shipped()?.gpucap()?.display().to_string();
-    for (step, pages) in STEPS {
-        let node = Node::new(runtime)?;
-        let container = sharing(runtime, &node)?;
-        let hook = container.hook("createRuntime", &[&forbid, "kill", &step.to_string()])?;
-        let hooks = json!({"createRuntime": [hook]});
-        let output = container.with(|config| config["hooks"] = hooks).output(&["env"])?;
-        expect(output.code() != Some(0), || format!("{step}: it ran: {output}"))?;
-        expect(kept(&node) == [pages, pages], || format!("{step}: {:?}", kept(&node)))?;
-        let config = node.path("node.json");
-        fs::write(&config, json!({"run_dir": node.path("run")}).to_string())?;
-        let config = config.display().to_string();
-        let said = node.output(&[&gpucap, "gc", "--config", &config])?.success()?;
-        let expected = format!("card pages removed: {pages}\n");
-        expect(said.stdout.contains(&expected), || format!("{step}: {said}"))?;
-        expect(kept(&node) == [0, 0], || format!("{step}: {:?}", kept(&node)))?;
-        has_no_mount(&node)?;
-    }
-    Ok(())
-}
-
-fn wrapper(runtime: Runtime) -> Result {
-    let node = Node::new(runtime)?;
-    writes(&sharing(runtime, &node)?.through_gpucap()?, &node)
 }
