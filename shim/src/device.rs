@@ -8,7 +8,7 @@ use crate::page;
 use crate::price::Price;
 use crate::redirect::DriverCopy;
 use crate::session::Session;
-use crate::sys;
+use crate::sys::{self, Directory};
 use crate::throttle::{Gate, Neighbours};
 use crate::topology;
 use core::sync::atomic::AtomicU64;
@@ -61,6 +61,15 @@ pub(crate) struct Primary {
     pub(crate) record: Option<Record>,
 }
 
+/// Whether processes run side by side on a device, as clients of MPS, and take no turns. Where the driver does not tell,
+/// they do if MPS may be there.
+fn is_under_mps(driver: &DriverCopy, ordinal: CUdevice) -> bool {
+    let may_be = || {
+        sys::env("CUDA_MPS_PIPE_DIRECTORY").is_some() || Directory::open(c"/tmp/nvidia-mps").is_ok()
+    };
+    driver::cuda::is_under_mps(driver, ordinal).unwrap_or_else(may_be)
+}
+
 impl Device {
     /// Bytes that the container may hold on it now; at most what it has.
     pub(crate) fn cap(&self) -> u64 {
@@ -101,7 +110,9 @@ impl Device {
         let time = match resolved.core {
             Some(share) => {
                 let join = |own| Neighbours::join(own, index, uuid, slot);
-                let neighbours = page::own(policy).map(join);
+                let takes_turns = !is_under_mps(driver, ordinal);
+                let own = if takes_turns { page::own(policy) } else { None };
+                let neighbours = own.map(join);
                 Gate::new(ledger, slot, index, live()?, share, neighbours)
             }
             None => None,

@@ -182,6 +182,13 @@ pub(crate) mod cuda {
         u64::from(processors.unsigned_abs()).checked_mul(threads.unsigned_abs().into())
     }
 
+    /// Whether contexts on the device are clients of MPS; `None` of a driver that does not tell.
+    pub(crate) fn is_under_mps(copy: &DriverCopy, device: CUdevice) -> Option<bool> {
+        const MPS_ENABLED: c_int = 133;
+        let enabled = filled(|value| device_get_attribute(copy, value, MPS_ENABLED, device));
+        enabled.map(|enabled: c_int| enabled != 0)
+    }
+
     /// Whether the device's primary context exists.
     pub(crate) fn primary_context_active(copy: &DriverCopy, device: CUdevice) -> Option<bool> {
         let mut flags = 0;

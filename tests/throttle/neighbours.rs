@@ -38,6 +38,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("a page has its memory when it is made, and nobody else may see it", made),
         trial("no descriptor stays open", no_descriptor),
         trial("without a limit of time there is no page", not_made),
+        trial("under MPS nobody takes turns, and there is no page", under_mps),
         trial("a page lies nowhere but in a directory of one's own", not_own),
         trial("beside a limits file the page is the hook's", by_hook),
     ]
@@ -184,6 +185,17 @@ fn not_made() -> Result {
     let run = World::capped(Driver::Stub)?.run(&program)?.env("GPU_MEM_LIMIT", "1Gi");
     let _caller = launched(&run)?;
     within("a page", pages(&run)?.exists(), false..=false)
+}
+
+/// By what the driver says; of one that says nothing, by what MPS's clients have in their environment.
+fn under_mps() -> Result {
+    let run = under("50", "caller")?;
+    launched(&run.clone().env("STUB_GPU_MPS", "on"))?;
+    let silent = run.clone().env("STUB_GPU_FAIL", "cuDeviceGetAttribute:1@0");
+    launched(&silent.clone().env("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps"))?;
+    within("a page", pages(&run)?.exists(), false..=false)?;
+    launched(&run)?;
+    within("a page without MPS", pages(&run)?.exists(), true..=true)
 }
 
 /// It is a link to a directory of one's own, or belongs to somebody else.

@@ -143,6 +143,7 @@ fn attribute(value: Out<i32>, attribute: i32, device: CUdevice) -> CuResult {
     let answer = match attribute {
         PCI_BUS_ID => i32::try_from(unit.bus()).unwrap_or(i32::MAX),
         PCI_DEVICE_ID | PCI_DOMAIN_ID => 0,
+        MPS_ENABLED => i32::from(settings().mps),
         other => known(other).unwrap_or(0),
     };
     value.put(answer)
@@ -151,6 +152,7 @@ fn attribute(value: Out<i32>, attribute: i32, device: CUdevice) -> CuResult {
 const PCI_BUS_ID: i32 = 33;
 const PCI_DEVICE_ID: i32 = 34;
 const PCI_DOMAIN_ID: i32 = 50;
+const MPS_ENABLED: i32 = 133;
 /// One past the newest attribute of CUDA 13.5, rounded up.
 const ATTRIBUTES_END: i32 = 160;
 

@@ -47,6 +47,8 @@ pub struct Settings {
     pub accounting: bool,
     /// The driver can limit the memory of a cgroup.
     pub memory_limits: bool,
+    /// Contexts are clients of MPS, as far as the driver tells.
+    pub mps: bool,
     /// CUDA's fastest-first order is the reverse of PCI order.
     pub reverse_order: bool,
     /// The clock is moved by the test.
@@ -138,6 +140,7 @@ impl Settings {
                 "off",
                 "on",
             )?,
+            mps: choice("STUB_GPU_MPS", &text("STUB_GPU_MPS", "off"), "off", "on")?,
             reverse_order: choice(
                 "STUB_GPU_ORDER",
                 &text("STUB_GPU_ORDER", "pci"),
