@@ -36,6 +36,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("what is no page among the pages hides none", strangers),
         trial("a page that changes under the hands of who reads it does no harm", restless),
         trial("a page has its memory when it is made, and nobody else may see it", made),
+        trial("who may not write so long a file goes on without a page", short_files),
         trial("no descriptor stays open", no_descriptor),
         trial("without a limit of time there is no page", not_made),
         trial("under MPS nobody takes turns, and there is no page", under_mps),
@@ -165,6 +166,17 @@ fn made() -> Result {
     within("mode", page.mode() & 0o7777, 0o600..=0o600)?;
     within("length", page.len(), BYTES..=BYTES)?;
     within("length in memory", page.blocks() * 512, BYTES..=u64::MAX)
+}
+
+/// The kernel would send it a signal. The ledger and the card are there already.
+fn short_files() -> Result {
+    let run = under("50", "caller")?;
+    launched(&run)?;
+    fs::remove_file(pages(&run)?.join("ledger"))?;
+    let words = ["sh", "-c", r#"ulimit -f 40; exec "$@""#, "sh"].map(AsRef::as_ref);
+    let mut caller = launched(&run.clone().through(&words))?;
+    within("length", fs::metadata(pages(&run)?.join("ledger"))?.len(), 0..=0)?;
+    within("its end", caller.end()?.code(), Some(0)..=Some(0))
 }
 
 fn no_descriptor() -> Result {
