@@ -224,9 +224,11 @@ fn cut_back(all: &Path) -> io::Result<()> {
         // Not blocking: who owns the page may have a lease of it.
         let page =
             OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(entry?.path());
-        if let Ok(page) = page
-            && page.metadata()?.len().max(page.metadata()?.blocks() * 512) > CardPage::SIZE
-        {
+        let Ok(page) = page else { continue };
+        let (length, taken) = (page.metadata()?.len(), page.metadata()?.blocks() * 512);
+        if length.max(taken) > CardPage::SIZE {
+            // What was taken beyond the end goes with a new end that is no farther than the old one.
+            page.set_len(length.min(CardPage::SIZE))?;
             page.set_len(CardPage::SIZE)?;
         }
     }
@@ -271,6 +273,7 @@ fn lock(directory: &Path) -> io::Result<File> {
 mod tests {
     use super::*;
     use crate::proc::Process;
+    use std::process::Command;
 
     /// A directory in which no file system is mounted.
     fn place(name: &str) -> PathBuf {
@@ -327,6 +330,25 @@ mod tests {
         cut_back(&all).expect("cut back");
         for (page, more) in [("short", -1), ("right", 0), ("long", 0)] {
             assert_eq!(fs::read(all.join(page)).expect("a page"), bytes(more), "{page}");
+        }
+        fs::remove_dir_all(path).expect("removed");
+    }
+
+    /// Its length does not show it.
+    #[test]
+    fn what_a_page_takes_beyond_its_end_is_cut_off() {
+        let path = Path::new("/dev/shm").join(format!("gpucap-beyond-{}", std::process::id()));
+        fs::create_dir(&path).expect("a directory");
+        for length in [0, 10, CardPage::SIZE] {
+            let page = File::create(path.join("page")).expect("a page");
+            page.set_len(length).expect("its length");
+            let mut taking = Command::new("fallocate");
+            taking.args(["--keep-size", "--length", "1MiB"]).arg(path.join("page"));
+            assert!(taking.status().expect("util-linux").success());
+            cut_back(&path).expect("cut back");
+            let metadata = page.metadata().expect("its metadata");
+            assert!(metadata.blocks() * 512 <= CardPage::SIZE, "{length}: {metadata:?}");
+            assert_eq!(metadata.len(), CardPage::SIZE);
         }
         fs::remove_dir_all(path).expect("removed");
     }
