@@ -127,6 +127,7 @@ fn workload(name: &str) -> &'static Workload {
 mod tests {
     use super::*;
     use crate::simulator::Ablation;
+    use crate::simulator::program::{Act, Kernel, repeat};
 
     #[test]
     fn every_container_runs_a_workload_of_the_list() {
@@ -145,6 +146,33 @@ mod tests {
             for (cell, bound) in group.run(1, &setup) {
                 let verdict = cell.verdict(&bound);
                 assert!(cell.error() < -bound.below && cell.charged > bound.charged, "{verdict}");
+            }
+        }
+    }
+
+    /// Cut down to the part of it that a turn is of a round, its kernels would look like small ones.
+    #[test]
+    fn kernels_of_a_part_of_a_turn_cost_what_they_take() {
+        for ns in [210_000, 300_000] {
+            let program = || repeat(vec![Act::Launch { stream: 0, kernel: Kernel::new(1, ns) }]);
+            let words: [[Word; 2]; 2] = Default::default();
+            let seats = words.each_ref().map(|[bucket, met]| Seat::new(bucket, met));
+            let process = |(seat, percent)| {
+                let limits = vec![Share::from_percent(percent).map(|share| (seat, share))];
+                Process { threads: vec![program()], streams: 1, limits, first: 0 }
+            };
+            let processes = [(0, 30), (1, 70)].map(process).into();
+            let length = cell::WARM_UP_NS + 2_000_000_000;
+            let outcomes = World::new(Setup::default(), &seats, processes).run(length);
+            for (outcome, percent) in outcomes.iter().zip([30, 70]) {
+                let cell =
+                    cell::summary("short of a turn", Some(percent), &outcome[..1], length, None);
+                let goal = f64::from(percent);
+                assert!(
+                    (goal - 4.0..goal + 1.0).contains(&cell.share),
+                    "{ns}: {} of {goal}",
+                    cell.share
+                );
             }
         }
     }

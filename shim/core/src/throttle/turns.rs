@@ -162,6 +162,13 @@ impl Turns {
         own.saturating_add(first).min(took)
     }
 
+    /// What an operation takes by itself, as far as one tells: one that is no longer than a turn had nobody else's in it,
+    /// more likely than not.
+    pub(super) fn alone(&self, start: u64, end: u64, is_first: bool) -> u64 {
+        let took = end.saturating_sub(start);
+        if took <= TURN_NS { took } else { self.own(start, end, is_first) }
+    }
+
     /// Whether the others' turns may be most of what lies between two moments.
     pub(super) fn explain(&self, start: u64, end: u64) -> bool {
         let took = end.saturating_sub(start);

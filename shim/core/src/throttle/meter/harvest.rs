@@ -148,7 +148,8 @@ impl<E> Meter<'_, E> {
         stream.since = end;
         let measured = self.turns.own(start, end, is_first);
         let explained = self.turns.explain(start, end);
-        let sample = if clean { self.spacing.off(measured) } else { measured }.max(1);
+        let off = |ns| if clean { self.spacing.off(ns) } else { ns }.max(1);
+        let (sample, taught) = (off(measured), off(self.turns.alone(start, end, is_first)));
         let first = !matches!(self.costs.estimate(signature), Estimate::Measured(_));
         let small = self.costs.small(signature).filter(|_| !self.settlement.is_doubtful(now));
         stream.note(sample, reserved);
@@ -159,11 +160,11 @@ impl<E> Meter<'_, E> {
         {
             self.settlement.saw_single(u64::from(expected), sample, now);
         }
-        self.costs.learn(signature, Sample { ns: sample, clean, is_collective, explained });
+        self.costs.learn(signature, Sample { ns: taught, clean, is_collective, explained });
         let work_ns = small.map_or(sample, u64::from);
         self.settle(reserved, Done { span: Span::Operation(start, end), work_ns }, now);
         if first {
-            self.reprice(signature, sample, now);
+            self.reprice(signature, taught, now);
         }
     }
 

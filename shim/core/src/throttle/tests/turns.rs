@@ -144,6 +144,17 @@ fn long_operations_are_cut_down_and_short_ones_are_not() {
     assert!(turns.explain(START, START + 2 * MS));
 }
 
+/// Cut down to a part, it would look like a small one, and be charged as that for good.
+#[test]
+fn what_is_shorter_than_a_turn_takes_what_it_took() {
+    let mut turns = Turns::new(START);
+    let busy = (100, 0, Some(0));
+    looks(&mut turns, &[(0, busy, &[ABSENT]), (40, busy, &[busy])]);
+    for (took, alone) in [(300_000, 300_000), (2 * MS, 2 * MS), (20 * MS, 10 * MS)] {
+        assert_eq!(turns.alone(START, START + took, false), alone);
+    }
+}
+
 /// Long after a time, it is told less exactly, and still told.
 #[test]
 fn what_is_long_ago_is_remembered() {
