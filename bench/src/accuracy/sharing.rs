@@ -47,14 +47,15 @@ const RULE: Bound = Bound {
     charged_least: 0.96,
 };
 /// A step waits for its turns, and the processor's part of it for the step: what it can use is less beside others.
-const WAITS: Bound = Bound { below: 16.0, window: 20.0, throughput: 0.78, ..RULE };
+const WAITS: Bound = Bound { below: 16.0, window: 20.0, throughput: 0.78, charged: 1.08, ..RULE };
 /// Whoever comes back after a pause has a turn soon, and so more than half of the time that it is there: what is above that
 /// its neighbour pays for.
 const BESIDE_PAUSES: Bound = Bound { below: 6.0, window: 9.5, charged: 1.1, ..RULE };
 /// Each kernel of 10 us waits for a turn.
 const TURN_EACH: Bound = Bound { throughput: 0.84, ..RULE };
 /// More was asked for than there is.
-const OVERBOOKED: Bound = Bound { below: 20.0, window: 22.0, throughput: 0.6, ..RULE };
+const OVERBOOKED: Bound =
+    Bound { below: 20.0, window: 22.0, throughput: 0.6, charged: 1.12, ..RULE };
 
 /// Every group.
 pub const GROUPS: &[Group] = &[
