@@ -27,7 +27,11 @@ pub struct Workload {
     pub seconds: u64,
 }
 
-const fn alone(name: &'static str, seconds: u64, processes: fn() -> Vec<Threads>) -> Workload {
+pub(crate) const fn alone(
+    name: &'static str,
+    seconds: u64,
+    processes: fn() -> Vec<Threads>,
+) -> Workload {
     Workload {
         name,
         processes,
@@ -102,7 +106,7 @@ pub const ALL: &[Workload] = &[
     alone("H2 prefill beside decode", 50, || vec![(vec![decode_of(3 * MS), prefill()], 2)]),
 ];
 
-fn one(program: Program) -> Vec<Threads> {
+pub(crate) fn one(program: Program) -> Vec<Threads> {
     vec![(vec![program], 1)]
 }
 
@@ -110,7 +114,7 @@ fn launch(function: u64, ns: u64) -> Act {
     Act::Launch { stream: 0, kernel: Kernel::new(function, ns) }
 }
 
-fn async_kernels(ns: u64) -> Program {
+pub(crate) fn async_kernels(ns: u64) -> Program {
     repeat(vec![launch(1, ns)])
 }
 
