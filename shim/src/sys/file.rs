@@ -69,11 +69,15 @@ impl File {
             return Err(libc::EFBIG); // as above
         }
         let bytes = i64::try_from(bytes).map_err(|_| libc::EFBIG)?;
-        // SAFETY: an open descriptor. Not `posix_fallocate`, which writes zeros where the file system cannot do it.
-        if unsafe { libc::fallocate(self.0, 0, 0, bytes) } == 0 {
-            Ok(())
-        } else {
-            Err(last_error())
+        loop {
+            // SAFETY: an open descriptor. Not `posix_fallocate`, which writes zeros where the file system cannot do it.
+            if unsafe { libc::fallocate(self.0, 0, 0, bytes) } == 0 {
+                return Ok(());
+            }
+            match last_error() {
+                libc::EINTR => {} // a signal was there first
+                error => return Err(error),
+            }
         }
     }
 
