@@ -126,7 +126,9 @@ fn own_users(userland: Userland) -> Result {
 }
 
 fn neighbours(userland: Userland) -> Result {
-    node(userland)?.shows_neighbours("gpucap")
+    let node = node(userland)?;
+    node.shows_neighbours("gpucap")?;
+    node.has_no_pages()
 }
 
 fn undone(userland: Userland) -> Result {
