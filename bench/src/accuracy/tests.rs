@@ -3,7 +3,7 @@
 use super::bounds::{self, Bound};
 use super::cell::{self, Cell};
 use crate::simulator::program::{Act, Kernel, repeat, rounds};
-use crate::simulator::workloads::{ALL, Threads, Workload};
+use crate::simulator::workloads::{self, ALL, Threads, Workload};
 use crate::simulator::{Ablation, Setup};
 
 fn workload(name: &str) -> &'static Workload {
@@ -145,15 +145,7 @@ fn dear_events_cost_no_share_of_a_short_kernel() {
 }
 
 const fn alone(name: &'static str, processes: fn() -> Vec<Threads>) -> Workload {
-    Workload {
-        name,
-        processes,
-        neighbours: Vec::new,
-        cards: 1,
-        apart: false,
-        elsewhere: None,
-        seconds: 5,
-    }
+    workloads::alone(name, 5, processes)
 }
 
 /// A function whose launches cost a hundred times as much from one moment on: what was queued by then runs, a second at
