@@ -90,6 +90,22 @@ fn what_a_neighbour_was_given_while_this_process_was_away_is_not_given_twice() {
     close(own(&turns, 20, 40), 20.0);
 }
 
+/// It has had more than its part, as after a pause: what it wanted then is no reason to give it anything later.
+#[test]
+fn a_neighbour_with_nothing_out_has_nothing_left_to_be_given() {
+    let mut turns = Turns::new(START);
+    let busy = (100, 0, Some(0));
+    let looked = [
+        (0, busy, &[ABSENT][..]),
+        (10, busy, &[(50, 10, None)]),
+        // There again, with nothing more to do.
+        (20, busy, &[(50, 10, Some(10))]),
+    ];
+    looks(&mut turns, &looked);
+    close(own(&turns, 0, 10), 5.0);
+    close(own(&turns, 10, 20), 10.0);
+}
+
 #[test]
 fn what_was_wrong_for_the_time_being_is_made_up_for() {
     let mut turns = Turns::new(START);
