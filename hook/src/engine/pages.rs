@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Each container reads all of `all`, so a name is drawn and says nothing. A page is stale exactly if the process that
-//! its link names has ended. The link is there before the page and goes after it, so that no page is without one, and
-//! whoever comes next takes the stale ones away. A container that could make another mount writable is given no page.
+//! its link names has ended. The link is there before the page and goes after it, and whoever comes next takes away what is
+//! stale, and pages without a link. A container that could make another mount writable is given no page.
 
 use super::mounts::Use;
 use super::records::{first_process, has_ended};
