@@ -68,6 +68,8 @@ struct Tenant<'a> {
 
 /// A process on a card.
 struct Place<'a> {
+    /// Its container, and its share.
+    limit: Option<(usize, Share)>,
     /// One, or with [`Ablation::Union`] one per stream; none without a limit.
     meters: Vec<Meter<'a, usize>>,
     costs: Vec<Costs>,
@@ -142,15 +144,16 @@ impl<'a> World<'a> {
 
     /// What the next process is to have on a card.
     fn place(&self, card: usize, process: &Process) -> Place<'a> {
+        let limit = card.checked_sub(process.first).and_then(|card| process.limits.get(card));
         let mut place = Place {
+            limit: limit.copied().flatten(),
             meters: Vec::new(),
             costs: Vec::new(),
             waits: Vec::new(),
             metered: 0,
             collectives: 0,
         };
-        let limit = card.checked_sub(process.first).and_then(|card| process.limits.get(card));
-        let Some((seat, share)) = limit.copied().flatten() else { return place };
+        let Some((seat, share)) = place.limit else { return place };
         let own = self.processes.len() * self.cards.len() + card;
         let seat = if self.setup.without == Ablation::SharedBucket { own } else { seat };
         let party = || match self.setup.without {

@@ -113,7 +113,9 @@ struct Device {
     launches: Counter,
     /// Its collectives, for the devices that it meets in them: `throttle` owns it.
     collectives: Word,
-    _reserved_compute: [Counter; 3],
+    /// The largest share in use: `throttle` owns it.
+    shares: Word,
+    _reserved_compute: [Counter; 2],
     uuid: [Word; 4],
     _reserved_uuid: [Counter; 4],
     windows: Windows,

@@ -68,8 +68,8 @@ pub(crate) fn array_to_host(
 }
 
 /// `cuStreamDestroy`.
-pub(crate) fn stream_destroy(_call: &Call, next: impl Next<CuError>, stream: CUstream) -> CuResult {
-    throttle::stream_ends(stream, next)
+pub(crate) fn stream_destroy(call: &Call, next: impl Next<CuError>, stream: CUstream) -> CuResult {
+    throttle::stream_ends(call, stream, next)
 }
 
 /// `cuStreamBeginCapture`, first form.

@@ -7,7 +7,7 @@ use super::super::program::{Act, Kernel, Program};
 use super::super::setup::Ablation;
 use super::{Tenant, World};
 use gpucap_core::throttle::{
-    Batch, Costs, Events, Launch, Meter, Permit, Reached, Signature, StreamId, Verdict,
+    Batch, Costs, Events, Heard, Launch, Meter, Permit, Reached, Signature, StreamId, Verdict,
 };
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -125,6 +125,8 @@ impl<'a> World<'a> {
                 let (now, setup) = (self.now, self.setup);
                 let (card, number) = self.line(thread, stream);
                 if card.queued(number) < setup.depth {
+                    self.fence(thread, stream);
+                    let (card, number) = self.line(thread, stream);
                     card.push(number, now + setup.launch_ns, What::Copy(ns));
                     self.later(thread, self.setup.launch_ns, State::Next);
                 } else {
@@ -208,6 +210,17 @@ impl<'a> World<'a> {
         }
     }
 
+    /// Something that is no launch is about to enter a stream.
+    fn fence(&mut self, thread: usize, stream: usize) {
+        let (now, record_ns) = (self.now, self.setup.record_ns);
+        if let Some(Metered { id, meter, mut probe, .. }) = self.metered(thread, stream)
+            && meter.fence(id, now)
+        {
+            let event = probe.event(now + record_ns);
+            meter.marked(id, event, now, &mut probe);
+        }
+    }
+
     /// The driver's part of a launch, and the events around it.
     fn submit(&mut self, thread: usize, stream: usize, kernel: Kernel, permit: Option<Permit>) {
         let (now, setup) = (self.now, self.setup);
@@ -258,18 +271,25 @@ impl<'a> World<'a> {
         let (now, own) = (self.now, self.threads[thread].process);
         let card = self.processes[own].streams[stream].card;
         let is_due = |tenant: &Tenant<'_>| {
-            tenant.places[card].meters.first().is_some_and(|meter| meter.is_look_due(now))
+            tenant.places[card].meters.first().is_some_and(|meter| meter.is_look_due(now, true))
         };
         if self.setup.without == Ablation::Page || !is_due(&self.processes[own]) {
             return;
         }
+        let container = |tenant: &Tenant<'_>| tenant.places[card].limit.map(|(seat, _)| seat);
+        let own_container = container(&self.processes[own]);
+        let own_share = self.processes[own].places[card].meters.first().map(Meter::largest_share);
         let others = self.processes.iter().zip(0..).filter(|(_, key)| *key != own as u64);
-        let tell = |(tenant, key): (&Tenant<'_>, u64)| {
-            Some((key, tenant.places[card].meters.first()?.tells()))
+        let hear = |(tenant, key): (&Tenant<'_>, u64)| {
+            let (page, share) = tenant.places[card].limit?;
+            let share =
+                if Some(page) == own_container { own_share.unwrap_or(share) } else { share };
+            let told = tenant.places[card].meters.first()?.tells();
+            Some(Heard { page: page as u64, share, key, told })
         };
-        let told: Vec<_> = others.filter_map(tell).collect();
+        let heard: Vec<_> = others.filter_map(hear).collect();
         let meters = &mut self.processes[own].places[card].meters;
-        meters.iter_mut().for_each(|meter| meter.look(told.iter().copied(), now));
+        meters.iter_mut().for_each(|meter| meter.look(heard.iter().copied(), now));
     }
 
     fn later(&mut self, thread: usize, ns: u64, state: State) {
