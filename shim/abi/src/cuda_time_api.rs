@@ -2,7 +2,8 @@
 //!
 //! `launch` is what keeps a card's multiprocessors busy: kernels, graphs, memory that is set or copied on the device, of
 //! which the rows stand in [`cuda_copy_api!`](crate::cuda_copy_api!).
-//! `order` tells the meter of time what it has to know besides: that work is done, that a stream is captured or gone.
+//! `order` tells the meter of time what it has to know besides: that work is done, that a stream is captured or gone, and,
+//! by the rows of [`cuda_fence_api!`](crate::cuda_fence_api!), that something enters a stream that is no launch.
 //! Without a limit of time none of these is intercepted: look-ups answer with the driver's own functions.
 
 /// Hands the rows it is given, and these behind them, to `$consumer!`.

@@ -150,8 +150,9 @@ fn synchronize(call: &Call, next: impl Next<CuError>, scope: Scope) -> CuResult 
     Ok(())
 }
 
-/// Default streams wait for others: what ended in those can be seen too.
+/// Default streams wait for others: what ended in those can be seen too. The copy's own time is nobody's.
 fn copied_back(call: &Call, next: impl Next<CuError>) -> CuResult {
+    throttle::fence(call, StreamRef::named(call, CUstream::NULL));
     stream_synchronize(call, next, CUstream::NULL)?;
     throttle::synced(call, Scope::Something);
     Ok(())

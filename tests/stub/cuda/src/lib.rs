@@ -37,6 +37,7 @@ mod ipc;
 mod launch;
 mod library;
 mod load;
+mod memop;
 mod memory;
 mod module;
 mod multicast;
@@ -44,6 +45,7 @@ mod pointer;
 mod pool;
 mod pool_of_device;
 mod rows;
+mod semaphore;
 mod set;
 mod share;
 mod share_pool;
@@ -73,6 +75,8 @@ const ALL_ROWS: &[&[export::Row]] = &[
     stream_facts::ROWS,
     event::ROWS,
     host_function::ROWS,
+    memop::ROWS,
+    semaphore::ROWS,
     capture::ROWS,
     capture_info::ROWS,
     capture_mode::ROWS,

@@ -2,7 +2,7 @@
 
 use crate::{
     array, capture, context, event, graph, graph_exec, host, memory, module, multicast, pool,
-    sparse, stream, vmm,
+    semaphore, sparse, stream, vmm,
 };
 use std::collections::HashMap;
 
@@ -19,6 +19,7 @@ pub(crate) struct State {
     pub(crate) hosts: host::Hosts,
     pub(crate) streams: stream::Streams,
     pub(crate) events: event::Events,
+    pub(crate) semaphores: semaphore::Semaphores,
     pub(crate) captures: capture::Captures,
     pub(crate) code: module::Code,
     pub(crate) graphs: graph::Graphs,
