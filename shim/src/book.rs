@@ -5,7 +5,7 @@
 
 use crate::state::Policy;
 use crate::sys::{self, File};
-use gpucap_core::ledger::{Identity, Ledger};
+use gpucap_core::ledger::{DeviceIndex, Identity, Ledger, Slot};
 use gpucap_core::process::Stat;
 use once_cell::race::OnceBox;
 use std::ffi::{CStr, CString};
@@ -38,6 +38,8 @@ fn open(policy: &Policy) -> Result<&'static Ledger, String> {
     } else if bytes < size {
         return Err(format!("ledger: {} has {bytes} bytes, not {size}", path.to_string_lossy()));
     }
+    // What is written to from here on; the book of a device comes with the device (`has_room`).
+    file.reserve(Ledger::BEFORE_BOOKS).map_err(|error| failed("given memory", error))?;
     let map = file.map_shared(size).map_err(|error| failed("mapped", error))?;
     // SAFETY: the mapping is page-aligned, `Ledger::SIZE` bytes long and never taken down; a ledger is a struct of
     // atomics, valid for every content, so what other processes write cannot break it.
@@ -53,6 +55,19 @@ fn open(policy: &Policy) -> Result<&'static Ledger, String> {
         ledger.live_in(Ledger::boot_of(&id));
     }
     Ok(ledger)
+}
+
+/// Whether there is memory for what a slot notes of a device. Asked before it is first noted: the file is sparse, and
+/// where its file system is full, writing to it would kill the program.
+pub(crate) fn has_room(ledger: &Ledger, slot: Slot, device: DeviceIndex) -> bool {
+    let _errno = sys::Errno::keep();
+    ledger.spare(slot, device).is_some_and(|words| {
+        let written = sys::can_be_written(core::ptr::from_ref(words).cast_mut().cast());
+        if written {
+            words.iter().for_each(|word| word.store(0));
+        }
+        written
+    })
 }
 
 /// The file: the hook's, else the configured one, else one per user and mount namespace (that is, per container).

@@ -275,6 +275,13 @@ pub(crate) fn on_read_only_mount(path: &CStr) -> bool {
     result == 0 && unsafe { status.assume_init() }.f_flag & libc::ST_RDONLY != 0
 }
 
+/// Whether a place in a map of a file has memory, or could be given some: 16 bytes of it are written. Where a store would
+/// be a SIGBUS, since the file system is full, the kernel's own answer is an error.
+pub(crate) fn can_be_written(place: *mut libc::timespec) -> bool {
+    // SAFETY: the caller owns the 16 bytes; the system call as such, since the C library's function stores by itself.
+    unsafe { libc::syscall(libc::SYS_clock_gettime, libc::CLOCK_MONOTONIC, place) == 0 }
+}
+
 /// A page that a child made by `fork` sees as zeros, whichever way the fork was made (`MADV_WIPEONFORK`, Linux 4.14).
 /// Never taken down. `None` if there is no memory or the kernel does not know the advice.
 pub(crate) fn page_wiped_on_fork() -> Option<*mut c_void> {

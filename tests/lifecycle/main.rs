@@ -1,7 +1,8 @@
 //! The cap over the lives of processes: shared, inherited by nobody, given back by the dead.
 //!
 //! [`births`] is how a process comes to be; [`deaths`] is how it can end or be replaced; [`crowds`] is many at once;
-//! [`books`] is what the ledger file may be; [`surroundings`] is where a process may find itself; [`own`] is what stays
+//! [`books`] is what the ledger file may be; [`surroundings`] is where a process may find itself; [`shortage`] is a place
+//! without room for the ledger; [`own`] is what stays
 //! the program's; [`late`] is a library that is not there from the start. A card is asked the first three suites as well; the others need
 //! to know how the driver does what it does.
 
@@ -11,6 +12,7 @@ mod crowds;
 mod deaths;
 mod late;
 mod own;
+mod shortage;
 mod surroundings;
 
 use gpucap_tests::{Actor, Driver, Result, Run, World, main as harness};
@@ -30,6 +32,7 @@ fn main() -> ExitCode {
         crowds::trials,
         books::trials,
         surroundings::trials,
+        shortage::trials,
         own::trials,
         late::trials,
     ];

@@ -12,6 +12,7 @@ use std::process::Command;
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial("without a descriptor to be had nothing works", starved_early),
+        trial("without a descriptor for a moment the next cuInit works", starved_once),
         trial("without a further descriptor the cap goes on to hold", starved_late),
         trial("where files may not grow nothing works, and nobody is killed", small_files),
         trial("where files may not grow a ledger that is there works", small_files_later),
@@ -26,13 +27,13 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 /// Lets a shell prepare the run's place first.
-fn after(run: Run, script: &str) -> Run {
+pub(crate) fn after(run: Run, script: &str) -> Run {
     let script = format!("{script}\nexec \"$@\"");
     run.through(&["sh".as_ref(), "-ec".as_ref(), script.as_ref(), "sh".as_ref()])
 }
 
 /// The same as root of a mount namespace.
-fn mounted(run: Run, script: &str) -> Result<Run> {
+pub(crate) fn mounted(run: Run, script: &str) -> Result<Run> {
     let words = ["unshare", "--mount", "--propagation", "private"];
     let probe = Command::new(words[0]).args(&words[1..]).arg("true").output()?;
     if !probe.status.success() {
@@ -42,7 +43,7 @@ fn mounted(run: Run, script: &str) -> Result<Run> {
 }
 
 /// Beside a process that [`mounted`] has started.
-fn beside(run: Run, actor: &Actor) -> Run {
+pub(crate) fn beside(run: Run, actor: &Actor) -> Run {
     let pid = actor.pid().to_string();
     run.through(&["nsenter".as_ref(), "--mount".as_ref(), "--target".as_ref(), pid.as_ref()])
 }
@@ -57,7 +58,7 @@ fn refused(run: &Run, reason: &str) -> Result {
     one_line(actor.end()?.success()?, reason)
 }
 
-fn one_line(output: Output, reason: &str) -> Result {
+pub(crate) fn one_line(output: Output, reason: &str) -> Result {
     if output.stderr.lines().count() == 1 && output.stderr.contains(reason) {
         Ok(())
     } else {
@@ -65,7 +66,7 @@ fn one_line(output: Output, reason: &str) -> Result {
     }
 }
 
-fn holds(actor: &mut Actor) -> Result {
+pub(crate) fn holds(actor: &mut Actor) -> Result {
     actor.expect(&[
         ("init", SUCCESS),
         ("context 0", SUCCESS),
@@ -77,12 +78,24 @@ fn holds(actor: &mut Actor) -> Result {
 
 fn starved(when: &str) -> Result<Output> {
     let run = World::capped(Driver::at_hand())?.run(&Program::new("starved").build()?)?;
-    free_contexts(run).env("GPU_MEM_LIMIT", "4Gi").arg(when).output()?.success()
+    let run = free_contexts(run).env("GPUCAP_LOG", "error");
+    run.env("GPU_MEM_LIMIT", "4Gi").arg(when).output()?.success()
 }
 
 fn starved_early() -> Result {
     let output = starved("early")?;
     if output.number("init")? == NOT_READY {
+        one_line(output, "ledger")
+    } else {
+        Err(Stop::fail(output))
+    }
+}
+
+fn starved_once() -> Result {
+    let output = starved("once")?;
+    let seen = ["init", "again", "over", "small"].map(|name| output.number(name));
+    let [init, again, over, small] = seen;
+    if (init?, again?, over?, small?) == (NOT_READY, SUCCESS, OUT_OF_MEMORY, SUCCESS) {
         one_line(output, "ledger")
     } else {
         Err(Stop::fail(output))

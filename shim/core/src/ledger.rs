@@ -155,7 +155,7 @@ const _: () = {
     assert!(offset_of!(Ledger, devices) == 4096 && size_of::<Device>() == 256);
     assert!(offset_of!(Ledger, owners) == 20480 && size_of::<OwnerRecord>() == 64);
     assert!(offset_of!(Ledger, books) == 86016 && size_of::<Book>() == 256);
-    assert!(Ledger::SIZE == 16_863_232);
+    assert!(Ledger::SIZE == 16_863_232 && Ledger::BEFORE_BOOKS == 86016);
 };
 
 /// What bytes were taken for. For people: the cap counts the sum.
@@ -247,6 +247,8 @@ impl fmt::Display for Unusable {
 impl Ledger {
     /// The length of the file.
     pub const SIZE: u64 = size_of::<Self>() as u64;
+    /// How much of it comes before the books: every process writes there.
+    pub const BEFORE_BOOKS: u64 = Self::SIZE - (DEVICES * SLOTS * size_of::<Book>()) as u64;
 
     /// Makes a zeroed file a ledger. Any number of processes may do it at once and again; a word
     /// that says something else already is left as it is, for [`check`](Self::check) to refuse.
@@ -362,6 +364,12 @@ impl Ledger {
         if let Some(book) = self.book(slot.index(), device) {
             book.refusals.add(1);
         }
+    }
+
+    /// Two words of the book of `slot` that say nothing: whoever makes the book's page real writes here first.
+    #[must_use]
+    pub fn spare(&self, slot: Slot, device: DeviceIndex) -> Option<&[Counter; 2]> {
+        self.book(slot.index(), device)?.kinds.last_chunk()
     }
 
     fn book(&self, index: usize, device: DeviceIndex) -> Option<&Book> {
