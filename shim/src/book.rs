@@ -96,11 +96,11 @@ pub(crate) fn path(policy: &Policy) -> Result<CString, String> {
 
 /// This process, as the ledger knows it.
 pub(crate) fn own_identity() -> Identity {
-    let pid = sys::pid();
-    let stat = read_stat(pid).ok().flatten().unwrap_or_default();
+    // By this name it is ourselves also in the `/proc` of another pid namespace, where our number may be somebody else's.
+    let stat = read_stat(c"/proc/self/stat").ok().flatten().unwrap_or_default();
     Identity {
         pid_namespace: own_namespace().unwrap_or(0),
-        pid,
+        pid: sys::pid(),
         start_time: stat.start_time,
         image: stat.start_of_stack,
     }
@@ -117,14 +117,22 @@ pub(crate) fn alive(owner: &Identity) -> bool {
     if own_namespace() != Some(owner.pid_namespace) {
         return true; // only the host or a process of that namespace can tell
     }
-    match read_stat(owner.pid) {
-        Ok(stat) => stat.is_none_or(|stat| stat.runs(owner)),
+    // The `/proc` of another pid namespace (one without a `/proc` of its own has its parent's) tells of other processes
+    // under the same numbers.
+    let stat = if sys::number_in_proc() == Some(sys::pid()) {
+        CString::new(format!("/proc/{}/stat", owner.pid))
+            .ok()
+            .and_then(|path| read_stat(&path).ok())
+    } else {
+        None
+    };
+    match stat {
+        Some(stat) => stat.is_none_or(|stat| stat.runs(owner)),
         // A /proc that hides other users' processes (hidepid) says the same of those as of the dead.
-        Err(_) => sys::process_exists(owner.pid),
+        None => sys::process_exists(owner.pid),
     }
 }
 
-fn read_stat(pid: u32) -> Result<Option<Stat>, i32> {
-    let path = CString::new(format!("/proc/{pid}/stat")).map_err(|_| libc::EINVAL)?;
-    Ok(Stat::parse(&sys::read_file(&path, 4096)?))
+fn read_stat(path: &CStr) -> Result<Option<Stat>, i32> {
+    Ok(Stat::parse(&sys::read_file(path, 4096)?))
 }

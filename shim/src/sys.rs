@@ -255,6 +255,15 @@ pub(crate) fn namespace_inode(link: &CStr) -> Option<u64> {
     (result == 0).then(|| unsafe { status.assume_init() }.st_ino)
 }
 
+/// The number of this process as `/proc` has it, which may be that of another pid namespace. `None` without `/proc`.
+pub(crate) fn number_in_proc() -> Option<u32> {
+    let mut text = [0; 16];
+    // SAFETY: a C string, and a place that is writable for its length.
+    let count =
+        unsafe { libc::readlink(c"/proc/self".as_ptr(), text.as_mut_ptr().cast(), text.len()) };
+    core::str::from_utf8(text.get(..usize::try_from(count).ok()?)?).ok()?.parse().ok()
+}
+
 /// Device and inode behind a descriptor of the program; `None` if it is closed.
 pub(crate) fn file_behind(descriptor: c_int) -> Option<(u64, u64)> {
     let _errno = Errno::keep();

@@ -20,6 +20,11 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("without /proc the cap holds", no_proc),
         trial("a process without /proc is not taken for dead", no_proc_is_not_dead),
         trial("a process of another pid namespace is not taken for dead", other_namespace),
+        trial("with the /proc of another pid namespace the dead come back", foreign_proc_dead),
+        trial(
+            "with the /proc of another pid namespace nobody is taken for dead",
+            foreign_proc_alive,
+        ),
         trial("by itself the ledger is one per user and container, and private", default_ledger),
         trial("without a place for the ledger nothing works", no_shared_memory),
         trial("a ledger that belongs to somebody else means no GPU work", not_ours),
@@ -153,6 +158,38 @@ fn other_namespace() -> Result {
     inside.expect(&[("free a", SUCCESS)])?;
     outside.expect(&[(&take(CAP / MIB), SUCCESS)])?;
     inside.expect(&[("alloc a 1", OUT_OF_MEMORY)])
+}
+
+/// A pid namespace that sees the /proc of the one around it; its first process, and a way for others to get into it.
+fn foreign_proc(run: &Run) -> Result<(Actor, Run)> {
+    mounted(run.clone(), "")?.output()?; // skips where no namespace can be had
+    let mut first = run.clone().through(&["unshare", "--pid", "--fork"].map(OsStr::new)).start()?;
+    first.tell("nothing")?; // it is there
+    let namespace = format!("--pid=/proc/{}/ns/pid_for_children", first.pid());
+    let inside = run.clone().through(&["nsenter", &namespace].map(OsStr::new));
+    Ok((first, inside))
+}
+
+fn foreign_proc_dead() -> Result {
+    let (_first, inside) = foreign_proc(&capped()?)?;
+    // Of this many numbers some belong to a process of the namespace around, and some to none.
+    for _ in 0..8 {
+        let mut second = begin(&inside)?;
+        second.expect(&[(&take(CAP / MIB), SUCCESS)])?;
+        second.order("vanish 0")?;
+        second.end()?;
+    }
+    begin(&inside)?.expect(&[(&take(CAP / MIB), SUCCESS)])
+}
+
+fn foreign_proc_alive() -> Result {
+    let (mut first, inside) = foreign_proc(&capped()?)?;
+    first.expect(&[("init", SUCCESS), ("context 0", SUCCESS), (&take(1), SUCCESS)])?;
+    let mut second = begin(&inside)?;
+    second.expect(&[(&take(CAP / MIB - 1), SUCCESS)])?;
+    begin(&inside)?.expect(&[("alloc a 1", OUT_OF_MEMORY)])?;
+    first.expect(&[("alloc b 1", OUT_OF_MEMORY), ("free a", SUCCESS)])?;
+    second.expect(&[("alloc b 1048576", SUCCESS), ("alloc c 1", OUT_OF_MEMORY)])
 }
 
 fn default_ledger() -> Result {
