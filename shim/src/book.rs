@@ -72,8 +72,7 @@ pub(crate) fn has_room(ledger: &Ledger, slot: Slot, device: DeviceIndex) -> bool
 
 /// The file: the hook's, else the configured one, else one per user and mount namespace (that is, per container).
 pub(crate) fn path(policy: &Policy) -> Result<CString, String> {
-    let by_hook = policy.limits.as_ref().is_some_and(|limits| limits.has_file());
-    if by_hook {
+    if is_by_hook(policy) {
         match File::open(HOOK_LEDGER, libc::O_RDWR) {
             Ok(_) => return Ok(HOOK_LEDGER.into()),
             Err(libc::ENOENT) => {} // a hook that shares no ledger: one per user of the container
@@ -92,6 +91,11 @@ pub(crate) fn path(policy: &Policy) -> Result<CString, String> {
         |path| path.as_str().to_owned(),
     );
     CString::new(text).map_err(|_| "ledger: its path holds a zero byte".into())
+}
+
+/// Whether the hook has set the limits: then all users of the container may share a ledger.
+pub(crate) fn is_by_hook(policy: &Policy) -> bool {
+    policy.limits.as_ref().is_some_and(|limits| limits.has_file())
 }
 
 /// This process, as the ledger knows it.

@@ -6,6 +6,7 @@
 //! and its parent's charges stay its parent's.
 
 use crate::allocations::{Allocations, ByAddress, Record};
+use crate::attendance::Attendance;
 use crate::book;
 use crate::call::Refusal;
 use crate::code::Code;
@@ -39,6 +40,7 @@ pub(crate) struct Session {
     pub(crate) ledger: &'static Ledger,
     /// This process's place in it.
     pub(crate) slot: Slot,
+    attendance: Attendance,
     devices: [OnceBox<Standing>; MAX_DEVICES],
     /// Memory at an address: linear, pitched, stream-ordered, managed.
     pub(crate) memory: Allocations,
@@ -181,8 +183,16 @@ impl Session {
     ) -> Result<Charge, OverQuota> {
         let _one_at_a_time = device.turn.lock();
         let (slot, index) = (self.slot, device.index);
-        self.ledger.charge_or_reap(slot, index, kind, bytes, device.cap(), &book::alive)?;
+        let all_live = || self.attendance.all_live();
+        let cap = device.cap();
+        self.ledger.charge_or_reap(slot, index, kind, bytes, cap, &all_live, &book::alive)?;
         Ok(Charge { session: self, record: Record { bytes, home: 0, device: index, kind } })
+    }
+
+    /// Bytes of a device that the container's processes hold, without those that have been dead for half a second.
+    pub(crate) fn used(&self, device: &Device) -> u64 {
+        self.attendance.keep_up();
+        self.ledger.used(device.index)
     }
 
     /// Counts a refusal that the application gets to see, and tells of the first one.
@@ -364,10 +374,13 @@ fn begin(policy: &'static Policy) -> Result<&'static Session, String> {
     let slot = ledger
         .claim(book::own_identity(), sys::boot_time_ns(), &book::alive)
         .map_err(|_full| "ledger: no place for another process")?;
+    // After the claim: who is there without a slot would stand in for one who has died.
+    let attendance = Attendance::join(ledger, book::is_by_hook(policy));
     Ok(Box::leak(Box::new(Session {
         policy,
         ledger,
         slot,
+        attendance,
         devices: [const { OnceBox::new() }; MAX_DEVICES],
         memory: Allocations::new(),
         arrays: Allocations::new(),

@@ -4,15 +4,17 @@
 //! process that the application could notice (no umask, no signal, no working directory), and descriptors are opened
 //! close-on-exec. Callers on the application's paths hold an [`Errno`] for as long as they may disturb it.
 
+mod attendance;
 mod directory;
 mod file;
 mod own;
 mod time;
 
+pub(crate) use attendance::Attendance;
 pub(crate) use directory::Directory;
 pub(crate) use file::{File, read_file};
 pub(crate) use own::{Own, own};
-pub(crate) use time::{boot_time_ns, monotonic_ns, nap, sleep_until, unix_time_ns};
+pub(crate) use time::{boot_time_ns, coarse_ns, monotonic_ns, nap, sleep_until, unix_time_ns};
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::MaybeUninit;

@@ -2,10 +2,11 @@
 //!
 //! [`births`] is how a process comes to be; [`deaths`] is how it can end or be replaced; [`crowds`] is many at once;
 //! [`books`] is what the ledger file may be; [`surroundings`] is where a process may find itself; [`shortage`] is a place
-//! without room for the ledger; [`own`] is what stays
+//! without room for the ledger; [`attendance`] is how a death becomes known; [`own`] is what stays
 //! the program's; [`late`] is a library that is not there from the start. A card is asked the first three suites as well; the others need
 //! to know how the driver does what it does.
 
+mod attendance;
 mod births;
 mod books;
 mod crowds;
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
         books::trials,
         surroundings::trials,
         shortage::trials,
+        attendance::trials,
         own::trials,
         late::trials,
     ];
