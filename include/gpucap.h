@@ -57,9 +57,11 @@ struct gpucap_ledger_header {
     uint64_t slots;
     uint64_t devices;
     uint64_t high_water; /* [p] one more than the highest slot ever claimed */
-    uint64_t reaps;      /* [p] how often a slot's books were emptied */
+    uint64_t changes;    /* [p] raised after a claim, and before and after a slot is freed */
     uint64_t boot;       /* which boot the times are of: a hash of its id, 0 if nobody knew */
-    uint64_t reserved[504];
+    uint64_t attendance; /* [p] System V shared memory that the living have attached: low 32 bits of its shm_ctime, id */
+    uint64_t looked;     /* when each process was last looked at, CLOCK_MONOTONIC ns */
+    uint64_t reserved[502];
 };
 
 struct gpucap_ledger_device {

@@ -1,6 +1,7 @@
 //! One device as this process may use it: its line in the book, its cap, the price of a context on it.
 
 use crate::allocations::Record;
+use crate::book;
 use crate::driver;
 use crate::growth::Growth;
 use crate::live::{self, Live};
@@ -52,6 +53,20 @@ pub(crate) struct Standing {
     pub(crate) time: Option<Gate>,
 }
 
+/// Why a device's limits cannot be enforced, in one line.
+pub(crate) enum Unresolved {
+    /// They cannot be known.
+    Broken(String),
+    /// There is no room to note what is used. That may change.
+    ForNow(String),
+}
+
+impl<T: Into<String>> From<T> for Unresolved {
+    fn from(text: T) -> Self {
+        Self::Broken(text.into())
+    }
+}
+
 /// What is known of a device's primary context.
 #[derive(Default)]
 pub(crate) struct Primary {
@@ -80,12 +95,12 @@ impl Device {
     /// Resolves the limits of the device with this ordinal. `None`: the driver knows no such device (yet).
     ///
     /// # Errors
-    /// The limits cannot be resolved, in one line.
+    /// The limits cannot be enforced.
     pub(crate) fn resolve(
         session: &Session,
         driver: &DriverCopy,
         ordinal: CUdevice,
-    ) -> Result<Option<Standing>, String> {
+    ) -> Result<Option<Standing>, Unresolved> {
         let Session { policy, ledger, slot, .. } = *session;
         let _errno = sys::Errno::keep();
         let (Some(uuid), Some(total_bytes)) =
@@ -94,7 +109,8 @@ impl Device {
             return match driver::cuda::device(driver, ordinal) {
                 None => Ok(None),
                 Some(_) => {
-                    Err(format!("driver: device {ordinal} does not tell its UUID and memory"))
+                    Err(format!("driver: device {ordinal} does not tell its UUID and memory")
+                        .into())
                 }
             };
         };
@@ -106,6 +122,11 @@ impl Device {
             return Ok(Some(Standing::default()));
         }
         let index = ledger.device(uuid.0).map_err(|_full| "ledger: no place for another device")?;
+        if !book::has_room(ledger, slot, index) {
+            return Err(Unresolved::ForNow(format!(
+                "ledger: no memory left to note device {uuid}"
+            )));
+        }
         let live = || Live::of(limits, facts);
         let time = match resolved.core {
             Some(share) => {
@@ -121,7 +142,6 @@ impl Device {
             policy.log(LogLevel::Info, format_args!("time: shared device={uuid} core={share}"));
         }
         let Some(cap) = resolved.memory else { return Ok(Some(Standing { memory: None, time })) };
-        let index = ledger.device(uuid.0).map_err(|_full| "ledger: no place for another device")?;
         if resolved.clamped {
             policy.log(
                 LogLevel::Info,

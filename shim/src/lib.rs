@@ -19,6 +19,7 @@
 )]
 
 mod allocations;
+mod attendance;
 mod book;
 mod call;
 mod code;
