@@ -32,6 +32,13 @@ extern "C" fn stubUsed(index: u32) -> u64 {
     device(index).map_or(0, |unit| card().used(unit))
 }
 
+/// The most bytes that were ever in use on a device at one moment, between calls or within one; 0 for one that does not
+/// exist.
+#[unsafe(no_mangle)]
+extern "C" fn stubPeak(index: u32) -> u64 {
+    device(index).map_or(0, |unit| card().peak(unit))
+}
+
 /// Nanoseconds of work that a device has done for everybody since its card file was made.
 #[unsafe(no_mangle)]
 extern "C" fn stubBusy(index: u32) -> u64 {

@@ -147,7 +147,7 @@ impl State {
             && let Kind::Graph(pool) = block.kind
         {
             self.memory.remove(address);
-            self.free_in_pool(pool, block.bytes);
+            self.free_in_pool(pool, block.bytes, None);
         }
     }
 }
@@ -264,7 +264,7 @@ fn upload(exec: CUgraphExec, stream: CUstream) -> CuResult {
         // Taken and returned: the reserve grows and stays.
         let pool = state.pools.of_graphs(unit);
         state.pools.take(pool, bytes)?;
-        state.free_in_pool(pool, bytes);
+        state.free_in_pool(pool, bytes, None);
     }
     Ok(())
 }

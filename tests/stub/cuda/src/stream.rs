@@ -277,7 +277,7 @@ pub(crate) fn push(stream: CUstream, duration: u64) -> Result<Point, CuError> {
 }
 
 /// The end of what is queued in a stream.
-fn end(stream: CUstream) -> Result<(Point, Option<Pending>), CuError> {
+pub(crate) fn end(stream: CUstream) -> Result<(Point, Option<Pending>), CuError> {
     let current = current()?;
     let mut state = state()?;
     let handle = state.stream(stream, current)?;
