@@ -228,7 +228,8 @@ fn alloc_pitch<A: Word, S: Word>(
     if !matches!(element, 4 | 8 | 16) {
         return Err(CuError::INVALID_VALUE);
     }
-    let row = width.to_u64().checked_next_multiple_of(settings().pitch).ok_or(CuError::INVALID_VALUE)?;
+    let row =
+        width.to_u64().checked_next_multiple_of(settings().pitch).ok_or(CuError::INVALID_VALUE)?;
     let bytes = row.checked_mul(height.to_u64()).ok_or(CuError::INVALID_VALUE)?;
     let address = allocate(is_low::<A>(), bytes, Kind::Linear)?;
     pitch.put_word(row)?;

@@ -194,6 +194,14 @@ impl Card {
         self.open_book().book.peak[unit.index()]
     }
 
+    /// What this process holds of a unit.
+    #[must_use]
+    pub fn held(&self, unit: Unit) -> u64 {
+        let own =
+            |slot: usize| self.open_book().book.processes[slot].holdings[unit.index()].total();
+        self.slot.get().copied().map_or(0, own)
+    }
+
     /// What holds on a unit for the cgroup of this lineage, if its memory is limited.
     #[must_use]
     pub fn partition(&self, lineage: &Lineage, unit: Unit) -> Option<Partition> {
