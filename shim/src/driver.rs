@@ -66,9 +66,9 @@ pub(crate) mod cuda {
     use gpucap_abi::cuda::{
         CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, CU_MEMORYTYPE_HOST,
         CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT,
-        CU_STREAM_CAPTURE_STATUS_NONE, CUDA_KERNEL_NODE_PARAMS, CUDA_MEM_ALLOC_NODE_PARAMS,
-        CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUgraph, CUgraphNode, CUkernel,
-        CUlibrary, CUmemoryPool, CUmodule, CUstream, CUuuid, CuResult,
+        CU_STREAM_CAPTURE_STATUS_NONE, CU_STREAM_PER_THREAD, CUDA_KERNEL_NODE_PARAMS,
+        CUDA_MEM_ALLOC_NODE_PARAMS, CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUgraph,
+        CUgraphNode, CUkernel, CUlibrary, CUmemoryPool, CUmodule, CUstream, CUuuid, CuResult,
     };
 
     functions! { CuResult;
@@ -253,6 +253,13 @@ pub(crate) mod cuda {
             false => stream_is_capturing(copy, stream, status)?.ok(),
         });
         status.is_some_and(|status: c_int| status != CU_STREAM_CAPTURE_STATUS_NONE)
+    }
+
+    /// The context of a stream; of the default streams, the current one.
+    pub(crate) fn context_of(copy: &DriverCopy, stream: CUstream) -> Option<CUcontext> {
+        let is_default = stream.address() <= CU_STREAM_PER_THREAD.address();
+        let own = (!is_default).then(|| time::context_of(copy, stream)).flatten();
+        own.or_else(|| current_context(copy))
     }
 
     /// Whether all work of a stream is known to be done. Not while it may be captured: asking would spoil that.

@@ -1,6 +1,6 @@
 //! Stream-ordered memory: pools and what is taken from them.
 
-use super::{current_context, device_of};
+use super::device_of;
 use crate::allocations::Record;
 use crate::call::{Call, Refusal};
 use crate::device::Device;
@@ -69,8 +69,8 @@ pub(crate) fn free(
     let Some(session) = Session::begun() else { return next().map(drop) };
     session.memory.end_one(pointer.to_u64(), next, |record| {
         let from = || {
-            let context = CUcontext::from_address(current_context(call));
-            Place::new(context, stream, call.per_thread)
+            let context = driver::cuda::context_of(call.driver, stream);
+            Place::new(context.unwrap_or(CUcontext::NULL), stream, call.per_thread)
         };
         let from = (record.kind == Kind::Pool).then(from);
         freed(call, session, record, from);

@@ -35,6 +35,7 @@ extern "C" fn stubUsed(index: u32) -> u64 {
 /// Bytes that this process holds on a device, contexts included; 0 for one that does not exist.
 #[unsafe(no_mangle)]
 extern "C" fn stubHeld(index: u32) -> u64 {
+    crate::driver::end_unused();
     device(index).map_or(0, |unit| card().held(unit))
 }
 

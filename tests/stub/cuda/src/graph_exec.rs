@@ -256,7 +256,10 @@ fn upload(exec: CUgraphExec, stream: CUstream) -> CuResult {
         .nodes
         .iter()
         .filter_map(|node| match node {
-            Node::Alloc { bytes, unit, .. } => Some((*unit, *bytes)),
+            // What an earlier launch has left allocated is there already.
+            Node::Alloc { address, bytes, unit } if state.memory.at(*address).is_none() => {
+                Some((*unit, *bytes))
+            }
             _ => None,
         })
         .collect();

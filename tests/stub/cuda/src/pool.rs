@@ -152,22 +152,32 @@ impl Pools {
 impl State {
     /// Ends a use of pool memory, from a point of a stream on if there is one; the reserve stays until the next
     /// synchronisation.
-    pub(crate) fn free_in_pool(&mut self, pool: u64, bytes: u64, from: Option<Point>) {
-        let Some(found) = self.pools.table.get_mut(pool) else { return };
-        found.free(bytes, from);
-        if found.destroyed && found.used == 0 {
-            found.shrink(0);
-            self.pools.table.drain_if(Pool::is_gone);
+    pub(crate) fn free_in_pool(&mut self, pool: u64, bytes: u64, from: Option<(Point, u64)>) {
+        if let Some(found) = self.pools.table.get_mut(pool) {
+            found.free(bytes, from);
+            self.end_pools();
         }
+    }
+
+    /// Gives back what destroyed pools hold of which nothing is in use any more.
+    pub(crate) fn end_pools(&mut self) {
+        let over = |pool: &&mut Pool| pool.destroyed && pool.used == 0;
+        self.pools.table.values_mut().filter(over).for_each(|pool| pool.shrink(0));
+        self.pools.table.drain_if(Pool::is_gone);
+    }
+
+    /// A context has ended: what was freed in it is free, and a destroyed pool may be over.
+    pub(crate) fn end_frees(&mut self, context: u64) {
+        self.pools.table.values_mut().for_each(|pool| pool.context_ended(context));
+        self.end_pools();
     }
 
     /// What every synchronisation does: reserves shrink to their thresholds.
     pub(crate) fn release_reserves(&mut self) {
         for pool in self.pools.table.values_mut() {
-            let keep = if pool.destroyed && pool.used == 0 { 0 } else { pool.threshold };
-            pool.shrink(keep);
+            pool.shrink(pool.threshold);
         }
-        self.pools.table.drain_if(Pool::is_gone);
+        self.end_pools();
     }
 
     /// Allocates from a pool.
@@ -219,7 +229,7 @@ fn free_async(pointer: CUdeviceptr, stream: CUstream) -> CuResult {
     if capture::take(stream, capture::Operation::Free(pointer))? {
         return Ok(());
     }
-    let (end, _) = stream::end(stream)?;
+    let end = stream::end_and_context(stream)?;
     let mut state = state()?;
     let block = state.memory.at(pointer).ok_or(CuError::INVALID_VALUE)?;
     match block.kind {

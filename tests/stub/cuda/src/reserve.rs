@@ -29,8 +29,8 @@ pub(crate) struct Pool {
     /// Another process's, which cannot be allocated from.
     pub(crate) imported: bool,
     pub(crate) destroyed: bool,
-    /// Freed bytes, and the points of their streams from which on they are free.
-    pub(crate) in_flight: Vec<(Point, u64)>,
+    /// Freed bytes, the points of their streams from which on they are free, and the streams' contexts.
+    pub(crate) in_flight: Vec<(Point, u64, u64)>,
 }
 
 impl Pool {
@@ -55,21 +55,39 @@ impl Pool {
         }
         self.used = used;
         self.reserved = reserved;
+        self.reuse();
         self.used_high = self.used_high.max(used);
         self.reserved_high = self.reserved_high.max(reserved);
         Ok(())
     }
 
     /// Ends a use, from a point of a stream on if there is one.
-    pub(crate) fn free(&mut self, bytes: u64, from: Option<Point>) {
+    pub(crate) fn free(&mut self, bytes: u64, from: Option<(Point, u64)>) {
         self.used -= bytes;
-        self.in_flight.extend(from.map(|point| (point, bytes)));
+        self.in_flight.extend(from.map(|(point, context)| (point, bytes, context)));
+    }
+
+    /// What is in use again is no longer only freed: the oldest first.
+    fn reuse(&mut self) {
+        let in_flight: u64 = self.in_flight.iter().map(|(_, bytes, _)| bytes).sum();
+        let mut reused = (self.used + in_flight).saturating_sub(self.reserved);
+        for (_, bytes, _) in &mut self.in_flight {
+            let part = reused.min(*bytes);
+            *bytes -= part;
+            reused -= part;
+        }
+        self.in_flight.retain(|(_, bytes, _)| *bytes > 0);
+    }
+
+    /// A context has ended, and with it the work in its streams.
+    pub(crate) fn context_ended(&mut self, context: u64) {
+        self.in_flight.retain(|(_, _, of)| *of != context);
     }
 
     /// Gives back what exceeds both use and `keep`.
     pub(crate) fn shrink(&mut self, keep: u64) {
-        self.in_flight.retain(|(point, _)| point.reached().is_none());
-        let in_flight: u64 = self.in_flight.iter().map(|(_, bytes)| bytes).sum();
+        self.in_flight.retain(|(point, ..)| point.reached().is_none());
+        let in_flight: u64 = self.in_flight.iter().map(|(_, bytes, _)| bytes).sum();
         let needed = (self.used + in_flight).next_multiple_of(settings().pool_granularity);
         let reserved = needed.max(keep).min(self.reserved);
         if let Some(unit) = self.unit {
