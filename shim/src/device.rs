@@ -17,6 +17,7 @@ use gpucap_abi::cuda::CUdevice;
 use gpucap_core::config::LogLevel;
 use gpucap_core::ledger::DeviceIndex;
 use gpucap_core::limits::{DeviceFacts, Limits, Resolved};
+use gpucap_core::pitch::PitchStep;
 use gpucap_core::units::Bytes;
 use gpucap_core::uuid::Uuid;
 use parking_lot::Mutex;
@@ -37,6 +38,8 @@ pub(crate) struct Device {
     pub(crate) turn: Mutex<()>,
     /// The pool that `cuMemAllocAsync` takes from, as a number; 0 until it is asked for.
     pub(crate) current_pool: AtomicU64,
+    /// How it pads rows.
+    pub(crate) pitch: PitchStep,
     /// The calls under way that are charged by what they take.
     pub(crate) growth: Growth,
     /// Held while the primary context is made or ended, across the driver's call: two threads that make it at the same
@@ -162,6 +165,7 @@ impl Device {
             price,
             turn: Mutex::new(()),
             current_pool: AtomicU64::new(0),
+            pitch: PitchStep::default(),
             growth: Growth::default(),
             primary: Mutex::default(),
         });

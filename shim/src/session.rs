@@ -295,6 +295,14 @@ impl Charge {
         self
     }
 
+    /// Gives back what exceeds this.
+    pub(crate) fn less(mut self, most: u64) -> Self {
+        let bytes = self.record.bytes.saturating_sub(most);
+        self.session.refund(Record { bytes, ..self.record });
+        self.record.bytes = self.record.bytes.saturating_sub(bytes);
+        self
+    }
+
     /// Says how large the allocation is of which this charge pays the part that was not paid before.
     pub(crate) fn completing(mut self, bytes: u64) -> Self {
         self.record.bytes = bytes;

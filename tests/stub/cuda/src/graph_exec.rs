@@ -147,7 +147,7 @@ impl State {
             && let Kind::Graph(pool) = block.kind
         {
             self.memory.remove(address);
-            self.free_in_pool(pool, block.bytes);
+            self.free_in_pool(pool, block.bytes, None);
         }
     }
 }
@@ -256,7 +256,10 @@ fn upload(exec: CUgraphExec, stream: CUstream) -> CuResult {
         .nodes
         .iter()
         .filter_map(|node| match node {
-            Node::Alloc { bytes, unit, .. } => Some((*unit, *bytes)),
+            // What an earlier launch has left allocated is there already.
+            Node::Alloc { address, bytes, unit } if state.memory.at(*address).is_none() => {
+                Some((*unit, *bytes))
+            }
             _ => None,
         })
         .collect();
@@ -264,7 +267,7 @@ fn upload(exec: CUgraphExec, stream: CUstream) -> CuResult {
         // Taken and returned: the reserve grows and stays.
         let pool = state.pools.of_graphs(unit);
         state.pools.take(pool, bytes)?;
-        state.free_in_pool(pool, bytes);
+        state.free_in_pool(pool, bytes, None);
     }
     Ok(())
 }

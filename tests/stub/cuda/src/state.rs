@@ -99,6 +99,7 @@ impl State {
         }
         self.end_modules(context);
         self.streams.end_context(context);
+        self.end_frees(context);
         self.events.drain_if(|event| event.context == context);
     }
 }

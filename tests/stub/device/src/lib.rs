@@ -22,6 +22,7 @@
 //! | `STUB_GPU_FUNCTION_MEM` | `0` | what a function costs when it is first needed |
 //! | `STUB_GPU_MEANWHILE` | none | `cuModuleLoadData:1GiB`: a neighbour takes this while the call runs; `-1GiB`: gives it back |
 //! | `STUB_GPU_GRANULARITY` | `1` | unit to which the card rounds an allocation |
+//! | `STUB_GPU_PITCH` | `512` | what rows of pitched memory are padded to a multiple of |
 //! | `STUB_GPU_POOL_GRANULARITY` | `1` | unit by which the reserve of a pool grows |
 //! | `STUB_GPU_CLOCK` | `real` | `virtual`: moves by `stubAdvance(ns)` and by host waits, for all processes |
 //! | `STUB_GPU_SLICE_NS` | `2000000` | time slice between processes that compute |
@@ -48,6 +49,7 @@ pub mod catalog;
 pub mod clock;
 pub mod engine;
 mod lock;
+mod map;
 pub mod partition;
 mod process;
 pub mod rows;

@@ -39,6 +39,8 @@ pub struct Settings {
     pub granularity: u64,
     /// Unit in which a pool grows.
     pub pool_granularity: u64,
+    /// What the rows of pitched memory are padded to a multiple of.
+    pub pitch: u64,
     /// `CUDA_VERSION` form: 13050 is 13.5.
     pub cuda_version: i32,
     /// As `nvidia-smi` prints it.
@@ -125,6 +127,7 @@ impl Settings {
             meanwhile: named("STUB_GPU_MEANWHILE", meanwhile(&text("STUB_GPU_MEANWHILE", "")))?,
             granularity: size("STUB_GPU_GRANULARITY", "1")?.max(1),
             pool_granularity: size("STUB_GPU_POOL_GRANULARITY", "1")?.max(1),
+            pitch: size("STUB_GPU_PITCH", "512")?.max(1),
             cuda_version: i32::try_from(number("STUB_GPU_CUDA_VERSION", "13050")?)
                 .map_err(|_| "STUB_GPU_CUDA_VERSION is too large".to_owned())?,
             driver_version: text("STUB_GPU_DRIVER_VERSION", "595.10.01"),
