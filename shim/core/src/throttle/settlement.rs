@@ -26,6 +26,8 @@ pub(super) struct Settlement {
     /// Time in which the device certainly had work of this process, and what of this epoch's was its own at least.
     certain: Coverage,
     certain_ns: u64,
+    /// Somebody may be on the device who tells nothing.
+    strangers: bool,
     /// The lengths of all spans, the time that they cover, and what of that was this process's.
     spans_ns: u64,
     presence_ns: u64,
@@ -119,6 +121,7 @@ impl Default for Settlement {
             coverage: Coverage::default(),
             certain: Coverage::default(),
             certain_ns: 0,
+            strangers: false,
             presence_ns: 0,
             own_ns: 0,
             spans_ns: 0,
@@ -202,7 +205,8 @@ impl Settlement {
             }
             None => (work_ns, work_ns, work_ns),
         };
-        if let Some((start, end)) = done.certain {
+        // The turns of strangers lie in it, and look like launches that take long now and then.
+        if let Some((start, end)) = done.certain.filter(|_| !self.strangers) {
             let added_ns = self.certain.add(start, end);
             let least_ns = turns.least_part(added_ns, start, end);
             self.certain_ns = self.certain_ns.saturating_add(least_ns);
@@ -214,6 +218,11 @@ impl Settlement {
         let due = self.busy_ns().saturating_sub(self.charged_ns);
         self.charged_ns = self.charged_ns.saturating_add(due);
         due
+    }
+
+    /// Whether somebody may be on the device who tells nothing.
+    pub(super) const fn set_strangers(&mut self, strangers: bool) {
+        self.strangers = strangers;
     }
 
     /// Notes how long a single operation took, and what was expected.

@@ -166,12 +166,12 @@ impl Turns {
         let mut rest = ns;
         for neighbour in &mut self.neighbours {
             let Some(page) = self.pages.get_mut(neighbour.page) else { continue };
-            let given_ns = wants(neighbour).min(rest / takers.max(1)).min(page.allows(0));
-            let most_ns = neighbour.left_ns[1].min(there(neighbour)).min(page.allows(1));
-            for (sum, ns) in [given_ns, most_ns].into_iter().enumerate() {
-                neighbour.left_ns[sum] = neighbour.left_ns[sum].saturating_sub(ns);
-                page.taken_ns[sum] = page.taken_ns[sum].saturating_add(ns);
-            }
+            let [allowed_ns, allowed_most_ns] = page.allows();
+            let given_ns = wants(neighbour).min(rest / takers.max(1)).min(allowed_ns);
+            let [_, left_most_ns] = neighbour.left_ns;
+            let most_ns = left_most_ns.min(there(neighbour)).min(allowed_most_ns);
+            neighbour.left_ns = both(neighbour.left_ns, [given_ns, most_ns], u64::saturating_sub);
+            page.taken_ns = both(page.taken_ns, [given_ns, most_ns], u64::saturating_add);
             rest -= given_ns;
             takers -= 1;
         }
@@ -267,20 +267,24 @@ impl Page {
     }
 
     /// What it may still be given.
-    fn allows(&self, sum: usize) -> u64 {
-        let left = self.allowed_ns[sum].saturating_sub_unsigned(self.taken_ns[sum]);
-        u64::try_from(left).unwrap_or(0)
+    fn allows(&self) -> [u64; 2] {
+        let left = both(self.allowed_ns, self.taken_ns.map(signed), i64::saturating_sub);
+        left.map(|left| u64::try_from(left).unwrap_or(0))
     }
 
     /// Takes what it has been given out of what it may be; how much that was at most.
     fn settle(&mut self) -> u64 {
         let [given_ns, most_ns] = std::mem::take(&mut self.taken_ns);
-        let taken = [given_ns, most_ns.max(given_ns)];
-        for (allowed, taken) in self.allowed_ns.iter_mut().zip(taken) {
-            *allowed = allowed.saturating_sub_unsigned(taken);
-        }
-        taken[1]
+        let most_ns = most_ns.max(given_ns);
+        let taken = [given_ns, most_ns].map(signed);
+        self.allowed_ns = both(self.allowed_ns, taken, i64::saturating_sub);
+        most_ns
     }
+}
+
+/// One with the other, in the mean and at most.
+fn both<T: Copy>([a, b]: [T; 2], [c, d]: [T; 2], with: impl Fn(T, T) -> T) -> [T; 2] {
+    [with(a, c), with(b, d)]
 }
 
 fn signed(ns: u64) -> i64 {

@@ -213,7 +213,7 @@ fn low(value: u64) -> u32 {
 }
 
 fn queue(stream: CUstream, steps: Vec<Step>) -> CuResult {
-    if capture::take(stream, Operation::Wait)? {
+    if capture::take(stream, Operation::Work(0))? {
         return Ok(());
     }
     run(stream, move || steps.into_iter().for_each(Step::carry_out))

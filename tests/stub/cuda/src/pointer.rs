@@ -159,8 +159,13 @@ fn set_attribute(
     known(&*state()?, pointer).map(drop).ok_or(CuError::INVALID_VALUE)
 }
 
+/// Whether an address is of managed memory.
+pub(crate) fn is_managed(state: &State, pointer: CUdeviceptr) -> bool {
+    known(state, pointer).is_some_and(|known| known.managed)
+}
+
 fn advise(pointer: CUdeviceptr, _bytes: usize, _advice: i32, _device: CUdevice) -> CuResult {
-    let managed = known(&*state()?, pointer).is_some_and(|known| known.managed);
+    let managed = is_managed(&*state()?, pointer);
     if managed { Ok(()) } else { Err(CuError::INVALID_VALUE) }
 }
 

@@ -134,7 +134,7 @@ fn signal(
     stream: CUstream,
 ) -> CuResult {
     let named = named(semaphores, values, count)?;
-    if capture::take(stream, Operation::Wait)? {
+    if capture::take(stream, Operation::Work(0))? {
         return Ok(());
     }
     run(stream, move || named.iter().for_each(|(semaphore, value)| semaphore.signal(*value)))
@@ -147,7 +147,7 @@ fn wait(
     stream: CUstream,
 ) -> CuResult {
     let named = named(semaphores, values, count)?;
-    if capture::take(stream, Operation::Wait)? {
+    if capture::take(stream, Operation::Work(0))? {
         return Ok(());
     }
     run(stream, move || named.iter().for_each(|(semaphore, value)| semaphore.wait(*value)))

@@ -175,8 +175,14 @@ impl Streams {
         }
     }
 
+    /// The streams of a context.
+    pub(crate) fn of_context(&self, context: u64) -> Vec<CUstream> {
+        let here = self.table.iter().filter(|(_, stream)| stream.context == context);
+        here.map(|(handle, _)| CUstream(handle as *mut c_void)).collect()
+    }
+
     /// A point behind everything queued in a context.
-    fn end_of_context(&self, context: u64, unit: Unit) -> Point {
+    pub(crate) fn end_of_context(&self, context: u64, unit: Unit) -> Point {
         let progress = self.tails.get(&context).map_or(0, |tails| tails.all);
         Point { unit, progress, time: None }
     }
@@ -358,6 +364,7 @@ fn destroy(stream: CUstream) -> CuResult {
     let mut state = state()?;
     state.streams.table.remove(stream.address()).ok_or(CuError::INVALID_HANDLE)?;
     state.streams.free.push(stream.address());
+    state.attributes.forget(stream.address());
     Ok(())
 }
 

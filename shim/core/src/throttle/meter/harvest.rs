@@ -2,7 +2,7 @@
 
 use super::Meter;
 use crate::throttle::{
-    Events, Reached, Signature,
+    BIG_NS, Events, Reached, Signature,
     costs::Sample,
     settlement::{Done, Span},
     stream::{Operation, Pending, Reserved, StreamId},
@@ -195,6 +195,8 @@ impl<E> Meter<'_, E> {
         let sample = match self.steady.mean(signature) {
             _ if is_alone => off(took),
             Some(mean) => mean.clamp(off(least).min(off(took)), off(took)),
+            // Behind other work of its stream a short one seldom meets the end of a turn.
+            None if waited_since.is_none() && took < BIG_NS => off(took),
             None => off(own),
         };
         if is_alone {

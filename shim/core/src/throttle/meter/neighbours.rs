@@ -20,6 +20,12 @@ impl<E> Meter<'_, E> {
         self.turns.look(heard, own, now);
     }
 
+    /// Whether somebody is on the device who tells nothing: then the time of launches says less of what they were. Nobody is,
+    /// unless one knows better.
+    pub const fn set_strangers(&mut self, strangers: bool) {
+        self.settlement.set_strangers(strangers);
+    }
+
     /// The largest share in use in this process's container: what its other processes may take of the device's time.
     #[must_use]
     pub const fn largest_share(&self) -> Share {
