@@ -6,8 +6,8 @@
 use gpucap_bench::files::Files;
 use gpucap_bench::report::{Report, text_of_lines};
 use gpucap_bench::{
-    Effort, Result, Stop, accuracy, alloc, counts, families, hook, launch, ledger, machine, nri,
-    resolve, share, start,
+    Effort, Result, Stop, accuracy, alloc, counts, families, hook, judge, launch, ledger, machine,
+    nri, resolve, share, start,
 };
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -62,6 +62,7 @@ fn command(mut arguments: impl Iterator<Item = String>) -> Result<bool> {
             "--json" => plan.json = Some(file()?),
             "--table" => return table(&file()?).map(|()| true),
             "--picture" => return picture(&file()?).map(|()| true),
+            "judge" => return judge(arguments),
             "--worker" => return ledger::work(&file()?).map(|()| true),
             name => {
                 let bench = BENCHES.iter().find(|(known, _)| *known == name);
@@ -73,6 +74,20 @@ fn command(mut arguments: impl Iterator<Item = String>) -> Result<bool> {
         plan.benches = BENCHES.to_vec();
     }
     run(&plan)
+}
+
+/// `judge [--only NAME] [--every] [--quick]`: the cells of the judge as a table, without building anything.
+fn judge(mut arguments: impl Iterator<Item = String>) -> Result<bool> {
+    let (mut only, mut every, mut effort) = (String::new(), false, Effort::Full);
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--only" => only = arguments.next().ok_or_else(|| Stop::fail(USAGE))?,
+            "--every" => every = true,
+            "--quick" => effort = Effort::Quick,
+            _ => return Err(Stop::fail(USAGE)),
+        }
+    }
+    judge::print(&only, effort, every)
 }
 
 fn run(plan: &Plan) -> Result<bool> {
