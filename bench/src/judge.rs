@@ -4,11 +4,12 @@
 //! under all of them. **Simulated, virtual time: not a measurement of any card.**
 //!
 //! * [`job`]: what a thread does, as data. * [`scene`]: containers under switches, and the contract. * [`named`]: cells
-//!   that showed a mistake once.
+//!   that showed a mistake once. * [`search`]: cells made by chance.
 
 pub mod job;
 pub mod named;
 pub mod scene;
+pub mod search;
 
 use crate::files::Files;
 use crate::report::Report;
@@ -30,6 +31,11 @@ pub struct Switches {
     /// The end of a context drops its work.
     pub drops: bool,
 }
+
+/// Time slices in milliseconds, and switches in microseconds; the first ones are those of quick runs.
+const CARDS: [(u64, u64); 9] =
+    [(2, 0), (1, 100), (4, 500), (1, 0), (4, 0), (2, 100), (4, 100), (2, 500), (1, 500)];
+const CORNERS: usize = 3;
 
 impl fmt::Display for Switches {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -65,11 +71,9 @@ impl Switches {
         let is_alone = scene.containers.iter().map(|it| it.members.len()).sum::<usize>() < 2;
         let mut all = Vec::new();
         for at_once in [true, false] {
-            for (slice_ms, switch_us) in
-                [(2, 0), (1, 0), (4, 0), (2, 100), (1, 100), (4, 100), (2, 500), (1, 500), (4, 500)]
-            {
-                let is_first = slice_ms == 2 && switch_us == 0;
-                let is_corner = is_first || (slice_ms, switch_us) == (2, 100);
+            for (slice_ms, switch_us) in CARDS {
+                let is_first = (slice_ms, switch_us) == CARDS[0];
+                let is_corner = CARDS[..CORNERS].contains(&(slice_ms, switch_us));
                 if is_alone && !is_first || effort == Effort::Quick && !is_corner {
                     continue;
                 }

@@ -143,6 +143,11 @@ impl Scene {
         // One operation may reach into a window that has had its share already.
         let one = |window_ns: f64| 100.0 * (longest / window_ns).min(1.0);
         let over = (got - allowed - one(length)).max(most - allowed - one(10e9));
+        let own_over = of.members.iter().zip(outcomes).filter_map(|(member, outcome)| {
+            let own = mean(&outcome.busy) - f64::from(member.percent?);
+            Some(own - POINTS - liars - one(length))
+        });
+        let over = own_over.fold(over, f64::max);
         let under = if self.is_honest { goal - POINTS - one(length) - got } else { -1.0 };
         let least = windows(SECOND).skip(SECOND).fold(100.0, f64::min);
         let charged: u64 = outcomes.iter().map(|outcome| outcome.totals.busy_ns).sum();

@@ -65,6 +65,8 @@ pub struct World<'a> {
     meeting: HashMap<Collective, usize>,
     /// Pages of containers none of whose processes is here.
     pages: Vec<Page>,
+    /// The largest share of any process of a container, by card and seat.
+    shares: HashMap<(usize, usize), Share>,
     /// What processes left unfinished that are gone.
     left: Vec<ends::Left>,
     dice: Dice,
@@ -131,8 +133,16 @@ impl<'a> World<'a> {
             meeting: HashMap::new(),
             pages: Vec::new(),
             left: Vec::new(),
+            shares: HashMap::new(),
             now: START_NS,
         };
+        for process in &processes {
+            for (card, limit) in (process.first..).zip(&process.limits) {
+                let Some((seat, share)) = *limit else { continue };
+                let most = world.shares.entry((card, seat)).or_insert(share);
+                *most = if share.parts() > most.parts() { share } else { *most };
+            }
+        }
         for process in processes {
             world.add(process);
         }
@@ -223,7 +233,9 @@ impl<'a> World<'a> {
             _ => Party::new(self.seats.to_vec(), seat),
         };
         if self.setup.oracle {
-            place.oracle = Some(oracle::Oracle::new(Bucket::new(self.seats[seat].bucket(), share)));
+            let container = self.shares.get(&(card, seat)).copied().unwrap_or(share);
+            let bucket = Bucket::new(self.seats[seat].bucket(), container);
+            place.oracle = Some(oracle::Oracle::new(bucket, share));
             return place;
         }
         let meters = if self.setup.without == Ablation::Union { tenant.streams.len() } else { 1 };

@@ -7,11 +7,16 @@
 use super::thread::State;
 use super::{Place, World};
 use crate::simulator::program::Kernel;
+use gpucap_core::sync::Word;
 use gpucap_core::throttle::Bucket;
+use gpucap_core::units::Share;
 
 /// The gate of one process on one card.
 pub(super) struct Oracle<'a> {
+    /// The container's, under the container's share.
     bucket: Bucket<'a>,
+    /// The process's own, under a share of its own.
+    own: (Word, Share),
     /// What of the card's time it has charged.
     seen_ns: u64,
     open: bool,
@@ -21,21 +26,26 @@ pub(super) struct Oracle<'a> {
 const RECHECK_NS: u64 = 200_000;
 
 impl<'a> Oracle<'a> {
-    pub(super) const fn new(bucket: Bucket<'a>) -> Self {
-        Self { bucket, seen_ns: 0, open: true }
+    pub(super) fn new(bucket: Bucket<'a>, share: Share) -> Self {
+        Self { bucket, own: (Word::default(), share), seen_ns: 0, open: true }
     }
 
     /// Charges what the card has worked. When to ask again, while so much is out; `None` if the launch may go.
     fn admits(&mut self, busy_ns: u64, out_ns: u64, now: u64) -> Option<u64> {
-        self.bucket.charge(busy_ns - self.seen_ns, now);
-        self.seen_ns = busy_ns;
+        let own = Bucket::new(&self.own.0, self.own.1);
+        let worked_ns = busy_ns - std::mem::replace(&mut self.seen_ns, busy_ns);
         let signed = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
-        let level = self.bucket.level(now).saturating_sub(signed(out_ns));
-        let enough = if self.open { 1 } else { signed(self.bucket.quantum_ns()) };
-        self.open = level >= enough;
+        let mut full_at = 0;
+        let mut open = true;
+        for bucket in [self.bucket, own] {
+            bucket.charge(worked_ns, now);
+            let level = bucket.level(now).saturating_sub(signed(out_ns));
+            open &= level >= if self.open { 1 } else { signed(bucket.quantum_ns()) };
+            full_at = full_at.max(bucket.holds_at(bucket.quantum_ns(), now));
+        }
+        self.open = open;
         let recheck = now + if out_ns > 0 { RECHECK_NS } else { 50 * RECHECK_NS };
-        let full_at = self.bucket.holds_at(self.bucket.quantum_ns(), now);
-        (!self.open).then(|| full_at.clamp(now + 1, recheck))
+        (!open).then(|| full_at.clamp(now + 1, recheck))
     }
 }
 
