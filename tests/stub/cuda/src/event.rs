@@ -1,8 +1,9 @@
 //! Events: points in streams, with a time.
 //!
 //! An event that was never recorded counts as reached. It is reached when what was in its stream
-//! is done: at once in an empty one, however long the kernel behind it is under way. Its time is the
-//! card's, in steps of `STUB_GPU_EVENT_STEP_NS`.
+//! is done: at once in an empty one, however long the kernel behind it is under way, or in a turn of the
+//! process (`STUB_GPU_EVENTS`), of which it then takes a nanosecond. Its time is the card's, in steps of
+//! `STUB_GPU_EVENT_STEP_NS`.
 
 use crate::arg::Out;
 use crate::capture;
@@ -97,7 +98,7 @@ fn record_with_flags(event: CUevent, stream: CUstream, flags: u32) -> CuResult {
     if capture::take(stream, capture::Operation::Record(event))? {
         return Ok(());
     }
-    let point = push(stream, 0)?;
+    let point = push(stream, settings().events_in_turn.into())?;
     let mut state = state()?;
     let found = state.events.get_mut(handle).ok_or(CuError::INVALID_HANDLE)?;
     found.point = Some(point);

@@ -171,7 +171,7 @@ impl Streams {
     }
 
     /// A point behind everything queued in a context.
-    fn end_of_context(&self, context: u64, unit: Unit) -> Point {
+    pub(crate) fn end_of_context(&self, context: u64, unit: Unit) -> Point {
         let progress = self.tails.get(&context).map_or(0, |tails| tails.all);
         Point { unit, progress, time: None }
     }
