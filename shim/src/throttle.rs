@@ -157,6 +157,12 @@ pub(crate) fn synced(call: &Call, scope: Scope) {
     }
 }
 
+/// Something that is no launch is about to enter a stream: a copy, a wait, a function of the host. The time that it takes
+/// there is not the device's, so what was launched before it ends here.
+pub(crate) fn fence(call: &Call, stream: StreamRef) {
+    let _ = (call, stream);
+}
+
 /// Destroys a stream. From the driver's return on, its handle may be that of another stream.
 pub(crate) fn stream_ends(stream: CUstream, next: impl Next<CuError>) -> CuResult {
     let (Some(session), Some(ending)) = (Session::begun(), Key::of_handle(stream)) else {
