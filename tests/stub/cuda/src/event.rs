@@ -1,8 +1,9 @@
 //! Events: points in streams, with a time.
 //!
 //! An event that was never recorded counts as reached. It is reached when what was in its stream
-//! is done: at once in an empty one, however long the kernel behind it is under way. Its time is the
-//! card's, in steps of `STUB_GPU_EVENT_STEP_NS`.
+//! is done: at once in an empty one, however long the kernel behind it is under way, or in a turn of the
+//! process (`STUB_GPU_EVENTS`), of which it then takes a nanosecond. Its time is the card's, in steps of
+//! `STUB_GPU_EVENT_STEP_NS`.
 
 use crate::arg::Out;
 use crate::capture::{self, Operation};
@@ -107,7 +108,7 @@ fn record_with_flags(event: CUevent, stream: CUstream, flags: u32) -> CuResult {
         // Only a graph has nodes.
         return Err(CuError::INVALID_VALUE);
     }
-    let point = push(stream, 0)?;
+    let point = push(stream, settings().events_in_turn.into())?;
     record_at(event, point)
 }
 

@@ -16,6 +16,7 @@ mod capture;
 mod capture_info;
 mod capture_mode;
 mod context;
+mod context_end;
 mod copy;
 mod copy_attributed;
 mod copy_described;

@@ -245,7 +245,7 @@ impl Card {
                 tenant.holding.contexts += holding.contexts;
                 tenant.holding.memory += holding.memory;
                 let engine = &mut open.book.engines[part.index()];
-                engine.advance(now, self.settings.slice_ns);
+                engine.advance(now, self.settings.turns);
                 tenant.busy_ns += engine.lane(slot).progress();
             }
             if pid != 0 && tenant.holding.total() > 0 {
@@ -264,7 +264,7 @@ impl Card {
         parts
             .map(|part| {
                 let engine = &mut open.book.engines[part.index()];
-                engine.advance(now, self.settings.slice_ns);
+                engine.advance(now, self.settings.turns);
                 engine.utilisation(now)
             })
             .max()
@@ -284,7 +284,7 @@ impl Card {
         let open = self.open_book();
         self.reap(open.book);
         let engine = &mut open.book.engines[unit.index()];
-        engine.advance(now, self.settings.slice_ns);
+        engine.advance(now, self.settings.turns);
         let pids = open.book.processes.iter().map(|process| process.identity.pid).enumerate();
         let busy = pids.map(|(lane, pid)| (pid, engine.lane(lane).owned_since(from)));
         busy.filter(|&(pid, busy)| pid != 0 && busy > 0).collect()
@@ -297,7 +297,7 @@ impl Card {
         let open = self.open_book();
         let busy = |part: Unit| {
             let engine = &mut open.book.engines[part.index()];
-            engine.advance(now, self.settings.slice_ns);
+            engine.advance(now, self.settings.turns);
             engine.busy()
         };
         self.parts(unit).map(busy).sum()
@@ -307,7 +307,7 @@ impl Card {
         let now = self.clock().now();
         let open = self.open_book();
         let engine = &mut open.book.engines[unit.index()];
-        engine.advance(now, self.settings.slice_ns);
+        engine.advance(now, self.settings.turns);
         f(engine, now)
     }
 
@@ -317,7 +317,7 @@ impl Card {
         let open = self.open_book();
         let now = self.clock().now();
         let engine = &mut open.book.engines[unit.index()];
-        engine.advance(now, self.settings.slice_ns);
+        engine.advance(now, self.settings.turns);
         f(engine, slot, now)
     }
 
