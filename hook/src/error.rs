@@ -130,6 +130,9 @@ impl fmt::Display for Error {
                 write!(f, "run: ledger {} cannot be made: {}", path.display(), reason(why))
             }
             Self::Start { program, why } => write!(f, "{program}: {}", reason(why)),
+            Self::Process { pid, why } if why.kind() == io::ErrorKind::NotFound => {
+                write!(f, "explain: there is no process {pid}")
+            }
             Self::Process { pid, why } => {
                 write!(f, "process {pid} cannot be looked at: {}", reason(why))
             }

@@ -10,8 +10,11 @@ pub mod nri;
 pub mod page;
 pub mod planner;
 
+/// What a target does with its input.
+pub type Entry = fn(&[u8]);
+
 /// Each target: its name, and its entry.
-pub const TARGETS: &[(&str, fn(&[u8]))] = &[
+pub const TARGETS: &[(&str, Entry)] = &[
     ("allocation", planner::allocation),
     ("annotations", planner::annotations),
     ("calibration", planner::calibration),
