@@ -163,6 +163,9 @@ impl fmt::Display for Error {
             Self::Nri(what) => write!(f, "nri: {what}"),
             Self::Check(what) => write!(f, "check: {what}"),
             Self::Calibrate(what) => write!(f, "calibrate: {what}"),
+            Self::Configure(what) if what.ends_with("permission denied") => {
+                write!(f, "configure: {what}; run it as root")
+            }
             Self::Configure(what) => write!(f, "configure: {what}"),
             Self::Demo(what) => write!(f, "demo: {what}"),
             Self::Output(why) => write!(f, "standard output: {}", reason(why)),

@@ -4,7 +4,7 @@
 //! question is small and has to come within [`ASKING`], and an answer has to be taken within [`TAKING`], all of it. Only
 //! one of them looks at the containers at a time.
 
-use crate::error::{Result, reason};
+use crate::error::reason;
 use crate::output;
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};

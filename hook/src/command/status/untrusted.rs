@@ -8,7 +8,7 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-/// Where the first owner stands in the file, and how long one is.
+/// Where the first owner stands in the file, and how long each is.
 const OWNERS: u64 = 20480;
 const OWNER: u64 = 64;
 
@@ -96,7 +96,7 @@ fn a_ledger_of_every_process_on_every_device_has_so_many_rows_and_the_others_are
 #[test]
 fn a_process_that_has_every_slot_is_one_process() {
     let (full, world) = (Full::new("repeated"), Counting::default());
-    let mut first = [0; OWNER as usize];
+    let mut first = [0; 64];
     full.1.read_exact_at(&mut first, OWNERS).expect("an owner");
     for slot in 1..SLOTS as u64 {
         full.1.write_all_at(&first, OWNERS + slot * OWNER).expect("written");
