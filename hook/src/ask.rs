@@ -5,7 +5,8 @@
 
 use crate::error::{Error, Result};
 use gpucap_core::config::{
-    Config, Excerpt, GPU_CORE_PCT, GPU_MEM_LIMIT, GPU_PROFILE, OptionRow, PerGpu, Profile, Value,
+    Config, Excerpt, GPU_CORE_PCT, GPU_MEM_LIMIT, GPU_PROFILE, OptionRow, PerGpu, Profile,
+    Selector, Value,
 };
 use gpucap_core::units::{Amount, Doubt, Share};
 use std::fmt::{Display, Write};
@@ -43,6 +44,14 @@ impl Ask {
     /// There is no limit, or a value cannot be used.
     pub(crate) fn parse(words: Words<'_>) -> Result<Self> {
         let Words { mem, cores, profile, gpus } = words;
+        for gpu in gpus {
+            gpu.parse::<Selector>().map_err(|why| Error::Option {
+                option: "--gpu",
+                held: Excerpt::new(gpu.as_bytes()),
+                why,
+                allowed: "0 (as nvidia-smi counts), GPU-<uuid>, MIG-<uuid>",
+            })?;
+        }
         let ask = Self {
             memory: option("--mem", &GPU_MEM_LIMIT, mem, gpus)?,
             core: option("--cores", &GPU_CORE_PCT, cores, gpus)?,

@@ -17,7 +17,7 @@ mod mounts;
 pub(crate) mod pages;
 pub(crate) mod records;
 pub(crate) mod refusal;
-mod root;
+pub(crate) mod root;
 mod shown;
 
 pub(crate) use abi::Fit;

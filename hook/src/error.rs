@@ -130,6 +130,9 @@ impl fmt::Display for Error {
                 write!(f, "run: ledger {} cannot be made: {}", path.display(), reason(why))
             }
             Self::Start { program, why } => write!(f, "{program}: {}", reason(why)),
+            Self::Process { pid, why } if why.kind() == io::ErrorKind::NotFound => {
+                write!(f, "explain: there is no process {pid}")
+            }
             Self::Process { pid, why } => {
                 write!(f, "process {pid} cannot be looked at: {}", reason(why))
             }
@@ -160,6 +163,9 @@ impl fmt::Display for Error {
             Self::Nri(what) => write!(f, "nri: {what}"),
             Self::Check(what) => write!(f, "check: {what}"),
             Self::Calibrate(what) => write!(f, "calibrate: {what}"),
+            Self::Configure(what) if what.ends_with("permission denied") => {
+                write!(f, "configure: {what}; run it as root")
+            }
             Self::Configure(what) => write!(f, "configure: {what}"),
             Self::Demo(what) => write!(f, "demo: {what}"),
             Self::Output(why) => write!(f, "standard output: {}", reason(why)),

@@ -40,12 +40,18 @@ fn main() -> ExitCode {
     if let Some(name) = nri::launched_as(&name) {
         return end(nri::serve_launcher(&name));
     }
+    let runs = env::args_os().nth(1).is_some_and(|word| word == "run");
     let line = match Line::try_parse() {
         Ok(line) => line,
         Err(asked) => {
             // Where neither help nor complaint can be written, there is nobody to tell.
             drop(asked.print());
-            return if asked.use_stderr() { Exit::USAGE } else { Exit::OK }.into();
+            return match asked.use_stderr() {
+                // A program that was run may end with the code of a usage error; then nothing was run.
+                true if runs => Exit::NOT_RUN.into(),
+                true => Exit::USAGE.into(),
+                false => Exit::OK.into(),
+            };
         }
     };
     end(line.execute())

@@ -6,7 +6,13 @@ use libloading::{Library, Symbol};
 /// Opens a library by the name that the loader knows.
 pub(crate) fn open(name: &str) -> Result<&'static Library> {
     // SAFETY: the driver's libraries may be loaded by any program, and their constructors run on any thread.
-    let library = unsafe { Library::new(name) }.map_err(|error| format!("{name}: {error}"))?;
+    let library = unsafe { Library::new(name) };
+    let library = library.map_err(|error| {
+        format!(
+            "no NVIDIA driver was found ({name}: {error}); if its libraries lie where the loader does not look, name \
+             the place as driver_libraries in the node's configuration"
+        )
+    })?;
     // Kept for the life of the process, as the functions are.
     Ok(Box::leak(Box::new(library)))
 }
@@ -21,4 +27,14 @@ pub(crate) fn optional<F: Copy + 'static>(library: &'static Library, name: &str)
 /// A function that every driver has.
 pub(crate) fn function<F: Copy + 'static>(library: &'static Library, name: &str) -> Result<F> {
     optional(library, name).ok_or_else(|| format!("the driver has no {name}").into())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_driver_that_is_not_there_is_said_to_be_missing() {
+        let why = super::open("libgpucap-nowhere.so.1").expect_err("there is none").to_string();
+        assert!(why.starts_with("no NVIDIA driver was found (libgpucap-nowhere.so.1: "), "{why}");
+        assert!(why.contains("driver_libraries") && !why.contains('\n'), "{why}");
+    }
 }

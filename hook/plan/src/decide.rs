@@ -9,6 +9,7 @@ use crate::calibration::Calibration;
 use crate::card::Card;
 use crate::container::{Container, MountNamespace};
 use crate::convention::{self, Facts};
+use crate::env::Reading;
 use crate::grant::Grant;
 use crate::identity::{Identity, is_sandbox};
 use crate::merge::merge;
@@ -92,7 +93,7 @@ impl Decision {
         let fallback = Node::default();
         let node = sources.node.unwrap_or(&fallback);
         let facts = Facts {
-            env: &sources.container.env,
+            env: &Reading::default(),
             annotations: &annotations,
             cards: sources.cards,
             node,

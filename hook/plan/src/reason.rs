@@ -28,6 +28,8 @@ pub enum Reason {
     Node(NodeError),
     /// No GPU is left that all sources allow.
     NothingInCommon,
+    /// Together the sources name more GPUs than any machine has.
+    TooManyGpus,
     /// Some sources name cards, others MIG instances; whether they mean the same cannot be told from here.
     CardsAndInstances,
     /// The node demands a limit for each container with a GPU, and none was given.
@@ -80,6 +82,7 @@ impl fmt::Display for Reason {
             Self::NothingInCommon => {
                 f.write_str("the sources name different GPUs: none is left that all of them allow")
             }
+            Self::TooManyGpus => f.write_str("the sources name more GPUs than any machine has"),
             Self::CardsAndInstances => f.write_str(
                 "some sources name cards and others MIG instances: name the same devices in all",
             ),
