@@ -14,6 +14,8 @@
 //! [`read_seats`] make sense of any bytes. Each word is read whole; the two words of a seat may be of two moments, which
 //! is harmless. A process beyond the 64th tells nothing.
 
+pub mod share;
+
 use crate::ledger::{DeviceIndex, Slot};
 use crate::sync::Word;
 use crate::throttle::Told;
