@@ -93,7 +93,7 @@ pub(crate) fn cap(target: Target<'_>, order: Order<'_>) -> Result<Outcome, Reaso
     let identity = Identity::of(&file).map_err(unusable)?;
     let means = Means::prepare(library, &file).map_err(unusable)?;
     let wanted = order.page.filter(|_| means.carry());
-    let page = wanted.map(|wanted| Page::make(wanted, target.label)).transpose();
+    let page = wanted.map(|wanted| Page::make(wanted, order.limits, target.label)).transpose();
 
     let root = enter(target)?;
     let fit = abi.fit(&root).map_err(|why| Reason::Place { path: "the C library", why })?;

@@ -5,6 +5,7 @@
 //! * [`limited`]: the host changes the limits of one that runs.
 //! * [`neighbours`]: those that share a card tell each other of it, and can do nothing else to each other.
 //! * [`kept`]: what the node keeps for that, and that no container is refused for it.
+//! * [`shares`]: what the node tells them of each other's shares.
 //! * [`refused`]: one that cannot be held to it prints nothing and leaves nothing.
 //! * [`hostile`]: images and volumes that have laid something in the way.
 //! * [`wrapper`]: the same through `gpucap runtime`, with no hook in the bundle.
@@ -43,6 +44,7 @@ mod podman;
 mod pods;
 mod refused;
 mod runtime;
+mod shares;
 mod upgrade;
 mod wrapper;
 
@@ -62,6 +64,7 @@ fn main() -> ExitCode {
         limited::trials,
         neighbours::trials,
         kept::trials,
+        shares::trials,
         refused::trials,
         hostile::trials,
         wrapper::trials,
