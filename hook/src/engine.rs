@@ -13,17 +13,20 @@ mod abi;
 mod init;
 pub(crate) mod journal;
 pub(crate) mod live;
+mod mount_table;
 mod mounts;
 pub(crate) mod pages;
 pub(crate) mod records;
 pub(crate) mod refusal;
 mod root;
 mod shown;
+mod way;
 
 pub(crate) use abi::Fit;
 use abi::Library;
 use gpucap_core::limits::LimitsFile;
 use init::Init;
+use mount_table::MountTable;
 use mounts::Means;
 use pages::{Page, Wanted};
 use refusal::Reason;
@@ -95,7 +98,8 @@ pub(crate) fn cap(target: Target<'_>, order: Order<'_>) -> Result<Outcome, Reaso
     let wanted = order.page.filter(|_| means.carry());
     let page = wanted.map(|wanted| Page::make(wanted, order.limits, target.label)).transpose();
 
-    let root = enter(target)?;
+    let table = MountTable::open().map_err(|why| Reason::Process { pid: target.pid, why })?;
+    let (root, users_root) = enter(target)?;
     let fit = abi.fit(&root).map_err(|why| Reason::Place { path: "the C library", why })?;
     let done = match fit {
         Fit::Loads => Done::Capped,
@@ -110,7 +114,7 @@ pub(crate) fn cap(target: Target<'_>, order: Order<'_>) -> Result<Outcome, Reaso
         Done::Already
     } else {
         let shown = shown.with_page(page.as_ref().is_ok_and(Option::is_some));
-        shown.mount(&root, &means, target.label)?;
+        shown.mount(&root, &means, target.label, (&table, users_root))?;
         shown.verify(&root).map_err(Reason::NotAsMade)?;
         done
     };
@@ -145,18 +149,19 @@ pub(crate) fn fit(library: &Path, image: &Path) -> io::Result<Fit> {
 }
 
 /// Enters the container's mount namespace, and finds its root there: before the runtime has changed to it, under the
-/// bundle's path; afterwards, at `/`.
-fn enter(target: Target<'_>) -> Result<Root, Reason> {
+/// bundle's path; afterwards, at `/`. Says who root of the container is, besides.
+fn enter(target: Target<'_>) -> Result<(Root, u32), Reason> {
     let Target { pid, root: path, .. } = target;
     let missing = |_| Reason::Root(path.to_owned());
     let identity = root::open_directory(path).and_then(|root| Identity::of(&root));
     let identity = identity.map_err(missing)?;
     let unreachable = |why| Reason::Process { pid, why };
-    Init::of(pid).and_then(|init| init.enter()).map_err(unreachable)?;
+    let init = Init::of(pid).map_err(unreachable)?;
+    init.enter().map_err(unreachable)?;
     for path in [path, Path::new("/")] {
         let Ok(directory) = root::open_directory(path) else { continue };
         if Identity::of(&directory).map_err(missing)? == identity {
-            return Ok(Root::new(directory));
+            return Ok((Root::new(directory), init.root()));
         }
     }
     Err(Reason::Root(path.to_owned()))

@@ -8,6 +8,7 @@
 //! * [`shares`]: what the node tells them of each other's shares.
 //! * [`refused`]: one that cannot be held to it prints nothing and leaves nothing.
 //! * [`hostile`]: images and volumes that have laid something in the way.
+//! * [`way`]: who could take the preload list away.
 //! * [`wrapper`]: the same through `gpucap runtime`, with no hook in the bundle.
 //! * [`ctr`]: containerd, told of a container by hand.
 //! * [`crio`]: CRI-O, if there is one in `PATH`.
@@ -46,6 +47,7 @@ mod refused;
 mod runtime;
 mod shares;
 mod upgrade;
+mod way;
 mod wrapper;
 
 use enclosure::Userland;
@@ -67,6 +69,7 @@ fn main() -> ExitCode {
         shares::trials,
         refused::trials,
         hostile::trials,
+        way::trials,
         wrapper::trials,
         ctr::trials,
         cri::trials,

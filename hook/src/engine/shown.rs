@@ -15,10 +15,12 @@
 //! The memory that the ledger can take is bounded by the size of the file system, and charged to the container.
 
 use super::live;
+use super::mount_table::MountTable;
 use super::mounts::{Means, Use};
 use super::pages;
 use super::refusal::Reason;
 use super::root::{Identity, Place, Root, read};
+use super::way;
 use crate::sys::at;
 use gpucap_core::ledger::Ledger;
 use gpucap_core::limits::LimitsFile;
@@ -31,7 +33,7 @@ const DIRECTORY: &str = "/.gpucap";
 const LIMITS: &str = "/.gpucap/limits";
 const LEDGER: &str = crate::ledgers::BY_HOOK;
 const SHIM: &str = "/.gpucap/libgpucap.so";
-const PRELOAD: &str = "/etc/ld.so.preload";
+pub(super) const PRELOAD: &str = "/etc/ld.so.preload";
 const OPENCL: &str = "/etc/OpenCL/vendors/nvidia.icd";
 /// A line of an ICD file that no library answers to.
 const NO_OPENCL: &[u8] = b"/.gpucap/opencl-is-not-capped\n";
@@ -78,11 +80,16 @@ impl Shown {
         root: &Root,
         means: &Means,
         label: Option<&str>,
+        (table, users_root): (&MountTable, u32),
     ) -> Result<(), Reason> {
         let at = |path| move |why| Reason::Place { path, why };
+        make_etc(root).map_err(at(PRELOAD))?;
+        way::check(root, "etc", users_root, table)?;
+        let list = list(root).map_err(at(PRELOAD))?;
+        table.uncover(&list).and_then(|()| list.make_file()).map_err(at(PRELOAD))?;
         let directory = root.place("", c".gpucap").map_err(at(DIRECTORY))?;
-        directory.make_directory().map_err(at(DIRECTORY))?;
-        let list = made_list(root).map_err(at(PRELOAD))?;
+        let made = table.uncover(&directory).and_then(|()| directory.make_directory());
+        made.map_err(at(DIRECTORY))?;
 
         let inside = tmpfs(means, &directory, label).map_err(at(DIRECTORY))?;
         self.fill(&inside).map_err(at(DIRECTORY))?;
@@ -96,7 +103,7 @@ impl Shown {
         file(c"preload").and_then(|it| means.file(&it, &list, Use::Read)).map_err(at(PRELOAD))?;
         if self.opencl_masked {
             let icd = root.place("etc/OpenCL/vendors", c"nvidia.icd").map_err(at(OPENCL))?;
-            icd.make_file().map_err(at(OPENCL))?;
+            uncovered(&icd, root, table).map_err(at(OPENCL))?;
             file(c"opencl").and_then(|it| means.file(&it, &icd, Use::Read)).map_err(at(OPENCL))?;
         }
         means.restrict(&directory, Use::Read).map_err(at(DIRECTORY))
@@ -170,17 +177,24 @@ fn list(root: &Root) -> io::Result<Place> {
     root.place("etc", c"ld.so.preload")
 }
 
-/// The same, after making it a file; and `/etc`, of an image that has none.
-fn made_list(root: &Root) -> io::Result<Place> {
-    let list = match list(root) {
+/// Makes `/etc`, of an image that has none.
+fn make_etc(root: &Root) -> io::Result<()> {
+    match root.look("etc") {
         Err(why) if why.kind() == io::ErrorKind::NotFound => {
-            root.place("", c"etc")?.make_directory()?;
-            list(root)?
+            root.place("", c"etc")?.make_directory()
         }
-        found => found?,
-    };
-    list.make_file()?;
-    Ok(list)
+        found => found.map(drop),
+    }
+}
+
+/// Makes this place a file on which nothing is mounted; not in a volume where what is mounted, is mounted on the host.
+fn uncovered(place: &Place, root: &Root, table: &MountTable) -> io::Result<()> {
+    table.uncover(place)?;
+    let (mount, own) = (table.mount_of(place.parent())?, table.mount_of(&root.look("")?)?);
+    if mount != own && table.is_shared(mount)? {
+        return Err(io::Error::other("is in a volume that shares its mounts with the host"));
+    }
+    place.make_file()
 }
 
 /// Whether nobody can write there.

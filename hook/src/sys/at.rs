@@ -82,6 +82,21 @@ pub(crate) fn target(link: &File) -> io::Result<Vec<u8>> {
     }
 }
 
+/// Whether an open file has this extended attribute.
+pub(crate) fn has_attribute(file: &File, name: &CStr) -> io::Result<bool> {
+    // SAFETY: an open file, a C string, and no place to write to.
+    let length =
+        unsafe { libc::fgetxattr(file.as_raw_fd(), name.as_ptr(), std::ptr::null_mut(), 0) };
+    if length >= 0 {
+        return Ok(true);
+    }
+    let why = io::Error::last_os_error();
+    match why.raw_os_error() {
+        Some(libc::ENODATA | libc::EOPNOTSUPP) => Ok(false),
+        _ => Err(why),
+    }
+}
+
 /// Removes all extended attributes of an open file.
 pub(crate) fn remove_attributes(file: &File) -> io::Result<()> {
     let mut names = vec![0_u8; LONGEST_LIST];
