@@ -32,8 +32,9 @@ use pages::{Page, Wanted};
 use refusal::Reason;
 use root::{Identity, Root};
 use shown::Shown;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// A container that is about to start.
@@ -91,7 +92,7 @@ pub(crate) fn cap(target: Target<'_>, order: Order<'_>) -> Result<Outcome, Reaso
     let unusable = |why: io::Error| {
         Reason::Library(format!("{}: {}", library.display(), crate::error::reason(&why)))
     };
-    let file = File::open(library).map_err(unusable)?;
+    let file = open_library(library).map_err(unusable)?;
     let abi = Library::read(&file).map_err(unusable)?;
     let identity = Identity::of(&file).map_err(unusable)?;
     let means = Means::prepare(library, &file).map_err(unusable)?;
@@ -145,7 +146,13 @@ fn give(page: io::Result<Option<Page>>, root: &Root) -> Result<Option<io::Error>
 /// One of them cannot be read.
 pub(crate) fn fit(library: &Path, image: &Path) -> io::Result<Fit> {
     let image = Root::new(root::open_directory(image)?);
-    Library::read(&File::open(library)?)?.fit(&image)
+    Library::read(&open_library(library)?)?.fit(&image)
+}
+
+/// Opens the library, which may be anything that the administrator has named: a fifo is not waited for.
+fn open_library(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("is no file")) }
 }
 
 /// Enters the container's mount namespace, and finds its root there: before the runtime has changed to it, under the
