@@ -26,6 +26,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         ("another container's unlink in a volume leaves the list", unlinked_list),
         ("another container's rmdir in a volume leaves /.gpucap", removed_directory),
         ("a volume for OpenCL that is shared with the host is refused", shared_opencl),
+        ("a path that the runtime masks over ours is refused", masked),
         ("a root that is shared with the host leaves no mount there", shared_root),
         ("a volume for OpenCL is masked within the container alone", private_opencl),
     ])
@@ -173,6 +174,17 @@ fn private_opencl(runtime: Runtime) -> Result {
     expect(!seen.stdout.contains("libnvidia"), || seen.to_string())?;
     let outside = fs::read_to_string(container.path("volume/nvidia.icd"))?;
     expect(outside.contains("libnvidia"), || outside)
+}
+
+fn masked(runtime: Runtime) -> Result {
+    for path in ["/etc/ld.so.preload", "/.gpucap"] {
+        let container = Container::new(runtime)?
+            .with(|config| config["linux"]["maskedPaths"] = json!(["/proc/kcore", path]));
+        refuses(&container, "would cover what the limit depends on")?;
+    }
+    let container = Container::new(runtime)?
+        .with(|config| config["linux"]["maskedPaths"] = json!(["/proc/kcore"]));
+    caps(&container)
 }
 
 fn shared_root(runtime: Runtime) -> Result {

@@ -66,6 +66,7 @@ pub fn calibration(bytes: &[u8]) {
         checkpoint: None,
         calibration: Some(Ok(bytes)),
         driver: Some("595.10.01"),
+        user_namespaces: true,
     });
 }
 
@@ -101,6 +102,7 @@ fn plan(
         checkpoint,
         calibration: None,
         driver: None,
+        user_namespaces: true,
     });
 }
 
