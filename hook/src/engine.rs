@@ -81,6 +81,8 @@ pub(crate) enum Done {
     Already,
     /// It sees them, but the image has no loader that would load the library, and so none for CUDA either.
     WithoutGlibc,
+    /// It sees them, and the only loader that may load the library is that of Nix, which was not looked at.
+    Nix,
 }
 
 /// Puts the container under its limits.
@@ -106,6 +108,7 @@ pub(crate) fn cap(target: Target<'_>, order: Order<'_>) -> Result<Outcome, Reaso
         Fit::Loads => Done::Capped,
         Fit::NoGlibc if order.refuses_without_glibc => return Err(Reason::NoGlibc),
         // Shown all the same: a volume may bring a glibc later.
+        Fit::NoGlibc if shown::has_nix(&root) => Done::Nix,
         Fit::NoGlibc => Done::WithoutGlibc,
         Fit::TooNew { needs, has } => return Err(Reason::TooNew { needs, has }),
         Fit::Lacks(other) => return Err(Reason::Lacks(other)),

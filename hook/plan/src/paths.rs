@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::json;
 
 /// Where the hook mounts what the limit depends on.
-const OURS: [&str; 2] = ["/.gpucap", "/etc/ld.so.preload"];
+const OURS: [&str; 3] = ["/.gpucap", "/etc/ld.so.preload", "/etc/ld-nix.so.preload"];
 
 /// The first path of `linux.maskedPaths` and `linux.readonlyPaths` that would come over ours.
 pub(crate) fn covering(config: &Value) -> Option<String> {
