@@ -73,6 +73,7 @@ pub fn calibration(bytes: &[u8]) {
         checkpoint: None,
         calibration: Some(Ok(bytes)),
         driver: Some("595.10.01"),
+        user_namespaces: true,
     });
 }
 
@@ -108,6 +109,7 @@ fn plan(
         checkpoint,
         calibration: None,
         driver: None,
+        user_namespaces: true,
     });
 }
 

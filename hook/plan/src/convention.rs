@@ -85,12 +85,24 @@ pub const ANNOTATIONS: [&str; 8] = [
 /// Whether some convention may read an annotation of this name.
 #[must_use]
 pub fn hears(node: &Node, annotation: &str) -> bool {
-    let is_own =
-        annotation.split_once('/').is_some_and(|(domain, _)| domain == node.annotation_domain);
+    annotation::is_own(node, annotation) || is_foreign(annotation)
+}
+
+fn is_foreign(annotation: &str) -> bool {
     let [_, others @ ..] = ANNOTATIONS;
     let mut beginnings = others.iter().map(|pattern| pattern.trim_end_matches('*'));
-    is_own || beginnings.any(|beginning| annotation.starts_with(beginning))
+    beginnings.any(|beginning| annotation.starts_with(beginning))
 }
+
+/// What a person should know of a container that asks for nothing: the annotations that may have been meant to.
+pub(crate) fn unheard(node: &Node, annotations: &BTreeMap<String, String>) -> Vec<String> {
+    let keys = annotations.keys().filter(|key| hears(node, key)).take(MOST_UNHEARD);
+    keys.map(|key| format!("annotation {} says no limit that is known here", key.escape_default()))
+        .collect()
+}
+
+/// More are not named.
+const MOST_UNHEARD: usize = 8;
 
 /// The names that the node's configuration knows.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {

@@ -6,6 +6,7 @@
 //! to something else still only lowers (`gpucap_core::limits`).
 
 use crate::engine::live;
+use crate::engine::pages::{self, share::ShareFile};
 use crate::engine::records::{self, Record};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
@@ -75,6 +76,7 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     {
         output::tell(format_args!("limit: the driver's own limit stays as it is: {why}"));
     }
+    let share = ShareFile::of(&pages::directory(&node), &record);
     let page = live::open(&record).map_err(|why| refused(crate::error::reason(&why)))?;
     let mut text = String::new();
     for entry in entries {
@@ -88,6 +90,11 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
             entry.key,
             said(Given::of(entry, Some(place)))
         );
+    }
+    let shares = Given::all(&limits, Some(page.get())).into_iter().map(|it| (it.gpu, it.now.core));
+    if let Err(why) = share.and_then(|file| file.map_or(Ok(()), |file| file.publish(shares))) {
+        let why = crate::error::reason(&why);
+        output::tell(format_args!("limit: its peers are not told of the new shares: {why}"));
     }
     options.mem.and_then(Bytes::doubt).into_iter().for_each(output::tell);
     output::print(&text)?;

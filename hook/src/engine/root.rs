@@ -74,15 +74,33 @@ impl Root {
         Ok(Place { parent: self.look(directory)?, name: name.to_owned() })
     }
 
+    /// All directories that are come through on the way to a directory, and that directory, each with its path. The way
+    /// of a link is that to where it leads.
+    pub(super) fn way(&self, directory: &str) -> io::Result<Vec<(String, File)>> {
+        let mut passed = Vec::new();
+        self.walk_through(directory, &mut passed)?;
+        Ok(passed)
+    }
+
     fn walk(&self, path: &str) -> io::Result<(Place, File)> {
+        self.walk_through(path, &mut Vec::new())
+    }
+
+    fn walk_through(
+        &self,
+        path: &str,
+        passed: &mut Vec<(String, File)>,
+    ) -> io::Result<(Place, File)> {
         // The directories come through; the last is where the walk is.
         let mut way = vec![self.0.try_clone()?];
+        let mut names: Vec<CString> = Vec::new();
         let mut ahead = components(path.as_bytes());
         let mut links = 0;
-        let mut name = c".".to_owned();
+        passed.push((shown(&names), self.0.try_clone()?));
         while let Some(next) = ahead.pop() {
             if next.as_bytes() == b".." {
                 way.truncate(way.len().saturating_sub(1).max(1));
+                names.pop();
                 continue;
             }
             let here = way.last().ok_or(io::ErrorKind::NotFound)?;
@@ -95,11 +113,13 @@ impl Root {
                 let target = at::target(&found)?;
                 if target.starts_with(b"/") {
                     way.truncate(1);
+                    names.clear();
                 }
                 ahead.extend(components(&target));
             } else {
+                names.push(next);
+                passed.push((shown(&names), found.try_clone()?));
                 way.push(found);
-                name = next;
             }
         }
         let file = way.pop().ok_or(io::ErrorKind::NotFound)?;
@@ -107,8 +127,16 @@ impl Root {
             Some(parent) => parent,
             None => self.0.try_clone()?,
         };
+        let name = names.pop().unwrap_or_else(|| c".".to_owned());
         Ok((Place { parent, name }, file))
     }
+}
+
+/// A path in the container, fit for a line of a log.
+fn shown(names: &[CString]) -> String {
+    let names: Vec<_> =
+        names.iter().map(|name| name.to_bytes().escape_ascii().to_string()).collect();
+    format!("/{}", names.join("/"))
 }
 
 impl Place {
@@ -120,6 +148,24 @@ impl Place {
     /// What lies there on top of everything mounted, to be looked at.
     pub(crate) fn top(&self) -> io::Result<File> {
         at::look(&self.parent, &self.name)
+    }
+
+    /// The same; `None` if nothing lies there.
+    pub(super) fn found(&self) -> io::Result<Option<File>> {
+        match self.top() {
+            Err(why) if is_absent(&why) => Ok(None),
+            found => found.map(Some),
+        }
+    }
+
+    /// The directory.
+    pub(super) const fn parent(&self) -> &File {
+        &self.parent
+    }
+
+    /// The name in it.
+    pub(super) fn name(&self) -> &CStr {
+        &self.name
     }
 
     /// Opens the regular file that lies there for reading. `None`: something else does, or nothing.
