@@ -132,14 +132,19 @@ impl Work {
     }
 }
 
-/// A wait of the application has just come back with success.
-pub(crate) fn synced(call: &Call, scope: Scope) {
+/// The time by the clock that launches and waits are timed with, in nanoseconds.
+pub(crate) fn clock() -> u64 {
+    sys::monotonic_ns()
+}
+
+/// A wait of the application that began at this time has just come back with success.
+pub(crate) fn synced(call: &Call, scope: Scope, began: u64) {
     let Some(session) = Session::begun().filter(|_| !Held::is_entered()) else { return };
     let _errno = sys::Errno::keep();
     match scope {
         Scope::Stream(stream) => {
             if let Some((Purse { lane, .. }, _)) = purse(call.driver, stream) {
-                lane.gate.synced(call.driver, lane.stream().id.into_iter());
+                lane.gate.synced(call.driver, lane.stream().id.into_iter(), began);
             }
         }
         Scope::Context(context) => {
@@ -151,7 +156,7 @@ pub(crate) fn synced(call: &Call, scope: Scope) {
                 let streams = session.lanes.all(|lane| ptr::eq(lane.gate, gate) && of_it(lane));
                 // Asked before the gate is: no lane's stream is waited for under the meter's lock.
                 let ids: Vec<_> = streams.iter().filter_map(|lane| lane.stream().id).collect();
-                gate.synced(call.driver, ids.into_iter());
+                gate.synced(call.driver, ids.into_iter(), began);
             }
         }
         Scope::Something => session.gates().for_each(|gate| gate.settle(call.driver)),

@@ -356,6 +356,6 @@ fn passes(call: &Call, next: impl Next<CuError>, stream: CUstream) -> CuResult {
 /// The host has what it asked for, or the device what the host gave: what ended before can be seen.
 fn waited_for(call: &Call, next: impl Next<CuError>) -> CuResult {
     passes(call, next, CUstream::NULL)?;
-    throttle::synced(call, Scope::Something);
+    throttle::synced(call, Scope::Something, throttle::clock());
     Ok(())
 }

@@ -160,9 +160,10 @@ fn synchronize(
     scope: Scope,
     context: Option<CUcontext>,
 ) -> CuResult {
+    let began = if call.limits_time() { Some(throttle::clock()) } else { None };
     next()?;
-    if call.limits_time() {
-        throttle::synced(call, scope);
+    if let Some(began) = began {
+        throttle::synced(call, scope, began);
     }
     super::pool::synchronised(call, context);
     Ok(())
@@ -172,7 +173,7 @@ fn synchronize(
 fn copied_back(call: &Call, next: impl Next<CuError>) -> CuResult {
     throttle::fence(call, StreamRef::named(call, CUstream::NULL));
     stream_synchronize(call, next, CUstream::NULL)?;
-    throttle::synced(call, Scope::Something);
+    throttle::synced(call, Scope::Something, throttle::clock());
     Ok(())
 }
 

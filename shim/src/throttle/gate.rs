@@ -204,7 +204,7 @@ impl Gate {
             if self.dead.is_due(now) {
                 self.inherit(now);
             }
-            self.look_around(now);
+            self.look_around(now, true);
             let (verdict, wants_mark) = self.asking(copy, |inside| {
                 let mut events = inside.timing.reader(copy);
                 let meter = &mut inside.meter;
@@ -243,18 +243,14 @@ impl Gate {
     /// Sees what the others on the device do, if it is time, before what was theirs is charged. The files are read
     /// outside of the lock.
     ///
-    /// While the share is not used up it does not matter whose turns one is charged, and no launch is to wait for a look.
-    fn look_around(&self, now: u64) {
+    /// A launch waits for a look only if launches have been held back lately: while the share is not used up it does not
+    /// matter whose turns one is charged.
+    fn look_around(&self, now: u64, is_launch: bool) {
         let Some(neighbours) = &self.neighbours else { return };
-        let was_held_back =
-            now.saturating_sub(self.held_back_at.load(Ordering::Relaxed)) < HELD_BACK_NS;
-        let is_due = || {
-            let look = |inside: &mut Inside| {
-                let is_due = inside.meter.is_look_due(now, was_held_back);
-                is_due.then(|| inside.meter.largest_share())
-            };
-            self.with(look).flatten()
-        };
+        let held_back_at = self.held_back_at.load(Ordering::Relaxed);
+        let may_take_time = !is_launch || now.saturating_sub(held_back_at) < HELD_BACK_NS;
+        let is_due =
+            || self.with(|inside| inside.meter.is_look_due(now, may_take_time)) == Some(true);
         neighbours.look(now, is_due, |heard| {
             self.with(|inside| inside.meter.look(heard.iter().copied(), now));
         });
@@ -324,12 +320,19 @@ impl Gate {
     }
 
     /// The host has seen these streams empty.
-    pub(super) fn synced(&self, copy: &DriverCopy, streams: impl Iterator<Item = StreamId>) {
+    ///
+    /// The host has waited for that since `began`.
+    pub(super) fn synced(
+        &self,
+        copy: &DriverCopy,
+        streams: impl Iterator<Item = StreamId>,
+        began: u64,
+    ) {
         let now = sys::monotonic_ns();
-        self.look_around(now);
+        self.look_around(now, false);
         self.asking(copy, |inside| {
             let mut events = inside.timing.reader(copy);
-            streams.for_each(|id| inside.meter.sync_returned(Some(id), now, &mut events));
+            streams.for_each(|id| inside.meter.sync_returned(Some(id), began, now, &mut events));
             // Who dies from here on owes nothing for what other streams have done.
             inside.meter.settle_finished(now, &mut events);
         });
@@ -338,7 +341,7 @@ impl Gate {
     /// Settles all that has finished.
     pub(super) fn settle_all(&self, copy: &DriverCopy) {
         let now = sys::monotonic_ns();
-        self.look_around(now);
+        self.look_around(now, false);
         self.asking(copy, |inside| {
             inside.meter.settle_all(now, &mut inside.timing.reader(copy));
         });
@@ -347,7 +350,7 @@ impl Gate {
     /// Settles what has finished.
     pub(super) fn settle(&self, copy: &DriverCopy) {
         let now = sys::monotonic_ns();
-        self.look_around(now);
+        self.look_around(now, false);
         self.asking(copy, |inside| {
             inside.meter.settle_finished(now, &mut inside.timing.reader(copy));
         });

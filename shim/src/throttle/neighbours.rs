@@ -78,32 +78,31 @@ impl Neighbours {
         }
     }
 
-    /// Looks at what they tell, unless another thread does or it `is_due` only later; that says what the other processes of
-    /// this container may take of the time, too. Each is shown under a number that stays.
+    /// Looks at what they tell, unless another thread does or it `is_due` only later. Each is shown under a number that
+    /// stays.
     pub(super) fn look(
         &self,
         now: u64,
-        is_due: impl FnOnce() -> Option<Share>,
+        is_due: impl FnOnce() -> bool,
         show: impl FnOnce(&[Heard]),
     ) {
         let Some(mut view) = self.view.try_lock() else { return };
-        if now < view.rests_until {
+        if now < view.rests_until || !is_due() {
             return;
         }
-        let Some(own_share) = is_due() else { return };
-        view.refresh(self, own_share, now);
+        view.refresh(self, now);
         view.rest(now, sys::monotonic_ns());
         show(&view.heard);
     }
 }
 
 impl View {
-    fn refresh(&mut self, all: &Neighbours, own_share: Share, now: u64) {
+    fn refresh(&mut self, all: &Neighbours, now: u64) {
         self.heard.clear();
         let page = all.own.inode;
         let own = all.own.page.tells(all.device).filter(|(slot, _)| *slot != all.slot.index());
         let own = own.map(|(slot, told)| (key(page, slot), told));
-        self.heard.extend(own.map(|(key, told)| Heard { page, share: own_share, key, told }));
+        self.heard.extend(own.map(|(key, told)| Heard { page, share: None, key, told }));
         let lists = self.listed_at.is_none_or(|at| now.saturating_sub(at) >= LIST_NS);
         if !lists && self.pages.is_empty() {
             return;
@@ -126,7 +125,7 @@ impl View {
         // Each is a taker of its own, whose key is no process's.
         self.heard.extend(self.pages.iter().take(MOST_PAGES).map(|page| Heard {
             page: page.inode,
-            share: page.share,
+            share: Some(page.share),
             key: key(page.inode, 0),
             told: page.told,
         }));

@@ -27,7 +27,7 @@ impl World<'_> {
         let process = self.threads[thread].process;
         let streams = self.processes[process].streams.len();
         for stream in 0..streams {
-            self.look_around(thread, stream);
+            self.look_around(thread, stream, false);
             self.fence(thread, stream);
             if let Some(Metered { meter, probe, .. }) = &mut self.metered(thread, stream) {
                 meter.settle_all(now, probe);

@@ -66,12 +66,14 @@ const KEYS: u64 = 1 << 40;
 
 impl World<'_> {
     /// Reads what other processes tell of the card of a stream, if it is time to; how long that took.
-    pub(super) fn look_around(&mut self, thread: usize, stream: usize) -> u64 {
+    pub(super) fn look_around(&mut self, thread: usize, stream: usize, is_launch: bool) -> u64 {
         let (now, own) = (self.now, self.threads[thread].process);
         let card = self.processes[own].streams[stream].card;
         let is_due = |tenant: &Tenant<'_>| {
             let place = &tenant.places[card];
-            let is_due = |meter: &Meter<'_, _>| meter.is_look_due(now, true);
+            let is_due = |meter: &Meter<'_, _>| {
+                meter.is_look_due(now, !is_launch || now < place.held_back_until)
+            };
             now >= place.rests_until && place.meters.first().is_some_and(is_due)
         };
         if self.setup.without == Ablation::Page || !is_due(&self.processes[own]) {
@@ -79,7 +81,6 @@ impl World<'_> {
         }
         let own_place = &self.processes[own].places[card];
         let own_page = own_place.limit.map(|(page, _)| page);
-        let own_share = own_place.meters.first().map_or(Share::FULL, Meter::largest_share);
         let others = self.processes.iter().enumerate().filter(|(number, _)| *number != own);
         let told = others.filter_map(|(_, tenant)| {
             let place = &tenant.places[card];
@@ -91,7 +92,7 @@ impl World<'_> {
         // Of the own container each process is heard for itself, of others all as one.
         let own_told = told.iter().filter(|(page, ..)| Some(*page) == own_page);
         let mut heard: Vec<_> = own_told
-            .map(|&(page, _, key, told)| Heard { page: page as u64, share: own_share, key, told })
+            .map(|&(page, _, key, told)| Heard { page: page as u64, share: None, key, told })
             .collect();
         let mut pages: Vec<_> = told.iter().map(|&(page, share, ..)| (page, share)).collect();
         pages.sort_unstable();
@@ -99,12 +100,17 @@ impl World<'_> {
         for (page, share) in pages.into_iter().filter(|(page, _)| Some(*page) != own_page) {
             let of_it = told.iter().filter(|(other, ..)| *other == page);
             let told = Told::together(of_it.map(|(.., told)| *told), now);
-            heard.push(Heard { page: page as u64, share, key: KEYS - 1 - page as u64, told });
+            heard.push(Heard {
+                page: page as u64,
+                share: Some(share),
+                key: KEYS - 1 - page as u64,
+                told,
+            });
         }
         for (page, number) in self.pages.iter().zip(KEYS..) {
             let told = Told::together((0..page.places).map(|_| page.says.at(now)), now);
             let share = Share::from_percent(page.percent).unwrap_or(Share::FULL);
-            heard.push(Heard { page: number, share, key: number, told });
+            heard.push(Heard { page: number, share: Some(share), key: number, told });
         }
         let place = &mut self.processes[own].places[card];
         place.meters.iter_mut().for_each(|meter| meter.look(heard.iter().copied(), now));

@@ -50,10 +50,12 @@ pub(super) enum State {
     },
     Syncing {
         stream: Option<usize>,
+        began: u64,
     },
     /// A synchronizing call has returned.
     Synced {
         stream: Option<usize>,
+        began: u64,
     },
     Holding {
         stream: usize,
@@ -156,7 +158,7 @@ impl<'a> World<'a> {
                     self.block(thread, State::Copying { stream, ns });
                 }
             }
-            State::Syncing { stream } => {
+            State::Syncing { stream, began } => {
                 let process = self.threads[thread].process;
                 let lines = &self.processes[process].streams;
                 let empty = lines.iter().enumerate().all(|(index, line)| {
@@ -164,17 +166,18 @@ impl<'a> World<'a> {
                         || self.cards[line.card].queued(line.number) == 0
                 });
                 if empty {
-                    self.later(thread, self.setup.sync_ns, State::Synced { stream });
+                    self.later(thread, self.setup.sync_ns, State::Synced { stream, began });
                 } else {
-                    self.block(thread, State::Syncing { stream });
+                    self.block(thread, State::Syncing { stream, began });
                 }
             }
-            State::Synced { stream } => {
-                let took = self.synced(thread, stream);
+            State::Synced { stream, began } => {
+                let took = self.synced(thread, stream, began);
                 self.later(thread, took, State::Next);
             }
             State::Holding { stream } => {
                 let arrives = self.now + self.setup.launch_ns;
+                self.fence(thread, stream);
                 let (card, number) = self.line(thread, stream);
                 card.push(number, arrives, What::Hold);
                 let took = self.setup.launch_ns;
@@ -192,7 +195,7 @@ impl<'a> World<'a> {
         match program(self.now, &mut self.dice) {
             Act::Launch { stream, kernel } => self.ask(thread, stream, kernel, self.now),
             Act::Copy { stream, ns } => self.later(thread, 0, State::Copying { stream, ns }),
-            Act::Sync(stream) => self.later(thread, 0, State::Syncing { stream }),
+            Act::Sync(stream) => self.later(thread, 0, State::Syncing { stream, began: self.now }),
             Act::Think(ns) => self.later(thread, ns, State::Next),
             Act::Until(at) => self.later(thread, at.saturating_sub(self.now), State::Next),
             Act::Hold(stream) => {
@@ -228,7 +231,7 @@ impl<'a> World<'a> {
             return self.ask_oracle(thread, stream, kernel, called);
         }
         self.inherit(thread, stream);
-        let look_ns = self.look_around(thread, stream);
+        let look_ns = self.look_around(thread, stream, true);
         let graph_is_free = kernel.nodes.is_some() && setup.without == Ablation::Graphs;
         let metered = self.metered(thread, stream).filter(|_| !graph_is_free);
         let Some(Metered { id, meter, costs, waits, metered, mut probe }) = metered else {
@@ -256,6 +259,9 @@ impl<'a> World<'a> {
                     let event = probe.event(now + setup.record_ns);
                     meter.marked(id, event, now, &mut probe);
                 }
+                let tenant = &mut self.processes[self.threads[thread].process];
+                let card = tenant.streams[stream].card;
+                tenant.places[card].held_back_until = now + 1_000_000_000;
                 let (least, most) = setup.wake_ns;
                 let late = self.dice.between(least, most);
                 self.later(
@@ -314,14 +320,14 @@ impl<'a> World<'a> {
     }
 
     /// How long it took.
-    fn synced(&mut self, thread: usize, stream: Option<usize>) -> u64 {
+    fn synced(&mut self, thread: usize, stream: Option<usize>, began: u64) -> u64 {
         let now = self.now;
         let streams = self.processes[self.threads[thread].process].streams.len();
         let mut took = 0;
         for index in stream.map_or(0..streams, |only| only..only + 1) {
-            took += self.look_around(thread, index);
+            took += self.look_around(thread, index, false);
             if let Some(Metered { id, meter, probe, .. }) = &mut self.metered(thread, index) {
-                meter.sync_returned(Some(*id), now, probe);
+                meter.sync_returned(Some(*id), began, now, probe);
             }
         }
         took

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use super::{
     Batch, Bucket, Costs, Events, Launch, Party, Signature,
-    settlement::{Done, Settlement},
+    settlement::{Certain, Done, Settlement},
     shares::Shares,
     spacing::Spacing,
     steady::Steady,
@@ -113,6 +113,8 @@ pub struct Totals {
     pub stalls: u64,
 }
 
+/// So long after the end of the work a call that waits for it returns, at the latest.
+const RETURN_NS: u64 = 100_000;
 /// Streams known at once; more share the last place.
 const STREAMS: usize = 1024;
 /// What a dead process may be found to owe. A program that is started again must not wait for minutes for a kernel
@@ -197,7 +199,9 @@ impl<'a, E> Meter<'a, E> {
         self.harvest(Some(stream), now, events);
         self.shares.follow(now);
         // Whether it is open is asked for those that go anyway too: what they take along depends on it.
-        if !self.is_open(now) && !self.is_urgent(launch, now) && !self.is_stalled(now) {
+        let may_go =
+            (self.is_open(now) || self.is_urgent(launch, now)) && !self.is_second(launch, now);
+        if !may_go && !self.is_stalled(now) {
             self.totals.waits += 1;
             return Verdict::Wait { until: self.recheck_at(now) };
         }
@@ -293,10 +297,12 @@ impl<'a, E> Meter<'a, E> {
         self.may_be_over(now);
     }
 
-    /// A call returned at `now` that waits until this stream is empty; without one, until all of the device's are.
+    /// A call returned at `now` that waits until this stream is empty, and had waited since `began`; without a stream, until
+    /// all of the device's are.
     pub fn sync_returned(
         &mut self,
         stream: Option<StreamId>,
+        began: u64,
         now: u64,
         events: &mut impl Events<Event = E>,
     ) {
@@ -310,10 +316,17 @@ impl<'a, E> Meter<'a, E> {
             if stream.pending.is_empty() {
                 let span = stream.span(stream.unmarked_ns > 0, now);
                 let (taken, before) = (stream.look(), std::mem::take(&mut stream.unmarked_ns));
+                // What the call found it waited for, but for the way back to the program.
+                let (from, until) = (stream.since.max(began), now.saturating_sub(RETURN_NS));
+                let certain = (from < until).then_some(Certain { from, until, is_queued: false });
                 (stream.since, stream.synced) = (now, true);
                 let worth = self.account(taken, now).saturating_add(before);
+                // Of a batch no event says that it was out.
+                if !self.is_out() {
+                    self.was_out_ns = self.was_out_ns.saturating_add(worth);
+                }
                 if worth > 0 {
-                    self.settle(worth, Done { span, work_ns: worth, certain: None }, now);
+                    self.settle(worth, Done { span, work_ns: worth, certain }, now);
                 }
             }
         }

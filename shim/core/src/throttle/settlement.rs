@@ -83,6 +83,11 @@ const SHORT_TURN_NS: u64 = 500_000;
 const DOUBT_NS: u64 = 10_000_000_000;
 const LONGEST_DOUBT_NS: u64 = 64 * DOUBT_NS;
 
+/// A mean is off for a while, in either direction: less one part of so many of it is certain.
+const MEAN_PARTS: u64 = 16;
+/// Nobody waits so long for a turn and nothing else.
+const TURNS_NS: u64 = 10_000_000;
+
 /// From when to when a stream was occupied with a piece of work.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Span {
@@ -104,8 +109,17 @@ pub(super) struct Done {
     pub(super) span: Span,
     /// What it costs by itself.
     pub(super) work_ns: u64,
-    /// From when to when the device certainly had nothing of the stream to wait for.
-    pub(super) certain: Option<(u64, u64)>,
+    pub(super) certain: Option<Certain>,
+}
+
+/// Time in which the device certainly had work of the stream.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Certain {
+    pub(super) from: u64,
+    pub(super) until: u64,
+    /// It had work of it before, too: what neighbours had of the time is their turns in the mean. Otherwise it may be
+    /// nothing but the wait for a turn.
+    pub(super) is_queued: bool,
 }
 
 impl Done {
@@ -206,9 +220,15 @@ impl Settlement {
             None => (work_ns, work_ns, work_ns),
         };
         // The turns of strangers lie in it, and look like launches that take long now and then.
-        if let Some((start, end)) = done.certain.filter(|_| !self.strangers) {
-            let added_ns = self.certain.add(start, end);
-            let least_ns = turns.least_part(added_ns, start, end);
+        if let Some(Certain { from, until, is_queued }) = done.certain.filter(|_| !self.strangers) {
+            let added_ns = self.certain.add(from, until);
+            let is_mean = is_queued || until.saturating_sub(from) >= TURNS_NS;
+            let mean_ns = turns.part(added_ns, from, until);
+            let least_ns = match is_mean {
+                true if mean_ns == added_ns => mean_ns,
+                true => mean_ns / MEAN_PARTS * (MEAN_PARTS - 1),
+                false => turns.least_part(added_ns, from, until),
+            };
             self.certain_ns = self.certain_ns.saturating_add(least_ns);
         }
         self.work_ns = self.work_ns.saturating_add(work_ns);

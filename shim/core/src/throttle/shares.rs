@@ -51,11 +51,6 @@ impl<'a> Shares<'a> {
         self.share
     }
 
-    /// The largest share in use in the container.
-    pub(super) const fn largest(&self) -> Share {
-        self.shared.share()
-    }
-
     /// The share of this process is another one from now on.
     pub(super) fn set_share(&mut self, share: Share) {
         (self.share, self.told_at) = (share, 0);

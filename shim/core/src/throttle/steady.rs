@@ -1,8 +1,10 @@
-//! Which launches take the same time each time, as far as they were seen while no neighbour was there.
+//! Which launches take the same time each time, whoever else is on the device.
 //!
 //! Beside neighbours a measurement says only between what and what an operation lies: all of the time that it took, and
-//! that without what the neighbours may have been given. Of an operation that took the same time whenever it was alone,
-//! it is taken to be that time again, as far as it lies between the two; of any other, its turns in the mean.
+//! that without what the neighbours may have been given. But an operation that takes the same time by itself shows it:
+//! the least times come again and again, and what is longer waited for somebody. Of such a one it is taken to be that
+//! time, as far as it lies between the two; of any other, its turns in the mean. If all of them waited, the least waited
+//! too, and the turns in the mean are less.
 
 use super::Signature;
 
@@ -15,16 +17,19 @@ pub(super) struct Steady {
 #[derive(Clone, Copy, Debug, Default)]
 struct Known {
     signature: Option<Signature>,
-    /// The mean of what it took alone.
-    mean_ns: u64,
-    /// How many of the latest took about that.
+    /// The mean of the least that it took.
+    least_ns: u64,
+    /// The mean of its turns.
+    own_ns: u64,
+    /// How often the latest took about the least: up by [`AGAIN`] if one did, down by one if it took longer.
     agree: u8,
 }
 
 const PLACES: usize = 1024;
-/// So many make it steady, and more are not counted.
-const ENOUGH: u8 = 3;
-const MOST: u8 = 8;
+const AGAIN: u8 = 3;
+/// So much makes it steady: one in four, in the end.
+const ENOUGH: u8 = 9;
+const MOST: u8 = 24;
 /// About the same: within a part of the mean, and what a clock may be off.
 const PART: u64 = 8;
 const OFF_NS: u64 = 1_000;
@@ -36,26 +41,27 @@ impl Default for Steady {
 }
 
 impl Steady {
-    /// Notes what a launch took that no neighbour can have delayed.
-    pub(super) fn note(&mut self, signature: Signature, ns: u64) {
+    /// Notes what a launch took, and how much of that were its turns in the mean.
+    pub(super) fn note(&mut self, signature: Signature, took_ns: u64, own_ns: u64) {
         let Some(known) = self.place(signature) else { return };
-        if known.signature != Some(signature) {
-            *known = Known { signature: Some(signature), mean_ns: ns, agree: 1 };
-        } else if known.mean_ns.abs_diff(ns) <= known.mean_ns / PART + OFF_NS {
-            known.agree = MOST.min(known.agree + 1);
-            known.mean_ns = known.mean_ns - known.mean_ns / PART + ns / PART;
+        let same = known.signature == Some(signature);
+        let off = known.least_ns / PART + OFF_NS;
+        if !same || known.agree == 0 || took_ns < known.least_ns.saturating_sub(off) {
+            let own_ns = if same { known.own_ns } else { own_ns };
+            *known = Known { signature: Some(signature), least_ns: took_ns, own_ns, agree: AGAIN };
+        } else if took_ns <= known.least_ns.saturating_add(off) {
+            known.agree = MOST.min(known.agree + AGAIN);
+            known.least_ns = mean(known.least_ns, took_ns);
         } else {
-            known.agree = known.agree.saturating_sub(2);
-            if known.agree == 0 {
-                (known.mean_ns, known.agree) = (ns, 1);
-            }
+            known.agree -= 1;
         }
+        known.own_ns = mean(known.own_ns, own_ns);
     }
 
-    /// What a launch takes alone, if it takes the same each time.
-    pub(super) fn mean(&mut self, signature: Signature) -> Option<u64> {
+    /// What a launch takes by itself, if it takes the same each time.
+    pub(super) fn time(&mut self, signature: Signature) -> Option<u64> {
         let known = self.place(signature).filter(|known| known.signature == Some(signature))?;
-        (known.agree >= ENOUGH).then_some(known.mean_ns)
+        (known.agree >= ENOUGH).then(|| known.least_ns.min(known.own_ns))
     }
 
     /// It means something else from now on.
@@ -73,38 +79,69 @@ impl Steady {
     }
 }
 
+/// A mean that one more time moves by a part.
+fn mean(before_ns: u64, ns: u64) -> u64 {
+    before_ns - before_ns / PART + ns / PART
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const KERNEL: Signature = Signature::kernel(7, 1024);
+    const MS: u64 = 1_000_000;
+
+    fn close(found: Option<u64>, expected: u64) {
+        let found = found.unwrap();
+        assert!(found.abs_diff(expected) < expected / 50, "{found}, not {expected}");
+    }
 
     #[test]
     fn what_takes_the_same_each_time_is_steady() {
         let mut steady = Steady::default();
         (0..3).for_each(|_| {
-            assert_eq!(steady.mean(KERNEL), None);
-            steady.note(KERNEL, 1_000_000);
+            assert_eq!(steady.time(KERNEL), None);
+            steady.note(KERNEL, MS, MS);
         });
-        assert_eq!(steady.mean(KERNEL), Some(1_000_000));
+        close(steady.time(KERNEL), MS);
         steady.forget(KERNEL);
-        assert_eq!(steady.mean(KERNEL), None);
+        assert_eq!(steady.time(KERNEL), None);
+    }
+
+    /// Half of them wait for a neighbour's.
+    #[test]
+    fn what_waits_now_and_then_is_what_it_takes_when_it_does_not() {
+        let mut steady = Steady::default();
+        for turn in 0..200_u64 {
+            let waited = turn % 2 * (turn % 7) * MS / 7;
+            steady.note(KERNEL, MS + waited, MS + waited / 2);
+        }
+        close(steady.time(KERNEL), MS);
+    }
+
+    /// As two processes do that launch and wait at the same times.
+    #[test]
+    fn what_always_waits_is_its_turns() {
+        let mut steady = Steady::default();
+        (0..100).for_each(|_| steady.note(KERNEL, 2 * MS, MS));
+        close(steady.time(KERNEL), MS);
     }
 
     #[test]
-    fn what_varies_is_not() {
+    fn what_varies_is_not_steady() {
         let mut steady = Steady::default();
         for turn in 0..100_u64 {
-            steady.note(KERNEL, 1_000_000 + turn * 7 % 5 * 400_000);
+            let ns = MS + turn * 7 % 11 * 400_000;
+            steady.note(KERNEL, ns, ns);
         }
-        assert_eq!(steady.mean(KERNEL), None);
+        assert_eq!(steady.time(KERNEL), None);
     }
 
     #[test]
     fn what_changes_is_steady_again_after_a_while() {
         let mut steady = Steady::default();
-        (0..20).for_each(|_| steady.note(KERNEL, 1_000_000));
-        (0..8).for_each(|_| steady.note(KERNEL, 5_000_000));
-        assert_eq!(steady.mean(KERNEL), Some(5_000_000));
+        (0..20).for_each(|_| steady.note(KERNEL, MS, MS));
+        (0..80).for_each(|_| steady.note(KERNEL, 5 * MS, 5 * MS));
+        close(steady.time(KERNEL), 5 * MS);
     }
 }

@@ -25,8 +25,9 @@ pub struct Told {
 pub struct Heard {
     /// The page that says it, under a number that stays.
     pub page: u64,
-    /// What the container of the page may take of the device's time, as the node wrote it.
-    pub share: Share,
+    /// What the container of the page may take of the device's time, as the node wrote it; none of this process's own
+    /// container, whose processes pay out of the same bucket.
+    pub share: Option<Share>,
     /// Who says it, under a number that stays.
     pub key: u64,
     /// What it says.

@@ -7,9 +7,10 @@
 //! full, the rest in equal parts. That is right in the mean. At most, each was given all that it had left in all the time
 //! that it was there: what then remains is certainly this process's.
 //!
-//! A neighbour may tell anything. So what a page may take is bounded by the share that the node gave its container: a
-//! page has an allowance that fills at that share, and what it takes comes out of it. Who tells nothing is not seen, and
-//! more is charged than was used, never less; who lies gives away its own share at most.
+//! A neighbour may tell anything. So what counts of it is bounded by the share that the node gave its container: a page has
+//! an allowance that fills at that share, and a little faster since turns are told late, and work that it tells of counts
+//! as far as that allows. Who tells nothing is not seen, and more is charged than was used, never less; who lies gives
+//! away its own share at most.
 
 use std::collections::VecDeque;
 
@@ -37,16 +38,11 @@ struct Point {
     least: u64,
 }
 
-/// What a container may still take.
+/// Of what a container tells so much may still count; all of what this process's own one does.
 #[derive(Debug)]
 struct Page {
     number: u64,
-    share: Share,
-    /// In the mean, and at most; what it is taken to have had at most is never less than that in the mean, and is made up
-    /// for later.
-    allowed_ns: [i64; 2],
-    /// What it has been given since they were settled.
-    taken_ns: [u64; 2],
+    allowed_ns: u64,
     seen_at: u64,
 }
 
@@ -54,18 +50,22 @@ struct Page {
 #[derive(Debug)]
 struct Neighbour {
     key: u64,
-    /// Its place among the pages.
-    page: usize,
     work: u64,
     occupied_ns: u64,
-    /// What it has told of and not been given yet: in the mean, and at most.
-    left_ns: [u64; 2],
+    /// What it has told of that counts and has not been given yet, in the mean and at most.
+    left_ns: [i64; 2],
+    /// What it has told of that does not count yet.
+    beyond_ns: u64,
     /// For how long it had anything out since the latest look.
     there_ns: u64,
     is_out: bool,
     seen_at: u64,
 }
 
+/// Work is told late, and told anew when it is measured: so much more counts.
+const LATE_PARTS: u64 = 8;
+/// What is out already when it is first seen nobody knows; so much is taken for it.
+const OUT_AT_FIRST_NS: u64 = 200_000_000;
 /// Looking costs a few system calls for each neighbour.
 const LOOK_NS: u64 = 500_000;
 /// What is told late, or wrong, is not set against more than this.
@@ -92,8 +92,8 @@ impl Turns {
     }
 
     /// Whether it is time to look at the neighbours.
-    pub(super) const fn is_look_due(&self, now: u64, is_held_back: bool) -> bool {
-        !self.has_looked || is_held_back && now.saturating_sub(self.looked_at) >= LOOK_NS
+    pub(super) const fn is_look_due(&self, now: u64, may_take_time: bool) -> bool {
+        !self.has_looked || may_take_time && now.saturating_sub(self.looked_at) >= LOOK_NS
     }
 
     /// What the neighbours tell now, and what this process does.
@@ -116,17 +116,18 @@ impl Turns {
     }
 
     fn hear(&mut self, heard: Heard, passed: u64, now: u64) {
-        let Some(page) = self.page(&heard, now) else { return };
-        let at = self.neighbours.iter().position(|neighbour| neighbour.key == heard.key);
-        match at.and_then(|at| self.neighbours.get_mut(at)) {
-            Some(neighbour) => neighbour.tells(heard.told, passed, now),
-            None => {
-                let before = if self.has_looked { Told::default() } else { heard.told };
-                let mut neighbour = Neighbour::new(heard.key, page, before, now);
-                // All that one tells who was not there before, it did since the latest look.
-                neighbour.tells(heard.told, passed, now);
-                self.neighbours.push(neighbour);
-            }
+        let Some(place) = self.page(&heard, now) else { return };
+        let known = self.neighbours.iter().position(|neighbour| neighbour.key == heard.key);
+        if known.is_none() {
+            // All that one tells who was not there before, it did since the latest look.
+            let before = if self.has_looked { Told::default() } else { heard.told };
+            self.neighbours.push(Neighbour::new(heard.key, before, now));
+        }
+        let at = known.unwrap_or(self.neighbours.len() - 1);
+        if let (Some(neighbour), Some(page)) =
+            (self.neighbours.get_mut(at), self.pages.get_mut(place))
+        {
+            neighbour.tells(heard.told, &mut page.allowed_ns, passed, now);
         }
     }
 
@@ -157,26 +158,27 @@ impl Turns {
     fn give(&mut self, ns: u64, passed: u64, is_there: bool) -> [u64; 2] {
         let own = u64::from(is_there);
         let there = |neighbour: &Neighbour| scaled(neighbour.there_ns, ns, passed);
+        let left = |ns: i64| u64::try_from(ns).unwrap_or(0);
         let wants = |neighbour: &Neighbour| {
             let [left_ns, _] = neighbour.left_ns;
-            left_ns.min(there(neighbour) / (1 + own))
+            left(left_ns).min(there(neighbour) / (1 + own))
         };
         self.neighbours.sort_unstable_by_key(wants);
         let mut takers = self.neighbours.len() as u64 + own;
-        let mut rest = ns;
+        let [mut rest, mut least] = [ns; 2];
         for neighbour in &mut self.neighbours {
-            let Some(page) = self.pages.get_mut(neighbour.page) else { continue };
-            let [allowed_ns, allowed_most_ns] = page.allows();
-            let given_ns = wants(neighbour).min(rest / takers.max(1)).min(allowed_ns);
-            let [_, left_most_ns] = neighbour.left_ns;
-            let most_ns = left_most_ns.min(there(neighbour)).min(allowed_most_ns);
-            neighbour.left_ns = both(neighbour.left_ns, [given_ns, most_ns], u64::saturating_sub);
-            page.taken_ns = both(page.taken_ns, [given_ns, most_ns], u64::saturating_add);
+            let given_ns = wants(neighbour).min(rest / takers.max(1));
+            let [left_ns, left_most_ns] = neighbour.left_ns;
+            let most_ns = left(left_most_ns).min(there(neighbour)).max(given_ns);
+            neighbour.left_ns = [
+                left_ns.saturating_sub(signed(given_ns)),
+                left_most_ns.saturating_sub(signed(most_ns)),
+            ];
             rest -= given_ns;
+            least = least.saturating_sub(most_ns);
             takers -= 1;
         }
-        let most_ns = self.pages.iter_mut().map(Page::settle).fold(0, u64::saturating_add);
-        [rest, ns.saturating_sub(most_ns).min(rest)]
+        [rest, least]
     }
 
     /// What of the time from `start` to `end` was this process's, in the mean.
@@ -254,37 +256,17 @@ pub(super) fn scaled(ns: u64, part: u64, whole: u64) -> u64 {
 
 impl Page {
     fn new(heard: &Heard, now: u64) -> Self {
-        let allowed_ns = [signed(heard.share.of(SAVED_AT_FIRST_NS)); 2];
-        let (number, share, taken_ns, seen_at) = (heard.page, heard.share, [0; 2], now);
-        Self { number, share, allowed_ns, taken_ns, seen_at }
+        let allowed_ns = heard.share.map_or(u64::MAX, |share| share.of(SAVED_AT_FIRST_NS));
+        Self { number: heard.page, allowed_ns, seen_at: now }
     }
 
-    fn fill(&mut self, share: Share, now: u64) {
-        let more = signed(share.of(now.saturating_sub(self.seen_at)));
-        let most = signed(share.of(SAVED_NS));
-        self.allowed_ns = self.allowed_ns.map(|ns| ns.saturating_add(more).min(most));
-        (self.share, self.seen_at) = (share, now);
+    fn fill(&mut self, share: Option<Share>, now: u64) {
+        let passed = now.saturating_sub(std::mem::replace(&mut self.seen_at, now));
+        let Some(share) = share else { return };
+        let more = share.of(passed);
+        let more = more.saturating_add(more / LATE_PARTS);
+        self.allowed_ns = self.allowed_ns.saturating_add(more).min(share.of(SAVED_NS));
     }
-
-    /// What it may still be given.
-    fn allows(&self) -> [u64; 2] {
-        let left = both(self.allowed_ns, self.taken_ns.map(signed), i64::saturating_sub);
-        left.map(|left| u64::try_from(left).unwrap_or(0))
-    }
-
-    /// Takes what it has been given out of what it may be; how much that was at most.
-    fn settle(&mut self) -> u64 {
-        let [given_ns, most_ns] = std::mem::take(&mut self.taken_ns);
-        let most_ns = most_ns.max(given_ns);
-        let taken = [given_ns, most_ns].map(signed);
-        self.allowed_ns = both(self.allowed_ns, taken, i64::saturating_sub);
-        most_ns
-    }
-}
-
-/// One with the other, in the mean and at most.
-fn both<T: Copy>([a, b]: [T; 2], [c, d]: [T; 2], with: impl Fn(T, T) -> T) -> [T; 2] {
-    [with(a, c), with(b, d)]
 }
 
 fn signed(ns: u64) -> i64 {
@@ -292,17 +274,37 @@ fn signed(ns: u64) -> i64 {
 }
 
 impl Neighbour {
-    const fn new(key: u64, page: usize, told: Told, now: u64) -> Self {
+    const fn new(key: u64, told: Told, now: u64) -> Self {
         let (work, occupied_ns, is_out) = (told.work, told.occupied_ns(now), told.is_out());
+        let beyond_ns = if is_out { OUT_AT_FIRST_NS } else { 0 };
         let (left_ns, there_ns, seen_at) = ([0; 2], 0, now);
-        Self { key, page, work, occupied_ns, left_ns, there_ns, is_out, seen_at }
+        Self { key, work, occupied_ns, left_ns, beyond_ns, there_ns, is_out, seen_at }
     }
 
-    fn tells(&mut self, told: Told, passed: u64, now: u64) {
+    fn tells(&mut self, told: Told, allowed_ns: &mut u64, passed: u64, now: u64) {
         let occupied_ns = told.occupied_ns(now);
         self.there_ns = occupied_ns.saturating_sub(self.occupied_ns).min(passed);
         let more = told.work.wrapping_sub(self.work).cast_signed();
-        self.left_ns = self.left_ns.map(|ns| ns.saturating_add_signed(more).min(MOST_LEFT_NS));
+        match u64::try_from(more) {
+            Ok(more) => self.beyond_ns = self.beyond_ns.saturating_add(more).min(MOST_LEFT_NS),
+            Err(_less) => {
+                // What never counted goes first; the rest was told, and was not there.
+                let less = more.unsigned_abs();
+                let never = less.min(self.beyond_ns);
+                self.beyond_ns -= never;
+                let less = signed(less - never);
+                let [left_ns, most_ns] = self.left_ns.map(|ns| ns.saturating_sub(less));
+                // What it has been given of that it has had.
+                let given = left_ns.min(0).unsigned_abs();
+                *allowed_ns = allowed_ns.saturating_add(less.unsigned_abs().saturating_sub(given));
+                self.left_ns = [left_ns.max(0), most_ns.max(0)];
+            }
+        }
+        let counts = self.beyond_ns.min(*allowed_ns);
+        self.beyond_ns -= counts;
+        *allowed_ns -= counts;
+        let most = signed(MOST_LEFT_NS);
+        self.left_ns = self.left_ns.map(|ns| ns.saturating_add_unsigned(counts).min(most));
         // What was too much for the time being is not told again.
         self.occupied_ns = self.occupied_ns.max(occupied_ns);
         self.work = told.work;
@@ -312,7 +314,7 @@ impl Neighbour {
     /// What it wanted and had nothing out for any more, it was given while nobody looked.
     fn settle(&mut self) {
         if !self.is_out {
-            self.left_ns = [0; 2];
+            (self.left_ns, self.beyond_ns) = ([0; 2], 0);
         }
     }
 }

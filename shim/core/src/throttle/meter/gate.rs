@@ -28,6 +28,8 @@ const RECHECK_IDLE_NS: u64 = 10_000_000;
 /// Work that is out this long without an event reached may be waiting for the launch that waits for it.
 const STALL_NS: u64 = 2_000_000_000;
 const STALL_ESTIMATES: u64 = 8;
+/// The same if something is out of which nothing is measured: it may be a long kernel, and the next one another.
+const STALL_UNMEASURED_NS: u64 = 10_000_000_000;
 /// Each time nothing moves for as long again, until the gate opens by itself: a launch that others wait for is not far, and
 /// a queue of long kernels is not to grow for ever.
 const MOST_DOUBLINGS: u32 = 10;
@@ -37,8 +39,8 @@ const STUCK_NS: u64 = 100_000_000;
 /// for its collectives. Beyond it there are no others, and nobody would ever pay.
 const CREDIT_NS: u64 = 10_000_000_000;
 /// Where no other device of the container meets this one nobody here waits for it, as far as one sees, and what is called
-/// a collective may be anything: so much of the device's time is lent, which is two hundredths of ten seconds.
-const CREDIT_ALONE_NS: u64 = 200_000_000;
+/// a collective may be anything: so much of the device's time is lent, which is a hundredth of ten seconds.
+const CREDIT_ALONE_NS: u64 = 100_000_000;
 
 impl<E> Meter<'_, E> {
     /// The gate closes at an empty bucket and opens at a quantum, so that one wake-up is good for many launches. Who
@@ -72,6 +74,22 @@ impl<E> Meter<'_, E> {
         }
         self.open = open;
         open
+    }
+
+    /// Whether another launch is out of which nothing is measured, as of this one: it may take any time, and so may that
+    /// one. One at a time is out, but for those whose stream waits for the host.
+    pub(super) fn is_second(&self, launch: Launch, now: u64) -> bool {
+        if self.unmeasured == 0
+            || self.shares.share() == Share::FULL
+            || self.costs.estimate(launch.signature).is_some()
+        {
+            return false;
+        }
+        let since = now.saturating_sub(STUCK_NS);
+        let stuck = self.streams.iter().filter(|stream| stream.stuck_ns(since) > 0);
+        let pending = stuck.flat_map(|stream| &stream.pending);
+        let operations = pending.filter_map(|pending| pending.operation.as_ref());
+        self.unmeasured > operations.filter(|operation| operation.cost.unmeasured).count() as u64
     }
 
     /// What is reserved for streams in which nothing has moved for a while.
@@ -155,7 +173,8 @@ impl<E> Meter<'_, E> {
         let fronts = self.streams.iter().filter_map(|stream| stream.pending.front());
         let reserved = fronts.filter_map(|front| front.operation.as_ref()).map(|it| it.cost.ns);
         let longest = reserved.max().unwrap_or(0);
-        let patience = self.patience(longest.saturating_mul(STALL_ESTIMATES).max(STALL_NS));
+        let least = if self.unmeasured > 0 { STALL_UNMEASURED_NS } else { STALL_NS };
+        let patience = self.patience(longest.saturating_mul(STALL_ESTIMATES).max(least));
         let stalled = now.saturating_sub(self.progress_at) >= patience;
         if stalled {
             self.progress_at = now;
@@ -168,8 +187,8 @@ impl<E> Meter<'_, E> {
     pub(super) fn recheck_at(&self, now: u64) -> u64 {
         let recheck = match (self.party.meets(now), self.pending) {
             (true, _) => RECHECK_PARTY_NS,
-            (false, 0) => RECHECK_IDLE_NS,
             (false, _) if self.unmeasured > 0 => RECHECK_UNMEASURED_NS,
+            (false, 0) => RECHECK_IDLE_NS,
             (false, _) => RECHECK_NS,
         };
         let enough = if now < self.reopens_at { self.shares.quantum_ns() } else { 1 };

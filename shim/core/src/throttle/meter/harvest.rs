@@ -4,7 +4,7 @@ use super::Meter;
 use crate::throttle::{
     BIG_NS, Events, Reached, Signature,
     costs::Sample,
-    settlement::{Done, Span},
+    settlement::{Certain, Done, Span},
     stream::{Operation, Pending, Reserved, StreamId},
 };
 
@@ -88,8 +88,8 @@ impl<E> Meter<'_, E> {
                     let (over, waited) = (front.operation.is_none(), front.waited);
                     let (since, span) = (stream.since, stream.span(waited, at));
                     // When all of the batch was queued, and the device not yet past it, it had no launch to wait for.
-                    let busy_from = since.max(queued_at);
-                    let certain = Some((busy_from, at)).filter(|_| busy_from < at);
+                    let (from, is_queued) = (since.max(queued_at), since >= queued_at);
+                    let certain = (from < at).then_some(Certain { from, until: at, is_queued });
                     (stream.since, stream.synced) = (at, false);
                     if at.saturating_add(CLOCK_STEP_NS) < since {
                         self.settlement.clock_moved();
@@ -150,7 +150,8 @@ impl<E> Meter<'_, E> {
         let start = stream.since.max(queued_at).min(at);
         stream.since = stream.since.max(at);
         let work_ns = self.turns.of(start, at);
-        let done = Done { span: Span::Operation(start, at), work_ns, certain: Some((start, at)) };
+        let certain = Some(Certain { from: start, until: at, is_queued: true });
+        let done = Done { span: Span::Operation(start, at), work_ns, certain };
         self.settle(reserved, done, now);
     }
 
@@ -190,18 +191,18 @@ impl<E> Meter<'_, E> {
         let least = self.turns.at_least(start, end);
         let is_alone = least >= took - took / ALONE_PART;
         // The turns of others lie before it too, if it waited for its own: of all that time it had a part.
-        let own = self.turns.of(waited_since.unwrap_or(start).min(start), end).min(took);
+        let turns = self.turns.of(waited_since.unwrap_or(start).min(start), end);
+        let own = turns.min(took);
         let off = |ns| if clean { self.spacing.off(ns) } else { ns }.max(1);
-        let sample = match self.steady.mean(signature) {
+        // Behind other work of its stream a short one seldom meets the end of a turn.
+        let is_queued = waited_since.is_none();
+        let is_whole = is_queued && took < BIG_NS;
+        self.steady.note(signature, off(took), off(if is_whole { took } else { turns }));
+        let sample = match self.steady.time(signature) {
             _ if is_alone => off(took),
-            Some(mean) => mean.clamp(off(least).min(off(took)), off(took)),
-            // Behind other work of its stream a short one seldom meets the end of a turn.
-            None if waited_since.is_none() && took < BIG_NS => off(took),
-            None => off(own),
+            Some(time) => time.clamp(off(least).min(off(took)), off(took)),
+            None => off(if is_whole { took } else { own }),
         };
-        if is_alone {
-            self.steady.note(signature, sample);
-        }
         let explained = !is_alone && own < took / 8 * 7;
         let first = self.costs.estimate(signature).is_none();
         let small = self.costs.small(signature).filter(|_| !self.settlement.is_doubtful(now));
@@ -215,7 +216,8 @@ impl<E> Meter<'_, E> {
         self.costs.learn(signature, Sample { ns: sample, clean, is_collective, explained });
         let work_ns = small.map_or(sample, u64::from);
         // The distance of two events is in it, and no work.
-        let certain = Some((start.saturating_add(took - off(took).min(took)), end));
+        let from = start.saturating_add(took - off(took).min(took));
+        let certain = Some(Certain { from, until: end, is_queued });
         self.settle(reserved, Done { span: Span::Operation(start, end), work_ns, certain }, now);
         if first {
             self.reprice(signature, sample, now);

@@ -1,17 +1,17 @@
 //! What this process tells others on the device, and what it makes of what they tell.
 
 use super::Meter;
-use crate::{
-    throttle::told::{Heard, Told},
-    units::Share,
-};
+use crate::throttle::told::{Heard, Told};
+
+/// Longer than any measurement takes.
+const UNKNOWN_NS: u64 = 10_000_000_000;
 
 impl<E> Meter<'_, E> {
-    /// Whether it is time to look at what other processes on the device tell: once to see who is there, and then as long
-    /// as launches are held back.
+    /// Whether it is time to look at what other processes on the device tell: once to see who is there, and then now and
+    /// then, if nobody waits for it.
     #[must_use]
-    pub const fn is_look_due(&self, now: u64, is_held_back: bool) -> bool {
-        self.turns.is_look_due(now, is_held_back)
+    pub const fn is_look_due(&self, now: u64, may_take_time: bool) -> bool {
+        self.turns.is_look_due(now, may_take_time)
     }
 
     /// What other processes on the device tell now.
@@ -26,17 +26,13 @@ impl<E> Meter<'_, E> {
         self.settlement.set_strangers(strangers);
     }
 
-    /// The largest share in use in this process's container: what its other processes may take of the device's time.
-    #[must_use]
-    pub const fn largest_share(&self) -> Share {
-        self.shares.largest()
-    }
-
     /// What this process has to tell others on the device.
     #[must_use]
     pub fn tells(&self) -> Told {
         let back = self.settlement.overlap_of(self.out_ns);
-        let work = self.totals.busy_ns.saturating_add(self.out_ns - back);
+        // Of what nobody has measured nobody knows the end: until then it may want all the time that there is.
+        let out_ns = if self.unmeasured > 0 { UNKNOWN_NS } else { self.out_ns - back };
+        let work = self.totals.busy_ns.saturating_add(out_ns);
         Told::new(work, self.was_out_ns, self.is_out().then_some(self.out_since))
     }
 

@@ -10,23 +10,33 @@ use crate::{
 };
 
 #[test]
-fn a_queue_of_unknown_work_closes_the_gate_after_a_few_launches() {
+fn one_launch_of_which_nothing_is_known_is_out_at_a_time() {
     let word = Word::default();
     let mut bench = Bench::new(&word, 25);
-    let admitted = (0..100).take_while(|_| bench.launch(Launch::kernel(KERNEL))).count();
-    // 1 + 2 + 3 + 4 ms, of 10.
-    assert_eq!(admitted, 4);
+    let unknown = |number| Launch::kernel(Signature::kernel(number, 1024));
+    assert!(bench.launch(unknown(1)));
+    assert!(!bench.launch(unknown(1)) && !bench.launch(unknown(2)));
+    bench.card.events.fill(Reached::At(NOW + 1_000));
+    bench.now = NOW + 2_000;
+    assert!(bench.launch(unknown(2)));
+    let level = bench.level();
+    assert!(bench.launch(unknown(1)), "that one is known now");
+    assert!(level - bench.level() < 10_000);
 }
 
 #[test]
 fn the_first_measurement_replaces_every_guess() {
     let word = Word::default();
     let mut bench = Bench::new(&word, 25);
-    while bench.launch(Launch::kernel(KERNEL)) {}
-    bench.card.events[0] = Reached::At(NOW);
-    bench.card.events[1] = Reached::At(NOW + 1000);
-    bench.meter.settle_finished(NOW, &mut bench.card);
-    assert_eq!(bench.taken(), 4 * 1000);
+    assert!(bench.launch(Launch::kernel(KERNEL)));
+    // Its stream waits for the host: then others go behind it.
+    bench.now += 101 * MS;
+    assert!(bench.launch(Launch::kernel(KERNEL)) && bench.launch(Launch::kernel(KERNEL)));
+    assert_eq!(bench.taken(), (2 + 3) * MS);
+    bench.card.events[0] = Reached::At(bench.now);
+    bench.card.events[1] = Reached::At(bench.now + 1000);
+    bench.meter.settle_finished(bench.now, &mut bench.card);
+    assert_eq!(bench.taken(), 2 * 1000);
     assert_eq!(bench.meter.totals().busy_ns, 1000);
 }
 
@@ -66,9 +76,10 @@ fn a_graph_is_guessed_by_its_nodes() {
     let mut bench = Bench::new(&word, 25);
     assert!(bench.launch(Launch::graph(Signature::graph(1), 1000)));
     assert_eq!(bench.taken(), 5 * MS);
-    // The second one that nothing is known of counts twice.
+    bench.card.events.fill(Reached::At(NOW + 1));
+    bench.now += 100 * MS;
     assert!(bench.launch(Launch::graph(Signature::graph(2), 3)));
-    assert_eq!(bench.taken(), 7 * MS);
+    assert_eq!(bench.taken(), MS);
 }
 
 #[test]
@@ -169,9 +180,9 @@ fn a_synchronizing_call_settles_the_batch_and_leaves_it_open() {
     assert!(batch.spend(10_000) && batch.spend(10_000));
     let before = bench.meter.totals().busy_ns;
     bench.now += 30_000;
-    bench.meter.sync_returned(None, bench.now, &mut bench.card);
+    bench.meter.sync_returned(None, bench.now, bench.now, &mut bench.card);
     assert_eq!(bench.meter.totals().busy_ns - before, 20_000);
-    bench.meter.sync_returned(Some(bench.stream), bench.now, &mut bench.card);
+    bench.meter.sync_returned(Some(bench.stream), bench.now, bench.now, &mut bench.card);
     assert_eq!(bench.meter.totals().busy_ns - before, 20_000, "nothing is settled twice");
     assert!(batch.spend(10_000));
 }
@@ -234,14 +245,14 @@ fn a_batch_that_the_device_had_to_work_off_is_charged_its_time() {
 fn what_is_out_when_its_context_ends_is_charged_until_then() {
     let word = Word::default();
     let mut bench = Bench::new(&word, 25);
-    assert!(bench.launch(Launch::kernel(KERNEL)) && bench.launch(Launch::kernel(KERNEL)));
+    assert!(bench.launch(Launch::kernel(KERNEL)));
     bench.now += 300 * MS;
     bench.card.events.fill(Reached::Ended(bench.now));
     bench.meter.settle_all(bench.now, &mut bench.card);
     assert_eq!(bench.meter.totals().busy_ns, 300 * MS);
-    assert_eq!((bench.meter.paid_until(), bench.card.given_back), (None, 4));
-    // The bucket of 10 ms was full again, but for the three that were reserved.
-    assert_eq!(bench.level(), -287 * 1_000_000);
+    assert_eq!((bench.meter.paid_until(), bench.card.given_back), (None, 2));
+    // The bucket of 10 ms was full again, but for the one that was reserved.
+    assert_eq!(bench.level(), -289 * 1_000_000);
 }
 
 /// Its queue waits for the host: it is filled at the share's rate.
@@ -311,9 +322,10 @@ fn a_collective_is_charged_and_goes() {
 fn a_collective_that_meets_no_other_device_is_lent_little() {
     let word = Word::default();
     let mut bench = Bench::new(&word, 25);
-    // 10 ms are there; 200 are lent.
-    bench.bucket.charge(210 * MS, NOW);
     let collective = Launch::kernel(KERNEL).collective(NOW);
+    bench.run(collective, MS);
+    // 9 ms are there; 100 are lent.
+    bench.bucket.charge(109 * MS, bench.now);
     assert!(bench.launch(collective), "as much may be owed");
     assert!(!bench.launch(collective), "now it is more");
     bench.now = NOW + 4 * MS;
@@ -339,14 +351,18 @@ fn what_goes_through_a_closed_gate_opens_no_batch() {
 fn one_launch_goes_when_nothing_moves() {
     let word = Word::default();
     let mut bench = Bench::new(&word, 25);
+    bench.run(Launch::kernel(KERNEL), 300_000);
     while bench.launch(Launch::kernel(KERNEL)) {}
-    bench.bucket.charge(10_000 * MS, NOW);
-    bench.now += 1_999 * MS;
-    assert!(!bench.launch(Launch::kernel(KERNEL)));
-    bench.now += MS;
-    assert!(bench.launch(Launch::kernel(KERNEL)));
-    assert!(!bench.launch(Launch::kernel(KERNEL)));
-    assert_eq!(bench.meter.totals().stalls, 1);
+    bench.bucket.charge(100_000 * MS, bench.now);
+    // The patience is twice as long each time.
+    for (patience, stalls) in [(2_000, 1), (4_000, 2), (8_000, 3)] {
+        bench.now += (patience - 1) * MS;
+        assert!(!bench.launch(Launch::kernel(KERNEL)));
+        bench.now += MS;
+        assert!(bench.launch(Launch::kernel(KERNEL)));
+        assert!(!bench.launch(Launch::kernel(KERNEL)));
+        assert_eq!(bench.meter.totals().stalls, stalls);
+    }
 }
 
 #[test]

@@ -116,6 +116,7 @@ fn nothing_goes_while_one_of_those_that_meet_is_in_debt() {
 fn devices_that_have_not_met_lately_are_none_of_each_others_business() {
     let words = Words::default();
     let [mut first, mut second] = two(&words, [50, 50]);
+    first.run(OTHER, MS);
     assert!(first.launch(COLLECTIVE));
     second.bucket.charge(500 * MS, NOW);
     assert!(first.launch(OTHER), "no collective has been launched on the second");
