@@ -68,8 +68,7 @@ static void pin(uint64_t first, uint64_t second)
     printf("pinned=%d\n", sched_setaffinity(0, sizeof set, &set) == 0);
 }
 
-/* open: the first CUDA calls of the process, each timed. */
-static void open_driver(uint64_t first, uint64_t second)
+void open_driver(uint64_t first, uint64_t second)
 {
     (void)first, (void)second;
     uint64_t start = now();
@@ -128,7 +127,8 @@ static void facts(uint64_t first, uint64_t second)
 }
 
 static const struct command own_commands[] = {
-    {"pin", pin}, {"open", open_driver}, {"facts", facts}, {NULL, NULL}};
+    {"pin", pin}, {"open", open_driver}, {"facts", facts},
+                                              {"company", company}, {NULL, NULL}};
 
 static command_fn find(const char *name)
 {
