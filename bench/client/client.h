@@ -58,10 +58,7 @@ struct work {
 /* So many threads begin together; the time that one turn keeps a processor is the answer. */
 void crowd(uint64_t count, uint64_t turns, const struct work *of_each);
 
-/* open: the first CUDA calls of the process, each timed. */
-void open_driver(uint64_t first, uint64_t second);
-
-/* company N: N more processes with a context, which are there until this one ends. Before this one opens the driver. */
+/* company N: N more processes that have called cuInit, and are there until this one ends. Before this one opens the driver. */
 void company(uint64_t count, uint64_t second);
 
 /* Ends the program with a message if `holds` is 0. */

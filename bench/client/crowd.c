@@ -2,6 +2,7 @@
  * client.h. */
 #include "client.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -62,8 +63,9 @@ void company(uint64_t count, uint64_t second)
         need(child >= 0, "no process");
         if (child == 0) {
             prctl(PR_SET_PDEATHSIG, SIGKILL);
-            need(getppid() == parent && freopen("/dev/null", "w", stdout) != NULL, "alone");
-            open_driver(0, 0);
+            void *library = dlopen("libcuda.so.1", RTLD_NOW);
+            cuInit_fn init = library ? (cuInit_fn)dlsym(library, "cuInit") : NULL;
+            need(getppid() == parent && init && init(0) == CUDA_SUCCESS, "cuInit failed");
             need(write(ready[1], &byte, 1) == 1, "cannot tell");
             for (;;) {
                 pause();
