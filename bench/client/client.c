@@ -128,7 +128,8 @@ static void facts(uint64_t first, uint64_t second)
 }
 
 static const struct command own_commands[] = {
-    {"pin", pin}, {"open", open_driver}, {"facts", facts}, {NULL, NULL}};
+    {"pin", pin}, {"open", open_driver}, {"facts", facts},
+                                              {"company", company}, {NULL, NULL}};
 
 static command_fn find(const char *name)
 {

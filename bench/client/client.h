@@ -58,6 +58,9 @@ struct work {
 /* So many threads begin together; the time that one turn keeps a processor is the answer. */
 void crowd(uint64_t count, uint64_t turns, const struct work *of_each);
 
+/* company N: N more processes that have called cuInit, and are there until this one ends. Before this one opens the driver. */
+void company(uint64_t count, uint64_t second);
+
 /* Ends the program with a message if `holds` is 0. */
 void need(int holds, const char *message);
 

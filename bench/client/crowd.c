@@ -1,8 +1,13 @@
-/* Threads that begin together, each timed by the processor that its turns kept. See client.h. */
+/* Threads that begin together, each timed by the processor that its turns kept; and processes that are merely there. See
+ * client.h. */
 #include "client.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
 enum { WARM_UP = 500, MAX_THREADS = 64 };
 
@@ -44,4 +49,33 @@ void crowd(uint64_t count, uint64_t turns, const struct work *of_each)
     }
     pthread_barrier_destroy(&gate);
     printf("cpu=%.3f\n", (double)sum / (double)(count * turns));
+}
+
+void company(uint64_t count, uint64_t second)
+{
+    (void)second;
+    int ready[2];
+    pid_t parent = getpid();
+    char byte = 0;
+    need(pipe(ready) == 0, "no pipe");
+    for (uint64_t i = 0; i < count; i++) {
+        pid_t child = fork();
+        need(child >= 0, "no process");
+        if (child == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            void *library = dlopen("libcuda.so.1", RTLD_NOW);
+            cuInit_fn init = library ? (cuInit_fn)dlsym(library, "cuInit") : NULL;
+            need(getppid() == parent && init && init(0) == CUDA_SUCCESS, "cuInit failed");
+            need(write(ready[1], &byte, 1) == 1, "cannot tell");
+            for (;;) {
+                pause();
+            }
+        }
+    }
+    close(ready[1]);
+    for (uint64_t i = 0; i < count; i++) {
+        need(read(ready[0], &byte, 1) == 1, "one of the company has ended");
+    }
+    close(ready[0]);
+    printf("company=%lu\n", count);
 }

@@ -181,7 +181,19 @@ static void info(uint64_t first, uint64_t second)
     printf("free=%zu total=%zu\n", free_bytes, total);
 }
 
+/* infos N: N calls of cuMemGetInfo_v2 in a row. */
+static void infos(uint64_t turns, uint64_t second)
+{
+    (void)second;
+    size_t free_bytes, total;
+    uint64_t start = now();
+    for (uint64_t i = 0; i < turns; i++) {
+        need(driver.cuMemGetInfo_v2(&free_bytes, &total) == CUDA_SUCCESS, "cuMemGetInfo_v2 failed");
+    }
+    printf("ns=%.3f\n", (double)(now() - start) / (double)turns);
+}
+
 const struct command memory_commands[] = {
     {"pairs", pairs},   {"async", async},   {"random", random_pairs},
     {"each", each},     {"live", set_live}, {"threads", threads},     {"refuse", refuse},
-    {"take", take},     {"info", info},     {NULL, NULL}};
+    {"take", take},     {"info", info},     {"infos", infos},         {NULL, NULL}};

@@ -1,4 +1,5 @@
-//! `cuMemAlloc_v2` and `cuMemFree_v2` as a pair, and what else goes through the same book.
+//! `cuMemAlloc_v2` and `cuMemFree_v2` as a pair, and what else goes through the same book: what is refused, and
+//! `cuMemGetInfo_v2`, beside up to a thousand processes.
 
 use crate::files::Files;
 use crate::measure::{Sample, in_turns};
@@ -8,6 +9,10 @@ use crate::{Effort, Result};
 
 /// The most that a pair may cost, in nanoseconds.
 const PAIR: f64 = 150.0;
+
+/// The most that a question for free memory may cost, in nanoseconds, and a refusal.
+const INFO: f64 = 100.0;
+const REFUSAL: f64 = 1000.0;
 
 const WORLDS: [World; 2] = [World::Bare, World::Capped];
 
@@ -21,6 +26,7 @@ pub fn run(files: &Files, effort: Effort, report: &mut Report) -> Result {
     check(&mut clients, report)?;
     one_thread(&mut clients, files, effort, report)?;
     drop(clients);
+    among(files, effort, report)?;
     threads(files, effort, report)?;
     processes(files, effort, report)
 }
@@ -64,7 +70,6 @@ fn one_thread(
     #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
     let ledger = Sample::exact(ledger as f64);
     report.row(&Row::single("ledger file of one process, blocks in use", Unit::Bytes, ledger));
-    refusals(&mut clients[1], "1 process", effort, report)?;
     clients[1].ask("live 0")?;
     let free_after = clients[1].ask("info")?.get("free");
     report.check("every byte has come back", free_before == free_after);
@@ -104,14 +109,27 @@ fn memory_per_allocation(before: &[[Sample; 1]; 2], after: &[[Sample; 1]; 2], li
     Row::difference(what, Unit::Bytes, &bare, &shim)
 }
 
-/// An allocation that does not fit looks for dead processes before it is refused.
-fn refusals(client: &mut Client, among: &str, effort: Effort, report: &mut Report) -> Result {
-    let mut sample = Sample::default();
-    for _ in 0..effort.pick(2, 100) {
-        sample.add(client.ask(&format!("refuse {CAP} 20"))?.get("ns"));
+/// What asks whether anybody has died, with more and more processes in the ledger.
+fn among(files: &Files, effort: Effort, report: &mut Report) -> Result {
+    for count in [1, 16, 256, 1000].into_iter().take(effort.pick(2, 4)) {
+        let ledger = format!("among-{count}");
+        let [bare, shim] = WORLDS;
+        let mut clients = [bare.pinned(files, &ledger)?, shim.client(files, &ledger)?];
+        clients[1].ask(&format!("company {}", count - 1))?;
+        clients[1].ask("pin")?;
+        clients[1].ask("open")?;
+        let rounds = effort.pick(3, 300);
+        let [[bare], [shim]] =
+            in_turns(&mut clients, rounds, |client| Ok([client.ask("infos 2000")?.get("ns")]))?;
+        let what = format!("cuMemGetInfo_v2, {count} in the ledger");
+        report.row(&Row::difference(what, Unit::Ns, &bare, &shim).at_most(INFO));
+        let mut refused = Sample::default();
+        for _ in 0..rounds {
+            refused.add(clients[1].ask(&format!("refuse {CAP} 500"))?.get("ns"));
+        }
+        let what = format!("cuMemAlloc_v2 that is refused, {count} in the ledger");
+        report.row(&Row::single(what, Unit::Ns, refused).at_most(REFUSAL));
     }
-    let what = format!("cuMemAlloc_v2 that is refused, {among} in the ledger");
-    report.row(&Row::single(what, Unit::Ns, sample));
     Ok(())
 }
 
@@ -149,9 +167,6 @@ fn processes(files: &Files, effort: Effort, report: &mut Report) -> Result {
             in_turns(&mut groups, rounds, |group| together(group, "pairs 20000").map(|ns| [ns]))?;
         let what = format!("pair, {count} processes on one ledger, time of a processor");
         report.row(&Row::difference(what, Unit::Ns, &bare, &shim));
-        if count == 8 {
-            refusals(&mut groups[1][0], "8 processes", effort, report)?;
-        }
     }
     Ok(())
 }

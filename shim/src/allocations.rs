@@ -1,10 +1,13 @@
 //! What this process holds: address or handle of an allocation to what was charged for it.
 //!
 //! Sharded, so that threads rarely meet; a shard's lock is held for one look-up and never across a driver call. The
-//! cost is flat in the number of live allocations.
+//! cost is flat in the number of live allocations: an entry is sixteen bytes in a [`Table`], the bytes charged and a
+//! number for all else, of which few kinds are ever live at a time. What does not fit into that is kept in a map.
 
 use crate::hooks::Next;
+use crate::sys::Pages;
 use gpucap_core::ledger::{DeviceIndex, Kind};
+use gpucap_core::table::{SHARD_BITS, Table, spread};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -30,14 +33,125 @@ pub(crate) struct Allocations {
 
 /// Anything by address or handle.
 pub(crate) type ByAddress<T> = HashMap<u64, T, BuildHasherDefault<PointerHasher>>;
-type Shard = ByAddress<Record>;
 
-const SHARDS: usize = 64;
+const SHARDS: usize = 1 << SHARD_BITS;
+
+/// One of the parts of the table.
+struct Shard {
+    table: Table<Pages>,
+    classes: Vec<Class>,
+    /// The class that was used last.
+    latest: usize,
+    /// What an entry of the table cannot say, or has no room for.
+    others: ByAddress<Record>,
+}
+
+/// All of a record but its bytes, and how many there are of it.
+struct Class {
+    home: u64,
+    device: DeviceIndex,
+    kind: Kind,
+    live: u64,
+}
+
+/// An entry says bytes (as many bits as a total of the ledger has) and, below them, the class.
+const CLASS_BITS: u32 = 22;
+const CLASS_MASK: u64 = (1 << CLASS_BITS) - 1;
+
+impl Shard {
+    fn new() -> Self {
+        let (table, others) = (Table::new(Pages::none()), ByAddress::default());
+        Self { table, classes: Vec::new(), latest: 0, others }
+    }
+
+    fn insert(&mut self, key: u64, record: Record) -> Option<Record> {
+        if !self.others.is_empty()
+            && let Some(before) = self.others.remove(&key)
+        {
+            self.enter(key, record);
+            return Some(before);
+        }
+        self.enter(key, record)
+    }
+
+    /// Enters a record in the table if it can, else in the map.
+    fn enter(&mut self, key: u64, record: Record) -> Option<Record> {
+        let class = self.class(&record);
+        if let Some(entry) = entry(record.bytes, class)
+            && let Ok(before) = self.table.insert(key, entry, Pages::of_zeros)
+        {
+            if let Some(class) = self.classes.get_mut(class) {
+                class.live = class.live.saturating_add(1);
+            }
+            return before.and_then(|before| self.record(before));
+        }
+        let before = self.take(key);
+        self.others.insert(key, record);
+        before
+    }
+
+    fn take(&mut self, key: u64) -> Option<Record> {
+        match self.table.take(key) {
+            Some(entry) => self.record(entry),
+            None if self.others.is_empty() => None,
+            None => self.others.remove(&key),
+        }
+    }
+
+    /// The number of a record's class; a class of which nothing is live is given another meaning.
+    fn class(&mut self, record: &Record) -> usize {
+        if self.classes.get(self.latest).is_some_and(|class| class.is_of(record)) {
+            return self.latest;
+        }
+        let same = self.classes.iter().position(|class| class.is_of(record));
+        let place = same.or_else(|| self.classes.iter().position(|class| class.live == 0));
+        let class = Class { home: record.home, device: record.device, kind: record.kind, live: 0 };
+        self.latest = place.unwrap_or(self.classes.len());
+        match self.classes.get_mut(self.latest) {
+            Some(_) if same.is_some() => {}
+            Some(free) => *free = class,
+            None => self.classes.push(class),
+        }
+        self.latest
+    }
+
+    /// What an entry that is in the table no longer stands for.
+    fn record(&mut self, entry: u64) -> Option<Record> {
+        let class = self.classes.get_mut(usize::try_from(entry & CLASS_MASK).ok()?)?;
+        class.live = class.live.saturating_sub(1);
+        let (home, device, kind) = (class.home, class.device, class.kind);
+        Some(Record { bytes: entry >> CLASS_BITS, home, device, kind })
+    }
+
+    fn take_context(&mut self, context: u64, taken: &mut Vec<(u64, Record)>) {
+        let ends = |home, kind| home == context && kind != Kind::Pool;
+        let over = |class: &Class| class.live > 0 && ends(class.home, class.kind);
+        if self.classes.iter().any(over) {
+            let number = |entry| usize::try_from(entry & CLASS_MASK).ok();
+            let class = |entry| self.classes.get(number(entry)?);
+            let over = |[_, entry]: &[u64; 2]| class(*entry).is_some_and(over);
+            let keys: Vec<u64> = self.table.iter().filter(over).map(|[key, _]| key).collect();
+            taken.extend(keys.into_iter().filter_map(|key| Some((key, self.take(key)?))));
+        }
+        taken.extend(self.others.extract_if(|_, record| ends(record.home, record.kind)));
+    }
+}
+
+impl Class {
+    fn is_of(&self, record: &Record) -> bool {
+        self.home == record.home && self.device == record.device && self.kind == record.kind
+    }
+}
+
+fn entry(bytes: u64, class: usize) -> Option<u64> {
+    let class = u64::try_from(class).ok().filter(|class| *class <= CLASS_MASK)?;
+    (bytes <= u64::MAX >> CLASS_BITS).then_some(bytes << CLASS_BITS | class)
+}
 
 impl Allocations {
     /// An empty table.
     pub(crate) fn new() -> Self {
-        Self { shards: (0..SHARDS).map(|_| Mutex::default()).collect() }
+        Self { shards: (0..SHARDS).map(|_| Mutex::new(Shard::new())).collect() }
     }
 
     /// Enters an allocation. An entry that was there under the same key is returned: the driver has reused an address
@@ -48,7 +162,7 @@ impl Allocations {
 
     /// Takes an entry out.
     pub(crate) fn take(&self, key: u64) -> Option<Record> {
-        self.shard(key)?.lock().remove(&key)
+        self.shard(key)?.lock().take(key)
     }
 
     /// Ends one allocation: takes it out, calls `free`, and either hands the record to `ended` or puts it back. An
@@ -79,11 +193,8 @@ impl Allocations {
     /// Takes out everything that ends with a context, before the driver ends it: its handle may be given out again at
     /// once.
     pub(crate) fn take_context(&self, context: u64) -> Vec<(u64, Record)> {
-        let over = |record: &Record| record.home == context && record.kind != Kind::Pool;
         let mut taken = Vec::new();
-        for shard in self.shards.iter() {
-            taken.extend(shard.lock().extract_if(|_, record| over(record)));
-        }
+        self.shards.iter().for_each(|shard| shard.lock().take_context(context, &mut taken));
         taken
     }
 
@@ -104,14 +215,9 @@ impl Allocations {
     }
 
     fn shard(&self, key: u64) -> Option<&Mutex<Shard>> {
-        let index = usize::try_from(spread(key) >> 58).ok()?; // the top six bits: 64 shards
+        let index = usize::try_from(spread(key) >> (u64::BITS - SHARD_BITS)).ok()?;
         self.shards.get(index)
     }
-}
-
-/// Spreads an address, whose low bits are zero, over 64 bits (multiplicative hashing; Knuth, vol. 3, 6.4).
-const fn spread(key: u64) -> u64 {
-    key.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 /// Hashes one address. No keyed hash is needed: the driver chooses the keys.
@@ -130,7 +236,7 @@ impl Hasher for PointerHasher {
     }
 
     fn write_u64(&mut self, key: u64) {
-        // The table takes its bucket from the low bits and its tag from the top ones; the shard has used the top six.
+        // A map takes its bucket from the low bits and its tag from the top ones.
         self.0 = spread(key).rotate_left(32);
     }
 }

@@ -8,12 +8,14 @@ mod attendance;
 mod directory;
 mod file;
 mod own;
+mod pages;
 mod time;
 
 pub(crate) use attendance::Attendance;
 pub(crate) use directory::Directory;
 pub(crate) use file::{File, read_file};
 pub(crate) use own::{Own, own};
+pub(crate) use pages::Pages;
 pub(crate) use time::{boot_time_ns, coarse_ns, monotonic_ns, nap, sleep_until, unix_time_ns};
 
 use core::ffi::{CStr, c_char, c_int, c_void};

@@ -7,11 +7,13 @@ use gpucap_tests::{Actor, Result, Run, Stop, trial};
 use libtest_mimic::Trial;
 use std::ffi::OsStr;
 use std::fs;
+use std::time::Instant;
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial("every process is counted once, a fork is not, and nothing is left behind", counted),
         trial("what a process held is back when another one comes as it dies", replaced),
+        trial("cuMemGetInfo shows what is back before a second has passed", shown),
         trial("in another IPC namespace the cap holds and the dead come back", other_namespace),
         trial("a segment of somebody else that the ledger names is left alone", foreign),
     ]
@@ -66,6 +68,25 @@ fn replaced() -> Result {
         drop(third);
     }
     Ok(())
+}
+
+fn shown() -> Result {
+    let run = capped()?;
+    let (mut first, mut second) = (begin(&run)?, begin(&run)?);
+    second.expect(&[(&take(CAP / MIB), SUCCESS)])?;
+    while first.tell("info z")?.extra != 0 {} // asked not long ago, so that the next answer need not look
+    second.kill()?;
+    let killed = Instant::now();
+    // The answer that the last question before the end of that second had, which may be late.
+    loop {
+        let asked = killed.elapsed();
+        if first.tell("info z")?.extra == CAP {
+            return Ok(());
+        }
+        if asked.as_secs() >= 1 {
+            return Err(Stop::fail("what is back is not shown a second later"));
+        }
+    }
 }
 
 fn other_namespace() -> Result {

@@ -8,6 +8,7 @@
 //! * [`ledger`]: the shared book of a container, and the protocol that keeps it right when a process dies.
 //! * [`page`]: what its processes tell others on the same cards.
 //! * [`throttle`]: which launches wait, for how long, and what the device's time was worth.
+//! * [`table`]: numbers by number, for what a process holds.
 //! * [`process`]: whether the owner of a place in it still runs.
 //!
 //! Pure: no unsafe, no clock (time is an argument), no environment (a lookup is an argument), no files, threads or
@@ -25,6 +26,7 @@ pub mod physical;
 pub mod pitch;
 pub mod process;
 pub mod sync;
+pub mod table;
 pub mod throttle;
 pub mod units;
 pub mod uuid;
