@@ -186,6 +186,7 @@ fn shown(runtime: Runtime) -> Result {
     for line in [
         "*: memory 3GiB, time 60% (changed by the host; at start: memory 1GiB, time 30%)\n",
         "GPU_MEM_LIMIT=1GiB: what the container asked for, and part of the above\n",
+        "holds 257 MiB (256 MiB for contexts), cap 1 GiB\n",
     ] {
         expect(why.stdout.contains(line), || format!("no `{line}` in: {why}"))?;
     }
