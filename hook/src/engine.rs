@@ -152,6 +152,14 @@ pub(crate) fn fit(library: &Path, image: &Path) -> io::Result<Fit> {
     Library::read(&open_library(library)?)?.fit(&image)
 }
 
+/// What in the image with this root would keep the preload list from all users; the directory, and what is wrong with it.
+///
+/// # Errors
+/// It cannot be looked at.
+pub(crate) fn fault(image: &Path) -> io::Result<Option<(String, &'static str)>> {
+    way::check_image(&Root::new(root::open_directory(image)?), "etc")
+}
+
 /// Opens the library, which may be anything that the administrator has named: a fifo is not waited for.
 fn open_library(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;

@@ -9,6 +9,7 @@ use gpucap_tests::{Build, Program, Result};
 use libtest_mimic::Trial;
 use serde_json::json;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 pub(crate) fn trials() -> Vec<Trial> {
     trials_of(&[
@@ -189,7 +190,14 @@ fn checked(runtime: Runtime) -> Result {
         let output = run.arg("--config").arg(container.path("node.json")).output()?;
         expect(output.code() == Some(code), || format!("{image:?}: {output}"))?;
     }
-    Ok(())
+    let container = Container::new(runtime)?;
+    let etc = container.root().join("etc");
+    fs::set_permissions(&etc, fs::Permissions::from_mode(0o700))?;
+    let gpucap = Build::shipped()?.gpucap()?;
+    let run = container.run(&["true"])?.program(&gpucap).arg("check").arg(container.root());
+    let output = run.arg("--config").arg(container.path("node.json")).output()?;
+    let is_said = output.stdout.contains("/etc cannot be entered by all users");
+    expect(output.code() == Some(6) && is_said, || output.to_string())
 }
 
 /// The same hook with another program.

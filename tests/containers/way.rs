@@ -2,13 +2,14 @@
 
 use crate::capped::{begin, caps};
 use crate::container::Container;
+use crate::image::add;
 use crate::neighbours::shell;
 use crate::refused::refuses;
 use crate::runtime::Runtime;
 use crate::{expect, trials_of};
 use gpucap_tests::{Result, Stop};
 use libtest_mimic::Trial;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::ffi::{CString, OsStr};
 use std::fs;
 use std::os::unix::ffi::OsStringExt;
@@ -27,6 +28,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         ("another container's rmdir in a volume leaves /.gpucap", removed_directory),
         ("a volume for OpenCL that is shared with the host is refused", shared_opencl),
         ("a path that the runtime masks over ours is refused", masked),
+        ("a container in which any user may mount is named, or refused", unshares),
         ("a root that is shared with the host leaves no mount there", shared_root),
         ("a volume for OpenCL is masked within the container alone", private_opencl),
     ])
@@ -185,6 +187,43 @@ fn masked(runtime: Runtime) -> Result {
     let container = Container::new(runtime)?
         .with(|config| config["linux"]["maskedPaths"] = json!(["/proc/kcore"]));
     caps(&container)
+}
+
+/// What the profile does in truth, and what the hook takes it to do.
+fn unshares(runtime: Runtime) -> Result {
+    // CLONE_NEWUSER, wherever it is among the flags.
+    let flag = json!({
+        "index": 0, "value": 0x1000_0000, "valueTwo": 0x1000_0000, "op": "SCMP_CMP_MASKED_EQ",
+    });
+    let profile = json!({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [
+        {"names": ["unshare", "clone3"], "action": "SCMP_ACT_ERRNO", "errnoRet": libc::ENOSYS},
+        {"names": ["clone"], "action": "SCMP_ACT_ERRNO", "errnoRet": libc::EPERM, "args": [flag]},
+    ]});
+    let made = |profile: Option<&Value>| -> Result<Container> {
+        let container = Container::new(runtime)?;
+        add(&container.root(), Path::new("/usr/bin/unshare"), "bin/unshare")?;
+        Ok(as_user(container.with(|config| {
+            if let Some(profile) = profile {
+                config["linux"]["seccomp"] = profile.clone();
+            }
+        })))
+    };
+    let (open, closed) = (made(None)?, made(Some(&profile))?);
+    let unshare = ["unshare", "--user", "true"];
+    if open.output(&unshare)?.code() != Some(0) {
+        return Err(Stop::skip("this kernel lets ordinary users make no user namespaces"));
+    }
+    expect(closed.output(&unshare)?.code() != Some(0), || "the profile forbids nothing".into())?;
+    let is_named = |container: &Container| container.log().contains("may make user namespaces");
+    expect(is_named(&open) && !is_named(&closed), || open.log() + &closed.log())?;
+    for container in [&open, &closed] {
+        let config = container.path("node.json");
+        let mut node = crate::container::json(&config)?;
+        node["user_namespaces"] = json!("refuse");
+        fs::write(&config, node.to_string())?;
+    }
+    refuses(&open, "allows no such container a limited GPU")?;
+    closed.output(&["true"])?.success().map(drop)
 }
 
 fn shared_root(runtime: Runtime) -> Result {

@@ -51,6 +51,14 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
             format!("the library needs {name}, which it lacks: it would be refused"),
         ),
     };
+    let fault = engine::fault(&options.root).map_err(|why| wrong(reason(&why)))?;
+    let (exit, what) = match fault {
+        Some((directory, why)) => {
+            let what = format!("its {directory} {why}, so the library would not hold: refused");
+            (Exit::REFUSED, what)
+        }
+        None => (exit, what),
+    };
     output::print(&format!("{root}: {what}\n"))?;
     Ok(exit)
 }

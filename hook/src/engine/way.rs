@@ -47,6 +47,28 @@ pub(super) fn check(
     Ok(())
 }
 
+/// The same of an image whose root is at hand, but for mounts, which it has not yet: which directory is at fault, and why.
+/// Whoever owns the root is taken for root of the container.
+pub(super) fn check_image(
+    root: &Root,
+    directory: &str,
+) -> io::Result<Option<(String, &'static str)>> {
+    let users_root = root.look("")?.metadata()?.uid();
+    let way = match root.way(directory) {
+        // The hook makes it.
+        Err(why) if why.kind() == io::ErrorKind::NotFound => root.way("")?,
+        way => way?,
+    };
+    for (place, (name, directory)) in way.iter().enumerate() {
+        // The root is never the last: the directory is made in it.
+        let is_last = place > 0 && place + 1 == way.len();
+        if let Some(why) = fault(directory, is_last, users_root)? {
+            return Ok(Some((name.clone(), why)));
+        }
+    }
+    Ok(None)
+}
+
 fn fault(directory: &File, is_last: bool, root: u32) -> io::Result<Option<&'static str>> {
     let metadata = directory.metadata()?;
     Ok(if metadata.uid() != 0 && metadata.uid() != root {
