@@ -20,6 +20,7 @@ mod paint;
 mod preload;
 mod proc;
 mod quantity;
+mod replace;
 mod sys;
 mod table;
 mod wall;

@@ -6,12 +6,14 @@
 //! * [`runtime`]: the wrapper passes on what it was told, and `explain` judges a bundle.
 //! * [`calibrate`]: what a context takes is measured and written down.
 //! * [`configure`]: engines are told of the hook, and their files stay what they were.
+//! * [`files`]: to the byte, with owner, mode and links.
 //! * [`nri`]: the plugin answers a runtime, waits for one that goes away, and is bounded.
 //! * [`demo`]: the demo shows what it promises and leaves nothing behind.
 
 mod calibrate;
 mod configure;
 mod demo;
+mod files;
 mod look;
 mod metrics;
 mod nri;
@@ -28,6 +30,7 @@ fn main() -> ExitCode {
         look::trials,
         metrics::trials,
         configure::trials,
+        files::trials,
         demo::trials,
         runtime::trials,
         calibrate::trials,
