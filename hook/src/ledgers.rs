@@ -11,6 +11,7 @@
 //! environment: such a one may still be on its way to its first GPU call. A card page goes when its ledger has gone.
 
 use crate::engine::records::Record;
+use crate::error::reason;
 use crate::proc::{self, Process};
 use crate::sys::{self, LedgerMap};
 use gpucap_core::config::GPUCAP_LEDGER;
@@ -121,7 +122,7 @@ pub(crate) fn look(path: &Path) -> Look {
         .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
         .open(path);
     let seen = opened.and_then(|file| see(&file, LedgerMap::new));
-    seen.unwrap_or_else(|why| Look::No(why.to_string()))
+    seen.unwrap_or_else(|why| Look::No(reason(&why)))
 }
 
 /// Looks at the ledger of a container, which its processes can spoil as they like; changes nothing.
@@ -129,7 +130,7 @@ pub(crate) fn look_into(record: &Record) -> Look {
     let file =
         record.open(BY_HOOK).and_then(|file| file.ok_or_else(|| io::ErrorKind::NotFound.into()));
     let seen = file.and_then(|file| see(&file, LedgerMap::copy));
-    seen.unwrap_or_else(|why| Look::No(why.to_string()))
+    seen.unwrap_or_else(|why| Look::No(reason(&why)))
 }
 
 fn see(file: &File, map: fn(&File) -> io::Result<LedgerMap>) -> io::Result<Look> {
