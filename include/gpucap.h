@@ -15,7 +15,7 @@
 #define GPUCAP_EXIT_OK 0
 /* Could not be done; one line on stderr says what, where and why. `demo`: something was not as it should be. */
 #define GPUCAP_EXIT_FAILED 1
-/* The command line cannot be understood. */
+/* The command line cannot be understood; of `run`, see GPUCAP_EXIT_NOT_RUN. */
 #define GPUCAP_EXIT_USAGE 2
 /* `explain`: the process is not capped, nor would the container be. `check`: nothing in the image loads the library. */
 #define GPUCAP_EXIT_NOT_CAPPED 3
@@ -25,7 +25,8 @@
 #define GPUCAP_EXIT_UNKNOWN_STAGE 5
 /* `hook`: the container asked for a slice that it cannot be held to, and must not start. `check`: one would not. */
 #define GPUCAP_EXIT_REFUSED 6
-/* `run`: a limit that cannot be used, or the cap cannot be set up. Nothing was run. `cdi`: a limit that cannot be used. */
+/* `run`: the command line cannot be understood, a limit cannot be used, or the cap cannot be set up. Nothing was run.
+ * `cdi`: a limit that cannot be used. */
 #define GPUCAP_EXIT_NOT_RUN 125
 /* `run`: the program cannot be executed. */
 #define GPUCAP_EXIT_NOT_EXECUTABLE 126

@@ -18,6 +18,10 @@ pub(crate) enum Error {
     Option { option: &'static str, held: Excerpt, why: ValueError, allowed: &'static str },
     /// `--gpu` beside a value that names its GPUs itself.
     GpuTwice { option: &'static str, held: Excerpt },
+    /// `--gpu` with what is no GPU.
+    NotAGpu(Excerpt),
+    /// A limit names GPUs, and this machine, which has so many, has none of them.
+    NoSuchGpu { limit: String, cards: usize },
     /// A variable that is set already cannot be used.
     Inherited(ConfigError),
     /// What is set already and what is asked for cannot be compared.
@@ -74,6 +78,8 @@ impl Error {
             Self::NoLimit
             | Self::Option { .. }
             | Self::GpuTwice { .. }
+            | Self::NotAGpu(_)
+            | Self::NoSuchGpu { .. }
             | Self::Inherited(_)
             | Self::Incomparable { .. }
             | Self::NoLibrary(_)
@@ -111,6 +117,11 @@ impl fmt::Display for Error {
             Self::GpuTwice { option, held } => {
                 write!(f, "{option} {held}: names its GPUs itself, so --gpu cannot be given")
             }
+            Self::NotAGpu(held) => write!(f, "--gpu {held}: {}", ValueError::NotAGpu),
+            Self::NoSuchGpu { limit, cards } => write!(
+                f,
+                "run: {limit} names no GPU of this machine, so nothing would be limited; it has {cards}, counted from 0"
+            ),
             Self::Inherited(error) => write!(f, "run: already set: {error}"),
             Self::Incomparable { variable, set, asked } => write!(
                 f,
@@ -130,6 +141,9 @@ impl fmt::Display for Error {
                 write!(f, "run: ledger {} cannot be made: {}", path.display(), reason(why))
             }
             Self::Start { program, why } => write!(f, "{program}: {}", reason(why)),
+            Self::Process { pid, why } if why.kind() == io::ErrorKind::NotFound => {
+                write!(f, "process {pid}: no such process")
+            }
             Self::Process { pid, why } => {
                 write!(f, "process {pid} cannot be looked at: {}", reason(why))
             }

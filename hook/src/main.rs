@@ -26,7 +26,7 @@ mod table;
 mod wall;
 
 use clap::Parser;
-use command::{Line, nri, runtime};
+use command::{Line, nri, run, runtime};
 use exit::Exit;
 use std::env;
 use std::path::PathBuf;
@@ -46,7 +46,10 @@ fn main() -> ExitCode {
         Err(asked) => {
             // Where neither help nor complaint can be written, there is nobody to tell.
             drop(asked.print());
-            return if asked.use_stderr() { Exit::USAGE } else { Exit::OK }.into();
+            // The program that `run` becomes may end with any lower code.
+            let is_run = env::args_os().nth(1).is_some_and(|verb| verb == run::NAME);
+            let usage = if is_run { Exit::NOT_RUN } else { Exit::USAGE };
+            return if asked.use_stderr() { usage } else { Exit::OK }.into();
         }
     };
     end(line.execute())

@@ -52,7 +52,8 @@ fn codes() -> Result {
         (&["run", "--", "true"][..], 125),
         (&["run", "--mem", "1Gi", "--", "no-such-program"], 127),
         (&["run", "--mem", "1Gi", "--", "/etc/passwd"], 126),
-        (&["run", "--mem", "1Gi"], 2),
+        (&["run", "--mem", "1Gi"], 125),
+        (&["run", "--memory", "1Gi", "--", "true"], 125),
         (&["nothing"], 2),
     ] {
         ended(&gpucap(words)?.output()?, code)?;

@@ -37,6 +37,7 @@ mod hostile;
 mod image;
 mod kept;
 mod limited;
+mod mounts;
 mod neighbours;
 mod node;
 mod nri;

@@ -2,11 +2,16 @@
 
 use crate::Result;
 use libloading::{Library, Symbol};
+use std::error::Error;
 
 /// Opens a library by the name that the loader knows.
 pub(crate) fn open(name: &str) -> Result<&'static Library> {
     // SAFETY: the driver's libraries may be loaded by any program, and their constructors run on any thread.
-    let library = unsafe { Library::new(name) }.map_err(|error| format!("{name}: {error}"))?;
+    let library = unsafe { Library::new(name) }.map_err(|error| {
+        // The source has what the loader says.
+        let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+        format!("no NVIDIA driver is found ({why}); `driver_libraries` of the node's settings names its directory")
+    })?;
     // Kept for the life of the process, as the functions are.
     Ok(Box::leak(Box::new(library)))
 }

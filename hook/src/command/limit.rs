@@ -15,7 +15,7 @@ use crate::{gather, output};
 use gpucap_core::limits::LimitsFile;
 use gpucap_core::limits::file::{Entry, Key, MemoryCap};
 use gpucap_core::limits::live::LiveEntry;
-use gpucap_core::units::{Bytes, Share};
+use gpucap_core::units::{Bytes, Share, UnitError};
 use gpucap_core::uuid::DeviceName;
 use gpucap_plan::{Names, Node, Wall};
 use std::fmt::Write;
@@ -39,7 +39,7 @@ pub(crate) struct Options {
     /// The beginning of its id, or NAMESPACE/POD, or NAMESPACE/POD/CONTAINER, as `gpucap status` shows them
     container: String,
     /// Memory of each GPU from now on: 4Gi, 4096Mi, bytes; no percentage
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
     mem: Option<Bytes>,
     /// Share of each GPU's time from now on, in percent: 1 to 100
     #[arg(long, value_name = "PERCENT")]
@@ -92,6 +92,14 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     options.mem.and_then(Bytes::doubt).into_iter().for_each(output::tell);
     output::print(&text)?;
     Ok(Exit::OK)
+}
+
+/// A size, of which no part can be said: the host does not know what a card has.
+fn size(text: &str) -> std::result::Result<Bytes, String> {
+    match text.trim().ends_with('%') {
+        true => Err("a size is needed here, not a percentage: 4Gi, 4096Mi, bytes".into()),
+        false => text.parse().map_err(|why: UnitError| why.to_string()),
+    }
 }
 
 impl Options {
