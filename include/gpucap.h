@@ -15,7 +15,7 @@
 #define GPUCAP_EXIT_OK 0
 /* Could not be done; one line on stderr says what, where and why. `demo`: something was not as it should be. */
 #define GPUCAP_EXIT_FAILED 1
-/* The command line cannot be understood; of `run`, see GPUCAP_EXIT_NOT_RUN. */
+/* The command line cannot be understood; of `run` that is GPUCAP_EXIT_NOT_RUN. */
 #define GPUCAP_EXIT_USAGE 2
 /* `explain`: the process is not capped, nor would the container be. `check`: nothing in the image loads the library. */
 #define GPUCAP_EXIT_NOT_CAPPED 3
@@ -58,9 +58,11 @@ struct gpucap_ledger_header {
     uint64_t slots;
     uint64_t devices;
     uint64_t high_water; /* [p] one more than the highest slot ever claimed */
-    uint64_t reaps;      /* [p] how often a slot's books were emptied */
+    uint64_t changes;    /* [p] raised after a claim, and before and after a slot is freed */
     uint64_t boot;       /* which boot the times are of: a hash of its id, 0 if nobody knew */
-    uint64_t reserved[504];
+    uint64_t attendance; /* [p] System V shared memory that the living have attached: low 32 bits of its shm_ctime, id */
+    uint64_t looked;     /* when each process was last looked at, CLOCK_MONOTONIC ns */
+    uint64_t reserved[502];
 };
 
 struct gpucap_ledger_device {

@@ -11,7 +11,7 @@
 //! * [`report`]: rows, self-checks, JSON lines, the table.
 //! * [`machine`]: what has to be known of the machine to read the numbers.
 //! * [`alloc`], [`families`], [`launch`], [`resolve`], [`start`], [`hook`], [`nri`], [`ledger`], [`counts`], [`accuracy`],
-//!   [`share`]: the benches.
+//!   [`judge`], [`share`]: the benches.
 
 pub mod accuracy;
 pub mod alloc;
@@ -19,6 +19,7 @@ pub mod counts;
 pub mod families;
 pub mod files;
 pub mod hook;
+pub mod judge;
 pub mod launch;
 pub mod ledger;
 pub mod machine;

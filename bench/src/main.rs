@@ -2,12 +2,15 @@
 //!
 //! `gpucap-bench [name...] [--quick] [--json FILE]`, or `gpucap-bench --table FILE` for the table
 //! of an earlier run, or `--picture FILE` for its shares as SVG.
+//!
+//! `gpucap-bench judge [--only NAME]` and `gpucap-bench search [--cells N] [--seed S]` judge the
+//! limit of time in virtual time alone, and build nothing.
 
 use gpucap_bench::files::Files;
 use gpucap_bench::report::{Report, text_of_lines};
 use gpucap_bench::{
-    Effort, Result, Stop, accuracy, alloc, counts, families, hook, launch, ledger, machine, nri,
-    resolve, share, start,
+    Effort, Result, Stop, accuracy, alloc, counts, families, hook, judge, launch, ledger, machine,
+    nri, resolve, share, start,
 };
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -32,7 +35,9 @@ const BENCHES: [(&str, Bench); 11] = [
 const USAGE: &str = "usage: gpucap-bench \
                      [alloc|families|launch|resolve|start|hook|nri|ledger|counts|accuracy|share...] \
                      [--quick] [--json FILE]\n       gpucap-bench --table FILE\n       \
-                     gpucap-bench --picture FILE";
+                     gpucap-bench --picture FILE\n       \
+                     gpucap-bench judge [--only NAME] [--every] [--quick]\n       \
+                     gpucap-bench search [--cells N] [--seed S] | --cell SEED";
 
 fn main() -> ExitCode {
     match command(env::args().skip(1)) {
@@ -62,6 +67,8 @@ fn command(mut arguments: impl Iterator<Item = String>) -> Result<bool> {
             "--json" => plan.json = Some(file()?),
             "--table" => return table(&file()?).map(|()| true),
             "--picture" => return picture(&file()?).map(|()| true),
+            "judge" => return judge(arguments),
+            "search" => return search(arguments),
             "--worker" => return ledger::work(&file()?).map(|()| true),
             name => {
                 let bench = BENCHES.iter().find(|(known, _)| *known == name);
@@ -73,6 +80,37 @@ fn command(mut arguments: impl Iterator<Item = String>) -> Result<bool> {
         plan.benches = BENCHES.to_vec();
     }
     run(&plan)
+}
+
+/// `judge [--only NAME] [--every] [--quick]`: the cells of the judge as a table, without building anything. Each under
+/// the switches under which it is worst, or under every one; in a quick run not all are tried.
+fn judge(mut arguments: impl Iterator<Item = String>) -> Result<bool> {
+    let (mut only, mut every, mut effort) = (String::new(), false, Effort::Full);
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--only" => only = arguments.next().ok_or_else(|| Stop::fail(USAGE))?,
+            "--every" => every = true,
+            "--quick" => effort = Effort::Quick,
+            _ => return Err(Stop::fail(USAGE)),
+        }
+    }
+    judge::print(&only, effort, every)
+}
+
+/// `search [--cells N] [--seed S]`: cells of the judge that chance makes. `search --cell SEED`: one of them again.
+fn search(mut arguments: impl Iterator<Item = String>) -> Result<bool> {
+    let (mut cells, mut seed) = (1_000, 1);
+    while let Some(argument) = arguments.next() {
+        let number = arguments.next().and_then(|number| number.parse().ok());
+        let number = number.ok_or_else(|| Stop::fail(USAGE))?;
+        match argument.as_str() {
+            "--cells" => cells = number,
+            "--seed" => seed = number,
+            "--cell" => return Ok(judge::search::again(number)),
+            _ => return Err(Stop::fail(USAGE)),
+        }
+    }
+    Ok(judge::search::run(cells, seed))
 }
 
 fn run(plan: &Plan) -> Result<bool> {

@@ -13,4 +13,4 @@ pub mod workloads;
 mod world;
 
 pub use setup::{Ablation, Setup};
-pub use world::{Outcome, Process, World};
+pub use world::{Outcome, Page, Process, Says, World};

@@ -45,8 +45,13 @@ impl Ask {
     /// There is no limit, or a value cannot be used.
     pub(crate) fn parse(words: Words<'_>) -> Result<Self> {
         let Words { mem, cores, profile, gpus } = words;
-        if let Some(gpu) = gpus.iter().find(|gpu| gpu.parse::<Selector>().is_err()) {
-            return Err(Error::NotAGpu(Excerpt::new(gpu.as_bytes())));
+        for gpu in gpus {
+            gpu.parse::<Selector>().map_err(|why| Error::Option {
+                option: "--gpu",
+                held: Excerpt::new(gpu.as_bytes()),
+                why,
+                allowed: "0 (as nvidia-smi counts), GPU-<uuid>, MIG-<uuid>",
+            })?;
         }
         let ask = Self {
             memory: option("--mem", &GPU_MEM_LIMIT, mem, gpus)?,
@@ -297,7 +302,8 @@ mod tests {
     fn what_is_wrong_with_a_gpu_is_said_of_the_gpu() {
         let gpus = ["foo".to_owned()];
         let said = refusal(Words { mem: Some("1Gi"), gpus: &gpus, ..Words::default() });
-        assert_eq!(said, "--gpu \"foo\": a GPU is named by its index, GPU-<uuid> or MIG-<uuid>");
+        let why = "--gpu \"foo\": a GPU is named by its index, GPU-<uuid> or MIG-<uuid>; allowed: ";
+        assert!(said.starts_with(why), "{said}");
     }
 
     #[test]

@@ -4,6 +4,8 @@
 
 /// How much of a file [`Loading::of`] wants to see.
 pub(crate) const HEAD: usize = 64 * 1024;
+/// How much of a loader's or an interpreter's path is told.
+pub(crate) const LONGEST_NAME: usize = 255;
 
 /// How a program is loaded.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -25,9 +27,9 @@ impl Loading {
     pub(crate) fn of(head: &[u8]) -> Self {
         if let Some(rest) = head.strip_prefix(b"#!") {
             let line = rest.split(|&byte| byte == b'\n').next().unwrap_or_default();
-            let line = String::from_utf8_lossy(line);
-            let interpreter = line.split_whitespace().next().unwrap_or_default();
-            return Self::Script(interpreter.to_owned());
+            let words = line.split(u8::is_ascii_whitespace);
+            let interpreter = words.into_iter().find(|word| !word.is_empty());
+            return Self::Script(shown(interpreter.unwrap_or_default()));
         }
         elf(head).unwrap_or(Self::Unknown)
     }
@@ -45,10 +47,17 @@ fn elf(head: &[u8]) -> Option<Loading> {
         if u32::from_le_bytes(bytes(head, at)?) == INTERPRETER {
             let start = usize::try_from(u64::from_le_bytes(bytes(head, at + 8)?)).ok()?;
             let path = head.get(start..)?.split(|&byte| byte == 0).next()?;
-            return Some(loader(String::from_utf8_lossy(path).into_owned()));
+            return Some(loader(shown(path)));
         }
     }
     Some(Loading::Static)
+}
+
+/// A path out of a file that may be anybody's: fit for one line, and no control sequence of a terminal.
+fn shown(path: &[u8]) -> String {
+    let path = path.get(..LONGEST_NAME).unwrap_or(path);
+    let path = String::from_utf8_lossy(path);
+    path.chars().map(|sign| if sign.is_control() { '?' } else { sign }).collect()
 }
 
 fn loader(path: String) -> Loading {
@@ -93,6 +102,17 @@ mod tests {
             Loading::of(b"#!/usr/bin/env python3\n"),
             Loading::Script("/usr/bin/env".into())
         );
+    }
+
+    #[test]
+    fn a_path_of_the_file_s_choice_cannot_reach_the_terminal() {
+        let told = Loading::of(&file(3, "/lib/ld-\u{1b}]0;x\u{7}\n.so"));
+        assert_eq!(told, Loading::Foreign("/lib/ld-?]0;x??.so".into()));
+        assert_eq!(Loading::of(b"#! \t/bin/\x1b[31m x\n"), Loading::Script("/bin/?[31m".into()));
+        let Loading::Foreign(name) = Loading::of(&file(3, &"x".repeat(5000))) else {
+            panic!("a loader");
+        };
+        assert_eq!(name.len(), LONGEST_NAME);
     }
 
     #[test]

@@ -13,24 +13,28 @@ mod abi;
 mod init;
 pub(crate) mod journal;
 pub(crate) mod live;
+mod mount_table;
 mod mounts;
 pub(crate) mod pages;
 pub(crate) mod records;
 pub(crate) mod refusal;
-mod root;
+pub(crate) mod root;
 mod shown;
+mod way;
 
 pub(crate) use abi::Fit;
 use abi::Library;
 use gpucap_core::limits::LimitsFile;
 use init::Init;
+use mount_table::MountTable;
 use mounts::Means;
 use pages::{Page, Wanted};
 use refusal::Reason;
 use root::{Identity, Root};
 use shown::Shown;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// A container that is about to start.
@@ -77,6 +81,8 @@ pub(crate) enum Done {
     Already,
     /// It sees them, but the image has no loader that would load the library, and so none for CUDA either.
     WithoutGlibc,
+    /// It sees them, and the only loader that may load the library is that of Nix, which was not looked at.
+    Nix,
 }
 
 /// Puts the container under its limits.
@@ -88,19 +94,21 @@ pub(crate) fn cap(target: Target<'_>, order: Order<'_>) -> Result<Outcome, Reaso
     let unusable = |why: io::Error| {
         Reason::Library(format!("{}: {}", library.display(), crate::error::reason(&why)))
     };
-    let file = File::open(library).map_err(unusable)?;
+    let file = open_library(library).map_err(unusable)?;
     let abi = Library::read(&file).map_err(unusable)?;
     let identity = Identity::of(&file).map_err(unusable)?;
     let means = Means::prepare(library, &file).map_err(unusable)?;
     let wanted = order.page.filter(|_| means.carry());
-    let page = wanted.map(|wanted| Page::make(wanted, target.label)).transpose();
+    let page = wanted.map(|wanted| Page::make(wanted, order.limits, target.label)).transpose();
 
-    let root = enter(target)?;
+    let table = MountTable::open().map_err(|why| Reason::Process { pid: target.pid, why })?;
+    let (root, users_root) = enter(target)?;
     let fit = abi.fit(&root).map_err(|why| Reason::Place { path: "the C library", why })?;
     let done = match fit {
         Fit::Loads => Done::Capped,
         Fit::NoGlibc if order.refuses_without_glibc => return Err(Reason::NoGlibc),
         // Shown all the same: a volume may bring a glibc later.
+        Fit::NoGlibc if shown::has_nix(&root) => Done::Nix,
         Fit::NoGlibc => Done::WithoutGlibc,
         Fit::TooNew { needs, has } => return Err(Reason::TooNew { needs, has }),
         Fit::Lacks(other) => return Err(Reason::Lacks(other)),
@@ -110,7 +118,7 @@ pub(crate) fn cap(target: Target<'_>, order: Order<'_>) -> Result<Outcome, Reaso
         Done::Already
     } else {
         let shown = shown.with_page(page.as_ref().is_ok_and(Option::is_some));
-        shown.mount(&root, &means, target.label)?;
+        shown.mount(&root, &means, target.label, (&table, users_root))?;
         shown.verify(&root).map_err(Reason::NotAsMade)?;
         done
     };
@@ -141,22 +149,29 @@ fn give(page: io::Result<Option<Page>>, root: &Root) -> Result<Option<io::Error>
 /// One of them cannot be read.
 pub(crate) fn fit(library: &Path, image: &Path) -> io::Result<Fit> {
     let image = Root::new(root::open_directory(image)?);
-    Library::read(&File::open(library)?)?.fit(&image)
+    Library::read(&open_library(library)?)?.fit(&image)
+}
+
+/// Opens the library, which may be anything that the administrator has named: a fifo is not waited for.
+fn open_library(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("is no file")) }
 }
 
 /// Enters the container's mount namespace, and finds its root there: before the runtime has changed to it, under the
-/// bundle's path; afterwards, at `/`.
-fn enter(target: Target<'_>) -> Result<Root, Reason> {
+/// bundle's path; afterwards, at `/`. Says who root of the container is, besides.
+fn enter(target: Target<'_>) -> Result<(Root, u32), Reason> {
     let Target { pid, root: path, .. } = target;
     let missing = |_| Reason::Root(path.to_owned());
     let identity = root::open_directory(path).and_then(|root| Identity::of(&root));
     let identity = identity.map_err(missing)?;
     let unreachable = |why| Reason::Process { pid, why };
-    Init::of(pid).and_then(|init| init.enter()).map_err(unreachable)?;
+    let init = Init::of(pid).map_err(unreachable)?;
+    init.enter().map_err(unreachable)?;
     for path in [path, Path::new("/")] {
         let Ok(directory) = root::open_directory(path) else { continue };
         if Identity::of(&directory).map_err(missing)? == identity {
-            return Ok(Root::new(directory));
+            return Ok((Root::new(directory), init.root()));
         }
     }
     Err(Reason::Root(path.to_owned()))

@@ -18,8 +18,6 @@ pub(crate) enum Error {
     Option { option: &'static str, held: Excerpt, why: ValueError, allowed: &'static str },
     /// `--gpu` beside a value that names its GPUs itself.
     GpuTwice { option: &'static str, held: Excerpt },
-    /// `--gpu` with what is no GPU.
-    NotAGpu(Excerpt),
     /// A limit names GPUs, and this machine, which has so many, has none of them.
     NoSuchGpu { limit: String, cards: usize },
     /// A variable that is set already cannot be used.
@@ -78,7 +76,6 @@ impl Error {
             Self::NoLimit
             | Self::Option { .. }
             | Self::GpuTwice { .. }
-            | Self::NotAGpu(_)
             | Self::NoSuchGpu { .. }
             | Self::Inherited(_)
             | Self::Incomparable { .. }
@@ -117,7 +114,6 @@ impl fmt::Display for Error {
             Self::GpuTwice { option, held } => {
                 write!(f, "{option} {held}: names its GPUs itself, so --gpu cannot be given")
             }
-            Self::NotAGpu(held) => write!(f, "--gpu {held}: {}", ValueError::NotAGpu),
             Self::NoSuchGpu { limit, cards } => write!(
                 f,
                 "run: {limit} names no GPU of this machine, so nothing would be limited; it has {cards}, counted from 0"
@@ -142,7 +138,7 @@ impl fmt::Display for Error {
             }
             Self::Start { program, why } => write!(f, "{program}: {}", reason(why)),
             Self::Process { pid, why } if why.kind() == io::ErrorKind::NotFound => {
-                write!(f, "process {pid}: no such process")
+                write!(f, "explain: there is no process {pid}")
             }
             Self::Process { pid, why } => {
                 write!(f, "process {pid} cannot be looked at: {}", reason(why))

@@ -17,6 +17,9 @@ use std::path::{Path, PathBuf};
 pub(crate) const MAX_BYTES: u64 = 16 << 20;
 /// Where the driver says which version of it runs.
 const DRIVER: &str = "/proc/driver/nvidia/version";
+/// Where the kernel says that ordinary users make no user namespaces, by a 0: all kernels, and Debian's.
+const USER_NAMESPACES: [&str; 2] =
+    ["/proc/sys/user/max_user_namespaces", "/proc/sys/kernel/unprivileged_userns_clone"];
 /// Where the driver says what cards there are, by PCI address.
 const CARDS: &str = "/proc/driver/nvidia/gpus";
 
@@ -94,8 +97,15 @@ impl Gathered {
                 Err(why) => Err(&why[..]),
             }),
             driver: self.driver.as_deref(),
+            user_namespaces: user_namespaces(),
         }
     }
+}
+
+/// Whether ordinary users may make user namespaces; they may, where the kernel does not say.
+fn user_namespaces() -> bool {
+    let forbids = |path: &&str| fs::read_to_string(path).is_ok_and(|text| text.trim() == "0");
+    !USER_NAMESPACES.iter().any(forbids)
 }
 
 /// The node's configuration, for a command that only looks: one that cannot be used is said, and the defaults hold.

@@ -12,7 +12,7 @@
 
 use crate::engine::records::Record;
 use crate::error::reason;
-use crate::proc::{self, Process};
+use crate::proc::{self, Process, Snapshot, Whereabouts};
 use crate::sys::{self, LedgerMap};
 use gpucap_core::config::GPUCAP_LEDGER;
 use gpucap_core::ledger::Ledger;
@@ -24,7 +24,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Where the ledgers lie that no hook has placed.
-const DIRECTORY: &str = "/dev/shm";
+pub(crate) const DIRECTORY: &str = "/dev/shm";
 /// Where the hook places that of a container.
 pub(crate) const BY_HOOK: &str = "/.gpucap/ledger";
 
@@ -63,6 +63,13 @@ impl Name {
         };
         // No second spelling (`+1`, `01`) is a name.
         (name.file() == file).then_some(name)
+    }
+
+    /// The user whose processes have it.
+    fn uid(self) -> u32 {
+        match self {
+            Self::Shared { uid, .. } | Self::Run { uid, .. } => uid,
+        }
     }
 
     fn file(self) -> String {
@@ -121,7 +128,7 @@ pub(crate) fn look(path: &Path) -> Look {
         // Not blocking: there may be a fifo in its place.
         .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
         .open(path);
-    let seen = opened.and_then(|file| see(&file, LedgerMap::new));
+    let seen = opened.and_then(|file| see(&file, Name::of(path)));
     seen.unwrap_or_else(|why| Look::No(reason(&why)))
 }
 
@@ -129,30 +136,43 @@ pub(crate) fn look(path: &Path) -> Look {
 pub(crate) fn look_into(record: &Record) -> Look {
     let file =
         record.open(BY_HOOK).and_then(|file| file.ok_or_else(|| io::ErrorKind::NotFound.into()));
-    let seen = file.and_then(|file| see(&file, LedgerMap::copy));
+    let seen = file.and_then(|file| see(&file, None));
     seen.unwrap_or_else(|why| Look::No(reason(&why)))
 }
 
-fn see(file: &File, map: fn(&File) -> io::Result<LedgerMap>) -> io::Result<Look> {
+/// Looks at an open file. Whoever can write it, among them every user in /dev/shm, decides what it holds and how long it
+/// is, at every moment.
+pub(crate) fn see(file: &File, name: Option<Name>) -> io::Result<Look> {
     let metadata = file.metadata()?;
     if !metadata.is_file() {
         return Ok(Look::No("not a regular file".into()));
+    }
+    if name.is_some_and(|name| name.uid() != metadata.uid()) {
+        return Ok(Look::No("it belongs to another user than its name says".into()));
     }
     match metadata.len() {
         0 => return Ok(Look::Unused),
         Ledger::SIZE => {}
         bytes => return Ok(Look::No(format!("has {bytes} bytes, a ledger has {}", Ledger::SIZE))),
     }
-    let map = map(file)?;
+    let map = LedgerMap::copy(file)?;
     Ok(match map.get().check(metadata.len()) {
         Ok(()) => Look::Ledger(map),
         Err(why) => Look::No(why.to_string()),
     })
 }
 
-/// Every ledger that is to be seen: in /dev/shm, the hook's, and the one that `configured` names.
-pub(crate) fn all(configured: Option<&OsStr>) -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> = named().map(|(path, _)| path).collect();
+/// How many ledgers of /dev/shm are looked at: every user can make as many as there is memory for.
+const MOST: usize = 1024;
+
+/// Every ledger that is to be seen: in /dev/shm, the hook's, and the one that `configured` names. And how many of
+/// /dev/shm there are beyond the most; those of the lowest users come first.
+pub(crate) fn all(configured: Option<&OsStr>) -> (Vec<PathBuf>, usize) {
+    let mut found: Vec<(u32, PathBuf)> = named().map(|(path, name)| (name.uid(), path)).collect();
+    found.sort();
+    let beyond = found.len().saturating_sub(MOST);
+    found.truncate(MOST);
+    let mut found: Vec<PathBuf> = found.into_iter().map(|(_, path)| path).collect();
     found.sort();
     let by_hook = Path::new(BY_HOOK);
     if by_hook.exists() {
@@ -164,7 +184,7 @@ pub(crate) fn all(configured: Option<&OsStr>) -> Vec<PathBuf> {
     {
         found.insert(0, path.to_owned());
     }
-    found
+    (found, beyond)
 }
 
 fn named() -> impl Iterator<Item = (PathBuf, Name)> {
@@ -243,7 +263,8 @@ fn in_environments(uid: u32) -> Vec<PathBuf> {
 fn is_deserted(path: &Path) -> bool {
     match look(path) {
         Look::Ledger(map) => {
-            map.get().processes().all(|process| proc::runs(&process.identity) == Some(false))
+            let here = Snapshot::default();
+            map.get().processes().all(|it| here.find(&it.identity) == Whereabouts::Ended)
         }
         Look::Unused => true,
         Look::No(_) => false,

@@ -5,6 +5,8 @@
 
 use gpucap_core::ledger::Identity;
 use gpucap_core::process::Stat;
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Read};
@@ -49,16 +51,16 @@ impl Process {
     }
 
     /// Its number in the pid namespace that it is in.
-    fn innermost_number(self) -> Option<u32> {
+    pub(crate) fn innermost_number(self) -> Option<u32> {
         let status = fs::read(self.path("status")).ok()?;
         let status = String::from_utf8_lossy(&status);
         let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
         numbers.split_whitespace().next_back()?.parse().ok()
     }
 
-    /// Its command line, fit for one line; its name if there is none.
+    /// The beginning of its command line, fit for one line; its name if there is none.
     pub(crate) fn command(self) -> Option<String> {
-        let words = fs::read(self.path("cmdline")).ok()?;
+        let (words, _) = beginning(&self.path("cmdline"), LONGEST_COMMAND).ok()?;
         let words = words.strip_suffix(b"\0").unwrap_or(&words);
         if words.is_empty() {
             return Some(printable(&fs::read(self.path("comm")).ok()?));
@@ -69,12 +71,12 @@ impl Process {
 
     /// The environment that it was started with.
     pub(crate) fn environment(self) -> io::Result<Environment> {
-        Ok(Environment(fs::read(self.path("environ"))?))
+        whole(&self.path("environ")).map(Environment)
     }
 
     /// The file of our library that is mapped in it, if any is.
     pub(crate) fn mapped(self, library: &str) -> io::Result<Option<String>> {
-        let maps = fs::read(self.path("maps"))?;
+        let maps = whole(&self.path("maps"))?;
         Ok(mapped_file(&String::from_utf8_lossy(&maps), library))
     }
 
@@ -97,11 +99,31 @@ impl Process {
     }
 }
 
+/// How much of a command line is shown: a process chooses its own, of megabytes if it likes.
+const LONGEST_COMMAND: usize = 512;
+/// An environment, or a list of mappings, that is longer was made to be.
+const LONGEST: usize = 16 << 20;
+
 /// The first part of a file, as far as `elf` looks.
 pub(crate) fn head(path: &Path) -> io::Result<Vec<u8>> {
-    let mut head = Vec::new();
-    fs::File::open(path)?.take(crate::elf::HEAD as u64).read_to_end(&mut head)?;
-    Ok(head)
+    Ok(beginning(path, crate::elf::HEAD)?.0)
+}
+
+/// The first bytes of a file, and whether there are more.
+fn beginning(path: &Path, most: usize) -> io::Result<(Vec<u8>, bool)> {
+    let mut bytes = Vec::new();
+    fs::File::open(path)?.take(most as u64 + 1).read_to_end(&mut bytes)?;
+    let more = bytes.len() > most;
+    bytes.truncate(most);
+    Ok((bytes, more))
+}
+
+/// A file of a process, all of it.
+fn whole(path: &Path) -> io::Result<Vec<u8>> {
+    match beginning(path, LONGEST)? {
+        (bytes, false) => Ok(bytes),
+        (_, true) => Err(io::Error::other(format!("has more than {LONGEST} bytes"))),
+    }
 }
 
 /// What has become of the owner of a slot.
@@ -115,37 +137,41 @@ pub(crate) enum Whereabouts {
     Unknown,
 }
 
-impl Whereabouts {
-    /// Of the owner of a slot. One of another pid namespace is found if ours is above it, which shows by any process of
-    /// it that is to be seen here.
-    pub(crate) fn of(owner: &Identity) -> Self {
-        let process = if Process::own().namespace("pid") == Some(owner.pid_namespace) {
+/// The processes of this machine at one moment, for many questions: those of other pid namespaces are looked for once,
+/// however many slots of ledgers name such namespaces.
+#[derive(Default)]
+pub(crate) struct Snapshot(OnceCell<Members>);
+
+/// Every process that is to be seen, by the pid namespace that it is in and its number there.
+type Members = BTreeMap<(u64, u32), Process>;
+
+impl Snapshot {
+    /// What has become of the owner of a slot. One of another pid namespace is found if ours is above it, which shows by
+    /// any process of it that is to be seen here.
+    pub(crate) fn find(&self, owner: &Identity) -> Whereabouts {
+        let namespace = owner.pid_namespace;
+        let process = if Process::own().namespace("pid") == Some(namespace) {
             Some(Process(owner.pid))
         } else {
-            let is_member = |it: &Process| it.namespace("pid") == Some(owner.pid_namespace);
-            let mut members = Process::all().filter(is_member).peekable();
-            if members.peek().is_none() {
-                return Self::Unknown;
+            let members = self.0.get_or_init(members);
+            if members.range((namespace, 0)..=(namespace, u32::MAX)).next().is_none() {
+                return Whereabouts::Unknown;
             }
-            members.find(|process| process.innermost_number() == Some(owner.pid))
+            members.get(&(namespace, owner.pid)).copied()
         };
-        let Some(process) = process else { return Self::Ended };
+        let Some(process) = process else { return Whereabouts::Ended };
         match process.stat() {
-            Ok(Some(stat)) if stat.runs(owner) => Self::Runs(process),
-            Ok(Some(_)) => Self::Ended,
-            Err(error) if is_gone(&error) => Self::Ended,
-            Ok(None) | Err(_) => Self::Unknown,
+            Ok(Some(stat)) if stat.runs(owner) => Whereabouts::Runs(process),
+            Ok(Some(_)) => Whereabouts::Ended,
+            Err(error) if is_gone(&error) => Whereabouts::Ended,
+            Ok(None) | Err(_) => Whereabouts::Unknown,
         }
     }
 }
 
-/// Whether the owner of a slot still runs. `None` if it cannot be told.
-pub(crate) fn runs(owner: &Identity) -> Option<bool> {
-    match Whereabouts::of(owner) {
-        Whereabouts::Runs(_) => Some(true),
-        Whereabouts::Ended => Some(false),
-        Whereabouts::Unknown => None,
-    }
+fn members() -> Members {
+    let place = |it: Process| Some(((it.namespace("pid")?, it.innermost_number()?), it));
+    Process::all().filter_map(place).collect()
 }
 
 /// Whether an error means that the process is not there any more.
@@ -170,11 +196,12 @@ fn mapped_file(maps: &str, library: &str) -> Option<String> {
     maps.lines().find_map(|line| {
         let path = line.get(line.find('/')?..)?;
         let file = path.strip_suffix(" (deleted)").unwrap_or(path);
-        (Path::new(file).file_name()? == library).then(|| path.to_owned())
+        (Path::new(file).file_name()? == library).then(|| printable(path.as_bytes()))
     })
 }
 
-fn printable(bytes: &[u8]) -> String {
+/// Anybody's words, fit for one line, and without what a terminal would obey.
+pub(crate) fn printable(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     text.trim_end().chars().map(|sign| if sign.is_control() { '?' } else { sign }).collect()
 }
@@ -200,6 +227,8 @@ mod tests {
         {
             assert_eq!(mapped_file(other, "libgpucap.so"), None);
         }
+        let named = "7f00-7f01 r-xp 0 08:01 1 /a\u{1b}]0;x\u{7}/libgpucap.so";
+        assert_eq!(mapped_file(named, "libgpucap.so").as_deref(), Some("/a?]0;x?/libgpucap.so"));
         let replaced = "7f00-7f01 r-xp 0 08:01 1 /a/libgpucap.so (deleted)";
         assert!(mapped_file(replaced, "libgpucap.so").is_some(), "it is mapped all the same");
     }
@@ -219,9 +248,11 @@ mod tests {
             start_time: stat.start_time,
             image: stat.start_of_stack,
         };
-        assert_eq!(runs(&owner), Some(true));
-        assert_eq!(runs(&Identity { start_time: stat.start_time + 1, ..owner }), Some(false));
-        assert_eq!(runs(&Identity { pid_namespace: 1, ..owner }), None);
+        let here = Snapshot::default();
+        assert_eq!(here.find(&owner), Whereabouts::Runs(own));
+        let earlier = Identity { start_time: stat.start_time + 1, ..owner };
+        assert_eq!(here.find(&earlier), Whereabouts::Ended);
+        assert_eq!(here.find(&Identity { pid_namespace: 1, ..owner }), Whereabouts::Unknown);
         assert_eq!(own.innermost_number(), Some(own.0));
         assert_eq!(own.secure(), Some(false));
     }

@@ -6,15 +6,13 @@ pub(crate) mod mount;
 use gpucap_core::ledger::Ledger;
 use gpucap_core::limits::live::LivePage;
 use gpucap_core::page::CardPage;
-use std::ffi::{CString, c_void};
+use std::ffi::c_void;
 use std::fs::File;
 use std::io;
 use std::marker::PhantomData;
 use std::os::fd::{AsRawFd, FromRawFd};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::time::Duration;
 
 /// The effective user.
@@ -62,17 +60,6 @@ pub(crate) fn inherited_socket(number: i32) -> io::Result<UnixStream> {
     Ok(unsafe { UnixStream::from_raw_fd(number) })
 }
 
-/// Whether the file lies on a mount that is read-only for everyone who sees it.
-pub(crate) fn on_read_only_mount(path: &Path) -> bool {
-    let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return false };
-    let mut status = std::mem::MaybeUninit::<libc::statvfs>::zeroed();
-    // SAFETY: a C string and a writable place.
-    let result = unsafe { libc::statvfs(path.as_ptr(), status.as_mut_ptr()) };
-    // SAFETY: a zeroed `statvfs` is a valid one, whatever the call did.
-    let status = unsafe { status.assume_init() };
-    result == 0 && status.f_flag & libc::ST_RDONLY != 0
-}
-
 /// Waits until there is something to read, or its end, at most so long; whether there is.
 pub(crate) fn readable(file: &impl AsRawFd, most: Duration) -> bool {
     let mut asked = libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
@@ -87,34 +74,38 @@ impl Words for CardPage {}
 impl Words for Ledger {}
 impl Words for LivePage {}
 
-/// A shared structure, mapped.
+/// A shared structure, mapped or copied.
 pub(crate) struct Map<T: Words> {
     address: *mut c_void,
     of: PhantomData<T>,
 }
 
-/// A ledger, mapped to be read.
+/// A ledger, as it was when it was copied.
 pub(crate) type LedgerMap = Map<Ledger>;
 
 impl<T: Words> Map<T> {
-    /// Maps a file that is as long as the structure, to be read.
-    pub(crate) fn new(file: &File) -> io::Result<Self> {
-        Self::mapped(libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd())
-    }
-
-    /// The same, to be written: the file was opened for both.
+    /// Maps a file that is as long as the structure and that nobody else can shorten, to be written: it was opened for
+    /// reading and writing.
     pub(crate) fn writable(file: &File) -> io::Result<Self> {
         Self::mapped(libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED, file.as_raw_fd())
     }
 
-    /// A copy of one, for a file that somebody else may shorten: reading a mapping of it could then end this process.
+    /// A copy, which is how a file is read: whoever may shorten it could end a process that reads a mapping of it. Only
+    /// what there is of a sparse file is read and takes memory.
     pub(crate) fn copy(file: &File) -> io::Result<Self> {
+        if file.metadata()?.len() < size_of::<T>() as u64 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
         let (access, kind) =
             (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
         let map = Self::mapped(access, kind, -1)?;
         // SAFETY: mapped just now, writable, of this length, and nobody else knows it.
         let bytes = unsafe { std::slice::from_raw_parts_mut(map.address.cast(), size_of::<T>()) };
-        file.read_exact_at(bytes, 0)?;
+        let mut next = 0;
+        while let Some((start, end)) = data(file, next, bytes.len())? {
+            file.read_exact_at(bytes.get_mut(start..end).unwrap_or_default(), start as u64)?;
+            next = end;
+        }
         Ok(map)
     }
 
@@ -135,6 +126,26 @@ impl<T: Words> Map<T> {
         // valid. Who asks for a map that is only read loads and nothing else.
         unsafe { &*self.address.cast::<T>() }
     }
+}
+
+/// The first part of a file that holds anything, from an offset on and below another one. Each is behind the last,
+/// whatever happens to the file meanwhile.
+fn data(file: &File, from: usize, below: usize) -> io::Result<Option<(usize, usize)>> {
+    let seek = |from: usize, what| {
+        let from = libc::off_t::try_from(from).map_err(|_| io::ErrorKind::InvalidInput)?;
+        // SAFETY: an open descriptor and numbers. The place that it leaves the descriptor at is nobody's.
+        let found = unsafe { libc::lseek(file.as_raw_fd(), from, what) };
+        usize::try_from(found).map_err(|_| io::Error::last_os_error())
+    };
+    let start = match seek(from, libc::SEEK_DATA) {
+        Err(why) if why.raw_os_error() == Some(libc::ENXIO) => return Ok(None),
+        other => other?.max(from),
+    };
+    if start >= below {
+        return Ok(None);
+    }
+    let end = seek(start, libc::SEEK_HOLE).map_or(below, |end| end.min(below));
+    Ok((start < end).then_some((start, end)))
 }
 
 impl<T: Words> Drop for Map<T> {

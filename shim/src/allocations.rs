@@ -87,6 +87,15 @@ impl Allocations {
         taken
     }
 
+    /// What was taken from a pool is known by another number from now on.
+    pub(crate) fn move_pool(&self, from: u64, to: u64) {
+        for shard in self.shards.iter() {
+            let mut shard = shard.lock();
+            let of_it = |record: &&mut Record| record.home == from && record.kind == Kind::Pool;
+            shard.values_mut().filter(of_it).for_each(|record| record.home = to);
+        }
+    }
+
     /// Puts back what was taken out for an end that did not come.
     pub(crate) fn put_back(&self, taken: Vec<(u64, Record)>) {
         for (key, record) in taken {

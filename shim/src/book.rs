@@ -5,7 +5,7 @@
 
 use crate::state::Policy;
 use crate::sys::{self, File};
-use gpucap_core::ledger::{Identity, Ledger};
+use gpucap_core::ledger::{DeviceIndex, Identity, Ledger, Slot};
 use gpucap_core::process::Stat;
 use once_cell::race::OnceBox;
 use std::ffi::{CStr, CString};
@@ -38,6 +38,8 @@ fn open(policy: &Policy) -> Result<&'static Ledger, String> {
     } else if bytes < size {
         return Err(format!("ledger: {} has {bytes} bytes, not {size}", path.to_string_lossy()));
     }
+    // What is written to from here on; the book of a device comes with the device (`has_room`).
+    file.reserve(Ledger::BEFORE_BOOKS).map_err(|error| failed("given memory", error))?;
     let map = file.map_shared(size).map_err(|error| failed("mapped", error))?;
     // SAFETY: the mapping is page-aligned, `Ledger::SIZE` bytes long and never taken down; a ledger is a struct of
     // atomics, valid for every content, so what other processes write cannot break it.
@@ -55,10 +57,22 @@ fn open(policy: &Policy) -> Result<&'static Ledger, String> {
     Ok(ledger)
 }
 
+/// Whether there is memory for what a slot notes of a device. Asked before it is first noted: the file is sparse, and
+/// where its file system is full, writing to it would kill the program.
+pub(crate) fn has_room(ledger: &Ledger, slot: Slot, device: DeviceIndex) -> bool {
+    let _errno = sys::Errno::keep();
+    ledger.spare(slot, device).is_some_and(|words| {
+        let written = sys::can_be_written(core::ptr::from_ref(words).cast_mut().cast());
+        if written {
+            words.iter().for_each(|word| word.store(0));
+        }
+        written
+    })
+}
+
 /// The file: the hook's, else the configured one, else one per user and mount namespace (that is, per container).
 pub(crate) fn path(policy: &Policy) -> Result<CString, String> {
-    let by_hook = policy.limits.as_ref().is_some_and(|limits| limits.has_file());
-    if by_hook {
+    if is_by_hook(policy) {
         match File::open(HOOK_LEDGER, libc::O_RDWR) {
             Ok(_) => return Ok(HOOK_LEDGER.into()),
             Err(libc::ENOENT) => {} // a hook that shares no ledger: one per user of the container
@@ -79,13 +93,18 @@ pub(crate) fn path(policy: &Policy) -> Result<CString, String> {
     CString::new(text).map_err(|_| "ledger: its path holds a zero byte".into())
 }
 
+/// Whether the hook has set the limits: then all users of the container may share a ledger.
+pub(crate) fn is_by_hook(policy: &Policy) -> bool {
+    policy.limits.as_ref().is_some_and(|limits| limits.has_file())
+}
+
 /// This process, as the ledger knows it.
 pub(crate) fn own_identity() -> Identity {
-    let pid = sys::pid();
-    let stat = read_stat(pid).ok().flatten().unwrap_or_default();
+    // By this name it is ourselves also in the `/proc` of another pid namespace, where our number may be somebody else's.
+    let stat = read_stat(c"/proc/self/stat").ok().flatten().unwrap_or_default();
     Identity {
         pid_namespace: own_namespace().unwrap_or(0),
-        pid,
+        pid: sys::pid(),
         start_time: stat.start_time,
         image: stat.start_of_stack,
     }
@@ -102,14 +121,22 @@ pub(crate) fn alive(owner: &Identity) -> bool {
     if own_namespace() != Some(owner.pid_namespace) {
         return true; // only the host or a process of that namespace can tell
     }
-    match read_stat(owner.pid) {
-        Ok(stat) => stat.is_none_or(|stat| stat.runs(owner)),
+    // The `/proc` of another pid namespace (one without a `/proc` of its own has its parent's) tells of other processes
+    // under the same numbers.
+    let stat = if sys::number_in_proc() == Some(sys::pid()) {
+        CString::new(format!("/proc/{}/stat", owner.pid))
+            .ok()
+            .and_then(|path| read_stat(&path).ok())
+    } else {
+        None
+    };
+    match stat {
+        Some(stat) => stat.is_none_or(|stat| stat.runs(owner)),
         // A /proc that hides other users' processes (hidepid) says the same of those as of the dead.
-        Err(_) => sys::process_exists(owner.pid),
+        None => sys::process_exists(owner.pid),
     }
 }
 
-fn read_stat(pid: u32) -> Result<Option<Stat>, i32> {
-    let path = CString::new(format!("/proc/{pid}/stat")).map_err(|_| libc::EINVAL)?;
-    Ok(Stat::parse(&sys::read_file(&path, 4096)?))
+fn read_stat(path: &CStr) -> Result<Option<Stat>, i32> {
+    Ok(Stat::parse(&sys::read_file(path, 4096)?))
 }

@@ -27,6 +27,7 @@ pub(crate) enum Class {
     report,
     launch,
     order,
+    sync,
 }
 
 impl Class {
@@ -37,7 +38,8 @@ impl Class {
         match (self, state::now()) {
             (Self::launch, Now::Broken(_)) => true,
             (Self::launch | Self::order, Now::Enforcing(policy)) => limits_time(policy),
-            (Self::launch | Self::order, _) => false,
+            (Self::sync, Now::Enforcing(_)) => true,
+            (Self::launch | Self::order | Self::sync, _) => false,
             _ => true,
         }
     }
@@ -117,7 +119,9 @@ impl Call {
                     Entry::Refuse(Refusal::NotInitialized)
                 }
                 Class::resolve => Entry::Enforce(call(Policy::none())),
-                Class::free | Class::map | Class::report | Class::order => Entry::Pass,
+                Class::free | Class::map | Class::report | Class::order | Class::sync => {
+                    Entry::Pass
+                }
             },
             Now::Off => Entry::Pass,
         }
@@ -159,14 +163,22 @@ impl Call {
         device: &Device,
         attempt: impl Fn() -> Result<Charge, OverQuota>,
     ) -> Result<Charge, Refusal> {
-        let make_room = || {
-            let pools = session.pools.give_back(self.driver, session);
-            let closed = session.collect_closed();
-            session.graphs.give_back(self.driver, session) || pools || closed
-        };
-        attempt().or_else(|over| if make_room() { attempt() } else { Err(over) }).map_err(|over| {
+        let again = |over| if self.make_room(session) { attempt() } else { Err(over) };
+        attempt().or_else(again).map_err(|over| {
             session.refused(device, &over);
             Refusal::OverQuota
         })
+    }
+
+    /// Has pools, files and graphs give back what they only keep. False if there was nothing.
+    pub(crate) fn make_room(&self, session: &'static Session) -> bool {
+        let pools = session.pools.give_back(self.driver, session);
+        let closed = session.collect_closed();
+        session.graphs.give_back(self.driver, session) || pools || closed
+    }
+
+    /// Whether time is limited, on whichever device.
+    pub(crate) fn limits_time(&self) -> bool {
+        self.policy.limits.as_ref().is_some_and(Limits::has_core)
     }
 }

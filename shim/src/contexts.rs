@@ -93,6 +93,7 @@ pub(crate) struct Green {
 
 /// Everything that ends with one context, taken out of the tables.
 pub(crate) struct Ending {
+    context: u64,
     price: Option<(u64, Record)>,
     memory: Vec<(u64, Record)>,
     arrays: Vec<(u64, Record)>,
@@ -110,6 +111,7 @@ impl Ending {
             arrays.iter().map(|(array, _)| physical.take_array(*array)).collect()
         });
         Self {
+            context,
             price: session.contexts.prices.take(context).map(|record| (context, record)),
             memory: session.memory.take_context(context),
             arrays,
@@ -128,6 +130,7 @@ impl Ending {
         behind.into_iter().for_each(|record| session.refund(record));
         let rest = self.memory.into_iter().chain(self.arrays).chain(self.heaps).chain(self.code);
         self.price.into_iter().chain(rest).for_each(|(_, record)| session.refund(record));
+        session.pools.context_ended(session, self.context);
     }
 
     /// The context is only a name for another one, which goes on with what it held.

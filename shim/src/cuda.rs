@@ -8,6 +8,7 @@ pub(crate) mod code;
 pub(crate) mod context;
 pub(crate) mod context_limit;
 pub(crate) mod copy;
+pub(crate) mod fence;
 pub(crate) mod graph;
 pub(crate) mod import;
 pub(crate) mod init;

@@ -2,6 +2,7 @@
 
 use crate::absent;
 use crate::allocations::Record;
+use crate::book;
 use crate::driver;
 use crate::growth::Growth;
 use crate::live::{self, Live};
@@ -17,6 +18,7 @@ use gpucap_abi::cuda::CUdevice;
 use gpucap_core::config::LogLevel;
 use gpucap_core::ledger::DeviceIndex;
 use gpucap_core::limits::{DeviceFacts, Limits, Resolved};
+use gpucap_core::pitch::PitchStep;
 use gpucap_core::units::Bytes;
 use gpucap_core::uuid::Uuid;
 use parking_lot::Mutex;
@@ -37,6 +39,8 @@ pub(crate) struct Device {
     pub(crate) turn: Mutex<()>,
     /// The pool that `cuMemAllocAsync` takes from, as a number; 0 until it is asked for.
     pub(crate) current_pool: AtomicU64,
+    /// How it pads rows.
+    pub(crate) pitch: PitchStep,
     /// The calls under way that are charged by what they take.
     pub(crate) growth: Growth,
     /// Held while the primary context is made or ended, across the driver's call: two threads that make it at the same
@@ -51,6 +55,20 @@ pub(crate) struct Standing {
     pub(crate) memory: Option<Device>,
     /// Its time is shared; otherwise every launch goes straight to the driver.
     pub(crate) time: Option<Gate>,
+}
+
+/// Why a device's limits cannot be enforced, in one line.
+pub(crate) enum Unresolved {
+    /// They cannot be known.
+    Broken(String),
+    /// There is no room to note what is used. That may change.
+    ForNow(String),
+}
+
+impl<T: Into<String>> From<T> for Unresolved {
+    fn from(text: T) -> Self {
+        Self::Broken(text.into())
+    }
 }
 
 /// What is known of a device's primary context.
@@ -81,12 +99,12 @@ impl Device {
     /// Resolves the limits of the device with this ordinal. `None`: the driver knows no such device (yet).
     ///
     /// # Errors
-    /// The limits cannot be resolved, in one line.
+    /// The limits cannot be enforced.
     pub(crate) fn resolve(
         session: &Session,
         driver: &DriverCopy,
         ordinal: CUdevice,
-    ) -> Result<Option<Standing>, String> {
+    ) -> Result<Option<Standing>, Unresolved> {
         let Session { policy, ledger, slot, .. } = *session;
         let _errno = sys::Errno::keep();
         let (Some(uuid), Some(total_bytes)) =
@@ -95,7 +113,8 @@ impl Device {
             return match driver::cuda::device(driver, ordinal) {
                 None => Ok(None),
                 Some(_) => {
-                    Err(format!("driver: device {ordinal} does not tell its UUID and memory"))
+                    Err(format!("driver: device {ordinal} does not tell its UUID and memory")
+                        .into())
                 }
             };
         };
@@ -108,6 +127,11 @@ impl Device {
             return Ok(Some(Standing::default()));
         }
         let index = ledger.device(uuid.0).map_err(|_full| "ledger: no place for another device")?;
+        if !book::has_room(ledger, slot, index) {
+            return Err(Unresolved::ForNow(format!(
+                "ledger: no memory left to note device {uuid}"
+            )));
+        }
         let live = || Live::of(limits, facts);
         let time = match resolved.core {
             Some(share) => {
@@ -123,7 +147,6 @@ impl Device {
             policy.log(LogLevel::Info, format_args!("time: shared device={uuid} core={share}"));
         }
         let Some(cap) = resolved.memory else { return Ok(Some(Standing { memory: None, time })) };
-        let index = ledger.device(uuid.0).map_err(|_full| "ledger: no place for another device")?;
         if resolved.clamped {
             policy.log(
                 LogLevel::Info,
@@ -144,6 +167,7 @@ impl Device {
             price,
             turn: Mutex::new(()),
             current_pool: AtomicU64::new(0),
+            pitch: PitchStep::default(),
             growth: Growth::default(),
             primary: Mutex::default(),
         });

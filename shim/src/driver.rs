@@ -66,9 +66,9 @@ pub(crate) mod cuda {
     use gpucap_abi::cuda::{
         CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, CU_MEMORYTYPE_HOST,
         CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT,
-        CU_STREAM_CAPTURE_STATUS_NONE, CUDA_KERNEL_NODE_PARAMS, CUDA_MEM_ALLOC_NODE_PARAMS,
-        CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUgraph, CUgraphNode, CUkernel,
-        CUlibrary, CUmemoryPool, CUmodule, CUstream, CUuuid, CuResult,
+        CU_STREAM_CAPTURE_STATUS_NONE, CU_STREAM_PER_THREAD, CUDA_KERNEL_NODE_PARAMS,
+        CUDA_MEM_ALLOC_NODE_PARAMS, CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUgraph,
+        CUgraphNode, CUkernel, CUlibrary, CUmemoryPool, CUmodule, CUstream, CUuuid, CuResult,
     };
 
     functions! { CuResult;
@@ -117,6 +117,7 @@ pub(crate) mod cuda {
         fn module_get_loading_mode = cuModuleGetLoadingMode(mode: *mut c_int);
         fn module_unload = cuModuleUnload(module: CUmodule);
         fn pointer_get_attribute = cuPointerGetAttribute(value: *mut c_uint, attribute: c_int, pointer: CUdeviceptr);
+        fn stream_query = cuStreamQuery(stream: CUstream) -> code;
         fn stream_is_capturing = cuStreamIsCapturing(stream: CUstream, status: *mut c_int) -> code;
         fn stream_is_capturing_ptsz = cuStreamIsCapturing_ptsz(stream: CUstream, status: *mut c_int);
         fn mem_pool_trim_to = cuMemPoolTrimTo(pool: CUmemoryPool, keep: usize);
@@ -182,6 +183,15 @@ pub(crate) mod cuda {
         u64::from(processors.unsigned_abs()).checked_mul(threads.unsigned_abs().into())
     }
 
+    /// What the current device aligns the rows of textures to; rows of memory are aligned to a multiple of it.
+    pub(crate) fn pitch_alignment(copy: &DriverCopy) -> Option<u64> {
+        const TEXTURE_PITCH_ALIGNMENT: c_int = 51;
+        let device = current_device(copy)?;
+        let bytes =
+            filled(|value| device_get_attribute(copy, value, TEXTURE_PITCH_ALIGNMENT, device));
+        bytes.map(|bytes: c_int| bytes.unsigned_abs().into())
+    }
+
     /// Whether contexts on the device are clients of MPS; `None` of a driver that does not tell.
     pub(crate) fn is_under_mps(copy: &DriverCopy, device: CUdevice) -> Option<bool> {
         const MPS_ENABLED: c_int = 133;
@@ -243,6 +253,22 @@ pub(crate) mod cuda {
             false => stream_is_capturing(copy, stream, status)?.ok(),
         });
         status.is_some_and(|status: c_int| status != CU_STREAM_CAPTURE_STATUS_NONE)
+    }
+
+    /// The context of a stream; of the default streams, the current one.
+    pub(crate) fn context_of(copy: &DriverCopy, stream: CUstream) -> Option<CUcontext> {
+        let is_default = stream.address() <= CU_STREAM_PER_THREAD.address();
+        let own = (!is_default).then(|| time::context_of(copy, stream)).flatten();
+        own.or_else(|| current_context(copy))
+    }
+
+    /// Whether all work of a stream is known to be done. Not while it may be captured: asking would spoil that.
+    pub(crate) fn is_idle(copy: &DriverCopy, context: CUcontext, stream: CUstream) -> bool {
+        let ask = || {
+            let answer = || stream_query(copy, stream).is_some_and(|answer| answer.is_ok());
+            time::relaxed(copy, || time::carries_out(copy, stream) && answer())
+        };
+        time::in_context(copy, context, ask).unwrap_or(false)
     }
 
     /// Frees memory that the application has never seen.

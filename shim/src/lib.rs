@@ -20,6 +20,7 @@
 
 mod absent;
 mod allocations;
+mod attendance;
 mod book;
 mod call;
 mod code;

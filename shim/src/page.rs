@@ -22,6 +22,8 @@ pub(crate) struct OwnPage {
     pub(crate) inode: u64,
     /// Where it lies among those of others.
     pub(crate) directory: CString,
+    /// The node keeps the directory, and says how much of the time each page's container has.
+    pub(crate) by_node: bool,
 }
 
 /// This process's; `None` if there is none.
@@ -52,7 +54,7 @@ fn shown() -> Result<OwnPage, String> {
     if !sys::on_read_only_mount(&directory) {
         return Err(format!("{DIRECTORY} can be written by the container"));
     }
-    map(&file, directory).map_err(failed)
+    map(&file, directory, true).map_err(failed)
 }
 
 /// One beside the ledger, for those of this user whose ledgers lie in the same place: named as the ledger is.
@@ -65,10 +67,30 @@ fn made(ledger: &CStr) -> Result<OwnPage, String> {
     let directory = Directory::open_own(&path).map_err(failed)?;
     let flags = libc::O_RDWR | libc::O_CREAT | libc::O_NONBLOCK;
     let file = directory.file(&string(name.to_owned())?, flags).map_err(failed)?;
-    map(&file, path).map_err(failed)
+    remove_stale(&directory, place);
+    map(&file, path, false).map_err(failed)
 }
 
-fn map(file: &File, directory: CString) -> Result<OwnPage, i32> {
+/// Takes away the pages of this user whose ledger is gone: nobody else does, and each would be looked at for ever.
+fn remove_stale(pages: &Directory, place: &str) {
+    let Ok(ledgers) =
+        CString::new(place).map_err(drop).and_then(|place| Directory::open(&place).map_err(drop))
+    else {
+        return;
+    };
+    let mut room = vec![0; 4096];
+    let mut names: Vec<CString> = Vec::new();
+    while let Some(next) = pages.next(&mut room) {
+        names.extend(next.map(CStr::to_owned));
+    }
+    for name in names {
+        if ledgers.has(&name) == Some(false) {
+            pages.remove(&name);
+        }
+    }
+}
+
+fn map(file: &File, directory: CString, by_node: bool) -> Result<OwnPage, i32> {
     let inode = file.inode()?;
     // Where memory is short nobody shall learn it by a signal.
     file.allocate(CardPage::SIZE)?;
@@ -77,5 +99,6 @@ fn map(file: &File, directory: CString) -> Result<OwnPage, i32> {
     // atomics, valid for every content, so what other processes write cannot break it.
     let page = unsafe { &*map.cast::<CardPage>() };
     page.format();
-    if page.is_known() { Ok(OwnPage { page, inode, directory }) } else { Err(libc::EPROTO) }
+    let own = OwnPage { page, inode, directory, by_node };
+    if page.is_known() { Ok(own) } else { Err(libc::EPROTO) }
 }

@@ -1,21 +1,29 @@
-//! Stream-ordered pools: where their memory lives, and what they keep after it was freed.
+//! Stream-ordered pools: where their memory lives, and what they hold of the card.
 //!
-//! A pool reserves memory from the card and hands it out. By default it gives back what is free at the next
-//! synchronisation, and that short while is not counted. A pool with a release threshold keeps it: the difference
-//! between what the driver says it has reserved and what our book says is in use is charged for as long as it lasts,
-//! and given back (trimmed) before an allocation of this process would be refused for it.
+//! A pool reserves memory from the card, hands it out, and keeps what is freed at least until the next
+//! synchronisation. What is charged for a pool is what it has handed out, what it is handing out, and what it keeps.
+//! Bytes move between the three without leaving the charge: a free refunds nothing, and an allocation first takes from
+//! what is kept. Only the driver's own number of reserved bytes brings the charge down: it is asked for after each
+//! allocation, after a synchronisation that may have released something, and after a trim; and before an allocation of
+//! this process is refused, every pool that keeps something is trimmed.
 //!
-//! What is charged for a pool is what it has handed out, what it is handing out, and what it keeps. Bytes move between
-//! the three without leaving the charge: another process must not be granted what the pool still holds. The lock is
-//! held for a look-up or a charge, never across a driver call.
+//! The lock is held for a look-up or a charge, never across a driver call. Another thread may change a pool while the
+//! driver answers, so an answer is only used if the pool's count of changes has not moved.
+
+mod frees;
+mod reserve;
 
 use crate::allocations::{ByAddress, Record};
 use crate::driver;
 use crate::redirect::DriverCopy;
 use crate::session::Session;
-use gpucap_abi::cuda::{CUdevice, CUmemoryPool};
-use gpucap_core::ledger::{DeviceIndex, Kind};
+use core::sync::atomic::{AtomicBool, Ordering};
+pub(crate) use frees::Place;
+use gpucap_abi::cuda::{CUcontext, CUdevice, CUmemoryPool, CUstream};
+use gpucap_core::ledger::{DeviceIndex, Kind, OverQuota};
 use parking_lot::Mutex;
+pub(crate) use reserve::Asked;
+use reserve::{Pool, Unit};
 
 /// Where a pool's memory lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,27 +36,33 @@ pub(crate) enum Home {
 
 /// The pools that this process has met.
 #[derive(Default)]
-pub(crate) struct Pools(Mutex<ByAddress<Pool>>);
-
-/// What is known of one.
-pub(crate) struct Pool {
-    home: Home,
-    /// It has a release threshold.
-    keeps: bool,
-    /// Bytes handed out.
-    live: u64,
-    /// Bytes of allocations that are under way.
-    pending: u64,
-    /// Bytes charged for what it keeps beyond that.
-    kept: u64,
+pub(crate) struct Pools {
+    table: Mutex<Table>,
+    /// A synchronisation may release something.
+    releasable: AtomicBool,
 }
 
+#[derive(Default)]
+struct Table {
+    /// By address; those that were destroyed, by a number that is no address.
+    pools: ByAddress<Pool>,
+    /// In which steps the driver's pools grow.
+    unit: Unit,
+    /// How many pools were destroyed before their last allocation was freed.
+    destroyed: u64,
+}
+
+/// The first number that no address of a process has.
+const NO_ADDRESS: u64 = 1 << 63;
+/// How often a driver's answer is asked for again because the pool has changed meanwhile.
+const TRIES: u32 = 8;
+
 impl Pools {
-    /// Learns where a pool lives, and whether it keeps what is freed.
+    /// Learns where a pool lives, and from which size on it gives back what is freed.
     pub(crate) fn learn(&self, driver: &DriverCopy, pool: CUmemoryPool, home: Home) {
         self.guess(driver, pool, home);
-        if let Some(known) = self.0.lock().get_mut(&pool.address())
-            && known.kept == 0
+        if let Some(known) = self.table.lock().pools.get_mut(&pool.address())
+            && known.is_empty()
         {
             known.home = home; // it may have been a guess
         }
@@ -57,131 +71,282 @@ impl Pools {
     /// Takes a pool that we have not met to live somewhere, until we learn better.
     pub(crate) fn guess(&self, driver: &DriverCopy, pool: CUmemoryPool, home: Home) {
         if self.home(pool).is_none() {
-            let keeps = driver::cuda::pool_threshold(driver, pool).is_some_and(|bytes| bytes > 0);
-            let new = || Pool { home, keeps, live: 0, pending: 0, kept: 0 };
-            self.0.lock().entry(pool.address()).or_insert_with(new);
+            let threshold = driver::cuda::pool_threshold(driver, pool).unwrap_or(0);
+            let reserved = driver::cuda::pool_reserved(driver, pool);
+            let new = || Pool::new(home, threshold, reserved);
+            self.table.lock().pools.entry(pool.address()).or_insert_with(new);
         }
     }
 
     /// Where a pool lives, if we know.
     pub(crate) fn home(&self, pool: CUmemoryPool) -> Option<Home> {
-        self.0.lock().get(&pool.address()).map(|pool| pool.home)
+        self.table.lock().pools.get(&pool.address()).map(|pool| pool.home)
     }
 
-    /// A release threshold has been set, or taken away.
-    pub(crate) fn set_keeps(&self, pool: CUmemoryPool, keeps: bool) {
-        if let Some(pool) = self.0.lock().get_mut(&pool.address()) {
-            pool.keeps = keeps;
+    /// A release threshold has been set.
+    pub(crate) fn set_threshold(&self, pool: CUmemoryPool, threshold: u64) {
+        if let Some(pool) = self.table.lock().pools.get_mut(&pool.address()) {
+            pool.threshold = threshold;
+            self.note_releasable(pool);
         }
     }
 
-    /// An allocation begins. Returns how many of its bytes the pool keeps already, so that they are paid for.
-    pub(crate) fn begin(&self, pool: CUmemoryPool, bytes: u64) -> u64 {
-        self.0.lock().get_mut(&pool.address()).map_or(0, |pool| {
-            let paid = pool.kept.min(bytes);
-            pool.kept = pool.kept.saturating_sub(paid);
-            pool.pending = pool.pending.saturating_add(bytes);
-            paid
+    /// An allocation on a device begins; what has to be charged for it. `is_tight`: there was no room for all that the
+    /// pool might grow by, and what pools only kept has been trimmed.
+    pub(crate) fn begin(
+        &self,
+        pool: CUmemoryPool,
+        device: DeviceIndex,
+        bytes: u64,
+        is_tight: bool,
+    ) -> Asked {
+        let mut table = self.table.lock();
+        let Table { pools, unit, .. } = &mut *table;
+        let Some(pool) = pools.get_mut(&pool.address()) else { return Asked::of_unknown(bytes) };
+        pool.device = Some(device);
+        pool.begin(bytes, is_tight, *unit)
+    }
+
+    /// An allocation has not come about; what was charged for it is given back.
+    pub(crate) fn failed(&self, pool: CUmemoryPool, asked: Asked) {
+        if let Some(pool) = self.table.lock().pools.get_mut(&pool.address()) {
+            pool.failed(asked);
+        }
+    }
+
+    /// An allocation has succeeded, and its charge is the pool's from here on: brings that up to date.
+    ///
+    /// # Errors
+    /// The pool has grown by more than was charged, and that does not fit, even after all pools were trimmed.
+    pub(crate) fn succeeded(
+        &self,
+        driver: &DriverCopy,
+        session: &'static Session,
+        pool: CUmemoryPool,
+        asked: Asked,
+    ) -> Result<(), OverQuota> {
+        if let Some(pool) = self.table.lock().pools.get_mut(&pool.address()) {
+            pool.succeeded(asked);
+        }
+        self.balance(driver, session, pool.address()).or_else(|_| {
+            self.give_back(driver, session);
+            self.balance(driver, session, pool.address())
         })
     }
 
-    /// An allocation ends, of which [`begin`](Self::begin) said that `paid` bytes were paid for. True if the pool is one
-    /// to [`settle`](Self::settle).
-    pub(crate) fn end(&self, pool: CUmemoryPool, bytes: u64, paid: u64, succeeded: bool) -> bool {
-        self.0.lock().get_mut(&pool.address()).is_some_and(|pool| {
-            pool.pending = pool.pending.saturating_sub(bytes);
-            if succeeded {
-                pool.live = pool.live.saturating_add(bytes);
-            } else {
-                pool.kept = pool.kept.saturating_add(paid);
+    /// The driver has taken an allocation back, which is free from a point of a stream on. False if the pool is not
+    /// known: then nothing keeps the bytes.
+    pub(crate) fn freed(
+        &self,
+        driver: &DriverCopy,
+        session: &Session,
+        pool: u64,
+        bytes: u64,
+        from: Option<Place>,
+    ) -> bool {
+        let mut table = self.table.lock();
+        let Some(known) = table.pools.get_mut(&pool) else { return false };
+        known.freed(bytes, from);
+        self.note_releasable(known);
+        if known.is_destroyed {
+            drop(table);
+            self.release_destroyed(driver, session);
+        }
+        true
+    }
+
+    /// A stream, an event or a context (this one) has been waited for: pools above their thresholds may have released
+    /// memory, and the last of a destroyed one may be free.
+    #[inline]
+    pub(crate) fn synchronised(
+        &self,
+        driver: &DriverCopy,
+        session: &'static Session,
+        context: Option<CUcontext>,
+    ) {
+        if self.releasable.load(Ordering::Relaxed) {
+            self.release(driver, session, context);
+        }
+    }
+
+    #[cold]
+    fn release(&self, driver: &DriverCopy, session: &'static Session, context: Option<CUcontext>) {
+        self.releasable.store(false, Ordering::Release);
+        let mut table = self.table.lock();
+        if let Some(context) = context {
+            table.pools.values_mut().for_each(|pool| pool.frees.context_done(context.address()));
+        }
+        let releasing = |(address, pool): (&u64, &Pool)| {
+            (pool.may_release() && !pool.is_destroyed).then_some(*address)
+        };
+        let releasing: Vec<u64> = table.pools.iter().filter_map(releasing).collect();
+        drop(table);
+        self.release_destroyed(driver, session);
+        for address in releasing {
+            // What is charged on top here is another thread's allocation, which sees to it itself.
+            let _ = self.balance(driver, session, address);
+        }
+    }
+
+    /// A context has ended, and all work in it.
+    pub(crate) fn context_ended(&self, session: &Session, context: u64) {
+        let mut table = self.table.lock();
+        table.pools.values_mut().for_each(|pool| pool.frees.context_done(context));
+        drop(table);
+        self.refund_over(session);
+    }
+
+    /// A stream is about to end: its work goes on, and another stream may have its handle next.
+    pub(crate) fn stream_ends(&self, stream: CUstream) {
+        let mut table = self.table.lock();
+        table.pools.values_mut().for_each(|pool| pool.frees.stream_ends(stream.address()));
+    }
+
+    /// Refunds destroyed pools of which everything has been freed and all work is done.
+    fn release_destroyed(&self, driver: &DriverCopy, session: &Session) {
+        let table = self.table.lock();
+        let ending = table.pools.iter().filter(|(_, pool)| pool.is_destroyed && pool.may_release());
+        let places = |(name, pool): (&u64, &Pool)| (*name, pool.frees.places().collect::<Vec<_>>());
+        let ending: Vec<_> = ending.map(places).collect();
+        drop(table);
+        for (name, places) in ending {
+            let is_idle = |place: &Place| {
+                let stream = place.stream();
+                stream
+                    .is_some_and(|(context, stream)| driver::cuda::is_idle(driver, context, stream))
+            };
+            let done: Vec<Place> = places.into_iter().filter(is_idle).collect();
+            if let Some(pool) = self.table.lock().pools.get_mut(&name) {
+                done.into_iter().for_each(|place| pool.frees.done(place));
+                self.note_releasable(pool);
             }
-            pool.may_keep()
-        })
+        }
+        self.refund_over(session);
     }
 
-    /// The driver has taken an allocation back. True if the pool keeps the bytes, which then stay charged.
-    pub(crate) fn freed(&self, pool: CUmemoryPool, bytes: u64) -> bool {
-        self.0.lock().get_mut(&pool.address()).is_some_and(|pool| {
-            pool.live = pool.live.saturating_sub(bytes);
-            if pool.keeps {
-                pool.kept = pool.kept.saturating_add(bytes);
+    fn refund_over(&self, session: &Session) {
+        let over: Vec<_> = {
+            let mut table = self.table.lock();
+            table.pools.extract_if(|_, pool| pool.is_over()).collect()
+        };
+        for (_, pool) in over {
+            if let Some(device) = pool.device {
+                session.refund(kept(device, pool.kept));
             }
-            pool.keeps
-        })
+        }
     }
 
-    /// Brings the charge for what a pool keeps up to date. If it does not fit under the cap, the pool gives it back.
+    /// Brings the charge for a pool down to what the driver says it holds.
     pub(crate) fn settle(
         &self,
         driver: &DriverCopy,
         session: &'static Session,
         pool: CUmemoryPool,
     ) {
-        if !self.balance(driver, session, pool) {
+        if self.balance(driver, session, pool.address()).is_err() {
             driver::cuda::trim_pool(driver, pool);
-            self.balance(driver, session, pool);
+            let _ = self.balance(driver, session, pool.address()); // what does not fit now fits when it is next asked
         }
     }
 
     /// Makes every pool give back what it only keeps. False if there was nothing.
     pub(crate) fn give_back(&self, driver: &DriverCopy, session: &'static Session) -> bool {
-        let keeping = |(address, pool): (&u64, &Pool)| (pool.kept > 0).then_some(*address);
-        let pools: Vec<u64> = self.0.lock().iter().filter_map(keeping).collect();
-        for address in &pools {
-            let pool = CUmemoryPool::from_address(*address);
-            driver::cuda::trim_pool(driver, pool);
-            self.balance(driver, session, pool);
+        let keeping = |(address, pool): (&u64, &Pool)| pool.keeps().then_some(*address);
+        let table = self.table.lock();
+        let pools: Vec<u64> = table.pools.iter().filter_map(keeping).collect();
+        let is_any = !pools.is_empty() || table.pools.values().any(|pool| pool.is_destroyed);
+        drop(table);
+        for address in pools {
+            driver::cuda::trim_pool(driver, CUmemoryPool::from_address(address));
+            let _ = self.balance(driver, session, address);
         }
-        !pools.is_empty()
+        self.release_destroyed(driver, session);
+        is_any
     }
 
-    /// Takes a pool out, before the driver destroys it: another may be made at its address at once.
-    pub(crate) fn take(&self, pool: CUmemoryPool) -> Option<Pool> {
-        self.0.lock().remove(&pool.address())
+    /// Takes a pool out, before the driver destroys it: another may be made at its address at once. What is still
+    /// allocated from it belongs to the number that is returned.
+    pub(crate) fn end(
+        &self,
+        driver: &DriverCopy,
+        session: &'static Session,
+        pool: CUmemoryPool,
+    ) -> Option<u64> {
+        // Afterwards it can be asked nothing any more: what stays is in use, or freed behind work that is not done.
+        driver::cuda::trim_pool(driver, pool);
+        let _ = self.balance(driver, session, pool.address());
+        let mut table = self.table.lock();
+        let mut ending = table.pools.remove(&pool.address())?;
+        let name = NO_ADDRESS | table.destroyed;
+        table.destroyed = table.destroyed.saturating_add(1);
+        ending.is_destroyed = true;
+        table.pools.insert(name, ending);
+        drop(table);
+        session.memory.move_pool(pool.address(), name);
+        Some(name)
     }
 
-    /// Puts back what was taken out for a destruction that did not come.
-    pub(crate) fn put_back(&self, pool: CUmemoryPool, taken: Pool) {
-        self.0.lock().insert(pool.address(), taken);
-    }
-
-    /// The pool that was taken out is gone, and with it what it kept.
-    pub(crate) fn gone(driver: &DriverCopy, session: &Session, pool: &Pool) {
-        if let Home::Device(ordinal) = pool.home
-            && let Ok(Some(device)) = session.device(driver, ordinal)
-        {
-            session.refund(kept(device.index, pool.kept));
+    /// The driver has destroyed a pool that was taken out.
+    pub(crate) fn ended(&self, driver: &DriverCopy, session: &Session, name: u64) {
+        if let Some(pool) = self.table.lock().pools.get(&name) {
+            self.note_releasable(pool);
         }
+        self.release_destroyed(driver, session);
     }
 
-    /// False if what the pool keeps does not fit under the cap.
-    fn balance(&self, driver: &DriverCopy, session: &'static Session, pool: CUmemoryPool) -> bool {
-        let concerned = |pool: &Pool| pool.may_keep().then_some(pool.home);
-        let home = self.0.lock().get(&pool.address()).and_then(concerned);
-        let Some(Home::Device(ordinal)) = home else { return true };
-        let Ok(Some(device)) = session.device(driver, ordinal) else { return true };
-        let Some(reserved) = driver::cuda::pool_reserved(driver, pool) else { return true };
-        let mut pools = self.0.lock();
-        let Some(pool) = pools.get_mut(&pool.address()) else { return true };
-        let used = pool.live.saturating_add(pool.pending);
-        let idle = if pool.keeps { reserved.saturating_sub(used) } else { 0 };
-        if idle <= pool.kept {
-            session.refund(kept(device.index, pool.kept.saturating_sub(idle)));
-        } else {
-            match session.charge(device, Kind::Pool, idle.saturating_sub(pool.kept)) {
-                Ok(charge) => drop(charge.commit()),
-                Err(_) => return false,
+    /// The driver has not destroyed a pool: it goes on under its address.
+    pub(crate) fn go_on(&self, session: &Session, pool: CUmemoryPool, name: u64) {
+        let mut table = self.table.lock();
+        if let Some(mut known) = table.pools.remove(&name) {
+            known.is_destroyed = false;
+            table.pools.insert(pool.address(), known);
+        }
+        drop(table);
+        session.memory.move_pool(name, pool.address());
+    }
+
+    /// Brings the charge for what a pool keeps up to date.
+    ///
+    /// # Errors
+    /// It holds more than is charged, and that does not fit under the cap.
+    fn balance(
+        &self,
+        driver: &DriverCopy,
+        session: &'static Session,
+        address: u64,
+    ) -> Result<(), OverQuota> {
+        for attempt in 1..=TRIES {
+            let asked = |pool: &Pool| (!pool.is_destroyed).then_some((pool.home, pool.changes));
+            let asked = self.table.lock().pools.get(&address).and_then(asked);
+            let Some((Home::Device(ordinal), changes)) = asked else { break };
+            let Ok(Some(device)) = session.device(driver, ordinal) else { break };
+            let reserved = driver::cuda::pool_reserved(driver, CUmemoryPool::from_address(address));
+            let mut table = self.table.lock();
+            let Table { pools, unit, .. } = &mut *table;
+            let Some(pool) = pools.get_mut(&address) else { break };
+            let is_current = pool.changes == changes;
+            if !is_current && attempt < TRIES {
+                continue;
             }
+            let Some(idle) = pool.idle(reserved, unit) else { break };
+            if idle > pool.kept {
+                let charge = session.charge(device, Kind::Pool, idle.saturating_sub(pool.kept))?;
+                charge.commit();
+                pool.kept = idle;
+            } else if is_current {
+                session.refund(kept(device.index, pool.kept.saturating_sub(idle)));
+                pool.kept = idle;
+            }
+            self.note_releasable(pool);
+            break;
         }
-        pool.kept = idle;
-        true
+        Ok(())
     }
-}
 
-impl Pool {
-    /// Whether anything is charged for what it keeps, or may have to be.
-    fn may_keep(&self) -> bool {
-        self.keeps || self.kept > 0
+    fn note_releasable(&self, pool: &Pool) {
+        if pool.may_release() {
+            self.releasable.store(true, Ordering::Release);
+        }
     }
 }
 

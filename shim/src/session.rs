@@ -6,11 +6,12 @@
 //! and its parent's charges stay its parent's.
 
 use crate::allocations::{Allocations, ByAddress, Record};
+use crate::attendance::Attendance;
 use crate::book;
 use crate::call::Refusal;
 use crate::code::Code;
 use crate::contexts::Contexts;
-use crate::device::{Device, Standing};
+use crate::device::{Device, Standing, Unresolved};
 use crate::graphs::Graphs;
 use crate::held::Held;
 use crate::log;
@@ -39,6 +40,7 @@ pub(crate) struct Session {
     pub(crate) ledger: &'static Ledger,
     /// This process's place in it.
     pub(crate) slot: Slot,
+    attendance: Attendance,
     devices: [OnceBox<Standing>; MAX_DEVICES],
     /// Memory at an address: linear, pitched, stream-ordered, managed.
     pub(crate) memory: Allocations,
@@ -70,8 +72,8 @@ pub(crate) struct Session {
 #[repr(C)]
 struct Anchor {
     session: AtomicPtr<Session>,
-    /// 0 nobody, 1 a thread is starting it, 2 the start failed or is over.
-    progress: AtomicU32,
+    /// 1 while a thread is starting it.
+    starting: AtomicU32,
     /// See [`epoch`]; zero before the session.
     epoch: AtomicU64,
 }
@@ -103,7 +105,8 @@ impl Session {
     /// The session of this process, begun if need be.
     ///
     /// # Errors
-    /// It cannot begin: the process is broken from here on.
+    /// It cannot begin. What stands in the way may pass (no descriptor, no memory, no free slot): the next call tries
+    /// again.
     pub(crate) fn current(policy: &'static Policy) -> Result<&'static Self, &'static Problem> {
         let anchor = ANCHOR.load(Ordering::Acquire);
         // SAFETY: a published anchor is never taken down.
@@ -115,7 +118,7 @@ impl Session {
             }
         }
         let _errno = sys::Errno::keep();
-        start(policy).map_err(state::break_with)
+        start(policy).map_err(state::lacking)
     }
 
     /// The session, if one has begun.
@@ -143,7 +146,7 @@ impl Session {
     /// What holds for the device with this CUDA ordinal; `None` if there is none.
     ///
     /// # Errors
-    /// Its limits cannot be resolved: the process is broken from here on.
+    /// Its limits cannot be enforced: the process is broken from here on, or for want of room this call fails.
     pub(crate) fn standing(
         &self,
         driver: &DriverCopy,
@@ -157,8 +160,12 @@ impl Session {
         match Device::resolve(self, driver, ordinal) {
             Ok(Some(standing)) => Ok(Some(place.get_or_init(|| Box::new(standing)))),
             Ok(None) => Ok(None),
-            Err(problem) => {
-                state::break_with(problem).report();
+            Err(why) => {
+                let problem = match why {
+                    Unresolved::Broken(text) => state::break_with(text),
+                    Unresolved::ForNow(text) => state::lacking(text),
+                };
+                problem.report();
                 Err(Refusal::NotInitialized)
             }
         }
@@ -176,8 +183,16 @@ impl Session {
     ) -> Result<Charge, OverQuota> {
         let _one_at_a_time = device.turn.lock();
         let (slot, index) = (self.slot, device.index);
-        self.ledger.charge_or_reap(slot, index, kind, bytes, device.cap(), &book::alive)?;
+        let all_live = || self.attendance.all_live();
+        let cap = device.cap();
+        self.ledger.charge_or_reap(slot, index, kind, bytes, cap, &all_live, &book::alive)?;
         Ok(Charge { session: self, record: Record { bytes, home: 0, device: index, kind } })
+    }
+
+    /// Bytes of a device that the container's processes hold, without those that have been dead for half a second.
+    pub(crate) fn used(&self, device: &Device) -> u64 {
+        self.attendance.keep_up();
+        self.ledger.used(device.index)
     }
 
     /// Counts a refusal that the application gets to see, and tells of the first one.
@@ -280,6 +295,14 @@ impl Charge {
         self
     }
 
+    /// Gives back what exceeds this.
+    pub(crate) fn less(mut self, most: u64) -> Self {
+        let bytes = self.record.bytes.saturating_sub(most);
+        self.session.refund(Record { bytes, ..self.record });
+        self.record.bytes = self.record.bytes.saturating_sub(bytes);
+        self
+    }
+
     /// Says how large the allocation is of which this charge pays the part that was not paid before.
     pub(crate) fn completing(mut self, bytes: u64) -> Self {
         self.record.bytes = bytes;
@@ -324,30 +347,34 @@ fn anchor() -> Result<&'static Anchor, String> {
     unsafe { anchor.as_ref() }.ok_or_else(|| "session: no page".into())
 }
 
-/// Lets one thread start the session; the others wait for it, at most ten seconds.
+/// Lets one thread at a time try to start the session; the others wait for it, at most ten seconds.
 fn start(policy: &'static Policy) -> Result<&'static Session, String> {
     let anchor = anchor()?;
-    if anchor.progress.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Acquire).is_ok() {
-        let begun = begin(policy);
-        if let Ok(session) = begun {
-            begin_epoch();
-            anchor.session.store(core::ptr::from_ref(session).cast_mut(), Ordering::Release);
-        }
-        anchor.progress.store(2, Ordering::Release);
-        return begun;
-    }
     for _ in 0..10_000 {
         let session = anchor.session.load(Ordering::Acquire);
         // SAFETY: a published session is leaked.
         if let Some(session) = unsafe { session.as_ref() } {
             return Ok(session);
         }
-        if anchor.progress.load(Ordering::Acquire) == 2 {
-            break;
+        if anchor.starting.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+            return start_alone(anchor, policy);
         }
         sys::nap();
     }
     Err("session: another thread could not start it".into())
+}
+
+fn start_alone(anchor: &Anchor, policy: &'static Policy) -> Result<&'static Session, String> {
+    let session = anchor.session.load(Ordering::Acquire);
+    // SAFETY: a published session is leaked. It may have come between the caller's look and its turn.
+    let there = unsafe { session.as_ref() };
+    let begun = there.map_or_else(|| begin(policy), Ok);
+    if let (None, Ok(session)) = (there, begun.as_ref()) {
+        begin_epoch();
+        anchor.session.store(core::ptr::from_ref(*session).cast_mut(), Ordering::Release);
+    }
+    anchor.starting.store(0, Ordering::Release);
+    begun
 }
 
 fn begin(policy: &'static Policy) -> Result<&'static Session, String> {
@@ -355,10 +382,13 @@ fn begin(policy: &'static Policy) -> Result<&'static Session, String> {
     let slot = ledger
         .claim(book::own_identity(), sys::boot_time_ns(), &book::alive)
         .map_err(|_full| "ledger: no place for another process")?;
+    // After the claim: who is there without a slot would stand in for one who has died.
+    let attendance = Attendance::join(ledger, book::is_by_hook(policy));
     Ok(Box::leak(Box::new(Session {
         policy,
         ledger,
         slot,
+        attendance,
         devices: [const { OnceBox::new() }; MAX_DEVICES],
         memory: Allocations::new(),
         arrays: Allocations::new(),

@@ -2,7 +2,8 @@
 //!
 //! Decided once, when the driver is first seen, from the environment and the limits file. Nothing set: off, for ever.
 //! Something set that cannot be used: broken, and broken stays broken; a cap that silently is none is worse than an
-//! error. What turns out later (a book that cannot be opened, a driver that cannot be redirected) breaks as well.
+//! error. What turns out later (limits that cannot be resolved, a driver that cannot be redirected) breaks as well. A ledger
+//! that cannot be had is no state: each call that needs it is refused, until one can have it.
 
 use crate::{log, sys};
 use core::fmt;
@@ -74,6 +75,13 @@ pub(crate) fn enforced() -> Option<&'static Policy> {
 /// The process cannot go on enforcing its limits. The first reason stands.
 pub(crate) fn break_with(text: String) -> &'static Problem {
     BROKEN_LATER.get_or_init(|| Box::new(Problem::new(text)))
+}
+
+/// Something that the limits need cannot be had now: a descriptor, memory, a slot. What is asked for is refused, and the
+/// next call tries again. The first reason is the one that is told.
+pub(crate) fn lacking(text: String) -> &'static Problem {
+    static LACKING: OnceBox<Problem> = OnceBox::new();
+    LACKING.get_or_init(|| Box::new(Problem::new(text)))
 }
 
 /// The driver's symbol table cannot be written. Look-ups are then answered by name, which a program can get around

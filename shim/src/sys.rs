@@ -4,15 +4,17 @@
 //! process that the application could notice (no umask, no signal, no working directory), and descriptors are opened
 //! close-on-exec. Callers on the application's paths hold an [`Errno`] for as long as they may disturb it.
 
+mod attendance;
 mod directory;
 mod file;
 mod own;
 mod time;
 
+pub(crate) use attendance::Attendance;
 pub(crate) use directory::Directory;
 pub(crate) use file::{File, read_file};
 pub(crate) use own::{Own, own};
-pub(crate) use time::{boot_time_ns, monotonic_ns, nap, sleep_until, unix_time_ns};
+pub(crate) use time::{boot_time_ns, coarse_ns, monotonic_ns, nap, sleep_until, unix_time_ns};
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::MaybeUninit;
@@ -255,6 +257,15 @@ pub(crate) fn namespace_inode(link: &CStr) -> Option<u64> {
     (result == 0).then(|| unsafe { status.assume_init() }.st_ino)
 }
 
+/// The number of this process as `/proc` has it, which may be that of another pid namespace. `None` without `/proc`.
+pub(crate) fn number_in_proc() -> Option<u32> {
+    let mut text = [0; 16];
+    // SAFETY: a C string, and a place that is writable for its length.
+    let count =
+        unsafe { libc::readlink(c"/proc/self".as_ptr(), text.as_mut_ptr().cast(), text.len()) };
+    core::str::from_utf8(text.get(..usize::try_from(count).ok()?)?).ok()?.parse().ok()
+}
+
 /// Device and inode behind a descriptor of the program; `None` if it is closed.
 pub(crate) fn file_behind(descriptor: c_int) -> Option<(u64, u64)> {
     let _errno = Errno::keep();
@@ -273,6 +284,13 @@ pub(crate) fn on_read_only_mount(path: &CStr) -> bool {
     let result = unsafe { libc::statvfs(path.as_ptr(), status.as_mut_ptr()) };
     // SAFETY: zeroed memory is a valid `statvfs`; it is used only if the call filled it.
     result == 0 && unsafe { status.assume_init() }.f_flag & libc::ST_RDONLY != 0
+}
+
+/// Whether a place in a map of a file has memory, or could be given some: 16 bytes of it are written. Where a store would
+/// be a SIGBUS, since the file system is full, the kernel's own answer is an error.
+pub(crate) fn can_be_written(place: *mut libc::timespec) -> bool {
+    // SAFETY: the caller owns the 16 bytes; the system call as such, since the C library's function stores by itself.
+    unsafe { libc::syscall(libc::SYS_clock_gettime, libc::CLOCK_MONOTONIC, place) == 0 }
 }
 
 /// A page that a child made by `fork` sees as zeros, whichever way the fork was made (`MADV_WIPEONFORK`, Linux 4.14).

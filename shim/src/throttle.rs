@@ -25,6 +25,7 @@ use crate::call::Call;
 use crate::driver::cuda as driver;
 use crate::held::Held;
 use crate::hooks::Next;
+use crate::redirect::DriverCopy;
 use crate::session::Session;
 use crate::sys;
 use captures::Capture;
@@ -157,14 +158,37 @@ pub(crate) fn synced(call: &Call, scope: Scope) {
     }
 }
 
+/// Something that is no launch is about to enter a stream: a copy, a wait, a function of the host. The time that it takes
+/// there is not the device's, so what was launched before it ends here.
+pub(crate) fn fence(call: &Call, stream: StreamRef) {
+    let Some(session) = Session::begun().filter(|_| !Held::is_entered()) else { return };
+    let _errno = sys::Errno::keep();
+    let (copy, handle) = (call.driver, stream.handle());
+    if let Some(key) = key_of(copy, handle)
+        && let Some(Some(lane)) = session.lanes.find(key)
+    {
+        lane.gate.fence(copy, lane, handle);
+    }
+}
+
+/// What tells a stream from others; `None` if it is a default stream of no context.
+fn key_of(copy: &DriverCopy, handle: CUstream) -> Option<Key> {
+    let of_default = || Some(Key::of_default(handle, driver::current_context(copy)?));
+    Key::of_handle(handle).or_else(of_default)
+}
+
 /// Destroys a stream. From the driver's return on, its handle may be that of another stream.
-pub(crate) fn stream_ends(stream: CUstream, next: impl Next<CuError>) -> CuResult {
+pub(crate) fn stream_ends(call: &Call, stream: CUstream, next: impl Next<CuError>) -> CuResult {
     let (Some(session), Some(ending)) = (Session::begun(), Key::of_handle(stream)) else {
         return next().map(drop);
     };
     // A tool that the driver calls back must not wait for who waits for this thread; the lane then serves on.
     if !Held::is_entered() {
         let _errno = sys::Errno::keep();
+        // Its work goes on, and only an event will tell for how long.
+        if let Some(Some(lane)) = session.lanes.find(ending) {
+            lane.gate.fence(call.driver, lane, stream);
+        }
         session.lanes.end(|key, _| *key == ending, |lane, id| lane.gate.end_stream(id));
     }
     let captures = session.captures.end(|capture| capture.stream == ending);
@@ -175,23 +199,45 @@ pub(crate) fn stream_ends(stream: CUstream, next: impl Next<CuError>) -> CuResul
     answer.map(drop)
 }
 
-/// A context may be about to end, and its events with it: what has run is settled while they can be asked.
-pub(crate) fn about_to_end(call: &Call) {
-    synced(call, Scope::Something);
+/// A context may be about to end, and its events with it: what has run is settled while they can be asked, and what
+/// has not gets an event behind it.
+pub(crate) fn about_to_end(call: &Call, session: &Session) {
+    settle_all(call, session, |_| true);
 }
 
-/// A context is about to end, and its streams and events with it. From the driver's return on, its handle may be that
-/// of another one. If the driver refuses, what is measured of it at the moment is charged as estimated.
-pub(crate) fn context_ends(session: &Session, context: CUcontext) {
+fn settle_all(call: &Call, session: &Session, of_it: impl Fn(&Lane) -> bool) {
+    if Held::is_entered() {
+        return;
+    }
+    let _errno = sys::Errno::keep();
+    for (handle, lane) in session.lanes.with_handles(of_it) {
+        lane.gate.fence_in(call.driver, lane, handle);
+    }
+    session.gates().for_each(|gate| gate.settle_all(call.driver));
+}
+
+/// Ends a context, and its streams and events with it. What is out then is charged for the time until the driver comes
+/// back: it waits for the work or stops it. From then on its handle may be that of another one.
+pub(crate) fn context_ends(
+    call: &Call,
+    session: &Session,
+    context: CUcontext,
+    next: impl Next<CuError>,
+) -> Result<Written, CuError> {
+    let ids: Vec<_> =
+        session.gates().filter_map(|gate| Some((gate, gate.context(context)?))).collect();
+    let of_it = |lane: &Lane| {
+        ids.iter().any(|(gate, id)| ptr::eq(lane.gate, *gate) && lane.stream().context == *id)
+    };
+    settle_all(call, session, of_it);
     session.captures.end(|capture| capture.context == context);
     session.lanes.forget_free();
     code_ends(session);
-    for gate in session.gates() {
-        let Some(id) = gate.context(context) else { continue };
-        gate.end_context(id);
-        let of_it = |lane: &Lane| ptr::eq(lane.gate, gate) && lane.stream().context == id;
-        session.lanes.end(|_, lane| lane.is_some_and(of_it), |lane, id| lane.gate.end_stream(id));
-    }
+    ids.iter().for_each(|(gate, id)| gate.context_is_ending(*id));
+    session.lanes.end(|_, lane| lane.is_some_and(of_it), |lane, id| lane.gate.end_stream(id));
+    let answer = next();
+    ids.iter().for_each(|(gate, id)| gate.context_ended(call.driver, *id, answer.is_ok()));
+    answer
 }
 
 /// Does what may end the primary context of a device. Whether it does is known afterwards, and which of the contexts it
@@ -210,7 +256,7 @@ pub(crate) fn primary_may_end(
         let answer = next();
         let ended = driver::primary_context_active(call.driver, ordinal) == Some(false);
         if ended {
-            timing.end_all();
+            timing.end_all(sys::monotonic_ns());
         }
         (answer, ended)
     });

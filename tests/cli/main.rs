@@ -2,6 +2,7 @@
 //!
 //! * [`run`]: a cap is put on a program, only ever lowered inside another one, and nothing is run on a bad value.
 //! * [`look`]: `status` and `explain` tell of processes that live while they look.
+//! * [`hostile`]: what others have laid out costs bounded time and memory, and ends no command.
 //! * [`metrics`]: the same for Prometheus, printed and served.
 //! * [`runtime`]: the wrapper passes on what it was told, and `explain` judges a bundle.
 //! * [`calibrate`]: what a context takes is measured and written down.
@@ -14,6 +15,7 @@ mod calibrate;
 mod configure;
 mod demo;
 mod files;
+mod hostile;
 mod look;
 mod metrics;
 mod nri;
@@ -28,6 +30,7 @@ fn main() -> ExitCode {
     let suites = [
         run::trials,
         look::trials,
+        hostile::trials,
         metrics::trials,
         configure::trials,
         files::trials,

@@ -7,11 +7,13 @@ use libtest_mimic::Trial;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial("metrics: a live process is told of", printed),
         trial("metrics: whoever asks is answered, also behind one that says nothing", served),
+        trial("metrics: many that say nothing do not hold up who asks", silent),
         trial("metrics: an address that cannot be had is a failure", taken),
     ]
 }
@@ -94,6 +96,26 @@ fn served() -> Result {
     told(&body, &ledger_of(&actor)?)?;
     let (head, _) = server.ask("GET /nothing HTTP/1.1\r\n\r\n")?;
     expect(head.starts_with("HTTP/1.1 404 "), || head.clone())
+}
+
+/// As many as a scan of ports, or a client with a grudge, opens; each was waited for, one after the other.
+const SILENT: usize = 10;
+/// What that takes at least, at half a second each.
+const ONE_BY_ONE: Duration = Duration::from_secs(5);
+
+fn silent() -> Result {
+    let server = Server::start()?;
+    let silent = (0..SILENT).map(|_| server.connect()).collect::<Result<Vec<_>>>()?;
+    let half: Vec<_> = (0..4).map(|_| server.connect()).collect::<Result<_>>()?;
+    for mut stream in &half {
+        stream.write_all(b"GET /metrics HT")?;
+    }
+    let asked = Instant::now();
+    let (head, _) = server.ask("GET /metrics HTTP/1.1\r\n\r\n")?;
+    let took = asked.elapsed();
+    drop(silent);
+    expect(head.starts_with("HTTP/1.1 200 "), || head.clone())?;
+    expect(took < ONE_BY_ONE, || format!("answered after {took:?}"))
 }
 
 fn taken() -> Result {

@@ -14,6 +14,7 @@ use std::os::unix::fs::symlink;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
 use wire::{Answer, Runtime, flag, map, message, text, texts};
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -28,6 +29,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("nri: an allocation of the node counts", allocated),
         trial("nri: a runtime that starts it has it until the connection ends", launched),
         trial("nri: what a runtime sends does not fill its memory", bounded),
+        trial("nri: what a pod's author writes keeps no other pod waiting", in_time),
+        trial("nri: a decision that does not come is a refusal", late),
         trial("nri: what cannot be used is said at once", unusable),
     ]
 }
@@ -275,6 +278,61 @@ fn bounded() -> Result {
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kib: Option<u64> = peak.and_then(|peak| peak.trim().strip_suffix(" kB")?.parse().ok());
     expect(kib.is_some_and(|kib| kib < 32 << 10), || format!("{peak:?} for 264 MiB"))
+}
+
+/// As long as a runtime waits, which then drops the plugin and makes everybody's containers without it.
+const DROPPED: Duration = Duration::from_secs(2);
+
+fn in_time() -> Result {
+    let plugin = Plugin::start()?;
+    let mut runtime = plugin.asked()?;
+    let foreign = |count| (0..count).map(|number| format!("GPU_{number:x}="));
+    let doubled = ["GPU_MEM_LIMIT", "GPU_CORE_PCT", "GPU_PROFILE", "CUDA_MEM_LIMIT"]
+        .into_iter()
+        .chain(["CUDA_CORE_LIMIT", "CUDA_DEVICE_SM_LIMIT"])
+        .flat_map(|name| [1, 2].map(|value| format!("{name}={value}")));
+    let list = |name: &str, count| {
+        let entries: Vec<_> = (0..count).map(|entry| format!("{entry}=1")).collect();
+        format!("{name}={}", entries.join(","))
+    };
+    let gpu = |number| format!("GPU-aaaaaaaa-aaaa-aaaa-aaaa-{number:012x},NVIDIA,1000,30:");
+    let gpus: String = (0..6000).map(gpu).collect();
+    let hami = [("hami.io/vgpu-devices-allocated", gpus.as_str())];
+    let hostile: [(&str, Vec<String>, &[(&str, &str)]); 5] = [
+        ("20000 variables", foreign(20_000).collect(), &[]),
+        ("64 readings of 8000 variables", foreign(8000).chain(doubled.clone()).collect(), &[]),
+        ("a list of 40000 GPUs", vec![list("GPU_CORE_PCT", 40_000)], &[]),
+        ("6000 GPUs in an annotation, read 64 times", doubled.collect(), &hami),
+        (
+            "a value of 1 MB",
+            vec![format!("NVIDIA_VISIBLE_DEVICES={}", "GPU-0,".repeat(175_000))],
+            &[],
+        ),
+    ];
+    for (what, env, annotations) in hostile {
+        let env: Vec<&str> = env.iter().map(String::as_str).collect();
+        let asked = Instant::now();
+        runtime.ask("CreateContainer", &container(annotations, &env))?;
+        let took = asked.elapsed();
+        expect(took < DROPPED, || format!("{what}: answered after {took:?}"))?;
+    }
+    runtime.ask("CreateContainer", &container(&[], &["GPU_MEM_LIMIT=1Gi"]))?.adjustment().map(drop)
+}
+
+fn late() -> Result {
+    let plugin = Plugin::start()?;
+    let mut runtime = plugin.asked()?;
+    // A file that is there and says nothing, like one on a server that is away.
+    fs::remove_file(plugin.path("node.json"))?;
+    let made = Command::new("mkfifo").arg(plugin.path("node.json")).status()?;
+    expect(made.success(), || "no fifo".into())?;
+    for _ in 0..8 {
+        let answer = runtime.ask("CreateContainer", &container(&[], &["GPU_MEM_LIMIT=1Gi"]))?;
+        let why = "gpucap: nri: container app of pod n/p is not made: ";
+        expect(answer.code != 0 && answer.why.starts_with(why), || format!("{answer:?}"))?;
+    }
+    let threads = fs::read_dir(format!("/proc/{}/task", plugin.child.id()))?.count();
+    expect(threads <= 5, || format!("{threads} threads"))
 }
 
 fn unusable() -> Result {

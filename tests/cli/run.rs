@@ -13,6 +13,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("run: the program sees the cap as its card", the_program_sees_the_cap),
         trial("run: nothing is run on a value that cannot be used", nothing_on_a_bad_value),
         trial("run: a failure before the program has a code of its own", codes),
+        trial("an error names the word that is wrong", blame),
         trial("run: the program's end is the end of the run", the_program_ends_it),
         trial("run: inside a run the cap is only lowered and the ledger stays", inside_a_run),
         trial("run: what cannot be compared with the outer cap is refused", incomparable),
@@ -53,10 +54,28 @@ fn codes() -> Result {
         (&["run", "--mem", "1Gi", "--", "no-such-program"], 127),
         (&["run", "--mem", "1Gi", "--", "/etc/passwd"], 126),
         (&["run", "--mem", "1Gi"], 125),
+        (&["run"], 125),
         (&["run", "--memory", "1Gi", "--", "true"], 125),
+        (&["run", "--mem", "1Gi", "true"], 125),
+        (&["run", "--help"], 0),
         (&["nothing"], 2),
     ] {
         ended(&gpucap(words)?.output()?, code)?;
+    }
+    Ok(())
+}
+
+fn blame() -> Result {
+    let pid = u32::MAX.to_string();
+    for (words, why) in [
+        (
+            &["run", "--gpu", "foo", "--mem", "1Gi", "--", "true"][..],
+            "--gpu \"foo\": a GPU is named",
+        ),
+        (&["limit", "x", "--mem", "50%"], "a percentage cannot be given here"),
+        (&["explain", "--pid", &pid], "there is no process 4294967295"),
+    ] {
+        says(&gpucap(words)?.output()?, why)?;
     }
     Ok(())
 }

@@ -5,6 +5,7 @@ mod arrays;
 mod code;
 mod contexts;
 mod copies;
+mod fences;
 mod general;
 mod graphs;
 mod memory;
@@ -29,7 +30,7 @@ pub(crate) fn all() -> Vec<Case> {
         time::ORDER,
         nvml::CASES,
     ];
-    [parts.concat(), copies::cases()].concat()
+    [parts.concat(), copies::cases(), fences::cases()].concat()
 }
 
 /// Code as text, which any driver can compile: written without a blank, so that it is one word of a command.

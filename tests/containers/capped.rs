@@ -28,6 +28,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         ("the real nvidia-smi shows the slice", nvidia_smi),
         ("OpenCL is hidden", no_opencl),
         ("without a glibc it starts, and the log says so", without_glibc),
+        ("the loader of Nix has a list of its own", nix),
         ("its mounts do not reach a host that shares its own", shared_host),
     ])
 }
@@ -242,6 +243,23 @@ fn no_opencl(runtime: Runtime) -> Result {
     let (hidden, other) = (seen("nvidia.icd")?, seen("other.icd")?);
     expect(!hidden.stdout.contains("libnvidia"), || hidden.to_string())?;
     expect(other.stdout.contains("libnvidia"), || other.to_string())
+}
+
+fn nix(runtime: Runtime) -> Result {
+    let container = Container::new(runtime)?;
+    let seen = ["cat", "/etc/ld-nix.so.preload"];
+    let none = container.output(&seen)?;
+    expect(none.code() == Some(1), || none.to_string())?;
+    fs::create_dir_all(container.root().join("nix/store"))?;
+    fs::write(container.root().join("etc/ld-nix.so.preload"), "/nix/a.so\n")?;
+    let list = container.output(&seen)?.success()?;
+    expect(list.stdout == "/.gpucap/libgpucap.so\n/nix/a.so\n", || list.to_string())?;
+    caps(&container)?;
+    // Its loader is none that could be looked at.
+    let container = Container::of(runtime, Image::Static)?;
+    fs::create_dir_all(container.root().join("nix/store"))?;
+    container.output(&["/actor"])?.success()?;
+    expect(container.log().contains("/nix/store"), || container.log())
 }
 
 fn without_glibc(runtime: Runtime) -> Result {

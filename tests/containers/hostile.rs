@@ -125,7 +125,7 @@ fn long_list(runtime: Runtime) -> Result {
     refuses(&container, "has more than")
 }
 
-fn fifo(path: &Path) -> Result {
+pub(crate) fn fifo(path: &Path) -> Result {
     let path = CString::new(path.as_os_str().as_bytes()).map_err(Stop::fail)?;
     // SAFETY: a C string and a number.
     match unsafe { libc::mkfifo(path.as_ptr(), 0o666) } {

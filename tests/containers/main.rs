@@ -5,8 +5,10 @@
 //! * [`limited`]: the host changes the limits of one that runs.
 //! * [`neighbours`]: those that share a card tell each other of it, and can do nothing else to each other.
 //! * [`kept`]: what the node keeps for that, and that no container is refused for it.
+//! * [`shares`]: what the node tells them of each other's shares.
 //! * [`refused`]: one that cannot be held to it prints nothing and leaves nothing.
 //! * [`hostile`]: images and volumes that have laid something in the way.
+//! * [`way`]: who could take the preload list away.
 //! * [`wrapper`]: the same through `gpucap runtime`, with no hook in the bundle.
 //! * [`ctr`]: containerd, told of a container by hand.
 //! * [`crio`]: CRI-O, if there is one in `PATH`.
@@ -46,7 +48,9 @@ mod podman;
 mod pods;
 mod refused;
 mod runtime;
+mod shares;
 mod upgrade;
+mod way;
 mod wrapper;
 
 use enclosure::Userland;
@@ -65,8 +69,10 @@ fn main() -> ExitCode {
         limited::trials,
         neighbours::trials,
         kept::trials,
+        shares::trials,
         refused::trials,
         hostile::trials,
+        way::trials,
         wrapper::trials,
         ctr::trials,
         cri::trials,

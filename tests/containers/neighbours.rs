@@ -14,6 +14,7 @@ use crate::{SUCCESS, expect, trials_of};
 use gpucap_tests::{Actor, Build, Program, Result, Run, Stop};
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
+use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -66,12 +67,16 @@ pub(crate) fn shell(container: &Container, script: &str) -> Result<String> {
 /// The names of all pages, as a container that runs sees them.
 pub(crate) fn names(container: &Container) -> Result<Vec<String>> {
     let text = shell(container, "cd /.gpucap/pages; for name in *; do echo $name; done")?;
-    Ok(text.lines().map(str::to_owned).collect())
+    Ok(text.lines().filter(|name| !name.contains('.')).map(str::to_owned).collect())
 }
 
 /// How many pages there are on the node, and how many links that say whose they are.
 pub(crate) fn counts(node: &Node) -> [usize; 2] {
-    let count = |path: &str| fs::read_dir(node.inside(path)).map_or(0, Iterator::count);
+    let is_page = |name: OsString| !name.as_encoded_bytes().contains(&b'.');
+    let count = |path: &str| {
+        let entries = fs::read_dir(node.inside(path)).into_iter().flatten().flatten();
+        entries.filter(|entry| is_page(entry.file_name())).count()
+    };
     // The directory itself is no link.
     [count("run/pages/all"), count("run/pages").saturating_sub(1)]
 }

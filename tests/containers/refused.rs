@@ -16,6 +16,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         ("a C library that is too old for ours", old_glibc),
         ("a root that cannot be written", unwritable_root),
         ("a library that is not there", no_library),
+        ("a library that is no file holds nothing up", no_file),
         ("a stage that is not known", unknown_stage),
         ("a hook that is killed at any of its steps", killed),
         ("a kernel without the newer means does as well", old_kernel),
@@ -80,6 +81,17 @@ fn no_library(runtime: Runtime) -> Result {
         &container.with(|config| config["hooks"]["createRuntime"] = json!([hook])),
         "libgpucap.so",
     )
+}
+
+fn no_file(runtime: Runtime) -> Result {
+    let container = Container::new(runtime)?;
+    let fifo = container.path("fifo");
+    crate::hostile::fifo(&fifo)?;
+    let config = container.path("node.json");
+    let mut node = crate::container::json(&config)?;
+    node["library"] = json!(fifo);
+    fs::write(&config, node.to_string())?;
+    refuses(&container, "is no file")
 }
 
 fn unknown_stage(runtime: Runtime) -> Result {

@@ -5,6 +5,8 @@
 pub struct Row {
     /// Exported name.
     pub symbol: &'static str,
+    /// The function of the shim that gives it its meaning.
+    pub handler: &'static str,
     /// What it does to a limit.
     pub class: &'static str,
     /// How `cuGetProcAddress` is asked for it; NVML has nothing like it.
@@ -31,6 +33,7 @@ macro_rules! list {
         #[doc = $what]
         pub const $name: &[Row] = &[$(Row {
             symbol: stringify!($symbol),
+            handler: concat!(stringify!($module), "::", stringify!($handler)),
             class: stringify!($class),
             asked: *[$(Some(Asked {
                 base: $base,

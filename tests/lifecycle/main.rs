@@ -1,16 +1,19 @@
 //! The cap over the lives of processes: shared, inherited by nobody, given back by the dead.
 //!
 //! [`births`] is how a process comes to be; [`deaths`] is how it can end or be replaced; [`crowds`] is many at once;
-//! [`books`] is what the ledger file may be; [`surroundings`] is where a process may find itself; [`own`] is what stays
+//! [`books`] is what the ledger file may be; [`surroundings`] is where a process may find itself; [`shortage`] is a place
+//! without room for the ledger; [`attendance`] is how a death becomes known; [`own`] is what stays
 //! the program's; [`late`] is a library that is not there from the start. A card is asked the first three suites as well; the others need
 //! to know how the driver does what it does.
 
+mod attendance;
 mod births;
 mod books;
 mod crowds;
 mod deaths;
 mod late;
 mod own;
+mod shortage;
 mod surroundings;
 
 use gpucap_tests::{Actor, Driver, Result, Run, World, main as harness};
@@ -30,6 +33,8 @@ fn main() -> ExitCode {
         crowds::trials,
         books::trials,
         surroundings::trials,
+        shortage::trials,
+        attendance::trials,
         own::trials,
         late::trials,
     ];

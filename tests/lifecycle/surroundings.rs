@@ -12,6 +12,7 @@ use std::process::Command;
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial("without a descriptor to be had nothing works", starved_early),
+        trial("without a descriptor for a moment the next cuInit works", starved_once),
         trial("without a further descriptor the cap goes on to hold", starved_late),
         trial("where files may not grow nothing works, and nobody is killed", small_files),
         trial("where files may not grow a ledger that is there works", small_files_later),
@@ -19,6 +20,11 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("without /proc the cap holds", no_proc),
         trial("a process without /proc is not taken for dead", no_proc_is_not_dead),
         trial("a process of another pid namespace is not taken for dead", other_namespace),
+        trial("with the /proc of another pid namespace the dead come back", foreign_proc_dead),
+        trial(
+            "with the /proc of another pid namespace nobody is taken for dead",
+            foreign_proc_alive,
+        ),
         trial("by itself the ledger is one per user and container, and private", default_ledger),
         trial("without a place for the ledger nothing works", no_shared_memory),
         trial("a ledger that belongs to somebody else means no GPU work", not_ours),
@@ -26,13 +32,13 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 /// Lets a shell prepare the run's place first.
-fn after(run: Run, script: &str) -> Run {
+pub(crate) fn after(run: Run, script: &str) -> Run {
     let script = format!("{script}\nexec \"$@\"");
     run.through(&["sh".as_ref(), "-ec".as_ref(), script.as_ref(), "sh".as_ref()])
 }
 
 /// The same as root of a mount namespace.
-fn mounted(run: Run, script: &str) -> Result<Run> {
+pub(crate) fn mounted(run: Run, script: &str) -> Result<Run> {
     let words = ["unshare", "--mount", "--propagation", "private"];
     let probe = Command::new(words[0]).args(&words[1..]).arg("true").output()?;
     if !probe.status.success() {
@@ -42,7 +48,7 @@ fn mounted(run: Run, script: &str) -> Result<Run> {
 }
 
 /// Beside a process that [`mounted`] has started.
-fn beside(run: Run, actor: &Actor) -> Run {
+pub(crate) fn beside(run: Run, actor: &Actor) -> Run {
     let pid = actor.pid().to_string();
     run.through(&["nsenter".as_ref(), "--mount".as_ref(), "--target".as_ref(), pid.as_ref()])
 }
@@ -57,7 +63,7 @@ fn refused(run: &Run, reason: &str) -> Result {
     one_line(actor.end()?.success()?, reason)
 }
 
-fn one_line(output: Output, reason: &str) -> Result {
+pub(crate) fn one_line(output: Output, reason: &str) -> Result {
     if output.stderr.lines().count() == 1 && output.stderr.contains(reason) {
         Ok(())
     } else {
@@ -65,7 +71,7 @@ fn one_line(output: Output, reason: &str) -> Result {
     }
 }
 
-fn holds(actor: &mut Actor) -> Result {
+pub(crate) fn holds(actor: &mut Actor) -> Result {
     actor.expect(&[
         ("init", SUCCESS),
         ("context 0", SUCCESS),
@@ -77,12 +83,24 @@ fn holds(actor: &mut Actor) -> Result {
 
 fn starved(when: &str) -> Result<Output> {
     let run = World::capped(Driver::at_hand())?.run(&Program::new("starved").build()?)?;
-    free_contexts(run).env("GPU_MEM_LIMIT", "4Gi").arg(when).output()?.success()
+    let run = free_contexts(run).env("GPUCAP_LOG", "error");
+    run.env("GPU_MEM_LIMIT", "4Gi").arg(when).output()?.success()
 }
 
 fn starved_early() -> Result {
     let output = starved("early")?;
     if output.number("init")? == NOT_READY {
+        one_line(output, "ledger")
+    } else {
+        Err(Stop::fail(output))
+    }
+}
+
+fn starved_once() -> Result {
+    let output = starved("once")?;
+    let seen = ["init", "again", "over", "small"].map(|name| output.number(name));
+    let [init, again, over, small] = seen;
+    if (init?, again?, over?, small?) == (NOT_READY, SUCCESS, OUT_OF_MEMORY, SUCCESS) {
         one_line(output, "ledger")
     } else {
         Err(Stop::fail(output))
@@ -140,6 +158,38 @@ fn other_namespace() -> Result {
     inside.expect(&[("free a", SUCCESS)])?;
     outside.expect(&[(&take(CAP / MIB), SUCCESS)])?;
     inside.expect(&[("alloc a 1", OUT_OF_MEMORY)])
+}
+
+/// A pid namespace that sees the /proc of the one around it; its first process, and a way for others to get into it.
+fn foreign_proc(run: &Run) -> Result<(Actor, Run)> {
+    mounted(run.clone(), "")?.output()?; // skips where no namespace can be had
+    let mut first = run.clone().through(&["unshare", "--pid", "--fork"].map(OsStr::new)).start()?;
+    first.tell("nothing")?; // it is there
+    let namespace = format!("--pid=/proc/{}/ns/pid_for_children", first.pid());
+    let inside = run.clone().through(&["nsenter", &namespace].map(OsStr::new));
+    Ok((first, inside))
+}
+
+fn foreign_proc_dead() -> Result {
+    let (_first, inside) = foreign_proc(&capped()?)?;
+    // Of this many numbers some belong to a process of the namespace around, and some to none.
+    for _ in 0..8 {
+        let mut second = begin(&inside)?;
+        second.expect(&[(&take(CAP / MIB), SUCCESS)])?;
+        second.order("vanish 0")?;
+        second.end()?;
+    }
+    begin(&inside)?.expect(&[(&take(CAP / MIB), SUCCESS)])
+}
+
+fn foreign_proc_alive() -> Result {
+    let (mut first, inside) = foreign_proc(&capped()?)?;
+    first.expect(&[("init", SUCCESS), ("context 0", SUCCESS), (&take(1), SUCCESS)])?;
+    let mut second = begin(&inside)?;
+    second.expect(&[(&take(CAP / MIB - 1), SUCCESS)])?;
+    begin(&inside)?.expect(&[("alloc a 1", OUT_OF_MEMORY)])?;
+    first.expect(&[("alloc b 1", OUT_OF_MEMORY), ("free a", SUCCESS)])?;
+    second.expect(&[("alloc b 1048576", SUCCESS), ("alloc c 1", OUT_OF_MEMORY)])
 }
 
 fn default_ledger() -> Result {

@@ -154,6 +154,7 @@ fn outlives() -> Result {
     ])?;
     booked(&run, 2000 + 2 * MIB)?;
     actor.expect(&[("context 0", SUCCESS), ("free-async b", SUCCESS), ("drop c", SUCCESS)])?;
+    actor.expect(&[("sync", SUCCESS)])?;
     booked(&run, PRICE)
 }
 

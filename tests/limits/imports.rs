@@ -228,7 +228,7 @@ fn pool() -> Result {
         booked(&run, CAP)?;
         other.expect(&[(&format!("{free} b"), SUCCESS), (&format!("{free} b"), INVALID_VALUE)])?;
         booked(&run, CAP)?;
-        maker.expect(&[("free-async a", SUCCESS)])?;
+        maker.expect(&[("free-async a", SUCCESS), ("sync", SUCCESS)])?;
         booked(&run, OWN)?;
     }
     Ok(())

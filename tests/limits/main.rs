@@ -5,7 +5,8 @@
 //!
 //! [`ways`] takes each way of getting memory through the same rules, [`shared`] does so with several processes;
 //! [`physical`], [`sparse`], [`contexts`], [`greens`], [`prices`], [`code`] and [`growth`] are what lives by
-//! references, [`imports`] what has two names or two processes, [`pools`] and [`graphs`] what is kept beyond its use;
+//! references, [`imports`] what has two names or two processes, [`pools`] and [`graphs`] what is kept beyond its use,
+//! [`instants`] what the driver holds between calls and within them;
 //! [`misuse`] is what a program should not do; [`reports`] is what it is told, [`busy`] of time; [`values`] is what the
 //! variables may say and [`devices`] of which card; [`file`] is the hook's word.
 
@@ -18,6 +19,7 @@ mod graphs;
 mod greens;
 mod growth;
 mod imports;
+mod instants;
 mod live;
 mod misuse;
 mod physical;
@@ -54,6 +56,7 @@ fn main() -> ExitCode {
         imports::trials,
         sparse::trials,
         pools::trials,
+        instants::trials,
         contexts::trials,
         greens::trials,
         prices::trials,

@@ -64,6 +64,7 @@ fn freed_twice() -> Result {
         if actor.tell(&way.give('a'))?.code == SUCCESS {
             return Err(Stop::fail(format!("{}: the stub freed it twice", way.symbol)));
         }
+        actor.expect(&[("sync", SUCCESS)])?;
         booked(&run, CAP / 2)?;
     }
     Ok(())

@@ -14,7 +14,7 @@ const KEEP_NOTHING: &str = "cuMemPoolSetAttribute p 0";
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
-        trial("a pool without a threshold keeps nothing", keeps_nothing),
+        trial("a pool without a threshold keeps nothing beyond a synchronisation", keeps_nothing),
         trial("what a pool keeps is charged, and once", keeps),
         trial("what a pool keeps is handed out again without a charge", reused),
         trial("a trimmed pool keeps nothing", trimmed),
@@ -42,7 +42,10 @@ pub(crate) fn trials() -> Vec<Trial> {
             "memory outlives the end of the current pool, and is refunded when freed",
             outlives_current,
         ),
-        trial("a pool whose end the driver refuses keeps its charge, and goes on", does_not_end),
+        trial(
+            "a pool whose end the driver refuses goes on, and its allocations stay charged",
+            does_not_end,
+        ),
     ]
 }
 
@@ -63,7 +66,7 @@ fn keeps_nothing() -> Result {
     let run = capped(&CAP.to_string())?;
     let mut actor = begin(&run)?;
     used(&mut actor, SIZE)?;
-    booked(&run, NOTHING)?;
+    booked(&run, SIZE)?;
     actor.expect(&[("sync", SUCCESS)])?;
     booked(&run, NOTHING)
 }
@@ -112,6 +115,7 @@ fn threshold_taken_away() -> Result {
     actor.expect(&[(KEEP_NOTHING, SUCCESS), ("sync", SUCCESS)])?;
     booked(&run, NOTHING)?;
     used(&mut actor, SIZE)?;
+    actor.expect(&[("sync", SUCCESS)])?;
     booked(&run, NOTHING)
 }
 
@@ -209,7 +213,8 @@ fn current_pool() -> Result {
     actor.expect(&[("cuDeviceSetMemPool p", SUCCESS)])?;
     used(&mut actor, 1000)?;
     booked(&run, 1500)?;
-    actor.expect(&[("free-async z", SUCCESS)])?; // of the default pool, which keeps nothing
+    // That was of the default pool, which keeps nothing.
+    actor.expect(&[("free-async z", SUCCESS), ("sync", SUCCESS)])?;
     booked(&run, 1000)
 }
 
@@ -326,10 +331,9 @@ fn does_not_end() -> Result {
         ("free-async b", SUCCESS),
         ("cuMemPoolDestroy p", 719),
     ])?;
-    booked(&run, 3000)?;
-    // What it keeps serves the next one still.
+    booked(&run, 1000)?; // trimmed before
     actor.expect(&[("async b 1500", SUCCESS)])?;
-    booked(&run, 3000)?;
+    booked(&run, 2500)?;
     actor.expect(&[("free-async b", SUCCESS), ("cuMemPoolDestroy p", SUCCESS)])?;
     booked(&run, 1000)?;
     actor.expect(&[("free-async a", SUCCESS)])?;

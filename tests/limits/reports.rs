@@ -125,7 +125,7 @@ fn all_reports(run: &Run, actor: &mut Actor, used: u64) -> Result {
 }
 
 /// Command, and by how much it changes what is used.
-const STEPS: [(&str, i64); 16] = [
+const STEPS: [(&str, i64); 17] = [
     ("alloc a 1", 1),
     ("cuMemAlloc b 1000", 1000),
     ("cuMemAllocPitch_v2 c 513", 1024),
@@ -135,7 +135,8 @@ const STEPS: [(&str, i64); 16] = [
     ("map h g 4194304", 0),
     ("drop g", 0),
     ("free a", -1),
-    ("free-async e", -77_777),
+    ("free-async e", 0),
+    ("sync", -77_777),
     ("unmap h 4194304", -4_194_304),
     ("alloc a 1000000", 1_000_000),
     ("free c", -1024),
@@ -201,29 +202,35 @@ const USED: u32 = 7;
 const LARGEST: u32 = 13;
 
 fn pools_and_graphs() -> Result {
-    let cap = 20 * MIB;
-    let run = capped(&cap.to_string())?.env("STUB_GPU_POOL_GRANULARITY", "32MiB");
-    let mut actor = begin(&run)?;
+    let says = |actor: &mut Actor, question: &str, expected| told(actor, question, expected, 0);
+    let run = |cap: u64| -> Result<Run> {
+        Ok(capped(&cap.to_string())?.env("STUB_GPU_POOL_GRANULARITY", "32MiB"))
+    };
+    let cap = 40 * MIB;
+    let mut actor = begin(&run(cap)?)?;
     actor.expect(&[
         ("cuDeviceGetDefaultMemPool p", SUCCESS),
         (&format!("async a {MIB}"), SUCCESS),
+        (&format!("cuMemPoolSetAttribute p {CARD}"), SUCCESS),
+    ])?;
+    for attribute in [RESERVED, RESERVED + 1] {
+        says(&mut actor, &format!("pool-attribute d p {attribute}"), 32 * MIB)?;
+    }
+    for attribute in [USED, USED + 1] {
+        says(&mut actor, &format!("pool-attribute d p {attribute}"), MIB)?;
+    }
+    says(&mut actor, &format!("pool-attribute d p {LARGEST}"), 0)?;
+    says(&mut actor, &format!("pool-attribute d p {THRESHOLD}"), CARD)?;
+    let cap = 20 * MIB;
+    let mut actor = begin(&run(cap)?)?;
+    actor.expect(&[
         ("cuGraphCreate g", SUCCESS),
         (&format!("cuGraphAddMemAllocNode g {MIB}"), SUCCESS),
         ("cuGraphInstantiateWithFlags g", SUCCESS),
         ("cuGraphUpload g", SUCCESS),
-        (&format!("cuMemPoolSetAttribute p {CARD}"), SUCCESS),
     ])?;
-    let mut says = |question: &str, expected: u64| told(&mut actor, question, expected, 0);
-    for attribute in [RESERVED, RESERVED + 1] {
-        says(&format!("pool-attribute d p {attribute}"), cap)?;
-    }
-    for attribute in [USED, USED + 1] {
-        says(&format!("pool-attribute d p {attribute}"), MIB)?;
-    }
-    says(&format!("pool-attribute d p {LARGEST}"), 0)?;
-    says(&format!("pool-attribute d p {THRESHOLD}"), CARD)?;
     for attribute in [2, 3] {
-        says(&format!("graph-memory d {attribute}"), cap)?;
+        says(&mut actor, &format!("graph-memory d {attribute}"), cap)?;
     }
-    says("graph-memory d 0", 0)
+    says(&mut actor, "graph-memory d 0", 0)
 }

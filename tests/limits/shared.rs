@@ -38,12 +38,12 @@ fn shared(way: Way) -> Result {
         told(actor, "info d", CAP, 0)?;
     }
     // What one gives back, another can have.
-    crowd[2].expect(&[(&way.give('a'), SUCCESS)])?;
+    crowd[2].expect(&[(&way.give('a'), SUCCESS), ("sync", SUCCESS)])?;
     crowd[0].expect(&[(&way.take('b', CAP / PROCESSES), SUCCESS)])?;
     crowd[2].expect(&[(&way.take('a', 2 * MIB), OUT_OF_MEMORY)])?;
     crowd[0].expect(&[(&way.give('b'), SUCCESS)])?;
     for index in [0, 1, 3] {
-        crowd[index].expect(&[(&way.give('a'), SUCCESS)])?;
+        crowd[index].expect(&[(&way.give('a'), SUCCESS), ("sync", SUCCESS)])?;
     }
     booked(&run, 0)
 }

@@ -1,4 +1,4 @@
-//! Each way of getting memory, under the same rules. All sizes are exact to the byte, but for physical memory, which
+//! Each way of getting memory, under the same rules. What is given back is the card's at the next synchronisation. All sizes are exact to the byte, but for physical memory, which
 //! comes in pages of 2 MiB, and rows of pitched memory, which the driver pads to 512 bytes: there it is the cap that is
 //! moved by a byte.
 
@@ -125,7 +125,7 @@ fn exact_request(way: Way) -> Result {
         actor.expect(&[(&way.take('a', request), SUCCESS)])?;
         told(&mut actor, "info d", CAP, CAP - way.cost(request))?;
         booked(&run, way.cost(request))?;
-        actor.expect(&[(&way.give('a'), SUCCESS)])?;
+        actor.expect(&[(&way.give('a'), SUCCESS), ("sync", SUCCESS)])?;
         booked(&run, 0)?;
     }
     actor.expect(&[(&way.take('a', CAP + way.step), OUT_OF_MEMORY)])?;
@@ -145,6 +145,7 @@ fn given_back(way: Way) -> Result {
     for slot in ['c', 'a', 'h', 'b', 'g', 'd', 'f', 'e'] {
         actor.expect(&[(&way.give(slot), SUCCESS)])?;
     }
+    actor.expect(&[("sync", SUCCESS)])?;
     booked(&run, 0)
 }
 
@@ -186,7 +187,7 @@ fn giving_back_fails(way: Way) -> Result {
         ("alloc b 1", OUT_OF_MEMORY),
     ])?;
     booked(&run, CAP)?;
-    actor.expect(&[(&way.give('a'), SUCCESS)])?;
+    actor.expect(&[(&way.give('a'), SUCCESS), ("sync", SUCCESS)])?;
     booked(&run, 0)
 }
 

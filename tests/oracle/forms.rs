@@ -43,16 +43,6 @@ impl Forms {
         Ok(Self { names })
     }
 
-    /// The meanings in a driver that lacks these functions.
-    pub(crate) fn without(mut self, symbols: &[&str]) -> Self {
-        for name in self.names.values_mut() {
-            for forms in [&mut name.plain, &mut name.per_thread] {
-                forms.retain(|(_, symbol)| !symbols.contains(&symbol.as_str()));
-            }
-        }
-        self
-    }
-
     /// Each name with the versions at which it is worth asking.
     pub(crate) fn versions(&self) -> impl Iterator<Item = (&str, Vec<u32>)> {
         self.names.iter().map(|(name, forms)| {
@@ -77,13 +67,6 @@ impl Forms {
             .filter(|(since, _)| *since <= version)
             .max_by_key(|(since, _)| since)
             .map_or(Meaning::TooOld, |(_, symbol)| Meaning::Symbol(symbol))
-    }
-
-    /// The functions that a name has meant in any version up to `newest`.
-    pub(crate) fn symbols(&self, name: &str, newest: u32) -> impl Iterator<Item = &str> {
-        let forms = self.names.get(name).into_iter();
-        let forms = forms.flat_map(|name| name.plain.iter().chain(&name.per_thread));
-        forms.filter(move |(since, _)| *since <= newest).map(|(_, symbol)| symbol.as_str())
     }
 }
 

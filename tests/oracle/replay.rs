@@ -1,6 +1,6 @@
 //! One run of `tests/programs/replay.c`: requests, answers, and what lies where.
 
-use crate::forms::{Forms, Meaning};
+use crate::forms::Meaning;
 use gpucap_tests::{Program, Result, Stop, World, project};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -97,11 +97,6 @@ impl Replay {
         place.object == SHIM
             && self.symbols.get(row) == Some(place)
             && self.hooks.get(&place.offset).is_some_and(|names| names.contains(row))
-    }
-
-    /// Whether the driver exports any of the functions that a name can mean.
-    pub(crate) fn has_any(&self, forms: &Forms, name: &str, newest: u32) -> bool {
-        forms.symbols(name, newest).any(|symbol| self.symbols.contains_key(symbol))
     }
 }
 

@@ -103,6 +103,18 @@ static CUresult map(uint64_t *slot, uint64_t handle, size_t bytes)
     return result ? result : call_cuMemMap(*slot, bytes, 0, handle, 0);
 }
 
+static CUresult sync_event(void)
+{
+    CUevent event;
+    CUresult result = call_cuEventCreate(&event, 2);
+    if (!result)
+        result = call_cuEventRecord(event, NULL);
+    if (!result)
+        result = call_cuEventSynchronize(event);
+    call_cuEventDestroy_v2(event);
+    return result;
+}
+
 static CUresult info(uint64_t *total)
 {
     size_t free_bytes = 0, all = 0;
@@ -252,6 +264,8 @@ static CUresult obey(const char *verb, uint64_t *slot, uint64_t *from, uint64_t 
     if (IS("total1")) return total_in_32_bits(slot, (int)first);
     if (IS("total")) return result = call_cuDeviceTotalMem_v2(&total, (int)first), *slot = total, result;
     if (IS("sync")) return call_cuCtxSynchronize();
+    if (IS("sync-stream")) return call_cuStreamSynchronize(NULL);
+    if (IS("sync-event")) return sync_event();
     if (IS("fork")) return fork_here(0);
     if (IS("fork-zombie")) return fork_here(WNOWAIT);
     if (IS("exit")) exit((int)first);

@@ -169,11 +169,29 @@ static CUresult unbind_memory(uint64_t object, uint64_t bytes)
     return call(object, 0, 0, bytes);
 }
 
+/* What the stub's own book says of card 0: in use now, and the most that ever was. */
+static CUresult truth(uint64_t *used)
+{
+    *used = ((uint64_t(*)(unsigned int))named("stubUsed"))(0);
+    extra = ((uint64_t(*)(unsigned int))named("stubPeak"))(0);
+    return 0;
+}
+
+/* Levels of an array of so many bytes, in rows of one MiB. */
+static CUresult mipmap_levels(uint64_t *slot, uint64_t bytes, unsigned int levels)
+{
+    CUDA_ARRAY3D_DESCRIPTOR form = { .Width = 1 << 20, .Height = bytes >> 20, .Format = CU_AD_FORMAT_UNSIGNED_INT8,
+                                     .NumChannels = 1 };
+    return call_cuMipmappedArrayCreate((CUmipmappedArray *)slot, &form, levels);
+}
+
 /* False if the verb is none of these. */
 static int obey_share(CUresult *result, const char *verb, uint64_t *slot, uint64_t *from, uint64_t first,
                       uint64_t second)
 {
 #define COMMAND(word, call) if (strcmp(verb, word) == 0) return *result = (call), 1;
+    COMMAND("truth", truth(slot))
+    COMMAND("mipmap-levels", mipmap_levels(slot, first, (unsigned int)second))
     COMMAND("export", export_file(slot, *from))
     COMMAND("import", call_cuMemImportFromShareableHandle(slot, (void *)*from, 1))
     COMMAND("import-of", import_of(slot, file_of(first, second)))

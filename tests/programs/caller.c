@@ -2,7 +2,8 @@
  * Calls any function of the driver or of NVML by its name, with arguments as they are written on a line of stdin, and
  * prints the answer and everything that the function could have written.
  *
- *   call NAME ARGUMENT...   a number; `a` to `h`: a slot's value; `&a`: the slot; `%0` to `%3`, `%0+8`: a buffer; `'text`
+ *   call NAME ARGUMENT...   a number; `a` to `h`: a slot's value; `&a`: the slot; `%0` to `%3`, `%0+8`: a buffer; `'text`;
+ *                           `@`: a function that takes 4 ms
  *   ask NAME ARGUMENT...    the same, then puts 1 or 0 into slot `a`, for an address or a handle that may differ
  *   hide NAME ARGUMENT...   the same as call, without showing buffers, for structures with bytes that mean nothing
  *   byvalue NAME POINTER    with a second argument of 64 bytes, buffer 0, and 1 as the third
@@ -16,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 typedef unsigned int function(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
                               uint64_t, uint64_t);
@@ -24,8 +26,16 @@ static uint64_t slots[8];
 static unsigned char buffers[4][256];
 static void *libraries[2];
 
+/* What the driver may call back, with whatever arguments. */
+static void called_back(void)
+{
+    nanosleep(&(struct timespec){ .tv_nsec = 4000000 }, NULL);
+}
+
 static uint64_t argument(const char *word)
 {
+    if (word[0] == '@')
+        return (uint64_t)called_back;
     if (word[0] >= 'a' && word[0] <= 'h' && !word[1])
         return slots[word[0] - 'a'];
     if (word[0] == '&')

@@ -6,7 +6,8 @@
 //!
 //! [`redirect`] is about who is met at all, [`charged`] about each form of a launch, [`failures`] about a driver that
 //! refuses, [`capture`] about what is recorded, [`share`] about what comes of it over time, [`deaths`] about who is killed
-//! meanwhile, [`devices`] about several of them, [`ends`] about streams that go without a word, [`limits`] about who says
+//! meanwhile, [`devices`] about several of them, [`ends`] about streams that go without a word, [`fences`] about what takes
+//! time in a stream and is none of the launches before it, [`limits`] about who says
 //! what it is, [`short`] about launches that wait for nobody, [`tools`] about who is called back by the driver.
 
 mod capture;
@@ -15,6 +16,7 @@ mod deaths;
 mod devices;
 mod ends;
 mod failures;
+mod fences;
 mod limits;
 mod neighbours;
 mod redirect;
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
         devices::trials,
         ends::trials,
         failures::trials,
+        fences::trials,
         capture::trials,
         share::trials,
         limits::trials,

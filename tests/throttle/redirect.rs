@@ -18,8 +18,8 @@ pub(crate) fn trials() -> Vec<Trial> {
                 owners(&run(driver)?.env(variable, value), met)
             })
         };
-        let (all, no_time) =
-            (Met { launch: true, order: true }, Met { launch: false, order: false });
+        let all = Met { launch: true, order: true, sync: true };
+        let no_time = Met { launch: false, order: false, sync: true };
         trials.extend([
             each("with a cap of memory alone no launch is met", "GPU_MEM_LIMIT", "4Gi", no_time),
             each("with a share of time every launch is met", "GPU_CORE_PCT", "30", all),
@@ -29,18 +29,19 @@ pub(crate) fn trials() -> Vec<Trial> {
                 "with limits that cannot be used only launches are met",
                 "GPU_CORE_PCT",
                 "a third",
-                Met { launch: true, order: false },
+                Met { launch: true, order: false, sync: false },
             ),
         ]);
     }
     trials
 }
 
-/// Which of the rows that only a limit of time needs lead to the shim.
+/// Which of the rows that a limit of time needs lead to the shim. Those of `sync` are needed by a cap as well.
 #[derive(Clone, Copy)]
 struct Met {
     launch: bool,
     order: bool,
+    sync: bool,
 }
 
 fn run(driver: Driver) -> Result<Run> {
@@ -62,6 +63,7 @@ fn owners(run: &Run, met: Met) -> Result {
         let ours = match row.class {
             "launch" => met.launch,
             "order" => met.order,
+            "sync" => met.sync,
             _ => true,
         };
         let Some(found) = output.find(row.symbol) else { continue };
@@ -72,11 +74,9 @@ fn owners(run: &Run, met: Met) -> Result {
             found => is_from(&output, row.symbol, found, ours)?,
         }
     }
-    for (symbol, ours) in [
-        ("cuLaunchKernel", met.launch),
-        ("cuStreamSynchronize", met.order),
-        ("cuMemAlloc_v2", true),
-    ] {
+    for (symbol, ours) in
+        [("cuLaunchKernel", met.launch), ("cuStreamSynchronize", met.sync), ("cuMemAlloc_v2", true)]
+    {
         is_from(&output, symbol, output.value(&format!("bound {symbol}"))?, ours)?;
     }
     if seen < 100 { Err(Stop::fail(format!("only {seen} rows: {output}"))) } else { Ok(()) }
@@ -92,7 +92,7 @@ fn is_from(output: &Output, symbol: &str, found: &str, ours: bool) -> Result {
 
 fn file_at_100() -> Result {
     let run = run(Driver::Stub)?.limits_file(&limits_text("gpu=*\ncore=100\n"))?;
-    owners(&run, Met { launch: true, order: true })
+    owners(&run, Met { launch: true, order: true, sync: true })
 }
 
 /// Each row is called with zeros; the driver must not see one that launches.
@@ -101,7 +101,8 @@ fn broken() -> Result {
     let run = World::capped(Driver::Stub)?.run(&program)?.env("GPU_CORE_PCT", "0");
     let trace = run.directory().join("trace");
     let mut caller = run.env("STUB_GPU_TRACE", &trace).start()?;
-    let of_time = || rows::CUDA.iter().filter(|row| matches!(row.class, "launch" | "order"));
+    let of_time =
+        || rows::CUDA.iter().filter(|row| matches!(row.class, "launch" | "order" | "sync"));
     for row in of_time() {
         caller.order(&format!("call {} 0", row.symbol))?;
         let answer = caller.line()?;

@@ -60,9 +60,11 @@ pub fn run(
     setup: &Setup,
     solo: Option<&Cell>,
 ) -> Cell {
-    let words: Vec<[Word; 2]> = std::iter::repeat_with(Default::default).take(SEATS).collect();
-    let seats: Vec<Seat<'_>> =
-        words.iter().map(|[bucket, collectives]| Seat::new(bucket, collectives)).collect();
+    let words: Vec<[Word; 3]> = std::iter::repeat_with(Default::default).take(SEATS).collect();
+    let seats: Vec<Seat<'_>> = words
+        .iter()
+        .map(|[bucket, collectives, shares]| Seat::new(bucket, collectives, shares))
+        .collect();
     let limit = |card: usize| {
         let asked = if card == 0 { percent } else { workload.elsewhere.or(percent) };
         asked.and_then(Share::from_percent).map(|share| (card, share))

@@ -1,13 +1,17 @@
 //! A card in virtual time.
 //!
 //! Streams are in order and of bounded depth. A command cannot begin before it has arrived, which is later than the
-//! host's call; a timing event is reached as soon as its stream comes to it in a turn of its process, so one recorded on an
-//! empty stream is reached before the kernel behind it arrives. Kernels of one process run side by side as far as they fit. Between
-//! processes the card turns every slice, and at once when the owner has nothing to run. Copies have an engine of their
-//! own. A collective keeps its place and spins until its peers on the other cards have begun, then runs for its own time:
+//! host's call. A timing event is reached as soon as its stream comes to it, at once or in a turn of its process
+//! ([`Setup::events_at_once`]), so one recorded on an empty stream is reached before the kernel behind it arrives.
+//! Kernels of one process run side by side as far as they fit. Between processes the card turns every slice, and at
+//! once when the owner has nothing to run; a switch takes [`Setup::switch_ns`], in which nothing runs. Copies have an
+//! engine of their own. A collective keeps its place and spins until its peers on the other cards have begun, then runs for its own time:
 //! who they are the [world](super::World) knows, which is told what [has begun](Card::begun) and says when all
 //! [have met](Card::met). The busy time kept here is the truth that the meter is judged by.
 
+mod engine;
+
+use super::setup::Setup;
 use std::collections::VecDeque;
 
 /// All of the card's width.
@@ -38,6 +42,8 @@ pub enum What {
     Event(usize),
     /// Keeps the copy engine busy for so many nanoseconds.
     Copy(u64),
+    /// Holds the stream until the host releases it.
+    Hold,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -51,16 +57,23 @@ impl Command {
     const fn kernel(&self) -> Option<(u64, u32)> {
         match self.what {
             What::Kernel { ns, width } | What::Collective { ns, width, .. } => Some((ns, width)),
-            What::Event(_) | What::Copy(_) => None,
+            What::Event(_) | What::Copy(_) | What::Hold => None,
         }
+    }
+
+    /// What it is worth of the whole engine.
+    fn share_ns(&self) -> u64 {
+        self.kernel().map_or(0, |(ns, width)| ns * u64::from(width) / u64::from(WIDTH))
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Free,
-    /// A copy, until then.
+    /// A copy, or an event that takes no part of the engine, until then.
     Until(u64),
+    /// Until the host releases it.
+    Held,
     /// A kernel or an event at the front waits for its process's turn and its place, since then.
     Ready(u64),
     /// A collective whose peers have not all begun, since then.
@@ -74,6 +87,8 @@ struct Stream {
     process: usize,
     queue: VecDeque<Command>,
     state: State,
+    /// Releases that no [`What::Hold`] has taken yet.
+    releases: usize,
 }
 
 impl Stream {
@@ -92,16 +107,23 @@ pub struct Card {
     now: u64,
     slice_ns: u64,
     event_ns: u64,
+    switch_ns: u64,
+    events_at_once: bool,
     streams: Vec<Stream>,
     owner: usize,
     slice_ends: u64,
+    /// Until then the card switches to its owner.
+    switched_at: u64,
     copies_end: u64,
     reached: Vec<Option<u64>>,
     unused: Vec<usize>,
     /// Per process: nanoseconds in which it had the engine and ran something, by bin.
     busy: Vec<Vec<u64>>,
+    busy_ns: Vec<u64>,
     /// Per process: solo nanoseconds of the kernels completed.
     work: Vec<u64>,
+    /// Per process: the same of the kernels queued, as much of it as they are wide.
+    queued_ns: Vec<u64>,
     /// Per process: how it waited for peers.
     spun: Vec<Spun>,
     /// Collectives that began since somebody asked.
@@ -122,21 +144,26 @@ pub struct Spun {
 }
 
 impl Card {
-    /// A card whose slices and events take so long.
+    /// A card on which things take as long as the setup says.
     #[must_use]
-    pub fn new(slice_ns: u64, event_ns: u64) -> Self {
+    pub fn new(setup: &Setup) -> Self {
         Self {
             now: 0,
-            slice_ns,
-            event_ns,
+            slice_ns: setup.slice_ns,
+            event_ns: setup.event_ns,
+            switch_ns: setup.switch_ns,
+            events_at_once: setup.events_at_once,
             streams: Vec::new(),
             owner: 0,
             slice_ends: 0,
+            switched_at: 0,
             copies_end: 0,
             reached: Vec::new(),
             unused: Vec::new(),
             busy: Vec::new(),
+            busy_ns: Vec::new(),
             work: Vec::new(),
+            queued_ns: Vec::new(),
             spun: Vec::new(),
             begun: Vec::new(),
             changed: false,
@@ -146,14 +173,17 @@ impl Card {
     /// One more process; its number.
     pub fn add_process(&mut self) -> usize {
         self.busy.push(Vec::new());
+        self.busy_ns.push(0);
         self.work.push(0);
+        self.queued_ns.push(0);
         self.spun.push(Spun::default());
         self.busy.len() - 1
     }
 
     /// One more stream of a process; its number.
     pub fn add_stream(&mut self, process: usize) -> usize {
-        self.streams.push(Stream { process, queue: VecDeque::new(), state: State::Free });
+        let (queue, state) = (VecDeque::new(), State::Free);
+        self.streams.push(Stream { process, queue, state, releases: 0 });
         self.streams.len() - 1
     }
 
@@ -163,18 +193,37 @@ impl Card {
         self.streams[stream].queue.len()
     }
 
+    /// Whether a stream of a process stands still until the host releases it.
+    #[must_use]
+    pub fn holds(&self, process: usize) -> bool {
+        let mut own = self.streams.iter().filter(|stream| stream.process == process);
+        own.any(|stream| matches!(stream.state, State::Held))
+    }
+
     /// Puts a command on a stream.
     pub fn push(&mut self, stream: usize, arrives: u64, what: What) {
-        self.streams[stream].queue.push_back(Command { arrives, what });
+        let command = Command { arrives, what };
+        self.queued_ns[self.streams[stream].process] += command.share_ns();
+        self.streams[stream].queue.push_back(command);
         self.changed = true;
+    }
+
+    /// The host lets a stream go on that one [`What::Hold`] holds, or will.
+    pub fn release(&mut self, stream: usize) {
+        let stream = &mut self.streams[stream];
+        match stream.state {
+            State::Held => stream.state = State::Until(self.now),
+            _ => stream.releases += 1,
+        }
     }
 
     /// Throws away what a process has not begun, and stops what it has.
     pub fn kill(&mut self, process: usize) {
         for stream in self.streams.iter_mut().filter(|stream| stream.process == process) {
             stream.queue.clear();
-            stream.state = State::Free;
+            (stream.state, stream.releases) = (State::Free, 0);
         }
+        self.queued_ns[process] = 0;
         self.changed = true;
     }
 
@@ -205,10 +254,22 @@ impl Card {
         &self.busy[process]
     }
 
+    /// All of its busy time.
+    #[must_use]
+    pub fn busy_ns(&self, process: usize) -> u64 {
+        self.busy_ns[process]
+    }
+
     /// Solo time of the kernels that a process completed.
     #[must_use]
     pub fn work(&self, process: usize) -> u64 {
         self.work[process]
+    }
+
+    /// Time of the engine that a process's queued kernels are worth.
+    #[must_use]
+    pub fn queued_ns(&self, process: usize) -> u64 {
+        self.queued_ns[process]
     }
 
     /// How a process waited for its peers on other cards.
@@ -235,154 +296,6 @@ impl Card {
                 let longest = &mut self.spun[stream.process].longest_ns;
                 *longest = self.now.saturating_sub(since).max(*longest);
             }
-        }
-    }
-
-    /// The next time at which anything can happen by itself.
-    pub fn next_change(&mut self) -> Option<u64> {
-        if self.changed {
-            self.start();
-        }
-        let mut next = u64::MAX;
-        let mut rivals = false;
-        for stream in &self.streams {
-            let mine = stream.process == self.owner;
-            let at = match stream.state {
-                State::Until(end) => end,
-                State::Running(left) if mine => self.now + left,
-                State::Free => stream.queue.front().map_or(u64::MAX, |front| front.arrives),
-                State::Running(_) | State::Spinning(_) | State::Ready(_) => {
-                    rivals |= !mine;
-                    u64::MAX
-                }
-            };
-            next = next.min(at);
-        }
-        if rivals {
-            next = next.min(self.slice_ends);
-        }
-        (next < u64::MAX).then_some(next)
-    }
-
-    /// Lets time pass, not beyond the next change. True if a stream got ahead.
-    pub fn advance(&mut self, to: u64) -> bool {
-        let passed = to - self.now;
-        let owner = self.owner;
-        let (mut ran, mut spun, mut ahead, mut work) = (false, false, false, 0);
-        self.now = to;
-        for stream in &mut self.streams {
-            spun |= stream.process == owner && matches!(stream.state, State::Spinning(_));
-            let over = match &mut stream.state {
-                State::Running(left) if stream.process == owner => {
-                    ran |= stream.queue.front().and_then(Command::kernel).is_some();
-                    *left -= passed;
-                    *left == 0
-                }
-                State::Until(end) => *end <= to,
-                _ => false,
-            };
-            if over {
-                let kernel = stream.queue.pop_front().as_ref().and_then(Command::kernel);
-                work += kernel.map_or(0, |(ns, _)| ns);
-                stream.state = State::Free;
-                ahead = true;
-            }
-        }
-        if ran || spun {
-            self.note_busy(to - passed, to);
-            self.spun[owner].ns += if ran { 0 } else { passed };
-        }
-        self.work[owner] += work;
-        self.start();
-        ahead
-    }
-
-    /// Begins whatever can begin now.
-    fn start(&mut self) {
-        self.changed = false;
-        let now = self.now;
-        for stream in &mut self.streams {
-            let arrived = stream.queue.front().filter(|front| front.arrives <= now);
-            let (State::Free, Some(front)) = (stream.state, arrived) else { continue };
-            stream.state = match front.what {
-                What::Kernel { .. } | What::Collective { .. } | What::Event(_) => State::Ready(now),
-                What::Copy(ns) => {
-                    self.copies_end = self.copies_end.max(now) + ns;
-                    State::Until(self.copies_end)
-                }
-            };
-        }
-        self.turn();
-        self.place();
-    }
-
-    /// Whose turn it is.
-    fn turn(&mut self) {
-        let processes = self.busy.len();
-        let wants = |process| {
-            self.streams.iter().any(|stream| stream.process == process && stream.wants_engine())
-        };
-        if processes == 1 || (wants(self.owner) && self.now < self.slice_ends) {
-            return;
-        }
-        // The next one in the round; the owner again if it alone wants.
-        let next = (1..=processes).map(|step| (self.owner + step) % processes).find(|&p| wants(p));
-        if let Some(next) = next {
-            self.owner = next;
-            self.slice_ends = self.now + self.slice_ns;
-        }
-    }
-
-    /// Lets the owner's kernels onto the card, the longest waiting first, while they fit.
-    fn place(&mut self) {
-        let mine = self.streams.iter_mut().filter(|stream| stream.process == self.owner);
-        for stream in mine.filter(|stream| matches!(stream.state, State::Ready(_))) {
-            if let Some(Command { what: What::Event(event), .. }) = stream.queue.front() {
-                self.reached[*event] = Some(self.now);
-                stream.state = State::Running(self.event_ns);
-            }
-        }
-        loop {
-            let mut used = 0;
-            let mut first: Option<(u64, usize)> = None;
-            for (index, stream) in self.streams.iter().enumerate() {
-                if stream.process != self.owner {
-                    continue;
-                }
-                match stream.state {
-                    State::Running(_) | State::Spinning(_) => used += stream.width(),
-                    State::Ready(since) if first.is_none_or(|(other, _)| since < other) => {
-                        first = Some((since, index));
-                    }
-                    _ => {}
-                }
-            }
-            let Some((_, index)) = first else { return };
-            let stream = &mut self.streams[index];
-            if used + stream.width() > WIDTH {
-                return;
-            }
-            match stream.queue.front().map(|front| front.what) {
-                Some(What::Kernel { ns, .. }) => stream.state = State::Running(ns),
-                Some(What::Collective { number, .. }) => {
-                    stream.state = State::Spinning(self.now);
-                    self.begun.push(number);
-                }
-                _ => {}
-            }
-        }
-    }
-
-    fn note_busy(&mut self, mut from: u64, to: u64) {
-        let bins = &mut self.busy[self.owner];
-        while from < to {
-            let bin = usize::try_from(from / BIN_NS).unwrap_or(usize::MAX);
-            let end = to.min((from / BIN_NS + 1) * BIN_NS);
-            if bins.len() <= bin {
-                bins.resize(bin + 1, 0);
-            }
-            bins[bin] += end - from;
-            from = end;
         }
     }
 }

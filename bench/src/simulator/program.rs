@@ -49,8 +49,16 @@ pub enum Act {
     Think(u64),
     /// Does nothing until then.
     Until(u64),
+    /// Holds a stream: what is queued behind it waits for the host's release.
+    Hold(usize),
+    /// Releases a stream that is held.
+    Release(usize),
+    /// The process's context is destroyed with what is queued in it, and the next one made.
+    EndContext,
     /// The process is killed.
     Die,
+    /// The process is killed, and another one with the same program begins so much later.
+    Again(u64),
 }
 
 /// A thread's next call, at this time.

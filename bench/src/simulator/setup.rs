@@ -5,6 +5,12 @@
 pub struct Setup {
     /// Turns between processes.
     pub slice_ns: u64,
+    /// A switch from one process to another takes so much of the card's time, in which nothing runs.
+    pub switch_ns: u64,
+    /// A timing event is reached as soon as its stream comes to it; otherwise in a turn of its process only.
+    pub events_at_once: bool,
+    /// A context that ends waits for its work; otherwise it drops it.
+    pub end_waits: bool,
     /// Commands that a stream takes before a call blocks.
     pub depth: usize,
     /// A launch call.
@@ -25,6 +31,10 @@ pub struct Setup {
     pub sync_ns: u64,
     /// The card's clock is this many parts in a million fast.
     pub drift_ppm: u64,
+    /// What a look at one place of another process's page takes of the thread that looks.
+    pub look_ns: u64,
+    /// Launches are held back by a gate that knows what each kernel takes, in place of the meter.
+    pub oracle: bool,
     /// Of everything that chance decides.
     pub seed: u64,
     /// What of the shim's part is left out, to see what it is good for.
@@ -64,6 +74,9 @@ impl Default for Setup {
     fn default() -> Self {
         Self {
             slice_ns: 2_000_000,
+            switch_ns: 0,
+            events_at_once: false,
+            end_waits: true,
             depth: 1000,
             launch_ns: 4_000,
             arrival_ns: 400,
@@ -74,6 +87,8 @@ impl Default for Setup {
             wake_ns: (50_000, 110_000),
             sync_ns: 1_000,
             drift_ppm: 0,
+            look_ns: 0,
+            oracle: false,
             seed: 1,
             without: Ablation::Nothing,
         }

@@ -4,6 +4,9 @@
 //! has its own buckets and, in each process, its own meter, as in the shim; what the cards share is the container's
 //! programs, and their collectives, which end on one card only once they have begun on all.
 
+mod ends;
+mod oracle;
+mod pages;
 mod thread;
 
 use super::card::{BIN_NS, Card, Collective, Spun};
@@ -15,7 +18,9 @@ use gpucap_core::units::Share;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
-use thread::{State, Thread};
+use thread::{Mark, State, Thread};
+
+pub use pages::{Page, Says};
 
 /// A process: its threads, its streams, and its container.
 pub struct Process {
@@ -42,6 +47,8 @@ pub struct Outcome {
     pub metered: u64,
     /// How it waited for its peers on other cards.
     pub spun: Spun,
+    /// The longest that it held a stream, from the call that holds to the one that releases.
+    pub held_most: u64,
     /// What its meter says.
     pub totals: Totals,
 }
@@ -49,6 +56,8 @@ pub struct Outcome {
 /// Everything, and the clock.
 pub struct World<'a> {
     setup: Setup,
+    /// Somebody has no limit, and tells nothing: the driver lists more processes than tell.
+    strangers: bool,
     cards: Vec<Card>,
     seats: &'a [Seat<'a>],
     processes: Vec<Tenant<'a>>,
@@ -56,20 +65,45 @@ pub struct World<'a> {
     calendar: BinaryHeap<Reverse<(u64, usize)>>,
     /// On how many cards a collective has begun that has not on all.
     meeting: HashMap<Collective, usize>,
+    /// Pages of containers none of whose processes is here.
+    pages: Vec<Page>,
+    /// The largest share of any process of a container, by card and seat.
+    shares: HashMap<(usize, usize), Share>,
+    /// What processes left unfinished that are gone.
+    left: Vec<ends::Left>,
     dice: Dice,
     now: u64,
 }
 
 /// A process.
 struct Tenant<'a> {
+    /// Its number in the pages.
+    key: u64,
+    /// How many contexts it has had.
+    context: u64,
+    /// When the latest of them ended that has; none while the driver is ending one.
+    ended_at: Option<u64>,
+    /// When it held a stream.
+    held_at: u64,
+    held_most: u64,
+    first: usize,
+    limits: Vec<Option<(usize, Share)>>,
     places: Vec<Place<'a>>,
     streams: Vec<Line>,
 }
 
 /// A process on a card.
 struct Place<'a> {
+    /// Its container, and its share.
+    limit: Option<(usize, Share)>,
     /// One, or with [`Ablation::Union`] one per stream; none without a limit.
-    meters: Vec<Meter<'a, usize>>,
+    meters: Vec<Meter<'a, Mark>>,
+    /// In place of it, if the setup has it so.
+    oracle: Option<oracle::Oracle<'a>>,
+    /// Of the meters of processes that were here before.
+    before: Totals,
+    rests_until: u64,
+    inherits_at: u64,
     costs: Vec<Costs>,
     waits: Vec<u64>,
     metered: u64,
@@ -93,22 +127,39 @@ impl<'a> World<'a> {
     pub fn new(setup: Setup, seats: &'a [Seat<'a>], processes: Vec<Process>) -> Self {
         let cards =
             processes.iter().map(|process| process.first + process.limits.len()).max().unwrap_or(0);
-        let card = || Card::new(setup.slice_ns, setup.event_ns);
+        let card = || Card::new(&setup);
         let mut world = Self {
             cards: std::iter::repeat_with(card).take(cards).collect(),
             dice: Dice::new(setup.seed),
             setup,
+            strangers: processes.iter().flat_map(|process| &process.limits).any(Option::is_none),
             seats,
             processes: Vec::new(),
             threads: Vec::new(),
             calendar: BinaryHeap::new(),
             meeting: HashMap::new(),
+            pages: Vec::new(),
+            left: Vec::new(),
+            shares: HashMap::new(),
             now: START_NS,
         };
+        for process in &processes {
+            for (card, limit) in (process.first..).zip(&process.limits) {
+                let Some((seat, share)) = *limit else { continue };
+                let most = world.shares.entry((card, seat)).or_insert(share);
+                *most = if share.parts() > most.parts() { share } else { *most };
+            }
+        }
         for process in processes {
             world.add(process);
         }
         world
+    }
+
+    /// The same with pages of other containers beside those of the processes.
+    #[must_use]
+    pub fn with_pages(self, pages: Vec<Page>) -> Self {
+        Self { pages, ..self }
     }
 
     fn add(&mut self, process: Process) {
@@ -116,22 +167,32 @@ impl<'a> World<'a> {
         self.cards.iter_mut().for_each(|card| {
             card.add_process();
         });
-        let cards = self.cards.len();
-        let mut places: Vec<_> = (0..cards).map(|card| self.place(card, &process)).collect();
-        let mut streams = Vec::new();
-        for stream in 0..process.streams {
-            let card = process.first + stream % process.limits.len();
-            let Place { meters, .. } = &mut places[card];
-            let count = meters.len().max(1);
-            let metered = meters.get_mut(stream % count).map(|meter| meter.stream(self.now));
-            streams.push(Line { card, number: self.cards[card].add_stream(number), metered });
-        }
-        self.processes.push(Tenant { places, streams });
-        for program in process.threads {
+        let Process { threads, streams, first, limits } = process;
+        let of_streams = (0..streams).map(|stream| {
+            let card = first + stream % limits.len();
+            Line { card, number: self.cards[card].add_stream(number), metered: None }
+        });
+        let of_streams = of_streams.collect();
+        let (places, key) = (Vec::new(), number as u64);
+        let (context, held_at, held_most) = (0, 0, 0);
+        let streams_made = of_streams;
+        self.processes.push(Tenant {
+            key,
+            context,
+            ended_at: None,
+            held_at,
+            held_most,
+            first,
+            limits,
+            places,
+            streams: streams_made,
+        });
+        self.begin_process(number);
+        for program in threads {
             self.threads.push(Thread {
                 process: number,
                 program,
-                batches: std::iter::repeat_with(Arc::default).take(process.streams).collect(),
+                batches: std::iter::repeat_with(Arc::default).take(streams).collect(),
                 state: State::Next,
                 blocked: false,
             });
@@ -140,27 +201,58 @@ impl<'a> World<'a> {
         }
     }
 
-    /// What the next process is to have on a card.
-    fn place(&self, card: usize, process: &Process) -> Place<'a> {
+    /// Gives a process its meters, and makes its streams known to them.
+    fn begin_process(&mut self, process: usize) {
+        let places = (0..self.cards.len()).map(|card| self.place(card, process)).collect();
+        self.processes[process].places = places;
+        self.name_streams(process);
+    }
+
+    /// Makes the streams of a process known to its meters, as new ones.
+    fn name_streams(&mut self, process: usize) {
+        let (now, tenant) = (self.now, &mut self.processes[process]);
+        for (stream, line) in tenant.streams.iter_mut().enumerate() {
+            let Place { meters, .. } = &mut tenant.places[line.card];
+            let count = meters.len().max(1);
+            line.metered = meters.get_mut(stream % count).map(|meter| meter.stream(now));
+        }
+    }
+
+    /// What a process is to have on a card.
+    fn place(&self, card: usize, process: usize) -> Place<'a> {
         let mut place = Place {
+            limit: None,
             meters: Vec::new(),
+            oracle: None,
+            before: Totals::default(),
+            rests_until: 0,
+            inherits_at: 0,
             costs: Vec::new(),
             waits: Vec::new(),
             metered: 0,
             collectives: 0,
         };
-        let limit = card.checked_sub(process.first).and_then(|card| process.limits.get(card));
-        let Some((seat, share)) = limit.copied().flatten() else { return place };
-        let own = self.processes.len() * self.cards.len() + card;
+        let tenant = &self.processes[process];
+        let limit = card.checked_sub(tenant.first).and_then(|card| tenant.limits.get(card));
+        place.limit = limit.copied().flatten();
+        let Some((seat, share)) = place.limit else { return place };
+        let own = process * self.cards.len() + card;
         let seat = if self.setup.without == Ablation::SharedBucket { own } else { seat };
         let party = || match self.setup.without {
             Ablation::Party => Party::alone(),
             _ => Party::new(self.seats.to_vec(), seat),
         };
-        let meters = if self.setup.without == Ablation::Union { process.streams } else { 1 };
+        if self.setup.oracle {
+            let container = self.shares.get(&(card, seat)).copied().unwrap_or(share);
+            let bucket = Bucket::new(self.seats[seat].bucket(), container);
+            place.oracle = Some(oracle::Oracle::new(bucket, share));
+            return place;
+        }
+        let meters = if self.setup.without == Ablation::Union { tenant.streams.len() } else { 1 };
         for _ in 0..meters {
             let bucket = Bucket::new(self.seats[seat].bucket(), share);
-            let meter = Meter::new(bucket, self.now).among(party());
+            let mut meter = Meter::new(bucket, self.now).among(party());
+            meter.set_strangers(self.strangers);
             place.costs.push(meter.costs());
             place.meters.push(meter);
         }
@@ -197,14 +289,17 @@ impl<'a> World<'a> {
             busy: card.busy(process).get(first..).unwrap_or(&[]).to_vec(),
             work: card.work(process),
             spun: card.spun(process),
-            totals: sum(&place.meters),
+            held_most: 0,
+            totals: place.totals(),
             waits: place.waits,
             metered: place.metered,
         };
         let tenants = self.processes.into_iter().enumerate();
         let outcomes = tenants.map(|(process, tenant)| {
+            let held_most = tenant.held_most;
             let places = tenant.places.into_iter().zip(cards);
-            places.map(|place| outcome(process, place)).collect()
+            let outcomes = places.map(|place| Outcome { held_most, ..outcome(process, place) });
+            outcomes.collect()
         });
         outcomes.collect()
     }
@@ -250,11 +345,13 @@ impl<'a> World<'a> {
     }
 }
 
-fn sum(meters: &[Meter<'_, usize>]) -> Totals {
-    meters.iter().map(Meter::totals).fold(Totals::default(), |sum, more| Totals {
-        busy_ns: sum.busy_ns + more.busy_ns,
-        launches: sum.launches + more.launches,
-        waits: sum.waits + more.waits,
-        stalls: sum.stalls + more.stalls,
-    })
+impl Place<'_> {
+    fn totals(&self) -> Totals {
+        self.meters.iter().map(Meter::totals).fold(self.before, |sum, more| Totals {
+            busy_ns: sum.busy_ns + more.busy_ns,
+            launches: sum.launches + more.launches,
+            waits: sum.waits + more.waits,
+            stalls: sum.stalls + more.stalls,
+        })
+    }
 }

@@ -27,3 +27,13 @@ pub(crate) fn optional<F: Copy + 'static>(library: &'static Library, name: &str)
 pub(crate) fn function<F: Copy + 'static>(library: &'static Library, name: &str) -> Result<F> {
     optional(library, name).ok_or_else(|| format!("the driver has no {name}").into())
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_driver_that_is_not_there_is_said_to_be_missing() {
+        let why = super::open("libgpucap-nowhere.so.1").expect_err("there is none").to_string();
+        assert!(why.starts_with("no NVIDIA driver is found (libgpucap-nowhere.so.1: "), "{why}");
+        assert!(why.contains("driver_libraries") && !why.contains('\n'), "{why}");
+    }
+}

@@ -1,120 +1,30 @@
-//! What a stranger's bytes can reach in the planner: one entry for each document.
+//! What a stranger's bytes can reach in root's processes: one entry for each input.
 //!
-//! An entry fails by a panic: of the planner, or of the check that a plan is a limits file that can be read back. The
-//! fuzz targets and the tests of `hook/plan` call the same entries.
+//! An entry fails by a panic: of the code it calls, or of a check of what that returned. The fuzz targets call one
+//! entry each; `hook/tests/seeds.rs` calls every entry with its seeds, `seeds/<target>/`, as ordinary tests. A target
+//! is a row of [`TARGETS`], a file `targets/<name>.rs` and a directory of seeds.
 
-use gpucap_core::limits::LimitsFile;
-use gpucap_plan::{Card, Container, Node, Plan, Sources, State, decide};
+pub mod elf;
+pub mod ledger;
+pub mod nri;
+pub mod page;
+pub mod planner;
 
-/// A container of a pod with a GPU.
-const CONFIG: &str = r#"{"process":{"env":["GPU_MEM_LIMIT=4Gi"]},
-    "annotations":{"io.kubernetes.cri.sandbox-uid":"u1","io.kubernetes.cri.container-name":"app"},
-    "linux":{"namespaces":[{"type":"mount"}]}}"#;
+/// What a target does with its input.
+pub type Entry = fn(&[u8]);
 
-/// The annotations that some convention reads.
-pub const ANNOTATIONS: [&str; 12] = [
-    "gpucap/mem",
-    "gpucap/core-pct",
-    "gpucap/profile",
-    "hami.io/vgpu-devices-allocated",
-    "hami.io/vgpu-devices-to-allocate",
-    "volcano.sh/vgpu-ids-new",
-    "nvidia.com/real-allocated",
-    "nvidia.com/pre-allocated",
-    "scheduler.framework.gpushare.allocation",
-    "gpushare.alibabacloud.com/core-percentage",
-    "scheduling.koordinator.sh/device-allocated",
-    "io.kubernetes.cri-o.Labels",
+/// Each target: its name, and its entry.
+pub const TARGETS: &[(&str, Entry)] = &[
+    ("allocation", planner::allocation),
+    ("annotations", planner::annotations),
+    ("calibration", planner::calibration),
+    ("checkpoint", planner::checkpoint),
+    ("config", planner::config),
+    ("elf", elf::elf),
+    ("environment", planner::environment),
+    ("ledger", ledger::ledger),
+    ("node", planner::node),
+    ("nri", nri::nri),
+    ("page", page::page),
+    ("state", planner::state),
 ];
-
-/// What a runtime says on standard input.
-pub fn state(bytes: &[u8]) {
-    if let Ok(state) = State::parse(bytes) {
-        plan(&container(CONFIG.as_bytes()), Some(&state), None, None, None);
-    }
-}
-
-/// `config.json`.
-pub fn config(bytes: &[u8]) {
-    plan(&container(bytes), None, None, None, None);
-}
-
-/// The node's configuration.
-pub fn node(bytes: &[u8]) {
-    plan(&container(CONFIG.as_bytes()), None, Some(bytes), None, None);
-}
-
-/// A node-local allocation.
-pub fn allocation(bytes: &[u8]) {
-    plan(&container(CONFIG.as_bytes()), None, None, Some(bytes), None);
-}
-
-/// The kubelet's checkpoint.
-pub fn checkpoint(bytes: &[u8]) {
-    plan(&container(CONFIG.as_bytes()), None, None, None, Some(bytes));
-}
-
-/// What was measured of the cards.
-pub fn calibration(bytes: &[u8]) {
-    let node = Node::parse(Node::PATH, br#"{"native_limits": "auto"}"#);
-    check(&Sources {
-        state: None,
-        container: &container(CONFIG.as_bytes()),
-        node: node.as_ref(),
-        cards: &[],
-        allocations: &[],
-        checkpoint: None,
-        calibration: Some(Ok(bytes)),
-        driver: Some("595.10.01"),
-    });
-}
-
-/// The first byte chooses an annotation, the others are its value.
-pub fn annotations(bytes: &[u8]) {
-    let Some((first, rest)) = bytes.split_first() else { return };
-    let mut container = container(CONFIG.as_bytes());
-    let key = ANNOTATIONS[usize::from(*first) % ANNOTATIONS.len()];
-    container.annotations.insert(key.into(), String::from_utf8_lossy(rest).into_owned());
-    plan(&container, None, None, None, None);
-}
-
-fn container(bytes: &[u8]) -> Container {
-    Container::parse(bytes).unwrap_or_default()
-}
-
-fn plan(
-    container: &Container,
-    state: Option<&State>,
-    node: Option<&[u8]>,
-    allocation: Option<&[u8]>,
-    checkpoint: Option<&[u8]>,
-) {
-    let node = node.map_or_else(|| Ok(Node::default()), |bytes| Node::parse(Node::PATH, bytes));
-    let card = "GPU UUID: GPU-aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa\nDevice Minor: 0";
-    let cards: Vec<Card> = Card::parse(card).into_iter().collect();
-    check(&Sources {
-        state,
-        container,
-        node: node.as_ref(),
-        cards: &cards,
-        allocations: allocation.map(<[u8]>::to_vec).as_slice(),
-        checkpoint,
-        calibration: None,
-        driver: None,
-    });
-}
-
-fn check(sources: &Sources<'_>) {
-    let decision = decide(sources);
-    assert!(decision.notes.iter().all(|note| !note.contains(['\n', '\x1b'])), "{decision:?}");
-    match decision.plan {
-        Plan::Limits(file) => {
-            assert_eq!(LimitsFile::parse(file.write().as_bytes()), Ok(file), "not read back");
-        }
-        Plan::Refuse(reason) => {
-            let line = reason.to_string();
-            assert!(!line.contains(['\n', '\r', '\x1b']), "more than a line: {line:?}");
-        }
-        Plan::NotAsked => {}
-    }
-}

@@ -35,6 +35,7 @@ fn plan(creation: &gpucap_nri::Creation) -> Answer {
         checkpoint: None,
         calibration: None,
         driver: None,
+        user_namespaces: true,
     });
     match decision.plan {
         Plan::NotAsked => Answer::Leave,

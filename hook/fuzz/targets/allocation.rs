@@ -2,4 +2,4 @@
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| gpucap_fuzz::allocation(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| gpucap_fuzz::planner::allocation(bytes));

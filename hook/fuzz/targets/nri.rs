@@ -2,7 +2,4 @@
 
 #![no_main]
 
-#[path = "../src/nri.rs"]
-mod entry;
-
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| entry::nri(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| gpucap_fuzz::nri::nri(bytes));

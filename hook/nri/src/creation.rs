@@ -44,8 +44,8 @@ impl Creation {
         name.escape_default().take(400).collect()
     }
 
-    /// The same in the words of `config.json`, as far as a runtime says it: whether it is privileged, or has a mount
-    /// namespace of its own, the hook sees.
+    /// The same in the words of `config.json`, as far as a runtime says it: whether it is privileged, may make user
+    /// namespaces or has a mount namespace of its own, the hook sees.
     #[must_use]
     pub fn container(&self, node: &Node) -> gpucap_plan::Container {
         let own = &self.container;
@@ -73,6 +73,8 @@ impl Creation {
         }));
         let mut cdi = own.cdi_devices.iter().map(|device| &device.name);
         let cdi = cdi.find(|name| name.starts_with("nvidia.com/"));
+        // Its seccomp profile is not said.
+        container.may_unshare = false;
         container.gpu = container.gpu.or_else(|| cdi.map(|name| format!("CDI device {name}")));
         container
     }

@@ -46,6 +46,7 @@ fn planned(container: &gpucap_plan::Container, node: &Node) -> Plan {
         checkpoint: None,
         calibration: None,
         driver: None,
+        user_namespaces: true,
     })
     .plan
 }

@@ -6,7 +6,7 @@
 
 use gpucap_core::uuid::DeviceName;
 
-use crate::env::Env;
+use crate::env::Reading;
 
 /// A card of the node. Lists of them are in the order of nvidia-smi, which is that of PCI addresses.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -39,7 +39,7 @@ pub(crate) struct Visible {
 
 impl Visible {
     /// What `NVIDIA_VISIBLE_DEVICES` (or a variable of its form) shows of these cards.
-    pub(crate) fn of(env: &Env, variable: &str, cards: &[Card]) -> Self {
+    pub(crate) fn of(env: &Reading<'_>, variable: &str, cards: &[Card]) -> Self {
         let Some(value) = env.get(variable) else { return Self { listed: None, shown: None } };
         let listed = if value == "all" {
             (!cards.is_empty()).then(|| cards.iter().map(|card| card.name).collect())

@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 
 use crate::env::Env;
 use crate::json;
+use crate::paths;
 use crate::reason::Reason;
+use crate::seccomp;
 
 /// A container.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -26,8 +28,14 @@ pub struct Container {
     pub user_namespace: bool,
     /// It may have CAP_SYS_ADMIN, with which a limit can be taken off.
     pub privileged: bool,
+    /// Its seccomp profile lets its programs make user namespaces, in which they can hide the library.
+    pub may_unshare: bool,
+    /// A path that the runtime masks or makes read-only after the hook, and that would cover what the hook mounts.
+    pub covered: Option<String>,
     /// What shows that it has an NVIDIA GPU.
     pub gpu: Option<String>,
+    /// Its devices, mounts or environment show that, not an annotation alone.
+    pub is_given_gpu: bool,
     /// `linux.mountLabel`: what SELinux demands of its files.
     pub mount_label: Option<String>,
 }
@@ -58,8 +66,12 @@ impl Container {
     pub fn of(config: &Value) -> Self {
         let env = Env::new(json::list(config, &["process", "env"]).filter_map(Value::as_str));
         let annotations = json::texts(config, &["annotations"]);
+        let given = given_gpu(config, &env);
         Self {
-            gpu: gpu(config, &env, &annotations),
+            is_given_gpu: given.is_some(),
+            gpu: given.or_else(|| annotated_gpu(&annotations)),
+            may_unshare: seccomp::allows_user_namespaces(config),
+            covered: paths::covering(config),
             env,
             annotations,
             root: json::text(config, &["root", "path"]).map(str::to_owned),
@@ -94,8 +106,8 @@ fn is_privileged(config: &Value) -> bool {
     })
 }
 
-/// The first sign of a GPU, for a person to look for.
-fn gpu(config: &Value, env: &Env, annotations: &BTreeMap<String, String>) -> Option<String> {
+/// The first sign of a GPU that the container is given, for a person to look for.
+fn given_gpu(config: &Value, env: &Env) -> Option<String> {
     const VISIBLE: &str = "NVIDIA_VISIBLE_DEVICES";
     let device = |path: &&str| path.starts_with("/dev/nvidia") || *path == "/dev/dxg";
     let texts = |path: &'static [&'static str], key: &'static str| {
@@ -114,10 +126,12 @@ fn gpu(config: &Value, env: &Env, annotations: &BTreeMap<String, String>) -> Opt
                 .map(str::to_owned)
         })
         .or_else(|| visible.filter(|(_, value)| asked(value)).map(|_| VISIBLE.to_owned()))
-        .or_else(|| {
-            let cdi = |(key, value): &(&String, &String)| {
-                key.starts_with("cdi.k8s.io/") && value.contains("nvidia.com/")
-            };
-            annotations.iter().find(cdi).map(|(key, _)| format!("annotation {key}"))
-        })
+}
+
+/// An annotation by which an engine gives one.
+fn annotated_gpu(annotations: &BTreeMap<String, String>) -> Option<String> {
+    let cdi = |(key, value): &(&String, &String)| {
+        key.starts_with("cdi.k8s.io/") && value.contains("nvidia.com/")
+    };
+    annotations.iter().find(cdi).map(|(key, _)| format!("annotation {key}"))
 }

@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 use gpucap_core::config::Config;
 
 use crate::card::Card;
-use crate::env::Env;
+use crate::env::{Env, Reading};
 use crate::grant::Grant;
 use crate::identity::Identity;
 use crate::node::Node;
@@ -35,7 +35,7 @@ use crate::reason::Reason;
 /// What a convention may look at.
 #[derive(Clone)]
 pub(crate) struct Facts<'a> {
-    pub(crate) env: &'a Env,
+    pub(crate) env: &'a Reading<'a>,
     pub(crate) annotations: &'a BTreeMap<String, String>,
     pub(crate) cards: &'a [Card],
     pub(crate) node: &'a Node,
@@ -44,26 +44,30 @@ pub(crate) struct Facts<'a> {
     pub(crate) checkpoint: Option<&'a [u8]>,
 }
 
-/// A convention: its name in the node's configuration, and how it is read.
+/// A convention: its name in the node's configuration, how it is read, and whether it looks at the environment.
 struct Convention {
     name: &'static str,
     read: fn(&Facts<'_>) -> Result<Vec<Grant>, Reason>,
+    of_env: bool,
 }
+
+/// More GPUs than any machine has. What names more is refused, for each of them is compared with each.
+pub(crate) const MOST_GPUS: usize = 256;
 
 /// All of them, the ones that are hardest to forge first.
 const CONVENTIONS: &[Convention] = &[
-    Convention { name: "allocation", read: allocation::read },
-    Convention { name: "kubelet", read: kubelet::read },
-    Convention { name: "annotation", read: annotation::read },
-    Convention { name: "hami", read: hami::read },
-    Convention { name: "volcano", read: volcano::read },
-    Convention { name: "vgpu-manager", read: vgpu_manager::read },
-    Convention { name: "koordinator", read: koordinator::read },
-    Convention { name: "ack", read: ack::read },
-    Convention { name: "gpushare", read: gpushare::read },
-    Convention { name: "egpu", read: egpu::read },
-    Convention { name: "mps", read: mps::read },
-    Convention { name: environment::NAME, read: environment::read },
+    Convention { name: "allocation", read: allocation::read, of_env: false },
+    Convention { name: "kubelet", read: kubelet::read, of_env: false },
+    Convention { name: "annotation", read: annotation::read, of_env: true },
+    Convention { name: "hami", read: hami::read, of_env: true },
+    Convention { name: "volcano", read: volcano::read, of_env: false },
+    Convention { name: "vgpu-manager", read: vgpu_manager::read, of_env: true },
+    Convention { name: "koordinator", read: koordinator::read, of_env: false },
+    Convention { name: "ack", read: ack::read, of_env: false },
+    Convention { name: "gpushare", read: gpushare::read, of_env: true },
+    Convention { name: "egpu", read: egpu::read, of_env: true },
+    Convention { name: "mps", read: mps::read, of_env: true },
+    Convention { name: environment::NAME, read: environment::read, of_env: true },
 ];
 
 /// The annotations that these read; `*` is any ending. Those of ours are in the node's domain, `gpucap` by default.
@@ -81,12 +85,24 @@ pub const ANNOTATIONS: [&str; 8] = [
 /// Whether some convention may read an annotation of this name.
 #[must_use]
 pub fn hears(node: &Node, annotation: &str) -> bool {
-    let is_own =
-        annotation.split_once('/').is_some_and(|(domain, _)| domain == node.annotation_domain);
+    annotation::is_own(node, annotation) || is_foreign(annotation)
+}
+
+fn is_foreign(annotation: &str) -> bool {
     let [_, others @ ..] = ANNOTATIONS;
     let mut beginnings = others.iter().map(|pattern| pattern.trim_end_matches('*'));
-    is_own || beginnings.any(|beginning| annotation.starts_with(beginning))
+    beginnings.any(|beginning| annotation.starts_with(beginning))
 }
+
+/// What a person should know of a container that asks for nothing: the annotations that may have been meant to.
+pub(crate) fn unheard(node: &Node, annotations: &BTreeMap<String, String>) -> Vec<String> {
+    let keys = annotations.keys().filter(|key| hears(node, key)).take(MOST_UNHEARD);
+    keys.map(|key| format!("annotation {} says no limit that is known here", key.escape_default()))
+        .collect()
+}
+
+/// More are not named.
+const MOST_UNHEARD: usize = 8;
 
 /// The names that the node's configuration knows.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
@@ -96,16 +112,19 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 /// What everybody says whom the node wants to hear, for every reading of the environment.
 pub(crate) fn ask(facts: &Facts<'_>, env: &Env) -> Result<Vec<Grant>, Reason> {
     let mut grants = Vec::new();
-    for env in env.readings()? {
-        let facts = Facts { env: &env, ..facts.clone() };
-        for Convention { name, read } in CONVENTIONS {
+    for (place, env) in env.readings()?.iter().enumerate() {
+        let facts = Facts { env, ..facts.clone() };
+        // The others say the same each time.
+        let conventions = CONVENTIONS.iter().filter(|it| it.of_env || place == 0);
+        for Convention { name, read, .. } in conventions {
             if facts.node.sources.contains(name) {
-                let found = read(&facts)?.into_iter();
-                grants.extend(found.map(|grant| Grant { convention: name, ..grant }));
+                let found = read(&facts)?;
+                found.iter().try_for_each(Grant::bounded)?;
+                grants.extend(found.into_iter().map(|grant| Grant { convention: name, ..grant }));
             }
         }
     }
-    // What does not depend on the reading was said each time.
+    // What does not depend on a variable that has several values was said each time.
     let mut once = Vec::new();
     for grant in grants {
         if !once.contains(&grant) {

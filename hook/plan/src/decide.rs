@@ -3,12 +3,16 @@
 //! The order matters only where it makes a difference who is told: a container that asks for nothing is never
 //! disturbed, be the node's configuration or the container's form as it may; a demand of the node comes last.
 
+use std::collections::BTreeMap;
+
+use gpucap_core::config::{Config, Excerpt};
 use gpucap_core::limits::file::{Key, Label, LimitsFile};
 
 use crate::calibration::Calibration;
 use crate::card::Card;
 use crate::container::{Container, MountNamespace};
 use crate::convention::{self, Facts};
+use crate::env::Reading;
 use crate::grant::Grant;
 use crate::identity::{Identity, is_sandbox};
 use crate::merge::merge;
@@ -16,6 +20,10 @@ use crate::native::{self, Wall};
 use crate::node::{Node, NodeError, Privileged};
 use crate::reason::Reason;
 use crate::state::State;
+
+/// What is said of a container whose programs may mount in a user namespace.
+const MAY_UNSHARE: &str = "its programs may make user namespaces and hide the library in one: a seccomp profile such as \
+                           RuntimeDefault forbids it";
 
 /// Everything that is known of a container. What is missing says nothing.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +44,8 @@ pub struct Sources<'a> {
     pub calibration: Option<Result<&'a [u8], &'a str>>,
     /// The version of the driver that runs, if it is told.
     pub driver: Option<&'a str>,
+    /// The kernel lets ordinary users make user namespaces.
+    pub user_namespaces: bool,
 }
 
 /// What is to be done.
@@ -85,14 +95,18 @@ impl Decision {
         // The runtime's own word comes first; a wrapper has only the other.
         let mut annotations = sources.container.annotations.clone();
         annotations.extend(sources.state.into_iter().flat_map(|state| state.annotations.clone()));
-        if is_sandbox(&annotations) {
+        // A pod's sandbox is given no GPU and says no limit itself; so a container that does either is none, whatever
+        // the annotations of an engine without keys of its own say.
+        let container = sources.container;
+        let says = convention::asked(&container.env, &Node::default()) != Config::default();
+        if is_sandbox(&annotations) && !container.is_given_gpu && !says {
             self.notes.push("the sandbox of a pod runs nothing of the pod's author".into());
             return Ok(Plan::NotAsked);
         }
         let fallback = Node::default();
         let node = sources.node.unwrap_or(&fallback);
         let facts = Facts {
-            env: &sources.container.env,
+            env: &Reading::default(),
             annotations: &annotations,
             cards: sources.cards,
             node,
@@ -101,10 +115,15 @@ impl Decision {
             checkpoint: sources.checkpoint,
         };
         self.grants = convention::ask(&facts, &sources.container.env)?;
-        self.apply(sources, node)
+        self.apply(sources, node, &annotations)
     }
 
-    fn apply(&mut self, sources: &Sources<'_>, node: &Node) -> Result<Plan, Reason> {
+    fn apply(
+        &mut self,
+        sources: &Sources<'_>,
+        node: &Node,
+        annotations: &BTreeMap<String, String>,
+    ) -> Result<Plan, Reason> {
         let asked = self.grants.iter().any(Grant::limits);
         if asked {
             // Only now: where nothing is asked for, a slip of the administrator must not stop anything.
@@ -124,6 +143,7 @@ impl Decision {
             return Err(Reason::NoLimit { gpu: gpu.clone() });
         }
         if !asked {
+            self.notes.extend(convention::unheard(node, annotations));
             return Ok(Plan::NotAsked);
         }
         let mut entries = merge(&self.grants)?;
@@ -132,11 +152,19 @@ impl Decision {
         if container.mount_namespace == MountNamespace::Host {
             return Err(Reason::NoMountNamespace);
         }
+        if let Some(path) = &container.covered {
+            return Err(Reason::Covered { path: Excerpt::new(path.as_bytes()) });
+        }
         if container.privileged {
             if node.privileged == Privileged::Refuse {
                 return Err(Reason::Privileged);
             }
             self.notes.push("privileged (CAP_SYS_ADMIN): it can take its limit off".into());
+        } else if container.may_unshare && sources.user_namespaces {
+            if node.user_namespaces == Privileged::Refuse {
+                return Err(Reason::UserNamespaces);
+            }
+            self.notes.push(MAY_UNSHARE.into());
         }
         if !entries.iter().any(|entry| entry.key == Key::Every) {
             self.notes.push("any GPU that is not listed is refused".into());

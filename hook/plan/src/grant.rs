@@ -8,6 +8,9 @@ use gpucap_core::limits::file::MemoryCap;
 use gpucap_core::units::Share;
 use gpucap_core::uuid::DeviceName;
 
+use crate::convention::MOST_GPUS;
+use crate::reason::Reason;
+
 /// What one source says.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Grant {
@@ -47,6 +50,16 @@ impl Grant {
     pub(crate) fn new(source: impl Into<String>, said: &str, caps: Caps) -> Self {
         let said = Excerpt::new(said.as_bytes());
         Self { convention: "", source: source.into(), said, caps }
+    }
+
+    /// # Errors
+    /// It names more GPUs than any machine has.
+    pub(crate) fn bounded(&self) -> Result<(), Reason> {
+        if self.caps.named.len() <= MOST_GPUS {
+            return Ok(());
+        }
+        let why = format!("names more than {MOST_GPUS} GPUs");
+        Err(Reason::Value { source: self.source.clone(), held: self.said.clone(), why })
     }
 
     /// What a person is to be told who asks for so little memory.

@@ -37,7 +37,9 @@ mod json;
 mod merge;
 mod native;
 mod node;
+mod paths;
 mod reason;
+mod seccomp;
 mod state;
 mod variables;
 

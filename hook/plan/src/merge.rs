@@ -7,18 +7,22 @@
 use gpucap_core::limits::file::{Entry, Key};
 use gpucap_core::uuid::DeviceName;
 
+use crate::convention::MOST_GPUS;
 use crate::grant::{Cap, Grant};
 use crate::reason::Reason;
 
 /// The entries of the limits file, in the order of the names; `*` comes last.
 ///
 /// # Errors
-/// No device is left; or cards and MIG instances are both named, and one of them was struck out.
+/// No device is left; more are named than any machine has; or cards and MIG instances are both named, and one of them was struck out.
 pub(crate) fn merge(grants: &[Grant]) -> Result<Vec<Entry>, Reason> {
     let mut names: Vec<DeviceName> =
         grants.iter().flat_map(|grant| &grant.caps.named).map(|&(name, _)| name).collect();
     names.sort_unstable_by_key(|name| (name.uuid, name.kind));
     names.dedup_by_key(|name| name.uuid);
+    if names.len() > MOST_GPUS {
+        return Err(Reason::TooManyGpus);
+    }
 
     let of = |name: DeviceName| join(grants.iter().map(|grant| grant.caps.of(name)));
     let others = join(grants.iter().map(|grant| grant.caps.others));

@@ -45,6 +45,8 @@ pub struct Node {
     pub no_glibc: NoGlibc,
     /// What becomes of a container that could undo the limit.
     pub privileged: Privileged,
+    /// What becomes of a container whose programs may make user namespaces.
+    pub user_namespaces: Privileged,
     /// Hides OpenCL, which talks to the GPU past any limit.
     pub mask_opencl: bool,
     /// Containers tell each other what they do on a card.
@@ -151,6 +153,10 @@ impl Node {
                 let known = [("inject", Privileged::Inject), ("refuse", Privileged::Refuse)];
                 self.privileged = choice(value, &known)?;
             }
+            "user_namespaces" => {
+                let known = [("inject", Privileged::Inject), ("refuse", Privileged::Refuse)];
+                self.user_namespaces = choice(value, &known)?;
+            }
             "mask_opencl" => self.mask_opencl = flag(value)?,
             "card_pages" => self.card_pages = flag(value)?,
             "native_limits" => {
@@ -188,6 +194,7 @@ impl Default for Node {
             open: false,
             no_glibc: NoGlibc::Allow,
             privileged: Privileged::Inject,
+            user_namespaces: Privileged::Inject,
             mask_opencl: true,
             card_pages: true,
             native_limits: NativeLimits::Off,

@@ -28,6 +28,8 @@ pub enum Reason {
     Node(NodeError),
     /// No GPU is left that all sources allow.
     NothingInCommon,
+    /// Together the sources name more GPUs than any machine has.
+    TooManyGpus,
     /// Some sources name cards, others MIG instances; whether they mean the same cannot be told from here.
     CardsAndInstances,
     /// The node demands a limit for each container with a GPU, and none was given.
@@ -37,6 +39,13 @@ pub enum Reason {
     },
     /// The node admits no privileged container next to a limit.
     Privileged,
+    /// The node admits no container whose programs may make user namespaces next to a limit.
+    UserNamespaces,
+    /// The runtime would mount something over what the hook shows the container.
+    Covered {
+        /// The path that it masks or makes read-only.
+        path: Excerpt,
+    },
     /// It has no mount namespace of its own: the library would be put into the host.
     NoMountNamespace,
     /// The node demands that the driver keeps the limit, and here it does not.
@@ -80,6 +89,7 @@ impl fmt::Display for Reason {
             Self::NothingInCommon => {
                 f.write_str("the sources name different GPUs: none is left that all of them allow")
             }
+            Self::TooManyGpus => f.write_str("the sources name more GPUs than any machine has"),
             Self::CardsAndInstances => f.write_str(
                 "some sources name cards and others MIG instances: name the same devices in all",
             ),
@@ -90,6 +100,14 @@ impl fmt::Display for Reason {
             ),
             Self::Privileged => f.write_str(
                 "privileged (CAP_SYS_ADMIN): this node allows no such container a limited GPU",
+            ),
+            Self::UserNamespaces => f.write_str(
+                "its programs may make user namespaces: this node allows no such container a limited GPU; a seccomp \
+                 profile such as RuntimeDefault forbids them",
+            ),
+            Self::Covered { path } => write!(
+                f,
+                "the runtime masks {path} or makes it read-only, which would cover what the limit depends on"
             ),
             Self::NoMountNamespace => {
                 f.write_str("no mount namespace of its own, so a limit cannot be put into it")

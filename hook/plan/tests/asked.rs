@@ -1,4 +1,5 @@
-//! What the limits file says that the container's own variables said: what each of its processes will inherit.
+//! What the limits file says that the container's own variables said: what each of its processes will inherit. And what
+//! a person is told of a container that asked for nothing, or may take its limit off.
 
 use crate::case::decided;
 use gpucap_core::config::Config;
@@ -51,4 +52,24 @@ fn a_node_that_does_not_hear_them_leaves_them_to_the_process() {
         "node": {"sources": ["hami"]},
     });
     assert_eq!(memory(&case), None);
+}
+
+#[test]
+fn annotations_that_may_have_been_meant_are_named() {
+    let case = json!({"annotations": {
+        "nvidia.com/gpumem": "3000", "hami.io/\u{1b}x": "1", "example.com/gpu": "1",
+    }});
+    let decision = decided(&case);
+    assert_eq!(decision.plan, Plan::NotAsked);
+    let expected = [r"hami.io/\u{1b}x", "nvidia.com/gpumem"]
+        .map(|key| format!("annotation {key} says no limit that is known here"));
+    assert_eq!(decision.notes, expected);
+}
+
+#[test]
+fn a_container_whose_programs_may_mount_is_told_of() {
+    let case = |kernel: bool| json!({"env": ["GPU_MEM_LIMIT=4Gi"], "user_namespaces": kernel});
+    let is_told =
+        |case: &Value| decided(case).notes.iter().any(|note| note.contains("user namespaces"));
+    assert_eq!([is_told(&case(true)), is_told(&case(false))], [true, false]);
 }

@@ -40,7 +40,7 @@ pub(crate) fn config(case: &Value) -> Value {
 }
 
 /// The decision on a case: besides the container it may have `node`, `cards`, `allocation`, `checkpoint`, `calibration`,
-/// `driver`.
+/// `driver`, `user_namespaces`.
 pub(crate) fn decided(case: &Value) -> Decision {
     let bytes = |key: &str| {
         case.get(key).map(|value| match value {
@@ -62,6 +62,7 @@ pub(crate) fn decided(case: &Value) -> Decision {
         checkpoint: bytes("checkpoint").as_deref(),
         calibration: bytes("calibration").as_deref().map(Ok),
         driver: case["driver"].as_str(),
+        user_namespaces: case["user_namespaces"] == json!(true),
     })
 }
 

@@ -70,7 +70,8 @@ fn what_config_json_says_is_read() {
     assert_eq!((container.root.as_deref(), container.readonly_root), (Some("rootfs"), true));
     assert_eq!(container.mount_namespace, MountNamespace::Joined("/proc/7/ns/mnt".into()));
     assert!(container.user_namespace && !container.privileged && container.gpu.is_none());
-    assert_eq!(Container::of(&json!([])), Container::default());
+    let nothing = Container { may_unshare: true, ..Container::default() };
+    assert_eq!(Container::of(&json!([])), nothing);
 }
 
 #[test]
@@ -131,7 +132,8 @@ fn every_key() -> serde_json::Value {
         "sources": ["hami", "environment"], "trusted_sources": ["hami", "allocation"],
         "require_limit_for_gpu": true, "allow_off_switches": true,
         "kubelet_checkpoint": "/k", "aliyun_memory_unit": "MiB", "context_mem": "300Mi",
-        "open": true, "no_glibc": "refuse", "privileged": "refuse", "mask_opencl": false,
+        "open": true, "no_glibc": "refuse", "privileged": "refuse", "user_namespaces": "refuse",
+        "mask_opencl": false,
         "card_pages": false,
         "native_limits": "required", "driver_libraries": "/d",
     })

@@ -247,6 +247,9 @@ proptest! {
         allocation in damaged(part("golden/allocation.json", "allocation")),
         checkpoint in damaged(part("golden/kubelet.json", "checkpoint")),
         annotation in any_annotation(),
+        environment in damaged(
+            "GPU_MEM_LIMIT=4Gi\nGPU_MEM_LIMIT=0=1Gi\nCUDA_DEVICE_MEMORY_LIMIT_0=1g\n".into()
+        ),
         calibration in damaged(crate::calibration::measured().text()),
     ) {
         fuzz::state(&state);
@@ -255,6 +258,7 @@ proptest! {
         fuzz::allocation(&allocation);
         fuzz::checkpoint(&checkpoint);
         fuzz::annotations(&annotation);
+        fuzz::environment(&environment);
         fuzz::calibration(&calibration);
     }
 }

@@ -101,7 +101,7 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     for change in &changes {
         output::print(&change.shown())?;
         if !options.dry_run {
-            change.make().map_err(|why| change.error(&why))?;
+            change.make().map_err(|why| wrong(&change.path, &why))?;
         }
     }
     output::print(&match options.dry_run {
@@ -170,13 +170,12 @@ impl Change {
         }
         replace::replace(&self.path, text.as_bytes(), Survives::Machine)
     }
+}
 
-    fn error(&self, why: &io::Error) -> Error {
-        let root =
-            if why.kind() == io::ErrorKind::PermissionDenied { "; run it as root" } else { "" };
-        let why = crate::error::reason(why);
-        Error::Configure(format!("{}: {why}{root}", self.path.display()))
-    }
+/// A file that cannot be read or changed.
+fn wrong(path: &Path, why: &io::Error) -> Error {
+    let root = if why.kind() == io::ErrorKind::PermissionDenied { "; run it as root" } else { "" };
+    Error::Configure(format!("{}: {}{root}", path.display(), crate::error::reason(why)))
 }
 
 /// Whether the document of a file has our hook.
@@ -189,9 +188,7 @@ fn read(path: &Path) -> Result<Option<String>> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
         Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(why) => {
-            Err(Error::Configure(format!("{}: {}", path.display(), crate::error::reason(&why))))
-        }
+        Err(why) => Err(wrong(path, &why)),
     }
 }
 

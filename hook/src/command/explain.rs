@@ -6,6 +6,7 @@
 
 mod bundle;
 mod facts;
+mod json;
 mod text;
 mod verdict;
 
@@ -37,13 +38,13 @@ pub(crate) struct Options {
     /// A container's bundle, the directory of config.json: what the hook would do with it, and why
     bundle: Option<PathBuf>,
     /// The state that a runtime would give the hook, as a file
-    #[arg(long, value_name = "FILE", requires = "bundle")]
+    #[arg(long, value_name = "FILE", requires = "bundle", conflicts_with = "pid")]
     state: Option<PathBuf>,
     /// The node's configuration
-    #[arg(long, value_name = "FILE", requires = "bundle", default_value = Node::PATH)]
+    #[arg(long, value_name = "FILE", requires = "bundle", conflicts_with = "pid", default_value = Node::PATH)]
     config: PathBuf,
-    /// Print JSON, for programs; of a bundle alone
-    #[arg(long, requires = "bundle")]
+    /// Print JSON, for programs
+    #[arg(long)]
     json: bool,
 }
 
@@ -57,7 +58,11 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
         None => Facts::of_here().map_err(|why| Error::Process { pid: Process::own().0, why })?,
     };
     let verdict = Verdict::of(&facts);
-    output::print(&text::render(&facts, &verdict, Paint::on(&io::stdout())))?;
+    output::print(&if options.json {
+        json::render(&facts, &verdict)
+    } else {
+        text::render(&facts, &verdict, Paint::on(&io::stdout()))
+    })?;
     Ok(match verdict {
         Verdict::Capped => Exit::OK,
         Verdict::NotCapped(_) => Exit::NOT_CAPPED,

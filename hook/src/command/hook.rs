@@ -125,6 +125,9 @@ fn start(
     let (level, what) = match done {
         Done::Capped => (Level::Info, "capped"),
         Done::Already => (Level::Info, "was capped already"),
+        Done::Nix => {
+            (Level::Warning, "the glibc of its /nix/store loads the library if it is 2.17 or newer")
+        }
         Done::WithoutGlibc => (Level::Warning, "its image has no glibc: nothing loads the library"),
     };
     journal.note(level, &state.id, what);

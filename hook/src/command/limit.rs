@@ -6,6 +6,7 @@
 //! to something else still only lowers (`gpucap_core::limits`).
 
 use crate::engine::live;
+use crate::engine::pages::{self, share::ShareFile};
 use crate::engine::records::{self, Record};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
@@ -75,6 +76,7 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     {
         output::tell(format_args!("limit: the driver's own limit stays as it is: {why}"));
     }
+    let share = ShareFile::of(&pages::directory(&node), &record);
     let page = live::open(&record).map_err(|why| refused(crate::error::reason(&why)))?;
     let mut text = String::new();
     for entry in entries {
@@ -89,17 +91,22 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
             said(Given::of(entry, Some(place)))
         );
     }
+    let shares = Given::all(&limits, Some(page.get())).into_iter().map(|it| (it.gpu, it.now.core));
+    if let Err(why) = share.and_then(|file| file.map_or(Ok(()), |file| file.publish(shares))) {
+        let why = crate::error::reason(&why);
+        output::tell(format_args!("limit: its peers are not told of the new shares: {why}"));
+    }
     options.mem.and_then(Bytes::doubt).into_iter().for_each(output::tell);
     output::print(&text)?;
     Ok(Exit::OK)
 }
 
-/// A size, of which no part can be said: the host does not know what a card has.
+/// A percentage has no meaning here: which card it would be of is not known to the host.
 fn size(text: &str) -> std::result::Result<Bytes, String> {
-    match text.trim().ends_with('%') {
-        true => Err("a size is needed here, not a percentage: 4Gi, 4096Mi, bytes".into()),
-        false => text.parse().map_err(|why: UnitError| why.to_string()),
+    if text.trim_end().ends_with('%') {
+        return Err("a percentage cannot be given here; give a size, as in 4Gi".into());
     }
+    text.parse().map_err(|why: UnitError| why.to_string())
 }
 
 impl Options {

@@ -43,5 +43,6 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     });
     let (socket, address) = listening.map_err(|why| Error::Listen { address, why })?;
     output::tell(format!("metrics: http://{address}{}", serve::PATH));
-    serve::serve(&socket, look)
+    serve::serve(&socket, look);
+    Ok(Exit::OK)
 }

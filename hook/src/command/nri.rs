@@ -26,6 +26,7 @@ use std::env;
 use std::fmt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -60,7 +61,7 @@ const SOCKET: &str = "NRI_PLUGIN_SOCKET";
 /// Serves one runtime after the other.
 pub(crate) fn execute(options: &Options) -> Result<Exit> {
     let name = Name::new(&options.name, &options.index).map_err(failed)?;
-    let planner = Planner::new(&options.config, options.program.clone())?;
+    let planner = Planners::new(&options.config, options.program.clone())?;
     let ready = Ready::new(options.ready_file.clone())?;
     let (mut pause, mut told) = (PAUSES[0], String::new());
     loop {
@@ -94,13 +95,57 @@ pub(crate) fn serve_launcher(name: &Name) -> Result<Exit> {
     let stream = sys::inherited_socket(number);
     let stream =
         stream.map_err(|why| failed(format!("{SOCKET}: {}", crate::error::reason(&why))))?;
-    let planner = Planner::new(Path::new(Node::PATH), None)?;
+    let planner = Planners::new(Path::new(Node::PATH), None)?;
     let end = link::serve(stream, name, &|it| planner.answer(it), &Ready::new(None)?)?;
     if end.was_ready { Ok(Exit::OK) } else { Err(failed(end.why)) }
 }
 
 fn failed(why: impl fmt::Display) -> Error {
     Error::Nri(why.to_string())
+}
+
+/// How long a decision may take, and how many that took longer may still be under way. A runtime waits for 2 s in all,
+/// and then makes its containers without the plugin: those of others, too.
+const TIME: Duration = Duration::from_millis(1000);
+const MOST_LATE: usize = 4;
+
+/// Decides about containers, each in time.
+struct Planners {
+    planner: Arc<Planner>,
+    /// One handle is ours; each decision under way has another.
+    late: Arc<()>,
+}
+
+impl Planners {
+    fn new(config: &Path, program: Option<PathBuf>) -> Result<Self> {
+        Ok(Self { planner: Arc::new(Planner::new(config, program)?), late: Arc::default() })
+    }
+
+    /// The decision, or a refusal where there is none in time.
+    fn answer(&self, creation: &Creation) -> Answer {
+        if Arc::strong_count(&self.late) > MOST_LATE {
+            return refused(creation, "other decisions are still under way");
+        }
+        let (planner, late, asked) = (self.planner.clone(), self.late.clone(), creation.clone());
+        let (answered, answer) = mpsc::channel();
+        let work = move || {
+            // Nobody waits for one that comes too late.
+            let _ = answered.send(planner.answer(&asked));
+            drop(late);
+        };
+        if let Err(why) = thread::Builder::new().spawn(work) {
+            return refused(creation, crate::error::reason(&why));
+        }
+        let late = format!("no decision within {} ms", TIME.as_millis());
+        answer.recv_timeout(TIME).unwrap_or_else(|_| refused(creation, late))
+    }
+}
+
+/// The container is not made, and one line says why.
+fn refused(creation: &Creation, why: impl fmt::Display) -> Answer {
+    let why = format!("nri: container {} is not made: {why}", creation.name());
+    output::tell(&why);
+    Answer::Refuse(format!("gpucap: {why}"))
 }
 
 /// Decides about containers.
@@ -128,11 +173,7 @@ impl Planner {
                 let hooks = STAGES.map(|stage| (stage, hooks.at(stage)));
                 Answer::Adjust(Box::new(creation.adjust(&node, &limits, &hooks)))
             }
-            Plan::Refuse(reason) => {
-                let why = format!("nri: container {} is not made: {reason}", creation.name());
-                output::tell(&why);
-                Answer::Refuse(format!("gpucap: {why}"))
-            }
+            Plan::Refuse(reason) => refused(creation, reason),
         }
     }
 }

@@ -7,6 +7,8 @@
 mod json;
 mod metrics;
 mod text;
+#[cfg(test)]
+mod untrusted;
 mod view;
 
 use crate::engine::{live, records};
@@ -16,12 +18,13 @@ use crate::gather;
 use crate::ledgers::{self, BY_HOOK, Look};
 use crate::output;
 use crate::paint::Paint;
-use crate::proc::Whereabouts;
+use crate::proc::{Snapshot, Whereabouts};
 use crate::sys::{self, Map};
 use gpucap_core::config::GPUCAP_LEDGER;
 use gpucap_core::ledger::Identity;
 use gpucap_core::limits::live::PATH;
 use gpucap_plan::Node;
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::{env, io};
 use view::{Book, Container, Device, State, Status, World};
@@ -46,7 +49,7 @@ pub(crate) struct Options {
 
 /// Prints what is to be seen.
 pub(crate) fn execute(options: &Options) -> Result<Exit> {
-    let status = look(&gather::node_or_default(&options.config));
+    let status = look(&gather::node_or_default(&options.config), &Machine::new(MOST_ROWS));
     let text = if options.json {
         json::render(&status)
     } else {
@@ -58,10 +61,10 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
 
 /// The same for [`metrics`](super::metrics).
 pub(crate) fn metrics(node: &Node) -> String {
-    metrics::render(&look(node))
+    metrics::render(&look(node, &Machine::new(0)))
 }
 
-fn look(node: &Node) -> Status {
+fn look(node: &Node, machine: &Machine) -> Status {
     let records = records::all(&records::directory(node));
     let is_there = Path::new(&node.run_dir).is_dir();
     let containers = is_there.then_some(records.len());
@@ -74,7 +77,7 @@ fn look(node: &Node) -> Status {
         });
         let path = record.path_of(BY_HOOK);
         let devices = match ledgers::look_into(&record) {
-            Look::Ledger(map) => Device::all(map.get(), &Machine),
+            Look::Ledger(map) => Device::all(map.get(), machine),
             Look::Unused => Vec::new(),
             Look::No(why) => {
                 status.unreadable.push((path, why));
@@ -84,9 +87,14 @@ fn look(node: &Node) -> Status {
         let container = Container::of(record, page.as_ref().map(Map::get));
         status.books.push(Book { path, devices, container: None }.of_container(container));
     }
-    for path in ledgers::all(env::var_os(GPUCAP_LEDGER.name).as_deref()) {
+    let (paths, beyond) = ledgers::all(env::var_os(GPUCAP_LEDGER.name).as_deref());
+    if beyond > 0 {
+        let why = format!("{beyond} more ledgers of other users are not looked at");
+        status.unreadable.push((ledgers::DIRECTORY.into(), why));
+    }
+    for path in paths {
         match ledgers::look(&path) {
-            Look::Ledger(map) => status.books.push(Book::of(map.get(), &path, &Machine)),
+            Look::Ledger(map) => status.books.push(Book::of(map.get(), &path, machine)),
             Look::Unused => status.unused.push(path),
             Look::No(why) => status.unreadable.push((path, why)),
         }
@@ -95,12 +103,25 @@ fn look(node: &Node) -> Status {
     status
 }
 
+/// How many processes have a row in one picture. The containers come first.
+const MOST_ROWS: usize = 1 << 16;
+
 /// The processes of this machine.
-struct Machine;
+struct Machine {
+    processes: Snapshot,
+    /// How many may still have a row. Without rows, nothing is read of a process that it could choose.
+    rows: Cell<usize>,
+}
+
+impl Machine {
+    fn new(rows: usize) -> Self {
+        Self { processes: Snapshot::default(), rows: Cell::new(rows) }
+    }
+}
 
 impl World for Machine {
     fn state(&self, owner: &Identity) -> State {
-        match Whereabouts::of(owner) {
+        match self.processes.find(owner) {
             Whereabouts::Runs(_) => State::Alive,
             Whereabouts::Ended => State::Ended,
             Whereabouts::Unknown => State::Unknown,
@@ -108,10 +129,16 @@ impl World for Machine {
     }
 
     fn command(&self, owner: &Identity) -> Option<String> {
-        match Whereabouts::of(owner) {
+        match self.processes.find(owner) {
             Whereabouts::Runs(process) => process.command(),
             Whereabouts::Ended | Whereabouts::Unknown => None,
         }
+    }
+
+    fn takes_a_row(&self) -> bool {
+        let left = self.rows.get();
+        self.rows.set(left.saturating_sub(1));
+        left > 0
     }
 
     fn now_ns(&self) -> u64 {
@@ -135,7 +162,7 @@ pub(crate) fn used(path: &Path) -> Option<u64> {
 
 fn seen(path: &Path) -> Option<Book> {
     match ledgers::look(path) {
-        Look::Ledger(map) => Some(Book::of(map.get(), path, &Machine)),
+        Look::Ledger(map) => Some(Book::of(map.get(), path, &Machine::new(MOST_ROWS))),
         Look::Unused | Look::No(_) => None,
     }
 }

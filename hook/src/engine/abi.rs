@@ -5,10 +5,12 @@
 //! from its own file, and compared with the C library of the image. glibc names each version that it has, up to its
 //! own, in the strings of its dynamic section; no symbol is looked at.
 
+mod strings;
+
 use super::root::Root;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
+use strings::Strings;
 
 /// The loader of programs that the library can be preloaded into.
 const LOADER: &str = "lib64/ld-linux-x86-64.so.2";
@@ -64,10 +66,8 @@ impl Library {
     pub(super) fn read(file: &File) -> io::Result<Self> {
         let strings = Strings::of(file)?;
         let strings = strings.ok_or_else(|| io::Error::other("not a shared library for x86-64"))?;
-        let needed = strings.needed.iter().filter_map(|&at| strings.text(at)).collect();
-        let words = strings.table.split(|&byte| byte == 0);
-        let newest = words.filter_map(version).max().unwrap_or_default();
-        Ok(Self { needed, newest })
+        let newest = strings.words().filter_map(version).max().unwrap_or_default();
+        Ok(Self { needed: strings.needed().collect(), newest })
     }
 
     /// What becomes of it in an image.
@@ -103,79 +103,6 @@ fn version(word: &[u8]) -> Option<Version> {
     let numbers = std::str::from_utf8(word.strip_prefix(b"GLIBC_")?).ok()?;
     let mut numbers = numbers.split('.').map(str::parse);
     Some(Version { major: numbers.next()?.ok()?, minor: numbers.next()?.ok()? })
-}
-
-/// The strings of a dynamic section.
-struct Strings {
-    table: Vec<u8>,
-    needed: Vec<u64>,
-}
-
-impl Strings {
-    /// More of these than any library has is no library.
-    const MOST_HEADERS: u16 = 64;
-    const MOST_BYTES: u64 = 1 << 20;
-
-    /// `None`: not a shared library of ours or of the image's.
-    fn of(file: &File) -> io::Result<Option<Self>> {
-        const LOAD: u64 = 1;
-        const DYNAMIC: u64 = 2;
-        let mut head = [0; 64];
-        if file.read_at(&mut head, 0)? < head.len() || !is_x86_64(&head) {
-            return Ok(None);
-        }
-        let count = u16::from_le_bytes([head[56], head[57]]).min(Self::MOST_HEADERS);
-        let mut headers = vec![[0_u64; 7]; usize::from(count)];
-        let mut at = word(&head, 32);
-        for header in &mut headers {
-            let mut bytes = [0; 56];
-            file.read_exact_at(&mut bytes, at)?;
-            *header = std::array::from_fn(|index| word(&bytes, index * 8));
-            at = at.saturating_add(bytes.len() as u64);
-        }
-        // The kind is the lower half of the first word; offset, address and length in the file follow.
-        let of_kind = |kind: u64| headers.iter().filter(move |it| it[0] & 0xffff_ffff == kind);
-        let Some(dynamic) = of_kind(DYNAMIC).next() else { return Ok(None) };
-        let entries = read(file, dynamic[1], dynamic[4])?;
-        let entries = entries.as_chunks::<16>().0.iter();
-        let entries = entries.map(|entry| (word(entry, 0), word(entry, 8)));
-        let (mut needed, mut address, mut length) = (Vec::new(), 0, 0);
-        for (tag, value) in entries.take_while(|(tag, _)| *tag != 0) {
-            match tag {
-                1 => needed.push(value),
-                5 => address = value,
-                10 => length = value,
-                _ => {}
-            }
-        }
-        let within = |it: &&[u64; 7]| address.checked_sub(it[2]).is_some_and(|at| at < it[4]);
-        let Some(load) = of_kind(LOAD).find(within) else { return Ok(None) };
-        let table = read(file, load[1].saturating_add(address - load[2]), length)?;
-        Ok(Some(Self { table, needed }))
-    }
-
-    fn text(&self, at: u64) -> Option<String> {
-        let rest = self.table.get(usize::try_from(at).ok()?..)?;
-        let text = rest.split(|&byte| byte == 0).next()?;
-        Some(String::from_utf8_lossy(text).into_owned())
-    }
-}
-
-/// Magic, 64 bits, little-endian, a shared object, the machine.
-fn is_x86_64(head: &[u8; 64]) -> bool {
-    head.starts_with(b"\x7fELF\x02\x01") && head[16..20] == [3, 0, 62, 0]
-}
-
-fn read(file: &File, at: u64, length: u64) -> io::Result<Vec<u8>> {
-    let length = length.min(Strings::MOST_BYTES);
-    let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
-    file.read_exact_at(&mut bytes, at)?;
-    Ok(bytes)
-}
-
-fn word(bytes: &[u8], at: usize) -> u64 {
-    let word = bytes.get(at..at + 8).and_then(|word| word.try_into().ok());
-    word.map_or(0, u64::from_le_bytes)
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use std::io;
 #[derive(Debug)]
 pub(super) struct Init {
     namespace: File,
+    root: u32,
 }
 
 impl Init {
@@ -24,6 +25,7 @@ impl Init {
         };
         let before = start_time()?;
         let namespace = File::open(process.path("ns/mnt"))?;
+        let root = root_of(&std::fs::read_to_string(process.path("uid_map"))?);
         // The number may have gone to another process meanwhile.
         if start_time()? != before {
             return Err(io::ErrorKind::NotFound.into());
@@ -32,11 +34,28 @@ impl Init {
         if super::root::Identity::of(&own)? == super::root::Identity::of(&namespace)? {
             return Err(io::Error::other("it sees the host's own mounts"));
         }
-        Ok(Self { namespace })
+        Ok(Self { namespace, root })
+    }
+
+    /// Who its root is on the host; root itself, if nobody else.
+    pub(super) const fn root(&self) -> u32 {
+        self.root
     }
 
     /// Sees what it sees, from here on.
     pub(super) fn enter(&self) -> io::Result<()> {
         mount::enter(&self.namespace)
     }
+}
+
+/// Who is 0 by this map of users: begin inside, begin outside, and how many, in each line.
+fn root_of(map: &str) -> u32 {
+    let numbers = |line: &str| -> Option<Vec<u32>> {
+        line.split_whitespace().map(|number| number.parse().ok()).collect()
+    };
+    let root = |line: &str| match numbers(line)?[..] {
+        [0, outside, _] => Some(outside),
+        _ => None,
+    };
+    map.lines().find_map(root).unwrap_or(0)
 }

@@ -3,13 +3,16 @@
 //! ```text
 //! <run_dir>/pages/               for root alone
 //!   PID-START -> all/NAME        whose it is: a container's first process, and when that started
-//!   all/                         a file system in memory of its own: who lets its page grow fills nothing else
+//!   all/                         a file system in memory of its own: a page that grows fills nothing else
 //!     NAME                       the page
+//!     NAME.share                 the container's shares of the time ([`share`])
 //! ```
 //!
 //! Each container reads all of `all`, so a name is drawn and says nothing. A page is stale exactly if the process that
 //! its link names has ended. The link is there before the page and goes after it, and whoever comes next takes away what is
 //! stale, and pages without a link. A container that could make another mount writable is given no page.
+
+pub(crate) mod share;
 
 use super::mounts::Use;
 use super::records::{first_process, has_ended};
@@ -19,6 +22,7 @@ use crate::sys::{self, Map, at, mount};
 use gpucap_core::limits::LimitsFile;
 use gpucap_core::page::{self, CardPage};
 use gpucap_plan::Node;
+use share::ShareFile;
 use std::ffi::{CStr, CString, OsStr};
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io;
@@ -30,9 +34,12 @@ use std::time::Duration;
 /// Under these names it lies beside the limits file, before the mounts come on top.
 pub(super) const NAMES: [&CStr; 2] = [c"page", c"pages"];
 const ALL: &str = "all";
-/// Room for the pages of 963 containers. Of files there may be any number, since the hook alone makes them, and what is
-/// limited could be used up by the extended attributes of one.
-const OPTIONS: [(&CStr, &CStr); 3] = [(c"size", c"64m"), (c"nr_inodes", c"0"), (c"mode", c"0755")];
+/// Room for the pages of 910 containers, two files each. The number of files bounds the extended attributes too: what
+/// one takes is taken from it.
+const OPTIONS: [(&CStr, &CStr); 3] =
+    [(c"size", c"64m"), (c"nr_inodes", c"2048"), (c"mode", c"0755")];
+/// How often room is made for a file: a container may take it again meanwhile.
+const MOST_ROOM: u32 = 3;
 /// How often a hook asks for the lock that another one has for a fraction of a millisecond. No container waits longer.
 const MOST_TRIES: u32 = 500;
 const BETWEEN_TRIES: Duration = Duration::from_millis(1);
@@ -84,10 +91,14 @@ pub(crate) fn sweep(directory: &Path) -> usize {
     });
     let is_gone = |link: &PathBuf| {
         let page = directory.join(fs::read_link(link)?);
-        match fs::remove_file(page) {
-            Err(why) if why.kind() != io::ErrorKind::NotFound => Err(why),
-            _ => fs::remove_file(link),
+        let share = page.with_added_extension(share::EXTENSION);
+        for file in [page, share] {
+            match fs::remove_file(file) {
+                Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(why),
+                _ => {}
+            }
         }
+        fs::remove_file(link)
     };
     let count = stale.filter(|link| is_gone(&link.path()).is_ok()).count();
     let _ = tidy(directory);
@@ -103,9 +114,9 @@ fn tidy(directory: &Path) -> io::Result<()> {
     home.try_lock()?;
     let links = fs::read_dir(directory)?.flatten();
     let named: Vec<_> = links.filter_map(|link| fs::read_link(link.path()).ok()).collect();
-    for page in fs::read_dir(&all)?.flatten().map(|page| page.file_name()) {
-        if is_name(&page) && !named.contains(&Path::new(ALL).join(&page)) {
-            fs::remove_file(all.join(page))?;
+    for file in fs::read_dir(&all)?.flatten().map(|file| file.file_name()) {
+        if page_of(&file).is_some_and(|page| !named.contains(&Path::new(ALL).join(page))) {
+            fs::remove_file(all.join(file))?;
         }
     }
     if is_mounted(&home, &File::open(&all)?)? && fs::read_dir(&all)?.next().is_none() {
@@ -114,25 +125,28 @@ fn tidy(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a page may be called so.
-fn is_name(file: &OsStr) -> bool {
-    file.to_str().is_some_and(|name| name.len() == 32 && u128::from_str_radix(name, 16).is_ok())
+/// The name of the page to which a file of this name belongs: the page, or its share file, finished or not.
+fn page_of(file: &OsStr) -> Option<&str> {
+    let (name, rest) = file.to_str()?.split_at_checked(32)?;
+    let belongs = matches!(rest, "" | ".share" | ".share.new");
+    (belongs && u128::from_str_radix(name, 16).is_ok()).then_some(name)
 }
 
 impl Page {
     /// Makes it, or finds the one that a hook has made for this container before; in the namespace of the host.
-    pub(super) fn make(wanted: Wanted<'_>, label: Option<&str>) -> io::Result<Self> {
+    pub(super) fn make(
+        wanted: Wanted<'_>,
+        limits: &LimitsFile,
+        label: Option<&str>,
+    ) -> io::Result<Self> {
         let path = wanted.directory;
         make_directory(path, 0o700)?;
         let _lock = lock(path)?;
         let claim = Claim::stake(wanted, label)?;
-        let file = claim.page().or_else(|why| match why.kind() {
-            io::ErrorKind::StorageFull => {
-                cut_back(&path.join(ALL))?;
-                claim.page()
-            }
-            _ => Err(why),
-        })?;
+        // First, since a page without its shares counts for nothing.
+        let shares = limits.entries.iter().map(|entry| (entry.key, entry.core));
+        claim.share(path)?.publish(shares)?;
+        let file = with_room(path, || claim.page())?;
         Map::<CardPage>::writable(&file)?.get().format();
         let (own, all) = (clone(&file, Use::Write)?, clone(&claim.all, Use::Read)?);
         Ok(Self { claim, own, all })
@@ -185,6 +199,11 @@ impl Claim {
         Ok(Self { directory, all, link, name, kept: false })
     }
 
+    /// The page's share file, about to be written.
+    fn share(&self, path: &Path) -> io::Result<ShareFile> {
+        with_room(path, || ShareFile::prepare(self.all.try_clone()?, &self.name))
+    }
+
     /// The page's file, with all of its memory: who maps it never meets a file system that is full.
     fn page(&self) -> io::Result<File> {
         let file = at::open(&self.all, &self.name, libc::O_RDWR | libc::O_CREAT, 0o666)?;
@@ -199,7 +218,7 @@ impl Drop for Claim {
     fn drop(&mut self) {
         if !self.kept {
             // What stays is swept with the container's process.
-            let removed = at::remove(&self.all, &self.name, false);
+            let removed = share::remove_page(&self.all, &self.name);
             drop(removed.and_then(|()| at::remove(&self.directory, &self.link, false)));
         }
     }
@@ -232,13 +251,28 @@ fn without_categories(label: &str) -> String {
     label.splitn(5, ':').take(4).collect::<Vec<_>>().join(":")
 }
 
-/// Takes from each container what it has made its page longer by.
+/// Makes a file, and room for it where containers have taken more than their pages.
+fn with_room<T>(directory: &Path, make: impl Fn() -> io::Result<T>) -> io::Result<T> {
+    let mut made = make();
+    for _ in 0..MOST_ROOM {
+        if !made.as_ref().is_err_and(|why| why.kind() == io::ErrorKind::StorageFull) {
+            break;
+        }
+        cut_back(&directory.join(ALL))?;
+        made = make();
+    }
+    made
+}
+
+/// Takes from each container what it has made its page longer by, and the extended attributes that it has given it.
 fn cut_back(all: &Path) -> io::Result<()> {
     for entry in fs::read_dir(all)? {
         // Not blocking: who owns the page may have a lease of it.
         let page =
             OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(entry?.path());
         let Ok(page) = page else { continue };
+        // A failure leaves the attributes of this page alone; those of others may be enough.
+        let _ = at::remove_attributes(&page);
         let (length, taken) = (page.metadata()?.len(), page.metadata()?.blocks() * 512);
         if length.max(taken) > CardPage::SIZE {
             // What was taken beyond the end goes with a new end that is no farther than the old one.

@@ -39,6 +39,8 @@ pub(crate) enum Reason {
     Root(PathBuf),
     /// Something cannot be done at a path of the container.
     Place { path: &'static str, why: io::Error },
+    /// The preload list would not stay in front of every user: a directory on the way to it is at fault.
+    Way { directory: String, why: &'static str },
     /// The driver is to keep its limit too, and does not.
     Wall(String),
     /// Everything was done, and it is not as it should be.
@@ -81,6 +83,9 @@ impl fmt::Display for Reason {
             Self::Place { path, why } => {
                 write!(f, "{path} in it cannot be set up: {}", reason(why))
             }
+            Self::Way { directory, why } => {
+                write!(f, "/etc/ld.so.preload would not hold for all its users: {directory} {why}")
+            }
             Self::Wall(why) => {
                 write!(f, "this node demands that the driver keeps its limit too: {why}")
             }
@@ -106,6 +111,9 @@ impl Reason {
             }
             Self::Place { .. } => {
                 "see that the image's root can be written and nothing is mounted there"
+            }
+            Self::Way { .. } => {
+                "have its / and /etc belong to root with mode 755, and mount nothing on /etc"
             }
             Self::Wall(_) => "see what `gpucap calibrate` says, or change native_limits",
             Self::NotAsMade(_) => "see which other hook or mount of the container uses that path",

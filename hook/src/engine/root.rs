@@ -18,32 +18,32 @@ const MOST_LINKS: u32 = 40;
 
 /// An open directory that is, or will be, a container's `/`.
 #[derive(Debug)]
-pub(super) struct Root(File);
+pub(crate) struct Root(File);
 
 /// A name in a directory of the container, whatever lies there.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(crate) struct Place {
     parent: File,
     name: CString,
 }
 
 /// What a file is, whatever its name: on the host and in a container the same file has the same.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct Identity {
+pub(crate) struct Identity {
     device: u64,
     inode: u64,
 }
 
 impl Identity {
     /// That of an open file.
-    pub(super) fn of(file: &File) -> io::Result<Self> {
+    pub(crate) fn of(file: &File) -> io::Result<Self> {
         let metadata = file.metadata()?;
         Ok(Self { device: metadata.dev(), inode: metadata.ino() })
     }
 }
 
 /// Opens a directory by its path in the present mount namespace; symlinks on the way are the host's own.
-pub(super) fn open_directory(path: &Path) -> io::Result<File> {
+pub(crate) fn open_directory(path: &Path) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
     let flags = libc::O_PATH | libc::O_DIRECTORY;
     std::fs::OpenOptions::new().read(true).custom_flags(flags).open(path)
@@ -51,17 +51,17 @@ pub(super) fn open_directory(path: &Path) -> io::Result<File> {
 
 impl Root {
     /// The root that an open directory is.
-    pub(super) const fn new(directory: File) -> Self {
+    pub(crate) const fn new(directory: File) -> Self {
         Self(directory)
     }
 
     /// Opens what lies at a path, to be looked at.
-    pub(super) fn look(&self, path: &str) -> io::Result<File> {
+    pub(crate) fn look(&self, path: &str) -> io::Result<File> {
         Ok(self.walk(path)?.1)
     }
 
     /// Opens the regular file at a path for reading. `None`: something else lies there, or nothing.
-    pub(super) fn open(&self, path: &str) -> io::Result<Option<File>> {
+    pub(crate) fn open(&self, path: &str) -> io::Result<Option<File>> {
         match self.walk(path) {
             Ok((place, _)) => place.open(),
             Err(why) if is_absent(&why) => Ok(None),
@@ -70,19 +70,37 @@ impl Root {
     }
 
     /// The place with this name in a directory of the container.
-    pub(super) fn place(&self, directory: &str, name: &CStr) -> io::Result<Place> {
+    pub(crate) fn place(&self, directory: &str, name: &CStr) -> io::Result<Place> {
         Ok(Place { parent: self.look(directory)?, name: name.to_owned() })
     }
 
+    /// All directories that are come through on the way to a directory, and that directory, each with its path. The way
+    /// of a link is that to where it leads.
+    pub(super) fn way(&self, directory: &str) -> io::Result<Vec<(String, File)>> {
+        let mut passed = Vec::new();
+        self.walk_through(directory, &mut passed)?;
+        Ok(passed)
+    }
+
     fn walk(&self, path: &str) -> io::Result<(Place, File)> {
+        self.walk_through(path, &mut Vec::new())
+    }
+
+    fn walk_through(
+        &self,
+        path: &str,
+        passed: &mut Vec<(String, File)>,
+    ) -> io::Result<(Place, File)> {
         // The directories come through; the last is where the walk is.
         let mut way = vec![self.0.try_clone()?];
+        let mut names: Vec<CString> = Vec::new();
         let mut ahead = components(path.as_bytes());
         let mut links = 0;
-        let mut name = c".".to_owned();
+        passed.push((shown(&names), self.0.try_clone()?));
         while let Some(next) = ahead.pop() {
             if next.as_bytes() == b".." {
                 way.truncate(way.len().saturating_sub(1).max(1));
+                names.pop();
                 continue;
             }
             let here = way.last().ok_or(io::ErrorKind::NotFound)?;
@@ -95,11 +113,13 @@ impl Root {
                 let target = at::target(&found)?;
                 if target.starts_with(b"/") {
                     way.truncate(1);
+                    names.clear();
                 }
                 ahead.extend(components(&target));
             } else {
+                names.push(next);
+                passed.push((shown(&names), found.try_clone()?));
                 way.push(found);
-                name = next;
             }
         }
         let file = way.pop().ok_or(io::ErrorKind::NotFound)?;
@@ -107,23 +127,49 @@ impl Root {
             Some(parent) => parent,
             None => self.0.try_clone()?,
         };
+        let name = names.pop().unwrap_or_else(|| c".".to_owned());
         Ok((Place { parent, name }, file))
     }
 }
 
+/// A path in the container, fit for a line of a log.
+fn shown(names: &[CString]) -> String {
+    let names: Vec<_> =
+        names.iter().map(|name| name.to_bytes().escape_ascii().to_string()).collect();
+    format!("/{}", names.join("/"))
+}
+
 impl Place {
     /// A name in an open directory.
-    pub(super) fn new(directory: &File, name: &CStr) -> io::Result<Self> {
+    pub(crate) fn new(directory: &File, name: &CStr) -> io::Result<Self> {
         Ok(Self { parent: directory.try_clone()?, name: name.to_owned() })
     }
 
     /// What lies there on top of everything mounted, to be looked at.
-    pub(super) fn top(&self) -> io::Result<File> {
+    pub(crate) fn top(&self) -> io::Result<File> {
         at::look(&self.parent, &self.name)
     }
 
+    /// The same; `None` if nothing lies there.
+    pub(super) fn found(&self) -> io::Result<Option<File>> {
+        match self.top() {
+            Err(why) if is_absent(&why) => Ok(None),
+            found => found.map(Some),
+        }
+    }
+
+    /// The directory.
+    pub(super) const fn parent(&self) -> &File {
+        &self.parent
+    }
+
+    /// The name in it.
+    pub(super) fn name(&self) -> &CStr {
+        &self.name
+    }
+
     /// Opens the regular file that lies there for reading. `None`: something else does, or nothing.
-    pub(super) fn open(&self) -> io::Result<Option<File>> {
+    pub(crate) fn open(&self) -> io::Result<Option<File>> {
         match self.top() {
             Ok(there) if there.metadata()?.is_file() => {
                 // Between looking and opening it may have become a fifo.
@@ -138,7 +184,7 @@ impl Place {
 
     /// Sees to it that a directory lies there; anything else is taken away. What is in the directory may stay: it will
     /// be mounted over.
-    pub(super) fn make_directory(&self) -> io::Result<()> {
+    pub(crate) fn make_directory(&self) -> io::Result<()> {
         match self.top() {
             Ok(there) if there.metadata()?.is_dir() => return Ok(()),
             Ok(_) => at::remove(&self.parent, &self.name, false)?,
@@ -149,7 +195,7 @@ impl Place {
     }
 
     /// Sees to it that a regular file lies there; anything else is taken away.
-    pub(super) fn make_file(&self) -> io::Result<()> {
+    pub(crate) fn make_file(&self) -> io::Result<()> {
         match self.top() {
             Ok(there) => {
                 let metadata = there.metadata()?;
@@ -166,7 +212,7 @@ impl Place {
 }
 
 /// Reads a file of the container to its end, which has to be near.
-pub(super) fn read(file: File, most: u64) -> io::Result<Vec<u8>> {
+pub(crate) fn read(file: File, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(most + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {

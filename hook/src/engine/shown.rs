@@ -7,18 +7,21 @@
 //!   ledger              the container's book: the one file that its processes write
 //!   libgpucap.so        the host's library, mounted
 //!   page, pages         where a card page comes to lie, if it is to have one ([`super::pages`])
-//!   preload, opencl     sources of the mounts below
+//!   preload, nix, opencl     sources of the mounts below
 //! /etc/ld.so.preload    our line, then what the image had there
+//! /etc/ld-nix.so.preload    the same for the loader of Nix, where there is a /nix/store
 //! /etc/OpenCL/vendors/nvidia.icd    if there is one: names no library, since OpenCL would go past the cap
 //! ```
 //!
 //! The memory that the ledger can take is bounded by the size of the file system, and charged to the container.
 
 use super::live;
+use super::mount_table::MountTable;
 use super::mounts::{Means, Use};
 use super::pages;
 use super::refusal::Reason;
 use super::root::{Identity, Place, Root, read};
+use super::way;
 use crate::sys::at;
 use gpucap_core::ledger::Ledger;
 use gpucap_core::limits::LimitsFile;
@@ -31,14 +34,16 @@ const DIRECTORY: &str = "/.gpucap";
 const LIMITS: &str = "/.gpucap/limits";
 const LEDGER: &str = crate::ledgers::BY_HOOK;
 const SHIM: &str = "/.gpucap/libgpucap.so";
-const PRELOAD: &str = "/etc/ld.so.preload";
+pub(super) const PRELOAD: &str = "/etc/ld.so.preload";
+/// What the loader of Nix reads in place of the other.
+const NIX_PRELOAD: &str = "/etc/ld-nix.so.preload";
 const OPENCL: &str = "/etc/OpenCL/vendors/nvidia.icd";
 /// A line of an ICD file that no library answers to.
 const NO_OPENCL: &[u8] = b"/.gpucap/opencl-is-not-capped\n";
 /// Longer lists of the image are refused.
 const MOST_PRELOAD: u64 = 64 * 1024;
 /// For the small files, beside the ledger.
-const MOST_FILES: u64 = 256 * 1024;
+const MOST_FILES: u64 = 320 * 1024;
 
 /// Everything that one container is to see.
 #[derive(Debug)]
@@ -46,6 +51,8 @@ pub(super) struct Shown {
     library: Identity,
     limits: LimitsFile,
     preload: Vec<u8>,
+    /// The list of Nix's loader, if there may be one.
+    nix: Option<Vec<u8>>,
     opencl_masked: bool,
     has_page: bool,
 }
@@ -59,12 +66,15 @@ impl Shown {
         masks_opencl: bool,
     ) -> Result<Self, Reason> {
         let at = |path| move |why| Reason::Place { path, why };
-        let list = root.open(PRELOAD).map_err(at(PRELOAD))?;
-        let list = list.map(|file| read(file, MOST_PRELOAD)).transpose().map_err(at(PRELOAD))?;
+        let list = |path: &'static str| -> Result<Vec<u8>, Reason> {
+            let file = root.open(path).map_err(at(path))?;
+            let list = file.map(|file| read(file, MOST_PRELOAD)).transpose().map_err(at(path))?;
+            Ok(joined(&list.unwrap_or_default()))
+        };
+        let nix = has_nix(root).then(|| list(NIX_PRELOAD)).transpose()?;
         let icd = masks_opencl && root.open(OPENCL).map_err(at(OPENCL))?.is_some();
-        let preload = joined(&list.unwrap_or_default());
-        let limits = limits.clone();
-        Ok(Self { library, limits, preload, opencl_masked: icd, has_page: false })
+        let (preload, limits) = (list(PRELOAD)?, limits.clone());
+        Ok(Self { library, limits, preload, nix, opencl_masked: icd, has_page: false })
     }
 
     /// The same with room for a card page.
@@ -78,11 +88,20 @@ impl Shown {
         root: &Root,
         means: &Means,
         label: Option<&str>,
+        (table, users_root): (&MountTable, u32),
     ) -> Result<(), Reason> {
         let at = |path| move |why| Reason::Place { path, why };
+        make_etc(root).map_err(at(PRELOAD))?;
+        way::check(root, "etc", users_root, table)?;
+        let made = |path, list: io::Result<Place>| {
+            let make = |list: &Place| table.uncover(list).and_then(|()| list.make_file());
+            list.and_then(|list| make(&list).map(|()| list)).map_err(at(path))
+        };
+        let list = made(PRELOAD, list(root))?;
+        let nix = self.nix.is_some().then(|| made(NIX_PRELOAD, nix_list(root))).transpose()?;
         let directory = root.place("", c".gpucap").map_err(at(DIRECTORY))?;
-        directory.make_directory().map_err(at(DIRECTORY))?;
-        let list = made_list(root).map_err(at(PRELOAD))?;
+        let made = table.uncover(&directory).and_then(|()| directory.make_directory());
+        made.map_err(at(DIRECTORY))?;
 
         let inside = tmpfs(means, &directory, label).map_err(at(DIRECTORY))?;
         self.fill(&inside).map_err(at(DIRECTORY))?;
@@ -94,9 +113,13 @@ impl Shown {
         };
         ledger().map_err(at(LEDGER))?;
         file(c"preload").and_then(|it| means.file(&it, &list, Use::Read)).map_err(at(PRELOAD))?;
+        if let Some(list) = nix {
+            let nix = file(c"nix").and_then(|it| means.file(&it, &list, Use::Read));
+            nix.map_err(at(NIX_PRELOAD))?;
+        }
         if self.opencl_masked {
             let icd = root.place("etc/OpenCL/vendors", c"nvidia.icd").map_err(at(OPENCL))?;
-            icd.make_file().map_err(at(OPENCL))?;
+            uncovered(&icd, root, table).map_err(at(OPENCL))?;
             file(c"opencl").and_then(|it| means.file(&it, &icd, Use::Read)).map_err(at(OPENCL))?;
         }
         means.restrict(&directory, Use::Read).map_err(at(DIRECTORY))
@@ -106,6 +129,9 @@ impl Shown {
         at::create(inside, c"limits", 0o444)?.write_all(self.limits.write().as_bytes())?;
         live::lay_out(inside, &self.limits)?;
         at::create(inside, c"preload", 0o444)?.write_all(&self.preload)?;
+        if let Some(nix) = &self.nix {
+            at::create(inside, c"nix", 0o444)?.write_all(nix)?;
+        }
         at::create(inside, c"opencl", 0o444)?.write_all(NO_OPENCL)?;
         at::create(inside, c"libgpucap.so", 0o444)?;
         if self.has_page {
@@ -142,6 +168,9 @@ impl Shown {
         seen(LIMITS, limits())?;
         seen(SHIM, place(c"libgpucap.so").and_then(|it| self.is_library(&it.top()?)))?;
         seen(PRELOAD, list(root).and_then(|it| is(&it, &self.preload)))?;
+        if let Some(nix) = &self.nix {
+            seen(NIX_PRELOAD, nix_list(root).and_then(|it| is(&it, nix)))?;
+        }
         seen(LEDGER, place(c"ledger").and_then(|it| Ok(ours(&it)? && is_open(&it.top()?)?)))?;
         if self.opencl_masked {
             let icd = root.place("etc/OpenCL/vendors", c"nvidia.icd");
@@ -170,17 +199,34 @@ fn list(root: &Root) -> io::Result<Place> {
     root.place("etc", c"ld.so.preload")
 }
 
-/// The same, after making it a file; and `/etc`, of an image that has none.
-fn made_list(root: &Root) -> io::Result<Place> {
-    let list = match list(root) {
+/// `/etc/ld-nix.so.preload`, whatever lies there.
+fn nix_list(root: &Root) -> io::Result<Place> {
+    root.place("etc", c"ld-nix.so.preload")
+}
+
+/// Whether programs of Nix may be there: their loader is in no other place, and reads a list of its own.
+pub(super) fn has_nix(root: &Root) -> bool {
+    root.look("nix/store").and_then(|store| store.metadata()).is_ok_and(|store| store.is_dir())
+}
+
+/// Makes `/etc`, of an image that has none.
+fn make_etc(root: &Root) -> io::Result<()> {
+    match root.look("etc") {
         Err(why) if why.kind() == io::ErrorKind::NotFound => {
-            root.place("", c"etc")?.make_directory()?;
-            list(root)?
+            root.place("", c"etc")?.make_directory()
         }
-        found => found?,
-    };
-    list.make_file()?;
-    Ok(list)
+        found => found.map(drop),
+    }
+}
+
+/// Makes this place a file on which nothing is mounted; not in a volume where what is mounted, is mounted on the host.
+fn uncovered(place: &Place, root: &Root, table: &MountTable) -> io::Result<()> {
+    table.uncover(place)?;
+    let (mount, own) = (table.mount_of(place.parent())?, table.mount_of(&root.look("")?)?);
+    if mount != own && table.is_shared(mount)? {
+        return Err(io::Error::other("is in a volume that shares its mounts with the host"));
+    }
+    place.make_file()
 }
 
 /// Whether nobody can write there.

@@ -11,6 +11,8 @@ use std::os::unix::fs::PermissionsExt;
 
 /// A longer target of a symlink is not followed.
 const LONGEST_TARGET: usize = 4096;
+/// The kernel lists no more names of extended attributes.
+const LONGEST_LIST: usize = 64 * 1024;
 
 /// Opens what lies there, without following a symlink. `flags` are those of `open`, `mode` that of a new file.
 pub(crate) fn open(at: &File, name: &CStr, flags: i32, mode: u32) -> io::Result<File> {
@@ -78,6 +80,37 @@ pub(crate) fn target(link: &File) -> io::Result<Vec<u8>> {
         Ok(_) => Err(io::ErrorKind::InvalidFilename.into()),
         Err(_) => Err(io::Error::last_os_error()),
     }
+}
+
+/// Whether an open file has this extended attribute.
+pub(crate) fn has_attribute(file: &File, name: &CStr) -> io::Result<bool> {
+    // SAFETY: an open file, a C string, and no place to write to.
+    let length =
+        unsafe { libc::fgetxattr(file.as_raw_fd(), name.as_ptr(), std::ptr::null_mut(), 0) };
+    if length >= 0 {
+        return Ok(true);
+    }
+    let why = io::Error::last_os_error();
+    match why.raw_os_error() {
+        Some(libc::ENODATA | libc::EOPNOTSUPP) => Ok(false),
+        _ => Err(why),
+    }
+}
+
+/// Removes all extended attributes of an open file.
+pub(crate) fn remove_attributes(file: &File) -> io::Result<()> {
+    let mut names = vec![0_u8; LONGEST_LIST];
+    // SAFETY: an open file, and a buffer of this length.
+    let length =
+        unsafe { libc::flistxattr(file.as_raw_fd(), names.as_mut_ptr().cast(), names.len()) };
+    let length = usize::try_from(length).map_err(|_| io::Error::last_os_error())?;
+    let names = names.get(..length).ok_or(io::ErrorKind::InvalidData)?;
+    for name in names.split_inclusive(|&byte| byte == 0) {
+        let Ok(name) = CStr::from_bytes_with_nul(name) else { continue };
+        // SAFETY: an open file and a C string.
+        check(unsafe { libc::fremovexattr(file.as_raw_fd(), name.as_ptr()) })?;
+    }
+    Ok(())
 }
 
 /// What `statvfs` says of the mount of an open file: `ST_RDONLY`, `ST_NOEXEC` and the like.

@@ -128,6 +128,16 @@ pub(crate) fn unmount(place: &CStr) -> io::Result<()> {
     check(unsafe { libc::umount2(place.as_ptr(), libc::UMOUNT_NOFOLLOW) })
 }
 
+/// Takes what is mounted on a name in an open directory out of the tree of files, in use or not. This process's working
+/// directory is that directory from here on: the kernel has no other way to name a mount below a directory that has no
+/// path here.
+pub(crate) fn detach(directory: &File, name: &CStr) -> io::Result<()> {
+    // SAFETY: an open directory.
+    check(unsafe { libc::fchdir(directory.as_raw_fd()) })?;
+    // SAFETY: a C string and a number.
+    check(unsafe { libc::umount2(name.as_ptr(), libc::MNT_DETACH | libc::UMOUNT_NOFOLLOW) })
+}
+
 /// Lets this process see the files of a mount namespace. It must have one thread.
 pub(crate) fn enter(namespace: &File) -> io::Result<()> {
     // SAFETY: an open descriptor.

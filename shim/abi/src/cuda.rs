@@ -122,6 +122,8 @@ handles! {
     CUstream;
     /// An event.
     CUevent;
+    /// A semaphore of another interface.
+    CUexternalSemaphore;
     /// A kernel.
     CUfunction;
     /// A module.
@@ -165,6 +167,7 @@ pub struct CUmemLocation {
     /// Device ordinal or NUMA node.
     pub id: c_int,
 }
+by_value!(CUmemLocation);
 
 /// `CU_MEM_LOCATION_TYPE_DEVICE`
 pub const CU_MEM_LOCATION_TYPE_DEVICE: c_int = 1;

@@ -11,7 +11,8 @@
 /// * `SYMBOL` is the exported name, with the exact C types of its arguments; it returns `CUresult`.
 /// * `module::handler` is the function below `shim/src/cuda` that gives the row its meaning.
 /// * `class` says what the function does to a limit: `init`, `resolve`, `alloc`, `free`, `map`, `context`, `graph`,
-///   `code`, `report`; `launch` and `order`, which only a limit of time needs, stand in [`cuda_time_api!`](crate::cuda_time_api!).
+///   `code`, `report`; `sync`, and `launch` and `order`, which only a limit of time needs, stand in
+///   [`cuda_time_api!`](crate::cuda_time_api!).
 /// * `cuGetProcAddress("base name", version >= since)` answers with this symbol, until a later row of the same base
 ///   name; `ptsz` marks the answer to callers that ask for per-thread default streams. Versions: measured on driver
 ///   555, from header types above it.

@@ -1,7 +1,8 @@
 //! The rows of [`cuda_time_api!`](crate::cuda_time_api!) by which memory is set or copied on the device.
 //!
 //! All are of class `launch`: it keeps the multiprocessors busy as a kernel does. Functions that can only copy from or to
-//! the host have no row here, since those copies have engines of their own; where a call may do either, its handler asks.
+//! the host have no row here, since those copies have engines of their own: see
+//! [`cuda_fence_api!`](crate::cuda_fence_api!). Where a call may do either, its handler asks.
 //! Ordered by what is said of the memory: addresses, shapes, arrays, attributes.
 
 /// Hands the rows it is given, and these behind them, to `$consumer!`.
@@ -9,7 +10,7 @@
 #[macro_export]
 macro_rules! cuda_copy_api {
     ($consumer:path; $($before:tt)*) => {
-        $consumer! {
+        $crate::cuda_fence_api! { $consumer;
             $($before)*
 
             // --- memory set or copied on the device ---

@@ -2,8 +2,10 @@
 //!
 //! `launch` is what keeps a card's multiprocessors busy: kernels, graphs, memory that is set or copied on the device, of
 //! which the rows stand in [`cuda_copy_api!`](crate::cuda_copy_api!).
-//! `order` tells the meter of time what it has to know besides: that work is done, that a stream is captured or gone.
-//! Without a limit of time none of these is intercepted: look-ups answer with the driver's own functions.
+//! `order` tells the meter of time what it has to know besides: that work is done, that a stream is captured or gone, and,
+//! by the rows of [`cuda_fence_api!`](crate::cuda_fence_api!), that something enters a stream that is no launch.
+//! Without a limit of time neither is intercepted: look-ups answer with the driver's own functions. `sync` is both the
+//! meter's and the pools': what is free goes back to the card when the host waits, so these are intercepted with any limit.
 
 /// Hands the rows it is given, and these behind them, to `$consumer!`.
 #[doc(hidden)]
@@ -63,20 +65,20 @@ macro_rules! cuda_time_api {
                 => launch::graph, launch, "cuGraphLaunch" @ 10000 ptsz;
 
             // --- when work is done ---
-            /// Work is done when it returns: what was paid in advance is settled.
-            fn cuCtxSynchronize() => order::context_synchronize, order, "cuCtxSynchronize" @ 2000;
-            /// Work is done when it returns: what was paid in advance is settled.
+            /// Work is done when it returns: what was paid in advance is settled, and what pools gave back is refunded.
+            fn cuCtxSynchronize() => order::context_synchronize, sync, "cuCtxSynchronize" @ 2000;
+            /// Work is done when it returns: what was paid in advance is settled, and what pools gave back is refunded.
             fn cuCtxSynchronize_v2(context: $crate::cuda::CUcontext)
-                => order::context_synchronize_v2, order, "cuCtxSynchronize" @ 13000;
-            /// Work is done when it returns: what was paid in advance is settled.
+                => order::context_synchronize_v2, sync, "cuCtxSynchronize" @ 13000;
+            /// Work is done when it returns: what was paid in advance is settled, and what pools gave back is refunded.
             fn cuEventSynchronize(event: $crate::cuda::CUevent)
-                => order::event_synchronize, order, "cuEventSynchronize" @ 2000;
-            /// Work is done when it returns: what was paid in advance is settled.
+                => order::event_synchronize, sync, "cuEventSynchronize" @ 2000;
+            /// Work is done when it returns: what was paid in advance is settled, and what pools gave back is refunded.
             fn cuStreamSynchronize(stream: $crate::cuda::CUstream)
-                => order::stream_synchronize, order, "cuStreamSynchronize" @ 2000;
-            /// Work is done when it returns: what was paid in advance is settled.
+                => order::stream_synchronize, sync, "cuStreamSynchronize" @ 2000;
+            /// Work is done when it returns: what was paid in advance is settled, and what pools gave back is refunded.
             fn cuStreamSynchronize_ptsz(stream: $crate::cuda::CUstream)
-                => order::stream_synchronize, order, "cuStreamSynchronize" @ 7000 ptsz;
+                => order::stream_synchronize, sync, "cuStreamSynchronize" @ 7000 ptsz;
             /// Where it waits, work is done when it returns: what was paid in advance is settled.
             fn cuMemcpyDtoH(to: *mut ::core::ffi::c_void, from: $crate::cuda::CUdeviceptr_v1, bytes: u32)
                 => order::copy_to_host, order, "cuMemcpyDtoH" @ 2000;
@@ -98,10 +100,10 @@ macro_rules! cuda_time_api {
                 => order::array_to_host, order, "cuMemcpyAtoH" @ 7000 ptsz;
             /// What is in flight stays paid for; another stream may have the handle next.
             fn cuStreamDestroy(stream: $crate::cuda::CUstream)
-                => order::stream_destroy, order, "cuStreamDestroy" @ 2000;
+                => order::stream_destroy, sync, "cuStreamDestroy" @ 2000;
             /// What is in flight stays paid for; another stream may have the handle next.
             fn cuStreamDestroy_v2(stream: $crate::cuda::CUstream)
-                => order::stream_destroy, order, "cuStreamDestroy" @ 4000;
+                => order::stream_destroy, sync, "cuStreamDestroy" @ 4000;
 
             // --- what is recorded instead of carried out ---
             /// Until its end, launches into the stream are recorded: they pay nothing and never wait.

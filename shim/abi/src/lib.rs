@@ -15,6 +15,7 @@ pub mod arg;
 pub mod cuda;
 mod cuda_api;
 mod cuda_copy_api;
+mod cuda_fence_api;
 mod cuda_time_api;
 pub mod nvml;
 mod nvml_api;

@@ -33,11 +33,13 @@ impl Extent {
     }
 
     /// The bytes of all levels of a mipmapped array, of which each halves the one before down to one element. The
-    /// layers of a layered array and the faces of a cube map stay as they are.
+    /// layers of a layered array and the faces of a cube map stay as they are. There is one level at least, and none
+    /// beyond that of one element (CUDA driver API, `cuMipmappedArrayCreate`: the number is clamped).
     #[must_use]
     pub fn mipmapped_bytes(self, levels: u32, layered: bool) -> u64 {
-        // A shift by 64 or more would not be defined; by 63 every dimension has long been one element.
-        (0..levels.min(64)).fold(0, |sum: u64, level| {
+        let longest = self.width.max(self.height).max(self.depth);
+        let most = longest.checked_ilog2().unwrap_or(0).saturating_add(1); // at most 64: no shift is too far
+        (0..levels.clamp(1, most)).fold(0, |sum: u64, level| {
             let half = |length: u64| if length == 0 { 0 } else { (length >> level).max(1) };
             let depth = if layered { self.depth } else { half(self.depth) };
             let (width, height) = (half(self.width), half(self.height));
@@ -123,13 +125,31 @@ mod tests {
         #[test]
         fn levels_never_make_an_array_smaller(
             (width, height, depth) in (length(), length(), length()),
-            levels in prop_oneof![1..70u32, Just(u32::MAX)],
+            levels in prop_oneof![0..70u32, Just(u32::MAX)],
             layered: bool,
         ) {
             let extent = Extent { width, height, depth, format: FLOAT, channels: 4 };
             let with = |levels| extent.mipmapped_bytes(levels, layered);
             prop_assert_eq!(with(1), extent.bytes());
-            prop_assert!(with(levels) >= with(levels.min(2) - 1).max(extent.bytes()));
+            prop_assert!(with(levels) >= with(levels.saturating_sub(1)).max(extent.bytes()));
+        }
+
+        #[test]
+        fn levels_are_clamped_as_the_driver_clamps_them(
+            (width, height, depth) in (1..5000u64, 0..5000u64, 0..5000u64),
+            levels in prop_oneof![0..20u32, Just(u32::MAX)],
+            layered: bool,
+        ) {
+            let extent = Extent { width, height, depth, format: FLOAT, channels: 2 };
+            let most = f64::from(u32::try_from(width.max(height).max(depth)).unwrap()).log2().floor();
+            let clamped = (f64::from(levels)).clamp(1.0, 1.0 + most);
+            let each = |level: u32| {
+                let half = |length: u64| if length == 0 { 0 } else { (length >> level).max(1) };
+                let depth = if layered { depth } else { half(depth) };
+                Extent { width: half(width), height: half(height), depth, ..extent }.bytes()
+            };
+            let sum: u64 = (0..).take_while(|level| f64::from(*level) < clamped).map(each).sum();
+            prop_assert_eq!(extent.mipmapped_bytes(levels, layered), sum);
         }
     }
 
@@ -173,13 +193,13 @@ mod tests {
         assert_eq!(cube.mipmapped_bytes(1, true), cube.bytes());
         assert_eq!(cube.mipmapped_bytes(4, true), 4 * 6 * (8 * 4 + 4 * 2 + 2 + 1));
         assert_eq!(cube.mipmapped_bytes(3, false), 4 * (8 * 4 * 6 + 4 * 2 * 3 + 2));
-        assert_eq!(cube.mipmapped_bytes(0, false), 0);
     }
 
     #[test]
-    fn levels_beyond_the_last_element_cost_one_each_and_none_wraps() {
+    fn levels_are_one_at_least_and_end_with_one_element() {
         let line = Extent { width: 2, height: 0, depth: 0, format: FLOAT, channels: 1 };
-        assert_eq!(line.mipmapped_bytes(4, false), 4 * (2 + 1 + 1 + 1));
+        assert_eq!(line.mipmapped_bytes(0, false), line.bytes());
+        assert_eq!(line.mipmapped_bytes(4, false), 4 * (2 + 1));
         assert_eq!(Extent { width: u64::MAX, ..line }.mipmapped_bytes(u32::MAX, false), u64::MAX);
     }
 

@@ -31,6 +31,7 @@
 mod book;
 mod boot;
 mod busy;
+mod dead;
 mod device;
 #[cfg(all(test, loom))]
 mod models;
@@ -49,6 +50,7 @@ use crate::sync::{Counter, Word};
 use book::Step;
 pub use busy::BusyWindow;
 use busy::Windows;
+pub use dead::Count;
 pub use device::{DeviceIndex, DeviceView};
 pub use slot::{Identity, Slot};
 pub use view::{BookView, ProcessView};
@@ -91,11 +93,15 @@ struct Header {
     devices: Word,
     /// One more than the highest slot ever claimed: what a reader has to look at.
     high_water: Word,
-    /// Raised whenever a slot's books have been emptied, before the slot is freed.
-    reaps: Word,
+    /// Raised after a slot was claimed, and before and after one is freed: `dead` owns it.
+    changes: Word,
     /// The boot whose times the file has: `boot` owns it.
     boot: Word,
-    _reserved: [Counter; 504],
+    /// What the living share by which the system counts them; the shim owns it.
+    attendance: Word,
+    /// When each was last looked at, in ns of CLOCK_MONOTONIC.
+    looked: Word,
+    _reserved: [Counter; 502],
 }
 
 #[derive(Debug, Default)]
@@ -113,7 +119,9 @@ struct Device {
     launches: Counter,
     /// Its collectives, for the devices that it meets in them: `throttle` owns it.
     collectives: Word,
-    _reserved_compute: [Counter; 3],
+    /// The largest share in use: `throttle` owns it.
+    shares: Word,
+    _reserved_compute: [Counter; 2],
     uuid: [Word; 4],
     _reserved_uuid: [Counter; 4],
     windows: Windows,
@@ -155,7 +163,7 @@ const _: () = {
     assert!(offset_of!(Ledger, devices) == 4096 && size_of::<Device>() == 256);
     assert!(offset_of!(Ledger, owners) == 20480 && size_of::<OwnerRecord>() == 64);
     assert!(offset_of!(Ledger, books) == 86016 && size_of::<Book>() == 256);
-    assert!(Ledger::SIZE == 16_863_232);
+    assert!(Ledger::SIZE == 16_863_232 && Ledger::BEFORE_BOOKS == 86016);
 };
 
 /// What bytes were taken for. For people: the cap counts the sum.
@@ -247,6 +255,8 @@ impl fmt::Display for Unusable {
 impl Ledger {
     /// The length of the file.
     pub const SIZE: u64 = size_of::<Self>() as u64;
+    /// How much of it comes before the books: every process writes there.
+    pub const BEFORE_BOOKS: u64 = Self::SIZE - (DEVICES * SLOTS * size_of::<Book>()) as u64;
 
     /// Makes a zeroed file a ledger. Any number of processes may do it at once and again; a word
     /// that says something else already is left as it is, for [`check`](Self::check) to refuse.
@@ -317,30 +327,6 @@ impl Ledger {
         Ok(())
     }
 
-    /// A [`charge`](Self::charge) that, before it is refused, takes back what the dead hold.
-    ///
-    /// # Errors
-    /// It does not fit with the living alone.
-    pub fn charge_or_reap(
-        &self,
-        slot: Slot,
-        device: DeviceIndex,
-        kind: Kind,
-        bytes: u64,
-        cap: u64,
-        alive: &dyn Fn(&Identity) -> bool,
-    ) -> Result<(), OverQuota> {
-        loop {
-            let reaps = self.header.reaps.load();
-            let Err(refusal) = self.charge(slot, device, kind, bytes, cap) else { return Ok(()) };
-            // Again, as long as somebody died. No dead found and none taken out meanwhile: all
-            // that stood in the way was held by the living.
-            if bytes > cap || self.reap(alive) == 0 && self.header.reaps.load() == reaps {
-                return Err(refusal);
-            }
-        }
-    }
-
     /// Gives back `bytes` of `device`; never more than the slot holds.
     pub fn refund(&self, slot: Slot, device: DeviceIndex, kind: Kind, bytes: u64) {
         // Whoever dies in it leaves an operation to be closed, also if nothing was ever held.
@@ -364,6 +350,12 @@ impl Ledger {
         }
     }
 
+    /// Two words of the book of `slot` that say nothing: whoever makes the book's page real writes here first.
+    #[must_use]
+    pub fn spare(&self, slot: Slot, device: DeviceIndex) -> Option<&[Counter; 2]> {
+        self.book(slot.index(), device)?.kinds.last_chunk()
+    }
+
     fn book(&self, index: usize, device: DeviceIndex) -> Option<&Book> {
         self.books.get(device.index())?.get(index)
     }
@@ -379,8 +371,10 @@ impl Ledger {
                 slots: Word::default(),
                 devices: Word::default(),
                 high_water: Word::default(),
-                reaps: Word::default(),
+                changes: Word::default(),
                 boot: Word::default(),
+                attendance: Word::default(),
+                looked: Word::default(),
                 _reserved: from_fn(|_| Counter::default()),
             },
             devices: from_fn(|_| Device::default()),

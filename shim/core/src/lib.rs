@@ -3,8 +3,8 @@
 //! * [`units`], [`uuid`]: the words of a limit.
 //! * [`config`]: which variables exist, and what they say.
 //! * [`limits`]: environment and limits file, resolved for one device by the minimum rule.
-//! * [`extent`], [`image`], [`physical`]: how much an array takes; how much code can take; how long physical memory
-//!   lives.
+//! * [`extent`], [`pitch`], [`image`], [`physical`]: how much an array takes, rows of memory, code; how long physical
+//!   memory lives.
 //! * [`ledger`]: the shared book of a container, and the protocol that keeps it right when a process dies.
 //! * [`page`]: what its processes tell others on the same cards.
 //! * [`throttle`]: which launches wait, for how long, and what the device's time was worth.
@@ -24,6 +24,7 @@ pub mod ledger;
 pub mod limits;
 pub mod page;
 pub mod physical;
+pub mod pitch;
 pub mod process;
 pub mod sync;
 pub mod throttle;

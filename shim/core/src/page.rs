@@ -14,6 +14,8 @@
 //! [`read_seats`] make sense of any bytes. Each word is read whole; the two words of a seat may be of two moments, which
 //! is harmless. A process beyond the 64th tells nothing.
 
+pub mod share;
+
 use crate::ledger::{DeviceIndex, Slot};
 use crate::sync::Word;
 use crate::throttle::Told;
@@ -79,33 +81,54 @@ impl CardPage {
         self.magic.load() == MAGIC && self.version.load() == VERSION
     }
 
-    /// The seat of a process on a device, from which nothing is out; `None` if the page has no room for it.
+    /// The seat of a process on a device; `None` if the page has no room for it.
     #[must_use]
-    pub fn take(&self, device: DeviceIndex, gpu: Uuid, slot: Slot) -> Option<&Seat> {
+    pub fn take(
+        &self,
+        device: DeviceIndex,
+        gpu: Uuid,
+        slot: Slot,
+        now: u64,
+    ) -> Option<OwnSeat<'_>> {
         let seat = self.seats.get(device.index())?.get(slot.index())?;
         let words = self.gpus.get(device.index())?;
         words.iter().zip(gpu.halves()).for_each(|(word, half)| word.store(half));
         self.high_water.raise(slot.index() as u64 + 1);
+        let own = OwnSeat { seat, before: seat.told(), taken_at: now };
         // Who had it before may have died with work out.
-        seat.occupied.store(0);
-        Some(seat)
+        own.tell(Told::default());
+        Some(own)
     }
 
     /// What the processes of this page tell of a device, by slot, as [`read_seats`] reads it out of a file.
     pub fn tells(&self, device: DeviceIndex) -> impl Iterator<Item = (usize, Told)> {
         let taken = usize::try_from(self.high_water.load()).unwrap_or(PLACES);
         let seats = self.seats.get(device.index()).into_iter().flatten().take(taken);
-        let told =
-            seats.map(|seat| Told { work: seat.work.load(), occupied: seat.occupied.load() });
-        told.enumerate().filter(|(_, told)| *told != Told::default())
+        seats.map(Seat::told).enumerate().filter(|(_, told)| *told != Told::default())
     }
 }
 
 impl Seat {
+    fn told(&self) -> Told {
+        Told { work: self.work.load(), occupied: self.occupied.load() }
+    }
+}
+
+/// A seat that a process has taken. Its sums go on from those of who had it before: to those who read them the processes
+/// of a seat are one, and what the next one does is seen although its own sums begin at nothing.
+#[derive(Debug)]
+pub struct OwnSeat<'p> {
+    seat: &'p Seat,
+    before: Told,
+    taken_at: u64,
+}
+
+impl OwnSeat<'_> {
     /// Tells it to whoever looks.
     pub fn tell(&self, told: Told) {
-        self.work.store(told.work);
-        self.occupied.store(told.occupied);
+        let told = told.after(self.before, self.taken_at);
+        self.seat.work.store(told.work);
+        self.seat.occupied.store(told.occupied);
     }
 }
 

@@ -25,9 +25,12 @@ mod coverage;
 mod meter;
 mod party;
 mod settlement;
+mod shares;
 mod signature;
 mod spacing;
+mod steady;
 mod stream;
+mod told;
 mod turns;
 
 pub use batch::Batch;
@@ -37,7 +40,7 @@ pub use meter::{Meter, Permit, Totals, Verdict};
 pub use party::{Party, Seat};
 pub use signature::{Launch, Signature};
 pub use stream::StreamId;
-pub use turns::Told;
+pub use told::{Heard, Told};
 
 /// Timing events of the driver, as far as the meter needs them. Recording them is the caller's.
 pub trait Events {
@@ -58,7 +61,9 @@ pub enum Reached {
     Pending,
     /// The device came to it at this time of the clock that launches are timed with.
     At(u64),
-    /// Nobody will ever know: its context is gone, or the driver refuses to say.
+    /// Its context ended at this time, and all work in it with it.
+    Ended(u64),
+    /// Nobody will ever know: the driver refuses to say.
     Lost,
 }
 

@@ -218,7 +218,7 @@ fn retain(call: &Call, ordinal: CUdevice, make: impl FnOnce(&mut Primary) -> CuR
 /// it held can be looked for afterwards; until then nobody else gets to make it again.
 fn release(call: &Call, ordinal: CUdevice, next: impl Next<CuError>) -> CuResult {
     let session = call.session()?;
-    throttle::about_to_end(call);
+    throttle::about_to_end(call, session);
     let Some(_held) = Held::enter() else { return next().map(drop) };
     let next = || throttle::primary_may_end(call, session, ordinal, next);
     let Some(device) = session.device(call.driver, ordinal)? else { return next().map(drop) };
@@ -236,10 +236,8 @@ fn release(call: &Call, ordinal: CUdevice, next: impl Next<CuError>) -> CuResult
 
 /// Ends a context, and with it what it holds.
 fn end(call: &Call, session: &Session, context: CUcontext, next: impl Next<CuError>) -> CuResult {
-    throttle::about_to_end(call);
-    throttle::context_ends(session, context);
     let ending = Ending::begin(session, context.address());
-    match next() {
+    match throttle::context_ends(call, session, context, next) {
         Ok(_) => {
             ending.refund(session);
             Ok(())

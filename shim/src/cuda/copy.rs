@@ -187,7 +187,7 @@ pub(crate) fn any_async(
     if both.into_iter().all(|place| is_on_device(call, place)) {
         moved(call, next, bytes.to_u64(), stream)
     } else {
-        next().map(drop)
+        passes(call, next, stream)
     }
 }
 
@@ -212,7 +212,7 @@ pub(crate) fn described_async<T: Described>(
 ) -> CuResult {
     match bytes_on_device(call, copy) {
         Some(bytes) => moved(call, next, bytes, stream),
-        None => next().map(drop),
+        None => passes(call, next, stream),
     }
 }
 
@@ -324,7 +324,7 @@ fn batched(
     if places.any(within) {
         moved(call, next, sizes.fold(0, u64::saturating_add), stream)
     } else {
-        next().map(drop)
+        passes(call, next, stream)
     }
 }
 
@@ -347,9 +347,15 @@ fn moved(call: &Call, next: impl Next<CuError>, bytes: u64, stream: CUstream) ->
     throttle::launch(call, Work::DeviceCopy { bytes }, StreamRef::named(call, stream), next)
 }
 
+/// One side is the host: free, but no time of the launches before it.
+fn passes(call: &Call, next: impl Next<CuError>, stream: CUstream) -> CuResult {
+    throttle::fence(call, StreamRef::named(call, stream));
+    next().map(drop)
+}
+
 /// The host has what it asked for, or the device what the host gave: what ended before can be seen.
 fn waited_for(call: &Call, next: impl Next<CuError>) -> CuResult {
-    next()?;
+    passes(call, next, CUstream::NULL)?;
     throttle::synced(call, Scope::Something);
     Ok(())
 }

@@ -32,8 +32,8 @@ pub(crate) fn alloc_managed<P: Word>(
     charged(call, next, pointer, bytes.to_u64(), Kind::Managed)
 }
 
-/// `cuMemAllocPitch`: the driver chooses the pitch, so the rows are charged unpadded first and the padding once it is
-/// known. If the padding does not fit, the memory goes back before the application has seen it.
+/// `cuMemAllocPitch`: the driver chooses the pitch. What it can be is charged first, and what it is not is refunded. If
+/// it is more than any seen before, and that does not fit, the memory goes back before the application has seen it.
 pub(crate) fn alloc_pitch<P: Word, S: Word>(
     call: &Call,
     next: impl Next<CuError>,
@@ -45,13 +45,16 @@ pub(crate) fn alloc_pitch<P: Word, S: Word>(
 ) -> CuResult {
     let Some((session, device)) = current_device(call)? else { return next().map(drop) };
     let (width, height) = (width_bytes.to_u64(), height.to_u64());
-    let rows = call.charge(session, device, Kind::Alloc, width.saturating_mul(height))?;
+    let row = device.pitch.most(width, || driver::cuda::pitch_alignment(call.driver));
+    let charge = call.charge(session, device, Kind::Alloc, row.saturating_mul(height))?;
     let written = next()?;
     let pitch = pitch.get(&written).map_or(width, Word::to_u64);
-    let padding = pitch.saturating_sub(width).saturating_mul(height);
+    device.pitch.learn(width, pitch);
+    let padding = pitch.saturating_sub(row).saturating_mul(height);
     match call.charge(session, device, Kind::Alloc, padding) {
         Ok(padding) => {
-            keep(session, pointer, &written, rows.with(padding).at_home_in(current_context(call)));
+            let charge = charge.with(padding).less(pitch.saturating_mul(height));
+            keep(session, pointer, &written, charge.at_home_in(current_context(call)));
             Ok(())
         }
         Err(refusal) => {
@@ -67,11 +70,7 @@ pub(crate) fn alloc_pitch<P: Word, S: Word>(
 pub(crate) fn free(call: &Call, next: impl Next<CuError>, pointer: impl Word) -> CuResult {
     let Some(session) = Session::begun() else { return next().map(drop) };
     session.memory.end_one(pointer.to_u64(), next, |record| {
-        if record.kind == Kind::Pool {
-            super::pool::freed(call, session, record);
-        } else {
-            session.refund(record);
-        }
+        super::pool::freed(call, session, record, None);
     })
 }
 

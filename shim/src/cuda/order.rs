@@ -1,10 +1,11 @@
-//! What the meter of time has to know besides launches: that work is done, that a stream is captured or gone.
+//! What has to be known besides launches and allocations: that work is done, that a stream is captured or gone.
 //!
-//! None of these is ever held up or refused by us, and the driver's answer is handed on as it is.
+//! The meter of time settles what has ended, and pools have given back what was free. None of these is ever held up or refused by us, and the driver's answer is handed on as it is.
 
 use crate::call::Call;
 use crate::driver;
 use crate::hooks::Next;
+use crate::session::Session;
 use crate::throttle::{self, Scope, StreamRef};
 use core::ffi::{c_int, c_void};
 use gpucap_abi::arg::{In, Out, Word};
@@ -23,7 +24,12 @@ pub(crate) fn context_synchronize_v2(
     next: impl Next<CuError>,
     context: CUcontext,
 ) -> CuResult {
-    synchronize(call, next, Scope::Context(context))
+    let waited = if context == CUcontext::NULL {
+        driver::cuda::current_context(call.driver)
+    } else {
+        Some(context)
+    };
+    synchronize(call, next, Scope::Context(context), waited)
 }
 
 /// `cuEventSynchronize`.
@@ -32,7 +38,7 @@ pub(crate) fn event_synchronize(
     next: impl Next<CuError>,
     _event: CUevent,
 ) -> CuResult {
-    synchronize(call, next, Scope::Something)
+    synchronize(call, next, Scope::Something, None)
 }
 
 /// `cuStreamSynchronize`.
@@ -41,7 +47,7 @@ pub(crate) fn stream_synchronize(
     next: impl Next<CuError>,
     stream: CUstream,
 ) -> CuResult {
-    synchronize(call, next, Scope::Stream(StreamRef::named(call, stream)))
+    synchronize(call, next, Scope::Stream(StreamRef::named(call, stream)), None)
 }
 
 /// `cuMemcpyDtoH`: the host has what is behind all work in the default stream.
@@ -68,8 +74,11 @@ pub(crate) fn array_to_host(
 }
 
 /// `cuStreamDestroy`.
-pub(crate) fn stream_destroy(_call: &Call, next: impl Next<CuError>, stream: CUstream) -> CuResult {
-    throttle::stream_ends(stream, next)
+pub(crate) fn stream_destroy(call: &Call, next: impl Next<CuError>, stream: CUstream) -> CuResult {
+    if let Some(session) = Session::begun() {
+        session.pools.stream_ends(stream);
+    }
+    throttle::stream_ends(call, stream, next)
 }
 
 /// `cuStreamBeginCapture`, first form.
@@ -144,14 +153,24 @@ pub(crate) fn end_capture_to_cig(
     end(call, next, stream)
 }
 
-fn synchronize(call: &Call, next: impl Next<CuError>, scope: Scope) -> CuResult {
+/// Waits; `context` is what was waited for as a whole.
+fn synchronize(
+    call: &Call,
+    next: impl Next<CuError>,
+    scope: Scope,
+    context: Option<CUcontext>,
+) -> CuResult {
     next()?;
-    throttle::synced(call, scope);
+    if call.limits_time() {
+        throttle::synced(call, scope);
+    }
+    super::pool::synchronised(call, context);
     Ok(())
 }
 
-/// Default streams wait for others: what ended in those can be seen too.
+/// Default streams wait for others: what ended in those can be seen too. The copy's own time is nobody's.
 fn copied_back(call: &Call, next: impl Next<CuError>) -> CuResult {
+    throttle::fence(call, StreamRef::named(call, CUstream::NULL));
     stream_synchronize(call, next, CUstream::NULL)?;
     throttle::synced(call, Scope::Something);
     Ok(())

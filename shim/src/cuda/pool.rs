@@ -2,18 +2,18 @@
 
 use super::device_of;
 use crate::allocations::Record;
-use crate::call::Call;
+use crate::call::{Call, Refusal};
 use crate::device::Device;
 use crate::driver;
 use crate::hooks::Next;
-use crate::pools::{Home, Pools};
-use crate::session::Session;
+use crate::pools::{Asked, Home, Place};
+use crate::session::{Charge, Session};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering;
 use gpucap_abi::arg::{In, Out, Word};
 use gpucap_abi::cuda::{
-    CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, CUdevice, CUmemLocation, CUmemPoolProps, CUmemoryPool,
-    CUstream, CuError, CuResult,
+    CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, CUcontext, CUdevice, CUmemLocation, CUmemPoolProps,
+    CUmemoryPool, CUstream, CuError, CuResult,
 };
 use gpucap_core::ledger::Kind;
 
@@ -59,23 +59,37 @@ pub(crate) fn alloc_from<P: Word>(
     charged(call, next, (session, device), pool, pointer, bytes.to_u64())
 }
 
-/// `cuMemFreeAsync`: from the call on the bytes serve only the pool they came from.
+/// `cuMemFreeAsync`: from the call on the bytes serve only the pool they came from, which keeps them.
 pub(crate) fn free(
     call: &Call,
     next: impl Next<CuError>,
     pointer: impl Word,
-    _stream: CUstream,
+    stream: CUstream,
 ) -> CuResult {
-    super::memory::free(call, next, pointer)
+    let Some(session) = Session::begun() else { return next().map(drop) };
+    session.memory.end_one(pointer.to_u64(), next, |record| {
+        let from = || {
+            let context = driver::cuda::context_of(call.driver, stream);
+            Place::new(context.unwrap_or(CUcontext::NULL), stream, call.per_thread)
+        };
+        let from = (record.kind == Kind::Pool).then(from);
+        freed(call, session, record, from);
+    })
 }
 
-/// The driver has taken stream-ordered memory back: the pool may keep it.
-pub(crate) fn freed(call: &Call, session: &'static Session, record: Record) {
-    let pool = CUmemoryPool::from_address(record.home);
-    if session.pools.freed(pool, record.bytes) {
-        session.pools.settle(call.driver, session, pool);
-    } else {
+/// The driver has taken memory back, from a point of a stream on: a pool keeps what was taken from it.
+pub(super) fn freed(call: &Call, session: &'static Session, record: Record, from: Option<Place>) {
+    let is_kept = record.kind == Kind::Pool
+        && session.pools.freed(call.driver, session, record.home, record.bytes, from);
+    if !is_kept {
         session.refund(record);
+    }
+}
+
+/// The host has waited for a stream, an event or this context.
+pub(super) fn synchronised(call: &Call, context: Option<CUcontext>) {
+    if let Some(session) = Session::begun() {
+        session.pools.synchronised(call.driver, session, context);
     }
 }
 
@@ -194,8 +208,7 @@ pub(crate) fn set_attribute(
         if let Some(ordinal) = driver::cuda::current_device(call.driver) {
             session.pools.guess(call.driver, pool, Home::Device(ordinal));
         }
-        session.pools.set_keeps(pool, threshold > 0);
-        session.pools.settle(call.driver, session, pool);
+        session.pools.set_threshold(pool, threshold);
     }
     Ok(())
 }
@@ -219,15 +232,15 @@ pub(crate) fn trim(
 pub(crate) fn destroy(call: &Call, next: impl Next<CuError>, pool: CUmemoryPool) -> CuResult {
     let Some(session) = Session::begun() else { return next().map(drop) };
     session.forget_current_pool(pool.address());
-    let Some(taken) = session.pools.take(pool) else { return next().map(drop) };
+    let Some(name) = session.pools.end(call.driver, session, pool) else { return next().map(drop) };
     match next() {
         Ok(_) => {
             session.forget_current_pool(pool.address()); // an allocation may have asked for it meanwhile
-            Pools::gone(call.driver, session, &taken);
+            session.pools.ended(call.driver, session, name);
             Ok(())
         }
         Err(error) => {
-            session.pools.put_back(pool, taken);
+            session.pools.go_on(session, pool, name);
             Err(error)
         }
     }
@@ -253,20 +266,52 @@ fn charged<P: Word>(
     pointer: Out<P>,
     bytes: u64,
 ) -> CuResult {
-    let paid = session.pools.begin(pool, bytes);
-    let outcome = call
-        .charge(session, device, Kind::Pool, bytes.saturating_sub(paid))
-        .map_err(CuError::from)
-        .and_then(|charge| {
-            let written = next()?;
-            let charge = charge.completing(bytes).at_home_in(pool.address());
-            super::memory::keep(session, pointer, &written, charge);
-            Ok(())
-        });
-    if session.pools.end(pool, bytes, paid, outcome.is_ok()) {
+    let (asked, charge) = pay(call, (session, device), pool, bytes)?;
+    let written = match next() {
+        Ok(written) => written,
+        Err(error) => {
+            drop(charge);
+            session.pools.failed(pool, asked);
+            session.pools.settle(call.driver, session, pool);
+            return Err(error);
+        }
+    };
+    let charge = charge.completing(bytes).at_home_in(pool.address());
+    super::memory::keep(session, pointer, &written, charge);
+    session.pools.succeeded(call.driver, session, pool, asked).map_err(|over| {
+        // The pool has grown by more than could be known, and there is no room: nobody has seen the memory yet.
+        if let Some(address) = pointer.get(&written).map(Word::to_u64) {
+            let undo = || driver::cuda::free(call.driver, address).ok_or(CuError::UNKNOWN);
+            let undo = || undo().map(|()| written);
+            let _ =
+                session.memory.end_one(address, undo, |record| freed(call, session, record, None));
+        }
         session.pools.settle(call.driver, session, pool);
+        session.refused(device, &over);
+        Refusal::OverQuota.into()
+    })
+}
+
+/// Charges for an allocation from a pool: as much as the pool may grow by. If that does not fit, what pools only keep is
+/// given back, and what is needed at the least is charged.
+fn pay(
+    call: &Call,
+    (session, device): (&'static Session, &Device),
+    pool: CUmemoryPool,
+    bytes: u64,
+) -> Result<(Asked, Charge), Refusal> {
+    let asked = session.pools.begin(pool, device.index, bytes, false);
+    if let Ok(charge) = session.charge(device, Kind::Pool, asked.charge()) {
+        return Ok((asked, charge));
     }
-    outcome
+    session.pools.failed(pool, asked);
+    call.make_room(session);
+    let asked = session.pools.begin(pool, device.index, bytes, true);
+    let charge = call.charge(session, device, Kind::Pool, asked.charge()).inspect_err(|_| {
+        session.pools.failed(pool, asked);
+        session.pools.settle(call.driver, session, pool);
+    })?;
+    Ok((asked, charge))
 }
 
 fn current_pool(

@@ -1,14 +1,11 @@
 //! What the driver says of a device's size: the slice instead of the card.
 
 use super::current_device;
-use crate::book;
 use crate::call::Call;
-use crate::device::Device;
 use crate::driver;
 use crate::hooks::Next;
 use crate::pools::Home;
 use crate::session::Session;
-use crate::sys;
 use core::ffi::{c_int, c_void};
 use gpucap_abi::arg::{Out, Word, Written};
 use gpucap_abi::cuda::{CUdevice, CUmemoryPool, CuError, CuResult};
@@ -38,7 +35,7 @@ pub(crate) fn info<W: Word>(
 ) -> CuResult {
     let written = next()?;
     if let Ok(Some((session, device))) = current_device(call) {
-        let left = device.cap().saturating_sub(used(session, device));
+        let left = device.cap().saturating_sub(session.used(device));
         let free_now = free.get(&written).map_or(left, |free| left.min(free.to_u64()));
         free.set(&written, W::saturating_from(free_now));
         total.set(&written, W::saturating_from(device.cap()));
@@ -101,11 +98,4 @@ fn cut(
     {
         size.set(written, bytes.min(device.cap()));
     }
-}
-
-/// Bytes that the container's live processes hold.
-fn used(session: &Session, device: &Device) -> u64 {
-    let _errno = sys::Errno::keep();
-    session.ledger.reap(&book::alive);
-    session.ledger.used(device.index)
 }

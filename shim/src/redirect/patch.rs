@@ -173,7 +173,7 @@ impl DriverCopy {
 struct Symbols([*mut Elf64_Sym; MAX_ROWS]);
 
 /// More than a table has; a longer one does not compile.
-const MAX_ROWS: usize = 256;
+const MAX_ROWS: usize = 320;
 
 impl Symbols {
     fn of(dynamic: &Dynamic, rows: &[Row]) -> Self {

@@ -36,6 +36,21 @@ impl Directory {
         }
     }
 
+    /// Whether there is anything of this name in it; `None` if that cannot be told.
+    pub(crate) fn has(&self, name: &CStr) -> Option<bool> {
+        // SAFETY: an open descriptor and a C string.
+        match unsafe { libc::faccessat(self.0.0, name.as_ptr(), libc::F_OK, 0) } {
+            0 => Some(true),
+            _ => (last_error() == libc::ENOENT).then_some(false),
+        }
+    }
+
+    /// Removes a file from it, if it may.
+    pub(crate) fn remove(&self, name: &CStr) {
+        // SAFETY: an open descriptor and a C string.
+        unsafe { libc::unlinkat(self.0.0, name.as_ptr(), 0) };
+    }
+
     /// The names that come next and are not known to be of something else than a file, in this place; `None` after the
     /// last ones.
     pub(crate) fn next<'a>(&self, place: &'a mut [u8]) -> Option<impl Iterator<Item = &'a CStr>> {

@@ -68,10 +68,23 @@ impl File {
         if bytes > file_size_limit() {
             return Err(libc::EFBIG); // as above
         }
+        self.take_memory(0, bytes)
+    }
+
+    /// Takes the memory for its first `bytes` bytes and leaves its size as it is. A file system that cannot do it has
+    /// promised nothing: there, as before, the memory is taken when it is written to.
+    pub(crate) fn reserve(&self, bytes: u64) -> Result<(), c_int> {
+        match self.take_memory(libc::FALLOC_FL_KEEP_SIZE, bytes) {
+            Err(libc::EOPNOTSUPP | libc::ENOSYS) => Ok(()),
+            taken => taken,
+        }
+    }
+
+    fn take_memory(&self, mode: c_int, bytes: u64) -> Result<(), c_int> {
         let bytes = i64::try_from(bytes).map_err(|_| libc::EFBIG)?;
         loop {
             // SAFETY: an open descriptor. Not `posix_fallocate`, which writes zeros where the file system cannot do it.
-            if unsafe { libc::fallocate(self.0, 0, 0, bytes) } == 0 {
+            if unsafe { libc::fallocate(self.0, mode, 0, bytes) } == 0 {
                 return Ok(());
             }
             match last_error() {

@@ -25,6 +25,11 @@ pub(crate) fn monotonic_ns() -> u64 {
     clock(libc::CLOCK_MONOTONIC)
 }
 
+/// The same to some milliseconds, in a fraction of the time.
+pub(crate) fn coarse_ns() -> u64 {
+    clock(libc::CLOCK_MONOTONIC_COARSE)
+}
+
 /// Sleeps until that clock shows this time, or a signal comes.
 pub(crate) fn sleep_until(monotonic_ns: u64) {
     let seconds = i64::try_from(monotonic_ns / 1_000_000_000).unwrap_or(i64::MAX);

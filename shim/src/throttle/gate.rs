@@ -6,7 +6,7 @@
 
 use super::captures;
 use super::heirs::Look;
-use super::lanes::{Purse, Stream};
+use super::lanes::{Lane, Purse, Stream};
 use super::neighbours::Neighbours;
 use super::timing::{CallTime, ContextId, Mark, Spare, Timing};
 use crate::book;
@@ -15,6 +15,7 @@ use crate::held::Held;
 use crate::live::Live;
 use crate::redirect::DriverCopy;
 use crate::sys;
+use core::sync::atomic::{AtomicU64, Ordering};
 use gpucap_abi::cuda::{CUcontext, CUstream};
 use gpucap_core::ledger::{DeviceIndex, Ledger, Slot};
 use gpucap_core::throttle::{
@@ -34,6 +35,8 @@ pub(crate) struct Gate {
     share_at_first: Share,
     call: CallTime,
     dead: Look,
+    /// When a launch was last held back.
+    held_back_at: AtomicU64,
     /// Other processes on the device, if they can be seen.
     neighbours: Option<Neighbours>,
     inside: Mutex<Inside>,
@@ -50,6 +53,9 @@ struct Inside {
     /// What the neighbours know already.
     says: Told,
 }
+
+/// A launch that was held back is not the last one for a while.
+const HELD_BACK_NS: u64 = 1_000_000_000;
 
 /// A launch that may go to the driver.
 pub(super) struct Admitted {
@@ -77,7 +83,8 @@ impl Gate {
         let timing = Timing::default();
         let says = Told::default();
         let inside = Mutex::new(Inside { meter, timing, share, told, paid_until: None, says });
-        let (call, dead) = (CallTime::default(), Look::default());
+        let (call, dead, held_back_at) =
+            (CallTime::default(), Look::default(), AtomicU64::default());
         Some(Self {
             costs,
             index,
@@ -87,6 +94,7 @@ impl Gate {
             share_at_first: share,
             call,
             dead,
+            held_back_at,
             neighbours,
             inside,
         })
@@ -114,9 +122,42 @@ impl Gate {
         self.with(|inside| inside.timing.find(handle))?
     }
 
-    /// A context ends: its events are never touched again.
-    pub(super) fn end_context(&self, id: ContextId) {
-        self.with(|inside| inside.timing.end(id));
+    /// The driver is about to end a context: its events are not touched meanwhile.
+    pub(super) fn context_is_ending(&self, id: ContextId) {
+        self.with(|inside| inside.timing.is_ending(id, true));
+    }
+
+    /// The driver has come back. If the context has ended, its events are never touched again, and what was out in it is
+    /// charged up to now.
+    pub(super) fn context_ended(&self, copy: &DriverCopy, id: ContextId, has_ended: bool) {
+        let now = sys::monotonic_ns();
+        self.asking(copy, |inside| {
+            if has_ended {
+                inside.timing.end(id, now);
+                inside.meter.settle_all(now, &mut inside.timing.reader(copy));
+            } else {
+                inside.timing.is_ending(id, false);
+            }
+        });
+    }
+
+    /// What was launched in a stream ends here: something that is no launch is about to enter it.
+    pub(super) fn fence(&self, copy: &DriverCopy, lane: &Lane, stream: CUstream) {
+        let Stream { id, context } = lane.stream();
+        let Some(id) = id else { return };
+        let wants_mark = self.with(|inside| inside.meter.fence(id, sys::monotonic_ns()));
+        if wants_mark == Some(true) && driver::carries_out(copy, stream) {
+            self.mark_end(copy, (id, context), stream);
+        }
+    }
+
+    /// The same, of a stream whose context may not be the current one.
+    pub(super) fn fence_in(&self, copy: &DriverCopy, lane: &Lane, stream: CUstream) {
+        let context = lane.stream().context;
+        let handle = self.with(|inside| inside.timing.handle(context)).flatten();
+        if let Some(handle) = handle {
+            driver::in_context(copy, handle, || self.fence(copy, lane, stream));
+        }
     }
 
     /// An executable graph does something else from now on.
@@ -135,11 +176,7 @@ impl Gate {
     ) -> Option<Admitted> {
         let Stream { id, context } = purse.lane.stream();
         let id = id?;
-        let mark = || {
-            self.mark(copy, (id, context), stream, |inside, id, mark, now| {
-                inside.meter.marked(id, mark, now, &mut inside.timing.reader(copy));
-            });
-        };
+        let mark = || self.mark_end(copy, (id, context), stream);
         let permit = self.permit(copy, id, purse, launch, mark)?;
         let events = if permit.wants_events() { self.spare(copy, context) } else { None };
         let events = events.and_then(|[first, second]| match first.record(copy, stream) {
@@ -185,6 +222,7 @@ impl Gate {
                     if wants_mark {
                         mark();
                     }
+                    self.held_back_at.store(now, Ordering::Relaxed);
                     sys::sleep_until(until);
                 }
             }
@@ -204,11 +242,28 @@ impl Gate {
 
     /// Sees what the others on the device do, if it is time, before what was theirs is charged. The files are read
     /// outside of the lock.
+    ///
+    /// While the share is not used up it does not matter whose turns one is charged, and no launch is to wait for a look.
     fn look_around(&self, now: u64) {
         let Some(neighbours) = &self.neighbours else { return };
-        let is_due = || self.with(|inside| inside.meter.is_look_due(now)) == Some(true);
-        neighbours.look(now, is_due, |told| {
-            self.with(|inside| inside.meter.look(told.iter().copied(), now));
+        let was_held_back =
+            now.saturating_sub(self.held_back_at.load(Ordering::Relaxed)) < HELD_BACK_NS;
+        let is_due = || {
+            let look = |inside: &mut Inside| {
+                let is_due = inside.meter.is_look_due(now, was_held_back);
+                is_due.then(|| inside.meter.largest_share())
+            };
+            self.with(look).flatten()
+        };
+        neighbours.look(now, is_due, |heard| {
+            self.with(|inside| inside.meter.look(heard.iter().copied(), now));
+        });
+    }
+
+    /// Marks where the work that was launched in a stream so far ends.
+    fn mark_end(&self, copy: &DriverCopy, place: (StreamId, ContextId), stream: CUstream) {
+        self.mark(copy, place, stream, |inside, id, mark, now| {
+            inside.meter.marked(id, mark, now, &mut inside.timing.reader(copy));
         });
     }
 
@@ -277,6 +332,15 @@ impl Gate {
             streams.for_each(|id| inside.meter.sync_returned(Some(id), now, &mut events));
             // Who dies from here on owes nothing for what other streams have done.
             inside.meter.settle_finished(now, &mut events);
+        });
+    }
+
+    /// Settles all that has finished.
+    pub(super) fn settle_all(&self, copy: &DriverCopy) {
+        let now = sys::monotonic_ns();
+        self.look_around(now);
+        self.asking(copy, |inside| {
+            inside.meter.settle_all(now, &mut inside.timing.reader(copy));
         });
     }
 

@@ -213,6 +213,18 @@ impl Lanes {
         self.sweep_at.store(count().saturating_mul(2), Ordering::Relaxed);
     }
 
+    /// The same, with the handle by which the calling thread can name each in its context.
+    pub(super) fn with_handles(
+        &self,
+        mut wanted: impl FnMut(&Lane) -> bool,
+    ) -> Vec<(CUstream, &'static Lane)> {
+        let own = |key: &Key| key.thread == 0 || key.thread == sys::thread();
+        let known = self.known.lock();
+        let named = known.iter().filter(|(key, _)| own(key));
+        let named = named.filter_map(|(key, lane)| Some((key.stream, (*lane)?)));
+        named.filter(|(_, lane)| wanted(lane)).collect()
+    }
+
     /// The streams in use of which `wanted` says so.
     pub(super) fn all(&self, mut wanted: impl FnMut(&Lane) -> bool) -> Vec<&'static Lane> {
         self.known.lock().values().copied().flatten().filter(|lane| wanted(lane)).collect()

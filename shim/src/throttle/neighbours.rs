@@ -1,16 +1,18 @@
 //! The other processes on a device: what one tells them, and what they tell.
 //!
-//! One's own budget's [page](crate::page) is mapped. Those of others are opened, read and closed at each look: who writes
-//! one may shorten it, replace it or fill it with anything, and no descriptor outlives a look, since programs close all
-//! that they find. Which there are is listed again after a tenth of a second. Nothing in them is believed but what is in
-//! its place, and of that no more than the [meter](gpucap_core::throttle) lets count. Looking waits for nothing, and takes a
-//! fiftieth of the time at most; whatever fails is not seen.
+//! One's own container's [page](crate::page) is mapped. Those of others are opened, read and closed at each look: who
+//! writes one may shorten it, replace it or fill it with anything, and no descriptor outlives a look, since programs close
+//! all that they find. Which there are is listed again after a tenth of a second; one that said nothing new then, and has
+//! nothing out, is not read in between. All processes of another container are heard as one, and nothing of what they say
+//! counts beyond the [share](gpucap_core::page::share) that the node wrote beside the page. Looking waits for nothing, and
+//! takes a fiftieth of the time at most; whatever fails is not seen.
 
 use crate::page::OwnPage;
 use crate::sys::{self, Directory};
 use gpucap_core::ledger::{DeviceIndex, Slot};
-use gpucap_core::page::{Header, PLACES, Seat, read_seats};
-use gpucap_core::throttle::Told;
+use gpucap_core::page::{Header, OwnSeat, PLACES, read_seats, share};
+use gpucap_core::throttle::{Heard, Told};
+use gpucap_core::units::Share;
 use gpucap_core::uuid::Uuid;
 use parking_lot::Mutex;
 use std::ffi::{CStr, CString};
@@ -22,7 +24,7 @@ pub(crate) struct Neighbours {
     gpu: Uuid,
     slot: Slot,
     /// Where this process tells what it does; `None` if the page has no room for it.
-    seat: Option<&'static Seat>,
+    seat: Option<OwnSeat<'static>>,
     view: Mutex<View>,
 }
 
@@ -30,7 +32,7 @@ pub(crate) struct Neighbours {
 #[derive(Default)]
 struct View {
     pages: Vec<Page>,
-    told: Vec<(u64, Told)>,
+    heard: Vec<Heard>,
     /// For what is read; [`ROOM`] bytes.
     room: Vec<u8>,
     listed_at: Option<u64>,
@@ -41,60 +43,67 @@ struct View {
 /// Somebody's page that tells of the device.
 struct Page {
     name: CString,
+    inode: u64,
     /// Where its seats are: offset and length.
     seats: (usize, usize),
+    share: Share,
+    /// What it said at the latest look.
+    told: Told,
+    /// It said something new at the latest list, or since.
+    moves: bool,
 }
 
 /// How long a page may be there unseen, or a first process of it.
 const LIST_NS: u64 = 100_000_000;
 /// For one part of the time that looks, so many do not.
 const REST: u64 = 50;
-/// How many files are looked into for one list, and how many pages on it.
-const MOST_FILES: usize = 512;
+/// How many files are looked into for one list, and how many pages are read at each look: those that move before others.
+const MOST_FILES: usize = 1024;
 const MOST_PAGES: usize = 64;
-/// How many processes are seen.
-const MOST_TOLD: usize = 256;
-/// Enough for a header, for the seats of a device and for any file's name.
-const ROOM: usize = 2048;
+/// Enough for a header, for the seats of a device, for a file of shares and for any file's name.
+const ROOM: usize = share::MAX_BYTES + 1;
 const _: () = assert!(ROOM >= Header::SIZE);
 
 impl Neighbours {
     /// Joins them on a device.
     pub(crate) fn join(own: &'static OwnPage, device: DeviceIndex, gpu: Uuid, slot: Slot) -> Self {
-        let seat = own.page.take(device, gpu, slot);
+        let seat = own.page.take(device, gpu, slot, sys::monotonic_ns());
         Self { own, device, gpu, slot, seat, view: Mutex::default() }
     }
 
     /// Tells them.
     pub(super) fn tell(&self, told: Told) {
-        if let Some(seat) = self.seat {
+        if let Some(seat) = &self.seat {
             seat.tell(told);
         }
     }
 
-    /// Looks at what they tell, unless another thread does or it `is_due` only later. Each is shown under a number that
-    /// stays.
+    /// Looks at what they tell, unless another thread does or it `is_due` only later; that says what the other processes of
+    /// this container may take of the time, too. Each is shown under a number that stays.
     pub(super) fn look(
         &self,
         now: u64,
-        is_due: impl FnOnce() -> bool,
-        show: impl FnOnce(&[(u64, Told)]),
+        is_due: impl FnOnce() -> Option<Share>,
+        show: impl FnOnce(&[Heard]),
     ) {
         let Some(mut view) = self.view.try_lock() else { return };
-        if now < view.rests_until || !is_due() {
+        if now < view.rests_until {
             return;
         }
-        view.refresh(self, now);
+        let Some(own_share) = is_due() else { return };
+        view.refresh(self, own_share, now);
         view.rest(now, sys::monotonic_ns());
-        show(&view.told);
+        show(&view.heard);
     }
 }
 
 impl View {
-    fn refresh(&mut self, all: &Neighbours, now: u64) {
-        self.told.clear();
+    fn refresh(&mut self, all: &Neighbours, own_share: Share, now: u64) {
+        self.heard.clear();
+        let page = all.own.inode;
         let own = all.own.page.tells(all.device).filter(|(slot, _)| *slot != all.slot.index());
-        self.told.extend(own.map(|(slot, told)| (key(all.own.inode, slot), told)));
+        let own = own.map(|(slot, told)| (key(page, slot), told));
+        self.heard.extend(own.map(|(key, told)| Heard { page, share: own_share, key, told }));
         let lists = self.listed_at.is_none_or(|at| now.saturating_sub(at) >= LIST_NS);
         if !lists && self.pages.is_empty() {
             return;
@@ -105,32 +114,56 @@ impl View {
             self.list(&directory, all);
             self.listed_at = Some(now);
         }
-        for page in &self.pages {
+        let moving = self.pages.iter_mut().take(MOST_PAGES).filter(|page| page.moves || lists);
+        for page in moving {
             let (offset, length) = page.seats;
             let Some(room) = self.room.get_mut(..length) else { continue };
-            let Some((inode, bytes)) = read(&directory, &page.name, offset, room) else { continue };
-            self.told.extend(read_seats(bytes).map(|(slot, told)| (key(inode, slot), told)));
+            let Some((_, bytes)) = read(&directory, &page.name, offset, room) else { continue };
+            let told = Told::together(read_seats(bytes).map(|(_, told)| told), now);
+            page.moves = told.is_out() || page.told.work != told.work || !lists && page.moves;
+            page.told = told;
         }
-        self.told.truncate(MOST_TOLD);
+        // Each is a taker of its own, whose key is no process's.
+        self.heard.extend(self.pages.iter().take(MOST_PAGES).map(|page| Heard {
+            page: page.inode,
+            share: page.share,
+            key: key(page.inode, 0),
+            told: page.told,
+        }));
     }
 
-    /// Finds the pages that tell of the device.
+    /// Finds the pages that tell of the device, and what the node says of them.
     fn list(&mut self, directory: &Directory, all: &Neighbours) {
         let mut names: Vec<CString> = Vec::new();
         while names.len() < MOST_FILES
             && let Some(next) = directory.next(&mut self.room)
         {
-            names.extend(next.map(CStr::to_owned));
+            names.extend(next.filter(|name| !is_share(name)).map(CStr::to_owned));
         }
         names.truncate(MOST_FILES);
-        let mut seats_of = |name: &CStr| {
-            let room = self.room.get_mut(..Header::SIZE)?;
-            let (inode, bytes) = read(directory, name, 0, room)?;
-            Header::read(bytes).filter(|_| inode != all.own.inode)?.seats(all.gpu)
-        };
-        let pages =
-            names.into_iter().filter_map(|name| Some(Page { seats: seats_of(&name)?, name }));
-        self.pages = pages.take(MOST_PAGES).collect();
+        let before = core::mem::take(&mut self.pages);
+        for name in names {
+            let Some(room) = self.room.get_mut(..Header::SIZE) else { return };
+            let Some((inode, bytes)) = read(directory, &name, 0, room) else { continue };
+            let header = Header::read(bytes).filter(|_| inode != all.own.inode);
+            let Some(seats) = header.and_then(|header| header.seats(all.gpu)) else { continue };
+            let Some(share) = self.share(directory, &name, all) else { continue };
+            let known = before.iter().find(|page| page.inode == inode);
+            let told = known.map_or_else(Told::default, |page| page.told);
+            let moves = known.is_none_or(|page| page.moves);
+            self.pages.push(Page { name, inode, seats, share, told, moves });
+        }
+        self.pages.sort_by_key(|page| !page.moves);
+    }
+
+    /// What a page's container may take of the device's time; `None` if nobody says so who may.
+    fn share(&mut self, directory: &Directory, name: &CStr, all: &Neighbours) -> Option<Share> {
+        if !all.own.by_node {
+            return Some(Share::FULL); // all pages are this user's own, and so is what they say
+        }
+        let name = [name.to_bytes(), share::SUFFIX.as_bytes()].concat();
+        let (_, text) = read(directory, &CString::new(name).ok()?, 0, &mut self.room)?;
+        share::share_of(text, all.gpu)
     }
 
     /// Leaves them alone for a while. One look that took long says nothing: somebody else had the processor.
@@ -139,6 +172,11 @@ impl View {
         let usual_ns = took_ns.min(core::mem::replace(&mut self.took_ns, took_ns));
         self.rests_until = now.saturating_add(usual_ns.saturating_mul(REST));
     }
+}
+
+/// Whether a name is that of what the node says of a page.
+fn is_share(name: &CStr) -> bool {
+    name.to_bytes().ends_with(share::SUFFIX.as_bytes())
 }
 
 /// Which file that is, and what it holds from here on.

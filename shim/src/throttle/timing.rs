@@ -15,6 +15,7 @@ use crate::sys;
 use core::sync::atomic::{AtomicU64, Ordering};
 use gpucap_abi::cuda::{CUcontext, CUevent, CUstream};
 use gpucap_core::throttle::{Events, Reached};
+use std::collections::VecDeque;
 
 /// An event that was recorded.
 #[derive(Debug)]
@@ -55,10 +56,17 @@ pub(super) struct Spare {
 pub(super) struct Timing {
     contexts: Vec<Context>,
     made: u64,
+    /// The latest ones that ended, and when.
+    ended: VecDeque<(ContextId, u64)>,
 }
+
+/// Of so many it is remembered: an event of an older one tells nothing.
+const ENDED: usize = 64;
 
 struct Context {
     id: ContextId,
+    /// The driver is ending it, or is about to: nobody asks about its events.
+    is_ending: bool,
     handle: CUcontext,
     spare: Vec<CUevent>,
     clock: Clock,
@@ -72,33 +80,55 @@ impl Timing {
         }
         self.made = self.made.saturating_add(1);
         let id = ContextId(self.made);
-        self.contexts.push(Context { id, handle, spare: Vec::new(), clock: Clock::default() });
+        let (spare, clock) = (Vec::new(), Clock::default());
+        self.contexts.push(Context { id, is_ending: false, handle, spare, clock });
         id
     }
 
     /// The handle of a context that has not ended.
     pub(super) fn handle(&self, id: ContextId) -> Option<CUcontext> {
-        self.contexts.iter().find(|context| context.id == id).map(|context| context.handle)
+        let context = self.contexts.iter().find(|context| context.id == id && !context.is_ending);
+        context.map(|context| context.handle)
     }
 
     /// The number of a context in which something has been launched.
     pub(super) fn find(&self, handle: CUcontext) -> Option<ContextId> {
-        self.contexts.iter().find(|context| context.handle == handle).map(|context| context.id)
+        let is_it = |context: &&Context| context.handle == handle && !context.is_ending;
+        self.contexts.iter().find(is_it).map(|context| context.id)
     }
 
-    /// A context has ended, and its events with it.
-    pub(super) fn end(&mut self, id: ContextId) {
+    /// The driver is about to end a context: its events are not touched until it says whether it did.
+    pub(super) fn is_ending(&mut self, id: ContextId, is_ending: bool) {
+        if let Some(context) = self.contexts.iter_mut().find(|context| context.id == id) {
+            context.is_ending = is_ending;
+        }
+    }
+
+    /// A context has ended at this time, and its events with it.
+    pub(super) fn end(&mut self, id: ContextId, at: u64) {
         self.contexts.retain(|context| context.id != id);
+        if self.ended.len() == ENDED {
+            self.ended.pop_front();
+        }
+        self.ended.push_back((id, at));
     }
 
     /// All contexts may have ended.
-    pub(super) fn end_all(&mut self) {
-        self.contexts.clear();
+    pub(super) fn end_all(&mut self, at: u64) {
+        let all: Vec<_> = self.contexts.iter().map(|context| context.id).collect();
+        all.into_iter().for_each(|id| self.end(id, at));
+    }
+
+    /// What became of the events of a context that is not there any more.
+    fn ended_at(&self, id: ContextId) -> Reached {
+        let ended = self.ended.iter().find(|(ended, _)| *ended == id);
+        ended.map_or(Reached::Lost, |(_, at)| Reached::Ended(*at))
     }
 
     /// An event that is used again, if there is one.
     pub(super) fn spare(&mut self, id: ContextId) -> Option<Spare> {
-        let context = self.contexts.iter_mut().find(|context| context.id == id)?;
+        let is_it = |context: &&mut Context| context.id == id && !context.is_ending;
+        let context = self.contexts.iter_mut().find(is_it)?;
         Some(Spare { event: context.spare.pop()?, context: id })
     }
 
@@ -161,7 +191,10 @@ impl Events for Reader<'_> {
 
     fn reached(&mut self, mark: &Mark) -> Reached {
         let copy = self.copy;
-        let Some(context) = self.context(mark) else { return Reached::Lost };
+        let Some(context) = self.context(mark) else { return self.timing.ended_at(mark.context) };
+        if context.is_ending {
+            return Reached::Pending;
+        }
         context.clock.read(copy, mark, &mut context.spare)
     }
 

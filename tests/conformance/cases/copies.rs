@@ -65,6 +65,20 @@ macro_rules! to_host {
     };
 }
 
+/// `SYMBOL to from bytes [stream]`, from buffer 1.
+macro_rules! to_device {
+    ($alloc:ident, $read:ident; $($symbol:literal),*) => {
+        [$(($symbol, &[
+            $alloc,
+            "poke 1 0 8 77",
+            concat!("call ", $symbol, " a %1 64 0"), WAIT, "poke 1 0 8 0", $read,
+            concat!("call ", $symbol, " 12345 %1 64 0"),
+            concat!("call ", $symbol, " a %1 99999999 0"),
+            concat!("call ", $symbol, " a 0 64 0"),
+        ])),*]
+    };
+}
+
 /// `SYMBOL to from bytes stream`, within the device and to buffer 1.
 macro_rules! anywhere {
     ($($symbol:literal),*) => {
@@ -173,7 +187,7 @@ macro_rules! attributed {
 
 #[rustfmt::skip] // one line for each form
 pub(super) fn cases() -> Vec<Case> {
-    let forms: [&[Case]; 22] = [
+    let forms: [&[Case]; 25] = [
         &set!(ALLOC_V1, READ_V1; "cuMemsetD8", "cuMemsetD16", "cuMemsetD32"),
         &set!(ALLOC, READ; "cuMemsetD8_v2", "cuMemsetD8_v2_ptds", "cuMemsetD8Async", "cuMemsetD8Async_ptsz"),
         &set!(ALLOC, READ; "cuMemsetD16_v2", "cuMemsetD16_v2_ptds", "cuMemsetD16Async", "cuMemsetD16Async_ptsz"),
@@ -185,15 +199,23 @@ pub(super) fn cases() -> Vec<Case> {
         &copied!(ALLOC_V1, "cuMemsetD8", READ_V1; "cuMemcpyDtoD", "cuMemcpyDtoDAsync"),
         &copied!(ALLOC, "cuMemsetD8_v2", READ; "cuMemcpyDtoD_v2", "cuMemcpyDtoD_v2_ptds", "cuMemcpyDtoDAsync_v2",
             "cuMemcpyDtoDAsync_v2_ptsz"),
-        &to_host!(ALLOC_V1, "cuMemsetD8"; "cuMemcpyDtoH"),
-        &to_host!(ALLOC, "cuMemsetD8_v2"; "cuMemcpyDtoH_v2", "cuMemcpyDtoH_v2_ptds", "cuMemcpy", "cuMemcpy_ptds"),
+        &to_host!(ALLOC_V1, "cuMemsetD8"; "cuMemcpyDtoH", "cuMemcpyDtoHAsync"),
+        &to_host!(ALLOC, "cuMemsetD8_v2"; "cuMemcpyDtoH_v2", "cuMemcpyDtoH_v2_ptds", "cuMemcpyDtoHAsync_v2",
+            "cuMemcpyDtoHAsync_v2_ptsz", "cuMemcpy", "cuMemcpy_ptds"),
+        &to_device!(ALLOC_V1, READ_V1; "cuMemcpyHtoD", "cuMemcpyHtoDAsync"),
+        &to_device!(ALLOC, READ; "cuMemcpyHtoD_v2", "cuMemcpyHtoD_v2_ptds", "cuMemcpyHtoDAsync_v2",
+            "cuMemcpyHtoDAsync_v2_ptsz"),
         &anywhere!("cuMemcpyAsync", "cuMemcpyAsync_ptsz"),
         &peer!("cuMemcpyPeer", "cuMemcpyPeer_ptds", "cuMemcpyPeerAsync", "cuMemcpyPeerAsync_ptsz"),
         &of_arrays!(ALLOC_V1; "cuMemcpyAtoD": "a e 0 64", "cuMemcpyDtoA": "e 0 a 64", "cuMemcpyAtoA": "e 0 e 0 64"),
         &of_arrays!(ALLOC; "cuMemcpyAtoD_v2": "a e 0 64", "cuMemcpyDtoA_v2": "e 0 a 64", "cuMemcpyAtoA_v2": "e 0 e 0 64"),
         &of_arrays!(ALLOC; "cuMemcpyAtoD_v2_ptds": "a e 0 64", "cuMemcpyDtoA_v2_ptds": "e 0 a 64",
             "cuMemcpyAtoA_v2_ptds": "e 0 e 0 64"),
-        &array_to_host!("cuMemcpyAtoH", "cuMemcpyAtoH_v2", "cuMemcpyAtoH_v2_ptds"),
+        &of_arrays!(ALLOC; "cuMemcpyHtoA": "e 0 %1 64", "cuMemcpyHtoA_v2": "e 0 %1 64", "cuMemcpyHtoA_v2_ptds": "e 0 %1 64",
+            "cuMemcpyHtoAAsync": "e 0 %1 64 0", "cuMemcpyHtoAAsync_v2": "e 0 %1 64 0",
+            "cuMemcpyHtoAAsync_v2_ptsz": "e 0 %1 64 0"),
+        &array_to_host!("cuMemcpyAtoH", "cuMemcpyAtoH_v2", "cuMemcpyAtoH_v2_ptds", "cuMemcpyAtoHAsync",
+            "cuMemcpyAtoHAsync_v2", "cuMemcpyAtoHAsync_v2_ptsz"),
         &described!("cuMemcpy2D", "cuMemcpy2D_v2", "cuMemcpy2D_v2_ptds", "cuMemcpy2DUnaligned", "cuMemcpy2DUnaligned_v2",
             "cuMemcpy2DUnaligned_v2_ptds", "cuMemcpy3D", "cuMemcpy3D_v2", "cuMemcpy3D_v2_ptds",
             "cuMemcpy2DAsync", "cuMemcpy2DAsync_v2", "cuMemcpy2DAsync_v2_ptsz", "cuMemcpy3DAsync", "cuMemcpy3DAsync_v2",

@@ -5,7 +5,7 @@
 use super::super::card::{Card, What};
 use super::super::program::{Act, Kernel, Program};
 use super::super::setup::Ablation;
-use super::{Tenant, World};
+use super::World;
 use gpucap_core::throttle::{
     Batch, Costs, Events, Launch, Meter, Permit, Reached, Signature, StreamId, Verdict,
 };
@@ -42,7 +42,7 @@ pub(super) enum State {
         stream: usize,
         permit: Permit,
         returned: u64,
-        pair: Option<[usize; 2]>,
+        pair: Option<[Mark; 2]>,
     },
     Copying {
         stream: usize,
@@ -55,46 +55,69 @@ pub(super) enum State {
     Synced {
         stream: Option<usize>,
     },
+    Holding {
+        stream: usize,
+    },
+    /// The driver's call that destroys the context.
+    EndingContext,
+    /// Another process begins in place of the one that was killed.
+    Beginning,
     Gone,
 }
 
 /// A stream under a limit: its meter, and what that is told and asks.
-struct Metered<'w, 'a> {
-    id: StreamId,
-    meter: &'w mut Meter<'a, usize>,
+pub(super) struct Metered<'w, 'a> {
+    pub(super) id: StreamId,
+    pub(super) meter: &'w mut Meter<'a, Mark>,
     costs: &'w Costs,
     waits: &'w mut Vec<u64>,
     metered: &'w mut u64,
-    probe: Probe<'w>,
+    pub(super) probe: Probe<'w>,
+}
+
+/// A timing event, and the context that it ends with.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Mark {
+    event: usize,
+    context: u64,
 }
 
 /// The driver's answer to questions about events, and a new event at the end of the stream.
-struct Probe<'c> {
+pub(super) struct Probe<'c> {
     card: &'c mut Card,
     stream: usize,
+    context: u64,
+    /// When the context before it ended; none while the driver is ending it.
+    ended_at: Option<u64>,
     drift_ppm: u64,
 }
 
 impl Probe<'_> {
-    fn event(&mut self, arrives: u64) -> usize {
+    fn event(&mut self, arrives: u64) -> Mark {
         let event = self.card.event();
         self.card.push(self.stream, arrives, What::Event(event));
-        event
+        Mark { event, context: self.context }
     }
 }
 
 impl Events for Probe<'_> {
-    type Event = usize;
+    type Event = Mark;
 
-    fn reached(&mut self, event: &usize) -> Reached {
-        let Some(at) = self.card.reached(*event) else { return Reached::Pending };
+    fn reached(&mut self, mark: &Mark) -> Reached {
+        if mark.context != self.context {
+            return self.ended_at.map_or(Reached::Pending, Reached::Ended);
+        }
+        let Some(at) = self.card.reached(mark.event) else { return Reached::Pending };
         // Laid onto the host's clock once a second.
         let since = at % 1_000_000_000;
         Reached::At(at + since * self.drift_ppm / 1_000_000)
     }
 
-    fn give_back(&mut self, event: usize) {
-        self.card.give_back(event);
+    fn give_back(&mut self, mark: Mark) {
+        // One of a context that has ended may still stand in a stream.
+        if mark.context == self.context {
+            self.card.give_back(mark.event);
+        }
     }
 }
 
@@ -125,6 +148,8 @@ impl<'a> World<'a> {
                 let (now, setup) = (self.now, self.setup);
                 let (card, number) = self.line(thread, stream);
                 if card.queued(number) < setup.depth {
+                    self.fence(thread, stream);
+                    let (card, number) = self.line(thread, stream);
                     card.push(number, now + setup.launch_ns, What::Copy(ns));
                     self.later(thread, self.setup.launch_ns, State::Next);
                 } else {
@@ -145,9 +170,18 @@ impl<'a> World<'a> {
                 }
             }
             State::Synced { stream } => {
-                self.synced(thread, stream);
-                self.later(thread, 0, State::Next);
+                let took = self.synced(thread, stream);
+                self.later(thread, took, State::Next);
             }
+            State::Holding { stream } => {
+                let arrives = self.now + self.setup.launch_ns;
+                let (card, number) = self.line(thread, stream);
+                card.push(number, arrives, What::Hold);
+                let took = self.setup.launch_ns;
+                self.later(thread, took, State::Next);
+            }
+            State::EndingContext => self.end_context(thread),
+            State::Beginning => self.begin_again(thread),
             State::Gone => {}
         }
     }
@@ -161,8 +195,24 @@ impl<'a> World<'a> {
             Act::Sync(stream) => self.later(thread, 0, State::Syncing { stream }),
             Act::Think(ns) => self.later(thread, ns, State::Next),
             Act::Until(at) => self.later(thread, at.saturating_sub(self.now), State::Next),
+            Act::Hold(stream) => {
+                self.processes[process].held_at = self.now;
+                self.later(thread, 0, State::Holding { stream });
+            }
+            Act::Release(stream) => {
+                let (card, number) = self.line(thread, stream);
+                card.release(number);
+                let (now, tenant) = (self.now, &mut self.processes[process]);
+                tenant.held_most = tenant.held_most.max(now - tenant.held_at);
+                self.later(thread, 0, State::Next);
+            }
+            Act::EndContext => self.about_to_end_context(thread),
+            Act::Again(after) => {
+                self.leave(process);
+                self.later(thread, after, State::Beginning);
+            }
             Act::Die => {
-                self.cards.iter_mut().for_each(|card| card.kill(process));
+                self.leave(process);
                 for thread in self.threads.iter_mut().filter(|thread| thread.process == process) {
                     (thread.state, thread.blocked) = (State::Gone, false);
                 }
@@ -174,7 +224,11 @@ impl<'a> World<'a> {
     fn ask(&mut self, thread: usize, stream: usize, kernel: Kernel, called: u64) {
         let (now, setup) = (self.now, self.setup);
         let batch = Arc::clone(&self.threads[thread].batches[stream]);
-        self.look_around(thread, stream);
+        if setup.oracle {
+            return self.ask_oracle(thread, stream, kernel, called);
+        }
+        self.inherit(thread, stream);
+        let look_ns = self.look_around(thread, stream);
         let graph_is_free = kernel.nodes.is_some() && setup.without == Ablation::Graphs;
         let metered = self.metered(thread, stream).filter(|_| !graph_is_free);
         let Some(Metered { id, meter, costs, waits, metered, mut probe }) = metered else {
@@ -182,19 +236,20 @@ impl<'a> World<'a> {
         };
         let (signature, launch) = as_launch(kernel, called, setup.without);
         if costs.small(signature).is_some_and(|cost| batch.spend(cost)) {
-            waits.push(now - called);
+            waits.push(now - called + look_ns);
             let state = State::Admitted { stream, kernel, permit: None };
-            return self.later(thread, setup.fast_ns, state);
+            return self.later(thread, setup.fast_ns + look_ns, state);
         }
         if setup.without == Ablation::Learning {
             meter.changed(signature);
         }
         match meter.before_launch(id, &batch, launch, now, &mut probe) {
             Verdict::Admit(permit) => {
-                waits.push(now - called);
+                waits.push(now - called + look_ns);
                 *metered += 1;
                 let permit = Some(permit);
-                self.later(thread, setup.meter_ns, State::Admitted { stream, kernel, permit });
+                let took = setup.meter_ns + look_ns;
+                self.later(thread, took, State::Admitted { stream, kernel, permit });
             }
             Verdict::Wait { until } => {
                 if meter.wants_mark(id) && setup.without != Ablation::Marks {
@@ -203,8 +258,23 @@ impl<'a> World<'a> {
                 }
                 let (least, most) = setup.wake_ns;
                 let late = self.dice.between(least, most);
-                self.later(thread, until - now + late, State::Asking { stream, kernel, called });
+                self.later(
+                    thread,
+                    until - now + late + look_ns,
+                    State::Asking { stream, kernel, called },
+                );
             }
+        }
+    }
+
+    /// Something that is no launch is about to enter a stream.
+    pub(super) fn fence(&mut self, thread: usize, stream: usize) {
+        let (now, record_ns) = (self.now, self.setup.record_ns);
+        if let Some(Metered { id, meter, mut probe, .. }) = self.metered(thread, stream)
+            && meter.fence(id, now)
+        {
+            let event = probe.event(now + record_ns);
+            meter.marked(id, event, now, &mut probe);
         }
     }
 
@@ -217,6 +287,7 @@ impl<'a> World<'a> {
         }
         let what = self.what(thread, stream, kernel);
         let arrival_ns = self.dice.between(0, setup.arrival_ns);
+        let context = self.processes[self.threads[thread].process].context;
         let (card, number) = self.line(thread, stream);
         let measured = permit.as_ref().is_some_and(Permit::wants_events)
             && setup.without != Ablation::Measurement;
@@ -224,7 +295,7 @@ impl<'a> World<'a> {
         let event = |card: &mut Card, at| {
             let event = card.event();
             card.push(number, at, What::Event(event));
-            event
+            Mark { event, context }
         };
         let before = measured.then(|| {
             returned += setup.record_ns;
@@ -242,48 +313,32 @@ impl<'a> World<'a> {
         self.later(thread, over, state);
     }
 
-    fn synced(&mut self, thread: usize, stream: Option<usize>) {
+    /// How long it took.
+    fn synced(&mut self, thread: usize, stream: Option<usize>) -> u64 {
         let now = self.now;
         let streams = self.processes[self.threads[thread].process].streams.len();
+        let mut took = 0;
         for index in stream.map_or(0..streams, |only| only..only + 1) {
-            self.look_around(thread, index);
+            took += self.look_around(thread, index);
             if let Some(Metered { id, meter, probe, .. }) = &mut self.metered(thread, index) {
                 meter.sync_returned(Some(*id), now, probe);
             }
         }
+        took
     }
 
-    /// Reads what other processes tell of the card of a stream, if it is time to.
-    fn look_around(&mut self, thread: usize, stream: usize) {
-        let (now, own) = (self.now, self.threads[thread].process);
-        let card = self.processes[own].streams[stream].card;
-        let is_due = |tenant: &Tenant<'_>| {
-            tenant.places[card].meters.first().is_some_and(|meter| meter.is_look_due(now))
-        };
-        if self.setup.without == Ablation::Page || !is_due(&self.processes[own]) {
-            return;
-        }
-        let others = self.processes.iter().zip(0..).filter(|(_, key)| *key != own as u64);
-        let tell = |(tenant, key): (&Tenant<'_>, u64)| {
-            Some((key, tenant.places[card].meters.first()?.tells()))
-        };
-        let told: Vec<_> = others.filter_map(tell).collect();
-        let meters = &mut self.processes[own].places[card].meters;
-        meters.iter_mut().for_each(|meter| meter.look(told.iter().copied(), now));
-    }
-
-    fn later(&mut self, thread: usize, ns: u64, state: State) {
+    pub(super) fn later(&mut self, thread: usize, ns: u64, state: State) {
         self.threads[thread].state = state;
         self.calendar.push(Reverse((self.now + ns, thread)));
     }
 
-    fn block(&mut self, thread: usize, state: State) {
+    pub(super) fn block(&mut self, thread: usize, state: State) {
         self.threads[thread].state = state;
         self.threads[thread].blocked = true;
     }
 
     /// Where the driver puts what is launched on a stream of the thread's process: a card, and the stream's number there.
-    fn line(&mut self, thread: usize, stream: usize) -> (&mut Card, usize) {
+    pub(super) fn line(&mut self, thread: usize, stream: usize) -> (&mut Card, usize) {
         let line = &self.processes[self.threads[thread].process].streams[stream];
         (&mut self.cards[line.card], line.number)
     }
@@ -301,8 +356,9 @@ impl<'a> World<'a> {
     }
 
     /// Whom the shim asks about a stream of the thread's process; nobody where it has no limit.
-    fn metered(&mut self, thread: usize, stream: usize) -> Option<Metered<'_, 'a>> {
+    pub(super) fn metered(&mut self, thread: usize, stream: usize) -> Option<Metered<'_, 'a>> {
         let tenant = &mut self.processes[self.threads[thread].process];
+        let (context, ended_at) = (tenant.context, tenant.ended_at);
         let line = &tenant.streams[stream];
         let place = &mut tenant.places[line.card];
         let which = stream % place.meters.len().max(1);
@@ -313,7 +369,7 @@ impl<'a> World<'a> {
             costs: place.costs.get(which)?,
             waits: &mut place.waits,
             metered: &mut place.metered,
-            probe: Probe { card, stream: line.number, drift_ppm },
+            probe: Probe { card, stream: line.number, context, ended_at, drift_ppm },
         })
     }
 }

@@ -17,13 +17,18 @@ use crate::reason::Reason;
 /// What the annotations are called that say what `GPU_MEM_LIMIT` and `GPU_CORE_PCT` say.
 pub(crate) const MEM: &str = "mem";
 pub(crate) const CORE: &str = "core-pct";
+const PROFILE: &str = "profile";
 
 /// The annotation of this name, on this node.
 pub(crate) fn key(node: &Node, name: &str) -> String {
     format!("{}/{name}", node.annotation_domain)
 }
 
+/// What else an annotation of ours may be called: an engine reads it.
+const OTHERS: [&str; 1] = ["without-plugin"];
+
 pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
+    known(facts)?;
     let visible = Visible::of(facts.env, "NVIDIA_VISIBLE_DEVICES", facts.cards);
     let mut grants = Vec::new();
     for key in keys(facts, MEM) {
@@ -34,11 +39,34 @@ pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
         let cap = |&share: &_| Cap::core(share);
         grants.extend(one(facts, &visible, &key, GPU_CORE_PCT, cap)?);
     }
-    for key in keys(facts, "profile") {
+    for key in keys(facts, PROFILE) {
         let cap = |&profile: &Profile| Cap::profile(profile);
         grants.extend(one(facts, &visible, &key, GPU_PROFILE, cap)?);
     }
     Ok(grants)
+}
+
+/// Whether an annotation is in our domain, or in one that is taken for it: `gpucap.io/` where ours is `gpucap/`.
+pub(super) fn is_own(node: &Node, annotation: &str) -> bool {
+    let Some((domain, _)) = annotation.split_once('/') else { return false };
+    let rest = domain.strip_prefix(node.annotation_domain.as_str());
+    let is_dotted = node.annotation_domain.contains('.');
+    rest.is_some_and(|rest| rest.is_empty() || !is_dotted && rest.starts_with('.'))
+}
+
+/// An annotation of ours that none reads is a misspelt limit: without it, the container would run uncapped.
+fn known(facts: &Facts<'_>) -> Result<(), Reason> {
+    let names = [MEM, CORE, PROFILE];
+    let is_known = |key: &str| {
+        let (domain, name) = key.split_once('/').unwrap_or_default();
+        let name = name.split_once('.').map_or(name, |(name, _container)| name);
+        domain == facts.node.annotation_domain && (names.contains(&name) || OTHERS.contains(&name))
+    };
+    let mut own = facts.annotations.iter().filter(|(key, _)| is_own(facts.node, key));
+    let Some((key, held)) = own.find(|(key, _)| !is_known(key)) else { return Ok(()) };
+    let allowed = names.map(|name| self::key(facts.node, name)).join(", ");
+    let why = format!("there is no such annotation; allowed: {allowed}, each also with .CONTAINER");
+    Err(Reason::value(format!("annotation {}", key.escape_default()), held, why))
 }
 
 /// The pod's key, and the container's as far as we know its name.

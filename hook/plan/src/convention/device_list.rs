@@ -32,7 +32,8 @@ fn one(source: &str, held: &str, device: &str) -> Result<Option<(DeviceName, Cap
     let mut parts = device.split(',').map(str::trim);
     let mut next = || parts.next().ok_or_else(wrong);
     let (uuid, kind, memory, core) = (next()?, next()?, next()?, next()?);
-    if !kind.to_ascii_uppercase().contains("NVIDIA") && !uuid.starts_with("GPU-") {
+    let is_ours = ["GPU-", "MIG-"].iter().any(|prefix| uuid.starts_with(prefix));
+    if !kind.to_ascii_uppercase().contains("NVIDIA") && !is_ours {
         // Both schedulers list the devices of other vendors in annotations of their own, but for a few versions.
         return Ok(None);
     }

@@ -9,7 +9,7 @@ use gpucap_core::units::Amount;
 
 use super::{Facts, device_list, number};
 use crate::card::Visible;
-use crate::env::Env;
+use crate::env::Reading;
 use crate::grant::{Cap, Caps, Grant, Numbered, lowest};
 use crate::reason::Reason;
 
@@ -31,7 +31,7 @@ pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
 /// The variables `<name>` (for every GPU) and `<name>_<i>`. A GPU without a number of its own has the lowest: the
 /// plugin writes one for each GPU that it gives, so another one was not given.
 pub(super) fn indexed(
-    env: &Env,
+    env: &Reading<'_>,
     name: &str,
     gpu: impl Fn(u32) -> Option<gpucap_core::uuid::DeviceName>,
     cap: impl Fn(&str, &str) -> Result<Cap, Reason>,

@@ -20,9 +20,19 @@ pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
     let source = format!("annotation {KEY}");
     let wrong = |why: &str| Reason::value(&*source, held, why);
     let value: Value = serde_json::from_str(held).map_err(|_| wrong("not JSON"))?;
+    if !value.is_object() {
+        return Err(wrong("no JSON object"));
+    }
+    let devices = match value.get("gpu") {
+        None | Some(Value::Null) => &[][..],
+        Some(devices) => devices.as_array().ok_or_else(|| wrong("gpu is no list"))?,
+    };
     let mut names = Vec::new();
     let mut numbered = Vec::new();
-    for (place, device) in (0_u32..).zip(json::list(&value, &["gpu"])) {
+    for (place, device) in (0_u32..).zip(devices) {
+        if !device.is_object() {
+            return Err(wrong("a device is no JSON object"));
+        }
         names.push(name(facts, device));
         numbered.push((place, cap(&source, device)?));
     }

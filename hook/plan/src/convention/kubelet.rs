@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use super::{
     Facts, allocate_response, egpu, environment, gpushare, hami, mps, number, vgpu_manager,
 };
-use crate::env::Env;
+use crate::env::{Env, Reading};
 use crate::grant::{Cap, Caps, Grant};
 use crate::json;
 use crate::reason::Reason;
@@ -43,7 +43,8 @@ pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
 /// What the plugin's variables say, by every convention.
 fn answered(facts: &Facts<'_>, env: &Env) -> Result<Vec<Grant>, Reason> {
     let none = BTreeMap::new();
-    let facts = Facts { env, annotations: &none, ..facts.clone() };
+    let env = Reading::first(env).map_err(|reason| reason.renamed(named))?;
+    let facts = Facts { env: &env, annotations: &none, ..facts.clone() };
     let conventions =
         [environment::read, gpushare::read, egpu::read, hami::read, vgpu_manager::read, mps::read];
     let mut grants = Vec::new();

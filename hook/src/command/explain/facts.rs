@@ -1,26 +1,29 @@
 //! What is to be found out of a process: collected here, judged in `verdict`.
 //!
-//! The library decides by the environment and the files that the process itself sees, so everything is read through
-//! `/proc/PID/root`. An environment is the one the program was started with; one that it changed later is not seen.
+//! The library decides by the environment and the files that the process itself sees, so everything is read below
+//! `/proc/PID/root`, by a walk that nothing there can lead out of: links are the process's, files may be fifos or have no
+//! end, and a ledger is anybody's to shorten. Each read is bounded, and what is not a regular file is not there. An
+//! environment is the one the program was started with; one that it changed later is not seen.
 
 use crate::elf::Loading;
+use crate::engine::root::{self, Root, open_directory};
+use crate::error::reason;
 use crate::given::Given;
 use crate::ledgers::{self, BY_HOOK, Look, Name};
 use crate::preload;
-use crate::proc::{self, Process};
-use crate::sys::{self, Map};
+use crate::proc::Process;
+use crate::sys::{self, Map, at};
 use gpucap_core::config::{GPUCAP_LEDGER, Lookup};
-use gpucap_core::ledger::Kind;
+use gpucap_core::ledger::{Identity, Kind};
 use gpucap_core::limits::live::{self, LivePage};
 use gpucap_core::limits::{Broken, FileProblem, Limits, file};
 use gpucap_core::uuid::Uuid;
-use std::ffi::{OsStr, OsString};
-use std::fs::OpenOptions;
+use std::env;
+use std::ffi::{CString, OsStr, OsString};
+use std::fs::File;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-use std::{env, fs};
 
 /// Everything that counts.
 pub(super) struct Facts {
@@ -36,8 +39,8 @@ pub(super) struct Facts {
     pub(super) asked_by: Vec<Asking>,
     /// The ledger that it uses, or would.
     pub(super) ledger: PathBuf,
-    /// What it holds, by that ledger.
-    pub(super) holds: Vec<Held>,
+    /// What it holds, by that ledger; or why that is not known.
+    pub(super) holds: Result<Vec<Held>, String>,
 }
 
 /// What is to be seen of a process that runs.
@@ -70,12 +73,14 @@ pub(super) struct Held {
 }
 
 const EVERYWHERE: &str = "/etc/ld.so.preload";
+/// A list of the loader that is longer was made to be.
+const LONGEST_LIST: u64 = 1 << 20;
 
 impl Facts {
     /// Those of a process that runs.
     pub(super) fn of(process: Process) -> io::Result<Self> {
         let environment = process.environment()?;
-        let root = process.path("root");
+        let root = Root::new(open_directory(&process.path("root"))?);
         let value = |name: &str| environment.get(name).map(OsStr::to_owned);
         let seen = Seen {
             pid: process.0,
@@ -85,7 +90,7 @@ impl Facts {
             secure: process.secure().unwrap_or(false),
         };
         let mut facts = Self::collect(&value, &root, process, process.uid()?);
-        facts.holds = held(&inside(&root, &facts.ledger), process).unwrap_or_default();
+        facts.holds = held(&root, &facts.ledger, process);
         facts.process = Some(seen);
         Ok(facts)
     }
@@ -93,16 +98,17 @@ impl Facts {
     /// Those of a process that would be started from here.
     pub(super) fn of_here() -> io::Result<Self> {
         let value = |name: &str| env::var_os(name);
-        Ok(Self::collect(&value, Path::new("/"), Process::own(), sys::uid()))
+        let root = Root::new(open_directory(Path::new("/"))?);
+        Ok(Self::collect(&value, &root, Process::own(), sys::uid()))
     }
 
     fn collect(
         value: &dyn Fn(&str) -> Option<OsString>,
-        root: &Path,
+        root: &Root,
         process: Process,
         uid: u32,
     ) -> Self {
-        let file = limits_file(&inside(root, Path::new(file::PATH)));
+        let file = limits_file(root);
         let has_file = file.is_some();
         let lookup: Lookup<'_> = &|name| value(name).map(|value| value.as_bytes().to_vec());
         let read = file.as_ref().map(|read| read.as_deref().map_err(Clone::clone));
@@ -110,7 +116,7 @@ impl Facts {
         let given = limits.as_ref().ok().and_then(|limits| limits.as_ref()?.file());
         let given = given.map(|file| Given::all(file, page(root).as_ref().map(Map::get)));
         let configured = value(GPUCAP_LEDGER.name).filter(|path| !path.is_empty());
-        let ledger = if has_file && inside(root, Path::new(BY_HOOK)).exists() {
+        let ledger = if has_file && root.look(BY_HOOK).is_ok() {
             BY_HOOK.into()
         } else if let Some(path) = configured.filter(|_| !has_file) {
             PathBuf::from(path)
@@ -118,67 +124,91 @@ impl Facts {
             let mount_namespace = process.namespace("mnt").unwrap_or(0);
             Name::Shared { uid, mount_namespace }.path()
         };
-        let everywhere = fs::read(inside(root, Path::new(EVERYWHERE))).unwrap_or_default();
+        let everywhere = open(root, Path::new(EVERYWHERE)).ok().flatten();
+        let everywhere = everywhere.and_then(|file| root::read(file, LONGEST_LIST).ok());
         let lists = [
             ("LD_PRELOAD", value("LD_PRELOAD").unwrap_or_default()),
-            (EVERYWHERE, OsStr::from_bytes(&everywhere).to_owned()),
+            (EVERYWHERE, OsString::from_vec(everywhere.unwrap_or_default())),
         ];
         let asked_by = lists.iter().filter_map(|(list, text)| {
             let library = preload::named(text)?.to_owned();
-            let is_there = inside(root, &library).is_file();
+            let is_there = is_file(root, &library);
             Some(Asking { list, library, is_there })
         });
         let asked_by = asked_by.collect();
-        let given = given.unwrap_or_default();
-        Self { process: None, limits, has_file, given, asked_by, ledger, holds: Vec::new() }
+        let (given, holds) = (given.unwrap_or_default(), Ok(Vec::new()));
+        Self { process: None, limits, has_file, given, asked_by, ledger, holds }
     }
 }
 
-/// The path by which we see what a process sees under `path`.
-fn inside(root: &Path, path: &Path) -> PathBuf {
-    root.join(path.strip_prefix("/").unwrap_or(path))
+/// Opens what the process finds at a path, if that is a regular file. No link, and nothing else that the process has
+/// laid there, leads out of its root or makes us wait.
+fn open(root: &Root, path: &Path) -> io::Result<Option<File>> {
+    root.open(path.to_str().ok_or(io::ErrorKind::InvalidFilename)?)
+}
+
+fn is_file(root: &Root, path: &Path) -> bool {
+    let found = path.to_str().and_then(|path| root.look(path).ok());
+    found.and_then(|found| found.metadata().ok()).is_some_and(|metadata| metadata.is_file())
 }
 
 /// The limits file, judged as the library judges it.
-fn limits_file(path: &Path) -> Option<Result<Vec<u8>, FileProblem>> {
-    let metadata = match fs::symlink_metadata(path) {
-        Ok(metadata) => metadata,
-        Err(why)
-            if why.raw_os_error().is_some_and(|it| [libc::ENOENT, libc::ENOTDIR].contains(&it)) =>
-        {
-            return None;
-        }
-        Err(why) => return Some(Err(FileProblem::Unreadable(why.raw_os_error().unwrap_or(0)))),
-    };
-    Some(if !metadata.is_file() {
+fn limits_file(root: &Root) -> Option<Result<Vec<u8>, FileProblem>> {
+    let absent = [libc::ENOENT, libc::ENOTDIR];
+    match lookup(root) {
+        Ok(read) => Some(read),
+        Err(why) if why.raw_os_error().is_some_and(|it| absent.contains(&it)) => None,
+        Err(why) => Some(Err(FileProblem::Unreadable(why.raw_os_error().unwrap_or(0)))),
+    }
+}
+
+fn lookup(root: &Root) -> io::Result<Result<Vec<u8>, FileProblem>> {
+    let path = Path::new(file::PATH);
+    let directory = path.parent().and_then(Path::to_str).unwrap_or_default();
+    let name = path.file_name().unwrap_or_default();
+    let place = root.place(directory, &CString::new(name.as_bytes())?)?;
+    let found = place.top()?;
+    let metadata = found.metadata()?;
+    Ok(if !metadata.is_file() {
         Err(FileProblem::NotAFile)
     } else if metadata.len() > file::MAX_BYTES as u64 {
         Err(FileProblem::TooLong)
-    } else if !sys::on_read_only_mount(path) {
+    } else if at::mount_flags(&found)? & libc::ST_RDONLY == 0 {
         Err(FileProblem::Writable)
     } else {
-        fs::read(path).map_err(|why| FileProblem::Unreadable(why.raw_os_error().unwrap_or(0)))
+        let file = place.open()?.ok_or(io::ErrorKind::NotFound)?;
+        Ok(root::read(file, file::MAX_BYTES as u64)?)
     })
 }
 
 /// What the host has said since the container started, if it has such a page.
-fn page(root: &Path) -> Option<Map<LivePage>> {
-    // Not blocking: who can unmount the page can put a fifo in its place.
-    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
-    let page = inside(root, Path::new(live::PATH));
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(page).ok()?;
+fn page(root: &Root) -> Option<Map<LivePage>> {
+    let file = open(root, Path::new(live::PATH)).ok().flatten()?;
     Map::copy(&file).ok().filter(|page: &Map<LivePage>| page.get().is_known())
 }
 
-/// What the ledger says of this process. A process in another pid namespace goes by another number there.
-fn held(ledger: &Path, process: Process) -> Option<Vec<Held>> {
-    let Look::Ledger(map) = ledgers::look(ledger) else { return None };
+/// What the ledger says of this process, or why that is not known. It is the process's own file, in the words of its own
+/// pid namespace.
+fn held(root: &Root, ledger: &Path, process: Process) -> Result<Vec<Held>, String> {
+    let file = open(root, ledger).map_err(|why| reason(&why))?;
+    let Some(file) = file else { return Ok(Vec::new()) };
+    let look = ledgers::see(&file, Name::of(ledger)).map_err(|why| reason(&why))?;
+    let map = match look {
+        Look::Ledger(map) => map,
+        Look::Unused => return Ok(Vec::new()),
+        Look::No(why) => return Err(why),
+    };
+    let unknown = || "its number in its own pid namespace cannot be read".to_owned();
+    let pid_namespace = process.namespace("pid").ok_or_else(unknown)?;
+    let pid = process.innermost_number().ok_or_else(unknown)?;
+    let stat = process.stat().ok().flatten().ok_or_else(unknown)?;
     let ledger = map.get();
-    let own = ledger
-        .processes()
-        .find(|slot| slot.identity.pid == process.0 && proc::runs(&slot.identity) == Some(true))?;
+    let is_own = |owner: &Identity| {
+        (owner.pid_namespace, owner.pid) == (pid_namespace, pid) && stat.runs(owner)
+    };
+    let own = ledger.processes().find(|slot| is_own(&slot.identity));
     let uuid = |book| ledger.devices().find(|device| device.device == book).map(|it| it.uuid);
-    let held = own.books().filter_map(|book| {
+    let held = own.iter().flat_map(|own| own.books()).filter_map(|book| {
         Some(Held {
             uuid: Uuid(uuid(book.device)?),
             cap: book.cap,
@@ -187,5 +217,5 @@ fn held(ledger: &Path, process: Process) -> Option<Vec<Held>> {
             refusals: book.refusals,
         })
     });
-    Some(held.collect())
+    Ok(held.collect())
 }

@@ -5,12 +5,14 @@ use super::verdict::Verdict;
 use crate::elf::Loading;
 use crate::given::Given;
 use crate::paint::Paint;
+use crate::proc::printable;
 use crate::quantity::size;
 use gpucap_core::config::{Config, GPU_CORE_PCT, GPU_MEM_LIMIT, GPU_PROFILE, PerGpu};
 use gpucap_core::limits::file::Key;
 use gpucap_core::limits::{Limits, LimitsFile, file};
 use gpucap_plan::Cap;
 use std::fmt::{Display, Write};
+use std::os::unix::ffi::OsStrExt;
 
 /// The lines.
 pub(super) fn render(facts: &Facts, verdict: &Verdict, paint: Paint) -> String {
@@ -136,7 +138,8 @@ fn library(facts: &Facts) -> Vec<String> {
     let mut lines = Vec::new();
     for asking in &facts.asked_by {
         let there = if asking.is_there { "" } else { ", where there is no file" };
-        lines.push(format!("{} names {}{there}", asking.list, asking.library.display()));
+        let library = printable(asking.library.as_os_str().as_bytes());
+        lines.push(format!("{} names {library}{there}", asking.list));
     }
     if facts.asked_by.is_empty() {
         lines.push("named neither in LD_PRELOAD nor in /etc/ld.so.preload".into());
@@ -164,8 +167,12 @@ fn ledger(facts: &Facts) -> Vec<String> {
     if matches!(facts.limits, Ok(None)) {
         return vec!["none".into()];
     }
-    let mut lines = vec![facts.ledger.display().to_string()];
-    for held in &facts.holds {
+    let mut lines = vec![printable(facts.ledger.as_os_str().as_bytes())];
+    let holds = match &facts.holds {
+        Ok(holds) => holds,
+        Err(why) => return [lines, vec![format!("what it holds is not known: {why}")]].concat(),
+    };
+    for held in holds {
         let mut line = format!(
             "GPU-{}: holds {} ({} for contexts), cap {}",
             held.uuid,
@@ -178,7 +185,7 @@ fn ledger(facts: &Facts) -> Vec<String> {
         }
         lines.push(line);
     }
-    if facts.holds.is_empty() && facts.process.is_some() {
+    if holds.is_empty() && facts.process.is_some() {
         lines.push("the process has used no GPU yet".into());
     }
     lines
@@ -207,7 +214,7 @@ mod tests {
             given: Vec::new(),
             asked_by: Vec::new(),
             ledger: "/dev/shm/gpucap-0-1".into(),
-            holds: Vec::new(),
+            holds: Ok(Vec::new()),
         };
         let text = render(&facts, &Verdict::NotCapped(Why::Missing), Paint::default());
         let expected = "\

@@ -109,7 +109,7 @@ mod tests {
             given: Vec::new(),
             asked_by: is_there.map(asking).into_iter().collect(),
             ledger: "/dev/shm/gpucap-0-1".into(),
-            holds: Vec::new(),
+            holds: Ok(Vec::new()),
         }
     }
 

@@ -1,12 +1,14 @@
-//! As much of HTTP as a scraper needs: one question, one answer, one after the other.
+//! As much of HTTP as a scraper needs: one question, one answer, and the connection ends.
 //!
-//! Nobody holds the others up for long: a question is small and has to come within [`PATIENCE`], and so has whoever
-//! asks to take the answer.
+//! Anyone who reaches the port may connect, say nothing and take nothing. So [`THREADS`] connections are served at once, a
+//! question is small and has to come within [`ASKING`], and an answer has to be taken within [`TAKING`], all of it. Only
+//! one of them looks at the containers at a time.
 
-use crate::error::{Result, reason};
+use crate::error::reason;
 use crate::output;
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -14,46 +16,82 @@ use std::time::{Duration, Instant};
 pub(super) const PATH: &str = "/metrics";
 /// OpenMetrics, as `status` renders it.
 const TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-/// How long a question, and the taking of its answer, may last.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long a question may take to come.
+const ASKING: Duration = Duration::from_millis(500);
+/// How long the taking of its answer may last.
+const TAKING: Duration = Duration::from_secs(5);
+/// How many connections are served at once.
+const THREADS: usize = 16;
 /// How large a question may be.
 const LARGEST: usize = 8192;
 /// How many header lines it may have.
 const LINES: usize = 64;
 
 /// Answers until it is stopped.
-pub(super) fn serve<T>(socket: &TcpListener, body: impl Fn() -> String) -> Result<T> {
-    let mut told = String::new();
+pub(super) fn serve(socket: &TcpListener, body: impl Fn() -> String + Sync) {
+    let looking = Mutex::new(());
+    let body = || {
+        // A look that panicked has changed nothing.
+        let _one = looking.lock().unwrap_or_else(PoisonError::into_inner);
+        body()
+    };
+    let told = Mutex::new(String::new());
+    thread::scope(|scope| {
+        for _ in 1..THREADS {
+            scope.spawn(|| accept(socket, &body, &told));
+        }
+        accept(socket, &body, &told);
+    });
+}
+
+fn accept(socket: &TcpListener, body: &impl Fn() -> String, told: &Mutex<String>) {
     loop {
         let served = socket.accept().map(|(stream, _)| stream);
         // That somebody goes away is not our failure, and nothing to speak of.
-        let Err(why) = served.map(|stream| drop(answer(&stream, &body))) else { continue };
+        let Err(why) = served.map(|stream| drop(answer(&stream, body))) else { continue };
         // No descriptor is left, say; what stays as it is was said.
         let why = reason(&why);
-        if why != told {
+        let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+        if why != *told {
             output::tell(format!("metrics: {why}; trying again"));
-            told = why;
+            *told = why;
         }
+        drop(told);
         thread::sleep(Duration::from_millis(100));
     }
 }
 
 /// Reads one question and answers it.
-fn answer(mut stream: &TcpStream, body: impl Fn() -> String) -> io::Result<()> {
-    let until = Instant::now() + PATIENCE;
-    let (status, kind, body) = match question(stream, until)? {
+fn answer(stream: &TcpStream, body: impl Fn() -> String) -> io::Result<()> {
+    let (status, kind, body) = match question(stream, Instant::now() + ASKING)? {
         Question::Metrics => ("200 OK", TYPE, body()),
         Question::Elsewhere => ("404 Not Found", "text/plain", format!("{PATH}\n")),
         Question::Otherwise => ("405 Method Not Allowed", "text/plain", "GET\n".into()),
         Question::None => ("400 Bad Request", "text/plain", "HTTP/1.1\n".into()),
     };
-    stream.set_write_timeout(Some(PATIENCE))?;
     let length = body.len();
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
     );
-    stream.write_all(head.as_bytes())?;
-    stream.write_all(body.as_bytes())
+    say(stream, &[head.as_bytes(), body.as_bytes()].concat(), Instant::now() + TAKING)
+}
+
+/// Writes all of it, however little is taken at a time.
+fn say(mut stream: impl Write + Patient, mut text: &[u8], until: Instant) -> io::Result<()> {
+    while !text.is_empty() {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.wait_at_most(left)?;
+        match stream.write(text) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(taken) => text = text.get(taken..).unwrap_or_default(),
+            Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
+            Err(why) => return Err(why),
+        }
+    }
+    Ok(())
 }
 
 /// What is asked for.
@@ -106,14 +144,15 @@ fn parse(said: &[u8]) -> Option<Question> {
     })
 }
 
-/// Something to read from that can be told how long to wait.
+/// Something to read from or to write to that can be told how long to wait.
 trait Patient {
     fn wait_at_most(&self, time: Duration) -> io::Result<()>;
 }
 
 impl Patient for &TcpStream {
     fn wait_at_most(&self, time: Duration) -> io::Result<()> {
-        self.set_read_timeout(Some(time))
+        self.set_read_timeout(Some(time))?;
+        self.set_write_timeout(Some(time))
     }
 }
 
@@ -128,7 +167,7 @@ mod tests {
     }
 
     fn asked(text: &str) -> Question {
-        question(text.as_bytes(), Instant::now() + PATIENCE).expect("a question")
+        question(text.as_bytes(), Instant::now() + ASKING).expect("a question")
     }
 
     #[test]
@@ -147,6 +186,35 @@ mod tests {
         assert_eq!(asked(&format!("GET /{} HTTP/1.1\r\n\r\n", "a".repeat(9000))), Question::None);
         let lines = "A: b\r\n".repeat(LINES + 1);
         assert_eq!(asked(&format!("GET /metrics HTTP/1.1\r\n{lines}\r\n")), Question::None);
+    }
+
+    /// Takes a byte at a time.
+    struct Slow(Vec<u8>);
+
+    impl Write for &mut Slow {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.extend(bytes.first());
+            Ok(1)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Patient for &mut Slow {
+        fn wait_at_most(&self, _: Duration) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn an_answer_that_is_taken_byte_by_byte_ends() {
+        let mut slow = Slow(Vec::new());
+        say(&mut slow, b"answer", Instant::now() + TAKING).expect("taken");
+        assert_eq!(slow.0, b"answer");
+        let late = say(&mut slow, b"answer", Instant::now()).expect_err("too late");
+        assert_eq!(late.kind(), io::ErrorKind::TimedOut);
     }
 
     #[test]

@@ -86,6 +86,7 @@ fn device(device: &Device) -> Value {
         },
         "ended": {"processes": device.ended, "bytes": device.ended_bytes},
         "processes": device.processes.iter().map(process).collect::<Vec<_>>(),
+        "unlisted": device.unlisted.processes,
     })
 }
 

@@ -98,7 +98,7 @@ const METRICS: &[Metric] = &[
         unit: None,
         kind: MetricType::Gauge,
         help: "Living processes that use the GPU",
-        of: |seen| seen.device.map(|device| number(device.processes.len() as u64)),
+        of: |seen| seen.device.map(|device| number(device.users() as u64)),
     },
 ];
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::command::status::json;
+use crate::command::status::view::Unlisted;
 use crate::engine::records::Record;
 use crate::lines::WIDTH;
 use crate::wall::Walls;
@@ -52,6 +53,7 @@ pub(in crate::command::status) fn status() -> Status {
             row(4242, 5 * GIB / 4, 2 * GIB, State::Alive, Some("python train.py")),
             row(7, GIB / 4, 2 * GIB, State::Unknown, None),
         ],
+        unlisted: Unlisted::default(),
         ended: 1,
         ended_bytes: GIB,
     };

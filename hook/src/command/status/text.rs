@@ -124,6 +124,10 @@ fn device(device: &Device, paint: Paint) -> String {
         text.push('\n');
         text.push_str(&table.render(paint));
     }
+    if device.unlisted.processes > 0 {
+        let count = exact(device.unlisted.processes as u64);
+        let _ = writeln!(text, "  processes that are not shown: {count}");
+    }
     text
 }
 

@@ -5,12 +5,17 @@
 use crate::engine::records::Record;
 use crate::given::Given;
 use crate::ledgers::{BY_HOOK, Name};
-use gpucap_core::ledger::{DeviceView, Identity, Kind, Ledger};
+use gpucap_core::ledger::{DeviceView, Identity, Kind, Ledger, ProcessView};
 use gpucap_core::limits::file::Key;
 use gpucap_core::limits::live::LivePage;
 use gpucap_core::units::Share;
 use gpucap_core::uuid::Uuid;
+use std::cell::OnceCell;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+
+/// How many processes of one ledger have a row, on all of its devices together.
+pub(super) const MOST_ROWS: usize = 1024;
 
 /// Everything that is to be seen.
 #[derive(Debug, Default)]
@@ -68,6 +73,8 @@ pub(crate) struct Device {
     pub(crate) given: Option<Given>,
     /// Who holds it.
     pub(crate) processes: Vec<Row>,
+    /// Those that have no row.
+    pub(crate) unlisted: Unlisted,
     /// How many have ended without being taken out of the book.
     pub(crate) ended: usize,
     /// What those held.
@@ -83,6 +90,16 @@ pub(crate) struct Time {
     pub(crate) busy_ns: u64,
     /// Launches.
     pub(crate) launches: u64,
+}
+
+/// The processes of a device that are counted and have no row: a ledger is the container's to write, and has places for
+/// 65536 rows.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Unlisted {
+    /// How many there are.
+    pub(crate) processes: usize,
+    /// The lowest and the highest of their caps.
+    caps: Option<(u64, u64)>,
 }
 
 /// What a process holds of a device.
@@ -127,6 +144,8 @@ pub(crate) trait World {
     fn state(&self, owner: &Identity) -> State;
     /// Its command line.
     fn command(&self, owner: &Identity) -> Option<String>;
+    /// Whether one more process is to have a row of its own.
+    fn takes_a_row(&self) -> bool;
     /// The time by which slots are dated.
     fn now_ns(&self) -> u64;
     /// The time by which busy time is told.
@@ -180,13 +199,51 @@ impl Container {
     }
 }
 
-impl Device {
-    /// Those of a ledger.
-    pub(crate) fn all(ledger: &Ledger, world: &dyn World) -> Vec<Self> {
-        ledger.devices().map(|device| Self::of(ledger, &device, world)).collect()
+/// A process of a ledger, of which everything was asked that is not of a device.
+struct Asked<'a> {
+    process: ProcessView<'a>,
+    state: State,
+    command: OnceCell<Option<String>>,
+}
+
+impl<'a> Asked<'a> {
+    /// Every process of a ledger, once. What a container writes there it may repeat.
+    fn all(ledger: &'a Ledger, world: &dyn World) -> Vec<Self> {
+        let mut seen = BTreeSet::new();
+        let who = |it: &Identity| (it.pid_namespace, it.pid, it.start_time);
+        let processes = ledger.processes().filter(|it| seen.insert(who(&it.identity)));
+        let asked = |process: ProcessView<'a>| {
+            let state = world.state(&process.identity);
+            Self { process, state, command: OnceCell::new() }
+        };
+        processes.map(asked).collect()
     }
 
-    fn of(ledger: &Ledger, device: &DeviceView, world: &dyn World) -> Self {
+    /// Its command line, asked for when it is first shown.
+    fn command(&self, world: &dyn World) -> Option<String> {
+        let known = self.state == State::Alive;
+        let ask = || known.then(|| world.command(&self.process.identity)).flatten();
+        self.command.get_or_init(ask).clone()
+    }
+}
+
+impl Device {
+    /// Those of a ledger, and at most [`MOST_ROWS`] processes of all of them together.
+    pub(crate) fn all(ledger: &Ledger, world: &dyn World) -> Vec<Self> {
+        let processes = Asked::all(ledger, world);
+        let mut uuids = BTreeSet::new();
+        let devices = ledger.devices().filter(|device| uuids.insert(device.uuid));
+        let mut rows = MOST_ROWS;
+        devices.map(|device| Self::of(ledger, &device, &processes, world, &mut rows)).collect()
+    }
+
+    fn of(
+        ledger: &Ledger,
+        device: &DeviceView,
+        processes: &[Asked<'_>],
+        world: &dyn World,
+        rows: &mut usize,
+    ) -> Self {
         let now = world.monotonic_ns();
         let level = ledger.bucket(device.device).map_or(0, |word| word.load());
         let mut seen = Self {
@@ -203,23 +260,28 @@ impl Device {
             owed_for_ns: level.saturating_sub(now),
             given: None,
             processes: Vec::new(),
+            unlisted: Unlisted::default(),
             ended: 0,
             ended_bytes: 0,
         };
-        for process in ledger.processes() {
+        for asked in processes {
+            let Asked { process, state, .. } = asked;
             let Some(book) = process.book(device.device) else { continue };
-            let state = world.state(&process.identity);
-            if state == State::Ended {
+            if *state == State::Ended {
                 seen.ended += 1;
                 seen.ended_bytes = seen.ended_bytes.saturating_add(book.used);
                 seen.used = seen.used.saturating_sub(book.used);
                 continue;
             }
-            let known = state == State::Alive;
+            if *rows == 0 || !world.takes_a_row() {
+                seen.unlisted.add(book.cap);
+                continue;
+            }
+            *rows -= 1;
             seen.processes.push(Row {
                 pid: process.identity.pid,
-                state,
-                command: known.then(|| world.command(&process.identity)).flatten(),
+                state: *state,
+                command: asked.command(world),
                 since_s: world.now_ns().saturating_sub(process.since_ns) / 1_000_000_000,
                 cap: book.cap,
                 used: book.used,
@@ -252,8 +314,25 @@ impl Device {
     /// The lowest and the highest cap that its processes were under at their latest request. Each process applies its
     /// own; as a rule they are the same.
     pub(crate) fn caps(&self) -> Option<(u64, u64)> {
-        let caps = || self.processes.iter().map(|row| row.cap).filter(|&cap| cap != 0);
-        Some((caps().min()?, caps().max()?))
+        let listed = self.processes.iter().map(|row| row.cap).filter(|&cap| cap != 0);
+        let unlisted = self.unlisted.caps.into_iter().flat_map(|(low, high)| [low, high]);
+        let caps: Vec<u64> = listed.chain(unlisted).collect();
+        Some((*caps.iter().min()?, *caps.iter().max()?))
+    }
+
+    /// How many processes use it.
+    pub(crate) fn users(&self) -> usize {
+        self.processes.len().saturating_add(self.unlisted.processes)
+    }
+}
+
+impl Unlisted {
+    fn add(&mut self, cap: u64) {
+        self.processes = self.processes.saturating_add(1);
+        if cap != 0 {
+            let (low, high) = self.caps.unwrap_or((cap, cap));
+            self.caps = Some((low.min(cap), high.max(cap)));
+        }
     }
 }
 

@@ -20,14 +20,16 @@ fn a_page_lasts_as_long_as_the_process_that_its_link_names() {
     for (link, page) in [(&living, "a"), (&over, "b"), (&missing, "c")] {
         symlink(Path::new(ALL).join(page), path.join(link)).expect("a link");
     }
-    for page in ["a", "b"] {
+    for page in ["a", "a.share", "b", "b.share"] {
         fs::write(path.join(ALL).join(page), "").expect("a page");
     }
     fs::write(path.join("README"), "").expect("no link");
     assert_eq!(sweep(&path), 2);
     assert_eq!(sweep(&path), 0);
     assert!(path.join(&living).exists() && path.join(ALL).join("a").exists());
-    assert!(!path.join(ALL).join("b").exists() && path.join("README").exists());
+    let left = ["a.share", "b", "b.share"].map(|file| path.join(ALL).join(file).exists());
+    assert_eq!(left, [true, false, false]);
+    assert!(path.join("README").exists());
     for gone in [&over, &missing] {
         assert!(path.join(gone).symlink_metadata().is_err(), "{gone}");
     }
@@ -43,12 +45,15 @@ fn a_page_that_no_link_names_is_taken_away() {
     let start_time = own.stat().expect("/proc").expect("a stat").start_time;
     symlink(&named, path.join(format!("{}-{start_time}", own.0))).expect("a link");
     let other = Path::new(ALL).join("not a page");
-    for page in [&named, &orphan, &other] {
-        fs::write(path.join(page), "").expect("a page");
+    let shares = [&named, &orphan].map(|page| page.with_added_extension(share::EXTENSION));
+    let unfinished = shares[1].with_added_extension("new");
+    let files = [&named, &shares[0], &orphan, &shares[1], &unfinished, &other];
+    for file in files {
+        fs::write(path.join(file), "").expect("a page");
     }
     assert_eq!(sweep(&path), 0);
-    let left = [&named, &orphan, &other].map(|page| path.join(page).exists());
-    assert_eq!(left, [true, false, true]);
+    let left = files.map(|file| path.join(file).exists());
+    assert_eq!(left, [true, true, false, false, false, true]);
     fs::remove_dir_all(path).expect("removed");
 }
 

@@ -58,6 +58,9 @@ impl<T> PerGpu<T> {
     }
 }
 
+/// More GPUs than any machine has. A longer list is refused: each of its entries is compared with each.
+pub(super) const MOST_ENTRIES: usize = 256;
+
 impl<T: Value> Value for PerGpu<T> {
     fn parse(text: &str) -> Result<Self, ValueError> {
         if !text.contains(['=', ',']) {
@@ -67,6 +70,9 @@ impl<T: Value> Value for PerGpu<T> {
         for entry in text.split(',') {
             let (gpu, value) = entry.split_once('=').ok_or(ValueError::EntryWithoutGpu)?;
             let selector = gpu.trim().parse()?;
+            if entries.len() == MOST_ENTRIES {
+                return Err(ValueError::TooManyGpus);
+            }
             if entries.iter().any(|(earlier, _)| earlier.same(selector)) {
                 return Err(ValueError::GpuTwice);
             }

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::per_gpu::MOST_ENTRIES;
 use super::*;
 use crate::units::{Bytes, UnitError};
 use crate::uuid::Uuid;
@@ -88,6 +89,10 @@ fn a_list_that_is_not_clear_is_refused() {
         ("0=4Gi,00=8Gi".into(), ValueError::GpuTwice),
         (format!("GPU-{UUID}=4Gi,GPU-{UUID}=4Gi"), ValueError::GpuTwice),
         (format!("GPU-{UUID}=4Gi,MIG-{UUID}=4Gi"), ValueError::GpuTwice),
+        (
+            (0..=MOST_ENTRIES).map(|gpu| format!("{gpu}=1Gi")).collect::<Vec<_>>().join(","),
+            ValueError::TooManyGpus,
+        ),
         ("0=".into(), ValueError::Unit(UnitError::NotANumber)),
         ("0=0".into(), ValueError::Unit(UnitError::Zero)),
         ("0=1=4Gi".into(), ValueError::Unit(UnitError::UnknownSuffix)),

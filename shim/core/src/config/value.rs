@@ -24,6 +24,8 @@ pub enum ValueError {
     NotAGpu,
     /// Two entries for one GPU.
     GpuTwice,
+    /// More entries than any machine has GPUs.
+    TooManyGpus,
     /// No MIG name.
     NotAProfile,
     /// Not one of the levels.
@@ -44,6 +46,7 @@ impl fmt::Display for ValueError {
             Self::EntryWithoutGpu => "in a list each entry names its GPU: <GPU>=<value>",
             Self::NotAGpu => "a GPU is named by its index, GPU-<uuid> or MIG-<uuid>",
             Self::GpuTwice => "the same GPU is named twice",
+            Self::TooManyGpus => "more GPUs are named than any machine has",
             Self::NotAProfile => "not a profile",
             Self::NotALevel => "not a level",
             Self::NotAPath => "not an absolute path",

@@ -110,7 +110,10 @@ impl Ledger {
     /// All devices as the compute cap sees them, by the numbers of their rows.
     #[must_use]
     pub fn seats(&self) -> Vec<Seat<'_>> {
-        self.devices.iter().map(|row| Seat::new(&row.bucket, &row.collectives)).collect()
+        self.devices
+            .iter()
+            .map(|row| Seat::new(&row.bucket, &row.collectives, &row.shares))
+            .collect()
     }
 
     pub(super) fn device_at(&self, device: DeviceIndex) -> Option<&Device> {

@@ -12,6 +12,7 @@
 
 mod beginnings;
 mod busy;
+mod dead;
 
 use std::sync::{
     Arc,
@@ -129,7 +130,7 @@ fn nothing_is_refused_for_the_sake_of_the_dead() {
         });
         let known_dead = tomb.load() == 1;
         let alive = |identity: &Identity| identity.pid != ADA || tomb.load() == 0;
-        let answer = ledger.charge_or_reap(bea, DeviceIndex::FIRST, Kind::Alloc, 6, CAP, &alive);
+        let answer = charge_or_reap(&ledger, bea, &|| false, &alive);
         assert!(answer.is_ok() || !known_dead);
         let died = dying.join().unwrap();
         if died {
@@ -149,7 +150,7 @@ fn no_refusal_stands_while_another_reaps() {
         charge(&ledger, ada, 6).unwrap();
         let reaper = thread::spawn(move || other.reap(&dead(ADA)));
         let alive = dead(ADA);
-        ledger.charge_or_reap(bea, DeviceIndex::FIRST, Kind::Alloc, 6, CAP, &alive).unwrap();
+        charge_or_reap(&ledger, bea, &|| false, &alive).unwrap();
         reaper.join().unwrap();
         audit(&ledger, 6);
     });
@@ -334,6 +335,15 @@ fn charge(ledger: &Ledger, slot: Slot, bytes: u64) -> Result<(), OverQuota> {
     let answer = ledger.charge(slot, DeviceIndex::FIRST, Kind::Alloc, bytes, CAP);
     assert!(ledger.used(DeviceIndex::FIRST) <= CAP);
     answer
+}
+
+fn charge_or_reap(
+    ledger: &Ledger,
+    slot: Slot,
+    all_live: &dyn Fn() -> bool,
+    alive: &dyn Fn(&Identity) -> bool,
+) -> Result<(), OverQuota> {
+    ledger.charge_or_reap(slot, DeviceIndex::FIRST, Kind::Alloc, 6, CAP, all_live, alive)
 }
 
 fn refund(ledger: &Ledger, slot: Slot, bytes: u64) {

@@ -76,6 +76,7 @@ impl Ledger {
             });
             if let Some(slot) = slot {
                 self.open(slot, now_ns);
+                self.header.changes.add(1);
                 return Ok(slot);
             }
         }
@@ -158,10 +159,13 @@ impl Ledger {
     /// Empties a slot's books and frees it. False if `owner` has it no longer.
     fn vacate(&self, index: usize, owner: Owner) -> bool {
         self.touched(index).for_each(|device| self.empty(index, device, owner));
-        self.header.reaps.add(1);
-        self.owners
+        self.header.changes.add(1);
+        let freed = self
+            .owners
             .get(index)
-            .is_some_and(|record| record.owner.replace(owner.0, owner.free().0).is_ok())
+            .is_some_and(|record| record.owner.replace(owner.0, owner.free().0).is_ok());
+        self.header.changes.add(1);
+        freed
     }
 }
 

@@ -1,8 +1,10 @@
-//! The ledger's rules one by one; `history` has any order of them, `crowd` many at once, `layout`
+//! The ledger's rules one by one; `history` has any order of them, `crowd` many at once, `dead` who is
+//! looked at, `layout`
 //! the places of the fields.
 
 mod busy;
 mod crowd;
+mod dead;
 mod history;
 mod layout;
 mod unfinished;

@@ -33,14 +33,16 @@ fn read(file: &[u8], gpu: Uuid) -> Option<Vec<(usize, Told)>> {
 const FIRST: Uuid = Uuid([7; 16]);
 const SECOND: Uuid = Uuid([9; 16]);
 
+const NOW: u64 = 1_000_000;
+
 /// Two processes of a ledger that has two devices.
-fn taken(page: &CardPage) -> [&Seat; 3] {
+fn taken(page: &CardPage) -> [OwnSeat<'_>; 3] {
     let ledger = Ledger::zeroed();
     let identity = |pid| Identity { pid_namespace: 1, pid, start_time: 1, image: 1 };
     let slot = |pid| ledger.claim(identity(pid), 0, &|_| true).unwrap();
     let (one, two) = (slot(1), slot(2));
     let [first, second] = [FIRST, SECOND].map(|gpu| ledger.device(gpu.0).unwrap());
-    let seat = |device, gpu, slot| page.take(device, gpu, slot).unwrap();
+    let seat = |device, gpu, slot| page.take(device, gpu, slot, NOW).unwrap();
     [seat(first, FIRST, one), seat(second, SECOND, one), seat(second, SECOND, two)]
 }
 
@@ -63,13 +65,22 @@ fn what_is_told_is_read_by_device_and_process() {
     }
 }
 
+/// Whoever was there before, and however it ended: what the next one does is seen, and nothing else.
 #[test]
-fn who_takes_a_seat_has_nothing_out() {
+fn the_sums_of_a_seat_go_on_from_one_process_to_the_next() {
+    const OUT: u64 = 1 << 63;
     let page = page();
+    page.format();
+    let told = |page: &CardPage| read(&file(page), FIRST).unwrap();
     let [seat, ..] = taken(&page);
-    seat.tell(Told { work: 5, occupied: u64::MAX });
-    taken(&page);
-    assert_eq!(seat.occupied.load(), 0);
+    // It died with work out, which it had for 400,000 ns.
+    seat.tell(Told { work: 500, occupied: OUT | 600_000 });
+    let [seat, ..] = taken(&page);
+    assert_eq!(told(&page), [(0, Told { work: 500, occupied: 400_000 })]);
+    seat.tell(Told { work: 20, occupied: 30 });
+    assert_eq!(told(&page), [(0, Told { work: 520, occupied: 400_030 })]);
+    seat.tell(Told { work: 20, occupied: OUT | 1_000_000 });
+    assert_eq!(told(&page), [(0, Told { work: 520, occupied: OUT | 600_000 })]);
 }
 
 #[test]

@@ -60,7 +60,7 @@ impl<'a> Bucket<'a> {
     /// What may be spent now; below zero, what is owed.
     #[must_use]
     pub fn level(&self, now: u64) -> i64 {
-        let since = repaired(self.word.load(), now);
+        let since = self.since(now);
         // Both differences are within the horizon, or cut to the time that fills the bucket: no product overflows.
         let filled = self.share.of(now.saturating_sub(since).min(self.fill_ns()));
         let owed = self.share.of(since.saturating_sub(now));
@@ -98,7 +98,18 @@ impl<'a> Bucket<'a> {
     /// When it holds `ns`, if nobody charges or refunds.
     #[must_use]
     pub fn holds_at(&self, ns: u64, now: u64) -> u64 {
-        repaired(self.word.load(), now).saturating_add(self.takes_up(ns))
+        self.since(now).saturating_add(self.takes_up(ns))
+    }
+
+    /// When it was level, or will be. A word of another clock is exchanged for now: left in place, it would say "level now"
+    /// at each look, and the bucket would never fill.
+    fn since(&self, now: u64) -> u64 {
+        let word = self.word.load();
+        let since = repaired(word, now);
+        match if since == word { Ok(()) } else { self.word.replace(word, since) } {
+            Ok(()) => since,
+            Err(found) => repaired(found, now),
+        }
     }
 
     /// The wall time in which an empty bucket fills.
@@ -107,7 +118,7 @@ impl<'a> Bucket<'a> {
     }
 
     /// The wall time in which `ns` flow in, rounded up.
-    fn takes_up(&self, ns: u64) -> u64 {
+    pub(super) fn takes_up(&self, ns: u64) -> u64 {
         ns.saturating_mul(u64::from(Share::DENOMINATOR)).div_ceil(u64::from(self.share.parts()))
     }
 }

@@ -27,17 +27,6 @@ struct Line([Counter; WAYS]);
 const WAYS: usize = 8;
 const LINES: usize = 1024;
 
-/// What is known of a signature.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Estimate {
-    /// Never launched, or forgotten.
-    Unknown,
-    /// Launched, and nothing has come back yet: what its latest launch reserved.
-    Unmeasured(u64),
-    /// The mean of the latest samples.
-    Measured(u64),
-}
-
 impl Default for Costs {
     fn default() -> Self {
         Self { lines: std::iter::repeat_with(Default::default).take(LINES).collect() }
@@ -58,20 +47,9 @@ impl Costs {
         }
     }
 
-    pub(super) fn estimate(&self, signature: Signature) -> Estimate {
-        match self.place(signature).map(|place| Entry(place.load())) {
-            None => Estimate::Unknown,
-            Some(entry) if entry.samples() == 0 => Estimate::Unmeasured(entry.cost()),
-            Some(entry) => Estimate::Measured(entry.cost()),
-        }
-    }
-
-    /// Notes what a launch reserved of which nothing is measured.
-    pub(super) fn note_unmeasured(&self, signature: Signature, reserved_ns: u64) {
-        let place = self.place(signature).or_else(|| self.newcomer(signature));
-        if let Some(place) = place {
-            place.store(Entry::unmeasured(signature, reserved_ns).0);
-        }
+    /// The mean of the latest measurements, if there was any.
+    pub(super) fn estimate(&self, signature: Signature) -> Option<u64> {
+        self.place(signature).map(|place| Entry(place.load()).cost())
     }
 
     /// Adds a measurement to the mean.
@@ -167,10 +145,6 @@ impl Field {
 }
 
 impl Entry {
-    fn unmeasured(signature: Signature, reserved_ns: u64) -> Self {
-        Self(TAG.of(Self::tag(signature)) | COST.of(reserved_ns))
-    }
-
     /// Never zero, so that no entry looks like an empty place.
     #[inline]
     fn tag(signature: Signature) -> u64 {

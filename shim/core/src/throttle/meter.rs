@@ -20,8 +20,10 @@ use std::sync::Arc;
 
 use super::{
     Batch, Bucket, Costs, Events, Launch, Party, Signature,
-    settlement::{Done, Settlement, Span},
+    settlement::{Done, Settlement},
+    shares::Shares,
     spacing::Spacing,
+    steady::Steady,
     stream::{Operation, Pending, Reserved, Stream, StreamId},
     turns::Turns,
 };
@@ -30,12 +32,13 @@ use crate::units::Share;
 /// The compute cap of one device, as one process keeps it.
 #[derive(Debug)]
 pub struct Meter<'a, E> {
-    bucket: Bucket<'a>,
+    shares: Shares<'a>,
     party: Party<'a>,
     costs: Costs,
     streams: Vec<Stream<E>>,
     settlement: Settlement,
     turns: Turns,
+    steady: Steady,
     /// Between two openings nothing is admitted until the bucket holds a quantum.
     open: bool,
     /// What is reserved and not settled.
@@ -55,6 +58,10 @@ pub struct Meter<'a, E> {
     reached_at: u64,
     /// When the device last came to an event, or had nothing to come to.
     progress_at: u64,
+    /// How many launches went since the gate was last open for no other reason than that nothing moved.
+    let_through: u32,
+    /// Launches that are out of whose signature nothing is measured.
+    unmeasured: u64,
     /// What a measurement on a busy stream contains besides the operation.
     spacing: Spacing,
     random: u64,
@@ -119,12 +126,13 @@ impl<'a, E> Meter<'a, E> {
     #[must_use]
     pub fn new(bucket: Bucket<'a>, now: u64) -> Self {
         Self {
-            bucket,
+            shares: Shares::new(bucket),
             party: Party::alone(),
             costs: Costs::default(),
             streams: Vec::new(),
             settlement: Settlement::default(),
             turns: Turns::new(now),
+            steady: Steady::default(),
             open: true,
             out_ns: 0,
             pending: 0,
@@ -135,16 +143,18 @@ impl<'a, E> Meter<'a, E> {
             was_out_ns: 0,
             reached_at: now,
             progress_at: now,
+            let_through: 0,
+            unmeasured: 0,
             spacing: Spacing::default(),
             random: now | 1,
             totals: Totals::default(),
         }
     }
 
-    /// The same meter, of a device that meets others.
+    /// The same meter, of a device of a container: its processes' shares may differ, and its devices may meet.
     #[must_use]
     pub fn among(self, party: Party<'a>) -> Self {
-        Self { party, ..self }
+        Self { shares: self.shares.told_in(party.shares()), party, ..self }
     }
 
     /// The table of costs, for the fast path.
@@ -185,6 +195,7 @@ impl<'a, E> Meter<'a, E> {
         events: &mut impl Events<Event = E>,
     ) -> Verdict {
         self.harvest(Some(stream), now, events);
+        self.shares.follow(now);
         // Whether it is open is asked for those that go anyway too: what they take along depends on it.
         if !self.is_open(now) && !self.is_urgent(launch, now) && !self.is_stalled(now) {
             self.totals.waits += 1;
@@ -212,16 +223,15 @@ impl<'a, E> Meter<'a, E> {
         match (self.streams.get_mut(usize::from(stream.0)), pair) {
             (Some(stream), Some([before, after])) => {
                 let operation = Some(Operation { after, returned, cost: reserved });
-                let new = Pending::new(before);
-                stream.pending.push_back(Pending { batch_ns, waited, operation, ..new });
+                let new = Pending::new(before, returned);
+                stream.push(Pending { batch_ns, waited, operation, ..new }, returned);
                 self.expect_progress(returned);
             }
             (_, pair) => {
                 pair.into_iter().flatten().for_each(|event| events.give_back(event));
-                self.take_back_guess(reserved);
-                self.collective_ended(reserved, returned, returned);
+                self.is_over(reserved, returned, returned);
                 let worth = batch_ns.saturating_add(reserved.ns);
-                self.settle(worth, Done { span: Span::Unknown, work_ns: worth }, returned);
+                self.settle(worth, Done::estimated(worth), returned);
                 self.may_be_over(returned);
             }
         }
@@ -246,7 +256,7 @@ impl<'a, E> Meter<'a, E> {
         match self.streams.get_mut(usize::from(stream.0)).filter(|stream| stream.unmarked_ns > 0) {
             Some(stream) => {
                 let batch_ns = std::mem::take(&mut stream.unmarked_ns);
-                stream.pending.push_back(Pending { batch_ns, ..Pending::new(mark) });
+                stream.push(Pending { batch_ns, ..Pending::new(mark, now) }, now);
                 self.expect_progress(now);
             }
             None => events.give_back(mark),
@@ -270,18 +280,16 @@ impl<'a, E> Meter<'a, E> {
         let Some(stream) = self.streams.get_mut(usize::from(stream.0)) else {
             return events.give_back(mark);
         };
-        stream.pending.push_back(Pending { behind: Some(now), ..Pending::new(mark) });
+        stream.push(Pending { behind: Some(now), ..Pending::new(mark, now) }, now);
         self.expect_progress(now);
     }
 
     /// The driver did not take the launch: nothing of it stays charged. Events that were recorded are the caller's.
     pub fn refused(&mut self, permit: Permit, now: u64) {
         self.under_way = self.under_way.saturating_sub(1);
-        self.take_back_guess(permit.reserved);
-        self.collective_ended(permit.reserved, now, now);
+        self.is_over(permit.reserved, now, now);
         self.release(permit.reserved.ns);
-        let worth = permit.batch_ns;
-        self.settle(worth, Done { span: Span::Unknown, work_ns: worth }, now);
+        self.settle(permit.batch_ns, Done::estimated(permit.batch_ns), now);
         self.may_be_over(now);
     }
 
@@ -305,14 +313,26 @@ impl<'a, E> Meter<'a, E> {
                 (stream.since, stream.synced) = (now, true);
                 let worth = self.account(taken, now).saturating_add(before);
                 if worth > 0 {
-                    self.settle(worth, Done { span, work_ns: worth }, now);
+                    self.settle(worth, Done { span, work_ns: worth, certain: None }, now);
                 }
             }
         }
     }
 
-    /// The stream's handle is gone. Its work may still run: it is settled when its events tell, or, if they are lost,
-    /// at its estimate.
+    /// Nothing that was launched so far shares a batch with what is launched from here on: something that is no work of
+    /// the device comes between. Whether an event, recorded now, would tell when it was over.
+    #[must_use]
+    pub fn fence(&mut self, stream: StreamId, now: u64) -> bool {
+        let place = usize::from(stream.0);
+        let taken_ns = self.close_batches_of(place, now);
+        if let Some(stream) = self.streams.get_mut(place) {
+            stream.unmarked_ns = stream.unmarked_ns.saturating_add(taken_ns);
+        }
+        self.wants_mark(stream)
+    }
+
+    /// The stream's handle is gone. Its work may still run: it is settled when its events tell. For what no event tells of,
+    /// ask for a mark [before](Self::fence).
     pub fn stream_destroyed(&mut self, stream: StreamId, now: u64) {
         let place = usize::from(stream.0);
         let taken_ns = self.close_batches_of(place, now);
@@ -320,17 +340,18 @@ impl<'a, E> Meter<'a, E> {
         stream.open = false;
         stream.leases.clear();
         let worth = taken_ns.saturating_add(std::mem::take(&mut stream.unmarked_ns));
-        self.settle(worth, Done { span: Span::Unknown, work_ns: worth }, now);
+        self.settle(worth, Done::estimated(worth), now);
     }
 
     /// An executable graph was updated, or a handle stands for something else: its launches are unknown again.
     pub fn changed(&mut self, signature: Signature) {
         self.costs.forget(signature);
+        self.steady.forget(signature);
     }
 
     /// The share is another one from now on.
     pub fn set_share(&mut self, share: Share) {
-        self.bucket = self.bucket.with_share(share);
+        self.shares.set_share(share);
     }
 
     /// What the meter did since it was made.
@@ -350,13 +371,18 @@ impl<'a, E> Meter<'a, E> {
     /// that is. When it died nobody knows: now is the latest moment, and it may have been done long before.
     pub fn inherit(&mut self, paid_until: u64, now: u64) -> u64 {
         let owed = now.saturating_sub(paid_until).min(LEFT_NS);
-        self.bucket.charge_as_of(paid_until, owed, now);
+        self.shares.charge_as_of(paid_until, owed, now);
         owed
     }
 
     /// Settles what has finished. Launches do it by themselves: this is for who wants to know how things stand.
     pub fn settle_finished(&mut self, now: u64, events: &mut impl Events<Event = E>) {
         self.harvest(None, now, events);
+    }
+
+    /// Settles what has finished in every stream: after this nobody may be able to ask about some events.
+    pub fn settle_all(&mut self, now: u64, events: &mut impl Events<Event = E>) {
+        (0..self.streams.len()).for_each(|place| self.harvest_stream(place, now, events));
     }
 
     fn expect_progress(&mut self, now: u64) {

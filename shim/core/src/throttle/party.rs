@@ -20,18 +20,19 @@ use std::collections::VecDeque;
 use super::bucket::repaired;
 use crate::sync::Word;
 
-/// What a device shows to the others of its container: its bucket's word, and that of its collectives.
+/// What a device shows to the processes of its container: the words of its bucket, of its collectives, and of their shares.
 #[derive(Clone, Copy, Debug)]
 pub struct Seat<'a> {
     bucket: &'a Word,
     collectives: &'a Word,
+    shares: &'a Word,
 }
 
 impl<'a> Seat<'a> {
     /// The device with these words.
     #[must_use]
-    pub const fn new(bucket: &'a Word, collectives: &'a Word) -> Self {
-        Self { bucket, collectives }
+    pub const fn new(bucket: &'a Word, collectives: &'a Word, shares: &'a Word) -> Self {
+        Self { bucket, collectives, shares }
     }
 
     /// Its bucket's word.
@@ -74,6 +75,11 @@ impl<'a> Party<'a> {
     #[must_use]
     pub const fn alone() -> Self {
         Self::new(Vec::new(), 0)
+    }
+
+    /// Where the processes on this device tell their shares.
+    pub(super) fn shares(&self) -> Option<&'a Word> {
+        self.seats.get(self.own).map(|seat| seat.shares)
     }
 
     /// A collective is admitted.

@@ -8,6 +8,10 @@
 //!
 //! Beside others that tell what they do, presence is cut down to this process's [turns](super::turns). That is right in the
 //! mean only, and no bound: so never is less charged than the work, as far as the spans show that it did not overlap.
+//!
+//! Nor is ever less charged than the time in which the device certainly worked for this process: from when everything of a
+//! batch was queued, or an operation had begun, to the event behind it, without what neighbours may have been given. That
+//! needs no estimate, so launches of one function may differ as they like.
 
 use super::{
     costs::OUTLIER,
@@ -19,6 +23,11 @@ use super::{
 #[derive(Debug)]
 pub(super) struct Settlement {
     coverage: Coverage,
+    /// Time in which the device certainly had work of this process, and what of this epoch's was its own at least.
+    certain: Coverage,
+    certain_ns: u64,
+    /// Somebody may be on the device who tells nothing.
+    strangers: bool,
     /// The lengths of all spans, the time that they cover, and what of that was this process's.
     spans_ns: u64,
     presence_ns: u64,
@@ -95,12 +104,24 @@ pub(super) struct Done {
     pub(super) span: Span,
     /// What it costs by itself.
     pub(super) work_ns: u64,
+    /// From when to when the device certainly had nothing of the stream to wait for.
+    pub(super) certain: Option<(u64, u64)>,
+}
+
+impl Done {
+    /// A piece of work of which nothing but its cost is known.
+    pub(super) const fn estimated(work_ns: u64) -> Self {
+        Self { span: Span::Unknown, work_ns, certain: None }
+    }
 }
 
 impl Default for Settlement {
     fn default() -> Self {
         Self {
             coverage: Coverage::default(),
+            certain: Coverage::default(),
+            certain_ns: 0,
+            strangers: false,
             presence_ns: 0,
             own_ns: 0,
             spans_ns: 0,
@@ -184,6 +205,12 @@ impl Settlement {
             }
             None => (work_ns, work_ns, work_ns),
         };
+        // The turns of strangers lie in it, and look like launches that take long now and then.
+        if let Some((start, end)) = done.certain.filter(|_| !self.strangers) {
+            let added_ns = self.certain.add(start, end);
+            let least_ns = turns.least_part(added_ns, start, end);
+            self.certain_ns = self.certain_ns.saturating_add(least_ns);
+        }
         self.work_ns = self.work_ns.saturating_add(work_ns);
         self.spans_ns = self.spans_ns.saturating_add(length_ns);
         self.presence_ns = self.presence_ns.saturating_add(presence_ns);
@@ -191,6 +218,11 @@ impl Settlement {
         let due = self.busy_ns().saturating_sub(self.charged_ns);
         self.charged_ns = self.charged_ns.saturating_add(due);
         due
+    }
+
+    /// Whether somebody may be on the device who tells nothing.
+    pub(super) const fn set_strangers(&mut self, strangers: bool) {
+        self.strangers = strangers;
     }
 
     /// Notes how long a single operation took, and what was expected.
@@ -206,12 +238,13 @@ impl Settlement {
     /// For how long the device was busy in this epoch.
     fn busy_ns(&self) -> u64 {
         let apart_ns = scaled(self.work_ns, self.presence_ns, self.spans_ns).min(self.presence_ns);
-        self.own_ns.max(apart_ns).min(self.work_ns)
+        self.own_ns.max(apart_ns).min(self.work_ns).max(self.certain_ns)
     }
 
     /// Events are laid onto the host's clock anew, and it went back.
     pub(super) fn clock_moved(&mut self) {
         self.coverage.clear();
+        self.certain.clear();
     }
 
     /// What will not be due of so much work, if it overlaps as work lately did.
@@ -233,7 +266,7 @@ impl Settlement {
             self.due = (self.due * 3 + due.min(ONE)) / 4;
         }
         (self.presence_ns, self.own_ns, self.spans_ns) = (0, 0, 0);
-        (self.work_ns, self.charged_ns) = (0, 0);
+        (self.work_ns, self.charged_ns, self.certain_ns) = (0, 0, 0);
         self.epoch_ends = now.saturating_add(EPOCH_NS);
     }
 }

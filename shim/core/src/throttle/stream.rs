@@ -9,7 +9,7 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use super::{Batch, Signature, batch::Taken, costs::OUTLIER, settlement::Span};
+use super::{Batch, Signature, batch::Taken, settlement::Span};
 
 /// A stream of the meter's that made it known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,9 +25,9 @@ pub(super) struct Stream<E> {
     pub(super) since: u64,
     /// A synchronizing call returned then: the stream was empty, and nobody knows for how long.
     pub(super) synced: bool,
-    /// How many times what was reserved for them the latest two operations took; one if that was about right.
-    pub(super) off: [u64; 2],
     pub(super) pending: VecDeque<Pending<E>>,
+    /// When the device last came to an event of it, or had none to come to.
+    pub(super) moved_at: u64,
     pub(super) open: bool,
 }
 
@@ -38,8 +38,10 @@ pub(super) struct Pending<E> {
     pub(super) mark: Option<E>,
     /// When it did.
     pub(super) marked_at: u64,
-    /// The stream had done nothing for a while then.
-    pub(super) idle: bool,
+    /// When the host had queued everything up to the mark.
+    pub(super) queued_at: u64,
+    /// The stream had nothing to do from here on until the device came to the mark.
+    pub(super) idle_since: Option<u64>,
     /// What the launches of the batch took.
     pub(super) batch_ns: u64,
     /// The batch was over before a wait that came before the mark.
@@ -79,10 +81,16 @@ pub(super) struct Reserved {
 
 impl<E> Pending<E> {
     /// A mark, and nothing else.
-    pub(super) fn new(mark: E) -> Self {
+    pub(super) fn new(mark: E, queued_at: u64) -> Self {
         let (batch_ns, waited, operation, behind) = (0, false, None, None);
-        let (mark, marked_at, idle) = (Some(mark), 0, false);
-        Self { mark, marked_at, idle, batch_ns, waited, operation, behind }
+        let (mark, marked_at, idle_since) = (Some(mark), 0, None);
+        Self { mark, marked_at, queued_at, idle_since, batch_ns, waited, operation, behind }
+    }
+
+    /// What is reserved for it.
+    pub(super) fn reserved_ns(&self) -> u64 {
+        let cost = self.operation.as_ref().map_or(0, |operation| operation.cost.ns);
+        self.batch_ns.saturating_add(cost)
     }
 }
 
@@ -93,10 +101,27 @@ impl<E> Stream<E> {
             unmarked_ns: 0,
             since: now,
             synced: false,
-            off: [1, 1],
             pending: VecDeque::new(),
+            moved_at: now,
             open: true,
         }
+    }
+
+    /// One more event is out.
+    pub(super) fn push(&mut self, pending: Pending<E>, now: u64) {
+        if self.pending.is_empty() {
+            self.moved_at = now;
+        }
+        self.pending.push_back(pending);
+    }
+
+    /// What is reserved for a queue in which nothing has moved for so long: it waits for the host, or for another stream.
+    pub(super) fn stuck_ns(&self, since: u64) -> u64 {
+        let waits = self.pending.front().is_some_and(|front| front.mark.is_some());
+        if !waits || self.moved_at > since {
+            return 0;
+        }
+        self.pending.iter().map(Pending::reserved_ns).fold(0, u64::saturating_add)
     }
 
     /// From when to when the stream was occupied with a batch that a mark at `end` ended.
@@ -106,20 +131,6 @@ impl<E> Stream<E> {
             (true, false) => Span::Until(self.since, end),
             (false, false) => Span::Batch(self.since, end),
         }
-    }
-
-    /// What a batch was worth that took so long. Where the estimates were far too small for two operations in a row,
-    /// they were so for the launches of the batch too.
-    pub(super) fn worth(&self, batch_ns: u64, span_ns: u64) -> u64 {
-        let [first, second] = self.off;
-        batch_ns.saturating_mul(first.min(second)).min(span_ns.max(batch_ns))
-    }
-
-    /// Notes what an operation took of what was reserved.
-    pub(super) fn note(&mut self, sample_ns: u64, reserved_ns: u64) {
-        let ratio = sample_ns / reserved_ns.max(1);
-        let [_, latest] = self.off;
-        self.off = [latest, if ratio >= OUTLIER { ratio } else { 1 }];
     }
 
     /// The lease of a thread's batch.

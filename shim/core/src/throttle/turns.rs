@@ -1,191 +1,212 @@
 //! Whose turn it was: what of the time between two moments the card worked for this process.
 //!
-//! A card goes round those who have work for it, a few milliseconds each, and an event pair holds the turns of the others
-//! too. Who they are is known of those that tell: each process publishes, in its container's [card
-//! page](crate::page), two sums, and looks at those of the others now and then.
+//! A card goes round those who have work for it, and what is measured of an operation holds the turns of the others too.
+//! Who they are is known of those that tell ([`Told`]), each in its container's [page](crate::page), which this process
+//! looks at now and then. Between two looks a neighbour has been given what it had left to do, or half of the time that it
+//! was there, whichever is less; and all of them together, and this process, what there was to give: the least demands in
+//! full, the rest in equal parts. That is right in the mean. At most, each was given all that it had left in all the time
+//! that it was there: what then remains is certainly this process's.
 //!
-//! ```text
-//! work       what it has had done, and has reserved for what is out        GPU ns
-//! occupied   for how long it has had anything out                          ns
-//! ```
-//!
-//! Between two looks a neighbour has been given what it had left to do, or half of the time that it was there, whichever
-//! is less; and all of them together, and this process, what there was to give: the least demands in full, the rest in
-//! equal parts. That is what turns of equal length come to, and only in the mean: an operation shorter than a turn had
-//! the card to itself or waited for a whole turn. Who tells nothing is not seen, and then more is charged than was used,
-//! never less; who tells of work that it does not have gives time away and gains none.
+//! A neighbour may tell anything. So what a page may take is bounded by the share that the node gave its container: a
+//! page has an allowance that fills at that share, and what it takes comes out of it. Who tells nothing is not seen, and
+//! more is charged than was used, never less; who lies gives away its own share at most.
 
 use std::collections::VecDeque;
 
-use super::BIG_NS;
-
-/// What a process tells the others of a device.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Told {
-    /// GPU nanoseconds: what it has had done, and what is reserved for what is out.
-    pub work: u64,
-    /// Nanoseconds for which it has had anything out; with [`OUT`] set, the time at which that would have begun if it
-    /// had not been interrupted.
-    pub occupied: u64,
-}
-
-/// Set while something is out.
-const OUT: u64 = 1 << 63;
-
-impl Told {
-    /// Of a process that had work out for so long, and since then again.
-    #[must_use]
-    pub(super) const fn new(work: u64, occupied_ns: u64, out_since: Option<u64>) -> Self {
-        let occupied = match out_since {
-            Some(since) => OUT | since.saturating_sub(occupied_ns),
-            None => occupied_ns & !OUT,
-        };
-        Self { work, occupied }
-    }
-
-    /// For how long it had anything out, by now.
-    const fn occupied_ns(self, now: u64) -> u64 {
-        if self.is_out() { now.saturating_sub(self.occupied & !OUT) } else { self.occupied }
-    }
-
-    const fn is_out(self) -> bool {
-        self.occupied & OUT != 0
-    }
-}
+use super::told::{Heard, Told};
+use crate::units::Share;
 
 /// The turns of this process on one device.
 #[derive(Debug)]
 pub(super) struct Turns {
+    pages: Vec<Page>,
     neighbours: Vec<Neighbour>,
-    /// By time, how much of it had been this process's by then: points, in between which it goes straight.
-    points: VecDeque<(u64, u64)>,
+    points: VecDeque<Point>,
     looked_at: u64,
-    /// For how long this process had had anything out then.
+    /// Who is there at the first look has told of what was before.
+    has_looked: bool,
+    /// For how long this process had had anything out at the latest look.
     occupied_ns: u64,
 }
 
-/// Another process on the device.
+/// By a time, how much of it had been this process's, in the mean and at least. Between two points it goes straight.
+#[derive(Clone, Copy, Debug, Default)]
+struct Point {
+    at: u64,
+    own: u64,
+    least: u64,
+}
+
+/// What a container may still take.
+#[derive(Debug)]
+struct Page {
+    number: u64,
+    share: Share,
+    /// In the mean, and at most; what it is taken to have had at most is never less than that in the mean, and is made up
+    /// for later.
+    allowed_ns: [i64; 2],
+    /// What it has been given since they were settled.
+    taken_ns: [u64; 2],
+    seen_at: u64,
+}
+
+/// Another process on the device, or all those of another container.
 #[derive(Debug)]
 struct Neighbour {
     key: u64,
+    /// Its place among the pages.
+    page: usize,
     work: u64,
     occupied_ns: u64,
-    /// What it has told of and not been given yet, as far as one knows.
-    left_ns: u64,
+    /// What it has told of and not been given yet: in the mean, and at most.
+    left_ns: [u64; 2],
     /// For how long it had anything out since the latest look.
     there_ns: u64,
     is_out: bool,
     seen_at: u64,
 }
 
-/// How long a turn is: what CUDA's driver asks for on cards since Volta.
-const TURN_NS: u64 = 2_000_000;
 /// Looking costs a few system calls for each neighbour.
 const LOOK_NS: u64 = 500_000;
 /// What is told late, or wrong, is not set against more than this.
 const MOST_LEFT_NS: u64 = 10_000_000_000;
-/// Nothing was ever taken to be out for so long that was not.
-const OTHER_NS: u64 = 1_000_000_000;
+/// A container that has used little may use its share of so much time at once: as long as a long kernel takes it to pay off.
+const SAVED_NS: u64 = 4_000_000_000;
+/// One that is new has saved so much: processes that come and go do not trust it afresh each time.
+const SAVED_AT_FIRST_NS: u64 = 200_000_000;
+/// A page that is away for less time keeps its allowance. More pages are not listened to.
+const REMEMBERED_NS: u64 = 10_000_000_000;
+const PAGES: usize = 256;
 const POINTS: usize = 1024;
 
 impl Turns {
     pub(super) const fn new(now: u64) -> Self {
-        let points = VecDeque::new();
-        Self { neighbours: Vec::new(), points, looked_at: now, occupied_ns: 0 }
+        Self {
+            pages: Vec::new(),
+            neighbours: Vec::new(),
+            points: VecDeque::new(),
+            looked_at: now,
+            has_looked: false,
+            occupied_ns: 0,
+        }
     }
 
     /// Whether it is time to look at the neighbours.
-    pub(super) const fn is_look_due(&self, now: u64) -> bool {
-        now.saturating_sub(self.looked_at) >= LOOK_NS
+    pub(super) const fn is_look_due(&self, now: u64, is_held_back: bool) -> bool {
+        !self.has_looked || is_held_back && now.saturating_sub(self.looked_at) >= LOOK_NS
     }
 
     /// What the neighbours tell now, and what this process does.
-    pub(super) fn look(&mut self, told: impl Iterator<Item = (u64, Told)>, own: Told, now: u64) {
+    pub(super) fn look(&mut self, heard: impl Iterator<Item = Heard>, own: Told, now: u64) {
         let passed = now.saturating_sub(self.looked_at);
         let occupied_ns = own.occupied_ns(now);
         let there = occupied_ns.saturating_sub(self.occupied_ns).min(passed);
         let seen_ns = occupied_ns.max(self.occupied_ns);
-        for (key, told) in told {
-            let at = self.neighbours.iter().position(|neighbour| neighbour.key == key);
-            match at.and_then(|at| self.neighbours.get_mut(at)) {
-                Some(neighbour) => neighbour.tells(told, passed, now),
-                None => self.neighbours.push(Neighbour::new(key, told, now)),
-            }
-        }
+        heard.for_each(|heard| self.hear(heard, passed, now));
         self.neighbours.retain(|neighbour| neighbour.seen_at == now);
         // First the time in which this process had nothing out, then that in which it had.
         self.give(passed - there, passed, false);
         let rest = self.give(there, passed, true);
         self.neighbours.iter_mut().for_each(Neighbour::settle);
         if !self.neighbours.is_empty() || !self.points.is_empty() {
-            self.note(scaled(passed, rest, there), passed, now);
+            let [own, least] = rest.map(|rest| scaled(passed, rest, there));
+            self.note(own, least, passed, now);
         }
-        (self.looked_at, self.occupied_ns) = (now, seen_ns);
+        (self.looked_at, self.has_looked, self.occupied_ns) = (now, true, seen_ns);
     }
 
-    /// Gives the neighbours what there was of `ns` out of `passed`, and this process too if it was there; what is left.
-    fn give(&mut self, ns: u64, passed: u64, is_there: bool) -> u64 {
+    fn hear(&mut self, heard: Heard, passed: u64, now: u64) {
+        let Some(page) = self.page(&heard, now) else { return };
+        let at = self.neighbours.iter().position(|neighbour| neighbour.key == heard.key);
+        match at.and_then(|at| self.neighbours.get_mut(at)) {
+            Some(neighbour) => neighbour.tells(heard.told, passed, now),
+            None => {
+                let before = if self.has_looked { Told::default() } else { heard.told };
+                let mut neighbour = Neighbour::new(heard.key, page, before, now);
+                // All that one tells who was not there before, it did since the latest look.
+                neighbour.tells(heard.told, passed, now);
+                self.neighbours.push(neighbour);
+            }
+        }
+    }
+
+    /// The place of a page, whose allowance has grown.
+    fn page(&mut self, heard: &Heard, now: u64) -> Option<usize> {
+        let is_it = |page: &Page| page.number == heard.page;
+        let forgotten = |page: &Page| now.saturating_sub(page.seen_at) > REMEMBERED_NS;
+        let known = self.pages.iter().position(is_it);
+        let place = match known.or_else(|| self.pages.iter().position(forgotten)) {
+            Some(place) => place,
+            None if self.pages.len() < PAGES => {
+                self.pages.push(Page::new(heard, now));
+                self.pages.len() - 1
+            }
+            None => return None,
+        };
+        let page = self.pages.get_mut(place)?;
+        if page.number == heard.page {
+            page.fill(heard.share, now);
+        } else {
+            *page = Page::new(heard, now);
+        }
+        Some(place)
+    }
+
+    /// Gives the neighbours what there was of `ns` out of `passed`, and this process too if it was there; what is left, in
+    /// the mean and at least.
+    fn give(&mut self, ns: u64, passed: u64, is_there: bool) -> [u64; 2] {
         let own = u64::from(is_there);
+        let there = |neighbour: &Neighbour| scaled(neighbour.there_ns, ns, passed);
         let wants = |neighbour: &Neighbour| {
-            neighbour.left_ns.min(scaled(neighbour.there_ns, ns, passed) / (1 + own))
+            let [left_ns, _] = neighbour.left_ns;
+            left_ns.min(there(neighbour) / (1 + own))
         };
         self.neighbours.sort_unstable_by_key(wants);
         let mut takers = self.neighbours.len() as u64 + own;
         let mut rest = ns;
         for neighbour in &mut self.neighbours {
-            let given_ns = wants(neighbour).min(rest / takers.max(1));
-            neighbour.left_ns -= given_ns;
+            let Some(page) = self.pages.get_mut(neighbour.page) else { continue };
+            let [allowed_ns, allowed_most_ns] = page.allows();
+            let given_ns = wants(neighbour).min(rest / takers.max(1)).min(allowed_ns);
+            let [_, left_most_ns] = neighbour.left_ns;
+            let most_ns = left_most_ns.min(there(neighbour)).min(allowed_most_ns);
+            neighbour.left_ns = both(neighbour.left_ns, [given_ns, most_ns], u64::saturating_sub);
+            page.taken_ns = both(page.taken_ns, [given_ns, most_ns], u64::saturating_add);
             rest -= given_ns;
             takers -= 1;
         }
-        rest
+        let most_ns = self.pages.iter_mut().map(Page::settle).fold(0, u64::saturating_add);
+        [rest, ns.saturating_sub(most_ns).min(rest)]
     }
 
-    /// What of the time from `start` to `end` was this process's.
+    /// What of the time from `start` to `end` was this process's, in the mean.
     pub(super) fn of(&self, start: u64, end: u64) -> u64 {
-        if self.points.is_empty() {
-            end.saturating_sub(start)
-        } else {
-            self.until(end).saturating_sub(self.until(start))
-        }
+        self.between(start, end, |point| point.own)
     }
 
-    /// What an operation took of the device's time. A short one had it to itself, unless it is an outlier. A long one that
-    /// this process had waited for had a whole turn first.
-    pub(super) fn own(&self, start: u64, end: u64, is_first: bool) -> u64 {
-        let took = end.saturating_sub(start);
-        if took < BIG_NS || is_first && took <= TURN_NS {
-            return took;
-        }
-        let own = self.of(start, end);
-        let first = if is_first { scaled(TURN_NS / 2, took.saturating_sub(own), took) } else { 0 };
-        own.saturating_add(first).min(took)
+    /// What of it was so at least.
+    pub(super) fn at_least(&self, start: u64, end: u64) -> u64 {
+        self.between(start, end, |point| point.least)
     }
 
-    /// What an operation takes by itself, as far as one tells: one that is no longer than a turn had nobody else's in it,
-    /// more likely than not.
-    pub(super) fn alone(&self, start: u64, end: u64, is_first: bool) -> u64 {
-        let took = end.saturating_sub(start);
-        if took <= TURN_NS { took } else { self.own(start, end, is_first) }
-    }
-
-    /// Whether the others' turns may be most of what lies between two moments.
-    pub(super) fn explain(&self, start: u64, end: u64) -> bool {
-        let took = end.saturating_sub(start);
-        self.of(start, end) < took / 8 * 7
-    }
-
-    /// What of `ns` between them was.
+    /// What of `ns` between them was, in the mean.
     pub(super) fn part(&self, ns: u64, start: u64, end: u64) -> u64 {
         let passed = end.saturating_sub(start);
         scaled(ns, self.of(start, end), passed).min(ns)
     }
 
-    fn note(&mut self, own_ns: u64, passed: u64, now: u64) {
+    /// What of `ns` between them was so at least.
+    pub(super) fn least_part(&self, ns: u64, start: u64, end: u64) -> u64 {
+        let passed = end.saturating_sub(start);
+        scaled(ns, self.at_least(start, end), passed).min(ns)
+    }
+
+    fn note(&mut self, own_ns: u64, least_ns: u64, passed: u64, now: u64) {
         if self.points.is_empty() {
-            self.points.push_back((now.saturating_sub(passed), now));
+            let at = now.saturating_sub(passed);
+            self.points.push_back(Point { at, own: now, least: now });
         }
-        let before = self.points.back().map_or(now, |(_, own)| *own);
+        let before = self.points.back().copied().unwrap_or_default();
         if self.points.len() >= POINTS {
             // What is long ago is told less exactly.
             let mut place = 0;
@@ -194,24 +215,34 @@ impl Turns {
                 place > POINTS / 2 || place % 2 == 1
             });
         }
-        self.points.push_back((now, before.saturating_add(own_ns)));
+        let own = before.own.saturating_add(own_ns);
+        let least = before.least.saturating_add(least_ns);
+        self.points.push_back(Point { at: now, own, least });
     }
 
-    /// How much had been this process's by then.
-    fn until(&self, at: u64) -> u64 {
-        let after = self.points.partition_point(|(time, _)| *time < at);
+    fn between(&self, start: u64, end: u64, sum: impl Fn(&Point) -> u64) -> u64 {
+        if self.points.is_empty() {
+            return end.saturating_sub(start);
+        }
+        let until = |at| self.until(at, &sum);
+        until(end).saturating_sub(until(start)).min(end.saturating_sub(start))
+    }
+
+    /// What a sum had come to by then.
+    fn until(&self, at: u64, sum: impl Fn(&Point) -> u64) -> u64 {
+        let after = self.points.partition_point(|point| point.at < at);
         let point = |place: usize| self.points.get(place).copied().unwrap_or_default();
         if after == 0 {
-            let (time, own) = point(0);
-            return own.saturating_sub(time.saturating_sub(at));
+            let first = point(0);
+            return sum(&first).saturating_sub(first.at.saturating_sub(at));
         }
         // Beyond the latest look it goes on as it did up to it.
         let last = self.points.len() - 1;
         let (from, to) =
             if after > last { (last.saturating_sub(1), last) } else { (after - 1, after) };
-        let ((time, own), (until, own_until)) = (point(from), point(to));
-        let (passed, gained) = (until.saturating_sub(time), own_until.saturating_sub(own));
-        own.saturating_add(scaled(at.saturating_sub(time), gained, passed))
+        let (from, to) = (point(from), point(to));
+        let (passed, gained) = (to.at.saturating_sub(from.at), sum(&to).saturating_sub(sum(&from)));
+        sum(&from).saturating_add(scaled(at.saturating_sub(from.at), gained, passed))
     }
 }
 
@@ -221,21 +252,59 @@ pub(super) fn scaled(ns: u64, part: u64, whole: u64) -> u64 {
     scaled.map_or(ns, |ns| u64::try_from(ns).unwrap_or(u64::MAX))
 }
 
+impl Page {
+    fn new(heard: &Heard, now: u64) -> Self {
+        let allowed_ns = [signed(heard.share.of(SAVED_AT_FIRST_NS)); 2];
+        let (number, share, taken_ns, seen_at) = (heard.page, heard.share, [0; 2], now);
+        Self { number, share, allowed_ns, taken_ns, seen_at }
+    }
+
+    fn fill(&mut self, share: Share, now: u64) {
+        let more = signed(share.of(now.saturating_sub(self.seen_at)));
+        let most = signed(share.of(SAVED_NS));
+        self.allowed_ns = self.allowed_ns.map(|ns| ns.saturating_add(more).min(most));
+        (self.share, self.seen_at) = (share, now);
+    }
+
+    /// What it may still be given.
+    fn allows(&self) -> [u64; 2] {
+        let left = both(self.allowed_ns, self.taken_ns.map(signed), i64::saturating_sub);
+        left.map(|left| u64::try_from(left).unwrap_or(0))
+    }
+
+    /// Takes what it has been given out of what it may be; how much that was at most.
+    fn settle(&mut self) -> u64 {
+        let [given_ns, most_ns] = std::mem::take(&mut self.taken_ns);
+        let most_ns = most_ns.max(given_ns);
+        let taken = [given_ns, most_ns].map(signed);
+        self.allowed_ns = both(self.allowed_ns, taken, i64::saturating_sub);
+        most_ns
+    }
+}
+
+/// One with the other, in the mean and at most.
+fn both<T: Copy>([a, b]: [T; 2], [c, d]: [T; 2], with: impl Fn(T, T) -> T) -> [T; 2] {
+    [with(a, c), with(b, d)]
+}
+
+fn signed(ns: u64) -> i64 {
+    i64::try_from(ns).unwrap_or(i64::MAX)
+}
+
 impl Neighbour {
-    /// What it has out already nobody knows: it is taken to be nothing.
-    const fn new(key: u64, told: Told, now: u64) -> Self {
+    const fn new(key: u64, page: usize, told: Told, now: u64) -> Self {
         let (work, occupied_ns, is_out) = (told.work, told.occupied_ns(now), told.is_out());
-        Self { key, work, occupied_ns, left_ns: 0, there_ns: 0, is_out, seen_at: now }
+        let (left_ns, there_ns, seen_at) = ([0; 2], 0, now);
+        Self { key, page, work, occupied_ns, left_ns, there_ns, is_out, seen_at }
     }
 
     fn tells(&mut self, told: Told, passed: u64, now: u64) {
         let occupied_ns = told.occupied_ns(now);
         self.there_ns = occupied_ns.saturating_sub(self.occupied_ns).min(passed);
         let more = told.work.wrapping_sub(self.work).cast_signed();
-        self.left_ns = self.left_ns.saturating_add_signed(more).min(MOST_LEFT_NS);
-        // What was too much for the time being is not told again. Less by far is another process in the same seat.
-        let is_other = self.occupied_ns.saturating_sub(occupied_ns) > OTHER_NS;
-        self.occupied_ns = if is_other { occupied_ns } else { self.occupied_ns.max(occupied_ns) };
+        self.left_ns = self.left_ns.map(|ns| ns.saturating_add_signed(more).min(MOST_LEFT_NS));
+        // What was too much for the time being is not told again.
+        self.occupied_ns = self.occupied_ns.max(occupied_ns);
         self.work = told.work;
         (self.is_out, self.seen_at) = (told.is_out(), now);
     }
@@ -243,7 +312,7 @@ impl Neighbour {
     /// What it wanted and had nothing out for any more, it was given while nobody looked.
     fn settle(&mut self) {
         if !self.is_out {
-            self.left_ns = 0;
+            self.left_ns = [0; 2];
         }
     }
 }

@@ -1,8 +1,8 @@
 //! How a raw argument of an exported function reaches its implementation.
 
 use gpucap_abi::cuda::{
-    CUarray, CUcontext, CUevent, CUfunction, CUgraph, CUgraphExec, CUgraphNode, CUmemLocation,
-    CUmemoryPool, CUmipmappedArray, CUmodule, CUstream, CuError,
+    CUarray, CUcontext, CUevent, CUexternalSemaphore, CUfunction, CUgraph, CUgraphExec,
+    CUgraphNode, CUmemLocation, CUmemoryPool, CUmipmappedArray, CUmodule, CUstream, CuError,
 };
 use gpucap_stub_device::arg;
 use std::ffi::c_void;
@@ -69,6 +69,7 @@ by_value!(
     CUarray,
     CUcontext,
     CUevent,
+    CUexternalSemaphore,
     CUfunction,
     CUgraph,
     CUgraphExec,

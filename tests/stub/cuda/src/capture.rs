@@ -72,6 +72,8 @@ exports! {
 pub(crate) const UNSUPPORTED: CuError = CuError::new(900).unwrap();
 const INVALIDATED: CuError = CuError::new(901).unwrap();
 const UNMATCHED: CuError = CuError::new(903).unwrap();
+/// A stream that is captured would wait for what is not.
+const ISOLATION: CuError = CuError::new(905).unwrap();
 /// The legacy default stream would wait for a stream that is captured.
 pub(crate) const IMPLICIT: CuError = CuError::new(906).unwrap();
 const WRONG_THREAD: CuError = CuError::new(908).unwrap();
@@ -105,7 +107,10 @@ pub(crate) enum Operation {
     Work(u64),
     Host,
     Record(CUevent),
-    Wait,
+    /// For an event that is not of the capture; whether it was recorded at all.
+    Wait(bool),
+    /// The recording of an event, or a wait for one, when the graph runs.
+    Event,
     Free(CUdeviceptr),
 }
 
@@ -119,7 +124,12 @@ pub(crate) fn take(stream: CUstream, operation: Operation) -> Result<bool, CuErr
             Node::Kernel { ns, launched: Launched::Function(function.address()) }
         }
         Operation::Work(duration) => Node::Work(duration),
-        Operation::Host | Operation::Wait => Node::Empty,
+        Operation::Wait(true) => {
+            spoil(&mut state, id);
+            return Err(ISOLATION);
+        }
+        Operation::Wait(false) => return Ok(true),
+        Operation::Host | Operation::Event => Node::Empty,
         Operation::Free(address) => Node::Free(address),
         Operation::Record(event) => {
             let found = state.events.get_mut(event.address()).ok_or(CuError::INVALID_HANDLE)?;
@@ -202,6 +212,13 @@ pub(crate) fn spoil(state: &mut State, id: u64) {
     if let Some(session) = state.captures.get_mut(id) {
         session.spoilt = true;
     }
+}
+
+/// Fails if the stream is not capturing.
+pub(crate) fn require(stream: CUstream) -> CuResult {
+    let current = current()?;
+    let mut state = state()?;
+    active(&mut state, stream, current)?.map(drop).ok_or(ILLEGAL_STATE)
 }
 
 /// Fails, and spoils the capture, if the stream is capturing.

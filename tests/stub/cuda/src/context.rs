@@ -5,6 +5,7 @@
 //! current answers CONTEXT_IS_DESTROYED. Memory of pools and of `cuMemCreate` outlives contexts.
 
 use crate::arg::Out;
+use crate::context_end::{finish, finish_primary};
 use crate::current::{stack, top};
 use crate::driver::{state, unit};
 use crate::export::exports;
@@ -81,7 +82,7 @@ pub(crate) struct Context {
     /// Of a green context, the primary context of its device, which holds all that is made in it.
     of: Option<u64>,
     /// Retains of a primary context, attachments of another; 0 is dead.
-    uses: u32,
+    pub(crate) uses: u32,
     pub(crate) flags: u32,
     pub(crate) version: u32,
     pub(crate) limits: [usize; LIMITS],
@@ -153,7 +154,7 @@ impl Contexts {
     }
 
     /// The primary context of an ordinal, made dead if it never was.
-    fn primary(&mut self, device: CUdevice, unit: Unit) -> u64 {
+    pub(crate) fn primary(&mut self, device: CUdevice, unit: Unit) -> u64 {
         if let Some((_, handle)) = self.primary.iter().find(|(known, _)| *known == device) {
             return *handle;
         }
@@ -215,6 +216,7 @@ fn retain(state: &mut State, device: CUdevice) -> Result<u64, CuError> {
 }
 
 fn primary_release(device: CUdevice) -> CuResult {
+    finish_primary(device, 1)?;
     release(&mut *state()?, device)
 }
 
@@ -242,15 +244,19 @@ pub(crate) fn add_green(device: CUdevice) -> Result<u64, CuError> {
 /// Ends a green context, and releases the primary one.
 pub(crate) fn end_green(green: CUcontext) -> CuResult {
     let handle = green.address();
-    let mut state = state()?;
+    let state = state()?;
     let found = state.contexts.alive(handle).filter(|context| context.of.is_some());
     let device = found.ok_or(CuError::INVALID_CONTEXT)?.device;
+    drop(state);
+    finish_primary(device, 1)?;
+    let mut state = crate::driver::state()?;
     state.contexts.table.remove(handle);
     state.contexts.spare.push(handle);
     release(&mut state, device)
 }
 
 fn primary_reset(device: CUdevice) -> CuResult {
+    finish_primary(device, u32::MAX)?;
     let unit = unit(device)?;
     let mut state = state()?;
     let handle = state.contexts.primary(device, unit);
@@ -342,11 +348,14 @@ fn add(flags: u32, device: CUdevice, version: u32) -> Result<u64, CuError> {
 
 fn destroy(context: CUcontext) -> CuResult {
     let handle = context.address();
-    let mut state = state()?;
+    let state = state()?;
     let found = state.contexts.alive(handle).ok_or(CuError::INVALID_CONTEXT)?;
     if found.primary || found.of.is_some() {
         return Err(CuError::INVALID_CONTEXT);
     }
+    drop(state);
+    finish(handle)?;
+    let mut state = crate::driver::state()?;
     end(&mut state, handle);
     drop(state);
     stack(|stack| {

@@ -56,6 +56,15 @@ pub(crate) fn state() -> Result<MutexGuard<'static, State>, CuError> {
     Ok(driver()?.state.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
+/// Ends what ends without a call: memory that only a file had kept which the program has closed since, and destroyed
+/// pools whose last allocation was freed behind work that is done now.
+pub(crate) fn end_unused() {
+    if let Ok(mut state) = state() {
+        state.end_unused();
+        state.end_pools();
+    }
+}
+
 /// The unit of a CUDA ordinal.
 pub(crate) fn unit(device: i32) -> Result<Unit, CuError> {
     let units = &driver()?.units;

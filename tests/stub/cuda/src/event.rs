@@ -1,11 +1,12 @@
 //! Events: points in streams, with a time.
 //!
 //! An event that was never recorded counts as reached. It is reached when what was in its stream
-//! is done: at once in an empty one, however long the kernel behind it is under way. Its time is the
-//! card's, in steps of `STUB_GPU_EVENT_STEP_NS`.
+//! is done: at once in an empty one, however long the kernel behind it is under way, or in a turn of the
+//! process (`STUB_GPU_EVENTS`), of which it then takes a nanosecond. Its time is the card's, in steps of
+//! `STUB_GPU_EVENT_STEP_NS`.
 
 use crate::arg::Out;
-use crate::capture;
+use crate::capture::{self, Operation};
 use crate::capture_mode::unsafe_call;
 use crate::context::current;
 use crate::driver::state;
@@ -13,6 +14,7 @@ use crate::export::exports;
 use crate::state::Table;
 use crate::stream::{NOT_READY, Point, push};
 use gpucap_abi::cuda::{CUevent, CUstream, CuError, CuResult};
+use gpucap_stub_device::catalog::Unit;
 use gpucap_stub_device::settings;
 use std::ffi::c_void;
 
@@ -67,6 +69,8 @@ pub(crate) type Events = Table<Event>;
 const BLOCKING_SYNC: u32 = 1;
 const DISABLE_TIMING: u32 = 2;
 const INTERPROCESS: u32 = 4;
+/// `CU_EVENT_RECORD_EXTERNAL`, `CU_EVENT_WAIT_EXTERNAL`: a node of its own in the graph that is captured.
+const EXTERNAL: u32 = 1;
 
 fn create(event: Out<CUevent>, flags: u32) -> CuResult {
     event.required()?;
@@ -89,15 +93,43 @@ fn record(event: CUevent, stream: CUstream) -> CuResult {
 }
 
 fn record_with_flags(event: CUevent, stream: CUstream, flags: u32) -> CuResult {
-    if flags > 1 {
+    if flags > EXTERNAL {
         return Err(CuError::INVALID_VALUE);
     }
     let handle = event.address();
     state()?.events.get(handle).ok_or(CuError::INVALID_HANDLE)?;
-    if capture::take(stream, capture::Operation::Record(event))? {
+    let of_graph = flags == EXTERNAL;
+    let node = if of_graph { Operation::Event } else { Operation::Record(event) };
+    of_same_context(event, stream)?;
+    if capture::take(stream, node)? {
         return Ok(());
     }
-    let point = push(stream, 0)?;
+    if of_graph {
+        // Only a graph has nodes.
+        return Err(CuError::INVALID_VALUE);
+    }
+    let point = push(stream, settings().events_in_turn.into())?;
+    record_at(event, point)
+}
+
+/// A stream records the events of its own context.
+fn of_same_context(event: CUevent, stream: CUstream) -> CuResult {
+    let current = current()?;
+    let mut state = state()?;
+    let handle = state.stream(stream, current)?;
+    let of_stream = state.streams.get_mut(handle).map(|stream| stream.context);
+    let of_event = state.events.get(event.address()).map(|event| event.context);
+    if of_stream == of_event { Ok(()) } else { Err(CuError::INVALID_HANDLE) }
+}
+
+/// Records the end of all that is queued in a context.
+pub(crate) fn record_context(event: CUevent, context: u64, unit: Unit) -> CuResult {
+    let point = state()?.streams.end_of_context(context, unit);
+    record_at(event, point)
+}
+
+fn record_at(event: CUevent, point: Point) -> CuResult {
+    let handle = event.address();
     let mut state = state()?;
     let found = state.events.get_mut(handle).ok_or(CuError::INVALID_HANDLE)?;
     found.point = Some(point);
@@ -157,15 +189,28 @@ fn stamp(time: u64) -> u64 {
     time - time % settings().event_step_ns
 }
 
-fn stream_wait(stream: CUstream, event: CUevent, _flags: u32) -> CuResult {
+fn stream_wait(stream: CUstream, event: CUevent, flags: u32) -> CuResult {
+    if flags > EXTERNAL {
+        return Err(CuError::INVALID_VALUE);
+    }
     let of_capture = state()?.events.get(event.address()).ok_or(CuError::INVALID_HANDLE)?.capture;
+    if flags == EXTERNAL {
+        let taken = capture::take(stream, Operation::Event)?;
+        return if taken { Ok(()) } else { Err(CuError::INVALID_VALUE) };
+    }
     if let Some(id) = of_capture {
         return capture::join(stream, id);
     }
-    if capture::take(stream, capture::Operation::Wait)? {
+    wait_in(stream, event)
+}
+
+/// Makes a stream wait for an event that was recorded in no capture.
+pub(crate) fn wait_in(stream: CUstream, event: CUevent) -> CuResult {
+    let point = point(event)?.0;
+    if capture::take(stream, Operation::Wait(point.is_some()))? {
         return Ok(());
     }
-    let Some(point) = point(event)?.0 else { return Ok(()) };
+    let Some(point) = point else { return Ok(()) };
     let current = current()?;
     if point.unit == current.1 {
         let mut state = state()?;

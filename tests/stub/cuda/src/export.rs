@@ -45,6 +45,7 @@ pub(crate) fn enter(name: &str, need: Need) -> CuResult {
     if let Some(error) = gpucap_stub_device::call::enter(name).and_then(CuError::new) {
         return Err(error);
     }
+    driver::end_unused();
     match need {
         Need::nothing => Ok(()),
         Need::driver => driver::driver().map(drop),

@@ -32,6 +32,20 @@ extern "C" fn stubUsed(index: u32) -> u64 {
     device(index).map_or(0, |unit| card().used(unit))
 }
 
+/// Bytes that this process holds on a device, contexts included; 0 for one that does not exist.
+#[unsafe(no_mangle)]
+extern "C" fn stubHeld(index: u32) -> u64 {
+    crate::driver::end_unused();
+    device(index).map_or(0, |unit| card().held(unit))
+}
+
+/// The most bytes that were ever in use on a device at one moment, between calls or within one; 0 for one that does not
+/// exist.
+#[unsafe(no_mangle)]
+extern "C" fn stubPeak(index: u32) -> u64 {
+    device(index).map_or(0, |unit| card().peak(unit))
+}
+
 /// Nanoseconds of work that a device has done for everybody since its card file was made.
 #[unsafe(no_mangle)]
 extern "C" fn stubBusy(index: u32) -> u64 {

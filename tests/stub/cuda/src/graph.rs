@@ -1,14 +1,19 @@
 //! Graphs: lists of nodes.
 //!
-//! Nodes run one after the other in the order in which they were added; dependencies are accepted
-//! and not kept, so that branches do not run side by side. An allocation node has its address from
-//! the start and memory only when it runs.
+//! Nodes run one after the other in the order in which they were added, so that branches do not
+//! run side by side; dependencies ([`crate::graph_edge`]) and parameters
+//! ([`crate::graph_params`]) are kept to be told. An allocation node has its address from the
+//! start and memory only when it runs.
 
 use crate::arg::{In, Out};
 use crate::driver::state;
 use crate::export::exports;
+use crate::graph_child::{add_child, move_child};
+use crate::graph_edge::Edges;
 use crate::graph_kernel::Launched;
+use crate::graph_params::{Called, Copied, Filled, Given, given, given_words};
 use crate::state::Table;
+use crate::user_object::{call, end_graph};
 use gpucap_abi::cuda::{CUdeviceptr, CUevent, CUgraph, CUgraphNode, CuError, CuResult};
 use gpucap_stub_device::catalog::Unit;
 use std::collections::HashMap;
@@ -19,34 +24,28 @@ exports! {
     fn cuGraphCreate(graph: *mut CUgraph, flags: u32) => create, driver, "cuGraphCreate" @ 10000;
     /// Executable forms of it live on.
     fn cuGraphDestroy(graph: CUgraph) => destroy, driver, "cuGraphDestroy" @ 10000;
-    /// A copy; none of a graph with nodes of memory.
-    fn cuGraphClone(clone: *mut CUgraph, graph: CUgraph) => clone, driver, "cuGraphClone" @ 10000;
     /// A node that does nothing.
     fn cuGraphAddEmptyNode(node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode,
         count: usize) => add_empty, driver, "cuGraphAddEmptyNode" @ 10000;
     /// A copy, which takes no time.
     fn cuGraphAddMemcpyNode(node: *mut CUgraphNode, graph: CUgraph,
-        dependencies: *const CUgraphNode, count: usize, params: *const c_void, context: *mut c_void)
+        dependencies: *const CUgraphNode, count: usize, params: *const Copied, context: *mut c_void)
         => add_copy, driver, "cuGraphAddMemcpyNode" @ 10000;
     /// A memset, which takes no time.
     fn cuGraphAddMemsetNode(node: *mut CUgraphNode, graph: CUgraph,
-        dependencies: *const CUgraphNode, count: usize, params: *const c_void, context: *mut c_void)
-        => add_copy, driver, "cuGraphAddMemsetNode" @ 10000;
+        dependencies: *const CUgraphNode, count: usize, params: *const Filled, context: *mut c_void)
+        => add_fill, driver, "cuGraphAddMemsetNode" @ 10000;
     /// A host function, which is not called.
     fn cuGraphAddHostNode(node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode,
-        count: usize, params: *const c_void) => add_host, driver, "cuGraphAddHostNode" @ 10000;
-    /// The nodes of another graph as they are now; none of memory.
-    fn cuGraphAddChildGraphNode(node: *mut CUgraphNode, graph: CUgraph,
-        dependencies: *const CUgraphNode, count: usize, child: CUgraph)
-        => add_child, driver, "cuGraphAddChildGraphNode" @ 10000;
+        count: usize, params: *const Called) => add_host, driver, "cuGraphAddHostNode" @ 10000;
     /// Kept as a node that does nothing.
     fn cuGraphAddEventRecordNode(node: *mut CUgraphNode, graph: CUgraph,
         dependencies: *const CUgraphNode, count: usize, event: CUevent)
-        => add_event, driver, "cuGraphAddEventRecordNode" @ 11010;
+        => add_record, driver, "cuGraphAddEventRecordNode" @ 11010;
     /// Kept as a node that does nothing.
     fn cuGraphAddEventWaitNode(node: *mut CUgraphNode, graph: CUgraph,
         dependencies: *const CUgraphNode, count: usize, event: CUevent)
-        => add_event, driver, "cuGraphAddEventWaitNode" @ 11010;
+        => add_wait, driver, "cuGraphAddEventWaitNode" @ 11010;
     /// Answers the address in its parameters.
     fn cuGraphAddMemAllocNode(node: *mut CUgraphNode, graph: CUgraph,
         dependencies: *const CUgraphNode, count: usize, params: *mut AllocParams)
@@ -74,7 +73,7 @@ exports! {
 pub(crate) struct AllocParams {
     pool: crate::pool::Properties,
     access: *const c_void,
-    access_count: usize,
+    accesscount: usize,
     pub(crate) bytes: usize,
     pub(crate) pointer: CUdeviceptr,
 }
@@ -130,6 +129,8 @@ pub(crate) mod kind {
     pub(crate) const HOST: i32 = 3;
     pub(crate) const GRAPH: i32 = 4;
     pub(crate) const EMPTY: i32 = 5;
+    pub(crate) const WAIT_EVENT: i32 = 6;
+    pub(crate) const EVENT_RECORD: i32 = 7;
     pub(crate) const MEM_ALLOC: i32 = 10;
     pub(crate) const MEM_FREE: i32 = 11;
     pub(crate) const LAST: i32 = 13;
@@ -145,6 +146,11 @@ pub(crate) struct Graphs {
     pub(crate) nodes: Table<(u64, Vec<Node>)>,
     /// The graph inside each node that is one.
     pub(crate) children: HashMap<u64, u64>,
+    pub(crate) edges: Edges,
+    /// What nodes were given that their meaning does not say.
+    pub(crate) given: HashMap<u64, Given>,
+    /// Nodes of clones, by clone and original.
+    pub(crate) clones: HashMap<(u64, u64), u64>,
 }
 
 impl Graphs {
@@ -154,6 +160,8 @@ impl Graphs {
 
     pub(crate) fn destroy(&mut self, graph: u64) -> CuResult {
         let nodes = self.table.remove(graph).ok_or(CuError::INVALID_VALUE)?;
+        self.forget(&nodes);
+        self.clones.retain(|(clone, _), _| *clone != graph);
         for node in nodes {
             self.nodes.remove(node);
             if let Some(child) = self.children.remove(&node) {
@@ -163,41 +171,28 @@ impl Graphs {
         Ok(())
     }
 
-    /// Everything that a graph does, if it may be copied: one with nodes of memory may not.
-    fn copied(&self, graph: u64) -> Result<Vec<Node>, CuError> {
-        let nodes = self.nodes(graph)?;
-        let memory = |node: &Node| matches!(node, Node::Alloc { .. } | Node::Free(_));
-        if nodes.iter().any(memory) { Err(CuError::INVALID_VALUE) } else { Ok(nodes) }
-    }
-
-    /// A graph of its own that does this.
-    fn create_with(&mut self, nodes: Vec<Node>) -> Result<u64, CuError> {
-        let graph = self.create();
+    /// Forgets what is told of nodes that are gone.
+    pub(crate) fn forget(&mut self, nodes: &[u64]) {
+        self.forget_edges(nodes);
         for node in nodes {
-            self.append(graph, node)?;
+            self.given.remove(node);
         }
-        Ok(graph)
     }
 
-    /// Adds a node; its handle.
+    /// Adds a node that depends on the one before it; its handle.
     pub(crate) fn append(&mut self, graph: u64, node: Node) -> Result<u64, CuError> {
-        self.append_all(graph, vec![node])
+        let before = self.table.get(graph).and_then(|list| list.last().copied());
+        let handle = self.append_all(graph, vec![node])?;
+        self.edges.extend(before.map(|before| (before, handle)));
+        Ok(handle)
     }
 
     /// Adds a node that stands for several.
-    fn append_all(&mut self, graph: u64, nodes: Vec<Node>) -> Result<u64, CuError> {
+    pub(crate) fn append_all(&mut self, graph: u64, nodes: Vec<Node>) -> Result<u64, CuError> {
         let list = self.table.get_mut(graph).ok_or(CuError::INVALID_VALUE)?;
         let handle = self.nodes.add((graph, nodes));
         list.push(handle);
         Ok(handle)
-    }
-
-    /// Adds a graph as a node.
-    fn append_child(&mut self, graph: u64, child: u64) -> Result<CUgraphNode, CuError> {
-        let nodes = self.nodes(child)?;
-        let handle = self.append_all(graph, nodes)?;
-        self.children.insert(handle, child);
-        Ok(CUgraphNode(handle as *mut c_void))
     }
 
     /// Everything that a graph does.
@@ -217,84 +212,103 @@ fn create(graph: Out<CUgraph>, flags: u32) -> CuResult {
 }
 
 fn destroy(graph: CUgraph) -> CuResult {
-    state()?.graphs.destroy(graph.address())
+    let owed = {
+        let mut state = state()?;
+        state.graphs.destroy(graph.address())?;
+        end_graph(&mut state, graph.address())
+    };
+    call(owed);
+    Ok(())
 }
 
-fn clone(clone: Out<CUgraph>, graph: CUgraph) -> CuResult {
-    clone.required()?;
-    let mut state = state()?;
-    let nodes = state.graphs.copied(graph.address())?;
-    clone.put(CUgraph(state.graphs.create_with(nodes)? as *mut c_void))
-}
-
-pub(crate) fn add(node: Out<CUgraphNode>, graph: CUgraph, what: Vec<Node>) -> CuResult {
+/// Adds a node that depends on others, and keeps what it was given.
+pub(crate) fn add(
+    node: Out<CUgraphNode>,
+    graph: CUgraph,
+    (on, count): (In<CUgraphNode>, usize),
+    what: Vec<Node>,
+    given: Option<Given>,
+) -> CuResult {
     node.required()?;
-    let handle = state()?.graphs.append_all(graph.address(), what)?;
+    let mut state = state()?;
+    let handle = state.graphs.append_all(graph.address(), what)?;
+    state.graphs.depend(handle, on, count)?;
+    if let Some(given) = given {
+        state.graphs.given.insert(handle, given);
+    }
     node.put(CUgraphNode(handle as *mut c_void))
 }
 
 fn add_empty(
     node: Out<CUgraphNode>,
     graph: CUgraph,
-    _on: In<CUgraphNode>,
-    _count: usize,
+    on: In<CUgraphNode>,
+    count: usize,
 ) -> CuResult {
-    add(node, graph, vec![Node::Empty])
+    add(node, graph, (on, count), vec![Node::Empty], None)
 }
 
 fn add_copy(
     node: Out<CUgraphNode>,
     graph: CUgraph,
-    _on: In<CUgraphNode>,
-    _count: usize,
-    params: In<c_void>,
+    on: In<CUgraphNode>,
+    count: usize,
+    params: In<Copied>,
     _context: Out<c_void>,
 ) -> CuResult {
-    if params.is_null() {
-        return Err(CuError::INVALID_VALUE);
-    }
-    add(node, graph, vec![Node::Copy])
+    add(node, graph, (on, count), vec![Node::Copy], given(kind::MEMCPY, &params.get()?))
+}
+
+fn add_fill(
+    node: Out<CUgraphNode>,
+    graph: CUgraph,
+    on: In<CUgraphNode>,
+    count: usize,
+    params: In<Filled>,
+    _context: Out<c_void>,
+) -> CuResult {
+    add(node, graph, (on, count), vec![Node::Copy], given(kind::MEMSET, &params.get()?))
 }
 
 fn add_host(
     node: Out<CUgraphNode>,
     graph: CUgraph,
-    _on: In<CUgraphNode>,
-    _count: usize,
-    _params: In<c_void>,
+    on: In<CUgraphNode>,
+    count: usize,
+    params: In<Called>,
 ) -> CuResult {
-    add(node, graph, vec![Node::Host])
+    add(node, graph, (on, count), vec![Node::Host], given(kind::HOST, &params.get()?))
 }
 
-fn add_child(
+fn add_record(
     node: Out<CUgraphNode>,
     graph: CUgraph,
-    _on: In<CUgraphNode>,
-    _count: usize,
-    child: CUgraph,
+    on: In<CUgraphNode>,
+    count: usize,
+    event: CUevent,
 ) -> CuResult {
-    node.required()?;
-    let mut state = state()?;
-    let nodes = state.graphs.copied(child.address())?;
-    let copy = state.graphs.create_with(nodes)?;
-    node.put(state.graphs.append_child(graph.address(), copy)?)
+    add_event(node, graph, (on, count), event, kind::EVENT_RECORD)
 }
 
-/// The child belongs to the node from here on, nodes of memory and all.
-fn move_child(node: Out<CUgraphNode>, graph: CUgraph, child: u64) -> CuResult {
-    node.required()?;
-    node.put(state()?.graphs.append_child(graph.address(), child)?)
+fn add_wait(
+    node: Out<CUgraphNode>,
+    graph: CUgraph,
+    on: In<CUgraphNode>,
+    count: usize,
+    event: CUevent,
+) -> CuResult {
+    add_event(node, graph, (on, count), event, kind::WAIT_EVENT)
 }
 
 fn add_event(
     node: Out<CUgraphNode>,
     graph: CUgraph,
-    _on: In<CUgraphNode>,
-    _count: usize,
+    on: (In<CUgraphNode>, usize),
     event: CUevent,
+    kind: i32,
 ) -> CuResult {
     state()?.events.get(event.address()).ok_or(CuError::INVALID_HANDLE)?;
-    add(node, graph, vec![Node::Empty])
+    add(node, graph, on, vec![Node::Empty], given(kind, &[event.address()]))
 }
 
 /// A place for the memory of an allocation node.
@@ -311,8 +325,8 @@ fn allocation(params: &AllocParams) -> Result<Node, CuError> {
 fn add_alloc(
     node: Out<CUgraphNode>,
     graph: CUgraph,
-    _on: In<CUgraphNode>,
-    _count: usize,
+    on: In<CUgraphNode>,
+    count: usize,
     params: Out<AllocParams>,
 ) -> CuResult {
     let mut asked = params.get()?;
@@ -321,17 +335,17 @@ fn add_alloc(
         asked.pointer = address;
     }
     params.put(asked)?;
-    add(node, graph, vec![made])
+    add(node, graph, (on, count), vec![made], None)
 }
 
 fn add_free(
     node: Out<CUgraphNode>,
     graph: CUgraph,
-    _on: In<CUgraphNode>,
-    _count: usize,
+    on: In<CUgraphNode>,
+    count: usize,
     pointer: CUdeviceptr,
 ) -> CuResult {
-    add(node, graph, vec![Node::Free(pointer)])
+    add(node, graph, (on, count), vec![Node::Free(pointer)], None)
 }
 
 fn add_node(
@@ -350,12 +364,12 @@ fn add_node(
         let [child, ownership, ..] = asked.words;
         // An enumeration of the driver's: the lower half of the word.
         return match u32::try_from(ownership & 0xffff_ffff) {
-            Ok(MOVED) => move_child(node, graph, child),
+            Ok(MOVED) => move_child(node, graph, on, count, child),
             _ => add_child(node, graph, on, count, CUgraph(child as *mut c_void)),
         };
     }
     let what = meaning(&asked)?;
-    add(node, graph, what)
+    add(node, graph, (on, count), what, given_words(asked.kind, &asked.words))
 }
 
 fn add_node_v2(

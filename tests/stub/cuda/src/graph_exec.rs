@@ -13,6 +13,7 @@ use crate::graph_node::is_memory;
 use crate::memory::Kind;
 use crate::state::{State, Table};
 use gpucap_abi::cuda::{CUdevice, CUgraph, CUgraphExec, CUgraphNode, CUstream, CuError, CuResult};
+use std::collections::HashSet;
 use std::ffi::{c_char, c_void};
 
 exports! {
@@ -90,8 +91,21 @@ struct UpdateResult {
 
 /// An executable graph.
 pub(crate) struct Exec {
-    nodes: Vec<Node>,
+    pub(crate) nodes: Vec<Node>,
+    /// The graph's node that each is of.
+    pub(crate) owners: Vec<u64>,
+    /// Nodes of the graph that do nothing for now.
+    pub(crate) disabled: HashSet<u64>,
     flags: u64,
+}
+
+impl Exec {
+    /// How long a launch occupies the engine.
+    fn duration(&self) -> u64 {
+        let enabled = self.nodes.iter().zip(&self.owners);
+        let enabled = enabled.filter(|(_, owner)| !self.disabled.contains(owner));
+        enabled.map(|(node, _)| node.duration()).sum()
+    }
 }
 
 /// The executable graphs of the process.
@@ -147,7 +161,7 @@ impl State {
             && let Kind::Graph(pool) = block.kind
         {
             self.memory.remove(address);
-            self.free_in_pool(pool, block.bytes);
+            self.free_in_pool(pool, block.bytes, None);
         }
     }
 }
@@ -167,7 +181,9 @@ fn instantiate_with_flags(exec: Out<CUgraphExec>, graph: CUgraph, flags: u64) ->
     exec.required()?;
     let mut state = state()?;
     let nodes = state.graphs.nodes(graph.address())?;
-    exec.put(CUgraphExec(state.execs.add(Exec { nodes, flags }) as *mut c_void))
+    let owners = state.graphs.owners(graph.address())?;
+    let made = Exec { nodes, owners, disabled: HashSet::new(), flags };
+    exec.put(CUgraphExec(state.execs.add(made) as *mut c_void))
 }
 
 fn instantiate_with_params(
@@ -234,11 +250,10 @@ fn node_set_params(exec: CUgraphExec, _node: CUgraphNode, params: Out<NodeParams
 }
 
 fn launch(exec: CUgraphExec, stream: CUstream) -> CuResult {
-    let nodes = match state()?.execs.get(exec.address()) {
-        Some(found) => found.nodes.clone(),
+    let (nodes, duration) = match state()?.execs.get(exec.address()) {
+        Some(found) => (found.nodes.clone(), found.duration()),
         None => return Err(CuError::INVALID_HANDLE),
     };
-    let duration = nodes.iter().map(Node::duration).sum();
     if capture::take_child(stream, nodes)? {
         return Ok(());
     }
@@ -256,7 +271,10 @@ fn upload(exec: CUgraphExec, stream: CUstream) -> CuResult {
         .nodes
         .iter()
         .filter_map(|node| match node {
-            Node::Alloc { bytes, unit, .. } => Some((*unit, *bytes)),
+            // What an earlier launch has left allocated is there already.
+            Node::Alloc { address, bytes, unit } if state.memory.at(*address).is_none() => {
+                Some((*unit, *bytes))
+            }
             _ => None,
         })
         .collect();
@@ -264,7 +282,7 @@ fn upload(exec: CUgraphExec, stream: CUstream) -> CuResult {
         // Taken and returned: the reserve grows and stays.
         let pool = state.pools.of_graphs(unit);
         state.pools.take(pool, bytes)?;
-        state.free_in_pool(pool, bytes);
+        state.free_in_pool(pool, bytes, None);
     }
     Ok(())
 }

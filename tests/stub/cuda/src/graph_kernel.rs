@@ -51,23 +51,23 @@ impl Launched {
 fn add_function(
     node: Out<CUgraphNode>,
     graph: CUgraph,
-    _on: In<CUgraphNode>,
-    _count: usize,
+    on: In<CUgraphNode>,
+    count: usize,
     params: In<[u64; 7]>,
 ) -> CuResult {
     let [function, ..] = params.get()?;
-    add(node, graph, vec![Launched::Function(function).node()?])
+    add(node, graph, (on, count), vec![Launched::Function(function).node()?], None)
 }
 
 fn add_kernel(
     node: Out<CUgraphNode>,
     graph: CUgraph,
-    _on: In<CUgraphNode>,
-    _count: usize,
+    on: In<CUgraphNode>,
+    count: usize,
     params: In<[u64; 9]>,
 ) -> CuResult {
     let [function, .., kernel, _] = params.get()?;
-    add(node, graph, vec![Launched::given(function, kernel).node()?])
+    add(node, graph, (on, count), vec![Launched::given(function, kernel).node()?], None)
 }
 
 fn launched(node: CUgraphNode) -> Result<Launched, CuError> {

@@ -1,6 +1,6 @@
 //! Nodes of a graph that exist: what they are, how they change, how they go.
 
-use crate::arg::{In, Out};
+use crate::arg::Out;
 use crate::driver::state;
 use crate::export::exports;
 use crate::graph::{AllocParams, Node, NodeParams, kind, meaning};
@@ -28,16 +28,6 @@ exports! {
     /// Address that the node frees.
     fn cuGraphMemFreeNodeGetParams(node: CUgraphNode, pointer: *mut CUdeviceptr)
         => free_params, driver, "cuGraphMemFreeNodeGetParams" @ 11040;
-    /// The graph inside a node.
-    fn cuGraphChildGraphNodeGetGraph(node: CUgraphNode, graph: *mut CUgraph)
-        => child, driver, "cuGraphChildGraphNodeGetGraph" @ 10000;
-    /// Accepted and not kept.
-    fn cuGraphAddDependencies(graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode,
-        count: usize) => add_dependencies, driver, "cuGraphAddDependencies" @ 10000;
-    /// Accepted and not kept.
-    fn cuGraphAddDependencies_v2(graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode,
-        edges: *const c_void, count: usize)
-        => add_dependencies_v2, driver, "cuGraphAddDependencies" @ 12030;
 }
 
 fn destroy_node(node: CUgraphNode) -> CuResult {
@@ -46,6 +36,7 @@ fn destroy_node(node: CUgraphNode) -> CuResult {
     if let Some(list) = state.graphs.table.get_mut(graph) {
         list.retain(|handle| *handle != node.address());
     }
+    state.graphs.forget(&[node.address()]);
     Ok(())
 }
 
@@ -63,12 +54,6 @@ fn node_set_params(node: CUgraphNode, params: Out<NodeParams>) -> CuResult {
 /// Whether the parameters are those of a node of memory, which nothing can change.
 pub(crate) const fn is_memory(params: &NodeParams) -> bool {
     matches!(params.kind, kind::MEM_ALLOC | kind::MEM_FREE)
-}
-
-fn child(node: CUgraphNode, graph: Out<CUgraph>) -> CuResult {
-    let state = state()?;
-    let child = state.graphs.children.get(&node.address()).ok_or(CuError::INVALID_VALUE)?;
-    graph.put(CUgraph(*child as *mut c_void))
 }
 
 fn get_nodes(graph: CUgraph, nodes: Out<CUgraphNode>, count: Out<usize>) -> CuResult {
@@ -96,6 +81,9 @@ pub(crate) fn of_node<T>(
 fn node_kind(node: CUgraphNode, out: Out<i32>) -> CuResult {
     if state()?.graphs.children.contains_key(&node.address()) {
         return out.put(kind::GRAPH);
+    }
+    if let Some((kind, _)) = state()?.graphs.given.get(&node.address()) {
+        return out.put(*kind);
     }
     let found = of_node(node, |nodes| {
         Some(match nodes {
@@ -128,23 +116,4 @@ fn free_params(node: CUgraphNode, pointer: Out<CUdeviceptr>) -> CuResult {
         _ => None,
     })?;
     pointer.put(address)
-}
-
-fn add_dependencies(
-    graph: CUgraph,
-    _from: In<CUgraphNode>,
-    _to: In<CUgraphNode>,
-    _count: usize,
-) -> CuResult {
-    state()?.graphs.nodes(graph.address()).map(drop)
-}
-
-fn add_dependencies_v2(
-    graph: CUgraph,
-    from: In<CUgraphNode>,
-    to: In<CUgraphNode>,
-    _edges: In<c_void>,
-    count: usize,
-) -> CuResult {
-    add_dependencies(graph, from, to, count)
 }

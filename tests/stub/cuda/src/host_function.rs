@@ -101,7 +101,8 @@ fn add_callback(stream: CUstream, callback: Callback, data: Out<c_void>, flags: 
     run(stream, move || unsafe { callback(CUstream(name as *mut c_void), 0, data as *mut c_void) })
 }
 
-fn run(stream: CUstream, function: impl FnOnce() + Send + 'static) -> CuResult {
+/// Queues something that the host does when the stream reaches it.
+pub(crate) fn run(stream: CUstream, function: impl FnOnce() + Send + 'static) -> CuResult {
     let point = stream::push(stream, 0)?;
     let pending = Pending::new();
     let current = current()?;

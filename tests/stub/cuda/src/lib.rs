@@ -11,10 +11,12 @@
 mod arena;
 mod arg;
 mod array;
+mod attribute;
 mod capture;
 mod capture_info;
 mod capture_mode;
 mod context;
+mod context_end;
 mod copy;
 mod copy_attributed;
 mod copy_described;
@@ -23,12 +25,18 @@ mod device;
 mod driver;
 mod event;
 mod export;
+mod facts;
 mod for_tests;
+mod function_facts;
 mod getproc;
 mod graph;
+mod graph_child;
+mod graph_edge;
 mod graph_exec;
+mod graph_exec_node;
 mod graph_kernel;
 mod graph_node;
+mod graph_params;
 mod green;
 mod host;
 mod host_function;
@@ -36,14 +44,20 @@ mod init;
 mod ipc;
 mod launch;
 mod library;
+mod link;
 mod load;
+mod memop;
 mod memory;
 mod module;
 mod multicast;
 mod pointer;
 mod pool;
+mod pool_attribute;
 mod pool_of_device;
+mod refused;
+mod reserve;
 mod rows;
+mod semaphore;
 mod set;
 mod share;
 mod share_pool;
@@ -51,6 +65,10 @@ mod sparse;
 mod state;
 mod stream;
 mod stream_facts;
+mod tensor_map;
+mod texture;
+mod texture_reference;
+mod user_object;
 mod vmm;
 
 /// Every exported function.
@@ -73,6 +91,8 @@ const ALL_ROWS: &[&[export::Row]] = &[
     stream_facts::ROWS,
     event::ROWS,
     host_function::ROWS,
+    memop::ROWS,
+    semaphore::ROWS,
     capture::ROWS,
     capture_info::ROWS,
     capture_mode::ROWS,
@@ -91,4 +111,17 @@ const ALL_ROWS: &[&[export::Row]] = &[
     pointer::ROWS,
     ipc::ROWS,
     green::ROWS,
+    attribute::ROWS,
+    facts::ROWS,
+    function_facts::ROWS,
+    graph_child::ROWS,
+    graph_edge::ROWS,
+    graph_exec_node::ROWS,
+    graph_params::ROWS,
+    link::ROWS,
+    tensor_map::ROWS,
+    texture::ROWS,
+    texture_reference::ROWS,
+    user_object::ROWS,
+    refused::ROWS,
 ];

@@ -25,10 +25,10 @@ exports! {
     /// Size 0 is refused.
     fn cuMemAlloc_v2(pointer: *mut CUdeviceptr, bytes: usize)
         => alloc, context, "cuMemAlloc" @ 3020;
-    /// Rows are padded to a multiple of 512 bytes.
+    /// Rows are padded to a multiple of `STUB_GPU_PITCH` bytes.
     fn cuMemAllocPitch(pointer: *mut CUdeviceptr_v1, pitch: *mut u32, width: u32, height: u32,
         element: u32) => alloc_pitch, context, "cuMemAllocPitch" @ 2000;
-    /// Rows are padded to a multiple of 512 bytes.
+    /// Rows are padded to a multiple of `STUB_GPU_PITCH` bytes.
     fn cuMemAllocPitch_v2(pointer: *mut CUdeviceptr, pitch: *mut usize, width: usize, height: usize,
         element: u32) => alloc_pitch, context, "cuMemAllocPitch" @ 3020;
     /// Takes device memory in full: nothing migrates here.
@@ -91,7 +91,6 @@ pub(crate) struct Memory {
     next_id: u64,
 }
 
-const PITCH: u64 = 512;
 /// `CU_MEM_ATTACH_GLOBAL`, `_HOST`.
 const ATTACH: [u32; 2] = [1, 2];
 
@@ -150,6 +149,12 @@ impl Memory {
             self.arena.give(address, block.bytes, 1);
         }
         Some(block)
+    }
+
+    /// A pool is known by another number from now on.
+    pub(crate) fn rename_pool(&mut self, from: u64, to: u64) {
+        let of_it = self.blocks.values_mut().filter(|block| block.kind == Kind::Pool(from));
+        of_it.for_each(|block| block.kind = Kind::Pool(to));
     }
 
     /// Forgets what lives in a context; returns it.
@@ -223,7 +228,8 @@ fn alloc_pitch<A: Word, S: Word>(
     if !matches!(element, 4 | 8 | 16) {
         return Err(CuError::INVALID_VALUE);
     }
-    let row = width.to_u64().checked_next_multiple_of(PITCH).ok_or(CuError::INVALID_VALUE)?;
+    let row =
+        width.to_u64().checked_next_multiple_of(settings().pitch).ok_or(CuError::INVALID_VALUE)?;
     let bytes = row.checked_mul(height.to_u64()).ok_or(CuError::INVALID_VALUE)?;
     let address = allocate(is_low::<A>(), bytes, Kind::Linear)?;
     pitch.put_word(row)?;
@@ -247,7 +253,7 @@ fn free<A: Word>(pointer: A) -> CuResult {
         Kind::Imported => drop(state.memory.remove(address)),
         Kind::Pool(pool) | Kind::Graph(pool) => {
             state.memory.remove(address);
-            state.free_in_pool(pool, block.bytes);
+            state.free_in_pool(pool, block.bytes, None);
         }
         Kind::Linear | Kind::Managed => {
             state.memory.remove(address);

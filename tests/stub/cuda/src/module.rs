@@ -334,7 +334,7 @@ fn module_of(module: Out<CUmodule>, function: CUfunction) -> CuResult {
 }
 
 /// Threads per block, registers and the like.
-fn attribute(value: Out<i32>, attribute: i32, function: CUfunction) -> CuResult {
+pub(crate) fn attribute(value: Out<i32>, attribute: i32, function: CUfunction) -> CuResult {
     of(function, |_| ())?;
     value.put(match attribute {
         0 => 1024,

@@ -1,16 +1,15 @@
 //! What an address is, and advice about managed memory.
 //!
-//! Managed memory does not migrate here, so advice and prefetching only take their place in the
-//! stream.
+//! Managed memory does not migrate here, so advice changes nothing, and prefetching takes the time
+//! of a copy wherever the memory should be.
 
 use crate::arg::Out;
-use crate::capture::{self, Operation};
 use crate::context::as_context;
+use crate::copy::queue;
 use crate::driver::{driver, state};
 use crate::export::exports;
 use crate::memory::Kind;
 use crate::state::State;
-use crate::stream::push;
 use gpucap_abi::cuda::{CUdevice, CUdeviceptr, CUmemLocation, CUstream, CuError, CuResult};
 use std::ffi::c_void;
 
@@ -30,18 +29,34 @@ exports! {
     /// Accepted for managed memory.
     fn cuMemAdvise_v2(pointer: CUdeviceptr, bytes: usize, advice: i32, location: CUmemLocation)
         => advise_at, driver, "cuMemAdvise" @ 12020;
-    /// Takes no time.
+    /// Takes the time of a copy.
     fn cuMemPrefetchAsync(pointer: CUdeviceptr, bytes: usize, device: CUdevice, stream: CUstream)
         => prefetch, context, "cuMemPrefetchAsync" @ 8000;
-    /// Takes no time.
+    /// Takes the time of a copy.
     fn cuMemPrefetchAsync_ptsz(pointer: CUdeviceptr, bytes: usize, device: CUdevice,
         stream: CUstream) => prefetch, context, "cuMemPrefetchAsync" @ 8000 ptsz;
-    /// Takes no time.
+    /// Takes the time of a copy.
     fn cuMemPrefetchAsync_v2(pointer: CUdeviceptr, bytes: usize, location: CUmemLocation,
         flags: u32, stream: CUstream) => prefetch_to, context, "cuMemPrefetchAsync" @ 12020;
-    /// Takes no time.
+    /// Takes the time of a copy.
     fn cuMemPrefetchAsync_v2_ptsz(pointer: CUdeviceptr, bytes: usize, location: CUmemLocation,
         flags: u32, stream: CUstream) => prefetch_to, context, "cuMemPrefetchAsync" @ 12020 ptsz;
+    /// Takes the time of a copy of all of it.
+    fn cuMemPrefetchBatchAsync(pointers: *mut CUdeviceptr, sizes: *mut usize, count: usize,
+        locations: *mut CUmemLocation, indices: *mut usize, location_count: usize, flags: u64,
+        stream: CUstream) => prefetch_batch, context, "cuMemPrefetchBatchAsync" @ 13000;
+    /// Takes the time of a copy of all of it.
+    fn cuMemPrefetchBatchAsync_ptsz(pointers: *mut CUdeviceptr, sizes: *mut usize, count: usize,
+        locations: *mut CUmemLocation, indices: *mut usize, location_count: usize, flags: u64,
+        stream: CUstream) => prefetch_batch, context, "cuMemPrefetchBatchAsync" @ 13000 ptsz;
+    /// Takes the time of a copy of all of it.
+    fn cuMemDiscardAndPrefetchBatchAsync(pointers: *mut CUdeviceptr, sizes: *mut usize, count: usize,
+        locations: *mut CUmemLocation, indices: *mut usize, location_count: usize, flags: u64,
+        stream: CUstream) => prefetch_batch, context, "cuMemDiscardAndPrefetchBatchAsync" @ 13000;
+    /// Takes the time of a copy of all of it.
+    fn cuMemDiscardAndPrefetchBatchAsync_ptsz(pointers: *mut CUdeviceptr, sizes: *mut usize, count: usize,
+        locations: *mut CUmemLocation, indices: *mut usize, location_count: usize, flags: u64,
+        stream: CUstream) => prefetch_batch, context, "cuMemDiscardAndPrefetchBatchAsync" @ 13000 ptsz;
 }
 
 /// What the driver knows about an address.
@@ -144,8 +159,13 @@ fn set_attribute(
     known(&*state()?, pointer).map(drop).ok_or(CuError::INVALID_VALUE)
 }
 
+/// Whether an address is of managed memory.
+pub(crate) fn is_managed(state: &State, pointer: CUdeviceptr) -> bool {
+    known(state, pointer).is_some_and(|known| known.managed)
+}
+
 fn advise(pointer: CUdeviceptr, _bytes: usize, _advice: i32, _device: CUdevice) -> CuResult {
-    let managed = known(&*state()?, pointer).is_some_and(|known| known.managed);
+    let managed = is_managed(&*state()?, pointer);
     if managed { Ok(()) } else { Err(CuError::INVALID_VALUE) }
 }
 
@@ -155,10 +175,7 @@ fn advise_at(pointer: CUdeviceptr, bytes: usize, advice: i32, location: CUmemLoc
 
 fn prefetch(pointer: CUdeviceptr, bytes: usize, device: CUdevice, stream: CUstream) -> CuResult {
     advise(pointer, bytes, 0, device)?;
-    if capture::take(stream, Operation::Work(0))? {
-        return Ok(());
-    }
-    push(stream, 0).map(drop)
+    queue(stream, bytes as u64, false, || {})
 }
 
 fn prefetch_to(
@@ -169,4 +186,31 @@ fn prefetch_to(
     stream: CUstream,
 ) -> CuResult {
     prefetch(pointer, bytes, location.id, stream)
+}
+
+#[expect(clippy::too_many_arguments, reason = "the driver's function has these")]
+fn prefetch_batch(
+    pointers: Out<CUdeviceptr>,
+    sizes: Out<usize>,
+    count: usize,
+    locations: Out<CUmemLocation>,
+    indices: Out<usize>,
+    location_count: usize,
+    flags: u64,
+    stream: CUstream,
+) -> CuResult {
+    if count == 0 || location_count == 0 || location_count > count || flags != 0 {
+        return Err(CuError::INVALID_VALUE);
+    }
+    let mut bytes = 0;
+    for index in 0..count {
+        let size = sizes.at(index).get()?;
+        advise(pointers.at(index).get()?, size, 0, 0)?;
+        bytes += size as u64;
+    }
+    for index in 0..location_count {
+        locations.at(index).get()?;
+        indices.at(index).get()?;
+    }
+    queue(stream, bytes, false, || {})
 }

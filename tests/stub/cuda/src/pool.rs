@@ -1,10 +1,9 @@
 //! Stream-ordered memory: pools, their reserve, and allocations from them.
 //!
-//! A pool holds a reserve on the card; an allocation uses part of it and makes it grow if there is
-//! too little. What is freed stays in the reserve until something synchronises; then what exceeds
-//! both use and the release threshold goes back to the card. Streams are in order, so a freed range
-//! can be used again at once. Every device has a default pool; the current pool of a device is the
-//! default one until another is set.
+//! A pool holds a [reserve](crate::reserve) on the card. What is freed stays in it until something
+//! synchronises; then what exceeds both use and the release threshold goes back to the card. Every
+//! device has a default pool; the current pool of a device is the default one until another is set.
+//! A new pool gets the handle of the latest one that was destroyed, as an allocator would have it.
 
 use crate::arg::{Address, In, Out};
 use crate::capture;
@@ -12,15 +11,16 @@ use crate::context::current;
 use crate::driver::{state, unit};
 use crate::export::exports;
 use crate::memory::Kind;
+use crate::pool_attribute::{get_attribute, set_attribute};
+use crate::reserve::Pool;
 use crate::share::FILE_DESCRIPTOR;
-use crate::state::{State, Table};
+use crate::state::{State, Table, fresh_handle};
+use crate::stream::{self, Point};
 use gpucap_abi::cuda::{
     CU_MEM_LOCATION_TYPE_DEVICE, CUdeviceptr, CUmemLocation, CUmemoryPool, CUstream, CuError,
     CuResult,
 };
-use gpucap_stub_device::card::Holding;
 use gpucap_stub_device::catalog::Unit;
-use gpucap_stub_device::{card, settings};
 use std::ffi::c_void;
 
 exports! {
@@ -74,79 +74,16 @@ pub(crate) struct Properties {
 }
 const _: () = assert!(size_of::<Properties>() == 88);
 
-/// A pool.
-#[derive(Default)]
-pub(crate) struct Pool {
-    /// `None` for a pool on the host, which costs the card nothing.
-    pub(crate) unit: Option<Unit>,
-    reserved: u64,
-    used: u64,
-    reserved_high: u64,
-    used_high: u64,
-    threshold: u64,
-    /// 0 is no bound.
-    max_bytes: u64,
-    /// Reuse policies 1 to 3.
-    policies: [i32; 3],
-    /// It may be exported, as an open file.
-    exportable: bool,
-    /// Another process's, which cannot be allocated from.
-    imported: bool,
-    destroyed: bool,
-}
-
 /// The pools of the process.
 #[derive(Default)]
 pub(crate) struct Pools {
     table: Table<Pool>,
+    /// Handles of pools that are gone.
+    spare: Vec<u64>,
     /// Of each unit: its default and its current pool.
     of_unit: Vec<(Unit, u64, u64)>,
     /// Of each unit: the reserve of graphs.
     of_graphs: Vec<(Unit, u64)>,
-}
-
-impl Pool {
-    /// Whether it may be exported, and whether it came from another process.
-    pub(crate) const fn sharing(&self) -> (bool, bool) {
-        (self.exportable, self.imported)
-    }
-
-    /// Uses `bytes` of the reserve, growing it if need be.
-    fn take(&mut self, bytes: u64) -> CuResult {
-        let used = self.used.checked_add(bytes).ok_or(CuError::OUT_OF_MEMORY)?;
-        let reserved = used.checked_next_multiple_of(settings().pool_granularity);
-        let reserved = reserved.ok_or(CuError::OUT_OF_MEMORY)?.max(self.reserved);
-        if self.max_bytes != 0 && reserved > self.max_bytes {
-            return Err(CuError::OUT_OF_MEMORY);
-        }
-        if let Some(unit) = self.unit.filter(|_| reserved > self.reserved) {
-            charge_exactly(unit, reserved - self.reserved)?;
-        }
-        self.used = used;
-        self.reserved = reserved;
-        self.used_high = self.used_high.max(used);
-        self.reserved_high = self.reserved_high.max(reserved);
-        Ok(())
-    }
-
-    /// Gives back what exceeds both use and `keep`.
-    fn shrink(&mut self, keep: u64) {
-        let needed = self.used.next_multiple_of(settings().pool_granularity);
-        let reserved = needed.max(keep).min(self.reserved);
-        if let Some(unit) = self.unit {
-            refund_exactly(unit, self.reserved - reserved);
-        }
-        self.reserved = reserved;
-    }
-}
-
-fn charge_exactly(unit: Unit, bytes: u64) -> CuResult {
-    let holding = Holding { contexts: 0, memory: bytes };
-    if card().take(unit, holding) { Ok(()) } else { Err(CuError::OUT_OF_MEMORY) }
-}
-
-fn refund_exactly(unit: Unit, bytes: u64) {
-    card().give(unit, Holding { contexts: 0, memory: bytes });
 }
 
 impl Pools {
@@ -213,14 +150,26 @@ impl Pools {
 }
 
 impl State {
-    /// Ends a use of pool memory; the reserve stays until the next synchronisation.
-    pub(crate) fn free_in_pool(&mut self, pool: u64, bytes: u64) {
-        let Some(found) = self.pools.table.get_mut(pool) else { return };
-        found.used -= bytes;
-        if found.destroyed && found.used == 0 {
-            found.shrink(0);
-            self.pools.table.remove(pool);
+    /// Ends a use of pool memory, from a point of a stream on if there is one; the reserve stays until the next
+    /// synchronisation.
+    pub(crate) fn free_in_pool(&mut self, pool: u64, bytes: u64, from: Option<(Point, u64)>) {
+        if let Some(found) = self.pools.table.get_mut(pool) {
+            found.free(bytes, from);
+            self.end_pools();
         }
+    }
+
+    /// Gives back what destroyed pools hold of which nothing is in use any more.
+    pub(crate) fn end_pools(&mut self) {
+        let over = |pool: &&mut Pool| pool.destroyed && pool.used == 0;
+        self.pools.table.values_mut().filter(over).for_each(|pool| pool.shrink(0));
+        self.pools.table.drain_if(Pool::is_gone);
+    }
+
+    /// A context has ended: what was freed in it is free, and a destroyed pool may be over.
+    pub(crate) fn end_frees(&mut self, context: u64) {
+        self.pools.table.values_mut().for_each(|pool| pool.context_ended(context));
+        self.end_pools();
     }
 
     /// What every synchronisation does: reserves shrink to their thresholds.
@@ -228,6 +177,7 @@ impl State {
         for pool in self.pools.table.values_mut() {
             pool.shrink(pool.threshold);
         }
+        self.end_pools();
     }
 
     /// Allocates from a pool.
@@ -242,7 +192,7 @@ impl State {
         let unit = found.unit.unwrap_or(Unit::whole(0));
         let placed = self.memory.place(false, bytes, (context, unit), Kind::Pool(pool));
         if placed.is_err() {
-            self.free_in_pool(pool, bytes);
+            self.free_in_pool(pool, bytes, None);
         }
         placed
     }
@@ -279,12 +229,13 @@ fn free_async(pointer: CUdeviceptr, stream: CUstream) -> CuResult {
     if capture::take(stream, capture::Operation::Free(pointer))? {
         return Ok(());
     }
+    let end = stream::end_and_context(stream)?;
     let mut state = state()?;
     let block = state.memory.at(pointer).ok_or(CuError::INVALID_VALUE)?;
     match block.kind {
         Kind::Pool(pool) | Kind::Graph(pool) => {
             state.memory.remove(pointer);
-            state.free_in_pool(pool, block.bytes);
+            state.free_in_pool(pool, block.bytes, Some(end));
             Ok(())
         }
         Kind::Linear | Kind::Managed => {
@@ -315,7 +266,11 @@ fn create(pool: Out<CUmemoryPool>, properties: In<Properties>) -> CuResult {
         exportable: properties.handle_types & FILE_DESCRIPTOR != 0,
         ..Pool::default()
     };
-    pool.put(as_pool(state()?.pools.table.add(made)))
+    let pools = &mut state()?.pools;
+    pool.put(as_pool(match pools.spare.pop() {
+        Some(handle) => pools.table.put(handle, made),
+        None => pools.table.add(made),
+    }))
 }
 
 fn destroy(pool: CUmemoryPool) -> CuResult {
@@ -327,9 +282,12 @@ fn destroy(pool: CUmemoryPool) -> CuResult {
     let found = state.pools.alive(pool)?;
     found.shrink(0);
     found.destroyed = true;
-    if found.used == 0 {
-        state.pools.table.remove(handle);
+    if let Some(found) = state.pools.table.remove(handle).filter(|found| !found.is_gone()) {
+        // What was taken from it lives on; its handle may be another pool's from here on.
+        let name = state.pools.table.put(fresh_handle(), found);
+        state.memory.rename_pool(handle, name);
     }
+    state.pools.spare.push(handle);
     for (_, default, current) in &mut state.pools.of_unit {
         if *current == handle {
             *current = *default;
@@ -341,53 +299,6 @@ fn destroy(pool: CUmemoryPool) -> CuResult {
 fn trim(pool: CUmemoryPool, keep: usize) -> CuResult {
     state()?.pools.alive(pool)?.shrink(keep as u64);
     Ok(())
-}
-
-const REUSE: std::ops::RangeInclusive<i32> = 1..=3;
-const THRESHOLD: i32 = 4;
-const RESERVED: i32 = 5;
-const RESERVED_HIGH: i32 = 6;
-const USED: i32 = 7;
-const USED_HIGH: i32 = 8;
-const MAX_BYTES: i32 = 13;
-
-fn policy(attribute: i32) -> usize {
-    usize::try_from(attribute - 1).unwrap_or(0)
-}
-
-fn set_attribute(pool: CUmemoryPool, attribute: i32, value: Out<c_void>) -> CuResult {
-    let mut state = state()?;
-    let pool = state.pools.alive(pool)?;
-    if REUSE.contains(&attribute) {
-        pool.policies[policy(attribute)] = value.cast::<i32>().get()?;
-        return Ok(());
-    }
-    let value = value.cast::<u64>().get()?;
-    match attribute {
-        THRESHOLD => pool.threshold = value,
-        // High marks can only be set back.
-        RESERVED_HIGH if value == 0 => pool.reserved_high = pool.reserved,
-        USED_HIGH if value == 0 => pool.used_high = pool.used,
-        _ => return Err(CuError::INVALID_VALUE),
-    }
-    Ok(())
-}
-
-fn get_attribute(pool: CUmemoryPool, attribute: i32, value: Out<c_void>) -> CuResult {
-    let mut state = state()?;
-    let pool = state.pools.alive(pool)?;
-    if REUSE.contains(&attribute) {
-        return value.cast::<i32>().put(pool.policies[policy(attribute)]);
-    }
-    value.cast::<u64>().put(match attribute {
-        THRESHOLD => pool.threshold,
-        RESERVED => pool.reserved,
-        RESERVED_HIGH => pool.reserved_high,
-        USED => pool.used,
-        USED_HIGH => pool.used_high,
-        MAX_BYTES => pool.max_bytes,
-        _ => return Err(CuError::INVALID_VALUE),
-    })
 }
 
 fn set_access(pool: CUmemoryPool, _descriptors: In<c_void>, _count: usize) -> CuResult {

@@ -1,8 +1,8 @@
 //! Everything of this process's driver that changes, one part per CUDA noun, behind one lock.
 
 use crate::{
-    array, capture, context, event, graph, graph_exec, host, memory, module, multicast, pool,
-    sparse, stream, vmm,
+    array, attribute, capture, context, event, graph, graph_exec, host, link, memory, module,
+    multicast, pool, semaphore, sparse, stream, texture, texture_reference, user_object, vmm,
 };
 use std::collections::HashMap;
 
@@ -19,10 +19,16 @@ pub(crate) struct State {
     pub(crate) hosts: host::Hosts,
     pub(crate) streams: stream::Streams,
     pub(crate) events: event::Events,
+    pub(crate) semaphores: semaphore::Semaphores,
     pub(crate) captures: capture::Captures,
     pub(crate) code: module::Code,
     pub(crate) graphs: graph::Graphs,
     pub(crate) execs: graph_exec::Execs,
+    pub(crate) attributes: attribute::Attributes,
+    pub(crate) links: Table<link::Link>,
+    pub(crate) textures: texture::Textures,
+    pub(crate) references: texture_reference::References,
+    pub(crate) user_objects: user_object::UserObjects,
 }
 
 /// Objects of one kind by handle.
@@ -79,10 +85,13 @@ impl<T> Table<T> {
     }
 }
 
+/// Where handles begin.
+pub(crate) const FIRST_HANDLE: u64 = 0x5500_0000_0000;
+
 /// A handle that no object has.
 pub(crate) fn fresh_handle() -> u64 {
     use std::sync::atomic::{AtomicU64, Ordering};
-    static NEXT: AtomicU64 = AtomicU64::new(0x5500_0000_0000);
+    static NEXT: AtomicU64 = AtomicU64::new(FIRST_HANDLE);
     NEXT.fetch_add(64, Ordering::Relaxed)
 }
 
@@ -98,6 +107,7 @@ impl State {
         }
         self.end_modules(context);
         self.streams.end_context(context);
+        self.end_frees(context);
         self.events.drain_if(|event| event.context == context);
     }
 }

@@ -106,6 +106,13 @@ pub(crate) struct Point {
     pub(crate) time: Option<u64>,
 }
 
+impl Stream {
+    const fn new((context, unit): (u64, Unit), kind: Kind, priority: i32) -> Self {
+        let queue = VecDeque::new();
+        Self { context, unit, kind, priority, tail: 0, queue, host: None, capture: None }
+    }
+}
+
 impl Point {
     /// When the card reached it, if it has.
     pub(crate) fn reached(&self) -> Option<u64> {
@@ -160,18 +167,22 @@ impl Streams {
         self.defaults.values().any(|default| *default == handle)
     }
 
-    fn add(&mut self, (context, unit): (u64, Unit), kind: Kind, priority: i32) -> u64 {
-        let queue = VecDeque::new();
-        let (tail, host, capture) = (0, None, None);
-        let stream = Stream { context, unit, kind, priority, tail, queue, host, capture };
+    /// A stream that the program asked for: it may get the handle of one that is gone.
+    fn add(&mut self, stream: Stream) -> u64 {
         match self.free.pop() {
             Some(handle) => self.table.put(handle, stream),
             None => self.table.add(stream),
         }
     }
 
+    /// The streams of a context.
+    pub(crate) fn of_context(&self, context: u64) -> Vec<CUstream> {
+        let here = self.table.iter().filter(|(_, stream)| stream.context == context);
+        here.map(|(handle, _)| CUstream(handle as *mut c_void)).collect()
+    }
+
     /// A point behind everything queued in a context.
-    fn end_of_context(&self, context: u64, unit: Unit) -> Point {
+    pub(crate) fn end_of_context(&self, context: u64, unit: Unit) -> Point {
         let progress = self.tails.get(&context).map_or(0, |tails| tails.all);
         Point { unit, progress, time: None }
     }
@@ -194,7 +205,7 @@ impl State {
         if let Some(handle) = self.streams.defaults.get(&key) {
             return Ok(*handle);
         }
-        let handle = self.streams.add(current, kind, 0);
+        let handle = self.streams.table.add(Stream::new(current, kind, 0));
         self.streams.defaults.insert(key, handle);
         Ok(handle)
     }
@@ -296,6 +307,16 @@ fn end(stream: CUstream) -> Result<(Point, Option<Pending>), CuError> {
     Ok((Point { unit, progress, time: None }, host))
 }
 
+/// The end of what is queued in a stream, and the stream's context.
+pub(crate) fn end_and_context(stream: CUstream) -> Result<(Point, u64), CuError> {
+    let (point, _) = end(stream)?;
+    let current = current()?;
+    let mut state = state()?;
+    let handle = state.stream(stream, current)?;
+    let found = state.streams.get_mut(handle).ok_or(CuError::INVALID_HANDLE)?;
+    Ok((point, found.context))
+}
+
 /// A number for the calling thread.
 pub(crate) fn thread_number() -> u64 {
     use std::sync::atomic::{AtomicU64, Ordering};
@@ -335,7 +356,7 @@ pub(crate) fn create_in(
         NON_BLOCKING => Kind::NonBlocking,
         _ => return Err(CuError::INVALID_VALUE),
     };
-    let handle = state()?.streams.add(context, kind, priority.clamp(-5, 0));
+    let handle = state()?.streams.add(Stream::new(context, kind, priority.clamp(-5, 0)));
     stream.put(CUstream(handle as *mut c_void))
 }
 
@@ -343,6 +364,7 @@ fn destroy(stream: CUstream) -> CuResult {
     let mut state = state()?;
     state.streams.table.remove(stream.address()).ok_or(CuError::INVALID_HANDLE)?;
     state.streams.free.push(stream.address());
+    state.attributes.forget(stream.address());
     Ok(())
 }
 

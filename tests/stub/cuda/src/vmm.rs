@@ -162,7 +162,7 @@ impl Vmm {
 
 impl State {
     /// Ends memory that nothing refers to. A file is closed without a call, so that its end shows
-    /// at the next one.
+    /// at the next one, whichever that is.
     pub(crate) fn end_unused(&mut self) {
         let unused = |p: &Physical| {
             p.references == 0 && p.mappings == 0 && !p.files.iter().any(File::is_open)
@@ -191,7 +191,6 @@ fn create(
         2..=4 => None,
         _ => return Err(CuError::INVALID_VALUE),
     };
-    state()?.end_unused();
     if let Some(unit) = charged {
         charge(unit, bytes)?;
     }

@@ -11,6 +11,7 @@ use crate::catalog::{MAX_UNITS, Unit, slices_of};
 use crate::clock::Clock;
 use crate::engine::{Engine, LANES};
 use crate::lock::{Held, RobustLock};
+use crate::map;
 use crate::partition::{self, Limit, Lineage, NotSet, Partition};
 use crate::process::{self, Identity};
 use crate::settings::Settings;
@@ -60,6 +61,8 @@ struct Process {
 #[repr(C)]
 struct Book {
     used: [u64; MAX_UNITS],
+    /// The most that was ever in use at one moment.
+    peak: [u64; MAX_UNITS],
     processes: [Process; LANES],
     limits: [Limit; partition::MOST],
     engines: [Engine; MAX_UNITS],
@@ -119,7 +122,9 @@ impl Card {
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         file.lock()?;
         file.set_len(size_of::<Shared>() as u64)?;
-        let shared = map(&file)?;
+        // SAFETY: every bit pattern of the plain fields is valid, all-zero is an empty card, and the file is never
+        // shortened.
+        let shared: &'static Shared = unsafe { map::shared(&file) }?;
         if shared.magic.load(Ordering::SeqCst) != MAGIC {
             shared.lock.init();
             shared.magic.store(MAGIC, Ordering::SeqCst);
@@ -157,7 +162,9 @@ impl Card {
         let holding = &mut open.book.processes[slot].holdings[unit.index()];
         holding.contexts += bytes.contexts;
         holding.memory += bytes.memory;
-        open.book.used[unit.index()] += bytes.total();
+        let Book { used, peak, .. } = open.book;
+        used[unit.index()] += bytes.total();
+        peak[unit.index()] = peak[unit.index()].max(used[unit.index()]);
         true
     }
 
@@ -179,6 +186,20 @@ impl Card {
         let used: u64 = self.parts(unit).map(|part| open.book.used[part.index()]).sum();
         let neighbour = self.neighbour.load(Ordering::Relaxed);
         if unit.device == 0 { used.saturating_add_signed(neighbour) } else { used }
+    }
+
+    /// The most bytes that were ever in use of a unit at one moment, by everybody.
+    #[must_use]
+    pub fn peak(&self, unit: Unit) -> u64 {
+        self.open_book().book.peak[unit.index()]
+    }
+
+    /// What this process holds of a unit.
+    #[must_use]
+    pub fn held(&self, unit: Unit) -> u64 {
+        let own =
+            |slot: usize| self.open_book().book.processes[slot].holdings[unit.index()].total();
+        self.slot.get().copied().map_or(0, own)
     }
 
     /// What holds on a unit for the cgroup of this lineage, if its memory is limited.
@@ -224,7 +245,7 @@ impl Card {
                 tenant.holding.contexts += holding.contexts;
                 tenant.holding.memory += holding.memory;
                 let engine = &mut open.book.engines[part.index()];
-                engine.advance(now, self.settings.slice_ns);
+                engine.advance(now, self.settings.turns);
                 tenant.busy_ns += engine.lane(slot).progress();
             }
             if pid != 0 && tenant.holding.total() > 0 {
@@ -243,7 +264,7 @@ impl Card {
         parts
             .map(|part| {
                 let engine = &mut open.book.engines[part.index()];
-                engine.advance(now, self.settings.slice_ns);
+                engine.advance(now, self.settings.turns);
                 engine.utilisation(now)
             })
             .max()
@@ -263,7 +284,7 @@ impl Card {
         let open = self.open_book();
         self.reap(open.book);
         let engine = &mut open.book.engines[unit.index()];
-        engine.advance(now, self.settings.slice_ns);
+        engine.advance(now, self.settings.turns);
         let pids = open.book.processes.iter().map(|process| process.identity.pid).enumerate();
         let busy = pids.map(|(lane, pid)| (pid, engine.lane(lane).owned_since(from)));
         busy.filter(|&(pid, busy)| pid != 0 && busy > 0).collect()
@@ -276,7 +297,7 @@ impl Card {
         let open = self.open_book();
         let busy = |part: Unit| {
             let engine = &mut open.book.engines[part.index()];
-            engine.advance(now, self.settings.slice_ns);
+            engine.advance(now, self.settings.turns);
             engine.busy()
         };
         self.parts(unit).map(busy).sum()
@@ -286,7 +307,7 @@ impl Card {
         let now = self.clock().now();
         let open = self.open_book();
         let engine = &mut open.book.engines[unit.index()];
-        engine.advance(now, self.settings.slice_ns);
+        engine.advance(now, self.settings.turns);
         f(engine, now)
     }
 
@@ -296,7 +317,7 @@ impl Card {
         let open = self.open_book();
         let now = self.clock().now();
         let engine = &mut open.book.engines[unit.index()];
-        engine.advance(now, self.settings.slice_ns);
+        engine.advance(now, self.settings.turns);
         f(engine, slot, now)
     }
 
@@ -376,24 +397,4 @@ impl Book {
         let held = |it: &Process| (it.lineage, it.holdings[unit.index()].total());
         partition::of(&self.limits, lineage, unit, self.processes.iter().map(held))
     }
-}
-
-fn map(file: &File) -> std::io::Result<&'static Shared> {
-    // SAFETY: a new mapping of a file of this length; it replaces nothing.
-    let address = unsafe {
-        libc::mmap(
-            std::ptr::null_mut(),
-            size_of::<Shared>(),
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_SHARED | libc::MAP_NORESERVE,
-            file.as_raw_fd(),
-            0,
-        )
-    };
-    if address == libc::MAP_FAILED {
-        return Err(std::io::Error::last_os_error());
-    }
-    // SAFETY: the mapping is as large as `Shared`, page-aligned, and never unmapped. Every bit
-    // pattern of the plain fields is valid, and all-zero is an empty card.
-    Ok(unsafe { &*address.cast::<Shared>() })
 }

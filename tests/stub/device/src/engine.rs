@@ -98,6 +98,15 @@ fn slot(written: u64) -> usize {
     (written % STRETCHES as u64) as usize
 }
 
+/// How processes take turns.
+#[derive(Debug, Clone, Copy)]
+pub struct Turns {
+    /// The time slice of each.
+    pub slice: u64,
+    /// What a switch from one to another takes, in which nothing is done.
+    pub switch: u64,
+}
+
 /// The engine of one unit.
 #[repr(C)]
 #[derive(Debug)]
@@ -108,6 +117,8 @@ pub struct Engine {
     owner: usize,
     /// What is left of its turn.
     turn: u64,
+    /// What is left of the switch to it.
+    switch: u64,
     /// One past the highest lane ever used.
     used: usize,
     /// Nanoseconds during which any lane had work.
@@ -138,6 +149,12 @@ impl Engine {
         lane.written = 0;
     }
 
+    /// Drops what is queued on a lane, but for what ends at `keep` or before.
+    pub fn drop_work(&mut self, lane: usize, keep: u64) {
+        let lane = &mut self.lanes[lane];
+        lane.tail = lane.tail.min(keep.max(lane.progress));
+    }
+
     /// Queues `duration` behind `after` on a lane; the progress at which it will be done.
     pub fn push(&mut self, lane: usize, after: u64, duration: u64) -> u64 {
         self.used = self.used.max(lane + 1);
@@ -148,16 +165,25 @@ impl Engine {
     }
 
     /// Decides everything up to host time `now`.
-    pub fn advance(&mut self, now: u64, slice: u64) {
+    pub fn advance(&mut self, now: u64, turns: Turns) {
         while self.last < now {
             let Some(owner) = self.next_owner() else {
                 self.last = now;
                 return;
             };
             let alone = !(0..self.used).any(|lane| lane != owner && self.lanes[lane].busy());
+            if owner != self.owner {
+                self.switch = turns.switch;
+            }
             if owner != self.owner || self.turn == 0 || alone {
                 self.owner = owner;
-                self.turn = slice;
+                self.turn = turns.slice;
+            }
+            if self.switch > 0 {
+                let length = self.switch.min(now - self.last);
+                self.switch -= length;
+                self.last += length;
+                continue;
             }
             let lane = &self.lanes[owner];
             let mut length = (now - self.last).min(lane.tail - lane.progress);
@@ -224,7 +250,7 @@ fn sample_slot(number: u64) -> usize {
 mod tests {
     use super::*;
 
-    const SLICE: u64 = 2_000;
+    const SLICE: Turns = Turns { slice: 2_000, switch: 0 };
 
     fn engine() -> Box<Engine> {
         let layout = std::alloc::Layout::new::<Engine>();
@@ -260,7 +286,37 @@ mod tests {
     }
 
     #[test]
+    fn a_switch_takes_time_in_which_nothing_is_done() {
+        let mut engine = engine();
+        let ends = [engine.push(0, 0, 4_000), engine.push(1, 0, 4_000)];
+        engine.advance(20_000, Turns { switch: 100, ..SLICE });
+        assert_eq!(engine.lane(1).reached(ends[1]), Some(6_300), "two turns of each, in turn");
+        assert_eq!(engine.lane(0).reached(ends[0]), Some(8_400));
+        assert_eq!(engine.busy(), 8_000);
+        let end = engine.push(0, ends[0], 1_000);
+        engine.advance(30_000, Turns { switch: 100, ..SLICE });
+        assert_eq!(engine.lane(0).reached(end), Some(21_000), "the last owner goes on at once");
+    }
+
+    #[test]
+    fn what_is_dropped_is_never_done() {
+        let mut engine = engine();
+        let kept = engine.push(0, 0, 3_000);
+        engine.push(0, 0, 9_000);
+        engine.advance(1_000, SLICE);
+        engine.drop_work(0, kept);
+        engine.advance(20_000, SLICE);
+        assert_eq!((engine.lane(0).reached(kept), engine.busy()), (Some(3_000), 3_000));
+        engine.push(0, 0, 9_000);
+        engine.advance(21_000, SLICE);
+        engine.drop_work(0, kept);
+        engine.advance(40_000, SLICE);
+        assert_eq!(engine.busy(), 4_000, "what it has done is done");
+    }
+
+    #[test]
     fn the_order_of_questions_changes_nothing() {
+        const SLICE: Turns = Turns { slice: 2_000, switch: 30 };
         let (mut coarse, mut fine) = (engine(), engine());
         for engine in [&mut coarse, &mut fine] {
             engine.push(0, 0, 9_000);

@@ -22,9 +22,13 @@
 //! | `STUB_GPU_FUNCTION_MEM` | `0` | what a function costs when it is first needed |
 //! | `STUB_GPU_MEANWHILE` | none | `cuModuleLoadData:1GiB`: a neighbour takes this while the call runs; `-1GiB`: gives it back |
 //! | `STUB_GPU_GRANULARITY` | `1` | unit to which the card rounds an allocation |
+//! | `STUB_GPU_PITCH` | `512` | what rows of pitched memory are padded to a multiple of |
 //! | `STUB_GPU_POOL_GRANULARITY` | `1` | unit by which the reserve of a pool grows |
 //! | `STUB_GPU_CLOCK` | `real` | `virtual`: moves by `stubAdvance(ns)` and by host waits, for all processes |
 //! | `STUB_GPU_SLICE_NS` | `2000000` | time slice between processes that compute |
+//! | `STUB_GPU_SWITCH_NS` | `0` | what a switch from one process to another takes of the engine, in which nothing is done |
+//! | `STUB_GPU_EVENTS` | `at-once` | when an event is reached: as soon as its stream comes to it; `in-turn`: in a time slice of its process |
+//! | `STUB_GPU_CONTEXT_END` | `waits` | the end of a context waits for its work; `drops`: the work is dropped |
 //! | `STUB_GPU_KERNEL_NS` | `10000` | duration of a kernel whose name does not end in one (`spin_40ms`, `k_10us`) |
 //! | `STUB_GPU_LAUNCH_NS` | `0` | host time that a launch call takes |
 //! | `STUB_GPU_ARRIVAL_NS` | `0` | time until the card sees an operation and until the host sees its end |
@@ -34,6 +38,9 @@
 //! | `STUB_GPU_FAIL` | none | scripted failures: `cuMemAlloc_v2:2@3` fails the third call with 2; no `@n`: every call |
 //! | `STUB_GPU_TRACE` | none | file that gets a line `pid name` per call |
 //! | `STUB_GPU_TOOL` | none | `cuEventQuery`: this call calls back first what the program gave to `stubTool` |
+//!
+//! The switch, the events and the end of a context are what no card has been asked yet: what is built on this driver
+//! holds with each of them.
 //!
 //! CUDA also obeys `CUDA_VISIBLE_DEVICES`, `CUDA_DEVICE_ORDER`, `CUDA_MODULE_LOADING` and
 //! `CUDA_LAUNCH_BLOCKING`; NVML obeys none of them, like the real one. A value that cannot be used ends the process with one line.
@@ -48,6 +55,7 @@ pub mod catalog;
 pub mod clock;
 pub mod engine;
 mod lock;
+mod map;
 pub mod partition;
 mod process;
 pub mod rows;

@@ -4,6 +4,7 @@
 //! with one line, because a test on another machine than the one it asked for would prove nothing.
 //! The table of variables is in the crate's documentation.
 
+use crate::engine::Turns;
 use std::collections::HashMap;
 use std::fmt::Display;
 
@@ -13,7 +14,7 @@ pub const MAX_DEVICES: usize = 8;
 pub const MAX_SLICES: usize = 7;
 
 /// The machine, as the environment describes it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Settings {
     /// Directory of the shared card file.
     pub dir: String,
@@ -39,6 +40,8 @@ pub struct Settings {
     pub granularity: u64,
     /// Unit in which a pool grows.
     pub pool_granularity: u64,
+    /// What the rows of pitched memory are padded to a multiple of.
+    pub pitch: u64,
     /// `CUDA_VERSION` form: 13050 is 13.5.
     pub cuda_version: i32,
     /// As `nvidia-smi` prints it.
@@ -53,8 +56,12 @@ pub struct Settings {
     pub reverse_order: bool,
     /// The clock is moved by the test.
     pub virtual_clock: bool,
-    /// Time slice between processes.
-    pub slice_ns: u64,
+    /// Time slice between processes, and what a switch takes.
+    pub turns: Turns,
+    /// An event is reached in a turn of its process only.
+    pub events_in_turn: bool,
+    /// The end of a context drops its work.
+    pub drops_at_end: bool,
     /// Duration of a kernel whose name does not say it.
     pub kernel_ns: u64,
     /// Host time that a launch takes.
@@ -125,6 +132,7 @@ impl Settings {
             meanwhile: named("STUB_GPU_MEANWHILE", meanwhile(&text("STUB_GPU_MEANWHILE", "")))?,
             granularity: size("STUB_GPU_GRANULARITY", "1")?.max(1),
             pool_granularity: size("STUB_GPU_POOL_GRANULARITY", "1")?.max(1),
+            pitch: size("STUB_GPU_PITCH", "512")?.max(1),
             cuda_version: i32::try_from(number("STUB_GPU_CUDA_VERSION", "13050")?)
                 .map_err(|_| "STUB_GPU_CUDA_VERSION is too large".to_owned())?,
             driver_version: text("STUB_GPU_DRIVER_VERSION", "595.10.01"),
@@ -153,7 +161,22 @@ impl Settings {
                 "real",
                 "virtual",
             )?,
-            slice_ns: number("STUB_GPU_SLICE_NS", "2000000")?.max(1),
+            turns: Turns {
+                slice: number("STUB_GPU_SLICE_NS", "2000000")?.max(1),
+                switch: number("STUB_GPU_SWITCH_NS", "0")?,
+            },
+            events_in_turn: choice(
+                "STUB_GPU_EVENTS",
+                &text("STUB_GPU_EVENTS", "at-once"),
+                "at-once",
+                "in-turn",
+            )?,
+            drops_at_end: choice(
+                "STUB_GPU_CONTEXT_END",
+                &text("STUB_GPU_CONTEXT_END", "waits"),
+                "waits",
+                "drops",
+            )?,
             kernel_ns: number("STUB_GPU_KERNEL_NS", "10000")?,
             launch_ns: number("STUB_GPU_LAUNCH_NS", "0")?,
             arrival_ns: number("STUB_GPU_ARRIVAL_NS", "0")?,

@@ -114,7 +114,9 @@ impl World {
                 }
                 What::ChargeOrReap(d, bytes) => {
                     let device = self.devices[d];
-                    return ledger.charge_or_reap(slot, device, kind, bytes, CAP, &alive).is_ok();
+                    return ledger
+                        .charge_or_reap(slot, device, kind, bytes, CAP, &|| false, &alive)
+                        .is_ok();
                 }
                 What::Refund(d, bytes) => ledger.refund(slot, self.devices[d], kind, bytes),
                 What::Release => ledger.release(slot),

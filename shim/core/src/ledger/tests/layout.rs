@@ -14,11 +14,13 @@ fn every_field_is_where_version_1_has_it() {
             offset_of!(Header, slots),
             offset_of!(Header, devices),
             offset_of!(Header, high_water),
-            offset_of!(Header, reaps),
+            offset_of!(Header, changes),
             offset_of!(Header, boot),
+            offset_of!(Header, attendance),
+            offset_of!(Header, looked),
             size_of::<Header>(),
         ],
-        [0, 8, 16, 24, 32, 40, 48, 56, 4096]
+        [0, 8, 16, 24, 32, 40, 48, 56, 64, 72, 4096]
     );
     assert_eq!(
         [

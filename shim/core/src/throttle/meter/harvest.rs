@@ -2,8 +2,8 @@
 
 use super::Meter;
 use crate::throttle::{
-    Events, Reached, Signature,
-    costs::{Estimate, Sample},
+    BIG_NS, Events, Reached, Signature,
+    costs::Sample,
     settlement::{Done, Span},
     stream::{Operation, Pending, Reserved, StreamId},
 };
@@ -12,6 +12,8 @@ use crate::throttle::{
 const CLOCK_STEP_NS: u64 = 1_000_000;
 /// A stream that does nothing for so long between two operations has left the device to others.
 const IDLE_NS: u64 = 10_000;
+/// No neighbour was there if it can have had no more than one part in so many.
+const ALONE_PART: u64 = 16;
 /// Streams that one harvest looks at.
 const HARVEST: usize = 16;
 
@@ -20,8 +22,8 @@ const HARVEST: usize = 16;
 pub(super) struct Found {
     /// Busy: it began when the device was ready for it.
     clean: bool,
-    /// Its process had nothing on the device, as far as the stream tells, and had to wait for its turn.
-    is_first: bool,
+    /// Nothing of the stream was on the device from then on: what it waited for since were others.
+    waited_since: Option<u64>,
 }
 
 impl<E> Meter<'_, E> {
@@ -58,9 +60,13 @@ impl<E> Meter<'_, E> {
                 (None, Some(operation)) => events.reached(&operation.after),
                 (None, None) => Reached::Lost,
             };
-            if let Reached::At(at) = reached {
+            if let Reached::At(at) | Reached::Ended(at) = reached {
                 self.reached_at = self.reached_at.max(at);
             }
+            if reached == Reached::Pending {
+                return;
+            }
+            stream.moved_at = now;
             match reached {
                 Reached::Pending => return,
                 Reached::At(at) if front.behind.is_some() => {
@@ -75,17 +81,21 @@ impl<E> Meter<'_, E> {
                 Reached::At(at) if front.mark.is_some() => {
                     front.marked_at = at;
                     front.mark.take().into_iter().for_each(|event| events.give_back(event));
-                    let reserved = std::mem::take(&mut front.batch_ns);
-                    front.idle = reserved == 0 && at.saturating_sub(stream.since) >= IDLE_NS;
+                    let (reserved, queued_at) =
+                        (std::mem::take(&mut front.batch_ns), front.queued_at);
+                    let is_idle = reserved == 0 && at.saturating_sub(stream.since) >= IDLE_NS;
+                    front.idle_since = is_idle.then_some(stream.since);
                     let (over, waited) = (front.operation.is_none(), front.waited);
                     let (since, span) = (stream.since, stream.span(waited, at));
-                    let work_ns = stream.worth(reserved, at.saturating_sub(since));
+                    // When all of the batch was queued, and the device not yet past it, it had no launch to wait for.
+                    let busy_from = since.max(queued_at);
+                    let certain = Some((busy_from, at)).filter(|_| busy_from < at);
                     (stream.since, stream.synced) = (at, false);
                     if at.saturating_add(CLOCK_STEP_NS) < since {
                         self.settlement.clock_moved();
                     }
                     if reserved > 0 {
-                        self.settle(reserved, Done { span, work_ns }, now);
+                        self.settle(reserved, Done { span, work_ns: reserved, certain }, now);
                     }
                     if over {
                         self.take_front(place, now);
@@ -96,30 +106,60 @@ impl<E> Meter<'_, E> {
                         && let Some(operation) = pending.operation
                     {
                         let clean = pending.marked_at > operation.returned;
-                        let found = Found { clean, is_first: !clean || pending.idle };
-                        self.finish(place, &operation, at, found, now);
+                        let waited_since = match (clean, pending.idle_since) {
+                            (true, None) => None,
+                            (_, since) => Some(since.unwrap_or(0).max(operation.returned)),
+                        };
+                        self.finish(place, &operation, at, Found { clean, waited_since }, now);
                         events.give_back(operation.after);
                     }
                 }
+                Reached::Ended(at) => {
+                    if let Some(pending) = self.take_front(place, now) {
+                        self.end(place, pending, at, now, events);
+                    }
+                }
                 Reached::Lost => {
-                    if let Some(Pending { mark, operation, batch_ns, .. }) =
-                        self.take_front(place, now)
-                    {
-                        let cost = operation.as_ref().map(|operation| operation.cost);
-                        let reserved = cost.map_or(0, |cost| cost.ns);
-                        if let Some(cost) = cost {
-                            self.take_back_guess(cost);
-                            self.collective_ended(cost, now, now);
-                        }
-                        let worth = batch_ns.saturating_add(reserved);
-                        self.settle(worth, Done { span: Span::Unknown, work_ns: worth }, now);
-                        let after = operation.map(|operation| operation.after);
-                        mark.into_iter().chain(after).for_each(|event| events.give_back(event));
+                    if let Some(pending) = self.take_front(place, now) {
+                        let worth = pending.reserved_ns();
+                        self.give_up(pending, now, events);
+                        self.settle(worth, Done::estimated(worth), now);
                     }
                 }
             }
             self.progress_at = now;
         }
+    }
+
+    /// Settles what was out when its context ended: it is charged for all the time since the device can have begun with
+    /// it, whatever it was expected to take. The driver waits for such work, or stops it; until then it ran.
+    fn end(
+        &mut self,
+        place: usize,
+        pending: Pending<E>,
+        at: u64,
+        now: u64,
+        events: &mut impl Events<Event = E>,
+    ) {
+        let reserved = pending.reserved_ns();
+        let returned = pending.operation.as_ref().map_or(0, |operation| operation.returned);
+        // What the mark was to tell is not known: the batch before it may have run as long as the operation did.
+        let queued_at = if pending.mark.is_some() { pending.queued_at } else { returned };
+        self.give_up(pending, now, events);
+        let Some(stream) = self.streams.get_mut(place) else { return };
+        let start = stream.since.max(queued_at).min(at);
+        stream.since = stream.since.max(at);
+        let work_ns = self.turns.of(start, at);
+        let done = Done { span: Span::Operation(start, at), work_ns, certain: Some((start, at)) };
+        self.settle(reserved, done, now);
+    }
+
+    /// Nothing will be measured of it.
+    fn give_up(&mut self, pending: Pending<E>, now: u64, events: &mut impl Events<Event = E>) {
+        let Pending { mark, operation, .. } = pending;
+        operation.iter().for_each(|operation| self.is_over(operation.cost, now, now));
+        let after = operation.map(|operation| operation.after);
+        mark.into_iter().chain(after).for_each(|event| events.give_back(event));
     }
 
     pub(super) fn take_front(&mut self, place: usize, now: u64) -> Option<Pending<E>> {
@@ -135,24 +175,36 @@ impl<E> Meter<'_, E> {
         place: usize,
         operation: &Operation<E>,
         end: u64,
-        Found { clean, is_first }: Found,
+        Found { clean, waited_since }: Found,
         now: u64,
     ) {
         let Reserved { signature, ns: reserved, is_collective, .. } = operation.cost;
-        self.collective_ended(operation.cost, end, now);
+        self.is_over(operation.cost, end, now);
         let Some(stream) = self.streams.get_mut(place) else { return };
         // On an empty stream the event before it is reached before the operation arrives at the device, which is when
         // the call returns: unless the call waited for the end, or its thread was held up, and says nothing.
         let arrived = Some(operation.returned).filter(|returned| *returned < end);
         let start = stream.since.max(arrived.unwrap_or(0));
         stream.since = end;
-        let measured = self.turns.own(start, end, is_first);
-        let explained = self.turns.explain(start, end);
+        let took = end.saturating_sub(start);
+        let least = self.turns.at_least(start, end);
+        let is_alone = least >= took - took / ALONE_PART;
+        // The turns of others lie before it too, if it waited for its own: of all that time it had a part.
+        let own = self.turns.of(waited_since.unwrap_or(start).min(start), end).min(took);
         let off = |ns| if clean { self.spacing.off(ns) } else { ns }.max(1);
-        let (sample, taught) = (off(measured), off(self.turns.alone(start, end, is_first)));
-        let first = !matches!(self.costs.estimate(signature), Estimate::Measured(_));
+        let sample = match self.steady.mean(signature) {
+            _ if is_alone => off(took),
+            Some(mean) => mean.clamp(off(least).min(off(took)), off(took)),
+            // Behind other work of its stream a short one seldom meets the end of a turn.
+            None if waited_since.is_none() && took < BIG_NS => off(took),
+            None => off(own),
+        };
+        if is_alone {
+            self.steady.note(signature, sample);
+        }
+        let explained = !is_alone && own < took / 8 * 7;
+        let first = self.costs.estimate(signature).is_none();
         let small = self.costs.small(signature).filter(|_| !self.settlement.is_doubtful(now));
-        stream.note(sample, reserved);
         if let Some(expected) = small
             && clean
             && !is_collective
@@ -160,11 +212,13 @@ impl<E> Meter<'_, E> {
         {
             self.settlement.saw_single(u64::from(expected), sample, now);
         }
-        self.costs.learn(signature, Sample { ns: taught, clean, is_collective, explained });
+        self.costs.learn(signature, Sample { ns: sample, clean, is_collective, explained });
         let work_ns = small.map_or(sample, u64::from);
-        self.settle(reserved, Done { span: Span::Operation(start, end), work_ns }, now);
+        // The distance of two events is in it, and no work.
+        let certain = Some((start.saturating_add(took - off(took).min(took)), end));
+        self.settle(reserved, Done { span: Span::Operation(start, end), work_ns, certain }, now);
         if first {
-            self.reprice(signature, taught, now);
+            self.reprice(signature, sample, now);
         }
     }
 
@@ -172,6 +226,7 @@ impl<E> Meter<'_, E> {
     pub(super) fn reprice(&mut self, signature: Signature, sample: u64, now: u64) {
         let mut guessed: u64 = 0;
         let mut worth: u64 = 0;
+        let mut measured = 0;
         let pending = self.streams.iter_mut().flat_map(|stream| &mut stream.pending);
         for operation in pending.filter_map(|pending| pending.operation.as_mut()) {
             let cost = &mut operation.cost;
@@ -179,8 +234,10 @@ impl<E> Meter<'_, E> {
                 guessed = guessed.saturating_add(cost.ns);
                 worth = worth.saturating_add(sample);
                 (cost.ns, cost.unmeasured) = (sample, false);
+                measured += 1;
             }
         }
+        self.unmeasured = self.unmeasured.saturating_sub(measured);
         self.release(guessed);
         self.reserve(worth, now);
     }
@@ -190,19 +247,19 @@ impl<E> Meter<'_, E> {
         self.totals.busy_ns = self.totals.busy_ns.saturating_add(due);
         self.out_ns = self.out_ns.saturating_sub(reserved_ns);
         if due > reserved_ns {
-            self.bucket.charge(due - reserved_ns, now);
+            self.shares.charge(due - reserved_ns, now);
         } else {
-            self.bucket.refund(reserved_ns - due);
+            self.shares.refund(reserved_ns - due);
         }
     }
 
     pub(super) fn reserve(&mut self, ns: u64, now: u64) {
         self.out_ns = self.out_ns.saturating_add(ns);
-        self.bucket.charge(ns, now);
+        self.shares.charge(ns, now);
     }
 
     pub(super) fn release(&mut self, ns: u64) {
         self.out_ns = self.out_ns.saturating_sub(ns);
-        self.bucket.refund(ns);
+        self.shares.refund(ns);
     }
 }

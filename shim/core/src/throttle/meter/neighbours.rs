@@ -1,19 +1,35 @@
 //! What this process tells others on the device, and what it makes of what they tell.
 
 use super::Meter;
-use crate::throttle::turns::Told;
+use crate::{
+    throttle::told::{Heard, Told},
+    units::Share,
+};
 
 impl<E> Meter<'_, E> {
-    /// Whether it is time to look at what other processes on the device tell.
+    /// Whether it is time to look at what other processes on the device tell: once to see who is there, and then as long
+    /// as launches are held back.
     #[must_use]
-    pub const fn is_look_due(&self, now: u64) -> bool {
-        self.turns.is_look_due(now)
+    pub const fn is_look_due(&self, now: u64, is_held_back: bool) -> bool {
+        self.turns.is_look_due(now, is_held_back)
     }
 
-    /// What other processes on the device tell now, each under a number that stays.
-    pub fn look(&mut self, told: impl Iterator<Item = (u64, Told)>, now: u64) {
+    /// What other processes on the device tell now.
+    pub fn look(&mut self, heard: impl Iterator<Item = Heard>, now: u64) {
         let own = self.tells();
-        self.turns.look(told, own, now);
+        self.turns.look(heard, own, now);
+    }
+
+    /// Whether somebody is on the device who tells nothing: then the time of launches says less of what they were. Nobody is,
+    /// unless one knows better.
+    pub const fn set_strangers(&mut self, strangers: bool) {
+        self.settlement.set_strangers(strangers);
+    }
+
+    /// The largest share in use in this process's container: what its other processes may take of the device's time.
+    #[must_use]
+    pub const fn largest_share(&self) -> Share {
+        self.shares.largest()
     }
 
     /// What this process has to tell others on the device.

@@ -14,7 +14,7 @@ fn a_queue_of_unknown_work_closes_the_gate_after_a_few_launches() {
     let word = Word::default();
     let mut bench = Bench::new(&word, 25);
     let admitted = (0..100).take_while(|_| bench.launch(Launch::kernel(KERNEL))).count();
-    // 1 + 2 + 4 + 8 ms, of 10.
+    // 1 + 2 + 3 + 4 ms, of 10.
     assert_eq!(admitted, 4);
 }
 
@@ -66,8 +66,9 @@ fn a_graph_is_guessed_by_its_nodes() {
     let mut bench = Bench::new(&word, 25);
     assert!(bench.launch(Launch::graph(Signature::graph(1), 1000)));
     assert_eq!(bench.taken(), 5 * MS);
+    // The second one that nothing is known of counts twice.
     assert!(bench.launch(Launch::graph(Signature::graph(2), 3)));
-    assert_eq!(bench.taken(), 6 * MS);
+    assert_eq!(bench.taken(), 7 * MS);
 }
 
 #[test]
@@ -210,22 +211,72 @@ fn time_that_seems_to_come_twice_is_charged_twice() {
     assert_eq!(bench.meter.totals().busy_ns, 10 * MS);
 }
 
+/// Whatever the launches of the batch were expected to take.
 #[test]
-fn launches_between_two_that_were_far_dearer_than_reserved_were_so_too() {
+fn a_batch_that_the_device_had_to_work_off_is_charged_its_time() {
     let word = Word::default();
     let mut bench = Bench::new(&word, 25);
     let batch = Arc::clone(&bench.batch);
     (0..5).for_each(|_| bench.run(Launch::kernel(KERNEL), 1_000));
-    let mut busy = Vec::new();
-    for _ in 0..3 {
-        let before = bench.meter.totals().busy_ns;
-        assert!((0..10).all(|_| batch.spend(1_000)));
-        bench.now += 10 * 50_000;
-        bench.run(Launch::kernel(KERNEL), 50_000);
-        busy.push(bench.meter.totals().busy_ns - before);
+    assert!((0..10).all(|_| batch.spend(1_000)));
+    let before = bench.meter.totals().busy_ns;
+    // The next launch returns before the device has come to the end of the batch.
+    let permit = bench.ask(Launch::kernel(KERNEL)).unwrap();
+    let (queued, end) = (bench.now, bench.now + 15 * MS);
+    let pair = bench.card.pair(Reached::At(end), Reached::At(end + 1_000));
+    bench.meter.launched(permit, queued, pair, &mut bench.card);
+    bench.now = end + 2_000;
+    bench.meter.settle_finished(bench.now, &mut bench.card);
+    assert_eq!(bench.meter.totals().busy_ns - before, 15 * MS + 1_000);
+}
+
+#[test]
+fn what_is_out_when_its_context_ends_is_charged_until_then() {
+    let word = Word::default();
+    let mut bench = Bench::new(&word, 25);
+    assert!(bench.launch(Launch::kernel(KERNEL)) && bench.launch(Launch::kernel(KERNEL)));
+    bench.now += 300 * MS;
+    bench.card.events.fill(Reached::Ended(bench.now));
+    bench.meter.settle_all(bench.now, &mut bench.card);
+    assert_eq!(bench.meter.totals().busy_ns, 300 * MS);
+    assert_eq!((bench.meter.paid_until(), bench.card.given_back), (None, 4));
+    // The bucket of 10 ms was full again, but for the three that were reserved.
+    assert_eq!(bench.level(), -287 * 1_000_000);
+}
+
+/// Its queue waits for the host: it is filled at the share's rate.
+#[test]
+fn a_stream_in_which_nothing_moves_is_filled_at_the_share() {
+    let word = Word::default();
+    let mut bench = Bench::new(&word, 25);
+    (0..5).for_each(|_| bench.run(Launch::kernel(KERNEL), 300_000));
+    bench.now += 1_000 * MS;
+    while bench.launch(Launch::kernel(KERNEL)) {}
+    bench.now += 99 * MS;
+    assert!(!bench.launch(Launch::kernel(KERNEL)), "its turn may come yet");
+    bench.now += 2 * MS;
+    let admitted = (0..1_000).take_while(|_| bench.launch(Launch::kernel(KERNEL))).count();
+    assert!((30..=40).contains(&admitted), "10 ms have come in: {admitted}");
+    assert_eq!(bench.meter.totals().stalls, 0);
+}
+
+#[test]
+fn a_queue_of_functions_never_seen_does_not_grow_for_ever() {
+    let word = Word::default();
+    let mut bench = Bench::new(&word, 10);
+    let mut admitted = 0;
+    for second in 0..600 {
+        bench.now = NOW + second * 1_000 * MS;
+        // The first one has begun, and never ends.
+        if let Some(event) = bench.card.events.first_mut() {
+            *event = Reached::At(NOW);
+        }
+        let debt = if second == 0 { 0 } else { 1_000 * MS };
+        bench.bucket.charge(debt, bench.now);
+        let unknown = Launch::kernel(Signature::kernel(second, 1024));
+        admitted += u64::from(bench.launch(unknown));
     }
-    // The first two are taken for outliers; the third batch is worth as many times its estimate as those were.
-    assert!(busy[1] < 20_000 && busy[2] > 300_000, "{busy:?}");
+    assert!((3..=10).contains(&admitted), "{admitted}");
 }
 
 #[test]
@@ -248,20 +299,20 @@ fn a_long_kernel_is_paid_off_at_the_share() {
 fn a_collective_is_charged_and_goes() {
     let word = Word::default();
     let mut bench = Bench::new(&word, 25);
-    bench.bucket.charge(500 * MS, NOW);
+    bench.bucket.charge(100 * MS, NOW);
     let level = bench.level();
     assert!(!bench.launch(Launch::kernel(KERNEL)));
     assert!(bench.launch(Launch::kernel(KERNEL).collective(NOW)));
     assert_eq!(bench.level(), level - 1_000_000);
 }
 
-/// A program could call all its kernels collectives, or have none but these.
+/// A program could call all its kernels collectives.
 #[test]
-fn a_collective_waits_for_a_debt_that_nobody_pays_but_not_for_long() {
+fn a_collective_that_meets_no_other_device_is_lent_little() {
     let word = Word::default();
     let mut bench = Bench::new(&word, 25);
-    // 10 ms are there; at a quarter, 2500 ms of debt take 10 s to pay.
-    bench.bucket.charge(2_510 * MS, NOW);
+    // 10 ms are there; 200 are lent.
+    bench.bucket.charge(210 * MS, NOW);
     let collective = Launch::kernel(KERNEL).collective(NOW);
     assert!(bench.launch(collective), "as much may be owed");
     assert!(!bench.launch(collective), "now it is more");
@@ -269,9 +320,7 @@ fn a_collective_waits_for_a_debt_that_nobody_pays_but_not_for_long() {
     assert!(bench.launch(collective), "what was too much has come in");
     bench.bucket.charge(60_000 * MS, bench.now);
     bench.now = NOW + 1_999 * MS;
-    assert!(!bench.launch(Launch::kernel(KERNEL).collective(NOW)));
-    bench.now = NOW + 2_000 * MS;
-    assert!(bench.launch(Launch::kernel(KERNEL).collective(NOW)), "its peers have spun enough");
+    assert!(!bench.launch(collective));
 }
 
 #[test]
@@ -280,7 +329,7 @@ fn what_goes_through_a_closed_gate_opens_no_batch() {
     let mut bench = Bench::new(&word, 25);
     let batch = Arc::clone(&bench.batch);
     (0..5).for_each(|_| bench.run(Launch::kernel(KERNEL), 10_000));
-    bench.bucket.charge(500 * MS, bench.now);
+    bench.bucket.charge(100 * MS, bench.now);
     assert!(bench.ask(Launch::kernel(KERNEL)).is_none());
     assert!(bench.launch(Launch::kernel(KERNEL).collective(NOW)));
     assert!(!batch.spend(1));
@@ -357,7 +406,7 @@ fn a_closed_gate_closes_every_batch() {
 #[test]
 fn a_flood_of_collectives_takes_no_more_than_its_events() {
     let word = Word::default();
-    let mut bench = Bench::new(&word, 1);
+    let mut bench = Bench::new(&word, 100);
     for _ in 0..2 * PENDING {
         assert!(bench.launch(Launch::kernel(KERNEL).collective(0)));
     }

@@ -7,7 +7,7 @@ use crate::{
     units::Share,
 };
 
-type Words = [[Word; 2]; 2];
+type Words = [[Word; 3]; 2];
 
 const COLLECTIVE: Launch = Launch::kernel(Signature::kernel(9, 1024)).collective(NOW);
 const OTHER: Launch = Launch::kernel(KERNEL);
@@ -16,9 +16,9 @@ const GRAPH: Launch = Launch::graph(Signature::graph(11), 20).with_collectives()
 /// Two devices of a container, each under a share of its own.
 fn two(words: &Words, percent: [u16; 2]) -> [Bench<'_>; 2] {
     [0, 1].map(|own| {
-        let [bucket, _] = &words[own];
+        let [bucket, ..] = &words[own];
         let mut bench = Bench::new(bucket, percent[own]);
-        let seats = words.iter().map(|[bucket, collectives]| Seat::new(bucket, collectives));
+        let seats = words.iter().map(|[bucket, met, shares]| Seat::new(bucket, met, shares));
         let bucket = Bucket::new(bucket, Share::from_percent(percent[own]).unwrap());
         bench.meter = Meter::new(bucket, NOW).among(Party::new(seats.collect(), own));
         bench.stream = bench.meter.stream(NOW);
@@ -188,7 +188,7 @@ fn collectives_notice_that_the_gate_should_be_closed() {
     (0..5).for_each(|_| bench.run(OTHER, 10_000));
     bench.run(COLLECTIVE, 10_000);
     assert!(bench.batch.spend(10_000), "a collective opens a batch");
-    bench.bucket.charge(500 * MS, bench.now);
+    bench.bucket.charge(100 * MS, bench.now);
     bench.run(COLLECTIVE, 10_000);
     assert!(!bench.batch.spend(10_000));
 }

@@ -9,7 +9,7 @@ use crate::throttle::{
 };
 
 fn due(settlement: &mut Settlement, span: Span, work_ns: u64) -> u64 {
-    settlement.settle(Done { span, work_ns }, &Turns::new(0), 1000)
+    settlement.settle(Done { span, work_ns, certain: None }, &Turns::new(0), 1000)
 }
 
 #[test]
@@ -35,6 +35,22 @@ fn sums_are_compared_not_pieces() {
     assert_eq!(first + due(&mut settlement, Span::Batch(10, 110), 10), 110);
 }
 
+/// Whatever the launches were expected to take.
+#[test]
+fn time_in_which_the_device_certainly_worked_is_charged() {
+    let mut settlement = Settlement::default();
+    let turns = Turns::new(0);
+    let batch = |start, from, end| Done {
+        span: Span::Batch(start, end),
+        work_ns: 10,
+        certain: Some((from, end)),
+    };
+    assert_eq!(settlement.settle(batch(0, 0, 500), &turns, 1000), 500);
+    assert_eq!(settlement.settle(batch(500, 900, 1000), &turns, 1000), 100);
+    // Another stream was as busy at the same time.
+    assert_eq!(settlement.settle(batch(0, 0, 1000), &turns, 1000), 400);
+}
+
 #[test]
 fn what_was_over_before_a_wait_is_as_long_as_its_work() {
     let mut settlement = Settlement::default();
@@ -51,7 +67,7 @@ fn overlap_is_expected_as_far_as_it_was_seen() {
         let (start, now) = (epoch * 1_000, epoch * 200_000_000);
         for _ in 0..4 {
             settlement.settle(
-                Done { span: Span::Operation(start, start + 100), work_ns: 100 },
+                Done { span: Span::Operation(start, start + 100), work_ns: 100, certain: None },
                 &Turns::new(0),
                 now,
             );
@@ -103,7 +119,8 @@ const SECOND: u64 = 1_000_000_000;
 
 fn measured(settlement: &mut Settlement, now: u64, expected_ns: u64, took_ns: u64) {
     let span = Span::Operation(now - took_ns, now);
-    settlement.settle(Done { span, work_ns: expected_ns }, &Turns::new(0), now);
+    let done = Done { span, work_ns: expected_ns, certain: None };
+    settlement.settle(done, &Turns::new(0), now);
 }
 
 /// Its mean cuts the long ones off, and the smaller sum would be that of estimates for ever.

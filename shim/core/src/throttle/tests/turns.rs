@@ -2,7 +2,10 @@
 
 use proptest::prelude::*;
 
-use crate::throttle::turns::{Told, Turns};
+use crate::{
+    throttle::{Heard, Told, turns::Turns},
+    units::Share,
+};
 
 const MS: u64 = 1_000_000;
 const START: u64 = 1_000 * MS;
@@ -19,8 +22,18 @@ fn looks(turns: &mut Turns, looks: &[(u64, Process, &[Process])]) {
             let (work, there, since) = *process;
             Told::new(work * MS, there * MS, since.map(|since| START + since * MS))
         };
-        turns.look((0..).zip(others.iter().map(told)), told(own), START + ms * MS);
+        turns.look(others.iter().map(told).zip(0..).map(heard), told(own), START + ms * MS);
     }
+}
+
+/// A process with a page of its own, and the whole card.
+fn heard((told, key): (Told, u64)) -> Heard {
+    Heard { page: key, share: Share::FULL, key, told }
+}
+
+/// Milliseconds that were certainly this process's.
+fn at_least(turns: &Turns, from: u64, to: u64) -> f64 {
+    turns.at_least(START + from * MS, START + to * MS) as f64 / MS as f64
 }
 
 /// Milliseconds of this process's from one to another.
@@ -124,18 +137,79 @@ fn what_was_wrong_for_the_time_being_is_made_up_for() {
     close(own(&turns, 60, 80), 20.0);
 }
 
+/// Whose life is one look: all that it tells it did since the latest.
 #[test]
-fn another_process_in_the_same_seat_is_another_one() {
+fn a_newcomer_had_what_it_tells() {
     let mut turns = Turns::new(START);
-    let busy = (10_000, 0, Some(0));
     let looked = [
-        (0, busy, &[(90_000, 90_000, None)][..]),
-        (10, busy, &[(0, 0, None)]),
-        (20, busy, &[(50, 0, Some(10))]),
+        (0, ABSENT, &[][..]),
+        (40, (20, 0, Some(0)), &[(20, 40, None)][..]),
+        // That one is known: nothing of it is new.
+        (80, (40, 0, Some(0)), &[(20, 40, None)][..]),
     ];
     looks(&mut turns, &looked);
+    close(own(&turns, 0, 40), 20.0);
+    close(own(&turns, 40, 80), 40.0);
+}
+
+#[test]
+fn who_is_there_at_the_first_look_did_it_before() {
+    let mut turns = Turns::new(START);
+    let old = (90_000, 90_000, None);
+    looks(&mut turns, &[(10, (10, 0, Some(0)), &[old]), (20, (20, 0, Some(0)), &[old])]);
     close(own(&turns, 0, 10), 10.0);
-    close(own(&turns, 10, 20), 5.0);
+    close(own(&turns, 10, 20), 10.0);
+}
+
+#[test]
+fn what_a_neighbour_can_have_had_at_most_is_all_that_it_had_left() {
+    let mut turns = Turns::new(START);
+    let busy = (100, 0, Some(0));
+    let looked =
+        [(0, busy, &[ABSENT][..]), (10, busy, &[(8, 0, Some(0))]), (20, busy, &[(8, 0, Some(0))])];
+    looks(&mut turns, &looked);
+    // Half of the first ten, and the rest of the eight later; or all of the eight at once.
+    close(own(&turns, 0, 10), 5.0);
+    close(own(&turns, 10, 20), 7.0);
+    close(at_least(&turns, 0, 10), 2.0);
+    close(at_least(&turns, 10, 20), 7.0);
+}
+
+/// The page tells of more work than there is time, on so many seats.
+#[test]
+fn a_liar_gives_away_its_own_share_and_no_more() {
+    for (percent, seats) in [(1, 1), (1, 64), (30, 64)] {
+        let mut turns = Turns::new(START);
+        let share = Share::from_percent(percent).unwrap();
+        let (mut taken, mut at_most) = (0.0, 0.0);
+        for ms in 0..=20_000 {
+            let lie = Told::new(4 * ms * MS, 0, Some(START));
+            let lies = (0..seats).map(|key| Heard { page: 7, share, key, told: lie });
+            turns.look(lies, Told::new(0, 0, Some(START)), START + ms * MS);
+            if ms > 0 {
+                taken += 1.0 - own(&turns, ms - 1, ms);
+                at_most += 1.0 - at_least(&turns, ms - 1, ms);
+            }
+        }
+        let share = f64::from(percent) / 100.0;
+        assert!(taken <= 20_200.0 * share + 1.1, "{percent} % on {seats} seats: {taken}");
+        assert!(at_most <= 20_200.0 * share + 1.1, "{percent} % on {seats} seats: {at_most}");
+    }
+}
+
+/// What it has not used it may use at once, as with a kernel that is longer than its share of a while.
+#[test]
+fn a_neighbour_that_was_quiet_may_run_for_long() {
+    let mut turns = Turns::new(START);
+    let share = Share::from_percent(30).unwrap();
+    let look = |turns: &mut Turns, ms: u64, told| {
+        let heard = Heard { page: 7, share, key: 1, told };
+        turns.look([heard].into_iter(), Told::new(0, 0, Some(START)), START + ms * MS);
+    };
+    (0..=300).for_each(|ms| look(&mut turns, ms * 10, Told::default()));
+    let kernel = Told::new(900 * MS, 0, Some(START + 3_000 * MS));
+    (301..=500).for_each(|ms| look(&mut turns, ms * 10, kernel));
+    close(own(&turns, 3_000, 5_000), 1_100.0);
 }
 
 #[test]
@@ -145,30 +219,6 @@ fn one_that_is_gone_takes_nothing() {
     looks(&mut turns, &[(0, busy, &[ABSENT]), (10, busy, &[busy]), (20, busy, &[])]);
     close(own(&turns, 0, 10), 5.0);
     close(own(&turns, 10, 20), 10.0);
-}
-
-#[test]
-fn long_operations_are_cut_down_and_short_ones_are_not() {
-    let mut turns = Turns::new(START);
-    let busy = (100, 0, Some(0));
-    looks(&mut turns, &[(0, busy, &[ABSENT]), (40, busy, &[busy])]);
-    assert_eq!(turns.own(START, START + 100_000, false), 100_000);
-    assert_eq!(turns.own(START, START + 20 * MS, false), 10 * MS);
-    // Waited for, it had the rest of a turn to itself before anybody else had one.
-    assert_eq!(turns.own(START, START + 2 * MS, true), 2 * MS);
-    assert_eq!(turns.own(START, START + 20 * MS, true), 10 * MS + MS / 2);
-    assert!(turns.explain(START, START + 2 * MS));
-}
-
-/// Cut down to a part, it would look like a small one, and be charged as that for good.
-#[test]
-fn what_is_shorter_than_a_turn_takes_what_it_took() {
-    let mut turns = Turns::new(START);
-    let busy = (100, 0, Some(0));
-    looks(&mut turns, &[(0, busy, &[ABSENT]), (40, busy, &[busy])]);
-    for (took, alone) in [(300_000, 300_000), (2 * MS, 2 * MS), (20 * MS, 10 * MS)] {
-        assert_eq!(turns.alone(START, START + took, false), alone);
-    }
 }
 
 /// Long after a time, it is told less exactly, and still told.
@@ -195,11 +245,11 @@ proptest! {
         for (first, second, passed) in told {
             now += passed;
             let words = [first, second].map(|[work, occupied]| Told { work, occupied });
-            turns.look((0..).zip(words), words[0], now);
+            turns.look(words.into_iter().zip(0..).map(heard), words[0], now);
         }
         let from = START + from;
         prop_assert!(turns.of(from, from + length) <= length);
-        prop_assert!(turns.own(from, from + length, true) <= length);
+        prop_assert!(turns.at_least(from, from + length) <= turns.of(from, from + length) + 1);
         prop_assert!(turns.part(length / 2, from, from + length) <= length / 2);
     }
 }

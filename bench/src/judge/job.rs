@@ -1,0 +1,212 @@
+//! What a thread does, as data: named cells and those of the search are made of it.
+//!
+//! A job goes on in rounds: so many launches, perhaps a copy, perhaps a wait, a pause; and at the end of a round the
+//! context or the process may end, and the next one begin. A function's number stands for its handle: one that was not
+//! used before is a function that was never seen.
+
+use crate::simulator::card::WIDTH;
+use crate::simulator::dice::Dice;
+use crate::simulator::program::{Act, Kernel, Program, rounds};
+
+/// One thread.
+#[derive(Debug, Clone)]
+pub struct Job {
+    /// Its stream.
+    pub stream: usize,
+    /// How long its kernels take.
+    pub length: Length,
+    /// Which functions they are of.
+    pub names: Names,
+    /// How much of the card each takes.
+    pub width: u32,
+    /// Each launch is a graph of so many nodes.
+    pub nodes: Option<u64>,
+    /// The kernels are named as collectives.
+    pub is_collective: bool,
+    /// Launches in a round.
+    pub batch: u64,
+    /// A round waits for its stream.
+    pub waits: bool,
+    /// The stream stands still until all launches of a round are queued.
+    pub holds: bool,
+    /// Copies between host and card, at the end of a round.
+    pub copy_ns: u64,
+    /// The processor's part of a round, by chance up to twice as much.
+    pub pause_ns: u64,
+    /// How a round ends.
+    pub end: End,
+    /// Before that it does nothing, in nanoseconds of the run.
+    pub from_ns: u64,
+    /// From then on it does nothing.
+    pub until_ns: u64,
+}
+
+/// How long kernels take.
+#[derive(Debug, Clone, Copy)]
+pub enum Length {
+    /// Always as long.
+    Of(u64),
+    /// One in so many takes longer.
+    Rarely {
+        /// Most of them.
+        usual_ns: u64,
+        /// The others.
+        long_ns: u64,
+        /// In how many there is one.
+        one_in: u64,
+    },
+    /// Half of them are shorter than that, and one in six three times as long or more; none is longer than twenty times.
+    Around(u64),
+    /// So long until then, in nanoseconds of the run, and so long from then on.
+    Turns {
+        /// Until then.
+        at_ns: u64,
+        /// At first.
+        before_ns: u64,
+        /// Later.
+        after_ns: u64,
+    },
+}
+
+/// Which functions kernels are of.
+#[derive(Debug, Clone, Copy)]
+pub enum Names {
+    /// One after the other of so many.
+    Of(u64),
+    /// Each of a function that was never seen.
+    Fresh,
+}
+
+/// How a round ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// The next one begins.
+    Goes,
+    /// The context is destroyed, and another one made, whose functions are new.
+    Context,
+    /// The process ends, and another one begins so much later.
+    Process(u64),
+}
+
+impl Length {
+    /// The longest that there is.
+    #[must_use]
+    pub const fn most(self) -> u64 {
+        match self {
+            Self::Of(ns) => ns,
+            Self::Rarely { long_ns, .. } => long_ns,
+            Self::Around(ns) => 20 * ns,
+            Self::Turns { before_ns, after_ns, .. } => {
+                if before_ns > after_ns {
+                    before_ns
+                } else {
+                    after_ns
+                }
+            }
+        }
+    }
+
+    fn roll(self, now: u64, dice: &mut Dice) -> u64 {
+        match self {
+            Self::Of(ns) => ns,
+            Self::Rarely { usual_ns, long_ns, one_in } => {
+                if dice.between(1, one_in) == 1 {
+                    long_ns
+                } else {
+                    usual_ns
+                }
+            }
+            Self::Around(ns) => dice.lognormal(ns, 1.1).clamp(1_000, 20 * ns),
+            Self::Turns { at_ns, before_ns, after_ns } => {
+                if now < at_ns {
+                    before_ns
+                } else {
+                    after_ns
+                }
+            }
+        }
+    }
+}
+
+impl Job {
+    /// Kernels of one length and one function that fill the card, one after the other.
+    #[must_use]
+    pub const fn of(ns: u64) -> Self {
+        Self {
+            stream: 0,
+            length: Length::Of(ns),
+            names: Names::Of(1),
+            width: WIDTH,
+            nodes: None,
+            is_collective: false,
+            batch: 1,
+            waits: false,
+            holds: false,
+            copy_ns: 0,
+            pause_ns: 0,
+            end: End::Goes,
+            from_ns: 0,
+            until_ns: u64::MAX,
+        }
+    }
+
+    /// The same, each waited for.
+    #[must_use]
+    pub const fn waited_for(ns: u64) -> Self {
+        Self { waits: true, ..Self::of(ns) }
+    }
+
+    /// The calls of it in a run that begins at `start`.
+    #[must_use]
+    pub fn program(&self, start: u64) -> Program {
+        let job = self.clone();
+        let (mut life, mut count) = (0, 0);
+        rounds(move |now, dice| {
+            let ran = now.saturating_sub(start);
+            if ran < job.from_ns {
+                return vec![Act::Until(start + job.from_ns)];
+            }
+            if ran >= job.until_ns {
+                return vec![Act::Until(u64::MAX / 2)];
+            }
+            let mut acts = Vec::new();
+            let stream = job.stream;
+            if job.holds {
+                acts.push(Act::Hold(stream));
+            }
+            for _ in 0..job.batch {
+                count += 1;
+                let number = match job.names {
+                    Names::Of(functions) => count % functions,
+                    Names::Fresh => count,
+                };
+                let function = (number * 16 + stream as u64 % 16) << 20 | life;
+                let (width, nodes, is_collective) = (job.width, job.nodes, job.is_collective);
+                let ns = job.length.roll(ran, dice);
+                let kernel = Kernel { function, ns, width, nodes, is_collective };
+                acts.push(Act::Launch { stream, kernel });
+            }
+            if job.holds {
+                acts.push(Act::Release(stream));
+            }
+            if job.copy_ns > 0 {
+                acts.push(Act::Copy { stream, ns: job.copy_ns });
+            }
+            if job.waits {
+                acts.push(Act::Sync(Some(stream)));
+            }
+            if job.pause_ns > 0 {
+                acts.push(Act::Think(dice.between(0, 2 * job.pause_ns)));
+            }
+            match job.end {
+                End::Goes => {}
+                End::Context => {
+                    life += 1;
+                    acts.push(Act::EndContext);
+                }
+                End::Process(after_ns) => acts.push(Act::Again(after_ns)),
+            }
+            acts
+        })
+    }
+}

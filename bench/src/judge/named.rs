@@ -1,0 +1,217 @@
+//! Cells that showed a mistake once, by name: what attackers and users ran.
+
+use super::job::{End, Job, Length, Names};
+use super::scene::{Container, Extra, Member, Scene};
+use crate::simulator::{Page, Says};
+
+const US: u64 = 1_000;
+const MS: u64 = 1_000_000;
+
+/// Every one.
+#[must_use]
+pub fn all() -> Vec<Scene> {
+    let mut all = Vec::new();
+    for add in [
+        waited_for,
+        newcomers,
+        mixed_shares,
+        held_streams,
+        contexts_that_end,
+        never_seen,
+        by_data,
+        collectives,
+        liars,
+        rare_launches,
+    ] {
+        add(&mut all);
+    }
+    all
+}
+
+fn scene(name: String, containers: Vec<Container>) -> Scene {
+    let (pages, extra) = (Vec::new(), Extra::Nothing);
+    Scene { name, containers, pages, seconds: 10, is_honest: true, extra }
+}
+
+fn length(ns: u64) -> String {
+    match ns {
+        ..MS => format!("{} us", ns / US),
+        _ if ns.is_multiple_of(MS) => format!("{} ms", ns / MS),
+        _ => format!("{} us", ns / US),
+    }
+}
+
+/// Each kernel is waited for, by several processes of a container or by two containers.
+fn waited_for(all: &mut Vec<Scene>) {
+    for ns in [10 * US, 100 * US, 300 * US, MS, 5 * MS] {
+        for count in [1, 2, 3, 4, 6] {
+            let name = format!("T3 {count} of a budget, {}, waited for, 30", length(ns));
+            let jobs = vec![Job::waited_for(ns); count];
+            all.push(scene(name, vec![Container::of(30, jobs)]));
+        }
+        for (one, other) in [(30, 30), (50, 50), (30, 70), (20, 20)] {
+            let name = format!("T3 two containers, {}, waited for, {one}/{other}", length(ns));
+            let container = |percent| Container::one(percent, Job::waited_for(ns));
+            all.push(scene(name, vec![container(one), container(other)]));
+        }
+    }
+}
+
+/// Processes that are new to each other.
+fn newcomers(all: &mut Vec<Scene>) {
+    let (jobs, seconds) = (vec![Job::waited_for(20 * MS); 20], 20);
+    let name = "T4 20 processes begin together, 20 ms, 10".to_owned();
+    // 400 ms of the card at a tenth of it.
+    let extra = Extra::Second(4_500.0);
+    all.push(Scene { extra, seconds, ..scene(name, vec![Container::of(10, jobs)]) });
+    for batch in [1, 10] {
+        for count in [1, 2, 4, 8] {
+            let end = End::Process(2 * MS);
+            let job = Job { batch, end, ..Job::waited_for(20 * MS) };
+            let name = format!("T4 {count} short processes at a time, {batch} x 20 ms, 30");
+            all.push(Scene {
+                seconds: 20,
+                ..scene(name, vec![Container::of(30, vec![job; count])])
+            });
+        }
+    }
+}
+
+/// Processes of one container, each with a share of its own.
+fn mixed_shares(all: &mut Vec<Scene>) {
+    for (high, low) in [(90, 5), (50, 10)] {
+        for (kind, job) in [
+            ("1 ms, waited for", Job::waited_for(MS)),
+            ("100 us", Job::of(100 * US)),
+            ("5 ms", Job::of(5 * MS)),
+        ] {
+            for first in [high, low] {
+                let member = |percent| {
+                    let from_ns = if percent == first { 0 } else { 500 * MS };
+                    Member { jobs: vec![Job { from_ns, ..job.clone() }], percent: Some(percent) }
+                };
+                let members = vec![member(high), member(low)];
+                let name = format!("T5 {high} beside {low}, {kind}, {first} first");
+                all.push(scene(name, vec![Container { percent: Some(high), members }]));
+            }
+        }
+    }
+}
+
+/// A stream that the host releases when all launches are queued.
+fn held_streams(all: &mut Vec<Scene>) {
+    for (name, batch, ns, names, most_ms) in [
+        ("500 known x 100 us", 500, 100 * US, Names::Of(1), 50.0),
+        ("500 known x 10 us", 500, 10 * US, Names::Of(1), 5.0),
+        ("20 unknown x 1 ms", 20, MS, Names::Fresh, 20.0),
+        ("20 unknown x 100 us", 20, 100 * US, Names::Fresh, 20.0),
+    ] {
+        let known = matches!(names, Names::Of(_));
+        let held = Job { batch, names, holds: true, ..Job::waited_for(ns) };
+        // What is known was launched before.
+        let held = Job { from_ns: if known { 1_000 * MS } else { 0 }, stream: 0, ..held };
+        let learns = Job { until_ns: 1_000 * MS, ..Job::waited_for(ns) };
+        let jobs = if known { vec![held, learns] } else { vec![held] };
+        let container =
+            Container { percent: Some(30), members: vec![Member { jobs, percent: None }] };
+        // At the share's rate, and a while to see that nothing moves.
+        let extra = Extra::Held(most_ms / 0.3 + 2_500.0);
+        let name = format!("T6 a held stream, {name}, 30");
+        all.push(Scene { extra, seconds: 20, is_honest: false, ..scene(name, vec![container]) });
+    }
+}
+
+/// A context, one kernel that nobody waits for, the end of the context.
+fn contexts_that_end(all: &mut Vec<Scene>) {
+    for ns in [5 * MS, 20 * MS, 50 * MS, 300 * MS] {
+        for percent in [5, 10, 90] {
+            let job = Job { end: End::Context, ..Job::of(ns) };
+            let name = format!("T1 a context for each kernel, {}, {percent}", length(ns));
+            let containers = vec![Container::one(percent, job)];
+            all.push(Scene { seconds: 40, is_honest: false, ..scene(name, containers) });
+        }
+    }
+}
+
+/// Long kernels of functions that were never seen, not waited for.
+fn never_seen(all: &mut Vec<Scene>) {
+    for ns in [1_500 * MS, 2_500 * MS, 5_000 * MS] {
+        for percent in [10, 50] {
+            let job = Job { names: Names::Fresh, ..Job::of(ns) };
+            let name = format!("T2 functions never seen, {}, {percent}", length(ns));
+            let containers = vec![Container::one(percent, job)];
+            all.push(Scene { seconds: 300, is_honest: false, ..scene(name, containers) });
+        }
+    }
+}
+
+/// How long a launch takes depends on its data.
+fn by_data(all: &mut Vec<Scene>) {
+    for (long_ns, waits) in [(1_280 * US, false), (15 * MS, false), (15 * MS, true)] {
+        for percent in [5, 10, 30, 50] {
+            let length_of = Length::Rarely { usual_ns: 10 * US, long_ns, one_in: 100 };
+            let job = Job { length: length_of, waits, ..Job::of(0) };
+            let how = if waits { ", waited for" } else { "" };
+            let name = format!("T10 1 in 100 takes {}{how}, {percent}", length(long_ns));
+            let mine = Container::one(percent, job);
+            let alone = scene(name.clone(), vec![mine.clone()]);
+            all.push(Scene { seconds: 20, ..alone });
+            let other = Container::one(40, Job::of(MS));
+            let beside = scene(format!("{name}, beside 40"), vec![mine, other]);
+            all.push(Scene { seconds: 20, ..beside });
+        }
+    }
+}
+
+/// Kernels named as collectives, of one process on one device.
+fn collectives(all: &mut Vec<Scene>) {
+    for ns in [MS, 300 * MS, 2_000 * MS] {
+        for percent in [5, 10] {
+            let job = Job { is_collective: true, ..Job::of(ns) };
+            let name = format!("T9 named as collectives, {}, {percent}", length(ns));
+            let containers = vec![Container::one(percent, job)];
+            all.push(Scene { seconds: 60, is_honest: false, ..scene(name, containers) });
+        }
+    }
+}
+
+/// Pages that say what is not so.
+fn liars(all: &mut Vec<Scene>) {
+    let page = |places, says| Page { places, percent: 1, says };
+    for (kind, pages) in [
+        ("64 places at 4 x the clock", vec![page(64, Says::Busy(400))]),
+        ("1 place at 4 x the clock", vec![page(1, Says::Busy(400))]),
+        ("64 places at the clock", vec![page(64, Says::Busy(100))]),
+        ("1 place at the clock", vec![page(1, Says::Busy(100))]),
+        ("1 place at half the clock", vec![page(1, Says::Busy(50))]),
+        ("64 places, never out", vec![page(64, Says::Unseen(400))]),
+        ("64 places, now and then", vec![page(64, Says::Now(5 * MS))]),
+        ("4 idle pages", vec![page(64, Says::Nothing); 4]),
+        ("up and down by an hour", vec![page(8, Says::Swings)]),
+        ("the largest number", vec![page(8, Says::Most)]),
+    ] {
+        for job in [Job::of(5 * MS), Job::of(20 * MS), Job::waited_for(MS), Job::of(100 * US)] {
+            let ns = length(job.length.most());
+            for shares in [&[5][..], &[30], &[30, 70]] {
+                let containers = shares.iter().map(|share| Container::one(*share, job.clone()));
+                let containers = containers.collect();
+                let pages = pages.clone();
+                let shares = shares.iter().map(u16::to_string).collect::<Vec<_>>().join("/");
+                let name = format!("C1 liar: {kind}; {ns}, {shares}");
+                all.push(Scene { pages, ..scene(name, containers) });
+            }
+        }
+    }
+}
+
+/// A launch now and then, under a share that is not used up.
+fn rare_launches(all: &mut Vec<Scene>) {
+    for count in [0, 4, 64] {
+        let job = Job { pause_ns: 50 * MS, ..Job::waited_for(5 * MS) };
+        let page = Page { places: 1, percent: 1, says: Says::Nothing };
+        let name = format!("T8 a launch each 50 ms, {count} idle pages, 50");
+        let (pages, extra) = (vec![page; count], Extra::Waits(0.05, 1.0));
+        let containers = vec![Container::one(50, job)];
+        all.push(Scene { pages, extra, seconds: 20, ..scene(name, containers) });
+    }
+}

@@ -1,0 +1,258 @@
+//! Containers on a card under chosen switches, and what each got against what the contract promises.
+//!
+//! What a program can use of its share is what an [oracle](Setup::oracle) gets for it: a gate that knows what each
+//! kernel takes. The contract, in points of the card:
+//!
+//! * nobody has more than its share and two points, in the mean and over any ten seconds; one operation may be longer;
+//! * who is honest has no less than what the oracle gets for it, less two points;
+//! * pages of liars give their containers' shares away at most.
+
+use super::job::{Job, Length};
+use crate::simulator::card::BIN_NS;
+use crate::simulator::{Outcome, Page, Process, Setup, World};
+use gpucap_core::sync::Word;
+use gpucap_core::throttle::Seat;
+use gpucap_core::units::Share;
+
+/// One process of a container.
+#[derive(Debug, Clone)]
+pub struct Member {
+    /// Its threads.
+    pub jobs: Vec<Job>,
+    /// A share of its own, in percent, below the container's.
+    pub percent: Option<u16>,
+}
+
+/// A container, under one share.
+#[derive(Debug, Clone)]
+pub struct Container {
+    /// In percent; none if it has no limit.
+    pub percent: Option<u16>,
+    /// Its processes.
+    pub members: Vec<Member>,
+}
+
+/// What is to hold besides the shares.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Extra {
+    /// Nothing.
+    Nothing,
+    /// A stream is held for so many milliseconds at most: until then all launches behind it are queued.
+    Held(f64),
+    /// The second launch of some process goes after so many milliseconds at most.
+    Second(f64),
+    /// Half of the launches wait no longer than so many milliseconds, and 99 of 100 no longer than so many.
+    Waits(f64, f64),
+}
+
+/// Containers on a card.
+#[derive(Debug, Clone)]
+pub struct Scene {
+    /// Its name.
+    pub name: String,
+    /// Who is there.
+    pub containers: Vec<Container>,
+    /// Pages of containers that use no card.
+    pub pages: Vec<Page>,
+    /// How long it takes until its mean means something.
+    pub seconds: u64,
+    /// Whether each is to get what it can use.
+    pub is_honest: bool,
+    /// What else is to hold.
+    pub extra: Extra,
+}
+
+/// What a container got, in percent of the card.
+#[derive(Debug, Clone)]
+pub struct Found {
+    /// Its share.
+    pub asked: f64,
+    /// What it can use of that.
+    pub goal: f64,
+    /// What it got.
+    pub got: f64,
+    /// In its poorest and richest second.
+    pub seconds: (f64, f64),
+    /// In its richest ten seconds.
+    pub most: f64,
+    /// What the meter charged, of what it got.
+    pub charged: f64,
+    /// How far it is beyond what is allowed: above.
+    pub over: f64,
+    /// And below.
+    pub under: f64,
+    /// What the scene looks at besides: how much, and what is allowed.
+    pub extra: Option<(f64, f64)>,
+}
+
+const WARM_UP_NS: u64 = 1_000_000_000;
+/// What any share may be off.
+const POINTS: f64 = 2.0;
+/// The first moment of a run.
+const START_NS: u64 = 1_000_000_000;
+const SECOND: usize = 100;
+
+impl Container {
+    /// One process with one thread.
+    #[must_use]
+    pub fn one(percent: u16, job: Job) -> Self {
+        Self::of(percent, vec![job])
+    }
+
+    /// A process with one thread for each job.
+    #[must_use]
+    pub fn of(percent: u16, jobs: Vec<Job>) -> Self {
+        let member = |job| Member { jobs: vec![job], percent: None };
+        Self { percent: Some(percent), members: jobs.into_iter().map(member).collect() }
+    }
+
+    fn jobs(&self) -> impl Iterator<Item = &Job> {
+        self.members.iter().flat_map(|member| &member.jobs)
+    }
+
+    /// The longest operation that it ever has.
+    fn longest_ns(&self) -> u64 {
+        self.jobs().map(|job| Length::most(job.length)).max().unwrap_or(0)
+    }
+}
+
+impl Scene {
+    /// What each container under a limit got.
+    #[must_use]
+    pub fn run(&self, setup: &Setup) -> Vec<Found> {
+        let got = self.outcomes(setup);
+        // Nobody knows better when it is about the calls, and not about the card.
+        let can = self.is_honest.then(|| self.outcomes(&Setup { oracle: true, ..*setup }));
+        let found = |(place, container): (usize, &Container)| {
+            let can = can.as_ref().map(|can| mean(&busy(&can[place])));
+            Some(self.found(container, &got[place], can, f64::from(container.percent?)))
+        };
+        self.containers.iter().enumerate().filter_map(found).collect()
+    }
+
+    fn found(&self, of: &Container, outcomes: &[Outcome], can: Option<f64>, asked: f64) -> Found {
+        let bins = busy(outcomes);
+        let got = mean(&bins);
+        let length = float(self.seconds) * 1e9;
+        let goal = can.map_or(asked, |can| can.min(asked));
+        let longest = float(of.longest_ns());
+        let liars: f64 = self.pages.iter().map(|page| f64::from(page.percent)).sum();
+        let windows = |length: usize| bins.windows(length.min(bins.len())).map(percent_of);
+        let most = windows(10 * SECOND).fold(0.0, f64::max);
+        let allowed = asked + POINTS + liars;
+        // One operation may reach into a window that has had its share already.
+        let one = |window_ns: f64| 100.0 * (longest / window_ns).min(1.0);
+        let over = (got - allowed - one(length)).max(most - allowed - one(10e9));
+        let own_over = of.members.iter().zip(outcomes).filter_map(|(member, outcome)| {
+            let own = mean(&outcome.busy) - f64::from(member.percent?);
+            Some(own - POINTS - liars - one(length))
+        });
+        let over = own_over.fold(over, f64::max);
+        let under = if self.is_honest { goal - POINTS - one(length) - got } else { -1.0 };
+        let least = windows(SECOND).skip(SECOND).fold(100.0, f64::min);
+        let charged: u64 = outcomes.iter().map(|outcome| outcome.totals.busy_ns).sum();
+        let worked: u64 = bins.iter().sum();
+        Found {
+            asked,
+            goal,
+            got,
+            seconds: (least, windows(SECOND).fold(0.0, f64::max)),
+            most,
+            charged: float(charged) / float(worked.max(1)),
+            over,
+            under,
+            extra: self.extra(outcomes),
+        }
+    }
+
+    fn extra(&self, outcomes: &[Outcome]) -> Option<(f64, f64)> {
+        let ms = |ns: u64| float(ns) / 1e6;
+        match self.extra {
+            Extra::Nothing => None,
+            Extra::Held(most) => {
+                let held = outcomes.iter().map(|outcome| outcome.held_most).max().unwrap_or(0);
+                // What is held still when the run ends is held for too long.
+                Some((if held == 0 { f64::INFINITY } else { ms(held) }, most))
+            }
+            Extra::Second(most) => {
+                let second = outcomes.iter().filter_map(|outcome| outcome.waits.get(1)).min();
+                Some((second.map_or(f64::INFINITY, |wait| ms(*wait)), most))
+            }
+            Extra::Waits(half, most) => {
+                let mut waits: Vec<u64> =
+                    outcomes.iter().flat_map(|outcome| &outcome.waits).copied().collect();
+                waits.sort_unstable();
+                let at = |percent| waits.get(waits.len() * percent / 100).copied().map_or(0.0, ms);
+                // The one that is nearer to its bound.
+                let (p50, p99) = (at(50), at(99));
+                Some(if p50 / half > p99 / most { (p50, half) } else { (p99, most) })
+            }
+        }
+    }
+
+    /// By container.
+    fn outcomes(&self, setup: &Setup) -> Vec<Vec<Outcome>> {
+        let words: Vec<[Word; 3]> =
+            self.containers.iter().map(|_| <[Word; 3]>::default()).collect();
+        let seats: Vec<Seat<'_>> =
+            words.iter().map(|[bucket, met, shares]| Seat::new(bucket, met, shares)).collect();
+        let (mut processes, mut owners) = (Vec::new(), Vec::new());
+        for (seat, container) in self.containers.iter().enumerate() {
+            for member in &container.members {
+                let percent = member.percent.or(container.percent);
+                let limit = percent.and_then(Share::from_percent).map(|share| (seat, share));
+                let streams = member.jobs.iter().map(|job| job.stream + 1).max().unwrap_or(1);
+                let threads = member.jobs.iter().map(|job| job.program(START_NS)).collect();
+                processes.push(Process { threads, streams, first: 0, limits: vec![limit] });
+                owners.push(seat);
+            }
+        }
+        let length = WARM_UP_NS + self.seconds * 1_000_000_000;
+        let world = World::new(*setup, &seats, processes).with_pages(self.pages.clone());
+        let outcomes = world.run(length).into_iter().map(|mut cards| {
+            let mut outcome = cards.swap_remove(0);
+            outcome.busy.resize(usize::try_from(length / BIN_NS).unwrap_or(usize::MAX), 0);
+            outcome
+        });
+        let mut by_container = vec![Vec::new(); self.containers.len()];
+        outcomes.zip(owners).for_each(|(outcome, seat)| by_container[seat].push(outcome));
+        by_container
+    }
+}
+
+impl Found {
+    /// Whether the contract holds.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        self.over <= 0.0 && self.under <= 0.0 && self.extra.is_none_or(|(is, most)| is <= most)
+    }
+
+    /// How far it is from holding: above zero it does not.
+    #[must_use]
+    pub fn badness(&self) -> f64 {
+        let extra = self.extra.map_or(-1.0, |(is, most)| 10.0 * (is / most - 1.0));
+        self.over.max(self.under).max(extra)
+    }
+}
+
+fn busy(outcomes: &[Outcome]) -> Vec<u64> {
+    let mut bins = vec![0; outcomes.first().map_or(0, |outcome| outcome.busy.len())];
+    for outcome in outcomes {
+        bins.iter_mut().zip(&outcome.busy).for_each(|(sum, busy)| *sum += busy);
+    }
+    bins
+}
+
+fn percent_of(bins: &[u64]) -> f64 {
+    100.0 * float(bins.iter().sum()) / (float(BIN_NS) * float(bins.len() as u64)).max(1.0)
+}
+
+/// Of all but the time to learn.
+fn mean(bins: &[u64]) -> f64 {
+    percent_of(bins.get(SECOND..).unwrap_or(&[]))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
+pub(super) const fn float(value: u64) -> f64 {
+    value as f64
+}

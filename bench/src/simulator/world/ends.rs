@@ -1,0 +1,130 @@
+//! Contexts and processes that end, and what becomes of what they have out.
+//!
+//! The calls are the shim's, in its order. A context takes its events along: what was out then ended with it.
+//! A process that is killed takes its meter along, and what it had not paid the next one of the container finds.
+
+use super::World;
+use super::thread::{Metered, State};
+use gpucap_core::throttle::Meter;
+use std::sync::Arc;
+
+/// What a process left unfinished on a card: of which container, and up to when it had paid.
+pub(super) struct Left {
+    card: usize,
+    seat: usize,
+    paid_until: u64,
+}
+
+/// How often the dead are looked for.
+const EVERY_NS: u64 = 100_000_000;
+/// What destroying a context and making the next one takes of the host, at the least.
+const CONTEXT_NS: u64 = 20_000;
+
+impl World<'_> {
+    /// The shim's part before the driver's call.
+    pub(super) fn about_to_end_context(&mut self, thread: usize) {
+        let now = self.now;
+        let process = self.threads[thread].process;
+        let streams = self.processes[process].streams.len();
+        for stream in 0..streams {
+            self.look_around(thread, stream);
+            self.fence(thread, stream);
+            if let Some(Metered { meter, probe, .. }) = &mut self.metered(thread, stream) {
+                meter.settle_all(now, probe);
+            }
+        }
+        let tenant = &mut self.processes[process];
+        (tenant.context, tenant.ended_at) = (tenant.context + 1, None);
+        for stream in 0..streams {
+            if let Some(Metered { id, meter, .. }) = &mut self.metered(thread, stream) {
+                meter.stream_destroyed(*id, now);
+            }
+        }
+        if !self.setup.end_waits {
+            self.cards.iter_mut().for_each(|card| card.kill(process));
+        }
+        self.later(thread, CONTEXT_NS, State::EndingContext);
+    }
+
+    /// The driver's call, and the next context.
+    pub(super) fn end_context(&mut self, thread: usize) {
+        let process = self.threads[thread].process;
+        let lines = &self.processes[process].streams;
+        if lines.iter().any(|line| self.cards[line.card].queued(line.number) > 0) {
+            return self.block(thread, State::EndingContext);
+        }
+        let (now, streams) = (self.now, lines.len());
+        self.processes[process].ended_at = Some(now);
+        for stream in 0..streams {
+            if let Some(Metered { meter, probe, .. }) = &mut self.metered(thread, stream) {
+                meter.settle_all(now, probe);
+            }
+        }
+        self.renew_batches(process);
+        self.name_streams(process);
+        self.later(thread, 0, State::Next);
+    }
+
+    /// A process is killed.
+    pub(super) fn leave(&mut self, process: usize) {
+        self.cards.iter_mut().for_each(|card| card.kill(process));
+        let tenant = &self.processes[process];
+        for (card, place) in tenant.places.iter().enumerate() {
+            let limit = card.checked_sub(tenant.first).and_then(|card| tenant.limits.get(card));
+            if let Some((seat, _)) = limit.copied().flatten()
+                && let Some(paid_until) = place.meters.iter().find_map(Meter::paid_until)
+            {
+                self.left.push(Left { card, seat, paid_until });
+            }
+        }
+    }
+
+    /// Another process takes the place of one of a single thread that was killed, and its number or another one.
+    pub(super) fn begin_again(&mut self, thread: usize) {
+        let process = self.threads[thread].process;
+        let tenant = &mut self.processes[process];
+        let old = std::mem::take(&mut tenant.places);
+        if self.dice.between(0, 1) == 1 {
+            tenant.key += 1 << 20;
+        }
+        (tenant.context, tenant.ended_at) = (tenant.context + 1, Some(self.now));
+        self.begin_process(process);
+        for (new, old) in self.processes[process].places.iter_mut().zip(old) {
+            new.before = old.totals();
+            new.oracle = old.oracle.or_else(|| new.oracle.take());
+            (new.waits, new.metered, new.collectives) = (old.waits, old.metered, old.collectives);
+        }
+        self.renew_batches(process);
+        self.later(thread, 0, State::Next);
+    }
+
+    fn renew_batches(&mut self, process: usize) {
+        for thread in self.threads.iter_mut().filter(|thread| thread.process == process) {
+            thread.batches.fill_with(Arc::default);
+        }
+    }
+
+    /// Charges what processes of the container left on the card of a stream that are gone, if it is time to look.
+    pub(super) fn inherit(&mut self, thread: usize, stream: usize) {
+        let now = self.now;
+        let tenant = &mut self.processes[self.threads[thread].process];
+        let card = tenant.streams[stream].card;
+        let limit = card.checked_sub(tenant.first).and_then(|card| tenant.limits.get(card));
+        let place = &mut tenant.places[card];
+        let (Some((own, _)), Some(meter)) = (limit.copied().flatten(), place.meters.first_mut())
+        else {
+            return;
+        };
+        if now < place.inherits_at {
+            return;
+        }
+        place.inherits_at = now + EVERY_NS;
+        self.left.retain(|left| {
+            let is_own = (left.card, left.seat) == (card, own);
+            if is_own {
+                meter.inherit(left.paid_until, now);
+            }
+            !is_own
+        });
+    }
+}

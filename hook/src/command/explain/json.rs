@@ -1,0 +1,90 @@
+//! The answer about a process for programs. The form is part of what we promise: names and meanings stay, new ones may
+//! come.
+//!
+//! ```text
+//! { "version": 1, "verdict": "capped" | "not capped" | "broken", "reason": text | null,
+//!   "process": { "pid", "command", "mapped": path | null } | null,
+//!   "limits": { "file": [ { "gpu", "memory_bytes", "memory_percent", "core_percent" } ] | null,
+//!               "GPU_MEM_LIMIT" | "GPU_CORE_PCT" | "GPU_PROFILE": text | null } | null,
+//!   "library": [ { "list", "path", "is_there" } ],
+//!   "ledger": path | null, "ledger_problem": text | null,
+//!   "holds": [ { "gpu", "used_bytes", "context_bytes", "cap_bytes", "refusals" } ] }
+//! ```
+//!
+//! `process` is null of a program that would be started from here, `limits` and `ledger` where none is set or usable.
+
+use super::facts::{Asking, Facts, Held, Seen};
+use super::verdict::Verdict;
+use crate::given::Given;
+use gpucap_core::config::{GPU_CORE_PCT, GPU_MEM_LIMIT, GPU_PROFILE};
+use gpucap_core::limits::Limits;
+use gpucap_core::units::Share;
+use serde_json::{Value, json};
+use std::fmt::Display;
+
+/// The JSON text, with a line end.
+pub(super) fn render(facts: &Facts, verdict: &Verdict) -> String {
+    let (word, reason) = match verdict {
+        Verdict::Capped => ("capped", None),
+        Verdict::NotCapped(why) => ("not capped", Some(why.says())),
+        Verdict::Broken(broken) => ("broken", Some(broken.to_string())),
+    };
+    let set = !matches!(facts.limits, Ok(None));
+    let holds = facts.holds.as_deref().unwrap_or_default();
+    let value = json!({
+        "version": 1,
+        "verdict": word,
+        "reason": reason,
+        "process": facts.process.as_ref().map(process),
+        "limits": facts.limits.as_ref().ok().and_then(Option::as_ref).map(|it| limits(facts, it)),
+        "library": facts.asked_by.iter().map(asking).collect::<Vec<_>>(),
+        "ledger": set.then(|| facts.ledger.to_string_lossy()),
+        "ledger_problem": facts.holds.as_ref().err(),
+        "holds": holds.iter().map(held).collect::<Vec<_>>(),
+    });
+    format!("{value:#}\n")
+}
+
+fn process(seen: &Seen) -> Value {
+    json!({"pid": seen.pid, "command": seen.command, "mapped": seen.mapped})
+}
+
+fn limits(facts: &Facts, limits: &Limits) -> Value {
+    let config = limits.config();
+    let file = facts.has_file.then(|| facts.given.iter().map(given).collect::<Vec<_>>());
+    json!({
+        "file": file,
+        GPU_MEM_LIMIT.name: text(config.memory.as_ref()),
+        GPU_CORE_PCT.name: text(config.core.as_ref()),
+        GPU_PROFILE.name: text(config.profile.as_ref()),
+    })
+}
+
+fn text(value: Option<&impl Display>) -> Option<String> {
+    value.map(ToString::to_string)
+}
+
+fn given(given: &Given) -> Value {
+    let percent = |share: Option<Share>| share.map(|share| f64::from(share.parts()) / 100.0);
+    json!({
+        "gpu": given.gpu.to_string(),
+        "memory_bytes": given.now.memory.bytes.map(|bytes| bytes.0),
+        "memory_percent": percent(given.now.memory.part),
+        "core_percent": percent(given.now.core),
+    })
+}
+
+fn asking(asking: &Asking) -> Value {
+    let path = asking.library.to_string_lossy();
+    json!({"list": asking.list, "path": path, "is_there": asking.is_there})
+}
+
+fn held(held: &Held) -> Value {
+    json!({
+        "gpu": held.uuid.gpu().to_string(),
+        "used_bytes": held.used,
+        "context_bytes": held.context,
+        "cap_bytes": held.cap,
+        "refusals": held.refusals,
+    })
+}

@@ -1,0 +1,69 @@
+//! On which mount a file of the container lies, and what the kernel does with mounts made there.
+//!
+//! Asked of `/proc` as the host sees it, opened before the container's mount namespace is entered: in the namespace
+//! there may be none, or one that the image has made. Kernels before 5.8 tell it in no other way.
+
+use super::root::{Place, read};
+use crate::proc::Process;
+use crate::sys::{at, mount};
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+
+/// Of how many bytes there may be: the kernel allows 100,000 mounts in a namespace.
+const MOST_BYTES: u64 = 64 << 20;
+/// How many mounts on one place are removed.
+const MOST_MOUNTS: u32 = 64;
+
+/// What `/proc` says of this process's mounts, whatever namespace it enters.
+#[derive(Debug)]
+pub(super) struct MountTable(File);
+
+impl MountTable {
+    /// Opens it; in the host's namespace.
+    pub(super) fn open() -> io::Result<Self> {
+        super::root::open_directory(&Process::own().path("")).map(Self)
+    }
+
+    /// The number of the mount on which an open file lies.
+    pub(super) fn mount_of(&self, file: &File) -> io::Result<u64> {
+        let text = self.text(&format!("fdinfo/{}", file.as_raw_fd()))?;
+        let number = text.lines().find_map(|line| line.strip_prefix("mnt_id:"));
+        number
+            .and_then(|number| number.trim().parse().ok())
+            .ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+
+    /// Whether what is mounted on this mount is mounted elsewhere too, as on the host.
+    pub(super) fn is_shared(&self, number: u64) -> io::Result<bool> {
+        let number = number.to_string();
+        let text = self.text("mountinfo")?;
+        let line = text.lines().find(|line| line.split(' ').next() == Some(&number));
+        let fields = line.ok_or(io::ErrorKind::NotFound)?.split(' ');
+        // Six fields, and then the optional ones up to a dash.
+        Ok(fields.skip(6).take_while(|field| *field != "-").any(|it| it.starts_with("shared:")))
+    }
+
+    /// Unmounts what is mounted at a place, so that nothing that is mounted there next depends on a file of another
+    /// mount: whoever else has that could remove it, and the mount with it.
+    pub(super) fn uncover(&self, place: &Place) -> io::Result<()> {
+        for _ in 0..MOST_MOUNTS {
+            let Some(top) = place.found()? else { return Ok(()) };
+            if self.mount_of(&top)? == self.mount_of(place.parent())? {
+                return Ok(());
+            }
+            // Else it would be in use.
+            drop(top);
+            mount::detach(place.parent(), place.name())?;
+        }
+        Err(io::Error::other("too much is mounted there"))
+    }
+
+    fn text(&self, name: &str) -> io::Result<String> {
+        let file = at::open(&self.0, &CString::new(name)?, libc::O_RDONLY, 0)?;
+        let bytes = read(file, MOST_BYTES)?;
+        // Names are the image's, and numbers and marks are what is asked for.
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+}

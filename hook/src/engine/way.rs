@@ -1,0 +1,69 @@
+//! Whether `/etc/ld.so.preload` stays what the hook makes of it, for every user of the container.
+//!
+//! glibc ignores a list that a process cannot read, without a word. And the kernel detaches a mount once its mountpoint
+//! is removed in another mount namespace. So each directory on the way to the list must let all users in, belong to root
+//! and be changed by root alone (it could be renamed), and lie on the mount that is the container's root: a directory of
+//! a volume can be changed by whoever else has the volume. The directory of the list itself may be written by others,
+//! since a mountpoint is neither removed nor renamed in its own namespace.
+//!
+//! Looked at before the first program of the image runs; root in the container can change all of it afterwards.
+
+use super::mount_table::MountTable;
+use super::refusal::Reason;
+use super::root::Root;
+use crate::sys::at;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+
+/// The bits of a directory that matter.
+const ALL_ENTER: u32 = 0o001;
+const OTHERS_WRITE: u32 = 0o022;
+
+/// Looks at all directories on the way to a directory, and at that one. `users_root` is who root of the container is on
+/// the host.
+///
+/// # Errors
+/// One of them is not as it must be.
+pub(super) fn check(
+    root: &Root,
+    directory: &str,
+    users_root: u32,
+    table: &MountTable,
+) -> Result<(), Reason> {
+    let unknown = |why| Reason::Place { path: super::shown::PRELOAD, why };
+    let way = root.way(directory).map_err(unknown)?;
+    let own = table.mount_of(&root.look("").map_err(unknown)?).map_err(unknown)?;
+    for (place, (name, directory)) in way.iter().enumerate() {
+        let is_last = place + 1 == way.len();
+        let wrong = |why| Reason::Way { directory: name.clone(), why };
+        if table.mount_of(directory).map_err(unknown)? != own {
+            return Err(wrong("is on another mount than its root, such as a volume"));
+        }
+        if let Some(why) = fault(directory, is_last, users_root).map_err(unknown)? {
+            return Err(wrong(why));
+        }
+    }
+    Ok(())
+}
+
+fn fault(directory: &File, is_last: bool, root: u32) -> io::Result<Option<&'static str>> {
+    let metadata = directory.metadata()?;
+    Ok(if metadata.uid() != 0 && metadata.uid() != root {
+        Some("does not belong to root")
+    } else if !is_last && metadata.mode() & OTHERS_WRITE != 0 {
+        Some("can be changed by other users than root")
+    } else if metadata.mode() & ALL_ENTER == 0 {
+        Some("cannot be entered by all users")
+    } else if has_access_list(directory)? {
+        Some("has an access control list, so some users may not enter it")
+    } else {
+        None
+    })
+}
+
+fn has_access_list(directory: &File) -> io::Result<bool> {
+    // The descriptor of a path gives no attributes.
+    let directory = at::open(directory, c".", libc::O_RDONLY | libc::O_DIRECTORY, 0)?;
+    at::has_attribute(&directory, c"system.posix_acl_access")
+}

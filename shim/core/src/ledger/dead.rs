@@ -1,0 +1,96 @@
+//! Whether anybody has died: a refusal must not rest on what the dead hold, and looking at each process takes long.
+//!
+//! The system can tell how many of the processes that came to the ledger are still there ([`attendance`] is where they
+//! keep what it counts them by). If they are as many as there are slots, nobody has died and nobody is looked at. What
+//! makes that true at one moment: a process is counted by the system only after its slot is there and `changes` has been
+//! raised, and a slot goes only between two raises of it. So with `changes` the same before and after, the slots were
+//! those that were counted, each of them is there once at most, and one that is dead makes the numbers differ.
+//!
+//! Wherever they differ, or the system does not tell, each process is looked at.
+//!
+//! [`attendance`]: Ledger::attendance
+
+use super::{DeviceIndex, Identity, Kind, Ledger, OverQuota, Slot};
+use crate::sync::Word;
+
+/// How many slots there were when they were last counted, and what `changes` was: bits 16.. and 0..16. Of one process.
+#[derive(Debug, Default)]
+pub struct Count(Word);
+
+impl Count {
+    const BITS: u32 = 16;
+
+    /// The next question has them counted anew.
+    pub fn forget(&self) {
+        self.0.store(0);
+    }
+}
+
+impl Ledger {
+    /// A [`charge`](Self::charge) that, before it is refused, takes back what the dead hold.
+    ///
+    /// `all_live` says whether it is certain that nobody has died; otherwise `alive` is asked of each.
+    ///
+    /// # Errors
+    /// It does not fit with the living alone.
+    #[expect(clippy::too_many_arguments, reason = "a charge, and the two ways to know the dead")]
+    pub fn charge_or_reap(
+        &self,
+        slot: Slot,
+        device: DeviceIndex,
+        kind: Kind,
+        bytes: u64,
+        cap: u64,
+        all_live: &dyn Fn() -> bool,
+        alive: &dyn Fn(&Identity) -> bool,
+    ) -> Result<(), OverQuota> {
+        loop {
+            let changes = self.header.changes.load();
+            let Err(refusal) = self.charge(slot, device, kind, bytes, cap) else { return Ok(()) };
+            if bytes > cap {
+                return Err(refusal);
+            }
+            // Again, as long as somebody died. No dead found and none taken out meanwhile: all
+            // that stood in the way was held by the living.
+            let no_dead = all_live() || self.reap(alive) == 0;
+            if no_dead && self.header.changes.load() == changes {
+                return Err(refusal);
+            }
+        }
+    }
+
+    /// Whether it is certain that every owner of a slot lives. `present` says how many of those that have come to
+    /// [`attendance`](Self::attendance), each after its claim, are still there; `None` if that cannot be known.
+    pub fn all_live(&self, count: &Count, present: &dyn Fn() -> Option<u64>) -> bool {
+        let changes = self.header.changes.load();
+        let slots = self.count(count, changes);
+        present() == Some(slots) && self.header.changes.load() == changes
+    }
+
+    /// By what the system counts the processes that are there. Zero: by nothing yet.
+    #[must_use]
+    pub fn attendance(&self) -> &Word {
+        &self.header.attendance
+    }
+
+    /// True once in `period_ns`, of all processes together: each is to be looked at, whatever the system counts.
+    #[must_use]
+    pub fn is_time_to_look(&self, now_ns: u64, period_ns: u64) -> bool {
+        let word = &self.header.looked;
+        let last = word.load();
+        // A time that is still to come is that of another boot, or nonsense.
+        let is_recent = now_ns.checked_sub(last).is_some_and(|since| since < period_ns);
+        !is_recent && word.replace(last, now_ns).is_ok()
+    }
+
+    fn count(&self, known: &Count, changes: u64) -> u64 {
+        let told = changes << Count::BITS;
+        let last = known.0.load();
+        if last != 0 && last >> Count::BITS << Count::BITS == told {
+            return last ^ told;
+        }
+        let slots = self.live().count() as u64;
+        known.0.store(told | slots);
+        slots
+    }
+}

@@ -1,0 +1,84 @@
+//! What a process tells the others on a device: two sums, in its container's [page](crate::page).
+//!
+//! ```text
+//! work       what it has had done, and has reserved for what is out        GPU ns
+//! occupied   for how long it has had anything out                          ns
+//! ```
+//!
+//! Who reads them believes nothing beyond the share that the node gave the page's container: see
+//! [`turns`](super::turns).
+
+use crate::units::Share;
+
+/// What a process tells the others of a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Told {
+    /// GPU nanoseconds: what it has had done, and what is reserved for what is out.
+    pub work: u64,
+    /// Nanoseconds for which it has had anything out; with the highest bit set, the time at which that would have begun if
+    /// it had not been interrupted.
+    pub occupied: u64,
+}
+
+/// What was read of a neighbour.
+#[derive(Clone, Copy, Debug)]
+pub struct Heard {
+    /// The page that says it, under a number that stays.
+    pub page: u64,
+    /// What the container of the page may take of the device's time, as the node wrote it.
+    pub share: Share,
+    /// Who says it, under a number that stays.
+    pub key: u64,
+    /// What it says.
+    pub told: Told,
+}
+
+/// Set while something is out.
+const OUT: u64 = 1 << 63;
+
+impl Told {
+    /// Of a process that had work out for so long, and since then again.
+    #[must_use]
+    pub(super) const fn new(work: u64, occupied_ns: u64, out_since: Option<u64>) -> Self {
+        let occupied = match out_since {
+            Some(since) => OUT | since.saturating_sub(occupied_ns),
+            None => occupied_ns & !OUT,
+        };
+        Self { work, occupied }
+    }
+
+    /// What several processes tell together, as one.
+    #[must_use]
+    pub fn together(all: impl Iterator<Item = Self>, now: u64) -> Self {
+        let (mut work, mut occupied_ns, mut is_out) = (0_u64, 0_u64, false);
+        for told in all {
+            work = work.wrapping_add(told.work);
+            occupied_ns = occupied_ns.saturating_add(told.occupied_ns(now));
+            is_out |= told.is_out();
+        }
+        Self::new(work, occupied_ns.min(now), is_out.then_some(now))
+    }
+
+    /// The same of a process that others were before, who told this.
+    #[must_use]
+    pub const fn after(self, before: Self, taken_at: u64) -> Self {
+        let work = self.work.wrapping_add(before.work);
+        let before_ns = before.occupied_ns(taken_at);
+        let occupied = match self.occupied & !OUT {
+            since if self.is_out() => OUT | since.saturating_sub(before_ns),
+            ns => ns.saturating_add(before_ns) & !OUT,
+        };
+        Self { work, occupied }
+    }
+
+    /// For how long it had anything out, by now.
+    pub(super) const fn occupied_ns(self, now: u64) -> u64 {
+        if self.is_out() { now.saturating_sub(self.occupied & !OUT) } else { self.occupied }
+    }
+
+    /// Whether it has anything out.
+    #[must_use]
+    pub const fn is_out(self) -> bool {
+        self.occupied & OUT != 0
+    }
+}

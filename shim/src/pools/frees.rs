@@ -1,0 +1,89 @@
+//! Where memory of a pool was freed: it is free once the stream has come there.
+//!
+//! Only needed once the pool is destroyed: until then the driver says what it holds. An entry is a stream of a context;
+//! one that cannot be asked for any more (it was destroyed, or is a thread's own) stands for the whole context.
+
+use gpucap_abi::cuda::{CUcontext, CUstream};
+
+/// The streams of one pool, each once.
+#[derive(Default)]
+pub(super) struct Frees(Vec<Place>);
+
+/// A stream of a context, as numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    context: u64,
+    /// `None`: any of the context.
+    stream: Option<u64>,
+}
+
+/// From so many streams on, the context is remembered for all of them.
+const MOST: usize = 16;
+/// `CU_STREAM_PER_THREAD`: another stream for each thread that says it.
+const PER_THREAD: u64 = 2;
+
+impl Place {
+    /// A stream, as a call in this context names it.
+    pub(crate) fn new(context: CUcontext, stream: CUstream, per_thread: bool) -> Self {
+        let stream = stream.address();
+        let is_own = stream == PER_THREAD || (per_thread && stream == 0);
+        Self { context: context.address(), stream: (!is_own).then_some(stream) }
+    }
+
+    /// The context and stream to be asked; `None` if only the whole context says anything.
+    pub(super) fn stream(self) -> Option<(CUcontext, CUstream)> {
+        let stream = CUstream::from_address(self.stream?);
+        Some((CUcontext::from_address(self.context), stream))
+    }
+}
+
+impl Frees {
+    pub(super) fn add(&mut self, place: Place) {
+        if self.0.contains(&place) {
+            return;
+        }
+        if self.0.len() < MOST {
+            self.0.push(place);
+            return;
+        }
+        let whole = Place { stream: None, ..place };
+        self.0.retain(|known| known.context != place.context);
+        self.0.push(whole);
+    }
+
+    pub(super) fn places(&self) -> impl Iterator<Item = Place> {
+        self.0.iter().copied()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// All work of a stream is done.
+    pub(super) fn done(&mut self, place: Place) {
+        self.0.retain(|known| *known != place);
+    }
+
+    /// All work of a context is done.
+    pub(super) fn context_done(&mut self, context: u64) {
+        self.0.retain(|known| known.context != context);
+    }
+
+    /// A stream is about to end: its work goes on, and its handle may be another one's.
+    pub(super) fn stream_ends(&mut self, stream: u64) {
+        for known in self.0.iter_mut().filter(|known| known.stream == Some(stream)) {
+            known.stream = None;
+        }
+        let mut seen: Vec<Place> = Vec::new();
+        self.0.retain(|known| {
+            !seen.contains(known) && {
+                seen.push(*known);
+                true
+            }
+        });
+    }
+}
