@@ -25,7 +25,8 @@
 #define GPUCAP_EXIT_UNKNOWN_STAGE 5
 /* `hook`: the container asked for a slice that it cannot be held to, and must not start. `check`: one would not. */
 #define GPUCAP_EXIT_REFUSED 6
-/* `run`: the command line or a limit cannot be used, or the cap cannot be set up. Nothing was run. `cdi`: a limit that cannot be used. */
+/* `run`: the command line cannot be understood, a limit cannot be used, or the cap cannot be set up. Nothing was run.
+ * `cdi`: a limit that cannot be used. */
 #define GPUCAP_EXIT_NOT_RUN 125
 /* `run`: the program cannot be executed. */
 #define GPUCAP_EXIT_NOT_EXECUTABLE 126

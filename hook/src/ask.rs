@@ -9,6 +9,7 @@ use gpucap_core::config::{
     Selector, Value,
 };
 use gpucap_core::units::{Amount, Doubt, Share};
+use gpucap_plan::Card;
 use std::fmt::{Display, Write};
 
 /// The limits of a run, or of the environment.
@@ -85,6 +86,22 @@ impl Ask {
         Ok(Joined { ask, told })
     }
 
+    /// The first value all of whose GPUs are missing on a machine with these cards. Of a MIG instance it is not known.
+    pub(crate) fn of_no_gpu(&self, cards: &[Card]) -> Option<String> {
+        let is_here = |gpu: &Selector| match gpu {
+            Selector::Index(index) => usize::try_from(*index).is_ok_and(|it| it < cards.len()),
+            Selector::Name(name) => {
+                let whole = name.uuid.gpu();
+                *name != whole || cards.iter().any(|card| card.name == whole)
+            }
+        };
+        let Self { memory, core, profile } = self;
+        let memory = memory.as_ref().and_then(|list| missing(&GPU_MEM_LIMIT, list, is_here));
+        let core = || core.as_ref().and_then(|list| missing(&GPU_CORE_PCT, list, is_here));
+        let profile = || profile.as_ref().and_then(|list| missing(&GPU_PROFILE, list, is_here));
+        memory.or_else(core).or_else(profile)
+    }
+
     /// What a person is to be told who asks for so little.
     pub(crate) fn doubts(&self) -> impl Iterator<Item = Doubt> {
         let amounts = self.memory.iter().flat_map(PerGpu::values);
@@ -99,6 +116,17 @@ impl Ask {
         let profile = profile.as_ref().map(|list| (GPU_PROFILE.name, list.to_string()));
         [memory, core, profile].into_iter().flatten().collect()
     }
+}
+
+/// A value that names GPUs, none of which is here.
+fn missing<T: Display>(
+    row: &OptionRow,
+    list: &PerGpu<T>,
+    is_here: impl Fn(&Selector) -> bool,
+) -> Option<String> {
+    let PerGpu::Listed(entries) = list else { return None };
+    let none = !entries.iter().any(|(gpu, _)| is_here(gpu));
+    none.then(|| format!("{}={list}", row.name))
 }
 
 /// A value for the GPUs named, or for all of them, in the form of the variable.
@@ -242,6 +270,40 @@ mod tests {
         ] {
             assert!(Ask::parse(words).is_err(), "{words:?}");
         }
+    }
+
+    #[test]
+    fn a_limit_of_no_gpu_of_this_machine_is_found() {
+        let uuid = |digit: char| {
+            format!(
+                "GPU-{}",
+                "00000000-0000-0000-0000-000000000000".replace('0', &digit.to_string())
+            )
+        };
+        let card = |digit| Card { name: uuid(digit).parse().expect("a name"), minor: None };
+        let cards = [card('1'), card('2')];
+        let of = |value: String| mem(&value).of_no_gpu(&cards);
+        assert_eq!(of("9=1Gi".into()).as_deref(), Some("GPU_MEM_LIMIT=9=1GiB"));
+        assert!(of(format!("{}=1Gi,2=1Gi", uuid('3'))).is_some());
+        for here in
+            ["1Gi", "25%", "1=1Gi", "9=1Gi,0=2Gi", "MIG-33333333-3333-3333-3333-333333333333=1Gi"]
+        {
+            assert_eq!(of(here.into()), None, "{here}");
+        }
+        assert_eq!(of(format!("{}=1Gi", uuid('2'))), None);
+        let gpus = ["9".to_owned()];
+        let words =
+            Words { cores: Some("30"), profile: Some("1g.5gb"), gpus: &gpus, ..Words::default() };
+        let found = Ask::parse(words).expect("limits").of_no_gpu(&cards);
+        assert_eq!(found.as_deref(), Some("GPU_CORE_PCT=9=30%"));
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_gpu_is_said_of_the_gpu() {
+        let gpus = ["foo".to_owned()];
+        let said = refusal(Words { mem: Some("1Gi"), gpus: &gpus, ..Words::default() });
+        let why = "--gpu \"foo\": a GPU is named by its index, GPU-<uuid> or MIG-<uuid>; allowed: ";
+        assert!(said.starts_with(why), "{said}");
     }
 
     #[test]

@@ -12,7 +12,7 @@ mod limit;
 mod metrics;
 pub(crate) mod nri;
 mod pages;
-mod run;
+pub(crate) mod run;
 pub(crate) mod runtime;
 mod status;
 

@@ -18,6 +18,8 @@ pub(crate) enum Error {
     Option { option: &'static str, held: Excerpt, why: ValueError, allowed: &'static str },
     /// `--gpu` beside a value that names its GPUs itself.
     GpuTwice { option: &'static str, held: Excerpt },
+    /// A limit names GPUs, and this machine, which has so many, has none of them.
+    NoSuchGpu { limit: String, cards: usize },
     /// A variable that is set already cannot be used.
     Inherited(ConfigError),
     /// What is set already and what is asked for cannot be compared.
@@ -74,6 +76,7 @@ impl Error {
             Self::NoLimit
             | Self::Option { .. }
             | Self::GpuTwice { .. }
+            | Self::NoSuchGpu { .. }
             | Self::Inherited(_)
             | Self::Incomparable { .. }
             | Self::NoLibrary(_)
@@ -111,6 +114,10 @@ impl fmt::Display for Error {
             Self::GpuTwice { option, held } => {
                 write!(f, "{option} {held}: names its GPUs itself, so --gpu cannot be given")
             }
+            Self::NoSuchGpu { limit, cards } => write!(
+                f,
+                "run: {limit} names no GPU of this machine, so nothing would be limited; it has {cards}, counted from 0"
+            ),
             Self::Inherited(error) => write!(f, "run: already set: {error}"),
             Self::Incomparable { variable, set, asked } => write!(
                 f,
@@ -163,9 +170,6 @@ impl fmt::Display for Error {
             Self::Nri(what) => write!(f, "nri: {what}"),
             Self::Check(what) => write!(f, "check: {what}"),
             Self::Calibrate(what) => write!(f, "calibrate: {what}"),
-            Self::Configure(what) if what.ends_with("permission denied") => {
-                write!(f, "configure: {what}; run it as root")
-            }
             Self::Configure(what) => write!(f, "configure: {what}"),
             Self::Demo(what) => write!(f, "demo: {what}"),
             Self::Output(why) => write!(f, "standard output: {}", reason(why)),

@@ -127,7 +127,7 @@ pub(crate) fn node(path: &Path) -> Result<Node, NodeError> {
 }
 
 /// The cards of this machine in the order of nvidia-smi, which is that of their PCI addresses.
-fn cards() -> Vec<Card> {
+pub(crate) fn cards() -> Vec<Card> {
     let Ok(entries) = fs::read_dir(CARDS) else { return vec![] };
     let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
     paths.sort();

@@ -11,6 +11,8 @@ use std::{env, io};
 
 /// The stages at which the hook enforces, and forgets; also the words by which it is called there.
 pub(crate) const STAGES: [&str; 2] = ["createRuntime", "poststop"];
+/// The words that come before the stage.
+const WORDS: [&str; 2] = ["gpucap", "hook"];
 /// How long a runtime waits for it, in seconds. It needs milliseconds.
 const TIMEOUT: i64 = 10;
 
@@ -31,6 +33,18 @@ fn behind_link(own: &Path) -> Option<PathBuf> {
     (versions.ends_with("versions") && link.canonicalize().ok()? == own).then_some(link)
 }
 
+/// Whether a document of an engine has the hook of any version of ours, at any depth.
+pub(crate) fn is_in(document: &Value) -> bool {
+    let words = document["args"].as_array().map_or(&[][..], Vec::as_slice);
+    let is_ours = matches!(words, [name, verb, ..] if name == WORDS[0] && verb == WORDS[1]);
+    is_ours
+        || match document {
+            Value::Array(list) => list.iter().any(is_in),
+            Value::Object(members) => members.values().any(is_in),
+            _ => false,
+        }
+}
+
 /// The hook of this program, with this configuration of the node.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hooks<'a> {
@@ -42,7 +56,8 @@ impl Hooks<'_> {
     /// As the specification has it, for one of the [`STAGES`]. Its environment is not empty, since some engines drop an
     /// empty list, and then runc gives a hook that of the container.
     pub(crate) fn at(self, stage: &str) -> Value {
-        let mut words = vec!["gpucap".to_owned(), "hook".into(), stage.into()];
+        let mut words = WORDS.map(str::to_owned).to_vec();
+        words.push(stage.into());
         if self.config != Path::new(Node::PATH) {
             words.extend(["--config".into(), self.config.display().to_string()]);
         }

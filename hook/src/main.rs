@@ -20,12 +20,13 @@ mod paint;
 mod preload;
 mod proc;
 mod quantity;
+mod replace;
 mod sys;
 mod table;
 mod wall;
 
 use clap::Parser;
-use command::{Line, nri, runtime};
+use command::{Line, nri, run, runtime};
 use exit::Exit;
 use std::env;
 use std::path::PathBuf;
@@ -40,18 +41,15 @@ fn main() -> ExitCode {
     if let Some(name) = nri::launched_as(&name) {
         return end(nri::serve_launcher(&name));
     }
-    let runs = env::args_os().nth(1).is_some_and(|word| word == "run");
     let line = match Line::try_parse() {
         Ok(line) => line,
         Err(asked) => {
             // Where neither help nor complaint can be written, there is nobody to tell.
             drop(asked.print());
-            return match asked.use_stderr() {
-                // A program that was run may end with the code of a usage error; then nothing was run.
-                true if runs => Exit::NOT_RUN.into(),
-                true => Exit::USAGE.into(),
-                false => Exit::OK.into(),
-            };
+            // The program that `run` becomes may end with any lower code.
+            let is_run = env::args_os().nth(1).is_some_and(|verb| verb == run::NAME);
+            let usage = if is_run { Exit::NOT_RUN } else { Exit::USAGE };
+            return if asked.use_stderr() { usage } else { Exit::OK }.into();
         }
     };
     end(line.execute())

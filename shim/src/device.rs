@@ -1,5 +1,6 @@
 //! One device as this process may use it: its line in the book, its cap, the price of a context on it.
 
+use crate::absent;
 use crate::allocations::Record;
 use crate::book;
 use crate::driver;
@@ -122,6 +123,7 @@ impl Device {
         let place = |facts: &DeviceFacts| topology::place(Some((driver, ordinal)), facts.uuid);
         let (resolved, facts) = resolve(limits, uuid, total_bytes, place)?;
         if resolved.memory.is_none() && resolved.core.is_none() {
+            absent::warn(policy, limits, driver);
             return Ok(Some(Standing::default()));
         }
         let index = ledger.device(uuid.0).map_err(|_full| "ledger: no place for another device")?;

@@ -18,6 +18,7 @@
     clippy::indexing_slicing
 )]
 
+mod absent;
 mod allocations;
 mod attendance;
 mod book;

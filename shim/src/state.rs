@@ -153,7 +153,7 @@ fn decide() -> State {
     };
     let policy = Policy { limits: Some(limits) };
     for ignored in policy.limits.iter().flat_map(Limits::ignored) {
-        policy.log(LogLevel::Warn, format_args!("limits: {ignored}; ignored, as the node allows"));
+        policy.log(LogLevel::Warn, format_args!("limits: {ignored}; it is ignored"));
     }
     State::Enforcing(policy)
 }

@@ -7,12 +7,14 @@
 //! * [`runtime`]: the wrapper passes on what it was told, and `explain` judges a bundle.
 //! * [`calibrate`]: what a context takes is measured and written down.
 //! * [`configure`]: engines are told of the hook, and their files stay what they were.
+//! * [`files`]: to the byte, with owner, mode and links.
 //! * [`nri`]: the plugin answers a runtime, waits for one that goes away, and is bounded.
 //! * [`demo`]: the demo shows what it promises and leaves nothing behind.
 
 mod calibrate;
 mod configure;
 mod demo;
+mod files;
 mod hostile;
 mod look;
 mod metrics;
@@ -31,6 +33,7 @@ fn main() -> ExitCode {
         hostile::trials,
         metrics::trials,
         configure::trials,
+        files::trials,
         demo::trials,
         runtime::trials,
         calibrate::trials,

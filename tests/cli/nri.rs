@@ -283,6 +283,8 @@ fn bounded() -> Result {
 /// As long as a runtime waits, which then drops the plugin and makes everybody's containers without it.
 const DROPPED: Duration = Duration::from_secs(2);
 
+type Annotations<'a> = &'a [(&'a str, &'a str)];
+
 fn in_time() -> Result {
     let plugin = Plugin::start()?;
     let mut runtime = plugin.asked()?;
@@ -298,8 +300,7 @@ fn in_time() -> Result {
     let gpu = |number| format!("GPU-aaaaaaaa-aaaa-aaaa-aaaa-{number:012x},NVIDIA,1000,30:");
     let gpus: String = (0..6000).map(gpu).collect();
     let hami = [("hami.io/vgpu-devices-allocated", gpus.as_str())];
-    type Hostile<'a> = (&'a str, Vec<String>, &'a [(&'a str, &'a str)]);
-    let hostile: [Hostile<'_>; 5] = [
+    let hostile: [(&str, Vec<String>, Annotations<'_>); 5] = [
         ("20000 variables", foreign(20_000).collect(), &[]),
         ("64 readings of 8000 variables", foreign(8000).chain(doubled.clone()).collect(), &[]),
         ("a list of 40000 GPUs", vec![list("GPU_CORE_PCT", 40_000)], &[]),

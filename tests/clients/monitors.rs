@@ -5,7 +5,6 @@ use gpucap_tests::fetched::{nvtop, python};
 use gpucap_tests::{Driver, Result, Stop, World, rows, trial};
 use libtest_mimic::Trial;
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// A program, and how to read from it what it shows.
 struct Monitor {
@@ -116,8 +115,7 @@ fn nvtop_on_screen(world: &World) -> Result<Scene> {
     let settings = scene.run.directory().to_path_buf();
     Ok(scene.with(|run| {
         let run = run.env("TERM", "xterm").env("XDG_CONFIG_HOME", settings);
-        let run = run.arg(script("screen.py")).arg(r"Gi/[0-9.]+Gi\]").arg(nvtop);
-        run.time_limit(Duration::from_secs(60))
+        run.arg(script("screen.py")).arg(r"Gi/[0-9.]+Gi\]").arg(nvtop)
     }))
 }
 

@@ -5,6 +5,7 @@
 use crate::capped::{ASKS, answers_of_a_slice};
 use crate::container::json;
 use crate::enclosure::{Enclosure, Userland};
+use crate::mounts::ours;
 use crate::pods::{Node, Pod, are_the_same, conventions, no_network, seen_by_itself};
 use crate::{expect, trials_of_releases};
 use gpucap_tests::{Build, Driver, Result, Stop};
@@ -104,7 +105,7 @@ fn untouched_sandbox(node: &Node, pod: &Pod<'_>, container: &str) -> Result {
     };
     expect(mounts(container)?.contains(" /.gpucap "), || "the container has no mount".into())?;
     let mounts = mounts(&pod.id)?;
-    expect(!mounts.contains("gpucap "), || format!("the sandbox was touched: {mounts}"))
+    expect(ours(&mounts).is_empty(), || format!("the sandbox was touched: {mounts}"))
 }
 
 fn annotations(userland: Userland) -> Result {

@@ -15,6 +15,7 @@
 //! * [`pods`]: what a kubelet asks of any engine.
 //! * [`nri`]: containerd, which asks the plugin about the containers of any pod.
 //! * [`cri`], [`docker`], [`podman`]: engines of each release that can be had, told of us by `gpucap configure`.
+//! * [`component`]: `hook/deploy/metrics` on a node with a container.
 //! * [`earlier`]: hook, library and command of two versions, mixed.
 //! * [`older`]: images of older systems, with the files as they are shipped.
 //! * [`upgrade`]: containers that outlive the version that put them under their limits.
@@ -25,6 +26,7 @@
 
 mod capped;
 mod cgroups;
+mod component;
 mod container;
 mod cri;
 mod crio;
@@ -37,6 +39,7 @@ mod hostile;
 mod image;
 mod kept;
 mod limited;
+mod mounts;
 mod neighbours;
 mod node;
 mod nri;
@@ -77,6 +80,7 @@ fn main() -> ExitCode {
         nri::trials,
         docker::trials,
         podman::trials,
+        component::trials,
         earlier::trials,
         older::trials,
         upgrade::trials,

@@ -12,6 +12,7 @@ use crate::{SUCCESS, expect, trials_of_releases};
 use gpucap_tests::{Build, Result, Run, Scratch, Stop};
 use libtest_mimic::Trial;
 use std::fs;
+use std::path::PathBuf;
 
 pub(crate) fn trials() -> Vec<Trial> {
     trials_of_releases(
@@ -31,7 +32,7 @@ pub(crate) fn trials() -> Vec<Trial> {
 const DEFAULT: &str = "/usr/share/containers/oci/hooks.d/gpucap.json";
 
 /// A machine with podman.
-struct Podman {
+pub(crate) struct Podman {
     enclosure: Enclosure,
     cgroups: Cgroups,
     scratch: Scratch,
@@ -46,7 +47,10 @@ impl Podman {
     }
 
     /// The same, of whose hooks podman knows.
-    fn configured(userland: Userland) -> Result<Self> {
+    ///
+    /// # Errors
+    /// Skips without podman.
+    pub(crate) fn configured(userland: Userland) -> Result<Self> {
         let podman = Self::new(userland)?;
         podman.gpucap(&["configure", "podman"])?;
         Ok(podman)
@@ -57,20 +61,41 @@ impl Podman {
         self.enclosure.output(&[&[gpucap.as_str()], words].concat())
     }
 
+    /// Where it runs.
+    pub(crate) fn enclosure(&self) -> &Enclosure {
+        &self.enclosure
+    }
+
+    /// A file of the test, by the same name in it.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.scratch.path().join(name)
+    }
+
     /// `podman` with these words.
-    fn command(&self, words: &[&str]) -> Result<Run> {
+    ///
+    /// # Errors
+    /// If the harness cannot prepare it.
+    pub(crate) fn command(&self, words: &[&str]) -> Result<Run> {
         self.enclosure.run(&[&["podman", "--cgroup-manager", "cgroupfs"], words].concat())
     }
 
+    /// What `podman run` needs on any machine of a test.
+    pub(crate) fn limits(&self) -> [String; 3] {
+        let parent = format!("--cgroup-parent=/{}", self.cgroups.0);
+        // More of either than this process has itself cannot be given without CAP_SYS_RESOURCE.
+        [parent, "--ulimit=nofile=1024:1024".into(), "--ulimit=nproc=4096:4096".into()]
+    }
+
     /// `podman run` of these words under this limit.
-    fn run(&self, global: &[&str], limit: &str, words: &[&str]) -> Result<Run> {
+    ///
+    /// # Errors
+    /// If the harness cannot prepare it.
+    pub(crate) fn run(&self, global: &[&str], limit: &str, words: &[&str]) -> Result<Run> {
         let limit = format!("GPU_MEM_LIMIT={limit}");
-        let parent = format!("/{}", self.cgroups.0);
+        let limits = self.limits();
         let root = self.scratch.path().join("root").display().to_string();
         let mut run = vec!["run", "--rm", "-i", "--network", "host", "--name", "test"];
-        run.extend(["--cgroup-parent", &parent]);
-        // More of either than this process has itself cannot be given without CAP_SYS_RESOURCE.
-        run.extend(["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=4096:4096"]);
+        run.extend(limits.iter().map(String::as_str));
         for entry in [limit.as_str(), "STUB_GPU_DIR=/tmp", "STUB_GPU_CONTEXT_MEM=0"] {
             run.extend(["--env", entry]);
         }

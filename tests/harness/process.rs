@@ -8,6 +8,9 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
+/// What takes longer hangs, also on a machine that does a dozen other things.
+pub(crate) const HANGS: Duration = Duration::from_secs(180);
+
 /// A process group, led by the child. Killed when dropped.
 #[derive(Debug)]
 pub(crate) struct Process {
@@ -57,7 +60,7 @@ impl Process {
             // SAFETY: no memory is involved; the leader had not been waited for a moment ago, and process numbers
             // are not given out again that fast.
             unsafe { libc::kill(group, libc::SIGKILL) };
-            self.wait(Duration::from_secs(10))?;
+            self.wait(HANGS)?;
         }
         Ok(())
     }

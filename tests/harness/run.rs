@@ -9,7 +9,7 @@
 //! A real libcuda that runs as root makes device nodes in `/dev`: beside a real driver a program runs in a mount
 //! namespace of its own with a `/dev` of its own, or not at all. A limits file needs such a namespace too.
 
-use crate::process::{self, Process};
+use crate::process::{self, HANGS, Process};
 use crate::{Driver, Output, Result, Scratch, Stop, World, sandbox};
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -51,7 +51,7 @@ impl Run {
             card: *world.driver() == Driver::Card,
             sandboxed: matches!(world.driver(), Driver::Real(_)),
             limits: None,
-            time_limit: Duration::from_secs(30),
+            time_limit: HANGS,
             scratch,
         };
         let run = run.env("STUB_GPU_DIR", &card).budget("ledger");
@@ -146,13 +146,6 @@ impl Run {
         std::fs::write(pages.join("own"), "")?;
         std::fs::write(self.scratch.path().join("limits/page"), "")?;
         Ok(self)
-    }
-
-    /// Sets the time after which the program and its children are killed and the test fails. 30 s if not called.
-    #[must_use]
-    pub const fn time_limit(mut self, limit: Duration) -> Self {
-        self.time_limit = limit;
-        self
     }
 
     /// Where this run's files lie.

@@ -3,7 +3,6 @@
 use crate::{CAP, OUT_OF_MEMORY, SUCCESS, all_is_back, capped, free_contexts};
 use gpucap_tests::{Actor, Driver, Output, Program, Result, Run, Stop, World, trial};
 use libtest_mimic::Trial;
-use std::time::Duration;
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
@@ -46,7 +45,6 @@ fn hammers(rounds: u64, largest: u64) -> Result<(Run, Vec<Actor>)> {
     let run = World::capped(Driver::at_hand())?.run(&Program::new("hammer").build()?)?;
     let held = run.directory().join("held");
     let run = free_contexts(run)
-        .time_limit(Duration::from_secs(60))
         .arg(THREADS.to_string())
         .arg(rounds.to_string())
         .arg(largest.to_string())

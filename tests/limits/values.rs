@@ -51,6 +51,9 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("a variable that is empty or blank is not set", empty),
         trial("white space around a value is dropped", white_space),
         trial("an unusable variable of no limit stops no program without limits", no_limit),
+        trial("a log level that is none stops nothing, and one line says so", no_level),
+        trial("limits that name only GPUs that are not here are told of in one line", absent),
+        trial("limits that name one of the GPUs here are told of in no line", present),
     ];
     for (variable, value, cap) in USABLE {
         trials.push(trial(format!("{variable}={value} is a cap of {cap}"), move || {
@@ -157,6 +160,38 @@ fn no_limit() -> Result {
     let run = uncapped()?.env("GPUCAP_LEDGER", "relative").env("GPUCAP_LOG", "loud");
     let mut actor = begin(&run)?;
     told(&mut actor, "info d", CARD, CARD)?;
+    match actor.end()? {
+        output if output.stderr.is_empty() => Ok(()),
+        output => Err(Stop::fail(output)),
+    }
+}
+
+fn no_level() -> Result {
+    let run = uncapped()?.env("GPU_MEM_LIMIT", "4Gi").env("GPUCAP_LOG", "loud");
+    let mut actor = begin(&run)?;
+    told(&mut actor, "total d 0", 4 * GIB, 0)?;
+    one_line(actor.end()?, &["WARN", "GPUCAP_LOG", "loud", "ignored"])
+}
+
+fn absent() -> Result {
+    let unknown = "GPU-99999999-9999-9999-9999-999999999999=1Gi";
+    for (variable, value) in
+        [("GPU_MEM_LIMIT", "9=1Gi"), ("GPU_MEM_LIMIT", unknown), ("GPU_PROFILE", "9=1g.5gb")]
+    {
+        let run = uncapped()?.env("STUB_GPU_COUNT", "2").env(variable, value);
+        let mut actor = begin(&run)?;
+        actor.expect(&[("context 1", SUCCESS)])?;
+        told(&mut actor, "total d 0", CARD, 0)?;
+        let parts = ["WARN", "nothing is limited", variable, "none of the 2 GPUs"];
+        one_line(actor.end()?, &parts)?;
+    }
+    Ok(())
+}
+
+fn present() -> Result {
+    let run = uncapped()?.env("STUB_GPU_COUNT", "2").env("GPU_MEM_LIMIT", "1=1Gi,9=1Gi");
+    let mut actor = begin(&run)?;
+    told(&mut actor, "total d 0", CARD, 0)?;
     match actor.end()? {
         output if output.stderr.is_empty() => Ok(()),
         output => Err(Stop::fail(output)),

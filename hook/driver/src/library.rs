@@ -2,16 +2,15 @@
 
 use crate::Result;
 use libloading::{Library, Symbol};
+use std::error::Error;
 
 /// Opens a library by the name that the loader knows.
 pub(crate) fn open(name: &str) -> Result<&'static Library> {
     // SAFETY: the driver's libraries may be loaded by any program, and their constructors run on any thread.
-    let library = unsafe { Library::new(name) };
-    let library = library.map_err(|error| {
-        format!(
-            "no NVIDIA driver was found ({name}: {error}); if its libraries lie where the loader does not look, name \
-             the place as driver_libraries in the node's configuration"
-        )
+    let library = unsafe { Library::new(name) }.map_err(|error| {
+        // The source has what the loader says.
+        let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+        format!("no NVIDIA driver is found ({why}); `driver_libraries` of the node's settings names its directory")
     })?;
     // Kept for the life of the process, as the functions are.
     Ok(Box::leak(Box::new(library)))
@@ -34,7 +33,7 @@ mod tests {
     #[test]
     fn a_driver_that_is_not_there_is_said_to_be_missing() {
         let why = super::open("libgpucap-nowhere.so.1").expect_err("there is none").to_string();
-        assert!(why.starts_with("no NVIDIA driver was found (libgpucap-nowhere.so.1: "), "{why}");
+        assert!(why.starts_with("no NVIDIA driver is found (libgpucap-nowhere.so.1: "), "{why}");
         assert!(why.contains("driver_libraries") && !why.contains('\n'), "{why}");
     }
 }

@@ -24,6 +24,8 @@ const VERSION: &str = "0.5.0";
 const AFTER: &str = "\
 Engines read /etc/cdi and /var/run/cdi: --output /var/run/cdi for slices that end with the machine.
 
+Exit status: 0 if it is described; 1 if a name cannot be used or a file not be written, 125 if a limit cannot be used.
+
   gpucap cdi generate job7 --mem 4Gi --cores 30 --gpu GPU-<uuid> --output /var/run/cdi
   docker run --device nvidia.com/gpu=GPU-<uuid> --device gpucap/slice=job7 ...";
 

@@ -1,17 +1,21 @@
 //! `gpucap configure ENGINE`: has an engine call the hook for each container.
 //!
 //! containerd is told by a runtime handler, whose base specification names the hook; podman and CRI-O by a file in a
-//! directory of hooks; Docker by a runtime that adds it. What an administrator wrote stays as it is, comments and all; `--undo` takes out what was put in
-//! and nothing else. The engine is not restarted.
+//! directory of hooks; Docker by a runtime that adds it. What an administrator wrote stays as it is, to the byte;
+//! `--undo` takes out what was put in and nothing else. A file that another program made is neither overwritten nor
+//! removed. The engine is not restarted.
 
 mod containerd;
 mod directory;
 mod docker;
 mod hooks_dir;
+mod json;
+mod lines;
 
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::hooks::{self, Hooks};
+use crate::replace::{self, Survives};
 use crate::{gather, output};
 use gpucap_plan::Node;
 use std::fs;
@@ -82,11 +86,11 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     let program = program.map_err(|why| Error::Configure(crate::error::reason(&why)))?;
     let hooks = Hooks { program: &program, config: &options.config };
     let (changes, advice) = match options.engine {
-        Engine::Containerd => (containerd::changes(options, hooks)?, "restart containerd"),
-        Engine::Docker => (vec![docker::change(options, hooks)?], docker::advice(options)),
+        Engine::Containerd => containerd::changes(options, hooks)?,
+        Engine::Docker => (vec![docker::change(options, hooks)?], docker::advice(options).into()),
         // CRI-O watches the directory.
         Engine::Podman | Engine::Crio => {
-            (vec![directory::change(options, hooks)?], "the next container has it")
+            (vec![directory::change(options, hooks)?], directory::advice(options).into())
         }
     };
     let changes: Vec<Change> = changes.into_iter().filter(|it| it.before != it.after).collect();
@@ -97,7 +101,7 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     for change in &changes {
         output::print(&change.shown())?;
         if !options.dry_run {
-            change.make().map_err(|why| change.error(&why))?;
+            change.make().map_err(|why| wrong(&change.path, &why))?;
         }
     }
     output::print(&match options.dry_run {
@@ -125,9 +129,21 @@ fn more_for_crio(config: &Path) -> &'static str {
 }
 
 impl Change {
-    /// Of a file that is to become this.
-    fn of(path: &Path, after: Option<String>) -> Result<Self> {
+    /// Of a file that is ours alone and is to become this.
+    fn to_ours(path: &Path, after: String) -> Result<Self> {
         let before = read(path)?;
+        match &before {
+            Some(text) if !text.trim().is_empty() && !is_ours(text) => Err(Error::Configure(
+                format!("{}: not made by gpucap; move it away, or name another", path.display()),
+            )),
+            _ => Ok(Self { path: path.to_owned(), before, after: Some(after) }),
+        }
+    }
+
+    /// Of a file that is to go, if it is ours.
+    fn without_ours(path: &Path) -> Result<Self> {
+        let before = read(path)?;
+        let after = before.clone().filter(|text| !is_ours(text));
         Ok(Self { path: path.to_owned(), before, after })
     }
 
@@ -146,23 +162,25 @@ impl Change {
         format!("{}\n{}", self.path.display(), gone.chain(come).collect::<String>())
     }
 
-    /// Changes the file, at once and whole; its permissions stay.
+    /// Changes the file, at once and whole; its owner and mode stay.
     fn make(&self) -> io::Result<()> {
-        let Some(text) = &self.after else { return fs::remove_file(&self.path) };
+        let Some(text) = &self.after else { return replace::remove(&self.path) };
         if let Some(directory) = self.path.parent() {
             fs::create_dir_all(directory)?;
         }
-        let new = self.path.with_extension("gpucap-new");
-        fs::write(&new, text)?;
-        if let Ok(metadata) = fs::metadata(&self.path) {
-            fs::set_permissions(&new, metadata.permissions())?;
-        }
-        fs::rename(new, &self.path)
+        replace::replace(&self.path, text.as_bytes(), Survives::Machine)
     }
+}
 
-    fn error(&self, why: &io::Error) -> Error {
-        Error::Configure(format!("{}: {}", self.path.display(), crate::error::reason(why)))
-    }
+/// A file that cannot be read or changed.
+fn wrong(path: &Path, why: &io::Error) -> Error {
+    let root = if why.kind() == io::ErrorKind::PermissionDenied { "; run it as root" } else { "" };
+    Error::Configure(format!("{}: {}{root}", path.display(), crate::error::reason(why)))
+}
+
+/// Whether the document of a file has our hook.
+fn is_ours(text: &str) -> bool {
+    serde_json::from_str(text).is_ok_and(|document| hooks::is_in(&document))
 }
 
 /// The text of a file; none if there is no file.
@@ -170,9 +188,7 @@ fn read(path: &Path) -> Result<Option<String>> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
         Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(why) => {
-            Err(Error::Configure(format!("{}: {}", path.display(), crate::error::reason(&why))))
-        }
+        Err(why) => Err(wrong(path, &why)),
     }
 }
 

@@ -8,6 +8,7 @@ use crate::ask::{Ask, Joined, Words};
 use crate::elf::Loading;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
+use crate::gather;
 use crate::ledgers::{self, Name};
 use crate::output::tell;
 use crate::preload;
@@ -24,11 +25,14 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// The word by which it is called.
+pub(crate) const NAME: &str = "run";
+
 const AFTER: &str = "\
 Sizes: 4Gi, 4096Mi, 4G (10^9), bytes, or 25% of each GPU. Per GPU: 0=4Gi,1=8Gi counts as nvidia-smi does.
 Inside another budget (a container's, or another run's) the lower limit holds, and the budget is shared.
 
-Exit status: the program's own; 125 if nothing was run, 126 if the program cannot be executed, 127 if it was not found.
+Exit status: the program's own; 125 if nothing was run (also for an option that is not known), 126 if the program cannot be executed, 127 if it was not found.
 
   gpucap run --mem 4Gi -- python train.py
   gpucap run --profile 1g.5gb -- ./serve";
@@ -64,6 +68,11 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
         gpus: gpu,
     })?;
     let Some((program, arguments)) = program.split_first() else { return Err(Error::NoLimit) };
+    let cards = gather::cards();
+    // Where the driver does not list its cards, the library tells of it when it sees them.
+    if let Some(limit) = asked.of_no_gpu(&cards).filter(|_| !cards.is_empty()) {
+        return Err(Error::NoSuchGpu { limit, cards: cards.len() });
+    }
     let place = Place::here()?;
     let Joined { ask, told } = place.budget.lowered_by(&asked)?;
     let preload = preloaded()?;

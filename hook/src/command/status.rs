@@ -65,8 +65,11 @@ pub(crate) fn metrics(node: &Node) -> String {
 }
 
 fn look(node: &Node, machine: &Machine) -> Status {
-    let mut status = Status::default();
-    for record in records::all(&records::directory(node)) {
+    let records = records::all(&records::directory(node));
+    let is_there = Path::new(&node.run_dir).is_dir();
+    let containers = is_there.then_some(records.len());
+    let mut status = Status { containers, ..Status::default() };
+    for record in records {
         let page = live::look(&record).unwrap_or_else(|why| {
             // What the host has changed is not known: what was given at the start is shown, and that there is more.
             status.unreadable.push((record.path_of(PATH), reason(&why)));

@@ -6,7 +6,8 @@
 //!
 //! A variable that is empty, or only white space, counts as not set, and white space around a
 //! value is dropped: that is what templates and shells leave behind. A value that is not UTF-8 is
-//! refused, a path too. Any other value that cannot be used is an error, never a default.
+//! refused, a path too. Any other value that cannot be used is an error, never a default; but of a variable that limits
+//! nothing and is no part of the ledger ([`WithFile::Read`]) the default holds, and the caller is told.
 
 #![cfg_attr(
     not(test),
@@ -45,7 +46,7 @@ pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<Vec<u8>>;
 pub enum WithFile {
     /// It is a limit, and can only lower what the file says.
     Lowers,
-    /// It is read as without a file.
+    /// It is read as without a file. A value that cannot be used stops nothing: the default holds.
     Read,
     /// It is not even looked at: the node's administrator decides.
     Ignored,
@@ -171,11 +172,14 @@ impl Config {
     /// What an environment without a limits file asks for.
     ///
     /// # Errors
-    /// The first variable, in the order of the table, whose value cannot be used.
+    /// The first variable, in the order of the table, whose value cannot be used and may not be passed over.
     pub fn from_lookup(lookup: Lookup<'_>) -> Result<Self, ConfigError> {
         let mut config = Self::default();
         for row in OPTIONS {
-            config.read(row, lookup)?;
+            match config.read(row, lookup) {
+                Err(_) if row.with_file == WithFile::Read => {}
+                read => read?,
+            }
         }
         Ok(config)
     }

@@ -15,6 +15,8 @@
 //! libc. The shim, the hook, the tests and the benches supply the world.
 
 #![forbid(unsafe_code)]
+// The documentation is made with private items.
+#![allow(rustdoc::private_intra_doc_links)]
 
 pub mod config;
 pub mod extent;

@@ -60,8 +60,8 @@ impl Limits {
     /// it may not be believed.
     ///
     /// # Errors
-    /// A limit is set and cannot be used. Where the administrator of the node chose to be open, a
-    /// bad variable is ignored instead (see [`ignored`](Self::ignored)) while the file still holds:
+    /// A limit is set and cannot be used. A bad variable that limits nothing is ignored. Where the
+    /// administrator of the node chose to be open, any bad variable is ignored instead (see [`ignored`](Self::ignored)) while the file still holds:
     /// otherwise a slip in the environment would lift a limit that it can only lower.
     pub fn load(
         lookup: Lookup<'_>,
@@ -89,7 +89,7 @@ impl Limits {
         for row in OPTIONS.iter().filter(|row| row.with_file == rows) {
             match self.config.read(row, lookup) {
                 Ok(()) => {}
-                Err(error) if self.open() => self.ignored.push(error),
+                Err(error) if self.open() || rows == WithFile::Read => self.ignored.push(error),
                 Err(error) => return Err(error),
             }
         }
@@ -183,7 +183,8 @@ impl Limits {
         self.file.as_ref()?.context_price(device)
     }
 
-    /// Variables that were left out because the administrator chose to be open; worth a warning.
+    /// Variables that were left out: because the administrator chose to be open, or because they limit nothing. Worth a
+    /// warning.
     #[must_use]
     pub fn ignored(&self) -> &[ConfigError] {
         &self.ignored

@@ -6,9 +6,10 @@
 //! a file has handlers, that one is to be edited.
 
 mod imports;
+mod mark;
 mod nri;
 
-use super::{Change, Options, read};
+use super::{Change, Options, lines, read};
 use crate::error::{Error, Result};
 use crate::hooks::{Hooks, STAGES};
 use serde_json::{Value, json};
@@ -21,6 +22,15 @@ pub(super) const HANDLER: &str = "gpucap";
 /// The specification.
 pub(super) const SPECIFICATION: &str = "/etc/gpucap/base-spec.json";
 const FILE: &str = "/etc/containerd/config.toml";
+const ADVICE: &str = "restart containerd";
+/// Where the handlers are, by the version of the file, which is that of containerd 1.x or 2.x.
+const PLUGINS: [(i64, &str); 2] =
+    [(2, "io.containerd.grpc.v1.cri"), (3, "io.containerd.cri.v1.runtime")];
+const VERSION: &str = "version";
+/// The keys of a handler that are changed.
+const BASE: &str = "base_runtime_spec";
+const LIST: &str = "pod_annotations";
+const TYPE: &str = "runtime_type";
 /// Of a pod's annotations only those reach the hook that are listed: what it is given, and by CDI, which shows a GPU.
 fn annotations() -> impl Iterator<Item = &'static str> {
     gpucap_plan::ANNOTATIONS.into_iter().chain(["cdi.k8s.io/*"])
@@ -32,20 +42,33 @@ const NVIDIA: &str = "nvidia";
 const PLAIN: &str = "runc";
 const RUNTIME_TYPE: &str = "io.containerd.runc.v2";
 
-/// What becomes of its configuration, and of the base specification.
-pub(super) fn changes(options: &Options, hooks: Hooks<'_>) -> Result<Vec<Change>> {
+/// What becomes of its configuration and of the base specification, and what is to be done then.
+pub(super) fn changes(options: &Options, hooks: Hooks<'_>) -> Result<(Vec<Change>, String)> {
     let path = options.file.as_deref().unwrap_or_else(|| Path::new(FILE));
-    let text = read(path)?;
+    let before = read(path)?;
+    let text = before.as_deref().unwrap_or_default();
     let (handler, specification) = (options.handler.as_str(), options.specification.as_path());
     let wrong = |why: String| Error::Configure(format!("{}: {why}", path.display()));
-    let before = text.clone().unwrap_or_default();
+    let file = |after: Option<String>| Change {
+        path: path.to_owned(),
+        after: after.map(|after| lines::ended_like(text, &after)),
+        before: before.clone(),
+    };
     if options.undo {
-        let after = remove(&before, handler, specification);
-        let after = after.and_then(|text| nri::restored(&text)).map_err(wrong)?;
-        let files = [(path, text.map(|_| after)), (specification, None)];
-        return files.into_iter().map(|(path, after)| Change::of(path, after)).collect();
+        let after = remove(text, handler, specification);
+        let after = after.and_then(|text| nri::restored(&text)).map(|text| unversioned(&text));
+        let after = after.map_err(wrong)?;
+        let is_named = is_named(specification, &after, path);
+        // Before the specification: a handler that names a missing one would start no container.
+        let mut changes = vec![file(Some(after).filter(|after| !after.trim().is_empty()))];
+        if is_named {
+            let stays = specification.display();
+            return Ok((changes, format!("{ADVICE}; {stays} stays: another handler names it")));
+        }
+        changes.push(Change::without_ours(specification)?);
+        return Ok((changes, ADVICE.into()));
     }
-    let mut after = add(&before, handler, specification).map_err(wrong)?;
+    let mut after = add(text, handler, specification).map_err(wrong)?;
     let mut document = parse(&after).map_err(wrong)?;
     let plugin = plugin(&mut document).map_err(wrong)?;
     if let Some(file) = imports::having(&after, path, plugin) {
@@ -57,10 +80,39 @@ pub(super) fn changes(options: &Options, hooks: Hooks<'_>) -> Result<Vec<Change>
     if options.nri {
         after = nri::enabled(&after).map_err(wrong)?;
     }
-    let base = base(hooks)?;
-    // The specification first: a handler that names a missing one would start no container.
-    let files = [(specification, base), (path, after)];
-    files.into_iter().map(|(path, after)| Change::of(path, Some(after))).collect()
+    let base = Change::to_ours(specification, base(hooks)?)?;
+    Ok((vec![base, file(Some(after))], ADVICE.into()))
+}
+
+/// Whether a handler names the specification: in this file as it is to be, in containerd's own, or in what these import.
+/// A file that cannot be read may do so.
+fn is_named(specification: &Path, text: &str, path: &Path) -> bool {
+    let main = Path::new(FILE);
+    let others = (path != main).then(|| read(main).ok().flatten().unwrap_or_default());
+    let of_main = others.iter().flat_map(|text| imports::all(text, main));
+    let mut imported = imports::all(text, path).chain(of_main).filter(|file| file != path);
+    names(text, specification)
+        || others.iter().any(|text| names(text, specification))
+        || imported.any(|file| match read(&file) {
+            Ok(text) => text.is_some_and(|text| names(&text, specification)),
+            Err(_) => true,
+        })
+}
+
+/// Whether a handler of a file names it.
+fn names(text: &str, specification: &Path) -> bool {
+    let Ok(document) = parse(text) else { return true };
+    let own = specification.to_string_lossy();
+    PLUGINS.iter().any(|(_, plugin)| {
+        let place = ["plugins", plugin, "containerd", "runtimes"];
+        let found = place.iter().try_fold(document.as_item(), |item, key| item.get(key));
+        let handlers = found.and_then(Item::as_table_like);
+        handlers.is_some_and(|handlers| {
+            handlers
+                .iter()
+                .any(|(_, handler)| handler.get(BASE).and_then(Item::as_str) == Some(own.as_ref()))
+        })
+    })
 }
 
 /// containerd's own default, with the hook: nothing else may differ from a container without it.
@@ -97,22 +149,34 @@ fn add(text: &str, name: &str, specification: &Path) -> std::result::Result<Stri
     let handler = handlers.get_mut(name).and_then(Item::as_table_mut);
     let handler = handler.ok_or_else(|| format!("runtimes.{name} is no table"))?;
     let own = specification.to_string_lossy();
-    match handler.get("base_runtime_spec").and_then(Item::as_str) {
-        Some(other) if !other.is_empty() && other != own => {
-            return Err(format!("runtimes.{name} has a base_runtime_spec already: {other}"));
+    let held = handler.get(BASE).and_then(Item::as_str);
+    let is_new = held != Some(own.as_ref());
+    match held {
+        Some(_) if !is_new => {}
+        Some("") => {
+            let held = handler.get(BASE).map(ToString::to_string).unwrap_or_default();
+            let behind = mark::was(&held) + &mark::behind(handler, BASE);
+            mark::set(handler, BASE, value(own.as_ref()), &behind);
         }
-        _ => handler["base_runtime_spec"] = value(own.as_ref()),
+        Some(other) => return Err(format!("runtimes.{name} has a {BASE} already: {other}")),
+        None => handler[BASE] = value(own.as_ref()),
     }
-    if !handler.contains_key("runtime_type") {
-        handler["runtime_type"] = value(RUNTIME_TYPE);
+    if !handler.contains_key(TYPE) {
+        mark::set(handler, TYPE, value(RUNTIME_TYPE), mark::NEW);
     }
-    let list = handler.entry("pod_annotations").or_insert_with(|| value(Array::new()));
-    let list = list.as_array_mut().ok_or("pod_annotations is no list")?;
+    let Some(list) = handler.get(LIST) else {
+        handler[LIST] = value(annotations().collect::<Array>());
+        return Ok(document.to_string());
+    };
+    let mut list = list.as_array().ok_or("pod_annotations is no list")?.clone();
+    let behind = mark::behind(handler, LIST);
+    let behind = if is_new { mark::had(&list) + &behind } else { behind };
     for annotation in annotations() {
         if !list.iter().any(|held| held.as_str() == Some(annotation)) {
             list.push(annotation);
         }
     }
+    mark::set(handler, LIST, Item::Value(list.into()), &behind);
     Ok(document.to_string())
 }
 
@@ -143,38 +207,43 @@ fn remove(text: &str, name: &str, specification: &Path) -> std::result::Result<S
         return Ok(text.to_owned());
     };
     let own = specification.to_string_lossy();
-    if handler.get("base_runtime_spec").and_then(Item::as_str) != Some(own.as_ref()) {
+    if handler.get(BASE).and_then(Item::as_str) != Some(own.as_ref()) {
         return Ok(text.to_owned());
     }
     if name == HANDLER {
         handlers.remove(name);
         return Ok(document.to_string());
     }
-    handler.remove("base_runtime_spec");
-    if let Some(list) = handler.get_mut("pod_annotations").and_then(Item::as_array_mut) {
-        list.retain(|held| !held.as_str().is_some_and(|held| annotations().any(|own| own == held)));
-        if list.is_empty() {
-            handler.remove("pod_annotations");
-        }
-    }
+    mark::restore_text(handler, BASE);
+    mark::restore_list(handler, LIST, |held| annotations().any(|own| own == held));
+    mark::remove_new(handler, TYPE);
     Ok(document.to_string())
+}
+
+/// The configuration without a version of ours, if nothing else is left in it.
+fn unversioned(text: &str) -> String {
+    match parse(text) {
+        Ok(mut document) if document.len() == 1 => {
+            mark::remove_new(document.as_table_mut(), VERSION);
+            document.to_string()
+        }
+        _ => text.to_owned(),
+    }
 }
 
 fn parse(text: &str) -> std::result::Result<DocumentMut, String> {
     text.parse().map_err(|why: toml_edit::TomlError| why.message().to_owned())
 }
 
-/// Where the handlers are: by the version of the file, which is that of containerd 1.x or 2.x. A new file is of the
-/// version that both understand.
+/// The plugin that has the handlers. A new file is of the version that 1.x and 2.x both understand.
 fn plugin(document: &mut DocumentMut) -> std::result::Result<&'static str, String> {
     if document.is_empty() {
-        document["version"] = value(2);
+        mark::set(document.as_table_mut(), VERSION, value(2), mark::NEW);
     }
-    match document.get("version").and_then(Item::as_integer) {
-        Some(2) => Ok("io.containerd.grpc.v1.cri"),
-        Some(3) => Ok("io.containerd.cri.v1.runtime"),
-        _ => Err("not of version 2 or 3; `containerd config migrate` makes it so".into()),
-    }
+    let version = document.get(VERSION).and_then(Item::as_integer);
+    let found = PLUGINS.iter().find(|(number, _)| Some(*number) == version);
+    let wrong = "not of version 2 or 3; `containerd config migrate` makes it so";
+    found.map(|(_, plugin)| *plugin).ok_or_else(|| wrong.into())
 }
 
 fn handlers<'a>(document: &'a mut DocumentMut, plugin: &str) -> Option<&'a mut Table> {
@@ -313,7 +382,8 @@ version = 2
         assert!(add("[plugins.cri]\n", HANDLER, Path::new(SPEC)).is_err());
         assert!(add("version = 2\nplugins = 1\n", HANDLER, Path::new(SPEC)).is_err());
         let made = added("", HANDLER);
-        assert!(made.starts_with("version = 2\n"), "{made}");
+        assert!(made.starts_with("version = 2 # gpucap: new\n"), "{made}");
+        assert_eq!(unversioned(&removed(&made, HANDLER)), "");
         let handler = handler(&made, "io.containerd.grpc.v1.cri", HANDLER);
         assert_eq!(handler["runtime_type"].as_str(), Some(RUNTIME_TYPE));
     }

@@ -13,7 +13,10 @@ const FILE: &str = "/usr/share/containers/oci/hooks.d/gpucap.json";
 /// container, and leaves the others alone. It has one stage in a file; what `poststop` does, the next start does too.
 pub(super) fn change(options: &Options, hooks: Hooks<'_>) -> Result<Change> {
     let path = options.file.as_deref().unwrap_or_else(|| Path::new(FILE));
-    if options.file.is_none() && !options.undo {
+    if options.undo {
+        return Change::without_ours(path);
+    }
+    if options.file.is_none() {
         hooks_dir::must_lead_to(path, options.engine, Path::new("/"))?;
     }
     let [stage, _] = STAGES;
@@ -23,5 +26,14 @@ pub(super) fn change(options: &Options, hooks: Hooks<'_>) -> Result<Change> {
         "when": {"always": true},
         "stages": [stage],
     });
-    Change::of(path, (!options.undo).then(|| format!("{value:#}\n")))
+    Change::to_ours(path, format!("{value:#}\n"))
+}
+
+/// Whom it concerns: the directory is one for both engines.
+pub(super) const fn advice(options: &Options) -> &'static str {
+    if options.undo {
+        "podman and CRI-O, where they read this directory, limit no container from the next one on"
+    } else {
+        "podman and CRI-O, where they read this directory, both have it for the next container"
+    }
 }

@@ -152,7 +152,8 @@ impl<'a> Seen<'a> {
 #[derive(Debug)]
 struct Table {
     rows: Vec<(Labels, Vec<Option<f64>>)>,
-    unreadable: usize,
+    /// In the order of [`OF_NODE`].
+    of_node: [Option<usize>; 3],
 }
 
 type Labels = Vec<(&'static str, String)>;
@@ -166,7 +167,10 @@ impl Table {
                 (labels, METRICS.iter().map(|metric| (metric.of)(&seen)).collect())
             })
         });
-        Self { rows: rows.collect(), unreadable: status.unreadable.len() }
+        let Status { containers, unreadable, .. } = status;
+        let is_present = usize::from(containers.is_some());
+        let of_node = [*containers, Some(is_present), Some(unreadable.len())];
+        Self { rows: rows.collect(), of_node }
     }
 }
 
@@ -189,14 +193,25 @@ impl Collector for Table {
                 }
             }
         }
-        let (name, help) = UNREADABLE;
-        let mut gauge = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-        gauge.encode_gauge(&number(self.unreadable as u64))
+        for ((name, help), value) in OF_NODE.iter().zip(self.of_node) {
+            let mut gauge = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            if let Some(value) = value {
+                gauge.encode_gauge(&number(value as u64))?;
+            }
+        }
+        Ok(())
     }
 }
 
-/// What is not of a GPU.
-const UNREADABLE: (&str, &str) = ("unreadable", "Ledgers that are there and cannot be read");
+/// What is of no GPU.
+const OF_NODE: [(&str, &str); 3] = [
+    (
+        "containers",
+        "Running containers with limits, as the hook recorded them; absent without its directory",
+    ),
+    ("run_dir_present", "Whether the hook's directory of records can be seen: 1, or 0"),
+    ("unreadable", "Ledgers that are there and cannot be read"),
+];
 
 /// Whose budget it is.
 fn labels(book: &Book) -> Labels {
@@ -283,9 +298,23 @@ mod tests {
         let text = render(&idle);
         let told: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
         let names: Vec<_> = told.iter().map(|line| line.split('{').next()).collect();
-        let expected =
-            ["gpucap_memory_limit_bytes", "gpucap_core_limit_ratio", "gpucap_unreadable 0.0"];
+        let expected = [
+            "gpucap_memory_limit_bytes",
+            "gpucap_core_limit_ratio",
+            "gpucap_containers 1.0",
+            "gpucap_run_dir_present 1.0",
+            "gpucap_unreadable 0.0",
+        ];
         assert_eq!(names, expected.map(Some));
+    }
+
+    #[test]
+    fn no_directory_of_records_is_not_told_as_no_containers() {
+        let none = render(&Status::default());
+        assert!(none.contains("\ngpucap_run_dir_present 0.0\n"), "{none}");
+        assert!(!none.contains("\ngpucap_containers "), "{none}");
+        let empty = render(&Status { containers: Some(0), ..Status::default() });
+        assert!(empty.contains("\ngpucap_containers 0.0\n"), "{empty}");
     }
 
     #[test]
@@ -310,7 +339,7 @@ mod tests {
         };
         let mut rendered: BTreeSet<String> =
             METRICS.iter().map(|it| row(it.name, &unit(&it.unit), it.kind, it.help)).collect();
-        rendered.insert(row(UNREADABLE.0, "", MetricType::Gauge, UNREADABLE.1));
+        rendered.extend(OF_NODE.map(|(name, help)| row(name, "", MetricType::Gauge, help)));
         assert_eq!(documented, rendered);
     }
 }

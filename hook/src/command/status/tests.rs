@@ -59,6 +59,7 @@ pub(in crate::command::status) fn status() -> Status {
     };
     let path = PathBuf::from("/dev/shm/gpucap-0-run-4026531836-4242-88");
     Status {
+        containers: Some(0),
         books: vec![Book { path, container: None, devices: vec![device] }],
         unused: vec!["/dev/shm/gpucap-0-run-4026531836-4243-89".into()],
         unreadable: vec![("/dev/shm/gpucap-1-2".into(), "permission denied".into())],
@@ -117,7 +118,7 @@ pub(in crate::command::status) fn raised() -> Status {
         container(&id, Some(["default", "train", "main"]), vec![given(GPU, Some(&page))]);
     let wall = Wall { gpu: GPU.parse().expect("a GPU"), bytes: GIB };
     container.record.walls = Some(Walls { cgroup: "/sys/fs/cgroup/a".into(), walls: vec![wall] });
-    Status { books: vec![book(container, vec![device])], ..Status::default() }
+    Status { containers: Some(1), books: vec![book(container, vec![device])], ..Status::default() }
 }
 
 fn parsed(status: &Status) -> Value {
@@ -200,7 +201,8 @@ fn what_the_host_gives_counts_not_the_cap_of_an_earlier_request() {
 fn a_container_without_a_gpu_in_use_shows_what_it_may_use() {
     let limits = vec![given(GPU, None), Given::of(&Entry::new("*".parse().expect("any")), None)];
     let container = container("by-hand", None, limits);
-    let status = Status { books: vec![book(container, vec![])], ..Status::default() };
+    let status =
+        Status { containers: Some(1), books: vec![book(container, vec![])], ..Status::default() };
     let expected = "\
 Container by-hand
   GPU-01010101-0101-0101-0101-010101010101: memory 1GiB   30% of its time

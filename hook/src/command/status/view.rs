@@ -20,6 +20,8 @@ pub(super) const MOST_ROWS: usize = 1024;
 /// Everything that is to be seen.
 #[derive(Debug, Default)]
 pub(crate) struct Status {
+    /// How many containers the hook has limited and that still run. `None`: there is no directory of records here.
+    pub(crate) containers: Option<usize>,
     /// Ledgers.
     pub(crate) books: Vec<Book>,
     /// Made by a run of which no process has used a GPU yet.

@@ -44,7 +44,7 @@ fn white_space_around_a_value_is_dropped() {
 
 #[test]
 fn a_value_that_is_not_utf8_is_refused() {
-    for row in OPTIONS {
+    for row in OPTIONS.iter().filter(|row| row.with_file != WithFile::Read) {
         let error = read(row.name, b"\xff1").expect_err(row.name);
         assert_eq!((error.variable, error.why), (row.name, ValueError::NotUtf8));
     }
@@ -202,7 +202,8 @@ fn the_other_variables_have_their_forms() {
     assert_eq!(level("warn"), LogLevel::Warn);
     assert_eq!(level("info"), LogLevel::Info);
     assert_eq!(level("DEBUG"), LogLevel::Debug);
-    assert_eq!(why("GPUCAP_LOG", "3"), ValueError::NotALevel);
+    assert_eq!(level("3"), LogLevel::Warn, "a level that is none stops nothing");
+    assert_eq!(read("GPUCAP_LOG", b"\xff").map(|config| config.log), Ok(LogLevel::Warn));
     assert!(LogLevel::Off < LogLevel::Error && LogLevel::Info < LogLevel::Debug);
 }
 

@@ -268,6 +268,19 @@ fn a_bad_variable_is_broken_with_and_without_a_file() {
 }
 
 #[test]
+fn a_bad_variable_that_limits_nothing_is_ignored_with_and_without_a_file() {
+    let listed = file(vec![entry(Key::Every, 4, 30)]);
+    for file in [None, Some(&listed)] {
+        let pairs = variables(&[("GPU_MEM_LIMIT", "2Gi"), ("GPUCAP_LOG", "loud")]);
+        let limits = load(&pairs, file).expect("usable").expect("limits");
+        assert_eq!(limits.config().log, crate::config::LogLevel::Warn);
+        assert_eq!(holds(&limits, &CARD).0, Some(2 * GIB));
+        let ignored: Vec<_> = limits.ignored().iter().map(|error| error.variable).collect();
+        assert_eq!(ignored, ["GPUCAP_LOG"]);
+    }
+}
+
+#[test]
 fn where_the_administrator_is_open_a_bad_variable_lifts_no_limit_of_the_file() {
     let listed = open(vec![entry(Key::Every, 4, 30)]);
     let limits = with(&[("GPU_MEM_LIMIT", "abc"), ("GPU_CORE_PCT", "10")], &listed);

@@ -11,12 +11,18 @@ use toml_edit::Item;
 
 /// The imported file that has a table of this plugin, if any has: the last, which wins.
 pub(super) fn having(text: &str, path: &Path, plugin: &str) -> Option<PathBuf> {
-    let document = parse(text).ok()?;
-    let patterns = document.get("imports")?.as_array()?.iter().filter_map(|item| item.as_str());
+    all(text, path).filter(|file| file != path && has(file, plugin)).last()
+}
+
+/// The imported files, in the order in which they are read.
+pub(super) fn all(text: &str, path: &Path) -> impl Iterator<Item = PathBuf> {
+    let document = parse(text).ok();
+    let list = document.as_ref().and_then(|it| it.get("imports")?.as_array());
+    let patterns = list.into_iter().flatten().filter_map(|item| item.as_str());
     // As containerd has it: a relative one lies beside the file that names it.
     let beside = path.parent().unwrap_or_else(|| Path::new("/"));
-    let files = patterns.flat_map(|pattern| matching(&beside.join(pattern)));
-    files.filter(|file| file != path && has(file, plugin)).last()
+    let files: Vec<_> = patterns.flat_map(|pattern| matching(&beside.join(pattern))).collect();
+    files.into_iter()
 }
 
 /// The files of a pattern, in the order in which they are read. A `*` stands in the last part alone.

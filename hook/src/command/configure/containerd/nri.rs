@@ -1,6 +1,6 @@
 //! containerd's switch for NRI: off by default in 1.7, on in 2.x. A comment behind it says what it was.
 
-use super::parse;
+use super::{mark, parse};
 use std::result::Result;
 use toml_edit::{DocumentMut, Item, Table, TableLike, value};
 
@@ -8,7 +8,7 @@ const PLUGIN: &str = "io.containerd.nri.v1.nri";
 const KEY: &str = "disable";
 /// What stands behind the switch if it is ours: it was not there, and neither was its table; it was not there; it was on.
 const TABLE: &str = " # gpucap: new table";
-const NEW: &str = " # gpucap: new";
+const NEW: &str = mark::NEW;
 const TRUE: &str = " # gpucap: was true";
 
 /// The configuration with NRI switched on.
@@ -27,8 +27,8 @@ pub(super) fn enabled(text: &str) -> Result<String, String> {
     let plugins = plugins.as_table_like_mut().ok_or("plugins is no table")?;
     let table = plugins.entry(PLUGIN).or_insert_with(|| Item::Table(Table::new()));
     let table = table.as_table_like_mut().ok_or_else(|| format!("plugins.{PLUGIN} is no table"))?;
-    let held = behind(table);
-    set(table, false, &format!("{mark}{held}"));
+    let held = mark::behind(table, KEY);
+    mark::set(table, KEY, value(false), &format!("{mark}{held}"));
     Ok(document.to_string())
 }
 
@@ -36,10 +36,10 @@ pub(super) fn enabled(text: &str) -> Result<String, String> {
 pub(super) fn restored(text: &str) -> Result<String, String> {
     let mut document = parse(text)?;
     let Some(table) = table(&mut document) else { return Ok(text.to_owned()) };
-    let held = behind(table);
+    let held = mark::behind(table, KEY);
     // The longer marks first: one begins with the other.
     if let Some(rest) = held.strip_prefix(TRUE) {
-        set(table, true, rest);
+        mark::set(table, KEY, value(true), rest);
     } else if held.starts_with(NEW) {
         table.remove(KEY);
         if held.starts_with(TABLE) && table.is_empty() {
@@ -61,26 +61,6 @@ fn implicit() -> Item {
     let mut table = Table::new();
     table.set_implicit(true);
     Item::Table(table)
-}
-
-/// What stands behind the switch, on its line.
-fn behind(table: &dyn TableLike) -> String {
-    let decor = table.get(KEY).and_then(Item::as_value).map(toml_edit::Value::decor);
-    let suffix = decor.and_then(|decor| decor.suffix()?.as_str());
-    suffix.unwrap_or_default().to_owned()
-}
-
-/// The key keeps its place and what stands before it.
-fn set(table: &mut dyn TableLike, is_off: bool, behind: &str) {
-    let mut item = value(is_off);
-    if let Some(value) = item.as_value_mut() {
-        value.decor_mut().set_suffix(behind);
-        value.decor_mut().set_prefix(" ");
-    }
-    match table.get_mut(KEY) {
-        Some(held) => *held = item,
-        None => drop(table.insert(KEY, item)),
-    }
 }
 
 #[cfg(test)]
