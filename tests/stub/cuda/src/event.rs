@@ -166,15 +166,5 @@ fn stream_wait(stream: CUstream, event: CUevent, _flags: u32) -> CuResult {
         return Ok(());
     }
     let Some(point) = point(event)?.0 else { return Ok(()) };
-    let current = current()?;
-    if point.unit == current.1 {
-        let mut state = state()?;
-        let handle = state.stream(stream, current)?;
-        state.stream_waits(handle, point.progress);
-    } else {
-        // Another unit's progress is another axis; the host waits instead, which is later but not
-        // wrong.
-        point.wait();
-    }
-    Ok(())
+    point.holds_up(stream)
 }

@@ -1,8 +1,8 @@
 //! Everything of this process's driver that changes, one part per CUDA noun, behind one lock.
 
 use crate::{
-    array, capture, context, event, graph, graph_exec, host, memory, module, multicast, pool,
-    semaphore, sparse, stream, vmm,
+    array, capture, context, event, graph, graph_exec, host, memop, memory, module, multicast,
+    pool, semaphore, sparse, stream, vmm,
 };
 use std::collections::HashMap;
 
@@ -20,6 +20,7 @@ pub(crate) struct State {
     pub(crate) streams: stream::Streams,
     pub(crate) events: event::Events,
     pub(crate) semaphores: semaphore::Semaphores,
+    pub(crate) writes: memop::Writes,
     pub(crate) captures: capture::Captures,
     pub(crate) code: module::Code,
     pub(crate) graphs: graph::Graphs,
