@@ -64,6 +64,23 @@ pub(crate) struct Event {
 /// The events of the process.
 pub(crate) type Events = Table<Event>;
 
+impl Point {
+    /// Makes what is queued in a stream from now on wait for it.
+    pub(crate) fn holds_up(self, stream: CUstream) -> CuResult {
+        let current = current()?;
+        if self.unit == current.1 {
+            let mut state = state()?;
+            let handle = state.stream(stream, current)?;
+            state.stream_waits(handle, self.progress);
+        } else {
+            // Another unit's progress is another axis; the host waits instead, which is later but
+            // not wrong.
+            self.wait();
+        }
+        Ok(())
+    }
+}
+
 const BLOCKING_SYNC: u32 = 1;
 const DISABLE_TIMING: u32 = 2;
 const INTERPROCESS: u32 = 4;

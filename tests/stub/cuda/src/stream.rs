@@ -128,21 +128,6 @@ impl Point {
         self.reached().is_some_and(|time| seen_at(time) <= card().clock().now())
     }
 
-    /// Makes what is queued in a stream from now on wait for it.
-    pub(crate) fn holds_up(self, stream: CUstream) -> CuResult {
-        let current = current()?;
-        if self.unit == current.1 {
-            let mut state = state()?;
-            let handle = state.stream(stream, current)?;
-            state.stream_waits(handle, self.progress);
-        } else {
-            // Another unit's progress is another axis; the host waits instead, which is later but
-            // not wrong.
-            self.wait();
-        }
-        Ok(())
-    }
-
     /// Waits until the host can see that it was reached.
     pub(crate) fn wait(&self) {
         let time = self.time.unwrap_or_else(|| card().wait(self.unit, self.progress));
