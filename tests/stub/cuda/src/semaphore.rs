@@ -94,14 +94,15 @@ impl Semaphore {
         Some(point)
     }
 
+    /// Of a binary one, signals are counted: the thread that takes one may come after the next.
     fn signal(&self, value: u64) {
         let (now, changed) = &*self.value;
-        *now.lock().unwrap_or_else(PoisonError::into_inner) =
-            if self.is_binary { 1 } else { value };
+        let mut now = now.lock().unwrap_or_else(PoisonError::into_inner);
+        *now = if self.is_binary { *now + 1 } else { value };
         changed.notify_all();
     }
 
-    /// A wait for a binary one takes the signal.
+    /// A wait for a binary one takes a signal.
     fn wait(&self, value: u64) {
         let (now, changed) = &*self.value;
         let value = if self.is_binary { 1 } else { value };
@@ -110,7 +111,7 @@ impl Semaphore {
             now = changed.wait(now).unwrap_or_else(PoisonError::into_inner);
         }
         if self.is_binary {
-            *now = 0;
+            *now -= 1;
         }
     }
 }
