@@ -66,6 +66,23 @@ pub(crate) struct Event {
 /// The events of the process.
 pub(crate) type Events = Table<Event>;
 
+impl Point {
+    /// Makes what is queued in a stream from now on wait for it.
+    pub(crate) fn holds_up(self, stream: CUstream) -> CuResult {
+        let current = current()?;
+        if self.unit == current.1 {
+            let mut state = state()?;
+            let handle = state.stream(stream, current)?;
+            state.stream_waits(handle, self.progress);
+        } else {
+            // Another unit's progress is another axis; the host waits instead, which is later but
+            // not wrong.
+            self.wait();
+        }
+        Ok(())
+    }
+}
+
 const BLOCKING_SYNC: u32 = 1;
 const DISABLE_TIMING: u32 = 2;
 const INTERPROCESS: u32 = 4;
@@ -211,15 +228,5 @@ pub(crate) fn wait_in(stream: CUstream, event: CUevent) -> CuResult {
         return Ok(());
     }
     let Some(point) = point else { return Ok(()) };
-    let current = current()?;
-    if point.unit == current.1 {
-        let mut state = state()?;
-        let handle = state.stream(stream, current)?;
-        state.stream_waits(handle, point.progress);
-    } else {
-        // Another unit's progress is another axis; the host waits instead, which is later but not
-        // wrong.
-        point.wait();
-    }
-    Ok(())
+    point.holds_up(stream)
 }

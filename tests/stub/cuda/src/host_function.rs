@@ -9,7 +9,7 @@ use crate::capture;
 use crate::context::current;
 use crate::driver::state;
 use crate::export::exports;
-use crate::stream;
+use crate::stream::{self, Point};
 use gpucap_abi::cuda::{CUstream, CuError, CuResult};
 use std::ffi::c_void;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -74,7 +74,7 @@ fn launch(stream: CUstream, function: HostFunction, data: Out<c_void>) -> CuResu
     }
     let data = data.address();
     // SAFETY: the program that queued the function promises that it may be called with this data.
-    run(stream, move || unsafe { function(data as *mut c_void) })
+    run(stream, move || unsafe { function(data as *mut c_void) }).map(drop)
 }
 
 fn launch_with_mode(
@@ -99,10 +99,14 @@ fn add_callback(stream: CUstream, callback: Callback, data: Out<c_void>, flags: 
     let (data, name) = (data.address(), stream.address());
     // SAFETY: the program that queued the callback promises that it may be called with this data.
     run(stream, move || unsafe { callback(CUstream(name as *mut c_void), 0, data as *mut c_void) })
+        .map(drop)
 }
 
-/// Queues something that the host does when the stream reaches it.
-pub(crate) fn run(stream: CUstream, function: impl FnOnce() + Send + 'static) -> CuResult {
+/// Runs a function when the stream reaches it; where that is.
+pub(crate) fn run(
+    stream: CUstream,
+    function: impl FnOnce() + Send + 'static,
+) -> Result<Point, CuError> {
     let point = stream::push(stream, 0)?;
     let pending = Pending::new();
     let current = current()?;
@@ -117,5 +121,5 @@ pub(crate) fn run(stream: CUstream, function: impl FnOnce() + Send + 'static) ->
         function();
         pending.end();
     });
-    Ok(())
+    Ok(point)
 }

@@ -1,16 +1,20 @@
 //! Words of memory that a stream waits for or writes.
 //!
-//! Each is carried out by a thread of its own when the stream reaches it, as a host function is
-//! ([`crate::host_function`]): the next operation of the stream waits for it on the host. So who
-//! waits for a word that nobody has begun to write yet cannot queue anything behind that, which the
-//! real driver allows. A word without memory behind it ([`crate::arena`]) is whatever is waited for.
+//! Who waits for a word that another stream is about to write waits for that place in the other
+//! stream. All else is done by a thread of its own when the stream reaches it, as a host function
+//! is ([`crate::host_function`]): the next operation of the stream waits for it on the host. So
+//! nothing can be queued behind a wait for a word that nobody has begun to write yet, which the real
+//! driver allows. A word without memory behind it ([`crate::arena`]) is whatever is waited for.
 
 use crate::arg::Out;
 use crate::capture::{self, Operation};
 use crate::copy::{Side, device_side};
+use crate::driver::state;
 use crate::export::exports;
 use crate::host_function::run;
+use crate::stream::Point;
 use gpucap_abi::cuda::{CUdeviceptr, CUstream, CuError, CuResult};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -99,6 +103,16 @@ const FLUSH: u32 = 1 << 30;
 /// How often a word is looked at.
 const PATIENCE: Duration = Duration::from_micros(20);
 
+/// A write that a stream will come to.
+#[derive(Clone, Copy)]
+pub(crate) struct Write {
+    value: u64,
+    point: Point,
+}
+
+/// The latest write that was queued of each word.
+pub(crate) type Writes = HashMap<u64, Write>;
+
 /// A word of memory.
 #[derive(Clone, Copy)]
 struct Word {
@@ -182,6 +196,20 @@ impl Step {
         Ok(Self { word, value, action: Action::Write })
     }
 
+    fn queue(self, stream: CUstream) -> CuResult {
+        let Side::Real(address) = self.word.place else { return Ok(()) };
+        if matches!(self.action, Action::Write) {
+            let point = run(stream, move || self.carry_out())?;
+            state()?.writes.insert(address, Write { value: self.value, point });
+            return Ok(());
+        }
+        let write = state()?.writes.get(&address).copied();
+        match write.filter(|it| it.point.reached().is_none() && self.is_fulfilled_by(it.value)) {
+            Some(write) => write.point.holds_up(stream),
+            None => run(stream, move || self.carry_out()).map(drop),
+        }
+    }
+
     fn carry_out(self) {
         match self.action {
             Action::Write => self.word.write(self.value),
@@ -194,7 +222,10 @@ impl Step {
     }
 
     fn is_fulfilled(self) -> bool {
-        let Some(word) = self.word.read() else { return true };
+        self.word.read().is_none_or(|word| self.is_fulfilled_by(word))
+    }
+
+    fn is_fulfilled_by(self, word: u64) -> bool {
         let (value, is_wide) = (self.value, self.word.is_wide);
         let all = if is_wide { u64::MAX } else { u32::MAX.into() };
         let sign = all - all / 2;
@@ -216,7 +247,7 @@ fn queue(stream: CUstream, steps: Vec<Step>) -> CuResult {
     if capture::take(stream, Operation::Work(0))? {
         return Ok(());
     }
-    run(stream, move || steps.into_iter().for_each(Step::carry_out))
+    steps.into_iter().try_for_each(|step| step.queue(stream))
 }
 
 fn wait_32(stream: CUstream, address: CUdeviceptr, value: u32, flags: u32) -> CuResult {

@@ -1,8 +1,9 @@
 //! Semaphores of another interface (Vulkan, Direct3D): what a stream signals and waits for.
 //!
 //! Nobody else knows the semaphore here, whatever the descriptor says; so it is what the streams of
-//! this process make of it. Signals and waits are carried out as host functions are
-//! ([`crate::host_function`]): the next operation of the stream waits for them on the host.
+//! this process make of it. Who waits for a signal that another stream will come to waits for that
+//! place in the other stream. All else is done as host functions are ([`crate::host_function`]): the
+//! next operation of the stream waits for it on the host.
 
 use crate::arg::{In, Out};
 use crate::capture::{self, Operation};
@@ -10,6 +11,7 @@ use crate::driver::state;
 use crate::export::exports;
 use crate::host_function::run;
 use crate::state::Table;
+use crate::stream::Point;
 use gpucap_abi::cuda::{CUexternalSemaphore, CUstream, CuError, CuResult};
 use std::ffi::c_void;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -71,20 +73,36 @@ const COUNTING: i32 = 9;
 pub(crate) struct Semaphore {
     is_binary: bool,
     value: Arc<(Mutex<u64>, Condvar)>,
+    /// The latest signal that was queued, and where.
+    queued: Arc<Mutex<Option<(u64, Point)>>>,
 }
 
 /// The semaphores of the process.
 pub(crate) type Semaphores = Table<Semaphore>;
 
 impl Semaphore {
+    /// Where a signal is queued that a wait for the value may wait for; of a binary one it is then taken.
+    fn queued(&self, value: u64) -> Option<Point> {
+        let mut queued = self.queued.lock().unwrap_or_else(PoisonError::into_inner);
+        let (signalled, point) = *queued.as_ref()?;
+        if point.reached().is_some() || (!self.is_binary && signalled < value) {
+            return None;
+        }
+        if self.is_binary {
+            *queued = None;
+        }
+        Some(point)
+    }
+
+    /// Of a binary one, signals are counted: the thread that takes one may come after the next.
     fn signal(&self, value: u64) {
         let (now, changed) = &*self.value;
-        *now.lock().unwrap_or_else(PoisonError::into_inner) =
-            if self.is_binary { 1 } else { value };
+        let mut now = now.lock().unwrap_or_else(PoisonError::into_inner);
+        *now = if self.is_binary { *now + 1 } else { value };
         changed.notify_all();
     }
 
-    /// A wait for a binary one takes the signal.
+    /// A wait for a binary one takes a signal.
     fn wait(&self, value: u64) {
         let (now, changed) = &*self.value;
         let value = if self.is_binary { 1 } else { value };
@@ -93,7 +111,7 @@ impl Semaphore {
             now = changed.wait(now).unwrap_or_else(PoisonError::into_inner);
         }
         if self.is_binary {
-            *now = 0;
+            *now -= 1;
         }
     }
 }
@@ -104,7 +122,8 @@ fn import(semaphore: Out<CUexternalSemaphore>, handle: In<Handle>) -> CuResult {
     if kind != BINARY && kind != COUNTING {
         return Err(CuError::INVALID_VALUE);
     }
-    let made = Semaphore { is_binary: kind == BINARY, value: Arc::default() };
+    let made =
+        Semaphore { is_binary: kind == BINARY, value: Arc::default(), queued: Arc::default() };
     semaphore.put(CUexternalSemaphore(state()?.semaphores.add(made) as *mut c_void))
 }
 
@@ -137,7 +156,12 @@ fn signal(
     if capture::take(stream, Operation::Work(0))? {
         return Ok(());
     }
-    run(stream, move || named.iter().for_each(|(semaphore, value)| semaphore.signal(*value)))
+    for (semaphore, value) in named {
+        let signalled = semaphore.clone();
+        let point = run(stream, move || signalled.signal(value))?;
+        *semaphore.queued.lock().unwrap_or_else(PoisonError::into_inner) = Some((value, point));
+    }
+    Ok(())
 }
 
 fn wait(
@@ -150,5 +174,14 @@ fn wait(
     if capture::take(stream, Operation::Work(0))? {
         return Ok(());
     }
-    run(stream, move || named.iter().for_each(|(semaphore, value)| semaphore.wait(*value)))
+    for (semaphore, value) in named {
+        if let Some(point) = semaphore.queued(value) {
+            point.holds_up(stream)?;
+            // It takes the signal when that is there; the stream need not wait for the thread.
+            std::thread::spawn(move || semaphore.wait(value));
+        } else {
+            run(stream, move || semaphore.wait(value))?;
+        }
+    }
+    Ok(())
 }

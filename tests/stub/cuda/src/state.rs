@@ -1,8 +1,9 @@
 //! Everything of this process's driver that changes, one part per CUDA noun, behind one lock.
 
 use crate::{
-    array, attribute, capture, context, event, graph, graph_exec, host, link, memory, module,
-    multicast, pool, semaphore, sparse, stream, texture, texture_reference, user_object, vmm,
+    array, attribute, capture, context, event, graph, graph_exec, host, link, memop, memory,
+    module, multicast, pool, semaphore, sparse, stream, texture, texture_reference, user_object,
+    vmm,
 };
 use std::collections::HashMap;
 
@@ -20,6 +21,7 @@ pub(crate) struct State {
     pub(crate) streams: stream::Streams,
     pub(crate) events: event::Events,
     pub(crate) semaphores: semaphore::Semaphores,
+    pub(crate) writes: memop::Writes,
     pub(crate) captures: capture::Captures,
     pub(crate) code: module::Code,
     pub(crate) graphs: graph::Graphs,
