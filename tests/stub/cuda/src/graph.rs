@@ -72,7 +72,7 @@ exports! {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(crate) struct AllocParams {
-    pool: crate::pool::Properties,
+    pub(crate) pool: crate::pool::Properties,
     access: *const c_void,
     access_count: usize,
     pub(crate) bytes: usize,
