@@ -78,6 +78,11 @@ impl Unit {
         used.checked_next_multiple_of(self.bytes).map_or(0, |whole| whole.saturating_sub(used))
     }
 
+    /// Bytes and padding, if pools have been seen to reserve any.
+    pub(super) fn padded(self, bytes: u64) -> u64 {
+        bytes.saturating_add(if self.is_seen { self.padding(bytes) } else { 0 })
+    }
+
     fn learn(&mut self, reserved: u64, is_padded: bool) {
         let divides = 1u64.checked_shl(reserved.trailing_zeros()).unwrap_or(u64::MAX);
         self.bytes = self.bytes.min(divides);
