@@ -45,13 +45,18 @@ fn current_context(call: &Call) -> u64 {
 }
 
 /// The device whose memory a location means; `None` for host memory. A kind that this version does not know (CUDA 13 has
-/// parts of a device) is taken to be on the calling thread's device: charged to the wrong card is better than to none.
+/// parts of a device) is taken to be on a [likely device](likely_device): charged to the wrong card is better than to none.
 fn device_of(call: &Call, location: CUmemLocation) -> Option<CUdevice> {
     match location.kind {
         CU_MEM_LOCATION_TYPE_DEVICE => Some(location.id),
         CU_MEM_LOCATION_TYPE_HOST
         | CU_MEM_LOCATION_TYPE_HOST_NUMA
         | CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT => None,
-        _ => driver::cuda::current_device(call.driver),
+        _ => Some(likely_device(call)),
     }
+}
+
+/// The calling thread's device; the first one where no context is current.
+fn likely_device(call: &Call) -> CUdevice {
+    driver::cuda::current_device(call.driver).unwrap_or(0)
 }

@@ -8,6 +8,7 @@
 
 use crate::allocations::{ByAddress, Record};
 use crate::driver;
+use crate::pools::Pools;
 use crate::redirect::DriverCopy;
 use crate::session::{Charge, Session};
 use gpucap_abi::cuda::{CUdevice, CUgraphExec};
@@ -33,21 +34,32 @@ pub(crate) type Needs = BTreeMap<CUdevice, u64>;
 struct Account {
     /// The needs of all executable graphs.
     live: u64,
-    /// Bytes charged: those, and what the driver keeps of earlier ones.
+    /// Bytes charged: those, what the driver keeps of earlier ones, and what it reserves beyond both.
     charged: u64,
 }
 
 impl Graphs {
+    /// What is to be charged for a graph's needs on a device, so that all graphs can be launched.
+    pub(crate) fn charge_for(&self, pools: &Pools, device: CUdevice, need: u64) -> u64 {
+        let charged = self.0.lock().devices.get(&device).map_or(0, |account| account.charged);
+        pools.padded(charged.saturating_add(need)).saturating_sub(charged)
+    }
+
     /// A graph has been made executable, and its needs have been charged.
-    pub(crate) fn made(&self, exec: CUgraphExec, needs: Needs, charges: Vec<Charge>) {
+    pub(crate) fn made(
+        &self,
+        exec: CUgraphExec,
+        needs: Needs,
+        charges: impl Iterator<Item = (CUdevice, Charge)>,
+    ) {
         let mut books = self.0.lock();
         for (device, bytes) in &needs {
             let account = books.devices.entry(*device).or_default();
             account.live = account.live.saturating_add(*bytes);
-            account.charged = account.charged.saturating_add(*bytes);
         }
-        for charge in charges {
-            charge.commit();
+        for (device, charge) in charges {
+            let account = books.devices.entry(device).or_default();
+            account.charged = account.charged.saturating_add(charge.commit().bytes);
         }
         books.executables.insert(exec.address(), needs);
     }
@@ -80,7 +92,7 @@ impl Graphs {
         let Some(reserved) = driver::cuda::graphs_reserved(driver, ordinal) else { return };
         let mut books = self.0.lock();
         let Some(account) = books.devices.get_mut(&ordinal) else { return };
-        let most = reserved.saturating_add(account.live);
+        let most = session.pools.padded(reserved.saturating_add(account.live));
         let bytes = account.charged.saturating_sub(most);
         account.charged = account.charged.saturating_sub(bytes);
         session.refund(Record { bytes, home: 0, device: device.index, kind: Kind::Graph });

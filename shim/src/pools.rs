@@ -91,6 +91,11 @@ impl Pools {
         }
     }
 
+    /// What the driver reserves for so many bytes, as far as pools have shown in which steps it does.
+    pub(crate) fn padded(&self, bytes: u64) -> u64 {
+        self.table.lock().unit.padded(bytes)
+    }
+
     /// An allocation on a device begins; what has to be charged for it. `is_tight`: there was no room for all that the
     /// pool might grow by, and what pools only kept has been trimmed.
     pub(crate) fn begin(

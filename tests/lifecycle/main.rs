@@ -3,7 +3,8 @@
 //! [`births`] is how a process comes to be; [`deaths`] is how it can end or be replaced; [`crowds`] is many at once;
 //! [`books`] is what the ledger file may be; [`surroundings`] is where a process may find itself; [`shortage`] is a place
 //! without room for the ledger; [`attendance`] is how a death becomes known; [`own`] is what stays
-//! the program's; [`late`] is a library that is not there from the start. A card is asked the first three suites as well; the others need
+//! the program's; [`late`] is a library that is not there from the start;
+//! [`sequences`] is any order of calls. A card is asked the first three suites as well; the others need
 //! to know how the driver does what it does.
 
 mod attendance;
@@ -14,6 +15,7 @@ mod deaths;
 mod late;
 mod own;
 mod shortage;
+mod sequences;
 mod surroundings;
 
 use gpucap_tests::{Actor, Driver, Result, Run, World, main as harness};
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
         attendance::trials,
         own::trials,
         late::trials,
+        sequences::trials,
     ];
     let asked = if Driver::at_hand() == Driver::Card { 3 } else { suites.len() };
     harness(suites.into_iter().take(asked).flat_map(|trials| trials()).collect())

@@ -23,6 +23,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("a destroyed pool is charged until its last allocation is freed", destroyed_pool),
         trial("a new pool at the address of a destroyed one has its own charges", reused_address),
         trial("what a pool reserves beyond its allocations is charged", reserves),
+        trial("a graph is charged where no context is current", graph_without_context),
         trial("a pool that keeps all reaches the whole cap", whole_cap),
     ]
 }
@@ -205,6 +206,20 @@ fn reserves() -> Result {
     never_over(&mut actor, &run)?;
     actor.expect(&[("free-async a", SUCCESS), ("free-async b", SUCCESS), ("sync", SUCCESS)])?;
     booked(&run, CAP - 3 * MIB)
+}
+
+fn graph_without_context() -> Result {
+    let run = capped(&CAP.to_string())?;
+    let mut actor = run.start()?;
+    actor.expect(&[
+        ("init", SUCCESS),
+        ("cuGraphCreate g", SUCCESS),
+        (&format!("cuGraphAddMemAllocNode g {SIZE}"), SUCCESS),
+        ("cuGraphInstantiateWithFlags g", SUCCESS),
+    ])?;
+    booked(&run, SIZE)?;
+    actor.expect(&[("context 0", SUCCESS), ("cuGraphLaunch g", SUCCESS)])?;
+    never_over(&mut actor, &run)
 }
 
 fn whole_cap() -> Result {

@@ -124,7 +124,8 @@ fn instantiate(
     let mut charged = Needs::new();
     for (ordinal, bytes) in needs {
         if let Some(device) = session.device(call.driver, ordinal)? {
-            charges.push(call.charge(session, device, Kind::Graph, bytes)?);
+            let most = session.graphs.charge_for(&session.pools, ordinal, bytes);
+            charges.push((ordinal, call.charge(session, device, Kind::Graph, most)?));
             charged.insert(ordinal, bytes);
         }
     }
@@ -132,7 +133,7 @@ fn instantiate(
     let Some(exec) = exec.get(&written) else { return Ok(()) };
     throttle::graph_made(call, exec, graph);
     if !charged.is_empty() {
-        session.graphs.made(exec, charged, charges);
+        session.graphs.made(exec, charged, charges.into_iter());
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Stream-ordered memory: pools and what is taken from them.
 
-use super::device_of;
+use super::{device_of, likely_device};
 use crate::allocations::Record;
 use crate::call::{Call, Refusal};
 use crate::device::Device;
@@ -49,12 +49,12 @@ pub(crate) fn alloc_from<P: Word>(
         return next().map(drop);
     }
     let session = call.session()?;
-    let home = session.pools.home(pool).or_else(|| {
-        let home = Home::Device(driver::cuda::current_device(call.driver)?);
+    let home = session.pools.home(pool).unwrap_or_else(|| {
+        let home = Home::Device(likely_device(call));
         session.pools.guess(call.driver, pool, home);
-        Some(home)
+        home
     });
-    let Some(Home::Device(ordinal)) = home else { return next().map(drop) };
+    let Home::Device(ordinal) = home else { return next().map(drop) };
     let Some(device) = session.device(call.driver, ordinal)? else { return next().map(drop) };
     charged(call, next, (session, device), pool, pointer, bytes.to_u64())
 }
@@ -252,7 +252,7 @@ const MANAGED: c_int = 2;
 /// Where a pool's memory lives. Managed memory is charged in full, wherever it may lie (CUDA 13).
 fn home_at(call: &Call, location: CUmemLocation, kind: c_int) -> Home {
     let device = match kind {
-        MANAGED => driver::cuda::current_device(call.driver),
+        MANAGED => Some(likely_device(call)),
         _ => device_of(call, location),
     };
     device.map_or(Home::Elsewhere, Home::Device)

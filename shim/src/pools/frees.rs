@@ -39,14 +39,14 @@ impl Place {
 
 impl Frees {
     pub(super) fn add(&mut self, place: Place) {
-        if self.0.contains(&place) {
+        let whole = Place { stream: None, ..place };
+        if self.0.contains(&place) || self.0.contains(&whole) {
             return;
         }
         if self.0.len() < MOST {
             self.0.push(place);
             return;
         }
-        let whole = Place { stream: None, ..place };
         self.0.retain(|known| known.context != place.context);
         self.0.push(whole);
     }
@@ -85,5 +85,47 @@ impl Frees {
                 true
             }
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(context: u64, stream: u64) -> Place {
+        Place::new(CUcontext::from_address(context), CUstream::from_address(stream), false)
+    }
+
+    #[test]
+    fn each_stream_is_remembered_once_until_it_is_done() {
+        let mut frees = Frees::default();
+        [place(64, 128), place(64, 192), place(64, 128)].into_iter().for_each(|it| frees.add(it));
+        frees.done(place(64, 128));
+        assert_eq!(frees.places().collect::<Vec<_>>(), [place(64, 192)]);
+    }
+
+    #[test]
+    fn a_stream_that_ends_and_a_thread_s_own_stand_for_their_context() {
+        let mut frees = Frees::default();
+        frees.add(place(64, 128));
+        frees.stream_ends(128);
+        frees.done(place(64, 128)); // another stream of that handle
+        assert!(!frees.is_empty());
+        frees.context_done(64);
+        assert!(frees.is_empty());
+        assert!(place(64, PER_THREAD).stream().is_none());
+        let null = CUstream::from_address(0);
+        assert!(Place::new(CUcontext::from_address(64), null, true).stream().is_none());
+    }
+
+    #[test]
+    fn of_too_many_streams_the_context_is_remembered() {
+        let mut frees = Frees::default();
+        for stream in 0..100 {
+            frees.add(place(64, 128 + stream));
+        }
+        assert!(frees.places().count() <= MOST);
+        frees.context_done(64);
+        assert!(frees.is_empty());
     }
 }

@@ -78,6 +78,11 @@ impl Unit {
         used.checked_next_multiple_of(self.bytes).map_or(0, |whole| whole.saturating_sub(used))
     }
 
+    /// Bytes and padding, if pools have been seen to reserve any.
+    pub(super) fn padded(self, bytes: u64) -> u64 {
+        bytes.saturating_add(if self.is_seen { self.padding(bytes) } else { 0 })
+    }
+
     fn learn(&mut self, reserved: u64, is_padded: bool) {
         let divides = 1u64.checked_shl(reserved.trailing_zeros()).unwrap_or(u64::MAX);
         self.bytes = self.bytes.min(divides);
@@ -193,5 +198,113 @@ impl Pool {
 
     const fn changed(&mut self) {
         self.changes = self.changes.wrapping_add(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gpucap_abi::cuda::{CUcontext, CUstream};
+
+    const MIB: u64 = 1 << 20;
+
+    fn pool() -> Pool {
+        Pool::new(Home::Device(0), 0, Some(0))
+    }
+
+    /// A unit that has seen these reserves.
+    fn unit(seen: &[(u64, bool)]) -> Unit {
+        let mut unit = Unit::default();
+        seen.iter().for_each(|(reserved, is_padded)| unit.learn(*reserved, *is_padded));
+        unit
+    }
+
+    fn allocate(pool: &mut Pool, bytes: u64, unit: Unit) -> Asked {
+        let asked = pool.begin(bytes, false, unit);
+        pool.succeeded(asked);
+        asked
+    }
+
+    #[test]
+    fn what_is_freed_pays_for_what_fits_into_it() {
+        let (mut pool, exact) = (pool(), unit(&[(1, false)]));
+        assert_eq!(allocate(&mut pool, 100, exact).charge(), 100);
+        pool.freed(100, None);
+        assert_eq!((pool.charged(), allocate(&mut pool, 60, exact).charge()), (100, 0));
+        assert_eq!((pool.kept, pool.charged()), (40, 100));
+    }
+
+    #[test]
+    fn a_larger_one_is_charged_in_full_unless_it_is_tight() {
+        let (mut pool, exact) = (pool(), unit(&[(1, false)]));
+        allocate(&mut pool, 100, exact);
+        pool.freed(100, None);
+        let asked = pool.begin(150, false, exact);
+        assert_eq!(asked.charge(), 150);
+        pool.failed(asked);
+        assert_eq!(pool.begin(150, true, exact).charge(), 50);
+        assert_eq!((pool.kept, pool.charged()), (0, 150));
+    }
+
+    #[test]
+    fn a_failure_leaves_the_charge_as_it_was() {
+        let (mut pool, exact) = (pool(), unit(&[(1, false)]));
+        allocate(&mut pool, 100, exact);
+        pool.freed(100, None);
+        for is_tight in [false, true] {
+            let asked = pool.begin(70, is_tight, exact);
+            pool.failed(asked);
+            assert_eq!((pool.kept, pool.charged()), (100, 100));
+        }
+    }
+
+    #[test]
+    fn steps_are_charged_as_far_as_reserves_have_shown_them() {
+        assert_eq!(Unit::default().padding(1), 32 * MIB - 1);
+        assert_eq!(unit(&[(6 * MIB, false)]).padding(3 * MIB), MIB);
+        assert_eq!(unit(&[(6 * MIB, false), (1001, false)]).padding(3 * MIB), 0);
+        // Where there is no room for it, only a step that was seen is insisted on.
+        assert_eq!(pool().begin(MIB, true, unit(&[(2 * MIB, false)])).charge(), MIB);
+        assert_eq!(pool().begin(MIB, true, unit(&[(2 * MIB, true)])).charge(), 2 * MIB);
+    }
+
+    #[test]
+    fn what_the_driver_does_not_say_brings_nothing_down() {
+        let (mut pool, mut seen) = (pool(), unit(&[(1, false)]));
+        allocate(&mut pool, 100, seen);
+        pool.freed(60, None);
+        assert_eq!(pool.idle(None, &mut seen), None);
+        assert_eq!(pool.idle(Some(70), &mut seen), Some(30));
+        let mut silent = Pool::new(Home::Device(0), 0, None);
+        allocate(&mut silent, 100, seen);
+        assert_eq!(silent.idle(None, &mut seen), Some(0));
+    }
+
+    #[test]
+    fn only_what_is_beyond_the_threshold_may_be_released() {
+        let (mut pool, exact) = (pool(), unit(&[(1, false)]));
+        allocate(&mut pool, 100, exact);
+        assert!(!pool.may_release());
+        pool.freed(60, None);
+        assert!(pool.may_release());
+        pool.threshold = 100;
+        assert!(!pool.may_release());
+    }
+
+    #[test]
+    fn a_destroyed_pool_is_over_when_all_is_freed_and_the_work_is_done() {
+        let (mut pool, exact) = (pool(), unit(&[(1, false)]));
+        let place = Place::new(CUcontext::from_address(64), CUstream::from_address(128), false);
+        allocate(&mut pool, 100, exact);
+        allocate(&mut pool, 50, exact);
+        pool.is_destroyed = true;
+        pool.freed(100, Some(place));
+        pool.frees.done(place);
+        assert!(!pool.is_over());
+        pool.freed(50, Some(place));
+        assert!(!pool.is_over());
+        pool.frees.done(place);
+        assert!(pool.is_over());
+        assert_eq!(pool.charged(), 150);
     }
 }

@@ -4,7 +4,7 @@
 //! like the real one: nothing of its parent's state can be used there.
 
 use crate::state::State;
-use gpucap_abi::cuda::{CuError, CuResult};
+use gpucap_abi::cuda::{CU_MEM_LOCATION_TYPE_DEVICE, CUmemLocation, CuError, CuResult};
 use gpucap_stub_device::catalog::{self, Unit};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -63,6 +63,13 @@ pub(crate) fn end_unused() {
         state.end_unused();
         state.end_pools();
     }
+}
+
+/// The place of a unit's memory.
+pub(crate) fn location(unit: Unit) -> Result<CUmemLocation, CuError> {
+    let place = driver()?.units.iter().position(|known| *known == unit);
+    let id = place.and_then(|place| i32::try_from(place).ok()).ok_or(CuError::INVALID_DEVICE)?;
+    Ok(CUmemLocation { kind: CU_MEM_LOCATION_TYPE_DEVICE, id })
 }
 
 /// The unit of a CUDA ordinal.

@@ -71,7 +71,7 @@ exports! {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(crate) struct AllocParams {
-    pool: crate::pool::Properties,
+    pub(crate) pool: crate::pool::Properties,
     access: *const c_void,
     accesscount: usize,
     pub(crate) bytes: usize,

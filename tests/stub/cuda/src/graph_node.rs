@@ -100,11 +100,12 @@ fn node_kind(node: CUgraphNode, out: Out<i32>) -> CuResult {
 }
 
 fn alloc_params(node: CUgraphNode, params: Out<AllocParams>) -> CuResult {
-    let (address, bytes) = of_node(node, |nodes| match nodes {
-        [Node::Alloc { address, bytes, .. }] => Some((*address, *bytes)),
+    let (address, bytes, unit) = of_node(node, |nodes| match nodes {
+        [Node::Alloc { address, bytes, unit }] => Some((*address, *bytes, *unit)),
         _ => None,
     })?;
     let mut answer = params.get()?;
+    answer.pool.location = crate::driver::location(unit)?;
     answer.pointer = address;
     answer.bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
     params.put(answer)

@@ -88,8 +88,9 @@ impl Pool {
     pub(crate) fn shrink(&mut self, keep: u64) {
         self.in_flight.retain(|(point, ..)| point.reached().is_none());
         let in_flight: u64 = self.in_flight.iter().map(|(_, bytes, _)| bytes).sum();
-        let needed = (self.used + in_flight).next_multiple_of(settings().pool_granularity);
-        let reserved = needed.max(keep).min(self.reserved);
+        let needed = (self.used + in_flight).max(keep);
+        let step = settings().pool_granularity;
+        let reserved = needed.checked_next_multiple_of(step).unwrap_or(u64::MAX).min(self.reserved);
         if let Some(unit) = self.unit {
             card().give(unit, Holding { contexts: 0, memory: self.reserved - reserved });
         }

@@ -135,8 +135,7 @@ impl Point {
     }
 }
 
-/// When the host sees what happened on the card at `time`: operations take as long to arrive as
-/// their ends take to come back, and nobody can tell the two apart.
+/// When the host sees what happened on the card at `time`: that takes as long as an operation to arrive.
 fn seen_at(time: u64) -> u64 {
     time.saturating_add(2 * settings().arrival_ns)
 }
@@ -309,12 +308,10 @@ fn end(stream: CUstream) -> Result<(Point, Option<Pending>), CuError> {
 
 /// The end of what is queued in a stream, and the stream's context.
 pub(crate) fn end_and_context(stream: CUstream) -> Result<(Point, u64), CuError> {
-    let (point, _) = end(stream)?;
-    let current = current()?;
+    let ((point, _), current) = (end(stream)?, current()?);
     let mut state = state()?;
     let handle = state.stream(stream, current)?;
-    let found = state.streams.get_mut(handle).ok_or(CuError::INVALID_HANDLE)?;
-    Ok((point, found.context))
+    Ok((point, state.streams.get_mut(handle).ok_or(CuError::INVALID_HANDLE)?.context))
 }
 
 /// A number for the calling thread.

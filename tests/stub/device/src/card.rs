@@ -153,7 +153,8 @@ impl Card {
                 && group.is_none_or(|it| within(it.used, it.hard))
         };
         let open = self.open_book();
-        if !fits(open.book) {
+        let is_most = |book: &Book| !within(book.used[unit.index()], book.peak[unit.index()]);
+        if !fits(open.book) || is_most(open.book) {
             self.reap(open.book);
         }
         if !fits(open.book) {
@@ -188,7 +189,7 @@ impl Card {
         if unit.device == 0 { used.saturating_add_signed(neighbour) } else { used }
     }
 
-    /// The most bytes that were ever in use of a unit at one moment, by everybody.
+    /// The most bytes of a unit that all processes ever held at one moment.
     #[must_use]
     pub fn peak(&self, unit: Unit) -> u64 {
         self.open_book().book.peak[unit.index()]
@@ -224,8 +225,7 @@ impl Card {
         partition::set(&mut open.book.limits, lineage, unit, bytes)
     }
 
-    /// Has a neighbour take bytes of device 0, or give them back: what this process sees of it. It takes nothing that
-    /// could be allocated.
+    /// Has a neighbour take bytes of device 0, or give them back, as this process sees it. Nothing is really taken.
     pub fn move_neighbour(&self, bytes: i64) {
         self.neighbour.fetch_add(bytes, Ordering::Relaxed);
     }
