@@ -30,6 +30,15 @@ pub fn nvtop() -> Result<PathBuf> {
     if path.exists() { Ok(path) } else { Err(missing("nvtop")) }
 }
 
+/// A program of Debian's with the packages that it needs, by its tree.
+///
+/// # Errors
+/// Skips if it has not been fetched.
+pub fn tree(client: &str) -> Result<PathBuf> {
+    let path = clients().join(client);
+    if path.join("usr").exists() { Ok(path) } else { Err(missing(client)) }
+}
+
 /// The userland of a Debian release that has this program, by its path below it.
 ///
 /// # Errors
