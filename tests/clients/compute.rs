@@ -30,6 +30,7 @@ const CLIENTS: &[Client] = &[
     Client { name: "Taichi", start: |world| scripted(world, "taichi"), refusal: "memory" },
     Client { name: "Halide", start: |world| scripted(world, "halide"), refusal: "OUT_OF_MEMORY" },
     Client { name: "IREE", start: iree, refusal: "RESOURCE_EXHAUSTED" },
+    Client { name: "cudarc", start: cudarc, refusal: "CUDA_ERROR_OUT_OF_MEMORY" },
 ];
 
 /// The limit of time, in percent, and what a share may be: as in the tests of the throttle, but that a client
@@ -77,7 +78,12 @@ fn pycuda(world: &World) -> Result<Run> {
     let run = world.run(&python("numpy")?)?;
     let run = run.env("PYTHONPATH", tree.join("usr/lib/python3/dist-packages"));
     let run = run.arg(script("compute/with_pycuda.py"));
-    Ok(run.more_libraries(tree.join("usr/lib/x86_64-linux-gnu")))
+    Ok(run.more_libraries(tree.join("libraries")))
+}
+
+/// A program of ours with the crate.
+fn cudarc(world: &World) -> Result<Run> {
+    world.run(&fetched::program("cudarc", "with_cudarc")?)
 }
 
 fn done(client: &Client, world: &World, words: &[&str], change: fn(Run) -> Run) -> Result<Output> {

@@ -4,7 +4,7 @@
 //! which has nothing to do with it. Bare, a client shows the whole card and all that is used on it;
 //! behind the shim it shows the cap and what it and its neighbour hold. [`monitors`] are programs
 //! that show, [`time`] is what they show of that, [`allocators`] programs that take, [`compute`]
-//! programs that compute.
+//! and [`programs`] programs that compute.
 //!
 //! `ci/clients` and `ci/drivers` fetch them; one that is not there is skipped aloud.
 
@@ -12,6 +12,7 @@ mod allocators;
 mod compute;
 mod metrics;
 mod monitors;
+mod programs;
 mod time;
 
 use gpucap_tests::{Actor, Driver, Result, Run, Stop, World, main as harness, project};
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
     trials.extend(allocators::trials());
     trials.extend(metrics::trials());
     trials.extend(compute::trials());
+    trials.extend(programs::trials());
     harness(trials)
 }
 
