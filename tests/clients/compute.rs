@@ -1,10 +1,10 @@
 //! Programs that compute: each bare, under a limit of memory, and under a limit of time.
 //!
-//! Bare, a client does what it is made for, and takes memory beyond what the limit will be; so what fails
-//! behind the shim fails by the shim. Under the limit of memory it does the same, has what fits, and says in
-//! its own words that the rest is not there. Under the limit of time its share is read in the stub's
-//! own book, over the time of the card. How close a share is kept is the benches' business: this
-//! machine may be busy, and a client waits for more than the card.
+//! Bare, a client does what it is made for, and takes memory beyond what the limit will be; so
+//! what fails behind the shim fails by the shim. Under the limit of memory it does the same, has
+//! what fits, and says in its own words that the rest is not there. Under the limit of time its
+//! share is read in the stub's own book, over the time of the card. How close a share is kept is
+//! the benches' business: this machine may be busy, and a client waits for more than the card.
 
 use crate::{limited, priced, same, script};
 use gpucap_tests::fetched::{self, python};
@@ -20,11 +20,7 @@ struct Client {
 }
 
 const CLIENTS: &[Client] = &[
-    Client {
-        name: "tinygrad",
-        start: |world| scripted(world, "tinygrad"),
-        refusal: "out of memory",
-    },
+    Client { name: "tinygrad", start: |world| scripted(world, "tinygrad"), refusal: "MemoryError" },
     Client { name: "PyCUDA", start: pycuda, refusal: "MemoryError" },
     Client { name: "Dr.Jit", start: |world| scripted(world, "drjit"), refusal: "out of memory" },
     Client { name: "Taichi", start: |world| scripted(world, "taichi"), refusal: "memory" },

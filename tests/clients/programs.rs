@@ -1,8 +1,8 @@
 //! Programs that compute and are started as they are: ffmpeg and hashcat.
 //!
-//! They say in their own words what they did and what they lack, and nothing of the card's time: that is asked
-//! of the stub when they have ended, and is judged over all the time that they ran, of which the
-//! start is part. So a share is never above its limit, and may be well below it.
+//! They say in their own words what they did and what they lack, and nothing of the card's time:
+//! that is asked of the stub when they have ended, and is judged over all the time that they ran,
+//! of which the start is part. So a share is never above its limit, and may be well below it.
 
 use crate::{limited, priced};
 use gpucap_tests::{Driver, Output, Program, Result, Run, Stop, World, fetched, trial};

@@ -56,12 +56,19 @@ fn run(context: &Arc<CudaContext>, stream: &Arc<CudaStream>) -> Result<(), Box<d
     Ok(())
 }
 
-fn launch(context: &Arc<CudaContext>, stream: &Arc<CudaStream>, times: u32) -> Result<(), DriverError> {
-    let module = context.load_module(Ptx::from_src(".version 6.0\n.target sm_50\n.address_size 64\n"))?;
+fn launch(
+    context: &Arc<CudaContext>,
+    stream: &Arc<CudaStream>,
+    times: u32,
+) -> Result<(), DriverError> {
+    let module =
+        context.load_module(Ptx::from_src(".version 6.0\n.target sm_50\n.address_size 64\n"))?;
     let kernel = module.load_function("kernel")?;
     for number in 0..times {
         // SAFETY: the stub runs nothing.
-        unsafe { stream.launch_builder(&kernel).arg(&number).launch(LaunchConfig::for_num_elems(256)) }?;
+        unsafe {
+            stream.launch_builder(&kernel).arg(&number).launch(LaunchConfig::for_num_elems(256))
+        }?;
     }
     stream.synchronize()
 }
