@@ -105,9 +105,15 @@ fn start(tool: &Tool, world: &World, words: &[&str]) -> Result<Run> {
     let run = run.time_limit(PATIENCE);
     let home = run.directory().to_path_buf();
     let run = run.env("HOME", &home);
-    let first: &[&str] =
-        if tool.name == "hashcat" { &QUICK } else { &["-nostdin", "-hide_banner"] };
-    Ok(first.iter().chain(words).fold(run, Run::arg))
+    let run = if tool.name == "hashcat" {
+        // One runs at a time, unless each has a session of its own name.
+        let place = home.components().rev().take(2).map(|part| part.as_os_str().to_string_lossy());
+        let session = place.collect::<Vec<_>>().join("-");
+        QUICK.iter().fold(run, Run::arg).arg(format!("--session={session}"))
+    } else {
+        run.arg("-nostdin").arg("-hide_banner")
+    };
+    Ok(words.iter().fold(run, Run::arg))
 }
 
 fn says(output: &Output, words: &str) -> Result {
