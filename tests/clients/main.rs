@@ -3,13 +3,16 @@
 //! On the card of every test lives a neighbour, which shares the client's budget, and a stranger,
 //! which has nothing to do with it. Bare, a client shows the whole card and all that is used on it;
 //! behind the shim it shows the cap and what it and its neighbour hold. [`monitors`] are programs
-//! that show, [`time`] is what they show of that, [`allocators`] programs that take.
+//! that show, [`time`] is what they show of that, [`allocators`] programs that take, [`compute`]
+//! and [`programs`] programs that compute.
 //!
 //! `ci/clients` and `ci/drivers` fetch them; one that is not there is skipped aloud.
 
 mod allocators;
+mod compute;
 mod metrics;
 mod monitors;
+mod programs;
 mod time;
 
 use gpucap_tests::{Actor, Driver, Result, Run, Stop, World, main as harness, project};
@@ -37,6 +40,8 @@ fn main() -> ExitCode {
     trials.extend(time::trials());
     trials.extend(allocators::trials());
     trials.extend(metrics::trials());
+    trials.extend(compute::trials());
+    trials.extend(programs::trials());
     harness(trials)
 }
 

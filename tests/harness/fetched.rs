@@ -26,8 +26,25 @@ pub fn python(package: &str) -> Result<PathBuf> {
 /// # Errors
 /// Skips if it has not been fetched.
 pub fn nvtop() -> Result<PathBuf> {
-    let path = clients().join("nvtop/usr/bin/nvtop");
-    if path.exists() { Ok(path) } else { Err(missing("nvtop")) }
+    program("nvtop", "usr/bin/nvtop")
+}
+
+/// A program of a client, by its path below the client's folder.
+///
+/// # Errors
+/// Skips if it has not been fetched.
+pub fn program(client: &str, path: &str) -> Result<PathBuf> {
+    let program = clients().join(client).join(path);
+    if program.exists() { Ok(program) } else { Err(missing(client)) }
+}
+
+/// The folder of a client, which has what it needs in `libraries`.
+///
+/// # Errors
+/// Skips if it has not been fetched.
+pub fn tree(client: &str) -> Result<PathBuf> {
+    let tree = clients().join(client);
+    if tree.join("libraries").exists() { Ok(tree) } else { Err(missing(client)) }
 }
 
 /// The userland of a Debian release that has this program, by its path below it.

@@ -30,6 +30,7 @@ pub struct Run {
     words: Vec<OsString>,
     environment: Vec<(OsString, OsString)>,
     libraries: Option<PathBuf>,
+    more_libraries: Vec<PathBuf>,
     preload: Vec<PathBuf>,
     card: bool,
     sandboxed: bool,
@@ -47,6 +48,7 @@ impl Run {
             words: vec![program.into()],
             environment: Vec::new(),
             libraries: world.driver().libraries()?,
+            more_libraries: Vec::new(),
             preload: world.shim().map(Path::to_path_buf).into_iter().collect(),
             card: *world.driver() == Driver::Card,
             sandboxed: matches!(world.driver(), Driver::Real(_)),
@@ -79,6 +81,13 @@ impl Run {
     #[must_use]
     pub fn through(mut self, words: &[&OsStr]) -> Self {
         self.words.splice(0..0, words.iter().map(Into::into));
+        self
+    }
+
+    /// Lets the loader look here, too, after where the world's driver lies.
+    #[must_use]
+    pub fn more_libraries(mut self, directory: PathBuf) -> Self {
+        self.more_libraries.push(directory);
         self
     }
 
@@ -242,7 +251,10 @@ impl Run {
             .collect::<Vec<_>>()
             .join(OsStr::new(":"));
         let preload = (!preload.is_empty()).then(|| ("LD_PRELOAD".into(), preload));
-        let libraries = self.libraries.clone().map(|path| ("LD_LIBRARY_PATH".into(), path.into()));
+        let places: Vec<_> = self.libraries.iter().chain(&self.more_libraries).collect();
+        let places = places.iter().map(|path| path.as_os_str()).collect::<Vec<_>>();
+        let places = places.join(OsStr::new(":"));
+        let libraries = (!places.is_empty()).then(|| ("LD_LIBRARY_PATH".into(), places));
         let own = self.environment.iter().filter(|(name, _)| !(self.card && of_the_stub(name)));
         let posing = env::vars_os().filter(|(name, _)| self.card && of_the_stub(name));
         own.cloned().chain(posing).chain(libraries).chain(preload)

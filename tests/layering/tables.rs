@@ -28,6 +28,8 @@ pub(crate) const UNSAFE: &[&str] = &[
     "hook/fuzz/src/ledger.rs",
     "hook/src/sys.rs",
     "hook/src/sys/",
+    // A client of its own, which ci/clients builds.
+    "tests/clients/compute/with_cudarc.rs",
     "tests/containers/",
     "tests/harness/",
     "tests/lifecycle/",

@@ -58,17 +58,19 @@ impl Arena {
         }
     }
 
-    /// Gives the host's memory behind a range back; what was written there reads as zero.
-    pub(crate) fn wipe(&mut self, address: u64, bytes: u64) {
+    /// Gives the host's memory behind the whole pages of a range back: they read as zeros. Which pages.
+    pub(crate) fn wipe(&mut self, address: u64, bytes: u64) -> Option<Range<u64>> {
         if !self.is_real(address) {
-            return;
+            return None;
         }
         // Only whole pages; their neighbours may belong to others.
         let (start, end) = (address.next_multiple_of(PAGE), (address + bytes) / PAGE * PAGE);
-        if let Ok(length) = usize::try_from(end.saturating_sub(start)) {
-            // SAFETY: the range lies in the arena's own mapping, and its block is being forgotten.
+        let length = usize::try_from(end.checked_sub(start)?).ok()?;
+        // SAFETY: the range lies in the arena's own mapping, and its block is being forgotten or set to
+        // zeros.
+        let code =
             unsafe { libc::madvise(start as *mut libc::c_void, length, libc::MADV_DONTNEED) };
-        }
+        (code == 0).then_some(start..end)
     }
 
     /// Whether there is real memory behind an address.

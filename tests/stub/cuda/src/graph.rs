@@ -14,7 +14,7 @@ use crate::graph_kernel::Launched;
 use crate::graph_params::{Called, Copied, Filled, Given, given, given_words};
 use crate::state::Table;
 use crate::user_object::{call, end_graph};
-use gpucap_abi::cuda::{CUdeviceptr, CUevent, CUgraph, CUgraphNode, CuError, CuResult};
+use gpucap_abi::cuda::{CUdeviceptr, CUgraph, CUgraphNode, CuError, CuResult};
 use gpucap_stub_device::catalog::Unit;
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -38,14 +38,6 @@ exports! {
     /// A host function, which is not called.
     fn cuGraphAddHostNode(node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode,
         count: usize, params: *const Called) => add_host, driver, "cuGraphAddHostNode" @ 10000;
-    /// Kept as a node that does nothing.
-    fn cuGraphAddEventRecordNode(node: *mut CUgraphNode, graph: CUgraph,
-        dependencies: *const CUgraphNode, count: usize, event: CUevent)
-        => add_record, driver, "cuGraphAddEventRecordNode" @ 11010;
-    /// Kept as a node that does nothing.
-    fn cuGraphAddEventWaitNode(node: *mut CUgraphNode, graph: CUgraph,
-        dependencies: *const CUgraphNode, count: usize, event: CUevent)
-        => add_wait, driver, "cuGraphAddEventWaitNode" @ 11010;
     /// Answers the address in its parameters.
     fn cuGraphAddMemAllocNode(node: *mut CUgraphNode, graph: CUgraph,
         dependencies: *const CUgraphNode, count: usize, params: *mut AllocParams)
@@ -278,37 +270,6 @@ fn add_host(
     params: In<Called>,
 ) -> CuResult {
     add(node, graph, (on, count), vec![Node::Host], given(kind::HOST, &params.get()?))
-}
-
-fn add_record(
-    node: Out<CUgraphNode>,
-    graph: CUgraph,
-    on: In<CUgraphNode>,
-    count: usize,
-    event: CUevent,
-) -> CuResult {
-    add_event(node, graph, (on, count), event, kind::EVENT_RECORD)
-}
-
-fn add_wait(
-    node: Out<CUgraphNode>,
-    graph: CUgraph,
-    on: In<CUgraphNode>,
-    count: usize,
-    event: CUevent,
-) -> CuResult {
-    add_event(node, graph, (on, count), event, kind::WAIT_EVENT)
-}
-
-fn add_event(
-    node: Out<CUgraphNode>,
-    graph: CUgraph,
-    on: (In<CUgraphNode>, usize),
-    event: CUevent,
-    kind: i32,
-) -> CuResult {
-    state()?.events.get(event.address()).ok_or(CuError::INVALID_HANDLE)?;
-    add(node, graph, on, vec![Node::Empty], given(kind, &[event.address()]))
 }
 
 /// A place for the memory of an allocation node.

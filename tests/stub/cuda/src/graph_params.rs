@@ -7,7 +7,7 @@
 use crate::arg::{In, Out};
 use crate::driver::state;
 use crate::export::exports;
-use crate::graph::{Graphs, Node, kind};
+use crate::graph::{Graphs, Node, add, kind};
 use crate::graph_kernel::Launched;
 use crate::state::FIRST_HANDLE;
 use gpucap_abi::cuda::{CUevent, CUgraph, CUgraphExec, CUgraphNode, CuError, CuResult};
@@ -26,6 +26,14 @@ exports! {
         => host, driver, "cuGraphHostNodeGetParams" @ 10000;
     fn cuGraphHostNodeSetParams(node: CUgraphNode, params: *const Called)
         => set_host, driver, "cuGraphHostNodeSetParams" @ 10000;
+    /// Kept as a node that does nothing.
+    fn cuGraphAddEventRecordNode(node: *mut CUgraphNode, graph: CUgraph,
+        dependencies: *const CUgraphNode, count: usize, event: CUevent)
+        => add_record, driver, "cuGraphAddEventRecordNode" @ 11010;
+    /// Kept as a node that does nothing.
+    fn cuGraphAddEventWaitNode(node: *mut CUgraphNode, graph: CUgraph,
+        dependencies: *const CUgraphNode, count: usize, event: CUevent)
+        => add_wait, driver, "cuGraphAddEventWaitNode" @ 11010;
     fn cuGraphEventRecordNodeGetEvent(node: CUgraphNode, event: *mut u64)
         => recorded, driver, "cuGraphEventRecordNodeGetEvent" @ 11010;
     fn cuGraphEventRecordNodeSetEvent(node: CUgraphNode, event: CUevent)
@@ -127,6 +135,37 @@ fn host(node: CUgraphNode, params: Out<Called>) -> CuResult {
 
 fn set_host(node: CUgraphNode, params: In<Called>) -> CuResult {
     set(node, kind::HOST, params.get()?)
+}
+
+fn add_record(
+    node: Out<CUgraphNode>,
+    graph: CUgraph,
+    on: In<CUgraphNode>,
+    count: usize,
+    event: CUevent,
+) -> CuResult {
+    add_event(node, graph, (on, count), event, kind::EVENT_RECORD)
+}
+
+fn add_wait(
+    node: Out<CUgraphNode>,
+    graph: CUgraph,
+    on: In<CUgraphNode>,
+    count: usize,
+    event: CUevent,
+) -> CuResult {
+    add_event(node, graph, (on, count), event, kind::WAIT_EVENT)
+}
+
+fn add_event(
+    node: Out<CUgraphNode>,
+    graph: CUgraph,
+    on: (In<CUgraphNode>, usize),
+    event: CUevent,
+    kind: i32,
+) -> CuResult {
+    state()?.events.get(event.address()).ok_or(CuError::INVALID_HANDLE)?;
+    add(node, graph, on, vec![Node::Empty], given(kind, &[event.address()]))
 }
 
 fn recorded(node: CUgraphNode, event: Out<u64>) -> CuResult {

@@ -4,6 +4,7 @@
 //! driver.
 
 use crate::copy::{Side, device_side, queue};
+use crate::driver::state;
 use crate::export::exports;
 use crate::stream::PER_THREAD;
 use gpucap_abi::arg::Word;
@@ -129,13 +130,40 @@ fn fill(
     queue(stream, row * height, false, || {
         let Side::Real(start) = side else { return };
         for line in 0..height {
-            let Ok(length) = usize::try_from(row) else { return };
-            let at = (start + line * pitch) as *mut u8;
-            // SAFETY: all rows were checked to lie in memory of the driver.
-            let row = unsafe { std::slice::from_raw_parts_mut(at, length) };
-            row.chunks_exact_mut(value.len()).for_each(|element| element.copy_from_slice(&value));
+            write(start + line * pitch, row, &value);
         }
     })
+}
+
+/// Zeros of so many bytes are what a range without memory behind it reads as.
+const MANY: u64 = 1 << 20;
+
+/// Writes a value over and over; all of the range was checked to lie in memory of the driver.
+fn write(start: u64, bytes: u64, value: &[u8]) {
+    let (mut start, mut bytes) = (start, bytes);
+    if bytes >= MANY
+        && value.iter().all(|byte| *byte == 0)
+        && let Ok(mut state) = state()
+        && let Some(pages) = state.memory.arena.wipe(start, bytes)
+    {
+        drop(state);
+        repeat(start, pages.start - start, value);
+        (start, bytes) = (pages.end, start + bytes - pages.end);
+    }
+    repeat(start, bytes, value);
+}
+
+fn repeat(start: u64, bytes: u64, value: &[u8]) {
+    let Ok(length) = usize::try_from(bytes) else { return };
+    // SAFETY: the range was checked to lie in memory of the driver.
+    let range = unsafe { std::slice::from_raw_parts_mut(start as *mut u8, length) };
+    if let [first, rest @ ..] = value
+        && rest.iter().all(|byte| byte == first)
+    {
+        range.fill(*first);
+    } else {
+        range.chunks_exact_mut(value.len()).for_each(|each| each.copy_from_slice(value));
+    }
 }
 
 fn set<A: Word, S: Word>(dst: A, value: impl Element, count: S) -> CuResult {
