@@ -103,6 +103,8 @@ struct Place<'a> {
     /// Of the meters of processes that were here before.
     before: Totals,
     rests_until: u64,
+    /// When a launch was last held back.
+    held_back_at: u64,
     inherits_at: u64,
     costs: Vec<Costs>,
     waits: Vec<u64>,
@@ -226,6 +228,7 @@ impl<'a> World<'a> {
             oracle: None,
             before: Totals::default(),
             rests_until: 0,
+            held_back_at: 0,
             inherits_at: 0,
             costs: Vec::new(),
             waits: Vec::new(),

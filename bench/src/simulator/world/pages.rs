@@ -61,6 +61,8 @@ impl Says {
 
 /// For one part of the time that looks, so many do not.
 const REST: u64 = 50;
+/// A launch that was held back is not the last one for a while.
+const HELD_BACK_NS: u64 = 1_000_000_000;
 /// Numbers of places in pages without processes begin here.
 const KEYS: u64 = 1 << 40;
 
@@ -71,7 +73,8 @@ impl World<'_> {
         let card = self.processes[own].streams[stream].card;
         let is_due = |tenant: &Tenant<'_>| {
             let place = &tenant.places[card];
-            let is_due = |meter: &Meter<'_, _>| meter.is_look_due(now, true);
+            let was_held_back = now.saturating_sub(place.held_back_at) < HELD_BACK_NS;
+            let is_due = |meter: &Meter<'_, _>| meter.is_look_due(now, was_held_back);
             now >= place.rests_until && place.meters.first().is_some_and(is_due)
         };
         if self.setup.without == Ablation::Page || !is_due(&self.processes[own]) {
