@@ -10,6 +10,8 @@ pub mod job;
 pub mod named;
 pub mod scene;
 pub mod search;
+#[cfg(test)]
+mod tests;
 
 use crate::files::Files;
 use crate::report::Report;

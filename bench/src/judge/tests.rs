@@ -1,0 +1,107 @@
+//! Each switch of the card does what it says, the bounds bite, and chance repeats itself.
+
+use super::Switches;
+use super::job::{End, Job};
+use super::scene::{Container, Extra, Found, Member, Scene};
+use super::search::Chance;
+use crate::simulator::Setup;
+use crate::simulator::card::{Card, What};
+
+const MS: u64 = 1_000_000;
+
+fn scene(containers: Vec<Container>) -> Scene {
+    let (name, pages, extra) = (String::new(), Vec::new(), Extra::Nothing);
+    Scene { name, containers, pages, seconds: 2, is_honest: true, extra }
+}
+
+/// Lets the card go on until then, from one change to the next.
+fn until(card: &mut Card, end: u64) {
+    while let Some(next) = card.next_change().filter(|next| *next <= end) {
+        card.advance(next);
+    }
+    card.advance(end);
+}
+
+/// When an event in an empty stream is reached, recorded after 1 ms of the turn of another process.
+fn reached(setup: &Setup) -> Option<u64> {
+    let mut card = Card::new(setup);
+    let [other, own] = [0, 1].map(|_| card.add_process()).map(|process| card.add_stream(process));
+    card.push(other, 0, What::Kernel { ns: 10 * MS, width: 1000 });
+    until(&mut card, MS);
+    let event = card.event();
+    card.push(own, MS, What::Event(event));
+    until(&mut card, 20 * MS);
+    card.reached(event)
+}
+
+#[test]
+fn an_event_is_reached_at_once_or_in_a_turn_of_its_process() {
+    let in_turn = Setup { events_at_once: false, ..Setup::default() };
+    assert_eq!(reached(&Setup { events_at_once: true, ..in_turn }), Some(MS));
+    assert_eq!(reached(&in_turn), Some(2 * MS));
+    assert_eq!(reached(&Setup { slice_ns: 4 * MS, ..in_turn }), Some(4 * MS));
+    assert_eq!(reached(&Setup { switch_ns: MS / 2, ..in_turn }), Some(2 * MS + MS / 2));
+}
+
+/// What two processes without a limit do together, each in turns of a millisecond, in percent of the card.
+fn together(switch_ns: u64) -> f64 {
+    let job = Job::of(MS);
+    let free = Container { percent: None, ..Container::one(100, job.clone()) };
+    let setup = Setup { switch_ns, slice_ns: MS, oracle: true, ..Setup::default() };
+    // One of them has a share that holds nothing back, so that it is looked at.
+    let found = scene(vec![Container::one(100, job), free]).run(&setup);
+    2.0 * found[0].got
+}
+
+#[test]
+fn a_switch_takes_its_time_of_the_card() {
+    assert!((together(0) - 100.0).abs() < 1.0, "{}", together(0));
+    assert!((together(MS / 2) - 66.7).abs() < 1.0, "{}", together(MS / 2));
+}
+
+#[test]
+fn the_end_of_a_context_waits_for_its_work_or_drops_it() {
+    let job = Job { end: End::Context, ..Job::of(300 * MS) };
+    let full = scene(vec![Container::one(100, job)]);
+    let got = |end_waits| full.run(&Setup { end_waits, oracle: true, ..Setup::default() })[0].got;
+    assert!(got(true) > 99.0, "{}", got(true));
+    assert!(got(false) < 1.0, "{}", got(false));
+}
+
+#[test]
+fn the_oracle_holds_a_share() {
+    for job in [Job::of(MS), Job::waited_for(10_000), Job::of(40 * MS)] {
+        let own = Member { jobs: vec![job.clone()], percent: Some(10) };
+        let both = Container { percent: Some(50), ..Container::of(50, vec![job.clone()]) };
+        let members = both.members.iter().cloned().chain([own]).collect();
+        let scene = scene(vec![Container { members, ..both }]);
+        let found = scene.run(&Setup { oracle: true, ..Setup::default() });
+        assert!((found[0].got - 50.0).abs() < 1.5, "{:?}: {}", job.length, found[0].got);
+        assert!(found[0].holds(), "{:?}: {:?}", job.length, found[0]);
+    }
+}
+
+/// A program whose kernels nobody holds back, under a share.
+#[test]
+fn who_has_more_than_a_share_does_not_hold() {
+    let free = |found: Found| Found { over: found.got - 5.0 - 2.0, ..found };
+    let found = scene(vec![Container::one(100, Job::of(MS))]).run(&Setup::default());
+    assert!(found.iter().all(Found::holds));
+    assert!(found.into_iter().map(free).all(|found| !found.holds() && found.badness() > 90.0));
+}
+
+#[test]
+fn a_seed_makes_a_cell_again() {
+    let text = |seed| format!("{:?}", Chance::new(seed));
+    assert_eq!(text(7), text(7));
+    assert_ne!(text(7), text(8));
+}
+
+#[test]
+fn a_switch_that_does_not_matter_is_not_tried() {
+    let alone = scene(vec![Container::one(30, Job::of(MS))]);
+    assert_eq!(Switches::of(&alone, crate::Effort::Full).len(), 2, "when events are reached");
+    let ends = Job { end: End::Context, ..Job::of(MS) };
+    let two = scene(vec![Container::of(30, vec![ends; 2])]);
+    assert_eq!(Switches::of(&two, crate::Effort::Full).len(), 2 * 9 * 2);
+}
