@@ -14,8 +14,8 @@ mod crowds;
 mod deaths;
 mod late;
 mod own;
-mod shortage;
 mod sequences;
+mod shortage;
 mod surroundings;
 
 use gpucap_tests::{Actor, Driver, Result, Run, World, main as harness};

@@ -74,7 +74,6 @@ pub(super) struct Metered<'w, 'a> {
     costs: &'w Costs,
     waits: &'w mut Vec<u64>,
     metered: &'w mut u64,
-    held_back_at: &'w mut u64,
     pub(super) probe: Probe<'w>,
 }
 
@@ -235,8 +234,7 @@ impl<'a> World<'a> {
         let look_ns = self.look_around(thread, stream, true);
         let graph_is_free = kernel.nodes.is_some() && setup.without == Ablation::Graphs;
         let metered = self.metered(thread, stream).filter(|_| !graph_is_free);
-        let Some(Metered { id, meter, costs, waits, metered, held_back_at, mut probe }) = metered
-        else {
+        let Some(Metered { id, meter, costs, waits, metered, mut probe }) = metered else {
             return self.submit(thread, stream, kernel, None);
         };
         let (signature, launch) = as_launch(kernel, called, setup.without);
@@ -257,7 +255,6 @@ impl<'a> World<'a> {
                 self.later(thread, took, State::Admitted { stream, kernel, permit });
             }
             Verdict::Wait { until } => {
-                *held_back_at = now;
                 if meter.wants_mark(id) && setup.without != Ablation::Marks {
                     let event = probe.event(now + setup.record_ns);
                     meter.marked(id, event, now, &mut probe);
@@ -378,7 +375,6 @@ impl<'a> World<'a> {
             costs: place.costs.get(which)?,
             waits: &mut place.waits,
             metered: &mut place.metered,
-            held_back_at: &mut place.held_back_at,
             probe: Probe { card, stream: line.number, context, ended_at, drift_ppm },
         })
     }
