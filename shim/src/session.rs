@@ -5,6 +5,8 @@
 //! empty: a CUDA context does not survive `fork`, so a child begins a session of its own, with locks that nobody holds,
 //! and its parent's charges stay its parent's.
 
+mod charge;
+
 use crate::allocations::{Allocations, ByAddress, Record};
 use crate::attendance::Attendance;
 use crate::book;
@@ -28,6 +30,8 @@ use gpucap_core::physical::{Physical, Shareable};
 use gpucap_core::units::Bytes;
 use once_cell::race::OnceBox;
 use parking_lot::Mutex;
+
+pub(crate) use charge::Charge;
 
 /// How many devices one process can use.
 const MAX_DEVICES: usize = 64;
@@ -272,54 +276,6 @@ impl Session {
 /// The file behind a descriptor of the program, as the table of physical memory knows it; `None` if it is closed.
 pub(crate) fn shareable(descriptor: i32) -> Option<Shareable> {
     Some(Shareable { descriptor, file: sys::file_behind(descriptor)? })
-}
-
-/// Bytes taken for a call that is under way.
-#[must_use = "a charge that is dropped is given back"]
-pub(crate) struct Charge {
-    session: &'static Session,
-    record: Record,
-}
-
-impl Charge {
-    /// The call has succeeded: the bytes are taken for good, and the record is the caller's to keep.
-    pub(crate) fn commit(self) -> Record {
-        let record = self.record;
-        core::mem::forget(self);
-        record
-    }
-
-    /// Adds what was taken for the same allocation on the same device.
-    pub(crate) fn with(mut self, more: Self) -> Self {
-        self.record.bytes = self.record.bytes.saturating_add(more.commit().bytes);
-        self
-    }
-
-    /// Gives back what exceeds this.
-    pub(crate) fn less(mut self, most: u64) -> Self {
-        let bytes = self.record.bytes.saturating_sub(most);
-        self.session.refund(Record { bytes, ..self.record });
-        self.record.bytes = self.record.bytes.saturating_sub(bytes);
-        self
-    }
-
-    /// Says how large the allocation is of which this charge pays the part that was not paid before.
-    pub(crate) fn completing(mut self, bytes: u64) -> Self {
-        self.record.bytes = bytes;
-        self
-    }
-
-    /// Says which context or pool the memory belongs to.
-    pub(crate) fn at_home_in(mut self, home: u64) -> Self {
-        self.record.home = home;
-        self
-    }
-}
-
-impl Drop for Charge {
-    fn drop(&mut self) {
-        self.session.refund(self.record);
-    }
 }
 
 fn anchor() -> Result<&'static Anchor, String> {

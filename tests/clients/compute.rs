@@ -10,7 +10,6 @@ use crate::{limited, priced, same, script};
 use gpucap_tests::fetched::{self, python};
 use gpucap_tests::{Driver, Output, Result, Run, Stop, World, trial};
 use libtest_mimic::Trial;
-use std::time::Duration;
 
 /// A client: how it is started, and a part of what it says when there is no memory.
 struct Client {
@@ -35,8 +34,6 @@ const PERCENT: f64 = 30.0;
 const MOST: f64 = PERCENT + 10.0;
 /// What a kernel lasts while time is looked at.
 const KERNEL_NS: &str = "2000000";
-/// Clients compile; on a busy machine that takes its time.
-const PATIENCE: Duration = Duration::from_secs(180);
 
 pub(crate) fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
@@ -83,7 +80,7 @@ fn cudarc(world: &World) -> Result<Run> {
 }
 
 fn done(client: &Client, world: &World, words: &[&str], change: fn(Run) -> Run) -> Result<Output> {
-    let run = change(priced((client.start)(world)?)).time_limit(PATIENCE);
+    let run = change(priced((client.start)(world)?));
     let home = run.directory().to_path_buf();
     // What a client keeps for the next time must not be there the first time.
     let run = run.env("HOME", &home).env("DEV", "CUDA:PTX");

@@ -91,6 +91,13 @@ impl Run {
         self
     }
 
+    /// Lets it run for so long before it counts as hung.
+    #[must_use]
+    pub fn time_limit(mut self, limit: Duration) -> Self {
+        self.time_limit = limit;
+        self
+    }
+
     /// Sets a variable.
     #[must_use]
     pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {

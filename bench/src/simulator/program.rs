@@ -2,6 +2,8 @@
 
 use super::card::WIDTH;
 use super::dice::Dice;
+use super::setup::Ablation;
+use gpucap_core::throttle::{Launch, Signature};
 
 /// A kernel or a graph, as launched.
 #[derive(Debug, Clone, Copy)]
@@ -82,4 +84,27 @@ pub fn rounds(mut round: impl FnMut(u64, &mut Dice) -> Vec<Act> + 'static) -> Pr
             rest = round(now, dice).into_iter();
         }
     })
+}
+
+/// How the meter sees a launch of it at this time, and under which signature.
+#[must_use]
+pub fn as_launch(kernel: Kernel, now: u64, without: Ablation) -> (Signature, Launch) {
+    match kernel.nodes {
+        None => {
+            let signature = Signature::kernel(kernel.function, 1 << 16);
+            let launch = Launch::kernel(signature);
+            (signature, if kernel.is_collective { launch.collective(now) } else { launch })
+        }
+        Some(nodes) => {
+            let signature = Signature::graph(kernel.function);
+            let launch = Launch::graph(signature, nodes);
+            let launch = match without {
+                _ if !kernel.is_collective => launch,
+                Ablation::Contents => launch,
+                Ablation::Remainder => launch.collective(now),
+                _ => launch.with_collectives(),
+            };
+            (signature, launch)
+        }
+    }
 }

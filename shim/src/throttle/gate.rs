@@ -4,9 +4,11 @@
 //! event is recorded or somebody sleeps. A tool that the driver calls back meanwhile on the same thread finds the lock
 //! [held](crate::held), and what it launches passes.
 
+mod ends;
+
 use super::captures;
 use super::heirs::Look;
-use super::lanes::{Lane, Purse, Stream};
+use super::lanes::{Purse, Stream};
 use super::neighbours::Neighbours;
 use super::timing::{CallTime, ContextId, Mark, Spare, Timing};
 use crate::book;
@@ -105,59 +107,6 @@ impl Gate {
         self.with(|inside| {
             (inside.meter.stream(sys::monotonic_ns()), inside.timing.context(context))
         })
-    }
-
-    /// A stream has ended, or will at once.
-    pub(super) fn end_stream(&self, id: StreamId) {
-        self.with(|inside| inside.meter.stream_destroyed(id, sys::monotonic_ns()));
-    }
-
-    /// As [`end_stream`](Self::end_stream), for a caller that [holds](Held) already.
-    pub(super) fn end_stream_held(&self, id: StreamId) {
-        self.think(|inside| inside.meter.stream_destroyed(id, sys::monotonic_ns()));
-    }
-
-    /// A context in which something has been launched.
-    pub(super) fn context(&self, handle: CUcontext) -> Option<ContextId> {
-        self.with(|inside| inside.timing.find(handle))?
-    }
-
-    /// The driver is about to end a context: its events are not touched meanwhile.
-    pub(super) fn context_is_ending(&self, id: ContextId) {
-        self.with(|inside| inside.timing.is_ending(id, true));
-    }
-
-    /// The driver has come back. If the context has ended, its events are never touched again, and what was out in it is
-    /// charged up to now.
-    pub(super) fn context_ended(&self, copy: &DriverCopy, id: ContextId, has_ended: bool) {
-        let now = sys::monotonic_ns();
-        self.asking(copy, |inside| {
-            if has_ended {
-                inside.timing.end(id, now);
-                inside.meter.settle_all(now, &mut inside.timing.reader(copy));
-            } else {
-                inside.timing.is_ending(id, false);
-            }
-        });
-    }
-
-    /// What was launched in a stream ends here: something that is no launch is about to enter it.
-    pub(super) fn fence(&self, copy: &DriverCopy, lane: &Lane, stream: CUstream) {
-        let Stream { id, context } = lane.stream();
-        let Some(id) = id else { return };
-        let wants_mark = self.with(|inside| inside.meter.fence(id, sys::monotonic_ns()));
-        if wants_mark == Some(true) && driver::carries_out(copy, stream) {
-            self.mark_end(copy, (id, context), stream);
-        }
-    }
-
-    /// The same, of a stream whose context may not be the current one.
-    pub(super) fn fence_in(&self, copy: &DriverCopy, lane: &Lane, stream: CUstream) {
-        let context = lane.stream().context;
-        let handle = self.with(|inside| inside.timing.handle(context)).flatten();
-        if let Some(handle) = handle {
-            driver::in_context(copy, handle, || self.fence(copy, lane, stream));
-        }
     }
 
     /// An executable graph does something else from now on.
@@ -338,15 +287,6 @@ impl Gate {
         });
     }
 
-    /// Settles all that has finished.
-    pub(super) fn settle_all(&self, copy: &DriverCopy) {
-        let now = sys::monotonic_ns();
-        self.look_around(now, false);
-        self.asking(copy, |inside| {
-            inside.meter.settle_all(now, &mut inside.timing.reader(copy));
-        });
-    }
-
     /// Settles what has finished.
     pub(super) fn settle(&self, copy: &DriverCopy) {
         let now = sys::monotonic_ns();
@@ -354,12 +294,6 @@ impl Gate {
         self.asking(copy, |inside| {
             inside.meter.settle_finished(now, &mut inside.timing.reader(copy));
         });
-    }
-
-    /// Does something that may end contexts of this device: meanwhile nobody asks about their events. The caller
-    /// [holds](Held) already.
-    pub(super) fn while_nobody_asks<T>(&self, work: impl FnOnce(&mut Timing) -> T) -> T {
-        work(&mut self.inside.lock().timing)
     }
 
     fn spare(&self, copy: &DriverCopy, context: ContextId) -> Option<[Spare; 2]> {

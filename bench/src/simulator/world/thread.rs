@@ -3,12 +3,10 @@
 //! What it does with the meter is what the shim does, step by step and in the same order.
 
 use super::super::card::{Card, What};
-use super::super::program::{Act, Kernel, Program};
+use super::super::program::{Act, Kernel, Program, as_launch};
 use super::super::setup::Ablation;
 use super::World;
-use gpucap_core::throttle::{
-    Batch, Costs, Events, Launch, Meter, Permit, Reached, Signature, StreamId, Verdict,
-};
+use gpucap_core::throttle::{Batch, Costs, Events, Meter, Permit, Reached, StreamId, Verdict};
 use std::cmp::Reverse;
 use std::sync::Arc;
 
@@ -377,26 +375,5 @@ impl<'a> World<'a> {
             metered: &mut place.metered,
             probe: Probe { card, stream: line.number, context, ended_at, drift_ppm },
         })
-    }
-}
-
-fn as_launch(kernel: Kernel, now: u64, without: Ablation) -> (Signature, Launch) {
-    match kernel.nodes {
-        None => {
-            let signature = Signature::kernel(kernel.function, 1 << 16);
-            let launch = Launch::kernel(signature);
-            (signature, if kernel.is_collective { launch.collective(now) } else { launch })
-        }
-        Some(nodes) => {
-            let signature = Signature::graph(kernel.function);
-            let launch = Launch::graph(signature, nodes);
-            let launch = match without {
-                _ if !kernel.is_collective => launch,
-                Ablation::Contents => launch,
-                Ablation::Remainder => launch.collective(now),
-                _ => launch.with_collectives(),
-            };
-            (signature, launch)
-        }
     }
 }

@@ -12,6 +12,7 @@
 //! Everything reserved is settled exactly once: by its events, or at its estimate where there are none. What is reserved
 //! and unsettled is at most the bucket and one operation, and that bounds how far wrong an estimate can lead.
 
+mod ends;
 mod gate;
 mod harvest;
 mod neighbours;
@@ -20,7 +21,7 @@ use std::sync::Arc;
 
 use super::{
     Batch, Bucket, Costs, Events, Launch, Party, Signature,
-    settlement::{Certain, Done, Settlement},
+    settlement::{Done, Settlement},
     shares::Shares,
     spacing::Spacing,
     steady::Steady,
@@ -113,8 +114,6 @@ pub struct Totals {
     pub stalls: u64,
 }
 
-/// So long after the end of the work a call that waits for it returns, at the latest.
-const RETURN_NS: u64 = 100_000;
 /// Streams known at once; more share the last place.
 const STREAMS: usize = 1024;
 /// What a dead process may be found to owe. A program that is started again must not wait for minutes for a kernel
@@ -295,65 +294,6 @@ impl<'a, E> Meter<'a, E> {
         self.release(permit.reserved.ns);
         self.settle(permit.batch_ns, Done::estimated(permit.batch_ns), now);
         self.may_be_over(now);
-    }
-
-    /// A call returned at `now` that waits until this stream is empty, and had waited since `began`; without a stream, until
-    /// all of the device's are.
-    pub fn sync_returned(
-        &mut self,
-        stream: Option<StreamId>,
-        began: u64,
-        now: u64,
-        events: &mut impl Events<Event = E>,
-    ) {
-        let places = match stream {
-            Some(StreamId(place)) => usize::from(place)..usize::from(place) + 1,
-            None => 0..self.streams.len(),
-        };
-        for place in places {
-            self.harvest_stream(place, now, events);
-            let Some(stream) = self.streams.get_mut(place) else { continue };
-            if stream.pending.is_empty() {
-                let span = stream.span(stream.unmarked_ns > 0, now);
-                let (taken, before) = (stream.look(), std::mem::take(&mut stream.unmarked_ns));
-                // What the call found it waited for, but for the way back to the program.
-                let (from, until) = (stream.since.max(began), now.saturating_sub(RETURN_NS));
-                let certain = (from < until).then_some(Certain { from, until, is_queued: false });
-                (stream.since, stream.synced) = (now, true);
-                let worth = self.account(taken, now).saturating_add(before);
-                // Of a batch no event says that it was out.
-                if !self.is_out() {
-                    self.was_out_ns = self.was_out_ns.saturating_add(worth);
-                }
-                if worth > 0 {
-                    self.settle(worth, Done { span, work_ns: worth, certain }, now);
-                }
-            }
-        }
-    }
-
-    /// Nothing that was launched so far shares a batch with what is launched from here on: something that is no work of
-    /// the device comes between. Whether an event, recorded now, would tell when it was over.
-    #[must_use]
-    pub fn fence(&mut self, stream: StreamId, now: u64) -> bool {
-        let place = usize::from(stream.0);
-        let taken_ns = self.close_batches_of(place, now);
-        if let Some(stream) = self.streams.get_mut(place) {
-            stream.unmarked_ns = stream.unmarked_ns.saturating_add(taken_ns);
-        }
-        self.wants_mark(stream)
-    }
-
-    /// The stream's handle is gone. Its work may still run: it is settled when its events tell. For what no event tells of,
-    /// ask for a mark [before](Self::fence).
-    pub fn stream_destroyed(&mut self, stream: StreamId, now: u64) {
-        let place = usize::from(stream.0);
-        let taken_ns = self.close_batches_of(place, now);
-        let Some(stream) = self.streams.get_mut(place) else { return };
-        stream.open = false;
-        stream.leases.clear();
-        let worth = taken_ns.saturating_add(std::mem::take(&mut stream.unmarked_ns));
-        self.settle(worth, Done::estimated(worth), now);
     }
 
     /// An executable graph was updated, or a handle stands for something else: its launches are unknown again.

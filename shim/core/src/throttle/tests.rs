@@ -6,6 +6,7 @@ mod costs;
 mod desk;
 mod meter;
 mod party;
+mod queues;
 mod settlement;
 mod spacing;
 mod turns;

@@ -1,0 +1,77 @@
+//! What the meter makes of queues: those that the device works off, that wait for the host, that end with their context.
+
+use std::sync::Arc;
+
+use super::desk::{Bench, KERNEL, MS, NOW};
+use crate::{
+    sync::Word,
+    throttle::{Launch, Reached, Signature},
+};
+
+/// Whatever the launches of the batch were expected to take.
+#[test]
+fn a_batch_that_the_device_had_to_work_off_is_charged_its_time() {
+    let word = Word::default();
+    let mut bench = Bench::new(&word, 25);
+    let batch = Arc::clone(&bench.batch);
+    (0..5).for_each(|_| bench.run(Launch::kernel(KERNEL), 1_000));
+    assert!((0..10).all(|_| batch.spend(1_000)));
+    let before = bench.meter.totals().busy_ns;
+    // The next launch returns before the device has come to the end of the batch.
+    let permit = bench.ask(Launch::kernel(KERNEL)).unwrap();
+    let (queued, end) = (bench.now, bench.now + 15 * MS);
+    let pair = bench.card.pair(Reached::At(end), Reached::At(end + 1_000));
+    bench.meter.launched(permit, queued, pair, &mut bench.card);
+    bench.now = end + 2_000;
+    bench.meter.settle_finished(bench.now, &mut bench.card);
+    assert_eq!(bench.meter.totals().busy_ns - before, 15 * MS + 1_000);
+}
+
+#[test]
+fn what_is_out_when_its_context_ends_is_charged_until_then() {
+    let word = Word::default();
+    let mut bench = Bench::new(&word, 25);
+    assert!(bench.launch(Launch::kernel(KERNEL)));
+    bench.now += 300 * MS;
+    bench.card.events.fill(Reached::Ended(bench.now));
+    bench.meter.settle_all(bench.now, &mut bench.card);
+    assert_eq!(bench.meter.totals().busy_ns, 300 * MS);
+    assert_eq!((bench.meter.paid_until(), bench.card.given_back), (None, 2));
+    // The bucket of 10 ms was full again, but for the one that was reserved.
+    assert_eq!(bench.level(), -289 * 1_000_000);
+}
+
+/// Its queue waits for the host: it is filled at the share's rate.
+#[test]
+fn a_stream_in_which_nothing_moves_is_filled_at_the_share() {
+    let word = Word::default();
+    let mut bench = Bench::new(&word, 25);
+    (0..5).for_each(|_| bench.run(Launch::kernel(KERNEL), 300_000));
+    bench.now += 1_000 * MS;
+    while bench.launch(Launch::kernel(KERNEL)) {}
+    bench.now += 99 * MS;
+    assert!(!bench.launch(Launch::kernel(KERNEL)), "its turn may come yet");
+    bench.now += 2 * MS;
+    let admitted = (0..1_000).take_while(|_| bench.launch(Launch::kernel(KERNEL))).count();
+    assert!((30..=40).contains(&admitted), "10 ms have come in: {admitted}");
+    assert_eq!(bench.meter.totals().stalls, 0);
+}
+
+#[test]
+fn a_queue_of_functions_never_seen_does_not_grow_for_ever() {
+    let word = Word::default();
+    let mut bench = Bench::new(&word, 10);
+    let mut admitted = 0;
+    for second in 0..600 {
+        bench.now = NOW + second * 1_000 * MS;
+        // The first one has begun, and never ends.
+        if let Some(event) = bench.card.events.first_mut() {
+            *event = Reached::At(NOW);
+        }
+        let debt = if second == 0 { 0 } else { 1_000 * MS };
+        bench.bucket.charge(debt, bench.now);
+        let unknown = Launch::kernel(Signature::kernel(second, 1024));
+        admitted += u64::from(bench.launch(unknown));
+    }
+    assert!((3..=10).contains(&admitted), "{admitted}");
+}

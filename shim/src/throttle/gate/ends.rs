@@ -1,0 +1,92 @@
+//! What ends on a device: streams, contexts and what was launched so far.
+//!
+//! Before a stream or a context ends an event is recorded behind its work, as far as none is there; what is out when a
+//! context ends is charged up to the driver's return. The meter decides what that means, and here it is told in the order
+//! that makes it true: nobody asks about an event that the driver may have freed.
+
+use super::super::lanes::{Lane, Stream};
+use super::super::timing::{ContextId, Timing};
+use super::Gate;
+use crate::driver::cuda::time as driver;
+use crate::redirect::DriverCopy;
+use crate::sys;
+use gpucap_abi::cuda::{CUcontext, CUstream};
+use gpucap_core::throttle::StreamId;
+
+impl Gate {
+    /// A stream has ended, or will at once.
+    pub(in crate::throttle) fn end_stream(&self, id: StreamId) {
+        self.with(|inside| inside.meter.stream_destroyed(id, sys::monotonic_ns()));
+    }
+
+    /// As [`end_stream`](Self::end_stream), for a caller that [holds](Held) already.
+    pub(in crate::throttle) fn end_stream_held(&self, id: StreamId) {
+        self.think(|inside| inside.meter.stream_destroyed(id, sys::monotonic_ns()));
+    }
+
+    /// A context in which something has been launched.
+    pub(in crate::throttle) fn context(&self, handle: CUcontext) -> Option<ContextId> {
+        self.with(|inside| inside.timing.find(handle))?
+    }
+
+    /// The driver is about to end a context: its events are not touched meanwhile.
+    pub(in crate::throttle) fn context_is_ending(&self, id: ContextId) {
+        self.with(|inside| inside.timing.is_ending(id, true));
+    }
+
+    /// The driver has come back. If the context has ended, its events are never touched again, and what was out in it is
+    /// charged up to now.
+    pub(in crate::throttle) fn context_ended(
+        &self,
+        copy: &DriverCopy,
+        id: ContextId,
+        has_ended: bool,
+    ) {
+        let now = sys::monotonic_ns();
+        self.asking(copy, |inside| {
+            if has_ended {
+                inside.timing.end(id, now);
+                inside.meter.settle_all(now, &mut inside.timing.reader(copy));
+            } else {
+                inside.timing.is_ending(id, false);
+            }
+        });
+    }
+
+    /// What was launched in a stream ends here: something that is no launch is about to enter it.
+    pub(in crate::throttle) fn fence(&self, copy: &DriverCopy, lane: &Lane, stream: CUstream) {
+        let Stream { id, context } = lane.stream();
+        let Some(id) = id else { return };
+        let wants_mark = self.with(|inside| inside.meter.fence(id, sys::monotonic_ns()));
+        if wants_mark == Some(true) && driver::carries_out(copy, stream) {
+            self.mark_end(copy, (id, context), stream);
+        }
+    }
+
+    /// The same, of a stream whose context may not be the current one.
+    pub(in crate::throttle) fn fence_in(&self, copy: &DriverCopy, lane: &Lane, stream: CUstream) {
+        let context = lane.stream().context;
+        let handle = self.with(|inside| inside.timing.handle(context)).flatten();
+        if let Some(handle) = handle {
+            driver::in_context(copy, handle, || self.fence(copy, lane, stream));
+        }
+    }
+
+    /// Does something that may end contexts of this device: meanwhile nobody asks about their events. The caller
+    /// [holds](Held) already.
+    pub(in crate::throttle) fn while_nobody_asks<T>(
+        &self,
+        work: impl FnOnce(&mut Timing) -> T,
+    ) -> T {
+        work(&mut self.inside.lock().timing)
+    }
+
+    /// Settles all that has finished.
+    pub(in crate::throttle) fn settle_all(&self, copy: &DriverCopy) {
+        let now = sys::monotonic_ns();
+        self.look_around(now, false);
+        self.asking(copy, |inside| {
+            inside.meter.settle_all(now, &mut inside.timing.reader(copy));
+        });
+    }
+}
