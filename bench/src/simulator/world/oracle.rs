@@ -38,7 +38,8 @@ impl<'a> Oracle<'a> {
         let mut full_at = 0;
         let mut open = true;
         for bucket in [self.bucket, own] {
-            bucket.charge(worked_ns, now);
+            // It began no later: what has flowed in since then counts, also beyond what the bucket holds.
+            bucket.charge_as_of(now.saturating_sub(worked_ns), worked_ns, now);
             let level = bucket.level(now).saturating_sub(signed(out_ns));
             open &= level >= if self.open { 1 } else { signed(bucket.quantum_ns()) };
             full_at = full_at.max(bucket.holds_at(bucket.quantum_ns(), now));
