@@ -7,8 +7,13 @@ use driver::{Driver, MIB, at, in_child};
 const GLOBAL: usize = 0;
 const THREAD_LOCAL: usize = 1;
 const RELAXED: usize = 2;
+/// A node of its own in the graph.
+const EXTERNAL: usize = 1;
+const INVALID_VALUE: u32 = 1;
+const INVALID_HANDLE: u32 = 400;
 const UNSUPPORTED: u32 = 900;
 const INVALIDATED: u32 = 901;
+const ISOLATION: u32 = 905;
 const IMPLICIT: u32 = 906;
 const CAPTURED: u32 = 907;
 const WRONG_THREAD: u32 = 908;
@@ -140,5 +145,36 @@ fn a_capture_ends_in_its_thread_unless_it_is_relaxed() {
         let stream = cuda.stream(0);
         cuda.ok("cuStreamBeginCapture_v2", [stream, RELAXED]);
         assert_eq!(elsewhere(stream), 0);
+    });
+}
+
+#[test]
+fn a_captured_stream_waits_for_no_event_from_outside() {
+    in_child("a_captured_stream_waits_for_no_event_from_outside", &[], |cuda| {
+        cuda.start();
+        let (outside, never) = (reached(cuda), cuda.event());
+        let wait = |event, flags| {
+            during(cuda, RELAXED, |stream| cuda.call("cuStreamWaitEvent", [stream, event, flags]))
+        };
+        assert_eq!(wait(outside, 0), (ISOLATION, INVALIDATED));
+        assert_eq!(wait(never, 0), (0, 0), "there is nothing to wait for");
+        assert_eq!(wait(outside, EXTERNAL), (0, 0), "the graph waits when it runs");
+        let stream = cuda.stream(0);
+        let record = ["cuEventRecordWithFlags", "cuStreamWaitEvent"];
+        assert_eq!(cuda.call(record[0], [outside, stream, EXTERNAL]), INVALID_VALUE);
+        assert_eq!(cuda.call(record[1], [stream, outside, EXTERNAL]), INVALID_VALUE);
+    });
+}
+
+#[test]
+fn a_stream_records_no_event_of_another_context() {
+    in_child("a_stream_records_no_event_of_another_context", &[], |cuda| {
+        cuda.start();
+        let event = cuda.event();
+        let mut context = 0usize;
+        cuda.ok("cuCtxCreate_v2", [at(&mut context), 0, 0]);
+        let stream = cuda.stream(0);
+        assert_eq!(cuda.call("cuEventRecord", [event, stream]), INVALID_HANDLE);
+        assert_eq!(cuda.call("cuEventRecord", [cuda.event(), stream]), 0);
     });
 }
