@@ -11,7 +11,7 @@ use std::env;
 use std::time::Duration;
 
 /// Processes of one ledger.
-const CROWD: u64 = 3;
+const CROWD: usize = 3;
 /// What a context costs, and is charged.
 const PRICE: &str = "4MiB";
 
@@ -70,10 +70,11 @@ fn alone() -> Result {
 fn together() -> Result {
     let sequence = sequences()?;
     let calls = number("GPUCAP_TEST_CALLS", 400)?;
-    let seeds: Vec<u64> = (1_000_000..).take(number("GPUCAP_TEST_SEEDS", 120)? as usize).collect();
-    for seeds in seeds.chunks(CROWD as usize) {
-        let start = |seed: &u64| Ok((*seed, sequence(*seed, calls).start()?));
-        let crowd: Vec<(u64, Actor)> = seeds.iter().map(start).collect::<Result<_>>()?;
+    let end = 1_000_000 + number("GPUCAP_TEST_SEEDS", 120)?;
+    for first in (1_000_000..end).step_by(CROWD) {
+        let seeds = first..end.min(first + CROWD as u64);
+        let start = |seed: u64| Ok((seed, sequence(seed, calls).start()?));
+        let crowd: Vec<(u64, Actor)> = seeds.map(start).collect::<Result<_>>()?;
         crowd.into_iter().try_for_each(|(seed, mut actor)| judge(seed, actor.end()?))?;
     }
     Ok(())
