@@ -98,8 +98,7 @@ fn killed() -> Result {
         Ok::<_, Stop>((seed, sequence(seed, 0).start()?))
     };
     let mut crowd = (0..CROWD).map(|_| next()).collect::<Result<Vec<_>>>()?;
-    for death in 0..number("GPUCAP_TEST_KILLS", 60)? {
-        let place = (death % CROWD) as usize;
+    for (death, place) in (0..number("GPUCAP_TEST_KILLS", 60)?).zip((0..CROWD).cycle()) {
         let (seed, actor) = &mut crowd[place];
         // Each dies after another amount of work; how far it gets beyond that line is its own affair.
         for _ in 0..1 + (*seed * 7 + death) % 23 {
