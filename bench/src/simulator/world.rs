@@ -13,7 +13,7 @@ use super::card::{BIN_NS, Card, Collective, Spun};
 use super::dice::Dice;
 use super::program::Program;
 use super::setup::{Ablation, Setup};
-use gpucap_core::throttle::{Bucket, Costs, Meter, Party, Seat, StreamId, Totals};
+use gpucap_core::throttle::{Bucket, Costs, Heard, Meter, Party, Seat, StreamId, Told, Totals};
 use gpucap_core::units::Share;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -71,6 +71,7 @@ pub struct World<'a> {
     shares: HashMap<(usize, usize), Share>,
     /// What processes left unfinished that are gone.
     left: Vec<ends::Left>,
+    ghosts: Vec<pages::Ghost>,
     dice: Dice,
     now: u64,
 }
@@ -103,6 +104,10 @@ struct Place<'a> {
     /// Of the meters of processes that were here before.
     before: Totals,
     rests_until: u64,
+    /// What other containers told at the latest look at their pages.
+    others: Option<Vec<Heard>>,
+    /// What its place in the page said when it took it, and when that was.
+    seat: (Told, u64),
     /// A launch was held back lately.
     held_back_until: u64,
     inherits_at: u64,
@@ -142,6 +147,7 @@ impl<'a> World<'a> {
             meeting: HashMap::new(),
             pages: Vec::new(),
             left: Vec::new(),
+            ghosts: Vec::new(),
             shares: HashMap::new(),
             now: START_NS,
         };
@@ -228,6 +234,8 @@ impl<'a> World<'a> {
             oracle: None,
             before: Totals::default(),
             rests_until: 0,
+            others: None,
+            seat: (Told::default(), self.now),
             held_back_until: 0,
             inherits_at: 0,
             costs: Vec::new(),

@@ -192,15 +192,14 @@ impl Gate {
     /// Sees what the others on the device do, if it is time, before what was theirs is charged. The files are read
     /// outside of the lock.
     ///
-    /// A launch waits for a look only if launches have been held back lately: while the share is not used up it does not
-    /// matter whose turns one is charged.
+    /// A launch waits for a look at the files of others only if launches have been held back lately: while the share is not
+    /// used up it does not matter whose turns one is charged.
     fn look_around(&self, now: u64, is_launch: bool) {
         let Some(neighbours) = &self.neighbours else { return };
         let held_back_at = self.held_back_at.load(Ordering::Relaxed);
         let may_take_time = !is_launch || now.saturating_sub(held_back_at) < HELD_BACK_NS;
-        let is_due =
-            || self.with(|inside| inside.meter.is_look_due(now, may_take_time)) == Some(true);
-        neighbours.look(now, is_due, |heard| {
+        let is_due = || self.with(|inside| inside.meter.is_look_due(now)) == Some(true);
+        neighbours.look(now, may_take_time, is_due, |heard| {
             self.with(|inside| inside.meter.look(heard.iter().copied(), now));
         });
     }

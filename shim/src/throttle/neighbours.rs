@@ -78,11 +78,12 @@ impl Neighbours {
         }
     }
 
-    /// Looks at what they tell, unless another thread does or it `is_due` only later. Each is shown under a number that
-    /// stays.
+    /// Looks at what they tell, unless another thread does or it `is_due` only later. If it may not take time, those of
+    /// other containers are what they were. Each is shown under a number that stays.
     pub(super) fn look(
         &self,
         now: u64,
+        may_take_time: bool,
         is_due: impl FnOnce() -> bool,
         show: impl FnOnce(&[Heard]),
     ) {
@@ -90,19 +91,33 @@ impl Neighbours {
         if now < view.rests_until || !is_due() {
             return;
         }
-        view.refresh(self, now);
+        view.refresh(self, may_take_time, now);
         view.rest(now, sys::monotonic_ns());
         show(&view.heard);
     }
 }
 
 impl View {
-    fn refresh(&mut self, all: &Neighbours, now: u64) {
+    fn refresh(&mut self, all: &Neighbours, may_take_time: bool, now: u64) {
         self.heard.clear();
         let page = all.own.inode;
         let own = all.own.page.tells(all.device).filter(|(slot, _)| *slot != all.slot.index());
         let own = own.map(|(slot, told)| (key(page, slot), told));
         self.heard.extend(own.map(|(key, told)| Heard { page, share: None, key, told }));
+        if may_take_time || self.listed_at.is_none() {
+            self.read_others(all, now);
+        }
+        // Each is a taker of its own, whose key is no process's.
+        self.heard.extend(self.pages.iter().take(MOST_PAGES).map(|page| Heard {
+            page: page.inode,
+            share: Some(page.share),
+            key: key(page.inode, 0),
+            told: page.told,
+        }));
+    }
+
+    /// Reads what other containers tell.
+    fn read_others(&mut self, all: &Neighbours, now: u64) {
         let lists = self.listed_at.is_none_or(|at| now.saturating_sub(at) >= LIST_NS);
         if !lists && self.pages.is_empty() {
             return;
@@ -122,13 +137,6 @@ impl View {
             page.moves = told.is_out() || page.told.work != told.work || !lists && page.moves;
             page.told = told;
         }
-        // Each is a taker of its own, whose key is no process's.
-        self.heard.extend(self.pages.iter().take(MOST_PAGES).map(|page| Heard {
-            page: page.inode,
-            share: Some(page.share),
-            key: key(page.inode, 0),
-            told: page.told,
-        }));
     }
 
     /// Finds the pages that tell of the device, and what the node says of them.

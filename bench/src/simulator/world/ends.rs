@@ -3,9 +3,11 @@
 //! The calls are the shim's, in its order. A context takes its events along: what was out then ended with it.
 //! A process that is killed takes its meter along, and what it had not paid the next one of the container finds.
 
+use super::Place;
 use super::World;
+use super::pages::Ghost;
 use super::thread::{Metered, State};
-use gpucap_core::throttle::Meter;
+use gpucap_core::throttle::{Meter, Told};
 use std::sync::Arc;
 
 /// What a process left unfinished on a card: of which container, and up to when it had paid.
@@ -84,12 +86,22 @@ impl World<'_> {
         let process = self.threads[thread].process;
         let tenant = &mut self.processes[process];
         let old = std::mem::take(&mut tenant.places);
-        if self.dice.between(0, 1) == 1 {
+        let seats: Vec<_> = old.iter().map(Place::tells).collect();
+        let moves = self.dice.between(0, 1) == 1;
+        if moves {
+            let ghost = |(card, (told, place)): (usize, (&Option<Told>, &Place<'_>))| {
+                let (page, _) = place.limit?;
+                Some(Ghost { card, page, key: tenant.key, told: (*told)? })
+            };
+            self.ghosts.extend(seats.iter().zip(&old).enumerate().filter_map(ghost));
             tenant.key += 1 << 20;
         }
         (tenant.context, tenant.ended_at) = (tenant.context + 1, Some(self.now));
         self.begin_process(process);
-        for (new, old) in self.processes[process].places.iter_mut().zip(old) {
+        let now = self.now;
+        let places = self.processes[process].places.iter_mut().zip(old).zip(seats);
+        for ((new, old), seat) in places {
+            new.seat = (seat.filter(|_| !moves).unwrap_or_default(), now);
             new.before = old.totals();
             new.oracle = old.oracle.or_else(|| new.oracle.take());
             (new.waits, new.metered, new.collectives) = (old.waits, old.metered, old.collectives);

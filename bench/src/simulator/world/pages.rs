@@ -4,7 +4,7 @@
 //! says something of each of its places by the clock alone, true or not, and uses no card. The node knows the
 //! container's share.
 
-use super::{Tenant, World};
+use super::{Place, Tenant, World};
 use crate::simulator::setup::Ablation;
 use gpucap_core::throttle::{Heard, Meter, Told};
 use gpucap_core::units::Share;
@@ -18,6 +18,14 @@ pub struct Page {
     pub percent: u16,
     /// What they say.
     pub says: Says,
+}
+
+/// What a process that is no more said last.
+pub(super) struct Ghost {
+    pub(super) card: usize,
+    pub(super) page: usize,
+    pub(super) key: u64,
+    pub(super) told: Told,
 }
 
 /// What each place of a page says.
@@ -71,51 +79,75 @@ impl World<'_> {
         let card = self.processes[own].streams[stream].card;
         let is_due = |tenant: &Tenant<'_>| {
             let place = &tenant.places[card];
-            let is_due = |meter: &Meter<'_, _>| {
-                meter.is_look_due(now, !is_launch || now < place.held_back_until)
-            };
+            let is_due = |meter: &Meter<'_, _>| meter.is_look_due(now);
             now >= place.rests_until && place.meters.first().is_some_and(is_due)
         };
         if self.setup.without == Ablation::Page || !is_due(&self.processes[own]) {
             return 0;
         }
-        let own_place = &self.processes[own].places[card];
-        let own_page = own_place.limit.map(|(page, _)| page);
-        let others = self.processes.iter().enumerate().filter(|(number, _)| *number != own);
-        let told = others.filter_map(|(_, tenant)| {
-            let place = &tenant.places[card];
-            let (page, _) = place.limit?;
-            let share = *self.shares.get(&(card, page))?;
-            Some((page, share, tenant.key, place.meters.first()?.tells()))
-        });
-        let told: Vec<_> = told.collect();
-        // Of the own container each process is heard for itself, of others all as one.
-        let own_told = told.iter().filter(|(page, ..)| Some(*page) == own_page);
-        let mut heard: Vec<_> = own_told
-            .map(|&(page, _, key, told)| Heard { page: page as u64, share: None, key, told })
-            .collect();
-        let mut pages: Vec<_> = told.iter().map(|&(page, share, ..)| (page, share)).collect();
-        pages.sort_unstable();
-        pages.dedup_by_key(|(page, _)| *page);
-        for (page, share) in pages.into_iter().filter(|(page, _)| Some(*page) != own_page) {
-            let of_it = told.iter().filter(|(other, ..)| *other == page);
-            let told = Told::together(of_it.map(|(.., told)| *told), now);
-            heard.push(Heard {
-                page: page as u64,
-                share: Some(share),
-                key: KEYS - 1 - page as u64,
-                told,
-            });
-        }
-        for (page, number) in self.pages.iter().zip(KEYS..) {
-            let told = Told::together((0..page.places).map(|_| page.says.at(now)), now);
-            let share = Share::from_percent(page.percent).unwrap_or(Share::FULL);
-            heard.push(Heard { page: number, share: Some(share), key: number, told });
+        let (mut heard, told) = self.hear_own(own, card);
+        let place = &self.processes[own].places[card];
+        let may_take_time = !is_launch || now < place.held_back_until || place.others.is_none();
+        let mut took = self.setup.look_ns * u64::from(!heard.is_empty());
+        if may_take_time {
+            let others = self.hear_others(&told, place.limit.map(|(page, _)| page));
+            took += self.setup.look_ns * others.len() as u64;
+            self.processes[own].places[card].others = Some(others);
         }
         let place = &mut self.processes[own].places[card];
+        heard.extend(place.others.iter().flatten());
         place.meters.iter_mut().for_each(|meter| meter.look(heard.iter().copied(), now));
-        let took = self.setup.look_ns * heard.len() as u64;
         place.rests_until = now + took * REST;
         took
+    }
+
+    /// What the other processes of the own container tell, each for itself, and what those of others do: page, share.
+    fn hear_own(&self, own: usize, card: usize) -> (Vec<Heard>, Vec<(usize, Share, Told)>) {
+        let own_page = self.processes[own].places[card].limit.map(|(page, _)| page);
+        let others = self.processes.iter().enumerate().filter(|(number, _)| *number != own);
+        let living = others.filter_map(|(_, tenant)| {
+            let place = &tenant.places[card];
+            Some((place.limit?.0, tenant.key, place.tells()?))
+        });
+        // What those said last that are no more stands there until another one takes their place.
+        let dead = self.ghosts.iter().filter(|ghost| ghost.card == card);
+        let told = living.chain(dead.map(|ghost| (ghost.page, ghost.key, ghost.told)));
+        let (mut heard, mut rest) = (Vec::new(), Vec::new());
+        for (page, key, told) in told {
+            if Some(page) == own_page {
+                heard.push(Heard { page: page as u64, share: None, key, told });
+            } else if let Some(share) = self.shares.get(&(card, page)) {
+                rest.push((page, *share, told));
+            }
+        }
+        (heard, rest)
+    }
+
+    /// What other containers tell, each as one.
+    fn hear_others(&self, told: &[(usize, Share, Told)], own: Option<usize>) -> Vec<Heard> {
+        let mut pages: Vec<_> = told.iter().map(|&(page, share, _)| (page, share)).collect();
+        pages.sort_unstable();
+        pages.dedup_by_key(|(page, _)| *page);
+        let of_processes = pages.into_iter().filter(|(page, _)| Some(*page) != own);
+        let of_processes = of_processes.map(|(page, share)| {
+            let of_it = told.iter().filter(|(other, ..)| *other == page);
+            let told = Told::together(of_it.map(|(.., told)| *told), self.now);
+            let (number, key) = (page as u64, KEYS - 1 - page as u64);
+            Heard { page: number, share: Some(share), key, told }
+        });
+        let of_pages = self.pages.iter().zip(KEYS..).map(|(page, number)| {
+            let says = (0..page.places).map(|_| page.says.at(self.now));
+            let share = Share::from_percent(page.percent);
+            Heard { page: number, share, key: number, told: Told::together(says, self.now) }
+        });
+        of_processes.chain(of_pages).collect()
+    }
+}
+
+impl Place<'_> {
+    /// What the process tells in its place of the page, whose sums go on from one process to the next.
+    pub(super) fn tells(&self) -> Option<Told> {
+        let (before, taken_at) = self.seat;
+        Some(self.meters.first()?.tells().after(before, taken_at))
     }
 }

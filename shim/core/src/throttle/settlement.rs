@@ -85,9 +85,6 @@ const LONGEST_DOUBT_NS: u64 = 64 * DOUBT_NS;
 
 /// A mean is off for a while, in either direction: less one part of so many of it is certain.
 const MEAN_PARTS: u64 = 16;
-/// Nobody waits so long for a turn and nothing else.
-const TURNS_NS: u64 = 10_000_000;
-
 /// From when to when a stream was occupied with a piece of work.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Span {
@@ -117,9 +114,18 @@ pub(super) struct Done {
 pub(super) struct Certain {
     pub(super) from: u64,
     pub(super) until: u64,
-    /// It had work of it before, too: what neighbours had of the time is their turns in the mean. Otherwise it may be
-    /// nothing but the wait for a turn.
-    pub(super) is_queued: bool,
+    pub(super) part: Part,
+}
+
+/// What of it was this process's.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Part {
+    /// So much, as the operation is known.
+    Known(u64),
+    /// Its turns in the mean: the device had work of the stream before, too.
+    Turns,
+    /// What remains of it at least: it may be nothing but the wait for a turn.
+    Rest,
 }
 
 impl Done {
@@ -220,14 +226,17 @@ impl Settlement {
             None => (work_ns, work_ns, work_ns),
         };
         // The turns of strangers lie in it, and look like launches that take long now and then.
-        if let Some(Certain { from, until, is_queued }) = done.certain.filter(|_| !self.strangers) {
+        if let Some(Certain { from, until, part }) = done.certain.filter(|_| !self.strangers) {
             let added_ns = self.certain.add(from, until);
-            let is_mean = is_queued || until.saturating_sub(from) >= TURNS_NS;
+            let passed = until.saturating_sub(from);
             let mean_ns = turns.part(added_ns, from, until);
-            let least_ns = match is_mean {
-                true if mean_ns == added_ns => mean_ns,
-                true => mean_ns / MEAN_PARTS * (MEAN_PARTS - 1),
-                false => turns.least_part(added_ns, from, until),
+            let least_ns = match part {
+                Part::Known(ns) => scaled(added_ns, ns.min(passed), passed),
+                Part::Rest if passed < turns.longest_wait_ns() => {
+                    turns.least_part(added_ns, from, until)
+                }
+                _ if mean_ns == added_ns => mean_ns,
+                Part::Rest | Part::Turns => mean_ns / MEAN_PARTS * (MEAN_PARTS - 1),
             };
             self.certain_ns = self.certain_ns.saturating_add(least_ns);
         }

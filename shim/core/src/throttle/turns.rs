@@ -66,6 +66,8 @@ struct Neighbour {
 const LATE_PARTS: u64 = 8;
 /// What is out already when it is first seen nobody knows; so much is taken for it.
 const OUT_AT_FIRST_NS: u64 = 200_000_000;
+/// Turns are shorter, and a switch from one to the next with them.
+const LONG_TURN_NS: u64 = 5_000_000;
 /// Looking costs a few system calls for each neighbour.
 const LOOK_NS: u64 = 500_000;
 /// What is told late, or wrong, is not set against more than this.
@@ -92,8 +94,8 @@ impl Turns {
     }
 
     /// Whether it is time to look at the neighbours.
-    pub(super) const fn is_look_due(&self, now: u64, may_take_time: bool) -> bool {
-        !self.has_looked || may_take_time && now.saturating_sub(self.looked_at) >= LOOK_NS
+    pub(super) const fn is_look_due(&self, now: u64) -> bool {
+        !self.has_looked || now.saturating_sub(self.looked_at) >= LOOK_NS
     }
 
     /// What the neighbours tell now, and what this process does.
@@ -179,6 +181,12 @@ impl Turns {
             takers -= 1;
         }
         [rest, least]
+    }
+
+    /// Nobody waits so long for a turn and nothing else.
+    pub(super) fn longest_wait_ns(&self) -> u64 {
+        let out = self.neighbours.iter().filter(|neighbour| neighbour.is_out).count();
+        LONG_TURN_NS.saturating_mul(out as u64 + 1)
     }
 
     /// What of the time from `start` to `end` was this process's, in the mean.

@@ -3,7 +3,7 @@
 use super::Meter;
 use crate::throttle::{
     Events,
-    settlement::{Certain, Done},
+    settlement::{Certain, Done, Part},
     stream::StreamId,
 };
 
@@ -32,7 +32,7 @@ impl<E> Meter<'_, E> {
                 let (taken, before) = (stream.look(), std::mem::take(&mut stream.unmarked_ns));
                 // What the call found it waited for, but for the way back to the program.
                 let (from, until) = (stream.since.max(began), now.saturating_sub(RETURN_NS));
-                let certain = (from < until).then_some(Certain { from, until, is_queued: false });
+                let certain = (from < until).then_some(Certain { from, until, part: Part::Rest });
                 (stream.since, stream.synced) = (now, true);
                 let worth = self.account(taken, now).saturating_add(before);
                 // Of a batch no event says that it was out.

@@ -3,8 +3,8 @@
 use super::Meter;
 use crate::throttle::{
     BIG_NS, Events, Reached, Signature,
-    costs::Sample,
-    settlement::{Certain, Done, Span},
+    costs::{OUTLIER, Sample},
+    settlement::{Certain, Done, Part, Span},
     stream::{Operation, Pending, Reserved, StreamId},
 };
 
@@ -88,8 +88,9 @@ impl<E> Meter<'_, E> {
                     let (over, waited) = (front.operation.is_none(), front.waited);
                     let (since, span) = (stream.since, stream.span(waited, at));
                     // When all of the batch was queued, and the device not yet past it, it had no launch to wait for.
-                    let (from, is_queued) = (since.max(queued_at), since >= queued_at);
-                    let certain = (from < at).then_some(Certain { from, until: at, is_queued });
+                    let part = if since >= queued_at { Part::Turns } else { Part::Rest };
+                    let from = since.max(queued_at);
+                    let certain = (from < at).then_some(Certain { from, until: at, part });
                     (stream.since, stream.synced) = (at, false);
                     if at.saturating_add(CLOCK_STEP_NS) < since {
                         self.settlement.clock_moved();
@@ -150,7 +151,7 @@ impl<E> Meter<'_, E> {
         let start = stream.since.max(queued_at).min(at);
         stream.since = stream.since.max(at);
         let work_ns = self.turns.of(start, at);
-        let certain = Some(Certain { from: start, until: at, is_queued: true });
+        let certain = Some(Certain { from: start, until: at, part: Part::Turns });
         let done = Done { span: Span::Operation(start, at), work_ns, certain };
         self.settle(reserved, done, now);
     }
@@ -198,7 +199,11 @@ impl<E> Meter<'_, E> {
         let is_queued = waited_since.is_none();
         let is_whole = is_queued && took < BIG_NS;
         self.steady.note(signature, off(took), off(if is_whole { took } else { turns }));
-        let sample = match self.steady.time(signature) {
+        let steady = self.steady.time(signature).filter(|time| {
+            // No wait for a turn takes that long: it is one of another length.
+            took < self.turns.longest_wait_ns() || took / OUTLIER < *time
+        });
+        let sample = match steady {
             _ if is_alone => off(took),
             Some(time) => time.clamp(off(least).min(off(took)), off(took)),
             None => off(if is_whole { took } else { own }),
@@ -217,7 +222,7 @@ impl<E> Meter<'_, E> {
         let work_ns = small.map_or(sample, u64::from);
         // The distance of two events is in it, and no work.
         let from = start.saturating_add(took - off(took).min(took));
-        let certain = Some(Certain { from, until: end, is_queued });
+        let certain = Some(Certain { from, until: end, part: Part::Known(sample) });
         self.settle(reserved, Done { span: Span::Operation(start, end), work_ns, certain }, now);
         if first {
             self.reprice(signature, sample, now);

@@ -7,11 +7,10 @@ use crate::throttle::told::{Heard, Told};
 const UNKNOWN_NS: u64 = 10_000_000_000;
 
 impl<E> Meter<'_, E> {
-    /// Whether it is time to look at what other processes on the device tell: once to see who is there, and then now and
-    /// then, if nobody waits for it.
+    /// Whether it is time to look at what other processes on the device tell.
     #[must_use]
-    pub const fn is_look_due(&self, now: u64, may_take_time: bool) -> bool {
-        self.turns.is_look_due(now, may_take_time)
+    pub const fn is_look_due(&self, now: u64) -> bool {
+        self.turns.is_look_due(now)
     }
 
     /// What other processes on the device tell now.

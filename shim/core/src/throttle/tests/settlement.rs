@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use crate::throttle::{
     coverage::Coverage,
-    settlement::{Certain, Done, Settlement, Span},
+    settlement::{Certain, Done, Part, Settlement, Span},
     turns::Turns,
 };
 
@@ -43,7 +43,7 @@ fn time_in_which_the_device_certainly_worked_is_charged() {
     let batch = |start, from, end| Done {
         span: Span::Batch(start, end),
         work_ns: 10,
-        certain: Some(Certain { from, until: end, is_queued: true }),
+        certain: Some(Certain { from, until: end, part: Part::Turns }),
     };
     assert_eq!(settlement.settle(batch(0, 0, 500), &turns, 1000), 500);
     assert_eq!(settlement.settle(batch(500, 900, 1000), &turns, 1000), 100);
