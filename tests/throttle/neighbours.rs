@@ -121,6 +121,8 @@ fn restless() -> Result {
     let run = both()?;
     run.output()?.success()?;
     let path = pages(&run)?.join("stranger");
+    // A page without a ledger beside it is removed.
+    fs::write(pages(&run)?.with_file_name("stranger"), b"")?;
     let page = fs::read(pages(&run)?.join("ledger"))?;
     let over = AtomicBool::new(false);
     let change = || -> Result {

@@ -63,6 +63,8 @@ pub struct Meter<'a, E> {
     let_through: u32,
     /// Launches that are out of whose signature nothing is measured.
     unmeasured: u64,
+    /// By how much operations that take the same each time lately took less of what neighbours can have left at least.
+    saved_ns: u64,
     /// What a measurement on a busy stream contains besides the operation.
     spacing: Spacing,
     random: u64,
@@ -146,6 +148,7 @@ impl<'a, E> Meter<'a, E> {
             progress_at: now,
             let_through: 0,
             unmeasured: 0,
+            saved_ns: 0,
             spacing: Spacing::default(),
             random: now | 1,
             totals: Totals::default(),

@@ -14,6 +14,8 @@ const CLOCK_STEP_NS: u64 = 1_000_000;
 const IDLE_NS: u64 = 10_000;
 /// No neighbour was there if it can have had no more than one part in so many.
 const ALONE_PART: u64 = 16;
+/// More than this is not set against what comes later.
+const SAVED_NS: u64 = 20_000_000;
 /// Streams that one harvest looks at.
 const HARVEST: usize = 16;
 
@@ -203,10 +205,12 @@ impl<E> Meter<'_, E> {
             // No wait for a turn takes that long: it is one of another length.
             took < self.turns.longest_wait_ns() || took / OUTLIER < *time
         });
+        let (whole, least) = (off(took), off(least).min(off(took)));
         let sample = match steady {
-            _ if is_alone => off(took),
-            Some(time) => time.clamp(off(least).min(off(took)), off(took)),
-            None => off(if is_whole { took } else { own }),
+            _ if is_alone => whole,
+            Some(time) => self.known(time.min(whole), least),
+            None if is_whole => whole,
+            None => off(own),
         };
         let explained = !is_alone && own < took / 8 * 7;
         let first = self.costs.estimate(signature).is_none();
@@ -221,12 +225,21 @@ impl<E> Meter<'_, E> {
         self.costs.learn(signature, Sample { ns: sample, clean, is_collective, explained });
         let work_ns = small.map_or(sample, u64::from);
         // The distance of two events is in it, and no work.
-        let from = start.saturating_add(took - off(took).min(took));
+        let from = start.saturating_add(took - whole.min(took));
         let certain = Some(Certain { from, until: end, part: Part::Known(sample) });
         self.settle(reserved, Done { span: Span::Operation(start, end), work_ns, certain }, now);
         if first {
             self.reprice(signature, sample, now);
         }
+    }
+
+    /// What an operation is taken to have been that takes this long each time, and at least so much of the device's time this
+    /// time as far as neighbours tell. They tell late: what it was less than taken for before is set against it.
+    fn known(&mut self, time_ns: u64, least_ns: u64) -> u64 {
+        let saved_ns = self.saved_ns.saturating_add(time_ns.saturating_sub(least_ns));
+        let missing_ns = least_ns.saturating_sub(time_ns);
+        self.saved_ns = saved_ns.saturating_sub(missing_ns).min(SAVED_NS);
+        time_ns.saturating_add(missing_ns.saturating_sub(saved_ns))
     }
 
     /// The first measurement of a signature takes the place of the guesses that its other launches reserved.
