@@ -37,6 +37,7 @@ pub(crate) struct Gate {
     share_at_first: Share,
     call: CallTime,
     dead: Look,
+    strangers: Look,
     /// When a launch was last held back.
     held_back_at: AtomicU64,
     /// Other processes on the device, if they can be seen.
@@ -56,6 +57,9 @@ struct Inside {
     says: Told,
 }
 
+/// How often the dead of the container are looked for, and strangers, which costs milliseconds of a wait.
+const DEAD_NS: u64 = 100_000_000;
+const STRANGERS_NS: u64 = 5_000_000_000;
 /// A launch that was held back is not the last one for a while.
 const HELD_BACK_NS: u64 = 1_000_000_000;
 
@@ -85,8 +89,8 @@ impl Gate {
         let timing = Timing::default();
         let says = Told::default();
         let inside = Mutex::new(Inside { meter, timing, share, told, paid_until: None, says });
-        let (call, dead, held_back_at) =
-            (CallTime::default(), Look::default(), AtomicU64::default());
+        let (call, held_back_at) = (CallTime::default(), AtomicU64::default());
+        let (dead, strangers) = (Look::each(DEAD_NS), Look::each(STRANGERS_NS));
         Some(Self {
             costs,
             index,
@@ -96,6 +100,7 @@ impl Gate {
             share_at_first: share,
             call,
             dead,
+            strangers,
             held_back_at,
             neighbours,
             inside,
@@ -172,10 +177,21 @@ impl Gate {
                         mark();
                     }
                     self.held_back_at.store(now, Ordering::Relaxed);
+                    if self.strangers.is_due(now) {
+                        self.look_for_strangers();
+                    }
                     sys::sleep_until(until);
                 }
             }
             now = sys::monotonic_ns();
+        }
+    }
+
+    /// Finds out whether somebody is on the device who tells nothing: what is measured holds their turns too then.
+    fn look_for_strangers(&self) {
+        if let Some(neighbours) = &self.neighbours {
+            let strangers = neighbours.are_there_strangers();
+            self.with(|inside| inside.meter.set_strangers(strangers));
         }
     }
 

@@ -6,19 +6,23 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// When the dead are looked for again. Zero: at once, as when a process comes to a device for the first time.
-#[derive(Default)]
-pub(super) struct Look(AtomicU64);
-
-/// How long a death may go unnoticed while the container uses the device. What is charged for it may be too much by this.
-const EVERY_NS: u64 = 100_000_000;
+/// When something is looked for again. Zero: at once, as when a process comes to a device for the first time.
+pub(super) struct Look {
+    due: AtomicU64,
+    every_ns: u64,
+}
 
 impl Look {
+    /// So often at most.
+    pub(super) const fn each(every_ns: u64) -> Self {
+        Self { due: AtomicU64::new(0), every_ns }
+    }
+
     /// Whether it is time, and this thread's to do it.
     pub(super) fn is_due(&self, now: u64) -> bool {
-        let due = self.0.load(Ordering::Relaxed);
-        let next = now.saturating_add(EVERY_NS);
+        let due = self.due.load(Ordering::Relaxed);
+        let next = now.saturating_add(self.every_ns);
         now >= due
-            && self.0.compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+            && self.due.compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 }

@@ -7,8 +7,10 @@
 //! counts beyond the [share](gpucap_core::page::share) that the node wrote beside the page. Looking waits for nothing, and
 //! takes a fiftieth of the time at most; whatever fails is not seen.
 
+use crate::driver::nvml::process;
 use crate::page::OwnPage;
 use crate::sys::{self, Directory};
+use crate::topology;
 use gpucap_core::ledger::{DeviceIndex, Slot};
 use gpucap_core::page::{Header, OwnSeat, PLACES, read_seats, share};
 use gpucap_core::throttle::{Heard, Told};
@@ -33,6 +35,8 @@ pub(crate) struct Neighbours {
 struct View {
     pages: Vec<Page>,
     heard: Vec<Heard>,
+    /// How many processes have told something.
+    known: usize,
     /// For what is read; [`ROOM`] bytes.
     room: Vec<u8>,
     listed_at: Option<u64>,
@@ -47,8 +51,9 @@ struct Page {
     /// Where its seats are: offset and length.
     seats: (usize, usize),
     share: Share,
-    /// What it said at the latest look.
+    /// What it said at the latest look, and how many processes have ever said something in it.
     told: Told,
+    processes: usize,
     /// It said something new at the latest list, or since.
     moves: bool,
 }
@@ -78,6 +83,12 @@ impl Neighbours {
         }
     }
 
+    /// Whether more processes compute on the device than tell what they do. NVML is asked, so that takes a while.
+    pub(super) fn are_there_strangers(&self) -> bool {
+        let listed = topology::nvml().and_then(|nvml| process::count(nvml, self.gpu.0));
+        listed.is_some_and(|listed| listed > self.view.lock().known.saturating_add(1))
+    }
+
     /// Looks at what they tell, unless another thread does or it `is_due` only later. If it may not take time, those of
     /// other containers are what they were. Each is shown under a number that stays.
     pub(super) fn look(
@@ -104,9 +115,12 @@ impl View {
         let own = all.own.page.tells(all.device).filter(|(slot, _)| *slot != all.slot.index());
         let own = own.map(|(slot, told)| (key(page, slot), told));
         self.heard.extend(own.map(|(key, told)| Heard { page, share: None, key, told }));
+        self.known = self.heard.len();
         if may_take_time || self.listed_at.is_none() {
             self.read_others(all, now);
         }
+        let others = self.pages.iter().map(|page| page.processes);
+        self.known = others.fold(self.known, usize::saturating_add);
         // Each is a taker of its own, whose key is no process's.
         self.heard.extend(self.pages.iter().take(MOST_PAGES).map(|page| Heard {
             page: page.inode,
@@ -134,6 +148,7 @@ impl View {
             let Some(room) = self.room.get_mut(..length) else { continue };
             let Some((_, bytes)) = read(&directory, &page.name, offset, room) else { continue };
             let told = Told::together(read_seats(bytes).map(|(_, told)| told), now);
+            page.processes = read_seats(bytes).count();
             page.moves = told.is_out() || page.told.work != told.work || !lists && page.moves;
             page.told = told;
         }
@@ -157,8 +172,9 @@ impl View {
             let Some(share) = self.share(directory, &name, all) else { continue };
             let known = before.iter().find(|page| page.inode == inode);
             let told = known.map_or_else(Told::default, |page| page.told);
+            let processes = known.map_or(0, |page| page.processes);
             let moves = known.is_none_or(|page| page.moves);
-            self.pages.push(Page { name, inode, seats, share, told, moves });
+            self.pages.push(Page { name, inode, seats, share, told, processes, moves });
         }
         self.pages.sort_by_key(|page| !page.moves);
     }

@@ -17,6 +17,17 @@ pub(crate) fn bytes(copy: &DriverCopy, uuid: [u8; 16], pid: u32) -> Option<u64> 
     found.map(|process| process.usedGpuMemory).filter(|bytes| *bytes != u64::MAX)
 }
 
+/// How many processes compute on the device with this UUID, whoever they are; `None` if NVML does not say.
+pub(crate) fn count(copy: &DriverCopy, uuid: [u8; 16]) -> Option<usize> {
+    let mut found = None;
+    each_device(copy, &mut |device| {
+        if super::uuid(copy, device).is_some_and(|name| name.uuid.0 == uuid) {
+            found = computing(copy, device).map(|all| all.len());
+        }
+    });
+    found
+}
+
 fn computing(copy: &DriverCopy, device: nvmlDevice_t) -> Option<Vec<nvmlProcessInfo_v1_t>> {
     let mut count = 0;
     // Refused for want of room, unless there is nobody: then the number is told.

@@ -14,8 +14,8 @@ const CLOCK_STEP_NS: u64 = 1_000_000;
 const IDLE_NS: u64 = 10_000;
 /// No neighbour was there if it can have had no more than one part in so many.
 const ALONE_PART: u64 = 16;
-/// More than this is not set against what comes later.
-const SAVED_NS: u64 = 20_000_000;
+/// More than a turn is not set against what comes later.
+const SAVED_NS: u64 = 2_000_000;
 /// Streams that one harvest looks at.
 const HARVEST: usize = 16;
 
