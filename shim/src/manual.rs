@@ -13,7 +13,8 @@
 //! * [`status`]: what `gpucap status` shows, and the names of its JSON.
 //! * [`metrics`]: the same for Prometheus.
 //! * [`sources`]: who can say how much a container is allowed, and how the node is configured.
-//! * [`threats`]: what a preload does not hold.
+//! * [`threats`]: what a container can write, what bounds it, and what a preload does not hold.
+//! * [`reliability`]: each promise, the test that holds it, and the largest run.
 //! * [`costs`]: what is done on which path.
 //! * [`rows_cuda`], [`rows_nvml`]: each intercepted function.
 //!
@@ -60,6 +61,9 @@ mod sources {}
 
 #[doc = include_str!("manual/threats.md")]
 mod threats {}
+
+#[doc = include_str!("manual/reliability.md")]
+mod reliability {}
 
 #[doc = include_str!("manual/costs.md")]
 mod costs {}
