@@ -34,8 +34,15 @@ fn one_claim_and_one_charge_write_these_words_and_no_others() {
         .map(|(index, word)| (index * 8, word.load(Relaxed)))
         .filter(|&(_, word)| word != 0)
         .collect();
-    let header =
-        [(0, MAGIC), (8, 1), (16, 16_863_232), (24, 1024), (32, 64), (40, /* high water */ 1)];
+    let header = [
+        (0, MAGIC),
+        (8, 1),
+        (16, 16_863_232),
+        (24, 1024),
+        (32, 64),
+        (40, /* high water */ 1),
+        (48, /* changes */ 1),
+    ];
     let device = [
         (4096, /* total: bytes, slot, sequence */ 4096 << 22 | 1),
         (4104, /* peak */ 4096),
