@@ -126,7 +126,10 @@ impl Node {
         one.exec(&in_one, &["sh", "-c", "echo told 1<>/.gpucap/page"])?;
         let lines = "for page in /.gpucap/pages/*; do read -r line <$page; echo \"$line\"; done";
         let heard = other.exec(&in_other, &["sh", "-c", lines])?;
-        expect(heard.lines().count() == 2 && heard.lines().any(|line| line == "told"), || heard)?;
+        // Beside each of the two pages the node says what its container has of the time.
+        let count = |wanted: &str| heard.lines().filter(|line| *line == wanted).count();
+        let found = [heard.lines().count(), count("told"), count("* 42.85")];
+        expect(found == [4, 1, 2], || heard.clone())?;
         pods.into_iter().try_for_each(Pod::end)
     }
 
