@@ -4,7 +4,7 @@
 //! writes one may shorten it, replace it or fill it with anything, and no descriptor outlives a look, since programs close
 //! all that they find. Which there are is listed again after a tenth of a second; one that said nothing new then, and has
 //! nothing out, is not read in between. All processes of another container are heard as one, and nothing of what they say
-//! counts beyond the [share](gpucap_core::page::share) that the node wrote beside the page. Looking waits for nothing, and
+//! counts beyond the share (`gpucap_core::page::share`) that the node wrote beside the page. Looking waits for nothing, and
 //! takes a fiftieth of the time at most; whatever fails is not seen.
 
 use crate::driver::nvml::process;

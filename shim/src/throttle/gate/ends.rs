@@ -19,7 +19,7 @@ impl Gate {
         self.with(|inside| inside.meter.stream_destroyed(id, sys::monotonic_ns()));
     }
 
-    /// As [`end_stream`](Self::end_stream), for a caller that [holds](Held) already.
+    /// As [`end_stream`](Self::end_stream), for a caller that [holds](crate::held) already.
     pub(in crate::throttle) fn end_stream_held(&self, id: StreamId) {
         self.think(|inside| inside.meter.stream_destroyed(id, sys::monotonic_ns()));
     }
@@ -73,7 +73,7 @@ impl Gate {
     }
 
     /// Does something that may end contexts of this device: meanwhile nobody asks about their events. The caller
-    /// [holds](Held) already.
+    /// [holds](crate::held) already.
     pub(in crate::throttle) fn while_nobody_asks<T>(
         &self,
         work: impl FnOnce(&mut Timing) -> T,
