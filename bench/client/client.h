@@ -20,7 +20,7 @@ struct driver {
 #define MEMBER(name) name##_fn name;
 #define DRIVER_FUNCTIONS(X) \
     X(cuInit) X(cuDevicePrimaryCtxRetain) X(cuCtxSetCurrent) X(cuMemAlloc_v2) X(cuMemFree_v2) \
-    X(cuMemAllocAsync) X(cuMemFreeAsync) X(cuMemGetInfo_v2) X(cuLaunchKernel) \
+    X(cuMemAllocAsync) X(cuMemFreeAsync) X(cuMemGetInfo_v2) X(cuCtxSynchronize) X(cuLaunchKernel) \
     X(cuStreamCreate) X(cuStreamDestroy_v2) X(cuGetProcAddress_v2)
     DRIVER_FUNCTIONS(MEMBER)
 #undef MEMBER

@@ -181,6 +181,14 @@ static void info(uint64_t first, uint64_t second)
     printf("free=%zu total=%zu\n", free_bytes, total);
 }
 
+/* settle: waits for all work, so that what was freed in a stream is back. */
+static void settle(uint64_t first, uint64_t second)
+{
+    (void)first, (void)second;
+    need(driver.cuCtxSynchronize() == CUDA_SUCCESS, "cuCtxSynchronize failed");
+    printf("settled=1\n");
+}
+
 /* infos N: N calls of cuMemGetInfo_v2 in a row. */
 static void infos(uint64_t turns, uint64_t second)
 {
@@ -196,4 +204,4 @@ static void infos(uint64_t turns, uint64_t second)
 const struct command memory_commands[] = {
     {"pairs", pairs},   {"async", async},   {"random", random_pairs},
     {"each", each},     {"live", set_live}, {"threads", threads},     {"refuse", refuse},
-    {"take", take},     {"info", info},     {"infos", infos},         {NULL, NULL}};
+    {"take", take},     {"info", info},     {"infos", infos},   {"settle", settle},         {NULL, NULL}};

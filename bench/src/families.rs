@@ -4,7 +4,7 @@
 //! [`alloc`](crate::alloc) has plain allocations, in more detail. The last family, memory of the
 //! host, is none of ours: its differences are the noise of the method.
 
-use crate::alloc::together;
+use crate::alloc::{has_free, together};
 use crate::files::Files;
 use crate::measure::{Sample, in_turns};
 use crate::report::{Report, Row, Unit};
@@ -101,7 +101,7 @@ impl Part<'_> {
         let what = self.row(&format!("blocks of the ledger file with {most} live"));
         report.row(&Row::single(what, Unit::Bytes, blocks));
         clients[1].ask("keep 0")?;
-        let all_back = clients[1].ask("info")?.get("free") == free_before;
+        let all_back = has_free(&mut clients[1], free_before)?;
         report.check(&self.row("every byte has come back"), all_back);
         Ok(())
     }
