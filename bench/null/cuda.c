@@ -132,6 +132,11 @@ EXPORT CUresult cuCtxGetDevice(CUdevice *device)
     return current ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
+EXPORT CUresult cuCtxSynchronize(void)
+{
+    return CUDA_SUCCESS;
+}
+
 /* ---- memory ---- */
 
 EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes)
