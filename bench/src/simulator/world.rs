@@ -13,7 +13,9 @@ use super::card::{BIN_NS, Card, Collective, Spun};
 use super::dice::Dice;
 use super::program::Program;
 use super::setup::{Ablation, Setup};
-use gpucap_core::throttle::{Bucket, Costs, Heard, Meter, Party, Seat, StreamId, Told, Totals};
+use gpucap_core::throttle::{
+    Bucket, Costs, Meter, Party, PeerReport, Seat, StreamId, Totals, UsageReport,
+};
 use gpucap_core::units::Share;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -105,9 +107,9 @@ struct Place<'a> {
     before: Totals,
     rests_until: u64,
     /// What other containers told at the latest look at their pages.
-    others: Option<Vec<Heard>>,
+    others: Option<Vec<PeerReport>>,
     /// What its place in the page said when it took it, and when that was.
-    seat: (Told, u64),
+    seat: (UsageReport, u64),
     /// A launch was held back lately.
     held_back_until: u64,
     inherits_at: u64,
@@ -235,7 +237,7 @@ impl<'a> World<'a> {
             before: Totals::default(),
             rests_until: 0,
             others: None,
-            seat: (Told::default(), self.now),
+            seat: (UsageReport::default(), self.now),
             held_back_until: 0,
             inherits_at: 0,
             costs: Vec::new(),

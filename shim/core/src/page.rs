@@ -18,7 +18,7 @@ pub mod share;
 
 use crate::ledger::{DeviceIndex, Slot};
 use crate::sync::Word;
-use crate::throttle::Told;
+use crate::throttle::UsageReport;
 use crate::uuid::Uuid;
 
 /// Where the hook puts the container's own.
@@ -94,23 +94,23 @@ impl CardPage {
         let words = self.gpus.get(device.index())?;
         words.iter().zip(gpu.halves()).for_each(|(word, half)| word.store(half));
         self.high_water.raise(slot.index() as u64 + 1);
-        let own = OwnSeat { seat, before: seat.told(), taken_at: now };
+        let own = OwnSeat { seat, before: seat.report(), taken_at: now };
         // Who had it before may have died with work out.
-        own.tell(Told::default());
+        own.publish(UsageReport::default());
         Some(own)
     }
 
     /// What the processes of this page tell of a device, by slot, as [`read_seats`] reads it out of a file.
-    pub fn tells(&self, device: DeviceIndex) -> impl Iterator<Item = (usize, Told)> {
+    pub fn reports(&self, device: DeviceIndex) -> impl Iterator<Item = (usize, UsageReport)> {
         let taken = usize::try_from(self.high_water.load()).unwrap_or(PLACES);
         let seats = self.seats.get(device.index()).into_iter().flatten().take(taken);
-        seats.map(Seat::told).enumerate().filter(|(_, told)| *told != Told::default())
+        seats.map(Seat::report).enumerate().filter(|(_, report)| *report != UsageReport::default())
     }
 }
 
 impl Seat {
-    fn told(&self) -> Told {
-        Told { work: self.work.load(), occupied: self.occupied.load() }
+    fn report(&self) -> UsageReport {
+        UsageReport { work: self.work.load(), occupied: self.occupied.load() }
     }
 }
 
@@ -119,16 +119,16 @@ impl Seat {
 #[derive(Debug)]
 pub struct OwnSeat<'p> {
     seat: &'p Seat,
-    before: Told,
+    before: UsageReport,
     taken_at: u64,
 }
 
 impl OwnSeat<'_> {
     /// Tells it to whoever looks.
-    pub fn tell(&self, told: Told) {
-        let told = told.after(self.before, self.taken_at);
-        self.seat.work.store(told.work);
-        self.seat.occupied.store(told.occupied);
+    pub fn publish(&self, report: UsageReport) {
+        let report = report.after(self.before, self.taken_at);
+        self.seat.work.store(report.work);
+        self.seat.occupied.store(report.occupied);
     }
 }
 
@@ -162,11 +162,11 @@ impl<'a> Header<'a> {
 }
 
 /// What the processes of a page tell, by slot: those that have told anything.
-pub fn read_seats(bytes: &[u8]) -> impl Iterator<Item = (usize, Told)> {
-    let told = |seat: &[u8]| Some(Told { work: word(seat, 0)?, occupied: word(seat, 1)? });
+pub fn read_seats(bytes: &[u8]) -> impl Iterator<Item = (usize, UsageReport)> {
+    let report = |seat: &[u8]| Some(UsageReport { work: word(seat, 0)?, occupied: word(seat, 1)? });
     let seats = bytes.chunks_exact(size_of::<Seat>()).enumerate();
-    let seats = seats.filter_map(move |(slot, seat)| Some((slot, told(seat)?)));
-    seats.filter(|(_, told)| *told != Told::default())
+    let seats = seats.filter_map(move |(slot, seat)| Some((slot, report(seat)?)));
+    seats.filter(|(_, report)| *report != UsageReport::default())
 }
 
 fn word(bytes: &[u8], place: usize) -> Option<u64> {

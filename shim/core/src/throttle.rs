@@ -8,7 +8,7 @@
 //! * [`Meter`]: every other launch. It prepays batches, measures with pairs of timing events, and settles what was
 //!   reserved against what was measured.
 //! * [`Party`]: the devices of a container that meet in collectives, which go together.
-//! * [`Told`]: what processes on a card tell each other, from which each knows how much of the time was its turn.
+//! * [`UsageReport`]: what processes on a card tell each other, from which each knows how much of the time was its turn.
 //!
 //! What is charged is measured time of the device, never a count of launches or blocks. Estimates only decide what is
 //! reserved until the measurement is there. The manual's page on time has the reasons and the numbers.
@@ -30,8 +30,8 @@ mod signature;
 mod spacing;
 mod steady;
 mod stream;
-mod told;
 mod turns;
+mod usage_report;
 
 pub use batch::Batch;
 pub use bucket::Bucket;
@@ -40,7 +40,7 @@ pub use meter::{Meter, Permit, Totals, Verdict};
 pub use party::{Party, Seat};
 pub use signature::{Launch, Signature};
 pub use stream::StreamId;
-pub use told::{Heard, Told};
+pub use usage_report::{PeerReport, UsageReport};
 
 /// Timing events of the driver, as far as the meter needs them. Recording them is the caller's.
 pub trait Events {

@@ -21,7 +21,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use gpucap_abi::cuda::{CUcontext, CUstream};
 use gpucap_core::ledger::{DeviceIndex, Ledger, Slot};
 use gpucap_core::throttle::{
-    Bucket, Costs, Launch, Meter, Party, Permit, Signature, StreamId, Told, Totals, Verdict,
+    Bucket, Costs, Launch, Meter, Party, Permit, Signature, StreamId, Totals, UsageReport, Verdict,
 };
 use gpucap_core::units::Share;
 use parking_lot::Mutex;
@@ -54,7 +54,7 @@ struct Inside {
     /// Up to when it knows the work that is out to be paid for.
     paid_until: Option<u64>,
     /// What the neighbours know already.
-    says: Told,
+    published: UsageReport,
 }
 
 /// How often the dead of the container are looked for, and strangers, which costs milliseconds of a wait.
@@ -87,8 +87,8 @@ impl Gate {
         let costs = meter.costs();
         let told = Totals::default();
         let timing = Timing::default();
-        let says = Told::default();
-        let inside = Mutex::new(Inside { meter, timing, share, told, paid_until: None, says });
+        let published = UsageReport::default();
+        let inside = Mutex::new(Inside { meter, timing, share, told, paid_until: None, published });
         let (call, held_back_at) = (CallTime::default(), AtomicU64::default());
         let (dead, strangers) = (Look::each(DEAD_NS), Look::each(STRANGERS_NS));
         Some(Self {
@@ -215,8 +215,8 @@ impl Gate {
         let held_back_at = self.held_back_at.load(Ordering::Relaxed);
         let may_take_time = !is_launch || now.saturating_sub(held_back_at) < HELD_BACK_NS;
         let is_due = || self.with(|inside| inside.meter.is_look_due(now)) == Some(true);
-        neighbours.look(now, may_take_time, is_due, |heard| {
-            self.with(|inside| inside.meter.look(heard.iter().copied(), now));
+        neighbours.look(now, may_take_time, is_due, |peers| {
+            self.with(|inside| inside.meter.look(peers.iter().copied(), now));
         });
     }
 
@@ -384,10 +384,10 @@ impl Gate {
             self.ledger.unfinished(self.slot, self.index, paid_until);
         }
         if let Some(neighbours) = &self.neighbours {
-            let says = inside.meter.tells();
-            if says != inside.says {
-                inside.says = says;
-                neighbours.tell(says);
+            let published = inside.meter.usage_report();
+            if published != inside.published {
+                inside.published = published;
+                neighbours.publish(published);
             }
         }
     }

@@ -13,7 +13,7 @@ use crate::sys::{self, Directory};
 use crate::topology;
 use gpucap_core::ledger::{DeviceIndex, Slot};
 use gpucap_core::page::{Header, OwnSeat, PLACES, read_seats, share};
-use gpucap_core::throttle::{Heard, Told};
+use gpucap_core::throttle::{PeerReport, UsageReport};
 use gpucap_core::units::Share;
 use gpucap_core::uuid::Uuid;
 use parking_lot::Mutex;
@@ -34,7 +34,7 @@ pub(crate) struct Neighbours {
 #[derive(Default)]
 struct View {
     pages: Vec<Page>,
-    heard: Vec<Heard>,
+    peers: Vec<PeerReport>,
     /// How many processes have told something.
     known: usize,
     /// For what is read; [`ROOM`] bytes.
@@ -52,7 +52,7 @@ struct Page {
     seats: (usize, usize),
     share: Share,
     /// What it said at the latest look, and how many processes have ever said something in it.
-    told: Told,
+    report: UsageReport,
     processes: usize,
     /// It said something new at the latest list, or since.
     moves: bool,
@@ -77,9 +77,9 @@ impl Neighbours {
     }
 
     /// Tells them.
-    pub(super) fn tell(&self, told: Told) {
+    pub(super) fn publish(&self, report: UsageReport) {
         if let Some(seat) = &self.seat {
-            seat.tell(told);
+            seat.publish(report);
         }
     }
 
@@ -96,7 +96,7 @@ impl Neighbours {
         now: u64,
         may_take_time: bool,
         is_due: impl FnOnce() -> bool,
-        show: impl FnOnce(&[Heard]),
+        show: impl FnOnce(&[PeerReport]),
     ) {
         let Some(mut view) = self.view.try_lock() else { return };
         if now < view.rests_until || !is_due() {
@@ -104,29 +104,29 @@ impl Neighbours {
         }
         view.refresh(self, may_take_time, now);
         view.rest(now, sys::monotonic_ns());
-        show(&view.heard);
+        show(&view.peers);
     }
 }
 
 impl View {
     fn refresh(&mut self, all: &Neighbours, may_take_time: bool, now: u64) {
-        self.heard.clear();
+        self.peers.clear();
         let page = all.own.inode;
-        let own = all.own.page.tells(all.device).filter(|(slot, _)| *slot != all.slot.index());
-        let own = own.map(|(slot, told)| (key(page, slot), told));
-        self.heard.extend(own.map(|(key, told)| Heard { page, share: None, key, told }));
-        self.known = self.heard.len();
+        let own = all.own.page.reports(all.device).filter(|(slot, _)| *slot != all.slot.index());
+        let own = own.map(|(slot, report)| (key(page, slot), report));
+        self.peers.extend(own.map(|(key, report)| PeerReport { page, share: None, key, report }));
+        self.known = self.peers.len();
         if may_take_time || self.listed_at.is_none() {
             self.read_others(all, now);
         }
         let others = self.pages.iter().map(|page| page.processes);
         self.known = others.fold(self.known, usize::saturating_add);
         // Each is a taker of its own, whose key is no process's.
-        self.heard.extend(self.pages.iter().take(MOST_PAGES).map(|page| Heard {
+        self.peers.extend(self.pages.iter().take(MOST_PAGES).map(|page| PeerReport {
             page: page.inode,
             share: Some(page.share),
             key: key(page.inode, 0),
-            told: page.told,
+            report: page.report,
         }));
     }
 
@@ -147,10 +147,10 @@ impl View {
             let (offset, length) = page.seats;
             let Some(room) = self.room.get_mut(..length) else { continue };
             let Some((_, bytes)) = read(&directory, &page.name, offset, room) else { continue };
-            let told = Told::together(read_seats(bytes).map(|(_, told)| told), now);
+            let report = UsageReport::together(read_seats(bytes).map(|(_, report)| report), now);
             page.processes = read_seats(bytes).count();
-            page.moves = told.is_out() || page.told.work != told.work || !lists && page.moves;
-            page.told = told;
+            page.moves = report.is_out() || page.report.work != report.work || !lists && page.moves;
+            page.report = report;
         }
     }
 
@@ -171,10 +171,10 @@ impl View {
             let Some(seats) = header.and_then(|header| header.seats(all.gpu)) else { continue };
             let Some(share) = self.share(directory, &name, all) else { continue };
             let known = before.iter().find(|page| page.inode == inode);
-            let told = known.map_or_else(Told::default, |page| page.told);
+            let report = known.map_or_else(UsageReport::default, |page| page.report);
             let processes = known.map_or(0, |page| page.processes);
             let moves = known.is_none_or(|page| page.moves);
-            self.pages.push(Page { name, inode, seats, share, told, processes, moves });
+            self.pages.push(Page { name, inode, seats, share, report, processes, moves });
         }
         self.pages.sort_by_key(|page| !page.moves);
     }

@@ -7,7 +7,7 @@ use super::Place;
 use super::World;
 use super::pages::Ghost;
 use super::thread::{Metered, State};
-use gpucap_core::throttle::{Meter, Told};
+use gpucap_core::throttle::{Meter, UsageReport};
 use std::sync::Arc;
 
 /// What a process left unfinished on a card: of which container, and up to when it had paid.
@@ -86,12 +86,12 @@ impl World<'_> {
         let process = self.threads[thread].process;
         let tenant = &mut self.processes[process];
         let old = std::mem::take(&mut tenant.places);
-        let seats: Vec<_> = old.iter().map(Place::tells).collect();
+        let seats: Vec<_> = old.iter().map(Place::usage_report).collect();
         let moves = self.dice.between(0, 1) == 1;
         if moves {
-            let ghost = |(card, (told, place)): (usize, (&Option<Told>, &Place<'_>))| {
+            let ghost = |(card, (report, place)): (usize, (&Option<UsageReport>, &Place<'_>))| {
                 let (page, _) = place.limit?;
-                Some(Ghost { card, page, key: tenant.key, told: (*told)? })
+                Some(Ghost { card, page, key: tenant.key, report: (*report)? })
             };
             self.ghosts.extend(seats.iter().zip(&old).enumerate().filter_map(ghost));
             tenant.key += 1 << 20;

@@ -6,7 +6,7 @@
 
 use super::{Place, Tenant, World};
 use crate::simulator::setup::Ablation;
-use gpucap_core::throttle::{Heard, Meter, Told};
+use gpucap_core::throttle::{Meter, PeerReport, UsageReport};
 use gpucap_core::units::Share;
 
 /// A page of a container without a process on the card.
@@ -25,7 +25,7 @@ pub(super) struct Ghost {
     pub(super) card: usize,
     pub(super) page: usize,
     pub(super) key: u64,
-    pub(super) told: Told,
+    pub(super) report: UsageReport,
 }
 
 /// What each place of a page says.
@@ -49,7 +49,7 @@ pub enum Says {
 const OUT: u64 = 1 << 63;
 
 impl Says {
-    fn at(self, now: u64) -> Told {
+    fn at(self, now: u64) -> UsageReport {
         let (work, occupied) = match self {
             Self::Nothing => (0, 0),
             Self::Busy(rate) => (now / 100 * rate, OUT | 1),
@@ -63,7 +63,7 @@ impl Says {
             Self::Swings => (now / 1_000_000 % 2 * 3_600_000_000_000, OUT | 1),
             Self::Most => (u64::MAX, u64::MAX),
         };
-        Told { work, occupied }
+        UsageReport { work, occupied }
     }
 }
 
@@ -85,60 +85,73 @@ impl World<'_> {
         if self.setup.without == Ablation::Page || !is_due(&self.processes[own]) {
             return 0;
         }
-        let (mut heard, told) = self.hear_own(own, card);
+        let (mut peers, report) = self.own_reports(own, card);
         let place = &self.processes[own].places[card];
         let may_take_time = !is_launch || now < place.held_back_until || place.others.is_none();
-        let mut took = self.setup.look_ns * u64::from(!heard.is_empty());
+        let mut took = self.setup.look_ns * u64::from(!peers.is_empty());
         if may_take_time {
-            let others = self.hear_others(&told, place.limit.map(|(page, _)| page));
+            let others = self.peer_reports(&report, place.limit.map(|(page, _)| page));
             took += self.setup.look_ns * others.len() as u64;
             self.processes[own].places[card].others = Some(others);
         }
         let place = &mut self.processes[own].places[card];
-        heard.extend(place.others.iter().flatten());
-        place.meters.iter_mut().for_each(|meter| meter.look(heard.iter().copied(), now));
+        peers.extend(place.others.iter().flatten());
+        place.meters.iter_mut().for_each(|meter| meter.look(peers.iter().copied(), now));
         place.rests_until = now + took * REST;
         took
     }
 
     /// What the other processes of the own container tell, each for itself, and what those of others do: page, share.
-    fn hear_own(&self, own: usize, card: usize) -> (Vec<Heard>, Vec<(usize, Share, Told)>) {
+    fn own_reports(
+        &self,
+        own: usize,
+        card: usize,
+    ) -> (Vec<PeerReport>, Vec<(usize, Share, UsageReport)>) {
         let own_page = self.processes[own].places[card].limit.map(|(page, _)| page);
         let others = self.processes.iter().enumerate().filter(|(number, _)| *number != own);
         let living = others.filter_map(|(_, tenant)| {
             let place = &tenant.places[card];
-            Some((place.limit?.0, tenant.key, place.tells()?))
+            Some((place.limit?.0, tenant.key, place.usage_report()?))
         });
         // What those said last that are no more stands there until another one takes their place.
         let dead = self.ghosts.iter().filter(|ghost| ghost.card == card);
-        let told = living.chain(dead.map(|ghost| (ghost.page, ghost.key, ghost.told)));
-        let (mut heard, mut rest) = (Vec::new(), Vec::new());
-        for (page, key, told) in told {
+        let report = living.chain(dead.map(|ghost| (ghost.page, ghost.key, ghost.report)));
+        let (mut peers, mut rest) = (Vec::new(), Vec::new());
+        for (page, key, report) in report {
             if Some(page) == own_page {
-                heard.push(Heard { page: page as u64, share: None, key, told });
+                peers.push(PeerReport { page: page as u64, share: None, key, report });
             } else if let Some(share) = self.shares.get(&(card, page)) {
-                rest.push((page, *share, told));
+                rest.push((page, *share, report));
             }
         }
-        (heard, rest)
+        (peers, rest)
     }
 
     /// What other containers tell, each as one.
-    fn hear_others(&self, told: &[(usize, Share, Told)], own: Option<usize>) -> Vec<Heard> {
-        let mut pages: Vec<_> = told.iter().map(|&(page, share, _)| (page, share)).collect();
+    fn peer_reports(
+        &self,
+        report: &[(usize, Share, UsageReport)],
+        own: Option<usize>,
+    ) -> Vec<PeerReport> {
+        let mut pages: Vec<_> = report.iter().map(|&(page, share, _)| (page, share)).collect();
         pages.sort_unstable();
         pages.dedup_by_key(|(page, _)| *page);
         let of_processes = pages.into_iter().filter(|(page, _)| Some(*page) != own);
         let of_processes = of_processes.map(|(page, share)| {
-            let of_it = told.iter().filter(|(other, ..)| *other == page);
-            let told = Told::together(of_it.map(|(.., told)| *told), self.now);
+            let of_it = report.iter().filter(|(other, ..)| *other == page);
+            let report = UsageReport::together(of_it.map(|(.., report)| *report), self.now);
             let (number, key) = (page as u64, KEYS - 1 - page as u64);
-            Heard { page: number, share: Some(share), key, told }
+            PeerReport { page: number, share: Some(share), key, report }
         });
         let of_pages = self.pages.iter().zip(KEYS..).map(|(page, number)| {
             let says = (0..page.places).map(|_| page.says.at(self.now));
             let share = Share::from_percent(page.percent);
-            Heard { page: number, share, key: number, told: Told::together(says, self.now) }
+            PeerReport {
+                page: number,
+                share,
+                key: number,
+                report: UsageReport::together(says, self.now),
+            }
         });
         of_processes.chain(of_pages).collect()
     }
@@ -146,8 +159,8 @@ impl World<'_> {
 
 impl Place<'_> {
     /// What the process tells in its place of the page, whose sums go on from one process to the next.
-    pub(super) fn tells(&self) -> Option<Told> {
+    pub(super) fn usage_report(&self) -> Option<UsageReport> {
         let (before, taken_at) = self.seat;
-        Some(self.meters.first()?.tells().after(before, taken_at))
+        Some(self.meters.first()?.usage_report().after(before, taken_at))
     }
 }

@@ -25,7 +25,7 @@ fn file(page: &CardPage) -> Vec<u8> {
     words.flat_map(|word| word.load().to_le_bytes()).collect()
 }
 
-fn read(file: &[u8], gpu: Uuid) -> Option<Vec<(usize, Told)>> {
+fn read(file: &[u8], gpu: Uuid) -> Option<Vec<(usize, UsageReport)>> {
     let (offset, length) = Header::read(&file[..Header::SIZE])?.seats(gpu)?;
     Some(read_seats(&file[offset..offset + length]).collect())
 }
@@ -51,17 +51,17 @@ fn what_is_told_is_read_by_device_and_process() {
     let page = page();
     page.format();
     assert!(page.is_known());
-    let told = [1, 2, 3].map(|n| Told { work: n * 100, occupied: n * 10 });
-    taken(&page).into_iter().zip(told).for_each(|(seat, told)| seat.tell(told));
+    let report = [1, 2, 3].map(|n| UsageReport { work: n * 100, occupied: n * 10 });
+    taken(&page).into_iter().zip(report).for_each(|(seat, report)| seat.publish(report));
     let file = file(&page);
     assert_eq!(file.len() as u64, CardPage::SIZE);
-    assert_eq!(read(&file, FIRST), Some(vec![(0, told[0])]));
-    assert_eq!(read(&file, SECOND), Some(vec![(0, told[1]), (1, told[2])]));
+    assert_eq!(read(&file, FIRST), Some(vec![(0, report[0])]));
+    assert_eq!(read(&file, SECOND), Some(vec![(0, report[1]), (1, report[2])]));
     assert_eq!(read(&file, Uuid([1; 16])), None);
     let ledger = Ledger::zeroed();
     for gpu in [FIRST, SECOND] {
         let device = ledger.device(gpu.0).unwrap();
-        assert_eq!(Some(page.tells(device).collect()), read(&file, gpu));
+        assert_eq!(Some(page.reports(device).collect()), read(&file, gpu));
     }
 }
 
@@ -71,16 +71,16 @@ fn the_sums_of_a_seat_go_on_from_one_process_to_the_next() {
     const OUT: u64 = 1 << 63;
     let page = page();
     page.format();
-    let told = |page: &CardPage| read(&file(page), FIRST).unwrap();
+    let report = |page: &CardPage| read(&file(page), FIRST).unwrap();
     let [seat, ..] = taken(&page);
     // It died with work out, which it had for 400,000 ns.
-    seat.tell(Told { work: 500, occupied: OUT | 600_000 });
+    seat.publish(UsageReport { work: 500, occupied: OUT | 600_000 });
     let [seat, ..] = taken(&page);
-    assert_eq!(told(&page), [(0, Told { work: 500, occupied: 400_000 })]);
-    seat.tell(Told { work: 20, occupied: 30 });
-    assert_eq!(told(&page), [(0, Told { work: 520, occupied: 400_030 })]);
-    seat.tell(Told { work: 20, occupied: OUT | 1_000_000 });
-    assert_eq!(told(&page), [(0, Told { work: 520, occupied: OUT | 600_000 })]);
+    assert_eq!(report(&page), [(0, UsageReport { work: 500, occupied: 400_000 })]);
+    seat.publish(UsageReport { work: 20, occupied: 30 });
+    assert_eq!(report(&page), [(0, UsageReport { work: 520, occupied: 400_030 })]);
+    seat.publish(UsageReport { work: 20, occupied: OUT | 1_000_000 });
+    assert_eq!(report(&page), [(0, UsageReport { work: 520, occupied: OUT | 600_000 })]);
 }
 
 #[test]

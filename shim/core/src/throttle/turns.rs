@@ -1,7 +1,7 @@
 //! Whose turn it was: what of the time between two moments the card worked for this process.
 //!
 //! A card goes round those who have work for it, and what is measured of an operation holds the turns of the others too.
-//! Who they are is known of those that tell ([`Told`]), each in its container's [page](crate::page), which this process
+//! Who they are is known of those that tell ([`UsageReport`]), each in its container's [page](crate::page), which this process
 //! looks at now and then. Between two looks a neighbour has been given what it had left to do, or half of the time that it
 //! was there, whichever is less; and all of them together, and this process, what there was to give: the least demands in
 //! full, the rest in equal parts. That is right in the mean. At most, each was given all that it had left in all the time
@@ -14,7 +14,7 @@
 
 use std::collections::VecDeque;
 
-use super::told::{Heard, Told};
+use super::usage_report::{PeerReport, UsageReport};
 use crate::units::Share;
 
 /// The turns of this process on one device.
@@ -99,12 +99,17 @@ impl Turns {
     }
 
     /// What the neighbours tell now, and what this process does.
-    pub(super) fn look(&mut self, heard: impl Iterator<Item = Heard>, own: Told, now: u64) {
+    pub(super) fn look(
+        &mut self,
+        peers: impl Iterator<Item = PeerReport>,
+        own: UsageReport,
+        now: u64,
+    ) {
         let passed = now.saturating_sub(self.looked_at);
         let occupied_ns = own.occupied_ns(now);
         let there = occupied_ns.saturating_sub(self.occupied_ns).min(passed);
         let seen_ns = occupied_ns.max(self.occupied_ns);
-        heard.for_each(|heard| self.hear(heard, passed, now));
+        peers.for_each(|peer| self.note_report(peer, passed, now));
         self.neighbours.retain(|neighbour| neighbour.seen_at == now);
         // First the time in which this process had nothing out, then that in which it had.
         self.give(passed - there, passed, false);
@@ -117,40 +122,40 @@ impl Turns {
         (self.looked_at, self.has_looked, self.occupied_ns) = (now, true, seen_ns);
     }
 
-    fn hear(&mut self, heard: Heard, passed: u64, now: u64) {
-        let Some(place) = self.page(&heard, now) else { return };
-        let known = self.neighbours.iter().position(|neighbour| neighbour.key == heard.key);
+    fn note_report(&mut self, peer: PeerReport, passed: u64, now: u64) {
+        let Some(place) = self.page(&peer, now) else { return };
+        let known = self.neighbours.iter().position(|neighbour| neighbour.key == peer.key);
         if known.is_none() {
             // All that one tells who was not there before, it did since the latest look.
-            let before = if self.has_looked { Told::default() } else { heard.told };
-            self.neighbours.push(Neighbour::new(heard.key, before, now));
+            let before = if self.has_looked { UsageReport::default() } else { peer.report };
+            self.neighbours.push(Neighbour::new(peer.key, before, now));
         }
         let at = known.unwrap_or(self.neighbours.len() - 1);
         if let (Some(neighbour), Some(page)) =
             (self.neighbours.get_mut(at), self.pages.get_mut(place))
         {
-            neighbour.tells(heard.told, &mut page.allowed_ns, passed, now);
+            neighbour.update(peer.report, &mut page.allowed_ns, passed, now);
         }
     }
 
     /// The place of a page, whose allowance has grown.
-    fn page(&mut self, heard: &Heard, now: u64) -> Option<usize> {
-        let is_it = |page: &Page| page.number == heard.page;
+    fn page(&mut self, peer: &PeerReport, now: u64) -> Option<usize> {
+        let is_it = |page: &Page| page.number == peer.page;
         let forgotten = |page: &Page| now.saturating_sub(page.seen_at) > REMEMBERED_NS;
         let known = self.pages.iter().position(is_it);
         let place = match known.or_else(|| self.pages.iter().position(forgotten)) {
             Some(place) => place,
             None if self.pages.len() < PAGES => {
-                self.pages.push(Page::new(heard, now));
+                self.pages.push(Page::new(peer, now));
                 self.pages.len() - 1
             }
             None => return None,
         };
         let page = self.pages.get_mut(place)?;
-        if page.number == heard.page {
-            page.fill(heard.share, now);
+        if page.number == peer.page {
+            page.fill(peer.share, now);
         } else {
-            *page = Page::new(heard, now);
+            *page = Page::new(peer, now);
         }
         Some(place)
     }
@@ -263,9 +268,9 @@ pub(super) fn scaled(ns: u64, part: u64, whole: u64) -> u64 {
 }
 
 impl Page {
-    fn new(heard: &Heard, now: u64) -> Self {
-        let allowed_ns = heard.share.map_or(u64::MAX, |share| share.of(SAVED_AT_FIRST_NS));
-        Self { number: heard.page, allowed_ns, seen_at: now }
+    fn new(peer: &PeerReport, now: u64) -> Self {
+        let allowed_ns = peer.share.map_or(u64::MAX, |share| share.of(SAVED_AT_FIRST_NS));
+        Self { number: peer.page, allowed_ns, seen_at: now }
     }
 
     fn fill(&mut self, share: Option<Share>, now: u64) {
@@ -282,17 +287,17 @@ fn signed(ns: u64) -> i64 {
 }
 
 impl Neighbour {
-    const fn new(key: u64, told: Told, now: u64) -> Self {
-        let (work, occupied_ns, is_out) = (told.work, told.occupied_ns(now), told.is_out());
+    const fn new(key: u64, report: UsageReport, now: u64) -> Self {
+        let (work, occupied_ns, is_out) = (report.work, report.occupied_ns(now), report.is_out());
         let beyond_ns = if is_out { OUT_AT_FIRST_NS } else { 0 };
         let (left_ns, there_ns, seen_at) = ([0; 2], 0, now);
         Self { key, work, occupied_ns, left_ns, beyond_ns, there_ns, is_out, seen_at }
     }
 
-    fn tells(&mut self, told: Told, allowed_ns: &mut u64, passed: u64, now: u64) {
-        let occupied_ns = told.occupied_ns(now);
+    fn update(&mut self, report: UsageReport, allowed_ns: &mut u64, passed: u64, now: u64) {
+        let occupied_ns = report.occupied_ns(now);
         self.there_ns = occupied_ns.saturating_sub(self.occupied_ns).min(passed);
-        let more = told.work.wrapping_sub(self.work).cast_signed();
+        let more = report.work.wrapping_sub(self.work).cast_signed();
         match u64::try_from(more) {
             Ok(more) => self.beyond_ns = self.beyond_ns.saturating_add(more).min(MOST_LEFT_NS),
             Err(_less) => {
@@ -315,8 +320,8 @@ impl Neighbour {
         self.left_ns = self.left_ns.map(|ns| ns.saturating_add_unsigned(counts).min(most));
         // What was too much for the time being is not told again.
         self.occupied_ns = self.occupied_ns.max(occupied_ns);
-        self.work = told.work;
-        (self.is_out, self.seen_at) = (told.is_out(), now);
+        self.work = report.work;
+        (self.is_out, self.seen_at) = (report.is_out(), now);
     }
 
     /// What it wanted and had nothing out for any more, it was given while nobody looked.

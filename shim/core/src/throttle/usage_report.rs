@@ -12,7 +12,7 @@ use crate::units::Share;
 
 /// What a process tells the others of a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct UsageReport {
     /// GPU nanoseconds: what it has had done, and what is reserved for what is out.
     pub work: u64,
     /// Nanoseconds for which it has had anything out; with the highest bit set, the time at which that would have begun if
@@ -22,7 +22,7 @@ pub struct Told {
 
 /// What was read of a neighbour.
 #[derive(Clone, Copy, Debug)]
-pub struct Heard {
+pub struct PeerReport {
     /// The page that says it, under a number that stays.
     pub page: u64,
     /// What the container of the page may take of the device's time, as the node wrote it; none of this process's own
@@ -31,13 +31,13 @@ pub struct Heard {
     /// Who says it, under a number that stays.
     pub key: u64,
     /// What it says.
-    pub told: Told,
+    pub report: UsageReport,
 }
 
 /// Set while something is out.
 const OUT: u64 = 1 << 63;
 
-impl Told {
+impl UsageReport {
     /// Of a process that had work out for so long, and since then again.
     #[must_use]
     pub(super) const fn new(work: u64, occupied_ns: u64, out_since: Option<u64>) -> Self {
@@ -52,10 +52,10 @@ impl Told {
     #[must_use]
     pub fn together(all: impl Iterator<Item = Self>, now: u64) -> Self {
         let (mut work, mut occupied_ns, mut is_out) = (0_u64, 0_u64, false);
-        for told in all {
-            work = work.wrapping_add(told.work);
-            occupied_ns = occupied_ns.saturating_add(told.occupied_ns(now));
-            is_out |= told.is_out();
+        for report in all {
+            work = work.wrapping_add(report.work);
+            occupied_ns = occupied_ns.saturating_add(report.occupied_ns(now));
+            is_out |= report.is_out();
         }
         Self::new(work, occupied_ns.min(now), is_out.then_some(now))
     }

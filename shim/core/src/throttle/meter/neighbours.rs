@@ -1,7 +1,7 @@
 //! What this process tells others on the device, and what it makes of what they tell.
 
 use super::Meter;
-use crate::throttle::told::{Heard, Told};
+use crate::throttle::usage_report::{PeerReport, UsageReport};
 
 /// Longer than any measurement takes.
 const UNKNOWN_NS: u64 = 10_000_000_000;
@@ -14,9 +14,9 @@ impl<E> Meter<'_, E> {
     }
 
     /// What other processes on the device tell now.
-    pub fn look(&mut self, heard: impl Iterator<Item = Heard>, now: u64) {
-        let own = self.tells();
-        self.turns.look(heard, own, now);
+    pub fn look(&mut self, peers: impl Iterator<Item = PeerReport>, now: u64) {
+        let own = self.usage_report();
+        self.turns.look(peers, own, now);
     }
 
     /// Whether somebody is on the device who tells nothing: then the time of launches says less of what they were. Nobody is,
@@ -27,12 +27,12 @@ impl<E> Meter<'_, E> {
 
     /// What this process has to tell others on the device.
     #[must_use]
-    pub fn tells(&self) -> Told {
+    pub fn usage_report(&self) -> UsageReport {
         let back = self.settlement.overlap_of(self.out_ns);
         // Of what nobody has measured nobody knows the end: until then it may want all the time that there is.
         let out_ns = if self.unmeasured > 0 { UNKNOWN_NS } else { self.out_ns - back };
         let work = self.totals.busy_ns.saturating_add(out_ns);
-        Told::new(work, self.was_out_ns, self.is_out().then_some(self.out_since))
+        UsageReport::new(work, self.was_out_ns, self.is_out().then_some(self.out_since))
     }
 
     pub(super) const fn is_out(&self) -> bool {

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use crate::{
-    throttle::{Heard, Told, turns::Turns},
+    throttle::{PeerReport, UsageReport, turns::Turns},
     units::Share,
 };
 
@@ -18,17 +18,17 @@ const ABSENT: Process = (0, 0, None);
 /// What this process and its neighbours are like when it looks, at such times.
 fn looks(turns: &mut Turns, looks: &[(u64, Process, &[Process])]) {
     for (ms, own, others) in looks {
-        let told = |process: &Process| {
+        let report = |process: &Process| {
             let (work, there, since) = *process;
-            Told::new(work * MS, there * MS, since.map(|since| START + since * MS))
+            UsageReport::new(work * MS, there * MS, since.map(|since| START + since * MS))
         };
-        turns.look(others.iter().map(told).zip(0..).map(heard), told(own), START + ms * MS);
+        turns.look(others.iter().map(report).zip(0..).map(peer), report(own), START + ms * MS);
     }
 }
 
 /// A process of the same container.
-fn heard((told, key): (Told, u64)) -> Heard {
-    Heard { page: key, share: None, key, told }
+fn peer((report, key): (UsageReport, u64)) -> PeerReport {
+    PeerReport { page: key, share: None, key, report }
 }
 
 /// Milliseconds that were certainly this process's.
@@ -183,9 +183,9 @@ fn a_liar_gives_away_its_own_share_and_no_more() {
         let share = Share::from_percent(percent);
         let (mut taken, mut at_most) = (0.0, 0.0);
         for ms in 0..=20_000 {
-            let lie = Told::new(4 * ms * MS, 0, Some(START));
-            let lies = (0..seats).map(|key| Heard { page: 7, share, key, told: lie });
-            turns.look(lies, Told::new(0, 0, Some(START)), START + ms * MS);
+            let lie = UsageReport::new(4 * ms * MS, 0, Some(START));
+            let lies = (0..seats).map(|key| PeerReport { page: 7, share, key, report: lie });
+            turns.look(lies, UsageReport::new(0, 0, Some(START)), START + ms * MS);
             if ms > 0 {
                 taken += 1.0 - own(&turns, ms - 1, ms);
                 at_most += 1.0 - at_least(&turns, ms - 1, ms);
@@ -205,12 +205,12 @@ fn a_liar_gives_away_its_own_share_and_no_more() {
 fn a_neighbour_that_was_quiet_may_run_for_long() {
     let mut turns = Turns::new(START);
     let share = Share::from_percent(30);
-    let look = |turns: &mut Turns, ms: u64, told| {
-        let heard = Heard { page: 7, share, key: 1, told };
-        turns.look([heard].into_iter(), Told::new(0, 0, Some(START)), START + ms * MS);
+    let look = |turns: &mut Turns, ms: u64, report| {
+        let peer = PeerReport { page: 7, share, key: 1, report };
+        turns.look([peer].into_iter(), UsageReport::new(0, 0, Some(START)), START + ms * MS);
     };
-    (0..=300).for_each(|ms| look(&mut turns, ms * 10, Told::default()));
-    let kernel = Told::new(900 * MS, 0, Some(START + 3_000 * MS));
+    (0..=300).for_each(|ms| look(&mut turns, ms * 10, UsageReport::default()));
+    let kernel = UsageReport::new(900 * MS, 0, Some(START + 3_000 * MS));
     (301..=500).for_each(|ms| look(&mut turns, ms * 10, kernel));
     close(own(&turns, 3_000, 5_000), 1_100.0);
 }
@@ -239,16 +239,16 @@ proptest! {
     /// Whatever they tell: no more than passed is ever this process's, nor less than nothing.
     #[test]
     fn any_words_are_harmless(
-        told in prop::collection::vec((any::<[u64; 2]>(), any::<[u64; 2]>(), 0_u64..50 * MS), 1..40),
+        report in prop::collection::vec((any::<[u64; 2]>(), any::<[u64; 2]>(), 0_u64..50 * MS), 1..40),
         from in 0_u64..2_000 * MS,
         length in 0_u64..500 * MS,
     ) {
         let mut turns = Turns::new(START);
         let mut now = START;
-        for (first, second, passed) in told {
+        for (first, second, passed) in report {
             now += passed;
-            let words = [first, second].map(|[work, occupied]| Told { work, occupied });
-            turns.look(words.into_iter().zip(0..).map(heard), words[0], now);
+            let words = [first, second].map(|[work, occupied]| UsageReport { work, occupied });
+            turns.look(words.into_iter().zip(0..).map(peer), words[0], now);
         }
         let from = START + from;
         prop_assert!(turns.of(from, from + length) <= length);
