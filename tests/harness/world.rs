@@ -54,6 +54,27 @@ impl Driver {
         }
     }
 
+    /// The bytes by which the reserve of a memory pool grows, as the driver says after an allocation of one byte. The
+    /// stub's is 1 unless it is told otherwise.
+    ///
+    /// # Errors
+    /// If the driver refuses, or keeps nothing for the allocation.
+    pub fn pool_unit(&self) -> Result<u64> {
+        const RESERVED_MEM_CURRENT: u32 = 5;
+        let mut actor = World::bare(self.clone()).actor()?.start()?;
+        actor.expect(&[
+            ("init", 0),
+            ("context 0", 0),
+            ("cuDeviceGetDefaultMemPool p", 0),
+            ("async a 1", 0),
+        ])?;
+        let answer = actor.tell(&format!("pool-attribute d p {RESERVED_MEM_CURRENT}"))?;
+        match (answer.code, answer.value) {
+            (0, unit @ 1..) => Ok(unit),
+            _ => Err(Stop::fail(format!("a pool with one byte in use: {answer:?}"))),
+        }
+    }
+
     /// The driver's own `nvidia-smi`.
     ///
     /// # Errors

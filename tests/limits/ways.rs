@@ -1,12 +1,14 @@
-//! Each way of getting memory, under the same rules. What is given back is the card's at the next synchronisation. All sizes are exact to the byte, but for physical memory, which
-//! comes in pages of 2 MiB, and rows of pitched memory, which the driver pads to 512 bytes: there it is the cap that is
-//! moved by a byte.
+//! Each way of getting memory, under the same rules. What is given back is the card's at the next synchronisation. All
+//! sizes are exact to the byte, but for physical memory, which comes in pages of 2 MiB, pools, which take from the card
+//! in units of the driver's (of the stub: 1 byte), and rows of pitched memory, which the driver pads to 512 bytes: there
+//! it is the cap that is moved by a byte.
 
 use crate::{
     CAP, INVALID_VALUE, MIB, OUT_OF_MEMORY, SUCCESS, begin, booked, calls, capped, told, traced,
 };
-use gpucap_tests::{Actor, Result, Stop, rows, trial};
+use gpucap_tests::{Actor, Driver, Result, Stop, rows, trial};
 use libtest_mimic::Trial;
+use std::sync::OnceLock;
 
 /// A pair of the driver's functions, by which the actor knows it too.
 #[derive(Debug, Clone, Copy)]
@@ -19,10 +21,16 @@ pub(crate) struct Way {
     padding: u64,
     /// What may be asked for is a multiple of this.
     step: u64,
+    /// Whether it takes from a pool, and so from the card in the pool's unit.
+    pooled: bool,
 }
 
 const fn way(symbol: &'static str, give: &'static str) -> Way {
-    Way { symbol, give, padding: 1, step: 1 }
+    Way { symbol, give, padding: 1, step: 1, pooled: false }
+}
+
+const fn pooled(symbol: &'static str, give: &'static str) -> Way {
+    Way { pooled: true, ..way(symbol, give) }
 }
 
 const PITCH: u64 = 512;
@@ -34,10 +42,10 @@ pub(crate) const WAYS: [Way; 15] = [
     Way { padding: PITCH, ..way("cuMemAllocPitch", "cuMemFree") },
     Way { padding: PITCH, ..way("cuMemAllocPitch_v2", "cuMemFree_v2") },
     way("cuMemAllocManaged", "cuMemFree_v2"),
-    way("cuMemAllocAsync", "cuMemFreeAsync"),
-    way("cuMemAllocAsync_ptsz", "cuMemFreeAsync_ptsz"),
-    way("cuMemAllocFromPoolAsync", "cuMemFreeAsync"),
-    way("cuMemAllocFromPoolAsync_ptsz", "cuMemFreeAsync_ptsz"),
+    pooled("cuMemAllocAsync", "cuMemFreeAsync"),
+    pooled("cuMemAllocAsync_ptsz", "cuMemFreeAsync_ptsz"),
+    pooled("cuMemAllocFromPoolAsync", "cuMemFreeAsync"),
+    pooled("cuMemAllocFromPoolAsync_ptsz", "cuMemFreeAsync_ptsz"),
     Way { step: 2 * MIB, ..way("cuMemCreate", "cuMemRelease") },
     way("cuArrayCreate", "cuArrayDestroy"),
     way("cuArrayCreate_v2", "cuArrayDestroy"),
@@ -60,6 +68,19 @@ impl Way {
     /// What a request of so many bytes costs.
     const fn cost(self, bytes: u64) -> u64 {
         bytes.next_multiple_of(self.padding)
+    }
+
+    /// The least by which what it holds of the card can differ.
+    fn unit(self) -> Result<u64> {
+        static POOL_UNIT: OnceLock<u64> = OnceLock::new();
+        match (self.pooled, POOL_UNIT.get()) {
+            (false, _) => Ok(self.step),
+            (true, Some(unit)) => Ok(*unit),
+            (true, None) => {
+                let unit = Driver::at_hand().pool_unit()?;
+                Ok(*POOL_UNIT.get_or_init(|| unit))
+            }
+        }
     }
 }
 
@@ -121,14 +142,15 @@ fn exact_cap(way: Way) -> Result {
 fn exact_request(way: Way) -> Result {
     let run = capped(&CAP.to_string())?;
     let mut actor = begin(&run)?;
-    for request in [CAP - way.step, CAP] {
+    let unit = way.unit()?;
+    for request in [CAP - unit, CAP] {
         actor.expect(&[(&way.take('a', request), SUCCESS)])?;
         told(&mut actor, "info d", CAP, CAP - way.cost(request))?;
         booked(&run, way.cost(request))?;
         actor.expect(&[(&way.give('a'), SUCCESS), ("sync", SUCCESS)])?;
         booked(&run, 0)?;
     }
-    actor.expect(&[(&way.take('a', CAP + way.step), OUT_OF_MEMORY)])?;
+    actor.expect(&[(&way.take('a', CAP + unit), OUT_OF_MEMORY)])?;
     booked(&run, 0)
 }
 
@@ -204,12 +226,14 @@ fn nothing_asked(way: Way) -> Result {
 }
 
 fn other_ways_see(way: Way) -> Result {
+    // What is left fits each way, and twice of it none.
+    let left = pooled("", "").unit()?.max(2 * MIB);
     let mut actor = under(CAP)?;
-    actor.expect(&[(&way.take('a', CAP - 2 * MIB), SUCCESS)])?;
+    actor.expect(&[(&way.take('a', CAP - left), SUCCESS)])?;
     for other in WAYS {
         actor.expect(&[
-            (&other.take('b', 4 * MIB), OUT_OF_MEMORY),
-            (&other.take('b', 2 * MIB), SUCCESS),
+            (&other.take('b', 2 * left), OUT_OF_MEMORY),
+            (&other.take('b', left), SUCCESS),
             (&other.give('b'), SUCCESS),
         ])?;
     }
