@@ -80,12 +80,15 @@ impl Runtime {
         self.kind == Kind::Youki
     }
 
-    /// What has to be done in the command's own mount namespace. crun goes without a mixed hierarchy of cgroups.
+    /// What has to be done in the command's own mount namespace. crun goes without a mixed hierarchy of cgroups; and it
+    /// writes its state to a hook that may have ended, so it has to ignore SIGPIPE, as services of systemd do by default
+    /// (systemd.exec(5), `IgnoreSIGPIPE=`).
     pub(crate) fn prepare(self) -> Result<Vec<String>> {
         let mut commands = Vec::new();
         if self.kind == Kind::Crun {
             let unified = "/sys/fs/cgroup/unified";
             commands.push(format!("! mountpoint -q {unified} || umount {unified}"));
+            commands.push("trap '' PIPE".into());
         }
         if self.userland != Userland::Machine {
             let [usr, _] = self.userland.places(self.path())?;
