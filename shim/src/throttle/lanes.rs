@@ -1,10 +1,11 @@
-//! The streams in which a process has launched, and what its threads have prepaid in them.
+//! The streams in which a process has launched, and the allowances of its threads in them.
 //!
-//! A stream of a device whose time is shared has a lane, and each thread that launches in it a purse there. Launches
-//! find theirs by what their thread [remembers](super::memory); this is where it learns that from. Neither a lane nor a
-//! purse is ever freed. A lane serves another stream of its device when its own has ended: a thread that launches in a
-//! stream while another one destroys it charges the wrong stream once, nothing worse. A purse goes to another thread when
-//! its own is gone, which the kernel knows: nobody says when a thread ends.
+//! A stream of a device with a compute limit has an entry, and each thread that launches in it has an allowance
+//! there. A launch finds its allowance in what its thread [remembers](super::memory), which is filled from here.
+//! Neither an entry nor an allowance is ever freed. Once its stream has ended, an entry serves another stream of the
+//! device: a thread that launches in a stream while another thread destroys it charges the wrong stream once, with no
+//! other effect. Once its thread has ended, an allowance goes to another thread. The kernel is asked which threads
+//! live, since the end of a thread is not notified.
 
 use super::captures;
 use super::gate::Gate;
@@ -19,7 +20,7 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A stream whose launches pay.
+/// The entry of a stream whose launches are charged.
 pub(super) struct Lane {
     /// Its device.
     pub(super) gate: &'static Gate,
@@ -27,39 +28,40 @@ pub(super) struct Lane {
     purses: Mutex<Vec<Owned>>,
 }
 
-/// What one thread has prepaid in a lane, and all else that its short way needs.
+/// The allowance of one thread in one stream, and all else that the fast path needs.
 pub(super) struct Purse {
     pub(super) batch: Arc<Batch>,
     pub(super) costs: Costs,
     pub(super) lane: &'static Lane,
 }
 
-/// A purse, and the thread that alone takes out of it.
+/// An allowance, and the only thread that may take out of it.
 struct Owned {
     thread: u32,
     purse: &'static Purse,
 }
 
-/// The stream of a lane.
+/// The stream of an entry.
 #[derive(Clone, Copy)]
 pub(super) struct Stream {
-    /// As the meter knows it; `None` once it has ended.
+    /// Its number in the meter; `None` once it has ended.
     pub(super) id: Option<StreamId>,
     /// Its context.
     pub(super) context: ContextId,
 }
 
 impl Lane {
-    /// The stream that it serves now.
+    /// Returns the stream that the entry serves now.
     pub(super) fn stream(&self) -> Stream {
         *self.stream.lock()
     }
 
-    /// The purse of the calling thread, which has this number.
+    /// Returns the allowance of the calling thread, which has this number.
     pub(super) fn purse(&'static self, thread: u32) -> &'static Purse {
         let mut purses = self.purses.lock();
         let own = |purses: &[Owned]| purses.iter().position(|owned| owned.thread == thread);
-        // Whenever there are twice as many as the last time: so there are never more than twice as many as threads.
+        // Dead threads are looked for whenever the number has doubled: so there are never more than twice as many
+        // allowances as threads.
         let unowned = |purses: &[Owned]| {
             let gone = |owned: &Owned| !sys::thread_exists(owned.thread);
             if purses.len().is_power_of_two() { purses.iter().position(gone) } else { None }
@@ -77,8 +79,8 @@ impl Lane {
 }
 
 impl Purse {
-    /// Takes the cost of a launch out of what is prepaid. `None` if that does not cover it, and if its stream may be
-    /// captured, and it run nothing.
+    /// Takes the cost of a launch. `None` if the allowance does not cover it, and if its stream may be capturing, in
+    /// which case the launch runs nothing.
     #[expect(
         clippy::inline_always,
         reason = "on the way of each launch; a call of it would be half as much again"
@@ -92,8 +94,8 @@ impl Purse {
     }
 }
 
-/// What tells streams apart. Handles are one of a kind; the names of default streams mean one in each context, or one
-/// of each thread, and only for these the rest is filled in.
+/// Identifies a stream. Handles are unique; the names of default streams mean one stream per context, or one per
+/// thread, and only for these the other fields are filled in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     stream: CUstream,
@@ -102,13 +104,13 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// A stream that has a handle of its own; `None` for the names of default streams.
+    /// Returns the key of a stream with a handle of its own; `None` for the names of default streams.
     pub(super) fn of_handle(stream: CUstream) -> Option<Self> {
         let own = stream.address() > CU_STREAM_PER_THREAD.address();
         own.then_some(Self { stream, context: CUcontext::NULL, thread: 0 })
     }
 
-    /// A default stream in the calling thread's current context.
+    /// Returns the key of a default stream in the calling thread's current context.
     pub(super) fn of_default(stream: CUstream, current: CUcontext) -> Self {
         if stream == CU_STREAM_PER_THREAD {
             Self { stream, context: current, thread: sys::thread() }
@@ -121,35 +123,35 @@ impl Key {
 /// The streams of a process.
 #[derive(Default)]
 pub(crate) struct Lanes {
-    /// `None`: of a device whose time is not shared.
+    /// `None`: of a device without a compute limit.
     known: Mutex<HashMap<Key, Option<&'static Lane>>>,
-    /// Those whose stream has ended.
+    /// Entries whose stream has ended.
     unused: Mutex<Vec<&'static Lane>>,
-    /// At so many streams those of threads that are gone are looked for.
+    /// At this number of streams those of dead threads are looked for.
     sweep_at: AtomicUsize,
 }
 
-/// Fewer streams are not worth a look.
+/// Fewer streams are not worth a search.
 const FEW: usize = 64;
 
 impl Lanes {
-    /// The stream's lane, if anybody has launched in it; `Some(None)` if its device's time is not shared.
+    /// Returns the stream's entry, if a thread has launched in it; `Some(None)` if its device has no compute limit.
     pub(super) fn find(&self, key: Key) -> Option<Option<&'static Lane>> {
         self.known.lock().get(&key).copied()
     }
 
-    /// Enters a stream of a device whose time is not shared.
+    /// Enters a stream of a device without a compute limit.
     pub(super) fn enter_free(&self, key: Key) {
         self.known.lock().entry(key).or_insert(None);
     }
 
-    /// Forgets all streams of devices whose time is not shared: one of them may have ended, and its handle be that of
-    /// a stream of another device.
+    /// Forgets all streams of devices without a compute limit: one of them may have ended, and its handle may be
+    /// reused for a stream of another device.
     pub(super) fn forget_free(&self) {
         self.end(|_, lane| lane.is_none(), |_, _| {});
     }
 
-    /// Enters a stream of a device, unless another thread has just done so; `begin` tells the meter.
+    /// Enters a stream of a device, unless another thread has just done so; `begin` registers it with the meter.
     pub(super) fn enter(
         &self,
         key: Key,
@@ -178,7 +180,7 @@ impl Lanes {
         Some(lane)
     }
 
-    /// Takes out the streams of which `ended` says so; `tell` tells the meter.
+    /// Removes the streams for which `ended` is true; `tell` passes each to the meter.
     pub(super) fn end(
         &self,
         mut ended: impl FnMut(&Key, Option<&Lane>) -> bool,
@@ -188,7 +190,8 @@ impl Lanes {
         let before = known.len();
         let mut unused = self.unused.lock();
         for lane in known.extract_if(|key, lane| ended(key, *lane)).filter_map(|(_, lane)| lane) {
-            // Let go of before the meter is told: who holds the meter may ask for a lane's stream.
+            // The lock is released before the meter is called: a thread that holds the meter may ask for an entry's
+            // stream.
             let ended = lane.stream.lock().id.take();
             ended.into_iter().for_each(|id| tell(lane, id));
             unused.push(lane);
@@ -198,8 +201,8 @@ impl Lanes {
         }
     }
 
-    /// Takes out the default streams of threads that are gone, whenever there are twice as many streams as were left the
-    /// last time: nobody says when a thread ends.
+    /// Removes the default streams of dead threads, whenever the number of streams has doubled since the last
+    /// removal: the end of a thread is not notified.
     pub(super) fn sweep(
         &self,
         is_alive: impl Fn(u32) -> bool,
@@ -213,7 +216,7 @@ impl Lanes {
         self.sweep_at.store(count().saturating_mul(2), Ordering::Relaxed);
     }
 
-    /// The same, with the handle by which the calling thread can name each in its context.
+    /// The same, with the handle by which the calling thread can name each of them in its context.
     pub(super) fn with_handles(
         &self,
         mut wanted: impl FnMut(&Lane) -> bool,
@@ -225,7 +228,7 @@ impl Lanes {
         named.filter(|(_, lane)| wanted(lane)).collect()
     }
 
-    /// The streams in use of which `wanted` says so.
+    /// Returns the streams in use for which `wanted` is true.
     pub(super) fn all(&self, mut wanted: impl FnMut(&Lane) -> bool) -> Vec<&'static Lane> {
         self.known.lock().values().copied().flatten().filter(|lane| wanted(lane)).collect()
     }

@@ -1,9 +1,9 @@
-//! The ways of a launch: nearly all go the short one.
+//! The two paths of a launch: nearly all take the fast path.
 //!
-//! The short way takes a launch's cost out of what its thread has prepaid in its stream, and asks nobody: no lock, clock,
-//! event, system call, allocation or locked instruction. It is [`way`], a function of few arguments, so that those of the
-//! driver's function are moved about as little as can be; what a launch needs that goes by the [gate](super::gate) of its
-//! device is put together [aside].
+//! The fast path takes a launch's cost out of its thread's allowance in its stream: no lock, clock, event, system
+//! call, allocation or locked instruction. It is [`way`], a function of few arguments, so that those of the driver's
+//! function are moved about as little as possible; what a launch on the slow path through the [gate](super::gate) of
+//! its device needs is put together [aside].
 
 use super::gate::Admitted;
 use super::lanes::{Key, Lane, Purse};
@@ -18,7 +18,7 @@ use crate::sys;
 use gpucap_abi::cuda::{CUcontext, CUstream, CuError, CuResult};
 use gpucap_core::throttle::Signature;
 
-/// Launches: waits until the share of time allows it, calls the driver and takes note of what comes of it.
+/// Launches: waits until the share allows it, calls the driver and records the outcome.
 pub(crate) fn launch(
     call: &Call,
     work: Work,
@@ -39,16 +39,17 @@ pub(crate) fn launch(
     answer.map(drop)
 }
 
-/// How a launch goes to the driver: what its thread has prepaid, and what has been taken out of that; nothing where the
-/// time of the device is not shared. Two words, that fit into registers.
+/// How a launch goes to the driver: its thread's allowance, and the cost taken out of it; `None` if the device has no
+/// compute limit. Two words, which fit into registers.
 struct Way(Option<&'static Purse>, u32);
 
 impl Way {
-    /// In the place of a cost.
+    /// In place of a cost: the launch takes the slow path.
     const BY_THE_GATE: u32 = u32::MAX;
 }
 
-/// Which way a launch goes. Not part of [`launch`], whose registers hold the arguments of the driver's function.
+/// Decides which path a launch takes. Not part of [`launch`], whose registers hold the arguments of the driver's
+/// function.
 #[inline(never)]
 fn way(copy: &'static DriverCopy, signature: Signature, stream: StreamRef) -> Way {
     let handle = stream.handle();
@@ -66,7 +67,7 @@ fn way_in_default(copy: &'static DriverCopy, signature: Signature, handle: CUstr
     }
 }
 
-/// By the gate goes also what this thread does not remember.
+/// A launch in a stream that this thread does not remember takes the slow path.
 #[expect(
     clippy::inline_always,
     reason = "on the way of each launch; a call of it would be half as much again"
@@ -80,7 +81,7 @@ fn way_in(signature: Signature, handle: CUstream, context: CUcontext) -> Way {
     }
 }
 
-/// Does what nearly no launch needs. What it needs is put together here, and nowhere before.
+/// Runs what nearly no launch needs, out of line.
 #[cold]
 #[inline(never)]
 fn aside<T>(work: impl FnOnce() -> T) -> T {
@@ -101,7 +102,7 @@ fn long_way(call: &Call, work: Work, stream: StreamRef, next: impl Next<CuError>
     answer.map(drop)
 }
 
-/// Launches several at once, each in a stream of its own: that call cannot be parted.
+/// Launches several kernels in one call, each in a stream of its own: the call cannot be split.
 pub(crate) fn launch_together(
     call: &Call,
     parts: impl Iterator<Item = (Work, StreamRef)>,
@@ -118,7 +119,7 @@ pub(crate) fn launch_together(
     answer.map(drop)
 }
 
-/// A launch on its long way: admitted by the gate of its device, between its events.
+/// A launch on the slow path: admitted by the gate of its device, between its events.
 struct Running {
     stream: StreamRef,
     lane: &'static Lane,
@@ -146,8 +147,8 @@ impl Running {
     }
 }
 
-/// What the thread has prepaid in a stream, and whether it has learnt that just now; `None` where its time is not shared,
-/// and where the driver will answer.
+/// Returns the thread's allowance in a stream, and whether it was looked up just now; `None` if the stream's device
+/// has no compute limit, and if the driver will refuse the call.
 pub(super) fn purse(copy: &DriverCopy, stream: StreamRef) -> Option<(&'static Purse, bool)> {
     let session = Session::begun()?;
     let handle = stream.handle();
@@ -169,7 +170,7 @@ fn learn(
 ) -> Option<&'static Purse> {
     let _errno = sys::Errno::keep();
     if Held::is_entered() {
-        return None; // a tool that was called back: whoever holds the lanes may wait for the lock that this thread holds
+        return None; // a tool that was called back: the holder of the lock may wait for one that this thread holds
     }
     let (lanes, epoch) = (&session.lanes, epoch());
     let key = Key::of_handle(handle).unwrap_or_else(|| Key::of_default(handle, context));
@@ -182,7 +183,7 @@ fn learn(
     purse
 }
 
-/// Makes a stream known: its lane, or `Some(None)` if its device's time is not shared.
+/// Registers a stream: returns its entry, or `Some(None)` if its device has no compute limit.
 fn begin(
     copy: &DriverCopy,
     session: &'static Session,

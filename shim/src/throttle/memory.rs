@@ -1,7 +1,7 @@
-//! What a thread remembers of the streams that it launched in last: a launch finds its purse by a few comparisons.
+//! The streams in which a thread launched last: a launch finds its allowance by a few comparisons.
 //!
-//! A memory is good as long as no stream of the process has ended since: each ending begins another
-//! [epoch], and so does the session of a child made by `fork`.
+//! The cache is valid as long as no stream of the process has ended since: each end begins another [epoch], and so
+//! does the session of a child made by `fork`.
 
 use super::lanes::{Lanes, Purse};
 use crate::session::epoch;
@@ -10,28 +10,28 @@ use core::cell::Cell;
 use core::ptr;
 use gpucap_abi::cuda::{CUcontext, CUstream};
 
-/// Streams that a thread remembers, as a power of two.
+/// The number of streams that a thread remembers, as a power of two.
 const REMEMBERED_BITS: u32 = 4;
 
-/// What one thread remembers.
+/// The cache of one thread.
 struct Memory {
-    /// When it learnt of the streams.
+    /// The epoch in which it was filled.
     epoch: Cell<u64>,
     streams: [Cell<Stream>; 1 << REMEMBERED_BITS],
-    /// Whose thread it is.
+    /// The thread that it belongs to.
     of: Cell<*const Lanes>,
     /// The thread's number; zero if it has not been asked for.
     thread: Cell<u32>,
 }
 
-// SAFETY: zeros are a memory of no epoch, there is nothing to drop, and nothing else is kept so.
+// SAFETY: zeros are a cache of no epoch, there is nothing to drop, and this type alone is kept in the block.
 unsafe impl Own for Memory {}
 
 #[derive(Clone, Copy)]
 struct Stream {
     handle: CUstream,
     context: CUcontext,
-    /// `None`: its device's time is not shared.
+    /// `None`: its device has no compute limit.
     purse: Option<&'static Purse>,
 }
 
@@ -39,7 +39,7 @@ impl Stream {
     const NONE: Self = Self { handle: CUstream::NULL, context: CUcontext::NULL, purse: None };
 }
 
-/// What this thread remembers of a stream; `Some(None)`: that its device's time is not shared.
+/// Returns what this thread remembers about a stream; `Some(None)`: its device has no compute limit.
 #[inline]
 pub(super) fn recall(handle: CUstream, context: CUcontext) -> Option<Option<&'static Purse>> {
     sys::own(|memory: &Memory| {
@@ -50,7 +50,7 @@ pub(super) fn recall(handle: CUstream, context: CUcontext) -> Option<Option<&'st
     })
 }
 
-/// Has this thread remember a stream, of which it began to learn in that epoch.
+/// Remembers a stream that was looked up in this epoch.
 pub(super) fn remember(
     epoch: u64,
     handle: CUstream,
@@ -67,7 +67,7 @@ pub(super) fn remember(
     });
 }
 
-/// The calling thread's number; the kernel is asked once. In a child made by `fork` it is another one.
+/// Returns the calling thread's number; the kernel is asked once. In a child made by `fork` it is another one.
 pub(super) fn thread(lanes: &Lanes) -> u32 {
     sys::own(|memory: &Memory| {
         if !ptr::eq(memory.of.replace(lanes), lanes) {

@@ -1,7 +1,7 @@
-//! The bucket and the batch under the model checker: every order of every access, deaths at every access.
+//! The bucket and the allowance under the model checker: every order of every access, deaths at every access.
 //!
-//! Run as the ledger's models are. Threads are processes (of the bucket) or threads (of batches). No preemption bound:
-//! all orders are explored.
+//! Run as the ledger's models are. Threads are processes (of the bucket) or threads (of allowances). There is no
+//! preemption bound: all orders are explored.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ fn no_charge_and_no_refund_is_lost() {
     });
 }
 
-/// Who looks before charging can be overtaken once: each process overdraws by one operation at most.
+/// Another process may charge between a process's look and its charge, once: each overdraws by one operation at most.
 #[test]
 fn what_two_processes_admit_is_the_burst_and_an_operation_each() {
     loom::model(|| {
@@ -76,7 +76,7 @@ fn a_process_that_dies_in_a_charge_has_charged_or_not() {
     }
 }
 
-/// As many launches of this cost as fit; what they take.
+/// Launches as many as fit at this cost. Returns what they take.
 fn spend_all(batch: &Batch, cost_ns: u32) -> u64 {
     std::iter::repeat_with(|| batch.spend(cost_ns))
         .take_while(|fits| *fits)
@@ -84,8 +84,8 @@ fn spend_all(batch: &Batch, cost_ns: u32) -> u64 {
         .sum()
 }
 
-/// Whatever a thread takes while the meter looks, calls the rest back and grants anew: all of it is found, once, and what
-/// had been given back by then is told apart.
+/// Whatever a thread takes while the meter looks, revokes and grants again: all of it is found exactly once, and what
+/// the grant no longer covered is reported apart.
 #[test]
 fn what_a_thread_takes_is_found_whatever_the_meter_does_meanwhile() {
     loom::model(|| {
@@ -102,14 +102,14 @@ fn what_a_thread_takes_is_found_whatever_the_meter_does_meanwhile() {
         assert_eq!(found.ns, spent);
         assert_eq!(found.launches * 40, spent);
         assert_eq!(back + left + found.ns, 140 + found.unreserved_ns);
-        // Never more than a grant and what had been taken before it: of both it is the larger that counts.
+        // Never more than a grant and what was taken before it; the larger of the two counts.
         assert!(spent <= 80 + 40, "{spent}");
         assert!(!batch.spend(0));
     });
 }
 
-/// A thread that dies between any two accesses has taken the cost of each launch that it made, and of one more at most.
-/// Its batch goes on with another thread, and what it had taken is not lost.
+/// A thread that dies between any two accesses has taken the cost of each launch it made, and of one more at most.
+/// Its allowance goes on with another thread, and what it had taken is not lost.
 #[test]
 fn a_thread_that_dies_leaves_a_batch_that_another_one_can_take_over() {
     for steps in 0..8 {
@@ -141,8 +141,8 @@ fn a_thread_that_dies_leaves_a_batch_that_another_one_can_take_over() {
     }
 }
 
-/// Three threads of one gate, each with its batch, and a meter that calls back what is left: what is admitted is what the
-/// bucket gave, and what each held when it was called back.
+/// Three threads of one gate, each with its allowance, and a meter that revokes what is left: the admitted time is
+/// what the bucket gave, and what each held when it was revoked.
 #[test]
 fn what_threads_admit_is_the_burst_and_a_grant_each() {
     const GRANT: u64 = 4_000_000;
@@ -161,7 +161,7 @@ fn what_threads_admit_is_the_burst_and_a_grant_each() {
             bucket(&word).refund(unused_ns);
             back += unused_ns;
         }
-        // What came back goes to others.
+        // What was revoked is granted to others.
         bucket(&word).charge(back, NOW);
         let spent: u64 = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
         let late: u64 = batches.iter().map(|batch| batch.look().unreserved_ns).sum();

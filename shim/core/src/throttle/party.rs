@@ -1,18 +1,19 @@
-//! Devices that meet: a collective spins on one device until its peers have come on the others.
+//! Devices that meet: a collective spins on one device until its peers have arrived on the others.
 //!
-//! Buckets that know nothing of each other make such programs stand still. Whoever comes first spins for as long as the
-//! other one is held back, pays for that, is held back for longer in turn, and the other one spins. So devices on which
-//! the container has launched collectives lately go together:
+//! Independent buckets bring such programs to a standstill. The device that arrives first spins while the other is
+//! held back, is charged for that, and is then held back for longer in turn while the other one spins. So the devices
+//! on which a container has lately launched collectives are throttled as a gang:
 //!
-//! * no launch goes while one of them is in debt, so that the slowest sets the pace and nobody comes early for long;
-//! * who has fewer collectives out than another one is waited for: his launches go at once, and are paid for afterwards.
+//! * no launch goes while one of them is in debt, so that the slowest sets the pace and none arrives early for long;
+//! * a device with fewer collectives in flight than another one is waited for: its launches go at once, and are paid
+//!   for afterwards.
 //!
-//! One word per device, beside its bucket's, tells the other processes. What is left in it by a process that died is
-//! forgotten after a while, and a later one's takes its place. A device whose share is all of its time is not held
-//! back, and takes no part.
+//! One word per device, beside its bucket's, publishes this to the other processes. The value left by a dead process
+//! expires after a while, and is replaced by that of a later process. A device whose share is all of its time is not
+//! held back, and takes no part.
 //!
 //! ```text
-//! Word   time of the latest change >> 10:48   collectives out:16      zero: there never was one
+//! Word   time of the latest change >> 10:48   collectives in flight:16      zero: none so far
 //! ```
 
 use std::collections::VecDeque;
@@ -20,7 +21,8 @@ use std::collections::VecDeque;
 use super::bucket::repaired;
 use crate::sync::Word;
 
-/// What a device shows to the processes of its container: the words of its bucket, of its collectives, and of their shares.
+/// The words that a device shares with the processes of its container: of its bucket, its collectives, and their
+/// shares.
 #[derive(Clone, Copy, Debug)]
 pub struct Seat<'a> {
     bucket: &'a Word,
@@ -29,7 +31,7 @@ pub struct Seat<'a> {
 }
 
 impl<'a> Seat<'a> {
-    /// The device with these words.
+    /// Makes the seat of the device with these words.
     #[must_use]
     pub const fn new(bucket: &'a Word, collectives: &'a Word, shares: &'a Word) -> Self {
         Self { bucket, collectives, shares }
@@ -42,22 +44,22 @@ impl<'a> Seat<'a> {
     }
 }
 
-/// One device's place among those of its container, and its collectives.
+/// One device of a container, its collectives, and the other devices.
 #[derive(Debug)]
 pub struct Party<'a> {
     seats: Vec<Seat<'a>>,
     own: usize,
-    /// Collectives that were admitted and whose end nobody has seen.
+    /// Collectives that were admitted and whose end has not been seen.
     out: usize,
-    /// When the latest of the others ended, the last one last.
+    /// When the latest collectives ended, in order.
     ended: VecDeque<u64>,
 }
 
-/// So long after its latest collective a device does not meet the others any more. No step of a program that is held to
-/// a small share takes longer.
+/// A device no longer meets the others this long after its latest collective. No step of a program limited to a small
+/// share takes longer.
 const LATELY_NS: u64 = 10_000_000_000;
-/// What was out on another device when it told of it may have ended since: it did together with one's own. So many ends
-/// are remembered: a stream has room for no more launches.
+/// A collective in flight on another device may have ended since that was published: it did when the own one ended.
+/// This many ends are remembered: a stream has room for no more launches.
 const ENDS: usize = 1024;
 /// Times are kept in units of 2^10 ns.
 const UNIT_BITS: u32 = 10;
@@ -65,30 +67,30 @@ const COUNT_BITS: u32 = 16;
 const COUNT: u64 = (1 << COUNT_BITS) - 1;
 
 impl<'a> Party<'a> {
-    /// The container's devices, of which the meter's is the one at `own`.
+    /// Makes the gang of a container's devices; the meter's own is at index `own`.
     #[must_use]
     pub const fn new(seats: Vec<Seat<'a>>, own: usize) -> Self {
         Self { seats, own, out: 0, ended: VecDeque::new() }
     }
 
-    /// A device that meets no others.
+    /// Makes the gang of a device that meets no others.
     #[must_use]
     pub const fn alone() -> Self {
         Self::new(Vec::new(), 0)
     }
 
-    /// Where the processes on this device tell their shares.
+    /// The word in which the processes of this device publish their shares.
     pub(super) fn shares(&self) -> Option<&'a Word> {
         self.seats.get(self.own).map(|seat| seat.shares)
     }
 
-    /// A collective is admitted.
+    /// Records that a collective was admitted.
     pub(super) fn begins(&mut self, now: u64) {
         self.out += 1;
         self.tell(now);
     }
 
-    /// One ended at `end`, or will never be seen to.
+    /// Records that one ended at `end`, or that its end will never be seen.
     pub(super) fn ends(&mut self, end: u64, now: u64) {
         self.out = self.out.saturating_sub(1);
         if self.ended.len() == ENDS {
@@ -98,12 +100,12 @@ impl<'a> Party<'a> {
         self.tell(now);
     }
 
-    /// Whether this device meets any other.
+    /// Returns whether this device meets any other.
     pub(super) fn meets(&self, now: u64) -> bool {
         self.others(now).next().is_some()
     }
 
-    /// Whether another device has more collectives out than this one.
+    /// Returns whether another device has more collectives in flight than this one.
     pub(super) fn is_waited_for(&self, now: u64) -> bool {
         self.others(now).any(|seat| {
             let (then, out) = seat.collectives();
@@ -112,7 +114,7 @@ impl<'a> Party<'a> {
         })
     }
 
-    /// When the last of the devices that this one meets is out of debt; zero if it meets none.
+    /// Returns when the last of the devices that this one meets is out of debt; zero if it meets none.
     pub(super) fn level_at(&self, now: u64) -> u64 {
         self.others(now).map(|seat| repaired(seat.bucket.load(), now)).max().unwrap_or(0)
     }
@@ -135,7 +137,7 @@ impl<'a> Party<'a> {
 }
 
 impl Seat<'_> {
-    /// When the device told of its collectives, and how many were out then.
+    /// Returns when the device last published its collectives, and how many were in flight then.
     fn collectives(&self) -> (u64, usize) {
         let word = self.collectives.load();
         ((word >> COUNT_BITS) << UNIT_BITS, usize::try_from(word & COUNT).unwrap_or(0))

@@ -1,4 +1,4 @@
-//! Prepaid room: of one thread by itself, and as the meter grants it.
+//! Allowances: one thread's by itself, and as the meter grants them.
 
 use std::sync::Arc;
 
@@ -93,7 +93,7 @@ fn a_launch_that_took_its_cost_as_a_grant_began_took_it_out_of_that() {
     assert_eq!(batch.close(), (Taken { unreserved_ns: 10, ..taken(60, 1) }, 0));
 }
 
-/// Sums go around the end of the range after two years of launches.
+/// Sums wrap around after two years of launches.
 #[test]
 fn sums_go_around_the_end_of_the_range() {
     let batch = Batch::default();
@@ -108,7 +108,7 @@ fn sums_go_around_the_end_of_the_range() {
     assert_eq!(batch.close(), (taken(100, 2), 0));
 }
 
-/// The thread that comes to the meter ends nobody's batch but its own.
+/// A thread that comes to the meter closes only its own allowance.
 #[test]
 fn threads_that_share_a_stream_have_a_batch_each_and_one_mark_ends_them_all() {
     let word = Word::default();
@@ -130,7 +130,7 @@ fn threads_that_share_a_stream_have_a_batch_each_and_one_mark_ends_them_all() {
     assert!(!first.spend(1) && !second.spend(1));
 }
 
-/// Its grant had been given back by then.
+/// Its grant had been revoked by then.
 #[test]
 fn a_launch_that_took_its_cost_as_the_gate_closed_is_charged() {
     let word = Word::default();

@@ -1,4 +1,4 @@
-//! A meter on a desk: its events are reached when a test says so.
+//! A meter without a device: its events are reached when a test says so.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub(super) const NOW: u64 = 1_000_000_000_000;
 pub(super) const MS: u64 = 1_000_000;
 pub(super) const KERNEL: Signature = Signature::kernel(7, 1024);
 
-/// What became of each event, and how many came back.
+/// The state of each event, and how many were given back.
 #[derive(Default)]
 pub(super) struct Card {
     pub(super) events: Vec<Reached>,
@@ -69,7 +69,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// A launch that begins after its return and takes `ns`; the meter has seen its end.
+    /// A launch that begins after its return and takes `ns`, whose end the meter has seen.
     pub(super) fn run(&mut self, launch: Launch, ns: u64) {
         let permit = self.ask(launch).unwrap();
         let pair = self.card.pair(Reached::At(self.now + 1), Reached::At(self.now + 1 + ns));
@@ -90,7 +90,7 @@ impl<'a> Bench<'a> {
         self.bucket.level(self.now)
     }
 
-    /// Nanoseconds that the bucket lacks to be full.
+    /// The nanoseconds that the bucket lacks to be full.
     pub(super) fn taken(&self) -> u64 {
         self.bucket.cap_ns() - u64::try_from(self.level()).unwrap()
     }

@@ -29,7 +29,7 @@ fn the_first_measurement_replaces_every_guess() {
     let word = Word::default();
     let mut bench = Bench::new(&word, 25);
     assert!(bench.launch(Launch::kernel(KERNEL)));
-    // Its stream waits for the host: then others go behind it.
+    // Its stream waits for the host: then others are queued behind it.
     bench.now += 101 * MS;
     assert!(bench.launch(Launch::kernel(KERNEL)) && bench.launch(Launch::kernel(KERNEL)));
     assert_eq!(bench.taken(), (2 + 3) * MS);
@@ -104,7 +104,7 @@ fn what_nobody_can_measure_costs_its_estimate() {
     assert_eq!((bench.taken(), bench.card.given_back), (2 * MS, 2));
 }
 
-/// Without a bound a driver that records no event would bring a program to a stop.
+/// Otherwise a driver that records no events would stop a program.
 #[test]
 fn what_nobody_ever_measures_is_feared_no_more_each_time() {
     let word = Word::default();
@@ -199,7 +199,7 @@ fn the_way_of_a_launch_to_an_empty_stream_is_no_work() {
     assert_eq!(bench.meter.totals().busy_ns, 10_000);
 }
 
-/// With launches that block, and when the thread was held up before it looked at the clock.
+/// With launches that block, and when the thread was held up before it read the clock.
 #[test]
 fn a_call_that_returns_after_the_end_hides_no_work() {
     let word = Word::default();
@@ -211,7 +211,7 @@ fn a_call_that_returns_after_the_end_hides_no_work() {
     assert_eq!(bench.meter.totals().busy_ns, 14_000);
 }
 
-/// Events are laid onto the host's clock now and then: what seems to be over already may not be free.
+/// Events are mapped onto the host's clock now and then: what seems to have ended already may not be free.
 #[test]
 fn time_that_seems_to_come_twice_is_charged_twice() {
     let word = Word::default();
@@ -231,7 +231,7 @@ fn a_long_kernel_is_paid_off_at_the_share() {
     bench.now = again;
     bench.run(Launch::kernel(KERNEL), 300 * MS);
     assert!(bench.ask(Launch::kernel(KERNEL)).is_none());
-    // 300 ms are paid after 600, less the burst of 20, of which a quantum of 10 must be there again.
+    // 300 ms are paid for after 600, less the burst of 20, of which a quantum of 10 must be there again.
     bench.now = again + 579 * MS;
     assert!(bench.ask(Launch::kernel(KERNEL)).is_none());
     bench.now = again + 581 * MS;
@@ -249,7 +249,7 @@ fn a_collective_is_charged_and_goes() {
     assert_eq!(bench.level(), level - 1_000_000);
 }
 
-/// A program could call all its kernels collectives.
+/// A program could name all its kernels as collectives.
 #[test]
 fn a_collective_that_meets_no_other_device_is_lent_little() {
     let word = Word::default();
@@ -286,7 +286,7 @@ fn one_launch_goes_when_nothing_moves() {
     bench.run(Launch::kernel(KERNEL), 300_000);
     while bench.launch(Launch::kernel(KERNEL)) {}
     bench.bucket.charge(100_000 * MS, bench.now);
-    // The patience is twice as long each time.
+    // The patience doubles each time.
     for (patience, stalls) in [(2_000, 1), (4_000, 2), (8_000, 3)] {
         bench.now += (patience - 1) * MS;
         assert!(!bench.launch(Launch::kernel(KERNEL)));

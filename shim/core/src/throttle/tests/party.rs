@@ -1,4 +1,4 @@
-//! Devices that meet in collectives: which of them wait for one another, and which do not.
+//! Devices that meet in collectives: which of them wait for one another.
 
 use super::desk::{Bench, KERNEL, MS, NOW};
 use crate::{
@@ -26,7 +26,7 @@ fn two(words: &Words, percent: [u16; 2]) -> [Bench<'_>; 2] {
     })
 }
 
-/// Each has had a collective of a millisecond, which ended on both at once; the next millisecond has begun.
+/// Each had a collective of a millisecond, which ended on both at the same time; the next millisecond has begun.
 fn met(words: &Words, percent: [u16; 2]) -> [Bench<'_>; 2] {
     let mut benches = two(words, percent);
     for bench in &mut benches {
@@ -57,7 +57,7 @@ fn who_is_waited_for_and_owes_too_much_waits() {
     assert!(!second.launch(OTHER));
 }
 
-/// A program may launch nothing but such graphs: if they went like collectives, they would be held back by nothing.
+/// Otherwise a program that launches only such graphs would not be held back at all.
 #[test]
 fn a_graph_with_collectives_waits_like_any_work_until_it_is_waited_for() {
     let words = Words::default();
@@ -83,7 +83,7 @@ fn graphs_with_collectives_make_devices_meet() {
     assert!(!first.launch(OTHER));
 }
 
-/// The other one has not looked since the collective ended for both.
+/// The other device has not looked since the collective ended on both.
 #[test]
 fn a_collective_that_has_ended_here_has_ended_there() {
     let words = Words::default();
@@ -153,7 +153,7 @@ fn a_collective_that_the_driver_refuses_keeps_nobody_waiting() {
     first.meter.refused(permit, first.now);
     assert!(!second.launch(OTHER));
 
-    // Nor one whose events are lost.
+    // The same holds for one whose events are lost.
     let words = Words::default();
     let [mut first, mut second] = met(&words, [25, 25]);
     second.bucket.charge(500 * MS, second.now);
@@ -181,7 +181,7 @@ fn a_collective_is_measured_each_time() {
     }
 }
 
-/// Kernels go out of the batches that collectives open, so nobody else may ask at the gate.
+/// Kernels take out of the allowances that collectives open, so only collectives may ask at the gate.
 #[test]
 fn collectives_notice_that_the_gate_should_be_closed() {
     let words = Words::default();
