@@ -4,8 +4,8 @@
 //! classes `launch` and `order`, which only a process with a compute limit reaches, and when objects of the driver
 //! end.
 //!
-//! Nearly every launch takes the [fast path](mod@launch): its thread [remembers](memory) the stream, its cost is
-//! known, and it takes that out of the thread's [allowance](lanes) in it. The others, one in some dozens or one per
+//! Nearly every launch takes the [fast path](mod@launch): its thread [remembers](stream_cache) the stream, its cost is
+//! known, and it takes that out of the thread's [allowance](stream_table) in it. The others, one in some dozens or one per
 //! quarter of a millisecond of GPU time, go to the [`gate`] of their device: they wait if they must, and are measured
 //! by two [events](timing). The decisions are made in [`gpucap_core::throttle`].
 //!
@@ -13,13 +13,13 @@
 //! launches while the driver calls it back.
 
 mod captures;
+mod collectives;
 mod gate;
-mod heirs;
-mod lanes;
+mod interval;
 mod launch;
-mod memory;
-mod names;
-mod neighbours;
+mod peers;
+mod stream_cache;
+mod stream_table;
 mod timing;
 
 use crate::call::Call;
@@ -36,16 +36,16 @@ use gpucap_abi::cuda::{
     CuResult,
 };
 use gpucap_core::throttle::{Launch, Signature};
-use lanes::{Key, Lane, Purse};
-use launch::purse;
+use launch::allowance;
 use std::{iter, ptr};
+use stream_table::{Key, StreamEntry, ThreadAllowance};
 
 pub(crate) use captures::Captures;
+pub(crate) use collectives::Collectives;
 pub(crate) use gate::Gate;
-pub(crate) use lanes::Lanes;
 pub(crate) use launch::{launch, launch_together};
-pub(crate) use names::Names;
-pub(crate) use neighbours::Neighbours;
+pub(crate) use peers::Peers;
+pub(crate) use stream_table::StreamTable;
 
 /// What is launched: all that is known about its duration beforehand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,7 +120,9 @@ impl Work {
         let launch = Launch::kernel(signature);
         let Some(session) = Session::begun() else { return launch };
         match self {
-            Self::Kernel { function, .. } if session.names.is_collective(call.driver, function) => {
+            Self::Kernel { function, .. }
+                if session.collectives.is_collective(call.driver, function) =>
+            {
                 launch.collective(sys::monotonic_ns())
             }
             Self::Graph { exec } => {
@@ -145,8 +147,8 @@ pub(crate) fn synced(call: &Call, scope: Scope, began: u64) {
     let _errno = sys::Errno::keep();
     match scope {
         Scope::Stream(stream) => {
-            if let Some((Purse { lane, .. }, _)) = purse(call.driver, stream) {
-                lane.gate.synced(call.driver, lane.stream().id.into_iter(), began);
+            if let Some((ThreadAllowance { entry, .. }, _)) = allowance(call.driver, stream) {
+                entry.gate.synced(call.driver, entry.stream().id.into_iter(), began);
             }
         }
         Scope::Context(context) => {
@@ -154,10 +156,11 @@ pub(crate) fn synced(call: &Call, scope: Scope, began: u64) {
             let context = named.or_else(|| driver::current_context(call.driver));
             for (gate, context) in session.gates().zip(iter::repeat(context)) {
                 let Some(id) = context.and_then(|context| gate.context(context)) else { continue };
-                let of_it = |lane: &Lane| lane.stream().context == id;
-                let streams = session.lanes.all(|lane| ptr::eq(lane.gate, gate) && of_it(lane));
+                let of_it = |entry: &StreamEntry| entry.stream().context == id;
+                let streams =
+                    session.streams.all(|entry| ptr::eq(entry.gate, gate) && of_it(entry));
                 // Read before the gate is locked: the lock of a stream's entry is not taken under the meter's lock.
-                let ids: Vec<_> = streams.iter().filter_map(|lane| lane.stream().id).collect();
+                let ids: Vec<_> = streams.iter().filter_map(|entry| entry.stream().id).collect();
                 gate.synced(call.driver, ids.into_iter(), began);
             }
         }
@@ -172,9 +175,9 @@ pub(crate) fn fence(call: &Call, stream: StreamRef) {
     let _errno = sys::Errno::keep();
     let (copy, handle) = (call.driver, stream.handle());
     if let Some(key) = key_of(copy, handle)
-        && let Some(Some(lane)) = session.lanes.find(key)
+        && let Some(Some(entry)) = session.streams.find(key)
     {
-        lane.gate.fence(copy, lane, handle);
+        entry.gate.fence(copy, entry, handle);
     }
 }
 
@@ -194,10 +197,10 @@ pub(crate) fn stream_ends(call: &Call, stream: CUstream, next: impl Next<CuError
     if !Held::is_entered() {
         let _errno = sys::Errno::keep();
         // Its work goes on, and only an event will show for how long.
-        if let Some(Some(lane)) = session.lanes.find(ending) {
-            lane.gate.fence(call.driver, lane, stream);
+        if let Some(Some(entry)) = session.streams.find(ending) {
+            entry.gate.fence(call.driver, entry, stream);
         }
-        session.lanes.end(|key, _| *key == ending, |lane, id| lane.gate.end_stream(id));
+        session.streams.end(|key, _| *key == ending, |entry, id| entry.gate.end_stream(id));
     }
     let captures = session.captures.end(|capture| capture.stream == ending);
     let answer = next();
@@ -213,13 +216,13 @@ pub(crate) fn about_to_end(call: &Call, session: &Session) {
     settle_all(call, session, |_| true);
 }
 
-fn settle_all(call: &Call, session: &Session, of_it: impl Fn(&Lane) -> bool) {
+fn settle_all(call: &Call, session: &Session, of_it: impl Fn(&StreamEntry) -> bool) {
     if Held::is_entered() {
         return;
     }
     let _errno = sys::Errno::keep();
-    for (handle, lane) in session.lanes.with_handles(of_it) {
-        lane.gate.fence_in(call.driver, lane, handle);
+    for (handle, entry) in session.streams.with_handles(of_it) {
+        entry.gate.fence_in(call.driver, entry, handle);
     }
     session.gates().for_each(|gate| gate.settle_all(call.driver));
 }
@@ -234,15 +237,15 @@ pub(crate) fn context_ends(
 ) -> Result<Written, CuError> {
     let ids: Vec<_> =
         session.gates().filter_map(|gate| Some((gate, gate.context(context)?))).collect();
-    let of_it = |lane: &Lane| {
-        ids.iter().any(|(gate, id)| ptr::eq(lane.gate, *gate) && lane.stream().context == *id)
+    let of_it = |entry: &StreamEntry| {
+        ids.iter().any(|(gate, id)| ptr::eq(entry.gate, *gate) && entry.stream().context == *id)
     };
     settle_all(call, session, of_it);
     session.captures.end(|capture| capture.context == context);
-    session.lanes.forget_free();
+    session.streams.forget_free();
     code_ends(session);
     ids.iter().for_each(|(gate, id)| gate.context_is_ending(*id));
-    session.lanes.end(|_, lane| lane.is_some_and(of_it), |lane, id| lane.gate.end_stream(id));
+    session.streams.end(|_, entry| entry.is_some_and(of_it), |entry, id| entry.gate.end_stream(id));
     let answer = next();
     ids.iter().for_each(|(gate, id)| gate.context_ended(call.driver, *id, answer.is_ok()));
     answer
@@ -257,7 +260,7 @@ pub(crate) fn primary_may_end(
     ordinal: CUdevice,
     next: impl Next<CuError>,
 ) -> Result<Written, CuError> {
-    session.lanes.forget_free();
+    session.streams.forget_free();
     code_ends(session);
     let standing = session.standing(call.driver, ordinal)?;
     let Some(gate) = standing.and_then(|standing| standing.time.as_ref()) else { return next() };
@@ -272,8 +275,8 @@ pub(crate) fn primary_may_end(
     if ended {
         // The next primary context has the same handle: an entry that outlived this one would be taken for its
         // default stream's.
-        let end = |lane: &Lane, id| lane.gate.end_stream_held(id);
-        session.lanes.end(|_, lane| lane.is_some_and(|lane| ptr::eq(lane.gate, gate)), end);
+        let end = |entry: &StreamEntry, id| entry.gate.end_stream_held(id);
+        session.streams.end(|_, entry| entry.is_some_and(|entry| ptr::eq(entry.gate, gate)), end);
         session.captures.end(|capture| capture.device == Some(ordinal));
     }
     answer
@@ -318,7 +321,7 @@ fn capture(call: &Call, stream: CUstream) -> Option<Capture> {
 /// compute limit.
 pub(crate) fn code_ends(session: &Session) {
     if session.gates().next().is_some() {
-        session.names.forget();
+        session.collectives.forget();
     }
 }
 
@@ -328,7 +331,7 @@ pub(crate) fn graph_made(call: &Call, exec: CUgraphExec, graph: CUgraph) {
         && let Some(nodes) = driver::graph::node_count(call.driver, graph)
     {
         let _errno = sys::Errno::keep();
-        let is_collective = |function| session.names.is_collective(call.driver, function);
+        let is_collective = |function| session.collectives.is_collective(call.driver, function);
         let has_collective =
             driver::graph::has_kernel(call.driver, graph, NODES_LOOKED_AT, is_collective);
         let contents = Contents { nodes: nodes as u64, has_collective };

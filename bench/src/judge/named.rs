@@ -197,7 +197,7 @@ fn liars(all: &mut Vec<Scene>) {
                 let containers = containers.collect();
                 let pages = pages.clone();
                 let shares = shares.iter().map(u16::to_string).collect::<Vec<_>>().join("/");
-                let name = format!("C1 liar: {kind}; {ns}, {shares}");
+                let name = format!("C1 false reports: {kind}; {ns}, {shares}");
                 all.push(Scene { pages, ..scene(name, containers) });
             }
         }

@@ -83,7 +83,7 @@ fn the_oracle_holds_a_share() {
 
 /// A program whose kernels are not held back, under a share.
 #[test]
-fn who_has_more_than_a_share_does_not_hold() {
+fn a_container_with_more_than_its_share_is_reported() {
     let free = |found: Found| Found { over: found.got - 5.0 - 2.0, ..found };
     let found = scene(vec![Container::one(100, Job::of(MS))]).run(&Setup::default());
     assert!(found.iter().all(Found::holds));

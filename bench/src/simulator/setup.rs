@@ -61,7 +61,7 @@ pub enum Ablation {
     /// One bucket for all processes of a container.
     SharedBucket,
     /// The gang: what the cards of a container know of each other.
-    Party,
+    Gang,
     /// The knowledge that a graph has collectives in it.
     Contents,
     /// The rule that the other nodes of such a graph are work: the graph passes the gate as a collective does.

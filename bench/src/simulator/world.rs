@@ -15,7 +15,7 @@ use super::dice::Dice;
 use super::program::Program;
 use super::setup::{Ablation, Setup};
 use gpucap_core::throttle::{
-    Bucket, Costs, Meter, Party, PeerReport, Seat, StreamId, Totals, UsageReport,
+    Bucket, Costs, Gang, Meter, PeerReport, Seat, StreamId, Totals, UsageReport,
 };
 use gpucap_core::units::Share;
 use std::cmp::Reverse;
@@ -60,7 +60,7 @@ pub struct Outcome {
 pub struct World<'a> {
     setup: Setup,
     /// A process without a limit publishes nothing: the driver lists more processes than there are reports.
-    strangers: bool,
+    unreported: bool,
     cards: Vec<Card>,
     seats: &'a [Seat<'a>],
     processes: Vec<Tenant<'a>>,
@@ -143,7 +143,7 @@ impl<'a> World<'a> {
             cards: std::iter::repeat_with(card).take(cards).collect(),
             dice: Dice::new(setup.seed),
             setup,
-            strangers: processes.iter().flat_map(|process| &process.limits).any(Option::is_none),
+            unreported: processes.iter().flat_map(|process| &process.limits).any(Option::is_none),
             seats,
             processes: Vec::new(),
             threads: Vec::new(),
@@ -204,7 +204,7 @@ impl<'a> World<'a> {
             self.threads.push(Thread {
                 process: number,
                 program,
-                batches: std::iter::repeat_with(Arc::default).take(streams).collect(),
+                allowances: std::iter::repeat_with(Arc::default).take(streams).collect(),
                 state: State::Next,
                 blocked: false,
             });
@@ -253,9 +253,9 @@ impl<'a> World<'a> {
         let Some((seat, share)) = place.limit else { return place };
         let own = process * self.cards.len() + card;
         let seat = if self.setup.without == Ablation::SharedBucket { own } else { seat };
-        let party = || match self.setup.without {
-            Ablation::Party => Party::alone(),
-            _ => Party::new(self.seats.to_vec(), seat),
+        let gang = || match self.setup.without {
+            Ablation::Gang => Gang::alone(),
+            _ => Gang::new(self.seats.to_vec(), seat),
         };
         if self.setup.oracle {
             let container = self.shares.get(&(card, seat)).copied().unwrap_or(share);
@@ -266,8 +266,8 @@ impl<'a> World<'a> {
         let meters = if self.setup.without == Ablation::Union { tenant.streams.len() } else { 1 };
         for _ in 0..meters {
             let bucket = Bucket::new(self.seats[seat].bucket(), share);
-            let mut meter = Meter::new(bucket, self.now).among(party());
-            meter.set_strangers(self.strangers);
+            let mut meter = Meter::new(bucket, self.now).among(gang());
+            meter.set_unreported(self.unreported);
             place.costs.push(meter.costs());
             place.meters.push(meter);
         }

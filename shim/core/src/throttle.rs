@@ -3,11 +3,11 @@
 //! * [`Bucket`]: the shared word of a container and a device. GPU nanoseconds flow in at the share and are taken out
 //!   before a launch; a debt delays the next opening. Time refills it; no thread has to.
 //! * [`Costs`]: the measured cost of the launches of each signature, in a table that launches read without a lock.
-//! * [`Batch`]: the prepaid allowance of one thread in one stream. Nearly every launch takes its cost out of it and
+//! * [`Allowance`]: the prepaid allowance of one thread in one stream. Nearly every launch takes its cost out of it and
 //!   does nothing else.
 //! * [`Meter`]: handles every other launch. It grants allowances, measures with pairs of timing events, and settles
 //!   the reserved time against the measured time.
-//! * [`Party`]: the devices of a container that meet in collectives and are therefore throttled together.
+//! * [`Gang`]: the devices of a container that meet in collectives and are therefore throttled together.
 //! * [`UsageReport`]: what each process on a device publishes about its work. From the reports of its peers a process
 //!   derives how much of the measured time was its own turn.
 //!
@@ -19,12 +19,12 @@
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)
 )]
 
-mod batch;
+mod allowance;
 mod bucket;
 mod costs;
 mod coverage;
+mod gang;
 mod meter;
-mod party;
 mod settlement;
 mod shares;
 mod signature;
@@ -34,11 +34,11 @@ mod stream;
 mod turns;
 mod usage_report;
 
-pub use batch::Batch;
+pub use allowance::Allowance;
 pub use bucket::Bucket;
 pub use costs::Costs;
+pub use gang::{Gang, Seat};
 pub use meter::{Meter, Permit, Totals, Verdict};
-pub use party::{Party, Seat};
 pub use signature::{Launch, Signature};
 pub use stream::StreamId;
 pub use usage_report::{PeerReport, UsageReport};

@@ -7,9 +7,9 @@
 mod ends;
 
 use super::captures;
-use super::heirs::Look;
-use super::lanes::{Purse, Stream};
-use super::neighbours::Neighbours;
+use super::interval::Interval;
+use super::peers::Peers;
+use super::stream_table::{Stream, ThreadAllowance};
 use super::timing::{CallTime, ContextId, Mark, Spare, Timing};
 use crate::book;
 use crate::driver::cuda::time as driver;
@@ -21,7 +21,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use gpucap_abi::cuda::{CUcontext, CUstream};
 use gpucap_core::ledger::{DeviceIndex, Ledger, Slot};
 use gpucap_core::throttle::{
-    Bucket, Costs, Launch, Meter, Party, Permit, Signature, StreamId, Totals, UsageReport, Verdict,
+    Bucket, Costs, Gang, Launch, Meter, Permit, Signature, StreamId, Totals, UsageReport, Verdict,
 };
 use gpucap_core::units::Share;
 use parking_lot::Mutex;
@@ -36,12 +36,12 @@ pub(crate) struct Gate {
     live: Live,
     share_at_first: Share,
     call: CallTime,
-    dead: Look,
-    strangers: Look,
+    dead: Interval,
+    unreported: Interval,
     /// When a launch was last held back.
     held_back_at: AtomicU64,
     /// The other processes on the device, if they can be seen.
-    neighbours: Option<Neighbours>,
+    peers: Option<Peers>,
     inside: Mutex<Inside>,
 }
 
@@ -60,7 +60,7 @@ struct Inside {
 /// How often dead processes of the container, and processes without a report, are looked for. This takes milliseconds
 /// of a wait.
 const DEAD_NS: u64 = 100_000_000;
-const STRANGERS_NS: u64 = 5_000_000_000;
+const UNREPORTED_NS: u64 = 5_000_000_000;
 /// After a launch was held back, others are expected to be for this long.
 const HELD_BACK_NS: u64 = 1_000_000_000;
 
@@ -80,18 +80,18 @@ impl Gate {
         index: DeviceIndex,
         live: Live,
         share: Share,
-        neighbours: Option<Neighbours>,
+        peers: Option<Peers>,
     ) -> Option<Self> {
         let bucket = Bucket::new(ledger.bucket(index)?, share);
-        let party = Party::new(ledger.seats(), index.index());
-        let meter = Meter::new(bucket, sys::monotonic_ns()).among(party);
+        let gang = Gang::new(ledger.seats(), index.index());
+        let meter = Meter::new(bucket, sys::monotonic_ns()).among(gang);
         let costs = meter.costs();
         let told = Totals::default();
         let timing = Timing::default();
         let published = UsageReport::default();
         let inside = Mutex::new(Inside { meter, timing, share, told, paid_until: None, published });
         let (call, held_back_at) = (CallTime::default(), AtomicU64::default());
-        let (dead, strangers) = (Look::each(DEAD_NS), Look::each(STRANGERS_NS));
+        let (dead, unreported) = (Interval::each(DEAD_NS), Interval::each(UNREPORTED_NS));
         Some(Self {
             costs,
             index,
@@ -101,9 +101,9 @@ impl Gate {
             share_at_first: share,
             call,
             dead,
-            strangers,
+            unreported,
             held_back_at,
-            neighbours,
+            peers,
             inside,
         })
     }
@@ -125,14 +125,14 @@ impl Gate {
     pub(super) fn admit(
         &self,
         copy: &DriverCopy,
-        purse: &Purse,
+        allowance: &ThreadAllowance,
         launch: Launch,
         stream: CUstream,
     ) -> Option<Admitted> {
-        let Stream { id, context } = purse.lane.stream();
+        let Stream { id, context } = allowance.entry.stream();
         let id = id?;
         let mark = || self.mark_end(copy, (id, context), stream);
-        let permit = self.permit(copy, id, purse, launch, mark)?;
+        let permit = self.permit(copy, id, allowance, launch, mark)?;
         let events = if permit.wants_events() { self.spare(copy, context) } else { None };
         let events = events.and_then(|[first, second]| match first.record(copy, stream) {
             Ok(mark) => Some((mark, second)),
@@ -149,7 +149,7 @@ impl Gate {
         &self,
         copy: &DriverCopy,
         id: StreamId,
-        purse: &Purse,
+        allowance: &ThreadAllowance,
         launch: Launch,
         mark: impl Fn(),
     ) -> Option<Permit> {
@@ -163,7 +163,7 @@ impl Gate {
             let (verdict, wants_mark) = self.asking(copy, |inside| {
                 let mut events = inside.timing.reader(copy);
                 let meter = &mut inside.meter;
-                let verdict = meter.before_launch(id, &purse.batch, launch, now, &mut events);
+                let verdict = meter.before_launch(id, &allowance.prepaid, launch, now, &mut events);
                 (verdict, inside.meter.wants_mark(id))
             })?;
             match verdict {
@@ -178,8 +178,8 @@ impl Gate {
                         mark();
                     }
                     self.held_back_at.store(now, Ordering::Relaxed);
-                    if self.strangers.is_due(now) {
-                        self.look_for_strangers();
+                    if self.unreported.is_due(now) {
+                        self.look_for_unreported();
                     }
                     sys::sleep_until(until);
                 }
@@ -189,10 +189,10 @@ impl Gate {
     }
 
     /// Finds out whether a process on the device publishes no report: then measurements contain its turns too.
-    fn look_for_strangers(&self) {
-        if let Some(neighbours) = &self.neighbours {
-            let strangers = neighbours.are_there_strangers();
-            self.with(|inside| inside.meter.set_strangers(strangers));
+    fn look_for_unreported(&self) {
+        if let Some(peers) = &self.peers {
+            let unreported = peers.has_unreported();
+            self.with(|inside| inside.meter.set_unreported(unreported));
         }
     }
 
@@ -212,11 +212,11 @@ impl Gate {
     /// A launch waits for a look at the files of others only if launches have been held back lately: while the share
     /// is not used up, it does not matter whose turns are charged.
     fn look_around(&self, now: u64, is_launch: bool) {
-        let Some(neighbours) = &self.neighbours else { return };
+        let Some(peers) = &self.peers else { return };
         let held_back_at = self.held_back_at.load(Ordering::Relaxed);
         let may_take_time = !is_launch || now.saturating_sub(held_back_at) < HELD_BACK_NS;
         let is_due = || self.with(|inside| inside.meter.is_look_due(now)) == Some(true);
-        neighbours.look(now, may_take_time, is_due, |peers| {
+        peers.look(now, may_take_time, is_due, |peers| {
             self.with(|inside| inside.meter.look(peers.iter().copied(), now));
         });
     }
@@ -382,11 +382,11 @@ impl Gate {
             inside.paid_until = paid_until;
             self.ledger.unfinished(self.slot, self.index, paid_until);
         }
-        if let Some(neighbours) = &self.neighbours {
+        if let Some(peers) = &self.peers {
             let published = inside.meter.usage_report();
             if published != inside.published {
                 inside.published = published;
-                neighbours.publish(published);
+                peers.publish(published);
             }
         }
     }

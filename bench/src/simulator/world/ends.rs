@@ -63,7 +63,7 @@ impl World<'_> {
                 meter.settle_all(now, probe);
             }
         }
-        self.renew_batches(process);
+        self.renew_allowances(process);
         self.name_streams(process);
         self.later(thread, 0, State::Next);
     }
@@ -107,13 +107,13 @@ impl World<'_> {
             new.oracle = old.oracle.or_else(|| new.oracle.take());
             (new.waits, new.metered, new.collectives) = (old.waits, old.metered, old.collectives);
         }
-        self.renew_batches(process);
+        self.renew_allowances(process);
         self.later(thread, 0, State::Next);
     }
 
-    fn renew_batches(&mut self, process: usize) {
+    fn renew_allowances(&mut self, process: usize) {
         for thread in self.threads.iter_mut().filter(|thread| thread.process == process) {
-            thread.batches.fill_with(Arc::default);
+            thread.allowances.fill_with(Arc::default);
         }
     }
 

@@ -33,7 +33,7 @@ impl<'a> Oracle<'a> {
 
     /// Charges what the card has worked. Returns when to ask again while this much is in flight; `None` if the launch
     /// may go.
-    fn admits(&mut self, busy_ns: u64, out_ns: u64, now: u64) -> Option<u64> {
+    fn admits(&mut self, busy_ns: u64, in_flight_ns: u64, now: u64) -> Option<u64> {
         let own = Bucket::new(&self.own.0, self.own.1);
         let worked_ns = busy_ns - std::mem::replace(&mut self.seen_ns, busy_ns);
         let signed = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
@@ -42,12 +42,12 @@ impl<'a> Oracle<'a> {
         for bucket in [self.bucket, own] {
             // It began no later: what has flowed in since then counts, even beyond the bucket's capacity.
             bucket.charge_as_of(now.saturating_sub(worked_ns), worked_ns, now);
-            let level = bucket.level(now).saturating_sub(signed(out_ns));
+            let level = bucket.level(now).saturating_sub(signed(in_flight_ns));
             open &= level >= if self.open { 1 } else { signed(bucket.quantum_ns()) };
             full_at = full_at.max(bucket.holds_at(bucket.quantum_ns(), now));
         }
         self.open = open;
-        let recheck = now + if out_ns > 0 { RECHECK_NS } else { 50 * RECHECK_NS };
+        let recheck = now + if in_flight_ns > 0 { RECHECK_NS } else { 50 * RECHECK_NS };
         (!open).then(|| full_at.clamp(now + 1, recheck))
     }
 }
@@ -61,8 +61,8 @@ impl World<'_> {
         let Place { oracle, waits, .. } = &mut tenant.places[number];
         let card = &self.cards[number];
         let busy_ns = card.busy_ns(process);
-        let out_ns = if card.holds(process) { 0 } else { card.queued_ns(process) };
-        let until = oracle.as_mut().and_then(|oracle| oracle.admits(busy_ns, out_ns, now));
+        let in_flight_ns = if card.holds(process) { 0 } else { card.queued_ns(process) };
+        let until = oracle.as_mut().and_then(|oracle| oracle.admits(busy_ns, in_flight_ns, now));
         match until {
             Some(until) => {
                 let (least, most) = setup.wake_ns;

@@ -6,7 +6,7 @@ use super::super::card::{Card, What};
 use super::super::program::{Act, Kernel, Program, as_launch};
 use super::super::setup::Ablation;
 use super::World;
-use gpucap_core::throttle::{Batch, Costs, Events, Meter, Permit, Reached, StreamId, Verdict};
+use gpucap_core::throttle::{Allowance, Costs, Events, Meter, Permit, Reached, StreamId, Verdict};
 use std::cmp::Reverse;
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub(super) struct Thread {
     pub(super) process: usize,
     pub(super) program: Program,
     /// Its allowances, by stream.
-    pub(super) batches: Vec<Arc<Batch>>,
+    pub(super) allowances: Vec<Arc<Allowance>>,
     pub(super) state: State,
     /// Asleep until its stream has advanced.
     pub(super) blocked: bool,
@@ -224,7 +224,7 @@ impl<'a> World<'a> {
     /// A launch: out of the allowance, or with the meter's permit.
     fn ask(&mut self, thread: usize, stream: usize, kernel: Kernel, called: u64) {
         let (now, setup) = (self.now, self.setup);
-        let batch = Arc::clone(&self.threads[thread].batches[stream]);
+        let allowance = Arc::clone(&self.threads[thread].allowances[stream]);
         if setup.oracle {
             return self.ask_oracle(thread, stream, kernel, called);
         }
@@ -236,7 +236,7 @@ impl<'a> World<'a> {
             return self.submit(thread, stream, kernel, None);
         };
         let (signature, launch) = as_launch(kernel, called, setup.without);
-        if costs.small(signature).is_some_and(|cost| batch.spend(cost)) {
+        if costs.small(signature).is_some_and(|cost| allowance.spend(cost)) {
             waits.push(now - called + look_ns);
             let state = State::Admitted { stream, kernel, permit: None };
             return self.later(thread, setup.fast_ns + look_ns, state);
@@ -244,7 +244,7 @@ impl<'a> World<'a> {
         if setup.without == Ablation::Learning {
             meter.changed(signature);
         }
-        match meter.before_launch(id, &batch, launch, now, &mut probe) {
+        match meter.before_launch(id, &allowance, launch, now, &mut probe) {
             Verdict::Admit(permit) => {
                 waits.push(now - called + look_ns);
                 *metered += 1;

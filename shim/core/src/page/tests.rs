@@ -47,7 +47,7 @@ fn taken(page: &CardPage) -> [OwnSeat<'_>; 3] {
 }
 
 #[test]
-fn what_is_told_is_read_by_device_and_process() {
+fn reports_are_read_by_device_and_process() {
     let page = page();
     page.format();
     assert!(page.is_known());
@@ -84,7 +84,7 @@ fn the_sums_of_a_seat_go_on_from_one_process_to_the_next() {
 }
 
 #[test]
-fn nobody_sits_where_there_is_no_room() {
+fn a_full_page_has_no_seat() {
     let page = page();
     taken(&page);
     page.high_water.store(u64::MAX);

@@ -12,15 +12,15 @@
 //! Each reservation is settled exactly once: by its events, or at its estimate where it has none. The reserved and
 //! unsettled time is at most the bucket and one operation, which bounds the error that a wrong estimate can cause.
 
+mod collect;
 mod ends;
 mod gate;
-mod harvest;
-mod neighbours;
+mod peers;
 
 use std::sync::Arc;
 
 use super::{
-    Batch, Bucket, Costs, Events, Launch, Party, Signature,
+    Allowance, Bucket, Costs, Events, Gang, Launch, Signature,
     settlement::{Done, Settlement},
     shares::Shares,
     spacing::Spacing,
@@ -34,7 +34,7 @@ use crate::units::Share;
 #[derive(Debug)]
 pub struct Meter<'a, E> {
     shares: Shares<'a>,
-    party: Party<'a>,
+    gang: Gang<'a>,
     costs: Costs,
     streams: Vec<Stream<E>>,
     settlement: Settlement,
@@ -43,7 +43,7 @@ pub struct Meter<'a, E> {
     /// Between two openings no launch is admitted until the bucket holds a quantum.
     open: bool,
     /// Time that is reserved and not settled.
-    out_ns: u64,
+    in_flight_ns: u64,
     /// Operations whose events are pending.
     pending: usize,
     /// The stream that the next collection begins with.
@@ -53,8 +53,8 @@ pub struct Meter<'a, E> {
     /// Launches that were admitted and are not yet back from the driver.
     under_way: usize,
     /// When the oldest work in flight was admitted, and for how long work was in flight before that.
-    out_since: u64,
-    was_out_ns: u64,
+    in_flight_since: u64,
+    was_in_flight_ns: u64,
     /// The time of the latest event that the device reached.
     reached_at: u64,
     /// When the device last reached an event, or last had none to reach.
@@ -130,20 +130,20 @@ impl<'a, E> Meter<'a, E> {
     pub fn new(bucket: Bucket<'a>, now: u64) -> Self {
         Self {
             shares: Shares::new(bucket),
-            party: Party::alone(),
+            gang: Gang::alone(),
             costs: Costs::default(),
             streams: Vec::new(),
             settlement: Settlement::default(),
             turns: Turns::new(now),
             steady: Steady::default(),
             open: true,
-            out_ns: 0,
+            in_flight_ns: 0,
             pending: 0,
             next: 0,
             reopens_at: now,
             under_way: 0,
-            out_since: now,
-            was_out_ns: 0,
+            in_flight_since: now,
+            was_in_flight_ns: 0,
             reached_at: now,
             progress_at: now,
             let_through: 0,
@@ -157,8 +157,8 @@ impl<'a, E> Meter<'a, E> {
 
     /// Adds the container's other devices and processes: processes may differ in their shares, and devices may meet.
     #[must_use]
-    pub fn among(self, party: Party<'a>) -> Self {
-        Self { shares: self.shares.told_in(party.shares()), party, ..self }
+    pub fn among(self, gang: Gang<'a>) -> Self {
+        Self { shares: self.shares.published_in(gang.shares()), gang, ..self }
     }
 
     /// The table of costs, for the fast path.
@@ -193,12 +193,12 @@ impl<'a, E> Meter<'a, E> {
     pub fn before_launch(
         &mut self,
         stream: StreamId,
-        batch: &Arc<Batch>,
+        allowance: &Arc<Allowance>,
         launch: Launch,
         now: u64,
         events: &mut impl Events<Event = E>,
     ) -> Verdict {
-        self.harvest(Some(stream), now, events);
+        self.collect_finished(Some(stream), now, events);
         self.shares.follow(now);
         // Whether the gate is open matters even for launches that are exempt: the size of their grant depends on it.
         let may_go =
@@ -209,10 +209,10 @@ impl<'a, E> Meter<'a, E> {
         }
         self.totals.launches += 1;
         if self.pending == 0 && self.under_way == 0 {
-            self.out_since = now;
+            self.in_flight_since = now;
         }
         self.under_way += 1;
-        Verdict::Admit(self.admit(stream, batch, launch, now))
+        Verdict::Admit(self.admit(stream, allowance, launch, now))
     }
 
     /// Records that the driver took the launch. `returned` is when its call returned: read the clock before recording
@@ -322,7 +322,8 @@ impl<'a, E> Meter<'a, E> {
     /// owes the time since then.
     #[must_use]
     pub fn paid_until(&self) -> Option<u64> {
-        self.is_out().then(|| self.progress_at.max(self.out_since).saturating_add(self.out_ns))
+        self.is_in_flight()
+            .then(|| self.progress_at.max(self.in_flight_since).saturating_add(self.in_flight_ns))
     }
 
     /// Charges the unfinished work of a dead process of the same bucket that had paid up to `paid_until`. Returns the
@@ -335,12 +336,12 @@ impl<'a, E> Meter<'a, E> {
 
     /// Settles what has finished. Launches do this anyway; this is for callers that need current totals.
     pub fn settle_finished(&mut self, now: u64, events: &mut impl Events<Event = E>) {
-        self.harvest(None, now, events);
+        self.collect_finished(None, now, events);
     }
 
     /// Settles what has finished in every stream. Call it before some events can no longer be queried.
     pub fn settle_all(&mut self, now: u64, events: &mut impl Events<Event = E>) {
-        (0..self.streams.len()).for_each(|place| self.harvest_stream(place, now, events));
+        (0..self.streams.len()).for_each(|place| self.collect_finished_in(place, now, events));
     }
 
     fn expect_progress(&mut self, now: u64) {

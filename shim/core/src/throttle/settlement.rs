@@ -29,7 +29,7 @@ pub(super) struct Settlement {
     certain: Coverage,
     certain_ns: u64,
     /// A process on the device may publish no report.
-    strangers: bool,
+    unreported: bool,
     /// The sum of all spans, the time that they cover, and how much of that was this process's.
     spans_ns: u64,
     presence_ns: u64,
@@ -144,7 +144,7 @@ impl Default for Settlement {
             coverage: Coverage::default(),
             certain: Coverage::default(),
             certain_ns: 0,
-            strangers: false,
+            unreported: false,
             presence_ns: 0,
             own_ns: 0,
             spans_ns: 0,
@@ -230,7 +230,7 @@ impl Settlement {
         };
         // The turns of processes without a report are contained in it, and look like launches that take long now and
         // then.
-        if let Some(Certain { from, until, part }) = done.certain.filter(|_| !self.strangers) {
+        if let Some(Certain { from, until, part }) = done.certain.filter(|_| !self.unreported) {
             let added_ns = self.certain.add(from, until);
             let passed = until.saturating_sub(from);
             let mean_ns = turns.part(added_ns, from, until);
@@ -254,8 +254,8 @@ impl Settlement {
     }
 
     /// Sets whether a process on the device may publish no report.
-    pub(super) const fn set_strangers(&mut self, strangers: bool) {
-        self.strangers = strangers;
+    pub(super) const fn set_unreported(&mut self, unreported: bool) {
+        self.unreported = unreported;
     }
 
     /// Notes how long a single operation took, and what was expected.

@@ -42,7 +42,7 @@ impl<'a> Shares<'a> {
     }
 
     /// Adds the word in which the processes of the container publish their shares.
-    pub(super) fn told_in(self, largest: Option<&'a Word>) -> Self {
+    pub(super) fn published_in(self, largest: Option<&'a Word>) -> Self {
         Self { largest, ..self }
     }
 
@@ -133,5 +133,5 @@ fn larger_in(word: u64, share: Share, now: u64) -> Option<Share> {
     let told_at = (word >> SHARE_BITS) << UNIT_BITS;
     let is_fresh = now.abs_diff(told_at) < FORGET_NS;
     let parts = u16::try_from(word & ((1 << SHARE_BITS) - 1)).ok()?;
-    Share::from_parts(parts).filter(|told| is_fresh && *told > share)
+    Share::from_parts(parts).filter(|published| is_fresh && *published > share)
 }

@@ -60,11 +60,11 @@ mod tests {
         spacing.note(400);
         assert_eq!((spacing.off(10_000), spacing.off(400)), (9_700, 200));
         spacing.note(0);
-        assert_eq!(spacing.off(10_000), 10_000, "nothing lies between them");
+        assert_eq!(spacing.off(10_000), 10_000, "no event between them");
     }
 
     #[test]
-    fn nobody_who_gets_between_is_charged_much_less() {
+    fn a_program_that_gets_between_events_is_not_charged_much_less() {
         let mut spacing = Spacing::default();
         for _ in 0..SAMPLES {
             spacing.note(5_000_000);

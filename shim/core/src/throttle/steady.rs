@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_the_same_each_time_is_steady() {
+    fn a_constant_duration_is_steady() {
         let mut steady = Steady::default();
         (0..3).for_each(|_| {
             assert_eq!(steady.time(KERNEL), None);
@@ -110,7 +110,7 @@ mod tests {
 
     /// Half of them wait for a peer's.
     #[test]
-    fn what_waits_now_and_then_is_what_it_takes_when_it_does_not() {
+    fn a_launch_that_sometimes_waits_is_taken_without_its_waits() {
         let mut steady = Steady::default();
         for turn in 0..200_u64 {
             let waited = turn % 2 * (turn % 7) * MS / 7;
@@ -121,7 +121,7 @@ mod tests {
 
     /// As for two processes that launch and wait at the same times.
     #[test]
-    fn what_always_waits_is_its_turns() {
+    fn a_launch_that_always_waits_is_its_turns() {
         let mut steady = Steady::default();
         (0..100).for_each(|_| steady.note(KERNEL, 2 * MS, MS));
         close(steady.time(KERNEL), MS);

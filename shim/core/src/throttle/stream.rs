@@ -10,7 +10,7 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use super::{Batch, Signature, batch::Taken, settlement::Span};
+use super::{Allowance, Signature, allowance::Taken, settlement::Span};
 
 /// A stream, valid for the meter that registered it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct StreamId(pub(super) u16);
 #[derive(Debug)]
 pub(super) struct Stream<E> {
     /// One for each thread that has launched in it.
-    pub(super) leases: Vec<Lease>,
+    pub(super) allowances: Vec<AllowanceEntry>,
     /// What launches took out of allowances that were closed before the latest wait.
     pub(super) unmarked_ns: u64,
     /// The time up to which the stream's time is accounted for.
@@ -63,8 +63,8 @@ pub(super) struct Operation<E> {
 
 /// The allowance of one thread in the stream.
 #[derive(Debug)]
-pub(super) struct Lease {
-    pub(super) batch: Arc<Batch>,
+pub(super) struct AllowanceEntry {
+    pub(super) allowance: Arc<Allowance>,
     /// Launches may take out of it.
     pub(super) open: bool,
 }
@@ -98,7 +98,7 @@ impl<E> Pending<E> {
 impl<E> Stream<E> {
     pub(super) fn new(now: u64) -> Self {
         Self {
-            leases: Vec::new(),
+            allowances: Vec::new(),
             unmarked_ns: 0,
             since: now,
             synced: false,
@@ -136,24 +136,31 @@ impl<E> Stream<E> {
     }
 
     /// Returns the entry of a thread's allowance, added if it is new.
-    pub(super) fn lease(&mut self, batch: &Arc<Batch>) -> Option<&mut Lease> {
-        let known = self.leases.iter().position(|lease| Arc::ptr_eq(&lease.batch, batch));
-        let place = known.unwrap_or(self.leases.len());
+    pub(super) fn allowance_entry(
+        &mut self,
+        allowance: &Arc<Allowance>,
+    ) -> Option<&mut AllowanceEntry> {
+        let known =
+            self.allowances.iter().position(|entry| Arc::ptr_eq(&entry.allowance, allowance));
+        let place = known.unwrap_or(self.allowances.len());
         if known.is_none() {
-            self.leases.push(Lease { batch: Arc::clone(batch), open: false });
+            self.allowances.push(AllowanceEntry { allowance: Arc::clone(allowance), open: false });
         }
-        self.leases.get_mut(place)
+        self.allowances.get_mut(place)
     }
 
     /// Returns what launches of all threads have taken since the latest look.
     pub(super) fn look(&self) -> Taken {
-        self.leases.iter().map(|lease| lease.batch.look()).fold(Taken::default(), Taken::and)
+        self.allowances
+            .iter()
+            .map(|entry| entry.allowance.look())
+            .fold(Taken::default(), Taken::and)
     }
 
     /// Closes all allowances. Returns what was taken, and the reservations that no launch has used.
     pub(super) fn close(&mut self) -> (Taken, u64) {
         let none = (Taken::default(), 0);
-        self.leases.iter_mut().map(Lease::close).fold(
+        self.allowances.iter_mut().map(AllowanceEntry::close).fold(
             none,
             |(taken, unused_ns), (more, left_ns)| {
                 (taken.and(more), left_ns.saturating_add(unused_ns))
@@ -162,18 +169,18 @@ impl<E> Stream<E> {
     }
 }
 
-impl Lease {
+impl AllowanceEntry {
     /// Revokes the grant, if there is one.
     pub(super) fn close(&mut self) -> (Taken, u64) {
         self.open = false;
-        self.batch.close()
+        self.allowance.close()
     }
 
     /// Grants `room_ns` for at most `launches` launches; nothing if it is zero.
     pub(super) fn open(&mut self, room_ns: u64, launches: u8) {
         self.open = room_ns > 0;
         if self.open {
-            self.batch.open(room_ns, launches);
+            self.allowance.open(room_ns, launches);
         }
     }
 }

@@ -22,7 +22,7 @@ use crate::units::Share;
 #[derive(Debug)]
 pub(super) struct Turns {
     pages: Vec<Page>,
-    neighbours: Vec<Neighbour>,
+    peers: Vec<Peer>,
     points: VecDeque<Point>,
     looked_at: u64,
     /// Peers present at the first look have reported work from before it.
@@ -49,7 +49,7 @@ struct Page {
 
 /// Another process on the device, or all processes of another container.
 #[derive(Debug)]
-struct Neighbour {
+struct Peer {
     key: u64,
     work: u64,
     occupied_ns: u64,
@@ -59,14 +59,14 @@ struct Neighbour {
     beyond_ns: u64,
     /// For how long it had work in flight since the latest look.
     there_ns: u64,
-    is_out: bool,
+    is_in_flight: bool,
     seen_at: u64,
 }
 
 /// Reports are late, and are corrected once measured: this much more counts.
 const LATE_PARTS: u64 = 8;
 /// Work already in flight at the first look is unknown; this much is assumed.
-const OUT_AT_FIRST_NS: u64 = 200_000_000;
+const IN_FLIGHT_AT_FIRST_NS: u64 = 200_000_000;
 /// Turns, and a switch from one to the next with them, are shorter.
 const LONG_TURN_NS: u64 = 5_000_000;
 /// A look costs a few system calls for each peer.
@@ -87,7 +87,7 @@ impl Turns {
     pub(super) const fn new(now: u64) -> Self {
         Self {
             pages: Vec::new(),
-            neighbours: Vec::new(),
+            peers: Vec::new(),
             points: VecDeque::new(),
             looked_at: now,
             has_looked: false,
@@ -111,53 +111,51 @@ impl Turns {
         let occupied_ns = own.occupied_ns(now);
         let there = occupied_ns.saturating_sub(self.occupied_ns).min(passed);
         let seen_ns = occupied_ns.max(self.occupied_ns);
-        peers.for_each(|peer| self.note_report(peer, passed, now));
-        self.neighbours.retain(|neighbour| neighbour.seen_at == now);
+        peers.for_each(|published| self.note_report(published, passed, now));
+        self.peers.retain(|peer| peer.seen_at == now);
         // First the time in which this process had no work in flight, then the time in which it had.
         self.give(passed - there, passed, false);
         let rest = self.give(there, passed, true);
-        self.neighbours.iter_mut().for_each(Neighbour::settle);
-        if !self.neighbours.is_empty() || !self.points.is_empty() {
+        self.peers.iter_mut().for_each(Peer::settle);
+        if !self.peers.is_empty() || !self.points.is_empty() {
             let [own, least] = rest.map(|rest| scaled(passed, rest, there));
             self.note(own, least, passed, now);
         }
         (self.looked_at, self.has_looked, self.occupied_ns) = (now, true, seen_ns);
     }
 
-    fn note_report(&mut self, peer: PeerReport, passed: u64, now: u64) {
-        let Some(place) = self.page(&peer, now) else { return };
-        let known = self.neighbours.iter().position(|neighbour| neighbour.key == peer.key);
+    fn note_report(&mut self, published: PeerReport, passed: u64, now: u64) {
+        let Some(place) = self.page(&published, now) else { return };
+        let known = self.peers.iter().position(|peer| peer.key == published.key);
         if known.is_none() {
             // All work that a new peer reports was done since the latest look.
-            let before = if self.has_looked { UsageReport::default() } else { peer.report };
-            self.neighbours.push(Neighbour::new(peer.key, before, now));
+            let before = if self.has_looked { UsageReport::default() } else { published.report };
+            self.peers.push(Peer::new(published.key, before, now));
         }
-        let at = known.unwrap_or(self.neighbours.len() - 1);
-        if let (Some(neighbour), Some(page)) =
-            (self.neighbours.get_mut(at), self.pages.get_mut(place))
-        {
-            neighbour.update(peer.report, &mut page.allowed_ns, passed, now);
+        let at = known.unwrap_or(self.peers.len() - 1);
+        if let (Some(peer), Some(page)) = (self.peers.get_mut(at), self.pages.get_mut(place)) {
+            peer.update(published.report, &mut page.allowed_ns, passed, now);
         }
     }
 
     /// Returns the place of a page, with its credit refilled.
-    fn page(&mut self, peer: &PeerReport, now: u64) -> Option<usize> {
-        let is_it = |page: &Page| page.number == peer.page;
+    fn page(&mut self, published: &PeerReport, now: u64) -> Option<usize> {
+        let is_it = |page: &Page| page.number == published.page;
         let forgotten = |page: &Page| now.saturating_sub(page.seen_at) > REMEMBERED_NS;
         let known = self.pages.iter().position(is_it);
         let place = match known.or_else(|| self.pages.iter().position(forgotten)) {
             Some(place) => place,
             None if self.pages.len() < PAGES => {
-                self.pages.push(Page::new(peer, now));
+                self.pages.push(Page::new(published, now));
                 self.pages.len() - 1
             }
             None => return None,
         };
         let page = self.pages.get_mut(place)?;
-        if page.number == peer.page {
-            page.fill(peer.share, now);
+        if page.number == published.page {
+            page.fill(published.share, now);
         } else {
-            *page = Page::new(peer, now);
+            *page = Page::new(published, now);
         }
         Some(place)
     }
@@ -166,20 +164,20 @@ impl Turns {
     /// left, in the mean and at least.
     fn give(&mut self, ns: u64, passed: u64, is_there: bool) -> [u64; 2] {
         let own = u64::from(is_there);
-        let there = |neighbour: &Neighbour| scaled(neighbour.there_ns, ns, passed);
+        let there = |peer: &Peer| scaled(peer.there_ns, ns, passed);
         let left = |ns: i64| u64::try_from(ns).unwrap_or(0);
-        let wants = |neighbour: &Neighbour| {
-            let [left_ns, _] = neighbour.left_ns;
-            left(left_ns).min(there(neighbour) / (1 + own))
+        let wants = |peer: &Peer| {
+            let [left_ns, _] = peer.left_ns;
+            left(left_ns).min(there(peer) / (1 + own))
         };
-        self.neighbours.sort_unstable_by_key(wants);
-        let mut takers = self.neighbours.len() as u64 + own;
+        self.peers.sort_unstable_by_key(wants);
+        let mut takers = self.peers.len() as u64 + own;
         let [mut rest, mut least] = [ns; 2];
-        for neighbour in &mut self.neighbours {
-            let given_ns = wants(neighbour).min(rest / takers.max(1));
-            let [left_ns, left_most_ns] = neighbour.left_ns;
-            let most_ns = left(left_most_ns).min(there(neighbour)).max(given_ns);
-            neighbour.left_ns = [
+        for peer in &mut self.peers {
+            let given_ns = wants(peer).min(rest / takers.max(1));
+            let [left_ns, left_most_ns] = peer.left_ns;
+            let most_ns = left(left_most_ns).min(there(peer)).max(given_ns);
+            peer.left_ns = [
                 left_ns.saturating_sub(signed(given_ns)),
                 left_most_ns.saturating_sub(signed(most_ns)),
             ];
@@ -192,7 +190,7 @@ impl Turns {
 
     /// The longest time that a process waits for a turn and nothing else.
     pub(super) fn longest_wait_ns(&self) -> u64 {
-        let out = self.neighbours.iter().filter(|neighbour| neighbour.is_out).count();
+        let out = self.peers.iter().filter(|peer| peer.is_in_flight).count();
         LONG_TURN_NS.saturating_mul(out as u64 + 1)
     }
 
@@ -270,9 +268,9 @@ pub(super) fn scaled(ns: u64, part: u64, whole: u64) -> u64 {
 }
 
 impl Page {
-    fn new(peer: &PeerReport, now: u64) -> Self {
-        let allowed_ns = peer.share.map_or(u64::MAX, |share| share.of(SAVED_AT_FIRST_NS));
-        Self { number: peer.page, allowed_ns, seen_at: now }
+    fn new(published: &PeerReport, now: u64) -> Self {
+        let allowed_ns = published.share.map_or(u64::MAX, |share| share.of(SAVED_AT_FIRST_NS));
+        Self { number: published.page, allowed_ns, seen_at: now }
     }
 
     fn fill(&mut self, share: Option<Share>, now: u64) {
@@ -288,12 +286,13 @@ fn signed(ns: u64) -> i64 {
     i64::try_from(ns).unwrap_or(i64::MAX)
 }
 
-impl Neighbour {
+impl Peer {
     const fn new(key: u64, report: UsageReport, now: u64) -> Self {
-        let (work, occupied_ns, is_out) = (report.work, report.occupied_ns(now), report.is_out());
-        let beyond_ns = if is_out { OUT_AT_FIRST_NS } else { 0 };
+        let (work, occupied_ns, is_in_flight) =
+            (report.work, report.occupied_ns(now), report.is_in_flight());
+        let beyond_ns = if is_in_flight { IN_FLIGHT_AT_FIRST_NS } else { 0 };
         let (left_ns, there_ns, seen_at) = ([0; 2], 0, now);
-        Self { key, work, occupied_ns, left_ns, beyond_ns, there_ns, is_out, seen_at }
+        Self { key, work, occupied_ns, left_ns, beyond_ns, there_ns, is_in_flight, seen_at }
     }
 
     fn update(&mut self, report: UsageReport, allowed_ns: &mut u64, passed: u64, now: u64) {
@@ -323,12 +322,12 @@ impl Neighbour {
         // A surplus that did not count now is not reported again.
         self.occupied_ns = self.occupied_ns.max(occupied_ns);
         self.work = report.work;
-        (self.is_out, self.seen_at) = (report.is_out(), now);
+        (self.is_in_flight, self.seen_at) = (report.is_in_flight(), now);
     }
 
     /// Demand that remained when it had no more work in flight was given between two looks.
     fn settle(&mut self) {
-        if !self.is_out {
+        if !self.is_in_flight {
             (self.left_ns, self.beyond_ns) = ([0; 2], 0);
         }
     }

@@ -37,10 +37,10 @@ pub struct PeerReport {
 const OUT: u64 = 1 << 63;
 
 impl UsageReport {
-    /// Makes the report of a process that had work in flight for `occupied_ns`, and again since `out_since`.
+    /// Makes the report of a process that had work in flight for `occupied_ns`, and again since `in_flight_since`.
     #[must_use]
-    pub(super) const fn new(work: u64, occupied_ns: u64, out_since: Option<u64>) -> Self {
-        let occupied = match out_since {
+    pub(super) const fn new(work: u64, occupied_ns: u64, in_flight_since: Option<u64>) -> Self {
+        let occupied = match in_flight_since {
             Some(since) => OUT | since.saturating_sub(occupied_ns),
             None => occupied_ns & !OUT,
         };
@@ -50,13 +50,13 @@ impl UsageReport {
     /// Combines the reports of several processes into one.
     #[must_use]
     pub fn together(all: impl Iterator<Item = Self>, now: u64) -> Self {
-        let (mut work, mut occupied_ns, mut is_out) = (0_u64, 0_u64, false);
+        let (mut work, mut occupied_ns, mut is_in_flight) = (0_u64, 0_u64, false);
         for report in all {
             work = work.wrapping_add(report.work);
             occupied_ns = occupied_ns.saturating_add(report.occupied_ns(now));
-            is_out |= report.is_out();
+            is_in_flight |= report.is_in_flight();
         }
-        Self::new(work, occupied_ns.min(now), is_out.then_some(now))
+        Self::new(work, occupied_ns.min(now), is_in_flight.then_some(now))
     }
 
     /// Returns this report as the continuation of one by an earlier process.
@@ -65,7 +65,7 @@ impl UsageReport {
         let work = self.work.wrapping_add(before.work);
         let before_ns = before.occupied_ns(taken_at);
         let occupied = match self.occupied & !OUT {
-            since if self.is_out() => OUT | since.saturating_sub(before_ns),
+            since if self.is_in_flight() => OUT | since.saturating_sub(before_ns),
             ns => ns.saturating_add(before_ns) & !OUT,
         };
         Self { work, occupied }
@@ -73,12 +73,12 @@ impl UsageReport {
 
     /// For how long it has had work in flight by `now`.
     pub(super) const fn occupied_ns(self, now: u64) -> u64 {
-        if self.is_out() { now.saturating_sub(self.occupied & !OUT) } else { self.occupied }
+        if self.is_in_flight() { now.saturating_sub(self.occupied & !OUT) } else { self.occupied }
     }
 
     /// Returns whether it has work in flight.
     #[must_use]
-    pub const fn is_out(self) -> bool {
+    pub const fn is_in_flight(self) -> bool {
         self.occupied & OUT != 0
     }
 }

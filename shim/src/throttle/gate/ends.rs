@@ -4,7 +4,7 @@
 //! context ends is charged up to the driver's return. The decisions are the meter's. This module keeps the order of
 //! the calls: an event that the driver may have freed is never queried.
 
-use super::super::lanes::{Lane, Stream};
+use super::super::stream_table::{Stream, StreamEntry};
 use super::super::timing::{ContextId, Timing};
 use super::Gate;
 use crate::driver::cuda::time as driver;
@@ -55,8 +55,13 @@ impl Gate {
 
     /// Separates the work launched in a stream so far from what follows: something that is no launch is about to
     /// enter it.
-    pub(in crate::throttle) fn fence(&self, copy: &DriverCopy, lane: &Lane, stream: CUstream) {
-        let Stream { id, context } = lane.stream();
+    pub(in crate::throttle) fn fence(
+        &self,
+        copy: &DriverCopy,
+        entry: &StreamEntry,
+        stream: CUstream,
+    ) {
+        let Stream { id, context } = entry.stream();
         let Some(id) = id else { return };
         let wants_mark = self.with(|inside| inside.meter.fence(id, sys::monotonic_ns()));
         if wants_mark == Some(true) && driver::carries_out(copy, stream) {
@@ -65,11 +70,16 @@ impl Gate {
     }
 
     /// The same, for a stream whose context may not be the current one.
-    pub(in crate::throttle) fn fence_in(&self, copy: &DriverCopy, lane: &Lane, stream: CUstream) {
-        let context = lane.stream().context;
+    pub(in crate::throttle) fn fence_in(
+        &self,
+        copy: &DriverCopy,
+        entry: &StreamEntry,
+        stream: CUstream,
+    ) {
+        let context = entry.stream().context;
         let handle = self.with(|inside| inside.timing.handle(context)).flatten();
         if let Some(handle) = handle {
-            driver::in_context(copy, handle, || self.fence(copy, lane, stream));
+            driver::in_context(copy, handle, || self.fence(copy, entry, stream));
         }
     }
 

@@ -26,7 +26,7 @@ impl<E> Meter<'_, E> {
             None => 0..self.streams.len(),
         };
         for place in places {
-            self.harvest_stream(place, now, events);
+            self.collect_finished_in(place, now, events);
             let Some(stream) = self.streams.get_mut(place) else { continue };
             if stream.pending.is_empty() {
                 let span = stream.span(stream.unmarked_ns > 0, now);
@@ -37,8 +37,8 @@ impl<E> Meter<'_, E> {
                 (stream.since, stream.synced) = (now, true);
                 let worth = self.account(taken, now).saturating_add(before);
                 // No event shows that a batch was in flight.
-                if !self.is_out() {
-                    self.was_out_ns = self.was_out_ns.saturating_add(worth);
+                if !self.is_in_flight() {
+                    self.was_in_flight_ns = self.was_in_flight_ns.saturating_add(worth);
                 }
                 if worth > 0 {
                     self.settle(worth, Done { span, work_ns: worth, certain }, now);
@@ -52,7 +52,7 @@ impl<E> Meter<'_, E> {
     #[must_use]
     pub fn fence(&mut self, stream: StreamId, now: u64) -> bool {
         let place = usize::from(stream.0);
-        let taken_ns = self.close_batches_of(place, now);
+        let taken_ns = self.close_allowances_of(place, now);
         if let Some(stream) = self.streams.get_mut(place) {
             stream.unmarked_ns = stream.unmarked_ns.saturating_add(taken_ns);
         }
@@ -63,10 +63,10 @@ impl<E> Meter<'_, E> {
     /// For work without an event, call [`fence`](Self::fence) first and record the mark.
     pub fn stream_destroyed(&mut self, stream: StreamId, now: u64) {
         let place = usize::from(stream.0);
-        let taken_ns = self.close_batches_of(place, now);
+        let taken_ns = self.close_allowances_of(place, now);
         let Some(stream) = self.streams.get_mut(place) else { return };
         stream.open = false;
-        stream.leases.clear();
+        stream.allowances.clear();
         let worth = taken_ns.saturating_add(std::mem::take(&mut stream.unmarked_ns));
         self.settle(worth, Done::estimated(worth), now);
     }

@@ -5,25 +5,25 @@ use std::sync::Arc;
 use super::{Meter, PENDING, Permit};
 use crate::{
     throttle::{
-        Batch, Launch,
-        batch::Taken,
+        Allowance, Launch,
+        allowance::Taken,
         signature::Meeting,
-        stream::{Lease, Reserved, StreamId},
+        stream::{AllowanceEntry, Reserved, StreamId},
     },
     units::Share,
 };
 
 /// The size of a grant; smaller with a small share.
-const BATCH_NS: u64 = 250_000;
+const GRANT_NS: u64 = 250_000;
 /// The number of launches of a grant, less a random few, so that a program's period and the meter's do not
 /// synchronise.
-const BATCH_LAUNCHES: u8 = 64;
+const GRANT_LAUNCHES: u8 = 64;
 /// While work is in flight, its settlement can open the bucket before the computed time.
 const RECHECK_NS: u64 = 1_000_000;
 /// So can the first measurement of a function, and much sooner.
 const RECHECK_UNMEASURED_NS: u64 = 200_000;
 /// A collective of another device can arrive at any moment, and spins until it is noticed.
-const RECHECK_PARTY_NS: u64 = 200_000;
+const RECHECK_GANG_NS: u64 = 200_000;
 /// So can work of other processes.
 const RECHECK_IDLE_NS: u64 = 10_000_000;
 /// Work in flight for this long without a reached event may be waiting for the launch that waits for it.
@@ -55,22 +55,22 @@ impl<E> Meter<'_, E> {
     ///
     /// The gate is also closed while a device that this one meets is in debt.
     pub(super) fn is_open(&mut self, now: u64) -> bool {
-        let back = self.settlement.overlap_of(self.out_ns);
+        let back = self.settlement.overlap_of(self.in_flight_ns);
         let level = self.shares.level(now).saturating_add(signed(back));
         // The device may give less than the share: work that piles up in the mean time would run all at once. A queue
         // that waits for the host does not pile up by being slow: it is filled at the share's rate.
-        let moving_ns = self.out_ns.saturating_sub(self.stuck_ns(now)).saturating_sub(back);
+        let moving_ns = self.in_flight_ns.saturating_sub(self.stuck_ns(now)).saturating_sub(back);
         let room = signed(self.shares.cap_ns()) - signed(moving_ns);
         let level = level.min(room);
         let quantum = signed(self.shares.quantum_ns());
-        let others_at = self.party.level_at(now);
+        let others_at = self.gang.level_at(now);
         if !self.open && now < self.reopens_at && others_at > 0 {
             self.reopens_at = self.reopening(others_at, now);
         }
         let enough = if self.open || now >= self.reopens_at { level > 0 } else { level >= quantum };
         let open = enough && others_at <= now || self.shares.share() == Share::FULL;
         if self.open && !open {
-            self.close_batches(now);
+            self.close_allowances(now);
             self.reopens_at = self.reopening(others_at, now);
         }
         if open {
@@ -116,11 +116,11 @@ impl<E> Meter<'_, E> {
             // A program may launch only such graphs: if they passed, they would never be paid for.
             Meeting::Part | Meeting::None => (false, false),
         };
-        if !is_exempt && !self.party.is_waited_for(now) {
+        if !is_exempt && !self.gang.is_waited_for(now) {
             return false;
         }
         let owed_ns = self.shares.holds_at(0, now).saturating_sub(now);
-        if !self.party.meets(now) {
+        if !self.gang.meets(now) {
             return owed_ns <= self.shares.takes_up(CREDIT_ALONE_NS);
         }
         if owed_ns > CREDIT_NS && is_stalled {
@@ -138,14 +138,14 @@ impl<E> Meter<'_, E> {
     pub(super) fn is_over(&mut self, reserved: Reserved, end: u64, now: u64) {
         self.unmeasured = self.unmeasured.saturating_sub(u64::from(reserved.unmeasured));
         if reserved.is_collective && self.shares.share() != Share::FULL {
-            self.party.ends(end, now);
+            self.gang.ends(end, now);
         }
     }
 
     /// Closes the allowances at the beginning of a wait: what launches have taken so far was launched before it.
-    pub(super) fn close_batches(&mut self, now: u64) {
+    pub(super) fn close_allowances(&mut self, now: u64) {
         for place in 0..self.streams.len() {
-            let taken_ns = self.close_batches_of(place, now);
+            let taken_ns = self.close_allowances_of(place, now);
             if let Some(stream) = self.streams.get_mut(place) {
                 stream.unmarked_ns = stream.unmarked_ns.saturating_add(taken_ns);
             }
@@ -153,7 +153,7 @@ impl<E> Meter<'_, E> {
     }
 
     /// Closes the allowances of a stream. Returns what launches have taken of them that is not settled.
-    pub(super) fn close_batches_of(&mut self, place: usize, now: u64) -> u64 {
+    pub(super) fn close_allowances_of(&mut self, place: usize, now: u64) -> u64 {
         let closed = self.streams.get_mut(place).map(|stream| stream.close());
         let (taken, unused_ns) = closed.unwrap_or_default();
         self.release(unused_ns);
@@ -189,14 +189,14 @@ impl<E> Meter<'_, E> {
     }
 
     pub(super) fn recheck_at(&self, now: u64) -> u64 {
-        let recheck = match (self.party.meets(now), self.pending) {
-            (true, _) => RECHECK_PARTY_NS,
+        let recheck = match (self.gang.meets(now), self.pending) {
+            (true, _) => RECHECK_GANG_NS,
             (false, _) if self.unmeasured > 0 => RECHECK_UNMEASURED_NS,
             (false, 0) => RECHECK_IDLE_NS,
             (false, _) => RECHECK_NS,
         };
         let enough = if now < self.reopens_at { self.shares.quantum_ns() } else { 1 };
-        let level_at = self.shares.holds_at(enough, now).max(self.party.level_at(now));
+        let level_at = self.shares.holds_at(enough, now).max(self.gang.level_at(now));
         level_at.clamp(now + 1, now.saturating_add(recheck))
     }
 
@@ -206,26 +206,32 @@ impl<E> Meter<'_, E> {
     pub(super) fn admit(
         &mut self,
         id: StreamId,
-        batch: &Arc<Batch>,
+        allowance: &Arc<Allowance>,
         launch: Launch,
         now: u64,
     ) -> Permit {
         let reserved = self.reservation(launch);
         if reserved.is_collective && self.shares.share() != Share::FULL {
-            self.party.begins(now);
+            self.gang.begins(now);
         }
         // A launch through a closed gate gets no grant; while estimates are doubted, every launch comes here.
         let known = self.costs.small(launch.signature).is_some();
         let lets_in =
             (known || reserved.is_collective) && self.open && !self.settlement.is_doubtful(now);
         let (grant, launches) =
-            if lets_in { (self.batch_size(), self.batch_launches()) } else { (0, 0) };
+            if lets_in { (self.grant_ns(), self.grant_launches()) } else { (0, 0) };
         let mut waited = false;
         let (taken, before, unused) = match self.streams.get_mut(usize::from(id.0)) {
             Some(stream) => {
-                let (own, unused) = stream.lease(batch).map(Lease::close).unwrap_or_default();
+                let (own, unused) = stream
+                    .allowance_entry(allowance)
+                    .map(AllowanceEntry::close)
+                    .unwrap_or_default();
                 let taken = stream.look().and(own);
-                stream.lease(batch).into_iter().for_each(|lease| lease.open(grant, launches));
+                stream
+                    .allowance_entry(allowance)
+                    .into_iter()
+                    .for_each(|entry| entry.open(grant, launches));
                 let before = std::mem::take(&mut stream.unmarked_ns);
                 waited = before > 0;
                 (taken, before, unused)
@@ -252,18 +258,18 @@ impl<E> Meter<'_, E> {
         Reserved { signature, ns, unmeasured, is_collective }
     }
 
-    pub(super) fn batch_size(&self) -> u64 {
-        let leases = self.streams.iter().flat_map(|stream| &stream.leases);
-        let open = leases.filter(|lease| lease.open).count().max(2);
-        BATCH_NS.min(self.shares.quantum_ns() / (4 * open as u64))
+    pub(super) fn grant_ns(&self) -> u64 {
+        let allowances = self.streams.iter().flat_map(|stream| &stream.allowances);
+        let open = allowances.filter(|entry| entry.open).count().max(2);
+        GRANT_NS.min(self.shares.quantum_ns() / (4 * open as u64))
     }
 
-    pub(super) fn batch_launches(&mut self) -> u8 {
+    pub(super) fn grant_launches(&mut self) -> u8 {
         // Marsaglia's xorshift.
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
-        BATCH_LAUNCHES - (self.random >> 32 & 15) as u8
+        GRANT_LAUNCHES - (self.random >> 32 & 15) as u8
     }
 }
 

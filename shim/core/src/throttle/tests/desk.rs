@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::{
     sync::Word,
     throttle::{
-        Batch, Bucket, Events, Launch, Meter, Permit, Reached, Signature, StreamId, Verdict,
+        Allowance, Bucket, Events, Launch, Meter, Permit, Reached, Signature, StreamId, Verdict,
     },
     units::Share,
 };
@@ -45,7 +45,7 @@ pub(super) struct Bench<'a> {
     pub(super) bucket: Bucket<'a>,
     pub(super) card: Card,
     pub(super) stream: StreamId,
-    pub(super) batch: Arc<Batch>,
+    pub(super) allowance: Arc<Allowance>,
     pub(super) now: u64,
 }
 
@@ -54,13 +54,13 @@ impl<'a> Bench<'a> {
         let bucket = Bucket::new(word, Share::from_percent(percent).unwrap());
         let mut meter = Meter::new(bucket, NOW);
         let stream = meter.stream(NOW);
-        let batch = Arc::default();
-        Self { meter, bucket, card: Card::default(), stream, batch, now: NOW }
+        let allowance = Arc::default();
+        Self { meter, bucket, card: Card::default(), stream, allowance, now: NOW }
     }
 
     pub(super) fn ask(&mut self, launch: Launch) -> Option<Permit> {
-        let Self { meter, card, batch, .. } = self;
-        match meter.before_launch(self.stream, batch, launch, self.now, card) {
+        let Self { meter, card, allowance, .. } = self;
+        match meter.before_launch(self.stream, allowance, launch, self.now, card) {
             Verdict::Admit(permit) => Some(permit),
             Verdict::Wait { until } => {
                 assert!(until > self.now);

@@ -7,7 +7,7 @@ use crate::{
 };
 
 #[test]
-fn what_lies_between_two_events_is_taken_off_once_it_is_known() {
+fn the_distance_of_two_events_is_subtracted_once_it_is_known() {
     let word = Word::default();
     let mut bench = Bench::new(&word, 50);
     let mut round = |third: Option<(u64, u64)>| {

@@ -46,7 +46,7 @@ fn close(found: f64, expected: f64) {
 }
 
 #[test]
-fn all_of_it_while_nobody_tells() {
+fn all_of_it_without_peer_reports() {
     let mut turns = Turns::new(START);
     close(own(&turns, 0, 40), 40.0);
     looks(&mut turns, &[(0, (40, 0, Some(0)), &[]), (40, (40, 0, Some(0)), &[])]);
@@ -63,7 +63,7 @@ fn half_of_it_beside_one_that_wants_it_all() {
 }
 
 #[test]
-fn all_but_what_a_small_neighbour_wanted() {
+fn all_but_the_demand_of_a_small_peer() {
     let mut turns = Turns::new(START);
     let busy = (100, 0, Some(0));
     // It waited for its turns all the time, and 3 ms are all that it had done.
@@ -72,7 +72,7 @@ fn all_but_what_a_small_neighbour_wanted() {
 }
 
 #[test]
-fn all_but_half_of_the_time_for_which_a_neighbour_was_there() {
+fn all_but_half_of_the_time_for_which_a_peer_was_present() {
     let mut turns = Turns::new(START);
     let busy = (100, 0, Some(0));
     looks(&mut turns, &[(0, busy, &[ABSENT]), (40, busy, &[(60, 10, None)])]);
@@ -89,15 +89,15 @@ fn the_least_demands_in_full_and_the_rest_in_equal_parts() {
 }
 
 #[test]
-fn what_a_neighbour_was_given_while_this_process_was_away_is_not_given_twice() {
+fn what_a_peer_was_given_while_this_process_was_absent_is_not_given_twice() {
     let mut turns = Turns::new(START);
-    let neighbour = (20, 0, Some(0));
+    let peer = (20, 0, Some(0));
     let looked = [
         (0, ABSENT, &[ABSENT][..]),
         // Alone, it has had its demand done,
-        (20, ABSENT, &[neighbour]),
+        (20, ABSENT, &[peer]),
         // and waits for more.
-        (40, (100, 0, Some(20)), &[neighbour]),
+        (40, (100, 0, Some(20)), &[peer]),
     ];
     looks(&mut turns, &looked);
     close(own(&turns, 20, 40), 20.0);
@@ -105,7 +105,7 @@ fn what_a_neighbour_was_given_while_this_process_was_away_is_not_given_twice() {
 
 /// It has had more than its part, as after a pause: its earlier demand is no reason to give it anything later.
 #[test]
-fn a_neighbour_with_nothing_out_has_nothing_left_to_be_given() {
+fn a_peer_with_nothing_in_flight_has_nothing_left_to_be_given() {
     let mut turns = Turns::new(START);
     let busy = (100, 0, Some(0));
     let looked = [
@@ -139,7 +139,7 @@ fn what_was_wrong_for_the_time_being_is_made_up_for() {
 
 /// It is seen at one look only: all reported work was done since the previous one.
 #[test]
-fn a_newcomer_had_what_it_tells() {
+fn a_newcomer_had_what_it_reports() {
     let mut turns = Turns::new(START);
     let looked = [
         (0, ABSENT, &[][..]),
@@ -153,7 +153,7 @@ fn a_newcomer_had_what_it_tells() {
 }
 
 #[test]
-fn who_is_there_at_the_first_look_did_it_before() {
+fn a_peer_that_is_present_at_the_first_look_did_its_work_before() {
     let mut turns = Turns::new(START);
     let old = (90_000, 90_000, None);
     looks(&mut turns, &[(10, (10, 0, Some(0)), &[old]), (20, (20, 0, Some(0)), &[old])]);
@@ -162,7 +162,7 @@ fn who_is_there_at_the_first_look_did_it_before() {
 }
 
 #[test]
-fn what_a_neighbour_can_have_had_at_most_is_all_that_it_had_left() {
+fn a_peer_can_have_had_at_most_what_it_had_left() {
     let mut turns = Turns::new(START);
     let busy = (100, 0, Some(0));
     let looked =
@@ -177,7 +177,7 @@ fn what_a_neighbour_can_have_had_at_most_is_all_that_it_had_left() {
 
 /// The page reports more work than there is time, on `seats` seats.
 #[test]
-fn a_liar_gives_away_its_own_share_and_no_more() {
+fn a_false_report_gives_away_its_own_containers_share_and_no_more() {
     for (percent, seats) in [(1, 1), (1, 64), (30, 64)] {
         let mut turns = Turns::new(START);
         let share = Share::from_percent(percent);
@@ -202,7 +202,7 @@ fn a_liar_gives_away_its_own_share_and_no_more() {
 
 /// A container may use at once what it has not used, as with a kernel longer than its share of a while.
 #[test]
-fn a_neighbour_that_was_quiet_may_run_for_long() {
+fn a_peer_that_was_idle_may_run_for_long() {
     let mut turns = Turns::new(START);
     let share = Share::from_percent(30);
     let look = |turns: &mut Turns, ms: u64, report| {

@@ -21,30 +21,35 @@ impl<E> Meter<'_, E> {
 
     /// Sets whether a process on the device publishes no report: then the duration of launches says less about their
     /// cost. Assumed false until set.
-    pub const fn set_strangers(&mut self, strangers: bool) {
-        self.settlement.set_strangers(strangers);
+    pub const fn set_unreported(&mut self, unreported: bool) {
+        self.settlement.set_unreported(unreported);
     }
 
     /// Returns this process's report.
     #[must_use]
     pub fn usage_report(&self) -> UsageReport {
-        let back = self.settlement.overlap_of(self.out_ns);
+        let back = self.settlement.overlap_of(self.in_flight_ns);
         // The end of unmeasured work is unknown: until then it may use all of the time.
-        let out_ns = if self.unmeasured > 0 { UNKNOWN_NS } else { self.out_ns - back };
-        let work = self.totals.busy_ns.saturating_add(out_ns);
-        UsageReport::new(work, self.was_out_ns, self.is_out().then_some(self.out_since))
+        let in_flight_ns = if self.unmeasured > 0 { UNKNOWN_NS } else { self.in_flight_ns - back };
+        let work = self.totals.busy_ns.saturating_add(in_flight_ns);
+        UsageReport::new(
+            work,
+            self.was_in_flight_ns,
+            self.is_in_flight().then_some(self.in_flight_since),
+        )
     }
 
-    pub(super) const fn is_out(&self) -> bool {
+    pub(super) const fn is_in_flight(&self) -> bool {
         self.pending > 0 || self.under_way > 0
     }
 
     /// Removes one piece of work in flight. It ended when the device reached its event, however late that was
     /// noticed.
     pub(super) fn may_be_over(&mut self, now: u64) {
-        if !self.is_out() {
-            let over = self.reached_at.clamp(self.out_since, now.max(self.out_since));
-            self.was_out_ns = self.was_out_ns.saturating_add(over - self.out_since);
+        if !self.is_in_flight() {
+            let over = self.reached_at.clamp(self.in_flight_since, now.max(self.in_flight_since));
+            self.was_in_flight_ns =
+                self.was_in_flight_ns.saturating_add(over - self.in_flight_since);
         }
     }
 }

@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 use std::ffi::{CStr, CString};
 
 /// All other processes on a device.
-pub(crate) struct Neighbours {
+pub(crate) struct Peers {
     own: &'static OwnPage,
     device: DeviceIndex,
     gpu: Uuid,
@@ -69,7 +69,7 @@ const MOST_PAGES: usize = 64;
 const ROOM: usize = share::MAX_BYTES + 1;
 const _: () = assert!(ROOM >= Header::SIZE);
 
-impl Neighbours {
+impl Peers {
     /// Joins the processes on a device.
     pub(crate) fn join(own: &'static OwnPage, device: DeviceIndex, gpu: Uuid, slot: Slot) -> Self {
         let seat = own.page.take(device, gpu, slot, sys::monotonic_ns());
@@ -85,7 +85,7 @@ impl Neighbours {
 
     /// Returns whether more processes compute on the device than publish a report. NVML is asked, which takes a
     /// while.
-    pub(super) fn are_there_strangers(&self) -> bool {
+    pub(super) fn has_unreported(&self) -> bool {
         let listed = topology::nvml().and_then(|nvml| process::count(nvml, self.gpu.0));
         listed.is_some_and(|listed| listed > self.view.lock().known.saturating_add(1))
     }
@@ -110,7 +110,7 @@ impl Neighbours {
 }
 
 impl View {
-    fn refresh(&mut self, all: &Neighbours, may_take_time: bool, now: u64) {
+    fn refresh(&mut self, all: &Peers, may_take_time: bool, now: u64) {
         self.peers.clear();
         let page = all.own.inode;
         let own = all.own.page.reports(all.device).filter(|(slot, _)| *slot != all.slot.index());
@@ -132,7 +132,7 @@ impl View {
     }
 
     /// Reads the reports of other containers.
-    fn read_others(&mut self, all: &Neighbours, now: u64) {
+    fn read_others(&mut self, all: &Peers, now: u64) {
         let lists = self.listed_at.is_none_or(|at| now.saturating_sub(at) >= LIST_NS);
         if !lists && self.pages.is_empty() {
             return;
@@ -150,13 +150,14 @@ impl View {
             let Some((_, bytes)) = read(&directory, &page.name, offset, room) else { continue };
             let report = UsageReport::together(read_seats(bytes).map(|(_, report)| report), now);
             page.processes = read_seats(bytes).count();
-            page.moves = report.is_out() || page.report.work != report.work || !lists && page.moves;
+            page.moves =
+                report.is_in_flight() || page.report.work != report.work || !lists && page.moves;
             page.report = report;
         }
     }
 
     /// Finds the pages with reports for the device, and the shares that the node wrote for them.
-    fn list(&mut self, directory: &Directory, all: &Neighbours) {
+    fn list(&mut self, directory: &Directory, all: &Peers) {
         let mut names: Vec<CString> = Vec::new();
         while names.len() < MOST_FILES
             && let Some(next) = directory.next(&mut self.room)
@@ -181,7 +182,7 @@ impl View {
     }
 
     /// Returns the share of a page's container of the device's time; `None` if the node has written none.
-    fn share(&mut self, directory: &Directory, name: &CStr, all: &Neighbours) -> Option<Share> {
+    fn share(&mut self, directory: &Directory, name: &CStr, all: &Peers) -> Option<Share> {
         if !all.own.by_node {
             return Some(Share::FULL); // all pages are this user's own, and so are their reports
         }

@@ -17,7 +17,7 @@ const ALONE_PART: u64 = 16;
 /// At most one turn is carried over to later measurements.
 const SAVED_NS: u64 = 2_000_000;
 /// The number of streams that one pass collects.
-const HARVEST: usize = 16;
+const STREAMS_PER_PASS: usize = 16;
 
 /// The state in which an operation found its stream.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +30,7 @@ pub(super) struct Found {
 
 impl<E> Meter<'_, E> {
     /// Settles what has finished: on this stream, and on some others in rotation.
-    pub(super) fn harvest(
+    pub(super) fn collect_finished(
         &mut self,
         first: Option<StreamId>,
         now: u64,
@@ -40,15 +40,15 @@ impl<E> Meter<'_, E> {
             return;
         }
         if let Some(StreamId(place)) = first {
-            self.harvest_stream(usize::from(place), now, events);
+            self.collect_finished_in(usize::from(place), now, events);
         }
-        for _ in 0..self.streams.len().min(HARVEST) {
+        for _ in 0..self.streams.len().min(STREAMS_PER_PASS) {
             self.next = (self.next + 1) % self.streams.len();
-            self.harvest_stream(self.next, now, events);
+            self.collect_finished_in(self.next, now, events);
         }
     }
 
-    pub(super) fn harvest_stream(
+    pub(super) fn collect_finished_in(
         &mut self,
         place: usize,
         now: u64,
@@ -267,7 +267,7 @@ impl<E> Meter<'_, E> {
     pub(super) fn settle(&mut self, reserved_ns: u64, done: Done, now: u64) {
         let due = self.settlement.settle(done, &self.turns, now);
         self.totals.busy_ns = self.totals.busy_ns.saturating_add(due);
-        self.out_ns = self.out_ns.saturating_sub(reserved_ns);
+        self.in_flight_ns = self.in_flight_ns.saturating_sub(reserved_ns);
         if due > reserved_ns {
             self.shares.charge(due - reserved_ns, now);
         } else {
@@ -276,12 +276,12 @@ impl<E> Meter<'_, E> {
     }
 
     pub(super) fn reserve(&mut self, ns: u64, now: u64) {
-        self.out_ns = self.out_ns.saturating_add(ns);
+        self.in_flight_ns = self.in_flight_ns.saturating_add(ns);
         self.shares.charge(ns, now);
     }
 
     pub(super) fn release(&mut self, ns: u64) {
-        self.out_ns = self.out_ns.saturating_sub(ns);
+        self.in_flight_ns = self.in_flight_ns.saturating_sub(ns);
         self.shares.refund(ns);
     }
 }

@@ -46,11 +46,11 @@ impl<'a> Seat<'a> {
 
 /// One device of a container, its collectives, and the other devices.
 #[derive(Debug)]
-pub struct Party<'a> {
+pub struct Gang<'a> {
     seats: Vec<Seat<'a>>,
     own: usize,
     /// Collectives that were admitted and whose end has not been seen.
-    out: usize,
+    in_flight: usize,
     /// When the latest collectives ended, in order.
     ended: VecDeque<u64>,
 }
@@ -66,11 +66,11 @@ const UNIT_BITS: u32 = 10;
 const COUNT_BITS: u32 = 16;
 const COUNT: u64 = (1 << COUNT_BITS) - 1;
 
-impl<'a> Party<'a> {
+impl<'a> Gang<'a> {
     /// Makes the gang of a container's devices; the meter's own is at index `own`.
     #[must_use]
     pub const fn new(seats: Vec<Seat<'a>>, own: usize) -> Self {
-        Self { seats, own, out: 0, ended: VecDeque::new() }
+        Self { seats, own, in_flight: 0, ended: VecDeque::new() }
     }
 
     /// Makes the gang of a device that meets no others.
@@ -86,18 +86,18 @@ impl<'a> Party<'a> {
 
     /// Records that a collective was admitted.
     pub(super) fn begins(&mut self, now: u64) {
-        self.out += 1;
-        self.tell(now);
+        self.in_flight += 1;
+        self.publish(now);
     }
 
     /// Records that one ended at `end`, or that its end will never be seen.
     pub(super) fn ends(&mut self, end: u64, now: u64) {
-        self.out = self.out.saturating_sub(1);
+        self.in_flight = self.in_flight.saturating_sub(1);
         if self.ended.len() == ENDS {
             self.ended.pop_front();
         }
         self.ended.push_back(end);
-        self.tell(now);
+        self.publish(now);
     }
 
     /// Returns whether this device meets any other.
@@ -110,7 +110,7 @@ impl<'a> Party<'a> {
         self.others(now).any(|seat| {
             let (then, out) = seat.collectives();
             let ended_since = || self.ended.iter().rev().take_while(|end| **end > then).count();
-            out > self.out && out > self.out.saturating_add(ended_since())
+            out > self.in_flight && out > self.in_flight.saturating_add(ended_since())
         })
     }
 
@@ -119,9 +119,9 @@ impl<'a> Party<'a> {
         self.others(now).map(|seat| repaired(seat.bucket.load(), now)).max().unwrap_or(0)
     }
 
-    fn tell(&self, now: u64) {
+    fn publish(&self, now: u64) {
         if let Some(seat) = self.seats.get(self.own) {
-            let out = u64::try_from(self.out).unwrap_or(COUNT).min(COUNT);
+            let out = u64::try_from(self.in_flight).unwrap_or(COUNT).min(COUNT);
             seat.collectives.store((now >> UNIT_BITS) << COUNT_BITS | out);
         }
     }

@@ -1,7 +1,7 @@
 //! The streams in which a process has launched, and the allowances of its threads in them.
 //!
 //! A stream of a device with a compute limit has an entry, and each thread that launches in it has an allowance
-//! there. A launch finds its allowance in what its thread [remembers](super::memory), which is filled from here.
+//! there. A launch finds its allowance in what its thread [remembers](super::stream_cache), which is filled from here.
 //! Neither an entry nor an allowance is ever freed. Once its stream has ended, an entry serves another stream of the
 //! device: a thread that launches in a stream while another thread destroys it charges the wrong stream once, with no
 //! other effect. Once its thread has ended, an allowance goes to another thread. The kernel is asked which threads
@@ -15,13 +15,13 @@ use crate::sys;
 use core::ptr;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use gpucap_abi::cuda::{CU_STREAM_PER_THREAD, CUcontext, CUstream};
-use gpucap_core::throttle::{Batch, Costs, Signature, StreamId};
+use gpucap_core::throttle::{Allowance, Costs, Signature, StreamId};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The entry of a stream whose launches are charged.
-pub(super) struct Lane {
+pub(super) struct StreamEntry {
     /// Its device.
     pub(super) gate: &'static Gate,
     stream: Mutex<Stream>,
@@ -29,16 +29,16 @@ pub(super) struct Lane {
 }
 
 /// The allowance of one thread in one stream, and all else that the fast path needs.
-pub(super) struct Purse {
-    pub(super) batch: Arc<Batch>,
+pub(super) struct ThreadAllowance {
+    pub(super) prepaid: Arc<Allowance>,
     pub(super) costs: Costs,
-    pub(super) lane: &'static Lane,
+    pub(super) entry: &'static StreamEntry,
 }
 
 /// An allowance, and the only thread that may take out of it.
 struct Owned {
     thread: u32,
-    purse: &'static Purse,
+    allowance: &'static ThreadAllowance,
 }
 
 /// The stream of an entry.
@@ -50,14 +50,14 @@ pub(super) struct Stream {
     pub(super) context: ContextId,
 }
 
-impl Lane {
+impl StreamEntry {
     /// Returns the stream that the entry serves now.
     pub(super) fn stream(&self) -> Stream {
         *self.stream.lock()
     }
 
     /// Returns the allowance of the calling thread, which has this number.
-    pub(super) fn purse(&'static self, thread: u32) -> &'static Purse {
+    pub(super) fn allowance(&'static self, thread: u32) -> &'static ThreadAllowance {
         let mut purses = self.purses.lock();
         let own = |purses: &[Owned]| purses.iter().position(|owned| owned.thread == thread);
         // Dead threads are looked for whenever the number has doubled: so there are never more than twice as many
@@ -69,16 +69,17 @@ impl Lane {
         let place = own(&purses).or_else(|| unowned(&purses));
         if let Some(owned) = place.and_then(|place| purses.get_mut(place)) {
             owned.thread = thread;
-            return owned.purse;
+            return owned.allowance;
         }
         let costs = self.gate.costs.clone();
-        let purse = &*Box::leak(Box::new(Purse { batch: Arc::default(), costs, lane: self }));
-        purses.push(Owned { thread, purse });
-        purse
+        let allowance =
+            &*Box::leak(Box::new(ThreadAllowance { prepaid: Arc::default(), costs, entry: self }));
+        purses.push(Owned { thread, allowance });
+        allowance
     }
 }
 
-impl Purse {
+impl ThreadAllowance {
     /// Takes the cost of a launch. `None` if the allowance does not cover it, and if its stream may be capturing, in
     /// which case the launch runs nothing.
     #[expect(
@@ -90,7 +91,7 @@ impl Purse {
         if captures::is_any() {
             return None;
         }
-        self.costs.small(signature).filter(|cost| self.batch.spend(*cost))
+        self.costs.small(signature).filter(|cost| self.prepaid.spend(*cost))
     }
 }
 
@@ -122,11 +123,11 @@ impl Key {
 
 /// The streams of a process.
 #[derive(Default)]
-pub(crate) struct Lanes {
+pub(crate) struct StreamTable {
     /// `None`: of a device without a compute limit.
-    known: Mutex<HashMap<Key, Option<&'static Lane>>>,
+    known: Mutex<HashMap<Key, Option<&'static StreamEntry>>>,
     /// Entries whose stream has ended.
-    unused: Mutex<Vec<&'static Lane>>,
+    unused: Mutex<Vec<&'static StreamEntry>>,
     /// At this number of streams those of dead threads are looked for.
     sweep_at: AtomicUsize,
 }
@@ -134,9 +135,9 @@ pub(crate) struct Lanes {
 /// Fewer streams are not worth a search.
 const FEW: usize = 64;
 
-impl Lanes {
+impl StreamTable {
     /// Returns the stream's entry, if a thread has launched in it; `Some(None)` if its device has no compute limit.
-    pub(super) fn find(&self, key: Key) -> Option<Option<&'static Lane>> {
+    pub(super) fn find(&self, key: Key) -> Option<Option<&'static StreamEntry>> {
         self.known.lock().get(&key).copied()
     }
 
@@ -148,7 +149,7 @@ impl Lanes {
     /// Forgets all streams of devices without a compute limit: one of them may have ended, and its handle may be
     /// reused for a stream of another device.
     pub(super) fn forget_free(&self) {
-        self.end(|_, lane| lane.is_none(), |_, _| {});
+        self.end(|_, entry| entry.is_none(), |_, _| {});
     }
 
     /// Enters a stream of a device, unless another thread has just done so; `begin` registers it with the meter.
@@ -157,44 +158,46 @@ impl Lanes {
         key: Key,
         gate: &'static Gate,
         begin: impl FnOnce() -> Option<(StreamId, ContextId)>,
-    ) -> Option<&'static Lane> {
+    ) -> Option<&'static StreamEntry> {
         let mut known = self.known.lock();
-        if let Some(Some(lane)) = known.get(&key) {
-            return Some(lane);
+        if let Some(Some(entry)) = known.get(&key) {
+            return Some(entry);
         }
         let (id, context) = begin()?;
         let stream = Stream { id: Some(id), context };
         let mut unused = self.unused.lock();
-        let place = unused.iter().position(|lane| ptr::eq(lane.gate, gate));
-        let lane = match place.map(|place| unused.swap_remove(place)) {
-            Some(lane) => {
-                *lane.stream.lock() = stream;
-                lane
+        let place = unused.iter().position(|entry| ptr::eq(entry.gate, gate));
+        let entry = match place.map(|place| unused.swap_remove(place)) {
+            Some(entry) => {
+                *entry.stream.lock() = stream;
+                entry
             }
             None => {
                 let (stream, purses) = (Mutex::new(stream), Mutex::default());
-                &*Box::leak(Box::new(Lane { gate, stream, purses }))
+                &*Box::leak(Box::new(StreamEntry { gate, stream, purses }))
             }
         };
-        known.insert(key, Some(lane));
-        Some(lane)
+        known.insert(key, Some(entry));
+        Some(entry)
     }
 
     /// Removes the streams for which `ended` is true; `tell` passes each to the meter.
     pub(super) fn end(
         &self,
-        mut ended: impl FnMut(&Key, Option<&Lane>) -> bool,
-        mut tell: impl FnMut(&'static Lane, StreamId),
+        mut ended: impl FnMut(&Key, Option<&StreamEntry>) -> bool,
+        mut tell: impl FnMut(&'static StreamEntry, StreamId),
     ) {
         let mut known = self.known.lock();
         let before = known.len();
         let mut unused = self.unused.lock();
-        for lane in known.extract_if(|key, lane| ended(key, *lane)).filter_map(|(_, lane)| lane) {
+        for entry in
+            known.extract_if(|key, entry| ended(key, *entry)).filter_map(|(_, entry)| entry)
+        {
             // The lock is released before the meter is called: a thread that holds the meter may ask for an entry's
             // stream.
-            let ended = lane.stream.lock().id.take();
-            ended.into_iter().for_each(|id| tell(lane, id));
-            unused.push(lane);
+            let ended = entry.stream.lock().id.take();
+            ended.into_iter().for_each(|id| tell(entry, id));
+            unused.push(entry);
         }
         if known.len() != before {
             begin_epoch();
@@ -206,7 +209,7 @@ impl Lanes {
     pub(super) fn sweep(
         &self,
         is_alive: impl Fn(u32) -> bool,
-        tell: impl FnMut(&'static Lane, StreamId),
+        tell: impl FnMut(&'static StreamEntry, StreamId),
     ) {
         let count = || self.known.lock().len();
         if count() < self.sweep_at.load(Ordering::Relaxed).max(FEW) {
@@ -219,18 +222,21 @@ impl Lanes {
     /// The same, with the handle by which the calling thread can name each of them in its context.
     pub(super) fn with_handles(
         &self,
-        mut wanted: impl FnMut(&Lane) -> bool,
-    ) -> Vec<(CUstream, &'static Lane)> {
+        mut wanted: impl FnMut(&StreamEntry) -> bool,
+    ) -> Vec<(CUstream, &'static StreamEntry)> {
         let own = |key: &Key| key.thread == 0 || key.thread == sys::thread();
         let known = self.known.lock();
         let named = known.iter().filter(|(key, _)| own(key));
-        let named = named.filter_map(|(key, lane)| Some((key.stream, (*lane)?)));
-        named.filter(|(_, lane)| wanted(lane)).collect()
+        let named = named.filter_map(|(key, entry)| Some((key.stream, (*entry)?)));
+        named.filter(|(_, entry)| wanted(entry)).collect()
     }
 
     /// Returns the streams in use for which `wanted` is true.
-    pub(super) fn all(&self, mut wanted: impl FnMut(&Lane) -> bool) -> Vec<&'static Lane> {
-        self.known.lock().values().copied().flatten().filter(|lane| wanted(lane)).collect()
+    pub(super) fn all(
+        &self,
+        mut wanted: impl FnMut(&StreamEntry) -> bool,
+    ) -> Vec<&'static StreamEntry> {
+        self.known.lock().values().copied().flatten().filter(|entry| wanted(entry)).collect()
     }
 }
 
@@ -243,37 +249,37 @@ mod tests {
         Key { stream: CU_STREAM_PER_THREAD, context: CUcontext::NULL, thread }
     }
 
-    fn known(lanes: &Lanes) -> Vec<u32> {
-        let mut threads: Vec<_> = lanes.known.lock().keys().map(|key| key.thread).collect();
+    fn known(streams: &StreamTable) -> Vec<u32> {
+        let mut threads: Vec<_> = streams.known.lock().keys().map(|key| key.thread).collect();
         threads.sort_unstable();
         threads
     }
 
     #[test]
     fn default_streams_of_dead_threads_are_taken_out_and_no_others() {
-        let lanes = Lanes::default();
-        (0..100).for_each(|thread| lanes.enter_free(of(thread)));
-        lanes.sweep(|thread| thread % 2 == 1, |_, _| {});
+        let streams = StreamTable::default();
+        (0..100).for_each(|thread| streams.enter_free(of(thread)));
+        streams.sweep(|thread| thread % 2 == 1, |_, _| {});
         // Number 0 is in the key of a stream that all threads share.
         let left: Vec<_> = (0..100).filter(|thread| *thread == 0 || thread % 2 == 1).collect();
-        assert_eq!(known(&lanes), left);
+        assert_eq!(known(&streams), left);
     }
 
     #[test]
     fn they_are_looked_for_whenever_there_are_twice_as_many_as_were_left() {
-        let lanes = Lanes::default();
-        let sweep = |alive: u32| lanes.sweep(|thread| thread <= alive, |_, _| {});
-        (1..64).for_each(|thread| lanes.enter_free(of(thread)));
+        let streams = StreamTable::default();
+        let sweep = |alive: u32| streams.sweep(|thread| thread <= alive, |_, _| {});
+        (1..64).for_each(|thread| streams.enter_free(of(thread)));
         sweep(0);
-        assert_eq!(known(&lanes).len(), 63, "too few for a look");
-        (64..=100).for_each(|thread| lanes.enter_free(of(thread)));
+        assert_eq!(known(&streams).len(), 63, "too few for a look");
+        (64..=100).for_each(|thread| streams.enter_free(of(thread)));
         sweep(70);
-        assert_eq!(known(&lanes).len(), 70);
-        (101..170).for_each(|thread| lanes.enter_free(of(thread)));
+        assert_eq!(known(&streams).len(), 70);
+        (101..170).for_each(|thread| streams.enter_free(of(thread)));
         sweep(70);
-        assert_eq!(known(&lanes).len(), 139, "not yet twice as many");
-        lanes.enter_free(of(170));
+        assert_eq!(known(&streams).len(), 139, "not yet twice as many");
+        streams.enter_free(of(170));
         sweep(70);
-        assert_eq!(known(&lanes).len(), 70);
+        assert_eq!(known(&streams).len(), 70);
     }
 }

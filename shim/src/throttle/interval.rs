@@ -7,12 +7,12 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 
 /// When the action is next due. Zero: at once, as when a process comes to a device for the first time.
-pub(super) struct Look {
+pub(super) struct Interval {
     due: AtomicU64,
     every_ns: u64,
 }
 
-impl Look {
+impl Interval {
     /// Makes an interval of this length.
     pub(super) const fn each(every_ns: u64) -> Self {
         Self { due: AtomicU64::new(0), every_ns }

@@ -21,7 +21,7 @@ use crate::sync::{Counter, Word};
 // Two cache lines: processors fetch them in pairs, and other threads write the adjacent data.
 #[repr(align(128))]
 #[derive(Debug, Default)]
-pub struct Batch {
+pub struct Allowance {
     taken: Word,
     granted: Word,
     seen: Counter,
@@ -41,7 +41,7 @@ pub(super) struct Taken {
 const LAUNCHES_BITS: u32 = 8;
 const LAUNCHES: u64 = (1 << LAUNCHES_BITS) - 1;
 
-impl Batch {
+impl Allowance {
     /// Takes the cost of one launch. Returns false if it does not fit: then the launch goes to the meter. Only the
     /// owning thread may call this.
     #[inline]

@@ -12,19 +12,19 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use gpucap_abi::cuda::CUfunction;
 
 /// What is known about the names of functions.
-pub(crate) struct Names([AtomicU64; 1 << PLACES_BITS]);
+pub(crate) struct Collectives([AtomicU64; 1 << PLACES_BITS]);
 
 const PLACES_BITS: u32 = 8;
 /// Set beside the handle, which is an address of the program's half.
 const COLLECTIVE: u64 = 1 << 63;
 
-impl Default for Names {
+impl Default for Collectives {
     fn default() -> Self {
         Self([const { AtomicU64::new(0) }; 1 << PLACES_BITS])
     }
 }
 
-impl Names {
+impl Collectives {
     /// Returns whether a function is a collective.
     pub(super) fn is_collective(&self, copy: &DriverCopy, function: CUfunction) -> bool {
         let handle = function.address();
