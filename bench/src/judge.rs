@@ -1,10 +1,10 @@
-//! The judge of compute limits: whether the contract holds for programs that try what there is, whatever the card does.
+//! The judge of compute limits: whether the contract holds for adversarial programs, whatever the card's behaviour.
 //!
-//! Nobody has measured how a card behaves in some points, so these are [switches](Switches), and each cell has to hold
-//! under all of them. **Simulated, virtual time: not a measurement of any card.**
+//! Some properties of cards have not been measured, so these are [switches](Switches), and each cell has to hold
+//! under all of them. **Simulated, virtual time: not a measurement of any GPU.**
 //!
-//! * [`job`]: what a thread does, as data. * [`scene`]: containers under switches, and the contract. * [`named`]: cells
-//!   that showed a mistake once. * [`search`]: cells made by chance.
+//! * [`job`]: what a thread does, as data. * [`scene`]: containers under switches, and the contract. * [`named`]:
+//!   cells that once showed a defect. * [`search`]: random cells.
 
 pub mod job;
 pub mod named;
@@ -21,7 +21,7 @@ use job::End;
 use scene::{Found, Scene};
 use std::fmt;
 
-/// What is not known of cards.
+/// Properties of cards that have not been measured.
 #[derive(Debug, Clone, Copy)]
 pub struct Switches {
     /// A timing event is reached as soon as its stream comes to it.
@@ -53,7 +53,7 @@ impl fmt::Display for Switches {
 }
 
 impl Switches {
-    /// A machine with these.
+    /// Returns a machine with these switches.
     #[must_use]
     pub fn setup(self) -> Setup {
         Setup {
@@ -66,7 +66,7 @@ impl Switches {
         }
     }
 
-    /// All of them that matter to a scene.
+    /// Returns all switches that matter to a scene.
     fn of(scene: &Scene, effort: Effort) -> Vec<Self> {
         let jobs = scene.containers.iter().flat_map(|it| &it.members).flat_map(|it| &it.jobs);
         let ends = jobs.into_iter().any(|job| job.end == End::Context);
@@ -93,7 +93,7 @@ impl Switches {
 /// Runs every named cell under all switches.
 ///
 /// # Errors
-/// None: a contract that is broken is a check that does not hold.
+/// Never: a broken contract is a check that does not hold.
 pub fn run(_: &Files, effort: Effort, report: &mut Report) -> Result {
     for scene in named::all() {
         let (switches, found) = worst(&scene, effort);
@@ -103,10 +103,10 @@ pub fn run(_: &Files, effort: Effort, report: &mut Report) -> Result {
     Ok(())
 }
 
-/// The named cells whose name holds `only`, as a table. True if the contract holds in all.
+/// Runs the cells with `only` in their names, and prints a table. Returns true if the contract holds in all.
 ///
 /// # Errors
-/// If there are none.
+/// If there are no such cells.
 pub fn print(only: &str, effort: Effort, every: bool) -> Result<bool> {
     println!("{HEADER}");
     let (mut count, mut missed) = (0, 0);
@@ -144,7 +144,7 @@ fn line(name: &str, switches: Switches, found: &Found) -> String {
     )
 }
 
-/// What was found, in words.
+/// Describes a result in words.
 fn text(found: &[Found]) -> String {
     let one = |found: &Found| {
         let extra =
@@ -159,7 +159,7 @@ fn each(scene: &Scene, effort: Effort) -> Vec<(Switches, Vec<Found>)> {
     all.map(|switches| (switches, scene.run(&switches.setup()))).collect()
 }
 
-/// The switches under which a scene is worst.
+/// Returns the switches under which a scene has its worst result.
 fn worst(scene: &Scene, effort: Effort) -> (Switches, Vec<Found>) {
     let badness = |found: &[Found]| found.iter().map(Found::badness).fold(f64::MIN, f64::max);
     let all = each(scene, effort).into_iter();

@@ -1,9 +1,10 @@
-//! Programs on a card in virtual time, held to their shares by the meter that ships.
+//! Programs on a simulated GPU in virtual time, limited to their shares by the meter that ships.
 //!
-//! * [`card`]: the card. * [`program`]: what threads do. * [`dice`]: seeded chance. * [`setup`]: what things cost.
+//! * [`card`]: the simulated GPU. * [`program`]: what threads do. * [`dice`]: seeded randomness. * [`setup`]:
+//!   durations.
 //! * [`workloads`]: programs as people run them. * [`World`]: threads, the meter of each process, and the clock.
 //!
-//! Nothing here runs in real time and nothing is a measurement of a card: it ranks designs and finds their mistakes.
+//! Nothing here runs in real time and nothing is a measurement of a GPU: it ranks designs and finds their defects.
 
 pub mod card;
 pub mod dice;

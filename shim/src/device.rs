@@ -11,7 +11,7 @@ use crate::price::Price;
 use crate::redirect::DriverCopy;
 use crate::session::Session;
 use crate::sys::{self, Directory};
-use crate::throttle::{Gate, Neighbours};
+use crate::throttle::{Gate, Peers};
 use crate::topology;
 use core::sync::atomic::AtomicU64;
 use gpucap_abi::cuda::CUdevice;
@@ -135,11 +135,11 @@ impl Device {
         let live = || Live::of(limits, facts);
         let time = match resolved.core {
             Some(share) => {
-                let join = |own| Neighbours::join(own, index, uuid, slot);
+                let join = |own| Peers::join(own, index, uuid, slot);
                 let takes_turns = !is_under_mps(driver, ordinal);
                 let own = if takes_turns { page::own(policy) } else { None };
-                let neighbours = own.map(join);
-                Gate::new(ledger, slot, index, live()?, share, neighbours)
+                let peers = own.map(join);
+                Gate::new(ledger, slot, index, live()?, share, peers)
             }
             None => None,
         };

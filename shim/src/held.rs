@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_held_until_who_got_it_lets_go_however_often_others_ask() {
+    fn it_is_held_until_its_owner_releases_it_however_often_others_ask() {
         let held = Held::enter();
         assert!(held.is_some());
         for _ in 0..3 {

@@ -21,7 +21,7 @@ use crate::pools::Pools;
 use crate::redirect::DriverCopy;
 use crate::state::{self, Policy, Problem};
 use crate::sys;
-use crate::throttle::{Captures, Contents, Gate, Lanes, Names};
+use crate::throttle::{Captures, Collectives, Contents, Gate, StreamTable};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use gpucap_abi::cuda::CUdevice;
 use gpucap_core::config::LogLevel;
@@ -63,11 +63,11 @@ pub(crate) struct Session {
     /// Physical memory of the virtual memory management.
     pub(crate) physical: Mutex<Physical<Record>>,
     /// Streams whose launches pay.
-    pub(crate) lanes: Lanes,
+    pub(crate) streams: StreamTable,
     /// Streams whose launches are recorded.
     pub(crate) captures: Captures,
     /// Which kernels are hardly held back.
-    pub(crate) names: Names,
+    pub(crate) collectives: Collectives,
     /// What executable graphs were made of; the key is their handle.
     pub(crate) contents: Mutex<ByAddress<Contents>>,
 }
@@ -354,9 +354,9 @@ fn begin(policy: &'static Policy) -> Result<&'static Session, String> {
         graphs: Graphs::default(),
         pools: Pools::default(),
         physical: Mutex::default(),
-        lanes: Lanes::default(),
+        streams: StreamTable::default(),
         captures: Captures::new(),
-        names: Names::default(),
+        collectives: Collectives::default(),
         contents: Mutex::default(),
     })))
 }

@@ -1,24 +1,25 @@
-//! The limit of GPU time: what is done before and after each launch, and what else the meter is told.
+//! The compute limit in the shim: the actions before and after each launch, and all that the meter has to be told of.
 //!
-//! Handlers say what is about to run and where; nothing here changes what the driver answers. Called by the handlers
-//! of the classes `launch` and `order`, which only a process with a limit of time reaches, and of what ends there.
+//! Handlers pass what is about to run and where; nothing here changes the driver's answers. Called by handlers of the
+//! classes `launch` and `order`, which only a process with a compute limit reaches, and when objects of the driver
+//! end.
 //!
-//! Nearly every launch goes the [short way](mod@launch): its thread [remembers](memory) the stream, its cost is known, and it
-//! takes that out of what the thread has [prepaid](lanes) in it. The others, one in some dozens or one in a quarter of a
-//! millisecond of GPU time, come to the [`gate`] of their device: they wait if they must, and are measured by two
-//! [events](timing). What that means is decided in [`gpucap_core::throttle`].
+//! Nearly every launch takes the [fast path](mod@launch): its thread [remembers](stream_cache) the stream, its cost is
+//! known, and it takes that out of the thread's [allowance](stream_table) in it. The others, one in some dozens or one per
+//! quarter of a millisecond of GPU time, go to the [`gate`] of their device: they wait if they must, and are measured
+//! by two [events](timing). The decisions are made in [`gpucap_core::throttle`].
 //!
-//! A launch in a stream that is being captured runs nothing and passes untouched, and so does everything that a tool
+//! A launch in a stream that is being captured runs nothing and passes unchanged, and so does everything that a tool
 //! launches while the driver calls it back.
 
 mod captures;
+mod collectives;
 mod gate;
-mod heirs;
-mod lanes;
+mod interval;
 mod launch;
-mod memory;
-mod names;
-mod neighbours;
+mod peers;
+mod stream_cache;
+mod stream_table;
 mod timing;
 
 use crate::call::Call;
@@ -35,42 +36,43 @@ use gpucap_abi::cuda::{
     CuResult,
 };
 use gpucap_core::throttle::{Launch, Signature};
-use lanes::{Key, Lane, Purse};
-use launch::purse;
+use launch::allowance;
 use std::{iter, ptr};
+use stream_table::{Key, StreamEntry, ThreadAllowance};
 
 pub(crate) use captures::Captures;
+pub(crate) use collectives::Collectives;
 pub(crate) use gate::Gate;
-pub(crate) use lanes::Lanes;
 pub(crate) use launch::{launch, launch_together};
-pub(crate) use names::Names;
-pub(crate) use neighbours::Neighbours;
+pub(crate) use peers::Peers;
+pub(crate) use stream_table::StreamTable;
 
-/// What is launched: all that is known of its duration beforehand.
+/// What is launched: all that is known about its duration beforehand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Work {
-    /// A kernel, of so many threads in all; of the first API, whose blocks are described elsewhere, so many blocks.
+    /// A kernel with this many threads in all; for the first launch API, whose block size is set elsewhere, this many
+    /// blocks.
     Kernel { function: CUfunction, threads: u64 },
     /// A graph.
     Graph { exec: CUgraphExec },
-    /// Memory of the device is filled.
+    /// A fill of device memory.
     Memset { bytes: u64 },
-    /// Memory of the device is copied to memory of the device.
+    /// A copy within device memory.
     DeviceCopy { bytes: u64 },
 }
 
-/// What is known of an executable graph. An update keeps the nodes of a graph and changes what they are given; so a
-/// graph has its collectives as it was made.
+/// What is known about an executable graph. An update keeps the nodes of a graph and changes their parameters, so the
+/// collectives of a graph stay as it was made.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Contents {
-    /// How many nodes it was made of.
+    /// The number of its nodes.
     nodes: u64,
     /// Whether one of its kernels is a collective.
     has_collective: bool,
 }
 
-/// Collectives come in every layer of a model: that a graph has none is plain after so many nodes. About each of them the
-/// driver is asked two short questions.
+/// The number of nodes that are examined. Collectives come in every layer of a model, so a graph without one among
+/// these nodes has none. Each node costs two short queries of the driver.
 const NODES_LOOKED_AT: usize = 10_000;
 
 /// A stream as a call names it.
@@ -78,32 +80,32 @@ const NODES_LOOKED_AT: usize = 10_000;
 pub(crate) struct StreamRef(CUstream);
 
 impl StreamRef {
-    /// What the argument of a call means: in the per-thread form, null is the thread's own default stream.
+    /// Interprets the argument of a call: in the per-thread form, null is the thread's own default stream.
     pub(crate) fn named(call: &Call, stream: CUstream) -> Self {
         let own = call.per_thread && stream == CUstream::NULL;
         Self(if own { CU_STREAM_PER_THREAD } else { stream })
     }
 
-    /// A handle that means the same stream in the driver's plain forms, of the same thread and context: null is the
-    /// legacy default stream, 2 the thread's own.
+    /// Returns a handle that means the same stream in the driver's plain forms, for the same thread and context: null
+    /// is the legacy default stream, 2 the thread's own.
     pub(crate) const fn handle(self) -> CUstream {
         self.0
     }
 }
 
-/// What a wait has waited for.
+/// What a wait waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scope {
     /// All work in a stream.
     Stream(StreamRef),
     /// All work in a context; null is the current one.
     Context(CUcontext),
-    /// For something, nobody knows for what: whatever has ended can be seen.
+    /// An unknown subset: whatever has ended can be seen.
     Something,
 }
 
 impl Work {
-    /// What it is remembered under.
+    /// The signature under which its cost is remembered.
     fn signature(self) -> Signature {
         match self {
             Self::Kernel { function, threads } => Signature::kernel(function.address(), threads),
@@ -113,12 +115,14 @@ impl Work {
         }
     }
 
-    /// As the meter sees it.
+    /// The launch for the meter.
     fn launch(self, call: &Call, signature: Signature) -> Launch {
         let launch = Launch::kernel(signature);
         let Some(session) = Session::begun() else { return launch };
         match self {
-            Self::Kernel { function, .. } if session.names.is_collective(call.driver, function) => {
+            Self::Kernel { function, .. }
+                if session.collectives.is_collective(call.driver, function) =>
+            {
                 launch.collective(sys::monotonic_ns())
             }
             Self::Graph { exec } => {
@@ -132,19 +136,19 @@ impl Work {
     }
 }
 
-/// The time by the clock that launches and waits are timed with, in nanoseconds.
+/// Returns the time by the clock that launches and waits are timed with, in nanoseconds.
 pub(crate) fn clock() -> u64 {
     sys::monotonic_ns()
 }
 
-/// A wait of the application that began at this time has just come back with success.
+/// Handles a successful return of a wait of the application that began at `began`.
 pub(crate) fn synced(call: &Call, scope: Scope, began: u64) {
     let Some(session) = Session::begun().filter(|_| !Held::is_entered()) else { return };
     let _errno = sys::Errno::keep();
     match scope {
         Scope::Stream(stream) => {
-            if let Some((Purse { lane, .. }, _)) = purse(call.driver, stream) {
-                lane.gate.synced(call.driver, lane.stream().id.into_iter(), began);
+            if let Some((ThreadAllowance { entry, .. }, _)) = allowance(call.driver, stream) {
+                entry.gate.synced(call.driver, entry.stream().id.into_iter(), began);
             }
         }
         Scope::Context(context) => {
@@ -152,10 +156,11 @@ pub(crate) fn synced(call: &Call, scope: Scope, began: u64) {
             let context = named.or_else(|| driver::current_context(call.driver));
             for (gate, context) in session.gates().zip(iter::repeat(context)) {
                 let Some(id) = context.and_then(|context| gate.context(context)) else { continue };
-                let of_it = |lane: &Lane| lane.stream().context == id;
-                let streams = session.lanes.all(|lane| ptr::eq(lane.gate, gate) && of_it(lane));
-                // Asked before the gate is: no lane's stream is waited for under the meter's lock.
-                let ids: Vec<_> = streams.iter().filter_map(|lane| lane.stream().id).collect();
+                let of_it = |entry: &StreamEntry| entry.stream().context == id;
+                let streams =
+                    session.streams.all(|entry| ptr::eq(entry.gate, gate) && of_it(entry));
+                // Read before the gate is locked: the lock of a stream's entry is not taken under the meter's lock.
+                let ids: Vec<_> = streams.iter().filter_map(|entry| entry.stream().id).collect();
                 gate.synced(call.driver, ids.into_iter(), began);
             }
         }
@@ -163,38 +168,39 @@ pub(crate) fn synced(call: &Call, scope: Scope, began: u64) {
     }
 }
 
-/// Something that is no launch is about to enter a stream: a copy, a wait, a function of the host. The time that it takes
-/// there is not the device's, so what was launched before it ends here.
+/// Handles something other than a launch that is about to enter a stream: a copy, a wait, a host function. Its time
+/// is not device time, so the earlier launches are separated from the later ones.
 pub(crate) fn fence(call: &Call, stream: StreamRef) {
     let Some(session) = Session::begun().filter(|_| !Held::is_entered()) else { return };
     let _errno = sys::Errno::keep();
     let (copy, handle) = (call.driver, stream.handle());
     if let Some(key) = key_of(copy, handle)
-        && let Some(Some(lane)) = session.lanes.find(key)
+        && let Some(Some(entry)) = session.streams.find(key)
     {
-        lane.gate.fence(copy, lane, handle);
+        entry.gate.fence(copy, entry, handle);
     }
 }
 
-/// What tells a stream from others; `None` if it is a default stream of no context.
+/// Returns the key of a stream; `None` for a default stream without a context.
 fn key_of(copy: &DriverCopy, handle: CUstream) -> Option<Key> {
     let of_default = || Some(Key::of_default(handle, driver::current_context(copy)?));
     Key::of_handle(handle).or_else(of_default)
 }
 
-/// Destroys a stream. From the driver's return on, its handle may be that of another stream.
+/// Destroys a stream. Once the driver returns, its handle may be that of another stream.
 pub(crate) fn stream_ends(call: &Call, stream: CUstream, next: impl Next<CuError>) -> CuResult {
     let (Some(session), Some(ending)) = (Session::begun(), Key::of_handle(stream)) else {
         return next().map(drop);
     };
-    // A tool that the driver calls back must not wait for who waits for this thread; the lane then serves on.
+    // A tool that the driver calls back must not wait for a lock whose holder waits for this thread; the entry then
+    // stays.
     if !Held::is_entered() {
         let _errno = sys::Errno::keep();
-        // Its work goes on, and only an event will tell for how long.
-        if let Some(Some(lane)) = session.lanes.find(ending) {
-            lane.gate.fence(call.driver, lane, stream);
+        // Its work goes on, and only an event will show for how long.
+        if let Some(Some(entry)) = session.streams.find(ending) {
+            entry.gate.fence(call.driver, entry, stream);
         }
-        session.lanes.end(|key, _| *key == ending, |lane, id| lane.gate.end_stream(id));
+        session.streams.end(|key, _| *key == ending, |entry, id| entry.gate.end_stream(id));
     }
     let captures = session.captures.end(|capture| capture.stream == ending);
     let answer = next();
@@ -204,25 +210,25 @@ pub(crate) fn stream_ends(call: &Call, stream: CUstream, next: impl Next<CuError
     answer.map(drop)
 }
 
-/// A context may be about to end, and its events with it: what has run is settled while they can be asked, and what
-/// has not gets an event behind it.
+/// Prepares for the possible end of a context, and of its events: finished work is settled while its events can be
+/// queried, and unfinished work gets an event behind it.
 pub(crate) fn about_to_end(call: &Call, session: &Session) {
     settle_all(call, session, |_| true);
 }
 
-fn settle_all(call: &Call, session: &Session, of_it: impl Fn(&Lane) -> bool) {
+fn settle_all(call: &Call, session: &Session, of_it: impl Fn(&StreamEntry) -> bool) {
     if Held::is_entered() {
         return;
     }
     let _errno = sys::Errno::keep();
-    for (handle, lane) in session.lanes.with_handles(of_it) {
-        lane.gate.fence_in(call.driver, lane, handle);
+    for (handle, entry) in session.streams.with_handles(of_it) {
+        entry.gate.fence_in(call.driver, entry, handle);
     }
     session.gates().for_each(|gate| gate.settle_all(call.driver));
 }
 
-/// Ends a context, and its streams and events with it. What is out then is charged for the time until the driver comes
-/// back: it waits for the work or stops it. From then on its handle may be that of another one.
+/// Ends a context, with its streams and events. Work in flight is charged up to the driver's return: the driver waits
+/// for the work or stops it. From then on the handle may be that of another context.
 pub(crate) fn context_ends(
     call: &Call,
     session: &Session,
@@ -231,29 +237,30 @@ pub(crate) fn context_ends(
 ) -> Result<Written, CuError> {
     let ids: Vec<_> =
         session.gates().filter_map(|gate| Some((gate, gate.context(context)?))).collect();
-    let of_it = |lane: &Lane| {
-        ids.iter().any(|(gate, id)| ptr::eq(lane.gate, *gate) && lane.stream().context == *id)
+    let of_it = |entry: &StreamEntry| {
+        ids.iter().any(|(gate, id)| ptr::eq(entry.gate, *gate) && entry.stream().context == *id)
     };
     settle_all(call, session, of_it);
     session.captures.end(|capture| capture.context == context);
-    session.lanes.forget_free();
+    session.streams.forget_free();
     code_ends(session);
     ids.iter().for_each(|(gate, id)| gate.context_is_ending(*id));
-    session.lanes.end(|_, lane| lane.is_some_and(of_it), |lane, id| lane.gate.end_stream(id));
+    session.streams.end(|_, entry| entry.is_some_and(of_it), |entry, id| entry.gate.end_stream(id));
     let answer = next();
     ids.iter().for_each(|(gate, id)| gate.context_ended(call.driver, *id, answer.is_ok()));
     answer
 }
 
-/// Does what may end the primary context of a device. Whether it does is known afterwards, and which of the contexts it
-/// is, nobody says: all of the device begin anew. The caller [holds](crate::held) already.
+/// Calls a function that may end the primary context of a device. Whether it did is known afterwards, but not which
+/// of the contexts it is: all contexts of the device are registered anew. The caller [holds](crate::held) the guard
+/// already.
 pub(crate) fn primary_may_end(
     call: &Call,
     session: &Session,
     ordinal: CUdevice,
     next: impl Next<CuError>,
 ) -> Result<Written, CuError> {
-    session.lanes.forget_free();
+    session.streams.forget_free();
     code_ends(session);
     let standing = session.standing(call.driver, ordinal)?;
     let Some(gate) = standing.and_then(|standing| standing.time.as_ref()) else { return next() };
@@ -266,15 +273,17 @@ pub(crate) fn primary_may_end(
         (answer, ended)
     });
     if ended {
-        // The next primary context has the same handle: a lane that outlived this one would be its default stream's.
-        let end = |lane: &Lane, id| lane.gate.end_stream_held(id);
-        session.lanes.end(|_, lane| lane.is_some_and(|lane| ptr::eq(lane.gate, gate)), end);
+        // The next primary context has the same handle: an entry that outlived this one would be taken for its
+        // default stream's.
+        let end = |entry: &StreamEntry, id| entry.gate.end_stream_held(id);
+        session.streams.end(|_, entry| entry.is_some_and(|entry| ptr::eq(entry.gate, gate)), end);
         session.captures.end(|capture| capture.device == Some(ordinal));
     }
     answer
 }
 
-/// Begins a capture: before it is over, no call that would spoil it may be made, nor while the driver begins.
+/// Begins a capture: until it has ended, and while the driver begins it, no call may be made that would invalidate
+/// it.
 pub(crate) fn capture_begins(call: &Call, stream: CUstream, next: impl Next<CuError>) -> CuResult {
     let capture = Session::begun().and_then(|session| Some((session, capture(call, stream)?)));
     if let Some((session, capture)) = capture {
@@ -289,7 +298,7 @@ pub(crate) fn capture_begins(call: &Call, stream: CUstream, next: impl Next<CuEr
     begun.map(drop)
 }
 
-/// The capture of a stream is over.
+/// Handles the end of a stream's capture.
 pub(crate) fn capture_ended(call: &Call, stream: CUstream) {
     if let Some(session) = Session::begun()
         && let Some(ended) = capture(call, stream)
@@ -308,21 +317,21 @@ fn capture(call: &Call, stream: CUstream) -> Option<Capture> {
     Some(Capture { stream, context, device })
 }
 
-/// Code is about to be unloaded: handles of its functions may be those of others then. Also called in processes without
-/// a limit of time.
+/// Handles the unloading of code: handles of its functions may be reused then. Also called in processes without a
+/// compute limit.
 pub(crate) fn code_ends(session: &Session) {
     if session.gates().next().is_some() {
-        session.names.forget();
+        session.collectives.forget();
     }
 }
 
-/// An executable graph has been made of a graph. Also called in processes without a limit of time.
+/// Handles the instantiation of a graph. Also called in processes without a compute limit.
 pub(crate) fn graph_made(call: &Call, exec: CUgraphExec, graph: CUgraph) {
     if let Some(session) = Session::begun().filter(|session| session.gates().next().is_some())
         && let Some(nodes) = driver::graph::node_count(call.driver, graph)
     {
         let _errno = sys::Errno::keep();
-        let is_collective = |function| session.names.is_collective(call.driver, function);
+        let is_collective = |function| session.collectives.is_collective(call.driver, function);
         let has_collective =
             driver::graph::has_kernel(call.driver, graph, NODES_LOOKED_AT, is_collective);
         let contents = Contents { nodes: nodes as u64, has_collective };
@@ -330,7 +339,7 @@ pub(crate) fn graph_made(call: &Call, exec: CUgraphExec, graph: CUgraph) {
     }
 }
 
-/// An executable graph now does something else.
+/// Handles a change of an executable graph.
 pub(crate) fn graph_changed(_call: &Call, exec: CUgraphExec) {
     if let Some(session) = Session::begun() {
         let _errno = sys::Errno::keep();
@@ -338,8 +347,8 @@ pub(crate) fn graph_changed(_call: &Call, exec: CUgraphExec) {
     }
 }
 
-/// An executable graph is about to be destroyed. From the driver's return on, its handle may be that of another one.
-/// Also called in processes without a limit of time.
+/// Handles the destruction of an executable graph. Once the driver returns, its handle may be that of another one.
+/// Also called in processes without a compute limit.
 pub(crate) fn graph_ends(call: &Call, exec: CUgraphExec) {
     if let Some(session) = Session::begun() {
         session.contents.lock().remove(&exec.address());

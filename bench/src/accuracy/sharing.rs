@@ -158,7 +158,7 @@ mod tests {
 
     /// Each is charged the other's turns.
     #[test]
-    fn containers_beside_each_other_need_to_tell() {
+    fn containers_beside_each_other_need_reports() {
         let setup = Setup { without: Ablation::Page, ..Setup::default() };
         // What fits into a turn is charged about what it costs, whoever is there.
         let fits = |group: &&Group| [SHORT, OF_300_US].contains(&group.containers[0].0);
@@ -201,7 +201,7 @@ mod tests {
 
     /// How long turns are is not known: twice or half as long, nobody gets much more than asked for.
     #[test]
-    fn turns_of_another_length_give_nobody_much_more() {
+    fn turns_of_another_length_give_no_process_much_more() {
         for slice_ns in [1_000_000, 4_000_000] {
             let setup = Setup { slice_ns, ..Setup::default() };
             for (cell, _) in GROUPS[4].run(2, &setup) {

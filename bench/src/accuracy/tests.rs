@@ -65,8 +65,8 @@ fn processes_of_a_container_need_one_bucket() {
 /// Each card by itself: whoever comes first spins, pays for it, comes later, and the other one spins for longer.
 #[test]
 fn cards_that_meet_in_collectives_need_to_know_of_each_other() {
-    needs(Ablation::Party, "W14 all-reduce", 30);
-    needs(Ablation::Party, "W14 all-reduce, two processes", 30);
+    needs(Ablation::Gang, "W14 all-reduce", 30);
+    needs(Ablation::Gang, "W14 all-reduce, two processes", 30);
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn a_death_costs_the_others_a_tenth_of_a_second_at_most() {
 
 /// Nobody gets more than asked for, whatever the neighbours do.
 #[test]
-fn a_neighbour_costs_share_and_never_gives_any() {
+fn a_peer_costs_share_and_never_gives_any() {
     for name in ["W17 10 us, neighbour", "W17 mixed, neighbour"] {
         let cell = measure(workload(name), 30, 2, &Setup::default());
         assert!(cell.error() < 0.5, "{name}: {}", cell.share);
@@ -213,7 +213,7 @@ fn a_neighbour_costs_share_and_never_gives_any() {
 
 /// While the card gives less than the share nothing piles up that would run all at once later.
 #[test]
-fn a_neighbour_that_leaves_leaves_no_backlog() {
+fn a_peer_that_leaves_leaves_no_backlog() {
     let beside = Workload {
         neighbours: || {
             let leaves = rounds(|now, _| {

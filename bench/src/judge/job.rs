@@ -1,8 +1,8 @@
-//! What a thread does, as data: named cells and those of the search are made of it.
+//! What a thread does, as data: named cells and those of the search are made of jobs.
 //!
-//! A job goes on in rounds: so many launches, perhaps a copy, perhaps a wait, a pause; and at the end of a round the
-//! context or the process may end, and the next one begin. A function's number stands for its handle: one that was not
-//! used before is a function that was never seen.
+//! A job proceeds in rounds: a number of launches, perhaps a copy, perhaps a wait, a pause; at the end of a round the
+//! context or the process may end, and the next one begin. A function's number stands for its handle: an unused
+//! number is a function that was never seen.
 
 use crate::simulator::card::WIDTH;
 use crate::simulator::dice::Dice;
@@ -13,13 +13,13 @@ use crate::simulator::program::{Act, Kernel, Program, rounds};
 pub struct Job {
     /// Its stream.
     pub stream: usize,
-    /// How long its kernels take.
+    /// The duration of its kernels.
     pub length: Length,
-    /// Which functions they are of.
+    /// Their functions.
     pub names: Names,
-    /// How much of the card each takes.
+    /// The width of each on the card.
     pub width: u32,
-    /// Each launch is a graph of so many nodes.
+    /// Each launch is a graph of this many nodes.
     pub nodes: Option<u64>,
     /// The kernels are named as collectives.
     pub is_collective: bool,
@@ -31,35 +31,35 @@ pub struct Job {
     pub holds: bool,
     /// Copies between host and card, at the end of a round.
     pub copy_ns: u64,
-    /// The processor's part of a round, by chance up to twice as much.
+    /// Processor time in a round; random, up to twice this.
     pub pause_ns: u64,
     /// How a round ends.
     pub end: End,
-    /// Before that it does nothing, in nanoseconds of the run.
+    /// It does nothing before this time of the run, in nanoseconds.
     pub from_ns: u64,
     /// From then on it does nothing.
     pub until_ns: u64,
 }
 
-/// How long kernels take.
+/// The duration of kernels.
 #[derive(Debug, Clone, Copy)]
 pub enum Length {
-    /// Always as long.
+    /// Constant.
     Of(u64),
-    /// One in so many takes longer.
+    /// One in a fixed number takes longer.
     Rarely {
-        /// Most of them.
+        /// The duration of most.
         usual_ns: u64,
-        /// The others.
+        /// The duration of the others.
         long_ns: u64,
-        /// In how many there is one.
+        /// One in this many is long.
         one_in: u64,
     },
-    /// Half of them are shorter than that, and one in six three times as long or more; none is longer than twenty times.
+    /// The median; one in six takes three times as long or more, and none more than twenty times.
     Around(u64),
-    /// So long until then, in nanoseconds of the run, and so long from then on.
+    /// One duration before a time, in nanoseconds of the run, and another from then on.
     Turns {
-        /// Until then.
+        /// The time of the change.
         at_ns: u64,
         /// At first.
         before_ns: u64,
@@ -68,12 +68,12 @@ pub enum Length {
     },
 }
 
-/// Which functions kernels are of.
+/// The functions of kernels.
 #[derive(Debug, Clone, Copy)]
 pub enum Names {
-    /// One after the other of so many.
+    /// This many functions in rotation.
     Of(u64),
-    /// Each of a function that was never seen.
+    /// A new function each time.
     Fresh,
 }
 
@@ -84,12 +84,12 @@ pub enum End {
     Goes,
     /// The context is destroyed, and another one made, whose functions are new.
     Context,
-    /// The process ends, and another one begins so much later.
+    /// The process ends, and another one begins after this delay.
     Process(u64),
 }
 
 impl Length {
-    /// The longest that there is.
+    /// Returns the longest duration.
     #[must_use]
     pub const fn most(self) -> u64 {
         match self {
@@ -129,7 +129,7 @@ impl Length {
 }
 
 impl Job {
-    /// Kernels of one length and one function that fill the card, one after the other.
+    /// Makes a job of kernels of one duration and one function that fill the card, one after the other.
     #[must_use]
     pub const fn of(ns: u64) -> Self {
         Self {
@@ -156,7 +156,7 @@ impl Job {
         Self { waits: true, ..Self::of(ns) }
     }
 
-    /// The calls of it in a run that begins at `start`.
+    /// Returns its calls in a run that begins at `start`.
     #[must_use]
     pub fn program(&self, start: u64) -> Program {
         let job = self.clone();

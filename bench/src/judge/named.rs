@@ -1,4 +1,4 @@
-//! Cells that showed a mistake once, by name: what attackers and users ran.
+//! Cells that once showed a defect, by name: programs of attackers and users.
 
 use super::job::{End, Job, Length, Names};
 use super::scene::{Container, Extra, Member, Scene};
@@ -108,7 +108,7 @@ fn held_streams(all: &mut Vec<Scene>) {
     ] {
         let known = matches!(names, Names::Of(_));
         let held = Job { batch, names, holds: true, ..Job::waited_for(ns) };
-        // What is known was launched before.
+        // Known functions were launched before.
         let held = Job { from_ns: if known { 1_000 * MS } else { 0 }, stream: 0, ..held };
         let learns = Job { until_ns: 1_000 * MS, ..Job::waited_for(ns) };
         let jobs = if known { vec![held, learns] } else { vec![held] };
@@ -121,7 +121,7 @@ fn held_streams(all: &mut Vec<Scene>) {
     }
 }
 
-/// A context, one kernel that nobody waits for, the end of the context.
+/// A context, one kernel that is not waited for, the end of the context.
 fn contexts_that_end(all: &mut Vec<Scene>) {
     for ns in [5 * MS, 20 * MS, 50 * MS, 300 * MS] {
         for percent in [5, 10, 90] {
@@ -175,7 +175,7 @@ fn collectives(all: &mut Vec<Scene>) {
     }
 }
 
-/// Pages that say what is not so.
+/// Pages with false reports.
 fn liars(all: &mut Vec<Scene>) {
     let page = |places, says| Page { places, percent: 1, says };
     for (kind, pages) in [
@@ -197,7 +197,7 @@ fn liars(all: &mut Vec<Scene>) {
                 let containers = containers.collect();
                 let pages = pages.clone();
                 let shares = shares.iter().map(u16::to_string).collect::<Vec<_>>().join("/");
-                let name = format!("C1 liar: {kind}; {ns}, {shares}");
+                let name = format!("C1 false reports: {kind}; {ns}, {shares}");
                 all.push(Scene { pages, ..scene(name, containers) });
             }
         }

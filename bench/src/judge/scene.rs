@@ -1,11 +1,12 @@
-//! Containers on a card under chosen switches, and what each got against what the contract promises.
+//! Containers on a card under chosen switches, and what each got compared with the contract.
 //!
-//! What a program can use of its share is what an [oracle](Setup::oracle) gets for it: a gate that knows what each
-//! kernel takes. The contract, in points of the card:
+//! What a program can use of its share is what an [oracle](Setup::oracle) gets for it: a gate that knows the duration
+//! of each kernel. The contract, in points of the card:
 //!
-//! * nobody has more than its share and two points, in the mean and over any ten seconds; one operation may be longer;
-//! * who is honest has no less than what the oracle gets for it, less two points;
-//! * pages of liars give their containers' shares away at most.
+//! * no container has more than its share and two points, in the mean and over any ten seconds; one operation may be
+//!   longer;
+//! * an honest container has no less than what the oracle gets for it, less two points;
+//! * pages with false reports give away at most their containers' shares.
 
 use super::job::{Job, Length};
 use crate::simulator::card::BIN_NS;
@@ -32,16 +33,17 @@ pub struct Container {
     pub members: Vec<Member>,
 }
 
-/// What is to hold besides the shares.
+/// What must hold besides the shares.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Extra {
     /// Nothing.
     Nothing,
-    /// A stream is held for so many milliseconds at most: until then all launches behind it are queued.
+    /// The longest time for which a stream may be held, in milliseconds: by then all launches behind it must be
+    /// queued.
     Held(f64),
-    /// The second launch of some process goes after so many milliseconds at most.
+    /// The latest time of the second launch of some process, in milliseconds.
     Second(f64),
-    /// Half of the launches wait no longer than so many milliseconds, and 99 of 100 no longer than so many.
+    /// The bounds of the median and of the 99th percentile of the launches' waits, in milliseconds.
     Waits(f64, f64),
 }
 
@@ -50,15 +52,15 @@ pub enum Extra {
 pub struct Scene {
     /// Its name.
     pub name: String,
-    /// Who is there.
+    /// The containers.
     pub containers: Vec<Container>,
     /// Pages of containers that use no card.
     pub pages: Vec<Page>,
-    /// How long it takes until its mean means something.
+    /// The time until its mean is meaningful.
     pub seconds: u64,
-    /// Whether each is to get what it can use.
+    /// Whether each container is to get what it can use.
     pub is_honest: bool,
-    /// What else is to hold.
+    /// The further conditions.
     pub extra: Extra,
 }
 
@@ -77,16 +79,16 @@ pub struct Found {
     pub most: f64,
     /// What the meter charged, of what it got.
     pub charged: f64,
-    /// How far it is beyond what is allowed: above.
+    /// How far it is above the allowed range.
     pub over: f64,
     /// And below.
     pub under: f64,
-    /// What the scene looks at besides: how much, and what is allowed.
+    /// The quantity that the scene checks besides: its value, and the bound.
     pub extra: Option<(f64, f64)>,
 }
 
 const WARM_UP_NS: u64 = 1_000_000_000;
-/// What any share may be off.
+/// The tolerance of each share.
 const POINTS: f64 = 2.0;
 /// The first moment of a run.
 const START_NS: u64 = 1_000_000_000;
@@ -110,18 +112,18 @@ impl Container {
         self.members.iter().flat_map(|member| &member.jobs)
     }
 
-    /// The longest operation that it ever has.
+    /// Returns the longest operation that it ever has.
     fn longest_ns(&self) -> u64 {
         self.jobs().map(|job| Length::most(job.length)).max().unwrap_or(0)
     }
 }
 
 impl Scene {
-    /// What each container under a limit got.
+    /// Returns what each container under a limit got.
     #[must_use]
     pub fn run(&self, setup: &Setup) -> Vec<Found> {
         let got = self.outcomes(setup);
-        // Nobody knows better when it is about the calls, and not about the card.
+        // There is no better reference when the scene is about the calls and not about the card.
         let can = self.is_honest.then(|| self.outcomes(&Setup { oracle: true, ..*setup }));
         let found = |(place, container): (usize, &Container)| {
             let can = can.as_ref().map(|can| mean(&busy(&can[place])));
@@ -171,7 +173,7 @@ impl Scene {
             Extra::Nothing => None,
             Extra::Held(most) => {
                 let held = outcomes.iter().map(|outcome| outcome.held_most).max().unwrap_or(0);
-                // What is held still when the run ends is held for too long.
+                // A stream that is still held when the run ends is held for too long.
                 Some((if held == 0 { f64::INFINITY } else { ms(held) }, most))
             }
             Extra::Second(most) => {
@@ -227,7 +229,7 @@ impl Found {
         self.over <= 0.0 && self.under <= 0.0 && self.extra.is_none_or(|(is, most)| is <= most)
     }
 
-    /// How far it is from holding: above zero it does not.
+    /// Returns how far it is from holding: above zero the contract is broken.
     #[must_use]
     pub fn badness(&self) -> f64 {
         let extra = self.extra.map_or(-1.0, |(is, most)| 10.0 * (is / most - 1.0));
@@ -247,7 +249,7 @@ fn percent_of(bins: &[u64]) -> f64 {
     100.0 * float(bins.iter().sum()) / (float(BIN_NS) * float(bins.len() as u64)).max(1.0)
 }
 
-/// Of all but the time to learn.
+/// Excludes the time of learning.
 fn mean(bins: &[u64]) -> f64 {
     percent_of(bins.get(SECOND..).unwrap_or(&[]))
 }

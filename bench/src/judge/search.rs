@@ -1,8 +1,8 @@
-//! Cells made by chance: programs, containers and switches that nobody thought of.
+//! Random cells: programs, containers and switches beyond the named ones.
 //!
-//! A seed makes one cell, and makes it again. Each is judged as the named ones are, both ways: who gets more than its
-//! share, and who gets less though an oracle would get it. The worst are printed with their seeds; one that shows a
-//! mistake becomes a named cell.
+//! A seed determines a cell. Each is judged as the named ones are, in both directions: containers that get more than
+//! their share, and containers that get less though an oracle would get it. The worst are printed with their seeds;
+//! one that shows a defect becomes a named cell.
 
 use super::job::{End, Job, Length, Names};
 use super::scene::{Container, Extra, Found, Member, Scene};
@@ -13,13 +13,13 @@ use crate::simulator::{Page, Says, Setup};
 /// A cell of the search.
 #[derive(Debug)]
 pub struct Chance {
-    /// What makes it again.
+    /// Its seed.
     pub seed: u64,
     switches: Switches,
     scene: Scene,
 }
 
-/// A cell, and what became of it.
+/// A cell and its result.
 #[derive(Debug)]
 pub struct Judged {
     chance: Chance,
@@ -29,10 +29,10 @@ pub struct Judged {
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
 const S: u64 = 1_000_000_000;
-/// How many of the worst are printed.
+/// The number of cells that are printed.
 const WORST: usize = 12;
 
-/// Judges so many cells, and prints the worst. True if the contract holds in all.
+/// Judges `count` cells, and prints the worst. Returns true if the contract holds in all.
 #[must_use]
 pub fn run(cells: u64, seed: u64) -> bool {
     let mut seeds = Dice::new(seed);
@@ -43,7 +43,7 @@ pub fn run(cells: u64, seed: u64) -> bool {
     over + under == 0
 }
 
-/// One cell again, with all that it is made of. True if the contract holds.
+/// Judges one cell again, and prints its parts. Returns true if the contract holds.
 #[must_use]
 pub fn again(seed: u64) -> bool {
     let judged = Chance::new(seed).judge();
@@ -52,7 +52,7 @@ pub fn again(seed: u64) -> bool {
     judged.found.iter().all(Found::holds)
 }
 
-/// Prints the worst by this measure; how many are beyond their bound.
+/// Prints the worst by this measure. Returns how many are beyond their bound.
 fn print(all: &[Judged], what: &str, by: fn(&Found) -> f64) -> usize {
     let worst = |judged: &Judged| judged.found.iter().map(by).fold(f64::MIN, f64::max);
     let mut bad: Vec<_> = all.iter().filter(|judged| worst(judged) > 0.0).collect();
@@ -71,7 +71,7 @@ impl Judged {
 }
 
 impl Chance {
-    /// The cell of a seed.
+    /// Returns the cell of a seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let dice = &mut Dice::new(seed);
@@ -96,7 +96,8 @@ impl Chance {
         let pages = pages.collect();
         let jobs = || containers.iter().flat_map(|it| &it.members).flat_map(|it| &it.jobs);
         let longest = jobs().map(|job| job.length.most()).max().unwrap_or(0);
-        // What a stream waits for the host, and what goes on for a part of the time, is not used as an oracle would.
+        // A container that waits for the host, or runs for a part of the time, does not use its share as an oracle
+        // would.
         let is_honest = !jobs().any(|job| job.holds);
         let seconds = (longest * 50 / S).clamp(11, 120);
         let name = name(&containers);
@@ -120,7 +121,7 @@ const fn one_in(dice: &mut Dice, count: u64) -> bool {
     dice.between(1, count) == 1
 }
 
-/// A time between two, each order of magnitude as likely.
+/// Returns a time between two, each order of magnitude with equal probability.
 fn time(dice: &mut Dice, least: u64, most: u64) -> u64 {
     let octaves = u64::from((most / least).ilog2());
     let low = least << dice.between(0, octaves);
@@ -142,7 +143,7 @@ fn member(dice: &mut Dice, percent: u16) -> Member {
     let shared = one_in(dice, 4);
     let jobs = (0..threads).map(|thread| {
         let job = if one_in(dice, 3) { job(dice, threads == 1) } else { first.clone() };
-        // Who holds a stream shares it with nobody.
+        // A job that holds a stream does not share it.
         Job { stream: if shared && !job.holds { 0 } else { thread }, ..job }
     });
     let jobs = jobs.collect();
@@ -218,7 +219,7 @@ fn page(dice: &mut Dice) -> Page {
     Page { places: dice.between(1, 64), percent: 1, says }
 }
 
-/// Who is there, in short.
+/// Describes the containers in short.
 fn name(containers: &[Container]) -> String {
     let of = |container: &Container| {
         let jobs: Vec<_> = container.members.iter().flat_map(|member| &member.jobs).collect();

@@ -1,4 +1,4 @@
-//! Each switch of the card does what it says, the bounds bite, and chance repeats itself.
+//! Each switch of the card has its effect, the bounds detect violations, and random cells repeat themselves.
 
 use super::Switches;
 use super::job::{End, Job};
@@ -14,7 +14,7 @@ fn scene(containers: Vec<Container>) -> Scene {
     Scene { name, containers, pages, seconds: 2, is_honest: true, extra }
 }
 
-/// Lets the card go on until then, from one change to the next.
+/// Advances the card to a time, from one change to the next.
 fn until(card: &mut Card, end: u64) {
     while let Some(next) = card.next_change().filter(|next| *next <= end) {
         card.advance(next);
@@ -22,7 +22,7 @@ fn until(card: &mut Card, end: u64) {
     card.advance(end);
 }
 
-/// When an event in an empty stream is reached, recorded after 1 ms of the turn of another process.
+/// Returns when an event in an empty stream is reached, recorded after 1 ms of the turn of another process.
 fn reached(setup: &Setup) -> Option<u64> {
     let mut card = Card::new(setup);
     let [other, own] = [0, 1].map(|_| card.add_process()).map(|process| card.add_stream(process));
@@ -43,12 +43,12 @@ fn an_event_is_reached_at_once_or_in_a_turn_of_its_process() {
     assert_eq!(reached(&Setup { switch_ns: MS / 2, ..in_turn }), Some(2 * MS + MS / 2));
 }
 
-/// What two processes without a limit do together, each in turns of a millisecond, in percent of the card.
+/// Returns what two processes without a limit do together, each in turns of a millisecond, in percent of the card.
 fn together(switch_ns: u64) -> f64 {
     let job = Job::of(MS);
     let free = Container { percent: None, ..Container::one(100, job.clone()) };
     let setup = Setup { switch_ns, slice_ns: MS, oracle: true, ..Setup::default() };
-    // One of them has a share that holds nothing back, so that it is looked at.
+    // One of them has a share that holds nothing back, so that it is evaluated.
     let found = scene(vec![Container::one(100, job), free]).run(&setup);
     2.0 * found[0].got
 }
@@ -81,9 +81,9 @@ fn the_oracle_holds_a_share() {
     }
 }
 
-/// A program whose kernels nobody holds back, under a share.
+/// A program whose kernels are not held back, under a share.
 #[test]
-fn who_has_more_than_a_share_does_not_hold() {
+fn a_container_with_more_than_its_share_is_reported() {
     let free = |found: Found| Found { over: found.got - 5.0 - 2.0, ..found };
     let found = scene(vec![Container::one(100, Job::of(MS))]).run(&Setup::default());
     assert!(found.iter().all(Found::holds));

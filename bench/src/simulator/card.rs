@@ -1,28 +1,28 @@
-//! A card in virtual time.
+//! A simulated GPU in virtual time.
 //!
 //! Streams are in order and of bounded depth. A command cannot begin before it has arrived, which is later than the
 //! host's call. A timing event is reached as soon as its stream comes to it, at once or in a turn of its process
 //! ([`Setup::events_at_once`]), so one recorded on an empty stream is reached before the kernel behind it arrives.
-//! Kernels of one process run side by side as far as they fit. Between processes the card turns every slice, and at
-//! once when the owner has nothing to run; a switch takes [`Setup::switch_ns`], in which nothing runs. Copies have an
-//! engine of their own. A collective keeps its place and spins until its peers on the other cards have begun, then runs for its own time:
-//! who they are the [world](super::World) knows, which is told what [has begun](Card::begun) and says when all
-//! [have met](Card::met). The busy time kept here is the truth that the meter is judged by.
+//! Kernels of one process run side by side as far as they fit. The card switches between processes after every slice,
+//! and at once when the owner has nothing to run; a switch takes [`Setup::switch_ns`], in which nothing runs. Copies
+//! have an engine of their own. A collective keeps its place and spins until its peers on the other cards have begun,
+//! then runs for its own time: the [world](super::World) knows the peers; it reads what [has begun](Card::begun) and
+//! reports when all [have met](Card::met). The busy time kept here is the reference that the meter is judged by.
 
 mod engine;
 
 use super::setup::Setup;
 use std::collections::VecDeque;
 
-/// All of the card's width.
+/// The whole width of the card.
 pub const WIDTH: u32 = 1000;
-/// Busy time is kept in bins of this length.
+/// The length of the bins in which busy time is kept.
 pub const BIN_NS: u64 = 10_000_000;
 
-/// One thing that a stream does.
+/// One command in a stream.
 #[derive(Debug, Clone, Copy)]
 pub enum What {
-    /// Runs so long by itself, on so much of the card.
+    /// A kernel: its duration by itself and its width.
     Kernel {
         /// Nanoseconds.
         ns: u64,
@@ -35,12 +35,12 @@ pub enum What {
         ns: u64,
         /// Of [`WIDTH`].
         width: u32,
-        /// Which it is: its peers have the same number.
+        /// Its number; its peers have the same one.
         number: Collective,
     },
     /// Notes the time.
     Event(usize),
-    /// Keeps the copy engine busy for so many nanoseconds.
+    /// Keeps the copy engine busy for this many nanoseconds.
     Copy(u64),
     /// Holds the stream until the host releases it.
     Hold,
@@ -53,7 +53,7 @@ struct Command {
 }
 
 impl Command {
-    /// What it is worth by itself, and how wide it is; none if it is no kernel.
+    /// What it is worth by itself, and its width; `None` if it is no kernel.
     const fn kernel(&self) -> Option<(u64, u32)> {
         match self.what {
             What::Kernel { ns, width } | What::Collective { ns, width, .. } => Some((ns, width)),
@@ -74,11 +74,11 @@ enum State {
     Until(u64),
     /// Until the host releases it.
     Held,
-    /// A kernel or an event at the front waits for its process's turn and its place, since then.
+    /// A kernel or an event at the front has waited for its process's turn and its place since then.
     Ready(u64),
-    /// A collective whose peers have not all begun, since then.
+    /// A collective has waited for its peers since then.
     Spinning(u64),
-    /// So much is left of it.
+    /// The nanoseconds that are left of it.
     Running(u64),
 }
 
@@ -87,7 +87,7 @@ struct Stream {
     process: usize,
     queue: VecDeque<Command>,
     state: State,
-    /// Releases that no [`What::Hold`] has taken yet.
+    /// Releases that no [`What::Hold`] has used yet.
     releases: usize,
 }
 
@@ -101,7 +101,7 @@ impl Stream {
     }
 }
 
-/// The card.
+/// A simulated GPU.
 #[derive(Debug)]
 pub struct Card {
     now: u64,
@@ -112,7 +112,7 @@ pub struct Card {
     streams: Vec<Stream>,
     owner: usize,
     slice_ends: u64,
-    /// Until then the card switches to its owner.
+    /// Until then the card is switching to its owner.
     switched_at: u64,
     copies_end: u64,
     reached: Vec<Option<u64>>,
@@ -122,19 +122,19 @@ pub struct Card {
     busy_ns: Vec<u64>,
     /// Per process: solo nanoseconds of the kernels completed.
     work: Vec<u64>,
-    /// Per process: the same of the kernels queued, as much of it as they are wide.
+    /// Per process: the same of the queued kernels, weighted by their width.
     queued_ns: Vec<u64>,
     /// Per process: how it waited for peers.
     spun: Vec<Spun>,
-    /// Collectives that began since somebody asked.
+    /// Collectives that began since the latest query.
     begun: Vec<Collective>,
     changed: bool,
 }
 
-/// A collective of the container, on any card: how many its process has launched there.
+/// A collective of the container, on any card: its index among those that its process has launched there.
 pub type Collective = u64;
 
-/// For how long the card was kept by collectives whose peers had not begun.
+/// How long the card was occupied by collectives whose peers had not begun.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Spun {
     /// While nothing else of the process ran.
@@ -144,7 +144,7 @@ pub struct Spun {
 }
 
 impl Card {
-    /// A card on which things take as long as the setup says.
+    /// Makes a card with the durations of the setup.
     #[must_use]
     pub fn new(setup: &Setup) -> Self {
         Self {
@@ -170,7 +170,7 @@ impl Card {
         }
     }
 
-    /// One more process; its number.
+    /// Adds a process. Returns its number.
     pub fn add_process(&mut self) -> usize {
         self.busy.push(Vec::new());
         self.busy_ns.push(0);
@@ -180,27 +180,27 @@ impl Card {
         self.busy.len() - 1
     }
 
-    /// One more stream of a process; its number.
+    /// Adds a stream of a process. Returns its number.
     pub fn add_stream(&mut self, process: usize) -> usize {
         let (queue, state) = (VecDeque::new(), State::Free);
         self.streams.push(Stream { process, queue, state, releases: 0 });
         self.streams.len() - 1
     }
 
-    /// Commands on the stream that have not ended.
+    /// Returns the number of commands on the stream that have not ended.
     #[must_use]
     pub fn queued(&self, stream: usize) -> usize {
         self.streams[stream].queue.len()
     }
 
-    /// Whether a stream of a process stands still until the host releases it.
+    /// Returns whether a stream of a process stands still until the host releases it.
     #[must_use]
     pub fn holds(&self, process: usize) -> bool {
         let mut own = self.streams.iter().filter(|stream| stream.process == process);
         own.any(|stream| matches!(stream.state, State::Held))
     }
 
-    /// Puts a command on a stream.
+    /// Queues a command on a stream.
     pub fn push(&mut self, stream: usize, arrives: u64, what: What) {
         let command = Command { arrives, what };
         self.queued_ns[self.streams[stream].process] += command.share_ns();
@@ -208,7 +208,7 @@ impl Card {
         self.changed = true;
     }
 
-    /// The host lets a stream go on that one [`What::Hold`] holds, or will.
+    /// Releases a stream from a [`What::Hold`], present or future.
     pub fn release(&mut self, stream: usize) {
         let stream = &mut self.streams[stream];
         match stream.state {
@@ -217,7 +217,7 @@ impl Card {
         }
     }
 
-    /// Throws away what a process has not begun, and stops what it has.
+    /// Drops what a process has not begun, and stops what it has.
     pub fn kill(&mut self, process: usize) {
         for stream in self.streams.iter_mut().filter(|stream| stream.process == process) {
             stream.queue.clear();
@@ -227,7 +227,7 @@ impl Card {
         self.changed = true;
     }
 
-    /// A timing event that nobody recorded yet.
+    /// Returns a timing event that is not recorded yet.
     pub fn event(&mut self) -> usize {
         if let Some(event) = self.unused.pop() {
             self.reached[event] = None;
@@ -237,53 +237,53 @@ impl Card {
         self.reached.len() - 1
     }
 
-    /// When the card came to an event.
+    /// Returns when the card reached an event.
     #[must_use]
     pub fn reached(&self, event: usize) -> Option<u64> {
         self.reached[event]
     }
 
-    /// The event may be used again.
+    /// Makes an event available for reuse.
     pub fn give_back(&mut self, event: usize) {
         self.unused.push(event);
     }
 
-    /// Busy time of a process, by bin.
+    /// Returns the busy time of a process, by bin.
     #[must_use]
     pub fn busy(&self, process: usize) -> &[u64] {
         &self.busy[process]
     }
 
-    /// All of its busy time.
+    /// Returns its total busy time.
     #[must_use]
     pub fn busy_ns(&self, process: usize) -> u64 {
         self.busy_ns[process]
     }
 
-    /// Solo time of the kernels that a process completed.
+    /// Returns the solo time of the kernels that a process completed.
     #[must_use]
     pub fn work(&self, process: usize) -> u64 {
         self.work[process]
     }
 
-    /// Time of the engine that a process's queued kernels are worth.
+    /// Returns the engine time that a process's queued kernels are worth.
     #[must_use]
     pub fn queued_ns(&self, process: usize) -> u64 {
         self.queued_ns[process]
     }
 
-    /// How a process waited for its peers on other cards.
+    /// Returns how a process waited for its peers on other cards.
     #[must_use]
     pub fn spun(&self, process: usize) -> Spun {
         self.spun[process]
     }
 
-    /// The collectives that began since the latest call, each once.
+    /// Returns the collectives that began since the latest call, each once.
     pub fn begun(&mut self) -> Vec<Collective> {
         std::mem::take(&mut self.begun)
     }
 
-    /// All peers of a collective have begun: it spins no longer.
+    /// Ends the spinning of a collective: all its peers have begun.
     pub fn met(&mut self, number: Collective) {
         for stream in &mut self.streams {
             let (State::Spinning(since), Some(front)) = (stream.state, stream.queue.front()) else {

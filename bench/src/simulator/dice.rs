@@ -1,4 +1,4 @@
-//! Chance that comes out the same in every run.
+//! Random numbers that are the same in every run.
 
 /// A generator with a seed: Steele, Lea and Flood's `SplitMix64`.
 #[derive(Debug, Clone)]
@@ -20,12 +20,12 @@ impl Dice {
         bits ^ (bits >> 31)
     }
 
-    /// From `low` to `high`, each as likely.
+    /// Returns a number from `low` to `high`, uniformly.
     pub const fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.roll() % (high - low + 1)
     }
 
-    /// From 0 to 1.
+    /// Returns a number from 0 to 1.
     #[expect(clippy::cast_precision_loss, reason = "53 bits are kept")]
     fn unit(&mut self) -> f64 {
         (self.roll() >> 11) as f64 / (1_u64 << 53) as f64

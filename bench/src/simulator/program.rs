@@ -8,41 +8,41 @@ use gpucap_core::throttle::{Launch, Signature};
 /// A kernel or a graph, as launched.
 #[derive(Debug, Clone, Copy)]
 pub struct Kernel {
-    /// Which function.
+    /// The function.
     pub function: u64,
-    /// How long it takes by itself.
+    /// Its duration by itself.
     pub ns: u64,
-    /// How much of the card it takes.
+    /// Its width on the card.
     pub width: u32,
-    /// If it is an executable graph, its nodes.
+    /// The number of nodes if it is an executable graph.
     pub nodes: Option<u64>,
     /// A collective, or a graph with collectives in it: its peers on the container's other cards begin with it.
     pub is_collective: bool,
 }
 
 impl Kernel {
-    /// A kernel that fills the card.
+    /// Makes a kernel that fills the card.
     #[must_use]
     pub const fn new(function: u64, ns: u64) -> Self {
         Self { function, ns, width: WIDTH, nodes: None, is_collective: false }
     }
 }
 
-/// One call of a thread. Streams are numbered within the process, and go round its cards.
+/// One call of a thread. Streams are numbered within the process, and are spread over its cards in rotation.
 #[derive(Debug, Clone, Copy)]
 pub enum Act {
     /// Launches.
     Launch {
-        /// Where.
+        /// The stream.
         stream: usize,
-        /// What.
+        /// The kernel or graph.
         kernel: Kernel,
     },
     /// Copies between host and device, asynchronously.
     Copy {
-        /// Where.
+        /// The stream.
         stream: usize,
-        /// How long.
+        /// The duration.
         ns: u64,
     },
     /// Waits until a stream is empty, or all of the process's.
@@ -55,25 +55,25 @@ pub enum Act {
     Hold(usize),
     /// Releases a stream that is held.
     Release(usize),
-    /// The process's context is destroyed with what is queued in it, and the next one made.
+    /// The process's context is destroyed with its queued work, and the next one is made.
     EndContext,
     /// The process is killed.
     Die,
-    /// The process is killed, and another one with the same program begins so much later.
+    /// The process is killed, and another one with the same program begins after this delay.
     Again(u64),
 }
 
 /// A thread's next call, at this time.
 pub type Program = Box<dyn FnMut(u64, &mut Dice) -> Act>;
 
-/// The same calls for ever.
+/// The same calls, repeated.
 #[must_use]
 pub fn repeat(acts: Vec<Act>) -> Program {
     let mut next = acts.into_iter().cycle();
     Box::new(move |_, _| next.next().unwrap_or(Act::Think(1_000_000)))
 }
 
-/// A new list of calls each time that the one before is done.
+/// A new list of calls each time that the previous one is done.
 pub fn rounds(mut round: impl FnMut(u64, &mut Dice) -> Vec<Act> + 'static) -> Program {
     let mut rest = Vec::new().into_iter();
     Box::new(move |now, dice| {
@@ -86,7 +86,7 @@ pub fn rounds(mut round: impl FnMut(u64, &mut Dice) -> Vec<Act> + 'static) -> Pr
     })
 }
 
-/// How the meter sees a launch of it at this time, and under which signature.
+/// Returns the launch as the meter sees it at this time, under a signature.
 #[must_use]
 pub fn as_launch(kernel: Kernel, now: u64, without: Ablation) -> (Signature, Launch) {
     match kernel.nodes {

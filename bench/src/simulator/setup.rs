@@ -1,43 +1,43 @@
-//! What things cost on the simulated machine, and what of the method is left out.
+//! The durations on the simulated machine, and the parts of the method that are left out.
 
-/// What things cost, all in nanoseconds.
+/// Durations in nanoseconds.
 #[derive(Debug, Clone, Copy)]
 pub struct Setup {
-    /// Turns between processes.
+    /// Time slices of processes.
     pub slice_ns: u64,
-    /// A switch from one process to another takes so much of the card's time, in which nothing runs.
+    /// The card's time for a switch from one process to another, in which nothing runs.
     pub switch_ns: u64,
-    /// A timing event is reached as soon as its stream comes to it; otherwise in a turn of its process only.
+    /// A timing event is reached as soon as its stream comes to it; otherwise only in a turn of its process.
     pub events_at_once: bool,
     /// A context that ends waits for its work; otherwise it drops it.
     pub end_waits: bool,
-    /// Commands that a stream takes before a call blocks.
+    /// The number of commands that a stream holds before a call blocks.
     pub depth: usize,
     /// A launch call.
     pub launch_ns: u64,
-    /// The kernel arrives at the card this long after the launch returned, at most.
+    /// The longest time from the return of the launch call to the arrival of the kernel at the card.
     pub arrival_ns: u64,
     /// The host's part of recording an event.
     pub record_ns: u64,
     /// The stream's part of it.
     pub event_ns: u64,
-    /// A launch out of a batch, beyond the driver's own.
+    /// A launch out of an allowance, beyond the driver's own part.
     pub fast_ns: u64,
     /// One call of the meter, with its lock and its look at events.
     pub meter_ns: u64,
-    /// How late a sleeper wakes: least and most.
+    /// How late a sleeper wakes: minimum and maximum.
     pub wake_ns: (u64, u64),
     /// From the end of the work to the return of the call that waits for it.
     pub sync_ns: u64,
     /// The card's clock is this many parts in a million fast.
     pub drift_ppm: u64,
-    /// What a look at one place of another process's page takes of the thread that looks.
+    /// The time of reading one seat of a peer's page, for the thread that reads.
     pub look_ns: u64,
-    /// Launches are held back by a gate that knows what each kernel takes, in place of the meter.
+    /// Launches are held back by a gate that knows the duration of each kernel, in place of the meter.
     pub oracle: bool,
-    /// Of everything that chance decides.
+    /// The seed of everything random.
     pub seed: u64,
-    /// What of the shim's part is left out, to see what it is good for.
+    /// The part of the method that is left out, to show its effect.
     pub without: Ablation,
 }
 
@@ -46,11 +46,11 @@ pub struct Setup {
 pub enum Ablation {
     /// Nothing.
     Nothing,
-    /// One view of all streams: each stream has a meter of its own.
+    /// The union of all streams: each stream has a meter of its own.
     Union,
     /// The launch's return as the earliest start of what it launched.
     GapRule,
-    /// What launches taught: each is the first of its signature.
+    /// Learned costs: each launch is the first of its signature.
     Learning,
     /// Measurement: everything is charged at its estimate.
     Measurement,
@@ -60,13 +60,13 @@ pub enum Ablation {
     Marks,
     /// One bucket for all processes of a container.
     SharedBucket,
-    /// What the cards of a container know of each other.
-    Party,
-    /// That a graph has collectives in it.
+    /// The gang: what the cards of a container know of each other.
+    Gang,
+    /// The knowledge that a graph has collectives in it.
     Contents,
-    /// That what else is in it is work: it goes through the gate as a collective does.
+    /// The rule that the other nodes of such a graph are work: the graph passes the gate as a collective does.
     Remainder,
-    /// What processes on a card tell each other.
+    /// The reports that processes on a card publish.
     Page,
 }
 

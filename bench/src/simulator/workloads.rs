@@ -1,7 +1,7 @@
-//! Programs as people run them, as far as they need no framework.
+//! Typical programs, without their frameworks.
 //!
-//! The numbers are those of the throttling study's list. W15 (captures) and W16 (frameworks) are missing: they are about
-//! the shim's hooks, not about time.
+//! The numbers are those of the throttling study's list. W15 (captures) and W16 (frameworks) are missing: they
+//! concern the shim's hooks, not time.
 
 use super::dice::Dice;
 use super::program::{Act, Kernel, Program, repeat, rounds};
@@ -9,21 +9,21 @@ use super::program::{Act, Kernel, Program, repeat, rounds};
 /// One process of a workload: its threads, and how many streams it has.
 pub type Threads = (Vec<Program>, usize);
 
-/// A workload by name: the processes of one container.
+/// A workload: the processes of one container.
 pub struct Workload {
-    /// How it is called in tables.
+    /// Its name in tables.
     pub name: &'static str,
     /// Its processes, made anew for each run.
     pub processes: fn() -> Vec<Threads>,
-    /// Processes of others, without a limit.
+    /// Processes without a limit, beside the container.
     pub neighbours: fn() -> Vec<Threads>,
-    /// How many cards each process has; its streams go round them. What is looked at is the first one.
+    /// The number of cards of each process, over which its streams are spread. The first card is evaluated.
     pub cards: usize,
     /// Each process has one card of its own instead.
     pub apart: bool,
-    /// What is asked for on the further cards, in percent; none if the same as on the first one.
+    /// The limit on the further cards, in percent; `None` if the same as on the first one.
     pub elsewhere: Option<u16>,
-    /// How long it takes until its mean means something.
+    /// The time until its mean is meaningful.
     pub seconds: u64,
 }
 
@@ -54,7 +54,7 @@ const fn a_process_each(name: &'static str, processes: fn() -> Vec<Threads>) -> 
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
 
-/// Every workload. The method was not changed after the last two (H2, H3) had been run for the first time.
+/// All workloads. The method was not changed after the last two (H2, H3) had been run for the first time.
 pub const ALL: &[Workload] = &[
     alone("W1 10 us kernels", 5, || one(async_kernels(10 * US))),
     alone("W2 40 ms kernel, sync", 50, || one(synced(40 * MS))),
@@ -174,7 +174,7 @@ fn copying() -> Program {
     repeat(vec![launch(1, 500 * US), Act::Copy { stream: 0, ns: 500 * US }])
 }
 
-/// A request after the other, of about 4 ms each, with 1 ms of the processor in between.
+/// One request after another, of about 4 ms each, with 1 ms of processor time in between.
 fn inference() -> Program {
     rounds(|_, dice| {
         let ns = dice.lognormal(3_500 * US, 0.6);
@@ -210,7 +210,7 @@ fn steps(stream: usize) -> Program {
     repeat(step)
 }
 
-/// The same by one thread, which comes to the second card when it is done with the first.
+/// The same by one thread, which serves the second card after the first.
 fn steps_on_both() -> Program {
     let kernel = Kernel::new(1, MS);
     let mut step = Vec::new();
@@ -262,7 +262,7 @@ fn graphs_on_both() -> Program {
     repeat(vec![token(0), token(1), Act::Sync(None), Act::Think(200 * US)])
 }
 
-/// The same by threads that are as far ahead as the queue allows.
+/// The same by threads that run ahead as far as the queue allows.
 fn graphs_ahead(stream: usize) -> Program {
     repeat(vec![token(stream)])
 }
@@ -301,7 +301,7 @@ fn prefill() -> Program {
     })
 }
 
-/// One process keeps two streams of half the card busy; the other one wants an answer every now and then.
+/// One process keeps two streams of half the card busy; the other one sends short requests now and then.
 fn pipeline() -> Vec<Threads> {
     let kernel = Kernel { width: 500, ..Kernel::new(1, 200 * US) };
     let producer = repeat((0..2).map(|stream| Act::Launch { stream, kernel }).collect());

@@ -1,8 +1,9 @@
-//! Threads and the clock: who calls what when, what each call costs its caller, and where the meter comes in.
+//! Threads and the clock: the calls of each thread, what each call costs its caller, and where the meter is involved.
 //!
-//! A calendar of threads by the time at which they go on, and the cards, which go on by themselves in between. Each card
-//! has its own buckets and, in each process, its own meter, as in the shim; what the cards share is the container's
-//! programs, and their collectives, which end on one card only once they have begun on all.
+//! The world keeps a calendar of threads by the time at which they continue, and the cards, which advance by
+//! themselves in between. Each card has its own buckets and, in each process, its own meter, as in the shim. The
+//! cards share the container's programs and their collectives, which end on one card only once they have begun on
+//! all.
 
 mod ends;
 mod oracle;
@@ -14,7 +15,7 @@ use super::dice::Dice;
 use super::program::Program;
 use super::setup::{Ablation, Setup};
 use gpucap_core::throttle::{
-    Bucket, Costs, Meter, Party, PeerReport, Seat, StreamId, Totals, UsageReport,
+    Bucket, Costs, Gang, Meter, PeerReport, Seat, StreamId, Totals, UsageReport,
 };
 use gpucap_core::units::Share;
 use std::cmp::Reverse;
@@ -28,15 +29,15 @@ pub use pages::{Page, Says};
 pub struct Process {
     /// What its threads do.
     pub threads: Vec<Program>,
-    /// How many streams it has, on the cards in turn.
+    /// The number of its streams, spread over the cards in rotation.
     pub streams: usize,
     /// The first of its cards.
     pub first: usize,
-    /// For each of its cards: which seat of the container, and the share; none where it has no limit.
+    /// For each of its cards: its seat in the container, and the share; `None` where it has no limit.
     pub limits: Vec<Option<(usize, Share)>>,
 }
 
-/// What became of a process on a card.
+/// The result of a process on a card.
 #[derive(Debug, Clone)]
 pub struct Outcome {
     /// Busy time of the card for it, by bin of [`card::BIN_NS`](super::card::BIN_NS).
@@ -45,33 +46,33 @@ pub struct Outcome {
     pub work: u64,
     /// How long each launch was held back.
     pub waits: Vec<u64>,
-    /// How many of them the meter admitted: the others went out of a batch.
+    /// How many of them the meter admitted: the others went out of an allowance.
     pub metered: u64,
     /// How it waited for its peers on other cards.
     pub spun: Spun,
-    /// The longest that it held a stream, from the call that holds to the one that releases.
+    /// The longest hold of a stream, from the call that holds to the one that releases.
     pub held_most: u64,
-    /// What its meter says.
+    /// Its meter's totals.
     pub totals: Totals,
 }
 
-/// Everything, and the clock.
+/// The simulated machine and the clock.
 pub struct World<'a> {
     setup: Setup,
-    /// Somebody has no limit, and tells nothing: the driver lists more processes than tell.
-    strangers: bool,
+    /// A process without a limit publishes nothing: the driver lists more processes than there are reports.
+    unreported: bool,
     cards: Vec<Card>,
     seats: &'a [Seat<'a>],
     processes: Vec<Tenant<'a>>,
     threads: Vec<Thread>,
     calendar: BinaryHeap<Reverse<(u64, usize)>>,
-    /// On how many cards a collective has begun that has not on all.
+    /// The number of cards on which a collective has begun, while it has not on all.
     meeting: HashMap<Collective, usize>,
-    /// Pages of containers none of whose processes is here.
+    /// Pages of containers that have no process here.
     pages: Vec<Page>,
     /// The largest share of any process of a container, by card and seat.
     shares: HashMap<(usize, usize), Share>,
-    /// What processes left unfinished that are gone.
+    /// The unfinished work of ended processes.
     left: Vec<ends::Left>,
     ghosts: Vec<pages::Ghost>,
     dice: Dice,
@@ -82,9 +83,9 @@ pub struct World<'a> {
 struct Tenant<'a> {
     /// Its number in the pages.
     key: u64,
-    /// How many contexts it has had.
+    /// The number of contexts that it has had.
     context: u64,
-    /// When the latest of them ended that has; none while the driver is ending one.
+    /// When the latest ended context ended; `None` while the driver is ending one.
     ended_at: Option<u64>,
     /// When it held a stream.
     held_at: u64,
@@ -99,16 +100,16 @@ struct Tenant<'a> {
 struct Place<'a> {
     /// Its container, and its share.
     limit: Option<(usize, Share)>,
-    /// One, or with [`Ablation::Union`] one per stream; none without a limit.
+    /// One meter, or with [`Ablation::Union`] one per stream; `None` without a limit.
     meters: Vec<Meter<'a, Mark>>,
-    /// In place of it, if the setup has it so.
+    /// Used in place of it if the setup says so.
     oracle: Option<oracle::Oracle<'a>>,
-    /// Of the meters of processes that were here before.
+    /// Totals of the meters of earlier processes in this place.
     before: Totals,
     rests_until: u64,
-    /// What other containers told at the latest look at their pages.
+    /// The reports of other containers at the latest look at their pages.
     others: Option<Vec<PeerReport>>,
-    /// What its place in the page said when it took it, and when that was.
+    /// The report in its seat when it took the seat, and when that was.
     seat: (UsageReport, u64),
     /// A launch was held back lately.
     held_back_until: u64,
@@ -127,11 +128,12 @@ struct Line {
     metered: Option<StreamId>,
 }
 
-/// The first moment: the bucket's word is a time, and zero is not a time that a clock shows.
+/// The first moment: the bucket's word is a time, and a clock never shows zero.
 const START_NS: u64 = 1_000_000_000;
 
 impl<'a> World<'a> {
-    /// A world with these processes, and as many cards as they have. The seats are those of containers on cards.
+    /// Makes a world with these processes, and as many cards as they have. The seats are those of containers on
+    /// cards.
     #[must_use]
     pub fn new(setup: Setup, seats: &'a [Seat<'a>], processes: Vec<Process>) -> Self {
         let cards =
@@ -141,7 +143,7 @@ impl<'a> World<'a> {
             cards: std::iter::repeat_with(card).take(cards).collect(),
             dice: Dice::new(setup.seed),
             setup,
-            strangers: processes.iter().flat_map(|process| &process.limits).any(Option::is_none),
+            unreported: processes.iter().flat_map(|process| &process.limits).any(Option::is_none),
             seats,
             processes: Vec::new(),
             threads: Vec::new(),
@@ -202,7 +204,7 @@ impl<'a> World<'a> {
             self.threads.push(Thread {
                 process: number,
                 program,
-                batches: std::iter::repeat_with(Arc::default).take(streams).collect(),
+                allowances: std::iter::repeat_with(Arc::default).take(streams).collect(),
                 state: State::Next,
                 blocked: false,
             });
@@ -218,7 +220,7 @@ impl<'a> World<'a> {
         self.name_streams(process);
     }
 
-    /// Makes the streams of a process known to its meters, as new ones.
+    /// Registers the streams of a process with its meters, as new ones.
     fn name_streams(&mut self, process: usize) {
         let (now, tenant) = (self.now, &mut self.processes[process]);
         for (stream, line) in tenant.streams.iter_mut().enumerate() {
@@ -228,7 +230,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// What a process is to have on a card.
+    /// Returns the limit of a process on a card.
     fn place(&self, card: usize, process: usize) -> Place<'a> {
         let mut place = Place {
             limit: None,
@@ -251,9 +253,9 @@ impl<'a> World<'a> {
         let Some((seat, share)) = place.limit else { return place };
         let own = process * self.cards.len() + card;
         let seat = if self.setup.without == Ablation::SharedBucket { own } else { seat };
-        let party = || match self.setup.without {
-            Ablation::Party => Party::alone(),
-            _ => Party::new(self.seats.to_vec(), seat),
+        let gang = || match self.setup.without {
+            Ablation::Gang => Gang::alone(),
+            _ => Gang::new(self.seats.to_vec(), seat),
         };
         if self.setup.oracle {
             let container = self.shares.get(&(card, seat)).copied().unwrap_or(share);
@@ -264,15 +266,15 @@ impl<'a> World<'a> {
         let meters = if self.setup.without == Ablation::Union { tenant.streams.len() } else { 1 };
         for _ in 0..meters {
             let bucket = Bucket::new(self.seats[seat].bucket(), share);
-            let mut meter = Meter::new(bucket, self.now).among(party());
-            meter.set_strangers(self.strangers);
+            let mut meter = Meter::new(bucket, self.now).among(gang());
+            meter.set_unreported(self.unreported);
             place.costs.push(meter.costs());
             place.meters.push(meter);
         }
         place
     }
 
-    /// Lets virtual time pass; what became of each process on each card.
+    /// Lets virtual time pass. Returns the result of each process on each card.
     #[must_use]
     pub fn run(mut self, ns: u64) -> Vec<Vec<Outcome>> {
         let end = START_NS + ns;
@@ -317,7 +319,7 @@ impl<'a> World<'a> {
         outcomes.collect()
     }
 
-    /// The next time at which anything can happen by itself on a card.
+    /// Returns the next time at which something can happen on a card without a call.
     fn next_on_cards(&mut self) -> u64 {
         loop {
             let next = self.cards.iter_mut().filter_map(Card::next_change).min();
@@ -331,7 +333,7 @@ impl<'a> World<'a> {
         self.cards.iter_mut().fold(false, |ahead, card| card.advance(to) | ahead)
     }
 
-    /// Lets collectives go on that have begun on all cards; true if there were any.
+    /// Continues the collectives that have begun on all cards. Returns true if there were any.
     fn meet(&mut self) -> bool {
         let begun: Vec<_> = self.cards.iter_mut().flat_map(Card::begun).collect();
         let mut met = false;

@@ -1,18 +1,18 @@
-//! The card page: what the processes of a container tell everybody else who uses the same cards.
+//! The usage page: what the processes of a container publish for all other processes that use the same GPUs.
 //!
-//! One small file per container. Its own processes write it; those of every container of the node read it, who are
-//! strangers to each other: so each has a file of its own, on which no other one can write, and nothing in it names a
-//! program, a container or how much memory it has.
+//! One small file per container. Only the container's own processes write it; the processes of every container of the
+//! node read it. These containers do not trust one another, so each has a file of its own that no other container can
+//! write, and the file names no program, no container and no amount of memory.
 //!
 //! ```text
 //! 0      magic, version, one more than the highest seat ever taken, 5 reserved words
 //! 64     64 x 16 B: the GPU (two halves of its UUID), by its row in the container's ledger
-//! 4096   64 x 64 x 16 B, by row and then by slot of the ledger: what a process tells of a device
+//! 4096   64 x 64 x 16 B, by row and then by slot of the ledger: the usage report of a process for a device
 //! ```
 //!
-//! A reader never maps it, since who writes it may shorten it, but copies what it needs: [`Header`] and
-//! [`read_seats`] make sense of any bytes. Each word is read whole; the two words of a seat may be of two moments, which
-//! is harmless. A process beyond the 64th tells nothing.
+//! A reader never maps the file, since its writer may truncate it; it copies what it needs. [`Header`] and
+//! [`read_seats`] accept any bytes. Each word is read whole; the two words of a seat may be from two moments, which
+//! is harmless. A process beyond the 64th publishes nothing.
 
 pub mod share;
 
@@ -21,15 +21,15 @@ use crate::sync::Word;
 use crate::throttle::UsageReport;
 use crate::uuid::Uuid;
 
-/// Where the hook puts the container's own.
+/// Where the hook mounts the container's own page.
 pub const PATH: &str = "/.gpucap/page";
-/// Where the hook shows those of all containers of the node, the own one among them.
+/// Where the hook mounts the pages of all containers of the node, the own page among them.
 pub const DIRECTORY: &str = "/.gpucap/pages";
 /// The first word of a page.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"gpucapCP");
 /// The layout that this crate reads and writes.
 pub const VERSION: u64 = 1;
-/// How many devices and, for each, processes it has room for.
+/// The number of devices and, for each, of processes that a page has room for.
 pub const PLACES: usize = 64;
 
 /// The page.
@@ -45,7 +45,7 @@ pub struct CardPage {
     seats: [[Seat; PLACES]; PLACES],
 }
 
-/// What a process tells of a device.
+/// The usage report of one process for one device.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct Seat {
@@ -67,10 +67,10 @@ impl CardPage {
     /// The length of the file.
     pub const SIZE: u64 = size_of::<Self>() as u64;
 
-    /// Makes a zeroed file a page. Any number of processes may do it at once and again.
+    /// Makes a zeroed file a page. Any number of processes may do this, at the same time and repeatedly.
     pub fn format(&self) {
         for (word, value) in [(&self.version, VERSION), (&self.magic, MAGIC)] {
-            // What says something else already is for `is_known` to refuse.
+            // A file of another format is left for `is_known` to refuse.
             let _ = word.replace(0, value);
         }
     }
@@ -81,7 +81,7 @@ impl CardPage {
         self.magic.load() == MAGIC && self.version.load() == VERSION
     }
 
-    /// The seat of a process on a device; `None` if the page has no room for it.
+    /// Returns the seat of a process on a device; `None` if the page has no room for it.
     #[must_use]
     pub fn take(
         &self,
@@ -95,12 +95,12 @@ impl CardPage {
         words.iter().zip(gpu.halves()).for_each(|(word, half)| word.store(half));
         self.high_water.raise(slot.index() as u64 + 1);
         let own = OwnSeat { seat, before: seat.report(), taken_at: now };
-        // Who had it before may have died with work out.
+        // The seat's previous process may have died with work in flight.
         own.publish(UsageReport::default());
         Some(own)
     }
 
-    /// What the processes of this page tell of a device, by slot, as [`read_seats`] reads it out of a file.
+    /// Returns the usage reports of a device's processes by slot, as [`read_seats`] decodes them from a file.
     pub fn reports(&self, device: DeviceIndex) -> impl Iterator<Item = (usize, UsageReport)> {
         let taken = usize::try_from(self.high_water.load()).unwrap_or(PLACES);
         let seats = self.seats.get(device.index()).into_iter().flatten().take(taken);
@@ -114,8 +114,8 @@ impl Seat {
     }
 }
 
-/// A seat that a process has taken. Its sums go on from those of who had it before: to those who read them the processes
-/// of a seat are one, and what the next one does is seen although its own sums begin at nothing.
+/// A seat that a process has taken. Its sums continue those of the seat's previous process: for readers all processes
+/// of a seat are one, and the work of the next one is visible although its own sums begin at zero.
 #[derive(Debug)]
 pub struct OwnSeat<'p> {
     seat: &'p Seat,
@@ -124,7 +124,7 @@ pub struct OwnSeat<'p> {
 }
 
 impl OwnSeat<'_> {
-    /// Tells it to whoever looks.
+    /// Publishes this process's report.
     pub fn publish(&self, report: UsageReport) {
         let report = report.after(self.before, self.taken_at);
         self.seat.work.store(report.work);
@@ -132,22 +132,22 @@ impl OwnSeat<'_> {
     }
 }
 
-/// The beginning of somebody's page: whether it is one, and of which devices it tells.
+/// The beginning of a page: whether it is valid, and for which devices it has reports.
 #[derive(Debug)]
 pub struct Header<'a>(&'a [u8]);
 
 impl<'a> Header<'a> {
-    /// How much of the file it needs.
+    /// The number of bytes of the file that it needs.
     pub const SIZE: usize = 64 + PLACES * 2 * WORD;
 
-    /// From the first [`SIZE`](Self::SIZE) bytes of the file; `None` if it is no page that this version understands.
+    /// Decodes the first [`SIZE`](Self::SIZE) bytes of a file; `None` if they are not a page of a supported version.
     #[must_use]
     pub fn read(bytes: &'a [u8]) -> Option<Self> {
         let known = word(bytes, 0) == Some(MAGIC) && word(bytes, 1) == Some(VERSION);
         known.then_some(Self(bytes)).filter(|_| bytes.len() >= Self::SIZE)
     }
 
-    /// Where in the file the seats of a device are that may have been taken: offset and length in bytes. `None` if no
+    /// Returns the offset and length in bytes of the seats of a device that may have been taken; `None` if no
     /// process has used that device.
     #[must_use]
     pub fn seats(&self, gpu: Uuid) -> Option<(usize, usize)> {
@@ -161,7 +161,7 @@ impl<'a> Header<'a> {
     }
 }
 
-/// What the processes of a page tell, by slot: those that have told anything.
+/// Returns the published reports of a page by slot, without empty seats.
 pub fn read_seats(bytes: &[u8]) -> impl Iterator<Item = (usize, UsageReport)> {
     let report = |seat: &[u8]| Some(UsageReport { work: word(seat, 0)?, occupied: word(seat, 1)? });
     let seats = bytes.chunks_exact(size_of::<Seat>()).enumerate();

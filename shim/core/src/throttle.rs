@@ -1,29 +1,30 @@
-//! The compute cap: which launches wait, for how long, and what the device's time was worth.
+//! The compute limit: which launches wait, for how long, and how much GPU time is charged.
 //!
-//! * [`Bucket`]: the shared word of a container and a device. GPU nanoseconds flow in at the share and are taken
-//!   out before a launch; a debt makes the next opening come later. Nobody refills it.
-//! * [`Costs`]: what a launch of a signature cost so far: a table that launches read without a lock.
-//! * [`Batch`]: prepaid room of one thread in one stream. Nearly every launch takes its cost out of it, and that is all
-//!   it does.
-//! * [`Meter`]: every other launch. It prepays batches, measures with pairs of timing events, and settles what was
-//!   reserved against what was measured.
-//! * [`Party`]: the devices of a container that meet in collectives, which go together.
-//! * [`UsageReport`]: what processes on a card tell each other, from which each knows how much of the time was its turn.
+//! * [`Bucket`]: the shared word of a container and a device. GPU nanoseconds flow in at the share and are taken out
+//!   before a launch; a debt delays the next opening. Time refills it; no thread has to.
+//! * [`Costs`]: the measured cost of the launches of each signature, in a table that launches read without a lock.
+//! * [`Allowance`]: the prepaid allowance of one thread in one stream. Nearly every launch takes its cost out of it and
+//!   does nothing else.
+//! * [`Meter`]: handles every other launch. It grants allowances, measures with pairs of timing events, and settles
+//!   the reserved time against the measured time.
+//! * [`Gang`]: the devices of a container that meet in collectives and are therefore throttled together.
+//! * [`UsageReport`]: what each process on a device publishes about its work. From the reports of its peers a process
+//!   derives how much of the measured time was its own turn.
 //!
-//! What is charged is measured time of the device, never a count of launches or blocks. Estimates only decide what is
-//! reserved until the measurement is there. The manual's page on time has the reasons and the numbers.
+//! What is charged is measured device time, never a count of launches or blocks. Estimates only decide how much is
+//! reserved until the measurement is available. The manual's page on time has the reasons and the numbers.
 
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)
 )]
 
-mod batch;
+mod allowance;
 mod bucket;
 mod costs;
 mod coverage;
+mod gang;
 mod meter;
-mod party;
 mod settlement;
 mod shares;
 mod signature;
@@ -33,41 +34,42 @@ mod stream;
 mod turns;
 mod usage_report;
 
-pub use batch::Batch;
+pub use allowance::Allowance;
 pub use bucket::Bucket;
 pub use costs::Costs;
+pub use gang::{Gang, Seat};
 pub use meter::{Meter, Permit, Totals, Verdict};
-pub use party::{Party, Seat};
 pub use signature::{Launch, Signature};
 pub use stream::StreamId;
 pub use usage_report::{PeerReport, UsageReport};
 
-/// Timing events of the driver, as far as the meter needs them. Recording them is the caller's.
+/// Timing events of the driver, as far as the meter needs them. The caller records them.
 pub trait Events {
-    /// One event that was recorded.
+    /// One recorded event.
     type Event;
 
-    /// Whether the device has come to it. Called with the meter's lock held, at most a few dozen times in a row.
+    /// Returns whether the device has reached the event. Called with the meter's lock held, at most a few dozen times
+    /// in a row.
     fn reached(&mut self, event: &Self::Event) -> Reached;
 
-    /// The meter has no more use for it.
+    /// Takes back an event that the meter no longer needs.
     fn give_back(&mut self, event: Self::Event);
 }
 
-/// What became of a timing event.
+/// The state of a timing event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reached {
-    /// The device has not come to it yet.
+    /// The device has not reached it yet.
     Pending,
-    /// The device came to it at this time of the clock that launches are timed with.
+    /// The device reached it at this time, by the clock that launches are timed with.
     At(u64),
     /// Its context ended at this time, and all work in it with it.
     Ended(u64),
-    /// Nobody will ever know: the driver refuses to say.
+    /// It will never be known: the driver refuses to answer.
     Lost,
 }
 
-/// An operation from here on is measured each time, and its own measurement is what it costs.
+/// An operation whose cost is at least this is measured each time and charged its own measurement.
 pub(crate) const BIG_NS: u64 = 200_000;
 
 #[cfg(all(test, loom))]

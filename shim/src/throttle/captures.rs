@@ -1,17 +1,17 @@
-//! Captures that are under way in this process. While there are any, a question about an event would spoil them.
+//! The stream captures in progress in this process. While there are any, a query of an event could invalidate them.
 //!
-//! A capture is over when its stream is asked to end it, also if it was spoilt before, and when its stream or context
-//! ends. So they are listed by stream; launches look at a number beside the list.
+//! A capture ends when its stream is asked to end it, even if it was invalidated before, and when its stream or
+//! context ends. So captures are listed by stream; launches look at a counter beside the list.
 
-use super::lanes::Key;
+use super::stream_table::Key;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use gpucap_abi::cuda::{CUcontext, CUdevice};
 use parking_lot::Mutex;
 
-/// Those under way.
+/// The captures in progress.
 pub(crate) struct Captures(Mutex<Vec<Capture>>);
 
-/// How many there are: one process has one session.
+/// Their number: one process has one session.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// The capture of a stream.
@@ -22,25 +22,25 @@ pub(super) struct Capture {
     pub(super) device: Option<CUdevice>,
 }
 
-/// Whether any stream of this process may be captured.
+/// Returns whether any stream of this process may be capturing.
 #[inline]
 pub(super) fn is_any() -> bool {
     COUNT.load(Ordering::Relaxed) != 0
 }
 
 impl Captures {
-    /// None yet. A child made by `fork` has none of its parent's.
+    /// Makes an empty list. A child made by `fork` has none of its parent's captures.
     pub(crate) fn new() -> Self {
         COUNT.store(0, Ordering::SeqCst);
         Self(Mutex::default())
     }
 
-    /// One begins.
+    /// Adds one.
     pub(super) fn begin(&self, capture: Capture) {
         self.change(|all| all.push(capture));
     }
 
-    /// One has not begun after all. Another one of the same stream may be why.
+    /// Removes one that has not begun after all. Another one of the same stream may be the reason.
     pub(super) fn undo(&self, capture: Capture) {
         self.change(|all| {
             if let Some(place) = all.iter().rposition(|other| *other == capture) {
@@ -49,7 +49,7 @@ impl Captures {
         });
     }
 
-    /// Those are over of which `over` says so; what they were.
+    /// Removes those for which `over` is true, and returns them.
     pub(super) fn end(&self, mut over: impl FnMut(&Capture) -> bool) -> Vec<Capture> {
         self.change(|all| all.extract_if(.., |capture| over(capture)).collect())
     }

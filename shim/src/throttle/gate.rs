@@ -1,15 +1,15 @@
-//! One device whose time is shared: its meter, and who waits at it.
+//! The gate of one device with a compute limit: its meter, and the threads that wait at it.
 //!
-//! The lock is held while the meter thinks and asks the driver about events; never while a launch is under way, an
-//! event is recorded or somebody sleeps. A tool that the driver calls back meanwhile on the same thread finds the lock
-//! [held](crate::held), and what it launches passes.
+//! The lock is held while the meter decides and queries events; never while a launch is in progress, an event is
+//! recorded or a thread sleeps. A tool that the driver calls back on the same thread in the mean time finds the lock
+//! [held](crate::held), and its launches pass.
 
 mod ends;
 
 use super::captures;
-use super::heirs::Look;
-use super::lanes::{Purse, Stream};
-use super::neighbours::Neighbours;
+use super::interval::Interval;
+use super::peers::Peers;
+use super::stream_table::{Stream, ThreadAllowance};
 use super::timing::{CallTime, ContextId, Mark, Spare, Timing};
 use crate::book;
 use crate::driver::cuda::time as driver;
@@ -21,14 +21,14 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use gpucap_abi::cuda::{CUcontext, CUstream};
 use gpucap_core::ledger::{DeviceIndex, Ledger, Slot};
 use gpucap_core::throttle::{
-    Bucket, Costs, Launch, Meter, Party, Permit, Signature, StreamId, Totals, UsageReport, Verdict,
+    Bucket, Costs, Gang, Launch, Meter, Permit, Signature, StreamId, Totals, UsageReport, Verdict,
 };
 use gpucap_core::units::Share;
 use parking_lot::Mutex;
 
-/// A device whose time is shared.
+/// A device with a compute limit.
 pub(crate) struct Gate {
-    /// What launches cost, for those that need not come here.
+    /// The costs of launches, for those that need not come here.
     pub(super) costs: Costs,
     index: DeviceIndex,
     ledger: &'static Ledger,
@@ -36,12 +36,12 @@ pub(crate) struct Gate {
     live: Live,
     share_at_first: Share,
     call: CallTime,
-    dead: Look,
-    strangers: Look,
+    dead: Interval,
+    unreported: Interval,
     /// When a launch was last held back.
     held_back_at: AtomicU64,
-    /// Other processes on the device, if they can be seen.
-    neighbours: Option<Neighbours>,
+    /// The other processes on the device, if they can be seen.
+    peers: Option<Peers>,
     inside: Mutex<Inside>,
 }
 
@@ -49,18 +49,19 @@ struct Inside {
     meter: Meter<'static, Mark>,
     timing: Timing,
     share: Share,
-    /// What the ledger knows of already.
+    /// The busy time that the ledger has already.
     told: Totals,
-    /// Up to when it knows the work that is out to be paid for.
+    /// The time up to which the ledger has the work in flight as paid for.
     paid_until: Option<u64>,
-    /// What the neighbours know already.
+    /// The report that the peers have already.
     published: UsageReport,
 }
 
-/// How often the dead of the container are looked for, and strangers, which costs milliseconds of a wait.
+/// How often dead processes of the container, and processes without a report, are looked for. This takes milliseconds
+/// of a wait.
 const DEAD_NS: u64 = 100_000_000;
-const STRANGERS_NS: u64 = 5_000_000_000;
-/// A launch that was held back is not the last one for a while.
+const UNREPORTED_NS: u64 = 5_000_000_000;
+/// After a launch was held back, others are expected to be for this long.
 const HELD_BACK_NS: u64 = 1_000_000_000;
 
 /// A launch that may go to the driver.
@@ -72,25 +73,25 @@ pub(super) struct Admitted {
 }
 
 impl Gate {
-    /// The device at this place of the ledger; `None` if the ledger has no such place.
+    /// Makes the gate of the device at this index of the ledger; `None` if the ledger has no such index.
     pub(crate) fn new(
         ledger: &'static Ledger,
         slot: Slot,
         index: DeviceIndex,
         live: Live,
         share: Share,
-        neighbours: Option<Neighbours>,
+        peers: Option<Peers>,
     ) -> Option<Self> {
         let bucket = Bucket::new(ledger.bucket(index)?, share);
-        let party = Party::new(ledger.seats(), index.index());
-        let meter = Meter::new(bucket, sys::monotonic_ns()).among(party);
+        let gang = Gang::new(ledger.seats(), index.index());
+        let meter = Meter::new(bucket, sys::monotonic_ns()).among(gang);
         let costs = meter.costs();
         let told = Totals::default();
         let timing = Timing::default();
         let published = UsageReport::default();
         let inside = Mutex::new(Inside { meter, timing, share, told, paid_until: None, published });
         let (call, held_back_at) = (CallTime::default(), AtomicU64::default());
-        let (dead, strangers) = (Look::each(DEAD_NS), Look::each(STRANGERS_NS));
+        let (dead, unreported) = (Interval::each(DEAD_NS), Interval::each(UNREPORTED_NS));
         Some(Self {
             costs,
             index,
@@ -100,38 +101,38 @@ impl Gate {
             share_at_first: share,
             call,
             dead,
-            strangers,
+            unreported,
             held_back_at,
-            neighbours,
+            peers,
             inside,
         })
     }
 
-    /// Makes a stream of a context known.
+    /// Registers a stream of a context.
     pub(super) fn begin_stream(&self, context: CUcontext) -> Option<(StreamId, ContextId)> {
         self.with(|inside| {
             (inside.meter.stream(sys::monotonic_ns()), inside.timing.context(context))
         })
     }
 
-    /// An executable graph does something else from now on.
+    /// Forgets the cost of an executable graph that was changed.
     pub(super) fn changed(&self, signature: Signature) {
         self.with(|inside| inside.meter.changed(signature));
     }
 
-    /// Waits until the share of time allows a launch, and marks where it begins in its stream. `None` if this thread is
-    /// in the driver's hands already, or the stream has ended.
+    /// Waits until the share allows a launch, and marks where it begins in its stream. `None` if this thread is
+    /// inside a call of the driver already, or the stream has ended.
     pub(super) fn admit(
         &self,
         copy: &DriverCopy,
-        purse: &Purse,
+        allowance: &ThreadAllowance,
         launch: Launch,
         stream: CUstream,
     ) -> Option<Admitted> {
-        let Stream { id, context } = purse.lane.stream();
+        let Stream { id, context } = allowance.entry.stream();
         let id = id?;
         let mark = || self.mark_end(copy, (id, context), stream);
-        let permit = self.permit(copy, id, purse, launch, mark)?;
+        let permit = self.permit(copy, id, allowance, launch, mark)?;
         let events = if permit.wants_events() { self.spare(copy, context) } else { None };
         let events = events.and_then(|[first, second]| match first.record(copy, stream) {
             Ok(mark) => Some((mark, second)),
@@ -143,12 +144,12 @@ impl Gate {
         Some(Admitted { permit, events, place: (id, context) })
     }
 
-    /// Calls `mark` before it waits, if an event would then tell when the stream's work is over.
+    /// Calls `mark` before it waits, if an event would then show when the stream's work ends.
     fn permit(
         &self,
         copy: &DriverCopy,
         id: StreamId,
-        purse: &Purse,
+        allowance: &ThreadAllowance,
         launch: Launch,
         mark: impl Fn(),
     ) -> Option<Permit> {
@@ -162,7 +163,7 @@ impl Gate {
             let (verdict, wants_mark) = self.asking(copy, |inside| {
                 let mut events = inside.timing.reader(copy);
                 let meter = &mut inside.meter;
-                let verdict = meter.before_launch(id, &purse.batch, launch, now, &mut events);
+                let verdict = meter.before_launch(id, &allowance.prepaid, launch, now, &mut events);
                 (verdict, inside.meter.wants_mark(id))
             })?;
             match verdict {
@@ -177,8 +178,8 @@ impl Gate {
                         mark();
                     }
                     self.held_back_at.store(now, Ordering::Relaxed);
-                    if self.strangers.is_due(now) {
-                        self.look_for_strangers();
+                    if self.unreported.is_due(now) {
+                        self.look_for_unreported();
                     }
                     sys::sleep_until(until);
                 }
@@ -187,15 +188,15 @@ impl Gate {
         }
     }
 
-    /// Finds out whether somebody is on the device who tells nothing: what is measured holds their turns too then.
-    fn look_for_strangers(&self) {
-        if let Some(neighbours) = &self.neighbours {
-            let strangers = neighbours.are_there_strangers();
-            self.with(|inside| inside.meter.set_strangers(strangers));
+    /// Finds out whether a process on the device publishes no report: then measurements contain its turns too.
+    fn look_for_unreported(&self) {
+        if let Some(peers) = &self.peers {
+            let unreported = peers.has_unreported();
+            self.with(|inside| inside.meter.set_unreported(unreported));
         }
     }
 
-    /// Charges what processes of the container left on the device that are gone.
+    /// Charges the unfinished work of dead processes of the container on the device.
     fn inherit(&self, now: u64) {
         self.ledger.left_unfinished(self.index, self.slot, &book::alive, |paid_until| {
             self.with(|inside| {
@@ -205,29 +206,29 @@ impl Gate {
         });
     }
 
-    /// Sees what the others on the device do, if it is time, before what was theirs is charged. The files are read
-    /// outside of the lock.
+    /// Reads the peers' reports, if it is time to, before time that was theirs is charged. The files are read outside
+    /// of the lock.
     ///
-    /// A launch waits for a look at the files of others only if launches have been held back lately: while the share is not
-    /// used up it does not matter whose turns one is charged.
+    /// A launch waits for a look at the files of others only if launches have been held back lately: while the share
+    /// is not used up, it does not matter whose turns are charged.
     fn look_around(&self, now: u64, is_launch: bool) {
-        let Some(neighbours) = &self.neighbours else { return };
+        let Some(peers) = &self.peers else { return };
         let held_back_at = self.held_back_at.load(Ordering::Relaxed);
         let may_take_time = !is_launch || now.saturating_sub(held_back_at) < HELD_BACK_NS;
         let is_due = || self.with(|inside| inside.meter.is_look_due(now)) == Some(true);
-        neighbours.look(now, may_take_time, is_due, |peers| {
+        peers.look(now, may_take_time, is_due, |peers| {
             self.with(|inside| inside.meter.look(peers.iter().copied(), now));
         });
     }
 
-    /// Marks where the work that was launched in a stream so far ends.
+    /// Marks where the work launched in a stream so far ends.
     fn mark_end(&self, copy: &DriverCopy, place: (StreamId, ContextId), stream: CUstream) {
         self.mark(copy, place, stream, |inside, id, mark, now| {
             inside.meter.marked(id, mark, now, &mut inside.timing.reader(copy));
         });
     }
 
-    /// Marks where the stream's work ends, and tells the meter.
+    /// Marks where the stream's work ends, and passes the mark to the meter.
     fn mark(
         &self,
         copy: &DriverCopy,
@@ -246,7 +247,7 @@ impl Gate {
         }
     }
 
-    /// The driver has taken the launch just now; marks where it ends.
+    /// Handles a launch that the driver took just now; marks where it ends.
     pub(super) fn launched(&self, copy: &DriverCopy, admitted: Admitted, stream: CUstream) {
         let now = sys::monotonic_ns();
         let Admitted { permit, events, place } = admitted;
@@ -272,7 +273,7 @@ impl Gate {
         }
     }
 
-    /// The driver has refused the launch.
+    /// Handles a launch that the driver refused.
     pub(super) fn refused(&self, admitted: Admitted) {
         let Admitted { permit, events, .. } = admitted;
         self.with(|inside| inside.meter.refused(permit, sys::monotonic_ns()));
@@ -283,9 +284,7 @@ impl Gate {
         self.with(|inside| spare.into_iter().for_each(|spare| inside.timing.keep(spare)));
     }
 
-    /// The host has seen these streams empty.
-    ///
-    /// The host has waited for that since `began`.
+    /// Records that the host has seen these streams empty, having waited for that since `began`.
     pub(super) fn synced(
         &self,
         copy: &DriverCopy,
@@ -297,7 +296,7 @@ impl Gate {
         self.asking(copy, |inside| {
             let mut events = inside.timing.reader(copy);
             streams.for_each(|id| inside.meter.sync_returned(Some(id), began, now, &mut events));
-            // Who dies from here on owes nothing for what other streams have done.
+            // A process that dies from here on owes nothing for what other streams have done.
             inside.meter.settle_finished(now, &mut events);
         });
     }
@@ -328,21 +327,21 @@ impl Gate {
         }
     }
 
-    /// Lets the meter think, about events too. What it asks the driver spoils no capture. `None` if this thread holds such
-    /// a lock already: then it is a tool that was called back.
+    /// Runs the meter, with queries of events that invalidate no capture. `None` if this thread already holds such a
+    /// lock: then it is a tool that was called back.
     fn asking<T>(&self, copy: &DriverCopy, work: impl FnOnce(&mut Inside) -> T) -> Option<T> {
-        // Looked at under the lock: who begins a capture waits for those that have seen none.
+        // Checked under the lock: a thread that begins a capture waits for those that have not seen it.
         self.with(|inside| {
             if captures::is_any() { driver::relaxed(copy, || work(inside)) } else { work(inside) }
         })
     }
 
-    /// Comes back when nobody is asking who has not seen the captures that there are now.
+    /// Returns once every event query that might predate the current captures has finished.
     pub(super) fn wait_for_questions(&self) {
         self.with(|_| ());
     }
 
-    /// Lets the meter think.
+    /// Runs the meter.
     fn with<T>(&self, work: impl FnOnce(&mut Inside) -> T) -> Option<T> {
         let _held = Held::enter()?;
         Some(self.think(work))
@@ -356,7 +355,7 @@ impl Gate {
         done
     }
 
-    /// Takes over the share that holds now.
+    /// Applies the share that holds now.
     fn follow(&self, inside: &mut Inside) {
         let share = self.live.changed().and_then(|resolved| resolved.core);
         let share = share.unwrap_or(self.share_at_first);
@@ -366,7 +365,7 @@ impl Gate {
         }
     }
 
-    /// Tells the ledger what has been settled, and the neighbours what is out.
+    /// Writes what has been settled to the ledger, and publishes the report for the peers.
     fn tell(&self, inside: &mut Inside) {
         let totals = inside.meter.totals();
         let told = core::mem::replace(&mut inside.told, totals);
@@ -383,11 +382,11 @@ impl Gate {
             inside.paid_until = paid_until;
             self.ledger.unfinished(self.slot, self.index, paid_until);
         }
-        if let Some(neighbours) = &self.neighbours {
+        if let Some(peers) = &self.peers {
             let published = inside.meter.usage_report();
             if published != inside.published {
                 inside.published = published;
-                neighbours.publish(published);
+                peers.publish(published);
             }
         }
     }

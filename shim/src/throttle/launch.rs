@@ -1,13 +1,13 @@
-//! The ways of a launch: nearly all go the short one.
+//! The two paths of a launch: nearly all take the fast path.
 //!
-//! The short way takes a launch's cost out of what its thread has prepaid in its stream, and asks nobody: no lock, clock,
-//! event, system call, allocation or locked instruction. It is [`way`], a function of few arguments, so that those of the
-//! driver's function are moved about as little as can be; what a launch needs that goes by the [gate](super::gate) of its
-//! device is put together [aside].
+//! The fast path takes a launch's cost out of its thread's allowance in its stream: no lock, clock, event, system
+//! call, allocation or locked instruction. It is [`way`], a function of few arguments, so that those of the driver's
+//! function are moved about as little as possible; what a launch on the slow path through the [gate](super::gate) of
+//! its device needs is put together [aside].
 
 use super::gate::Admitted;
-use super::lanes::{Key, Lane, Purse};
-use super::{StreamRef, Work, memory};
+use super::stream_table::{Key, StreamEntry, ThreadAllowance};
+use super::{StreamRef, Work, stream_cache};
 use crate::call::Call;
 use crate::driver::cuda as driver;
 use crate::held::Held;
@@ -18,37 +18,38 @@ use crate::sys;
 use gpucap_abi::cuda::{CUcontext, CUstream, CuError, CuResult};
 use gpucap_core::throttle::Signature;
 
-/// Launches: waits until the share of time allows it, calls the driver and takes note of what comes of it.
+/// Launches: waits until the share allows it, calls the driver and records the outcome.
 pub(crate) fn launch(
     call: &Call,
     work: Work,
     stream: StreamRef,
     next: impl Next<CuError>,
 ) -> CuResult {
-    let Way(purse, cost) = way(call.driver, work.signature(), stream);
+    let Way(allowance, cost) = way(call.driver, work.signature(), stream);
     if cost == Way::BY_THE_GATE {
         let call = *call;
         return aside(move || long_way(&call, work, stream, next));
     }
     let answer = next();
     if answer.is_err()
-        && let Some(purse) = purse
+        && let Some(allowance) = allowance
     {
-        purse.batch.put_back(cost);
+        allowance.prepaid.put_back(cost);
     }
     answer.map(drop)
 }
 
-/// How a launch goes to the driver: what its thread has prepaid, and what has been taken out of that; nothing where the
-/// time of the device is not shared. Two words, that fit into registers.
-struct Way(Option<&'static Purse>, u32);
+/// How a launch goes to the driver: its thread's allowance, and the cost taken out of it; `None` if the device has no
+/// compute limit. Two words, which fit into registers.
+struct Way(Option<&'static ThreadAllowance>, u32);
 
 impl Way {
-    /// In the place of a cost.
+    /// In place of a cost: the launch takes the slow path.
     const BY_THE_GATE: u32 = u32::MAX;
 }
 
-/// Which way a launch goes. Not part of [`launch`], whose registers hold the arguments of the driver's function.
+/// Decides which path a launch takes. Not part of [`launch`], whose registers hold the arguments of the driver's
+/// function.
 #[inline(never)]
 fn way(copy: &'static DriverCopy, signature: Signature, stream: StreamRef) -> Way {
     let handle = stream.handle();
@@ -66,21 +67,23 @@ fn way_in_default(copy: &'static DriverCopy, signature: Signature, handle: CUstr
     }
 }
 
-/// By the gate goes also what this thread does not remember.
+/// A launch in a stream that this thread does not remember takes the slow path.
 #[expect(
     clippy::inline_always,
     reason = "on the way of each launch; a call of it would be half as much again"
 )]
 #[inline(always)]
 fn way_in(signature: Signature, handle: CUstream, context: CUcontext) -> Way {
-    match memory::recall(handle, context) {
-        Some(Some(purse)) => Way(Some(purse), purse.take(signature).unwrap_or(Way::BY_THE_GATE)),
+    match stream_cache::recall(handle, context) {
+        Some(Some(allowance)) => {
+            Way(Some(allowance), allowance.take(signature).unwrap_or(Way::BY_THE_GATE))
+        }
         Some(None) => Way(None, 0),
         None => Way(None, Way::BY_THE_GATE),
     }
 }
 
-/// Does what nearly no launch needs. What it needs is put together here, and nowhere before.
+/// Runs what nearly no launch needs, out of line.
 #[cold]
 #[inline(never)]
 fn aside<T>(work: impl FnOnce() -> T) -> T {
@@ -88,20 +91,20 @@ fn aside<T>(work: impl FnOnce() -> T) -> T {
 }
 
 fn long_way(call: &Call, work: Work, stream: StreamRef, next: impl Next<CuError>) -> CuResult {
-    let Some((purse, learnt)) = purse(call.driver, stream) else { return next().map(drop) };
-    if learnt && let Some(cost) = purse.take(work.signature()) {
-        return next().map(drop).inspect_err(|_| purse.batch.put_back(cost));
+    let Some((allowance, learnt)) = allowance(call.driver, stream) else { return next().map(drop) };
+    if learnt && let Some(cost) = allowance.take(work.signature()) {
+        return next().map(drop).inspect_err(|_| allowance.prepaid.put_back(cost));
     }
     if !driver::time::carries_out(call.driver, stream.handle()) {
         return next().map(drop);
     }
-    let running = Running::begin(call, work, stream, purse);
+    let running = Running::begin(call, work, stream, allowance);
     let answer = next();
     running.end(call, answer.is_ok());
     answer.map(drop)
 }
 
-/// Launches several at once, each in a stream of its own: that call cannot be parted.
+/// Launches several kernels in one call, each in a stream of its own: the call cannot be split.
 pub(crate) fn launch_together(
     call: &Call,
     parts: impl Iterator<Item = (Work, StreamRef)>,
@@ -110,7 +113,7 @@ pub(crate) fn launch_together(
     let running: Vec<_> = parts
         .filter(|(_, stream)| driver::time::carries_out(call.driver, stream.handle()))
         .filter_map(|(work, stream)| {
-            Some(Running::begin(call, work, stream, purse(call.driver, stream)?.0))
+            Some(Running::begin(call, work, stream, allowance(call.driver, stream)?.0))
         })
         .collect();
     let answer = next();
@@ -118,45 +121,53 @@ pub(crate) fn launch_together(
     answer.map(drop)
 }
 
-/// A launch on its long way: admitted by the gate of its device, between its events.
+/// A launch on the slow path: admitted by the gate of its device, between its events.
 struct Running {
     stream: StreamRef,
-    lane: &'static Lane,
+    entry: &'static StreamEntry,
     /// `None` if a tool that was called back launches: that passes.
     admitted: Option<Admitted>,
 }
 
 impl Running {
-    fn begin(call: &Call, work: Work, stream: StreamRef, purse: &'static Purse) -> Self {
+    fn begin(
+        call: &Call,
+        work: Work,
+        stream: StreamRef,
+        allowance: &'static ThreadAllowance,
+    ) -> Self {
         let _errno = sys::Errno::keep();
-        let lane = purse.lane;
+        let entry = allowance.entry;
         let launch = work.launch(call, work.signature());
-        let admitted = lane.gate.admit(call.driver, purse, launch, stream.handle());
-        Self { stream, lane, admitted }
+        let admitted = entry.gate.admit(call.driver, allowance, launch, stream.handle());
+        Self { stream, entry, admitted }
     }
 
     fn end(self, call: &Call, launched: bool) {
         let _errno = sys::Errno::keep();
         let Some(admitted) = self.admitted else { return };
         if launched {
-            self.lane.gate.launched(call.driver, admitted, self.stream.handle());
+            self.entry.gate.launched(call.driver, admitted, self.stream.handle());
         } else {
-            self.lane.gate.refused(admitted);
+            self.entry.gate.refused(admitted);
         }
     }
 }
 
-/// What the thread has prepaid in a stream, and whether it has learnt that just now; `None` where its time is not shared,
-/// and where the driver will answer.
-pub(super) fn purse(copy: &DriverCopy, stream: StreamRef) -> Option<(&'static Purse, bool)> {
+/// Returns the thread's allowance in a stream, and whether it was looked up just now; `None` if the stream's device
+/// has no compute limit, and if the driver will refuse the call.
+pub(super) fn allowance(
+    copy: &DriverCopy,
+    stream: StreamRef,
+) -> Option<(&'static ThreadAllowance, bool)> {
     let session = Session::begun()?;
     let handle = stream.handle();
     let context = match Key::of_handle(handle) {
         Some(_) => CUcontext::NULL,
         None => driver::current_context(copy)?,
     };
-    match memory::recall(handle, context) {
-        Some(purse) => Some((purse?, false)),
+    match stream_cache::recall(handle, context) {
+        Some(allowance) => Some((allowance?, false)),
         None => Some((learn(copy, session, handle, context)?, true)),
     }
 }
@@ -166,40 +177,40 @@ fn learn(
     session: &'static Session,
     handle: CUstream,
     context: CUcontext,
-) -> Option<&'static Purse> {
+) -> Option<&'static ThreadAllowance> {
     let _errno = sys::Errno::keep();
     if Held::is_entered() {
-        return None; // a tool that was called back: whoever holds the lanes may wait for the lock that this thread holds
+        return None; // a tool that was called back: the holder of the lock may wait for one that this thread holds
     }
-    let (lanes, epoch) = (&session.lanes, epoch());
+    let (streams, epoch) = (&session.streams, epoch());
     let key = Key::of_handle(handle).unwrap_or_else(|| Key::of_default(handle, context));
-    let lane = match lanes.find(key) {
-        Some(lane) => lane,
+    let entry = match streams.find(key) {
+        Some(entry) => entry,
         None => begin(copy, session, handle, key)?,
     };
-    let purse = lane.map(|lane| lane.purse(memory::thread(lanes)));
-    memory::remember(epoch, handle, context, purse);
-    purse
+    let allowance = entry.map(|entry| entry.allowance(stream_cache::thread(streams)));
+    stream_cache::remember(epoch, handle, context, allowance);
+    allowance
 }
 
-/// Makes a stream known: its lane, or `Some(None)` if its device's time is not shared.
+/// Registers a stream: returns its entry, or `Some(None)` if its device has no compute limit.
 fn begin(
     copy: &DriverCopy,
     session: &'static Session,
     handle: CUstream,
     key: Key,
-) -> Option<Option<&'static Lane>> {
+) -> Option<Option<&'static StreamEntry>> {
     let current = driver::current_context(copy)?;
     let context = driver::time::context_of(copy, handle).unwrap_or(current);
     let ask = || driver::current_device(copy);
     let ordinal =
         if context == current { ask() } else { driver::time::in_context(copy, context, ask)? }?;
     let standing = session.standing(copy, ordinal).ok()??;
-    session.lanes.sweep(sys::thread_exists, |lane, id| lane.gate.end_stream(id));
+    session.streams.sweep(sys::thread_exists, |entry, id| entry.gate.end_stream(id));
     match &standing.time {
-        Some(gate) => session.lanes.enter(key, gate, || gate.begin_stream(context)).map(Some),
+        Some(gate) => session.streams.enter(key, gate, || gate.begin_stream(context)).map(Some),
         None => {
-            session.lanes.enter_free(key);
+            session.streams.enter_free(key);
             Some(None)
         }
     }

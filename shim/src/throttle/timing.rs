@@ -1,12 +1,12 @@
-//! Timing events of the driver, and the card's clock told in the host's.
+//! Timing events of the driver, and the device's clock in terms of the host's.
 //!
-//! An event tells how long after another one of the same context the card came to it (a float of milliseconds: 60 ns
-//! at one second, so the event that others are counted from is exchanged about once a second). What that is in the
-//! host's time follows without any call that waits: no event is reached before the host began to record it, and in a
-//! stream that is empty it is reached as soon as it is recorded. So the largest difference seen between the two clocks
-//! is how far they are apart, less what they may have drifted since, and what the call of recording takes at least.
+//! An event says how long after another one of the same context the device reached it (a float of milliseconds: 60 ns
+//! at one second, so the reference event is replaced about once a second). The host's time follows without a call
+//! that waits: no event is reached before the host began to record it, and in an empty stream it is reached as soon
+//! as it is recorded. So the largest difference seen between the two clocks is their offset, less what they may have
+//! drifted since, and the least duration of the recording call.
 //!
-//! Events are made in the stream's context and used again; they end with it. No call here is made with an event of a
+//! Events are made in the stream's context and reused; they end with it. No call here is made with an event of a
 //! context that has ended: its number is then unknown.
 
 use crate::driver::cuda::{current_context, time as driver};
@@ -17,7 +17,7 @@ use gpucap_abi::cuda::{CUcontext, CUevent, CUstream};
 use gpucap_core::throttle::{Events, Reached};
 use std::collections::VecDeque;
 
-/// An event that was recorded.
+/// A recorded event.
 #[derive(Debug)]
 pub(super) struct Mark {
     event: CUevent,
@@ -29,12 +29,12 @@ pub(super) struct Mark {
 }
 
 impl Mark {
-    /// When the call that recorded it came back.
+    /// When the call that recorded it returned.
     pub(super) fn asked_until(&self) -> u64 {
         self.asked.saturating_add(self.took)
     }
 
-    /// What it marks is of no interest.
+    /// Returns the event for reuse: its time is not needed.
     pub(super) fn unused(self) -> Spare {
         Spare { event: self.event, context: self.context }
     }
@@ -44,7 +44,7 @@ impl Mark {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ContextId(u64);
 
-/// An event that stands for nothing.
+/// An event that is not in use.
 #[derive(Debug)]
 pub(super) struct Spare {
     event: CUevent,
@@ -56,16 +56,16 @@ pub(super) struct Spare {
 pub(super) struct Timing {
     contexts: Vec<Context>,
     made: u64,
-    /// The latest ones that ended, and when.
+    /// The contexts that ended last, and when.
     ended: VecDeque<(ContextId, u64)>,
 }
 
-/// Of so many it is remembered: an event of an older one tells nothing.
+/// How many of them are kept; an event of an older one reports nothing.
 const ENDED: usize = 64;
 
 struct Context {
     id: ContextId,
-    /// The driver is ending it, or is about to: nobody asks about its events.
+    /// The driver is ending it, or is about to: its events are not queried.
     is_ending: bool,
     handle: CUcontext,
     spare: Vec<CUevent>,
@@ -73,7 +73,7 @@ struct Context {
 }
 
 impl Timing {
-    /// The number of a context.
+    /// Returns the number of a context.
     pub(super) fn context(&mut self, handle: CUcontext) -> ContextId {
         if let Some(id) = self.find(handle) {
             return id;
@@ -85,26 +85,26 @@ impl Timing {
         id
     }
 
-    /// The handle of a context that has not ended.
+    /// Returns the handle of a context that has not ended.
     pub(super) fn handle(&self, id: ContextId) -> Option<CUcontext> {
         let context = self.contexts.iter().find(|context| context.id == id && !context.is_ending);
         context.map(|context| context.handle)
     }
 
-    /// The number of a context in which something has been launched.
+    /// Returns the number of a context in which something has been launched.
     pub(super) fn find(&self, handle: CUcontext) -> Option<ContextId> {
         let is_it = |context: &&Context| context.handle == handle && !context.is_ending;
         self.contexts.iter().find(is_it).map(|context| context.id)
     }
 
-    /// The driver is about to end a context: its events are not touched until it says whether it did.
+    /// Marks whether the driver is about to end a context: its events are not touched until the outcome is known.
     pub(super) fn is_ending(&mut self, id: ContextId, is_ending: bool) {
         if let Some(context) = self.contexts.iter_mut().find(|context| context.id == id) {
             context.is_ending = is_ending;
         }
     }
 
-    /// A context has ended at this time, and its events with it.
+    /// Marks the end of a context, and of its events, at this time.
     pub(super) fn end(&mut self, id: ContextId, at: u64) {
         self.contexts.retain(|context| context.id != id);
         if self.ended.len() == ENDED {
@@ -113,26 +113,26 @@ impl Timing {
         self.ended.push_back((id, at));
     }
 
-    /// All contexts may have ended.
+    /// Marks the possible end of all contexts.
     pub(super) fn end_all(&mut self, at: u64) {
         let all: Vec<_> = self.contexts.iter().map(|context| context.id).collect();
         all.into_iter().for_each(|id| self.end(id, at));
     }
 
-    /// What became of the events of a context that is not there any more.
+    /// Returns the state of the events of a context that no longer exists.
     fn ended_at(&self, id: ContextId) -> Reached {
         let ended = self.ended.iter().find(|(ended, _)| *ended == id);
         ended.map_or(Reached::Lost, |(_, at)| Reached::Ended(*at))
     }
 
-    /// An event that is used again, if there is one.
+    /// Returns an event for reuse, if there is one.
     pub(super) fn spare(&mut self, id: ContextId) -> Option<Spare> {
         let is_it = |context: &&mut Context| context.id == id && !context.is_ending;
         let context = self.contexts.iter_mut().find(is_it)?;
         Some(Spare { event: context.spare.pop()?, context: id })
     }
 
-    /// An event that was not recorded after all.
+    /// Keeps an event that was not recorded after all.
     pub(super) fn keep(&mut self, spare: Spare) {
         if let Some(context) = self.contexts.iter_mut().find(|context| context.id == spare.context)
         {
@@ -140,14 +140,14 @@ impl Timing {
         }
     }
 
-    /// Reads events.
+    /// Returns a reader of events.
     pub(super) fn reader<'a>(&'a mut self, copy: &'a DriverCopy) -> Reader<'a> {
         Reader { timing: self, copy }
     }
 }
 
 impl Spare {
-    /// A new event in a context.
+    /// Makes a new event in a context.
     pub(super) fn new(copy: &DriverCopy, handle: CUcontext, context: ContextId) -> Option<Self> {
         let make = || driver::create_event(copy);
         let event = if current_context(copy) == Some(handle) {
@@ -174,7 +174,7 @@ impl Spare {
     }
 }
 
-/// What the meter reads events with.
+/// Reads events for the meter.
 pub(super) struct Reader<'a> {
     timing: &'a mut Timing,
     copy: &'a DriverCopy,
@@ -206,23 +206,23 @@ impl Events for Reader<'_> {
     }
 }
 
-/// How long a call of a launch takes when nothing holds it up: what lies between an event on an empty stream and the
-/// arrival of the kernel. A call that takes longer waited, for room in a queue, for its kernel, for a processor; that
-/// says nothing about the kernel.
+/// How long a launch call takes when nothing delays it: the time between an event on an empty stream and the arrival
+/// of the kernel. A longer call waited, for room in a queue, for its kernel, for a processor; that says nothing about
+/// the kernel.
 #[derive(Default)]
 pub(super) struct CallTime(AtomicU64);
 
-/// No launch is that slow by itself.
+/// No launch call is that slow by itself.
 const SLOWEST_CALL: u64 = 50_000;
 
 impl CallTime {
-    /// Notes how long a call took; what of it may have been the call.
+    /// Notes how long a call took. Returns the part of it that may have been the call itself.
     pub(super) fn bounded(&self, took: u64) -> u64 {
         let known = match self.0.load(Ordering::Relaxed) {
             0 => took.min(SLOWEST_CALL),
             known => known,
         };
-        // Down at once, up by little: nearly the shortest of late.
+        // Follows down at once and up slowly: nearly the shortest of late.
         let next = if took < known {
             took.saturating_add(known.saturating_sub(took) / 2)
         } else {
@@ -233,13 +233,13 @@ impl CallTime {
     }
 }
 
-/// How the card's clock goes with the host's.
+/// The relation of the device's clock to the host's.
 #[derive(Default)]
 struct Clock {
     origin: Option<Origin>,
-    /// How far the host was ahead at least, and at which time of the card.
+    /// The least offset of the host's clock, and the device's time at which it was seen.
     ahead: Option<(i64, i64)>,
-    /// The least that the call of recording has taken.
+    /// The least duration of a recording call.
     shortest: Option<u64>,
 }
 
@@ -248,13 +248,13 @@ struct Origin {
     event: CUevent,
     /// Its time, in nanoseconds since the first one.
     at: i64,
-    /// The meter has given it back: it is only kept to be counted from.
+    /// The meter has given it back: it is kept only as the reference.
     ours: bool,
 }
 
 /// How long an event is counted from.
 const SECOND: i64 = 1_000_000_000;
-/// No two crystals differ by more than one part in so many.
+/// No two oscillators differ by more than one part in this many.
 const DRIFT: i64 = 10_000;
 
 impl Clock {
@@ -269,7 +269,7 @@ impl Clock {
             None => Some(0),
         };
         let Some(since_origin) = since_origin else {
-            // It is the origin that the driver does not know any more.
+            // The driver no longer knows the origin.
             self.origin = None;
             return Reached::Lost;
         };
@@ -278,7 +278,7 @@ impl Clock {
         Reached::At(self.not_after(host, sys::monotonic_ns()))
     }
 
-    /// The card's time of a mark. It becomes the origin if there is none, or an old one.
+    /// Returns the device's time of a mark. The mark becomes the origin if there is none, or an old one.
     fn count(&mut self, mark: &Mark, since_origin: i64, spare: &mut Vec<CUevent>) -> i64 {
         let at = self.origin.as_ref().map_or(0, |origin| origin.at.saturating_add(since_origin));
         if self.origin.is_none() || since_origin > SECOND {
@@ -289,7 +289,7 @@ impl Clock {
         at
     }
 
-    /// The host's time of a mark.
+    /// Returns the host's time of a mark.
     fn host_time(&mut self, mark: &Mark, at: i64) -> u64 {
         let shortest = self.shortest.map_or(mark.took, |shortest| shortest.min(mark.took));
         self.shortest = Some(shortest);
@@ -303,14 +303,15 @@ impl Clock {
         u64::try_from(host).unwrap_or(0).saturating_add(shortest)
     }
 
-    /// What has been reached was reached before now. Otherwise the card's clock has leapt, as when a machine is moved.
+    /// Limits a time to now: what has been reached was reached before. Otherwise the device's clock has leapt, as
+    /// when a machine is moved.
     fn not_after(&mut self, host: u64, now: u64) -> u64 {
         let beyond = i64::try_from(host.saturating_sub(now)).unwrap_or(0);
         self.ahead = self.ahead.map(|(ahead, then)| (ahead.saturating_sub(beyond), then));
         host.min(now)
     }
 
-    /// Whether an event that the meter gives back is still needed.
+    /// Returns whether an event that the meter gives back is still needed.
     fn keeps(&mut self, event: CUevent) -> bool {
         match &mut self.origin {
             Some(origin) if origin.event == event => {
@@ -347,11 +348,11 @@ mod tests {
     #[test]
     fn the_tightest_event_says_how_far_the_clocks_are_apart() {
         let mut clock = Clock::default();
-        // Queued behind a millisecond of work: reached long after it was asked for.
+        // Queued behind a millisecond of work: reached long after it was recorded.
         assert_eq!(clock.host_time(&mark(5_000_000, 1_500), 1_000_000), 5_001_500);
         // In an empty stream: that millisecond was waiting.
         assert_eq!(clock.host_time(&mark(7_000_000, 1_000), 2_000_000), 7_001_000);
-        // Queued again: later than asked for by as much.
+        // Queued again: as much later than it was recorded.
         assert_eq!(clock.host_time(&mark(7_500_000, 2_000), 3_000_000), 8_000_900);
     }
 

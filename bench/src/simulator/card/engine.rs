@@ -1,13 +1,13 @@
-//! The card's engine: what begins when, and whose turn it is.
+//! The simulated engine: what begins when, and which process has its turn.
 //!
-//! Everything goes in steps from one [change](Card::next_change) to the next: between two of them the owner's kernels
-//! run, copies and events go on by themselves, and nothing begins or ends. What can begin is looked for after each step
+//! Time advances in steps from one [change](Card::next_change) to the next: between two of them the owner's kernels
+//! run, copies and events proceed, and nothing begins or ends. Commands that can begin are looked for after each step
 //! and after each command that the host queued.
 
 use super::{BIN_NS, Card, Command, State, WIDTH, What};
 
 impl Card {
-    /// The next time at which anything can happen by itself.
+    /// Returns the next time at which something can happen without a call.
     pub fn next_change(&mut self) -> Option<u64> {
         if self.changed {
             self.start();
@@ -37,7 +37,7 @@ impl Card {
         (next < u64::MAX).then_some(next)
     }
 
-    /// Lets time pass, not beyond the next change. True if a stream got ahead.
+    /// Lets time pass, up to the next change at most. Returns true if a stream advanced.
     pub fn advance(&mut self, to: u64) -> bool {
         // Never beyond the end of a switch, in which nothing runs.
         let passed = to.saturating_sub(self.now.max(self.switched_at));
@@ -101,7 +101,7 @@ impl Card {
         self.place();
     }
 
-    /// Whose turn it is.
+    /// Selects the process that has its turn.
     fn turn(&mut self) {
         let processes = self.busy.len();
         let wants = |process| {
@@ -110,7 +110,7 @@ impl Card {
         if processes == 1 || (wants(self.owner) && self.now < self.slice_ends) {
             return;
         }
-        // The next one in the round; the owner again if it alone wants.
+        // The next one in the rotation; the owner again if no other has work.
         let next = (1..=processes).map(|step| (self.owner + step) % processes).find(|&p| wants(p));
         if let Some(next) = next {
             let takes = if next == self.owner { 0 } else { self.switch_ns };
@@ -120,7 +120,7 @@ impl Card {
         }
     }
 
-    /// Lets the owner's kernels onto the card, the longest waiting first, while they fit.
+    /// Starts the owner's kernels, the longest waiting first, while they fit.
     fn place(&mut self) {
         if self.now < self.switched_at {
             return;

@@ -1,7 +1,8 @@
-//! Contexts and processes that end, and what becomes of what they have out.
+//! Contexts and processes that end, and their work in flight.
 //!
-//! The calls are the shim's, in its order. A context takes its events along: what was out then ended with it.
-//! A process that is killed takes its meter along, and what it had not paid the next one of the container finds.
+//! The calls are the shim's, in its order. A context takes its events along: what was in flight then ended with it. A
+//! process that is killed takes its meter along; what it had not paid for is found by the next process of the
+//! container.
 
 use super::Place;
 use super::World;
@@ -10,16 +11,16 @@ use super::thread::{Metered, State};
 use gpucap_core::throttle::{Meter, UsageReport};
 use std::sync::Arc;
 
-/// What a process left unfinished on a card: of which container, and up to when it had paid.
+/// The unfinished work of a process on a card: its container, and the time up to which it had paid.
 pub(super) struct Left {
     card: usize,
     seat: usize,
     paid_until: u64,
 }
 
-/// How often the dead are looked for.
+/// How often dead processes are looked for.
 const EVERY_NS: u64 = 100_000_000;
-/// What destroying a context and making the next one takes of the host, at the least.
+/// The host's least time for destroying a context and making the next one.
 const CONTEXT_NS: u64 = 20_000;
 
 impl World<'_> {
@@ -62,7 +63,7 @@ impl World<'_> {
                 meter.settle_all(now, probe);
             }
         }
-        self.renew_batches(process);
+        self.renew_allowances(process);
         self.name_streams(process);
         self.later(thread, 0, State::Next);
     }
@@ -81,7 +82,7 @@ impl World<'_> {
         }
     }
 
-    /// Another process takes the place of one of a single thread that was killed, and its number or another one.
+    /// Replaces a killed process of a single thread by another process, with its number or another one.
     pub(super) fn begin_again(&mut self, thread: usize) {
         let process = self.threads[thread].process;
         let tenant = &mut self.processes[process];
@@ -106,17 +107,17 @@ impl World<'_> {
             new.oracle = old.oracle.or_else(|| new.oracle.take());
             (new.waits, new.metered, new.collectives) = (old.waits, old.metered, old.collectives);
         }
-        self.renew_batches(process);
+        self.renew_allowances(process);
         self.later(thread, 0, State::Next);
     }
 
-    fn renew_batches(&mut self, process: usize) {
+    fn renew_allowances(&mut self, process: usize) {
         for thread in self.threads.iter_mut().filter(|thread| thread.process == process) {
-            thread.batches.fill_with(Arc::default);
+            thread.allowances.fill_with(Arc::default);
         }
     }
 
-    /// Charges what processes of the container left on the card of a stream that are gone, if it is time to look.
+    /// Charges the unfinished work of ended processes of the container on a stream's card, if it is time to look.
     pub(super) fn inherit(&mut self, thread: usize, stream: usize) {
         let now = self.now;
         let tenant = &mut self.processes[self.threads[thread].process];

@@ -1,8 +1,8 @@
-//! What processes on a card read of each other, and pages of containers that have no process here.
+//! The reports that processes on a card read of each other, and pages of containers that have no process here.
 //!
-//! A page holds places, and whoever has a container writes what it likes into the places of its own page. A [`Page`]
-//! says something of each of its places by the clock alone, true or not, and uses no card. The node knows the
-//! container's share.
+//! A page holds seats, and a container can write anything into the seats of its own page. A [`Page`] reports
+//! something for each of its seats as a function of the clock alone, true or not, and uses no card. The node knows
+//! the container's share.
 
 use super::{Place, Tenant, World};
 use crate::simulator::setup::Ablation;
@@ -12,15 +12,15 @@ use gpucap_core::units::Share;
 /// A page of a container without a process on the card.
 #[derive(Debug, Clone, Copy)]
 pub struct Page {
-    /// How many places say something.
+    /// The number of seats with a report.
     pub places: u64,
     /// The container's share in percent, as the node knows it.
     pub percent: u16,
-    /// What they say.
+    /// The content of its reports.
     pub says: Says,
 }
 
-/// What a process that is no more said last.
+/// The last report of an ended process.
 pub(super) struct Ghost {
     pub(super) card: usize,
     pub(super) page: usize,
@@ -28,24 +28,25 @@ pub(super) struct Ghost {
     pub(super) report: UsageReport,
 }
 
-/// What each place of a page says.
+/// The content of each seat's report.
 #[derive(Debug, Clone, Copy)]
 pub enum Says {
-    /// What a process said that is no more: it never changes.
+    /// The last report of an ended process: it never changes.
     Nothing,
-    /// Work has been out since the beginning, and that much is done in a hundred nanoseconds.
+    /// Work has been in flight since the beginning, and this much is done in a hundred nanoseconds.
     Busy(u64),
-    /// The same, though nothing was ever out.
+    /// The same, though nothing was ever in flight.
     Unseen(u64),
-    /// Work is out in every other period of so many nanoseconds, and three times as much as fits into one is done.
+    /// Work is in flight in every other period of this many nanoseconds, and three times as much as fits into one is
+    /// done.
     Now(u64),
     /// Work goes up and down by an hour.
     Swings,
-    /// Nothing but the largest number.
+    /// The largest number in every word.
     Most,
 }
 
-/// Set in the second word while something is out.
+/// Set in the second word while work is in flight.
 const OUT: u64 = 1 << 63;
 
 impl Says {
@@ -56,7 +57,7 @@ impl Says {
             Self::Unseen(rate) => (now / 100 * rate, 0),
             Self::Now(period) => {
                 let (turn, half) = (now / period, now / period / 2 * period);
-                // So long before, and since the beginning of this period if it is one of those.
+                // This long before, and since the beginning of this period if it is an active one.
                 let occupied = if turn % 2 == 1 { OUT | (now - half - now % period) } else { half };
                 (turn.div_ceil(2) * period * 3, occupied)
             }
@@ -67,13 +68,13 @@ impl Says {
     }
 }
 
-/// For one part of the time that looks, so many do not.
+/// The time between two looks, as a multiple of the time that looks take.
 const REST: u64 = 50;
-/// Numbers of places in pages without processes begin here.
+/// The first number of seats in pages without processes.
 const KEYS: u64 = 1 << 40;
 
 impl World<'_> {
-    /// Reads what other processes tell of the card of a stream, if it is time to; how long that took.
+    /// Reads the reports of other processes on the card of a stream, if it is time to. Returns how long that took.
     pub(super) fn look_around(&mut self, thread: usize, stream: usize, is_launch: bool) -> u64 {
         let (now, own) = (self.now, self.threads[thread].process);
         let card = self.processes[own].streams[stream].card;
@@ -101,7 +102,8 @@ impl World<'_> {
         took
     }
 
-    /// What the other processes of the own container tell, each for itself, and what those of others do: page, share.
+    /// The reports of the other processes: those of the own container each for itself, the others with their page and
+    /// share.
     fn own_reports(
         &self,
         own: usize,
@@ -113,7 +115,7 @@ impl World<'_> {
             let place = &tenant.places[card];
             Some((place.limit?.0, tenant.key, place.usage_report()?))
         });
-        // What those said last that are no more stands there until another one takes their place.
+        // The last report of an ended process stays until another one takes its seat.
         let dead = self.ghosts.iter().filter(|ghost| ghost.card == card);
         let report = living.chain(dead.map(|ghost| (ghost.page, ghost.key, ghost.report)));
         let (mut peers, mut rest) = (Vec::new(), Vec::new());
@@ -127,7 +129,7 @@ impl World<'_> {
         (peers, rest)
     }
 
-    /// What other containers tell, each as one.
+    /// The reports of other containers, each as one.
     fn peer_reports(
         &self,
         report: &[(usize, Share, UsageReport)],
@@ -158,7 +160,7 @@ impl World<'_> {
 }
 
 impl Place<'_> {
-    /// What the process tells in its place of the page, whose sums go on from one process to the next.
+    /// The report of the process in its seat of the page, whose sums continue from one process to the next.
     pub(super) fn usage_report(&self) -> Option<UsageReport> {
         let (before, taken_at) = self.seat;
         Some(self.meters.first()?.usage_report().after(before, taken_at))

@@ -1,35 +1,35 @@
-//! A thread, call by call: a little state machine that asks to be woken at a time, or when its stream got ahead.
+//! A thread, call by call: a small state machine that asks to be woken at a time, or when its stream has advanced.
 //!
-//! What it does with the meter is what the shim does, step by step and in the same order.
+//! Its calls of the meter are the shim's, step by step and in the same order.
 
 use super::super::card::{Card, What};
 use super::super::program::{Act, Kernel, Program, as_launch};
 use super::super::setup::Ablation;
 use super::World;
-use gpucap_core::throttle::{Batch, Costs, Events, Meter, Permit, Reached, StreamId, Verdict};
+use gpucap_core::throttle::{Allowance, Costs, Events, Meter, Permit, Reached, StreamId, Verdict};
 use std::cmp::Reverse;
 use std::sync::Arc;
 
 pub(super) struct Thread {
     pub(super) process: usize,
     pub(super) program: Program,
-    /// What it has prepaid, by stream.
-    pub(super) batches: Vec<Arc<Batch>>,
+    /// Its allowances, by stream.
+    pub(super) allowances: Vec<Arc<Allowance>>,
     pub(super) state: State,
-    /// Asleep until its stream got ahead.
+    /// Asleep until its stream has advanced.
     pub(super) blocked: bool,
 }
 
 pub(super) enum State {
     /// The next call of the program.
     Next,
-    /// A launch that the meter has not admitted yet, called at this time.
+    /// A launch that the meter has not admitted yet, first called at this time.
     Asking {
         stream: usize,
         kernel: Kernel,
         called: u64,
     },
-    /// Admitted: by the meter, or out of the batch.
+    /// Admitted: by the meter, or out of the allowance.
     Admitted {
         stream: usize,
         kernel: Kernel,
@@ -65,7 +65,7 @@ pub(super) enum State {
     Gone,
 }
 
-/// A stream under a limit: its meter, and what that is told and asks.
+/// A stream under a limit: its meter, and the meter's arguments.
 pub(super) struct Metered<'w, 'a> {
     pub(super) id: StreamId,
     pub(super) meter: &'w mut Meter<'a, Mark>,
@@ -82,12 +82,12 @@ pub(super) struct Mark {
     context: u64,
 }
 
-/// The driver's answer to questions about events, and a new event at the end of the stream.
+/// The driver's answers to queries of events, and a new event at the end of the stream.
 pub(super) struct Probe<'c> {
     card: &'c mut Card,
     stream: usize,
     context: u64,
-    /// When the context before it ended; none while the driver is ending it.
+    /// When the previous context ended; `None` while the driver is ending it.
     ended_at: Option<u64>,
     drift_ppm: u64,
 }
@@ -108,13 +108,13 @@ impl Events for Probe<'_> {
             return self.ended_at.map_or(Reached::Pending, Reached::Ended);
         }
         let Some(at) = self.card.reached(mark.event) else { return Reached::Pending };
-        // Laid onto the host's clock once a second.
+        // Mapped onto the host's clock once a second.
         let since = at % 1_000_000_000;
         Reached::At(at + since * self.drift_ppm / 1_000_000)
     }
 
     fn give_back(&mut self, mark: Mark) {
-        // One of a context that has ended may still stand in a stream.
+        // One of a context that has ended may still be in a stream.
         if mark.context == self.context {
             self.card.give_back(mark.event);
         }
@@ -122,7 +122,7 @@ impl Events for Probe<'_> {
 }
 
 impl<'a> World<'a> {
-    /// The thread goes on as far as it can without time passing.
+    /// Advances the thread as far as possible without time passing.
     pub(super) fn step(&mut self, thread: usize) {
         match std::mem::replace(&mut self.threads[thread].state, State::Gone) {
             State::Next => self.begin(thread),
@@ -221,10 +221,10 @@ impl<'a> World<'a> {
         }
     }
 
-    /// A launch: out of the batch, or by the meter's leave.
+    /// A launch: out of the allowance, or with the meter's permit.
     fn ask(&mut self, thread: usize, stream: usize, kernel: Kernel, called: u64) {
         let (now, setup) = (self.now, self.setup);
-        let batch = Arc::clone(&self.threads[thread].batches[stream]);
+        let allowance = Arc::clone(&self.threads[thread].allowances[stream]);
         if setup.oracle {
             return self.ask_oracle(thread, stream, kernel, called);
         }
@@ -236,7 +236,7 @@ impl<'a> World<'a> {
             return self.submit(thread, stream, kernel, None);
         };
         let (signature, launch) = as_launch(kernel, called, setup.without);
-        if costs.small(signature).is_some_and(|cost| batch.spend(cost)) {
+        if costs.small(signature).is_some_and(|cost| allowance.spend(cost)) {
             waits.push(now - called + look_ns);
             let state = State::Admitted { stream, kernel, permit: None };
             return self.later(thread, setup.fast_ns + look_ns, state);
@@ -244,7 +244,7 @@ impl<'a> World<'a> {
         if setup.without == Ablation::Learning {
             meter.changed(signature);
         }
-        match meter.before_launch(id, &batch, launch, now, &mut probe) {
+        match meter.before_launch(id, &allowance, launch, now, &mut probe) {
             Verdict::Admit(permit) => {
                 waits.push(now - called + look_ns);
                 *metered += 1;
@@ -271,7 +271,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Something that is no launch is about to enter a stream.
+    /// Something other than a launch is about to enter a stream.
     pub(super) fn fence(&mut self, thread: usize, stream: usize) {
         let (now, record_ns) = (self.now, self.setup.record_ns);
         if let Some(Metered { id, meter, mut probe, .. }) = self.metered(thread, stream)
@@ -317,7 +317,7 @@ impl<'a> World<'a> {
         self.later(thread, over, state);
     }
 
-    /// How long it took.
+    /// Returns how long it took.
     fn synced(&mut self, thread: usize, stream: Option<usize>, began: u64) -> u64 {
         let now = self.now;
         let streams = self.processes[self.threads[thread].process].streams.len();
@@ -341,13 +341,14 @@ impl<'a> World<'a> {
         self.threads[thread].blocked = true;
     }
 
-    /// Where the driver puts what is launched on a stream of the thread's process: a card, and the stream's number there.
+    /// Returns the card of a stream of the thread's process, and the stream's number there.
     pub(super) fn line(&mut self, thread: usize, stream: usize) -> (&mut Card, usize) {
         let line = &self.processes[self.threads[thread].process].streams[stream];
         (&mut self.cards[line.card], line.number)
     }
 
-    /// What a launch is to the card. Collectives of a process find their peers by their order on each card.
+    /// Returns a launch as a command of the card. Collectives of a process find their peers by their order on each
+    /// card.
     fn what(&mut self, thread: usize, stream: usize, kernel: Kernel) -> What {
         let Kernel { ns, width, .. } = kernel;
         if !kernel.is_collective {
@@ -359,7 +360,7 @@ impl<'a> World<'a> {
         What::Collective { ns, width, number: *number }
     }
 
-    /// Whom the shim asks about a stream of the thread's process; nobody where it has no limit.
+    /// Returns the meter of a stream of the thread's process; `None` where it has no limit.
     pub(super) fn metered(&mut self, thread: usize, stream: usize) -> Option<Metered<'_, 'a>> {
         let tenant = &mut self.processes[self.threads[thread].process];
         let (context, ended_at) = (tenant.context, tenant.ended_at);

@@ -1,4 +1,4 @@
-//! What is written is what is read, and any bytes are harmless.
+//! What is written is what is read, and arbitrary bytes are harmless.
 
 use proptest::prelude::*;
 
@@ -17,7 +17,7 @@ fn page() -> CardPage {
     }
 }
 
-/// The file, as a reader finds it.
+/// The file, as a reader sees it.
 fn file(page: &CardPage) -> Vec<u8> {
     let header = [&page.magic, &page.version, &page.high_water].into_iter().chain(&page._reserved);
     let seats = page.seats.iter().flatten().flat_map(|seat| [&seat.work, &seat.occupied]);
@@ -47,7 +47,7 @@ fn taken(page: &CardPage) -> [OwnSeat<'_>; 3] {
 }
 
 #[test]
-fn what_is_told_is_read_by_device_and_process() {
+fn reports_are_read_by_device_and_process() {
     let page = page();
     page.format();
     assert!(page.is_known());
@@ -65,7 +65,7 @@ fn what_is_told_is_read_by_device_and_process() {
     }
 }
 
-/// Whoever was there before, and however it ended: what the next one does is seen, and nothing else.
+/// Whatever process had the seat before, and however it ended: the work of the next one is seen, and nothing else.
 #[test]
 fn the_sums_of_a_seat_go_on_from_one_process_to_the_next() {
     const OUT: u64 = 1 << 63;
@@ -73,7 +73,7 @@ fn the_sums_of_a_seat_go_on_from_one_process_to_the_next() {
     page.format();
     let report = |page: &CardPage| read(&file(page), FIRST).unwrap();
     let [seat, ..] = taken(&page);
-    // It died with work out, which it had for 400,000 ns.
+    // It died with work in flight since 400,000 ns.
     seat.publish(UsageReport { work: 500, occupied: OUT | 600_000 });
     let [seat, ..] = taken(&page);
     assert_eq!(report(&page), [(0, UsageReport { work: 500, occupied: 400_000 })]);
@@ -84,7 +84,7 @@ fn the_sums_of_a_seat_go_on_from_one_process_to_the_next() {
 }
 
 #[test]
-fn nobody_sits_where_there_is_no_room() {
+fn a_full_page_has_no_seat() {
     let page = page();
     taken(&page);
     page.high_water.store(u64::MAX);

@@ -5,74 +5,76 @@
 //! charge(d):  word = max(word, then - cap / share) + d / share            then: now, or when it should have been
 //! ```
 //!
-//! Time itself refills it: no thread does, nobody who dies can stop it, and zero, a fresh ledger's word, is a full
-//! bucket. Each change is one exchange of the word, so a process killed in between leaves it whole. Divisions round so
-//! that a container gets less, never more. Each process brings its own share: the word keeps *when* the bucket is
-//! level, so a change of the share needs no write, and no two processes can apply it twice.
+//! Time itself refills it: no thread has to, and a dead process cannot stop it. Zero, the word of a fresh ledger, is
+//! a full bucket. Each change is one atomic exchange of the word, so a process killed in between leaves it
+//! consistent. Divisions round in favour of the limit: a container gets less, never more. Each process applies its
+//! own share: the word keeps *when* the bucket is level, so a change of the share needs no write, and two processes
+//! cannot apply the same change twice.
 
 use crate::{sync::Word, units::Share};
 
-/// One look at the shared word with one share.
+/// A view of the shared word with one share.
 #[derive(Clone, Copy, Debug)]
 pub struct Bucket<'a> {
     word: &'a Word,
     share: Share,
 }
 
-/// How often a container that wants more than its share gets its turn.
+/// The period of the bucket: a container that wants more than its share is admitted once per period.
 const PERIOD_NS: u64 = 20_000_000;
-/// A turn shorter than this would be lost in the wake-up.
+/// A shorter opening would be lost in the latency of the wake-up.
 const LEAST_QUANTUM_NS: u64 = 500_000;
-/// No debt is longer than this: beyond it the word saturates.
+/// The largest debt: beyond it the word saturates.
 const HORIZON_NS: u64 = 3_600_000_000_000;
 
 impl<'a> Bucket<'a> {
-    /// The bucket whose word this is, as a process with this share sees it.
+    /// Returns the bucket of this word for a process with this share.
     #[must_use]
     pub const fn new(word: &'a Word, share: Share) -> Self {
         Self { word, share }
     }
 
-    /// The same bucket with another share.
+    /// Returns the same bucket with another share.
     #[must_use]
     pub const fn with_share(self, share: Share) -> Self {
         Self { share, ..self }
     }
 
-    /// The share it fills with.
+    /// The share at which it fills.
     #[must_use]
     pub const fn share(&self) -> Share {
         self.share
     }
 
-    /// Whoever found the bucket empty waits until it holds this much.
+    /// What the bucket must hold before a launch that found it empty may go.
     #[must_use]
     pub fn quantum_ns(&self) -> u64 {
         self.share.of(PERIOD_NS).max(LEAST_QUANTUM_NS)
     }
 
-    /// What it holds at most: two quanta, so that a late wake-up loses nothing.
+    /// The most that it holds: two quanta, so that a late wake-up loses nothing.
     #[must_use]
     pub fn cap_ns(&self) -> u64 {
         self.quantum_ns().saturating_mul(2)
     }
 
-    /// What may be spent now; below zero, what is owed.
+    /// What may be spent now; negative values are a debt.
     #[must_use]
     pub fn level(&self, now: u64) -> i64 {
         let since = self.since(now);
-        // Both differences are within the horizon, or cut to the time that fills the bucket: no product overflows.
+        // Both differences are within the horizon, or cut to the time that fills the bucket, so no product overflows.
         let filled = self.share.of(now.saturating_sub(since).min(self.fill_ns()));
         let owed = self.share.of(since.saturating_sub(now));
         signed(filled) - signed(owed)
     }
 
-    /// Takes `ns`, into debt if need be.
+    /// Takes `ns`; the result may be a debt.
     pub fn charge(&self, ns: u64, now: u64) {
         self.charge_as_of(now, ns, now);
     }
 
-    /// Takes `ns` as if at an earlier time: what has flowed in since counts against it, also beyond what the bucket holds.
+    /// Takes `ns` as if at an earlier time: what has flowed in since then counts against it, even beyond the bucket's
+    /// capacity.
     pub fn charge_as_of(&self, then: u64, ns: u64, now: u64) {
         let full_since = then.saturating_sub(self.fill_ns());
         let mut word = self.word.load();
@@ -95,14 +97,14 @@ impl<'a> Bucket<'a> {
         }
     }
 
-    /// When it holds `ns`, if nobody charges or refunds.
+    /// Returns when the bucket holds `ns`, provided that no other process charges or refunds.
     #[must_use]
     pub fn holds_at(&self, ns: u64, now: u64) -> u64 {
         self.since(now).saturating_add(self.takes_up(ns))
     }
 
-    /// When it was level, or will be. A word of another clock is exchanged for now: left in place, it would say "level now"
-    /// at each look, and the bucket would never fill.
+    /// Returns when the bucket was level, or will be. A word of another clock is replaced by now: left in place, it
+    /// would mean "level now" at each look, and the bucket would never fill.
     fn since(&self, now: u64) -> u64 {
         let word = self.word.load();
         let since = repaired(word, now);
@@ -123,9 +125,9 @@ impl<'a> Bucket<'a> {
     }
 }
 
-/// A word further ahead than any debt is of another clock: the bucket is level.
+/// Treats a word further ahead than any debt as one of another clock: the bucket is level.
 pub(super) fn repaired(word: u64, now: u64) -> u64 {
-    // Twice the horizon: a charge by a thread whose clock reading is older than ours still looks sound.
+    // Twice the horizon: a charge by a thread with an older clock reading must still look valid.
     if word > now.saturating_add(2 * HORIZON_NS) { now } else { word }
 }
 

@@ -1,12 +1,12 @@
-//! What launches of a signature cost so far: a table of fixed size that launches read without a lock.
+//! The measured cost of the launches of each signature: a table of fixed size that launches read without a lock.
 //!
 //! ```text
 //! entry   tag:22  trust:3  doubts:2  samples:4  cost in ns:33      one word; zero is an empty place
 //! ```
 //!
-//! A signature has a place in one line of eight, and a line is one line of the cache. Readers see an entry before a
-//! change or after it. Only the meter writes, under its caller's lock. A full line loses an entry to a newcomer: the
-//! signature is then unknown again, which costs a few measured launches and no accuracy.
+//! The table is eight-way set associative, and a set is one cache line. Readers see an entry either before or after a
+//! change. Only the meter writes, under its caller's lock. A newcomer to a full set replaces an entry: that signature
+//! is then unknown again, which costs a few measured launches and no accuracy.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub struct Costs {
     lines: Arc<[Line]>,
 }
 
-/// The places of some signatures: a line of the cache.
+/// The entries of one set: a cache line.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Line([Counter; WAYS]);
@@ -34,8 +34,8 @@ impl Default for Costs {
 }
 
 impl Costs {
-    /// The cost of a launch that may be taken out of a batch: measured often enough, and small. Otherwise the launch
-    /// is the meter's.
+    /// Returns the cost of a launch that may be taken out of an allowance: measured often enough, and small. Any
+    /// other launch goes to the meter.
     #[inline]
     #[must_use]
     pub fn small(&self, signature: Signature) -> Option<u32> {
@@ -47,7 +47,7 @@ impl Costs {
         }
     }
 
-    /// The mean of the latest measurements, if there was any.
+    /// Returns the mean of the latest measurements; `None` if there are none.
     pub(super) fn estimate(&self, signature: Signature) -> Option<u64> {
         self.place(signature).map(|place| Entry(place.load()).cost())
     }
@@ -60,7 +60,7 @@ impl Costs {
         }
     }
 
-    /// The signature means something else from now on.
+    /// Forgets a signature that now stands for something else.
     pub(super) fn forget(&self, signature: Signature) {
         if let Some(place) = self.place(signature) {
             place.store(0);
@@ -72,7 +72,7 @@ impl Costs {
         self.line(signature).find(|place| Entry(place.load()).is_of(signature))
     }
 
-    /// An empty place, or the one that the signature's hash takes from another.
+    /// Returns an empty place, or the place of the entry to replace, chosen by the signature's hash.
     fn newcomer(&self, signature: Signature) -> Option<&Counter> {
         let empty = self.line(signature).find(|place| place.load() == 0);
         let place = empty.or_else(|| self.line(signature).next())?;
@@ -80,7 +80,7 @@ impl Costs {
         Some(place)
     }
 
-    /// The places of a signature, first the one where it most likely is.
+    /// Returns the places of a signature, beginning with the most likely one.
     #[inline]
     fn line(&self, signature: Signature) -> impl Iterator<Item = &Counter> {
         // Three disjoint groups of bits: the line, the place in it, the tag.
@@ -95,23 +95,25 @@ impl Costs {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
     pub(super) ns: u64,
-    /// The stream was busy when the launch came, so that the device began it when it could: nothing else is in it.
+    /// The stream was busy when the launch was queued, so the device began it without a wait: the sample contains
+    /// nothing else.
     pub(super) clean: bool,
-    /// The next one may take any time: no estimate is ever believed without a look.
+    /// The next launch may take any time, so each one is measured.
     pub(super) is_collective: bool,
-    /// Turns of other processes may be in it: far from the mean, it says nothing of the next one.
+    /// Turns of other processes may be contained in it: far from the mean, it says nothing about the next one.
     pub(super) explained: bool,
 }
 
-/// From here on an estimate is believed without a look at each launch.
+/// An estimate with this many samples is used without a measurement of each launch.
 const ENOUGH_SAMPLES: u64 = 4;
-/// The mean is over about so many.
+/// The mean covers about this many samples.
 const MOST_SAMPLES: u64 = 15;
-/// So far from the mean a sample is cut off: it holds another process's turn of the device, more likely than not.
+/// A sample is cut off at this multiple of the mean: beyond it, it more likely contains another process's turn of the
+/// device.
 pub(super) const OUTLIER: u64 = 4;
-/// After so many in a row it is the mean that is wrong.
+/// After this many outliers in a row the mean itself is taken to be wrong.
 const MOST_DOUBTS: u64 = 3;
-/// So many samples that are not clean are passed over after a clean one.
+/// After a clean sample, this many samples that are not clean are ignored.
 const PATIENCE: u64 = 7;
 
 /// One word of the table. Its fields are counted from the low end.
@@ -134,7 +136,7 @@ impl Field {
         (1 << self.bits) - 1
     }
 
-    /// The field's part of a word; what is too large is the most that it can say.
+    /// Returns the field's bits of a word; a value that is too large saturates.
     const fn of(&self, value: u64) -> u64 {
         (if value < self.most() { value } else { self.most() }) << self.shift
     }
@@ -166,7 +168,7 @@ impl Entry {
         COST.from(self.0)
     }
 
-    /// What is known after one more sample.
+    /// Returns the entry after one more sample.
     fn after(self, signature: Signature, sample: Sample) -> Self {
         let (samples, mean, trust) = (self.samples(), self.cost(), TRUST.from(self.0));
         if !sample.clean && trust > 0 {

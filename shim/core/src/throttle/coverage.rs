@@ -1,7 +1,7 @@
-//! The time in which at least one stream was occupied: a union of spans that come in no order.
+//! The time in which at least one stream was occupied: the union of spans that are added in any order.
 //!
-//! A span adds what no earlier one covered. The memory is bounded: of more than [`KEPT`] separate stretches the oldest
-//! is forgotten, and time before its end counts as covered, since all that is likely to come from there has come.
+//! A span adds the time that no earlier span covered. The memory is bounded: beyond [`KEPT`] separate stretches the
+//! oldest is dropped, and all time before its end counts as covered, since later spans rarely begin that early.
 
 /// Stretches of covered time, in order, apart from one another.
 #[derive(Debug, Default)]
@@ -14,13 +14,13 @@ pub(super) struct Coverage {
 const KEPT: usize = 64;
 
 impl Coverage {
-    /// Forgets everything: time is told by another clock from here on.
+    /// Forgets everything: the clock has changed.
     pub(super) fn clear(&mut self) {
         self.stretches.clear();
         self.floor = 0;
     }
 
-    /// Covers a span; the part of it that nothing covered before.
+    /// Covers a span. Returns the part of it that was not covered before.
     pub(super) fn add(&mut self, start: u64, end: u64) -> u64 {
         let (mut start, mut end) = (start.max(self.floor), end);
         if start >= end {
@@ -31,7 +31,7 @@ impl Coverage {
         let mut added = end - start;
         for (from, to) in self.stretches.drain(first..last) {
             added = added.saturating_sub(to.min(end).saturating_sub(from.max(start)));
-            // The span grows to the outer ends of what it touches: no other stretch begins before those.
+            // The span grows to the outer ends of the stretches it touches: no other stretch begins before those.
             (start, end) = (start.min(from), end.max(to));
         }
         self.stretches.insert(first, (start, end));

@@ -9,18 +9,18 @@
 //!       launched(permit, time, events)  or  refused(permit), if the driver failed
 //! ```
 //!
-//! Everything reserved is settled exactly once: by its events, or at its estimate where there are none. What is reserved
-//! and unsettled is at most the bucket and one operation, and that bounds how far wrong an estimate can lead.
+//! Each reservation is settled exactly once: by its events, or at its estimate where it has none. The reserved and
+//! unsettled time is at most the bucket and one operation, which bounds the error that a wrong estimate can cause.
 
+mod collect;
 mod ends;
 mod gate;
-mod harvest;
-mod neighbours;
+mod peers;
 
 use std::sync::Arc;
 
 use super::{
-    Batch, Bucket, Costs, Events, Launch, Party, Signature,
+    Allowance, Bucket, Costs, Events, Gang, Launch, Signature,
     settlement::{Done, Settlement},
     shares::Shares,
     spacing::Spacing,
@@ -30,42 +30,42 @@ use super::{
 };
 use crate::units::Share;
 
-/// The compute cap of one device, as one process keeps it.
+/// The compute limit of one device, as one process enforces it.
 #[derive(Debug)]
 pub struct Meter<'a, E> {
     shares: Shares<'a>,
-    party: Party<'a>,
+    gang: Gang<'a>,
     costs: Costs,
     streams: Vec<Stream<E>>,
     settlement: Settlement,
     turns: Turns,
     steady: Steady,
-    /// Between two openings nothing is admitted until the bucket holds a quantum.
+    /// Between two openings no launch is admitted until the bucket holds a quantum.
     open: bool,
-    /// What is reserved and not settled.
-    out_ns: u64,
-    /// Operations whose events are out.
+    /// Time that is reserved and not settled.
+    in_flight_ns: u64,
+    /// Operations whose events are pending.
     pending: usize,
-    /// The stream that the next harvest begins with.
+    /// The stream that the next collection begins with.
     next: usize,
-    /// Who found the bucket empty may go on from here on, as soon as it holds anything.
+    /// From this time on, a launch that found the bucket empty may go as soon as the bucket holds anything.
     reopens_at: u64,
-    /// Launches that were admitted and are under way.
+    /// Launches that were admitted and are not yet back from the driver.
     under_way: usize,
-    /// When the first of what is out was admitted, and for how long anything was before that.
-    out_since: u64,
-    was_out_ns: u64,
-    /// The latest event that the device came to.
+    /// When the oldest work in flight was admitted, and for how long work was in flight before that.
+    in_flight_since: u64,
+    was_in_flight_ns: u64,
+    /// The time of the latest event that the device reached.
     reached_at: u64,
-    /// When the device last came to an event, or had nothing to come to.
+    /// When the device last reached an event, or last had none to reach.
     progress_at: u64,
-    /// How many launches went since the gate was last open for no other reason than that nothing moved.
+    /// How many launches were let through since the gate was last open only because nothing moved.
     let_through: u32,
-    /// Launches that are out of whose signature nothing is measured.
+    /// Launches in flight whose signature has no measurement yet.
     unmeasured: u64,
-    /// By how much operations that take the same each time lately took less of what neighbours can have left at least.
+    /// By how much steady operations lately exceeded the least that peers can have left of the time.
     saved_ns: u64,
-    /// What a measurement on a busy stream contains besides the operation.
+    /// The distance of two events, which each measurement on a busy stream contains.
     spacing: Spacing,
     random: u64,
     totals: Totals,
@@ -75,16 +75,16 @@ pub struct Meter<'a, E> {
 #[derive(Debug)]
 #[must_use]
 pub enum Verdict {
-    /// Launch, then hand the permit back: to [`Meter::launched`] or to [`Meter::refused`].
+    /// Launch, then return the permit to [`Meter::launched`] or to [`Meter::refused`].
     Admit(Permit),
     /// Ask again at this time, later than now.
     Wait {
-        /// A time of the same clock.
+        /// A time of the caller's clock.
         until: u64,
     },
 }
 
-/// The right to one launch. To drop it leaves its reservation charged for good.
+/// The right to one launch. A dropped permit leaves its reservation charged.
 #[derive(Debug)]
 #[must_use = "a permit goes back to the meter"]
 pub struct Permit {
@@ -96,54 +96,54 @@ pub struct Permit {
 }
 
 impl Permit {
-    /// Whether to record a timing event right before the launch and another one right after it.
+    /// Returns whether to record a timing event right before the launch and another one right after it.
     #[must_use]
     pub const fn wants_events(&self) -> bool {
         self.events
     }
 }
 
-/// What the meter did since it was made.
+/// Counters since the meter was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Time of the device that was settled.
+    /// Device time that was settled.
     pub busy_ns: u64,
-    /// Launches: those that came here, and those of batches that are over.
+    /// Launches: those that went through the meter, and those of closed allowances.
     pub launches: u64,
-    /// Times that a launch was told to wait.
+    /// Launches that had to wait.
     pub waits: u64,
-    /// Launches admitted for no other reason than that nothing moved.
+    /// Launches that were admitted only because nothing moved.
     pub stalls: u64,
 }
 
-/// Streams known at once; more share the last place.
+/// The number of streams that are told apart; further streams share the last place.
 const STREAMS: usize = 1024;
-/// What a dead process may be found to owe. A program that is started again must not wait for minutes for a kernel
-/// that was over long before its process was.
+/// The largest debt that a dead process can leave. A restarted program must not wait for minutes because of a kernel
+/// that ended long before its process did.
 const LEFT_NS: u64 = 2_000_000_000;
-/// Operations with events at once; more are charged at their estimate.
+/// The number of operations with pending events; further ones are charged at their estimate.
 pub(super) const PENDING: usize = 4096;
 
 impl<'a, E> Meter<'a, E> {
-    /// A meter on the bucket of a device.
+    /// Makes a meter on the bucket of a device.
     #[must_use]
     pub fn new(bucket: Bucket<'a>, now: u64) -> Self {
         Self {
             shares: Shares::new(bucket),
-            party: Party::alone(),
+            gang: Gang::alone(),
             costs: Costs::default(),
             streams: Vec::new(),
             settlement: Settlement::default(),
             turns: Turns::new(now),
             steady: Steady::default(),
             open: true,
-            out_ns: 0,
+            in_flight_ns: 0,
             pending: 0,
             next: 0,
             reopens_at: now,
             under_way: 0,
-            out_since: now,
-            was_out_ns: 0,
+            in_flight_since: now,
+            was_in_flight_ns: 0,
             reached_at: now,
             progress_at: now,
             let_through: 0,
@@ -155,10 +155,10 @@ impl<'a, E> Meter<'a, E> {
         }
     }
 
-    /// The same meter, of a device of a container: its processes' shares may differ, and its devices may meet.
+    /// Adds the container's other devices and processes: processes may differ in their shares, and devices may meet.
     #[must_use]
-    pub fn among(self, party: Party<'a>) -> Self {
-        Self { shares: self.shares.told_in(party.shares()), party, ..self }
+    pub fn among(self, gang: Gang<'a>) -> Self {
+        Self { shares: self.shares.published_in(gang.shares()), gang, ..self }
     }
 
     /// The table of costs, for the fast path.
@@ -167,7 +167,7 @@ impl<'a, E> Meter<'a, E> {
         self.costs.clone()
     }
 
-    /// Makes a stream known.
+    /// Registers a stream.
     pub fn stream(&mut self, now: u64) -> StreamId {
         let unused = |stream: &Stream<E>| !stream.open && stream.pending.is_empty();
         let place = match self.streams.iter().position(unused) {
@@ -188,19 +188,19 @@ impl<'a, E> Meter<'a, E> {
         StreamId(place as u16)
     }
 
-    /// Whether `launch` may go to the driver now. `batch` is the calling thread's for this stream, the same one each
-    /// time: small launches behind this one may then go out of it.
+    /// Returns whether `launch` may go to the driver now. `batch` is the calling thread's allowance for this stream,
+    /// the same one at each call: small launches after this one may then be paid out of it.
     pub fn before_launch(
         &mut self,
         stream: StreamId,
-        batch: &Arc<Batch>,
+        allowance: &Arc<Allowance>,
         launch: Launch,
         now: u64,
         events: &mut impl Events<Event = E>,
     ) -> Verdict {
-        self.harvest(Some(stream), now, events);
+        self.collect_finished(Some(stream), now, events);
         self.shares.follow(now);
-        // Whether it is open is asked for those that go anyway too: what they take along depends on it.
+        // Whether the gate is open matters even for launches that are exempt: the size of their grant depends on it.
         let may_go =
             (self.is_open(now) || self.is_urgent(launch, now)) && !self.is_second(launch, now);
         if !may_go && !self.is_stalled(now) {
@@ -209,14 +209,14 @@ impl<'a, E> Meter<'a, E> {
         }
         self.totals.launches += 1;
         if self.pending == 0 && self.under_way == 0 {
-            self.out_since = now;
+            self.in_flight_since = now;
         }
         self.under_way += 1;
-        Verdict::Admit(self.admit(stream, batch, launch, now))
+        Verdict::Admit(self.admit(stream, allowance, launch, now))
     }
 
-    /// The driver took the launch, whose call returned at `returned`: read the clock before recording the second event.
-    /// `pair` are the events recorded before and after it; none if either is missing.
+    /// Records that the driver took the launch. `returned` is when its call returned: read the clock before recording
+    /// the second event. `pair` are the events recorded before and after the launch; `None` if either is missing.
     pub fn launched(
         &mut self,
         permit: Permit,
@@ -243,15 +243,15 @@ impl<'a, E> Meter<'a, E> {
         }
     }
 
-    /// Whether an event on this stream, recorded now, would tell when its work was over: asked once a launch on it is
-    /// told to wait. Without the event the meter estimates it.
+    /// Returns whether an event recorded on this stream now would show when its work ends. Ask once a launch on it
+    /// has to wait; without the event the meter estimates the end.
     #[must_use]
     pub fn wants_mark(&self, stream: StreamId) -> bool {
         let stream = self.streams.get(usize::from(stream.0));
         self.pending < PENDING && stream.is_some_and(|stream| stream.unmarked_ns > 0)
     }
 
-    /// The event that [`wants_mark`](Self::wants_mark) asked for.
+    /// Takes the event that [`wants_mark`](Self::wants_mark) asked for.
     pub fn marked(
         &mut self,
         stream: StreamId,
@@ -269,13 +269,15 @@ impl<'a, E> Meter<'a, E> {
         }
     }
 
-    /// Whether an event recorded right behind that of the launch just taken would tell how far apart two are.
+    /// Returns whether an event recorded right behind that of the latest launch would show the distance of two
+    /// events.
     #[must_use]
     pub fn wants_spacing(&mut self) -> bool {
         self.pending < PENDING && self.spacing.wants_more()
     }
 
-    /// The event that [`wants_spacing`](Self::wants_spacing) asked for: recorded now, behind the launch's own.
+    /// Takes the event that [`wants_spacing`](Self::wants_spacing) asked for: recorded now, right behind the launch's
+    /// own.
     pub fn spaced(
         &mut self,
         stream: StreamId,
@@ -290,7 +292,7 @@ impl<'a, E> Meter<'a, E> {
         self.expect_progress(now);
     }
 
-    /// The driver did not take the launch: nothing of it stays charged. Events that were recorded are the caller's.
+    /// Records that the driver refused the launch: nothing of it stays charged. Recorded events are the caller's.
     pub fn refused(&mut self, permit: Permit, now: u64) {
         self.under_way = self.under_way.saturating_sub(1);
         self.is_over(permit.reserved, now, now);
@@ -299,46 +301,47 @@ impl<'a, E> Meter<'a, E> {
         self.may_be_over(now);
     }
 
-    /// An executable graph was updated, or a handle stands for something else: its launches are unknown again.
+    /// Forgets the cost of a signature: its executable graph was updated, or its handle stands for something else.
     pub fn changed(&mut self, signature: Signature) {
         self.costs.forget(signature);
         self.steady.forget(signature);
     }
 
-    /// The share is another one from now on.
+    /// Changes the share from now on.
     pub fn set_share(&mut self, share: Share) {
         self.shares.set_share(share);
     }
 
-    /// What the meter did since it was made.
+    /// Returns the counters since the meter was made.
     #[must_use]
     pub const fn totals(&self) -> Totals {
         self.totals
     }
 
-    /// Up to when the work that is out is paid for; `None` if none is out. A process that dies owes the time since
-    /// then.
+    /// Returns the time up to which the work in flight is paid for; `None` if none is in flight. A process that dies
+    /// owes the time since then.
     #[must_use]
     pub fn paid_until(&self) -> Option<u64> {
-        self.is_out().then(|| self.progress_at.max(self.out_since).saturating_add(self.out_ns))
+        self.is_in_flight()
+            .then(|| self.progress_at.max(self.in_flight_since).saturating_add(self.in_flight_ns))
     }
 
-    /// Charges what a process of the same bucket left unfinished that died and had paid up to `paid_until`; how much
-    /// that is. When it died nobody knows: now is the latest moment, and it may have been done long before.
+    /// Charges the unfinished work of a dead process of the same bucket that had paid up to `paid_until`. Returns the
+    /// charge. The time of its death is unknown: it is at most now, and may be long before.
     pub fn inherit(&mut self, paid_until: u64, now: u64) -> u64 {
         let owed = now.saturating_sub(paid_until).min(LEFT_NS);
         self.shares.charge_as_of(paid_until, owed, now);
         owed
     }
 
-    /// Settles what has finished. Launches do it by themselves: this is for who wants to know how things stand.
+    /// Settles what has finished. Launches do this anyway; this is for callers that need current totals.
     pub fn settle_finished(&mut self, now: u64, events: &mut impl Events<Event = E>) {
-        self.harvest(None, now, events);
+        self.collect_finished(None, now, events);
     }
 
-    /// Settles what has finished in every stream: after this nobody may be able to ask about some events.
+    /// Settles what has finished in every stream. Call it before some events can no longer be queried.
     pub fn settle_all(&mut self, now: u64, events: &mut impl Events<Event = E>) {
-        (0..self.streams.len()).for_each(|place| self.harvest_stream(place, now, events));
+        (0..self.streams.len()).for_each(|place| self.collect_finished_in(place, now, events));
     }
 
     fn expect_progress(&mut self, now: u64) {

@@ -1,13 +1,13 @@
-//! The bucket and the batch under the model checker: every order of every access, deaths at every access.
+//! The bucket and the allowance under the model checker: every order of every access, deaths at every access.
 //!
-//! Run as the ledger's models are. Threads are processes (of the bucket) or threads (of batches). No preemption bound:
-//! all orders are explored.
+//! Run as the ledger's models are. Threads are processes (of the bucket) or threads (of allowances). There is no
+//! preemption bound: all orders are explored.
 
 use std::sync::Arc;
 
 use loom::thread;
 
-use super::{Batch, Bucket};
+use super::{Allowance, Bucket};
 use crate::{
     sync::{Word, fuse::burn},
     units::Share,
@@ -41,7 +41,7 @@ fn no_charge_and_no_refund_is_lost() {
     });
 }
 
-/// Who looks before charging can be overtaken once: each process overdraws by one operation at most.
+/// Another process may charge between a process's look and its charge, once: each overdraws by one operation at most.
 #[test]
 fn what_two_processes_admit_is_the_burst_and_an_operation_each() {
     loom::model(|| {
@@ -76,47 +76,47 @@ fn a_process_that_dies_in_a_charge_has_charged_or_not() {
     }
 }
 
-/// As many launches of this cost as fit; what they take.
-fn spend_all(batch: &Batch, cost_ns: u32) -> u64 {
-    std::iter::repeat_with(|| batch.spend(cost_ns))
+/// Launches as many as fit at this cost. Returns what they take.
+fn spend_all(allowance: &Allowance, cost_ns: u32) -> u64 {
+    std::iter::repeat_with(|| allowance.spend(cost_ns))
         .take_while(|fits| *fits)
         .map(|_| u64::from(cost_ns))
         .sum()
 }
 
-/// Whatever a thread takes while the meter looks, calls the rest back and grants anew: all of it is found, once, and what
-/// had been given back by then is told apart.
+/// Whatever a thread takes while the meter looks, revokes and grants again: all of it is found exactly once, and what
+/// the grant no longer covered is reported apart.
 #[test]
-fn what_a_thread_takes_is_found_whatever_the_meter_does_meanwhile() {
+fn what_a_thread_takes_is_found_whatever_the_meter_does_at_the_same_time() {
     loom::model(|| {
-        let batch = Arc::new(Batch::default());
-        batch.open(100, 2);
-        let own = Arc::clone(&batch);
+        let allowance = Arc::new(Allowance::default());
+        allowance.open(100, 2);
+        let own = Arc::clone(&allowance);
         let owner = thread::spawn(move || spend_all(&own, 40));
-        let first = batch.look();
-        let (second, back) = batch.close();
-        batch.open(40, 1);
+        let first = allowance.look();
+        let (second, back) = allowance.close();
+        allowance.open(40, 1);
         let spent = owner.join().unwrap();
-        let (third, left) = batch.close();
+        let (third, left) = allowance.close();
         let found = first.and(second).and(third);
         assert_eq!(found.ns, spent);
         assert_eq!(found.launches * 40, spent);
         assert_eq!(back + left + found.ns, 140 + found.unreserved_ns);
-        // Never more than a grant and what had been taken before it: of both it is the larger that counts.
+        // Never more than a grant and what was taken before it; the larger of the two counts.
         assert!(spent <= 80 + 40, "{spent}");
-        assert!(!batch.spend(0));
+        assert!(!allowance.spend(0));
     });
 }
 
-/// A thread that dies between any two accesses has taken the cost of each launch that it made, and of one more at most.
-/// Its batch goes on with another thread, and what it had taken is not lost.
+/// A thread that dies between any two accesses has taken the cost of each launch it made, and of one more at most.
+/// Its allowance goes on with another thread, and what it had taken is not lost.
 #[test]
-fn a_thread_that_dies_leaves_a_batch_that_another_one_can_take_over() {
+fn a_thread_that_dies_leaves_an_allowance_that_another_one_can_take_over() {
     for steps in 0..8 {
         loom::model(move || {
-            let batch = Arc::new(Batch::default());
-            batch.open(100, 4);
-            let own = Arc::clone(&batch);
+            let allowance = Arc::new(Allowance::default());
+            allowance.open(100, 4);
+            let own = Arc::clone(&allowance);
             let dying = thread::spawn(move || {
                 let launched = std::cell::Cell::new(0);
                 let life = || {
@@ -127,13 +127,13 @@ fn a_thread_that_dies_leaves_a_batch_that_another_one_can_take_over() {
                 let _ = burn(steps, life);
                 launched.get()
             });
-            let seen = batch.look();
+            let seen = allowance.look();
             let launched = dying.join().unwrap();
-            let next = Arc::clone(&batch);
+            let next = Arc::clone(&allowance);
             let heir = thread::spawn(move || spend_all(&next, 30));
-            let more = batch.look();
+            let more = allowance.look();
             let spent = launched + heir.join().unwrap();
-            let (last, left) = batch.close();
+            let (last, left) = allowance.close();
             let found = seen.and(more).and(last);
             assert!((spent..=spent + 30).contains(&found.ns), "{} {spent}", found.ns);
             assert_eq!((found.unreserved_ns, found.ns + left), (0, 100));
@@ -141,30 +141,31 @@ fn a_thread_that_dies_leaves_a_batch_that_another_one_can_take_over() {
     }
 }
 
-/// Three threads of one gate, each with its batch, and a meter that calls back what is left: what is admitted is what the
-/// bucket gave, and what each held when it was called back.
+/// Three threads of one gate, each with its allowance, and a meter that revokes what is left: the admitted time is
+/// what the bucket gave, and what each held when it was revoked.
 #[test]
 fn what_threads_admit_is_the_burst_and_a_grant_each() {
     const GRANT: u64 = 4_000_000;
     loom::model(|| {
         let word = Arc::new(Word::default());
-        let batches = [(); 2].map(|()| Arc::new(Batch::default()));
+        let allowances = [(); 2].map(|()| Arc::new(Allowance::default()));
         let cap_ns = bucket(&word).cap_ns();
-        for batch in &batches {
+        for allowance in &allowances {
             bucket(&word).charge(GRANT, NOW);
-            batch.open(GRANT, 2);
+            allowance.open(GRANT, 2);
         }
-        let threads = batches.clone().map(|own| thread::spawn(move || spend_all(&own, 2_000_000)));
+        let threads =
+            allowances.clone().map(|own| thread::spawn(move || spend_all(&own, 2_000_000)));
         let mut back = 0;
-        for batch in &batches {
-            let (_, unused_ns) = batch.close();
+        for allowance in &allowances {
+            let (_, unused_ns) = allowance.close();
             bucket(&word).refund(unused_ns);
             back += unused_ns;
         }
-        // What came back goes to others.
+        // What was revoked is granted to others.
         bucket(&word).charge(back, NOW);
         let spent: u64 = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
-        let late: u64 = batches.iter().map(|batch| batch.look().unreserved_ns).sum();
+        let late: u64 = allowances.iter().map(|allowance| allowance.look().unreserved_ns).sum();
         bucket(&word).charge(late, NOW);
         assert!(spent + back <= 2 * GRANT + late && late <= 2 * GRANT);
         assert!(

@@ -1,17 +1,18 @@
-//! What finished work is charged: the smaller of two sums that are both too large.
+//! What finished work is charged: the smaller of two sums that are both upper bounds.
 //!
 //! * Presence: the time in which at least one stream was occupied. Too large when a stream waits, copies or starves.
 //! * Work: the sum of what each operation costs by itself. Too large when operations run side by side.
 //!
-//! Busy time is below both. Whichever is smaller for one batch is smaller by chance, and charging that would charge too
-//! little: both are summed up over an epoch, and what is charged follows the smaller sum.
+//! Busy time is below both. The smaller sum of a single batch is smaller by chance, and charging it would
+//! undercharge: so both are summed over an epoch, and the charge follows the smaller total.
 //!
-//! Beside others that tell what they do, presence is cut down to this process's [turns](super::turns). That is right in the
-//! mean only, and no bound: so never is less charged than the work, as far as the spans show that it did not overlap.
+//! Beside peers that publish reports, presence is reduced to this process's [turns](super::turns). That is correct in
+//! the mean only and no bound: so the charge is never less than the work, as far as the spans show that it did not
+//! overlap.
 //!
-//! Nor is ever less charged than the time in which the device certainly worked for this process: from when everything of a
-//! batch was queued, or an operation had begun, to the event behind it, without what neighbours may have been given. That
-//! needs no estimate, so launches of one function may differ as they like.
+//! Nor is the charge ever less than the time in which the device certainly worked for this process: from when
+//! everything of a batch was queued, or an operation had begun, to the event behind it, less what its peers may have
+//! been given. That needs no estimate, so launches of one function may differ in any way.
 
 use super::{
     costs::OUTLIER,
@@ -23,44 +24,46 @@ use super::{
 #[derive(Debug)]
 pub(super) struct Settlement {
     coverage: Coverage,
-    /// Time in which the device certainly had work of this process, and what of this epoch's was its own at least.
+    /// Time in which the device certainly had work of this process, and how much of this epoch's was certainly its
+    /// own.
     certain: Coverage,
     certain_ns: u64,
-    /// Somebody may be on the device who tells nothing.
-    strangers: bool,
-    /// The lengths of all spans, the time that they cover, and what of that was this process's.
+    /// A process on the device may publish no report.
+    unreported: bool,
+    /// The sum of all spans, the time that they cover, and how much of that was this process's.
     spans_ns: u64,
     presence_ns: u64,
     own_ns: u64,
     work_ns: u64,
     charged_ns: u64,
     epoch_ends: u64,
-    /// Of this epoch's batches of known span: their work, and the lengths of their spans.
+    /// This epoch's batches of known span: their work, and the sum of their spans.
     known: (u64, u64),
-    /// How much longer than its work a batch took, in the latest epoch that showed it.
+    /// The ratio of a batch's duration to its work, in the latest epoch that showed it.
     stretch: u64,
-    /// What was due of the work of the latest epochs, as a mean.
+    /// The part of the work of the latest epochs that was due, as a mean.
     due: u64,
     evidence: Evidence,
 }
 
-/// Whether what launches are expected to cost has anything to do with the time that they take.
+/// Whether the expected cost of launches is related to the time that they take.
 ///
-/// An estimate is a mean with outliers cut off, and it is what most launches are charged. A function whose launches
-/// differ by orders of magnitude, by its data, goes far beyond it, and the smaller sum would never show that. Outliers
-/// are cut off since another process's turn of the device makes some; but a turn comes once in a turn of one's own.
+/// An estimate is a mean with outliers cut off, and most launches are charged an estimate. A function whose duration
+/// varies by orders of magnitude, with its data, goes far beyond it, and the smaller sum would never show that.
+/// Outliers are cut off because some are another process's turn of the device; but such a turn comes only once per
+/// turn of one's own.
 #[derive(Debug, Default)]
 struct Evidence {
     /// What was expected of operations and batches of known span, and how long they took.
     work_ns: u64,
     length_ns: u64,
-    /// The same of single operations, and how many of them were outliers.
+    /// The same for single operations, and how many of them were outliers.
     single_work_ns: u64,
     single_length_ns: u64,
     outliers: u64,
     since: u64,
     doubtful_until: u64,
-    /// How long the latest doubt was.
+    /// The duration of the latest doubt.
     doubt_ns: u64,
 }
 
@@ -68,43 +71,43 @@ const EPOCH_NS: u64 = 100_000_000;
 /// A ratio of one.
 const ONE: u64 = 1 << 16;
 const MOST_STRETCH: u64 = 4;
-/// How long evidence is collected.
+/// The period over which evidence is collected.
 const TRIAL_NS: u64 = 5_000_000_000;
-/// Copies between launches make twice the work of it, processes that share the card as many times as there are; so much
-/// more is no accident.
+/// Copies between launches double the apparent work, and processes that share the device multiply it by their number;
+/// a larger ratio is no accident.
 const MOST_LENGTH: u64 = 16;
 /// Less than this may be a few turns of other processes.
 const LEAST_EVIDENCE_NS: u64 = 50_000_000;
-/// Of outliers, fewer are chance.
+/// Fewer outliers are chance.
 const LEAST_OUTLIERS: u64 = 32;
-/// A process's turn of the device is several times as long.
+/// Another process's turn of the device is several times as long as this.
 const SHORT_TURN_NS: u64 = 500_000;
-/// How long nothing is believed then: the second time in a row twice as long, and so on.
+/// How long estimates are not used then; doubled each time in a row.
 const DOUBT_NS: u64 = 10_000_000_000;
 const LONGEST_DOUBT_NS: u64 = 64 * DOUBT_NS;
 
-/// A mean is off for a while, in either direction: less one part of so many of it is certain.
+/// A mean may be off for a while in either direction: this fraction is subtracted.
 const MEAN_PARTS: u64 = 16;
-/// From when to when a stream was occupied with a piece of work.
+/// The span in which a stream was occupied with a piece of work.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Span {
-    /// With one operation.
+    /// One operation.
     Operation(u64, u64),
-    /// With the launches of a batch, idle time between them included.
+    /// The launches of a batch, idle time between them included.
     Batch(u64, u64),
-    /// With the launches of a batch that was over some time before the end.
+    /// The launches of a batch that ended some time before the end.
     From(u64, u64),
-    /// With the launches of a batch that began some time after the start.
+    /// The launches of a batch that began some time after the start.
     Until(u64, u64),
-    /// Nobody knows.
+    /// The span is unknown.
     Unknown,
 }
 
-/// A piece of work that is over.
+/// A finished piece of work.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Done {
     pub(super) span: Span,
-    /// What it costs by itself.
+    /// Its cost by itself.
     pub(super) work_ns: u64,
     pub(super) certain: Option<Certain>,
 }
@@ -117,19 +120,19 @@ pub(super) struct Certain {
     pub(super) part: Part,
 }
 
-/// What of it was this process's.
+/// How much of it was this process's.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Part {
-    /// So much, as the operation is known.
+    /// This amount: the operation's cost is known.
     Known(u64),
     /// Its turns in the mean: the device had work of the stream before, too.
     Turns,
-    /// What remains of it at least: it may be nothing but the wait for a turn.
+    /// At least what remains: the rest may be only the wait for a turn.
     Rest,
 }
 
 impl Done {
-    /// A piece of work of which nothing but its cost is known.
+    /// A piece of work of which only the cost is known.
     pub(super) const fn estimated(work_ns: u64) -> Self {
         Self { span: Span::Unknown, work_ns, certain: None }
     }
@@ -141,7 +144,7 @@ impl Default for Settlement {
             coverage: Coverage::default(),
             certain: Coverage::default(),
             certain_ns: 0,
-            strangers: false,
+            unreported: false,
             presence_ns: 0,
             own_ns: 0,
             spans_ns: 0,
@@ -165,14 +168,14 @@ impl Evidence {
             self.doubt(now);
         } else if now.saturating_sub(self.since) >= TRIAL_NS {
             (self.work_ns, self.length_ns, self.since) = (0, 0, now);
-            // Outliers are few: half of what was seen goes on to count.
+            // Outliers are few: half of what was seen is kept.
             self.outliers /= 2;
             self.single_work_ns /= 2;
             self.single_length_ns /= 2;
         }
     }
 
-    /// An operation that was measured by itself.
+    /// Adds an operation that was measured by itself.
     fn add_single(&mut self, work_ns: u64, length_ns: u64, now: u64) {
         self.single_work_ns = self.single_work_ns.saturating_add(work_ns);
         self.single_length_ns = self.single_length_ns.saturating_add(length_ns);
@@ -195,7 +198,7 @@ impl Evidence {
 }
 
 impl Settlement {
-    /// What is due for it.
+    /// Returns the charge for finished work.
     pub(super) fn settle(&mut self, done: Done, turns: &Turns, now: u64) -> u64 {
         if now >= self.epoch_ends {
             self.begin_epoch(now);
@@ -225,8 +228,9 @@ impl Settlement {
             }
             None => (work_ns, work_ns, work_ns),
         };
-        // The turns of strangers lie in it, and look like launches that take long now and then.
-        if let Some(Certain { from, until, part }) = done.certain.filter(|_| !self.strangers) {
+        // The turns of processes without a report are contained in it, and look like launches that take long now and
+        // then.
+        if let Some(Certain { from, until, part }) = done.certain.filter(|_| !self.unreported) {
             let added_ns = self.certain.add(from, until);
             let passed = until.saturating_sub(from);
             let mean_ns = turns.part(added_ns, from, until);
@@ -249,9 +253,9 @@ impl Settlement {
         due
     }
 
-    /// Whether somebody may be on the device who tells nothing.
-    pub(super) const fn set_strangers(&mut self, strangers: bool) {
-        self.strangers = strangers;
+    /// Sets whether a process on the device may publish no report.
+    pub(super) const fn set_unreported(&mut self, unreported: bool) {
+        self.unreported = unreported;
     }
 
     /// Notes how long a single operation took, and what was expected.
@@ -259,29 +263,29 @@ impl Settlement {
         self.evidence.add_single(expected_ns, took_ns, now);
     }
 
-    /// Whether each launch is to be measured by itself for a while, and charged what it took.
+    /// Returns whether each launch is to be measured by itself for a while, and charged its measurement.
     pub(super) const fn is_doubtful(&self, now: u64) -> bool {
         now < self.evidence.doubtful_until
     }
 
-    /// For how long the device was busy in this epoch.
+    /// Returns how long the device was busy in this epoch.
     fn busy_ns(&self) -> u64 {
         let apart_ns = scaled(self.work_ns, self.presence_ns, self.spans_ns).min(self.presence_ns);
         self.own_ns.max(apart_ns).min(self.work_ns).max(self.certain_ns)
     }
 
-    /// Events are laid onto the host's clock anew, and it went back.
+    /// Restarts the spans: the events' time base changed, and the clock went back.
     pub(super) fn clock_moved(&mut self) {
         self.coverage.clear();
         self.certain.clear();
     }
 
-    /// What will not be due of so much work, if it overlaps as work lately did.
+    /// Returns how much of `work_ns` will not be due if it overlaps as work lately did.
     pub(super) fn overlap_of(&self, work_ns: u64) -> u64 {
         work_ns.saturating_mul(ONE - self.due) / ONE
     }
 
-    /// How long a batch of so much work takes, by those whose spans are known.
+    /// Returns how long a batch of `work_ns` takes, by the batches whose spans are known.
     fn length(&self, work_ns: u64) -> u64 {
         work_ns.saturating_mul(self.stretch) / ONE
     }

@@ -1,7 +1,7 @@
-//! What makes two launches alike, so that one tells what the other will cost.
+//! Signatures: launches with the same signature are expected to cost the same.
 //!
-//! A signature is a hash: the function (or executable graph) mixed with the power-of-two class of the launch's threads.
-//! Two functions with one signature share an estimate, which then is a mean; what is charged in the end is measured.
+//! A signature is a hash: the function (or executable graph) mixed with the power-of-two class of the launch's
+//! threads. Two functions with one signature share an estimate, which then is a mean; the final charge is measured.
 
 /// Launches of one signature are expected to cost about the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -22,7 +22,7 @@ impl Signature {
         Self::mixed(executable, 100)
     }
 
-    /// Of a fill or a copy within the device: any number that tells the functions apart, and its bytes.
+    /// Of a fill or a copy within the device: any number that identifies the function, and the number of bytes.
     #[inline]
     #[must_use]
     pub const fn transfer(function: u64, bytes: u64) -> Self {
@@ -32,10 +32,10 @@ impl Signature {
     /// One multiplication, whose halves are folded: every bit of the result depends on every bit of the input.
     #[inline]
     const fn mixed(handle: u64, class: u32) -> Self {
-        // Handles are addresses, whose highest bits are the same.
+        // Handles are addresses, whose highest bits are equal.
         let bits = handle ^ (class as u64) << 56;
         let wide = (bits as u128).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        // Both halves are meant.
+        // Both halves are used.
         #[allow(clippy::cast_possible_truncation)]
         Self(wide as u64 ^ (wide >> 64) as u64)
     }
@@ -45,24 +45,24 @@ impl Signature {
 #[derive(Clone, Copy, Debug)]
 pub struct Launch {
     pub(super) signature: Signature,
-    /// What to reserve at least while nothing of this signature has been measured.
+    /// The least to reserve while nothing of this signature has been measured.
     pub(super) first_ns: u64,
     pub(super) meeting: Meeting,
 }
 
-/// What of a launch spins on its device until its peers have come on others.
+/// The part of a launch that spins on its device until its peers have arrived on others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Meeting {
     /// Nothing.
     None,
-    /// A part: the rest is work like any other.
+    /// A part: the rest is ordinary work.
     Part,
-    /// All of it, which has been asking to be let through since then.
+    /// All of it. It has been requested since this time.
     Since(u64),
 }
 
 impl Launch {
-    /// Nobody knows what an unknown function costs: this much is reserved for its first launch.
+    /// The cost of an unknown function is unknown: this much is reserved for its first launch.
     const FIRST_NS: u64 = 1_000_000;
     const NODE_NS: u64 = 5_000;
 
@@ -72,7 +72,7 @@ impl Launch {
         Self { signature, first_ns: Self::FIRST_NS, meeting: Meeting::None }
     }
 
-    /// An executable graph of so many nodes.
+    /// An executable graph of `nodes` nodes.
     #[must_use]
     pub const fn graph(signature: Signature, nodes: u64) -> Self {
         let guess = nodes.saturating_mul(Self::NODE_NS);
@@ -80,15 +80,15 @@ impl Launch {
         Self { signature, first_ns, meeting: Meeting::None }
     }
 
-    /// The same launch as a collective, whose peers spin until it comes: it is charged, and held back only for a large
-    /// debt and a short while. `since`: when it was first asked about.
+    /// The same launch as a collective, whose peers spin until it comes: it is charged, but held back only for a
+    /// large debt and for a short while. `since`: when it was first requested.
     #[must_use]
     pub const fn collective(self, since: u64) -> Self {
         Self { meeting: Meeting::Since(since), ..self }
     }
 
-    /// The same graph with collectives in it: its device meets others, but it is held back like any work unless one of
-    /// them waits for it.
+    /// The same graph with collectives in it: its device meets others, but it is held back like any work unless one
+    /// of them waits for it.
     #[must_use]
     pub const fn with_collectives(self) -> Self {
         Self { meeting: Meeting::Part, ..self }

@@ -1,18 +1,18 @@
-//! How far apart two events are that are recorded one right behind the other: what a measurement contains besides the
+//! The distance of two events recorded one right behind the other, which each measurement contains in addition to the
 //! operation.
 //!
-//! The device takes time to come from one event to the next, as much as a tenth of a short kernel, and a launch between
-//! two events would be charged for it. So now and then a third one is recorded right behind the second, while the
-//! operation still runs, and the least distance of some is taken off. The least, since whatever comes between (a launch
-//! of another thread, a slice of a neighbour) only adds; never more than [`MOST`], nor than half of what was measured,
-//! so that nobody who manages to get between all of them is charged much less than his work.
+//! The device takes time from one event to the next, up to a tenth of a short kernel, and a launch between two events
+//! would be charged for it. So now and then a third event is recorded right behind the second, while the operation
+//! still runs, and the least of several distances is subtracted. The least, since anything in between (a launch of
+//! another thread, a time slice of a peer) only adds; never more than [`MOST`], nor more than half of the
+//! measurement, so that a program that gets between all of them is not charged much less than its work.
 
-/// Distances that are looked at; until there are [`ENOUGH`], nothing is taken off.
+/// The number of samples; until there are [`ENOUGH`], nothing is subtracted.
 const SAMPLES: u32 = 16;
 const ENOUGH: u32 = 4;
 /// No device is slower: cards need 0.5 to 2 us.
 const MOST: u64 = 4_000;
-/// Launches among which each is asked at first, and later one.
+/// One of this many launches is sampled at first, and later.
 const OFTEN: u32 = 64;
 
 /// The least distance seen.
@@ -24,7 +24,7 @@ pub(super) struct Spacing {
 }
 
 impl Spacing {
-    /// Whether one more is to be measured behind the launch that was just taken.
+    /// Returns whether to sample behind the latest launch.
     pub(super) fn wants_more(&mut self) -> bool {
         if self.samples >= SAMPLES {
             return false;
@@ -33,13 +33,13 @@ impl Spacing {
         self.asked <= OFTEN || self.asked.is_multiple_of(OFTEN)
     }
 
-    /// Two events were so far apart, in nanoseconds.
+    /// Takes the distance of two events, in nanoseconds.
     pub(super) fn note(&mut self, distance: u64) {
         self.samples = self.samples.saturating_add(1);
         self.least = Some(self.least.map_or(distance, |least| least.min(distance)));
     }
 
-    /// What was measured, without what lies between events.
+    /// Returns a measurement less the distance of the events.
     pub(super) fn off(&self, measured: u64) -> u64 {
         let least = self.least.filter(|_| self.samples >= ENOUGH).unwrap_or(0);
         measured.saturating_sub(least.min(MOST).min(measured / 2))
@@ -60,11 +60,11 @@ mod tests {
         spacing.note(400);
         assert_eq!((spacing.off(10_000), spacing.off(400)), (9_700, 200));
         spacing.note(0);
-        assert_eq!(spacing.off(10_000), 10_000, "nothing lies between them");
+        assert_eq!(spacing.off(10_000), 10_000, "no event between them");
     }
 
     #[test]
-    fn nobody_who_gets_between_is_charged_much_less() {
+    fn a_program_that_gets_between_events_is_not_charged_much_less() {
         let mut spacing = Spacing::default();
         for _ in 0..SAMPLES {
             spacing.note(5_000_000);

@@ -1,14 +1,13 @@
-//! Which launches take the same time each time, whoever else is on the device.
+//! Which launches take the same time each time, whatever else is on the device.
 //!
-//! Beside neighbours a measurement says only between what and what an operation lies: all of the time that it took, and
-//! that without what the neighbours may have been given. But an operation that takes the same time by itself shows it:
-//! the least times come again and again, and what is longer waited for somebody. Of such a one it is taken to be that
-//! time, as far as it lies between the two; of any other, its turns in the mean. If all of them waited, the least waited
-//! too, and the turns in the mean are less.
+//! Beside peers a measurement gives only bounds for an operation: all of the time that it took, and that time less
+//! what the peers may have been given. But an operation of constant duration is recognisable: the least times recur,
+//! and a longer time contains a wait. Such an operation is taken to last that least time, within the two bounds; any
+//! other, its turns in the mean. If all of them waited, the least waited too, and the turns in the mean are less.
 
 use super::Signature;
 
-/// What was seen of some signatures. A newcomer takes the place of another one.
+/// What was measured of some signatures. A newcomer replaces another entry.
 #[derive(Debug)]
 pub(super) struct Steady {
     known: Vec<Known>,
@@ -17,20 +16,21 @@ pub(super) struct Steady {
 #[derive(Clone, Copy, Debug, Default)]
 struct Known {
     signature: Option<Signature>,
-    /// The mean of the least that it took.
+    /// The mean of its least durations.
     least_ns: u64,
     /// The mean of its turns.
     own_ns: u64,
-    /// How often the latest took about the least: up by [`AGAIN`] if one did, down by one if it took longer.
+    /// How often the latest durations were about the least: increased by [`AGAIN`] by each that was, decreased by one
+    /// by each longer one.
     agree: u8,
 }
 
 const PLACES: usize = 1024;
 const AGAIN: u8 = 3;
-/// So much makes it steady: one in four, in the end.
+/// This count makes a signature steady: one in four, in the long run.
 const ENOUGH: u8 = 9;
 const MOST: u8 = 24;
-/// About the same: within a part of the mean, and what a clock may be off.
+/// About the same: within this fraction of the mean, and the clock's error.
 const PART: u64 = 8;
 const OFF_NS: u64 = 1_000;
 
@@ -41,7 +41,7 @@ impl Default for Steady {
 }
 
 impl Steady {
-    /// Notes what a launch took, and how much of that were its turns in the mean.
+    /// Notes how long a launch took, and how much of that were its turns in the mean.
     pub(super) fn note(&mut self, signature: Signature, took_ns: u64, own_ns: u64) {
         let Some(known) = self.place(signature) else { return };
         let same = known.signature == Some(signature);
@@ -58,13 +58,13 @@ impl Steady {
         known.own_ns = mean(known.own_ns, own_ns);
     }
 
-    /// What a launch takes by itself, if it takes the same each time.
+    /// Returns the duration of a launch by itself, if it is the same each time.
     pub(super) fn time(&mut self, signature: Signature) -> Option<u64> {
         let known = self.place(signature).filter(|known| known.signature == Some(signature))?;
         (known.agree >= ENOUGH).then(|| known.least_ns.min(known.own_ns))
     }
 
-    /// It means something else from now on.
+    /// Forgets a signature that now stands for something else.
     pub(super) fn forget(&mut self, signature: Signature) {
         if let Some(known) = self.place(signature).filter(|it| it.signature == Some(signature)) {
             *known = Known::default();
@@ -79,7 +79,7 @@ impl Steady {
     }
 }
 
-/// A mean that one more time moves by a part.
+/// A mean that each further sample moves by a fraction.
 fn mean(before_ns: u64, ns: u64) -> u64 {
     before_ns - before_ns / PART + ns / PART
 }
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_the_same_each_time_is_steady() {
+    fn a_constant_duration_is_steady() {
         let mut steady = Steady::default();
         (0..3).for_each(|_| {
             assert_eq!(steady.time(KERNEL), None);
@@ -108,9 +108,9 @@ mod tests {
         assert_eq!(steady.time(KERNEL), None);
     }
 
-    /// Half of them wait for a neighbour's.
+    /// Half of them wait for a peer's.
     #[test]
-    fn what_waits_now_and_then_is_what_it_takes_when_it_does_not() {
+    fn a_launch_that_sometimes_waits_is_taken_without_its_waits() {
         let mut steady = Steady::default();
         for turn in 0..200_u64 {
             let waited = turn % 2 * (turn % 7) * MS / 7;
@@ -119,9 +119,9 @@ mod tests {
         close(steady.time(KERNEL), MS);
     }
 
-    /// As two processes do that launch and wait at the same times.
+    /// As for two processes that launch and wait at the same times.
     #[test]
-    fn what_always_waits_is_its_turns() {
+    fn a_launch_that_always_waits_is_its_turns() {
         let mut steady = Steady::default();
         (0..100).for_each(|_| steady.note(KERNEL, 2 * MS, MS));
         close(steady.time(KERNEL), MS);

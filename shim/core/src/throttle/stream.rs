@@ -1,57 +1,58 @@
-//! What the meter knows of one stream: its open batches, and the operations on it whose end nobody has seen yet.
+//! What the meter keeps for one stream: its open allowances, and the operations whose end has not been seen yet.
 //!
 //! ```text
 //! ----|before  operation  after|---- batch: launches of known cost ----|before  operation  after|----
 //! ```
 //!
 //! Each operation that went through the meter lies between two timing events. What lies between two operations is a
-//! batch, to which each thread that launches in the stream adds its own: the first of the next pair ends it for all.
+//! batch, to which each thread that launches in the stream adds its own launches: the first event of the next pair
+//! ends the batch for all threads.
 
 use std::{collections::VecDeque, sync::Arc};
 
-use super::{Batch, Signature, batch::Taken, settlement::Span};
+use super::{Allowance, Signature, allowance::Taken, settlement::Span};
 
-/// A stream of the meter's that made it known.
+/// A stream, valid for the meter that registered it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamId(pub(super) u16);
 
 #[derive(Debug)]
 pub(super) struct Stream<E> {
-    /// One of each thread that has launched in it.
-    pub(super) leases: Vec<Lease>,
-    /// What launches took of batches that were closed before the latest wait.
+    /// One for each thread that has launched in it.
+    pub(super) allowances: Vec<AllowanceEntry>,
+    /// What launches took out of allowances that were closed before the latest wait.
     pub(super) unmarked_ns: u64,
-    /// Up to when the stream's time is accounted for.
+    /// The time up to which the stream's time is accounted for.
     pub(super) since: u64,
-    /// A synchronizing call returned then: the stream was empty, and nobody knows for how long.
+    /// A synchronizing call returned then: the stream was empty, for an unknown time.
     pub(super) synced: bool,
     pub(super) pending: VecDeque<Pending<E>>,
-    /// When the device last came to an event of it, or had none to come to.
+    /// When the device last reached an event of it, or last had none to reach.
     pub(super) moved_at: u64,
     pub(super) open: bool,
 }
 
-/// The end of a batch, and the operation that ended it, if that was it.
+/// The end of a batch, and the operation that ended it, if it was one.
 #[derive(Debug)]
 pub(super) struct Pending<E> {
-    /// Where the batch ends and the operation begins; still there while the device has not come to it.
+    /// Where the batch ends and the operation begins; `None` once the device has reached it.
     pub(super) mark: Option<E>,
-    /// When it did.
+    /// When the device reached it.
     pub(super) marked_at: u64,
     /// When the host had queued everything up to the mark.
     pub(super) queued_at: u64,
-    /// The stream had nothing to do from here on until the device came to the mark.
+    /// The stream had nothing to do from here on until the device reached the mark.
     pub(super) idle_since: Option<u64>,
     /// What the launches of the batch took.
     pub(super) batch_ns: u64,
-    /// The batch was over before a wait that came before the mark.
+    /// The batch ended before a wait that came before the mark.
     pub(super) waited: bool,
     pub(super) operation: Option<Operation<E>>,
-    /// The mark was asked for then, right behind the end of an operation: nothing lies between the two.
+    /// The mark was recorded then, right behind the end of an operation: nothing lies between the two.
     pub(super) behind: Option<u64>,
 }
 
-/// One launch that went through the meter, and how its end will be known.
+/// One launch that went through the meter, and how its end will be detected.
 #[derive(Debug)]
 pub(super) struct Operation<E> {
     pub(super) after: E,
@@ -60,11 +61,11 @@ pub(super) struct Operation<E> {
     pub(super) cost: Reserved,
 }
 
-/// The batch of a thread.
+/// The allowance of one thread in the stream.
 #[derive(Debug)]
-pub(super) struct Lease {
-    pub(super) batch: Arc<Batch>,
-    /// It lets launches in.
+pub(super) struct AllowanceEntry {
+    pub(super) allowance: Arc<Allowance>,
+    /// Launches may take out of it.
     pub(super) open: bool,
 }
 
@@ -75,7 +76,7 @@ pub(super) struct Reserved {
     pub(super) ns: u64,
     /// Nothing of its signature had been measured when it was launched.
     pub(super) unmeasured: bool,
-    /// Others may be waiting for it.
+    /// Other devices may be waiting for it.
     pub(super) is_collective: bool,
 }
 
@@ -87,7 +88,7 @@ impl<E> Pending<E> {
         Self { mark, marked_at, queued_at, idle_since, batch_ns, waited, operation, behind }
     }
 
-    /// What is reserved for it.
+    /// Returns what is reserved for it and its batch.
     pub(super) fn reserved_ns(&self) -> u64 {
         let cost = self.operation.as_ref().map_or(0, |operation| operation.cost.ns);
         self.batch_ns.saturating_add(cost)
@@ -97,7 +98,7 @@ impl<E> Pending<E> {
 impl<E> Stream<E> {
     pub(super) fn new(now: u64) -> Self {
         Self {
-            leases: Vec::new(),
+            allowances: Vec::new(),
             unmarked_ns: 0,
             since: now,
             synced: false,
@@ -107,7 +108,7 @@ impl<E> Stream<E> {
         }
     }
 
-    /// One more event is out.
+    /// Adds a pending event.
     pub(super) fn push(&mut self, pending: Pending<E>, now: u64) {
         if self.pending.is_empty() {
             self.moved_at = now;
@@ -115,7 +116,8 @@ impl<E> Stream<E> {
         self.pending.push_back(pending);
     }
 
-    /// What is reserved for a queue in which nothing has moved for so long: it waits for the host, or for another stream.
+    /// Returns what is reserved for a queue in which nothing has moved since `since`: it waits for the host, or for
+    /// another stream.
     pub(super) fn stuck_ns(&self, since: u64) -> u64 {
         let waits = self.pending.front().is_some_and(|front| front.mark.is_some());
         if !waits || self.moved_at > since {
@@ -124,7 +126,7 @@ impl<E> Stream<E> {
         self.pending.iter().map(Pending::reserved_ns).fold(0, u64::saturating_add)
     }
 
-    /// From when to when the stream was occupied with a batch that a mark at `end` ended.
+    /// Returns the span in which the stream was occupied with a batch that a mark at `end` ended.
     pub(super) fn span(&self, waited: bool, end: u64) -> Span {
         match (self.synced, waited) {
             (_, true) => Span::From(self.since, end),
@@ -133,25 +135,32 @@ impl<E> Stream<E> {
         }
     }
 
-    /// The lease of a thread's batch.
-    pub(super) fn lease(&mut self, batch: &Arc<Batch>) -> Option<&mut Lease> {
-        let known = self.leases.iter().position(|lease| Arc::ptr_eq(&lease.batch, batch));
-        let place = known.unwrap_or(self.leases.len());
+    /// Returns the entry of a thread's allowance, added if it is new.
+    pub(super) fn allowance_entry(
+        &mut self,
+        allowance: &Arc<Allowance>,
+    ) -> Option<&mut AllowanceEntry> {
+        let known =
+            self.allowances.iter().position(|entry| Arc::ptr_eq(&entry.allowance, allowance));
+        let place = known.unwrap_or(self.allowances.len());
         if known.is_none() {
-            self.leases.push(Lease { batch: Arc::clone(batch), open: false });
+            self.allowances.push(AllowanceEntry { allowance: Arc::clone(allowance), open: false });
         }
-        self.leases.get_mut(place)
+        self.allowances.get_mut(place)
     }
 
-    /// What launches of all threads took since the latest look.
+    /// Returns what launches of all threads have taken since the latest look.
     pub(super) fn look(&self) -> Taken {
-        self.leases.iter().map(|lease| lease.batch.look()).fold(Taken::default(), Taken::and)
+        self.allowances
+            .iter()
+            .map(|entry| entry.allowance.look())
+            .fold(Taken::default(), Taken::and)
     }
 
-    /// Closes all batches; what was taken, and what is reserved for no launch any more.
+    /// Closes all allowances. Returns what was taken, and the reservations that no launch has used.
     pub(super) fn close(&mut self) -> (Taken, u64) {
         let none = (Taken::default(), 0);
-        self.leases.iter_mut().map(Lease::close).fold(
+        self.allowances.iter_mut().map(AllowanceEntry::close).fold(
             none,
             |(taken, unused_ns), (more, left_ns)| {
                 (taken.and(more), left_ns.saturating_add(unused_ns))
@@ -160,18 +169,18 @@ impl<E> Stream<E> {
     }
 }
 
-impl Lease {
-    /// Closes it, whether it is open or not.
+impl AllowanceEntry {
+    /// Revokes the grant, if there is one.
     pub(super) fn close(&mut self) -> (Taken, u64) {
         self.open = false;
-        self.batch.close()
+        self.allowance.close()
     }
 
-    /// Lets launches in.
+    /// Grants `room_ns` for at most `launches` launches; nothing if it is zero.
     pub(super) fn open(&mut self, room_ns: u64, launches: u8) {
         self.open = room_ns > 0;
         if self.open {
-            self.batch.open(room_ns, launches);
+            self.allowance.open(room_ns, launches);
         }
     }
 }

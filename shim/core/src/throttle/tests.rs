@@ -1,11 +1,11 @@
-//! The parts of the compute cap by themselves. How exactly they hold a share together, `bench/src/accuracy` tells.
+//! The parts of the compute limit by themselves. `bench/src/accuracy` measures how exactly they hold a share together.
 
-mod batch;
+mod allowance;
 mod bucket;
 mod costs;
 mod desk;
+mod gang;
 mod meter;
-mod party;
 mod queues;
 mod settlement;
 mod spacing;

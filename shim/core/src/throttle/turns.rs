@@ -1,16 +1,17 @@
-//! Whose turn it was: what of the time between two moments the card worked for this process.
+//! Turns: how much of the time between two moments the device worked for this process.
 //!
-//! A card goes round those who have work for it, and what is measured of an operation holds the turns of the others too.
-//! Who they are is known of those that tell ([`UsageReport`]), each in its container's [page](crate::page), which this process
-//! looks at now and then. Between two looks a neighbour has been given what it had left to do, or half of the time that it
-//! was there, whichever is less; and all of them together, and this process, what there was to give: the least demands in
-//! full, the rest in equal parts. That is right in the mean. At most, each was given all that it had left in all the time
-//! that it was there: what then remains is certainly this process's.
+//! A device serves the processes with work in rotation, so the measured duration of an operation contains the turns
+//! of others too. The other processes are known from their reports ([`UsageReport`]), each in its container's
+//! [page](crate::page), which this process reads now and then. Between two looks a peer has been given what it had
+//! left to do, or half of the time for which it was present, whichever is less; all peers together, and this process,
+//! what there was to give: the smallest demands in full, the rest in equal parts. That is correct in the mean. At
+//! most, each was given all that it had left in all the time for which it was present: what then remains is certainly
+//! this process's.
 //!
-//! A neighbour may tell anything. So what counts of it is bounded by the share that the node gave its container: a page has
-//! an allowance that fills at that share, and a little faster since turns are told late, and work that it tells of counts
-//! as far as that allows. Who tells nothing is not seen, and more is charged than was used, never less; who lies gives
-//! away its own share at most.
+//! A peer may publish anything. So its reports count only up to the share that the node gave its container: a page
+//! has credit that fills at that share (and slightly faster, since reports are late), and reported work counts as far
+//! as that credit goes. A process that publishes nothing is not seen, and more is charged than was used, never less;
+//! a false report gives away at most its own container's share.
 
 use std::collections::VecDeque;
 
@@ -21,16 +22,16 @@ use crate::units::Share;
 #[derive(Debug)]
 pub(super) struct Turns {
     pages: Vec<Page>,
-    neighbours: Vec<Neighbour>,
+    peers: Vec<Peer>,
     points: VecDeque<Point>,
     looked_at: u64,
-    /// Who is there at the first look has told of what was before.
+    /// Peers present at the first look have reported work from before it.
     has_looked: bool,
-    /// For how long this process had had anything out at the latest look.
+    /// For how long this process had had work in flight at the latest look.
     occupied_ns: u64,
 }
 
-/// By a time, how much of it had been this process's, in the mean and at least. Between two points it goes straight.
+/// A time, and how much of the time up to it was this process's, in the mean and at least; linear between two points.
 #[derive(Clone, Copy, Debug, Default)]
 struct Point {
     at: u64,
@@ -38,7 +39,7 @@ struct Point {
     least: u64,
 }
 
-/// Of what a container tells so much may still count; all of what this process's own one does.
+/// How much more of a container's reports may count; of this process's own container, all of it.
 #[derive(Debug)]
 struct Page {
     number: u64,
@@ -46,37 +47,38 @@ struct Page {
     seen_at: u64,
 }
 
-/// Another process on the device, or all those of another container.
+/// Another process on the device, or all processes of another container.
 #[derive(Debug)]
-struct Neighbour {
+struct Peer {
     key: u64,
     work: u64,
     occupied_ns: u64,
-    /// What it has told of that counts and has not been given yet, in the mean and at most.
+    /// Its reported work that counts and has not been given yet, in the mean and at most.
     left_ns: [i64; 2],
-    /// What it has told of that does not count yet.
+    /// Its reported work that does not count yet.
     beyond_ns: u64,
-    /// For how long it had anything out since the latest look.
+    /// For how long it had work in flight since the latest look.
     there_ns: u64,
-    is_out: bool,
+    is_in_flight: bool,
     seen_at: u64,
 }
 
-/// Work is told late, and told anew when it is measured: so much more counts.
+/// Reports are late, and are corrected once measured: this much more counts.
 const LATE_PARTS: u64 = 8;
-/// What is out already when it is first seen nobody knows; so much is taken for it.
-const OUT_AT_FIRST_NS: u64 = 200_000_000;
-/// Turns are shorter, and a switch from one to the next with them.
+/// Work already in flight at the first look is unknown; this much is assumed.
+const IN_FLIGHT_AT_FIRST_NS: u64 = 200_000_000;
+/// Turns, and a switch from one to the next with them, are shorter.
 const LONG_TURN_NS: u64 = 5_000_000;
-/// Looking costs a few system calls for each neighbour.
+/// A look costs a few system calls for each peer.
 const LOOK_NS: u64 = 500_000;
-/// What is told late, or wrong, is not set against more than this.
+/// Late or wrong reports are corrected by at most this much.
 const MOST_LEFT_NS: u64 = 10_000_000_000;
-/// A container that has used little may use its share of so much time at once: as long as a long kernel takes it to pay off.
+/// A container that has used little may use its share of this much time at once: the time in which a long kernel is
+/// paid off.
 const SAVED_NS: u64 = 4_000_000_000;
-/// One that is new has saved so much: processes that come and go do not trust it afresh each time.
+/// A new container begins with this much credit: short-lived processes do not get fresh trust each time.
 const SAVED_AT_FIRST_NS: u64 = 200_000_000;
-/// A page that is away for less time keeps its allowance. More pages are not listened to.
+/// A page that is absent for less time keeps its credit. Further pages are ignored.
 const REMEMBERED_NS: u64 = 10_000_000_000;
 const PAGES: usize = 256;
 const POINTS: usize = 1024;
@@ -85,7 +87,7 @@ impl Turns {
     pub(super) const fn new(now: u64) -> Self {
         Self {
             pages: Vec::new(),
-            neighbours: Vec::new(),
+            peers: Vec::new(),
             points: VecDeque::new(),
             looked_at: now,
             has_looked: false,
@@ -93,12 +95,12 @@ impl Turns {
         }
     }
 
-    /// Whether it is time to look at the neighbours.
+    /// Returns whether it is time to read the peers' reports.
     pub(super) const fn is_look_due(&self, now: u64) -> bool {
         !self.has_looked || now.saturating_sub(self.looked_at) >= LOOK_NS
     }
 
-    /// What the neighbours tell now, and what this process does.
+    /// Takes the peers' current reports and this process's own.
     pub(super) fn look(
         &mut self,
         peers: impl Iterator<Item = PeerReport>,
@@ -109,75 +111,73 @@ impl Turns {
         let occupied_ns = own.occupied_ns(now);
         let there = occupied_ns.saturating_sub(self.occupied_ns).min(passed);
         let seen_ns = occupied_ns.max(self.occupied_ns);
-        peers.for_each(|peer| self.note_report(peer, passed, now));
-        self.neighbours.retain(|neighbour| neighbour.seen_at == now);
-        // First the time in which this process had nothing out, then that in which it had.
+        peers.for_each(|published| self.note_report(published, passed, now));
+        self.peers.retain(|peer| peer.seen_at == now);
+        // First the time in which this process had no work in flight, then the time in which it had.
         self.give(passed - there, passed, false);
         let rest = self.give(there, passed, true);
-        self.neighbours.iter_mut().for_each(Neighbour::settle);
-        if !self.neighbours.is_empty() || !self.points.is_empty() {
+        self.peers.iter_mut().for_each(Peer::settle);
+        if !self.peers.is_empty() || !self.points.is_empty() {
             let [own, least] = rest.map(|rest| scaled(passed, rest, there));
             self.note(own, least, passed, now);
         }
         (self.looked_at, self.has_looked, self.occupied_ns) = (now, true, seen_ns);
     }
 
-    fn note_report(&mut self, peer: PeerReport, passed: u64, now: u64) {
-        let Some(place) = self.page(&peer, now) else { return };
-        let known = self.neighbours.iter().position(|neighbour| neighbour.key == peer.key);
+    fn note_report(&mut self, published: PeerReport, passed: u64, now: u64) {
+        let Some(place) = self.page(&published, now) else { return };
+        let known = self.peers.iter().position(|peer| peer.key == published.key);
         if known.is_none() {
-            // All that one tells who was not there before, it did since the latest look.
-            let before = if self.has_looked { UsageReport::default() } else { peer.report };
-            self.neighbours.push(Neighbour::new(peer.key, before, now));
+            // All work that a new peer reports was done since the latest look.
+            let before = if self.has_looked { UsageReport::default() } else { published.report };
+            self.peers.push(Peer::new(published.key, before, now));
         }
-        let at = known.unwrap_or(self.neighbours.len() - 1);
-        if let (Some(neighbour), Some(page)) =
-            (self.neighbours.get_mut(at), self.pages.get_mut(place))
-        {
-            neighbour.update(peer.report, &mut page.allowed_ns, passed, now);
+        let at = known.unwrap_or(self.peers.len() - 1);
+        if let (Some(peer), Some(page)) = (self.peers.get_mut(at), self.pages.get_mut(place)) {
+            peer.update(published.report, &mut page.allowed_ns, passed, now);
         }
     }
 
-    /// The place of a page, whose allowance has grown.
-    fn page(&mut self, peer: &PeerReport, now: u64) -> Option<usize> {
-        let is_it = |page: &Page| page.number == peer.page;
+    /// Returns the place of a page, with its credit refilled.
+    fn page(&mut self, published: &PeerReport, now: u64) -> Option<usize> {
+        let is_it = |page: &Page| page.number == published.page;
         let forgotten = |page: &Page| now.saturating_sub(page.seen_at) > REMEMBERED_NS;
         let known = self.pages.iter().position(is_it);
         let place = match known.or_else(|| self.pages.iter().position(forgotten)) {
             Some(place) => place,
             None if self.pages.len() < PAGES => {
-                self.pages.push(Page::new(peer, now));
+                self.pages.push(Page::new(published, now));
                 self.pages.len() - 1
             }
             None => return None,
         };
         let page = self.pages.get_mut(place)?;
-        if page.number == peer.page {
-            page.fill(peer.share, now);
+        if page.number == published.page {
+            page.fill(published.share, now);
         } else {
-            *page = Page::new(peer, now);
+            *page = Page::new(published, now);
         }
         Some(place)
     }
 
-    /// Gives the neighbours what there was of `ns` out of `passed`, and this process too if it was there; what is left, in
-    /// the mean and at least.
+    /// Gives the peers, and this process too if it was present, their parts of `ns` out of `passed`. Returns what is
+    /// left, in the mean and at least.
     fn give(&mut self, ns: u64, passed: u64, is_there: bool) -> [u64; 2] {
         let own = u64::from(is_there);
-        let there = |neighbour: &Neighbour| scaled(neighbour.there_ns, ns, passed);
+        let there = |peer: &Peer| scaled(peer.there_ns, ns, passed);
         let left = |ns: i64| u64::try_from(ns).unwrap_or(0);
-        let wants = |neighbour: &Neighbour| {
-            let [left_ns, _] = neighbour.left_ns;
-            left(left_ns).min(there(neighbour) / (1 + own))
+        let wants = |peer: &Peer| {
+            let [left_ns, _] = peer.left_ns;
+            left(left_ns).min(there(peer) / (1 + own))
         };
-        self.neighbours.sort_unstable_by_key(wants);
-        let mut takers = self.neighbours.len() as u64 + own;
+        self.peers.sort_unstable_by_key(wants);
+        let mut takers = self.peers.len() as u64 + own;
         let [mut rest, mut least] = [ns; 2];
-        for neighbour in &mut self.neighbours {
-            let given_ns = wants(neighbour).min(rest / takers.max(1));
-            let [left_ns, left_most_ns] = neighbour.left_ns;
-            let most_ns = left(left_most_ns).min(there(neighbour)).max(given_ns);
-            neighbour.left_ns = [
+        for peer in &mut self.peers {
+            let given_ns = wants(peer).min(rest / takers.max(1));
+            let [left_ns, left_most_ns] = peer.left_ns;
+            let most_ns = left(left_most_ns).min(there(peer)).max(given_ns);
+            peer.left_ns = [
                 left_ns.saturating_sub(signed(given_ns)),
                 left_most_ns.saturating_sub(signed(most_ns)),
             ];
@@ -188,29 +188,29 @@ impl Turns {
         [rest, least]
     }
 
-    /// Nobody waits so long for a turn and nothing else.
+    /// The longest time that a process waits for a turn and nothing else.
     pub(super) fn longest_wait_ns(&self) -> u64 {
-        let out = self.neighbours.iter().filter(|neighbour| neighbour.is_out).count();
+        let out = self.peers.iter().filter(|peer| peer.is_in_flight).count();
         LONG_TURN_NS.saturating_mul(out as u64 + 1)
     }
 
-    /// What of the time from `start` to `end` was this process's, in the mean.
+    /// Returns how much of the time from `start` to `end` was this process's, in the mean.
     pub(super) fn of(&self, start: u64, end: u64) -> u64 {
         self.between(start, end, |point| point.own)
     }
 
-    /// What of it was so at least.
+    /// Returns how much of it certainly was.
     pub(super) fn at_least(&self, start: u64, end: u64) -> u64 {
         self.between(start, end, |point| point.least)
     }
 
-    /// What of `ns` between them was, in the mean.
+    /// Returns how much of `ns` within it was, in the mean.
     pub(super) fn part(&self, ns: u64, start: u64, end: u64) -> u64 {
         let passed = end.saturating_sub(start);
         scaled(ns, self.of(start, end), passed).min(ns)
     }
 
-    /// What of `ns` between them was so at least.
+    /// Returns how much of `ns` within it certainly was.
     pub(super) fn least_part(&self, ns: u64, start: u64, end: u64) -> u64 {
         let passed = end.saturating_sub(start);
         scaled(ns, self.at_least(start, end), passed).min(ns)
@@ -223,7 +223,7 @@ impl Turns {
         }
         let before = self.points.back().copied().unwrap_or_default();
         if self.points.len() >= POINTS {
-            // What is long ago is told less exactly.
+            // Older points are kept at lower resolution.
             let mut place = 0;
             self.points.retain(|_| {
                 place += 1;
@@ -243,7 +243,7 @@ impl Turns {
         until(end).saturating_sub(until(start)).min(end.saturating_sub(start))
     }
 
-    /// What a sum had come to by then.
+    /// Returns the value of a sum at a time.
     fn until(&self, at: u64, sum: impl Fn(&Point) -> u64) -> u64 {
         let after = self.points.partition_point(|point| point.at < at);
         let point = |place: usize| self.points.get(place).copied().unwrap_or_default();
@@ -251,7 +251,7 @@ impl Turns {
             let first = point(0);
             return sum(&first).saturating_sub(first.at.saturating_sub(at));
         }
-        // Beyond the latest look it goes on as it did up to it.
+        // Beyond the latest look the sum is extrapolated.
         let last = self.points.len() - 1;
         let (from, to) =
             if after > last { (last.saturating_sub(1), last) } else { (after - 1, after) };
@@ -261,16 +261,16 @@ impl Turns {
     }
 }
 
-/// `ns`, as much of it as `part` is of `whole`; all of it if that is nothing.
+/// Returns `ns * part / whole`; `ns` if `whole` is zero.
 pub(super) fn scaled(ns: u64, part: u64, whole: u64) -> u64 {
     let scaled = (u128::from(ns) * u128::from(part)).checked_div(whole.into());
     scaled.map_or(ns, |ns| u64::try_from(ns).unwrap_or(u64::MAX))
 }
 
 impl Page {
-    fn new(peer: &PeerReport, now: u64) -> Self {
-        let allowed_ns = peer.share.map_or(u64::MAX, |share| share.of(SAVED_AT_FIRST_NS));
-        Self { number: peer.page, allowed_ns, seen_at: now }
+    fn new(published: &PeerReport, now: u64) -> Self {
+        let allowed_ns = published.share.map_or(u64::MAX, |share| share.of(SAVED_AT_FIRST_NS));
+        Self { number: published.page, allowed_ns, seen_at: now }
     }
 
     fn fill(&mut self, share: Option<Share>, now: u64) {
@@ -286,12 +286,13 @@ fn signed(ns: u64) -> i64 {
     i64::try_from(ns).unwrap_or(i64::MAX)
 }
 
-impl Neighbour {
+impl Peer {
     const fn new(key: u64, report: UsageReport, now: u64) -> Self {
-        let (work, occupied_ns, is_out) = (report.work, report.occupied_ns(now), report.is_out());
-        let beyond_ns = if is_out { OUT_AT_FIRST_NS } else { 0 };
+        let (work, occupied_ns, is_in_flight) =
+            (report.work, report.occupied_ns(now), report.is_in_flight());
+        let beyond_ns = if is_in_flight { IN_FLIGHT_AT_FIRST_NS } else { 0 };
         let (left_ns, there_ns, seen_at) = ([0; 2], 0, now);
-        Self { key, work, occupied_ns, left_ns, beyond_ns, there_ns, is_out, seen_at }
+        Self { key, work, occupied_ns, left_ns, beyond_ns, there_ns, is_in_flight, seen_at }
     }
 
     fn update(&mut self, report: UsageReport, allowed_ns: &mut u64, passed: u64, now: u64) {
@@ -301,13 +302,13 @@ impl Neighbour {
         match u64::try_from(more) {
             Ok(more) => self.beyond_ns = self.beyond_ns.saturating_add(more).min(MOST_LEFT_NS),
             Err(_less) => {
-                // What never counted goes first; the rest was told, and was not there.
+                // Work that never counted goes first; the rest was reported but was not present.
                 let less = more.unsigned_abs();
                 let never = less.min(self.beyond_ns);
                 self.beyond_ns -= never;
                 let less = signed(less - never);
                 let [left_ns, most_ns] = self.left_ns.map(|ns| ns.saturating_sub(less));
-                // What it has been given of that it has had.
+                // It has had what it was given.
                 let given = left_ns.min(0).unsigned_abs();
                 *allowed_ns = allowed_ns.saturating_add(less.unsigned_abs().saturating_sub(given));
                 self.left_ns = [left_ns.max(0), most_ns.max(0)];
@@ -318,15 +319,15 @@ impl Neighbour {
         *allowed_ns -= counts;
         let most = signed(MOST_LEFT_NS);
         self.left_ns = self.left_ns.map(|ns| ns.saturating_add_unsigned(counts).min(most));
-        // What was too much for the time being is not told again.
+        // A surplus that did not count now is not reported again.
         self.occupied_ns = self.occupied_ns.max(occupied_ns);
         self.work = report.work;
-        (self.is_out, self.seen_at) = (report.is_out(), now);
+        (self.is_in_flight, self.seen_at) = (report.is_in_flight(), now);
     }
 
-    /// What it wanted and had nothing out for any more, it was given while nobody looked.
+    /// Demand that remained when it had no more work in flight was given between two looks.
     fn settle(&mut self) {
-        if !self.is_out {
+        if !self.is_in_flight {
             (self.left_ns, self.beyond_ns) = ([0; 2], 0);
         }
     }

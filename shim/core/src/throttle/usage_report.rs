@@ -1,85 +1,84 @@
-//! What a process tells the others on a device: two sums, in its container's [page](crate::page).
+//! What a process publishes about itself for its peers on a device: two sums, in its container's [page](crate::page).
 //!
 //! ```text
-//! work       what it has had done, and has reserved for what is out        GPU ns
-//! occupied   for how long it has had anything out                          ns
+//! work       what it has had done, and has reserved for work in flight      GPU ns
+//! occupied   for how long it has had work in flight                        ns
 //! ```
 //!
-//! Who reads them believes nothing beyond the share that the node gave the page's container: see
-//! [`turns`](super::turns).
+//! Readers believe nothing beyond the share that the node gave the page's container: see [`turns`](super::turns).
 
 use crate::units::Share;
 
-/// What a process tells the others of a device.
+/// The usage report of a process for a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UsageReport {
-    /// GPU nanoseconds: what it has had done, and what is reserved for what is out.
+    /// GPU nanoseconds: work done, and what is reserved for work in flight.
     pub work: u64,
-    /// Nanoseconds for which it has had anything out; with the highest bit set, the time at which that would have begun if
-    /// it had not been interrupted.
+    /// Nanoseconds for which it has had work in flight; with the highest bit set, the time at which that would have
+    /// begun if it had not been interrupted.
     pub occupied: u64,
 }
 
-/// What was read of a neighbour.
+/// What was read of a peer.
 #[derive(Clone, Copy, Debug)]
 pub struct PeerReport {
-    /// The page that says it, under a number that stays.
+    /// The page that contains it, by a stable number.
     pub page: u64,
-    /// What the container of the page may take of the device's time, as the node wrote it; none of this process's own
-    /// container, whose processes pay out of the same bucket.
+    /// The share that the container of the page may take of the device's time, as the node wrote it; `None` for this
+    /// process's own container, whose processes pay out of the same bucket.
     pub share: Option<Share>,
-    /// Who says it, under a number that stays.
+    /// The process that published it, by a stable number.
     pub key: u64,
-    /// What it says.
+    /// Its report.
     pub report: UsageReport,
 }
 
-/// Set while something is out.
+/// Set while work is in flight.
 const OUT: u64 = 1 << 63;
 
 impl UsageReport {
-    /// Of a process that had work out for so long, and since then again.
+    /// Makes the report of a process that had work in flight for `occupied_ns`, and again since `in_flight_since`.
     #[must_use]
-    pub(super) const fn new(work: u64, occupied_ns: u64, out_since: Option<u64>) -> Self {
-        let occupied = match out_since {
+    pub(super) const fn new(work: u64, occupied_ns: u64, in_flight_since: Option<u64>) -> Self {
+        let occupied = match in_flight_since {
             Some(since) => OUT | since.saturating_sub(occupied_ns),
             None => occupied_ns & !OUT,
         };
         Self { work, occupied }
     }
 
-    /// What several processes tell together, as one.
+    /// Combines the reports of several processes into one.
     #[must_use]
     pub fn together(all: impl Iterator<Item = Self>, now: u64) -> Self {
-        let (mut work, mut occupied_ns, mut is_out) = (0_u64, 0_u64, false);
+        let (mut work, mut occupied_ns, mut is_in_flight) = (0_u64, 0_u64, false);
         for report in all {
             work = work.wrapping_add(report.work);
             occupied_ns = occupied_ns.saturating_add(report.occupied_ns(now));
-            is_out |= report.is_out();
+            is_in_flight |= report.is_in_flight();
         }
-        Self::new(work, occupied_ns.min(now), is_out.then_some(now))
+        Self::new(work, occupied_ns.min(now), is_in_flight.then_some(now))
     }
 
-    /// The same of a process that others were before, who told this.
+    /// Returns this report as the continuation of one by an earlier process.
     #[must_use]
     pub const fn after(self, before: Self, taken_at: u64) -> Self {
         let work = self.work.wrapping_add(before.work);
         let before_ns = before.occupied_ns(taken_at);
         let occupied = match self.occupied & !OUT {
-            since if self.is_out() => OUT | since.saturating_sub(before_ns),
+            since if self.is_in_flight() => OUT | since.saturating_sub(before_ns),
             ns => ns.saturating_add(before_ns) & !OUT,
         };
         Self { work, occupied }
     }
 
-    /// For how long it had anything out, by now.
+    /// For how long it has had work in flight by `now`.
     pub(super) const fn occupied_ns(self, now: u64) -> u64 {
-        if self.is_out() { now.saturating_sub(self.occupied & !OUT) } else { self.occupied }
+        if self.is_in_flight() { now.saturating_sub(self.occupied & !OUT) } else { self.occupied }
     }
 
-    /// Whether it has anything out.
+    /// Returns whether it has work in flight.
     #[must_use]
-    pub const fn is_out(self) -> bool {
+    pub const fn is_in_flight(self) -> bool {
         self.occupied & OUT != 0
     }
 }

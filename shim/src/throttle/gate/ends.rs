@@ -1,10 +1,10 @@
-//! What ends on a device: streams, contexts and what was launched so far.
+//! What ends on a device: streams, contexts and the work launched so far.
 //!
-//! Before a stream or a context ends an event is recorded behind its work, as far as none is there; what is out when a
-//! context ends is charged up to the driver's return. The meter decides what that means, and here it is told in the order
-//! that makes it true: nobody asks about an event that the driver may have freed.
+//! Before a stream or a context ends, an event is recorded behind its work if there is none; work in flight when a
+//! context ends is charged up to the driver's return. The decisions are the meter's. This module keeps the order of
+//! the calls: an event that the driver may have freed is never queried.
 
-use super::super::lanes::{Lane, Stream};
+use super::super::stream_table::{Stream, StreamEntry};
 use super::super::timing::{ContextId, Timing};
 use super::Gate;
 use crate::driver::cuda::time as driver;
@@ -14,28 +14,28 @@ use gpucap_abi::cuda::{CUcontext, CUstream};
 use gpucap_core::throttle::StreamId;
 
 impl Gate {
-    /// A stream has ended, or will at once.
+    /// Handles a stream that has ended, or will at once.
     pub(in crate::throttle) fn end_stream(&self, id: StreamId) {
         self.with(|inside| inside.meter.stream_destroyed(id, sys::monotonic_ns()));
     }
 
-    /// As [`end_stream`](Self::end_stream), for a caller that [holds](crate::held) already.
+    /// As [`end_stream`](Self::end_stream), for a caller that [holds](crate::held) the guard already.
     pub(in crate::throttle) fn end_stream_held(&self, id: StreamId) {
         self.think(|inside| inside.meter.stream_destroyed(id, sys::monotonic_ns()));
     }
 
-    /// A context in which something has been launched.
+    /// Returns the number of a context in which something has been launched.
     pub(in crate::throttle) fn context(&self, handle: CUcontext) -> Option<ContextId> {
         self.with(|inside| inside.timing.find(handle))?
     }
 
-    /// The driver is about to end a context: its events are not touched meanwhile.
+    /// Handles a context that the driver is about to end: its events are not touched until the outcome is known.
     pub(in crate::throttle) fn context_is_ending(&self, id: ContextId) {
         self.with(|inside| inside.timing.is_ending(id, true));
     }
 
-    /// The driver has come back. If the context has ended, its events are never touched again, and what was out in it is
-    /// charged up to now.
+    /// Handles the driver's return. If the context has ended, its events are never touched again, and its work in
+    /// flight is charged up to now.
     pub(in crate::throttle) fn context_ended(
         &self,
         copy: &DriverCopy,
@@ -53,9 +53,15 @@ impl Gate {
         });
     }
 
-    /// What was launched in a stream ends here: something that is no launch is about to enter it.
-    pub(in crate::throttle) fn fence(&self, copy: &DriverCopy, lane: &Lane, stream: CUstream) {
-        let Stream { id, context } = lane.stream();
+    /// Separates the work launched in a stream so far from what follows: something that is no launch is about to
+    /// enter it.
+    pub(in crate::throttle) fn fence(
+        &self,
+        copy: &DriverCopy,
+        entry: &StreamEntry,
+        stream: CUstream,
+    ) {
+        let Stream { id, context } = entry.stream();
         let Some(id) = id else { return };
         let wants_mark = self.with(|inside| inside.meter.fence(id, sys::monotonic_ns()));
         if wants_mark == Some(true) && driver::carries_out(copy, stream) {
@@ -63,17 +69,22 @@ impl Gate {
         }
     }
 
-    /// The same, of a stream whose context may not be the current one.
-    pub(in crate::throttle) fn fence_in(&self, copy: &DriverCopy, lane: &Lane, stream: CUstream) {
-        let context = lane.stream().context;
+    /// The same, for a stream whose context may not be the current one.
+    pub(in crate::throttle) fn fence_in(
+        &self,
+        copy: &DriverCopy,
+        entry: &StreamEntry,
+        stream: CUstream,
+    ) {
+        let context = entry.stream().context;
         let handle = self.with(|inside| inside.timing.handle(context)).flatten();
         if let Some(handle) = handle {
-            driver::in_context(copy, handle, || self.fence(copy, lane, stream));
+            driver::in_context(copy, handle, || self.fence(copy, entry, stream));
         }
     }
 
-    /// Does something that may end contexts of this device: meanwhile nobody asks about their events. The caller
-    /// [holds](crate::held) already.
+    /// Runs `work`, which may end contexts of this device, with all queries of their events excluded. The caller
+    /// [holds](crate::held) the guard already.
     pub(in crate::throttle) fn while_nobody_asks<T>(
         &self,
         work: impl FnOnce(&mut Timing) -> T,
@@ -81,7 +92,7 @@ impl Gate {
         work(&mut self.inside.lock().timing)
     }
 
-    /// Settles all that has finished.
+    /// Settles everything that has finished.
     pub(in crate::throttle) fn settle_all(&self, copy: &DriverCopy) {
         let now = sys::monotonic_ns();
         self.look_around(now, false);

@@ -1,4 +1,5 @@
-//! What is over as the host sees it: a wait that came back, a stream that goes, work that something else follows.
+//! Ends of work as the host sees them: a wait that returned, a stream that is destroyed, work that something else
+//! follows.
 
 use super::Meter;
 use crate::throttle::{
@@ -7,12 +8,12 @@ use crate::throttle::{
     stream::StreamId,
 };
 
-/// So long after the end of the work a call that waits for it returns, at the latest.
+/// A call that waits for work returns at most this long after the work's end.
 const RETURN_NS: u64 = 100_000;
 
 impl<E> Meter<'_, E> {
-    /// A call returned at `now` that waits until this stream is empty, and had waited since `began`; without a stream, until
-    /// all of the device's are.
+    /// Records that a call that waits until this stream is empty returned at `now`, having waited since `began`;
+    /// without a stream, one that waits for all streams of the device.
     pub fn sync_returned(
         &mut self,
         stream: Option<StreamId>,
@@ -25,19 +26,19 @@ impl<E> Meter<'_, E> {
             None => 0..self.streams.len(),
         };
         for place in places {
-            self.harvest_stream(place, now, events);
+            self.collect_finished_in(place, now, events);
             let Some(stream) = self.streams.get_mut(place) else { continue };
             if stream.pending.is_empty() {
                 let span = stream.span(stream.unmarked_ns > 0, now);
                 let (taken, before) = (stream.look(), std::mem::take(&mut stream.unmarked_ns));
-                // What the call found it waited for, but for the way back to the program.
+                // The call waited for the work, apart from its own way back to the program.
                 let (from, until) = (stream.since.max(began), now.saturating_sub(RETURN_NS));
                 let certain = (from < until).then_some(Certain { from, until, part: Part::Rest });
                 (stream.since, stream.synced) = (now, true);
                 let worth = self.account(taken, now).saturating_add(before);
-                // Of a batch no event says that it was out.
-                if !self.is_out() {
-                    self.was_out_ns = self.was_out_ns.saturating_add(worth);
+                // No event shows that a batch was in flight.
+                if !self.is_in_flight() {
+                    self.was_in_flight_ns = self.was_in_flight_ns.saturating_add(worth);
                 }
                 if worth > 0 {
                     self.settle(worth, Done { span, work_ns: worth, certain }, now);
@@ -46,26 +47,26 @@ impl<E> Meter<'_, E> {
         }
     }
 
-    /// Nothing that was launched so far shares a batch with what is launched from here on: something that is no work of
-    /// the device comes between. Whether an event, recorded now, would tell when it was over.
+    /// Separates earlier launches from later ones: something that is not work of the device comes between. Returns
+    /// whether an event recorded now would show when the earlier launches ended.
     #[must_use]
     pub fn fence(&mut self, stream: StreamId, now: u64) -> bool {
         let place = usize::from(stream.0);
-        let taken_ns = self.close_batches_of(place, now);
+        let taken_ns = self.close_allowances_of(place, now);
         if let Some(stream) = self.streams.get_mut(place) {
             stream.unmarked_ns = stream.unmarked_ns.saturating_add(taken_ns);
         }
         self.wants_mark(stream)
     }
 
-    /// The stream's handle is gone. Its work may still run: it is settled when its events tell. For what no event tells of,
-    /// ask for a mark [before](Self::fence).
+    /// Records that the stream's handle is gone. Its work may still run and is settled when its events are reached.
+    /// For work without an event, call [`fence`](Self::fence) first and record the mark.
     pub fn stream_destroyed(&mut self, stream: StreamId, now: u64) {
         let place = usize::from(stream.0);
-        let taken_ns = self.close_batches_of(place, now);
+        let taken_ns = self.close_allowances_of(place, now);
         let Some(stream) = self.streams.get_mut(place) else { return };
         stream.open = false;
-        stream.leases.clear();
+        stream.allowances.clear();
         let worth = taken_ns.saturating_add(std::mem::take(&mut stream.unmarked_ns));
         self.settle(worth, Done::estimated(worth), now);
     }

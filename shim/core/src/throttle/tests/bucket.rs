@@ -1,4 +1,4 @@
-//! The bucket's word, whatever it holds and whatever is done to it.
+//! The bucket's word under any value and any change.
 
 use proptest::prelude::*;
 
@@ -62,7 +62,7 @@ fn what_has_flowed_in_since_pays_for_what_is_charged_late() {
     assert_eq!(full_then(200_000_000, 10_000_000_000), 20_000_000);
 }
 
-/// Of what others have taken meanwhile, nothing is forgiven.
+/// A debt of other processes is not forgiven by it.
 #[test]
 fn what_is_charged_late_comes_on_top_of_a_debt() {
     let word = level_at(NOW);
@@ -73,7 +73,7 @@ fn what_is_charged_late_comes_on_top_of_a_debt() {
 }
 
 proptest! {
-    /// Nobody is admitted to an empty bucket; then no window holds more than it may.
+    /// No launch is admitted to an empty bucket; then no window holds more than its bound.
     #[test]
     fn a_window_holds_at_most_the_burst_the_refill_and_one_operation(
         share in shares(),
@@ -141,7 +141,7 @@ proptest! {
         prop_assert!(bucket.level(at - 100) < i64::try_from(wanted).unwrap());
     }
 
-    /// Whatever a word says: a foreign clock's time, or what a bug left.
+    /// Whatever the word holds: the time of a foreign clock, or what a bug left.
     #[test]
     fn any_word_and_any_time_are_bounded(
         share in shares(),

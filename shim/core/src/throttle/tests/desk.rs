@@ -1,11 +1,11 @@
-//! A meter on a desk: its events are reached when a test says so.
+//! A meter without a device: its events are reached when a test says so.
 
 use std::sync::Arc;
 
 use crate::{
     sync::Word,
     throttle::{
-        Batch, Bucket, Events, Launch, Meter, Permit, Reached, Signature, StreamId, Verdict,
+        Allowance, Bucket, Events, Launch, Meter, Permit, Reached, Signature, StreamId, Verdict,
     },
     units::Share,
 };
@@ -14,7 +14,7 @@ pub(super) const NOW: u64 = 1_000_000_000_000;
 pub(super) const MS: u64 = 1_000_000;
 pub(super) const KERNEL: Signature = Signature::kernel(7, 1024);
 
-/// What became of each event, and how many came back.
+/// The state of each event, and how many were given back.
 #[derive(Default)]
 pub(super) struct Card {
     pub(super) events: Vec<Reached>,
@@ -45,7 +45,7 @@ pub(super) struct Bench<'a> {
     pub(super) bucket: Bucket<'a>,
     pub(super) card: Card,
     pub(super) stream: StreamId,
-    pub(super) batch: Arc<Batch>,
+    pub(super) allowance: Arc<Allowance>,
     pub(super) now: u64,
 }
 
@@ -54,13 +54,13 @@ impl<'a> Bench<'a> {
         let bucket = Bucket::new(word, Share::from_percent(percent).unwrap());
         let mut meter = Meter::new(bucket, NOW);
         let stream = meter.stream(NOW);
-        let batch = Arc::default();
-        Self { meter, bucket, card: Card::default(), stream, batch, now: NOW }
+        let allowance = Arc::default();
+        Self { meter, bucket, card: Card::default(), stream, allowance, now: NOW }
     }
 
     pub(super) fn ask(&mut self, launch: Launch) -> Option<Permit> {
-        let Self { meter, card, batch, .. } = self;
-        match meter.before_launch(self.stream, batch, launch, self.now, card) {
+        let Self { meter, card, allowance, .. } = self;
+        match meter.before_launch(self.stream, allowance, launch, self.now, card) {
             Verdict::Admit(permit) => Some(permit),
             Verdict::Wait { until } => {
                 assert!(until > self.now);
@@ -69,7 +69,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// A launch that begins after its return and takes `ns`; the meter has seen its end.
+    /// A launch that begins after its return and takes `ns`, whose end the meter has seen.
     pub(super) fn run(&mut self, launch: Launch, ns: u64) {
         let permit = self.ask(launch).unwrap();
         let pair = self.card.pair(Reached::At(self.now + 1), Reached::At(self.now + 1 + ns));
@@ -90,7 +90,7 @@ impl<'a> Bench<'a> {
         self.bucket.level(self.now)
     }
 
-    /// Nanoseconds that the bucket lacks to be full.
+    /// The nanoseconds that the bucket lacks to be full.
     pub(super) fn taken(&self) -> u64 {
         self.bucket.cap_ns() - u64::try_from(self.level()).unwrap()
     }

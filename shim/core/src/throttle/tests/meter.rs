@@ -29,7 +29,7 @@ fn the_first_measurement_replaces_every_guess() {
     let word = Word::default();
     let mut bench = Bench::new(&word, 25);
     assert!(bench.launch(Launch::kernel(KERNEL)));
-    // Its stream waits for the host: then others go behind it.
+    // Its stream waits for the host: then others are queued behind it.
     bench.now += 101 * MS;
     assert!(bench.launch(Launch::kernel(KERNEL)) && bench.launch(Launch::kernel(KERNEL)));
     assert_eq!(bench.taken(), (2 + 3) * MS);
@@ -92,7 +92,7 @@ fn a_launch_that_the_driver_refuses_costs_nothing() {
 }
 
 #[test]
-fn what_nobody_can_measure_costs_its_estimate() {
+fn work_that_cannot_be_measured_costs_its_estimate() {
     let word = Word::default();
     let mut bench = Bench::new(&word, 25);
     let permit = bench.ask(Launch::kernel(KERNEL)).unwrap();
@@ -104,9 +104,9 @@ fn what_nobody_can_measure_costs_its_estimate() {
     assert_eq!((bench.taken(), bench.card.given_back), (2 * MS, 2));
 }
 
-/// Without a bound a driver that records no event would bring a program to a stop.
+/// Otherwise a driver that records no events would stop a program.
 #[test]
-fn what_nobody_ever_measures_is_feared_no_more_each_time() {
+fn the_guess_for_work_that_is_never_measured_does_not_grow_without_bound() {
     let word = Word::default();
     let mut bench = Bench::new(&word, 50);
     for turn in 0..60 {
@@ -152,17 +152,17 @@ fn a_destroyed_stream_gives_its_room_back() {
 }
 
 #[test]
-fn a_known_small_launch_opens_a_batch_and_its_launches_need_no_meter() {
+fn a_known_small_launch_opens_an_allowance_that_pays_for_the_next_ones() {
     let word = Word::default();
     let mut bench = Bench::new(&word, 25);
-    let batch = Arc::clone(&bench.batch);
+    let allowance = Arc::clone(&bench.allowance);
     let costs = bench.meter.costs();
     (0..4).for_each(|_| bench.run(Launch::kernel(KERNEL), 10_000));
-    assert!(!batch.spend(1));
+    assert!(!allowance.spend(1));
     bench.run(Launch::kernel(KERNEL), 10_000);
     let cost = costs.small(KERNEL).unwrap();
     assert_eq!(cost, 10_000);
-    let fitted = (0..100).take_while(|_| batch.spend(cost)).count();
+    let fitted = (0..100).take_while(|_| allowance.spend(cost)).count();
     assert_eq!(fitted, 25);
     // What they took is settled by the mark that comes with the next launch.
     let before = bench.meter.totals().busy_ns;
@@ -172,19 +172,19 @@ fn a_known_small_launch_opens_a_batch_and_its_launches_need_no_meter() {
 }
 
 #[test]
-fn a_synchronizing_call_settles_the_batch_and_leaves_it_open() {
+fn a_synchronizing_call_settles_the_allowance_and_leaves_it_open() {
     let word = Word::default();
     let mut bench = Bench::new(&word, 25);
-    let batch = Arc::clone(&bench.batch);
+    let allowance = Arc::clone(&bench.allowance);
     (0..5).for_each(|_| bench.run(Launch::kernel(KERNEL), 10_000));
-    assert!(batch.spend(10_000) && batch.spend(10_000));
+    assert!(allowance.spend(10_000) && allowance.spend(10_000));
     let before = bench.meter.totals().busy_ns;
     bench.now += 30_000;
     bench.meter.sync_returned(None, bench.now, bench.now, &mut bench.card);
     assert_eq!(bench.meter.totals().busy_ns - before, 20_000);
     bench.meter.sync_returned(Some(bench.stream), bench.now, bench.now, &mut bench.card);
     assert_eq!(bench.meter.totals().busy_ns - before, 20_000, "nothing is settled twice");
-    assert!(batch.spend(10_000));
+    assert!(allowance.spend(10_000));
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn the_way_of_a_launch_to_an_empty_stream_is_no_work() {
     assert_eq!(bench.meter.totals().busy_ns, 10_000);
 }
 
-/// With launches that block, and when the thread was held up before it looked at the clock.
+/// With launches that block, and when the thread was held up before it read the clock.
 #[test]
 fn a_call_that_returns_after_the_end_hides_no_work() {
     let word = Word::default();
@@ -211,7 +211,7 @@ fn a_call_that_returns_after_the_end_hides_no_work() {
     assert_eq!(bench.meter.totals().busy_ns, 14_000);
 }
 
-/// Events are laid onto the host's clock now and then: what seems to be over already may not be free.
+/// Events are mapped onto the host's clock now and then: what seems to have ended already may not be free.
 #[test]
 fn time_that_seems_to_come_twice_is_charged_twice() {
     let word = Word::default();
@@ -231,7 +231,7 @@ fn a_long_kernel_is_paid_off_at_the_share() {
     bench.now = again;
     bench.run(Launch::kernel(KERNEL), 300 * MS);
     assert!(bench.ask(Launch::kernel(KERNEL)).is_none());
-    // 300 ms are paid after 600, less the burst of 20, of which a quantum of 10 must be there again.
+    // 300 ms are paid for after 600, less the burst of 20, of which a quantum of 10 must be there again.
     bench.now = again + 579 * MS;
     assert!(bench.ask(Launch::kernel(KERNEL)).is_none());
     bench.now = again + 581 * MS;
@@ -249,7 +249,7 @@ fn a_collective_is_charged_and_goes() {
     assert_eq!(bench.level(), level - 1_000_000);
 }
 
-/// A program could call all its kernels collectives.
+/// A program could name all its kernels as collectives.
 #[test]
 fn a_collective_that_meets_no_other_device_is_lent_little() {
     let word = Word::default();
@@ -268,15 +268,15 @@ fn a_collective_that_meets_no_other_device_is_lent_little() {
 }
 
 #[test]
-fn what_goes_through_a_closed_gate_opens_no_batch() {
+fn a_launch_through_a_closed_gate_opens_no_allowance() {
     let word = Word::default();
     let mut bench = Bench::new(&word, 25);
-    let batch = Arc::clone(&bench.batch);
+    let allowance = Arc::clone(&bench.allowance);
     (0..5).for_each(|_| bench.run(Launch::kernel(KERNEL), 10_000));
     bench.bucket.charge(100 * MS, bench.now);
     assert!(bench.ask(Launch::kernel(KERNEL)).is_none());
     assert!(bench.launch(Launch::kernel(KERNEL).collective(NOW)));
-    assert!(!batch.spend(1));
+    assert!(!allowance.spend(1));
 }
 
 #[test]
@@ -286,7 +286,7 @@ fn one_launch_goes_when_nothing_moves() {
     bench.run(Launch::kernel(KERNEL), 300_000);
     while bench.launch(Launch::kernel(KERNEL)) {}
     bench.bucket.charge(100_000 * MS, bench.now);
-    // The patience is twice as long each time.
+    // The patience doubles each time.
     for (patience, stalls) in [(2_000, 1), (4_000, 2), (8_000, 3)] {
         bench.now += (patience - 1) * MS;
         assert!(!bench.launch(Launch::kernel(KERNEL)));
@@ -327,21 +327,21 @@ fn the_whole_card_never_waits() {
 }
 
 #[test]
-fn a_closed_gate_closes_every_batch() {
+fn a_closed_gate_closes_every_allowance() {
     let word = Word::default();
     let mut bench = Bench::new(&word, 25);
-    let batch = Arc::clone(&bench.batch);
+    let allowance = Arc::clone(&bench.allowance);
     let other = (bench.meter.stream(NOW), Arc::default());
     (0..5).for_each(|_| bench.run(Launch::kernel(KERNEL), 10_000));
-    assert!(batch.spend(10_000) && !bench.meter.wants_mark(bench.stream));
+    assert!(allowance.spend(10_000) && !bench.meter.wants_mark(bench.stream));
     bench.bucket.charge(500 * MS, bench.now);
     let stream = bench.stream;
-    (bench.stream, bench.batch) = other;
+    (bench.stream, bench.allowance) = other;
     let first = bench.stream;
     let level = bench.level();
     assert!(bench.ask(Launch::kernel(KERNEL)).is_none());
-    assert_eq!(bench.level() - level, 240_000, "what is left of the batch comes back");
-    assert!(!batch.spend(10_000));
+    assert_eq!(bench.level() - level, 240_000, "what is left of the allowance comes back");
+    assert!(!allowance.spend(10_000));
     assert!(bench.meter.wants_mark(stream) && !bench.meter.wants_mark(first));
     let [mark, _] = bench.card.pair(Reached::At(bench.now + 5), Reached::Pending).unwrap();
     let before = bench.meter.totals().busy_ns;
@@ -371,9 +371,9 @@ fn a_function_that_is_often_long_is_not_prepaid() {
     let is_doubted = (0..1000).any(|number| {
         bench.now += 10 * MS;
         bench.run(Launch::kernel(KERNEL), if number % 10 == 9 { MS } else { 10_000 });
-        let is_prepaid = bench.batch.spend(1);
+        let is_prepaid = bench.allowance.spend(1);
         if is_prepaid {
-            bench.batch.put_back(1);
+            bench.allowance.put_back(1);
         }
         number > 10 && !is_prepaid
     });

@@ -1,4 +1,4 @@
-//! What the meter makes of queues: those that the device works off, that wait for the host, that end with their context.
+//! Queues that the device works off, that wait for the host, and that end with their context.
 
 use std::sync::Arc;
 
@@ -8,16 +8,16 @@ use crate::{
     throttle::{Launch, Reached, Signature},
 };
 
-/// Whatever the launches of the batch were expected to take.
+/// Whatever the expected cost of the batch's launches.
 #[test]
 fn a_batch_that_the_device_had_to_work_off_is_charged_its_time() {
     let word = Word::default();
     let mut bench = Bench::new(&word, 25);
-    let batch = Arc::clone(&bench.batch);
+    let allowance = Arc::clone(&bench.allowance);
     (0..5).for_each(|_| bench.run(Launch::kernel(KERNEL), 1_000));
-    assert!((0..10).all(|_| batch.spend(1_000)));
+    assert!((0..10).all(|_| allowance.spend(1_000)));
     let before = bench.meter.totals().busy_ns;
-    // The next launch returns before the device has come to the end of the batch.
+    // The next launch returns before the device has reached the end of the batch.
     let permit = bench.ask(Launch::kernel(KERNEL)).unwrap();
     let (queued, end) = (bench.now, bench.now + 15 * MS);
     let pair = bench.card.pair(Reached::At(end), Reached::At(end + 1_000));
@@ -37,7 +37,7 @@ fn what_is_out_when_its_context_ends_is_charged_until_then() {
     bench.meter.settle_all(bench.now, &mut bench.card);
     assert_eq!(bench.meter.totals().busy_ns, 300 * MS);
     assert_eq!((bench.meter.paid_until(), bench.card.given_back), (None, 2));
-    // The bucket of 10 ms was full again, but for the one that was reserved.
+    // The bucket of 10 ms was full again, except for the reserved launch.
     assert_eq!(bench.level(), -289 * 1_000_000);
 }
 

@@ -27,7 +27,7 @@ fn work_side_by_side_is_charged_once() {
     assert_eq!(due(&mut settlement, Span::Operation(50, 150), 100), 50);
 }
 
-/// Charging the smaller one each time would charge 20.
+/// Charging the smaller sum each time would charge 20.
 #[test]
 fn sums_are_compared_not_pieces() {
     let mut settlement = Settlement::default();
@@ -35,7 +35,7 @@ fn sums_are_compared_not_pieces() {
     assert_eq!(first + due(&mut settlement, Span::Batch(10, 110), 10), 110);
 }
 
-/// Whatever the launches were expected to take.
+/// Whatever the expected cost of the launches.
 #[test]
 fn time_in_which_the_device_certainly_worked_is_charged() {
     let mut settlement = Settlement::default();
@@ -89,7 +89,7 @@ proptest! {
         }
     }
 
-    /// In time's order nothing is forgotten, however many stretches there are.
+    /// In the order of time nothing is forgotten, however many stretches there are.
     #[test]
     fn coverage_of_a_long_time_is_the_union(gaps in prop::collection::vec((0..20_u64, 1..20_u64), 0..500)) {
         let mut coverage = Coverage::default();
@@ -123,7 +123,7 @@ fn measured(settlement: &mut Settlement, now: u64, expected_ns: u64, took_ns: u6
     settlement.settle(done, &Turns::new(0), now);
 }
 
-/// Its mean cuts the long ones off, and the smaller sum would be that of estimates for ever.
+/// The mean cuts the long ones off, and the smaller sum would always be that of estimates.
 #[test]
 fn estimates_far_below_what_is_measured_are_doubted() {
     let mut settlement = Settlement::default();
@@ -138,7 +138,7 @@ fn estimates_far_below_what_is_measured_are_doubted() {
     assert!(settlement.is_doubtful(tried_again + 19 * SECOND), "twice as long");
 }
 
-/// 10 us expected; one in `every` takes this long. Whether that is doubted, of so many.
+/// 10 us expected; one launch in `every` takes `long_ns`. Returns whether that is doubted after `count` launches.
 fn doubts(every: u64, long: u64, count: u64) -> bool {
     let mut settlement = Settlement::default();
     (0..count).any(|number| {
@@ -158,7 +158,7 @@ fn outliers_that_come_more_often_than_turns_are_doubted() {
 
 #[test]
 fn outliers_that_come_as_seldom_as_turns_are_not_doubted() {
-    // A turn of one's own of 1 ms, and 15 others' of the same length in between.
+    // One's own turn of 1 ms, and 15 turns of others of the same length in between.
     assert!(!doubts(100, 15_000_000, 100_000));
 }
 
@@ -167,7 +167,7 @@ fn turns_of_other_processes_raise_no_doubt() {
     let mut settlement = Settlement::default();
     let mut now = SECOND;
     for _ in 0..10 {
-        // Three of 6 ms in each second, among others that are as expected.
+        // Three of 6 ms in each second, among others that take the expected time.
         (0..3).for_each(|_| measured(&mut settlement, now, 10_000, 6_000_000));
         for _ in 0..600 {
             now += SECOND / 600;

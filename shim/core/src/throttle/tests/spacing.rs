@@ -7,13 +7,13 @@ use crate::{
 };
 
 #[test]
-fn what_lies_between_two_events_is_taken_off_once_it_is_known() {
+fn the_distance_of_two_events_is_subtracted_once_it_is_known() {
     let word = Word::default();
     let mut bench = Bench::new(&word, 50);
     let mut round = |third: Option<(u64, u64)>| {
         let before = bench.meter.totals().busy_ns;
         let permit = bench.ask(Launch::kernel(KERNEL)).unwrap();
-        // Busy until the launch had returned: nothing but the distance of the events is in it.
+        // Busy until the launch had returned: it contains only the distance of the events.
         let (begin, end) = (bench.now + 5_000, bench.now + 15_300);
         let pair = bench.card.pair(Reached::At(begin), Reached::At(end));
         bench.meter.launched(permit, bench.now + 4_000, pair, &mut bench.card);
@@ -31,7 +31,7 @@ fn what_lies_between_two_events_is_taken_off_once_it_is_known() {
     for distance in [320, 900, 310] {
         round(Some((4_500, distance)));
     }
-    // Asked for when the operation was over: no distance.
+    // Recorded after the operation had ended: no distance.
     round(Some((20_000, 9)));
     let long: Vec<u64> = (0..40).map(|_| round(None)).collect();
     assert!(long.iter().all(|busy| *busy == 10_300), "three are too few: {long:?}");

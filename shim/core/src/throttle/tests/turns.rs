@@ -1,4 +1,4 @@
-//! Whose turn it was.
+//! Turns of processes on a device, as derived from their reports.
 
 use proptest::prelude::*;
 
@@ -10,12 +10,12 @@ use crate::{
 const MS: u64 = 1_000_000;
 const START: u64 = 1_000 * MS;
 
-/// A process as it was at some time: what it has had done or reserved, how long it was there, and since when again.
+/// A process at some time: its work done or reserved, how long it was present, and since when again.
 type Process = (u64, u64, Option<u64>);
 
 const ABSENT: Process = (0, 0, None);
 
-/// What this process and its neighbours are like when it looks, at such times.
+/// The reports of this process and its peers at each look.
 fn looks(turns: &mut Turns, looks: &[(u64, Process, &[Process])]) {
     for (ms, own, others) in looks {
         let report = |process: &Process| {
@@ -31,12 +31,12 @@ fn peer((report, key): (UsageReport, u64)) -> PeerReport {
     PeerReport { page: key, share: None, key, report }
 }
 
-/// Milliseconds that were certainly this process's.
+/// The milliseconds that were certainly this process's.
 fn at_least(turns: &Turns, from: u64, to: u64) -> f64 {
     turns.at_least(START + from * MS, START + to * MS) as f64 / MS as f64
 }
 
-/// Milliseconds of this process's from one to another.
+/// The milliseconds of this process's from one time to another.
 fn own(turns: &Turns, from: u64, to: u64) -> f64 {
     turns.of(START + from * MS, START + to * MS) as f64 / MS as f64
 }
@@ -46,7 +46,7 @@ fn close(found: f64, expected: f64) {
 }
 
 #[test]
-fn all_of_it_while_nobody_tells() {
+fn all_of_it_without_peer_reports() {
     let mut turns = Turns::new(START);
     close(own(&turns, 0, 40), 40.0);
     looks(&mut turns, &[(0, (40, 0, Some(0)), &[]), (40, (40, 0, Some(0)), &[])]);
@@ -63,16 +63,16 @@ fn half_of_it_beside_one_that_wants_it_all() {
 }
 
 #[test]
-fn all_but_what_a_small_neighbour_wanted() {
+fn all_but_the_demand_of_a_small_peer() {
     let mut turns = Turns::new(START);
     let busy = (100, 0, Some(0));
-    // It waited for its turns all the time, and 3 ms are all it had done.
+    // It waited for its turns all the time, and 3 ms are all that it had done.
     looks(&mut turns, &[(0, busy, &[ABSENT]), (40, busy, &[(3, 0, Some(0))])]);
     close(own(&turns, 0, 40), 37.0);
 }
 
 #[test]
-fn all_but_half_of_the_time_for_which_a_neighbour_was_there() {
+fn all_but_half_of_the_time_for_which_a_peer_was_present() {
     let mut turns = Turns::new(START);
     let busy = (100, 0, Some(0));
     looks(&mut turns, &[(0, busy, &[ABSENT]), (40, busy, &[(60, 10, None)])]);
@@ -89,29 +89,29 @@ fn the_least_demands_in_full_and_the_rest_in_equal_parts() {
 }
 
 #[test]
-fn what_a_neighbour_was_given_while_this_process_was_away_is_not_given_twice() {
+fn what_a_peer_was_given_while_this_process_was_absent_is_not_given_twice() {
     let mut turns = Turns::new(START);
-    let neighbour = (20, 0, Some(0));
+    let peer = (20, 0, Some(0));
     let looked = [
         (0, ABSENT, &[ABSENT][..]),
-        // Alone, it has had done what it wanted,
-        (20, ABSENT, &[neighbour]),
+        // Alone, it has had its demand done,
+        (20, ABSENT, &[peer]),
         // and waits for more.
-        (40, (100, 0, Some(20)), &[neighbour]),
+        (40, (100, 0, Some(20)), &[peer]),
     ];
     looks(&mut turns, &looked);
     close(own(&turns, 20, 40), 20.0);
 }
 
-/// It has had more than its part, as after a pause: what it wanted then is no reason to give it anything later.
+/// It has had more than its part, as after a pause: its earlier demand is no reason to give it anything later.
 #[test]
-fn a_neighbour_with_nothing_out_has_nothing_left_to_be_given() {
+fn a_peer_with_nothing_in_flight_has_nothing_left_to_be_given() {
     let mut turns = Turns::new(START);
     let busy = (100, 0, Some(0));
     let looked = [
         (0, busy, &[ABSENT][..]),
         (10, busy, &[(50, 10, None)]),
-        // There again, with nothing more to do.
+        // Present again, with nothing more to do.
         (20, busy, &[(50, 10, Some(10))]),
     ];
     looks(&mut turns, &looked);
@@ -125,7 +125,7 @@ fn what_was_wrong_for_the_time_being_is_made_up_for() {
     let busy = (100, 0, Some(0));
     let looked = [
         (0, busy, &[ABSENT][..]),
-        // 50 ms reserved, of which 10 were needed: it had been done long before it noticed.
+        // 50 ms reserved, of which 10 were needed: the work ended long before that was noticed.
         (40, busy, &[(50, 0, Some(0))]),
         (60, busy, &[(10, 15, None)]),
         (80, busy, &[(20, 15, Some(70))]),
@@ -133,18 +133,18 @@ fn what_was_wrong_for_the_time_being_is_made_up_for() {
     looks(&mut turns, &looked);
     close(own(&turns, 0, 40), 20.0);
     close(own(&turns, 40, 60), 20.0);
-    // There again for ten, but told to have been for 25 too many: nothing until that is used up.
+    // Present again for ten, but reported as present for 25 too many: nothing until that is used up.
     close(own(&turns, 60, 80), 20.0);
 }
 
-/// Whose life is one look: all that it tells it did since the latest.
+/// It is seen at one look only: all reported work was done since the previous one.
 #[test]
-fn a_newcomer_had_what_it_tells() {
+fn a_newcomer_had_what_it_reports() {
     let mut turns = Turns::new(START);
     let looked = [
         (0, ABSENT, &[][..]),
         (40, (20, 0, Some(0)), &[(20, 40, None)][..]),
-        // That one is known: nothing of it is new.
+        // It is known now: none of its work is new.
         (80, (40, 0, Some(0)), &[(20, 40, None)][..]),
     ];
     looks(&mut turns, &looked);
@@ -153,7 +153,7 @@ fn a_newcomer_had_what_it_tells() {
 }
 
 #[test]
-fn who_is_there_at_the_first_look_did_it_before() {
+fn a_peer_that_is_present_at_the_first_look_did_its_work_before() {
     let mut turns = Turns::new(START);
     let old = (90_000, 90_000, None);
     looks(&mut turns, &[(10, (10, 0, Some(0)), &[old]), (20, (20, 0, Some(0)), &[old])]);
@@ -162,7 +162,7 @@ fn who_is_there_at_the_first_look_did_it_before() {
 }
 
 #[test]
-fn what_a_neighbour_can_have_had_at_most_is_all_that_it_had_left() {
+fn a_peer_can_have_had_at_most_what_it_had_left() {
     let mut turns = Turns::new(START);
     let busy = (100, 0, Some(0));
     let looked =
@@ -175,9 +175,9 @@ fn what_a_neighbour_can_have_had_at_most_is_all_that_it_had_left() {
     close(at_least(&turns, 10, 20), 7.0);
 }
 
-/// The page tells of more work than there is time, on so many seats.
+/// The page reports more work than there is time, on `seats` seats.
 #[test]
-fn a_liar_gives_away_its_own_share_and_no_more() {
+fn a_false_report_gives_away_its_own_containers_share_and_no_more() {
     for (percent, seats) in [(1, 1), (1, 64), (30, 64)] {
         let mut turns = Turns::new(START);
         let share = Share::from_percent(percent);
@@ -200,9 +200,9 @@ fn a_liar_gives_away_its_own_share_and_no_more() {
     }
 }
 
-/// What it has not used it may use at once, as with a kernel that is longer than its share of a while.
+/// A container may use at once what it has not used, as with a kernel longer than its share of a while.
 #[test]
-fn a_neighbour_that_was_quiet_may_run_for_long() {
+fn a_peer_that_was_idle_may_run_for_long() {
     let mut turns = Turns::new(START);
     let share = Share::from_percent(30);
     let look = |turns: &mut Turns, ms: u64, report| {
@@ -224,7 +224,7 @@ fn one_that_is_gone_takes_nothing() {
     close(own(&turns, 10, 20), 10.0);
 }
 
-/// Long after a time, it is told less exactly, and still told.
+/// Long after a time its turns are kept at lower resolution, but are kept.
 #[test]
 fn what_is_long_ago_is_remembered() {
     let mut turns = Turns::new(START);
@@ -236,7 +236,7 @@ fn what_is_long_ago_is_remembered() {
 }
 
 proptest! {
-    /// Whatever they tell: no more than passed is ever this process's, nor less than nothing.
+    /// Whatever they publish: this process's part is never more than the time passed, nor negative.
     #[test]
     fn any_words_are_harmless(
         report in prop::collection::vec((any::<[u64; 2]>(), any::<[u64; 2]>(), 0_u64..50 * MS), 1..40),

@@ -1,11 +1,11 @@
-//! The other processes on a device: what one tells them, and what they tell.
+//! The other processes on a device: what this process publishes for them, and their reports.
 //!
-//! One's own container's [page](crate::page) is mapped. Those of others are opened, read and closed at each look: who
-//! writes one may shorten it, replace it or fill it with anything, and no descriptor outlives a look, since programs close
-//! all that they find. Which there are is listed again after a tenth of a second; one that said nothing new then, and has
-//! nothing out, is not read in between. All processes of another container are heard as one, and nothing of what they say
-//! counts beyond the share (`gpucap_core::page::share`) that the node wrote beside the page. Looking waits for nothing, and
-//! takes a fiftieth of the time at most; whatever fails is not seen.
+//! The own container's [page](crate::page) is mapped. The pages of others are opened, read and closed at each look:
+//! their writers may truncate them, replace them or fill them with anything, and no descriptor outlives a look, since
+//! programs close all descriptors that they find. The list of pages is refreshed every tenth of a second; a page that
+//! had nothing new then, and has no work in flight, is not read in between. All processes of another container are
+//! taken together, and their reports count only up to the share (`gpucap_core::page::share`) that the node wrote
+//! beside the page. A look waits for nothing, and takes at most a fiftieth of the time; whatever fails is ignored.
 
 use crate::driver::nvml::process;
 use crate::page::OwnPage;
@@ -19,78 +19,79 @@ use gpucap_core::uuid::Uuid;
 use parking_lot::Mutex;
 use std::ffi::{CStr, CString};
 
-/// Everybody else on a device.
-pub(crate) struct Neighbours {
+/// All other processes on a device.
+pub(crate) struct Peers {
     own: &'static OwnPage,
     device: DeviceIndex,
     gpu: Uuid,
     slot: Slot,
-    /// Where this process tells what it does; `None` if the page has no room for it.
+    /// The own seat for this process's reports; `None` if the page has no room for it.
     seat: Option<OwnSeat<'static>>,
     view: Mutex<View>,
 }
 
-/// What there was at the latest look.
+/// The result of the latest look.
 #[derive(Default)]
 struct View {
     pages: Vec<Page>,
     peers: Vec<PeerReport>,
-    /// How many processes have told something.
+    /// How many processes have published something.
     known: usize,
-    /// For what is read; [`ROOM`] bytes.
+    /// The buffer for what is read; [`ROOM`] bytes.
     room: Vec<u8>,
     listed_at: Option<u64>,
     took_ns: u64,
     rests_until: u64,
 }
 
-/// Somebody's page that tells of the device.
+/// A page with reports for the device.
 struct Page {
     name: CString,
     inode: u64,
-    /// Where its seats are: offset and length.
+    /// The offset and length of its seats.
     seats: (usize, usize),
     share: Share,
-    /// What it said at the latest look, and how many processes have ever said something in it.
+    /// Its report at the latest look, and how many processes have ever published in it.
     report: UsageReport,
     processes: usize,
-    /// It said something new at the latest list, or since.
+    /// It had something new at the latest listing, or since.
     moves: bool,
 }
 
-/// How long a page may be there unseen, or a first process of it.
+/// How long a new page, or the first process of a page, may go unseen.
 const LIST_NS: u64 = 100_000_000;
-/// For one part of the time that looks, so many do not.
+/// The time between two looks, as a multiple of the time that looks take.
 const REST: u64 = 50;
-/// How many files are looked into for one list, and how many pages are read at each look: those that move before others.
+/// How many files are opened for one listing, and how many pages are read at each look; pages that change come first.
 const MOST_FILES: usize = 1024;
 const MOST_PAGES: usize = 64;
-/// Enough for a header, for the seats of a device, for a file of shares and for any file's name.
+/// Enough for a header, for the seats of a device, for a share file and for any file name.
 const ROOM: usize = share::MAX_BYTES + 1;
 const _: () = assert!(ROOM >= Header::SIZE);
 
-impl Neighbours {
-    /// Joins them on a device.
+impl Peers {
+    /// Joins the processes on a device.
     pub(crate) fn join(own: &'static OwnPage, device: DeviceIndex, gpu: Uuid, slot: Slot) -> Self {
         let seat = own.page.take(device, gpu, slot, sys::monotonic_ns());
         Self { own, device, gpu, slot, seat, view: Mutex::default() }
     }
 
-    /// Tells them.
+    /// Publishes this process's report.
     pub(super) fn publish(&self, report: UsageReport) {
         if let Some(seat) = &self.seat {
             seat.publish(report);
         }
     }
 
-    /// Whether more processes compute on the device than tell what they do. NVML is asked, so that takes a while.
-    pub(super) fn are_there_strangers(&self) -> bool {
+    /// Returns whether more processes compute on the device than publish a report. NVML is asked, which takes a
+    /// while.
+    pub(super) fn has_unreported(&self) -> bool {
         let listed = topology::nvml().and_then(|nvml| process::count(nvml, self.gpu.0));
         listed.is_some_and(|listed| listed > self.view.lock().known.saturating_add(1))
     }
 
-    /// Looks at what they tell, unless another thread does or it `is_due` only later. If it may not take time, those of
-    /// other containers are what they were. Each is shown under a number that stays.
+    /// Reads the reports, unless another thread does so or it `is_due` only later. If it may not take time, those of
+    /// other containers are the previous ones. Each is passed on under a stable number.
     pub(super) fn look(
         &self,
         now: u64,
@@ -109,7 +110,7 @@ impl Neighbours {
 }
 
 impl View {
-    fn refresh(&mut self, all: &Neighbours, may_take_time: bool, now: u64) {
+    fn refresh(&mut self, all: &Peers, may_take_time: bool, now: u64) {
         self.peers.clear();
         let page = all.own.inode;
         let own = all.own.page.reports(all.device).filter(|(slot, _)| *slot != all.slot.index());
@@ -121,7 +122,7 @@ impl View {
         }
         let others = self.pages.iter().map(|page| page.processes);
         self.known = others.fold(self.known, usize::saturating_add);
-        // Each is a taker of its own, whose key is no process's.
+        // Each counts by itself; its key is no process's.
         self.peers.extend(self.pages.iter().take(MOST_PAGES).map(|page| PeerReport {
             page: page.inode,
             share: Some(page.share),
@@ -130,8 +131,8 @@ impl View {
         }));
     }
 
-    /// Reads what other containers tell.
-    fn read_others(&mut self, all: &Neighbours, now: u64) {
+    /// Reads the reports of other containers.
+    fn read_others(&mut self, all: &Peers, now: u64) {
         let lists = self.listed_at.is_none_or(|at| now.saturating_sub(at) >= LIST_NS);
         if !lists && self.pages.is_empty() {
             return;
@@ -149,13 +150,14 @@ impl View {
             let Some((_, bytes)) = read(&directory, &page.name, offset, room) else { continue };
             let report = UsageReport::together(read_seats(bytes).map(|(_, report)| report), now);
             page.processes = read_seats(bytes).count();
-            page.moves = report.is_out() || page.report.work != report.work || !lists && page.moves;
+            page.moves =
+                report.is_in_flight() || page.report.work != report.work || !lists && page.moves;
             page.report = report;
         }
     }
 
-    /// Finds the pages that tell of the device, and what the node says of them.
-    fn list(&mut self, directory: &Directory, all: &Neighbours) {
+    /// Finds the pages with reports for the device, and the shares that the node wrote for them.
+    fn list(&mut self, directory: &Directory, all: &Peers) {
         let mut names: Vec<CString> = Vec::new();
         while names.len() < MOST_FILES
             && let Some(next) = directory.next(&mut self.room)
@@ -179,17 +181,17 @@ impl View {
         self.pages.sort_by_key(|page| !page.moves);
     }
 
-    /// What a page's container may take of the device's time; `None` if nobody says so who may.
-    fn share(&mut self, directory: &Directory, name: &CStr, all: &Neighbours) -> Option<Share> {
+    /// Returns the share of a page's container of the device's time; `None` if the node has written none.
+    fn share(&mut self, directory: &Directory, name: &CStr, all: &Peers) -> Option<Share> {
         if !all.own.by_node {
-            return Some(Share::FULL); // all pages are this user's own, and so is what they say
+            return Some(Share::FULL); // all pages are this user's own, and so are their reports
         }
         let name = [name.to_bytes(), share::SUFFIX.as_bytes()].concat();
         let (_, text) = read(directory, &CString::new(name).ok()?, 0, &mut self.room)?;
         share::share_of(text, all.gpu)
     }
 
-    /// Leaves them alone for a while. One look that took long says nothing: somebody else had the processor.
+    /// Pauses the looks for a while. A single long look says nothing: the thread may have lost the processor.
     fn rest(&mut self, began: u64, now: u64) {
         let took_ns = now.saturating_sub(began);
         let usual_ns = took_ns.min(core::mem::replace(&mut self.took_ns, took_ns));
@@ -197,26 +199,26 @@ impl View {
     }
 }
 
-/// Whether a name is that of what the node says of a page.
+/// Returns whether a name is that of a share file.
 fn is_share(name: &CStr) -> bool {
     name.to_bytes().ends_with(share::SUFFIX.as_bytes())
 }
 
-/// Which file that is, and what it holds from here on.
+/// Reads a file from an offset. Returns its inode and what was read.
 fn read<'a>(
     directory: &Directory,
     name: &CStr,
     offset: usize,
     room: &'a mut [u8],
 ) -> Option<(u64, &'a [u8])> {
-    // Not blocking: it may be a fifo, or its owner may have a lease on it, for which others wait.
+    // Not blocking: it may be a fifo, or its owner may hold a lease on it, for which an open waits.
     let file = directory.file(name, libc::O_RDONLY | libc::O_NONBLOCK).ok()?;
     let inode = file.inode().ok()?;
     let filled = file.read_at(offset, room);
     Some((inode, room.get(..filled)?))
 }
 
-/// The number of a process: of its page, and of its place there.
+/// The number of a process: of its page, and of its seat there.
 const fn key(inode: u64, slot: usize) -> u64 {
     inode.wrapping_mul(PLACES as u64).wrapping_add(slot as u64)
 }

@@ -1,4 +1,4 @@
-//! What has finished, and what it was worth.
+//! Collects finished work and computes what it is charged.
 
 use super::Meter;
 use crate::throttle::{
@@ -8,29 +8,29 @@ use crate::throttle::{
     stream::{Operation, Pending, Reserved, StreamId},
 };
 
-/// A stream's events are in order: one that is this much before the one before it is told by another clock.
+/// A stream's events are in order: one that is this much earlier than its predecessor is of another clock.
 const CLOCK_STEP_NS: u64 = 1_000_000;
-/// A stream that does nothing for so long between two operations has left the device to others.
+/// A stream that is idle for this long between two operations has left the device to others.
 const IDLE_NS: u64 = 10_000;
-/// No neighbour was there if it can have had no more than one part in so many.
+/// A measurement counts as undisturbed if peers can have had at most this fraction of it.
 const ALONE_PART: u64 = 16;
-/// More than a turn is not set against what comes later.
+/// At most one turn is carried over to later measurements.
 const SAVED_NS: u64 = 2_000_000;
-/// Streams that one harvest looks at.
-const HARVEST: usize = 16;
+/// The number of streams that one pass collects.
+const STREAMS_PER_PASS: usize = 16;
 
-/// How an operation found its stream.
+/// The state in which an operation found its stream.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
-    /// Busy: it began when the device was ready for it.
+    /// Busy: the operation began when the device was ready for it.
     clean: bool,
-    /// Nothing of the stream was on the device from then on: what it waited for since were others.
+    /// From this time the device had nothing of the stream: any later wait was for other processes.
     waited_since: Option<u64>,
 }
 
 impl<E> Meter<'_, E> {
-    /// Settles what has finished: on this stream, and on some others in turn.
-    pub(super) fn harvest(
+    /// Settles what has finished: on this stream, and on some others in rotation.
+    pub(super) fn collect_finished(
         &mut self,
         first: Option<StreamId>,
         now: u64,
@@ -40,15 +40,15 @@ impl<E> Meter<'_, E> {
             return;
         }
         if let Some(StreamId(place)) = first {
-            self.harvest_stream(usize::from(place), now, events);
+            self.collect_finished_in(usize::from(place), now, events);
         }
-        for _ in 0..self.streams.len().min(HARVEST) {
+        for _ in 0..self.streams.len().min(STREAMS_PER_PASS) {
             self.next = (self.next + 1) % self.streams.len();
-            self.harvest_stream(self.next, now, events);
+            self.collect_finished_in(self.next, now, events);
         }
     }
 
-    pub(super) fn harvest_stream(
+    pub(super) fn collect_finished_in(
         &mut self,
         place: usize,
         now: u64,
@@ -56,7 +56,7 @@ impl<E> Meter<'_, E> {
     ) {
         while let Some(stream) = self.streams.get_mut(place) {
             let Some(front) = stream.pending.front_mut() else { return };
-            // The mark comes first: while it is pending, so is all that follows.
+            // The mark comes first: while it is pending, so is everything behind it.
             let reached = match (&front.mark, &front.operation) {
                 (Some(mark), _) => events.reached(mark),
                 (None, Some(operation)) => events.reached(&operation.after),
@@ -74,7 +74,7 @@ impl<E> Meter<'_, E> {
                 Reached::At(at) if front.behind.is_some() => {
                     let asked = front.behind.unwrap_or(at);
                     front.mark.take().into_iter().for_each(|event| events.give_back(event));
-                    // Asked for while the operation still ran: the device came to both as fast as it can.
+                    // Recorded while the operation still ran: the device reached both as fast as it can.
                     let distance = at.checked_sub(stream.since).filter(|_| stream.since > asked);
                     distance.into_iter().for_each(|distance| self.spacing.note(distance));
                     stream.since = at;
@@ -89,7 +89,8 @@ impl<E> Meter<'_, E> {
                     front.idle_since = is_idle.then_some(stream.since);
                     let (over, waited) = (front.operation.is_none(), front.waited);
                     let (since, span) = (stream.since, stream.span(waited, at));
-                    // When all of the batch was queued, and the device not yet past it, it had no launch to wait for.
+                    // All of the batch was queued before the device was past it, so the device never waited for a
+                    // launch.
                     let part = if since >= queued_at { Part::Turns } else { Part::Rest };
                     let from = since.max(queued_at);
                     let certain = (from < at).then_some(Certain { from, until: at, part });
@@ -134,8 +135,8 @@ impl<E> Meter<'_, E> {
         }
     }
 
-    /// Settles what was out when its context ended: it is charged for all the time since the device can have begun with
-    /// it, whatever it was expected to take. The driver waits for such work, or stops it; until then it ran.
+    /// Settles what was in flight when its context ended: it is charged all the time since the device can have begun
+    /// it, whatever its estimate. The driver waits for such work, or stops it; until then it ran.
     fn end(
         &mut self,
         place: usize,
@@ -146,7 +147,7 @@ impl<E> Meter<'_, E> {
     ) {
         let reserved = pending.reserved_ns();
         let returned = pending.operation.as_ref().map_or(0, |operation| operation.returned);
-        // What the mark was to tell is not known: the batch before it may have run as long as the operation did.
+        // The mark was never reached: the batch before it may have run as long as the operation did.
         let queued_at = if pending.mark.is_some() { pending.queued_at } else { returned };
         self.give_up(pending, now, events);
         let Some(stream) = self.streams.get_mut(place) else { return };
@@ -158,7 +159,7 @@ impl<E> Meter<'_, E> {
         self.settle(reserved, done, now);
     }
 
-    /// Nothing will be measured of it.
+    /// Settles an operation that will never be measured.
     fn give_up(&mut self, pending: Pending<E>, now: u64, events: &mut impl Events<Event = E>) {
         let Pending { mark, operation, .. } = pending;
         operation.iter().for_each(|operation| self.is_over(operation.cost, now, now));
@@ -185,24 +186,25 @@ impl<E> Meter<'_, E> {
         let Reserved { signature, ns: reserved, is_collective, .. } = operation.cost;
         self.is_over(operation.cost, end, now);
         let Some(stream) = self.streams.get_mut(place) else { return };
-        // On an empty stream the event before it is reached before the operation arrives at the device, which is when
-        // the call returns: unless the call waited for the end, or its thread was held up, and says nothing.
+        // On an empty stream the event before the operation is reached before the operation arrives at the device,
+        // which is when the call returns. If the call waited for the end, or its thread was held up, its return says
+        // nothing.
         let arrived = Some(operation.returned).filter(|returned| *returned < end);
         let start = stream.since.max(arrived.unwrap_or(0));
         stream.since = end;
         let took = end.saturating_sub(start);
         let least = self.turns.at_least(start, end);
         let is_alone = least >= took - took / ALONE_PART;
-        // The turns of others lie before it too, if it waited for its own: of all that time it had a part.
+        // The turns of other processes lie before it too, if it waited for its own: part of that time was its own.
         let turns = self.turns.of(waited_since.unwrap_or(start).min(start), end);
         let own = turns.min(took);
         let off = |ns| if clean { self.spacing.off(ns) } else { ns }.max(1);
-        // Behind other work of its stream a short one seldom meets the end of a turn.
+        // A short operation behind other work of its stream seldom meets the end of a turn.
         let is_queued = waited_since.is_none();
         let is_whole = is_queued && took < BIG_NS;
         self.steady.note(signature, off(took), off(if is_whole { took } else { turns }));
         let steady = self.steady.time(signature).filter(|time| {
-            // No wait for a turn takes that long: it is one of another length.
+            // No wait for a turn takes that long: the operation has another length.
             took < self.turns.longest_wait_ns() || took / OUTLIER < *time
         });
         let (whole, least) = (off(took), off(least).min(off(took)));
@@ -224,7 +226,7 @@ impl<E> Meter<'_, E> {
         }
         self.costs.learn(signature, Sample { ns: sample, clean, is_collective, explained });
         let work_ns = small.map_or(sample, u64::from);
-        // The distance of two events is in it, and no work.
+        // The measurement contains the distance of two events, which is not work.
         let from = start.saturating_add(took - whole.min(took));
         let certain = Some(Certain { from, until: end, part: Part::Known(sample) });
         self.settle(reserved, Done { span: Span::Operation(start, end), work_ns, certain }, now);
@@ -233,8 +235,8 @@ impl<E> Meter<'_, E> {
         }
     }
 
-    /// What an operation is taken to have been that takes this long each time, and at least so much of the device's time this
-    /// time as far as neighbours tell. They tell late: what it was less than taken for before is set against it.
+    /// Returns the cost of a steady operation: its usual time, but at least what the peers' reports leave to this
+    /// process. The reports are late, so a minimum above the usual time is first set against earlier ones below it.
     fn known(&mut self, time_ns: u64, least_ns: u64) -> u64 {
         let saved_ns = self.saved_ns.saturating_add(time_ns.saturating_sub(least_ns));
         let missing_ns = least_ns.saturating_sub(time_ns);
@@ -242,7 +244,7 @@ impl<E> Meter<'_, E> {
         time_ns.saturating_add(missing_ns.saturating_sub(saved_ns))
     }
 
-    /// The first measurement of a signature takes the place of the guesses that its other launches reserved.
+    /// Replaces the guesses that launches of a signature reserved by its first measurement.
     pub(super) fn reprice(&mut self, signature: Signature, sample: u64, now: u64) {
         let mut guessed: u64 = 0;
         let mut worth: u64 = 0;
@@ -265,7 +267,7 @@ impl<E> Meter<'_, E> {
     pub(super) fn settle(&mut self, reserved_ns: u64, done: Done, now: u64) {
         let due = self.settlement.settle(done, &self.turns, now);
         self.totals.busy_ns = self.totals.busy_ns.saturating_add(due);
-        self.out_ns = self.out_ns.saturating_sub(reserved_ns);
+        self.in_flight_ns = self.in_flight_ns.saturating_sub(reserved_ns);
         if due > reserved_ns {
             self.shares.charge(due - reserved_ns, now);
         } else {
@@ -274,12 +276,12 @@ impl<E> Meter<'_, E> {
     }
 
     pub(super) fn reserve(&mut self, ns: u64, now: u64) {
-        self.out_ns = self.out_ns.saturating_add(ns);
+        self.in_flight_ns = self.in_flight_ns.saturating_add(ns);
         self.shares.charge(ns, now);
     }
 
     pub(super) fn release(&mut self, ns: u64) {
-        self.out_ns = self.out_ns.saturating_sub(ns);
+        self.in_flight_ns = self.in_flight_ns.saturating_sub(ns);
         self.shares.refund(ns);
     }
 }

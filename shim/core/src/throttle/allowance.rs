@@ -1,37 +1,39 @@
-//! Prepaid room of one thread in one stream, from which its launches take without a lock, a clock, an event, or a
-//! locked instruction.
+//! The prepaid allowance of one thread in one stream. Launches take their cost out of it without a lock, a clock, an
+//! event, or a locked instruction.
 //!
 //! ```text
-//! granted, taken, seen    nanoseconds:56   launches:8      sums since ever, around the end of the range
-//! granted - taken         the room; below zero: taken out of a grant that was called back at that moment
-//! taken - seen            what is not accounted for yet
+//! granted, taken, seen    nanoseconds:56   launches:8      sums over all time, modulo the range
+//! granted - taken         what is left; below zero: taken out of a grant that was revoked at that moment
+//! taken - seen            what the meter has not accounted for yet
 //! ```
 //!
-//! Each word has one writer: `taken` the thread whose batch it is, the others the meter, under its lock. So nothing is
-//! exchanged, and nothing is lost: a launch that takes its cost while the meter calls the rest back is found at the next
-//! look, since sums only grow. A thread never takes more than was granted to it, whenever it notices that a grant is over.
+//! Each word has one writer: the owning thread writes `taken`, the meter writes the others, under its lock. So no
+//! word needs an atomic exchange and no update is lost: a launch that takes its cost while the meter revokes the rest
+//! is found at the next look, since sums only grow. A thread never takes more than it was granted, even if it notices
+//! late that a grant has been revoked.
 //!
-//! A batch may go to another thread once the one before it has ended, and to another stream of the device at any time.
+//! An allowance may be reused by another thread once its thread has ended, and for another stream of the device at
+//! any time.
 
 use crate::sync::{Counter, Word};
 
-/// The batch of a thread in a stream.
-// Two lines of the cache: processors fetch them in pairs, and other threads write what lies next to it.
+/// The allowance of one thread in one stream.
+// Two cache lines: processors fetch them in pairs, and other threads write the adjacent data.
 #[repr(align(128))]
 #[derive(Debug, Default)]
-pub struct Batch {
+pub struct Allowance {
     taken: Word,
     granted: Word,
     seen: Counter,
-    /// What is reserved for the launches that the grant is good for.
+    /// What is reserved for the launches that the grant covers.
     reserved_ns: Counter,
 }
 
-/// What launches took since the latest look.
+/// What launches have taken since the latest look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Taken {
     pub(super) ns: u64,
-    /// How much of that nobody had reserved any more: it raced with the end of its grant.
+    /// The part of `ns` that was no longer reserved: it was taken while its grant was being revoked.
     pub(super) unreserved_ns: u64,
     pub(super) launches: u64,
 }
@@ -39,9 +41,9 @@ pub(super) struct Taken {
 const LAUNCHES_BITS: u32 = 8;
 const LAUNCHES: u64 = (1 << LAUNCHES_BITS) - 1;
 
-impl Batch {
-    /// Takes the cost of one launch; false if it does not fit: then the launch is the meter's. For the batch's thread
-    /// alone.
+impl Allowance {
+    /// Takes the cost of one launch. Returns false if it does not fit: then the launch goes to the meter. Only the
+    /// owning thread may call this.
     #[inline]
     #[must_use]
     pub fn spend(&self, cost_ns: u32) -> bool {
@@ -50,7 +52,7 @@ impl Batch {
         after.is_some()
     }
 
-    /// What will have been taken after one launch more; `None` if it does not fit.
+    /// Returns the new value of `taken` after one more launch; `None` if the launch does not fit.
     #[inline]
     pub(super) fn after(&self, cost_ns: u32) -> Option<u64> {
         let taken = self.taken.load();
@@ -65,20 +67,21 @@ impl Batch {
         self.taken.store(taken);
     }
 
-    /// Puts back what a launch took that the driver refused; it keeps its place. For the batch's thread alone.
+    /// Gives back the cost of a launch that the driver refused; its launch count is kept. Only the owning thread may
+    /// call this.
     pub fn put_back(&self, cost_ns: u32) {
-        // If that has been accounted for already, the next launches are free up to it.
+        // If the cost has been accounted for already, the next launches are free up to that amount.
         self.taken.store(self.taken.load().wrapping_sub(u64::from(cost_ns) << LAUNCHES_BITS));
     }
 
-    /// Lets launches in: so much room for so many. The batch is closed.
+    /// Grants `room_ns` nanoseconds for at most `launches` launches. The allowance must be closed.
     pub(super) fn open(&self, room_ns: u64, launches: u8) {
         let room = room_ns << LAUNCHES_BITS | u64::from(launches);
         self.reserved_ns.store(room_ns);
         self.granted.store(self.taken.load().wrapping_add(room));
     }
 
-    /// What launches took since the latest look.
+    /// Returns what launches have taken since the latest look.
     pub(super) fn look(&self) -> Taken {
         let taken = self.taken.load();
         let fresh = taken.wrapping_sub(self.seen.load());
@@ -93,7 +96,8 @@ impl Batch {
         Taken { ns, unreserved_ns, launches: fresh & LAUNCHES }
     }
 
-    /// Lets nothing more in; what launches took since the latest look, and what is reserved for no launch any more.
+    /// Revokes the grant. Returns what launches have taken since the latest look, and the reservation that no launch
+    /// has used.
     pub(super) fn close(&self) -> (Taken, u64) {
         self.granted.store(self.taken.load());
         let taken = self.look();

@@ -1,9 +1,9 @@
-//! Devices that meet in collectives: which of them wait for one another, and which do not.
+//! Devices that meet in collectives: which of them wait for one another.
 
 use super::desk::{Bench, KERNEL, MS, NOW};
 use crate::{
     sync::Word,
-    throttle::{Bucket, Launch, Meter, Party, Reached, Seat, Signature},
+    throttle::{Bucket, Gang, Launch, Meter, Reached, Seat, Signature},
     units::Share,
 };
 
@@ -20,13 +20,13 @@ fn two(words: &Words, percent: [u16; 2]) -> [Bench<'_>; 2] {
         let mut bench = Bench::new(bucket, percent[own]);
         let seats = words.iter().map(|[bucket, met, shares]| Seat::new(bucket, met, shares));
         let bucket = Bucket::new(bucket, Share::from_percent(percent[own]).unwrap());
-        bench.meter = Meter::new(bucket, NOW).among(Party::new(seats.collect(), own));
+        bench.meter = Meter::new(bucket, NOW).among(Gang::new(seats.collect(), own));
         bench.stream = bench.meter.stream(NOW);
         bench
     })
 }
 
-/// Each has had a collective of a millisecond, which ended on both at once; the next millisecond has begun.
+/// Each had a collective of a millisecond, which ended on both at the same time; the next millisecond has begun.
 fn met(words: &Words, percent: [u16; 2]) -> [Bench<'_>; 2] {
     let mut benches = two(words, percent);
     for bench in &mut benches {
@@ -37,11 +37,11 @@ fn met(words: &Words, percent: [u16; 2]) -> [Bench<'_>; 2] {
 }
 
 #[test]
-fn who_is_waited_for_goes_at_once_until_its_collective_has_come() {
+fn a_device_that_is_waited_for_goes_at_once_until_its_collective_has_come() {
     let words = Words::default();
     let [mut first, mut second] = met(&words, [25, 25]);
     second.bucket.charge(500 * MS, second.now);
-    assert!(!second.launch(OTHER), "nobody waits");
+    assert!(!second.launch(OTHER), "no device waits for it");
     assert!(first.launch(COLLECTIVE));
     assert!(second.launch(OTHER), "the other one spins");
     assert!(second.launch(COLLECTIVE));
@@ -49,7 +49,7 @@ fn who_is_waited_for_goes_at_once_until_its_collective_has_come() {
 }
 
 #[test]
-fn who_is_waited_for_and_owes_too_much_waits() {
+fn a_device_that_is_waited_for_and_owes_too_much_waits() {
     let words = Words::default();
     let [mut first, mut second] = met(&words, [25, 25]);
     second.bucket.charge(2_600 * MS, second.now);
@@ -57,13 +57,13 @@ fn who_is_waited_for_and_owes_too_much_waits() {
     assert!(!second.launch(OTHER));
 }
 
-/// A program may launch nothing but such graphs: if they went like collectives, they would be held back by nothing.
+/// Otherwise a program that launches only such graphs would not be held back at all.
 #[test]
 fn a_graph_with_collectives_waits_like_any_work_until_it_is_waited_for() {
     let words = Words::default();
     let [mut first, mut second] = met(&words, [25, 25]);
     second.bucket.charge(500 * MS, second.now);
-    assert!(!second.launch(GRAPH), "nobody waits");
+    assert!(!second.launch(GRAPH), "no device waits for it");
     assert!(!first.launch(GRAPH), "the second one is in debt");
     first.now = second.bucket.holds_at(0, second.now);
     assert!(first.launch(GRAPH));
@@ -83,7 +83,7 @@ fn graphs_with_collectives_make_devices_meet() {
     assert!(!first.launch(OTHER));
 }
 
-/// The other one has not looked since the collective ended for both.
+/// The other device has not looked since the collective ended on both.
 #[test]
 fn a_collective_that_has_ended_here_has_ended_there() {
     let words = Words::default();
@@ -113,14 +113,14 @@ fn nothing_goes_while_one_of_those_that_meet_is_in_debt() {
 }
 
 #[test]
-fn devices_that_have_not_met_lately_are_none_of_each_others_business() {
+fn devices_that_have_not_met_lately_do_not_affect_each_other() {
     let words = Words::default();
     let [mut first, mut second] = two(&words, [50, 50]);
     first.run(OTHER, MS);
     assert!(first.launch(COLLECTIVE));
     second.bucket.charge(500 * MS, NOW);
     assert!(first.launch(OTHER), "no collective has been launched on the second");
-    assert!(!second.launch(OTHER), "which nobody waits for");
+    assert!(!second.launch(OTHER), "not waited for");
 
     let words = Words::default();
     let [mut first, mut second] = met(&words, [50, 50]);
@@ -134,7 +134,7 @@ fn devices_that_have_not_met_lately_are_none_of_each_others_business() {
 }
 
 #[test]
-fn a_device_without_a_limit_neither_waits_nor_hurries_anybody() {
+fn a_device_without_a_limit_neither_waits_nor_hurries_another() {
     let words = Words::default();
     let [mut first, mut second] = met(&words, [100, 25]);
     second.bucket.charge(500 * MS, second.now);
@@ -144,7 +144,7 @@ fn a_device_without_a_limit_neither_waits_nor_hurries_anybody() {
 }
 
 #[test]
-fn a_collective_that_the_driver_refuses_keeps_nobody_waiting() {
+fn a_collective_that_the_driver_refuses_makes_no_device_wait() {
     let words = Words::default();
     let [mut first, mut second] = met(&words, [25, 25]);
     second.bucket.charge(500 * MS, second.now);
@@ -153,7 +153,7 @@ fn a_collective_that_the_driver_refuses_keeps_nobody_waiting() {
     first.meter.refused(permit, first.now);
     assert!(!second.launch(OTHER));
 
-    // Nor one whose events are lost.
+    // The same holds for one whose events are lost.
     let words = Words::default();
     let [mut first, mut second] = met(&words, [25, 25]);
     second.bucket.charge(500 * MS, second.now);
@@ -181,15 +181,15 @@ fn a_collective_is_measured_each_time() {
     }
 }
 
-/// Kernels go out of the batches that collectives open, so nobody else may ask at the gate.
+/// Kernels take out of the allowances that collectives open, so only collectives may ask at the gate.
 #[test]
 fn collectives_notice_that_the_gate_should_be_closed() {
     let words = Words::default();
     let [mut bench, _] = two(&words, [50, 50]);
     (0..5).for_each(|_| bench.run(OTHER, 10_000));
     bench.run(COLLECTIVE, 10_000);
-    assert!(bench.batch.spend(10_000), "a collective opens a batch");
+    assert!(bench.allowance.spend(10_000), "a collective opens an allowance");
     bench.bucket.charge(100 * MS, bench.now);
     bench.run(COLLECTIVE, 10_000);
-    assert!(!bench.batch.spend(10_000));
+    assert!(!bench.allowance.spend(10_000));
 }

@@ -1,9 +1,9 @@
-//! Which kernels are collectives: their peers on other devices spin until they run, so they are hardly held back. Who
-//! waits for whom is not ours to know; it is the name that says it.
+//! Which kernels are collectives: their peers on other devices spin until they run, so they are hardly held back. The
+//! dependencies between kernels are not visible; collectives are recognised by their names.
 //!
-//! The driver is asked once for each handle, and not at each launch that is measured. A handle may be another function's
-//! once its code has been unloaded, so everything is forgotten then. A table of fixed size without a lock: who loses
-//! his place in it to another is asked for again.
+//! The driver is asked once for each handle, not at each measured launch. A handle may be that of another function
+//! once its code has been unloaded, so everything is forgotten then. A table of fixed size without a lock: a handle
+//! that was replaced by another is asked for again.
 
 use crate::driver::cuda::time as driver;
 use crate::redirect::DriverCopy;
@@ -11,21 +11,21 @@ use core::ffi::CStr;
 use core::sync::atomic::{AtomicU64, Ordering};
 use gpucap_abi::cuda::CUfunction;
 
-/// What is known of the names of functions.
-pub(crate) struct Names([AtomicU64; 1 << PLACES_BITS]);
+/// What is known about the names of functions.
+pub(crate) struct Collectives([AtomicU64; 1 << PLACES_BITS]);
 
 const PLACES_BITS: u32 = 8;
 /// Set beside the handle, which is an address of the program's half.
 const COLLECTIVE: u64 = 1 << 63;
 
-impl Default for Names {
+impl Default for Collectives {
     fn default() -> Self {
         Self([const { AtomicU64::new(0) }; 1 << PLACES_BITS])
     }
 }
 
-impl Names {
-    /// Whether a function is a collective.
+impl Collectives {
+    /// Returns whether a function is a collective.
     pub(super) fn is_collective(&self, copy: &DriverCopy, function: CUfunction) -> bool {
         let handle = function.address();
         let mixed = handle.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - PLACES_BITS);
@@ -35,7 +35,7 @@ impl Names {
             return known & COLLECTIVE != 0;
         }
         let is_ours = |name: &CStr| name.to_bytes().starts_with(b"nccl");
-        // A driver that does not say is asked again.
+        // A driver that does not answer is asked again.
         let Some(answer) = driver::with_name(copy, function, is_ours) else { return false };
         if let Some(place) = place {
             place.store(handle | if answer { COLLECTIVE } else { 0 }, Ordering::Relaxed);
@@ -43,7 +43,7 @@ impl Names {
         answer
     }
 
-    /// Code is about to be unloaded.
+    /// Forgets everything: code is about to be unloaded.
     pub(super) fn forget(&self) {
         self.0.iter().for_each(|place| place.store(0, Ordering::Relaxed));
     }

@@ -1,0 +1,285 @@
+//! The streams in which a process has launched, and the allowances of its threads in them.
+//!
+//! A stream of a device with a compute limit has an entry, and each thread that launches in it has an allowance
+//! there. A launch finds its allowance in what its thread [remembers](super::stream_cache), which is filled from here.
+//! Neither an entry nor an allowance is ever freed. Once its stream has ended, an entry serves another stream of the
+//! device: a thread that launches in a stream while another thread destroys it charges the wrong stream once, with no
+//! other effect. Once its thread has ended, an allowance goes to another thread. The kernel is asked which threads
+//! live, since the end of a thread is not notified.
+
+use super::captures;
+use super::gate::Gate;
+use super::timing::ContextId;
+use crate::session::begin_epoch;
+use crate::sys;
+use core::ptr;
+use core::sync::atomic::{AtomicUsize, Ordering};
+use gpucap_abi::cuda::{CU_STREAM_PER_THREAD, CUcontext, CUstream};
+use gpucap_core::throttle::{Allowance, Costs, Signature, StreamId};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The entry of a stream whose launches are charged.
+pub(super) struct StreamEntry {
+    /// Its device.
+    pub(super) gate: &'static Gate,
+    stream: Mutex<Stream>,
+    purses: Mutex<Vec<Owned>>,
+}
+
+/// The allowance of one thread in one stream, and all else that the fast path needs.
+pub(super) struct ThreadAllowance {
+    pub(super) prepaid: Arc<Allowance>,
+    pub(super) costs: Costs,
+    pub(super) entry: &'static StreamEntry,
+}
+
+/// An allowance, and the only thread that may take out of it.
+struct Owned {
+    thread: u32,
+    allowance: &'static ThreadAllowance,
+}
+
+/// The stream of an entry.
+#[derive(Clone, Copy)]
+pub(super) struct Stream {
+    /// Its number in the meter; `None` once it has ended.
+    pub(super) id: Option<StreamId>,
+    /// Its context.
+    pub(super) context: ContextId,
+}
+
+impl StreamEntry {
+    /// Returns the stream that the entry serves now.
+    pub(super) fn stream(&self) -> Stream {
+        *self.stream.lock()
+    }
+
+    /// Returns the allowance of the calling thread, which has this number.
+    pub(super) fn allowance(&'static self, thread: u32) -> &'static ThreadAllowance {
+        let mut purses = self.purses.lock();
+        let own = |purses: &[Owned]| purses.iter().position(|owned| owned.thread == thread);
+        // Dead threads are looked for whenever the number has doubled: so there are never more than twice as many
+        // allowances as threads.
+        let unowned = |purses: &[Owned]| {
+            let gone = |owned: &Owned| !sys::thread_exists(owned.thread);
+            if purses.len().is_power_of_two() { purses.iter().position(gone) } else { None }
+        };
+        let place = own(&purses).or_else(|| unowned(&purses));
+        if let Some(owned) = place.and_then(|place| purses.get_mut(place)) {
+            owned.thread = thread;
+            return owned.allowance;
+        }
+        let costs = self.gate.costs.clone();
+        let allowance =
+            &*Box::leak(Box::new(ThreadAllowance { prepaid: Arc::default(), costs, entry: self }));
+        purses.push(Owned { thread, allowance });
+        allowance
+    }
+}
+
+impl ThreadAllowance {
+    /// Takes the cost of a launch. `None` if the allowance does not cover it, and if its stream may be capturing, in
+    /// which case the launch runs nothing.
+    #[expect(
+        clippy::inline_always,
+        reason = "on the way of each launch; a call of it would be half as much again"
+    )]
+    #[inline(always)]
+    pub(super) fn take(&self, signature: Signature) -> Option<u32> {
+        if captures::is_any() {
+            return None;
+        }
+        self.costs.small(signature).filter(|cost| self.prepaid.spend(*cost))
+    }
+}
+
+/// Identifies a stream. Handles are unique; the names of default streams mean one stream per context, or one per
+/// thread, and only for these the other fields are filled in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Key {
+    stream: CUstream,
+    context: CUcontext,
+    thread: u32,
+}
+
+impl Key {
+    /// Returns the key of a stream with a handle of its own; `None` for the names of default streams.
+    pub(super) fn of_handle(stream: CUstream) -> Option<Self> {
+        let own = stream.address() > CU_STREAM_PER_THREAD.address();
+        own.then_some(Self { stream, context: CUcontext::NULL, thread: 0 })
+    }
+
+    /// Returns the key of a default stream in the calling thread's current context.
+    pub(super) fn of_default(stream: CUstream, current: CUcontext) -> Self {
+        if stream == CU_STREAM_PER_THREAD {
+            Self { stream, context: current, thread: sys::thread() }
+        } else {
+            Self { stream: CUstream::NULL, context: current, thread: 0 }
+        }
+    }
+}
+
+/// The streams of a process.
+#[derive(Default)]
+pub(crate) struct StreamTable {
+    /// `None`: of a device without a compute limit.
+    known: Mutex<HashMap<Key, Option<&'static StreamEntry>>>,
+    /// Entries whose stream has ended.
+    unused: Mutex<Vec<&'static StreamEntry>>,
+    /// At this number of streams those of dead threads are looked for.
+    sweep_at: AtomicUsize,
+}
+
+/// Fewer streams are not worth a search.
+const FEW: usize = 64;
+
+impl StreamTable {
+    /// Returns the stream's entry, if a thread has launched in it; `Some(None)` if its device has no compute limit.
+    pub(super) fn find(&self, key: Key) -> Option<Option<&'static StreamEntry>> {
+        self.known.lock().get(&key).copied()
+    }
+
+    /// Enters a stream of a device without a compute limit.
+    pub(super) fn enter_free(&self, key: Key) {
+        self.known.lock().entry(key).or_insert(None);
+    }
+
+    /// Forgets all streams of devices without a compute limit: one of them may have ended, and its handle may be
+    /// reused for a stream of another device.
+    pub(super) fn forget_free(&self) {
+        self.end(|_, entry| entry.is_none(), |_, _| {});
+    }
+
+    /// Enters a stream of a device, unless another thread has just done so; `begin` registers it with the meter.
+    pub(super) fn enter(
+        &self,
+        key: Key,
+        gate: &'static Gate,
+        begin: impl FnOnce() -> Option<(StreamId, ContextId)>,
+    ) -> Option<&'static StreamEntry> {
+        let mut known = self.known.lock();
+        if let Some(Some(entry)) = known.get(&key) {
+            return Some(entry);
+        }
+        let (id, context) = begin()?;
+        let stream = Stream { id: Some(id), context };
+        let mut unused = self.unused.lock();
+        let place = unused.iter().position(|entry| ptr::eq(entry.gate, gate));
+        let entry = match place.map(|place| unused.swap_remove(place)) {
+            Some(entry) => {
+                *entry.stream.lock() = stream;
+                entry
+            }
+            None => {
+                let (stream, purses) = (Mutex::new(stream), Mutex::default());
+                &*Box::leak(Box::new(StreamEntry { gate, stream, purses }))
+            }
+        };
+        known.insert(key, Some(entry));
+        Some(entry)
+    }
+
+    /// Removes the streams for which `ended` is true; `tell` passes each to the meter.
+    pub(super) fn end(
+        &self,
+        mut ended: impl FnMut(&Key, Option<&StreamEntry>) -> bool,
+        mut tell: impl FnMut(&'static StreamEntry, StreamId),
+    ) {
+        let mut known = self.known.lock();
+        let before = known.len();
+        let mut unused = self.unused.lock();
+        for entry in
+            known.extract_if(|key, entry| ended(key, *entry)).filter_map(|(_, entry)| entry)
+        {
+            // The lock is released before the meter is called: a thread that holds the meter may ask for an entry's
+            // stream.
+            let ended = entry.stream.lock().id.take();
+            ended.into_iter().for_each(|id| tell(entry, id));
+            unused.push(entry);
+        }
+        if known.len() != before {
+            begin_epoch();
+        }
+    }
+
+    /// Removes the default streams of dead threads, whenever the number of streams has doubled since the last
+    /// removal: the end of a thread is not notified.
+    pub(super) fn sweep(
+        &self,
+        is_alive: impl Fn(u32) -> bool,
+        tell: impl FnMut(&'static StreamEntry, StreamId),
+    ) {
+        let count = || self.known.lock().len();
+        if count() < self.sweep_at.load(Ordering::Relaxed).max(FEW) {
+            return;
+        }
+        self.end(|key, _| key.thread != 0 && !is_alive(key.thread), tell);
+        self.sweep_at.store(count().saturating_mul(2), Ordering::Relaxed);
+    }
+
+    /// The same, with the handle by which the calling thread can name each of them in its context.
+    pub(super) fn with_handles(
+        &self,
+        mut wanted: impl FnMut(&StreamEntry) -> bool,
+    ) -> Vec<(CUstream, &'static StreamEntry)> {
+        let own = |key: &Key| key.thread == 0 || key.thread == sys::thread();
+        let known = self.known.lock();
+        let named = known.iter().filter(|(key, _)| own(key));
+        let named = named.filter_map(|(key, entry)| Some((key.stream, (*entry)?)));
+        named.filter(|(_, entry)| wanted(entry)).collect()
+    }
+
+    /// Returns the streams in use for which `wanted` is true.
+    pub(super) fn all(
+        &self,
+        mut wanted: impl FnMut(&StreamEntry) -> bool,
+    ) -> Vec<&'static StreamEntry> {
+        self.known.lock().values().copied().flatten().filter(|entry| wanted(entry)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A thread's own default stream.
+    fn of(thread: u32) -> Key {
+        Key { stream: CU_STREAM_PER_THREAD, context: CUcontext::NULL, thread }
+    }
+
+    fn known(streams: &StreamTable) -> Vec<u32> {
+        let mut threads: Vec<_> = streams.known.lock().keys().map(|key| key.thread).collect();
+        threads.sort_unstable();
+        threads
+    }
+
+    #[test]
+    fn default_streams_of_dead_threads_are_taken_out_and_no_others() {
+        let streams = StreamTable::default();
+        (0..100).for_each(|thread| streams.enter_free(of(thread)));
+        streams.sweep(|thread| thread % 2 == 1, |_, _| {});
+        // Number 0 is in the key of a stream that all threads share.
+        let left: Vec<_> = (0..100).filter(|thread| *thread == 0 || thread % 2 == 1).collect();
+        assert_eq!(known(&streams), left);
+    }
+
+    #[test]
+    fn they_are_looked_for_whenever_there_are_twice_as_many_as_were_left() {
+        let streams = StreamTable::default();
+        let sweep = |alive: u32| streams.sweep(|thread| thread <= alive, |_, _| {});
+        (1..64).for_each(|thread| streams.enter_free(of(thread)));
+        sweep(0);
+        assert_eq!(known(&streams).len(), 63, "too few for a look");
+        (64..=100).for_each(|thread| streams.enter_free(of(thread)));
+        sweep(70);
+        assert_eq!(known(&streams).len(), 70);
+        (101..170).for_each(|thread| streams.enter_free(of(thread)));
+        sweep(70);
+        assert_eq!(known(&streams).len(), 139, "not yet twice as many");
+        streams.enter_free(of(170));
+        sweep(70);
+        assert_eq!(known(&streams).len(), 70);
+    }
+}
