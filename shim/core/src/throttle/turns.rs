@@ -82,6 +82,8 @@ const SAVED_AT_FIRST_NS: u64 = 200_000_000;
 const REMEMBERED_NS: u64 = 10_000_000_000;
 const PAGES: usize = 256;
 const POINTS: usize = 1024;
+/// So many points are looked at one by one before the rest is searched.
+const LATEST: usize = 4;
 
 impl Turns {
     pub(super) const fn new(now: u64) -> Self {
@@ -243,9 +245,18 @@ impl Turns {
         until(end).saturating_sub(until(start)).min(end.saturating_sub(start))
     }
 
+    /// Returns the place of the first point that is not before a time. Most questions are about the latest looks.
+    fn after(&self, at: u64) -> usize {
+        let before = self.points.iter().rev().take(LATEST).position(|point| point.at < at);
+        match before {
+            Some(later) => self.points.len() - later,
+            None => self.points.partition_point(|point| point.at < at),
+        }
+    }
+
     /// Returns the value of a sum at a time.
     fn until(&self, at: u64, sum: impl Fn(&Point) -> u64) -> u64 {
-        let after = self.points.partition_point(|point| point.at < at);
+        let after = self.after(at);
         let point = |place: usize| self.points.get(place).copied().unwrap_or_default();
         if after == 0 {
             let first = point(0);
@@ -263,6 +274,10 @@ impl Turns {
 
 /// Returns `ns * part / whole`; `ns` if `whole` is zero.
 pub(super) fn scaled(ns: u64, part: u64, whole: u64) -> u64 {
+    // Most products fit into a word, whose division is several times as fast.
+    if let Some(product) = ns.checked_mul(part) {
+        return product.checked_div(whole).unwrap_or(ns);
+    }
     let scaled = (u128::from(ns) * u128::from(part)).checked_div(whole.into());
     scaled.map_or(ns, |ns| u64::try_from(ns).unwrap_or(u64::MAX))
 }
