@@ -37,7 +37,7 @@
  *
  * One file per container, of GPUCAP_LEDGER_SIZE bytes, sparse, shared by all its processes: little-endian 64-bit
  * words, each read and written atomically. For readers only: changing it takes the protocol in
- * shim/core/src/ledger/book.rs. Refuse a file whose magic, version, size or counts are others. Do not read a book
+ * shim/core/src/ledger/account.rs. Refuse a file whose magic, version, size or counts are others. Do not read a book
  * whose bit in `touched` is not set: reading makes its page real.
  *
  * What is reserved is zero. [p]: part of the protocol. [i]: for people, each word written by its process alone

@@ -106,8 +106,8 @@ mod tests {
 
     #[test]
     fn a_path_of_the_file_s_choice_cannot_reach_the_terminal() {
-        let told = Loading::of(&file(3, "/lib/ld-\u{1b}]0;x\u{7}\n.so"));
-        assert_eq!(told, Loading::Foreign("/lib/ld-?]0;x??.so".into()));
+        let found = Loading::of(&file(3, "/lib/ld-\u{1b}]0;x\u{7}\n.so"));
+        assert_eq!(found, Loading::Foreign("/lib/ld-?]0;x??.so".into()));
         assert_eq!(Loading::of(b"#! \t/bin/\x1b[31m x\n"), Loading::Script("/bin/?[31m".into()));
         let Loading::Foreign(name) = Loading::of(&file(3, &"x".repeat(5000))) else {
             panic!("a loader");

@@ -10,6 +10,7 @@
 //! process with a second one may not enter a mount namespace.
 
 mod abi;
+mod container_files;
 mod init;
 pub(crate) mod journal;
 pub(crate) mod live;
@@ -19,11 +20,11 @@ pub(crate) mod pages;
 pub(crate) mod records;
 pub(crate) mod refusal;
 pub(crate) mod root;
-mod shown;
 mod way;
 
 pub(crate) use abi::Fit;
 use abi::Library;
+use container_files::ContainerFiles;
 use gpucap_core::limits::LimitsFile;
 use init::Init;
 use mount_table::MountTable;
@@ -31,7 +32,6 @@ use mounts::Means;
 use pages::{Page, Wanted};
 use refusal::Reason;
 use root::{Identity, Root};
-use shown::Shown;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
@@ -69,7 +69,7 @@ pub(crate) struct Outcome {
     /// How it was put under its limits.
     pub(crate) done: Done,
     /// Why it has not the card page that it was to have: the limits hold without one.
-    pub(crate) pageless: Option<io::Error>,
+    pub(crate) usage_page_error: Option<io::Error>,
 }
 
 /// How a container was put under its limits.
@@ -108,12 +108,12 @@ pub(crate) fn cap(target: Target<'_>, order: Order<'_>) -> Result<Outcome, Reaso
         Fit::Loads => Done::Capped,
         Fit::NoGlibc if order.refuses_without_glibc => return Err(Reason::NoGlibc),
         // Shown all the same: a volume may bring a glibc later.
-        Fit::NoGlibc if shown::has_nix(&root) => Done::Nix,
+        Fit::NoGlibc if container_files::has_nix(&root) => Done::Nix,
         Fit::NoGlibc => Done::WithoutGlibc,
         Fit::TooNew { needs, has } => return Err(Reason::TooNew { needs, has }),
         Fit::Lacks(other) => return Err(Reason::Lacks(other)),
     };
-    let shown = Shown::in_front_of(&root, identity, order.limits, order.masks_opencl)?;
+    let shown = ContainerFiles::in_front_of(&root, identity, order.limits, order.masks_opencl)?;
     let done = if shown.verify(&root).is_ok() {
         Done::Already
     } else {
@@ -122,7 +122,7 @@ pub(crate) fn cap(target: Target<'_>, order: Order<'_>) -> Result<Outcome, Reaso
         shown.verify(&root).map_err(Reason::NotAsMade)?;
         done
     };
-    Ok(Outcome { done, pageless: give(page, &root)? })
+    Ok(Outcome { done, usage_page_error: give(page, &root)? })
 }
 
 /// Shows the container its page, if there is one; why it has none, if it was to have one. It is refused only if it could

@@ -122,7 +122,7 @@ impl fmt::Display for Error {
             Self::Incomparable { variable, set, asked } => write!(
                 f,
                 "run: {variable}={set} is set already and can only be lowered; whether {asked} is less \
-                 cannot be told, so ask in the same form"
+                 cannot be determined, so ask in the same form"
             ),
             Self::NoLibrary(places) => {
                 f.write_str("run: libgpucap.so is in none of its places:")?;

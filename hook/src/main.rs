@@ -3,18 +3,19 @@
 //! Words of the command line, one call, an exit code. What each command does lies in `command`; what several of them
 //! need, beside it.
 
-mod ask;
 mod command;
 mod driver;
+mod effective_limit;
 mod elf;
 mod engine;
 mod error;
 mod exit;
-mod gather;
-mod given;
 mod hooks;
+mod inputs;
 mod ledgers;
+mod limit_request;
 mod lines;
+mod native_limit;
 mod output;
 mod paint;
 mod preload;
@@ -23,7 +24,6 @@ mod quantity;
 mod replace;
 mod sys;
 mod table;
-mod wall;
 
 use clap::Parser;
 use command::{Line, nri, run, runtime};

@@ -7,7 +7,7 @@
 //!
 //! A refusal asks this each time; a report of use at most twice in a second, so that it costs no system call.
 
-use crate::book;
+use crate::ledger_file;
 use crate::sys;
 use core::sync::atomic::{AtomicU64, Ordering};
 use gpucap_core::ledger::{Count, Ledger};
@@ -55,7 +55,7 @@ impl Attendance {
         self.reported_ns.store(now, Ordering::Relaxed);
         if !self.all_live() {
             let _errno = sys::Errno::keep();
-            self.ledger.reap(&book::alive);
+            self.ledger.reap(&ledger_file::alive);
         }
     }
 }

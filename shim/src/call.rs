@@ -127,10 +127,10 @@ impl Call {
         }
     }
 
-    /// This process's part of the container's book; it begins with the first call that needs it.
+    /// This process's part of the container's ledger; it begins with the first call that needs it.
     ///
     /// # Errors
-    /// The book cannot be opened or is full: the process fails closed.
+    /// The ledger cannot be opened or is full: the process fails closed.
     pub(crate) fn session(&self) -> Result<&'static Session, Refusal> {
         Session::current(self.policy).map_err(|problem| {
             problem.report();

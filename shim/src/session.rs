@@ -1,4 +1,4 @@
-//! This process's part of the container's book: its slot, its devices, what it holds.
+//! This process's part of the container's ledger: its slot, its devices, what it holds.
 //!
 //! Begins with the first call that needs it (`cuInit`, as a rule) and ends with the process; nobody has to say goodbye,
 //! since a slot is reaped once its owner is gone. The pointer to it lives in a page that a child made by `fork` sees
@@ -9,13 +9,13 @@ mod charge;
 
 use crate::allocations::{Allocations, ByAddress, Record};
 use crate::attendance::Attendance;
-use crate::book;
 use crate::call::Refusal;
 use crate::code::Code;
 use crate::contexts::Contexts;
 use crate::device::{Device, Standing, Unresolved};
+use crate::driver_call_guard::DriverCallGuard;
 use crate::graphs::Graphs;
-use crate::held::Held;
+use crate::ledger_file;
 use crate::log;
 use crate::pools::Pools;
 use crate::redirect::DriverCopy;
@@ -189,7 +189,15 @@ impl Session {
         let (slot, index) = (self.slot, device.index);
         let all_live = || self.attendance.all_live();
         let cap = device.cap();
-        self.ledger.charge_or_reap(slot, index, kind, bytes, cap, &all_live, &book::alive)?;
+        self.ledger.charge_or_reap(
+            slot,
+            index,
+            kind,
+            bytes,
+            cap,
+            &all_live,
+            &ledger_file::alive,
+        )?;
         Ok(Charge { session: self, record: Record { bytes, home: 0, device: index, kind } })
     }
 
@@ -240,7 +248,7 @@ impl Session {
         &self,
         work: impl FnOnce(&mut Physical<Record>) -> R,
     ) -> Option<R> {
-        let held = Held::enter();
+        let held = DriverCallGuard::enter();
         let table =
             if held.is_some() { Some(self.physical.lock()) } else { self.physical.try_lock() };
         table.map(|mut physical| work(&mut physical))
@@ -258,7 +266,7 @@ impl Session {
     /// Bytes that this process holds of a device.
     pub(crate) fn holds(&self, device: &Device) -> u64 {
         let own = self.ledger.processes().find(|process| process.slot() == self.slot.index());
-        own.and_then(|own| own.book(device.index)).map_or(0, |book| book.used)
+        own.and_then(|own| own.account(device.index)).map_or(0, |account| account.used)
     }
 
     /// Gives the bytes of a record back.
@@ -334,12 +342,12 @@ fn start_alone(anchor: &Anchor, policy: &'static Policy) -> Result<&'static Sess
 }
 
 fn begin(policy: &'static Policy) -> Result<&'static Session, String> {
-    let ledger = book::ledger(policy)?;
+    let ledger = ledger_file::ledger(policy)?;
     let slot = ledger
-        .claim(book::own_identity(), sys::boot_time_ns(), &book::alive)
+        .claim(ledger_file::own_identity(), sys::boot_time_ns(), &ledger_file::alive)
         .map_err(|_full| "ledger: no place for another process")?;
     // After the claim: who is there without a slot would stand in for one who has died.
-    let attendance = Attendance::join(ledger, book::is_by_hook(policy));
+    let attendance = Attendance::join(ledger, ledger_file::is_by_hook(policy));
     Ok(Box::leak(Box::new(Session {
         policy,
         ledger,

@@ -16,7 +16,7 @@ use crate::env::Reading;
 use crate::grant::Grant;
 use crate::identity::{Identity, is_sandbox};
 use crate::merge::merge;
-use crate::native::{self, Wall};
+use crate::native::{self, NativeLimit};
 use crate::node::{Node, NodeError, Privileged};
 use crate::reason::Reason;
 use crate::state::State;
@@ -69,7 +69,7 @@ pub struct Decision {
     /// What a person should know of it, one line each.
     pub notes: Vec<String>,
     /// What the driver itself is to keep the container to, besides.
-    pub walls: Vec<Wall>,
+    pub native_limits: Vec<NativeLimit>,
 }
 
 /// What is to be done.
@@ -82,7 +82,7 @@ pub fn plan(sources: &Sources<'_>) -> Plan {
 #[must_use]
 pub fn decide(sources: &Sources<'_>) -> Decision {
     let mut decision =
-        Decision { plan: Plan::NotAsked, grants: vec![], notes: vec![], walls: vec![] };
+        Decision { plan: Plan::NotAsked, grants: vec![], notes: vec![], native_limits: vec![] };
     decision.plan = match decision.find(sources) {
         Ok(plan) => plan,
         Err(reason) => Plan::Refuse(reason),
@@ -171,8 +171,8 @@ impl Decision {
         }
         let calibration = self.calibration(sources);
         let calibration = calibration.as_ref();
-        self.walls = native::walls(&entries, node, sources.cards, calibration)?;
-        self.notes.extend(native::notes(&entries, &self.walls, node));
+        self.native_limits = native::native_limits(&entries, node, sources.cards, calibration)?;
+        self.notes.extend(native::notes(&entries, &self.native_limits, node));
         for entry in &mut entries {
             // The administrator's own word comes first.
             let measured = || calibration.and_then(|found| found.context(entry.key));

@@ -51,7 +51,7 @@ pub use decide::{Decision, Plan, Sources, decide, plan};
 pub use env::Env;
 pub use grant::{Cap, Caps, Grant};
 pub use identity::{Identity, Names};
-pub use native::Wall;
+pub use native::NativeLimit;
 pub use node::{NativeLimits, NoGlibc, Node, NodeError, Privileged};
 pub use reason::Reason;
 pub use state::State;

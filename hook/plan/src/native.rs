@@ -14,7 +14,7 @@ use crate::reason::Reason;
 
 /// What the driver is to keep a container to on one card.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Wall {
+pub struct NativeLimit {
     /// The card.
     pub gpu: DeviceName,
     /// Bytes that it may hold there.
@@ -28,12 +28,12 @@ const NOT_ABLE: &str = "the driver cannot, as `gpucap calibrate` found";
 ///
 /// # Errors
 /// The node demands one that cannot be.
-pub(crate) fn walls(
+pub(crate) fn native_limits(
     entries: &[Entry],
     node: &Node,
     cards: &[Card],
     calibration: Option<&Calibration>,
-) -> Result<Vec<Wall>, Reason> {
+) -> Result<Vec<NativeLimit>, Reason> {
     if node.native_limits == NativeLimits::Off {
         return Ok(vec![]);
     }
@@ -43,19 +43,21 @@ pub(crate) fn walls(
     {
         return Err(Reason::NotNative { gpu, why });
     }
-    let wall = |card: &Measured| {
+    let native_limit = |card: &Measured| {
         let bytes = meaning(entries, card.name)?.memory.of(card.total)?;
-        Some(Wall { gpu: card.name, bytes: bytes.min(card.total) })
+        Some(NativeLimit { gpu: card.name, bytes: bytes.min(card.total) })
     };
-    Ok(known.iter().filter(|card| card.native_limits).filter_map(wall).collect())
+    Ok(known.iter().filter(|card| card.native_limits).filter_map(native_limit).collect())
 }
 
 /// What a person should know of it.
-pub(crate) fn notes(entries: &[Entry], walls: &[Wall], node: &Node) -> Vec<String> {
-    let kept = |wall: &Wall| format!("the driver too keeps {} to {}", wall.gpu, Bytes(wall.bytes));
-    let mut notes: Vec<String> = walls.iter().map(kept).collect();
+pub(crate) fn notes(entries: &[Entry], native_limits: &[NativeLimit], node: &Node) -> Vec<String> {
+    let kept = |native_limit: &NativeLimit| {
+        format!("the driver too keeps {} to {}", native_limit.gpu, Bytes(native_limit.bytes))
+    };
+    let mut notes: Vec<String> = native_limits.iter().map(kept).collect();
     let limits_memory = entries.iter().any(|entry| entry.memory != MemoryCap::NONE);
-    if node.native_limits == NativeLimits::Auto && limits_memory && walls.is_empty() {
+    if node.native_limits == NativeLimits::Auto && limits_memory && native_limits.is_empty() {
         notes.push("the driver keeps no limit by itself here: the library alone does".into());
     }
     notes

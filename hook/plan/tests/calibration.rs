@@ -36,8 +36,12 @@ fn said(decision: &Decision) -> Vec<(String, String, Option<u64>)> {
     entries.map(|entry| (entry.key.to_string(), entry.memory.to_string(), entry.context)).collect()
 }
 
-fn walls(decision: &Decision) -> Vec<(String, u64)> {
-    decision.walls.iter().map(|wall| (wall.gpu.to_string(), wall.bytes)).collect()
+fn native_limits(decision: &Decision) -> Vec<(String, u64)> {
+    decision
+        .native_limits
+        .iter()
+        .map(|native_limit| (native_limit.gpu.to_string(), native_limit.bytes))
+        .collect()
 }
 
 #[test]
@@ -111,30 +115,30 @@ fn the_largest_plausible_price_is_one() {
 #[test]
 fn the_driver_keeps_nothing_unless_the_node_says_so() {
     let decision = asked("GPU_MEM_LIMIT=4Gi", json!({}));
-    assert!(decision.walls.is_empty() && decision.notes.is_empty(), "{decision:?}");
+    assert!(decision.native_limits.is_empty() && decision.notes.is_empty(), "{decision:?}");
 }
 
 #[test]
 fn a_wall_stands_where_the_driver_can_keep_it_and_has_the_bytes_of_the_cap() {
     let auto = json!({"native_limits": "auto"});
     let decision = asked("GPU_MEM_LIMIT=4Gi", auto.clone());
-    assert_eq!(walls(&decision), [(A.into(), 4 * GIB)]);
+    assert_eq!(native_limits(&decision), [(A.into(), 4 * GIB)]);
     assert_eq!(decision.notes, [format!("the driver too keeps {A} to 4GiB")]);
     // At most the card.
-    assert_eq!(walls(&asked("GPU_MEM_LIMIT=64Gi", auto.clone())), [(A.into(), 40 * GIB)]);
+    assert_eq!(native_limits(&asked("GPU_MEM_LIMIT=64Gi", auto.clone())), [(A.into(), 40 * GIB)]);
     // Time alone is nothing to it.
     let decision = asked("GPU_CORE_PCT=30", auto.clone());
-    assert!(decision.walls.is_empty() && decision.notes.is_empty(), "{decision:?}");
+    assert!(decision.native_limits.is_empty() && decision.notes.is_empty(), "{decision:?}");
     // Where there is none, that is worth a line.
     let decision = asked(&named("GPU_MEM_LIMIT=$B=4Gi"), auto);
-    assert!(decision.walls.is_empty() && decision.notes[0].contains("the library alone"));
+    assert!(decision.native_limits.is_empty() && decision.notes[0].contains("the library alone"));
 }
 
 #[test]
 fn a_percentage_is_one_of_the_card_and_stays_in_the_file() {
     let decision = asked("GPU_MEM_LIMIT=25%", json!({"native_limits": "auto"}));
     assert_eq!(said(&decision), [("*".into(), "25%".into(), Some(400 << 20))]);
-    assert_eq!(walls(&decision), [(A.into(), 10 * GIB)]);
+    assert_eq!(native_limits(&decision), [(A.into(), 10 * GIB)]);
 }
 
 #[test]
@@ -154,7 +158,10 @@ fn a_wall_that_is_demanded_and_cannot_be_refuses() {
     };
     assert!(why(unmeasured("1.0")).contains("for * it does not"), "{:?}", unmeasured("1.0"));
     // What is not limited needs none.
-    assert_eq!(walls(&asked(&named("GPU_MEM_LIMIT=$A=4Gi"), required())), [(A.into(), 4 * GIB)]);
+    assert_eq!(
+        native_limits(&asked(&named("GPU_MEM_LIMIT=$A=4Gi"), required())),
+        [(A.into(), 4 * GIB)]
+    );
     assert!(matches!(asked("GPU_CORE_PCT=30", required()).plan, Plan::Limits(_)));
 }
 

@@ -8,7 +8,7 @@
 use crate::driver::Driver;
 use crate::error::{Error, Result, reason};
 use crate::exit::Exit;
-use crate::{gather, output, wall};
+use crate::{inputs, native_limit, output};
 use gpucap_core::units::Bytes;
 use gpucap_core::uuid::DeviceName;
 use gpucap_plan::{Calibration, Measured, Node};
@@ -63,8 +63,8 @@ impl Card {
 
 /// Measures, and writes it down.
 pub(crate) fn execute(options: &Options) -> Result<Exit> {
-    let node = gather::node(&options.config).map_err(|why| Error::Calibrate(why.to_string()))?;
-    let path = gather::calibration_path(&node);
+    let node = inputs::node(&options.config).map_err(|why| Error::Calibrate(why.to_string()))?;
+    let path = inputs::calibration_path(&node);
     let driver = Driver::find(&node).map_err(Error::Calibrate)?;
     let (version, cards) = cards(&driver).map_err(Error::Calibrate)?;
     let before = known(&node, &version);
@@ -83,7 +83,7 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
         })?;
         output::print(&format!("Written to {}.\n", path.display()))?;
     }
-    if gather::driver().as_ref() != Some(&found.driver) {
+    if inputs::driver().as_ref() != Some(&found.driver) {
         output::tell(
             "calibrate: /proc/driver/nvidia/version names another driver, or none: the hook will not use this",
         );
@@ -117,7 +117,7 @@ fn cards(driver: &Driver) -> std::result::Result<(String, Vec<Card>), String> {
 
 /// What is known of the cards under this driver.
 fn known(node: &Node, version: &str) -> Option<Calibration> {
-    let bytes = gather::calibration(node)?.ok()?;
+    let bytes = inputs::calibration(node)?.ok()?;
     Calibration::parse(&bytes, Some(version)).ok()
 }
 
@@ -198,7 +198,7 @@ struct Probe(PathBuf);
 
 impl Probe {
     fn make() -> std::result::Result<Self, String> {
-        let path = wall::unified()?.join(format!("gpucap-probe-{}", std::process::id()));
+        let path = native_limit::unified()?.join(format!("gpucap-probe-{}", std::process::id()));
         fs::create_dir(&path).map_err(|why| format!("{}: {}", path.display(), reason(&why)))?;
         Ok(Self(path))
     }
@@ -215,7 +215,7 @@ impl Probe {
             let words =
                 ["limit".into(), self.0.display().to_string(), format!("{name}={}", u64::MAX)];
             let lines = driver.ask(&words, None, MOST)?;
-            let answer = lines.iter().find_map(|line| wall::Answer::of(line));
+            let answer = lines.iter().find_map(|line| native_limit::Answer::of(line));
             let answer = answer.ok_or_else(|| format!("an answer that is none: {lines:?}"))?;
             if !ABLE.contains(&answer.code) {
                 refused = refused.and_then(|()| Err(answer.to_string()));

@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::hooks::{self, Hooks};
 use crate::replace::{self, Survives};
-use crate::{gather, output};
+use crate::{inputs, output};
 use gpucap_plan::Node;
 use std::fs;
 use std::io;
@@ -119,7 +119,7 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
 
 /// What CRI-O hands on of a variable that a device plugin and the pod both set is the pod's.
 fn more_for_crio(config: &Path) -> &'static str {
-    match gather::node_or_default(config).kubelet_checkpoint {
+    match inputs::node_or_default(config).kubelet_checkpoint {
         Some(_) => "",
         None => {
             "On a node of Kubernetes, have the settings name `kubelet_checkpoint`: CRI-O lets a pod overrule \

@@ -6,7 +6,7 @@
 use crate::engine::{pages, records};
 use crate::error::Result;
 use crate::exit::Exit;
-use crate::{gather, ledgers, output};
+use crate::{inputs, ledgers, output};
 use gpucap_plan::Node;
 use std::path::PathBuf;
 
@@ -26,7 +26,7 @@ pub(crate) struct Options {
 
 /// Takes it away, and says how much it was.
 pub(crate) fn execute(options: &Options) -> Result<Exit> {
-    let node = gather::node_or_default(&options.config);
+    let node = inputs::node_or_default(&options.config);
     let records = records::sweep(&records::directory(&node));
     let pages = pages::sweep(&pages::directory(&node));
     let ledgers = ledgers::sweep();

@@ -8,7 +8,7 @@ mod serve;
 use super::status;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::{gather, output};
+use crate::{inputs, output};
 use gpucap_plan::Node;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -32,7 +32,7 @@ pub(crate) struct Options {
 
 /// Prints them, or serves them until it is stopped.
 pub(crate) fn execute(options: &Options) -> Result<Exit> {
-    let look = || status::metrics(&gather::node_or_default(&options.config));
+    let look = || status::metrics(&inputs::node_or_default(&options.config));
     let Some(address) = options.listen else {
         output::print(&look())?;
         return Ok(Exit::OK);

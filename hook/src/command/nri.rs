@@ -13,8 +13,8 @@ mod ready;
 
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::gather::{self, Gathered};
 use crate::hooks::{Hooks, STAGES};
+use crate::inputs::{self, Inputs};
 use crate::output;
 use crate::proc::Process;
 use crate::sys;
@@ -63,7 +63,7 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     let name = Name::new(&options.name, &options.index).map_err(failed)?;
     let planner = Planners::new(&options.config, options.program.clone())?;
     let ready = Ready::new(options.ready_file.clone())?;
-    let (mut pause, mut told) = (PAUSES[0], String::new());
+    let (mut pause, mut last_error) = (PAUSES[0], String::new());
     loop {
         let end = match UnixStream::connect(&options.socket) {
             Ok(stream) => link::serve(stream, &name, &|it| planner.answer(it), &ready)?,
@@ -73,10 +73,10 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
             pause = PAUSES[0];
         }
         // What stays as it is was said.
-        if end.was_ready || end.why != told {
+        if end.was_ready || end.why != last_error {
             output::tell(format!("nri: {}: {}; trying again", options.socket.display(), end.why));
         }
-        told = end.why;
+        last_error = end.why;
         thread::sleep(pause);
         pause = PAUSES[1].min(pause * 2);
     }
@@ -163,8 +163,8 @@ impl Planner {
     }
 
     fn answer(&self, creation: &Creation) -> Answer {
-        let node = gather::node(&self.config).unwrap_or_default();
-        let gathered = Gathered::of(&self.config, creation.container(&node), None);
+        let node = inputs::node(&self.config).unwrap_or_default();
+        let gathered = Inputs::of(&self.config, creation.container(&node), None);
         let plan = gathered.map_or_else(Plan::Refuse, |it| decide(&it.sources()).plan);
         match plan {
             Plan::NotAsked => Answer::Leave,

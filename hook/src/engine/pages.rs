@@ -14,10 +14,10 @@
 
 pub(crate) mod share;
 
+use super::container_files::{is_closed, is_open};
 use super::mounts::Use;
 use super::records::{first_process, has_ended};
 use super::root::{Identity, Place, Root};
-use super::shown::{is_closed, is_open};
 use crate::sys::{self, Map, at, mount};
 use gpucap_core::limits::LimitsFile;
 use gpucap_core::page::{self, CardPage};

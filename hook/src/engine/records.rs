@@ -8,9 +8,9 @@
 //! exactly if that process has ended; nothing has to be told that a container is over, and whoever comes next takes the
 //! stale ones away. The book itself is in the container: [`Record::open`] reaches it through that process.
 
+use crate::native_limit::NativeLimitSet;
 use crate::proc::{self, Process};
 use crate::sys::at;
-use crate::wall::Walls;
 use gpucap_core::limits::LimitsFile;
 use gpucap_plan::{Names, Node, State};
 use serde_json::{Value, json};
@@ -38,7 +38,7 @@ pub(crate) struct Record {
     /// What it was given.
     pub(crate) limits: String,
     /// What of it the driver keeps too.
-    pub(crate) walls: Option<Walls>,
+    pub(crate) native_limits: Option<NativeLimitSet>,
 }
 
 /// The directory, open: also from within a container's namespace.
@@ -107,7 +107,7 @@ impl Record {
         state: &State,
         pid: u32,
         limits: &LimitsFile,
-        walls: Option<Walls>,
+        native_limits: Option<NativeLimitSet>,
     ) -> io::Result<Self> {
         let stat = Process(pid).stat()?.ok_or(io::ErrorKind::InvalidData)?;
         Ok(Self {
@@ -116,7 +116,7 @@ impl Record {
             start_time: stat.start_time,
             names: Names::of(&state.annotations),
             limits: limits.write(),
-            walls,
+            native_limits,
         })
     }
 
@@ -150,12 +150,12 @@ impl Record {
     }
 
     fn text(&self) -> String {
-        let Self { container, names, limits, walls, .. } = self;
+        let Self { container, names, limits, native_limits, .. } = self;
         let mut value = json!({"version": VERSION, "container": container, "limits": limits});
         if let Some(Names { namespace, pod, container }) = names {
             value["names"] = json!({"namespace": namespace, "pod": pod, "container": container});
         }
-        value["driver"] = json!(walls.as_ref().map(Walls::record));
+        value["driver"] = json!(native_limits.as_ref().map(NativeLimitSet::record));
         format!("{value:#}\n")
     }
 
@@ -170,8 +170,8 @@ impl Record {
         };
         let limits = if known { word(&value["limits"])? } else { String::new() };
         let (container, names) = (container.to_owned(), names());
-        let walls = Walls::of_record(&value["driver"]);
-        Some(Self { container, pid, start_time, names, limits, walls })
+        let native_limits = NativeLimitSet::of_record(&value["driver"]);
+        Some(Self { container, pid, start_time, names, limits, native_limits })
     }
 }
 
@@ -219,7 +219,7 @@ mod tests {
                 container: "main".into(),
             }),
             limits: LimitsFile::default().write(),
-            walls: None,
+            native_limits: None,
         }
     }
 

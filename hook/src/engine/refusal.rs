@@ -42,7 +42,7 @@ pub(crate) enum Reason {
     /// The preload list would not stay in front of every user: a directory on the way to it is at fault.
     Way { directory: String, why: &'static str },
     /// The driver is to keep its limit too, and does not.
-    Wall(String),
+    NativeLimit(String),
     /// Everything was done, and it is not as it should be.
     NotAsMade(String),
 }
@@ -86,7 +86,7 @@ impl fmt::Display for Reason {
             Self::Way { directory, why } => {
                 write!(f, "/etc/ld.so.preload would not hold for all its users: {directory} {why}")
             }
-            Self::Wall(why) => {
+            Self::NativeLimit(why) => {
                 write!(f, "this node demands that the driver keeps its limit too: {why}")
             }
             Self::NotAsMade(what) => write!(f, "{what} in it is not as it was made"),
@@ -115,7 +115,7 @@ impl Reason {
             Self::Way { .. } => {
                 "have its / and /etc belong to root with mode 755, and mount nothing on /etc"
             }
-            Self::Wall(_) => "see what `gpucap calibrate` says, or change native_limits",
+            Self::NativeLimit(_) => "see what `gpucap calibrate` says, or change native_limits",
             Self::NotAsMade(_) => "see which other hook or mount of the container uses that path",
         }
     }

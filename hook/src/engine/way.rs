@@ -31,7 +31,7 @@ pub(super) fn check(
     users_root: u32,
     table: &MountTable,
 ) -> Result<(), Reason> {
-    let unknown = |why| Reason::Place { path: super::shown::PRELOAD, why };
+    let unknown = |why| Reason::Place { path: super::container_files::PRELOAD, why };
     let way = root.way(directory).map_err(unknown)?;
     let own = table.mount_of(&root.look("").map_err(unknown)?).map_err(unknown)?;
     for (place, (name, directory)) in way.iter().enumerate() {

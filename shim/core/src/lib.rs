@@ -5,7 +5,7 @@
 //! * [`limits`]: environment and limits file, resolved for one device by the minimum rule.
 //! * [`extent`], [`pitch`], [`image`], [`physical`]: how much an array takes, rows of memory, code; how long physical
 //!   memory lives.
-//! * [`ledger`]: the shared book of a container, and the protocol that keeps it right when a process dies.
+//! * [`ledger`]: the memory in which the processes of a container account for what they hold, and the protocol that keeps it right when a process dies.
 //! * [`page`]: what its processes tell others on the same cards.
 //! * [`throttle`]: which launches wait, for how long, and what the device's time was worth.
 //! * [`table`]: numbers by number, for what a process holds.

@@ -6,13 +6,13 @@
 //! Whether a primary context still exists is asked of the driver, which counts its users. The lock of a device's
 //! primary context is held across the driver's call: two threads that make it at the same moment make one context and
 //! must be charged for one. A tool that the driver calls back meanwhile on the same thread finds the lock
-//! [held](crate::held) and passes.
+//! [held](crate::driver_call_guard) and passes.
 
 use crate::call::Call;
 use crate::contexts::Ending;
 use crate::device::Primary;
 use crate::driver;
-use crate::held::Held;
+use crate::driver_call_guard::DriverCallGuard;
 use crate::hooks::Next;
 use crate::price;
 use crate::session::Session;
@@ -180,7 +180,7 @@ pub(crate) fn destroy_green(call: &Call, next: impl Next<CuError>, green: CUgree
 /// The primary context of a device, while it is charged for.
 fn primary_context(call: &Call, session: &Session, ordinal: CUdevice) -> Option<u64> {
     let device = session.device(call.driver, ordinal).ok()??;
-    let _held = Held::enter()?;
+    let _held = DriverCallGuard::enter()?;
     Some(device.primary.lock().context).filter(|context| *context != 0)
 }
 
@@ -201,7 +201,9 @@ pub(crate) fn from_green(
 /// Something that keeps the primary context alive: the first one pays its price.
 fn retain(call: &Call, ordinal: CUdevice, make: impl FnOnce(&mut Primary) -> CuResult) -> CuResult {
     let session = call.session()?;
-    let (Some(device), Some(_held)) = (session.device(call.driver, ordinal)?, Held::enter()) else {
+    let (Some(device), Some(_held)) =
+        (session.device(call.driver, ordinal)?, DriverCallGuard::enter())
+    else {
         return make(&mut Primary::default());
     };
     let mut primary = device.primary.lock();
@@ -219,7 +221,7 @@ fn retain(call: &Call, ordinal: CUdevice, make: impl FnOnce(&mut Primary) -> CuR
 fn release(call: &Call, ordinal: CUdevice, next: impl Next<CuError>) -> CuResult {
     let session = call.session()?;
     throttle::about_to_end(call, session);
-    let Some(_held) = Held::enter() else { return next().map(drop) };
+    let Some(_held) = DriverCallGuard::enter() else { return next().map(drop) };
     let next = || throttle::primary_may_end(call, session, ordinal, next);
     let Some(device) = session.device(call.driver, ordinal)? else { return next().map(drop) };
     let mut primary = device.primary.lock();

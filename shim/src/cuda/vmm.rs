@@ -4,12 +4,12 @@
 //! The table's lock is held across the driver's call, as nowhere else: the value of a handle or an address can be given
 //! out again as soon as the driver has let go of it, and only the order of the calls tells old from new. These calls
 //! are rare and take the driver's own locks anyway. A tool that the driver calls back meanwhile on the same thread finds
-//! the lock [held](crate::held) and passes.
+//! the lock [held](crate::driver_call_guard) and passes.
 
 use super::device_of;
 use crate::allocations::Record;
 use crate::call::Call;
-use crate::held::Held;
+use crate::driver_call_guard::DriverCallGuard;
 use crate::hooks::Next;
 use crate::session::{Session, shareable};
 use core::ffi::{c_int, c_void};
@@ -36,7 +36,7 @@ pub(crate) fn create(
     let session = call.session()?;
     let Some(device) = session.device(call.driver, ordinal)? else { return next().map(drop) };
     let charge = call.charge(session, device, Kind::Vmm, bytes as u64)?;
-    let Some(_held) = Held::enter() else { return next().map(drop) };
+    let Some(_held) = DriverCallGuard::enter() else { return next().map(drop) };
     let mut physical = session.physical.lock();
     let written = next()?;
     if let Some(handle) = handle.get(&written) {
@@ -157,7 +157,7 @@ fn counted(
     next: impl Next<CuError>,
     enter: impl FnOnce(&mut Physical<Record>, &Written) -> Vec<Record>,
 ) -> CuResult {
-    let (Some(session), Some(_held)) = (Session::begun(), Held::enter()) else {
+    let (Some(session), Some(_held)) = (Session::begun(), DriverCallGuard::enter()) else {
         return next().map(drop);
     };
     let mut physical = session.physical.lock();

@@ -1,4 +1,4 @@
-//! Process lists: the container's processes, with the numbers that they have in it, and what the book says they hold.
+//! Process lists: the container's processes, with the numbers that they have in it, and what the ledger says they hold.
 //!
 //! NVML itself lists the processes of the whole card with the numbers of the host, which mean nothing inside a
 //! container and tell of its neighbours. nvidia-smi's own table of processes does not come from these functions.
@@ -130,8 +130,8 @@ fn processes(call: &Call, handle: nvmlDevice_t) -> Option<Vec<Process>> {
     let charged = slice.limits.memory.is_some();
     let instance =
         driver::nvml::instance(call.driver, handle).unwrap_or((NO_INSTANCE, NO_INSTANCE));
-    let holding = slice.processes().filter_map(|(process, book)| {
-        let bytes = if charged { book.used } else { NVML_VALUE_NOT_AVAILABLE };
+    let holding = slice.processes().filter_map(|(process, account)| {
+        let bytes = if charged { account.used } else { NVML_VALUE_NOT_AVAILABLE };
         (bytes > 0).then_some(Process { pid: process.identity.pid, bytes, instance })
     });
     Some(holding.collect())

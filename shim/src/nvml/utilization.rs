@@ -1,6 +1,6 @@
 //! Time: how busy the container and its processes keep a card whose time is limited.
 //!
-//! Where time is limited it is measured, and the book knows it ([`Ledger::busy_share`]). Without a limit of time it is
+//! Where time is limited it is measured, and the ledger knows it ([`Ledger::busy_share`]). Without a limit of time it is
 //! not: the card's own numbers stay, but of its processes nobody is listed, since the driver would list those of the
 //! whole card by the numbers of the host.
 //!
@@ -186,7 +186,7 @@ fn percent(permille: u32) -> u32 {
     permille.saturating_add(5) / 10
 }
 
-/// The book's clock and NVML's, which says microseconds since 1970.
+/// The ledger's clock and NVML's, which says microseconds since 1970.
 struct Times {
     now_ns: u64,
     /// What is between the two.
@@ -199,8 +199,8 @@ impl Times {
         Self { now_ns, offset_ns: sys::unix_time_ns().saturating_sub(now_ns) }
     }
 
-    fn us(&self, book_ns: u64) -> u64 {
-        book_ns.saturating_add(self.offset_ns) / 1000
+    fn us(&self, ledger_ns: u64) -> u64 {
+        ledger_ns.saturating_add(self.offset_ns) / 1000
     }
 
     /// Windows that ended after `since_us`. The two clocks drift: a window that ended at about that time is the one

@@ -5,10 +5,10 @@
 //! end, and a ledger is anybody's to shorten. Each read is bounded, and what is not a regular file is not there. An
 //! environment is the one the program was started with; one that it changed later is not seen.
 
+use crate::effective_limit::EffectiveLimit;
 use crate::elf::Loading;
 use crate::engine::root::{self, Root, open_directory};
 use crate::error::reason;
-use crate::given::Given;
 use crate::ledgers::{self, BY_HOOK, Look, Name};
 use crate::preload;
 use crate::proc::Process;
@@ -34,7 +34,7 @@ pub(super) struct Facts {
     /// Whether there is a limits file.
     pub(super) has_file: bool,
     /// What that file gives, and what the host has said since.
-    pub(super) given: Vec<Given>,
+    pub(super) effective: Vec<EffectiveLimit>,
     /// What asks the loader for the library.
     pub(super) asked_by: Vec<Asking>,
     /// The ledger that it uses, or would.
@@ -113,8 +113,9 @@ impl Facts {
         let lookup: Lookup<'_> = &|name| value(name).map(|value| value.as_bytes().to_vec());
         let read = file.as_ref().map(|read| read.as_deref().map_err(Clone::clone));
         let limits = Limits::load(lookup, read);
-        let given = limits.as_ref().ok().and_then(|limits| limits.as_ref()?.file());
-        let given = given.map(|file| Given::all(file, page(root).as_ref().map(Map::get)));
+        let effective = limits.as_ref().ok().and_then(|limits| limits.as_ref()?.file());
+        let effective =
+            effective.map(|file| EffectiveLimit::all(file, page(root).as_ref().map(Map::get)));
         let configured = value(GPUCAP_LEDGER.name).filter(|path| !path.is_empty());
         let ledger = if has_file && root.look(BY_HOOK).is_ok() {
             BY_HOOK.into()
@@ -136,8 +137,8 @@ impl Facts {
             Some(Asking { list, library, is_there })
         });
         let asked_by = asked_by.collect();
-        let (given, holds) = (given.unwrap_or_default(), Ok(Vec::new()));
-        Self { process: None, limits, has_file, given, asked_by, ledger, holds }
+        let (effective, holds) = (effective.unwrap_or_default(), Ok(Vec::new()));
+        Self { process: None, limits, has_file, effective, asked_by, ledger, holds }
     }
 }
 
@@ -207,14 +208,14 @@ fn held(root: &Root, ledger: &Path, process: Process) -> Result<Vec<Held>, Strin
         (owner.pid_namespace, owner.pid) == (pid_namespace, pid) && stat.runs(owner)
     };
     let own = ledger.processes().find(|slot| is_own(&slot.identity));
-    let uuid = |book| ledger.devices().find(|device| device.device == book).map(|it| it.uuid);
-    let held = own.iter().flat_map(|own| own.books()).filter_map(|book| {
+    let uuid = |account| ledger.devices().find(|device| device.device == account).map(|it| it.uuid);
+    let held = own.iter().flat_map(|own| own.accounts()).filter_map(|account| {
         Some(Held {
-            uuid: Uuid(uuid(book.device)?),
-            cap: book.cap,
-            used: book.used,
-            context: book.kinds.get(Kind::Context as usize).copied()?,
-            refusals: book.refusals,
+            uuid: Uuid(uuid(account.device)?),
+            cap: account.cap,
+            used: account.used,
+            context: account.kinds.get(Kind::Context as usize).copied()?,
+            refusals: account.refusals,
         })
     });
     Ok(held.collect())

@@ -35,28 +35,28 @@ pub(super) fn serve(socket: &TcpListener, body: impl Fn() -> String + Sync) {
         let _one = looking.lock().unwrap_or_else(PoisonError::into_inner);
         body()
     };
-    let told = Mutex::new(String::new());
+    let last_error = Mutex::new(String::new());
     thread::scope(|scope| {
         for _ in 1..THREADS {
-            scope.spawn(|| accept(socket, &body, &told));
+            scope.spawn(|| accept(socket, &body, &last_error));
         }
-        accept(socket, &body, &told);
+        accept(socket, &body, &last_error);
     });
 }
 
-fn accept(socket: &TcpListener, body: &impl Fn() -> String, told: &Mutex<String>) {
+fn accept(socket: &TcpListener, body: &impl Fn() -> String, last_error: &Mutex<String>) {
     loop {
         let served = socket.accept().map(|(stream, _)| stream);
         // That somebody goes away is not our failure, and nothing to speak of.
         let Err(why) = served.map(|stream| drop(answer(&stream, body))) else { continue };
         // No descriptor is left, say; what stays as it is was said.
         let why = reason(&why);
-        let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
-        if why != *told {
+        let mut last_error = last_error.lock().unwrap_or_else(PoisonError::into_inner);
+        if why != *last_error {
             output::tell(format!("metrics: {why}; trying again"));
-            *told = why;
+            *last_error = why;
         }
-        drop(told);
+        drop(last_error);
         thread::sleep(Duration::from_millis(100));
     }
 }

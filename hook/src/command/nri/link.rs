@@ -46,7 +46,7 @@ pub(super) fn serve(
                 served = Ok(());
                 continue;
             }
-            Err(why) => break told(&why),
+            Err(why) => break reason_of(&why),
         };
         let said = match session.receive(&bytes[..came], &mut |creation| plan(creation)) {
             Ok(said) => said,
@@ -71,7 +71,7 @@ fn patient(stream: &UnixStream) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))
 }
 
-fn told(why: &io::Error) -> String {
+fn reason_of(why: &io::Error) -> String {
     match why.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
             format!("the runtime did nothing for {} s", PATIENCE.as_secs())

@@ -30,8 +30,8 @@ impl Ledger {
         }
         for (index, _) in self.claimed() {
             for device in self.touched(index) {
-                if let Some(book) = self.book(index, device) {
-                    book.unfinished.store(0);
+                if let Some(account) = self.account(index, device) {
+                    account.unfinished.store(0);
                 }
             }
         }

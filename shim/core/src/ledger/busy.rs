@@ -1,7 +1,7 @@
 //! Busy time: what each process kept of a device's time, in total and lately.
 //!
 //! Totals are plain counters. What was lately is a ring of the latest eight windows of 2^27 ns
-//! (134 ms), one word each, of the device and of each book:
+//! (134 ms), one word each, of the device and of each account:
 //!
 //! ```text
 //! Word   window:32 (time >> 27)   busy ns:32      at place window % 8
@@ -30,7 +30,7 @@ const UNSETTLED: u64 = 2;
 /// machine, whose clock has started over since.
 const BELIEVABLE_WINDOWS: u32 = 512;
 
-/// The latest windows of a device or of a book.
+/// The latest windows of a device or of an account.
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub(super) struct Windows([Word; RING]);
@@ -70,9 +70,9 @@ impl Ledger {
         if let Some(record) = self.device_at(device) {
             record.worked(end_ns, busy_ns);
         }
-        if let Some(book) = self.book(slot.index(), device) {
-            book.busy.add(busy_ns);
-            book.windows.spread(end_ns, busy_ns);
+        if let Some(account) = self.account(slot.index(), device) {
+            account.busy.add(busy_ns);
+            account.windows.spread(end_ns, busy_ns);
         }
     }
 
@@ -89,8 +89,8 @@ impl Ledger {
         if let Some(record) = self.device_at(device) {
             record.launches.add(launches);
         }
-        if let Some(book) = self.book(slot.index(), device) {
-            book.launches.add(launches);
+        if let Some(account) = self.account(slot.index(), device) {
+            account.launches.add(launches);
         }
     }
 
@@ -125,8 +125,8 @@ impl ProcessView<'_> {
         device: DeviceIndex,
         now_ns: u64,
     ) -> impl Iterator<Item = BusyWindow> {
-        let book = self.own_book(device);
-        book.into_iter().flat_map(move |book| book.windows.settled(now_ns))
+        let account = self.own_account(device);
+        account.into_iter().flat_map(move |account| account.windows.settled(now_ns))
     }
 
     /// Its share of the device's time lately, in thousandths.

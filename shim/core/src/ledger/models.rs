@@ -372,9 +372,9 @@ fn alive_after(after: u32) -> bool {
     died.load(Relaxed)
 }
 
-/// Nobody is at work: the total is the sum of the books, and it is `used`.
+/// Nobody is at work: the total is the sum of the accounts, and it is `used`.
 fn audit(ledger: &Ledger, used: u64) {
     let sum: u64 =
-        ledger.processes().flat_map(|p| p.books().map(|b| b.used).collect::<Vec<_>>()).sum();
+        ledger.processes().flat_map(|p| p.accounts().map(|b| b.used).collect::<Vec<_>>()).sum();
     assert_eq!((ledger.used(DeviceIndex::FIRST), sum), (used, used));
 }

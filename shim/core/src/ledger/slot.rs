@@ -4,7 +4,7 @@
 //! anybody short of a slot may take it over without asking whether that process is alive; each
 //! fact about an owner carries the claim's generation, so what a robbed claimer still writes is
 //! never taken for the robber's. Live slots are left by their owner, or by anybody who knows that
-//! the owner is dead, in both cases only after each of their books is at zero.
+//! the owner is dead, in both cases only after each of their accounts is at zero.
 
 use super::{
     DeviceIndex, Full, Ledger, OwnerRecord,
@@ -48,7 +48,7 @@ impl Slot {
 }
 
 impl Ledger {
-    /// Takes a slot for the process `identity`, with all its books at zero.
+    /// Takes a slot for the process `identity`, with all its accounts at zero.
     ///
     /// What the same process held before it executed another program is given back first. If no
     /// slot is free, those of the dead are taken back: `alive` tells of another process whether it
@@ -112,13 +112,13 @@ impl Ledger {
         self.owners.iter().enumerate().take(high_water)
     }
 
-    /// The devices of which the slot at `index` has a book.
+    /// The devices of which the slot at `index` has an account.
     pub(super) fn touched(&self, index: usize) -> impl Iterator<Item = DeviceIndex> {
         let touched = self.owners.get(index).map_or(0, |record| record.touched.load());
         DeviceIndex::all().filter(move |device| touched & device.bit() != 0)
     }
 
-    /// Notes that `slot` has a book of `device`.
+    /// Notes that `slot` has an account of `device`.
     pub(super) fn touch(&self, slot: Slot, device: DeviceIndex) {
         if let Some(record) = self.owners.get(slot.index())
             && record.touched.load() & device.bit() == 0
@@ -144,19 +144,19 @@ impl Ledger {
         (told && record.owner.replace(claim.0, live.0).is_ok()).then_some(live)
     }
 
-    /// Makes a slot's books ready for its new owner.
+    /// Makes a slot's accounts ready for its new owner.
     fn open(&self, slot: Slot, now_ns: u64) {
         if let Some(record) = self.owners.get(slot.index()) {
             record.since.store(now_ns);
         }
         for device in self.touched(slot.index()) {
-            if let Some(book) = self.book(slot.index(), device) {
-                book.open();
+            if let Some(account) = self.account(slot.index(), device) {
+                account.open();
             }
         }
     }
 
-    /// Empties a slot's books and frees it. False if `owner` has it no longer.
+    /// Empties a slot's accounts and frees it. False if `owner` has it no longer.
     fn vacate(&self, index: usize, owner: Owner) -> bool {
         self.touched(index).for_each(|device| self.empty(index, device, owner));
         self.header.changes.add(1);

@@ -1,6 +1,6 @@
 //! Work that is out: what a process that dies in the middle of it has not paid for.
 //!
-//! While a process has work on a device whose end it has not seen, its book tells up to when that work is paid for:
+//! While a process has work on a device whose end it has not seen, its account tells up to when that work is paid for:
 //!
 //! ```text
 //! Word   time >> 10:48   generation of the claim:16      zero: nothing is out
@@ -18,12 +18,12 @@ impl Ledger {
     /// Tells that `slot` has work out on `device` which is paid for up to this time; without one, that it has none.
     pub fn unfinished(&self, slot: Slot, device: DeviceIndex, paid_until_ns: Option<u64>) {
         self.touch(slot, device);
-        let Some(book) = self.book(slot.index(), device) else { return };
+        let Some(account) = self.account(slot.index(), device) else { return };
         let note = |ns: u64| Fact::new((ns >> UNIT_BITS).saturating_add(1), slot.owner()).0;
-        book.unfinished.store(paid_until_ns.map_or(0, note));
+        account.unfinished.store(paid_until_ns.map_or(0, note));
     }
 
-    /// Takes from the books of `device` what the dead left unfinished: `owed` hears up to when each had paid.
+    /// Takes from the accounts of `device` what the dead left unfinished: `owed` hears up to when each had paid.
     ///
     /// `alive` as for [`claim`](Self::claim). It is asked about those only that have work out, and not about `own`.
     pub fn left_unfinished(
@@ -34,9 +34,9 @@ impl Ledger {
         mut owed: impl FnMut(u64),
     ) {
         for (index, record) in self.claimed() {
-            let has_book = record.touched.load() & device.bit() != 0;
-            let book = if has_book { self.book(index, device) } else { None };
-            let Some(word) = book.map(|book| &book.unfinished) else { continue };
+            let has_account = record.touched.load() & device.bit() != 0;
+            let account = if has_account { self.account(index, device) } else { None };
+            let Some(word) = account.map(|account| &account.unfinished) else { continue };
             let note = word.load();
             if note == 0 {
                 continue;

@@ -2,7 +2,7 @@
 
 use proptest::{collection::vec, prelude::*};
 
-use super::{Ledger, ProcessView, book, claim, ready};
+use super::{Ledger, ProcessView, account, claim, ready};
 use crate::ledger::BusyWindow;
 
 /// A window, 134 ms.
@@ -42,7 +42,7 @@ proptest! {
         let share = u64::from(ledger.busy_share(device, NOW));
         prop_assert!((share * 6 * WINDOW).abs_diff(busy * 1000) <= 3 * WINDOW);
         let told: u64 = works.iter().map(|&(_, length)| length).sum();
-        prop_assert_eq!(book(&ledger, 0).busy_ns, told);
+        prop_assert_eq!(account(&ledger, 0).busy_ns, told);
         prop_assert_eq!(ledger.devices().next().unwrap().busy_ns, told);
     }
 }
@@ -116,7 +116,7 @@ fn the_next_owner_of_a_slot_has_done_nothing() {
     ledger.release(slot);
     let next = claim(&ledger, 2);
     assert_eq!(next.index(), slot.index());
-    let found = book(&ledger, 0);
+    let found = account(&ledger, 0);
     assert_eq!(
         (found.busy_ns, found.launches, process(&ledger).busy_share(device, NOW)),
         (0, 0, 0)
@@ -136,7 +136,7 @@ fn launches_and_waiting_add_up() {
     ledger.waited(device, 8);
     let seen = ledger.devices().next().unwrap();
     assert_eq!((seen.launches, seen.waited_ns), (8, 15));
-    assert_eq!([book(&ledger, 0).launches, book(&ledger, 1).launches], [6, 2]);
+    assert_eq!([account(&ledger, 0).launches, account(&ledger, 1).launches], [6, 2]);
 }
 
 #[test]

@@ -169,12 +169,12 @@ impl World {
             .processes()
             .map(|process| {
                 let used = |device| {
-                    let book = process.book(device);
+                    let account = process.account(device);
                     assert_eq!(
-                        book.map(|book| book.kinds.iter().sum()),
-                        book.map(|book| book.used)
+                        account.map(|account| account.kinds.iter().sum()),
+                        account.map(|account| account.used)
                     );
-                    book.map_or(0, |book| book.used)
+                    account.map_or(0, |account| account.used)
                 };
                 (process.identity.pid, self.devices.map(used))
             })

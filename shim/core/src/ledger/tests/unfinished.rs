@@ -59,7 +59,9 @@ fn what_the_dead_did_counts_for_the_device_and_no_process() {
     let (ledger, device, _) = ready();
     ledger.worked_unfinished(device, 9 * MS, 2 * MS);
     assert_eq!(ledger.devices().next().unwrap().busy_ns, 2 * MS);
-    assert!(ledger.processes().all(|process| process.books().all(|book| book.busy_ns == 0)));
+    assert!(
+        ledger.processes().all(|process| process.accounts().all(|account| account.busy_ns == 0))
+    );
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! Few locks are held across a call of the driver: those of primary contexts, of physical memory and, while an event is
 //! asked for, of a device's meter. The driver itself does not call back, but tools do (CUPTI, NVBit, Nsight,
 //! compute-sanitizer): their callbacks run inside such a call, on the same thread, and may use the driver. Waiting for the
-//! lock there would be waiting for oneself. What a tool makes in such a moment goes past the book.
+//! lock there would be waiting for oneself. What a tool makes in such a moment goes past the ledger.
 
 use core::cell::Cell;
 
@@ -12,9 +12,9 @@ thread_local! {
 }
 
 /// This thread may take one of the locks, until this is dropped.
-pub(crate) struct Held(());
+pub(crate) struct DriverCallGuard(());
 
-impl Held {
+impl DriverCallGuard {
     /// `None` if the thread holds one already. A thread whose locals are gone has none.
     pub(crate) fn enter() -> Option<Self> {
         let before = HELD.try_with(|held| held.replace(true)).unwrap_or(false);
@@ -28,7 +28,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for DriverCallGuard {
     fn drop(&mut self) {
         // Locals without a destructor outlive everything in the thread: there is nothing to lose here.
         let _ = HELD.try_with(|held| held.set(false));
@@ -41,14 +41,14 @@ mod tests {
 
     #[test]
     fn it_is_held_until_its_owner_releases_it_however_often_others_ask() {
-        let held = Held::enter();
+        let held = DriverCallGuard::enter();
         assert!(held.is_some());
         for _ in 0..3 {
-            assert!(Held::enter().is_none());
-            assert!(Held::is_entered());
+            assert!(DriverCallGuard::enter().is_none());
+            assert!(DriverCallGuard::is_entered());
         }
         drop(held);
-        assert!(!Held::is_entered());
-        assert!(Held::enter().is_some());
+        assert!(!DriverCallGuard::is_entered());
+        assert!(DriverCallGuard::enter().is_some());
     }
 }

@@ -38,8 +38,8 @@ fn open(policy: &Policy) -> Result<&'static Ledger, String> {
     } else if bytes < size {
         return Err(format!("ledger: {} has {bytes} bytes, not {size}", path.to_string_lossy()));
     }
-    // What is written to from here on; the book of a device comes with the device (`has_room`).
-    file.reserve(Ledger::BEFORE_BOOKS).map_err(|error| failed("given memory", error))?;
+    // What is written to from here on; the ledger of a device comes with the device (`has_room`).
+    file.reserve(Ledger::BEFORE_ACCOUNTS).map_err(|error| failed("given memory", error))?;
     let map = file.map_shared(size).map_err(|error| failed("mapped", error))?;
     // SAFETY: the mapping is page-aligned, `Ledger::SIZE` bytes long and never taken down; a ledger is a struct of
     // atomics, valid for every content, so what other processes write cannot break it.

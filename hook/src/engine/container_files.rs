@@ -47,7 +47,7 @@ const MOST_FILES: u64 = 320 * 1024;
 
 /// Everything that one container is to see.
 #[derive(Debug)]
-pub(super) struct Shown {
+pub(super) struct ContainerFiles {
     library: Identity,
     limits: LimitsFile,
     preload: Vec<u8>,
@@ -57,7 +57,7 @@ pub(super) struct Shown {
     has_page: bool,
 }
 
-impl Shown {
+impl ContainerFiles {
     /// For the container whose root this is.
     pub(super) fn in_front_of(
         root: &Root,

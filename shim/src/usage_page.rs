@@ -5,7 +5,7 @@
 //! it, and a child made by `fork` goes on with the same page, in a seat of its own. Whatever is wrong with it, there is
 //! none, and the limit holds without: what is charged then is presence.
 
-use crate::book;
+use crate::ledger_file;
 use crate::state::Policy;
 use crate::sys::{self, Directory, File};
 use gpucap_core::config::LogLevel;
@@ -42,7 +42,7 @@ pub(crate) fn own(policy: &Policy) -> Option<&'static OwnPage> {
 fn open(policy: &Policy) -> Result<OwnPage, String> {
     let _errno = sys::Errno::keep();
     let by_hook = policy.limits.as_ref().is_some_and(Limits::has_file);
-    if by_hook { shown() } else { made(&book::path(policy)?) }
+    if by_hook { shown() } else { made(&ledger_file::path(policy)?) }
 }
 
 /// That of the hook, which shows the directory where nobody but the node writes.

@@ -25,7 +25,7 @@ const CARDS: &str = "/proc/driver/nvidia/gpus";
 
 /// What was found.
 #[derive(Debug)]
-pub(crate) struct Gathered {
+pub(crate) struct Inputs {
     state: Option<State>,
     container: Container,
     node: Result<Node, NodeError>,
@@ -36,7 +36,7 @@ pub(crate) struct Gathered {
     driver: Option<String>,
 }
 
-impl Gathered {
+impl Inputs {
     /// What is known of the container of this bundle; its state if a runtime told it. `config` is where the node's
     /// configuration lies: [`Node::PATH`], unless a person or a test says otherwise.
     pub(crate) fn of_bundle(
@@ -57,9 +57,10 @@ impl Gathered {
     ) -> Result<Self, Reason> {
         let node = node(config);
         let used = node.clone().unwrap_or_default();
-        let told = state.iter().map(|state| &state.annotations).chain([&container.annotations]);
+        let annotations =
+            state.iter().map(|state| &state.annotations).chain([&container.annotations]);
         let mut allocations = Vec::new();
-        for own in told.flat_map(Identity::all_of) {
+        for own in annotations.flat_map(Identity::all_of) {
             let path = Path::new(&used.state_dir).join(own.allocation());
             let found = trusted(&path).map_err(|why| unreadable("the allocation", &path, &why))?;
             allocations.extend(found.filter(|found| !allocations.contains(found)));
