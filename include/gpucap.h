@@ -1,5 +1,5 @@
 /*
- * The public C face of gpucap: exit codes, and the layouts of the ledger and of the card page.
+ * The public C face of gpucap: exit codes, and the layouts of the ledger and of the usage page.
  *
  * Exit codes of the command `gpucap`. `gpucap run` becomes the program that it starts, so every code below 125 may
  * then be the program's; the three last ones say, as with env(1) and nohup(1), that it never began.
@@ -144,7 +144,7 @@ struct gpucap_ledger {
 #define GPUCAP_LEDGER_WINDOW_NUMBER(word) ((word) >> 32)
 #define GPUCAP_LEDGER_WINDOW_BUSY(word) ((word) & 0xffffffff)
 
-/* ---- the card page: layout, version 1 ----
+/* ---- the usage page: layout, version 1 ----
  *
  * One file per container, of GPUCAP_PAGE_SIZE bytes, which tells others on the same cards of its work there. Words are as
  * in the ledger. Who writes a page may be a stranger: read it, do not map it, since it may be shortened meanwhile, open it

@@ -42,9 +42,10 @@ impl EffectiveLimit {
         Self { gpu: entry.key, now, at_start }
     }
 
-    /// What is given of this device: what names it, else what is for any that nothing names. Where nothing is, others
-    /// than those named are refused, so this one is a MIG instance that goes by its card's name; which card it is on, a
-    /// ledger does not say, so it is found if all cards are given the same.
+    /// Returns the limit of this device: that of the entry that names it, else that of the entry for all unnamed
+    /// GPUs. Without either, only named GPUs are allowed, so this device is a MIG instance that is limited under the
+    /// name of its GPU. The ledger does not record which GPU it is on, so a limit is found only if all GPUs have the
+    /// same.
     pub(crate) fn find(all: &[Self], uuid: Uuid) -> Option<Self> {
         let named =
             |effective: &&Self| matches!(effective.gpu, Key::Name(name) if name.uuid == uuid);

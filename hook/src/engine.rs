@@ -48,7 +48,7 @@ pub(crate) struct Target<'a> {
     pub(crate) label: Option<&'a str>,
 }
 
-/// What it is put under.
+/// The limits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Order<'a> {
     /// What holds.
@@ -59,7 +59,7 @@ pub(crate) struct Order<'a> {
     pub(crate) refuses_without_glibc: bool,
     /// OpenCL, which goes past the cap, is hidden.
     pub(crate) masks_opencl: bool,
-    /// The card page that it is to have.
+    /// The usage page that it is to have.
     pub(crate) page: Option<Wanted<'a>>,
 }
 
@@ -68,7 +68,7 @@ pub(crate) struct Order<'a> {
 pub(crate) struct Outcome {
     /// How it was put under its limits.
     pub(crate) done: Done,
-    /// Why it has not the card page that it was to have: the limits hold without one.
+    /// Why it has not the usage page that it was to have: the limits hold without one.
     pub(crate) usage_page_error: Option<io::Error>,
 }
 
@@ -152,7 +152,8 @@ pub(crate) fn fit(library: &Path, image: &Path) -> io::Result<Fit> {
     Library::read(&open_library(library)?)?.fit(&image)
 }
 
-/// What in the image with this root would keep the preload list from all users; the directory, and what is wrong with it.
+/// Returns what in the image with this root would keep some users from reading the preload list: the directory, and
+/// its fault.
 ///
 /// # Errors
 /// It cannot be looked at.
@@ -167,7 +168,7 @@ fn open_library(path: &Path) -> io::Result<File> {
 }
 
 /// Enters the container's mount namespace, and finds its root there: before the runtime has changed to it, under the
-/// bundle's path; afterwards, at `/`. Says who root of the container is, besides.
+/// bundle's path; afterwards, at `/`. Also returns the host's user that is root of the container.
 fn enter(target: Target<'_>) -> Result<(Root, u32), Reason> {
     let Target { pid, root: path, .. } = target;
     let missing = |_| Reason::Root(path.to_owned());

@@ -1,7 +1,7 @@
-//! What `gpucap run` is asked for, checked, and joined with what is set already.
+//! The limits requested of `gpucap run`, checked, and combined with the limits that are set already.
 //!
-//! A budget that is set already can only be lowered: for each variable the lower of both values holds. Where it cannot
-//! be told which one that is (25 % of a card, or 4 GiB?), the run is refused. Pure: no environment, no file.
+//! A limit that is set already can only be lowered: for each variable the lower of both values holds. Where the two
+//! cannot be compared (25 % of a GPU, or 4 GiB?), the run is refused. Pure: no environment, no file.
 
 use crate::error::{Error, Result};
 use gpucap_core::config::{
@@ -34,7 +34,7 @@ pub(crate) struct LimitOptions<'a> {
 pub(crate) struct Joined {
     /// The limits that hold.
     pub(crate) request: LimitRequest,
-    /// What is to be told of it: one line for each value that was set already.
+    /// Notices for the user: one line for each value that was set already.
     pub(crate) notices: Vec<String>,
 }
 
@@ -75,7 +75,7 @@ impl LimitRequest {
     /// The limits that hold if `self` is set already and `asked` is asked for: the lower ones.
     ///
     /// # Errors
-    /// It cannot be told which of two values is the lower one.
+    /// If two values cannot be compared.
     pub(crate) fn lowered_by(&self, asked: &Self) -> Result<Joined> {
         let mut notices = Vec::new();
         let request = Self {
@@ -86,7 +86,8 @@ impl LimitRequest {
         Ok(Joined { request, notices })
     }
 
-    /// The first value all of whose GPUs are missing on a machine with these cards. Of a MIG instance it is not known.
+    /// Returns the first value all of whose GPUs are missing on a machine with these GPUs. For MIG instances this is
+    /// unknown.
     pub(crate) fn of_no_gpu(&self, cards: &[Card]) -> Option<String> {
         let is_here = |gpu: &Selector| match gpu {
             Selector::Index(index) => usize::try_from(*index).is_ok_and(|it| it < cards.len()),
@@ -102,7 +103,7 @@ impl LimitRequest {
         memory.or_else(core).or_else(profile)
     }
 
-    /// What a person is to be told who asks for so little.
+    /// The notice for a request that is unusually small.
     pub(crate) fn doubts(&self) -> impl Iterator<Item = Doubt> {
         let amounts = self.memory.iter().flat_map(PerGpu::values);
         amounts.filter_map(|amount| amount.doubt())
@@ -118,7 +119,7 @@ impl LimitRequest {
     }
 }
 
-/// A value that names GPUs, none of which is here.
+/// A value that names GPUs, none of which exists here.
 fn missing<T: Display>(
     row: &OptionRow,
     list: &PerGpu<T>,
@@ -186,7 +187,7 @@ fn join<T: Lower + Clone + Display + PartialEq>(
     Ok(Some(lower))
 }
 
-/// Values of which sometimes the lower one can be told.
+/// Values of which the lower one can sometimes be determined.
 trait Lower: Sized {
     fn lower(&self, other: &Self) -> Option<Self>;
 }

@@ -1,9 +1,9 @@
 //! Limits of memory that the driver itself keeps, by cgroup (`nvmlDeviceSetMemoryLimits_v1`, NVML 13.4): set before a
 //! container starts, changed with its other limits, and gone with its cgroup.
 //!
-//! What the driver is to keep, the planner says ([`Wall`]). Here is found which cgroup that is for: the container's
-//! own, in which its first process waits when the hook is called. It must be one below the root of the unified
-//! hierarchy: the root is everybody's.
+//! The planner determines the native limits ([`NativeLimit`]). This module finds their cgroup: the container's own,
+//! in which its first process waits when the hook is called. It must be one below the root of the unified hierarchy,
+//! which all processes share.
 
 use crate::driver::Driver;
 use crate::proc::Process;
@@ -88,10 +88,10 @@ fn cgroup_of(pid: u32) -> Result<String, String> {
     let text = text.map_err(|why| format!("its cgroup: {}", crate::error::reason(&why)))?;
     let path = text.lines().find_map(|line| line.strip_prefix("0::"));
     let path = path.map(|path| path.trim_matches('/')).filter(|path| !path.is_empty());
-    // Also where it shares the cgroup of whoever started it, by an engine that makes none.
+    // Also where an engine without cgroups leaves the container in its caller's cgroup.
     let path = path.ok_or("it has no cgroup of its own in the unified hierarchy")?;
     if Path::new(path).components().any(|part| part.as_os_str() == "..") {
-        return Err(format!("its cgroup {path:?} lies outside of what is seen here"));
+        return Err(format!("its cgroup {path:?} is outside of the visible hierarchy"));
     }
     Ok(unified()?.join(path).display().to_string())
 }
@@ -111,7 +111,7 @@ fn set(cgroup: &str, native_limits: &[NativeLimit], node: &Node) -> Result<(), S
     let missing =
         |native_limit: &&NativeLimit| !done.contains(&native_limit.gpu.to_string().as_str());
     match native_limits.iter().find(missing) {
-        Some(native_limit) => Err(format!("nothing was said of {}", native_limit.gpu)),
+        Some(native_limit) => Err(format!("no answer for {}", native_limit.gpu)),
         None => Ok(()),
     }
 }

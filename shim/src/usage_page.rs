@@ -1,4 +1,4 @@
-//! This budget's card page, in which its processes tell everybody else on a card what they do there: where it lies.
+//! This budget's usage page, in which its processes tell everybody else on a card what they do there: where it lies.
 //!
 //! Laid out by [`gpucap_core::page`], written and read by [`throttle`](crate::throttle). Opened when the first device whose
 //! time is shared is made, mapped once per process and never unmapped: a process without a limit of time knows nothing of

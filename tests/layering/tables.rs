@@ -6,7 +6,7 @@
 pub(crate) const UNSAFE: &[&str] = &[
     "shim/abi/src/arg.rs",
     "shim/core/tests/",
-    // The mapped ledger, page of limits and card page, the page that a fork wipes, the constructor.
+    // The mapped ledger, page of limits and usage page, the page that a fork wipes, the constructor.
     "shim/src/ledger_file.rs",
     "shim/src/live_limits.rs",
     "shim/src/usage_page.rs",

@@ -1,7 +1,7 @@
 //! Which memory limits the driver itself is asked to keep, by the container's cgroup: a second wall behind the shim.
 //!
-//! The driver keeps bytes, on a card that it was found able to keep them on ([`Calibration`]); MIG instances it does
-//! not. A wall has exactly the bytes of the cap; nothing of what the limits file says changes by it.
+//! The driver keeps limits in bytes, on a GPU that was found able to ([`Calibration`]), and not for MIG instances. A
+//! native limit has exactly the bytes of the cap; it changes nothing in the limits file.
 
 use gpucap_core::limits::file::{Entry, Key, MemoryCap};
 use gpucap_core::units::Bytes;
@@ -24,7 +24,7 @@ pub struct NativeLimit {
 const NOT_MEASURED: &str = "`gpucap calibrate` has not looked at it under this driver";
 const NOT_ABLE: &str = "the driver cannot, as `gpucap calibrate` found";
 
-/// The walls of these entries.
+/// The native limits of these entries.
 ///
 /// # Errors
 /// The node demands one that cannot be.
@@ -63,7 +63,7 @@ pub(crate) fn notes(entries: &[Entry], native_limits: &[NativeLimit], node: &Nod
     notes
 }
 
-/// A GPU whose memory is limited and that the driver will not keep, and why.
+/// A GPU with a memory limit that the driver cannot keep, and the reason.
 fn wanting(
     entries: &[Entry],
     cards: &[Card],

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 const GIB: u64 = 1 << 30;
 const DRIVER: &str = "595.10.01";
 
-/// Two cards: A, whose contexts are dear and whose memory the driver can limit, and B.
+/// Two GPUs: A, with large contexts and memory that the driver can limit, and B.
 pub(crate) fn measured() -> Calibration {
     let gpu = |name: &str, context, native_limits| Measured {
         name: name.parse().expect("a name"),
@@ -60,19 +60,19 @@ fn a_context_costs_what_was_measured_on_its_card_and_on_any_the_dearest() {
 }
 
 #[test]
-fn the_administrators_word_on_a_price_comes_first() {
+fn the_administrators_context_size_comes_first() {
     let decision = asked("GPU_MEM_LIMIT=4Gi", json!({"context_mem": "500Mi"}));
     assert_eq!(said(&decision)[0].2, Some(500 << 20));
 }
 
 #[test]
-fn a_card_that_was_not_measured_has_no_price() {
+fn a_card_that_was_not_measured_has_no_context_size() {
     let decision = asked(&named("GPU_MEM_LIMIT=$M=4Gi"), json!({}));
     assert_eq!(said(&decision)[0], (M.into(), "4GiB".into(), None));
 }
 
 #[test]
-fn what_cannot_be_believed_is_a_line_and_no_price() {
+fn an_implausible_file_is_a_note_and_no_context_size() {
     let gpu = |key: &str, value: Value| {
         let mut file: Value = serde_json::from_str(&measured().text()).expect("JSON");
         file["gpus"][B][key] = value;
@@ -107,7 +107,7 @@ fn what_cannot_be_believed_is_a_line_and_no_price() {
 }
 
 #[test]
-fn the_largest_plausible_price_is_one() {
+fn the_largest_plausible_context_size_is_accepted() {
     let file = measured().text().replace(&(300_u64 << 20).to_string(), &(4 * GIB).to_string());
     assert!(Calibration::parse(file.as_bytes(), Some(DRIVER)).is_ok());
 }
@@ -157,7 +157,7 @@ fn a_wall_that_is_demanded_and_cannot_be_refuses() {
         }))
     };
     assert!(why(unmeasured("1.0")).contains("for * it does not"), "{:?}", unmeasured("1.0"));
-    // What is not limited needs none.
+    // An unlimited GPU needs none.
     assert_eq!(
         native_limits(&asked(&named("GPU_MEM_LIMIT=$A=4Gi"), required())),
         [(A.into(), 4 * GIB)]

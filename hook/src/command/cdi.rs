@@ -127,12 +127,12 @@ fn is_name(name: &str) -> bool {
         && name.chars().all(|sign| sign.is_ascii_alphanumeric() || "_-.:".contains(sign))
 }
 
-/// In one step: an engine that looks meanwhile finds the whole file or none.
+/// In one step: an engine that reads at the same time finds the whole file or none.
 fn write(path: &Path, text: &str) -> io::Result<()> {
     // Engines read what ends in .json or .yaml.
     let new = path.with_extension("new");
     if let Some(directory) = path.parent() {
-        // The one below /run is nobody's after a start of the machine.
+        // The directory below /run has no owner after a restart of the machine.
         fs::create_dir_all(directory)?;
     }
     let written = fs::write(&new, text).and_then(|()| fs::rename(&new, path));

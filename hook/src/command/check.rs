@@ -1,6 +1,6 @@
 //! `gpucap check ROOT`: whether the library can be loaded in an image, asked before a container is made of it.
 //!
-//! The hook asks the same of each container; who builds images or chooses nodes can know it earlier.
+//! The hook checks the same for each container; image builders and administrators can check it in advance.
 
 use crate::command::hook::library;
 use crate::engine::{self, Fit};

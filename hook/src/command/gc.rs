@@ -1,4 +1,4 @@
-//! `gpucap gc`: takes away what nobody will ask for any more.
+//! `gpucap gc`: removes state that is no longer needed.
 //!
 //! That happens by itself whenever a container or a run starts; this is for a node where none will. What may still be
 //! in use stays, so it can be called at any time.
@@ -31,7 +31,7 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     let pages = pages::sweep(&pages::directory(&node));
     let ledgers = ledgers::sweep();
     let text = format!(
-        "containers forgotten: {records}\ncard pages removed: {pages}\nledgers removed: {ledgers}\n"
+        "containers forgotten: {records}\nusage pages removed: {pages}\nledgers removed: {ledgers}\n"
     );
     output::print(&text)?;
     Ok(Exit::OK)

@@ -1,9 +1,9 @@
 //! `gpucap hook STAGE`: an engine calls, while it starts or ends a container.
 //!
-//! `createRuntime` (and `prestart`, its older name) puts the container under its limits or refuses it; one that did not
-//! ask for any is left alone, at once. `poststop` takes away what the host remembers of containers that are over; it
-//! never fails, since nobody could act on it. A stage that this version does not know refuses: a container that was to
-//! be capped must not run uncapped.
+//! `createRuntime` (and `prestart`, its older name) puts the container under its limits or refuses it; a container
+//! without a request is left unchanged, at once. `poststop` removes the host's state of containers that have ended;
+//! it never fails, since the runtime could not act on it. An unknown stage refuses: a container that was to be capped
+//! must not run uncapped.
 
 use crate::engine::journal::{Journal, Level};
 use crate::engine::pages::{self, Wanted};
@@ -49,8 +49,8 @@ pub(crate) fn execute(options: Options) -> Result<Exit> {
     }
 }
 
-/// Reads standard input to its end, so that no runtime meets a closed pipe; what is too long is not kept, and then is
-/// no JSON.
+/// Reads standard input to its end, so that no runtime meets a closed pipe; input that is too long is not kept, and
+/// then is not valid JSON.
 fn drain(input: &mut dyn Read) -> Vec<u8> {
     let mut bytes = Vec::new();
     let read = input.take(inputs::MAX_BYTES).read_to_end(&mut bytes);
@@ -110,7 +110,7 @@ fn start(
     let native_limits = build(pid, native_limits, node, journal, &state.id)?;
     let record = Record::of(state, pid, limits, native_limits);
     let owner = record.as_ref().ok().map(|record| (record.pid, record.start_time));
-    // Who can make a mount writable could write into those of others.
+    // A container that can make a mount writable could write to the pages of others.
     let has_page = node.card_pages && pages::are_needed(limits) && !container.privileged;
     let owner = owner.filter(|_| has_page);
 
@@ -135,7 +135,7 @@ fn start(
     if let Some(why) = usage_page_error {
         let why = crate::error::reason(&why);
         let what =
-            format!("without a card page, it may get less than its share beside others: {why}");
+            format!("without a usage page, it may get less than its share beside others: {why}");
         journal.note(Level::Warning, &state.id, &what);
     }
     // A host that cannot remember it can still cap it.
@@ -146,8 +146,8 @@ fn start(
     Ok(())
 }
 
-/// Has the driver keep what it is to keep. What it does not is a refusal only where the node demands it: the library
-/// keeps all of it anyway.
+/// Sets the limits that the driver keeps. A failure is a refusal only where the node requires these limits: the
+/// library enforces all of them anyway.
 fn build(
     pid: u32,
     native_limits: &[NativeLimit],
@@ -173,7 +173,7 @@ fn journal(node: &Node) -> Journal<'_> {
     Journal::new(Path::new(&node.log_file))
 }
 
-/// The library that the administrator names, or the one that lies with this program.
+/// The library that the administrator configured, or the one beside this program.
 pub(super) fn library(node: &Node) -> std::result::Result<PathBuf, Reason> {
     if let Some(path) = &node.library {
         return Ok(path.into());
@@ -182,7 +182,7 @@ pub(super) fn library(node: &Node) -> std::result::Result<PathBuf, Reason> {
     let program = program.map_err(|why| Reason::Library(crate::error::reason(&why)))?;
     preload::find(&program).map_err(|places| {
         let places: Vec<_> = places.iter().map(|place| place.display().to_string()).collect();
-        Reason::Library(format!("is in none of its places: {}", places.join(" ")))
+        Reason::Library(format!("not found in {}", places.join(" ")))
     })
 }
 

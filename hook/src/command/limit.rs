@@ -45,7 +45,7 @@ pub(crate) struct Options {
     /// Share of each GPU's time from now on, in percent: 1 to 100
     #[arg(long, value_name = "PERCENT")]
     cores: Option<Share>,
-    /// What it was given when it started holds again, but for what is given here
+    /// Restore the limits of the container's start, except those given here
     #[arg(long)]
     reset: bool,
     /// Only this GPU: as the limits file calls it (GPU-..., MIG-..., *)
@@ -70,7 +70,7 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     if let Some(what) = entries.iter().find_map(|entry| options.unprepared(entry)) {
         return Err(refused(what));
     }
-    // First, while the host's files are to be seen. The lower of both holds, so one that stays lets nobody go further.
+    // First, while the host's files are visible. The lower of both applies, so a remaining file allows nothing more.
     if let Some(native_limits) = &record.native_limits
         && let Err(why) =
             native_limits.change(&options.moved(native_limits, &limits, &entries), &node)
@@ -96,7 +96,7 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
         EffectiveLimit::all(&limits, Some(page.get())).into_iter().map(|it| (it.gpu, it.now.core));
     if let Err(why) = share.and_then(|file| file.map_or(Ok(()), |file| file.publish(shares))) {
         let why = crate::error::reason(&why);
-        output::tell(format_args!("limit: its peers are not told of the new shares: {why}"));
+        output::tell(format_args!("limit: the new shares are not published to its peers: {why}"));
     }
     options.mem.and_then(Bytes::doubt).into_iter().for_each(output::tell);
     output::print(&text)?;
@@ -205,7 +205,7 @@ fn is_called(record: &Record, word: &str) -> bool {
     named || !word.is_empty() && record.container.starts_with(word)
 }
 
-/// What tells it from others.
+/// What identifies it among others.
 fn name(record: &Record) -> String {
     match &record.names {
         Some(Names { namespace, pod, container }) => {

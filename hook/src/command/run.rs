@@ -69,7 +69,7 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     })?;
     let Some((program, arguments)) = program.split_first() else { return Err(Error::NoLimit) };
     let cards = inputs::cards();
-    // Where the driver does not list its cards, the library tells of it when it sees them.
+    // Where the driver does not list its GPUs, the library prints the notice when it sees them.
     if let Some(limit) = asked.of_no_gpu(&cards).filter(|_| !cards.is_empty()) {
         return Err(Error::NoSuchGpu { limit, cards: cards.len() });
     }

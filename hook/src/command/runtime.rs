@@ -62,7 +62,8 @@ pub(crate) fn become_next(line: &[OsString]) -> Result<Exit> {
     next::become_it(&node.next_runtime, line)
 }
 
-/// Where the node's configuration lies, and the words for the next runtime: all, but for ours, which is the first.
+/// The path of the node's configuration, and the arguments for the next runtime: all but the first, which is for this
+/// program.
 fn configured(line: &[OsString]) -> (PathBuf, &[OsString]) {
     let own = |word: &OsString| Some(word.to_str()?.strip_prefix(CONFIG)?.into());
     match line.split_first() {

@@ -1,5 +1,5 @@
-//! `gpucap status`: who holds how much of which GPU, in every ledger that is to be seen. On the host, these are those of
-//! the containers too, with the limits that hold now ([`crate::effective_limit`]).
+//! `gpucap status`: the usage of each GPU in every visible ledger. On the host these include the ledgers of the
+//! containers, with their effective limits ([`crate::effective_limit`]).
 //!
 //! People see text, programs JSON, Prometheus the numbers. Looks only: nothing is reaped, nothing swept. What dead processes held counts as free, as it will be for the next
 //! request.
@@ -47,7 +47,7 @@ pub(crate) struct Options {
     config: PathBuf,
 }
 
-/// Prints what is to be seen.
+/// Prints all visible ledgers.
 pub(crate) fn execute(options: &Options) -> Result<Exit> {
     let status = look(&inputs::node_or_default(&options.config), &Machine::new(MOST_ROWS));
     let text = if options.json {

@@ -1,9 +1,9 @@
-//! What is to be found out of a process: collected here, judged in `verdict`.
+//! The facts about a process: collected here, evaluated in `verdict`.
 //!
 //! The library decides by the environment and the files that the process itself sees, so everything is read below
-//! `/proc/PID/root`, by a walk that nothing there can lead out of: links are the process's, files may be fifos or have no
-//! end, and a ledger is anybody's to shorten. Each read is bounded, and what is not a regular file is not there. An
-//! environment is the one the program was started with; one that it changed later is not seen.
+//! `/proc/PID/root`, by a path walk that cannot leave it: links belong to the process, files may be fifos or endless,
+//! and a ledger may be truncated by any process of the container. Each read is bounded, and anything but a regular
+//! file counts as absent. The environment is the one that the program was started with; later changes are not seen.
 
 use crate::effective_limit::EffectiveLimit;
 use crate::elf::Loading;
@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 pub(super) struct Facts {
     /// The process; `None`: one that would be started from here.
     pub(super) process: Option<Seen>,
-    /// What is set for it.
+    /// The limits that are set for it.
     pub(super) limits: Result<Option<Limits>, Broken>,
     /// Whether there is a limits file.
     pub(super) has_file: bool,
@@ -43,7 +43,7 @@ pub(super) struct Facts {
     pub(super) holds: Result<Vec<Held>, String>,
 }
 
-/// What is to be seen of a process that runs.
+/// What can be seen of a running process.
 pub(super) struct Seen {
     pub(super) pid: u32,
     pub(super) command: String,

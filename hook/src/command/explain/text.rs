@@ -45,7 +45,7 @@ fn answer(facts: &Facts, verdict: &Verdict, paint: Paint) -> String {
     }
 }
 
-/// A heading, and what stands beside it.
+/// A heading, and the text behind it.
 fn section(text: &mut String, name: &str, lines: &[String], paint: Paint) {
     for (at, line) in lines.iter().enumerate() {
         let heading = if at == 0 { name } else { "" };

@@ -1,4 +1,5 @@
-//! What an engine says to a runtime, read as far as we must: which command it is, and where the bundle lies.
+//! The command line that an engine passes to a runtime, parsed as far as needed: the command, and the path of the
+//! bundle.
 //!
 //! The words themselves are never changed. runc, crun and youki agree on the commands and on the options read here;
 //! they take an option's value behind `=` or as the next word. An option that we do not know may be one or the other:
@@ -113,7 +114,7 @@ impl<'a> RuntimeArgs<'a> {
         self.line.get(..self.at).unwrap_or_default()
     }
 
-    /// Says why in the log that the engine reads for what it tells the user, where there is one.
+    /// Writes the reason to the log that the engine reads for its error messages, if there is one.
     pub(super) fn log(&self, why: &str) {
         let Some(path) = value(self.globals(), &["--log"]) else { return };
         let json = value(self.globals(), &["--log-format"]).is_some_and(|format| format == "json");
@@ -160,7 +161,7 @@ fn value(args: &[OsString], names: &[&str]) -> Option<OsString> {
     found
 }
 
-/// Behind the container's id stand the words of the program that is to join it, which are none of ours.
+/// The arguments behind the container's id are those of the program that is to join it.
 fn exec(args: &[OsString]) -> Option<Command> {
     let at = operand(args)?;
     let (options, id) = (args.get(..at)?, args.get(at)?.clone());

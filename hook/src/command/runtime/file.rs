@@ -1,7 +1,7 @@
 //! JSON files that an engine wrote, read and replaced.
 //!
-//! A file is replaced in one step ([`crate::replace`]): a runtime that reads it meanwhile sees the old or the new one,
-//! and a crash leaves one of them.
+//! A file is replaced in one step ([`crate::replace`]): a runtime that reads it at the same time sees the old or the
+//! new one, and a crash leaves one of them.
 
 use crate::inputs;
 use crate::replace::{self, Survives};

@@ -1,5 +1,5 @@
-//! `status` for programs. The form is part of what we promise: names and meanings stay, new ones may come. The manual's
-//! page `status` has the table of them, which the tests compare with what is rendered here.
+//! `status` for programs. The format is stable: names and meanings stay, new ones may be added. The manual's page
+//! `status` has a table of them, which the tests compare with what is rendered here.
 
 use super::view::{Container, Device, LedgerView, Row, State, Status, Time, word};
 use crate::effective_limit::EffectiveLimit;

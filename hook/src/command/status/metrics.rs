@@ -13,7 +13,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 use std::fmt;
 
-/// What is told of each GPU of each budget.
+/// The metrics of each GPU of each budget.
 struct Metric {
     name: &'static str,
     unit: Option<Unit>,
@@ -116,7 +116,7 @@ pub(super) fn render(status: &Status) -> String {
 struct Seen<'a> {
     /// What the host gave of it, as far as it knows.
     effective: Option<EffectiveLimit>,
-    /// `None` if nobody has used it.
+    /// `None` if no process has used it.
     device: Option<&'a Device>,
 }
 
@@ -148,7 +148,7 @@ impl<'a> Seen<'a> {
     }
 }
 
-/// What is rendered: rows of labels, and their values in the order of [`METRICS`].
+/// The rendered rows: labels, and the values in the order of [`METRICS`].
 #[derive(Debug)]
 struct Table {
     rows: Vec<(Labels, Vec<Option<f64>>)>,
@@ -203,7 +203,7 @@ impl Collector for Table {
     }
 }
 
-/// What is of no GPU.
+/// The metrics that are not of a GPU.
 const OF_NODE: [(&str, &str); 3] = [
     (
         "containers",
@@ -213,7 +213,7 @@ const OF_NODE: [(&str, &str); 3] = [
     ("unreadable", "Ledgers that are there and cannot be read"),
 ];
 
-/// Whose budget it is.
+/// The budget's owner.
 fn labels(ledger: &LedgerView) -> Labels {
     let mut labels = vec![("kind", ledger.kind().to_owned())];
     let Some(container) = &ledger.container else {
@@ -252,7 +252,7 @@ mod tests {
     const MANUAL: &str = include_str!("../../../../shim/src/manual/metrics.md");
 
     #[test]
-    fn a_container_is_told_of_by_its_names() {
+    fn a_container_is_labelled_by_its_names() {
         let text = render(&raised());
         let id = format!("4f6c1e2d3a4b{}", "0".repeat(52));
         let labels = format!(
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_not_told() {
+    fn an_unknown_value_has_no_sample() {
         let text = render(&status());
         let of = r#"{kind="run",ledger="/dev/shm/gpucap-0-run-4026531836-4242-88",gpu="GPU-"#;
         assert!(
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn no_directory_of_records_is_not_told_as_no_containers() {
+    fn a_missing_directory_of_records_is_not_reported_as_no_containers() {
         let none = render(&Status::default());
         assert!(none.contains("\ngpucap_run_dir_present 0.0\n"), "{none}");
         assert!(!none.contains("\ngpucap_containers "), "{none}");

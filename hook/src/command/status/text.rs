@@ -62,7 +62,7 @@ pub(super) fn ledger(ledger: &LedgerView, paint: Paint) -> String {
     text
 }
 
-/// Whose budget it is.
+/// The budget's owner.
 fn title(ledger: &LedgerView, paint: Paint) -> String {
     let whose = match Name::of(&ledger.path) {
         _ if ledger.container.is_some() => String::new(),
@@ -155,7 +155,7 @@ fn percent(time: Time) -> String {
     format!("{}.{}%", time.permille / 10, time.permille % 10)
 }
 
-/// What is held, of how much: what the host gave, where it knows it in bytes, else what the processes say.
+/// Usage and limit: the host's limit, where it is known in bytes, else the limit that the processes report.
 fn usage(device: &Device, paint: Paint) -> Vec<String> {
     let used = device.used;
     let of =

@@ -35,7 +35,7 @@ pub(crate) struct Status {
 pub(crate) struct LedgerView {
     /// The file.
     pub(crate) path: PathBuf,
-    /// The container whose it is, as far as the host knows.
+    /// The container that it belongs to, if the host knows it.
     pub(crate) container: Option<Container>,
     /// The devices that any of its processes has named.
     pub(crate) devices: Vec<Device>,
@@ -46,7 +46,7 @@ pub(crate) struct LedgerView {
 pub(crate) struct Container {
     /// What the hook wrote down when it started.
     pub(crate) record: Record,
-    /// Who said how much, in the words of the planner.
+    /// The sources and their values, in the words of the planner.
     pub(crate) source: String,
     /// What it may use.
     pub(crate) effective: Vec<EffectiveLimit>,
@@ -57,7 +57,7 @@ pub(crate) struct Container {
 pub(crate) struct Device {
     /// Which one.
     pub(crate) uuid: Uuid,
-    /// What the living hold, and those of whom it is not known.
+    /// The bytes of living processes, and of those whose state is unknown.
     pub(crate) used: u64,
     /// The most that was ever held.
     pub(crate) peak: u64,
@@ -71,17 +71,17 @@ pub(crate) struct Device {
     pub(crate) owed_for_ns: u64,
     /// What the container may use of it, as far as the host knows.
     pub(crate) effective: Option<EffectiveLimit>,
-    /// Who holds it.
+    /// The processes that hold it.
     pub(crate) processes: Vec<Row>,
     /// Those that have no row.
     pub(crate) unlisted: Unlisted,
-    /// How many have ended without being taken out of the book.
+    /// The number of ended processes that have not been reaped.
     pub(crate) ended: usize,
     /// What those held.
     pub(crate) ended_bytes: u64,
 }
 
-/// What is kept of a device's time. All zero where time is not limited: then nothing is measured.
+/// Counters of a device's time. All zero where time is not limited: then nothing is measured.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Time {
     /// Thousandths of the last second or so.
@@ -132,13 +132,13 @@ pub(crate) struct Row {
 pub(crate) enum State {
     /// It does.
     Alive,
-    /// It has ended, and nobody has taken it out of the book yet.
+    /// It has ended, and has not been reaped yet.
     Ended,
     /// It belongs to another pid namespace.
     Unknown,
 }
 
-/// What is known outside a ledger.
+/// Facts from outside the ledger.
 pub(crate) trait World {
     /// Whether the owner of a slot runs.
     fn state(&self, owner: &Identity) -> State;
@@ -148,7 +148,7 @@ pub(crate) trait World {
     fn takes_a_row(&self) -> bool;
     /// The time by which slots are dated.
     fn now_ns(&self) -> u64;
-    /// The time by which busy time is told.
+    /// The time of the clock that busy time is measured with.
     fn monotonic_ns(&self) -> u64;
 }
 
@@ -179,7 +179,7 @@ impl LedgerView {
         Self { container: Some(container), ..self }
     }
 
-    /// Whose budget it is, in the word for programs.
+    /// The kind of owner, as a name for programs.
     pub(crate) fn kind(&self) -> &'static str {
         match Name::of(&self.path) {
             Some(Name::Run { .. }) => "run",
