@@ -61,7 +61,7 @@ pub(crate) struct Standing {
 pub(crate) enum Unresolved {
     /// They cannot be known.
     Broken(String),
-    /// There is no room to note what is used. That may change.
+    /// There is no room to record usage. That may change.
     ForNow(String),
 }
 
@@ -71,7 +71,7 @@ impl<T: Into<String>> From<T> for Unresolved {
     }
 }
 
-/// What is known of a device's primary context.
+/// The state of a device's primary context.
 #[derive(Default)]
 pub(crate) struct Primary {
     /// Its handle while it is charged for; 0 otherwise.
@@ -80,8 +80,8 @@ pub(crate) struct Primary {
     pub(crate) record: Option<Record>,
 }
 
-/// Whether processes run side by side on a device, as clients of MPS, and take no turns. Where the driver does not tell,
-/// they do if MPS may be there.
+/// Whether processes run side by side on a device, as clients of MPS, without time slices. Where the driver does not
+/// report it, they do if MPS may be present.
 fn is_under_mps(driver: &DriverCopy, ordinal: CUdevice) -> bool {
     let may_be = || {
         sys::env("CUDA_MPS_PIPE_DIRECTORY").is_some() || Directory::open(c"/tmp/nvidia-mps").is_ok()
@@ -175,8 +175,8 @@ impl Device {
     }
 }
 
-/// The limits of a device, and what is known of it. Where the device stands among the others (`place`) is asked only if the limits speak of
-/// indices, or may mean the card of which this device is a MIG instance.
+/// The limits of a device, and its facts. The device's position among the others (`place`) is asked only if the
+/// limits name indices, or may mean the GPU of which this device is a MIG instance.
 ///
 /// # Errors
 /// The limits cannot be resolved, in one line.

@@ -1,4 +1,4 @@
-//! Whether this thread is inside a driver call under a lock of ours.
+//! Whether this thread is inside a driver call under a lock of the shim.
 //!
 //! Few locks are held across a call of the driver: those of primary contexts, of physical memory and, while an event is
 //! asked for, of a device's meter. The driver itself does not call back, but tools do (CUPTI, NVBit, Nsight,
@@ -18,11 +18,11 @@ impl DriverCallGuard {
     /// `None` if the thread holds one already. A thread whose locals are gone has none.
     pub(crate) fn enter() -> Option<Self> {
         let before = HELD.try_with(|held| held.replace(true)).unwrap_or(false);
-        // Made only where it is given: dropped, it would take the flag of whoever entered before.
+        // Made only where it is returned: dropped, it would clear the flag of the outer guard.
         (!before).then(|| Self(()))
     }
 
-    /// Whether this thread holds one: then it is in the driver's hands, and what is not needed there is not done.
+    /// Returns whether this thread holds one: then it is inside a driver call, and optional work is skipped.
     pub(crate) fn is_entered() -> bool {
         HELD.try_with(Cell::get).unwrap_or(false)
     }

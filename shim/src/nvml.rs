@@ -28,7 +28,7 @@ struct Slice {
 }
 
 impl Slice {
-    /// The slice behind a handle. What is dead is taken out of the ledger first.
+    /// Returns the slice of a device handle. Dead processes are reaped first.
     fn of(call: &Call, handle: nvmlDevice_t, total_bytes: u64) -> Option<Self> {
         let _errno = sys::Errno::keep();
         let uuid = driver::nvml::uuid(call.driver, handle)?.uuid;
@@ -43,7 +43,7 @@ impl Slice {
         Some(Self { limits, ledger, device: ledger.find_device(uuid.0) })
     }
 
-    /// As [`of`](Self::of), where nobody has asked yet how large the device is.
+    /// As [`of`](Self::of), without a known size of the device.
     fn of_handle(call: &Call, handle: nvmlDevice_t) -> Option<Self> {
         Self::of(call, handle, driver::nvml::total_bytes(call.driver, handle)?)
     }

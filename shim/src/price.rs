@@ -5,7 +5,7 @@
 //! the numbers of the host, so only a process of the first pid namespace can find itself; in a container the
 //! assumption stands. Nothing is refused for what turns out: what does not fit under the cap any more fills it.
 //!
-//! NVML is loaded for the question, which is why a price that somebody has said is not questioned.
+//! NVML is loaded for the question, which is why a configured price is not corrected.
 
 use crate::allocations::Record;
 use crate::device::Device;
@@ -19,7 +19,7 @@ use gpucap_core::config::LogLevel;
 use gpucap_core::ledger::Kind;
 use gpucap_core::units::Bytes;
 
-/// What a context is taken to cost where nobody has said it, in bytes.
+/// The price of a context where none is configured, in bytes.
 const ASSUMED: u64 = 256 << 20;
 
 /// `PROC_PID_INIT_INO` of Linux: the inode of the pid namespace in which the numbers are the host's.
@@ -32,7 +32,7 @@ pub(crate) struct Price {
 }
 
 impl Price {
-    /// What somebody has said; if nobody has, an assumption.
+    /// Makes the configured price; without one, an assumption.
     pub(crate) fn new(said: Option<u64>) -> Self {
         Self {
             bytes: AtomicU64::new(said.unwrap_or(ASSUMED)),

@@ -264,7 +264,7 @@ pub(crate) fn primary_may_end(
     code_ends(session);
     let standing = session.standing(call.driver, ordinal)?;
     let Some(gate) = standing.and_then(|standing| standing.time.as_ref()) else { return next() };
-    let (answer, ended) = gate.while_nobody_asks(|timing| {
+    let (answer, ended) = gate.with_queries_excluded(|timing| {
         let answer = next();
         let ended = driver::primary_context_active(call.driver, ordinal) == Some(false);
         if ended {

@@ -120,7 +120,10 @@ fn nothing_next() -> Result {
     place.next(&["/nowhere/runc"])?;
     let output = place.run(&["state", "id"])?;
     ended(&output, 1)?;
-    says(&output, "gpucap: runtime: no next runtime found (other than gpucap itself) in /nowhere/runc")
+    says(
+        &output,
+        "gpucap: runtime: no next runtime found (other than gpucap itself) in /nowhere/runc",
+    )
 }
 
 fn mode() -> Result {

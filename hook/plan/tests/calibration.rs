@@ -60,19 +60,19 @@ fn a_context_costs_what_was_measured_on_its_card_and_on_any_the_dearest() {
 }
 
 #[test]
-fn the_administrators_context_size_comes_first() {
+fn the_administrators_price_comes_first() {
     let decision = asked("GPU_MEM_LIMIT=4Gi", json!({"context_mem": "500Mi"}));
     assert_eq!(said(&decision)[0].2, Some(500 << 20));
 }
 
 #[test]
-fn a_card_that_was_not_measured_has_no_context_size() {
+fn a_card_that_was_not_measured_has_no_price() {
     let decision = asked(&named("GPU_MEM_LIMIT=$M=4Gi"), json!({}));
     assert_eq!(said(&decision)[0], (M.into(), "4GiB".into(), None));
 }
 
 #[test]
-fn an_implausible_file_is_a_note_and_no_context_size() {
+fn an_implausible_file_is_a_note_and_no_price() {
     let gpu = |key: &str, value: Value| {
         let mut file: Value = serde_json::from_str(&measured().text()).expect("JSON");
         file["gpus"][B][key] = value;
@@ -107,7 +107,7 @@ fn an_implausible_file_is_a_note_and_no_context_size() {
 }
 
 #[test]
-fn the_largest_plausible_context_size_is_accepted() {
+fn the_largest_plausible_price_is_accepted() {
     let file = measured().text().replace(&(300_u64 << 20).to_string(), &(4 * GIB).to_string());
     assert!(Calibration::parse(file.as_bytes(), Some(DRIVER)).is_ok());
 }

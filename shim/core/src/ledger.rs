@@ -9,22 +9,21 @@
 //! 86016    accounts     64 x 1024 x 256 B, by device: bytes by kind, peak, refusals, busy time
 //! ```
 //!
-//! Who may call: any number of processes at once, with one rule for each: **one thread at a time
-//! per slot and device** charges and refunds, and one claim per program image. Anybody may reap.
+//! Callers: any number of processes at once, with one rule for each: **one thread at a time per slot and device**
+//! charges and refunds, and one claim per program image. Any process may reap.
 //!
-//! Promised, if a process is only called dead once it is: the total of a device never exceeds the
-//! cap given with a charge; a charge is refused only if it did not fit at that moment; a process
-//! that dies between any two instructions leaves behind what the next reap takes away; nobody
-//! waits for anybody (a loop repeats only when somebody else got on); with no call under way, a
-//! total is the sum of its accounts. `ledger/account.rs` has the protocol.
+//! Guarantees, if a process is only called dead once it is: the total of a device never exceeds the cap given with a
+//! charge; a charge is refused only if it did not fit at that moment; a process that dies between any two
+//! instructions leaves only what the next reap removes; no process waits for another (a loop repeats only when
+//! another process made progress); with no call in progress, a total is the sum of its accounts. `ledger/account.rs`
+//! has the protocol.
 //!
-//! The bound: a total tells operations apart by slot and 12 bits of its sequence. A process that
-//! is stopped between reading a total and exchanging it, while one slot makes an exact multiple of
-//! 4096 changes and the total comes back to the same byte, takes the new word for the old one. On
-//! its own this is harmless. It costs one operation's bytes (the account and the total then differ by
-//! them until the file goes) if, besides, that slot's process dies between its exchange and
-//! the store after it, or if the stopped one was taking out a dead process's account that others have
-//! taken out since.
+//! The bound: a total identifies operations by slot and 12 bits of its sequence. A process that is stopped between
+//! reading a total and exchanging it, while one slot makes an exact multiple of 4096 changes and the total comes back
+//! to the same byte, takes the new word for the old one. By itself this is harmless. It costs one operation's bytes
+//! (the account and the total then differ by them until the file is removed) if, besides, that slot's process dies
+//! between its exchange and the store after it, or if the stopped one was emptying a dead process's account that
+//! others have emptied since.
 //!
 //! Zero bytes are a valid ledger that is not formatted yet. No locks, no clock, no files.
 
@@ -134,8 +133,8 @@ struct OwnerRecord {
     namespace: Word,
     start_time: Word,
     image: Word,
-    /// Bit d: the slot has an account of device d. Bits are only ever set, so that nobody reads
-    /// (and by reading, allocates) pages of the file that no process has written.
+    /// Bit d: the slot has an account of device d. Bits are only ever set, so that readers do not touch (and by
+    /// reading, allocate) pages of the file that no process has written.
     touched: Word,
     since: Counter,
     _reserved: [Counter; 2],
@@ -228,11 +227,11 @@ pub enum Unusable {
     Magic(u64),
     /// Another version's layout.
     Version(u64),
-    /// The header tells another size.
+    /// The header has another size.
     Size(u64),
-    /// The header tells another number of slots.
+    /// The header has another number of slots.
     Slots(u64),
-    /// The header tells another number of devices.
+    /// The header has another number of devices.
     Devices(u64),
 }
 
@@ -329,7 +328,7 @@ impl Ledger {
 
     /// Gives back `bytes` of `device`; never more than the slot holds.
     pub fn refund(&self, slot: Slot, device: DeviceIndex, kind: Kind, bytes: u64) {
-        // Whoever dies in it leaves an operation to be closed, also if nothing was ever held.
+        // A process that dies in it leaves an operation to be closed, even if nothing was ever held.
         self.touch(slot, device);
         // A way down always fits.
         let _ = self.change(slot, device, Step::Down { bytes });
@@ -350,7 +349,7 @@ impl Ledger {
         }
     }
 
-    /// Two words of the account of `slot` that say nothing: whoever makes the account's page real writes here first.
+    /// Two unused words of the account of `slot`: a process that makes the account's page real writes here first.
     #[must_use]
     pub fn spare(&self, slot: Slot, device: DeviceIndex) -> Option<&[Counter; 2]> {
         self.account(slot.index(), device)?.kinds.last_chunk()

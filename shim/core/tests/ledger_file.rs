@@ -103,13 +103,13 @@ fn the_last_slot_and_the_last_device_have_the_last_account() {
     assert_eq!(ledger.used(last), 0);
 }
 
-/// Pages that nobody wrote are not read either: a read makes a page of a sparse file real.
+/// Pages that were never written are not read either: a read makes a page of a sparse file real.
 #[test]
 fn what_no_process_wrote_is_not_needed() {
     let (ledger, memory) = ledger();
     ledger.device([1; 16]).unwrap();
     let slot = ledger.claim(identity(1), 0, &|_| true).unwrap();
-    // Accounts that say nonsense: whoever looked at them would act on it.
+    // Accounts with nonsense: a reader of them would act on it.
     memory[86016 / 8..].iter().for_each(|word| word.store(3 << 20, Relaxed));
     assert_eq!(ledger.reap(&|_| true), 0);
     assert!(ledger.processes().all(|process| process.accounts().next().is_none()));

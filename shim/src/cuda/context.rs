@@ -1,11 +1,11 @@
 //! Contexts: charged at a known price while they exist, and refunded with everything that ends with them.
 //!
-//! What a context costs stands in no argument: it has a [price]. Memory of pools and of the virtual memory management
+//! No argument shows the size of a context: it has a [price]. Memory of pools and of the virtual memory management
 //! outlives contexts (CUDA driver API, `cuCtxDestroy`); linear memory, managed memory, arrays and code do not.
 //!
 //! Whether a primary context still exists is asked of the driver, which counts its users. The lock of a device's
 //! primary context is held across the driver's call: two threads that make it at the same moment make one context and
-//! must be charged for one. A tool that the driver calls back meanwhile on the same thread finds the lock
+//! must be charged for one. A tool that the driver calls back on the same thread in this call finds the lock
 //! [held](crate::driver_call_guard) and passes.
 
 use crate::call::Call;
@@ -216,8 +216,8 @@ fn retain(call: &Call, ordinal: CUdevice, make: impl FnOnce(&mut Primary) -> CuR
     Ok(())
 }
 
-/// Something lets go of the primary context: if it is gone, so is what it held. Its handle stays its own, so that what
-/// it held can be looked for afterwards; until then nobody else gets to make it again.
+/// Releases a use of the primary context: if it is gone, so is what it held. Its handle stays its own, so that what
+/// it held can be looked for afterwards; until then no other thread can make it again.
 fn release(call: &Call, ordinal: CUdevice, next: impl Next<CuError>) -> CuResult {
     let session = call.session()?;
     throttle::about_to_end(call, session);

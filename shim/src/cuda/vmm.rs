@@ -1,10 +1,10 @@
 //! Virtual memory management: physical memory lives while a handle, a file, a mapping or a tile of an array refers to
 //! it.
 //!
-//! The table's lock is held across the driver's call, as nowhere else: the value of a handle or an address can be given
-//! out again as soon as the driver has let go of it, and only the order of the calls tells old from new. These calls
-//! are rare and take the driver's own locks anyway. A tool that the driver calls back meanwhile on the same thread finds
-//! the lock [held](crate::driver_call_guard) and passes.
+//! The table's lock is held across the driver's call, as nowhere else: the value of a handle or an address can be
+//! reused as soon as the driver has released it, and only the order of the calls distinguishes old from new. These
+//! calls are rare and take the driver's own locks anyway. A tool that the driver calls back on the same thread in
+//! this call finds the lock [held](crate::driver_call_guard) and passes.
 
 use super::device_of;
 use crate::allocations::Record;
@@ -96,7 +96,7 @@ pub(crate) fn import(
     file: Out<c_void>,
     kind: c_int,
 ) -> CuResult {
-    // Before the driver is called: another thread may close the file meanwhile.
+    // Before the driver is called: another thread may close the file at the same time.
     let is_file = kind == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     let descriptor = c_int::try_from(file.address()).ok().filter(|_| is_file);
     let file = descriptor.and_then(shareable);
@@ -134,8 +134,8 @@ pub(crate) fn unmap(
     counted(next, |physical, _| physical.unmap(address, bytes as u64))
 }
 
-/// `cuMemMapArrayAsync`: counted when it is called. The stream may get there later; what has been unmapped by then
-/// serves nobody but this container.
+/// `cuMemMapArrayAsync`: counted when it is called. The stream may get there later; memory that has been unmapped by
+/// then affects only this container.
 pub(crate) fn map_array(
     _call: &Call,
     next: impl Next<CuError>,

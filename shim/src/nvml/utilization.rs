@@ -1,8 +1,8 @@
 //! Time: how busy the container and its processes keep a card whose time is limited.
 //!
-//! Where time is limited it is measured, and the ledger knows it ([`Ledger::busy_share`]). Without a limit of time it is
-//! not: the card's own numbers stay, but of its processes nobody is listed, since the driver would list those of the
-//! whole card by the numbers of the host.
+//! Where time is limited it is measured, and the ledger has it ([`Ledger::busy_share`]). Without a compute limit it
+//! is not: the device's own numbers stay, but no process is listed, since the driver would list those of the whole
+//! device by the numbers of the host.
 //!
 //! [`Ledger::busy_share`]: gpucap_core::ledger::Ledger::busy_share
 
@@ -34,7 +34,7 @@ pub(crate) fn rates(
     Ok(())
 }
 
-/// `nvmlDeviceGetSamples`: of the two kinds that tell how busy the card is.
+/// `nvmlDeviceGetSamples`: of the two kinds that report how busy the device is.
 #[expect(clippy::too_many_arguments, reason = "the driver's function has these")]
 pub(crate) fn samples(
     call: &Call,
@@ -83,7 +83,7 @@ pub(crate) fn processes(
     since: u64,
 ) -> NvmlResult {
     let (Some(room), Some(busy)) = (count.get(), busy_processes(call, device, since)) else {
-        return next().map(drop); // the driver says what is wrong
+        return next().map(drop); // the driver returns the error
     };
     let room = if samples.is_null() { 0 } else { room };
     count.set(number(&busy));

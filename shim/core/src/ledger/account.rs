@@ -8,14 +8,14 @@
 //! 4. exchanges the total for {new bytes, own slot, sequence}: here the operation takes effect;
 //! 5. closes its own: `op` becomes {sequence, closed}.
 //!
-//! Whoever dies before 4 has done nothing, and whoever dies after it is completed by 3 of the next
-//! one, since a total is never replaced before the operation that it names is closed. So an open
-//! operation took effect if and only if the total names it. Sequences are used only by operations
-//! that take effect and never start over, also not when a slot changes hands.
+//! A process that dies before 4 has done nothing, and one that dies after it is completed by step 3 of the next one,
+//! since a total is never replaced before the operation that it names is closed. So an open operation took effect if
+//! and only if the total names it. Sequences are used only by operations that take effect and never start over, even
+//! when a slot changes hands.
 //!
-//! Emptying a dead process's account is an operation without an amount to note. Any number of reapers
-//! do it together, with exchanges alone: one that stops halfway holds up nobody, and one that wakes
-//! up late finds that its words are gone.
+//! Emptying a dead process's account is an operation without an amount to note. Any number of reapers do it together,
+//! with atomic exchanges alone: one that stops halfway holds up no other, and one that continues late finds its words
+//! replaced.
 
 use super::{
     Account, DeviceIndex, Ledger, Slot,
@@ -72,7 +72,7 @@ impl Account {
     }
 
     fn close(&self, op: Op) {
-        // Where this fails, somebody else has closed it.
+        // Where this fails, another process has closed it.
         let _ = self.op.replace(op.0, op.closed().0);
     }
 
@@ -80,7 +80,7 @@ impl Account {
     pub(super) fn open(&self) {
         self.amounts.iter().for_each(|amount| amount.store(0));
         self.op.store(Op(self.op.load()).plain().0);
-        // Who told of no work left no windows.
+        // A process that never published work left no windows.
         if self.busy.load() > 0 {
             self.windows.clear();
         }
@@ -126,7 +126,7 @@ impl Ledger {
 
     /// Brings the account of the slot at `index` to zero, while `owner` has the slot.
     ///
-    /// For the owner on its way out, and for anybody once the owner is dead.
+    /// For the owner when it leaves, and for any process once the owner is dead.
     pub(super) fn empty(&self, index: usize, device: DeviceIndex, owner: Owner) {
         let (Some(total), Some(account)) = (self.total(device), self.account(index, device)) else {
             return;
@@ -181,8 +181,8 @@ impl Ledger {
         if let Some(account) = self.account(seen.index(), device) {
             let op = Op(account.op.load());
             if op.is_open() && seen.names(seen.index(), op) {
-                // The total holds twelve bits of the sequence, the account all of them. Read after
-                // the account, the total tells that the operation is this one and no earlier one.
+                // The total holds twelve bits of the sequence, the account all of them. Read after the account, the
+                // total shows that the operation is this one and no earlier one.
                 let now = Total(total.load());
                 if now != seen {
                     return Err(now);

@@ -1,10 +1,10 @@
-//! Slots: who holds a place in the ledger, how one is claimed, left and taken from the dead.
+//! Slots: the owner of a place in the ledger, and how a slot is claimed, released and reaped.
 //!
-//! A slot is free, being claimed, or live. While it is being claimed its owner holds nothing, so
-//! anybody short of a slot may take it over without asking whether that process is alive; each
-//! fact about an owner carries the claim's generation, so what a robbed claimer still writes is
-//! never taken for the robber's. Live slots are left by their owner, or by anybody who knows that
-//! the owner is dead, in both cases only after each of their accounts is at zero.
+//! A slot is free, being claimed, or live. While it is being claimed its owner holds nothing, so any process that
+//! needs a slot may take it over without asking whether that process is alive; each fact about an owner carries the
+//! claim's generation, so later writes of the former claimer are never taken for those of the new one. Live slots are
+//! released by their owner, or by any process that knows that the owner is dead, in both cases only after each of
+//! their accounts is at zero.
 
 use super::{
     DeviceIndex, Full, Ledger, OwnerRecord,
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::sync::Word;
 
-/// Who a process is. Two processes with the same identity never lived at the same time.
+/// The identity of a process. Two processes with the same identity never lived at the same time.
 ///
 /// The ledger keeps 22 bits of the pid, which is what Linux has, and 48 bits of each other value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -21,7 +21,7 @@ pub struct Identity {
     pub pid_namespace: u64,
     /// The process, as it sees itself.
     pub pid: u32,
-    /// Clock ticks since boot at which the process started, as `/proc` tells it.
+    /// Clock ticks from boot to the start of the process, from `/proc`.
     pub start_time: u64,
     /// A word that differs between a process and what it executes: the start of its stack.
     /// 0 is unknown.
@@ -50,9 +50,9 @@ impl Slot {
 impl Ledger {
     /// Takes a slot for the process `identity`, with all its accounts at zero.
     ///
-    /// What the same process held before it executed another program is given back first. If no
-    /// slot is free, those of the dead are taken back: `alive` tells of another process whether it
-    /// still runs, and must say yes where it cannot know.
+    /// What the same process held before it executed another program is released first. If no slot is free, those of
+    /// dead processes are reaped: `alive` returns whether another process still runs, and must return true where it
+    /// cannot know.
     ///
     /// # Errors
     /// Every slot belongs to a living process.
@@ -196,7 +196,7 @@ impl OwnerRecord {
         }
     }
 
-    /// Who has the slot, if it is live.
+    /// The owner of the slot, if it is live.
     pub(super) fn identity(&self) -> Option<(Owner, Identity)> {
         let owner = Owner(self.owner.load());
         let fact = |word: &Word| Fact(word.load()).of(owner);

@@ -1,6 +1,5 @@
-//! The ledger's rules one by one; `history` has any order of them, `crowd` many at once, `dead` who is
-//! looked at, `layout`
-//! the places of the fields.
+//! The ledger's rules one by one; `history` has any order of them, `crowd` many at once, `dead` which processes are
+//! checked, `layout` the offsets of the fields.
 
 mod busy;
 mod crowd;
@@ -133,7 +132,7 @@ fn a_kinds_number_is_its_place_in_the_list() {
 }
 
 #[test]
-fn who_releases_leaves_nothing_and_the_next_owner_finds_nothing() {
+fn a_released_slot_is_empty_for_its_next_owner() {
     let (ledger, device, slot) = ready();
     ledger.charge(slot, device, Kind::Pool, 6, 10).unwrap();
     ledger.count_refusal(slot, device);
@@ -231,7 +230,7 @@ fn a_sequence_goes_round_unnoticed() {
     assert_eq!(ledger.used(device), 0);
 }
 
-/// Who slept since it read a total does not close the operation 4096 later, which looks the same.
+/// A process that slept since it read a total does not close the operation 4096 later, which looks the same.
 #[test]
 fn an_old_total_closes_nothing() {
     let (ledger, device, ada) = ready();

@@ -10,7 +10,7 @@ use super::{Account, DeviceIndex, Identity, Kind, Ledger};
 pub struct ProcessView<'a> {
     ledger: &'a Ledger,
     index: usize,
-    /// Who it is.
+    /// Its identity.
     pub identity: Identity,
     /// When it claimed the slot, on the clock of the claim.
     pub since_ns: u64,

@@ -52,7 +52,7 @@ impl Total {
 
 /// The latest operation on an account. Two bits of state:
 ///
-/// * open: announced; whether it took effect, the device's total tells;
+/// * open: announced; the device's total shows whether it took effect;
 /// * emptying: sets the account to zero; without it, to the amount noted beside the word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Op(pub(super) u64);
@@ -99,7 +99,7 @@ impl Op {
     }
 }
 
-/// Who has a slot. Each claim raises the generation, so no two claims share a word.
+/// The owner of a slot. Each claim raises the generation, so no two claims share a word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Owner(pub(super) u64);
 

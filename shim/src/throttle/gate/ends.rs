@@ -85,7 +85,7 @@ impl Gate {
 
     /// Runs `work`, which may end contexts of this device, with all queries of their events excluded. The caller
     /// [holds](crate::driver_call_guard) the guard already.
-    pub(in crate::throttle) fn while_nobody_asks<T>(
+    pub(in crate::throttle) fn with_queries_excluded<T>(
         &self,
         work: impl FnOnce(&mut Timing) -> T,
     ) -> T {

@@ -89,7 +89,7 @@ impl World {
         }
         let reaped = matches!(act.what, What::Reap | What::ChargeOrReap(..));
         for d in 0..2 {
-            // Who died holds what it held before the act or what it held after it.
+            // A process that died holds what it held before the act or what it held after it.
             let own = if end.is_none() { [held[d], after[d]] } else { [0; 2] };
             let (was, is) = (self.estate[d], self.used(d) - self.living()[d]);
             let right = match (reaped, end) {
