@@ -1,5 +1,5 @@
 /*
- * The public C face of gpucap: exit codes, and the layouts of the ledger and of the card page.
+ * The public C face of gpucap: exit codes, and the layouts of the ledger and of the usage page.
  *
  * Exit codes of the command `gpucap`. `gpucap run` becomes the program that it starts, so every code below 125 may
  * then be the program's; the three last ones say, as with env(1) and nohup(1), that it never began.
@@ -37,7 +37,7 @@
  *
  * One file per container, of GPUCAP_LEDGER_SIZE bytes, sparse, shared by all its processes: little-endian 64-bit
  * words, each read and written atomically. For readers only: changing it takes the protocol in
- * shim/core/src/ledger/book.rs. Refuse a file whose magic, version, size or counts are others. Do not read a book
+ * shim/core/src/ledger/account.rs. Refuse a file whose magic, version, size or counts are others. Do not read a book
  * whose bit in `touched` is not set: reading makes its page real.
  *
  * What is reserved is zero. [p]: part of the protocol. [i]: for people, each word written by its process alone
@@ -144,7 +144,7 @@ struct gpucap_ledger {
 #define GPUCAP_LEDGER_WINDOW_NUMBER(word) ((word) >> 32)
 #define GPUCAP_LEDGER_WINDOW_BUSY(word) ((word) & 0xffffffff)
 
-/* ---- the card page: layout, version 1 ----
+/* ---- the usage page: layout, version 1 ----
  *
  * One file per container, of GPUCAP_PAGE_SIZE bytes, which tells others on the same cards of its work there. Words are as
  * in the ledger. Who writes a page may be a stranger: read it, do not map it, since it may be shortened meanwhile, open it

@@ -1,7 +1,7 @@
 """Stage sharing: several containers on one card, each a process with a ledger and limits of its own, all of them busy.
 
 Beside each pair stands the card's own way: plain turns, without the shim. Ledgers that lie in one directory have their
-card pages in one too, so that these processes see what the others do; a group of strangers, each in a directory of its
+usage pages in one too, so that these processes see what the others do; a group of strangers, each in a directory of its
 own, shows what that is worth, and is judged by nothing but that nobody gets more than asked for.
 """
 

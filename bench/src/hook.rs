@@ -23,7 +23,7 @@ use std::time::Instant;
 const START: f64 = 3_000_000.0;
 /// One container that asks for a slice and one that does not, and what they have in their environments.
 const CONTAINERS: [(&str, &str); 2] = [("asks", "GPU_MEM_LIMIT=4Gi"), ("silent", "GPU_MEM_LIMIT=")];
-/// One that asks for a share of time too, and so is given a card page.
+/// One that asks for a share of time too, and so is given a usage page.
 const SHARES: (&str, &str) = ("shares", "GPU_PROFILE=3g.20gb");
 /// What the hook looks for in an image, and what a plain build of the library needs besides.
 const IMAGE: [&str; 3] = [
@@ -55,10 +55,10 @@ pub fn run(files: &Files, effort: Effort, report: &mut Report) -> Result {
     report.check("each container that asked was capped", capped == asks.count());
     report.check("no other was touched", log(1).is_empty());
     let paged =
-        log(2).matches("\"capped\"").count() == shares.count() && !log(2).contains("card page");
-    report.check("each container that shares time has a card page", paged);
+        log(2).matches("\"capped\"").count() == shares.count() && !log(2).contains("usage page");
+    report.check("each container that shares time has a usage page", paged);
     let left = fs::read_dir(bundles[2].join("run/pages/all"))?.count();
-    report.check("gc took the last card page away", gc.status.success() && left == 0);
+    report.check("gc took the last usage page away", gc.status.success() && left == 0);
     report.row(&Row::single("hook, container that asks", Unit::Ns, asks).at_most(START));
     let name = "hook, container that asks for time too, the only one";
     report.row(&Row::single(name, Unit::Ns, shares).at_most(START));

@@ -41,31 +41,31 @@ pub(crate) struct Line {
 enum Command {
     /// Run a program, and everything that it starts, under a cap
     Run(run::Options),
-    /// Show who holds how much of which GPU
+    /// Show how much of each GPU each container and process holds
     Status(status::Options),
-    /// The same for Prometheus: printed once, or served
+    /// Print or serve the status in OpenMetrics format
     Metrics(metrics::Options),
-    /// Tell whether a process is capped, by what, and if not, why
+    /// Show whether a process is capped, by what, and if not, why
     Explain(explain::Options),
     /// Show what it does, on this machine's GPU or on a stub driver
     Demo(demo::Options),
-    /// Tell whether the library can be loaded in an image
+    /// Check whether the library can be loaded in an image
     Check(check::Options),
-    /// Have an engine call the hook for each container
+    /// Register the hook with a container engine
     Configure(configure::Options),
-    /// Measure on this node what a context costs, and what the driver can do
+    /// Measure the size of a context, and the driver's abilities, on this node
     Calibrate(calibrate::Options),
-    /// Change the limits of a container that runs
+    /// Change the limits of a running container
     Limit(limit::Options),
-    /// Forget containers that are over, and ledgers that nobody uses any more
+    /// Remove the state of containers that have ended, and unused ledgers
     Gc(gc::Options),
-    /// Be a container runtime: cap what is asked for, then become the next runtime
+    /// Act as an OCI runtime wrapper: inject limits, then exec the next runtime
     Runtime(runtime::Options),
     /// Describe slices as CDI devices
     Cdi(cdi::Options),
-    /// Be a plugin of containerd or CRI-O, which show the limit to everything in a container
+    /// Act as an NRI plugin of containerd or CRI-O: set the limits for all programs in a container
     Nri(nri::Options),
-    /// Print what a shell needs to complete its words
+    /// Print a completion script for a shell
     Completions(pages::Completions),
     /// Write a manual page for each command
     Man(pages::Man),
@@ -73,14 +73,14 @@ enum Command {
     Hook(hook::Options),
 }
 
-/// What the library reads, in a container or under `gpucap run`.
+/// The variables that the library reads, in a container or under `gpucap run`.
 fn variables() -> String {
     let variables = gpucap_core::config::help().replace('\n', "\n  ");
     format!("{EXAMPLES}\n\nVariables:\n  {}", variables.trim_end())
 }
 
 impl Line {
-    /// Does what it says.
+    /// Executes the command.
     pub(crate) fn execute(self) -> Result<Exit> {
         match self.command {
             Command::Run(options) => run::execute(&options),
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn each_command_of_a_person_tells_its_exit_status() {
+    fn each_user_command_documents_its_exit_status() {
         // These become a program, go on for ever, or are called by a program.
         let others = ["runtime", "nri", "cdi", "hook"];
         let line = Line::command();

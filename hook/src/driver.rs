@@ -1,8 +1,8 @@
 //! What only a program that loads the driver's libraries can find out or do: `gpucap-driver` does it, and this asks it.
 //!
-//! This command is static, so that it runs on each node whatever its C library, and loads nothing. The other program is
-//! dynamic, lies where the library lies, and is started for the two things that need it: `gpucap calibrate`, and a
-//! container whose limit the driver is to keep too. The hook of any other container starts nothing.
+//! This command is static, so that it runs on each node whatever its C library, and loads nothing. The other program
+//! is dynamic, is in the directory of the library, and is started for the two tasks that need it: `gpucap calibrate`,
+//! and a container with a native limit. For any other container the hook starts nothing.
 //!
 //! It gets an environment of our making: what an engine or a container's author has set must not name a library that
 //! root loads. It is given up after a while, so that a driver that hangs is a failure and not a container that hangs.
@@ -29,7 +29,7 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    /// The one that lies with this command.
+    /// The program beside this command.
     ///
     /// # Errors
     /// There is none.
@@ -38,7 +38,7 @@ impl Driver {
         let own = own.map_err(|why| crate::error::reason(&why))?;
         let program = preload::find_named(&own, PROGRAM).map_err(|places| {
             let places: Vec<_> = places.iter().map(|place| place.display().to_string()).collect();
-            format!("{PROGRAM} is in none of its places: {}", places.join(" "))
+            format!("{PROGRAM} not found in {}", places.join(" "))
         })?;
         Ok(Self { program, libraries: node.driver_libraries.clone() })
     }
@@ -64,7 +64,7 @@ impl Driver {
         let mut child = command.spawn().map_err(unable)?;
         let text = answer(&mut child, most);
         if text.is_err() {
-            // What is stuck in the kernel is not waited for either.
+            // A process that is stuck in the kernel is not waited for either.
             drop(child.kill());
         } else {
             drop(child.wait());

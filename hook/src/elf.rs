@@ -1,10 +1,10 @@
-//! What a program's file tells of how it is loaded: by which loader, or by none.
+//! How a program is loaded, according to its file: by which loader, or by none.
 //!
 //! Only the head of the file is read (ELF, 64-bit, little-endian: what the library runs on). Pure: the caller reads.
 
 /// How much of a file [`Loading::of`] wants to see.
 pub(crate) const HEAD: usize = 64 * 1024;
-/// How much of a loader's or an interpreter's path is told.
+/// The most of a loader's or an interpreter's path that is printed.
 pub(crate) const LONGEST_NAME: usize = 255;
 
 /// How a program is loaded.
@@ -53,7 +53,7 @@ fn elf(head: &[u8]) -> Option<Loading> {
     Some(Loading::Static)
 }
 
-/// A path out of a file that may be anybody's: fit for one line, and no control sequence of a terminal.
+/// A path out of an untrusted file: fit for one line, without control sequences of a terminal.
 fn shown(path: &[u8]) -> String {
     let path = path.get(..LONGEST_NAME).unwrap_or(path);
     let path = String::from_utf8_lossy(path);
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn the_loader_tells_what_can_be_preloaded() {
+    fn the_loader_determines_what_can_be_preloaded() {
         let glibc = "/lib64/ld-linux-x86-64.so.2";
         assert_eq!(Loading::of(&file(3, glibc)), Loading::Glibc(glibc.into()));
         let musl = "/lib/ld-musl-x86_64.so.1";
@@ -106,8 +106,8 @@ mod tests {
 
     #[test]
     fn a_path_of_the_file_s_choice_cannot_reach_the_terminal() {
-        let told = Loading::of(&file(3, "/lib/ld-\u{1b}]0;x\u{7}\n.so"));
-        assert_eq!(told, Loading::Foreign("/lib/ld-?]0;x??.so".into()));
+        let found = Loading::of(&file(3, "/lib/ld-\u{1b}]0;x\u{7}\n.so"));
+        assert_eq!(found, Loading::Foreign("/lib/ld-?]0;x??.so".into()));
         assert_eq!(Loading::of(b"#! \t/bin/\x1b[31m x\n"), Loading::Script("/bin/?[31m".into()));
         let Loading::Foreign(name) = Loading::of(&file(3, &"x".repeat(5000))) else {
             panic!("a loader");

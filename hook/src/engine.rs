@@ -10,6 +10,7 @@
 //! process with a second one may not enter a mount namespace.
 
 mod abi;
+mod container_files;
 mod init;
 pub(crate) mod journal;
 pub(crate) mod live;
@@ -19,11 +20,11 @@ pub(crate) mod pages;
 pub(crate) mod records;
 pub(crate) mod refusal;
 pub(crate) mod root;
-mod shown;
 mod way;
 
 pub(crate) use abi::Fit;
 use abi::Library;
+use container_files::ContainerFiles;
 use gpucap_core::limits::LimitsFile;
 use init::Init;
 use mount_table::MountTable;
@@ -31,7 +32,6 @@ use mounts::Means;
 use pages::{Page, Wanted};
 use refusal::Reason;
 use root::{Identity, Root};
-use shown::Shown;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
@@ -48,7 +48,7 @@ pub(crate) struct Target<'a> {
     pub(crate) label: Option<&'a str>,
 }
 
-/// What it is put under.
+/// The limits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Order<'a> {
     /// What holds.
@@ -59,7 +59,7 @@ pub(crate) struct Order<'a> {
     pub(crate) refuses_without_glibc: bool,
     /// OpenCL, which goes past the cap, is hidden.
     pub(crate) masks_opencl: bool,
-    /// The card page that it is to have.
+    /// The usage page that it is to have.
     pub(crate) page: Option<Wanted<'a>>,
 }
 
@@ -68,8 +68,8 @@ pub(crate) struct Order<'a> {
 pub(crate) struct Outcome {
     /// How it was put under its limits.
     pub(crate) done: Done,
-    /// Why it has not the card page that it was to have: the limits hold without one.
-    pub(crate) pageless: Option<io::Error>,
+    /// Why it has not the usage page that it was to have: the limits hold without one.
+    pub(crate) usage_page_error: Option<io::Error>,
 }
 
 /// How a container was put under its limits.
@@ -108,12 +108,12 @@ pub(crate) fn cap(target: Target<'_>, order: Order<'_>) -> Result<Outcome, Reaso
         Fit::Loads => Done::Capped,
         Fit::NoGlibc if order.refuses_without_glibc => return Err(Reason::NoGlibc),
         // Shown all the same: a volume may bring a glibc later.
-        Fit::NoGlibc if shown::has_nix(&root) => Done::Nix,
+        Fit::NoGlibc if container_files::has_nix(&root) => Done::Nix,
         Fit::NoGlibc => Done::WithoutGlibc,
         Fit::TooNew { needs, has } => return Err(Reason::TooNew { needs, has }),
         Fit::Lacks(other) => return Err(Reason::Lacks(other)),
     };
-    let shown = Shown::in_front_of(&root, identity, order.limits, order.masks_opencl)?;
+    let shown = ContainerFiles::in_front_of(&root, identity, order.limits, order.masks_opencl)?;
     let done = if shown.verify(&root).is_ok() {
         Done::Already
     } else {
@@ -122,7 +122,7 @@ pub(crate) fn cap(target: Target<'_>, order: Order<'_>) -> Result<Outcome, Reaso
         shown.verify(&root).map_err(Reason::NotAsMade)?;
         done
     };
-    Ok(Outcome { done, pageless: give(page, &root)? })
+    Ok(Outcome { done, usage_page_error: give(page, &root)? })
 }
 
 /// Shows the container its page, if there is one; why it has none, if it was to have one. It is refused only if it could
@@ -152,7 +152,8 @@ pub(crate) fn fit(library: &Path, image: &Path) -> io::Result<Fit> {
     Library::read(&open_library(library)?)?.fit(&image)
 }
 
-/// What in the image with this root would keep the preload list from all users; the directory, and what is wrong with it.
+/// Returns what in the image with this root would keep some users from reading the preload list: the directory, and
+/// its fault.
 ///
 /// # Errors
 /// It cannot be looked at.
@@ -167,7 +168,7 @@ fn open_library(path: &Path) -> io::Result<File> {
 }
 
 /// Enters the container's mount namespace, and finds its root there: before the runtime has changed to it, under the
-/// bundle's path; afterwards, at `/`. Says who root of the container is, besides.
+/// bundle's path; afterwards, at `/`. Also returns the host's user that is root of the container.
 fn enter(target: Target<'_>) -> Result<(Root, u32), Reason> {
     let Target { pid, root: path, .. } = target;
     let missing = |_| Reason::Root(path.to_owned());

@@ -18,13 +18,13 @@ pub(crate) enum Error {
     Option { option: &'static str, held: Excerpt, why: ValueError, allowed: &'static str },
     /// `--gpu` beside a value that names its GPUs itself.
     GpuTwice { option: &'static str, held: Excerpt },
-    /// A limit names GPUs, and this machine, which has so many, has none of them.
+    /// A limit names GPUs, and this machine, which has `cards`, has none of them.
     NoSuchGpu { limit: String, cards: usize },
     /// A variable that is set already cannot be used.
     Inherited(ConfigError),
-    /// What is set already and what is asked for cannot be compared.
+    /// The value that is set already and the requested one cannot be compared.
     Incomparable { variable: &'static str, set: String, asked: String },
-    /// `libgpucap.so` is in none of these places.
+    /// `libgpucap.so` was not found in these places.
     NoLibrary(Vec<PathBuf>),
     /// `LD_PRELOAD` cannot name a path with this sign in it.
     Unloadable { library: PathBuf, sign: char },
@@ -50,7 +50,7 @@ pub(crate) enum Error {
     Limit { container: String, why: String },
     /// A container that asked for a slice cannot be held to it.
     Refused(Refusal),
-    /// Nobody can ask for metrics at this address.
+    /// The address for metrics cannot be used.
     Listen { address: SocketAddr, why: io::Error },
     /// The plugin cannot serve a runtime.
     Nri(String),
@@ -70,7 +70,7 @@ pub(crate) enum Error {
 pub(crate) type Result<T = ()> = std::result::Result<T, Error>;
 
 impl Error {
-    /// The code that tells it from other failures.
+    /// The exit code for this failure.
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Self::NoLimit
@@ -122,10 +122,10 @@ impl fmt::Display for Error {
             Self::Incomparable { variable, set, asked } => write!(
                 f,
                 "run: {variable}={set} is set already and can only be lowered; whether {asked} is less \
-                 cannot be told, so ask in the same form"
+                 cannot be determined, so ask in the same form"
             ),
             Self::NoLibrary(places) => {
-                f.write_str("run: libgpucap.so is in none of its places:")?;
+                f.write_str("run: libgpucap.so not found in")?;
                 places.iter().try_for_each(|place| write!(f, " {}", place.display()))
             }
             Self::Unloadable { library, sign } => write!(
@@ -147,7 +147,7 @@ impl fmt::Display for Error {
             Self::Container(why) => why.fmt(f),
             Self::DeviceName(held) => write!(
                 f,
-                "cdi: {held}: the name of a device has letters, digits, _ - . and :, and none of those at an end"
+                "cdi: {held}: the name of a device consists of letters, digits and _ - . :, and begins and ends with a letter or digit"
             ),
             Self::NotAUuid(held) => {
                 write!(f, "cdi: --gpu {held}: {}", gpucap_core::uuid::NotADeviceName)
@@ -156,7 +156,7 @@ impl fmt::Display for Error {
             Self::NoRuntime(names) => {
                 write!(
                     f,
-                    "runtime: none of these is there, or only gpucap itself: {}",
+                    "runtime: no next runtime found (other than gpucap itself) in {}",
                     names.join(" ")
                 )
             }

@@ -1,7 +1,7 @@
-//! The hook as engines are told of it: in `config.json`, in CDI, in an engine's configuration.
+//! The hook's entry in `config.json`, in CDI, and in an engine's configuration.
 //!
-//! One place says where the program lies, with which words it is called and how long it may take, so that whoever adds
-//! it finds it when it was added before.
+//! One place defines the path of the program, its arguments and its timeout, so that each writer finds the entry of
+//! an earlier one.
 
 use gpucap_plan::Node;
 use oci_spec::runtime::HookBuilder;
@@ -16,8 +16,9 @@ const WORDS: [&str; 2] = ["gpucap", "hook"];
 /// How long a runtime waits for it, in seconds. It needs milliseconds.
 const TIMEOUT: i64 = 10;
 
-/// This command, as one that outlives it is to call it: where releases lie beside one another (`install.sh`), by the link
-/// that names the current one. A path with a version in it would end with that version, and every container with it.
+/// Returns the path of this command that outlives upgrades: where releases are installed side by side (`install.sh`),
+/// that of the link to the current one. A path with a version in it would disappear with that version, and the hook
+/// of every container with it.
 pub(crate) fn program() -> io::Result<PathBuf> {
     let own = env::current_exe()?;
     Ok(behind_link(&own).unwrap_or(own))
@@ -33,7 +34,7 @@ fn behind_link(own: &Path) -> Option<PathBuf> {
     (versions.ends_with("versions") && link.canonicalize().ok()? == own).then_some(link)
 }
 
-/// Whether a document of an engine has the hook of any version of ours, at any depth.
+/// Returns whether a document of an engine has the hook of any version of gpucap, at any depth.
 pub(crate) fn is_in(document: &Value) -> bool {
     let words = document["args"].as_array().map_or(&[][..], Vec::as_slice);
     let is_ours = matches!(words, [name, verb, ..] if name == WORDS[0] && verb == WORDS[1]);

@@ -3,12 +3,13 @@
 //! ```text
 //! /dev/shm/gpucap-UID-MNT                     shared by the processes of a user and mount namespace (container)
 //! /dev/shm/gpucap-UID-run-PIDNS-PID-START     of one `gpucap run`: who made it, and when that process started
-//! /dev/shm/gpucap-UID-pages/LEDGER            the card page of the processes that have this ledger
+//! /dev/shm/gpucap-UID-pages/LEDGER            the usage page of the processes that have this ledger
 //! ```
 //!
-//! `run` becomes the program, so nobody is left to take its ledger away: later runs do. A file is swept only if it is
-//! ours, its maker has ended, no slot of it belongs to a process that may live, and no process of ours has it in its
-//! environment: such a one may still be on its way to its first GPU call. A card page goes when its ledger has gone.
+//! `run` becomes the program, so no process is left to remove its ledger: later runs do. A file is removed only if it
+//! belongs to this user, its maker has ended, no slot of it belongs to a process that may live, and no process of
+//! this user has it in its environment: such a process may still be before its first GPU call. A usage page is
+//! removed when its ledger is gone.
 
 use crate::engine::records::Record;
 use crate::error::reason;
@@ -23,7 +24,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Where the ledgers lie that no hook has placed.
+/// The directory of ledgers that no hook has placed.
 pub(crate) const DIRECTORY: &str = "/dev/shm";
 /// Where the hook places that of a container.
 pub(crate) const BY_HOOK: &str = "/.gpucap/ledger";
@@ -65,7 +66,7 @@ impl Name {
         (name.file() == file).then_some(name)
     }
 
-    /// The user whose processes have it.
+    /// The user of its processes.
     fn uid(self) -> u32 {
         match self {
             Self::Shared { uid, .. } | Self::Run { uid, .. } => uid,
@@ -115,7 +116,7 @@ pub(crate) fn make(path: &Path) -> io::Result<()> {
 pub(crate) enum Look {
     /// A ledger.
     Ledger(LedgerMap),
-    /// An empty file: nobody has used a GPU yet.
+    /// An empty file: no process has used a GPU yet.
     Unused,
     /// It cannot be read, or not by this version.
     No(String),
@@ -140,8 +141,8 @@ pub(crate) fn look_into(record: &Record) -> Look {
     seen.unwrap_or_else(|why| Look::No(reason(&why)))
 }
 
-/// Looks at an open file. Whoever can write it, among them every user in /dev/shm, decides what it holds and how long it
-/// is, at every moment.
+/// Reads an open file. Its writers, for a file in /dev/shm every user, decide its content and its length at every
+/// moment.
 pub(crate) fn see(file: &File, name: Option<Name>) -> io::Result<Look> {
     let metadata = file.metadata()?;
     if !metadata.is_file() {
@@ -195,8 +196,8 @@ fn named() -> impl Iterator<Item = (PathBuf, Name)> {
     })
 }
 
-/// Takes the ledgers of runs away that nobody uses any more, and the pages without a ledger. What cannot be told, or not be
-/// removed, stays. How many ledgers there were.
+/// Removes unused ledgers of runs, and pages without a ledger. A ledger in an unknown state, or that cannot be
+/// removed, stays. Returns how many ledgers were removed.
 pub(crate) fn sweep() -> usize {
     let uid = sys::uid();
     let swept = sweep_ledgers(uid);
@@ -216,20 +217,20 @@ fn sweep_ledgers(uid: u32) -> usize {
             .is_ok_and(|metadata| metadata.is_file() && metadata.uid() == uid);
         ours && !used.contains(path) && is_deserted(path)
     };
-    // Somebody else may have swept one meanwhile.
+    // Another process may have removed one in the mean time.
     leftovers.iter().filter(is_over).filter(|path| fs::remove_file(path).is_ok()).count()
 }
 
 fn sweep_pages(directory: &Path, uid: u32) {
     let pages = directory.join(format!("gpucap-{uid}-pages"));
-    // A link of somebody else's might lead to files that are no pages.
+    // A link of another user might lead to files that are no pages.
     let ours = fs::symlink_metadata(&pages)
         .is_ok_and(|metadata| metadata.is_dir() && metadata.uid() == uid);
     let found = ours.then(|| fs::read_dir(pages)).and_then(io::Result::ok);
     for page in found.into_iter().flatten().flatten() {
         let ledger = fs::symlink_metadata(directory.join(page.file_name()));
         if ledger.is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
-            // Somebody else may have swept it meanwhile.
+            // Another process may have removed it in the mean time.
             let _ = fs::remove_file(page.path());
         }
     }

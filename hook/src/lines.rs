@@ -1,4 +1,4 @@
-//! Lines that fit where they are read: a terminal, and an issue that somebody pastes them into.
+//! Lines that fit a terminal, and an issue report that they are copied into.
 //!
 //! Colours take no place: signs between `ESC [` and `m` are not counted.
 
@@ -6,7 +6,7 @@
 pub(crate) const WIDTH: usize = 80;
 const GAP: &str = "   ";
 
-/// Parts beside one another, so many blanks from the edge; what does not fit begins a line of its own.
+/// Joins parts side by side, indented by `indent` blanks; a part that does not fit begins a line of its own.
 pub(crate) fn flow(indent: usize, parts: &[String]) -> String {
     let (mut text, mut line) = (String::new(), " ".repeat(indent));
     for part in parts {

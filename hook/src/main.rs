@@ -1,20 +1,21 @@
 //! `gpucap`: the command a person uses by hand.
 //!
-//! Words of the command line, one call, an exit code. What each command does lies in `command`; what several of them
-//! need, beside it.
+//! The command line: parse, one call, an exit code. The commands are in `command`; what several of them share is
+//! beside it.
 
-mod ask;
 mod command;
 mod driver;
+mod effective_limit;
 mod elf;
 mod engine;
 mod error;
 mod exit;
-mod gather;
-mod given;
 mod hooks;
+mod inputs;
 mod ledgers;
+mod limit_request;
 mod lines;
+mod native_limit;
 mod output;
 mod paint;
 mod preload;
@@ -23,7 +24,6 @@ mod quantity;
 mod replace;
 mod sys;
 mod table;
-mod wall;
 
 use clap::Parser;
 use command::{Line, nri, run, runtime};
@@ -44,7 +44,7 @@ fn main() -> ExitCode {
     let line = match Line::try_parse() {
         Ok(line) => line,
         Err(asked) => {
-            // Where neither help nor complaint can be written, there is nobody to tell.
+            // Where neither help nor errors can be written, there is nothing left to do.
             drop(asked.print());
             // The program that `run` becomes may end with any lower code.
             let is_run = env::args_os().nth(1).is_some_and(|verb| verb == run::NAME);

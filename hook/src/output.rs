@@ -15,6 +15,6 @@ pub(crate) fn print(text: &str) -> Result {
 
 /// Writes a remark or a complaint: one line.
 pub(crate) fn tell(line: impl Display) {
-    // If this fails, nobody is listening.
+    // A failure is ignored: there is no other output.
     drop(writeln!(io::stderr(), "gpucap: {line}"));
 }

@@ -1,6 +1,6 @@
 //! Colours, where they help: on a terminal, unless `NO_COLOR` is set or the terminal is a dumb one.
 //!
-//! Meaning never rests on a colour: what is painted reads the same without.
+//! No meaning depends on a colour: the text reads the same without.
 
 use std::env;
 use std::io::IsTerminal;
@@ -24,7 +24,7 @@ impl Paint {
         self.wrap("1", text)
     }
 
-    /// What is there to be found, not to be read.
+    /// Secondary text, to be found rather than read.
     pub(crate) fn dim(self, text: &str) -> String {
         self.wrap("2", text)
     }

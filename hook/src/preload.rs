@@ -1,4 +1,4 @@
-//! Where `libgpucap.so` and what belongs to it lie, and how `LD_PRELOAD` comes to name it.
+//! The paths of `libgpucap.so` and its companions, and how `LD_PRELOAD` is set to name it.
 //!
 //! The library is looked for beside the command (a build), in `../lib` and `../lib/gpucap` (an installation below any
 //! prefix), then in `/usr/lib/gpucap`. No variable names another place: one that pointed at a wrong file would be a cap
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// The file that is preloaded.
 pub(crate) const LIBRARY: &str = "libgpucap.so";
 
-/// Where a file of ours may lie if the command is `program`.
+/// The possible paths of an installed file if the command is `program`.
 fn places(program: &Path, file: &str) -> Vec<PathBuf> {
     let beside = program.parent().unwrap_or_else(|| Path::new("/"));
     let prefix = beside.parent().unwrap_or_else(|| Path::new("/"));
@@ -29,7 +29,7 @@ fn places(program: &Path, file: &str) -> Vec<PathBuf> {
 /// The library of the command `program`.
 ///
 /// # Errors
-/// It is in none of its places, or in one that `LD_PRELOAD` cannot name.
+/// If it is not found, or in a path that `LD_PRELOAD` cannot name.
 pub(crate) fn library(program: &Path) -> Result<PathBuf> {
     let library = find(program).map_err(Error::NoLibrary)?;
     let bytes = library.as_os_str().as_bytes();
@@ -44,7 +44,7 @@ pub(crate) fn find(program: &Path) -> std::result::Result<PathBuf, Vec<PathBuf>>
     find_named(program, LIBRARY)
 }
 
-/// Another file of ours, which lies where the library lies.
+/// The path of another installed file, beside the library.
 pub(crate) fn find_named(program: &Path, file: &str) -> std::result::Result<PathBuf, Vec<PathBuf>> {
     let places = places(program, file);
     places.iter().find(|place| place.is_file()).cloned().ok_or(places)
@@ -59,7 +59,7 @@ pub(crate) fn named(list: &OsStr) -> Option<&Path> {
         .find(|path| path.is_absolute() && path.file_name() == Some(OsStr::new(LIBRARY)))
 }
 
-/// `LD_PRELOAD` with the library in front of what is there.
+/// `LD_PRELOAD` with the library in front of its current value.
 pub(crate) fn joined(list: Option<&OsStr>, library: &Path) -> OsString {
     let mut joined = library.as_os_str().to_owned();
     if let Some(list) = list.filter(|list| !list.is_empty()) {

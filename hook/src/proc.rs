@@ -1,4 +1,4 @@
-//! What `/proc` tells of processes.
+//! Facts about processes from `/proc`.
 //!
 //! Everything here is read at the moment of the question and may be stale at the next. Of other users' processes little
 //! is to be seen; what cannot be read is `None`, and never taken for a fact.
@@ -133,7 +133,7 @@ pub(crate) enum Whereabouts {
     Runs(Process),
     /// It has ended.
     Ended,
-    /// It cannot be told: its number means nothing here.
+    /// Unknown: its number means nothing here.
     Unknown,
 }
 
@@ -200,7 +200,7 @@ fn mapped_file(maps: &str, library: &str) -> Option<String> {
     })
 }
 
-/// Anybody's words, fit for one line, and without what a terminal would obey.
+/// Untrusted text, made fit for one line and free of a terminal's control sequences.
 pub(crate) fn printable(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     text.trim_end().chars().map(|sign| if sign.is_control() { '?' } else { sign }).collect()

@@ -1,6 +1,6 @@
 //! Sizes and times as people read them.
 //!
-//! Rounded down, so that what is shown is never more than what there is: one byte less than 2 GiB is 1.99 GiB.
+//! Rounded down, so that the printed value never exceeds the real one: one byte less than 2 GiB is 1.99 GiB.
 
 /// `0`, `1 byte`, `256 MiB`, `1.25 GiB`.
 pub(crate) fn size(bytes: u64) -> String {

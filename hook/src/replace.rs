@@ -1,4 +1,5 @@
-//! Files replaced in one step: an engine that reads one meanwhile sees the old or the new content, never a part.
+//! Files replaced in one step: an engine that reads one at the same time sees the old or the new content, never a
+//! part.
 //!
 //! The new file has the owner and mode of the old one and is never more readable than that, since an engine's
 //! configuration may hold passwords. A symbolic link stays one: the file that it names is replaced. A failure leaves
@@ -57,7 +58,7 @@ fn behind_links(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// A new file, which nobody else can read before it has the owner and mode of the old one.
+/// A new file, which no other user can read before it has the owner and mode of the old one.
 fn create(path: &Path, old: Option<&Metadata>) -> io::Result<File> {
     let mode = if old.is_some() { 0o600 } else { 0o644 };
     OpenOptions::new().write(true).create_new(true).mode(mode).open(path)
@@ -90,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_secret_is_nobody_elses_at_any_moment() {
+    fn a_secret_is_readable_by_no_other_user_at_any_moment() {
         let directory = std::env::temp_dir().join(format!("gpucap-replace-{}", std::process::id()));
         fs::create_dir(&directory).expect("a directory");
         let (path, new) = (directory.join("config"), directory.join("new"));
@@ -102,7 +103,7 @@ mod tests {
         assert_eq!(mode(&new), 0o600, "before anything is in it");
         fill(file, b"secret", Some(&old), Survives::Machine).expect("written");
         assert_eq!(mode(&new), 0o640);
-        assert!(create(&new, Some(&old)).is_err(), "one that somebody laid there is not taken");
+        assert!(create(&new, Some(&old)).is_err(), "an existing file is not used");
         fs::remove_file(&new).expect("removed");
         replace(&path, b"new", Survives::Machine).expect("replaced");
         assert_eq!((fs::read(&path).expect("a file"), mode(&path)), (b"new".to_vec(), 0o640));

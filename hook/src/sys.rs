@@ -26,7 +26,7 @@ pub(crate) fn boot_time_ns() -> u64 {
     clock(libc::CLOCK_BOOTTIME)
 }
 
-/// Nanoseconds of the clock by which the ledger tells busy time.
+/// Nanoseconds of the clock that busy time is measured with.
 pub(crate) fn monotonic_ns() -> u64 {
     clock(libc::CLOCK_MONOTONIC)
 }
@@ -38,7 +38,7 @@ fn clock(id: libc::clockid_t) -> u64 {
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }
 
-/// A number that nobody can guess.
+/// A number that cannot be guessed.
 pub(crate) fn random() -> io::Result<u128> {
     let mut bytes = [0_u8; 16];
     // SAFETY: a writable place of this length.
@@ -56,11 +56,12 @@ pub(crate) fn inherited_socket(number: i32) -> io::Result<UnixStream> {
     if unsafe { libc::fcntl(number, libc::F_GETFD) } < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: open, as was just seen, since before this program began; so it belongs to nobody here, as the caller says.
+    // SAFETY: open, as was just checked, since before this program began; so no other object owns it, as the caller
+    // promises.
     Ok(unsafe { UnixStream::from_raw_fd(number) })
 }
 
-/// Waits until there is something to read, or its end, at most so long; whether there is.
+/// Waits until there is something to read, or its end, for at most the timeout. Returns whether there is.
 pub(crate) fn readable(file: &impl AsRawFd, most: Duration) -> bool {
     let mut asked = libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     let most = i32::try_from(most.as_millis()).unwrap_or(i32::MAX);
@@ -68,7 +69,8 @@ pub(crate) fn readable(file: &impl AsRawFd, most: Duration) -> bool {
     unsafe { libc::poll(&raw mut asked, 1, most) == 1 }
 }
 
-/// What may be mapped: made of atomic words, so that every content is a valid one and others may write meanwhile.
+/// A type that may be mapped: made of atomic words, so that every content is valid and other processes may write to
+/// it.
 pub(crate) trait Words {}
 impl Words for CardPage {}
 impl Words for Ledger {}
@@ -84,14 +86,14 @@ pub(crate) struct Map<T: Words> {
 pub(crate) type LedgerMap = Map<Ledger>;
 
 impl<T: Words> Map<T> {
-    /// Maps a file that is as long as the structure and that nobody else can shorten, to be written: it was opened for
-    /// reading and writing.
+    /// Maps a file for writing that is as long as the structure and that no other process can truncate: it was opened
+    /// for reading and writing.
     pub(crate) fn writable(file: &File) -> io::Result<Self> {
         Self::mapped(libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED, file.as_raw_fd())
     }
 
-    /// A copy, which is how a file is read: whoever may shorten it could end a process that reads a mapping of it. Only
-    /// what there is of a sparse file is read and takes memory.
+    /// Copies a file, which is how files are read: a writer that truncates it could end a process that reads a
+    /// mapping of it. Only the data of a sparse file is read and takes memory.
     pub(crate) fn copy(file: &File) -> io::Result<Self> {
         if file.metadata()?.len() < size_of::<T>() as u64 {
             return Err(io::ErrorKind::UnexpectedEof.into());
@@ -99,7 +101,7 @@ impl<T: Words> Map<T> {
         let (access, kind) =
             (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
         let map = Self::mapped(access, kind, -1)?;
-        // SAFETY: mapped just now, writable, of this length, and nobody else knows it.
+        // SAFETY: mapped just now, writable, of this length, and not shared with any other code yet.
         let bytes = unsafe { std::slice::from_raw_parts_mut(map.address.cast(), size_of::<T>()) };
         let mut next = 0;
         while let Some((start, end)) = data(file, next, bytes.len())? {
@@ -122,18 +124,18 @@ impl<T: Words> Map<T> {
 
     /// What it says at the moment. Only to be read, unless it was mapped to be written: a change would be a fault.
     pub(crate) fn get(&self) -> &T {
-        // SAFETY: page-aligned, as long as the structure, mapped as long as `self`; `Words` says that every content is
-        // valid. Who asks for a map that is only read loads and nothing else.
+        // SAFETY: page-aligned, as long as the structure, mapped as long as `self`; `Words` promises that every
+        // content is valid. A caller that asks for a map that is only read loads and nothing else.
         unsafe { &*self.address.cast::<T>() }
     }
 }
 
-/// The first part of a file that holds anything, from an offset on and below another one. Each is behind the last,
-/// whatever happens to the file meanwhile.
+/// The first part of a file that holds data, at an offset or later and below another one. Each is behind the previous
+/// one, however the file changes in the mean time.
 fn data(file: &File, from: usize, below: usize) -> io::Result<Option<(usize, usize)>> {
     let seek = |from: usize, what| {
         let from = libc::off_t::try_from(from).map_err(|_| io::ErrorKind::InvalidInput)?;
-        // SAFETY: an open descriptor and numbers. The place that it leaves the descriptor at is nobody's.
+        // SAFETY: an open descriptor and numbers. The file position is not used by any other code.
         let found = unsafe { libc::lseek(file.as_raw_fd(), from, what) };
         usize::try_from(found).map_err(|_| io::Error::last_os_error())
     };

@@ -21,7 +21,7 @@ pub(crate) struct Column {
 }
 
 impl Table {
-    /// A table that begins so many blanks from the edge.
+    /// A table that is indented by `indent` blanks.
     pub(crate) const fn new(indent: usize, columns: &'static [Column]) -> Self {
         Self { indent, columns, rows: Vec::new() }
     }

@@ -1,8 +1,8 @@
 //! Limits that name GPUs, of which the program has none: as a rule a mistake in the name.
 //!
-//! A GPU that no variable names is not limited, and that is what was asked for where another one is. Where none of those
-//! that are named is here, nothing at all is limited, so it is said once, when the program first uses a GPU without a
-//! limit. With a limits file no GPU is without one: those that it does not list are refused.
+//! A GPU that no variable names is not limited, and that is the request where another one is named. Where none of the
+//! named GPUs is present, nothing at all is limited, so a notice is printed once, when the program first uses a GPU
+//! without a limit. With a limits file no GPU is without one: those that it does not list are refused.
 
 use crate::device;
 use crate::driver;
@@ -29,7 +29,7 @@ pub(crate) fn warn(policy: &Policy, limits: &Limits, driver: &DriverCopy) {
         let (resolved, _) = device::resolve(limits, uuid, total_bytes, place).ok()?;
         Some(resolved.memory.is_some() || resolved.core.is_some())
     };
-    // Of one that does not tell its name or limits it cannot be said.
+    // For a device that does not report its name or limits this is unknown.
     if (0..count)
         .filter_map(|it| driver::cuda::device(driver, it))
         .all(|it| is_limited(it) == Some(false))

@@ -1,13 +1,13 @@
 //! The dead of the ledger: how this process comes to know that there are any, without looking at each.
 //!
-//! The processes of a ledger have one segment attached that the system counts; while they are as many as there are slots,
-//! nobody has died ([`gpucap_core::ledger`] says why that is certain). Where the segment cannot be had (another IPC
-//! namespace, a seccomp filter), each process is looked at, as it is once in a second in any case, by whichever process of
-//! the ledger comes first.
+//! The processes of a ledger have one segment attached that the system counts; while they are as many as there are
+//! slots, none has died ([`gpucap_core::ledger`] explains why that is certain). Where the segment cannot be had
+//! (another IPC namespace, a seccomp filter), each process is checked, as it is once in a second in any case, by
+//! whichever process of the ledger comes first.
 //!
 //! A refusal asks this each time; a report of use at most twice in a second, so that it costs no system call.
 
-use crate::book;
+use crate::ledger_file;
 use crate::sys;
 use core::sync::atomic::{AtomicU64, Ordering};
 use gpucap_core::ledger::{Count, Ledger};
@@ -55,7 +55,7 @@ impl Attendance {
         self.reported_ns.store(now, Ordering::Relaxed);
         if !self.all_live() {
             let _errno = sys::Errno::keep();
-            self.ledger.reap(&book::alive);
+            self.ledger.reap(&ledger_file::alive);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! One call of an intercepted function: whether limits are enforced in it, and the driver codes for our answers.
 //!
-//! This is the only place where what we decide becomes a code of the driver. The application only ever sees codes that
-//! the driver documents for the function at hand.
+//! The only place where a decision of the shim becomes a code of the driver. The application only ever sees codes
+//! that the driver documents for the called function.
 
 use crate::device::Device;
 use crate::redirect::DriverCopy;
@@ -31,8 +31,8 @@ pub(crate) enum Class {
 }
 
 impl Class {
-    /// Whether look-ups of such functions lead to us in this process. What only a limit of time needs is left to the
-    /// driver where there is none; where nobody can say what the limits are, nothing is launched.
+    /// Whether look-ups of such functions return hooks in this process. Functions that only a compute limit needs are
+    /// left to the driver where there is none; where the limits are unknown, nothing is launched.
     pub(crate) fn is_wanted(self) -> bool {
         let limits_time = |policy: &Policy| policy.limits.as_ref().is_some_and(Limits::has_core);
         match (self, state::now()) {
@@ -82,7 +82,7 @@ impl From<Refusal> for NvmlError {
     }
 }
 
-/// What a handler has at hand besides its arguments.
+/// The context of a handler, besides its arguments.
 #[derive(Clone, Copy)]
 pub(crate) struct Call {
     /// The driver's own functions.
@@ -127,10 +127,10 @@ impl Call {
         }
     }
 
-    /// This process's part of the container's book; it begins with the first call that needs it.
+    /// This process's part of the container's ledger; it begins with the first call that needs it.
     ///
     /// # Errors
-    /// The book cannot be opened or is full: the process fails closed.
+    /// The ledger cannot be opened or is full: the process fails closed.
     pub(crate) fn session(&self) -> Result<&'static Session, Refusal> {
         Session::current(self.policy).map_err(|problem| {
             problem.report();

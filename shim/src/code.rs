@@ -20,7 +20,7 @@ pub(crate) struct Owner {
     pieces: Vec<Record>,
 }
 
-/// Code of which it is not known whose it is. It ends with its context.
+/// Code whose context is unknown. It ends with its context.
 pub(crate) const NOBODY: u64 = 0;
 
 impl Code {

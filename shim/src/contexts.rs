@@ -1,4 +1,4 @@
-//! Contexts that the application made itself: what they cost, and who still uses them.
+//! Contexts that the application made itself: their prices, and their users.
 //!
 //! Primary contexts are a device's ([`Primary`](crate::device::Primary)); these are all others. Green contexts have no
 //! price of their own: each retains the primary context of its device.
@@ -26,7 +26,7 @@ impl Contexts {
         Self { prices: Allocations::new(), attached: Mutex::default(), greens: Mutex::default() }
     }
 
-    /// A context has been made. Returns what was charged for an earlier one of the same handle, whose end we missed.
+    /// Records a new context. Returns the charge of an earlier one with the same handle, whose end was missed.
     pub(crate) fn made(&self, context: u64, price: Record) -> Option<Record> {
         self.attached.lock().remove(&context);
         self.prices.insert(context, price)
@@ -39,7 +39,7 @@ impl Contexts {
         *users = users.saturating_add(1);
     }
 
-    /// Whether somebody has attached to it who has not detached.
+    /// Returns whether a user has attached to it and not detached.
     pub(crate) fn is_attached(&self, context: u64) -> bool {
         self.attached.lock().get(&context).is_some_and(|users| *users > 0)
     }
@@ -97,7 +97,7 @@ pub(crate) struct Ending {
     price: Option<(u64, Record)>,
     memory: Vec<(u64, Record)>,
     arrays: Vec<(u64, Record)>,
-    /// What is behind the tiles of those of its arrays that are sparse.
+    /// The memory behind the tiles of its sparse arrays.
     tiles: Vec<Behind>,
     heaps: Vec<(u64, Record)>,
     code: Vec<(u64, Record)>,

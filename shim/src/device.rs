@@ -1,18 +1,18 @@
-//! One device as this process may use it: its line in the book, its cap, the price of a context on it.
+//! One device as this process may use it: its line in the ledger, its cap, the price of a context on it.
 
 use crate::absent;
 use crate::allocations::Record;
-use crate::book;
 use crate::driver;
 use crate::growth::Growth;
-use crate::live::{self, Live};
-use crate::page;
+use crate::ledger_file;
+use crate::live_limits::{self, Live};
 use crate::price::Price;
 use crate::redirect::DriverCopy;
 use crate::session::Session;
 use crate::sys::{self, Directory};
 use crate::throttle::{Gate, Peers};
 use crate::topology;
+use crate::usage_page;
 use core::sync::atomic::AtomicU64;
 use gpucap_abi::cuda::CUdevice;
 use gpucap_core::config::LogLevel;
@@ -43,7 +43,7 @@ pub(crate) struct Device {
     pub(crate) pitch: PitchStep,
     /// The calls under way that are charged by what they take.
     pub(crate) growth: Growth,
-    /// Held while the primary context is made or ended, across the driver's call: two threads that make it at the same
+    /// DriverCallGuard while the primary context is made or ended, across the driver's call: two threads that make it at the same
     /// moment make one context and must be charged for one.
     pub(crate) primary: Mutex<Primary>,
 }
@@ -61,7 +61,7 @@ pub(crate) struct Standing {
 pub(crate) enum Unresolved {
     /// They cannot be known.
     Broken(String),
-    /// There is no room to note what is used. That may change.
+    /// There is no room to record usage. That may change.
     ForNow(String),
 }
 
@@ -71,7 +71,7 @@ impl<T: Into<String>> From<T> for Unresolved {
     }
 }
 
-/// What is known of a device's primary context.
+/// The state of a device's primary context.
 #[derive(Default)]
 pub(crate) struct Primary {
     /// Its handle while it is charged for; 0 otherwise.
@@ -80,8 +80,8 @@ pub(crate) struct Primary {
     pub(crate) record: Option<Record>,
 }
 
-/// Whether processes run side by side on a device, as clients of MPS, and take no turns. Where the driver does not tell,
-/// they do if MPS may be there.
+/// Whether processes run side by side on a device, as clients of MPS, without time slices. Where the driver does not
+/// report it, they do if MPS may be present.
 fn is_under_mps(driver: &DriverCopy, ordinal: CUdevice) -> bool {
     let may_be = || {
         sys::env("CUDA_MPS_PIPE_DIRECTORY").is_some() || Directory::open(c"/tmp/nvidia-mps").is_ok()
@@ -127,7 +127,7 @@ impl Device {
             return Ok(Some(Standing::default()));
         }
         let index = ledger.device(uuid.0).map_err(|_full| "ledger: no place for another device")?;
-        if !book::has_room(ledger, slot, index) {
+        if !ledger_file::has_room(ledger, slot, index) {
             return Err(Unresolved::ForNow(format!(
                 "ledger: no memory left to note device {uuid}"
             )));
@@ -137,7 +137,7 @@ impl Device {
             Some(share) => {
                 let join = |own| Peers::join(own, index, uuid, slot);
                 let takes_turns = !is_under_mps(driver, ordinal);
-                let own = if takes_turns { page::own(policy) } else { None };
+                let own = if takes_turns { usage_page::own(policy) } else { None };
                 let peers = own.map(join);
                 Gate::new(ledger, slot, index, live()?, share, peers)
             }
@@ -175,8 +175,8 @@ impl Device {
     }
 }
 
-/// The limits of a device, and what is known of it. Where the device stands among the others (`place`) is asked only if the limits speak of
-/// indices, or may mean the card of which this device is a MIG instance.
+/// The limits of a device, and its facts. The device's position among the others (`place`) is asked only if the
+/// limits name indices, or may mean the GPU of which this device is a MIG instance.
 ///
 /// # Errors
 /// The limits cannot be resolved, in one line.
@@ -191,5 +191,5 @@ pub(crate) fn resolve(
         let topology::Place { index, parent } = place(&facts);
         (facts.index, facts.parent) = (index, parent);
     }
-    Ok((live::resolve(limits, &facts)?, facts))
+    Ok((live_limits::resolve(limits, &facts)?, facts))
 }

@@ -192,7 +192,7 @@ pub(crate) mod cuda {
         bytes.map(|bytes: c_int| bytes.unsigned_abs().into())
     }
 
-    /// Whether contexts on the device are clients of MPS; `None` of a driver that does not tell.
+    /// Whether contexts on the device are clients of MPS; `None` for a driver that does not report it.
     pub(crate) fn is_under_mps(copy: &DriverCopy, device: CUdevice) -> Option<bool> {
         const MPS_ENABLED: c_int = 133;
         let enabled = filled(|value| device_get_attribute(copy, value, MPS_ENABLED, device));
@@ -206,7 +206,7 @@ pub(crate) mod cuda {
             .map(|active: c_int| active != 0)
     }
 
-    /// The primary context of a device, which somebody keeps alive meanwhile.
+    /// The primary context of a device, which the caller keeps alive.
     pub(crate) fn primary_context(copy: &DriverCopy, device: CUdevice) -> Option<CUcontext> {
         let context = filled(|context| device_primary_ctx_retain(copy, context, device))?;
         device_primary_ctx_release(copy, device)?;

@@ -18,10 +18,10 @@ use std::collections::BTreeMap;
 
 /// The graphs of a process.
 #[derive(Default)]
-pub(crate) struct Graphs(Mutex<Books>);
+pub(crate) struct Graphs(Mutex<GraphMemory>);
 
 #[derive(Default)]
-struct Books {
+struct GraphMemory {
     /// What each executable graph will allocate, by device.
     executables: ByAddress<Needs>,
     devices: BTreeMap<CUdevice, Account>,
@@ -52,24 +52,24 @@ impl Graphs {
         needs: Needs,
         charges: impl Iterator<Item = (CUdevice, Charge)>,
     ) {
-        let mut books = self.0.lock();
+        let mut memory = self.0.lock();
         for (device, bytes) in &needs {
-            let account = books.devices.entry(*device).or_default();
+            let account = memory.devices.entry(*device).or_default();
             account.live = account.live.saturating_add(*bytes);
         }
         for (device, charge) in charges {
-            let account = books.devices.entry(device).or_default();
+            let account = memory.devices.entry(device).or_default();
             account.charged = account.charged.saturating_add(charge.commit().bytes);
         }
-        books.executables.insert(exec.address(), needs);
+        memory.executables.insert(exec.address(), needs);
     }
 
     /// Takes an executable graph out, before the driver destroys it: another may be made at its address at once.
     pub(crate) fn take(&self, exec: CUgraphExec) -> Option<Needs> {
-        let mut books = self.0.lock();
-        let needs = books.executables.remove(&exec.address())?;
+        let mut memory = self.0.lock();
+        let needs = memory.executables.remove(&exec.address())?;
         for (device, bytes) in &needs {
-            let account = books.devices.entry(*device).or_default();
+            let account = memory.devices.entry(*device).or_default();
             account.live = account.live.saturating_sub(*bytes);
         }
         Some(needs)
@@ -77,12 +77,12 @@ impl Graphs {
 
     /// Puts back what was taken out for a destruction that did not come.
     pub(crate) fn put_back(&self, exec: CUgraphExec, needs: Needs) {
-        let mut books = self.0.lock();
+        let mut memory = self.0.lock();
         for (device, bytes) in &needs {
-            let account = books.devices.entry(*device).or_default();
+            let account = memory.devices.entry(*device).or_default();
             account.live = account.live.saturating_add(*bytes);
         }
-        books.executables.insert(exec.address(), needs);
+        memory.executables.insert(exec.address(), needs);
     }
 
     /// Refunds what graphs hold no longer: at most what the driver says they hold, and what is still to be launched,
@@ -90,8 +90,8 @@ impl Graphs {
     pub(crate) fn settle(&self, driver: &DriverCopy, session: &Session, ordinal: CUdevice) {
         let Ok(Some(device)) = session.device(driver, ordinal) else { return };
         let Some(reserved) = driver::cuda::graphs_reserved(driver, ordinal) else { return };
-        let mut books = self.0.lock();
-        let Some(account) = books.devices.get_mut(&ordinal) else { return };
+        let mut memory = self.0.lock();
+        let Some(account) = memory.devices.get_mut(&ordinal) else { return };
         let most = session.pools.padded(reserved.saturating_add(account.live));
         let bytes = account.charged.saturating_sub(most);
         account.charged = account.charged.saturating_sub(bytes);

@@ -1,11 +1,11 @@
 //! How much of a device a call of the driver has taken, where no argument says it.
 //!
-//! The driver is asked before and after how much of the card is in use; what the container's book has grown by
-//! meanwhile is somebody's known charge and does not count. What is left may still be a neighbour's, so that whoever
-//! measures believes it only up to a bound of its own.
+//! The driver is asked before and after how much of the device is in use; the growth of the container's ledger in the
+//! mean time is the known charge of other calls and does not count. The rest may still belong to another container,
+//! so the caller counts it only up to a bound of its own.
 //!
 //! Calls of several threads overlap. They share one starting point, that of the first; each charges what is beyond it
-//! when it ends, and since a charge is in the book at once, none is charged what another one was. No lock is held
+//! when it ends, and since a charge is in the ledger at once, none is charged what another one was. No lock is held
 //! across the driver's call: code is compiled in it, for seconds.
 
 use crate::call::{Call, Refusal};
@@ -22,7 +22,7 @@ pub(crate) struct Growth(Mutex<State>);
 #[derive(Default)]
 struct State {
     under_way: u32,
-    /// What the card held beyond the book when the first of them began.
+    /// What the card held beyond the ledger when the first of them began.
     start: i64,
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct Measure<'a> {
 }
 
 impl<'a> Measure<'a> {
-    /// Begins to measure the device of the current context. `None` if the driver does not tell.
+    /// Begins to measure the device of the current context. `None` if the driver does not report its usage.
     pub(crate) fn begin(
         call: &'a Call,
         session: &'static Session,
@@ -72,7 +72,7 @@ impl<'a> Measure<'a> {
         let seen = look(self.call, self.session, self.device);
         let taken = seen.as_ref().map_or(0, |(beyond, state)| beyond.saturating_sub(state.start));
         let bytes = u64::try_from(taken).unwrap_or(0).min(most);
-        // Still under the lock: once it is in the book, nobody else charges it too.
+        // Still under the lock: once it is in the ledger, no other thread charges it too.
         self.session.charge(self.device, Kind::Module, bytes)
     }
 }
@@ -84,19 +84,19 @@ impl Drop for Measure<'_> {
     }
 }
 
-/// What the card holds beyond the book. Looked at again, a few times, if the book has changed meanwhile.
+/// The device's usage beyond the ledger. Read again, a few times, if the ledger has changed in between.
 fn look<'d>(
     call: &Call,
     session: &Session,
     device: &'d Device,
 ) -> Option<(i64, MutexGuard<'d, State>)> {
-    let booked = || session.ledger.used(device.index).cast_signed();
+    let charged = || session.ledger.used(device.index).cast_signed();
     let mut tries = 0..8u8;
     loop {
-        let before = booked();
+        let before = charged();
         let used = driver::cuda::code::used_bytes(call.driver)?.cast_signed();
         let state = device.growth.0.lock();
-        if booked() == before || tries.next().is_none() {
+        if charged() == before || tries.next().is_none() {
             return Some((used.saturating_sub(before), state));
         }
     }

@@ -129,8 +129,8 @@ gpucap_abi::nvml_api!(nvml_library);
 /// The driver libraries.
 pub(crate) static LIBRARIES: [&Library; 2] = [&cuda::LIBRARY, &nvml::LIBRARY];
 
-/// The hook of a name, for look-ups in a driver whose symbol table cannot be written; null if it is none of ours or
-/// no driver has been seen.
+/// Returns the hook of a name, for look-ups in a driver whose symbol table cannot be written; null if the name is not
+/// intercepted or no driver has been seen.
 pub(crate) fn by_name(name: *const u8) -> *const c_void {
     LIBRARIES
         .into_iter()

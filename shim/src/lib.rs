@@ -3,7 +3,7 @@
 //! Preloaded into every process of a container. In a process that uses no GPU it does nothing but look once, in its
 //! constructor, whether the driver is there. When the driver is first seen and limits exist, the driver's own symbol
 //! table is redirected ([`redirect`]); from then on each intercepted function is a hook ([`hooks`]) that gives the call
-//! to its handler ([`cuda`], [`nvml`]). Handlers charge the container's book ([`session`], [`book`]) and answer for the
+//! to its handler ([`cuda`], [`nvml`]). Handlers charge the container's ledger ([`session`], [`ledger_file`]) and answer for the
 //! slice. The [`manual`] has the whole, page by page.
 //!
 //! Never in this crate: a panic, an exit, a signal handler, a thread, standard output, a lock that is held across the
@@ -21,23 +21,22 @@
 mod absent;
 mod allocations;
 mod attendance;
-mod book;
 mod call;
 mod code;
 mod contexts;
 mod cuda;
 mod device;
 mod driver;
+mod driver_call_guard;
 mod graphs;
 mod growth;
-mod held;
 mod hooks;
-mod live;
+mod ledger_file;
+mod live_limits;
 mod log;
 #[cfg(doc)]
 mod manual;
 mod nvml;
-mod page;
 mod pools;
 mod price;
 mod redirect;
@@ -47,6 +46,7 @@ mod sys;
 mod throttle;
 mod topology;
 mod triggers;
+mod usage_page;
 
 /// Runs when the library is loaded: the driver may be mapped already, as a dependency of the program.
 #[ctor::ctor(unsafe)]

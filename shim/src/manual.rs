@@ -4,7 +4,7 @@
 //! * [`interception`]: how every look-up is caught, and which are not.
 //! * [`memory`]: what is charged, when, and when it comes back.
 //! * [`time`]: who pays for the card's time, when a launch waits, and how time is measured.
-//! * [`ledger`]: the book that processes share, and why a death cannot spoil it.
+//! * [`ledger`]: the ledger that processes share, and why a death cannot spoil it.
 //! * [`reports`]: what programs are told.
 //! * [`limits`]: where limits come from, and what happens when they cannot be used.
 //! * [`containers`]: the hook: how it is installed, what it does, why a container does not start.

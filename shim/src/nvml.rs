@@ -1,6 +1,6 @@
 //! Handlers of NVML: the slice as nvidia-smi and its kin see it.
 //!
-//! They work in a process that uses no CUDA: the book is read, no slot is taken. A device that is not capped, or whose
+//! They work in a process that uses no CUDA: the ledger is read, no slot is taken. A device that is not capped, or whose
 //! limits cannot be resolved, is shown as it is, so that an administrator can diagnose.
 
 pub(crate) mod accounting;
@@ -8,17 +8,17 @@ pub(crate) mod memory;
 pub(crate) mod process;
 pub(crate) mod utilization;
 
-use crate::book;
 use crate::call::Call;
 use crate::device;
 use crate::driver;
+use crate::ledger_file;
 use crate::sys;
 use crate::topology;
 use gpucap_abi::nvml::nvmlDevice_t;
-use gpucap_core::ledger::{BookView, DeviceIndex, Ledger, ProcessView};
+use gpucap_core::ledger::{AccountView, DeviceIndex, Ledger, ProcessView};
 use gpucap_core::limits::Resolved;
 
-/// A limited device: what its limits are, and where the book has it.
+/// A limited device: what its limits are, and where the ledger has it.
 struct Slice {
     /// Of memory, at most what the device has, of time, or of both.
     limits: Resolved,
@@ -28,7 +28,7 @@ struct Slice {
 }
 
 impl Slice {
-    /// The slice behind a handle. What is dead is taken out of the book first.
+    /// Returns the slice of a device handle. Dead processes are reaped first.
     fn of(call: &Call, handle: nvmlDevice_t, total_bytes: u64) -> Option<Self> {
         let _errno = sys::Errno::keep();
         let uuid = driver::nvml::uuid(call.driver, handle)?.uuid;
@@ -38,25 +38,25 @@ impl Slice {
         if limits.memory.is_none() && limits.core.is_none() {
             return None;
         }
-        let ledger = book::ledger(call.policy).ok()?;
-        ledger.reap(&book::alive);
+        let ledger = ledger_file::ledger(call.policy).ok()?;
+        ledger.reap(&ledger_file::alive);
         Some(Self { limits, ledger, device: ledger.find_device(uuid.0) })
     }
 
-    /// As [`of`](Self::of), where nobody has asked yet how large the device is.
+    /// As [`of`](Self::of), without a known size of the device.
     fn of_handle(call: &Call, handle: nvmlDevice_t) -> Option<Self> {
         Self::of(call, handle, driver::nvml::total_bytes(call.driver, handle)?)
     }
 
     /// The processes of this pid namespace that have to do with the device.
-    fn processes(&self) -> impl Iterator<Item = (ProcessView<'_>, BookView)> {
-        let namespace = book::own_namespace();
+    fn processes(&self) -> impl Iterator<Item = (ProcessView<'_>, AccountView)> {
+        let namespace = ledger_file::own_namespace();
         let ours =
             move |process: &ProcessView<'_>| namespace == Some(process.identity.pid_namespace);
         let device = self.device.into_iter();
         device.flat_map(move |device| {
             let processes = self.ledger.processes().filter(ours);
-            processes.filter_map(move |process| Some((process, process.book(device)?)))
+            processes.filter_map(move |process| Some((process, process.account(device)?)))
         })
     }
 }

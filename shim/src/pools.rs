@@ -54,7 +54,7 @@ struct Table {
 
 /// The first number that no address of a process has.
 const NO_ADDRESS: u64 = 1 << 63;
-/// How often a driver's answer is asked for again because the pool has changed meanwhile.
+/// How often a driver's answer is asked for again because the pool has changed in between.
 const TRIES: u32 = 8;
 
 impl Pools {
@@ -91,7 +91,7 @@ impl Pools {
         }
     }
 
-    /// What the driver reserves for so many bytes, as far as pools have shown in which steps it does.
+    /// Returns what the driver reserves for an allocation, as far as the steps in which pools grow are known.
     pub(crate) fn padded(&self, bytes: u64) -> u64 {
         self.table.lock().unit.padded(bytes)
     }

@@ -1,16 +1,16 @@
 //! What a context costs: said by the limits file or by `GPUCAP_CONTEXT_MEM`, else assumed and corrected once.
 //!
 //! An assumed price is corrected when the first primary context of the device has been made: NVML says what this
-//! process holds, and if the book says that it holds nothing else there, that is the price. NVML counts processes by
+//! process holds, and if the ledger says that it holds nothing else there, that is the price. NVML counts processes by
 //! the numbers of the host, so only a process of the first pid namespace can find itself; in a container the
 //! assumption stands. Nothing is refused for what turns out: what does not fit under the cap any more fills it.
 //!
-//! NVML is loaded for the question, which is why a price that somebody has said is not questioned.
+//! NVML is loaded for the question, which is why a configured price is not corrected.
 
 use crate::allocations::Record;
-use crate::book;
 use crate::device::Device;
 use crate::driver;
+use crate::ledger_file;
 use crate::session::Session;
 use crate::sys;
 use crate::topology;
@@ -19,7 +19,7 @@ use gpucap_core::config::LogLevel;
 use gpucap_core::ledger::Kind;
 use gpucap_core::units::Bytes;
 
-/// What a context is taken to cost where nobody has said it, in bytes.
+/// The price of a context where none is configured, in bytes.
 const ASSUMED: u64 = 256 << 20;
 
 /// `PROC_PID_INIT_INO` of Linux: the inode of the pid namespace in which the numbers are the host's.
@@ -32,7 +32,7 @@ pub(crate) struct Price {
 }
 
 impl Price {
-    /// What somebody has said; if nobody has, an assumption.
+    /// Makes the configured price; without one, an assumption.
     pub(crate) fn new(said: Option<u64>) -> Self {
         Self {
             bytes: AtomicU64::new(said.unwrap_or(ASSUMED)),
@@ -71,9 +71,9 @@ pub(crate) fn correct(session: &'static Session, device: &Device, charged: Recor
     record
 }
 
-/// What this process holds of a device, if that can only be the one context for which the book has `charged`.
+/// What this process holds of a device, if that can only be the one context for which the ledger has `charged`.
 fn measured(session: &Session, device: &Device, charged: u64) -> Option<u64> {
-    if book::own_namespace() != Some(FIRST_PID_NAMESPACE) {
+    if ledger_file::own_namespace() != Some(FIRST_PID_NAMESPACE) {
         return None;
     }
     let alone = || session.holds(device) == charged;

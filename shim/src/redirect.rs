@@ -5,8 +5,8 @@
 //! that table are pointed at our hooks; from then on the loader itself hands the hooks out, on every route. Slots
 //! bound earlier are swept, libnvidia-ml's calls to itself are pinned to the originals, and the library is kept.
 //!
-//! The work runs inside a `dl_iterate_phdr` callback: the loader's lock serialises it, and there is no lock of ours
-//! that a constructor inside `dlopen` could wait for. Hooks are complete and callable before the first store.
+//! The work runs inside a `dl_iterate_phdr` callback: the loader's lock serialises it, and there is no lock of the
+//! shim that a constructor inside `dlopen` could wait for. Hooks are complete and callable before the first store.
 //!
 //! [`elf`] reads objects, [`scope`] the loader's list, [`patch`] writes. Called by [`triggers`](crate::triggers) and
 //! the constructor; calls [`state`] to learn whether limits exist.
@@ -117,8 +117,9 @@ pub(crate) fn before_open(trigger: Trigger) -> *const c_void {
     ptr::null()
 }
 
-/// In a function that is called while a library is initialised: the driver is mapped and relocated, but nobody has it
-/// yet. Only if `caller` is in the driver: anyone else may call while another thread is still relocating.
+/// In a function that is called while a library is initialised: the driver is mapped and relocated, but the program
+/// has not received it yet. Only if `caller` is in the driver: any other caller may call while another thread is
+/// still relocating.
 pub(crate) fn while_loading(trigger: Trigger, caller: *const c_void) -> *const c_void {
     ensure_next(trigger);
     if !OFF.load(Ordering::Relaxed) && !omitted(trigger) {
@@ -173,12 +174,12 @@ fn ensure_next(trigger: Trigger) {
     }
 }
 
-/// Stands in for a function that nobody behind us defines: answers null, as a failed look-up does.
+/// Stands in for a function that no later object defines: answers null, as a failed look-up does.
 extern "C" fn absent() -> usize {
     0
 }
 
-/// Whether a test build was told to leave this trigger out, to see the matching route missed.
+/// Whether a test build leaves this trigger out, to show that the matching route is missed.
 fn omitted(trigger: Trigger) -> bool {
     let name = match trigger {
         Trigger::SchedGetPriorityMax => b"sched".as_slice(),
@@ -188,7 +189,7 @@ fn omitted(trigger: Trigger) -> bool {
     cfg!(gpucap_test_triggers) && sys::env_lists(b"GPUCAP_TEST_OMIT", name)
 }
 
-/// `cuXxx` or `nvmlXxx`. Not `cu` alone: `curl_easy_init` is none of ours.
+/// `cuXxx` or `nvmlXxx`. Not `cu` alone: `curl_easy_init` is not the driver's.
 fn names_driver(name: *const u8) -> bool {
     let upper = |at: usize| {
         // SAFETY: only called behind a prefix of that length, so the terminator has not been passed.
@@ -204,8 +205,8 @@ fn is_object(handle: *mut c_void) -> bool {
     !handle.is_null() && handle as isize != -1
 }
 
-/// Where a scan is called from, which tells whether objects may be in the middle of being relocated: what is written to
-/// such an object would be lost, and making its page read-only again would end the program.
+/// The caller of a scan, which determines whether objects may be in the middle of being relocated: a write to such an
+/// object would be lost, and making its page read-only again would end the program.
 #[derive(Clone, Copy)]
 enum Caller {
     /// Our constructor: the loader has relocated all there is, and no other thread exists.

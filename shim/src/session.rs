@@ -1,21 +1,21 @@
-//! This process's part of the container's book: its slot, its devices, what it holds.
+//! This process's part of the container's ledger: its slot, its devices, what it holds.
 //!
-//! Begins with the first call that needs it (`cuInit`, as a rule) and ends with the process; nobody has to say goodbye,
-//! since a slot is reaped once its owner is gone. The pointer to it lives in a page that a child made by `fork` sees
-//! empty: a CUDA context does not survive `fork`, so a child begins a session of its own, with locks that nobody holds,
-//! and its parent's charges stay its parent's.
+//! Begins with the first call that needs it (`cuInit`, as a rule) and ends with the process; there is no shutdown
+//! step: a slot is reaped once its owner has died. The pointer to it is in a page that a child made by `fork` sees
+//! empty: a CUDA context does not survive `fork`, so a child begins a session of its own, with unlocked locks, and
+//! its parent's charges stay its parent's.
 
 mod charge;
 
 use crate::allocations::{Allocations, ByAddress, Record};
 use crate::attendance::Attendance;
-use crate::book;
 use crate::call::Refusal;
 use crate::code::Code;
 use crate::contexts::Contexts;
 use crate::device::{Device, Standing, Unresolved};
+use crate::driver_call_guard::DriverCallGuard;
 use crate::graphs::Graphs;
-use crate::held::Held;
+use crate::ledger_file;
 use crate::log;
 use crate::pools::Pools;
 use crate::redirect::DriverCopy;
@@ -40,7 +40,7 @@ const MAX_DEVICES: usize = 64;
 pub(crate) struct Session {
     /// The limits.
     pub(crate) policy: &'static Policy,
-    /// The container's book.
+    /// The container's ledger.
     pub(crate) ledger: &'static Ledger,
     /// This process's place in it.
     pub(crate) slot: Slot,
@@ -62,9 +62,9 @@ pub(crate) struct Session {
     pub(crate) pools: Pools,
     /// Physical memory of the virtual memory management.
     pub(crate) physical: Mutex<Physical<Record>>,
-    /// Streams whose launches pay.
+    /// Streams whose launches are charged.
     pub(crate) streams: StreamTable,
-    /// Streams whose launches are recorded.
+    /// Streams whose launches are captured.
     pub(crate) captures: Captures,
     /// Which kernels are hardly held back.
     pub(crate) collectives: Collectives,
@@ -150,7 +150,7 @@ impl Session {
     /// What holds for the device with this CUDA ordinal; `None` if there is none.
     ///
     /// # Errors
-    /// Its limits cannot be enforced: the process is broken from here on, or for want of room this call fails.
+    /// If its limits cannot be enforced: the process is broken from here on, or this call fails for lack of room.
     pub(crate) fn standing(
         &self,
         driver: &DriverCopy,
@@ -189,7 +189,15 @@ impl Session {
         let (slot, index) = (self.slot, device.index);
         let all_live = || self.attendance.all_live();
         let cap = device.cap();
-        self.ledger.charge_or_reap(slot, index, kind, bytes, cap, &all_live, &book::alive)?;
+        self.ledger.charge_or_reap(
+            slot,
+            index,
+            kind,
+            bytes,
+            cap,
+            &all_live,
+            &ledger_file::alive,
+        )?;
         Ok(Charge { session: self, record: Record { bytes, home: 0, device: index, kind } })
     }
 
@@ -199,7 +207,7 @@ impl Session {
         self.ledger.used(device.index)
     }
 
-    /// Counts a refusal that the application gets to see, and tells of the first one.
+    /// Counts a refusal that the application sees, and logs the first one.
     pub(crate) fn refused(&self, device: &Device, over: &OverQuota) {
         static TOLD: log::Once = log::Once::new();
         self.ledger.count_refusal(self.slot, device.index);
@@ -224,12 +232,12 @@ impl Session {
         }
     }
 
-    /// The devices whose time is shared, of those that this process has used.
+    /// The devices with a compute limit that this process has used.
     pub(crate) fn gates(&self) -> impl Iterator<Item = &Gate> {
         self.devices.iter().filter_map(|place| place.get()?.time.as_ref())
     }
 
-    /// The devices whose memory is capped, of those that this process has used.
+    /// The devices with a memory limit that this process has used.
     fn capped(&self) -> impl Iterator<Item = &Device> {
         self.devices.iter().filter_map(|place| place.get()?.memory.as_ref())
     }
@@ -240,7 +248,7 @@ impl Session {
         &self,
         work: impl FnOnce(&mut Physical<Record>) -> R,
     ) -> Option<R> {
-        let held = Held::enter();
+        let held = DriverCallGuard::enter();
         let table =
             if held.is_some() { Some(self.physical.lock()) } else { self.physical.try_lock() };
         table.map(|mut physical| work(&mut physical))
@@ -258,7 +266,7 @@ impl Session {
     /// Bytes that this process holds of a device.
     pub(crate) fn holds(&self, device: &Device) -> u64 {
         let own = self.ledger.processes().find(|process| process.slot() == self.slot.index());
-        own.and_then(|own| own.book(device.index)).map_or(0, |book| book.used)
+        own.and_then(|own| own.account(device.index)).map_or(0, |account| account.used)
     }
 
     /// Gives the bytes of a record back.
@@ -334,12 +342,12 @@ fn start_alone(anchor: &Anchor, policy: &'static Policy) -> Result<&'static Sess
 }
 
 fn begin(policy: &'static Policy) -> Result<&'static Session, String> {
-    let ledger = book::ledger(policy)?;
+    let ledger = ledger_file::ledger(policy)?;
     let slot = ledger
-        .claim(book::own_identity(), sys::boot_time_ns(), &book::alive)
+        .claim(ledger_file::own_identity(), sys::boot_time_ns(), &ledger_file::alive)
         .map_err(|_full| "ledger: no place for another process")?;
-    // After the claim: who is there without a slot would stand in for one who has died.
-    let attendance = Attendance::join(ledger, book::is_by_hook(policy));
+    // After the claim: a process that is present without a slot would stand in for a dead one.
+    let attendance = Attendance::join(ledger, ledger_file::is_by_hook(policy));
     Ok(Box::leak(Box::new(Session {
         policy,
         ledger,

@@ -77,8 +77,8 @@ pub(crate) fn break_with(text: String) -> &'static Problem {
     BROKEN_LATER.get_or_init(|| Box::new(Problem::new(text)))
 }
 
-/// Something that the limits need cannot be had now: a descriptor, memory, a slot. What is asked for is refused, and the
-/// next call tries again. The first reason is the one that is told.
+/// Something that the limits need is not available now: a descriptor, memory, a slot. The request is refused, and the
+/// next call tries again. The first reason is the one that is reported.
 pub(crate) fn lacking(text: String) -> &'static Problem {
     static LACKING: OnceBox<Problem> = OnceBox::new();
     LACKING.get_or_init(|| Box::new(Problem::new(text)))

@@ -24,9 +24,9 @@ use core::num::NonZero;
 use core::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::ffi::CString;
 
-/// Puts `errno` back as it was when dropped, and keeps the thread from being cancelled until then: an application does
-/// not expect a look-up or an allocation to change the one or to notice the other, and a thread that ended inside a call
-/// of ours would leave what it had locked.
+/// Restores `errno` when dropped, and keeps the thread from being cancelled until then: an application does not
+/// expect a look-up or an allocation to change the one or to notice the other, and a thread that ended inside a call
+/// of the shim would leave its locks locked.
 pub(crate) struct Errno {
     error: c_int,
     cancellation: c_int,
@@ -77,8 +77,9 @@ pub(crate) fn protect(start: u64, bytes: u64, writable: bool) -> bool {
     unsafe { libc::mprotect(start as *mut c_void, bytes, protection) == 0 }
 }
 
-/// Calls `visit` for each loaded object of our namespace until it returns true, through the given `dl_iterate_phdr`: a
-/// program may have one of its own that shows old news. The loader's lock is held meanwhile.
+/// Calls `visit` for each loaded object of the own namespace until it returns true, through the given
+/// `dl_iterate_phdr`: a program may have one of its own with an outdated list. The loader's lock is held during the
+/// calls.
 pub(crate) fn iterate_objects(
     dl_iterate_phdr: NonZero<usize>,
     visit: &mut dyn FnMut(&libc::dl_phdr_info) -> bool,
@@ -103,7 +104,7 @@ pub(crate) fn iterate_objects(
     unsafe { iterate(each, (&raw mut visit).cast()) };
 }
 
-/// Marks a loaded library as one that is never unloaded, by opening what is loaded already and closing it again.
+/// Marks a loaded library as never to be unloaded, by opening what is loaded already and closing it again.
 pub(crate) fn never_unload(dlopen: usize, name: *const c_char) {
     if let Some(handle) = open_library(dlopen, name, libc::RTLD_NOLOAD | libc::RTLD_NODELETE) {
         // SAFETY: the handle was opened just now; `RTLD_NODELETE` outlives it.
@@ -196,7 +197,7 @@ pub(crate) fn env_lists(variable: &[u8], item: &[u8]) -> bool {
 static STANDARD_ERROR: AtomicU8 = AtomicU8::new(0);
 
 /// Remembers whether there is a standard error. A program that began without one may open a file of its own as
-/// descriptor 2, where no line of ours belongs. Called when the library is loaded, before the program runs.
+/// descriptor 2, where no line of the shim belongs. Called when the library is loaded, before the program runs.
 pub(crate) fn note_standard_error() -> bool {
     if STANDARD_ERROR.load(Ordering::Relaxed) == 0 {
         // SAFETY: asks about a descriptor by number.
@@ -279,7 +280,7 @@ pub(crate) fn file_behind(descriptor: c_int) -> Option<(u64, u64)> {
     Some((status.st_dev, status.st_ino))
 }
 
-/// Whether the file lies on a mount that is read-only for everyone in this mount namespace.
+/// Returns whether the file is on a mount that is read-only for every process in this mount namespace.
 pub(crate) fn on_read_only_mount(path: &CStr) -> bool {
     let mut status = MaybeUninit::<libc::statvfs>::zeroed();
     // SAFETY: a C string and a writable place.
@@ -313,7 +314,7 @@ pub(crate) fn page_wiped_on_fork() -> Option<*mut c_void> {
     Some(page)
 }
 
-/// Gives a page of [`page_wiped_on_fork`] back that nobody has seen.
+/// Unmaps a page of [`page_wiped_on_fork`] that was never published.
 pub(crate) fn unmap_page(page: *mut c_void) {
     // SAFETY: the caller owns the page and drops its only pointer.
     unsafe { libc::munmap(page, PAGE) };

@@ -24,7 +24,7 @@ mod timing;
 
 use crate::call::Call;
 use crate::driver::cuda as driver;
-use crate::held::Held;
+use crate::driver_call_guard::DriverCallGuard;
 use crate::hooks::Next;
 use crate::redirect::DriverCopy;
 use crate::session::Session;
@@ -143,7 +143,7 @@ pub(crate) fn clock() -> u64 {
 
 /// Handles a successful return of a wait of the application that began at `began`.
 pub(crate) fn synced(call: &Call, scope: Scope, began: u64) {
-    let Some(session) = Session::begun().filter(|_| !Held::is_entered()) else { return };
+    let Some(session) = Session::begun().filter(|_| !DriverCallGuard::is_entered()) else { return };
     let _errno = sys::Errno::keep();
     match scope {
         Scope::Stream(stream) => {
@@ -171,7 +171,7 @@ pub(crate) fn synced(call: &Call, scope: Scope, began: u64) {
 /// Handles something other than a launch that is about to enter a stream: a copy, a wait, a host function. Its time
 /// is not device time, so the earlier launches are separated from the later ones.
 pub(crate) fn fence(call: &Call, stream: StreamRef) {
-    let Some(session) = Session::begun().filter(|_| !Held::is_entered()) else { return };
+    let Some(session) = Session::begun().filter(|_| !DriverCallGuard::is_entered()) else { return };
     let _errno = sys::Errno::keep();
     let (copy, handle) = (call.driver, stream.handle());
     if let Some(key) = key_of(copy, handle)
@@ -194,7 +194,7 @@ pub(crate) fn stream_ends(call: &Call, stream: CUstream, next: impl Next<CuError
     };
     // A tool that the driver calls back must not wait for a lock whose holder waits for this thread; the entry then
     // stays.
-    if !Held::is_entered() {
+    if !DriverCallGuard::is_entered() {
         let _errno = sys::Errno::keep();
         // Its work goes on, and only an event will show for how long.
         if let Some(Some(entry)) = session.streams.find(ending) {
@@ -217,7 +217,7 @@ pub(crate) fn about_to_end(call: &Call, session: &Session) {
 }
 
 fn settle_all(call: &Call, session: &Session, of_it: impl Fn(&StreamEntry) -> bool) {
-    if Held::is_entered() {
+    if DriverCallGuard::is_entered() {
         return;
     }
     let _errno = sys::Errno::keep();
@@ -252,7 +252,7 @@ pub(crate) fn context_ends(
 }
 
 /// Calls a function that may end the primary context of a device. Whether it did is known afterwards, but not which
-/// of the contexts it is: all contexts of the device are registered anew. The caller [holds](crate::held) the guard
+/// of the contexts it is: all contexts of the device are registered anew. The caller [holds](crate::driver_call_guard) the guard
 /// already.
 pub(crate) fn primary_may_end(
     call: &Call,
@@ -264,7 +264,7 @@ pub(crate) fn primary_may_end(
     code_ends(session);
     let standing = session.standing(call.driver, ordinal)?;
     let Some(gate) = standing.and_then(|standing| standing.time.as_ref()) else { return next() };
-    let (answer, ended) = gate.while_nobody_asks(|timing| {
+    let (answer, ended) = gate.with_queries_excluded(|timing| {
         let answer = next();
         let ended = driver::primary_context_active(call.driver, ordinal) == Some(false);
         if ended {

@@ -1,8 +1,8 @@
 //! Where a device stands among the others: its place in nvidia-smi's order, and the card of a MIG instance.
 //!
 //! Asked only where limits go by index or do not name the device itself. NVML knows; it is loaded for the question if
-//! the process has not loaded it, and initialised for as long as the question takes. Where there is no NVML, CUDA's own
-//! devices in PCI order give the same answer, as long as `CUDA_VISIBLE_DEVICES` hides none of them.
+//! the process has not loaded it, and initialised for as long as the question takes. Where there is no NVML, CUDA's
+//! own devices in PCI order give the same answer, as long as `CUDA_VISIBLE_DEVICES` hides none of them.
 
 use crate::driver;
 use crate::hooks;
@@ -14,7 +14,7 @@ use gpucap_abi::nvml::nvmlDevice_t;
 use gpucap_core::uuid::Uuid;
 use std::collections::BTreeSet;
 
-/// A device's place; what is not known is `None`.
+/// A device's position; `None` for each part that is unknown.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Place {
     /// In nvidia-smi's order; of a MIG instance, that of its card.

@@ -1,10 +1,10 @@
 //! The six exported functions. Each is a moment at which the driver may have been loaded.
 //!
-//! `dlsym`, `dlvsym`, `dlopen`, `dlmopen` come before a program can hold an address of the driver. The two others are
-//! called while a library is initialised, so that the redirect is in place before the `dlopen` that loads it returns:
-//! `sched_get_priority_max` by libcuda's own constructors (measured on 470 to 555), and `__gmon_start__`, for which
-//! the profiler once had a use, by the start-up code that GNU linkers put into every library if somebody defines it
-//! (libcuda and libnvidia-ml 470 to 555 refer to it; glibc's `sysdeps/x86_64/crti.S`).
+//! `dlsym`, `dlvsym`, `dlopen`, `dlmopen` are called before a program can hold an address of the driver. The two
+//! others are called while a library is initialised, so that the redirect is in place before the `dlopen` that loads
+//! it returns: `sched_get_priority_max` by libcuda's own constructors (measured on 470 to 555), and `__gmon_start__`,
+//! which the profiler once used, by the start-up code that GNU linkers put into every library if any object defines
+//! it (libcuda and libnvidia-ml 470 to 555 refer to it; glibc's `sysdeps/x86_64/crti.S`).
 //!
 //! All are naked and end in a jump to the next definition in scope, with the caller's stack and registers as they
 //! were: libc answers `RTLD_NEXT` and run paths by looking at its return address, which must be the caller's.
@@ -75,12 +75,12 @@ trigger!(
 trigger!(
     /// `int sched_get_priority_max(int policy)`
     sched_get_priority_max, before_sched_get_priority_max, Trigger::SchedGetPriorityMax,
-    "mov rdi, [rsp + 40]" // the return address: who calls
+    "mov rdi, [rsp + 40]" // the return address: the caller
 );
 trigger!(
     /// `void __gmon_start__(void)`
     __gmon_start__, before_gmon_start, Trigger::GmonStart,
-    "mov rdi, [rsp + 40]" // the return address: who calls
+    "mov rdi, [rsp + 40]" // the return address: the caller
 );
 
 extern "C" fn before_dlsym(handle: *mut c_void, name: *const c_char) -> *const c_void {

@@ -120,7 +120,10 @@ fn nothing_next() -> Result {
     place.next(&["/nowhere/runc"])?;
     let output = place.run(&["state", "id"])?;
     ended(&output, 1)?;
-    says(&output, "gpucap: runtime: none of these is there, or only gpucap itself: /nowhere/runc")
+    says(
+        &output,
+        "gpucap: runtime: no next runtime found (other than gpucap itself) in /nowhere/runc",
+    )
 }
 
 fn mode() -> Result {
@@ -162,7 +165,7 @@ fn not_asked() -> Result {
 fn explained() -> Result {
     for (env, code, answer) in [
         ("GPU_MEM_LIMIT=4Gi", 0, "would be capped.\n\n  *: memory 4GiB, time not throttled\n"),
-        ("B=2", 3, "would not be capped: nobody asked for it."),
+        ("B=2", 3, "would not be capped: no limit is requested."),
         (
             "GPU_MEM_LIMIT=0",
             4,

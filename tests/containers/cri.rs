@@ -20,7 +20,7 @@ pub(crate) fn trials() -> Vec<Trial> {
             ("a pod of its handler is capped, first process and what is executed", capped),
             ("the annotations of each convention reach the planner", annotations),
             ("a pod with users of its own is capped", own_users),
-            ("pods that share a card read each other's card pages", neighbours),
+            ("pods that share a card read each other's usage pages", neighbours),
             ("a pod that asks for nothing is as it would be without us", the_same),
             ("what was configured can be taken out again", undone),
         ],

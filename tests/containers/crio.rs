@@ -31,7 +31,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         ("a pod is capped, first process and what is executed", capped),
         ("the annotations of each convention reach the planner", annotations),
         ("a pod with users of its own is capped", own_users),
-        ("pods that share a card read each other's card pages", neighbours),
+        ("pods that share a card read each other's usage pages", neighbours),
         ("a container that outlives its CRI-O stays capped", restarted),
         ("the plugin shows the limit, and its refusal is what the kubelet is told", plugin),
         ("the hook holds beside a plugin that hangs", hanging),

@@ -1,4 +1,4 @@
-//! The card pages that the hook keeps on a node: none is a reason why a container does not start, and none stays.
+//! The usage pages that the hook keeps on a node: none is a reason why a container does not start, and none stays.
 
 use crate::image::{Image, add};
 use crate::neighbours::{counts, has_none, names, of, sharing, shell, start};
@@ -13,11 +13,11 @@ use std::path::Path;
 
 pub(crate) fn trials() -> Vec<Trial> {
     trials_of(&[
-        ("no room for a card page does not keep it from starting", no_room),
-        ("who lets its card page grow leaves room for others", grown),
+        ("no room for a usage page does not keep it from starting", no_room),
+        ("who lets its usage page grow leaves room for others", grown),
         ("a hook that does not come to an end holds up no other", locked),
-        ("a refused container leaves no card page", refused),
-        ("a card page goes with its container, and the last with all that held it", gone),
+        ("a refused container leaves no usage page", refused),
+        ("a usage page goes with its container, and the last with all that held it", gone),
         ("gc takes away what a killed hook has made", left),
     ])
 }
@@ -39,7 +39,7 @@ fn prepare(node: &Node, size: &str) -> Result {
 fn no_room(runtime: Runtime) -> Result {
     let node = Node::new(runtime)?;
     prepare(&node, "4k")?;
-    has_none(&sharing(runtime, &node)?, &node, "without a card page")
+    has_none(&sharing(runtime, &node)?, &node, "without a usage page")
 }
 
 fn grown(runtime: Runtime) -> Result {
@@ -69,7 +69,7 @@ fn locked(runtime: Runtime) -> Result {
     fs::create_dir_all(node.path("run/pages"))?;
     let lock = fs::File::open(node.path("run/pages"))?;
     lock.lock()?;
-    has_none(&sharing(runtime, &node)?, &node, "without a card page")
+    has_none(&sharing(runtime, &node)?, &node, "without a usage page")
 }
 
 fn refused(runtime: Runtime) -> Result {
@@ -124,7 +124,7 @@ fn left(runtime: Runtime) -> Result {
         fs::write(&config, json!({"run_dir": node.path("run")}).to_string())?;
         let config = config.display().to_string();
         let said = node.output(&[&gpucap, "gc", "--config", &config])?.success()?;
-        let expected = format!("card pages removed: {}\n", made[1]);
+        let expected = format!("usage pages removed: {}\n", made[1]);
         expect(said.stdout.contains(&expected), || format!("{step}: {said}"))?;
         expect(counts(&node) == [0, 0], || format!("{step}: {:?}", counts(&node)))?;
         has_no_mount(&node)?;

@@ -1,4 +1,4 @@
-//! Containers that share a card's time on one node: each has a card page that it writes, and reads those of all others.
+//! Containers that share a card's time on one node: each has a usage page that it writes, and reads those of all others.
 //!
 //! They are strangers, so the point is what none of them can do: change another's page, learn whose it is, or keep
 //! another from starting. And no page is ever the reason why a container does not start.
@@ -21,19 +21,19 @@ use std::sync::Arc;
 
 pub(crate) fn trials() -> Vec<Trial> {
     trials_of(&[
-        ("each of two reads what the other writes into its card page", told),
+        ("each of two reads what the other writes into its usage page", told),
         ("each of two on one card pays for its own turns", paid),
-        ("all that start at once read each other's card pages", at_once),
-        ("nothing in the card pages says whose they are", nameless),
-        ("no container changes, removes or makes another card page", closed),
-        ("its user need not be root to write its card page", other_user),
-        ("a container with users of its own writes its card page", user_namespace),
-        ("a container without a hook gets its card page by the wrapper", wrapper),
-        ("one without a share of time has no card page", without_share),
-        ("one that may mount has no card page", privileged),
-        ("on a node that shows none nobody has a card page", unwanted),
-        ("a kernel without the newer means shows no card page", old_kernel),
-        ("a hook that runs twice makes one card page", twice),
+        ("all that start at once read each other's usage pages", at_once),
+        ("nothing in the usage pages says whose they are", nameless),
+        ("no container changes, removes or makes another usage page", closed),
+        ("its user need not be root to write its usage page", other_user),
+        ("a container with users of its own writes its usage page", user_namespace),
+        ("a container without a hook gets its usage page by the wrapper", wrapper),
+        ("one without a share of time has no usage page", without_share),
+        ("one that may mount has no usage page", privileged),
+        ("on a node that shows none nobody has a usage page", unwanted),
+        ("a kernel without the newer means shows no usage page", old_kernel),
+        ("a hook that runs twice makes one usage page", twice),
     ])
 }
 
@@ -238,7 +238,7 @@ fn wrapper(runtime: Runtime) -> Result {
     writes(&sharing(runtime, &node)?.through_gpucap()?, &node)
 }
 
-/// Fails unless it starts with no card page, and this in the log.
+/// Fails unless it starts with no usage page, and this in the log.
 pub(crate) fn has_none(container: &Container, node: &Arc<Node>, said: &str) -> Result {
     let mut actor = start(container)?;
     is_capped(&mut actor)?;
@@ -250,7 +250,10 @@ pub(crate) fn has_none(container: &Container, node: &Arc<Node>, said: &str) -> R
         || "there is a page".into(),
     )?;
     let log = container.log();
-    expect(log.contains(said) && log.contains("card page") == said.contains("card page"), || log)?;
+    expect(
+        log.contains(said) && log.contains("usage page") == said.contains("usage page"),
+        || log,
+    )?;
     actor.end().map(drop)
 }
 
@@ -302,6 +305,6 @@ fn twice(runtime: Runtime) -> Result {
     let mounts = shell(&container, "cat /proc/self/mountinfo")?;
     expect(mounts.matches(" /.gpucap/page").count() == 2, || mounts)?;
     let log = container.log();
-    expect(log.contains("was capped already") && !log.contains("card page"), || log)?;
+    expect(log.contains("was capped already") && !log.contains("usage page"), || log)?;
     actor.end().map(drop)
 }

@@ -115,7 +115,7 @@ impl Node {
         pod.end()
     }
 
-    /// Pods of this class that share the card's time read each other's card pages.
+    /// Pods of this class that share the card's time read each other's usage pages.
     pub(crate) fn shows_neighbours(&self, class: &str) -> Result {
         let pods = [self.pod(class, json!({}))?, self.pod(class, json!({}))?];
         let start = |pod: &Pod<'_>| {
@@ -133,7 +133,7 @@ impl Node {
         pods.into_iter().try_for_each(Pod::end)
     }
 
-    /// No card page is left of pods that are over.
+    /// No usage page is left of pods that are over.
     pub(crate) fn has_no_pages(&self) -> Result {
         let left = fs::read_dir(self.enclosure.path("/run/gpucap/pages/all"))?.count();
         expect(left == 0, || format!("{left} pages of pods that are over"))

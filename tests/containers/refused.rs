@@ -40,7 +40,7 @@ pub(crate) fn refuses(container: &Container, reason: &str) -> Result {
     expect(mounts(container)? == host, || "a mount was left".into())
 }
 
-/// The mounts of this machine, but for those of card pages of other tests.
+/// The mounts of this machine, but for those of usage pages of other tests.
 fn mounts(container: &Container) -> Result<String> {
     let own = container.path("").display().to_string();
     let text = fs::read_to_string("/proc/self/mountinfo")?;

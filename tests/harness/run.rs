@@ -152,7 +152,7 @@ impl Run {
         Ok(self)
     }
 
-    /// Shows the program, beside its limits file, a card page among those of others, as the hook would.
+    /// Shows the program, beside its limits file, a usage page among those of others, as the hook would.
     ///
     /// # Errors
     /// If it cannot be made.

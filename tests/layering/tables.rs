@@ -6,10 +6,10 @@
 pub(crate) const UNSAFE: &[&str] = &[
     "shim/abi/src/arg.rs",
     "shim/core/tests/",
-    // The mapped ledger, page of limits and card page, the page that a fork wipes, the constructor.
-    "shim/src/book.rs",
-    "shim/src/live.rs",
-    "shim/src/page.rs",
+    // The mapped ledger, page of limits and usage page, the page that a fork wipes, the constructor.
+    "shim/src/ledger_file.rs",
+    "shim/src/live_limits.rs",
+    "shim/src/usage_page.rs",
     "shim/src/session.rs",
     "shim/src/lib.rs",
     "shim/src/driver.rs",

@@ -1,6 +1,6 @@
 //! Containers side by side on one card, each under its own share: W17 of the throttling study's list.
 //!
-//! Their processes read each other's card pages, as far as they have any. Whoever can use its share is to get it, whatever
+//! Their processes read each other's usage pages, as far as they have any. Whoever can use its share is to get it, whatever
 //! the others do, and nobody more; where the shares make more than the whole card, each at least its part of it.
 
 use super::bounds::Bound;

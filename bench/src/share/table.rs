@@ -64,7 +64,7 @@ fn pairs(lines: &[Value], text: &mut String) {
     let _ = writeln!(
         text,
         "\n**Two containers on the stub's card, at 30 and 70 %**: percent of the card.\n\n\
-         | workload | card page | share at 30, at 70 % | charged / busy |\n\
+         | workload | usage page | share at 30, at 70 % | charged / busy |\n\
          |---|---|---:|---:|"
     );
     for row in rows {

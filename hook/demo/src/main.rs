@@ -67,7 +67,7 @@ fn table() -> Result {
     Ok(writeln!(out, "{LINE}")?)
 }
 
-/// Does what it is told, until nobody tells it anything more.
+/// Executes orders until standard input ends.
 fn obey() -> Result {
     let cuda = Cuda::start()?;
     let mut out = stdout().lock();

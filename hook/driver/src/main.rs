@@ -1,8 +1,8 @@
 //! `gpucap-driver`: asks the driver what `gpucap`, which is static and loads no library, wants to know.
 //!
-//! It lies beside the library and is started by the command alone, with an environment of the command's making. It
-//! answers in lines on standard output. The last one is `done`, or `error` and why: whoever reads anything else was
-//! not answered.
+//! The program is installed beside the library and is started only by the command, with an environment made by the
+//! command. It answers in lines on standard output. The last line is `done`, or `error` and the reason; any other end
+//! means that there is no answer.
 //!
 //! ```text
 //! gpus                    driver VERSION, gpu GPU-... | gpu GPU-... MIG-...   each card, or each of its MIG instances
@@ -68,8 +68,9 @@ fn gpus() -> Result {
     Ok(())
 }
 
-/// What a context takes, and how large the device is. NVML says what this process holds; where it cannot tell (in
-/// another pid namespace, on some cards) what the card has lost meanwhile is the answer, which others can move.
+/// Measures the size of a context and of the device's memory. NVML reports what this process holds; where it cannot
+/// (in another pid namespace, on some GPUs) the answer is the growth of the device's usage in the mean time, which
+/// other processes can affect.
 fn context(name: &str) -> Result {
     let nvml = Nvml::start()?;
     let device = nvml.by_name(name)?;

@@ -1,4 +1,4 @@
-//! The few functions of NVML: which devices there are, who holds what, and limits of memory by cgroup.
+//! The few functions of NVML that are used: devices, memory by process, and memory limits by cgroup.
 
 use crate::Result;
 use crate::library::{function, open, optional};
@@ -100,7 +100,7 @@ impl Nvml {
         check("nvmlDeviceGetHandleByUUID", code).map(|()| device)
     }
 
-    /// Bytes in use by anybody.
+    /// Bytes in use by all processes.
     pub(crate) fn used(&self, device: nvmlDevice_t) -> Result<u64> {
         let info: Device<nvmlMemory_t> = function(self.library, "nvmlDeviceGetMemoryInfo")?;
         let mut memory = nvmlMemory_t::default();
@@ -109,7 +109,7 @@ impl Nvml {
         Ok(memory.used)
     }
 
-    /// Bytes that a process holds, if NVML tells.
+    /// Bytes that a process holds, if NVML reports them.
     pub(crate) fn held_by(&self, device: nvmlDevice_t, pid: u32) -> Option<u64> {
         type List =
             unsafe extern "C" fn(nvmlDevice_t, *mut c_uint, *mut nvmlProcessInfo_v1_t) -> u32;
@@ -117,7 +117,7 @@ impl Nvml {
         let list: List = optional(self.library, "nvmlDeviceGetComputeRunningProcesses")?;
         let mut processes = vec![nvmlProcessInfo_v1_t::default(); MOST_PROCESSES];
         let mut count = c_uint::try_from(MOST_PROCESSES).ok()?;
-        // SAFETY: so many records are writable; the handle is NVML's.
+        // SAFETY: this number of records is writable; the handle is NVML's.
         let code = unsafe { list(device, &raw mut count, processes.as_mut_ptr()) };
         let known = processes.iter().take(usize::try_from(count).ok()?);
         let own = known.filter(|_| code == 0).find(|process| process.pid == pid)?;

@@ -56,9 +56,9 @@ fn look(ledger: &Ledger) {
     let mut processes = 0;
     for process in ledger.processes() {
         processes += 1;
-        for book in process.books() {
-            let _ = process.busy_share(book.device, NOW);
-            assert_eq!(process.book(book.device), Some(book), "another book");
+        for account in process.accounts() {
+            let _ = process.busy_share(account.device, NOW);
+            assert_eq!(process.account(account.device), Some(account), "another account");
         }
     }
     assert!(processes <= SLOTS, "{processes} processes");

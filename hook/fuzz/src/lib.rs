@@ -1,4 +1,4 @@
-//! What a stranger's bytes can reach in root's processes: one entry for each input.
+//! Untrusted bytes that reach processes of root: one entry for each input.
 //!
 //! An entry fails by a panic: of the code it calls, or of a check of what that returned. The fuzz targets call one
 //! entry each; `hook/tests/seeds.rs` calls every entry with its seeds, `seeds/<target>/`, as ordinary tests. A target

@@ -1,4 +1,4 @@
-//! What a stranger's bytes can reach in the plugin: a whole session, from a stream that is cut in pieces.
+//! Untrusted bytes that reach the plugin: a whole session, from a stream that is cut in pieces.
 
 use gpucap_nri::frame::{Decoder, Kind};
 use gpucap_nri::{Answer, Name, Session};

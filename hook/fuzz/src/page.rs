@@ -1,4 +1,4 @@
-//! What a stranger's usage page and a process's `stat` can reach: in peers, and in root's commands.
+//! Untrusted usage pages and `stat` files of processes that reach peers and root's commands.
 
 use gpucap_core::page::{CardPage, Header, PLACES, read_seats};
 use gpucap_core::process::Stat;

@@ -1,4 +1,4 @@
-//! What a stranger's bytes can reach in the planner: one entry for each document.
+//! Untrusted bytes that reach the planner: one entry for each document.
 //!
 //! An entry fails by a panic: of the planner, or of the check that a plan is a limits file that can be read back. The
 //! fuzz targets and the tests of `hook/plan` call the same entries.

@@ -1,12 +1,13 @@
-//! A container that is about to be made: in the planner's words, and what is added to it.
+//! A container that is about to be made: as the planner's input, and the additions to it.
 //!
-//! The runtime has already checked its annotations, variables and devices against its own rules, but not by whom they
-//! were said. Of a pod's annotations only those count, and are passed on, that a convention reads: an author who writes
-//! one of the engine's own (`io.kubernetes.cri.container-type: sandbox`) says nothing. Which pod and which container it
-//! is, the runtime says in fields of their own, and these hold.
+//! The runtime has already checked its annotations, variables and devices against its own rules, but not their
+//! origin. Of a pod's annotations only those that a convention reads count and are passed on: an engine's own
+//! annotation (`io.kubernetes.cri.container-type: sandbox`) written by the pod's author has no effect. The pod and
+//! the container are named by the runtime in fields of their own, and these count.
 //!
-//! What is added brings the hook to the same plan: the variables, which also show it; the plan in annotations of ours,
-//! since an environment may name a variable twice; and the annotations of the pod, which no runtime passes on unasked.
+//! The additions bring the hook to the same plan: the variables, which also make it visible; the plan in gpucap's
+//! annotations, since an environment may name a variable twice; and the annotations of the pod, which no runtime
+//! passes on by itself.
 
 use gpucap_plan::{Node, hears, variables};
 use serde_json::{Value, json};
@@ -24,12 +25,12 @@ pub struct Creation {
     container: message::Container,
 }
 
-/// What is added to it.
+/// The additions to it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Adjustment(pub ContainerAdjustment);
 
 impl Creation {
-    /// The one that the runtime tells of.
+    /// The container that the runtime describes.
     #[must_use]
     pub fn of(request: CreateContainerRequest) -> Self {
         let CreateContainerRequest { pod, container } = request;
@@ -79,7 +80,8 @@ impl Creation {
         container
     }
 
-    /// What is added, so that it is held to these limits: `hooks` are ours, by stage. One that it has is not added.
+    /// The additions that put it under these limits: `hooks` are gpucap's, by stage. A hook that it already has is
+    /// not added.
     #[must_use]
     pub fn adjust(
         &self,

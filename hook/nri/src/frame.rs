@@ -1,8 +1,8 @@
 //! Two layers of frames, all numbers big-endian.
 //!
-//! The stream is parted into connections: `u32 connection, u32 length`, then so many bytes of that connection. On each
-//! of them there are the messages of ttrpc: `u32 length, u32 stream, u8 kind, u8 flags`, then the body. Neither layer
-//! knows where the other begins: a message may come in many pieces, and a piece may hold many messages.
+//! The stream is divided into connections: `u32 connection, u32 length`, then `length` bytes of that connection. Each
+//! connection carries messages of ttrpc: `u32 length, u32 stream, u8 kind, u8 flags`, then the body. The boundaries
+//! of the two layers are independent: a message may come in many pieces, and a piece may hold many messages.
 //!
 //! A body that is longer than ttrpc allows is passed over, as ttrpc does, and its message comes without one. A connection
 //! that is not ours is passed over too. So there is nothing that cannot be read, and nothing is reserved for a length
@@ -10,12 +10,12 @@
 
 /// What ttrpc allows a body.
 pub const LONGEST: usize = 4 << 20;
-/// The most bytes of a piece that we send. The runtime reads through a buffer of this size, and drops a connection whose
+/// The most bytes of a sent piece. The runtime reads through a buffer of this size, and drops a connection whose
 /// piece does not fit.
 const PIECE: usize = 4096;
 const HEADER: usize = 10;
 
-/// One of the two connections: who asks.
+/// One of the two connections, named after the side that asks.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Connection {
     /// On which the runtime asks the plugin.
@@ -40,7 +40,7 @@ pub enum Kind {
 pub struct Message {
     /// Which question it belongs to.
     pub stream: u32,
-    /// What it is.
+    /// The kind of message.
     pub kind: Kind,
     /// What it says; none if that was too long.
     pub body: Option<Vec<u8>>,
@@ -97,7 +97,7 @@ pub struct Decoder {
     runtime: Assembler,
 }
 
-/// What is left of a piece, and whose it is.
+/// The rest of a piece, and its connection.
 #[derive(Debug, Default)]
 struct Piece {
     connection: Option<Connection>,
@@ -221,7 +221,7 @@ impl<const N: usize> Default for Header<N> {
     }
 }
 
-/// Takes at most so many bytes off the front.
+/// Takes at most `most` bytes off the front.
 fn split<'a>(bytes: &mut &'a [u8], most: usize) -> &'a [u8] {
     let (part, rest) = bytes.split_at_checked(most).unwrap_or((bytes, &[]));
     *bytes = rest;

@@ -5,8 +5,8 @@
 //! [`Adjustment`] or a refusal.
 //!
 //! * [`frame`]: connections in one stream of bytes, messages in each of them.
-//! * [`message`]: those of the protocol's messages, and of their fields, that we use.
-//! * [`creation`]: a container in the planner's words, and what is added to it.
+//! * [`message`]: the protocol's messages, and their fields, as far as they are used.
+//! * [`creation`]: a container as the planner's input, and the additions to it.
 //!
 //! Pure: sockets, files and time are the caller's. No bytes make it panic, and however they are cut it holds no more than
 //! one message of each connection, of at most [`frame::LONGEST`] bytes.

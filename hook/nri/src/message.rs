@@ -1,7 +1,7 @@
 //! The messages of ttrpc and of NRI (`nri.pkg.api.v1alpha1`, as runtimes have had them since NRI 0.2), as far as we use
 //! them.
 //!
-//! A field that is not here is passed over when it is read, and not sent: pods and containers have many more, and newer
+//! A field that is not defined here is skipped when read, and not sent: pods and containers have many more, and newer
 //! runtimes add some. The numbers are the protocol's, and none of them may change.
 
 use prost::Message;
@@ -15,10 +15,10 @@ pub const RUNTIME: &str = "nri.pkg.api.v1alpha1.Runtime";
 /// ttrpc: a question.
 #[derive(Clone, PartialEq, Message)]
 pub struct Request {
-    /// Whom it is for.
+    /// The service that is called.
     #[prost(string, tag = "1")]
     pub service: String,
-    /// What is asked.
+    /// The method that is called.
     #[prost(string, tag = "2")]
     pub method: String,
     /// The message of that method.
@@ -81,7 +81,7 @@ pub struct ConfigureResponse {
 /// The bit of the event `CREATE_CONTAINER`, whose number is 4.
 pub const CREATE_CONTAINER: i32 = 1 << 3;
 
-/// The runtime tells of what runs already, which we need not know.
+/// The runtime lists what runs already, which is not needed.
 #[derive(Clone, PartialEq, Message)]
 pub struct SynchronizeRequest {
     /// There will be more of it.
@@ -108,7 +108,7 @@ pub struct CreateContainerRequest {
     pub container: Option<Container>,
 }
 
-/// What is to be added to it.
+/// The additions to it.
 #[derive(Clone, PartialEq, Message)]
 pub struct CreateContainerResponse {
     /// If anything.
@@ -145,10 +145,10 @@ pub struct Container {
     /// Its environment.
     #[prost(string, repeated, tag = "8")]
     pub env: Vec<String>,
-    /// What is mounted in it.
+    /// Its mounts.
     #[prost(message, repeated, tag = "9")]
     pub mounts: Vec<Mount>,
-    /// What is called while it starts and ends.
+    /// Its hooks.
     #[prost(message, optional, tag = "10")]
     pub hooks: Option<Hooks>,
     /// What only Linux has.
@@ -159,7 +159,7 @@ pub struct Container {
     pub cdi_devices: Vec<CdiDevice>,
 }
 
-/// What is mounted.
+/// The source of the mount.
 #[derive(Clone, PartialEq, Message)]
 pub struct Mount {
     /// Where.
@@ -227,7 +227,7 @@ pub struct CdiDevice {
     pub name: String,
 }
 
-/// What is to be added to a container.
+/// The additions to a container.
 #[derive(Clone, PartialEq, Message)]
 pub struct ContainerAdjustment {
     /// Annotations.

@@ -1,10 +1,11 @@
-//! One connection to a runtime: what it says, and what is said back.
+//! One connection to a runtime: requests, and the answers to them.
 //!
-//! The plugin names itself; the runtime then asks what it wants to know ([`CREATE_CONTAINER`], nothing else), tells it of
-//! what runs already, in as many parts as it likes, and from then on asks about each container. Every question has an
-//! answer at once: a runtime that waits two seconds for one drops the plugin, and makes containers without it.
+//! The plugin names itself; the runtime then asks which events it wants ([`CREATE_CONTAINER`], nothing else), lists
+//! the containers that run already, in any number of parts, and from then on asks about each container. Every request
+//! is answered at once: a runtime that waits two seconds for an answer drops the plugin, and makes containers without
+//! it.
 //!
-//! A container that cannot be read is refused, for nobody can tell what it asked for.
+//! A container that cannot be read is refused, since its request is unknown.
 
 use prost::Message as _;
 use std::fmt;
@@ -128,7 +129,7 @@ impl Session {
         &self.runtime
     }
 
-    /// What is to be said back, now that these bytes came. `plan` decides about a container.
+    /// Takes bytes that have arrived, and returns the bytes to send. `plan` decides about a container.
     ///
     /// # Errors
     /// The runtime does not want us.
@@ -147,7 +148,7 @@ impl Session {
                 (Connection::Runtime, Kind::Response) if message.stream == REGISTRATION => {
                     registered(&message)?;
                 }
-                // What nobody asked for.
+                // A message that was not asked for.
                 _ => {}
             }
         }
@@ -204,10 +205,7 @@ fn create(request: CreateContainerRequest, plan: &mut dyn FnMut(&Creation) -> An
         Answer::Adjust(adjustment) => {
             let response = CreateContainerResponse { adjust: Some(adjustment.0) };
             if response.encoded_len() >= crate::frame::LONGEST / 2 {
-                return failed(
-                    RESOURCE_EXHAUSTED,
-                    "what is to be added is longer than ttrpc allows",
-                );
+                return failed(RESOURCE_EXHAUSTED, "the answer is longer than ttrpc allows");
             }
             done(&response)
         }

@@ -1,4 +1,4 @@
-//! What the planner is told of a container, and that the hook comes to the same plan from what was added.
+//! The planner's input for a container, and the same plan by the hook from what was added.
 
 use gpucap_nri::message::{
     CdiDevice, Container, ContainerAdjustment, CreateContainerRequest, Hook, Hooks, LinuxContainer,
@@ -186,7 +186,7 @@ fn document(request: &CreateContainerRequest, adjustment: &ContainerAdjustment) 
     })
 }
 
-/// What the hook plans, if the runtime did what it was told.
+/// The hook's plan, if the runtime applied the additions.
 fn planned_again(request: &CreateContainerRequest, adjustment: &ContainerAdjustment) -> Plan {
     let document = document(request, adjustment);
     planned(&gpucap_plan::Container::of(&document), &Node::default())

@@ -1,4 +1,4 @@
-//! Messages come whole, in order, however they are cut and mixed; what is too long or not ours is passed over.
+//! Messages arrive whole and in order, however they are cut and mixed; what is too long or unknown is skipped.
 
 use super::decoded;
 use gpucap_nri::frame::{Connection, Decoder, Kind, LONGEST, Message, encode};
@@ -79,7 +79,7 @@ proptest! {
             let (id, own) = if plugin { (1, &mut left[0]) } else { (2, &mut left[1]) };
             let rest = own.split_off(size.min(own.len()));
             mixed.extend(piece(id, own));
-            mixed.extend(piece(7, b"nobody's"));
+            mixed.extend(piece(7, b"unknown"));
             *own = rest;
         }
         let came = decoded(&mixed);

@@ -10,7 +10,7 @@ fn session() -> Session {
     Session::open(&Name::new("gpucap", "10").unwrap()).0
 }
 
-/// What is answered to one question.
+/// The answer to one request.
 fn answer(session: &mut Session, bytes: &[u8], answer: Answer) -> Response {
     let said = session.receive(bytes, &mut |_| answer.clone()).expect("wanted");
     let [(Connection::Plugin, message)] = &decoded(&said)[..] else { panic!("{said:?}") };
@@ -161,7 +161,7 @@ fn what_cannot_be_answered_says_why_and_the_session_goes_on() {
 }
 
 #[test]
-fn what_nobody_asked_for_is_passed_over() {
+fn a_message_that_was_not_asked_for_is_skipped() {
     let mut session = session();
     for (connection, kind) in [
         (Connection::Plugin, Kind::Response),

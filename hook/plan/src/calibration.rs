@@ -5,9 +5,9 @@
 //!   "gpus": { "GPU-<uuid>": { "context_bytes": 435159040, "total_bytes": 85899345920, "native_limits": false } } }
 //! ```
 //!
-//! It belongs to one version of the driver: another one makes its contexts otherwise. So whoever reads it says which
-//! driver runs, and a file of another one is as if there were none. So is a file of which any number is implausible:
-//! who wrote one wrong may have written all of them wrong.
+//! It belongs to one version of the driver: contexts of another version differ. So its reader passes the version of
+//! the running driver, and a file of another version counts as absent. So does a file with any implausible number:
+//! the program that wrote one wrong may have written all of them wrong.
 
 use gpucap_core::config::Excerpt;
 use gpucap_core::limits::file::Key;
@@ -119,7 +119,7 @@ impl Measured {
     }
 }
 
-/// The version that the driver's own file tells (`/proc/driver/nvidia/version`): the first word of numbers.
+/// The version in the driver's own file (`/proc/driver/nvidia/version`): the first word of numbers.
 #[must_use]
 pub fn running_driver(text: &str) -> Option<&str> {
     let line = text.lines().find(|line| line.starts_with("NVRM version:"))?;

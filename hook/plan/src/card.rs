@@ -1,8 +1,8 @@
 //! The cards of the node, so that an index can be made a UUID.
 //!
-//! An index means something else to each who uses it: the order of nvidia-smi on the host or in the container, the
-//! minor number of the device file, the order of a list. Limits are written by UUID, so that two cards with unequal
-//! limits can never be mixed up.
+//! The meaning of an index depends on its source: the order of nvidia-smi on the host or in the container, the minor
+//! number of the device file, the order of a list. Limits are written by UUID, so that two GPUs with unequal limits
+//! can never be mixed up.
 
 use gpucap_core::uuid::DeviceName;
 
@@ -29,7 +29,7 @@ impl Card {
     }
 }
 
-/// The cards that a container sees, as far as can be told.
+/// The GPUs that a container sees, as far as that is known.
 pub(crate) struct Visible {
     /// In the order in which they are listed.
     pub(crate) listed: Option<Vec<DeviceName>>,

@@ -1,6 +1,6 @@
 //! What `config.json` says of a container, as far as it matters here.
 //!
-//! Read leniently: a field of a newer specification, or one of another type than we think, is somebody else's.
+//! Read leniently: a field of a newer specification, or one of an unexpected type, belongs to another program.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -43,7 +43,7 @@ pub struct Container {
 /// A container's mount namespace.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub enum MountNamespace {
-    /// That of the runtime: what is mounted there, is mounted on the host.
+    /// The runtime's propagation: mounts made there appear on the host.
     #[default]
     Host,
     /// A new one.

@@ -1,9 +1,9 @@
-//! Who can say something of a container's GPUs, and in which words: one file for each convention.
+//! The sources of a container's limits, and their formats: one file for each convention.
 //!
-//! Each reads the [`Facts`] and returns what it found there; nothing found is nothing said. It never chooses among
-//! grants: that is the minimum's business. A value that its convention does not allow is an error, with two words of
-//! the field kept apart: a cap of zero bytes is never "no cap", while a share of zero is "not throttled" in those
-//! conventions whose own plugins write it so (HAMi, Volcano, vgpu-manager).
+//! Each convention reads the [`Facts`] and returns the grants that it found there; finding nothing has no effect. It
+//! never chooses among grants: the minimum does. A value that its convention does not allow is an error. Two zeros
+//! differ: a cap of zero bytes is never "no cap", while a share of zero is "not throttled" in those conventions whose
+//! own plugins write it so (HAMi, Volcano, vgpu-manager).
 
 mod ack;
 mod allocate_response;
@@ -70,7 +70,7 @@ const CONVENTIONS: &[Convention] = &[
     Convention { name: environment::NAME, read: environment::read, of_env: true },
 ];
 
-/// The annotations that these read; `*` is any ending. Those of ours are in the node's domain, `gpucap` by default.
+/// The annotations that these read; `*` is any ending. gpucap's own are in the node's domain, `gpucap` by default.
 pub const ANNOTATIONS: [&str; 8] = [
     "gpucap/*",
     "hami.io/*",
@@ -109,7 +109,7 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     CONVENTIONS.iter().map(|convention| convention.name)
 }
 
-/// What everybody says whom the node wants to hear, for every reading of the environment.
+/// The grants of all conventions that the node reads, for every reading of the environment.
 pub(crate) fn ask(facts: &Facts<'_>, env: &Env) -> Result<Vec<Grant>, Reason> {
     let mut grants = Vec::new();
     for (place, env) in env.readings()?.iter().enumerate() {
@@ -134,7 +134,7 @@ pub(crate) fn ask(facts: &Facts<'_>, env: &Env) -> Result<Vec<Grant>, Reason> {
     Ok(once)
 }
 
-/// What our own variables said, if the node hears them: the grants have it in them.
+/// The values of gpucap's own variables, if the node reads them: the grants contain them.
 pub(crate) fn asked(env: &Env, node: &Node) -> Config {
     let heard = node.sources.contains(&environment::NAME);
     if heard { environment::asked(env) } else { Config::default() }

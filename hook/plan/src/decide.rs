@@ -1,7 +1,7 @@
 //! The decision: all sources are asked, what they say is joined, and the node's policies are applied.
 //!
-//! The order matters only where it makes a difference who is told: a container that asks for nothing is never
-//! disturbed, be the node's configuration or the container's form as it may; a demand of the node comes last.
+//! The order matters only for the message: a container that asks for nothing is never affected, whatever the node's
+//! configuration or the container's form; a requirement of the node comes last.
 
 use std::collections::BTreeMap;
 
@@ -16,19 +16,19 @@ use crate::env::Reading;
 use crate::grant::Grant;
 use crate::identity::{Identity, is_sandbox};
 use crate::merge::merge;
-use crate::native::{self, Wall};
+use crate::native::{self, NativeLimit};
 use crate::node::{Node, NodeError, Privileged};
 use crate::reason::Reason;
 use crate::state::State;
 
-/// What is said of a container whose programs may mount in a user namespace.
+/// The note on a container whose programs may mount in a user namespace.
 const MAY_UNSHARE: &str = "its programs may make user namespaces and hide the library in one: a seccomp profile such as \
                            RuntimeDefault forbids it";
 
-/// Everything that is known of a container. What is missing says nothing.
+/// All inputs about a container. Absent inputs have no effect.
 #[derive(Clone, Copy, Debug)]
 pub struct Sources<'a> {
-    /// What the runtime says; nobody in the runtime wrapper.
+    /// The runtime's state; `None` in the runtime wrapper.
     pub state: Option<&'a State>,
     /// What `config.json` says.
     pub container: &'a Container,
@@ -42,18 +42,18 @@ pub struct Sources<'a> {
     pub checkpoint: Option<&'a [u8]>,
     /// What was measured of the cards (`<state_dir>/driver.json`), if it was; or why that cannot be read.
     pub calibration: Option<Result<&'a [u8], &'a str>>,
-    /// The version of the driver that runs, if it is told.
+    /// The version of the running driver, if it is known.
     pub driver: Option<&'a str>,
     /// The kernel lets ordinary users make user namespaces.
     pub user_namespaces: bool,
 }
 
-/// What is to be done.
+/// The decision.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Plan {
     /// These limits are put into the container.
     Limits(LimitsFile),
-    /// Nobody asked for a limit: the container is left alone.
+    /// No limit is requested: the container is left unchanged.
     NotAsked,
     /// The container may not start.
     Refuse(Reason),
@@ -62,27 +62,27 @@ pub enum Plan {
 /// A plan, and how it came about.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Decision {
-    /// What is to be done.
+    /// The plan.
     pub plan: Plan,
     /// What each source said.
     pub grants: Vec<Grant>,
     /// What a person should know of it, one line each.
     pub notes: Vec<String>,
     /// What the driver itself is to keep the container to, besides.
-    pub walls: Vec<Wall>,
+    pub native_limits: Vec<NativeLimit>,
 }
 
-/// What is to be done.
+/// The plan.
 #[must_use]
 pub fn plan(sources: &Sources<'_>) -> Plan {
     decide(sources).plan
 }
 
-/// What is to be done, and why.
+/// The plan, and its reasons.
 #[must_use]
 pub fn decide(sources: &Sources<'_>) -> Decision {
     let mut decision =
-        Decision { plan: Plan::NotAsked, grants: vec![], notes: vec![], walls: vec![] };
+        Decision { plan: Plan::NotAsked, grants: vec![], notes: vec![], native_limits: vec![] };
     decision.plan = match decision.find(sources) {
         Ok(plan) => plan,
         Err(reason) => Plan::Refuse(reason),
@@ -171,8 +171,8 @@ impl Decision {
         }
         let calibration = self.calibration(sources);
         let calibration = calibration.as_ref();
-        self.walls = native::walls(&entries, node, sources.cards, calibration)?;
-        self.notes.extend(native::notes(&entries, &self.walls, node));
+        self.native_limits = native::native_limits(&entries, node, sources.cards, calibration)?;
+        self.notes.extend(native::notes(&entries, &self.native_limits, node));
         for entry in &mut entries {
             // The administrator's own word comes first.
             let measured = || calibration.and_then(|found| found.context(entry.key));
@@ -187,8 +187,8 @@ impl Decision {
         }))
     }
 
-    /// What was measured of the cards, as far as it can be used. That a file cannot be is worth a line, and never a
-    /// reason to refuse: a price is then assumed, as on a node where nothing was measured.
+    /// The measurements of the GPUs, as far as they can be used. A file that cannot be used gives a note, and is
+    /// never a reason to refuse: the size of a context is then assumed, as on a node without measurements.
     fn calibration(&mut self, sources: &Sources<'_>) -> Option<Calibration> {
         let read = sources.calibration?.map_err(str::to_owned);
         let parsed = read.and_then(|bytes| Calibration::parse(bytes, sources.driver));

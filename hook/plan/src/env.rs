@@ -1,8 +1,8 @@
 //! The environment of a container, in the order in which it is written.
 //!
-//! A name may come twice: the pod's value stands behind the plugin's, the device's behind the user's, and who reads it
-//! takes the first (libc) or the last (shells, engines). Each value is somebody's word, so each is heard: a convention
-//! is asked once for every [reading](Env::readings), and the minimum does the rest.
+//! A name may come twice: the pod's value stands behind the plugin's, the device's behind the user's, and a program
+//! takes the first (libc) or the last (shells, engines). All values count: a convention is read once for every
+//! [reading](Env::readings), and the minimum of all holds.
 //!
 //! A pod's author writes as many variables as a request to the API server has room for. So a reading has those alone
 //! that some convention reads, and how many, how long and how many times over is bounded: the cost is that of one pass
@@ -95,7 +95,7 @@ impl Env {
         Ok(readings)
     }
 
-    /// The different values of each variable that is heard.
+    /// The different values of each variable that is read.
     fn heard(&self) -> Result<BTreeMap<&str, Vec<&str>>, Reason> {
         let mut values: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         let mut bytes = 0_usize;
@@ -137,7 +137,7 @@ impl<'a> Reading<'a> {
 
     /// The value of a variable; an empty one counts as not set, as in the shim.
     pub(crate) fn get(&self, name: &str) -> Option<&'a str> {
-        debug_assert!(is_heard(name), "{name} is read and not heard");
+        debug_assert!(is_heard(name), "{name} is read and not in the table");
         self.0.get(name).copied().filter(|value| !value.is_empty())
     }
 
@@ -146,7 +146,7 @@ impl<'a> Reading<'a> {
     /// # Errors
     /// A number is one that no GPU has.
     pub(crate) fn numbered(&self, prefix: &str) -> Result<Vec<(u32, &'a str)>, Reason> {
-        debug_assert!(NUMBERED.contains(&prefix), "{prefix} is read and not heard");
+        debug_assert!(NUMBERED.contains(&prefix), "{prefix} is read and not in the table");
         let mut found = Vec::new();
         for name in self.0.keys() {
             let Some(number) = number(name, prefix) else { continue };

@@ -62,7 +62,7 @@ impl Grant {
         Err(Reason::Value { source: self.source.clone(), held: self.said.clone(), why })
     }
 
-    /// What a person is to be told who asks for so little memory.
+    /// The notice for a memory cap that is unusually small.
     pub(crate) fn doubt(&self) -> Option<String> {
         let caps = self.caps.named.iter().map(|(_, cap)| cap).chain(&self.caps.others);
         let doubt = caps.filter_map(|cap| cap.memory.bytes?.doubt()).next()?;

@@ -1,10 +1,10 @@
 //! Which container of which pod this is, and whether it is the pod's sandbox.
 //!
-//! containerd says it in annotations of its own, CRI-O in others and in the kubelet's labels. Each engine sets its own
-//! keys, whatever the pod's author wrote there; but it lets those of the other engine through, CRI-O always and containerd
-//! where its `pod_annotations` are wide. So where both speak, one of them may be the author: a container is a sandbox
-//! only if nobody denies it, and it is everybody that somebody says it is, of which the lowest limits hold. Without such
-//! keys (Docker, podman, a runtime used by hand) there is no pod.
+//! containerd names them in annotations of its own, CRI-O in others and in the kubelet's labels. Each engine sets its
+//! own keys, whatever the pod's author wrote there; but it lets those of the other engine through, CRI-O always and
+//! containerd where its `pod_annotations` are wide. So where both are present, one of them may come from the author:
+//! a container is a sandbox only if no key contradicts it, and all names that the keys give count, of which the
+//! lowest limits hold. Without such keys (Docker, podman, a runtime used by hand) there is no pod.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// What these annotations say, if nobody denies it.
+    /// The names in these annotations, unless they contradict each other.
     #[must_use]
     pub fn of(annotations: &BTreeMap<String, String>) -> Option<Self> {
         let keys = [
@@ -48,8 +48,8 @@ impl Names {
 const CONTAINER: (&str, &str) =
     ("io.kubernetes.cri.container-name", "io.kubernetes.container.name");
 
-/// What is said under these keys: by containerd's annotations, and by the kubelet's labels, which CRI-O hands on. None,
-/// one, or two that differ; half of it is nothing.
+/// The names under these keys: in containerd's annotations, and in the kubelet's labels, which CRI-O passes on. None,
+/// one, or two that differ; an incomplete name counts as none.
 fn said<const N: usize>(
     annotations: &BTreeMap<String, String>,
     keys: [(&str, &str); N],
@@ -77,7 +77,7 @@ impl Identity {
         all.map(|[pod_uid, container]| Self { pod_uid, container }).collect()
     }
 
-    /// Where a node-local allocation for it would lie, below the state directory.
+    /// The path of a node-local allocation for it, below the state directory.
     #[must_use]
     pub fn allocation(&self) -> String {
         format!("alloc/{}/{}.json", self.pod_uid, self.container)

@@ -1,4 +1,4 @@
-//! Reading JSON that others wrote: what is missing or of another type is not there.
+//! Lenient reading of JSON from other programs: a value that is missing or of another type is absent.
 //!
 //! Engines add fields and change types of fields that we do not need; only what we need may disturb us.
 

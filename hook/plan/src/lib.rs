@@ -1,15 +1,16 @@
 //! What a container is allowed: one answer from everything that says something about it.
 //!
-//! [`decide()`] takes what the engine, the node and the pod say ([`Sources`]) and answers [`Plan`]: these limits,
-//! nothing was asked, or a refusal in one line. Whoever prepares a container (the hook, the runtime wrapper, `explain`)
-//! asks here and only applies the answer.
+//! [`decide()`] takes the documents of the engine, the node and the pod ([`Sources`]) and returns a [`Plan`]: these
+//! limits, no request, or a refusal in one line. Each front end (the hook, the runtime wrapper, `explain`) calls it
+//! and only applies the answer.
 //!
-//! * [`State`], [`Container`], [`Node`], [`Card`]: what is known, read leniently where others wrote it and strictly
-//!   where our administrator did.
-//! * [`Calibration`]: what was measured of the node's cards, and [`Wall`]: what their driver keeps by itself.
-//! * [`Grant`]: what one source says. Each convention (ours, HAMi, gpushare, ...) is one file of `convention`.
-//! * The rule: for each GPU and each quantity the lowest of all grants holds. A source can be added to lower, never to
-//!   raise. A value that cannot be used refuses the container; it is never "no limit".
+//! * [`State`], [`Container`], [`Node`], [`Card`]: the facts, read leniently where other programs wrote them and
+//!   strictly where the node's administrator did.
+//! * [`Calibration`]: the measurements of the node's GPUs, and [`NativeLimit`]: the limits that their driver keeps.
+//! * [`Grant`]: the limits of one source. Each convention (gpucap's, HAMi, gpushare, ...) is one file of
+//!   `convention`.
+//! * The rule: for each GPU and each quantity the lowest of all grants holds. An additional source can lower a limit,
+//!   never raise it. A value that cannot be used refuses the container; it is never "no limit".
 //!
 //! Pure: no unsafe, clock, environment, file or thread; the same sources give the same answer.
 
@@ -51,7 +52,7 @@ pub use decide::{Decision, Plan, Sources, decide, plan};
 pub use env::Env;
 pub use grant::{Cap, Caps, Grant};
 pub use identity::{Identity, Names};
-pub use native::Wall;
+pub use native::NativeLimit;
 pub use node::{NativeLimits, NoGlibc, Node, NodeError, Privileged};
 pub use reason::Reason;
 pub use state::State;

@@ -1,7 +1,7 @@
 //! Which memory limits the driver itself is asked to keep, by the container's cgroup: a second wall behind the shim.
 //!
-//! The driver keeps bytes, on a card that it was found able to keep them on ([`Calibration`]); MIG instances it does
-//! not. A wall has exactly the bytes of the cap; nothing of what the limits file says changes by it.
+//! The driver keeps limits in bytes, on a GPU that was found able to ([`Calibration`]), and not for MIG instances. A
+//! native limit has exactly the bytes of the cap; it changes nothing in the limits file.
 
 use gpucap_core::limits::file::{Entry, Key, MemoryCap};
 use gpucap_core::units::Bytes;
@@ -14,7 +14,7 @@ use crate::reason::Reason;
 
 /// What the driver is to keep a container to on one card.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Wall {
+pub struct NativeLimit {
     /// The card.
     pub gpu: DeviceName,
     /// Bytes that it may hold there.
@@ -24,16 +24,16 @@ pub struct Wall {
 const NOT_MEASURED: &str = "`gpucap calibrate` has not looked at it under this driver";
 const NOT_ABLE: &str = "the driver cannot, as `gpucap calibrate` found";
 
-/// The walls of these entries.
+/// The native limits of these entries.
 ///
 /// # Errors
 /// The node demands one that cannot be.
-pub(crate) fn walls(
+pub(crate) fn native_limits(
     entries: &[Entry],
     node: &Node,
     cards: &[Card],
     calibration: Option<&Calibration>,
-) -> Result<Vec<Wall>, Reason> {
+) -> Result<Vec<NativeLimit>, Reason> {
     if node.native_limits == NativeLimits::Off {
         return Ok(vec![]);
     }
@@ -43,25 +43,27 @@ pub(crate) fn walls(
     {
         return Err(Reason::NotNative { gpu, why });
     }
-    let wall = |card: &Measured| {
+    let native_limit = |card: &Measured| {
         let bytes = meaning(entries, card.name)?.memory.of(card.total)?;
-        Some(Wall { gpu: card.name, bytes: bytes.min(card.total) })
+        Some(NativeLimit { gpu: card.name, bytes: bytes.min(card.total) })
     };
-    Ok(known.iter().filter(|card| card.native_limits).filter_map(wall).collect())
+    Ok(known.iter().filter(|card| card.native_limits).filter_map(native_limit).collect())
 }
 
 /// What a person should know of it.
-pub(crate) fn notes(entries: &[Entry], walls: &[Wall], node: &Node) -> Vec<String> {
-    let kept = |wall: &Wall| format!("the driver too keeps {} to {}", wall.gpu, Bytes(wall.bytes));
-    let mut notes: Vec<String> = walls.iter().map(kept).collect();
+pub(crate) fn notes(entries: &[Entry], native_limits: &[NativeLimit], node: &Node) -> Vec<String> {
+    let kept = |native_limit: &NativeLimit| {
+        format!("the driver too keeps {} to {}", native_limit.gpu, Bytes(native_limit.bytes))
+    };
+    let mut notes: Vec<String> = native_limits.iter().map(kept).collect();
     let limits_memory = entries.iter().any(|entry| entry.memory != MemoryCap::NONE);
-    if node.native_limits == NativeLimits::Auto && limits_memory && walls.is_empty() {
+    if node.native_limits == NativeLimits::Auto && limits_memory && native_limits.is_empty() {
         notes.push("the driver keeps no limit by itself here: the library alone does".into());
     }
     notes
 }
 
-/// A GPU whose memory is limited and that the driver will not keep, and why.
+/// A GPU with a memory limit that the driver cannot keep, and the reason.
 fn wanting(
     entries: &[Entry],
     cards: &[Card],

@@ -13,9 +13,9 @@ use crate::json;
 /// What the administrator decided. The fields are the keys of the file.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Node {
-    /// The library that is put into containers, on the host; without it, the one that lies with the command.
+    /// The host's path of the library that is put into containers; by default that beside the command.
     pub library: Option<String>,
-    /// Where node-local allocations lie: `<state_dir>/alloc/<pod-uid>/<container>.json`.
+    /// The directory of node-local allocations: `<state_dir>/alloc/<pod-uid>/<container>.json`.
     pub state_dir: String,
     /// Where the hook keeps what must outlive it, such as the ledgers.
     pub run_dir: String,
@@ -25,7 +25,7 @@ pub struct Node {
     pub next_runtime: Vec<String>,
     /// Our annotations are `<annotation_domain>/mem`, `/core-pct`, `/profile`.
     pub annotation_domain: String,
-    /// The conventions that are read. What is not listed is as if nobody had said it.
+    /// The conventions that are read. Others are ignored.
     pub sources: Vec<&'static str>,
     /// Of those, the ones that `require_limit_for_gpu` is content with.
     pub trusted_sources: Vec<&'static str>,
@@ -45,15 +45,15 @@ pub struct Node {
     pub no_glibc: NoGlibc,
     /// What becomes of a container that could undo the limit.
     pub privileged: Privileged,
-    /// What becomes of a container whose programs may make user namespaces.
+    /// The policy for a container whose programs may make user namespaces.
     pub user_namespaces: Privileged,
     /// Hides OpenCL, which talks to the GPU past any limit.
     pub mask_opencl: bool,
-    /// Containers tell each other what they do on a card.
+    /// Whether containers publish their usage of a GPU to one another.
     pub card_pages: bool,
     /// Whether the driver itself is to keep memory limits too, by cgroup.
     pub native_limits: NativeLimits,
-    /// Where the driver's libraries lie on the host, if the loader does not find them by itself.
+    /// The host's directory of the driver's libraries, if the loader does not find them by itself.
     pub driver_libraries: Option<String>,
 }
 
@@ -91,18 +91,18 @@ pub enum Privileged {
 pub struct NodeError {
     /// The file.
     pub file: String,
-    /// What is wrong in it.
+    /// The error in it.
     pub why: String,
 }
 
 impl Node {
-    /// Where it lies.
+    /// Its path.
     pub const PATH: &'static str = "/etc/gpucap/config.json";
 
     /// The configuration that this file holds.
     ///
     /// # Errors
-    /// It is no JSON object, or a key or value is not one of ours.
+    /// If it is no JSON object, or has an unknown key or value.
     pub fn parse(file: &str, bytes: &[u8]) -> Result<Self, NodeError> {
         let wrong = |why| NodeError { file: file.to_owned(), why };
         let value = json::parse("it", bytes).map_err(|why| wrong(why.to_string()))?;

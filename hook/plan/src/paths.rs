@@ -1,6 +1,7 @@
 //! What a runtime does to a container's paths after the hook: masks some and makes some read-only.
 //!
-//! Both are mounts, which would come on top of ours; so no such path may be ours, above one of ours or below one.
+//! Both are mounts, which would cover those of the hook; so no such path may be equal to one of the hook's, above one
+//! or below one.
 
 use serde_json::Value;
 

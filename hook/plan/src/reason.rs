@@ -14,14 +14,14 @@ pub enum Reason {
         source: String,
         /// What it held.
         held: Excerpt,
-        /// What is wrong with that.
+        /// The fault.
         why: String,
     },
     /// A document of the engine cannot be read: the state, `config.json`.
     Document {
         /// Which one.
         what: &'static str,
-        /// What is wrong with it.
+        /// The fault.
         why: String,
     },
     /// The node's configuration cannot be used, and this container would need it.
@@ -30,7 +30,7 @@ pub enum Reason {
     NothingInCommon,
     /// Together the sources name more GPUs than any machine has.
     TooManyGpus,
-    /// Some sources name cards, others MIG instances; whether they mean the same cannot be told from here.
+    /// Some sources name GPUs, others MIG instances; whether they mean the same is unknown here.
     CardsAndInstances,
     /// The node demands a limit for each container with a GPU, and none was given.
     NoLimit {
@@ -39,7 +39,7 @@ pub enum Reason {
     },
     /// The node admits no privileged container next to a limit.
     Privileged,
-    /// The node admits no container whose programs may make user namespaces next to a limit.
+    /// The node admits no container whose programs may make user namespaces beside a limit.
     UserNamespaces,
     /// The runtime would mount something over what the hook shows the container.
     Covered {

@@ -1,7 +1,7 @@
 //! The state that a runtime gives a hook on its standard input.
 //!
-//! Read by ourselves and leniently: crun says `starting` and adds a `root`, runc says pid 1 and crun 0 where there is
-//! none to be told, youki leaves it out. A newer version of the specification must not stop a container.
+//! Parsed leniently: crun writes `starting` and adds a `root`, runc writes pid 1 and crun 0 where there is none yet,
+//! youki leaves it out. A newer version of the specification must not stop a container.
 
 use std::collections::BTreeMap;
 

@@ -18,7 +18,7 @@ pub fn variables(limits: &LimitsFile) -> Vec<(&'static str, String)> {
     said([GPU_MEM_LIMIT.name, GPU_CORE_PCT.name], limits)
 }
 
-/// The same in annotations of ours, whose values have the same form.
+/// The same in annotations, whose values have the same form.
 #[must_use]
 pub fn annotations(node: &Node, limits: &LimitsFile) -> Vec<(String, String)> {
     said([annotation::MEM, annotation::CORE].map(|name| annotation::key(node, name)), limits)

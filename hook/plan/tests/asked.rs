@@ -1,5 +1,5 @@
-//! What the limits file says that the container's own variables said: what each of its processes will inherit. And what
-//! a person is told of a container that asked for nothing, or may take its limit off.
+//! The limits file contains the limits of the container's own variables, which each of its processes inherits; and
+//! the notes on a container that asked for nothing, or that may remove its limit.
 
 use crate::case::decided;
 use gpucap_core::config::Config;
@@ -18,7 +18,7 @@ fn memory(case: &Value) -> Option<String> {
 }
 
 #[test]
-fn variables_that_limit_are_told() {
+fn variables_that_limit_are_recorded() {
     let asked = asked(&json!({"env": [
         "GPU_MEM_LIMIT= 4096Mi ", "GPU_CORE_PCT=30", "GPU_PROFILE=0=1g", "GPUCAP_LOG=debug",
         "GPUCAP_CONTEXT_MEM=nonsense",
@@ -39,7 +39,7 @@ fn words_of_others_are_not_ours() {
 }
 
 #[test]
-fn of_several_values_nobody_knows_which_is_inherited() {
+fn of_several_values_the_inherited_one_is_unknown() {
     assert_eq!(memory(&json!({"env": ["GPU_MEM_LIMIT=4Gi", "GPU_MEM_LIMIT=8Gi"]})), None);
     let same = json!({"env": ["GPU_MEM_LIMIT=4Gi", "GPU_MEM_LIMIT=4Gi"]});
     assert_eq!(memory(&same).as_deref(), Some("4GiB"));
@@ -67,7 +67,7 @@ fn annotations_that_may_have_been_meant_are_named() {
 }
 
 #[test]
-fn a_container_whose_programs_may_mount_is_told_of() {
+fn a_container_whose_programs_may_mount_is_noted() {
     let case = |kernel: bool| json!({"env": ["GPU_MEM_LIMIT=4Gi"], "user_namespaces": kernel});
     let is_told =
         |case: &Value| decided(case).notes.iter().any(|note| note.contains("user namespaces"));

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 const GIB: u64 = 1 << 30;
 const DRIVER: &str = "595.10.01";
 
-/// Two cards: A, whose contexts are dear and whose memory the driver can limit, and B.
+/// Two GPUs: A, with large contexts and memory that the driver can limit, and B.
 pub(crate) fn measured() -> Calibration {
     let gpu = |name: &str, context, native_limits| Measured {
         name: name.parse().expect("a name"),
@@ -36,8 +36,12 @@ fn said(decision: &Decision) -> Vec<(String, String, Option<u64>)> {
     entries.map(|entry| (entry.key.to_string(), entry.memory.to_string(), entry.context)).collect()
 }
 
-fn walls(decision: &Decision) -> Vec<(String, u64)> {
-    decision.walls.iter().map(|wall| (wall.gpu.to_string(), wall.bytes)).collect()
+fn native_limits(decision: &Decision) -> Vec<(String, u64)> {
+    decision
+        .native_limits
+        .iter()
+        .map(|native_limit| (native_limit.gpu.to_string(), native_limit.bytes))
+        .collect()
 }
 
 #[test]
@@ -56,7 +60,7 @@ fn a_context_costs_what_was_measured_on_its_card_and_on_any_the_dearest() {
 }
 
 #[test]
-fn the_administrators_word_on_a_price_comes_first() {
+fn the_administrators_price_comes_first() {
     let decision = asked("GPU_MEM_LIMIT=4Gi", json!({"context_mem": "500Mi"}));
     assert_eq!(said(&decision)[0].2, Some(500 << 20));
 }
@@ -68,7 +72,7 @@ fn a_card_that_was_not_measured_has_no_price() {
 }
 
 #[test]
-fn what_cannot_be_believed_is_a_line_and_no_price() {
+fn an_implausible_file_is_a_note_and_no_price() {
     let gpu = |key: &str, value: Value| {
         let mut file: Value = serde_json::from_str(&measured().text()).expect("JSON");
         file["gpus"][B][key] = value;
@@ -103,7 +107,7 @@ fn what_cannot_be_believed_is_a_line_and_no_price() {
 }
 
 #[test]
-fn the_largest_plausible_price_is_one() {
+fn the_largest_plausible_price_is_accepted() {
     let file = measured().text().replace(&(300_u64 << 20).to_string(), &(4 * GIB).to_string());
     assert!(Calibration::parse(file.as_bytes(), Some(DRIVER)).is_ok());
 }
@@ -111,30 +115,30 @@ fn the_largest_plausible_price_is_one() {
 #[test]
 fn the_driver_keeps_nothing_unless_the_node_says_so() {
     let decision = asked("GPU_MEM_LIMIT=4Gi", json!({}));
-    assert!(decision.walls.is_empty() && decision.notes.is_empty(), "{decision:?}");
+    assert!(decision.native_limits.is_empty() && decision.notes.is_empty(), "{decision:?}");
 }
 
 #[test]
 fn a_wall_stands_where_the_driver_can_keep_it_and_has_the_bytes_of_the_cap() {
     let auto = json!({"native_limits": "auto"});
     let decision = asked("GPU_MEM_LIMIT=4Gi", auto.clone());
-    assert_eq!(walls(&decision), [(A.into(), 4 * GIB)]);
+    assert_eq!(native_limits(&decision), [(A.into(), 4 * GIB)]);
     assert_eq!(decision.notes, [format!("the driver too keeps {A} to 4GiB")]);
     // At most the card.
-    assert_eq!(walls(&asked("GPU_MEM_LIMIT=64Gi", auto.clone())), [(A.into(), 40 * GIB)]);
+    assert_eq!(native_limits(&asked("GPU_MEM_LIMIT=64Gi", auto.clone())), [(A.into(), 40 * GIB)]);
     // Time alone is nothing to it.
     let decision = asked("GPU_CORE_PCT=30", auto.clone());
-    assert!(decision.walls.is_empty() && decision.notes.is_empty(), "{decision:?}");
+    assert!(decision.native_limits.is_empty() && decision.notes.is_empty(), "{decision:?}");
     // Where there is none, that is worth a line.
     let decision = asked(&named("GPU_MEM_LIMIT=$B=4Gi"), auto);
-    assert!(decision.walls.is_empty() && decision.notes[0].contains("the library alone"));
+    assert!(decision.native_limits.is_empty() && decision.notes[0].contains("the library alone"));
 }
 
 #[test]
 fn a_percentage_is_one_of_the_card_and_stays_in_the_file() {
     let decision = asked("GPU_MEM_LIMIT=25%", json!({"native_limits": "auto"}));
     assert_eq!(said(&decision), [("*".into(), "25%".into(), Some(400 << 20))]);
-    assert_eq!(walls(&decision), [(A.into(), 10 * GIB)]);
+    assert_eq!(native_limits(&decision), [(A.into(), 10 * GIB)]);
 }
 
 #[test]
@@ -153,8 +157,11 @@ fn a_wall_that_is_demanded_and_cannot_be_refuses() {
         }))
     };
     assert!(why(unmeasured("1.0")).contains("for * it does not"), "{:?}", unmeasured("1.0"));
-    // What is not limited needs none.
-    assert_eq!(walls(&asked(&named("GPU_MEM_LIMIT=$A=4Gi"), required())), [(A.into(), 4 * GIB)]);
+    // An unlimited GPU needs none.
+    assert_eq!(
+        native_limits(&asked(&named("GPU_MEM_LIMIT=$A=4Gi"), required())),
+        [(A.into(), 4 * GIB)]
+    );
     assert!(matches!(asked("GPU_CORE_PCT=30", required()).plan, Plan::Limits(_)));
 }
 

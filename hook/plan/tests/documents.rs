@@ -75,7 +75,7 @@ fn what_config_json_says_is_read() {
 }
 
 #[test]
-fn strings_that_are_not_utf_8_disturb_nobody() {
+fn strings_that_are_not_utf_8_are_ignored() {
     let container =
         Container::parse(b"{\"process\":{\"env\":[\"A=\xff\",\"B=1\"]}}").expect("read");
     assert_eq!(container.env.iter().last(), Some(("B", "1")));
@@ -112,7 +112,7 @@ fn a_pod_that_says_to_be_another_is_both() {
 }
 
 #[test]
-fn a_card_is_read_as_the_driver_tells_it() {
+fn a_card_is_read_as_the_driver_describes_it() {
     let text = "Model: \t\t NVIDIA A100\nIRQ:   \t\t 50\n\
                 GPU UUID: \t GPU-aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa\n\
                 Video BIOS: \t ??.??.??.??.??\nBus Location: \t 0000:01:00.0\n\
@@ -124,7 +124,7 @@ fn a_card_is_read_as_the_driver_tells_it() {
     assert_eq!(Card::parse("GPU UUID: GPU-????????-????-????-????-????????????"), None);
 }
 
-/// A configuration with every key, none of which has its default.
+/// A configuration with every key, each with a value other than its default.
 fn every_key() -> serde_json::Value {
     json!({
         "library": "/opt/lib.so", "state_dir": "/s", "run_dir": "/r", "log_file": "/l",
@@ -148,7 +148,7 @@ fn every_key_of_the_configuration_is_read() {
     assert_eq!(node.next_runtime, ["crun"]);
     assert_eq!(node.annotation_domain, "gpu.example.com");
     assert_eq!(node.sources, ["hami", "environment"]);
-    assert_eq!(node.trusted_sources, ["hami"], "what is not read is not trusted");
+    assert_eq!(node.trusted_sources, ["hami"], "a source that is not read is not trusted");
     assert!(node.require_limit_for_gpu && node.allow_off_switches && node.open);
     assert_eq!(node.kubelet_checkpoint.as_deref(), Some("/k"));
     assert_eq!((node.aliyun_memory_unit, node.context_mem), (1 << 20, Some(300 << 20)));
@@ -215,7 +215,7 @@ fn a_configuration_that_is_not_ours_is_refused() {
 }
 
 #[test]
-fn a_container_has_the_names_that_its_engine_gives_it_and_nobody_denies() {
+fn a_container_has_the_names_of_its_engine_unless_another_key_contradicts() {
     let of = |pairs: &[(&str, &str)]| {
         let annotations = pairs.iter().map(|&(key, value)| (key.into(), value.into())).collect();
         Names::of(&annotations).map(|it| [it.namespace, it.pod, it.container].join("/"))

@@ -72,7 +72,7 @@ fn case(words: &[Word]) -> Value {
     });
     for word in words {
         match word {
-            // The numbered variables of one plugin are one source: each says whom the others are not for.
+            // The numbered variables of one plugin are one source: each also excludes the GPUs of the others.
             Word::Env(lines) => {
                 let env = case["env"].as_array_mut().unwrap();
                 env.extend(lines.lines().map(|entry| json!(entry)));

@@ -1,14 +1,15 @@
 //! `gpucap calibrate`: measures on the node what a context costs on each of its cards, and finds out what the driver
 //! can do; the hook reads the result, so that no container has to ask.
 //!
-//! A context is made on each card (each MIG instance) by a process of its own. What one takes differs by card and by
-//! driver, from some hundred to more than five hundred MiB, and in a container nothing can measure it. Too low a price
-//! lets each context of a container go over its cap by the difference; too high a one refuses what would have fit.
+//! A process of its own makes a context on each GPU (each MIG instance). The size of a context differs by GPU and by
+//! driver, from some hundred to more than five hundred MiB, and it cannot be measured inside a container. If the
+//! assumed size is too low, each context of a container exceeds its cap by the difference; if it is too high,
+//! allocations that would have fit are refused.
 
 use crate::driver::Driver;
 use crate::error::{Error, Result, reason};
 use crate::exit::Exit;
-use crate::{gather, output, wall};
+use crate::{inputs, native_limit, output};
 use gpucap_core::units::Bytes;
 use gpucap_core::uuid::DeviceName;
 use gpucap_plan::{Calibration, Measured, Node};
@@ -43,7 +44,7 @@ pub(crate) struct Options {
     /// Show what was measured and write nothing
     #[arg(long)]
     dry_run: bool,
-    /// The node's configuration: where the result and the driver's libraries lie
+    /// The node's configuration, which names the result file and the directory of the driver's libraries
     #[arg(long, value_name = "FILE", default_value = Node::PATH)]
     config: PathBuf,
 }
@@ -63,8 +64,8 @@ impl Card {
 
 /// Measures, and writes it down.
 pub(crate) fn execute(options: &Options) -> Result<Exit> {
-    let node = gather::node(&options.config).map_err(|why| Error::Calibrate(why.to_string()))?;
-    let path = gather::calibration_path(&node);
+    let node = inputs::node(&options.config).map_err(|why| Error::Calibrate(why.to_string()))?;
+    let path = inputs::calibration_path(&node);
     let driver = Driver::find(&node).map_err(Error::Calibrate)?;
     let (version, cards) = cards(&driver).map_err(Error::Calibrate)?;
     let before = known(&node, &version);
@@ -83,7 +84,7 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
         })?;
         output::print(&format!("Written to {}.\n", path.display()))?;
     }
-    if gather::driver().as_ref() != Some(&found.driver) {
+    if inputs::driver().as_ref() != Some(&found.driver) {
         output::tell(
             "calibrate: /proc/driver/nvidia/version names another driver, or none: the hook will not use this",
         );
@@ -115,9 +116,9 @@ fn cards(driver: &Driver) -> std::result::Result<(String, Vec<Card>), String> {
     Ok((version.ok_or_else(|| odd("no version"))?, cards))
 }
 
-/// What is known of the cards under this driver.
+/// What is known about the GPUs under this driver.
 fn known(node: &Node, version: &str) -> Option<Calibration> {
-    let bytes = gather::calibration(node)?.ok()?;
+    let bytes = inputs::calibration(node)?.ok()?;
     Calibration::parse(&bytes, Some(version)).ok()
 }
 
@@ -198,7 +199,7 @@ struct Probe(PathBuf);
 
 impl Probe {
     fn make() -> std::result::Result<Self, String> {
-        let path = wall::unified()?.join(format!("gpucap-probe-{}", std::process::id()));
+        let path = native_limit::unified()?.join(format!("gpucap-probe-{}", std::process::id()));
         fs::create_dir(&path).map_err(|why| format!("{}: {}", path.display(), reason(&why)))?;
         Ok(Self(path))
     }
@@ -215,7 +216,7 @@ impl Probe {
             let words =
                 ["limit".into(), self.0.display().to_string(), format!("{name}={}", u64::MAX)];
             let lines = driver.ask(&words, None, MOST)?;
-            let answer = lines.iter().find_map(|line| wall::Answer::of(line));
+            let answer = lines.iter().find_map(|line| native_limit::Answer::of(line));
             let answer = answer.ok_or_else(|| format!("an answer that is none: {lines:?}"))?;
             if !ABLE.contains(&answer.code) {
                 refused = refused.and_then(|()| Err(answer.to_string()));
@@ -251,12 +252,12 @@ fn said(found: &Calibration, unable: Option<String>) -> String {
     text
 }
 
-/// Whole or not at all, and nobody else's to write.
+/// Written in one step, and writable by root alone.
 fn write(path: &Path, found: &Calibration) -> std::io::Result<()> {
     let directory = path.parent().unwrap_or_else(|| Path::new("/"));
     DirBuilder::new().recursive(true).mode(0o755).create(directory)?;
     let new = path.with_extension("json.new");
-    // Left by one who was killed while writing.
+    // Left by a process that was killed while writing.
     drop(fs::remove_file(&new));
     let mut options = OpenOptions::new();
     let mut file = options.write(true).create_new(true).mode(0o644).open(&new)?;

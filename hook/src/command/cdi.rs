@@ -4,10 +4,10 @@
 //! variables that say the limit and the hook that enforces it; engines set a device's variables over the user's. One
 //! file holds one device, so that a slice ends by the end of its file.
 
-use crate::ask::{Ask, Words};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::hooks::{self, Hooks, STAGES};
+use crate::limit_request::{LimitOptions, LimitRequest};
 use crate::output;
 use gpucap_core::config::Excerpt;
 use gpucap_core::uuid::DeviceName;
@@ -78,17 +78,17 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
         // On the host an index is another card than in the container.
         return Err(Error::NotAUuid(Excerpt::new(index.as_bytes())));
     }
-    let ask = Ask::parse(Words {
+    let request = LimitRequest::parse(LimitOptions {
         mem: mem.as_deref(),
         cores: cores.as_deref(),
         profile: profile.as_deref(),
         gpus: gpu,
     })?;
-    ask.doubts().for_each(output::tell);
+    request.doubts().for_each(output::tell);
     let program = hooks::program();
     let program = program.map_err(|why| Error::File { path: "/proc/self/exe".into(), why })?;
     let hooks = Hooks { program: &program, config };
-    let text = format!("{:#}\n", device(name, &ask.variables(), hooks));
+    let text = format!("{:#}\n", device(name, &request.variables(), hooks));
     match output {
         None => output::print(&text)?,
         Some(directory) => {
@@ -127,12 +127,12 @@ fn is_name(name: &str) -> bool {
         && name.chars().all(|sign| sign.is_ascii_alphanumeric() || "_-.:".contains(sign))
 }
 
-/// In one step: an engine that looks meanwhile finds the whole file or none.
+/// In one step: an engine that reads at the same time finds the whole file or none.
 fn write(path: &Path, text: &str) -> io::Result<()> {
     // Engines read what ends in .json or .yaml.
     let new = path.with_extension("new");
     if let Some(directory) = path.parent() {
-        // The one below /run is nobody's after a start of the machine.
+        // The directory below /run has no owner after a restart of the machine.
         fs::create_dir_all(directory)?;
     }
     let written = fs::write(&new, text).and_then(|()| fs::rename(&new, path));

@@ -1,12 +1,12 @@
 //! `gpucap check ROOT`: whether the library can be loaded in an image, asked before a container is made of it.
 //!
-//! The hook asks the same of each container; who builds images or chooses nodes can know it earlier.
+//! The hook checks the same for each container; image builders and administrators can check it in advance.
 
 use crate::command::hook::library;
 use crate::engine::{self, Fit};
 use crate::error::{Error, Result, reason};
 use crate::exit::Exit;
-use crate::{gather, output};
+use crate::{inputs, output};
 use gpucap_plan::{NoGlibc, Node};
 use std::path::PathBuf;
 
@@ -29,7 +29,7 @@ pub(crate) struct Options {
 pub(crate) fn execute(options: &Options) -> Result<Exit> {
     let root = options.root.display();
     let wrong = |why: String| Error::Check(format!("{root}: {why}"));
-    let node = gather::node(&options.config).map_err(|why| wrong(why.to_string()))?;
+    let node = inputs::node(&options.config).map_err(|why| wrong(why.to_string()))?;
     let library = library(&node).map_err(|why| wrong(why.to_string()))?;
     let fit = engine::fit(&library, &options.root).map_err(|why| wrong(reason(&why)))?;
     let refused = node.no_glibc == NoGlibc::Refuse;

@@ -1,8 +1,8 @@
 //! `gpucap configure ENGINE`: has an engine call the hook for each container.
 //!
-//! containerd is told by a runtime handler, whose base specification names the hook; podman and CRI-O by a file in a
-//! directory of hooks; Docker by a runtime that adds it. What an administrator wrote stays as it is, to the byte;
-//! `--undo` takes out what was put in and nothing else. A file that another program made is neither overwritten nor
+//! containerd uses a runtime handler whose base specification names the hook; podman and CRI-O use a file in a
+//! directory of hooks; Docker uses an additional runtime. Existing configuration stays unchanged to the byte;
+//! `--undo` removes what was added and nothing else. A file made by another program is neither overwritten nor
 //! removed. The engine is not restarted.
 
 mod containerd;
@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::hooks::{self, Hooks};
 use crate::replace::{self, Survives};
-use crate::{gather, output};
+use crate::{inputs, output};
 use gpucap_plan::Node;
 use std::fs;
 use std::io;
@@ -43,7 +43,7 @@ pub(crate) struct Options {
     /// Take out what was put in
     #[arg(long)]
     undo: bool,
-    /// The engine's file, if it lies elsewhere: config.toml, daemon.json, or the file in the directory of hooks
+    /// The engine's file, if it is in another place: config.toml, daemon.json, or the file in the directory of hooks
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// containerd: the runtime handler; one that is there keeps all else that it says
@@ -63,7 +63,7 @@ pub(crate) struct Options {
     program: Option<PathBuf>,
 }
 
-/// An engine that can be told.
+/// A supported engine.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum)]
 enum Engine {
     Containerd,
@@ -119,7 +119,7 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
 
 /// What CRI-O hands on of a variable that a device plugin and the pod both set is the pod's.
 fn more_for_crio(config: &Path) -> &'static str {
-    match gather::node_or_default(config).kubelet_checkpoint {
+    match inputs::node_or_default(config).kubelet_checkpoint {
         Some(_) => "",
         None => {
             "On a node of Kubernetes, have the settings name `kubelet_checkpoint`: CRI-O lets a pod overrule \

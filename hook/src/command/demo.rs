@@ -58,7 +58,7 @@ impl Show {
         text.lines().try_for_each(|line| print(&format!("{}\n", format!("   {line}").trim_end())))
     }
 
-    /// A remark of ours.
+    /// Prints a remark of the demo.
     fn say(self, text: &str) -> Result {
         print(&format!("   {text}\n"))
     }

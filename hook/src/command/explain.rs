@@ -1,8 +1,8 @@
 //! `gpucap explain`: whether a process is capped, by what, and if not, why.
 //!
-//! Three questions: which limits are set for it, whether the library is in it, and what the ledger says of it. Without
-//! `--pid` the process is one that would be started from here. The exit code is the answer, for scripts. Of a container
-//! that does not run yet, [`bundle`] tells what the hook would do.
+//! Three questions: which limits are set for the process, whether the library is loaded in it, and what the ledger
+//! has for it. Without `--pid` the process is one that would be started from here. The exit code is the answer, for
+//! scripts. For a container that does not run yet, [`bundle`] shows what the hook would do.
 
 mod bundle;
 mod facts;

@@ -1,4 +1,4 @@
-//! `gpucap gc`: takes away what nobody will ask for any more.
+//! `gpucap gc`: removes state that is no longer needed.
 //!
 //! That happens by itself whenever a container or a run starts; this is for a node where none will. What may still be
 //! in use stays, so it can be called at any time.
@@ -6,7 +6,7 @@
 use crate::engine::{pages, records};
 use crate::error::Result;
 use crate::exit::Exit;
-use crate::{gather, ledgers, output};
+use crate::{inputs, ledgers, output};
 use gpucap_plan::Node;
 use std::path::PathBuf;
 
@@ -26,12 +26,12 @@ pub(crate) struct Options {
 
 /// Takes it away, and says how much it was.
 pub(crate) fn execute(options: &Options) -> Result<Exit> {
-    let node = gather::node_or_default(&options.config);
+    let node = inputs::node_or_default(&options.config);
     let records = records::sweep(&records::directory(&node));
     let pages = pages::sweep(&pages::directory(&node));
     let ledgers = ledgers::sweep();
     let text = format!(
-        "containers forgotten: {records}\ncard pages removed: {pages}\nledgers removed: {ledgers}\n"
+        "containers forgotten: {records}\nusage pages removed: {pages}\nledgers removed: {ledgers}\n"
     );
     output::print(&text)?;
     Ok(Exit::OK)

@@ -1,9 +1,9 @@
 //! `gpucap hook STAGE`: an engine calls, while it starts or ends a container.
 //!
-//! `createRuntime` (and `prestart`, its older name) puts the container under its limits or refuses it; one that did not
-//! ask for any is left alone, at once. `poststop` takes away what the host remembers of containers that are over; it
-//! never fails, since nobody could act on it. A stage that this version does not know refuses: a container that was to
-//! be capped must not run uncapped.
+//! `createRuntime` (and `prestart`, its older name) puts the container under its limits or refuses it; a container
+//! without a request is left unchanged, at once. `poststop` removes the host's state of containers that have ended;
+//! it never fails, since the runtime could not act on it. An unknown stage refuses: a container that was to be capped
+//! must not run uncapped.
 
 use crate::engine::journal::{Journal, Level};
 use crate::engine::pages::{self, Wanted};
@@ -12,13 +12,13 @@ use crate::engine::refusal::{Reason, Refusal};
 use crate::engine::{self, Done, Order, Outcome, Target};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::gather::{self, Gathered};
+use crate::inputs::{self, Inputs};
+use crate::native_limit::NativeLimitSet;
 use crate::preload;
 use crate::proc::Process;
 use crate::sys::at;
-use crate::wall::Walls;
 use gpucap_core::limits::LimitsFile;
-use gpucap_plan::{NativeLimits, NoGlibc, Node, Plan, State, Wall, decide};
+use gpucap_plan::{NativeLimit, NativeLimits, NoGlibc, Node, Plan, State, decide};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -40,7 +40,7 @@ pub(crate) fn execute(options: Options) -> Result<Exit> {
     match options.stage.as_str() {
         "createRuntime" | "create-runtime" | "prestart" => create(&options.config, &state),
         "poststop" => {
-            let node = gather::node(&options.config).unwrap_or_default();
+            let node = inputs::node(&options.config).unwrap_or_default();
             records::sweep(&records::directory(&node));
             pages::sweep(&pages::directory(&node));
             Ok(Exit::OK)
@@ -49,11 +49,11 @@ pub(crate) fn execute(options: Options) -> Result<Exit> {
     }
 }
 
-/// Reads standard input to its end, so that no runtime meets a closed pipe; what is too long is not kept, and then is
-/// no JSON.
+/// Reads standard input to its end, so that no runtime meets a closed pipe; input that is too long is not kept, and
+/// then is not valid JSON.
 fn drain(input: &mut dyn Read) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let read = input.take(gather::MAX_BYTES).read_to_end(&mut bytes);
+    let read = input.take(inputs::MAX_BYTES).read_to_end(&mut bytes);
     // What cannot be read is missing, and the parser says so.
     drop(read.and_then(|_| io::copy(input, &mut io::sink())));
     bytes
@@ -64,7 +64,7 @@ fn create(config: &Path, state: &[u8]) -> Result<Exit> {
     let state =
         State::parse(state).map_err(|why| refuse(&mut journal(&closed), "?", why.into()))?;
     let bundle = PathBuf::from(&state.bundle);
-    let gathered = Gathered::of_bundle(config, &bundle, Some(state.clone()))
+    let gathered = Inputs::of_bundle(config, &bundle, Some(state.clone()))
         .map_err(|why| refuse(&mut journal(&closed), &state.id, why.into()))?;
     let node = gathered.node();
     let mut journal = journal(&node);
@@ -73,7 +73,7 @@ fn create(config: &Path, state: &[u8]) -> Result<Exit> {
         Plan::NotAsked => return Ok(Exit::OK),
         Plan::Refuse(why) => Err(why.into()),
         Plan::Limits(limits) => {
-            let order = (&limits, &decision.walls[..]);
+            let order = (&limits, &decision.native_limits[..]);
             start(&state, &gathered, &node, order, &mut journal)
         }
     };
@@ -84,9 +84,9 @@ fn create(config: &Path, state: &[u8]) -> Result<Exit> {
 
 fn start(
     state: &State,
-    gathered: &Gathered,
+    gathered: &Inputs,
     node: &Node,
-    (limits, walls): (&LimitsFile, &[Wall]),
+    (limits, native_limits): (&LimitsFile, &[NativeLimit]),
     journal: &mut Journal<'_>,
 ) -> std::result::Result<(), Reason> {
     let pid = state.pid.ok_or(Reason::State("no process"))?;
@@ -107,10 +107,10 @@ fn start(
     let directory = pages::directory(node);
     pages::sweep(&directory);
     // The other program could not be found there either.
-    let walls = build(pid, walls, node, journal, &state.id)?;
-    let record = Record::of(state, pid, limits, walls);
+    let native_limits = build(pid, native_limits, node, journal, &state.id)?;
+    let record = Record::of(state, pid, limits, native_limits);
     let owner = record.as_ref().ok().map(|record| (record.pid, record.start_time));
-    // Who can make a mount writable could write into those of others.
+    // A container that can make a mount writable could write to the pages of others.
     let has_page = node.card_pages && pages::are_needed(limits) && !container.privileged;
     let owner = owner.filter(|_| has_page);
 
@@ -121,7 +121,8 @@ fn start(
         masks_opencl: node.mask_opencl,
         page: owner.map(|owner| Wanted { directory: &directory, owner }),
     };
-    let Outcome { done, pageless } = engine::cap(Target { pid, root: &root, label }, order)?;
+    let Outcome { done, usage_page_error } =
+        engine::cap(Target { pid, root: &root, label }, order)?;
     let (level, what) = match done {
         Done::Capped => (Level::Info, "capped"),
         Done::Already => (Level::Info, "was capped already"),
@@ -131,10 +132,10 @@ fn start(
         Done::WithoutGlibc => (Level::Warning, "its image has no glibc: nothing loads the library"),
     };
     journal.note(level, &state.id, what);
-    if let Some(why) = pageless {
+    if let Some(why) = usage_page_error {
         let why = crate::error::reason(&why);
         let what =
-            format!("without a card page, it may get less than its share beside others: {why}");
+            format!("without a usage page, it may get less than its share beside others: {why}");
         journal.note(Level::Warning, &state.id, &what);
     }
     // A host that cannot remember it can still cap it.
@@ -145,21 +146,21 @@ fn start(
     Ok(())
 }
 
-/// Has the driver keep what it is to keep. What it does not is a refusal only where the node demands it: the library
-/// keeps all of it anyway.
+/// Sets the limits that the driver keeps. A failure is a refusal only where the node requires these limits: the
+/// library enforces all of them anyway.
 fn build(
     pid: u32,
-    walls: &[Wall],
+    native_limits: &[NativeLimit],
     node: &Node,
     journal: &mut Journal<'_>,
     container: &str,
-) -> std::result::Result<Option<Walls>, Reason> {
-    if walls.is_empty() {
+) -> std::result::Result<Option<NativeLimitSet>, Reason> {
+    if native_limits.is_empty() {
         return Ok(None);
     }
-    match Walls::build(pid, walls, node) {
-        Ok(walls) => Ok(Some(walls)),
-        Err(why) if node.native_limits == NativeLimits::Required => Err(Reason::Wall(why)),
+    match NativeLimitSet::build(pid, native_limits, node) {
+        Ok(native_limits) => Ok(Some(native_limits)),
+        Err(why) if node.native_limits == NativeLimits::Required => Err(Reason::NativeLimit(why)),
         Err(why) => {
             let what = format!("the driver does not keep its limit, the library alone does: {why}");
             journal.note(Level::Warning, container, &what);
@@ -172,7 +173,7 @@ fn journal(node: &Node) -> Journal<'_> {
     Journal::new(Path::new(&node.log_file))
 }
 
-/// The library that the administrator names, or the one that lies with this program.
+/// The library that the administrator configured, or the one beside this program.
 pub(super) fn library(node: &Node) -> std::result::Result<PathBuf, Reason> {
     if let Some(path) = &node.library {
         return Ok(path.into());
@@ -181,7 +182,7 @@ pub(super) fn library(node: &Node) -> std::result::Result<PathBuf, Reason> {
     let program = program.map_err(|why| Reason::Library(crate::error::reason(&why)))?;
     preload::find(&program).map_err(|places| {
         let places: Vec<_> = places.iter().map(|place| place.display().to_string()).collect();
-        Reason::Library(format!("is in none of its places: {}", places.join(" ")))
+        Reason::Library(format!("not found in {}", places.join(" ")))
     })
 }
 

@@ -5,20 +5,20 @@
 //! It stands in for all that was asked for until then, the container's own variables among it; a process that sets one
 //! to something else still only lowers (`gpucap_core::limits`).
 
+use crate::effective_limit::EffectiveLimit;
 use crate::engine::live;
 use crate::engine::pages::{self, share::ShareFile};
 use crate::engine::records::{self, Record};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::given::Given;
-use crate::wall::Walls;
-use crate::{gather, output};
+use crate::native_limit::NativeLimitSet;
+use crate::{inputs, output};
 use gpucap_core::limits::LimitsFile;
 use gpucap_core::limits::file::{Entry, Key, MemoryCap};
 use gpucap_core::limits::live::LiveEntry;
 use gpucap_core::units::{Bytes, Share, UnitError};
 use gpucap_core::uuid::DeviceName;
-use gpucap_plan::{Names, Node, Wall};
+use gpucap_plan::{Names, NativeLimit, Node};
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -45,7 +45,7 @@ pub(crate) struct Options {
     /// Share of each GPU's time from now on, in percent: 1 to 100
     #[arg(long, value_name = "PERCENT")]
     cores: Option<Share>,
-    /// What it was given when it started holds again, but for what is given here
+    /// Restore the limits of the container's start, except those given here
     #[arg(long)]
     reset: bool,
     /// Only this GPU: as the limits file calls it (GPU-..., MIG-..., *)
@@ -58,7 +58,7 @@ pub(crate) struct Options {
 
 /// Changes them, and says what holds.
 pub(crate) fn execute(options: &Options) -> Result<Exit> {
-    let node = gather::node_or_default(&options.config);
+    let node = inputs::node_or_default(&options.config);
     let record = find(records::all(&records::directory(&node)), &options.container)?;
     let refused = |why: String| Error::Limit { container: record.container.clone(), why };
     let limits = record.limits().ok_or_else(|| refused("its record cannot be read".into()))?;
@@ -70,9 +70,10 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     if let Some(what) = entries.iter().find_map(|entry| options.unprepared(entry)) {
         return Err(refused(what));
     }
-    // First, while the host's files are to be seen. The lower of both holds, so one that stays lets nobody go further.
-    if let Some(walls) = &record.walls
-        && let Err(why) = walls.change(&options.moved(walls, &limits, &entries), &node)
+    // First, while the host's files are visible. The lower of both applies, so a remaining file allows nothing more.
+    if let Some(native_limits) = &record.native_limits
+        && let Err(why) =
+            native_limits.change(&options.moved(native_limits, &limits, &entries), &node)
     {
         output::tell(format_args!("limit: the driver's own limit stays as it is: {why}"));
     }
@@ -88,13 +89,14 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
             "{} gpu={} {}",
             record.container,
             entry.key,
-            said(Given::of(entry, Some(place)))
+            said(EffectiveLimit::of(entry, Some(place)))
         );
     }
-    let shares = Given::all(&limits, Some(page.get())).into_iter().map(|it| (it.gpu, it.now.core));
+    let shares =
+        EffectiveLimit::all(&limits, Some(page.get())).into_iter().map(|it| (it.gpu, it.now.core));
     if let Err(why) = share.and_then(|file| file.map_or(Ok(()), |file| file.publish(shares))) {
         let why = crate::error::reason(&why);
-        output::tell(format_args!("limit: its peers are not told of the new shares: {why}"));
+        output::tell(format_args!("limit: the new shares are not published to its peers: {why}"));
     }
     options.mem.and_then(Bytes::doubt).into_iter().for_each(output::tell);
     output::print(&text)?;
@@ -126,7 +128,12 @@ impl Options {
     }
 
     /// What the driver is to keep from now on, of what it keeps.
-    fn moved(&self, walls: &Walls, limits: &LimitsFile, chosen: &[&Entry]) -> Vec<Wall> {
+    fn moved(
+        &self,
+        native_limits: &NativeLimitSet,
+        limits: &LimitsFile,
+        chosen: &[&Entry],
+    ) -> Vec<NativeLimit> {
         if !self.reset && self.mem.is_none() {
             return vec![];
         }
@@ -135,10 +142,15 @@ impl Options {
             let every = || limits.entries.iter().find(|entry| entry.key == Key::Every);
             limits.entries.iter().find(named).or_else(every)
         };
-        let is_chosen = |wall: &&Wall| own(wall.gpu).is_some_and(|entry| chosen.contains(&entry));
-        let bytes = |wall: &Wall| self.mem.map_or(wall.bytes, |bytes| bytes.0);
-        let moved = walls.walls.iter().filter(is_chosen);
-        moved.map(|wall| Wall { gpu: wall.gpu, bytes: bytes(wall) }).collect()
+        let is_chosen = |native_limit: &&NativeLimit| {
+            own(native_limit.gpu).is_some_and(|entry| chosen.contains(&entry))
+        };
+        let bytes =
+            |native_limit: &NativeLimit| self.mem.map_or(native_limit.bytes, |bytes| bytes.0);
+        let moved = native_limits.limits.iter().filter(is_chosen);
+        moved
+            .map(|native_limit| NativeLimit { gpu: native_limit.gpu, bytes: bytes(native_limit) })
+            .collect()
     }
 
     fn apply(&self, place: &LiveEntry) {
@@ -152,7 +164,7 @@ impl Options {
 }
 
 /// What holds for a GPU of a container.
-fn said(Given { now, at_start, .. }: Given) -> String {
+fn said(EffectiveLimit { now, at_start, .. }: EffectiveLimit) -> String {
     let as_started = |same| if same { " (as started)" } else { "" };
     let memory = format!("mem={}{}", now.memory, as_started(now.memory == at_start.memory));
     let core = now.core.map_or_else(|| "not shared".into(), |core| core.to_string());
@@ -193,7 +205,7 @@ fn is_called(record: &Record, word: &str) -> bool {
     named || !word.is_empty() && record.container.starts_with(word)
 }
 
-/// What tells it from others.
+/// What identifies it among others.
 fn name(record: &Record) -> String {
     match &record.names {
         Some(Names { namespace, pod, container }) => {
@@ -214,7 +226,7 @@ mod tests {
             container: container.into(),
         });
         let limits = String::new();
-        Record { container: id.into(), pid: 1, start_time: 1, names, limits, walls: None }
+        Record { container: id.into(), pid: 1, start_time: 1, names, limits, native_limits: None }
     }
 
     fn found(word: &str) -> std::result::Result<String, String> {

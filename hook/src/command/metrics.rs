@@ -1,14 +1,14 @@
 //! `gpucap metrics`: what [`status`] shows, for Prometheus and all that reads OpenMetrics.
 //!
-//! Printed once, or to whoever asks over HTTP. As there, nothing is reaped or changed, and nothing is kept between two
-//! looks: the counters are those of the ledgers.
+//! Printed once, or served over HTTP. As in `status`, nothing is reaped or changed, and no state is kept between two
+//! scrapes: the counters are those of the ledgers.
 
 mod serve;
 
 use super::status;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::{gather, output};
+use crate::{inputs, output};
 use gpucap_plan::Node;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ Exit status: 0, also if there is nothing to be seen; 1 if it cannot listen.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER)]
 pub(crate) struct Options {
-    /// Answer whoever asks for /metrics at this address, until stopped; without it, print them once
+    /// Serve /metrics at this address until stopped; without it, print the metrics once
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
     /// The node's configuration: where the hook keeps what it knows of containers
@@ -32,7 +32,7 @@ pub(crate) struct Options {
 
 /// Prints them, or serves them until it is stopped.
 pub(crate) fn execute(options: &Options) -> Result<Exit> {
-    let look = || status::metrics(&gather::node_or_default(&options.config));
+    let look = || status::metrics(&inputs::node_or_default(&options.config));
     let Some(address) = options.listen else {
         output::print(&look())?;
         return Ok(Exit::OK);

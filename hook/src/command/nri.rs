@@ -1,9 +1,9 @@
 //! `gpucap nri`: a plugin of containerd and CRI-O, which ask it before they make a container.
 //!
-//! What it answers shows the limit in the environment of everything that starts in the container, `exec` included, and
-//! has the runtime call the hook, whatever the pod's runtime class. **The hook enforces**: a runtime that does not hear
-//! from a plugin in time makes its containers without one. The plan is the hook's own, so what asks for nothing is left
-//! alone, and what cannot be read is refused.
+//! Its answers put the limit into the environment of everything that starts in the container, `exec` included, and
+//! have the runtime call the hook, whatever the pod's runtime class. **The hook enforces**: a runtime that gets no
+//! answer from a plugin in time makes its containers without one. The plan is the hook's own, so a container without
+//! a request is left unchanged, and one that cannot be read is refused.
 //!
 //! It runs for as long as it is wanted: a runtime that goes away is waited for. Started by the runtime itself, as
 //! `/opt/nri/plugins/10-gpucap`, it has its socket from there, and ends with it.
@@ -13,8 +13,8 @@ mod ready;
 
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::gather::{self, Gathered};
 use crate::hooks::{Hooks, STAGES};
+use crate::inputs::{self, Inputs};
 use crate::output;
 use crate::proc::Process;
 use crate::sys;
@@ -55,7 +55,7 @@ pub(crate) struct Options {
 
 /// The pause before the next attempt to find a runtime: the first, and the longest.
 const PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(5)];
-/// By which a runtime tells a plugin that it started which of its open files is the socket.
+/// The variable in which a runtime passes the number of the open socket to a plugin that it started.
 const SOCKET: &str = "NRI_PLUGIN_SOCKET";
 
 /// Serves one runtime after the other.
@@ -63,7 +63,7 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     let name = Name::new(&options.name, &options.index).map_err(failed)?;
     let planner = Planners::new(&options.config, options.program.clone())?;
     let ready = Ready::new(options.ready_file.clone())?;
-    let (mut pause, mut told) = (PAUSES[0], String::new());
+    let (mut pause, mut last_error) = (PAUSES[0], String::new());
     loop {
         let end = match UnixStream::connect(&options.socket) {
             Ok(stream) => link::serve(stream, &name, &|it| planner.answer(it), &ready)?,
@@ -73,10 +73,10 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
             pause = PAUSES[0];
         }
         // What stays as it is was said.
-        if end.was_ready || end.why != told {
+        if end.was_ready || end.why != last_error {
             output::tell(format!("nri: {}: {}; trying again", options.socket.display(), end.why));
         }
-        told = end.why;
+        last_error = end.why;
         thread::sleep(pause);
         pause = PAUSES[1].min(pause * 2);
     }
@@ -90,8 +90,9 @@ pub(crate) fn launched_as(file: &Path) -> Option<Name> {
 /// Serves the runtime that started us.
 pub(crate) fn serve_launcher(name: &Name) -> Result<Exit> {
     let number = env::var(SOCKET).ok().and_then(|number| number.parse().ok());
-    let number =
-        number.ok_or_else(|| failed(format!("{SOCKET} names no file: who started this?")))?;
+    let number = number.ok_or_else(|| {
+        failed(format!("{SOCKET} names no open file: start this plugin from a runtime"))
+    })?;
     let stream = sys::inherited_socket(number);
     let stream =
         stream.map_err(|why| failed(format!("{SOCKET}: {}", crate::error::reason(&why))))?;
@@ -129,7 +130,7 @@ impl Planners {
         let (planner, late, asked) = (self.planner.clone(), self.late.clone(), creation.clone());
         let (answered, answer) = mpsc::channel();
         let work = move || {
-            // Nobody waits for one that comes too late.
+            // The runtime does not wait for an answer that is late.
             let _ = answered.send(planner.answer(&asked));
             drop(late);
         };
@@ -163,8 +164,8 @@ impl Planner {
     }
 
     fn answer(&self, creation: &Creation) -> Answer {
-        let node = gather::node(&self.config).unwrap_or_default();
-        let gathered = Gathered::of(&self.config, creation.container(&node), None);
+        let node = inputs::node(&self.config).unwrap_or_default();
+        let gathered = Inputs::of(&self.config, creation.container(&node), None);
         let plan = gathered.map_or_else(Plan::Refuse, |it| decide(&it.sources()).plan);
         match plan {
             Plan::NotAsked => Answer::Leave,

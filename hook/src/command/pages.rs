@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn each_shell_is_told_each_command() {
+    fn each_shell_completes_each_command() {
         for shell in Shell::value_variants() {
             let mut text = Vec::new();
             clap_complete::generate(*shell, &mut Line::command(), "gpucap", &mut text);

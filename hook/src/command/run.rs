@@ -4,12 +4,12 @@
 //! and terminal are the program's own. Its processes share one ledger, made for this run, unless they are under a
 //! budget already: then that one stays, and can only be lowered.
 
-use crate::ask::{Ask, Joined, Words};
 use crate::elf::Loading;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::gather;
+use crate::inputs;
 use crate::ledgers::{self, Name};
+use crate::limit_request::{Joined, LimitOptions, LimitRequest};
 use crate::output::tell;
 use crate::preload;
 use crate::proc::{self, Process};
@@ -61,31 +61,31 @@ pub(crate) struct Options {
 /// Becomes the program; comes back only if that fails.
 pub(crate) fn execute(options: &Options) -> Result<Exit> {
     let Options { mem, cores, profile, gpu, program } = options;
-    let asked = Ask::parse(Words {
+    let asked = LimitRequest::parse(LimitOptions {
         mem: mem.as_deref(),
         cores: cores.as_deref(),
         profile: profile.as_deref(),
         gpus: gpu,
     })?;
     let Some((program, arguments)) = program.split_first() else { return Err(Error::NoLimit) };
-    let cards = gather::cards();
-    // Where the driver does not list its cards, the library tells of it when it sees them.
+    let cards = inputs::cards();
+    // Where the driver does not list its GPUs, the library prints the notice when it sees them.
     if let Some(limit) = asked.of_no_gpu(&cards).filter(|_| !cards.is_empty()) {
         return Err(Error::NoSuchGpu { limit, cards: cards.len() });
     }
     let place = Place::here()?;
-    let Joined { ask, told } = place.budget.lowered_by(&asked)?;
+    let Joined { request, notices } = place.budget.lowered_by(&asked)?;
     let preload = preloaded()?;
     let file = found(program)?;
     asked.doubts().for_each(tell);
-    told.iter().for_each(tell);
+    notices.iter().for_each(tell);
     place.tell();
     if let Some(why) = out_of_reach(&file) {
         tell(format!("{} {why}", file.display()));
     }
     ledgers::sweep();
     let mut command = Command::new(&file);
-    command.arg0(program).args(arguments).envs(ask.variables()).env("LD_PRELOAD", preload);
+    command.arg0(program).args(arguments).envs(request.variables()).env("LD_PRELOAD", preload);
     let ledger = place.own_ledger()?;
     command.envs(ledger.as_ref().map(|ledger| (GPUCAP_LEDGER.name, ledger)));
     let why = command.exec();
@@ -99,7 +99,7 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
 /// What holds where the run begins.
 struct Place {
     /// The limits that are set already.
-    budget: Ask,
+    budget: LimitRequest,
     /// The ledger that the environment names.
     ledger: Option<PathBuf>,
     /// A hook has put limits into this container.
@@ -111,7 +111,7 @@ impl Place {
         let lookup = |name: &str| env::var_os(name).map(|value| value.as_bytes().to_vec());
         let config = Config::from_lookup(&lookup).map_err(Error::Inherited)?;
         Ok(Self {
-            budget: Ask::of(&config),
+            budget: LimitRequest::of(&config),
             ledger: config.ledger.map(|path| path.as_str().into()),
             by_hook: Path::new(file::PATH).exists(),
         })

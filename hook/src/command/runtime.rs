@@ -5,22 +5,22 @@
 //! show it; before `exec` with a file, that file gets the variables. A container that asks for nothing is not touched.
 //! One that asks and cannot be capped is not made: the line goes to stderr and into the log that the engine reads.
 
+mod args;
 mod edit;
 mod file;
 mod next;
-mod words;
 
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::gather::{self, Gathered};
 use crate::hooks::{self, Hooks};
+use crate::inputs::{self, Inputs};
 use crate::output;
+use args::{Command, RuntimeArgs};
 use edit::Missing;
 use gpucap_plan::{Node, Plan, Reason, decide, variables};
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::{Path, PathBuf};
-use words::{Command, Words};
 
 /// The name under which the command is the runtime, whatever its first word.
 pub(crate) const NAME: &str = "gpucap-runtime";
@@ -33,36 +33,37 @@ const CONFIG: &str = "--gpucap-config=";
 pub(crate) struct Options {
     /// The words for the next runtime
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "WORD")]
-    words: Vec<OsString>,
+    args: Vec<OsString>,
 }
 
 /// Prepares the container, and becomes the next runtime.
 pub(crate) fn execute(options: &Options) -> Result<Exit> {
-    become_next(&options.words)
+    become_next(&options.args)
 }
 
 /// The same, under the name of a runtime.
 pub(crate) fn become_next(line: &[OsString]) -> Result<Exit> {
     let (own, line) = configured(line);
-    let node = gather::node(&own).unwrap_or_default();
-    let words = Words::of(line);
-    let done = match &words.command {
+    let node = inputs::node(&own).unwrap_or_default();
+    let args = RuntimeArgs::of(line);
+    let done = match &args.command {
         Some(Command::Make { bundle, config }) => make(&own, bundle, config),
         Some(Command::Exec { id, process }) => {
-            show(&node, &words, id, process);
+            show(&node, &args, id, process);
             Ok(())
         }
         None => Ok(()),
     };
     if let Err(why) = done {
         output::tell(&why);
-        words.log(&why.to_string());
+        args.log(&why.to_string());
         return Ok(Exit::FAILED);
     }
     next::become_it(&node.next_runtime, line)
 }
 
-/// Where the node's configuration lies, and the words for the next runtime: all, but for ours, which is the first.
+/// The path of the node's configuration, and the arguments for the next runtime: all but the first, which is for this
+/// program.
 fn configured(line: &[OsString]) -> (PathBuf, &[OsString]) {
     let own = |word: &OsString| Some(word.to_str()?.strip_prefix(CONFIG)?.into());
     match line.split_first() {
@@ -76,7 +77,7 @@ fn make(own: &Path, bundle: &Path, config: &Path) -> std::result::Result<(), Ref
     let path = bundle.join(config);
     let mut value = file::read_json(&path).map_err(|why| Refusal::file(&path, why))?;
     let container = gpucap_plan::Container::of(&value);
-    let gathered = Gathered::of(own, container, None).map_err(Refusal::Plan)?;
+    let gathered = Inputs::of(own, container, None).map_err(Refusal::Plan)?;
     let limits = match decide(&gathered.sources()).plan {
         Plan::NotAsked => return Ok(()),
         Plan::Refuse(reason) => return Err(Refusal::Plan(reason)),
@@ -90,8 +91,8 @@ fn make(own: &Path, bundle: &Path, config: &Path) -> std::result::Result<(), Ref
 
 /// Shows a program that joins the container the variables that its `config.json` has. If that fails it is no matter:
 /// the limits file holds in there, whatever the variables say.
-fn show(node: &Node, words: &Words, id: &OsStr, process: &Path) -> Option<()> {
-    let state = next::state(&node.next_runtime, words.globals(), id)?;
+fn show(node: &Node, args: &RuntimeArgs, id: &OsStr, process: &Path) -> Option<()> {
+    let state = next::state(&node.next_runtime, args.globals(), id)?;
     let bundle = gpucap_plan::State::parse(&state).ok()?.bundle;
     let config = file::read_json(&Path::new(&bundle).join("config.json")).ok()?;
     let mut value = file::read_json(process).ok()?;

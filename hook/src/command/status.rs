@@ -1,5 +1,5 @@
-//! `gpucap status`: who holds how much of which GPU, in every ledger that is to be seen. On the host, these are those of
-//! the containers too, with the limits that hold now ([`crate::given`]).
+//! `gpucap status`: the usage of each GPU in every visible ledger. On the host these include the ledgers of the
+//! containers, with their effective limits ([`crate::effective_limit`]).
 //!
 //! People see text, programs JSON, Prometheus the numbers. Looks only: nothing is reaped, nothing swept. What dead processes held counts as free, as it will be for the next
 //! request.
@@ -14,7 +14,7 @@ mod view;
 use crate::engine::{live, records};
 use crate::error::{Result, reason};
 use crate::exit::Exit;
-use crate::gather;
+use crate::inputs;
 use crate::ledgers::{self, BY_HOOK, Look};
 use crate::output;
 use crate::paint::Paint;
@@ -27,7 +27,7 @@ use gpucap_plan::Node;
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::{env, io};
-use view::{Book, Container, Device, State, Status, World};
+use view::{Container, Device, LedgerView, State, Status, World};
 
 const AFTER: &str = "\
 On the host, run by root, it shows each container under limits; inside one, that container.
@@ -47,9 +47,9 @@ pub(crate) struct Options {
     config: PathBuf,
 }
 
-/// Prints what is to be seen.
+/// Prints all visible ledgers.
 pub(crate) fn execute(options: &Options) -> Result<Exit> {
-    let status = look(&gather::node_or_default(&options.config), &Machine::new(MOST_ROWS));
+    let status = look(&inputs::node_or_default(&options.config), &Machine::new(MOST_ROWS));
     let text = if options.json {
         json::render(&status)
     } else {
@@ -85,7 +85,7 @@ fn look(node: &Node, machine: &Machine) -> Status {
             }
         };
         let container = Container::of(record, page.as_ref().map(Map::get));
-        status.books.push(Book { path, devices, container: None }.of_container(container));
+        status.ledgers.push(LedgerView { path, devices, container: None }.of_container(container));
     }
     let (paths, beyond) = ledgers::all(env::var_os(GPUCAP_LEDGER.name).as_deref());
     if beyond > 0 {
@@ -94,7 +94,7 @@ fn look(node: &Node, machine: &Machine) -> Status {
     }
     for path in paths {
         match ledgers::look(&path) {
-            Look::Ledger(map) => status.books.push(Book::of(map.get(), &path, machine)),
+            Look::Ledger(map) => status.ledgers.push(LedgerView::of(map.get(), &path, machine)),
             Look::Unused => status.unused.push(path),
             Look::No(why) => status.unreadable.push((path, why)),
         }
@@ -152,7 +152,7 @@ impl World for Machine {
 
 /// One ledger as it is shown here: for the demo, which has one of its own.
 pub(crate) fn of(path: &Path, paint: Paint) -> Option<String> {
-    Some(text::book(&seen(path)?, paint))
+    Some(text::ledger(&seen(path)?, paint))
 }
 
 /// What the living hold by one ledger, on all devices: for the demo.
@@ -160,9 +160,9 @@ pub(crate) fn used(path: &Path) -> Option<u64> {
     Some(seen(path)?.devices.iter().map(|device| device.used).sum())
 }
 
-fn seen(path: &Path) -> Option<Book> {
+fn seen(path: &Path) -> Option<LedgerView> {
     match ledgers::look(path) {
-        Look::Ledger(map) => Some(Book::of(map.get(), path, &Machine::new(MOST_ROWS))),
+        Look::Ledger(map) => Some(LedgerView::of(map.get(), path, &Machine::new(MOST_ROWS))),
         Look::Unused | Look::No(_) => None,
     }
 }

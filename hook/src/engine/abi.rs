@@ -1,4 +1,4 @@
-//! Whether the library can be loaded in a container, told before anything runs there.
+//! Whether the library can be loaded in a container, determined before anything runs there.
 //!
 //! The loader ignores a preload that it cannot open, and the container runs uncapped; but one that asks for a symbol
 //! version or a library that is not there ends every process of the container. So what the library asks for is read
@@ -51,7 +51,7 @@ pub(crate) enum Fit {
         /// What the image has.
         has: Version,
     },
-    /// Likewise, for want of this library.
+    /// Likewise, because this library is missing.
     Lacks(String),
 }
 
@@ -98,7 +98,7 @@ fn find(image: &Root, name: &str) -> io::Result<Option<File>> {
     Ok(None)
 }
 
-/// `GLIBC_2.17`; `GLIBC_PRIVATE` and the like are no versions.
+/// `GLIBC_2.17`; names such as `GLIBC_PRIVATE` are no versions.
 fn version(word: &[u8]) -> Option<Version> {
     let numbers = std::str::from_utf8(word.strip_prefix(b"GLIBC_")?).ok()?;
     let mut numbers = numbers.split('.').map(str::parse);

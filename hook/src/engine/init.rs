@@ -26,7 +26,7 @@ impl Init {
         let before = start_time()?;
         let namespace = File::open(process.path("ns/mnt"))?;
         let root = root_of(&std::fs::read_to_string(process.path("uid_map"))?);
-        // The number may have gone to another process meanwhile.
+        // The number may have been reused by another process.
         if start_time()? != before {
             return Err(io::ErrorKind::NotFound.into());
         }
@@ -37,7 +37,7 @@ impl Init {
         Ok(Self { namespace, root })
     }
 
-    /// Who its root is on the host; root itself, if nobody else.
+    /// The host's user that is its root; root itself, if there is no mapping.
     pub(super) const fn root(&self) -> u32 {
         self.root
     }
@@ -48,7 +48,7 @@ impl Init {
     }
 }
 
-/// Who is 0 by this map of users: begin inside, begin outside, and how many, in each line.
+/// Returns the user that this map maps to 0: begin inside, begin outside, and count, in each line.
 fn root_of(map: &str) -> u32 {
     let numbers = |line: &str| -> Option<Vec<u32>> {
         line.split_whitespace().map(|number| number.parse().ok()).collect()

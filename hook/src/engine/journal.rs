@@ -44,7 +44,7 @@ struct Ways {
 }
 
 impl<'a> Journal<'a> {
-    /// One that is not open yet: most containers have no GPU, and nothing to be said of them.
+    /// A journal that is not open yet: most containers have no GPU, and no messages.
     pub(crate) const fn new(path: &'a Path) -> Self {
         Self { path, ways: None }
     }

@@ -1,8 +1,8 @@
 //! The page through which a container's limits change while it runs: laid out for it by the hook, written by the host.
 //!
-//! It lies in the container's own file system in memory, on a mount that the container can only read. The host writes
-//! through a mount of the same file system that is nowhere in the container's tree: it enters the container's mount
-//! namespace for the length of one command, clones the mount, and lifts the restriction of the clone (Linux 5.12).
+//! The file is in the container's own tmpfs, on a mount that the container can only read. The host writes through a
+//! mount of the same file system that is nowhere in the container's tree: it enters the container's mount namespace
+//! for the length of one command, clones the mount, and lifts the restriction of the clone (Linux 5.12).
 
 use super::init::Init;
 use super::records::Record;

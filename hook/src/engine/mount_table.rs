@@ -1,7 +1,7 @@
-//! On which mount a file of the container lies, and what the kernel does with mounts made there.
+//! The mount that a file of the container is on, and how the kernel propagates mounts made there.
 //!
-//! Asked of `/proc` as the host sees it, opened before the container's mount namespace is entered: in the namespace
-//! there may be none, or one that the image has made. Kernels before 5.8 tell it in no other way.
+//! Read from the host's `/proc`, opened before the container's mount namespace is entered: inside there may be none,
+//! or one that the image has made. Kernels before 5.8 offer no other way.
 
 use super::root::{Place, read};
 use crate::proc::Process;
@@ -26,7 +26,7 @@ impl MountTable {
         super::root::open_directory(&Process::own().path("")).map(Self)
     }
 
-    /// The number of the mount on which an open file lies.
+    /// Returns the number of the mount that an open file is on.
     pub(super) fn mount_of(&self, file: &File) -> io::Result<u64> {
         let text = self.text(&format!("fdinfo/{}", file.as_raw_fd()))?;
         let number = text.lines().find_map(|line| line.strip_prefix("mnt_id:"));
@@ -35,7 +35,7 @@ impl MountTable {
             .ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
-    /// Whether what is mounted on this mount is mounted elsewhere too, as on the host.
+    /// Returns whether mounts made on this mount propagate elsewhere, such as to the host.
     pub(super) fn is_shared(&self, number: u64) -> io::Result<bool> {
         let number = number.to_string();
         let text = self.text("mountinfo")?;
@@ -45,8 +45,8 @@ impl MountTable {
         Ok(fields.skip(6).take_while(|field| *field != "-").any(|it| it.starts_with("shared:")))
     }
 
-    /// Unmounts what is mounted at a place, so that nothing that is mounted there next depends on a file of another
-    /// mount: whoever else has that could remove it, and the mount with it.
+    /// Unmounts what is mounted at a place, so that the next mount there does not depend on a file of another mount:
+    /// another holder of that mount could remove the file, and the new mount with it.
     pub(super) fn uncover(&self, place: &Place) -> io::Result<()> {
         for _ in 0..MOST_MOUNTS {
             let Some(top) = place.found()? else { return Ok(()) };
@@ -63,7 +63,7 @@ impl MountTable {
     fn text(&self, name: &str) -> io::Result<String> {
         let file = at::open(&self.0, &CString::new(name)?, libc::O_RDONLY, 0)?;
         let bytes = read(file, MOST_BYTES)?;
-        // Names are the image's, and numbers and marks are what is asked for.
+        // Names come from the image; only numbers and flags are used.
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 }

@@ -25,7 +25,7 @@ pub(super) enum Use {
 }
 
 impl Use {
-    /// What is forbidden, and what is allowed though the source may forbid it.
+    /// The forbidden uses, and the uses that are allowed though the source may forbid them.
     pub(super) const fn attributes(self) -> (u64, u64) {
         use mount::{NO_DEVICES, NO_PROGRAMS, NO_SETUID, READ_ONLY};
         let always = NO_SETUID | NO_DEVICES;
@@ -47,12 +47,12 @@ impl Use {
     }
 }
 
-/// By which means, with the library at hand.
+/// The available system calls, tried with the library.
 #[derive(Debug)]
 pub(super) enum Means {
     /// A mount of the library that is mounted nowhere yet.
     Detached(File),
-    /// The library's path and what must lie there.
+    /// The library's path and its expected content.
     Classic(PathBuf, Identity),
 }
 
@@ -68,7 +68,7 @@ impl Means {
         }
     }
 
-    /// Whether what lies on the host can be shown, wherever it lies.
+    /// Returns whether a file of the host can be mounted, wherever it is.
     pub(super) fn carry(&self) -> bool {
         matches!(self, Self::Detached(_))
     }
@@ -97,7 +97,9 @@ impl Means {
             Self::Classic(path, identity) => {
                 let library = File::open(path)?;
                 if Identity::of(&library)? != *identity {
-                    return Err(io::Error::other("another library lies in the container's way"));
+                    return Err(io::Error::other(
+                        "another file of the container is in the library's place",
+                    ));
                 }
                 bind(library, place, Use::Load)
             }
@@ -118,7 +120,7 @@ impl Means {
         }
     }
 
-    /// Restricts a mount that is there; not what is mounted below it.
+    /// Restricts an existing mount; not the mounts below it.
     pub(super) fn restrict(&self, place: &Place, usage: Use) -> io::Result<()> {
         match self {
             Self::Detached(_) => {

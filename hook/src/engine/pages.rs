@@ -1,4 +1,4 @@
-//! The card pages of a node's containers ([`gpucap_core::page`]): where they lie, and how a container comes to its own.
+//! The usage pages of a node's containers ([`gpucap_core::page`]): their directory, and how a container gets its own.
 //!
 //! ```text
 //! <run_dir>/pages/               for root alone
@@ -8,16 +8,16 @@
 //!     NAME.share                 the container's shares of the time ([`share`])
 //! ```
 //!
-//! Each container reads all of `all`, so a name is drawn and says nothing. A page is stale exactly if the process that
-//! its link names has ended. The link is there before the page and goes after it, and whoever comes next takes away what is
-//! stale, and pages without a link. A container that could make another mount writable is given no page.
+//! Each container can read all of `all`, so names are random and carry no information. A page is stale exactly if the
+//! process that its link names has ended. The link is made before the page and removed after it; each hook removes
+//! stale pages, and pages without a link. A container that could make another mount writable gets no page.
 
 pub(crate) mod share;
 
+use super::container_files::{is_closed, is_open};
 use super::mounts::Use;
 use super::records::{first_process, has_ended};
 use super::root::{Identity, Place, Root};
-use super::shown::{is_closed, is_open};
 use crate::sys::{self, Map, at, mount};
 use gpucap_core::limits::LimitsFile;
 use gpucap_core::page::{self, CardPage};
@@ -31,14 +31,14 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Under these names it lies beside the limits file, before the mounts come on top.
+/// Under these names they are beside the limits file, before the mounts are put on top.
 pub(super) const NAMES: [&CStr; 2] = [c"page", c"pages"];
 const ALL: &str = "all";
 /// Room for the pages of 910 containers, two files each. The number of files bounds the extended attributes too: what
 /// one takes is taken from it.
 const OPTIONS: [(&CStr, &CStr); 3] =
     [(c"size", c"64m"), (c"nr_inodes", c"2048"), (c"mode", c"0755")];
-/// How often room is made for a file: a container may take it again meanwhile.
+/// How often space is made for a file: a container may fill it again in between.
 const MOST_ROOM: u32 = 3;
 /// How often a hook asks for the lock that another one has for a fraction of a millisecond. No container waits longer.
 const MOST_TRIES: u32 = 500;
@@ -62,7 +62,7 @@ pub(super) struct Page {
     all: (File, Identity),
 }
 
-/// A page and the link that says whose it is, open for use from within any namespace. Taken away unless it is kept.
+/// A page and the link that names its owner, open for use from within any namespace. Removed unless it is kept.
 #[derive(Debug)]
 struct Claim {
     directory: File,
@@ -72,7 +72,7 @@ struct Claim {
     kept: bool,
 }
 
-/// Where they lie.
+/// The directory of the pages.
 pub(crate) fn directory(node: &Node) -> PathBuf {
     Path::new(&node.run_dir).join("pages")
 }
@@ -82,7 +82,7 @@ pub(crate) fn are_needed(limits: &LimitsFile) -> bool {
     limits.entries.iter().any(|entry| entry.core.is_some())
 }
 
-/// Takes those away whose container is over, and the file system if none is left. How many there were.
+/// Removes pages of ended containers, and the file system if none is left. Returns how many were removed.
 pub(crate) fn sweep(directory: &Path) -> usize {
     let links = fs::read_dir(directory).into_iter().flatten().flatten();
     let stale = links.filter(|link| {
@@ -105,11 +105,11 @@ pub(crate) fn sweep(directory: &Path) -> usize {
     count
 }
 
-/// Takes away what no link names (who took the link may not have seen the page, in another mount namespace), and the file
-/// system once it is empty.
+/// Removes pages without a link (the process that removed the link may not have seen the page, in another mount
+/// namespace), and the file system once it is empty.
 fn tidy(directory: &Path) -> io::Result<()> {
     let all = directory.join(ALL);
-    // Nobody is about to make a page, or it stays.
+    // Excludes hooks that are about to make a page; otherwise the file system stays.
     let home = File::open(directory)?;
     home.try_lock()?;
     let links = fs::read_dir(directory)?.flatten();
@@ -152,7 +152,8 @@ impl Page {
         Ok(Self { claim, own, all })
     }
 
-    /// Shows it to the container with this root: the own page last, so that who finds it finds all others.
+    /// Mounts it for the container with this root: the own page last, so that a process that finds it finds all
+    /// others.
     pub(super) fn show(&self, root: &Root) -> io::Result<()> {
         let [own, all] = places(root)?;
         mount::attach(&self.all.0, &all.top()?)?;
@@ -174,7 +175,7 @@ impl Page {
         sees(page::DIRECTORY, is(&all, self.all.1, is_closed))
     }
 
-    /// Leaves it where it is until the container is over.
+    /// Keeps it until the container ends.
     pub(super) fn keep(mut self) {
         self.claim.kept = true;
     }
@@ -204,10 +205,10 @@ impl Claim {
         with_room(path, || ShareFile::prepare(self.all.try_clone()?, &self.name))
     }
 
-    /// The page's file, with all of its memory: who maps it never meets a file system that is full.
+    /// Makes the page's file with all of its memory allocated, so that a mapping never meets a full file system.
     fn page(&self) -> io::Result<File> {
         let file = at::open(&self.all, &self.name, libc::O_RDWR | libc::O_CREAT, 0o666)?;
-        // Whoever the container's users are.
+        // Whatever the container's users are.
         file.set_permissions(Permissions::from_mode(0o666))?;
         at::allocate(&file, CardPage::SIZE)?;
         Ok(file)
@@ -241,12 +242,12 @@ fn mounted(path: &Path, directory: &File, label: Option<&str>) -> io::Result<Fil
     Ok(new)
 }
 
-/// Whether this is another file system than that of the directory that it lies in.
+/// Returns whether this is another file system than that of its parent directory.
 fn is_mounted(directory: &File, all: &File) -> io::Result<bool> {
     Ok(directory.metadata()?.dev() != all.metadata()?.dev())
 }
 
-/// A label without what tells a container from others: all of them read there.
+/// A label without the categories that tell containers apart: all of them read there.
 fn without_categories(label: &str) -> String {
     label.splitn(5, ':').take(4).collect::<Vec<_>>().join(":")
 }
@@ -267,7 +268,7 @@ fn with_room<T>(directory: &Path, make: impl Fn() -> io::Result<T>) -> io::Resul
 /// Takes from each container what it has made its page longer by, and the extended attributes that it has given it.
 fn cut_back(all: &Path) -> io::Result<()> {
     for entry in fs::read_dir(all)? {
-        // Not blocking: who owns the page may have a lease of it.
+        // Not blocking: the owner of the page may hold a lease on it.
         let page =
             OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(entry?.path());
         let Ok(page) = page else { continue };
@@ -283,7 +284,7 @@ fn cut_back(all: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A mount of what is open, to be used so.
+/// Makes a mount of an open file, with these restrictions.
 fn clone(file: &File, usage: Use) -> io::Result<(File, Identity)> {
     let clone = mount::clone_of(file)?;
     let (set, clear) = usage.attributes();

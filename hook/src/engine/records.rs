@@ -4,13 +4,13 @@
 //! <run_dir>/containers/ID@PID-START.json
 //! ```
 //!
-//! The name says whose it is: the container, and number and start time of its first process. So a record is stale
-//! exactly if that process has ended; nothing has to be told that a container is over, and whoever comes next takes the
-//! stale ones away. The book itself is in the container: [`Record::open`] reaches it through that process.
+//! The name identifies the owner: the container, and number and start time of its first process. So a record is stale
+//! exactly if that process has ended; no notification of the container's end is needed, and each later hook removes
+//! the stale ones. The ledger itself is in the container: [`Record::open`] reaches it through that process.
 
+use crate::native_limit::NativeLimitSet;
 use crate::proc::{self, Process};
 use crate::sys::at;
-use crate::wall::Walls;
 use gpucap_core::limits::LimitsFile;
 use gpucap_plan::{Names, Node, State};
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 const ENDING: &str = ".json";
-/// What is written. Of a record of another version, no more is known than its name says.
+/// The content. For a record of another version only its name is used.
 const VERSION: u32 = 1;
 
 /// A container under a cap.
@@ -38,7 +38,7 @@ pub(crate) struct Record {
     /// What it was given.
     pub(crate) limits: String,
     /// What of it the driver keeps too.
-    pub(crate) walls: Option<Walls>,
+    pub(crate) native_limits: Option<NativeLimitSet>,
 }
 
 /// The directory, open: also from within a container's namespace.
@@ -56,14 +56,15 @@ impl Records {
     pub(crate) fn write(&self, record: &Record) -> io::Result<()> {
         let name = record.file();
         let (new, name) = (CString::new(format!("{name}.new"))?, CString::new(name)?);
-        // Left by one who was killed while writing.
+        // Left by a process that was killed while writing.
         drop(at::remove(&self.0, &new, false));
         at::create(&self.0, &new, 0o600)?.write_all(record.text().as_bytes())?;
         at::rename(&self.0, &new, &name)
     }
 }
 
-/// Takes the records away whose container is over; those of which it cannot be told stay. How many there were.
+/// Removes the records of ended containers; records whose container's state is unknown stay. Returns how many were
+/// removed.
 pub(crate) fn sweep(directory: &Path) -> usize {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let stale = entries.filter(|entry| {
@@ -99,7 +100,7 @@ pub(crate) fn is_id(text: &str) -> bool {
 }
 
 impl Record {
-    /// What is to be remembered of a container that waits to be started.
+    /// The record of a container that waits to be started.
     ///
     /// # Errors
     /// It does not wait any more.
@@ -107,7 +108,7 @@ impl Record {
         state: &State,
         pid: u32,
         limits: &LimitsFile,
-        walls: Option<Walls>,
+        native_limits: Option<NativeLimitSet>,
     ) -> io::Result<Self> {
         let stat = Process(pid).stat()?.ok_or(io::ErrorKind::InvalidData)?;
         Ok(Self {
@@ -116,7 +117,7 @@ impl Record {
             start_time: stat.start_time,
             names: Names::of(&state.annotations),
             limits: limits.write(),
-            walls,
+            native_limits,
         })
     }
 
@@ -150,12 +151,12 @@ impl Record {
     }
 
     fn text(&self) -> String {
-        let Self { container, names, limits, walls, .. } = self;
+        let Self { container, names, limits, native_limits, .. } = self;
         let mut value = json!({"version": VERSION, "container": container, "limits": limits});
         if let Some(Names { namespace, pod, container }) = names {
             value["names"] = json!({"namespace": namespace, "pod": pod, "container": container});
         }
-        value["driver"] = json!(walls.as_ref().map(Walls::record));
+        value["driver"] = json!(native_limits.as_ref().map(NativeLimitSet::record));
         format!("{value:#}\n")
     }
 
@@ -170,8 +171,8 @@ impl Record {
         };
         let limits = if known { word(&value["limits"])? } else { String::new() };
         let (container, names) = (container.to_owned(), names());
-        let walls = Walls::of_record(&value["driver"]);
-        Some(Self { container, pid, start_time, names, limits, walls })
+        let native_limits = NativeLimitSet::of_record(&value["driver"]);
+        Some(Self { container, pid, start_time, names, limits, native_limits })
     }
 }
 
@@ -190,7 +191,7 @@ pub(super) fn first_process(text: &str) -> Option<(u32, u64)> {
     Some((pid.parse().ok()?, start_time.parse().ok()?))
 }
 
-/// Whether that process is over, and so the container.
+/// Returns whether that process has ended, and so the container.
 pub(super) fn has_ended(pid: u32, start_time: u64) -> bool {
     match Process(pid).stat() {
         Ok(Some(stat)) => stat.ended || stat.start_time != start_time,
@@ -199,7 +200,7 @@ pub(super) fn has_ended(pid: u32, start_time: u64) -> bool {
     }
 }
 
-/// Where they lie.
+/// The directory of the records.
 pub(crate) fn directory(node: &Node) -> PathBuf {
     Path::new(&node.run_dir).join("containers")
 }
@@ -219,7 +220,7 @@ mod tests {
                 container: "main".into(),
             }),
             limits: LimitsFile::default().write(),
-            walls: None,
+            native_limits: None,
         }
     }
 
@@ -232,7 +233,7 @@ mod tests {
         records.write(&living).expect("written");
         records.write(&living).expect("written again");
         records.write(&over).expect("written");
-        fs::write(path.join("x@1-0.json.new"), "").expect("one who was killed while writing");
+        fs::write(path.join("x@1-0.json.new"), "").expect("a partial file");
         fs::write(path.join("README"), "").expect("no record");
         assert_eq!(all(&path), std::slice::from_ref(&living));
         assert_eq!(sweep(&path), 2);

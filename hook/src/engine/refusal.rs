@@ -1,6 +1,6 @@
 //! Why a container may not start: asked for a slice, and cannot be held to it.
 //!
-//! Each reason has a remedy, for the person who reads the one line in the engine's message.
+//! Each reason has a remedy, for the reader of the one line in the engine's message.
 
 use super::abi::Version;
 use crate::preload::LIBRARY;
@@ -31,7 +31,7 @@ pub(crate) enum Reason {
     NoGlibc,
     /// The library would end every program of the image.
     TooNew { needs: Version, has: Version },
-    /// The same, for want of another library.
+    /// The same, because another library is missing.
     Lacks(String),
     /// The container's first process or its mount namespace cannot be reached.
     Process { pid: u32, why: io::Error },
@@ -42,7 +42,7 @@ pub(crate) enum Reason {
     /// The preload list would not stay in front of every user: a directory on the way to it is at fault.
     Way { directory: String, why: &'static str },
     /// The driver is to keep its limit too, and does not.
-    Wall(String),
+    NativeLimit(String),
     /// Everything was done, and it is not as it should be.
     NotAsMade(String),
 }
@@ -86,10 +86,10 @@ impl fmt::Display for Reason {
             Self::Way { directory, why } => {
                 write!(f, "/etc/ld.so.preload would not hold for all its users: {directory} {why}")
             }
-            Self::Wall(why) => {
+            Self::NativeLimit(why) => {
                 write!(f, "this node demands that the driver keeps its limit too: {why}")
             }
-            Self::NotAsMade(what) => write!(f, "{what} in it is not as it was made"),
+            Self::NotAsMade(what) => write!(f, "{what} was changed after it was mounted"),
         }
     }
 }
@@ -97,7 +97,7 @@ impl fmt::Display for Reason {
 impl Reason {
     const fn remedy(&self) -> &'static str {
         match self {
-            Self::Plan(_) => "`gpucap explain BUNDLE` shows who asked for what",
+            Self::Plan(_) => "`gpucap explain BUNDLE` shows which source asked for what",
             Self::State(_) => "the hook belongs to the stage createRuntime of an OCI runtime",
             Self::Library(_) => "install it again",
             Self::NoGlibc => {
@@ -115,7 +115,7 @@ impl Reason {
             Self::Way { .. } => {
                 "have its / and /etc belong to root with mode 755, and mount nothing on /etc"
             }
-            Self::Wall(_) => "see what `gpucap calibrate` says, or change native_limits",
+            Self::NativeLimit(_) => "see what `gpucap calibrate` says, or change native_limits",
             Self::NotAsMade(_) => "see which other hook or mount of the container uses that path",
         }
     }

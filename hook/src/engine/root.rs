@@ -1,10 +1,10 @@
 //! A container's root directory, and a walk below it that nothing in the image can lead out of.
 //!
-//! Each component is opened by itself and never followed; a symlink is read, and what it says is walked on from the
-//! place of the link or from the container's root. `..` goes back the way that was come, at most to the root. So the
-//! magic links of a `/proc` in the image are words like any other, and nobody who moves directories meanwhile can make
-//! the walk end elsewhere. This is what `openat2` offers with `RESOLVE_IN_ROOT`; kernels before 5.6 lack it, and one
-//! walk for all of them is tried on all of them.
+//! Each component is opened by itself and never followed; a symlink is read, and its target is walked from the link's
+//! directory or from the container's root. `..` goes back along the walk, at most to the root. So the magic links of
+//! a `/proc` in the image have no effect, and a process that moves directories at the same time cannot make the walk
+//! end elsewhere. This is what `openat2` offers with `RESOLVE_IN_ROOT`; kernels before 5.6 lack it, and one walk for
+//! all kernels is tested on all of them.
 
 use crate::sys::at;
 use std::ffi::{CStr, CString};
@@ -20,7 +20,7 @@ const MOST_LINKS: u32 = 40;
 #[derive(Debug)]
 pub(crate) struct Root(File);
 
-/// A name in a directory of the container, whatever lies there.
+/// A name in a directory of the container, whatever kind of file it is.
 #[derive(Debug)]
 pub(crate) struct Place {
     parent: File,
@@ -55,12 +55,12 @@ impl Root {
         Self(directory)
     }
 
-    /// Opens what lies at a path, to be looked at.
+    /// Opens a path without following it (`O_PATH`), for inspection.
     pub(crate) fn look(&self, path: &str) -> io::Result<File> {
         Ok(self.walk(path)?.1)
     }
 
-    /// Opens the regular file at a path for reading. `None`: something else lies there, or nothing.
+    /// Opens the regular file at a path for reading. `None`: another kind of file, or none.
     pub(crate) fn open(&self, path: &str) -> io::Result<Option<File>> {
         match self.walk(path) {
             Ok((place, _)) => place.open(),
@@ -145,12 +145,12 @@ impl Place {
         Ok(Self { parent: directory.try_clone()?, name: name.to_owned() })
     }
 
-    /// What lies there on top of everything mounted, to be looked at.
+    /// Opens the topmost mount at the place, for inspection.
     pub(crate) fn top(&self) -> io::Result<File> {
         at::look(&self.parent, &self.name)
     }
 
-    /// The same; `None` if nothing lies there.
+    /// The same; `None` if nothing is there.
     pub(super) fn found(&self) -> io::Result<Option<File>> {
         match self.top() {
             Err(why) if is_absent(&why) => Ok(None),
@@ -168,7 +168,7 @@ impl Place {
         &self.name
     }
 
-    /// Opens the regular file that lies there for reading. `None`: something else does, or nothing.
+    /// Opens the regular file at the place for reading. `None`: another kind of file, or none.
     pub(crate) fn open(&self) -> io::Result<Option<File>> {
         match self.top() {
             Ok(there) if there.metadata()?.is_file() => {
@@ -182,8 +182,8 @@ impl Place {
         }
     }
 
-    /// Sees to it that a directory lies there; anything else is taken away. What is in the directory may stay: it will
-    /// be mounted over.
+    /// Ensures that the place is a directory; anything else is removed. The directory's content may stay: it will be
+    /// mounted over.
     pub(crate) fn make_directory(&self) -> io::Result<()> {
         match self.top() {
             Ok(there) if there.metadata()?.is_dir() => return Ok(()),
@@ -194,7 +194,7 @@ impl Place {
         at::make_directory(&self.parent, &self.name)
     }
 
-    /// Sees to it that a regular file lies there; anything else is taken away.
+    /// Ensures that the place is a regular file; anything else is removed.
     pub(crate) fn make_file(&self) -> io::Result<()> {
         match self.top() {
             Ok(there) => {

@@ -1,10 +1,10 @@
 //! Whether `/etc/ld.so.preload` stays what the hook makes of it, for every user of the container.
 //!
-//! glibc ignores a list that a process cannot read, without a word. And the kernel detaches a mount once its mountpoint
-//! is removed in another mount namespace. So each directory on the way to the list must let all users in, belong to root
-//! and be changed by root alone (it could be renamed), and lie on the mount that is the container's root: a directory of
-//! a volume can be changed by whoever else has the volume. The directory of the list itself may be written by others,
-//! since a mountpoint is neither removed nor renamed in its own namespace.
+//! glibc silently ignores a list that a process cannot read. And the kernel detaches a mount once its mountpoint is
+//! removed in another mount namespace. So each directory on the path of the list must be searchable by all users,
+//! belong to root and be writable by root alone (it could be renamed), and be on the mount of the container's root: a
+//! directory of a volume can be changed by any other user of the volume. The directory of the list itself may be
+//! writable by others, since a mountpoint is neither removed nor renamed in its own namespace.
 //!
 //! Looked at before the first program of the image runs; root in the container can change all of it afterwards.
 
@@ -20,8 +20,8 @@ use std::os::unix::fs::MetadataExt;
 const ALL_ENTER: u32 = 0o001;
 const OTHERS_WRITE: u32 = 0o022;
 
-/// Looks at all directories on the way to a directory, and at that one. `users_root` is who root of the container is on
-/// the host.
+/// Checks all directories on the path of a directory, and the directory itself. `users_root` is the host's user that
+/// is root of the container.
 ///
 /// # Errors
 /// One of them is not as it must be.
@@ -31,7 +31,7 @@ pub(super) fn check(
     users_root: u32,
     table: &MountTable,
 ) -> Result<(), Reason> {
-    let unknown = |why| Reason::Place { path: super::shown::PRELOAD, why };
+    let unknown = |why| Reason::Place { path: super::container_files::PRELOAD, why };
     let way = root.way(directory).map_err(unknown)?;
     let own = table.mount_of(&root.look("").map_err(unknown)?).map_err(unknown)?;
     for (place, (name, directory)) in way.iter().enumerate() {
@@ -47,8 +47,8 @@ pub(super) fn check(
     Ok(())
 }
 
-/// The same of an image whose root is at hand, but for mounts, which it has not yet: which directory is at fault, and why.
-/// Whoever owns the root is taken for root of the container.
+/// The same for an image whose root is available, without mounts, which it does not have yet: returns the directory
+/// at fault, and the fault. The owner of the root is taken for root of the container.
 pub(super) fn check_image(
     root: &Root,
     directory: &str,

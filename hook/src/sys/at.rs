@@ -14,7 +14,7 @@ const LONGEST_TARGET: usize = 4096;
 /// The kernel lists no more names of extended attributes.
 const LONGEST_LIST: usize = 64 * 1024;
 
-/// Opens what lies there, without following a symlink. `flags` are those of `open`, `mode` that of a new file.
+/// Opens a path without following a symlink. `flags` are those of `open`, `mode` that of a new file.
 pub(crate) fn open(at: &File, name: &CStr, flags: i32, mode: u32) -> io::Result<File> {
     let flags = flags | libc::O_CLOEXEC | libc::O_NOFOLLOW;
     // SAFETY: an open directory and a C string.
@@ -22,11 +22,11 @@ pub(crate) fn open(at: &File, name: &CStr, flags: i32, mode: u32) -> io::Result<
     if descriptor < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: just opened, and nobody else knows it.
+    // SAFETY: just opened, and not shared with any other code yet.
     Ok(unsafe { File::from_raw_fd(descriptor) })
 }
 
-/// Opens what lies there to be looked at: no reading, no waiting, whatever it is.
+/// Opens a path for inspection (`O_PATH`): no reading, no waiting, whatever kind of file it is.
 pub(crate) fn look(at: &File, name: &CStr) -> io::Result<File> {
     open(at, name, libc::O_PATH, 0)
 }
@@ -45,13 +45,13 @@ pub(crate) fn allocate(file: &File, bytes: u64) -> io::Result<()> {
     check(unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, bytes) })
 }
 
-/// Makes a directory that everybody may enter; there must be none.
+/// Makes a directory that all users may enter; it must not exist.
 pub(crate) fn make_directory(at: &File, name: &CStr) -> io::Result<()> {
     // SAFETY: an open directory and a C string.
     check(unsafe { libc::mkdirat(at.as_raw_fd(), name.as_ptr(), 0o755) })
 }
 
-/// Removes what lies there; of a directory, an empty one.
+/// Removes a file, or an empty directory.
 pub(crate) fn remove(at: &File, name: &CStr, is_directory: bool) -> io::Result<()> {
     let flags = if is_directory { libc::AT_REMOVEDIR } else { 0 };
     // SAFETY: an open directory and a C string.
@@ -113,7 +113,7 @@ pub(crate) fn remove_attributes(file: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// What `statvfs` says of the mount of an open file: `ST_RDONLY`, `ST_NOEXEC` and the like.
+/// What `statvfs` reports about the mount of an open file: flags such as `ST_RDONLY` and `ST_NOEXEC`.
 pub(crate) fn mount_flags(file: &File) -> io::Result<u64> {
     let mut status = std::mem::MaybeUninit::<libc::statvfs>::zeroed();
     // SAFETY: an open descriptor and a writable place.

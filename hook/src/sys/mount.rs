@@ -65,7 +65,7 @@ fn configure(
     done(result)
 }
 
-/// A second mount of what is open here (of this file or directory alone), mounted nowhere.
+/// A second mount of an open file or directory (of it alone), mounted nowhere.
 pub(crate) fn clone_of(file: &File) -> io::Result<File> {
     let flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | EMPTY_PATH;
     // SAFETY: an open descriptor, an empty name, numbers.
@@ -74,8 +74,8 @@ pub(crate) fn clone_of(file: &File) -> io::Result<File> {
     opened(mount)
 }
 
-/// Sets and clears what a mount may not be used for. What is mounted on it later is mounted nowhere else: else a
-/// container that may mount would do so on the host, where the host shares the mount that this one was made of.
+/// Sets and clears the restrictions of a mount. Later mounts on it do not propagate: else a container that may mount
+/// would do so on the host, where the host shares the mount that this one was made of.
 pub(crate) fn restrict(mount: &File, set: u64, clear: u64) -> io::Result<()> {
     let attributes = Attributes { set, clear, propagation: libc::MS_PRIVATE, user_namespace: 0 };
     // SAFETY: an open mount, an empty name, and attributes of the size that is named.
@@ -108,7 +108,7 @@ pub(crate) fn attach(mount: &File, place: &File) -> io::Result<()> {
     done(result)
 }
 
-/// `mount(2)`: what is not given is null.
+/// `mount(2)`: absent arguments are null.
 pub(crate) fn mount(
     source: Option<&CStr>,
     place: &CStr,
@@ -122,15 +122,15 @@ pub(crate) fn mount(
     check(unsafe { libc::mount(source, place.as_ptr(), kind, flags, options.cast()) })
 }
 
-/// Unmounts what is mounted there, unless somebody uses it.
+/// Unmounts what is mounted there, unless it is in use.
 pub(crate) fn unmount(place: &CStr) -> io::Result<()> {
     // SAFETY: a C string and a number.
     check(unsafe { libc::umount2(place.as_ptr(), libc::UMOUNT_NOFOLLOW) })
 }
 
-/// Takes what is mounted on a name in an open directory out of the tree of files, in use or not. This process's working
-/// directory is that directory from here on: the kernel has no other way to name a mount below a directory that has no
-/// path here.
+/// Detaches what is mounted on a name in an open directory from the tree of files, in use or not. This changes this
+/// process's working directory to that directory: the kernel has no other way to name a mount below a directory that
+/// has no path here.
 pub(crate) fn detach(directory: &File, name: &CStr) -> io::Result<()> {
     // SAFETY: an open directory.
     check(unsafe { libc::fchdir(directory.as_raw_fd()) })?;

@@ -7,7 +7,7 @@
 
 use core::marker::PhantomData;
 
-/// Proof that the driver returned success for the call at hand, and so has used its output pointers.
+/// Proof that the driver returned success for the current call, and so has used its output pointers.
 #[derive(Debug)]
 pub struct Written(PhantomData<*mut ()>);
 
@@ -42,7 +42,7 @@ impl<T> Out<T> {
         self.0 as u64
     }
 
-    /// The same memory as another type: for parameters whose type another argument tells.
+    /// The same memory as another type: for parameters whose type another argument determines.
     #[must_use]
     pub fn as_type<U>(self) -> Out<U> {
         Out(self.0.cast())
@@ -96,7 +96,7 @@ impl<T: Copy> In<T> {
 }
 
 impl In<core::ffi::c_void> {
-    /// Where it lies, as a number.
+    /// Its address, as a number.
     #[must_use]
     pub fn address(self) -> u64 {
         self.0 as u64
@@ -171,7 +171,7 @@ impl<T> Clone for Array<T> {
 impl<T> Copy for Array<T> {}
 
 impl<T: Copy> Array<T> {
-    /// An array whose address stands in a structure of the caller's.
+    /// An array whose address is in a structure of the caller's.
     #[must_use]
     pub const fn at(address: *mut T) -> Self {
         Self(address)
@@ -183,8 +183,8 @@ impl<T: Copy> Array<T> {
         self.0.is_null()
     }
 
-    /// Writes `values` into the first entries, which lie `stride` bytes apart; at most `room` of them, which is how
-    /// many the caller has said there are.
+    /// Writes `values` into the first entries, which are `stride` bytes apart; at most `room` of them, the caller's
+    /// count.
     pub fn fill(self, room: u32, stride: usize, values: impl Iterator<Item = T>) {
         for (index, value) in (0..room).zip(values) {
             let place = self.0.wrapping_byte_add(stride.wrapping_mul(index as usize));
@@ -199,7 +199,8 @@ impl<T: Copy> Array<T> {
     pub fn change(self, _: &Written, count: u32, change: impl Fn(T) -> T) {
         for index in 0..count {
             let place = self.0.wrapping_add(index as usize);
-            // SAFETY: `Written` says that the driver has succeeded, and the count that it has filled so many entries.
+            // SAFETY: `Written` promises that the driver has succeeded, and the count that it has filled this many
+            // entries.
             let value = unsafe { place.read_unaligned() };
             // SAFETY: as above: what the driver has just written can be written.
             unsafe { place.write_unaligned(change(value)) }

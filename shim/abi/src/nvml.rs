@@ -184,7 +184,7 @@ pub struct nvmlProcessDetailList_v1_t {
     pub mode: u32,
     /// Room in the array on entry, processes on return.
     pub numProcArrayEntries: u32,
-    /// Nobody's, and the caller's as it was: a gap would be copied or not, as it comes.
+    /// Unused, and left as the caller had it.
     pub padding: u32,
     /// The array; null asks for the number only.
     pub procArray: *mut nvmlProcessDetail_v1_t,

@@ -4,10 +4,10 @@
 //! documentation; nothing else in the project names a variable it reads. [`Config::from_lookup`]
 //! is a pure function of a lookup: only the shim and the hook hand in a real environment.
 //!
-//! A variable that is empty, or only white space, counts as not set, and white space around a
-//! value is dropped: that is what templates and shells leave behind. A value that is not UTF-8 is
-//! refused, a path too. Any other value that cannot be used is an error, never a default; but of a variable that limits
-//! nothing and is no part of the ledger ([`WithFile::Read`]) the default holds, and the caller is told.
+//! A variable that is empty, or only white space, counts as not set, and white space around a value is dropped:
+//! templates and shells leave such values. A value that is not UTF-8 is refused, a path too. Any other value that
+//! cannot be used is an error, never a default; but for a variable that limits nothing and is no part of the ledger
+//! ([`WithFile::Read`]) the default holds, and the caller gets a notice.
 
 #![cfg_attr(
     not(test),
@@ -133,7 +133,7 @@ options! {
     GPUCAP_LEDGER => ledger: Option<LedgerPath> = None;
     Ignored, default "a file in /dev/shm of this user and container",
     allowed "an absolute path",
-    "File in which processes that share a budget keep their book";
+    "File in which processes that share a budget keep their ledger";
 
     GPUCAP_CONTEXT_MEM => context_mem: Option<ContextPrice> = None;
     Ignored, default "256Mi; outside of containers what NVML says",
@@ -153,7 +153,7 @@ pub struct ConfigError {
     pub variable: &'static str,
     /// What it held, made fit for one line.
     pub held: Excerpt,
-    /// What is wrong with that.
+    /// The fault.
     pub why: ValueError,
     /// What would have been right.
     pub allowed: &'static str,

@@ -1,9 +1,9 @@
-//! How much of the card a code image can take at most, as far as its headers tell.
+//! How much memory of a device a code image can take at most, according to its headers.
 //!
-//! What a driver takes for code stands in no argument: it is measured, by how much the card's free memory has shrunk
-//! meanwhile. Neighbours move the same number, so a measurement is only believed up to a bound, and the bound is what
-//! this file finds. Only headers are read: of a cubin (an ELF file) how long it is and which variables it has that take
-//! no room in it; of a fat binary how long it is. Of anything else nothing is known.
+//! No argument shows how much a driver takes for code: it is measured, as the decrease of the device's free memory.
+//! Other processes change the same number, so a measurement only counts up to a bound, and this file computes the
+//! bound. Only headers are read: of a cubin (an ELF file) its length and the variables that take no room in it; of a
+//! fat binary its length. Of anything else nothing is known.
 
 /// What the driver may take besides: it hands out code memory in large pieces, and the first module that prints or
 /// allocates on the device brings its buffers with it.
@@ -75,7 +75,7 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// Images lie at this address.
+    /// The address of the images.
     const HERE: u64 = 0x10_0000;
 
     /// The bound of an image, of which no byte beyond its end may be read.

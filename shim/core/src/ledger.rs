@@ -6,29 +6,28 @@
 //! 0        Header    4 KiB        magic, version, size, counts
 //! 4096     devices   64 x 256 B   total {bytes, last slot, sequence}, bucket word, UUID, busy time
 //! 20480    owners    1024 x 64 B  who has the slot, since when, which devices it touched
-//! 86016    books     64 x 1024 x 256 B, by device: bytes by kind, peak, refusals, busy time
+//! 86016    accounts     64 x 1024 x 256 B, by device: bytes by kind, peak, refusals, busy time
 //! ```
 //!
-//! Who may call: any number of processes at once, with one rule for each: **one thread at a time
-//! per slot and device** charges and refunds, and one claim per program image. Anybody may reap.
+//! Callers: any number of processes at once, with one rule for each: **one thread at a time per slot and device**
+//! charges and refunds, and one claim per program image. Any process may reap.
 //!
-//! Promised, if a process is only called dead once it is: the total of a device never exceeds the
-//! cap given with a charge; a charge is refused only if it did not fit at that moment; a process
-//! that dies between any two instructions leaves behind what the next reap takes away; nobody
-//! waits for anybody (a loop repeats only when somebody else got on); with no call under way, a
-//! total is the sum of its books. `ledger/book.rs` has the protocol.
+//! Guarantees, if a process is only called dead once it is: the total of a device never exceeds the cap given with a
+//! charge; a charge is refused only if it did not fit at that moment; a process that dies between any two
+//! instructions leaves only what the next reap removes; no process waits for another (a loop repeats only when
+//! another process made progress); with no call in progress, a total is the sum of its accounts. `ledger/account.rs`
+//! has the protocol.
 //!
-//! The bound: a total tells operations apart by slot and 12 bits of its sequence. A process that
-//! is stopped between reading a total and exchanging it, while one slot makes an exact multiple of
-//! 4096 changes and the total comes back to the same byte, takes the new word for the old one. On
-//! its own this is harmless. It costs one operation's bytes (the book and the total then differ by
-//! them until the file goes) if, besides, that slot's process dies between its exchange and
-//! the store after it, or if the stopped one was taking out a dead process's book that others have
-//! taken out since.
+//! The bound: a total identifies operations by slot and 12 bits of its sequence. A process that is stopped between
+//! reading a total and exchanging it, while one slot makes an exact multiple of 4096 changes and the total comes back
+//! to the same byte, takes the new word for the old one. By itself this is harmless. It costs one operation's bytes
+//! (the account and the total then differ by them until the file is removed) if, besides, that slot's process dies
+//! between its exchange and the store after it, or if the stopped one was emptying a dead process's account that
+//! others have emptied since.
 //!
 //! Zero bytes are a valid ledger that is not formatted yet. No locks, no clock, no files.
 
-mod book;
+mod account;
 mod boot;
 mod busy;
 mod dead;
@@ -47,13 +46,13 @@ use std::fmt;
 use std::mem::offset_of;
 
 use crate::sync::{Counter, Word};
-use book::Step;
+use account::Step;
 pub use busy::BusyWindow;
 use busy::Windows;
 pub use dead::Count;
 pub use device::{DeviceIndex, DeviceView};
 pub use slot::{Identity, Slot};
-pub use view::{BookView, ProcessView};
+pub use view::{AccountView, ProcessView};
 
 /// How many processes a ledger has room for.
 #[cfg(not(any(test, loom)))]
@@ -73,14 +72,14 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"gpucapLG");
 /// The layout that this crate reads and writes.
 pub const VERSION: u64 = 1;
 
-/// The shared book of a container.
+/// The ledger of a container.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Ledger {
     header: Header,
     devices: [Device; DEVICES],
     owners: [OwnerRecord; SLOTS],
-    books: [[Book; SLOTS]; DEVICES],
+    accounts: [[Account; SLOTS]; DEVICES],
 }
 
 #[derive(Debug)]
@@ -134,8 +133,8 @@ struct OwnerRecord {
     namespace: Word,
     start_time: Word,
     image: Word,
-    /// Bit d: the slot has a book of device d. Bits are only ever set, so that nobody reads
-    /// (and by reading, allocates) pages of the file that no process has written.
+    /// Bit d: the slot has an account of device d. Bits are only ever set, so that readers do not touch (and by
+    /// reading, allocate) pages of the file that no process has written.
     touched: Word,
     since: Counter,
     _reserved: [Counter; 2],
@@ -143,7 +142,7 @@ struct OwnerRecord {
 
 #[derive(Debug, Default)]
 #[repr(C)]
-struct Book {
+struct Account {
     op: Word,
     amounts: [Word; 2],
     cap: Counter,
@@ -162,8 +161,8 @@ struct Book {
 const _: () = {
     assert!(offset_of!(Ledger, devices) == 4096 && size_of::<Device>() == 256);
     assert!(offset_of!(Ledger, owners) == 20480 && size_of::<OwnerRecord>() == 64);
-    assert!(offset_of!(Ledger, books) == 86016 && size_of::<Book>() == 256);
-    assert!(Ledger::SIZE == 16_863_232 && Ledger::BEFORE_BOOKS == 86016);
+    assert!(offset_of!(Ledger, accounts) == 86016 && size_of::<Account>() == 256);
+    assert!(Ledger::SIZE == 16_863_232 && Ledger::BEFORE_ACCOUNTS == 86016);
 };
 
 /// What bytes were taken for. For people: the cap counts the sum.
@@ -228,11 +227,11 @@ pub enum Unusable {
     Magic(u64),
     /// Another version's layout.
     Version(u64),
-    /// The header tells another size.
+    /// The header has another size.
     Size(u64),
-    /// The header tells another number of slots.
+    /// The header has another number of slots.
     Slots(u64),
-    /// The header tells another number of devices.
+    /// The header has another number of devices.
     Devices(u64),
 }
 
@@ -255,8 +254,8 @@ impl fmt::Display for Unusable {
 impl Ledger {
     /// The length of the file.
     pub const SIZE: u64 = size_of::<Self>() as u64;
-    /// How much of it comes before the books: every process writes there.
-    pub const BEFORE_BOOKS: u64 = Self::SIZE - (DEVICES * SLOTS * size_of::<Book>()) as u64;
+    /// How much of it comes before the accounts: every process writes there.
+    pub const BEFORE_ACCOUNTS: u64 = Self::SIZE - (DEVICES * SLOTS * size_of::<Account>()) as u64;
 
     /// Makes a zeroed file a ledger. Any number of processes may do it at once and again; a word
     /// that says something else already is left as it is, for [`check`](Self::check) to refuse.
@@ -317,10 +316,10 @@ impl Ledger {
         if let Some(record) = self.device_at(device) {
             record.peak.raise(used);
         }
-        if let Some(book) = self.book(slot.index(), device) {
-            book.cap.store(cap);
-            book.peak.raise(self.held(slot.index(), device));
-            if let Some(counter) = book.kinds.get(kind as usize) {
+        if let Some(account) = self.account(slot.index(), device) {
+            account.cap.store(cap);
+            account.peak.raise(self.held(slot.index(), device));
+            if let Some(counter) = account.kinds.get(kind as usize) {
                 counter.store(counter.load().saturating_add(bytes));
             }
         }
@@ -329,12 +328,12 @@ impl Ledger {
 
     /// Gives back `bytes` of `device`; never more than the slot holds.
     pub fn refund(&self, slot: Slot, device: DeviceIndex, kind: Kind, bytes: u64) {
-        // Whoever dies in it leaves an operation to be closed, also if nothing was ever held.
+        // A process that dies in it leaves an operation to be closed, even if nothing was ever held.
         self.touch(slot, device);
         // A way down always fits.
         let _ = self.change(slot, device, Step::Down { bytes });
-        let book = self.book(slot.index(), device);
-        if let Some(counter) = book.and_then(|book| book.kinds.get(kind as usize)) {
+        let account = self.account(slot.index(), device);
+        if let Some(counter) = account.and_then(|account| account.kinds.get(kind as usize)) {
             counter.store(counter.load().saturating_sub(bytes));
         }
     }
@@ -345,19 +344,19 @@ impl Ledger {
             record.refusals.add(1);
         }
         self.touch(slot, device);
-        if let Some(book) = self.book(slot.index(), device) {
-            book.refusals.add(1);
+        if let Some(account) = self.account(slot.index(), device) {
+            account.refusals.add(1);
         }
     }
 
-    /// Two words of the book of `slot` that say nothing: whoever makes the book's page real writes here first.
+    /// Two unused words of the account of `slot`: a process that makes the account's page real writes here first.
     #[must_use]
     pub fn spare(&self, slot: Slot, device: DeviceIndex) -> Option<&[Counter; 2]> {
-        self.book(slot.index(), device)?.kinds.last_chunk()
+        self.account(slot.index(), device)?.kinds.last_chunk()
     }
 
-    fn book(&self, index: usize, device: DeviceIndex) -> Option<&Book> {
-        self.books.get(device.index())?.get(index)
+    fn account(&self, index: usize, device: DeviceIndex) -> Option<&Account> {
+        self.accounts.get(device.index())?.get(index)
     }
 
     #[cfg(any(test, loom))]
@@ -379,7 +378,7 @@ impl Ledger {
             },
             devices: from_fn(|_| Device::default()),
             owners: from_fn(|_| OwnerRecord::default()),
-            books: from_fn(|_| from_fn(|_| Book::default())),
+            accounts: from_fn(|_| from_fn(|_| Account::default())),
         }
     }
 }

@@ -1,15 +1,16 @@
 //! What gpucap decides, apart from everything it touches.
 //!
-//! * [`units`], [`uuid`]: the words of a limit.
-//! * [`config`]: which variables exist, and what they say.
+//! * [`units`], [`uuid`]: the parts of a limit.
+//! * [`config`]: the variables and their values.
 //! * [`limits`]: environment and limits file, resolved for one device by the minimum rule.
-//! * [`extent`], [`pitch`], [`image`], [`physical`]: how much an array takes, rows of memory, code; how long physical
+//! * [`extent`], [`pitch`], [`image`], [`physical`]: how much arrays, rows of memory and code take; how long physical
 //!   memory lives.
-//! * [`ledger`]: the shared book of a container, and the protocol that keeps it right when a process dies.
-//! * [`page`]: what its processes tell others on the same cards.
-//! * [`throttle`]: which launches wait, for how long, and what the device's time was worth.
+//! * [`ledger`]: the memory in which the processes of a container account for what they hold, and the protocol that
+//!   keeps it correct when a process dies.
+//! * [`page`]: what its processes publish for others on the same GPUs.
+//! * [`throttle`]: which launches wait, for how long, and how much of the device's time is charged.
 //! * [`table`]: numbers by number, for what a process holds.
-//! * [`process`]: whether the owner of a place in it still runs.
+//! * [`process`]: whether the owner of a slot still runs.
 //!
 //! Pure: no unsafe, no clock (time is an argument), no environment (a lookup is an argument), no files, threads or
 //! libc. The shim, the hook, the tests and the benches supply the world.

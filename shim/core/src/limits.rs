@@ -236,7 +236,7 @@ struct Ask {
 }
 
 impl Ask {
-    /// What is left of it once another has spoken.
+    /// The rest of it after another limit has been applied.
     fn less(self, other: Self) -> Self {
         Self {
             memory: self.memory.filter(|_| other.memory.is_none()),

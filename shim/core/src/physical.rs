@@ -175,7 +175,7 @@ impl<T> Physical<T> {
         replaced.into_iter().filter_map(|id| self.take_if_gone(id)).collect()
     }
 
-    /// Takes out what is behind the tiles of an array, before the driver ends it: another may be made under its handle
+    /// Removes the memory behind the tiles of an array, before the driver ends it: another array may get its handle
     /// at once.
     pub fn take_array(&mut self, array: u64) -> Behind {
         self.tiles.take(array)

@@ -1,8 +1,8 @@
-//! What `/proc/PID/stat` (proc(5)) tells of a process, as far as a ledger needs it.
+//! The fields of `/proc/PID/stat` (proc(5)), as far as a ledger needs them.
 //!
-//! A slot of the ledger names its owner by [`Identity`]. Whether that owner still runs is judged here, for the shim
+//! A slot of the ledger names its owner by [`Identity`]. Whether that owner still runs is decided here, for the shim
 //! and for the command alike, from text that the caller has read. In doubt a process lives: a slot that is kept too
-//! long costs memory that nobody uses, one that is freed too early breaks the cap.
+//! long wastes memory, one that is freed too early breaks the cap.
 
 #![cfg_attr(
     not(test),
@@ -17,7 +17,7 @@
 
 use crate::ledger::Identity;
 
-/// The fields of a process's `stat` that say who it is.
+/// The fields of a process's `stat` that identify it.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Stat {
     /// A zombie with no thread left: its memory on the card is free. (A leader that has ended while other threads run

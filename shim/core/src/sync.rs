@@ -5,9 +5,9 @@
 //! decision about memory rests on it, it is relaxed and the model checker never sees it.
 //! Both have the size and the alignment of a `u64`, and zero is a valid value of both.
 //!
-//! In test builds each access to a `Word` burns one step of the thread's fuse, if it has one; at
-//! the end of the fuse the thread unwinds there and then, which is how a test kills a process
-//! between any two instructions. Builds that ship contain none of this.
+//! In test builds each access to a `Word` burns one step of the thread's fuse, if it has one; at the end of the fuse
+//! the thread unwinds at once, which is how a test kills a process between any two instructions. Builds that ship
+//! contain none of this.
 
 use std::sync::atomic::{
     AtomicU64,

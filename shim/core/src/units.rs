@@ -48,7 +48,7 @@ pub enum Amount {
 pub struct Doubt(Bytes);
 
 impl Bytes {
-    /// What a person is to be told who asks for so few.
+    /// The notice for an unusually small request.
     #[must_use]
     pub const fn doubt(self) -> Option<Doubt> {
         if self.0 < 1 << 20 { Some(Doubt(self)) } else { None }

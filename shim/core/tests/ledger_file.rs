@@ -59,14 +59,14 @@ fn one_claim_and_one_charge_write_these_words_and_no_others() {
         (20512, /* devices touched */ 1),
         (20520, /* since */ 9),
     ];
-    let book = [
+    let account = [
         (86016, /* sequence 1, closed */ 1 << 2),
         (86032, /* the odd amount */ 4096),
         (86040, /* cap */ 8192),
         (86048, /* peak */ 4096),
         (86088, /* managed */ 4096),
     ];
-    let expected = [&header[..], &device, &owner, &book].concat();
+    let expected = [&header[..], &device, &owner, &account].concat();
     assert_eq!(written, expected);
 }
 
@@ -82,12 +82,12 @@ fn work_writes_the_counters_and_the_place_of_its_window() {
     let device =
         [/* busy */ 4168, /* waited */ 4176, /* launches */ 4184, 4288 + 3 * 8];
     assert_eq!(device.map(at), [1500, 6, 4, 3 << 32 | 1500]);
-    let book = [/* busy */ 86064, /* launches */ 86072, 86208 + 3 * 8];
-    assert_eq!(book.map(at), [1500, 4, 3 << 32 | 1500]);
+    let account = [/* busy */ 86064, /* launches */ 86072, 86208 + 3 * 8];
+    assert_eq!(account.map(at), [1500, 4, 3 << 32 | 1500]);
 }
 
 #[test]
-fn the_last_slot_and_the_last_device_have_the_last_book() {
+fn the_last_slot_and_the_last_device_have_the_last_account() {
     let (ledger, memory) = ledger();
     let row = |byte| ledger.device([byte; 16]);
     let last = (0..64).map(|byte| row(byte).unwrap()).max().unwrap();
@@ -97,22 +97,22 @@ fn the_last_slot_and_the_last_device_have_the_last_book() {
     let slot = slots[SLOTS - 1];
     assert_eq!((slot.index(), claim(1024)), (SLOTS - 1, Err(Full)));
     ledger.charge(slot, last, Kind::Alloc, 5, 5).unwrap();
-    let book = 86016 + (63 * 1024 + 1023) * 256;
-    assert_eq!(memory[book / 8].load(Relaxed), 1 << 2);
+    let account = 86016 + (63 * 1024 + 1023) * 256;
+    assert_eq!(memory[account / 8].load(Relaxed), 1 << 2);
     assert_eq!(ledger.reap(&|_| false), SLOTS);
     assert_eq!(ledger.used(last), 0);
 }
 
-/// Pages that nobody wrote are not read either: a read makes a page of a sparse file real.
+/// Pages that were never written are not read either: a read makes a page of a sparse file real.
 #[test]
 fn what_no_process_wrote_is_not_needed() {
     let (ledger, memory) = ledger();
     ledger.device([1; 16]).unwrap();
     let slot = ledger.claim(identity(1), 0, &|_| true).unwrap();
-    // Books that say nonsense: whoever looked at them would act on it.
+    // Accounts with nonsense: a reader of them would act on it.
     memory[86016 / 8..].iter().for_each(|word| word.store(3 << 20, Relaxed));
     assert_eq!(ledger.reap(&|_| true), 0);
-    assert!(ledger.processes().all(|process| process.books().next().is_none()));
+    assert!(ledger.processes().all(|process| process.accounts().next().is_none()));
     ledger.release(slot);
     assert_eq!(ledger.used(ledger.find_device([1; 16]).unwrap()), 0);
 }

@@ -1,18 +1,18 @@
 //! Contexts: charged at a known price while they exist, and refunded with everything that ends with them.
 //!
-//! What a context costs stands in no argument: it has a [price]. Memory of pools and of the virtual memory management
+//! No argument shows the size of a context: it has a [price]. Memory of pools and of the virtual memory management
 //! outlives contexts (CUDA driver API, `cuCtxDestroy`); linear memory, managed memory, arrays and code do not.
 //!
 //! Whether a primary context still exists is asked of the driver, which counts its users. The lock of a device's
 //! primary context is held across the driver's call: two threads that make it at the same moment make one context and
-//! must be charged for one. A tool that the driver calls back meanwhile on the same thread finds the lock
-//! [held](crate::held) and passes.
+//! must be charged for one. A tool that the driver calls back on the same thread in this call finds the lock
+//! [held](crate::driver_call_guard) and passes.
 
 use crate::call::Call;
 use crate::contexts::Ending;
 use crate::device::Primary;
 use crate::driver;
-use crate::held::Held;
+use crate::driver_call_guard::DriverCallGuard;
 use crate::hooks::Next;
 use crate::price;
 use crate::session::Session;
@@ -180,7 +180,7 @@ pub(crate) fn destroy_green(call: &Call, next: impl Next<CuError>, green: CUgree
 /// The primary context of a device, while it is charged for.
 fn primary_context(call: &Call, session: &Session, ordinal: CUdevice) -> Option<u64> {
     let device = session.device(call.driver, ordinal).ok()??;
-    let _held = Held::enter()?;
+    let _held = DriverCallGuard::enter()?;
     Some(device.primary.lock().context).filter(|context| *context != 0)
 }
 
@@ -201,7 +201,9 @@ pub(crate) fn from_green(
 /// Something that keeps the primary context alive: the first one pays its price.
 fn retain(call: &Call, ordinal: CUdevice, make: impl FnOnce(&mut Primary) -> CuResult) -> CuResult {
     let session = call.session()?;
-    let (Some(device), Some(_held)) = (session.device(call.driver, ordinal)?, Held::enter()) else {
+    let (Some(device), Some(_held)) =
+        (session.device(call.driver, ordinal)?, DriverCallGuard::enter())
+    else {
         return make(&mut Primary::default());
     };
     let mut primary = device.primary.lock();
@@ -214,12 +216,12 @@ fn retain(call: &Call, ordinal: CUdevice, make: impl FnOnce(&mut Primary) -> CuR
     Ok(())
 }
 
-/// Something lets go of the primary context: if it is gone, so is what it held. Its handle stays its own, so that what
-/// it held can be looked for afterwards; until then nobody else gets to make it again.
+/// Releases a use of the primary context: if it is gone, so is what it held. Its handle stays its own, so that what
+/// it held can be looked for afterwards; until then no other thread can make it again.
 fn release(call: &Call, ordinal: CUdevice, next: impl Next<CuError>) -> CuResult {
     let session = call.session()?;
     throttle::about_to_end(call, session);
-    let Some(_held) = Held::enter() else { return next().map(drop) };
+    let Some(_held) = DriverCallGuard::enter() else { return next().map(drop) };
     let next = || throttle::primary_may_end(call, session, ordinal, next);
     let Some(device) = session.device(call.driver, ordinal)? else { return next().map(drop) };
     let mut primary = device.primary.lock();

@@ -24,7 +24,7 @@ pub(crate) fn set(call: &Call, next: impl Next<CuError>, limit: c_int, value: us
     let before = session.heaps.take(key);
     let held = before.map_or(0, |record| record.bytes);
     let put_back = |error| {
-        // If another thread has set the limit meanwhile, its record is the one that holds.
+        // If another thread has set the limit at the same time, its record is the one that holds.
         if let Some(record) = before
             && let Some(newer) = session.heaps.insert(key, record)
         {
@@ -43,7 +43,7 @@ pub(crate) fn set(call: &Call, next: impl Next<CuError>, limit: c_int, value: us
     }
     record.bytes = grown;
     if let Some(other) = session.heaps.insert(key, record) {
-        session.refund(other); // another thread has set the limit meanwhile: one of the two holds
+        session.refund(other); // another thread has set the limit at the same time: one of the two holds
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Memory that is set or copied on the device: it takes the multiprocessors' time, as a kernel does.
 //!
-//! Copies to and from the host are free: they have engines of their own. Where a call does not say what its sides are,
-//! the driver is asked whose an address is, which it knows of all its memory and of no other.
+//! Copies to and from the host are free: they have engines of their own. Where a call does not show what its sides
+//! are, the driver is asked for the owner of an address, which it knows for all its memory and for no other.
 
 mod described;
 
@@ -306,13 +306,13 @@ pub(crate) fn described_batch(
     batched(call, next, places, copies.map(|copy| copy.bytes()), stream)
 }
 
-/// No batch has more: the driver takes what lies behind it, as a part of the same launch.
+/// No batch is longer: the driver takes the rest as a part of the same launch.
 fn entries(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-/// Pays as a whole if one of its copies is within the device: which of them an engine for copies takes beside the others,
-/// no event can tell.
+/// Charged as a whole if one of its copies is within the device: no event shows which of them the engine for copies
+/// takes beside the others.
 fn batched(
     call: &Call,
     next: impl Next<CuError>,

@@ -1,9 +1,9 @@
 //! What enters a stream and is no launch: waits, functions of the host, moves of managed memory, copies from and to the
 //! host.
 //!
-//! The meter of time hears of each before the driver does: the time that it takes in the stream is none of the launches
-//! before it. None of these is ever held up or refused by us, and the driver's answer is handed on as it is. Copies of
-//! which a call may be either are in [`copy`](super::copy).
+//! The meter is notified of each before the driver is: the time that it takes in the stream does not belong to the
+//! launches before it. None of these is ever held up or refused by the shim, and the driver's answer is returned as
+//! it is. Copies that may be either are in [`copy`](super::copy).
 
 use crate::call::Call;
 use crate::hooks::Next;

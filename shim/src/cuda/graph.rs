@@ -1,7 +1,7 @@
 //! Graphs: those that allocate are charged when they are made executable.
 //!
-//! However an allocation got into a graph (added as a node, captured from a stream, cloned, inside another graph), it is
-//! there when the graph is made executable, and the driver tells its size.
+//! However an allocation got into a graph (added as a node, captured from a stream, cloned, inside another graph), it
+//! is there when the graph is made executable, and the driver reports its size.
 
 use super::device_of;
 use crate::call::Call;

@@ -1,8 +1,8 @@
 //! Memory of another process at an address of this one.
 //!
-//! Whoever made it is charged for it, in the container's book or in that of another; opening it takes nothing from the
-//! card. The address stands in the table of this process at no charge, so that its end refunds nothing, and what the
-//! table had there before (memory whose end we did not see) is over.
+//! The process that made it is charged for it, in the container's ledger or in that of another; opening it takes
+//! nothing from the device. The address is in the table of this process without a charge, so that its end refunds
+//! nothing, and an earlier entry of the table (memory whose end was missed) is removed.
 
 use super::{current_context, current_device};
 use crate::allocations::Record;

@@ -1,7 +1,7 @@
 //! Launches: kernels and graphs pay from the share of time.
 //!
-//! A handler says what is launched and into which stream; what that costs, and whether it has to wait, is
-//! [`throttle`]'s to decide. Cooperative and cluster launches are kernels as far as time goes.
+//! A handler passes what is launched and into which stream; its cost, and whether it has to wait, are decided by
+//! [`throttle`]. Cooperative and cluster launches are kernels as far as time is concerned.
 
 use crate::call::Call;
 use crate::hooks::Next;
@@ -126,7 +126,7 @@ pub(crate) fn graph(
     throttle::launch(call, Work::Graph { exec }, StreamRef::named(call, stream), next)
 }
 
-/// The number of threads only tells launches apart; a product beyond 64 bits is of a size that no card has.
+/// The number of threads only distinguishes launches; a product beyond 64 bits is of a size that no device has.
 fn kernel_of(function: CUfunction, [x, y, z]: [u32; 3], [u, v, w]: [u32; 3]) -> Work {
     let area = |one: u32, two: u32| u64::from(one).wrapping_mul(two.into());
     let threads = area(x, y).wrapping_mul(area(u, v)).wrapping_mul(area(z, w));

@@ -100,7 +100,7 @@ pub(super) fn keep<P: Word>(
     }
 }
 
-/// Enters what lies at an address that the driver has just handed out.
+/// Records the memory at an address that the driver has just returned.
 pub(super) fn enter(session: &Session, address: u64, record: Record) {
     if let Some(stale) = session.memory.insert(address, record) {
         session.refund(stale);

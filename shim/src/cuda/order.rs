@@ -1,6 +1,7 @@
 //! What has to be known besides launches and allocations: that work is done, that a stream is captured or gone.
 //!
-//! The meter of time settles what has ended, and pools have given back what was free. None of these is ever held up or refused by us, and the driver's answer is handed on as it is.
+//! The meter settles work that has ended, and pools have given back what was free. None of these is ever held up or
+//! refused by the shim, and the driver's answer is returned as it is.
 
 use crate::call::Call;
 use crate::driver;
@@ -169,7 +170,7 @@ fn synchronize(
     Ok(())
 }
 
-/// Default streams wait for others: what ended in those can be seen too. The copy's own time is nobody's.
+/// Default streams wait for others: what ended in those can be seen too. The copy's own time is not charged.
 fn copied_back(call: &Call, next: impl Next<CuError>) -> CuResult {
     throttle::fence(call, StreamRef::named(call, CUstream::NULL));
     stream_synchronize(call, next, CUstream::NULL)?;

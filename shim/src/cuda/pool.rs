@@ -235,7 +235,7 @@ pub(crate) fn destroy(call: &Call, next: impl Next<CuError>, pool: CUmemoryPool)
     let Some(name) = session.pools.end(call.driver, session, pool) else { return next().map(drop) };
     match next() {
         Ok(_) => {
-            session.forget_current_pool(pool.address()); // an allocation may have asked for it meanwhile
+            session.forget_current_pool(pool.address()); // an allocation may have asked for it in the mean time
             session.pools.ended(call.driver, session, name);
             Ok(())
         }
@@ -249,7 +249,7 @@ pub(crate) fn destroy(call: &Call, next: impl Next<CuError>, pool: CUmemoryPool)
 /// `CU_MEM_ALLOCATION_TYPE_MANAGED`
 const MANAGED: c_int = 2;
 
-/// Where a pool's memory lives. Managed memory is charged in full, wherever it may lie (CUDA 13).
+/// The device of a pool's memory. Managed memory is charged in full, wherever it is (CUDA 13).
 fn home_at(call: &Call, location: CUmemLocation, kind: c_int) -> Home {
     let device = match kind {
         MANAGED => Some(likely_device(call)),
@@ -279,7 +279,8 @@ fn charged<P: Word>(
     let charge = charge.completing(bytes).at_home_in(pool.address());
     super::memory::keep(session, pointer, &written, charge);
     session.pools.succeeded(call.driver, session, pool, asked).map_err(|over| {
-        // The pool has grown by more than could be known, and there is no room: nobody has seen the memory yet.
+        // The pool has grown by more than could be known, and there is no room: the application has not seen the
+        // memory yet.
         if let Some(address) = pointer.get(&written).map(Word::to_u64) {
             let undo = || driver::cuda::free(call.driver, address).ok_or(CuError::UNKNOWN);
             let undo = || undo().map(|()| written);

@@ -26,7 +26,7 @@ pub(crate) fn total<W: Word>(
     Ok(())
 }
 
-/// `cuMemGetInfo`: free is what is left of the cap, and never more than the driver has.
+/// `cuMemGetInfo`: free is the rest of the cap, and never more than the driver has.
 pub(crate) fn info<W: Word>(
     call: &Call,
     next: impl Next<CuError>,
@@ -43,8 +43,8 @@ pub(crate) fn info<W: Word>(
     Ok(())
 }
 
-/// `cuMemPoolGetAttribute`: a pool takes from the card in larger pieces than are asked for, and so may hold more than
-/// the cap; what is beyond is not the slice's. A pool that we have not met is taken to belong to the current device.
+/// `cuMemPoolGetAttribute`: a pool takes from the device in larger pieces than are asked for, and so may hold more
+/// than the cap; the excess is not shown. An unknown pool is taken to belong to the current device.
 pub(crate) fn pool_attribute(
     call: &Call,
     next: impl Next<CuError>,

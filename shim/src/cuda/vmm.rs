@@ -1,15 +1,15 @@
 //! Virtual memory management: physical memory lives while a handle, a file, a mapping or a tile of an array refers to
 //! it.
 //!
-//! The table's lock is held across the driver's call, as nowhere else: the value of a handle or an address can be given
-//! out again as soon as the driver has let go of it, and only the order of the calls tells old from new. These calls
-//! are rare and take the driver's own locks anyway. A tool that the driver calls back meanwhile on the same thread finds
-//! the lock [held](crate::held) and passes.
+//! The table's lock is held across the driver's call, as nowhere else: the value of a handle or an address can be
+//! reused as soon as the driver has released it, and only the order of the calls distinguishes old from new. These
+//! calls are rare and take the driver's own locks anyway. A tool that the driver calls back on the same thread in
+//! this call finds the lock [held](crate::driver_call_guard) and passes.
 
 use super::device_of;
 use crate::allocations::Record;
 use crate::call::Call;
-use crate::held::Held;
+use crate::driver_call_guard::DriverCallGuard;
 use crate::hooks::Next;
 use crate::session::{Session, shareable};
 use core::ffi::{c_int, c_void};
@@ -36,7 +36,7 @@ pub(crate) fn create(
     let session = call.session()?;
     let Some(device) = session.device(call.driver, ordinal)? else { return next().map(drop) };
     let charge = call.charge(session, device, Kind::Vmm, bytes as u64)?;
-    let Some(_held) = Held::enter() else { return next().map(drop) };
+    let Some(_held) = DriverCallGuard::enter() else { return next().map(drop) };
     let mut physical = session.physical.lock();
     let written = next()?;
     if let Some(handle) = handle.get(&written) {
@@ -96,7 +96,7 @@ pub(crate) fn import(
     file: Out<c_void>,
     kind: c_int,
 ) -> CuResult {
-    // Before the driver is called: another thread may close the file meanwhile.
+    // Before the driver is called: another thread may close the file at the same time.
     let is_file = kind == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     let descriptor = c_int::try_from(file.address()).ok().filter(|_| is_file);
     let file = descriptor.and_then(shareable);
@@ -134,8 +134,8 @@ pub(crate) fn unmap(
     counted(next, |physical, _| physical.unmap(address, bytes as u64))
 }
 
-/// `cuMemMapArrayAsync`: counted when it is called. The stream may get there later; what has been unmapped by then
-/// serves nobody but this container.
+/// `cuMemMapArrayAsync`: counted when it is called. The stream may get there later; memory that has been unmapped by
+/// then affects only this container.
 pub(crate) fn map_array(
     _call: &Call,
     next: impl Next<CuError>,
@@ -157,7 +157,7 @@ fn counted(
     next: impl Next<CuError>,
     enter: impl FnOnce(&mut Physical<Record>, &Written) -> Vec<Record>,
 ) -> CuResult {
-    let (Some(session), Some(_held)) = (Session::begun(), Held::enter()) else {
+    let (Some(session), Some(_held)) = (Session::begun(), DriverCallGuard::enter()) else {
         return next().map(drop);
     };
     let mut physical = session.physical.lock();

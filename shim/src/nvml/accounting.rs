@@ -1,7 +1,7 @@
 //! Accounting: what processes did to the card, also those that have ended.
 //!
-//! The driver keeps it for an administrator, of the whole card and by the numbers of the host. Behind a limit nobody is
-//! listed and nobody found; whether it is kept at all stays the driver's answer.
+//! The driver keeps it for an administrator, for the whole device and by the numbers of the host. Behind a limit no
+//! process is listed and none is found; whether accounting is enabled stays the driver's answer.
 
 use super::Slice;
 use crate::call::Call;

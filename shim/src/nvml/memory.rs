@@ -1,5 +1,5 @@
-//! `nvmlDeviceGetMemoryInfo` and what else tells a size: total is the cap, used is what the container's live processes
-//! hold.
+//! `nvmlDeviceGetMemoryInfo` and other functions that return a size: total is the cap, used is what the container's
+//! live processes hold.
 
 use super::Slice;
 use crate::call::Call;

@@ -1,7 +1,7 @@
-//! Process lists: the container's processes, with the numbers that they have in it, and what the book says they hold.
+//! Process lists: the container's processes, with the numbers that they have in it, and what the ledger says they hold.
 //!
-//! NVML itself lists the processes of the whole card with the numbers of the host, which mean nothing inside a
-//! container and tell of its neighbours. nvidia-smi's own table of processes does not come from these functions.
+//! NVML itself lists the processes of the whole device with the numbers of the host, which mean nothing inside a
+//! container and reveal other containers. nvidia-smi's own table of processes does not come from these functions.
 
 use super::Slice;
 use crate::call::Call;
@@ -93,7 +93,7 @@ pub(crate) struct Process {
     instance: (u32, u32),
 }
 
-/// The forms in which a process is told.
+/// The structures in which a process is listed.
 pub(crate) trait Record: Copy {
     /// This process in this form.
     fn from_process(process: &Process) -> Self;
@@ -124,14 +124,14 @@ impl Record for nvmlProcessDetail_v1_t {
 }
 
 /// The container's processes that hold something of a limited device; `None` if it is not limited. Where only time is
-/// limited nobody is charged for memory, and what each holds is not known.
+/// limited no process is charged for memory, and what each holds is unknown.
 fn processes(call: &Call, handle: nvmlDevice_t) -> Option<Vec<Process>> {
     let slice = Slice::of_handle(call, handle)?;
     let charged = slice.limits.memory.is_some();
     let instance =
         driver::nvml::instance(call.driver, handle).unwrap_or((NO_INSTANCE, NO_INSTANCE));
-    let holding = slice.processes().filter_map(|(process, book)| {
-        let bytes = if charged { book.used } else { NVML_VALUE_NOT_AVAILABLE };
+    let holding = slice.processes().filter_map(|(process, account)| {
+        let bytes = if charged { account.used } else { NVML_VALUE_NOT_AVAILABLE };
         (bytes > 0).then_some(Process { pid: process.identity.pid, bytes, instance })
     });
     Some(holding.collect())
@@ -145,7 +145,7 @@ fn answer<R: Record>(
     stride: usize,
     processes: &[Process],
 ) -> NvmlResult {
-    let Some(room) = count.get() else { return next().map(drop) }; // the driver says what is wrong
+    let Some(room) = count.get() else { return next().map(drop) }; // the driver returns the error
     let number = u32::try_from(processes.len()).unwrap_or(u32::MAX);
     count.set(number);
     if number > room {

@@ -1,8 +1,8 @@
 //! Time: how busy the container and its processes keep a card whose time is limited.
 //!
-//! Where time is limited it is measured, and the book knows it ([`Ledger::busy_share`]). Without a limit of time it is
-//! not: the card's own numbers stay, but of its processes nobody is listed, since the driver would list those of the
-//! whole card by the numbers of the host.
+//! Where time is limited it is measured, and the ledger has it ([`Ledger::busy_share`]). Without a compute limit it
+//! is not: the device's own numbers stay, but no process is listed, since the driver would list those of the whole
+//! device by the numbers of the host.
 //!
 //! [`Ledger::busy_share`]: gpucap_core::ledger::Ledger::busy_share
 
@@ -34,7 +34,7 @@ pub(crate) fn rates(
     Ok(())
 }
 
-/// `nvmlDeviceGetSamples`: of the two kinds that tell how busy the card is.
+/// `nvmlDeviceGetSamples`: of the two kinds that report how busy the device is.
 #[expect(clippy::too_many_arguments, reason = "the driver's function has these")]
 pub(crate) fn samples(
     call: &Call,
@@ -83,7 +83,7 @@ pub(crate) fn processes(
     since: u64,
 ) -> NvmlResult {
     let (Some(room), Some(busy)) = (count.get(), busy_processes(call, device, since)) else {
-        return next().map(drop); // the driver says what is wrong
+        return next().map(drop); // the driver returns the error
     };
     let room = if samples.is_null() { 0 } else { room };
     count.set(number(&busy));
@@ -186,7 +186,7 @@ fn percent(permille: u32) -> u32 {
     permille.saturating_add(5) / 10
 }
 
-/// The book's clock and NVML's, which says microseconds since 1970.
+/// The ledger's clock and NVML's, which says microseconds since 1970.
 struct Times {
     now_ns: u64,
     /// What is between the two.
@@ -199,8 +199,8 @@ impl Times {
         Self { now_ns, offset_ns: sys::unix_time_ns().saturating_sub(now_ns) }
     }
 
-    fn us(&self, book_ns: u64) -> u64 {
-        book_ns.saturating_add(self.offset_ns) / 1000
+    fn us(&self, ledger_ns: u64) -> u64 {
+        ledger_ns.saturating_add(self.offset_ns) / 1000
     }
 
     /// Windows that ended after `since_us`. The two clocks drift: a window that ended at about that time is the one

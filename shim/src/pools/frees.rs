@@ -17,7 +17,7 @@ pub(crate) struct Place {
     stream: Option<u64>,
 }
 
-/// From so many streams on, the context is remembered for all of them.
+/// From this many streams on, the context is remembered for all of them.
 const MOST: usize = 16;
 /// `CU_STREAM_PER_THREAD`: another stream for each thread that says it.
 const PER_THREAD: u64 = 2;

@@ -14,7 +14,7 @@ pub(super) struct Pool {
     pub(super) device: Option<DeviceIndex>,
     /// Reserved bytes beyond this go back at a synchronisation.
     pub(super) threshold: u64,
-    /// The driver tells how much it has reserved.
+    /// The driver reports how much it has reserved.
     tells: bool,
     /// It was destroyed and can be asked nothing any more. What it holds goes when all of it is free.
     pub(super) is_destroyed: bool,

@@ -83,7 +83,7 @@ impl Object {
         }
     }
 
-    /// A shared object found through its link map: its ELF header lies at the load address.
+    /// A shared object found through its link map: its ELF header is at the load address.
     ///
     /// # Safety
     /// `base` must be the load address of an object that the loader has mapped.
@@ -277,7 +277,7 @@ impl Dynamic {
             })
     }
 
-    /// Where the object's code begins, as far as the dynamic section tells: the `.init` section precedes all text.
+    /// The start of the object's code, as far as the dynamic section shows it: the `.init` section precedes all text.
     pub(super) fn init(&self) -> Option<u64> {
         (self.tables.init != 0).then_some(self.tables.init)
     }

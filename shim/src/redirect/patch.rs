@@ -217,7 +217,7 @@ pub(super) fn sweep(object: &Object) {
 /// Stores a new value in a symbol table entry. The loader may be reading it: one aligned store.
 fn point(symbol: *mut Elf64_Sym, value: u64) {
     let place = symbol.cast::<u64>().wrapping_byte_add(core::mem::offset_of!(Elf64_Sym, st_value));
-    // SAFETY: `symbol` lies in a symbol table that `Writable` has just made writable; the field is 8-byte aligned.
+    // SAFETY: `symbol` is in a symbol table that `Writable` has just made writable; the field is 8-byte aligned.
     let place = unsafe { AtomicU64::from_ptr(place) };
     place.store(value, Ordering::Release);
 }
@@ -259,8 +259,8 @@ impl Writable {
         }
         let (start, end) = (low & !(PAGE - 1), (high + PAGE - 1) & !(PAGE - 1));
         let protection = object.protection(low)?;
-        // An old linker puts the table into the segment of the code. Its pages lie well before the first instruction;
-        // where they do not, taking the right to execute away would break the library.
+        // An old linker puts the table into the segment of the code. Its pages are well before the first instruction;
+        // where they are not, removing the right to execute would break the library.
         if protection.execute && dynamic.init().is_none_or(|code| code < end) {
             return None;
         }

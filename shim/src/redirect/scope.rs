@@ -1,8 +1,8 @@
 //! The loader's list of objects, and the next definition of a name behind ours.
 //!
-//! A trigger must hand its call on to whoever would have been called without us: libc, or another interposer that
-//! comes after us. The loader publishes its list for debuggers in `_r_debug` (`<link.h>`); walking it needs no call
-//! into libc, so it works in a constructor that runs before libc does.
+//! A trigger must pass its call on to the definition that would have been called without the shim: libc, or another
+//! interposer behind the shim. The loader publishes its list for debuggers in `_r_debug` (`<link.h>`); walking it
+//! needs no call into libc, so it works in a constructor that runs before libc does.
 
 use super::elf::{Dyn, Dynamic};
 use libc::{c_char, c_int};
@@ -73,7 +73,7 @@ fn objects() -> impl Iterator<Item = LinkMap> {
 pub(super) unsafe fn foreign_namespace(member: *const LinkMap) -> impl Iterator<Item = LinkMap> {
     // The first object of the namespace: follow `previous` to the end.
     let mut first = member;
-    // SAFETY: the caller promises a live link map; its neighbours are live too.
+    // SAFETY: the caller promises a live link map; the maps it links to are live too.
     while let Some(map) = unsafe { read(first) }
         && !map.previous.is_null()
     {

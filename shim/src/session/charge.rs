@@ -1,4 +1,4 @@
-//! A charge on its way: what is taken for a call of the driver goes back unless the call succeeds.
+//! A pending charge: what is taken for a call of the driver is refunded unless the call succeeds.
 
 use super::Session;
 use crate::allocations::Record;

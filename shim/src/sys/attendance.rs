@@ -1,10 +1,11 @@
 //! How many processes are there, by the system's own count: the attachments of a segment of System V shared memory.
 //!
-//! The one thing of a process that ends with it, however it ends, and that all others can count with one call, whatever
-//! their number. The segment has one byte that nobody reads or writes. It is marked for removal as soon as it is made and
-//! goes with the last that has it attached; a child made by `fork` does not inherit it, and what a process executes has
-//! none. Its id means something in one IPC namespace only, and ids are given out again, so the time at which it was made
-//! goes with it. No descriptor is held and nothing of the program is changed but for one page of its address space.
+//! The one object of a process that ends with it, however it ends, and that all others can count with one call,
+//! whatever their number. The segment has one byte that is never read or written. It is marked for removal as soon as
+//! it is made and is removed with the last process that has it attached; a child made by `fork` does not inherit it,
+//! and an executed program has none. Its id is valid in one IPC namespace only, and ids are reused, so the time at
+//! which it was made is kept with it. No descriptor is held and nothing of the program is changed but for one page of
+//! its address space.
 
 use core::ffi::{c_int, c_void};
 use core::mem::MaybeUninit;
@@ -24,8 +25,8 @@ impl Attendance {
         attach(id(name)).map(|_| Self { name })
     }
 
-    /// Makes one, for this user alone or for all users of the IPC namespace to count, and attaches it. It is gone again
-    /// if `publish`, which is told its name, says no.
+    /// Makes one, for this user alone or for all users of the IPC namespace to count, and attaches it. It is removed
+    /// again if `publish`, which gets its name, returns false.
     pub(crate) fn begin(all_users: bool, publish: impl FnOnce(u64) -> bool) -> Option<Self> {
         let mode = if all_users { 0o444 } else { 0o400 };
         // SAFETY: no memory is involved.
@@ -100,6 +101,6 @@ fn attach(id: c_int) -> Option<*mut c_void> {
 }
 
 fn detach(address: *mut c_void) {
-    // SAFETY: attached by us, and known to nobody else.
+    // SAFETY: attached by this module, and not shared with any other code.
     unsafe { libc::shmdt(address) };
 }

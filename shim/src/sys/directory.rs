@@ -16,8 +16,8 @@ impl Directory {
         File::open(path, libc::O_RDONLY | libc::O_DIRECTORY).map(Self)
     }
 
-    /// Opens a directory that only this user may enter, and makes it if it is not there. Refused if it belongs to somebody
-    /// else.
+    /// Opens a directory that only this user may enter, and makes it if it does not exist. Refused if it belongs to
+    /// another user.
     pub(crate) fn open_own(path: &CStr) -> Result<Self, c_int> {
         // SAFETY: a C string. What fails here shows when it is opened.
         unsafe { libc::mkdir(path.as_ptr(), 0o700) };
@@ -36,7 +36,7 @@ impl Directory {
         }
     }
 
-    /// Whether there is anything of this name in it; `None` if that cannot be told.
+    /// Returns whether an entry of this name exists in it; `None` if that is unknown.
     pub(crate) fn has(&self, name: &CStr) -> Option<bool> {
         // SAFETY: an open descriptor and a C string.
         match unsafe { libc::faccessat(self.0.0, name.as_ptr(), libc::F_OK, 0) } {
@@ -94,11 +94,11 @@ mod tests {
             record(libc::DT_REG, "page"),
             record(libc::DT_LNK, "link"),
             record(libc::DT_FIFO, "fifo"),
-            record(libc::DT_UNKNOWN, "who knows"),
+            record(libc::DT_UNKNOWN, "an entry"),
         ]
         .concat();
         let names: Vec<_> = files(&listing).collect();
-        assert_eq!(names, [c"page", c"who knows"]);
+        assert_eq!(names, [c"page", c"an entry"]);
     }
 
     #[test]

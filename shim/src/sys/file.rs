@@ -1,8 +1,8 @@
-//! Files of ours and of others: opened, looked at, sized and mapped.
+//! Files of the shim and of others: opened, checked, sized and mapped.
 //!
-//! Close-on-exec, through no symbolic link in the last component, and never as the terminal of the process. What may
-//! have been put in a file's place is found out, not waited for: who reads opens without blocking. A descriptor is open
-//! for one operation of ours and closed at once, since programs close all that they find.
+//! Close-on-exec, through no symbolic link in the last component, and never as the terminal of the process. A
+//! replaced file is detected, not waited for: readers open without blocking. A descriptor is open for one operation
+//! and closed at once, since programs close all descriptors that they find.
 
 use super::last_error;
 use core::ffi::{CStr, c_int, c_void};
@@ -94,7 +94,7 @@ impl File {
         }
     }
 
-    /// Maps the first `bytes` bytes, shared with everyone who maps the file. The mapping is never taken down.
+    /// Maps the first `bytes` bytes, shared with all other mappings of the file. The mapping is never removed.
     pub(crate) fn map_shared(&self, bytes: u64) -> Result<*mut c_void, c_int> {
         self.map(bytes, libc::PROT_READ | libc::PROT_WRITE)
     }

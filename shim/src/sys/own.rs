@@ -9,10 +9,10 @@
 
 use core::arch::{asm, global_asm};
 
-/// What lies in the place.
+/// The value in the place.
 ///
 /// # Safety
-/// Zeros are a value of it, it is dropped by nobody, and there is no other type that implements this.
+/// Zeros are a value of it, it is never dropped, and there is no other type that implements this.
 pub(crate) unsafe trait Own: Sized + 'static {}
 
 /// How large it may be.

@@ -74,7 +74,7 @@ fn map(bytes: usize) -> Option<*mut u8> {
 
 fn unmap(start: *mut u8, bytes: usize) {
     if bytes > 0 {
-        // SAFETY: pages of ours that nobody refers to any more.
+        // SAFETY: pages of this table that are no longer referenced.
         unsafe { libc::munmap(start.cast::<c_void>(), bytes) };
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The lock is held while the meter decides and queries events; never while a launch is in progress, an event is
 //! recorded or a thread sleeps. A tool that the driver calls back on the same thread in the mean time finds the lock
-//! [held](crate::held), and its launches pass.
+//! [held](crate::driver_call_guard), and its launches pass.
 
 mod ends;
 
@@ -11,10 +11,10 @@ use super::interval::Interval;
 use super::peers::Peers;
 use super::stream_table::{Stream, ThreadAllowance};
 use super::timing::{CallTime, ContextId, Mark, Spare, Timing};
-use crate::book;
 use crate::driver::cuda::time as driver;
-use crate::held::Held;
-use crate::live::Live;
+use crate::driver_call_guard::DriverCallGuard;
+use crate::ledger_file;
+use crate::live_limits::Live;
 use crate::redirect::DriverCopy;
 use crate::sys;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -198,7 +198,7 @@ impl Gate {
 
     /// Charges the unfinished work of dead processes of the container on the device.
     fn inherit(&self, now: u64) {
-        self.ledger.left_unfinished(self.index, self.slot, &book::alive, |paid_until| {
+        self.ledger.left_unfinished(self.index, self.slot, &ledger_file::alive, |paid_until| {
             self.with(|inside| {
                 let owed = inside.meter.inherit(paid_until, now);
                 self.ledger.worked_unfinished(self.index, paid_until.saturating_add(owed), owed);
@@ -343,7 +343,7 @@ impl Gate {
 
     /// Runs the meter.
     fn with<T>(&self, work: impl FnOnce(&mut Inside) -> T) -> Option<T> {
-        let _held = Held::enter()?;
+        let _held = DriverCallGuard::enter()?;
         Some(self.think(work))
     }
 

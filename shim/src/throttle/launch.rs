@@ -10,7 +10,7 @@ use super::stream_table::{Key, StreamEntry, ThreadAllowance};
 use super::{StreamRef, Work, stream_cache};
 use crate::call::Call;
 use crate::driver::cuda as driver;
-use crate::held::Held;
+use crate::driver_call_guard::DriverCallGuard;
 use crate::hooks::Next;
 use crate::redirect::DriverCopy;
 use crate::session::{Session, epoch};
@@ -179,7 +179,7 @@ fn learn(
     context: CUcontext,
 ) -> Option<&'static ThreadAllowance> {
     let _errno = sys::Errno::keep();
-    if Held::is_entered() {
+    if DriverCallGuard::is_entered() {
         return None; // a tool that was called back: the holder of the lock may wait for one that this thread holds
     }
     let (streams, epoch) = (&session.streams, epoch());

@@ -6,8 +6,8 @@
 //! {"gpus": {"GPU-<uuid>": {"mem": "4Gi", "cores": 30}, "*": {"profile": "1g.5gb"}}}
 //! ```
 //!
-//! The values are those of our variables. A GPU that is not listed may not be used, unless there is `*`. A key that is
-//! not one of ours refuses the container: whoever wrote the file meant something by it.
+//! The values are those of gpucap's variables. A GPU that is not listed may not be used, unless there is `*`. An
+//! unknown key refuses the container: it may be a misspelt limit.
 
 use gpucap_core::config::{Profile, Value as _};
 use gpucap_core::limits::file::Key;

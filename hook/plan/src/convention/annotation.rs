@@ -24,7 +24,7 @@ pub(crate) fn key(node: &Node, name: &str) -> String {
     format!("{}/{name}", node.annotation_domain)
 }
 
-/// What else an annotation of ours may be called: an engine reads it.
+/// The other name of an annotation, which an engine reads.
 const OTHERS: [&str; 1] = ["without-plugin"];
 
 pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
@@ -54,7 +54,8 @@ pub(super) fn is_own(node: &Node, annotation: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || !is_dotted && rest.starts_with('.'))
 }
 
-/// An annotation of ours that none reads is a misspelt limit: without it, the container would run uncapped.
+/// An unknown annotation in gpucap's domain is a misspelt limit: if it were ignored, the container would run
+/// uncapped.
 fn known(facts: &Facts<'_>) -> Result<(), Reason> {
     let names = [MEM, CORE, PROFILE];
     let is_known = |key: &str| {

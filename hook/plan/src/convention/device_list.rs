@@ -11,8 +11,8 @@ use super::{Facts, number};
 use crate::grant::{Cap, Caps, Grant};
 use crate::reason::Reason;
 
-/// What the annotation `key` says. `all`: it lists everything the pod was given; else what is still to be handed out,
-/// and then a device that it does not list is not forbidden.
+/// The grants in the annotation `key`. `all`: it lists everything the pod was given; else it lists what is still to
+/// be handed out, and then a device that it does not list is not forbidden.
 pub(super) fn read(facts: &Facts<'_>, key: &str, all: bool) -> Result<Vec<Grant>, Reason> {
     let source = format!("annotation {key}");
     let held = facts.annotations.get(key).map(|held| held.trim()).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Alibaba's eGPU: `AMP_VGPU_ENABLE=1`, then `GPU_MEM_PER_DEVICE` in bytes and `GPU_UTIL_PER_DEVICE` in percent.
 //!
-//! Without the switch its variables mean nothing, as in eGPU itself: their names are too common to be taken for ours.
-//! eGPU keeps 10 MB of the memory for itself; we need none of it, and give the whole.
+//! Without the switch its variables mean nothing, as in eGPU itself: their names are too common. eGPU keeps 10 MB of
+//! the memory for itself; gpucap needs none of it, and gives the whole.
 
 use gpucap_core::units::Amount;
 

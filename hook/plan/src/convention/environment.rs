@@ -68,7 +68,7 @@ pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
     Ok([memory, core, profile].into_iter().flatten().collect())
 }
 
-/// What a value of ours means, per GPU.
+/// The meaning of a value, per GPU.
 pub(super) fn caps<T>(list: &PerGpu<T>, visible: &Visible, cap: impl Fn(&T) -> Cap) -> Caps {
     let entries = match list {
         PerGpu::Every(value) => return Caps::every(cap(value)),

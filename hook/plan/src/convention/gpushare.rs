@@ -1,9 +1,10 @@
 //! Alibaba's gpushare device plugin, version 1, and cGPU by hand: `ALIYUN_COM_GPU_MEM_*` in the environment.
 //!
-//! `_CONTAINER` (else `_POD`) units of memory of `_DEV` that the card has. The unit is a switch of the plugin (GiB
-//! unless set) that a container does not see; so the ratio counts as a cap too, and a wrong unit cannot give more than
-//! the part of the card that was meant. `_IDX` is the card on the host, and -1 says that the plugin found no card: the
-//! kubelet starts such a container all the same. `ALIYUN_COM_GPU_SCHD_WEIGHT` is a weight among neighbours, no limit.
+//! `_CONTAINER` (else `_POD`) units of memory out of `_DEV` that the GPU has. The unit is a switch of the plugin (GiB
+//! unless set) that a container does not see; so the ratio counts as a cap too, and a wrong unit cannot give more
+//! than the intended part of the GPU. `_IDX` is the GPU on the host, and -1 means that the plugin found no GPU: the
+//! kubelet starts such a container all the same. `ALIYUN_COM_GPU_SCHD_WEIGHT` is a weight among containers, not a
+//! limit.
 
 use gpucap_core::limits::file::MemoryCap;
 use gpucap_core::units::{Bytes, Share};
@@ -16,7 +17,7 @@ pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
     let get = |name: &str| facts.env.get(name);
     let index = "ALIYUN_COM_GPU_MEM_IDX";
     if let Some(held) = get(index) {
-        // The plugin's own word for failure; anything else that is no number is none of its words.
+        // The plugin's own word for failure; any other text that is no number is not from the plugin.
         if held.split(',').any(|word| number::whole("", word.trim()).is_err()) {
             let why = "no card was allocated: the device plugin failed for this pod";
             return Err(Reason::value(format!("environment {index}"), held, why));

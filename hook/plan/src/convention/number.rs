@@ -14,7 +14,7 @@ pub(crate) fn whole(source: &str, held: &str) -> Result<u64, Reason> {
     number.ok_or_else(|| Reason::value(source, held, "not a whole number from 0"))
 }
 
-/// So many units of memory; none is refused.
+/// A number of units of memory; zero is refused.
 pub(crate) fn units(source: &str, held: &str, unit: u64) -> Result<Bytes, Reason> {
     match whole(source, held)?.checked_mul(unit) {
         Some(0) => Err(Reason::value(source, held, "a cap must be more than 0")),

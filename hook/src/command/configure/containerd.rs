@@ -1,4 +1,4 @@
-//! containerd: a runtime handler whose containers begin with a specification that names the hook.
+//! containerd: a runtime handler with a base specification that names the hook.
 //!
 //! A handler that is not there yet becomes a copy of the one that containers have today, so that its options (the
 //! cgroup driver, the NVIDIA runtime below it) hold for it too. The sandbox of a pod has the hook as well, which leaves
@@ -31,7 +31,7 @@ const VERSION: &str = "version";
 const BASE: &str = "base_runtime_spec";
 const LIST: &str = "pod_annotations";
 const TYPE: &str = "runtime_type";
-/// Of a pod's annotations only those reach the hook that are listed: what it is given, and by CDI, which shows a GPU.
+/// Only the listed annotations of a pod reach the hook: the sources of limits, and CDI, which names GPUs.
 fn annotations() -> impl Iterator<Item = &'static str> {
     gpucap_plan::ANNOTATIONS.into_iter().chain(["cdi.k8s.io/*"])
 }
@@ -42,7 +42,7 @@ const NVIDIA: &str = "nvidia";
 const PLAIN: &str = "runc";
 const RUNTIME_TYPE: &str = "io.containerd.runc.v2";
 
-/// What becomes of its configuration and of the base specification, and what is to be done then.
+/// The resulting configuration and base specification, and the remaining steps.
 pub(super) fn changes(options: &Options, hooks: Hooks<'_>) -> Result<(Vec<Change>, String)> {
     let path = options.file.as_deref().unwrap_or_else(|| Path::new(FILE));
     let before = read(path)?;
@@ -220,7 +220,7 @@ fn remove(text: &str, name: &str, specification: &Path) -> std::result::Result<S
     Ok(document.to_string())
 }
 
-/// The configuration without a version of ours, if nothing else is left in it.
+/// The configuration without the version key that this program added, if nothing else is left in it.
 fn unversioned(text: &str) -> String {
     match parse(text) {
         Ok(mut document) if document.len() == 1 => {
@@ -344,7 +344,7 @@ version = 2
     }
 
     #[test]
-    fn a_base_specification_of_somebody_else_is_left_alone() {
+    fn a_base_specification_of_another_program_is_left_unchanged() {
         let text =
             OLD.replace("runtime_type =", "base_runtime_spec = \"/own.json\"\nruntime_type =");
         assert!(add(&text, "runc", Path::new(SPEC)).expect_err("refused").contains("/own.json"));

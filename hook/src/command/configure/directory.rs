@@ -1,5 +1,5 @@
-//! podman and CRI-O: a file in the directory of hooks that both read unless they are told another. podman's manual
-//! names one below `/etc` too, which it reads only if `hooks_dir` says so.
+//! podman and CRI-O: a file in the directory of hooks that both read by default. podman's manual names one below
+//! `/etc` too, which it reads only if `hooks_dir` says so.
 
 use super::{Change, Options, hooks_dir};
 use crate::error::Result;
@@ -29,7 +29,7 @@ pub(super) fn change(options: &Options, hooks: Hooks<'_>) -> Result<Change> {
     Change::to_ours(path, format!("{value:#}\n"))
 }
 
-/// Whom it concerns: the directory is one for both engines.
+/// The engines that it concerns: the directory is shared by both.
 pub(super) const fn advice(options: &Options) -> &'static str {
     if options.undo {
         "podman and CRI-O, where they read this directory, limit no container from the next one on"

@@ -64,7 +64,8 @@ fn remove(text: &str, runtime: &Value) -> json::Result<Option<String>> {
     }
     let alone = json::without(text, &runtimes, NAME)?;
     let bare = json::without(text, &daemon, RUNTIMES)?;
-    // Whether there were runtimes before is told by how they are written: what gives this text again is what there was.
+    // Which keys existed before is determined by trial: the previous text is the one that gives this text again when the
+    // runtime is added.
     Ok(match () {
         () if add("", runtime).as_deref() == Ok(text) => None,
         () if add(&bare, runtime).as_deref() == Ok(text) => Some(bare),

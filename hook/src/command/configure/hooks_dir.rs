@@ -100,7 +100,7 @@ mod tests {
 
     const DEFAULT: &str = "/usr/share/containers/oci/hooks.d";
 
-    /// What is said of a machine with these files: nothing, or the error.
+    /// Returns the message for a machine with these files: nothing, or the error.
     fn said(engine: Engine, files: &[(&str, &str)]) -> Option<String> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -122,7 +122,7 @@ mod tests {
     const OWN: &str = "[engine]\nhooks_dir = [\"/own\"]\n";
 
     #[test]
-    fn the_default_holds_where_nobody_says_otherwise() {
+    fn the_default_holds_unless_a_file_changes_it() {
         let default = format!("[engine]\nhooks_dir = [\"/own\", \"{DEFAULT}/\"]\n");
         for files in [
             [].as_slice(),

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// What is wrong with a text, or an object in it.
+/// The error in a text, or in an object in it.
 pub(super) type Result<T> = std::result::Result<T, String>;
 
 /// The members of an object by name, and where their values are.

@@ -38,7 +38,7 @@ pub(super) fn output(command: &mut Command, doing: &str) -> Result<Output> {
     Ok(Output { success: status.success(), stdout, stderr })
 }
 
-/// A program that does what it is told. Killed when dropped.
+/// A program that executes the demo's orders. Killed when dropped.
 pub(super) struct Actor {
     child: Child,
     orders: Option<ChildStdin>,
@@ -58,7 +58,7 @@ impl Actor {
         Ok(Self { child, orders, answers, complaints })
     }
 
-    /// Gives an order; what is answered.
+    /// Sends an order. Returns the answer.
     ///
     /// # Errors
     /// It does not answer.

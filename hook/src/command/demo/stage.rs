@@ -1,7 +1,7 @@
 //! Where the demo plays: its files, the driver that its programs meet, their environment.
 //!
-//! Everything that it makes lies in one directory of its own and goes away with it, but for the ledger, which lies where
-//! ledgers lie, under a name by which a later run sweeps it should the demo be killed.
+//! Everything that it makes is in one directory of its own, which is removed with it. The ledger is the exception: it
+//! is in the usual place of ledgers, under a name by which a later run removes it if the demo was killed.
 
 use super::actor;
 use crate::error::{Error, Result};
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-/// The program whose view of the card is shown.
+/// The program that prints its view of the GPU.
 pub(super) const PROGRAM: &str = "gpucap-demo";
 
 /// A set stage. Struck when dropped.
@@ -25,7 +25,7 @@ pub(super) struct Stage {
     gpucap: PathBuf,
     program: PathBuf,
     directory: PathBuf,
-    /// The book that the capped programs share.
+    /// The ledger that the capped programs share.
     pub(super) ledger: PathBuf,
     /// Why the stub driver plays; `None` if there is a real one.
     pub(super) stub: Option<String>,
@@ -77,7 +77,7 @@ impl Stage {
         Ok(stage)
     }
 
-    /// Gives the driver's name to a library of ours.
+    /// Gives the driver's name to one of the demo's libraries.
     fn link(&self, name: &str, library: &str) -> Result {
         let library = beside(&self.gpucap, library)?;
         symlink(library, self.directory.join(name))
@@ -96,7 +96,7 @@ impl Stage {
         command
     }
 
-    /// A command in the demo's environment: what is set for the person's own programs must not change what is shown.
+    /// A command in the demo's environment: the user's own settings must not change the output.
     fn command(&self, file: &Path, arguments: &[&str]) -> Command {
         let mut command = Command::new(file);
         command.args(arguments);
@@ -134,13 +134,13 @@ fn sweep() {
         let name = entry.file_name().to_str().and_then(Name::parse);
         let ours = entry.metadata().is_ok_and(|it| it.is_dir() && it.uid() == sys::uid());
         if ours && name.is_some_and(|name| ledgers::maker_has_ended(name, sys::uid())) {
-            // Somebody else may have done so meanwhile.
+            // Another process may have done so in the mean time.
             drop(fs::remove_dir_all(entry.path()));
         }
     }
 }
 
-/// A file that lies beside the command.
+/// A file in the directory of the command.
 fn beside(gpucap: &Path, name: &str) -> Result<PathBuf> {
     let file = gpucap.with_file_name(name);
     if file.is_file() {

@@ -1,4 +1,4 @@
-//! The steps of the demo: what is done, what is shown, what must be so.
+//! The steps of the demo: what is done, what is printed, and what must hold.
 
 use super::Show;
 use super::actor::{Actor, output};
@@ -74,7 +74,7 @@ fn view(show: Show, command: &mut Command) -> Result<Card> {
 
 fn edge(stage: &Stage, show: Show, cap: u64) -> Result {
     show.title(3, "The cap holds to the byte")?;
-    show.say(&format!("cap {} bytes; what is in use is read from the ledger", exact(cap)))?;
+    show.say(&format!("cap {} bytes; usage is read from the ledger", exact(cap)))?;
     let mut program = Actor::start(&mut stage.capped(cap, &["--obey"]))?;
     program.tell("info")?;
     let mut request = |bytes: u64, granted: bool| -> Result {
@@ -159,7 +159,7 @@ fn slice(stage: &Stage, show: Show, cap: u64) -> Result {
 }
 
 fn book(stage: &Stage, show: Show) -> Result {
-    show.title(6, "Who holds what")?;
+    show.title(6, "Usage by process")?;
     show.command("gpucap status")?;
     let text = status::of(&stage.ledger, show.paint).ok_or_else(no_ledger)?;
     show.quote(&text)
@@ -168,7 +168,7 @@ fn book(stage: &Stage, show: Show) -> Result {
 fn where_next(show: Show) -> Result {
     print(&format!("\n{}\n", show.paint.bold("All of it held. Next:")))?;
     show.say("gpucap run --mem 2Gi -- PROGRAM   cap a program of yours")?;
-    show.say("gpucap status                     who holds what")?;
+    show.say("gpucap status                     usage by container and process")?;
     show.say("gpucap explain --pid PID          whether a process is capped, and why")
 }
 

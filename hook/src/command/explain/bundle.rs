@@ -9,7 +9,7 @@ mod text;
 use super::Options;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::gather::{self, Gathered};
+use crate::inputs::{self, Inputs};
 use crate::output;
 use crate::paint::Paint;
 use gpucap_plan::{Plan, State, decide};
@@ -19,7 +19,7 @@ use std::path::Path;
 /// Prints the plan.
 pub(super) fn execute(options: &Options, bundle: &Path) -> Result<Exit> {
     let state = options.state.as_deref().map(state).transpose()?;
-    let gathered = Gathered::of_bundle(&options.config, bundle, state).map_err(Error::Container)?;
+    let gathered = Inputs::of_bundle(&options.config, bundle, state).map_err(Error::Container)?;
     let decision = decide(&gathered.sources());
     output::print(&if options.json {
         json::render(&decision)
@@ -34,6 +34,6 @@ pub(super) fn execute(options: &Options, bundle: &Path) -> Result<Exit> {
 }
 
 fn state(path: &Path) -> Result<State> {
-    let bytes = gather::read(path).map_err(|why| Error::File { path: path.to_owned(), why })?;
+    let bytes = inputs::read(path).map_err(|why| Error::File { path: path.to_owned(), why })?;
     State::parse(&bytes).map_err(Error::Container)
 }

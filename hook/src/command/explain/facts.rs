@@ -1,14 +1,14 @@
-//! What is to be found out of a process: collected here, judged in `verdict`.
+//! The facts about a process: collected here, evaluated in `verdict`.
 //!
 //! The library decides by the environment and the files that the process itself sees, so everything is read below
-//! `/proc/PID/root`, by a walk that nothing there can lead out of: links are the process's, files may be fifos or have no
-//! end, and a ledger is anybody's to shorten. Each read is bounded, and what is not a regular file is not there. An
-//! environment is the one the program was started with; one that it changed later is not seen.
+//! `/proc/PID/root`, by a path walk that cannot leave it: links belong to the process, files may be fifos or endless,
+//! and a ledger may be truncated by any process of the container. Each read is bounded, and anything but a regular
+//! file counts as absent. The environment is the one that the program was started with; later changes are not seen.
 
+use crate::effective_limit::EffectiveLimit;
 use crate::elf::Loading;
 use crate::engine::root::{self, Root, open_directory};
 use crate::error::reason;
-use crate::given::Given;
 use crate::ledgers::{self, BY_HOOK, Look, Name};
 use crate::preload;
 use crate::proc::Process;
@@ -29,12 +29,12 @@ use std::path::{Path, PathBuf};
 pub(super) struct Facts {
     /// The process; `None`: one that would be started from here.
     pub(super) process: Option<Seen>,
-    /// What is set for it.
+    /// The limits that are set for it.
     pub(super) limits: Result<Option<Limits>, Broken>,
     /// Whether there is a limits file.
     pub(super) has_file: bool,
     /// What that file gives, and what the host has said since.
-    pub(super) given: Vec<Given>,
+    pub(super) effective: Vec<EffectiveLimit>,
     /// What asks the loader for the library.
     pub(super) asked_by: Vec<Asking>,
     /// The ledger that it uses, or would.
@@ -43,7 +43,7 @@ pub(super) struct Facts {
     pub(super) holds: Result<Vec<Held>, String>,
 }
 
-/// What is to be seen of a process that runs.
+/// What can be seen of a running process.
 pub(super) struct Seen {
     pub(super) pid: u32,
     pub(super) command: String,
@@ -113,8 +113,9 @@ impl Facts {
         let lookup: Lookup<'_> = &|name| value(name).map(|value| value.as_bytes().to_vec());
         let read = file.as_ref().map(|read| read.as_deref().map_err(Clone::clone));
         let limits = Limits::load(lookup, read);
-        let given = limits.as_ref().ok().and_then(|limits| limits.as_ref()?.file());
-        let given = given.map(|file| Given::all(file, page(root).as_ref().map(Map::get)));
+        let effective = limits.as_ref().ok().and_then(|limits| limits.as_ref()?.file());
+        let effective =
+            effective.map(|file| EffectiveLimit::all(file, page(root).as_ref().map(Map::get)));
         let configured = value(GPUCAP_LEDGER.name).filter(|path| !path.is_empty());
         let ledger = if has_file && root.look(BY_HOOK).is_ok() {
             BY_HOOK.into()
@@ -136,8 +137,8 @@ impl Facts {
             Some(Asking { list, library, is_there })
         });
         let asked_by = asked_by.collect();
-        let (given, holds) = (given.unwrap_or_default(), Ok(Vec::new()));
-        Self { process: None, limits, has_file, given, asked_by, ledger, holds }
+        let (effective, holds) = (effective.unwrap_or_default(), Ok(Vec::new()));
+        Self { process: None, limits, has_file, effective, asked_by, ledger, holds }
     }
 }
 
@@ -207,14 +208,14 @@ fn held(root: &Root, ledger: &Path, process: Process) -> Result<Vec<Held>, Strin
         (owner.pid_namespace, owner.pid) == (pid_namespace, pid) && stat.runs(owner)
     };
     let own = ledger.processes().find(|slot| is_own(&slot.identity));
-    let uuid = |book| ledger.devices().find(|device| device.device == book).map(|it| it.uuid);
-    let held = own.iter().flat_map(|own| own.books()).filter_map(|book| {
+    let uuid = |account| ledger.devices().find(|device| device.device == account).map(|it| it.uuid);
+    let held = own.iter().flat_map(|own| own.accounts()).filter_map(|account| {
         Some(Held {
-            uuid: Uuid(uuid(book.device)?),
-            cap: book.cap,
-            used: book.used,
-            context: book.kinds.get(Kind::Context as usize).copied()?,
-            refusals: book.refusals,
+            uuid: Uuid(uuid(account.device)?),
+            cap: account.cap,
+            used: account.used,
+            context: account.kinds.get(Kind::Context as usize).copied()?,
+            refusals: account.refusals,
         })
     });
     Ok(held.collect())

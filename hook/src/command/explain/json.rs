@@ -15,7 +15,7 @@
 
 use super::facts::{Asking, Facts, Held, Seen};
 use super::verdict::Verdict;
-use crate::given::Given;
+use crate::effective_limit::EffectiveLimit;
 use gpucap_core::config::{GPU_CORE_PCT, GPU_MEM_LIMIT, GPU_PROFILE};
 use gpucap_core::limits::Limits;
 use gpucap_core::units::Share;
@@ -51,7 +51,7 @@ fn process(seen: &Seen) -> Value {
 
 fn limits(facts: &Facts, limits: &Limits) -> Value {
     let config = limits.config();
-    let file = facts.has_file.then(|| facts.given.iter().map(given).collect::<Vec<_>>());
+    let file = facts.has_file.then(|| facts.effective.iter().map(effective).collect::<Vec<_>>());
     json!({
         "file": file,
         GPU_MEM_LIMIT.name: text(config.memory.as_ref()),
@@ -64,13 +64,13 @@ fn text(value: Option<&impl Display>) -> Option<String> {
     value.map(ToString::to_string)
 }
 
-fn given(given: &Given) -> Value {
+fn effective(effective: &EffectiveLimit) -> Value {
     let percent = |share: Option<Share>| share.map(|share| f64::from(share.parts()) / 100.0);
     json!({
-        "gpu": given.gpu.to_string(),
-        "memory_bytes": given.now.memory.bytes.map(|bytes| bytes.0),
-        "memory_percent": percent(given.now.memory.part),
-        "core_percent": percent(given.now.core),
+        "gpu": effective.gpu.to_string(),
+        "memory_bytes": effective.now.memory.bytes.map(|bytes| bytes.0),
+        "memory_percent": percent(effective.now.memory.part),
+        "core_percent": percent(effective.now.core),
     })
 }
 

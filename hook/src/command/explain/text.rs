@@ -2,8 +2,8 @@
 
 use super::facts::Facts;
 use super::verdict::Verdict;
+use crate::effective_limit::EffectiveLimit;
 use crate::elf::Loading;
-use crate::given::Given;
 use crate::paint::Paint;
 use crate::proc::printable;
 use crate::quantity::size;
@@ -45,7 +45,7 @@ fn answer(facts: &Facts, verdict: &Verdict, paint: Paint) -> String {
     }
 }
 
-/// A heading, and what stands beside it.
+/// A heading, and the text behind it.
 fn section(text: &mut String, name: &str, lines: &[String], paint: Paint) {
     for (at, line) in lines.iter().enumerate() {
         let heading = if at == 0 { name } else { "" };
@@ -56,7 +56,7 @@ fn section(text: &mut String, name: &str, lines: &[String], paint: Paint) {
 
 fn limits(facts: &Facts) -> Vec<String> {
     let mut lines = match &facts.limits {
-        Ok(Some(limits)) => sources(limits, &facts.given),
+        Ok(Some(limits)) => sources(limits, &facts.effective),
         Ok(None) => vec!["none".into()],
         Err(broken) => vec![broken.to_string()],
     };
@@ -67,11 +67,12 @@ fn limits(facts: &Facts) -> Vec<String> {
 }
 
 /// What each source says.
-fn sources(limits: &Limits, given: &[Given]) -> Vec<String> {
+fn sources(limits: &Limits, effective: &[EffectiveLimit]) -> Vec<String> {
     let Config { memory, core, profile, .. } = limits.config();
     let file = limits.file();
     let asked = file.map(|file| &file.asked);
-    let mut lines: Vec<String> = file.into_iter().flat_map(|file| of_file(file, given)).collect();
+    let mut lines: Vec<String> =
+        file.into_iter().flat_map(|file| of_file(file, effective)).collect();
     lines.extend(memory.as_ref().map(|list| {
         let earlier = asked.and_then(|asked| asked.memory.as_ref());
         of_variable(GPU_MEM_LIMIT.name, list, earlier, "memory")
@@ -88,7 +89,7 @@ fn sources(limits: &Limits, given: &[Given]) -> Vec<String> {
         lines.push("where several speak of a GPU, the lowest holds".into());
     }
     let amounts = memory.iter().flat_map(PerGpu::values).filter_map(|amount| amount.doubt());
-    let in_file = given.iter().filter_map(|given| given.now.memory.bytes?.doubt());
+    let in_file = effective.iter().filter_map(|effective| effective.now.memory.bytes?.doubt());
     for doubt in in_file.chain(amounts).map(|doubt| doubt.to_string()) {
         if !lines.contains(&doubt) {
             lines.push(doubt);
@@ -114,16 +115,16 @@ fn of_variable<T: Display + PartialEq>(
     format!("{name}={list}: {what} {whom}")
 }
 
-fn of_file(limits: &LimitsFile, given: &[Given]) -> Vec<String> {
+fn of_file(limits: &LimitsFile, effective: &[EffectiveLimit]) -> Vec<String> {
     let mut lines = vec![format!("{} (from {}):", file::PATH, limits.source)];
-    for given in given {
-        let mut line = format!("  {}: {}", given.gpu, words(given.now));
-        if given.now != given.at_start {
-            let _ = write!(line, " (changed by the host; at start: {})", words(given.at_start));
+    for effective in effective {
+        let mut line = format!("  {}: {}", effective.gpu, words(effective.now));
+        if effective.now != effective.at_start {
+            let _ = write!(line, " (changed by the host; at start: {})", words(effective.at_start));
         }
         lines.push(line);
     }
-    if !given.iter().any(|given| given.gpu == Key::Every) {
+    if !effective.iter().any(|effective| effective.gpu == Key::Every) {
         lines.push("  any other GPU is refused".into());
     }
     lines
@@ -211,7 +212,7 @@ mod tests {
             process: None,
             limits: Limits::load(&lookup, None),
             has_file: false,
-            given: Vec::new(),
+            effective: Vec::new(),
             asked_by: Vec::new(),
             ledger: "/dev/shm/gpucap-0-1".into(),
             holds: Ok(Vec::new()),

@@ -106,7 +106,7 @@ mod tests {
             process,
             limits: Limits::load(&lookup, None),
             has_file: false,
-            given: Vec::new(),
+            effective: Vec::new(),
             asked_by: is_there.map(asking).into_iter().collect(),
             ledger: "/dev/shm/gpucap-0-1".into(),
             holds: Ok(Vec::new()),

@@ -1,8 +1,8 @@
 //! As much of HTTP as a scraper needs: one question, one answer, and the connection ends.
 //!
-//! Anyone who reaches the port may connect, say nothing and take nothing. So [`THREADS`] connections are served at once, a
-//! question is small and has to come within [`ASKING`], and an answer has to be taken within [`TAKING`], all of it. Only
-//! one of them looks at the containers at a time.
+//! Any client that reaches the port may connect, send nothing and receive nothing. So at most [`THREADS`] connections
+//! are served at a time, a request is small and has to arrive within [`ASKING`], and a response has to be received
+//! within [`TAKING`] in full. Only one thread at a time reads the containers.
 
 use crate::error::reason;
 use crate::output;
@@ -35,28 +35,28 @@ pub(super) fn serve(socket: &TcpListener, body: impl Fn() -> String + Sync) {
         let _one = looking.lock().unwrap_or_else(PoisonError::into_inner);
         body()
     };
-    let told = Mutex::new(String::new());
+    let last_error = Mutex::new(String::new());
     thread::scope(|scope| {
         for _ in 1..THREADS {
-            scope.spawn(|| accept(socket, &body, &told));
+            scope.spawn(|| accept(socket, &body, &last_error));
         }
-        accept(socket, &body, &told);
+        accept(socket, &body, &last_error);
     });
 }
 
-fn accept(socket: &TcpListener, body: &impl Fn() -> String, told: &Mutex<String>) {
+fn accept(socket: &TcpListener, body: &impl Fn() -> String, last_error: &Mutex<String>) {
     loop {
         let served = socket.accept().map(|(stream, _)| stream);
-        // That somebody goes away is not our failure, and nothing to speak of.
+        // A client that disconnects is not an error.
         let Err(why) = served.map(|stream| drop(answer(&stream, body))) else { continue };
         // No descriptor is left, say; what stays as it is was said.
         let why = reason(&why);
-        let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
-        if why != *told {
+        let mut last_error = last_error.lock().unwrap_or_else(PoisonError::into_inner);
+        if why != *last_error {
             output::tell(format!("metrics: {why}; trying again"));
-            *told = why;
+            *last_error = why;
         }
-        drop(told);
+        drop(last_error);
         thread::sleep(Duration::from_millis(100));
     }
 }
@@ -94,7 +94,7 @@ fn say(mut stream: impl Write + Patient, mut text: &[u8], until: Instant) -> io:
     Ok(())
 }
 
-/// What is asked for.
+/// The requested path.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Question {
     Metrics,
@@ -144,7 +144,7 @@ fn parse(said: &[u8]) -> Option<Question> {
     })
 }
 
-/// Something to read from or to write to that can be told how long to wait.
+/// A stream whose reads and writes can be given a timeout.
 trait Patient {
     fn wait_at_most(&self, time: Duration) -> io::Result<()>;
 }
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_too_slowly_is_not_waited_for() {
+    fn a_slow_client_is_disconnected() {
         let late = question(&b"GET"[..], Instant::now()).expect_err("too late");
         assert_eq!(late.kind(), io::ErrorKind::TimedOut);
     }

@@ -1,8 +1,8 @@
 //! One connection to a runtime, from the first word to the last.
 //!
-//! The only place that reads and writes the socket. A runtime that takes nothing, or says nothing before it has told us
-//! what runs, is left: it may have died with the socket open, or be one that never asks. Afterwards it may be silent for
-//! as long as no container is made.
+//! The only place that reads and writes the socket. A runtime that accepts nothing, or sends nothing before it has
+//! listed its containers, is disconnected: it may have died with the socket open, or be one that never asks.
+//! Afterwards it may be silent for as long as no container is made.
 
 use super::Ready;
 use crate::error::{Result, reason};
@@ -24,10 +24,10 @@ pub(super) struct End {
     pub(super) why: String,
 }
 
-/// Answers a runtime until the connection is over.
+/// Answers a runtime until the connection ends.
 ///
 /// # Errors
-/// Nobody could be told that we are ready.
+/// If the ready file cannot be made.
 pub(super) fn serve(
     mut stream: UnixStream,
     name: &Name,
@@ -46,7 +46,7 @@ pub(super) fn serve(
                 served = Ok(());
                 continue;
             }
-            Err(why) => break told(&why),
+            Err(why) => break reason_of(&why),
         };
         let said = match session.receive(&bytes[..came], &mut |creation| plan(creation)) {
             Ok(said) => said,
@@ -71,7 +71,7 @@ fn patient(stream: &UnixStream) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))
 }
 
-fn told(why: &io::Error) -> String {
+fn reason_of(why: &io::Error) -> String {
     match why.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
             format!("the runtime did nothing for {} s", PATIENCE.as_secs())

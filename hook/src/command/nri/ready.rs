@@ -1,14 +1,14 @@
 //! A file by which others see that a runtime asks us about its containers.
 //!
-//! It is there from when the runtime has told us what runs until the connection ends, and not when we begin. Who is
-//! killed leaves it: a probe is asked of a process that lives.
+//! The file exists from the time when the runtime has listed its containers until the connection ends, and not from
+//! the start of the plugin. A killed plugin leaves the file: a probe must also check that the process lives.
 
 use crate::error::{Error, Result};
 use std::fs;
 use std::io;
 use std::path::PathBuf;
 
-/// The file, if anybody wants one.
+/// The file, if one is requested.
 #[derive(Debug)]
 pub(super) struct Ready(Option<PathBuf>);
 
@@ -26,7 +26,7 @@ impl Ready {
     /// Whether it is to be there.
     ///
     /// # Errors
-    /// It cannot be made so: then nobody would know, and whoever asked for it is to see that.
+    /// If it cannot be made: the caller relies on it.
     pub(super) fn set(&self, is_ready: bool) -> Result {
         let Some(path) = &self.0 else { return Ok(()) };
         let done = match is_ready {

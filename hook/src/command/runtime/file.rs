@@ -1,9 +1,9 @@
 //! JSON files that an engine wrote, read and replaced.
 //!
-//! A file is replaced in one step ([`crate::replace`]): a runtime that reads it meanwhile sees the old or the new one,
-//! and a crash leaves one of them.
+//! A file is replaced in one step ([`crate::replace`]): a runtime that reads it at the same time sees the old or the
+//! new one, and a crash leaves one of them.
 
-use crate::gather;
+use crate::inputs;
 use crate::replace::{self, Survives};
 use serde_json::Value;
 use std::fs::OpenOptions;
@@ -13,7 +13,7 @@ use std::path::Path;
 
 /// The document in a file.
 pub(super) fn read_json(path: &Path) -> io::Result<Value> {
-    Ok(serde_json::from_slice(&gather::read(path)?)?)
+    Ok(serde_json::from_slice(&inputs::read(path)?)?)
 }
 
 /// Puts a document into the place of a file.

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 /// Where a runtime is looked for besides `PATH`, which engines' daemons often have no good one of.
 const PLACES: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// None of these is there.
+/// None of these exists.
 #[derive(Debug)]
 pub(super) struct NoNext(pub(super) Vec<String>);
 

@@ -1,11 +1,11 @@
-//! `status` for programs. The form is part of what we promise: names and meanings stay, new ones may come. The manual's
-//! page `status` has the table of them, which the tests compare with what is rendered here.
+//! `status` for programs. The format is stable: names and meanings stay, new ones may be added. The manual's page
+//! `status` has a table of them, which the tests compare with what is rendered here.
 
-use super::view::{Book, Container, Device, Row, State, Status, Time, word};
-use crate::given::Given;
+use super::view::{Container, Device, LedgerView, Row, State, Status, Time, word};
+use crate::effective_limit::EffectiveLimit;
 use gpucap_core::ledger::Kind;
 use gpucap_core::units::Share;
-use gpucap_plan::{Cap, Names, Wall};
+use gpucap_plan::{Cap, Names, NativeLimit};
 use serde_json::{Map, Value, json};
 
 /// The JSON text, with a line end.
@@ -13,24 +13,24 @@ pub(super) fn render(status: &Status) -> String {
     let unreadable = status.unreadable.iter().map(|(path, why)| json!({"path": path, "why": why}));
     let value = json!({
         "version": 1,
-        "ledgers": status.books.iter().map(ledger).collect::<Vec<_>>(),
+        "ledgers": status.ledgers.iter().map(ledger).collect::<Vec<_>>(),
         "unused": status.unused,
         "unreadable": unreadable.collect::<Vec<_>>(),
     });
     format!("{value:#}\n")
 }
 
-fn ledger(book: &Book) -> Value {
+fn ledger(ledger: &LedgerView) -> Value {
     json!({
-        "path": book.path,
-        "container": book.container.as_ref().map(container),
-        "kind": book.kind(),
-        "devices": book.devices.iter().map(device).collect::<Vec<_>>(),
+        "path": ledger.path,
+        "container": ledger.container.as_ref().map(container),
+        "kind": ledger.kind(),
+        "devices": ledger.devices.iter().map(device).collect::<Vec<_>>(),
     })
 }
 
 fn container(container: &Container) -> Value {
-    let Container { record, source, given } = container;
+    let Container { record, source, effective } = container;
     let name = |of: fn(&Names) -> &String| record.names.as_ref().map(of);
     json!({
         "id": record.container,
@@ -39,20 +39,20 @@ fn container(container: &Container) -> Value {
         "pod": name(|names| &names.pod),
         "name": name(|names| &names.container),
         "source": source,
-        "limits": given.iter().map(limit).collect::<Vec<_>>(),
-        "cgroup": record.walls.as_ref().map(|walls| &walls.cgroup),
-        "driver_limits": record.walls.iter().flat_map(|it| &it.walls).map(wall).collect::<Vec<_>>(),
+        "limits": effective.iter().map(limit).collect::<Vec<_>>(),
+        "cgroup": record.native_limits.as_ref().map(|native_limits| &native_limits.cgroup),
+        "driver_limits": record.native_limits.iter().flat_map(|it| &it.limits).map(native_limit).collect::<Vec<_>>(),
     })
 }
 
-fn wall(wall: &Wall) -> Value {
-    json!({"gpu": wall.gpu.to_string(), "bytes_at_start": wall.bytes})
+fn native_limit(native_limit: &NativeLimit) -> Value {
+    json!({"gpu": native_limit.gpu.to_string(), "bytes_at_start": native_limit.bytes})
 }
 
-fn limit(given: &Given) -> Value {
-    let mut value = cap(given.now);
-    value["gpu"] = json!(given.gpu.to_string());
-    value["at_start"] = cap(given.at_start);
+fn limit(effective: &EffectiveLimit) -> Value {
+    let mut value = cap(effective.now);
+    value["gpu"] = json!(effective.gpu.to_string());
+    value["at_start"] = cap(effective.at_start);
     value
 }
 
@@ -71,7 +71,7 @@ fn of_whole(share: Share) -> f64 {
 fn device(device: &Device) -> Value {
     json!({
         "uuid": device.uuid.to_string(),
-        "limit_bytes": device.given.and_then(|given| given.bytes()),
+        "limit_bytes": device.effective.and_then(|effective| effective.bytes()),
         "cap_bytes": device.caps().map(|(lowest, _)| lowest),
         "used_bytes": device.used,
         "peak_bytes": device.peak,

@@ -2,8 +2,8 @@
 //! of what we promise: names, labels and meanings stay, new ones may come. The manual's page `metrics` has the table of
 //! them, which the tests compare with [`METRICS`].
 
-use super::view::{Book, Device, Status};
-use crate::given::Given;
+use super::view::{Device, LedgerView, Status};
+use crate::effective_limit::EffectiveLimit;
 use gpucap_core::limits::file::Key;
 use gpucap_core::units::Share;
 use prometheus_client::collector::Collector;
@@ -13,7 +13,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 use std::fmt;
 
-/// What is told of each GPU of each budget.
+/// The metrics of each GPU of each budget.
 struct Metric {
     name: &'static str,
     unit: Option<Unit>,
@@ -56,7 +56,7 @@ const METRICS: &[Metric] = &[
         unit: None,
         kind: MetricType::Gauge,
         help: "Share of the GPU's time that is given now, of 1",
-        of: |seen| seen.given?.now.core.map(part),
+        of: |seen| seen.effective?.now.core.map(part),
     },
     Metric {
         name: "core_used_ratio",
@@ -115,30 +115,30 @@ pub(super) fn render(status: &Status) -> String {
 /// A GPU of a budget.
 struct Seen<'a> {
     /// What the host gave of it, as far as it knows.
-    given: Option<Given>,
-    /// `None` if nobody has used it.
+    effective: Option<EffectiveLimit>,
+    /// `None` if no process has used it.
     device: Option<&'a Device>,
 }
 
 impl<'a> Seen<'a> {
     /// Those of one budget: in use, and given by name. A GPU that goes by no name is known when it is used.
-    fn all(book: &'a Book) -> impl Iterator<Item = (String, Self)> {
-        let used = book
-            .devices
-            .iter()
-            .map(|device| (device.name(), Self { given: device.given, device: Some(device) }));
-        let of_host = book.container.iter().flat_map(|container| &container.given);
-        let unused = of_host.filter_map(|given| {
-            let Key::Name(name) = given.gpu else { return None };
-            let is_used = book.devices.iter().any(|device| device.given == Some(*given));
-            (!is_used).then(|| (name.to_string(), Self { given: Some(*given), device: None }))
+    fn all(ledger: &'a LedgerView) -> impl Iterator<Item = (String, Self)> {
+        let used = ledger.devices.iter().map(|device| {
+            (device.name(), Self { effective: device.effective, device: Some(device) })
+        });
+        let of_host = ledger.container.iter().flat_map(|container| &container.effective);
+        let unused = of_host.filter_map(|effective| {
+            let Key::Name(name) = effective.gpu else { return None };
+            let is_used = ledger.devices.iter().any(|device| device.effective == Some(*effective));
+            (!is_used)
+                .then(|| (name.to_string(), Self { effective: Some(*effective), device: None }))
         });
         used.chain(unused)
     }
 
     /// As the host gave it, if it knows that in bytes; else the lowest cap of a living process.
     fn limit(&self) -> Option<u64> {
-        let of_host = self.given.and_then(|given| given.bytes());
+        let of_host = self.effective.and_then(|effective| effective.bytes());
         of_host.or_else(|| self.device?.caps().map(|(lowest, _)| lowest))
     }
 
@@ -148,7 +148,7 @@ impl<'a> Seen<'a> {
     }
 }
 
-/// What is rendered: rows of labels, and their values in the order of [`METRICS`].
+/// The rendered rows: labels, and the values in the order of [`METRICS`].
 #[derive(Debug)]
 struct Table {
     rows: Vec<(Labels, Vec<Option<f64>>)>,
@@ -160,9 +160,9 @@ type Labels = Vec<(&'static str, String)>;
 
 impl Table {
     fn of(status: &Status) -> Self {
-        let rows = status.books.iter().flat_map(|book| {
-            let labels = labels(book);
-            Seen::all(book).map(move |(gpu, seen)| {
+        let rows = status.ledgers.iter().flat_map(|ledger| {
+            let labels = labels(ledger);
+            Seen::all(ledger).map(move |(gpu, seen)| {
                 let labels = labels.iter().cloned().chain([("gpu", gpu)]).collect();
                 (labels, METRICS.iter().map(|metric| (metric.of)(&seen)).collect())
             })
@@ -203,7 +203,7 @@ impl Collector for Table {
     }
 }
 
-/// What is of no GPU.
+/// The metrics that are not of a GPU.
 const OF_NODE: [(&str, &str); 3] = [
     (
         "containers",
@@ -213,11 +213,11 @@ const OF_NODE: [(&str, &str); 3] = [
     ("unreadable", "Ledgers that are there and cannot be read"),
 ];
 
-/// Whose budget it is.
-fn labels(book: &Book) -> Labels {
-    let mut labels = vec![("kind", book.kind().to_owned())];
-    let Some(container) = &book.container else {
-        labels.push(("ledger", book.path.display().to_string()));
+/// The budget's owner.
+fn labels(ledger: &LedgerView) -> Labels {
+    let mut labels = vec![("kind", ledger.kind().to_owned())];
+    let Some(container) = &ledger.container else {
+        labels.push(("ledger", ledger.path.display().to_string()));
         return labels;
     };
     if let Some(names) = &container.record.names {
@@ -252,7 +252,7 @@ mod tests {
     const MANUAL: &str = include_str!("../../../../shim/src/manual/metrics.md");
 
     #[test]
-    fn a_container_is_told_of_by_its_names() {
+    fn a_container_is_labelled_by_its_names() {
         let text = render(&raised());
         let id = format!("4f6c1e2d3a4b{}", "0".repeat(52));
         let labels = format!(
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_not_told() {
+    fn an_unknown_value_has_no_sample() {
         let text = render(&status());
         let of = r#"{kind="run",ledger="/dev/shm/gpucap-0-run-4026531836-4242-88",gpu="GPU-"#;
         assert!(
@@ -294,10 +294,10 @@ mod tests {
     #[test]
     fn a_gpu_that_was_given_and_not_used_has_its_limits() {
         let mut idle = raised();
-        idle.books[0].devices.clear();
+        idle.ledgers[0].devices.clear();
         let text = render(&idle);
-        let told: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
-        let names: Vec<_> = told.iter().map(|line| line.split('{').next()).collect();
+        let samples: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        let names: Vec<_> = samples.iter().map(|line| line.split('{').next()).collect();
         let expected = [
             "gpucap_memory_limit_bytes",
             "gpucap_core_limit_ratio",
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn no_directory_of_records_is_not_told_as_no_containers() {
+    fn a_missing_directory_of_records_is_not_reported_as_no_containers() {
         let none = render(&Status::default());
         assert!(none.contains("\ngpucap_run_dir_present 0.0\n"), "{none}");
         assert!(!none.contains("\ngpucap_containers "), "{none}");
@@ -320,7 +320,7 @@ mod tests {
     #[test]
     fn names_of_people_do_not_break_the_form() {
         let mut odd = raised();
-        let names = odd.books[0].container.as_mut().and_then(|it| it.record.names.as_mut());
+        let names = odd.ledgers[0].container.as_mut().and_then(|it| it.record.names.as_mut());
         names.expect("names").pod = "a\"b\\c\nd".into();
         assert!(render(&odd).contains(r#"pod="a\"b\\c\nd""#));
     }

@@ -5,13 +5,13 @@ use crate::command::status::json;
 use crate::command::status::view::Unlisted;
 use crate::engine::records::Record;
 use crate::lines::WIDTH;
-use crate::wall::Walls;
+use crate::native_limit::NativeLimitSet;
 use gpucap_core::limits::LimitsFile;
 use gpucap_core::limits::file::{Entry, Label};
 use gpucap_core::limits::live::LiveEntry;
 use gpucap_core::units::{Amount, Bytes};
 use gpucap_core::uuid::Uuid;
-use gpucap_plan::Wall;
+use gpucap_plan::NativeLimit;
 use serde_json::{Value, json as value};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -48,7 +48,7 @@ pub(in crate::command::status) fn status() -> Status {
         time: Time::default(),
         waited_ns: 0,
         owed_for_ns: 0,
-        given: None,
+        effective: None,
         processes: vec![
             row(4242, 5 * GIB / 4, 2 * GIB, State::Alive, Some("python train.py")),
             row(7, GIB / 4, 2 * GIB, State::Unknown, None),
@@ -60,7 +60,7 @@ pub(in crate::command::status) fn status() -> Status {
     let path = PathBuf::from("/dev/shm/gpucap-0-run-4026531836-4242-88");
     Status {
         containers: Some(0),
-        books: vec![Book { path, container: None, devices: vec![device] }],
+        ledgers: vec![LedgerView { path, container: None, devices: vec![device] }],
         unused: vec!["/dev/shm/gpucap-0-run-4026531836-4243-89".into()],
         unreadable: vec![("/dev/shm/gpucap-1-2".into(), "permission denied".into())],
     }
@@ -74,16 +74,16 @@ fn timed(device: &mut Device) {
 }
 
 /// What a container may use of a GPU: 1 GiB and 30 %, unless the host has said something since.
-fn given(gpu: &str, page: Option<&LiveEntry>) -> Given {
+fn effective(gpu: &str, page: Option<&LiveEntry>) -> EffectiveLimit {
     let memory = Amount::Bytes(Bytes(GIB)).into();
     let entry = Entry::new(gpu.parse().expect("a GPU"));
-    Given::of(&Entry { memory, core: "30%".parse().ok(), ..entry }, page)
+    EffectiveLimit::of(&Entry { memory, core: "30%".parse().ok(), ..entry }, page)
 }
 
 const GPU: &str = "GPU-01010101-0101-0101-0101-010101010101";
 
-/// A container of a pod, in which nobody has used a GPU yet.
-fn container(id: &str, names: Option<[&str; 3]>, given: Vec<Given>) -> Container {
+/// A container of a pod, in which no process has used a GPU yet.
+fn container(id: &str, names: Option<[&str; 3]>, effective: Vec<EffectiveLimit>) -> Container {
     let names = names.map(|[namespace, pod, container]| Names {
         namespace: namespace.into(),
         pod: pod.into(),
@@ -96,14 +96,14 @@ fn container(id: &str, names: Option<[&str; 3]>, given: Vec<Given>) -> Container
         start_time: 1,
         names,
         limits: limits.write(),
-        walls: None,
+        native_limits: None,
     };
-    Container { given, ..Container::of(record, None) }
+    Container { effective, ..Container::of(record, None) }
 }
 
-fn book(container: Container, devices: Vec<Device>) -> Book {
+fn ledger(container: Container, devices: Vec<Device>) -> LedgerView {
     let path = container.record.path_of(BY_HOOK);
-    Book { path, container: None, devices }.of_container(container)
+    LedgerView { path, container: None, devices }.of_container(container)
 }
 
 /// The one of the manual: the host has raised what it was given.
@@ -111,14 +111,19 @@ pub(in crate::command::status) fn raised() -> Status {
     let page = LiveEntry::default();
     page.set_memory(Some(2 * GIB));
     page.set_core("60%".parse().ok());
-    let mut device = status().books.remove(0).devices.remove(0);
+    let mut device = status().ledgers.remove(0).devices.remove(0);
     timed(&mut device);
     let id = format!("4f6c1e2d3a4b{}", "0".repeat(52));
     let mut container =
-        container(&id, Some(["default", "train", "main"]), vec![given(GPU, Some(&page))]);
-    let wall = Wall { gpu: GPU.parse().expect("a GPU"), bytes: GIB };
-    container.record.walls = Some(Walls { cgroup: "/sys/fs/cgroup/a".into(), walls: vec![wall] });
-    Status { containers: Some(1), books: vec![book(container, vec![device])], ..Status::default() }
+        container(&id, Some(["default", "train", "main"]), vec![effective(GPU, Some(&page))]);
+    let native_limit = NativeLimit { gpu: GPU.parse().expect("a GPU"), bytes: GIB };
+    container.record.native_limits =
+        Some(NativeLimitSet { cgroup: "/sys/fs/cgroup/a".into(), limits: vec![native_limit] });
+    Status {
+        containers: Some(1),
+        ledgers: vec![ledger(container, vec![device])],
+        ..Status::default()
+    }
 }
 
 fn parsed(status: &Status) -> Value {
@@ -188,21 +193,27 @@ fn of_a_container_programs_see_what_holds_now_and_what_it_was_given() {
 #[test]
 fn what_the_host_gives_counts_not_the_cap_of_an_earlier_request() {
     let mut status = raised();
-    let device = &mut status.books[0].devices[0];
+    let device = &mut status.ledgers[0].devices[0];
     device.processes.iter_mut().for_each(|row| row.cap = GIB);
     let text = render(&status, Paint::default());
     assert!(text.contains("1.5 GiB of 2 GiB   peak"), "{text}");
-    status.books[0].devices[0].processes[0].cap = 2 * GIB;
+    status.ledgers[0].devices[0].processes[0].cap = 2 * GIB;
     let text = render(&status, Paint::default());
     assert!(text.contains("processes under 1 GiB to 2 GiB"), "{text}");
 }
 
 #[test]
 fn a_container_without_a_gpu_in_use_shows_what_it_may_use() {
-    let limits = vec![given(GPU, None), Given::of(&Entry::new("*".parse().expect("any")), None)];
+    let limits = vec![
+        effective(GPU, None),
+        EffectiveLimit::of(&Entry::new("*".parse().expect("any")), None),
+    ];
     let container = container("by-hand", None, limits);
-    let status =
-        Status { containers: Some(1), books: vec![book(container, vec![])], ..Status::default() };
+    let status = Status {
+        containers: Some(1),
+        ledgers: vec![ledger(container, vec![])],
+        ..Status::default()
+    };
     let expected = "\
 Container by-hand
   GPU-01010101-0101-0101-0101-010101010101: memory 1GiB   30% of its time
@@ -215,9 +226,9 @@ Container by-hand
 
 #[test]
 fn containers_come_first_in_the_order_of_their_names() {
-    let of = |id: &str, names| book(container(id, names, vec![]), vec![]);
+    let of = |id: &str, names| ledger(container(id, names, vec![]), vec![]);
     let mut status = status();
-    status.books.extend([
+    status.ledgers.extend([
         of("a", None),
         of("b", Some(["web", "a", "x"])),
         of("c", Some(["default", "b", "y"])),
@@ -225,8 +236,8 @@ fn containers_come_first_in_the_order_of_their_names() {
         of("e", Some(["default", "a", "z"])),
     ]);
     status.sort();
-    let ids = status.books.iter().map(|book| {
-        book.container.as_ref().map_or("run", |container| container.record.container.as_str())
+    let ids = status.ledgers.iter().map(|ledger| {
+        ledger.container.as_ref().map_or("run", |container| container.record.container.as_str())
     });
     assert_eq!(ids.collect::<Vec<_>>(), ["e", "d", "c", "b", "a", "run"]);
 }
@@ -234,7 +245,7 @@ fn containers_come_first_in_the_order_of_their_names() {
 #[test]
 fn no_line_is_wider_than_a_terminal() {
     let mut status = raised();
-    let device = &mut status.books[0].devices[0];
+    let device = &mut status.ledgers[0].devices[0];
     let most = u64::MAX / 1024;
     (device.used, device.peak, device.refusals) = (most, most, most);
     (device.time.launches, device.waited_ns, device.owed_for_ns) = (most, most, most);
@@ -243,7 +254,7 @@ fn no_line_is_wider_than_a_terminal() {
     device.processes[0].kinds = [most; Kind::ALL.len()];
     device.processes[0].command = Some("x".repeat(200));
     let long = "n".repeat(63);
-    if let Some(container) = &mut status.books[0].container {
+    if let Some(container) = &mut status.ledgers[0].container {
         container.record.names =
             Some(Names { namespace: "s".repeat(14), pod: long.clone(), container: long });
     }
@@ -268,11 +279,11 @@ fn a_command_is_known_by_its_program_and_words() {
 
 #[test]
 fn a_mig_instance_goes_by_its_own_name() {
-    let mut device = raised().books.remove(0).devices.remove(0);
+    let mut device = raised().ledgers.remove(0).devices.remove(0);
     assert_eq!(device.name(), GPU);
-    device.given = Some(given(&GPU.replace("GPU", "MIG"), None));
+    device.effective = Some(effective(&GPU.replace("GPU", "MIG"), None));
     assert_eq!(device.name(), GPU.replace("GPU", "MIG"));
-    device.given = None;
+    device.effective = None;
     assert_eq!(device.name(), GPU);
 }
 
@@ -347,10 +358,10 @@ fn the_manual_has_each_name_and_its_type() {
         memory: Amount::OfDevice("25%".parse().expect("a part")).into(),
         ..Entry::new("*".parse().expect("any"))
     };
-    let bare = container("x", None, vec![Given::of(&part, None)]);
-    let bare = Status { books: vec![book(bare, vec![])], ..Status::default() };
+    let bare = container("x", None, vec![EffectiveLimit::of(&part, None)]);
+    let bare = Status { ledgers: vec![ledger(bare, vec![])], ..Status::default() };
     let mut idle = status();
-    idle.books[0].devices[0].processes.clear();
+    idle.ledgers[0].devices[0].processes.clear();
     for status in [status(), raised(), bare, idle] {
         names(&parsed(&status), "", &mut found);
     }

@@ -1,7 +1,7 @@
 //! `status` for people: no line wider than [`crate::lines::WIDTH`], but for paths and reasons.
 
-use super::view::{Book, Container, Device, Row, State, Status, Time, word};
-use crate::given::Given;
+use super::view::{Container, Device, LedgerView, Row, State, Status, Time, word};
+use crate::effective_limit::EffectiveLimit;
 use crate::ledgers::{BY_HOOK, Name};
 use crate::lines::flow;
 use crate::paint::Paint;
@@ -26,7 +26,7 @@ const UNTIMED: &[Column] = &[PID, SINCE, HOLDS, OF_IT, COMMAND];
 
 /// The lines.
 pub(super) fn render(status: &Status, paint: Paint) -> String {
-    let mut text: Vec<String> = status.books.iter().map(|it| book(it, paint)).collect();
+    let mut text: Vec<String> = status.ledgers.iter().map(|it| ledger(it, paint)).collect();
     if !status.unused.is_empty() {
         let count = status.unused.len();
         let (runs, have) = if count == 1 { ("run", "has") } else { ("runs", "have") };
@@ -42,36 +42,37 @@ pub(super) fn render(status: &Status, paint: Paint) -> String {
 }
 
 /// One ledger.
-pub(super) fn book(book: &Book, paint: Paint) -> String {
-    let mut text = title(book, paint);
-    for given in book.container.iter().flat_map(|container| &container.given) {
-        text.push_str(&flow(2, &allowed(given)));
+pub(super) fn ledger(ledger: &LedgerView, paint: Paint) -> String {
+    let mut text = title(ledger, paint);
+    for effective in ledger.container.iter().flat_map(|container| &container.effective) {
+        text.push_str(&flow(2, &allowed(effective)));
     }
-    let walls = book.container.iter().flat_map(|container| &container.record.walls);
-    for wall in walls.flat_map(|walls| &walls.walls) {
-        text.push_str(&flow(2, &[format!("the driver limits {} too", wall.gpu)]));
+    let native_limits =
+        ledger.container.iter().flat_map(|container| &container.record.native_limits);
+    for native_limit in native_limits.flat_map(|native_limits| &native_limits.limits) {
+        text.push_str(&flow(2, &[format!("the driver limits {} too", native_limit.gpu)]));
     }
-    if book.devices.is_empty() {
+    if ledger.devices.is_empty() {
         text.push_str("\n  no GPU in use\n");
     }
-    for seen in &book.devices {
+    for seen in &ledger.devices {
         text.push('\n');
         text.push_str(&device(seen, paint));
     }
     text
 }
 
-/// Whose budget it is.
-fn title(book: &Book, paint: Paint) -> String {
-    let whose = match Name::of(&book.path) {
-        _ if book.container.is_some() => String::new(),
+/// The budget's owner.
+fn title(ledger: &LedgerView, paint: Paint) -> String {
+    let whose = match Name::of(&ledger.path) {
+        _ if ledger.container.is_some() => String::new(),
         Some(Name::Run { pid, .. }) => format!("Run of process {pid}"),
         Some(Name::Shared { uid, .. }) => format!("Shared by user {uid}"),
-        None if book.path == Path::new(BY_HOOK) => "This container".into(),
+        None if ledger.path == Path::new(BY_HOOK) => "This container".into(),
         None => "Shared".into(),
     };
-    let Some(Container { record, .. }) = &book.container else {
-        return flow(0, &[paint.bold(&whose), paint.dim(&book.path.display().to_string())]);
+    let Some(Container { record, .. }) = &ledger.container else {
+        return flow(0, &[paint.bold(&whose), paint.dim(&ledger.path.display().to_string())]);
     };
     let mut words = vec![paint.bold(&format!("Container {}", short_id(&record.container)))];
     if let Some(Names { namespace, pod, container }) = &record.names {
@@ -87,8 +88,8 @@ fn short_id(id: &str) -> &str {
 }
 
 /// What a container may use of a GPU, and what it was given when it started, if that was something else.
-fn allowed(given: &Given) -> Vec<String> {
-    let Given { gpu, now, at_start } = given;
+fn allowed(effective: &EffectiveLimit) -> Vec<String> {
+    let EffectiveLimit { gpu, now, at_start } = effective;
     let share = |core: Option<Share>| core.map(|core| format!("{core} of its time"));
     let mut words = vec![format!("{gpu}: memory {}", now.memory)];
     words.extend(share(now.core));
@@ -136,7 +137,7 @@ fn time(device: &Device, paint: Paint) -> Vec<String> {
     let seconds = |ns: u64| duration(ns / 1_000_000_000);
     let lately = percent(device.time);
     let mut words = vec![match device.share() {
-        Some(given) => format!("{lately} of its time ({given} given)"),
+        Some(effective) => format!("{lately} of its time ({effective} given)"),
         None => format!("{lately} of its time"),
     }];
     words.push(format!("{} busy", seconds(device.time.busy_ns)));
@@ -154,14 +155,14 @@ fn percent(time: Time) -> String {
     format!("{}.{}%", time.permille / 10, time.permille % 10)
 }
 
-/// What is held, of how much: what the host gave, where it knows it in bytes, else what the processes say.
+/// Usage and limit: the host's limit, where it is known in bytes, else the limit that the processes report.
 fn usage(device: &Device, paint: Paint) -> Vec<String> {
     let used = device.used;
     let of =
         |limit: u64| vec![bar(used, limit, paint), format!("{} of {}", size(used), size(limit))];
     // Each process applies its own.
     let differ = |(low, high)| format!("processes under {} to {}", size(low), size(high));
-    match (device.given.and_then(|given| given.bytes()), device.caps()) {
+    match (device.effective.and_then(|effective| effective.bytes()), device.caps()) {
         (Some(limit), caps) => {
             let own = caps.filter(|(lowest, highest)| lowest != highest).map(differ);
             of(limit).into_iter().chain(own).collect()

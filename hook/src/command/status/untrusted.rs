@@ -12,7 +12,7 @@ use std::path::PathBuf;
 const OWNERS: u64 = 20480;
 const OWNER: u64 = 64;
 
-/// Counts what it is asked.
+/// Counts the queries.
 #[derive(Default)]
 struct Counting {
     states: Cell<usize>,

@@ -2,8 +2,8 @@
 //!
 //! Made from a ledger and a [`World`]; the renderings look at nothing else, so that they can be tested on any picture.
 
+use crate::effective_limit::EffectiveLimit;
 use crate::engine::records::Record;
-use crate::given::Given;
 use crate::ledgers::{BY_HOOK, Name};
 use gpucap_core::ledger::{DeviceView, Identity, Kind, Ledger, ProcessView};
 use gpucap_core::limits::file::Key;
@@ -23,7 +23,7 @@ pub(crate) struct Status {
     /// How many containers the hook has limited and that still run. `None`: there is no directory of records here.
     pub(crate) containers: Option<usize>,
     /// Ledgers.
-    pub(crate) books: Vec<Book>,
+    pub(crate) ledgers: Vec<LedgerView>,
     /// Made by a run of which no process has used a GPU yet.
     pub(crate) unused: Vec<PathBuf>,
     /// Found and not readable, with the reason.
@@ -32,10 +32,10 @@ pub(crate) struct Status {
 
 /// A ledger: one budget.
 #[derive(Debug)]
-pub(crate) struct Book {
+pub(crate) struct LedgerView {
     /// The file.
     pub(crate) path: PathBuf,
-    /// The container whose it is, as far as the host knows.
+    /// The container that it belongs to, if the host knows it.
     pub(crate) container: Option<Container>,
     /// The devices that any of its processes has named.
     pub(crate) devices: Vec<Device>,
@@ -46,10 +46,10 @@ pub(crate) struct Book {
 pub(crate) struct Container {
     /// What the hook wrote down when it started.
     pub(crate) record: Record,
-    /// Who said how much, in the words of the planner.
+    /// The sources and their values, in the words of the planner.
     pub(crate) source: String,
     /// What it may use.
-    pub(crate) given: Vec<Given>,
+    pub(crate) effective: Vec<EffectiveLimit>,
 }
 
 /// A device in a ledger.
@@ -57,7 +57,7 @@ pub(crate) struct Container {
 pub(crate) struct Device {
     /// Which one.
     pub(crate) uuid: Uuid,
-    /// What the living hold, and those of whom it is not known.
+    /// The bytes of living processes, and of those whose state is unknown.
     pub(crate) used: u64,
     /// The most that was ever held.
     pub(crate) peak: u64,
@@ -70,18 +70,18 @@ pub(crate) struct Device {
     /// How long it takes until what was spent beyond the share is paid off.
     pub(crate) owed_for_ns: u64,
     /// What the container may use of it, as far as the host knows.
-    pub(crate) given: Option<Given>,
-    /// Who holds it.
+    pub(crate) effective: Option<EffectiveLimit>,
+    /// The processes that hold it.
     pub(crate) processes: Vec<Row>,
     /// Those that have no row.
     pub(crate) unlisted: Unlisted,
-    /// How many have ended without being taken out of the book.
+    /// The number of ended processes that have not been reaped.
     pub(crate) ended: usize,
     /// What those held.
     pub(crate) ended_bytes: u64,
 }
 
-/// What is kept of a device's time. All zero where time is not limited: then nothing is measured.
+/// Counters of a device's time. All zero where time is not limited: then nothing is measured.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Time {
     /// Thousandths of the last second or so.
@@ -132,13 +132,13 @@ pub(crate) struct Row {
 pub(crate) enum State {
     /// It does.
     Alive,
-    /// It has ended, and nobody has taken it out of the book yet.
+    /// It has ended, and has not been reaped yet.
     Ended,
     /// It belongs to another pid namespace.
     Unknown,
 }
 
-/// What is known outside a ledger.
+/// Facts from outside the ledger.
 pub(crate) trait World {
     /// Whether the owner of a slot runs.
     fn state(&self, owner: &Identity) -> State;
@@ -148,24 +148,24 @@ pub(crate) trait World {
     fn takes_a_row(&self) -> bool;
     /// The time by which slots are dated.
     fn now_ns(&self) -> u64;
-    /// The time by which busy time is told.
+    /// The time of the clock that busy time is measured with.
     fn monotonic_ns(&self) -> u64;
 }
 
 impl Status {
     /// Containers first, by the names under which people know them; then the others by their files.
     pub(crate) fn sort(&mut self) {
-        self.books.sort_by_cached_key(|book| {
-            let record = book.container.as_ref().map(|container| &container.record);
+        self.ledgers.sort_by_cached_key(|ledger| {
+            let record = ledger.container.as_ref().map(|container| &container.record);
             let names = record.and_then(|record| record.names.clone());
             let names = names.map(|it| (it.namespace, it.pod, it.container));
             let id = record.map(|record| record.container.clone());
-            (record.is_none(), names.is_none(), names, id, book.path.clone())
+            (record.is_none(), names.is_none(), names, id, ledger.path.clone())
         });
     }
 }
 
-impl Book {
+impl LedgerView {
     /// The present picture of a ledger.
     pub(crate) fn of(ledger: &Ledger, path: &Path, world: &dyn World) -> Self {
         Self { path: path.to_owned(), container: None, devices: Device::all(ledger, world) }
@@ -174,12 +174,12 @@ impl Book {
     /// The same of a container that the hook knows.
     pub(crate) fn of_container(mut self, container: Container) -> Self {
         for device in &mut self.devices {
-            device.given = Given::find(&container.given, device.uuid);
+            device.effective = EffectiveLimit::find(&container.effective, device.uuid);
         }
         Self { container: Some(container), ..self }
     }
 
-    /// Whose budget it is, in the word for programs.
+    /// The kind of owner, as a name for programs.
     pub(crate) fn kind(&self) -> &'static str {
         match Name::of(&self.path) {
             Some(Name::Run { .. }) => "run",
@@ -194,8 +194,8 @@ impl Container {
     /// What a record says, and the page that the host has written since.
     pub(crate) fn of(record: Record, page: Option<&LivePage>) -> Self {
         let limits = record.limits().unwrap_or_default();
-        let given = Given::all(&limits, page);
-        Self { record, source: limits.source.to_string(), given }
+        let effective = EffectiveLimit::all(&limits, page);
+        Self { record, source: limits.source.to_string(), effective }
     }
 }
 
@@ -258,7 +258,7 @@ impl Device {
             },
             waited_ns: device.waited_ns,
             owed_for_ns: level.saturating_sub(now),
-            given: None,
+            effective: None,
             processes: Vec::new(),
             unlisted: Unlisted::default(),
             ended: 0,
@@ -266,15 +266,15 @@ impl Device {
         };
         for asked in processes {
             let Asked { process, state, .. } = asked;
-            let Some(book) = process.book(device.device) else { continue };
+            let Some(account) = process.account(device.device) else { continue };
             if *state == State::Ended {
                 seen.ended += 1;
-                seen.ended_bytes = seen.ended_bytes.saturating_add(book.used);
-                seen.used = seen.used.saturating_sub(book.used);
+                seen.ended_bytes = seen.ended_bytes.saturating_add(account.used);
+                seen.used = seen.used.saturating_sub(account.used);
                 continue;
             }
             if *rows == 0 || !world.takes_a_row() {
-                seen.unlisted.add(book.cap);
+                seen.unlisted.add(account.cap);
                 continue;
             }
             *rows -= 1;
@@ -283,16 +283,16 @@ impl Device {
                 state: *state,
                 command: asked.command(world),
                 since_s: world.now_ns().saturating_sub(process.since_ns) / 1_000_000_000,
-                cap: book.cap,
-                used: book.used,
-                peak: book.peak,
-                refusals: book.refusals,
+                cap: account.cap,
+                used: account.used,
+                peak: account.peak,
+                refusals: account.refusals,
                 time: Time {
                     permille: process.busy_share(device.device, now),
-                    busy_ns: book.busy_ns,
-                    launches: book.launches,
+                    busy_ns: account.busy_ns,
+                    launches: account.launches,
                 },
-                kinds: book.kinds,
+                kinds: account.kinds,
             });
         }
         seen
@@ -300,12 +300,12 @@ impl Device {
 
     /// The share of its time that the container may use now, as far as the host knows.
     pub(crate) fn share(&self) -> Option<Share> {
-        self.given?.now.core
+        self.effective?.now.core
     }
 
     /// As nvidia-smi calls it. Of one that the limits file does not name it is not known whether it is a MIG instance.
     pub(crate) fn name(&self) -> String {
-        match self.given.map(|given| given.gpu) {
+        match self.effective.map(|effective| effective.gpu) {
             Some(Key::Name(name)) => name.to_string(),
             Some(Key::Every) | None => self.uuid.gpu().to_string(),
         }

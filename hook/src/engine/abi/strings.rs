@@ -18,12 +18,12 @@ impl Strings {
     const MOST_HEADERS: u16 = 64;
     /// The longest dynamic section, and the longest table, that are read.
     const MOST_BYTES: u64 = 1 << 20;
-    /// How many needed libraries are told.
+    /// The number of needed libraries that are reported.
     pub(crate) const MOST_NEEDED: usize = 256;
     /// How long a file's name can be.
     pub(crate) const LONGEST_NAME: usize = 255;
 
-    /// `None`: not a shared library of ours or of the image's.
+    /// `None`: not a shared library with such a table.
     pub(crate) fn of(file: &impl FileExt) -> io::Result<Option<Self>> {
         const LOAD: u64 = 1;
         const DYNAMIC: u64 = 2;

@@ -27,7 +27,7 @@ pub(crate) struct ShareFile {
     file: File,
     /// Its name until it is published, and then.
     names: [CString; 2],
-    /// Keeps hooks from removing anything meanwhile, if nothing else does.
+    /// Keeps hooks from removing anything in the mean time, if nothing else does.
     _lock: Option<File>,
 }
 

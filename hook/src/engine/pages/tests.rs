@@ -36,7 +36,7 @@ fn a_page_lasts_as_long_as_the_process_that_its_link_names() {
     fs::remove_dir_all(path).expect("removed");
 }
 
-/// Whoever made it was killed before its link, or another mount namespace's sweep took the link alone.
+/// Its maker was killed before making the link, or a hook in another mount namespace removed only the link.
 #[test]
 fn a_page_that_no_link_names_is_taken_away() {
     let path = place("orphans");
@@ -62,7 +62,7 @@ fn a_page_that_cannot_be_removed_keeps_its_link() {
     let path = place("stuck");
     let link = path.join(format!("{}-1", Process::own().0));
     symlink(Path::new(ALL).join("a"), &link).expect("a link");
-    fs::create_dir(path.join(ALL).join("a")).expect("what is no file");
+    fs::create_dir(path.join(ALL).join("a")).expect("a directory");
     assert_eq!(sweep(&path), 0);
     assert!(link.symlink_metadata().is_ok());
     fs::remove_dir_all(path).expect("removed");

@@ -76,7 +76,7 @@ pub const CUDA_ARRAY3D_SPARSE: u32 = 0x40;
 /// `CUDA_ARRAY3D_DEFERRED_MAPPING`: owns no memory of its own.
 pub const CUDA_ARRAY3D_DEFERRED_MAPPING: u32 = 0x80;
 
-/// `CUarrayMapInfo`: what is mapped into tiles of a sparse array, or taken away.
+/// `CUarrayMapInfo`: the memory that is mapped into tiles of a sparse array, or removed from them.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct CUarrayMapInfo {

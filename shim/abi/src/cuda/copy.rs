@@ -9,7 +9,7 @@ pub const CU_MEMORYTYPE_HOST: u32 = 1;
 pub const CU_MEMORYTYPE_DEVICE: u32 = 2;
 /// `CU_MEMORYTYPE_ARRAY`.
 pub const CU_MEMORYTYPE_ARRAY: u32 = 3;
-/// `CU_MEMORYTYPE_UNIFIED`: the address tells.
+/// `CU_MEMORYTYPE_UNIFIED`: determined by the address.
 pub const CU_MEMORYTYPE_UNIFIED: u32 = 4;
 
 /// One side of a [`CUDA_MEMCPY2D`].

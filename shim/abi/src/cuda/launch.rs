@@ -38,7 +38,7 @@ pub struct CUDA_LAUNCH_PARAMS {
     pub block: [u32; 3],
     /// On-chip memory of a block, in bytes.
     pub sharedMemBytes: u32,
-    /// The stream, which tells the device.
+    /// The stream, which determines the device.
     pub hStream: CUstream,
     /// Addresses of the kernel's arguments.
     pub kernelParams: *mut *mut c_void,

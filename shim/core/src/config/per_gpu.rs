@@ -1,9 +1,8 @@
 //! A value for every GPU, or a list of values that each name their GPU.
 //!
-//! `4Gi` is for every GPU. `0=4Gi,GPU-<uuid>=8Gi` is for those named; any other GPU is left alone.
-//! An index is the order that nvidia-smi shows in the container, never that of
-//! CUDA_VISIBLE_DEVICES. The same index or UUID twice is refused; an index and a UUID that turn out
-//! to be the same GPU are not an error: the lower value holds.
+//! `4Gi` is for every GPU. `0=4Gi,GPU-<uuid>=8Gi` is for those named; any other GPU is not limited by it. An index is
+//! the order that nvidia-smi shows in the container, never that of CUDA_VISIBLE_DEVICES. The same index or UUID twice
+//! is refused; an index and a UUID of the same GPU are not an error: the lower value holds.
 
 use core::fmt;
 use core::str::FromStr;
@@ -30,7 +29,7 @@ pub enum Selector {
 }
 
 impl<T> PerGpu<T> {
-    /// The values, whoever they are for.
+    /// The values, for whatever GPU.
     pub fn values(&self) -> impl Iterator<Item = &T> {
         let (every, listed) = match self {
             Self::Every(value) => (Some(value), None),

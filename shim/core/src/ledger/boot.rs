@@ -1,14 +1,14 @@
 //! Which life of the machine the times in a ledger are of.
 //!
-//! The clocks begin anew with each boot, and a ledger on a disk outlives one: a bucket that owed something would then owe
-//! it for as long as the machine had been up. So the header tells the boot, and who comes first after another one
-//! forgets the times. Two that come at once may both do so, and the later one forgets what the earlier one has charged
-//! since: a turn at most, once in a boot.
+//! The clocks begin anew with each boot, and a ledger on a disk outlives one: a bucket in debt would then be in debt
+//! for as long as the machine had been up. So the header names the boot, and the first process after another boot
+//! clears the times. Two processes that start at once may both do so, and the later one clears what the earlier one
+//! has charged since: a turn at most, once in a boot.
 
 use super::Ledger;
 
 impl Ledger {
-    /// What is kept of the text by which the system tells its boots apart; never zero.
+    /// A digest of the text by which the system identifies its boots; never zero.
     #[must_use]
     pub fn boot_of(text: &[u8]) -> u64 {
         // Fowler, Noll and Vo's hash.
@@ -30,12 +30,13 @@ impl Ledger {
         }
         for (index, _) in self.claimed() {
             for device in self.touched(index) {
-                if let Some(book) = self.book(index, device) {
-                    book.unfinished.store(0);
+                if let Some(account) = self.account(index, device) {
+                    account.unfinished.store(0);
                 }
             }
         }
-        // Last: who dies before it has done nothing that is not done again. Where it fails, somebody else has done it.
+        // Last: a process that dies before it has done nothing that is not repeated. Where it fails, another process
+        // has done it.
         let _ = self.header.boot.replace(found, boot);
     }
 }

@@ -1,17 +1,16 @@
 //! Busy time: what each process kept of a device's time, in total and lately.
 //!
 //! Totals are plain counters. What was lately is a ring of the latest eight windows of 2^27 ns
-//! (134 ms), one word each, of the device and of each book:
+//! (134 ms), one word each, of the device and of each account:
 //!
 //! ```text
 //! Word   window:32 (time >> 27)   busy ns:32      at place window % 8
 //! ```
 //!
-//! Work is told of after it ended, so a length of time is spread backwards over the windows that
-//! it was in; of a window that has left the ring nobody wants to know any more. Words are only
-//! exchanged, so any number of threads may tell, and one that dies in the middle of a length has
-//! told a part of it. Readers leave the window under way and the one before it out, for which time
-//! is still being settled, and so look at six windows, 0.8 s.
+//! Work is reported after it ended, so a duration is spread backwards over the windows that it was in; a window that
+//! has left the ring is no longer needed. Words are only exchanged atomically, so any number of threads may report,
+//! and one that dies in the middle of a duration has reported a part of it. Readers leave out the current window and
+//! the one before it, for which time is still being settled, and so read six windows, 0.8 s.
 //!
 //! All this is for people: no decision rests on it. Times are those of CLOCK_MONOTONIC.
 
@@ -24,13 +23,13 @@ const WINDOW_NS: u64 = 1 << WINDOW_BITS;
 const RING: usize = 8;
 /// How long ago the ring's oldest window is, in windows.
 const OLDEST: u64 = RING as u64 - 1;
-/// The window under way and the one before it: their time is not all told yet.
+/// The current window and the one before it: not all of their time is reported yet.
 const UNSETTLED: u64 = 2;
-/// A ring that is further ahead than this of somebody's work was written in another life of the
-/// machine, whose clock has started over since.
+/// A ring that is further ahead than this of a process's work was written in an earlier boot of the machine, whose
+/// clock has started over since.
 const BELIEVABLE_WINDOWS: u32 = 512;
 
-/// The latest windows of a device or of a book.
+/// The latest windows of a device or of an account.
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub(super) struct Windows([Word; RING]);
@@ -64,33 +63,33 @@ impl BusyWindow {
 }
 
 impl Ledger {
-    /// Tells that `slot` kept `device` busy for `busy_ns` up to `end_ns`.
+    /// Reports that `slot` kept `device` busy for `busy_ns` up to `end_ns`.
     pub fn worked(&self, slot: Slot, device: DeviceIndex, end_ns: u64, busy_ns: u64) {
         self.touch(slot, device);
         if let Some(record) = self.device_at(device) {
             record.worked(end_ns, busy_ns);
         }
-        if let Some(book) = self.book(slot.index(), device) {
-            book.busy.add(busy_ns);
-            book.windows.spread(end_ns, busy_ns);
+        if let Some(account) = self.account(slot.index(), device) {
+            account.busy.add(busy_ns);
+            account.windows.spread(end_ns, busy_ns);
         }
     }
 
-    /// Tells that launches on `device` waited `waited_ns` for the bucket.
+    /// Reports that launches on `device` waited `waited_ns` for the bucket.
     pub fn waited(&self, device: DeviceIndex, waited_ns: u64) {
         if let Some(record) = self.device_at(device) {
             record.waited.add(waited_ns);
         }
     }
 
-    /// Tells of `launches` that `slot` made on `device`.
+    /// Reports `launches` that `slot` made on `device`.
     pub fn launched(&self, slot: Slot, device: DeviceIndex, launches: u64) {
         self.touch(slot, device);
         if let Some(record) = self.device_at(device) {
             record.launches.add(launches);
         }
-        if let Some(book) = self.book(slot.index(), device) {
-            book.launches.add(launches);
+        if let Some(account) = self.account(slot.index(), device) {
+            account.launches.add(launches);
         }
     }
 
@@ -125,8 +124,8 @@ impl ProcessView<'_> {
         device: DeviceIndex,
         now_ns: u64,
     ) -> impl Iterator<Item = BusyWindow> {
-        let book = self.own_book(device);
-        book.into_iter().flat_map(move |book| book.windows.settled(now_ns))
+        let account = self.own_account(device);
+        account.into_iter().flat_map(move |account| account.windows.settled(now_ns))
     }
 
     /// Its share of the device's time lately, in thousandths.
@@ -142,7 +141,7 @@ impl Windows {
         self.0.iter().for_each(|word| word.store(0));
     }
 
-    /// Adds `busy_ns` up to `end_ns`, each part to its window; what lies before the ring is left out.
+    /// Adds `busy_ns` up to `end_ns`, each part to its window; what is before the ring is left out.
     fn spread(&self, end_ns: u64, busy_ns: u64) {
         let begin_ns = end_ns.saturating_sub(busy_ns);
         let last = end_ns >> WINDOW_BITS;
@@ -160,7 +159,7 @@ impl Windows {
     fn add(&self, window: u64, busy_ns: u64) {
         let Some(word) = self.place(window) else { return };
         let mut seen = Window(word.load());
-        // Again only if somebody else has told of work meanwhile.
+        // Repeats only if another process has reported work in the mean time.
         while let Some(next) = seen.with(window, busy_ns) {
             match word.replace(seen.0, next.0) {
                 Ok(()) => return,
@@ -193,13 +192,13 @@ impl Window {
         low(self.0 >> 32)
     }
 
-    /// How long the device was busy in this window, if the word tells of it.
+    /// Returns how long the device was busy in this window, if the word is of it.
     fn busy_ns(self, window: u64) -> u64 {
         let known = self.number() == low(window);
         if known { u64::from(low(self.0)).min(WINDOW_NS) } else { 0 }
     }
 
-    /// The word once `busy_ns` more of `window` is told. `None` if it tells of a later window.
+    /// Returns the word with `busy_ns` more for `window`. `None` if it is of a later window.
     fn with(self, window: u64, busy_ns: u64) -> Option<Self> {
         let ahead = self.number().wrapping_sub(low(window));
         let before = match ahead {

@@ -1,12 +1,12 @@
-//! Whether anybody has died: a refusal must not rest on what the dead hold, and looking at each process takes long.
+//! Whether any process has died: a refusal must not count what the dead hold, and checking each process takes long.
 //!
-//! The system can tell how many of the processes that came to the ledger are still there ([`attendance`] is where they
-//! keep what it counts them by). If they are as many as there are slots, nobody has died and nobody is looked at. What
-//! makes that true at one moment: a process is counted by the system only after its slot is there and `changes` has been
-//! raised, and a slot goes only between two raises of it. So with `changes` the same before and after, the slots were
-//! those that were counted, each of them is there once at most, and one that is dead makes the numbers differ.
+//! The system can count the living processes that use the ledger ([`attendance`] holds the key for the count). If
+//! they are as many as there are slots, none has died and none is checked. This is consistent at one moment because a
+//! process is counted by the system only after its slot is there and `changes` has been raised, and a slot is removed
+//! only between two raises of it. So with `changes` the same before and after, the slots were those that were
+//! counted, each of them is counted once at most, and a dead one makes the numbers differ.
 //!
-//! Wherever they differ, or the system does not tell, each process is looked at.
+//! Wherever they differ, or the system gives no count, each process is checked.
 //!
 //! [`attendance`]: Ledger::attendance
 
@@ -29,7 +29,7 @@ impl Count {
 impl Ledger {
     /// A [`charge`](Self::charge) that, before it is refused, takes back what the dead hold.
     ///
-    /// `all_live` says whether it is certain that nobody has died; otherwise `alive` is asked of each.
+    /// `all_live` returns whether it is certain that none has died; otherwise `alive` is asked about each.
     ///
     /// # Errors
     /// It does not fit with the living alone.
@@ -50,8 +50,8 @@ impl Ledger {
             if bytes > cap {
                 return Err(refusal);
             }
-            // Again, as long as somebody died. No dead found and none taken out meanwhile: all
-            // that stood in the way was held by the living.
+            // Repeated as long as a process died. If no dead process was found and none was removed in the mean time,
+            // all that stood in the way was held by the living.
             let no_dead = all_live() || self.reap(alive) == 0;
             if no_dead && self.header.changes.load() == changes {
                 return Err(refusal);

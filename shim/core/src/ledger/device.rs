@@ -1,9 +1,8 @@
 //! The table of devices: one row per GPU that a process of the container has named, by UUID.
 //!
-//! A row is written once, word after word by compare-exchange, and never changes. Whoever inserts
-//! goes through the rows from the first and passes a row only when a word of it belongs to another
-//! UUID, so all processes come to the same row, and a row that a dead process left unfinished is
-//! finished by the next one whose UUID fits it.
+//! A row is written once, word after word by compare-exchange, and never changes. An inserting process goes through
+//! the rows from the first and skips a row only when a word of it belongs to another UUID, so all processes arrive at
+//! the same row, and a row that a dead process left unfinished is finished by the next one whose UUID fits it.
 
 use super::{Device, Full, Ledger, word::Total};
 use crate::{sync::Word, throttle::Seat};
@@ -83,7 +82,7 @@ impl Ledger {
         })
     }
 
-    /// Bytes of `device` in use by all processes, the dead that nobody reaped yet included.
+    /// Bytes of `device` in use by all processes, unreaped dead processes included.
     #[must_use]
     pub fn used(&self, device: DeviceIndex) -> u64 {
         self.device_at(device).map_or(0, |row| Total(row.total.load()).bytes())

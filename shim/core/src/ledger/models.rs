@@ -141,7 +141,7 @@ fn nothing_is_refused_for_the_sake_of_the_dead() {
     });
 }
 
-/// The dead is in the way of a charge, and somebody else takes it out first.
+/// The dead process is in the way of a charge, and another process removes it first.
 #[test]
 fn no_refusal_stands_while_another_reaps() {
     explore(3, || {
@@ -250,7 +250,7 @@ fn a_claim_that_dies_keeps_no_slot() {
 
 /// Two claim the last slot, which a dead process was claiming.
 #[test]
-fn of_two_claims_for_one_slot_one_wins_and_is_told_right() {
+fn of_two_claims_for_one_slot_one_wins_and_both_learn_it() {
     explore(2, || {
         let [ledger, other] = ledgers();
         let (_ada, _bea) = (claim(&ledger, ADA), claim(&ledger, BEA));
@@ -296,7 +296,7 @@ fn explore(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     builder.check(model);
 }
 
-/// Explores `model` for each number of steps until it says that nobody died.
+/// Explores `model` for each number of steps until it returns that none died.
 fn at_each_step(preemptions: usize, model: impl Fn(u32) -> bool + Sync + Send + Copy + 'static) {
     let died = Arc::new(AtomicBool::new(true));
     let mut steps = 0;
@@ -322,7 +322,7 @@ fn process(pid: u32) -> Identity {
     Identity { pid_namespace: 1, pid, start_time: 100, image: 1 }
 }
 
-/// Everybody lives but one.
+/// All live but one.
 fn dead(pid: u32) -> impl Fn(&Identity) -> bool {
     move |identity| identity.pid != pid
 }
@@ -372,9 +372,9 @@ fn alive_after(after: u32) -> bool {
     died.load(Relaxed)
 }
 
-/// Nobody is at work: the total is the sum of the books, and it is `used`.
+/// No process is active: the total is the sum of the accounts, and it is `used`.
 fn audit(ledger: &Ledger, used: u64) {
     let sum: u64 =
-        ledger.processes().flat_map(|p| p.books().map(|b| b.used).collect::<Vec<_>>()).sum();
+        ledger.processes().flat_map(|p| p.accounts().map(|b| b.used).collect::<Vec<_>>()).sum();
     assert_eq!((ledger.used(DeviceIndex::FIRST), sum), (used, used));
 }

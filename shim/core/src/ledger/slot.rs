@@ -1,10 +1,10 @@
-//! Slots: who holds a place in the ledger, how one is claimed, left and taken from the dead.
+//! Slots: the owner of a place in the ledger, and how a slot is claimed, released and reaped.
 //!
-//! A slot is free, being claimed, or live. While it is being claimed its owner holds nothing, so
-//! anybody short of a slot may take it over without asking whether that process is alive; each
-//! fact about an owner carries the claim's generation, so what a robbed claimer still writes is
-//! never taken for the robber's. Live slots are left by their owner, or by anybody who knows that
-//! the owner is dead, in both cases only after each of their books is at zero.
+//! A slot is free, being claimed, or live. While it is being claimed its owner holds nothing, so any process that
+//! needs a slot may take it over without asking whether that process is alive; each fact about an owner carries the
+//! claim's generation, so later writes of the former claimer are never taken for those of the new one. Live slots are
+//! released by their owner, or by any process that knows that the owner is dead, in both cases only after each of
+//! their accounts is at zero.
 
 use super::{
     DeviceIndex, Full, Ledger, OwnerRecord,
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::sync::Word;
 
-/// Who a process is. Two processes with the same identity never lived at the same time.
+/// The identity of a process. Two processes with the same identity never lived at the same time.
 ///
 /// The ledger keeps 22 bits of the pid, which is what Linux has, and 48 bits of each other value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -21,7 +21,7 @@ pub struct Identity {
     pub pid_namespace: u64,
     /// The process, as it sees itself.
     pub pid: u32,
-    /// Clock ticks since boot at which the process started, as `/proc` tells it.
+    /// Clock ticks from boot to the start of the process, from `/proc`.
     pub start_time: u64,
     /// A word that differs between a process and what it executes: the start of its stack.
     /// 0 is unknown.
@@ -48,11 +48,11 @@ impl Slot {
 }
 
 impl Ledger {
-    /// Takes a slot for the process `identity`, with all its books at zero.
+    /// Takes a slot for the process `identity`, with all its accounts at zero.
     ///
-    /// What the same process held before it executed another program is given back first. If no
-    /// slot is free, those of the dead are taken back: `alive` tells of another process whether it
-    /// still runs, and must say yes where it cannot know.
+    /// What the same process held before it executed another program is released first. If no slot is free, those of
+    /// dead processes are reaped: `alive` returns whether another process still runs, and must return true where it
+    /// cannot know.
     ///
     /// # Errors
     /// Every slot belongs to a living process.
@@ -112,13 +112,13 @@ impl Ledger {
         self.owners.iter().enumerate().take(high_water)
     }
 
-    /// The devices of which the slot at `index` has a book.
+    /// The devices of which the slot at `index` has an account.
     pub(super) fn touched(&self, index: usize) -> impl Iterator<Item = DeviceIndex> {
         let touched = self.owners.get(index).map_or(0, |record| record.touched.load());
         DeviceIndex::all().filter(move |device| touched & device.bit() != 0)
     }
 
-    /// Notes that `slot` has a book of `device`.
+    /// Notes that `slot` has an account of `device`.
     pub(super) fn touch(&self, slot: Slot, device: DeviceIndex) {
         if let Some(record) = self.owners.get(slot.index())
             && record.touched.load() & device.bit() == 0
@@ -144,19 +144,19 @@ impl Ledger {
         (told && record.owner.replace(claim.0, live.0).is_ok()).then_some(live)
     }
 
-    /// Makes a slot's books ready for its new owner.
+    /// Makes a slot's accounts ready for its new owner.
     fn open(&self, slot: Slot, now_ns: u64) {
         if let Some(record) = self.owners.get(slot.index()) {
             record.since.store(now_ns);
         }
         for device in self.touched(slot.index()) {
-            if let Some(book) = self.book(slot.index(), device) {
-                book.open();
+            if let Some(account) = self.account(slot.index(), device) {
+                account.open();
             }
         }
     }
 
-    /// Empties a slot's books and frees it. False if `owner` has it no longer.
+    /// Empties a slot's accounts and frees it. False if `owner` has it no longer.
     fn vacate(&self, index: usize, owner: Owner) -> bool {
         self.touched(index).for_each(|device| self.empty(index, device, owner));
         self.header.changes.add(1);
@@ -196,7 +196,7 @@ impl OwnerRecord {
         }
     }
 
-    /// Who has the slot, if it is live.
+    /// The owner of the slot, if it is live.
     pub(super) fn identity(&self) -> Option<(Owner, Identity)> {
         let owner = Owner(self.owner.load());
         let fact = |word: &Word| Fact(word.load()).of(owner);

@@ -1,6 +1,5 @@
-//! The ledger's rules one by one; `history` has any order of them, `crowd` many at once, `dead` who is
-//! looked at, `layout`
-//! the places of the fields.
+//! The ledger's rules one by one; `history` has any order of them, `crowd` many at once, `dead` which processes are
+//! checked, `layout` the offsets of the fields.
 
 mod busy;
 mod crowd;
@@ -10,7 +9,7 @@ mod layout;
 mod unfinished;
 
 use super::{
-    BookView, DEVICES, DeviceIndex, Full, Identity, Kind, Ledger, OverQuota, ProcessView, SLOTS,
+    AccountView, DEVICES, DeviceIndex, Full, Identity, Kind, Ledger, OverQuota, ProcessView, SLOTS,
     Slot, Unusable,
     word::{MAX_TOTAL, Op, Owner, Total},
 };
@@ -80,7 +79,7 @@ fn no_number_overflows() {
     assert_eq!(charge(1).unwrap_err().used, MAX_TOTAL);
     assert!(charge(u64::MAX).is_err());
     ledger.refund(slot, device, Kind::Alloc, u64::MAX);
-    assert_eq!((ledger.used(device), book(&ledger, 0).used), (0, 0));
+    assert_eq!((ledger.used(device), account(&ledger, 0).used), (0, 0));
 }
 
 #[test]
@@ -90,7 +89,7 @@ fn a_refund_gives_back_what_there_is_and_never_anothers_bytes() {
     ledger.charge(ada, device, Kind::Alloc, 3, 10).unwrap();
     ledger.charge(bea, device, Kind::Alloc, 5, 10).unwrap();
     ledger.refund(ada, device, Kind::Alloc, 4);
-    assert_eq!((ledger.used(device), book(&ledger, 0).used), (5, 0));
+    assert_eq!((ledger.used(device), account(&ledger, 0).used), (5, 0));
 }
 
 #[test]
@@ -111,11 +110,19 @@ fn a_process_is_seen_with_bytes_by_kind_peak_and_refusals() {
     ledger.count_refusal(slot, device);
     let mut kinds = [0; Kind::ALL.len()];
     (kinds[0], kinds[5]) = (1, 2);
-    let seen =
-        BookView { device, used: 3, kinds, peak: 8, refusals: 1, cap: 10, busy_ns: 0, launches: 0 };
+    let seen = AccountView {
+        device,
+        used: 3,
+        kinds,
+        peak: 8,
+        refusals: 1,
+        cap: 10,
+        busy_ns: 0,
+        launches: 0,
+    };
     let process = ledger.processes().next().unwrap();
     assert_eq!((process.slot(), process.identity, process.since_ns), (0, identity(1), 77));
-    assert_eq!(process.books().collect::<Vec<_>>(), [seen]);
+    assert_eq!(process.accounts().collect::<Vec<_>>(), [seen]);
     assert_eq!((ledger.peak(device), ledger.refusals(device)), (8, 1));
 }
 
@@ -125,7 +132,7 @@ fn a_kinds_number_is_its_place_in_the_list() {
 }
 
 #[test]
-fn who_releases_leaves_nothing_and_the_next_owner_finds_nothing() {
+fn a_released_slot_is_empty_for_its_next_owner() {
     let (ledger, device, slot) = ready();
     ledger.charge(slot, device, Kind::Pool, 6, 10).unwrap();
     ledger.count_refusal(slot, device);
@@ -133,7 +140,7 @@ fn who_releases_leaves_nothing_and_the_next_owner_finds_nothing() {
     assert_eq!((ledger.used(device), ledger.processes().count()), (0, 0));
     let next = claim(&ledger, 2);
     assert_eq!(next.index(), slot.index());
-    let found = book(&ledger, 0);
+    let found = account(&ledger, 0);
     assert_eq!((found.kinds, found.peak, found.refusals, found.cap), ([0; 9], 0, 0, 0));
 }
 
@@ -223,18 +230,18 @@ fn a_sequence_goes_round_unnoticed() {
     assert_eq!(ledger.used(device), 0);
 }
 
-/// Who slept since it read a total does not close the operation 4096 later, which looks the same.
+/// A process that slept since it read a total does not close the operation 4096 later, which looks the same.
 #[test]
 fn an_old_total_closes_nothing() {
     let (ledger, device, ada) = ready();
     ledger.charge(ada, device, Kind::Alloc, 6, 10).unwrap();
-    let (total, book) = (&ledger.devices[0].total, &ledger.books[0][0]);
+    let (total, account) = (&ledger.devices[0].total, &ledger.accounts[0][0]);
     let old = Total(total.load());
     let later = Op((1 + 4096) << 2).emptying();
-    book.op.store(later.0);
+    account.op.store(later.0);
     total.store(Total::new(6, 0, Op(4096 << 2)).0);
     assert!(ledger.replace_total(device, old, old).is_err());
-    assert_eq!(Op(book.op.load()), later);
+    assert_eq!(Op(account.op.load()), later);
 }
 
 #[test]
@@ -270,8 +277,8 @@ fn claim(ledger: &Ledger, pid: u32) -> Slot {
     ledger.claim(identity(pid), 77, &|_| true).unwrap()
 }
 
-/// The only book of the process in slot `index`.
-fn book(ledger: &Ledger, index: usize) -> BookView {
+/// The only account of the process in slot `index`.
+fn account(ledger: &Ledger, index: usize) -> AccountView {
     let process = ledger.processes().find(|process| process.slot() == index).unwrap();
-    process.books().next().unwrap()
+    process.accounts().next().unwrap()
 }

@@ -1,13 +1,15 @@
 //! Work that is out: what a process that dies in the middle of it has not paid for.
 //!
-//! While a process has work on a device whose end it has not seen, its book tells up to when that work is paid for:
+//! While a process has work on a device whose end it has not seen, its account holds the time up to which that work
+//! is paid for:
 //!
 //! ```text
 //! Word   time >> 10:48   generation of the claim:16      zero: nothing is out
 //! ```
 //!
-//! Only the owner of a slot writes it, and a later owner's word takes its place. Reaping leaves it alone: whoever limits
-//! time looks for the words of those who are gone, and whoever exchanges one for zero charges for it, once.
+//! Only the owner of a slot writes it, and a later owner's word replaces it. Reaping leaves it alone: a process with
+//! a compute limit looks for the words of dead processes, and the one that exchanges such a word for zero charges for
+//! it, once.
 
 use super::{DeviceIndex, Identity, Ledger, Slot, word::Fact};
 
@@ -15,15 +17,17 @@ use super::{DeviceIndex, Identity, Ledger, Slot, word::Fact};
 const UNIT_BITS: u32 = 10;
 
 impl Ledger {
-    /// Tells that `slot` has work out on `device` which is paid for up to this time; without one, that it has none.
+    /// Records that `slot` has work in flight on `device` that is paid for up to this time; without one, that it has
+    /// none.
     pub fn unfinished(&self, slot: Slot, device: DeviceIndex, paid_until_ns: Option<u64>) {
         self.touch(slot, device);
-        let Some(book) = self.book(slot.index(), device) else { return };
+        let Some(account) = self.account(slot.index(), device) else { return };
         let note = |ns: u64| Fact::new((ns >> UNIT_BITS).saturating_add(1), slot.owner()).0;
-        book.unfinished.store(paid_until_ns.map_or(0, note));
+        account.unfinished.store(paid_until_ns.map_or(0, note));
     }
 
-    /// Takes from the books of `device` what the dead left unfinished: `owed` hears up to when each had paid.
+    /// Takes the dead processes' unfinished work from the accounts of `device`: `owed` is called with the time up to
+    /// which each had paid.
     ///
     /// `alive` as for [`claim`](Self::claim). It is asked about those only that have work out, and not about `own`.
     pub fn left_unfinished(
@@ -34,14 +38,14 @@ impl Ledger {
         mut owed: impl FnMut(u64),
     ) {
         for (index, record) in self.claimed() {
-            let has_book = record.touched.load() & device.bit() != 0;
-            let book = if has_book { self.book(index, device) } else { None };
-            let Some(word) = book.map(|book| &book.unfinished) else { continue };
+            let has_account = record.touched.load() & device.bit() != 0;
+            let account = if has_account { self.account(index, device) } else { None };
+            let Some(word) = account.map(|account| &account.unfinished) else { continue };
             let note = word.load();
             if note == 0 {
                 continue;
             }
-            // The word of an earlier claim is that of a process whose slot was reaped.
+            // The word of an earlier claim belongs to a process whose slot was reaped.
             let lives = record.identity().is_some_and(|(owner, identity)| {
                 Fact(note).of(owner).is_some() && (index == own.index() || alive(&identity))
             });
@@ -51,7 +55,7 @@ impl Ledger {
         }
     }
 
-    /// Tells that the dead kept `device` busy for `busy_ns` up to `end_ns`, beyond what they had told themselves.
+    /// Reports that dead processes kept `device` busy for `busy_ns` up to `end_ns`, beyond their own reports.
     pub fn worked_unfinished(&self, device: DeviceIndex, end_ns: u64, busy_ns: u64) {
         if let Some(record) = self.device_at(device) {
             record.worked(end_ns, busy_ns);

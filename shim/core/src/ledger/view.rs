@@ -3,14 +3,14 @@
 //! Nothing is locked, so a view of a ledger at work is a little of before and a little of after;
 //! each amount by itself was true. A process seen here may be dead and not reaped yet.
 
-use super::{Book, DeviceIndex, Identity, Kind, Ledger};
+use super::{Account, DeviceIndex, Identity, Kind, Ledger};
 
 /// A process with a slot.
 #[derive(Clone, Copy, Debug)]
 pub struct ProcessView<'a> {
     ledger: &'a Ledger,
     index: usize,
-    /// Who it is.
+    /// Its identity.
     pub identity: Identity,
     /// When it claimed the slot, on the clock of the claim.
     pub since_ns: u64,
@@ -18,7 +18,7 @@ pub struct ProcessView<'a> {
 
 /// What one process holds of one device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BookView {
+pub struct AccountView {
     /// The device.
     pub device: DeviceIndex,
     /// Bytes in use.
@@ -57,30 +57,30 @@ impl ProcessView<'_> {
     }
 
     /// What it holds, device by device.
-    pub fn books(&self) -> impl Iterator<Item = BookView> {
-        self.ledger.touched(self.index).filter_map(|device| self.book(device))
+    pub fn accounts(&self) -> impl Iterator<Item = AccountView> {
+        self.ledger.touched(self.index).filter_map(|device| self.account(device))
     }
 
     /// What it holds of `device`. `None` if the slot never had anything to do with it.
     #[must_use]
-    pub fn book(&self, device: DeviceIndex) -> Option<BookView> {
-        let book = self.own_book(device)?;
-        Some(BookView {
+    pub fn account(&self, device: DeviceIndex) -> Option<AccountView> {
+        let account = self.own_account(device)?;
+        Some(AccountView {
             device,
             used: self.ledger.held(self.index, device),
             kinds: Kind::ALL
-                .map(|kind| book.kinds.get(kind as usize).map_or(0, crate::sync::Counter::load)),
-            peak: book.peak.load(),
-            refusals: book.refusals.load(),
-            cap: book.cap.load(),
-            busy_ns: book.busy.load(),
-            launches: book.launches.load(),
+                .map(|kind| account.kinds.get(kind as usize).map_or(0, crate::sync::Counter::load)),
+            peak: account.peak.load(),
+            refusals: account.refusals.load(),
+            cap: account.cap.load(),
+            busy_ns: account.busy.load(),
+            launches: account.launches.load(),
         })
     }
 
-    /// Its book of `device`, if its page is real.
-    pub(super) fn own_book(&self, device: DeviceIndex) -> Option<&Book> {
+    /// Its account of `device`, if its page is real.
+    pub(super) fn own_account(&self, device: DeviceIndex) -> Option<&Account> {
         self.ledger.touched(self.index).find(|&touched| touched == device)?;
-        self.ledger.book(self.index, device)
+        self.ledger.account(self.index, device)
     }
 }

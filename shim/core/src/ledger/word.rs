@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Total   bytes:42             slot:10  sequence:12    one per device
-//! Op      sequence:62                   kind:1 open:1  one per book
+//! Op      sequence:62                   kind:1 open:1  one per account
 //! Owner   generation:40        pid:22          state:2 one per slot
 //! Fact    value:48             generation:16           three per slot
 //! ```
@@ -44,16 +44,16 @@ impl Total {
         }
     }
 
-    /// Whether `op`, found in the book of the slot at `index`, is the operation that came last.
+    /// Whether `op`, found in the account of the slot at `index`, is the operation that came last.
     pub(super) fn names(self, index: usize, op: Op) -> bool {
         self.index() == index && self.0 & SEQUENCE_MASK == op.sequence_low()
     }
 }
 
-/// The latest operation on a book. Two bits of state:
+/// The latest operation on an account. Two bits of state:
 ///
-/// * open: announced; whether it took effect, the device's total tells;
-/// * emptying: sets the book to zero; without it, to the amount noted beside the word.
+/// * open: announced; the device's total shows whether it took effect;
+/// * emptying: sets the account to zero; without it, to the amount noted beside the word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Op(pub(super) u64);
 
@@ -71,7 +71,7 @@ impl Op {
         Self(self.0 | Self::OPEN | Self::EMPTYING)
     }
 
-    /// This operation, closed: it took effect, and the book says so by itself.
+    /// This operation, closed: it took effect, and the account says so by itself.
     pub(super) fn closed(self) -> Self {
         Self(self.0 & !Self::OPEN)
     }
@@ -89,7 +89,7 @@ impl Op {
         self.0 & Self::EMPTYING != 0
     }
 
-    /// Which of a book's two amounts is the outcome; the other one is what was before.
+    /// Which of an account's two amounts is the outcome; the other one is what was before.
     pub(super) fn is_odd(self) -> bool {
         self.0 >> 2 & 1 != 0
     }
@@ -99,7 +99,7 @@ impl Op {
     }
 }
 
-/// Who has a slot. Each claim raises the generation, so no two claims share a word.
+/// The owner of a slot. Each claim raises the generation, so no two claims share a word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Owner(pub(super) u64);
 

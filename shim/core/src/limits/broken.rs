@@ -15,10 +15,10 @@ pub enum Broken {
     File(FileProblem),
 }
 
-/// Why the limits file may not be believed. The first four are found by who opens the file.
+/// Why the limits file is not accepted. The first four are found by the code that opens the file.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum FileProblem {
-    /// It does not lie on a read-only mount: the hook did not put it there.
+    /// It is not on a read-only mount: the hook did not put it there.
     Writable,
     /// It is there and cannot be read: the error number of the system.
     Unreadable(i32),

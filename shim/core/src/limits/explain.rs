@@ -10,7 +10,7 @@ use crate::units::{Bytes, Share};
 pub struct Line {
     /// The variable, the path of the limits file, or `result`.
     pub source: &'static str,
-    /// What it says, or what is to be said of it.
+    /// Its value, or the remark about it.
     pub said: String,
     /// The bytes that it comes to on this device.
     pub memory: Option<u64>,

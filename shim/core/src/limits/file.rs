@@ -33,7 +33,7 @@ use crate::uuid::Uuid;
 pub use entry::{Entry, Key, Label, MemoryCap};
 pub use parse::{ContentError, FileError};
 
-/// Where it lies in a container.
+/// Its path in a container.
 pub const PATH: &str = "/.gpucap/limits";
 /// The version that is written and read.
 pub const VERSION: u32 = 1;
@@ -43,7 +43,7 @@ pub const MAX_BYTES: usize = 64 * 1024;
 /// What the hook says to the shim.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct LimitsFile {
-    /// Whose limits these are: for people, in `explain`.
+    /// The owner of the limits: for people, in `explain`.
     pub source: Label,
     /// The id of the container.
     pub container: Label,

@@ -1,25 +1,25 @@
 //! What the node has said about a container's limits since it started: a page that the shim maps.
 //!
-//! The hook lays it beside the limits file, as `/.gpucap/live`: a file of the host that the container sees on a mount
-//! which it cannot write. Whoever wants other limits (`gpucap limit`) writes into the page, and a process that has
-//! mapped it sees the change with its next allocation or launch. Nobody polls, nobody is told.
+//! The hook puts it beside the limits file, as `/.gpucap/live`: a file of the host that the container sees on a mount
+//! which it cannot write. To change limits (`gpucap limit`), the host writes into the page, and a process that has
+//! mapped it sees the change at its next allocation or launch, without polling and without notification.
 //!
 //! ```text
 //! 0     magic, version, 6 reserved words
 //! 64    63 x 64 B: the GPU (two halves of its UUID; all ones: any that no other entry names), memory, core, 4 reserved
 //! ```
 //!
-//! Each quantity is one word, so nobody reads half a change: memory in bytes, core in parts of
-//! [`Share::DENOMINATOR`]; 0 says that the limits file holds. What the page says stands in for what the file says, and
-//! for the variables that the file was made of; what a process says beyond those lowers both alike. The GPUs are laid out
-//! before the container starts and never change.
+//! Each quantity is one word, so no reader sees half a change: memory in bytes, core in parts of
+//! [`Share::DENOMINATOR`]; 0 means that the limits file holds. A value in the page replaces that of the file, and of
+//! the variables that the file was made of; a lower limit of the process itself applies to both alike. The GPUs are
+//! written before the container starts and never change.
 
 use super::DeviceFacts;
 use super::file::{Key, LimitsFile};
 use crate::sync::Word;
 use crate::units::Share;
 
-/// Where it lies in a container.
+/// Its path in a container.
 pub const PATH: &str = "/.gpucap/live";
 /// The first word of a page that has been laid out.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"gpucapLV");

@@ -118,7 +118,7 @@ fn a_mig_instance_goes_by_its_own_uuid_and_by_its_card() {
     ] {
         assert_eq!(holds(&set(&[("GPU_MEM_LIMIT", &text)]), &INSTANCE), (memory, None), "{text}");
     }
-    // What is said of an instance does not concern its card.
+    // A limit for an instance does not apply to its GPU.
     let text = format!("{}=1Gi", TWO.mig());
     assert_eq!(holds(&set(&[("GPU_MEM_LIMIT", &text)]), &CARD), (None, None));
 }

@@ -1,4 +1,4 @@
-//! What is written is what is read, and arbitrary bytes are harmless.
+//! Pages are read as they were written, and arbitrary bytes are harmless.
 
 use proptest::prelude::*;
 

@@ -138,7 +138,7 @@ fn a_file_that_stands_for_other_memory_now_keeps_that() {
 fn a_handle_that_came_from_a_foreign_mapping_is_foreign() {
     let mut physical = Physical::default();
     physical.create(7, "two");
-    physical.retain(7, 0x5000); // mapped by somebody else: the value is not our memory's any more
+    physical.retain(7, 0x5000); // mapped by another process: the value is not our memory's any more
     assert_eq!(physical.release(7), None);
 }
 

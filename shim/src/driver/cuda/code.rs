@@ -4,7 +4,7 @@ use super::time::relaxed;
 use super::*;
 use gpucap_abi::cuda::CU_MODULE_LAZY_LOADING;
 
-/// Bytes in use on the current context's device, by everybody.
+/// Bytes in use on the current context's device, by all processes.
 pub(crate) fn used_bytes(copy: &DriverCopy) -> Option<u64> {
     let mut free = 0;
     let total = relaxed(copy, || filled(|total| mem_get_info(copy, &raw mut free, total)));
@@ -17,7 +17,7 @@ pub(crate) fn is_lazy(copy: &DriverCopy) -> bool {
     mode.is_some_and(|mode: c_int| mode == CU_MODULE_LAZY_LOADING)
 }
 
-/// The library of a kernel; drivers before 12.5 do not tell.
+/// The library of a kernel; drivers before 12.5 do not report it.
 pub(crate) fn library_of(copy: &DriverCopy, kernel: CUkernel) -> Option<CUlibrary> {
     filled(|library| kernel_get_library(copy, library, kernel))
 }

@@ -1,7 +1,7 @@
-//! What is in a graph, asked of the driver.
+//! The nodes of a graph, queried from the driver.
 //!
-//! Graphs inside a graph are looked into as well. What conditional nodes hold the driver tells from 13.2 on only: it is
-//! not looked at, and cannot allocate.
+//! Graphs inside a graph are included. The driver lists the content of conditional nodes only since 13.2: it is not
+//! examined, and cannot allocate.
 
 use super::*;
 use core::ops::ControlFlow;
@@ -58,7 +58,7 @@ fn function_of(copy: &DriverCopy, node: CUgraphNode) -> Option<CUfunction> {
     (function != CUfunction::NULL).then_some(function)
 }
 
-/// Visits nodes until it is told to stop, or as many as are left.
+/// Visits nodes until the callback stops it, or as many as are left.
 fn walk(
     copy: &DriverCopy,
     graph: CUgraph,

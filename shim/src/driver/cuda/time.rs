@@ -26,13 +26,14 @@ pub(crate) fn create_event(copy: &DriverCopy) -> Option<CUevent> {
     filled(|event| event_create(copy, event, DEFAULT))
 }
 
-/// Puts an event behind what is in a stream of the current context now.
+/// Records an event behind the current work of a stream of the current context.
 pub(crate) fn record(copy: &DriverCopy, event: CUevent, stream: CUstream) -> Option<()> {
     event_record(copy, event, stream)
 }
 
-/// Whether what is put into a stream is carried out. Not if it is recorded, and not if the driver will not say: the legacy
-/// default stream cannot be used while a stream that waits for it is captured, and trying would spoil that capture.
+/// Returns whether work queued in a stream is executed. Not if it is captured, and not if the driver refuses to say:
+/// the legacy default stream cannot be used while a stream that waits for it is captured, and trying would invalidate
+/// that capture.
 pub(crate) fn carries_out(copy: &DriverCopy, stream: CUstream) -> bool {
     let mut status = CU_STREAM_CAPTURE_STATUS_NONE;
     match stream_is_capturing(copy, stream, &raw mut status) {

@@ -17,7 +17,7 @@ pub(crate) fn bytes(copy: &DriverCopy, uuid: [u8; 16], pid: u32) -> Option<u64> 
     found.map(|process| process.usedGpuMemory).filter(|bytes| *bytes != u64::MAX)
 }
 
-/// How many processes compute on the device with this UUID, whoever they are; `None` if NVML does not say.
+/// How many processes compute on the device with this UUID, of any container; `None` if NVML does not report it.
 pub(crate) fn count(copy: &DriverCopy, uuid: [u8; 16]) -> Option<usize> {
     let mut found = None;
     each_device(copy, &mut |device| {
@@ -30,7 +30,7 @@ pub(crate) fn count(copy: &DriverCopy, uuid: [u8; 16]) -> Option<usize> {
 
 fn computing(copy: &DriverCopy, device: nvmlDevice_t) -> Option<Vec<nvmlProcessInfo_v1_t>> {
     let mut count = 0;
-    // Refused for want of room, unless there is nobody: then the number is told.
+    // Refused for lack of room, unless the list is empty: then the number is returned.
     let _ = device_get_compute_processes(copy, device, &raw mut count, core::ptr::null_mut());
     let mut processes = vec![nvmlProcessInfo_v1_t::default(); count as usize];
     device_get_compute_processes(copy, device, &raw mut count, processes.as_mut_ptr())?;

@@ -19,7 +19,7 @@ impl Gate {
         self.with(|inside| inside.meter.stream_destroyed(id, sys::monotonic_ns()));
     }
 
-    /// As [`end_stream`](Self::end_stream), for a caller that [holds](crate::held) the guard already.
+    /// As [`end_stream`](Self::end_stream), for a caller that [holds](crate::driver_call_guard) the guard already.
     pub(in crate::throttle) fn end_stream_held(&self, id: StreamId) {
         self.think(|inside| inside.meter.stream_destroyed(id, sys::monotonic_ns()));
     }
@@ -84,8 +84,8 @@ impl Gate {
     }
 
     /// Runs `work`, which may end contexts of this device, with all queries of their events excluded. The caller
-    /// [holds](crate::held) the guard already.
-    pub(in crate::throttle) fn while_nobody_asks<T>(
+    /// [holds](crate::driver_call_guard) the guard already.
+    pub(in crate::throttle) fn with_queries_excluded<T>(
         &self,
         work: impl FnOnce(&mut Timing) -> T,
     ) -> T {

@@ -19,7 +19,7 @@ pub(super) fn all(text: &str, path: &Path) -> impl Iterator<Item = PathBuf> {
     let document = parse(text).ok();
     let list = document.as_ref().and_then(|it| it.get("imports")?.as_array());
     let patterns = list.into_iter().flatten().filter_map(|item| item.as_str());
-    // As containerd has it: a relative one lies beside the file that names it.
+    // As in containerd: a relative path starts at the directory of the file that names it.
     let beside = path.parent().unwrap_or_else(|| Path::new("/"));
     let files: Vec<_> = patterns.flat_map(|pattern| matching(&beside.join(pattern))).collect();
     files.into_iter()

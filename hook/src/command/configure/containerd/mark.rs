@@ -1,4 +1,5 @@
-//! Comments behind values of ours that say what was there before, so that `--undo` can put it back to the byte.
+//! Comments behind values that this program wrote. They keep the previous text, so that `--undo` can restore it to
+//! the byte.
 //!
 //! A value without a mark was written by a version that set none, or stands in a table that is ours alone.
 
@@ -42,7 +43,7 @@ pub(super) fn set(table: &mut dyn TableLike, key: &str, mut item: Item, behind: 
     }
 }
 
-/// Takes a value of ours out: the text that was there comes back, or the key goes.
+/// Removes a value that this program wrote: the previous text comes back, or the key is removed.
 pub(super) fn restore_text(table: &mut dyn TableLike, key: &str) {
     let held = behind(table, key);
     let old = held.strip_prefix(WAS).and_then(|rest| rest.split_at_checked(2));
@@ -52,7 +53,7 @@ pub(super) fn restore_text(table: &mut dyn TableLike, key: &str) {
     }
 }
 
-/// Takes the entries of ours out of a list: those that it had stay, ours among them.
+/// Removes this program's entries from a list: entries that were there before stay, equal ones included.
 pub(super) fn restore_list(table: &mut dyn TableLike, key: &str, is_ours: impl Fn(&str) -> bool) {
     let held = behind(table, key);
     let Some(mut list) = table.get(key).and_then(Item::as_array).cloned() else { return };

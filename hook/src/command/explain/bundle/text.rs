@@ -12,7 +12,7 @@ pub(super) fn render(decision: &Decision, bundle: &Path, paint: Paint) -> String
     let mut text = match &decision.plan {
         Plan::Limits(_) => format!("{who} {}.\n", paint.good("would be capped")),
         Plan::NotAsked => {
-            format!("{who} {}: nobody asked for it.\n", paint.warn("would not be capped"))
+            format!("{who} {}: no limit is requested.\n", paint.warn("would not be capped"))
         }
         Plan::Refuse(reason) => format!("{who} {}:\n  {reason}\n", paint.bad("would be refused")),
     };
@@ -27,7 +27,7 @@ pub(super) fn render(decision: &Decision, bundle: &Path, paint: Paint) -> String
         }
     }
     if !decision.grants.is_empty() {
-        let _ = writeln!(text, "\n  {}", paint.dim("who said what; the lowest of all holds"));
+        let _ = writeln!(text, "\n  {}", paint.dim("the sources; the lowest value of all applies"));
     }
     for grant in &decision.grants {
         let _ = writeln!(text, "  {} ({}): {}", grant.source, grant.convention, grant.said);

@@ -1,4 +1,4 @@
-//! Busy time under the model checker: nothing that two tell of at once is lost or misplaced.
+//! Busy time under the model checker: no report is lost or misplaced when two are made at once.
 
 use loom::thread;
 
@@ -6,10 +6,10 @@ use super::{ADA, BEA, DeviceIndex, claim, explore, ledgers};
 
 const WINDOW: u64 = 1 << 27;
 
-/// Two tell of work in the same window, whose place has one of the last round; one of them in the
-/// next window as well.
+/// Two report work in the same window, whose place has one of the previous round; one of them in the next window as
+/// well.
 #[test]
-fn work_told_of_at_once_is_all_in_its_windows() {
+fn work_reported_at_once_is_all_in_its_windows() {
     explore(4, || {
         let [ledger, other] = ledgers();
         let (ada, bea) = (claim(&ledger, ADA), claim(&ledger, BEA));

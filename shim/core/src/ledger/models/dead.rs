@@ -1,4 +1,5 @@
-//! Going by how many are there: no refusal rests on what a dead process held, whoever comes or dies meanwhile.
+//! The shortcut by the count: no refusal counts what a dead process held, whatever processes come or die at the same
+//! time.
 
 use std::sync::Arc;
 
@@ -22,16 +23,16 @@ impl Present {
     }
 }
 
-/// Ada, who is in the way, dies; Cid comes at the same time, so that the number is again what it was.
+/// Ada, which is in the way, dies; Cid comes at the same time, so that the count is again the same.
 #[test]
-fn who_comes_does_not_stand_in_for_who_died() {
+fn a_new_process_does_not_stand_in_for_a_dead_one() {
     explore(3, || {
         let [ledger, other] = ledgers();
         let present = Arc::new(Present::default());
         let (ada, bea) = (claim(&ledger, ADA), claim(&ledger, BEA));
         (present.come(), present.come());
         charge(&ledger, ada, 6).unwrap();
-        // Counted before: what is remembered must not hold for longer than it is true.
+        // Counted before: a remembered count must not be used for longer than it is true.
         let count = Count::default();
         assert!(ledger.all_live(&count, &|| Some(present.0.load())));
         present.die();
@@ -71,7 +72,7 @@ fn as_soon_as_a_death_is_known_nothing_is_refused_for_it() {
         let answer = charge_or_reap(&ledger, bea, &all_live, &alive);
         assert!(answer.is_ok() || !known_dead);
         let died = dying.join().unwrap();
-        // Nobody who lives is ever in doubt for long.
+        // No living process is in doubt for long.
         let living = 2 - u64::from(died);
         assert!(!died || ledger.all_live(&count, &|| Some(living)));
         died

@@ -1,8 +1,8 @@
-//! Busy time: any lengths against a model that keeps every length it was told, then the rules.
+//! Busy time: random durations against a model that keeps every duration, then the rules.
 
 use proptest::{collection::vec, prelude::*};
 
-use super::{Ledger, ProcessView, book, claim, ready};
+use super::{Ledger, ProcessView, account, claim, ready};
 use crate::ledger::BusyWindow;
 
 /// A window, 134 ms.
@@ -13,7 +13,7 @@ const NOW: u64 = 1_000_000 * WINDOW + WINDOW / 2;
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Told in any order, as long as each was told while its end was at most a second old.
+    /// In any order, as long as each was reported while its end was at most a second old.
     #[test]
     fn each_settled_window_has_what_overlaps_it(
         lengths in vec((0..8 * WINDOW, 0..12 * WINDOW), 1..20),
@@ -42,7 +42,7 @@ proptest! {
         let share = u64::from(ledger.busy_share(device, NOW));
         prop_assert!((share * 6 * WINDOW).abs_diff(busy * 1000) <= 3 * WINDOW);
         let told: u64 = works.iter().map(|&(_, length)| length).sum();
-        prop_assert_eq!(book(&ledger, 0).busy_ns, told);
+        prop_assert_eq!(account(&ledger, 0).busy_ns, told);
         prop_assert_eq!(ledger.devices().next().unwrap().busy_ns, told);
     }
 }
@@ -50,7 +50,7 @@ proptest! {
 #[test]
 fn a_steady_share_is_read_at_any_moment() {
     let (ledger, device, slot) = ready();
-    // 3 of 10 ms, told of 100 ms late.
+    // 3 of 10 ms, reported 100 ms late.
     for slice in 0..400 {
         let now = NOW + slice * 10_000_000;
         ledger.worked(slot, device, now - 100_000_000, 3_000_000);
@@ -89,7 +89,7 @@ fn a_ring_of_an_earlier_boot_is_written_over() {
 }
 
 #[test]
-fn processes_are_told_apart_and_the_device_has_their_sum() {
+fn each_process_has_its_own_time_and_the_device_their_sum() {
     let (ledger, device, ada) = ready();
     let bea = claim(&ledger, 2);
     ledger.worked(ada, device, NOW, 20 * WINDOW);
@@ -116,7 +116,7 @@ fn the_next_owner_of_a_slot_has_done_nothing() {
     ledger.release(slot);
     let next = claim(&ledger, 2);
     assert_eq!(next.index(), slot.index());
-    let found = book(&ledger, 0);
+    let found = account(&ledger, 0);
     assert_eq!(
         (found.busy_ns, found.launches, process(&ledger).busy_share(device, NOW)),
         (0, 0, 0)
@@ -136,7 +136,7 @@ fn launches_and_waiting_add_up() {
     ledger.waited(device, 8);
     let seen = ledger.devices().next().unwrap();
     assert_eq!((seen.launches, seen.waited_ns), (8, 15));
-    assert_eq!([book(&ledger, 0).launches, book(&ledger, 1).launches], [6, 2]);
+    assert_eq!([account(&ledger, 0).launches, account(&ledger, 1).launches], [6, 2]);
 }
 
 #[test]

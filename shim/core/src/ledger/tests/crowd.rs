@@ -14,8 +14,8 @@ const LIVES: u32 = 4000;
 const SHARE: u64 = 100;
 const CAP: u64 = SHARE * LINES as u64;
 
-/// As many processes live as there are threads, and each keeps within its share, so no charge may
-/// be refused, whoever died where; and whoever is left behind in the end, the cap was kept.
+/// As many processes live as there are threads, and each keeps within its share, so no charge may be refused,
+/// whichever died where; and whatever is left in the end, the cap was kept.
 #[test]
 fn in_a_crowd_of_the_dying_the_cap_holds_and_no_charge_is_refused() {
     let ledger = formatted();

@@ -1,11 +1,11 @@
-//! Who is looked at before a refusal, and when.
+//! Which processes are checked before a refusal, and when.
 
 use super::{claim, formatted, ready};
 use crate::ledger::{Count, Kind, OverQuota};
 use std::cell::Cell;
 
 #[test]
-fn where_as_many_are_there_as_have_slots_nobody_is_looked_at() {
+fn where_the_count_equals_the_slots_no_process_is_checked() {
     let (ledger, device, ada) = ready();
     let bea = claim(&ledger, 2);
     ledger.charge(ada, device, Kind::Alloc, 8, 10).unwrap();
@@ -18,7 +18,7 @@ fn where_as_many_are_there_as_have_slots_nobody_is_looked_at() {
 }
 
 #[test]
-fn where_fewer_or_more_are_there_or_nobody_knows_each_is_looked_at() {
+fn where_the_count_differs_or_is_unknown_each_process_is_checked() {
     for present in [None, Some(0), Some(1), Some(3)] {
         let (ledger, device, ada) = ready();
         let bea = claim(&ledger, 2);

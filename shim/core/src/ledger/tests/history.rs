@@ -89,7 +89,7 @@ impl World {
         }
         let reaped = matches!(act.what, What::Reap | What::ChargeOrReap(..));
         for d in 0..2 {
-            // Who died holds what it held before the act or what it held after it.
+            // A process that died holds what it held before the act or what it held after it.
             let own = if end.is_none() { [held[d], after[d]] } else { [0; 2] };
             let (was, is) = (self.estate[d], self.used(d) - self.living()[d]);
             let right = match (reaped, end) {
@@ -169,12 +169,12 @@ impl World {
             .processes()
             .map(|process| {
                 let used = |device| {
-                    let book = process.book(device);
+                    let account = process.account(device);
                     assert_eq!(
-                        book.map(|book| book.kinds.iter().sum()),
-                        book.map(|book| book.used)
+                        account.map(|account| account.kinds.iter().sum()),
+                        account.map(|account| account.used)
                     );
-                    book.map_or(0, |book| book.used)
+                    account.map_or(0, |account| account.used)
                 };
                 (process.identity.pid, self.devices.map(used))
             })

@@ -2,7 +2,7 @@
 
 use std::mem::{align_of, offset_of, size_of};
 
-use super::super::{Book, Device, Header, Ledger, OwnerRecord, word};
+use super::super::{Account, Device, Header, Ledger, OwnerRecord, word};
 
 #[test]
 fn every_field_is_where_version_1_has_it() {
@@ -51,17 +51,17 @@ fn every_field_is_where_version_1_has_it() {
     );
     assert_eq!(
         [
-            offset_of!(Book, op),
-            offset_of!(Book, amounts),
-            offset_of!(Book, cap),
-            offset_of!(Book, peak),
-            offset_of!(Book, refusals),
-            offset_of!(Book, busy),
-            offset_of!(Book, launches),
-            offset_of!(Book, kinds),
-            offset_of!(Book, unfinished),
-            offset_of!(Book, windows),
-            size_of::<Book>(),
+            offset_of!(Account, op),
+            offset_of!(Account, amounts),
+            offset_of!(Account, cap),
+            offset_of!(Account, peak),
+            offset_of!(Account, refusals),
+            offset_of!(Account, busy),
+            offset_of!(Account, launches),
+            offset_of!(Account, kinds),
+            offset_of!(Account, unfinished),
+            offset_of!(Account, windows),
+            size_of::<Account>(),
         ],
         [0, 8, 24, 32, 40, 48, 56, 64, 184, 192, 256]
     );

@@ -1,10 +1,10 @@
-//! What the dead left on a device: found once, whoever has their slot by now.
+//! The unfinished work of dead processes: found once, whatever process has their slot by now.
 
 use super::{DeviceIndex, Ledger, Slot, claim, ready};
 
 const MS: u64 = 1_000_000;
 
-/// What is found by a process for which the processes of these numbers are alive.
+/// The result of a process for which the processes with these numbers are alive.
 fn found(ledger: &Ledger, device: DeviceIndex, own: Slot, living: &[u32]) -> Vec<u64> {
     let mut owed = Vec::new();
     ledger.left_unfinished(device, own, &|who| living.contains(&who.pid), |ns| owed.push(ns / MS));
@@ -22,7 +22,7 @@ fn what_a_dead_process_left_unfinished_is_found_once() {
 }
 
 #[test]
-fn who_has_finished_leaves_nothing_behind() {
+fn a_process_that_has_finished_leaves_nothing_unfinished() {
     let (ledger, device, ada) = ready();
     let bea = claim(&ledger, 2);
     ledger.unfinished(bea, device, Some(7 * MS));
@@ -31,13 +31,13 @@ fn who_has_finished_leaves_nothing_behind() {
 }
 
 #[test]
-fn nobody_is_asked_about_oneself() {
+fn the_own_process_is_not_checked() {
     let (ledger, device, ada) = ready();
     ledger.unfinished(ada, device, Some(7 * MS));
     ledger.left_unfinished(device, ada, &|who| panic!("{who:?}"), |ns| panic!("{ns}"));
 }
 
-/// Memory is given back whenever somebody needs it; what is owed waits for somebody who limits time.
+/// Memory is reaped whenever it is needed; owed time stays until a process with a compute limit looks for it.
 #[test]
 fn what_was_left_outlives_the_slot() {
     let (ledger, device, ada) = ready();
@@ -59,7 +59,9 @@ fn what_the_dead_did_counts_for_the_device_and_no_process() {
     let (ledger, device, _) = ready();
     ledger.worked_unfinished(device, 9 * MS, 2 * MS);
     assert_eq!(ledger.devices().next().unwrap().busy_ns, 2 * MS);
-    assert!(ledger.processes().all(|process| process.books().all(|book| book.busy_ns == 0)));
+    assert!(
+        ledger.processes().all(|process| process.accounts().all(|account| account.busy_ns == 0))
+    );
 }
 
 #[test]
@@ -84,7 +86,7 @@ fn another_boot_forgets_times_and_no_bytes() {
 }
 
 #[test]
-fn boots_are_told_apart() {
+fn boots_are_distinguished() {
     let of = Ledger::boot_of;
     assert_ne!(of(b"3f0e9bd4-0001"), of(b"3f0e9bd4-0003"));
     assert_ne!(of(b""), 0);

@@ -20,11 +20,11 @@ pub struct Entry {
     pub context: Option<u64>,
 }
 
-/// A cap on memory: bytes, a part of the device, or both, and then the lower one holds. Which one that is, only the
-/// device can tell; so whoever joins the caps of several sources keeps the lowest of each form.
+/// A cap on memory: bytes, a part of the device, or both, and then the lower one holds. Which one that is depends on
+/// the device; so code that combines the caps of several sources keeps the lowest of each form.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct MemoryCap {
-    /// So many bytes.
+    /// A number of bytes.
     pub bytes: Option<Bytes>,
     /// A part of the memory of the device.
     pub part: Option<Share>,
@@ -67,7 +67,7 @@ impl MemoryCap {
         self.amounts().map(|amount| amount.of(total)).min()
     }
 
-    /// What it is made of.
+    /// Its parts.
     pub fn amounts(self) -> impl Iterator<Item = Amount> {
         let bytes = self.bytes.map(Amount::Bytes);
         bytes.into_iter().chain(self.part.map(Amount::OfDevice))

@@ -7,16 +7,16 @@ use super::{Entry, Label, LimitsFile, MAX_BYTES, VERSION};
 use crate::config::{Config, ContextPrice, Excerpt, OPTIONS, Value, WithFile};
 use crate::units::Amount;
 
-/// What is wrong with the file, and where.
+/// The fault in the file, and its line.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct FileError {
-    /// What is wrong.
+    /// The fault.
     pub why: ContentError,
     /// The line that is wrong, or the beginning of the file.
     pub held: Excerpt,
 }
 
-/// What is wrong with the file.
+/// The fault in the file.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ContentError {
     /// Longer than [`MAX_BYTES`].

@@ -1,4 +1,4 @@
-//! What a limits file looks like, and what is refused as one.
+//! The form of a limits file, and the files that are refused.
 
 use proptest::prelude::*;
 

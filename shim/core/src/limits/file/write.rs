@@ -33,7 +33,7 @@ fn write_entry(text: &mut String, entry: &Entry) {
     let _ = writeln!(text, "gpu={key}");
     for amount in memory.amounts() {
         match amount {
-            // Plain bytes: the simplest form for who reads the file with other means.
+            // Plain bytes: the simplest form for other readers of the file.
             Amount::Bytes(bytes) => _ = writeln!(text, "mem={}", bytes.0),
             Amount::OfDevice(part) => _ = writeln!(text, "mem={part}"),
         }

@@ -1,9 +1,9 @@
-//! Whether this thread is inside a driver call under a lock of ours.
+//! Whether this thread is inside a driver call under a lock of the shim.
 //!
 //! Few locks are held across a call of the driver: those of primary contexts, of physical memory and, while an event is
 //! asked for, of a device's meter. The driver itself does not call back, but tools do (CUPTI, NVBit, Nsight,
 //! compute-sanitizer): their callbacks run inside such a call, on the same thread, and may use the driver. Waiting for the
-//! lock there would be waiting for oneself. What a tool makes in such a moment goes past the book.
+//! lock there would be waiting for oneself. What a tool makes in such a moment goes past the ledger.
 
 use core::cell::Cell;
 
@@ -12,23 +12,23 @@ thread_local! {
 }
 
 /// This thread may take one of the locks, until this is dropped.
-pub(crate) struct Held(());
+pub(crate) struct DriverCallGuard(());
 
-impl Held {
+impl DriverCallGuard {
     /// `None` if the thread holds one already. A thread whose locals are gone has none.
     pub(crate) fn enter() -> Option<Self> {
         let before = HELD.try_with(|held| held.replace(true)).unwrap_or(false);
-        // Made only where it is given: dropped, it would take the flag of whoever entered before.
+        // Made only where it is returned: dropped, it would clear the flag of the outer guard.
         (!before).then(|| Self(()))
     }
 
-    /// Whether this thread holds one: then it is in the driver's hands, and what is not needed there is not done.
+    /// Returns whether this thread holds one: then it is inside a driver call, and optional work is skipped.
     pub(crate) fn is_entered() -> bool {
         HELD.try_with(Cell::get).unwrap_or(false)
     }
 }
 
-impl Drop for Held {
+impl Drop for DriverCallGuard {
     fn drop(&mut self) {
         // Locals without a destructor outlive everything in the thread: there is nothing to lose here.
         let _ = HELD.try_with(|held| held.set(false));
@@ -41,14 +41,14 @@ mod tests {
 
     #[test]
     fn it_is_held_until_its_owner_releases_it_however_often_others_ask() {
-        let held = Held::enter();
+        let held = DriverCallGuard::enter();
         assert!(held.is_some());
         for _ in 0..3 {
-            assert!(Held::enter().is_none());
-            assert!(Held::is_entered());
+            assert!(DriverCallGuard::enter().is_none());
+            assert!(DriverCallGuard::is_entered());
         }
         drop(held);
-        assert!(!Held::is_entered());
-        assert!(Held::enter().is_some());
+        assert!(!DriverCallGuard::is_entered());
+        assert!(DriverCallGuard::enter().is_some());
     }
 }

@@ -1,12 +1,12 @@
 //! What a container is shown, and whether it sees it.
 //!
 //! ```text
-//! /.gpucap              a file system in memory of its own, read-only, gone with the container
+//! /.gpucap              a tmpfs of its own, read-only, removed with the container
 //!   limits              what holds
 //!   live                what the node has changed about it since
-//!   ledger              the container's book: the one file that its processes write
+//!   ledger              the container's ledger: the one file that its processes write
 //!   libgpucap.so        the host's library, mounted
-//!   page, pages         where a card page comes to lie, if it is to have one ([`super::pages`])
+//!   page, pages         the places of the usage pages, if it has one ([`super::pages`])
 //!   preload, nix, opencl     sources of the mounts below
 //! /etc/ld.so.preload    our line, then what the image had there
 //! /etc/ld-nix.so.preload    the same for the loader of Nix, where there is a /nix/store
@@ -47,7 +47,7 @@ const MOST_FILES: u64 = 320 * 1024;
 
 /// Everything that one container is to see.
 #[derive(Debug)]
-pub(super) struct Shown {
+pub(super) struct ContainerFiles {
     library: Identity,
     limits: LimitsFile,
     preload: Vec<u8>,
@@ -57,8 +57,8 @@ pub(super) struct Shown {
     has_page: bool,
 }
 
-impl Shown {
-    /// For the container whose root this is.
+impl ContainerFiles {
+    /// Prepares the files for the container with this root.
     pub(super) fn in_front_of(
         root: &Root,
         library: Identity,
@@ -77,7 +77,7 @@ impl Shown {
         Ok(Self { library, limits, preload, nix, opencl_masked: icd, has_page: false })
     }
 
-    /// The same with room for a card page.
+    /// The same with room for a usage page.
     pub(super) fn with_page(self, has_page: bool) -> Self {
         Self { has_page, ..self }
     }
@@ -139,7 +139,7 @@ impl Shown {
             at::create(inside, own, 0o444)?;
             at::make_directory(inside, all)?;
         }
-        // Whoever the container's users are: all of them are under one budget.
+        // Writable by all users of the container: they share one budget.
         at::create(inside, c"ledger", 0o666).map(drop)
     }
 
@@ -194,12 +194,12 @@ fn tmpfs(means: &Means, place: &Place, label: Option<&str>) -> io::Result<File> 
     means.tmpfs(place, &options)
 }
 
-/// `/etc/ld.so.preload`, whatever lies there.
+/// `/etc/ld.so.preload`, whatever kind of file it is.
 fn list(root: &Root) -> io::Result<Place> {
     root.place("etc", c"ld.so.preload")
 }
 
-/// `/etc/ld-nix.so.preload`, whatever lies there.
+/// `/etc/ld-nix.so.preload`, whatever kind of file it is.
 fn nix_list(root: &Root) -> io::Result<Place> {
     root.place("etc", c"ld-nix.so.preload")
 }
@@ -219,7 +219,7 @@ fn make_etc(root: &Root) -> io::Result<()> {
     }
 }
 
-/// Makes this place a file on which nothing is mounted; not in a volume where what is mounted, is mounted on the host.
+/// Makes this place a file on which nothing is mounted; not in a volume where mounts propagate to the host.
 fn uncovered(place: &Place, root: &Root, table: &MountTable) -> io::Result<()> {
     table.uncover(place)?;
     let (mount, own) = (table.mount_of(place.parent())?, table.mount_of(&root.look("")?)?);
@@ -229,12 +229,12 @@ fn uncovered(place: &Place, root: &Root, table: &MountTable) -> io::Result<()> {
     place.make_file()
 }
 
-/// Whether nobody can write there.
+/// Returns whether no user can write there.
 pub(super) fn is_closed(file: &File) -> io::Result<bool> {
     Ok(at::mount_flags(file)? & libc::ST_RDONLY != 0)
 }
 
-/// Whether everybody can write to this file.
+/// Returns whether every user can write to this file.
 pub(super) fn is_open(file: &File) -> io::Result<bool> {
     let metadata = file.metadata()?;
     let everybody = metadata.permissions().mode() & 0o666 == 0o666;

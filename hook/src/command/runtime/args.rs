@@ -1,4 +1,5 @@
-//! What an engine says to a runtime, read as far as we must: which command it is, and where the bundle lies.
+//! The command line that an engine passes to a runtime, parsed as far as needed: the command, and the path of the
+//! bundle.
 //!
 //! The words themselves are never changed. runc, crun and youki agree on the commands and on the options read here;
 //! they take an option's value behind `=` or as the next word. An option that we do not know may be one or the other:
@@ -72,7 +73,7 @@ const COMMANDS: &[&str] = &[
 
 /// A command line for a runtime.
 #[derive(Debug)]
-pub(super) struct Words<'a> {
+pub(super) struct RuntimeArgs<'a> {
     line: &'a [OsString],
     /// Where the command stands.
     at: usize,
@@ -89,7 +90,7 @@ pub(super) enum Command {
     Exec { id: OsString, process: PathBuf },
 }
 
-impl<'a> Words<'a> {
+impl<'a> RuntimeArgs<'a> {
     /// Reads the line.
     pub(super) fn of(line: &'a [OsString]) -> Self {
         let at = command(line);
@@ -113,7 +114,7 @@ impl<'a> Words<'a> {
         self.line.get(..self.at).unwrap_or_default()
     }
 
-    /// Says why in the log that the engine reads for what it tells the user, where there is one.
+    /// Writes the reason to the log that the engine reads for its error messages, if there is one.
     pub(super) fn log(&self, why: &str) {
         let Some(path) = value(self.globals(), &["--log"]) else { return };
         let json = value(self.globals(), &["--log-format"]).is_some_and(|format| format == "json");
@@ -142,9 +143,9 @@ fn command(line: &[OsString]) -> usize {
 }
 
 /// The last value of an option, in any of its forms.
-fn value(words: &[OsString], names: &[&str]) -> Option<OsString> {
+fn value(args: &[OsString], names: &[&str]) -> Option<OsString> {
     let mut found = None;
-    let mut rest = words.iter();
+    let mut rest = args.iter();
     while let Some(word) = rest.next() {
         if word == "--" {
             break;
@@ -160,19 +161,19 @@ fn value(words: &[OsString], names: &[&str]) -> Option<OsString> {
     found
 }
 
-/// Behind the container's id stand the words of the program that is to join it, which are none of ours.
-fn exec(words: &[OsString]) -> Option<Command> {
-    let at = operand(words)?;
-    let (options, id) = (words.get(..at)?, words.get(at)?.clone());
+/// The arguments behind the container's id are those of the program that is to join it.
+fn exec(args: &[OsString]) -> Option<Command> {
+    let at = operand(args)?;
+    let (options, id) = (args.get(..at)?, args.get(at)?.clone());
     let process = value(options, &["--process", "-p"])?.into();
     Some(Command::Exec { id, process })
 }
 
 /// Where the first word stands that is no option and no option's value: the container's id.
-fn operand(words: &[OsString]) -> Option<usize> {
+fn operand(args: &[OsString]) -> Option<usize> {
     let mut at = 0;
-    while words.get(at)?.as_bytes().starts_with(b"-") {
-        at += if LOCAL.iter().any(|option| is(&words[at], option)) { 2 } else { 1 };
+    while args.get(at)?.as_bytes().starts_with(b"-") {
+        at += if LOCAL.iter().any(|option| is(&args[at], option)) { 2 } else { 1 };
     }
     Some(at)
 }
@@ -196,7 +197,7 @@ mod tests {
 
     fn command(line: &str) -> Option<Command> {
         let line: Vec<OsString> = line.split_whitespace().map(Into::into).collect();
-        Words::of(&line).command
+        RuntimeArgs::of(&line).command
     }
 
     fn make(bundle: &str, config: &str) -> Option<Command> {

@@ -1,6 +1,6 @@
-//! The books and the protocol that moves bytes between a book and its device's total.
+//! The accounts and the protocol that moves bytes between an account and its device's total.
 //!
-//! A book is what one process holds of one device. To change two words at once without a lock:
+//! an account is what one process holds of one device. To change two words at once without a lock:
 //!
 //! 1. the owner notes the outcome beside its `op` word, in the amount that is not in use;
 //! 2. announces the operation: `op` becomes {sequence + 1, open};
@@ -8,17 +8,17 @@
 //! 4. exchanges the total for {new bytes, own slot, sequence}: here the operation takes effect;
 //! 5. closes its own: `op` becomes {sequence, closed}.
 //!
-//! Whoever dies before 4 has done nothing, and whoever dies after it is completed by 3 of the next
-//! one, since a total is never replaced before the operation that it names is closed. So an open
-//! operation took effect if and only if the total names it. Sequences are used only by operations
-//! that take effect and never start over, also not when a slot changes hands.
+//! A process that dies before 4 has done nothing, and one that dies after it is completed by step 3 of the next one,
+//! since a total is never replaced before the operation that it names is closed. So an open operation took effect if
+//! and only if the total names it. Sequences are used only by operations that take effect and never start over, even
+//! when a slot changes hands.
 //!
-//! Emptying a dead process's book is an operation without an amount to note. Any number of reapers
-//! do it together, with exchanges alone: one that stops halfway holds up nobody, and one that wakes
-//! up late finds that its words are gone.
+//! Emptying a dead process's account is an operation without an amount to note. Any number of reapers do it together,
+//! with atomic exchanges alone: one that stops halfway holds up no other, and one that continues late finds its words
+//! replaced.
 
 use super::{
-    Book, DeviceIndex, Ledger, Slot,
+    Account, DeviceIndex, Ledger, Slot,
     word::{MAX_TOTAL, Op, Owner, Total},
 };
 use crate::sync::Word;
@@ -40,7 +40,7 @@ impl Step {
         }
     }
 
-    fn of_book(self, held: u64) -> u64 {
+    fn of_account(self, held: u64) -> u64 {
         match self {
             Self::Up { bytes, .. } => held.saturating_add(bytes),
             Self::Down { bytes } => held.saturating_sub(bytes),
@@ -55,13 +55,13 @@ impl Step {
     }
 }
 
-impl Book {
-    /// The outcome of `op`, which is the word of this book.
+impl Account {
+    /// The outcome of `op`, which is the word of this account.
     fn outcome(&self, op: Op) -> u64 {
         if op.is_emptying() { 0 } else { self.amount(op.is_odd()).load() }
     }
 
-    /// What the book held before `op`, which is open.
+    /// What the account held before `op`, which is open.
     fn before(&self, op: Op) -> u64 {
         self.amount(!op.is_odd()).load()
     }
@@ -72,15 +72,15 @@ impl Book {
     }
 
     fn close(&self, op: Op) {
-        // Where this fails, somebody else has closed it.
+        // Where this fails, another process has closed it.
         let _ = self.op.replace(op.0, op.closed().0);
     }
 
-    /// For a new owner, which has the book to itself: nothing held, nothing counted.
+    /// For a new owner, which has the account to itself: nothing held, nothing counted.
     pub(super) fn open(&self) {
         self.amounts.iter().for_each(|amount| amount.store(0));
         self.op.store(Op(self.op.load()).plain().0);
-        // Who told of no work left no windows.
+        // A process that never published work left no windows.
         if self.busy.load() > 0 {
             self.windows.clear();
         }
@@ -90,29 +90,29 @@ impl Book {
 }
 
 impl Ledger {
-    /// Makes one `step` in the book of `slot` and in the device's total; gives the new total.
+    /// Makes one `step` in the account of `slot` and in the device's total; gives the new total.
     ///
     /// # Errors
     /// The total at the moment when the step did not fit.
     pub(super) fn change(&self, slot: Slot, device: DeviceIndex, step: Step) -> Result<u64, u64> {
-        let (Some(total), Some(book)) = (self.total(device), self.book(slot.index(), device))
+        let (Some(total), Some(account)) = (self.total(device), self.account(slot.index(), device))
         else {
             return Err(0);
         };
-        let closed = Op(book.op.load());
+        let closed = Op(account.op.load());
         let op = closed.next();
-        let held = book.outcome(closed);
+        let held = account.outcome(closed);
         let step = step.bounded(held);
         let mut seen = Total(total.load());
         if step.from(seen).is_none() {
             return Err(seen.bytes());
         }
-        book.amount(op.is_odd()).store(step.of_book(held));
-        book.op.store(op.0);
+        account.amount(op.is_odd()).store(step.of_account(held));
+        account.op.store(op.0);
         let used = loop {
             let Some(used) = step.from(seen) else {
                 // It was never in the total, so no one has closed it and it can be taken back.
-                book.op.store(closed.0);
+                account.op.store(closed.0);
                 return Err(seen.bytes());
             };
             seen = match self.replace_total(device, seen, Total::new(used, slot.index(), op)) {
@@ -120,29 +120,29 @@ impl Ledger {
                 Err(now) => now,
             };
         };
-        book.op.store(op.closed().0);
+        account.op.store(op.closed().0);
         Ok(used)
     }
 
-    /// Brings the book of the slot at `index` to zero, while `owner` has the slot.
+    /// Brings the account of the slot at `index` to zero, while `owner` has the slot.
     ///
-    /// For the owner on its way out, and for anybody once the owner is dead.
+    /// For the owner when it leaves, and for any process once the owner is dead.
     pub(super) fn empty(&self, index: usize, device: DeviceIndex, owner: Owner) {
-        let (Some(total), Some(book)) = (self.total(device), self.book(index, device)) else {
+        let (Some(total), Some(account)) = (self.total(device), self.account(index, device)) else {
             return;
         };
         loop {
-            let op = Op(book.op.load());
+            let op = Op(account.op.load());
             let seen = Total(total.load());
             if op.is_open() && seen.names(index, op) {
-                book.close(op);
+                account.close(op);
             } else if op.is_open() && op.is_emptying() {
                 self.take_out(index, device, op, seen);
             } else {
                 let next = if op.is_open() {
                     // Announced and never done: its place in the sequence is still to be used.
                     op.emptying()
-                } else if book.outcome(op) == 0 {
+                } else if account.outcome(op) == 0 {
                     return;
                 } else {
                     op.next().emptying()
@@ -151,22 +151,22 @@ impl Ledger {
                     return;
                 }
                 // Where this fails, another reaper did it.
-                let _ = book.op.replace(op.0, next.0);
+                let _ = account.op.replace(op.0, next.0);
             }
         }
     }
 
     /// One attempt at the emptying `op`, on top of `seen`.
     fn take_out(&self, index: usize, device: DeviceIndex, op: Op, seen: Total) {
-        let Some(book) = self.book(index, device) else { return };
+        let Some(account) = self.account(index, device) else { return };
         // Read after `seen`. If the operation is open now and `seen` is the total when replaced,
         // then it has not taken effect yet and the amount is the one before it.
-        if Op(book.op.load()) != op {
+        if Op(account.op.load()) != op {
             return;
         }
-        let left = seen.bytes().saturating_sub(book.before(op));
+        let left = seen.bytes().saturating_sub(account.before(op));
         if self.replace_total(device, seen, Total::new(left, index, op)).is_ok() {
-            book.close(op);
+            account.close(op);
         }
     }
 
@@ -178,16 +178,16 @@ impl Ledger {
         next: Total,
     ) -> Result<(), Total> {
         let Some(total) = self.total(device) else { return Err(seen) };
-        if let Some(book) = self.book(seen.index(), device) {
-            let op = Op(book.op.load());
+        if let Some(account) = self.account(seen.index(), device) {
+            let op = Op(account.op.load());
             if op.is_open() && seen.names(seen.index(), op) {
-                // The total holds twelve bits of the sequence, the book all of them. Read after
-                // the book, the total tells that the operation is this one and no earlier one.
+                // The total holds twelve bits of the sequence, the account all of them. Read after the account, the
+                // total shows that the operation is this one and no earlier one.
                 let now = Total(total.load());
                 if now != seen {
                     return Err(now);
                 }
-                book.close(op);
+                account.close(op);
             }
         }
         total.replace(seen.0, next.0).map_err(Total)
@@ -195,12 +195,12 @@ impl Ledger {
 
     /// What the slot at `index` holds of `device`.
     pub(super) fn held(&self, index: usize, device: DeviceIndex) -> u64 {
-        let (Some(total), Some(book)) = (self.total(device), self.book(index, device)) else {
+        let (Some(total), Some(account)) = (self.total(device), self.account(index, device)) else {
             return 0;
         };
-        let op = Op(book.op.load());
+        let op = Op(account.op.load());
         let done = !op.is_open() || Total(total.load()).names(index, op);
-        if done { book.outcome(op) } else { book.before(op) }
+        if done { account.outcome(op) } else { account.before(op) }
     }
 
     fn total(&self, device: DeviceIndex) -> Option<&Word> {

@@ -1,11 +1,12 @@
-//! This budget's card page, in which its processes tell everybody else on a card what they do there: where it lies.
+//! This budget's usage page, in which its processes publish their use of a device for all others: its path and
+//! mapping.
 //!
-//! Laid out by [`gpucap_core::page`], written and read by [`throttle`](crate::throttle). Opened when the first device whose
-//! time is shared is made, mapped once per process and never unmapped: a process without a limit of time knows nothing of
-//! it, and a child made by `fork` goes on with the same page, in a seat of its own. Whatever is wrong with it, there is
-//! none, and the limit holds without: what is charged then is presence.
+//! Laid out by [`gpucap_core::page`], written and read by [`throttle`](crate::throttle). Opened when the first device
+//! with a compute limit is made, mapped once per process and never unmapped: a process without a compute limit does
+//! not open it, and a child made by `fork` continues with the same page, in a seat of its own. A page with any fault
+//! is not used, and the limit holds without: presence is charged then.
 
-use crate::book;
+use crate::ledger_file;
 use crate::state::Policy;
 use crate::sys::{self, Directory, File};
 use gpucap_core::config::LogLevel;
@@ -14,13 +15,13 @@ use gpucap_core::page::{CardPage, DIRECTORY, PATH};
 use once_cell::race::OnceBox;
 use std::ffi::{CStr, CString};
 
-/// The page of this budget, and where those of others lie.
+/// The page of this budget, and the directory of the others.
 pub(crate) struct OwnPage {
     /// The page.
     pub(crate) page: &'static CardPage,
     /// By which number its directory knows it.
     pub(crate) inode: u64,
-    /// Where it lies among those of others.
+    /// Its name among the others.
     pub(crate) directory: CString,
     /// The node keeps the directory, and says how much of the time each page's container has.
     pub(crate) by_node: bool,
@@ -32,7 +33,7 @@ pub(crate) fn own(policy: &Policy) -> Option<&'static OwnPage> {
     let open = || {
         let opened = open(policy);
         if let Err(why) = &opened {
-            policy.log(LogLevel::Debug, format_args!("time: neighbours are not seen: {why}"));
+            policy.log(LogLevel::Debug, format_args!("time: peers are not seen: {why}"));
         }
         Box::new(opened.ok())
     };
@@ -42,10 +43,10 @@ pub(crate) fn own(policy: &Policy) -> Option<&'static OwnPage> {
 fn open(policy: &Policy) -> Result<OwnPage, String> {
     let _errno = sys::Errno::keep();
     let by_hook = policy.limits.as_ref().is_some_and(Limits::has_file);
-    if by_hook { shown() } else { made(&book::path(policy)?) }
+    if by_hook { shown() } else { made(&ledger_file::path(policy)?) }
 }
 
-/// That of the hook, which shows the directory where nobody but the node writes.
+/// The hook's page, in the directory that only the node can write.
 fn shown() -> Result<OwnPage, String> {
     let path = |text: &str| CString::new(text).map_err(|_| format!("{text} is no path"));
     let (own, directory) = (path(PATH)?, path(DIRECTORY)?);
@@ -57,7 +58,7 @@ fn shown() -> Result<OwnPage, String> {
     map(&file, directory, true).map_err(failed)
 }
 
-/// One beside the ledger, for those of this user whose ledgers lie in the same place: named as the ledger is.
+/// A page beside the ledger, for those of this user whose ledgers are in the same directory: named as the ledger is.
 fn made(ledger: &CStr) -> Result<OwnPage, String> {
     let failed = |error: i32| format!("no page of {} (errno {error})", ledger.to_string_lossy());
     let text = ledger.to_str().map_err(|_| failed(libc::EINVAL))?;
@@ -71,7 +72,7 @@ fn made(ledger: &CStr) -> Result<OwnPage, String> {
     map(&file, path, false).map_err(failed)
 }
 
-/// Takes away the pages of this user whose ledger is gone: nobody else does, and each would be looked at for ever.
+/// Removes the pages of this user whose ledger is gone: no other process does, and each would be read forever.
 fn remove_stale(pages: &Directory, place: &str) {
     let Ok(ledgers) =
         CString::new(place).map_err(drop).and_then(|place| Directory::open(&place).map_err(drop))
@@ -92,7 +93,7 @@ fn remove_stale(pages: &Directory, place: &str) {
 
 fn map(file: &File, directory: CString, by_node: bool) -> Result<OwnPage, i32> {
     let inode = file.inode()?;
-    // Where memory is short nobody shall learn it by a signal.
+    // Where memory is short the process must not be ended by a signal.
     file.allocate(CardPage::SIZE)?;
     let map = file.map_shared(CardPage::SIZE)?;
     // SAFETY: the mapping is page-aligned, `CardPage::SIZE` bytes of the file and never taken down; a page is a struct of

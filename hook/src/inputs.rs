@@ -1,4 +1,4 @@
-//! Everything that says something of a container, read from where it lies: what the planner wants to know.
+//! The planner's inputs: all documents about a container, read from their files.
 //!
 //! The only place that reads those files. Each read is bounded. A file that is not there says nothing; one that is
 //! there and cannot be read is a reason to refuse, or for the planner to judge.
@@ -13,7 +13,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// A longer document is nobody's: 16 MiB, where etcd allows a pod 1.5.
+/// A longer document is refused: 16 MiB, where etcd allows a pod 1.5.
 pub(crate) const MAX_BYTES: u64 = 16 << 20;
 /// Where the driver says which version of it runs.
 const DRIVER: &str = "/proc/driver/nvidia/version";
@@ -25,7 +25,7 @@ const CARDS: &str = "/proc/driver/nvidia/gpus";
 
 /// What was found.
 #[derive(Debug)]
-pub(crate) struct Gathered {
+pub(crate) struct Inputs {
     state: Option<State>,
     container: Container,
     node: Result<Node, NodeError>,
@@ -36,9 +36,9 @@ pub(crate) struct Gathered {
     driver: Option<String>,
 }
 
-impl Gathered {
-    /// What is known of the container of this bundle; its state if a runtime told it. `config` is where the node's
-    /// configuration lies: [`Node::PATH`], unless a person or a test says otherwise.
+impl Inputs {
+    /// Collects the inputs for the container of this bundle; `state` is the runtime's, if there is one. `config` is
+    /// the path of the node's configuration: [`Node::PATH`], except in tests and with an option.
     pub(crate) fn of_bundle(
         config: &Path,
         bundle: &Path,
@@ -49,7 +49,7 @@ impl Gathered {
         Self::of(config, Container::parse(&bytes)?, state)
     }
 
-    /// What is known of a container whose `config.json` was read already.
+    /// Collects the inputs for a container whose `config.json` was read already.
     pub(crate) fn of(
         config: &Path,
         container: Container,
@@ -57,9 +57,10 @@ impl Gathered {
     ) -> Result<Self, Reason> {
         let node = node(config);
         let used = node.clone().unwrap_or_default();
-        let told = state.iter().map(|state| &state.annotations).chain([&container.annotations]);
+        let annotations =
+            state.iter().map(|state| &state.annotations).chain([&container.annotations]);
         let mut allocations = Vec::new();
-        for own in told.flat_map(Identity::all_of) {
+        for own in annotations.flat_map(Identity::all_of) {
             let path = Path::new(&used.state_dir).join(own.allocation());
             let found = trusted(&path).map_err(|why| unreadable("the allocation", &path, &why))?;
             allocations.extend(found.filter(|found| !allocations.contains(found)));
@@ -155,7 +156,7 @@ pub(crate) fn driver() -> Option<String> {
     gpucap_plan::running_driver(&String::from_utf8_lossy(&text)).map(str::to_owned)
 }
 
-/// Where what was measured of the cards lies.
+/// The path of the calibration's result.
 pub(crate) fn calibration_path(node: &Node) -> PathBuf {
     Path::new(&node.state_dir).join(Calibration::FILE)
 }
@@ -169,7 +170,7 @@ pub(crate) fn calibration(node: &Node) -> Option<Result<Vec<u8>, String>> {
     }
 }
 
-/// The bytes of a file that is the node's own word: so nobody else may be able to write it.
+/// Reads a file that the node's administrator controls: no other user may be able to write it.
 fn trusted(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let Some(bytes) = if_there(path)? else { return Ok(None) };
     let file = fs::metadata(path)?;

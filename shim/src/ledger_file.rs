@@ -1,7 +1,7 @@
-//! The container's ledger file: where it lies, how it is opened, who of its users is alive.
+//! The container's ledger file: its path, how it is opened, and which of its users are alive.
 //!
-//! Mapped once per process and never unmapped. The file is created by whoever comes first; formatting it is idempotent,
-//! so a race between two creators is harmless. Nothing of it is believed before [`Ledger::check`] has said yes.
+//! Mapped once per process and never unmapped. The file is created by the first process; formatting it is idempotent,
+//! so a race between two creators is harmless. Its content is not used before [`Ledger::check`] has accepted it.
 
 use crate::state::Policy;
 use crate::sys::{self, File};
@@ -38,13 +38,14 @@ fn open(policy: &Policy) -> Result<&'static Ledger, String> {
     } else if bytes < size {
         return Err(format!("ledger: {} has {bytes} bytes, not {size}", path.to_string_lossy()));
     }
-    // What is written to from here on; the book of a device comes with the device (`has_room`).
-    file.reserve(Ledger::BEFORE_BOOKS).map_err(|error| failed("given memory", error))?;
+    // The part that is written from here on; the accounts of a device come with the device (`has_room`).
+    file.reserve(Ledger::BEFORE_ACCOUNTS).map_err(|error| failed("given memory", error))?;
     let map = file.map_shared(size).map_err(|error| failed("mapped", error))?;
     // SAFETY: the mapping is page-aligned, `Ledger::SIZE` bytes long and never taken down; a ledger is a struct of
     // atomics, valid for every content, so what other processes write cannot break it.
     let ledger = unsafe { &*map.cast::<Ledger>() };
-    // Also one that has its size already: whoever made it so may not have come to this line yet, or have died before.
+    // Even if it has its size already: the process that sized it may not have come to this line yet, or have died
+    // before.
     if bytes <= size {
         ledger.format();
     }
@@ -100,7 +101,8 @@ pub(crate) fn is_by_hook(policy: &Policy) -> bool {
 
 /// This process, as the ledger knows it.
 pub(crate) fn own_identity() -> Identity {
-    // By this name it is ourselves also in the `/proc` of another pid namespace, where our number may be somebody else's.
+    // This name means the own process even in the `/proc` of another pid namespace, where its number may be another
+    // process's.
     let stat = read_stat(c"/proc/self/stat").ok().flatten().unwrap_or_default();
     Identity {
         pid_namespace: own_namespace().unwrap_or(0),
@@ -119,9 +121,9 @@ pub(crate) fn own_namespace() -> Option<u64> {
 pub(crate) fn alive(owner: &Identity) -> bool {
     let _errno = sys::Errno::keep();
     if own_namespace() != Some(owner.pid_namespace) {
-        return true; // only the host or a process of that namespace can tell
+        return true; // only the host or a process of that namespace can know
     }
-    // The `/proc` of another pid namespace (one without a `/proc` of its own has its parent's) tells of other processes
+    // The `/proc` of another pid namespace (one without a `/proc` of its own has its parent's) shows other processes
     // under the same numbers.
     let stat = if sys::number_in_proc() == Some(sys::pid()) {
         CString::new(format!("/proc/{}/stat", owner.pid))

@@ -1,7 +1,7 @@
-//! What `gpucap run` is asked for, checked, and joined with what is set already.
+//! The limits requested of `gpucap run`, checked, and combined with the limits that are set already.
 //!
-//! A budget that is set already can only be lowered: for each variable the lower of both values holds. Where it cannot
-//! be told which one that is (25 % of a card, or 4 GiB?), the run is refused. Pure: no environment, no file.
+//! A limit that is set already can only be lowered: for each variable the lower of both values holds. Where the two
+//! cannot be compared (25 % of a GPU, or 4 GiB?), the run is refused. Pure: no environment, no file.
 
 use crate::error::{Error, Result};
 use gpucap_core::config::{
@@ -14,7 +14,7 @@ use std::fmt::{Display, Write};
 
 /// The limits of a run, or of the environment.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Ask {
+pub(crate) struct LimitRequest {
     memory: Option<PerGpu<Amount>>,
     core: Option<PerGpu<Share>>,
     profile: Option<PerGpu<Profile>>,
@@ -22,7 +22,7 @@ pub(crate) struct Ask {
 
 /// The words of the options, as they were typed.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Words<'a> {
+pub(crate) struct LimitOptions<'a> {
     pub(crate) mem: Option<&'a str>,
     pub(crate) cores: Option<&'a str>,
     pub(crate) profile: Option<&'a str>,
@@ -33,18 +33,18 @@ pub(crate) struct Words<'a> {
 #[derive(Debug, PartialEq)]
 pub(crate) struct Joined {
     /// The limits that hold.
-    pub(crate) ask: Ask,
-    /// What is to be told of it: one line for each value that was set already.
-    pub(crate) told: Vec<String>,
+    pub(crate) request: LimitRequest,
+    /// Notices for the user: one line for each value that was set already.
+    pub(crate) notices: Vec<String>,
 }
 
-impl Ask {
+impl LimitRequest {
     /// Checks what was typed.
     ///
     /// # Errors
     /// There is no limit, or a value cannot be used.
-    pub(crate) fn parse(words: Words<'_>) -> Result<Self> {
-        let Words { mem, cores, profile, gpus } = words;
+    pub(crate) fn parse(words: LimitOptions<'_>) -> Result<Self> {
+        let LimitOptions { mem, cores, profile, gpus } = words;
         for gpu in gpus {
             gpu.parse::<Selector>().map_err(|why| Error::Option {
                 option: "--gpu",
@@ -53,12 +53,12 @@ impl Ask {
                 allowed: "0 (as nvidia-smi counts), GPU-<uuid>, MIG-<uuid>",
             })?;
         }
-        let ask = Self {
+        let request = Self {
             memory: option("--mem", &GPU_MEM_LIMIT, mem, gpus)?,
             core: option("--cores", &GPU_CORE_PCT, cores, gpus)?,
             profile: option("--profile", &GPU_PROFILE, profile, gpus)?,
         };
-        if ask.is_empty() { Err(Error::NoLimit) } else { Ok(ask) }
+        if request.is_empty() { Err(Error::NoLimit) } else { Ok(request) }
     }
 
     /// What the environment says already.
@@ -75,18 +75,19 @@ impl Ask {
     /// The limits that hold if `self` is set already and `asked` is asked for: the lower ones.
     ///
     /// # Errors
-    /// It cannot be told which of two values is the lower one.
+    /// If two values cannot be compared.
     pub(crate) fn lowered_by(&self, asked: &Self) -> Result<Joined> {
-        let mut told = Vec::new();
-        let ask = Self {
-            memory: join(&GPU_MEM_LIMIT, &self.memory, &asked.memory, &mut told)?,
-            core: join(&GPU_CORE_PCT, &self.core, &asked.core, &mut told)?,
-            profile: join(&GPU_PROFILE, &self.profile, &asked.profile, &mut told)?,
+        let mut notices = Vec::new();
+        let request = Self {
+            memory: join(&GPU_MEM_LIMIT, &self.memory, &asked.memory, &mut notices)?,
+            core: join(&GPU_CORE_PCT, &self.core, &asked.core, &mut notices)?,
+            profile: join(&GPU_PROFILE, &self.profile, &asked.profile, &mut notices)?,
         };
-        Ok(Joined { ask, told })
+        Ok(Joined { request, notices })
     }
 
-    /// The first value all of whose GPUs are missing on a machine with these cards. Of a MIG instance it is not known.
+    /// Returns the first value all of whose GPUs are missing on a machine with these GPUs. For MIG instances this is
+    /// unknown.
     pub(crate) fn of_no_gpu(&self, cards: &[Card]) -> Option<String> {
         let is_here = |gpu: &Selector| match gpu {
             Selector::Index(index) => usize::try_from(*index).is_ok_and(|it| it < cards.len()),
@@ -102,7 +103,7 @@ impl Ask {
         memory.or_else(core).or_else(profile)
     }
 
-    /// What a person is to be told who asks for so little.
+    /// The notice for a request that is unusually small.
     pub(crate) fn doubts(&self) -> impl Iterator<Item = Doubt> {
         let amounts = self.memory.iter().flat_map(PerGpu::values);
         amounts.filter_map(|amount| amount.doubt())
@@ -118,7 +119,7 @@ impl Ask {
     }
 }
 
-/// A value that names GPUs, none of which is here.
+/// A value that names GPUs, none of which exists here.
 fn missing<T: Display>(
     row: &OptionRow,
     list: &PerGpu<T>,
@@ -160,7 +161,7 @@ fn join<T: Lower + Clone + Display + PartialEq>(
     row: &OptionRow,
     set: &Option<PerGpu<T>>,
     asked: &Option<PerGpu<T>>,
-    told: &mut Vec<String>,
+    notices: &mut Vec<String>,
 ) -> Result<Option<PerGpu<T>>> {
     let (Some(old), Some(new)) = (set, asked) else {
         return Ok(set.clone().or_else(|| asked.clone()));
@@ -178,7 +179,7 @@ fn join<T: Lower + Clone + Display + PartialEq>(
         return Err(Error::Incomparable { variable: name, set, asked });
     };
     let lower = PerGpu::Every(lower);
-    told.push(if lower == *old {
+    notices.push(if lower == *old {
         format!("{name}={old} is set already and stays; {new} would be more")
     } else {
         format!("{name} lowered from {old} to {new}")
@@ -186,7 +187,7 @@ fn join<T: Lower + Clone + Display + PartialEq>(
     Ok(Some(lower))
 }
 
-/// Values of which sometimes the lower one can be told.
+/// Values of which the lower one can sometimes be determined.
 trait Lower: Sized {
     fn lower(&self, other: &Self) -> Option<Self>;
 }
@@ -221,23 +222,29 @@ impl Lower for Profile {
 mod tests {
     use super::*;
 
-    fn mem(value: &str) -> Ask {
-        Ask::parse(Words { mem: Some(value), ..Words::default() }).expect("a limit")
+    fn mem(value: &str) -> LimitRequest {
+        LimitRequest::parse(LimitOptions { mem: Some(value), ..LimitOptions::default() })
+            .expect("a limit")
     }
 
-    fn profile(value: &str) -> Ask {
-        Ask::parse(Words { profile: Some(value), ..Words::default() }).expect("a limit")
+    fn profile(value: &str) -> LimitRequest {
+        LimitRequest::parse(LimitOptions { profile: Some(value), ..LimitOptions::default() })
+            .expect("a limit")
     }
 
-    fn refusal(words: Words<'_>) -> String {
-        Ask::parse(words).expect_err("refused").to_string()
+    fn refusal(words: LimitOptions<'_>) -> String {
+        LimitRequest::parse(words).expect_err("refused").to_string()
     }
 
     #[test]
     fn options_become_variables() {
-        let words =
-            Words { mem: Some("4Gi"), cores: Some("30"), profile: Some("1g.5gb"), gpus: &[] };
-        let variables = Ask::parse(words).expect("limits").variables();
+        let words = LimitOptions {
+            mem: Some("4Gi"),
+            cores: Some("30"),
+            profile: Some("1g.5gb"),
+            gpus: &[],
+        };
+        let variables = LimitRequest::parse(words).expect("limits").variables();
         let expected =
             [("GPU_MEM_LIMIT", "4GiB"), ("GPU_CORE_PCT", "30%"), ("GPU_PROFILE", "1g.5gb")];
         assert_eq!(variables, expected.map(|(name, value)| (name, value.to_owned())));
@@ -246,29 +253,33 @@ mod tests {
     #[test]
     fn a_gpu_gets_the_value_and_the_others_none() {
         let gpus = ["0".to_owned(), "2".to_owned()];
-        let words = Words { mem: Some("4Gi"), gpus: &gpus, ..Words::default() };
-        let variables = Ask::parse(words).expect("limits").variables();
+        let words = LimitOptions { mem: Some("4Gi"), gpus: &gpus, ..LimitOptions::default() };
+        let variables = LimitRequest::parse(words).expect("limits").variables();
         assert_eq!(variables, [("GPU_MEM_LIMIT", "0=4GiB,2=4GiB".to_owned())]);
     }
 
     #[test]
     fn what_cannot_be_used_is_refused_with_what_can() {
         assert_eq!(
-            refusal(Words { mem: Some("5gg"), ..Words::default() }),
+            refusal(LimitOptions { mem: Some("5gg"), ..LimitOptions::default() }),
             "--mem \"5gg\": unknown suffix (known: Ki Mi Gi Ti, K M G T, with or without B); \
              allowed: 4Gi, 4096Mi, 4G, bytes, 25%, or per GPU: 0=4Gi,GPU-<uuid>=8Gi"
         );
         for words in [
-            Words::default(),
-            Words { mem: Some(""), ..Words::default() },
-            Words { mem: Some("0"), ..Words::default() },
-            Words { cores: Some("101"), ..Words::default() },
-            Words { profile: Some("9g"), ..Words::default() },
-            Words { mem: Some("1Gi"), gpus: &["x".into()], ..Words::default() },
-            Words { mem: Some("1Gi"), gpus: &["0".into(), "0".into()], ..Words::default() },
-            Words { mem: Some("1=1Gi"), gpus: &["0".into()], ..Words::default() },
+            LimitOptions::default(),
+            LimitOptions { mem: Some(""), ..LimitOptions::default() },
+            LimitOptions { mem: Some("0"), ..LimitOptions::default() },
+            LimitOptions { cores: Some("101"), ..LimitOptions::default() },
+            LimitOptions { profile: Some("9g"), ..LimitOptions::default() },
+            LimitOptions { mem: Some("1Gi"), gpus: &["x".into()], ..LimitOptions::default() },
+            LimitOptions {
+                mem: Some("1Gi"),
+                gpus: &["0".into(), "0".into()],
+                ..LimitOptions::default()
+            },
+            LimitOptions { mem: Some("1=1Gi"), gpus: &["0".into()], ..LimitOptions::default() },
         ] {
-            assert!(Ask::parse(words).is_err(), "{words:?}");
+            assert!(LimitRequest::parse(words).is_err(), "{words:?}");
         }
     }
 
@@ -292,37 +303,43 @@ mod tests {
         }
         assert_eq!(of(format!("{}=1Gi", uuid('2'))), None);
         let gpus = ["9".to_owned()];
-        let words =
-            Words { cores: Some("30"), profile: Some("1g.5gb"), gpus: &gpus, ..Words::default() };
-        let found = Ask::parse(words).expect("limits").of_no_gpu(&cards);
+        let words = LimitOptions {
+            cores: Some("30"),
+            profile: Some("1g.5gb"),
+            gpus: &gpus,
+            ..LimitOptions::default()
+        };
+        let found = LimitRequest::parse(words).expect("limits").of_no_gpu(&cards);
         assert_eq!(found.as_deref(), Some("GPU_CORE_PCT=9=30%"));
     }
 
     #[test]
     fn what_is_wrong_with_a_gpu_is_said_of_the_gpu() {
         let gpus = ["foo".to_owned()];
-        let said = refusal(Words { mem: Some("1Gi"), gpus: &gpus, ..Words::default() });
+        let said =
+            refusal(LimitOptions { mem: Some("1Gi"), gpus: &gpus, ..LimitOptions::default() });
         let why = "--gpu \"foo\": a GPU is named by its index, GPU-<uuid> or MIG-<uuid>; allowed: ";
         assert!(said.starts_with(why), "{said}");
     }
 
     #[test]
     fn what_is_set_already_is_never_raised() {
-        let joined = |set: Ask, asked: Ask| set.lowered_by(&asked).expect("comparable");
-        assert_eq!(joined(mem("2Gi"), mem("4Gi")).ask, mem("2Gi"));
-        assert_eq!(joined(mem("4Gi"), mem("2Gi")).ask, mem("2Gi"));
-        assert_eq!(joined(mem("30%"), mem("20%")).ask, mem("20%"));
-        assert_eq!(joined(mem("0=2Gi"), mem("0=2Gi")).ask, mem("0=2Gi"));
-        assert_eq!(joined(profile("2g.10gb"), profile("1g.5gb")).ask, profile("1g.5gb"));
-        assert_eq!(joined(profile("1g.5gb"), profile("7g.40gb")).ask, profile("1g.5gb"));
-        let both = joined(mem("2Gi"), profile("1g.5gb")).ask;
+        let joined =
+            |set: LimitRequest, asked: LimitRequest| set.lowered_by(&asked).expect("comparable");
+        assert_eq!(joined(mem("2Gi"), mem("4Gi")).request, mem("2Gi"));
+        assert_eq!(joined(mem("4Gi"), mem("2Gi")).request, mem("2Gi"));
+        assert_eq!(joined(mem("30%"), mem("20%")).request, mem("20%"));
+        assert_eq!(joined(mem("0=2Gi"), mem("0=2Gi")).request, mem("0=2Gi"));
+        assert_eq!(joined(profile("2g.10gb"), profile("1g.5gb")).request, profile("1g.5gb"));
+        assert_eq!(joined(profile("1g.5gb"), profile("7g.40gb")).request, profile("1g.5gb"));
+        let both = joined(mem("2Gi"), profile("1g.5gb")).request;
         assert_eq!(both.variables().len(), 2, "each holds, and the library takes the lower");
         assert_eq!(
-            joined(mem("2Gi"), mem("4Gi")).told,
+            joined(mem("2Gi"), mem("4Gi")).notices,
             ["GPU_MEM_LIMIT=2GiB is set already and stays; 4GiB would be more"]
         );
         assert_eq!(
-            joined(mem("4Gi"), mem("2Gi")).told,
+            joined(mem("4Gi"), mem("2Gi")).notices,
             ["GPU_MEM_LIMIT lowered from 4GiB to 2GiB"]
         );
     }

@@ -13,7 +13,7 @@ use gpucap_plan::Cap;
 
 /// One GPU of a container.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Given {
+pub(crate) struct EffectiveLimit {
     /// As the limits file calls it.
     pub(crate) gpu: Key,
     /// What holds.
@@ -22,7 +22,7 @@ pub(crate) struct Given {
     pub(crate) at_start: Cap,
 }
 
-impl Given {
+impl EffectiveLimit {
     /// All GPUs of a container.
     pub(crate) fn all(limits: &LimitsFile, page: Option<&LivePage>) -> Vec<Self> {
         let place = |entry: &Entry| page.and_then(|page| page.entry_of(entry.key));
@@ -42,21 +42,24 @@ impl Given {
         Self { gpu: entry.key, now, at_start }
     }
 
-    /// What is given of this device: what names it, else what is for any that nothing names. Where nothing is, others
-    /// than those named are refused, so this one is a MIG instance that goes by its card's name; which card it is on, a
-    /// ledger does not say, so it is found if all cards are given the same.
+    /// Returns the limit of this device: that of the entry that names it, else that of the entry for all unnamed
+    /// GPUs. Without either, only named GPUs are allowed, so this device is a MIG instance that is limited under the
+    /// name of its GPU. The ledger does not record which GPU it is on, so a limit is found only if all GPUs have the
+    /// same.
     pub(crate) fn find(all: &[Self], uuid: Uuid) -> Option<Self> {
-        let named = |given: &&Self| matches!(given.gpu, Key::Name(name) if name.uuid == uuid);
-        let any = |given: &&Self| given.gpu == Key::Every;
+        let named =
+            |effective: &&Self| matches!(effective.gpu, Key::Name(name) if name.uuid == uuid);
+        let any = |effective: &&Self| effective.gpu == Key::Every;
         let found = all.iter().find(named).or_else(|| all.iter().find(any)).copied();
         found.or_else(|| Self::of_card(all, uuid))
     }
 
     fn of_card(all: &[Self], instance: Uuid) -> Option<Self> {
         let is_card = |gpu| matches!(gpu, Key::Name(name) if name.kind == Kind::Gpu);
-        let mut cards = all.iter().filter(|given| is_card(given.gpu));
+        let mut cards = all.iter().filter(|effective| is_card(effective.gpu));
         let first = *cards.next()?;
-        let same = |given: &Self| (given.now, given.at_start) == (first.now, first.at_start);
+        let same =
+            |effective: &Self| (effective.now, effective.at_start) == (first.now, first.at_start);
         cards.all(same).then_some(Self { gpu: Key::Name(instance.mig()), ..first })
     }
 
@@ -94,16 +97,16 @@ mod tests {
         let page = LiveEntry::default();
         let started = entry(Key::Every, GIB, 30);
         let at_start = Cap { memory: memory(GIB), core: share(30) };
-        assert_eq!(Given::of(&started, None).now, at_start);
-        assert_eq!(Given::of(&started, Some(&page)).now, at_start);
+        assert_eq!(EffectiveLimit::of(&started, None).now, at_start);
+        assert_eq!(EffectiveLimit::of(&started, Some(&page)).now, at_start);
         page.set_memory(Some(2 * GIB));
-        let given = Given::of(&started, Some(&page));
+        let effective = EffectiveLimit::of(&started, Some(&page));
         assert_eq!(
-            (given.bytes(), given.now.core, given.at_start),
+            (effective.bytes(), effective.now.core, effective.at_start),
             (Some(2 * GIB), share(30), at_start)
         );
         page.set_core(share(60));
-        assert_eq!(Given::of(&started, Some(&page)).now.core, share(60));
+        assert_eq!(EffectiveLimit::of(&started, Some(&page)).now.core, share(60));
     }
 
     #[test]
@@ -111,8 +114,8 @@ mod tests {
         let page = LiveEntry::default();
         page.set_memory(Some(GIB));
         page.set_core(share(60));
-        let given = Given::of(&Entry::new(Key::Every), Some(&page));
-        assert_eq!(given.now, Cap::default());
+        let effective = EffectiveLimit::of(&Entry::new(Key::Every), Some(&page));
+        assert_eq!(effective.now, Cap::default());
     }
 
     #[test]
@@ -122,32 +125,35 @@ mod tests {
             entries: vec![entry(Key::Name(uuid(1).gpu()), GIB, 10), entry(Key::Every, 2 * GIB, 20)],
             ..LimitsFile::default()
         };
-        let all = Given::all(&limits, None);
-        let of = |number| Given::find(&all, uuid(number)).and_then(|given| given.bytes());
+        let all = EffectiveLimit::all(&limits, None);
+        let of = |number| {
+            EffectiveLimit::find(&all, uuid(number)).and_then(|effective| effective.bytes())
+        };
         assert_eq!((of(1), of(2)), (Some(GIB), Some(2 * GIB)));
     }
 
     #[test]
     fn an_instance_has_what_its_card_has_if_no_other_card_has_more_or_less() {
         let uuid = |number| Uuid([number; 16]);
-        let given = |entries| Given::all(&LimitsFile { entries, ..LimitsFile::default() }, None);
+        let effective =
+            |entries| EffectiveLimit::all(&LimitsFile { entries, ..LimitsFile::default() }, None);
         let card = |number, bytes| entry(Key::Name(uuid(number).gpu()), bytes, 10);
-        let instance = |all: &[Given]| Given::find(all, uuid(9));
-        let found = instance(&given(vec![card(1, GIB), card(2, GIB)])).expect("a limit");
+        let instance = |all: &[EffectiveLimit]| EffectiveLimit::find(all, uuid(9));
+        let found = instance(&effective(vec![card(1, GIB), card(2, GIB)])).expect("a limit");
         assert_eq!((found.gpu, found.bytes()), (Key::Name(uuid(9).mig()), Some(GIB)));
-        assert_eq!(instance(&given(vec![card(1, GIB), card(2, 2 * GIB)])), None);
+        assert_eq!(instance(&effective(vec![card(1, GIB), card(2, 2 * GIB)])), None);
         // Another instance is no card.
         let other = entry(Key::Name(uuid(3).mig()), GIB, 10);
-        assert_eq!(instance(&given(vec![other])), None);
-        let both = given(vec![other, card(1, 2 * GIB)]);
-        assert_eq!(instance(&both).and_then(|given| given.bytes()), Some(2 * GIB));
+        assert_eq!(instance(&effective(vec![other])), None);
+        let both = effective(vec![other, card(1, 2 * GIB)]);
+        assert_eq!(instance(&both).and_then(|effective| effective.bytes()), Some(2 * GIB));
     }
 
     #[test]
     fn a_percentage_is_no_number_of_bytes() {
         let part = MemoryCap { part: share(25), ..memory(GIB) };
         assert_eq!(
-            Given::of(&Entry { memory: part, ..Entry::new(Key::Every) }, None).bytes(),
+            EffectiveLimit::of(&Entry { memory: part, ..Entry::new(Key::Every) }, None).bytes(),
             None
         );
     }

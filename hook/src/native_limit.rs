@@ -1,14 +1,14 @@
 //! Limits of memory that the driver itself keeps, by cgroup (`nvmlDeviceSetMemoryLimits_v1`, NVML 13.4): set before a
 //! container starts, changed with its other limits, and gone with its cgroup.
 //!
-//! What the driver is to keep, the planner says ([`Wall`]). Here is found which cgroup that is for: the container's
-//! own, in which its first process waits when the hook is called. It must be one below the root of the unified
-//! hierarchy: the root is everybody's.
+//! The planner determines the native limits ([`NativeLimit`]). This module finds their cgroup: the container's own,
+//! in which its first process waits when the hook is called. It must be one below the root of the unified hierarchy,
+//! which all processes share.
 
 use crate::driver::Driver;
 use crate::proc::Process;
 use gpucap_core::uuid::DeviceName;
-use gpucap_plan::{Node, Wall};
+use gpucap_plan::{NativeLimit, Node};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,45 +19,53 @@ const MOST: Duration = Duration::from_secs(5);
 
 /// What the driver keeps for one container.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) struct Walls {
+pub(crate) struct NativeLimitSet {
     /// The directory of the container's cgroup.
     pub(crate) cgroup: String,
     /// What it may hold of each card.
-    pub(crate) walls: Vec<Wall>,
+    pub(crate) limits: Vec<NativeLimit>,
 }
 
-impl Walls {
+impl NativeLimitSet {
     /// Has the driver keep them, for the container of this process.
     ///
     /// # Errors
     /// It does not: one line. Some of them may stand.
-    pub(crate) fn build(pid: u32, walls: &[Wall], node: &Node) -> Result<Self, String> {
+    pub(crate) fn build(
+        pid: u32,
+        native_limits: &[NativeLimit],
+        node: &Node,
+    ) -> Result<Self, String> {
         let cgroup = cgroup_of(pid)?;
-        set(&cgroup, walls, node)?;
-        Ok(Self { cgroup, walls: walls.to_vec() })
+        set(&cgroup, native_limits, node)?;
+        Ok(Self { cgroup, limits: native_limits.to_vec() })
     }
 
     /// Moves some of them to other bytes.
     ///
     /// # Errors
     /// The driver does not: one line. Those that it has moved stay so.
-    pub(crate) fn change(&self, walls: &[Wall], node: &Node) -> Result<(), String> {
-        if walls.is_empty() { Ok(()) } else { set(&self.cgroup, walls, node) }
+    pub(crate) fn change(&self, native_limits: &[NativeLimit], node: &Node) -> Result<(), String> {
+        if native_limits.is_empty() { Ok(()) } else { set(&self.cgroup, native_limits, node) }
     }
 
     /// In a container's record.
     pub(crate) fn record(&self) -> Value {
-        let walls = self.walls.iter().map(|wall| (wall.gpu.to_string(), wall.bytes.into()));
-        json!({"cgroup": self.cgroup, "gpus": walls.collect::<serde_json::Map<_, _>>()})
+        let native_limits = self
+            .limits
+            .iter()
+            .map(|native_limit| (native_limit.gpu.to_string(), native_limit.bytes.into()));
+        json!({"cgroup": self.cgroup, "gpus": native_limits.collect::<serde_json::Map<_, _>>()})
     }
 
     /// From a container's record.
     pub(crate) fn of_record(value: &Value) -> Option<Self> {
-        let wall = |(name, bytes): (&String, &Value)| {
-            Some(Wall { gpu: name.parse::<DeviceName>().ok()?, bytes: bytes.as_u64()? })
+        let native_limit = |(name, bytes): (&String, &Value)| {
+            Some(NativeLimit { gpu: name.parse::<DeviceName>().ok()?, bytes: bytes.as_u64()? })
         };
-        let walls = value["gpus"].as_object()?.iter().map(wall).collect::<Option<_>>()?;
-        Some(Self { cgroup: value["cgroup"].as_str()?.to_owned(), walls })
+        let native_limits =
+            value["gpus"].as_object()?.iter().map(native_limit).collect::<Option<_>>()?;
+        Some(Self { cgroup: value["cgroup"].as_str()?.to_owned(), limits: native_limits })
     }
 }
 
@@ -80,25 +88,30 @@ fn cgroup_of(pid: u32) -> Result<String, String> {
     let text = text.map_err(|why| format!("its cgroup: {}", crate::error::reason(&why)))?;
     let path = text.lines().find_map(|line| line.strip_prefix("0::"));
     let path = path.map(|path| path.trim_matches('/')).filter(|path| !path.is_empty());
-    // Also where it shares the cgroup of whoever started it, by an engine that makes none.
+    // Also where an engine without cgroups leaves the container in its caller's cgroup.
     let path = path.ok_or("it has no cgroup of its own in the unified hierarchy")?;
     if Path::new(path).components().any(|part| part.as_os_str() == "..") {
-        return Err(format!("its cgroup {path:?} lies outside of what is seen here"));
+        return Err(format!("its cgroup {path:?} is outside of the visible hierarchy"));
     }
     Ok(unified()?.join(path).display().to_string())
 }
 
-fn set(cgroup: &str, walls: &[Wall], node: &Node) -> Result<(), String> {
+fn set(cgroup: &str, native_limits: &[NativeLimit], node: &Node) -> Result<(), String> {
     let mut words = vec!["limit".to_owned(), cgroup.to_owned()];
-    words.extend(walls.iter().map(|wall| format!("{}={}", wall.gpu, wall.bytes)));
+    words.extend(
+        native_limits
+            .iter()
+            .map(|native_limit| format!("{}={}", native_limit.gpu, native_limit.bytes)),
+    );
     let lines = Driver::find(node)?.ask(&words, None, MOST)?;
     let answers = lines.iter().filter_map(|line| Answer::of(line));
     let done: Vec<&str> = answers
         .map(|answer| if answer.code == 0 { Ok(answer.gpu) } else { Err(answer.to_string()) })
         .collect::<Result<_, _>>()?;
-    let missing = |wall: &&Wall| !done.contains(&wall.gpu.to_string().as_str());
-    match walls.iter().find(missing) {
-        Some(wall) => Err(format!("nothing was said of {}", wall.gpu)),
+    let missing =
+        |native_limit: &&NativeLimit| !done.contains(&native_limit.gpu.to_string().as_str());
+    match native_limits.iter().find(missing) {
+        Some(native_limit) => Err(format!("no answer for {}", native_limit.gpu)),
         None => Ok(()),
     }
 }
@@ -133,12 +146,13 @@ mod tests {
     #[test]
     fn what_was_recorded_is_read() {
         let gpu = "GPU-aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa".parse().expect("a name");
-        let walls = Walls { cgroup: "/c/x".into(), walls: vec![Wall { gpu, bytes: 7 }] };
-        assert_eq!(Walls::of_record(&walls.record()), Some(walls));
+        let native_limits =
+            NativeLimitSet { cgroup: "/c/x".into(), limits: vec![NativeLimit { gpu, bytes: 7 }] };
+        assert_eq!(NativeLimitSet::of_record(&native_limits.record()), Some(native_limits));
         for value in
             [json!(null), json!({"cgroup": "/c"}), json!({"cgroup": "/c", "gpus": {"x": 1}})]
         {
-            assert_eq!(Walls::of_record(&value), None, "{value}");
+            assert_eq!(NativeLimitSet::of_record(&value), None, "{value}");
         }
     }
 
