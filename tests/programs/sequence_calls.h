@@ -27,7 +27,7 @@ enum { PAGE = 2 << 20 };
 
 static void retain(void)
 {
-    if (DO(cuDevicePrimaryCtxRetain, &primary, 0) || call_cuCtxSetCurrent(primary) ||
+    if (DO(cuDevicePrimaryCtxRetain, &primary, 0) || DO(cuCtxSetCurrent, primary) ||
         DO(cuModuleLoadData, &module, "image"))
         primary = NULL;
 }
@@ -38,9 +38,9 @@ static void have_context(void)
     if (primary == NULL)
         retain();
     CUcontext current = NULL;
-    call_cuCtxGetCurrent(&current);
+    DO(cuCtxGetCurrent, &current);
     if (current == NULL && primary)
-        call_cuCtxSetCurrent(primary);
+        DO(cuCtxSetCurrent, primary);
 }
 
 static CUstream some_stream(void)
@@ -51,7 +51,7 @@ static CUstream some_stream(void)
 static void work(void)
 {
     CUfunction kernel;
-    if (module && call_cuModuleGetFunction(&kernel, module, ANY(kernels)) == 0)
+    if (module && DO(cuModuleGetFunction, &kernel, module, ANY(kernels)) == 0)
         DO(cuLaunchKernel, kernel, 1, 1, 1, 32, 1, 1, 0, some_stream(), NULL, NULL);
 }
 
@@ -117,7 +117,7 @@ static void pool(void)
     CUmemoryPool *place = &ANY(pools), standard = NULL;
     CUmemPoolProps props = { .allocType = 1, .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 } };
     uint64_t threshold = ANY(thresholds);
-    call_cuDeviceGetDefaultMemPool(&standard, 0);
+    DO(cuDeviceGetDefaultMemPool, &standard, 0);
     switch (below(9)) {
     case 0: case 1:
         if (*place)
@@ -228,7 +228,7 @@ static void context(void)
         *place = NULL;
         DO(cuCtxCreate_v2, place, 0, 0);
         break;
-    case 2: case 3: call_cuCtxSetCurrent(*place ? *place : primary); break;
+    case 2: case 3: DO(cuCtxSetCurrent, *place ? *place : primary); break;
     case 4:
         if (primary && DO(cuDevicePrimaryCtxReset_v2, 0) == 0)
             primary = NULL, module = NULL;
@@ -334,14 +334,14 @@ static void step(void)
                                           stream, physical, physical, array, context, graph, graph, work, work, peer };
     have_context();
     if (!event)
-        call_cuEventCreate(&event, 2);
+        DO(cuEventCreate, &event, 2);
     ANY(ways)();
 }
 
 /* Everything back, in an order that the seed says. What a context held goes with it. */
 static void finish(void)
 {
-    call_cuCtxSetCurrent(NULL);
+    DO(cuCtxSetCurrent, NULL);
     have_context();
     for (size_t i = 0; i < COUNT(graphs); i++)
         if (graphs[i].exec) {
@@ -365,18 +365,18 @@ static void finish(void)
         close(files[i]);
     for (size_t i = 0; i < COUNT(own); i++)
         if (own[i]) {
-            call_cuCtxSetCurrent(own[i]);
+            DO(cuCtxSetCurrent, own[i]);
             DO(cuCtxSynchronize);
             DO(cuCtxDestroy_v2, own[i]);
         }
-    call_cuCtxSetCurrent(NULL);
+    DO(cuCtxSetCurrent, NULL);
     have_context();
     DO(cuCtxSynchronize);
     CUmemoryPool standard = NULL;
     for (size_t i = 0; i < COUNT(pools); i++)
         if (pools[i])
             DO(cuMemPoolDestroy, pools[i]);
-    call_cuDeviceGetDefaultMemPool(&standard, 0);
+    DO(cuDeviceGetDefaultMemPool, &standard, 0);
     DO(cuMemPoolTrimTo, standard, 0);
     DO(cuDeviceGraphMemTrim, 0);
     DO(cuCtxSynchronize);
