@@ -120,8 +120,8 @@ static void pool(void)
     DO(cuDeviceGetDefaultMemPool, &standard, 0);
     switch (below(9)) {
     case 0: case 1:
-        if (*place)
-            DO(cuMemPoolDestroy, *place);
+        if (*place && DO(cuMemPoolDestroy, *place))
+            break;
         *place = NULL;
         DO(cuMemPoolCreate, place, &props);
         break;
@@ -151,8 +151,8 @@ static void physical(void)
     int *file = &ANY(files);
     switch (below(9)) {
     case 0: case 1:
-        if (*place)
-            DO(cuMemRelease, *place);
+        if (*place && DO(cuMemRelease, *place))
+            break;
         *place = 0;
         DO(cuMemCreate, place, (some_bytes() / PAGE + below(2)) * PAGE, &prop, 0);
         break;
@@ -223,8 +223,8 @@ static void context(void)
     CUcontext *place = &ANY(own);
     switch (below(8)) {
     case 0: case 1:
-        if (*place)
-            DO(cuCtxDestroy_v2, *place);
+        if (*place && DO(cuCtxDestroy_v2, *place))
+            break;
         *place = NULL;
         DO(cuCtxCreate_v2, place, 0, 0);
         break;
@@ -277,7 +277,8 @@ static void graph(void)
         if (place->exec) {
             if (place->allocated)
                 DO(cuMemFree_v2, place->allocated);
-            DO(cuGraphExecDestroy, place->exec);
+            if (DO(cuGraphExecDestroy, place->exec))
+                break;
             DO(cuGraphDestroy, place->graph);
             memset(place, 0, sizeof *place);
         }
@@ -338,8 +339,8 @@ static void step(void)
     ANY(ways)();
 }
 
-/* Everything back, in an order that the seed says. What a context held goes with it. */
-static void finish(void)
+/* Everything back that is there, in an order that the seed says. What a context held goes with it. */
+static void give_all(void)
 {
     DO(cuCtxSetCurrent, NULL);
     have_context();
@@ -347,44 +348,57 @@ static void finish(void)
         if (graphs[i].exec) {
             if (graphs[i].allocated)
                 DO(cuMemFree_v2, graphs[i].allocated);
-            DO(cuGraphExecDestroy, graphs[i].exec);
+            if (DO(cuGraphExecDestroy, graphs[i].exec) == 0)
+                graphs[i].exec = NULL;
         }
     for (size_t i = 0; i < COUNT(pools); i++)
-        if (pools[i] && below(2))
-            DO(cuMemPoolDestroy, pools[i]), pools[i] = NULL;
+        if (pools[i] && below(2) && DO(cuMemPoolDestroy, pools[i]) == 0)
+            pools[i] = NULL;
     for (size_t i = 0; i < COUNT(memory); i++)
-        if (memory[i].at && (below(2) || DO(cuMemFreeAsync, memory[i].at, some_stream())))
-            DO(cuMemFree_v2, memory[i].at); /* that stream may have ended with its context */
+        if (memory[i].at && ((below(2) && DO(cuMemFreeAsync, memory[i].at, some_stream()) == 0) ||
+                             DO(cuMemFree_v2, memory[i].at) == 0)) /* that stream may have ended with its context */
+            memory[i].at = 0;
     for (size_t i = 0; i < COUNT(ranges); i++)
-        if (ranges[i].is_mapped)
-            DO(cuMemUnmap, ranges[i].at, ranges[i].bytes);
+        if (ranges[i].is_mapped && DO(cuMemUnmap, ranges[i].at, ranges[i].bytes) == 0)
+            ranges[i].is_mapped = 0;
     for (size_t i = 0; i < COUNT(handles); i++)
-        if (handles[i])
-            DO(cuMemRelease, handles[i]);
-    for (size_t i = 0; i < COUNT(files); i++)
+        if (handles[i] && DO(cuMemRelease, handles[i]) == 0)
+            handles[i] = 0;
+    for (size_t i = 0; i < COUNT(files); files[i++] = -1)
         close(files[i]);
     for (size_t i = 0; i < COUNT(own); i++)
         if (own[i]) {
             DO(cuCtxSetCurrent, own[i]);
             DO(cuCtxSynchronize);
-            DO(cuCtxDestroy_v2, own[i]);
+            if (DO(cuCtxDestroy_v2, own[i]) == 0)
+                own[i] = NULL;
         }
     DO(cuCtxSetCurrent, NULL);
     have_context();
     DO(cuCtxSynchronize);
     CUmemoryPool standard = NULL;
     for (size_t i = 0; i < COUNT(pools); i++)
-        if (pools[i])
-            DO(cuMemPoolDestroy, pools[i]);
+        if (pools[i] && DO(cuMemPoolDestroy, pools[i]) == 0)
+            pools[i] = NULL;
     DO(cuDeviceGetDefaultMemPool, &standard, 0);
     DO(cuMemPoolTrimTo, standard, 0);
     DO(cuDeviceGraphMemTrim, 0);
     DO(cuCtxSynchronize);
     CUmemGenericAllocationHandle none;
     CUmemAllocationProp prop = { .type = 1, .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 } };
-    if (DO(cuMemCreate, &none, PAGE, &prop, 0) == 0)
-        DO(cuMemRelease, none); /* files that were closed are looked at */
-    DO(cuDevicePrimaryCtxReset_v2, 0);
+    if (DO(cuMemCreate, &none, PAGE, &prop, 0) == 0) /* files that were closed are looked at */
+        while (DO(cuMemRelease, none)) {
+        }
+    if (DO(cuDevicePrimaryCtxReset_v2, 0) == 0)
+        primary = NULL, module = NULL;
+}
+
+/* Twice: what the driver has not taken back, or has not said, it is asked for again. */
+static void finish(void)
+{
+    give_all();
+    begin("again");
+    give_all();
 }
 
 #endif
