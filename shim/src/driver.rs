@@ -139,7 +139,8 @@ pub(crate) mod cuda {
         fn pointer_get_attribute = cuPointerGetAttribute(value: *mut c_uint, attribute: c_int, pointer: CUdeviceptr);
         fn stream_query = cuStreamQuery(stream: CUstream) -> code;
         fn stream_is_capturing = cuStreamIsCapturing(stream: CUstream, status: *mut c_int) -> code;
-        fn stream_is_capturing_ptsz = cuStreamIsCapturing_ptsz(stream: CUstream, status: *mut c_int);
+        fn stream_is_capturing_ptsz = cuStreamIsCapturing_ptsz(
+            stream: CUstream, status: *mut c_int) -> code;
         fn mem_pool_trim_to = cuMemPoolTrimTo(pool: CUmemoryPool, keep: usize);
         fn stream_create_with_priority = cuStreamCreateWithPriority(
             stream: *mut CUstream, flags: c_uint, priority: c_int);
@@ -258,7 +259,7 @@ pub(crate) mod cuda {
     /// Whether calls on a stream are recorded instead of carried out. `per_thread` says what a null stream means.
     pub(crate) fn is_capturing(copy: &DriverCopy, stream: CUstream, per_thread: bool) -> bool {
         let status = filled(|status| match per_thread {
-            true => stream_is_capturing_ptsz(copy, stream, status),
+            true => stream_is_capturing_ptsz(copy, stream, status)?.ok(),
             false => stream_is_capturing(copy, stream, status)?.ok(),
         });
         status.is_some_and(|status: c_int| status != CU_STREAM_CAPTURE_STATUS_NONE)

@@ -25,7 +25,7 @@ pub(crate) fn alloc<P: Word>(
     bytes: impl Word,
     stream: CUstream,
 ) -> CuResult {
-    if driver::cuda::is_capturing(call.driver, stream, call.per_thread) {
+    if driver::cuda::needed::is_capturing(call.driver, stream, call.per_thread)? {
         return next().map(drop); // a node of a graph, charged when the graph is made executable
     }
     let session = call.session()?;
@@ -46,7 +46,7 @@ pub(crate) fn alloc_from<P: Word>(
     pool: CUmemoryPool,
     stream: CUstream,
 ) -> CuResult {
-    if driver::cuda::is_capturing(call.driver, stream, call.per_thread) {
+    if driver::cuda::needed::is_capturing(call.driver, stream, call.per_thread)? {
         return next().map(drop);
     }
     let session = call.session()?;

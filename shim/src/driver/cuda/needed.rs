@@ -28,6 +28,25 @@ pub(crate) fn current_pool(
     asked(|pool| device_get_mem_pool(copy, pool, device))
 }
 
+/// Whether an allocation in a stream is recorded instead of carried out. It is neither where another capture forbids it.
+pub(crate) fn is_capturing(
+    copy: &DriverCopy,
+    stream: CUstream,
+    per_thread: bool,
+) -> Result<bool, CuError> {
+    let status = asked(|status| match per_thread {
+        true => stream_is_capturing_ptsz(copy, stream, status),
+        false => stream_is_capturing(copy, stream, status),
+    });
+    match status {
+        Err(CuError::STREAM_CAPTURE_IMPLICIT) => Ok(false),
+        Err(error) => Err(error),
+        Ok(status) => {
+            Ok(status.is_some_and(|status: c_int| status != CU_STREAM_CAPTURE_STATUS_NONE))
+        }
+    }
+}
+
 /// How many threads the device can hold at once: each has a stack of its own.
 pub(crate) fn resident_threads(copy: &DriverCopy, device: CUdevice) -> Result<u64, CuError> {
     let attribute = |number| -> Result<u64, CuError> {
