@@ -4,7 +4,7 @@
 //! [`books`] is what the ledger file may be; [`surroundings`] is where a process may find itself; [`shortage`] is a place
 //! without room for the ledger; [`attendance`] is how a death becomes known; [`own`] is what stays
 //! the program's; [`late`] is a library that is not there from the start;
-//! [`sequences`] is any order of calls, [`failures`] any of them failing. A card is asked the first three suites as
+//! [`sequences`] is any order of calls, [`failures`] any of them failing, [`sanitized`] some under sanitizers. A card is asked the first three suites as
 //! well; the others need to know how the driver does what it does.
 
 mod attendance;
@@ -15,6 +15,7 @@ mod deaths;
 mod failures;
 mod late;
 mod own;
+mod sanitized;
 mod sequences;
 mod shortage;
 mod surroundings;
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
         late::trials,
         sequences::trials,
         failures::trials,
+        sanitized::trials,
     ];
     let asked = if Driver::at_hand() == Driver::Card { 3 } else { suites.len() };
     harness(suites.into_iter().take(asked).flat_map(|trials| trials()).collect())

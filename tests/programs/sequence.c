@@ -3,6 +3,8 @@
  * the seed says, and compares after each call what the driver has handed out with the cap and with what the ledger says
  * of this process. Ends with everything given back. With CALLS 0 it never ends, and prints a line now and then.
  *
+ * With SEQUENCE_BUSY in the environment there is a launch after each call.
+ *
  * PEER is a directory in which such processes leave names of their memory for one another. Prints:
  *   calls, done, refused     calls, those that succeeded, those for which there was no room
  *   peak                     the most that the card ever had out
@@ -29,7 +31,7 @@ CUDA_FUNCTIONS(FIELD)
 static uint64_t (*call_stubHeld)(unsigned int), (*call_stubPeak)(unsigned int);
 
 static uint64_t state, cap, done, refused, shortest;
-static int trace = -1;
+static int trace = -1, is_busy;
 static const struct gpucap_ledger *ledger;
 static const char *peers;
 
@@ -99,6 +101,7 @@ static void open_all(const char *path)
     CUDA_FUNCTIONS(FIND)
     *(void **)&call_stubHeld = dlsym(cuda, "stubHeld");
     *(void **)&call_stubPeak = dlsym(cuda, "stubPeak");
+    is_busy = getenv("SEQUENCE_BUSY") != NULL;
     const char *traced = getenv("STUB_GPU_TRACE");
     if (traced && *traced)
         trace = open(traced, O_WRONLY | O_CREAT | O_APPEND, 0600);

@@ -337,6 +337,8 @@ static void step(void)
     if (!event)
         DO(cuEventCreate, &event, 2);
     ANY(ways)();
+    if (is_busy)
+        work();
 }
 
 /* Everything back that is there, in an order that the seed says. What a context held goes with it. */
