@@ -134,7 +134,7 @@ fn storm() -> Result {
         granted += answer.value;
     }
     // A pool keeps up to one of its units beyond what was taken from it. The stub's is a byte: there nothing is kept.
-    let kept = Driver::at_hand().pool_unit()?.next_multiple_of(chunk) / chunk - 1;
+    let kept = Driver::at_hand().pool_unit()?.div_ceil(chunk) - 1;
     let (booked, peak) = (run.booked()?, run.peak()?);
     let filled = if kept == 0 {
         granted == CHUNKS && booked == cap && peak == cap
