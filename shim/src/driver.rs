@@ -58,7 +58,9 @@ fn filled<T: Copy>(fill: impl FnOnce(*mut T) -> Option<()>) -> Option<T> {
 }
 
 /// The same of a function that says why it refuses; `None` if the driver lacks it.
-fn asked<T: Copy, E>(fill: impl FnOnce(*mut T) -> Option<Result<(), E>>) -> Result<Option<T>, E> {
+fn answered<T: Copy, E>(
+    fill: impl FnOnce(*mut T) -> Option<Result<(), E>>,
+) -> Result<Option<T>, E> {
     let mut refusal = None;
     let answer = filled(|place| match fill(place)? {
         Ok(()) => Some(()),
@@ -230,7 +232,7 @@ pub(crate) mod cuda {
     /// Bytes that a pool holds of the card, in use or not; an error if the driver does not say.
     pub(crate) fn pool_reserved(copy: &DriverCopy, pool: CUmemoryPool) -> Result<u64, CuError> {
         let attribute = CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT;
-        let answer = asked(|value| mem_pool_get_attribute(copy, pool, attribute, value))?;
+        let answer = answered(|value| mem_pool_get_attribute(copy, pool, attribute, value))?;
         answer.ok_or(CuError::INVALID_VALUE) // as of a driver that does not know the attribute
     }
 

@@ -6,7 +6,7 @@ use gpucap_abi::cuda::CU_MODULE_LAZY_LOADING;
 /// Whether functions may be loaded when they are first needed (`CUDA_MODULE_LOADING`). Drivers before 11.7 have no such
 /// mode.
 pub(crate) fn is_lazy(copy: &DriverCopy) -> bool {
-    match asked(|mode| module_get_loading_mode(copy, mode)) {
+    match answered(|mode| module_get_loading_mode(copy, mode)) {
         Ok(mode) => mode.is_some_and(|mode: c_int| mode == CU_MODULE_LAZY_LOADING),
         Err(_) => true,
     }

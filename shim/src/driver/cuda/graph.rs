@@ -3,6 +3,7 @@
 //! Graphs inside a graph are looked into as well. What conditional nodes hold the driver tells from 13.2 on only: it is
 //! not looked at, and cannot allocate.
 
+use super::needed::asked;
 use super::*;
 use core::ops::ControlFlow;
 use gpucap_abi::cuda::{

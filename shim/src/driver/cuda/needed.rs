@@ -2,17 +2,32 @@
 //!
 //! Where the driver refuses to say it, the call that would be charged is refused with the same code: a limit that is not
 //! known to hold is not assumed to. `None` is the answer of a driver that lacks the function, and with it what would have
-//! to be charged. Only for calls that charge; whoever reports or measures time does without an answer.
+//! to be charged, and of one that was asked about what the application does not have (a context, a graph, a stream): it
+//! will say so itself. Only for calls that charge; whoever reports or measures time does without an answer.
 
 use super::*;
 use gpucap_abi::cuda::CuError;
 
-/// The device of the calling thread's current context; `None` if there is no such context.
-pub(crate) fn current_device(copy: &DriverCopy) -> Result<Option<CUdevice>, CuError> {
-    match asked(|device| ctx_get_device(copy, device)) {
-        Err(CuError::INVALID_CONTEXT) => Ok(None),
+/// What the driver fills in, if anything.
+pub(super) fn asked<T: Copy>(
+    fill: impl FnOnce(*mut T) -> Option<CuResult>,
+) -> Result<Option<T>, CuError> {
+    match answered(fill) {
+        Err(
+            CuError::INVALID_VALUE
+            | CuError::NOT_INITIALIZED
+            | CuError::DEINITIALIZED
+            | CuError::INVALID_CONTEXT
+            | CuError::INVALID_HANDLE
+            | CuError::STREAM_CAPTURE_IMPLICIT,
+        ) => Ok(None),
         answer => answer,
     }
+}
+
+/// The device of the calling thread's current context; `None` if there is no such context.
+pub(crate) fn current_device(copy: &DriverCopy) -> Result<Option<CUdevice>, CuError> {
+    asked(|device| ctx_get_device(copy, device))
 }
 
 /// The calling thread's current context; null if there is none.
@@ -38,13 +53,7 @@ pub(crate) fn is_capturing(
         true => stream_is_capturing_ptsz(copy, stream, status),
         false => stream_is_capturing(copy, stream, status),
     });
-    match status {
-        Err(CuError::STREAM_CAPTURE_IMPLICIT) => Ok(false),
-        Err(error) => Err(error),
-        Ok(status) => {
-            Ok(status.is_some_and(|status: c_int| status != CU_STREAM_CAPTURE_STATUS_NONE))
-        }
-    }
+    Ok(status?.is_some_and(|status: c_int| status != CU_STREAM_CAPTURE_STATUS_NONE))
 }
 
 /// How many threads the device can hold at once: each has a stack of its own.
