@@ -179,7 +179,7 @@ fn each_fails(seed: u64, setting: &Setting) -> Result {
                 };
                 judge(&output, beyond)?;
                 match setting.is_timed {
-                    true => held_up(&run).and(answered_in_time(position, code, &failed)),
+                    true => held_up(&run).and_then(|()| answered_in_time(position, code, &failed)),
                     false => answered(position, code, &calls, &failed),
                 }
             });

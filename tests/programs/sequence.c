@@ -92,7 +92,7 @@ static CUresult judged(const char *name, CUresult result)
 }
 #define DO(name, ...) (begin(#name), judged(#name, call_##name(__VA_ARGS__)))
 
-#include "sequence_calls.h"
+#include "sequence_end.h"
 
 static void open_all(const char *path)
 {
