@@ -3,6 +3,7 @@
 //! The only place where a decision of the shim becomes a code of the driver. The application only ever sees codes
 //! that the driver documents for the called function.
 
+use crate::contexts;
 use crate::device::Device;
 use crate::redirect::DriverCopy;
 use crate::session::{Charge, Session};
@@ -170,11 +171,12 @@ impl Call {
         })
     }
 
-    /// Has pools, files and graphs give back what they only keep. False if there was nothing.
+    /// Has pools, files, contexts that are over and graphs give back what they only keep. False if there was nothing.
     pub(crate) fn make_room(&self, session: &'static Session) -> bool {
         let pools = session.pools.give_back(self.driver, session);
         let closed = session.collect_closed();
-        session.graphs.give_back(self.driver, session) || pools || closed
+        let ended = contexts::settle_all(self.driver, session);
+        session.graphs.give_back(self.driver, session) || pools || closed || ended
     }
 
     /// Whether time is limited, on whichever device.

@@ -1,9 +1,14 @@
 //! Contexts that the application made itself: their prices, and their users.
 //!
 //! Primary contexts are a device's ([`Primary`](crate::device::Primary)); these are all others. Green contexts have no
-//! price of their own: each retains the primary context of its device.
+//! price of their own: each retains the primary context of its device. What ends with a context, and when a primary one
+//! has ended, is here for both.
 
 use crate::allocations::{Allocations, Record};
+use crate::device::Primary;
+use crate::driver;
+use crate::driver_call_guard::DriverCallGuard;
+use crate::redirect::DriverCopy;
 use crate::session::Session;
 use gpucap_abi::cuda::CUdevice;
 use gpucap_core::physical::{Behind, Physical};
@@ -81,6 +86,42 @@ impl Contexts {
         let here = greens.values().filter(|green| green.device == device);
         here.flat_map(|green| green.contexts.iter().copied()).collect()
     }
+}
+
+/// Refunds a primary context that may be over, and what it held, if the driver says that it is. Where it says nothing it
+/// is asked again: when somebody retains or releases the context, and before an allocation is refused.
+pub(crate) fn settle(
+    driver: &DriverCopy,
+    session: &Session,
+    ordinal: CUdevice,
+    primary: &mut Primary,
+) {
+    if !primary.is_in_doubt {
+        return;
+    }
+    let Some(is_active) = driver::cuda::primary_context_active(driver, ordinal) else { return };
+    primary.is_in_doubt = false;
+    if !is_active {
+        let gone = core::mem::take(primary);
+        gone.record.into_iter().for_each(|record| session.refund(record));
+        let derived = session.contexts.derived_on(ordinal);
+        let contexts = derived.into_iter().chain([gone.context]).filter(|context| *context != 0);
+        contexts.for_each(|context| Ending::begin(session, context).refund(session));
+    }
+}
+
+/// Looks again for primary contexts of which it is not known whether they are over. False if none was.
+pub(crate) fn settle_all(driver: &DriverCopy, session: &Session) -> bool {
+    let Some(_held) = DriverCallGuard::enter() else { return false };
+    let mut any = false;
+    for (ordinal, device) in session.capped() {
+        // Whoever has the lock looks itself.
+        let Some(mut primary) = device.primary.try_lock() else { continue };
+        let was_in_doubt = primary.is_in_doubt;
+        settle(driver, session, ordinal, &mut primary);
+        any |= was_in_doubt && !primary.is_in_doubt;
+    }
+    any
 }
 
 /// A green context: part of a device's multiprocessors. What is made in it lives in the primary context.

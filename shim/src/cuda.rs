@@ -20,28 +20,32 @@ pub(crate) mod report;
 pub(crate) mod resolve;
 pub(crate) mod vmm;
 
-use crate::call::{Call, Refusal};
+use crate::call::Call;
 use crate::device::Device;
 use crate::driver;
 use crate::session::Session;
 use gpucap_abi::cuda::{
     CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_LOCATION_TYPE_HOST, CU_MEM_LOCATION_TYPE_HOST_NUMA,
-    CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT, CUdevice, CUmemLocation,
+    CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT, CUcontext, CUdevice, CUmemLocation, CuError,
 };
 
 /// The device of the calling thread's context, if it is capped. `None`: not ours to judge, the driver decides.
 ///
 /// # Errors
-/// The limits cannot be enforced.
-fn current_device(call: &Call) -> Result<Option<(&'static Session, &'static Device)>, Refusal> {
+/// The limits cannot be enforced, or the driver does not say which device that is.
+fn current_device(call: &Call) -> Result<Option<(&'static Session, &'static Device)>, CuError> {
     let session = call.session()?;
-    let Some(ordinal) = driver::cuda::current_device(call.driver) else { return Ok(None) };
+    let Some(ordinal) = driver::cuda::needed::current_device(call.driver)? else { return Ok(None) };
     Ok(session.device(call.driver, ordinal)?.map(|device| (session, device)))
 }
 
-/// The calling thread's context, as a record names it.
-fn current_context(call: &Call) -> u64 {
-    driver::cuda::current_context(call.driver).map_or(0, |context| context.address())
+/// The calling thread's context, as a record names it. Asked for before anything is made in it, of which the end could
+/// not be seen otherwise.
+///
+/// # Errors
+/// The driver does not say.
+fn current_context(call: &Call) -> Result<u64, CuError> {
+    driver::cuda::needed::current_context(call.driver).map(CUcontext::address)
 }
 
 /// The device whose memory a location means; `None` for host memory. A kind that this version does not know (CUDA 13 has

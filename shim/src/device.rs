@@ -78,6 +78,8 @@ pub(crate) struct Primary {
     pub(crate) context: u64,
     /// What is charged for it.
     pub(crate) record: Option<Record>,
+    /// It may be over, and the driver has not said whether it is.
+    pub(crate) is_in_doubt: bool,
 }
 
 /// Whether processes run side by side on a device, as clients of MPS, without time slices. Where the driver does not

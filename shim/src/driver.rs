@@ -1,7 +1,8 @@
 //! What handlers ask of the driver: safe wrappers over its own functions, found when its table was redirected.
 //!
-//! A wrapper answers `None` where the driver lacks the function or refuses the call; it never invents an answer. None
-//! of these is a hook: the addresses are the originals.
+//! A wrapper answers `None` where the driver lacks the function or refuses the call; it never invents an answer. Where a
+//! charge depends on the answer, the wrapper tells the two apart: what the driver refuses to say is an error. None of
+//! these is a hook: the addresses are the originals.
 
 use crate::hooks::COPIES;
 use crate::redirect::DriverCopy;
@@ -56,10 +57,26 @@ fn filled<T: Copy>(fill: impl FnOnce(*mut T) -> Option<()>) -> Option<T> {
     Some(unsafe { place.assume_init() })
 }
 
+/// The same of a function that says why it refuses; `None` if the driver lacks it.
+fn answered<T: Copy, E>(
+    fill: impl FnOnce(*mut T) -> Option<Result<(), E>>,
+) -> Result<Option<T>, E> {
+    let mut refusal = None;
+    let answer = filled(|place| match fill(place)? {
+        Ok(()) => Some(()),
+        Err(error) => {
+            refusal = Some(error);
+            None
+        }
+    });
+    refusal.map_or(Ok(answer), Err)
+}
+
 /// The CUDA driver.
 pub(crate) mod cuda {
     pub(crate) mod code;
     pub(crate) mod graph;
+    pub(crate) mod needed;
     pub(crate) mod time;
 
     use super::*;
@@ -68,21 +85,23 @@ pub(crate) mod cuda {
         CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT,
         CU_STREAM_CAPTURE_STATUS_NONE, CU_STREAM_PER_THREAD, CUDA_KERNEL_NODE_PARAMS,
         CUDA_MEM_ALLOC_NODE_PARAMS, CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUgraph,
-        CUgraphNode, CUkernel, CUlibrary, CUmemoryPool, CUmodule, CUstream, CUuuid, CuResult,
+        CUgraphNode, CUkernel, CUlibrary, CUmemoryPool, CUmodule, CUstream, CUuuid, CuError,
+        CuResult,
     };
 
     functions! { CuResult;
-        fn ctx_get_current = cuCtxGetCurrent(context: *mut CUcontext);
-        fn ctx_get_device = cuCtxGetDevice(device: *mut CUdevice);
+        fn ctx_get_current = cuCtxGetCurrent(context: *mut CUcontext) -> code;
+        fn ctx_get_device = cuCtxGetDevice(device: *mut CUdevice) -> code;
         fn ctx_pop_current = cuCtxPopCurrent_v2(context: *mut CUcontext);
         fn ctx_push_current = cuCtxPushCurrent_v2(context: CUcontext);
         fn device_get = cuDeviceGet(device: *mut CUdevice, ordinal: c_int);
-        fn device_get_attribute = cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, device: CUdevice);
+        fn device_get_attribute = cuDeviceGetAttribute(
+            value: *mut c_int, attribute: c_int, device: CUdevice) -> code;
         fn device_get_count = cuDeviceGetCount(count: *mut c_int);
         fn device_get_graph_mem_attribute = cuDeviceGetGraphMemAttribute(
             device: CUdevice, attribute: c_int, value: *mut u64);
         fn device_graph_mem_trim = cuDeviceGraphMemTrim(device: CUdevice);
-        fn device_get_mem_pool = cuDeviceGetMemPool(pool: *mut CUmemoryPool, device: CUdevice);
+        fn device_get_mem_pool = cuDeviceGetMemPool(pool: *mut CUmemoryPool, device: CUdevice) -> code;
         fn device_get_uuid = cuDeviceGetUuid(uuid: *mut CUuuid, device: CUdevice);
         fn device_get_uuid_v2 = cuDeviceGetUuid_v2(uuid: *mut CUuuid, device: CUdevice);
         fn device_primary_ctx_get_state = cuDevicePrimaryCtxGetState(
@@ -99,27 +118,31 @@ pub(crate) mod cuda {
         fn event_synchronize = cuEventSynchronize(event: CUevent);
         fn func_get_module = cuFuncGetModule(module: *mut CUmodule, function: CUfunction);
         fn func_get_name = cuFuncGetName(name: *mut *const c_char, function: CUfunction);
-        fn graph_child_get_graph = cuGraphChildGraphNodeGetGraph(node: CUgraphNode, graph: *mut CUgraph);
-        fn graph_get_nodes = cuGraphGetNodes(graph: CUgraph, nodes: *mut CUgraphNode, count: *mut usize);
+        fn graph_child_get_graph = cuGraphChildGraphNodeGetGraph(
+            node: CUgraphNode, graph: *mut CUgraph) -> code;
+        fn graph_get_nodes = cuGraphGetNodes(
+            graph: CUgraph, nodes: *mut CUgraphNode, count: *mut usize) -> code;
         fn graph_kernel_node_get_params = cuGraphKernelNodeGetParams(
             node: CUgraphNode, params: *mut CUDA_KERNEL_NODE_PARAMS);
         fn graph_kernel_node_get_params_v2 = cuGraphKernelNodeGetParams_v2(
             node: CUgraphNode, params: *mut CUDA_KERNEL_NODE_PARAMS);
         fn graph_mem_alloc_node_get_params = cuGraphMemAllocNodeGetParams(
-            node: CUgraphNode, params: *mut CUDA_MEM_ALLOC_NODE_PARAMS);
-        fn graph_node_get_type = cuGraphNodeGetType(node: CUgraphNode, kind: *mut c_int);
+            node: CUgraphNode, params: *mut CUDA_MEM_ALLOC_NODE_PARAMS) -> code;
+        fn graph_node_get_type = cuGraphNodeGetType(node: CUgraphNode, kind: *mut c_int) -> code;
         fn kernel_get_library = cuKernelGetLibrary(library: *mut CUlibrary, kernel: CUkernel);
         fn library_unload = cuLibraryUnload(library: CUlibrary);
         fn kernel_get_name = cuKernelGetName(name: *mut *const c_char, kernel: CUfunction);
         fn mem_free = cuMemFree_v2(pointer: CUdeviceptr);
-        fn mem_get_info = cuMemGetInfo_v2(free: *mut usize, total: *mut usize);
-        fn mem_pool_get_attribute = cuMemPoolGetAttribute(pool: CUmemoryPool, attribute: c_int, value: *mut u64);
-        fn module_get_loading_mode = cuModuleGetLoadingMode(mode: *mut c_int);
+        fn mem_get_info = cuMemGetInfo_v2(free: *mut usize, total: *mut usize) -> code;
+        fn mem_pool_get_attribute = cuMemPoolGetAttribute(
+            pool: CUmemoryPool, attribute: c_int, value: *mut u64) -> code;
+        fn module_get_loading_mode = cuModuleGetLoadingMode(mode: *mut c_int) -> code;
         fn module_unload = cuModuleUnload(module: CUmodule);
         fn pointer_get_attribute = cuPointerGetAttribute(value: *mut c_uint, attribute: c_int, pointer: CUdeviceptr);
         fn stream_query = cuStreamQuery(stream: CUstream) -> code;
         fn stream_is_capturing = cuStreamIsCapturing(stream: CUstream, status: *mut c_int) -> code;
-        fn stream_is_capturing_ptsz = cuStreamIsCapturing_ptsz(stream: CUstream, status: *mut c_int);
+        fn stream_is_capturing_ptsz = cuStreamIsCapturing_ptsz(
+            stream: CUstream, status: *mut c_int) -> code;
         fn mem_pool_trim_to = cuMemPoolTrimTo(pool: CUmemoryPool, keep: usize);
         fn stream_create_with_priority = cuStreamCreateWithPriority(
             stream: *mut CUstream, flags: c_uint, priority: c_int);
@@ -131,12 +154,12 @@ pub(crate) mod cuda {
 
     /// The device of the calling thread's current context.
     pub(crate) fn current_device(copy: &DriverCopy) -> Option<CUdevice> {
-        filled(|device| ctx_get_device(copy, device))
+        filled(|device| ctx_get_device(copy, device)?.ok())
     }
 
     /// The calling thread's current context; null if there is none.
     pub(crate) fn current_context(copy: &DriverCopy) -> Option<CUcontext> {
-        filled(|context| ctx_get_current(copy, context))
+        filled(|context| ctx_get_current(copy, context)?.ok())
     }
 
     /// The 16 bytes that identify a device; of a MIG instance, those of the instance.
@@ -163,7 +186,7 @@ pub(crate) mod cuda {
 
     /// Where the device sits: PCI domain, bus, device.
     pub(crate) fn pci_place(copy: &DriverCopy, device: CUdevice) -> Option<[c_int; 3]> {
-        let attribute = |number| filled(|value| device_get_attribute(copy, value, number, device));
+        let attribute = |number| attribute(copy, device, number);
         // CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, _PCI_BUS_ID, _PCI_DEVICE_ID
         Some([attribute(50)?, attribute(33)?, attribute(34)?])
     }
@@ -175,28 +198,21 @@ pub(crate) mod cuda {
         found.is_some_and(|found| found != CU_MEMORYTYPE_HOST)
     }
 
-    /// How many threads the device can hold at once: each has a stack of its own.
-    pub(crate) fn resident_threads(copy: &DriverCopy, device: CUdevice) -> Option<u64> {
-        let attribute = |number| filled(|value| device_get_attribute(copy, value, number, device));
-        // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, _MAX_THREADS_PER_MULTIPROCESSOR
-        let (processors, threads): (c_int, c_int) = (attribute(16)?, attribute(39)?);
-        u64::from(processors.unsigned_abs()).checked_mul(threads.unsigned_abs().into())
-    }
-
     /// What the current device aligns the rows of textures to; rows of memory are aligned to a multiple of it.
     pub(crate) fn pitch_alignment(copy: &DriverCopy) -> Option<u64> {
         const TEXTURE_PITCH_ALIGNMENT: c_int = 51;
-        let device = current_device(copy)?;
-        let bytes =
-            filled(|value| device_get_attribute(copy, value, TEXTURE_PITCH_ALIGNMENT, device));
-        bytes.map(|bytes: c_int| bytes.unsigned_abs().into())
+        let bytes = attribute(copy, current_device(copy)?, TEXTURE_PITCH_ALIGNMENT);
+        bytes.map(|bytes| bytes.unsigned_abs().into())
     }
 
     /// Whether contexts on the device are clients of MPS; `None` for a driver that does not report it.
     pub(crate) fn is_under_mps(copy: &DriverCopy, device: CUdevice) -> Option<bool> {
         const MPS_ENABLED: c_int = 133;
-        let enabled = filled(|value| device_get_attribute(copy, value, MPS_ENABLED, device));
-        enabled.map(|enabled: c_int| enabled != 0)
+        attribute(copy, device, MPS_ENABLED).map(|enabled| enabled != 0)
+    }
+
+    fn attribute(copy: &DriverCopy, device: CUdevice, number: c_int) -> Option<c_int> {
+        filled(|value| device_get_attribute(copy, value, number, device)?.ok())
     }
 
     /// Whether the device's primary context exists.
@@ -213,21 +229,17 @@ pub(crate) mod cuda {
         Some(context)
     }
 
-    /// The pool that `cuMemAllocAsync` takes from on this device.
-    pub(crate) fn current_pool(copy: &DriverCopy, device: CUdevice) -> Option<CUmemoryPool> {
-        filled(|pool| device_get_mem_pool(copy, pool, device))
-    }
-
-    /// Bytes that a pool holds of the card, in use or not.
-    pub(crate) fn pool_reserved(copy: &DriverCopy, pool: CUmemoryPool) -> Option<u64> {
-        filled(|value| {
-            mem_pool_get_attribute(copy, pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, value)
-        })
+    /// Bytes that a pool holds of the card, in use or not; an error if the driver does not say.
+    pub(crate) fn pool_reserved(copy: &DriverCopy, pool: CUmemoryPool) -> Result<u64, CuError> {
+        let attribute = CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT;
+        let answer = answered(|value| mem_pool_get_attribute(copy, pool, attribute, value))?;
+        answer.ok_or(CuError::INVALID_VALUE) // as of a driver that does not know the attribute
     }
 
     /// Bytes that a pool keeps when it could give them back.
     pub(crate) fn pool_threshold(copy: &DriverCopy, pool: CUmemoryPool) -> Option<u64> {
-        filled(|value| mem_pool_get_attribute(copy, pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, value))
+        let attribute = CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
+        filled(|value| mem_pool_get_attribute(copy, pool, attribute, value)?.ok())
     }
 
     /// Makes a pool give back what is not in use.
@@ -249,7 +261,7 @@ pub(crate) mod cuda {
     /// Whether calls on a stream are recorded instead of carried out. `per_thread` says what a null stream means.
     pub(crate) fn is_capturing(copy: &DriverCopy, stream: CUstream, per_thread: bool) -> bool {
         let status = filled(|status| match per_thread {
-            true => stream_is_capturing_ptsz(copy, stream, status),
+            true => stream_is_capturing_ptsz(copy, stream, status)?.ok(),
             false => stream_is_capturing(copy, stream, status)?.ok(),
         });
         status.is_some_and(|status: c_int| status != CU_STREAM_CAPTURE_STATUS_NONE)

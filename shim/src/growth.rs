@@ -6,12 +6,15 @@
 //!
 //! Calls of several threads overlap. They share one starting point, that of the first; each charges what is beyond it
 //! when it ends, and since a charge is in the ledger at once, none is charged what another one was. No lock is held
-//! across the driver's call: code is compiled in it, for seconds.
+//! across the driver's call: code is compiled in it, for seconds. Where the driver does not say at the end what is in
+//! use, the starting point stays: what was taken is charged with the next measured call.
 
-use crate::call::{Call, Refusal};
+use crate::call::Call;
 use crate::device::Device;
 use crate::driver;
 use crate::session::{Charge, Session};
+use core::cell::Cell;
+use gpucap_abi::cuda::CuError;
 use gpucap_core::ledger::{Kind, OverQuota};
 use parking_lot::{Mutex, MutexGuard};
 
@@ -24,6 +27,8 @@ struct State {
     under_way: u32,
     /// What the card held beyond the ledger when the first of them began.
     start: i64,
+    /// What has been taken since then could not be seen, and is still to be charged.
+    is_owed: bool,
 }
 
 /// One measured call. It ends with the value.
@@ -31,36 +36,41 @@ pub(crate) struct Measure<'a> {
     call: &'a Call,
     session: &'static Session,
     device: &'static Device,
+    /// Why the driver has not said what has been taken.
+    unseen: Cell<Option<CuError>>,
 }
 
 impl<'a> Measure<'a> {
-    /// Begins to measure the device of the current context. `None` if the driver does not report its usage.
+    /// Begins to measure the device of the current context. `None` if the driver cannot report its usage.
+    ///
+    /// # Errors
+    /// The driver refuses to report it.
     pub(crate) fn begin(
         call: &'a Call,
         session: &'static Session,
         device: &'static Device,
-    ) -> Option<Self> {
-        let (beyond, mut state) = look(call, session, device)?;
-        if state.under_way == 0 {
+    ) -> Result<Option<Self>, CuError> {
+        let Some((beyond, mut state)) = look(call, session, device)? else { return Ok(None) };
+        if state.under_way == 0 && !state.is_owed {
             state.start = beyond;
         }
         state.under_way = state.under_way.saturating_add(1);
-        Some(Self { call, session, device })
+        Ok(Some(Self { call, session, device, unseen: Cell::new(None) }))
     }
 
-    /// Whether anything has been taken since.
+    /// Whether anything is known to have been taken since.
     pub(crate) fn has_grown(&self) -> bool {
-        look(self.call, self.session, self.device)
-            .is_some_and(|(beyond, state)| beyond > state.start)
+        self.look().is_some_and(|(beyond, state)| beyond > state.start)
     }
 
     /// Charges what has been taken since, at most `most`; before that is refused, pools and graphs give back what they
     /// only keep.
     ///
     /// # Errors
-    /// It does not fit.
-    pub(crate) fn charge_or_refuse(&self, most: u64) -> Result<Charge, Refusal> {
-        self.call.make_room_for(self.session, self.device, || self.charge(most))
+    /// It does not fit, or the driver does not say what it is.
+    pub(crate) fn charge_or_refuse(&self, most: u64) -> Result<Charge, CuError> {
+        let charge = self.call.make_room_for(self.session, self.device, || self.charge(most))?;
+        self.unseen.take().map_or(Ok(charge), Err)
     }
 
     /// The same, as far as it fits.
@@ -69,11 +79,24 @@ impl<'a> Measure<'a> {
     }
 
     fn charge(&self, most: u64) -> Result<Charge, OverQuota> {
-        let seen = look(self.call, self.session, self.device);
+        let mut seen = self.look();
         let taken = seen.as_ref().map_or(0, |(beyond, state)| beyond.saturating_sub(state.start));
         let bytes = u64::try_from(taken).unwrap_or(0).min(most);
         // Still under the lock: once it is in the ledger, no other thread charges it too.
-        self.session.charge(self.device, Kind::Module, bytes)
+        let charge = self.session.charge(self.device, Kind::Module, bytes)?;
+        seen.iter_mut().for_each(|(_, state)| state.is_owed = false);
+        Ok(charge)
+    }
+
+    /// What the device holds beyond the ledger. If the driver does not report it, that is left to the next call.
+    fn look(&self) -> Option<(i64, MutexGuard<'_, State>)> {
+        let unseen = match look(self.call, self.session, self.device) {
+            Ok(seen) => return seen,
+            Err(error) => error,
+        };
+        self.unseen.set(Some(unseen));
+        self.device.growth.0.lock().is_owed = true;
+        None
     }
 }
 
@@ -89,15 +112,15 @@ fn look<'d>(
     call: &Call,
     session: &Session,
     device: &'d Device,
-) -> Option<(i64, MutexGuard<'d, State>)> {
+) -> Result<Option<(i64, MutexGuard<'d, State>)>, CuError> {
     let charged = || session.ledger.used(device.index).cast_signed();
     let mut tries = 0..8u8;
     loop {
         let before = charged();
-        let used = driver::cuda::code::used_bytes(call.driver)?.cast_signed();
+        let Some(used) = driver::cuda::needed::used_bytes(call.driver)? else { return Ok(None) };
         let state = device.growth.0.lock();
         if charged() == before || tries.next().is_none() {
-            return Some((used.saturating_sub(before), state));
+            return Ok(Some((used.cast_signed().saturating_sub(before), state)));
         }
     }
 }

@@ -72,8 +72,8 @@ impl Pools {
     pub(crate) fn guess(&self, driver: &DriverCopy, pool: CUmemoryPool, home: Home) {
         if self.home(pool).is_none() {
             let threshold = driver::cuda::pool_threshold(driver, pool).unwrap_or(0);
-            let reserved = driver::cuda::pool_reserved(driver, pool);
-            let new = || Pool::new(home, threshold, reserved);
+            let tells = driver::cuda::pool_reserved(driver, pool);
+            let new = || Pool::new(home, threshold, tells);
             self.table.lock().pools.entry(pool.address()).or_insert_with(new);
         }
     }
@@ -333,7 +333,10 @@ impl Pools {
             if !is_current && attempt < TRIES {
                 continue;
             }
-            let Some(idle) = pool.idle(reserved, unit) else { break };
+            let Some(idle) = pool.idle(reserved.ok(), unit) else {
+                self.releasable.store(true, Ordering::Release); // to be asked again
+                break;
+            };
             if idle > pool.kept {
                 let charge = session.charge(device, Kind::Pool, idle.saturating_sub(pool.kept))?;
                 charge.commit();

@@ -225,7 +225,7 @@ impl Session {
 
     /// A pool is about to be destroyed: what a device takes from next is asked of the driver.
     pub(crate) fn forget_current_pool(&self, pool: u64) {
-        for device in self.capped() {
+        for (_, device) in self.capped() {
             let current = &device.current_pool;
             // Where this fails, it was another pool.
             let _ = current.compare_exchange(pool, 0, Ordering::AcqRel, Ordering::Acquire);
@@ -237,9 +237,10 @@ impl Session {
         self.devices.iter().filter_map(|place| place.get()?.time.as_ref())
     }
 
-    /// The devices with a memory limit that this process has used.
-    fn capped(&self) -> impl Iterator<Item = &Device> {
-        self.devices.iter().filter_map(|place| place.get()?.memory.as_ref())
+    /// The devices with a memory limit that this process has used, with their ordinals.
+    pub(crate) fn capped(&self) -> impl Iterator<Item = (CUdevice, &Device)> {
+        let devices = (0..).zip(&self.devices);
+        devices.filter_map(|(ordinal, place)| Some((ordinal, place.get()?.memory.as_ref()?)))
     }
 
     /// Works on the table of physical memory, outside of the driver's calls. `None` in the rare moment when a call of
@@ -274,7 +275,7 @@ impl Session {
         if record.bytes == 0 {
             return;
         }
-        if let Some(device) = self.capped().find(|device| device.index == record.device) {
+        if let Some((_, device)) = self.capped().find(|(_, device)| device.index == record.device) {
             let _one_at_a_time = device.turn.lock();
             self.ledger.refund(self.slot, record.device, record.kind, record.bytes);
         }

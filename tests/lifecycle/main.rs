@@ -4,16 +4,18 @@
 //! [`books`] is what the ledger file may be; [`surroundings`] is where a process may find itself; [`shortage`] is a place
 //! without room for the ledger; [`attendance`] is how a death becomes known; [`own`] is what stays
 //! the program's; [`late`] is a library that is not there from the start;
-//! [`sequences`] is any order of calls. A card is asked the first three suites as well; the others need
-//! to know how the driver does what it does.
+//! [`sequences`] is any order of calls, [`failures`] any of them failing, [`sanitized`] some under sanitizers. A card is asked the first three suites as
+//! well; the others need to know how the driver does what it does.
 
 mod attendance;
 mod births;
 mod books;
 mod crowds;
 mod deaths;
+mod failures;
 mod late;
 mod own;
+mod sanitized;
 mod sequences;
 mod shortage;
 mod surroundings;
@@ -40,6 +42,8 @@ fn main() -> ExitCode {
         own::trials,
         late::trials,
         sequences::trials,
+        failures::trials,
+        sanitized::trials,
     ];
     let asked = if Driver::at_hand() == Driver::Card { 3 } else { suites.len() };
     harness(suites.into_iter().take(asked).flat_map(|trials| trials()).collect())

@@ -3,11 +3,16 @@
  * the seed says, and compares after each call what the driver has handed out with the cap and with what the ledger says
  * of this process. Ends with everything given back. With CALLS 0 it never ends, and prints a line now and then.
  *
+ * With SEQUENCE_BUSY in the environment there is a launch after each call.
+ *
  * PEER is a directory in which such processes leave names of their memory for one another. Prints:
  *   calls, done, refused     calls, those that succeeded, those for which there was no room
  *   peak                     the most that the card ever had out
  *   short                    the most that the ledger was ever short of what this process held
  *   held, left               bytes that are held in the end, and that are charged
+ *
+ * Where the driver keeps a trace of its calls, this program's own stand there too: `PID >NAME` before each one, and
+ * `PID <CODE` after it.
  */
 #include "driver.h"
 #include "gpucap.h"
@@ -26,8 +31,9 @@ CUDA_FUNCTIONS(FIELD)
 static uint64_t (*call_stubHeld)(unsigned int), (*call_stubPeak)(unsigned int);
 
 static uint64_t state, cap, done, refused, shortest;
+static int trace = -1, is_busy;
 static const struct gpucap_ledger *ledger;
-static const char *peers, *last_call;
+static const char *peers;
 
 static uint64_t below(uint64_t bound)
 {
@@ -61,10 +67,17 @@ static uint64_t charged(void)
     return 0;
 }
 
+static void begin(const char *name)
+{
+    if (trace >= 0)
+        dprintf(trace, "%d >%s\n", getpid(), name);
+}
+
 /* Takes the driver's answer to a call, and looks whether the ledger still has all of it. */
 static CUresult judged(const char *name, CUresult result)
 {
-    last_call = name;
+    if (trace >= 0)
+        dprintf(trace, "%d <%u\n", getpid(), result);
     done += result == 0;
     refused += result == 2;
     uint64_t held = call_stubHeld(0), known = charged();
@@ -77,9 +90,9 @@ static CUresult judged(const char *name, CUresult result)
                 call_stubPeak(0));
     return result;
 }
-#define DO(name, ...) judged(#name, call_##name(__VA_ARGS__))
+#define DO(name, ...) (begin(#name), judged(#name, call_##name(__VA_ARGS__)))
 
-#include "sequence_calls.h"
+#include "sequence_end.h"
 
 static void open_all(const char *path)
 {
@@ -88,7 +101,11 @@ static void open_all(const char *path)
     CUDA_FUNCTIONS(FIND)
     *(void **)&call_stubHeld = dlsym(cuda, "stubHeld");
     *(void **)&call_stubPeak = dlsym(cuda, "stubPeak");
-    if (call_cuInit(0))
+    is_busy = getenv("SEQUENCE_BUSY") != NULL;
+    const char *traced = getenv("STUB_GPU_TRACE");
+    if (traced && *traced)
+        trace = open(traced, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    if (DO(cuInit, 0) && DO(cuInit, 0)) /* one refusal is no reason to give up */
         exit(4);
     int file = open(path, O_RDONLY);
     ledger = mmap(NULL, GPUCAP_LEDGER_SIZE, PROT_READ, MAP_SHARED, file, 0);

@@ -1,6 +1,7 @@
 /*
  * The calls of a sequence, and what they leave: each kind of thing has some places, in which it lies until a later call
- * gives it back. A call may fail for any reason that the driver has; what it got is only kept if it succeeded.
+ * or sequence_end.h gives it back. A call may fail for any reason that the driver has; what it got is only kept if it
+ * succeeded.
  */
 #ifndef SEQUENCE_CALLS_H
 #define SEQUENCE_CALLS_H
@@ -27,7 +28,7 @@ enum { PAGE = 2 << 20 };
 
 static void retain(void)
 {
-    if (DO(cuDevicePrimaryCtxRetain, &primary, 0) || call_cuCtxSetCurrent(primary) ||
+    if (DO(cuDevicePrimaryCtxRetain, &primary, 0) || DO(cuCtxSetCurrent, primary) ||
         DO(cuModuleLoadData, &module, "image"))
         primary = NULL;
 }
@@ -38,9 +39,9 @@ static void have_context(void)
     if (primary == NULL)
         retain();
     CUcontext current = NULL;
-    call_cuCtxGetCurrent(&current);
+    DO(cuCtxGetCurrent, &current);
     if (current == NULL && primary)
-        call_cuCtxSetCurrent(primary);
+        DO(cuCtxSetCurrent, primary);
 }
 
 static CUstream some_stream(void)
@@ -51,7 +52,7 @@ static CUstream some_stream(void)
 static void work(void)
 {
     CUfunction kernel;
-    if (module && call_cuModuleGetFunction(&kernel, module, ANY(kernels)) == 0)
+    if (module && DO(cuModuleGetFunction, &kernel, module, ANY(kernels)) == 0)
         DO(cuLaunchKernel, kernel, 1, 1, 1, 32, 1, 1, 0, some_stream(), NULL, NULL);
 }
 
@@ -117,11 +118,11 @@ static void pool(void)
     CUmemoryPool *place = &ANY(pools), standard = NULL;
     CUmemPoolProps props = { .allocType = 1, .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 } };
     uint64_t threshold = ANY(thresholds);
-    call_cuDeviceGetDefaultMemPool(&standard, 0);
+    DO(cuDeviceGetDefaultMemPool, &standard, 0);
     switch (below(9)) {
     case 0: case 1:
-        if (*place)
-            DO(cuMemPoolDestroy, *place);
+        if (*place && DO(cuMemPoolDestroy, *place))
+            break;
         *place = NULL;
         DO(cuMemPoolCreate, place, &props);
         break;
@@ -151,8 +152,8 @@ static void physical(void)
     int *file = &ANY(files);
     switch (below(9)) {
     case 0: case 1:
-        if (*place)
-            DO(cuMemRelease, *place);
+        if (*place && DO(cuMemRelease, *place))
+            break;
         *place = 0;
         DO(cuMemCreate, place, (some_bytes() / PAGE + below(2)) * PAGE, &prop, 0);
         break;
@@ -223,12 +224,12 @@ static void context(void)
     CUcontext *place = &ANY(own);
     switch (below(8)) {
     case 0: case 1:
-        if (*place)
-            DO(cuCtxDestroy_v2, *place);
+        if (*place && DO(cuCtxDestroy_v2, *place))
+            break;
         *place = NULL;
         DO(cuCtxCreate_v2, place, 0, 0);
         break;
-    case 2: case 3: call_cuCtxSetCurrent(*place ? *place : primary); break;
+    case 2: case 3: DO(cuCtxSetCurrent, *place ? *place : primary); break;
     case 4:
         if (primary && DO(cuDevicePrimaryCtxReset_v2, 0) == 0)
             primary = NULL, module = NULL;
@@ -277,7 +278,8 @@ static void graph(void)
         if (place->exec) {
             if (place->allocated)
                 DO(cuMemFree_v2, place->allocated);
-            DO(cuGraphExecDestroy, place->exec);
+            if (DO(cuGraphExecDestroy, place->exec))
+                break;
             DO(cuGraphDestroy, place->graph);
             memset(place, 0, sizeof *place);
         }
@@ -334,57 +336,10 @@ static void step(void)
                                           stream, physical, physical, array, context, graph, graph, work, work, peer };
     have_context();
     if (!event)
-        call_cuEventCreate(&event, 2);
+        DO(cuEventCreate, &event, 2);
     ANY(ways)();
-}
-
-/* Everything back, in an order that the seed says. What a context held goes with it. */
-static void finish(void)
-{
-    call_cuCtxSetCurrent(NULL);
-    have_context();
-    for (size_t i = 0; i < COUNT(graphs); i++)
-        if (graphs[i].exec) {
-            if (graphs[i].allocated)
-                DO(cuMemFree_v2, graphs[i].allocated);
-            DO(cuGraphExecDestroy, graphs[i].exec);
-        }
-    for (size_t i = 0; i < COUNT(pools); i++)
-        if (pools[i] && below(2))
-            DO(cuMemPoolDestroy, pools[i]), pools[i] = NULL;
-    for (size_t i = 0; i < COUNT(memory); i++)
-        if (memory[i].at && (below(2) || DO(cuMemFreeAsync, memory[i].at, some_stream())))
-            DO(cuMemFree_v2, memory[i].at); /* that stream may have ended with its context */
-    for (size_t i = 0; i < COUNT(ranges); i++)
-        if (ranges[i].is_mapped)
-            DO(cuMemUnmap, ranges[i].at, ranges[i].bytes);
-    for (size_t i = 0; i < COUNT(handles); i++)
-        if (handles[i])
-            DO(cuMemRelease, handles[i]);
-    for (size_t i = 0; i < COUNT(files); i++)
-        close(files[i]);
-    for (size_t i = 0; i < COUNT(own); i++)
-        if (own[i]) {
-            call_cuCtxSetCurrent(own[i]);
-            DO(cuCtxSynchronize);
-            DO(cuCtxDestroy_v2, own[i]);
-        }
-    call_cuCtxSetCurrent(NULL);
-    have_context();
-    DO(cuCtxSynchronize);
-    CUmemoryPool standard = NULL;
-    for (size_t i = 0; i < COUNT(pools); i++)
-        if (pools[i])
-            DO(cuMemPoolDestroy, pools[i]);
-    call_cuDeviceGetDefaultMemPool(&standard, 0);
-    DO(cuMemPoolTrimTo, standard, 0);
-    DO(cuDeviceGraphMemTrim, 0);
-    DO(cuCtxSynchronize);
-    CUmemGenericAllocationHandle none;
-    CUmemAllocationProp prop = { .type = 1, .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 } };
-    if (DO(cuMemCreate, &none, PAGE, &prop, 0) == 0)
-        DO(cuMemRelease, none); /* files that were closed are looked at */
-    DO(cuDevicePrimaryCtxReset_v2, 0);
+    if (is_busy)
+        work();
 }
 
 #endif

@@ -71,6 +71,8 @@ errors! {
     NOT_SUPPORTED = 801;
     /// `CUDA_ERROR_SYSTEM_NOT_READY`
     SYSTEM_NOT_READY = 802;
+    /// `CUDA_ERROR_STREAM_CAPTURE_IMPLICIT`: the default stream would wait for a stream that is captured
+    STREAM_CAPTURE_IMPLICIT = 906;
     /// `CUDA_ERROR_UNKNOWN`
     UNKNOWN = 999;
 }

@@ -72,10 +72,11 @@ fn charged<H: Handle>(
     bytes: u64,
 ) -> CuResult {
     let Some((session, device)) = current_device(call)? else { return next().map(drop) };
+    let context = current_context(call)?;
     let charge = call.charge(session, device, Kind::Array, bytes)?;
     let written = next()?;
     if let Some(array) = array.get(&written) {
-        let record = charge.at_home_in(current_context(call)).commit();
+        let record = charge.at_home_in(context).commit();
         if let Some(stale) = session.arrays.insert(array.number(), record) {
             session.refund(stale);
         }

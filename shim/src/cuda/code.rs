@@ -161,15 +161,16 @@ pub(crate) fn load_function(
 /// What the driver gives out for loaded code.
 trait Handle: Copy {
     fn number(self) -> u64;
-    fn unload(self, call: &Call);
+    /// `None`: the driver has not done it.
+    fn unload(self, call: &Call) -> Option<()>;
 }
 
 impl Handle for CUmodule {
     fn number(self) -> u64 {
         self.address()
     }
-    fn unload(self, call: &Call) {
-        driver::cuda::code::unload(call.driver, self);
+    fn unload(self, call: &Call) -> Option<()> {
+        driver::cuda::code::unload(call.driver, self)
     }
 }
 
@@ -177,8 +178,8 @@ impl Handle for CUlibrary {
     fn number(self) -> u64 {
         self.address()
     }
-    fn unload(self, call: &Call) {
-        driver::cuda::code::unload_library(call.driver, self);
+    fn unload(self, call: &Call) -> Option<()> {
+        driver::cuda::code::unload_library(call.driver, self)
     }
 }
 
@@ -191,18 +192,26 @@ fn load<H: Handle>(
 ) -> CuResult {
     let session = call.session()?;
     let here = current_device(call)?; // a library can be loaded where there is no context
-    let measure = here.and_then(|(_, device)| Measure::begin(call, session, device));
+    let context = current_context(call)?;
+    let measure = here.map(|(_, device)| Measure::begin(call, session, device)).transpose()?;
+    let measure = measure.flatten();
     let written = next()?;
     let Some(code) = code.get(&written) else { return Ok(()) };
     let most = most(&written);
-    let charge = measure.map(|measure| measure.charge_or_refuse(most)).transpose();
-    let charge = charge.inspect_err(|_| code.unload(call))?;
+    let charge = measure.as_ref().map(|measure| measure.charge_or_refuse(most)).transpose();
+    let refused = charge.as_ref().err().copied();
+    if refused.is_some() && code.unload(call).is_some() {
+        return refused.map_or(Ok(()), Err);
+    }
+    // It is there: what was refused, too, if the driver does not unload it.
+    let fits = || measure.as_ref().and_then(|measure| measure.charge_what_fits(most));
+    let charge = charge.unwrap_or_else(|_| fits());
     let stale = session.code.loaded(code.number(), most);
     stale.into_iter().for_each(|record| session.refund(record));
     if let Some(charge) = charge {
-        session.code.add(code.number(), charge.at_home_in(current_context(call)).commit());
+        session.code.add(code.number(), charge.at_home_in(context).commit());
     }
-    Ok(())
+    refused.map_or(Ok(()), Err)
 }
 
 /// Looks something up that the driver may load for it. Whose it is, is asked of the driver only if that took memory.
@@ -211,10 +220,11 @@ fn look_up(call: &Call, next: impl Next<CuError>, owner: impl Fn() -> u64) -> Cu
         return next().map(drop);
     }
     let Some((session, device)) = current_device(call)? else { return next().map(drop) };
-    let measure = Measure::begin(call, session, device);
+    let context = current_context(call)?;
+    let measure = Measure::begin(call, session, device)?;
     next()?;
     let Some(measure) = measure.filter(Measure::has_grown) else { return Ok(()) };
-    let (owner, context) = (owner(), current_context(call));
+    let owner = owner();
     if let Some(charge) = measure.charge_what_fits(session.code.room(owner, context)) {
         session.code.add(owner, charge.at_home_in(context).commit());
     }

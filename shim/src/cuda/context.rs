@@ -9,7 +9,7 @@
 //! [held](crate::driver_call_guard) and passes.
 
 use crate::call::Call;
-use crate::contexts::Ending;
+use crate::contexts::{self, Ending};
 use crate::device::Primary;
 use crate::driver;
 use crate::driver_call_guard::DriverCallGuard;
@@ -207,8 +207,15 @@ fn retain(call: &Call, ordinal: CUdevice, make: impl FnOnce(&mut Primary) -> CuR
         return make(&mut Primary::default());
     };
     let mut primary = device.primary.lock();
+    contexts::settle(call.driver, session, ordinal, &mut primary);
     if primary.record.is_some() {
-        return make(&mut primary);
+        let before = primary.context;
+        make(&mut primary)?;
+        // The driver has not said whether the earlier one is over: it is if there is another one now.
+        if core::mem::take(&mut primary.is_in_doubt) && primary.context != before && before != 0 {
+            Ending::begin(session, before).refund(session);
+        }
+        return Ok(());
     }
     let charge = call.charge(session, device, Kind::Context, device.price.bytes())?;
     make(&mut primary)?;
@@ -226,13 +233,8 @@ fn release(call: &Call, ordinal: CUdevice, next: impl Next<CuError>) -> CuResult
     let Some(device) = session.device(call.driver, ordinal)? else { return next().map(drop) };
     let mut primary = device.primary.lock();
     next()?;
-    if driver::cuda::primary_context_active(call.driver, ordinal) == Some(false) {
-        let gone = core::mem::take(&mut *primary);
-        gone.record.into_iter().for_each(|record| session.refund(record));
-        let derived = session.contexts.derived_on(ordinal);
-        let contexts = derived.into_iter().chain([gone.context]).filter(|context| *context != 0);
-        contexts.for_each(|context| Ending::begin(session, context).refund(session));
-    }
+    primary.is_in_doubt = true;
+    contexts::settle(call.driver, session, ordinal, &mut primary);
     Ok(())
 }
 

@@ -18,8 +18,8 @@ pub(crate) fn set(call: &Call, next: impl Next<CuError>, limit: c_int, value: us
     let Some(start) = starts_with(limit) else { return next().map(drop) };
     let Some((session, device)) = current_device(call)? else { return next().map(drop) };
     let each = (value as u64).saturating_sub(start);
-    let grown = if limit == STACK_SIZE { each.saturating_mul(threads(call)) } else { each };
-    let context = current_context(call);
+    let grown = if limit == STACK_SIZE { each.saturating_mul(threads(call)?) } else { each };
+    let context = current_context(call)?;
     let key = context.wrapping_add(u64::from(limit.unsigned_abs()));
     let before = session.heaps.take(key);
     let held = before.map_or(0, |record| record.bytes);
@@ -63,8 +63,7 @@ const fn starts_with(limit: c_int) -> Option<u64> {
     }
 }
 
-fn threads(call: &Call) -> u64 {
-    driver::cuda::current_device(call.driver)
-        .and_then(|device| driver::cuda::resident_threads(call.driver, device))
-        .unwrap_or(1)
+fn threads(call: &Call) -> Result<u64, CuError> {
+    let device = driver::cuda::needed::current_device(call.driver)?;
+    device.map_or(Ok(1), |device| driver::cuda::needed::resident_threads(call.driver, device))
 }

@@ -12,7 +12,9 @@ use crate::session::Session;
 use crate::throttle;
 use core::ffi::{c_char, c_int, c_void};
 use gpucap_abi::arg::Out;
-use gpucap_abi::cuda::{CUdevice, CUgraph, CUgraphExec, CUgraphNode, CuError, CuResult};
+use gpucap_abi::cuda::{
+    CUDA_MEM_ALLOC_NODE_PARAMS, CUdevice, CUgraph, CUgraphExec, CUgraphNode, CuError, CuResult,
+};
 use gpucap_core::ledger::Kind;
 
 /// `cuGraphInstantiate`, first and second form.
@@ -114,12 +116,13 @@ fn instantiate(
 ) -> CuResult {
     let session = call.session()?;
     let mut needs = Needs::new();
-    driver::cuda::graph::each_allocation(call.driver, graph, |params| {
+    let look = |params: CUDA_MEM_ALLOC_NODE_PARAMS| {
         if let Some(ordinal) = device_of(call, params.poolProps.location) {
             let need = needs.entry(ordinal).or_default();
             *need = need.saturating_add(params.bytesize as u64);
         }
-    });
+    };
+    driver::cuda::graph::each_allocation(call.driver, graph, look)?;
     let mut charges = Vec::new();
     let mut charged = Needs::new();
     for (ordinal, bytes) in needs {

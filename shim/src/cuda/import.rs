@@ -23,7 +23,7 @@ pub(crate) fn ipc(
     _flags: u32,
 ) -> CuResult {
     let written = next()?;
-    enter(call, pointer, &written, current_context(call));
+    enter(call, pointer, &written, current_context(call).unwrap_or(NO_CONTEXT));
     Ok(())
 }
 
@@ -40,11 +40,12 @@ pub(crate) fn pool_pointer(
     _pool: CUmemoryPool,
     _data: Out<CUmemPoolPtrExportData>,
 ) -> CuResult {
-    const NO_CONTEXT: u64 = 0;
     let written = next()?;
     enter(call, pointer, &written, NO_CONTEXT);
     Ok(())
 }
+
+const NO_CONTEXT: u64 = 0;
 
 fn enter(call: &Call, pointer: Out<CUdeviceptr>, written: &Written, home: u64) {
     if let Ok(Some((session, device))) = current_device(call)

@@ -44,6 +44,7 @@ pub(crate) fn alloc_pitch<P: Word, S: Word>(
     _element_bytes: u32,
 ) -> CuResult {
     let Some((session, device)) = current_device(call)? else { return next().map(drop) };
+    let context = current_context(call)?;
     let (width, height) = (width_bytes.to_u64(), height.to_u64());
     let row = device.pitch.most(width, || driver::cuda::pitch_alignment(call.driver));
     let charge = call.charge(session, device, Kind::Alloc, row.saturating_mul(height))?;
@@ -54,12 +55,13 @@ pub(crate) fn alloc_pitch<P: Word, S: Word>(
     match call.charge(session, device, Kind::Alloc, padding) {
         Ok(padding) => {
             let charge = charge.with(padding).less(pitch.saturating_mul(height));
-            keep(session, pointer, &written, charge.at_home_in(current_context(call)));
+            keep(session, pointer, &written, charge.at_home_in(context));
             Ok(())
         }
         Err(refusal) => {
-            if let Some(address) = pointer.get(&written) {
-                driver::cuda::free(call.driver, address.to_u64());
+            let free = |address: P| driver::cuda::free(call.driver, address.to_u64());
+            if pointer.get(&written).and_then(free).is_none() {
+                keep(session, pointer, &written, charge.at_home_in(context)); // it is still there
             }
             Err(refusal.into())
         }
@@ -82,9 +84,10 @@ fn charged<P: Word>(
     kind: Kind,
 ) -> CuResult {
     let Some((session, device)) = current_device(call)? else { return next().map(drop) };
+    let context = current_context(call)?;
     let charge = call.charge(session, device, kind, bytes)?;
     let written = next()?;
-    keep(session, pointer, &written, charge.at_home_in(current_context(call)));
+    keep(session, pointer, &written, charge.at_home_in(context));
     Ok(())
 }
 

@@ -178,12 +178,12 @@ fn copied_back(call: &Call, next: impl Next<CuError>) -> CuResult {
     Ok(())
 }
 
-/// A capture that was spoilt ends with an error, and a call in the wrong place ends none: so the stream is asked.
+/// A capture that was spoilt ends with an error, and a call in the wrong place ends none: then the stream is asked.
 fn end(call: &Call, next: impl Next<CuError>, stream: CUstream) -> CuResult {
     let captures = || driver::cuda::is_capturing(call.driver, stream, call.per_thread);
     let was_capturing = captures();
     let ended = next();
-    if was_capturing && !captures() {
+    if ended.is_ok() || was_capturing && !captures() {
         throttle::capture_ended(call, stream);
     }
     ended.map(drop)

@@ -25,13 +25,14 @@ pub(crate) fn alloc<P: Word>(
     bytes: impl Word,
     stream: CUstream,
 ) -> CuResult {
-    if driver::cuda::is_capturing(call.driver, stream, call.per_thread) {
+    if driver::cuda::needed::is_capturing(call.driver, stream, call.per_thread)? {
         return next().map(drop); // a node of a graph, charged when the graph is made executable
     }
-    let Some(ordinal) = driver::cuda::current_device(call.driver) else { return next().map(drop) };
     let session = call.session()?;
+    let ordinal = driver::cuda::needed::current_device(call.driver)?;
+    let Some(ordinal) = ordinal else { return next().map(drop) };
     let Some(device) = session.device(call.driver, ordinal)? else { return next().map(drop) };
-    let pool = current_pool(call, session, device, ordinal);
+    let pool = current_pool(call, session, device, ordinal)?;
     charged(call, next, (session, device), pool, pointer, bytes.to_u64())
 }
 
@@ -45,7 +46,7 @@ pub(crate) fn alloc_from<P: Word>(
     pool: CUmemoryPool,
     stream: CUstream,
 ) -> CuResult {
-    if driver::cuda::is_capturing(call.driver, stream, call.per_thread) {
+    if driver::cuda::needed::is_capturing(call.driver, stream, call.per_thread)? {
         return next().map(drop);
     }
     let session = call.session()?;
@@ -320,15 +321,15 @@ fn current_pool(
     session: &Session,
     device: &Device,
     ordinal: CUdevice,
-) -> CUmemoryPool {
+) -> Result<CUmemoryPool, CuError> {
     let known = device.current_pool.load(Ordering::Acquire);
     if known != 0 {
-        return CUmemoryPool::from_address(known);
+        return Ok(CUmemoryPool::from_address(known));
     }
-    let Some(pool) = driver::cuda::current_pool(call.driver, ordinal) else {
-        return CUmemoryPool::NULL;
+    let Some(pool) = driver::cuda::needed::current_pool(call.driver, ordinal)? else {
+        return Ok(CUmemoryPool::NULL);
     };
     session.pools.learn(call.driver, pool, Home::Device(ordinal));
     device.current_pool.store(pool.address(), Ordering::Release);
-    pool
+    Ok(pool)
 }

@@ -5,6 +5,7 @@
 
 use super::Home;
 use super::frees::{Frees, Place};
+use gpucap_abi::cuda::CuError;
 use gpucap_core::ledger::DeviceIndex;
 
 /// What is known of a pool.
@@ -91,19 +92,20 @@ impl Unit {
 }
 
 impl Pool {
-    /// A pool that is met now; `reserved` is what the driver says that it holds.
-    pub(super) fn new(home: Home, threshold: u64, reserved: Option<u64>) -> Self {
+    /// A pool that is met now; `reserved` is what the driver says that it holds. Only one that does not know the question
+    /// never tells.
+    pub(super) fn new(home: Home, threshold: u64, reserved: Result<u64, CuError>) -> Self {
         Self {
             home,
             device: None,
             threshold,
-            tells: reserved.is_some(),
+            tells: reserved != Err(CuError::INVALID_VALUE),
             is_destroyed: false,
             live: 0,
             pending: 0,
             kept: 0,
             changes: 0,
-            has_freed: reserved != Some(0),
+            has_freed: reserved != Ok(0),
             frees: Frees::default(),
         }
     }
@@ -209,7 +211,7 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     fn pool() -> Pool {
-        Pool::new(Home::Device(0), 0, Some(0))
+        Pool::new(Home::Device(0), 0, Ok(0))
     }
 
     /// A unit that has seen these reserves.
@@ -275,7 +277,7 @@ mod tests {
         pool.freed(60, None);
         assert_eq!(pool.idle(None, &mut seen), None);
         assert_eq!(pool.idle(Some(70), &mut seen), Some(30));
-        let mut silent = Pool::new(Home::Device(0), 0, None);
+        let mut silent = Pool::new(Home::Device(0), 0, Err(CuError::INVALID_VALUE));
         allocate(&mut silent, 100, seen);
         assert_eq!(silent.idle(None, &mut seen), Some(0));
     }

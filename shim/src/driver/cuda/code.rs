@@ -1,20 +1,15 @@
-//! What the measurement of code asks of the driver, and how code that does not fit goes again.
+//! What the charge for code asks of the driver, and how code that does not fit goes again.
 
-use super::time::relaxed;
 use super::*;
 use gpucap_abi::cuda::CU_MODULE_LAZY_LOADING;
 
-/// Bytes in use on the current context's device, by all processes.
-pub(crate) fn used_bytes(copy: &DriverCopy) -> Option<u64> {
-    let mut free = 0;
-    let total = relaxed(copy, || filled(|total| mem_get_info(copy, &raw mut free, total)));
-    total.map(|total: usize| total.saturating_sub(free) as u64)
-}
-
-/// Whether functions are loaded when they are first needed (`CUDA_MODULE_LOADING`).
+/// Whether functions may be loaded when they are first needed (`CUDA_MODULE_LOADING`). Drivers before 11.7 have no such
+/// mode.
 pub(crate) fn is_lazy(copy: &DriverCopy) -> bool {
-    let mode = filled(|mode| module_get_loading_mode(copy, mode));
-    mode.is_some_and(|mode: c_int| mode == CU_MODULE_LAZY_LOADING)
+    match answered(|mode| module_get_loading_mode(copy, mode)) {
+        Ok(mode) => mode.is_some_and(|mode: c_int| mode == CU_MODULE_LAZY_LOADING),
+        Err(_) => true,
+    }
 }
 
 /// The library of a kernel; drivers before 12.5 do not report it.

@@ -3,6 +3,7 @@
 //! Graphs inside a graph are included. The driver lists the content of conditional nodes only since 13.2: it is not
 //! examined, and cannot allocate.
 
+use super::needed::asked;
 use super::*;
 use core::ops::ControlFlow;
 use gpucap_abi::cuda::{
@@ -11,23 +12,31 @@ use gpucap_abi::cuda::{
 
 /// How many nodes a graph has, not counting those of graphs inside it.
 pub(crate) fn node_count(copy: &DriverCopy, graph: CUgraph) -> Option<usize> {
-    filled(|count| graph_get_nodes(copy, graph, core::ptr::null_mut(), count))
+    nodes_of(copy, graph).ok().flatten()
+}
+
+fn nodes_of(copy: &DriverCopy, graph: CUgraph) -> Result<Option<usize>, CuError> {
+    asked(|count| graph_get_nodes(copy, graph, core::ptr::null_mut(), count))
 }
 
 /// Visits the allocations of a graph. What a driver without such nodes lacks is not there to be visited.
+///
+/// # Errors
+/// The driver does not say what is in it.
 pub(crate) fn each_allocation(
     copy: &DriverCopy,
     graph: CUgraph,
     mut visit: impl FnMut(CUDA_MEM_ALLOC_NODE_PARAMS),
-) {
+) -> CuResult {
     let mut all = usize::MAX;
-    let _ = walk(copy, graph, 0, &mut all, &mut |node, kind| {
+    let _all = walk(copy, graph, 0, &mut all, &mut |node, kind| {
         if kind == CU_GRAPH_NODE_TYPE_MEM_ALLOC {
-            let params = filled(|params| graph_mem_alloc_node_get_params(copy, node, params));
+            let params = asked(|params| graph_mem_alloc_node_get_params(copy, node, params))?;
             params.into_iter().for_each(&mut visit);
         }
-        ControlFlow::Continue(())
-    });
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(())
 }
 
 /// Whether one of the first `most` nodes of a graph is a kernel that is sought.
@@ -41,11 +50,11 @@ pub(crate) fn has_kernel(
     let found = walk(copy, graph, 0, &mut left, &mut |node, kind| {
         let is_kernel = kind == CU_GRAPH_NODE_TYPE_KERNEL;
         match is_kernel.then(|| function_of(copy, node)).flatten() {
-            Some(function) if is_sought(function) => ControlFlow::Break(()),
-            _ => ControlFlow::Continue(()),
+            Some(function) if is_sought(function) => Ok(ControlFlow::Break(())),
+            _ => Ok(ControlFlow::Continue(())),
         }
     });
-    found.is_break()
+    found.is_ok_and(|found| found.is_break())
 }
 
 /// What a kernel node launches: the handle that it was given, of a function or of a kernel.
@@ -58,33 +67,36 @@ fn function_of(copy: &DriverCopy, node: CUgraphNode) -> Option<CUfunction> {
     (function != CUfunction::NULL).then_some(function)
 }
 
-/// Visits nodes until the callback stops it, or as many as are left.
+/// Visits nodes until the callback stops it, or as many as are left. Fails where the driver does not say what they are.
 fn walk(
     copy: &DriverCopy,
     graph: CUgraph,
     depth: u32,
     left: &mut usize,
-    visit: &mut dyn FnMut(CUgraphNode, c_int) -> ControlFlow<()>,
-) -> ControlFlow<()> {
-    let mut nodes = vec![CUgraphNode::NULL; node_count(copy, graph).unwrap_or(0).min(*left)];
+    visit: &mut dyn FnMut(CUgraphNode, c_int) -> Result<ControlFlow<()>, CuError>,
+) -> Result<ControlFlow<()>, CuError> {
+    let mut nodes = vec![CUgraphNode::NULL; nodes_of(copy, graph)?.unwrap_or(0).min(*left)];
     let mut room = nodes.len();
-    if room == 0 || graph_get_nodes(copy, graph, nodes.as_mut_ptr(), &raw mut room).is_none() {
-        return ControlFlow::Continue(());
+    if room > 0 {
+        graph_get_nodes(copy, graph, nodes.as_mut_ptr(), &raw mut room).transpose()?;
     }
     for node in nodes.into_iter().take(room) {
         if *left == 0 {
             break;
         }
         *left = left.saturating_sub(1);
-        let Some(kind) = filled(|kind| graph_node_get_type(copy, node, kind)) else { continue };
-        visit(node, kind)?;
+        let Some(kind) = asked(|kind| graph_node_get_type(copy, node, kind))? else { continue };
+        if visit(node, kind)?.is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
         // The driver allows no graph inside itself; the bound is for a driver that errs.
         if kind == CU_GRAPH_NODE_TYPE_GRAPH
             && depth < 64
-            && let Some(child) = filled(|child| graph_child_get_graph(copy, node, child))
+            && let Some(child) = asked(|child| graph_child_get_graph(copy, node, child))?
+            && walk(copy, child, depth.saturating_add(1), left, visit)?.is_break()
         {
-            walk(copy, child, depth.saturating_add(1), left, visit)?;
+            return Ok(ControlFlow::Break(()));
         }
     }
-    ControlFlow::Continue(())
+    Ok(ControlFlow::Continue(()))
 }

@@ -1,0 +1,75 @@
+//! What a charge depends on.
+//!
+//! Where the driver refuses to say it, the call that would be charged is refused with the same code: a limit that is not
+//! known to hold is not assumed to. `None` is the answer of a driver that lacks the function, and with it what would have
+//! to be charged, and of one that was asked about what the application does not have (a context, a graph, a stream): it
+//! will say so itself. Only for calls that charge; whoever reports or measures time does without an answer.
+
+use super::*;
+use gpucap_abi::cuda::CuError;
+
+/// What the driver fills in, if anything.
+pub(super) fn asked<T: Copy>(
+    fill: impl FnOnce(*mut T) -> Option<CuResult>,
+) -> Result<Option<T>, CuError> {
+    match answered(fill) {
+        Err(
+            CuError::INVALID_VALUE
+            | CuError::NOT_INITIALIZED
+            | CuError::DEINITIALIZED
+            | CuError::INVALID_CONTEXT
+            | CuError::INVALID_HANDLE
+            | CuError::STREAM_CAPTURE_IMPLICIT,
+        ) => Ok(None),
+        answer => answer,
+    }
+}
+
+/// The device of the calling thread's current context; `None` if there is no such context.
+pub(crate) fn current_device(copy: &DriverCopy) -> Result<Option<CUdevice>, CuError> {
+    asked(|device| ctx_get_device(copy, device))
+}
+
+/// The calling thread's current context; null if there is none.
+pub(crate) fn current_context(copy: &DriverCopy) -> Result<CUcontext, CuError> {
+    Ok(asked(|context| ctx_get_current(copy, context))?.unwrap_or(CUcontext::NULL))
+}
+
+/// The pool that `cuMemAllocAsync` takes from on this device.
+pub(crate) fn current_pool(
+    copy: &DriverCopy,
+    device: CUdevice,
+) -> Result<Option<CUmemoryPool>, CuError> {
+    asked(|pool| device_get_mem_pool(copy, pool, device))
+}
+
+/// Whether an allocation in a stream is recorded instead of carried out. It is neither where another capture forbids it.
+pub(crate) fn is_capturing(
+    copy: &DriverCopy,
+    stream: CUstream,
+    per_thread: bool,
+) -> Result<bool, CuError> {
+    let status = asked(|status| match per_thread {
+        true => stream_is_capturing_ptsz(copy, stream, status),
+        false => stream_is_capturing(copy, stream, status),
+    });
+    Ok(status?.is_some_and(|status: c_int| status != CU_STREAM_CAPTURE_STATUS_NONE))
+}
+
+/// How many threads the device can hold at once: each has a stack of its own.
+pub(crate) fn resident_threads(copy: &DriverCopy, device: CUdevice) -> Result<u64, CuError> {
+    let attribute = |number| -> Result<u64, CuError> {
+        let value = asked(|value| device_get_attribute(copy, value, number, device))?;
+        Ok(value.map_or(0, |value: c_int| value.unsigned_abs().into()))
+    };
+    // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, _MAX_THREADS_PER_MULTIPROCESSOR
+    Ok(attribute(16)?.saturating_mul(attribute(39)?).max(1))
+}
+
+/// Bytes in use on the current context's device, by everybody.
+pub(crate) fn used_bytes(copy: &DriverCopy) -> Result<Option<u64>, CuError> {
+    let mut free = 0;
+    let ask = || asked(|total| mem_get_info(copy, &raw mut free, total));
+    let total: Option<usize> = time::relaxed(copy, ask)?;
+    Ok(total.map(|total| total.saturating_sub(free) as u64))
+}
