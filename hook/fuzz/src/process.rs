@@ -5,7 +5,9 @@
 
 use super::ledger::{Place, RECORD, place, value};
 use gpucap_core::ledger::{Count, DEVICES, Identity, Kind, Ledger, SLOTS, Slot};
-use gpucap_core::throttle::{Batch, Bucket, Events, Launch, Meter, Party, Reached, Signature, Verdict};
+use gpucap_core::throttle::{
+    Batch, Bucket, Events, Launch, Meter, Party, Reached, Signature, Verdict,
+};
 use gpucap_core::units::Share;
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -68,7 +70,6 @@ fn clear(words: &mut Vec<u64>) {
 fn live(ledger: &Ledger, acts: &[u8]) {
     ledger.format();
     let _ = ledger.check(Ledger::SIZE);
-    ledger.live_in(Ledger::boot_of(b"a boot"));
     let Ok(device) = ledger.device(*b"0123456789abcdef") else { return };
     // Of the others, those with even numbers are dead.
     let me = Identity { pid_namespace: 1, pid: 7, start_time: 2, image: 3 };
@@ -84,6 +85,8 @@ fn live(ledger: &Ledger, acts: &[u8]) {
         let size = u64::from(act[1]) << (act[0] >> 4);
         now += size << 10;
         match act[0] % 8 {
+            // It looks at each slot, so it is done where the input says so.
+            0 if size == 0 => ledger.live_in(Ledger::boot_of(b"a boot")),
             0 | 1 => {
                 let all_live = || ledger.all_live(&count, &|| Some(present.get()));
                 let charged =

@@ -40,7 +40,8 @@ pub fn usage(bytes: &[u8]) {
     let mut busy_ns = 0;
     for record in bytes.chunks_exact(RECORD).take(MOST_RECORDS) {
         let takes = 1 + number(&record[..4]) % 50_000_000;
-        if let Verdict::Admit(permit) = meter.before_launch(stream, &batch, launch, now, &mut Card) {
+        if let Verdict::Admit(permit) = meter.before_launch(stream, &batch, launch, now, &mut Card)
+        {
             meter.launched(permit, now, Some([now, now + takes]), &mut Card);
             busy_ns += takes;
         }
@@ -66,11 +67,12 @@ fn peers(record: &[u8], now: u64) -> impl Iterator<Item = PeerReport> {
     // Half of what is told is a time that may be, the other half any number.
     let words = if who & 8 == 0 { (work, occupied) } else { (now.wrapping_add(work) >> 1, now) };
     let seats = [words, (words.1, words.0)].map(|(work, occupied)| UsageReport { work, occupied });
-    let page = u64::from(who & 3);
-    let together = UsageReport::together(seats.into_iter().take(1 + usize::from(who >> 2 & 1)), now);
+    let page = usize::from(who & 3);
+    let together =
+        UsageReport::together(seats.into_iter().take(1 + usize::from(who >> 2 & 1)), now);
     [together.after(seats[1], now), seats[0]].into_iter().zip(page..).map(|(report, page)| {
-        let page = page % SHARES.len() as u64;
-        let share = SHARES.get(page as usize).copied().and_then(Share::from_percent);
+        let place = page % SHARES.len();
+        let (page, share) = (place as u64, Share::from_percent(SHARES[place]));
         PeerReport { page, share, key: page, report }
     })
 }
