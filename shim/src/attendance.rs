@@ -29,7 +29,8 @@ pub(crate) struct Attendance {
 impl Attendance {
     /// Comes to the ledger, in which this process has a slot already.
     pub(crate) fn join(ledger: &'static Ledger, all_users: bool) -> Self {
-        let joined = join(ledger, all_users);
+        let begin = |publish: &dyn Fn(u64) -> bool| sys::Attendance::begin(all_users, publish);
+        let joined = ledger.attend(sys::Attendance::join, begin);
         Self { ledger, joined, count: Count::default(), reported_ns: AtomicU64::new(0) }
     }
 
@@ -41,7 +42,7 @@ impl Attendance {
             self.count.forget();
             return false;
         }
-        let is_ours = self.ledger.attendance().load() == joined.name();
+        let is_ours = self.ledger.attendance() == joined.name();
         is_ours && self.ledger.all_live(&self.count, &|| joined.count())
     }
 
@@ -58,22 +59,4 @@ impl Attendance {
             self.ledger.reap(&ledger_file::alive);
         }
     }
-}
-
-fn join(ledger: &Ledger, all_users: bool) -> Option<sys::Attendance> {
-    let word = ledger.attendance();
-    for _ in 0..4 {
-        let found = word.load();
-        if found != 0
-            && let Some(joined) = sys::Attendance::join(found)
-        {
-            return Some(joined);
-        }
-        // The first, or the first after all others have gone.
-        let publish = |name| word.replace(found, name).is_ok();
-        if let Some(begun) = sys::Attendance::begin(all_users, publish) {
-            return Some(begun);
-        }
-    }
-    None
 }

@@ -16,8 +16,10 @@ struct Memory<T: 'static> {
 }
 
 /// A record: what kind of place, which one, the word in it, and what to write there.
-const RECORD: usize = 12;
-/// Where the parts of a ledger begin, in words; the shape of the file, which its tests hold.
+pub(crate) const RECORD: usize = 12;
+/// How many words the header has, and where the parts behind it begin, in words: the shape of the file, which its tests
+/// hold.
+const HEADER: usize = 16;
 const DEVICES_AT: usize = 4096 / 8;
 const OWNERS_AT: usize = 20480 / 8;
 const BOOKS_AT: usize = 86016 / 8;
@@ -28,7 +30,7 @@ pub fn ledger(bytes: &[u8]) {
     let written: Vec<(&AtomicU64, u64)> = bytes
         .chunks_exact(RECORD)
         .filter_map(|record| {
-            let (place, value) = (place(record), value(record));
+            let (place, value) = (place(record, SLOTS), value(record));
             let word = match place {
                 Place::Ledger(at) => memory.words.get(at),
                 Place::Live(at) => live.words.get(at % live.words.len()),
@@ -76,24 +78,29 @@ fn look_live(page: &LivePage) {
     assert!(LivePage::SIZE >= ENTRIES as u64 * 8, "shorter than its entries");
 }
 
-enum Place {
+/// Where a record writes.
+pub(crate) enum Place {
+    /// The word of this number of the ledger.
     Ledger(usize),
+    /// The word of this number of the page of live limits.
     Live(usize),
 }
 
-fn place(record: &[u8]) -> Place {
+/// Where a record writes; of slots, one of the first `slots`.
+pub(crate) fn place(record: &[u8], slots: usize) -> Place {
     let index = usize::from(u16::from_le_bytes([record[1], record[2]]));
     let word = usize::from(record[3]);
     Place::Ledger(match record[0] % 5 {
-        0 => word % 8,
+        0 => word % HEADER,
         1 => DEVICES_AT + index % DEVICES * 32 + word % 32,
-        2 => OWNERS_AT + index % SLOTS * 8 + word % 8,
-        3 => BOOKS_AT + ((index / SLOTS) * SLOTS + index % SLOTS) * 32 + word % 32,
+        2 => OWNERS_AT + index % slots * 8 + word % 8,
+        3 => BOOKS_AT + (index / SLOTS * SLOTS + index % slots) * 32 + word % 32,
         _ => return Place::Live(index),
     })
 }
 
-fn value(record: &[u8]) -> u64 {
+/// What a record writes.
+pub(crate) fn value(record: &[u8]) -> u64 {
     record.get(4..RECORD).and_then(|value| value.try_into().ok()).map_or(0, u64::from_le_bytes)
 }
 

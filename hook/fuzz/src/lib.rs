@@ -5,10 +5,15 @@
 //! is a row of [`TARGETS`], a file `targets/<name>.rs` and a directory of seeds.
 
 pub mod elf;
+pub mod image;
 pub mod ledger;
+pub mod limits;
 pub mod nri;
 pub mod page;
 pub mod planner;
+pub mod process;
+pub mod share;
+pub mod usage;
 
 /// What a target does with its input.
 pub type Entry = fn(&[u8]);
@@ -22,9 +27,14 @@ pub const TARGETS: &[(&str, Entry)] = &[
     ("config", planner::config),
     ("elf", elf::elf),
     ("environment", planner::environment),
+    ("image", image::image),
     ("ledger", ledger::ledger),
+    ("limits", limits::limits),
     ("node", planner::node),
     ("nri", nri::nri),
     ("page", page::page),
+    ("process", process::process),
+    ("share", share::share),
     ("state", planner::state),
+    ("usage", usage::usage),
 ];

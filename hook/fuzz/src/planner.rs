@@ -5,11 +5,20 @@
 
 use gpucap_core::limits::LimitsFile;
 use gpucap_plan::{Card, Container, Env, Node, Plan, Sources, State, decide};
+use std::sync::LazyLock;
 
 /// A container of a pod with a GPU.
 const CONFIG: &str = r#"{"process":{"env":["GPU_MEM_LIMIT=4Gi"]},
     "annotations":{"io.kubernetes.cri.sandbox-uid":"u1","io.kubernetes.cri.container-name":"app"},
     "linux":{"namespaces":[{"type":"mount"}]}}"#;
+
+/// That container, and what a node has that says nothing: read once, since they are no part of the input.
+static CONTAINER: LazyLock<Container> = LazyLock::new(|| container(CONFIG.as_bytes()));
+static NODE: LazyLock<Node> = LazyLock::new(Node::default);
+static CARDS: LazyLock<Vec<Card>> = LazyLock::new(|| {
+    let card = "GPU UUID: GPU-aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa\nDevice Minor: 0";
+    Card::parse(card).into_iter().collect()
+});
 
 /// The annotations that some convention reads.
 pub const ANNOTATIONS: [&str; 12] = [
@@ -30,14 +39,14 @@ pub const ANNOTATIONS: [&str; 12] = [
 /// `process.env`, an entry a line.
 pub fn environment(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
-    let container = Container { env: Env::new(text.lines()), ..container(CONFIG.as_bytes()) };
+    let container = Container { env: Env::new(text.lines()), ..CONTAINER.clone() };
     plan(&container, None, None, None, None);
 }
 
 /// What a runtime says on standard input.
 pub fn state(bytes: &[u8]) {
     if let Ok(state) = State::parse(bytes) {
-        plan(&container(CONFIG.as_bytes()), Some(&state), None, None, None);
+        plan(&CONTAINER, Some(&state), None, None, None);
     }
 }
 
@@ -48,26 +57,28 @@ pub fn config(bytes: &[u8]) {
 
 /// The node's configuration.
 pub fn node(bytes: &[u8]) {
-    plan(&container(CONFIG.as_bytes()), None, Some(bytes), None, None);
+    plan(&CONTAINER, None, Some(bytes), None, None);
 }
 
 /// A node-local allocation.
 pub fn allocation(bytes: &[u8]) {
-    plan(&container(CONFIG.as_bytes()), None, None, Some(bytes), None);
+    plan(&CONTAINER, None, None, Some(bytes), None);
 }
 
 /// The kubelet's checkpoint.
 pub fn checkpoint(bytes: &[u8]) {
-    plan(&container(CONFIG.as_bytes()), None, None, None, Some(bytes));
+    plan(&CONTAINER, None, None, None, Some(bytes));
 }
 
 /// What was measured of the cards.
 pub fn calibration(bytes: &[u8]) {
-    let node = Node::parse(Node::PATH, br#"{"native_limits": "auto"}"#);
+    static AUTO: LazyLock<Node> = LazyLock::new(|| {
+        Node::parse(Node::PATH, br#"{"native_limits": "auto"}"#).expect("a configuration")
+    });
     check(&Sources {
         state: None,
-        container: &container(CONFIG.as_bytes()),
-        node: node.as_ref(),
+        container: &CONTAINER,
+        node: Ok(&AUTO),
         cards: &[],
         allocations: &[],
         checkpoint: None,
@@ -80,7 +91,7 @@ pub fn calibration(bytes: &[u8]) {
 /// The first byte chooses an annotation, the others are its value.
 pub fn annotations(bytes: &[u8]) {
     let Some((first, rest)) = bytes.split_first() else { return };
-    let mut container = container(CONFIG.as_bytes());
+    let mut container = CONTAINER.clone();
     let key = ANNOTATIONS[usize::from(*first) % ANNOTATIONS.len()];
     container.annotations.insert(key.into(), String::from_utf8_lossy(rest).into_owned());
     plan(&container, None, None, None, None);
@@ -97,14 +108,12 @@ fn plan(
     allocation: Option<&[u8]>,
     checkpoint: Option<&[u8]>,
 ) {
-    let node = node.map_or_else(|| Ok(Node::default()), |bytes| Node::parse(Node::PATH, bytes));
-    let card = "GPU UUID: GPU-aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa\nDevice Minor: 0";
-    let cards: Vec<Card> = Card::parse(card).into_iter().collect();
+    let node = node.map(|bytes| Node::parse(Node::PATH, bytes));
     check(&Sources {
         state,
         container,
-        node: node.as_ref(),
-        cards: &cards,
+        node: node.as_ref().map_or(Ok(&NODE), Result::as_ref),
+        cards: &CARDS,
         allocations: allocation.map(<[u8]>::to_vec).as_slice(),
         checkpoint,
         calibration: None,

@@ -29,6 +29,10 @@ impl Word {
     #[inline]
     pub fn load(&self) -> u64 {
         step();
+        #[cfg(loom)]
+        if explore::is_in_every_order() {
+            return self.0.fetch_or(0, AcqRel);
+        }
         self.0.load(Acquire)
     }
 
@@ -108,6 +112,9 @@ impl Counter {
         }
     }
 }
+
+#[cfg(loom)]
+pub(crate) mod explore;
 
 #[cfg(not(any(test, loom)))]
 #[inline]

@@ -1,6 +1,6 @@
 //! Whether any process has died: a refusal must not count what the dead hold, and checking each process takes long.
 //!
-//! The system can count the living processes that use the ledger ([`attendance`] holds the key for the count). If
+//! The system can count the living processes that use the ledger ([`attend`] is how they agree on what it counts them by). If
 //! they are as many as there are slots, none has died and none is checked. This is consistent at one moment because a
 //! process is counted by the system only after its slot is there and `changes` has been raised, and a slot is removed
 //! only between two raises of it. So with `changes` the same before and after, the slots were those that were
@@ -8,7 +8,7 @@
 //!
 //! Wherever they differ, or the system gives no count, each process is checked.
 //!
-//! [`attendance`]: Ledger::attendance
+//! [`attend`]: Ledger::attend
 
 use super::{DeviceIndex, Identity, Kind, Ledger, OverQuota, Slot};
 use crate::sync::Word;
@@ -16,6 +16,9 @@ use crate::sync::Word;
 /// How many slots there were when they were last counted, and what `changes` was: bits 16.. and 0..16. Of one process.
 #[derive(Debug, Default)]
 pub struct Count(Word);
+
+/// How often a process tries to come to what the others are counted by, while they come and go.
+const ATTEMPTS: u32 = 4;
 
 impl Count {
     const BITS: u32 = 16;
@@ -60,17 +63,41 @@ impl Ledger {
     }
 
     /// Whether it is certain that every owner of a slot lives. `present` says how many of those that have come to
-    /// [`attendance`](Self::attendance), each after its claim, are still there; `None` if that cannot be known.
+    /// [`attend`](Self::attend), each after its claim, are still there; `None` if that cannot be known.
     pub fn all_live(&self, count: &Count, present: &dyn Fn() -> Option<u64>) -> bool {
         let changes = self.header.changes.load();
         let slots = self.count(count, changes);
         present() == Some(slots) && self.header.changes.load() == changes
     }
 
-    /// By what the system counts the processes that are there. Zero: by nothing yet.
+    /// Comes to what the system counts the processes by, all of them by the same: `join` comes to the one of a name, if it
+    /// is still there, and `begin` makes a new one, which stays if the function that it is given says so of its name. The
+    /// caller has its slot already. `None`: nobody will know that it is there.
+    pub fn attend<T>(
+        &self,
+        join: impl Fn(u64) -> Option<T>,
+        begin: impl Fn(&dyn Fn(u64) -> bool) -> Option<T>,
+    ) -> Option<T> {
+        let word = &self.header.attendance;
+        for _ in 0..ATTEMPTS {
+            let found = word.load();
+            if found != 0
+                && let Some(joined) = join(found)
+            {
+                return Some(joined);
+            }
+            // The first, or the first after all others have gone.
+            if let Some(begun) = begin(&|name| word.replace(found, name).is_ok()) {
+                return Some(begun);
+            }
+        }
+        None
+    }
+
+    /// The name of what the processes are counted by. Zero: by nothing yet.
     #[must_use]
-    pub fn attendance(&self) -> &Word {
-        &self.header.attendance
+    pub fn attendance(&self) -> u64 {
+        self.header.attendance.load()
     }
 
     /// True once in `period_ns`, of all processes together: each is to be looked at, whatever the system counts.
@@ -78,8 +105,9 @@ impl Ledger {
     pub fn is_time_to_look(&self, now_ns: u64, period_ns: u64) -> bool {
         let word = &self.header.looked;
         let last = word.load();
-        // A time that is still to come is that of another boot, or nonsense.
-        let is_recent = now_ns.checked_sub(last).is_some_and(|since| since < period_ns);
+        // A time that is a little ahead is that of one who read the clock later, a time further ahead is that of another
+        // boot, or nonsense.
+        let is_recent = now_ns.abs_diff(last) < period_ns;
         !is_recent && word.replace(last, now_ns).is_ok()
     }
 

@@ -5,11 +5,10 @@
 //!     cargo test --release -p gpucap-core --lib ledger::models
 //! ```
 //!
-//! Threads are processes. Each model states its preemption bound: how often, in one execution, a
-//! process is stopped in the middle for as long as the others like. At these bounds the file takes
-//! about a minute on two cores; with 3 instead of 2 for the late reaper and for the two claims,
-//! and 2 instead of 1 for the claims beside a reap, it took three (and passed).
+//! Threads are processes. Each model runs twice (`sync::explore` says why), and states its preemption
+//! bound: how often, in one execution, a process is stopped in the middle for as long as the others like.
 
+mod attendance;
 mod beginnings;
 mod busy;
 mod dead;
@@ -22,7 +21,7 @@ use std::sync::{
 use loom::thread;
 
 use super::{DeviceIndex, Full, Identity, Kind, Ledger, OverQuota, Slot};
-use crate::sync::{Word, fuse::burn};
+use crate::sync::{self, Word, fuse::burn};
 
 const CAP: u64 = 10;
 const ADA: u32 = 1;
@@ -291,9 +290,7 @@ fn claims_and_reaps_give_a_slot_to_one_process() {
 }
 
 fn explore(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(preemptions);
-    builder.check(model);
+    sync::explore::explore(Some(preemptions), model);
 }
 
 /// Explores `model` for each number of steps until it returns that none died.

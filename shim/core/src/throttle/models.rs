@@ -1,7 +1,10 @@
 //! The bucket and the allowance under the model checker: every order of every access, deaths at every access.
 //!
 //! Run as the ledger's models are. Threads are processes (of the bucket) or threads (of allowances). There is no
-//! preemption bound: all orders are explored.
+//! preemption bound, but where a model states one: all orders are explored.
+
+mod repair;
+mod shares;
 
 use std::sync::Arc;
 
@@ -9,7 +12,7 @@ use loom::thread;
 
 use super::{Allowance, Bucket};
 use crate::{
-    sync::{Word, fuse::burn},
+    sync::{Word, explore::explore, fuse::burn},
     units::Share,
 };
 
@@ -29,7 +32,7 @@ fn level_word() -> [Arc<Word>; 2] {
 
 #[test]
 fn no_charge_and_no_refund_is_lost() {
-    loom::model(|| {
+    explore(None, || {
         let [word, other] = level_word();
         let rival = thread::spawn(move || {
             bucket(&other).charge(COST, NOW);
@@ -44,7 +47,7 @@ fn no_charge_and_no_refund_is_lost() {
 /// Another process may charge between a process's look and its charge, once: each overdraws by one operation at most.
 #[test]
 fn what_two_processes_admit_is_the_burst_and_an_operation_each() {
-    loom::model(|| {
+    explore(None, || {
         let word = Arc::new(Word::default());
         let other = Arc::clone(&word);
         let rival = thread::spawn(move || admitted(&other));
@@ -66,7 +69,7 @@ fn admitted(word: &Word) -> u64 {
 #[test]
 fn a_process_that_dies_in_a_charge_has_charged_or_not() {
     for steps in 0..4 {
-        loom::model(move || {
+        explore(None, move || {
             let [word, other] = level_word();
             let dying = thread::spawn(move || burn(steps, || bucket(&other).charge(COST, NOW)));
             bucket(&word).charge(COST, NOW);
@@ -88,7 +91,7 @@ fn spend_all(allowance: &Allowance, cost_ns: u32) -> u64 {
 /// the grant no longer covered is reported apart.
 #[test]
 fn what_a_thread_takes_is_found_whatever_the_meter_does_at_the_same_time() {
-    loom::model(|| {
+    explore(None, || {
         let allowance = Arc::new(Allowance::default());
         allowance.open(100, 2);
         let own = Arc::clone(&allowance);
@@ -113,7 +116,7 @@ fn what_a_thread_takes_is_found_whatever_the_meter_does_at_the_same_time() {
 #[test]
 fn a_thread_that_dies_leaves_an_allowance_that_another_one_can_take_over() {
     for steps in 0..8 {
-        loom::model(move || {
+        explore(None, move || {
             let allowance = Arc::new(Allowance::default());
             allowance.open(100, 4);
             let own = Arc::clone(&allowance);
@@ -146,7 +149,7 @@ fn a_thread_that_dies_leaves_an_allowance_that_another_one_can_take_over() {
 #[test]
 fn what_threads_admit_is_the_burst_and_a_grant_each() {
     const GRANT: u64 = 4_000_000;
-    loom::model(|| {
+    explore(None, || {
         let word = Arc::new(Word::default());
         let allowances = [(); 2].map(|()| Arc::new(Allowance::default()));
         let cap_ns = bucket(&word).cap_ns();

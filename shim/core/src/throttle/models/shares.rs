@@ -1,0 +1,106 @@
+//! The shares of a container's processes under the model checker: the largest in use, and who has less.
+//!
+//! Two processes, one with 50 % and one with 10 %, on one bucket; no preemption bound.
+
+use std::sync::Arc;
+
+use loom::thread;
+
+use super::{COST, NOW, level_word};
+use crate::{
+    sync::{Word, explore::explore, fuse::burn},
+    throttle::{Bucket, shares::Shares},
+    units::Share,
+};
+
+/// After so long a share is published again.
+const LATER: u64 = NOW + 300_000_000;
+/// After so long a notice that nobody has renewed is forgotten.
+const MUCH_LATER: u64 = LATER + 3_000_000_000;
+
+fn of<'a>(percent: u16, bucket: &'a Word, largest: &'a Word) -> Shares<'a> {
+    let share = Share::from_percent(percent).unwrap();
+    Shares::new(Bucket::new(bucket, share)).published_in(Some(largest))
+}
+
+/// The shared level, as the process with the larger share sees it.
+fn level(bucket: &Word, now: u64) -> i64 {
+    Bucket::new(bucket, Share::from_percent(50).unwrap()).level(now)
+}
+
+/// Both begin at once and charge. Who has less may count with its own share until it has seen the larger one: that
+/// takes more out of the bucket, never less. From its next look on it is exact, whoever had been faster.
+#[test]
+fn the_largest_share_in_use_is_what_all_count_with_from_the_second_look_on() {
+    explore(None, || {
+        let ([bucket, other], largest) = (level_word(), Arc::new(Word::default()));
+        let seen = Arc::clone(&largest);
+        let small = thread::spawn(move || {
+            let mut small = of(10, &other, &seen);
+            small.follow(NOW);
+            small.charge(COST, NOW);
+            assert_eq!(small.share().percent(), 10);
+        });
+        let mut large = of(50, &bucket, &largest);
+        large.follow(NOW);
+        large.charge(COST, NOW);
+        small.join().unwrap();
+        let owed = -COST.cast_signed();
+        let taken = level(&bucket, NOW);
+        assert!(taken == 2 * owed || taken == 6 * owed, "{taken}");
+        large.follow(LATER);
+        let mut small = of(10, &bucket, &largest);
+        small.follow(LATER);
+        bucket.store(LATER);
+        small.charge(COST, LATER);
+        assert_eq!(level(&bucket, LATER), owed);
+        assert_eq!(small.level(LATER), owed, "the own bucket holds too");
+    });
+}
+
+/// Both renew at once, over and over: what the word says is a notice of one of them, and a larger share is never counted
+/// as a smaller one by who has it.
+#[test]
+fn who_has_the_largest_share_never_counts_with_a_smaller_one() {
+    explore(None, || {
+        let ([bucket, other], largest) = (level_word(), Arc::new(Word::default()));
+        let seen = Arc::clone(&largest);
+        let small = thread::spawn(move || {
+            let mut small = of(10, &other, &seen);
+            [NOW, LATER].into_iter().for_each(|now| small.follow(now));
+        });
+        let mut large = of(50, &bucket, &largest);
+        for now in [NOW, LATER] {
+            large.follow(now);
+            bucket.store(now);
+            large.charge(COST, now);
+            assert_eq!(level(&bucket, now), -COST.cast_signed());
+        }
+        small.join().unwrap();
+        assert!([1000, 5000].contains(&(largest.load() & 0xffff)));
+    });
+}
+
+/// It dies at any access of its look: the word is whole, and the share of the dead is forgotten after a while.
+#[test]
+fn a_share_of_a_process_that_died_is_forgotten() {
+    for steps in 0..4 {
+        explore(None, move || {
+            let ([bucket, other], largest) = (level_word(), Arc::new(Word::default()));
+            let seen = Arc::clone(&largest);
+            let dying = thread::spawn(move || {
+                let mut large = of(50, &other, &seen);
+                burn(steps, || large.follow(NOW)).is_none()
+            });
+            let mut small = of(10, &bucket, &largest);
+            small.follow(NOW);
+            assert_eq!(dying.join().unwrap(), steps < 2);
+            small.follow(MUCH_LATER);
+            bucket.store(MUCH_LATER);
+            small.charge(COST, MUCH_LATER);
+            // With nobody beside it, its own share is the largest.
+            assert_eq!(level(&bucket, MUCH_LATER), -5 * COST.cast_signed());
+            assert_eq!(small.level(MUCH_LATER), -COST.cast_signed());
+        });
+    }
+}
