@@ -164,7 +164,7 @@ step_shipped() { # with --full: the files built for old machines pass the same t
     cp "$TARGET"/release/{gpucap*,lib*.so} "$GPUCAP_ARTIFACTS"
     cp "$SHIPPED_LIBRARY" "$SHIPPED_DRIVER" "$SHIPPED_COMMAND" "$GPUCAP_ARTIFACTS"
     # With the stub as it is built here: zig's start files lack the call of gcc's, and so of real drivers, by which the
-    # shim is told of them.
+    # shim gets them.
     tests routes
     cp "$SHIPPED_STUB"/libgpucap_stub_*.so "$GPUCAP_ARTIFACTS"
     local binaries

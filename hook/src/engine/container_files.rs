@@ -237,8 +237,8 @@ pub(super) fn is_closed(file: &File) -> io::Result<bool> {
 /// Returns whether every user can write to this file.
 pub(super) fn is_open(file: &File) -> io::Result<bool> {
     let metadata = file.metadata()?;
-    let everybody = metadata.permissions().mode() & 0o666 == 0o666;
-    Ok(metadata.is_file() && everybody && !is_closed(file)?)
+    let by_all = metadata.permissions().mode() & 0o666 == 0o666;
+    Ok(metadata.is_file() && by_all && !is_closed(file)?)
 }
 
 /// Our line, and after it the image's own list. Ours is first, so that nothing in the list can hide it.
