@@ -182,7 +182,7 @@ fn obey(world: &World, script: &[&str]) -> Result<Seen> {
     };
     let mut caller = run.start()?;
     for line in script {
-        // A call may be the program's last, as it is without the shim; then nobody reads on.
+        // A call may be the program's last, as it is without the shim; then the pipe is closed.
         drop(caller.order(line));
     }
     let output = caller.end()?;

@@ -103,7 +103,7 @@ impl Program {
         let programs = project().join("tests/programs");
         let mut command = self.compiler.command();
         command.args(["-std=gnu11", "-Wall", "-Wextra", "-O1", "-D_GNU_SOURCE"]);
-        // The compiler beside a card may be one that nobody has tried; ours must have nothing to say.
+        // The compiler beside a card may be an untested one; ours must have nothing to say.
         if Driver::at_hand() != Driver::Card {
             command.arg("-Werror");
         }

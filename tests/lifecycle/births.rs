@@ -46,7 +46,7 @@ fn spawned(way: &str) -> Result {
 
 fn children(from: &str, count: u32) -> Result<Run> {
     if Driver::at_hand() == Driver::Card {
-        return Err(Stop::skip("so many processes take minutes on a card"));
+        return Err(Stop::skip("thousands of processes take minutes on a card"));
     }
     let cap = "4Gi"; // as the program knows it
     let run = program("children")?.env("GPU_MEM_LIMIT", cap).arg(from).arg(count.to_string());

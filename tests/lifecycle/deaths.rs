@@ -43,7 +43,7 @@ pub(crate) fn trials() -> Vec<Trial> {
             "a child that begins where its parent failed has its own charges",
             child_of_a_failure,
         ),
-        trial("a stopped process keeps what it holds and blocks nobody", stopped),
+        trial("a stopped process keeps what it holds and blocks no other", stopped),
         trial("many deaths leave nothing behind", many_deaths),
         trial("memory can be freed in the last code that runs", last_words),
     ]);

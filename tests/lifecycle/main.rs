@@ -1,4 +1,4 @@
-//! The cap over the lives of processes: shared, inherited by nobody, given back by the dead.
+//! The cap over the lives of processes: shared, not inherited, given back by the dead.
 //!
 //! [`births`] is how a process comes to be; [`deaths`] is how it can end or be replaced; [`crowds`] is many at once;
 //! [`books`] is what the ledger file may be; [`surroundings`] is where a process may find itself; [`shortage`] is a place
@@ -63,7 +63,7 @@ fn begin(run: &Run) -> Result<Actor> {
     Ok(actor)
 }
 
-/// The command that takes so many MiB into slot `a`.
+/// The command that takes this many MiB into slot `a`.
 fn take(mib: u64) -> String {
     format!("alloc a {}", mib * MIB)
 }

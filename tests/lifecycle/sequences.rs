@@ -1,4 +1,4 @@
-//! Every way of getting memory, in orders that nobody thought of: the cap holds at each instant of them.
+//! Every way of getting memory, in random orders: the cap holds at each instant of them.
 //!
 //! `tests/programs/sequence.c` makes the calls and compares what the driver has handed out with the cap and with the
 //! ledger after each one; the driver keeps the most that it ever had out, so that instants within a call count too.
@@ -40,7 +40,7 @@ fn sequences() -> Result<impl Fn(u64, u64) -> Run> {
         .env("GPU_MEM_LIMIT", CAP.to_string())
         .env("GPUCAP_CONTEXT_MEM", PRICE)
         .env("STUB_GPU_CONTEXT_MEM", PRICE)
-        // Work goes on only while somebody waits for it, so that an order is the same each time.
+        // Work goes on only while a client waits for it, so that an order is the same each time.
         .env("STUB_GPU_CLOCK", "virtual");
     Ok(move |seed: u64, calls: u64| {
         let (ledger, peers) = (run.directory().join("ledger"), run.directory());

@@ -1,4 +1,4 @@
-//! The cap, on the stub: exact at its edge, given back on every way out, and shown to whoever asks. A card is asked the
+//! The cap, on the stub: exact at its edge, given back on every way out, and shown to each query. A card is asked the
 //! first two suites as well.
 //!
 //! Contexts are free of charge here unless a test says otherwise, so that every byte is the test's own.
