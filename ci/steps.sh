@@ -37,6 +37,11 @@ step_layering() { # layers, unsafe code and the form of files are as CONTRIBUTIN
     tests layering
 }
 
+step_spelling() { # no word is misspelt, in sources and documents; ci/typos.toml has the exceptions
+    need typos
+    check 'no word is misspelt' typos --config ci/typos.toml --format brief
+}
+
 step_routes() { # every way a program can look a driver function up ends at the shim
     tests routes
 }

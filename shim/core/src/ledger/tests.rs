@@ -83,7 +83,7 @@ fn no_number_overflows() {
 }
 
 #[test]
-fn a_refund_gives_back_what_there_is_and_never_anothers_bytes() {
+fn a_refund_gives_back_what_there_is_and_never_bytes_of_another() {
     let (ledger, device, ada) = ready();
     let bea = claim(&ledger, 2);
     ledger.charge(ada, device, Kind::Alloc, 3, 10).unwrap();
