@@ -104,7 +104,7 @@ impl Program {
         let mut command = self.compiler.command();
         command.args(["-std=gnu11", "-Wall", "-Wextra", "-O1", "-D_GNU_SOURCE"]);
         // The compiler beside a card may be an untested one; ours must have nothing to say.
-        if Driver::at_hand() != Driver::Card {
+        if Driver::available() != Driver::Card {
             command.arg("-Werror");
         }
         command.arg("-I").arg(project().join("include")).arg("-I").arg(&programs);

@@ -23,7 +23,7 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 fn program(name: &'static str) -> Result<Run> {
-    Ok(free_contexts(World::capped(Driver::at_hand())?.run(&Program::new(name).build()?)?))
+    Ok(free_contexts(World::capped(Driver::available())?.run(&Program::new(name).build()?)?))
 }
 
 fn spawned(way: &str) -> Result {
@@ -45,7 +45,7 @@ fn spawned(way: &str) -> Result {
 }
 
 fn children(from: &str, count: u32) -> Result<Run> {
-    if Driver::at_hand() == Driver::Card {
+    if Driver::available() == Driver::Card {
         return Err(Stop::skip("thousands of processes take minutes on a card"));
     }
     let cap = "4Gi"; // as the program knows it

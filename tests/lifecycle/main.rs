@@ -41,13 +41,13 @@ fn main() -> ExitCode {
         late::trials,
         sequences::trials,
     ];
-    let asked = if Driver::at_hand() == Driver::Card { 3 } else { suites.len() };
+    let asked = if Driver::available() == Driver::Card { 3 } else { suites.len() };
     harness(suites.into_iter().take(asked).flat_map(|trials| trials()).collect())
 }
 
 /// An actor under the cap, with contexts free of charge.
 fn capped() -> Result<Run> {
-    Ok(free_contexts(World::capped(Driver::at_hand())?.actor()?))
+    Ok(free_contexts(World::capped(Driver::available())?.actor()?))
 }
 
 fn free_contexts(run: Run) -> Run {

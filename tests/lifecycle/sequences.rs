@@ -34,7 +34,7 @@ fn number(name: &str, usual: u64) -> Result<u64> {
 
 /// Prepares sequences on one card; each is a seed and a number of calls.
 fn sequences() -> Result<impl Fn(u64, u64) -> Run> {
-    let run = World::capped(Driver::at_hand())?.run(&Program::new("sequence").build()?)?;
+    let run = World::capped(Driver::available())?.run(&Program::new("sequence").build()?)?;
     let run = run
         .time_limit(Duration::from_secs(600))
         .env("GPU_MEM_LIMIT", CAP.to_string())

@@ -82,7 +82,7 @@ pub(crate) fn holds(actor: &mut Actor) -> Result {
 }
 
 fn starved(when: &str) -> Result<Output> {
-    let run = World::capped(Driver::at_hand())?.run(&Program::new("starved").build()?)?;
+    let run = World::capped(Driver::available())?.run(&Program::new("starved").build()?)?;
     let run = free_contexts(run).env("GPUCAP_LOG", "error");
     run.env("GPU_MEM_LIMIT", "4Gi").arg(when).output()?.success()
 }

@@ -211,7 +211,7 @@ fn time_only() -> Result {
     let mut works = observer(&run)?.start()?;
     let mut looks = observer(&run)?.start()?;
     told(&mut works, "begin", &[SUCCESS])?;
-    let _stranger = outsider(&run)?;
+    let _outsider = outsider(&run)?;
     told(&mut looks, "computing 8", &[SUCCESS, 0])?;
     let pid = u64::from(works.pid());
     for _ in 0..200 {

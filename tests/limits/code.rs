@@ -190,7 +190,7 @@ fn peer() -> Result {
         ("cuLibraryLoadFromFile", "cuLibraryLoadFromFile a", UNKNOWN),
     ];
     for (symbol, command, most) in forms {
-        let run = eager(CAP)?.env("STUB_GPU_MEANWHILE", format!("{symbol}:10GiB"));
+        let run = eager(CAP)?.env("STUB_GPU_CONCURRENT", format!("{symbol}:10GiB"));
         let mut actor = begin(&run)?;
         actor.expect(&[(command, SUCCESS)])?;
         booked(&run, most)?;
@@ -199,7 +199,7 @@ fn peer() -> Result {
         booked(&run, 0)?;
     }
     // Nor do look-ups add up beyond it.
-    let run = lazy(CAP)?.env("STUB_GPU_MEANWHILE", "cuModuleGetFunction:20MiB");
+    let run = lazy(CAP)?.env("STUB_GPU_CONCURRENT", "cuModuleGetFunction:20MiB");
     let mut actor = begin(&run)?;
     actor.expect(&[("cuModuleLoadData a 1000", SUCCESS)])?;
     for number in 0..5 {
@@ -209,7 +209,7 @@ fn peer() -> Result {
 }
 
 fn peer_leaves() -> Result {
-    let run = eager(CAP)?.env("STUB_GPU_MEANWHILE", "cuMemAlloc_v2:1GiB,cuModuleLoadData:-1GiB");
+    let run = eager(CAP)?.env("STUB_GPU_CONCURRENT", "cuMemAlloc_v2:1GiB,cuModuleLoadData:-1GiB");
     let mut actor = begin(&run)?;
     actor.expect(&[("alloc c 1", SUCCESS), ("cuModuleLoadData a 1000", SUCCESS)])?;
     booked(&run, 1)?;
@@ -318,7 +318,7 @@ fn library_in_contexts() -> Result {
 }
 
 fn no_context() -> Result {
-    let run = lazy(CAP)?.env("STUB_GPU_MEANWHILE", "cuLibraryGetModule:10GiB");
+    let run = lazy(CAP)?.env("STUB_GPU_CONCURRENT", "cuLibraryGetModule:10GiB");
     let mut actor = started(&run)?;
     actor.expect(&[
         ("cuLibraryLoadData a 1000", SUCCESS),

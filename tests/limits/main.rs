@@ -71,7 +71,7 @@ fn main() -> ExitCode {
         live::trials,
         busy::trials,
     ];
-    let asked = if Driver::at_hand() == Driver::Card { 2 } else { suites.len() };
+    let asked = if Driver::available() == Driver::Card { 2 } else { suites.len() };
     harness(suites.into_iter().take(asked).flat_map(|trials| trials()).collect())
 }
 
@@ -82,7 +82,7 @@ fn capped(limit: &str) -> Result<Run> {
 
 /// An actor behind the shim, without a limit.
 fn uncapped() -> Result<Run> {
-    let run = World::capped(Driver::at_hand())?.actor()?;
+    let run = World::capped(Driver::available())?.actor()?;
     Ok(run.env("GPUCAP_CONTEXT_MEM", "0").env("STUB_GPU_CONTEXT_MEM", "0"))
 }
 

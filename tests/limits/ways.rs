@@ -77,7 +77,7 @@ impl Way {
             (false, _) => Ok(self.step),
             (true, Some(unit)) => Ok(*unit),
             (true, None) => {
-                let unit = Driver::at_hand().pool_unit()?;
+                let unit = Driver::available().pool_unit()?;
                 Ok(*POOL_UNIT.get_or_init(|| unit))
             }
         }

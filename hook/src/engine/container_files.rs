@@ -180,9 +180,9 @@ impl ContainerFiles {
     }
 
     fn is_library(&self, file: &File) -> io::Result<bool> {
-        let everybody_reads = file.metadata()?.permissions().mode() & 0o444 == 0o444;
+        let all_read = file.metadata()?.permissions().mode() & 0o444 == 0o444;
         let runs = at::mount_flags(file)? & libc::ST_NOEXEC == 0;
-        Ok(Identity::of(file)? == self.library && is_closed(file)? && runs && everybody_reads)
+        Ok(Identity::of(file)? == self.library && is_closed(file)? && runs && all_read)
     }
 }
 

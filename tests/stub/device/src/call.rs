@@ -1,7 +1,7 @@
 //! What happens at the door of every exported function: it is written down, and it may be told to
 //! fail.
 //!
-//! Without `STUB_GPU_TRACE`, `STUB_GPU_FAIL`, `STUB_GPU_MEANWHILE` and `STUB_GPU_TOOL` this is one load, so that a
+//! Without `STUB_GPU_TRACE`, `STUB_GPU_FAIL`, `STUB_GPU_CONCURRENT` and `STUB_GPU_TOOL` this is one load, so that a
 //! benchmark measures the shim and not the judge. A trace line is `pid name`, written with one `write` to a file opened
 //! for appending: lines of different processes never mix.
 
@@ -41,7 +41,7 @@ pub fn enter(name: &str) -> Option<u32> {
         let _ = file.write_all(line.as_bytes());
     }
     for (_, bytes) in door.concurrent.iter().filter(|(call, _)| call == name) {
-        crate::card().move_neighbour(*bytes);
+        crate::card().move_peer(*bytes);
     }
     if door.tool == Some(name) {
         // It may call the driver, and come here again.

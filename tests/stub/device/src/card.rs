@@ -226,7 +226,7 @@ impl Card {
     }
 
     /// Has a peer take bytes of device 0, or give them back, as this process sees it. Nothing is really taken.
-    pub fn move_neighbour(&self, bytes: i64) {
+    pub fn move_peer(&self, bytes: i64) {
         self.peer.fetch_add(bytes, Ordering::Relaxed);
     }
 

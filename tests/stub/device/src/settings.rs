@@ -129,7 +129,7 @@ impl Settings {
             module_memory: size("STUB_GPU_MODULE_MEM", "0")?,
             function_memory: size("STUB_GPU_FUNCTION_MEM", "0")?,
             eager: text("CUDA_MODULE_LOADING", "LAZY") == "EAGER",
-            concurrent: named("STUB_GPU_MEANWHILE", concurrent(&text("STUB_GPU_MEANWHILE", "")))?,
+            concurrent: named("STUB_GPU_CONCURRENT", concurrent(&text("STUB_GPU_CONCURRENT", "")))?,
             granularity: size("STUB_GPU_GRANULARITY", "1")?.max(1),
             pool_granularity: size("STUB_GPU_POOL_GRANULARITY", "1")?.max(1),
             pitch: size("STUB_GPU_PITCH", "512")?.max(1),
