@@ -4,8 +4,8 @@
 #
 # All are linked by zig, and hold no path of the machine that built them: one commit makes the same bytes in any
 # folder. The command's C library is musl's, which may be linked into a program of any licence; glibc's may not without
-# more. Lines of the sources (debug information) would make the library six times as long, and nobody reads them there.
-# shellcheck disable=SC2034 # whoever sources this uses them
+# more. Lines of the sources (debug information) would make the library six times as long, and they are not read there.
+# shellcheck disable=SC2034 # used by the script that sources this
 
 readonly GNU=x86_64-unknown-linux-gnu MUSL=x86_64-unknown-linux-musl
 readonly SHIPPED_LIBRARY=$TARGET/$GNU/release/libgpucap.so

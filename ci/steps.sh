@@ -37,6 +37,11 @@ step_layering() { # layers, unsafe code and the form of files are as CONTRIBUTIN
     tests layering
 }
 
+step_spelling() { # no word is misspelt, in sources and documents; ci/typos.toml has the exceptions
+    need typos
+    check 'no word is misspelt' typos --config ci/typos.toml --format brief
+}
+
 step_routes() { # every way a program can look a driver function up ends at the shim
     tests routes
 }
@@ -164,7 +169,7 @@ step_shipped() { # with --full: the files built for old machines pass the same t
     cp "$TARGET"/release/{gpucap*,lib*.so} "$GPUCAP_ARTIFACTS"
     cp "$SHIPPED_LIBRARY" "$SHIPPED_DRIVER" "$SHIPPED_COMMAND" "$GPUCAP_ARTIFACTS"
     # With the stub as it is built here: zig's start files lack the call of gcc's, and so of real drivers, by which the
-    # shim is told of them.
+    # shim gets them.
     tests routes
     cp "$SHIPPED_STUB"/libgpucap_stub_*.so "$GPUCAP_ARTIFACTS"
     local binaries

@@ -9,7 +9,7 @@ readonly CARGO_TOOLS=$PWD/.cache/cargo
 # Once: ci/run starts itself for each step.
 [[ :$PATH: == *:$VENV/bin:* ]] || export PATH=$VENV/bin:$CARGO_TOOLS/bin:${CARGO_HOME:-${HOME:-/root}/.cargo}/bin:$PATH
 
-readonly TOOLS=(cargo gcc clang sanitizers readelf shellcheck valgrind python3 zig cargo-zigbuild musl cargo-deny kubernetes-validate runc crun podman containerd)
+readonly TOOLS=(cargo gcc clang sanitizers readelf shellcheck valgrind python3 zig cargo-zigbuild musl cargo-deny typos kubernetes-validate runc crun podman containerd)
 
 # Whether a tool is here.
 have() {
@@ -78,6 +78,7 @@ install_one() {
         zig) pip_install ziglang ;;
         cargo-zigbuild) pip_install cargo-zigbuild ;;
         musl) rustup target add x86_64-unknown-linux-musl ;;
+        typos) pip_install typos==1.52.0 ;;
         kubernetes-validate) pip_install kubernetes-validate==1.37.0 ;;
         cargo-deny) cargo install --quiet --locked --root "$CARGO_TOOLS" cargo-deny ;;
         # Without what needs the headers of seccomp and systemd.

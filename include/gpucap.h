@@ -59,7 +59,7 @@ struct gpucap_ledger_header {
     uint64_t devices;
     uint64_t high_water; /* [p] one more than the highest slot ever claimed */
     uint64_t changes;    /* [p] raised after a claim, and before and after a slot is freed */
-    uint64_t boot;       /* which boot the times are of: a hash of its id, 0 if nobody knew */
+    uint64_t boot;       /* which boot the times are of: a hash of its id, 0 if unknown */
     uint64_t attendance; /* [p] System V shared memory that the living have attached: low 32 bits of its shm_ctime, id */
     uint64_t looked;     /* when each process was last looked at, CLOCK_MONOTONIC ns */
     uint64_t reserved[502];
@@ -147,7 +147,7 @@ struct gpucap_ledger {
 /* ---- the usage page: layout, version 1 ----
  *
  * One file per container, of GPUCAP_PAGE_SIZE bytes, which tells others on the same cards of its work there. Words are as
- * in the ledger. Who writes a page may be a stranger: read it, do not map it, since it may be shortened meanwhile, open it
+ * in the ledger. The writer of a page is not trusted: read it, do not map it, since it may be truncated at any time, open it
  * without blocking, and believe nothing. What is reserved is zero.
  */
 #define GPUCAP_PAGE_MAGIC 0x5043706163757067u /* "gpucapCP" */

@@ -55,7 +55,7 @@ struct work {
     void (*end)(void *own);
 };
 
-/* So many threads begin together; the time that one turn keeps a processor is the answer. */
+/* This many threads begin together; the time that one turn keeps a processor is the answer. */
 void crowd(uint64_t count, uint64_t turns, const struct work *of_each);
 
 /* company N: N more processes that have called cuInit, and are there until this one ends. Before this one opens the driver. */

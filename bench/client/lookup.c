@@ -74,9 +74,9 @@ static void proc(uint64_t turns, uint64_t second)
 static int in_driver(const void *address)
 {
     Dl_info of_address, of_driver;
-    /* The driver's version function is intercepted by nobody. */
+    /* The driver's version function is not intercepted. */
     const void *version = dlsym(driver.library, "cuDriverGetVersion");
-    need(dladdr(address, &of_address) && dladdr(version, &of_driver), "an address of nobody");
+    need(dladdr(address, &of_address) && dladdr(version, &of_driver), "an unknown address");
     return of_address.dli_fbase == of_driver.dli_fbase;
 }
 

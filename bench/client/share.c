@@ -163,7 +163,7 @@ static void turn_copies(struct worker *worker)
     __atomic_fetch_add(&copied, 4 * sizeof bytes, __ATOMIC_RELAXED);
 }
 
-/* Makes a graph of so many kernels, one after the other; a capture of its own thread only. */
+/* Makes a graph of this many kernels, one after the other; a capture of its own thread only. */
 static void capture(struct worker *worker, int nodes)
 {
     CUgraph graph;
@@ -294,7 +294,7 @@ static void run(uint64_t threads, void (*turn)(struct worker *), uint64_t millis
     tell(samples, count, spent);
 }
 
-/* What every command needs: kernels of so many microseconds, and a thread's streams. */
+/* What every command needs: kernels of this many microseconds, and a thread's streams. */
 static void prepare(uint64_t us, uint64_t threads)
 {
 #define LOOK_UP(name) \
@@ -373,7 +373,7 @@ static void share_copies(uint64_t us, uint64_t milliseconds)
     alone(us, turn_copies, milliseconds);
 }
 
-/* share-threads N MS: so many threads launch kernels of 20 us, each in a stream of its own. */
+/* share-threads N MS: N threads launch kernels of 20 us, each in a stream of its own. */
 static void share_threads(uint64_t threads, uint64_t milliseconds)
 {
     need(threads > 0 && threads <= MAX_THREADS, "too many threads");

@@ -19,7 +19,7 @@ QUICK = ("async 200 us", "graph of 20 x 100 us")
 # Points of the card that the mean and the worst second may be off; design promises the first.
 BOUNDS = {"": (0.5, 2.0), "async 3 us": (2.0, 4.0), "kernels of 20 ms": (1.0, 4.0)}
 POINTS = 2.0  # beside others, and for whole models
-# So much of the throughput must remain at 99 % and more.
+# This much of the throughput must remain at 99 % and more.
 LAUNCH_BOUND = 0.97
 BUSY = 0.99
 

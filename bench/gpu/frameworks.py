@@ -52,7 +52,7 @@ CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUPY_CACHE_DIR", "NUMB
 
 
 def run(place, results):
-    """The tool that everybody has, case by case, then the tools of developers."""
+    """The common tool, case by case, then the tools of developers."""
     if place.stub:
         for framework, case, settings in CASES:
             results.skip(label(framework, case, settings), NOT_REAL)

@@ -1,6 +1,6 @@
 """Stage memory: no API gets a byte more than the cap, our book agrees with the card, and a killed process gives back.
 
-The card's own figure is NVML's without the shim: of the process if NVML lists it, else of the whole card, so that nobody
+The card's own figure is NVML's without the shim: of the process if NVML lists it, else of the whole card, so that no other process
 else may use the card during a run. The book is what the program is shown. A row per API says how far they are apart
 after each step; the design aims at 32 MiB or 2 %.
 """
@@ -109,7 +109,7 @@ def must_all(actor, steps):
 
 
 def context(place, results):
-    """A context is charged at a known price; what it takes beyond it is memory that nobody paid for."""
+    """A context is charged at a known price; what it takes beyond it is memory that is not charged."""
     with ExitStack() as stack:
         witness = stack.enter_context(Actor(place))
         before = on_card(witness)

@@ -1,8 +1,8 @@
 """Stage sharing: several containers on one card, each a process with a ledger and limits of its own, all of them busy.
 
 Beside each pair stands the card's own way: plain turns, without the shim. Ledgers that lie in one directory have their
-usage pages in one too, so that these processes see what the others do; a group of strangers, each in a directory of its
-own, shows what that is worth, and is judged by nothing but that nobody gets more than asked for.
+usage pages in one too, so that these processes see what the others do; a group of outsiders, each in a directory of its
+own, shows what that is worth, and is judged only by the rule that no process gets more than asked for.
 """
 
 from contextlib import ExitStack
@@ -34,7 +34,7 @@ def run(place, results):
     for parts in MIXES[:1] if place.stub else MIXES:
         name = " beside ".join(f"{percent} % {shape} {us} us" for shape, us, percent in parts)
         results.attempt(name, lambda: group.together(name, parts))
-        results.attempt(f"strangers: {name}", lambda: group.together(f"strangers: {name}", parts, strangers=True))
+        results.attempt(f"outsiders: {name}", lambda: group.together(f"outsiders: {name}", parts, outsiders=True))
 
 
 class Group:
@@ -44,7 +44,7 @@ class Group:
         self.place, self.results, self.scale = place, results, scale
         self.alone = {}
 
-    def together(self, name, parts, strangers=False):
+    def together(self, name, parts, outsiders=False):
         """All begin at once and work equally long."""
         works = [Work(self.place, shape, us, self.scale) for shape, us, _ in parts]
         for work in works:
@@ -53,15 +53,15 @@ class Group:
         with ExitStack() as stack:
             workers = []
             for work, (_, _, percent) in zip(works, parts):
-                ledger = self.place.ledger_apart() if strangers and percent else None
+                ledger = self.place.ledger_apart() if outsiders and percent else None
                 workers.append(stack.enter_context(work.start(limits_of(percent), ledger=ledger)))
             for worker in workers:
                 worker.say("go")
             ran = [rates(worker.rest(120)["marks"])[0] for worker in workers]
         found = [100 * rate / self.alone[tuple(work.words)] for rate, work in zip(ran, works)]
-        self.judge(name, [percent for _, _, percent in parts], found, strangers)
+        self.judge(name, [percent for _, _, percent in parts], found, outsiders)
 
-    def judge(self, name, split, found, strangers):
+    def judge(self, name, split, found, outsiders):
         """Beside each other, or in turns of the card."""
         figures = {f"share_{n + 1}": share for n, share in enumerate(found)} | {"sum": sum(found)}
         if not any(split):
@@ -71,7 +71,7 @@ class Group:
         # What is asked for beyond the card is shared in proportion.
         wanted = [percent * min(1, 100 / sum(split)) for percent in split]
         off = [share - want for share, want in zip(found, wanted)]
-        if strangers:
+        if outsiders:
             self.results.judge(name, max(off) <= POINTS, f"none more than {POINTS:g} points above", figures, timed=True)
         else:
             holds = all(abs(points) <= POINTS for points in off)
@@ -79,5 +79,5 @@ class Group:
 
 
 def limits_of(percent):
-    """A container that asked for so much, or one without the shim."""
+    """A container that asked for this much, or one without the shim."""
     return {"GPU_MEM_LIMIT": "2Gi", "GPU_CORE_PCT": str(percent)} if percent else None

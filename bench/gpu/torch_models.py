@@ -36,7 +36,7 @@ def step_of(model, shape):
 
 
 def train(model, steps, shape=(64, 512)):
-    """The losses of so many steps."""
+    """The losses of this many steps."""
     step = step_of(model, shape)
     return [step().item() for _ in range(steps)]
 

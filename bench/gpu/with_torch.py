@@ -74,7 +74,7 @@ def out_of_memory():
 
 
 def is_refused(size, keep=None):
-    """Asks for so many bytes, and keeps them if there is a list for it."""
+    """Asks for this many bytes, and keeps them if there is a list for it."""
     try:
         had = torch.empty(size, dtype=torch.uint8, device="cuda")
     except torch.cuda.OutOfMemoryError:

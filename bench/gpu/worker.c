@@ -121,7 +121,7 @@ static void run(const char *shape, unsigned us, double seconds, double turns_per
     CU(cu.cuStreamSynchronize(gpu.stream));
     puts("ready");
     fflush(stdout);
-    if (fgets(line, sizeof line, stdin) == NULL) fail("nobody said go");
+    if (fgets(line, sizeof line, stdin) == NULL) fail("no order to go");
     double start = now_ns(), now = start, next = start, step = seconds * 1e9 / (MOST_MARKS - 8);
     size_t count = 0;
     while (now < start + seconds * 1e9) {

@@ -154,7 +154,7 @@ static void wait_for(pid_t stage, double limit_s, struct outcome *outcome) {
     }
 }
 
-/* Where no persistence daemon runs, a card that nobody has open takes seconds to open: one process
+/* Where no persistence daemon runs, a card that no process has open takes seconds to open: one process
  * keeps it open. */
 static pid_t keep_card_open(void) {
     pid_t keeper = fork();

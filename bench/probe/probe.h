@@ -97,7 +97,7 @@ void launch_empty(const struct gpu *gpu, CUstream stream);
 /* One thread that is busy for this many microseconds of the calibrated clock. */
 void launch_spin(const struct gpu *gpu, CUstream stream, double microseconds);
 
-/* A process with a context and so much memory, until it is killed. Before this one uses the driver,
+/* A process with a context and this much memory, until it is killed. Before this one uses the driver,
  * which does not survive a fork. */
 pid_t start_holder(size_t bytes);
 /* Waits for a process of this stage that ended early, and ends this one likewise. */

@@ -1,4 +1,4 @@
-//! `cuMemAlloc_v2` and `cuMemFree_v2` as a pair, and what else goes through the same book: what is refused, and
+//! `cuMemAlloc_v2` and `cuMemFree_v2` as a pair, and what else goes through the same ledger: what is refused, and
 //! `cuMemGetInfo_v2`, beside up to a thousand processes.
 
 use crate::files::Files;
@@ -108,7 +108,7 @@ fn memory_per_allocation(before: &[[Sample; 1]; 2], after: &[[Sample; 1]; 2], li
     Row::difference(what, Unit::Bytes, &bare, &shim)
 }
 
-/// What asks whether anybody has died, with more and more processes in the ledger.
+/// The check for dead processes, with more and more processes in the ledger.
 fn among(files: &Files, effort: Effort, report: &mut Report) -> Result {
     for count in [1, 16, 256, 1000].into_iter().take(effort.pick(2, 4)) {
         let ledger = format!("among-{count}");
@@ -184,7 +184,7 @@ pub(crate) fn together(group: &mut [Client], command: &str) -> Result<f64> {
     Ok(sum / group.len() as f64)
 }
 
-/// Whether so much is free again, within the second after which a process that has ended, or memory freed in a stream,
+/// Whether this much is free again, within the second after which a process that has ended, or memory freed in a stream,
 /// holds nothing any more.
 ///
 /// # Errors

@@ -169,11 +169,11 @@ fn crowd(files: &Files, effort: Effort, report: &mut Report) -> Result {
             charged.map_err(|_| Stop::fail("ledger: refused below the cap"))?;
         }
         let used = place.ledger.used(place.device);
-        report.check("everybody holds something", used == u64::from(CROWD) * BYTES);
+        report.check("each process holds something", used == u64::from(CROWD) * BYTES);
         let start = Instant::now();
         let freed = place.ledger.reap(&|other| other.pid < 1000);
         reap.add(nanoseconds(start));
-        report.check("everybody dead is reaped", freed == CROWD as usize);
+        report.check("each dead process is reaped", freed == CROWD as usize);
         report.check("nothing is left", place.ledger.used(place.device) == 0);
     }
     report.row(&Row::single("claim, 1 other process", Unit::Ns, claim));

@@ -131,7 +131,7 @@ fn run(plan: &Plan) -> Result<bool> {
     print!("{}", report.text());
     let (held, failed, skipped) = report.checks();
     let result = if failed == 0 { "ok" } else { "FAILED" };
-    // As test binaries say it, so that whoever sums those up can sum this up too.
+    // In the form of test binaries, so that a script that sums those up can sum this up too.
     println!("\ntest result: {result}. {held} passed; {failed} failed; {skipped} ignored");
     Ok(failed == 0)
 }

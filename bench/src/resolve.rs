@@ -49,7 +49,8 @@ pub fn run(files: &Files, effort: Effort, report: &mut Report) -> Result {
         let what = format!("dlsym of another name, {limits}, driver loaded");
         report.row(&pair.measure(&what, "other 5000")?.at_most(OTHER_NAME));
     }
-    report.row(&capped.measure("dlsym of a driver's name that nobody has", "driver-name 1000")?);
+    report
+        .row(&capped.measure("dlsym of a driver's name that does not exist", "driver-name 1000")?);
     report.row(&capped.measure("dlsym of a name that we intercept", "hooked 5000")?);
     report.row(&capped.measure("dlsym of a driver's other name", "unhooked 5000")?);
     report.row(&capped.measure("cuGetProcAddress of a name that we intercept", "proc 5000")?);

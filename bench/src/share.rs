@@ -5,7 +5,7 @@
 //! how long it has worked. Each cell is a process of its own on a card of its own, under no limit or a percentage.
 //!
 //! Kernels take time only on that card's clock, so a machine that is busy leaves a program less than its share. What
-//! cannot be blamed on the machine is checked: nobody gets more than was asked for, [`ABOVE`] points allowed.
+//! cannot be blamed on the machine is checked: no program gets more than was asked for, [`ABOVE`] points allowed.
 
 mod pair;
 pub mod table;
@@ -22,10 +22,10 @@ use std::process::Command;
 /// The percentages, in the order of the table.
 const PERCENTAGES: [u16; 9] = [5, 10, 20, 30, 50, 70, 80, 95, 100];
 
-/// What nobody may get beyond what was asked for, in points.
+/// The most that a program may get beyond what was asked for, in points.
 const ABOVE: f64 = 3.0;
 
-/// A program as people run them: what the client is told.
+/// A typical program: the client's commands.
 struct Workload {
     name: &'static str,
     command: &'static str,
@@ -112,7 +112,7 @@ impl Bench<'_> {
     fn cell(&self, workload: &Workload, percent: Option<u16>) -> Result<Cell> {
         let card = self.card()?;
         let world = percent.map_or(World::Bare, World::Shared);
-        let client = |_| self.client(world, &card, "book", workload.launch_ns);
+        let client = |_| self.client(world, &card, "ledger", workload.launch_ns);
         let mut clients: Vec<_> = (0..workload.processes).map(client).collect::<Result<_>>()?;
         let command = format!("{} {}", workload.command, self.length(workload.milliseconds));
         let answers = ask_all(&mut clients, &vec![command; workload.processes])?;
@@ -122,7 +122,7 @@ impl Bench<'_> {
         Ok(cell)
     }
 
-    /// A card that nobody has used.
+    /// An unused card.
     fn card(&self) -> Result<PathBuf> {
         let card = self.files.ledger("card");
         fs::create_dir_all(&card)?;
@@ -130,9 +130,9 @@ impl Bench<'_> {
     }
 
     /// A program on it, with a ledger of this name.
-    fn client(&self, world: World, card: &Path, book: &str, launch_ns: u32) -> Result<Client> {
+    fn client(&self, world: World, card: &Path, ledger: &str, launch_ns: u32) -> Result<Client> {
         let mut command = Command::new(&self.files.client);
-        world.dress(&mut command, self.files, &format!("card/{book}"));
+        world.dress(&mut command, self.files, &format!("card/{ledger}"));
         command.env("LD_LIBRARY_PATH", &self.driver).env("STUB_GPU_DIR", card);
         command.env("STUB_GPU_LAUNCH_NS", launch_ns.to_string());
         command.env("STUB_GPU_COPY_BYTES_PER_US", "1000");

@@ -5,7 +5,7 @@
 #
 # The files of one release are a directory of their own, and become the current ones by one rename of
 # the link: no container meets the command of one version with the library of another, or half a file. Engines are
-# told of $PREFIX/current/bin/gpucap (`gpucap configure ENGINE --program ...`), so an upgrade changes nothing that they
+# configured with $PREFIX/current/bin/gpucap (`gpucap configure ENGINE --program ...`), so an upgrade changes nothing that they
 # have read. The version before stays, for hooks that run while the link moves; older ones go.
 set -eu
 umask 022
@@ -16,7 +16,7 @@ new=$prefix/versions/$version
 
 before=$(readlink "$prefix/current" 2>/dev/null || true)
 mkdir -p "$prefix/versions"
-# Never written in place: who maps the library would see it change.
+# Never written in place: a process that maps the library would see it change.
 rm -rf "$new.new" "$new.old"
 cp -R "$here/files" "$new.new"
 chmod 755 "$new.new/bin/gpucap" "$new.new/lib/gpucap-driver"

@@ -69,12 +69,12 @@ case $word in
         reconfigure "$@"
         ;;
     uninstall)
-        # Whoever took only the files away left a configuration that names them.
+        # Removing only the files leaves a configuration that names them.
         [ -e "$HOST$prefix/current/bin/gpucap" ] || DESTDIR=$HOST PREFIX=$prefix "$here/install.sh"
         reconfigure --undo "$@"
         DESTDIR=$HOST PREFIX=$prefix "$here/uninstall.sh"
         rm -f "$HOST$etc/config.json" "$HOST$etc/config.json.new"
-        # Here they are mounts; there they are directories, and stay if somebody else has something in them.
+        # Here they are mounts; there they are directories, and stay if they contain files of others.
         on_node rmdir "$prefix" "$etc" 2>/dev/null || true
         ;;
     *)

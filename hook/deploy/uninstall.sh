@@ -5,20 +5,20 @@
 #
 # The engines come first (`gpucap configure ENGINE --undo`, then restart them): one that names a command that is
 # not there starts no container. While one of the files below names it, nothing is taken away. What else lies in the
-# prefix is somebody's own, and stays.
+# prefix belongs to others, and stays.
 set -eu
 prefix=${DESTDIR:-}${PREFIX:-/opt/gpucap}
 
-for told in podman:/usr/share/containers/oci/hooks.d/gpucap.json containerd:/etc/gpucap/base-spec.json \
+for entry in podman:/usr/share/containers/oci/hooks.d/gpucap.json containerd:/etc/gpucap/base-spec.json \
     docker:/etc/docker/daemon.json; do
-    file=${DESTDIR:-}${told#*:}
+    file=${DESTDIR:-}${entry#*:}
     if grep -qsF "\"${PREFIX:-/opt/gpucap}/" "$file"; then
-        echo "$file still names it: gpucap configure ${told%%:*} --undo" >&2
+        echo "$file still names it: gpucap configure ${entry%%:*} --undo" >&2
         exit 1
     fi
 done
 
-# The link first: nobody begins to use what is about to go.
+# The link first: no process begins to use what is about to be removed.
 rm -f "$prefix/current" "$prefix/current.new"
 rm -rf "$prefix/versions"
 [ ! -d "$prefix" ] || rmdir "$prefix" 2>/dev/null || echo "$prefix stays"

@@ -50,7 +50,7 @@ pub(crate) fn random() -> io::Result<u128> {
     }
 }
 
-/// The socket that whoever started this program left open under this number, which nothing here has asked for before.
+/// The socket that the program's starter left open under this number, which nothing here has asked for before.
 pub(crate) fn inherited_socket(number: i32) -> io::Result<UnixStream> {
     // SAFETY: no conditions.
     if unsafe { libc::fcntl(number, libc::F_GETFD) } < 0 {

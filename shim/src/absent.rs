@@ -17,8 +17,8 @@ use gpucap_core::uuid::Uuid;
 
 /// Says so once per process, if no GPU that the program can use has a limit.
 pub(crate) fn warn(policy: &Policy, limits: &Limits, driver: &DriverCopy) {
-    static TOLD: log::Once = log::Once::new();
-    if !TOLD.first() {
+    static LOGGED: log::Once = log::Once::new();
+    if !LOGGED.first() {
         return;
     }
     let Some(count) = driver::cuda::device_count(driver) else { return };

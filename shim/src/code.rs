@@ -21,7 +21,7 @@ pub(crate) struct Owner {
 }
 
 /// Code whose context is unknown. It ends with its context.
-pub(crate) const NOBODY: u64 = 0;
+pub(crate) const NO_OWNER: u64 = 0;
 
 impl Code {
     /// A module or library has been loaded. Returns what is charged for an earlier one of the same handle, whose end

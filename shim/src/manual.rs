@@ -5,7 +5,7 @@
 //! * [`memory`]: what is charged, when, and when it comes back.
 //! * [`time`]: who pays for the card's time, when a launch waits, and how time is measured.
 //! * [`ledger`]: the ledger that processes share, and why a death cannot spoil it.
-//! * [`reports`]: what programs are told.
+//! * [`reports`]: what programs see.
 //! * [`limits`]: where limits come from, and what happens when they cannot be used.
 //! * [`containers`]: the hook: how it is installed, what it does, why a container does not start.
 //! * [`driver`]: what is measured on a node, and the limits that the driver keeps by itself.

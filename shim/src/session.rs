@@ -209,9 +209,9 @@ impl Session {
 
     /// Counts a refusal that the application sees, and logs the first one.
     pub(crate) fn refused(&self, device: &Device, over: &OverQuota) {
-        static TOLD: log::Once = log::Once::new();
+        static LOGGED: log::Once = log::Once::new();
         self.ledger.count_refusal(self.slot, device.index);
-        if TOLD.first() {
+        if LOGGED.first() {
             let (limit, used, request) =
                 (Bytes(over.limit), Bytes(over.used), Bytes(over.requested));
             self.policy.log(

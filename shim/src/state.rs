@@ -101,19 +101,19 @@ pub(crate) fn unwritable() {
 /// Why nothing is allowed, in one line.
 pub(crate) struct Problem {
     text: String,
-    told: log::Once,
+    logged: log::Once,
 }
 
 impl Problem {
     const fn new(text: String) -> Self {
-        Self { text, told: log::Once::new() }
+        Self { text, logged: log::Once::new() }
     }
 
     /// Says so once per process.
     #[cold]
     #[inline(never)]
     pub(crate) fn report(&self) {
-        if self.told.first() {
+        if self.logged.first() {
             log::line(
                 LogLevel::Error,
                 LogLevel::Error,

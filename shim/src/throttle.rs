@@ -1,4 +1,4 @@
-//! The compute limit in the shim: the actions before and after each launch, and all that the meter has to be told of.
+//! The compute limit in the shim: the actions before and after each launch, and all other events that the meter needs.
 //!
 //! Handlers pass what is about to run and where; nothing here changes the driver's answers. Called by handlers of the
 //! classes `launch` and `order`, which only a process with a compute limit reaches, and when objects of the driver

@@ -82,7 +82,7 @@ fn measured() -> Result {
     let written = host.written()?;
     let expected = [gpu("GPU", CONTEXT, 80), gpu("GPU", CONTEXT, 40)];
     expect(written == expected, || format!("{written:?}"))?;
-    // The hook believes it only if nobody else could have written it.
+    // The hook believes it only if no other user could have written it.
     let file = fs::metadata(host.path("state/driver.json"))?;
     expect(file.permissions().mode() & 0o7777 == 0o644, || format!("{file:?}"))?;
     expect(!host.path("state/driver.json.new").exists(), || "half a file was left".into())?;

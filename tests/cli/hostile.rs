@@ -20,7 +20,7 @@ use std::thread;
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial("status: a forged ledger costs bounded memory", forged),
-        trial("status: a ledger that is shortened meanwhile ends nobody", shortened),
+        trial("status: a ledger that is shortened in the mean time ends no process", shortened),
         trial("status: another user's file under a user's name is not believed", misnamed),
         trial("explain: what a process has laid in its root leads nowhere", laid_out),
         trial("explain: a process of another pid namespace holds what it holds", elsewhere),

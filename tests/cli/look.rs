@@ -1,4 +1,4 @@
-//! `gpucap status` and `gpucap explain`, of processes that live meanwhile.
+//! `gpucap status` and `gpucap explain`, of processes that live at the same time.
 
 use crate::{ended, expect, gpucap, says};
 use gpucap_tests::{Actor, Build, Driver, Output, Program, Result, Run, Stop, World, trial};
@@ -106,7 +106,7 @@ fn uncapped() -> Result {
     says(&output, "is not capped: no limit is set")
 }
 
-/// A program that is linked statically and lives until nobody speaks to it.
+/// A program that is linked statically and lives until its input ends.
 pub(crate) fn static_program() -> Result<PathBuf> {
     Program::new("waits").flags(&["-static"]).build()
 }

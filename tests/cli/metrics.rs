@@ -1,4 +1,4 @@
-//! `gpucap metrics`, once and served, of a process that lives meanwhile. What a real parser makes of it: `tests/clients`.
+//! `gpucap metrics`, once and served, of a process that lives at the same time. What a real parser makes of it: `tests/clients`.
 
 use crate::look::{begin, ledger_of};
 use crate::{ended, expect, gpucap};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial("metrics: a live process is told of", printed),
-        trial("metrics: whoever asks is answered, also behind one that says nothing", served),
+        trial("metrics: each client is answered, even behind one that sends nothing", served),
         trial("metrics: many that say nothing do not hold up who asks", silent),
         trial("metrics: an address that cannot be had is a failure", taken),
     ]

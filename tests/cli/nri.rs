@@ -262,7 +262,7 @@ fn bounded() -> Result {
     let plugin = Plugin::start()?;
     let mut runtime = plugin.asked()?;
     for _ in 0..64 {
-        // Of a connection that nobody has, and of a message that is longer than any may be.
+        // Of an unknown connection, and of a message that is longer than any may be.
         runtime.piece(9, &vec![0; 1 << 20])?;
     }
     let mut long = (200u32 << 20).to_be_bytes().to_vec();
@@ -280,7 +280,7 @@ fn bounded() -> Result {
     expect(kib.is_some_and(|kib| kib < 32 << 10), || format!("{peak:?} for 264 MiB"))
 }
 
-/// As long as a runtime waits, which then drops the plugin and makes everybody's containers without it.
+/// As long as a runtime waits, which then drops the plugin and makes all containers without it.
 const DROPPED: Duration = Duration::from_secs(2);
 
 type Annotations<'a> = &'a [(&'a str, &'a str)];
@@ -345,7 +345,7 @@ fn unusable() -> Result {
     expect(status.code() == Some(1), || format!("an index of one digit: {status}"))?;
     let status = fails(command(&scratch)?.args(["--name", "a b"]))?;
     expect(status.code() == Some(1), || format!("a name with a gap: {status}"))?;
-    // Where nobody could be told that it is ready.
+    // Where the ready file cannot be made.
     fs::create_dir(scratch.path().join("ready"))?;
     let status = fails(&mut command(&scratch)?)?;
     expect(status.code() == Some(1), || format!("a ready file that is a directory: {status}"))

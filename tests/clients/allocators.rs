@@ -1,7 +1,7 @@
 //! Programs that take memory: by every way they have, exactly what is left of the cap, and not a
 //! byte more.
 
-use crate::{CONTEXT, NEIGHBOUR, OUT_OF_MEMORY, Scene, Sight, same, script};
+use crate::{CONTEXT, OUT_OF_MEMORY, PEER, Scene, Sight, same, script};
 use gpucap_tests::fetched::python;
 use gpucap_tests::{Output, Result, World, rows, trial};
 use libtest_mimic::Trial;
@@ -42,7 +42,7 @@ const WAYS: &[Way] = &[
     way("node of a graph", "cuGraphInstantiateWithFlags"),
     way("host", HOST),
 ];
-/// Memory of the host, which no cap covers; but nobody has as much of it as the card has.
+/// Memory of the host, which no cap covers; but no machine here has as much of it as the card has.
 const HOST: &str = "cuMemHostAlloc";
 
 /// All trials of this file.
@@ -89,7 +89,7 @@ fn numba(world: &World, sight: Sight) -> Result {
 
 /// `takes` is the function that takes device memory; none does for memory of the host.
 fn judge(output: &Output, sight: Sight, takes: Option<&str>) -> Result {
-    let (total, used) = sight.of(CONTEXT + NEIGHBOUR + CONTEXT);
+    let (total, used) = sight.of(CONTEXT + PEER + CONTEXT);
     let free = total - used;
     same(output.number("total")?, total, output)?;
     same(output.number("free")?, free, output)?;

@@ -5,7 +5,7 @@ from numba.cuda.cudadrv.driver import CudaAPIError
 
 
 def take(size):
-    """The driver's code for an array of so many bytes, and the array."""
+    """The driver's code for an array of this many bytes, and the array."""
     try:
         return 0, cuda.device_array(size, dtype=numpy.uint8)
     except CudaAPIError as error:

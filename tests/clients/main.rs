@@ -1,8 +1,8 @@
 //! Programs of other people, over the stub driver: each sees the slice as if it were the card.
 //!
-//! On the card of every test lives a neighbour, which shares the client's budget, and a stranger,
+//! On the card of every test lives a peer, which shares the client's budget, and a outsider,
 //! which has nothing to do with it. Bare, a client shows the whole card and all that is used on it;
-//! behind the shim it shows the cap and what it and its neighbour hold. [`monitors`] are programs
+//! behind the shim it shows the cap and what it and its peer hold. [`monitors`] are programs
 //! that show, [`time`] is what they show of that, [`allocators`] programs that take, [`compute`]
 //! and [`programs`] programs that compute.
 //!
@@ -28,10 +28,10 @@ const CAP: u64 = 2048 * MIB;
 const CARD: u64 = 81_920 * MIB;
 /// What a context costs, on the stub and in the shim's book.
 const CONTEXT: u64 = 300 * MIB;
-/// What the neighbour holds in its context.
-const NEIGHBOUR: u64 = 100 * MIB;
-/// What the stranger holds in its context.
-const STRANGER: u64 = 500 * MIB;
+/// What the peer holds in its context.
+const PEER: u64 = 100 * MIB;
+/// What the outsider holds in its context.
+const OUTSIDER: u64 = 500 * MIB;
 /// `CUDA_ERROR_OUT_OF_MEMORY`
 const OUT_OF_MEMORY: u64 = 2;
 
@@ -50,8 +50,8 @@ struct Scene {
     run: Run,
     /// Whose directory holds the ledger.
     budget: Run,
-    neighbour: Actor,
-    stranger: Actor,
+    peer: Actor,
+    outsider: Actor,
 }
 
 impl Scene {
@@ -59,14 +59,14 @@ impl Scene {
         let first = limited(world.actor()?);
         let card = first.directory().join("card");
         let ledger = first.directory().join("ledger");
-        let mut neighbour = first.start()?;
-        neighbour.expect(&[("init", 0), ("context 0", 0), (&format!("alloc a {NEIGHBOUR}"), 0)])?;
-        let stranger = World::bare(Driver::Stub).actor()?.env("STUB_GPU_DIR", &card);
-        let mut stranger = priced(stranger).start()?;
-        stranger.expect(&[("init", 0), ("context 0", 0), (&format!("alloc a {STRANGER}"), 0)])?;
+        let mut peer = first.start()?;
+        peer.expect(&[("init", 0), ("context 0", 0), (&format!("alloc a {PEER}"), 0)])?;
+        let outsider = World::bare(Driver::Stub).actor()?.env("STUB_GPU_DIR", &card);
+        let mut outsider = priced(outsider).start()?;
+        outsider.expect(&[("init", 0), ("context 0", 0), (&format!("alloc a {OUTSIDER}"), 0)])?;
         let run = limited(world.run(program)?).env("STUB_GPU_DIR", &card);
         let run = run.env("GPUCAP_LEDGER", &ledger);
-        Ok(Self { run, budget: first, neighbour, stranger })
+        Ok(Self { run, budget: first, peer, outsider })
     }
 
     /// Changes how the client is run.
@@ -105,7 +105,7 @@ impl Sight {
     /// What a client sees as all of the memory, and as used where these bytes are the budget's.
     const fn of(self, used: u64) -> (u64, u64) {
         match self {
-            Self::Card => (CARD, used + CONTEXT + STRANGER),
+            Self::Card => (CARD, used + CONTEXT + OUTSIDER),
             Self::Slice => (CAP, used),
         }
     }

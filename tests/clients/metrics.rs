@@ -1,7 +1,7 @@
 //! What `gpucap metrics` prints, read by the parser of Prometheus's own Python client, which refuses what breaks a rule of
 //! OpenMetrics.
 
-use crate::{CAP, CONTEXT, NEIGHBOUR, Scene, script};
+use crate::{CAP, CONTEXT, PEER, Scene, script};
 use gpucap_tests::fetched::python;
 use gpucap_tests::{Build, Driver, Result, Stop, World, trial};
 use libtest_mimic::Trial;
@@ -17,7 +17,7 @@ fn read() -> Result {
     let parser = World::bare(Driver::Stub).run(&python)?.env("GPUCAP_LEDGER", &ledger);
     let parser = parser.arg(script("openmetrics.py")).arg(Build::shipped()?.gpucap()?).arg(&ledger);
     let output = parser.output()?.success()?;
-    let held = (CONTEXT + NEIGHBOUR).to_string();
+    let held = (CONTEXT + PEER).to_string();
     for (key, expected) in [
         ("type gpucap_memory_used_bytes", "gauge bytes"),
         ("type gpucap_core_busy_seconds", "counter seconds"),

@@ -1,6 +1,6 @@
 //! Programs that show what a card has and what is used of it.
 
-use crate::{CONTEXT, MIB, NEIGHBOUR, Scene, Sight, same, script};
+use crate::{CONTEXT, MIB, PEER, Scene, Sight, same, script};
 use gpucap_tests::fetched::{nvtop, python};
 use gpucap_tests::{Driver, Result, Stop, World, rows, trial};
 use libtest_mimic::Trial;
@@ -63,10 +63,10 @@ pub(crate) fn trials() -> Vec<Trial> {
                 }));
             }
         }
-        trials
-            .push(trial(format!("nvidia-ml-py lists whom it may see of the {sight}"), move || {
-                processes(&sight.world()?, sight)
-            }));
+        trials.push(trial(
+            format!("nvidia-ml-py lists the visible processes of the {sight}"),
+            move || processes(&sight.world()?, sight),
+        ));
     }
     for driver in SMI {
         let rule = format!("nvidia-smi -L names the same card with the shim ({driver})");
@@ -79,7 +79,7 @@ fn judge(scene: Scene, sight: Sight, read: fn(&str) -> Option<Shown>) -> Result 
     let output = scene.run.output()?.success()?;
     let shown = read(&output.stdout);
     let shown = shown.ok_or_else(|| Stop::fail(format!("shows no memory: {output}")))?;
-    let (total, used) = sight.of(CONTEXT + NEIGHBOUR);
+    let (total, used) = sight.of(CONTEXT + PEER);
     let free = shown.free.map(|_| (total - used) / MIB);
     same(shown, Shown { total: total / MIB, used: used / MIB, free }, &output)
 }
@@ -126,19 +126,19 @@ fn names(driver: &Driver) -> Result {
     same(&capped.stdout, &bare.stdout, &capped)
 }
 
-/// Bare, everybody on the card; behind the shim, who shares the budget, as soon as the shim knows
+/// Bare, all processes on the card; behind the shim, those of the budget, as soon as the shim knows
 /// process lists.
 fn processes(world: &World, sight: Sight) -> Result {
     let scene = Scene::new(world, &python("nvidia-ml-py")?)?;
     let scene = scene.with(|run| run.arg(script("processes.py")));
     let output = scene.run.output()?.success()?;
-    let mut everybody = vec![scene.neighbour.pid(), scene.stranger.pid()];
-    everybody.sort_unstable();
-    let ours = vec![scene.neighbour.pid()];
+    let mut all = vec![scene.peer.pid(), scene.outsider.pid()];
+    all.sort_unstable();
+    let ours = vec![scene.peer.pid()];
     let seen = output.value("pids")?.split_whitespace().filter_map(|pid| pid.parse().ok());
     let seen = seen.collect::<Vec<u32>>();
     let told = rows::has("nvmlDeviceGetComputeRunningProcesses_v3");
-    same(seen, if sight == Sight::Slice && told { ours } else { everybody }, &output)
+    same(seen, if sight == Sight::Slice && told { ours } else { all }, &output)
 }
 
 /// `key=bytes`, as our own scripts print.

@@ -1,6 +1,6 @@
 //! What programs that look show of time: the container's share of the card's, where it is limited.
 //!
-//! The neighbour keeps the card busy, as the ledger says: nothing is launched, so that the number is exact.
+//! The peer keeps the card busy, as the ledger says: nothing is launched, so that the number is exact.
 
 use crate::monitors::SMI;
 use crate::{Scene, Sight, same, script};
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// What the container takes of the card, and the neighbour in it, in thousandths.
+/// What the container takes of the card, and the peer in it, in thousandths.
 const BUSY: (u64, u64) = (300, 200);
 
 /// A way to ask nvidia-smi, and how to read the answer.
@@ -67,14 +67,14 @@ fn seen(sight: Sight, client: PathBuf, arguments: &[PathBuf]) -> Result<(Scene, 
         let over = Arc::new(AtomicBool::new(false));
         let mut feeder = None;
         if sight == Sight::Slice {
-            let (run, pid, over) = (scene.budget.clone(), scene.neighbour.pid(), Arc::clone(&over));
+            let (run, pid, over) = (scene.budget.clone(), scene.peer.pid(), Arc::clone(&over));
             let first = run.set_busy(pid, BUSY.0, BUSY.1)?;
             feeder = Some(thread::spawn(move || keep_busy(&run, pid, first, &over)));
         }
         let output = scene.run.output()?.success();
         over.store(true, Ordering::Release);
         let fresh = feeder.map_or(Ok(Ok(true)), thread::JoinHandle::join);
-        let fresh = fresh.map_err(|_| Stop::fail("nobody kept the card busy"))??;
+        let fresh = fresh.map_err(|_| Stop::fail("no process kept the card busy"))??;
         if fresh {
             return Ok((scene, output?));
         }
@@ -99,14 +99,14 @@ fn nvml(sight: Sight) -> Result {
     let processes: Vec<_> = output.stdout.lines().filter(|it| it.starts_with("process=")).collect();
     let samples = output.value("samples")?;
     match sight {
-        // Nobody computes on the stub.
+        // No process computes on the stub.
         Sight::Card => {
             same(output.number("gpu")?, 0, &output)?;
             same(processes.len(), 0, &output)
         }
         Sight::Slice => {
             same(output.number("gpu")?, BUSY.0 / 10, &output)?;
-            let expected = format!("process={} {}", scene.neighbour.pid(), BUSY.1 / 10);
+            let expected = format!("process={} {}", scene.peer.pid(), BUSY.1 / 10);
             same(processes, vec![expected.as_str()], &output)?;
             same(samples, "30 30 30 30 30 30", &output)
         }

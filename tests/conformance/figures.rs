@@ -8,7 +8,7 @@
 const INTO_SLOTS: [&str; 3] = ["cuMemGetInfo", "cuDeviceTotalMem", "ExportToShareableHandle"];
 /// Functions that put them into buffers.
 const INTO_BUFFERS: [&str; 2] = ["nvmlDeviceGet", "ExportToShareableHandle"];
-/// Functions whose code says whether there is somebody to list and whether the list had room.
+/// Functions whose code says whether there is a process to list and whether the list had room.
 const OF_PROCESSES: &str = "Process";
 const LISTED: [&str; 3] = ["0", "6", "7"];
 const CODE: usize = 0;

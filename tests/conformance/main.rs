@@ -61,11 +61,11 @@ const OWN_QUESTIONS: &[&str] = &[
 ];
 
 fn main() -> ExitCode {
-    let at_hand = Driver::at_hand();
+    let available = Driver::available();
     let mut trials = vec![trial("every row has a case", every_row_has_a_case)];
     for (symbol, script) in cases::all() {
-        let (driver, script) = (at_hand.clone(), [STATES[2].1, script].concat());
-        if at_hand == Driver::Card {
+        let (driver, script) = (available.clone(), [STATES[2].1, script].concat());
+        if available == Driver::Card {
             let (rule, script) =
                 (format!("{symbol}: the stub answers as the card"), script.clone());
             trials.push(trial(rule, move || as_the_card(&script)));
@@ -73,8 +73,8 @@ fn main() -> ExitCode {
         let rule = format!("{symbol}: a useful call is as without the shim");
         trials.push(trial(rule, move || same(&driver, &script).map(drop)));
     }
-    let others = Driver::REAL.into_iter().filter(|_| at_hand == Driver::Stub);
-    let drivers: Vec<_> = [at_hand.clone()].into_iter().chain(others).collect();
+    let others = Driver::REAL.into_iter().filter(|_| available == Driver::Stub);
+    let drivers: Vec<_> = [available.clone()].into_iter().chain(others).collect();
     for (state, before) in STATES {
         for driver in drivers.clone() {
             let name = format!("all rows: zeros {state} are as without the shim ({driver})");
@@ -174,7 +174,7 @@ fn obey(world: &World, script: &[&str]) -> Result<Seen> {
     let (file, text) = cases::FILE;
     fs::write(run.directory().join(file), text)?;
     let trace = run.directory().join("trace");
-    let beside_a_card = Driver::at_hand() == Driver::Card;
+    let beside_a_card = Driver::available() == Driver::Card;
     let run = match world.driver() {
         Driver::Card => without_a_say(run),
         _ if beside_a_card => like_the_card(run),
@@ -182,7 +182,7 @@ fn obey(world: &World, script: &[&str]) -> Result<Seen> {
     };
     let mut caller = run.start()?;
     for line in script {
-        // A call may be the program's last, as it is without the shim; then nobody reads on.
+        // A call may be the program's last, as it is without the shim; then the pipe is closed.
         drop(caller.order(line));
     }
     let output = caller.end()?;

@@ -48,7 +48,7 @@ pub(crate) fn is_capped(actor: &mut Actor) -> Result {
     actor.expect(&[(&format!("alloc a {GIB}"), OUT_OF_MEMORY), ("alloc a 1048576", SUCCESS)])
 }
 
-/// The same for the shell of a container to whose actor nobody can speak.
+/// The same for the shell of a container whose actor cannot be reached.
 pub(crate) const ASKS: &str =
     r"printf 'init\ncontext 0\ntotal d 0\nalloc a 1073741824\nalloc a 1048576\n' | /actor";
 
@@ -195,7 +195,7 @@ fn status(runtime: Runtime) -> Result {
     for text in [&format!("Container {}", container.id()), "*: memory 1GiB", "576 MiB of 1 GiB"] {
         expect(seen.stdout.contains(text), || format!("no `{text}` in: {seen}"))?;
     }
-    // What the dead held is not in use, though nobody in the container has looked yet.
+    // What the dead held is not in use, though no process in the container has looked yet.
     other.kill()?;
     container.exec(&[], &["true"])?.output()?;
     let seen = look().arg("--json").output()?.success()?;

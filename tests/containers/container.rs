@@ -28,7 +28,7 @@ pub(crate) struct Container {
     place: Arc<Place>,
 }
 
-/// Where it lies. Deleted, if it still runs, when nobody needs it any more.
+/// Where it lies. Deleted, if it still runs, when it is no longer needed.
 #[derive(Debug)]
 struct Place {
     scratch: Scratch,

@@ -20,7 +20,7 @@ pub(crate) fn trials() -> Vec<Trial> {
             ("a pod of its handler is capped, first process and what is executed", capped),
             ("the annotations of each convention reach the planner", annotations),
             ("a pod with users of its own is capped", own_users),
-            ("pods that share a card read each other's usage pages", neighbours),
+            ("pods that share a card read each other's usage pages", peers),
             ("a pod that asks for nothing is as it would be without us", the_same),
             ("what was configured can be taken out again", undone),
         ],
@@ -126,9 +126,9 @@ fn own_users(userland: Userland) -> Result {
     node.caps_own_users("gpucap")
 }
 
-fn neighbours(userland: Userland) -> Result {
+fn peers(userland: Userland) -> Result {
     let node = node(userland)?;
-    node.shows_neighbours("gpucap")?;
+    node.shows_peers("gpucap")?;
     node.has_no_pages()
 }
 

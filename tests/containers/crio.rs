@@ -31,7 +31,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         ("a pod is capped, first process and what is executed", capped),
         ("the annotations of each convention reach the planner", annotations),
         ("a pod with users of its own is capped", own_users),
-        ("pods that share a card read each other's usage pages", neighbours),
+        ("pods that share a card read each other's usage pages", peers),
         ("a container that outlives its CRI-O stays capped", restarted),
         ("the plugin shows the limit, and its refusal is what the kubelet is told", plugin),
         ("the hook holds beside a plugin that hangs", hanging),
@@ -127,9 +127,9 @@ fn own_users(engine: Engine) -> Result {
     node(engine)?.caps_own_users("")
 }
 
-fn neighbours(engine: Engine) -> Result {
+fn peers(engine: Engine) -> Result {
     let node = node(engine)?;
-    node.shows_neighbours("")?;
+    node.shows_peers("")?;
     // Its file of hooks has one stage: what `poststop` does elsewhere, this does, or the next start.
     node.enclosure.output(&[&Build::shipped()?.gpucap()?.display().to_string(), "gc"])?;
     node.has_no_pages()

@@ -31,7 +31,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("driver: one that fails is passed over, and refuses where it is demanded", failing),
         trial("driver: one that hangs is given up", hanging),
         trial("driver: nothing that an engine's environment holds reaches it", environment),
-        trial("driver: a container in everybody's cgroup is not limited there", no_cgroup),
+        trial("driver: a container in the root cgroup is not limited there", no_cgroup),
     ]
 }
 

@@ -1,4 +1,4 @@
-//! A machine of its own for an engine: mounts and processes that nobody else sees, and that end with the test.
+//! A machine of its own for an engine: mounts and processes that no other process sees, and that end with the test.
 //!
 //! An engine leaves much behind if it is stopped in the middle: daemons, shims, containers, mounts. All of them live in
 //! the namespaces of one process here (`enclosure.sh`), which ends when its standard input does: with the value, or with
@@ -155,7 +155,7 @@ impl Enclosure {
             .spawn()?;
         let stderr = process.stderr.take();
         let (send, said) = channel();
-        // Read on when nobody listens any more, so that it is not held up by a full pipe.
+        // Read on without a reader, so that it is not held up by a full pipe.
         thread::spawn(move || {
             for line in stderr.map(BufReader::new).into_iter().flat_map(BufRead::lines).flatten() {
                 drop(send.send(line));

@@ -31,6 +31,6 @@ mkdir -p /var/usr/new /var/usr/work
 mount -t overlay -o "lowerdir=$1,upperdir=/var/usr/new,workdir=/var/usr/work" usr /usr
 
 echo "$pid"
-# The shell waits for whoever loses its parent here, too.
+# The shell waits for orphaned processes here, too.
 cat >/dev/null
 exit

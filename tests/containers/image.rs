@@ -133,7 +133,7 @@ pub(crate) fn archive(root: &Path, name: &str) -> Result<PathBuf> {
         )
         .map(drop)
     };
-    // Other tests make links to its files meanwhile, which tar takes for a change.
+    // Other tests make links to its files in the mean time, which tar takes for a change.
     let (layer, copy) = (place.join("layer.tar"), root.with_extension("copy"));
     tree(&["-a"], root, &copy)?;
     tar(&copy, &layer)?;

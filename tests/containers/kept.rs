@@ -1,8 +1,8 @@
 //! The usage pages that the hook keeps on a node: none is a reason why a container does not start, and none stays.
 
 use crate::image::{Image, add};
-use crate::neighbours::{counts, has_none, names, of, sharing, shell, start};
 use crate::node::Node;
+use crate::peers::{counts, has_none, names, of, sharing, shell, start};
 use crate::runtime::Runtime;
 use crate::{expect, trials_of};
 use gpucap_tests::{Build, Program, Result};

@@ -21,7 +21,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         ("the host raises and lowers time that its own variable asked for", time),
         ("status and metrics show its names and the limits that hold now", shown),
         ("what it was not given a limit of cannot be limited", unprepared),
-        ("from within nobody changes anything", within),
+        ("no container changes it from within", within),
     ])
 }
 
@@ -148,7 +148,7 @@ fn time(runtime: Runtime) -> Result {
     it.first.end().map(drop)
 }
 
-/// Fails unless the program kept the card busy for so many percent of its time.
+/// Fails unless the program kept the card busy for this many percent of its time.
 fn used(output: &Output, least: u64, most: u64) -> Result {
     let share = output.number("busy")? * 100 / output.number("clock")?;
     expect((least..=most).contains(&share), || format!("{share} %: {output}"))
@@ -167,7 +167,7 @@ fn shown(runtime: Runtime) -> Result {
     it.first.expect(&[("alloc a 1048576", SUCCESS)])?;
     let said = it.gpucap(&["limit", "default/train", "--mem", "3Gi", "--cores", "60"])?;
     said.success()?;
-    // Nobody has asked for memory since: what holds is what the host has said, not the cap of the latest request.
+    // No memory was requested since: what holds is what the host has said, not the cap of the latest request.
     let seen = it.status()?;
     let container = &seen["container"];
     let names = json!([container["namespace"], container["pod"], container["name"]]);

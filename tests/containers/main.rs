@@ -3,7 +3,7 @@
 //!
 //! * [`capped`]: the slice is there for every process of every kind of container.
 //! * [`limited`]: the host changes the limits of one that runs.
-//! * [`neighbours`]: those that share a card tell each other of it, and can do nothing else to each other.
+//! * [`peers`]: those that share a card publish their usage to each other, and can do nothing else to each other.
 //! * [`kept`]: what the node keeps for that, and that no container is refused for it.
 //! * [`shares`]: what the node tells them of each other's shares.
 //! * [`refused`]: one that cannot be held to it prints nothing and leaves nothing.
@@ -40,10 +40,10 @@ mod image;
 mod kept;
 mod limited;
 mod mounts;
-mod neighbours;
 mod node;
 mod nri;
 mod older;
+mod peers;
 mod podman;
 mod pods;
 mod refused;
@@ -67,7 +67,7 @@ fn main() -> ExitCode {
     let suites = [
         capped::trials,
         limited::trials,
-        neighbours::trials,
+        peers::trials,
         kept::trials,
         shares::trials,
         refused::trials,

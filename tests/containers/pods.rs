@@ -116,7 +116,7 @@ impl Node {
     }
 
     /// Pods of this class that share the card's time read each other's usage pages.
-    pub(crate) fn shows_neighbours(&self, class: &str) -> Result {
+    pub(crate) fn shows_peers(&self, class: &str) -> Result {
         let pods = [self.pod(class, json!({}))?, self.pod(class, json!({}))?];
         let start = |pod: &Pod<'_>| {
             pod.container("app", &["sleep", "infinity"], ("GPU_PROFILE", "3g.20gb"))

@@ -6,8 +6,8 @@
 use crate::container::Container;
 use crate::expect;
 use crate::image::add;
-use crate::neighbours::{counts, sharing, shell, start};
 use crate::node::Node;
+use crate::peers::{counts, sharing, shell, start};
 use crate::runtime::Runtime;
 use crate::trials_of;
 use gpucap_tests::{Build, Output, Program, Result, Stop};

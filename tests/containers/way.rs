@@ -1,9 +1,9 @@
-//! The way to the preload list: for every user of the container, and whoever shares a volume with it, it stays.
+//! The way to the preload list: for every user of the container, and any other user of a volume of it, it stays.
 
 use crate::capped::{begin, caps};
 use crate::container::Container;
 use crate::image::add;
-use crate::neighbours::shell;
+use crate::peers::shell;
 use crate::refused::refuses;
 use crate::runtime::Runtime;
 use crate::{expect, trials_of};
@@ -74,7 +74,7 @@ fn of_others(runtime: Runtime) -> Result {
         let why = format!("hold for all its users: /{directory} does not belong to root");
         refuses(&as_user(container), &why)?;
     }
-    // With users of its own, root is whoever is 0 there.
+    // With users of its own, root is the user that is 0 there.
     let container = Container::new(runtime)?.with_users_of_its_own();
     chown(container.root(), Some(100_000), Some(100_000))?;
     chown(container.root().join("etc"), Some(100_000), Some(100_000))?;
@@ -96,7 +96,7 @@ fn access_list(runtime: Runtime) -> Result {
     refuses(&as_user(container), "/etc has an access control list")
 }
 
-/// A list by which everybody may enter but this user, as the kernel is given it: a version, then tag, permissions and
+/// An access control list that admits all users but this one, as the kernel is given it: a version, then tag, permissions and
 /// user of each entry.
 fn denying(user: u32) -> Vec<u8> {
     const ENTRIES: [(u16, u16); 5] = [(0x01, 7), (0x02, 0), (0x04, 5), (0x10, 5), (0x20, 5)];

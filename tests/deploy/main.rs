@@ -3,7 +3,7 @@
 //! * [`release`]: the archive installs below any root, upgrades, and leaves nothing behind.
 //! * [`node`]: what the DaemonSets run keeps a node whole at each step, on a node made of stand-ins.
 //! * [`manifests`]: each manifest has the fields that the API knows, and agrees with the scripts and the command.
-//! * [`shape`]: those fields, for the kinds that we use, where no schema of the API is at hand.
+//! * [`shape`]: those fields, for the kinds that we use, where no schema of the API is available.
 //! * [`schema`]: the API's own schemas, in two releases. No cluster is asked.
 //! * [`option`]: the DaemonSet with the plugin for NRI, and with metrics.
 //! * [`examples`]: each example gets the slice that it shows, and the validation tells a slice from a card.

@@ -122,7 +122,7 @@ fn references() -> Result {
             expect(volumes.contains(mount), || format!("{name}: no volume {mount}"))?;
         }
         for volume in &volumes {
-            expect(mounts.contains(volume), || format!("{name}: nobody mounts {volume}"))?;
+            expect(mounts.contains(volume), || format!("{name}: no container mounts {volume}"))?;
         }
         if let Some(labels) = object.pointer("/spec/selector/matchLabels") {
             let template = &object["spec"]["template"]["metadata"]["labels"];

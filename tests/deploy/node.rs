@@ -23,7 +23,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         ),
         trial("node: uninstalled, nothing is left and containerd has read so", uninstalled),
         trial("node: files stay while containerd may still name them", leaving_fails),
-        trial("node: a configuration whose files somebody took away is taken away too", files_gone),
+        trial("node: a configuration whose files were removed is removed too", files_gone),
         trial("node: a broken configuration of containerd stops before anything names us", broken),
     ]
 }

@@ -80,7 +80,7 @@ fn round() -> Result {
     ended(Command::new(release.join("uninstall.sh")).env("DESTDIR", &root), true)?;
     let after = tree(&root)?;
     expect(after == before, || format!("{after:?}"))?;
-    // Without somebody's own, nothing at all.
+    // Without files of others, nothing at all.
     let empty = scratch.path().join("empty");
     installed(&release, &empty)?;
     ended(Command::new(release.join("uninstall.sh")).env("DESTDIR", &empty), true)?;

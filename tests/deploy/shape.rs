@@ -1,7 +1,7 @@
 //! The fields of the kinds that we use, as the API of Kubernetes 1.30 has them: which there are, which must be.
 //!
 //! The API's own schemas are megabytes; what our manifests can get wrong is a misspelt field, one at the wrong depth, one
-//! that is missing, or a number where a text belongs. A field that is not here is a fault: whoever uses it adds it.
+//! that is missing, or a number where a text belongs. A field that is not here is a fault: its first user adds it.
 
 use serde_json::{Map, Value};
 

@@ -1,4 +1,4 @@
-//! What stands in the ledger file of a run, read as `include/gpucap.h` describes it to everybody.
+//! What stands in the ledger file of a run, read as `include/gpucap.h` describes it.
 
 use crate::{Result, Run, Stop};
 use std::fs;

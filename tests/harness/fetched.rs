@@ -61,7 +61,7 @@ pub fn userland(release: &str, program: &str) -> Result<PathBuf> {
     }
 }
 
-/// A program that whoever runs the tests put in `PATH`, since no distribution that they know has it.
+/// A program that the user put in `PATH`, since no distribution that they know has it.
 ///
 /// # Errors
 /// Skips if it is not there.

@@ -83,7 +83,7 @@ impl Installation {
 }
 
 /// Puts a program there, in place of the one that is. Another process writes it: a child that is forked off here for
-/// another test meanwhile would hold it open for writing, and then it cannot be executed.
+/// another test in the mean time would hold it open for writing, and then it cannot be executed.
 fn put(from: &Path, to: &Path) -> Result {
     let output = Command::new("install").args(["-m", "755"]).arg(from).arg(to).output()?;
     if output.status.success() {

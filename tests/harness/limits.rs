@@ -1,4 +1,4 @@
-//! The text of a limits file, written as `include/gpucap.h` describes it to everybody.
+//! The text of a limits file, written as `include/gpucap.h` describes it.
 
 /// A limits file with these lines about GPUs, framed by the version and the checksum.
 #[must_use]

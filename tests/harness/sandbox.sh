@@ -1,6 +1,6 @@
 # A place of its own for one program: sandbox.sh DEV ROOT LIMITS MODE PROGRAM [ARGUMENT...]
 #
-# Runs in a mount namespace that nobody else sees. DEV, an empty directory, becomes /dev with the harmless nodes only.
+# Runs in a private mount namespace. DEV, an empty directory, becomes /dev with the harmless nodes only.
 # Unless ROOT is empty, it becomes / with everything that the machine has there, and the directory LIMITS appears in
 # it as /.gpucap, mounted with MODE (ro or rw): the way a container shows what the hook wrote. The file `ledger` in it
 # can be written in any case, and so can `page`, if it is there: `pages/own` by another name. No mount is noted down for

@@ -1,4 +1,4 @@
-//! How a test ends: passed, skipped for want of a means, or failed.
+//! How a test ends: passed, skipped for lack of a means, or failed.
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use std::env;
@@ -60,7 +60,7 @@ fn record(name: &str, result: &Result) {
         Err(Stop::Fail(reason)) => ("failed", reason.as_str()),
     };
     let line = serde_json::json!({ "test": name, "status": status, "reason": reason });
-    // One call, so that threads do not mix their lines. Whoever reads them sees that one is missing.
+    // One call, so that threads do not mix their lines. A reader sees that one is missing.
     drop(
         File::options()
             .append(true)

@@ -1,4 +1,4 @@
-//! Busy time put into the ledger file of a run, as `include/gpucap.h` describes it to everybody.
+//! Busy time put into the ledger file of a run, as `include/gpucap.h` describes it.
 
 use crate::{Result, Run, Stop};
 use std::fs::File;
@@ -22,7 +22,7 @@ impl Run {
         (time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()) >> WINDOW_BITS
     }
 
-    /// Says that the first device was busy for so many thousandths of each of the latest eight windows, and the process
+    /// Says that the first device was busy for this many thousandths of each of the latest eight windows, and the process
     /// for as many. Gives the latest of them: readers see what was said until two windows after it.
     ///
     /// # Errors

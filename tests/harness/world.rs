@@ -31,7 +31,7 @@ impl Driver {
 
     /// The driver that this run of the tests is about: the stub, or with `GPUCAP_TEST_DRIVER=card` the machine's own.
     #[must_use]
-    pub fn at_hand() -> Self {
+    pub fn available() -> Self {
         match env::var_os("GPUCAP_TEST_DRIVER") {
             Some(named) if named == "card" => Self::Card,
             _ => Self::Stub,
@@ -44,7 +44,7 @@ impl Driver {
     /// Skips if a real driver has not been fetched.
     pub fn libraries(&self) -> Result<Option<PathBuf>> {
         match self {
-            Self::Absent if Self::at_hand() == Self::Card => {
+            Self::Absent if Self::available() == Self::Card => {
                 Err(Stop::skip("a driver is installed here"))
             }
             Self::Absent => Ok(None),

@@ -138,6 +138,14 @@ rules! {
             ("shim/Cargo.toml", "[dependencies]\nlibc.workspace = true"),
         ];
 
+    words_are_those_of_the_field: crate::rules::plain_words,
+        broken by [
+            ("README.md", concat!("It is charged to no", "body.")),
+            ("shim/src/a.rs", concat!("fn ends_no", "body() {}")),
+            ("bench/a.py", concat!("# Waits for so ", "many seconds.")),
+        ],
+        kept by [("README.md", "It is charged to no process."), ("shim/src/a.rs", "fn ends() { so::few() }")];
+
     a_public_name_is_ours: crate::rules::public_names,
         broken by [("include/gpucap.h", "#define EXIT_REFUSED 3\n"), ("include/gpucap.h", "struct ledger {\n")],
         kept by [("include/gpucap.h", "#define GPUCAP_EXIT_REFUSED 3\n"), ("include/driver.h", "#define A\n")];

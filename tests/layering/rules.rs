@@ -5,7 +5,9 @@
 
 use crate::blank::words;
 use crate::source::{Source, line_of};
-use crate::tables::{DEPENDENCIES, HOSTS, LIBC, LINES, NEVER, PUBLIC, UNSAFE};
+use crate::tables::{
+    DEPENDENCIES, HOSTS, LIBC, LINES, NEVER, PUBLIC, UNSAFE, WORDS, WORDS_ALLOWED,
+};
 
 /// A broken rule: the line, and what is wrong there.
 pub(crate) type Fault = (usize, String);
@@ -43,6 +45,23 @@ pub(crate) fn no_private_places(source: &Source) -> Vec<Fault> {
         if web && host.contains('.') && !HOSTS.contains(&host.trim_end_matches('.')) {
             found.push((line_of(&source.text, at), format!("a host that is not in HOSTS: {host}")));
         }
+    }
+    found
+}
+
+/// Sources and documents are written in the terms of the field.
+pub(crate) fn plain_words(source: &Source) -> Vec<Fault> {
+    let is_text = [".lock", ".svg", ".jsonl"].iter().all(|end| !source.path.ends_with(end));
+    if !is_text || is_below(&source.path, WORDS_ALLOWED) {
+        return vec![];
+    }
+    let mut found = Vec::new();
+    for (line, text) in (1..).zip(source.text.lines()) {
+        let parts = text.split(|sign: char| !sign.is_alphanumeric());
+        let parts: Vec<_> = parts.filter(|part| !part.is_empty()).map(str::to_lowercase).collect();
+        let text = format!(" {} ", parts.join(" "));
+        let words = WORDS.iter().filter(|(word, _)| text.contains(&format!(" {word} ")));
+        found.extend(words.map(|(word, instead)| (line, format!("\"{word}\": write {instead}"))));
     }
     found
 }

@@ -164,6 +164,41 @@ pub(crate) const HOSTS: &[&str] = &[
     "www.w3.org",
 ];
 
+/// Words that a systems engineer has to translate, each with what to write instead. Parts of a name count as words.
+pub(crate) const WORDS: &[(&str, &str)] = &[
+    ("nobody", "no process, or a passive verb"),
+    ("somebody", "the actor: a process, a user, a container"),
+    ("anybody", "any process, any user"),
+    ("everybody", "all processes, all users"),
+    ("whoever", "the actor: a process that, each process that"),
+    ("meanwhile", "at the same time, in the mean time"),
+    ("stranger", "an unreported process, an untrusted container"),
+    ("strangers", "unreported processes, untrusted containers"),
+    ("neighbour", "a peer"),
+    ("neighbours", "peers"),
+    ("liar", "a process with a false report"),
+    ("liars", "processes with false reports"),
+    ("purse", "an allowance"),
+    ("goodbye", "a shutdown step"),
+    ("so many", "the number, by its name"),
+    ("so much", "the amount, by its name"),
+    ("at hand", "available"),
+    ("for want of", "for lack of"),
+];
+
+/// Where such a word may stand: names of measured cells, recorded results, and this table.
+pub(crate) const WORDS_ALLOWED: &[&str] = &[
+    "bench/ACCURACY.md",
+    "bench/RESULTS.md",
+    "bench/results/",
+    "bench/src/accuracy/bounds.rs",
+    "bench/src/accuracy/tests.rs",
+    "bench/src/share.rs",
+    "bench/src/simulator/workloads.rs",
+    "tests/fixtures/",
+    "tests/layering/",
+];
+
 /// The longest a file may be.
 pub(crate) const LINES: usize = 400;
 

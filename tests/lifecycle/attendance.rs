@@ -15,7 +15,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("what a process held is back when another one comes as it dies", replaced),
         trial("cuMemGetInfo shows what is back before a second has passed", shown),
         trial("in another IPC namespace the cap holds and the dead come back", other_namespace),
-        trial("a segment of somebody else that the ledger names is left alone", foreign),
+        trial("a foreign segment that the ledger names is left alone", foreign),
     ]
 }
 
@@ -123,7 +123,7 @@ fn foreign() -> Result {
     // SAFETY: the segment made above.
     unsafe { libc::shmctl(id, libc::IPC_RMID, std::ptr::null_mut()) };
     if held {
-        return Err(Stop::fail("a segment of somebody else was joined"));
+        return Err(Stop::fail("a foreign segment was joined"));
     }
     expect(&run, Some(1))?;
     actor.expect(&[(&take(CAP / MIB), SUCCESS), ("alloc b 1", OUT_OF_MEMORY)])

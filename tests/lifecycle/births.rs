@@ -23,7 +23,7 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 fn program(name: &'static str) -> Result<Run> {
-    Ok(free_contexts(World::capped(Driver::at_hand())?.run(&Program::new(name).build()?)?))
+    Ok(free_contexts(World::capped(Driver::available())?.run(&Program::new(name).build()?)?))
 }
 
 fn spawned(way: &str) -> Result {
@@ -45,8 +45,8 @@ fn spawned(way: &str) -> Result {
 }
 
 fn children(from: &str, count: u32) -> Result<Run> {
-    if Driver::at_hand() == Driver::Card {
-        return Err(Stop::skip("so many processes take minutes on a card"));
+    if Driver::available() == Driver::Card {
+        return Err(Stop::skip("thousands of processes take minutes on a card"));
     }
     let cap = "4Gi"; // as the program knows it
     let run = program("children")?.env("GPU_MEM_LIMIT", cap).arg(from).arg(count.to_string());

@@ -42,7 +42,7 @@ const THREADS: u64 = 4;
 
 /// Processes that begin together.
 fn hammers(rounds: u64, largest: u64) -> Result<(Run, Vec<Actor>)> {
-    let run = World::capped(Driver::at_hand())?.run(&Program::new("hammer").build()?)?;
+    let run = World::capped(Driver::available())?.run(&Program::new("hammer").build()?)?;
     let held = run.directory().join("held");
     let run = free_contexts(run)
         .arg(THREADS.to_string())
@@ -108,7 +108,7 @@ fn storm() -> Result {
     let chunk = (CAP - PROCESSES * PRICE) / CHUNKS;
     // The price is such that nothing is left over.
     let price = (CAP - chunk * CHUNKS) / PROCESSES;
-    let run = World::capped(Driver::at_hand())?.run(&Program::new("storm").build()?)?;
+    let run = World::capped(Driver::available())?.run(&Program::new("storm").build()?)?;
     let run = free_contexts(run).env("GPUCAP_CONTEXT_MEM", price.to_string());
     let run = run.arg(THREADS.to_string()).arg(chunk.to_string());
     let cap = chunk * CHUNKS + price * PROCESSES;
@@ -134,7 +134,7 @@ fn storm() -> Result {
         granted += answer.value;
     }
     // A pool keeps up to one of its units beyond what was taken from it. The stub's is a byte: there nothing is kept.
-    let kept = Driver::at_hand().pool_unit()?.div_ceil(chunk) - 1;
+    let kept = Driver::available().pool_unit()?.div_ceil(chunk) - 1;
     let (booked, peak) = (run.booked()?, run.peak()?);
     let filled = if kept == 0 {
         granted == CHUNKS && booked == cap && peak == cap
@@ -149,7 +149,7 @@ fn storm() -> Result {
 }
 
 fn pools_keep() -> Result {
-    let run = World::capped(Driver::at_hand())?.run(&Program::new("keepers").build()?)?;
+    let run = World::capped(Driver::available())?.run(&Program::new("keepers").build()?)?;
     // The card has as much as the cap, so a call that passes the shim and does not fit fails there.
     let run = free_contexts(run).env("STUB_GPU_MEM", CAP.to_string());
     let trace = run.directory().join("trace");

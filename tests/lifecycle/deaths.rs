@@ -43,7 +43,7 @@ pub(crate) fn trials() -> Vec<Trial> {
             "a child that begins where its parent failed has its own charges",
             child_of_a_failure,
         ),
-        trial("a stopped process keeps what it holds and blocks nobody", stopped),
+        trial("a stopped process keeps what it holds and blocks no other", stopped),
         trial("many deaths leave nothing behind", many_deaths),
         trial("memory can be freed in the last code that runs", last_words),
     ]);
@@ -182,7 +182,7 @@ fn stopped() -> Result {
 
 fn many_deaths() -> Result {
     let run = capped()?;
-    let deaths = match Driver::at_hand() {
+    let deaths = match Driver::available() {
         Driver::Card => 20,
         _ if cfg!(debug_assertions) => 100,
         _ => 1000,
@@ -196,7 +196,7 @@ fn many_deaths() -> Result {
 }
 
 fn last_words() -> Result {
-    let world = World::capped(Driver::at_hand())?;
+    let world = World::capped(Driver::available())?;
     let run: Run = free_contexts(world.run(&Program::new("last_words").build()?)?);
     let output = run.output()?.success()?;
     for place in ["free0", "free1", "free2"] {
@@ -208,7 +208,7 @@ fn last_words() -> Result {
 }
 
 fn leaving(way: &str) -> Result {
-    let world = World::capped(Driver::at_hand())?;
+    let world = World::capped(Driver::available())?;
     let run = free_contexts(world.run(&Program::new("leaving").build()?)?).arg(way);
     for _ in 0..10 {
         let output = run.output()?;

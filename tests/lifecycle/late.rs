@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
-        trial("loaded late it holds for whoever looks the driver up then", || held(&HERE, "open")),
+        trial("loaded late it holds for later look-ups of the driver", || held(&HERE, "open")),
         trial("loaded late twice, once it holds", || held(&HERE, "twice")),
         trial("without room for its memory of threads it is not loaded", || full(&HERE)),
         trial("loaded late it holds (Debian 11)", || held(&DEBIAN_11, "open")),

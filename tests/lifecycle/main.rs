@@ -1,4 +1,4 @@
-//! The cap over the lives of processes: shared, inherited by nobody, given back by the dead.
+//! The cap over the lives of processes: shared, not inherited, given back by the dead.
 //!
 //! [`births`] is how a process comes to be; [`deaths`] is how it can end or be replaced; [`crowds`] is many at once;
 //! [`books`] is what the ledger file may be; [`surroundings`] is where a process may find itself; [`shortage`] is a place
@@ -45,13 +45,13 @@ fn main() -> ExitCode {
         failures::trials,
         sanitized::trials,
     ];
-    let asked = if Driver::at_hand() == Driver::Card { 3 } else { suites.len() };
+    let asked = if Driver::available() == Driver::Card { 3 } else { suites.len() };
     harness(suites.into_iter().take(asked).flat_map(|trials| trials()).collect())
 }
 
 /// An actor under the cap, with contexts free of charge.
 fn capped() -> Result<Run> {
-    Ok(free_contexts(World::capped(Driver::at_hand())?.actor()?))
+    Ok(free_contexts(World::capped(Driver::available())?.actor()?))
 }
 
 fn free_contexts(run: Run) -> Run {
@@ -67,7 +67,7 @@ fn begin(run: &Run) -> Result<Actor> {
     Ok(actor)
 }
 
-/// The command that takes so many MiB into slot `a`.
+/// The command that takes this many MiB into slot `a`.
 fn take(mib: u64) -> String {
     format!("alloc a {}", mib * MIB)
 }

@@ -28,8 +28,8 @@ fn output(world: &World) -> Result<Output> {
 }
 
 fn unchanged() -> Result {
-    let bare = output(&World::bare(Driver::at_hand()))?;
-    let capped = output(&World::capped(Driver::at_hand())?)?;
+    let bare = output(&World::bare(Driver::available()))?;
+    let capped = output(&World::capped(Driver::available())?)?;
     if bare.stdout == capped.stdout && bare.stdout.contains("errno=4242") {
         Ok(())
     } else {

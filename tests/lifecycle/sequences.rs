@@ -1,4 +1,4 @@
-//! Every way of getting memory, in orders that nobody thought of: the cap holds at each instant of them.
+//! Every way of getting memory, in random orders: the cap holds at each instant of them.
 //!
 //! `tests/programs/sequence.c` makes the calls and compares what the driver has handed out with the cap and with the
 //! ledger after each one; the driver keeps the most that it ever had out, so that instants within a call count too.
@@ -34,13 +34,13 @@ fn number(name: &str, usual: u64) -> Result<u64> {
 
 /// Prepares sequences on one card; each is a seed and a number of calls.
 fn sequences() -> Result<impl Fn(u64, u64) -> Run> {
-    let run = World::capped(Driver::at_hand())?.run(&Program::new("sequence").build()?)?;
+    let run = World::capped(Driver::available())?.run(&Program::new("sequence").build()?)?;
     let run = run
         .time_limit(Duration::from_secs(600))
         .env("GPU_MEM_LIMIT", CAP.to_string())
         .env("GPUCAP_CONTEXT_MEM", PRICE)
         .env("STUB_GPU_CONTEXT_MEM", PRICE)
-        // Work goes on only while somebody waits for it, so that an order is the same each time.
+        // Work goes on only while a client waits for it, so that an order is the same each time.
         .env("STUB_GPU_CLOCK", "virtual");
     Ok(move |seed: u64, calls: u64| {
         let (ledger, peers) = (run.directory().join("ledger"), run.directory());

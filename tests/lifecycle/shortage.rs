@@ -15,7 +15,7 @@ const FILL: &str = "head -c 1m /dev/zero >/dev/shm/rest 2>/dev/null || true";
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial(
-            "where files have no room nobody is killed, and the cap holds or nothing works",
+            "where files have no room no process is killed, and the cap holds or nothing works",
             full,
         ),
         trial(

@@ -14,7 +14,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("without a descriptor to be had nothing works", starved_early),
         trial("without a descriptor for a moment the next cuInit works", starved_once),
         trial("without a further descriptor the cap goes on to hold", starved_late),
-        trial("where files may not grow nothing works, and nobody is killed", small_files),
+        trial("where files may not grow nothing works, and no process is killed", small_files),
         trial("where files may not grow a ledger that is there works", small_files_later),
         trial("on a kernel without MADV_WIPEONFORK nothing works", no_advice),
         trial("without /proc the cap holds", no_proc),
@@ -22,12 +22,12 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("a process of another pid namespace is not taken for dead", other_namespace),
         trial("with the /proc of another pid namespace the dead come back", foreign_proc_dead),
         trial(
-            "with the /proc of another pid namespace nobody is taken for dead",
+            "with the /proc of another pid namespace no process is taken for dead",
             foreign_proc_alive,
         ),
         trial("by itself the ledger is one per user and container, and private", default_ledger),
         trial("without a place for the ledger nothing works", no_shared_memory),
-        trial("a ledger that belongs to somebody else means no GPU work", not_ours),
+        trial("a ledger of another user means no GPU work", not_ours),
     ]
 }
 
@@ -82,7 +82,7 @@ pub(crate) fn holds(actor: &mut Actor) -> Result {
 }
 
 fn starved(when: &str) -> Result<Output> {
-    let run = World::capped(Driver::at_hand())?.run(&Program::new("starved").build()?)?;
+    let run = World::capped(Driver::available())?.run(&Program::new("starved").build()?)?;
     let run = free_contexts(run).env("GPUCAP_LOG", "error");
     run.env("GPU_MEM_LIMIT", "4Gi").arg(when).output()?.success()
 }

@@ -15,10 +15,10 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("samples are the container's, window by window", samples),
         trial("a process is listed with its share, and once per window", processes),
         trial("a list that is too short says how long it is", short_lists),
-        trial("a process that worked is listed, a stranger is not", worked),
-        trial("nobody is listed as busy where only memory is limited", memory_only),
+        trial("a process that worked is listed, one outside of the container is not", worked),
+        trial("no process is listed as busy where only memory is limited", memory_only),
         trial("a process of a container without a memory cap is listed without bytes", time_only),
-        trial("accounts of the card name nobody", accounts),
+        trial("accounts of the card list no process", accounts),
         trial("a MIG instance is listed with its own numbers", mig),
     ]
 }
@@ -68,7 +68,7 @@ fn told_while_busy(
     Err(Stop::fail("the machine is too slow to be asked in time"))
 }
 
-/// A container with both limits, a process in it, and somebody who looks.
+/// A container with both limits, a process in it, and an observer.
 fn limited() -> Result<(Run, Actor, Actor)> {
     let run = capped(&CAP.to_string())?.env("GPU_CORE_PCT", "50");
     let mut actor = begin(&run)?;
@@ -93,7 +93,7 @@ fn rates_of_the_card() -> Result {
     let actor = begin(&run)?;
     let mut observer = observer(&run)?.start()?;
     let found = told_while_busy(&run, actor.pid(), [300, 300], &mut observer, "rates")?;
-    same("rates", &found, &[SUCCESS, 0, 0]) // nobody computes on it
+    same("rates", &found, &[SUCCESS, 0, 0]) // no process computes on it
 }
 
 fn samples() -> Result {
@@ -154,29 +154,29 @@ fn short_lists() -> Result {
     Ok(())
 }
 
-/// Somebody outside of the container keeps the card busy.
-fn stranger(run: &Run) -> Result<Actor> {
+/// A process outside of the container keeps the card busy.
+fn outsider(run: &Run) -> Result<Actor> {
     let card = run.directory().join("card");
     let bare = World::bare(Driver::Stub).run(&Program::new("busy").build()?)?;
-    let mut stranger = bare.env("STUB_GPU_DIR", card).env("STUB_GPU_CONTEXT_MEM", "1").start()?;
-    told(&mut stranger, "begin", &[SUCCESS])?;
-    told(&mut stranger, "work spin_100ms", &[SUCCESS])?;
-    Ok(stranger)
+    let mut outsider = bare.env("STUB_GPU_DIR", card).env("STUB_GPU_CONTEXT_MEM", "1").start()?;
+    told(&mut outsider, "begin", &[SUCCESS])?;
+    told(&mut outsider, "work spin_100ms", &[SUCCESS])?;
+    Ok(outsider)
 }
 
 fn worked() -> Result {
     let (run, _actor, mut looks) = limited()?;
     let mut works = observer(&run)?.start()?;
     told(&mut works, "begin", &[SUCCESS])?;
-    let mut stranger = stranger(&run)?;
+    let mut outsider = outsider(&run)?;
     // The driver lists both.
-    let found = ask(&mut stranger, "processes 0 8")?;
-    if found[..2] != [SUCCESS, 1] || found[2] != u64::from(stranger.pid()) {
+    let found = ask(&mut outsider, "processes 0 8")?;
+    if found[..2] != [SUCCESS, 1] || found[2] != u64::from(outsider.pid()) {
         return Err(Stop::fail(format!("the stub does not list who was busy: {found:?}")));
     }
     for _ in 0..200 {
         told(&mut works, "work spin_20ms", &[SUCCESS])?;
-        told(&mut stranger, "work spin_1ms", &[SUCCESS])?;
+        told(&mut outsider, "work spin_1ms", &[SUCCESS])?;
         let found = ask(&mut looks, "processes 0 8")?;
         if found == [NOT_FOUND, 0] {
             continue; // its time is not settled yet
@@ -199,8 +199,8 @@ fn worked() -> Result {
 fn memory_only() -> Result {
     let run = capped(&CAP.to_string())?;
     let mut looks = observer(&run)?.start()?;
-    let mut stranger = stranger(&run)?;
-    let found = ask(&mut stranger, "processes 0 8")?;
+    let mut outsider = outsider(&run)?;
+    let found = ask(&mut outsider, "processes 0 8")?;
     same("processes", &found[..2], &[SUCCESS, 1])?;
     told(&mut looks, "processes 0 8", &[NOT_FOUND, 0])?;
     told(&mut looks, "list 0 8", &[NOT_FOUND, 0])
@@ -211,7 +211,7 @@ fn time_only() -> Result {
     let mut works = observer(&run)?.start()?;
     let mut looks = observer(&run)?.start()?;
     told(&mut works, "begin", &[SUCCESS])?;
-    let _stranger = stranger(&run)?;
+    let _outsider = outsider(&run)?;
     told(&mut looks, "computing 8", &[SUCCESS, 0])?;
     let pid = u64::from(works.pid());
     for _ in 0..200 {
@@ -226,11 +226,11 @@ fn time_only() -> Result {
 
 fn accounts() -> Result {
     let run = capped(&CAP.to_string())?;
-    let mut stranger = stranger(&run)?;
+    let mut outsider = outsider(&run)?;
     // Off: the driver says so.
     let mut looks = observer(&run)?.start()?;
     told(&mut looks, "accounts 8", &[NOT_SUPPORTED, 8])?;
-    let account = format!("account {}", stranger.pid());
+    let account = format!("account {}", outsider.pid());
     told(&mut looks, &account, &[NOT_SUPPORTED, 0])?;
     let run = run.env("STUB_GPU_ACCOUNTING", "on");
     let mut bare = World::bare(Driver::Stub)
@@ -238,14 +238,14 @@ fn accounts() -> Result {
         .env("STUB_GPU_DIR", run.directory().join("card"))
         .env("STUB_GPU_ACCOUNTING", "on")
         .start()?;
-    told(&mut bare, "accounts 8", &[SUCCESS, 1, stranger.pid().into()])?;
+    told(&mut bare, "accounts 8", &[SUCCESS, 1, outsider.pid().into()])?;
     told(&mut bare, "accounts 0", &[INSUFFICIENT_SIZE, 1])?;
     told(&mut bare, &account, &[SUCCESS, 1])?;
     let mut looks = observer(&run)?.start()?;
     told(&mut looks, "accounts 8", &[SUCCESS, 0])?;
     told(&mut looks, "accounts 0", &[SUCCESS, 0])?;
     told(&mut looks, &account, &[NOT_FOUND, 0])?;
-    stranger.kill()
+    outsider.kill()
 }
 
 fn mig() -> Result {

@@ -33,8 +33,8 @@ const USES: [(&str, u64); 4] = [
 pub(crate) fn trials() -> Vec<Trial> {
     let mut trials = vec![
         trial("a variable in a cubin is believed, whatever its size", variable),
-        trial("a neighbour is charged to nobody beyond what an image can take", neighbour),
-        trial("a neighbour who gives back makes no module cheaper than nothing", neighbour_leaves),
+        trial("memory of other processes is charged only up to what an image can take", peer),
+        trial("a process that frees memory gives no module a negative charge", peer_leaves),
         trial("each process pays for its own module", each_process),
         trial("a function is charged when it is first looked up, and once", function),
         trial("a function that is loaded eagerly is not looked for", eager_function),
@@ -176,12 +176,12 @@ fn variable() -> Result {
     let mut actor = begin(&run)?;
     actor.expect(&[(&format!("cuModuleLoadData a {variable}"), SUCCESS)])?;
     booked(&run, taken)?;
-    // As PTX nobody could tell it from a neighbour.
+    // As PTX it could not be distinguished from memory of others.
     actor.expect(&[("cuModuleUnload a", SUCCESS), ("cuModuleLoadData a 0", SUCCESS)])?;
     booked(&run, UNKNOWN)
 }
 
-fn neighbour() -> Result {
+fn peer() -> Result {
     let forms = [
         ("cuModuleLoadData", "cuModuleLoadData a 1000", BELIEVED + 1000),
         ("cuModuleLoadData", "cuModuleLoadData a 0", UNKNOWN),
@@ -190,7 +190,7 @@ fn neighbour() -> Result {
         ("cuLibraryLoadFromFile", "cuLibraryLoadFromFile a", UNKNOWN),
     ];
     for (symbol, command, most) in forms {
-        let run = eager(CAP)?.env("STUB_GPU_MEANWHILE", format!("{symbol}:10GiB"));
+        let run = eager(CAP)?.env("STUB_GPU_CONCURRENT", format!("{symbol}:10GiB"));
         let mut actor = begin(&run)?;
         actor.expect(&[(command, SUCCESS)])?;
         booked(&run, most)?;
@@ -199,7 +199,7 @@ fn neighbour() -> Result {
         booked(&run, 0)?;
     }
     // Nor do look-ups add up beyond it.
-    let run = lazy(CAP)?.env("STUB_GPU_MEANWHILE", "cuModuleGetFunction:20MiB");
+    let run = lazy(CAP)?.env("STUB_GPU_CONCURRENT", "cuModuleGetFunction:20MiB");
     let mut actor = begin(&run)?;
     actor.expect(&[("cuModuleLoadData a 1000", SUCCESS)])?;
     for number in 0..5 {
@@ -208,8 +208,8 @@ fn neighbour() -> Result {
     booked(&run, BELIEVED + 1000)
 }
 
-fn neighbour_leaves() -> Result {
-    let run = eager(CAP)?.env("STUB_GPU_MEANWHILE", "cuMemAlloc_v2:1GiB,cuModuleLoadData:-1GiB");
+fn peer_leaves() -> Result {
+    let run = eager(CAP)?.env("STUB_GPU_CONCURRENT", "cuMemAlloc_v2:1GiB,cuModuleLoadData:-1GiB");
     let mut actor = begin(&run)?;
     actor.expect(&[("alloc c 1", SUCCESS), ("cuModuleLoadData a 1000", SUCCESS)])?;
     booked(&run, 1)?;
@@ -318,7 +318,7 @@ fn library_in_contexts() -> Result {
 }
 
 fn no_context() -> Result {
-    let run = lazy(CAP)?.env("STUB_GPU_MEANWHILE", "cuLibraryGetModule:10GiB");
+    let run = lazy(CAP)?.env("STUB_GPU_CONCURRENT", "cuLibraryGetModule:10GiB");
     let mut actor = started(&run)?;
     actor.expect(&[
         ("cuLibraryLoadData a 1000", SUCCESS),

@@ -13,7 +13,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("each process pays for its own context", each_process),
         trial("a context that became free lets another one in", room_for_another),
         trial("what no context holds outlives the reset", outlives),
-        trial("without a price from anybody a context costs 256 MiB", default_price),
+        trial("without a configured price a context costs 256 MiB", default_price),
         trial("a context that ends while another is made takes nothing of it along", at_once),
     ];
     for make in MADE {

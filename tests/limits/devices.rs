@@ -195,7 +195,7 @@ fn on_instance_beside(time: Option<&str>, limit: &str, instance: u64, size: u64)
         (&format!("alloc a {size}"), SUCCESS),
     ])?;
     told(&mut actor, &format!("nvml z 1 {instance}"), size, size)?;
-    // The other instance is somebody else's.
+    // The other instance belongs to another container.
     let other = actor.tell(&format!("nvml z 1 {}", 3 - instance))?;
     match other.extra {
         0 => Ok(()),

@@ -8,7 +8,10 @@ pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial("a second handle from a file keeps memory charged", imported_here),
         trial("an open file keeps memory charged, and its end is noticed", open_file),
-        trial("memory that only a closed file kept is back before anybody is refused", closed_file),
+        trial(
+            "memory that only a closed file kept is back before a request is refused",
+            closed_file,
+        ),
         trial("a file that stands for other memory does not keep the first", reused_number),
         trial("physical memory of another process is not charged again", imported_elsewhere),
         trial("an import that the driver refuses counts for nothing", not_imported),

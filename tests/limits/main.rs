@@ -1,4 +1,4 @@
-//! The cap, on the stub: exact at its edge, given back on every way out, and shown to whoever asks. A card is asked the
+//! The cap, on the stub: exact at its edge, given back on every way out, and shown to each query. A card is asked the
 //! first two suites as well.
 //!
 //! Contexts are free of charge here unless a test says otherwise, so that every byte is the test's own.
@@ -71,7 +71,7 @@ fn main() -> ExitCode {
         live::trials,
         busy::trials,
     ];
-    let asked = if Driver::at_hand() == Driver::Card { 2 } else { suites.len() };
+    let asked = if Driver::available() == Driver::Card { 2 } else { suites.len() };
     harness(suites.into_iter().take(asked).flat_map(|trials| trials()).collect())
 }
 
@@ -82,7 +82,7 @@ fn capped(limit: &str) -> Result<Run> {
 
 /// An actor behind the shim, without a limit.
 fn uncapped() -> Result<Run> {
-    let run = World::capped(Driver::at_hand())?.actor()?;
+    let run = World::capped(Driver::available())?.actor()?;
     Ok(run.env("GPUCAP_CONTEXT_MEM", "0").env("STUB_GPU_CONTEXT_MEM", "0"))
 }
 

@@ -1,4 +1,4 @@
-//! Pools: what a pool keeps after it was freed is charged, and given back before anybody is refused for it.
+//! Pools: what a pool keeps after it was freed is charged, and given back before a request is refused for it.
 
 use crate::{CAP, MIB, OUT_OF_MEMORY, SUCCESS, begin, booked, calls, capped, told, traced};
 use gpucap_tests::{Actor, Result, Run, Stop, trial};
@@ -57,7 +57,7 @@ fn keeper() -> Result<(Run, Actor)> {
     Ok((run, actor))
 }
 
-/// It has used so many bytes.
+/// It has used this many bytes.
 fn used(actor: &mut Actor, bytes: u64) -> Result {
     actor.expect(&[(&format!("async a {bytes}"), SUCCESS), ("free-async a", SUCCESS)])
 }

@@ -1,4 +1,4 @@
-//! What a context costs where nobody has said it: assumed, and corrected by what NVML says of the process.
+//! What a context costs where none is configured: assumed, and corrected by what NVML says of the process.
 
 use crate::contexts::started;
 use crate::{CAP, MIB, OUT_OF_MEMORY, SUCCESS, booked, calls, capped, told, traced};
@@ -13,7 +13,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("an assumed price becomes what the context takes", corrected),
         trial("what a context takes beyond the cap fills it and refuses nothing", beyond_the_cap),
         trial("an assumed price is corrected once, for all contexts of the device", once),
-        trial("a price that somebody has said is not questioned", said),
+        trial("a configured price is not corrected", said),
         trial("where NVML cannot tell, the assumption stands", cannot_tell),
         trial("beside something else that the process holds, the assumption stands", not_alone),
         trial("in another pid namespace the assumption stands", other_namespace),
@@ -22,7 +22,7 @@ pub(crate) fn trials() -> Vec<Trial> {
 
 const ASSUMED: u64 = 256 * MIB;
 
-/// Nobody has said what a context costs; the card takes so many bytes. NVML lists processes by the numbers of the first
+/// No price is configured; the card takes this many bytes. NVML lists processes by the numbers of the first
 /// pid namespace, and only there can a process find itself.
 fn unpriced(cap: u64, takes: u64) -> Result<Run> {
     if fs::read_link("/proc/self/ns/pid")?.as_os_str() != "pid:[4026531836]" {

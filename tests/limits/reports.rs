@@ -38,7 +38,7 @@ fn cap_above_card() -> Result {
 }
 
 fn card_is_fuller() -> Result {
-    // Somebody outside the container has most of the card.
+    // A process outside the container has most of the card.
     let run = capped(&(10 * GIB).to_string())?;
     let mut outside = run
         .clone()

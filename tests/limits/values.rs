@@ -97,7 +97,7 @@ fn unusable(variable: &str, value: &str) -> Result {
     let run = traced(uncapped()?.env("GPU_MEM_LIMIT", "4Gi").env(variable, value));
     let mut actor = run.start()?;
     actor.expect(&[("init", NOT_READY), ("init", NOT_READY)])?;
-    // Whoever administers the machine can still look.
+    // An administrator can still look.
     told(&mut actor, "nvml d 0", CARD, 0)?;
     nothing_works(&mut actor, &run)?;
     if calls(&run, "cuInit")? != 0 {
@@ -107,7 +107,7 @@ fn unusable(variable: &str, value: &str) -> Result {
 }
 
 fn unusable_later() -> Result {
-    // One percent of it is less than a byte; nobody can know before the card is seen.
+    // One percent of it is less than a byte; which is unknown before the card is seen.
     let run = traced(uncapped()?.env("STUB_GPU_MEM", "99").env("GPU_MEM_LIMIT", "1%"));
     let mut actor = run.start()?;
     actor.expect(&[("init", SUCCESS)])?;

@@ -55,7 +55,7 @@ pub(crate) const WAYS: [Way; 15] = [
 ];
 
 impl Way {
-    /// The actor's command that gets so many bytes into a slot.
+    /// The actor's command that gets this many bytes into a slot.
     pub(crate) fn take(self, slot: char, bytes: u64) -> String {
         format!("{} {slot} {bytes}", self.symbol)
     }
@@ -65,7 +65,7 @@ impl Way {
         format!("{} {slot}", self.give)
     }
 
-    /// What a request of so many bytes costs.
+    /// What a request of this many bytes costs.
     const fn cost(self, bytes: u64) -> u64 {
         bytes.next_multiple_of(self.padding)
     }
@@ -77,7 +77,7 @@ impl Way {
             (false, _) => Ok(self.step),
             (true, Some(unit)) => Ok(*unit),
             (true, None) => {
-                let unit = Driver::at_hand().pool_unit()?;
+                let unit = Driver::available().pool_unit()?;
                 Ok(*POOL_UNIT.get_or_init(|| unit))
             }
         }
@@ -117,7 +117,7 @@ fn every_row() -> Result {
     if missing.is_empty() { Ok(()) } else { Err(Stop::fail(format!("{missing:?}"))) }
 }
 
-/// An actor with a context under a cap of so many bytes.
+/// An actor with a context under a cap of this many bytes.
 fn under(cap: u64) -> Result<Actor> {
     begin(&capped(&cap.to_string())?)
 }

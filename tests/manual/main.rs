@@ -1,7 +1,7 @@
 //! The manual's pages of rows: one section for each intercepted function, made from the tables of the shim.
 //!
 //! The pages lie where the manual includes them (`shim/src/manual`). The tests compare them with what the tables make;
-//! `cargo test -p gpucap-tests --test manual -- --bless` writes them anew. Nobody edits them by hand.
+//! `cargo test -p gpucap-tests --test manual -- --bless` writes them anew. They are not edited by hand.
 //!
 //! [`row`] is what a table says of a function, [`page`] is how it reads.
 

@@ -204,7 +204,7 @@ static CUresult uuid(uint64_t *high, unsigned int index, unsigned int slice)
 
 /*
  * The child goes on with the commands; when it ends, so does the answer: its exit code, or 1000 + its signal. With
- * WNOWAIT nobody takes note of the end, and the child stays a zombie.
+ * WNOWAIT no process waits for the end, and the child stays a zombie.
  */
 static CUresult fork_here(int options)
 {

@@ -1,8 +1,8 @@
 /*
  * The actor's commands for code as text, which every driver compiles itself, and for what NVML says of a process.
  *
- *   text A BYTES       a module with a variable of so many bytes, which is asked for: it may be made only then
- *   local A BYTES      a module with a kernel that wants so many bytes of its own for each thread; it runs once
+ *   text A BYTES       a module with a variable of this many bytes, which is asked for: it may be made only then
+ *   local A BYTES      a module with a kernel that wants this many bytes of its own for each thread; it runs once
  *   process A PID      bytes of card 0 that the process uses, or error 6: it is not listed
  */
 #ifndef ACTOR_CODE_H

@@ -2,7 +2,7 @@
  * The actor's commands that bear a driver function's name: SYMBOL SLOT BYTES gets, SYMBOL SLOT gives back. Every row
  * that gets memory takes one size in bytes here, in the form in which it can ask for exactly that. Contexts are made on
  * card 0; a pool in the place that the number says; a pool's attribute is its release threshold. Code comes as a cubin
- * with a variable of so many bytes; functions are told by their number.
+ * with a variable of this many bytes; functions are told by their number.
  */
 #ifndef ACTOR_ROWS_H
 #define ACTOR_ROWS_H
@@ -110,7 +110,7 @@ static CUresult row_cuGreenCtxCreate(uint64_t *slot, int device)
     return result ? result : call_cuGreenCtxCreate((void **)slot, description, device, 1);
 }
 
-/* A cubin as far as its headers go: it says that it has a variable of so many bytes. */
+/* A cubin as far as its headers go: it says that it has a variable of this many bytes. */
 static void *cubin(uint64_t bytes)
 {
     static struct { uint64_t header[8], section[8]; } image;

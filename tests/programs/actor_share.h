@@ -177,7 +177,7 @@ static CUresult truth(uint64_t *used)
     return 0;
 }
 
-/* Levels of an array of so many bytes, in rows of one MiB. */
+/* Levels of an array of this many bytes, in rows of one MiB. */
 static CUresult mipmap_levels(uint64_t *slot, uint64_t bytes, unsigned int levels)
 {
     CUDA_ARRAY3D_DESCRIPTOR form = { .Width = 1 << 20, .Height = bytes >> 20, .Format = CU_AD_FORMAT_UNSIGNED_INT8,

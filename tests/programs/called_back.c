@@ -1,7 +1,7 @@
 /*
  * called_back WHAT: the driver calls a tool back while it is asked about an event behind a wait of the program. The tool
  * lets another thread destroy a stream, and once that thread waits for this one it uses the driver itself: it launches,
- * waits for or destroys a stream that nobody has used, or does nothing. Three times. Linked with -lcuda.
+ * waits for or destroys an unused stream, or does nothing. Three times. Linked with -lcuda.
  */
 #include "route.h"
 
@@ -69,7 +69,7 @@ static void run(int round)
     waits = 1;
     failures += cuCtxSynchronize() != 0;
     waits = 0;
-    asked = 1; /* nobody was called back: the other thread waits no more */
+    asked = 1; /* there was no callback: the other thread waits no more */
     pthread_join(thread, NULL);
 }
 

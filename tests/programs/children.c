@@ -1,6 +1,6 @@
 /*
  * argv: FROM COUNT. Forks COUNT children, one after the other. FROM "fresh": the parent has not touched the driver, so
- * each child begins with it and takes CAP. FROM "busy": four threads of the parent get and free memory meanwhile, and
+ * each child begins with it and takes CAP. FROM "busy": four threads of the parent get and free memory in the mean time, and
  * each child tries to: the driver is the parent's, and nothing may keep the child waiting. Counts the codes.
  */
 #include "route.h"

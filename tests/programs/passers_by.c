@@ -1,5 +1,5 @@
 /*
- * passers_by THREADS: so many threads, one after the other, launch a kernel of 1 us in their own default stream, and end.
+ * passers_by THREADS: THREADS threads, one after the other, launch a kernel of 1 us in their own default stream, and end.
  * Prints how many bytes the heap has grown by since the first 500, which come before them. Linked with -lcuda.
  */
 #include "route.h"

@@ -1,5 +1,5 @@
 /*
- * relay ROUNDS THREADS LAUNCHES: in each round so many threads begin, launch a kernel of 50 us so many times each in the
+ * relay ROUNDS THREADS LAUNCHES: in each round THREADS threads begin, launch a kernel of 50 us LAUNCHES times each in the
  * one stream that all share, and end. Prints failures and how long the kernels kept the card busy. Linked with -lcuda.
  */
 #include "route.h"

@@ -1,7 +1,7 @@
 /*
- * share KERNEL DEPTH MILLISECONDS [STREAMS [NODES]]: launches a kernel of the stub, into so many streams in turn, and
+ * share KERNEL DEPTH MILLISECONDS [STREAMS [NODES]]: launches a kernel of the stub, into STREAMS streams in turn, and
  * waits after every DEPTH launches. Of the kernel `spin_ns` one launch in a hundred takes a hundred times as long as the
- * others, which no argument tells. With NODES it launches a graph of so many such kernels instead. Prints how long the
+ * others, which no argument shows. With NODES it launches a graph of NODES such kernels instead. Prints how long the
  * work kept the card busy, and how long that took by the card's clock; the first quarter, in which the limit learns, is
  * not counted, but in what all of it was. Linked with -lcuda.
  */

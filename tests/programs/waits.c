@@ -1,4 +1,4 @@
-/* Lives until nobody speaks to it any more. */
+/* Lives until its input ends. */
 #include <stdio.h>
 
 int main(void)

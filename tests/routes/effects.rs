@@ -78,8 +78,8 @@ fn interposer_sees_all() -> Result {
         let output = run.env("GPU_MEM_LIMIT", "4Gi").output()?.success()?;
         Ok((output.number("interposed")?, output))
     };
-    let (bare, _) = count(World::bare(Driver::at_hand()))?;
-    let (capped, output) = count(World::capped(Driver::at_hand())?)?;
+    let (bare, _) = count(World::bare(Driver::available()))?;
+    let (capped, output) = count(World::capped(Driver::available())?)?;
     same(bare > 0, true, &output)?;
     same(capped, bare, &output)
 }
@@ -136,7 +136,7 @@ fn sealed(driver: Driver) -> Result {
 
 fn clears_environment() -> Result {
     let run =
-        World::capped(Driver::at_hand())?.run(&Program::new("clears_environment").build()?)?;
+        World::capped(Driver::available())?.run(&Program::new("clears_environment").build()?)?;
     let output = run.limits_file(FILE)?.output()?.success()?;
     same(output.number("init")?, 0, &output)?;
     same(output.number("over")?, OUT_OF_MEMORY, &output)
@@ -145,14 +145,14 @@ fn clears_environment() -> Result {
 fn own_iterate() -> Result {
     let program = Program::new("own_iterate").flags(&["-rdynamic"]).build()?;
     let run =
-        World::capped(Driver::at_hand())?.run(&program)?.env("GPU_MEM_LIMIT", CAP.to_string());
+        World::capped(Driver::available())?.run(&program)?.env("GPU_MEM_LIMIT", CAP.to_string());
     let output = run.output()?.success()?;
     same(output.number("init")?, 0, &output)?;
     same(output.number("over")?, OUT_OF_MEMORY, &output)
 }
 
 fn cancelled() -> Result {
-    let output = run(&World::capped(Driver::at_hand())?, "cancelled")?.success()?;
+    let output = run(&World::capped(Driver::available())?, "cancelled")?.success()?;
     same(output.number("over")?, OUT_OF_MEMORY, &output)?;
     same(output.number("cancelled")?, 1, &output)?;
     same(output.number("small")?, 0, &output)
@@ -163,7 +163,7 @@ fn offset() -> Result {
         .flags(&["-DNUMBER=1", "-Wl,-Ttext-segment=0x10000000"])
         .build()?;
     let program = Program::new("offset_look").flags(&["-DASKED=0x10000000"]).build()?;
-    for world in [World::bare(Driver::at_hand()), World::capped(Driver::at_hand())?] {
+    for world in [World::bare(Driver::available()), World::capped(Driver::available())?] {
         let run = world.run(&program)?.env("GPU_MEM_LIMIT", CAP.to_string()).arg(&library);
         let output = run.output()?.success()?;
         same(output.number("elsewhere")?, 1, &output)?;

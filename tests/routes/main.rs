@@ -39,7 +39,7 @@ enum Verdict {
 
 fn main() -> ExitCode {
     let mut trials = effects::trials();
-    if Driver::at_hand() == Driver::Stub {
+    if Driver::available() == Driver::Stub {
         trials.push(trial("the README lists each route, and no other", the_readme_lists_them));
     }
     for row in table::rows() {
@@ -52,7 +52,7 @@ fn main() -> ExitCode {
 
 /// The stub and real ones without a card, or the one with a card.
 fn drivers() -> Vec<Driver> {
-    match Driver::at_hand() {
+    match Driver::available() {
         Driver::Card => vec![Driver::Card],
         stub => [stub].into_iter().chain(Driver::REAL).collect(),
     }

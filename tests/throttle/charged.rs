@@ -185,7 +185,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         ),
         trial("a stream that is destroyed with work in it has paid", destroyed_stream),
         trial("a launch on several devices pays on each", several_devices),
-        trial("a stream pays where it is, whoever had its handle before", handle_used_again),
+        trial("a stream pays where it is, whatever had its handle before", handle_used_again),
         trial("what a wait finds done is settled", settled),
         trial("a primary context that is made again is measured again", primary_again),
     ]);
@@ -216,7 +216,7 @@ fn pays((symbol, before, arguments): Form) -> Result {
     within("busy time", run.busy_ns()?, about(busy))
 }
 
-/// One side is memory of the host in each, whoever says so: the description, or the address.
+/// One side is memory of the host in each, whichever says so: the description, or the address.
 fn host_copies() -> Result {
     let run = under("50", "caller")?.env("STUB_GPU_COPY_BYTES_PER_US", "1");
     let mut script =
@@ -329,7 +329,7 @@ fn settled() -> Result {
     Ok(())
 }
 
-/// The handle of a primary context is the same one each time, the driver's events in it are not. A kernel that nobody has
+/// The handle of a primary context is the same one each time, the driver's events in it are not. A kernel that was never
 /// measured yet shows whether there are any.
 fn primary_again() -> Result {
     let run = under("50", "caller")?;

@@ -8,7 +8,7 @@ use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::time::Instant;
 
-/// How many processes are killed, each of them in a kernel that nobody has measured.
+/// How many processes are killed, each of them in an unmeasured kernel.
 const DEATHS: u32 = 5;
 const KERNEL: &str = "call cuModuleGetFunction &c b 'k_200ms";
 const KERNEL_NS: u64 = 200 * MS;

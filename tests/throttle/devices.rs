@@ -6,11 +6,11 @@ use crate::{BEGIN, WAIT, obey, under, within};
 use gpucap_tests::{Driver, Output, Program, Result, Run, Stop, World, trial};
 use libtest_mimic::Trial;
 
-/// Percent of a card that nobody may take beyond its share.
+/// Percent of a card that no process may take beyond its share.
 const ABOVE: f64 = 3.0;
 /// The part of its share that a device has even on a machine so busy that it hardly runs.
 const PROGRESS: f64 = 0.1;
-/// What a device has that nobody holds back, on such a machine: more than the share of the other one.
+/// What a device without a limit has, on such a machine: more than the share of the other one.
 const HARDLY_HELD_UP: f64 = 20.0;
 
 pub(crate) fn trials() -> Vec<Trial> {

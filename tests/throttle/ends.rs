@@ -1,5 +1,5 @@
 //! Streams that go without a word: with their context, or with the thread whose default stream they were. What comes after
-//! them may have their name, on another card even, and is measured as if nobody had had it.
+//! them may have their name, on another card even, and is measured as if it were new.
 
 use crate::{MS, about, obey, under, within};
 use gpucap_tests::{Driver, Program, Result, Run, Stop, World, trial};

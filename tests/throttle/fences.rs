@@ -2,7 +2,7 @@
 //!
 //! Each form of it is called behind launches that have no event of their own, and the driver must be asked for one in
 //! between: without it their span would reach over what follows. Of some forms the time is measured as well: 4 ms for
-//! each call, for a copy by itself, for a wait because something else is under way meanwhile. A host that is late makes
+//! each call, for a copy by itself, for a wait because something else is under way in the mean time. A host that is late makes
 //! the stream idle, and then that shows less.
 
 use crate::{BEGIN, MS, WAIT, about, under, within};
@@ -14,7 +14,7 @@ use std::iter;
 /// in both, `{n}` is the number of the round.
 type Form = (&'static str, &'static [&'static str], &'static [&'static str], &'static str);
 
-/// What is charged shows at a wait, after so many calls; that is done so often.
+/// What is charged shows at a wait, after this many calls; that is repeated.
 const ROUNDS: u64 = 5;
 const BLOCKS: u64 = 5;
 const LAUNCHES: usize = 10;
@@ -304,7 +304,7 @@ fn obey(caller: &mut Actor, commands: &[&str]) -> Result<u32> {
     let mut last = 0;
     for command in commands {
         let line = caller.line()?;
-        // Nobody is called by `poke` and `put`.
+        // `poke` and `put` call no host function.
         if command.starts_with('p') {
             continue;
         }

@@ -10,11 +10,11 @@ use std::os::unix::fs::FileExt;
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
-        trial("a profile is so many sevenths of the time", profile),
-        trial("a share of another card holds nobody up on this one", another_card),
+        trial("a profile is a number of sevenths of the time", profile),
+        trial("a share of another card holds no program up on this one", another_card),
         trial("the lower of limits file and environment holds", file_and_environment),
-        trial("a limits file at 100 % holds nobody up", full),
-        trial("a share that the node lowers meanwhile holds", lowered),
+        trial("a limits file at 100 % holds no program up", full),
+        trial("a share that the node lowers in the mean time holds", lowered),
     ]
 }
 

@@ -6,9 +6,9 @@
 //!
 //! [`redirect`] is about who is met at all, [`charged`] about each form of a launch, [`failures`] about a driver that
 //! refuses, [`capture`] about what is recorded, [`share`] about what comes of it over time, [`deaths`] about who is killed
-//! meanwhile, [`devices`] about several of them, [`ends`] about streams that go without a word, [`fences`] about what takes
+//! in the mean time, [`devices`] about several of them, [`ends`] about streams that end silently, [`fences`] about what takes
 //! time in a stream and is none of the launches before it, [`limits`] about who says
-//! what it is, [`short`] about launches that wait for nobody, [`tools`] about who is called back by the driver.
+//! what it is, [`short`] about launches that wait for no other thread, [`tools`] about tools that the driver calls back.
 
 mod capture;
 mod charged;
@@ -18,7 +18,7 @@ mod ends;
 mod failures;
 mod fences;
 mod limits;
-mod neighbours;
+mod peers;
 mod redirect;
 mod share;
 mod short;
@@ -52,7 +52,7 @@ fn main() -> ExitCode {
         capture::trials,
         share::trials,
         limits::trials,
-        neighbours::trials,
+        peers::trials,
         short::trials,
         tools::trials,
     ];
@@ -73,7 +73,7 @@ fn obey(run: &Run, script: &[&str]) -> Result<Vec<(u32, String)>> {
         caller.order(command)?;
         let line = caller.line()?;
         let (code, rest) = line.split_once(' ').unwrap_or((&line, ""));
-        // Nobody is called by `poke` and `put`.
+        // `poke` and `put` call no host function.
         let code = if command.starts_with('p') { "0" } else { code };
         let code = code.parse().map_err(|_| Stop::fail(format!("{command}: {line}")))?;
         answers.push((code, rest.to_owned()));

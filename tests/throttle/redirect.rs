@@ -106,7 +106,7 @@ fn broken() -> Result {
     for row in of_time() {
         caller.order(&format!("call {} 0", row.symbol))?;
         let answer = caller.line()?;
-        // CUDA_ERROR_NOT_INITIALIZED, which the driver too says to whom `cuInit` was refused.
+        // CUDA_ERROR_NOT_INITIALIZED, which the driver also returns after a refused `cuInit`.
         if !answer.starts_with("3 ") {
             return Err(Stop::fail(format!("{}: {answer}", row.symbol)));
         }

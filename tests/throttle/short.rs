@@ -27,7 +27,7 @@ fn relay() -> Result {
     within("busy time", run.busy_ns()?, about(busy))
 }
 
-/// Has a caller obey, and fails if a call does; what the driver was asked meanwhile.
+/// Has a caller obey, and fails if a call does; what the driver was asked in that time.
 fn asked(run: &Run, script: &[&str], symbol: &str) -> Result<usize> {
     let trace = run.directory().join("trace");
     let answers = obey(&run.clone().env("STUB_GPU_TRACE", &trace), script)?;

@@ -2,14 +2,14 @@
 //! driver while it holds a lock, on the same thread, and use the driver themselves while other threads wait for that lock.
 //!
 //! The stub calls one back in a question about an event, which is asked under the meter's lock. Another thread then ends
-//! a stream, which takes the lanes' lock first and waits for the meter's: whoever waits for a lane or for the lanes under
+//! a stream, which takes the lanes' lock first and waits for the meter's: a thread that waits for a lane or for the lanes under
 //! the meter's lock waits for ever, and the harness ends him.
 
 use crate::{under, within};
 use gpucap_tests::{Result, trial};
 use libtest_mimic::Trial;
 
-/// What the tool does meanwhile. Nothing: then it is the order of the locks alone that matters.
+/// What the tool does in the mean time. Nothing: then it is the order of the locks alone that matters.
 const WAYS: [&str; 4] = ["nothing", "launch", "wait", "destroy"];
 
 /// What a tool does inside a call, on the thread that holds a lock around it.
@@ -27,8 +27,9 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial(&name, move || itself(what, call))
     });
     let others = WAYS.map(|way| {
-        let name =
-            format!("a tool that is called back while a stream ends waits for nobody: {way}");
+        let name = format!(
+            "a tool that is called back while a stream ends waits for no other thread: {way}"
+        );
         trial(&name, move || called_back(way))
     });
     others.into_iter().chain(again).collect()

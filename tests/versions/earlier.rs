@@ -1,7 +1,7 @@
 //! Libraries of an earlier commit and of this one, under one limits file and with one ledger.
 //!
 //! `ci/run --full versions` builds the earlier one. While a format is the same they work together; from the commit on
-//! that changes one, whoever comes second is refused in one line. Real containers: `tests/containers/earlier.rs`.
+//! that changes one, the second process is refused in one line. Real containers: `tests/containers/earlier.rs`.
 
 use crate::{GIB, NOT_READY, OUT_OF_MEMORY, SUCCESS, expect};
 use gpucap_tests::{Build, Driver, Result, Run, World, limits_text, trial};

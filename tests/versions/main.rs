@@ -1,6 +1,6 @@
 //! Files of one version met by a library or command of another: it works, or is refused in one clear line.
 //!
-//! * [`formats`]: files whose version is one that nobody has made yet, or one before the first.
+//! * [`formats`]: files whose version is a future one, or one before the first.
 //! * [`earlier`]: library and command of an earlier commit, beside those of this one.
 //!
 //! Whatever meets whatever: no program has more of a GPU than it was given, none that uses no GPU notices anything,

@@ -97,7 +97,7 @@ const EXCEPTIONS: &[Exception] = &[
     exception("W14 all-reduce, other card 30 %", 5, 100, Bound { mean: 1.5, ..MEETS }),
     exception("W14 all-reduce, other card 70 %", 5, 100, Bound { mean: 1.5, ..MEETS }),
     // A thread that is held back on one card cannot launch on the other: what is left there of its ten kernels is spun
-    // away. In its first step nobody knows yet that the cards meet: at 5 % that spins for seven kernels, 2.8 s of debt.
+    // away. In its first step it is not known yet that the cards meet: at 5 % it spins for seven kernels, 2.8 s of debt.
     // One launch of which nothing is measured is out at a time there, too, and a short run shows it: written after that run.
     exception(
         "W14 all-reduce, one thread",
@@ -106,7 +106,7 @@ const EXCEPTIONS: &[Exception] = &[
         Bound { below: 1.5, window: 5.5, throughput: 0.42, ..IN_TURNS },
     ),
     exception("W14 all-reduce, one thread", 6, 100, IN_TURNS),
-    // Beside a neighbour that nobody limits, elapsed time holds its turns too: charged is presence, on the safe side.
+    // Beside an unlimited process, elapsed time contains its turns too: presence is charged, on the safe side.
     exception(
         "W17 10 us, neighbour",
         5,

@@ -51,7 +51,7 @@ const WINDOW: usize = 100;
 /// Time to learn, before anything counts.
 pub(super) const WARM_UP_NS: u64 = 1_000_000_000;
 
-/// Runs a workload for so many seconds; `solo` is the same without a limit.
+/// Runs a workload for `seconds`; `solo` is the same without a limit.
 #[must_use]
 pub fn run(
     workload: &Workload,
@@ -73,7 +73,7 @@ pub fn run(
         let cards = if workload.apart { number..number + 1 } else { 0..workload.cards };
         Process { threads, streams, first: cards.start, limits: cards.map(limit).collect() }
     };
-    let neighbour = |(threads, streams): Threads| Process {
+    let beside = |(threads, streams): Threads| Process {
         threads,
         streams,
         first: 0,
@@ -81,7 +81,7 @@ pub fn run(
     };
     let mut processes: Vec<_> = (workload.processes)().into_iter().enumerate().map(mine).collect();
     let count = processes.len();
-    processes.extend((workload.neighbours)().into_iter().map(neighbour));
+    processes.extend((workload.beside)().into_iter().map(beside));
     let length = WARM_UP_NS + seconds * 1_000_000_000;
     let outcomes = World::new(*setup, &seats, processes).run(length);
     let of_the_first_card =

@@ -1,7 +1,7 @@
 //! Containers side by side on one card, each under its own share: W17 of the throttling study's list.
 //!
-//! Their processes read each other's usage pages, as far as they have any. Whoever can use its share is to get it, whatever
-//! the others do, and nobody more; where the shares make more than the whole card, each at least its part of it.
+//! Their processes read each other's usage pages, as far as they have any. A container that can use its share is to get it, whatever
+//! the others do, and none more; where the shares make more than the whole card, each at least its part of it.
 
 use super::bounds::Bound;
 use super::cell::{self, Cell};
@@ -56,15 +56,15 @@ const RULE: Bound = Bound {
 };
 /// A step waits for its turns, and the processor's part of it for the step: what it can use is less beside others.
 const WAITS: Bound = Bound { below: 16.0, window: 20.0, throughput: 0.78, charged: 1.08, ..RULE };
-/// Whoever comes back after a pause has a turn soon, and so more than half of the time that it is there: what is above that
-/// its neighbour pays for.
+/// A process that comes back after a pause has a turn soon, and so more than half of the time that it is present: what is above
+/// that its peer pays for.
 const BESIDE_PAUSES: Bound = Bound { below: 6.0, window: 9.5, charged: 1.1, ..RULE };
 /// The shares fill the card, and what the one is charged too much the other one cannot make use of.
 const FULL: Bound = Bound { below: 2.5, ..RULE };
 /// Each kernel of 10 us waits for a turn.
 const TURN_EACH: Bound = Bound { throughput: 0.84, ..RULE };
-/// The card is full, and who is told late of the other's turns pays for some of them and is spared others. Written after
-/// the run that showed it; an earlier meter believed without a bound what was told, and kept these within 2.
+/// The card is full, and a process with late reports of the other's turns is charged for some of them and not for others. Written after
+/// the run that showed it; an earlier meter believed reports without a bound, and kept these within 2.
 const NEARLY: Bound = Bound { mean: 3.2, below: 3.2, window: 4.6, charged_least: 0.94, ..RULE };
 /// More was asked for than there is.
 const OVERBOOKED: Bound =
@@ -100,7 +100,7 @@ pub const GROUPS: &[Group] = &[
 ];
 
 impl Group {
-    /// What each container got in so many seconds, and what it may be off.
+    /// What each container got in the run's seconds, and what it may be off.
     #[must_use]
     pub fn run(&self, seconds: u64, setup: &Setup) -> Vec<(Cell, Bound)> {
         let words: Vec<[Word; 3]> =
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn containers_beside_each_other_need_reports() {
         let setup = Setup { without: Ablation::Page, ..Setup::default() };
-        // What fits into a turn is charged about what it costs, whoever is there.
+        // What fits into a turn is charged about what it costs, whatever else is present.
         let fits = |group: &&Group| [SHORT, OF_300_US].contains(&group.containers[0].0);
         let groups = GROUPS.iter().filter(|group| group.quick && !fits(group));
         for group in groups {
@@ -199,7 +199,7 @@ mod tests {
         }
     }
 
-    /// How long turns are is not known: twice or half as long, nobody gets much more than asked for.
+    /// How long turns are is not known: twice or half as long, no process gets much more than asked for.
     #[test]
     fn turns_of_another_length_give_no_process_much_more() {
         for slice_ns in [1_000_000, 4_000_000] {

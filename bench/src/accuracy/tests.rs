@@ -62,7 +62,7 @@ fn processes_of_a_container_need_one_bucket() {
     needs(Ablation::SharedBucket, "W13 4 processes x 10 us", 30);
 }
 
-/// Each card by itself: whoever comes first spins, pays for it, comes later, and the other one spins for longer.
+/// Each card by itself: the one that comes first spins, pays for it, comes later, and the other one spins for longer.
 #[test]
 fn cards_that_meet_in_collectives_need_to_know_of_each_other() {
     needs(Ablation::Gang, "W14 all-reduce", 30);
@@ -185,7 +185,7 @@ fn thousands_of_signatures_are_held_as_one() {
     assert!(cell.is_within(&Bound::RULE), "{}", cell.verdict(&Bound::RULE));
 }
 
-/// One of four processes is killed with its queue full. The others notice within a tenth of a second, and as nobody knows
+/// One of four processes is killed with its queue full. The others notice within a tenth of a second, and as it is unknown
 /// when it died they pay for that time, once.
 #[test]
 fn a_death_costs_the_others_a_tenth_of_a_second_at_most() {
@@ -202,7 +202,7 @@ fn a_death_costs_the_others_a_tenth_of_a_second_at_most() {
     assert!(cell.is_within(&bound), "{}", cell.verdict(&bound));
 }
 
-/// Nobody gets more than asked for, whatever the neighbours do.
+/// No container gets more than asked for, whatever the others do.
 #[test]
 fn a_peer_costs_share_and_never_gives_any() {
     for name in ["W17 10 us, neighbour", "W17 mixed, neighbour"] {
@@ -215,7 +215,7 @@ fn a_peer_costs_share_and_never_gives_any() {
 #[test]
 fn a_peer_that_leaves_leaves_no_backlog() {
     let beside = Workload {
-        neighbours: || {
+        beside: || {
             let leaves = rounds(|now, _| {
                 vec![match now {
                     0..5_000_000_000 => Act::Launch { stream: 0, kernel: Kernel::new(1, 100_000) },
@@ -230,7 +230,7 @@ fn a_peer_that_leaves_leaves_no_backlog() {
         })
     };
     let cell = measure(&beside, 70, 8, &Setup::default());
-    // What the bucket saved meanwhile, and as much that was out: 28 ms each.
+    // What the bucket saved in that time, and as much that was in flight: 28 ms each.
     let beyond = cell.most - 70.0;
     assert!(beyond < 5.7, "{beyond} points more than its share");
 }

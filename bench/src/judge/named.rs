@@ -20,7 +20,7 @@ pub fn all() -> Vec<Scene> {
         never_seen,
         by_data,
         collectives,
-        liars,
+        false_reports,
         rare_launches,
     ] {
         add(&mut all);
@@ -176,7 +176,7 @@ fn collectives(all: &mut Vec<Scene>) {
 }
 
 /// Pages with false reports.
-fn liars(all: &mut Vec<Scene>) {
+fn false_reports(all: &mut Vec<Scene>) {
     let page = |places, says| Page { places, percent: 1, says };
     for (kind, pages) in [
         ("64 places at 4 x the clock", vec![page(64, Says::Busy(400))]),

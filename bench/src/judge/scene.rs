@@ -138,16 +138,16 @@ impl Scene {
         let length = float(self.seconds) * 1e9;
         let goal = can.map_or(asked, |can| can.min(asked));
         let longest = float(of.longest_ns());
-        let liars: f64 = self.pages.iter().map(|page| f64::from(page.percent)).sum();
+        let reported: f64 = self.pages.iter().map(|page| f64::from(page.percent)).sum();
         let windows = |length: usize| bins.windows(length.min(bins.len())).map(percent_of);
         let most = windows(10 * SECOND).fold(0.0, f64::max);
-        let allowed = asked + POINTS + liars;
+        let allowed = asked + POINTS + reported;
         // One operation may reach into a window that has had its share already.
         let one = |window_ns: f64| 100.0 * (longest / window_ns).min(1.0);
         let over = (got - allowed - one(length)).max(most - allowed - one(10e9));
         let own_over = of.members.iter().zip(outcomes).filter_map(|(member, outcome)| {
             let own = mean(&outcome.busy) - f64::from(member.percent?);
-            Some(own - POINTS - liars - one(length))
+            Some(own - POINTS - reported - one(length))
         });
         let over = own_over.fold(over, f64::max);
         let under = if self.is_honest { goal - POINTS - one(length) - got } else { -1.0 };

@@ -68,7 +68,7 @@ fn measure(bench: &Bench, pair: &Pair, seen: bool) -> Result<[Side; 2]> {
         fs::write(card.join(format!("gpucap-{user}-pages")), "")?;
     }
     let world = |place: usize| World::Shared(PERCENTAGES[place]);
-    let client = |place| bench.client(world(place), &card, &format!("book-{place}"), 2000);
+    let client = |place| bench.client(world(place), &card, &format!("ledger-{place}"), 2000);
     let mut clients = [client(0)?, client(1)?];
     let length = bench.length(4000);
     let commands = pair.commands.map(|command| format!("{command} {length}"));

@@ -16,7 +16,7 @@ pub struct Workload {
     /// Its processes, made anew for each run.
     pub processes: fn() -> Vec<Threads>,
     /// Processes without a limit, beside the container.
-    pub neighbours: fn() -> Vec<Threads>,
+    pub beside: fn() -> Vec<Threads>,
     /// The number of cards of each process, over which its streams are spread. The first card is evaluated.
     pub cards: usize,
     /// Each process has one card of its own instead.
@@ -32,15 +32,7 @@ pub(crate) const fn alone(
     seconds: u64,
     processes: fn() -> Vec<Threads>,
 ) -> Workload {
-    Workload {
-        name,
-        processes,
-        neighbours: Vec::new,
-        cards: 1,
-        apart: false,
-        elsewhere: None,
-        seconds,
-    }
+    Workload { name, processes, beside: Vec::new, cards: 1, apart: false, elsewhere: None, seconds }
 }
 
 const fn on_two_cards(name: &'static str, processes: fn() -> Vec<Threads>) -> Workload {
@@ -94,11 +86,11 @@ pub const ALL: &[Workload] = &[
         ..on_two_cards("W14 all-reduce, other card 70 %", || a_thread_each(steps))
     },
     Workload {
-        neighbours: || one(async_kernels(10 * US)),
+        beside: || one(async_kernels(10 * US)),
         ..alone("W17 10 us, neighbour", 10, || one(async_kernels(10 * US)))
     },
     Workload {
-        neighbours: || one(async_kernels(10 * US)),
+        beside: || one(async_kernels(10 * US)),
         ..alone("W17 mixed, neighbour", 10, || one(mixed()))
     },
     alone("W18 3 threads in bursts", 10, || vec![((0..3).map(bursts).collect(), 3)]),

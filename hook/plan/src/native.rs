@@ -86,8 +86,8 @@ fn wanting(
         return Some((name.to_string(), NOT_MEASURED));
     }
     let every = entries.iter().find(|entry| entry.key == Key::Every)?;
-    let nobody_knows = known.is_empty() && every.memory != MemoryCap::NONE;
-    nobody_knows.then(|| (Key::Every.to_string(), NOT_MEASURED))
+    let is_unknown = known.is_empty() && every.memory != MemoryCap::NONE;
+    is_unknown.then(|| (Key::Every.to_string(), NOT_MEASURED))
 }
 
 /// The entry that means this device: the one with its name, or that for any GPU.

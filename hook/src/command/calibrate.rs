@@ -22,7 +22,7 @@ use std::time::Duration;
 
 const AFTER: &str = "\
 Run it as root on the host, once after each installation of gpucap or of a driver. It makes one context on each
-card and ends it; who uses the cards meanwhile is not disturbed.
+card and ends it; programs that use the GPUs at the same time are not disturbed.
 
 Exit status: 0 if each card was measured, 1 if not; one line for each says why.";
 

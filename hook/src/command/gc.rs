@@ -11,7 +11,7 @@ use gpucap_plan::Node;
 use std::path::PathBuf;
 
 const AFTER: &str = "\
-It can be called at any time: what may still be in use stays. As a rule nobody has to: whatever starts next does it.
+It can be called at any time: what may still be in use stays. Calling it is rarely needed: each later start does the same.
 
 Exit status: 0, also if there was nothing.";
 

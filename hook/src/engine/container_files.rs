@@ -180,9 +180,9 @@ impl ContainerFiles {
     }
 
     fn is_library(&self, file: &File) -> io::Result<bool> {
-        let everybody_reads = file.metadata()?.permissions().mode() & 0o444 == 0o444;
+        let all_read = file.metadata()?.permissions().mode() & 0o444 == 0o444;
         let runs = at::mount_flags(file)? & libc::ST_NOEXEC == 0;
-        Ok(Identity::of(file)? == self.library && is_closed(file)? && runs && everybody_reads)
+        Ok(Identity::of(file)? == self.library && is_closed(file)? && runs && all_read)
     }
 }
 
@@ -237,8 +237,8 @@ pub(super) fn is_closed(file: &File) -> io::Result<bool> {
 /// Returns whether every user can write to this file.
 pub(super) fn is_open(file: &File) -> io::Result<bool> {
     let metadata = file.metadata()?;
-    let everybody = metadata.permissions().mode() & 0o666 == 0o666;
-    Ok(metadata.is_file() && everybody && !is_closed(file)?)
+    let by_all = metadata.permissions().mode() & 0o666 == 0o666;
+    Ok(metadata.is_file() && by_all && !is_closed(file)?)
 }
 
 /// Our line, and after it the image's own list. Ours is first, so that nothing in the list can hide it.

@@ -80,7 +80,7 @@ pub struct nvmlMemory_t {
     pub used: u64,
 }
 
-/// `nvmlMemory_v2_t`: as [`nvmlMemory_t`], with what the driver reserves told apart.
+/// `nvmlMemory_v2_t`: as [`nvmlMemory_t`], with what the driver reserves listed separately.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct nvmlMemory_v2_t {

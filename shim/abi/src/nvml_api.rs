@@ -63,10 +63,10 @@ macro_rules! nvml_api {
             /// Lists nothing: processes of the past, of the whole card and with the numbers of the host.
             fn nvmlDeviceGetAccountingPids(device: $crate::nvml::nvmlDevice_t, count: $crate::arg::InOut<u32>,
                 pids: $crate::arg::Array<u32>) => accounting::pids, report;
-            /// Knows nobody: a number of the host is not one of the container's.
+            /// Finds no process: a number of the host is not one of the container's.
             fn nvmlDeviceGetAccountingStats(device: $crate::nvml::nvmlDevice_t, pid: u32,
                 stats: *mut $crate::nvml::nvmlAccountingStats_t) => accounting::stats, report;
-            /// Knows nobody, as its first version.
+            /// Finds no process, as its first version.
             fn nvmlDeviceGetAccountingStats_v2(device: $crate::nvml::nvmlDevice_t,
                 stats: *mut $crate::nvml::nvmlAccountingStats_v2_t) => accounting::stats_v2, report;
 

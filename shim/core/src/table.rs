@@ -38,7 +38,7 @@ impl<S: AsRef<[Entry]> + AsMut<[Entry]>> Table<S> {
         Self { entries: nowhere, len: 0 }
     }
 
-    /// Enters a value under a key; the one that was there before is returned. `more` makes a place for so many entries.
+    /// Enters a value under a key; the one that was there before is returned. `more` makes room for that number of entries.
     ///
     /// # Errors
     /// The key is zero, or more room is needed and cannot be had.

@@ -37,7 +37,7 @@ pub struct Share(u16);
 /// An amount of memory as a person asks for it.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Amount {
-    /// So many bytes, whatever the card.
+    /// A number of bytes, whatever the GPU.
     Bytes(Bytes),
     /// A part of the memory of the device.
     OfDevice(Share),
@@ -65,7 +65,7 @@ impl fmt::Display for Doubt {
 }
 
 impl Amount {
-    /// The same of an amount that is so many bytes.
+    /// The same of an amount in bytes.
     #[must_use]
     pub const fn doubt(self) -> Option<Doubt> {
         match self {

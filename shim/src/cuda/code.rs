@@ -9,7 +9,7 @@
 use super::{current_context, current_device};
 use crate::allocations::Record;
 use crate::call::Call;
-use crate::code::NOBODY;
+use crate::code::NO_OWNER;
 use crate::driver;
 use crate::growth::Measure;
 use crate::hooks::Next;
@@ -121,7 +121,7 @@ pub(crate) fn function_of_kernel(
     kernel: CUkernel,
 ) -> CuResult {
     look_up(call, next, || {
-        driver::cuda::code::library_of(call.driver, kernel).map_or(NOBODY, CUlibrary::address)
+        driver::cuda::code::library_of(call.driver, kernel).map_or(NO_OWNER, CUlibrary::address)
     })
 }
 
@@ -154,7 +154,7 @@ pub(crate) fn load_function(
     function: CUfunction,
 ) -> CuResult {
     look_up(call, next, || {
-        driver::cuda::code::module_of(call.driver, function).map_or(NOBODY, CUmodule::address)
+        driver::cuda::code::module_of(call.driver, function).map_or(NO_OWNER, CUmodule::address)
     })
 }
 

@@ -45,7 +45,7 @@ pub(crate) fn stats(
     _pid: u32,
     stats: Out<nvmlAccountingStats_t>,
 ) -> NvmlResult {
-    nobody(call, next, device, stats)
+    no_process(call, next, device, stats)
 }
 
 /// `nvmlDeviceGetAccountingStats_v2`.
@@ -55,10 +55,10 @@ pub(crate) fn stats_v2(
     device: nvmlDevice_t,
     stats: Out<nvmlAccountingStats_v2_t>,
 ) -> NvmlResult {
-    nobody(call, next, device, stats)
+    no_process(call, next, device, stats)
 }
 
-fn nobody<const WORDS: usize>(
+fn no_process<const WORDS: usize>(
     call: &Call,
     next: impl Next<NvmlError>,
     device: nvmlDevice_t,

@@ -111,8 +111,8 @@ pub(crate) fn list(
         return next().map(drop);
     };
     let room = if asked.procUtilArray.is_null() { 0 } else { asked.processSamplesCount };
-    let told = nvmlProcessesUtilizationInfo_v1_t { processSamplesCount: number(&busy), ..asked };
-    list.set(told);
+    let answer = nvmlProcessesUtilizationInfo_v1_t { processSamplesCount: number(&busy), ..asked };
+    list.set(answer);
     check_room(&busy, room)?;
     let records = busy.iter().map(|&Busy { pid, time_us, percent }| {
         let computed = nvmlProcessUtilizationInfo_v1_t { smUtil: percent, ..Default::default() };

@@ -27,7 +27,7 @@ impl Pages {
         Self { start: NonNull::dangling(), length: 0 }
     }
 
-    /// Pages for so many pairs of zeros; `None` if there is no memory.
+    /// Pages for `length` pairs of zeros; `None` if there is no memory.
     pub(crate) fn of_zeros(length: usize) -> Option<Self> {
         let bytes = length.checked_mul(PAIR)?;
         if bytes < LARGE {

@@ -50,7 +50,7 @@ struct Inside {
     timing: Timing,
     share: Share,
     /// The busy time that the ledger has already.
-    told: Totals,
+    reported: Totals,
     /// The time up to which the ledger has the work in flight as paid for.
     paid_until: Option<u64>,
     /// The report that the peers have already.
@@ -86,10 +86,11 @@ impl Gate {
         let gang = Gang::new(ledger.seats(), index.index());
         let meter = Meter::new(bucket, sys::monotonic_ns()).among(gang);
         let costs = meter.costs();
-        let told = Totals::default();
+        let reported = Totals::default();
         let timing = Timing::default();
         let published = UsageReport::default();
-        let inside = Mutex::new(Inside { meter, timing, share, told, paid_until: None, published });
+        let inside =
+            Mutex::new(Inside { meter, timing, share, reported, paid_until: None, published });
         let (call, held_back_at) = (CallTime::default(), AtomicU64::default());
         let (dead, unreported) = (Interval::each(DEAD_NS), Interval::each(UNREPORTED_NS));
         Some(Self {
@@ -368,12 +369,12 @@ impl Gate {
     /// Writes what has been settled to the ledger, and publishes the report for the peers.
     fn tell(&self, inside: &mut Inside) {
         let totals = inside.meter.totals();
-        let told = core::mem::replace(&mut inside.told, totals);
-        let busy = totals.busy_ns.saturating_sub(told.busy_ns);
+        let reported = core::mem::replace(&mut inside.reported, totals);
+        let busy = totals.busy_ns.saturating_sub(reported.busy_ns);
         if busy > 0 {
             self.ledger.worked(self.slot, self.index, sys::monotonic_ns(), busy);
         }
-        let launches = totals.launches.saturating_sub(told.launches);
+        let launches = totals.launches.saturating_sub(reported.launches);
         if launches > 0 {
             self.ledger.launched(self.slot, self.index, launches);
         }

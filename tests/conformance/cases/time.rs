@@ -11,7 +11,7 @@ const BEGIN: &str = "call cuStreamBeginCapture_v2 2 0";
 const END: &str = "call cuStreamEndCapture 2 &e";
 const COUNT: &str = "call cuGraphGetNodes e 0 &f";
 
-/// What nobody means lies behind the first field of `CUgraphExecUpdateResultInfo`.
+/// Unused bytes are behind the first field of `CUgraphExecUpdateResultInfo`.
 const PADDING: &str = "poke 0 4 4 0";
 
 macro_rules! launched {

@@ -26,7 +26,7 @@ pub(super) fn play(stage: &Stage, show: Show) -> Result {
     edge(stage, show, cap)?;
     let survivor = shared(stage, show, cap)?;
     slice(stage, show, cap)?;
-    book(stage, show)?;
+    ledger(stage, show)?;
     drop(survivor);
     where_next(show)
 }
@@ -158,7 +158,7 @@ fn slice(stage: &Stage, show: Show, cap: u64) -> Result {
     show.check(seen.contains(&(used, total)), &expected, &format!("{seen:?}"))
 }
 
-fn book(stage: &Stage, show: Show) -> Result {
+fn ledger(stage: &Stage, show: Show) -> Result {
     show.title(6, "Usage by process")?;
     show.command("gpucap status")?;
     let text = status::of(&stage.ledger, show.paint).ok_or_else(no_ledger)?;

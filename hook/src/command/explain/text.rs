@@ -108,11 +108,11 @@ fn of_variable<T: Display + PartialEq>(
     if earlier == Some(list) {
         return format!("{name}={list}: what the container asked for, and part of the above");
     }
-    let whom = match list {
+    let gpus = match list {
         PerGpu::Every(_) => "of each GPU",
         PerGpu::Listed(_) => "of the GPUs named; the others stay uncapped",
     };
-    format!("{name}={list}: {what} {whom}")
+    format!("{name}={list}: {what} {gpus}")
 }
 
 fn of_file(limits: &LimitsFile, effective: &[EffectiveLimit]) -> Vec<String> {

@@ -79,7 +79,7 @@ impl Drop for Full {
 }
 
 #[test]
-fn a_ledger_of_every_process_on_every_device_has_so_many_rows_and_the_others_are_counted() {
+fn a_full_ledger_has_a_bounded_number_of_rows_and_the_others_are_counted() {
     let (full, world) = (Full::new("full"), Counting::default());
     let devices = full.seen(&world);
     assert_eq!(devices.len(), DEVICES);

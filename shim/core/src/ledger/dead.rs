@@ -112,13 +112,13 @@ impl Ledger {
     }
 
     fn count(&self, known: &Count, changes: u64) -> u64 {
-        let told = changes << Count::BITS;
+        let tag = changes << Count::BITS;
         let last = known.0.load();
-        if last != 0 && last >> Count::BITS << Count::BITS == told {
-            return last ^ told;
+        if last != 0 && last >> Count::BITS << Count::BITS == tag {
+            return last ^ tag;
         }
         let slots = self.live().count() as u64;
-        known.0.store(told | slots);
+        known.0.store(tag | slots);
         slots
     }
 }

@@ -27,7 +27,7 @@ const CAP: u64 = 10;
 const ADA: u32 = 1;
 const BEA: u32 = 2;
 const CID: u32 = 3;
-const NOBODY: u32 = 0;
+const NO_PROCESS: u32 = 0;
 
 #[test]
 fn of_two_charges_that_fit_one_by_one_only_one_is_taken() {
@@ -222,7 +222,7 @@ fn a_new_image_and_a_reaper_of_the_old_one_do_not_meet() {
         charge(&ledger, ada, 4).unwrap();
         let reaper = thread::spawn(move || other.reap(&|identity| identity.image == 2));
         let again = Identity { image: 2, ..process(ADA) };
-        let slot = ledger.claim(again, 0, &dead(NOBODY)).unwrap();
+        let slot = ledger.claim(again, 0, &dead(NO_PROCESS)).unwrap();
         charge(&ledger, slot, 3).unwrap();
         reaper.join().unwrap();
         audit(&ledger, 3);
@@ -237,7 +237,7 @@ fn a_claim_that_dies_keeps_no_slot() {
         let [ledger, other] = ledgers();
         let (_ada, _bea) = (claim(&ledger, ADA), claim(&ledger, BEA));
         let dying = thread::spawn(move || {
-            burn(steps, || other.claim(process(CID), 0, &dead(NOBODY)).unwrap()).is_none()
+            burn(steps, || other.claim(process(CID), 0, &dead(NO_PROCESS)).unwrap()).is_none()
         });
         let died = dying.join().unwrap();
         let dan = ledger.claim(process(4), 0, &dead(CID));
@@ -254,9 +254,9 @@ fn of_two_claims_for_one_slot_one_wins_and_both_learn_it() {
         let [ledger, other] = ledgers();
         let (_ada, _bea) = (claim(&ledger, ADA), claim(&ledger, BEA));
         // Enough accesses to begin a claim, not enough to complete it.
-        assert!(burn(12, || ledger.claim(process(9), 0, &dead(NOBODY))).is_none());
-        let rival = thread::spawn(move || other.claim(process(4), 0, &dead(NOBODY)));
-        let mine = ledger.claim(process(5), 0, &dead(NOBODY));
+        assert!(burn(12, || ledger.claim(process(9), 0, &dead(NO_PROCESS))).is_none());
+        let rival = thread::spawn(move || other.claim(process(4), 0, &dead(NO_PROCESS)));
+        let mine = ledger.claim(process(5), 0, &dead(NO_PROCESS));
         let winner = match (mine, rival.join().unwrap()) {
             (Ok(_), Err(Full)) => 5,
             (Err(Full), Ok(_)) => 4,
@@ -325,7 +325,7 @@ fn dead(pid: u32) -> impl Fn(&Identity) -> bool {
 }
 
 fn claim(ledger: &Ledger, pid: u32) -> Slot {
-    ledger.claim(process(pid), 0, &dead(NOBODY)).unwrap()
+    ledger.claim(process(pid), 0, &dead(NO_PROCESS)).unwrap()
 }
 
 fn charge(ledger: &Ledger, slot: Slot, bytes: u64) -> Result<(), OverQuota> {
@@ -359,12 +359,12 @@ fn dying_charge(ledger: &Ledger, after: u32) -> Slot {
 /// Whether a process dies of `after` accesses in [`dying_charge`].
 fn alive_after(after: u32) -> bool {
     let died = Arc::new(AtomicBool::new(false));
-    let told = Arc::clone(&died);
+    let done = Arc::clone(&died);
     explore(0, move || {
         let [ledger] = ledgers();
         let ada = claim(&ledger, ADA);
         charge(&ledger, ada, 2).unwrap();
-        told.store(burn(after, || charge(&ledger, ada, 3)).is_none(), Relaxed);
+        done.store(burn(after, || charge(&ledger, ada, 3)).is_none(), Relaxed);
     });
     died.load(Relaxed)
 }

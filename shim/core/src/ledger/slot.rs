@@ -137,11 +137,11 @@ impl Ledger {
         let claim = found.claimed(me.pid);
         record.owner.replace(found.0, claim.0).ok()?;
         self.header.high_water.raise(u64::from(index).saturating_add(1));
-        let told = record.tell(&record.namespace, me.pid_namespace, claim)
-            && record.tell(&record.start_time, me.start_time, claim)
-            && record.tell(&record.image, me.image, claim);
+        let stored = record.store_if_claimed(&record.namespace, me.pid_namespace, claim)
+            && record.store_if_claimed(&record.start_time, me.start_time, claim)
+            && record.store_if_claimed(&record.image, me.image, claim);
         let live = claim.live();
-        (told && record.owner.replace(claim.0, live.0).is_ok()).then_some(live)
+        (stored && record.owner.replace(claim.0, live.0).is_ok()).then_some(live)
     }
 
     /// Makes a slot's accounts ready for its new owner.
@@ -183,7 +183,7 @@ impl Identity {
 
 impl OwnerRecord {
     /// Writes a fact of `claim`. False if the slot has been taken over since.
-    fn tell(&self, word: &Word, value: u64, claim: Owner) -> bool {
+    fn store_if_claimed(&self, word: &Word, value: u64, claim: Owner) -> bool {
         loop {
             let found = word.load();
             // Read after the word: a later claim's fact is seen only with that claim.

@@ -45,8 +45,8 @@ fn what_is_not_known_is_refused() {
     assert_eq!(header(&formatted(), |l| l.header.size.store(4096)), Unusable::Size(4096));
     assert_eq!(header(&formatted(), |l| l.header.slots.store(9)), Unusable::Slots(9));
     assert_eq!(header(&formatted(), |l| l.header.devices.store(9)), Unusable::Devices(9));
-    let told = Unusable::Version(2).to_string();
-    assert_eq!(told, "ledger version is 2, known is 1");
+    let text = Unusable::Version(2).to_string();
+    assert_eq!(text, "ledger version is 2, known is 1");
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn no_number_overflows() {
 }
 
 #[test]
-fn a_refund_gives_back_what_there_is_and_never_anothers_bytes() {
+fn a_refund_gives_back_what_there_is_and_never_bytes_of_another() {
     let (ledger, device, ada) = ready();
     let bea = claim(&ledger, 2);
     ledger.charge(ada, device, Kind::Alloc, 3, 10).unwrap();

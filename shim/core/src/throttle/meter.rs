@@ -116,7 +116,7 @@ pub struct Totals {
     pub stalls: u64,
 }
 
-/// The number of streams that are told apart; further streams share the last place.
+/// The number of streams that are distinguished; further streams share the last place.
 const STREAMS: usize = 1024;
 /// The largest debt that a dead process can leave. A restarted program must not wait for minutes because of a kernel
 /// that ended long before its process did.

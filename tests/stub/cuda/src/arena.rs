@@ -1,6 +1,6 @@
 //! Addresses of device memory, with real memory behind them where the host allows.
 //!
-//! One large mapping without reserved memory: a page becomes real when somebody copies to it, so
+//! One large mapping without reserved memory: a page becomes real when it is copied to, so
 //! that what is copied in can be copied out. Where the host refuses such a mapping, addresses are
 //! only numbers and copies move nothing. The first API has 32-bit addresses; those are always only
 //! numbers.
@@ -63,7 +63,7 @@ impl Arena {
         if !self.is_real(address) {
             return None;
         }
-        // Only whole pages; their neighbours may belong to others.
+        // Only whole pages; their peers may belong to others.
         let (start, end) = (address.next_multiple_of(PAGE), (address + bytes) / PAGE * PAGE);
         let length = usize::try_from(end.checked_sub(start)?).ok()?;
         // SAFETY: the range lies in the arena's own mapping, and its block is being forgotten or set to

@@ -4,7 +4,7 @@
 //! Nodes are chained in the order in which they were captured: which branch a node is on is not
 //! simulated, and neither is an unjoined branch. Asking a capturing stream whether it is done is an
 //! error, and spoils the capture; so does using the legacy default stream while a stream that waits
-//! for it is captured. What else is forbidden meanwhile, [`crate::capture_mode`] says.
+//! for it is captured. What else is forbidden in the mean time, [`crate::capture_mode`] says.
 
 use crate::arg::{In, Out};
 use crate::capture_mode::Mode;

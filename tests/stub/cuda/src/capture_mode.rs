@@ -26,7 +26,7 @@ pub(crate) enum Mode {
     Global,
     /// Only the thread that captures.
     ThreadLocal,
-    /// Nobody.
+    /// No process.
     Relaxed,
 }
 

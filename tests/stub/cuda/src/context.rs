@@ -1,7 +1,7 @@
 //! Contexts: each costs memory on its device, and takes with it what was made in it.
 //!
 //! A thread has a stack of current contexts. The primary context of a device keeps its handle for
-//! the life of the process; it is alive while somebody retains it, as green contexts do. A context that is gone but still
+//! the life of the process; it is alive while a process retains it, as green contexts do. A context that is gone but still
 //! current answers CONTEXT_IS_DESTROYED. Memory of pools and of `cuMemCreate` outlives contexts.
 
 use crate::arg::Out;
@@ -25,10 +25,10 @@ exports! {
     /// The last one ends the context.
     fn cuDevicePrimaryCtxRelease_v2(device: CUdevice)
         => primary_release, driver, "cuDevicePrimaryCtxRelease" @ 11000;
-    /// Ends the context, whoever retains it.
+    /// Ends the context, whatever retains it.
     fn cuDevicePrimaryCtxReset(device: CUdevice)
         => primary_reset, driver, "cuDevicePrimaryCtxReset" @ 7000;
-    /// Ends the context, whoever retains it.
+    /// Ends the context, whatever retains it.
     fn cuDevicePrimaryCtxReset_v2(device: CUdevice)
         => primary_reset, driver, "cuDevicePrimaryCtxReset" @ 11000;
     /// Flags for the next start.

@@ -25,7 +25,7 @@ pub(crate) fn finish(handle: u64) -> CuResult {
     Ok(())
 }
 
-/// The same for a primary context that no more than so many retain.
+/// The same for a primary context that at most this many retain.
 pub(crate) fn finish_primary(device: CUdevice, users: u32) -> CuResult {
     let unit = unit(device)?;
     let mut state = state()?;

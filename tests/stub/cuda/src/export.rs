@@ -73,7 +73,7 @@ macro_rules! exports {
                 const PER_THREAD: bool = $crate::export::is_per_thread!($($ptsz)?);
                 $crate::export::enter(stringify!($name), $crate::export::Need::$need)?;
                 $(
-                    // SAFETY: whoever calls a driver function promises what its contract asks of
+                    // SAFETY: the caller of a driver function promises what its contract asks of
                     // the arguments.
                     let $arg = unsafe { $crate::arg::FromCaller::wrap($arg, PER_THREAD) };
                 )*

@@ -27,7 +27,7 @@ exports! {
     /// Nothing persists.
     fn cuCtxResetPersistingL2Cache()
         => reset_cache, context, "cuCtxResetPersistingL2Cache" @ 11000;
-    /// Nobody writes from afar.
+    /// No process writes from afar.
     fn cuFlushGPUDirectRDMAWrites(target: i32, scope: i32)
         => flush, context, "cuFlushGPUDirectRDMAWrites" @ 11030;
     /// Stands for the end of what is queued in the context now.

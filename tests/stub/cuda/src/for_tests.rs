@@ -13,7 +13,7 @@ fn device(index: u32) -> Option<Unit> {
     (index < settings().memory.len()).then_some(Unit::whole(index))
 }
 
-/// Moves a virtual clock by so many nanoseconds, for all processes; on a real one the call takes as
+/// Moves a virtual clock by this many nanoseconds, for all processes; on a real one the call takes as
 /// long.
 #[unsafe(no_mangle)]
 extern "C" fn stubAdvance(ns: u64) {
@@ -26,7 +26,7 @@ extern "C" fn stubNow() -> u64 {
     card().clock().now()
 }
 
-/// Bytes in use on a device by everybody, contexts included; 0 for one that does not exist.
+/// Bytes in use on a device by all processes, contexts included; 0 for one that does not exist.
 #[unsafe(no_mangle)]
 extern "C" fn stubUsed(index: u32) -> u64 {
     device(index).map_or(0, |unit| card().used(unit))
@@ -46,7 +46,7 @@ extern "C" fn stubPeak(index: u32) -> u64 {
     device(index).map_or(0, |unit| card().peak(unit))
 }
 
-/// Nanoseconds of work that a device has done for everybody since its card file was made.
+/// Nanoseconds of work that a device has done for all processes since its card file was made.
 #[unsafe(no_mangle)]
 extern "C" fn stubBusy(index: u32) -> u64 {
     device(index).map_or(0, |unit| card().busy_ns(unit))

@@ -46,7 +46,7 @@ exports! {
     /// The first API: accepted and not kept.
     fn cuParamSetf(function: CUfunction, offset: i32, value: f32)
         => set_float, context, "cuParamSetf" @ 2000;
-    /// What of a block's shared memory so many blocks leave to each.
+    /// What of a block's shared memory this many blocks leave to each.
     fn cuOccupancyAvailableDynamicSMemPerBlock(bytes: *mut usize, function: CUfunction,
         blocks: i32, threads: i32)
         => shared_memory, context, "cuOccupancyAvailableDynamicSMemPerBlock" @ 10020;

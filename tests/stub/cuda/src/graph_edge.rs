@@ -199,7 +199,7 @@ fn edges_v2(
 }
 
 /// The other ends of a node's edges.
-fn neighbours(
+fn peers(
     node: CUgraphNode,
     of_edge: impl Fn((u64, u64), u64) -> Option<u64>,
 ) -> Result<Vec<u64>, CuError> {
@@ -210,7 +210,7 @@ fn neighbours(
 }
 
 fn before(node: CUgraphNode, nodes: Out<CUgraphNode>, count: Out<usize>) -> CuResult {
-    let found = neighbours(node, |(from, to), node| (to == node).then_some(from))?;
+    let found = peers(node, |(from, to), node| (to == node).then_some(from))?;
     tell(&found, nodes, None, count)
 }
 
@@ -220,12 +220,12 @@ fn before_v2(
     data: Out<u64>,
     count: Out<usize>,
 ) -> CuResult {
-    let found = neighbours(node, |(from, to), node| (to == node).then_some(from))?;
+    let found = peers(node, |(from, to), node| (to == node).then_some(from))?;
     tell(&found, nodes, Some(data), count)
 }
 
 fn after(node: CUgraphNode, nodes: Out<CUgraphNode>, count: Out<usize>) -> CuResult {
-    let found = neighbours(node, |(from, to), node| (from == node).then_some(to))?;
+    let found = peers(node, |(from, to), node| (from == node).then_some(to))?;
     tell(&found, nodes, None, count)
 }
 
@@ -235,7 +235,7 @@ fn after_v2(
     data: Out<u64>,
     count: Out<usize>,
 ) -> CuResult {
-    let found = neighbours(node, |(from, to), node| (from == node).then_some(to))?;
+    let found = peers(node, |(from, to), node| (from == node).then_some(to))?;
     tell(&found, nodes, Some(data), count)
 }
 

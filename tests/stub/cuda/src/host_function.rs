@@ -21,10 +21,10 @@ exports! {
     /// Runs when the stream reaches it.
     fn cuLaunchHostFunc_ptsz(stream: CUstream, function: HostFunction, data: *mut c_void)
         => launch, context, "cuLaunchHostFunc" @ 10000 ptsz;
-    /// Runs when the stream reaches it; how the device waits meanwhile makes no difference here.
+    /// Runs when the stream reaches it; how the device waits in the mean time makes no difference here.
     fn cuLaunchHostFunc_v2(stream: CUstream, function: HostFunction, data: *mut c_void, mode: u32)
         => launch_with_mode, context, "cuLaunchHostFunc" @ 13010;
-    /// Runs when the stream reaches it; how the device waits meanwhile makes no difference here.
+    /// Runs when the stream reaches it; how the device waits in the mean time makes no difference here.
     fn cuLaunchHostFunc_v2_ptsz(stream: CUstream, function: HostFunction, data: *mut c_void,
         mode: u32) => launch_with_mode, context, "cuLaunchHostFunc" @ 13010 ptsz;
     /// Runs when the stream reaches it; not in a capturing stream.

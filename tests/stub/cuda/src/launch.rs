@@ -90,7 +90,7 @@ const _: () = assert!(size_of::<LaunchParams>() == 56);
 
 const MAX_THREADS: u64 = 1024;
 
-/// Nanoseconds for which a function runs when nobody passes parameters.
+/// Nanoseconds for which a function runs without parameters.
 pub(crate) fn duration_of(function: u64) -> Result<u64, CuError> {
     match state()?.code.functions.get(function).ok_or(CuError::INVALID_HANDLE)?.duration {
         Duration::Fixed(ns) => Ok(ns),

@@ -3,7 +3,7 @@
 //! Who waits for a word that another stream is about to write waits for that place in the other
 //! stream. All else is done by a thread of its own when the stream reaches it, as a host function
 //! is ([`crate::host_function`]): the next operation of the stream waits for it on the host. So
-//! nothing can be queued behind a wait for a word that nobody has begun to write yet, which the real
+//! nothing can be queued behind a wait for a word that is not being written yet, which the real
 //! driver allows. A word without memory behind it ([`crate::arena`]) is whatever is waited for.
 
 use crate::arg::Out;

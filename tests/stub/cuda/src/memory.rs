@@ -86,7 +86,7 @@ pub(crate) struct Block {
 pub(crate) struct Memory {
     pub(crate) arena: Arena,
     blocks: BTreeMap<u64, Block>,
-    /// Starts of the blocks that somebody copied to or from.
+    /// Starts of the blocks that were copied to or from.
     touched: HashSet<u64>,
     next_id: u64,
 }

@@ -55,7 +55,7 @@ exports! {
     /// Release threshold, reuse policies, reserve, use, high marks.
     fn cuMemPoolGetAttribute(pool: CUmemoryPool, attribute: i32, value: Address)
         => get_attribute, driver, "cuMemPoolGetAttribute" @ 11020;
-    /// Access is granted to everybody.
+    /// Access is granted to all processes.
     fn cuMemPoolSetAccess(pool: CUmemoryPool, descriptors: *const c_void, count: usize)
         => set_access, driver, "cuMemPoolSetAccess" @ 11020;
 }

@@ -1,6 +1,6 @@
 //! Semaphores of another interface (Vulkan, Direct3D): what a stream signals and waits for.
 //!
-//! Nobody else knows the semaphore here, whatever the descriptor says; so it is what the streams of
+//! No other process knows the semaphore here, whatever the descriptor says; so it is what the streams of
 //! this process make of it. Who waits for a signal that another stream will come to waits for that
 //! place in the other stream. All else is done as host functions are ([`crate::host_function`]): the
 //! next operation of the stream waits for it on the host.

@@ -135,7 +135,7 @@ fn fill(
     })
 }
 
-/// Zeros of so many bytes are what a range without memory behind it reads as.
+/// Zeros of this many bytes are what a range without memory behind it reads as.
 const MANY: u64 = 1 << 20;
 
 /// Writes a value over and over; all of the range was checked to lie in memory of the driver.

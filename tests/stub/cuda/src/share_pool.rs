@@ -1,6 +1,6 @@
 //! Pools and their memory, for another process.
 //!
-//! A pool that was made to be exported becomes a file, and an allocation from it 64 bytes. Whoever
+//! A pool that was made to be exported becomes a file, and an allocation from it 64 bytes. Any process that
 //! imports both has an address that it must free, and pays for nothing.
 
 use crate::arg::{Address, Out};

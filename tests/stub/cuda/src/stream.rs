@@ -161,7 +161,7 @@ impl Streams {
         self.tails.remove(&context);
     }
 
-    /// Whether it is a default stream, which nobody knows by its handle.
+    /// Whether it is a default stream, which has no handle of its own.
     fn is_default(&self, handle: u64) -> bool {
         self.defaults.values().any(|default| *default == handle)
     }

@@ -29,7 +29,7 @@ exports! {
 /// `CUtensorMap`
 type Map = [u64; 16];
 
-/// `CUtensorMapDataType` has so many.
+/// `CUtensorMapDataType` has this many.
 const KINDS: i32 = 16;
 
 fn encode(

@@ -40,7 +40,7 @@ exports! {
         handle: CUmemGenericAllocationHandle, flags: u64) => map, driver, "cuMemMap" @ 10020;
     /// Ends the mappings inside the range; there must be one, and none may stick out.
     fn cuMemUnmap(address: CUdeviceptr, bytes: usize) => unmap, driver, "cuMemUnmap" @ 10020;
-    /// Access is granted to everybody.
+    /// Access is granted to all processes.
     fn cuMemSetAccess(address: CUdeviceptr, bytes: usize, descriptors: *const c_void, count: usize)
         => set_access, driver, "cuMemSetAccess" @ 10020;
     /// Read and write.

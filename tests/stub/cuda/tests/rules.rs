@@ -85,8 +85,8 @@ fn the_handle_of_a_destroyed_stream_is_used_again() {
 }
 
 #[test]
-fn an_empty_stream_does_not_make_anybody_wait() {
-    in_child("an_empty_stream_does_not_make_anybody_wait", &[], |cuda| {
+fn an_empty_stream_makes_no_call_wait() {
+    in_child("an_empty_stream_makes_no_call_wait", &[], |cuda| {
         cuda.start();
         cuda.ok("cuStreamSynchronize", [0]);
         cuda.ok("cuStreamQuery", [0]);

@@ -2,8 +2,8 @@
 //!
 //! An implementation never holds a raw pointer: it gets [`Out`] and [`In`], which check for null
 //! and nothing else, since nothing else can be checked. All of them rest on one promise, taken
-//! where they are made: whoever calls an exported function passes pointers that the function's
-//! contract allows. The exports make them, nobody else.
+//! where they are made: the caller of an exported function passes pointers that the function's
+//! contract allows. The exports make them, no other process.
 
 use gpucap_abi::arg::Word;
 use gpucap_abi::cuda::CuError;

@@ -1,7 +1,7 @@
 //! What happens at the door of every exported function: it is written down, and it may be told to
 //! fail.
 //!
-//! Without `STUB_GPU_TRACE`, `STUB_GPU_FAIL`, `STUB_GPU_MEANWHILE` and `STUB_GPU_TOOL` this is one load, so that a
+//! Without `STUB_GPU_TRACE`, `STUB_GPU_FAIL`, `STUB_GPU_CONCURRENT` and `STUB_GPU_TOOL` this is one load, so that a
 //! benchmark measures the shim and not the judge. A trace line is `pid name`, written with one `write` to a file opened
 //! for appending: lines of different processes never mix.
 
@@ -13,7 +13,7 @@ use std::sync::{Mutex, OnceLock};
 struct Door {
     trace: Option<File>,
     script: Mutex<Script>,
-    meanwhile: &'static [(String, i64)],
+    concurrent: &'static [(String, i64)],
     tool: Option<&'static str>,
 }
 
@@ -40,8 +40,8 @@ pub fn enter(name: &str) -> Option<u32> {
         // A full disk must not change what the program under test sees.
         let _ = file.write_all(line.as_bytes());
     }
-    for (_, bytes) in door.meanwhile.iter().filter(|(call, _)| call == name) {
-        crate::card().move_neighbour(*bytes);
+    for (_, bytes) in door.concurrent.iter().filter(|(call, _)| call == name) {
+        crate::card().move_peer(*bytes);
     }
     if door.tool == Some(name) {
         // It may call the driver, and come here again.
@@ -52,7 +52,7 @@ pub fn enter(name: &str) -> Option<u32> {
 }
 
 fn open(settings: &'static Settings) -> Option<Door> {
-    let scripted = !settings.failures.is_empty() || !settings.meanwhile.is_empty();
+    let scripted = !settings.failures.is_empty() || !settings.concurrent.is_empty();
     if !scripted && settings.trace.is_none() && settings.tool.is_none() {
         return None;
     }
@@ -64,5 +64,5 @@ fn open(settings: &'static Settings) -> Option<Door> {
     });
     let script = Mutex::new(Script::new(&settings.failures));
     let tool = settings.tool.as_deref();
-    Some(Door { trace, script, meanwhile: &settings.meanwhile, tool })
+    Some(Door { trace, script, concurrent: &settings.concurrent, tool })
 }

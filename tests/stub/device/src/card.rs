@@ -4,7 +4,7 @@
 //! a slot in it; the slot is alive while the process holds a record lock on the slot's byte of the
 //! file, or, should a program have closed our descriptor, while the process of that pid and start
 //! time runs. Everything that a dead process held is taken back before anything is reported or
-//! refused, so killing a process at any point costs nobody anything. Invariant under the lock:
+//! refused, so killing a process at any point costs no other process anything. Invariant under the lock:
 //! `used` of a unit is the sum over the slots.
 
 use crate::catalog::{MAX_UNITS, Unit, slices_of};
@@ -89,8 +89,8 @@ pub struct Card {
     settings: &'static Settings,
     /// Slot of this process, once it has one.
     slot: OnceLock<usize>,
-    /// What a neighbour holds of device 0 that only this process sees.
-    neighbour: AtomicI64,
+    /// What a peer holds of device 0 that only this process sees.
+    peer: AtomicI64,
 }
 
 /// The card's book while the lock is held.
@@ -130,8 +130,8 @@ impl Card {
             shared.magic.store(MAGIC, Ordering::SeqCst);
         }
         file.unlock()?;
-        let neighbour = AtomicI64::new(0);
-        Ok(Self { file, shared, settings, slot: OnceLock::new(), neighbour })
+        let peer = AtomicI64::new(0);
+        Ok(Self { file, shared, settings, slot: OnceLock::new(), peer })
     }
 
     /// The clock of the card.
@@ -185,8 +185,8 @@ impl Card {
         let open = self.open_book();
         self.reap(open.book);
         let used: u64 = self.parts(unit).map(|part| open.book.used[part.index()]).sum();
-        let neighbour = self.neighbour.load(Ordering::Relaxed);
-        if unit.device == 0 { used.saturating_add_signed(neighbour) } else { used }
+        let peer = self.peer.load(Ordering::Relaxed);
+        if unit.device == 0 { used.saturating_add_signed(peer) } else { used }
     }
 
     /// The most bytes of a unit that all processes ever held at one moment.
@@ -225,9 +225,9 @@ impl Card {
         partition::set(&mut open.book.limits, lineage, unit, bytes)
     }
 
-    /// Has a neighbour take bytes of device 0, or give them back, as this process sees it. Nothing is really taken.
-    pub fn move_neighbour(&self, bytes: i64) {
-        self.neighbour.fetch_add(bytes, Ordering::Relaxed);
+    /// Has a peer take bytes of device 0, or give them back, as this process sees it. Nothing is really taken.
+    pub fn move_peer(&self, bytes: i64) {
+        self.peer.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// The live processes that hold something on the unit.
@@ -290,7 +290,7 @@ impl Card {
         busy.filter(|&(pid, busy)| pid != 0 && busy > 0).collect()
     }
 
-    /// Nanoseconds of work that the unit has done for everybody.
+    /// Nanoseconds of work that the unit has done for all processes.
     #[must_use]
     pub fn busy_ns(&self, unit: Unit) -> u64 {
         let now = self.clock().now();

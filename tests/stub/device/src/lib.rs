@@ -20,7 +20,7 @@
 //! | `STUB_GPU_CONTEXT_MEM` | `256MiB` | what a context costs on the device |
 //! | `STUB_GPU_MODULE_MEM` | `0` | what a loaded module costs |
 //! | `STUB_GPU_FUNCTION_MEM` | `0` | what a function costs when it is first needed |
-//! | `STUB_GPU_MEANWHILE` | none | `cuModuleLoadData:1GiB`: a neighbour takes this while the call runs; `-1GiB`: gives it back |
+//! | `STUB_GPU_CONCURRENT` | none | `cuModuleLoadData:1GiB`: a peer takes this while the call runs; `-1GiB`: gives it back |
 //! | `STUB_GPU_GRANULARITY` | `1` | unit to which the card rounds an allocation |
 //! | `STUB_GPU_PITCH` | `512` | what rows of pitched memory are padded to a multiple of |
 //! | `STUB_GPU_POOL_GRANULARITY` | `1` | unit by which the reserve of a pool grows |

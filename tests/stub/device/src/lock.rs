@@ -1,6 +1,6 @@
 //! A lock in shared memory that survives the death of its holder.
 //!
-//! A robust, process-shared mutex of the C library. Whoever takes it after a holder died is told
+//! A robust, process-shared mutex of the C library. Any process that takes it after a holder died is told
 //! so, and recomputes what the holder may have left half done. Sections are short and never wait
 //! for anything else.
 
@@ -22,7 +22,7 @@ pub(crate) struct Held<'a> {
 }
 
 impl RobustLock {
-    /// Prepares a lock that nobody uses yet.
+    /// Prepares an unused lock.
     pub(crate) fn init(&self) {
         let mut attributes = std::mem::MaybeUninit::uninit();
         // SAFETY: `attributes` is writable and large enough.
@@ -37,7 +37,7 @@ impl RobustLock {
         check(unsafe {
             libc::pthread_mutexattr_setrobust(&raw mut attributes, libc::PTHREAD_MUTEX_ROBUST)
         });
-        // SAFETY: the mutex is memory of ours that nobody uses yet.
+        // SAFETY: the mutex is memory of this library that no other code uses yet.
         check(unsafe { libc::pthread_mutex_init(self.0.get(), &raw const attributes) });
     }
 

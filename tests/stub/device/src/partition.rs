@@ -3,7 +3,7 @@
 //!
 //! A limit belongs to one cgroup and one unit. A process is under the nearest one on the way from its own cgroup to
 //! the root; limits do not nest. Everything that the processes of that cgroup and of those below it hold counts, and
-//! what would go beyond the hard limit is refused. The soft limit is kept and does nothing here: nobody is evicted.
+//! what would go beyond the hard limit is refused. The soft limit is kept and does nothing here: no process is evicted.
 //!
 //! A cgroup goes by its path below the hierarchy's root. A real driver forgets a limit with its cgroup; here it stays,
 //! so a test gives no name twice.
@@ -91,7 +91,7 @@ impl Lineage {
     }
 }
 
-/// What holds for a lineage on a unit, of which each process holds so much.
+/// What holds for a lineage on a unit, of which each process holds this much.
 pub(crate) fn of(
     limits: &[Limit],
     lineage: &Lineage,

@@ -6,7 +6,7 @@ use std::os::fd::RawFd;
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Identity {
-    /// Pid in its own namespace; 0 is nobody.
+    /// Pid in its own namespace; 0 is no process.
     pub(crate) pid: u32,
     /// Start time in clock ticks since boot.
     start: u64,
@@ -15,7 +15,7 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    /// Nobody.
+    /// No process.
     pub(crate) const NONE: Self = Self { pid: 0, start: 0, namespace: 0 };
 
     /// This process.

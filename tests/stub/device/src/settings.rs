@@ -34,8 +34,8 @@ pub struct Settings {
     pub function_memory: u64,
     /// Functions are loaded with their module, libraries when they are opened.
     pub eager: bool,
-    /// What a neighbour takes of device 0 while a call of this name runs.
-    pub meanwhile: Vec<(String, i64)>,
+    /// What a peer takes of device 0 while a call of this name runs.
+    pub concurrent: Vec<(String, i64)>,
     /// Unit in which the card hands out physical memory.
     pub granularity: u64,
     /// Unit in which a pool grows.
@@ -129,7 +129,7 @@ impl Settings {
             module_memory: size("STUB_GPU_MODULE_MEM", "0")?,
             function_memory: size("STUB_GPU_FUNCTION_MEM", "0")?,
             eager: text("CUDA_MODULE_LOADING", "LAZY") == "EAGER",
-            meanwhile: named("STUB_GPU_MEANWHILE", meanwhile(&text("STUB_GPU_MEANWHILE", "")))?,
+            concurrent: named("STUB_GPU_CONCURRENT", concurrent(&text("STUB_GPU_CONCURRENT", "")))?,
             granularity: size("STUB_GPU_GRANULARITY", "1")?.max(1),
             pool_granularity: size("STUB_GPU_POOL_GRANULARITY", "1")?.max(1),
             pitch: size("STUB_GPU_PITCH", "512")?.max(1),
@@ -255,7 +255,7 @@ fn slices(text: &str, count: usize) -> Result<Vec<Vec<u64>>, String> {
 }
 
 /// `cuModuleLoadData:1GiB,cuFuncLoad:-4KiB`
-fn meanwhile(text: &str) -> Result<Vec<(String, i64)>, String> {
+fn concurrent(text: &str) -> Result<Vec<(String, i64)>, String> {
     let entries = text.split(',').filter(|entry| !entry.is_empty());
     let entry = |entry: &str| {
         let (call, size) =

@@ -55,7 +55,7 @@ macro_rules! exports {
             unsafe extern "C" fn $name($($arg: $type),*) -> ::gpucap_abi::nvml::NvmlResult {
                 $crate::export::enter(stringify!($name), $crate::export::Need::$need)?;
                 $(
-                    // SAFETY: whoever calls an NVML function promises what its contract asks of the
+                    // SAFETY: the caller of an NVML function promises what its contract asks of the
                     // arguments.
                     let $arg = unsafe { $crate::export::FromCaller::wrap($arg) };
                 )*

@@ -53,7 +53,7 @@ static USES: AtomicU32 = AtomicU32::new(0);
 
 const TIMEOUT: NvmlError = NvmlError::new(10).unwrap();
 
-/// UNINITIALIZED unless somebody uses the library.
+/// UNINITIALIZED before the library is initialised.
 pub(crate) fn initialised() -> NvmlResult {
     if USES.load(Ordering::Acquire) == 0 { Err(NvmlError::UNINITIALIZED) } else { Ok(()) }
 }

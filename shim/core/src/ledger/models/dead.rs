@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use loom::thread;
 
-use super::{ADA, BEA, CID, NOBODY, at_each_step, audit, charge, charge_or_reap, claim, dead};
+use super::{ADA, BEA, CID, NO_PROCESS, at_each_step, audit, charge, charge_or_reap, claim, dead};
 use super::{explore, ledgers, process};
 use crate::{ledger::Count, sync::Word, sync::fuse::burn};
 
@@ -38,7 +38,7 @@ fn a_new_process_does_not_stand_in_for_a_dead_one() {
         present.die();
         let here = Arc::clone(&present);
         let newcomer = thread::spawn(move || {
-            other.claim(process(CID), 0, &dead(NOBODY)).unwrap();
+            other.claim(process(CID), 0, &dead(NO_PROCESS)).unwrap();
             here.come();
         });
         let all_live = || ledger.all_live(&count, &|| Some(present.0.load()));

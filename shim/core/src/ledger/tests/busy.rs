@@ -41,9 +41,9 @@ proptest! {
         let busy: u64 = expected.iter().map(|window| window.busy_ns).sum();
         let share = u64::from(ledger.busy_share(device, NOW));
         prop_assert!((share * 6 * WINDOW).abs_diff(busy * 1000) <= 3 * WINDOW);
-        let told: u64 = works.iter().map(|&(_, length)| length).sum();
-        prop_assert_eq!(account(&ledger, 0).busy_ns, told);
-        prop_assert_eq!(ledger.devices().next().unwrap().busy_ns, told);
+        let reported: u64 = works.iter().map(|&(_, length)| length).sum();
+        prop_assert_eq!(account(&ledger, 0).busy_ns, reported);
+        prop_assert_eq!(ledger.devices().next().unwrap().busy_ns, reported);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Containers that share a card's time on one node: each has a usage page that it writes, and reads those of all others.
 //!
-//! They are strangers, so the point is what none of them can do: change another's page, learn whose it is, or keep
+//! They do not trust each other, so the point is what none of them can do: change another's page, learn whose it is, or keep
 //! another from starting. And no page is ever the reason why a container does not start.
 
 use crate::capped::{begin, is_capped};
@@ -31,7 +31,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         ("a container without a hook gets its usage page by the wrapper", wrapper),
         ("one without a share of time has no usage page", without_share),
         ("one that may mount has no usage page", privileged),
-        ("on a node that shows none nobody has a usage page", unwanted),
+        ("on a node that shows none no container has a usage page", unwanted),
         ("a kernel without the newer means shows no usage page", old_kernel),
         ("a hook that runs twice makes one usage page", twice),
     ])

@@ -31,15 +31,15 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("two processes of one budget pay for their turns once", || {
             charged(&both()?, "ledger", SERVICE)
         }),
-        trial("who is alone on the card is nobody's neighbour", alone),
+        trial("a process alone on the card has no peers", alone),
         trial("who has no page pays for the other's turns too", no_page),
-        trial("what is no page among the pages hides none", strangers),
+        trial("what is no page among the pages hides none", outsiders),
         trial("a page that changes under the hands of who reads it does no harm", restless),
-        trial("a page has its memory when it is made, and nobody else may see it", made),
+        trial("a page has its memory when it is made, and no other user may see it", made),
         trial("who may not write so long a file goes on without a page", short_files),
         trial("no descriptor stays open", no_descriptor),
         trial("without a limit of time there is no page", not_made),
-        trial("under MPS nobody takes turns, and there is no page", under_mps),
+        trial("under MPS there are no turns, and there is no page", under_mps),
         trial("a page lies nowhere but in a directory of one's own", not_own),
         trial("beside a limits file the page is the hook's", by_hook),
     ]
@@ -91,7 +91,7 @@ fn no_page() -> Result {
 }
 
 /// Some of it by names that come before those of the pages, some by others.
-fn strangers() -> Result {
+fn outsiders() -> Result {
     let run = both()?;
     let pages = pages(&run)?;
     Command::new("mkdir").arg("-m700").arg(&pages).status()?;
@@ -120,9 +120,9 @@ fn noise(length: u64) -> Vec<u8> {
 fn restless() -> Result {
     let run = both()?;
     run.output()?.success()?;
-    let path = pages(&run)?.join("stranger");
+    let path = pages(&run)?.join("outsider");
     // A page without a ledger beside it is removed.
-    fs::write(pages(&run)?.with_file_name("stranger"), b"")?;
+    fs::write(pages(&run)?.with_file_name("outsider"), b"")?;
     let page = fs::read(pages(&run)?.join("ledger"))?;
     let over = AtomicBool::new(false);
     let change = || -> Result {
@@ -212,7 +212,7 @@ fn under_mps() -> Result {
     within("a page without MPS", pages(&run)?.exists(), true..=true)
 }
 
-/// It is a link to a directory of one's own, or belongs to somebody else.
+/// It is a link to a directory of one's own, or belongs to another user.
 fn not_own() -> Result {
     let run = under("50", "caller")?;
     let elsewhere = run.directory().join("elsewhere");
@@ -226,7 +226,7 @@ fn not_own() -> Result {
         return Err(Stop::skip("only root can give a directory away"));
     }
     launched(&run)?;
-    within("files at somebody's", fs::read_dir(pages(&run)?)?.count(), 0..=0)
+    within("files of another user", fs::read_dir(pages(&run)?)?.count(), 0..=0)
 }
 
 /// And if it shows none, there is none.
