@@ -7,8 +7,8 @@
 //! [`redirect`] is about who is met at all, [`charged`] about each form of a launch, [`failures`] about a driver that
 //! refuses, [`capture`] about what is recorded, [`share`] about what comes of it over time, [`deaths`] about who is killed
 //! meanwhile, [`devices`] about several of them, [`ends`] about streams that go without a word, [`fences`] about what takes
-//! time in a stream and is none of the launches before it, [`limits`] about who says
-//! what it is, [`short`] about launches that wait for nobody, [`tools`] about who is called back by the driver.
+//! time in a stream and is none of the launches before it, [`limits`] about who says what it is, [`short`] about launches
+//! that wait for nobody, [`strangers`] about who tells nothing, [`tools`] about who is called back by the driver.
 
 mod capture;
 mod charged;
@@ -22,6 +22,7 @@ mod neighbours;
 mod redirect;
 mod share;
 mod short;
+mod strangers;
 mod tools;
 
 use gpucap_tests::{Driver, Program, Result, Run, Stop, World, main as harness};
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
         limits::trials,
         neighbours::trials,
         short::trials,
+        strangers::trials,
         tools::trials,
     ];
     harness(suites.into_iter().flat_map(|trials| trials()).collect())
