@@ -179,6 +179,11 @@ impl Call {
         session.graphs.give_back(self.driver, session) || pools || closed || ended
     }
 
+    /// Whether memory is limited, on whichever device.
+    pub(crate) fn limits_memory(&self) -> bool {
+        self.policy.limits.as_ref().is_some_and(Limits::has_memory)
+    }
+
     /// Whether time is limited, on whichever device.
     pub(crate) fn limits_time(&self) -> bool {
         self.policy.limits.as_ref().is_some_and(Limits::has_core)

@@ -35,8 +35,18 @@ use gpucap_abi::cuda::{
 /// The limits cannot be enforced, or the driver does not say which device that is.
 fn current_device(call: &Call) -> Result<Option<(&'static Session, &'static Device)>, CuError> {
     let session = call.session()?;
-    let Some(ordinal) = driver::cuda::needed::current_device(call.driver)? else { return Ok(None) };
+    let Some(ordinal) = current_ordinal(call)? else { return Ok(None) };
     Ok(session.device(call.driver, ordinal)?.map(|device| (session, device)))
+}
+
+/// The ordinal of that device, capped or not.
+fn current_ordinal(call: &Call) -> Result<Option<CUdevice>, CuError> {
+    needed(call, driver::cuda::needed::current_device(call.driver))
+}
+
+/// Takes an answer of the driver on which a charge may depend. Where no memory is limited, none does.
+fn needed<T: Default>(call: &Call, answer: Result<T, CuError>) -> Result<T, CuError> {
+    answer.or_else(|error| if call.limits_memory() { Err(error) } else { Ok(T::default()) })
 }
 
 /// The calling thread's context, as a record names it. Asked for before anything is made in it, of which the end could

@@ -5,8 +5,9 @@ use gpucap_tests::{Result, Stop, trial};
 use libtest_mimic::Trial;
 
 /// What the meter asks of the driver by itself.
-const OWN_QUESTIONS: [&str; 9] = [
+const OWN_QUESTIONS: [&str; 10] = [
     "cuCtxGetCurrent",
+    "cuCtxGetDevice",
     "cuCtxPushCurrent_v2",
     "cuEventCreate",
     "cuEventElapsedTime_v2",

@@ -151,6 +151,14 @@ impl Limits {
             || self.file.as_ref().is_some_and(LimitsFile::has_core)
     }
 
+    /// Whether the memory of any device is limited.
+    #[must_use]
+    pub fn has_memory(&self) -> bool {
+        self.config.memory.is_some()
+            || self.config.profile.is_some()
+            || self.file.as_ref().is_some_and(LimitsFile::has_memory)
+    }
+
     /// Whether there is a limits file.
     #[must_use]
     pub const fn has_file(&self) -> bool {

@@ -192,7 +192,7 @@ fn load<H: Handle>(
 ) -> CuResult {
     let session = call.session()?;
     let here = current_device(call)?; // a library can be loaded where there is no context
-    let context = current_context(call)?;
+    let context = here.map(|_| current_context(call)).transpose()?.unwrap_or_default();
     let measure = here.map(|(_, device)| Measure::begin(call, session, device)).transpose()?;
     let measure = measure.flatten();
     let written = next()?;

@@ -3,7 +3,7 @@
 //! However an allocation got into a graph (added as a node, captured from a stream, cloned, inside another graph), it
 //! is there when the graph is made executable, and the driver reports its size.
 
-use super::device_of;
+use super::{device_of, needed};
 use crate::call::Call;
 use crate::driver;
 use crate::graphs::Needs;
@@ -122,7 +122,7 @@ fn instantiate(
             *need = need.saturating_add(params.bytesize as u64);
         }
     };
-    driver::cuda::graph::each_allocation(call.driver, graph, look)?;
+    needed(call, driver::cuda::graph::each_allocation(call.driver, graph, look))?;
     let mut charges = Vec::new();
     let mut charged = Needs::new();
     for (ordinal, bytes) in needs {

@@ -1,6 +1,6 @@
 //! Stream-ordered memory: pools and what is taken from them.
 
-use super::{device_of, likely_device};
+use super::{current_ordinal, device_of, likely_device, needed};
 use crate::allocations::Record;
 use crate::call::{Call, Refusal};
 use crate::device::Device;
@@ -25,12 +25,11 @@ pub(crate) fn alloc<P: Word>(
     bytes: impl Word,
     stream: CUstream,
 ) -> CuResult {
-    if driver::cuda::needed::is_capturing(call.driver, stream, call.per_thread)? {
+    if is_capturing(call, stream)? {
         return next().map(drop); // a node of a graph, charged when the graph is made executable
     }
     let session = call.session()?;
-    let ordinal = driver::cuda::needed::current_device(call.driver)?;
-    let Some(ordinal) = ordinal else { return next().map(drop) };
+    let Some(ordinal) = current_ordinal(call)? else { return next().map(drop) };
     let Some(device) = session.device(call.driver, ordinal)? else { return next().map(drop) };
     let pool = current_pool(call, session, device, ordinal)?;
     charged(call, next, (session, device), pool, pointer, bytes.to_u64())
@@ -46,7 +45,7 @@ pub(crate) fn alloc_from<P: Word>(
     pool: CUmemoryPool,
     stream: CUstream,
 ) -> CuResult {
-    if driver::cuda::needed::is_capturing(call.driver, stream, call.per_thread)? {
+    if is_capturing(call, stream)? {
         return next().map(drop);
     }
     let session = call.session()?;
@@ -314,6 +313,10 @@ fn pay(
         session.pools.settle(call.driver, session, pool);
     })?;
     Ok((asked, charge))
+}
+
+fn is_capturing(call: &Call, stream: CUstream) -> Result<bool, CuError> {
+    needed(call, driver::cuda::needed::is_capturing(call.driver, stream, call.per_thread))
 }
 
 fn current_pool(

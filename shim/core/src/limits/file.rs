@@ -69,6 +69,12 @@ impl LimitsFile {
         self.entries.iter().any(|entry| entry.core.is_some())
     }
 
+    /// Whether the memory of any device is limited.
+    #[must_use]
+    pub fn has_memory(&self) -> bool {
+        self.entries.iter().any(|entry| entry.memory != MemoryCap::NONE)
+    }
+
     /// Whether an entry names another GPU than this one.
     pub(super) fn names_other(&self, uuid: Uuid) -> bool {
         self.entries.iter().any(|entry| matches!(entry.key, Key::Name(name) if name.uuid != uuid))

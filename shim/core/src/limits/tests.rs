@@ -247,6 +247,14 @@ fn time_is_limited_by_any_source_that_speaks_of_it() {
 }
 
 #[test]
+fn memory_is_limited_by_any_source_that_speaks_of_it() {
+    assert!(!set(&[("GPU_CORE_PCT", "30")]).has_memory());
+    assert!(set(&[("GPU_MEM_LIMIT", "1=25%")]).has_memory());
+    assert!(set(&[("GPU_PROFILE", "1g")]).has_memory());
+    assert!(with(&[], &file(vec![entry(Key::Every, 4, 100)])).has_memory());
+}
+
+#[test]
 fn next_to_a_file_the_variables_of_policy_are_not_even_read() {
     let pairs = [("GPUCAP_LEDGER", "not a path"), ("GPUCAP_LOG", "debug")];
     let limits = with(&pairs, &file(vec![Entry::new(Key::Every)]));

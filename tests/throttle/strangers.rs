@@ -1,0 +1,61 @@
+//! Somebody on the card who tells nothing: a program without gpucap.
+//!
+//! Only NVML knows of such, and is asked while a launch waits, every five seconds. Who asked what, and when, stands in the
+//! driver's trace, which both processes write: a line is one call.
+
+use crate::{BEGIN, MS, WAIT, under, within};
+use gpucap_tests::{Actor, Driver, Program, Result, Stop, World, trial};
+use libtest_mimic::Trial;
+use std::fs;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![trial("a stranger who comes during a wait is noticed in that wait", comes_in_a_wait)]
+}
+
+/// At one percent, what a kernel of 80 ms costs comes in within eight seconds: the launch after it waits for that.
+const KERNEL: &str = "call cuModuleGetFunction &c b 'k_80ms";
+const LAUNCH: &str = "call cuLaunchKernel c 1 1 1 32 1 1 0 0 0 0";
+/// How often NVML is asked.
+const EVERY_NS: u64 = 5_000 * MS;
+const QUESTION: &str = "nvmlDeviceGetComputeRunningProcesses";
+
+fn comes_in_a_wait() -> Result {
+    let run = under("1", "caller")?;
+    let trace = run.directory().join("trace");
+    let run = run.env("STUB_GPU_TRACE", &trace);
+    let program = Program::new("caller").flags(&["-lcuda", "-pthread"]).build()?;
+    let stranger = World::bare(Driver::Stub).run(&program)?;
+    let stranger =
+        stranger.env("STUB_GPU_DIR", run.directory().join("card")).env("STUB_GPU_TRACE", &trace);
+
+    // A launch that waits for a little is the first one in which NVML is asked.
+    let mut own = run.start()?;
+    obeys(&mut own, &BEGIN)?;
+    obeys(&mut own, &[crate::LAUNCH, crate::LAUNCH, crate::LAUNCH, WAIT, KERNEL])?;
+    obeys(&mut own, &[LAUNCH, WAIT])?;
+    let waited = run.waited_ns()?;
+    let asked = |text: &str, pid: u32| text.lines().any(|line| line == format!("{pid} {QUESTION}"));
+    within("asked", asked(&fs::read_to_string(&trace)?, own.pid()), true..=true)?;
+
+    own.order(LAUNCH)?;
+    let mut stranger = stranger.start()?;
+    obeys(&mut stranger, &BEGIN)?;
+    let before = fs::read_to_string(&trace)?;
+    own.line()?;
+    // The stranger had its context from here on at the latest, and the launch went on waiting for long enough.
+    within("the wait", run.waited_ns()? - waited, EVERY_NS + 1_000 * MS..=u64::MAX)?;
+    let after = fs::read_to_string(&trace)?;
+    let since = after.strip_prefix(&before).ok_or_else(|| Stop::fail("the trace has changed"))?;
+    within("asked again", asked(since, own.pid()), true..=true)
+}
+
+fn obeys(actor: &mut Actor, commands: &[&str]) -> Result {
+    for command in commands {
+        actor.order(command)?;
+        let line = actor.line()?;
+        if !line.starts_with("0 ") && line != "0" {
+            return Err(Stop::fail(format!("{command}: {line}")));
+        }
+    }
+    Ok(())
+}
