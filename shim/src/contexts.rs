@@ -89,7 +89,7 @@ impl Contexts {
 }
 
 /// Refunds a primary context that may be over, and what it held, if the driver says that it is. Where it says nothing it
-/// is asked again: when somebody retains or releases the context, and before an allocation is refused.
+/// is asked again: when the context is retained or released, and before an allocation is refused.
 pub(crate) fn settle(
     driver: &DriverCopy,
     session: &Session,
@@ -115,7 +115,7 @@ pub(crate) fn settle_all(driver: &DriverCopy, session: &Session) -> bool {
     let Some(_held) = DriverCallGuard::enter() else { return false };
     let mut any = false;
     for (ordinal, device) in session.capped() {
-        // Whoever has the lock looks itself.
+        // The thread that has the lock looks itself.
         let Some(mut primary) = device.primary.try_lock() else { continue };
         let was_in_doubt = primary.is_in_doubt;
         settle(driver, session, ordinal, &mut primary);

@@ -99,12 +99,12 @@ struct Position {
 struct Call {
     function: String,
     code: u64,
-    /// The driver's calls meanwhile.
+    /// The driver's calls within it.
     inner: Vec<Position>,
 }
 
 fn program(seed: u64, setting: &Setting) -> Result<Run> {
-    let run = World::capped(Driver::at_hand())?.run(&Program::new("sequence").build()?)?;
+    let run = World::capped(Driver::available())?.run(&Program::new("sequence").build()?)?;
     let directory = run.directory().to_path_buf();
     let run = [seed, CALLS, CAP].iter().fold(run, |run, word| run.arg(word.to_string()));
     let run = run

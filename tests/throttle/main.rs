@@ -8,7 +8,7 @@
 //! refuses, [`capture`] about what is recorded, [`share`] about what comes of it over time, [`deaths`] about who is killed
 //! in the mean time, [`devices`] about several of them, [`ends`] about streams that end silently, [`fences`] about what takes
 //! time in a stream and is none of the launches before it, [`limits`] about who says what it is, [`short`] about launches
-//! that wait for no other thread, [`strangers`] about processes without a report, [`tools`] about tools that the driver
+//! that wait for no other thread, [`unreported`] about processes without a report, [`tools`] about tools that the driver
 //! calls back.
 
 mod capture;
@@ -23,8 +23,8 @@ mod peers;
 mod redirect;
 mod share;
 mod short;
-mod strangers;
 mod tools;
+mod unreported;
 
 use gpucap_tests::{Driver, Program, Result, Run, Stop, World, main as harness};
 use std::process::ExitCode;
@@ -56,7 +56,7 @@ fn main() -> ExitCode {
         limits::trials,
         peers::trials,
         short::trials,
-        strangers::trials,
+        unreported::trials,
         tools::trials,
     ];
     harness(suites.into_iter().flat_map(|trials| trials()).collect())

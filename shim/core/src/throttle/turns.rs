@@ -82,7 +82,7 @@ const SAVED_AT_FIRST_NS: u64 = 200_000_000;
 const REMEMBERED_NS: u64 = 10_000_000_000;
 const PAGES: usize = 256;
 const POINTS: usize = 1024;
-/// So many points are looked at one by one before the rest is searched.
+/// The latest points are compared one by one before the others are searched.
 const LATEST: usize = 4;
 
 impl Turns {

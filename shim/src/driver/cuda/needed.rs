@@ -3,7 +3,7 @@
 //! Where the driver refuses to say it, the call that would be charged is refused with the same code: a limit that is not
 //! known to hold is not assumed to. `None` is the answer of a driver that lacks the function, and with it what would have
 //! to be charged, and of one that was asked about what the application does not have (a context, a graph, a stream): it
-//! will say so itself. Only for calls that charge; whoever reports or measures time does without an answer.
+//! will say so itself. Only for calls that charge; reports and measurements of time do without an answer.
 
 use super::*;
 use gpucap_abi::cuda::CuError;
@@ -66,7 +66,7 @@ pub(crate) fn resident_threads(copy: &DriverCopy, device: CUdevice) -> Result<u6
     Ok(attribute(16)?.saturating_mul(attribute(39)?).max(1))
 }
 
-/// Bytes in use on the current context's device, by everybody.
+/// Bytes in use on the current context's device, by all processes.
 pub(crate) fn used_bytes(copy: &DriverCopy) -> Result<Option<u64>, CuError> {
     let mut free = 0;
     let ask = || asked(|total| mem_get_info(copy, &raw mut free, total));

@@ -1,7 +1,7 @@
-//! Somebody on the card who tells nothing: a program without gpucap.
+//! A process on the GPU that publishes no report: a program without gpucap.
 //!
-//! Only NVML knows of such, and is asked while a launch waits, every five seconds. Who asked what, and when, stands in the
-//! driver's trace, which both processes write: a line is one call.
+//! Only NVML lists it, and is queried every five seconds while a launch waits. The trace of the driver, which both
+//! processes write, has a line for each call.
 
 use crate::{BEGIN, MS, WAIT, under, within};
 use gpucap_tests::{Actor, Driver, Program, Result, Stop, World, trial};
@@ -9,7 +9,10 @@ use libtest_mimic::Trial;
 use std::fs;
 
 pub(crate) fn trials() -> Vec<Trial> {
-    vec![trial("a stranger who comes during a wait is noticed in that wait", comes_in_a_wait)]
+    vec![trial(
+        "an unreported process that comes during a wait is noticed in that wait",
+        comes_in_a_wait,
+    )]
 }
 
 /// At one percent, what a kernel of 80 ms costs comes in within eight seconds: the launch after it waits for that.
@@ -24,9 +27,9 @@ fn comes_in_a_wait() -> Result {
     let trace = run.directory().join("trace");
     let run = run.env("STUB_GPU_TRACE", &trace);
     let program = Program::new("caller").flags(&["-lcuda", "-pthread"]).build()?;
-    let stranger = World::bare(Driver::Stub).run(&program)?;
-    let stranger =
-        stranger.env("STUB_GPU_DIR", run.directory().join("card")).env("STUB_GPU_TRACE", &trace);
+    let unreported = World::bare(Driver::Stub).run(&program)?;
+    let unreported =
+        unreported.env("STUB_GPU_DIR", run.directory().join("card")).env("STUB_GPU_TRACE", &trace);
 
     // A launch that waits for a little is the first one in which NVML is asked.
     let mut own = run.start()?;
@@ -38,11 +41,11 @@ fn comes_in_a_wait() -> Result {
     within("asked", asked(&fs::read_to_string(&trace)?, own.pid()), true..=true)?;
 
     own.order(LAUNCH)?;
-    let mut stranger = stranger.start()?;
-    obeys(&mut stranger, &BEGIN)?;
+    let mut unreported = unreported.start()?;
+    obeys(&mut unreported, &BEGIN)?;
     let before = fs::read_to_string(&trace)?;
     own.line()?;
-    // The stranger had its context from here on at the latest, and the launch went on waiting for long enough.
+    // The unreported process had its context from here on at the latest, and the launch went on waiting for long enough.
     within("the wait", run.waited_ns()? - waited, EVERY_NS + 1_000 * MS..=u64::MAX)?;
     let after = fs::read_to_string(&trace)?;
     let since = after.strip_prefix(&before).ok_or_else(|| Stop::fail("the trace has changed"))?;
