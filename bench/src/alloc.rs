@@ -175,7 +175,7 @@ fn processes(files: &Files, effort: Effort, report: &mut Report) -> Result {
 /// # Errors
 /// If a client has ended.
 pub(crate) fn together(group: &mut [Client], command: &str) -> Result<f64> {
-    group.iter_mut().try_for_each(|client| client.tell(command))?;
+    group.iter_mut().try_for_each(|client| client.order(command))?;
     let mut sum = 0.0;
     for client in group.iter_mut() {
         sum += client.hear(command)?.get("cpu");

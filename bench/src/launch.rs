@@ -91,7 +91,7 @@ fn processes(files: &Files, effort: Effort, report: &mut Report) -> Result {
         let rounds = effort.pick(2, 400 / (count + 4));
         let [[bare], [shim]] = in_turns(&mut groups, rounds, |group| {
             let command = "launch-threads 1 20000";
-            group.iter_mut().try_for_each(|client| client.tell(command))?;
+            group.iter_mut().try_for_each(|client| client.order(command))?;
             let mut sum = 0.0;
             for client in group.iter_mut() {
                 sum += client.hear(command)?.get("cpu");

@@ -148,7 +148,7 @@ impl Bench<'_> {
 
 /// Has all of them work at once.
 fn ask_all(clients: &mut [Client], commands: &[String]) -> Result<Vec<Answer>> {
-    clients.iter_mut().zip(commands).try_for_each(|(client, command)| client.tell(command))?;
+    clients.iter_mut().zip(commands).try_for_each(|(client, command)| client.order(command))?;
     clients.iter_mut().zip(commands).map(|(client, command)| client.hear(command)).collect()
 }
 

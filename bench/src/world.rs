@@ -122,7 +122,7 @@ impl Client {
     /// # Errors
     /// If the client has ended.
     pub fn ask(&mut self, command: &str) -> Result<Answer> {
-        self.tell(command)?;
+        self.order(command)?;
         self.hear(command)
     }
 
@@ -130,7 +130,7 @@ impl Client {
     ///
     /// # Errors
     /// If the client has ended.
-    pub fn tell(&mut self, command: &str) -> Result {
+    pub fn order(&mut self, command: &str) -> Result {
         let stdin = self.stdin.as_mut().ok_or_else(|| Stop::fail("a client without stdin"))?;
         writeln!(stdin, "{command}").map_err(|error| Stop::fail(format!("{command}: {error}")))
     }

@@ -1,7 +1,7 @@
 //! The stage `createRuntime`: puts a container that is about to start under its limits, or refuses it.
 //!
 //! The runtime has made the container's mount namespace and waits; nothing of the image has run. We enter that
-//! namespace, mount what [`shown`] describes, and look whether it is there. Whatever goes wrong for a container that
+//! namespace, mount what [`container_files`] describes, and look whether it is there. Whatever goes wrong for a container that
 //! asked for a slice ends with a refusal, and the runtime tears the container down: fail closed is free here. One that
 //! did not ask is never touched.
 //!

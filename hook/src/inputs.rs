@@ -112,7 +112,7 @@ fn user_namespaces() -> bool {
 /// The node's configuration, for a command that only looks: one that cannot be used is said, and the defaults hold.
 pub(crate) fn node_or_default(config: &Path) -> Node {
     node(config).unwrap_or_else(|why| {
-        output::tell(format_args!("{why}; the defaults are taken"));
+        output::notice(format_args!("{why}; the defaults are taken"));
         Node::default()
     })
 }

@@ -59,7 +59,7 @@ fn end(result: error::Result<Exit>) -> ExitCode {
     match result {
         Ok(exit) => exit.into(),
         Err(error) => {
-            output::tell(&error);
+            output::notice(&error);
             error.exit().into()
         }
     }

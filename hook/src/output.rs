@@ -14,7 +14,7 @@ pub(crate) fn print(text: &str) -> Result {
 }
 
 /// Writes a remark or a complaint: one line.
-pub(crate) fn tell(line: impl Display) {
+pub(crate) fn notice(line: impl Display) {
     // A failure is ignored: there is no other output.
     drop(writeln!(io::stderr(), "gpucap: {line}"));
 }

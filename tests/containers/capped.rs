@@ -42,7 +42,7 @@ pub(crate) fn begin(run: &Run) -> Result<Actor> {
 
 /// Fails unless the actor sees a card of 1 GiB, with the price of its contexts in use, and gets no more than that.
 pub(crate) fn is_capped(actor: &mut Actor) -> Result {
-    let answer = actor.tell("total d 0")?;
+    let answer = actor.call("total d 0")?;
     let expected = Answer { code: SUCCESS, value: GIB, extra: 0 };
     expect(answer == expected, || format!("total: {answer:?}"))?;
     actor.expect(&[(&format!("alloc a {GIB}"), OUT_OF_MEMORY), ("alloc a 1048576", SUCCESS)])
@@ -95,7 +95,7 @@ fn exec_cannot_raise(runtime: Runtime) -> Result {
     let raised = ["--env", "GPU_MEM_LIMIT=64Gi", "--env", "GPUCAP_LEDGER=/tmp/own"];
     is_capped(&mut begin(&container.exec(&raised, &["/actor"])?)?)?;
     let mut lowered = begin(&container.exec(&["--env", "GPU_MEM_LIMIT=512Mi"], &["/actor"])?)?;
-    let answer = lowered.tell("total d 0")?;
+    let answer = lowered.call("total d 0")?;
     expect(answer.value == GIB / 2, || format!("{answer:?}"))?;
     lowered.end()?;
     first.end().map(drop)

@@ -100,7 +100,7 @@ fn shown(userland: Userland) -> Result {
     let words: Vec<_> = ["sh", "-ec", script, "sh", &gpucap].into_iter().chain(places).collect();
     podman.enclosure().output(&words)?;
     let mut first = begin(&podman.run(&[], "1Gi", &["/actor"])?)?;
-    first.tell("alloc a 1048576")?;
+    first.call("alloc a 1048576")?;
     let text = component.prints(&podman, &mounts)?;
     let row = |start: &str, end: &str| {
         text.lines().any(|line| line.starts_with(start) && line.ends_with(end))

@@ -162,7 +162,7 @@ fn begin_on_both(run: &Run) -> Result<Actor> {
 }
 
 fn free(actor: &mut Actor) -> Result<u64> {
-    Ok(actor.tell("info z")?.extra)
+    Ok(actor.call("info z")?.extra)
 }
 
 fn price() -> Result {
@@ -246,7 +246,7 @@ fn once() -> Result {
     let host = Host::new("auto", &[ABLE])?.change(|it| it.env("GPU_MEM_LIMIT=25%"));
     let mut actor = host.start()?;
     for (command, used) in [("total d 0", 0), ("nvml d 0", PRICE), ("nvml2 d 0", PRICE)] {
-        let answer = actor.tell(command)?;
+        let answer = actor.call(command)?;
         let expected = (SUCCESS, 20 * GIB, used);
         expect((answer.code, answer.value, answer.extra) == expected, || {
             format!("{command}: {answer:?}, not {expected:?}")

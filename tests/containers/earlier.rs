@@ -46,7 +46,7 @@ fn looked_at(runtime: Runtime, container: &Build, command: &Build) -> Result {
     let mut actor = begin(&run)?;
     is_capped(&mut actor)?;
     changed(&container, &run, &command.gpucap()?)?;
-    let total = actor.tell("total d 0")?;
+    let total = actor.call("total d 0")?;
     expect(total.value == GIB / 2, || format!("{total:?}"))?;
     actor.end()?.success().map(drop)
 }

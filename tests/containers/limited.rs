@@ -75,7 +75,7 @@ impl Running {
 
 /// Fails unless the process sees a card of this size.
 fn sees(actor: &mut Actor, cap: u64) -> Result {
-    let answer = actor.tell("total d 0")?;
+    let answer = actor.call("total d 0")?;
     expect(answer.value == cap, || format!("total: {answer:?}, not {cap}"))
 }
 

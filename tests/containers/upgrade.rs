@@ -89,7 +89,7 @@ fn preloaded(container: &Container) -> Result<u64> {
 fn executed_is_capped(container: &Container, first: &mut Actor) -> Result {
     let mut later = begin(&container.exec(&[], &["/actor"])?)?;
     is_capped(&mut later)?;
-    let seen = first.tell("info d")?;
+    let seen = first.call("info d")?;
     // Two contexts at their price, and what each holds.
     let free = GIB - (512 << 20) - (2 << 20);
     expect(seen.extra == free, || format!("{seen:?}: not {free} bytes free"))?;
@@ -126,7 +126,7 @@ fn looked_at(runtime: Runtime) -> Result {
     is_capped(&mut actor)?;
     machine.install("2")?;
     changed(&container, &run, &machine.gpucap())?;
-    let total = actor.tell("total d 0")?;
+    let total = actor.call("total d 0")?;
     expect(total.value == GIB / 2, || format!("{total:?}"))?;
     actor.end()?.success().map(drop)
 }

@@ -63,7 +63,7 @@ impl Actor {
     ///
     /// # Errors
     /// If the actor does not answer.
-    pub fn tell(&mut self, command: &str) -> Result<Answer> {
+    pub fn call(&mut self, command: &str) -> Result<Answer> {
         self.order(command)?;
         self.answer(command)
     }
@@ -101,7 +101,7 @@ impl Actor {
     /// If one is answered with another code.
     pub fn expect(&mut self, commands: &[(&str, u64)]) -> Result {
         for (command, expected) in commands {
-            let answer = self.tell(command)?;
+            let answer = self.call(command)?;
             if answer.code != *expected {
                 return Err(Stop::fail(format!(
                     "{command}: {answer:?}, expected {expected}: {}",

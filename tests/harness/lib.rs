@@ -14,10 +14,10 @@
 //! directory of its own, which goes away with it: the stub's card, the ledger, the files of the program.
 
 mod actor;
-mod book;
 mod build;
 pub mod fetched;
 mod installation;
+mod ledger;
 mod limits;
 mod output;
 mod process;

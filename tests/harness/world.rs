@@ -68,7 +68,7 @@ impl Driver {
             ("cuDeviceGetDefaultMemPool p", 0),
             ("async a 1", 0),
         ])?;
-        let answer = actor.tell(&format!("pool-attribute d p {RESERVED_MEM_CURRENT}"))?;
+        let answer = actor.call(&format!("pool-attribute d p {RESERVED_MEM_CURRENT}"))?;
         match (answer.code, answer.value) {
             (0, unit @ 1..) => Ok(unit),
             _ => Err(Stop::fail(format!("a pool with one byte in use: {answer:?}"))),

@@ -74,13 +74,13 @@ fn shown() -> Result {
     let run = capped()?;
     let (mut first, mut second) = (begin(&run)?, begin(&run)?);
     second.expect(&[(&take(CAP / MIB), SUCCESS)])?;
-    while first.tell("info z")?.extra != 0 {} // asked not long ago, so that the next answer need not look
+    while first.call("info z")?.extra != 0 {} // asked not long ago, so that the next answer need not look
     second.kill()?;
     let killed = Instant::now();
     // The answer that the last question before the end of that second had, which may be late.
     loop {
         let asked = killed.elapsed();
-        if first.tell("info z")?.extra == CAP {
+        if first.call("info z")?.extra == CAP {
             return Ok(());
         }
         if asked.as_secs() >= 1 {

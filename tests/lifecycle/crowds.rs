@@ -88,15 +88,15 @@ fn deaths_between() -> Result {
             *actor = hammering.start()?;
             actor.order("begin")?;
         }
-        if hammering.booked()? > CAP {
-            return Err(Stop::fail("more than the cap is booked"));
+        if hammering.bytes_in_use()? > CAP {
+            return Err(Stop::fail("more than the cap is in use"));
         }
     }
     for actor in &mut crowd {
         actor.kill()?;
     }
     if hammering.peak()? > CAP {
-        return Err(Stop::fail(format!("{} bytes were booked", hammering.peak()?)));
+        return Err(Stop::fail(format!("{} bytes were in use", hammering.peak()?)));
     }
     all_is_back(&hammering.program(&Program::new("actor").build()?))
 }
@@ -119,8 +119,8 @@ fn storm() -> Result {
             return Err(Stop::fail(format!("no context: {}", actor.end()?)));
         }
     }
-    if run.booked()? != price * PROCESSES {
-        return Err(Stop::fail(format!("contexts cost {}", run.booked()?)));
+    if run.bytes_in_use()? != price * PROCESSES {
+        return Err(Stop::fail(format!("contexts cost {}", run.bytes_in_use()?)));
     }
     for actor in &mut crowd {
         actor.order("")?;
@@ -135,17 +135,17 @@ fn storm() -> Result {
     }
     // A pool keeps up to one of its units beyond what was taken from it. The stub's is a byte: there nothing is kept.
     let kept = Driver::available().pool_unit()?.div_ceil(chunk) - 1;
-    let (booked, peak) = (run.booked()?, run.peak()?);
+    let (in_use, peak) = (run.bytes_in_use()?, run.peak()?);
     let filled = if kept == 0 {
-        granted == CHUNKS && booked == cap && peak == cap
+        granted == CHUNKS && in_use == cap && peak == cap
     } else {
         let fits = CHUNKS - kept * PROCESSES..=CHUNKS;
-        fits.contains(&granted) && (cap - chunk + 1..=cap).contains(&booked) && peak <= cap
+        fits.contains(&granted) && (cap - chunk + 1..=cap).contains(&in_use) && peak <= cap
     };
     if filled {
         return Ok(());
     }
-    Err(Stop::fail(format!("{granted} of {CHUNKS}, booked {booked}, peak {peak}, {cap}")))
+    Err(Stop::fail(format!("{granted} of {CHUNKS}, in use {in_use}, peak {peak}, {cap}")))
 }
 
 fn pools_keep() -> Result {

@@ -90,9 +90,9 @@ fn execs_idle() -> Result {
     let mut actor = begin(&run)?;
     actor.expect(&[(&take(CAP / MIB), SUCCESS)])?;
     actor.order("exec")?;
-    actor.tell("nothing")?; // it is the new program that answers
+    actor.call("nothing")?; // it is the new program that answers
     other.expect(&[(&take(CAP / MIB), SUCCESS)])?;
-    actor.tell("nothing").map(drop)
+    actor.call("nothing").map(drop)
 }
 
 fn zombie() -> Result {
@@ -116,7 +116,7 @@ fn with_child(orders: &[&str]) -> Result {
     let mut parent = begin(&run)?;
     parent.expect(&[(&take(600), SUCCESS), ("fork", 0)])?;
     for order in orders {
-        parent.tell(order)?;
+        parent.call(order)?;
     }
     parent.order("vanish 7")?;
     let end = parent.answer("fork")?;

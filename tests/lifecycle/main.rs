@@ -1,7 +1,7 @@
 //! The cap over the lives of processes: shared, not inherited, given back by the dead.
 //!
 //! [`births`] is how a process comes to be; [`deaths`] is how it can end or be replaced; [`crowds`] is many at once;
-//! [`books`] is what the ledger file may be; [`surroundings`] is where a process may find itself; [`shortage`] is a place
+//! [`ledger_files`] is what the ledger file may be; [`surroundings`] is where a process may find itself; [`shortage`] is a place
 //! without room for the ledger; [`attendance`] is how a death becomes known; [`own`] is what stays
 //! the program's; [`late`] is a library that is not there from the start;
 //! [`sequences`] is any order of calls, [`failures`] any of them failing, [`sanitized`] some under sanitizers. A card is asked the first three suites as
@@ -9,11 +9,11 @@
 
 mod attendance;
 mod births;
-mod books;
 mod crowds;
 mod deaths;
 mod failures;
 mod late;
+mod ledger_files;
 mod own;
 mod sanitized;
 mod sequences;
@@ -35,7 +35,7 @@ fn main() -> ExitCode {
         births::trials,
         deaths::trials,
         crowds::trials,
-        books::trials,
+        ledger_files::trials,
         surroundings::trials,
         shortage::trials,
         attendance::trials,

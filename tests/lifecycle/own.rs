@@ -68,7 +68,7 @@ fn nothing_printed() -> Result {
     for limit in [CAP.to_string(), "abc".into()] {
         let mut actor = capped()?.env("GPU_MEM_LIMIT", limit).env("GPUCAP_LOG", "debug").start()?;
         for command in ["init", "context 0", "alloc a 2147483648", "nvml d 0"] {
-            actor.tell(command)?; // anything else on stdout would not be an answer
+            actor.call(command)?; // anything else on stdout would not be an answer
         }
         let output = actor.end()?;
         if !output.stdout.is_empty() || output.stderr.is_empty() {

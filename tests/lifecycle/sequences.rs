@@ -110,7 +110,7 @@ fn killed() -> Result {
     crowd.iter_mut().try_for_each(|(_, actor)| actor.kill())?;
     let run = sequence(0, 0).program(&Program::new("actor").build()?);
     let run = run.env("GPUCAP_CONTEXT_MEM", "0").env("STUB_GPU_CONTEXT_MEM", "0");
-    let truth = begin(&run)?.tell("truth z")?;
+    let truth = begin(&run)?.call("truth z")?;
     if truth.extra > CAP {
         return Err(Stop::fail(format!("the card had {} out", truth.extra)));
     }

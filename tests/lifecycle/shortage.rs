@@ -37,9 +37,9 @@ fn full() -> Result {
         let fill =
             format!("{ROOM}; head -c $((1048576 - {left_kib} * 1024)) /dev/zero >/dev/shm/full");
         let mut actor = mounted(by_itself()?, &fill)?.start()?;
-        match actor.tell("init")?.code {
+        match actor.call("init")?.code {
             NOT_READY => one_line(actor.end()?.success()?, "ledger")?,
-            _ => match actor.tell("context 0")?.code {
+            _ => match actor.call("context 0")?.code {
                 SUCCESS => {
                     holds(&mut actor)?;
                     worked += 1;
@@ -58,10 +58,10 @@ fn fill(run: &Run, first: &Actor) -> Result {
 
 /// The cap holds, or nothing is given and one line says why.
 fn held_or_refused(mut actor: Actor, use_it: &str) -> Result {
-    if actor.tell(use_it)?.code == SUCCESS && actor.tell(&take(CAP / MIB))?.code == SUCCESS {
+    if actor.call(use_it)?.code == SUCCESS && actor.call(&take(CAP / MIB))?.code == SUCCESS {
         return actor.expect(&[("alloc b 1", OUT_OF_MEMORY)]);
     }
-    if actor.tell("alloc c 1")?.code == SUCCESS {
+    if actor.call("alloc c 1")?.code == SUCCESS {
         return Err(Stop::fail("memory was given without a place to note it"));
     }
     one_line(actor.end()?.success()?, "ledger")
@@ -79,12 +79,12 @@ fn later_process() -> Result {
     // The books of sixteen processes share a page.
     let run = by_itself()?;
     let mut first = mounted(run.clone(), ROOM)?.start()?;
-    first.tell("nothing")?; // it is where it is to be
+    first.call("nothing")?; // it is where it is to be
     let place = beside(run.clone(), &first);
     let crowd = (0..16).map(|_| begin(&place)).collect::<Result<Vec<_>>>()?;
     fill(&run, &first)?;
     let mut next = place.start()?;
-    if next.tell("init")?.code != SUCCESS {
+    if next.call("init")?.code != SUCCESS {
         return one_line(next.end()?.success()?, "ledger");
     }
     held_or_refused(next, "context 0")?;

@@ -57,7 +57,7 @@ pub(crate) fn beside(run: Run, actor: &Actor) -> Run {
 fn refused(run: &Run, reason: &str) -> Result {
     let mut actor = run.start()?;
     actor.expect(&[("init", NOT_READY)])?;
-    if actor.tell("create a 2097152 0")?.code == SUCCESS {
+    if actor.call("create a 2097152 0")?.code == SUCCESS {
         return Err(Stop::fail("memory was given"));
     }
     one_line(actor.end()?.success()?, reason)
@@ -164,7 +164,7 @@ fn other_namespace() -> Result {
 fn foreign_proc(run: &Run) -> Result<(Actor, Run)> {
     mounted(run.clone(), "")?.output()?; // skips where no namespace can be had
     let mut first = run.clone().through(&["unshare", "--pid", "--fork"].map(OsStr::new)).start()?;
-    first.tell("nothing")?; // it is there
+    first.call("nothing")?; // it is there
     let namespace = format!("--pid=/proc/{}/ns/pid_for_children", first.pid());
     let inside = run.clone().through(&["nsenter", &namespace].map(OsStr::new));
     Ok((first, inside))

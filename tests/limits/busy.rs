@@ -44,13 +44,13 @@ fn same(command: &str, found: &[u64], expected: &[u64]) -> Result {
     }
 }
 
-fn told(observer: &mut Actor, command: &str, expected: &[u64]) -> Result {
+fn answers(observer: &mut Actor, command: &str, expected: &[u64]) -> Result {
     let found = ask(observer, command)?;
     same(command, &found, expected)
 }
 
 /// Asks right after the ledger was told what to say; again, if the answer took so long that the words were out of date.
-fn told_while_busy(
+fn answers_while_busy(
     run: &Run,
     pid: u32,
     permille: [u64; 2],
@@ -79,10 +79,10 @@ fn limited() -> Result<(Run, Actor, Actor)> {
 
 fn rates() -> Result {
     let (run, actor, mut observer) = limited()?;
-    told(&mut observer, "rates", &[SUCCESS, 0, 0])?;
+    answers(&mut observer, "rates", &[SUCCESS, 0, 0])?;
     for (permille, percent) in [(300, 30), (4, 0), (5, 1), (1000, 100)] {
         let words = [permille, 0];
-        let found = told_while_busy(&run, actor.pid(), words, &mut observer, "rates")?;
+        let found = answers_while_busy(&run, actor.pid(), words, &mut observer, "rates")?;
         same("rates", &found, &[SUCCESS, percent, 0])?;
     }
     Ok(())
@@ -92,14 +92,14 @@ fn rates_of_the_card() -> Result {
     let run = capped(&CAP.to_string())?;
     let actor = begin(&run)?;
     let mut observer = observer(&run)?.start()?;
-    let found = told_while_busy(&run, actor.pid(), [300, 300], &mut observer, "rates")?;
+    let found = answers_while_busy(&run, actor.pid(), [300, 300], &mut observer, "rates")?;
     same("rates", &found, &[SUCCESS, 0, 0]) // no process computes on it
 }
 
 fn samples() -> Result {
     let (run, actor, mut observer) = limited()?;
     let words = [300, 0];
-    let found = told_while_busy(&run, actor.pid(), words, &mut observer, "samples 1 0 16")?;
+    let found = answers_while_busy(&run, actor.pid(), words, &mut observer, "samples 1 0 16")?;
     let values: Vec<u64> = found.iter().skip(3).step_by(2).copied().collect();
     same("samples", &found[..2], &[SUCCESS, 6])?;
     same("samples", &values, &[30; 6])?;
@@ -109,36 +109,37 @@ fn samples() -> Result {
     }
     // What is newer than the fourth: two of them, or more if time has gone on.
     let command = format!("samples 1 {} 16", times[3]);
-    let found = told_while_busy(&run, actor.pid(), words, &mut observer, &command)?;
+    let found = answers_while_busy(&run, actor.pid(), words, &mut observer, &command)?;
     if found[0] != SUCCESS || found[1] < 2 || found[2] <= times[3] {
         return Err(Stop::fail(format!("{command}: {found:?} after {times:?}")));
     }
-    let found = told_while_busy(&run, actor.pid(), words, &mut observer, "samples 1 0 2")?;
+    let found = answers_while_busy(&run, actor.pid(), words, &mut observer, "samples 1 0 2")?;
     same("samples", &found[..2], &[SUCCESS, 2])?;
     // Memory was not busy for longer than the container was; of the stub's, not at all.
-    let found = told_while_busy(&run, actor.pid(), words, &mut observer, "samples 2 0 16")?;
+    let found = answers_while_busy(&run, actor.pid(), words, &mut observer, "samples 2 0 16")?;
     same("samples", &found[..1], &[SUCCESS])?;
     // The driver says how many there may be.
-    told(&mut observer, "samples 1 0 0", &[SUCCESS, 15])?;
-    told(&mut observer, "samples 1 18446744073709551615 16", &[NOT_FOUND, 0])
+    answers(&mut observer, "samples 1 0 0", &[SUCCESS, 15])?;
+    answers(&mut observer, "samples 1 18446744073709551615 16", &[NOT_FOUND, 0])
 }
 
 fn processes() -> Result {
     let (run, actor, mut observer) = limited()?;
     let pid = actor.pid();
     for verb in ["processes", "list"] {
-        told(&mut observer, &format!("{verb} 0 4"), &[NOT_FOUND, 0])?;
-        let found = told_while_busy(&run, pid, [900, 200], &mut observer, &format!("{verb} 0 4"))?;
+        answers(&mut observer, &format!("{verb} 0 4"), &[NOT_FOUND, 0])?;
+        let found =
+            answers_while_busy(&run, pid, [900, 200], &mut observer, &format!("{verb} 0 4"))?;
         let [code, count, who, time, share] = found[..] else {
             return Err(Stop::fail(format!("{verb}: {found:?}")));
         };
         same(verb, &[code, count, who, share], &[SUCCESS, 1, pid.into(), 20])?;
         // Long after what was last seen there is nothing.
         let later = format!("{verb} {} 4", time + 60_000_000);
-        let found = told_while_busy(&run, pid, [900, 200], &mut observer, &later)?;
+        let found = answers_while_busy(&run, pid, [900, 200], &mut observer, &later)?;
         same(&later, &found, &[NOT_FOUND, 0])?;
         let earlier = format!("{verb} {} 4", time - 300_000);
-        let found = told_while_busy(&run, pid, [900, 200], &mut observer, &earlier)?;
+        let found = answers_while_busy(&run, pid, [900, 200], &mut observer, &earlier)?;
         same(&earlier, &[found[0], found[1], found[4]], &[SUCCESS, 1, 20])?;
         run.set_busy(pid, 0, 0)?;
     }
@@ -148,7 +149,7 @@ fn processes() -> Result {
 fn short_lists() -> Result {
     let (run, actor, mut observer) = limited()?;
     for command in ["processes 0 0", "list 0 0"] {
-        let found = told_while_busy(&run, actor.pid(), [900, 200], &mut observer, command)?;
+        let found = answers_while_busy(&run, actor.pid(), [900, 200], &mut observer, command)?;
         same(command, &found, &[INSUFFICIENT_SIZE, 1])?;
     }
     Ok(())
@@ -159,15 +160,15 @@ fn outsider(run: &Run) -> Result<Actor> {
     let card = run.directory().join("card");
     let bare = World::bare(Driver::Stub).run(&Program::new("busy").build()?)?;
     let mut outsider = bare.env("STUB_GPU_DIR", card).env("STUB_GPU_CONTEXT_MEM", "1").start()?;
-    told(&mut outsider, "begin", &[SUCCESS])?;
-    told(&mut outsider, "work spin_100ms", &[SUCCESS])?;
+    answers(&mut outsider, "begin", &[SUCCESS])?;
+    answers(&mut outsider, "work spin_100ms", &[SUCCESS])?;
     Ok(outsider)
 }
 
 fn worked() -> Result {
     let (run, _actor, mut looks) = limited()?;
     let mut works = observer(&run)?.start()?;
-    told(&mut works, "begin", &[SUCCESS])?;
+    answers(&mut works, "begin", &[SUCCESS])?;
     let mut outsider = outsider(&run)?;
     // The driver lists both.
     let found = ask(&mut outsider, "processes 0 8")?;
@@ -175,8 +176,8 @@ fn worked() -> Result {
         return Err(Stop::fail(format!("the stub does not list who was busy: {found:?}")));
     }
     for _ in 0..200 {
-        told(&mut works, "work spin_20ms", &[SUCCESS])?;
-        told(&mut outsider, "work spin_1ms", &[SUCCESS])?;
+        answers(&mut works, "work spin_20ms", &[SUCCESS])?;
+        answers(&mut outsider, "work spin_1ms", &[SUCCESS])?;
         let found = ask(&mut looks, "processes 0 8")?;
         if found == [NOT_FOUND, 0] {
             continue; // its time is not settled yet
@@ -202,20 +203,20 @@ fn memory_only() -> Result {
     let mut outsider = outsider(&run)?;
     let found = ask(&mut outsider, "processes 0 8")?;
     same("processes", &found[..2], &[SUCCESS, 1])?;
-    told(&mut looks, "processes 0 8", &[NOT_FOUND, 0])?;
-    told(&mut looks, "list 0 8", &[NOT_FOUND, 0])
+    answers(&mut looks, "processes 0 8", &[NOT_FOUND, 0])?;
+    answers(&mut looks, "list 0 8", &[NOT_FOUND, 0])
 }
 
 fn time_only() -> Result {
     let run = crate::uncapped()?.env("GPU_CORE_PCT", "100");
     let mut works = observer(&run)?.start()?;
     let mut looks = observer(&run)?.start()?;
-    told(&mut works, "begin", &[SUCCESS])?;
+    answers(&mut works, "begin", &[SUCCESS])?;
     let _outsider = outsider(&run)?;
-    told(&mut looks, "computing 8", &[SUCCESS, 0])?;
+    answers(&mut looks, "computing 8", &[SUCCESS, 0])?;
     let pid = u64::from(works.pid());
     for _ in 0..200 {
-        told(&mut works, "work spin_20ms", &[SUCCESS])?;
+        answers(&mut works, "work spin_20ms", &[SUCCESS])?;
         let found = ask(&mut looks, "computing 8")?;
         if found.len() > 2 {
             return same("computing", &found, &[SUCCESS, 1, pid, u64::MAX, u64::from(u32::MAX)]);
@@ -229,22 +230,22 @@ fn accounts() -> Result {
     let mut outsider = outsider(&run)?;
     // Off: the driver says so.
     let mut looks = observer(&run)?.start()?;
-    told(&mut looks, "accounts 8", &[NOT_SUPPORTED, 8])?;
+    answers(&mut looks, "accounts 8", &[NOT_SUPPORTED, 8])?;
     let account = format!("account {}", outsider.pid());
-    told(&mut looks, &account, &[NOT_SUPPORTED, 0])?;
+    answers(&mut looks, &account, &[NOT_SUPPORTED, 0])?;
     let run = run.env("STUB_GPU_ACCOUNTING", "on");
     let mut bare = World::bare(Driver::Stub)
         .run(&Program::new("busy").build()?)?
         .env("STUB_GPU_DIR", run.directory().join("card"))
         .env("STUB_GPU_ACCOUNTING", "on")
         .start()?;
-    told(&mut bare, "accounts 8", &[SUCCESS, 1, outsider.pid().into()])?;
-    told(&mut bare, "accounts 0", &[INSUFFICIENT_SIZE, 1])?;
-    told(&mut bare, &account, &[SUCCESS, 1])?;
+    answers(&mut bare, "accounts 8", &[SUCCESS, 1, outsider.pid().into()])?;
+    answers(&mut bare, "accounts 0", &[INSUFFICIENT_SIZE, 1])?;
+    answers(&mut bare, &account, &[SUCCESS, 1])?;
     let mut looks = observer(&run)?.start()?;
-    told(&mut looks, "accounts 8", &[SUCCESS, 0])?;
-    told(&mut looks, "accounts 0", &[SUCCESS, 0])?;
-    told(&mut looks, &account, &[NOT_FOUND, 0])?;
+    answers(&mut looks, "accounts 8", &[SUCCESS, 0])?;
+    answers(&mut looks, "accounts 0", &[SUCCESS, 0])?;
+    answers(&mut looks, &account, &[NOT_FOUND, 0])?;
     outsider.kill()
 }
 
@@ -254,6 +255,6 @@ fn mig() -> Result {
     actor.expect(&[(&format!("alloc a {}", GIB), SUCCESS)])?;
     let mut looks = observer(&run)?.env("BUSY_SLICE", "0").start()?;
     let pid = u64::from(actor.pid());
-    told(&mut looks, "computing 8", &[SUCCESS, 1, pid, GIB, 1])?;
-    told(&mut looks, "rates", &[NOT_SUPPORTED, 0, 0])
+    answers(&mut looks, "computing 8", &[SUCCESS, 1, pid, GIB, 1])?;
+    answers(&mut looks, "rates", &[NOT_SUPPORTED, 0, 0])
 }

@@ -2,8 +2,8 @@
 
 use crate::contexts::{contend_on, started};
 use crate::{
-    CAP, GIB, MIB, NOT_INITIALIZED, NOT_READY, OUT_OF_MEMORY, SUCCESS, begin, booked, calls,
-    capped, traced,
+    CAP, GIB, MIB, NOT_INITIALIZED, NOT_READY, OUT_OF_MEMORY, SUCCESS, begin, calls, capped,
+    in_use, traced,
 };
 use gpucap_tests::{Result, Run, Stop, trial};
 use libtest_mimic::Trial;
@@ -89,15 +89,15 @@ fn charged(load: &str, unload: &str) -> Result {
     let mut actor = begin(&run)?;
     for _ in 0..3 {
         actor.expect(&[(&format!("{load} a"), SUCCESS), (&format!("{load} b"), SUCCESS)])?;
-        booked(&run, 2 * MODULE)?;
+        in_use(&run, 2 * MODULE)?;
         actor.expect(&[(&format!("{unload} a"), SUCCESS)])?;
-        booked(&run, MODULE)?;
-        if actor.tell(&format!("{unload} a"))?.code == SUCCESS {
+        in_use(&run, MODULE)?;
+        if actor.call(&format!("{unload} a"))?.code == SUCCESS {
             return Err(Stop::fail("the stub unloads twice"));
         }
-        booked(&run, MODULE)?;
+        in_use(&run, MODULE)?;
         actor.expect(&[(&format!("{unload} b"), SUCCESS)])?;
-        booked(&run, 0)?;
+        in_use(&run, 0)?;
     }
     Ok(())
 }
@@ -106,23 +106,23 @@ fn driver_refuses(load: &str, _unload: &str) -> Result {
     let run = eager(CAP)?;
     let mut actor = begin(&run.clone().env("STUB_GPU_FAIL", format!("{load}:2@1")))?;
     actor.expect(&[(&format!("{load} a"), OUT_OF_MEMORY)])?;
-    booked(&run, 0)?;
+    in_use(&run, 0)?;
     actor.expect(&[(&format!("{load} a"), SUCCESS)])?;
-    booked(&run, MODULE)
+    in_use(&run, MODULE)
 }
 
 fn does_not_fit(load: &str, unload: &str) -> Result {
     let run = traced(eager(2 * MODULE - 1)?);
     let mut actor = begin(&run)?;
     actor.expect(&[(&format!("{load} a"), SUCCESS), (&format!("{load} b"), OUT_OF_MEMORY)])?;
-    booked(&run, MODULE)?;
+    in_use(&run, MODULE)?;
     if calls(&run, unload)? != 1 {
         return Err(Stop::fail("it was not unloaded"));
     }
     let left = MODULE - 1;
     actor.expect(&[(&format!("alloc c {left}"), SUCCESS), ("alloc d 1", OUT_OF_MEMORY)])?;
     actor.expect(&[("free c", SUCCESS), (&format!("{unload} a"), SUCCESS)])?;
-    booked(&run, 0)?;
+    in_use(&run, 0)?;
     begin(&eager(2 * MODULE)?)?
         .expect(&[(&format!("{load} a"), SUCCESS), (&format!("{load} b"), SUCCESS)])
 }
@@ -131,9 +131,9 @@ fn does_not_unload(load: &str, unload: &str) -> Result {
     let run = eager(CAP)?;
     let mut actor = begin(&run.clone().env("STUB_GPU_FAIL", format!("{unload}:719@1")))?;
     actor.expect(&[(&format!("{load} a"), SUCCESS), (&format!("{unload} a"), 719)])?;
-    booked(&run, MODULE)?;
+    in_use(&run, MODULE)?;
     actor.expect(&[(&format!("{unload} a"), SUCCESS)])?;
-    booked(&run, 0)
+    in_use(&run, 0)
 }
 
 fn ends_with_context(load: &str, _unload: &str) -> Result {
@@ -145,9 +145,9 @@ fn ends_with_context(load: &str, _unload: &str) -> Result {
         let run = eager(CAP)?;
         let mut actor = started(&run)?;
         actor.expect(&[(make, SUCCESS), (&format!("{load} a"), SUCCESS)])?;
-        booked(&run, MODULE)?;
+        in_use(&run, MODULE)?;
         actor.expect(&[(end, SUCCESS)])?;
-        booked(&run, 0)?;
+        in_use(&run, 0)?;
     }
     // One that ends takes nothing of another one along.
     let run = eager(CAP)?.env("STUB_GPU_FAIL", "cuCtxDestroy_v2:719@1");
@@ -157,11 +157,11 @@ fn ends_with_context(load: &str, _unload: &str) -> Result {
         (&format!("{load} a"), SUCCESS),
         ("cuCtxDestroy_v2 b", 719),
     ])?;
-    booked(&run, MODULE)?;
+    in_use(&run, MODULE)?;
     actor.expect(&[("context 0", SUCCESS), ("release 0", SUCCESS)])?;
-    booked(&run, MODULE)?;
+    in_use(&run, MODULE)?;
     actor.expect(&[("cuCtxSetCurrent b", SUCCESS), ("cuCtxDestroy_v2 b", SUCCESS)])?;
-    booked(&run, 0)
+    in_use(&run, 0)
 }
 
 /// What else than its variables is believed of the actor's cubin: its headers twice, and what drivers take besides.
@@ -175,10 +175,10 @@ fn variable() -> Result {
     let run = capped(&(20 * GIB).to_string())?.env("STUB_GPU_MODULE_MEM", taken.to_string());
     let mut actor = begin(&run)?;
     actor.expect(&[(&format!("cuModuleLoadData a {variable}"), SUCCESS)])?;
-    booked(&run, taken)?;
+    in_use(&run, taken)?;
     // As PTX it could not be distinguished from memory of others.
     actor.expect(&[("cuModuleUnload a", SUCCESS), ("cuModuleLoadData a 0", SUCCESS)])?;
-    booked(&run, UNKNOWN)
+    in_use(&run, UNKNOWN)
 }
 
 fn peer() -> Result {
@@ -193,10 +193,10 @@ fn peer() -> Result {
         let run = eager(CAP)?.env("STUB_GPU_CONCURRENT", format!("{symbol}:10GiB"));
         let mut actor = begin(&run)?;
         actor.expect(&[(command, SUCCESS)])?;
-        booked(&run, most)?;
+        in_use(&run, most)?;
         let unload = if symbol.contains("Library") { "cuLibraryUnload" } else { "cuModuleUnload" };
         actor.expect(&[(&format!("{unload} a"), SUCCESS)])?;
-        booked(&run, 0)?;
+        in_use(&run, 0)?;
     }
     // Nor do look-ups add up beyond it.
     let run = lazy(CAP)?.env("STUB_GPU_CONCURRENT", "cuModuleGetFunction:20MiB");
@@ -205,16 +205,16 @@ fn peer() -> Result {
     for number in 0..5 {
         actor.expect(&[(&format!("function b a {number}"), SUCCESS)])?;
     }
-    booked(&run, BELIEVED + 1000)
+    in_use(&run, BELIEVED + 1000)
 }
 
 fn peer_leaves() -> Result {
     let run = eager(CAP)?.env("STUB_GPU_CONCURRENT", "cuMemAlloc_v2:1GiB,cuModuleLoadData:-1GiB");
     let mut actor = begin(&run)?;
     actor.expect(&[("alloc c 1", SUCCESS), ("cuModuleLoadData a 1000", SUCCESS)])?;
-    booked(&run, 1)?;
+    in_use(&run, 1)?;
     actor.expect(&[("free c", SUCCESS), ("cuModuleUnload a", SUCCESS)])?;
-    booked(&run, 0)
+    in_use(&run, 0)
 }
 
 fn each_process() -> Result {
@@ -224,19 +224,19 @@ fn each_process() -> Result {
     second.expect(&[("alloc a 10000000", SUCCESS)])?;
     first.expect(&[("cuModuleLoadData a 1000", SUCCESS)])?;
     second.expect(&[("free a", SUCCESS), ("cuModuleLoadData a 1000", SUCCESS)])?;
-    booked(&run, 2 * MODULE)
+    in_use(&run, 2 * MODULE)
 }
 
 fn function() -> Result {
     let run = lazy(CAP)?;
     let mut actor = begin(&run)?;
     actor.expect(&[("cuModuleLoadData a 1000", SUCCESS)])?;
-    booked(&run, MODULE)?;
+    in_use(&run, MODULE)?;
     for (command, functions) in
         [("function b a 1", 1), ("function b a 1", 1), ("function c a 2", 2), ("cuFuncLoad c", 2)]
     {
         actor.expect(&[(command, SUCCESS)])?;
-        booked(&run, MODULE + functions * FUNCTION)?;
+        in_use(&run, MODULE + functions * FUNCTION)?;
     }
     Ok(())
 }
@@ -247,7 +247,7 @@ fn eager_function() -> Result {
     actor.expect(&[("cuModuleLoadData a 1000", SUCCESS)])?;
     let before = calls(&run, "cuMemGetInfo_v2")?;
     actor.expect(&[("function b a 1", SUCCESS), ("cuFuncLoad b", SUCCESS)])?;
-    booked(&run, MODULE)?;
+    in_use(&run, MODULE)?;
     match calls(&run, "cuMemGetInfo_v2")? - before {
         0 => Ok(()),
         asked => Err(Stop::fail(format!("the driver was asked {asked} times"))),
@@ -265,9 +265,9 @@ fn function_fills() -> Result {
         ("function c a 2", SUCCESS),
         ("alloc d 1", OUT_OF_MEMORY),
     ])?;
-    booked(&run, MODULE + FUNCTION + 10)?;
+    in_use(&run, MODULE + FUNCTION + 10)?;
     actor.expect(&[("cuModuleUnload a", SUCCESS)])?;
-    booked(&run, 0)
+    in_use(&run, 0)
 }
 
 fn functions_end() -> Result {
@@ -281,22 +281,22 @@ fn functions_end() -> Result {
         ("function e b 2", SUCCESS),
         ("cuModuleUnload b", SUCCESS),
     ])?;
-    booked(&run, MODULE + FUNCTION)?;
+    in_use(&run, MODULE + FUNCTION)?;
     actor.expect(&[("reset 0", SUCCESS)])?;
-    booked(&run, 0)
+    in_use(&run, 0)
 }
 
 fn first_use(verb: &str, functions: u64) -> Result {
     let run = lazy(CAP)?;
     let mut actor = begin(&run)?;
     actor.expect(&[("cuLibraryLoadData a 1000", SUCCESS)])?;
-    booked(&run, 0)?;
+    in_use(&run, 0)?;
     for _ in 0..2 {
         actor.expect(&[(&format!("{verb} a"), SUCCESS)])?;
-        booked(&run, MODULE + functions * FUNCTION)?;
+        in_use(&run, MODULE + functions * FUNCTION)?;
     }
     actor.expect(&[("cuLibraryUnload a", SUCCESS)])?;
-    booked(&run, 0)
+    in_use(&run, 0)
 }
 
 fn library_in_contexts() -> Result {
@@ -310,11 +310,11 @@ fn library_in_contexts() -> Result {
         ("cuKernelGetFunction a 1", SUCCESS),
         ("cuKernelGetFunction a 2", SUCCESS),
     ])?;
-    booked(&run, 2 * MODULE + 3 * FUNCTION)?;
+    in_use(&run, 2 * MODULE + 3 * FUNCTION)?;
     actor.expect(&[("cuCtxSetCurrent b", SUCCESS), ("cuCtxDestroy_v2 b", SUCCESS)])?;
-    booked(&run, MODULE + 2 * FUNCTION)?;
+    in_use(&run, MODULE + 2 * FUNCTION)?;
     actor.expect(&[("cuLibraryUnload a", SUCCESS)])?;
-    booked(&run, 0)
+    in_use(&run, 0)
 }
 
 fn no_context() -> Result {
@@ -325,7 +325,7 @@ fn no_context() -> Result {
         ("context 0", SUCCESS),
         ("cuLibraryGetModule a", SUCCESS),
     ])?;
-    booked(&run, BELIEVED + 1000)
+    in_use(&run, BELIEVED + 1000)
 }
 
 fn old_driver() -> Result {
@@ -336,9 +336,9 @@ fn old_driver() -> Result {
         ("cuKernelGetFunction a 1", SUCCESS),
         ("cuLibraryUnload a", SUCCESS),
     ])?;
-    booked(&run, MODULE + FUNCTION)?;
+    in_use(&run, MODULE + FUNCTION)?;
     actor.expect(&[("release 0", SUCCESS)])?;
-    booked(&run, 0)
+    in_use(&run, 0)
 }
 
 fn no_limits() -> Result {

@@ -1,6 +1,6 @@
 //! Contexts: charged at a price, once for each card and process, and refunded with what ends with them.
 
-use crate::{CAP, MIB, OUT_OF_MEMORY, SUCCESS, booked, calls, capped, told, traced};
+use crate::{CAP, MIB, OUT_OF_MEMORY, SUCCESS, answers, calls, capped, in_use, traced};
 use gpucap_tests::{Actor, Program, Result, Run, Stop, trial};
 use libtest_mimic::Trial;
 
@@ -61,7 +61,7 @@ const MADE: [&str; 8] = [
 
 pub(crate) const PRICE: u64 = 300 * MIB;
 
-pub(crate) fn priced(cap: u64) -> Result<Run> {
+pub(crate) fn with_price(cap: u64) -> Result<Run> {
     Ok(capped(&cap.to_string())?.env("GPUCAP_CONTEXT_MEM", PRICE.to_string()))
 }
 
@@ -72,11 +72,11 @@ pub(crate) fn started(run: &Run) -> Result<Actor> {
 }
 
 fn charged_once() -> Result {
-    let run = priced(CAP)?;
+    let run = with_price(CAP)?;
     let mut actor = started(&run)?;
     for _ in 0..10 {
         actor.expect(&[("context 0", SUCCESS)])?;
-        booked(&run, PRICE)?;
+        in_use(&run, PRICE)?;
     }
     let left = CAP - PRICE;
     actor.expect(&[
@@ -86,42 +86,42 @@ fn charged_once() -> Result {
 }
 
 fn does_not_fit() -> Result {
-    let run = traced(priced(PRICE - 1)?);
+    let run = traced(with_price(PRICE - 1)?);
     let mut actor = started(&run)?;
     actor.expect(&[("context 0", OUT_OF_MEMORY)])?;
-    booked(&run, 0)?;
+    in_use(&run, 0)?;
     match calls(&run, "cuDevicePrimaryCtxRetain")? {
         0 => {}
         calls => return Err(Stop::fail(format!("{calls} calls of the driver"))),
     }
-    let run = priced(PRICE)?;
+    let run = with_price(PRICE)?;
     started(&run)?.expect(&[("context 0", SUCCESS), ("alloc a 1", OUT_OF_MEMORY)])
 }
 
 fn driver_refuses() -> Result {
-    let run = priced(CAP)?;
+    let run = with_price(CAP)?;
     let mut actor = started(&run.clone().env("STUB_GPU_FAIL", "cuDevicePrimaryCtxRetain:2@1"))?;
     actor.expect(&[("context 0", 2)])?;
-    booked(&run, 0)?;
+    in_use(&run, 0)?;
     actor.expect(&[("context 0", SUCCESS)])?;
-    booked(&run, PRICE)
+    in_use(&run, PRICE)
 }
 
 fn each_card() -> Result {
-    let run = priced(CAP)?.env("STUB_GPU_COUNT", "3");
+    let run = with_price(CAP)?.env("STUB_GPU_COUNT", "3");
     let mut actor = started(&run)?;
     for (made, card) in (1..).zip([2, 0, 1]) {
         actor.expect(&[(&format!("context {card}"), SUCCESS)])?;
-        told(&mut actor, &format!("nvml d {card}"), CAP, PRICE)?;
-        booked(&run, made * PRICE)?;
+        answers(&mut actor, &format!("nvml d {card}"), CAP, PRICE)?;
+        in_use(&run, made * PRICE)?;
     }
     actor.expect(&[("release 0", SUCCESS)])?;
-    told(&mut actor, "nvml d 0", CAP, 0)?;
-    told(&mut actor, "nvml d 2", CAP, PRICE)
+    answers(&mut actor, "nvml d 0", CAP, 0)?;
+    answers(&mut actor, "nvml d 2", CAP, PRICE)
 }
 
 fn each_process() -> Result {
-    let run = priced(2 * PRICE)?;
+    let run = with_price(2 * PRICE)?;
     let (mut first, mut second, mut third) = (started(&run)?, started(&run)?, started(&run)?);
     first.expect(&[("context 0", SUCCESS)])?;
     second.expect(&[("context 0", SUCCESS), ("alloc a 1", OUT_OF_MEMORY)])?;
@@ -131,7 +131,7 @@ fn each_process() -> Result {
 }
 
 fn room_for_another() -> Result {
-    let run = priced(PRICE)?;
+    let run = with_price(PRICE)?;
     let (mut first, mut second) = (started(&run)?, started(&run)?);
     for _ in 0..10 {
         first.expect(&[("context 0", SUCCESS)])?;
@@ -139,11 +139,11 @@ fn room_for_another() -> Result {
         first.expect(&[("release 0", SUCCESS)])?;
         second.expect(&[("context 0", SUCCESS), ("reset 0", SUCCESS)])?;
     }
-    booked(&run, 0)
+    in_use(&run, 0)
 }
 
 fn outlives() -> Result {
-    let run = priced(CAP)?;
+    let run = with_price(CAP)?;
     let mut actor = started(&run)?;
     actor.expect(&[
         ("context 0", SUCCESS),
@@ -152,10 +152,10 @@ fn outlives() -> Result {
         ("create c 2097152 0", SUCCESS),
         ("reset 0", SUCCESS),
     ])?;
-    booked(&run, 2000 + 2 * MIB)?;
+    in_use(&run, 2000 + 2 * MIB)?;
     actor.expect(&[("context 0", SUCCESS), ("free-async b", SUCCESS), ("drop c", SUCCESS)])?;
     actor.expect(&[("sync", SUCCESS)])?;
-    booked(&run, PRICE)
+    in_use(&run, PRICE)
 }
 
 fn default_price() -> Result {
@@ -163,7 +163,7 @@ fn default_price() -> Result {
     let run = capped(&CAP.to_string())?.env("GPUCAP_CONTEXT_MEM", "");
     let mut actor = started(&run)?;
     actor.expect(&[("context 0", SUCCESS)])?;
-    booked(&run, 256 * MIB)
+    in_use(&run, 256 * MIB)
 }
 
 fn at_once() -> Result {
@@ -177,13 +177,13 @@ pub(crate) fn contend(what: &str) -> Result {
 
 /// The same on a card that a test prepares.
 pub(crate) fn contend_on(what: &str, prepare: impl FnOnce(Run) -> Run) -> Result {
-    let run = prepare(priced(CAP)?).program(&Program::new("contenders").build()?);
+    let run = prepare(with_price(CAP)?).program(&Program::new("contenders").build()?);
     let run = run.arg(what).arg("4000").arg(PRICE.to_string()).arg("4096");
     let output = run.output()?.success()?;
     if output.number("wrong")? != 0 || output.number("failed")? != 0 {
         return Err(Stop::fail(output));
     }
-    booked(&run, 0)
+    in_use(&run, 0)
 }
 
 /// Takes memory that ends with the context.
@@ -201,13 +201,13 @@ fn hold(actor: &mut Actor) -> Result {
 const HELD: u64 = PRICE + 10_512;
 
 fn ends(end: &str) -> Result {
-    let run = priced(CAP)?;
+    let run = with_price(CAP)?;
     let mut actor = started(&run)?;
     for _ in 0..3 {
         hold(&mut actor)?;
-        booked(&run, HELD)?;
+        in_use(&run, HELD)?;
         actor.expect(&[(&format!("{end} 0"), SUCCESS)])?;
-        booked(&run, 0)?;
+        in_use(&run, 0)?;
     }
     Ok(())
 }
@@ -219,27 +219,27 @@ fn does_not_end(end: &str) -> Result {
         "reset" => "cuDevicePrimaryCtxReset_v2",
         _ => "cuDevicePrimaryCtxReset",
     };
-    let run = priced(CAP)?;
+    let run = with_price(CAP)?;
     let mut actor = started(&run.clone().env("STUB_GPU_FAIL", format!("{symbol}:719@1")))?;
     hold(&mut actor)?;
     actor.expect(&[(&format!("{end} 0"), 719)])?;
-    booked(&run, HELD)?;
+    in_use(&run, HELD)?;
     actor.expect(&[(&format!("{end} 0"), SUCCESS)])?;
-    booked(&run, 0)
+    in_use(&run, 0)
 }
 
 fn not_the_last(end: &str) -> Result {
-    let run = priced(CAP)?;
+    let run = with_price(CAP)?;
     let mut actor = started(&run)?;
     hold(&mut actor)?;
     actor.expect(&[("context 0", SUCCESS), (&format!("{end} 0"), SUCCESS)])?;
-    booked(&run, HELD)?;
+    in_use(&run, HELD)?;
     actor.expect(&[("alloc g 1", SUCCESS), (&format!("{end} 0"), SUCCESS)])?;
-    booked(&run, 0)
+    in_use(&run, 0)
 }
 
 fn made(make: &str, end: &str) -> Result {
-    let run = priced(CAP)?;
+    let run = with_price(CAP)?;
     let fail = format!("{end}:719@1");
     let mut actor = started(&run.clone().env("STUB_GPU_FAIL", fail))?;
     // The one that was made last is current, and holds what is taken.
@@ -253,42 +253,42 @@ fn made(make: &str, end: &str) -> Result {
         ("create g 2097152 0", SUCCESS),
     ])?;
     let outlive = 4000 + 2 * MIB;
-    booked(&run, 2 * PRICE + 6000 + outlive)?;
+    in_use(&run, 2 * PRICE + 6000 + outlive)?;
     actor.expect(&[(&format!("{make} h"), SUCCESS), (&format!("{end} h"), 719)])?;
-    booked(&run, 3 * PRICE + 6000 + outlive)?;
+    in_use(&run, 3 * PRICE + 6000 + outlive)?;
     actor.expect(&[
         (&format!("{end} h"), SUCCESS),
         ("cuCtxSetCurrent b", SUCCESS),
         (&format!("{end} b"), SUCCESS),
     ])?;
-    booked(&run, PRICE + outlive)?;
+    in_use(&run, PRICE + outlive)?;
     actor.expect(&[("cuCtxSetCurrent a", SUCCESS), (&format!("{end} a"), SUCCESS)])?;
-    booked(&run, outlive)?;
-    if actor.tell(&format!("{end} a"))?.code == SUCCESS {
+    in_use(&run, outlive)?;
+    if actor.call(&format!("{end} a"))?.code == SUCCESS {
         return Err(Stop::fail("the stub ends one context twice"));
     }
-    booked(&run, outlive)
+    in_use(&run, outlive)
 }
 
 fn not_made(make: &str) -> Result {
-    let run = traced(priced(CAP)?);
+    let run = traced(with_price(CAP)?);
     let mut actor = started(&run.clone().env("STUB_GPU_FAIL", format!("{make}:2@1")))?;
     actor.expect(&[(&format!("{make} a"), 2)])?;
-    booked(&run, 0)?;
+    in_use(&run, 0)?;
     for slot in ['a', 'b', 'c'] {
         actor.expect(&[(&format!("{make} {slot}"), SUCCESS)])?;
     }
-    booked(&run, 3 * PRICE)?;
+    in_use(&run, 3 * PRICE)?;
     let before = calls(&run, make)?;
     actor.expect(&[(&format!("{make} d"), OUT_OF_MEMORY), ("context 0", OUT_OF_MEMORY)])?;
     if calls(&run, make)? != before {
         return Err(Stop::fail("the driver was asked"));
     }
-    booked(&run, 3 * PRICE)
+    in_use(&run, 3 * PRICE)
 }
 
 fn attached() -> Result {
-    let run = priced(CAP)?;
+    let run = with_price(CAP)?;
     let mut actor = started(&run)?;
     actor.expect(&[
         ("cuCtxCreate_v2 a", SUCCESS),
@@ -298,13 +298,13 @@ fn attached() -> Result {
         ("cuCtxDetach a", SUCCESS),
         ("cuCtxDetach a", SUCCESS),
     ])?;
-    booked(&run, PRICE + 1000)?;
+    in_use(&run, PRICE + 1000)?;
     actor.expect(&[("cuCtxDetach a", SUCCESS)])?;
-    booked(&run, 0)
+    in_use(&run, 0)
 }
 
 fn detach_refused() -> Result {
-    let run = priced(CAP)?;
+    let run = with_price(CAP)?;
     let mut actor = started(&run.clone().env("STUB_GPU_FAIL", "cuCtxDetach:719@1"))?;
     actor.expect(&[
         ("cuCtxCreate_v2 a", SUCCESS),
@@ -313,13 +313,13 @@ fn detach_refused() -> Result {
         ("cuCtxDetach a", 719),
         ("cuCtxDetach a", SUCCESS),
     ])?;
-    booked(&run, PRICE + 1000)?;
+    in_use(&run, PRICE + 1000)?;
     actor.expect(&[("cuCtxDetach a", SUCCESS)])?;
-    booked(&run, 0)
+    in_use(&run, 0)
 }
 
 fn goes_on(end: &str) -> Result {
-    let run = priced(CAP)?;
+    let run = with_price(CAP)?;
     let mut actor = started(&run.clone().env("STUB_GPU_FAIL", format!("{end}:719@1,{end}:719@2")))?;
     actor.expect(&[
         ("cuCtxCreate_v2 a", SUCCESS),
@@ -329,7 +329,7 @@ fn goes_on(end: &str) -> Result {
         (&format!("limit z 2 {}", 8 * MIB + 8000), SUCCESS),
         (&format!("{end} a"), 719),
     ])?;
-    booked(&run, PRICE + 15_000)?;
+    in_use(&run, PRICE + 15_000)?;
     // All of it can still be given back on its own, and is then refunded once.
     actor.expect(&[
         ("free b", SUCCESS),
@@ -337,7 +337,7 @@ fn goes_on(end: &str) -> Result {
         (&format!("limit z 2 {}", 8 * MIB), SUCCESS),
         (&format!("{end} a"), 719),
     ])?;
-    booked(&run, PRICE + 2000)?;
+    in_use(&run, PRICE + 2000)?;
     actor.expect(&[(&format!("{end} a"), SUCCESS)])?;
-    booked(&run, 0)
+    in_use(&run, 0)
 }

@@ -1,7 +1,7 @@
 //! Which card is meant: an index is nvidia-smi's, whatever `CUDA_VISIBLE_DEVICES` and `CUDA_DEVICE_ORDER` make of the
 //! order in which CUDA counts. NVML obeys neither, so it says which card was charged.
 
-use crate::{CARD, GIB, OUT_OF_MEMORY, SUCCESS, told, uncapped};
+use crate::{CARD, GIB, OUT_OF_MEMORY, SUCCESS, answers, uncapped};
 use gpucap_tests::{Actor, Driver, Result, Run, Stop, World, trial};
 use libtest_mimic::Trial;
 
@@ -73,7 +73,7 @@ fn three(run: Run) -> Run {
 
 /// The UUID of a card, or of one of its MIG instances, counted from 1; without `GPU-` or `MIG-`.
 fn uuid(looking: &mut Actor, card: u64, instance: u64) -> Result<String> {
-    let answer = looking.tell(&format!("uuid a {card} {instance}"))?;
+    let answer = looking.call(&format!("uuid a {card} {instance}"))?;
     if answer.code != SUCCESS {
         return Err(Stop::fail(format!("uuid: {answer:?}")));
     }
@@ -112,20 +112,20 @@ fn right_card(visible: Option<&str>, order: &str, limit: &str, cards: &[u64]) ->
         return actor.expect(&[("init", 100)]);
     }
     actor.expect(&[("init", SUCCESS)])?;
-    told(&mut actor, "count z", cards.len() as u64, 0)?;
+    answers(&mut actor, "count z", cards.len() as u64, 0)?;
     for (ordinal, card) in cards.iter().enumerate() {
         let cap = GIB * (card + 1);
-        told(&mut actor, &format!("total z {ordinal}"), cap, 0)?;
+        answers(&mut actor, &format!("total z {ordinal}"), cap, 0)?;
         actor.expect(&[
             (&format!("context {ordinal}"), SUCCESS),
             (&format!("alloc a {}", cap + 1), OUT_OF_MEMORY),
             (&format!("alloc a {cap}"), SUCCESS),
             ("alloc b 1", OUT_OF_MEMORY),
         ])?;
-        told(&mut actor, "info z", cap, 0)?;
+        answers(&mut actor, "info z", cap, 0)?;
         for other in 0..3 {
             let used = if other == *card { cap } else { 0 };
-            told(&mut actor, &format!("nvml z {other}"), GIB * (other + 1), used)?;
+            answers(&mut actor, &format!("nvml z {other}"), GIB * (other + 1), used)?;
         }
         actor.expect(&[("free a", SUCCESS)])?;
     }
@@ -138,8 +138,8 @@ fn sizes(limit: (&str, &str), caps: [u64; 3]) -> Result {
     let mut actor = run.env("CUDA_DEVICE_ORDER", "PCI_BUS_ID").start()?;
     actor.expect(&[("init", SUCCESS)])?;
     for (card, cap) in caps.into_iter().enumerate() {
-        told(&mut actor, &format!("total z {card}"), cap, 0)?;
-        told(&mut actor, &format!("nvml z {card}"), cap, 0)?;
+        answers(&mut actor, &format!("total z {card}"), cap, 0)?;
+        answers(&mut actor, &format!("nvml z {card}"), cap, 0)?;
     }
     Ok(())
 }
@@ -188,15 +188,15 @@ fn on_instance_beside(time: Option<&str>, limit: &str, instance: u64, size: u64)
     }
     let mut actor = run.env("CUDA_VISIBLE_DEVICES", &name).start()?;
     actor.expect(&[("init", SUCCESS), ("context 0", SUCCESS)])?;
-    told(&mut actor, "count z", 1, 0)?;
-    told(&mut actor, "total z 0", size, 0)?;
+    answers(&mut actor, "count z", 1, 0)?;
+    answers(&mut actor, "total z 0", size, 0)?;
     actor.expect(&[
         (&format!("alloc a {}", size + 1), OUT_OF_MEMORY),
         (&format!("alloc a {size}"), SUCCESS),
     ])?;
-    told(&mut actor, &format!("nvml z 1 {instance}"), size, size)?;
+    answers(&mut actor, &format!("nvml z 1 {instance}"), size, size)?;
     // The other instance belongs to another container.
-    let other = actor.tell(&format!("nvml z 1 {}", 3 - instance))?;
+    let other = actor.call(&format!("nvml z 1 {}", 3 - instance))?;
     match other.extra {
         0 => Ok(()),
         used => Err(Stop::fail(format!("{used} bytes are shown on the other instance"))),
@@ -228,7 +228,7 @@ fn two() -> Result<(Run, Actor)> {
 /// Fails unless the two cards are said to hold this much.
 fn hold(actor: &mut Actor, bytes: [u64; 2]) -> Result {
     for (card, bytes) in bytes.into_iter().enumerate() {
-        told(actor, &format!("nvml z {card}"), GIB * (card as u64 + 1), bytes)?;
+        answers(actor, &format!("nvml z {card}"), GIB * (card as u64 + 1), bytes)?;
     }
     Ok(())
 }
@@ -243,7 +243,7 @@ fn both_filled() -> Result {
         (&format!("alloc b {}", GIB + 1), OUT_OF_MEMORY),
         (&format!("alloc b {GIB}"), SUCCESS),
     ])?;
-    told(&mut actor, "info z", GIB, 0)?;
+    answers(&mut actor, "info z", GIB, 0)?;
     hold(&mut actor, [GIB, 2 * GIB])
 }
 
@@ -344,7 +344,7 @@ fn two_instances() -> Result {
     }
     for actor in &mut actors {
         for instance in [1, 2] {
-            told(actor, &format!("nvml z 1 {instance}"), 3 * GIB, 3 * GIB)?;
+            answers(actor, &format!("nvml z 1 {instance}"), 3 * GIB, 3 * GIB)?;
         }
     }
     Ok(())

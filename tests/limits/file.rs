@@ -1,6 +1,6 @@
 //! The limits file that the hook shows a container. What it says can be lowered from inside, never raised.
 
-use crate::{CARD, GIB, NOT_READY, OUT_OF_MEMORY, SUCCESS, begin, told, uncapped};
+use crate::{CARD, GIB, NOT_READY, OUT_OF_MEMORY, SUCCESS, answers, begin, uncapped};
 use gpucap_tests::{Result, Run, Stop, limits_text as text, trial};
 use libtest_mimic::Trial;
 
@@ -33,7 +33,7 @@ const TWO_GIB: &str = "gpu=*\nmem=2147483648\ncontext=0\n";
 
 fn holds() -> Result {
     let mut actor = begin(&under(TWO_GIB)?)?;
-    told(&mut actor, "total d 0", 2 * GIB, 0)?;
+    answers(&mut actor, "total d 0", 2 * GIB, 0)?;
     actor.expect(&[
         (&format!("alloc a {}", 2 * GIB + 1), OUT_OF_MEMORY),
         (&format!("alloc a {}", 2 * GIB), SUCCESS),
@@ -42,26 +42,26 @@ fn holds() -> Result {
 
 fn lowered() -> Result {
     let mut actor = begin(&under(TWO_GIB)?.env("GPU_MEM_LIMIT", "1Gi"))?;
-    told(&mut actor, "total d 0", GIB, 0)
+    answers(&mut actor, "total d 0", GIB, 0)
 }
 
 fn not_raised() -> Result {
     let mut actor = begin(&under(TWO_GIB)?.env("GPU_MEM_LIMIT", "3Gi"))?;
-    told(&mut actor, "total d 0", 2 * GIB, 0)
+    answers(&mut actor, "total d 0", 2 * GIB, 0)
 }
 
 fn unlisted() -> Result {
     let other = "gpu=GPU-ffffffff-ffff-ffff-ffff-ffffffffffff\nmem=2147483648\n";
     let mut actor = under(other)?.start()?;
     actor.expect(&[("init", SUCCESS)])?;
-    let answer = actor.tell("context 0")?;
+    let answer = actor.call("context 0")?;
     if answer.code == SUCCESS { Err(Stop::fail(format!("{answer:?}"))) } else { Ok(()) }
 }
 
 fn writable() -> Result {
     let mut actor = uncapped()?.writable_limits_file(&text(TWO_GIB))?.start()?;
     actor.expect(&[("init", NOT_READY)])?;
-    told(&mut actor, "nvml d 0", CARD, 0)
+    answers(&mut actor, "nvml d 0", CARD, 0)
 }
 
 fn damaged() -> Result {
@@ -95,7 +95,7 @@ fn two(lines: &str) -> Result<Run> {
 }
 
 fn uuid(run: &Run, card: u32) -> Result<String> {
-    let answer = run.start()?.tell(&format!("uuid a {card}"))?;
+    let answer = run.start()?.call(&format!("uuid a {card}"))?;
     let hex = format!("{:016x}{:016x}", answer.value, answer.extra);
     Ok(format!(
         "GPU-{}-{}-{}-{}-{}",
@@ -111,8 +111,8 @@ fn totals(run: &Run, totals: [u64; 2]) -> Result {
     let mut actor = run.start()?;
     actor.expect(&[("init", SUCCESS)])?;
     for (card, total) in totals.into_iter().enumerate() {
-        told(&mut actor, &format!("total d {card}"), total, 0)?;
-        told(&mut actor, &format!("nvml d {card}"), total, 0)?;
+        answers(&mut actor, &format!("total d {card}"), total, 0)?;
+        answers(&mut actor, &format!("nvml d {card}"), total, 0)?;
     }
     Ok(())
 }
@@ -151,8 +151,8 @@ fn mig() -> Result {
     let card = uuid(&run, 0)?;
     let run = run.limits_file(&text(&format!("gpu={card}\nmem=3221225472\ncontext=0\n")))?;
     let mut actor = begin(&run)?;
-    told(&mut actor, "total d 0", 3 * GIB, 0)?;
-    told(&mut actor, "nvml d 0 1", 3 * GIB, 0)
+    answers(&mut actor, "total d 0", 3 * GIB, 0)?;
+    answers(&mut actor, "nvml d 0 1", 3 * GIB, 0)
 }
 
 fn bad_variable() -> Result {
@@ -163,7 +163,7 @@ fn bad_variable() -> Result {
 fn open() -> Result {
     let lines = format!("open=1\n{TWO_GIB}");
     let mut actor = begin(&under(&lines)?.env("GPU_MEM_LIMIT", "abc"))?;
-    told(&mut actor, "total d 0", 2 * GIB, 0)?;
+    answers(&mut actor, "total d 0", 2 * GIB, 0)?;
     let output = actor.end()?;
     if output.stderr.lines().count() == 1 && output.stderr.contains("abc") {
         Ok(())
@@ -174,14 +174,14 @@ fn open() -> Result {
 
 fn time_alone() -> Result {
     let mut actor = begin(&under("gpu=*\ncore=50%\n")?)?;
-    told(&mut actor, "total d 0", CARD, 0)
+    answers(&mut actor, "total d 0", CARD, 0)
 }
 
 fn shared() -> Result {
     let run = under(TWO_GIB)?;
     let (mut first, mut second) = (begin(&run)?, begin(&run)?);
     first.expect(&[(&format!("alloc a {GIB}"), SUCCESS)])?;
-    told(&mut second, "info d", 2 * GIB, GIB)?;
+    answers(&mut second, "info d", 2 * GIB, GIB)?;
     second.expect(&[
         (&format!("alloc a {}", GIB + 1), OUT_OF_MEMORY),
         (&format!("alloc a {GIB}"), SUCCESS),

@@ -1,7 +1,7 @@
 //! Graphs that allocate: charged when they are made executable, refunded as far as the driver keeps nothing of them.
 
 use crate::{
-    CAP, INVALID_VALUE, MIB, OUT_OF_MEMORY, SUCCESS, begin, booked, calls, capped, traced,
+    CAP, INVALID_VALUE, MIB, OUT_OF_MEMORY, SUCCESS, begin, calls, capped, in_use, traced,
 };
 use gpucap_tests::{Actor, Result, Run, Stop, trial};
 use libtest_mimic::Trial;
@@ -37,19 +37,19 @@ fn with_graph(run: &Run, sizes: &[u64]) -> Result<Actor> {
 fn charged() -> Result {
     let run = capped(&CAP.to_string())?;
     let mut actor = with_graph(&run, &[CAP - 1000, 999])?;
-    booked(&run, 0)?;
+    in_use(&run, 0)?;
     actor.expect(&[("cuGraphInstantiateWithFlags g", SUCCESS)])?;
-    booked(&run, CAP - 1)?;
+    in_use(&run, CAP - 1)?;
     actor.expect(&[("alloc a 2", OUT_OF_MEMORY), ("alloc a 1", SUCCESS)])?;
     actor.expect(&[("free a", SUCCESS), ("cuGraphExecDestroy g", SUCCESS)])?;
-    booked(&run, 0) // it was never launched, so the driver holds nothing of it
+    in_use(&run, 0) // it was never launched, so the driver holds nothing of it
 }
 
 fn refused() -> Result {
     let run = traced(capped(&CAP.to_string())?);
     let mut actor = with_graph(&run, &[CAP, 1])?;
     actor.expect(&[("cuGraphInstantiateWithFlags g", OUT_OF_MEMORY)])?;
-    booked(&run, 0)?;
+    in_use(&run, 0)?;
     match calls(&run, "cuGraphInstantiateWithFlags")? {
         0 => Ok(()),
         found => Err(Stop::fail(format!("the driver was called {found} times"))),
@@ -60,9 +60,9 @@ fn free_of_charge() -> Result {
     let run = capped(&CAP.to_string())?;
     let mut actor = with_graph(&run, &[])?;
     actor.expect(&[("cuGraphInstantiateWithFlags g", SUCCESS), ("cuGraphLaunch g", SUCCESS)])?;
-    booked(&run, 0)?;
+    in_use(&run, 0)?;
     actor.expect(&[("cuGraphExecDestroy g", SUCCESS)])?;
-    booked(&run, 0)
+    in_use(&run, 0)
 }
 
 /// A process whose graph has been launched and destroyed.
@@ -73,7 +73,7 @@ fn keeper(run: &Run) -> Result<Actor> {
         ("cuGraphUpload g", SUCCESS),
         ("cuGraphExecDestroy g", SUCCESS),
     ])?;
-    booked(run, 100 * MIB)?;
+    in_use(run, 100 * MIB)?;
     Ok(actor)
 }
 
@@ -81,30 +81,30 @@ fn kept() -> Result {
     let run = capped(&CAP.to_string())?;
     let mut actor = keeper(&run)?;
     actor.expect(&[("cuDeviceGraphMemTrim g", SUCCESS)])?;
-    booked(&run, 0)
+    in_use(&run, 0)
 }
 
 fn gives_back() -> Result {
     let run = capped(&CAP.to_string())?;
     let mut actor = keeper(&run)?;
     actor.expect(&[(&format!("alloc a {CAP}"), SUCCESS)])?;
-    booked(&run, CAP)
+    in_use(&run, CAP)
 }
 
 fn does_not_end() -> Result {
     let run = capped(&CAP.to_string())?.env("STUB_GPU_FAIL", "cuGraphExecDestroy:719@1");
     let mut actor = with_graph(&run, &[MIB])?;
     actor.expect(&[("cuGraphInstantiateWithFlags g", SUCCESS), ("cuGraphExecDestroy g", 719)])?;
-    booked(&run, MIB)?;
+    in_use(&run, MIB)?;
     actor.expect(&[("cuGraphExecDestroy g", SUCCESS)])?;
-    booked(&run, 0)
+    in_use(&run, 0)
 }
 
 fn not_made() -> Result {
     let run = capped(&CAP.to_string())?.env("STUB_GPU_FAIL", "cuGraphInstantiateWithFlags:719@1");
     let mut actor = with_graph(&run, &[MIB])?;
     actor.expect(&[("cuGraphInstantiateWithFlags g", 719)])?;
-    booked(&run, 0)
+    in_use(&run, 0)
 }
 
 fn captured() -> Result {
@@ -112,11 +112,11 @@ fn captured() -> Result {
     let mut actor = begin(&run)?;
     // Recorded, not carried out: even more than the cap can be.
     actor.expect(&[(&format!("cuStreamEndCapture g {}", CAP + 1), SUCCESS)])?;
-    booked(&run, 0)?;
+    in_use(&run, 0)?;
     actor.expect(&[("cuGraphInstantiateWithFlags g", OUT_OF_MEMORY)])?;
     actor.expect(&[(&format!("cuStreamEndCapture h {CAP}"), SUCCESS)])?;
     actor.expect(&[("cuGraphInstantiateWithFlags h", SUCCESS)])?;
-    booked(&run, CAP)
+    in_use(&run, CAP)
 }
 
 fn dies() -> Result {
@@ -133,9 +133,9 @@ fn added() -> Result {
         let run = capped(&CAP.to_string())?;
         let mut actor = with_graph(&run, &[])?;
         actor.expect(&[(&format!("add-node g {CAP} {form}"), SUCCESS)])?;
-        booked(&run, 0)?;
+        in_use(&run, 0)?;
         actor.expect(&[("same h g", SUCCESS), ("cuGraphInstantiateWithFlags h", SUCCESS)])?;
-        booked(&run, CAP)?;
+        in_use(&run, CAP)?;
         actor.expect(&[(&format!("add-node g 1 {form}"), SUCCESS)])?;
         actor.expect(&[("cuGraphInstantiateWithFlags g", OUT_OF_MEMORY)])?;
     }
@@ -154,9 +154,9 @@ fn inside() -> Result {
         ("move-child g c", SUCCESS),
         ("cuGraphInstantiateWithFlags g", SUCCESS),
     ])?;
-    booked(&run, CAP - 500)?;
+    in_use(&run, CAP - 500)?;
     actor.expect(&[("cuGraphExecDestroy g", SUCCESS)])?;
-    booked(&run, 0)
+    in_use(&run, 0)
 }
 
 fn copied() -> Result {
@@ -165,7 +165,7 @@ fn copied() -> Result {
     for copy in ["clone h g", "add-child h g"] {
         actor.expect(&[("cuGraphCreate h", SUCCESS), (copy, INVALID_VALUE)])?;
     }
-    booked(&run, 0)
+    in_use(&run, 0)
 }
 
 fn changed() -> Result {
@@ -179,7 +179,7 @@ fn changed() -> Result {
         ("cuGraphCreate h", SUCCESS),
         (&format!("cuGraphAddMemAllocNode h {}", 2 * CAP), SUCCESS),
     ])?;
-    booked(&run, MIB)?;
+    in_use(&run, MIB)?;
     let larger = 2 * CAP;
     actor.expect(&[
         (&format!("set-node g {larger}"), NOT_SUPPORTED),
@@ -188,7 +188,7 @@ fn changed() -> Result {
         ("update2 x h", UPDATE_FAILURE),
         ("cuGraphUpload x", SUCCESS),
     ])?;
-    booked(&run, MIB)?;
+    in_use(&run, MIB)?;
     actor.expect(&[("cuGraphLaunch x", SUCCESS)])?;
-    booked(&run, MIB)
+    in_use(&run, MIB)
 }

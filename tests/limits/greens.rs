@@ -1,8 +1,8 @@
 //! Green contexts: no price of their own; each keeps the primary context of its card alive, and what is made in one
 //! lives in that.
 
-use crate::contexts::{PRICE, priced, started};
-use crate::{CAP, MIB, OUT_OF_MEMORY, SUCCESS, booked, calls, traced};
+use crate::contexts::{PRICE, started, with_price};
+use crate::{CAP, MIB, OUT_OF_MEMORY, SUCCESS, calls, in_use, traced};
 use gpucap_tests::{Actor, Result, Stop, trial};
 use libtest_mimic::Trial;
 
@@ -21,27 +21,27 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 fn pay_once() -> Result {
-    let run = priced(CAP)?;
+    let run = with_price(CAP)?;
     let mut actor = started(&run)?;
     for slot in ['a', 'b', 'c'] {
         actor.expect(&[(&format!("cuGreenCtxCreate {slot}"), SUCCESS)])?;
-        booked(&run, PRICE)?;
+        in_use(&run, PRICE)?;
     }
     actor.expect(&[("context 0", SUCCESS), ("cuGreenCtxDestroy b", SUCCESS)])?;
     actor.expect(&[("cuGreenCtxDestroy a", SUCCESS), ("release 0", SUCCESS)])?;
-    booked(&run, PRICE)?;
+    in_use(&run, PRICE)?;
     actor.expect(&[("cuGreenCtxDestroy c", SUCCESS)])?;
-    booked(&run, 0)?;
-    if actor.tell("cuGreenCtxDestroy c")?.code == SUCCESS {
+    in_use(&run, 0)?;
+    if actor.call("cuGreenCtxDestroy c")?.code == SUCCESS {
         return Err(Stop::fail("the stub ends one green context twice"));
     }
-    booked(&run, 0)
+    in_use(&run, 0)
 }
 
 fn does_not_fit() -> Result {
-    let run = traced(priced(PRICE - 1)?);
+    let run = traced(with_price(PRICE - 1)?);
     started(&run)?.expect(&[("cuGreenCtxCreate a", OUT_OF_MEMORY)])?;
-    booked(&run, 0)?;
+    in_use(&run, 0)?;
     match calls(&run, "cuGreenCtxCreate")? {
         0 => Ok(()),
         calls => Err(Stop::fail(format!("{calls} calls of the driver"))),
@@ -49,12 +49,12 @@ fn does_not_fit() -> Result {
 }
 
 fn driver_refuses() -> Result {
-    let run = priced(CAP)?;
+    let run = with_price(CAP)?;
     let mut actor = started(&run.clone().env("STUB_GPU_FAIL", "cuGreenCtxCreate:2@1"))?;
     actor.expect(&[("cuGreenCtxCreate a", 2)])?;
-    booked(&run, 0)?;
+    in_use(&run, 0)?;
     actor.expect(&[("cuGreenCtxCreate a", SUCCESS)])?;
-    booked(&run, PRICE)
+    in_use(&run, PRICE)
 }
 
 /// A green context in slot `a`, its context in `b` and current, with 1000 bytes.
@@ -68,75 +68,75 @@ fn used(actor: &mut Actor) -> Result {
 }
 
 fn does_not_end() -> Result {
-    let run = priced(CAP)?;
+    let run = with_price(CAP)?;
     let mut actor = started(&run.clone().env("STUB_GPU_FAIL", "cuGreenCtxDestroy:719@1"))?;
     used(&mut actor)?;
     actor.expect(&[("cuGreenCtxDestroy a", 719)])?;
-    booked(&run, PRICE + 1000)?;
+    in_use(&run, PRICE + 1000)?;
     actor.expect(&[("alloc d 500", SUCCESS), ("cuGreenCtxDestroy a", SUCCESS)])?;
-    booked(&run, 0)
+    in_use(&run, 0)
 }
 
 fn lives_in_primary() -> Result {
-    let run = priced(CAP)?;
+    let run = with_price(CAP)?;
     let mut actor = started(&run)?;
     actor.expect(&[("context 0", SUCCESS), ("alloc e 2000", SUCCESS)])?;
     used(&mut actor)?;
     actor.expect(&[("cuArrayCreate_v2 d 500", SUCCESS), ("cuGreenCtxDestroy a", SUCCESS)])?;
-    booked(&run, PRICE + 3500)?;
+    in_use(&run, PRICE + 3500)?;
     // It is still the program's to free.
     actor.expect(&[("context 0", SUCCESS), ("free c", SUCCESS), ("release 0", SUCCESS)])?;
-    booked(&run, PRICE + 2500)?;
+    in_use(&run, PRICE + 2500)?;
     actor.expect(&[("release 0", SUCCESS)])?;
-    booked(&run, 0)
+    in_use(&run, 0)
 }
 
 fn last_takes_along() -> Result {
-    let run = priced(CAP)?;
+    let run = with_price(CAP)?;
     let mut actor = started(&run)?;
     for _ in 0..3 {
         used(&mut actor)?;
         actor.expect(&[(&format!("limit z 2 {}", 8 * MIB + 500), SUCCESS)])?;
-        booked(&run, PRICE + 1500)?;
+        in_use(&run, PRICE + 1500)?;
         actor.expect(&[("cuGreenCtxDestroy a", SUCCESS)])?;
-        booked(&run, 0)?;
+        in_use(&run, 0)?;
     }
     Ok(())
 }
 
 fn handle_again() -> Result {
-    let run = priced(CAP)?;
+    let run = with_price(CAP)?;
     // Also where the primary context is kept alive by green contexts alone, and its handle never given out.
     for keep in ["context 0", "cuGreenCtxCreate e"] {
         let mut actor = started(&run)?;
         actor.expect(&[(keep, SUCCESS)])?;
         used(&mut actor)?;
-        let green = actor.tell("cuGreenCtxDestroy a")?;
-        let own = actor.tell("cuCtxCreate_v2 d")?;
+        let green = actor.call("cuGreenCtxDestroy a")?;
+        let own = actor.call("cuCtxCreate_v2 d")?;
         if own.value != green.value {
             return Err(Stop::fail("the stub gives out another handle"));
         }
-        booked(&run, 2 * PRICE + 1000)?;
+        in_use(&run, 2 * PRICE + 1000)?;
         actor.expect(&[("cuCtxDestroy_v2 d", SUCCESS)])?;
-        booked(&run, PRICE + 1000)?;
+        in_use(&run, PRICE + 1000)?;
         let end = if keep == "context 0" { "release 0" } else { "cuGreenCtxDestroy e" };
         actor.expect(&[(end, SUCCESS)])?;
-        booked(&run, 0)?;
+        in_use(&run, 0)?;
     }
     Ok(())
 }
 
 fn reset() -> Result {
-    let run = priced(CAP)?;
+    let run = with_price(CAP)?;
     let mut actor = started(&run)?;
     used(&mut actor)?;
-    booked(&run, PRICE + 1000)?;
+    in_use(&run, PRICE + 1000)?;
     actor.expect(&[("reset 0", SUCCESS)])?;
-    booked(&run, 0)
+    in_use(&run, 0)
 }
 
 fn two_cards() -> Result {
-    let run = priced(CAP)?.env("STUB_GPU_COUNT", "2");
+    let run = with_price(CAP)?.env("STUB_GPU_COUNT", "2");
     let mut actor = started(&run)?;
     used(&mut actor)?;
     actor.expect(&[
@@ -145,9 +145,9 @@ fn two_cards() -> Result {
         ("cuCtxSetCurrent e", SUCCESS),
         ("alloc f 500", SUCCESS),
     ])?;
-    booked(&run, 2 * PRICE + 1500)?;
+    in_use(&run, 2 * PRICE + 1500)?;
     actor.expect(&[("cuGreenCtxDestroy a", SUCCESS)])?;
-    booked(&run, PRICE + 500)?;
+    in_use(&run, PRICE + 500)?;
     actor.expect(&[("cuGreenCtxDestroy d", SUCCESS)])?;
-    booked(&run, 0)
+    in_use(&run, 0)
 }

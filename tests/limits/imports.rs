@@ -1,6 +1,6 @@
 //! Memory that has two names, or two processes: charged once, to the process that made it, for as long as it lives.
 
-use crate::{CAP, INVALID_VALUE, MIB, OUT_OF_MEMORY, SUCCESS, begin, booked, capped};
+use crate::{CAP, INVALID_VALUE, MIB, OUT_OF_MEMORY, SUCCESS, begin, capped, in_use};
 use gpucap_tests::{Actor, Result, Run, Stop, trial};
 use libtest_mimic::Trial;
 
@@ -45,9 +45,9 @@ fn imported_here() -> Result {
         (&format!("map m b {CAP}"), SUCCESS),
         ("drop b", SUCCESS),
     ])?;
-    booked(&run, CAP)?;
+    in_use(&run, CAP)?;
     actor.expect(&[(&format!("unmap m {CAP}"), SUCCESS)])?;
-    booked(&run, 0)
+    in_use(&run, 0)
 }
 
 fn open_file() -> Result {
@@ -57,11 +57,11 @@ fn open_file() -> Result {
         ("export f a", SUCCESS),
         ("drop a", SUCCESS),
     ])?;
-    booked(&run, PAGE)?;
+    in_use(&run, PAGE)?;
     actor.expect(&[("import b f", SUCCESS), ("close f", SUCCESS)])?;
-    booked(&run, PAGE)?;
+    in_use(&run, PAGE)?;
     actor.expect(&[("drop b", SUCCESS)])?;
-    booked(&run, 0)
+    in_use(&run, 0)
 }
 
 fn closed_file() -> Result {
@@ -74,7 +74,7 @@ fn closed_file() -> Result {
         ("close f", SUCCESS),
         (&format!("alloc b {CAP}"), SUCCESS),
     ])?;
-    booked(&run, CAP)
+    in_use(&run, CAP)
 }
 
 fn reused_number() -> Result {
@@ -86,20 +86,20 @@ fn reused_number() -> Result {
         (&format!("create b {} 0", 2 * PAGE), SUCCESS),
         ("export g b", SUCCESS),
     ])?;
-    let (first, second) = (actor.tell("import c g")?, actor.tell("drop a")?);
+    let (first, second) = (actor.call("import c g")?, actor.call("drop a")?);
     if (first.code, second.code) != (SUCCESS, SUCCESS) {
         return Err(Stop::fail(format!("{first:?} {second:?}")));
     }
-    booked(&run, 2 * PAGE)?;
+    in_use(&run, 2 * PAGE)?;
     actor.expect(&[("drop b", SUCCESS), ("close g", SUCCESS)])?;
-    booked(&run, 2 * PAGE)?;
+    in_use(&run, 2 * PAGE)?;
     actor.expect(&[("drop c", SUCCESS)])?;
-    booked(&run, 0)
+    in_use(&run, 0)
 }
 
 /// An exporter's number, and that of the file in a slot of it.
 fn file_of(actor: &mut Actor, export: &str) -> Result<String> {
-    let (pid, file) = (actor.tell("pid p")?.value, actor.tell(export)?);
+    let (pid, file) = (actor.call("pid p")?.value, actor.call(export)?);
     if file.code != SUCCESS {
         return Err(Stop::fail(format!("{export}: {file:?}")));
     }
@@ -116,16 +116,16 @@ fn imported_elsewhere() -> Result {
         (&format!("map m b {CAP}"), SUCCESS),
         ("retain c m", SUCCESS),
     ])?;
-    booked(&run, CAP)?;
+    in_use(&run, CAP)?;
     other.expect(&[
         ("drop b", SUCCESS),
         ("drop c", SUCCESS),
         (&format!("unmap m {CAP}"), SUCCESS),
         ("alloc d 1", OUT_OF_MEMORY),
     ])?;
-    booked(&run, CAP)?;
+    in_use(&run, CAP)?;
     maker.expect(&[("close f", SUCCESS), ("drop a", SUCCESS)])?;
-    booked(&run, 0)
+    in_use(&run, 0)
 }
 
 fn not_imported() -> Result {
@@ -143,7 +143,7 @@ fn not_imported() -> Result {
         ("import b f", INVALID_VALUE),
         ("drop a", SUCCESS),
     ])?;
-    booked(&run, 0)
+    in_use(&run, 0)
 }
 
 fn multicast() -> Result {
@@ -155,7 +155,7 @@ fn multicast() -> Result {
         (&format!("map v m {PAGE}"), SUCCESS),
         ("retain n v", SUCCESS),
     ])?;
-    booked(&run, PAGE)?;
+    in_use(&run, PAGE)?;
     actor.expect(&[
         (&format!("unmap v {PAGE}"), SUCCESS),
         (&format!("unbind m {PAGE}"), SUCCESS),
@@ -163,9 +163,9 @@ fn multicast() -> Result {
         ("drop n", SUCCESS),
         ("drop n", INVALID_VALUE),
     ])?;
-    booked(&run, PAGE)?;
+    in_use(&run, PAGE)?;
     actor.expect(&[("drop a", SUCCESS)])?;
-    booked(&run, 0)
+    in_use(&run, 0)
 }
 
 /// A process with memory in slot `a`, and another one that has the rest: a wrong refund would be taken from it.
@@ -182,11 +182,11 @@ fn ipc() -> Result {
         let (run, mut maker, mut other) = two()?;
         maker.expect(&[("ipc a", SUCCESS)])?;
         other.expect(&[(&format!("{open} b"), SUCCESS)])?;
-        booked(&run, CAP)?;
+        in_use(&run, CAP)?;
         other.expect(&[("cuIpcCloseMemHandle b", SUCCESS), ("alloc c 1", OUT_OF_MEMORY)])?;
-        booked(&run, CAP)?;
+        in_use(&run, CAP)?;
         maker.expect(&[("free a", SUCCESS)])?;
-        booked(&run, OWN)?;
+        in_use(&run, OWN)?;
         other.expect(&[(&format!("alloc c {}", CAP - OWN), SUCCESS)])?;
     }
     Ok(())
@@ -202,14 +202,14 @@ fn ipc_misused() -> Result {
         ("cuIpcCloseMemHandle b", INVALID_VALUE),
     ])?;
     maker.expect(&[("cuIpcCloseMemHandle a", INVALID_VALUE), ("alloc b 1", OUT_OF_MEMORY)])?;
-    booked(&run, CAP)
+    in_use(&run, CAP)
 }
 
 fn ipc_context() -> Result {
     let (run, mut maker, mut other) = two()?;
     maker.expect(&[("ipc a", SUCCESS)])?;
     other.expect(&[("cuIpcOpenMemHandle_v2 b", SUCCESS), ("release 0", SUCCESS)])?;
-    booked(&run, CAP - OWN)
+    in_use(&run, CAP - OWN)
 }
 
 fn pool() -> Result {
@@ -228,11 +228,11 @@ fn pool() -> Result {
             ("pool-pointer-of b q", SUCCESS),
             ("from-pool c q 1", INVALID_VALUE),
         ])?;
-        booked(&run, CAP)?;
+        in_use(&run, CAP)?;
         other.expect(&[(&format!("{free} b"), SUCCESS), (&format!("{free} b"), INVALID_VALUE)])?;
-        booked(&run, CAP)?;
+        in_use(&run, CAP)?;
         maker.expect(&[("free-async a", SUCCESS), ("sync", SUCCESS)])?;
-        booked(&run, OWN)?;
+        in_use(&run, OWN)?;
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 //! The judge is the driver's own count: what it has handed out, and the most that it ever had. Memory counts for as
 //! long as the driver holds it, whatever the program has called free on.
 
-use crate::{CAP, MIB, OUT_OF_MEMORY, SUCCESS, begin, booked, capped};
+use crate::{CAP, MIB, OUT_OF_MEMORY, SUCCESS, begin, capped, in_use};
 use gpucap_tests::{Actor, Result, Stop, trial};
 use libtest_mimic::Trial;
 
@@ -30,12 +30,12 @@ pub(crate) fn trials() -> Vec<Trial> {
 
 /// Fails if the card ever held more than the cap, or holds more than is charged now.
 fn never_over(actor: &mut Actor, run: &gpucap_tests::Run) -> Result {
-    let truth = actor.tell("truth z")?;
-    let booked = run.booked()?;
-    if truth.extra <= CAP && truth.value <= booked {
+    let truth = actor.call("truth z")?;
+    let in_use = run.bytes_in_use()?;
+    if truth.extra <= CAP && truth.value <= in_use {
         Ok(())
     } else {
-        Err(Stop::fail(format!("peak {}, in use {}, charged {booked}", truth.extra, truth.value)))
+        Err(Stop::fail(format!("peak {}, in use {}, charged {in_use}", truth.extra, truth.value)))
     }
 }
 
@@ -43,7 +43,7 @@ fn levels_below_one() -> Result {
     let run = capped(&CAP.to_string())?;
     let mut actor = begin(&run)?;
     actor.expect(&[(&format!("mipmap-levels a {} 0", 600 * MIB), SUCCESS)])?;
-    booked(&run, 600 * MIB)?;
+    in_use(&run, 600 * MIB)?;
     actor.expect(&[(&format!("mipmap-levels b {} 0", 600 * MIB), OUT_OF_MEMORY)])?;
     never_over(&mut actor, &run)
 }
@@ -53,11 +53,11 @@ fn levels_beyond_the_last() -> Result {
     let mut actor = begin(&run)?;
     for levels in [21, 22, 60, u32::MAX] {
         actor.expect(&[(&format!("mipmap-levels a {} {levels}", 64 * MIB), SUCCESS)])?;
-        let truth = actor.tell("truth z")?;
-        booked(&run, truth.value)?;
+        let truth = actor.call("truth z")?;
+        in_use(&run, truth.value)?;
         actor.expect(&[("cuMipmappedArrayDestroy a", SUCCESS)])?;
     }
-    booked(&run, 0)
+    in_use(&run, 0)
 }
 
 fn padding_before() -> Result {
@@ -66,7 +66,7 @@ fn padding_before() -> Result {
     // A byte a row: the driver makes 512 of it.
     actor.expect(&[(&format!("pitch a 1 {}", CAP / 512 + 1), OUT_OF_MEMORY)])?;
     actor.expect(&[(&format!("pitch a 1 {}", CAP / 512), SUCCESS)])?;
-    booked(&run, CAP)?;
+    in_use(&run, CAP)?;
     never_over(&mut actor, &run)
 }
 
@@ -74,13 +74,13 @@ fn larger_pitch() -> Result {
     let run = capped(&CAP.to_string())?.env("STUB_GPU_PITCH", "4096");
     let mut actor = begin(&run)?;
     actor.expect(&[("pitch a 1 1", SUCCESS)])?;
-    booked(&run, 4096)?;
+    in_use(&run, 4096)?;
     // From the first one on, the step is known.
     actor.expect(&[
         (&format!("pitch b 1 {}", CAP / 4096), OUT_OF_MEMORY),
         (&format!("pitch b 1 {}", CAP / 4096 - 1), SUCCESS),
     ])?;
-    booked(&run, CAP)?;
+    in_use(&run, CAP)?;
     never_over(&mut actor, &run)
 }
 
@@ -89,7 +89,7 @@ fn many_pools() -> Result {
     let mut actor = begin(&run)?;
     for _ in 0..12 {
         actor.expect(&[("cuMemPoolCreate p 1", SUCCESS)])?;
-        let answer = actor.tell(&format!("from-pool a p {SIZE}"))?;
+        let answer = actor.call(&format!("from-pool a p {SIZE}"))?;
         if answer.code == SUCCESS {
             actor.expect(&[("free-async a", SUCCESS)])?;
         }
@@ -117,7 +117,7 @@ fn destroyed() -> Result {
         never_over(&mut actor, &run)?;
     }
     actor.expect(&[("sync", SUCCESS)])?;
-    booked(&run, 0)
+    in_use(&run, 0)
 }
 
 fn threshold_to_zero() -> Result {
@@ -130,9 +130,9 @@ fn threshold_to_zero() -> Result {
         ("free-async a", SUCCESS),
         ("cuMemPoolSetAttribute p 0", SUCCESS),
     ])?;
-    booked(&run, SIZE)?;
+    in_use(&run, SIZE)?;
     actor.expect(&[("sync", SUCCESS)])?;
-    booked(&run, 0)?;
+    in_use(&run, 0)?;
     never_over(&mut actor, &run)
 }
 
@@ -141,9 +141,9 @@ fn synchronised() -> Result {
     let mut actor = begin(&run)?;
     for way in ["sync", "sync-stream", "sync-event"] {
         actor.expect(&[(&format!("async a {SIZE}"), SUCCESS), ("free-async a", SUCCESS)])?;
-        booked(&run, SIZE)?;
+        in_use(&run, SIZE)?;
         actor.expect(&[(way, SUCCESS)])?;
-        booked(&run, 0)?;
+        in_use(&run, 0)?;
     }
     never_over(&mut actor, &run)
 }
@@ -171,7 +171,7 @@ fn destroyed_pool() -> Result {
     ])?;
     never_over(&mut actor, &run)?;
     actor.expect(&[("free-async b", SUCCESS), ("sync", SUCCESS)])?;
-    booked(&run, 0)
+    in_use(&run, 0)
 }
 
 fn reused_address() -> Result {
@@ -184,28 +184,28 @@ fn reused_address() -> Result {
         ("cuMemPoolCreate q 1", SUCCESS),
         ("from-pool b q 2000", SUCCESS),
     ])?;
-    booked(&run, 3000)?;
+    in_use(&run, 3000)?;
     actor.expect(&[("free-async a", SUCCESS), ("sync", SUCCESS)])?;
-    booked(&run, 2000)?;
+    in_use(&run, 2000)?;
     never_over(&mut actor, &run)?;
     actor.expect(&[("free-async b", SUCCESS), ("sync", SUCCESS)])?;
-    booked(&run, 0)
+    in_use(&run, 0)
 }
 
 fn reserves() -> Result {
     let run = capped(&CAP.to_string())?.env("STUB_GPU_POOL_GRANULARITY", "2MiB");
     let mut actor = begin(&run)?;
     actor.expect(&[("async a 1000", SUCCESS)])?;
-    booked(&run, 2 * MIB)?;
+    in_use(&run, 2 * MIB)?;
     actor.expect(&[("async b 1000", SUCCESS)])?;
-    booked(&run, 2 * MIB)?;
+    in_use(&run, 2 * MIB)?;
     actor.expect(&[
         (&format!("alloc c {}", CAP - 3 * MIB), SUCCESS),
         (&format!("async d {}", 2 * MIB), OUT_OF_MEMORY),
     ])?;
     never_over(&mut actor, &run)?;
     actor.expect(&[("free-async a", SUCCESS), ("free-async b", SUCCESS), ("sync", SUCCESS)])?;
-    booked(&run, CAP - 3 * MIB)
+    in_use(&run, CAP - 3 * MIB)
 }
 
 fn graph_without_context() -> Result {
@@ -217,7 +217,7 @@ fn graph_without_context() -> Result {
         (&format!("cuGraphAddMemAllocNode g {SIZE}"), SUCCESS),
         ("cuGraphInstantiateWithFlags g", SUCCESS),
     ])?;
-    booked(&run, SIZE)?;
+    in_use(&run, SIZE)?;
     actor.expect(&[("context 0", SUCCESS), ("cuGraphLaunch g", SUCCESS)])?;
     never_over(&mut actor, &run)
 }
@@ -237,6 +237,6 @@ fn whole_cap() -> Result {
     }
     actor.expect(&[(&format!("async a {}", CAP / 2), SUCCESS)])?;
     actor.expect(&[(&format!("alloc b {}", CAP / 2), SUCCESS), ("alloc c 1", OUT_OF_MEMORY)])?;
-    booked(&run, CAP)?;
+    in_use(&run, CAP)?;
     never_over(&mut actor, &run)
 }

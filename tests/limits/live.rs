@@ -1,6 +1,6 @@
 //! Limits that the node changes while the container runs, through the page `/.gpucap/live`.
 
-use crate::{CARD, GIB, NOT_READY, OUT_OF_MEMORY, SUCCESS, begin, told, uncapped};
+use crate::{CARD, GIB, NOT_READY, OUT_OF_MEMORY, SUCCESS, answers, begin, uncapped};
 use gpucap_tests::{Result, Run, limits_text as text, trial};
 use libtest_mimic::Trial;
 use std::fs::{File, OpenOptions};
@@ -53,8 +53,8 @@ const TWO_GIB: &str = "gpu=*\nmem=2147483648\ncontext=0\n";
 fn silent() -> Result {
     let (run, _page) = under(TWO_GIB)?;
     let mut actor = begin(&run)?;
-    told(&mut actor, "total d 0", 2 * GIB, 0)?;
-    told(&mut actor, "nvml d 0", 2 * GIB, 0)
+    answers(&mut actor, "total d 0", 2 * GIB, 0)?;
+    answers(&mut actor, "nvml d 0", 2 * GIB, 0)
 }
 
 fn lowered() -> Result {
@@ -62,7 +62,7 @@ fn lowered() -> Result {
     let mut actor = begin(&run)?;
     actor.expect(&[(&format!("alloc a {}", GIB + GIB / 2), SUCCESS)])?;
     say(&page, GIB)?;
-    told(&mut actor, "total d 0", GIB, 0)?;
+    answers(&mut actor, "total d 0", GIB, 0)?;
     actor.expect(&[("alloc b 1", OUT_OF_MEMORY), ("free a", SUCCESS)])?;
     actor.expect(&[
         (&format!("alloc b {}", GIB + 1), OUT_OF_MEMORY),
@@ -76,34 +76,34 @@ fn raised() -> Result {
     actor.expect(&[(&format!("alloc a {}", 3 * GIB), OUT_OF_MEMORY)])?;
     say(&page, 4 * GIB)?;
     actor.expect(&[(&format!("alloc a {}", 3 * GIB), SUCCESS)])?;
-    told(&mut actor, "nvml d 0", 4 * GIB, 3 * GIB)?;
+    answers(&mut actor, "nvml d 0", 4 * GIB, 3 * GIB)?;
     say(&page, CARD * 2)?;
-    told(&mut actor, "total d 0", CARD, 0)
+    answers(&mut actor, "total d 0", CARD, 0)
 }
 
 fn environment() -> Result {
     let (run, page) = under(TWO_GIB)?;
     let mut actor = begin(&run.env("GPU_MEM_LIMIT", "1Gi"))?;
     say(&page, 4 * GIB)?;
-    told(&mut actor, "total d 0", GIB, 0)?;
+    answers(&mut actor, "total d 0", GIB, 0)?;
     say(&page, GIB / 2)?;
-    told(&mut actor, "total d 0", GIB / 2, 0)
+    answers(&mut actor, "total d 0", GIB / 2, 0)
 }
 
 fn taken_back() -> Result {
     let (run, page) = under(TWO_GIB)?;
     let mut actor = begin(&run)?;
     say(&page, GIB)?;
-    told(&mut actor, "total d 0", GIB, 0)?;
+    answers(&mut actor, "total d 0", GIB, 0)?;
     say(&page, 0)?;
-    told(&mut actor, "total d 0", 2 * GIB, 0)
+    answers(&mut actor, "total d 0", 2 * GIB, 0)
 }
 
 fn uncapped_in_file() -> Result {
     let (run, page) = under("gpu=*\ncore=50%\n")?;
     let mut actor = begin(&run)?;
     say(&page, GIB)?;
-    told(&mut actor, "total d 0", CARD, 0)
+    answers(&mut actor, "total d 0", CARD, 0)
 }
 
 fn writable() -> Result {
@@ -117,7 +117,7 @@ fn other_version() -> Result {
     let (run, _page) = with_page(TWO_GIB, 2)?;
     let mut actor = run.start()?;
     actor.expect(&[("init", SUCCESS)])?;
-    let answer = actor.tell("context 0")?;
+    let answer = actor.call("context 0")?;
     if answer.code == SUCCESS {
         return Err(gpucap_tests::Stop::fail(format!("{answer:?}")));
     }

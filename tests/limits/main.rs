@@ -94,8 +94,8 @@ fn begin(run: &Run) -> Result<Actor> {
 }
 
 /// Fails unless the answer is a success with these two numbers.
-fn told(actor: &mut Actor, command: &str, value: u64, extra: u64) -> Result {
-    let answer = actor.tell(command)?;
+fn answers(actor: &mut Actor, command: &str, value: u64, extra: u64) -> Result {
+    let answer = actor.call(command)?;
     let expected = Answer { code: SUCCESS, value, extra };
     if answer == expected {
         Ok(())
@@ -105,8 +105,8 @@ fn told(actor: &mut Actor, command: &str, value: u64, extra: u64) -> Result {
 }
 
 /// Fails unless the ledger of the run says that this much is in use of all devices together.
-fn booked(run: &Run, bytes: u64) -> Result {
-    match run.booked()? {
+fn in_use(run: &Run, bytes: u64) -> Result {
+    match run.bytes_in_use()? {
         found if found == bytes => Ok(()),
         found => Err(Stop::fail(format!("booked: {found}, not {bytes}"))),
     }

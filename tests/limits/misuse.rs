@@ -3,8 +3,8 @@
 
 use crate::ways::WAYS;
 use crate::{
-    CAP, INVALID_VALUE, MIB, NOT_INITIALIZED, OUT_OF_MEMORY, SUCCESS, begin, booked, calls, capped,
-    told, traced,
+    CAP, INVALID_VALUE, MIB, NOT_INITIALIZED, OUT_OF_MEMORY, SUCCESS, answers, begin, calls,
+    capped, in_use, traced,
 };
 use gpucap_tests::{Result, Stop, trial};
 use libtest_mimic::Trial;
@@ -29,11 +29,11 @@ pub(crate) fn trials() -> Vec<Trial> {
 fn foreign_address() -> Result {
     let run = traced(capped(&CAP.to_string())?);
     let mut actor = begin(&run)?;
-    let start = actor.tell(&format!("alloc a {CAP}"))?.value;
+    let start = actor.call(&format!("alloc a {CAP}"))?.value;
     for address in [0, 4096, start + 256, u64::MAX] {
         actor.expect(&[(&format!("free-at b {address}"), INVALID_VALUE)])?;
     }
-    booked(&run, CAP)?;
+    in_use(&run, CAP)?;
     actor.expect(&[("alloc b 1", OUT_OF_MEMORY)])?;
     match calls(&run, "cuMemFree_v2")? {
         4 => Ok(()),
@@ -44,12 +44,12 @@ fn foreign_address() -> Result {
 fn another_process() -> Result {
     let run = capped(&CAP.to_string())?;
     let (mut first, mut second) = (begin(&run)?, begin(&run)?);
-    let address = first.tell(&format!("alloc a {CAP}"))?.value;
+    let address = first.call(&format!("alloc a {CAP}"))?.value;
     second.expect(&[
         (&format!("free-at a {address}"), INVALID_VALUE),
         ("alloc a 1", OUT_OF_MEMORY),
     ])?;
-    booked(&run, CAP)
+    in_use(&run, CAP)
 }
 
 fn freed_twice() -> Result {
@@ -61,11 +61,11 @@ fn freed_twice() -> Result {
             (&way.take('b', CAP / 2), SUCCESS),
             (&way.give('a'), SUCCESS),
         ])?;
-        if actor.tell(&way.give('a'))?.code == SUCCESS {
+        if actor.call(&way.give('a'))?.code == SUCCESS {
             return Err(Stop::fail(format!("{}: the stub freed it twice", way.symbol)));
         }
         actor.expect(&[("sync", SUCCESS)])?;
-        booked(&run, CAP / 2)?;
+        in_use(&run, CAP / 2)?;
     }
     Ok(())
 }
@@ -79,11 +79,11 @@ fn wrong_way() -> Result {
         ("cuMemCreate c 2097152", SUCCESS),
     ])?;
     for command in ["cuArrayDestroy a", "cuMemFree_v2 b", "cuMemFree_v2 c"] {
-        if actor.tell(command)?.code == SUCCESS {
+        if actor.call(command)?.code == SUCCESS {
             return Err(Stop::fail(format!("the stub accepts {command}")));
         }
     }
-    booked(&run, 2000 + 2 * MIB)
+    in_use(&run, 2000 + 2 * MIB)
 }
 
 fn absurd_request() -> Result {
@@ -101,7 +101,7 @@ fn absurd_request() -> Result {
             return Err(Stop::fail(format!("{} reached the driver", way.symbol)));
         }
     }
-    told(&mut actor, "info d", CAP, CAP)
+    answers(&mut actor, "info d", CAP, CAP)
 }
 
 fn wrapping_request() -> Result {
@@ -114,7 +114,7 @@ fn wrapping_request() -> Result {
     {
         actor.expect(&[(&format!("alloc b {bytes}"), OUT_OF_MEMORY)])?;
     }
-    booked(&run, used)
+    in_use(&run, used)
 }
 
 fn wrapping_product() -> Result {
@@ -128,7 +128,7 @@ fn wrapping_product() -> Result {
             (&format!("array a {width} {height}"), OUT_OF_MEMORY),
         ])?;
     }
-    booked(&run, 0)
+    in_use(&run, 0)
 }
 
 fn before_init() -> Result {
@@ -145,7 +145,7 @@ fn before_init() -> Result {
         ("release 0", NOT_INITIALIZED),
         ("init", SUCCESS),
     ])?;
-    booked(&run, 0)
+    in_use(&run, 0)
 }
 
 fn without_context() -> Result {
@@ -156,7 +156,7 @@ fn without_context() -> Result {
     for way in WAYS.iter().filter(|way| way.symbol != "cuMemCreate") {
         actor.expect(&[(&way.take('a', 1), INVALID_CONTEXT)])?;
     }
-    booked(&run, 0)
+    in_use(&run, 0)
 }
 
 fn no_device() -> Result {
@@ -164,11 +164,11 @@ fn no_device() -> Result {
     let mut actor = begin(&run)?;
     for ordinal in [1u64, 63, 64, 1 << 31, (1 << 32) - 1] {
         for command in ["context", "release", "reset", "total d", "create a 2097152"] {
-            let code = actor.tell(&format!("{command} {ordinal}"))?.code;
+            let code = actor.call(&format!("{command} {ordinal}"))?.code;
             if code != 101 {
                 return Err(Stop::fail(format!("{command} {ordinal}: {code}")));
             }
         }
     }
-    booked(&run, 0)
+    in_use(&run, 0)
 }

@@ -1,6 +1,6 @@
 //! Physical memory of the virtual memory management: charged as long as a handle or a mapping refers to it.
 
-use crate::{CAP, MIB, OUT_OF_MEMORY, SUCCESS, begin, booked, capped, told, uncapped};
+use crate::{CAP, MIB, OUT_OF_MEMORY, SUCCESS, answers, begin, capped, in_use, uncapped};
 use gpucap_tests::{Actor, Result, Run, Stop, trial};
 use libtest_mimic::Trial;
 
@@ -35,7 +35,7 @@ fn mapping_keeps() -> Result {
         ("drop a", SUCCESS),
         ("alloc c 1", OUT_OF_MEMORY),
     ])?;
-    booked(&run, CAP)?;
+    in_use(&run, CAP)?;
     actor.expect(&[(&format!("unmap b {CAP}"), SUCCESS), (&format!("alloc c {CAP}"), SUCCESS)])
 }
 
@@ -48,9 +48,9 @@ fn mapped_twice() -> Result {
         ("drop a", SUCCESS),
         (&format!("unmap b {PAGE}"), SUCCESS),
     ])?;
-    booked(&run, PAGE)?;
+    in_use(&run, PAGE)?;
     actor.expect(&[(&format!("unmap c {PAGE}"), SUCCESS)])?;
-    booked(&run, 0)
+    in_use(&run, 0)
 }
 
 fn retained() -> Result {
@@ -62,12 +62,12 @@ fn retained() -> Result {
         (&format!("unmap b {PAGE}"), SUCCESS),
         ("drop a", SUCCESS),
     ])?;
-    booked(&run, PAGE)?;
+    in_use(&run, PAGE)?;
     actor.expect(&[("drop c", SUCCESS)])?;
-    booked(&run, 0)?;
-    match actor.tell("drop c")?.code {
+    in_use(&run, 0)?;
+    match actor.call("drop c")?.code {
         SUCCESS => Err(Stop::fail("the stub released it once too often")),
-        _ => booked(&run, 0),
+        _ => in_use(&run, 0),
     }
 }
 
@@ -80,9 +80,9 @@ fn retained_after_release() -> Result {
         ("retain c b", SUCCESS),
         (&format!("unmap b {PAGE}"), SUCCESS),
     ])?;
-    booked(&run, PAGE)?;
+    in_use(&run, PAGE)?;
     actor.expect(&[("drop c", SUCCESS)])?;
-    booked(&run, 0)
+    in_use(&run, 0)
 }
 
 /// Three pages side by side, whose handles are released.
@@ -101,11 +101,11 @@ fn three_pages(actor: &mut Actor) -> Result {
 fn range() -> Result {
     let (run, mut actor) = started()?;
     three_pages(&mut actor)?;
-    booked(&run, 3 * PAGE)?;
+    in_use(&run, 3 * PAGE)?;
     actor.expect(&[(&format!("unmap r {}", 2 * PAGE), SUCCESS)])?;
-    booked(&run, PAGE)?;
+    in_use(&run, PAGE)?;
     actor.expect(&[(&format!("unmap r {}", 3 * PAGE), SUCCESS)])?;
-    booked(&run, 0)
+    in_use(&run, 0)
 }
 
 fn not_unmapped() -> Result {
@@ -113,15 +113,15 @@ fn not_unmapped() -> Result {
     let mut actor = begin(&run.clone().env("STUB_GPU_FAIL", "cuMemUnmap:1@1,cuMemRelease:1@4"))?;
     three_pages(&mut actor)?;
     actor.expect(&[(&format!("unmap r {}", 3 * PAGE), 1)])?;
-    booked(&run, 3 * PAGE)?;
+    in_use(&run, 3 * PAGE)?;
     actor.expect(&[
         (&format!("create a {PAGE} 0"), SUCCESS),
         ("drop a", 1),
         (&format!("unmap r {}", 3 * PAGE), SUCCESS),
     ])?;
-    booked(&run, PAGE)?;
+    in_use(&run, PAGE)?;
     actor.expect(&[("drop a", SUCCESS)])?;
-    booked(&run, 0)
+    in_use(&run, 0)
 }
 
 fn not_mapped() -> Result {
@@ -132,7 +132,7 @@ fn not_mapped() -> Result {
         (&format!("map b a {PAGE}"), 1),
         ("drop a", SUCCESS),
     ])?;
-    booked(&run, 0)
+    in_use(&run, 0)
 }
 
 fn host() -> Result {
@@ -140,9 +140,9 @@ fn host() -> Result {
     actor.expect(&[(&format!("alloc a {CAP}"), SUCCESS)])?;
     for kind in 2..=4 {
         actor.expect(&[(&format!("create-on-host b {} {kind}", 2 * CAP), SUCCESS)])?;
-        booked(&run, CAP)?;
+        in_use(&run, CAP)?;
         actor.expect(&[("drop b", SUCCESS)])?;
-        booked(&run, CAP)?;
+        in_use(&run, CAP)?;
     }
     Ok(())
 }
@@ -154,9 +154,9 @@ fn outlives_context() -> Result {
         ("alloc b 1000", SUCCESS),
         ("release 0", SUCCESS),
     ])?;
-    booked(&run, PAGE)?;
+    in_use(&run, PAGE)?;
     actor.expect(&[("drop a", SUCCESS)])?;
-    booked(&run, 0)
+    in_use(&run, 0)
 }
 
 fn named_card() -> Result {
@@ -168,8 +168,8 @@ fn named_card() -> Result {
         (&format!("create a {} 1", 4 * MIB), SUCCESS),
         (&format!("create b {PAGE} 0"), SUCCESS),
     ])?;
-    told(&mut actor, "nvml d 1", 4 * MIB, 4 * MIB)?;
-    told(&mut actor, "nvml d 0", CAP, PAGE)?;
+    answers(&mut actor, "nvml d 1", 4 * MIB, 4 * MIB)?;
+    answers(&mut actor, "nvml d 0", CAP, PAGE)?;
     actor.expect(&[("drop a", SUCCESS)])?;
-    told(&mut actor, "nvml d 1", 4 * MIB, 0)
+    answers(&mut actor, "nvml d 1", 4 * MIB, 0)
 }

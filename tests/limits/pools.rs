@@ -1,6 +1,6 @@
 //! Pools: what a pool keeps after it was freed is charged, and given back before a request is refused for it.
 
-use crate::{CAP, MIB, OUT_OF_MEMORY, SUCCESS, begin, booked, calls, capped, told, traced};
+use crate::{CAP, MIB, OUT_OF_MEMORY, SUCCESS, answers, begin, calls, capped, in_use, traced};
 use gpucap_tests::{Actor, Result, Run, Stop, trial};
 use libtest_mimic::Trial;
 
@@ -66,19 +66,19 @@ fn keeps_nothing() -> Result {
     let run = capped(&CAP.to_string())?;
     let mut actor = begin(&run)?;
     used(&mut actor, SIZE)?;
-    booked(&run, SIZE)?;
+    in_use(&run, SIZE)?;
     actor.expect(&[("sync", SUCCESS)])?;
-    booked(&run, NOTHING)
+    in_use(&run, NOTHING)
 }
 
 fn keeps() -> Result {
     let (run, mut actor) = keeper()?;
     used(&mut actor, SIZE)?;
-    booked(&run, SIZE)?;
+    in_use(&run, SIZE)?;
     actor.expect(&[("sync", SUCCESS)])?;
-    booked(&run, SIZE)?;
-    told(&mut actor, "info d", CAP, CAP - SIZE)?;
-    told(&mut actor, "nvml d 0", CAP, SIZE)
+    in_use(&run, SIZE)?;
+    answers(&mut actor, "info d", CAP, CAP - SIZE)?;
+    answers(&mut actor, "nvml d 0", CAP, SIZE)
 }
 
 fn reused() -> Result {
@@ -87,12 +87,12 @@ fn reused() -> Result {
     for part in 1..=4 {
         let slot = char::from(b'a' + part);
         actor.expect(&[(&format!("async {slot} {}", SIZE / 4), SUCCESS)])?;
-        booked(&run, SIZE)?;
+        in_use(&run, SIZE)?;
     }
     actor.expect(&[("async g 1000", SUCCESS)])?;
-    booked(&run, SIZE + 1000)?;
+    in_use(&run, SIZE + 1000)?;
     actor.expect(&[("free-async b", SUCCESS), ("free-async g", SUCCESS)])?;
-    booked(&run, SIZE + 1000)
+    in_use(&run, SIZE + 1000)
 }
 
 fn trimmed() -> Result {
@@ -102,21 +102,21 @@ fn trimmed() -> Result {
         ("async b 1000", SUCCESS),
         (&format!("cuMemPoolTrimTo p {}", SIZE / 2), SUCCESS),
     ])?;
-    booked(&run, SIZE / 2)?;
+    in_use(&run, SIZE / 2)?;
     actor.expect(&[("cuMemPoolTrimTo p 0", SUCCESS)])?;
-    booked(&run, 1000)?;
+    in_use(&run, 1000)?;
     actor.expect(&[("free-async b", SUCCESS), ("cuMemPoolTrimTo p 0", SUCCESS)])?;
-    booked(&run, NOTHING)
+    in_use(&run, NOTHING)
 }
 
 fn threshold_taken_away() -> Result {
     let (run, mut actor) = keeper()?;
     used(&mut actor, SIZE)?;
     actor.expect(&[(KEEP_NOTHING, SUCCESS), ("sync", SUCCESS)])?;
-    booked(&run, NOTHING)?;
+    in_use(&run, NOTHING)?;
     used(&mut actor, SIZE)?;
     actor.expect(&[("sync", SUCCESS)])?;
-    booked(&run, NOTHING)
+    in_use(&run, NOTHING)
 }
 
 fn late_threshold() -> Result {
@@ -125,7 +125,7 @@ fn late_threshold() -> Result {
     used(&mut actor, SIZE)?;
     // Nothing has synchronised, so the driver still has it.
     actor.expect(&[("cuDeviceGetDefaultMemPool p", SUCCESS), (KEEP_ALL, SUCCESS)])?;
-    booked(&run, SIZE)
+    in_use(&run, SIZE)
 }
 
 fn gives_back() -> Result {
@@ -137,14 +137,14 @@ fn gives_back() -> Result {
             other => format!("{other} {CAP}"),
         };
         actor.expect(&[(&command, SUCCESS)])?;
-        booked(&run, CAP)?;
+        in_use(&run, CAP)?;
         actor.expect(&[("alloc c 1", OUT_OF_MEMORY)])?;
     }
     let (run, mut actor) = keeper()?;
     used(&mut actor, SIZE)?;
     actor.expect(&[(&format!("alloc b {}", CAP - SIZE), SUCCESS)])?;
     match calls(&run, "cuMemPoolTrimTo")? {
-        0 => booked(&run, CAP),
+        0 => in_use(&run, CAP),
         _ => Err(Stop::fail("trimmed although there was room")),
     }
 }
@@ -163,7 +163,7 @@ fn another_keeps() -> Result {
         ("async b 1", OUT_OF_MEMORY),
         ("alloc b 1", OUT_OF_MEMORY),
     ])?;
-    booked(&run, CAP)
+    in_use(&run, CAP)
 }
 
 fn keeper_dies() -> Result {
@@ -183,11 +183,11 @@ fn pool_ends() -> Result {
         ("from-pool b p 2000", SUCCESS),
         ("free-async b", SUCCESS),
     ])?;
-    booked(&run, 3000)?;
+    in_use(&run, 3000)?;
     actor.expect(&[("cuMemPoolDestroy p", SUCCESS)])?;
-    booked(&run, 1000)?;
+    in_use(&run, 1000)?;
     actor.expect(&[("free-async a", SUCCESS)])?;
-    booked(&run, NOTHING)
+    in_use(&run, NOTHING)
 }
 
 fn on_host() -> Result {
@@ -201,9 +201,9 @@ fn on_host() -> Result {
         ("from-pool b p 2000", SUCCESS),
         ("free-async a", SUCCESS),
     ])?;
-    booked(&run, CAP)?;
+    in_use(&run, CAP)?;
     actor.expect(&[("cuMemPoolDestroy p", SUCCESS), ("free-async b", SUCCESS)])?;
-    booked(&run, CAP)
+    in_use(&run, CAP)
 }
 
 fn current_pool() -> Result {
@@ -212,10 +212,10 @@ fn current_pool() -> Result {
     actor.expect(&[("async z 500", SUCCESS), (ON_CARD, SUCCESS), (KEEP_ALL, SUCCESS)])?;
     actor.expect(&[("cuDeviceSetMemPool p", SUCCESS)])?;
     used(&mut actor, 1000)?;
-    booked(&run, 1500)?;
+    in_use(&run, 1500)?;
     // That was of the default pool, which keeps nothing.
     actor.expect(&[("free-async z", SUCCESS), ("sync", SUCCESS)])?;
-    booked(&run, 1000)
+    in_use(&run, 1000)
 }
 
 fn driver_fails() -> Result {
@@ -224,9 +224,9 @@ fn driver_fails() -> Result {
     actor.expect(&[("cuDeviceGetDefaultMemPool p", SUCCESS), (KEEP_ALL, SUCCESS)])?;
     used(&mut actor, SIZE)?;
     actor.expect(&[(&format!("async a {SIZE}"), 719)])?;
-    booked(&run, SIZE)?;
+    in_use(&run, SIZE)?;
     actor.expect(&[(&format!("async a {}", 2 * SIZE), SUCCESS)])?;
-    booked(&run, 2 * SIZE)
+    in_use(&run, 2 * SIZE)
 }
 
 fn unknown_way() -> Result {
@@ -234,11 +234,11 @@ fn unknown_way() -> Result {
     let mut actor = begin(&run)?;
     actor.expect(&[("stubDefaultPool p 0", SUCCESS), (KEEP_ALL, SUCCESS)])?;
     used(&mut actor, SIZE)?;
-    booked(&run, SIZE)?;
+    in_use(&run, SIZE)?;
     actor.expect(&[("sync", SUCCESS)])?;
-    told(&mut actor, "info d", CAP, CAP - SIZE)?;
+    answers(&mut actor, "info d", CAP, CAP - SIZE)?;
     actor.expect(&[("cuMemPoolTrimTo p 0", SUCCESS)])?;
-    booked(&run, NOTHING)
+    in_use(&run, NOTHING)
 }
 
 fn early_threshold() -> Result {
@@ -253,7 +253,7 @@ fn early_threshold() -> Result {
     ])?;
     used(&mut actor, SIZE)?;
     actor.expect(&[("sync", SUCCESS)])?;
-    booked(&run, SIZE)
+    in_use(&run, SIZE)
 }
 
 fn of_another_card() -> Result {
@@ -266,10 +266,10 @@ fn of_another_card() -> Result {
         ("context 1", SUCCESS),
     ])?;
     used(&mut actor, SIZE)?;
-    told(&mut actor, "nvml d 1", CAP, SIZE)?;
+    answers(&mut actor, "nvml d 1", CAP, SIZE)?;
     actor.expect(&[("cuMemPoolTrimTo p 0", SUCCESS)])?;
-    told(&mut actor, "nvml d 0", CAP, SIZE)?;
-    told(&mut actor, "nvml d 1", CAP, NOTHING)
+    answers(&mut actor, "nvml d 0", CAP, SIZE)?;
+    answers(&mut actor, "nvml d 1", CAP, NOTHING)
 }
 
 fn of_a_location() -> Result {
@@ -279,10 +279,10 @@ fn of_a_location() -> Result {
         // The context is that of card 0, the pool that of card 1.
         actor.expect(&[(&format!("{ask} p 1"), SUCCESS), (KEEP_ALL, SUCCESS)])?;
         actor.expect(&[(&format!("from-pool a p {SIZE}"), SUCCESS)])?;
-        told(&mut actor, "nvml d 0", CAP, NOTHING)?;
-        told(&mut actor, "nvml d 1", CAP, SIZE)?;
+        answers(&mut actor, "nvml d 0", CAP, NOTHING)?;
+        answers(&mut actor, "nvml d 1", CAP, SIZE)?;
         actor.expect(&[("free-async a", SUCCESS)])?;
-        told(&mut actor, "nvml d 1", CAP, SIZE)?;
+        answers(&mut actor, "nvml d 1", CAP, SIZE)?;
     }
     Ok(())
 }
@@ -298,25 +298,25 @@ fn current_ends() -> Result {
     let (run, mut actor) = with_current_pool()?;
     actor.expect(&[("cuMemPoolDestroy q", SUCCESS)])?;
     actor.expect(&[(&format!("async a {SIZE}"), SUCCESS)])?;
-    booked(&run, SIZE)?;
+    in_use(&run, SIZE)?;
     actor.expect(&[("free-async a", SUCCESS)])?;
-    booked(&run, SIZE)?;
+    in_use(&run, SIZE)?;
     used(&mut actor, SIZE)?;
-    booked(&run, SIZE)?;
+    in_use(&run, SIZE)?;
     actor.expect(&[("cuMemPoolTrimTo p 0", SUCCESS)])?;
-    booked(&run, NOTHING)
+    in_use(&run, NOTHING)
 }
 
 fn outlives_current() -> Result {
     let (run, mut actor) = with_current_pool()?;
     actor.expect(&[("async a 500", SUCCESS), ("cuMemPoolDestroy q", SUCCESS)])?;
-    booked(&run, 500)?;
+    in_use(&run, 500)?;
     actor.expect(&[("async b 1000", SUCCESS)])?;
-    booked(&run, 1500)?;
+    in_use(&run, 1500)?;
     actor.expect(&[("free-async a", SUCCESS)])?;
-    booked(&run, 1000)?;
+    in_use(&run, 1000)?;
     actor.expect(&[("free-async b", SUCCESS), (KEEP_NOTHING, SUCCESS), ("sync", SUCCESS)])?;
-    booked(&run, NOTHING)
+    in_use(&run, NOTHING)
 }
 
 fn does_not_end() -> Result {
@@ -331,11 +331,11 @@ fn does_not_end() -> Result {
         ("free-async b", SUCCESS),
         ("cuMemPoolDestroy p", 719),
     ])?;
-    booked(&run, 1000)?; // trimmed before
+    in_use(&run, 1000)?; // trimmed before
     actor.expect(&[("async b 1500", SUCCESS)])?;
-    booked(&run, 2500)?;
+    in_use(&run, 2500)?;
     actor.expect(&[("free-async b", SUCCESS), ("cuMemPoolDestroy p", SUCCESS)])?;
-    booked(&run, 1000)?;
+    in_use(&run, 1000)?;
     actor.expect(&[("free-async a", SUCCESS)])?;
-    booked(&run, NOTHING)
+    in_use(&run, NOTHING)
 }

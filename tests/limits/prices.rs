@@ -1,7 +1,7 @@
 //! What a context costs where none is configured: assumed, and corrected by what NVML says of the process.
 
 use crate::contexts::started;
-use crate::{CAP, MIB, OUT_OF_MEMORY, SUCCESS, booked, calls, capped, told, traced};
+use crate::{CAP, MIB, OUT_OF_MEMORY, SUCCESS, answers, calls, capped, in_use, traced};
 use gpucap_tests::{Result, Run, Stop, trial};
 use libtest_mimic::Trial;
 use std::ffi::OsStr;
@@ -37,10 +37,10 @@ fn corrected() -> Result {
         let run = unpriced(CAP, takes)?;
         let mut actor = started(&run)?;
         actor.expect(&[("context 0", SUCCESS)])?;
-        booked(&run, takes)?;
-        told(&mut actor, "info z", CAP, CAP - takes)?;
+        in_use(&run, takes)?;
+        answers(&mut actor, "info z", CAP, CAP - takes)?;
         actor.expect(&[("release 0", SUCCESS)])?;
-        booked(&run, 0)?;
+        in_use(&run, 0)?;
     }
     Ok(())
 }
@@ -49,9 +49,9 @@ fn beyond_the_cap() -> Result {
     let run = unpriced(500 * MIB, 700 * MIB)?;
     let mut actor = started(&run)?;
     actor.expect(&[("context 0", SUCCESS), ("alloc a 1", OUT_OF_MEMORY)])?;
-    booked(&run, 500 * MIB)?;
+    in_use(&run, 500 * MIB)?;
     actor.expect(&[("release 0", SUCCESS)])?;
-    booked(&run, 0)?;
+    in_use(&run, 0)?;
     // From here on it is known.
     actor.expect(&[("context 0", OUT_OF_MEMORY)])
 }
@@ -60,22 +60,22 @@ fn once() -> Result {
     let run = unpriced(CAP, 100 * MIB)?;
     let mut actor = started(&run)?;
     actor.expect(&[("context 0", SUCCESS), ("cuCtxCreate_v2 a", SUCCESS)])?;
-    booked(&run, 200 * MIB)?;
+    in_use(&run, 200 * MIB)?;
     actor.expect(&[("cuCtxDestroy_v2 a", SUCCESS), ("release 0", SUCCESS)])?;
     actor.expect(&[("context 0", SUCCESS), ("alloc b 1000", SUCCESS)])?;
-    booked(&run, 100 * MIB + 1000)?;
+    in_use(&run, 100 * MIB + 1000)?;
     // Each card has a price of its own.
     let run = unpriced(CAP, 100 * MIB)?.env("STUB_GPU_COUNT", "2");
     let mut actor = started(&run)?;
     actor.expect(&[("context 1", SUCCESS), ("context 0", SUCCESS)])?;
-    booked(&run, 200 * MIB)
+    in_use(&run, 200 * MIB)
 }
 
 fn said() -> Result {
     let run = traced(unpriced(CAP, 100 * MIB)?.env("GPUCAP_CONTEXT_MEM", "300Mi"));
     let mut actor = started(&run)?;
     actor.expect(&[("context 0", SUCCESS)])?;
-    booked(&run, 300 * MIB)?;
+    in_use(&run, 300 * MIB)?;
     match calls(&run, "nvmlInit_v2")? {
         0 => Ok(()),
         calls => Err(Stop::fail(format!("NVML was asked: {calls}"))),
@@ -87,7 +87,7 @@ fn cannot_tell() -> Result {
         let run = unpriced(CAP, 100 * MIB)?;
         let mut actor = started(&run.clone().env("STUB_GPU_FAIL", failure))?;
         actor.expect(&[("context 0", SUCCESS)])?;
-        booked(&run, ASSUMED)?;
+        in_use(&run, ASSUMED)?;
     }
     Ok(())
 }
@@ -96,7 +96,7 @@ fn not_alone() -> Result {
     let run = unpriced(CAP, 100 * MIB)?;
     let mut actor = started(&run)?;
     actor.expect(&[("create a 2097152 0", SUCCESS), ("context 0", SUCCESS)])?;
-    booked(&run, ASSUMED + 2 * MIB)
+    in_use(&run, ASSUMED + 2 * MIB)
 }
 
 fn other_namespace() -> Result {
@@ -108,5 +108,5 @@ fn other_namespace() -> Result {
     let run = unpriced(CAP, 100 * MIB)?;
     let mut actor = started(&run.clone().through(&inside.map(OsStr::new)))?;
     actor.expect(&[("context 0", SUCCESS)])?;
-    booked(&run, ASSUMED)
+    in_use(&run, ASSUMED)
 }

@@ -1,6 +1,8 @@
 //! What a program is told: the slice as if it were the card.
 
-use crate::{CAP, CARD, GIB, MIB, OUT_OF_MEMORY, SUCCESS, begin, booked, capped, told, uncapped};
+use crate::{
+    CAP, CARD, GIB, MIB, OUT_OF_MEMORY, SUCCESS, answers, begin, capped, in_use, uncapped,
+};
 use gpucap_tests::{Actor, Result, Run, Stop, trial};
 use libtest_mimic::Trial;
 
@@ -25,16 +27,16 @@ pub(crate) fn trials() -> Vec<Trial> {
 fn slice_is_shown() -> Result {
     let mut actor = begin(&capped(&CAP.to_string())?)?;
     actor.expect(&[(&format!("alloc a {}", 100 * MIB), SUCCESS)])?;
-    told(&mut actor, "info d", CAP, CAP - 100 * MIB)?;
-    told(&mut actor, "nvml d 0", CAP, 100 * MIB)?;
-    told(&mut actor, "total d 0", CAP, 0)
+    answers(&mut actor, "info d", CAP, CAP - 100 * MIB)?;
+    answers(&mut actor, "nvml d 0", CAP, 100 * MIB)?;
+    answers(&mut actor, "total d 0", CAP, 0)
 }
 
 fn cap_above_card() -> Result {
     let mut actor = begin(&capped("1000Gi")?)?;
-    told(&mut actor, "total d 0", CARD, 0)?;
-    told(&mut actor, "info d", CARD, CARD)?;
-    told(&mut actor, "nvml d 0", CARD, 0)
+    answers(&mut actor, "total d 0", CARD, 0)?;
+    answers(&mut actor, "info d", CARD, CARD)?;
+    answers(&mut actor, "nvml d 0", CARD, 0)
 }
 
 fn card_is_fuller() -> Result {
@@ -48,25 +50,25 @@ fn card_is_fuller() -> Result {
     let mut outside = begin(&outside)?;
     outside.expect(&[(&format!("alloc a {}", 79 * GIB), SUCCESS)])?;
     let mut actor = begin(&run)?;
-    told(&mut actor, "info d", 10 * GIB, GIB)
+    answers(&mut actor, "info d", 10 * GIB, GIB)
 }
 
 fn context_price() -> Result {
     let mut actor = begin(&capped(&CAP.to_string())?.env("GPUCAP_CONTEXT_MEM", "300Mi"))?;
-    told(&mut actor, "nvml d 0", CAP, 300 * MIB)?;
+    answers(&mut actor, "nvml d 0", CAP, 300 * MIB)?;
     actor.expect(&[
         ("context 0", SUCCESS), // retained again: the same context
         (&format!("alloc a {}", CAP - 300 * MIB + 1), OUT_OF_MEMORY),
         (&format!("alloc a {}", CAP - 300 * MIB), SUCCESS),
         ("reset 0", SUCCESS),
     ])?;
-    told(&mut actor, "nvml d 0", CAP, 0)
+    answers(&mut actor, "nvml d 0", CAP, 0)
 }
 
 fn context_refused() -> Result {
     let mut actor = capped("200Mi")?.env("GPUCAP_CONTEXT_MEM", "300Mi").start()?;
     actor.expect(&[("init", SUCCESS), ("context 0", OUT_OF_MEMORY)])?;
-    told(&mut actor, "nvml d 0", 200 * MIB, 0)
+    answers(&mut actor, "nvml d 0", 200 * MIB, 0)
 }
 
 fn two_cards() -> Result {
@@ -75,17 +77,17 @@ fn two_cards() -> Result {
         let run = capped("0=1Gi,1=2Gi")?.env("STUB_GPU_COUNT", "2").env("STUB_GPU_ORDER", order);
         let mut actor = run.start()?;
         actor.expect(&[("init", SUCCESS)])?;
-        told(&mut actor, "nvml d 0", GIB, 0)?;
-        told(&mut actor, "nvml d 1", 2 * GIB, 0)?;
+        answers(&mut actor, "nvml d 0", GIB, 0)?;
+        answers(&mut actor, "nvml d 1", 2 * GIB, 0)?;
         for (nvml, ordinal) in cuda.into_iter().enumerate() {
             let cap = GIB * (nvml as u64 + 1);
-            told(&mut actor, &format!("total d {ordinal}"), cap, 0)?;
+            answers(&mut actor, &format!("total d {ordinal}"), cap, 0)?;
             actor.expect(&[
                 (&format!("context {ordinal}"), SUCCESS),
                 (&format!("alloc a {}", cap + 1), OUT_OF_MEMORY),
                 (&format!("alloc a {cap}"), SUCCESS),
             ])?;
-            told(&mut actor, &format!("nvml d {nvml}"), cap, cap)?;
+            answers(&mut actor, &format!("nvml d {nvml}"), cap, cap)?;
         }
     }
     Ok(())
@@ -93,9 +95,9 @@ fn two_cards() -> Result {
 
 fn card_is_shown() -> Result {
     let mut actor = begin(&uncapped()?)?;
-    told(&mut actor, "info d", CARD, CARD)?;
-    told(&mut actor, "total d 0", CARD, 0)?;
-    told(&mut actor, "nvml d 0", CARD, 0)
+    answers(&mut actor, "info d", CARD, CARD)?;
+    answers(&mut actor, "total d 0", CARD, 0)?;
+    answers(&mut actor, "nvml d 0", CARD, 0)
 }
 
 fn refusal_is_told() -> Result {
@@ -115,13 +117,13 @@ fn refusal_is_told() -> Result {
 
 /// Everything that says how much there is and how much is used.
 fn all_reports(run: &Run, actor: &mut Actor, used: u64) -> Result {
-    told(actor, "info z", CAP, CAP - used)?;
-    told(actor, "info1 z", CAP, CAP - used)?;
-    told(actor, "total z 0", CAP, 0)?;
-    told(actor, "total1 z 0", CAP, 0)?;
-    told(actor, "nvml z 0", CAP, used)?;
-    told(actor, "nvml2 z 0", CAP, used)?;
-    booked(run, used)
+    answers(actor, "info z", CAP, CAP - used)?;
+    answers(actor, "info1 z", CAP, CAP - used)?;
+    answers(actor, "total z 0", CAP, 0)?;
+    answers(actor, "total1 z 0", CAP, 0)?;
+    answers(actor, "nvml z 0", CAP, used)?;
+    answers(actor, "nvml2 z 0", CAP, used)?;
+    in_use(run, used)
 }
 
 /// Command, and by how much it changes what is used.
@@ -160,29 +162,29 @@ fn step_by_step() -> Result {
     }
     other.kill()?;
     // NVML's reports reap first; the book itself shows it from then on.
-    actor.tell("nvml z 0")?;
+    actor.call("nvml z 0")?;
     all_reports(&run, &mut actor, used - PRICE)
 }
 
 fn only_looking() -> Result {
     let run = capped(&CAP.to_string())?;
     let mut looking = run.start()?;
-    told(&mut looking, "nvml z 0", CAP, 0)?;
+    answers(&mut looking, "nvml z 0", CAP, 0)?;
     let mut actor = begin(&run)?;
     actor.expect(&[("alloc a 123456", SUCCESS)])?;
-    told(&mut looking, "nvml z 0", CAP, 123_456)?;
-    told(&mut looking, "nvml2 z 0", CAP, 123_456)?;
+    answers(&mut looking, "nvml z 0", CAP, 123_456)?;
+    answers(&mut looking, "nvml2 z 0", CAP, 123_456)?;
     actor.kill()?;
-    told(&mut looking, "nvml z 0", CAP, 0)
+    answers(&mut looking, "nvml z 0", CAP, 0)
 }
 
 fn in_32_bits() -> Result {
     let mut actor = begin(&capped("6Gi")?)?;
     let largest = u64::from(u32::MAX);
-    told(&mut actor, "total1 z 0", largest, 0)?;
-    told(&mut actor, "info1 z", largest, largest)?;
+    answers(&mut actor, "total1 z 0", largest, 0)?;
+    answers(&mut actor, "info1 z", largest, largest)?;
     actor.expect(&[(&format!("alloc a {}", 5 * GIB), SUCCESS)])?;
-    told(&mut actor, "info1 z", largest, GIB)
+    answers(&mut actor, "info1 z", largest, GIB)
 }
 
 fn refused_reports() -> Result {
@@ -191,7 +193,7 @@ fn refused_reports() -> Result {
     let mut actor = begin(&run)?;
     // The shim itself has asked for the size of the card once.
     actor.expect(&[("info z", 719), ("total z 0", 719), ("nvml z 0", 15)])?;
-    told(&mut actor, "info z", CAP, CAP)
+    answers(&mut actor, "info z", CAP, CAP)
 }
 
 /// `CU_MEMPOOL_ATTR_*`, of which the first three are no sizes of memory held.
@@ -201,7 +203,7 @@ const USED: u32 = 7;
 const LARGEST: u32 = 13;
 
 fn pools_and_graphs() -> Result {
-    let says = |actor: &mut Actor, question: &str, expected| told(actor, question, expected, 0);
+    let says = |actor: &mut Actor, question: &str, expected| answers(actor, question, expected, 0);
     let run = |cap: u64| -> Result<Run> {
         Ok(capped(&cap.to_string())?.env("STUB_GPU_POOL_GRANULARITY", "32MiB"))
     };

@@ -1,7 +1,7 @@
 //! Several processes under one cap: what they hold together is what counts, to the byte.
 
 use crate::ways::{WAYS, Way};
-use crate::{CAP, MIB, OUT_OF_MEMORY, SUCCESS, begin, booked, capped, told};
+use crate::{CAP, MIB, OUT_OF_MEMORY, SUCCESS, answers, begin, capped, in_use};
 use gpucap_tests::{Actor, Result, trial};
 use libtest_mimic::Trial;
 
@@ -31,11 +31,11 @@ fn shared(way: Way) -> Result {
     let (run, mut crowd) = crowd(CAP)?;
     for (held, actor) in (1..).zip(&mut crowd) {
         actor.expect(&[(&way.take('a', CAP / PROCESSES), SUCCESS)])?;
-        booked(&run, held * CAP / PROCESSES)?;
+        in_use(&run, held * CAP / PROCESSES)?;
     }
     for actor in &mut crowd {
         actor.expect(&[(&way.take('b', 2 * MIB), OUT_OF_MEMORY)])?;
-        told(actor, "info d", CAP, 0)?;
+        answers(actor, "info d", CAP, 0)?;
     }
     // What one gives back, another can have.
     crowd[2].expect(&[(&way.give('a'), SUCCESS), ("sync", SUCCESS)])?;
@@ -45,7 +45,7 @@ fn shared(way: Way) -> Result {
     for index in [0, 1, 3] {
         crowd[index].expect(&[(&way.give('a'), SUCCESS), ("sync", SUCCESS)])?;
     }
-    booked(&run, 0)
+    in_use(&run, 0)
 }
 
 fn in_any_parts() -> Result {
@@ -54,7 +54,7 @@ fn in_any_parts() -> Result {
     for (actor, bytes) in crowd.iter_mut().zip([1, 499_979, 500_000, 23]) {
         actor.expect(&[(&format!("alloc a {bytes}"), SUCCESS)])?;
     }
-    booked(&run, SMALL)?;
+    in_use(&run, SMALL)?;
     for actor in &mut crowd {
         actor.expect(&[("alloc b 1", OUT_OF_MEMORY)])?;
     }
@@ -70,17 +70,17 @@ fn own_cap() -> Result {
     let run = capped(&CAP.to_string())?;
     let mut large = begin(&run)?;
     let mut small = begin(&run.clone().env("GPU_MEM_LIMIT", (CAP / 4).to_string()))?;
-    told(&mut small, "info d", CAP / 4, CAP / 4)?;
+    answers(&mut small, "info d", CAP / 4, CAP / 4)?;
     small.expect(&[
         (&format!("alloc a {}", CAP / 4 + 1), OUT_OF_MEMORY),
         ("alloc a 1000", SUCCESS),
     ])?;
     large.expect(&[(&format!("alloc a {}", CAP / 2), SUCCESS)])?;
     // Others hold more than its own cap: nothing is left, and nothing wraps around.
-    told(&mut small, "info d", CAP / 4, 0)?;
-    told(&mut small, "nvml d 0", CAP / 4, CAP / 4)?;
+    answers(&mut small, "info d", CAP / 4, 0)?;
+    answers(&mut small, "nvml d 0", CAP / 4, CAP / 4)?;
     small.expect(&[("alloc b 1", OUT_OF_MEMORY), ("free a", SUCCESS)])?;
-    told(&mut large, "info d", CAP, CAP / 2)
+    answers(&mut large, "info d", CAP, CAP / 2)
 }
 
 fn larger_cap() -> Result {
@@ -88,12 +88,12 @@ fn larger_cap() -> Result {
     let mut small = begin(&run)?;
     small.expect(&[(&format!("alloc a {CAP}"), SUCCESS)])?;
     let mut large = begin(&run.clone().env("GPU_MEM_LIMIT", (2 * CAP).to_string()))?;
-    told(&mut large, "info d", 2 * CAP, CAP)?;
+    answers(&mut large, "info d", 2 * CAP, CAP)?;
     large.expect(&[
         (&format!("alloc a {}", CAP + 1), OUT_OF_MEMORY),
         (&format!("alloc a {CAP}"), SUCCESS),
     ])?;
     // Together they hold what the larger cap allows; the smaller one has nothing left.
-    told(&mut small, "info d", CAP, 0)?;
+    answers(&mut small, "info d", CAP, 0)?;
     small.expect(&[("alloc b 1", OUT_OF_MEMORY), ("free a", SUCCESS), ("alloc b 1", OUT_OF_MEMORY)])
 }

@@ -1,6 +1,6 @@
 //! Sparse arrays own nothing; the memory behind their tiles is charged as long as it is there.
 
-use crate::{CAP, MIB, OUT_OF_MEMORY, SUCCESS, begin, booked, capped};
+use crate::{CAP, MIB, OUT_OF_MEMORY, SUCCESS, begin, capped, in_use};
 use gpucap_tests::{Actor, Result, Run, trial};
 use libtest_mimic::Trial;
 
@@ -28,7 +28,7 @@ fn mapped(run: &Run) -> Result<Actor> {
         (&format!("tiles r a 0 {TILES}"), SUCCESS),
         ("drop a", SUCCESS),
     ])?;
-    booked(run, PAGE)?;
+    in_use(run, PAGE)?;
     Ok(actor)
 }
 
@@ -45,9 +45,9 @@ fn emptied() -> Result {
         (&format!("empty r 1 {}", 2 * TILES - 1), SUCCESS),
         (&format!("tiles r a 0 {TILES}"), crate::INVALID_VALUE), // no such handle
     ])?;
-    booked(&run, PAGE)?;
+    in_use(&run, PAGE)?;
     actor.expect(&[("empty r 0 1", SUCCESS)])?;
-    booked(&run, 0)
+    in_use(&run, 0)
 }
 
 fn replaced() -> Result {
@@ -58,34 +58,34 @@ fn replaced() -> Result {
         (&format!("tiles_ptsz r b 1 {TILES}"), SUCCESS),
         ("drop b", SUCCESS),
     ])?;
-    booked(&run, 2 * PAGE)?;
+    in_use(&run, 2 * PAGE)?;
     actor.expect(&[("empty r 0 1", SUCCESS)])?;
-    booked(&run, PAGE)?;
+    in_use(&run, PAGE)?;
     actor.expect(&[(&format!("empty r 1 {TILES}"), SUCCESS)])?;
-    booked(&run, 0)
+    in_use(&run, 0)
 }
 
 fn array_ends() -> Result {
     let run = capped(&CAP.to_string())?.env("STUB_GPU_FAIL", "cuArrayDestroy:719@1");
     let mut actor = mapped(&run)?;
     actor.expect(&[("free-array r", 719)])?;
-    booked(&run, PAGE)?;
+    in_use(&run, PAGE)?;
     actor.expect(&[("free-array r", SUCCESS)])?;
-    booked(&run, 0)
+    in_use(&run, 0)
 }
 
 fn context_ends() -> Result {
     let run = capped(&CAP.to_string())?;
     let mut actor = mapped(&run)?;
     actor.expect(&[("release 0", SUCCESS)])?;
-    booked(&run, 0)
+    in_use(&run, 0)
 }
 
 fn not_changed() -> Result {
     let run = capped(&CAP.to_string())?.env("STUB_GPU_FAIL", "cuMemMapArrayAsync:719@2");
     let mut actor = mapped(&run)?;
     actor.expect(&[(&format!("empty r 0 {TILES}"), 719)])?;
-    booked(&run, PAGE)?;
+    in_use(&run, PAGE)?;
     actor.expect(&[(&format!("empty r 0 {TILES}"), SUCCESS)])?;
-    booked(&run, 0)
+    in_use(&run, 0)
 }

@@ -2,7 +2,7 @@
 
 use crate::ways::WAYS;
 use crate::{
-    CARD, GIB, MIB, NOT_INITIALIZED, NOT_READY, SUCCESS, begin, calls, told, traced, uncapped,
+    CARD, GIB, MIB, NOT_INITIALIZED, NOT_READY, SUCCESS, answers, begin, calls, traced, uncapped,
 };
 use gpucap_tests::{Actor, Driver, Output, Program, Result, Run, Stop, World, trial};
 use libtest_mimic::Trial;
@@ -58,7 +58,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     for (variable, value, cap) in USABLE {
         trials.push(trial(format!("{variable}={value} is a cap of {cap}"), move || {
             let mut actor = begin(&uncapped()?.env(variable, value))?;
-            told(&mut actor, "total d 0", cap, 0)
+            answers(&mut actor, "total d 0", cap, 0)
         }));
     }
     for (variable, value) in UNUSABLE {
@@ -98,7 +98,7 @@ fn unusable(variable: &str, value: &str) -> Result {
     let mut actor = run.start()?;
     actor.expect(&[("init", NOT_READY), ("init", NOT_READY)])?;
     // An administrator can still look.
-    told(&mut actor, "nvml d 0", CARD, 0)?;
+    answers(&mut actor, "nvml d 0", CARD, 0)?;
     nothing_works(&mut actor, &run)?;
     if calls(&run, "cuInit")? != 0 {
         return Err(Stop::fail("cuInit reached the driver"));
@@ -113,7 +113,7 @@ fn unusable_later() -> Result {
     actor.expect(&[("init", SUCCESS)])?;
     nothing_works(&mut actor, &run)?;
     actor.expect(&[("init", NOT_READY)])?;
-    told(&mut actor, "nvml d 0", 99, 0)?;
+    answers(&mut actor, "nvml d 0", 99, 0)?;
     one_line(actor.end()?, &["GPU_MEM_LIMIT", "1%", "allowed: "])
 }
 
@@ -145,7 +145,7 @@ fn empty() -> Result {
     for variable in ["GPU_MEM_LIMIT", "GPU_PROFILE", "GPU_CORE_PCT"] {
         for value in ["", " ", "\t\n "] {
             let mut actor = begin(&uncapped()?.env(variable, value))?;
-            told(&mut actor, "total d 0", CARD, 0)?;
+            answers(&mut actor, "total d 0", CARD, 0)?;
         }
     }
     Ok(())
@@ -153,13 +153,13 @@ fn empty() -> Result {
 
 fn white_space() -> Result {
     let mut actor = begin(&uncapped()?.env("GPU_MEM_LIMIT", " 4Gi\n"))?;
-    told(&mut actor, "total d 0", 4 * GIB, 0)
+    answers(&mut actor, "total d 0", 4 * GIB, 0)
 }
 
 fn no_limit() -> Result {
     let run = uncapped()?.env("GPUCAP_LEDGER", "relative").env("GPUCAP_LOG", "loud");
     let mut actor = begin(&run)?;
-    told(&mut actor, "info d", CARD, CARD)?;
+    answers(&mut actor, "info d", CARD, CARD)?;
     match actor.end()? {
         output if output.stderr.is_empty() => Ok(()),
         output => Err(Stop::fail(output)),
@@ -169,7 +169,7 @@ fn no_limit() -> Result {
 fn no_level() -> Result {
     let run = uncapped()?.env("GPU_MEM_LIMIT", "4Gi").env("GPUCAP_LOG", "loud");
     let mut actor = begin(&run)?;
-    told(&mut actor, "total d 0", 4 * GIB, 0)?;
+    answers(&mut actor, "total d 0", 4 * GIB, 0)?;
     one_line(actor.end()?, &["WARN", "GPUCAP_LOG", "loud", "ignored"])
 }
 
@@ -181,7 +181,7 @@ fn absent() -> Result {
         let run = uncapped()?.env("STUB_GPU_COUNT", "2").env(variable, value);
         let mut actor = begin(&run)?;
         actor.expect(&[("context 1", SUCCESS)])?;
-        told(&mut actor, "total d 0", CARD, 0)?;
+        answers(&mut actor, "total d 0", CARD, 0)?;
         let parts = ["WARN", "nothing is limited", variable, "none of the 2 GPUs"];
         one_line(actor.end()?, &parts)?;
     }
@@ -191,7 +191,7 @@ fn absent() -> Result {
 fn present() -> Result {
     let run = uncapped()?.env("STUB_GPU_COUNT", "2").env("GPU_MEM_LIMIT", "1=1Gi,9=1Gi");
     let mut actor = begin(&run)?;
-    told(&mut actor, "total d 0", CARD, 0)?;
+    answers(&mut actor, "total d 0", CARD, 0)?;
     match actor.end()? {
         output if output.stderr.is_empty() => Ok(()),
         output => Err(Stop::fail(output)),
@@ -201,7 +201,7 @@ fn present() -> Result {
 fn smaller_holds() -> Result {
     for (limit, profile, cap) in [("4Gi", "1g.5gb", 4 * GIB), ("6Gi", "1g.5gb", 5 * GIB)] {
         let run = uncapped()?.env("GPU_MEM_LIMIT", limit).env("GPU_PROFILE", profile);
-        told(&mut begin(&run)?, "total d 0", cap, 0)?;
+        answers(&mut begin(&run)?, "total d 0", cap, 0)?;
     }
     Ok(())
 }

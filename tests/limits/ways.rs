@@ -4,7 +4,7 @@
 //! it is the cap that is moved by a byte.
 
 use crate::{
-    CAP, INVALID_VALUE, MIB, OUT_OF_MEMORY, SUCCESS, begin, booked, calls, capped, told, traced,
+    CAP, INVALID_VALUE, MIB, OUT_OF_MEMORY, SUCCESS, answers, begin, calls, capped, in_use, traced,
 };
 use gpucap_tests::{Actor, Driver, Result, Stop, rows, trial};
 use libtest_mimic::Trial;
@@ -128,7 +128,7 @@ fn exact_cap(way: Way) -> Result {
     for (cap, left) in [(SIZE, 0), (SIZE + 1, 1)] {
         let mut actor = under(cap)?;
         actor.expect(&[(&way.take('a', SIZE), SUCCESS)])?;
-        told(&mut actor, "info d", cap, left)?;
+        answers(&mut actor, "info d", cap, left)?;
         actor.expect(&[(&format!("alloc b {}", left + 1), OUT_OF_MEMORY)])?;
         if left > 0 {
             actor.expect(&[(&format!("alloc b {left}"), SUCCESS)])?;
@@ -136,7 +136,7 @@ fn exact_cap(way: Way) -> Result {
     }
     let mut actor = under(SIZE - 1)?;
     actor.expect(&[(&way.take('a', SIZE), OUT_OF_MEMORY)])?;
-    told(&mut actor, "info d", SIZE - 1, SIZE - 1)
+    answers(&mut actor, "info d", SIZE - 1, SIZE - 1)
 }
 
 fn exact_request(way: Way) -> Result {
@@ -145,13 +145,13 @@ fn exact_request(way: Way) -> Result {
     let unit = way.unit()?;
     for request in [CAP - unit, CAP] {
         actor.expect(&[(&way.take('a', request), SUCCESS)])?;
-        told(&mut actor, "info d", CAP, CAP - way.cost(request))?;
-        booked(&run, way.cost(request))?;
+        answers(&mut actor, "info d", CAP, CAP - way.cost(request))?;
+        in_use(&run, way.cost(request))?;
         actor.expect(&[(&way.give('a'), SUCCESS), ("sync", SUCCESS)])?;
-        booked(&run, 0)?;
+        in_use(&run, 0)?;
     }
     actor.expect(&[(&way.take('a', CAP + unit), OUT_OF_MEMORY)])?;
-    booked(&run, 0)
+    in_use(&run, 0)
 }
 
 fn given_back(way: Way) -> Result {
@@ -168,7 +168,7 @@ fn given_back(way: Way) -> Result {
         actor.expect(&[(&way.give(slot), SUCCESS)])?;
     }
     actor.expect(&[("sync", SUCCESS)])?;
-    booked(&run, 0)
+    in_use(&run, 0)
 }
 
 fn refusal(way: Way) -> Result {
@@ -179,7 +179,7 @@ fn refusal(way: Way) -> Result {
         (&way.take('a', CAP), SUCCESS),
         (&way.take('b', way.step), OUT_OF_MEMORY),
     ])?;
-    booked(&run, CAP)?;
+    in_use(&run, CAP)?;
     match calls(&run, way.symbol)? {
         1 => Ok(()),
         calls => Err(Stop::fail(format!("the driver saw {calls} calls"))),
@@ -193,8 +193,8 @@ fn driver_fails(way: Way) -> Result {
         let mut actor =
             begin(&run.clone().env("STUB_GPU_FAIL", format!("{}:{code}@1", way.symbol)))?;
         actor.expect(&[(&way.take('a', CAP), code)])?;
-        told(&mut actor, "info d", CAP, CAP)?;
-        booked(&run, 0)?;
+        answers(&mut actor, "info d", CAP, CAP)?;
+        in_use(&run, 0)?;
         actor.expect(&[(&way.take('a', CAP), SUCCESS)])?;
     }
     Ok(())
@@ -208,9 +208,9 @@ fn giving_back_fails(way: Way) -> Result {
         (&way.give('a'), 719),
         ("alloc b 1", OUT_OF_MEMORY),
     ])?;
-    booked(&run, CAP)?;
+    in_use(&run, CAP)?;
     actor.expect(&[(&way.give('a'), SUCCESS), ("sync", SUCCESS)])?;
-    booked(&run, 0)
+    in_use(&run, 0)
 }
 
 fn nothing_asked(way: Way) -> Result {
@@ -222,7 +222,7 @@ fn nothing_asked(way: Way) -> Result {
         (&way.take('a', CAP), SUCCESS),
         (&way.take('b', 0), INVALID_VALUE),
     ])?;
-    booked(&run, CAP)
+    in_use(&run, CAP)
 }
 
 fn other_ways_see(way: Way) -> Result {
@@ -242,11 +242,11 @@ fn other_ways_see(way: Way) -> Result {
 
 fn padding_is_charged() -> Result {
     let mut actor = under(CAP)?;
-    let answer = actor.tell("pitch a 100 1000")?; // rows of 100 bytes become rows of 512
+    let answer = actor.call("pitch a 100 1000")?; // rows of 100 bytes become rows of 512
     if answer.code != SUCCESS || answer.extra != PITCH {
         return Err(Stop::fail(format!("{answer:?}")));
     }
-    told(&mut actor, "info d", CAP, CAP - PITCH * 1000)
+    answers(&mut actor, "info d", CAP, CAP - PITCH * 1000)
 }
 
 fn padding_does_not_fit() -> Result {
@@ -254,7 +254,7 @@ fn padding_does_not_fit() -> Result {
     let mut actor = begin(&run)?;
     // 100 bytes x 1 Mi rows fit, 512 bytes x 1 Mi rows do not.
     actor.expect(&[(&format!("pitch a 100 {MIB}"), OUT_OF_MEMORY)])?;
-    told(&mut actor, "info d", 100 * MIB, 100 * MIB)?;
-    booked(&run, 0)?;
+    answers(&mut actor, "info d", 100 * MIB, 100 * MIB)?;
+    in_use(&run, 0)?;
     actor.expect(&[(&format!("alloc a {}", 100 * MIB), SUCCESS)])
 }

@@ -50,7 +50,7 @@ fn together(builds: [&Build; 2], run: &Run) -> Result {
     first.expect(&[("init", SUCCESS), ("context 0", SUCCESS)])?;
     first.expect(&[(&format!("alloc a {GIB}"), SUCCESS)])?;
     let mut second = behind(second)?;
-    if second.tell("init")?.code == NOT_READY {
+    if second.call("init")?.code == NOT_READY {
         let output = second.end()?;
         let said = output.stderr.lines().count() == 1 && output.stderr.contains("version");
         return expect(said, || output.to_string());

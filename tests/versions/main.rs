@@ -26,12 +26,12 @@ fn main() -> ExitCode {
 fn refused(run: &Run, words: &[&str]) -> Result {
     let mut actor = run.start()?;
     // Some of it is found out when a device is first looked at.
-    let code = actor.tell("init")?.code;
+    let code = actor.call("init")?.code;
     if code != NOT_READY {
-        let context = actor.tell("context 0")?;
+        let context = actor.call("context 0")?;
         expect(context.code != SUCCESS, || format!("init {code}, {context:?}"))?;
     }
-    let answer = actor.tell("alloc a 1")?;
+    let answer = actor.call("alloc a 1")?;
     expect(answer.code != SUCCESS, || format!("memory was given: {answer:?}"))?;
     let output = actor.end()?;
     let lines: Vec<&str> = output.stderr.lines().collect();

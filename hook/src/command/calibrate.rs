@@ -85,7 +85,7 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
         output::print(&format!("Written to {}.\n", path.display()))?;
     }
     if inputs::driver().as_ref() != Some(&found.driver) {
-        output::tell(
+        output::notice(
             "calibrate: /proc/driver/nvidia/version names another driver, or none: the hook will not use this",
         );
     }
@@ -139,7 +139,7 @@ fn measure_all(
         match measure(driver, card) {
             Ok(found) => gpus.extend(found),
             Err(why) => {
-                output::tell(format_args!("calibrate: {why}"));
+                output::notice(format_args!("calibrate: {why}"));
                 gpus.extend(card.names().filter_map(|name| before?.of(name).copied()));
                 exit = Exit::FAILED;
             }

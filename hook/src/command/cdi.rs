@@ -84,7 +84,7 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
         profile: profile.as_deref(),
         gpus: gpu,
     })?;
-    request.doubts().for_each(output::tell);
+    request.doubts().for_each(output::notice);
     let program = hooks::program();
     let program = program.map_err(|why| Error::File { path: "/proc/self/exe".into(), why })?;
     let hooks = Hooks { program: &program, config };

@@ -75,7 +75,7 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
         && let Err(why) =
             native_limits.change(&options.moved(native_limits, &limits, &entries), &node)
     {
-        output::tell(format_args!("limit: the driver's own limit stays as it is: {why}"));
+        output::notice(format_args!("limit: the driver's own limit stays as it is: {why}"));
     }
     let share = ShareFile::of(&pages::directory(&node), &record);
     let page = live::open(&record).map_err(|why| refused(crate::error::reason(&why)))?;
@@ -96,9 +96,9 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
         EffectiveLimit::all(&limits, Some(page.get())).into_iter().map(|it| (it.gpu, it.now.core));
     if let Err(why) = share.and_then(|file| file.map_or(Ok(()), |file| file.publish(shares))) {
         let why = crate::error::reason(&why);
-        output::tell(format_args!("limit: the new shares are not published to its peers: {why}"));
+        output::notice(format_args!("limit: the new shares are not published to its peers: {why}"));
     }
-    options.mem.and_then(Bytes::doubt).into_iter().for_each(output::tell);
+    options.mem.and_then(Bytes::doubt).into_iter().for_each(output::notice);
     output::print(&text)?;
     Ok(Exit::OK)
 }

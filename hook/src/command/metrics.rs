@@ -42,7 +42,7 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
         Ok((socket, address))
     });
     let (socket, address) = listening.map_err(|why| Error::Listen { address, why })?;
-    output::tell(format!("metrics: http://{address}{}", serve::PATH));
+    output::notice(format!("metrics: http://{address}{}", serve::PATH));
     serve::serve(&socket, look);
     Ok(Exit::OK)
 }

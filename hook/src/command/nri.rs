@@ -74,7 +74,7 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
         }
         // What stays as it is was said.
         if end.was_ready || end.why != last_error {
-            output::tell(format!("nri: {}: {}; trying again", options.socket.display(), end.why));
+            output::notice(format!("nri: {}: {}; trying again", options.socket.display(), end.why));
         }
         last_error = end.why;
         thread::sleep(pause);
@@ -145,7 +145,7 @@ impl Planners {
 /// The container is not made, and one line says why.
 fn refused(creation: &Creation, why: impl fmt::Display) -> Answer {
     let why = format!("nri: container {} is not made: {why}", creation.name());
-    output::tell(&why);
+    output::notice(&why);
     Answer::Refuse(format!("gpucap: {why}"))
 }
 

@@ -10,7 +10,7 @@ use crate::exit::Exit;
 use crate::inputs;
 use crate::ledgers::{self, Name};
 use crate::limit_request::{Joined, LimitOptions, LimitRequest};
-use crate::output::tell;
+use crate::output::notice;
 use crate::preload;
 use crate::proc::{self, Process};
 use crate::sys;
@@ -77,11 +77,11 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     let Joined { request, notices } = place.budget.lowered_by(&asked)?;
     let preload = preloaded()?;
     let file = found(program)?;
-    asked.doubts().for_each(tell);
-    notices.iter().for_each(tell);
-    place.tell();
+    asked.doubts().for_each(notice);
+    notices.iter().for_each(notice);
+    place.print();
     if let Some(why) = out_of_reach(&file) {
-        tell(format!("{} {why}", file.display()));
+        notice(format!("{} {why}", file.display()));
     }
     ledgers::sweep();
     let mut command = Command::new(&file);
@@ -118,16 +118,16 @@ impl Place {
     }
 
     /// Says that the budget is one that others spend too.
-    fn tell(&self) {
+    fn print(&self) {
         if self.by_hook {
-            tell(format!(
+            notice(format!(
                 "this container has limits already ({}): they can only be lowered, and its ledger stays",
                 file::PATH
             ));
         } else if !self.budget.is_empty() {
             let ledger = self.ledger.as_deref().map(|path| path.display().to_string());
             let ledger = ledger.unwrap_or_else(|| GPUCAP_LEDGER.default.to_owned());
-            tell(format!("under a budget already, which stays shared (ledger: {ledger})"));
+            notice(format!("under a budget already, which stays shared (ledger: {ledger})"));
         }
     }
 

@@ -55,7 +55,7 @@ pub(crate) fn become_next(line: &[OsString]) -> Result<Exit> {
         None => Ok(()),
     };
     if let Err(why) = done {
-        output::tell(&why);
+        output::notice(&why);
         args.log(&why.to_string());
         return Ok(Exit::FAILED);
     }

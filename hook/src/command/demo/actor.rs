@@ -62,7 +62,7 @@ impl Actor {
     ///
     /// # Errors
     /// It does not answer.
-    pub(super) fn tell(&mut self, order: &str) -> Result<String> {
+    pub(super) fn order(&mut self, order: &str) -> Result<String> {
         let orders = self.orders.as_mut();
         let written = orders.is_some_and(|orders| writeln!(orders, "{order}").is_ok());
         let answer = wait(&self.answers, order);

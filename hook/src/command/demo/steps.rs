@@ -76,9 +76,9 @@ fn edge(stage: &Stage, show: Show, cap: u64) -> Result {
     show.title(3, "The cap holds to the byte")?;
     show.say(&format!("cap {} bytes; usage is read from the ledger", exact(cap)))?;
     let mut program = Actor::start(&mut stage.capped(cap, &["--obey"]))?;
-    program.tell("info")?;
+    program.order("info")?;
     let mut request = |bytes: u64, granted: bool| -> Result {
-        let answer = program.tell(&format!("alloc {bytes}"))?;
+        let answer = program.order(&format!("alloc {bytes}"))?;
         let used = used(stage)?;
         let what = if bytes == 1 { "1 byte".into() } else { format!("{} bytes", exact(bytes)) };
         let outcome =
@@ -102,10 +102,10 @@ fn shared(stage: &Stage, show: Show, cap: u64) -> Result<Actor> {
     show.title(4, "Two processes share the cap, and what a dead one held comes back")?;
     let mut first = Actor::start(&mut stage.capped(cap, &["--obey"]))?;
     let half = cap / 2;
-    first.tell("info")?;
+    first.order("info")?;
     ask(show, &mut first, "A", half, true)?;
     let mut second = Actor::start(&mut stage.capped(cap, &["--obey"]))?;
-    let free = free(&second.tell("info")?)?;
+    let free = free(&second.order("info")?)?;
     show.say(&format!("B  sees {} free", size(free)))?;
     let expected = cap - used(stage)?;
     let holds = free == expected && free < half;
@@ -125,7 +125,7 @@ fn shared(stage: &Stage, show: Show, cap: u64) -> Result<Actor> {
 }
 
 fn ask(show: Show, program: &mut Actor, name: &str, bytes: u64, granted: bool) -> Result {
-    let answer = program.tell(&format!("alloc {bytes}"))?;
+    let answer = program.order(&format!("alloc {bytes}"))?;
     let size = size(bytes);
     if (answer == "ok") != granted {
         return Err(unexpected(&format!("{name} asks for {size}"), granted, &answer));

@@ -53,7 +53,7 @@ fn accept(socket: &TcpListener, body: &impl Fn() -> String, last_error: &Mutex<S
         let why = reason(&why);
         let mut last_error = last_error.lock().unwrap_or_else(PoisonError::into_inner);
         if why != *last_error {
-            output::tell(format!("metrics: {why}; trying again"));
+            output::notice(format!("metrics: {why}; trying again"));
             *last_error = why;
         }
         drop(last_error);

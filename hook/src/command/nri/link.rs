@@ -58,7 +58,7 @@ pub(super) fn serve(
             ready.set(was_ready)?;
             if was_ready {
                 served = stream.set_read_timeout(None);
-                output::tell(format!("nri: {} asks {name}", session.runtime()));
+                output::notice(format!("nri: {} asks {name}", session.runtime()));
             }
         }
     };

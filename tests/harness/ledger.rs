@@ -1,4 +1,4 @@
-//! What stands in the ledger file of a run, read as `include/gpucap.h` describes it.
+//! The content of the ledger file of a run, read as `include/gpucap.h` describes it.
 
 use crate::{Result, Run, Stop};
 use std::fs;
@@ -18,7 +18,7 @@ impl Run {
     ///
     /// # Errors
     /// If there is no ledger.
-    pub fn booked(&self) -> Result<u64> {
+    pub fn bytes_in_use(&self) -> Result<u64> {
         Ok(self.lines()?.iter().map(|line| line[TOTAL] >> 22).sum())
     }
 

@@ -45,7 +45,7 @@ fn write(path: &Path, bytes: &[u8]) -> Result {
 fn refused(run: &Run) -> Result {
     let mut actor = run.start()?;
     actor.expect(&[("init", NOT_READY)])?;
-    if actor.tell("alloc a 1")?.code == SUCCESS {
+    if actor.call("alloc a 1")?.code == SUCCESS {
         return Err(Stop::fail("memory was given"));
     }
     let output = actor.end()?;
