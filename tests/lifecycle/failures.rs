@@ -38,11 +38,12 @@ const CALLS: u64 = 120;
 const PRICE: &str = "4MiB";
 
 pub(crate) fn trials() -> Vec<Trial> {
-    let worlds: [(&'static str, &'static Setting, [u64; 3]); 4] = [
+    let worlds: [(&'static str, &'static Setting, [u64; 3]); 5] = [
         ("for memory alone", &PLAIN, [1, 2, 3]),
         ("with pools that grow in steps and modules that take memory", &STEPS, [4, 5, 6]),
         ("with functions that take memory when they are looked up", &LOOK_UPS, [7, 8, 9]),
         ("under a limit of time", &TIMED, [10, 11, 12]),
+        ("with contexts at the price that NVML tells", &PRICED, [13, 14, 15]),
     ];
     let seeds_of_each = if env::var_os("GPUCAP_TEST_POSITIONS").is_some() { 3 } else { 1 };
     let each = |(what, setting, seeds): (&'static str, &'static Setting, [u64; 3])| {
@@ -77,6 +78,11 @@ const STEPS: Setting = Setting {
 const LOOK_UPS: Setting = Setting {
     stub: &[("STUB_GPU_CLOCK", "virtual"), ("STUB_GPU_FUNCTION_MEM", "64KiB")],
     beyond: 12 * (64 << 10),
+    is_timed: false,
+};
+const PRICED: Setting = Setting {
+    stub: &[("STUB_GPU_CLOCK", "virtual"), ("GPUCAP_CONTEXT_MEM", "")],
+    beyond: 0,
     is_timed: false,
 };
 const TIMED: Setting =
