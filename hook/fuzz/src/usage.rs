@@ -37,7 +37,7 @@ pub fn usage(bytes: &[u8]) {
     let mut meter = Meter::new(Bucket::new(&word, Share::FULL), START);
     let (stream, allowance, mut now) = (meter.stream(START), Arc::<Allowance>::default(), START);
     let launch = Launch::kernel(Signature::kernel(1, 1));
-    let mut busy_ns = 0;
+    let (mut busy_ns, mut told) = (0, [0; SHARES.len()]);
     for record in bytes.chunks_exact(RECORD).take(MOST_RECORDS) {
         let takes = 1 + number(&record[..4]) % 50_000_000;
         if let Verdict::Admit(permit) =
@@ -46,9 +46,12 @@ pub fn usage(bytes: &[u8]) {
             meter.launched(permit, now, Some([now, now + takes]), &mut Card);
             busy_ns += takes;
         }
-        meter.look(peers(record, now), now);
+        meter.look(
+            peers(record, now).inspect(|(place, _)| told[*place] = SHARES[*place]).map(|it| it.1),
+            now,
+        );
         now += takes;
-        meter.look(peers(record, now), now);
+        meter.look(peers(record, now).map(|it| it.1), now);
         meter.settle_finished(now, &mut Card);
         let _ = meter.usage_report();
     }
@@ -56,25 +59,26 @@ pub fn usage(bytes: &[u8]) {
     let charged_ns = meter.totals().busy_ns;
     assert!(charged_ns <= busy_ns, "charged {charged_ns} of {busy_ns}");
     // A page counts at its share of 9/8 of the time, and of 200 ms that are taken as saved; beside it, rounding.
-    let shares: u64 = SHARES.map(u64::from).iter().sum();
+    let shares: u64 = told.map(u64::from).iter().sum();
     let given_ns = ((now - START) * 9 / 8 + 200_000_000) * shares / 100 + 1_000_000;
     assert!(charged_ns + given_ns >= busy_ns, "charged {charged_ns} of {busy_ns}, less {given_ns}");
 }
 
-/// One or two neighbours, of which the second one says the first one's words the other way round.
-fn peers(record: &[u8], now: u64) -> impl Iterator<Item = PeerReport> {
+/// One or two neighbours and their places in [`SHARES`], of which the second one says two words together with what the first
+/// one says.
+fn peers(record: &[u8], now: u64) -> impl Iterator<Item = (usize, PeerReport)> {
     let who = record[3] >> 4;
     let (work, occupied) = (number(&record[4..12]), number(&record[12..20]));
     // Half of what is told is a time that may be, the other half any number.
     let words = if who & 8 == 0 { (work, occupied) } else { (now.wrapping_add(work) >> 1, now) };
-    let seats = [words, (words.1, words.0)].map(|(work, occupied)| UsageReport { work, occupied });
-    let page = usize::from(who & 3);
-    let together =
-        UsageReport::together(seats.into_iter().take(1 + usize::from(who >> 2 & 1)), now);
-    [together.after(seats[1], now), seats[0]].into_iter().zip(page..).map(|(report, page)| {
+    let [first, second] =
+        [words, (words.1, words.0)].map(|(work, occupied)| UsageReport { work, occupied });
+    let together = UsageReport::together([first, second].into_iter(), now).after(second, now);
+    let peers = [first, together].into_iter().take(1 + usize::from(who >> 2 & 1));
+    peers.zip(usize::from(who & 3)..).map(|(report, page)| {
         let place = page % SHARES.len();
         let (page, share) = (place as u64, Share::from_percent(SHARES[place]));
-        PeerReport { page, share, key: page, report }
+        (place, PeerReport { page, share, key: page, report })
     })
 }
 
