@@ -1,7 +1,7 @@
-//! What neighbours tell on their usage pages can reach in a meter that reads them: no panic, and no more than their shares.
+//! What peers tell on their usage pages can reach in a meter that reads them: no panic, and no more than their shares.
 //!
 //! The process under test keeps the card busy without a pause. Records of twenty bytes say how long each of its kernels
-//! takes and what one or two neighbours tell meanwhile.
+//! takes and what one or two peers tell at the same time.
 
 use gpucap_core::sync::Word;
 use gpucap_core::throttle::{
@@ -31,7 +31,7 @@ impl Events for Card {
     fn give_back(&mut self, _: u64) {}
 }
 
-/// What neighbours tell, kernel by kernel.
+/// What peers tell, kernel by kernel.
 pub fn usage(bytes: &[u8]) {
     let word = Word::default();
     let mut meter = Meter::new(Bucket::new(&word, Share::FULL), START);
@@ -66,7 +66,7 @@ pub fn usage(bytes: &[u8]) {
     assert!(charged_ns + given_ns >= busy_ns, "charged {charged_ns} of {busy_ns}, less {given_ns}");
 }
 
-/// One or two neighbours and their places in [`SHARES`], of which the second one says two words together with what the first
+/// One or two peers and their places in [`SHARES`], of which the second one says two words together with what the first
 /// one says.
 fn peers(record: &[u8], now: u64) -> impl Iterator<Item = (usize, PeerReport)> {
     let who = record[3] >> 4;

@@ -72,7 +72,7 @@ impl Ledger {
 
     /// Comes to what the system counts the processes by, all of them by the same: `join` comes to the one of a name, if it
     /// is still there, and `begin` makes a new one, which stays if the function that it is given says so of its name. The
-    /// caller has its slot already. `None`: nobody will know that it is there.
+    /// caller has its slot already. `None`: no other process will know that it is there.
     pub fn attend<T>(
         &self,
         join: impl Fn(u64) -> Option<T>,

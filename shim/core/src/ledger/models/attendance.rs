@@ -1,12 +1,13 @@
-//! Coming to what the system counts the processes by: all come to the same, and nobody is certain who should not be.
+//! Coming to what the system counts the processes by: all come to the same, and no process is
+//! certain that all live while one does not.
 //!
-//! The system is one word for each thing that it counts by: how many are there. What nobody is at is gone for good.
+//! The system is one word for each thing that it counts by: how many are there. What no process is at is gone for good.
 
 use std::sync::Arc;
 
 use loom::thread;
 
-use super::{ADA, BEA, CID, NOBODY, at_each_step, claim, dead, explore, ledgers, process};
+use super::{ADA, BEA, CID, NO_PROCESS, at_each_step, claim, dead, explore, ledgers, process};
 use crate::{
     ledger::{Count, Ledger},
     sync::{Word, fuse::burn},
@@ -98,7 +99,7 @@ fn two_that_come_at_once_are_counted_by_the_same() {
 }
 
 /// Ada, the only one, dies at any access of her coming; Bea comes at the same time, and then Cid. As long as Ada's slot is
-/// there nobody is certain, and afterwards everybody is.
+/// there no process is certain, and afterwards all are.
 #[test]
 fn who_dies_while_it_comes_leaves_the_others_in_doubt_until_it_is_reaped() {
     at_each_step(2, |steps| {
@@ -119,7 +120,7 @@ fn who_dies_while_it_comes_leaves_the_others_in_doubt_until_it_is_reaped() {
         assert!(!near.all_live(&ledger, name), "Ada is dead");
         assert_eq!(ledger.reap(&dead(ADA)), 1);
         assert!(near.all_live(&ledger, name), "Bea is there");
-        ledger.claim(process(CID), 0, &dead(NOBODY)).unwrap();
+        ledger.claim(process(CID), 0, &dead(NO_PROCESS)).unwrap();
         assert!(!near.all_live(&ledger, name), "Cid has not come yet");
         assert_eq!(near.come(&ledger, &At::default()), Some(name));
         assert!(near.all_live(&ledger, name));

@@ -15,7 +15,7 @@ use crate::{
 
 /// After so long a share is published again.
 const LATER: u64 = NOW + 300_000_000;
-/// After so long a notice that nobody has renewed is forgotten.
+/// After so long a notice that no process has renewed is forgotten.
 const MUCH_LATER: u64 = LATER + 3_000_000_000;
 
 fn of<'a>(percent: u16, bucket: &'a Word, largest: &'a Word) -> Shares<'a> {
@@ -29,7 +29,7 @@ fn level(bucket: &Word, now: u64) -> i64 {
 }
 
 /// Both begin at once and charge. Who has less may count with its own share until it has seen the larger one: that
-/// takes more out of the bucket, never less. From its next look on it is exact, whoever had been faster.
+/// takes more out of the bucket, never less. From its next look on it is exact, whichever had been faster.
 #[test]
 fn the_largest_share_in_use_is_what_all_count_with_from_the_second_look_on() {
     explore(None, || {
@@ -99,7 +99,7 @@ fn a_share_of_a_process_that_died_is_forgotten() {
             small.follow(MUCH_LATER);
             bucket.store(MUCH_LATER);
             small.charge(COST, MUCH_LATER);
-            // With nobody beside it, its own share is the largest.
+            // With no process beside it, its own share is the largest.
             assert_eq!(level(&bucket, MUCH_LATER), -5 * COST.cast_signed());
             assert_eq!(small.level(MUCH_LATER), -COST.cast_signed());
         });
