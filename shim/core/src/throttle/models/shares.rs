@@ -51,7 +51,7 @@ fn the_largest_share_in_use_is_what_all_count_with_from_the_second_look_on() {
         large.follow(LATER);
         let mut small = of(10, &bucket, &largest);
         small.follow(LATER);
-        assert_eq!(told.load() & 0xffff, 5000, "who has less does not tell it");
+        assert_eq!(largest.load() & 0xffff, 5000, "who has less does not tell it");
         bucket.store(LATER);
         small.charge(COST, LATER);
         assert_eq!(level(&bucket, LATER), owed);
