@@ -76,7 +76,8 @@ struct gpucap_ledger_device {
     uint64_t launches; /* [i] those of a batch are counted when it ends */
     uint64_t collectives; /* of the compute cap: when those out were counted last, in 1024 ns, << 16, and how many */
     uint64_t shares; /* of the compute cap: when the largest share in use was written, in 2^20 ns, << 16, and it in 1/10000 */
-    uint64_t reserved_compute[2];
+    uint64_t charged; /* of the compute cap: the end of the time charged for unmeasured launches, in 1024 ns, << 20, and its length */
+    uint64_t reserved_compute[1];
     uint64_t uuid[4]; /* [p] word k: bytes 4k..4k+3, big-endian, in the low half; bit 63 set once written */
     uint64_t reserved_uuid[4];
     uint64_t windows[GPUCAP_LEDGER_WINDOWS]; /* [i] GPUCAP_LEDGER_WINDOW_*: busy time lately */

@@ -60,11 +60,8 @@ pub fn run(
     setup: &Setup,
     solo: Option<&Cell>,
 ) -> Cell {
-    let words: Vec<[Word; 3]> = std::iter::repeat_with(Default::default).take(SEATS).collect();
-    let seats: Vec<Seat<'_>> = words
-        .iter()
-        .map(|[bucket, collectives, shares]| Seat::new(bucket, collectives, shares))
-        .collect();
+    let words: Vec<[Word; 4]> = std::iter::repeat_with(Default::default).take(SEATS).collect();
+    let seats: Vec<Seat<'_>> = words.iter().map(|words| Seat::new(words.each_ref())).collect();
     let limit = |card: usize| {
         let asked = if card == 0 { percent } else { workload.elsewhere.or(percent) };
         asked.and_then(Share::from_percent).map(|share| (card, share))

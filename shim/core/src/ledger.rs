@@ -120,7 +120,9 @@ struct Device {
     collectives: Word,
     /// The largest share in use: `throttle` owns it.
     shares: Word,
-    _reserved_compute: [Counter; 2],
+    /// The time charged for unmeasured launches: `throttle` owns it.
+    charged: Word,
+    _reserved_compute: [Counter; 1],
     uuid: [Word; 4],
     _reserved_uuid: [Counter; 4],
     windows: Windows,

@@ -21,6 +21,7 @@
 
 mod allowance;
 mod bucket;
+mod charged;
 mod costs;
 mod coverage;
 mod gang;

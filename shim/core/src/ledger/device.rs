@@ -111,7 +111,7 @@ impl Ledger {
     pub fn seats(&self) -> Vec<Seat<'_>> {
         self.devices
             .iter()
-            .map(|row| Seat::new(&row.bucket, &row.collectives, &row.shares))
+            .map(|row| Seat::new([&row.bucket, &row.collectives, &row.shares, &row.charged]))
             .collect()
     }
 

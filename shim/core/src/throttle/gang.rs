@@ -21,20 +21,21 @@ use std::collections::VecDeque;
 use super::bucket::repaired;
 use crate::sync::Word;
 
-/// The words that a device shares with the processes of its container: of its bucket, its collectives, and their
-/// shares.
+/// The words that a device shares with the processes of its container: of its bucket, its collectives, their shares, and
+/// the time charged for unmeasured launches.
 #[derive(Clone, Copy, Debug)]
 pub struct Seat<'a> {
     bucket: &'a Word,
     collectives: &'a Word,
     shares: &'a Word,
+    charged: &'a Word,
 }
 
 impl<'a> Seat<'a> {
     /// Makes the seat of the device with these words.
     #[must_use]
-    pub const fn new(bucket: &'a Word, collectives: &'a Word, shares: &'a Word) -> Self {
-        Self { bucket, collectives, shares }
+    pub const fn new([bucket, collectives, shares, charged]: [&'a Word; 4]) -> Self {
+        Self { bucket, collectives, shares, charged }
     }
 
     /// Its bucket's word.
@@ -82,6 +83,11 @@ impl<'a> Gang<'a> {
     /// The word in which the processes of this device publish their shares.
     pub(super) fn shares(&self) -> Option<&'a Word> {
         self.seats.get(self.own).map(|seat| seat.shares)
+    }
+
+    /// The word of the time that the processes of this device were charged for unmeasured launches.
+    pub(super) fn charged(&self) -> Option<&'a Word> {
+        self.seats.get(self.own).map(|seat| seat.charged)
     }
 
     /// Records that a collective was admitted.

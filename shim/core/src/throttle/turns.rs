@@ -15,7 +15,7 @@
 
 use std::collections::VecDeque;
 
-use super::usage_report::{PeerReport, UsageReport};
+use super::usage_report::{PeerReport, UNKNOWN_NS, UsageReport};
 use crate::units::Share;
 
 /// The turns of this process on one device.
@@ -51,6 +51,8 @@ struct Page {
 #[derive(Debug)]
 struct Peer {
     key: u64,
+    /// Whether it is of this process's container, and pays out of the same bucket.
+    is_own: bool,
     work: u64,
     occupied_ns: u64,
     /// Its reported work that counts and has not been given yet, in the mean and at most.
@@ -65,7 +67,7 @@ struct Peer {
 
 /// Reports are late, and are corrected once measured: this much more counts.
 const LATE_PARTS: u64 = 8;
-/// Work already in flight at the first look is unknown; this much is assumed.
+/// Work already in flight at the first look is unknown; this much is assumed of another container's.
 const IN_FLIGHT_AT_FIRST_NS: u64 = 200_000_000;
 /// Turns, and a switch from one to the next with them, are shorter.
 const LONG_TURN_NS: u64 = 5_000_000;
@@ -132,7 +134,7 @@ impl Turns {
         if known.is_none() {
             // All work that a new peer reports was done since the latest look.
             let before = if self.has_looked { UsageReport::default() } else { published.report };
-            self.peers.push(Peer::new(published.key, before, now));
+            self.peers.push(Peer::new(published.key, published.share.is_none(), before, now));
         }
         let at = known.unwrap_or(self.peers.len() - 1);
         if let (Some(peer), Some(page)) = (self.peers.get_mut(at), self.pages.get_mut(place)) {
@@ -302,18 +304,25 @@ fn signed(ns: u64) -> i64 {
 }
 
 impl Peer {
-    const fn new(key: u64, report: UsageReport, now: u64) -> Self {
+    const fn new(key: u64, is_own: bool, report: UsageReport, now: u64) -> Self {
         let (work, occupied_ns, is_in_flight) =
             (report.work, report.occupied_ns(now), report.is_in_flight());
-        let beyond_ns = if is_in_flight { IN_FLIGHT_AT_FIRST_NS } else { 0 };
+        let beyond_ns = if is_in_flight && !is_own { IN_FLIGHT_AT_FIRST_NS } else { 0 };
         let (left_ns, there_ns, seen_at) = ([0; 2], 0, now);
-        Self { key, work, occupied_ns, left_ns, beyond_ns, there_ns, is_in_flight, seen_at }
+        Self { key, is_own, work, occupied_ns, left_ns, beyond_ns, there_ns, is_in_flight, seen_at }
     }
 
     fn update(&mut self, report: UsageReport, allowed_ns: &mut u64, passed: u64, now: u64) {
         let occupied_ns = report.occupied_ns(now);
         self.there_ns = occupied_ns.saturating_sub(self.occupied_ns).min(passed);
         let more = report.work.wrapping_sub(self.work).cast_signed();
+        // Within a container unmeasured work counts once it is measured: see `charged`.
+        let unknown = signed(UNKNOWN_NS);
+        let more = match more {
+            change if self.is_own && change > unknown / 2 => change.saturating_sub(unknown),
+            change if self.is_own && change < -unknown / 2 => change.saturating_add(unknown),
+            change => change,
+        };
         match u64::try_from(more) {
             Ok(more) => self.beyond_ns = self.beyond_ns.saturating_add(more).min(MOST_LEFT_NS),
             Err(_less) => {

@@ -33,6 +33,8 @@ pub struct PeerReport {
     pub report: UsageReport,
 }
 
+/// What is published for unmeasured work in flight: longer than any measurement takes.
+pub(super) const UNKNOWN_NS: u64 = 10_000_000_000;
 /// Set while work is in flight.
 const OUT: u64 = 1 << 63;
 

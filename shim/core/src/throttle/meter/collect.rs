@@ -3,9 +3,11 @@
 use super::Meter;
 use crate::throttle::{
     BIG_NS, Events, Reached, Signature,
+    charged::claim,
     costs::{OUTLIER, Sample},
     settlement::{Certain, Done, Part, Span},
     stream::{Operation, Pending, Reserved, StreamId},
+    turns::scaled,
 };
 
 /// A stream's events are in order: one that is this much earlier than its predecessor is of another clock.
@@ -217,21 +219,28 @@ impl<E> Meter<'_, E> {
         let explained = !is_alone && own < took / 8 * 7;
         let first = self.costs.estimate(signature).is_none();
         let small = self.costs.small(signature).filter(|_| !self.settlement.is_doubtful(now));
+        // As long as the function's cost is unknown, its time may be that of the container's other processes.
+        let is_known = !first && (steady.is_some() || small.is_some());
+        let charged = match self.gang.charged().filter(|_| !is_known) {
+            Some(charged) => scaled(sample, claim(charged, start, end), took).max(1),
+            None => sample,
+        };
+        let learned = if first { charged } else { sample };
         if let Some(expected) = small
             && clean
             && !is_collective
             && !explained
         {
-            self.settlement.saw_single(u64::from(expected), sample, now);
+            self.settlement.saw_single(u64::from(expected), charged, now);
         }
-        self.costs.learn(signature, Sample { ns: sample, clean, is_collective, explained });
-        let work_ns = small.map_or(sample, u64::from);
+        self.costs.learn(signature, Sample { ns: learned, clean, is_collective, explained });
+        let work_ns = small.map_or(charged, u64::from);
         // The measurement contains the distance of two events, which is not work.
         let from = start.saturating_add(took - whole.min(took));
-        let certain = Some(Certain { from, until: end, part: Part::Known(sample) });
+        let certain = Some(Certain { from, until: end, part: Part::Known(charged) });
         self.settle(reserved, Done { span: Span::Operation(start, end), work_ns, certain }, now);
         if first {
-            self.reprice(signature, sample, now);
+            self.reprice(signature, learned, now);
         }
     }
 

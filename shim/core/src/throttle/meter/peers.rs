@@ -1,10 +1,7 @@
 //! What this process publishes for its peers on the device, and what it derives from their reports.
 
 use super::Meter;
-use crate::throttle::usage_report::{PeerReport, UsageReport};
-
-/// Longer than any measurement takes.
-const UNKNOWN_NS: u64 = 10_000_000_000;
+use crate::throttle::usage_report::{PeerReport, UNKNOWN_NS, UsageReport};
 
 impl<E> Meter<'_, E> {
     /// Returns whether it is time to read the reports of other processes on the device.

@@ -7,7 +7,7 @@ use crate::{
     units::Share,
 };
 
-type Words = [[Word; 3]; 2];
+type Words = [[Word; 4]; 2];
 
 const COLLECTIVE: Launch = Launch::kernel(Signature::kernel(9, 1024)).collective(NOW);
 const OTHER: Launch = Launch::kernel(KERNEL);
@@ -18,7 +18,7 @@ fn two(words: &Words, percent: [u16; 2]) -> [Bench<'_>; 2] {
     [0, 1].map(|own| {
         let [bucket, ..] = &words[own];
         let mut bench = Bench::new(bucket, percent[own]);
-        let seats = words.iter().map(|[bucket, met, shares]| Seat::new(bucket, met, shares));
+        let seats = words.iter().map(|words| Seat::new(words.each_ref()));
         let bucket = Bucket::new(bucket, Share::from_percent(percent[own]).unwrap());
         bench.meter = Meter::new(bucket, NOW).among(Gang::new(seats.collect(), own));
         bench.stream = bench.meter.stream(NOW);

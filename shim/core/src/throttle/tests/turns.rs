@@ -256,3 +256,18 @@ proptest! {
         prop_assert!(turns.part(length / 2, from, from + length) <= length / 2);
     }
 }
+
+/// A process that has launched something and never calls the driver again leaves such a report behind.
+#[test]
+fn unmeasured_work_of_the_own_container_is_deducted_from_nothing() {
+    let mut turns = Turns::new(START);
+    let idle = (10_000, 0, Some(0));
+    looks(
+        &mut turns,
+        &[(1_000, (0, 0, Some(1_000)), &[idle]), (1_200, (0, 0, Some(1_000)), &[idle])],
+    );
+    close(own(&turns, 1_000, 1_200), 200.0);
+    let newcomer = (10_000, 0, Some(1_300));
+    looks(&mut turns, &[(1_500, (0, 0, Some(1_000)), &[idle, newcomer])]);
+    close(own(&turns, 1_200, 1_500), 300.0);
+}
