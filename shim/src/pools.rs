@@ -7,9 +7,8 @@
 //! allocation, after a synchronisation that may have released something, and after a trim; and before an allocation of
 //! this process is refused, every pool that keeps something is trimmed.
 //!
-//! The lock of the table is held for a look-up or a charge, never across a driver call; what handles stand for has a
-//! [lock of its own](handles), which is. Another thread may change a pool while the
-//! driver answers, so an answer is only used if the pool's count of changes has not moved.
+//! The table's lock is held for a look-up or a charge, never across a driver call; that of [`handles`] is. Another thread
+//! may change a pool while the driver answers, so an answer is only used if its count of changes has not moved.
 
 mod frees;
 mod handles;
@@ -149,13 +148,12 @@ impl Pools {
     /// reserved more than is charged. Otherwise what the allocation may have taken is remembered.
     pub(crate) fn is_taken(&self, driver: &DriverCopy, pool: CUmemoryPool, bytes: u64) -> bool {
         for attempt in 1..=TRIES {
-            let changes = |pool: &Pool| pool.changes;
-            let asked = self.table.lock().pools.get(&pool.address()).map(changes);
+            let asked = self.table.lock().pools.get(&pool.address()).map(|pool| pool.changes);
             let reserved = driver::cuda::pool_reserved(driver, pool).unwrap_or(0);
             let mut table = self.table.lock();
-            let Some(pool) = table.pools.get_mut(&pool.address()) else { return false };
-            if asked == Some(pool.changes) || attempt == TRIES {
-                return pool.is_taken(reserved, bytes);
+            let Some(known) = table.pools.get_mut(&pool.address()) else { break };
+            if asked == Some(known.changes) || attempt == TRIES {
+                return known.is_taken(reserved, bytes);
             }
         }
         false
@@ -301,11 +299,10 @@ impl Pools {
     ) -> Option<u64> {
         // Afterwards it can be asked nothing any more: what stays is in use, or freed behind work that is not done.
         driver::cuda::trim_pool(driver, pool);
-        let hold = |device: &Device, bytes| {
+        let _ = self.balance_by(driver, session, pool.address(), |device, bytes| {
             session.charge_held(device, Kind::Pool, bytes).commit();
             Ok(())
-        };
-        let _ = self.balance_by(driver, session, pool.address(), hold);
+        });
         let mut table = self.table.lock();
         let mut ending = table.pools.remove(&pool.address())?;
         let name = NO_ADDRESS | table.destroyed;

@@ -1,7 +1,7 @@
 //! Virtual memory management: physical memory lives while a handle, a file, a mapping or a tile of an array refers to
 //! it.
 //!
-//! The table's lock is held across the driver's call, as nowhere else: the value of a handle or an address can be
+//! The table's lock is held across the driver's call: the value of a handle or an address can be
 //! reused as soon as the driver has released it, and only the order of the calls distinguishes old from new. These
 //! calls are rare and take the driver's own locks anyway. A tool that the driver calls back on the same thread in
 //! this call finds the lock [held](crate::driver_call_guard) and passes.
