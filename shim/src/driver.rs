@@ -85,8 +85,8 @@ pub(crate) mod cuda {
         CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT,
         CU_STREAM_CAPTURE_STATUS_NONE, CU_STREAM_PER_THREAD, CUDA_KERNEL_NODE_PARAMS,
         CUDA_MEM_ALLOC_NODE_PARAMS, CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUgraph,
-        CUgraphNode, CUkernel, CUlibrary, CUmemoryPool, CUmodule, CUstream, CUuuid, CuError,
-        CuResult,
+        CUgraphExec, CUgraphNode, CUkernel, CUlibrary, CUmemoryPool, CUmodule, CUstream, CUuuid,
+        CuError, CuResult,
     };
 
     functions! { CuResult;
@@ -120,6 +120,7 @@ pub(crate) mod cuda {
         fn func_get_name = cuFuncGetName(name: *mut *const c_char, function: CUfunction);
         fn graph_child_get_graph = cuGraphChildGraphNodeGetGraph(
             node: CUgraphNode, graph: *mut CUgraph) -> code;
+        fn graph_exec_destroy = cuGraphExecDestroy(exec: CUgraphExec);
         fn graph_get_nodes = cuGraphGetNodes(
             graph: CUgraph, nodes: *mut CUgraphNode, count: *mut usize) -> code;
         fn graph_kernel_node_get_params = cuGraphKernelNodeGetParams(

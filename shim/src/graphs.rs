@@ -86,12 +86,17 @@ impl Graphs {
     }
 
     /// Refunds what graphs hold no longer: at most what the driver says they hold, and what is still to be launched,
-    /// stays charged.
-    pub(crate) fn settle(&self, driver: &DriverCopy, session: &Session, ordinal: CUdevice) {
+    /// stays charged. What they hold beyond the charge is charged.
+    pub(crate) fn settle(&self, driver: &DriverCopy, session: &'static Session, ordinal: CUdevice) {
         let Ok(Some(device)) = session.device(driver, ordinal) else { return };
         let Some(reserved) = driver::cuda::graphs_reserved(driver, ordinal) else { return };
         let mut memory = self.0.lock();
-        let Some(account) = memory.devices.get_mut(&ordinal) else { return };
+        let account = memory.devices.entry(ordinal).or_default();
+        if reserved > account.charged {
+            let more = reserved.saturating_sub(account.charged);
+            session.charge_held(device, Kind::Graph, more).commit();
+            account.charged = reserved;
+        }
         let most = session.pools.padded(reserved.saturating_add(account.live));
         let bytes = account.charged.saturating_sub(most);
         account.charged = account.charged.saturating_sub(bytes);
@@ -99,7 +104,7 @@ impl Graphs {
     }
 
     /// Makes graphs give back what they only keep. False if there was nothing.
-    pub(crate) fn give_back(&self, driver: &DriverCopy, session: &Session) -> bool {
+    pub(crate) fn give_back(&self, driver: &DriverCopy, session: &'static Session) -> bool {
         let keeping = |(device, account): (&CUdevice, &Account)| {
             (account.charged > account.live).then_some(*device)
         };

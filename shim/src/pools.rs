@@ -7,13 +7,15 @@
 //! allocation, after a synchronisation that may have released something, and after a trim; and before an allocation of
 //! this process is refused, every pool that keeps something is trimmed.
 //!
-//! The lock is held for a look-up or a charge, never across a driver call. Another thread may change a pool while the
-//! driver answers, so an answer is only used if the pool's count of changes has not moved.
+//! The table's lock is held for a look-up or a charge, never across a driver call; that of [`handles`] is. Another thread
+//! may change a pool while the driver answers, so an answer is only used if its count of changes has not moved.
 
 mod frees;
+mod handles;
 mod reserve;
 
 use crate::allocations::{ByAddress, Record};
+use crate::device::Device;
 use crate::driver;
 use crate::redirect::DriverCopy;
 use crate::session::Session;
@@ -21,6 +23,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 pub(crate) use frees::Place;
 use gpucap_abi::cuda::{CUcontext, CUdevice, CUmemoryPool, CUstream};
 use gpucap_core::ledger::{DeviceIndex, Kind, OverQuota};
+use handles::Handles;
 use parking_lot::Mutex;
 pub(crate) use reserve::Asked;
 use reserve::{Pool, Unit};
@@ -37,6 +40,8 @@ pub(crate) enum Home {
 /// The pools that this process has met.
 #[derive(Default)]
 pub(crate) struct Pools {
+    /// Held while a pool is used, and while handles change their meaning.
+    pub(crate) handles: Handles,
     table: Mutex<Table>,
     /// A synchronisation may release something.
     releasable: AtomicBool,
@@ -137,6 +142,21 @@ impl Pools {
             self.give_back(driver, session);
             self.balance(driver, session, pool.address())
         })
+    }
+
+    /// Returns whether the driver has taken memory from a pool for an allocation that was to be recorded only: it has
+    /// reserved more than is charged. Otherwise what the allocation may have taken is remembered.
+    pub(crate) fn is_taken(&self, driver: &DriverCopy, pool: CUmemoryPool, bytes: u64) -> bool {
+        for attempt in 1..=TRIES {
+            let asked = self.table.lock().pools.get(&pool.address()).map(|pool| pool.changes);
+            let reserved = driver::cuda::pool_reserved(driver, pool).unwrap_or(0);
+            let mut table = self.table.lock();
+            let Some(known) = table.pools.get_mut(&pool.address()) else { break };
+            if asked == Some(known.changes) || attempt == TRIES {
+                return known.is_taken(reserved, bytes);
+            }
+        }
+        false
     }
 
     /// The driver has taken an allocation back, which is free from a point of a stream on. False if the pool is not
@@ -279,12 +299,16 @@ impl Pools {
     ) -> Option<u64> {
         // Afterwards it can be asked nothing any more: what stays is in use, or freed behind work that is not done.
         driver::cuda::trim_pool(driver, pool);
-        let _ = self.balance(driver, session, pool.address());
+        let _ = self.balance_by(driver, session, pool.address(), |device, bytes| {
+            session.charge_held(device, Kind::Pool, bytes).commit();
+            Ok(())
+        });
         let mut table = self.table.lock();
         let mut ending = table.pools.remove(&pool.address())?;
         let name = NO_ADDRESS | table.destroyed;
         table.destroyed = table.destroyed.saturating_add(1);
         ending.is_destroyed = true;
+        ending.lose_unseen();
         table.pools.insert(name, ending);
         drop(table);
         session.memory.move_pool(pool.address(), name);
@@ -320,6 +344,20 @@ impl Pools {
         session: &'static Session,
         address: u64,
     ) -> Result<(), OverQuota> {
+        self.balance_by(driver, session, address, |device, bytes| {
+            session.charge(device, Kind::Pool, bytes)?.commit();
+            Ok(())
+        })
+    }
+
+    /// The same, where `charge` charges for what it holds beyond its charge.
+    fn balance_by(
+        &self,
+        driver: &DriverCopy,
+        session: &'static Session,
+        address: u64,
+        charge: impl Fn(&Device, u64) -> Result<(), OverQuota>,
+    ) -> Result<(), OverQuota> {
         for attempt in 1..=TRIES {
             let asked = |pool: &Pool| (!pool.is_destroyed).then_some((pool.home, pool.changes));
             let asked = self.table.lock().pools.get(&address).and_then(asked);
@@ -338,8 +376,7 @@ impl Pools {
                 break;
             };
             if idle > pool.kept {
-                let charge = session.charge(device, Kind::Pool, idle.saturating_sub(pool.kept))?;
-                charge.commit();
+                charge(device, idle.saturating_sub(pool.kept))?;
                 pool.kept = idle;
             } else if is_current {
                 session.refund(kept(device.index, pool.kept.saturating_sub(idle)));

@@ -201,6 +201,15 @@ impl Session {
         Ok(Charge { session: self, record: Record { bytes, home: 0, device: index, kind } })
     }
 
+    /// Charges for what the driver holds already and what cannot be given back, whether it fits or not: the limit is full
+    /// until it has gone.
+    pub(crate) fn charge_held(&'static self, device: &Device, kind: Kind, bytes: u64) -> Charge {
+        let _one_at_a_time = device.turn.lock();
+        // Without a limit it fits, and dead processes are not in the way.
+        let _ = self.ledger.charge(self.slot, device.index, kind, bytes, u64::MAX);
+        Charge { session: self, record: Record { bytes, home: 0, device: device.index, kind } }
+    }
+
     /// Bytes of a device that the container's processes hold, without those that have been dead for half a second.
     pub(crate) fn used(&self, device: &Device) -> u64 {
         self.attendance.keep_up();

@@ -6,7 +6,7 @@
 //! [`ways`] takes each way of getting memory through the same rules, [`shared`] does so with several processes;
 //! [`physical`], [`sparse`], [`contexts`], [`greens`], [`prices`], [`code`] and [`growth`] are what lives by
 //! references, [`imports`] what has two names or two processes, [`pools`] and [`graphs`] what is kept beyond its use,
-//! [`instants`] what the driver holds between calls and within them;
+//! [`instants`] what the driver holds between calls and within them, [`within`] what other threads change in them;
 //! [`misuse`] is what a program should not do; [`reports`] is what it is told, [`busy`] of time; [`values`] is what the
 //! variables may say and [`devices`] of which card; [`file`] is the hook's word.
 
@@ -30,6 +30,7 @@ mod shared;
 mod sparse;
 mod values;
 mod ways;
+mod within;
 
 use gpucap_tests::{Actor, Answer, Driver, Result, Run, Stop, World, main as harness};
 use std::fs;
@@ -57,6 +58,7 @@ fn main() -> ExitCode {
         sparse::trials,
         pools::trials,
         instants::trials,
+        within::trials,
         contexts::trials,
         greens::trials,
         prices::trials,

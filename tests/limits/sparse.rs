@@ -1,6 +1,6 @@
 //! Sparse arrays own nothing; the memory behind their tiles is charged as long as it is there.
 
-use crate::{CAP, MIB, OUT_OF_MEMORY, SUCCESS, begin, capped, in_use};
+use crate::{CAP, INVALID_VALUE, MIB, OUT_OF_MEMORY, SUCCESS, begin, capped, in_use};
 use gpucap_tests::{Actor, Result, Run, trial};
 use libtest_mimic::Trial;
 
@@ -12,6 +12,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("a sparse array that ends gives up what was behind it", array_ends),
         trial("with a context end its sparse arrays", context_ends),
         trial("tiles that the driver did not change keep what they have", not_changed),
+        trial("a batch that fails keeps what it may have mapped charged", half_a_batch),
     ]
 }
 
@@ -43,7 +44,7 @@ fn emptied() -> Result {
     let mut actor = mapped(&run)?;
     actor.expect(&[
         (&format!("empty r 1 {}", 2 * TILES - 1), SUCCESS),
-        (&format!("tiles r a 0 {TILES}"), crate::INVALID_VALUE), // no such handle
+        (&format!("tiles r a 0 {TILES}"), INVALID_VALUE), // no such handle
     ])?;
     in_use(&run, PAGE)?;
     actor.expect(&[("empty r 0 1", SUCCESS)])?;
@@ -86,6 +87,24 @@ fn not_changed() -> Result {
     let mut actor = mapped(&run)?;
     actor.expect(&[(&format!("empty r 0 {TILES}"), 719)])?;
     in_use(&run, PAGE)?;
+    actor.expect(&[(&format!("empty r 0 {TILES}"), SUCCESS)])?;
+    in_use(&run, 0)
+}
+
+fn half_a_batch() -> Result {
+    let run = capped(&(2 * PAGE).to_string())?;
+    let mut actor = mapped(&run)?;
+    actor.expect(&[
+        (&format!("create b {PAGE} 0"), SUCCESS),
+        // The driver has carried out the first map, in place of the one before.
+        (&format!("tiles-and-bad r b 0 {TILES}"), INVALID_VALUE),
+        ("drop b", SUCCESS),
+    ])?;
+    in_use(&run, 2 * PAGE)?;
+    actor.expect(&[("alloc c 1", OUT_OF_MEMORY)])?;
+    // What such a batch empties is not known to be empty; what is emptied afterwards is.
+    actor.expect(&[(&format!("empty-and-bad r 0 {TILES}"), INVALID_VALUE)])?;
+    in_use(&run, 2 * PAGE)?;
     actor.expect(&[(&format!("empty r 0 {TILES}"), SUCCESS)])?;
     in_use(&run, 0)
 }

@@ -12,6 +12,7 @@
  *   pool-export B A, pool-import B PID FILE, pool-pointer-of B A: the pointer, by way of the pool in A
  *   sparse B TILES             a sparse array of that many tiles in a row
  *   tiles B A FIRST COUNT      memory of handle A behind tiles of array B; empty B FIRST COUNT
+ *   tiles-and-bad B A FIRST COUNT: the same in a batch with another map that the driver refuses
  *   multicast M BYTES          a multicast object; bind M A BYTES, unbind M BYTES: memory of handle A, at its beginning
  */
 #ifndef ACTOR_SHARE_H
@@ -148,6 +149,17 @@ static CUresult map_tiles(const char *name, uint64_t array, uint64_t handle, uin
     return call(&map, 1, NULL);
 }
 
+static CUresult map_tiles_and_bad(uint64_t array, uint64_t handle, uint64_t first, uint64_t count)
+{
+    array_map map = { .resource = array, .offset = { (unsigned int)first * TILE }, .devices = 1,
+                      .extent = { (unsigned int)count * TILE, TILE, 1 }, .operation = handle ? 1 : 2,
+                      .handle = handle };
+    array_map maps[2] = { map, map };
+    CUresult (*call)(array_map *, unsigned int, CUstream) = named("cuMemMapArrayAsync");
+    maps[1].flags = 1;
+    return call(maps, 2, NULL);
+}
+
 static CUresult multicast(uint64_t *object, uint64_t bytes)
 {
     struct { unsigned int devices; size_t bytes; uint64_t types, flags; } prop = { 1, bytes, 0, 0 };
@@ -208,6 +220,8 @@ static int obey_share(CUresult *result, const char *verb, uint64_t *slot, uint64
     COMMAND("pool-pointer-of", pool_pointer_of(slot, *from))
     COMMAND("sparse", sparse(slot, first))
     COMMAND("tiles", map_tiles("cuMemMapArrayAsync", *slot, *from, first, second))
+    COMMAND("tiles-and-bad", map_tiles_and_bad(*slot, *from, first, second))
+    COMMAND("empty-and-bad", map_tiles_and_bad(*slot, 0, first, second))
     COMMAND("tiles_ptsz", map_tiles("cuMemMapArrayAsync_ptsz", *slot, *from, first, second))
     COMMAND("multicast", multicast(slot, first))
     COMMAND("bind", bind_memory(*slot, *from, first))

@@ -175,6 +175,14 @@ impl<T> Physical<T> {
         replaced.into_iter().filter_map(|id| self.take_if_gone(id)).collect()
     }
 
+    /// `cuMemMapArrayAsync` has failed with this map in its batch: the memory may be behind the tiles, and what was
+    /// there before may be as well.
+    pub fn may_map_tiles(&mut self, at: Subresource, region: Region, handle: u64) {
+        if let Some(reference) = self.handles.get(&handle) {
+            self.tiles.add(at, region, reference.memory);
+        }
+    }
+
     /// Removes the memory behind the tiles of an array, before the driver ends it: another array may get its handle
     /// at once.
     pub fn take_array(&mut self, array: u64) -> Behind {

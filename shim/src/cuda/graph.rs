@@ -8,7 +8,7 @@ use crate::call::Call;
 use crate::driver;
 use crate::graphs::Needs;
 use crate::hooks::Next;
-use crate::session::Session;
+use crate::session::{Charge, Session};
 use crate::throttle;
 use core::ffi::{c_char, c_int, c_void};
 use gpucap_abi::arg::Out;
@@ -116,6 +116,31 @@ fn instantiate(
 ) -> CuResult {
     let session = call.session()?;
     let mut needs = Needs::new();
+    let mut charges = Vec::new();
+    charge_all(call, session, graph, (&mut needs, &mut charges))?;
+    let written = next()?;
+    let Some(exec) = exec.get(&written) else { return Ok(()) };
+    // Another thread may have added allocations until the driver had read the graph. None can be taken out of it.
+    if let Err(error) = charge_all(call, session, graph, (&mut needs, &mut charges)) {
+        return undo(call, session, exec, (needs, charges), error);
+    }
+    throttle::graph_made(call, exec, graph);
+    if !needs.is_empty() {
+        session.graphs.made(exec, needs, charges.into_iter());
+    }
+    Ok(())
+}
+
+type Charges = Vec<(CUdevice, Charge)>;
+
+/// Charges for the allocations of a graph, as far as that has not been done.
+fn charge_all(
+    call: &Call,
+    session: &'static Session,
+    graph: CUgraph,
+    (charged, charges): (&mut Needs, &mut Charges),
+) -> CuResult {
+    let mut needs = Needs::new();
     let look = |params: CUDA_MEM_ALLOC_NODE_PARAMS| {
         if let Some(ordinal) = device_of(call, params.poolProps.location) {
             let need = needs.entry(ordinal).or_default();
@@ -123,20 +148,33 @@ fn instantiate(
         }
     };
     needed(call, driver::cuda::graph::each_allocation(call.driver, graph, look))?;
-    let mut charges = Vec::new();
-    let mut charged = Needs::new();
     for (ordinal, bytes) in needs {
-        if let Some(device) = session.device(call.driver, ordinal)? {
-            let most = session.graphs.charge_for(&session.pools, ordinal, bytes);
+        let before = charged.get(&ordinal).copied().unwrap_or(0);
+        if bytes > before
+            && let Some(device) = session.device(call.driver, ordinal)?
+        {
+            let more = bytes.saturating_sub(before);
+            let most = session.graphs.charge_for(&session.pools, ordinal, more);
             charges.push((ordinal, call.charge(session, device, Kind::Graph, most)?));
             charged.insert(ordinal, bytes);
         }
     }
-    let written = next()?;
-    let Some(exec) = exec.get(&written) else { return Ok(()) };
-    throttle::graph_made(call, exec, graph);
-    if !charged.is_empty() {
-        session.graphs.made(exec, charged, charges.into_iter());
-    }
     Ok(())
+}
+
+/// Ends a graph that was made executable and does not fit. One that does not end keeps what was charged for it.
+fn undo(
+    call: &Call,
+    session: &'static Session,
+    exec: CUgraphExec,
+    (needs, charges): (Needs, Charges),
+    error: CuError,
+) -> CuResult {
+    let devices: Vec<CUdevice> = needs.keys().copied().collect();
+    if driver::cuda::graph::destroy(call.driver, exec).is_none() {
+        session.graphs.made(exec, needs, charges.into_iter());
+    }
+    // Another thread may have found its handle, and launched it.
+    devices.into_iter().for_each(|device| session.graphs.settle(call.driver, session, device));
+    Err(error)
 }

@@ -10,7 +10,7 @@ use crate::pools::{Asked, Home, Place};
 use crate::session::{Charge, Session};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering;
-use gpucap_abi::arg::{In, Out, Word};
+use gpucap_abi::arg::{In, Out, Word, Written};
 use gpucap_abi::cuda::{
     CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, CUcontext, CUdevice, CUmemLocation, CUmemPoolProps,
     CUmemoryPool, CUstream, CuError, CuResult,
@@ -25,14 +25,14 @@ pub(crate) fn alloc<P: Word>(
     bytes: impl Word,
     stream: CUstream,
 ) -> CuResult {
-    if is_capturing(call, stream)? {
-        return next().map(drop); // a node of a graph, charged when the graph is made executable
-    }
+    let is_recorded = is_capturing(call, stream)?;
     let session = call.session()?;
     let Some(ordinal) = current_ordinal(call)? else { return next().map(drop) };
     let Some(device) = session.device(call.driver, ordinal)? else { return next().map(drop) };
+    let _kept = session.pools.handles.keep();
     let pool = current_pool(call, session, device, ordinal)?;
-    charged(call, next, (session, device), pool, pointer, bytes.to_u64())
+    let taken = Taken { session, device, pool, pointer, bytes: bytes.to_u64() };
+    if is_recorded { taken.recorded(call, next) } else { taken.charged(call, next) }
 }
 
 /// `cuMemAllocFromPoolAsync`: charged to the pool's device. A pool that we have not met is taken to belong to the
@@ -45,10 +45,9 @@ pub(crate) fn alloc_from<P: Word>(
     pool: CUmemoryPool,
     stream: CUstream,
 ) -> CuResult {
-    if is_capturing(call, stream)? {
-        return next().map(drop);
-    }
+    let is_recorded = is_capturing(call, stream)?;
     let session = call.session()?;
+    let _kept = session.pools.handles.keep();
     let home = session.pools.home(pool).unwrap_or_else(|| {
         let home = Home::Device(likely_device(call));
         session.pools.guess(call.driver, pool, home);
@@ -56,7 +55,8 @@ pub(crate) fn alloc_from<P: Word>(
     });
     let Home::Device(ordinal) = home else { return next().map(drop) };
     let Some(device) = session.device(call.driver, ordinal)? else { return next().map(drop) };
-    charged(call, next, (session, device), pool, pointer, bytes.to_u64())
+    let taken = Taken { session, device, pool, pointer, bytes: bytes.to_u64() };
+    if is_recorded { taken.recorded(call, next) } else { taken.charged(call, next) }
 }
 
 /// `cuMemFreeAsync`: from the call on the bytes serve only the pool they came from, which keeps them.
@@ -100,10 +100,12 @@ pub(crate) fn create(
     pool: Out<CUmemoryPool>,
     props: In<CUmemPoolProps>,
 ) -> CuResult {
+    let Ok(session) = call.session() else { return next().map(drop) };
+    let _changing = session.pools.handles.change();
     let written = next()?;
     let home =
         props.get().map_or(Home::Elsewhere, |props| home_at(call, props.location, props.allocType));
-    if let (Some(pool), Ok(session)) = (pool.get(&written), call.session()) {
+    if let Some(pool) = pool.get(&written) {
         session.pools.learn(call.driver, pool, home);
     }
     Ok(())
@@ -118,8 +120,10 @@ pub(crate) fn import(
     _kind: c_int,
     _flags: u64,
 ) -> CuResult {
+    let Ok(session) = call.session() else { return next().map(drop) };
+    let _changing = session.pools.handles.change();
     let written = next()?;
-    if let (Some(pool), Ok(session)) = (pool.get(&written), call.session()) {
+    if let Some(pool) = pool.get(&written) {
         session.pools.learn(call.driver, pool, Home::Elsewhere);
     }
     Ok(())
@@ -163,10 +167,10 @@ pub(crate) fn set_current(
     ordinal: CUdevice,
     pool: CUmemoryPool,
 ) -> CuResult {
+    let Ok(session) = call.session() else { return next().map(drop) };
+    let _changing = session.pools.handles.change();
     next()?;
-    if let Ok(session) = call.session()
-        && let Ok(Some(device)) = session.device(call.driver, ordinal)
-    {
+    if let Ok(Some(device)) = session.device(call.driver, ordinal) {
         session.pools.learn(call.driver, pool, Home::Device(ordinal));
         device.current_pool.store(pool.address(), Ordering::Release);
     }
@@ -181,10 +185,11 @@ pub(crate) fn set_current_at(
     _kind: c_int,
     _pool: CUmemoryPool,
 ) -> CuResult {
+    let Ok(session) = call.session() else { return next().map(drop) };
+    let _changing = session.pools.handles.change();
     let written = next()?;
     if let Some(location) = location.get(&written)
         && let Some(ordinal) = device_of(call, location)
-        && let Ok(session) = call.session()
         && let Ok(Some(device)) = session.device(call.driver, ordinal)
     {
         device.current_pool.store(0, Ordering::Release);
@@ -231,11 +236,11 @@ pub(crate) fn trim(
 /// its default pool.
 pub(crate) fn destroy(call: &Call, next: impl Next<CuError>, pool: CUmemoryPool) -> CuResult {
     let Some(session) = Session::begun() else { return next().map(drop) };
+    let _changing = session.pools.handles.change();
     session.forget_current_pool(pool.address());
     let Some(name) = session.pools.end(call.driver, session, pool) else { return next().map(drop) };
     match next() {
         Ok(_) => {
-            session.forget_current_pool(pool.address()); // an allocation may have asked for it in the mean time
             session.pools.ended(call.driver, session, name);
             Ok(())
         }
@@ -258,39 +263,74 @@ fn home_at(call: &Call, location: CUmemLocation, kind: c_int) -> Home {
     device.map_or(Home::Elsewhere, Home::Device)
 }
 
-fn charged<P: Word>(
-    call: &Call,
-    next: impl Next<CuError>,
-    (session, device): (&'static Session, &Device),
+/// An allocation from a pool, which stays what it is until the call is over.
+struct Taken<P> {
+    session: &'static Session,
+    device: &'static Device,
     pool: CUmemoryPool,
     pointer: Out<P>,
     bytes: u64,
-) -> CuResult {
-    let (asked, charge) = pay(call, (session, device), pool, bytes)?;
-    let written = match next() {
-        Ok(written) => written,
-        Err(error) => {
-            drop(charge);
-            session.pools.failed(pool, asked);
+}
+
+impl<P: Word> Taken<P> {
+    /// Charges for it, and calls the driver.
+    fn charged(self, call: &Call, next: impl Next<CuError>) -> CuResult {
+        let Self { session, device, pool, bytes, .. } = self;
+        let (asked, charge) = pay(call, (session, device), pool, bytes)?;
+        match next() {
+            Ok(written) => self.entered(call, written, (asked, charge)),
+            Err(error) => {
+                drop(charge);
+                session.pools.failed(pool, asked);
+                session.pools.settle(call.driver, session, pool);
+                Err(error)
+            }
+        }
+    }
+
+    /// The stream was captured: it becomes a node of a graph, charged when the graph is made executable. If the capture
+    /// has ended before the driver came to it, it has been carried out, and is charged now or undone.
+    fn recorded(self, call: &Call, next: impl Next<CuError>) -> CuResult {
+        let Self { session, device, pool, pointer, bytes } = self;
+        let written = next()?;
+        if !session.pools.is_taken(call.driver, pool, bytes) {
+            return Ok(());
+        }
+        let refusal = match pay(call, (session, device), pool, bytes) {
+            Ok(paid) => return self.entered(call, written, paid),
+            Err(refusal) => refusal,
+        };
+        let free = |address: P| driver::cuda::free(call.driver, address.to_u64());
+        if pointer.get(&written).and_then(free).is_some() {
             session.pools.settle(call.driver, session, pool);
-            return Err(error);
+        } else {
+            // It is still there.
+            let asked = session.pools.begin(pool, device.index, bytes, true);
+            let charge = session.charge_held(device, Kind::Pool, asked.charge());
+            self.entered(call, written, (asked, charge))?;
         }
-    };
-    let charge = charge.completing(bytes).at_home_in(pool.address());
-    super::memory::keep(session, pointer, &written, charge);
-    session.pools.succeeded(call.driver, session, pool, asked).map_err(|over| {
-        // The pool has grown by more than could be known, and there is no room: the application has not seen the
-        // memory yet.
-        if let Some(address) = pointer.get(&written).map(Word::to_u64) {
-            let undo = || driver::cuda::free(call.driver, address).ok_or(CuError::UNKNOWN);
-            let undo = || undo().map(|()| written);
-            let _ =
-                session.memory.end_one(address, undo, |record| freed(call, session, record, None));
-        }
-        session.pools.settle(call.driver, session, pool);
-        session.refused(device, &over);
-        Refusal::OverQuota.into()
-    })
+        Err(refusal.into())
+    }
+
+    /// Enters what the driver has taken and what was charged for it.
+    fn entered(self, call: &Call, written: Written, (asked, charge): (Asked, Charge)) -> CuResult {
+        let Self { session, device, pool, pointer, bytes } = self;
+        let charge = charge.completing(bytes).at_home_in(pool.address());
+        super::memory::keep(session, pointer, &written, charge);
+        session.pools.succeeded(call.driver, session, pool, asked).map_err(|over| {
+            // The pool has grown by more than could be known, and there is no room: the application has not seen the
+            // memory yet.
+            if let Some(address) = pointer.get(&written).map(Word::to_u64) {
+                let undo = || driver::cuda::free(call.driver, address).ok_or(CuError::UNKNOWN);
+                let undo = || undo().map(|()| written);
+                let freed = |record| freed(call, session, record, None);
+                let _ = session.memory.end_one(address, undo, freed);
+            }
+            session.pools.settle(call.driver, session, pool);
+            session.refused(device, &over);
+            Refusal::OverQuota.into()
+        })
+    }
 }
 
 /// Charges for an allocation from a pool: as much as the pool may grow by. If that does not fit, what pools only keep is

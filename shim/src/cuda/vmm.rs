@@ -1,7 +1,7 @@
 //! Virtual memory management: physical memory lives while a handle, a file, a mapping or a tile of an array refers to
 //! it.
 //!
-//! The table's lock is held across the driver's call, as nowhere else: the value of a handle or an address can be
+//! The table's lock is held across the driver's call: the value of a handle or an address can be
 //! reused as soon as the driver has released it, and only the order of the calls distinguishes old from new. These
 //! calls are rare and take the driver's own locks anyway. A tool that the driver calls back on the same thread in
 //! this call finds the lock [held](crate::driver_call_guard) and passes.
@@ -135,7 +135,8 @@ pub(crate) fn unmap(
 }
 
 /// `cuMemMapArrayAsync`: counted when it is called. The stream may get there later; memory that has been unmapped by
-/// then affects only this container.
+/// then affects only this container. The driver may have carried out a part of a batch that fails: each of its maps
+/// keeps its memory charged, and none of its unmaps refunds any.
 pub(crate) fn map_array(
     _call: &Call,
     next: impl Next<CuError>,
@@ -143,13 +144,20 @@ pub(crate) fn map_array(
     count: u32,
     _stream: CUstream,
 ) -> CuResult {
-    counted(next, |physical, _| {
-        let tiles =
-            maps.entries(count).map(|map| (subresource(&map), region(&map), operation(&map)));
-        tiles
-            .flat_map(|(at, region, operation)| physical.map_tiles(at, region, operation))
-            .collect()
-    })
+    let tiles =
+        || maps.entries(count).map(|map| (subresource(&map), region(&map), operation(&map)));
+    let done = |physical: &mut Physical<Record>, _: &Written| {
+        let put = |(at, region, operation)| physical.map_tiles(at, region, operation);
+        tiles().flat_map(put).collect()
+    };
+    let in_doubt = |physical: &mut Physical<Record>| {
+        for (at, region, operation) in tiles() {
+            if let Operation::Map(handle) = operation {
+                physical.may_map_tiles(at, region, handle);
+            }
+        }
+    };
+    attempted(next, done, in_doubt)
 }
 
 /// Calls the driver under the table's lock and enters what it did; refunds what nothing refers to any more.
@@ -157,11 +165,20 @@ fn counted(
     next: impl Next<CuError>,
     enter: impl FnOnce(&mut Physical<Record>, &Written) -> Vec<Record>,
 ) -> CuResult {
+    attempted(next, enter, |_| ())
+}
+
+/// The same, where a call that fails may have done something.
+fn attempted(
+    next: impl Next<CuError>,
+    enter: impl FnOnce(&mut Physical<Record>, &Written) -> Vec<Record>,
+    failed: impl FnOnce(&mut Physical<Record>),
+) -> CuResult {
     let (Some(session), Some(_held)) = (Session::begun(), DriverCallGuard::enter()) else {
         return next().map(drop);
     };
     let mut physical = session.physical.lock();
-    let written = next()?;
+    let written = next().inspect_err(|_| failed(&mut physical))?;
     let mut gone = enter(&mut physical, &written);
     gone.extend(physical.collect(|file| shareable(file.descriptor) == Some(*file)));
     drop(physical);

@@ -29,6 +29,8 @@ pub(super) struct Pool {
     pub(super) changes: u64,
     /// Something was freed since it kept nothing.
     has_freed: bool,
+    /// Bytes that may be in use for allocations which were to be recorded only.
+    unseen: u64,
     /// Where work may be under way after which memory of it is free.
     pub(super) frees: Frees,
 }
@@ -106,6 +108,7 @@ impl Pool {
             kept: 0,
             changes: 0,
             has_freed: reserved != Ok(0),
+            unseen: 0,
             frees: Frees::default(),
         }
     }
@@ -166,8 +169,28 @@ impl Pool {
         if idle == 0 {
             self.frees.clear();
             self.has_freed = false;
+            self.unseen = 0;
         }
         Some(idle)
+    }
+
+    /// Whether an allocation that was to be recorded has been carried out: the reserve is larger than what is charged. One
+    /// that was carried out from what is kept is not seen.
+    pub(super) fn is_taken(&mut self, reserved: u64, bytes: u64) -> bool {
+        let is_taken = reserved > self.charged();
+        if !is_taken && self.kept > 0 {
+            self.unseen = self.unseen.saturating_add(bytes);
+        }
+        is_taken
+    }
+
+    /// It ends, and what it keeps has been trimmed: what is left may be in use at addresses that are not known, and stays
+    /// charged as long as the process lives.
+    pub(super) fn lose_unseen(&mut self) {
+        let lost = self.unseen.min(self.kept);
+        self.kept = self.kept.saturating_sub(lost);
+        self.live = self.live.saturating_add(lost);
+        self.unseen = 0;
     }
 
     /// Whether it may hold anything that is not in use.
@@ -280,6 +303,19 @@ mod tests {
         let mut silent = Pool::new(Home::Device(0), 0, Err(CuError::INVALID_VALUE));
         allocate(&mut silent, 100, seen);
         assert_eq!(silent.idle(None, &mut seen), Some(0));
+    }
+
+    #[test]
+    fn what_was_to_be_recorded_and_was_taken_is_seen_or_stays_charged() {
+        let (mut pool, exact) = (pool(), unit(&[(1, false)]));
+        allocate(&mut pool, 100, exact);
+        assert!(pool.is_taken(150, 50));
+        assert!(!pool.is_taken(100, 50));
+        pool.freed(100, None);
+        assert!(!pool.is_taken(100, 60)); // from what it keeps, if at all
+        pool.is_destroyed = true;
+        pool.lose_unseen();
+        assert_eq!((pool.kept, pool.charged(), pool.is_over()), (40, 100, false));
     }
 
     #[test]

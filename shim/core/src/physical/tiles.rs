@@ -120,6 +120,13 @@ impl Tiles {
         replaced
     }
 
+    /// Adds memory that may be behind a region, beside what was mapped before and may still be.
+    pub(super) fn add(&mut self, at: Subresource, region: Region, memory: u64) {
+        if !region.is_empty() {
+            self.0.entry(at).or_default().push((region, memory));
+        }
+    }
+
     /// Empties an array. Returns what was behind it.
     pub(super) fn take(&mut self, array: u64) -> Behind {
         Behind(self.0.extract_if(|at, _| at.array == array).collect())

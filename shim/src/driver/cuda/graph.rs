@@ -19,6 +19,11 @@ fn nodes_of(copy: &DriverCopy, graph: CUgraph) -> Result<Option<usize>, CuError>
     asked(|count| graph_get_nodes(copy, graph, core::ptr::null_mut(), count))
 }
 
+/// Ends an executable graph that the application has not been given.
+pub(crate) fn destroy(copy: &DriverCopy, exec: CUgraphExec) -> Option<()> {
+    graph_exec_destroy(copy, exec)
+}
+
 /// Visits the allocations of a graph. What a driver without such nodes lacks is not there to be visited.
 ///
 /// # Errors

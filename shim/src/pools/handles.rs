@@ -1,0 +1,63 @@
+//! What the handles of pools stand for: that does not change while memory is taken from one of them.
+//!
+//! A pool that is destroyed leaves its handle to the next one, and another pool can become a device's current one at any
+//! time. An allocation is charged to a pool before the driver is called, so it must be that pool which the driver takes
+//! from. Allocations share the lock; making, ending and choosing a pool have it alone. It is held across the driver's
+//! call. A tool that the driver calls back on the same thread passes: waiting there would be waiting for itself.
+
+use core::cell::Cell;
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+thread_local! {
+    static HELD: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The lock of a session.
+#[derive(Default)]
+pub(crate) struct Handles(RwLock<()>);
+
+/// Held until it is dropped.
+pub(crate) struct Held<Guard>(Guard);
+
+impl Handles {
+    /// No handle changes its meaning until this is dropped. `None` if the thread holds the lock already.
+    pub(crate) fn keep(&self) -> Option<Held<RwLockReadGuard<'_, ()>>> {
+        enter().then(|| Held(self.0.read()))
+    }
+
+    /// No memory is taken from a pool until this is dropped. `None` if the thread holds the lock already.
+    pub(crate) fn change(&self) -> Option<Held<RwLockWriteGuard<'_, ()>>> {
+        enter().then(|| Held(self.0.write()))
+    }
+}
+
+/// False if the thread has entered before. A thread whose locals are gone has not.
+fn enter() -> bool {
+    !HELD.try_with(|held| held.replace(true)).unwrap_or(false)
+}
+
+impl<Guard> Drop for Held<Guard> {
+    fn drop(&mut self) {
+        // Locals without a destructor outlive everything in the thread: there is nothing to lose here.
+        let _ = HELD.try_with(|held| held.set(false));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_takes_the_lock_once() {
+        let handles = Handles::default();
+        let kept = handles.keep();
+        assert!(kept.is_some());
+        assert!(handles.keep().is_none() && handles.change().is_none());
+        assert!(handles.0.try_write().is_none());
+        drop(kept);
+        let changing = handles.change();
+        assert!(changing.is_some() && handles.keep().is_none());
+        drop(changing);
+        assert!(handles.0.try_write().is_some());
+    }
+}

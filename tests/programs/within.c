@@ -1,0 +1,186 @@
+/*
+ * within WHAT [BYTES]: while the driver carries out a call of one thread, another thread changes what the call is about. The
+ * driver calls a tool back at the beginning of that call, which lets the other thread do so and goes on once it has,
+ * or sleeps until the call has ended. Prints what the call answered, the most bytes that the driver ever had out, and
+ * what it has out now and what is charged. Linked with -lcuda -pthread.
+ *
+ *   graph          cuGraphInstantiateWithFlags: an allocation is added
+ *   capture BYTES  cuMemAllocAsync in a stream that is captured: the capture ends
+ *   current        cuMemAllocAsync: the current pool, which keeps enough for it, is replaced by an empty one
+ *   pool           cuMemAllocFromPoolAsync of a pool in host memory: it is destroyed, and its handle is that of a pool on
+ *                  the card from there on
+ */
+#include "route.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+
+#define MIB ((size_t)1 << 20)
+
+static CUcontext context;
+static CUstream stream;
+static CUgraph graph;
+static CUmemoryPool pool, second;
+static CUdeviceptr pointer;
+static size_t bytes;
+static int armed, failures;
+static atomic_int thread_id, is_done;
+
+struct way {
+    const char *name;
+    void (*prepare)(void), (*change)(void);
+    CUresult (*call)(void);
+};
+static const struct way *way;
+
+static void *symbol(const char *name)
+{
+    return some(dlsym(some(dlopen("libcuda.so.1", RTLD_NOW), "libcuda"), name), name);
+}
+
+static void graph_prepare(void)
+{
+    failures += cuGraphCreate(&graph, 0) != 0;
+}
+
+static void graph_change(void)
+{
+    CUgraphNode node;
+    CUDA_MEM_ALLOC_NODE_PARAMS params = { .bytesize = 600 * MIB };
+    params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    params.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    failures += cuGraphAddMemAllocNode(&node, graph, NULL, 0, &params) != 0;
+}
+
+static CUresult graph_call(void)
+{
+    CUgraphExec exec;
+    CUresult result = cuGraphInstantiateWithFlags(&exec, graph, 0);
+    if (!result)
+        failures += cuGraphLaunch(exec, stream) || cuStreamSynchronize(stream);
+    return result;
+}
+
+static void capture_prepare(void)
+{
+    failures += cuStreamBeginCapture_v2(stream, 2) != 0;
+}
+
+static void capture_change(void)
+{
+    CUgraph captured;
+    failures += cuStreamEndCapture(stream, &captured) != 0;
+}
+
+static CUresult capture_call(void)
+{
+    return cuMemAllocAsync(&pointer, bytes, stream);
+}
+
+static CUmemoryPool new_pool(int place)
+{
+    CUmemoryPool made;
+    CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = { place, 0 } };
+    uint64_t all = UINT64_MAX;
+    failures += cuMemPoolCreate(&made, &props) ||
+                cuMemPoolSetAttribute(made, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &all);
+    return made;
+}
+
+static CUresult current_call(void)
+{
+    return cuMemAllocAsync(&pointer, 300 * MIB, stream);
+}
+
+static void current_prepare(void)
+{
+    pool = new_pool(CU_MEM_LOCATION_TYPE_DEVICE);
+    second = new_pool(CU_MEM_LOCATION_TYPE_DEVICE);
+    failures += cuDeviceSetMemPool(0, pool) || current_call() || cuMemFreeAsync(pointer, stream);
+}
+
+static void current_change(void)
+{
+    failures += cuDeviceSetMemPool(0, second) != 0;
+}
+
+static void pool_prepare(void)
+{
+    pool = new_pool(2);
+}
+
+static void pool_change(void)
+{
+    failures += cuMemPoolDestroy(pool) != 0;
+    second = new_pool(CU_MEM_LOCATION_TYPE_DEVICE);
+    failures += second != pool;
+}
+
+static CUresult pool_call(void)
+{
+    return cuMemAllocFromPoolAsync(&pointer, 600 * MIB, pool, stream);
+}
+
+static const struct way WAYS[] = {
+    { "capture", capture_prepare, capture_change, capture_call },
+    { "current", current_prepare, current_change, current_call },
+    { "pool", pool_prepare, pool_change, pool_call },
+    { "graph", graph_prepare, graph_change, graph_call },
+};
+
+static int sleeps(int thread)
+{
+    char path[64], state = 0;
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", thread);
+    FILE *file = fopen(path, "r");
+    int read = file && fscanf(file, "%*d (%*[^)]) %c", &state) == 1;
+    if (file)
+        fclose(file);
+    return read && state == 'S';
+}
+
+static void *other(void *unused)
+{
+    failures += cuCtxSetCurrent(context) != 0;
+    thread_id = (int)syscall(SYS_gettid);
+    way->change();
+    is_done = 1;
+    return unused;
+}
+
+static pthread_t thread;
+
+static void tool(void)
+{
+    if (!armed)
+        return;
+    armed = 0;
+    failures += pthread_create(&thread, NULL, other, NULL) != 0;
+    while (!is_done && (!thread_id || !sleeps(thread_id)))
+        sched_yield();
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t (*held)(unsigned int) = symbol("stubHeld"), (*peak)(unsigned int) = symbol("stubPeak");
+    for (size_t at = 0; argc > 1 && at < sizeof WAYS / sizeof *WAYS; at++)
+        way = strcmp(argv[1], WAYS[at].name) ? way : &WAYS[at];
+    if (!way || cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context) ||
+        cuStreamCreate(&stream, 1))
+        return 1;
+    ((void (*)(void (*)(void)))symbol("stubTool"))(tool);
+    bytes = argc > 2 ? strtoull(argv[2], NULL, 10) : 0;
+    way->prepare();
+    armed = 1;
+    CUresult result = way->call();
+    if (!armed)
+        pthread_join(thread, NULL);
+    size_t left = 0, total = 0;
+    failures += cuMemGetInfo_v2(&left, &total) != 0;
+    printf("called=%d\nanswer=%d\nfailures=%d\ncharged=%zu\n", !armed, (int)result, failures, total - left);
+    printf("held=%llu\npeak=%llu\n", (unsigned long long)held(0), (unsigned long long)peak(0));
+    return 0;
+}
