@@ -2,7 +2,7 @@
 //!
 //! The lock is held while the meter decides and queries events; never while a launch is in progress, an event is
 //! recorded or a thread sleeps. A tool that the driver calls back on the same thread in the mean time finds the lock
-//! [held](crate::driver_call_guard), and its launches pass.
+//! [held](crate::driver_call_guard): its launches do not wait, and are charged at a guess.
 
 mod ends;
 
@@ -281,6 +281,16 @@ impl Gate {
         self.keep(events.into_iter().flat_map(|(first, second)| [first.unused(), second]));
     }
 
+    /// Charges a launch of a tool that was called back: it cannot be measured, since the lock may be this thread's.
+    pub(super) fn launched_by_tool(&self, signature: Signature) {
+        let (now, ns) = (sys::monotonic_ns(), self.costs.guess(signature));
+        if let Some(word) = self.ledger.bucket(self.index) {
+            Bucket::new(word, self.share()).charge(ns, now);
+        }
+        self.ledger.worked(self.slot, self.index, now, ns);
+        self.ledger.launched(self.slot, self.index, 1);
+    }
+
     fn keep(&self, spare: impl IntoIterator<Item = Spare>) {
         self.with(|inside| spare.into_iter().for_each(|spare| inside.timing.keep(spare)));
     }
@@ -356,10 +366,15 @@ impl Gate {
         done
     }
 
+    /// Returns the share that holds now.
+    fn share(&self) -> Share {
+        let changed = self.live.changed().and_then(|resolved| resolved.core);
+        changed.unwrap_or(self.share_at_first)
+    }
+
     /// Applies the share that holds now.
     fn follow(&self, inside: &mut Inside) {
-        let share = self.live.changed().and_then(|resolved| resolved.core);
-        let share = share.unwrap_or(self.share_at_first);
+        let share = self.share();
         if share != inside.share {
             inside.share = share;
             inside.meter.set_share(share);
