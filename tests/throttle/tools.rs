@@ -55,7 +55,7 @@ fn called_back(way: &'static str) -> Result {
     within("calls of the tool", output.number("called")?, 3..=3)
 }
 
-/// Of 2.5 GiB, a context and two times 1 GiB fit, whoever takes them.
+/// Of 2.5 GiB, a context and two times 1 GiB fit, the tool's among them.
 fn keeps(what: &str, call: &str) -> Result {
     let run = under("90", "reenter")?.env("GPU_MEM_LIMIT", "2560Mi").env("STUB_GPU_TOOL", call);
     let output = run.arg(what).output()?.success()?;

@@ -281,16 +281,6 @@ impl Gate {
         self.keep(events.into_iter().flat_map(|(first, second)| [first.unused(), second]));
     }
 
-    /// Charges a launch of a tool that was called back: it cannot be measured, since the lock may be this thread's.
-    pub(super) fn launched_by_tool(&self, signature: Signature) {
-        let (now, ns) = (sys::monotonic_ns(), self.costs.guess(signature));
-        if let Some(word) = self.ledger.bucket(self.index) {
-            Bucket::new(word, self.share()).charge(ns, now);
-        }
-        self.ledger.worked(self.slot, self.index, now, ns);
-        self.ledger.launched(self.slot, self.index, 1);
-    }
-
     fn keep(&self, spare: impl IntoIterator<Item = Spare>) {
         self.with(|inside| spare.into_iter().for_each(|spare| inside.timing.keep(spare)));
     }
