@@ -167,8 +167,7 @@ impl Ending {
         let behind = |physical: &mut Physical<Record>| -> Vec<Record> {
             self.tiles.into_iter().flat_map(|tiles| physical.array_ended(tiles)).collect()
         };
-        let behind = session.with_physical(behind).unwrap_or_default();
-        behind.into_iter().for_each(|record| session.refund(record));
+        session.refund_physical(session.with_physical(behind).unwrap_or_default());
         let rest = self.memory.into_iter().chain(self.arrays).chain(self.heaps).chain(self.code);
         self.price.into_iter().chain(rest).for_each(|(_, record)| session.refund(record));
         session.pools.context_ended(session, self.context);

@@ -3,9 +3,11 @@
 //! Few locks are held across a call of the driver: those of primary contexts, of physical memory, of the handles of pools
 //! (which has a flag of its own) and, while an event is asked for, of a device's meter. The driver itself does not call back, but tools do (CUPTI, NVBit, Nsight,
 //! compute-sanitizer): their callbacks run inside such a call, on the same thread, and may use the driver. Waiting for the
-//! lock there would be waiting for oneself. What a tool makes in such a moment goes past the ledger.
+//! lock there would be waiting for oneself. So inside such a call a lock is taken only if it is free; where it is not, what a
+//! tool does is charged all the same, and what cannot be entered stays charged.
 
 use core::cell::Cell;
+use parking_lot::{Mutex, MutexGuard};
 
 thread_local! {
     static HELD: Cell<bool> = const { Cell::new(false) };
@@ -25,6 +27,14 @@ impl DriverCallGuard {
     /// Returns whether this thread holds one: then it is inside a driver call, and optional work is skipped.
     pub(crate) fn is_entered() -> bool {
         HELD.try_with(Cell::get).unwrap_or(false)
+    }
+}
+
+/// Takes a lock for a call of the driver. `None` if this thread is inside such a call and the lock is not free.
+pub(crate) fn lock<T>(lock: &Mutex<T>) -> Option<(MutexGuard<'_, T>, Option<DriverCallGuard>)> {
+    match DriverCallGuard::enter() {
+        None => Some((lock.try_lock()?, None)),
+        held => Some((lock.lock(), held)),
     }
 }
 
@@ -50,5 +60,18 @@ mod tests {
         drop(held);
         assert!(!DriverCallGuard::is_entered());
         assert!(DriverCallGuard::enter().is_some());
+    }
+
+    #[test]
+    fn inside_a_call_only_a_free_lock_is_taken() {
+        let (one, other) = (Mutex::new(()), Mutex::new(()));
+        let outer = lock(&one);
+        assert!(outer.is_some());
+        assert!(lock(&one).is_none(), "this thread has it");
+        drop(lock(&other));
+        assert!(DriverCallGuard::is_entered(), "that of the outer call");
+        drop(outer);
+        assert!(lock(&one).is_some());
+        assert!(!DriverCallGuard::is_entered());
     }
 }

@@ -25,7 +25,7 @@ impl<E, F: FnOnce() -> Result<Written, E>> Next<E> for F {}
 
 /// Emits everything that follows from the rows of one table, in a module of its own.
 macro_rules! library {
-    ($table:ident, $handlers:path, $result:path, $driver:path, $file_name:literal; $(
+    ($table:ident, $handlers:path, $result:path, $driver:path, $name:literal; $(
         $(#[$doc:meta])*
         fn $symbol:ident($($argument:ident: $type:ty),* $(,)?)
             => $module:ident::$handler:ident, $class:ident $(, $base:literal @ $since:literal $($stream:ident)?)?;
@@ -107,7 +107,7 @@ macro_rules! library {
 
             /// The library as the redirect sees it.
             pub(crate) static LIBRARY: Library =
-                Library { file_name: $file_name, rows: ROWS, extras: extras::NAMES, copies: &COPIES_TABLE };
+                Library { name: $name, rows: ROWS, extras: extras::NAMES, copies: &COPIES_TABLE };
         }
     };
 }

@@ -359,11 +359,16 @@ impl Loader {
     }
 }
 
-/// The driver library that an object is, by its file name.
+/// The driver library that an object is: by its file name, or, as any file may be opened under any name, by the name
+/// that it gives itself. `None` for the program itself, which has no name.
 fn library(object: &Object) -> Option<&'static Library> {
     if object.name.is_null() {
         return None;
     }
     let name = elf::base_name(object.name.cast());
-    hooks::LIBRARIES.into_iter().find(|library| elf::starts_with(name, library.file_name))
+    library_named(name).or_else(|| library_named(object.dynamic()?.soname()?))
+}
+
+fn library_named(name: *const u8) -> Option<&'static Library> {
+    hooks::LIBRARIES.into_iter().find(|library| elf::starts_with(name, library.name))
 }

@@ -13,7 +13,7 @@ use crate::call::Refusal;
 use crate::code::Code;
 use crate::contexts::Contexts;
 use crate::device::{Device, Standing, Unresolved};
-use crate::driver_call_guard::DriverCallGuard;
+use crate::driver_call_guard::lock;
 use crate::graphs::Graphs;
 use crate::ledger_file;
 use crate::log;
@@ -22,7 +22,7 @@ use crate::redirect::DriverCopy;
 use crate::state::{self, Policy, Problem};
 use crate::sys;
 use crate::throttle::{Captures, Collectives, Contents, Gate, StreamTable};
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use gpucap_abi::cuda::CUdevice;
 use gpucap_core::config::LogLevel;
 use gpucap_core::ledger::{Kind, Ledger, OverQuota, Slot};
@@ -62,6 +62,8 @@ pub(crate) struct Session {
     pub(crate) pools: Pools,
     /// Physical memory of the virtual memory management.
     pub(crate) physical: Mutex<Physical<Record>>,
+    /// Something may keep physical memory that the table does not know of: none of it is refunded any more.
+    pub(crate) physical_unknown: AtomicBool,
     /// Streams whose launches are charged.
     pub(crate) streams: StreamTable,
     /// Streams whose launches are captured.
@@ -246,6 +248,11 @@ impl Session {
         self.devices.iter().filter_map(|place| place.get()?.time.as_ref())
     }
 
+    /// The gate of a device that this process has used; `None` if it has no compute limit.
+    pub(crate) fn gate(&self, ordinal: CUdevice) -> Option<&Gate> {
+        self.devices.get(usize::try_from(ordinal).ok()?)?.get()?.time.as_ref()
+    }
+
     /// The devices with a memory limit that this process has used, with their ordinals.
     pub(crate) fn capped(&self) -> impl Iterator<Item = (CUdevice, &Device)> {
         let devices = (0..).zip(&self.devices);
@@ -258,10 +265,7 @@ impl Session {
         &self,
         work: impl FnOnce(&mut Physical<Record>) -> R,
     ) -> Option<R> {
-        let held = DriverCallGuard::enter();
-        let table =
-            if held.is_some() { Some(self.physical.lock()) } else { self.physical.try_lock() };
-        table.map(|mut physical| work(&mut physical))
+        lock(&self.physical).map(|(mut physical, _held)| work(&mut physical))
     }
 
     /// Refunds physical memory that only files kept which the program has closed since. False if there was none.
@@ -269,8 +273,15 @@ impl Session {
         let is_open = |file: &Shareable| shareable(file.descriptor) == Some(*file);
         let gone = self.with_physical(|physical| physical.collect(is_open)).unwrap_or_default();
         let any = !gone.is_empty();
-        gone.into_iter().for_each(|record| self.refund(record));
+        self.refund_physical(gone);
         any
+    }
+
+    /// Refunds physical memory that nothing refers to any more, as far as the table knows.
+    pub(crate) fn refund_physical(&self, gone: Vec<Record>) {
+        if !self.physical_unknown.load(Ordering::Acquire) {
+            gone.into_iter().for_each(|record| self.refund(record));
+        }
     }
 
     /// Bytes that this process holds of a device.
@@ -372,6 +383,7 @@ fn begin(policy: &'static Policy) -> Result<&'static Session, String> {
         graphs: Graphs::default(),
         pools: Pools::default(),
         physical: Mutex::default(),
+        physical_unknown: AtomicBool::new(false),
         streams: StreamTable::default(),
         captures: Captures::new(),
         collectives: Collectives::default(),

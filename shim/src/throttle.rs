@@ -9,8 +9,8 @@
 //! quarter of a millisecond of GPU time, go to the [`gate`] of their device: they wait if they must, and are measured
 //! by two [events](timing). The decisions are made in [`gpucap_core::throttle`].
 //!
-//! A launch in a stream that is being captured runs nothing and passes unchanged, and so does everything that a tool
-//! launches while the driver calls it back.
+//! A launch in a stream that is being captured runs nothing and passes unchanged. What a tool launches while the driver
+//! calls it back under a lock of ours is charged at a guess and does not wait.
 
 mod captures;
 mod collectives;

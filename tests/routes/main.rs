@@ -148,7 +148,7 @@ fn judge(api: Api, driver: &Driver, output: &Output) -> Result<Verdict> {
         }
         (Api::Nvml, Driver::Real(_)) => match output.value("where")? {
             "libgpucap.so" => true,
-            "libnvidia-ml.so.1" => false,
+            "libnvidia-ml.so.1" | "other.so" => false,
             _ => return Err(Stop::fail(format!("an address in neither: {output}"))),
         },
         (Api::Nvml, _) => output.number("total")? == CAP,

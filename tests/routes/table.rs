@@ -3,7 +3,7 @@
 
 use gpucap_tests::{Compiler, Program, Result, Run, Stop, World, project};
 use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Whose functions the program uses.
@@ -88,6 +88,11 @@ pub(crate) fn rows() -> Vec<Row> {
             needs_early,
             &[&["gmon", "sweep"], &["sched", "sweep"]],
         ),
+        // By another file name.
+        cuda("a link of another name", |world| linked_as(world, "libcuda.so.1"), LOOK_UP),
+        cuda("a copy under another name", |world| copied(world, "libcuda.so.1"), LOOK_UP),
+        cuda("by the number of an open file", |world| numbered(world, "descriptor"), LOOK_UP),
+        cuda("a copy without a file name", |world| numbered(world, "memory"), LOOK_UP),
         // Under conditions.
         cuda("two copies of the shim", two_copies, LOOK_UP),
         cuda("no page may gain execution", no_exec_gain, LOOK_UP),
@@ -108,6 +113,7 @@ pub(crate) fn rows() -> Vec<Row> {
             |world| linked(world, "nvml_linked", &["-lnvidia-ml"]),
             &[&["gmon", "sweep"], &["constructor", "sweep"]],
         ),
+        nvml("NVML by another name", |world| linked_as(world, "libnvidia-ml.so.1"), NVML_LOOK_UP),
         nvml("NVML by libc's dlsym", |world| plain(world, "nvml_dlsym_of_libc"), &[&["gmon"]]),
     ]
 }
@@ -155,6 +161,38 @@ fn bind_now(world: &World) -> Result<Run> {
 fn wrapped(world: &World, how: &str) -> Result<Run> {
     let wrapper = Program::library("wrapper").flags(&["-lcuda"]).build()?;
     Ok(plain(world, "open_wrapper")?.arg(wrapper).arg(how))
+}
+
+/// The file of a driver library.
+fn driver_file(world: &World, library: &str) -> Result<PathBuf> {
+    let places = world.driver().libraries()?.into_iter();
+    let places = places.chain(["/usr/lib/x86_64-linux-gnu".into(), "/usr/lib64".into()]);
+    let mut files = places.map(|place| place.join(library));
+    files.find(|file| file.exists()).ok_or_else(|| Stop::skip(format!("{library} not found")))
+}
+
+/// The program opens `other.so`, which `make` makes of the driver's file.
+fn renamed(
+    world: &World,
+    library: &str,
+    make: fn(PathBuf, &Path) -> std::io::Result<()>,
+) -> Result<Run> {
+    let run = plain(world, "open_file")?;
+    let other = run.directory().join("other.so");
+    make(driver_file(world, library)?, &other)?;
+    Ok(run.arg(other).arg("path"))
+}
+
+fn linked_as(world: &World, library: &str) -> Result<Run> {
+    renamed(world, library, |file, other| std::os::unix::fs::symlink(file, other))
+}
+
+fn copied(world: &World, library: &str) -> Result<Run> {
+    renamed(world, library, |file, other| std::fs::copy(file, other).map(drop))
+}
+
+fn numbered(world: &World, how: &str) -> Result<Run> {
+    Ok(plain(world, "open_file")?.arg(driver_file(world, "libcuda.so.1")?).arg(how))
 }
 
 fn needs_early(world: &World) -> Result<Run> {

@@ -21,6 +21,9 @@ const AGAIN: [(&str, &str); 5] = [
     ("memory", "cuMemRelease"),
 ];
 
+/// What a tool keeps inside a call, on the thread that holds the lock of physical memory around it.
+const KEPT: [(&str, &str); 2] = [("keep", "cuMemCreate"), ("export", "cuMemRelease")];
+
 pub(crate) fn trials() -> Vec<Trial> {
     let again = AGAIN.map(|(what, call)| {
         let name = format!("a tool that is called back in {call} does not wait for itself: {what}");
@@ -32,7 +35,12 @@ pub(crate) fn trials() -> Vec<Trial> {
         );
         trial(&name, move || called_back(way))
     });
-    others.into_iter().chain(again).collect()
+    let kept = KEPT.map(|(what, call)| {
+        let name = format!("what a tool keeps that is called back in {call} stays charged: {what}");
+        trial(&name, move || keeps(what, call))
+    });
+    let work = trial("launches of a tool that is called back in cuEventQuery are charged", works);
+    others.into_iter().chain(again).chain(kept).chain([work]).collect()
 }
 
 fn itself(what: &str, call: &str) -> Result {
@@ -45,4 +53,21 @@ fn called_back(way: &'static str) -> Result {
     let run = under("90", "called_back")?.env("STUB_GPU_TOOL", "cuEventQuery");
     let output = run.arg(way).output()?.success()?;
     within("calls of the tool", output.number("called")?, 3..=3)
+}
+
+/// Of 2.5 GiB, a context and two times 1 GiB fit, the tool's among them.
+fn keeps(what: &str, call: &str) -> Result {
+    let run = under("90", "reenter")?.env("GPU_MEM_LIMIT", "2560Mi").env("STUB_GPU_TOOL", call);
+    let output = run.arg(what).output()?.success()?;
+    within("calls of the tool", output.number("called")?, 1..=u64::MAX)?;
+    within("GiB kept", output.number("kept")?, 2..=2)
+}
+
+fn works() -> Result {
+    let run = under("90", "reenter")?.env("STUB_GPU_TOOL", "cuEventQuery").arg("work");
+    let output = run.output()?.success()?;
+    let called = output.number("called")?;
+    within("calls of the tool", called, 3..=u64::MAX)?;
+    // The program itself launches twice in each of three rounds.
+    within("launches", run.launches()?, 6 + called..=6 + called)
 }

@@ -52,7 +52,7 @@ pub(crate) fn destroy(_call: &Call, next: impl Next<CuError>, array: CUarray) ->
         }
         (None, _) => Vec::new(),
     });
-    gone.into_iter().flatten().for_each(|record| session.refund(record));
+    session.refund_physical(gone.unwrap_or_default());
     ended
 }
 

@@ -12,7 +12,7 @@ use crate::call::Call;
 use crate::contexts::{self, Ending};
 use crate::device::Primary;
 use crate::driver;
-use crate::driver_call_guard::DriverCallGuard;
+use crate::driver_call_guard::{DriverCallGuard, lock};
 use crate::hooks::Next;
 use crate::price;
 use crate::session::Session;
@@ -180,8 +180,8 @@ pub(crate) fn destroy_green(call: &Call, next: impl Next<CuError>, green: CUgree
 /// The primary context of a device, while it is charged for.
 fn primary_context(call: &Call, session: &Session, ordinal: CUdevice) -> Option<u64> {
     let device = session.device(call.driver, ordinal).ok()??;
-    let _held = DriverCallGuard::enter()?;
-    Some(device.primary.lock().context).filter(|context| *context != 0)
+    let (primary, _held) = lock(&device.primary)?;
+    Some(primary.context).filter(|context| *context != 0)
 }
 
 /// `cuCtxFromGreenCtx`.
@@ -201,12 +201,12 @@ pub(crate) fn from_green(
 /// Something that keeps the primary context alive: the first one pays its price.
 fn retain(call: &Call, ordinal: CUdevice, make: impl FnOnce(&mut Primary) -> CuResult) -> CuResult {
     let session = call.session()?;
-    let (Some(device), Some(_held)) =
-        (session.device(call.driver, ordinal)?, DriverCallGuard::enter())
+    let device = session.device(call.driver, ordinal)?;
+    let Some((device, (mut primary, _held))) =
+        device.and_then(|device| Some((device, lock(&device.primary)?)))
     else {
         return make(&mut Primary::default());
     };
-    let mut primary = device.primary.lock();
     contexts::settle(call.driver, session, ordinal, &mut primary);
     if primary.record.is_some() {
         let before = primary.context;

@@ -2,7 +2,8 @@
 //!
 //! The driver allocates them when a kernel first needs them; they are charged when the limit is raised, since nothing
 //! can be refused later. What a context starts with is part of its price. A stack is counted once for each thread that
-//! the device can hold. All other limits are no memory.
+//! the device can hold. The limits of the device runtime (depth of synchronization, pending launches) may take memory too,
+//! which no document states as a number: it is not charged.
 
 use super::{current_context, current_device};
 use crate::allocations::Record;
@@ -52,7 +53,7 @@ const STACK_SIZE: c_int = 0;
 const PRINTF_FIFO_SIZE: c_int = 1;
 const MALLOC_HEAP_SIZE: c_int = 2;
 
-/// What a context starts with, in bytes; `None` for a limit that is no memory (CUDA C++ programming guide, "Dynamic
+/// What a context starts with, in bytes; `None` for a limit that is not charged (CUDA C++ programming guide, "Dynamic
 /// global memory allocation", "Formatted output"; 1 KiB of stack is what drivers answer).
 const fn starts_with(limit: c_int) -> Option<u64> {
     match limit {

@@ -4,15 +4,17 @@
 //! The table's lock is held across the driver's call: the value of a handle or an address can be
 //! reused as soon as the driver has released it, and only the order of the calls distinguishes old from new. These
 //! calls are rare and take the driver's own locks anyway. A tool that the driver calls back on the same thread in
-//! this call finds the lock [held](crate::driver_call_guard) and passes.
+//! this call finds the lock [held](crate::driver_call_guard). What it makes then is charged and not entered: it stays
+//! charged. Once it has kept memory alive by a reference that was not entered, no memory is known to be over.
 
 use super::device_of;
 use crate::allocations::Record;
 use crate::call::Call;
-use crate::driver_call_guard::DriverCallGuard;
+use crate::driver_call_guard::lock;
 use crate::hooks::Next;
 use crate::session::{Session, shareable};
 use core::ffi::{c_int, c_void};
+use core::sync::atomic::Ordering;
 use gpucap_abi::arg::{In, Out, Written};
 use gpucap_abi::cuda::{
     CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, CUarrayMapInfo, CUdeviceptr, CUmemAllocationProp,
@@ -36,11 +38,13 @@ pub(crate) fn create(
     let session = call.session()?;
     let Some(device) = session.device(call.driver, ordinal)? else { return next().map(drop) };
     let charge = call.charge(session, device, Kind::Vmm, bytes as u64)?;
-    let Some(_held) = DriverCallGuard::enter() else { return next().map(drop) };
-    let mut physical = session.physical.lock();
+    let table = lock(&session.physical);
     let written = next()?;
-    if let Some(handle) = handle.get(&written) {
-        physical.create(handle, charge.commit());
+    let record = charge.commit();
+    if let Some((mut physical, _held)) = table
+        && let Some(handle) = handle.get(&written)
+    {
+        physical.create(handle, record);
     }
     Ok(())
 }
@@ -51,7 +55,7 @@ pub(crate) fn release(
     next: impl Next<CuError>,
     handle: CUmemGenericAllocationHandle,
 ) -> CuResult {
-    counted(next, |physical, _| physical.release(handle).into_iter().collect())
+    counted(References::Takes, next, |physical, _| physical.release(handle).into_iter().collect())
 }
 
 /// `cuMemRetainAllocationHandle`.
@@ -61,7 +65,7 @@ pub(crate) fn retain(
     handle: Out<CUmemGenericAllocationHandle>,
     address: Out<c_void>,
 ) -> CuResult {
-    counted(next, |physical, written| {
+    counted(References::Adds, next, |physical, written| {
         if let Some(handle) = handle.get(written) {
             physical.retain(handle, address.address());
         }
@@ -78,7 +82,7 @@ pub(crate) fn export(
     kind: c_int,
     _flags: u64,
 ) -> CuResult {
-    counted(next, |physical, written| {
+    counted(References::Adds, next, |physical, written| {
         let descriptor = file.as_type::<c_int>().get(written);
         let is_file = |_: &c_int| kind == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
         if let Some(file) = descriptor.filter(is_file).and_then(shareable) {
@@ -100,7 +104,7 @@ pub(crate) fn import(
     let is_file = kind == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     let descriptor = c_int::try_from(file.address()).ok().filter(|_| is_file);
     let file = descriptor.and_then(shareable);
-    counted(next, |physical, written| {
+    counted(References::Adds, next, |physical, written| {
         if let Some(handle) = handle.get(written) {
             physical.import(handle, file);
         }
@@ -118,7 +122,7 @@ pub(crate) fn map(
     handle: CUmemGenericAllocationHandle,
     _flags: u64,
 ) -> CuResult {
-    counted(next, |physical, _| {
+    counted(References::Adds, next, |physical, _| {
         physical.map(address, bytes as u64, handle);
         Vec::new()
     })
@@ -131,7 +135,7 @@ pub(crate) fn unmap(
     address: CUdeviceptr,
     bytes: usize,
 ) -> CuResult {
-    counted(next, |physical, _| physical.unmap(address, bytes as u64))
+    counted(References::Takes, next, |physical, _| physical.unmap(address, bytes as u64))
 }
 
 /// `cuMemMapArrayAsync`: counted when it is called. The stream may get there later; memory that has been unmapped by
@@ -157,32 +161,45 @@ pub(crate) fn map_array(
             }
         }
     };
-    attempted(next, done, in_doubt)
+    attempted(References::Adds, next, done, in_doubt)
+}
+
+/// What a call does to the references to memory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum References {
+    Adds,
+    Takes,
 }
 
 /// Calls the driver under the table's lock and enters what it did; refunds what nothing refers to any more.
 fn counted(
+    references: References,
     next: impl Next<CuError>,
     enter: impl FnOnce(&mut Physical<Record>, &Written) -> Vec<Record>,
 ) -> CuResult {
-    attempted(next, enter, |_| ())
+    attempted(references, next, enter, |_| ())
 }
 
 /// The same, where a call that fails may have done something.
 fn attempted(
+    references: References,
     next: impl Next<CuError>,
     enter: impl FnOnce(&mut Physical<Record>, &Written) -> Vec<Record>,
     failed: impl FnOnce(&mut Physical<Record>),
 ) -> CuResult {
-    let (Some(session), Some(_held)) = (Session::begun(), DriverCallGuard::enter()) else {
+    let Some(session) = Session::begun() else { return next().map(drop) };
+    let Some((mut physical, _held)) = lock(&session.physical) else {
+        // Before the driver is called: the holder of the lock may be about to refund what this keeps.
+        if references == References::Adds {
+            session.physical_unknown.store(true, Ordering::Release);
+        }
         return next().map(drop);
     };
-    let mut physical = session.physical.lock();
     let written = next().inspect_err(|_| failed(&mut physical))?;
     let mut gone = enter(&mut physical, &written);
     gone.extend(physical.collect(|file| shareable(file.descriptor) == Some(*file)));
     drop(physical);
-    gone.into_iter().for_each(|record| session.refund(record));
+    session.refund_physical(gone);
     Ok(())
 }
 

@@ -56,6 +56,7 @@ const DT_SYMTAB: i64 = 6;
 const DT_RELA: i64 = 7;
 const DT_RELASZ: i64 = 8;
 const DT_INIT: i64 = 12;
+const DT_SONAME: i64 = 14;
 const DT_JMPREL: i64 = 23;
 const DT_GNU_HASH: i64 = 0x6fff_fef5;
 const DT_VERSYM: i64 = 0x6fff_fff0;
@@ -170,6 +171,7 @@ struct Tables {
     plt: u64,
     plt_bytes: u64,
     init: u64,
+    soname: u64,
     versions: u64,
 }
 
@@ -187,6 +189,7 @@ impl Tables {
             DT_JMPREL => self.plt = address,
             DT_PLTRELSZ => self.plt_bytes = value,
             DT_INIT => self.init = address,
+            DT_SONAME => self.soname = value,
             DT_VERSYM => self.versions = address,
             _ => {}
         }
@@ -260,6 +263,12 @@ impl Dynamic {
     pub(super) fn address(&self, symbol: *const Elf64_Sym) -> u64 {
         // SAFETY: `symbol` was handed out by this object's `lookup` or `symbol`.
         self.base.wrapping_add(unsafe { symbol.read() }.st_value)
+    }
+
+    /// The name that the object gives itself, by which others need it; `None` if it gives none.
+    pub(super) fn soname(&self) -> Option<*const u8> {
+        let name = self.tables.strings.wrapping_add(self.tables.soname);
+        (self.tables.soname != 0).then_some(name as *const u8)
     }
 
     /// All relocations that may hold the address of a function: data, GOT, PLT.

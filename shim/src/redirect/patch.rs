@@ -13,8 +13,8 @@ use libc::Elf64_Sym;
 
 /// A driver library whose symbol table is redirected.
 pub(crate) struct Library {
-    /// The beginning of its file name.
-    pub(crate) file_name: &'static [u8],
+    /// The beginning of its file name, and of the name that it gives itself.
+    pub(crate) name: &'static [u8],
     /// The functions we intercept.
     pub(crate) rows: &'static [Row],
     /// The functions that handlers call.

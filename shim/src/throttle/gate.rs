@@ -2,7 +2,7 @@
 //!
 //! The lock is held while the meter decides and queries events; never while a launch is in progress, an event is
 //! recorded or a thread sleeps. A tool that the driver calls back on the same thread in the mean time finds the lock
-//! [held](crate::driver_call_guard), and its launches pass.
+//! [held](crate::driver_call_guard): its launches do not wait, and are charged at a guess.
 
 mod ends;
 
@@ -356,10 +356,15 @@ impl Gate {
         done
     }
 
+    /// Returns the share that holds now.
+    fn share(&self) -> Share {
+        let changed = self.live.changed().and_then(|resolved| resolved.core);
+        changed.unwrap_or(self.share_at_first)
+    }
+
     /// Applies the share that holds now.
     fn follow(&self, inside: &mut Inside) {
-        let share = self.live.changed().and_then(|resolved| resolved.core);
-        let share = share.unwrap_or(self.share_at_first);
+        let share = self.share();
         if share != inside.share {
             inside.share = share;
             inside.meter.set_share(share);

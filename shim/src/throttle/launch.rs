@@ -15,6 +15,7 @@ use crate::hooks::Next;
 use crate::redirect::DriverCopy;
 use crate::session::{Session, epoch};
 use crate::sys;
+use core::iter;
 use gpucap_abi::cuda::{CUcontext, CUstream, CuError, CuResult};
 use gpucap_core::throttle::Signature;
 
@@ -91,6 +92,9 @@ fn aside<T>(work: impl FnOnce() -> T) -> T {
 }
 
 fn long_way(call: &Call, work: Work, stream: StreamRef, next: impl Next<CuError>) -> CuResult {
+    if DriverCallGuard::is_entered() {
+        return by_tool(call, iter::once((work, stream)), next);
+    }
     let Some((allowance, learnt)) = allowance(call.driver, stream) else { return next().map(drop) };
     if learnt && let Some(cost) = allowance.take(work.signature()) {
         return next().map(drop).inspect_err(|_| allowance.prepaid.put_back(cost));
@@ -110,6 +114,9 @@ pub(crate) fn launch_together(
     parts: impl Iterator<Item = (Work, StreamRef)>,
     next: impl Next<CuError>,
 ) -> CuResult {
+    if DriverCallGuard::is_entered() {
+        return by_tool(call, parts, next);
+    }
     let running: Vec<_> = parts
         .filter(|(_, stream)| driver::time::carries_out(call.driver, stream.handle()))
         .filter_map(|(work, stream)| {
@@ -121,11 +128,28 @@ pub(crate) fn launch_together(
     answer.map(drop)
 }
 
+/// Launches of a tool that the driver calls back under a lock of ours: they are charged without any lock.
+fn by_tool(
+    call: &Call,
+    parts: impl Iterator<Item = (Work, StreamRef)>,
+    next: impl Next<CuError>,
+) -> CuResult {
+    let _errno = sys::Errno::keep();
+    let runs = |stream: StreamRef| driver::time::carries_out(call.driver, stream.handle());
+    let charged: Vec<_> = parts.filter(|(_, stream)| runs(*stream)).collect();
+    next()?;
+    let device = driver::current_device(call.driver);
+    if let Some(gate) = Session::begun().and_then(|session| session.gate(device?)) {
+        charged.iter().for_each(|(work, _)| gate.launched_by_tool(work.signature()));
+    }
+    Ok(())
+}
+
 /// A launch on the slow path: admitted by the gate of its device, between its events.
 struct Running {
     stream: StreamRef,
     entry: &'static StreamEntry,
-    /// `None` if a tool that was called back launches: that passes.
+    /// `None` if the stream has ended.
     admitted: Option<Admitted>,
 }
 

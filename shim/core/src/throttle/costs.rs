@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use super::{BIG_NS, Signature};
+use super::{BIG_NS, Launch, Signature};
 use crate::sync::Counter;
 
 /// The costs of the launches of one device; a clone is the same table.
@@ -45,6 +45,12 @@ impl Costs {
         } else {
             None
         }
+    }
+
+    /// Returns what to charge for a launch that nothing will measure: the mean of the latest measurements, or a guess.
+    #[must_use]
+    pub fn guess(&self, signature: Signature) -> u64 {
+        self.estimate(signature).unwrap_or(Launch::FIRST_NS)
     }
 
     /// Returns the mean of the latest measurements; `None` if there are none.

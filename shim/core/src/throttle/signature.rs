@@ -63,7 +63,7 @@ pub(super) enum Meeting {
 
 impl Launch {
     /// The cost of an unknown function is unknown: this much is reserved for its first launch.
-    const FIRST_NS: u64 = 1_000_000;
+    pub(super) const FIRST_NS: u64 = 1_000_000;
     const NODE_NS: u64 = 5_000;
 
     /// A kernel, a fill or a copy.

@@ -1,4 +1,4 @@
-//! What ends on a device: streams, contexts and the work launched so far.
+//! What ends on a device: streams, contexts and the work launched so far; and launches whose end is not measured.
 //!
 //! Before a stream or a context ends, an event is recorded behind its work if there is none; work in flight when a
 //! context ends is charged up to the driver's return. The decisions are the meter's. This module keeps the order of
@@ -11,9 +11,19 @@ use crate::driver::cuda::time as driver;
 use crate::redirect::DriverCopy;
 use crate::sys;
 use gpucap_abi::cuda::{CUcontext, CUstream};
-use gpucap_core::throttle::StreamId;
+use gpucap_core::throttle::{Bucket, Signature, StreamId};
 
 impl Gate {
+    /// Charges a launch of a tool that was called back: it cannot be measured, since the lock may be this thread's.
+    pub(in crate::throttle) fn launched_by_tool(&self, signature: Signature) {
+        let (now, ns) = (sys::monotonic_ns(), self.costs.guess(signature));
+        if let Some(word) = self.ledger.bucket(self.index) {
+            Bucket::new(word, self.share()).charge(ns, now);
+        }
+        self.ledger.worked(self.slot, self.index, now, ns);
+        self.ledger.launched(self.slot, self.index, 1);
+    }
+
     /// Handles a stream that has ended, or will at once.
     pub(in crate::throttle) fn end_stream(&self, id: StreamId) {
         self.with(|inside| inside.meter.stream_destroyed(id, sys::monotonic_ns()));
