@@ -7,7 +7,6 @@ use crate::throttle::{
     costs::{OUTLIER, Sample},
     settlement::{Certain, Done, Part, Span},
     stream::{Operation, Pending, Reserved, StreamId},
-    turns::scaled,
 };
 
 /// A stream's events are in order: one that is this much earlier than its predecessor is of another clock.
@@ -222,7 +221,7 @@ impl<E> Meter<'_, E> {
         // As long as the function's cost is unknown, its time may be that of the container's other processes.
         let is_known = !first && (steady.is_some() || small.is_some());
         let charged = match self.gang.charged().filter(|_| !is_known) {
-            Some(charged) => scaled(sample, claim(charged, start, end), took).max(1),
+            Some(charged) => sample.min(claim(charged, start, end)).max(1),
             None => sample,
         };
         let learned = if first { charged } else { sample };
