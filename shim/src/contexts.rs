@@ -1,6 +1,6 @@
 //! Contexts that the application made itself: their prices, and their users.
 //!
-//! Primary contexts are a device's ([`Primary`](crate::device::Primary)); these are all others. Green contexts have no
+//! Primary contexts are a device's ([`Primary`]); these are all others. Green contexts have no
 //! price of their own: each retains the primary context of its device. What ends with a context, and when a primary one
 //! has ended, is here for both.
 
