@@ -4,6 +4,7 @@
 //! entry each; `hook/tests/seeds.rs` calls every entry with its seeds, `seeds/<target>/`, as ordinary tests. A target
 //! is a row of [`TARGETS`], a file `targets/<name>.rs` and a directory of seeds.
 
+mod card;
 pub mod elf;
 pub mod image;
 pub mod ledger;

@@ -5,9 +5,7 @@
 
 use super::ledger::{Place, RECORD, place, value};
 use gpucap_core::ledger::{Count, DEVICES, Identity, Kind, Ledger, SLOTS, Slot};
-use gpucap_core::throttle::{
-    Allowance, Bucket, Events, Gang, Launch, Meter, Reached, Signature, Verdict,
-};
+use gpucap_core::throttle::{Allowance, Bucket, Gang, Launch, Meter, Signature, Verdict};
 use gpucap_core::units::Share;
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,19 +18,6 @@ const WRITTEN: usize = 6;
 const HEAD: usize = 86016 / 8;
 const BOOK: usize = 256 / 8;
 const BOOKS: usize = SLOTS * BOOK;
-
-/// Events that are reached at once.
-struct Card;
-
-impl Events for Card {
-    type Event = u64;
-
-    fn reached(&mut self, event: &u64) -> Reached {
-        Reached::At(*event)
-    }
-
-    fn give_back(&mut self, _: u64) {}
-}
 
 /// The first byte says how many records are words of the ledger; the bytes behind them are what the process does.
 pub fn process(bytes: &[u8]) {

@@ -3,9 +3,10 @@
 //! The process under test keeps the card busy without a pause. Records of twenty bytes say how long each of its kernels
 //! takes and what one or two peers publish at that time.
 
+use super::card::Card;
 use gpucap_core::sync::Word;
 use gpucap_core::throttle::{
-    Allowance, Bucket, Events, Launch, Meter, PeerReport, Reached, Signature, UsageReport, Verdict,
+    Allowance, Bucket, Launch, Meter, PeerReport, Signature, UsageReport, Verdict,
 };
 use gpucap_core::units::Share;
 use std::sync::Arc;
@@ -17,19 +18,6 @@ const MOST_RECORDS: usize = 64;
 const START: u64 = 1_000_000_000_000;
 /// The shares of the four containers that tell something, in percent.
 const SHARES: [u16; 4] = [1, 10, 20, 30];
-
-/// Events that were reached at the time that they say.
-struct Card;
-
-impl Events for Card {
-    type Event = u64;
-
-    fn reached(&mut self, event: &u64) -> Reached {
-        Reached::At(*event)
-    }
-
-    fn give_back(&mut self, _: u64) {}
-}
 
 /// What peers publish, kernel by kernel.
 pub fn usage(bytes: &[u8]) {
