@@ -32,6 +32,7 @@ pub(crate) struct Errno {
     cancellation: c_int,
 }
 
+// SAFETY: the signatures are those of glibc's `stdlib.h` and `pthread.h`.
 unsafe extern "C" {
     fn secure_getenv(name: *const c_char) -> *mut c_char;
     fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int;

@@ -28,6 +28,7 @@ struct LoaderDebug {
     objects: *const LinkMap,
 }
 
+// SAFETY: glibc's loader defines `_r_debug` (`link.h`), the linker `_DYNAMIC` in each object (System V ABI, chapter 5).
 unsafe extern "C" {
     static _r_debug: LoaderDebug;
     #[link_name = "_DYNAMIC"]

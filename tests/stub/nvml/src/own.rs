@@ -37,6 +37,7 @@ std::arch::global_asm!(
     ".text",
 );
 
+// SAFETY: the assembly above makes each a name of the exported function with this signature.
 unsafe extern "C" {
     fn stub_own_init_v2() -> NvmlResult;
     fn stub_own_init_with_flags(flags: u32) -> NvmlResult;
