@@ -5,7 +5,7 @@
 
 use crate::contexts;
 use crate::device::Device;
-use crate::redirect::DriverCopy;
+use crate::driver::DriverCopy;
 use crate::session::{Charge, Session};
 use crate::state::{self, Now, Policy};
 use gpucap_abi::cuda::CuError;

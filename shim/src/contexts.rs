@@ -6,9 +6,8 @@
 
 use crate::allocations::{Allocations, Record};
 use crate::device::Primary;
-use crate::driver;
+use crate::driver::{self, DriverCopy};
 use crate::driver_call_guard::DriverCallGuard;
-use crate::redirect::DriverCopy;
 use crate::session::Session;
 use gpucap_abi::cuda::CUdevice;
 use gpucap_core::physical::{Behind, Physical};

@@ -2,12 +2,11 @@
 
 use crate::absent;
 use crate::allocations::Record;
-use crate::driver;
+use crate::driver::{self, DriverCopy};
 use crate::growth::Growth;
 use crate::ledger_file;
 use crate::live_limits::{self, Live};
 use crate::price::Price;
-use crate::redirect::DriverCopy;
 use crate::session::Session;
 use crate::sys::{self, Directory};
 use crate::throttle::{Gate, Peers};

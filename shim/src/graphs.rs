@@ -7,9 +7,8 @@
 //! this process would be refused for it.
 
 use crate::allocations::{ByAddress, Record};
-use crate::driver;
+use crate::driver::{self, DriverCopy};
 use crate::pools::Pools;
-use crate::redirect::DriverCopy;
 use crate::session::{Charge, Session};
 use gpucap_abi::cuda::{CUdevice, CUgraphExec};
 use gpucap_core::ledger::Kind;

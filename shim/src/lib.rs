@@ -53,5 +53,5 @@ mod usage_page;
 fn start() {
     let _errno = sys::Errno::keep();
     sys::note_standard_error();
-    redirect::at_start();
+    redirect::at_start(&hooks::LIBRARIES);
 }

@@ -16,8 +16,7 @@ mod reserve;
 
 use crate::allocations::{ByAddress, Record};
 use crate::device::Device;
-use crate::driver;
-use crate::redirect::DriverCopy;
+use crate::driver::{self, DriverCopy};
 use crate::session::Session;
 use core::sync::atomic::{AtomicBool, Ordering};
 pub(crate) use frees::Place;

@@ -24,9 +24,8 @@ mod timing;
 
 use crate::call::Call;
 use crate::driver::cuda as driver;
+use crate::driver::{DriverCopy, Next};
 use crate::driver_call_guard::DriverCallGuard;
-use crate::hooks::Next;
-use crate::redirect::DriverCopy;
 use crate::session::Session;
 use crate::sys;
 use captures::Capture;

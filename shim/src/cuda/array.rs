@@ -2,7 +2,7 @@
 
 use super::{current_context, current_device};
 use crate::call::Call;
-use crate::hooks::Next;
+use crate::driver::Next;
 use crate::session::Session;
 use gpucap_abi::arg::{In, Out, Word};
 use gpucap_abi::cuda::{

@@ -11,9 +11,8 @@
 use crate::call::Call;
 use crate::contexts::{self, Ending};
 use crate::device::Primary;
-use crate::driver;
+use crate::driver::{self, Next};
 use crate::driver_call_guard::{DriverCallGuard, lock};
-use crate::hooks::Next;
 use crate::price;
 use crate::session::Session;
 use crate::throttle;

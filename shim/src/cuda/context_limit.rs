@@ -8,8 +8,7 @@
 use super::{current_context, current_device};
 use crate::allocations::Record;
 use crate::call::Call;
-use crate::driver;
-use crate::hooks::Next;
+use crate::driver::{self, Next};
 use core::ffi::c_int;
 use gpucap_abi::cuda::{CuError, CuResult};
 use gpucap_core::ledger::Kind;

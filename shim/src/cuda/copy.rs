@@ -6,8 +6,7 @@
 mod described;
 
 use crate::call::Call;
-use crate::driver;
-use crate::hooks::Next;
+use crate::driver::{self, Next};
 use crate::throttle::{self, Scope, StreamRef, Work};
 use core::ffi::c_void;
 use described::{Described, Place};

@@ -6,7 +6,7 @@
 //! it is. Copies that may be either are in [`copy`](super::copy).
 
 use crate::call::Call;
-use crate::hooks::Next;
+use crate::driver::Next;
 use crate::throttle::{self, StreamRef};
 use core::ffi::c_void;
 use gpucap_abi::arg::{In, Out, Word};

@@ -5,9 +5,8 @@
 
 use super::{device_of, needed};
 use crate::call::Call;
-use crate::driver;
+use crate::driver::{self, Next};
 use crate::graphs::Needs;
-use crate::hooks::Next;
 use crate::session::{Charge, Session};
 use crate::throttle;
 use core::ffi::{c_char, c_int, c_void};

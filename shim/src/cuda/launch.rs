@@ -4,7 +4,7 @@
 //! [`throttle`]. Cooperative and cluster launches are kernels as far as time is concerned.
 
 use crate::call::Call;
-use crate::hooks::Next;
+use crate::driver::Next;
 use crate::throttle::{self, StreamRef, Work};
 use core::ffi::{c_int, c_void};
 use gpucap_abi::arg::{In, List, Out};

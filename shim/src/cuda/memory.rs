@@ -3,8 +3,7 @@
 use super::{current_context, current_device};
 use crate::allocations::Record;
 use crate::call::Call;
-use crate::driver;
-use crate::hooks::Next;
+use crate::driver::{self, Next};
 use crate::session::{Charge, Session};
 use gpucap_abi::arg::{Out, Word, Written};
 use gpucap_abi::cuda::{CuError, CuResult};

@@ -2,8 +2,7 @@
 
 use super::current_device;
 use crate::call::Call;
-use crate::driver;
-use crate::hooks::Next;
+use crate::driver::{self, Next};
 use crate::pools::Home;
 use crate::session::Session;
 use core::ffi::{c_int, c_void};

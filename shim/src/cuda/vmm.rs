@@ -10,8 +10,8 @@
 use super::device_of;
 use crate::allocations::Record;
 use crate::call::Call;
+use crate::driver::Next;
 use crate::driver_call_guard::lock;
-use crate::hooks::Next;
 use crate::session::{Session, shareable};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering;
