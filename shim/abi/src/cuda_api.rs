@@ -325,12 +325,12 @@ macro_rules! cuda_api {
                 => vmm::map, map, "cuMemMap" @ 10020;
             /// Memory behind tiles of a sparse array stays alive until they are mapped again or unmapped, or the array
             /// ends.
-            fn cuMemMapArrayAsync(maps: *const $crate::cuda::CUarrayMapInfo, count: u32,
+            fn cuMemMapArrayAsync(maps: $crate::arg::ConstList<$crate::cuda::CUarrayMapInfo>, count: u32,
                 stream: $crate::cuda::CUstream)
                 => vmm::map_array, map, "cuMemMapArrayAsync" @ 11010;
             /// Memory behind tiles of a sparse array stays alive until they are mapped again or unmapped, or the array
             /// ends.
-            fn cuMemMapArrayAsync_ptsz(maps: *const $crate::cuda::CUarrayMapInfo, count: u32,
+            fn cuMemMapArrayAsync_ptsz(maps: $crate::arg::ConstList<$crate::cuda::CUarrayMapInfo>, count: u32,
                 stream: $crate::cuda::CUstream)
                 => vmm::map_array, map, "cuMemMapArrayAsync" @ 11010 ptsz;
             /// Ends the mappings inside the range.
