@@ -26,6 +26,7 @@ pub(crate) fn trials() -> Vec<Trial> {
             "an address is entered as the driver gave it, whatever another thread writes",
             output,
         ),
+        trial("a graph stays until its allocations have been counted again", destroy),
     ]
 }
 
@@ -93,4 +94,8 @@ fn tiles() -> Result {
 
 fn output() -> Result {
     expect(&within(&["output"], "cuMemAlloc_v2:around")?, SUCCESS, 301 * MIB)
+}
+
+fn destroy() -> Result {
+    expect(&within(&["destroy"], "cuGraphInstantiateWithFlags:around")?, OUT_OF_MEMORY, 0)
 }

@@ -275,6 +275,8 @@ macro_rules! cuda_api {
             /// Refunds what graphs give back.
             fn cuDeviceGraphMemTrim(device: $crate::cuda::CUdevice)
                 => graph::trim, free, "cuDeviceGraphMemTrim" @ 11040;
+            /// Waits while another thread makes the graph executable: its allocations are counted until then.
+            fn cuGraphDestroy(graph: $crate::cuda::CUgraph) => graph::end, free, "cuGraphDestroy" @ 10000;
             /// Refunds the graph's allocations as far as graphs do not keep the memory.
             fn cuGraphExecDestroy(exec: $crate::cuda::CUgraphExec)
                 => graph::destroy, free, "cuGraphExecDestroy" @ 10000;
