@@ -149,7 +149,8 @@ pub(crate) mod cuda {
         fn stream_create_with_priority = cuStreamCreateWithPriority(
             stream: *mut CUstream, flags: c_uint, priority: c_int);
         fn stream_destroy = cuStreamDestroy_v2(stream: CUstream);
-        fn stream_get_ctx = cuStreamGetCtx(stream: CUstream, context: *mut CUcontext);
+        fn stream_get_ctx = cuStreamGetCtx(stream: CUstream, context: *mut CUcontext) -> code;
+        fn stream_get_device = cuStreamGetDevice(stream: CUstream, device: *mut CUdevice);
         fn stream_get_id = cuStreamGetId(stream: CUstream, id: *mut u64);
         fn thread_exchange_stream_capture_mode = cuThreadExchangeStreamCaptureMode(mode: *mut c_int);
     }

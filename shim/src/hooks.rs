@@ -45,21 +45,35 @@ macro_rules! library {
                         let original = unsafe {
                             core::mem::transmute::<usize, unsafe extern "C" fn($($type),*) -> $result>(original)
                         };
-                        // By value: a reference would keep every argument in memory, on each way of every call.
-                        // SAFETY: the arguments are those of the application, which keeps the driver's contract.
-                        let call_original = move || unsafe { original($($argument),*) };
                         let per_thread = const { !concat!("" $($(, stringify!($stream))?)?).is_empty() };
-                        match Call::enter(Class::$class, per_thread, const { &DRIVERS[COPY] }) {
-                            Entry::Pass => call_original(),
-                            Entry::Refuse(error) => Err(error.into()),
-                            Entry::Enforce(call) => handlers::$module::$handler(
+                        let call = match Call::enter(Class::$class, per_thread, const { &DRIVERS[COPY] }) {
+                            // SAFETY: the arguments are those of the application, which keeps the driver's contract.
+                            Entry::Pass => return unsafe { original($($argument),*) },
+                            Entry::Refuse(error) => return Err(error.into()),
+                            Entry::Enforce(call) => call,
+                        };
+                        // SAFETY: an argument that the application passed to the driver's function.
+                        $(let mut $argument = unsafe { <$type as Raw>::hold($argument) };)*
+                        let answer = {
+                            $(let $argument = <$type as Raw>::lend(&mut $argument);)*
+                            // By value: a reference would keep every argument in memory, on each way of every call.
+                            let call_original = move || {
+                                // SAFETY: it is held until this block ends, and the handler keeps nothing of it.
+                                $(let $argument = unsafe { <$type as Raw>::given($argument) };)*
+                                // SAFETY: the application's arguments, or copies that are valid for as long.
+                                unsafe { original($($argument),*) }
+                            };
+                            handlers::$module::$handler(
                                 &call,
                                 // SAFETY: the original has just returned success for these arguments.
                                 move || call_original().map(|()| unsafe { Written::assume() }),
-                                // SAFETY: an argument that the application passed to the driver's function.
-                                $(unsafe { $argument.wrap() }),*
-                            ),
-                        }
+                                // SAFETY: it is held until this block ends.
+                                $(unsafe { <$type as Raw>::wrap($argument) }),*
+                            )
+                        };
+                        // SAFETY: the places that the application passed for outputs.
+                        $(unsafe { <$type as Raw>::give_back($argument) };)*
+                        answer
                     }
                 )*
             }

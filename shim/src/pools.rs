@@ -22,7 +22,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 pub(crate) use frees::Place;
 use gpucap_abi::cuda::{CUcontext, CUdevice, CUmemoryPool, CUstream};
 use gpucap_core::ledger::{DeviceIndex, Kind, OverQuota};
-use handles::Handles;
+pub(crate) use handles::Handles;
 use parking_lot::Mutex;
 pub(crate) use reserve::Asked;
 use reserve::{Pool, Unit};

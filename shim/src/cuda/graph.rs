@@ -51,6 +51,12 @@ pub(crate) fn instantiate_with_params(
     instantiate(call, next, exec, graph)
 }
 
+/// `cuGraphDestroy`: its handle may be another graph's next.
+pub(crate) fn end(_call: &Call, next: impl Next<CuError>, _graph: CUgraph) -> CuResult {
+    let _changing = Session::begun().map(|session| session.graphs.handles.change());
+    next().map(drop)
+}
+
 /// `cuGraphExecDestroy`.
 pub(crate) fn destroy(call: &Call, next: impl Next<CuError>, exec: CUgraphExec) -> CuResult {
     throttle::graph_ends(call, exec);
@@ -114,6 +120,7 @@ fn instantiate(
     graph: CUgraph,
 ) -> CuResult {
     let session = call.session()?;
+    let _kept = session.graphs.handles.keep();
     let mut needs = Needs::new();
     let mut charges = Vec::new();
     charge_all(call, session, graph, (&mut needs, &mut charges))?;

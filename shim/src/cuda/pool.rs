@@ -1,6 +1,6 @@
 //! Stream-ordered memory: pools and what is taken from them.
 
-use super::{current_ordinal, device_of, likely_device, needed};
+use super::{device_of, likely_device, needed};
 use crate::allocations::Record;
 use crate::call::{Call, Refusal};
 use crate::device::Device;
@@ -16,7 +16,7 @@ use gpucap_abi::cuda::{
 };
 use gpucap_core::ledger::Kind;
 
-/// `cuMemAllocAsync`: from the current pool of the current device.
+/// `cuMemAllocAsync`: from the current pool of the stream's device.
 pub(crate) fn alloc<P: Word>(
     call: &Call,
     next: impl Next<CuError>,
@@ -26,7 +26,8 @@ pub(crate) fn alloc<P: Word>(
 ) -> CuResult {
     let is_recorded = is_capturing(call, stream)?;
     let session = call.session()?;
-    let Some(ordinal) = current_ordinal(call)? else { return next().map(drop) };
+    let ordinal = needed(call, driver::cuda::needed::device_of(call.driver, stream))?;
+    let Some(ordinal) = ordinal else { return next().map(drop) };
     let Some(device) = session.device(call.driver, ordinal)? else { return next().map(drop) };
     let _kept = session.pools.handles.keep();
     let pool = current_pool(call, session, device, ordinal)?;

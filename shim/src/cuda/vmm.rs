@@ -15,7 +15,7 @@ use crate::driver_call_guard::lock;
 use crate::session::{Session, shareable};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering;
-use gpucap_abi::arg::{In, Out, Written};
+use gpucap_abi::arg::{Entries, In, Out, Written};
 use gpucap_abi::cuda::{
     CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, CUarrayMapInfo, CUdeviceptr, CUmemAllocationProp,
     CUmemGenericAllocationHandle, CUstream, CuError, CuResult,
@@ -144,12 +144,12 @@ pub(crate) fn unmap(
 pub(crate) fn map_array(
     _call: &Call,
     next: impl Next<CuError>,
-    maps: In<CUarrayMapInfo>,
+    maps: Entries<CUarrayMapInfo>,
     count: u32,
     _stream: CUstream,
 ) -> CuResult {
-    let tiles =
-        || maps.entries(count).map(|map| (subresource(&map), region(&map), operation(&map)));
+    let maps = maps.read(count as usize).ok_or(CuError::OUT_OF_MEMORY)?;
+    let tiles = || maps.iter().map(|map| (subresource(map), region(map), operation(map)));
     let done = |physical: &mut Physical<Record>, _: &Written| {
         let put = |(at, region, operation)| physical.map_tiles(at, region, operation);
         tiles().flat_map(put).collect()
