@@ -36,7 +36,9 @@ pub(crate) fn create(
     let device = prop.get().and_then(|prop| device_of(call, prop.location));
     let Some(ordinal) = device else { return next().map(drop) };
     let session = call.session()?;
-    let Some(device) = session.device(call.driver, ordinal)? else { return next().map(drop) };
+    let Some(device) = session.budget.device(call.driver, ordinal)? else {
+        return next().map(drop);
+    };
     let charge = call.charge(session, device, Kind::Vmm, bytes as u64)?;
     let table = lock(&session.physical);
     let written = next()?;
