@@ -1,6 +1,6 @@
 //! Contexts: charged at a known price while they exist, and refunded with everything that ends with them.
 //!
-//! No argument shows the size of a context: it has a [price]. Memory of pools and of the virtual memory management
+//! No argument shows the size of a context: it has a [price](context_price). Memory of pools and of the virtual memory management
 //! outlives contexts (CUDA driver API, `cuCtxDestroy`); linear memory, managed memory, arrays and code do not.
 //!
 //! Whether a primary context still exists is asked of the driver, which counts its users. The lock of a device's

@@ -1,7 +1,7 @@
 //! Launches: kernels and graphs pay from the share of time.
 //!
 //! A handler passes what is launched and into which stream; its cost, and whether it has to wait, are decided by
-//! [`throttle`]. Cooperative and cluster launches are kernels as far as time is concerned.
+//! [`crate::launch`]. Cooperative and cluster launches are kernels as far as time is concerned.
 
 use crate::call::Call;
 use crate::driver::Next;
