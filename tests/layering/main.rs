@@ -4,10 +4,14 @@
 //! it and files that do not, so that a rule which finds nothing is known to have looked.
 
 mod blank;
+mod contributing;
+mod modules;
+mod order;
 mod rules;
 mod source;
 mod tables;
 
+use modules::{MODULES, Modules};
 use rules::Fault;
 use source::{Source, project};
 
@@ -125,6 +129,24 @@ rules! {
             ("shim/src/cuda/memory.rs", "use super::pool; use crate::cuda::verdict;"),
         ];
 
+    a_module_names_only_modules_below_it: crate::order::upward,
+        broken by [
+            ("shim/src/sys.rs", "use crate::session::Session;"),
+            ("shim/src/sys/file.rs", "use super::super::log;"),
+            ("shim/src/log.rs", "use crate::{sys, state::State};"),
+            ("shim/src/log.rs", "fn f() { crate::state::get() }"),
+            ("shim/src/log.rs", "mod a { use super::super::state; }"),
+            ("shim/src/log.rs", "use crate::SOMETHING_OF_THE_ROOT;"),
+            ("shim/src/a_new_module.rs", "//! New."),
+        ],
+        kept by [
+            ("shim/src/log.rs", "use crate::sys;\nmod a { use super::*; }\n// crate::state"),
+            ("shim/src/sys/file.rs", "use super::Errno; use crate::sys::directory;"),
+            ("shim/src/lib.rs", "use state::State; fn f() { crate::session::begin() }"),
+            ("shim/src/log.rs", "#[cfg(test)]\nmod tests { use crate::state; }"),
+            ("tests/harness/log.rs", "use crate::state;"),
+        ];
+
     a_crate_depends_on_what_is_allowed: crate::rules::dependencies,
         broken by [
             ("shim/core/Cargo.toml", "[dependencies]\nlibc.workspace = true"),
@@ -158,6 +180,67 @@ const LONG: &str = {
         Err(_) => unreachable!(),
     }
 };
+
+#[test]
+fn no_files_name_each_other_in_a_circle() {
+    for modules in MODULES.iter().filter(|modules| modules.circles.is_none()) {
+        assert_eq!(order::circle(project(), modules), None, "{}", modules.sources);
+    }
+}
+
+#[test]
+fn a_circle_of_files_is_found() {
+    let modules = Modules { sources: "a/src/", order: &[], upward: &[], circles: None };
+    let circle = |files: &[(&str, &str)]| {
+        let sources: Vec<_> = files.iter().map(|(path, text)| Source::new(path, text)).collect();
+        order::circle(&sources, &modules)
+    };
+    let found = |path: &[&str]| Some(path.iter().map(|&file| file.to_owned()).collect());
+    let one = ("a/src/one.rs", "use crate::two::Two;");
+    let two = ("a/src/two.rs", "mod three;\nfn f() { three::g() }");
+    assert_eq!(circle(&[one, two, ("a/src/two/three.rs", "use crate::four;")]), None);
+    assert_eq!(
+        circle(&[one, two, ("a/src/two/three.rs", "use crate::one;")]),
+        found(&["crate::one", "crate::two", "crate::two::three", "crate::one"])
+    );
+    assert_eq!(
+        circle(&[one, two, ("a/src/two/three.rs", "use super::Two;")]),
+        found(&["crate::two", "crate::two::three", "crate::two"])
+    );
+    let root = ("a/src/lib.rs", "mod one;\npub use one::One;");
+    assert_eq!(
+        circle(&[root, ("a/src/one.rs", "use crate::One;")]),
+        found(&["crate", "crate::one", "crate"])
+    );
+}
+
+#[test]
+fn the_order_of_modules_has_only_what_there_is() {
+    let stale: Vec<_> = MODULES.iter().flat_map(|it| order::stale(project(), it)).collect();
+    assert_eq!(stale, Vec::<String>::new());
+}
+
+#[test]
+fn an_entry_that_no_file_needs_is_found() {
+    let order = &[("one", ""), ("two", ""), ("gone", "")];
+    let upward = &[("one", "two", ""), ("one", "gone", "")];
+    let modules = Modules { sources: "a/src/", order, upward, circles: None };
+    let sources = [("a/src/one.rs", "use crate::two;"), ("a/src/two/a.rs", "//! Two.")];
+    let sources = sources.map(|(path, text)| Source::new(path, text));
+    let expected = ["a/src/: there is no module gone", "a/src/: one does not name gone any more"];
+    assert_eq!(order::stale(&sources, &modules), expected);
+}
+
+#[test]
+fn contributing_shows_the_layers_as_they_are() {
+    let sources = project();
+    let document = sources.iter().find(|source| source.path == "CONTRIBUTING.md");
+    let text = &document.expect("CONTRIBUTING.md").text;
+    let shown = text.split_once("made by tests/layering -->\n").map(|(_, rest)| rest);
+    let shown = shown.and_then(|rest| rest.split_once("<!-- end of layers")).map(|(it, _)| it);
+    let layers = contributing::layers();
+    assert!(shown.map(str::trim) == Some(layers.trim()), "CONTRIBUTING.md should show:\n{layers}");
+}
 
 #[test]
 fn each_test_binary_is_a_step_of_ci_run() {

@@ -1,0 +1,105 @@
+//! The crates of the project and the modules of each, from the lowest: what each is, and which arrows lead upward.
+//!
+//! A module names only modules below it, and the file of the crate is above all of them. An arrow upward has its
+//! reason here, and is taken out once no file needs it. A new module takes its place here first. CONTRIBUTING.md shows
+//! these tables, and a test compares it with them.
+
+/// The crates, and what each is.
+pub(crate) const CRATES: &[(&str, &str)] = &[
+    (
+        "shim/abi",
+        "the driver's types, and one row per intercepted function (`cuda_api!`, `nvml_api!`)",
+    ),
+    ("shim/core", "every decision: units, variables, limits, the ledger's protocol, the meter"),
+    ("shim", "the library `libgpucap.so`"),
+    ("hook/plan", "what a container is allowed, from all sources"),
+    ("hook/nri", "the runtime's requests over NRI, and the answers"),
+    ("hook", "the command `gpucap`"),
+    ("hook/driver", "the program that queries the driver for the command"),
+    ("hook/demo", "the program that `gpucap demo` runs"),
+    ("tests/stub", "a second driver"),
+    ("tests", "clients of the built libraries"),
+    ("bench", "measurements, and the simulator of the compute limit"),
+];
+
+/// The modules of one crate.
+pub(crate) struct Modules {
+    /// The directory of its sources.
+    pub(crate) sources: &'static str,
+    /// Each module, the lowest first, and what it is.
+    pub(crate) order: &'static [(&'static str, &'static str)],
+    /// Arrows upward that are allowed: the module that names, the module that is named, and why.
+    pub(crate) upward: &'static [(&'static str, &'static str, &'static str)],
+    /// Why files of this crate may name each other in a circle, if they may.
+    pub(crate) circles: Option<&'static str>,
+}
+
+/// Arrows that the design has no reason for, and what takes them away.
+const OPEN: &str = "to be opened";
+const BUDGET: &str = "to be opened: a budget that only charges and refunds, below what is charged";
+const NEXT: &str = "to be opened: `Next` is a part of a call, and moves to `call`";
+
+/// The crates whose modules have an order.
+pub(crate) const MODULES: &[Modules] = &[Modules {
+    sources: "shim/src/",
+    order: &[
+        ("sys", "what the shim asks of the system"),
+        ("log", "one line on stderr, without allocation"),
+        ("state", "whether limits are enforced in this process: off, enforcing, broken"),
+        (
+            "driver_call_guard",
+            "whether this thread is inside a call of the driver under a lock of the shim",
+        ),
+        ("ledger_file", "the container's ledger file: its path, and how it is opened"),
+        ("usage_page", "the budget's usage page"),
+        ("live_limits", "limits that the node has changed since the container started"),
+        ("attendance", "which processes of the ledger have died"),
+        (
+            "allocations",
+            "what this process holds: an address or a handle, and what was charged for it",
+        ),
+        ("code", "what modules and libraries were measured to take"),
+        ("redirect", "how a look-up is caught: the driver's symbol table points at the hooks"),
+        ("driver", "the driver's own functions, from the saved symbol table"),
+        ("topology", "the place of a device in nvidia-smi's order, and the card of a MIG instance"),
+        ("device", "one device: its line in the ledger, its memory limit, its gate"),
+        ("contexts", "contexts that the application made"),
+        ("call", "one call of an intercepted function"),
+        ("session", "the state of this process: limits loaded, ledger mapped, what is charged"),
+        ("price", "what a context costs"),
+        ("growth", "how much of a device a call has taken, where no argument says it"),
+        ("pools", "stream-ordered pools"),
+        ("graphs", "the memory of graphs"),
+        ("throttle", "the compute limit: which launches wait, and the events that measure them"),
+        ("nvml", "handlers of NVML: what a function means for the slice, one file per noun"),
+        ("cuda", "handlers of CUDA: what a function means for the slice, one file per noun"),
+        ("absent", "limits that name GPUs of which the program has none"),
+        ("hooks", "rows made into hooks, and the libraries that are redirected"),
+        ("triggers", "the exported functions: moments at which the driver may have been loaded"),
+        ("manual", "the pages of documentation"),
+    ],
+    upward: &[
+        ("redirect", "hooks", "to be opened: the libraries and the saved symbols become arguments"),
+        ("driver", "hooks", "to be opened: the saved symbols of a library move here"),
+        ("topology", "hooks", "to be opened: the saved symbols of a library move to `driver`"),
+        ("allocations", "hooks", NEXT),
+        ("throttle", "hooks", NEXT),
+        ("nvml", "hooks", NEXT),
+        ("cuda", "hooks", NEXT),
+        ("device", "absent", "to be opened: what resolves limits to devices is above a device"),
+        ("device", "growth", BUDGET),
+        ("device", "price", BUDGET),
+        ("device", "session", BUDGET),
+        ("device", "throttle", "to be opened: what holds both a device and its gate is above both"),
+        ("contexts", "session", BUDGET),
+        (
+            "call",
+            "session",
+            "to be opened: only `call` turns a problem of the session into an answer",
+        ),
+        ("session", "graphs", BUDGET),
+        ("session", "pools", BUDGET),
+        ("session", "throttle", "to be opened: the page that fork wipes is below both"),
+    ],
+    circles: Some(OPEN),
+}];
