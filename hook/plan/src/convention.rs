@@ -17,7 +17,6 @@ mod hami;
 mod koordinator;
 mod kubelet;
 mod mps;
-mod number;
 mod vgpu_manager;
 mod volcano;
 
@@ -25,11 +24,11 @@ use std::collections::BTreeMap;
 
 use gpucap_core::config::Config;
 
-use crate::card::Card;
-use crate::env::{Env, Reading};
+use crate::document::card::Card;
+use crate::document::env::{Env, Reading};
+use crate::document::identity::Identity;
+use crate::document::node::Node;
 use crate::grant::Grant;
-use crate::identity::Identity;
-use crate::node::Node;
 use crate::reason::Reason;
 
 /// What a convention may look at.

@@ -3,7 +3,7 @@
 use gpucap_core::config::Excerpt;
 use std::fmt;
 
-use crate::node::NodeError;
+use crate::document::node::NodeError;
 
 /// Why no plan can be made. Prints as one line.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -3,7 +3,7 @@
 //! Only field 1 is read, a map of strings, which is a sequence of messages with a key (1) and a value (2). A dozen lines
 //! of the format instead of a crate for it; what cannot be read ends the reading.
 
-use crate::env::Env;
+use crate::document::env::Env;
 
 /// The variables; those that could be read.
 pub(super) fn env(answer: &str) -> Env {

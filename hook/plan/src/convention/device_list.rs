@@ -7,7 +7,8 @@
 use gpucap_core::units::Amount;
 use gpucap_core::uuid::DeviceName;
 
-use super::{Facts, number};
+use super::Facts;
+use crate::encoding::number;
 use crate::grant::{Cap, Caps, Grant};
 use crate::reason::Reason;
 

@@ -7,8 +7,8 @@
 use gpucap_core::config::{Config, OPTIONS, PerGpu, Selector, WithFile};
 
 use super::Facts;
-use crate::card::Visible;
-use crate::env::Env;
+use crate::document::card::Visible;
+use crate::document::env::Env;
 use crate::grant::{Cap, Caps, Grant, lowest};
 use crate::reason::Reason;
 

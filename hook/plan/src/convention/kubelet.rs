@@ -13,12 +13,11 @@ use gpucap_core::units::{Amount, Share};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-use super::{
-    Facts, allocate_response, egpu, environment, gpushare, hami, mps, number, vgpu_manager,
-};
-use crate::env::{Env, Reading};
+use super::{Facts, allocate_response, egpu, environment, gpushare, hami, mps, vgpu_manager};
+use crate::document::env::{Env, Reading};
+use crate::encoding::json;
+use crate::encoding::number;
 use crate::grant::{Cap, Caps, Grant};
-use crate::json;
 use crate::reason::Reason;
 
 pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::json;
+use crate::encoding::json;
 use crate::reason::Reason;
 
 /// What a runtime says of a container.

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::json;
+use crate::encoding::json;
 
 /// A container of a pod. Both parts are fit to be one component of a path.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use crate::json;
+use crate::encoding::json;
 
 /// Where the hook mounts what the limit depends on.
 const OURS: [&str; 3] = ["/.gpucap", "/etc/ld.so.preload", "/etc/ld-nix.so.preload"];

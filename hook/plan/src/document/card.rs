@@ -6,7 +6,7 @@
 
 use gpucap_core::uuid::DeviceName;
 
-use crate::env::Reading;
+use crate::document::env::Reading;
 
 /// A card of the node. Lists of them are in the order of nvidia-smi, which is that of PCI addresses.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -14,7 +14,7 @@ use gpucap_core::limits::file::Key;
 use gpucap_core::uuid::DeviceName;
 use serde_json::{Map, Value, json};
 
-use crate::json;
+use crate::encoding::json;
 
 /// What was measured.
 #[derive(Clone, Debug, Eq, PartialEq)]

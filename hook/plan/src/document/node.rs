@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::fmt;
 
 use crate::convention;
-use crate::json;
+use crate::encoding::json;
 
 /// What the administrator decided. The fields are the keys of the file.
 #[derive(Clone, Debug, Eq, PartialEq)]

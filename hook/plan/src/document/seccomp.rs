@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use crate::json;
+use crate::encoding::json;
 
 /// The system calls that make one. Default profiles allow `clone` for arguments that make none.
 const CALLS: [&str; 3] = ["unshare", "clone", "clone3"];

@@ -5,11 +5,11 @@
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-use crate::env::Env;
-use crate::json;
-use crate::paths;
+use crate::document::env::Env;
+use crate::document::paths;
+use crate::document::seccomp;
+use crate::encoding::json;
 use crate::reason::Reason;
-use crate::seccomp;
 
 /// A container.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
