@@ -198,7 +198,9 @@ fn a_circle_of_files_is_found() {
     let found = |path: &[&str]| Some(path.iter().map(|&file| file.to_owned()).collect());
     let one = ("a/src/one.rs", "use crate::two::Two;");
     let two = ("a/src/two.rs", "mod three;\nfn f() { three::g() }");
-    assert_eq!(circle(&[one, two, ("a/src/two/three.rs", "use crate::four;")]), None);
+    let root = ("a/src/lib.rs", "mod one;\npub use one::One;");
+    let three = ("a/src/two/three.rs", "pub(crate) fn four() {}");
+    assert_eq!(circle(&[root, one, two, three]), None);
     assert_eq!(
         circle(&[one, two, ("a/src/two/three.rs", "use crate::one;")]),
         found(&["crate::one", "crate::two", "crate::two::three", "crate::one"])
@@ -207,7 +209,6 @@ fn a_circle_of_files_is_found() {
         circle(&[one, two, ("a/src/two/three.rs", "use super::Two;")]),
         found(&["crate::two", "crate::two::three", "crate::two"])
     );
-    let root = ("a/src/lib.rs", "mod one;\npub use one::One;");
     assert_eq!(
         circle(&[root, ("a/src/one.rs", "use crate::One;")]),
         found(&["crate", "crate::one", "crate"])

@@ -93,7 +93,7 @@ pub(crate) fn circle(sources: &[Source], modules: &Modules) -> Option<Vec<String
 /// The file that holds what `name` says in `module`: the longest beginning of the name that is a file.
 fn file_of<'a>(files: &'a BTreeMap<String, &Source>, module: &str, name: &str) -> Option<&'a str> {
     let inside = format!("{module}::{name}");
-    let mut path = if name == "crate" || name.starts_with("crate::") {
+    let mut path = if name.starts_with("crate::") {
         name
     } else {
         // A child of this module. The word alone may be anything.

@@ -8,9 +8,10 @@ use gpucap_core::config::{Excerpt, OptionRow, PerGpu, Profile, Value};
 use gpucap_core::config::{GPU_CORE_PCT, GPU_MEM_LIMIT, GPU_PROFILE};
 use gpucap_core::units::Amount;
 
-use super::{Facts, environment};
+use super::environment;
 use crate::document::card::Visible;
 use crate::document::node::Node;
+use crate::facts::Facts;
 use crate::grant::{Cap, Grant};
 use crate::reason::Reason;
 

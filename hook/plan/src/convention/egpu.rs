@@ -5,8 +5,8 @@
 
 use gpucap_core::units::Amount;
 
-use super::Facts;
 use crate::encoding::number;
+use crate::facts::Facts;
 use crate::grant::{Cap, Caps, Grant};
 use crate::reason::Reason;
 

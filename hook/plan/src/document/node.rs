@@ -5,10 +5,10 @@
 
 use gpucap_core::config::{ContextPrice, Excerpt, Value as _};
 use serde_json::Value;
-use std::fmt;
 
-use crate::convention;
 use crate::encoding::json;
+use crate::reason::NodeError;
+use crate::source::Source;
 
 /// What the administrator decided. The fields are the keys of the file.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -25,10 +25,10 @@ pub struct Node {
     pub next_runtime: Vec<String>,
     /// Our annotations are `<annotation_domain>/mem`, `/core-pct`, `/profile`.
     pub annotation_domain: String,
-    /// The conventions that are read. Others are ignored.
-    pub sources: Vec<&'static str>,
+    /// The sources that are read. Others are ignored.
+    pub sources: Vec<Source>,
     /// Of those, the ones that `require_limit_for_gpu` is content with.
-    pub trusted_sources: Vec<&'static str>,
+    pub trusted_sources: Vec<Source>,
     /// A container with a GPU and no limit from a trusted source is refused.
     pub require_limit_for_gpu: bool,
     /// `CUDA_DISABLE_CONTROL` and its like, set in a container, take the limit off.
@@ -86,15 +86,6 @@ pub enum Privileged {
     Refuse,
 }
 
-/// The configuration cannot be used.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct NodeError {
-    /// The file.
-    pub file: String,
-    /// The error in it.
-    pub why: String,
-}
-
 impl Node {
     /// Its path.
     pub const PATH: &'static str = "/etc/gpucap/config.json";
@@ -116,13 +107,13 @@ impl Node {
         }
         // A source that is not read cannot be one to rely on.
         let Self { sources, trusted_sources, .. } = &mut node;
-        trusted_sources.retain(|name| sources.contains(name));
+        trusted_sources.retain(|source| sources.contains(source));
         Ok(node)
     }
 
-    /// Whether a limit of this convention is one to rely on.
-    pub(crate) fn trusts(&self, convention: &str) -> bool {
-        self.trusted_sources.contains(&convention)
+    /// Whether a limit of the source of this name is one to rely on.
+    pub(crate) fn trusts(&self, name: &str) -> bool {
+        self.trusted_sources.iter().any(|source| source.name() == name)
     }
 
     fn set(&mut self, key: &str, value: &Value) -> Result<(), &'static str> {
@@ -133,8 +124,8 @@ impl Node {
             "log_file" => self.log_file = path(value)?,
             "next_runtime" => self.next_runtime = words(value)?,
             "annotation_domain" => self.annotation_domain = domain(value)?,
-            "sources" => self.sources = conventions(value)?,
-            "trusted_sources" => self.trusted_sources = conventions(value)?,
+            "sources" => self.sources = sources(value)?,
+            "trusted_sources" => self.trusted_sources = sources(value)?,
             "require_limit_for_gpu" => self.require_limit_for_gpu = flag(value)?,
             "allow_off_switches" => self.allow_off_switches = flag(value)?,
             "kubelet_checkpoint" => {
@@ -184,8 +175,8 @@ impl Default for Node {
             log_file: "/var/log/gpucap.log".into(),
             next_runtime: ["nvidia-container-runtime", "runc", "crun"].map(Into::into).into(),
             annotation_domain: "gpucap".into(),
-            sources: convention::names().collect(),
-            trusted_sources: convention::names().collect(),
+            sources: Source::ALL.to_vec(),
+            trusted_sources: Source::ALL.to_vec(),
             require_limit_for_gpu: false,
             allow_off_switches: false,
             kubelet_checkpoint: None,
@@ -202,22 +193,6 @@ impl Default for Node {
         }
     }
 }
-
-impl NodeError {
-    /// The file is there and cannot be read.
-    #[must_use]
-    pub fn unreadable(file: &str, why: impl fmt::Display) -> Self {
-        Self { file: file.to_owned(), why: format!("it cannot be read: {why}") }
-    }
-}
-
-impl fmt::Display for NodeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.file, self.why)
-    }
-}
-
-impl std::error::Error for NodeError {}
 
 fn flag(value: &Value) -> Result<bool, &'static str> {
     value.as_bool().ok_or("not true or false")
@@ -240,10 +215,10 @@ fn domain(value: &Value) -> Result<String, &'static str> {
     value.as_str().filter(fits).map(str::to_owned).ok_or("not the domain of an annotation")
 }
 
-fn conventions(value: &Value) -> Result<Vec<&'static str>, &'static str> {
-    let known = |word: String| convention::names().find(|name| *name == word);
+fn sources(value: &Value) -> Result<Vec<Source>, &'static str> {
     let list = if value.as_array().is_some_and(Vec::is_empty) { vec![] } else { words(value)? };
-    list.into_iter().map(|word| known(word).ok_or("not a source of this version")).collect()
+    let source = |word: &String| Source::of(word).ok_or("not a source of this version");
+    list.iter().map(source).collect()
 }
 
 fn choice<T: Copy>(value: &Value, known: &[(&str, T)]) -> Result<T, &'static str> {

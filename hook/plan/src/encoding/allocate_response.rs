@@ -3,10 +3,8 @@
 //! Only field 1 is read, a map of strings, which is a sequence of messages with a key (1) and a value (2). A dozen lines
 //! of the format instead of a crate for it; what cannot be read ends the reading.
 
-use crate::document::env::Env;
-
-/// The variables; those that could be read.
-pub(super) fn env(answer: &str) -> Env {
+/// The variables, as `NAME=value`; those that could be read.
+pub(crate) fn variables(answer: &str) -> Vec<String> {
     let bytes = base64(answer).unwrap_or_default();
     let entries = fields(&bytes).filter(|(field, _)| *field == 1).filter_map(|(_, entry)| {
         let text = |wanted: u64| {
@@ -15,8 +13,7 @@ pub(super) fn env(answer: &str) -> Env {
         };
         Some(format!("{}={}", text(1)?, text(2).unwrap_or_default()))
     });
-    let entries: Vec<String> = entries.collect();
-    Env::new(entries.iter().map(String::as_str))
+    entries.collect()
 }
 
 /// The fields of a message that hold bytes, with their numbers.
