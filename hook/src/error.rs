@@ -1,7 +1,7 @@
 //! Why a command could not do what it was asked: one line each, what, where and why.
 
-use crate::engine::refusal::Refusal;
 use crate::exit::Exit;
+use crate::inject::refusal::Refusal;
 use gpucap_core::config::{ConfigError, Excerpt, ValueError};
 use gpucap_plan::Reason;
 use std::fmt;

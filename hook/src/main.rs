@@ -4,26 +4,13 @@
 //! beside it.
 
 mod command;
-mod driver;
-mod effective_limit;
-mod elf;
-mod engine;
+mod container;
 mod error;
 mod exit;
-mod hooks;
-mod inputs;
-mod ledgers;
-mod limit_request;
-mod lines;
-mod native_limit;
-mod output;
-mod paint;
-mod preload;
-mod proc;
-mod quantity;
-mod replace;
+mod inject;
+mod node;
 mod sys;
-mod table;
+mod terminal;
 
 use clap::Parser;
 use command::{Line, nri, run, runtime};
@@ -31,6 +18,7 @@ use exit::Exit;
 use std::env;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use terminal::output;
 
 fn main() -> ExitCode {
     let mut words = env::args_os();

@@ -14,9 +14,10 @@ mod lines;
 
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::hooks::{self, Hooks};
-use crate::replace::{self, Survives};
-use crate::{inputs, output};
+use crate::inject::hooks::{self, Hooks};
+use crate::node::inputs;
+use crate::node::replace::{self, Survives};
+use crate::terminal::output;
 use gpucap_plan::Node;
 use std::fs;
 use std::io;

@@ -11,8 +11,8 @@ mod steps;
 
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::output::print;
-use crate::paint::Paint;
+use crate::terminal::output::print;
+use crate::terminal::paint::Paint;
 use stage::Stage;
 use std::io;
 

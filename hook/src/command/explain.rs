@@ -12,9 +12,9 @@ mod verdict;
 
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::output;
-use crate::paint::Paint;
-use crate::proc::Process;
+use crate::node::proc::Process;
+use crate::terminal::output;
+use crate::terminal::paint::Paint;
 use facts::Facts;
 use gpucap_plan::Node;
 use std::io;

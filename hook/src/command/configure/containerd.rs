@@ -11,7 +11,7 @@ mod nri;
 
 use super::{Change, Options, lines, read};
 use crate::error::{Error, Result};
-use crate::hooks::{Hooks, STAGES};
+use crate::inject::hooks::{Hooks, STAGES};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;

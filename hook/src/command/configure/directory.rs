@@ -3,7 +3,7 @@
 
 use super::{Change, Options, hooks_dir};
 use crate::error::Result;
-use crate::hooks::{Hooks, STAGES};
+use crate::inject::hooks::{Hooks, STAGES};
 use serde_json::json;
 use std::path::Path;
 

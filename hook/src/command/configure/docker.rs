@@ -3,7 +3,7 @@
 
 use super::{Change, Options, json, read};
 use crate::error::{Error, Result};
-use crate::hooks::Hooks;
+use crate::inject::hooks::Hooks;
 use gpucap_plan::Node;
 use serde_json::{Value, json};
 use std::ops::Range;

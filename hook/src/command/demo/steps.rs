@@ -6,8 +6,8 @@ use super::card::{Card, table};
 use super::stage::{PROGRAM, Stage};
 use crate::command::status;
 use crate::error::{Error, Result};
-use crate::output::print;
-use crate::quantity::{exact, size};
+use crate::terminal::output::print;
+use crate::terminal::quantity::{exact, size};
 use std::process::Command;
 
 const MIB: u64 = 1 << 20;

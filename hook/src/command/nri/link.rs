@@ -6,7 +6,7 @@
 
 use super::Ready;
 use crate::error::{Result, reason};
-use crate::output;
+use crate::terminal::output;
 use gpucap_nri::{Answer, Creation, Name, Session};
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;

@@ -6,7 +6,7 @@
 //!   live                what the node has changed about it since
 //!   ledger              the container's ledger: the one file that its processes write
 //!   libgpucap.so        the host's library, mounted
-//!   page, pages         the places of the usage pages, if it has one ([`super::pages`])
+//!   page, pages         the places of the usage pages, if it has one ([`crate::container::pages`])
 //!   preload, nix, opencl     sources of the mounts below
 //! /etc/ld.so.preload    our line, then what the image had there
 //! /etc/ld-nix.so.preload    the same for the loader of Nix, where there is a /nix/store
@@ -15,13 +15,13 @@
 //!
 //! The memory that the ledger can take is bounded by the size of the file system, and charged to the container.
 
-use super::live;
-use super::mount_table::MountTable;
-use super::mounts::{Means, Use};
-use super::pages;
 use super::refusal::Reason;
-use super::root::{Identity, Place, Root, read};
 use super::way;
+use crate::container::live;
+use crate::container::mount_table::MountTable;
+use crate::container::mounts::{Means, Use, is_closed, is_open};
+use crate::container::pages;
+use crate::container::root::{Identity, Place, Root, read};
 use crate::sys::at;
 use gpucap_core::ledger::Ledger;
 use gpucap_core::limits::LimitsFile;
@@ -32,7 +32,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 const DIRECTORY: &str = "/.gpucap";
 const LIMITS: &str = "/.gpucap/limits";
-const LEDGER: &str = crate::ledgers::BY_HOOK;
+const LEDGER: &str = crate::container::ledgers::BY_HOOK;
 const SHIM: &str = "/.gpucap/libgpucap.so";
 pub(super) const PRELOAD: &str = "/etc/ld.so.preload";
 /// What the loader of Nix reads in place of the other.
@@ -227,18 +227,6 @@ fn uncovered(place: &Place, root: &Root, table: &MountTable) -> io::Result<()> {
         return Err(io::Error::other("is in a volume that shares its mounts with the host"));
     }
     place.make_file()
-}
-
-/// Returns whether no user can write there.
-pub(super) fn is_closed(file: &File) -> io::Result<bool> {
-    Ok(at::mount_flags(file)? & libc::ST_RDONLY != 0)
-}
-
-/// Returns whether every user can write to this file.
-pub(super) fn is_open(file: &File) -> io::Result<bool> {
-    let metadata = file.metadata()?;
-    let by_all = metadata.permissions().mode() & 0o666 == 0o666;
-    Ok(metadata.is_file() && by_all && !is_closed(file)?)
 }
 
 /// Our line, and after it the image's own list. Ours is first, so that nothing in the list can hide it.

@@ -8,9 +8,9 @@
 //!
 //! Looked at before the first program of the image runs; root in the container can change all of it afterwards.
 
-use super::mount_table::MountTable;
 use super::refusal::Reason;
-use super::root::Root;
+use crate::container::mount_table::MountTable;
+use crate::container::root::Root;
 use crate::sys::at;
 use std::fs::File;
 use std::io;

@@ -106,7 +106,7 @@ const LONGEST: usize = 16 << 20;
 
 /// The first part of a file, as far as `elf` looks.
 pub(crate) fn head(path: &Path) -> io::Result<Vec<u8>> {
-    Ok(beginning(path, crate::elf::HEAD)?.0)
+    Ok(beginning(path, crate::node::elf::HEAD)?.0)
 }
 
 /// The first bytes of a file, and whether there are more.

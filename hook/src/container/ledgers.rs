@@ -11,9 +11,9 @@
 //! this user has it in its environment: such a process may still be before its first GPU call. A usage page is
 //! removed when its ledger is gone.
 
-use crate::engine::records::Record;
+use crate::container::records::Record;
 use crate::error::reason;
-use crate::proc::{self, Process, Snapshot, Whereabouts};
+use crate::node::proc::{self, Process, Snapshot, Whereabouts};
 use crate::sys::{self, LedgerMap};
 use gpucap_core::config::GPUCAP_LEDGER;
 use gpucap_core::ledger::Ledger;

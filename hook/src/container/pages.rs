@@ -14,8 +14,7 @@
 
 pub(crate) mod share;
 
-use super::container_files::{is_closed, is_open};
-use super::mounts::Use;
+use super::mounts::{Use, is_closed, is_open};
 use super::records::{first_process, has_ended};
 use super::root::{Identity, Place, Root};
 use crate::sys::{self, Map, at, mount};
@@ -32,7 +31,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Under these names they are beside the limits file, before the mounts are put on top.
-pub(super) const NAMES: [&CStr; 2] = [c"page", c"pages"];
+pub(crate) const NAMES: [&CStr; 2] = [c"page", c"pages"];
 const ALL: &str = "all";
 /// Room for the pages of 910 containers, two files each. The number of files bounds the extended attributes too: what
 /// one takes is taken from it.
@@ -55,7 +54,7 @@ pub(crate) struct Wanted<'a> {
 
 /// The page of one container, to be shown to it.
 #[derive(Debug)]
-pub(super) struct Page {
+pub(crate) struct Page {
     claim: Claim,
     /// A mount of it, and of all of them, mounted nowhere yet.
     own: (File, Identity),
@@ -134,7 +133,7 @@ fn page_of(file: &OsStr) -> Option<&str> {
 
 impl Page {
     /// Makes it, or finds the one that a hook has made for this container before; in the namespace of the host.
-    pub(super) fn make(
+    pub(crate) fn make(
         wanted: Wanted<'_>,
         limits: &LimitsFile,
         label: Option<&str>,
@@ -154,14 +153,14 @@ impl Page {
 
     /// Mounts it for the container with this root: the own page last, so that a process that finds it finds all
     /// others.
-    pub(super) fn show(&self, root: &Root) -> io::Result<()> {
+    pub(crate) fn show(&self, root: &Root) -> io::Result<()> {
         let [own, all] = places(root)?;
         mount::attach(&self.all.0, &all.top()?)?;
         mount::attach(&self.own.0, &own.top()?)
     }
 
     /// Looks whether the container sees both, and can write to its own and to no other.
-    pub(super) fn verify(&self, root: &Root) -> Result<(), String> {
+    pub(crate) fn verify(&self, root: &Root) -> Result<(), String> {
         let Ok([own, all]) = places(root) else { return Err(page::PATH.into()) };
         let is = |place: &Place, known: Identity, fits: fn(&File) -> io::Result<bool>| {
             let seen = place.top()?;
@@ -176,7 +175,7 @@ impl Page {
     }
 
     /// Keeps it until the container ends.
-    pub(super) fn keep(mut self) {
+    pub(crate) fn keep(mut self) {
         self.claim.kept = true;
     }
 }

@@ -5,8 +5,8 @@
 //! in which its first process waits when the hook is called. It must be one below the root of the unified hierarchy,
 //! which all processes share.
 
-use crate::driver::Driver;
-use crate::proc::Process;
+use crate::node::driver::Driver;
+use crate::node::proc::Process;
 use gpucap_core::uuid::DeviceName;
 use gpucap_plan::{NativeLimit, Node};
 use serde_json::{Value, json};

@@ -11,27 +11,21 @@
 
 mod abi;
 mod container_files;
-mod init;
+pub(crate) mod hooks;
 pub(crate) mod journal;
-pub(crate) mod live;
-mod mount_table;
-mod mounts;
-pub(crate) mod pages;
-pub(crate) mod records;
 pub(crate) mod refusal;
-pub(crate) mod root;
 mod way;
 
+use crate::container::init::Init;
+use crate::container::mount_table::MountTable;
+use crate::container::mounts::Means;
+use crate::container::pages::{Page, Wanted};
+use crate::container::root::{self, Identity, Root};
 pub(crate) use abi::Fit;
 use abi::Library;
 use container_files::ContainerFiles;
 use gpucap_core::limits::LimitsFile;
-use init::Init;
-use mount_table::MountTable;
-use mounts::Means;
-use pages::{Page, Wanted};
 use refusal::Reason;
-use root::{Identity, Root};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;

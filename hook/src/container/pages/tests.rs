@@ -1,7 +1,7 @@
 //! How long pages last, and what takes their place.
 
 use super::*;
-use crate::proc::Process;
+use crate::node::proc::Process;
 use std::process::Command;
 
 /// A directory in which no file system is mounted.

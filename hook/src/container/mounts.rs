@@ -3,19 +3,20 @@
 //! The newer means (Linux 5.12) make a mount complete, read-only and all, before it appears anywhere, and carry the
 //! library in from the host's namespace. Older kernels mount first and restrict afterwards, from a path that must be
 //! the same file in the container's namespace; nothing runs there in between, since the container waits for the hook.
-//! Which of the two it is, is known before the namespace is entered; the rest of the engine does not know.
+//! Which of the two it is, is known before the namespace is entered; the caller does not know.
 
 use super::root::{Identity, Place};
-use crate::sys::mount;
+use crate::sys::{at, mount};
 use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// What may be done with a mount.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Use {
+pub(crate) enum Use {
     /// Read, and run or mapped as a program.
     Load,
     /// Read.
@@ -26,7 +27,7 @@ pub(super) enum Use {
 
 impl Use {
     /// The forbidden uses, and the uses that are allowed though the source may forbid them.
-    pub(super) const fn attributes(self) -> (u64, u64) {
+    pub(crate) const fn attributes(self) -> (u64, u64) {
         use mount::{NO_DEVICES, NO_PROGRAMS, NO_SETUID, READ_ONLY};
         let always = NO_SETUID | NO_DEVICES;
         match self {
@@ -49,7 +50,7 @@ impl Use {
 
 /// The available system calls, tried with the library.
 #[derive(Debug)]
-pub(super) enum Means {
+pub(crate) enum Means {
     /// A mount of the library that is mounted nowhere yet.
     Detached(File),
     /// The library's path and its expected content.
@@ -58,7 +59,7 @@ pub(super) enum Means {
 
 impl Means {
     /// Finds out what this kernel can do; in the namespace of the host, where the library is.
-    pub(super) fn prepare(path: &Path, library: &File) -> io::Result<Self> {
+    pub(crate) fn prepare(path: &Path, library: &File) -> io::Result<Self> {
         match detached(library) {
             Ok(mount) => Ok(Self::Detached(mount)),
             Err(why) if why.raw_os_error() == Some(libc::ENOSYS) => {
@@ -69,12 +70,12 @@ impl Means {
     }
 
     /// Returns whether a file of the host can be mounted, wherever it is.
-    pub(super) fn carry(&self) -> bool {
+    pub(crate) fn carry(&self) -> bool {
         matches!(self, Self::Detached(_))
     }
 
     /// Mounts an empty file system in memory, writable for now, and opens it.
-    pub(super) fn tmpfs(&self, place: &Place, options: &[(&CStr, &CStr)]) -> io::Result<File> {
+    pub(crate) fn tmpfs(&self, place: &Place, options: &[(&CStr, &CStr)]) -> io::Result<File> {
         match self {
             Self::Detached(_) => {
                 let attributes = mount::NO_SETUID | mount::NO_DEVICES;
@@ -91,7 +92,7 @@ impl Means {
     }
 
     /// Shows the library.
-    pub(super) fn library(&self, place: &Place) -> io::Result<()> {
+    pub(crate) fn library(&self, place: &Place) -> io::Result<()> {
         match self {
             Self::Detached(library) => mount::attach(library, &place.top()?),
             Self::Classic(path, identity) => {
@@ -107,7 +108,7 @@ impl Means {
     }
 
     /// Shows a file of the container's namespace at a second place.
-    pub(super) fn file(&self, source: &Place, place: &Place, usage: Use) -> io::Result<()> {
+    pub(crate) fn file(&self, source: &Place, place: &Place, usage: Use) -> io::Result<()> {
         let source = source.top()?;
         match self {
             Self::Detached(_) => {
@@ -121,7 +122,7 @@ impl Means {
     }
 
     /// Restricts an existing mount; not the mounts below it.
-    pub(super) fn restrict(&self, place: &Place, usage: Use) -> io::Result<()> {
+    pub(crate) fn restrict(&self, place: &Place, usage: Use) -> io::Result<()> {
         match self {
             Self::Detached(_) => {
                 let (set, clear) = usage.attributes();
@@ -173,4 +174,16 @@ fn joined(options: &[(&CStr, &CStr)]) -> io::Result<CString> {
     };
     let options: Vec<Vec<u8>> = options.iter().map(option).collect();
     Ok(CString::new(options.join(&b","[..]))?)
+}
+
+/// Returns whether no user can write there.
+pub(crate) fn is_closed(file: &File) -> io::Result<bool> {
+    Ok(at::mount_flags(file)? & libc::ST_RDONLY != 0)
+}
+
+/// Returns whether every user can write to this file.
+pub(crate) fn is_open(file: &File) -> io::Result<bool> {
+    let metadata = file.metadata()?;
+    let by_all = metadata.permissions().mode() & 0o666 == 0o666;
+    Ok(metadata.is_file() && by_all && !is_closed(file)?)
 }

@@ -3,7 +3,7 @@
 //! Each reason has a remedy, for the reader of the one line in the engine's message.
 
 use super::abi::Version;
-use crate::preload::LIBRARY;
+use crate::node::preload::LIBRARY;
 use gpucap_plan as plan;
 use std::fmt;
 use std::io;

@@ -1,13 +1,13 @@
 //! The container's first process, which waits for the hook, and the mount namespace that it is in.
 
-use crate::proc::Process;
+use crate::node::proc::Process;
 use crate::sys::mount;
 use std::fs::File;
 use std::io;
 
 /// A process that is to become a container.
 #[derive(Debug)]
-pub(super) struct Init {
+pub(crate) struct Init {
     namespace: File,
     root: u32,
 }
@@ -17,7 +17,7 @@ impl Init {
     ///
     /// # Errors
     /// It is gone, or has no mount namespace of its own: what would be mounted there, the host would see.
-    pub(super) fn of(pid: u32) -> io::Result<Self> {
+    pub(crate) fn of(pid: u32) -> io::Result<Self> {
         let process = Process(pid);
         let start_time = || -> io::Result<u64> {
             let stat = process.stat()?.filter(|stat| !stat.ended);
@@ -38,12 +38,12 @@ impl Init {
     }
 
     /// The host's user that is its root; root itself, if there is no mapping.
-    pub(super) const fn root(&self) -> u32 {
+    pub(crate) const fn root(&self) -> u32 {
         self.root
     }
 
     /// Sees what it sees, from here on.
-    pub(super) fn enter(&self) -> io::Result<()> {
+    pub(crate) fn enter(&self) -> io::Result<()> {
         mount::enter(&self.namespace)
     }
 }

@@ -76,7 +76,7 @@ impl Root {
 
     /// All directories that are come through on the way to a directory, and that directory, each with its path. The way
     /// of a link is that to where it leads.
-    pub(super) fn way(&self, directory: &str) -> io::Result<Vec<(String, File)>> {
+    pub(crate) fn way(&self, directory: &str) -> io::Result<Vec<(String, File)>> {
         let mut passed = Vec::new();
         self.walk_through(directory, &mut passed)?;
         Ok(passed)
@@ -151,7 +151,7 @@ impl Place {
     }
 
     /// The same; `None` if nothing is there.
-    pub(super) fn found(&self) -> io::Result<Option<File>> {
+    pub(crate) fn found(&self) -> io::Result<Option<File>> {
         match self.top() {
             Err(why) if is_absent(&why) => Ok(None),
             found => found.map(Some),
@@ -159,12 +159,12 @@ impl Place {
     }
 
     /// The directory.
-    pub(super) const fn parent(&self) -> &File {
+    pub(crate) const fn parent(&self) -> &File {
         &self.parent
     }
 
     /// The name in it.
-    pub(super) fn name(&self) -> &CStr {
+    pub(crate) fn name(&self) -> &CStr {
         &self.name
     }
 

@@ -2,8 +2,8 @@
 //!
 //! The last column has no padding behind it, so that no line ends in blanks; a line that is too wide is cut there.
 
-use crate::lines;
-use crate::paint::Paint;
+use crate::terminal::lines;
+use crate::terminal::paint::Paint;
 
 /// A table under construction.
 pub(crate) struct Table {

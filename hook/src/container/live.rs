@@ -16,11 +16,11 @@ use std::io;
 use std::path::Path;
 
 /// Its name beside the limits file.
-pub(super) const NAME: &CStr = c"live";
+pub(crate) const NAME: &CStr = c"live";
 const OTHER_VERSION: &str = "it is not a page of this version";
 
 /// Makes the page of these limits; of more GPUs than it has room for, none, and then nothing changes later.
-pub(super) fn lay_out(inside: &File, limits: &LimitsFile) -> io::Result<()> {
+pub(crate) fn lay_out(inside: &File, limits: &LimitsFile) -> io::Result<()> {
     drop(at::create(inside, NAME, 0o444)?);
     let file = at::open(inside, NAME, libc::O_RDWR, 0)?;
     file.set_len(LivePage::SIZE)?;

@@ -4,7 +4,8 @@
 //! there and cannot be read is a reason to refuse, or for the planner to judge.
 
 use crate::error::reason;
-use crate::{output, sys};
+use crate::sys;
+use crate::terminal::output;
 use gpucap_plan::{
     Calibration, Card, Container, Identity, Node, NodeError, Reason, Sources, State,
 };

@@ -8,8 +8,8 @@
 //! exactly if that process has ended; no notification of the container's end is needed, and each later hook removes
 //! the stale ones. The ledger itself is in the container: [`Record::open`] reaches it through that process.
 
-use crate::native_limit::NativeLimitSet;
-use crate::proc::{self, Process};
+use crate::container::native_limit::NativeLimitSet;
+use crate::node::proc::{self, Process};
 use crate::sys::at;
 use gpucap_core::limits::LimitsFile;
 use gpucap_plan::{Names, Node, State};
@@ -186,13 +186,13 @@ fn owner(name: &str) -> Option<(&str, u32, u64)> {
 }
 
 /// Number and start time of a container's first process: `PID-START`.
-pub(super) fn first_process(text: &str) -> Option<(u32, u64)> {
+pub(crate) fn first_process(text: &str) -> Option<(u32, u64)> {
     let (pid, start_time) = text.split_once('-')?;
     Some((pid.parse().ok()?, start_time.parse().ok()?))
 }
 
 /// Returns whether that process has ended, and so the container.
-pub(super) fn has_ended(pid: u32, start_time: u64) -> bool {
+pub(crate) fn has_ended(pid: u32, start_time: u64) -> bool {
     match Process(pid).stat() {
         Ok(Some(stat)) => stat.ended || stat.start_time != start_time,
         Ok(None) => false,

@@ -7,8 +7,8 @@
 //! It gets an environment of our making: what an engine or a container's author has set must not name a library that
 //! root loads. It is given up after a while, so that a driver that hangs is a failure and not a container that hangs.
 
-use crate::preload;
-use crate::proc::Process;
+use crate::node::preload;
+use crate::node::proc::Process;
 use crate::sys;
 use gpucap_plan::Node;
 use std::io::Read;

@@ -4,7 +4,7 @@
 //! or one that the image has made. Kernels before 5.8 offer no other way.
 
 use super::root::{Place, read};
-use crate::proc::Process;
+use crate::node::proc::Process;
 use crate::sys::{at, mount};
 use std::ffi::CString;
 use std::fs::File;
@@ -18,16 +18,16 @@ const MOST_MOUNTS: u32 = 64;
 
 /// What `/proc` says of this process's mounts, whatever namespace it enters.
 #[derive(Debug)]
-pub(super) struct MountTable(File);
+pub(crate) struct MountTable(File);
 
 impl MountTable {
     /// Opens it; in the host's namespace.
-    pub(super) fn open() -> io::Result<Self> {
+    pub(crate) fn open() -> io::Result<Self> {
         super::root::open_directory(&Process::own().path("")).map(Self)
     }
 
     /// Returns the number of the mount that an open file is on.
-    pub(super) fn mount_of(&self, file: &File) -> io::Result<u64> {
+    pub(crate) fn mount_of(&self, file: &File) -> io::Result<u64> {
         let text = self.text(&format!("fdinfo/{}", file.as_raw_fd()))?;
         let number = text.lines().find_map(|line| line.strip_prefix("mnt_id:"));
         number
@@ -36,7 +36,7 @@ impl MountTable {
     }
 
     /// Returns whether mounts made on this mount propagate elsewhere, such as to the host.
-    pub(super) fn is_shared(&self, number: u64) -> io::Result<bool> {
+    pub(crate) fn is_shared(&self, number: u64) -> io::Result<bool> {
         let number = number.to_string();
         let text = self.text("mountinfo")?;
         let line = text.lines().find(|line| line.split(' ').next() == Some(&number));
@@ -47,7 +47,7 @@ impl MountTable {
 
     /// Unmounts what is mounted at a place, so that the next mount there does not depend on a file of another mount:
     /// another holder of that mount could remove the file, and the new mount with it.
-    pub(super) fn uncover(&self, place: &Place) -> io::Result<()> {
+    pub(crate) fn uncover(&self, place: &Place) -> io::Result<()> {
         for _ in 0..MOST_MOUNTS {
             let Some(top) = place.found()? else { return Ok(()) };
             if self.mount_of(&top)? == self.mount_of(place.parent())? {

@@ -7,7 +7,7 @@
 
 mod strings;
 
-use super::root::Root;
+use crate::container::root::Root;
 use std::fs::File;
 use std::io;
 use strings::Strings;
