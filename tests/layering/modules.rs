@@ -63,6 +63,35 @@ pub(crate) const MODULES: &[Modules] = &[
         circles: None,
     },
     Modules {
+        sources: "hook/nri/src/",
+        order: &[
+            ("message", "the messages, as protobuf has them"),
+            ("frame", "the frames that carry them"),
+            ("creation", "a request about a container, and the answer"),
+            ("session", "one connection with a runtime"),
+        ],
+        upward: &[],
+        circles: None,
+    },
+    Modules {
+        sources: "hook/src/",
+        order: &[
+            ("sys", "the only door to libc"),
+            ("exit", "the exit codes"),
+            ("error", "why a command could not do what it was asked"),
+            ("terminal", "what a person reads: results and notices, and the form of their lines"),
+            (
+                "node",
+                "this machine: processes, programs, configuration, installed files, the driver",
+            ),
+            ("container", "a container: how it is reached, and what the node keeps of it"),
+            ("inject", "how a container is put under its limits, or refused"),
+            ("command", "what the command can do, one module per verb"),
+        ],
+        upward: &[],
+        circles: None,
+    },
+    Modules {
         sources: "shim/src/",
         order: &[
             ("sys", "what the shim asks of the system"),

@@ -51,7 +51,8 @@ pub(crate) struct Options {
 /// Prints the answer.
 pub(crate) fn execute(options: &Options) -> Result<Exit> {
     if let Some(bundle) = &options.bundle {
-        return bundle::execute(options, bundle);
+        let state = options.state.as_deref();
+        return bundle::execute(bundle, state, &options.config, options.json);
     }
     let facts = match options.pid {
         Some(pid) => Facts::of(Process(pid)).map_err(|why| Error::Process { pid, why })?,

@@ -193,5 +193,5 @@ fn selinux() -> bool {
 fn refuse(journal: &mut Journal<'_>, container: &str, reason: Reason) -> Error {
     let refusal = Refusal { container: container.to_owned(), reason };
     journal.note(Level::Error, container, &refusal.to_string());
-    Error::Refused(refusal)
+    Error::Refused(refusal.to_string())
 }

@@ -16,7 +16,7 @@
 //! The memory that the ledger can take is bounded by the size of the file system, and charged to the container.
 
 use super::refusal::Reason;
-use super::way;
+use super::way::{self, PRELOAD};
 use crate::container::live;
 use crate::container::mount_table::MountTable;
 use crate::container::mounts::{Means, Use, is_closed, is_open};
@@ -34,7 +34,6 @@ const DIRECTORY: &str = "/.gpucap";
 const LIMITS: &str = "/.gpucap/limits";
 const LEDGER: &str = crate::container::ledgers::BY_HOOK;
 const SHIM: &str = "/.gpucap/libgpucap.so";
-pub(super) const PRELOAD: &str = "/etc/ld.so.preload";
 /// What the loader of Nix reads in place of the other.
 const NIX_PRELOAD: &str = "/etc/ld-nix.so.preload";
 const OPENCL: &str = "/etc/OpenCL/vendors/nvidia.icd";

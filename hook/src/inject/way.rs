@@ -16,6 +16,8 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 
+/// The list that glibc reads.
+pub(super) const PRELOAD: &str = "/etc/ld.so.preload";
 /// The bits of a directory that matter.
 const ALL_ENTER: u32 = 0o001;
 const OTHERS_WRITE: u32 = 0o022;
@@ -31,7 +33,7 @@ pub(super) fn check(
     users_root: u32,
     table: &MountTable,
 ) -> Result<(), Reason> {
-    let unknown = |why| Reason::Place { path: super::container_files::PRELOAD, why };
+    let unknown = |why| Reason::Place { path: PRELOAD, why };
     let way = root.way(directory).map_err(unknown)?;
     let own = table.mount_of(&root.look("").map_err(unknown)?).map_err(unknown)?;
     for (place, (name, directory)) in way.iter().enumerate() {

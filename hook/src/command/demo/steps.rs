@@ -1,8 +1,8 @@
 //! The steps of the demo: what is done, what is printed, and what must hold.
 
-use super::Show;
 use super::actor::{Actor, output};
 use super::card::{Card, table};
+use super::show::Show;
 use super::stage::{PROGRAM, Stage};
 use crate::command::status;
 use crate::error::{Error, Result};

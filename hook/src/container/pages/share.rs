@@ -5,8 +5,8 @@
 //! [`ShareFile::publish`]: the first takes the memory that the second needs, which `gpucap limit` calls when it sees the
 //! container's files in place of the host's.
 
-use super::super::records;
-use super::{ALL, lock, with_room};
+use super::store::{ALL, lock, with_room};
+use crate::container::records;
 use crate::sys::at;
 use gpucap_core::limits::file::Key;
 use gpucap_core::page::share;

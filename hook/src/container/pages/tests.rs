@@ -1,7 +1,9 @@
 //! How long pages last, and what takes their place.
 
+use super::store::{cut_back, without_categories};
 use super::*;
 use crate::node::proc::Process;
+use std::os::unix::fs::MetadataExt;
 use std::process::Command;
 
 /// A directory in which no file system is mounted.
