@@ -92,6 +92,26 @@ pub(crate) const MODULES: &[Modules] = &[
         circles: None,
     },
     Modules {
+        sources: "hook/driver/src/",
+        order: &[
+            ("library", "a library of the driver, and its functions"),
+            ("cuda", "what is asked of CUDA"),
+            ("nvml", "what is asked of NVML"),
+        ],
+        upward: &[],
+        circles: None,
+    },
+    Modules {
+        sources: "hook/demo/src/",
+        order: &[
+            ("library", "a library of the driver, and its functions"),
+            ("cuda", "what is asked of CUDA"),
+            ("nvml", "what is asked of NVML"),
+        ],
+        upward: &[],
+        circles: None,
+    },
+    Modules {
         sources: "shim/src/",
         order: &[
             ("sys", "what the shim asks of the system"),
