@@ -1,7 +1,8 @@
 //! `gpucap`: the command a person uses by hand.
 //!
-//! The command line: parse, one call, an exit code. The commands are in `command`; what several of them share is
-//! beside it.
+//! The command line: parse, one call, an exit code. Each command is a module of [`command`], which stands above all
+//! others: [`inject`] puts a container under its limits, [`container`] reaches one that is there, [`node`] reads this
+//! machine, [`terminal`] writes for a person, [`sys`] is the door to libc. A module names only modules below it.
 
 mod command;
 mod container;
