@@ -36,8 +36,7 @@ pub(crate) struct Modules {
 
 /// Arrows that the design has no reason for, and what takes them away.
 const OPEN: &str = "to be opened";
-const BUDGET: &str = "to be opened: a budget that only charges and refunds, below what is charged";
-const NEXT: &str = "to be opened: `Next` is a part of a call, and moves to `call`";
+const RESOLVED: &str = "to be opened: what resolves limits to devices is above a device";
 
 /// The crates whose modules have an order.
 pub(crate) const MODULES: &[Modules] = &[
@@ -125,29 +124,34 @@ pub(crate) const MODULES: &[Modules] = &[
             ("usage_page", "the budget's usage page"),
             ("live_limits", "limits that the node has changed since the container started"),
             ("attendance", "which processes of the ledger have died"),
+            ("fork_page", "the page that a fork wipes, by which a child knows that it is one"),
+            ("driver", "the driver's own functions, from the saved symbol table"),
             (
                 "allocations",
                 "what this process holds: an address or a handle, and what was charged for it",
             ),
             ("code", "what modules and libraries were measured to take"),
             ("redirect", "how a look-up is caught: the driver's symbol table points at the hooks"),
-            ("driver", "the driver's own functions, from the saved symbol table"),
             (
                 "topology",
                 "the place of a device in nvidia-smi's order, and the card of a MIG instance",
             ),
-            ("device", "one device: its line in the ledger, its memory limit, its gate"),
-            ("contexts", "contexts that the application made"),
-            ("call", "one call of an intercepted function"),
-            ("session", "the state of this process: limits loaded, ledger mapped, what is charged"),
-            ("price", "what a context costs"),
-            ("growth", "how much of a device a call has taken, where no argument says it"),
-            ("pools", "stream-ordered pools"),
-            ("graphs", "the memory of graphs"),
             (
                 "throttle",
                 "the compute limit: which launches wait, and the events that measure them",
             ),
+            ("device", "one device: its line in the ledger, its memory limit, its gate"),
+            (
+                "budget",
+                "the part that this process has of its budget: its slot, and what is charged to it",
+            ),
+            ("contexts", "contexts that the application made"),
+            ("pools", "stream-ordered pools"),
+            ("graphs", "the memory of graphs"),
+            ("session", "the state of this process: limits loaded, and what it holds"),
+            ("call", "one call of an intercepted function"),
+            ("growth", "how much of a device a call has taken, where no argument says it"),
+            ("price", "what a context costs"),
             ("nvml", "handlers of NVML: what a function means for the slice, one file per noun"),
             ("cuda", "handlers of CUDA: what a function means for the slice, one file per noun"),
             ("absent", "limits that name GPUs of which the program has none"),
@@ -159,35 +163,21 @@ pub(crate) const MODULES: &[Modules] = &[
             ("manual", "the pages of documentation"),
         ],
         upward: &[
+            ("throttle", "session", "to be opened: a gate is given what it needs of the session"),
+            ("throttle", "call", "to be opened: a gate is given what it needs of the call"),
+            ("device", "price", RESOLVED),
+            ("device", "growth", RESOLVED),
+            ("device", "absent", RESOLVED),
             (
-                "redirect",
-                "hooks",
-                "to be opened: the libraries and the saved symbols become arguments",
-            ),
-            ("driver", "hooks", "to be opened: the saved symbols of a library move here"),
-            ("topology", "hooks", "to be opened: the saved symbols of a library move to `driver`"),
-            ("allocations", "hooks", NEXT),
-            ("throttle", "hooks", NEXT),
-            ("nvml", "hooks", NEXT),
-            ("cuda", "hooks", NEXT),
-            ("device", "absent", "to be opened: what resolves limits to devices is above a device"),
-            ("device", "growth", BUDGET),
-            ("device", "price", BUDGET),
-            ("device", "session", BUDGET),
-            (
-                "device",
-                "throttle",
-                "to be opened: what holds both a device and its gate is above both",
-            ),
-            ("contexts", "session", BUDGET),
-            (
-                "call",
+                "contexts",
                 "session",
-                "to be opened: only `call` turns a problem of the session into an answer",
+                "to be opened: a table names only the budget that it is charged to",
             ),
-            ("session", "graphs", BUDGET),
-            ("session", "pools", BUDGET),
-            ("session", "throttle", "to be opened: the page that fork wipes is below both"),
+            (
+                "cuda",
+                "hooks",
+                "the answer of cuGetProcAddress is the address of a hook, which only the rows know",
+            ),
         ],
         circles: Some(OPEN),
     },
