@@ -8,8 +8,16 @@ use std::fmt::Write;
 use crate::modules::{CRATES, MODULES, Modules};
 use crate::tables::{DEPENDENCIES, LIBC, NEVER, UNSAFE};
 
-/// The text between the marks in CONTRIBUTING.md.
-pub(crate) fn layers() -> String {
+/// The document with the tables as they are now; `None` if it has no marks for them.
+pub(crate) fn renewed(document: &str) -> Option<String> {
+    const BEGIN: &str = "<!-- layers: made by tests/layering -->\n";
+    const END: &str = "<!-- end of layers -->\n";
+    let (before, rest) = document.split_once(BEGIN)?;
+    let (_, after) = rest.split_once(END)?;
+    Some([before, BEGIN, &layers(), END, after].concat())
+}
+
+fn layers() -> String {
     let mut text =
         "| crate | what it is | of ours it uses | rules |\n|---|---|---|---|\n".to_owned();
     for (path, what) in CRATES {
