@@ -216,6 +216,16 @@ fn a_circle_of_files_is_found() {
 }
 
 #[test]
+fn an_arrow_upward_stands_only_with_a_reason() {
+    let order = &[("one", ""), ("two", ""), ("three", "")];
+    let upward = &[("one", "two", "a reason")];
+    let modules = Modules { sources: "a/src/", order, upward, circles: None };
+    let source = Source::new("a/src/one.rs", "use crate::two;\nuse crate::three;");
+    let found = order::above(&source, &modules);
+    assert_eq!(found, [(2, "one names three, which is above it".to_owned())]);
+}
+
+#[test]
 fn the_order_of_modules_has_only_what_there_is() {
     let stale: Vec<_> = MODULES.iter().flat_map(|it| order::stale(project(), it)).collect();
     assert_eq!(stale, Vec::<String>::new());

@@ -34,9 +34,8 @@ pub(crate) struct Modules {
     pub(crate) circles: Option<&'static str>,
 }
 
-/// Arrows that the design has no reason for, and what takes them away.
+/// Circles that the design has no reason for.
 const OPEN: &str = "to be opened";
-const RESOLVED: &str = "to be opened: what resolves limits to devices is above a device";
 
 /// The crates whose modules have an order.
 pub(crate) const MODULES: &[Modules] = &[
@@ -131,30 +130,38 @@ pub(crate) const MODULES: &[Modules] = &[
                 "what this process holds: an address or a handle, and what was charged for it",
             ),
             ("code", "what modules and libraries were measured to take"),
+            ("contexts", "contexts that the application made, and their prices"),
+            ("price", "the price of a context on a device"),
+            (
+                "growth",
+                "calls under way whose growth of a device is measured, where no argument says it",
+            ),
             ("redirect", "how a look-up is caught: the driver's symbol table points at the hooks"),
             (
                 "topology",
                 "the place of a device in nvidia-smi's order, and the card of a MIG instance",
             ),
+            ("absent", "limits that name GPUs of which the program has none"),
             (
                 "throttle",
-                "the compute limit: which launches wait, and the events that measure them",
+                "one device's time: the gate where launches wait, and the events that measure them",
             ),
             ("device", "one device: its line in the ledger, its memory limit, its gate"),
             (
                 "budget",
                 "the part that this process has of its budget: its slot, and what is charged to it",
             ),
-            ("contexts", "contexts that the application made"),
             ("pools", "stream-ordered pools"),
             ("graphs", "the memory of graphs"),
-            ("session", "the state of this process: limits loaded, and what it holds"),
+            (
+                "session",
+                "what a process keeps: its part of the budget, and the tables of what was charged",
+            ),
+            ("context_end", "what ends with a context, and is refunded"),
             ("call", "one call of an intercepted function"),
-            ("growth", "how much of a device a call has taken, where no argument says it"),
-            ("price", "what a context costs"),
             ("nvml", "handlers of NVML: what a function means for the slice, one file per noun"),
+            ("launch", "what handlers do around a launch: the work, its paths and its end"),
             ("cuda", "handlers of CUDA: what a function means for the slice, one file per noun"),
-            ("absent", "limits that name GPUs of which the program has none"),
             ("hooks", "rows made into hooks, and the libraries that are redirected"),
             (
                 "triggers",
@@ -162,23 +169,7 @@ pub(crate) const MODULES: &[Modules] = &[
             ),
             ("manual", "the pages of documentation"),
         ],
-        upward: &[
-            ("throttle", "session", "to be opened: a gate is given what it needs of the session"),
-            ("throttle", "call", "to be opened: a gate is given what it needs of the call"),
-            ("device", "price", RESOLVED),
-            ("device", "growth", RESOLVED),
-            ("device", "absent", RESOLVED),
-            (
-                "contexts",
-                "session",
-                "to be opened: a table names only the budget that it is charged to",
-            ),
-            (
-                "cuda",
-                "hooks",
-                "the answer of cuGetProcAddress is the address of a hook, which only the rows know",
-            ),
-        ],
+        upward: &[],
         circles: Some(OPEN),
     },
 ];

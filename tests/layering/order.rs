@@ -18,7 +18,7 @@ pub(crate) fn upward(source: &Source) -> Vec<Fault> {
         .collect()
 }
 
-fn above(source: &Source, modules: &Modules) -> Vec<Fault> {
+pub(crate) fn above(source: &Source, modules: &Modules) -> Vec<Fault> {
     let path = source.module();
     let Some(own) = module_of(&path) else { return vec![] };
     let place = |name: &str| modules.order.iter().position(|(module, _)| *module == name);
