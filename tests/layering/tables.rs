@@ -13,6 +13,7 @@ pub(crate) const UNSAFE: &[&str] = &[
     "shim/src/usage_page.rs",
     "shim/src/fork_page.rs",
     "shim/src/session.rs",
+    "shim/src/fork_page.rs",
     "shim/src/lib.rs",
     "shim/src/driver.rs",
     "shim/src/driver/",

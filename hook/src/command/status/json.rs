@@ -2,7 +2,7 @@
 //! `status` has a table of them, which the tests compare with what is rendered here.
 
 use super::view::{Container, Device, LedgerView, Row, State, Status, Time, word};
-use crate::effective_limit::EffectiveLimit;
+use crate::container::effective_limit::EffectiveLimit;
 use gpucap_core::ledger::Kind;
 use gpucap_core::units::Share;
 use gpucap_plan::{Cap, Names, NativeLimit};

@@ -3,7 +3,7 @@
 //! them, which the tests compare with [`METRICS`].
 
 use super::view::{Device, LedgerView, Status};
-use crate::effective_limit::EffectiveLimit;
+use crate::container::effective_limit::EffectiveLimit;
 use gpucap_core::limits::file::Key;
 use gpucap_core::units::Share;
 use prometheus_client::collector::Collector;

@@ -3,9 +3,9 @@
 use super::*;
 use crate::command::status::json;
 use crate::command::status::view::Unlisted;
-use crate::engine::records::Record;
-use crate::lines::WIDTH;
-use crate::native_limit::NativeLimitSet;
+use crate::container::native_limit::NativeLimitSet;
+use crate::container::records::Record;
+use crate::terminal::lines::WIDTH;
 use gpucap_core::limits::LimitsFile;
 use gpucap_core::limits::file::{Entry, Label};
 use gpucap_core::limits::live::LiveEntry;
