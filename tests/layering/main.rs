@@ -102,7 +102,7 @@ rules! {
             ("shim/src/log.rs", "// libc::write\nuse crate::sys::libc_free;"),
             ("shim/src/log.rs", "use libc::{EFBIG, ENOENT};\nlet a = libc::O_RDWR;"),
             ("hook/src/run.rs", "use libc::write;"),
-            ("shim/src/manual/costs.md", "It calls libc::write."),
+            ("docs/src/design/costs.md", "It calls libc::write."),
         ];
 
     a_layer_names_only_what_is_below_it: crate::rules::layers,

@@ -1,6 +1,6 @@
 //! The manual's pages of rows: one section for each intercepted function, made from the tables of the shim.
 //!
-//! The pages lie where the manual includes them (`shim/src/manual`). The tests compare them with what the tables make;
+//! The pages are part of the book (`docs/src/design`). The tests compare them with what the tables make;
 //! `cargo test -p gpucap-tests --test manual -- --bless` writes them anew. They are not edited by hand.
 //!
 //! [`row`] is what a table says of a function, [`page`] is how it reads.
@@ -41,7 +41,7 @@ fn main() -> ExitCode {
 
 impl Page {
     fn path(&self) -> PathBuf {
-        project().join("shim/src/manual").join(self.file)
+        project().join("docs/src/design").join(self.file)
     }
 }
 

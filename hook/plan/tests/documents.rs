@@ -160,7 +160,7 @@ fn every_key_of_the_configuration_is_read() {
 
 /// The first words of the rows between two marks of the manual's page.
 fn documented(mark: &str) -> Vec<String> {
-    let page = include_str!("../../../shim/src/manual/sources.md");
+    let page = include_str!("../../../docs/src/request-formats.md");
     let part = page.split(&format!("<!-- {mark}")).nth(1).expect("a table");
     let part = part.split("<!-- end").next().unwrap_or_default();
     part.lines()
