@@ -2,11 +2,9 @@
 //!
 //! The documents are the Markdown files that readers open: those at the top, of `docs`, `ci` and `bench`. Addresses of
 //! other hosts are not visited. The same is asked of the built book where `GPUCAP_BOOK` names it (`ci/run book`).
-//!
-//! Text in code, be it a block or a span, is no link.
 
-use gpucap_tests::{Result, Stop, project};
-use std::collections::{BTreeMap, BTreeSet};
+use gpucap_tests::{Result, Stop, markdown, project};
+use std::collections::BTreeMap;
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +15,7 @@ pub(crate) fn of_documents() -> Result {
     if documents.len() < 20 {
         return Err(Stop::fail(format!("only {} documents found", documents.len())));
     }
-    none_dead(&documents, markdown_links, markdown_anchors)
+    markdown::none_dead(&documents, markdown::links, markdown::anchors)
 }
 
 /// Each link of the built book does.
@@ -32,7 +30,7 @@ pub(crate) fn of_the_built_book() -> Result {
     if pages.len() < 20 {
         return Err(Stop::fail(format!("only {} pages built", pages.len())));
     }
-    none_dead(
+    markdown::none_dead(
         &pages,
         |page| values(page, "href=\""),
         |page| values(page, " id=\"").into_iter().collect(),
@@ -44,7 +42,7 @@ pub(crate) fn table_of_contents() -> Result {
     let source = project().join("docs/src");
     let summary = fs::read_to_string(source.join("SUMMARY.md"))?;
     let mut listed: Vec<PathBuf> =
-        markdown_links(&summary).iter().map(|link| source.join(link)).collect();
+        markdown::links(&summary).iter().map(|link| source.join(link)).collect();
     listed.sort();
     let mut pages = BTreeMap::new();
     collect(&source, &mut pages, &|path| ends(path, "md") && !path.ends_with("SUMMARY.md"))?;
@@ -60,7 +58,7 @@ pub(crate) fn dead_links_are_found() -> Result {
     let here = project().join("README.md");
     let dead = |text: &str| {
         let page = BTreeMap::from([(here.clone(), text.to_owned())]);
-        none_dead(&page, markdown_links, markdown_anchors).is_err()
+        markdown::none_dead(&page, markdown::links, markdown::anchors).is_err()
     };
     let broken = ["[a](no/such.md)", "# A b\n[a](#ab)", "[a](LICENSE \"t\") [b](LICENCE)"];
     let kept = [
@@ -117,87 +115,7 @@ fn ends(path: &Path, extension: &str) -> bool {
     path.extension().is_some_and(|is| is == extension)
 }
 
-/// Fails with each link that leads nowhere.
-fn none_dead(
-    pages: &BTreeMap<PathBuf, String>,
-    links: impl Fn(&str) -> Vec<String>,
-    anchors: impl Fn(&str) -> BTreeSet<String>,
-) -> Result {
-    let mut dead = Vec::new();
-    for (path, text) in pages {
-        for link in links(text).into_iter().filter(|link| !link.contains(':')) {
-            let (file, anchor) = link.split_once('#').unwrap_or((&link, ""));
-            let target = match file {
-                "" => path.clone(),
-                file => path.parent().unwrap_or(path).join(file),
-            };
-            let there = target.exists()
-                && (anchor.is_empty() || {
-                    let text = match pages.get(&target) {
-                        Some(text) => text.clone(),
-                        None => fs::read_to_string(&target)?,
-                    };
-                    anchors(&text).contains(anchor)
-                });
-            if !there {
-                dead.push(format!("{}: {link}", path.display()));
-            }
-        }
-    }
-    if dead.is_empty() { Ok(()) } else { Err(Stop::fail(dead.join("\n"))) }
-}
-
 /// What stands between a mark and the next quotation mark, each time.
 fn values(text: &str, mark: &str) -> Vec<String> {
     text.split(mark).skip(1).filter_map(|rest| rest.split('"').next()).map(str::to_owned).collect()
-}
-
-/// The targets of inline links.
-pub(crate) fn markdown_links(text: &str) -> Vec<String> {
-    let text = prose(text);
-    let targets = text.split("](").skip(1).filter_map(|rest| rest.split([')', ' ']).next());
-    targets.map(str::to_owned).collect()
-}
-
-/// The anchors of headings, as mdBook and GitHub make them; a title that comes again gets a number.
-fn markdown_anchors(text: &str) -> BTreeSet<String> {
-    let mut anchors = BTreeSet::new();
-    let mut inside = false;
-    for line in text.lines() {
-        inside ^= line.trim_start().starts_with("```");
-        let title = line.trim_start_matches('#');
-        if inside || title.len() == line.len() || !title.starts_with(' ') {
-            continue;
-        }
-        let signs = title.trim().chars().filter_map(|sign| match sign {
-            ' ' => Some('-'),
-            sign if sign.is_alphanumeric() || "-_".contains(sign) => {
-                Some(sign.to_ascii_lowercase())
-            }
-            _ => None,
-        });
-        let anchor: String = signs.collect();
-        let again = (1..).map(|n| format!("{anchor}-{n}")).find(|it| !anchors.contains(it));
-        anchors.insert(if anchors.contains(&anchor) { again.unwrap_or(anchor) } else { anchor });
-    }
-    anchors
-}
-
-/// The text without code.
-fn prose(text: &str) -> String {
-    let mut inside = false;
-    let mut found = String::new();
-    for line in text.lines() {
-        let fence = line.trim_start().starts_with("```");
-        inside ^= fence;
-        if !inside && !fence {
-            // A span of code may not have a link in it; an odd mark begins none.
-            let parts: Vec<_> = line.split('`').collect();
-            let paired = parts.len() % 2 == 1;
-            let outside = parts.iter().enumerate().filter(|(at, _)| at % 2 == 0 || !paired);
-            found.push_str(&outside.map(|(_, part)| *part).collect::<Vec<_>>().join("`"));
-            found.push('\n');
-        }
-    }
-    found
 }
