@@ -5,9 +5,8 @@
 //! without a limit. With a limits file no GPU is without one: those that it does not list are refused.
 
 use crate::device;
-use crate::driver;
+use crate::driver::{self, DriverCopy};
 use crate::log;
-use crate::redirect::DriverCopy;
 use crate::state::Policy;
 use crate::topology;
 use core::fmt;

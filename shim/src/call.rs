@@ -3,11 +3,12 @@
 //! The only place where a decision of the shim becomes a code of the driver. The application only ever sees codes
 //! that the driver documents for the called function.
 
+use crate::budget::Charge;
 use crate::contexts;
 use crate::device::Device;
-use crate::redirect::DriverCopy;
-use crate::session::{Charge, Session};
-use crate::state::{self, Now, Policy};
+use crate::driver::DriverCopy;
+use crate::session::Session;
+use crate::state::{self, Now, Policy, Problem};
 use gpucap_abi::cuda::CuError;
 use gpucap_abi::nvml::NvmlError;
 use gpucap_core::ledger::{Kind, OverQuota};
@@ -65,6 +66,19 @@ pub(crate) enum Refusal {
     NotInitialized,
     /// It does not fit under the cap.
     OverQuota,
+}
+
+impl From<&'static Problem> for Refusal {
+    /// The limits of a device cannot be enforced: nothing is allowed on it.
+    fn from(_: &'static Problem) -> Self {
+        Self::NotInitialized
+    }
+}
+
+impl From<&'static Problem> for CuError {
+    fn from(problem: &'static Problem) -> Self {
+        Refusal::from(problem).into()
+    }
 }
 
 impl From<Refusal> for CuError {
@@ -151,7 +165,7 @@ impl Call {
         kind: Kind,
         bytes: u64,
     ) -> Result<Charge, Refusal> {
-        self.make_room_for(session, device, || session.charge(device, kind, bytes))
+        self.make_room_for(session, device, || session.budget.charge(device, kind, bytes))
     }
 
     /// Tries to charge; before that is refused, pools and graphs give back what they only keep.
@@ -166,17 +180,20 @@ impl Call {
     ) -> Result<Charge, Refusal> {
         let again = |over| if self.make_room(session) { attempt() } else { Err(over) };
         attempt().or_else(again).map_err(|over| {
-            session.refused(device, &over);
+            session.budget.refused(device, &over);
             Refusal::OverQuota
         })
     }
 
     /// Has pools, files, contexts that are over and graphs give back what they only keep. False if there was nothing.
     pub(crate) fn make_room(&self, session: &'static Session) -> bool {
-        let pools = session.pools.give_back(self.driver, session);
+        let pools = session.pools.give_back(self.driver, &session.budget);
         let closed = session.collect_closed();
         let ended = contexts::settle_all(self.driver, session);
-        session.graphs.give_back(self.driver, session) || pools || closed || ended
+        session.graphs.give_back(self.driver, &session.budget, &session.pools)
+            || pools
+            || closed
+            || ended
     }
 
     /// Whether memory is limited, on whichever device.

@@ -6,9 +6,8 @@
 
 use crate::allocations::{Allocations, Record};
 use crate::device::Primary;
-use crate::driver;
+use crate::driver::{self, DriverCopy};
 use crate::driver_call_guard::DriverCallGuard;
-use crate::redirect::DriverCopy;
 use crate::session::Session;
 use gpucap_abi::cuda::CUdevice;
 use gpucap_core::physical::{Behind, Physical};
@@ -103,7 +102,7 @@ pub(crate) fn settle(
     primary.is_in_doubt = false;
     if !is_active {
         let gone = core::mem::take(primary);
-        gone.record.into_iter().for_each(|record| session.refund(record));
+        gone.record.into_iter().for_each(|record| session.budget.refund(record));
         let derived = session.contexts.derived_on(ordinal);
         let contexts = derived.into_iter().chain([gone.context]).filter(|context| *context != 0);
         contexts.for_each(|context| Ending::begin(session, context).refund(session));
@@ -114,7 +113,7 @@ pub(crate) fn settle(
 pub(crate) fn settle_all(driver: &DriverCopy, session: &Session) -> bool {
     let Some(_held) = DriverCallGuard::enter() else { return false };
     let mut any = false;
-    for (ordinal, device) in session.capped() {
+    for (ordinal, device) in session.budget.capped() {
         // The thread that has the lock looks itself.
         let Some(mut primary) = device.primary.try_lock() else { continue };
         let was_in_doubt = primary.is_in_doubt;
@@ -169,8 +168,8 @@ impl Ending {
         };
         session.refund_physical(session.with_physical(behind).unwrap_or_default());
         let rest = self.memory.into_iter().chain(self.arrays).chain(self.heaps).chain(self.code);
-        self.price.into_iter().chain(rest).for_each(|(_, record)| session.refund(record));
-        session.pools.context_ended(session, self.context);
+        self.price.into_iter().chain(rest).for_each(|(_, record)| session.budget.refund(record));
+        session.pools.context_ended(&session.budget, self.context);
     }
 
     /// The context is only a name for another one, which goes on with what it held.

@@ -36,7 +36,7 @@ use gpucap_abi::cuda::{
 fn current_device(call: &Call) -> Result<Option<(&'static Session, &'static Device)>, CuError> {
     let session = call.session()?;
     let Some(ordinal) = current_ordinal(call)? else { return Ok(None) };
-    Ok(session.device(call.driver, ordinal)?.map(|device| (session, device)))
+    Ok(session.budget.device(call.driver, ordinal)?.map(|device| (session, device)))
 }
 
 /// The ordinal of that device, capped or not.

@@ -2,13 +2,12 @@
 
 use crate::absent;
 use crate::allocations::Record;
-use crate::driver;
+use crate::driver::{self, DriverCopy};
 use crate::growth::Growth;
 use crate::ledger_file;
 use crate::live_limits::{self, Live};
 use crate::price::Price;
-use crate::redirect::DriverCopy;
-use crate::session::Session;
+use crate::state::Policy;
 use crate::sys::{self, Directory};
 use crate::throttle::{Gate, Peers};
 use crate::topology;
@@ -16,7 +15,7 @@ use crate::usage_page;
 use core::sync::atomic::AtomicU64;
 use gpucap_abi::cuda::CUdevice;
 use gpucap_core::config::LogLevel;
-use gpucap_core::ledger::DeviceIndex;
+use gpucap_core::ledger::{DeviceIndex, Ledger, Slot};
 use gpucap_core::limits::{DeviceFacts, Limits, Resolved};
 use gpucap_core::pitch::PitchStep;
 use gpucap_core::units::Bytes;
@@ -103,11 +102,12 @@ impl Device {
     /// # Errors
     /// The limits cannot be enforced.
     pub(crate) fn resolve(
-        session: &Session,
+        policy: &'static Policy,
+        ledger: &'static Ledger,
+        slot: Slot,
         driver: &DriverCopy,
         ordinal: CUdevice,
     ) -> Result<Option<Standing>, Unresolved> {
-        let Session { policy, ledger, slot, .. } = *session;
         let _errno = sys::Errno::keep();
         let (Some(uuid), Some(total_bytes)) =
             (driver::cuda::uuid(driver, ordinal), driver::cuda::total_bytes(driver, ordinal))

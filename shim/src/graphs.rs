@@ -7,10 +7,9 @@
 //! this process would be refused for it.
 
 use crate::allocations::{ByAddress, Record};
-use crate::driver;
-use crate::pools::Pools;
-use crate::redirect::DriverCopy;
-use crate::session::{Charge, Session};
+use crate::budget::{Budget, Charge};
+use crate::driver::{self, DriverCopy};
+use crate::pools::{Handles, Pools};
 use gpucap_abi::cuda::{CUdevice, CUgraphExec};
 use gpucap_core::ledger::Kind;
 use parking_lot::Mutex;
@@ -18,7 +17,11 @@ use std::collections::BTreeMap;
 
 /// The graphs of a process.
 #[derive(Default)]
-pub(crate) struct Graphs(Mutex<GraphMemory>);
+pub(crate) struct Graphs {
+    /// Held while a graph is made executable, and while one ends.
+    pub(crate) handles: Handles,
+    memory: Mutex<GraphMemory>,
+}
 
 #[derive(Default)]
 struct GraphMemory {
@@ -41,7 +44,7 @@ struct Account {
 impl Graphs {
     /// What is to be charged for a graph's needs on a device, so that all graphs can be launched.
     pub(crate) fn charge_for(&self, pools: &Pools, device: CUdevice, need: u64) -> u64 {
-        let charged = self.0.lock().devices.get(&device).map_or(0, |account| account.charged);
+        let charged = self.memory.lock().devices.get(&device).map_or(0, |account| account.charged);
         pools.padded(charged.saturating_add(need)).saturating_sub(charged)
     }
 
@@ -52,7 +55,7 @@ impl Graphs {
         needs: Needs,
         charges: impl Iterator<Item = (CUdevice, Charge)>,
     ) {
-        let mut memory = self.0.lock();
+        let mut memory = self.memory.lock();
         for (device, bytes) in &needs {
             let account = memory.devices.entry(*device).or_default();
             account.live = account.live.saturating_add(*bytes);
@@ -66,7 +69,7 @@ impl Graphs {
 
     /// Takes an executable graph out, before the driver destroys it: another may be made at its address at once.
     pub(crate) fn take(&self, exec: CUgraphExec) -> Option<Needs> {
-        let mut memory = self.0.lock();
+        let mut memory = self.memory.lock();
         let needs = memory.executables.remove(&exec.address())?;
         for (device, bytes) in &needs {
             let account = memory.devices.entry(*device).or_default();
@@ -77,7 +80,7 @@ impl Graphs {
 
     /// Puts back what was taken out for a destruction that did not come.
     pub(crate) fn put_back(&self, exec: CUgraphExec, needs: Needs) {
-        let mut memory = self.0.lock();
+        let mut memory = self.memory.lock();
         for (device, bytes) in &needs {
             let account = memory.devices.entry(*device).or_default();
             account.live = account.live.saturating_add(*bytes);
@@ -87,31 +90,43 @@ impl Graphs {
 
     /// Refunds what graphs hold no longer: at most what the driver says they hold, and what is still to be launched,
     /// stays charged. What they hold beyond the charge is charged.
-    pub(crate) fn settle(&self, driver: &DriverCopy, session: &'static Session, ordinal: CUdevice) {
-        let Ok(Some(device)) = session.device(driver, ordinal) else { return };
+    pub(crate) fn settle(
+        &self,
+        driver: &DriverCopy,
+        budget: &'static Budget,
+        pools: &Pools,
+        ordinal: CUdevice,
+    ) {
+        let Ok(Some(device)) = budget.device(driver, ordinal) else { return };
         let Some(reserved) = driver::cuda::graphs_reserved(driver, ordinal) else { return };
-        let mut memory = self.0.lock();
+        let mut memory = self.memory.lock();
         let account = memory.devices.entry(ordinal).or_default();
         if reserved > account.charged {
             let more = reserved.saturating_sub(account.charged);
-            session.charge_held(device, Kind::Graph, more).commit();
+            budget.charge_held(device, Kind::Graph, more).commit();
             account.charged = reserved;
         }
-        let most = session.pools.padded(reserved.saturating_add(account.live));
+        let most = pools.padded(reserved.saturating_add(account.live));
         let bytes = account.charged.saturating_sub(most);
         account.charged = account.charged.saturating_sub(bytes);
-        session.refund(Record { bytes, home: 0, device: device.index, kind: Kind::Graph });
+        budget.refund(Record { bytes, home: 0, device: device.index, kind: Kind::Graph });
     }
 
     /// Makes graphs give back what they only keep. False if there was nothing.
-    pub(crate) fn give_back(&self, driver: &DriverCopy, session: &'static Session) -> bool {
+    pub(crate) fn give_back(
+        &self,
+        driver: &DriverCopy,
+        budget: &'static Budget,
+        pools: &Pools,
+    ) -> bool {
         let keeping = |(device, account): (&CUdevice, &Account)| {
             (account.charged > account.live).then_some(*device)
         };
-        let devices: Vec<CUdevice> = self.0.lock().devices.iter().filter_map(keeping).collect();
+        let devices: Vec<CUdevice> =
+            self.memory.lock().devices.iter().filter_map(keeping).collect();
         for device in &devices {
             driver::cuda::trim_graphs(driver, *device);
-            self.settle(driver, session, *device);
+            self.settle(driver, budget, pools, *device);
         }
         !devices.is_empty()
     }

@@ -9,10 +9,11 @@
 //! across the driver's call: code is compiled in it, for seconds. Where the driver does not say at the end what is in
 //! use, the starting point stays: what was taken is charged with the next measured call.
 
+use crate::budget::Charge;
 use crate::call::Call;
 use crate::device::Device;
 use crate::driver;
-use crate::session::{Charge, Session};
+use crate::session::Session;
 use core::cell::Cell;
 use gpucap_abi::cuda::CuError;
 use gpucap_core::ledger::{Kind, OverQuota};
@@ -83,7 +84,7 @@ impl<'a> Measure<'a> {
         let taken = seen.as_ref().map_or(0, |(beyond, state)| beyond.saturating_sub(state.start));
         let bytes = u64::try_from(taken).unwrap_or(0).min(most);
         // Still under the lock: once it is in the ledger, no other thread charges it too.
-        let charge = self.session.charge(self.device, Kind::Module, bytes)?;
+        let charge = self.session.budget.charge(self.device, Kind::Module, bytes)?;
         seen.iter_mut().for_each(|(_, state)| state.is_owed = false);
         Ok(charge)
     }
@@ -113,7 +114,7 @@ fn look<'d>(
     session: &Session,
     device: &'d Device,
 ) -> Result<Option<(i64, MutexGuard<'d, State>)>, CuError> {
-    let charged = || session.ledger.used(device.index).cast_signed();
+    let charged = || session.budget.ledger.used(device.index).cast_signed();
     let mut tries = 0..8u8;
     loop {
         let before = charged();

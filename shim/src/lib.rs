@@ -21,6 +21,7 @@
 mod absent;
 mod allocations;
 mod attendance;
+mod budget;
 mod call;
 mod code;
 mod contexts;
@@ -28,6 +29,7 @@ mod cuda;
 mod device;
 mod driver;
 mod driver_call_guard;
+mod fork_page;
 mod graphs;
 mod growth;
 mod hooks;
@@ -51,5 +53,5 @@ mod usage_page;
 fn start() {
     let _errno = sys::Errno::keep();
     sys::note_standard_error();
-    redirect::at_start();
+    redirect::at_start(&hooks::LIBRARIES);
 }

@@ -54,15 +54,15 @@ pub(crate) fn correct(session: &'static Session, device: &Device, charged: Recor
     let _errno = sys::Errno::keep();
     let Some(real) = measured(session, device, charged.bytes) else { return charged };
     device.price.bytes.store(real, Ordering::Release);
-    session.policy.log(
+    session.budget.policy.log(
         LogLevel::Info,
         format_args!("memory: price of a context corrected price={}", Bytes(real)),
     );
     let mut record = charged;
     let less = charged.bytes.saturating_sub(real);
-    session.refund(Record { bytes: less, ..charged });
+    session.budget.refund(Record { bytes: less, ..charged });
     record.bytes = record.bytes.saturating_sub(less);
-    let charge = |bytes| session.charge(device, Kind::Context, bytes);
+    let charge = |bytes| session.budget.charge(device, Kind::Context, bytes);
     let more = charge(real.saturating_sub(charged.bytes))
         .or_else(|over| charge(over.limit.saturating_sub(over.used)));
     if let Ok(more) = more {
@@ -76,7 +76,7 @@ fn measured(session: &Session, device: &Device, charged: u64) -> Option<u64> {
     if ledger_file::own_namespace() != Some(FIRST_PID_NAMESPACE) {
         return None;
     }
-    let alone = || session.holds(device) == charged;
+    let alone = || session.budget.holds(device) == charged;
     let bytes = alone()
         .then(|| driver::nvml::process::bytes(topology::nvml()?, device.uuid.0, sys::pid()))
         .flatten()?;

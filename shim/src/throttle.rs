@@ -24,9 +24,8 @@ mod timing;
 
 use crate::call::Call;
 use crate::driver::cuda as driver;
+use crate::driver::{DriverCopy, Next};
 use crate::driver_call_guard::DriverCallGuard;
-use crate::hooks::Next;
-use crate::redirect::DriverCopy;
 use crate::session::Session;
 use crate::sys;
 use captures::Capture;
@@ -154,7 +153,7 @@ pub(crate) fn synced(call: &Call, scope: Scope, began: u64) {
         Scope::Context(context) => {
             let named = Some(context).filter(|context| *context != CUcontext::NULL);
             let context = named.or_else(|| driver::current_context(call.driver));
-            for (gate, context) in session.gates().zip(iter::repeat(context)) {
+            for (gate, context) in session.budget.gates().zip(iter::repeat(context)) {
                 let Some(id) = context.and_then(|context| gate.context(context)) else { continue };
                 let of_it = |entry: &StreamEntry| entry.stream().context == id;
                 let streams =
@@ -164,7 +163,7 @@ pub(crate) fn synced(call: &Call, scope: Scope, began: u64) {
                 gate.synced(call.driver, ids.into_iter(), began);
             }
         }
-        Scope::Something => session.gates().for_each(|gate| gate.settle(call.driver)),
+        Scope::Something => session.budget.gates().for_each(|gate| gate.settle(call.driver)),
     }
 }
 
@@ -224,7 +223,7 @@ fn settle_all(call: &Call, session: &Session, of_it: impl Fn(&StreamEntry) -> bo
     for (handle, entry) in session.streams.with_handles(of_it) {
         entry.gate.fence_in(call.driver, entry, handle);
     }
-    session.gates().for_each(|gate| gate.settle_all(call.driver));
+    session.budget.gates().for_each(|gate| gate.settle_all(call.driver));
 }
 
 /// Ends a context, with its streams and events. Work in flight is charged up to the driver's return: the driver waits
@@ -236,7 +235,7 @@ pub(crate) fn context_ends(
     next: impl Next<CuError>,
 ) -> Result<Written, CuError> {
     let ids: Vec<_> =
-        session.gates().filter_map(|gate| Some((gate, gate.context(context)?))).collect();
+        session.budget.gates().filter_map(|gate| Some((gate, gate.context(context)?))).collect();
     let of_it = |entry: &StreamEntry| {
         ids.iter().any(|(gate, id)| ptr::eq(entry.gate, *gate) && entry.stream().context == *id)
     };
@@ -262,7 +261,7 @@ pub(crate) fn primary_may_end(
 ) -> Result<Written, CuError> {
     session.streams.forget_free();
     code_ends(session);
-    let standing = session.standing(call.driver, ordinal)?;
+    let standing = session.budget.standing(call.driver, ordinal)?;
     let Some(gate) = standing.and_then(|standing| standing.time.as_ref()) else { return next() };
     let (answer, ended) = gate.with_queries_excluded(|timing| {
         let answer = next();
@@ -289,7 +288,7 @@ pub(crate) fn capture_begins(call: &Call, stream: CUstream, next: impl Next<CuEr
     if let Some((session, capture)) = capture {
         session.captures.begin(capture);
         let _errno = sys::Errno::keep();
-        session.gates().for_each(Gate::wait_for_questions);
+        session.budget.gates().for_each(Gate::wait_for_questions);
     }
     let begun = next();
     if let (Some((session, capture)), Err(_)) = (capture, &begun) {
@@ -320,14 +319,15 @@ fn capture(call: &Call, stream: CUstream) -> Option<Capture> {
 /// Handles the unloading of code: handles of its functions may be reused then. Also called in processes without a
 /// compute limit.
 pub(crate) fn code_ends(session: &Session) {
-    if session.gates().next().is_some() {
+    if session.budget.gates().next().is_some() {
         session.collectives.forget();
     }
 }
 
 /// Handles the instantiation of a graph. Also called in processes without a compute limit.
 pub(crate) fn graph_made(call: &Call, exec: CUgraphExec, graph: CUgraph) {
-    if let Some(session) = Session::begun().filter(|session| session.gates().next().is_some())
+    if let Some(session) =
+        Session::begun().filter(|session| session.budget.gates().next().is_some())
         && let Some(nodes) = driver::graph::node_count(call.driver, graph)
     {
         let _errno = sys::Errno::keep();
@@ -343,7 +343,7 @@ pub(crate) fn graph_made(call: &Call, exec: CUgraphExec, graph: CUgraph) {
 pub(crate) fn graph_changed(_call: &Call, exec: CUgraphExec) {
     if let Some(session) = Session::begun() {
         let _errno = sys::Errno::keep();
-        session.gates().for_each(|gate| gate.changed(Signature::graph(exec.address())));
+        session.budget.gates().for_each(|gate| gate.changed(Signature::graph(exec.address())));
     }
 }
 

@@ -4,9 +4,8 @@
 //! the process has not loaded it, and initialised for as long as the question takes. Where there is no NVML, CUDA's
 //! own devices in PCI order give the same answer, as long as `CUDA_VISIBLE_DEVICES` hides none of them.
 
-use crate::driver;
-use crate::hooks;
-use crate::redirect::{self, DriverCopy};
+use crate::driver::{self, DriverCopy};
+use crate::redirect;
 use crate::sys;
 use core::sync::atomic::Ordering;
 use gpucap_abi::cuda::CUdevice;
@@ -65,7 +64,7 @@ pub(crate) fn of_handle(nvml: &DriverCopy, device: nvmlDevice_t) -> Place {
 }
 
 fn loaded_nvml() -> Option<&'static DriverCopy> {
-    hooks::nvml::LIBRARY.copies.iter().find(|copy| copy.base.load(Ordering::Acquire) != 0)
+    driver::library::nvml::COPIES.iter().find(|copy| copy.base.load(Ordering::Acquire) != 0)
 }
 
 /// nvidia-smi orders cards by PCI address. Only if all of them are to be seen is the rank among those seen the index.

@@ -5,6 +5,7 @@
 /// Where unsafe code may stand: at the borders with the driver, the loader and the system.
 pub(crate) const UNSAFE: &[&str] = &[
     "shim/abi/src/arg.rs",
+    "shim/abi/src/arg/",
     "shim/core/tests/",
     // The mapped ledger, page of limits and usage page, the page that a fork wipes, the constructor.
     "shim/src/ledger_file.rs",

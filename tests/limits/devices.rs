@@ -46,6 +46,10 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("what is freed comes back to its own card, whichever is current", freed_elsewhere),
         trial("the end of one card's context leaves the other's alone", one_ends),
         trial("what names its card is charged to that one, whichever is current", named),
+        trial(
+            "memory in the order of a stream is the stream's card's, whichever is current",
+            in_order,
+        ),
         trial("code is charged to the card that it was loaded on", code),
         trial("what cards open to one another and copy costs nothing", peers),
         trial("two instances of one card have a book each", two_instances),
@@ -297,6 +301,35 @@ fn named() -> Result {
     hold(&mut actor, [GIB, 2 * GIB])?;
     actor.expect(&[("drop b", SUCCESS)])?;
     hold(&mut actor, [GIB, 0])
+}
+
+fn in_order() -> Result {
+    // Drivers before 12.8 report a stream's context, and not its device.
+    for refused in ["", "cuStreamGetDevice:801"] {
+        let run = uncapped()?.env("STUB_GPU_COUNT", "2").env("GPU_MEM_LIMIT", "0=1Gi,1=2Gi");
+        let mut actor = run.env("STUB_GPU_FAIL", refused).start()?;
+        actor.expect(&[("init", SUCCESS), ("context 0", SUCCESS), ("context 1", SUCCESS)])?;
+        actor.expect(&[
+            ("stream s", SUCCESS),
+            ("context 0", SUCCESS),
+            (&format!("async-in a s {}", 2 * GIB), SUCCESS),
+        ])?;
+        hold(&mut actor, [0, 2 * GIB])?;
+        actor.expect(&[
+            ("async-in b s 1", OUT_OF_MEMORY),
+            ("async b 1000", SUCCESS),
+            ("end-stream s", SUCCESS),
+            ("stream t", SUCCESS),
+        ])?;
+        // The handle of a stream that has ended is another one's, of another card.
+        let [old, new] = ["s", "t"].map(|slot| actor.call(&format!("nothing {slot}")));
+        if old?.value != new?.value {
+            return Err(Stop::fail("the handle is another one"));
+        }
+        actor.expect(&[("async-in c t 1000", SUCCESS)])?;
+        hold(&mut actor, [2000, 2 * GIB])?;
+    }
+    Ok(())
 }
 
 fn code() -> Result {

@@ -102,8 +102,9 @@ fn declared(kind: &str, name: &str) -> String {
         } else if let Some(inner) = star.and_then(|inner| inner.strip_prefix("const")) {
             constant = "const ";
             inner.trim_start()
-        } else if let Some((_, inner)) = rest.split_once('<') {
-            // InOut<T>, Array<T> and List<T>: what the handler may do with a pointer to T.
+        } else if let Some((form, inner)) = rest.split_once('<') {
+            // InOut<T>, Array<T>, List<T>, ConstList<T>: what the handler may do with a pointer to T.
+            constant = if form.trim_end().ends_with("ConstList") { "const " } else { constant };
             inner.trim_end_matches(['>', ' '])
         } else {
             break;

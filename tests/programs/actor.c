@@ -242,6 +242,9 @@ static CUresult obey(const char *verb, uint64_t *slot, uint64_t *from, uint64_t 
     if (IS("pitch")) return pitch(slot, first, second);
     if (IS("managed")) return call_cuMemAllocManaged(slot, first, 1);
     if (IS("async")) return call_cuMemAllocAsync(slot, first, NULL);
+    if (IS("stream")) return call_cuStreamCreate((CUstream *)slot, 1);
+    if (IS("end-stream")) return call_cuStreamDestroy_v2((CUstream)*slot);
+    if (IS("async-in")) return call_cuMemAllocAsync(slot, first, (CUstream)*from);
     if (IS("from-pool")) return call_cuMemAllocFromPoolAsync(slot, first, (CUmemoryPool)*from, NULL);
     if (IS("free-async")) return call_cuMemFreeAsync(*slot, NULL);
     if (IS("array")) return array(slot, first, second);

@@ -1,7 +1,7 @@
 /*
  * within WHAT [BYTES]: while the driver carries out a call of one thread, another thread changes what the call is about. The
- * driver calls a tool back at the beginning of that call, which lets the other thread do so and goes on once it has,
- * or sleeps until the call has ended. Prints what the call answered, the most bytes that the driver ever had out, and
+ * driver calls a tool back at the beginning of that call (stage 0) and perhaps at its end (stage 1), which lets the other
+ * thread do so and goes on once it has, or sleeps until the call has ended. Prints what the call answered, the most bytes that the driver ever had out, and
  * what it has out now and what is charged. Linked with -lcuda -pthread.
  *
  *   graph          cuGraphInstantiateWithFlags: an allocation is added
@@ -9,6 +9,10 @@
  *   current        cuMemAllocAsync: the current pool, which keeps enough for it, is replaced by an empty one
  *   pool           cuMemAllocFromPoolAsync of a pool in host memory: it is destroyed, and its handle is that of a pool on
  *                  the card from there on
+ *   place          cuMemCreate: the memory is to be on the card in place of the host
+ *   tiles          cuMemMapArrayAsync: another memory, of 100 in place of 200 MiB; the handles of both are released
+ *   output         cuMemAlloc: at its end, the place for the address holds that of another allocation
+ *   destroy        cuGraphInstantiateWithFlags: an allocation is added, and at its end the graph is destroyed
  */
 #include "route.h"
 
@@ -26,7 +30,7 @@ static CUgraph graph;
 static CUmemoryPool pool, second;
 static CUdeviceptr pointer;
 static size_t bytes;
-static int armed, failures;
+static int stage, stages, failures;
 static atomic_int thread_id, is_done;
 
 struct way {
@@ -124,11 +128,96 @@ static CUresult pool_call(void)
     return cuMemAllocFromPoolAsync(&pointer, 600 * MIB, pool, stream);
 }
 
+static CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED };
+
+static void place_prepare(void)
+{
+    prop.location.type = 2;
+}
+
+static void place_change(void)
+{
+    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+}
+
+static CUresult place_call(void)
+{
+    CUmemGenericAllocationHandle handle;
+    return cuMemCreate(&handle, 600 * MIB, &prop, 0);
+}
+
+/* CUarrayMapInfo, which the header does not have. */
+static struct {
+    int resource_type;
+    uint64_t resource;
+    int subresource_type;
+    uint64_t level_and_layer;
+    unsigned int offset[3], extent[3];
+    int operation, handle_type;
+    uint64_t handle, offset_in_memory;
+    unsigned int devices, flags, reserved[2];
+} map = { .extent = { 128, 128, 1 }, .operation = 1, .devices = 1 };
+static CUmemGenericAllocationHandle memory[2];
+
+static void tiles_prepare(void)
+{
+    CUDA_ARRAY3D_DESCRIPTOR form = { .Width = 128, .Height = 128, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1,
+                                     .Flags = 0x40 };
+    CUarray array;
+    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    failures += cuArray3DCreate_v2(&array, &form) || cuMemCreate(&memory[0], 200 * MIB, &prop, 0) ||
+                cuMemCreate(&memory[1], 100 * MIB, &prop, 0);
+    map.resource = (uint64_t)array;
+    map.handle = memory[0];
+}
+
+static void tiles_change(void)
+{
+    map.handle = memory[1];
+}
+
+static CUresult tiles_call(void)
+{
+    CUresult result = ((CUresult (*)(void *, unsigned int, CUstream))symbol("cuMemMapArrayAsync"))(&map, 1, stream);
+    failures += cuMemRelease(memory[0]) || cuMemRelease(memory[1]);
+    return result;
+}
+
+static CUdeviceptr large;
+
+static void output_prepare(void)
+{
+    failures += cuMemAlloc_v2(&large, 300 * MIB) != 0;
+}
+
+static void output_change(void)
+{
+    if (stage == 1)
+        pointer = large;
+}
+
+static CUresult output_call(void)
+{
+    return cuMemAlloc_v2(&pointer, MIB);
+}
+
+static void destroy_change(void)
+{
+    if (stage == 0)
+        graph_change();
+    else
+        failures += cuGraphDestroy(graph) != 0;
+}
+
 static const struct way WAYS[] = {
     { "capture", capture_prepare, capture_change, capture_call },
     { "current", current_prepare, current_change, current_call },
     { "pool", pool_prepare, pool_change, pool_call },
     { "graph", graph_prepare, graph_change, graph_call },
+    { "place", place_prepare, place_change, place_call },
+    { "tiles", tiles_prepare, tiles_change, tiles_call },
+    { "output", output_prepare, output_change, output_call },
+    { "destroy", graph_prepare, destroy_change, graph_call },
 };
 
 static int sleeps(int thread)
@@ -151,16 +240,17 @@ static void *other(void *unused)
     return unused;
 }
 
-static pthread_t thread;
+static pthread_t threads[2];
 
 static void tool(void)
 {
-    if (!armed)
+    if (stage >= stages)
         return;
-    armed = 0;
-    failures += pthread_create(&thread, NULL, other, NULL) != 0;
+    is_done = thread_id = 0;
+    failures += pthread_create(&threads[stage], NULL, other, NULL) != 0;
     while (!is_done && (!thread_id || !sleeps(thread_id)))
         sched_yield();
+    stage++;
 }
 
 int main(int argc, char **argv)
@@ -174,13 +264,14 @@ int main(int argc, char **argv)
     ((void (*)(void (*)(void)))symbol("stubTool"))(tool);
     bytes = argc > 2 ? strtoull(argv[2], NULL, 10) : 0;
     way->prepare();
-    armed = 1;
+    stages = 2;
     CUresult result = way->call();
-    if (!armed)
-        pthread_join(thread, NULL);
+    stages = 0;
+    for (int at = 0; at < stage; at++)
+        pthread_join(threads[at], NULL);
     size_t left = 0, total = 0;
     failures += cuMemGetInfo_v2(&left, &total) != 0;
-    printf("called=%d\nanswer=%d\nfailures=%d\ncharged=%zu\n", !armed, (int)result, failures, total - left);
+    printf("called=%d\nanswer=%d\nfailures=%d\ncharged=%zu\n", stage, (int)result, failures, total - left);
     printf("held=%llu\npeak=%llu\n", (unsigned long long)held(0), (unsigned long long)peak(0));
     return 0;
 }

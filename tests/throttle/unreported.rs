@@ -3,16 +3,32 @@
 //! Only NVML lists it, and is queried every five seconds while a launch waits. The trace of the driver, which both
 //! processes write, has a line for each call.
 
-use crate::{BEGIN, MS, WAIT, under, within};
+use crate::{BEGIN, MS, WAIT, about, under, within};
 use gpucap_tests::{Actor, Driver, Program, Result, Stop, World, trial};
 use libtest_mimic::Trial;
 use std::fs;
 
 pub(crate) fn trials() -> Vec<Trial> {
-    vec![trial(
-        "an unreported process that comes during a wait is noticed in that wait",
-        comes_in_a_wait,
-    )]
+    vec![
+        trial(
+            "an unreported process that comes during a wait is noticed in that wait",
+            comes_in_a_wait,
+        ),
+        trial("a process with few descriptors is not held up by the question", few_descriptors),
+    ]
+}
+
+/// The shim loads NVML for the question if the process has not, which takes a descriptor or two.
+fn few_descriptors() -> Result {
+    for left in 0..=4_u64 {
+        let run = under("50", "few_files")?.arg(left.to_string());
+        let program = run.output()?.success()?;
+        within("failures", program.number("failed")?, 0..=0)?;
+        within("busy time", run.busy_ns()?, about(80 * MS))?;
+        // Less than any wait for work of which nothing is seen.
+        within(&format!("the wait with {left} left"), run.waited_ns()?, 1..=2_000 * MS)?;
+    }
+    Ok(())
 }
 
 /// At one percent, what a kernel of 80 ms costs comes in within eight seconds: the launch after it waits for that.

@@ -4,8 +4,18 @@
 //! the driver knows which of these it tolerates. A handler gets [`Out`] or [`In`] instead. Reading or writing
 //! an `Out` demands a [`Written`], which only a successful call of the original yields: by then the driver
 //! has itself written through the pointer, so it is valid, and a forgotten success check cannot be written.
+//!
+//! Another thread of the caller may change its memory at any time. What a decision depends on is read once: handler and
+//! driver share one [copy](Raw), which only this call uses.
+
+mod list;
+mod raw;
 
 use core::marker::PhantomData;
+
+pub use list::{ConstList, Entries, List};
+pub use raw::{Pointee, Raw};
+pub(crate) use raw::{by_value, pointees};
 
 /// Proof that the driver returned success for the current call, and so has used its output pointers.
 #[derive(Debug)]
@@ -115,17 +125,6 @@ impl In<core::ffi::c_void> {
     }
 }
 
-impl<T: Copy> In<T> {
-    /// Copies of the first `count` structures of an array, which is how many the caller has said there are; none if it
-    /// passed null.
-    pub fn entries(self, count: u32) -> impl Iterator<Item = T> {
-        let first = self.0;
-        let count = if first.is_null() { 0 } else { count };
-        // SAFETY: as in `get`, for each of the structures that the caller of the driver's function has stated.
-        (0..count).map(move |index| unsafe { first.wrapping_add(index as usize).read_unaligned() })
-    }
-}
-
 /// A parameter that the caller has filled and the driver replaces: valid on entry, by the driver's contract. Stands in
 /// a row as its own type, since a plain `*mut` is only an output.
 #[repr(transparent)]
@@ -207,93 +206,6 @@ impl<T: Copy> Array<T> {
         }
     }
 }
-
-/// An array of the caller's that the driver only reads; how many entries it has, another parameter says.
-#[repr(transparent)]
-#[derive(Debug)]
-pub struct List<T>(*const T);
-
-impl<T> Clone for List<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for List<T> {}
-
-impl<T: Copy> List<T> {
-    /// The first entries; none if the caller passed null.
-    pub fn first(self, count: u32) -> impl Iterator<Item = T> + Clone {
-        let there = if self.0.is_null() { 0 } else { count };
-        (0..there).map(move |index| {
-            let place = self.0.wrapping_add(index as usize);
-            // SAFETY: the caller of the driver's function has stated that there are that many entries to be read.
-            unsafe { place.read_unaligned() }
-        })
-    }
-}
-
-impl<T> Raw for List<T> {
-    type Arg = Self;
-    unsafe fn wrap(self) -> Self {
-        self
-    }
-}
-
-impl<T> Raw for InOut<T> {
-    type Arg = Self;
-    unsafe fn wrap(self) -> Self {
-        self
-    }
-}
-
-impl<T> Raw for Array<T> {
-    type Arg = Self;
-    unsafe fn wrap(self) -> Self {
-        self
-    }
-}
-
-/// How a raw argument of a row reaches the handler.
-///
-/// Pointers become [`Out`] and [`In`]; everything else arrives as it is.
-pub trait Raw {
-    /// What the handler receives.
-    type Arg;
-    /// Wraps the argument.
-    ///
-    /// # Safety
-    /// The value must come from the caller of a driver function: a pointer is what that function's contract makes
-    /// of it (null, or valid for the driver's use for as long as the call lasts).
-    unsafe fn wrap(self) -> Self::Arg;
-}
-
-impl<T> Raw for *mut T {
-    type Arg = Out<T>;
-    unsafe fn wrap(self) -> Out<T> {
-        Out(self)
-    }
-}
-
-impl<T> Raw for *const T {
-    type Arg = In<T>;
-    unsafe fn wrap(self) -> In<T> {
-        In(self)
-    }
-}
-
-macro_rules! by_value {
-    ($($type:ty),* $(,)?) => {$(
-        impl Raw for $type {
-            type Arg = Self;
-            unsafe fn wrap(self) -> Self {
-                self
-            }
-        }
-    )*};
-}
-by_value!(u8, u16, i32, u32, i64, u64, usize);
-pub(crate) use by_value;
 
 /// A size or an address in either width: 32 bits in the driver's first API, 64 in all later ones.
 pub trait Word: Copy {

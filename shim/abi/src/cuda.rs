@@ -11,7 +11,7 @@ pub use array::*;
 pub use copy::*;
 pub use launch::{CU_STREAM_PER_THREAD, CUDA_LAUNCH_PARAMS, CUlaunchConfig};
 
-use crate::arg::{Raw, by_value};
+use crate::arg::{by_value, pointees};
 use core::ffi::{c_char, c_int, c_uint, c_void};
 use core::num::NonZeroU32;
 
@@ -101,6 +101,8 @@ macro_rules! handles {
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub struct $name(pub *mut c_void);
         by_value!($name);
+        // A list of them stands behind a `*const`.
+        pointees! { input false, output true: $name; }
         impl $name {
             /// The null handle.
             pub const NULL: Self = Self(core::ptr::null_mut());
@@ -170,6 +172,15 @@ pub struct CUmemLocation {
     pub id: c_int,
 }
 by_value!(CUmemLocation);
+pointees! {
+    input true, output true: CUmemLocation;
+    input true, output false: CUmemAllocationProp, CUmemPoolProps, CUlaunchConfig,
+        CUDA_ARRAY_DESCRIPTOR, CUDA_ARRAY_DESCRIPTOR_v1, CUDA_ARRAY3D_DESCRIPTOR,
+        CUDA_ARRAY3D_DESCRIPTOR_v1, CUDA_MEMCPY2D, CUDA_MEMCPY2D_v1, CUDA_MEMCPY3D,
+        CUDA_MEMCPY3D_v1, CUDA_MEMCPY3D_BATCH_OP;
+    // Of the exporting process: what only the driver reads.
+    input false, output false: CUmemPoolPtrExportData;
+}
 
 /// `CU_MEM_LOCATION_TYPE_DEVICE`
 pub const CU_MEM_LOCATION_TYPE_DEVICE: c_int = 1;

@@ -275,6 +275,8 @@ macro_rules! cuda_api {
             /// Refunds what graphs give back.
             fn cuDeviceGraphMemTrim(device: $crate::cuda::CUdevice)
                 => graph::trim, free, "cuDeviceGraphMemTrim" @ 11040;
+            /// Waits while another thread makes the graph executable: its allocations are counted until then.
+            fn cuGraphDestroy(graph: $crate::cuda::CUgraph) => graph::end, free, "cuGraphDestroy" @ 10000;
             /// Refunds the graph's allocations as far as graphs do not keep the memory.
             fn cuGraphExecDestroy(exec: $crate::cuda::CUgraphExec)
                 => graph::destroy, free, "cuGraphExecDestroy" @ 10000;
@@ -325,12 +327,12 @@ macro_rules! cuda_api {
                 => vmm::map, map, "cuMemMap" @ 10020;
             /// Memory behind tiles of a sparse array stays alive until they are mapped again or unmapped, or the array
             /// ends.
-            fn cuMemMapArrayAsync(maps: *const $crate::cuda::CUarrayMapInfo, count: u32,
+            fn cuMemMapArrayAsync(maps: $crate::arg::ConstList<$crate::cuda::CUarrayMapInfo>, count: u32,
                 stream: $crate::cuda::CUstream)
                 => vmm::map_array, map, "cuMemMapArrayAsync" @ 11010;
             /// Memory behind tiles of a sparse array stays alive until they are mapped again or unmapped, or the array
             /// ends.
-            fn cuMemMapArrayAsync_ptsz(maps: *const $crate::cuda::CUarrayMapInfo, count: u32,
+            fn cuMemMapArrayAsync_ptsz(maps: $crate::arg::ConstList<$crate::cuda::CUarrayMapInfo>, count: u32,
                 stream: $crate::cuda::CUstream)
                 => vmm::map_array, map, "cuMemMapArrayAsync" @ 11010 ptsz;
             /// Ends the mappings inside the range.

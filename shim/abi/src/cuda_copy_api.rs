@@ -239,22 +239,22 @@ macro_rules! cuda_copy_api {
             /// Pays as a whole for the time that it takes if one of its copies is within the device.
             fn cuMemcpyBatchAsync(to: $crate::arg::List<$crate::cuda::CUdeviceptr>, from: $crate::arg::List<$crate::cuda::CUdeviceptr>,
                 sizes: $crate::arg::List<usize>, count: usize, attributes: *mut ::core::ffi::c_void,
-                indices: *mut usize, attribute_count: usize, failed: *mut usize, stream: $crate::cuda::CUstream)
+                indices: $crate::arg::List<usize>, attribute_count: usize, failed: *mut usize, stream: $crate::cuda::CUstream)
                 => copy::batch_first, launch, "cuMemcpyBatchAsync" @ 12080;
             /// Pays as a whole for the time that it takes if one of its copies is within the device.
             fn cuMemcpyBatchAsync_ptsz(to: $crate::arg::List<$crate::cuda::CUdeviceptr>, from: $crate::arg::List<$crate::cuda::CUdeviceptr>,
                 sizes: $crate::arg::List<usize>, count: usize, attributes: *mut ::core::ffi::c_void,
-                indices: *mut usize, attribute_count: usize, failed: *mut usize, stream: $crate::cuda::CUstream)
+                indices: $crate::arg::List<usize>, attribute_count: usize, failed: *mut usize, stream: $crate::cuda::CUstream)
                 => copy::batch_first, launch, "cuMemcpyBatchAsync" @ 12080 ptsz;
             /// Pays as a whole for the time that it takes if one of its copies is within the device.
             fn cuMemcpyBatchAsync_v2(to: $crate::arg::List<$crate::cuda::CUdeviceptr>, from: $crate::arg::List<$crate::cuda::CUdeviceptr>,
                 sizes: $crate::arg::List<usize>, count: usize, attributes: *mut ::core::ffi::c_void,
-                indices: *mut usize, attribute_count: usize, stream: $crate::cuda::CUstream)
+                indices: $crate::arg::List<usize>, attribute_count: usize, stream: $crate::cuda::CUstream)
                 => copy::batch, launch, "cuMemcpyBatchAsync" @ 13000;
             /// Pays as a whole for the time that it takes if one of its copies is within the device.
             fn cuMemcpyBatchAsync_v2_ptsz(to: $crate::arg::List<$crate::cuda::CUdeviceptr>, from: $crate::arg::List<$crate::cuda::CUdeviceptr>,
                 sizes: $crate::arg::List<usize>, count: usize, attributes: *mut ::core::ffi::c_void,
-                indices: *mut usize, attribute_count: usize, stream: $crate::cuda::CUstream)
+                indices: $crate::arg::List<usize>, attribute_count: usize, stream: $crate::cuda::CUstream)
                 => copy::batch, launch, "cuMemcpyBatchAsync" @ 13000 ptsz;
             /// Pays as a whole for the time that it takes if one of its copies is within the device.
             fn cuMemcpy3DBatchAsync(count: usize, copies: $crate::arg::List<$crate::cuda::CUDA_MEMCPY3D_BATCH_OP>, failed: *mut usize,

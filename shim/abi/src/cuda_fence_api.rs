@@ -101,21 +101,21 @@ macro_rules! cuda_fence_api {
                 location: $crate::cuda::CUmemLocation, flags: u32, stream: $crate::cuda::CUstream)
                 => fence::prefetch_to, order, "cuMemPrefetchAsync" @ 12020 ptsz;
             /// Launches before it end here: the time of the move is not theirs.
-            fn cuMemPrefetchBatchAsync(pointers: *mut $crate::cuda::CUdeviceptr, sizes: *mut usize, count: usize,
-                locations: *mut $crate::cuda::CUmemLocation, indices: *mut usize, location_count: usize, flags: u64,
+            fn cuMemPrefetchBatchAsync(pointers: $crate::arg::List<$crate::cuda::CUdeviceptr>, sizes: $crate::arg::List<usize>, count: usize,
+                locations: $crate::arg::List<$crate::cuda::CUmemLocation>, indices: $crate::arg::List<usize>, location_count: usize, flags: u64,
                 stream: $crate::cuda::CUstream) => fence::prefetch_batch, order, "cuMemPrefetchBatchAsync" @ 13000;
             /// Launches before it end here: the time of the move is not theirs.
-            fn cuMemPrefetchBatchAsync_ptsz(pointers: *mut $crate::cuda::CUdeviceptr, sizes: *mut usize, count: usize,
-                locations: *mut $crate::cuda::CUmemLocation, indices: *mut usize, location_count: usize, flags: u64,
+            fn cuMemPrefetchBatchAsync_ptsz(pointers: $crate::arg::List<$crate::cuda::CUdeviceptr>, sizes: $crate::arg::List<usize>, count: usize,
+                locations: $crate::arg::List<$crate::cuda::CUmemLocation>, indices: $crate::arg::List<usize>, location_count: usize, flags: u64,
                 stream: $crate::cuda::CUstream) => fence::prefetch_batch, order, "cuMemPrefetchBatchAsync" @ 13000 ptsz;
             /// Launches before it end here: the time of the move is not theirs.
-            fn cuMemDiscardAndPrefetchBatchAsync(pointers: *mut $crate::cuda::CUdeviceptr, sizes: *mut usize,
-                count: usize, locations: *mut $crate::cuda::CUmemLocation, indices: *mut usize, location_count: usize,
+            fn cuMemDiscardAndPrefetchBatchAsync(pointers: $crate::arg::List<$crate::cuda::CUdeviceptr>, sizes: $crate::arg::List<usize>,
+                count: usize, locations: $crate::arg::List<$crate::cuda::CUmemLocation>, indices: $crate::arg::List<usize>, location_count: usize,
                 flags: u64, stream: $crate::cuda::CUstream)
                 => fence::prefetch_batch, order, "cuMemDiscardAndPrefetchBatchAsync" @ 13000;
             /// Launches before it end here: the time of the move is not theirs.
-            fn cuMemDiscardAndPrefetchBatchAsync_ptsz(pointers: *mut $crate::cuda::CUdeviceptr, sizes: *mut usize,
-                count: usize, locations: *mut $crate::cuda::CUmemLocation, indices: *mut usize, location_count: usize,
+            fn cuMemDiscardAndPrefetchBatchAsync_ptsz(pointers: $crate::arg::List<$crate::cuda::CUdeviceptr>, sizes: $crate::arg::List<usize>,
+                count: usize, locations: $crate::arg::List<$crate::cuda::CUmemLocation>, indices: $crate::arg::List<usize>, location_count: usize,
                 flags: u64, stream: $crate::cuda::CUstream)
                 => fence::prefetch_batch, order, "cuMemDiscardAndPrefetchBatchAsync" @ 13000 ptsz;
             /// Launches before it end here: the time of the copy is not theirs.

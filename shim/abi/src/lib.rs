@@ -11,6 +11,8 @@
 
 #![no_std]
 
+extern crate alloc;
+
 pub mod arg;
 pub mod cuda;
 mod cuda_api;

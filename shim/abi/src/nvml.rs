@@ -3,7 +3,7 @@
 #![allow(non_camel_case_types, reason = "these are NVML's public names")]
 #![allow(non_snake_case, reason = "these are NVML's public names")]
 
-use crate::arg::{Raw, by_value};
+use crate::arg::{by_value, pointees};
 use core::ffi::{c_char, c_void};
 use core::num::NonZeroU32;
 
@@ -67,6 +67,11 @@ impl NvmlError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct nvmlDevice_t(pub *mut c_void);
 by_value!(nvmlDevice_t);
+pointees! {
+    // Figures for people: nothing is charged by them.
+    input false, output false: nvmlMemory_t, nvmlMemory_v2_t, nvmlUtilization_t,
+        nvmlDeviceAttributes_t, nvmlAccountingStats_t, nvmlAccountingStats_v2_t;
+}
 
 /// `nvmlMemory_t`: bytes of device memory.
 #[repr(C)]

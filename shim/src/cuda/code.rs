@@ -10,9 +10,8 @@ use super::{current_context, current_device};
 use crate::allocations::Record;
 use crate::call::Call;
 use crate::code::NO_OWNER;
-use crate::driver;
+use crate::driver::{self, Next};
 use crate::growth::Measure;
-use crate::hooks::Next;
 use crate::session::Session;
 use crate::throttle;
 use core::ffi::{c_char, c_int, c_void};
@@ -207,7 +206,7 @@ fn load<H: Handle>(
     let fits = || measure.as_ref().and_then(|measure| measure.charge_what_fits(most));
     let charge = charge.unwrap_or_else(|_| fits());
     let stale = session.code.loaded(code.number(), most);
-    stale.into_iter().for_each(|record| session.refund(record));
+    stale.into_iter().for_each(|record| session.budget.refund(record));
     if let Some(charge) = charge {
         session.code.add(code.number(), charge.at_home_in(context).commit());
     }
@@ -238,7 +237,7 @@ fn end(_call: &Call, next: impl Next<CuError>, code: u64) -> CuResult {
     let Some(owner) = session.code.take(code) else { return next().map(drop) };
     match next() {
         Ok(_) => {
-            owner.pieces().into_iter().for_each(|record: Record| session.refund(record));
+            owner.pieces().into_iter().for_each(|record: Record| session.budget.refund(record));
             Ok(())
         }
         Err(error) => {

@@ -11,9 +11,8 @@
 use crate::call::Call;
 use crate::contexts::{self, Ending};
 use crate::device::Primary;
-use crate::driver;
+use crate::driver::{self, Next};
 use crate::driver_call_guard::{DriverCallGuard, lock};
-use crate::hooks::Next;
 use crate::price;
 use crate::session::Session;
 use crate::throttle;
@@ -59,12 +58,14 @@ pub(crate) fn create(
     ordinal: CUdevice,
 ) -> CuResult {
     let session = call.session()?;
-    let Some(device) = session.device(call.driver, ordinal)? else { return next().map(drop) };
+    let Some(device) = session.budget.device(call.driver, ordinal)? else {
+        return next().map(drop);
+    };
     let charge = call.charge(session, device, Kind::Context, device.price.bytes())?;
     let written = next()?;
     if let Some(context) = context.get(&written) {
         let stale = session.contexts.made(context.address(), charge.commit());
-        stale.into_iter().for_each(|record| session.refund(record));
+        stale.into_iter().for_each(|record| session.budget.refund(record));
     }
     Ok(())
 }
@@ -179,7 +180,7 @@ pub(crate) fn destroy_green(call: &Call, next: impl Next<CuError>, green: CUgree
 
 /// The primary context of a device, while it is charged for.
 fn primary_context(call: &Call, session: &Session, ordinal: CUdevice) -> Option<u64> {
-    let device = session.device(call.driver, ordinal).ok()??;
+    let device = session.budget.device(call.driver, ordinal).ok()??;
     let (primary, _held) = lock(&device.primary)?;
     Some(primary.context).filter(|context| *context != 0)
 }
@@ -201,7 +202,7 @@ pub(crate) fn from_green(
 /// Something that keeps the primary context alive: the first one pays its price.
 fn retain(call: &Call, ordinal: CUdevice, make: impl FnOnce(&mut Primary) -> CuResult) -> CuResult {
     let session = call.session()?;
-    let device = session.device(call.driver, ordinal)?;
+    let device = session.budget.device(call.driver, ordinal)?;
     let Some((device, (mut primary, _held))) =
         device.and_then(|device| Some((device, lock(&device.primary)?)))
     else {
@@ -230,7 +231,9 @@ fn release(call: &Call, ordinal: CUdevice, next: impl Next<CuError>) -> CuResult
     throttle::about_to_end(call, session);
     let Some(_held) = DriverCallGuard::enter() else { return next().map(drop) };
     let next = || throttle::primary_may_end(call, session, ordinal, next);
-    let Some(device) = session.device(call.driver, ordinal)? else { return next().map(drop) };
+    let Some(device) = session.budget.device(call.driver, ordinal)? else {
+        return next().map(drop);
+    };
     let mut primary = device.primary.lock();
     next()?;
     primary.is_in_doubt = true;

@@ -6,12 +6,11 @@
 mod described;
 
 use crate::call::Call;
-use crate::driver;
-use crate::hooks::Next;
+use crate::driver::{self, Next};
 use crate::throttle::{self, Scope, StreamRef, Work};
 use core::ffi::c_void;
 use described::{Described, Place};
-use gpucap_abi::arg::{In, List, Out, Word};
+use gpucap_abi::arg::{Entries, In, Out, Word};
 use gpucap_abi::cuda::{
     CUDA_MEMCPY3D_BATCH_OP, CUarray, CUcontext, CUdeviceptr, CUstream, CuError, CuResult,
 };
@@ -245,12 +244,12 @@ pub(crate) fn described_attributed_async(
 pub(crate) fn batch_first(
     call: &Call,
     next: impl Next<CuError>,
-    to: List<CUdeviceptr>,
-    from: List<CUdeviceptr>,
-    sizes: List<usize>,
+    to: Entries<CUdeviceptr>,
+    from: Entries<CUdeviceptr>,
+    sizes: Entries<usize>,
     count: usize,
     attributes: Out<c_void>,
-    indices: Out<usize>,
+    indices: Entries<usize>,
     attribute_count: usize,
     _failed: Out<usize>,
     stream: CUstream,
@@ -263,20 +262,21 @@ pub(crate) fn batch_first(
 pub(crate) fn batch(
     call: &Call,
     next: impl Next<CuError>,
-    to: List<CUdeviceptr>,
-    from: List<CUdeviceptr>,
-    sizes: List<usize>,
+    to: Entries<CUdeviceptr>,
+    from: Entries<CUdeviceptr>,
+    sizes: Entries<usize>,
     count: usize,
     _attributes: Out<c_void>,
-    _indices: Out<usize>,
+    _indices: Entries<usize>,
     _attribute_count: usize,
     stream: CUstream,
 ) -> CuResult {
-    let count = entries(count);
-    let sides = to.first(count).zip(from.first(count));
-    let places = sides.map(|(to, from)| [to, from].map(Place::Address));
-    let sizes = sizes.first(count).map(|bytes| bytes.to_u64());
-    batched(call, next, places, sizes, stream)
+    let (Some(to), Some(from), Some(sizes)) = (to.read(count), from.read(count), sizes.read(count))
+    else {
+        return Err(CuError::OUT_OF_MEMORY);
+    };
+    let places = to.iter().zip(from.iter()).map(|(to, from)| [*to, *from].map(Place::Address));
+    batched(call, next, places, sizes.iter().map(|bytes| bytes.to_u64()), stream)
 }
 
 /// `cuMemcpy3DBatchAsync`, first form.
@@ -284,7 +284,7 @@ pub(crate) fn described_batch_first(
     call: &Call,
     next: impl Next<CuError>,
     count: usize,
-    copies: List<CUDA_MEMCPY3D_BATCH_OP>,
+    copies: Entries<CUDA_MEMCPY3D_BATCH_OP>,
     _failed: Out<usize>,
     flags: u64,
     stream: CUstream,
@@ -297,18 +297,13 @@ pub(crate) fn described_batch(
     call: &Call,
     next: impl Next<CuError>,
     count: usize,
-    copies: List<CUDA_MEMCPY3D_BATCH_OP>,
+    copies: Entries<CUDA_MEMCPY3D_BATCH_OP>,
     _flags: u64,
     stream: CUstream,
 ) -> CuResult {
-    let copies = copies.first(entries(count));
-    let places = copies.clone().map(|copy| copy.places());
-    batched(call, next, places, copies.map(|copy| copy.bytes()), stream)
-}
-
-/// No batch is longer: the driver takes the rest as a part of the same launch.
-fn entries(count: usize) -> u32 {
-    u32::try_from(count).unwrap_or(u32::MAX)
+    let copies = copies.read(count).ok_or(CuError::OUT_OF_MEMORY)?;
+    let places = copies.iter().map(Described::places);
+    batched(call, next, places, copies.iter().map(Described::bytes), stream)
 }
 
 /// Charged as a whole if one of its copies is within the device: no event shows which of them the engine for copies

@@ -6,10 +6,10 @@
 //! it is. Copies that may be either are in [`copy`](super::copy).
 
 use crate::call::Call;
-use crate::hooks::Next;
+use crate::driver::Next;
 use crate::throttle::{self, StreamRef};
 use core::ffi::c_void;
-use gpucap_abi::arg::{In, Out, Word};
+use gpucap_abi::arg::{Entries, In, Out, Word};
 use gpucap_abi::cuda::{
     CUarray, CUdevice, CUdeviceptr, CUevent, CUexternalSemaphore, CUmemLocation, CUstream, CuError,
     CuResult,
@@ -127,11 +127,11 @@ pub(crate) fn prefetch_to(
 pub(crate) fn prefetch_batch(
     call: &Call,
     next: impl Next<CuError>,
-    _pointers: Out<CUdeviceptr>,
-    _sizes: Out<usize>,
+    _pointers: Entries<CUdeviceptr>,
+    _sizes: Entries<usize>,
     _count: usize,
-    _locations: Out<CUmemLocation>,
-    _indices: Out<usize>,
+    _locations: Entries<CUmemLocation>,
+    _indices: Entries<usize>,
     _location_count: usize,
     _flags: u64,
     stream: CUstream,

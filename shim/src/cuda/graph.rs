@@ -4,11 +4,11 @@
 //! is there when the graph is made executable, and the driver reports its size.
 
 use super::{device_of, needed};
+use crate::budget::Charge;
 use crate::call::Call;
-use crate::driver;
+use crate::driver::{self, Next};
 use crate::graphs::Needs;
-use crate::hooks::Next;
-use crate::session::{Charge, Session};
+use crate::session::Session;
 use crate::throttle;
 use core::ffi::{c_char, c_int, c_void};
 use gpucap_abi::arg::Out;
@@ -52,6 +52,12 @@ pub(crate) fn instantiate_with_params(
     instantiate(call, next, exec, graph)
 }
 
+/// `cuGraphDestroy`: its handle may be another graph's next.
+pub(crate) fn end(_call: &Call, next: impl Next<CuError>, _graph: CUgraph) -> CuResult {
+    let _changing = Session::begun().map(|session| session.graphs.handles.change());
+    next().map(drop)
+}
+
 /// `cuGraphExecDestroy`.
 pub(crate) fn destroy(call: &Call, next: impl Next<CuError>, exec: CUgraphExec) -> CuResult {
     throttle::graph_ends(call, exec);
@@ -59,7 +65,9 @@ pub(crate) fn destroy(call: &Call, next: impl Next<CuError>, exec: CUgraphExec) 
     let Some(needs) = session.graphs.take(exec) else { return next().map(drop) };
     match next() {
         Ok(_) => {
-            needs.keys().for_each(|device| session.graphs.settle(call.driver, session, *device));
+            needs.keys().for_each(|device| {
+                session.graphs.settle(call.driver, &session.budget, &session.pools, *device)
+            });
             Ok(())
         }
         Err(error) => {
@@ -96,7 +104,7 @@ pub(crate) fn update_v2(
 pub(crate) fn trim(call: &Call, next: impl Next<CuError>, ordinal: CUdevice) -> CuResult {
     next()?;
     if let Some(session) = Session::begun() {
-        session.graphs.settle(call.driver, session, ordinal);
+        session.graphs.settle(call.driver, &session.budget, &session.pools, ordinal);
     }
     Ok(())
 }
@@ -115,6 +123,7 @@ fn instantiate(
     graph: CUgraph,
 ) -> CuResult {
     let session = call.session()?;
+    let _kept = session.graphs.handles.keep();
     let mut needs = Needs::new();
     let mut charges = Vec::new();
     charge_all(call, session, graph, (&mut needs, &mut charges))?;
@@ -151,7 +160,7 @@ fn charge_all(
     for (ordinal, bytes) in needs {
         let before = charged.get(&ordinal).copied().unwrap_or(0);
         if bytes > before
-            && let Some(device) = session.device(call.driver, ordinal)?
+            && let Some(device) = session.budget.device(call.driver, ordinal)?
         {
             let more = bytes.saturating_sub(before);
             let most = session.graphs.charge_for(&session.pools, ordinal, more);
@@ -175,6 +184,8 @@ fn undo(
         session.graphs.made(exec, needs, charges.into_iter());
     }
     // Another thread may have found its handle, and launched it.
-    devices.into_iter().for_each(|device| session.graphs.settle(call.driver, session, device));
+    devices.into_iter().for_each(|device| {
+        session.graphs.settle(call.driver, &session.budget, &session.pools, device)
+    });
     Err(error)
 }

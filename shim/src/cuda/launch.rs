@@ -4,10 +4,10 @@
 //! [`throttle`]. Cooperative and cluster launches are kernels as far as time is concerned.
 
 use crate::call::Call;
-use crate::hooks::Next;
+use crate::driver::Next;
 use crate::throttle::{self, StreamRef, Work};
 use core::ffi::{c_int, c_void};
-use gpucap_abi::arg::{In, List, Out};
+use gpucap_abi::arg::{Entries, In, Out};
 use gpucap_abi::cuda::{
     CUDA_LAUNCH_PARAMS, CUfunction, CUgraphExec, CUlaunchConfig, CUstream, CuError, CuResult,
 };
@@ -74,12 +74,15 @@ const MOST_PARTS: u32 = 64;
 pub(crate) fn cooperative_multi_device(
     call: &Call,
     next: impl Next<CuError>,
-    list: List<CUDA_LAUNCH_PARAMS>,
+    list: Entries<CUDA_LAUNCH_PARAMS>,
     count: u32,
     _flags: u32,
 ) -> CuResult {
-    // More than there are cards is the driver's to refuse, and what lies there is not to be read.
-    let parts = list.first(count.min(MOST_PARTS)).map(|part| {
+    if count > MOST_PARTS {
+        return next().map(drop); // more than there are cards is the driver's to refuse
+    }
+    let list = list.read(count as usize).ok_or(CuError::OUT_OF_MEMORY)?;
+    let parts = list.iter().map(|part| {
         let work = kernel_of(part.function, part.grid, part.block);
         (work, StreamRef::named(call, part.hStream))
     });

@@ -4,8 +4,7 @@
 //! refused by the shim, and the driver's answer is returned as it is.
 
 use crate::call::Call;
-use crate::driver;
-use crate::hooks::Next;
+use crate::driver::{self, Next};
 use crate::session::Session;
 use crate::throttle::{self, Scope, StreamRef};
 use core::ffi::{c_int, c_void};

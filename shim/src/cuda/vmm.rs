@@ -10,12 +10,12 @@
 use super::device_of;
 use crate::allocations::Record;
 use crate::call::Call;
+use crate::driver::Next;
 use crate::driver_call_guard::lock;
-use crate::hooks::Next;
 use crate::session::{Session, shareable};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering;
-use gpucap_abi::arg::{In, Out, Written};
+use gpucap_abi::arg::{Entries, In, Out, Written};
 use gpucap_abi::cuda::{
     CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, CUarrayMapInfo, CUdeviceptr, CUmemAllocationProp,
     CUmemGenericAllocationHandle, CUstream, CuError, CuResult,
@@ -36,7 +36,9 @@ pub(crate) fn create(
     let device = prop.get().and_then(|prop| device_of(call, prop.location));
     let Some(ordinal) = device else { return next().map(drop) };
     let session = call.session()?;
-    let Some(device) = session.device(call.driver, ordinal)? else { return next().map(drop) };
+    let Some(device) = session.budget.device(call.driver, ordinal)? else {
+        return next().map(drop);
+    };
     let charge = call.charge(session, device, Kind::Vmm, bytes as u64)?;
     let table = lock(&session.physical);
     let written = next()?;
@@ -144,12 +146,12 @@ pub(crate) fn unmap(
 pub(crate) fn map_array(
     _call: &Call,
     next: impl Next<CuError>,
-    maps: In<CUarrayMapInfo>,
+    maps: Entries<CUarrayMapInfo>,
     count: u32,
     _stream: CUstream,
 ) -> CuResult {
-    let tiles =
-        || maps.entries(count).map(|map| (subresource(&map), region(&map), operation(&map)));
+    let maps = maps.read(count as usize).ok_or(CuError::OUT_OF_MEMORY)?;
+    let tiles = || maps.iter().map(|map| (subresource(map), region(map), operation(map)));
     let done = |physical: &mut Physical<Record>, _: &Written| {
         let put = |(at, region, operation)| physical.map_tiles(at, region, operation);
         tiles().flat_map(put).collect()

@@ -1,8 +1,9 @@
-//! What the handles of pools stand for: that does not change while memory is taken from one of them.
+//! What handles stand for: that does not change while a call depends on it.
 //!
 //! A pool that is destroyed leaves its handle to the next one, and another pool can become a device's current one at any
 //! time. An allocation is charged to a pool before the driver is called, so it must be that pool which the driver takes
-//! from. Allocations share the lock; making, ending and choosing a pool have it alone. It is held across the driver's
+//! from; and the allocations of a graph are counted before and after it is made executable. Such calls share the lock;
+//! making, ending and choosing a pool, and ending a graph, have it alone. It is held across the driver's
 //! call. A tool that the driver calls back on the same thread passes: waiting there would be waiting for itself.
 
 use core::cell::Cell;
@@ -12,7 +13,7 @@ thread_local! {
     static HELD: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The lock of a session.
+/// The lock of the pools of a session, and that of its graphs.
 #[derive(Default)]
 pub(crate) struct Handles(RwLock<()>);
 
@@ -25,7 +26,7 @@ impl Handles {
         enter().then(|| Held(self.0.read()))
     }
 
-    /// No memory is taken from a pool until this is dropped. `None` if the thread holds the lock already.
+    /// No call depends on a handle until this is dropped. `None` if the thread holds the lock already.
     pub(crate) fn change(&self) -> Option<Held<RwLockWriteGuard<'_, ()>>> {
         enter().then(|| Held(self.0.write()))
     }

@@ -5,8 +5,8 @@
 //! once its code has been unloaded, so everything is forgotten then. A table of fixed size without a lock: a handle
 //! that was replaced by another is asked for again.
 
+use crate::driver::DriverCopy;
 use crate::driver::cuda::time as driver;
-use crate::redirect::DriverCopy;
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicU64, Ordering};
 use gpucap_abi::cuda::CUfunction;

@@ -10,10 +10,10 @@ use super::stream_table::{Key, StreamEntry, ThreadAllowance};
 use super::{StreamRef, Work, stream_cache};
 use crate::call::Call;
 use crate::driver::cuda as driver;
+use crate::driver::{DriverCopy, Next};
 use crate::driver_call_guard::DriverCallGuard;
-use crate::hooks::Next;
-use crate::redirect::DriverCopy;
-use crate::session::{Session, epoch};
+use crate::fork_page::epoch;
+use crate::session::Session;
 use crate::sys;
 use core::iter;
 use gpucap_abi::cuda::{CUcontext, CUstream, CuError, CuResult};
@@ -139,7 +139,7 @@ fn by_tool(
     let charged: Vec<_> = parts.filter(|(_, stream)| runs(*stream)).collect();
     next()?;
     let device = driver::current_device(call.driver);
-    if let Some(gate) = Session::begun().and_then(|session| session.gate(device?)) {
+    if let Some(gate) = Session::begun().and_then(|session| session.budget.gate(device?)) {
         charged.iter().for_each(|(work, _)| gate.launched_by_tool(work.signature()));
     }
     Ok(())
@@ -229,7 +229,7 @@ fn begin(
     let ask = || driver::current_device(copy);
     let ordinal =
         if context == current { ask() } else { driver::time::in_context(copy, context, ask)? }?;
-    let standing = session.standing(copy, ordinal).ok()??;
+    let standing = session.budget.standing(copy, ordinal).ok()??;
     session.streams.sweep(sys::thread_exists, |entry, id| entry.gate.end_stream(id));
     match &standing.time {
         Some(gate) => session.streams.enter(key, gate, || gate.begin_stream(context)).map(Some),

@@ -4,7 +4,7 @@
 //! does the session of a child made by `fork`.
 
 use super::stream_table::{StreamTable, ThreadAllowance};
-use crate::session::epoch;
+use crate::fork_page::epoch;
 use crate::sys::{self, Own};
 use core::cell::Cell;
 use core::ptr;

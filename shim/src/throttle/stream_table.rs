@@ -10,7 +10,7 @@
 use super::captures;
 use super::gate::Gate;
 use super::timing::ContextId;
-use crate::session::begin_epoch;
+use crate::fork_page::begin_epoch;
 use crate::sys;
 use core::ptr;
 use core::sync::atomic::{AtomicUsize, Ordering};

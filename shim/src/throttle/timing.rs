@@ -9,8 +9,8 @@
 //! Events are made in the stream's context and reused; they end with it. No call here is made with an event of a
 //! context that has ended: its number is then unknown.
 
+use crate::driver::DriverCopy;
 use crate::driver::cuda::{current_context, time as driver};
-use crate::redirect::DriverCopy;
 use crate::sys;
 use core::sync::atomic::{AtomicU64, Ordering};
 use gpucap_abi::cuda::{CUcontext, CUevent, CUstream};

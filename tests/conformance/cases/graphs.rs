@@ -64,6 +64,16 @@ pub(super) const CASES: &[Case] = &[
         ),
     ),
     (
+        "cuGraphDestroy",
+        &[
+            CREATE,
+            "call cuGraphDestroy a",
+            "call cuGraphInstantiateWithFlags &c a 0",
+            "call cuGraphDestroy a",
+            "call cuGraphDestroy 12345",
+        ],
+    ),
+    (
         "cuGraphExecDestroy",
         &[
             CREATE,

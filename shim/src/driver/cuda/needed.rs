@@ -30,6 +30,25 @@ pub(crate) fn current_device(copy: &DriverCopy) -> Result<Option<CUdevice>, CuEr
     asked(|device| ctx_get_device(copy, device))
 }
 
+/// The device of a stream's context; `None` if there is no such stream or context.
+pub(crate) fn device_of(copy: &DriverCopy, stream: CUstream) -> Result<Option<CUdevice>, CuError> {
+    if stream.address() <= CU_STREAM_PER_THREAD.address() {
+        return current_device(copy);
+    }
+    // Drivers from 12.8 on.
+    if let Some(device) = filled(|device| stream_get_device(copy, stream, device)) {
+        return Ok(Some(device));
+    }
+    let Some(context) = asked(|context| stream_get_ctx(copy, stream, context))? else {
+        return Ok(None);
+    };
+    if context == current_context(copy)? {
+        return current_device(copy);
+    }
+    let answer = time::in_context(copy, context, || current_device(copy));
+    answer.unwrap_or(Err(CuError::INVALID_CONTEXT))
+}
+
 /// The calling thread's current context; null if there is none.
 pub(crate) fn current_context(copy: &DriverCopy) -> Result<CUcontext, CuError> {
     Ok(asked(|context| ctx_get_current(copy, context))?.unwrap_or(CUcontext::NULL))

@@ -83,7 +83,7 @@ pub(crate) fn destroy_stream(copy: &DriverCopy, stream: CUstream) -> Option<()> 
 
 /// The context that a stream was made in.
 pub(crate) fn context_of(copy: &DriverCopy, stream: CUstream) -> Option<CUcontext> {
-    filled(|context| stream_get_ctx(copy, stream, context))
+    filled(|context| stream_get_ctx(copy, stream, context)?.ok())
 }
 
 /// A number that no other stream of this process has or will have. Drivers from 12.0 on.

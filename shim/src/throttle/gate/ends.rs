@@ -7,8 +7,8 @@
 use super::super::stream_table::{Stream, StreamEntry};
 use super::super::timing::{ContextId, Timing};
 use super::Gate;
+use crate::driver::DriverCopy;
 use crate::driver::cuda::time as driver;
-use crate::redirect::DriverCopy;
 use crate::sys;
 use gpucap_abi::cuda::{CUcontext, CUstream};
 use gpucap_core::throttle::{Bucket, Signature, StreamId};

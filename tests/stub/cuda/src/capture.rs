@@ -18,6 +18,7 @@ use crate::stream::{Kind, Stream, thread_number};
 use gpucap_abi::cuda::{
     CUdeviceptr, CUevent, CUfunction, CUgraph, CUgraphNode, CUstream, CuError, CuResult,
 };
+use gpucap_stub_device::catalog::Unit;
 use std::ffi::c_void;
 
 exports! {
@@ -145,12 +146,13 @@ pub(crate) fn take(stream: CUstream, operation: Operation) -> Result<bool, CuErr
 pub(crate) fn take_allocation(
     stream: CUstream,
     bytes: u64,
+    unit: Unit,
 ) -> Result<Option<CUdeviceptr>, CuError> {
     let current = current()?;
     let mut state = state()?;
     let Some((_, graph)) = active(&mut state, stream, current)? else { return Ok(None) };
     let address = state.memory.arena.take(bytes, 1).ok_or(CuError::OUT_OF_MEMORY)?;
-    state.graphs.append(graph, Node::Alloc { address, bytes, unit: current.1 })?;
+    state.graphs.append(graph, Node::Alloc { address, bytes, unit })?;
     Ok(Some(address))
 }
 
@@ -169,7 +171,7 @@ pub(crate) fn take_child(stream: CUstream, nodes: Vec<Node>) -> Result<bool, CuE
 fn active(
     state: &mut State,
     stream: CUstream,
-    current: (u64, gpucap_stub_device::catalog::Unit),
+    current: (u64, Unit),
 ) -> Result<Option<(u64, u64)>, CuError> {
     let handle = state.stream(stream, current)?;
     if let Some(id) = capture_of_legacy(state, handle) {

@@ -77,7 +77,9 @@ macro_rules! exports {
                     // the arguments.
                     let $arg = unsafe { $crate::arg::FromCaller::wrap($arg, PER_THREAD) };
                 )*
-                self::$implementation($($arg),*)
+                let answer = self::$implementation($($arg),*);
+                ::gpucap_stub_device::call::leave(stringify!($name));
+                answer
             }
         )*
     };

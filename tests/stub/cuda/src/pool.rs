@@ -7,7 +7,6 @@
 
 use crate::arg::{Address, In, Out};
 use crate::capture;
-use crate::context::current;
 use crate::driver::{state, unit};
 use crate::export::exports;
 use crate::memory::Kind;
@@ -16,6 +15,7 @@ use crate::reserve::Pool;
 use crate::share::FILE_DESCRIPTOR;
 use crate::state::{State, Table, fresh_handle};
 use crate::stream::{self, Point};
+use crate::stream_facts;
 use gpucap_abi::cuda::{
     CU_MEM_LOCATION_TYPE_DEVICE, CUdeviceptr, CUmemLocation, CUmemoryPool, CUstream, CuError,
     CuResult,
@@ -24,10 +24,10 @@ use gpucap_stub_device::catalog::Unit;
 use std::ffi::c_void;
 
 exports! {
-    /// From the device's current pool.
+    /// From the current pool of the stream's device.
     fn cuMemAllocAsync(pointer: *mut CUdeviceptr, bytes: usize, stream: CUstream)
         => alloc_async, context, "cuMemAllocAsync" @ 11020;
-    /// From the device's current pool.
+    /// From the current pool of the stream's device.
     fn cuMemAllocAsync_ptsz(pointer: *mut CUdeviceptr, bytes: usize, stream: CUstream)
         => alloc_async, context, "cuMemAllocAsync" @ 11020 ptsz;
     /// From this pool.
@@ -199,7 +199,7 @@ impl State {
 }
 
 fn alloc_async(pointer: Out<CUdeviceptr>, bytes: usize, stream: CUstream) -> CuResult {
-    let (_, unit) = current()?;
+    let (_, unit) = stream_facts::home(stream)?;
     let pool = state()?.pools.of(unit).2;
     alloc_from_pool(pointer, bytes, CUmemoryPool(pool as *mut c_void), stream)
 }
@@ -214,10 +214,11 @@ fn alloc_from_pool(
     if bytes == 0 {
         return Err(CuError::INVALID_VALUE);
     }
-    if let Some(address) = capture::take_allocation(stream, bytes as u64)? {
+    let (context, unit) = stream_facts::home(stream)?;
+    let unit = state()?.pools.alive(pool)?.unit.unwrap_or(unit);
+    if let Some(address) = capture::take_allocation(stream, bytes as u64, unit)? {
         return pointer.put(address);
     }
-    let (context, _) = current()?;
     let mut state = state()?;
     if state.pools.alive(pool)?.imported {
         return Err(CuError::INVALID_VALUE);

@@ -6,6 +6,7 @@ use crate::driver::state;
 use crate::export::exports;
 use crate::stream::{Kind, NON_BLOCKING, Stream};
 use gpucap_abi::cuda::{CUcontext, CUdevice, CUstream, CuError, CuResult};
+use gpucap_stub_device::catalog::Unit;
 use std::ffi::c_void;
 
 exports! {
@@ -58,6 +59,11 @@ fn fact<T>(stream: CUstream, f: impl FnOnce(u64, &Stream) -> T) -> Result<T, CuE
     let mut state = state()?;
     let handle = state.stream(stream, current)?;
     state.streams.get_mut(handle).map(|stream| f(handle, stream)).ok_or(CuError::INVALID_HANDLE)
+}
+
+/// The context and the unit of a stream.
+pub(crate) fn home(stream: CUstream) -> Result<(u64, Unit), CuError> {
+    fact(stream, |_, stream| (stream.context, stream.unit))
 }
 
 fn flags(stream: CUstream, flags: Out<u32>) -> CuResult {

@@ -48,6 +48,27 @@ fn a_pool_keeps_its_reserve_until_something_synchronises() {
 }
 
 #[test]
+fn stream_ordered_memory_is_on_the_device_of_the_stream() {
+    let test = "stream_ordered_memory_is_on_the_device_of_the_stream";
+    in_child(test, &[("STUB_GPU_COUNT", "2")], |cuda| {
+        cuda.start();
+        let (mut other, mut first, mut pointer) = (0usize, 0usize, 0usize);
+        cuda.ok("cuCtxGetCurrent", [at(&mut first)]);
+        cuda.ok("cuDevicePrimaryCtxRetain", [at(&mut other), 1]);
+        let stream = cuda.stream(1);
+        let here = cuda.free_bytes();
+        cuda.ok("cuCtxSetCurrent", [other]);
+        let there = cuda.free_bytes();
+        cuda.ok("cuMemAllocAsync", [at(&mut pointer), MIB, stream]);
+        assert_eq!(cuda.free_bytes(), there, "the current device gives none");
+        cuda.ok("cuMemAllocAsync", [at(&mut pointer), 2 * MIB, 0]);
+        assert_eq!(cuda.free_bytes(), there - 2 * MIB, "a default stream is the current one's");
+        cuda.ok("cuCtxSetCurrent", [first]);
+        assert_eq!(cuda.free_bytes(), here - MIB);
+    });
+}
+
+#[test]
 fn a_stream_is_in_order_and_streams_run_side_by_side() {
     in_child("a_stream_is_in_order_and_streams_run_side_by_side", &[], |cuda| {
         cuda.start();

@@ -1,7 +1,7 @@
 //! What happens at the door of every exported function: it is written down, and it may be told to
 //! fail.
 //!
-//! Without `STUB_GPU_TRACE`, `STUB_GPU_FAIL`, `STUB_GPU_CONCURRENT` and `STUB_GPU_TOOL` this is one load, so that a
+//! Without `STUB_GPU_TRACE`, `STUB_GPU_FAIL`, `STUB_GPU_CONCURRENT` and `STUB_GPU_TOOL` this is two loads, so that a
 //! benchmark measures the shim and not the judge. A trace line is `pid name`, written with one `write` to a file opened
 //! for appending: lines of different processes never mix.
 
@@ -15,6 +15,18 @@ struct Door {
     script: Mutex<Script>,
     concurrent: &'static [(String, i64)],
     tool: Option<&'static str>,
+    /// The tool is called back at the end of the call, too.
+    is_around: bool,
+}
+
+impl Door {
+    fn call_back(&self, name: &str) {
+        if self.tool == Some(name) {
+            // It may call the driver, and come here again.
+            let tool = TOOL.lock().map_or(None, |attached| *attached);
+            tool.into_iter().for_each(|tool| tool());
+        }
+    }
 }
 
 /// A tool, as CUPTI would call it back: in the thread that calls the driver, from inside the call.
@@ -43,12 +55,17 @@ pub fn enter(name: &str) -> Option<u32> {
     for (_, bytes) in door.concurrent.iter().filter(|(call, _)| call == name) {
         crate::card().move_peer(*bytes);
     }
-    if door.tool == Some(name) {
-        // It may call the driver, and come here again.
-        let tool = TOOL.lock().map_or(None, |attached| *attached);
-        tool.into_iter().for_each(|tool| tool());
-    }
+    door.call_back(name);
     door.script.lock().ok()?.next(name)
+}
+
+/// Notes that a call is about to return.
+pub fn leave(name: &str) {
+    if let Some(Some(door)) = DOOR.get().map(Option::as_ref)
+        && door.is_around
+    {
+        door.call_back(name);
+    }
 }
 
 fn open(settings: &'static Settings) -> Option<Door> {
@@ -63,6 +80,8 @@ fn open(settings: &'static Settings) -> Option<Door> {
         })
     });
     let script = Mutex::new(Script::new(&settings.failures));
-    let tool = settings.tool.as_deref();
-    Some(Door { trace, script, concurrent: &settings.concurrent, tool })
+    let around = settings.tool.as_deref().and_then(|tool| tool.strip_suffix(":around"));
+    let tool = around.or(settings.tool.as_deref());
+    let is_around = around.is_some();
+    Some(Door { trace, script, concurrent: &settings.concurrent, tool, is_around })
 }

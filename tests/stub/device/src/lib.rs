@@ -37,7 +37,7 @@
 //! | `STUB_GPU_QUEUE_DEPTH` | `1024` | operations that a stream holds before a launch waits |
 //! | `STUB_GPU_FAIL` | none | scripted failures: `cuMemAlloc_v2:2@3` fails the third call with 2; no `@n`: every call |
 //! | `STUB_GPU_TRACE` | none | file that gets a line `pid name` per call |
-//! | `STUB_GPU_TOOL` | none | `cuEventQuery`: this call calls back first what the program gave to `stubTool` |
+//! | `STUB_GPU_TOOL` | none | `cuEventQuery`: this call calls back first what the program gave to `stubTool`; `cuEventQuery:around`: last, too |
 //!
 //! The switch, the events and the end of a context are what no card has been asked yet: what is built on this driver
 //! holds with each of them.

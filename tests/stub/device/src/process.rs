@@ -1,5 +1,7 @@
 //! Who a process is, and whether it still runs.
 
+use libc::{EMFILE, ENFILE};
+use std::io::Error;
 use std::os::fd::RawFd;
 
 /// A process that no later one can be mistaken for.
@@ -22,20 +24,32 @@ impl Identity {
     #[must_use]
     pub(crate) fn own() -> Self {
         let pid = std::process::id();
-        Self { pid, start: start_time(pid).unwrap_or(0), namespace: namespace() }
+        Self {
+            pid,
+            start: stat(pid).ok().and_then(|stat| start_time(&stat)).unwrap_or(0),
+            namespace: namespace(),
+        }
     }
 
     /// Whether the process runs, as far as it can be seen from here: one of another pid namespace
-    /// cannot.
+    /// cannot. A caller without a free descriptor sees no other process, and they do run.
     #[must_use]
     pub(crate) fn runs(self) -> bool {
-        self.namespace == namespace() && start_time(self.pid) == Some(self.start)
+        let is_unknown = |error: &Error| matches!(error.raw_os_error(), Some(EMFILE | ENFILE));
+        self.namespace == namespace()
+            && match stat(self.pid) {
+                Ok(stat) => start_time(&stat) == Some(self.start),
+                Err(error) => is_unknown(&error),
+            }
     }
 }
 
+fn stat(pid: u32) -> Result<String, Error> {
+    std::fs::read_to_string(format!("/proc/{pid}/stat"))
+}
+
 /// Start time of a process that is neither gone nor a zombie.
-fn start_time(pid: u32) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+fn start_time(stat: &str) -> Option<u64> {
     // The name in parentheses may hold anything; the fields behind it are numbered from 3.
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
     let state = fields.next()?;

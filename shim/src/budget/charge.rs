@@ -1,12 +1,12 @@
 //! A pending charge: what is taken for a call of the driver is refunded unless the call succeeds.
 
-use super::Session;
+use super::Budget;
 use crate::allocations::Record;
 
 /// Bytes taken for a call that is under way.
 #[must_use = "a charge that is dropped is given back"]
 pub(crate) struct Charge {
-    pub(super) session: &'static Session,
+    pub(super) budget: &'static Budget,
     pub(super) record: Record,
 }
 
@@ -27,7 +27,7 @@ impl Charge {
     /// Gives back what exceeds this.
     pub(crate) fn less(mut self, most: u64) -> Self {
         let bytes = self.record.bytes.saturating_sub(most);
-        self.session.refund(Record { bytes, ..self.record });
+        self.budget.refund(Record { bytes, ..self.record });
         self.record.bytes = self.record.bytes.saturating_sub(bytes);
         self
     }
@@ -47,6 +47,6 @@ impl Charge {
 
 impl Drop for Charge {
     fn drop(&mut self) {
-        self.session.refund(self.record);
+        self.budget.refund(self.record);
     }
 }
