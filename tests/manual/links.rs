@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// Each link of the documents leads somewhere.
 pub(crate) fn of_documents() -> Result {
-    let documents = documents(&project())?;
+    let documents = documents(project())?;
     if documents.len() < 20 {
         return Err(Stop::fail(format!("only {} documents found", documents.len())));
     }
