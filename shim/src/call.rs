@@ -4,11 +4,13 @@
 //! that the driver documents for the called function.
 
 use crate::budget::Charge;
-use crate::contexts;
+use crate::context_end;
 use crate::device::Device;
 use crate::driver::DriverCopy;
+use crate::redirect;
 use crate::session::Session;
 use crate::state::{self, Now, Policy, Problem};
+use core::ffi::c_void;
 use gpucap_abi::cuda::CuError;
 use gpucap_abi::nvml::NvmlError;
 use gpucap_core::ledger::{Kind, OverQuota};
@@ -142,6 +144,11 @@ impl Call {
         }
     }
 
+    /// The hook of a function of the driver, if it is intercepted.
+    pub(crate) fn hook_of(&self, address: *mut c_void) -> Option<*mut c_void> {
+        redirect::hook_of(address)
+    }
+
     /// This process's part of the container's ledger; it begins with the first call that needs it.
     ///
     /// # Errors
@@ -189,7 +196,7 @@ impl Call {
     pub(crate) fn make_room(&self, session: &'static Session) -> bool {
         let pools = session.pools.give_back(self.driver, &session.budget);
         let closed = session.collect_closed();
-        let ended = contexts::settle_all(self.driver, session);
+        let ended = context_end::settle_all(self.driver, session);
         session.graphs.give_back(self.driver, &session.budget, &session.pools)
             || pools
             || closed

@@ -161,6 +161,12 @@ fn next_iterate() -> Option<NonZero<usize>> {
     NonZero::new(ITERATE.load(Ordering::Relaxed))
 }
 
+/// The hook of a function of a driver library, as a look-up returns it.
+pub(crate) fn hook_of(address: *const c_void) -> Option<*mut c_void> {
+    let found = LIBRARIES.get()?.0.iter().find_map(|library| library.hook_of(address as u64));
+    found.map(HookAddress::pointer)
+}
+
 /// Looks whether NVML has been loaded since; for the shim, which loads it when it needs it.
 pub(crate) fn rescan() {
     if let Some(libraries) = LIBRARIES.get().filter(|_| !OFF.load(Ordering::Relaxed)) {

@@ -11,6 +11,7 @@ pub(crate) const UNSAFE: &[&str] = &[
     "shim/src/ledger_file.rs",
     "shim/src/live_limits.rs",
     "shim/src/usage_page.rs",
+    "shim/src/fork_page.rs",
     "shim/src/session.rs",
     "shim/src/lib.rs",
     "shim/src/driver.rs",

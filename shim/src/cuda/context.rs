@@ -8,14 +8,14 @@
 //! must be charged for one. A tool that the driver calls back on the same thread in this call finds the lock
 //! [held](crate::driver_call_guard) and passes.
 
+use super::context_price;
 use crate::call::Call;
-use crate::contexts::{self, Ending};
+use crate::context_end::{self, Ending};
 use crate::device::Primary;
 use crate::driver::{self, Next};
 use crate::driver_call_guard::{DriverCallGuard, lock};
-use crate::price;
+use crate::launch;
 use crate::session::Session;
-use crate::throttle;
 use core::ffi::{c_int, c_void};
 use gpucap_abi::arg::Out;
 use gpucap_abi::cuda::{CUcontext, CUdevResourceDesc, CUdevice, CUgreenCtx, CuError, CuResult};
@@ -208,7 +208,7 @@ fn retain(call: &Call, ordinal: CUdevice, make: impl FnOnce(&mut Primary) -> CuR
     else {
         return make(&mut Primary::default());
     };
-    contexts::settle(call.driver, session, ordinal, &mut primary);
+    context_end::settle(call.driver, session, ordinal, &mut primary);
     if primary.record.is_some() {
         let before = primary.context;
         make(&mut primary)?;
@@ -220,7 +220,7 @@ fn retain(call: &Call, ordinal: CUdevice, make: impl FnOnce(&mut Primary) -> CuR
     }
     let charge = call.charge(session, device, Kind::Context, device.price.bytes())?;
     make(&mut primary)?;
-    primary.record = Some(price::correct(session, device, charge.commit()));
+    primary.record = Some(context_price::correct(session, device, charge.commit()));
     Ok(())
 }
 
@@ -228,23 +228,23 @@ fn retain(call: &Call, ordinal: CUdevice, make: impl FnOnce(&mut Primary) -> CuR
 /// it held can be looked for afterwards; until then no other thread can make it again.
 fn release(call: &Call, ordinal: CUdevice, next: impl Next<CuError>) -> CuResult {
     let session = call.session()?;
-    throttle::about_to_end(call, session);
+    launch::about_to_end(call, session);
     let Some(_held) = DriverCallGuard::enter() else { return next().map(drop) };
-    let next = || throttle::primary_may_end(call, session, ordinal, next);
+    let next = || launch::primary_may_end(call, session, ordinal, next);
     let Some(device) = session.budget.device(call.driver, ordinal)? else {
         return next().map(drop);
     };
     let mut primary = device.primary.lock();
     next()?;
     primary.is_in_doubt = true;
-    contexts::settle(call.driver, session, ordinal, &mut primary);
+    context_end::settle(call.driver, session, ordinal, &mut primary);
     Ok(())
 }
 
 /// Ends a context, and with it what it holds.
 fn end(call: &Call, session: &Session, context: CUcontext, next: impl Next<CuError>) -> CuResult {
     let ending = Ending::begin(session, context.address());
-    match throttle::context_ends(call, session, context, next) {
+    match launch::context_ends(call, session, context, next) {
         Ok(_) => {
             ending.refund(session);
             Ok(())

@@ -8,8 +8,8 @@ use crate::budget::Charge;
 use crate::call::Call;
 use crate::driver::{self, Next};
 use crate::graphs::Needs;
+use crate::launch;
 use crate::session::Session;
-use crate::throttle;
 use core::ffi::{c_char, c_int, c_void};
 use gpucap_abi::arg::Out;
 use gpucap_abi::cuda::{
@@ -60,7 +60,7 @@ pub(crate) fn end(_call: &Call, next: impl Next<CuError>, _graph: CUgraph) -> Cu
 
 /// `cuGraphExecDestroy`.
 pub(crate) fn destroy(call: &Call, next: impl Next<CuError>, exec: CUgraphExec) -> CuResult {
-    throttle::graph_ends(call, exec);
+    launch::graph_ends(call, exec);
     let Some(session) = Session::begun() else { return next().map(drop) };
     let Some(needs) = session.graphs.take(exec) else { return next().map(drop) };
     match next() {
@@ -112,7 +112,7 @@ pub(crate) fn trim(call: &Call, next: impl Next<CuError>, ordinal: CUdevice) -> 
 /// An update cannot change what the graph allocates, only how long it takes.
 fn updated(call: &Call, next: impl Next<CuError>, exec: CUgraphExec) -> CuResult {
     next()?;
-    throttle::graph_changed(call, exec);
+    launch::graph_changed(call, exec);
     Ok(())
 }
 
@@ -133,7 +133,7 @@ fn instantiate(
     if let Err(error) = charge_all(call, session, graph, (&mut needs, &mut charges)) {
         return undo(call, session, exec, (needs, charges), error);
     }
-    throttle::graph_made(call, exec, graph);
+    launch::graph_made(call, exec, graph);
     if !needs.is_empty() {
         session.graphs.made(exec, needs, charges.into_iter());
     }

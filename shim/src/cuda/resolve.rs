@@ -6,14 +6,13 @@
 
 use crate::call::Call;
 use crate::driver::Next;
-use crate::hooks;
 use core::ffi::{c_char, c_int, c_void};
 use gpucap_abi::arg::{In, Out};
 use gpucap_abi::cuda::{CUdriverProcAddressQueryResult, CuError, CuResult};
 
 /// `cuGetProcAddress`, four arguments. A missing name is an error, and the pointer stays untouched.
 pub(crate) fn proc_address(
-    _call: &Call,
+    call: &Call,
     next: impl Next<CuError>,
     _symbol: In<c_char>,
     function: Out<*mut c_void>,
@@ -22,8 +21,8 @@ pub(crate) fn proc_address(
 ) -> CuResult {
     let written = next()?;
     let found = function.get(&written).filter(|address| !address.is_null());
-    if let Some(hook) = found.and_then(|address| hooks::cuda::LIBRARY.hook_of(address as u64)) {
-        function.set(&written, hook.pointer());
+    if let Some(hook) = found.and_then(|address| call.hook_of(address)) {
+        function.set(&written, hook);
     }
     Ok(())
 }

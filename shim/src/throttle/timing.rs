@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 
 /// A recorded event.
 #[derive(Debug)]
-pub(super) struct Mark {
+pub(crate) struct Mark {
     event: CUevent,
     context: ContextId,
     /// The host's time right before the driver was asked to record it.
@@ -30,30 +30,30 @@ pub(super) struct Mark {
 
 impl Mark {
     /// When the call that recorded it returned.
-    pub(super) fn asked_until(&self) -> u64 {
+    pub(crate) fn asked_until(&self) -> u64 {
         self.asked.saturating_add(self.took)
     }
 
     /// Returns the event for reuse: its time is not needed.
-    pub(super) fn unused(self) -> Spare {
+    pub(crate) fn unused(self) -> Spare {
         Spare { event: self.event, context: self.context }
     }
 }
 
 /// A context; the next one with the same handle has another number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct ContextId(u64);
+pub(crate) struct ContextId(u64);
 
 /// An event that is not in use.
 #[derive(Debug)]
-pub(super) struct Spare {
+pub(crate) struct Spare {
     event: CUevent,
     context: ContextId,
 }
 
 /// The events of one device.
 #[derive(Default)]
-pub(super) struct Timing {
+pub(crate) struct Timing {
     contexts: Vec<Context>,
     made: u64,
     /// The contexts that ended last, and when.
@@ -74,7 +74,7 @@ struct Context {
 
 impl Timing {
     /// Returns the number of a context.
-    pub(super) fn context(&mut self, handle: CUcontext) -> ContextId {
+    pub(crate) fn context(&mut self, handle: CUcontext) -> ContextId {
         if let Some(id) = self.find(handle) {
             return id;
         }
@@ -86,26 +86,26 @@ impl Timing {
     }
 
     /// Returns the handle of a context that has not ended.
-    pub(super) fn handle(&self, id: ContextId) -> Option<CUcontext> {
+    pub(crate) fn handle(&self, id: ContextId) -> Option<CUcontext> {
         let context = self.contexts.iter().find(|context| context.id == id && !context.is_ending);
         context.map(|context| context.handle)
     }
 
     /// Returns the number of a context in which something has been launched.
-    pub(super) fn find(&self, handle: CUcontext) -> Option<ContextId> {
+    pub(crate) fn find(&self, handle: CUcontext) -> Option<ContextId> {
         let is_it = |context: &&Context| context.handle == handle && !context.is_ending;
         self.contexts.iter().find(is_it).map(|context| context.id)
     }
 
     /// Marks whether the driver is about to end a context: its events are not touched until the outcome is known.
-    pub(super) fn is_ending(&mut self, id: ContextId, is_ending: bool) {
+    pub(crate) fn is_ending(&mut self, id: ContextId, is_ending: bool) {
         if let Some(context) = self.contexts.iter_mut().find(|context| context.id == id) {
             context.is_ending = is_ending;
         }
     }
 
     /// Marks the end of a context, and of its events, at this time.
-    pub(super) fn end(&mut self, id: ContextId, at: u64) {
+    pub(crate) fn end(&mut self, id: ContextId, at: u64) {
         self.contexts.retain(|context| context.id != id);
         if self.ended.len() == ENDED {
             self.ended.pop_front();
@@ -114,7 +114,7 @@ impl Timing {
     }
 
     /// Marks the possible end of all contexts.
-    pub(super) fn end_all(&mut self, at: u64) {
+    pub(crate) fn end_all(&mut self, at: u64) {
         let all: Vec<_> = self.contexts.iter().map(|context| context.id).collect();
         all.into_iter().for_each(|id| self.end(id, at));
     }
@@ -126,14 +126,14 @@ impl Timing {
     }
 
     /// Returns an event for reuse, if there is one.
-    pub(super) fn spare(&mut self, id: ContextId) -> Option<Spare> {
+    pub(crate) fn spare(&mut self, id: ContextId) -> Option<Spare> {
         let is_it = |context: &&mut Context| context.id == id && !context.is_ending;
         let context = self.contexts.iter_mut().find(is_it)?;
         Some(Spare { event: context.spare.pop()?, context: id })
     }
 
     /// Keeps an event that was not recorded after all.
-    pub(super) fn keep(&mut self, spare: Spare) {
+    pub(crate) fn keep(&mut self, spare: Spare) {
         if let Some(context) = self.contexts.iter_mut().find(|context| context.id == spare.context)
         {
             context.spare.push(spare.event);
@@ -141,14 +141,14 @@ impl Timing {
     }
 
     /// Returns a reader of events.
-    pub(super) fn reader<'a>(&'a mut self, copy: &'a DriverCopy) -> Reader<'a> {
+    pub(crate) fn reader<'a>(&'a mut self, copy: &'a DriverCopy) -> Reader<'a> {
         Reader { timing: self, copy }
     }
 }
 
 impl Spare {
     /// Makes a new event in a context.
-    pub(super) fn new(copy: &DriverCopy, handle: CUcontext, context: ContextId) -> Option<Self> {
+    pub(crate) fn new(copy: &DriverCopy, handle: CUcontext, context: ContextId) -> Option<Self> {
         let make = || driver::create_event(copy);
         let event = if current_context(copy) == Some(handle) {
             make()?
@@ -162,7 +162,7 @@ impl Spare {
     ///
     /// # Errors
     /// The driver refuses: the event is still spare.
-    pub(super) fn record(self, copy: &DriverCopy, stream: CUstream) -> Result<Mark, Self> {
+    pub(crate) fn record(self, copy: &DriverCopy, stream: CUstream) -> Result<Mark, Self> {
         let asked = sys::monotonic_ns();
         match driver::record(copy, self.event, stream) {
             Some(()) => {
@@ -175,7 +175,7 @@ impl Spare {
 }
 
 /// Reads events for the meter.
-pub(super) struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     timing: &'a mut Timing,
     copy: &'a DriverCopy,
 }
@@ -210,14 +210,14 @@ impl Events for Reader<'_> {
 /// of the kernel. A longer call waited, for room in a queue, for its kernel, for a processor; that says nothing about
 /// the kernel.
 #[derive(Default)]
-pub(super) struct CallTime(AtomicU64);
+pub(crate) struct CallTime(AtomicU64);
 
 /// No launch call is that slow by itself.
 const SLOWEST_CALL: u64 = 50_000;
 
 impl CallTime {
     /// Notes how long a call took. Returns the part of it that may have been the call itself.
-    pub(super) fn bounded(&self, took: u64) -> u64 {
+    pub(crate) fn bounded(&self, took: u64) -> u64 {
         let known = match self.0.load(Ordering::Relaxed) {
             0 => took.min(SLOWEST_CALL),
             known => known,

@@ -2,12 +2,10 @@
 //!
 //! The fast path takes a launch's cost out of its thread's allowance in its stream: no lock, clock, event, system
 //! call, allocation or locked instruction. It is [`way`], a function of few arguments, so that those of the driver's
-//! function are moved about as little as possible; what a launch on the slow path through the [gate](super::gate) of
+//! function are moved about as little as possible; what a launch on the slow path through the [gate](crate::throttle::Gate) of
 //! its device needs is put together [aside].
 
-use super::gate::Admitted;
-use super::stream_table::{Key, StreamEntry, ThreadAllowance};
-use super::{StreamRef, Work, stream_cache};
+use super::{StreamRef, Work};
 use crate::call::Call;
 use crate::driver::cuda as driver;
 use crate::driver::{DriverCopy, Next};
@@ -15,6 +13,7 @@ use crate::driver_call_guard::DriverCallGuard;
 use crate::fork_page::epoch;
 use crate::session::Session;
 use crate::sys;
+use crate::throttle::{Admitted, Key, StreamEntry, ThreadAllowance, stream_cache};
 use core::iter;
 use gpucap_abi::cuda::{CUcontext, CUstream, CuError, CuResult};
 use gpucap_core::throttle::Signature;
