@@ -4,7 +4,7 @@
 //! constructor, whether the driver is there. When the driver is first seen and limits exist, the driver's own symbol
 //! table is redirected ([`redirect`]); from then on each intercepted function is a hook ([`hooks`]) that gives the call
 //! to its handler ([`cuda`], [`nvml`]). Handlers charge the container's ledger ([`session`], [`ledger_file`]) and answer for the
-//! slice. The [`manual`] has the whole, page by page.
+//! slice. The pages of `docs/src/design` describe the whole.
 //!
 //! Never in this crate: a panic, an exit, a signal handler, a thread, standard output, a lock that is held across the
 //! driver (named exceptions: [`cuda::context`], [`cuda::vmm`], and in [`throttle`] while an event is asked for).
@@ -38,8 +38,6 @@ mod launch;
 mod ledger_file;
 mod live_limits;
 mod log;
-#[cfg(doc)]
-mod manual;
 mod nvml;
 mod pools;
 mod price;

@@ -106,7 +106,7 @@ rules! {
             ("shim/src/log.rs", "// libc::write\nuse crate::sys::libc_free;"),
             ("shim/src/log.rs", "use libc::{EFBIG, ENOENT};\nlet a = libc::O_RDWR;"),
             ("hook/src/run.rs", "use libc::write;"),
-            ("shim/src/manual/costs.md", "It calls libc::write."),
+            ("docs/src/design/costs.md", "It calls libc::write."),
         ];
 
     a_layer_names_only_what_is_below_it: crate::rules::layers,
@@ -274,15 +274,14 @@ fn a_test_binary_without_a_step_is_found() {
 }
 
 #[test]
-fn the_readme_shows_the_variables_as_they_are() {
+fn the_documentation_shows_the_variables_as_they_are() {
     let sources = project();
-    let readme = sources.iter().find(|source| source.path == "README.md").expect("README.md");
-    let shown =
-        readme.text.split_once("variables: ").and_then(|(_, rest)| rest.split_once("-->\n"));
+    let page = sources.iter().find(|source| source.path == "docs/src/limits.md").expect("the page");
+    let shown = page.text.split_once("variables: ").and_then(|(_, rest)| rest.split_once("-->\n"));
     let shown =
         shown.and_then(|(_, rest)| rest.split_once("<!-- end of variables")).map(|(it, _)| it);
     let table = gpucap_core::config::manual();
-    assert!(shown.map(str::trim) == Some(table.trim()), "README.md should show:\n{table}");
+    assert!(shown.map(str::trim) == Some(table.trim()), "docs/src/limits.md should show:\n{table}");
 }
 
 #[test]

@@ -167,7 +167,6 @@ pub(crate) const MODULES: &[Modules] = &[
                 "triggers",
                 "the exported functions: moments at which the driver may have been loaded",
             ),
-            ("manual", "the pages of documentation"),
         ],
         upward: &[],
         circles: Some(OPEN),

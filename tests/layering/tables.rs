@@ -156,7 +156,10 @@ pub(crate) const DEPENDENCIES: &[(&str, &[&str])] = &[
 /// The hosts that a file may name: public ones, which every reader can reach.
 pub(crate) const HOSTS: &[&str] = &[
     "deb.debian.org",
+    "docs.jax.dev",
     "docs.nvidia.com",
+    "docs.pytorch.org",
+    "docs.vllm.ai",
     "github.com",
     "keepachangelog.com",
     "prometheus.io",

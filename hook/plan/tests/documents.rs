@@ -158,9 +158,8 @@ fn every_key_of_the_configuration_is_read() {
     assert_eq!(node.driver_libraries.as_deref(), Some("/d"));
 }
 
-/// The first words of the rows between two marks of the manual's page.
-fn documented(mark: &str) -> Vec<String> {
-    let page = include_str!("../../../shim/src/manual/sources.md");
+/// The first words of the rows between two marks of a page.
+fn documented(page: &str, mark: &str) -> Vec<String> {
     let part = page.split(&format!("<!-- {mark}")).nth(1).expect("a table");
     let part = part.split("<!-- end").next().unwrap_or_default();
     part.lines()
@@ -172,9 +171,11 @@ fn documented(mark: &str) -> Vec<String> {
 fn the_manual_has_every_key_and_every_source() {
     let keys = every_key();
     let keys: Vec<_> = keys.as_object().expect("keys").keys().cloned().collect();
-    assert_eq!(documented("node"), keys);
+    let node = include_str!("../../../docs/src/node-configuration.md");
+    assert_eq!(documented(node, "node"), keys);
+    let formats = include_str!("../../../docs/src/request-formats.md");
     let sources: Vec<_> = Node::default().sources.iter().map(|source| source.name()).collect();
-    assert_eq!(documented("sources"), sources);
+    assert_eq!(documented(formats, "sources"), sources);
 }
 
 #[test]

@@ -31,7 +31,7 @@ use view::{Container, Device, LedgerView, State, Status, World};
 
 const AFTER: &str = "\
 On the host, run by root, it shows each container under limits; inside one, that container.
-The names of the JSON are on the page `status` of the manual, and stay.
+The names of the JSON are on the page `status` of the documentation, and stay.
 
 Exit status: 0, also if there is nothing to be seen.";
 

@@ -1,4 +1,4 @@
-//! `status` for programs. The format is stable: names and meanings stay, new ones may be added. The manual's page
+//! `status` for programs. The format is stable: names and meanings stay, new ones may be added. The page
 //! `status` has a table of them, which the tests compare with what is rendered here.
 
 use super::view::{Container, Device, LedgerView, Row, State, Status, Time, word};

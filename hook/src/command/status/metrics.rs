@@ -249,7 +249,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    const MANUAL: &str = include_str!("../../../../shim/src/manual/metrics.md");
+    const MANUAL: &str = include_str!("../../../../docs/src/metrics.md");
 
     #[test]
     fn a_container_is_labelled_by_its_names() {

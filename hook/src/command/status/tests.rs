@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 const GIB: u64 = 1 << 30;
-const MANUAL: &str = include_str!("../../../../shim/src/manual/status.md");
+const MANUAL: &str = include_str!("../../../../docs/src/status.md");
 
 /// Holds a context; what it holds beyond that is plainly allocated.
 fn row(pid: u32, used: u64, cap: u64, state: State, command: Option<&str>) -> Row {
