@@ -21,7 +21,7 @@ use crate::pools::Pools;
 use crate::redirect::DriverCopy;
 use crate::state::{self, Policy, Problem};
 use crate::sys;
-use crate::throttle::{Captures, Collectives, Contents, Gate, StreamTable};
+use crate::throttle::{Captures, Collectives, Contents, Gate, StreamTable, ToolLaunches};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use gpucap_abi::cuda::CUdevice;
 use gpucap_core::config::LogLevel;
@@ -72,6 +72,8 @@ pub(crate) struct Session {
     pub(crate) collectives: Collectives,
     /// What executable graphs were made of; the key is their handle.
     pub(crate) contents: Mutex<ByAddress<Contents>>,
+    /// What tools have launched under locks of ours.
+    pub(crate) tool_launches: ToolLaunches,
 }
 
 /// Lives in a page that a forked child sees as zeros.
@@ -265,7 +267,7 @@ impl Session {
         &self,
         work: impl FnOnce(&mut Physical<Record>) -> R,
     ) -> Option<R> {
-        lock(&self.physical).map(|(mut physical, _held)| work(&mut physical))
+        lock(&self.physical).map(|mut physical| work(&mut physical))
     }
 
     /// Refunds physical memory that only files kept which the program has closed since. False if there was none.
@@ -388,5 +390,6 @@ fn begin(policy: &'static Policy) -> Result<&'static Session, String> {
         captures: Captures::new(),
         collectives: Collectives::default(),
         contents: Mutex::default(),
+        tool_launches: ToolLaunches::default(),
     })))
 }

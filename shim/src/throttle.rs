@@ -10,7 +10,7 @@
 //! by two [events](timing). The decisions are made in [`gpucap_core::throttle`].
 //!
 //! A launch in a stream that is being captured runs nothing and passes unchanged. What a tool launches while the driver
-//! calls it back under a lock of ours is charged at a guess and does not wait.
+//! calls it back under a lock of ours [waits](tool_launches) once that is released.
 
 mod captures;
 mod collectives;
@@ -21,6 +21,7 @@ mod peers;
 mod stream_cache;
 mod stream_table;
 mod timing;
+mod tool_launches;
 
 use crate::call::Call;
 use crate::driver::cuda as driver;
@@ -46,6 +47,7 @@ pub(crate) use gate::Gate;
 pub(crate) use launch::{launch, launch_together};
 pub(crate) use peers::Peers;
 pub(crate) use stream_table::StreamTable;
+pub(crate) use tool_launches::{ToolLaunches, settle as settle_tool_launches};
 
 /// What is launched: all that is known about its duration beforehand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

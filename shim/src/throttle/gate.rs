@@ -2,7 +2,7 @@
 //!
 //! The lock is held while the meter decides and queries events; never while a launch is in progress, an event is
 //! recorded or a thread sleeps. A tool that the driver calls back on the same thread in the mean time finds the lock
-//! [held](crate::driver_call_guard): its launches do not wait, and are charged at a guess.
+//! [held](crate::driver_call_guard): its launches [wait](super::tool_launches) afterwards.
 
 mod ends;
 

@@ -7,7 +7,7 @@
 
 use super::gate::Admitted;
 use super::stream_table::{Key, StreamEntry, ThreadAllowance};
-use super::{StreamRef, Work, stream_cache};
+use super::{StreamRef, Work, stream_cache, tool_launches};
 use crate::call::Call;
 use crate::driver::cuda as driver;
 use crate::driver_call_guard::DriverCallGuard;
@@ -93,7 +93,7 @@ fn aside<T>(work: impl FnOnce() -> T) -> T {
 
 fn long_way(call: &Call, work: Work, stream: StreamRef, next: impl Next<CuError>) -> CuResult {
     if DriverCallGuard::is_entered() {
-        return by_tool(call, iter::once((work, stream)), next);
+        return tool_launches::launch(call, iter::once((work, stream)), || next().map(drop));
     }
     let Some((allowance, learnt)) = allowance(call.driver, stream) else { return next().map(drop) };
     if learnt && let Some(cost) = allowance.take(work.signature()) {
@@ -115,7 +115,7 @@ pub(crate) fn launch_together(
     next: impl Next<CuError>,
 ) -> CuResult {
     if DriverCallGuard::is_entered() {
-        return by_tool(call, parts, next);
+        return tool_launches::launch(call, parts, || next().map(drop));
     }
     let running: Vec<_> = parts
         .filter(|(_, stream)| driver::time::carries_out(call.driver, stream.handle()))
@@ -126,23 +126,6 @@ pub(crate) fn launch_together(
     let answer = next();
     running.into_iter().for_each(|running| running.end(call, answer.is_ok()));
     answer.map(drop)
-}
-
-/// Launches of a tool that the driver calls back under a lock of ours: they are charged without any lock.
-fn by_tool(
-    call: &Call,
-    parts: impl Iterator<Item = (Work, StreamRef)>,
-    next: impl Next<CuError>,
-) -> CuResult {
-    let _errno = sys::Errno::keep();
-    let runs = |stream: StreamRef| driver::time::carries_out(call.driver, stream.handle());
-    let charged: Vec<_> = parts.filter(|(_, stream)| runs(*stream)).collect();
-    next()?;
-    let device = driver::current_device(call.driver);
-    if let Some(gate) = Session::begun().and_then(|session| session.gate(device?)) {
-        charged.iter().for_each(|(work, _)| gate.launched_by_tool(work.signature()));
-    }
-    Ok(())
 }
 
 /// A launch on the slow path: admitted by the gate of its device, between its events.

@@ -40,6 +40,43 @@ impl Mark {
     }
 }
 
+/// A recorded event of a context whose number is not known.
+#[derive(Debug)]
+pub(super) struct Recorded {
+    event: CUevent,
+    asked: u64,
+    took: u64,
+}
+
+impl Recorded {
+    /// Makes an event in the current context and records it in a stream of that.
+    pub(super) fn new(copy: &DriverCopy, stream: CUstream) -> Option<Self> {
+        let event = driver::create_event(copy)?;
+        let asked = sys::monotonic_ns();
+        if driver::record(copy, event, stream).is_none() {
+            let _ = driver::destroy_event(copy, event);
+            return None;
+        }
+        Some(Self { event, asked, took: sys::monotonic_ns().saturating_sub(asked) })
+    }
+
+    /// Returns when the driver was asked to record it.
+    pub(super) fn asked(&self) -> u64 {
+        self.asked
+    }
+
+    /// Returns it as one of this context.
+    pub(super) fn mark(self, context: ContextId) -> Mark {
+        let Self { event, asked, took } = self;
+        Mark { event, context, asked, took }
+    }
+
+    /// Gives it back to the driver.
+    pub(super) fn destroy(self, copy: &DriverCopy) {
+        let _ = driver::destroy_event(copy, self.event);
+    }
+}
+
 /// A context; the next one with the same handle has another number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ContextId(u64);
@@ -156,6 +193,11 @@ impl Spare {
             driver::in_context(copy, handle, make)??
         };
         Some(Self { event, context })
+    }
+
+    /// Gives it back to the driver.
+    pub(super) fn destroy(self, copy: &DriverCopy) {
+        let _ = driver::destroy_event(copy, self.event);
     }
 
     /// Records it at the end of what is queued in a stream of its context.
