@@ -4,13 +4,22 @@
 //! (which has a flag of its own) and, while an event is asked for, of a device's meter. The driver itself does not call back, but tools do (CUPTI, NVBit, Nsight,
 //! compute-sanitizer): their callbacks run inside such a call, on the same thread, and may use the driver. Waiting for the
 //! lock there would be waiting for oneself. So inside such a call a lock is taken only if it is free; where it is not, what a
-//! tool does is charged all the same, and what cannot be entered stays charged.
+//! tool does is charged all the same, and what cannot be entered stays charged. Its launches are paid for as soon as the
+//! thread is outside again.
 
 use core::cell::Cell;
+use core::ops::{Deref, DerefMut};
 use parking_lot::{Mutex, MutexGuard};
 
 thread_local! {
     static HELD: Cell<bool> = const { Cell::new(false) };
+    /// What is to be done once this thread is outside of the call.
+    static AFTERWARDS: Cell<Option<fn()>> = const { Cell::new(None) };
+}
+
+/// Has this thread do this once it is outside of the call, and holds none of the locks.
+pub(crate) fn afterwards(work: fn()) {
+    let _ = AFTERWARDS.try_with(|afterwards| afterwards.set(Some(work)));
 }
 
 /// This thread may take one of the locks, until this is dropped.
@@ -30,11 +39,30 @@ impl DriverCallGuard {
     }
 }
 
+/// A lock that is held across a call of the driver. It is released before the guard.
+pub(crate) struct Held<'a, T> {
+    inside: MutexGuard<'a, T>,
+    _call: Option<DriverCallGuard>,
+}
+
 /// Takes a lock for a call of the driver. `None` if this thread is inside such a call and the lock is not free.
-pub(crate) fn lock<T>(lock: &Mutex<T>) -> Option<(MutexGuard<'_, T>, Option<DriverCallGuard>)> {
+pub(crate) fn lock<T>(lock: &Mutex<T>) -> Option<Held<'_, T>> {
     match DriverCallGuard::enter() {
-        None => Some((lock.try_lock()?, None)),
-        held => Some((lock.lock(), held)),
+        None => Some(Held { inside: lock.try_lock()?, _call: None }),
+        call => Some(Held { inside: lock.lock(), _call: call }),
+    }
+}
+
+impl<T> Deref for Held<'_, T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        &self.inside
+    }
+}
+
+impl<T> DerefMut for Held<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.inside
     }
 }
 
@@ -42,6 +70,9 @@ impl Drop for DriverCallGuard {
     fn drop(&mut self) {
         // Locals without a destructor outlive everything in the thread: there is nothing to lose here.
         let _ = HELD.try_with(|held| held.set(false));
+        if let Ok(Some(work)) = AFTERWARDS.try_with(Cell::take) {
+            work();
+        }
     }
 }
 

@@ -5,10 +5,11 @@
 //! end. Each device's time is the matter of [`throttle`](crate::throttle).
 //!
 //! A launch in a stream that is being captured runs nothing and passes unchanged. What a tool launches while the driver
-//! calls it back under a lock of ours is charged at a guess and does not wait.
+//! calls it back under a lock of ours [waits](tools) once that is released.
 
 mod ends;
 mod paths;
+mod tools;
 mod work;
 
 pub(crate) use ends::{

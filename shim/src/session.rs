@@ -13,7 +13,7 @@ use crate::graphs::Graphs;
 use crate::pools::Pools;
 use crate::state::{self, Policy, Problem};
 use crate::sys;
-use crate::throttle::{Captures, Collectives, Contents, StreamTable};
+use crate::throttle::{Captures, Collectives, Contents, StreamTable, ToolLaunches};
 use core::sync::atomic::{AtomicBool, Ordering};
 use gpucap_core::physical::{Physical, Shareable};
 use parking_lot::Mutex;
@@ -48,6 +48,8 @@ pub(crate) struct Session {
     pub(crate) collectives: Collectives,
     /// What executable graphs were made of; the key is their handle.
     pub(crate) contents: Mutex<ByAddress<Contents>>,
+    /// What tools have launched under locks of ours.
+    pub(crate) tool_launches: ToolLaunches,
 }
 
 impl Session {
@@ -75,7 +77,7 @@ impl Session {
         &self,
         work: impl FnOnce(&mut Physical<Record>) -> R,
     ) -> Option<R> {
-        lock(&self.physical).map(|(mut physical, _held)| work(&mut physical))
+        lock(&self.physical).map(|mut physical| work(&mut physical))
     }
 
     /// Refunds physical memory that only files kept which the program has closed since. False if there was none.
@@ -152,5 +154,6 @@ fn begin(policy: &'static Policy) -> Result<&'static Session, String> {
         captures: Captures::new(),
         collectives: Collectives::default(),
         contents: Mutex::default(),
+        tool_launches: ToolLaunches::default(),
     })))
 }

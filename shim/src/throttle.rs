@@ -15,12 +15,15 @@ mod peers;
 pub(crate) mod stream_cache;
 mod stream_table;
 mod timing;
+mod tool_launches;
 
 pub(crate) use captures::{Capture, Captures};
 pub(crate) use collectives::Collectives;
 pub(crate) use gate::{Admitted, Gate};
 pub(crate) use peers::Peers;
 pub(crate) use stream_table::{Key, StreamEntry, StreamTable, ThreadAllowance};
+pub(crate) use timing::Recorded;
+pub(crate) use tool_launches::{ToolLaunch, ToolLaunches};
 
 /// What is known about an executable graph. An update keeps the nodes of a graph and changes their parameters, so the
 /// collectives of a graph stay as it was made.

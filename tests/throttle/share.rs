@@ -6,10 +6,10 @@ use libtest_mimic::Trial;
 use std::time::Instant;
 
 /// Percent of the card that no program may take beyond its share.
-const ABOVE: f64 = 3.0;
+pub(crate) const ABOVE: f64 = 3.0;
 /// The part of its share that it has even on a machine so busy that it hardly runs. How much it has on an idle one is
 /// what `gpucap-bench share` and `accuracy` measure; no test can.
-const PROGRESS: f64 = 0.1;
+pub(crate) const PROGRESS: f64 = 0.1;
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![

@@ -5,6 +5,7 @@
 //! a stream, which takes the lanes' lock first and waits for the meter's: a thread that waits for a lane or for the lanes under
 //! the meter's lock waits for ever, and the harness ends him.
 
+use crate::share::{ABOVE, PROGRESS, share, spending};
 use crate::{under, within};
 use gpucap_tests::{Result, trial};
 use libtest_mimic::Trial;
@@ -40,7 +41,28 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial(&name, move || keeps(what, call))
     });
     let work = trial("launches of a tool that is called back in cuEventQuery are charged", works);
-    others.into_iter().chain(again).chain(kept).chain([work]).collect()
+    let held = LAUNCHES.map(|(call, kernel)| {
+        let name = format!("a tool that launches {kernel} in {call} keeps to the share");
+        trial(&name, move || keeps_to_the_share(call, kernel))
+    });
+    others.into_iter().chain(again).chain(kept).chain([work]).chain(held).collect()
+}
+
+/// Calls that the shim makes of the driver under a lock, and what a tool launches in them.
+const LAUNCHES: [(&str, &str); 4] = [
+    ("cuEventQuery", "k_20ms"),
+    ("cuEventQuery", "k_2ms"),
+    ("cuMemCreate", "k_20ms"),
+    ("cuMemRelease", "k_500us"),
+];
+
+fn keeps_to_the_share(call: &str, kernel: &str) -> Result {
+    let run = under("20", "tool_share")?.env("GPU_MEM_LIMIT", "4Gi").env("STUB_GPU_TOOL", call);
+    let words = [kernel, "4000", "own"];
+    let words = if call == "cuEventQuery" { &words[..] } else { &words[..2] };
+    let output = spending(run, words).output()?.success()?;
+    within("calls of the tool", output.number("called")?, 3..=u64::MAX)?;
+    within("percent", share(&output)?, 20.0 * PROGRESS..=20.0 + ABOVE)
 }
 
 fn itself(what: &str, call: &str) -> Result {

@@ -181,7 +181,7 @@ pub(crate) fn destroy_green(call: &Call, next: impl Next<CuError>, green: CUgree
 /// The primary context of a device, while it is charged for.
 fn primary_context(call: &Call, session: &Session, ordinal: CUdevice) -> Option<u64> {
     let device = session.budget.device(call.driver, ordinal).ok()??;
-    let (primary, _held) = lock(&device.primary)?;
+    let primary = lock(&device.primary)?;
     Some(primary.context).filter(|context| *context != 0)
 }
 
@@ -203,7 +203,7 @@ pub(crate) fn from_green(
 fn retain(call: &Call, ordinal: CUdevice, make: impl FnOnce(&mut Primary) -> CuResult) -> CuResult {
     let session = call.session()?;
     let device = session.budget.device(call.driver, ordinal)?;
-    let Some((device, (mut primary, _held))) =
+    let Some((device, mut primary)) =
         device.and_then(|device| Some((device, lock(&device.primary)?)))
     else {
         return make(&mut Primary::default());

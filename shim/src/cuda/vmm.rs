@@ -43,7 +43,7 @@ pub(crate) fn create(
     let table = lock(&session.physical);
     let written = next()?;
     let record = charge.commit();
-    if let Some((mut physical, _held)) = table
+    if let Some(mut physical) = table
         && let Some(handle) = handle.get(&written)
     {
         physical.create(handle, record);
@@ -190,7 +190,7 @@ fn attempted(
     failed: impl FnOnce(&mut Physical<Record>),
 ) -> CuResult {
     let Some(session) = Session::begun() else { return next().map(drop) };
-    let Some((mut physical, _held)) = lock(&session.physical) else {
+    let Some(mut physical) = lock(&session.physical) else {
         // Before the driver is called: the holder of the lock may be about to refund what this keeps.
         if references == References::Adds {
             session.physical_unknown.store(true, Ordering::Release);

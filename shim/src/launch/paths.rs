@@ -5,7 +5,7 @@
 //! function are moved about as little as possible; what a launch on the slow path through the [gate](crate::throttle::Gate) of
 //! its device needs is put together [aside].
 
-use super::{StreamRef, Work};
+use super::{StreamRef, Work, tools};
 use crate::call::Call;
 use crate::driver::cuda as driver;
 use crate::driver::{DriverCopy, Next};
@@ -92,7 +92,7 @@ fn aside<T>(work: impl FnOnce() -> T) -> T {
 
 fn long_way(call: &Call, work: Work, stream: StreamRef, next: impl Next<CuError>) -> CuResult {
     if DriverCallGuard::is_entered() {
-        return by_tool(call, iter::once((work, stream)), next);
+        return tools::launch(call, iter::once((work, stream)), || next().map(drop));
     }
     let Some((allowance, learnt)) = allowance(call.driver, stream) else { return next().map(drop) };
     if learnt && let Some(cost) = allowance.take(work.signature()) {
@@ -114,7 +114,7 @@ pub(crate) fn launch_together(
     next: impl Next<CuError>,
 ) -> CuResult {
     if DriverCallGuard::is_entered() {
-        return by_tool(call, parts, next);
+        return tools::launch(call, parts, || next().map(drop));
     }
     let running: Vec<_> = parts
         .filter(|(_, stream)| driver::time::carries_out(call.driver, stream.handle()))
@@ -125,23 +125,6 @@ pub(crate) fn launch_together(
     let answer = next();
     running.into_iter().for_each(|running| running.end(call, answer.is_ok()));
     answer.map(drop)
-}
-
-/// Launches of a tool that the driver calls back under a lock of ours: they are charged without any lock.
-fn by_tool(
-    call: &Call,
-    parts: impl Iterator<Item = (Work, StreamRef)>,
-    next: impl Next<CuError>,
-) -> CuResult {
-    let _errno = sys::Errno::keep();
-    let runs = |stream: StreamRef| driver::time::carries_out(call.driver, stream.handle());
-    let charged: Vec<_> = parts.filter(|(_, stream)| runs(*stream)).collect();
-    next()?;
-    let device = driver::current_device(call.driver);
-    if let Some(gate) = Session::begun().and_then(|session| session.budget.gate(device?)) {
-        charged.iter().for_each(|(work, _)| gate.launched_by_tool(work.signature()));
-    }
-    Ok(())
 }
 
 /// A launch on the slow path: admitted by the gate of its device, between its events.

@@ -26,6 +26,11 @@ pub(crate) enum Work {
 pub(crate) struct StreamRef(CUstream);
 
 impl StreamRef {
+    /// Interprets a handle as [`handle`](Self::handle) returns it.
+    pub(super) const fn of_handle(handle: CUstream) -> Self {
+        Self(handle)
+    }
+
     /// Interprets the argument of a call: in the per-thread form, null is the thread's own default stream.
     pub(crate) fn named(call: &Call, stream: CUstream) -> Self {
         let own = call.per_thread && stream == CUstream::NULL;

@@ -2,7 +2,7 @@
 //!
 //! The lock is held while the meter decides and queries events; never while a launch is in progress, an event is
 //! recorded or a thread sleeps. A tool that the driver calls back on the same thread in the mean time finds the lock
-//! [held](crate::driver_call_guard): its launches do not wait, and are charged at a guess.
+//! [held](crate::driver_call_guard): its launches [wait](super::tool_launches) afterwards.
 
 mod ends;
 
@@ -10,7 +10,7 @@ use super::captures;
 use super::interval::Interval;
 use super::peers::Peers;
 use super::stream_table::{Stream, ThreadAllowance};
-use super::timing::{CallTime, ContextId, Mark, Spare, Timing};
+use super::timing::{ContextId, Mark, Spare, Timing};
 use crate::driver::DriverCopy;
 use crate::driver::cuda::time as driver;
 use crate::driver_call_guard::DriverCallGuard;
@@ -21,7 +21,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use gpucap_abi::cuda::{CUcontext, CUstream};
 use gpucap_core::ledger::{DeviceIndex, Ledger, Slot};
 use gpucap_core::throttle::{
-    Bucket, Costs, Gang, Launch, Meter, Permit, Signature, StreamId, Totals, UsageReport, Verdict,
+    Bucket, CallTime, Costs, Gang, Launch, Meter, Permit, Signature, StreamId, Totals, UsageReport,
+    Verdict,
 };
 use gpucap_core::units::Share;
 use parking_lot::Mutex;

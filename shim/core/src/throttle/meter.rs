@@ -16,6 +16,7 @@ mod collect;
 mod ends;
 mod gate;
 mod peers;
+mod unheld;
 
 use std::sync::Arc;
 

@@ -5,16 +5,43 @@
 //! the calls: an event that the driver may have freed is never queried.
 
 use super::super::stream_table::{Stream, StreamEntry};
-use super::super::timing::{ContextId, Timing};
+use super::super::timing::{ContextId, Recorded, Timing};
 use super::Gate;
 use crate::driver::DriverCopy;
 use crate::driver::cuda::time as driver;
 use crate::sys;
 use gpucap_abi::cuda::{CUcontext, CUstream};
-use gpucap_core::throttle::{Bucket, Signature, StreamId};
+use gpucap_core::throttle::{Bucket, Launch, Signature, StreamId};
 
 impl Gate {
-    /// Charges a launch of a tool that was called back: it cannot be measured, since the lock may be this thread's.
+    /// Records a launch that a tool has made while this thread held a lock, between two events in the stream's context.
+    pub(crate) fn launched_unheld(
+        &self,
+        copy: &DriverCopy,
+        entry: &StreamEntry,
+        launch: Launch,
+        pair: [Recorded; 2],
+    ) {
+        let Stream { id, context } = entry.stream();
+        let Some(id) = id else { return };
+        let [_, after] = &pair;
+        let returned = after.asked();
+        let spare = self.asking(copy, |inside| {
+            let pair = pair.map(|recorded| recorded.mark(context));
+            let mut events = inside.timing.reader(copy);
+            inside.meter.launched_unheld(id, launch, returned, pair, &mut events);
+            [inside.timing.spare(context), inside.timing.spare(context)]
+        });
+        // Two were made for this launch: as many of those that are over are given back to the driver.
+        spare.into_iter().flatten().flatten().for_each(|spare| spare.destroy(copy));
+    }
+
+    /// Returns when the bucket is level. `None` if this thread is inside a call of the driver.
+    pub(crate) fn level_at(&self, now: u64) -> Option<u64> {
+        self.with(|inside| inside.meter.level_at(now))
+    }
+
+    /// Charges a launch of a tool at a guess: its context has ended since, and nothing can be measured.
     pub(crate) fn launched_by_tool(&self, signature: Signature) {
         let (now, ns) = (sys::monotonic_ns(), self.costs.guess(signature));
         if let Some(word) = self.ledger.bucket(self.index) {

@@ -1,0 +1,38 @@
+//! Launches that a tool has made while its thread held a lock of the shim, and that have not been charged.
+//!
+//! The list's own lock is held for a push or a removal, never across a call of the driver.
+
+use super::timing::Recorded;
+use crate::driver::DriverCopy;
+use gpucap_abi::cuda::{CUcontext, CUdevice, CUstream};
+use gpucap_core::throttle::Signature;
+use parking_lot::Mutex;
+
+/// Those of a process.
+#[derive(Default)]
+pub(crate) struct ToolLaunches(Mutex<Vec<ToolLaunch>>);
+
+/// One launch, between two events.
+pub(crate) struct ToolLaunch {
+    pub(crate) driver: &'static DriverCopy,
+    /// The number of its thread.
+    pub(crate) thread: u32,
+    pub(crate) context: CUcontext,
+    pub(crate) device: CUdevice,
+    pub(crate) stream: CUstream,
+    pub(crate) signature: Signature,
+    pub(crate) before: Option<Recorded>,
+    pub(crate) after: Option<Recorded>,
+}
+
+impl ToolLaunches {
+    /// Adds one.
+    pub(crate) fn push(&self, noted: ToolLaunch) {
+        self.0.lock().push(noted);
+    }
+
+    /// Takes those of a thread out.
+    pub(crate) fn take(&self, thread: u32) -> Vec<ToolLaunch> {
+        self.0.lock().extract_if(.., |noted| noted.thread == thread).collect()
+    }
+}
