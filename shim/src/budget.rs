@@ -4,13 +4,16 @@
 //! slot is reaped once its owner has died. Knows devices and the ledger, and none of the tables that record what was
 //! charged for what.
 
+pub(crate) mod absent;
 mod charge;
+pub(crate) mod device;
+pub(crate) mod growth;
+pub(crate) mod price;
 
-use crate::allocations::Record;
-use crate::attendance::Attendance;
-use crate::device::{Device, Standing, Unresolved};
+use crate::budget::device::{Device, Standing, Unresolved};
+use crate::container::attendance::Attendance;
+use crate::container::ledger_file;
 use crate::driver::DriverCopy;
-use crate::ledger_file;
 use crate::log;
 use crate::state::{self, Policy, Problem};
 use crate::sys;
@@ -22,7 +25,7 @@ use gpucap_core::ledger::{Kind, Ledger, OverQuota, Slot};
 use gpucap_core::units::Bytes;
 use once_cell::race::OnceBox;
 
-pub(crate) use charge::Charge;
+pub(crate) use charge::{Charge, Record};
 
 /// How many devices one process can use.
 const MAX_DEVICES: usize = 64;

@@ -4,11 +4,11 @@
 //! that the driver documents for the called function.
 
 use crate::budget::Charge;
-use crate::context_end;
-use crate::device::Device;
+use crate::budget::device::Device;
 use crate::driver::DriverCopy;
 use crate::redirect;
 use crate::session::Session;
+use crate::session::context_end;
 use crate::state::{self, Now, Policy, Problem};
 use core::ffi::c_void;
 use gpucap_abi::cuda::CuError;

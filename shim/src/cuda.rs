@@ -22,8 +22,8 @@ pub(crate) mod report;
 pub(crate) mod resolve;
 pub(crate) mod vmm;
 
+use crate::budget::device::Device;
 use crate::call::Call;
-use crate::device::Device;
 use crate::driver;
 use crate::session::Session;
 use gpucap_abi::cuda::{

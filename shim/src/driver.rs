@@ -9,6 +9,7 @@ use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicUsize, Ordering};
 pub(crate) use library::{COPIES, DriverCopy, Next};
 
+pub(crate) mod call_guard;
 pub(crate) mod library;
 
 /// Declares the functions of one library: their names, a place for each address in each copy, and a typed call. It answers

@@ -21,8 +21,8 @@ pub(crate) use work::{Scope, StreamRef, Work};
 
 use crate::call::Call;
 use crate::driver::DriverCopy;
+use crate::driver::call_guard::DriverCallGuard;
 use crate::driver::cuda as driver;
-use crate::driver_call_guard::DriverCallGuard;
 use crate::session::Session;
 use crate::sys;
 use crate::throttle::{Key, StreamEntry, ThreadAllowance};

@@ -3,7 +3,7 @@
 //! Preloaded into every process of a container. In a process that uses no GPU it does nothing but look once, in its
 //! constructor, whether the driver is there. When the driver is first seen and limits exist, the driver's own symbol
 //! table is redirected ([`redirect`]); from then on each intercepted function is a hook ([`hooks`]) that gives the call
-//! to its handler ([`cuda`], [`nvml`]). Handlers charge the container's ledger ([`session`], [`ledger_file`]) and answer for the
+//! to its handler ([`cuda`], [`nvml`]). Handlers charge the container's ledger ([`session`], [`container`]) and answer for the
 //! slice. The pages of `docs/src/design` describe the whole.
 //!
 //! Never in this crate: a panic, an exit, a signal handler, a thread, standard output, a lock that is held across the
@@ -18,29 +18,17 @@
     clippy::indexing_slicing
 )]
 
-mod absent;
-mod allocations;
-mod attendance;
 mod budget;
 mod call;
-mod code;
-mod context_end;
-mod contexts;
+mod container;
 mod cuda;
-mod device;
 mod driver;
-mod driver_call_guard;
 mod fork_page;
-mod graphs;
-mod growth;
+mod holdings;
 mod hooks;
 mod launch;
-mod ledger_file;
-mod live_limits;
 mod log;
 mod nvml;
-mod pools;
-mod price;
 mod redirect;
 mod session;
 mod state;
@@ -48,7 +36,6 @@ mod sys;
 mod throttle;
 mod topology;
 mod triggers;
-mod usage_page;
 
 /// Runs when the library is loaded: the driver may be mapped already, as a dependency of the program.
 #[ctor::ctor(unsafe)]

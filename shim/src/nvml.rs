@@ -9,8 +9,8 @@ pub(crate) mod process;
 pub(crate) mod utilization;
 
 use crate::call::Call;
+use crate::container::ledger_file;
 use crate::driver;
-use crate::ledger_file;
 use crate::sys;
 use crate::topology;
 use gpucap_abi::nvml::nvmlDevice_t;

@@ -3,14 +3,17 @@
 //! Begins with the first call that needs it (`cuInit`, as a rule) and ends with the process. It is found by the
 //! [page](fork_page) that a child made by `fork` sees empty: the child begins a session of its own.
 
-use crate::allocations::{Allocations, ByAddress, Record};
+pub(crate) mod context_end;
+
 use crate::budget::Budget;
-use crate::code::Code;
-use crate::contexts::Contexts;
-use crate::driver_call_guard::lock;
+use crate::budget::Record;
+use crate::driver::call_guard::lock;
 use crate::fork_page::{self, ForkPage, begin_epoch};
-use crate::graphs::Graphs;
-use crate::pools::Pools;
+use crate::holdings::allocations::{Allocations, ByAddress};
+use crate::holdings::code::Code;
+use crate::holdings::contexts::Contexts;
+use crate::holdings::graphs::Graphs;
+use crate::holdings::pools::Pools;
 use crate::state::{self, Policy, Problem};
 use crate::sys;
 use crate::throttle::{Captures, Collectives, Contents, StreamTable, ToolLaunches};

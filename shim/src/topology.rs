@@ -4,8 +4,8 @@
 //! the process has not loaded it, and initialised for as long as the question takes. Where there is no NVML, CUDA's
 //! own devices in PCI order give the same answer, as long as `CUDA_VISIBLE_DEVICES` hides none of them.
 
+use crate::container::live_limits;
 use crate::driver::{self, DriverCopy};
-use crate::live_limits;
 use crate::redirect;
 use crate::sys;
 use core::sync::atomic::Ordering;

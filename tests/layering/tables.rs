@@ -8,9 +8,9 @@ pub(crate) const UNSAFE: &[&str] = &[
     "shim/abi/src/arg/",
     "shim/core/tests/",
     // The mapped ledger, page of limits and usage page, the page that a fork wipes, the constructor.
-    "shim/src/ledger_file.rs",
-    "shim/src/live_limits.rs",
-    "shim/src/usage_page.rs",
+    "shim/src/container/ledger_file.rs",
+    "shim/src/container/live_limits.rs",
+    "shim/src/container/usage_page.rs",
     "shim/src/fork_page.rs",
     "shim/src/session.rs",
     "shim/src/fork_page.rs",

@@ -1,7 +1,21 @@
 //! A pending charge: what is taken for a call of the driver is refunded unless the call succeeds.
 
 use super::Budget;
-use crate::allocations::Record;
+use gpucap_core::ledger::{DeviceIndex, Kind};
+
+/// What was charged for one allocation.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Record {
+    /// Bytes charged.
+    pub(crate) bytes: u64,
+    /// As a number: the context it ends with, or of stream-ordered memory, which outlives every context, the pool that
+    /// it came from. 0 if it belongs to neither.
+    pub(crate) home: u64,
+    /// The device it was charged to.
+    pub(crate) device: DeviceIndex,
+    /// What it is, for people.
+    pub(crate) kind: Kind,
+}
 
 /// Bytes taken for a call that is under way.
 #[must_use = "a charge that is dropped is given back"]

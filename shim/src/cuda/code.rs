@@ -1,6 +1,6 @@
 //! Modules and libraries: code and variables on the card, charged by measurement.
 //!
-//! No argument says what they take, so the call is [measured](crate::growth), and the measurement is believed up to what
+//! No argument says what they take, so the call is [measured](crate::budget::growth), and the measurement is believed up to what
 //! the image can take ([`image`]). The charge is made after the fact: if it does not fit, the code is unloaded again
 //! before the application has seen it. Drivers load lazily: functions of a module when they are first looked up, a
 //! library when it is first used in a context. Such look-ups are measured too. They are not refused, since nothing
@@ -8,10 +8,10 @@
 
 use super::measure::Measure;
 use super::{current_context, current_device};
-use crate::allocations::Record;
+use crate::budget::Record;
 use crate::call::Call;
-use crate::code::NO_OWNER;
 use crate::driver::{self, Next};
+use crate::holdings::code::NO_OWNER;
 use crate::launch;
 use crate::session::Session;
 use core::ffi::{c_char, c_int, c_void};

@@ -6,16 +6,16 @@
 //! Whether a primary context still exists is asked of the driver, which counts its users. The lock of a device's
 //! primary context is held across the driver's call: two threads that make it at the same moment make one context and
 //! must be charged for one. A tool that the driver calls back on the same thread in this call finds the lock
-//! [held](crate::driver_call_guard) and passes.
+//! [held](crate::driver::call_guard) and passes.
 
 use super::context_price;
+use crate::budget::device::Primary;
 use crate::call::Call;
-use crate::context_end::{self, Ending};
-use crate::device::Primary;
+use crate::driver::call_guard::{DriverCallGuard, lock};
 use crate::driver::{self, Next};
-use crate::driver_call_guard::{DriverCallGuard, lock};
 use crate::launch;
 use crate::session::Session;
+use crate::session::context_end::{self, Ending};
 use core::ffi::{c_int, c_void};
 use gpucap_abi::arg::Out;
 use gpucap_abi::cuda::{CUcontext, CUdevResourceDesc, CUdevice, CUgreenCtx, CuError, CuResult};

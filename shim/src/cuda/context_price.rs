@@ -7,10 +7,10 @@
 //!
 //! NVML is loaded for the question, which is why a configured price is not corrected.
 
-use crate::allocations::Record;
-use crate::device::Device;
+use crate::budget::Record;
+use crate::budget::device::Device;
+use crate::container::ledger_file;
 use crate::driver;
-use crate::ledger_file;
 use crate::session::Session;
 use crate::sys;
 use crate::topology;

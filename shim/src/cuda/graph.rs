@@ -7,7 +7,7 @@ use super::{device_of, needed};
 use crate::budget::Charge;
 use crate::call::Call;
 use crate::driver::{self, Next};
-use crate::graphs::Needs;
+use crate::holdings::graphs::Needs;
 use crate::launch;
 use crate::session::Session;
 use core::ffi::{c_char, c_int, c_void};

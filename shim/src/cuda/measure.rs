@@ -10,10 +10,10 @@
 //! use, the starting point stays: what was taken is charged with the next measured call.
 
 use crate::budget::Charge;
+use crate::budget::device::Device;
+use crate::budget::growth::State;
 use crate::call::Call;
-use crate::device::Device;
 use crate::driver;
-use crate::growth::State;
 use crate::session::Session;
 use core::cell::Cell;
 use gpucap_abi::cuda::CuError;

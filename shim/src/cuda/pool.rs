@@ -1,12 +1,12 @@
 //! Stream-ordered memory: pools and what is taken from them.
 
 use super::{device_of, likely_device, needed};
-use crate::allocations::Record;
 use crate::budget::Charge;
+use crate::budget::Record;
+use crate::budget::device::Device;
 use crate::call::{Call, Refusal};
-use crate::device::Device;
 use crate::driver::{self, Next};
-use crate::pools::{Asked, Home, Place};
+use crate::holdings::pools::{Asked, Home, Place};
 use crate::session::Session;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering;

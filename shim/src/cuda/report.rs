@@ -3,7 +3,7 @@
 use super::current_device;
 use crate::call::Call;
 use crate::driver::{self, Next};
-use crate::pools::Home;
+use crate::holdings::pools::Home;
 use crate::session::Session;
 use core::ffi::{c_int, c_void};
 use gpucap_abi::arg::{Out, Word, Written};

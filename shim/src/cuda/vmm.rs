@@ -4,14 +4,14 @@
 //! The table's lock is held across the driver's call: the value of a handle or an address can be
 //! reused as soon as the driver has released it, and only the order of the calls distinguishes old from new. These
 //! calls are rare and take the driver's own locks anyway. A tool that the driver calls back on the same thread in
-//! this call finds the lock [held](crate::driver_call_guard). What it makes then is charged and not entered: it stays
+//! this call finds the lock [held](crate::driver::call_guard). What it makes then is charged and not entered: it stays
 //! charged. Once it has kept memory alive by a reference that was not entered, no memory is known to be over.
 
 use super::device_of;
-use crate::allocations::Record;
+use crate::budget::Record;
 use crate::call::Call;
 use crate::driver::Next;
-use crate::driver_call_guard::lock;
+use crate::driver::call_guard::lock;
 use crate::session::{Session, shareable};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering;

@@ -5,8 +5,8 @@
 use super::StreamRef;
 use crate::call::Call;
 use crate::driver::Next;
+use crate::driver::call_guard::DriverCallGuard;
 use crate::driver::cuda as driver;
-use crate::driver_call_guard::DriverCallGuard;
 use crate::session::Session;
 use crate::sys;
 use crate::throttle::{Capture, Contents, Gate, Key, StreamEntry};
@@ -84,7 +84,7 @@ pub(crate) fn context_ends(
 }
 
 /// Calls a function that may end the primary context of a device. Whether it did is known afterwards, but not which
-/// of the contexts it is: all contexts of the device are registered anew. The caller [holds](crate::driver_call_guard) the guard
+/// of the contexts it is: all contexts of the device are registered anew. The caller [holds](crate::driver::call_guard) the guard
 /// already.
 pub(crate) fn primary_may_end(
     call: &Call,

@@ -7,9 +7,9 @@
 
 use super::{StreamRef, Work, tools};
 use crate::call::Call;
+use crate::driver::call_guard::DriverCallGuard;
 use crate::driver::cuda as driver;
 use crate::driver::{DriverCopy, Next};
-use crate::driver_call_guard::DriverCallGuard;
 use crate::fork_page::epoch;
 use crate::session::Session;
 use crate::sys;

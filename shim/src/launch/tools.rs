@@ -9,8 +9,8 @@ use super::paths::allowance;
 use super::{StreamRef, Work};
 use crate::call::Call;
 use crate::driver::DriverCopy;
+use crate::driver::call_guard;
 use crate::driver::cuda as driver;
-use crate::driver_call_guard;
 use crate::session::Session;
 use crate::sys;
 use crate::throttle::{Gate, Recorded, ToolLaunch};
@@ -39,7 +39,7 @@ pub(super) fn launch(
         noted.after = driver::time::in_context(copy, context, end).flatten();
         if let Some(session) = Session::begun() {
             session.tool_launches.push(noted);
-            driver_call_guard::afterwards(settle);
+            call_guard::afterwards(settle);
         }
     }
     answer

@@ -2,7 +2,7 @@
 //!
 //! The lock is held while the meter decides and queries events; never while a launch is in progress, an event is
 //! recorded or a thread sleeps. A tool that the driver calls back on the same thread in the mean time finds the lock
-//! [held](crate::driver_call_guard): its launches [wait](super::tool_launches) afterwards.
+//! [held](crate::driver::call_guard): its launches [wait](super::tool_launches) afterwards.
 
 mod ends;
 
@@ -11,11 +11,11 @@ use super::interval::Interval;
 use super::peers::Peers;
 use super::stream_table::{Stream, ThreadAllowance};
 use super::timing::{ContextId, Mark, Spare, Timing};
+use crate::container::ledger_file;
+use crate::container::live_limits::Live;
 use crate::driver::DriverCopy;
+use crate::driver::call_guard::DriverCallGuard;
 use crate::driver::cuda::time as driver;
-use crate::driver_call_guard::DriverCallGuard;
-use crate::ledger_file;
-use crate::live_limits::Live;
 use crate::sys;
 use core::sync::atomic::{AtomicU64, Ordering};
 use gpucap_abi::cuda::{CUcontext, CUstream};

@@ -1,16 +1,16 @@
 //! The other processes on a device: what this process publishes for them, and their reports.
 //!
-//! The own container's [page](crate::usage_page) is mapped. The pages of others are opened, read and closed at each look:
+//! The own container's [page](crate::container::usage_page) is mapped. The pages of others are opened, read and closed at each look:
 //! their writers may truncate them, replace them or fill them with anything, and no descriptor outlives a look, since
 //! programs close all descriptors that they find. The list of pages is refreshed every tenth of a second; a page that
 //! had nothing new then, and has no work in flight, is not read in between. All processes of another container are
 //! taken together, and their reports count only up to the share (`gpucap_core::page::share`) that the node wrote
 //! beside the page. A look waits for nothing, and takes at most a fiftieth of the time; whatever fails is ignored.
 
+use crate::container::usage_page::OwnPage;
 use crate::driver::nvml::process;
 use crate::sys::{self, Directory};
 use crate::topology;
-use crate::usage_page::OwnPage;
 use gpucap_core::ledger::{DeviceIndex, Slot};
 use gpucap_core::page::{Header, OwnSeat, PLACES, read_seats, share};
 use gpucap_core::throttle::{PeerReport, UsageReport};

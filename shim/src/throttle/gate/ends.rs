@@ -56,7 +56,7 @@ impl Gate {
         self.with(|inside| inside.meter.stream_destroyed(id, sys::monotonic_ns()));
     }
 
-    /// As [`end_stream`](Self::end_stream), for a caller that [holds](crate::driver_call_guard) the guard already.
+    /// As [`end_stream`](Self::end_stream), for a caller that [holds](crate::driver::call_guard) the guard already.
     pub(crate) fn end_stream_held(&self, id: StreamId) {
         self.think(|inside| inside.meter.stream_destroyed(id, sys::monotonic_ns()));
     }
@@ -106,7 +106,7 @@ impl Gate {
     }
 
     /// Runs `work`, which may end contexts of this device, with all queries of their events excluded. The caller
-    /// [holds](crate::driver_call_guard) the guard already.
+    /// [holds](crate::driver::call_guard) the guard already.
     pub(crate) fn with_queries_excluded<T>(&self, work: impl FnOnce(&mut Timing) -> T) -> T {
         work(&mut self.inside.lock().timing)
     }

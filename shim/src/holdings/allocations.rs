@@ -4,6 +4,7 @@
 //! cost is flat in the number of live allocations: an entry is sixteen bytes in a [`Table`], the bytes charged and a
 //! number for all else, of which few kinds are ever live at a time. What does not fit into that is kept in a map.
 
+use crate::budget::Record;
 use crate::driver::Next;
 use crate::sys::Pages;
 use gpucap_core::ledger::{DeviceIndex, Kind};
@@ -11,20 +12,6 @@ use gpucap_core::table::{SHARD_BITS, Table, spread};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
-
-/// What was charged for one allocation.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Record {
-    /// Bytes charged.
-    pub(crate) bytes: u64,
-    /// As a number: the context it ends with, or of stream-ordered memory, which outlives every context, the pool that
-    /// it came from. 0 if it belongs to neither.
-    pub(crate) home: u64,
-    /// The device it was charged to.
-    pub(crate) device: DeviceIndex,
-    /// What it is, for people.
-    pub(crate) kind: Kind,
-}
 
 /// The table.
 pub(crate) struct Allocations {

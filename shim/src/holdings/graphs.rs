@@ -6,10 +6,11 @@
 //! that were not freed live on: what the driver says graphs hold stays charged, and is trimmed before an allocation of
 //! this process would be refused for it.
 
-use crate::allocations::{ByAddress, Record};
+use crate::budget::Record;
 use crate::budget::{Budget, Charge};
 use crate::driver::{self, DriverCopy};
-use crate::pools::{Handles, Pools};
+use crate::holdings::allocations::ByAddress;
+use crate::holdings::pools::{Handles, Pools};
 use gpucap_abi::cuda::{CUdevice, CUgraphExec};
 use gpucap_core::ledger::Kind;
 use parking_lot::Mutex;

@@ -1,10 +1,11 @@
 //! Contexts that the application made itself: their prices, and their users.
 //!
-//! Primary contexts are a device's ([`Primary`](crate::device::Primary)); these are all others. Green contexts have no
+//! Primary contexts are a device's ([`Primary`](crate::budget::device::Primary)); these are all others. Green contexts have no
 //! price of their own: each retains the primary context of its device. What ends with a context is in
-//! [`context_end`](crate::context_end).
+//! [`context_end`](crate::session::context_end).
 
-use crate::allocations::{Allocations, Record};
+use crate::budget::Record;
+use crate::holdings::allocations::Allocations;
 use gpucap_abi::cuda::CUdevice;
 use parking_lot::Mutex;
 use std::collections::HashMap;

@@ -1,10 +1,10 @@
 //! The end of a context: everything that ends with it is taken out of the tables, and refunded once the driver has
 //! ended it. When a primary context has ended is found out here, too.
 
-use crate::allocations::Record;
-use crate::device::Primary;
+use crate::budget::Record;
+use crate::budget::device::Primary;
+use crate::driver::call_guard::DriverCallGuard;
 use crate::driver::{self, DriverCopy};
-use crate::driver_call_guard::DriverCallGuard;
 use crate::session::Session;
 use gpucap_abi::cuda::CUdevice;
 use gpucap_core::physical::{Behind, Physical};

@@ -14,10 +14,11 @@ mod frees;
 mod handles;
 mod reserve;
 
-use crate::allocations::{Allocations, ByAddress, Record};
 use crate::budget::Budget;
-use crate::device::Device;
+use crate::budget::Record;
+use crate::budget::device::Device;
 use crate::driver::{self, DriverCopy};
+use crate::holdings::allocations::{Allocations, ByAddress};
 use core::sync::atomic::{AtomicBool, Ordering};
 pub(crate) use frees::Place;
 use gpucap_abi::cuda::{CUcontext, CUdevice, CUmemoryPool, CUstream};

@@ -7,7 +7,7 @@
 //!
 //! A refusal asks this each time; a report of use at most twice in a second, so that it costs no system call.
 
-use crate::ledger_file;
+use crate::container::ledger_file;
 use crate::sys;
 use core::sync::atomic::{AtomicU64, Ordering};
 use gpucap_core::ledger::{Count, Ledger};

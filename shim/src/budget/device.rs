@@ -1,17 +1,17 @@
 //! One device as this process may use it: its line in the ledger, its cap, the price of a context on it.
 
-use crate::absent;
-use crate::allocations::Record;
+use crate::budget::Record;
+use crate::budget::absent;
+use crate::budget::growth::Growth;
+use crate::budget::price::Price;
+use crate::container::ledger_file;
+use crate::container::live_limits::Live;
+use crate::container::usage_page;
 use crate::driver::{self, DriverCopy};
-use crate::growth::Growth;
-use crate::ledger_file;
-use crate::live_limits::Live;
-use crate::price::Price;
 use crate::state::Policy;
 use crate::sys::{self, Directory};
 use crate::throttle::{Gate, Peers};
 use crate::topology;
-use crate::usage_page;
 use core::sync::atomic::AtomicU64;
 use gpucap_abi::cuda::CUdevice;
 use gpucap_core::config::LogLevel;

@@ -6,7 +6,7 @@
 //! not open it, and a child made by `fork` continues with the same page, in a seat of its own. A page with any fault
 //! is not used, and the limit holds without: presence is charged then.
 
-use crate::ledger_file;
+use crate::container::ledger_file;
 use crate::state::Policy;
 use crate::sys::{self, Directory, File};
 use gpucap_core::config::LogLevel;

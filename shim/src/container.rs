@@ -1,0 +1,7 @@
+//! What the processes of a container share: the ledger, the usage page, the limits that the node has changed, and which
+//! of the processes are alive. Files and system calls; no function of the driver.
+
+pub(crate) mod attendance;
+pub(crate) mod ledger_file;
+pub(crate) mod live_limits;
+pub(crate) mod usage_page;
