@@ -9,12 +9,15 @@
 //! Events are made in the stream's context and reused; they end with it. No call here is made with an event of a
 //! context that has ended: its number is then unknown.
 
+mod recorded;
+
 use crate::driver::cuda::{current_context, time as driver};
 use crate::redirect::DriverCopy;
 use crate::sys;
 use core::sync::atomic::{AtomicU64, Ordering};
 use gpucap_abi::cuda::{CUcontext, CUevent, CUstream};
 use gpucap_core::throttle::{Events, Reached};
+pub(super) use recorded::Recorded;
 use std::collections::VecDeque;
 
 /// A recorded event.
@@ -37,43 +40,6 @@ impl Mark {
     /// Returns the event for reuse: its time is not needed.
     pub(super) fn unused(self) -> Spare {
         Spare { event: self.event, context: self.context }
-    }
-}
-
-/// A recorded event of a context whose number is not known.
-#[derive(Debug)]
-pub(super) struct Recorded {
-    event: CUevent,
-    asked: u64,
-    took: u64,
-}
-
-impl Recorded {
-    /// Makes an event in the current context and records it in a stream of that.
-    pub(super) fn new(copy: &DriverCopy, stream: CUstream) -> Option<Self> {
-        let event = driver::create_event(copy)?;
-        let asked = sys::monotonic_ns();
-        if driver::record(copy, event, stream).is_none() {
-            let _ = driver::destroy_event(copy, event);
-            return None;
-        }
-        Some(Self { event, asked, took: sys::monotonic_ns().saturating_sub(asked) })
-    }
-
-    /// Returns when the driver was asked to record it.
-    pub(super) fn asked(&self) -> u64 {
-        self.asked
-    }
-
-    /// Returns it as one of this context.
-    pub(super) fn mark(self, context: ContextId) -> Mark {
-        let Self { event, asked, took } = self;
-        Mark { event, context, asked, took }
-    }
-
-    /// Gives it back to the driver.
-    pub(super) fn destroy(self, copy: &DriverCopy) {
-        let _ = driver::destroy_event(copy, self.event);
     }
 }
 
