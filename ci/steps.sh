@@ -95,8 +95,23 @@ step_coverage() { # each name of a driver that a limit would have to know is int
     tests coverage
 }
 
-step_manual() { # the manual's pages of rows are what the tables of rows make
+step_manual() { # the documents' links lead somewhere, and what they show or quote is what the code says
     tests manual
+}
+
+step_book() { # the documentation builds as a book without a warning, and each link in it leads to a page and a place
+    need mdbook
+    local book=$PWD/$TARGET/book
+    [[ $TARGET != /* ]] || book=$TARGET/book
+    rm -rf "$book"
+    check 'it builds without a warning' silent env MDBOOK_LOG=warn mdbook build docs --dest-dir "$book"
+    GPUCAP_BOOK=$book cargo test --locked -p gpucap-tests --test manual -- 'of the built book'
+}
+
+# Runs a command; true if it ends well and says nothing.
+silent() {
+    local said
+    said=$("$@" 2>&1) && [[ -z $said ]] || { echo "$said" && return 1; }
 }
 
 step_probe() { # the questions we ask a real card run to their end on the stub

@@ -9,7 +9,7 @@ readonly CARGO_TOOLS=$PWD/.cache/cargo
 # Once: ci/run starts itself for each step.
 [[ :$PATH: == *:$VENV/bin:* ]] || export PATH=$VENV/bin:$CARGO_TOOLS/bin:${CARGO_HOME:-${HOME:-/root}/.cargo}/bin:$PATH
 
-readonly TOOLS=(cargo gcc clang sanitizers readelf shellcheck valgrind python3 zig cargo-zigbuild musl cargo-deny typos kubernetes-validate runc crun podman containerd)
+readonly TOOLS=(cargo gcc clang sanitizers readelf shellcheck valgrind python3 zig cargo-zigbuild musl cargo-deny mdbook typos kubernetes-validate runc crun podman containerd)
 
 # Whether a tool is here.
 have() {
@@ -80,6 +80,8 @@ install_one() {
         musl) rustup target add x86_64-unknown-linux-musl ;;
         typos) pip_install typos==1.52.0 ;;
         kubernetes-validate) pip_install kubernetes-validate==1.37.0 ;;
+        # Without its server, which nothing here starts.
+        mdbook) cargo install --quiet --locked --root "$CARGO_TOOLS" --no-default-features --features search mdbook@0.5.4 ;;
         cargo-deny) cargo install --quiet --locked --root "$CARGO_TOOLS" cargo-deny ;;
         # Without what needs the headers of seccomp and systemd.
         youki) cargo install --quiet --locked --root "$CARGO_TOOLS" --no-default-features --features v1 youki@0.7.0 ;;

@@ -197,7 +197,7 @@ class Started:
 
 
 class Actor(Started):
-    """tests/programs/actor.c: obeys commands, answers `code value extra`."""
+    """tests/programs/tools/actor.c: obeys commands, answers `code value extra`."""
 
     def __init__(self, place, limits=None, ledger=None):
         super().__init__(place, [place.programs / "actor"], limits, ledger)

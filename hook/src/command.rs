@@ -9,6 +9,7 @@ mod explain;
 mod gc;
 mod hook;
 mod limit;
+mod limit_request;
 mod metrics;
 pub(crate) mod nri;
 mod pages;

@@ -1,6 +1,5 @@
 //! Why a command could not do what it was asked: one line each, what, where and why.
 
-use crate::engine::refusal::Refusal;
 use crate::exit::Exit;
 use gpucap_core::config::{ConfigError, Excerpt, ValueError};
 use gpucap_plan::Reason;
@@ -48,8 +47,8 @@ pub(crate) enum Error {
     Stage(String),
     /// The limits of a container cannot be changed.
     Limit { container: String, why: String },
-    /// A container that asked for a slice cannot be held to it.
-    Refused(Refusal),
+    /// A container that asked for a slice cannot be held to it: the whole line.
+    Refused(String),
     /// The address for metrics cannot be used.
     Listen { address: SocketAddr, why: io::Error },
     /// The plugin cannot serve a runtime.
@@ -165,7 +164,7 @@ impl fmt::Display for Error {
                 "hook: stage {stage:?} is not known to this version, and no container may start \
                  uncapped; take the hook out of the engine's configuration"
             ),
-            Self::Refused(refusal) => refusal.fmt(f),
+            Self::Refused(line) => f.write_str(line),
             Self::Listen { address, why } => write!(f, "metrics: {address}: {}", reason(why)),
             Self::Nri(what) => write!(f, "nri: {what}"),
             Self::Check(what) => write!(f, "check: {what}"),

@@ -1,29 +1,17 @@
 //! `gpucap`: the command a person uses by hand.
 //!
-//! The command line: parse, one call, an exit code. The commands are in `command`; what several of them share is
-//! beside it.
+//! The command line: parse, one call, an exit code. Each command is a module of [`command`], which stands above all
+//! others: [`inject`] puts a container under its limits, [`container`] reaches one that is there, [`node`] reads this
+//! machine, [`terminal`] writes for a person, [`sys`] is the door to libc. A module names only modules below it.
 
 mod command;
-mod driver;
-mod effective_limit;
-mod elf;
-mod engine;
+mod container;
 mod error;
 mod exit;
-mod hooks;
-mod inputs;
-mod ledgers;
-mod limit_request;
-mod lines;
-mod native_limit;
-mod output;
-mod paint;
-mod preload;
-mod proc;
-mod quantity;
-mod replace;
+mod inject;
+mod node;
 mod sys;
-mod table;
+mod terminal;
 
 use clap::Parser;
 use command::{Line, nri, run, runtime};
@@ -31,6 +19,7 @@ use exit::Exit;
 use std::env;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use terminal::output;
 
 fn main() -> ExitCode {
     let mut words = env::args_os();

@@ -4,10 +4,8 @@
 //! named GPUs is present, nothing at all is limited, so a notice is printed once, when the program first uses a GPU
 //! without a limit. With a limits file no GPU is without one: those that it does not list are refused.
 
-use crate::device;
-use crate::driver;
+use crate::driver::{self, DriverCopy};
 use crate::log;
-use crate::redirect::DriverCopy;
 use crate::state::Policy;
 use crate::topology;
 use core::fmt;
@@ -26,7 +24,7 @@ pub(crate) fn warn(policy: &Policy, limits: &Limits, driver: &DriverCopy) {
         let uuid = Uuid(driver::cuda::uuid(driver, ordinal)?);
         let total_bytes = driver::cuda::total_bytes(driver, ordinal)?;
         let place = |facts: &DeviceFacts| topology::place(Some((driver, ordinal)), facts.uuid);
-        let (resolved, _) = device::resolve(limits, uuid, total_bytes, place).ok()?;
+        let (resolved, _) = topology::resolve(limits, uuid, total_bytes, place).ok()?;
         Some(resolved.memory.is_some() || resolved.core.is_some())
     };
     // For a device that does not report its name or limits this is unknown.

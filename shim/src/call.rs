@@ -3,11 +3,14 @@
 //! The only place where a decision of the shim becomes a code of the driver. The application only ever sees codes
 //! that the driver documents for the called function.
 
-use crate::contexts;
+use crate::budget::Charge;
+use crate::context_end;
 use crate::device::Device;
-use crate::redirect::DriverCopy;
-use crate::session::{Charge, Session};
-use crate::state::{self, Now, Policy};
+use crate::driver::DriverCopy;
+use crate::redirect;
+use crate::session::Session;
+use crate::state::{self, Now, Policy, Problem};
+use core::ffi::c_void;
 use gpucap_abi::cuda::CuError;
 use gpucap_abi::nvml::NvmlError;
 use gpucap_core::ledger::{Kind, OverQuota};
@@ -65,6 +68,19 @@ pub(crate) enum Refusal {
     NotInitialized,
     /// It does not fit under the cap.
     OverQuota,
+}
+
+impl From<&'static Problem> for Refusal {
+    /// The limits of a device cannot be enforced: nothing is allowed on it.
+    fn from(_: &'static Problem) -> Self {
+        Self::NotInitialized
+    }
+}
+
+impl From<&'static Problem> for CuError {
+    fn from(problem: &'static Problem) -> Self {
+        Refusal::from(problem).into()
+    }
 }
 
 impl From<Refusal> for CuError {
@@ -128,6 +144,11 @@ impl Call {
         }
     }
 
+    /// The hook of a function of the driver, if it is intercepted.
+    pub(crate) fn hook_of(&self, address: *mut c_void) -> Option<*mut c_void> {
+        redirect::hook_of(address)
+    }
+
     /// This process's part of the container's ledger; it begins with the first call that needs it.
     ///
     /// # Errors
@@ -151,7 +172,7 @@ impl Call {
         kind: Kind,
         bytes: u64,
     ) -> Result<Charge, Refusal> {
-        self.make_room_for(session, device, || session.charge(device, kind, bytes))
+        self.make_room_for(session, device, || session.budget.charge(device, kind, bytes))
     }
 
     /// Tries to charge; before that is refused, pools and graphs give back what they only keep.
@@ -166,17 +187,20 @@ impl Call {
     ) -> Result<Charge, Refusal> {
         let again = |over| if self.make_room(session) { attempt() } else { Err(over) };
         attempt().or_else(again).map_err(|over| {
-            session.refused(device, &over);
+            session.budget.refused(device, &over);
             Refusal::OverQuota
         })
     }
 
     /// Has pools, files, contexts that are over and graphs give back what they only keep. False if there was nothing.
     pub(crate) fn make_room(&self, session: &'static Session) -> bool {
-        let pools = session.pools.give_back(self.driver, session);
+        let pools = session.pools.give_back(self.driver, &session.budget);
         let closed = session.collect_closed();
-        let ended = contexts::settle_all(self.driver, session);
-        session.graphs.give_back(self.driver, session) || pools || closed || ended
+        let ended = context_end::settle_all(self.driver, session);
+        session.graphs.give_back(self.driver, &session.budget, &session.pools)
+            || pools
+            || closed
+            || ended
     }
 
     /// Whether memory is limited, on whichever device.

@@ -1,17 +1,11 @@
 //! Contexts that the application made itself: their prices, and their users.
 //!
-//! Primary contexts are a device's ([`Primary`]); these are all others. Green contexts have no
-//! price of their own: each retains the primary context of its device. What ends with a context, and when a primary one
-//! has ended, is here for both.
+//! Primary contexts are a device's ([`Primary`](crate::device::Primary)); these are all others. Green contexts have no
+//! price of their own: each retains the primary context of its device. What ends with a context is in
+//! [`context_end`](crate::context_end).
 
 use crate::allocations::{Allocations, Record};
-use crate::device::Primary;
-use crate::driver;
-use crate::driver_call_guard::DriverCallGuard;
-use crate::redirect::DriverCopy;
-use crate::session::Session;
 use gpucap_abi::cuda::CUdevice;
-use gpucap_core::physical::{Behind, Physical};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 
@@ -88,107 +82,10 @@ impl Contexts {
     }
 }
 
-/// Refunds a primary context that may be over, and what it held, if the driver says that it is. Where it says nothing it
-/// is asked again: when the context is retained or released, and before an allocation is refused.
-pub(crate) fn settle(
-    driver: &DriverCopy,
-    session: &Session,
-    ordinal: CUdevice,
-    primary: &mut Primary,
-) {
-    if !primary.is_in_doubt {
-        return;
-    }
-    let Some(is_active) = driver::cuda::primary_context_active(driver, ordinal) else { return };
-    primary.is_in_doubt = false;
-    if !is_active {
-        let gone = core::mem::take(primary);
-        gone.record.into_iter().for_each(|record| session.refund(record));
-        let derived = session.contexts.derived_on(ordinal);
-        let contexts = derived.into_iter().chain([gone.context]).filter(|context| *context != 0);
-        contexts.for_each(|context| Ending::begin(session, context).refund(session));
-    }
-}
-
-/// Looks again for primary contexts of which it is not known whether they are over. False if none was.
-pub(crate) fn settle_all(driver: &DriverCopy, session: &Session) -> bool {
-    let Some(_held) = DriverCallGuard::enter() else { return false };
-    let mut any = false;
-    for (ordinal, device) in session.capped() {
-        // The thread that has the lock looks itself.
-        let Some(mut primary) = device.primary.try_lock() else { continue };
-        let was_in_doubt = primary.is_in_doubt;
-        settle(driver, session, ordinal, &mut primary);
-        any |= was_in_doubt && !primary.is_in_doubt;
-    }
-    any
-}
-
 /// A green context: part of a device's multiprocessors. What is made in it lives in the primary context.
 pub(crate) struct Green {
     /// Its device.
     pub(crate) device: CUdevice,
     /// The contexts that it was used as.
     pub(crate) contexts: Vec<u64>,
-}
-
-/// Everything that ends with one context, taken out of the tables.
-pub(crate) struct Ending {
-    context: u64,
-    price: Option<(u64, Record)>,
-    memory: Vec<(u64, Record)>,
-    arrays: Vec<(u64, Record)>,
-    /// The memory behind the tiles of its sparse arrays.
-    tiles: Vec<Behind>,
-    heaps: Vec<(u64, Record)>,
-    code: Vec<(u64, Record)>,
-}
-
-impl Ending {
-    /// Takes a context out of the tables, before the driver ends it.
-    pub(crate) fn begin(session: &Session, context: u64) -> Self {
-        let arrays = session.arrays.take_context(context);
-        let tiles = session.with_physical(|physical| {
-            arrays.iter().map(|(array, _)| physical.take_array(*array)).collect()
-        });
-        Self {
-            context,
-            price: session.contexts.prices.take(context).map(|record| (context, record)),
-            memory: session.memory.take_context(context),
-            arrays,
-            tiles: tiles.unwrap_or_default(),
-            heaps: session.heaps.take_context(context),
-            code: session.code.take_context(context),
-        }
-    }
-
-    /// The driver has ended it.
-    pub(crate) fn refund(self, session: &Session) {
-        let behind = |physical: &mut Physical<Record>| -> Vec<Record> {
-            self.tiles.into_iter().flat_map(|tiles| physical.array_ended(tiles)).collect()
-        };
-        session.refund_physical(session.with_physical(behind).unwrap_or_default());
-        let rest = self.memory.into_iter().chain(self.arrays).chain(self.heaps).chain(self.code);
-        self.price.into_iter().chain(rest).for_each(|(_, record)| session.refund(record));
-        session.pools.context_ended(session, self.context);
-    }
-
-    /// The context is only a name for another one, which goes on with what it held.
-    pub(crate) fn pass_on(mut self, session: &Session, to: u64) {
-        let all = [&mut self.memory, &mut self.arrays, &mut self.heaps, &mut self.code];
-        all.into_iter().flatten().for_each(|(_, record)| record.home = to);
-        self.undo(session);
-    }
-
-    /// The driver has not.
-    pub(crate) fn undo(self, session: &Session) {
-        session.contexts.prices.put_back(self.price.into_iter().collect());
-        session.memory.put_back(self.memory);
-        session.arrays.put_back(self.arrays);
-        session.with_physical(|physical| {
-            self.tiles.into_iter().for_each(|tiles| physical.put_back(tiles));
-        });
-        session.heaps.put_back(self.heaps);
-        self.code.into_iter().for_each(|(owner, record)| session.code.add(owner, record));
-    }
 }

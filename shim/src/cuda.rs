@@ -7,12 +7,14 @@ pub(crate) mod array;
 pub(crate) mod code;
 pub(crate) mod context;
 pub(crate) mod context_limit;
+mod context_price;
 pub(crate) mod copy;
 pub(crate) mod fence;
 pub(crate) mod graph;
 pub(crate) mod import;
 pub(crate) mod init;
 pub(crate) mod launch;
+mod measure;
 pub(crate) mod memory;
 pub(crate) mod order;
 pub(crate) mod pool;
@@ -36,7 +38,7 @@ use gpucap_abi::cuda::{
 fn current_device(call: &Call) -> Result<Option<(&'static Session, &'static Device)>, CuError> {
     let session = call.session()?;
     let Some(ordinal) = current_ordinal(call)? else { return Ok(None) };
-    Ok(session.device(call.driver, ordinal)?.map(|device| (session, device)))
+    Ok(session.budget.device(call.driver, ordinal)?.map(|device| (session, device)))
 }
 
 /// The ordinal of that device, capped or not.

@@ -2,13 +2,12 @@
 
 use crate::absent;
 use crate::allocations::Record;
-use crate::driver;
+use crate::driver::{self, DriverCopy};
 use crate::growth::Growth;
 use crate::ledger_file;
-use crate::live_limits::{self, Live};
+use crate::live_limits::Live;
 use crate::price::Price;
-use crate::redirect::DriverCopy;
-use crate::session::Session;
+use crate::state::Policy;
 use crate::sys::{self, Directory};
 use crate::throttle::{Gate, Peers};
 use crate::topology;
@@ -16,8 +15,8 @@ use crate::usage_page;
 use core::sync::atomic::AtomicU64;
 use gpucap_abi::cuda::CUdevice;
 use gpucap_core::config::LogLevel;
-use gpucap_core::ledger::DeviceIndex;
-use gpucap_core::limits::{DeviceFacts, Limits, Resolved};
+use gpucap_core::ledger::{DeviceIndex, Ledger, Slot};
+use gpucap_core::limits::DeviceFacts;
 use gpucap_core::pitch::PitchStep;
 use gpucap_core::units::Bytes;
 use gpucap_core::uuid::Uuid;
@@ -103,11 +102,12 @@ impl Device {
     /// # Errors
     /// The limits cannot be enforced.
     pub(crate) fn resolve(
-        session: &Session,
+        policy: &'static Policy,
+        ledger: &'static Ledger,
+        slot: Slot,
         driver: &DriverCopy,
         ordinal: CUdevice,
     ) -> Result<Option<Standing>, Unresolved> {
-        let Session { policy, ledger, slot, .. } = *session;
         let _errno = sys::Errno::keep();
         let (Some(uuid), Some(total_bytes)) =
             (driver::cuda::uuid(driver, ordinal), driver::cuda::total_bytes(driver, ordinal))
@@ -123,7 +123,7 @@ impl Device {
         let uuid = Uuid(uuid);
         let Some(limits) = &policy.limits else { return Ok(Some(Standing::default())) };
         let place = |facts: &DeviceFacts| topology::place(Some((driver, ordinal)), facts.uuid);
-        let (resolved, facts) = resolve(limits, uuid, total_bytes, place)?;
+        let (resolved, facts) = topology::resolve(limits, uuid, total_bytes, place)?;
         if resolved.memory.is_none() && resolved.core.is_none() {
             absent::warn(policy, limits, driver);
             return Ok(Some(Standing::default()));
@@ -175,23 +175,4 @@ impl Device {
         });
         Ok(Some(Standing { memory, time }))
     }
-}
-
-/// The limits of a device, and its facts. The device's position among the others (`place`) is asked only if the
-/// limits name indices, or may mean the GPU of which this device is a MIG instance.
-///
-/// # Errors
-/// The limits cannot be resolved, in one line.
-pub(crate) fn resolve(
-    limits: &Limits,
-    uuid: Uuid,
-    total_bytes: u64,
-    place: impl Fn(&DeviceFacts) -> topology::Place,
-) -> Result<(Resolved, DeviceFacts), String> {
-    let mut facts = DeviceFacts { uuid, parent: None, index: None, total_bytes };
-    if limits.needs_index() || limits.needs_parent(uuid) {
-        let topology::Place { index, parent } = place(&facts);
-        (facts.index, facts.parent) = (index, parent);
-    }
-    Ok((live_limits::resolve(limits, &facts)?, facts))
 }

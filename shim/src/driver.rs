@@ -4,11 +4,12 @@
 //! charge depends on the answer, the wrapper tells the two apart: what the driver refuses to say is an error. None of
 //! these is a hook: the addresses are the originals.
 
-use crate::hooks::COPIES;
-use crate::redirect::DriverCopy;
 use core::ffi::{c_char, c_int, c_uint};
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicUsize, Ordering};
+pub(crate) use library::{COPIES, DriverCopy, Next};
+
+pub(crate) mod library;
 
 /// Declares the functions of one library: their names, a place for each address in each copy, and a typed call. It answers
 /// whether the driver did it; with `-> code`, what the driver said.

@@ -7,20 +7,19 @@
 //! tool does is charged all the same, and what cannot be entered stays charged. Its launches are paid for as soon as the
 //! thread is outside again.
 
-use crate::throttle::settle_tool_launches;
 use core::cell::Cell;
 use core::ops::{Deref, DerefMut};
 use parking_lot::{Mutex, MutexGuard};
 
 thread_local! {
     static HELD: Cell<bool> = const { Cell::new(false) };
-    /// A tool has launched inside a call, and is to pay.
-    static OWES: Cell<bool> = const { Cell::new(false) };
+    /// What is to be done once this thread is outside of the call.
+    static AFTERWARDS: Cell<Option<fn()>> = const { Cell::new(None) };
 }
 
-/// Notes that this thread has to pay for launches once it is outside of the call.
-pub(crate) fn owes() {
-    let _ = OWES.try_with(|owes| owes.set(true));
+/// Has this thread do this once it is outside of the call, and holds none of the locks.
+pub(crate) fn afterwards(work: fn()) {
+    let _ = AFTERWARDS.try_with(|afterwards| afterwards.set(Some(work)));
 }
 
 /// This thread may take one of the locks, until this is dropped.
@@ -71,8 +70,8 @@ impl Drop for DriverCallGuard {
     fn drop(&mut self) {
         // Locals without a destructor outlive everything in the thread: there is nothing to lose here.
         let _ = HELD.try_with(|held| held.set(false));
-        if OWES.try_with(|owes| owes.replace(false)).unwrap_or(false) {
-            settle_tool_launches();
+        if let Ok(Some(work)) = AFTERWARDS.try_with(Cell::take) {
+            work();
         }
     }
 }

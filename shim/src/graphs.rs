@@ -7,10 +7,9 @@
 //! this process would be refused for it.
 
 use crate::allocations::{ByAddress, Record};
-use crate::driver;
+use crate::budget::{Budget, Charge};
+use crate::driver::{self, DriverCopy};
 use crate::pools::{Handles, Pools};
-use crate::redirect::DriverCopy;
-use crate::session::{Charge, Session};
 use gpucap_abi::cuda::{CUdevice, CUgraphExec};
 use gpucap_core::ledger::Kind;
 use parking_lot::Mutex;
@@ -91,24 +90,35 @@ impl Graphs {
 
     /// Refunds what graphs hold no longer: at most what the driver says they hold, and what is still to be launched,
     /// stays charged. What they hold beyond the charge is charged.
-    pub(crate) fn settle(&self, driver: &DriverCopy, session: &'static Session, ordinal: CUdevice) {
-        let Ok(Some(device)) = session.device(driver, ordinal) else { return };
+    pub(crate) fn settle(
+        &self,
+        driver: &DriverCopy,
+        budget: &'static Budget,
+        pools: &Pools,
+        ordinal: CUdevice,
+    ) {
+        let Ok(Some(device)) = budget.device(driver, ordinal) else { return };
         let Some(reserved) = driver::cuda::graphs_reserved(driver, ordinal) else { return };
         let mut memory = self.memory.lock();
         let account = memory.devices.entry(ordinal).or_default();
         if reserved > account.charged {
             let more = reserved.saturating_sub(account.charged);
-            session.charge_held(device, Kind::Graph, more).commit();
+            budget.charge_held(device, Kind::Graph, more).commit();
             account.charged = reserved;
         }
-        let most = session.pools.padded(reserved.saturating_add(account.live));
+        let most = pools.padded(reserved.saturating_add(account.live));
         let bytes = account.charged.saturating_sub(most);
         account.charged = account.charged.saturating_sub(bytes);
-        session.refund(Record { bytes, home: 0, device: device.index, kind: Kind::Graph });
+        budget.refund(Record { bytes, home: 0, device: device.index, kind: Kind::Graph });
     }
 
     /// Makes graphs give back what they only keep. False if there was nothing.
-    pub(crate) fn give_back(&self, driver: &DriverCopy, session: &'static Session) -> bool {
+    pub(crate) fn give_back(
+        &self,
+        driver: &DriverCopy,
+        budget: &'static Budget,
+        pools: &Pools,
+    ) -> bool {
         let keeping = |(device, account): (&CUdevice, &Account)| {
             (account.charged > account.live).then_some(*device)
         };
@@ -116,7 +126,7 @@ impl Graphs {
             self.memory.lock().devices.iter().filter_map(keeping).collect();
         for device in &devices {
             driver::cuda::trim_graphs(driver, *device);
-            self.settle(driver, session, *device);
+            self.settle(driver, budget, pools, *device);
         }
         !devices.is_empty()
     }

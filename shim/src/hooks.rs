@@ -9,19 +9,10 @@
 //! only way it has to the driver's function, and it can be called at most once.
 
 use crate::call::{Call, Class, Entry};
-use crate::driver;
-use crate::redirect::{DriverCopy, HookAddress, Library, Row};
-use core::ffi::c_void;
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use crate::driver::{self, COPIES};
+use crate::redirect::{HookAddress, Libraries, Library, Row};
+use core::sync::atomic::Ordering;
 use gpucap_abi::arg::{Raw, Written};
-
-/// How many copies of one driver library a process may load: the usual one, and further ones by `dlmopen`.
-pub(crate) const COPIES: usize = 4;
-
-/// The original of a row, as its handler sees it: to be called at most once.
-pub(crate) trait Next<E>: FnOnce() -> Result<Written, E> {}
-
-impl<E, F: FnOnce() -> Result<Written, E>> Next<E> for F {}
 
 /// Emits everything that follows from the rows of one table, in a module of its own.
 macro_rules! library {
@@ -34,22 +25,12 @@ macro_rules! library {
         pub(crate) mod $table {
             use super::*;
             use $handlers as handlers;
-
-            /// Places of the rows in the tables below.
-            #[allow(non_camel_case_types, reason = "these are the driver's public names")]
-            #[derive(Clone, Copy)]
-            enum Place { $($symbol),* }
+            use driver::library::$table::{COPIES as DRIVERS, COUNT, ORIGINALS, Place};
 
             const ROWS: &[Row] = &[$(Row {
                 symbol: stringify!($symbol).as_bytes(),
                 is_wanted: || Class::$class.is_wanted(),
             }),*];
-            /// How many rows there are.
-            pub(crate) const COUNT: usize = ROWS.len();
-
-            static ORIGINALS: [[AtomicUsize; COUNT]; COPIES] =
-                [const { [const { AtomicUsize::new(0) }; COUNT] }; COPIES];
-
             #[allow(non_snake_case, reason = "these are the driver's public names")]
             mod functions {
                 use super::*;
@@ -65,7 +46,7 @@ macro_rules! library {
                             core::mem::transmute::<usize, unsafe extern "C" fn($($type),*) -> $result>(original)
                         };
                         let per_thread = const { !concat!("" $($(, stringify!($stream))?)?).is_empty() };
-                        let call = match Call::enter(Class::$class, per_thread, const { &COPIES_TABLE[COPY] }) {
+                        let call = match Call::enter(Class::$class, per_thread, const { &DRIVERS[COPY] }) {
                             // SAFETY: the arguments are those of the application, which keeps the driver's contract.
                             Entry::Pass => return unsafe { original($($argument),*) },
                             Entry::Refuse(error) => return Err(error.into()),
@@ -107,21 +88,15 @@ macro_rules! library {
             }
 
             use $driver as extras;
-            static COPIES_TABLE: [DriverCopy; COPIES] = [copy(0), copy(1), copy(2), copy(3)];
-
-            const fn copy(index: usize) -> DriverCopy {
-                DriverCopy {
-                    base: AtomicU64::new(0),
-                    originals: &ORIGINALS[index],
-                    hooks: &HOOKS[index],
-                    extras: &extras::EXTRAS[index],
-                    range: [const { AtomicU64::new(0) }; 2],
-                }
-            }
 
             /// The library as the redirect sees it.
-            pub(crate) static LIBRARY: Library =
-                Library { name: $name, rows: ROWS, extras: extras::NAMES, copies: &COPIES_TABLE };
+            pub(crate) static LIBRARY: Library = Library {
+                name: $name,
+                rows: ROWS,
+                extras: extras::NAMES,
+                copies: &DRIVERS,
+                hooks: &[&HOOKS[0], &HOOKS[1], &HOOKS[2], &HOOKS[3]],
+            };
         }
     };
 }
@@ -141,13 +116,4 @@ macro_rules! nvml_library {
 gpucap_abi::nvml_api!(nvml_library);
 
 /// The driver libraries.
-pub(crate) static LIBRARIES: [&Library; 2] = [&cuda::LIBRARY, &nvml::LIBRARY];
-
-/// Returns the hook of a name, for look-ups in a driver whose symbol table cannot be written; null if the name is not
-/// intercepted or no driver has been seen.
-pub(crate) fn by_name(name: *const u8) -> *const c_void {
-    LIBRARIES
-        .into_iter()
-        .find_map(|library| library.hook_by_name(name))
-        .unwrap_or(core::ptr::null())
-}
+pub(crate) static LIBRARIES: Libraries = Libraries([&cuda::LIBRARY, &nvml::LIBRARY]);

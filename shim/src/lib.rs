@@ -4,7 +4,7 @@
 //! constructor, whether the driver is there. When the driver is first seen and limits exist, the driver's own symbol
 //! table is redirected ([`redirect`]); from then on each intercepted function is a hook ([`hooks`]) that gives the call
 //! to its handler ([`cuda`], [`nvml`]). Handlers charge the container's ledger ([`session`], [`ledger_file`]) and answer for the
-//! slice. The [`manual`] has the whole, page by page.
+//! slice. The pages of `docs/src/design` describe the whole.
 //!
 //! Never in this crate: a panic, an exit, a signal handler, a thread, standard output, a lock that is held across the
 //! driver (named exceptions: [`cuda::context`], [`cuda::vmm`], and in [`throttle`] while an event is asked for).
@@ -21,21 +21,23 @@
 mod absent;
 mod allocations;
 mod attendance;
+mod budget;
 mod call;
 mod code;
+mod context_end;
 mod contexts;
 mod cuda;
 mod device;
 mod driver;
 mod driver_call_guard;
+mod fork_page;
 mod graphs;
 mod growth;
 mod hooks;
+mod launch;
 mod ledger_file;
 mod live_limits;
 mod log;
-#[cfg(doc)]
-mod manual;
 mod nvml;
 mod pools;
 mod price;
@@ -53,5 +55,5 @@ mod usage_page;
 fn start() {
     let _errno = sys::Errno::keep();
     sys::note_standard_error();
-    redirect::at_start();
+    redirect::at_start(&hooks::LIBRARIES);
 }

@@ -9,7 +9,6 @@ pub(crate) mod process;
 pub(crate) mod utilization;
 
 use crate::call::Call;
-use crate::device;
 use crate::driver;
 use crate::ledger_file;
 use crate::sys;
@@ -34,7 +33,7 @@ impl Slice {
         let uuid = driver::nvml::uuid(call.driver, handle)?.uuid;
         let limits = call.policy.limits.as_ref()?;
         let place = |_: &_| topology::of_handle(call.driver, handle);
-        let limits = device::resolve(limits, uuid, total_bytes, place).ok()?.0;
+        let limits = topology::resolve(limits, uuid, total_bytes, place).ok()?.0;
         if limits.memory.is_none() && limits.core.is_none() {
             return None;
         }

@@ -14,11 +14,10 @@ mod frees;
 mod handles;
 mod reserve;
 
-use crate::allocations::{ByAddress, Record};
+use crate::allocations::{Allocations, ByAddress, Record};
+use crate::budget::Budget;
 use crate::device::Device;
-use crate::driver;
-use crate::redirect::DriverCopy;
-use crate::session::Session;
+use crate::driver::{self, DriverCopy};
 use core::sync::atomic::{AtomicBool, Ordering};
 pub(crate) use frees::Place;
 use gpucap_abi::cuda::{CUcontext, CUdevice, CUmemoryPool, CUstream};
@@ -131,16 +130,16 @@ impl Pools {
     pub(crate) fn succeeded(
         &self,
         driver: &DriverCopy,
-        session: &'static Session,
+        budget: &'static Budget,
         pool: CUmemoryPool,
         asked: Asked,
     ) -> Result<(), OverQuota> {
         if let Some(pool) = self.table.lock().pools.get_mut(&pool.address()) {
             pool.succeeded(asked);
         }
-        self.balance(driver, session, pool.address()).or_else(|_| {
-            self.give_back(driver, session);
-            self.balance(driver, session, pool.address())
+        self.balance(driver, budget, pool.address()).or_else(|_| {
+            self.give_back(driver, budget);
+            self.balance(driver, budget, pool.address())
         })
     }
 
@@ -164,7 +163,7 @@ impl Pools {
     pub(crate) fn freed(
         &self,
         driver: &DriverCopy,
-        session: &Session,
+        budget: &Budget,
         pool: u64,
         bytes: u64,
         from: Option<Place>,
@@ -175,7 +174,7 @@ impl Pools {
         self.note_releasable(known);
         if known.is_destroyed {
             drop(table);
-            self.release_destroyed(driver, session);
+            self.release_destroyed(driver, budget);
         }
         true
     }
@@ -186,16 +185,16 @@ impl Pools {
     pub(crate) fn synchronised(
         &self,
         driver: &DriverCopy,
-        session: &'static Session,
+        budget: &'static Budget,
         context: Option<CUcontext>,
     ) {
         if self.releasable.load(Ordering::Relaxed) {
-            self.release(driver, session, context);
+            self.release(driver, budget, context);
         }
     }
 
     #[cold]
-    fn release(&self, driver: &DriverCopy, session: &'static Session, context: Option<CUcontext>) {
+    fn release(&self, driver: &DriverCopy, budget: &'static Budget, context: Option<CUcontext>) {
         self.releasable.store(false, Ordering::Release);
         let mut table = self.table.lock();
         if let Some(context) = context {
@@ -206,19 +205,19 @@ impl Pools {
         };
         let releasing: Vec<u64> = table.pools.iter().filter_map(releasing).collect();
         drop(table);
-        self.release_destroyed(driver, session);
+        self.release_destroyed(driver, budget);
         for address in releasing {
             // What is charged on top here is another thread's allocation, which sees to it itself.
-            let _ = self.balance(driver, session, address);
+            let _ = self.balance(driver, budget, address);
         }
     }
 
     /// A context has ended, and all work in it.
-    pub(crate) fn context_ended(&self, session: &Session, context: u64) {
+    pub(crate) fn context_ended(&self, budget: &Budget, context: u64) {
         let mut table = self.table.lock();
         table.pools.values_mut().for_each(|pool| pool.frees.context_done(context));
         drop(table);
-        self.refund_over(session);
+        self.refund_over(budget);
     }
 
     /// A stream is about to end: its work goes on, and another stream may have its handle next.
@@ -228,7 +227,7 @@ impl Pools {
     }
 
     /// Refunds destroyed pools of which everything has been freed and all work is done.
-    fn release_destroyed(&self, driver: &DriverCopy, session: &Session) {
+    fn release_destroyed(&self, driver: &DriverCopy, budget: &Budget) {
         let table = self.table.lock();
         let ending = table.pools.iter().filter(|(_, pool)| pool.is_destroyed && pool.may_release());
         let places = |(name, pool): (&u64, &Pool)| (*name, pool.frees.places().collect::<Vec<_>>());
@@ -246,36 +245,31 @@ impl Pools {
                 self.note_releasable(pool);
             }
         }
-        self.refund_over(session);
+        self.refund_over(budget);
     }
 
-    fn refund_over(&self, session: &Session) {
+    fn refund_over(&self, budget: &Budget) {
         let over: Vec<_> = {
             let mut table = self.table.lock();
             table.pools.extract_if(|_, pool| pool.is_over()).collect()
         };
         for (_, pool) in over {
             if let Some(device) = pool.device {
-                session.refund(kept(device, pool.kept));
+                budget.refund(kept(device, pool.kept));
             }
         }
     }
 
     /// Brings the charge for a pool down to what the driver says it holds.
-    pub(crate) fn settle(
-        &self,
-        driver: &DriverCopy,
-        session: &'static Session,
-        pool: CUmemoryPool,
-    ) {
-        if self.balance(driver, session, pool.address()).is_err() {
+    pub(crate) fn settle(&self, driver: &DriverCopy, budget: &'static Budget, pool: CUmemoryPool) {
+        if self.balance(driver, budget, pool.address()).is_err() {
             driver::cuda::trim_pool(driver, pool);
-            let _ = self.balance(driver, session, pool.address()); // what does not fit now fits when it is next asked
+            let _ = self.balance(driver, budget, pool.address()); // what does not fit now fits when it is next asked
         }
     }
 
     /// Makes every pool give back what it only keeps. False if there was nothing.
-    pub(crate) fn give_back(&self, driver: &DriverCopy, session: &'static Session) -> bool {
+    pub(crate) fn give_back(&self, driver: &DriverCopy, budget: &'static Budget) -> bool {
         let keeping = |(address, pool): (&u64, &Pool)| pool.keeps().then_some(*address);
         let table = self.table.lock();
         let pools: Vec<u64> = table.pools.iter().filter_map(keeping).collect();
@@ -283,9 +277,9 @@ impl Pools {
         drop(table);
         for address in pools {
             driver::cuda::trim_pool(driver, CUmemoryPool::from_address(address));
-            let _ = self.balance(driver, session, address);
+            let _ = self.balance(driver, budget, address);
         }
-        self.release_destroyed(driver, session);
+        self.release_destroyed(driver, budget);
         is_any
     }
 
@@ -294,13 +288,14 @@ impl Pools {
     pub(crate) fn end(
         &self,
         driver: &DriverCopy,
-        session: &'static Session,
+        budget: &'static Budget,
+        memory: &Allocations,
         pool: CUmemoryPool,
     ) -> Option<u64> {
         // Afterwards it can be asked nothing any more: what stays is in use, or freed behind work that is not done.
         driver::cuda::trim_pool(driver, pool);
-        let _ = self.balance_by(driver, session, pool.address(), |device, bytes| {
-            session.charge_held(device, Kind::Pool, bytes).commit();
+        let _ = self.balance_by(driver, budget, pool.address(), |device, bytes| {
+            budget.charge_held(device, Kind::Pool, bytes).commit();
             Ok(())
         });
         let mut table = self.table.lock();
@@ -311,27 +306,27 @@ impl Pools {
         ending.lose_unseen();
         table.pools.insert(name, ending);
         drop(table);
-        session.memory.move_pool(pool.address(), name);
+        memory.move_pool(pool.address(), name);
         Some(name)
     }
 
     /// The driver has destroyed a pool that was taken out.
-    pub(crate) fn ended(&self, driver: &DriverCopy, session: &Session, name: u64) {
+    pub(crate) fn ended(&self, driver: &DriverCopy, budget: &Budget, name: u64) {
         if let Some(pool) = self.table.lock().pools.get(&name) {
             self.note_releasable(pool);
         }
-        self.release_destroyed(driver, session);
+        self.release_destroyed(driver, budget);
     }
 
     /// The driver has not destroyed a pool: it goes on under its address.
-    pub(crate) fn go_on(&self, session: &Session, pool: CUmemoryPool, name: u64) {
+    pub(crate) fn go_on(&self, memory: &Allocations, pool: CUmemoryPool, name: u64) {
         let mut table = self.table.lock();
         if let Some(mut known) = table.pools.remove(&name) {
             known.is_destroyed = false;
             table.pools.insert(pool.address(), known);
         }
         drop(table);
-        session.memory.move_pool(name, pool.address());
+        memory.move_pool(name, pool.address());
     }
 
     /// Brings the charge for what a pool keeps up to date.
@@ -341,11 +336,11 @@ impl Pools {
     fn balance(
         &self,
         driver: &DriverCopy,
-        session: &'static Session,
+        budget: &'static Budget,
         address: u64,
     ) -> Result<(), OverQuota> {
-        self.balance_by(driver, session, address, |device, bytes| {
-            session.charge(device, Kind::Pool, bytes)?.commit();
+        self.balance_by(driver, budget, address, |device, bytes| {
+            budget.charge(device, Kind::Pool, bytes)?.commit();
             Ok(())
         })
     }
@@ -354,7 +349,7 @@ impl Pools {
     fn balance_by(
         &self,
         driver: &DriverCopy,
-        session: &'static Session,
+        budget: &'static Budget,
         address: u64,
         charge: impl Fn(&Device, u64) -> Result<(), OverQuota>,
     ) -> Result<(), OverQuota> {
@@ -362,7 +357,7 @@ impl Pools {
             let asked = |pool: &Pool| (!pool.is_destroyed).then_some((pool.home, pool.changes));
             let asked = self.table.lock().pools.get(&address).and_then(asked);
             let Some((Home::Device(ordinal), changes)) = asked else { break };
-            let Ok(Some(device)) = session.device(driver, ordinal) else { break };
+            let Ok(Some(device)) = budget.device(driver, ordinal) else { break };
             let reserved = driver::cuda::pool_reserved(driver, CUmemoryPool::from_address(address));
             let mut table = self.table.lock();
             let Table { pools, unit, .. } = &mut *table;
@@ -379,7 +374,7 @@ impl Pools {
                 charge(device, idle.saturating_sub(pool.kept))?;
                 pool.kept = idle;
             } else if is_current {
-                session.refund(kept(device.index, pool.kept.saturating_sub(idle)));
+                budget.refund(kept(device.index, pool.kept.saturating_sub(idle)));
                 pool.kept = idle;
             }
             self.note_releasable(pool);

@@ -1,29 +1,9 @@
-//! What a context costs: said by the limits file or by `GPUCAP_CONTEXT_MEM`, else assumed and corrected once.
-//!
-//! An assumed price is corrected when the first primary context of the device has been made: NVML says what this
-//! process holds, and if the ledger says that it holds nothing else there, that is the price. NVML counts processes by
-//! the numbers of the host, so only a process of the first pid namespace can find itself; in a container the
-//! assumption stands. Nothing is refused for what turns out: what does not fit under the cap any more fills it.
-//!
-//! NVML is loaded for the question, which is why a configured price is not corrected.
+//! The price of a context on a device: as configured, else assumed until it is corrected once.
 
-use crate::allocations::Record;
-use crate::device::Device;
-use crate::driver;
-use crate::ledger_file;
-use crate::session::Session;
-use crate::sys;
-use crate::topology;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use gpucap_core::config::LogLevel;
-use gpucap_core::ledger::Kind;
-use gpucap_core::units::Bytes;
 
 /// The price of a context where none is configured, in bytes.
 const ASSUMED: u64 = 256 << 20;
-
-/// `PROC_PID_INIT_INO` of Linux: the inode of the pid namespace in which the numbers are the host's.
-const FIRST_PID_NAMESPACE: u64 = 0xefff_fffc;
 
 /// The price of a context on a device.
 pub(crate) struct Price {
@@ -44,41 +24,14 @@ impl Price {
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Acquire)
     }
-}
 
-/// Corrects an assumed price, and what was charged by it for a context that is there now. `charged` is that context's.
-pub(crate) fn correct(session: &'static Session, device: &Device, charged: Record) -> Record {
-    if !device.price.assumed.swap(false, Ordering::AcqRel) {
-        return charged;
+    /// Takes the right to correct an assumed price. False if the price was configured, or another thread has it.
+    pub(crate) fn may_be_corrected(&self) -> bool {
+        self.assumed.swap(false, Ordering::AcqRel)
     }
-    let _errno = sys::Errno::keep();
-    let Some(real) = measured(session, device, charged.bytes) else { return charged };
-    device.price.bytes.store(real, Ordering::Release);
-    session.policy.log(
-        LogLevel::Info,
-        format_args!("memory: price of a context corrected price={}", Bytes(real)),
-    );
-    let mut record = charged;
-    let less = charged.bytes.saturating_sub(real);
-    session.refund(Record { bytes: less, ..charged });
-    record.bytes = record.bytes.saturating_sub(less);
-    let charge = |bytes| session.charge(device, Kind::Context, bytes);
-    let more = charge(real.saturating_sub(charged.bytes))
-        .or_else(|over| charge(over.limit.saturating_sub(over.used)));
-    if let Ok(more) = more {
-        record.bytes = record.bytes.saturating_add(more.commit().bytes);
-    }
-    record
-}
 
-/// What this process holds of a device, if that can only be the one context for which the ledger has `charged`.
-fn measured(session: &Session, device: &Device, charged: u64) -> Option<u64> {
-    if ledger_file::own_namespace() != Some(FIRST_PID_NAMESPACE) {
-        return None;
+    /// Corrects it.
+    pub(crate) fn correct(&self, bytes: u64) {
+        self.bytes.store(bytes, Ordering::Release);
     }
-    let alone = || session.holds(device) == charged;
-    let bytes = alone()
-        .then(|| driver::nvml::process::bytes(topology::nvml()?, device.uuid.0, sys::pid()))
-        .flatten()?;
-    alone().then_some(bytes)
 }

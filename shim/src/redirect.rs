@@ -21,14 +21,15 @@ mod elf;
 mod patch;
 mod scope;
 
-pub(crate) use patch::{DriverCopy, HookAddress, Library, Row};
+pub(crate) use patch::{HookAddress, Libraries, Library, Row};
 
-use crate::{hooks, state, sys};
+use crate::{state, sys};
 use core::ffi::{c_char, c_void};
 use core::num::NonZero;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use elf::Object;
+use once_cell::race::OnceRef;
 use patch::Outcome;
 
 /// The exported functions, in the order of [`NEXT`].
@@ -83,9 +84,12 @@ static NAMESPACES: AtomicBool = AtomicBool::new(false);
 static LOADED_SEEN: AtomicU64 = AtomicU64::new(0);
 /// The driver's pages could not be written: look-ups are answered by name.
 static BY_NAME: AtomicBool = AtomicBool::new(false);
+/// The driver libraries, since the first scan: for [`rescan`].
+static LIBRARIES: OnceRef<'static, Libraries> = OnceRef::new();
 
 /// Before a look-up by name is handed on. Returns what to answer instead, or null.
 pub(crate) fn before_lookup(
+    libraries: &'static Libraries,
     trigger: Trigger,
     handle: *mut c_void,
     name: *const c_char,
@@ -97,10 +101,11 @@ pub(crate) fn before_lookup(
     let ours = names_driver(name.cast());
     let foreign = NAMESPACES.load(Ordering::Relaxed) && is_object(handle);
     if ours || foreign || OPENED.load(Ordering::Relaxed) != OPENED_SEEN.load(Ordering::Relaxed) {
-        scan(if foreign { handle } else { ptr::null_mut() }, Caller::Anywhere);
+        scan(libraries, if foreign { handle } else { ptr::null_mut() }, Caller::Anywhere);
     }
     if ours && BY_NAME.load(Ordering::Acquire) {
-        return hooks::by_name(name.cast());
+        let hook = libraries.0.iter().find_map(|library| library.hook_by_name(name.cast()));
+        return hook.unwrap_or(ptr::null());
     }
     ptr::null()
 }
@@ -120,18 +125,22 @@ pub(crate) fn before_open(trigger: Trigger) -> *const c_void {
 /// In a function that is called while a library is initialised: the driver is mapped and relocated, but the program
 /// has not received it yet. Only if `caller` is in the driver: any other caller may call while another thread is
 /// still relocating.
-pub(crate) fn while_loading(trigger: Trigger, caller: *const c_void) -> *const c_void {
+pub(crate) fn while_loading(
+    libraries: &'static Libraries,
+    trigger: Trigger,
+    caller: *const c_void,
+) -> *const c_void {
     ensure_next(trigger);
     if !OFF.load(Ordering::Relaxed) && !omitted(trigger) {
-        scan(ptr::null_mut(), Caller::Code(caller as u64));
+        scan(libraries, ptr::null_mut(), Caller::Code(caller as u64));
     }
     ptr::null()
 }
 
 /// In our constructor: the driver may be mapped already, as a dependency of the program.
-pub(crate) fn at_start() {
+pub(crate) fn at_start(libraries: &'static Libraries) {
     if !cfg!(gpucap_test_triggers) || !sys::env_lists(b"GPUCAP_TEST_OMIT", b"constructor") {
-        scan(ptr::null_mut(), Caller::Start);
+        scan(libraries, ptr::null_mut(), Caller::Start);
     }
 }
 
@@ -152,10 +161,16 @@ fn next_iterate() -> Option<NonZero<usize>> {
     NonZero::new(ITERATE.load(Ordering::Relaxed))
 }
 
+/// The hook of a function of a driver library, as a look-up returns it.
+pub(crate) fn hook_of(address: *const c_void) -> Option<*mut c_void> {
+    let found = LIBRARIES.get()?.0.iter().find_map(|library| library.hook_of(address as u64));
+    found.map(HookAddress::pointer)
+}
+
 /// Looks whether NVML has been loaded since; for the shim, which loads it when it needs it.
 pub(crate) fn rescan() {
-    if !OFF.load(Ordering::Relaxed) {
-        scan(ptr::null_mut(), Caller::Anywhere);
+    if let Some(libraries) = LIBRARIES.get().filter(|_| !OFF.load(Ordering::Relaxed)) {
+        scan(libraries, ptr::null_mut(), Caller::Anywhere);
     }
 }
 
@@ -220,25 +235,27 @@ enum Caller {
 
 /// Looks for driver libraries that have not been redirected, and redirects them. `member`, if not null, is a handle
 /// whose namespace is to be looked through as well.
-fn scan(member: *mut c_void, caller: Caller) {
+fn scan(libraries: &'static Libraries, member: *mut c_void, caller: Caller) {
     if !sys::has_environment() {
         return; // libc is being initialised; others of our triggers follow before the program runs
     }
     let _errno = sys::Errno::keep();
+    let _ = LIBRARIES.set(libraries); // there is one value
     let opened = OPENED.load(Ordering::Relaxed);
     // `None`: nothing has been loaded since the last scan.
-    if with_loader(|loader| loader.driver_present(member)) == Some(true) {
+    if with_loader(libraries, |loader| loader.driver_present(member)) == Some(true) {
         if matches!(state::load(), state::State::Off) {
             OFF.store(true, Ordering::Relaxed);
             return;
         }
         match caller {
             Caller::Start => {}
-            Caller::Code(at) if with_loader(|loader| loader.driver_holds(at)) == Some(true) => {}
+            Caller::Code(at)
+                if with_loader(libraries, |loader| loader.driver_holds(at)) == Some(true) => {}
             Caller::Code(_) => return,
             Caller::Anywhere => sys::wait_for_loads(next_dlopen()),
         }
-        let done = with_loader(|loader| loader.redirect(member)).unwrap_or_default();
+        let done = with_loader(libraries, |loader| loader.redirect(member)).unwrap_or_default();
         done.settle();
     }
     OPENED_SEEN.store(opened, Ordering::Relaxed);
@@ -270,17 +287,21 @@ impl Done {
 
 /// The loader's list, while its lock is held.
 struct Loader {
+    libraries: &'static Libraries,
     loaded: u64,
     iterate: NonZero<usize>,
 }
 
 /// Runs `work` under the loader's lock. `None` if `work` was not run to an answer.
-fn with_loader<T>(work: impl FnOnce(&Loader) -> Option<T>) -> Option<T> {
+fn with_loader<T>(
+    libraries: &'static Libraries,
+    work: impl FnOnce(&Loader) -> Option<T>,
+) -> Option<T> {
     let (mut work, mut answer) = (Some(work), None);
     let iterate = next_iterate()?;
     sys::iterate_objects(iterate, &mut |info| {
         // Called for the first object; everything happens in nested iterations (the lock is recursive), then stop.
-        let loader = Loader { loaded: info.dlpi_adds.wrapping_add(1), iterate };
+        let loader = Loader { libraries, loaded: info.dlpi_adds.wrapping_add(1), iterate };
         answer = work.take().and_then(|work| work(&loader));
         true
     });
@@ -294,7 +315,7 @@ impl Loader {
             return None;
         }
         let mut present = false;
-        self.each_object(member, &mut |object| present |= library(&object).is_some());
+        self.each_object(member, &mut |object| present |= self.libraries.of(&object).is_some());
         if !present {
             LOADED_SEEN.store(self.loaded, Ordering::Relaxed);
         }
@@ -305,7 +326,7 @@ impl Loader {
     fn driver_holds(&self, address: u64) -> Option<bool> {
         let mut holds = false;
         self.each_object(ptr::null_mut(), &mut |object| {
-            holds |= library(&object).is_some() && object.contains(address);
+            holds |= self.libraries.of(&object).is_some() && object.contains(address);
         });
         Some(holds)
     }
@@ -315,7 +336,7 @@ impl Loader {
         let mut done = Done::default();
         let mut free = 0;
         self.each_object(member, &mut |object| {
-            let Some(library) = library(&object) else { return };
+            let Some(library) = self.libraries.of(&object) else { return };
             match library.redirect(&object) {
                 Outcome::Already => {}
                 Outcome::Redirected => {
@@ -333,8 +354,8 @@ impl Loader {
             && !(cfg!(gpucap_test_triggers) && sys::env_lists(b"GPUCAP_TEST_OMIT", b"sweep"))
         {
             self.each_object(member, &mut |object| {
-                if library(&object).is_none() {
-                    patch::sweep(&object);
+                if self.libraries.of(&object).is_none() {
+                    patch::sweep(&object, self.libraries);
                 }
             });
         }
@@ -359,16 +380,18 @@ impl Loader {
     }
 }
 
-/// The driver library that an object is: by its file name, or, as any file may be opened under any name, by the name
-/// that it gives itself. `None` for the program itself, which has no name.
-fn library(object: &Object) -> Option<&'static Library> {
-    if object.name.is_null() {
-        return None;
+impl Libraries {
+    /// The driver library that an object is: by its file name, or, as any file may be opened under any name, by the
+    /// name that it gives itself. `None` for the program itself, which has no name.
+    fn of(&self, object: &Object) -> Option<&'static Library> {
+        if object.name.is_null() {
+            return None;
+        }
+        let name = elf::base_name(object.name.cast());
+        self.named(name).or_else(|| self.named(object.dynamic()?.soname()?))
     }
-    let name = elf::base_name(object.name.cast());
-    library_named(name).or_else(|| library_named(object.dynamic()?.soname()?))
-}
 
-fn library_named(name: *const u8) -> Option<&'static Library> {
-    hooks::LIBRARIES.into_iter().find(|library| elf::starts_with(name, library.name))
+    fn named(&self, name: *const u8) -> Option<&'static Library> {
+        self.0.into_iter().find(|library| elf::starts_with(name, library.name))
+    }
 }

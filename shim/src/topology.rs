@@ -4,13 +4,14 @@
 //! the process has not loaded it, and initialised for as long as the question takes. Where there is no NVML, CUDA's
 //! own devices in PCI order give the same answer, as long as `CUDA_VISIBLE_DEVICES` hides none of them.
 
-use crate::driver;
-use crate::hooks;
-use crate::redirect::{self, DriverCopy};
+use crate::driver::{self, DriverCopy};
+use crate::live_limits;
+use crate::redirect;
 use crate::sys;
 use core::sync::atomic::Ordering;
 use gpucap_abi::cuda::CUdevice;
 use gpucap_abi::nvml::nvmlDevice_t;
+use gpucap_core::limits::{DeviceFacts, Limits, Resolved};
 use gpucap_core::uuid::Uuid;
 use std::collections::BTreeSet;
 
@@ -21,6 +22,25 @@ pub(crate) struct Place {
     pub(crate) index: Option<u32>,
     /// The card of a MIG instance.
     pub(crate) parent: Option<Uuid>,
+}
+
+/// The limits of a device, and its facts. The device's position among the others (`place`) is asked only if the
+/// limits name indices, or may mean the GPU of which this device is a MIG instance.
+///
+/// # Errors
+/// The limits cannot be resolved, in one line.
+pub(crate) fn resolve(
+    limits: &Limits,
+    uuid: Uuid,
+    total_bytes: u64,
+    place: impl Fn(&DeviceFacts) -> Place,
+) -> Result<(Resolved, DeviceFacts), String> {
+    let mut facts = DeviceFacts { uuid, parent: None, index: None, total_bytes };
+    if limits.needs_index() || limits.needs_parent(uuid) {
+        let Place { index, parent } = place(&facts);
+        (facts.index, facts.parent) = (index, parent);
+    }
+    Ok((live_limits::resolve(limits, &facts)?, facts))
 }
 
 /// Where the device with this UUID stands.
@@ -65,7 +85,7 @@ pub(crate) fn of_handle(nvml: &DriverCopy, device: nvmlDevice_t) -> Place {
 }
 
 fn loaded_nvml() -> Option<&'static DriverCopy> {
-    hooks::nvml::LIBRARY.copies.iter().find(|copy| copy.base.load(Ordering::Acquire) != 0)
+    driver::library::nvml::COPIES.iter().find(|copy| copy.base.load(Ordering::Acquire) != 0)
 }
 
 /// nvidia-smi orders cards by PCI address. Only if all of them are to be seen is the rank among those seen the index.

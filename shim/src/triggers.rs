@@ -13,6 +13,7 @@
 //!
 //! No name of the driver is exported: a program that probes for CUDA must not find it where there is none.
 
+use crate::hooks::LIBRARIES;
 use crate::redirect::{self, Trigger};
 use core::arch::naked_asm;
 use core::ffi::{c_char, c_void};
@@ -84,11 +85,11 @@ trigger!(
 );
 
 extern "C" fn before_dlsym(handle: *mut c_void, name: *const c_char) -> *const c_void {
-    redirect::before_lookup(Trigger::Dlsym, handle, name)
+    redirect::before_lookup(&LIBRARIES, Trigger::Dlsym, handle, name)
 }
 
 extern "C" fn before_dlvsym(handle: *mut c_void, name: *const c_char) -> *const c_void {
-    redirect::before_lookup(Trigger::Dlvsym, handle, name)
+    redirect::before_lookup(&LIBRARIES, Trigger::Dlvsym, handle, name)
 }
 
 extern "C" fn before_dlopen() -> *const c_void {
@@ -100,9 +101,9 @@ extern "C" fn before_dlmopen() -> *const c_void {
 }
 
 extern "C" fn before_sched_get_priority_max(caller: *const c_void) -> *const c_void {
-    redirect::while_loading(Trigger::SchedGetPriorityMax, caller)
+    redirect::while_loading(&LIBRARIES, Trigger::SchedGetPriorityMax, caller)
 }
 
 extern "C" fn before_gmon_start(caller: *const c_void) -> *const c_void {
-    redirect::while_loading(Trigger::GmonStart, caller)
+    redirect::while_loading(&LIBRARIES, Trigger::GmonStart, caller)
 }

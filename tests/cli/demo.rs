@@ -1,7 +1,7 @@
 //! `gpucap demo`, with the stub driver.
 
 use crate::{ended, expect, gpucap, says};
-use gpucap_tests::{Output, Result, Run, Stop, trial};
+use gpucap_tests::{Output, Result, Run, Stop, project, trial};
 use libtest_mimic::Trial;
 use std::fs;
 use std::path::Path;
@@ -9,6 +9,7 @@ use std::path::Path;
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial("demo: shows what a cap does", shows),
+        trial("demo: the README shows lines of it, in its order", readme_shows_it),
         trial("demo: leaves nothing behind", leaves_nothing),
         trial("demo: what is set for the person's own programs changes nothing", own_settings),
         trial("demo: a container with limits is no place for it", inside_a_container),
@@ -48,6 +49,21 @@ fn shows() -> Result {
     let output = demo()?.output()?.success()?;
     facts(&output)?;
     expect(!output.stdout.contains('\x1b'), || format!("colours without a terminal: {output}"))
+}
+
+/// The README shows a part of what the demo prints; a line of dots stands for what it leaves out.
+fn readme_shows_it() -> Result {
+    let readme = fs::read_to_string(project().join("README.md"))?;
+    let part = readme.split_once("<!-- demo: ").and_then(|(_, rest)| rest.split_once("```text\n"));
+    let part = part.and_then(|(_, rest)| rest.split_once("```\n<!-- end of demo -->"));
+    let shown = part.ok_or_else(|| Stop::fail("no demo in the README"))?.0.lines();
+    let shown: Vec<_> = shown.filter(|line| *line != "...").collect();
+    let output = demo()?.output()?.success()?;
+    let mut printed = output.stdout.lines().map(str::trim_end);
+    let stale = shown.iter().find(|line| !printed.any(|is| is == **line));
+    expect(shown.len() >= 8 && stale.is_none(), || {
+        format!("{} lines, of which this is not printed here: {stale:?}", shown.len())
+    })
 }
 
 fn leaves_nothing() -> Result {

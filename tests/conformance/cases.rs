@@ -1,4 +1,4 @@
-//! At least one useful call for every row, written as commands for `tests/programs/caller.c`. The program has called
+//! At least one useful call for every row, written as commands for `tools/caller.c`. The program has called
 //! `cuInit`, `nvmlInit_v2`, and has the primary context of device 0 (in slot `h`).
 
 mod arrays;

@@ -1,7 +1,7 @@
 //! Which words of an answer say how full a card is, who uses it, or how many files a process has open.
 //!
 //! They differ between two moments of one card, and between a slice and the whole; only codes can be compared there. An
-//! answer of `tests/programs/caller.c` is a code, the eight slots and a sum over the buffers, so a figure stays in
+//! answer of `tools/caller.c` is a code, the eight slots and a sum over the buffers, so a figure stays in
 //! sight until the program ends.
 
 /// Functions that put such figures into slots.

@@ -97,7 +97,7 @@ fn slices() -> Result {
 
 /// By the manual's table, which the planner's own tests compare with the planner.
 fn each_source() -> Result {
-    let page = fs::read_to_string(project().join("shim/src/manual/sources.md"))?;
+    let page = fs::read_to_string(project().join("docs/src/request-formats.md"))?;
     let rows = page.split("<!-- sources: ").nth(1).and_then(|it| it.split("<!-- end").next());
     let rows = rows.unwrap_or_default().lines().filter_map(|row| row.strip_prefix("| `"));
     let names: Vec<&str> = rows.filter_map(|row| row.split('`').next()).collect();

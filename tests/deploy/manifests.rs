@@ -269,7 +269,7 @@ fn kustomized() -> Result {
 
 /// A part of the manual's page, without the marks of its language.
 fn shown(name: &str) -> Result<String> {
-    let page = fs::read_to_string(project().join("shim/src/manual/kubernetes.md"))?;
+    let page = fs::read_to_string(project().join("docs/src/kubernetes.md"))?;
     let behind = page.split(&format!("<!-- {name}: a test builds it -->\n```yaml\n")).nth(1);
     let text = behind.and_then(|it| it.split("```\n").next());
     text.map(str::to_owned).ok_or_else(|| Stop::fail(format!("no {name} in the manual")))

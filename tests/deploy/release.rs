@@ -1,9 +1,9 @@
 //! The archive of a release, its installation below a root of its own, and what is left afterwards.
 
 use crate::{ARCHIVE, ended, expect, real, release, tree, unpacked};
-use gpucap_tests::{Result, Scratch, Stop, trial};
+use gpucap_tests::{Result, Scratch, Stop, markdown, trial};
 use libtest_mimic::Trial;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -11,6 +11,7 @@ use std::process::Command;
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial("release: the archive is whole, and the same when made again", archive),
+        trial("release: each link of its documents leads to a file of it", documents),
         trial(
             "release: what is installed runs, and uninstalling leaves what was there before",
             round,
@@ -42,6 +43,21 @@ fn archive() -> Result {
     };
     let both = (made(one.path())?, made(two.path())?);
     expect(both.0 == both.1, || format!("two archives of the same files differ: {both:?}"))
+}
+
+/// A reader of the archive has no other files: those that the README and the book lead to are in it.
+fn documents() -> Result {
+    let scratch = Scratch::new()?;
+    let root = unpacked(&scratch)?;
+    let pages = tree(&root)?.into_iter().filter(|name| name.ends_with(".md"));
+    let pages: BTreeMap<_, _> = pages
+        .map(|name| Ok((root.join(&name), fs::read_to_string(root.join(&name))?)))
+        .collect::<Result<_>>()?;
+    expect(pages.contains_key(&root.join("README.md")), || "no README".into())?;
+    expect(pages.keys().any(|page| page.ends_with("docs/src/troubleshooting.md")), || {
+        format!("no book among {:?}", pages.keys())
+    })?;
+    markdown::none_dead(&pages, markdown::links, markdown::anchors)
 }
 
 fn installed(release: &Path, root: &Path) -> Result<String> {

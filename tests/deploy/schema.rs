@@ -86,7 +86,7 @@ fn bites() -> Result {
 }
 
 fn named() -> Result {
-    let page = fs::read_to_string(project().join("shim/src/manual/kubernetes.md"))?;
+    let page = fs::read_to_string(project().join("docs/src/kubernetes.md"))?;
     let oldest = RELEASES[0].trim_end_matches(".0");
     expect(page.contains(&format!("Kubernetes {oldest}")), || format!("no {oldest} in the manual"))
 }

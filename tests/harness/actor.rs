@@ -1,4 +1,4 @@
-//! A process that a test leads by the hand: `tests/programs/actor.c`.
+//! A process that a test leads by the hand: `tests/programs/tools/actor.c`.
 //!
 //! Each command is answered before the next one is given, so that the order of what several processes do is the
 //! test's, and nothing waits for time to pass.

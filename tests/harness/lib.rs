@@ -7,6 +7,7 @@
 //! * [`rows`]: what the shim intercepts.
 //! * [`fetched`]: things of other people.
 //! * [`Installation`]: the files of a node, with a driver of the test's choice.
+//! * [`markdown`]: the links of documents.
 //! * [`Build`]: the libraries under test, built by cargo when first asked for.
 //! * [`Stop`]: a test that lacks its means is skipped aloud with the reason and counted, never passed.
 //!
@@ -19,6 +20,7 @@ pub mod fetched;
 mod installation;
 mod ledger;
 mod limits;
+pub mod markdown;
 mod output;
 mod process;
 mod program;

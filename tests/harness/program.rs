@@ -1,5 +1,8 @@
 //! Programs of `tests/programs`, compiled once per test run.
 //!
+//! A test names a program without its folder: `routes` has the ways to the driver, `processes` what a process does with
+//! memory and how it ends, `throttle` what launches, `tools` what a test leads or starts others with.
+//!
 //! A program knows nothing of the world it will run in: what it links as `-lcuda` or `-lnvidia-ml` is a library made
 //! from `include/driver.h`, with names and without code, so that one binary serves the stub and every real driver.
 
@@ -47,13 +50,13 @@ pub struct Program {
 }
 
 impl Program {
-    /// The program made from `tests/programs/<source>.c`.
+    /// The program made from `<source>.c`.
     #[must_use]
     pub const fn new(source: &'static str) -> Self {
         Self { source, compiler: Compiler::Cc, shared: false, flags: Vec::new(), needs: Vec::new() }
     }
 
-    /// The shared library `lib<source>.so` made from `tests/programs/<source>.c`.
+    /// The shared library `lib<source>.so` made from `<source>.c`.
     #[must_use]
     pub fn library(source: &'static str) -> Self {
         Self { shared: true, ..Self::new(source) }
@@ -100,21 +103,20 @@ impl Program {
     fn compile(&self, number: usize) -> Result<PathBuf> {
         let directory = scratch::shared()?.join(format!("program-{number}"));
         std::fs::create_dir_all(&directory)?;
-        let programs = project().join("tests/programs");
         let mut command = self.compiler.command();
         command.args(["-std=gnu11", "-Wall", "-Wextra", "-O1", "-D_GNU_SOURCE"]);
         // The compiler beside a card may be an untested one; ours must have nothing to say.
         if Driver::available() != Driver::Card {
             command.arg("-Werror");
         }
-        command.arg("-I").arg(project().join("include")).arg("-I").arg(&programs);
+        command.arg("-I").arg(project().join("include")).arg("-I").arg(programs());
         let output = if self.shared {
             command.args(["-shared", "-fPIC"]);
             directory.join(format!("lib{}.so", self.source))
         } else {
             directory.join(self.source)
         };
-        command.arg(programs.join(format!("{}.c", self.source))).arg("-o").arg(&output);
+        command.arg(source(self.source)?).arg("-o").arg(&output);
         command.arg("-L").arg(link_directory()?);
         for library in &self.needs {
             let path = library.build()?;
@@ -150,6 +152,25 @@ impl Program {
     }
 }
 
+/// The directory of the folders of programs, and of the header that they share.
+fn programs() -> PathBuf {
+    project().join("tests/programs")
+}
+
+/// The C file of this name, in whichever folder it is.
+fn source(name: &str) -> Result<PathBuf> {
+    let mut found = Vec::new();
+    for folder in std::fs::read_dir(programs())? {
+        found.push(folder?.path().join(format!("{name}.c")));
+    }
+    found.retain(|path| path.is_file());
+    match &found[..] {
+        [one] => Ok(one.clone()),
+        [] => Err(Stop::fail(format!("no folder of tests/programs has {name}.c"))),
+        _ => Err(Stop::fail(format!("{name}.c is in more than one folder of tests/programs"))),
+    }
+}
+
 /// The directory with `libcuda.so` and `libnvidia-ml.so` to link with.
 fn link_directory() -> Result<&'static Path> {
     static DIRECTORY: OnceLock<Result<PathBuf>> = OnceLock::new();
@@ -162,7 +183,7 @@ fn link_directory() -> Result<&'static Path> {
                 .arg(format!("-Wl,-soname,{library}.so.1"))
                 .arg("-I")
                 .arg(project().join("include"))
-                .arg(project().join("tests/programs/link_library.c"))
+                .arg(source("link_library")?)
                 .arg("-o")
                 .arg(directory.join(format!("{library}.so")))
                 .status()?;

@@ -4,10 +4,14 @@
 //! it and files that do not, so that a rule which finds nothing is known to have looked.
 
 mod blank;
+mod contributing;
+mod modules;
+mod order;
 mod rules;
 mod source;
 mod tables;
 
+use modules::{MODULES, Modules};
 use rules::Fault;
 use source::{Source, project};
 
@@ -102,7 +106,7 @@ rules! {
             ("shim/src/log.rs", "// libc::write\nuse crate::sys::libc_free;"),
             ("shim/src/log.rs", "use libc::{EFBIG, ENOENT};\nlet a = libc::O_RDWR;"),
             ("hook/src/run.rs", "use libc::write;"),
-            ("shim/src/manual/costs.md", "It calls libc::write."),
+            ("docs/src/design/costs.md", "It calls libc::write."),
         ];
 
     a_layer_names_only_what_is_below_it: crate::rules::layers,
@@ -123,6 +127,24 @@ rules! {
             ("shim/core/src/a.rs", "use std::{fmt, time::Duration};\n#[cfg(test)]\nmod tests { use std::env; }"),
             ("shim/core/src/a.rs", "/// As std::env::var.\nfn environment() { let s = r#\"std::fs\"#; }"),
             ("shim/src/cuda/memory.rs", "use super::pool; use crate::cuda::verdict;"),
+        ];
+
+    a_module_names_only_modules_below_it: crate::order::upward,
+        broken by [
+            ("shim/src/sys.rs", "use crate::session::Session;"),
+            ("shim/src/sys/file.rs", "use super::super::log;"),
+            ("shim/src/log.rs", "use crate::{sys, state::State};"),
+            ("shim/src/log.rs", "fn f() { crate::state::get() }"),
+            ("shim/src/log.rs", "mod a { use super::super::state; }"),
+            ("shim/src/log.rs", "use crate::SOMETHING_OF_THE_ROOT;"),
+            ("shim/src/a_new_module.rs", "//! New."),
+        ],
+        kept by [
+            ("shim/src/log.rs", "use crate::sys;\nmod a { use super::*; }\n// crate::state"),
+            ("shim/src/sys/file.rs", "use super::Errno; use crate::sys::directory;"),
+            ("shim/src/lib.rs", "use state::State; fn f() { crate::session::begin() }"),
+            ("shim/src/log.rs", "#[cfg(test)]\nmod tests { use crate::state; }"),
+            ("tests/harness/log.rs", "use crate::state;"),
         ];
 
     a_crate_depends_on_what_is_allowed: crate::rules::dependencies,
@@ -160,6 +182,80 @@ const LONG: &str = {
 };
 
 #[test]
+fn no_files_name_each_other_in_a_circle() {
+    for modules in MODULES.iter().filter(|modules| modules.circles.is_none()) {
+        assert_eq!(order::circle(project(), modules), None, "{}", modules.sources);
+    }
+}
+
+#[test]
+fn a_circle_of_files_is_found() {
+    let modules = Modules { sources: "a/src/", order: &[], upward: &[], circles: None };
+    let circle = |files: &[(&str, &str)]| {
+        let sources: Vec<_> = files.iter().map(|(path, text)| Source::new(path, text)).collect();
+        order::circle(&sources, &modules)
+    };
+    let found = |path: &[&str]| Some(path.iter().map(|&file| file.to_owned()).collect());
+    let one = ("a/src/one.rs", "use crate::two::Two;");
+    let two = ("a/src/two.rs", "mod three;\nfn f() { three::g() }");
+    let root = ("a/src/lib.rs", "mod one;\npub use one::One;");
+    let three = ("a/src/two/three.rs", "pub(crate) fn four() {}");
+    assert_eq!(circle(&[root, one, two, three]), None);
+    assert_eq!(
+        circle(&[one, two, ("a/src/two/three.rs", "use crate::one;")]),
+        found(&["crate::one", "crate::two", "crate::two::three", "crate::one"])
+    );
+    assert_eq!(
+        circle(&[one, two, ("a/src/two/three.rs", "use super::Two;")]),
+        found(&["crate::two", "crate::two::three", "crate::two"])
+    );
+    assert_eq!(
+        circle(&[root, ("a/src/one.rs", "use crate::One;")]),
+        found(&["crate", "crate::one", "crate"])
+    );
+}
+
+#[test]
+fn an_arrow_upward_stands_only_with_a_reason() {
+    let order = &[("one", ""), ("two", ""), ("three", "")];
+    let upward = &[("one", "two", "a reason")];
+    let modules = Modules { sources: "a/src/", order, upward, circles: None };
+    let source = Source::new("a/src/one.rs", "use crate::two;\nuse crate::three;");
+    let found = order::above(&source, &modules);
+    assert_eq!(found, [(2, "one names three, which is above it".to_owned())]);
+}
+
+#[test]
+fn the_order_of_modules_has_only_what_there_is() {
+    let stale: Vec<_> = MODULES.iter().flat_map(|it| order::stale(project(), it)).collect();
+    assert_eq!(stale, Vec::<String>::new());
+}
+
+#[test]
+fn an_entry_that_no_file_needs_is_found() {
+    let order = &[("one", ""), ("two", ""), ("gone", "")];
+    let upward = &[("one", "two", ""), ("one", "gone", "")];
+    let modules = Modules { sources: "a/src/", order, upward, circles: None };
+    let sources = [("a/src/one.rs", "use crate::two;"), ("a/src/two/a.rs", "//! Two.")];
+    let sources = sources.map(|(path, text)| Source::new(path, text));
+    let expected = ["a/src/: there is no module gone", "a/src/: one does not name gone any more"];
+    assert_eq!(order::stale(&sources, &modules), expected);
+}
+
+#[test]
+fn contributing_shows_the_layers_as_they_are() {
+    let document = project().iter().find(|source| source.path == "CONTRIBUTING.md");
+    let text = &document.expect("CONTRIBUTING.md").text;
+    let renewed = contributing::renewed(text).expect("the marks of the tables of layers");
+    if std::env::var_os("BLESS").is_some() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../CONTRIBUTING.md");
+        std::fs::write(path, renewed).expect("CONTRIBUTING.md is renewed");
+        return;
+    }
+    assert!(*text == renewed, "with BLESS=1 this test makes CONTRIBUTING.md show:\n{renewed}");
+}
+
+#[test]
 fn each_test_binary_is_a_step_of_ci_run() {
     let sources = project();
     let text = |path: &str| {
@@ -178,15 +274,14 @@ fn a_test_binary_without_a_step_is_found() {
 }
 
 #[test]
-fn the_readme_shows_the_variables_as_they_are() {
+fn the_documentation_shows_the_variables_as_they_are() {
     let sources = project();
-    let readme = sources.iter().find(|source| source.path == "README.md").expect("README.md");
-    let shown =
-        readme.text.split_once("variables: ").and_then(|(_, rest)| rest.split_once("-->\n"));
+    let page = sources.iter().find(|source| source.path == "docs/src/limits.md").expect("the page");
+    let shown = page.text.split_once("variables: ").and_then(|(_, rest)| rest.split_once("-->\n"));
     let shown =
         shown.and_then(|(_, rest)| rest.split_once("<!-- end of variables")).map(|(it, _)| it);
     let table = gpucap_core::config::manual();
-    assert!(shown.map(str::trim) == Some(table.trim()), "README.md should show:\n{table}");
+    assert!(shown.map(str::trim) == Some(table.trim()), "docs/src/limits.md should show:\n{table}");
 }
 
 #[test]

@@ -46,8 +46,10 @@ impl Source {
         let mut names = Vec::new();
         let bytes = self.shipped.as_bytes();
         let (mut at, mut line, mut counted) = (0, 1, 0);
+        let mut inside = Inside::default();
         while at < bytes.len() {
             if !starts_word(bytes, at) {
+                inside.pass(bytes[at]);
                 at += 1;
                 continue;
             }
@@ -61,24 +63,23 @@ impl Source {
                     self.shipped[at + 3..end].split_whitespace().collect::<Vec<_>>().join(" ");
                 let mut found = Vec::new();
                 leaves("", &tree, &mut found);
-                names.extend(found.into_iter().map(|path| Name { line, path }));
+                let found = found.iter().map(|path| self.absolute(path, &inside));
+                names.extend(found.map(|path| Name { line, path }));
                 at = end;
                 continue;
             }
+            inside.is_next |= word == "mod";
             at += word.len();
             while self.shipped[at..].starts_with("::") && starts_word(bytes, at + 2) {
                 at += 2 + word_at(&self.shipped, at + 2).len();
             }
-            names.push(Name { line, path: self.shipped[start..at].to_owned() });
-        }
-        for name in &mut names {
-            name.path = self.absolute(&name.path);
+            names.push(Name { line, path: self.absolute(&self.shipped[start..at], &inside) });
         }
         names
     }
 
     /// The module that this file is, such as `crate::cuda::memory`.
-    fn module(&self) -> String {
+    pub(crate) fn module(&self) -> String {
         let inside = self.path.split_once("src/").map_or("", |(_, inside)| inside);
         let inside = inside.trim_end_matches(".rs").trim_end_matches("/mod");
         match inside {
@@ -87,8 +88,8 @@ impl Source {
         }
     }
 
-    fn absolute(&self, name: &str) -> String {
-        let mut module = self.module();
+    fn absolute(&self, name: &str, inside: &Inside) -> String {
+        let mut module = self.module() + &"::{}".repeat(inside.modules.len());
         let mut rest = name;
         let mut relative = false;
         while let Some(above) = rest.strip_prefix("super::") {
@@ -99,6 +100,36 @@ impl Source {
             (rest, relative) = (here, true);
         }
         if relative { format!("{module}::{rest}") } else { name.to_owned() }
+    }
+}
+
+/// The modules of a file that are written out in it, as the reader goes through them: in one, `super` is a module of
+/// the same file.
+#[derive(Default)]
+struct Inside {
+    /// `mod` was read, and neither its `{` nor its `;` yet.
+    is_next: bool,
+    depth: usize,
+    /// The depth of each.
+    modules: Vec<usize>,
+}
+
+impl Inside {
+    fn pass(&mut self, sign: u8) {
+        match sign {
+            b'{' => {
+                self.depth += 1;
+                if std::mem::take(&mut self.is_next) {
+                    self.modules.push(self.depth);
+                }
+            }
+            b'}' => {
+                self.modules.pop_if(|depth| *depth == self.depth);
+                self.depth = self.depth.saturating_sub(1);
+            }
+            b';' => self.is_next = false,
+            _ => {}
+        }
     }
 }
 

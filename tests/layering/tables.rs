@@ -11,7 +11,9 @@ pub(crate) const UNSAFE: &[&str] = &[
     "shim/src/ledger_file.rs",
     "shim/src/live_limits.rs",
     "shim/src/usage_page.rs",
+    "shim/src/fork_page.rs",
     "shim/src/session.rs",
+    "shim/src/fork_page.rs",
     "shim/src/lib.rs",
     "shim/src/driver.rs",
     "shim/src/driver/",
@@ -154,7 +156,10 @@ pub(crate) const DEPENDENCIES: &[(&str, &[&str])] = &[
 /// The hosts that a file may name: public ones, which every reader can reach.
 pub(crate) const HOSTS: &[&str] = &[
     "deb.debian.org",
+    "docs.jax.dev",
     "docs.nvidia.com",
+    "docs.pytorch.org",
+    "docs.vllm.ai",
     "github.com",
     "keepachangelog.com",
     "prometheus.io",

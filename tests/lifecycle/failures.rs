@@ -1,6 +1,6 @@
 //! A driver that refuses one call, whichever it is: the cap holds all the same, and no charge is left behind.
 //!
-//! `tests/programs/sequence.c` makes its calls in the order of a seed, once as they are; the driver's trace of that says
+//! `processes/sequence.c` makes its calls in the order of a seed, once as they are; the driver's trace of that says
 //! which functions were called, by the program and by the shim, and how often. Then the program runs again for each of
 //! these calls, which fails. Who called it is seen in the trace, too: the answer is the program's if the call was, and
 //! else the program's call is answered as if nothing had failed.

@@ -1,6 +1,6 @@
 //! Every way of getting memory, in random orders: the cap holds at each instant of them.
 //!
-//! `tests/programs/sequence.c` makes the calls and compares what the driver has handed out with the cap and with the
+//! `processes/sequence.c` makes the calls and compares what the driver has handed out with the cap and with the
 //! ledger after each one; the driver keeps the most that it ever had out, so that instants within a call count too.
 //! A seed says the order. Longer: `GPUCAP_TEST_SEEDS`, `GPUCAP_TEST_CALLS` (of each process), `GPUCAP_TEST_KILLS`.
 

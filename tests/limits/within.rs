@@ -1,6 +1,6 @@
 //! What another thread changes while the driver carries out a call takes no memory past the limit.
 //!
-//! `tests/programs/within.c` makes the change at the beginning of the driver's part of the call, when everything that the
+//! `processes/within.c` makes the change at the beginning of the driver's part of the call, when everything that the
 //! call depends on has been asked. The judge is the driver's own count; the ledger must account for all of it.
 
 use crate::{MIB, OUT_OF_MEMORY, SUCCESS, uncapped};

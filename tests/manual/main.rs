@@ -1,10 +1,13 @@
-//! The manual's pages of rows: one section for each intercepted function, made from the tables of the shim.
+//! The manual: its links lead somewhere, and its pages of rows are what the tables of the shim make.
 //!
-//! The pages lie where the manual includes them (`shim/src/manual`). The tests compare them with what the tables make;
+//! The pages of rows have one section for each intercepted function and are part of the book (`docs/src/design`);
 //! `cargo test -p gpucap-tests --test manual -- --bless` writes them anew. They are not edited by hand.
 //!
-//! [`row`] is what a table says of a function, [`page`] is how it reads.
+//! [`row`] is what a table says of a function, [`page`] is how it reads, [`links`] is what the documents refer to,
+//! [`messages`] is what they quote.
 
+mod links;
+mod messages;
 mod page;
 mod row;
 
@@ -32,6 +35,11 @@ fn main() -> ExitCode {
     let mut trials = vec![
         trial("a signature reads as in C", signature_reads_as_in_c),
         trial("each row has a sentence of its own", each_row_says_what_happens),
+        trial("each link of a document leads to a file and a heading", links::of_documents),
+        trial("the table of contents has each page", links::table_of_contents),
+        trial("dead links are found", links::dead_links_are_found),
+        trial("each message that a page explains is in the code", messages::of_pages),
+        trial("each link of the built book leads to a page and a place", links::of_the_built_book),
     ];
     for page in PAGES {
         trials.push(trial(format!("{} is what its table makes", page.file), move || fresh(&page)));
@@ -41,7 +49,7 @@ fn main() -> ExitCode {
 
 impl Page {
     fn path(&self) -> PathBuf {
-        project().join("shim/src/manual").join(self.file)
+        project().join("docs/src/design").join(self.file)
     }
 }
 

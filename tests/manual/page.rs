@@ -38,14 +38,14 @@ pub(crate) fn render(library: &Library, rows: &[Row]) -> String {
          # {title}\n\n\
          What is intercepted, {} in all, one section for each; every other function is the driver's own.\n\
          {about}\n\n\
-         The class says what a function does to a limit: [`Class`](crate::call::Class).\n\
+         The class says what a function does to a limit: `Class` in `shim/src/call.rs`.\n\
          `tests/conformance` calls each of them, and compares with the same call without the shim; `tests/limits` takes\n\
          each of class `alloc` to the edge of the cap.\n",
         rows.len(),
     );
     for module in modules(rows) {
         // Writing to a String cannot fail.
-        let _ = write!(page, "\n## {module}\n\nHandlers: [`crate::{name}::{module}`].\n");
+        let _ = write!(page, "\n## {module}\n\nHandlers: `shim/src/{name}/{module}.rs`.\n");
         for row in rows.iter().filter(|row| row.module == module) {
             let Row { symbol, handler, class, .. } = row;
             let signature = row.signature(result);
@@ -54,7 +54,7 @@ pub(crate) fn render(library: &Library, rows: &[Row]) -> String {
             let _ = write!(
                 page,
                 "\n### `{symbol}`\n\n```c\n{signature}\n```\n\n{text}\n\n\
-                 Class: `{class}`. {asked}Handler: [`{handler}`](crate::{name}::{module}::{handler}).\n",
+                 Class: `{class}`. {asked}Handler: `{handler}`.\n",
             );
         }
     }

@@ -1,4 +1,4 @@
-//! One run of `tests/programs/replay.c`: requests, answers, and what lies where.
+//! One run of `tools/replay.c`: requests, answers, and what lies where.
 
 use crate::forms::Meaning;
 use gpucap_tests::{Program, Result, Stop, World, project};

@@ -40,7 +40,10 @@ enum Verdict {
 fn main() -> ExitCode {
     let mut trials = effects::trials();
     if Driver::available() == Driver::Stub {
-        trials.push(trial("the README lists each route, and no other", the_readme_lists_them));
+        trials.push(trial(
+            "the documentation lists each route, and no other",
+            the_documentation_lists_them,
+        ));
     }
     for row in table::rows() {
         for driver in drivers() {
@@ -58,12 +61,12 @@ fn drivers() -> Vec<Driver> {
     }
 }
 
-/// The README promises routes by the names of the rows here: `| name | ...` between two marks.
-fn the_readme_lists_them() -> Result {
-    let readme = std::fs::read_to_string(project().join("README.md"))
+/// The page on interception names the rows here: `| name | ...` between two marks.
+fn the_documentation_lists_them() -> Result {
+    let page = std::fs::read_to_string(project().join("docs/src/design/interception.md"))
         .map_err(|error| Stop::fail(error.to_string()))?;
     let table =
-        readme.split("<!-- routes").nth(1).and_then(|rest| rest.split("<!-- end of routes").next());
+        page.split("<!-- routes").nth(1).and_then(|rest| rest.split("<!-- end of routes").next());
     let lines = table.unwrap_or("").lines().filter(|line| line.starts_with("| ")).skip(1);
     let listed: Vec<&str> =
         lines.filter_map(|line| line.split('|').nth(1)).map(str::trim).collect();
@@ -73,7 +76,7 @@ fn the_readme_lists_them() -> Result {
     if missing.is_empty() && unknown.is_empty() {
         Ok(())
     } else {
-        Err(Stop::fail(format!("not in the README: {missing:?}; only in the README: {unknown:?}")))
+        Err(Stop::fail(format!("not on the page: {missing:?}; only on the page: {unknown:?}")))
     }
 }
 

@@ -243,7 +243,7 @@ fn sanitized(world: &World, sanitizer: Sanitizer) -> Result<Run> {
 }
 
 fn ctypes(world: &World) -> Result<Run> {
-    let script = project().join("tests/programs/route.py");
+    let script = project().join("tests/programs/routes/route.py");
     Ok(world.run(&python()?)?.arg("-S").arg(script))
 }
 

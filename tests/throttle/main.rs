@@ -31,7 +31,7 @@ use std::process::ExitCode;
 
 const MS: u64 = 1_000_000;
 
-/// Commands for `tests/programs/caller.c` that give it a context on device 0 (in slot `h`) and a kernel of 10 ms (`c`).
+/// Commands for `tools/caller.c` that give it a context on device 0 (in slot `h`) and a kernel of 10 ms (`c`).
 const BEGIN: [&str; 5] = [
     "call cuInit 0",
     "call cuDevicePrimaryCtxRetain &h 0",

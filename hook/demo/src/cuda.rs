@@ -1,7 +1,6 @@
 //! The few functions of the CUDA driver that the program uses, on the first device.
 
-use crate::Result;
-use crate::library::{function, open};
+use crate::library::{Result, function, open};
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use libloading::Library;
 use std::ptr::null_mut;

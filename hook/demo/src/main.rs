@@ -14,12 +14,10 @@ mod library;
 mod nvml;
 
 use cuda::Cuda;
+use library::Result;
 use nvml::Nvml;
-use std::error::Error;
 use std::io::{BufRead, Write, stdin, stdout};
 use std::process::ExitCode;
-
-type Result<T = ()> = std::result::Result<T, Box<dyn Error>>;
 
 fn main() -> ExitCode {
     let word = std::env::args().nth(1);

@@ -1,7 +1,6 @@
 //! The few functions of NVML that the program uses: what `nvidia-smi` shows of each device.
 
-use crate::Result;
-use crate::library::{function, open};
+use crate::library::{Result, function, open};
 use core::ffi::{CStr, c_char, c_uint};
 use gpucap_abi::nvml::{nvmlDevice_t, nvmlMemory_t};
 use libloading::Library;

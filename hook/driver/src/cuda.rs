@@ -1,7 +1,6 @@
 //! The few functions of the CUDA driver that it takes to make a context on the one device that is shown.
 
-use crate::Result;
-use crate::library::{function, open};
+use crate::library::{Result, function, open};
 use core::ffi::{c_int, c_uint, c_void};
 use libloading::Library;
 use std::fmt::Write;

@@ -1,8 +1,10 @@
 //! A library of the driver, and the functions of it that this driver has.
 
-use crate::Result;
 use libloading::{Library, Symbol};
 use std::error::Error;
+
+/// What comes of a question to the driver; the error is one line.
+pub(crate) type Result<T = ()> = std::result::Result<T, Box<dyn Error>>;
 
 /// Opens a library by the name that the loader knows.
 pub(crate) fn open(name: &str) -> Result<&'static Library> {

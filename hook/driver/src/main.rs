@@ -18,14 +18,12 @@ mod nvml;
 
 use cuda::Cuda;
 use gpucap_abi::nvml::NO_MEMORY_LIMIT;
+use library::Result;
 use nvml::Nvml;
-use std::error::Error;
 use std::ffi::CString;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::process::ExitCode;
-
-type Result<T = ()> = std::result::Result<T, Box<dyn Error>>;
 
 /// `PROC_PID_INIT_INO` of Linux: the inode of the pid namespace in which the numbers are the host's.
 const FIRST_PID_NAMESPACE: u64 = 0xefff_fffc;

@@ -1,8 +1,8 @@
 //! What the files of an image can reach in the hook: programs and C libraries, whole or not.
 
-#[path = "../../src/elf.rs"]
+#[path = "../../src/node/elf.rs"]
 mod head;
-#[path = "../../src/engine/abi/strings.rs"]
+#[path = "../../src/inject/abi/strings.rs"]
 mod strings;
 
 use std::io;

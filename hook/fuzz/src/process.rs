@@ -3,6 +3,7 @@
 //! The input says what stands where in a ledger, and then what an honest process does with it: it comes, charges, refunds,
 //! launches, looks for the dead and goes. It may be refused everything, but it ends, and nothing passes the cap.
 
+use super::card::Card;
 use super::ledger::{Place, RECORD, place, value};
 use gpucap_core::ledger::{Count, DEVICES, Identity, Kind, Ledger, SLOTS, Slot};
 use gpucap_core::throttle::{Allowance, Bucket, Gang, Launch, Meter, Signature, Verdict};

@@ -6,7 +6,6 @@
 //! own plugins write it so (HAMi, Volcano, vgpu-manager).
 
 mod ack;
-mod allocate_response;
 mod allocation;
 pub(crate) mod annotation;
 mod device_list;
@@ -17,7 +16,6 @@ mod hami;
 mod koordinator;
 mod kubelet;
 mod mps;
-mod number;
 mod vgpu_manager;
 mod volcano;
 
@@ -25,50 +23,32 @@ use std::collections::BTreeMap;
 
 use gpucap_core::config::Config;
 
-use crate::card::Card;
-use crate::env::{Env, Reading};
+use crate::document::env::Env;
+use crate::document::node::Node;
+use crate::facts::Facts;
 use crate::grant::Grant;
-use crate::identity::Identity;
-use crate::node::Node;
 use crate::reason::Reason;
+use crate::source::Source;
 
-/// What a convention may look at.
-#[derive(Clone)]
-pub(crate) struct Facts<'a> {
-    pub(crate) env: &'a Reading<'a>,
-    pub(crate) annotations: &'a BTreeMap<String, String>,
-    pub(crate) cards: &'a [Card],
-    pub(crate) node: &'a Node,
-    pub(crate) identities: &'a [Identity],
-    pub(crate) allocations: &'a [Vec<u8>],
-    pub(crate) checkpoint: Option<&'a [u8]>,
+/// How a source is read, and whether it looks at the environment.
+type Reader = (fn(&Facts<'_>) -> Result<Vec<Grant>, Reason>, bool);
+
+const fn reader(source: Source) -> Reader {
+    match source {
+        Source::Allocation => (allocation::read, false),
+        Source::Kubelet => (kubelet::read, false),
+        Source::Annotation => (annotation::read, true),
+        Source::Hami => (hami::read, true),
+        Source::Volcano => (volcano::read, false),
+        Source::VgpuManager => (vgpu_manager::read, true),
+        Source::Koordinator => (koordinator::read, false),
+        Source::Ack => (ack::read, false),
+        Source::Gpushare => (gpushare::read, true),
+        Source::Egpu => (egpu::read, true),
+        Source::Mps => (mps::read, true),
+        Source::Environment => (environment::read, true),
+    }
 }
-
-/// A convention: its name in the node's configuration, how it is read, and whether it looks at the environment.
-struct Convention {
-    name: &'static str,
-    read: fn(&Facts<'_>) -> Result<Vec<Grant>, Reason>,
-    of_env: bool,
-}
-
-/// More GPUs than any machine has. What names more is refused, for each of them is compared with each.
-pub(crate) const MOST_GPUS: usize = 256;
-
-/// All of them, the ones that are hardest to forge first.
-const CONVENTIONS: &[Convention] = &[
-    Convention { name: "allocation", read: allocation::read, of_env: false },
-    Convention { name: "kubelet", read: kubelet::read, of_env: false },
-    Convention { name: "annotation", read: annotation::read, of_env: true },
-    Convention { name: "hami", read: hami::read, of_env: true },
-    Convention { name: "volcano", read: volcano::read, of_env: false },
-    Convention { name: "vgpu-manager", read: vgpu_manager::read, of_env: true },
-    Convention { name: "koordinator", read: koordinator::read, of_env: false },
-    Convention { name: "ack", read: ack::read, of_env: false },
-    Convention { name: "gpushare", read: gpushare::read, of_env: true },
-    Convention { name: "egpu", read: egpu::read, of_env: true },
-    Convention { name: "mps", read: mps::read, of_env: true },
-    Convention { name: environment::NAME, read: environment::read, of_env: true },
-];
 
 /// The annotations that these read; `*` is any ending. gpucap's own are in the node's domain, `gpucap` by default.
 pub const ANNOTATIONS: [&str; 8] = [
@@ -104,23 +84,20 @@ pub(crate) fn unheard(node: &Node, annotations: &BTreeMap<String, String>) -> Ve
 /// More are not named.
 const MOST_UNHEARD: usize = 8;
 
-/// The names that the node's configuration knows.
-pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    CONVENTIONS.iter().map(|convention| convention.name)
-}
-
 /// The grants of all conventions that the node reads, for every reading of the environment.
 pub(crate) fn ask(facts: &Facts<'_>, env: &Env) -> Result<Vec<Grant>, Reason> {
     let mut grants = Vec::new();
     for (place, env) in env.readings()?.iter().enumerate() {
         let facts = Facts { env, ..facts.clone() };
-        // The others say the same each time.
-        let conventions = CONVENTIONS.iter().filter(|it| it.of_env || place == 0);
-        for Convention { name, read, .. } in conventions {
-            if facts.node.sources.contains(name) {
+        let read = |source: &&Source| facts.node.sources.contains(source);
+        for &source in Source::ALL.iter().filter(read) {
+            let (read, of_env) = reader(source);
+            // The others say the same each time.
+            if of_env || place == 0 {
                 let found = read(&facts)?;
                 found.iter().try_for_each(Grant::bounded)?;
-                grants.extend(found.into_iter().map(|grant| Grant { convention: name, ..grant }));
+                let convention = source.name();
+                grants.extend(found.into_iter().map(|grant| Grant { convention, ..grant }));
             }
         }
     }
@@ -136,7 +113,7 @@ pub(crate) fn ask(facts: &Facts<'_>, env: &Env) -> Result<Vec<Grant>, Reason> {
 
 /// The values of gpucap's own variables, if the node reads them: the grants contain them.
 pub(crate) fn asked(env: &Env, node: &Node) -> Config {
-    let heard = node.sources.contains(&environment::NAME);
+    let heard = node.sources.contains(&Source::Environment);
     if heard { environment::asked(env) } else { Config::default() }
 }
 

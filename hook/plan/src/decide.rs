@@ -8,18 +8,19 @@ use std::collections::BTreeMap;
 use gpucap_core::config::{Config, Excerpt};
 use gpucap_core::limits::file::{Key, Label, LimitsFile};
 
-use crate::calibration::Calibration;
-use crate::card::Card;
-use crate::container::{Container, MountNamespace};
-use crate::convention::{self, Facts};
-use crate::env::Reading;
+use crate::convention;
+use crate::document::calibration::Calibration;
+use crate::document::card::Card;
+use crate::document::container::{Container, MountNamespace};
+use crate::document::env::Reading;
+use crate::document::identity::{Identity, is_sandbox};
+use crate::document::node::{Node, Privileged};
+use crate::document::state::State;
+use crate::facts::Facts;
 use crate::grant::Grant;
-use crate::identity::{Identity, is_sandbox};
 use crate::merge::merge;
 use crate::native::{self, NativeLimit};
-use crate::node::{Node, NodeError, Privileged};
-use crate::reason::Reason;
-use crate::state::State;
+use crate::reason::{NodeError, Reason};
 
 /// The note on a container whose programs may mount in a user namespace.
 const MAY_UNSHARE: &str = "its programs may make user namespaces and hide the library in one: a seccomp profile such as \

@@ -8,8 +8,10 @@ use gpucap_core::limits::file::MemoryCap;
 use gpucap_core::units::Share;
 use gpucap_core::uuid::DeviceName;
 
-use crate::convention::MOST_GPUS;
 use crate::reason::Reason;
+
+/// More GPUs than any machine has. What names more is refused, for each of them is compared with each.
+pub(crate) const MOST_GPUS: usize = 256;
 
 /// What one source says.
 #[derive(Clone, Debug, Eq, PartialEq)]

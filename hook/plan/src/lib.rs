@@ -26,34 +26,29 @@
     )
 )]
 
-mod calibration;
-mod card;
-mod container;
 mod convention;
 mod decide;
-mod env;
+mod document;
+mod encoding;
+mod facts;
 mod grant;
-mod identity;
-mod json;
 mod merge;
 mod native;
-mod node;
-mod paths;
 mod reason;
-mod seccomp;
-mod state;
+mod source;
 mod variables;
 
-pub use calibration::{Calibration, Measured, running_driver};
-pub use card::Card;
-pub use container::{Container, MountNamespace};
 pub use convention::{ANNOTATIONS, hears};
 pub use decide::{Decision, Plan, Sources, decide, plan};
-pub use env::Env;
+pub use document::calibration::{Calibration, Measured, running_driver};
+pub use document::card::Card;
+pub use document::container::{Container, MountNamespace};
+pub use document::env::Env;
+pub use document::identity::{Identity, Names};
+pub use document::node::{NativeLimits, NoGlibc, Node, Privileged};
+pub use document::state::State;
 pub use grant::{Cap, Caps, Grant};
-pub use identity::{Identity, Names};
 pub use native::NativeLimit;
-pub use node::{NativeLimits, NoGlibc, Node, NodeError, Privileged};
-pub use reason::Reason;
-pub use state::State;
+pub use reason::{NodeError, Reason};
+pub use source::Source;
 pub use variables::{annotations, variables};

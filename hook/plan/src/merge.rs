@@ -7,8 +7,7 @@
 use gpucap_core::limits::file::{Entry, Key};
 use gpucap_core::uuid::DeviceName;
 
-use crate::convention::MOST_GPUS;
-use crate::grant::{Cap, Grant};
+use crate::grant::{Cap, Grant, MOST_GPUS};
 use crate::reason::Reason;
 
 /// The entries of the limits file, in the order of the names; `*` comes last.

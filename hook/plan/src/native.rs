@@ -7,9 +7,9 @@ use gpucap_core::limits::file::{Entry, Key, MemoryCap};
 use gpucap_core::units::Bytes;
 use gpucap_core::uuid::DeviceName;
 
-use crate::calibration::{Calibration, Measured};
-use crate::card::Card;
-use crate::node::{NativeLimits, Node};
+use crate::document::calibration::{Calibration, Measured};
+use crate::document::card::Card;
+use crate::document::node::{NativeLimits, Node};
 use crate::reason::Reason;
 
 /// What the driver is to keep a container to on one card.

@@ -3,8 +3,6 @@
 use gpucap_core::config::Excerpt;
 use std::fmt;
 
-use crate::node::NodeError;
-
 /// Why no plan can be made. Prints as one line.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Reason {
@@ -55,6 +53,15 @@ pub enum Reason {
         /// Why not.
         why: &'static str,
     },
+}
+
+/// The configuration cannot be used.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct NodeError {
+    /// The file.
+    pub file: String,
+    /// The error in it.
+    pub why: String,
 }
 
 impl Reason {
@@ -128,3 +135,19 @@ impl From<NodeError> for Reason {
         Self::Node(error)
     }
 }
+
+impl NodeError {
+    /// The file is there and cannot be read.
+    #[must_use]
+    pub fn unreadable(file: &str, why: impl fmt::Display) -> Self {
+        Self { file: file.to_owned(), why: format!("it cannot be read: {why}") }
+    }
+}
+
+impl fmt::Display for NodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.file, self.why)
+    }
+}
+
+impl std::error::Error for NodeError {}

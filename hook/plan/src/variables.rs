@@ -10,7 +10,7 @@ use gpucap_core::limits::file::{Entry, Key, MemoryCap};
 use std::fmt::Display;
 
 use crate::convention::annotation;
-use crate::node::Node;
+use crate::document::node::Node;
 
 /// `GPU_MEM_LIMIT` and `GPU_CORE_PCT`, as far as they can say it.
 #[must_use]

@@ -3,7 +3,7 @@
 //! `states/<runtime>-<stage>.json` have what each runtime says to a hook, with its peculiarities.
 
 use gpucap_plan::{
-    Card, Container, Identity, MountNamespace, Names, NativeLimits, NoGlibc, Node, State,
+    Card, Container, Identity, MountNamespace, Names, NativeLimits, NoGlibc, Node, Source, State,
 };
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -147,8 +147,8 @@ fn every_key_of_the_configuration_is_read() {
     assert_eq!((node.run_dir.as_str(), node.log_file.as_str()), ("/r", "/l"));
     assert_eq!(node.next_runtime, ["crun"]);
     assert_eq!(node.annotation_domain, "gpu.example.com");
-    assert_eq!(node.sources, ["hami", "environment"]);
-    assert_eq!(node.trusted_sources, ["hami"], "a source that is not read is not trusted");
+    assert_eq!(node.sources, [Source::Hami, Source::Environment]);
+    assert_eq!(node.trusted_sources, [Source::Hami], "a source that is not read is not trusted");
     assert!(node.require_limit_for_gpu && node.allow_off_switches && node.open);
     assert_eq!(node.kubelet_checkpoint.as_deref(), Some("/k"));
     assert_eq!((node.aliyun_memory_unit, node.context_mem), (1 << 20, Some(300 << 20)));
@@ -158,9 +158,8 @@ fn every_key_of_the_configuration_is_read() {
     assert_eq!(node.driver_libraries.as_deref(), Some("/d"));
 }
 
-/// The first words of the rows between two marks of the manual's page.
-fn documented(mark: &str) -> Vec<String> {
-    let page = include_str!("../../../shim/src/manual/sources.md");
+/// The first words of the rows between two marks of a page.
+fn documented(page: &str, mark: &str) -> Vec<String> {
     let part = page.split(&format!("<!-- {mark}")).nth(1).expect("a table");
     let part = part.split("<!-- end").next().unwrap_or_default();
     part.lines()
@@ -172,8 +171,11 @@ fn documented(mark: &str) -> Vec<String> {
 fn the_manual_has_every_key_and_every_source() {
     let keys = every_key();
     let keys: Vec<_> = keys.as_object().expect("keys").keys().cloned().collect();
-    assert_eq!(documented("node"), keys);
-    assert_eq!(documented("sources"), Node::default().sources);
+    let node = include_str!("../../../docs/src/node-configuration.md");
+    assert_eq!(documented(node, "node"), keys);
+    let formats = include_str!("../../../docs/src/request-formats.md");
+    let sources: Vec<_> = Node::default().sources.iter().map(|source| source.name()).collect();
+    assert_eq!(documented(formats, "sources"), sources);
 }
 
 #[test]

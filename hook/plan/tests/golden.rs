@@ -4,7 +4,7 @@
 //! each case says the rule that it stands for. Every convention has a file.
 
 use crate::case::{decided, named, words};
-use gpucap_plan::Node;
+use gpucap_plan::Source;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -44,6 +44,6 @@ fn every_convention_has_its_cases() {
     let stems = files();
     let stems: BTreeSet<_> = stems.iter().filter_map(|file| file.file_stem()?.to_str()).collect();
     let missing: Vec<_> =
-        Node::default().sources.into_iter().filter(|name| !stems.contains(name)).collect();
+        Source::ALL.iter().map(|it| it.name()).filter(|name| !stems.contains(name)).collect();
     assert!(missing.is_empty(), "{missing:?}");
 }

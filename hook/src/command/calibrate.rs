@@ -6,10 +6,12 @@
 //! assumed size is too low, each context of a container exceeds its cap by the difference; if it is too high,
 //! allocations that would have fit are refused.
 
-use crate::driver::Driver;
+use crate::container::native_limit;
 use crate::error::{Error, Result, reason};
 use crate::exit::Exit;
-use crate::{inputs, native_limit, output};
+use crate::node::driver::Driver;
+use crate::node::inputs;
+use crate::terminal::output;
 use gpucap_core::units::Bytes;
 use gpucap_core::uuid::DeviceName;
 use gpucap_plan::{Calibration, Measured, Node};

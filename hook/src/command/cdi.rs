@@ -4,11 +4,11 @@
 //! variables that say the limit and the hook that enforces it; engines set a device's variables over the user's. One
 //! file holds one device, so that a slice ends by the end of its file.
 
+use crate::command::limit_request::{LimitOptions, LimitRequest};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::hooks::{self, Hooks, STAGES};
-use crate::limit_request::{LimitOptions, LimitRequest};
-use crate::output;
+use crate::inject::hooks::{self, Hooks, STAGES};
+use crate::terminal::output;
 use gpucap_core::config::Excerpt;
 use gpucap_core::uuid::DeviceName;
 use gpucap_plan::Node;

@@ -3,10 +3,11 @@
 //! The hook checks the same for each container; image builders and administrators can check it in advance.
 
 use crate::command::hook::library;
-use crate::engine::{self, Fit};
 use crate::error::{Error, Result, reason};
 use crate::exit::Exit;
-use crate::{inputs, output};
+use crate::inject::{self, Fit};
+use crate::node::inputs;
+use crate::terminal::output;
 use gpucap_plan::{NoGlibc, Node};
 use std::path::PathBuf;
 
@@ -31,7 +32,7 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     let wrong = |why: String| Error::Check(format!("{root}: {why}"));
     let node = inputs::node(&options.config).map_err(|why| wrong(why.to_string()))?;
     let library = library(&node).map_err(|why| wrong(why.to_string()))?;
-    let fit = engine::fit(&library, &options.root).map_err(|why| wrong(reason(&why)))?;
+    let fit = inject::fit(&library, &options.root).map_err(|why| wrong(reason(&why)))?;
     let refused = node.no_glibc == NoGlibc::Refuse;
     let (exit, what) = match fit {
         Fit::Loads => (Exit::OK, "its programs load the library".to_owned()),
@@ -51,7 +52,7 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
             format!("the library needs {name}, which it lacks: it would be refused"),
         ),
     };
-    let fault = engine::fault(&options.root).map_err(|why| wrong(reason(&why)))?;
+    let fault = inject::fault(&options.root).map_err(|why| wrong(reason(&why)))?;
     let (exit, what) = match fault {
         Some((directory, why)) => {
             let what = format!("its {directory} {why}, so the library would not hold: refused");

@@ -5,80 +5,25 @@
 //! `--undo` removes what was added and nothing else. A file made by another program is neither overwritten nor
 //! removed. The engine is not restarted.
 
+mod change;
 mod containerd;
 mod directory;
 mod docker;
 mod hooks_dir;
 mod json;
 mod lines;
+mod options;
+mod toml;
 
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::hooks::{self, Hooks};
-use crate::replace::{self, Survives};
-use crate::{inputs, output};
-use gpucap_plan::Node;
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
-
-const AFTER: &str = "\
-An engine reads its configuration when it starts: containerd is to be restarted, Docker to be reloaded; podman and
-CRI-O look for themselves. Doing it twice changes nothing more.
-
-Exit status: 0 if it is as asked, 1 if a file cannot be changed; one line says why.
-
-  gpucap configure containerd --dry-run
-  gpucap configure containerd && systemctl restart containerd";
-
-/// The words behind `gpucap configure`.
-#[derive(Debug, clap::Args)]
-#[command(after_help = AFTER)]
-pub(crate) struct Options {
-    /// The engine
-    engine: Engine,
-    /// Show what would be changed, and change nothing
-    #[arg(long)]
-    dry_run: bool,
-    /// Take out what was put in
-    #[arg(long)]
-    undo: bool,
-    /// The engine's file, if it is in another place: config.toml, daemon.json, or the file in the directory of hooks
-    #[arg(long, value_name = "FILE")]
-    file: Option<PathBuf>,
-    /// containerd: the runtime handler; one that is there keeps all else that it says
-    #[arg(long, value_name = "NAME", default_value = containerd::HANDLER)]
-    handler: String,
-    /// containerd: where the base specification is written
-    #[arg(long, value_name = "FILE", default_value = containerd::SPECIFICATION)]
-    specification: PathBuf,
-    /// containerd: also switch NRI on, so that `gpucap nri` is asked
-    #[arg(long)]
-    nri: bool,
-    /// The node's configuration that the hook is to read
-    #[arg(long, value_name = "FILE", default_value = Node::PATH)]
-    config: PathBuf,
-    /// The command as the engine is to call it [default: this one, by the link `current` of an installation]
-    #[arg(long, value_name = "FILE")]
-    program: Option<PathBuf>,
-}
-
-/// A supported engine.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum)]
-enum Engine {
-    Containerd,
-    Docker,
-    Podman,
-    Crio,
-}
-
-/// A file as it is, and as it is to be; without text, it is not there.
-#[derive(Debug, Eq, PartialEq)]
-struct Change {
-    path: PathBuf,
-    before: Option<String>,
-    after: Option<String>,
-}
+use crate::inject::hooks::{self, Hooks};
+use crate::node::inputs;
+use crate::terminal::output;
+use change::{Change, wrong};
+use options::Engine;
+pub(crate) use options::Options;
+use std::path::Path;
 
 /// Changes the files, or shows how it would.
 pub(crate) fn execute(options: &Options) -> Result<Exit> {
@@ -125,84 +70,5 @@ fn more_for_crio(config: &Path) -> &'static str {
             "On a node of Kubernetes, have the settings name `kubelet_checkpoint`: CRI-O lets a pod overrule \
              the variables of a device plugin.\n"
         }
-    }
-}
-
-impl Change {
-    /// Of a file that is ours alone and is to become this.
-    fn to_ours(path: &Path, after: String) -> Result<Self> {
-        let before = read(path)?;
-        match &before {
-            Some(text) if !text.trim().is_empty() && !is_ours(text) => Err(Error::Configure(
-                format!("{}: not made by gpucap; move it away, or name another", path.display()),
-            )),
-            _ => Ok(Self { path: path.to_owned(), before, after: Some(after) }),
-        }
-    }
-
-    /// Of a file that is to go, if it is ours.
-    fn without_ours(path: &Path) -> Result<Self> {
-        let before = read(path)?;
-        let after = before.clone().filter(|text| !is_ours(text));
-        Ok(Self { path: path.to_owned(), before, after })
-    }
-
-    /// The lines that go and those that come.
-    fn shown(&self) -> String {
-        let lines = |text: &Option<String>| -> Vec<String> {
-            text.iter().flat_map(|text| text.lines()).map(str::to_owned).collect()
-        };
-        let (before, after) = (lines(&self.before), lines(&self.after));
-        let same = |pair: &(&String, &String)| pair.0 == pair.1;
-        let head = before.iter().zip(&after).take_while(same).count();
-        let rest = (&before[head..], &after[head..]);
-        let tail = rest.0.iter().rev().zip(rest.1.iter().rev()).take_while(same).count();
-        let gone = rest.0[..rest.0.len() - tail].iter().map(|line| format!("-{line}\n"));
-        let come = rest.1[..rest.1.len() - tail].iter().map(|line| format!("+{line}\n"));
-        format!("{}\n{}", self.path.display(), gone.chain(come).collect::<String>())
-    }
-
-    /// Changes the file, at once and whole; its owner and mode stay.
-    fn make(&self) -> io::Result<()> {
-        let Some(text) = &self.after else { return replace::remove(&self.path) };
-        if let Some(directory) = self.path.parent() {
-            fs::create_dir_all(directory)?;
-        }
-        replace::replace(&self.path, text.as_bytes(), Survives::Machine)
-    }
-}
-
-/// A file that cannot be read or changed.
-fn wrong(path: &Path, why: &io::Error) -> Error {
-    let root = if why.kind() == io::ErrorKind::PermissionDenied { "; run it as root" } else { "" };
-    Error::Configure(format!("{}: {}{root}", path.display(), crate::error::reason(why)))
-}
-
-/// Whether the document of a file has our hook.
-fn is_ours(text: &str) -> bool {
-    serde_json::from_str(text).is_ok_and(|document| hooks::is_in(&document))
-}
-
-/// The text of a file; none if there is no file.
-fn read(path: &Path) -> Result<Option<String>> {
-    match fs::read_to_string(path) {
-        Ok(text) => Ok(Some(text)),
-        Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(why) => Err(wrong(path, &why)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_changes_is_shown_and_nothing_else() {
-        let text = |text: &str| Some(text.to_owned());
-        let change = |before, after| Change { path: "/f".into(), before, after }.shown();
-        assert_eq!(change(text("a\nb\nc\n"), text("a\nx\ny\nc\n")), "/f\n-b\n+x\n+y\n");
-        assert_eq!(change(None, text("a\n")), "/f\n+a\n");
-        assert_eq!(change(text("a\n"), None), "/f\n-a\n");
-        assert_eq!(change(text("a\na\n"), text("a\na\na\n")), "/f\n+a\n");
     }
 }

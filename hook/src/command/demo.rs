@@ -6,13 +6,14 @@
 
 mod actor;
 mod card;
+mod show;
 mod stage;
 mod steps;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::exit::Exit;
-use crate::output::print;
-use crate::paint::Paint;
+use crate::terminal::paint::Paint;
+use show::Show;
 use stage::Stage;
 use std::io;
 
@@ -30,44 +31,8 @@ pub(crate) struct Options {
 
 /// Shows it.
 pub(crate) fn execute(options: &Options) -> Result<Exit> {
-    let show = Show { paint: Paint::on(&io::stdout()) };
+    let show = Show::on(Paint::on(&io::stdout()));
     let stage = Stage::set(options.stub)?;
     steps::play(&stage, show)?;
     Ok(Exit::OK)
-}
-
-/// How the demo speaks.
-#[derive(Clone, Copy)]
-struct Show {
-    paint: Paint,
-}
-
-impl Show {
-    /// What the next step is about.
-    fn title(self, number: u32, text: &str) -> Result {
-        print(&format!("\n{}\n", self.paint.bold(&format!("{number}. {text}"))))
-    }
-
-    /// A command as one would type it.
-    fn command(self, text: &str) -> Result {
-        print(&format!("\n   {} {text}\n", self.paint.dim("$")))
-    }
-
-    /// What a program printed.
-    fn quote(self, text: &str) -> Result {
-        text.lines().try_for_each(|line| print(&format!("{}\n", format!("   {line}").trim_end())))
-    }
-
-    /// Prints a remark of the demo.
-    fn say(self, text: &str) -> Result {
-        print(&format!("   {text}\n"))
-    }
-
-    /// Says what was checked, if it is so.
-    fn check(self, holds: bool, expected: &str, found: &str) -> Result {
-        if holds {
-            return print(&format!("   {} {expected}\n", self.paint.good("ok")));
-        }
-        Err(Error::Demo(format!("expected: {expected}; found: {found}")))
-    }
 }

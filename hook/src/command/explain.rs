@@ -12,9 +12,9 @@ mod verdict;
 
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::output;
-use crate::paint::Paint;
-use crate::proc::Process;
+use crate::node::proc::Process;
+use crate::terminal::output;
+use crate::terminal::paint::Paint;
 use facts::Facts;
 use gpucap_plan::Node;
 use std::io;
@@ -51,7 +51,8 @@ pub(crate) struct Options {
 /// Prints the answer.
 pub(crate) fn execute(options: &Options) -> Result<Exit> {
     if let Some(bundle) = &options.bundle {
-        return bundle::execute(options, bundle);
+        let state = options.state.as_deref();
+        return bundle::execute(bundle, state, &options.config, options.json);
     }
     let facts = match options.pid {
         Some(pid) => Facts::of(Process(pid)).map_err(|why| Error::Process { pid, why })?,

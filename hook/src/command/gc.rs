@@ -3,10 +3,12 @@
 //! That happens by itself whenever a container or a run starts; this is for a node where none will. What may still be
 //! in use stays, so it can be called at any time.
 
-use crate::engine::{pages, records};
+use crate::container::ledgers;
+use crate::container::{pages, records};
 use crate::error::Result;
 use crate::exit::Exit;
-use crate::{inputs, ledgers, output};
+use crate::node::inputs;
+use crate::terminal::output;
 use gpucap_plan::Node;
 use std::path::PathBuf;
 

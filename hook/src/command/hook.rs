@@ -5,17 +5,17 @@
 //! it never fails, since the runtime could not act on it. An unknown stage refuses: a container that was to be capped
 //! must not run uncapped.
 
-use crate::engine::journal::{Journal, Level};
-use crate::engine::pages::{self, Wanted};
-use crate::engine::records::{self, Record, Records};
-use crate::engine::refusal::{Reason, Refusal};
-use crate::engine::{self, Done, Order, Outcome, Target};
+use crate::container::native_limit::NativeLimitSet;
+use crate::container::pages::{self, Wanted};
+use crate::container::records::{self, Record, Records};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::inputs::{self, Inputs};
-use crate::native_limit::NativeLimitSet;
-use crate::preload;
-use crate::proc::Process;
+use crate::inject::journal::{Journal, Level};
+use crate::inject::refusal::{Reason, Refusal};
+use crate::inject::{self, Done, Order, Outcome, Target};
+use crate::node::inputs::{self, Inputs};
+use crate::node::preload;
+use crate::node::proc::Process;
 use crate::sys::at;
 use gpucap_core::limits::LimitsFile;
 use gpucap_plan::{NativeLimit, NativeLimits, NoGlibc, Node, Plan, State, decide};
@@ -122,7 +122,7 @@ fn start(
         page: owner.map(|owner| Wanted { directory: &directory, owner }),
     };
     let Outcome { done, usage_page_error } =
-        engine::cap(Target { pid, root: &root, label }, order)?;
+        inject::cap(Target { pid, root: &root, label }, order)?;
     let (level, what) = match done {
         Done::Capped => (Level::Info, "capped"),
         Done::Already => (Level::Info, "was capped already"),
@@ -193,5 +193,5 @@ fn selinux() -> bool {
 fn refuse(journal: &mut Journal<'_>, container: &str, reason: Reason) -> Error {
     let refusal = Refusal { container: container.to_owned(), reason };
     journal.note(Level::Error, container, &refusal.to_string());
-    Error::Refused(refusal)
+    Error::Refused(refusal.to_string())
 }

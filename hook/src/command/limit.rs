@@ -5,14 +5,15 @@
 //! It stands in for all that was asked for until then, the container's own variables among it; a process that sets one
 //! to something else still only lowers (`gpucap_core::limits`).
 
-use crate::effective_limit::EffectiveLimit;
-use crate::engine::live;
-use crate::engine::pages::{self, share::ShareFile};
-use crate::engine::records::{self, Record};
+use crate::container::effective_limit::EffectiveLimit;
+use crate::container::live;
+use crate::container::native_limit::NativeLimitSet;
+use crate::container::pages::{self, share::ShareFile};
+use crate::container::records::{self, Record};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::native_limit::NativeLimitSet;
-use crate::{inputs, output};
+use crate::node::inputs;
+use crate::terminal::output;
 use gpucap_core::limits::LimitsFile;
 use gpucap_core::limits::file::{Entry, Key, MemoryCap};
 use gpucap_core::limits::live::LiveEntry;

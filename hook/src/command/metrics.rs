@@ -8,13 +8,14 @@ mod serve;
 use super::status;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::{inputs, output};
+use crate::node::inputs;
+use crate::terminal::output;
 use gpucap_plan::Node;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 
 const AFTER: &str = "\
-On the host, run by root, it has each container under limits. The names are on the page `metrics` of the manual, and stay.
+On the host, run by root, it has each container under limits. The names are on the page `metrics` of the documentation, and stay.
 
 Exit status: 0, also if there is nothing to be seen; 1 if it cannot listen.";
 

@@ -13,11 +13,11 @@ mod ready;
 
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::hooks::{Hooks, STAGES};
-use crate::inputs::{self, Inputs};
-use crate::output;
-use crate::proc::Process;
+use crate::inject::hooks::{Hooks, STAGES};
+use crate::node::inputs::{self, Inputs};
+use crate::node::proc::Process;
 use crate::sys;
+use crate::terminal::output;
 use gpucap_nri::{Answer, Creation, Name};
 use gpucap_plan::{Node, Plan, decide};
 use link::End;

@@ -5,7 +5,7 @@
 
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::output;
+use crate::terminal::output;
 use clap::Command;
 use clap_complete::Shell;
 use std::fs;

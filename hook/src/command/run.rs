@@ -4,16 +4,16 @@
 //! and terminal are the program's own. Its processes share one ledger, made for this run, unless they are under a
 //! budget already: then that one stays, and can only be lowered.
 
-use crate::elf::Loading;
+use crate::command::limit_request::{Joined, LimitOptions, LimitRequest};
+use crate::container::ledgers::{self, Name};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::inputs;
-use crate::ledgers::{self, Name};
-use crate::limit_request::{Joined, LimitOptions, LimitRequest};
-use crate::output::notice;
-use crate::preload;
-use crate::proc::{self, Process};
+use crate::node::elf::Loading;
+use crate::node::inputs;
+use crate::node::preload;
+use crate::node::proc::{self, Process};
 use crate::sys;
+use crate::terminal::output::notice;
 use gpucap_core::config::{Config, GPUCAP_LEDGER};
 use gpucap_core::limits::file;
 use std::env;

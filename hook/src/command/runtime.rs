@@ -12,9 +12,9 @@ mod next;
 
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::hooks::{self, Hooks};
-use crate::inputs::{self, Inputs};
-use crate::output;
+use crate::inject::hooks::{self, Hooks};
+use crate::node::inputs::{self, Inputs};
+use crate::terminal::output;
 use args::{Command, RuntimeArgs};
 use edit::Missing;
 use gpucap_plan::{Node, Plan, Reason, decide, variables};

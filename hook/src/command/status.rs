@@ -1,5 +1,5 @@
 //! `gpucap status`: the usage of each GPU in every visible ledger. On the host these include the ledgers of the
-//! containers, with their effective limits ([`crate::effective_limit`]).
+//! containers, with their effective limits ([`crate::container::effective_limit`]).
 //!
 //! People see text, programs JSON, Prometheus the numbers. Looks only: nothing is reaped, nothing swept. What dead processes held counts as free, as it will be for the next
 //! request.
@@ -11,15 +11,15 @@ mod text;
 mod untrusted;
 mod view;
 
-use crate::engine::{live, records};
+use crate::container::ledgers::{self, BY_HOOK, Look};
+use crate::container::{live, records};
 use crate::error::{Result, reason};
 use crate::exit::Exit;
-use crate::inputs;
-use crate::ledgers::{self, BY_HOOK, Look};
-use crate::output;
-use crate::paint::Paint;
-use crate::proc::{Snapshot, Whereabouts};
+use crate::node::inputs;
+use crate::node::proc::{Snapshot, Whereabouts};
 use crate::sys::{self, Map};
+use crate::terminal::output;
+use crate::terminal::paint::Paint;
 use gpucap_core::config::GPUCAP_LEDGER;
 use gpucap_core::ledger::Identity;
 use gpucap_core::limits::live::PATH;
@@ -31,7 +31,7 @@ use view::{Container, Device, LedgerView, State, Status, World};
 
 const AFTER: &str = "\
 On the host, run by root, it shows each container under limits; inside one, that container.
-The names of the JSON are on the page `status` of the manual, and stay.
+The names of the JSON are on the page `status` of the documentation, and stay.
 
 Exit status: 0, also if there is nothing to be seen.";
 

@@ -1,7 +1,7 @@
 //! Files by a name below an open directory: what the standard library can only do by whole paths.
 //!
 //! A name is one component. Nothing here follows a symlink, so that what a hostile image has laid out cannot lead
-//! anywhere; `engine::root` alone decides where a link leads.
+//! anywhere; `container::root` alone decides where a link leads.
 
 use std::ffi::CStr;
 use std::fs::{File, Permissions};

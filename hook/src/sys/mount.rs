@@ -1,7 +1,7 @@
 //! Mounts and mount namespaces, as the kernel offers them: the descriptors of Linux 5.12, and `mount(2)`.
 //!
 //! libc has neither functions nor most of the numbers for the former. `ENOSYS` from any of them means an older kernel;
-//! `engine::mounts` then takes the latter.
+//! `container::mounts` then takes the latter.
 
 use super::at::check;
 use std::ffi::CStr;

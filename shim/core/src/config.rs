@@ -224,6 +224,7 @@ pub fn manual() -> String {
             WithFile::Read => "read",
             WithFile::Ignored => "ignored",
         };
+        let allowed = allowed.replace('<', "\\<");
         let _ = writeln!(text, "| `{name}` | {help} | {allowed} | {default} | {with_file} |");
     }
     text

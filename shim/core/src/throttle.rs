@@ -22,6 +22,7 @@
 mod allowance;
 mod bucket;
 mod charged;
+mod clock;
 mod costs;
 mod coverage;
 mod gang;
@@ -37,6 +38,7 @@ mod usage_report;
 
 pub use allowance::Allowance;
 pub use bucket::Bucket;
+pub use clock::{CallTime, ClockMap};
 pub use costs::Costs;
 pub use gang::{Gang, Seat};
 pub use meter::{Meter, Permit, Totals, Verdict};

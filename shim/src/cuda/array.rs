@@ -2,7 +2,7 @@
 
 use super::{current_context, current_device};
 use crate::call::Call;
-use crate::hooks::Next;
+use crate::driver::Next;
 use crate::session::Session;
 use gpucap_abi::arg::{In, Out, Word};
 use gpucap_abi::cuda::{
@@ -43,7 +43,8 @@ pub(crate) fn create_mipmapped(
 pub(crate) fn destroy(_call: &Call, next: impl Next<CuError>, array: CUarray) -> CuResult {
     let Some(session) = Session::begun() else { return next().map(drop) };
     let behind = session.with_physical(|physical| physical.take_array(array.address()));
-    let ended = session.arrays.end_one(array.address(), next, |record| session.refund(record));
+    let ended =
+        session.arrays.end_one(array.address(), next, |record| session.budget.refund(record));
     let gone = session.with_physical(|physical| match (behind, ended) {
         (Some(behind), Ok(())) => physical.array_ended(behind),
         (Some(behind), Err(_)) => {
@@ -78,7 +79,7 @@ fn charged<H: Handle>(
     if let Some(array) = array.get(&written) {
         let record = charge.at_home_in(context).commit();
         if let Some(stale) = session.arrays.insert(array.number(), record) {
-            session.refund(stale);
+            session.budget.refund(stale);
         }
     }
     Ok(())

@@ -6,15 +6,14 @@
 //! library when it is first used in a context. Such look-ups are measured too. They are not refused, since nothing
 //! could be unloaded: what does not fit under the cap any more fills it.
 
+use super::measure::Measure;
 use super::{current_context, current_device};
 use crate::allocations::Record;
 use crate::call::Call;
 use crate::code::NO_OWNER;
-use crate::driver;
-use crate::growth::Measure;
-use crate::hooks::Next;
+use crate::driver::{self, Next};
+use crate::launch;
 use crate::session::Session;
-use crate::throttle;
 use core::ffi::{c_char, c_int, c_void};
 use gpucap_abi::arg::{In, Out, Word, Written};
 use gpucap_abi::cuda::{CUfunction, CUkernel, CUlibrary, CUmodule, CuError, CuResult};
@@ -207,7 +206,7 @@ fn load<H: Handle>(
     let fits = || measure.as_ref().and_then(|measure| measure.charge_what_fits(most));
     let charge = charge.unwrap_or_else(|_| fits());
     let stale = session.code.loaded(code.number(), most);
-    stale.into_iter().for_each(|record| session.refund(record));
+    stale.into_iter().for_each(|record| session.budget.refund(record));
     if let Some(charge) = charge {
         session.code.add(code.number(), charge.at_home_in(context).commit());
     }
@@ -234,11 +233,11 @@ fn look_up(call: &Call, next: impl Next<CuError>, owner: impl Fn() -> u64) -> Cu
 /// Ends a module or library, and what is charged for it.
 fn end(_call: &Call, next: impl Next<CuError>, code: u64) -> CuResult {
     let Some(session) = Session::begun() else { return next().map(drop) };
-    throttle::code_ends(session);
+    launch::code_ends(session);
     let Some(owner) = session.code.take(code) else { return next().map(drop) };
     match next() {
         Ok(_) => {
-            owner.pieces().into_iter().for_each(|record: Record| session.refund(record));
+            owner.pieces().into_iter().for_each(|record: Record| session.budget.refund(record));
             Ok(())
         }
         Err(error) => {

@@ -1,6 +1,6 @@
 //! Contexts: charged at a known price while they exist, and refunded with everything that ends with them.
 //!
-//! No argument shows the size of a context: it has a [price]. Memory of pools and of the virtual memory management
+//! No argument shows the size of a context: it has a [price](context_price). Memory of pools and of the virtual memory management
 //! outlives contexts (CUDA driver API, `cuCtxDestroy`); linear memory, managed memory, arrays and code do not.
 //!
 //! Whether a primary context still exists is asked of the driver, which counts its users. The lock of a device's
@@ -8,15 +8,14 @@
 //! must be charged for one. A tool that the driver calls back on the same thread in this call finds the lock
 //! [held](crate::driver_call_guard) and passes.
 
+use super::context_price;
 use crate::call::Call;
-use crate::contexts::{self, Ending};
+use crate::context_end::{self, Ending};
 use crate::device::Primary;
-use crate::driver;
+use crate::driver::{self, Next};
 use crate::driver_call_guard::{DriverCallGuard, lock};
-use crate::hooks::Next;
-use crate::price;
+use crate::launch;
 use crate::session::Session;
-use crate::throttle;
 use core::ffi::{c_int, c_void};
 use gpucap_abi::arg::Out;
 use gpucap_abi::cuda::{CUcontext, CUdevResourceDesc, CUdevice, CUgreenCtx, CuError, CuResult};
@@ -59,12 +58,14 @@ pub(crate) fn create(
     ordinal: CUdevice,
 ) -> CuResult {
     let session = call.session()?;
-    let Some(device) = session.device(call.driver, ordinal)? else { return next().map(drop) };
+    let Some(device) = session.budget.device(call.driver, ordinal)? else {
+        return next().map(drop);
+    };
     let charge = call.charge(session, device, Kind::Context, device.price.bytes())?;
     let written = next()?;
     if let Some(context) = context.get(&written) {
         let stale = session.contexts.made(context.address(), charge.commit());
-        stale.into_iter().for_each(|record| session.refund(record));
+        stale.into_iter().for_each(|record| session.budget.refund(record));
     }
     Ok(())
 }
@@ -179,7 +180,7 @@ pub(crate) fn destroy_green(call: &Call, next: impl Next<CuError>, green: CUgree
 
 /// The primary context of a device, while it is charged for.
 fn primary_context(call: &Call, session: &Session, ordinal: CUdevice) -> Option<u64> {
-    let device = session.device(call.driver, ordinal).ok()??;
+    let device = session.budget.device(call.driver, ordinal).ok()??;
     let primary = lock(&device.primary)?;
     Some(primary.context).filter(|context| *context != 0)
 }
@@ -201,13 +202,13 @@ pub(crate) fn from_green(
 /// Something that keeps the primary context alive: the first one pays its price.
 fn retain(call: &Call, ordinal: CUdevice, make: impl FnOnce(&mut Primary) -> CuResult) -> CuResult {
     let session = call.session()?;
-    let device = session.device(call.driver, ordinal)?;
+    let device = session.budget.device(call.driver, ordinal)?;
     let Some((device, mut primary)) =
         device.and_then(|device| Some((device, lock(&device.primary)?)))
     else {
         return make(&mut Primary::default());
     };
-    contexts::settle(call.driver, session, ordinal, &mut primary);
+    context_end::settle(call.driver, session, ordinal, &mut primary);
     if primary.record.is_some() {
         let before = primary.context;
         make(&mut primary)?;
@@ -219,7 +220,7 @@ fn retain(call: &Call, ordinal: CUdevice, make: impl FnOnce(&mut Primary) -> CuR
     }
     let charge = call.charge(session, device, Kind::Context, device.price.bytes())?;
     make(&mut primary)?;
-    primary.record = Some(price::correct(session, device, charge.commit()));
+    primary.record = Some(context_price::correct(session, device, charge.commit()));
     Ok(())
 }
 
@@ -227,21 +228,23 @@ fn retain(call: &Call, ordinal: CUdevice, make: impl FnOnce(&mut Primary) -> CuR
 /// it held can be looked for afterwards; until then no other thread can make it again.
 fn release(call: &Call, ordinal: CUdevice, next: impl Next<CuError>) -> CuResult {
     let session = call.session()?;
-    throttle::about_to_end(call, session);
+    launch::about_to_end(call, session);
     let Some(_held) = DriverCallGuard::enter() else { return next().map(drop) };
-    let next = || throttle::primary_may_end(call, session, ordinal, next);
-    let Some(device) = session.device(call.driver, ordinal)? else { return next().map(drop) };
+    let next = || launch::primary_may_end(call, session, ordinal, next);
+    let Some(device) = session.budget.device(call.driver, ordinal)? else {
+        return next().map(drop);
+    };
     let mut primary = device.primary.lock();
     next()?;
     primary.is_in_doubt = true;
-    contexts::settle(call.driver, session, ordinal, &mut primary);
+    context_end::settle(call.driver, session, ordinal, &mut primary);
     Ok(())
 }
 
 /// Ends a context, and with it what it holds.
 fn end(call: &Call, session: &Session, context: CUcontext, next: impl Next<CuError>) -> CuResult {
     let ending = Ending::begin(session, context.address());
-    match throttle::context_ends(call, session, context, next) {
+    match launch::context_ends(call, session, context, next) {
         Ok(_) => {
             ending.refund(session);
             Ok(())

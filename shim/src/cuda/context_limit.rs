@@ -8,8 +8,7 @@
 use super::{current_context, current_device};
 use crate::allocations::Record;
 use crate::call::Call;
-use crate::driver;
-use crate::hooks::Next;
+use crate::driver::{self, Next};
 use core::ffi::c_int;
 use gpucap_abi::cuda::{CuError, CuResult};
 use gpucap_core::ledger::Kind;
@@ -30,7 +29,7 @@ pub(crate) fn set(call: &Call, next: impl Next<CuError>, limit: c_int, value: us
             && let Some(newer) = session.heaps.insert(key, record)
         {
             session.heaps.insert(key, newer);
-            session.refund(record);
+            session.budget.refund(record);
         }
         error
     };
@@ -40,11 +39,11 @@ pub(crate) fn set(call: &Call, next: impl Next<CuError>, limit: c_int, value: us
     next().map_err(put_back)?;
     let mut record = charge.at_home_in(context).commit();
     if let Some(before) = before {
-        session.refund(Record { bytes: held.saturating_sub(grown), ..before });
+        session.budget.refund(Record { bytes: held.saturating_sub(grown), ..before });
     }
     record.bytes = grown;
     if let Some(other) = session.heaps.insert(key, record) {
-        session.refund(other); // another thread has set the limit at the same time: one of the two holds
+        session.budget.refund(other); // another thread has set the limit at the same time: one of the two holds
     }
     Ok(())
 }

@@ -6,9 +6,8 @@
 mod described;
 
 use crate::call::Call;
-use crate::driver;
-use crate::hooks::Next;
-use crate::throttle::{self, Scope, StreamRef, Work};
+use crate::driver::{self, Next};
+use crate::launch::{self, Scope, StreamRef, Work};
 use core::ffi::c_void;
 use described::{Described, Place};
 use gpucap_abi::arg::{Entries, In, Out, Word};
@@ -37,7 +36,7 @@ pub(crate) fn set_async<V>(
     stream: CUstream,
 ) -> CuResult {
     let bytes = count.to_u64().saturating_mul(size_of::<V>() as u64);
-    throttle::launch(call, Work::Memset { bytes }, StreamRef::named(call, stream), next)
+    launch::launch(call, Work::Memset { bytes }, StreamRef::named(call, stream), next)
 }
 
 /// `cuMemsetD2D8`, `cuMemsetD2D16`, `cuMemsetD2D32`.
@@ -67,7 +66,7 @@ pub(crate) fn set_rows_async<S: Word, V>(
 ) -> CuResult {
     let elements = width.to_u64().saturating_mul(height.to_u64());
     let bytes = elements.saturating_mul(size_of::<V>() as u64);
-    throttle::launch(call, Work::Memset { bytes }, StreamRef::named(call, stream), next)
+    launch::launch(call, Work::Memset { bytes }, StreamRef::named(call, stream), next)
 }
 
 /// `cuMemcpyDtoD`.
@@ -340,18 +339,18 @@ fn is_on_device(call: &Call, place: Place) -> bool {
 }
 
 fn moved(call: &Call, next: impl Next<CuError>, bytes: u64, stream: CUstream) -> CuResult {
-    throttle::launch(call, Work::DeviceCopy { bytes }, StreamRef::named(call, stream), next)
+    launch::launch(call, Work::DeviceCopy { bytes }, StreamRef::named(call, stream), next)
 }
 
 /// One side is the host: free, but no time of the launches before it.
 fn passes(call: &Call, next: impl Next<CuError>, stream: CUstream) -> CuResult {
-    throttle::fence(call, StreamRef::named(call, stream));
+    launch::fence(call, StreamRef::named(call, stream));
     next().map(drop)
 }
 
 /// The host has what it asked for, or the device what the host gave: what ended before can be seen.
 fn waited_for(call: &Call, next: impl Next<CuError>) -> CuResult {
     passes(call, next, CUstream::NULL)?;
-    throttle::synced(call, Scope::Something, throttle::clock());
+    launch::synced(call, Scope::Something, launch::clock());
     Ok(())
 }

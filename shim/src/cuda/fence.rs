@@ -6,8 +6,8 @@
 //! it is. Copies that may be either are in [`copy`](super::copy).
 
 use crate::call::Call;
-use crate::hooks::Next;
-use crate::throttle::{self, StreamRef};
+use crate::driver::Next;
+use crate::launch::{self, StreamRef};
 use core::ffi::c_void;
 use gpucap_abi::arg::{Entries, In, Out, Word};
 use gpucap_abi::cuda::{
@@ -213,6 +213,6 @@ pub(crate) fn copy_from_array_async<S: Word>(
 }
 
 fn enters(call: &Call, next: impl Next<CuError>, stream: CUstream) -> CuResult {
-    throttle::fence(call, StreamRef::named(call, stream));
+    launch::fence(call, StreamRef::named(call, stream));
     next().map(drop)
 }

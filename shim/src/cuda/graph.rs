@@ -4,12 +4,12 @@
 //! is there when the graph is made executable, and the driver reports its size.
 
 use super::{device_of, needed};
+use crate::budget::Charge;
 use crate::call::Call;
-use crate::driver;
+use crate::driver::{self, Next};
 use crate::graphs::Needs;
-use crate::hooks::Next;
-use crate::session::{Charge, Session};
-use crate::throttle;
+use crate::launch;
+use crate::session::Session;
 use core::ffi::{c_char, c_int, c_void};
 use gpucap_abi::arg::Out;
 use gpucap_abi::cuda::{
@@ -60,12 +60,14 @@ pub(crate) fn end(_call: &Call, next: impl Next<CuError>, _graph: CUgraph) -> Cu
 
 /// `cuGraphExecDestroy`.
 pub(crate) fn destroy(call: &Call, next: impl Next<CuError>, exec: CUgraphExec) -> CuResult {
-    throttle::graph_ends(call, exec);
+    launch::graph_ends(call, exec);
     let Some(session) = Session::begun() else { return next().map(drop) };
     let Some(needs) = session.graphs.take(exec) else { return next().map(drop) };
     match next() {
         Ok(_) => {
-            needs.keys().for_each(|device| session.graphs.settle(call.driver, session, *device));
+            needs.keys().for_each(|device| {
+                session.graphs.settle(call.driver, &session.budget, &session.pools, *device)
+            });
             Ok(())
         }
         Err(error) => {
@@ -102,7 +104,7 @@ pub(crate) fn update_v2(
 pub(crate) fn trim(call: &Call, next: impl Next<CuError>, ordinal: CUdevice) -> CuResult {
     next()?;
     if let Some(session) = Session::begun() {
-        session.graphs.settle(call.driver, session, ordinal);
+        session.graphs.settle(call.driver, &session.budget, &session.pools, ordinal);
     }
     Ok(())
 }
@@ -110,7 +112,7 @@ pub(crate) fn trim(call: &Call, next: impl Next<CuError>, ordinal: CUdevice) -> 
 /// An update cannot change what the graph allocates, only how long it takes.
 fn updated(call: &Call, next: impl Next<CuError>, exec: CUgraphExec) -> CuResult {
     next()?;
-    throttle::graph_changed(call, exec);
+    launch::graph_changed(call, exec);
     Ok(())
 }
 
@@ -131,7 +133,7 @@ fn instantiate(
     if let Err(error) = charge_all(call, session, graph, (&mut needs, &mut charges)) {
         return undo(call, session, exec, (needs, charges), error);
     }
-    throttle::graph_made(call, exec, graph);
+    launch::graph_made(call, exec, graph);
     if !needs.is_empty() {
         session.graphs.made(exec, needs, charges.into_iter());
     }
@@ -158,7 +160,7 @@ fn charge_all(
     for (ordinal, bytes) in needs {
         let before = charged.get(&ordinal).copied().unwrap_or(0);
         if bytes > before
-            && let Some(device) = session.device(call.driver, ordinal)?
+            && let Some(device) = session.budget.device(call.driver, ordinal)?
         {
             let more = bytes.saturating_sub(before);
             let most = session.graphs.charge_for(&session.pools, ordinal, more);
@@ -182,6 +184,8 @@ fn undo(
         session.graphs.made(exec, needs, charges.into_iter());
     }
     // Another thread may have found its handle, and launched it.
-    devices.into_iter().for_each(|device| session.graphs.settle(call.driver, session, device));
+    devices.into_iter().for_each(|device| {
+        session.graphs.settle(call.driver, &session.budget, &session.pools, device)
+    });
     Err(error)
 }

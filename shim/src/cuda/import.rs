@@ -7,7 +7,7 @@
 use super::{current_context, current_device};
 use crate::allocations::Record;
 use crate::call::Call;
-use crate::hooks::Next;
+use crate::driver::Next;
 use gpucap_abi::arg::{Out, Written};
 use gpucap_abi::cuda::{
     CUdeviceptr, CUipcMemHandle, CUmemPoolPtrExportData, CUmemoryPool, CuError, CuResult,

@@ -1,7 +1,7 @@
 //! `cuInit`: the session begins with it, so that a ledger that cannot be opened is known before anything is allocated.
 
 use crate::call::Call;
-use crate::hooks::Next;
+use crate::driver::Next;
 use gpucap_abi::cuda::{CuError, CuResult};
 
 /// Begins the session. A process that cannot keep a ledger is not let near the card.

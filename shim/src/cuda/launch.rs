@@ -1,11 +1,11 @@
 //! Launches: kernels and graphs pay from the share of time.
 //!
 //! A handler passes what is launched and into which stream; its cost, and whether it has to wait, are decided by
-//! [`throttle`]. Cooperative and cluster launches are kernels as far as time is concerned.
+//! [`crate::launch`]. Cooperative and cluster launches are kernels as far as time is concerned.
 
 use crate::call::Call;
-use crate::hooks::Next;
-use crate::throttle::{self, StreamRef, Work};
+use crate::driver::Next;
+use crate::launch::{self, StreamRef, Work};
 use core::ffi::{c_int, c_void};
 use gpucap_abi::arg::{Entries, In, Out};
 use gpucap_abi::cuda::{
@@ -30,7 +30,7 @@ pub(crate) fn kernel(
     _extra: Out<*mut c_void>,
 ) -> CuResult {
     let work = kernel_of(function, [grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
-    throttle::launch(call, work, StreamRef::named(call, stream), next)
+    launch::launch(call, work, StreamRef::named(call, stream), next)
 }
 
 /// `cuLaunchKernelEx`. Without a configuration the driver answers.
@@ -44,7 +44,7 @@ pub(crate) fn kernel_ex(
 ) -> CuResult {
     let Some(config) = config.get() else { return next().map(drop) };
     let work = kernel_of(function, config.grid, config.block);
-    throttle::launch(call, work, StreamRef::named(call, config.hStream), next)
+    launch::launch(call, work, StreamRef::named(call, config.hStream), next)
 }
 
 /// `cuLaunchCooperativeKernel`.
@@ -64,7 +64,7 @@ pub(crate) fn cooperative(
     _params: Out<*mut c_void>,
 ) -> CuResult {
     let work = kernel_of(function, [grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
-    throttle::launch(call, work, StreamRef::named(call, stream), next)
+    launch::launch(call, work, StreamRef::named(call, stream), next)
 }
 
 /// No machine has more cards.
@@ -86,7 +86,7 @@ pub(crate) fn cooperative_multi_device(
         let work = kernel_of(part.function, part.grid, part.block);
         (work, StreamRef::named(call, part.hStream))
     });
-    throttle::launch_together(call, parts, next)
+    launch::launch_together(call, parts, next)
 }
 
 /// `cuLaunch`, of the first API: one block.
@@ -116,7 +116,7 @@ pub(crate) fn grid_async(
 ) -> CuResult {
     let blocks = [width.unsigned_abs(), height.unsigned_abs(), 1];
     let work = kernel_of(function, blocks, [1; 3]);
-    throttle::launch(call, work, StreamRef::named(call, stream), next)
+    launch::launch(call, work, StreamRef::named(call, stream), next)
 }
 
 /// `cuGraphLaunch`.
@@ -126,7 +126,7 @@ pub(crate) fn graph(
     exec: CUgraphExec,
     stream: CUstream,
 ) -> CuResult {
-    throttle::launch(call, Work::Graph { exec }, StreamRef::named(call, stream), next)
+    launch::launch(call, Work::Graph { exec }, StreamRef::named(call, stream), next)
 }
 
 /// The number of threads only distinguishes launches; a product beyond 64 bits is of a size that no device has.

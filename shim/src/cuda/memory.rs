@@ -2,10 +2,10 @@
 
 use super::{current_context, current_device};
 use crate::allocations::Record;
+use crate::budget::Charge;
 use crate::call::Call;
-use crate::driver;
-use crate::hooks::Next;
-use crate::session::{Charge, Session};
+use crate::driver::{self, Next};
+use crate::session::Session;
 use gpucap_abi::arg::{Out, Word, Written};
 use gpucap_abi::cuda::{CuError, CuResult};
 use gpucap_core::ledger::Kind;
@@ -106,6 +106,6 @@ pub(super) fn keep<P: Word>(
 /// Records the memory at an address that the driver has just returned.
 pub(super) fn enter(session: &Session, address: u64, record: Record) {
     if let Some(stale) = session.memory.insert(address, record) {
-        session.refund(stale);
+        session.budget.refund(stale);
     }
 }

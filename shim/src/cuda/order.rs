@@ -4,10 +4,9 @@
 //! refused by the shim, and the driver's answer is returned as it is.
 
 use crate::call::Call;
-use crate::driver;
-use crate::hooks::Next;
+use crate::driver::{self, Next};
+use crate::launch::{self, Scope, StreamRef};
 use crate::session::Session;
-use crate::throttle::{self, Scope, StreamRef};
 use core::ffi::{c_int, c_void};
 use gpucap_abi::arg::{In, Out, Word};
 use gpucap_abi::cuda::{
@@ -79,12 +78,12 @@ pub(crate) fn stream_destroy(call: &Call, next: impl Next<CuError>, stream: CUst
     if let Some(session) = Session::begun() {
         session.pools.stream_ends(stream);
     }
-    throttle::stream_ends(call, stream, next)
+    launch::stream_ends(call, stream, next)
 }
 
 /// `cuStreamBeginCapture`, first form.
 pub(crate) fn begin_capture(call: &Call, next: impl Next<CuError>, stream: CUstream) -> CuResult {
-    throttle::capture_begins(call, stream, next)
+    launch::capture_begins(call, stream, next)
 }
 
 /// `cuStreamBeginCapture`, second form.
@@ -94,7 +93,7 @@ pub(crate) fn begin_capture_v2(
     stream: CUstream,
     _mode: c_int,
 ) -> CuResult {
-    throttle::capture_begins(call, stream, next)
+    launch::capture_begins(call, stream, next)
 }
 
 /// `cuStreamBeginCaptureToGraph`.
@@ -109,7 +108,7 @@ pub(crate) fn begin_capture_to_graph(
     _count: usize,
     _mode: c_int,
 ) -> CuResult {
-    throttle::capture_begins(call, stream, next)
+    launch::capture_begins(call, stream, next)
 }
 
 /// `cuStreamBeginCaptureToCig`.
@@ -119,7 +118,7 @@ pub(crate) fn begin_capture_to_cig(
     stream: CUstream,
     _params: Out<c_void>,
 ) -> CuResult {
-    throttle::capture_begins(call, stream, next)
+    launch::capture_begins(call, stream, next)
 }
 
 /// `cuStreamBeginRecaptureToGraph`.
@@ -132,7 +131,7 @@ pub(crate) fn begin_recapture(
     _callback: Out<c_void>,
     _data: Out<c_void>,
 ) -> CuResult {
-    throttle::capture_begins(call, stream, next)
+    launch::capture_begins(call, stream, next)
 }
 
 /// `cuStreamEndCapture`.
@@ -161,10 +160,10 @@ fn synchronize(
     scope: Scope,
     context: Option<CUcontext>,
 ) -> CuResult {
-    let began = if call.limits_time() { Some(throttle::clock()) } else { None };
+    let began = if call.limits_time() { Some(launch::clock()) } else { None };
     next()?;
     if let Some(began) = began {
-        throttle::synced(call, scope, began);
+        launch::synced(call, scope, began);
     }
     super::pool::synchronised(call, context);
     Ok(())
@@ -172,9 +171,9 @@ fn synchronize(
 
 /// Default streams wait for others: what ended in those can be seen too. The copy's own time is not charged.
 fn copied_back(call: &Call, next: impl Next<CuError>) -> CuResult {
-    throttle::fence(call, StreamRef::named(call, CUstream::NULL));
+    launch::fence(call, StreamRef::named(call, CUstream::NULL));
     stream_synchronize(call, next, CUstream::NULL)?;
-    throttle::synced(call, Scope::Something, throttle::clock());
+    launch::synced(call, Scope::Something, launch::clock());
     Ok(())
 }
 
@@ -184,7 +183,7 @@ fn end(call: &Call, next: impl Next<CuError>, stream: CUstream) -> CuResult {
     let was_capturing = captures();
     let ended = next();
     if ended.is_ok() || was_capturing && !captures() {
-        throttle::capture_ended(call, stream);
+        launch::capture_ended(call, stream);
     }
     ended.map(drop)
 }

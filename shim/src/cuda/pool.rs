@@ -2,12 +2,12 @@
 
 use super::{device_of, likely_device, needed};
 use crate::allocations::Record;
+use crate::budget::Charge;
 use crate::call::{Call, Refusal};
 use crate::device::Device;
-use crate::driver;
-use crate::hooks::Next;
+use crate::driver::{self, Next};
 use crate::pools::{Asked, Home, Place};
-use crate::session::{Charge, Session};
+use crate::session::Session;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering;
 use gpucap_abi::arg::{In, Out, Word, Written};
@@ -29,7 +29,9 @@ pub(crate) fn alloc<P: Word>(
     let session = call.session()?;
     let ordinal = needed(call, driver::cuda::needed::device_of(call.driver, stream))?;
     let Some(ordinal) = ordinal else { return next().map(drop) };
-    let Some(device) = session.device(call.driver, ordinal)? else { return next().map(drop) };
+    let Some(device) = session.budget.device(call.driver, ordinal)? else {
+        return next().map(drop);
+    };
     let _kept = session.pools.handles.keep();
     let pool = current_pool(call, session, device, ordinal)?;
     let taken = Taken { session, device, pool, pointer, bytes: bytes.to_u64() };
@@ -55,7 +57,9 @@ pub(crate) fn alloc_from<P: Word>(
         home
     });
     let Home::Device(ordinal) = home else { return next().map(drop) };
-    let Some(device) = session.device(call.driver, ordinal)? else { return next().map(drop) };
+    let Some(device) = session.budget.device(call.driver, ordinal)? else {
+        return next().map(drop);
+    };
     let taken = Taken { session, device, pool, pointer, bytes: bytes.to_u64() };
     if is_recorded { taken.recorded(call, next) } else { taken.charged(call, next) }
 }
@@ -81,16 +85,16 @@ pub(crate) fn free(
 /// The driver has taken memory back, from a point of a stream on: a pool keeps what was taken from it.
 pub(super) fn freed(call: &Call, session: &'static Session, record: Record, from: Option<Place>) {
     let is_kept = record.kind == Kind::Pool
-        && session.pools.freed(call.driver, session, record.home, record.bytes, from);
+        && session.pools.freed(call.driver, &session.budget, record.home, record.bytes, from);
     if !is_kept {
-        session.refund(record);
+        session.budget.refund(record);
     }
 }
 
 /// The host has waited for a stream, an event or this context.
 pub(super) fn synchronised(call: &Call, context: Option<CUcontext>) {
     if let Some(session) = Session::begun() {
-        session.pools.synchronised(call.driver, session, context);
+        session.pools.synchronised(call.driver, &session.budget, context);
     }
 }
 
@@ -171,7 +175,7 @@ pub(crate) fn set_current(
     let Ok(session) = call.session() else { return next().map(drop) };
     let _changing = session.pools.handles.change();
     next()?;
-    if let Ok(Some(device)) = session.device(call.driver, ordinal) {
+    if let Ok(Some(device)) = session.budget.device(call.driver, ordinal) {
         session.pools.learn(call.driver, pool, Home::Device(ordinal));
         device.current_pool.store(pool.address(), Ordering::Release);
     }
@@ -191,7 +195,7 @@ pub(crate) fn set_current_at(
     let written = next()?;
     if let Some(location) = location.get(&written)
         && let Some(ordinal) = device_of(call, location)
-        && let Ok(Some(device)) = session.device(call.driver, ordinal)
+        && let Ok(Some(device)) = session.budget.device(call.driver, ordinal)
     {
         device.current_pool.store(0, Ordering::Release);
     }
@@ -228,7 +232,7 @@ pub(crate) fn trim(
 ) -> CuResult {
     next()?;
     if let Some(session) = Session::begun() {
-        session.pools.settle(call.driver, session, pool);
+        session.pools.settle(call.driver, &session.budget, pool);
     }
     Ok(())
 }
@@ -238,15 +242,17 @@ pub(crate) fn trim(
 pub(crate) fn destroy(call: &Call, next: impl Next<CuError>, pool: CUmemoryPool) -> CuResult {
     let Some(session) = Session::begun() else { return next().map(drop) };
     let _changing = session.pools.handles.change();
-    session.forget_current_pool(pool.address());
-    let Some(name) = session.pools.end(call.driver, session, pool) else { return next().map(drop) };
+    session.budget.forget_current_pool(pool.address());
+    let Some(name) = session.pools.end(call.driver, &session.budget, &session.memory, pool) else {
+        return next().map(drop);
+    };
     match next() {
         Ok(_) => {
-            session.pools.ended(call.driver, session, name);
+            session.pools.ended(call.driver, &session.budget, name);
             Ok(())
         }
         Err(error) => {
-            session.pools.go_on(session, pool, name);
+            session.pools.go_on(&session.memory, pool, name);
             Err(error)
         }
     }
@@ -283,7 +289,7 @@ impl<P: Word> Taken<P> {
             Err(error) => {
                 drop(charge);
                 session.pools.failed(pool, asked);
-                session.pools.settle(call.driver, session, pool);
+                session.pools.settle(call.driver, &session.budget, pool);
                 Err(error)
             }
         }
@@ -303,11 +309,11 @@ impl<P: Word> Taken<P> {
         };
         let free = |address: P| driver::cuda::free(call.driver, address.to_u64());
         if pointer.get(&written).and_then(free).is_some() {
-            session.pools.settle(call.driver, session, pool);
+            session.pools.settle(call.driver, &session.budget, pool);
         } else {
             // It is still there.
             let asked = session.pools.begin(pool, device.index, bytes, true);
-            let charge = session.charge_held(device, Kind::Pool, asked.charge());
+            let charge = session.budget.charge_held(device, Kind::Pool, asked.charge());
             self.entered(call, written, (asked, charge))?;
         }
         Err(refusal.into())
@@ -318,7 +324,7 @@ impl<P: Word> Taken<P> {
         let Self { session, device, pool, pointer, bytes } = self;
         let charge = charge.completing(bytes).at_home_in(pool.address());
         super::memory::keep(session, pointer, &written, charge);
-        session.pools.succeeded(call.driver, session, pool, asked).map_err(|over| {
+        session.pools.succeeded(call.driver, &session.budget, pool, asked).map_err(|over| {
             // The pool has grown by more than could be known, and there is no room: the application has not seen the
             // memory yet.
             if let Some(address) = pointer.get(&written).map(Word::to_u64) {
@@ -327,8 +333,8 @@ impl<P: Word> Taken<P> {
                 let freed = |record| freed(call, session, record, None);
                 let _ = session.memory.end_one(address, undo, freed);
             }
-            session.pools.settle(call.driver, session, pool);
-            session.refused(device, &over);
+            session.pools.settle(call.driver, &session.budget, pool);
+            session.budget.refused(device, &over);
             Refusal::OverQuota.into()
         })
     }
@@ -343,7 +349,7 @@ fn pay(
     bytes: u64,
 ) -> Result<(Asked, Charge), Refusal> {
     let asked = session.pools.begin(pool, device.index, bytes, false);
-    if let Ok(charge) = session.charge(device, Kind::Pool, asked.charge()) {
+    if let Ok(charge) = session.budget.charge(device, Kind::Pool, asked.charge()) {
         return Ok((asked, charge));
     }
     session.pools.failed(pool, asked);
@@ -351,7 +357,7 @@ fn pay(
     let asked = session.pools.begin(pool, device.index, bytes, true);
     let charge = call.charge(session, device, Kind::Pool, asked.charge()).inspect_err(|_| {
         session.pools.failed(pool, asked);
-        session.pools.settle(call.driver, session, pool);
+        session.pools.settle(call.driver, &session.budget, pool);
     })?;
     Ok((asked, charge))
 }

@@ -2,8 +2,7 @@
 
 use super::current_device;
 use crate::call::Call;
-use crate::driver;
-use crate::hooks::Next;
+use crate::driver::{self, Next};
 use crate::pools::Home;
 use crate::session::Session;
 use core::ffi::{c_int, c_void};
@@ -19,7 +18,7 @@ pub(crate) fn total<W: Word>(
 ) -> CuResult {
     let written = next()?;
     if let Ok(session) = call.session()
-        && let Ok(Some(device)) = session.device(call.driver, ordinal)
+        && let Ok(Some(device)) = session.budget.device(call.driver, ordinal)
     {
         bytes.set(&written, W::saturating_from(device.cap()));
     }
@@ -35,7 +34,7 @@ pub(crate) fn info<W: Word>(
 ) -> CuResult {
     let written = next()?;
     if let Ok(Some((session, device))) = current_device(call) {
-        let left = device.cap().saturating_sub(session.used(device));
+        let left = device.cap().saturating_sub(session.budget.used(device));
         let free_now = free.get(&written).map_or(left, |free| left.min(free.to_u64()));
         free.set(&written, W::saturating_from(free_now));
         total.set(&written, W::saturating_from(device.cap()));
@@ -93,7 +92,7 @@ fn cut(
 ) {
     let size = value.as_type::<u64>();
     if let Some(ordinal) = ordinal
-        && let Ok(Some(device)) = session.device(call.driver, ordinal)
+        && let Ok(Some(device)) = session.budget.device(call.driver, ordinal)
         && let Some(bytes) = size.get(written)
     {
         size.set(written, bytes.min(device.cap()));

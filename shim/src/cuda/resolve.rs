@@ -5,7 +5,7 @@
 //! caller gets the hook of exactly that one.
 
 use crate::call::Call;
-use crate::hooks::Next;
+use crate::driver::Next;
 use core::ffi::{c_char, c_int, c_void};
 use gpucap_abi::arg::{In, Out};
 use gpucap_abi::cuda::{CUdriverProcAddressQueryResult, CuError, CuResult};
@@ -21,8 +21,8 @@ pub(crate) fn proc_address(
 ) -> CuResult {
     let written = next()?;
     let found = function.get(&written).filter(|address| !address.is_null());
-    if let Some(hook) = found.and_then(|address| call.driver.hook_of(address as u64)) {
-        function.set(&written, hook.pointer());
+    if let Some(hook) = found.and_then(|address| call.hook_of(address)) {
+        function.set(&written, hook);
     }
     Ok(())
 }

@@ -10,8 +10,8 @@
 use super::device_of;
 use crate::allocations::Record;
 use crate::call::Call;
+use crate::driver::Next;
 use crate::driver_call_guard::lock;
-use crate::hooks::Next;
 use crate::session::{Session, shareable};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering;
@@ -36,7 +36,9 @@ pub(crate) fn create(
     let device = prop.get().and_then(|prop| device_of(call, prop.location));
     let Some(ordinal) = device else { return next().map(drop) };
     let session = call.session()?;
-    let Some(device) = session.device(call.driver, ordinal)? else { return next().map(drop) };
+    let Some(device) = session.budget.device(call.driver, ordinal)? else {
+        return next().map(drop);
+    };
     let charge = call.charge(session, device, Kind::Vmm, bytes as u64)?;
     let table = lock(&session.physical);
     let written = next()?;

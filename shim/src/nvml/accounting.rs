@@ -5,7 +5,7 @@
 
 use super::Slice;
 use crate::call::Call;
-use crate::hooks::Next;
+use crate::driver::Next;
 use gpucap_abi::arg::{Array, InOut, Out};
 use gpucap_abi::nvml::{
     NvmlError, NvmlResult, nvmlAccountingStats_t, nvmlAccountingStats_v2_t, nvmlDevice_t,

@@ -3,8 +3,7 @@
 
 use super::Slice;
 use crate::call::Call;
-use crate::driver;
-use crate::hooks::Next;
+use crate::driver::{self, Next};
 use gpucap_abi::arg::Out;
 use gpucap_abi::nvml::{
     NvmlError, NvmlResult, nvmlDevice_t, nvmlDeviceAttributes_t, nvmlMemory_t, nvmlMemory_v2_t,

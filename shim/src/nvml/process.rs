@@ -5,8 +5,7 @@
 
 use super::Slice;
 use crate::call::Call;
-use crate::driver;
-use crate::hooks::Next;
+use crate::driver::{self, Next};
 use gpucap_abi::arg::{Array, InOut};
 use gpucap_abi::nvml::{
     NO_INSTANCE, NVML_VALUE_NOT_AVAILABLE, NvmlError, NvmlResult, nvmlDevice_t,

@@ -8,7 +8,7 @@
 
 use super::Slice;
 use crate::call::Call;
-use crate::hooks::Next;
+use crate::driver::Next;
 use crate::sys;
 use gpucap_abi::arg::{Array, InOut, Out};
 use gpucap_abi::nvml::{

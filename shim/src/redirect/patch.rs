@@ -5,6 +5,8 @@
 //! hold code is not touched at all. Everything here runs under the loader's lock.
 
 use super::elf::{self, Dynamic, Object, PAGE};
+use crate::driver::DriverCopy;
+use crate::driver::library::{cuda, nvml};
 use crate::sys;
 use core::ffi::c_void;
 use core::ptr;
@@ -21,7 +23,12 @@ pub(crate) struct Library {
     pub(crate) extras: &'static [&'static [u8]],
     /// One for each copy of the library that a process may load (`dlmopen` loads further ones).
     pub(crate) copies: &'static [DriverCopy],
+    /// Our functions, by copy and row.
+    pub(crate) hooks: &'static [&'static [HookAddress]],
 }
+
+/// All driver libraries.
+pub(crate) struct Libraries(pub(crate) [&'static Library; 2]);
 
 /// An intercepted function.
 pub(crate) struct Row {
@@ -30,20 +37,6 @@ pub(crate) struct Row {
     /// Whether look-ups of it are to lead to our function; where not, the driver's own stays everywhere. Asked when a
     /// driver is first seen, which is after the limits are known.
     pub(crate) is_wanted: fn() -> bool,
-}
-
-/// One loaded copy of a driver library.
-pub(crate) struct DriverCopy {
-    /// Its load address; 0 while this entry is free.
-    pub(crate) base: AtomicU64,
-    /// The driver's own functions, one per row; 0 where this driver does not have it, or the row is not wanted.
-    pub(crate) originals: &'static [AtomicUsize],
-    /// Our functions, one per row.
-    pub(crate) hooks: &'static [HookAddress],
-    /// Functions that handlers call, one per [`Library::extras`]; 0 where this driver does not have it.
-    pub(crate) extras: &'static [AtomicUsize],
-    /// The lowest and the highest original, so that most slots of a sweep are passed over by two comparisons.
-    pub(crate) range: [AtomicU64; 2],
 }
 
 /// The address of a hook.
@@ -85,24 +78,23 @@ impl Library {
             return Outcome::Already; // a file of this name that has none of the driver's functions
         };
         let address = dynamic.address(symbol);
-        let known =
-            self.copies.iter().find(|copy| copy.base.load(Ordering::Acquire) == object.base);
-        if let Some(copy) = known
-            && copy.hooks.get(first).is_some_and(|hook| hook.get() == address)
+        let known = self.pairs().find(|(copy, _)| copy.base.load(Ordering::Acquire) == object.base);
+        if let Some((_, hooks)) = known
+            && hooks.get(first).is_some_and(|hook| hook.get() == address)
         {
             return Outcome::Already;
         }
         if !object.contains(address) {
             return Outcome::AnotherShim;
         }
-        let free = || self.copies.iter().find(|copy| copy.base.load(Ordering::Relaxed) == 0);
-        let Some(copy) = known.or_else(free) else { return Outcome::Unwritable };
+        let free = || self.pairs().find(|(copy, _)| copy.base.load(Ordering::Relaxed) == 0);
+        let Some((copy, hooks)) = known.or_else(free) else { return Outcome::Unwritable };
         copy.remember(object, &dynamic, self, &symbols);
         let Some(writable) = Writable::symbols(object, &dynamic, &symbols) else {
             return Outcome::Unwritable;
         };
         for (index, symbol) in symbols.present() {
-            if let Some(hook) = copy.hooks.get(index) {
+            if let Some(hook) = hooks.get(index) {
                 point(symbol, hook.get().wrapping_sub(object.base));
             }
         }
@@ -116,9 +108,18 @@ impl Library {
     /// The hook of a row by its name, if a driver with that function has been seen.
     pub(crate) fn hook_by_name(&self, name: *const u8) -> Option<*const c_void> {
         let index = self.rows.iter().position(|row| elf::equals(name, row.symbol))?;
-        let copy = self.copies.first()?;
+        let (copy, hooks) = self.pairs().next()?;
         let original = copy.originals.get(index)?.load(Ordering::Acquire);
-        copy.hooks.get(index).filter(|_| original != 0).map(|hook| hook.0.cast())
+        hooks.get(index).filter(|_| original != 0).map(|hook| hook.0.cast())
+    }
+
+    /// The hook of the original at this address; should a driver give two names one function, of the newer form.
+    pub(crate) fn hook_of(&self, address: u64) -> Option<HookAddress> {
+        self.pairs().find_map(|(copy, hooks)| hooks.get(copy.row_of(address)?).copied())
+    }
+
+    fn pairs(&self) -> impl Iterator<Item = (&'static DriverCopy, &'static [HookAddress])> {
+        self.copies.iter().zip(self.hooks.iter().copied())
     }
 }
 
@@ -155,17 +156,15 @@ impl DriverCopy {
         }
     }
 
-    /// The hook of the original at this address; should a driver give two names one function, of the newer form.
-    pub(crate) fn hook_of(&self, address: u64) -> Option<HookAddress> {
+    /// The row whose original is at this address; of two, the later one.
+    fn row_of(&self, address: u64) -> Option<usize> {
         let [low, high] = self.range.each_ref().map(|bound| bound.load(Ordering::Relaxed));
-        if address < low || address > high || low == 0 {
+        let is_free = self.base.load(Ordering::Acquire) == 0;
+        if is_free || address < low || address > high || low == 0 {
             return None;
         }
-        let index = self
-            .originals
-            .iter()
-            .rposition(|original| original.load(Ordering::Relaxed) as u64 == address)?;
-        self.hooks.get(index).copied()
+        let is_it = |original: &AtomicUsize| original.load(Ordering::Relaxed) as u64 == address;
+        self.originals.iter().rposition(is_it)
     }
 }
 
@@ -190,12 +189,11 @@ impl Symbols {
     }
 }
 
-const _: () =
-    assert!(crate::hooks::cuda::COUNT <= MAX_ROWS && crate::hooks::nvml::COUNT <= MAX_ROWS);
+const _: () = assert!(cuda::COUNT <= MAX_ROWS && nvml::COUNT <= MAX_ROWS);
 
 /// Replaces originals by hooks in the slots of an object that was bound before the redirect: a program linked with
 /// `-z now`, a library opened with `RTLD_DEEPBIND`, a function pointer in static data.
-pub(super) fn sweep(object: &Object) {
+pub(super) fn sweep(object: &Object, libraries: &Libraries) {
     let Some(dynamic) = object.dynamic() else { return };
     for relocation in dynamic.relocations() {
         let slot = object.base.wrapping_add(relocation.offset);
@@ -204,11 +202,7 @@ pub(super) fn sweep(object: &Object) {
         if value == 0 {
             continue;
         }
-        let copies = crate::hooks::LIBRARIES.into_iter().flat_map(|library| library.copies);
-        let hook = copies
-            .filter(|copy| copy.base.load(Ordering::Acquire) != 0)
-            .find_map(|copy| copy.hook_of(value));
-        if let Some(hook) = hook {
+        if let Some(hook) = libraries.0.iter().find_map(|library| library.hook_of(value)) {
             write_slot(object, slot, hook.get());
         }
     }

@@ -16,15 +16,15 @@ static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// The capture of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Capture {
-    pub(super) stream: Key,
-    pub(super) context: CUcontext,
-    pub(super) device: Option<CUdevice>,
+pub(crate) struct Capture {
+    pub(crate) stream: Key,
+    pub(crate) context: CUcontext,
+    pub(crate) device: Option<CUdevice>,
 }
 
 /// Returns whether any stream of this process may be capturing.
 #[inline]
-pub(super) fn is_any() -> bool {
+pub(crate) fn is_any() -> bool {
     COUNT.load(Ordering::Relaxed) != 0
 }
 
@@ -36,12 +36,12 @@ impl Captures {
     }
 
     /// Adds one.
-    pub(super) fn begin(&self, capture: Capture) {
+    pub(crate) fn begin(&self, capture: Capture) {
         self.change(|all| all.push(capture));
     }
 
     /// Removes one that has not begun after all. Another one of the same stream may be the reason.
-    pub(super) fn undo(&self, capture: Capture) {
+    pub(crate) fn undo(&self, capture: Capture) {
         self.change(|all| {
             if let Some(place) = all.iter().rposition(|other| *other == capture) {
                 all.swap_remove(place);
@@ -50,7 +50,7 @@ impl Captures {
     }
 
     /// Removes those for which `over` is true, and returns them.
-    pub(super) fn end(&self, mut over: impl FnMut(&Capture) -> bool) -> Vec<Capture> {
+    pub(crate) fn end(&self, mut over: impl FnMut(&Capture) -> bool) -> Vec<Capture> {
         self.change(|all| all.extract_if(.., |capture| over(capture)).collect())
     }
 

@@ -5,8 +5,8 @@
 //! once its code has been unloaded, so everything is forgotten then. A table of fixed size without a lock: a handle
 //! that was replaced by another is asked for again.
 
+use crate::driver::DriverCopy;
 use crate::driver::cuda::time as driver;
-use crate::redirect::DriverCopy;
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicU64, Ordering};
 use gpucap_abi::cuda::CUfunction;
@@ -26,7 +26,7 @@ impl Default for Collectives {
 
 impl Collectives {
     /// Returns whether a function is a collective.
-    pub(super) fn is_collective(&self, copy: &DriverCopy, function: CUfunction) -> bool {
+    pub(crate) fn is_collective(&self, copy: &DriverCopy, function: CUfunction) -> bool {
         let handle = function.address();
         let mixed = handle.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - PLACES_BITS);
         let place = usize::try_from(mixed).ok().and_then(|place| self.0.get(place));
@@ -44,7 +44,7 @@ impl Collectives {
     }
 
     /// Forgets everything: code is about to be unloaded.
-    pub(super) fn forget(&self) {
+    pub(crate) fn forget(&self) {
         self.0.iter().for_each(|place| place.store(0, Ordering::Relaxed));
     }
 }

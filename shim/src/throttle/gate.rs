@@ -10,18 +10,19 @@ use super::captures;
 use super::interval::Interval;
 use super::peers::Peers;
 use super::stream_table::{Stream, ThreadAllowance};
-use super::timing::{CallTime, ContextId, Mark, Spare, Timing};
+use super::timing::{ContextId, Mark, Spare, Timing};
+use crate::driver::DriverCopy;
 use crate::driver::cuda::time as driver;
 use crate::driver_call_guard::DriverCallGuard;
 use crate::ledger_file;
 use crate::live_limits::Live;
-use crate::redirect::DriverCopy;
 use crate::sys;
 use core::sync::atomic::{AtomicU64, Ordering};
 use gpucap_abi::cuda::{CUcontext, CUstream};
 use gpucap_core::ledger::{DeviceIndex, Ledger, Slot};
 use gpucap_core::throttle::{
-    Bucket, Costs, Gang, Launch, Meter, Permit, Signature, StreamId, Totals, UsageReport, Verdict,
+    Bucket, CallTime, Costs, Gang, Launch, Meter, Permit, Signature, StreamId, Totals, UsageReport,
+    Verdict,
 };
 use gpucap_core::units::Share;
 use parking_lot::Mutex;
@@ -29,7 +30,7 @@ use parking_lot::Mutex;
 /// A device with a compute limit.
 pub(crate) struct Gate {
     /// The costs of launches, for those that need not come here.
-    pub(super) costs: Costs,
+    pub(crate) costs: Costs,
     index: DeviceIndex,
     ledger: &'static Ledger,
     slot: Slot,
@@ -65,7 +66,7 @@ const UNREPORTED_NS: u64 = 5_000_000_000;
 const HELD_BACK_NS: u64 = 1_000_000_000;
 
 /// A launch that may go to the driver.
-pub(super) struct Admitted {
+pub(crate) struct Admitted {
     permit: Permit,
     events: Option<(Mark, Spare)>,
     /// The stream, and the context of its events.
@@ -110,20 +111,20 @@ impl Gate {
     }
 
     /// Registers a stream of a context.
-    pub(super) fn begin_stream(&self, context: CUcontext) -> Option<(StreamId, ContextId)> {
+    pub(crate) fn begin_stream(&self, context: CUcontext) -> Option<(StreamId, ContextId)> {
         self.with(|inside| {
             (inside.meter.stream(sys::monotonic_ns()), inside.timing.context(context))
         })
     }
 
     /// Forgets the cost of an executable graph that was changed.
-    pub(super) fn changed(&self, signature: Signature) {
+    pub(crate) fn changed(&self, signature: Signature) {
         self.with(|inside| inside.meter.changed(signature));
     }
 
     /// Waits until the share allows a launch, and marks where it begins in its stream. `None` if this thread is
     /// inside a call of the driver already, or the stream has ended.
-    pub(super) fn admit(
+    pub(crate) fn admit(
         &self,
         copy: &DriverCopy,
         allowance: &ThreadAllowance,
@@ -249,7 +250,7 @@ impl Gate {
     }
 
     /// Handles a launch that the driver took just now; marks where it ends.
-    pub(super) fn launched(&self, copy: &DriverCopy, admitted: Admitted, stream: CUstream) {
+    pub(crate) fn launched(&self, copy: &DriverCopy, admitted: Admitted, stream: CUstream) {
         let now = sys::monotonic_ns();
         let Admitted { permit, events, place } = admitted;
         let began = events.as_ref().map_or(now, |(first, _)| first.asked_until());
@@ -275,7 +276,7 @@ impl Gate {
     }
 
     /// Handles a launch that the driver refused.
-    pub(super) fn refused(&self, admitted: Admitted) {
+    pub(crate) fn refused(&self, admitted: Admitted) {
         let Admitted { permit, events, .. } = admitted;
         self.with(|inside| inside.meter.refused(permit, sys::monotonic_ns()));
         self.keep(events.into_iter().flat_map(|(first, second)| [first.unused(), second]));
@@ -286,7 +287,7 @@ impl Gate {
     }
 
     /// Records that the host has seen these streams empty, having waited for that since `began`.
-    pub(super) fn synced(
+    pub(crate) fn synced(
         &self,
         copy: &DriverCopy,
         streams: impl Iterator<Item = StreamId>,
@@ -303,7 +304,7 @@ impl Gate {
     }
 
     /// Settles what has finished.
-    pub(super) fn settle(&self, copy: &DriverCopy) {
+    pub(crate) fn settle(&self, copy: &DriverCopy) {
         let now = sys::monotonic_ns();
         self.look_around(now, false);
         self.asking(copy, |inside| {
@@ -338,7 +339,7 @@ impl Gate {
     }
 
     /// Returns once every event query that might predate the current captures has finished.
-    pub(super) fn wait_for_questions(&self) {
+    pub(crate) fn wait_for_questions(&self) {
         self.with(|_| ());
     }
 

@@ -4,7 +4,7 @@
 //! does the session of a child made by `fork`.
 
 use super::stream_table::{StreamTable, ThreadAllowance};
-use crate::session::epoch;
+use crate::fork_page::epoch;
 use crate::sys::{self, Own};
 use core::cell::Cell;
 use core::ptr;
@@ -41,7 +41,7 @@ impl Stream {
 
 /// Returns what this thread remembers about a stream; `Some(None)`: its device has no compute limit.
 #[inline]
-pub(super) fn recall(
+pub(crate) fn recall(
     handle: CUstream,
     context: CUcontext,
 ) -> Option<Option<&'static ThreadAllowance>> {
@@ -54,7 +54,7 @@ pub(super) fn recall(
 }
 
 /// Remembers a stream that was looked up in this epoch.
-pub(super) fn remember(
+pub(crate) fn remember(
     epoch: u64,
     handle: CUstream,
     context: CUcontext,
@@ -71,7 +71,7 @@ pub(super) fn remember(
 }
 
 /// Returns the calling thread's number; the kernel is asked once. In a child made by `fork` it is another one.
-pub(super) fn thread(streams: &StreamTable) -> u32 {
+pub(crate) fn thread(streams: &StreamTable) -> u32 {
     sys::own(|memory: &StreamCache| {
         if !ptr::eq(memory.of.replace(streams), streams) {
             memory.thread.set(sys::thread());

@@ -10,7 +10,7 @@
 use super::captures;
 use super::gate::Gate;
 use super::timing::ContextId;
-use crate::session::begin_epoch;
+use crate::fork_page::begin_epoch;
 use crate::sys;
 use core::ptr;
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -21,18 +21,18 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The entry of a stream whose launches are charged.
-pub(super) struct StreamEntry {
+pub(crate) struct StreamEntry {
     /// Its device.
-    pub(super) gate: &'static Gate,
+    pub(crate) gate: &'static Gate,
     stream: Mutex<Stream>,
     purses: Mutex<Vec<Owned>>,
 }
 
 /// The allowance of one thread in one stream, and all else that the fast path needs.
-pub(super) struct ThreadAllowance {
-    pub(super) prepaid: Arc<Allowance>,
-    pub(super) costs: Costs,
-    pub(super) entry: &'static StreamEntry,
+pub(crate) struct ThreadAllowance {
+    pub(crate) prepaid: Arc<Allowance>,
+    pub(crate) costs: Costs,
+    pub(crate) entry: &'static StreamEntry,
 }
 
 /// An allowance, and the only thread that may take out of it.
@@ -43,21 +43,21 @@ struct Owned {
 
 /// The stream of an entry.
 #[derive(Clone, Copy)]
-pub(super) struct Stream {
+pub(crate) struct Stream {
     /// Its number in the meter; `None` once it has ended.
-    pub(super) id: Option<StreamId>,
+    pub(crate) id: Option<StreamId>,
     /// Its context.
-    pub(super) context: ContextId,
+    pub(crate) context: ContextId,
 }
 
 impl StreamEntry {
     /// Returns the stream that the entry serves now.
-    pub(super) fn stream(&self) -> Stream {
+    pub(crate) fn stream(&self) -> Stream {
         *self.stream.lock()
     }
 
     /// Returns the allowance of the calling thread, which has this number.
-    pub(super) fn allowance(&'static self, thread: u32) -> &'static ThreadAllowance {
+    pub(crate) fn allowance(&'static self, thread: u32) -> &'static ThreadAllowance {
         let mut purses = self.purses.lock();
         let own = |purses: &[Owned]| purses.iter().position(|owned| owned.thread == thread);
         // Dead threads are looked for whenever the number has doubled: so there are never more than twice as many
@@ -87,7 +87,7 @@ impl ThreadAllowance {
         reason = "on the way of each launch; a call of it would be half as much again"
     )]
     #[inline(always)]
-    pub(super) fn take(&self, signature: Signature) -> Option<u32> {
+    pub(crate) fn take(&self, signature: Signature) -> Option<u32> {
         if captures::is_any() {
             return None;
         }
@@ -98,7 +98,7 @@ impl ThreadAllowance {
 /// Identifies a stream. Handles are unique; the names of default streams mean one stream per context, or one per
 /// thread, and only for these the other fields are filled in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Key {
+pub(crate) struct Key {
     stream: CUstream,
     context: CUcontext,
     thread: u32,
@@ -106,13 +106,13 @@ pub(super) struct Key {
 
 impl Key {
     /// Returns the key of a stream with a handle of its own; `None` for the names of default streams.
-    pub(super) fn of_handle(stream: CUstream) -> Option<Self> {
+    pub(crate) fn of_handle(stream: CUstream) -> Option<Self> {
         let own = stream.address() > CU_STREAM_PER_THREAD.address();
         own.then_some(Self { stream, context: CUcontext::NULL, thread: 0 })
     }
 
     /// Returns the key of a default stream in the calling thread's current context.
-    pub(super) fn of_default(stream: CUstream, current: CUcontext) -> Self {
+    pub(crate) fn of_default(stream: CUstream, current: CUcontext) -> Self {
         if stream == CU_STREAM_PER_THREAD {
             Self { stream, context: current, thread: sys::thread() }
         } else {
@@ -137,23 +137,23 @@ const FEW: usize = 64;
 
 impl StreamTable {
     /// Returns the stream's entry, if a thread has launched in it; `Some(None)` if its device has no compute limit.
-    pub(super) fn find(&self, key: Key) -> Option<Option<&'static StreamEntry>> {
+    pub(crate) fn find(&self, key: Key) -> Option<Option<&'static StreamEntry>> {
         self.known.lock().get(&key).copied()
     }
 
     /// Enters a stream of a device without a compute limit.
-    pub(super) fn enter_free(&self, key: Key) {
+    pub(crate) fn enter_free(&self, key: Key) {
         self.known.lock().entry(key).or_insert(None);
     }
 
     /// Forgets all streams of devices without a compute limit: one of them may have ended, and its handle may be
     /// reused for a stream of another device.
-    pub(super) fn forget_free(&self) {
+    pub(crate) fn forget_free(&self) {
         self.end(|_, entry| entry.is_none(), |_, _| {});
     }
 
     /// Enters a stream of a device, unless another thread has just done so; `begin` registers it with the meter.
-    pub(super) fn enter(
+    pub(crate) fn enter(
         &self,
         key: Key,
         gate: &'static Gate,
@@ -182,7 +182,7 @@ impl StreamTable {
     }
 
     /// Removes the streams for which `ended` is true; `tell` passes each to the meter.
-    pub(super) fn end(
+    pub(crate) fn end(
         &self,
         mut ended: impl FnMut(&Key, Option<&StreamEntry>) -> bool,
         mut tell: impl FnMut(&'static StreamEntry, StreamId),
@@ -206,7 +206,7 @@ impl StreamTable {
 
     /// Removes the default streams of dead threads, whenever the number of streams has doubled since the last
     /// removal: the end of a thread is not notified.
-    pub(super) fn sweep(
+    pub(crate) fn sweep(
         &self,
         is_alive: impl Fn(u32) -> bool,
         tell: impl FnMut(&'static StreamEntry, StreamId),
@@ -220,7 +220,7 @@ impl StreamTable {
     }
 
     /// The same, with the handle by which the calling thread can name each of them in its context.
-    pub(super) fn with_handles(
+    pub(crate) fn with_handles(
         &self,
         mut wanted: impl FnMut(&StreamEntry) -> bool,
     ) -> Vec<(CUstream, &'static StreamEntry)> {
@@ -232,7 +232,7 @@ impl StreamTable {
     }
 
     /// Returns the streams in use for which `wanted` is true.
-    pub(super) fn all(
+    pub(crate) fn all(
         &self,
         mut wanted: impl FnMut(&StreamEntry) -> bool,
     ) -> Vec<&'static StreamEntry> {

@@ -1,127 +1,38 @@
-//! Launches of a tool that the driver calls back while this thread holds a lock of the shim.
-//!
-//! Such a launch goes to the driver at once: a lock that it waited for could be this thread's, or that of a thread that
-//! waits for this one. It is measured by two events and noted. As soon as this thread has released its last lock, still
-//! within the same call of the application, the launch is charged as any other, and the thread waits until the bucket
-//! is level. So a program whose launches all come from a tool is held back, too.
+//! Launches that a tool has made while its thread held a lock of the shim, and that have not been charged.
 //!
 //! The list's own lock is held for a push or a removal, never across a call of the driver.
 
-use super::gate::Gate;
-use super::launch::allowance;
 use super::timing::Recorded;
-use super::{StreamRef, Work};
-use crate::call::Call;
-use crate::driver::cuda as driver;
-use crate::driver_call_guard;
-use crate::redirect::DriverCopy;
-use crate::session::Session;
-use crate::sys;
-use gpucap_abi::cuda::{CUcontext, CUdevice, CuResult};
-use gpucap_core::throttle::Launch;
+use crate::driver::DriverCopy;
+use gpucap_abi::cuda::{CUcontext, CUdevice, CUstream};
+use gpucap_core::throttle::Signature;
 use parking_lot::Mutex;
 
-/// Those of a process that have not been charged.
+/// Those of a process.
 #[derive(Default)]
 pub(crate) struct ToolLaunches(Mutex<Vec<ToolLaunch>>);
 
-struct ToolLaunch {
-    driver: &'static DriverCopy,
-    thread: u32,
-    context: CUcontext,
-    device: CUdevice,
-    stream: StreamRef,
-    work: Work,
-    before: Option<Recorded>,
-    after: Option<Recorded>,
+/// One launch, between two events.
+pub(crate) struct ToolLaunch {
+    pub(crate) driver: &'static DriverCopy,
+    /// The number of its thread.
+    pub(crate) thread: u32,
+    pub(crate) context: CUcontext,
+    pub(crate) device: CUdevice,
+    pub(crate) stream: CUstream,
+    pub(crate) signature: Signature,
+    pub(crate) before: Option<Recorded>,
+    pub(crate) after: Option<Recorded>,
 }
-
-/// How long is waited before the limits in force are looked at again.
-const RECHECK_NS: u64 = 10_000_000;
 
 impl ToolLaunches {
-    fn take(&self, thread: u32) -> Vec<ToolLaunch> {
+    /// Adds one.
+    pub(crate) fn push(&self, noted: ToolLaunch) {
+        self.0.lock().push(noted);
+    }
+
+    /// Takes those of a thread out.
+    pub(crate) fn take(&self, thread: u32) -> Vec<ToolLaunch> {
         self.0.lock().extract_if(.., |noted| noted.thread == thread).collect()
-    }
-}
-
-/// Launches one piece of work in each of these streams by one call of the driver.
-pub(super) fn launch(
-    call: &Call,
-    parts: impl Iterator<Item = (Work, StreamRef)>,
-    next: impl FnOnce() -> CuResult,
-) -> CuResult {
-    let begun = begin(call.driver, parts);
-    let answer = next();
-    let _errno = sys::Errno::keep();
-    for mut noted in begun {
-        let ToolLaunch { driver: copy, context, stream, .. } = noted;
-        if answer.is_err() {
-            noted.before.into_iter().for_each(|before| before.destroy(copy));
-            continue;
-        }
-        let end = || Recorded::new(copy, stream.handle());
-        noted.after = driver::time::in_context(copy, context, end).flatten();
-        if let Some(session) = Session::begun() {
-            session.tool_launches.0.lock().push(noted);
-            driver_call_guard::owes();
-        }
-    }
-    answer
-}
-
-/// Records an event before each launch that is to be charged.
-fn begin(
-    copy: &'static DriverCopy,
-    parts: impl Iterator<Item = (Work, StreamRef)>,
-) -> Vec<ToolLaunch> {
-    let _errno = sys::Errno::keep();
-    let begin = |(work, stream): (Work, StreamRef)| {
-        let handle = stream.handle();
-        let context = driver::context_of(copy, handle)?;
-        let begin = || {
-            let device = driver::current_device(copy)?;
-            Session::begun()?.gate(device)?;
-            let carries_out = driver::time::carries_out(copy, handle);
-            carries_out.then(|| (device, Recorded::new(copy, handle)))
-        };
-        let (device, before) = driver::time::in_context(copy, context, begin)??;
-        let (thread, after) = (sys::thread(), None);
-        Some(ToolLaunch { driver: copy, thread, context, device, stream, work, before, after })
-    };
-    parts.filter_map(begin).collect()
-}
-
-/// Charges what this thread's tools have launched, and waits. The thread holds no lock that a launch takes.
-pub(crate) fn settle() {
-    let Some(session) = Session::begun() else { return };
-    let _errno = sys::Errno::keep();
-    for noted in session.tool_launches.take(sys::thread()) {
-        let ToolLaunch { driver: copy, context, device, stream, work, before, after, .. } = noted;
-        let signature = work.signature();
-        let charged = before.zip(after).and_then(|(before, after)| {
-            driver::time::in_context(copy, context, || {
-                let (allowance, _) = allowance(copy, stream)?;
-                let entry = allowance.entry;
-                entry.gate.launched_unheld(copy, entry, Launch::kernel(signature), [before, after]);
-                Some(entry.gate)
-            })
-        });
-        match charged {
-            Some(gate) => gate.into_iter().for_each(wait),
-            // Without events, or its context is gone: nothing can be measured.
-            None => {
-                session.gate(device).into_iter().for_each(|gate| gate.launched_by_tool(signature))
-            }
-        }
-    }
-}
-
-/// Waits until the bucket is level.
-fn wait(gate: &Gate) {
-    let mut now = sys::monotonic_ns();
-    while let Some(until) = gate.level_at(now).filter(|until| *until > now) {
-        sys::sleep_until(until.min(now.saturating_add(RECHECK_NS)));
-        now = sys::monotonic_ns();
     }
 }

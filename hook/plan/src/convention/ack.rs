@@ -8,7 +8,8 @@
 use gpucap_core::units::Amount;
 use serde_json::Value;
 
-use super::{Facts, number};
+use crate::encoding::number;
+use crate::facts::Facts;
 use crate::grant::{Cap, Caps, Grant, Numbered};
 use crate::reason::Reason;
 

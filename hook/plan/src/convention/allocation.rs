@@ -14,7 +14,7 @@ use gpucap_core::limits::file::Key;
 use gpucap_core::units::{Amount, Share};
 use serde_json::Value;
 
-use super::Facts;
+use crate::facts::Facts;
 use crate::grant::{Cap, Caps, Grant};
 use crate::reason::Reason;
 

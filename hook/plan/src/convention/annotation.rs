@@ -8,10 +8,11 @@ use gpucap_core::config::{Excerpt, OptionRow, PerGpu, Profile, Value};
 use gpucap_core::config::{GPU_CORE_PCT, GPU_MEM_LIMIT, GPU_PROFILE};
 use gpucap_core::units::Amount;
 
-use super::{Facts, environment};
-use crate::card::Visible;
+use super::environment;
+use crate::document::card::Visible;
+use crate::document::node::Node;
+use crate::facts::Facts;
 use crate::grant::{Cap, Grant};
-use crate::node::Node;
 use crate::reason::Reason;
 
 /// What the annotations are called that say what `GPU_MEM_LIMIT` and `GPU_CORE_PCT` say.

@@ -7,7 +7,8 @@
 use gpucap_core::units::Amount;
 use gpucap_core::uuid::DeviceName;
 
-use super::{Facts, number};
+use crate::encoding::number;
+use crate::facts::Facts;
 use crate::grant::{Cap, Caps, Grant};
 use crate::reason::Reason;
 

@@ -6,14 +6,11 @@
 
 use gpucap_core::config::{Config, OPTIONS, PerGpu, Selector, WithFile};
 
-use super::Facts;
-use crate::card::Visible;
-use crate::env::Env;
+use crate::document::card::Visible;
+use crate::document::env::Env;
+use crate::facts::Facts;
 use crate::grant::{Cap, Caps, Grant, lowest};
 use crate::reason::Reason;
-
-/// Its name in the node's configuration.
-pub(super) const NAME: &str = "environment";
 
 /// What the variables said, as each process will inherit them. Of one that has several values it is not known which one
 /// a process sees: it is left out, and then lowers.

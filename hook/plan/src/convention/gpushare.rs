@@ -9,7 +9,8 @@
 use gpucap_core::limits::file::MemoryCap;
 use gpucap_core::units::{Bytes, Share};
 
-use super::{Facts, number};
+use crate::encoding::number;
+use crate::facts::Facts;
 use crate::grant::{Cap, Caps, Grant};
 use crate::reason::Reason;
 

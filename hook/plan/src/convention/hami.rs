@@ -7,9 +7,11 @@
 
 use gpucap_core::units::Amount;
 
-use super::{Facts, device_list, number};
-use crate::card::Visible;
-use crate::env::Reading;
+use super::device_list;
+use crate::document::card::Visible;
+use crate::document::env::Reading;
+use crate::encoding::number;
+use crate::facts::Facts;
 use crate::grant::{Cap, Caps, Grant, Numbered, lowest};
 use crate::reason::Reason;
 

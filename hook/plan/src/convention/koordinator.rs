@@ -8,9 +8,11 @@ use gpucap_core::limits::file::MemoryCap;
 use gpucap_core::units::UnitError;
 use serde_json::Value;
 
-use super::{Facts, device_list, number};
+use super::device_list;
+use crate::encoding::json;
+use crate::encoding::number;
+use crate::facts::Facts;
 use crate::grant::{Cap, Caps, Grant};
-use crate::json;
 use crate::reason::Reason;
 
 const KEY: &str = "scheduling.koordinator.sh/device-allocated";

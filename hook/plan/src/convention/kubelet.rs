@@ -13,12 +13,13 @@ use gpucap_core::units::{Amount, Share};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-use super::{
-    Facts, allocate_response, egpu, environment, gpushare, hami, mps, number, vgpu_manager,
-};
-use crate::env::{Env, Reading};
+use super::{egpu, environment, gpushare, hami, mps, vgpu_manager};
+use crate::document::env::{Env, Reading};
+use crate::encoding::allocate_response;
+use crate::encoding::json;
+use crate::encoding::number;
+use crate::facts::Facts;
 use crate::grant::{Cap, Caps, Grant};
-use crate::json;
 use crate::reason::Reason;
 
 pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
@@ -35,7 +36,7 @@ pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
     for entry in json::list(&value, &["Data", "PodDeviceEntries"]).filter(is_own) {
         grants.extend(resource(facts, entry)?);
         let answer = json::text(entry, &["AllocResp"]).unwrap_or_default();
-        grants.extend(answered(facts, &allocate_response::env(answer))?);
+        grants.extend(answered(facts, &variables(answer))?);
     }
     Ok(grants)
 }
@@ -53,6 +54,12 @@ fn answered(facts: &Facts<'_>, env: &Env) -> Result<Vec<Grant>, Reason> {
         grants.extend(found.map(|grant| Grant { source: named(&grant.source), ..grant }));
     }
     Ok(grants)
+}
+
+/// The variables in a plugin's answer.
+fn variables(answer: &str) -> Env {
+    let entries = allocate_response::variables(answer);
+    Env::new(entries.iter().map(String::as_str))
 }
 
 fn named(source: &str) -> String {

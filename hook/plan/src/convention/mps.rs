@@ -8,7 +8,8 @@
 use gpucap_core::config::{Excerpt, PerGpu, Value};
 use gpucap_core::units::Amount;
 
-use super::{Facts, number};
+use crate::encoding::number;
+use crate::facts::Facts;
 use crate::grant::{Cap, Caps, Grant};
 use crate::reason::Reason;
 

@@ -8,8 +8,10 @@
 use gpucap_core::units::Amount;
 use gpucap_core::uuid::DeviceName;
 
-use super::{Facts, device_list, hami, number};
-use crate::card::Visible;
+use super::{device_list, hami};
+use crate::document::card::Visible;
+use crate::encoding::number;
+use crate::facts::Facts;
 use crate::grant::{Cap, Caps, Grant};
 use crate::reason::Reason;
 

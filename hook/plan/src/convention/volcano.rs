@@ -2,7 +2,8 @@
 //!
 //! Its device plugin sets HAMi's variables, so those are read in `hami`.
 
-use super::{Facts, device_list};
+use super::device_list;
+use crate::facts::Facts;
 use crate::grant::Grant;
 use crate::reason::Reason;
 

@@ -9,18 +9,16 @@ mod imports;
 mod mark;
 mod nri;
 
-use super::{Change, Options, lines, read};
+use super::change::{Change, read};
+use super::options::{HANDLER, Options};
+use super::{lines, toml};
 use crate::error::{Error, Result};
-use crate::hooks::{Hooks, STAGES};
+use crate::inject::hooks::{Hooks, STAGES};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
 use toml_edit::{Array, DocumentMut, Item, Table, value};
 
-/// The handler that a pod names as its runtime class.
-pub(super) const HANDLER: &str = "gpucap";
-/// The specification.
-pub(super) const SPECIFICATION: &str = "/etc/gpucap/base-spec.json";
 const FILE: &str = "/etc/containerd/config.toml";
 const ADVICE: &str = "restart containerd";
 /// Where the handlers are, by the version of the file, which is that of containerd 1.x or 2.x.
@@ -69,7 +67,7 @@ pub(super) fn changes(options: &Options, hooks: Hooks<'_>) -> Result<(Vec<Change
         return Ok((changes, ADVICE.into()));
     }
     let mut after = add(text, handler, specification).map_err(wrong)?;
-    let mut document = parse(&after).map_err(wrong)?;
+    let mut document = toml::parse(&after).map_err(wrong)?;
     let plugin = plugin(&mut document).map_err(wrong)?;
     if let Some(file) = imports::having(&after, path, plugin) {
         let file = file.display();
@@ -101,7 +99,7 @@ fn is_named(specification: &Path, text: &str, path: &Path) -> bool {
 
 /// Whether a handler of a file names it.
 fn names(text: &str, specification: &Path) -> bool {
-    let Ok(document) = parse(text) else { return true };
+    let Ok(document) = toml::parse(text) else { return true };
     let own = specification.to_string_lossy();
     PLUGINS.iter().any(|(_, plugin)| {
         let place = ["plugins", plugin, "containerd", "runtimes"];
@@ -136,7 +134,7 @@ fn base(hooks: Hooks<'_>) -> Result<String> {
 
 /// The configuration with the handler.
 fn add(text: &str, name: &str, specification: &Path) -> std::result::Result<String, String> {
-    let mut document = parse(text)?;
+    let mut document = toml::parse(text)?;
     let plugin = plugin(&mut document)?;
     let usual = default_handler(&document, plugin);
     let handlers =
@@ -200,7 +198,7 @@ fn default_handler(document: &DocumentMut, plugin: &str) -> String {
 
 /// The configuration without it.
 fn remove(text: &str, name: &str, specification: &Path) -> std::result::Result<String, String> {
-    let mut document = parse(text)?;
+    let mut document = toml::parse(text)?;
     let plugin = plugin(&mut document)?;
     let Some(handlers) = handlers(&mut document, plugin) else { return Ok(text.to_owned()) };
     let Some(handler) = handlers.get_mut(name).and_then(Item::as_table_mut) else {
@@ -222,17 +220,13 @@ fn remove(text: &str, name: &str, specification: &Path) -> std::result::Result<S
 
 /// The configuration without the version key that this program added, if nothing else is left in it.
 fn unversioned(text: &str) -> String {
-    match parse(text) {
+    match toml::parse(text) {
         Ok(mut document) if document.len() == 1 => {
             mark::remove_new(document.as_table_mut(), VERSION);
             document.to_string()
         }
         _ => text.to_owned(),
     }
-}
-
-fn parse(text: &str) -> std::result::Result<DocumentMut, String> {
-    text.parse().map_err(|why: toml_edit::TomlError| why.message().to_owned())
 }
 
 /// The plugin that has the handlers. A new file is of the version that 1.x and 2.x both understand.

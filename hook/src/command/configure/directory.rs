@@ -1,9 +1,11 @@
 //! podman and CRI-O: a file in the directory of hooks that both read by default. podman's manual names one below
 //! `/etc` too, which it reads only if `hooks_dir` says so.
 
-use super::{Change, Options, hooks_dir};
+use super::change::Change;
+use super::hooks_dir;
+use super::options::Options;
 use crate::error::Result;
-use crate::hooks::{Hooks, STAGES};
+use crate::inject::hooks::{Hooks, STAGES};
 use serde_json::json;
 use std::path::Path;
 

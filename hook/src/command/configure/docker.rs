@@ -1,9 +1,11 @@
 //! Docker: it has no place for hooks, but for other runtimes. Ours gives each container that asks the hook, and becomes
 //! the runtime that Docker would have called.
 
-use super::{Change, Options, json, read};
+use super::change::{Change, read};
+use super::json;
+use super::options::Options;
 use crate::error::{Error, Result};
-use crate::hooks::Hooks;
+use crate::inject::hooks::Hooks;
 use gpucap_plan::Node;
 use serde_json::{Value, json};
 use std::ops::Range;

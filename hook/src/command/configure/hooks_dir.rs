@@ -5,12 +5,14 @@
 //! here all are read, in the order of their rank, so that a file which either would heed is named. What a caller of podman says
 //! by `CONTAINERS_CONF` or `--hooks-dir` is his own affair and not looked at.
 
-use super::{Engine, read};
+use super::change::read;
+use super::options::Engine;
+use super::toml;
 use crate::error::{Error, Result};
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
-use toml_edit::{Array, DocumentMut, Item, Value};
+use toml_edit::{Array, Item, Value};
 
 /// Fails unless the engine reads hooks from the directory of this file, which is the one that it reads by default.
 ///
@@ -47,9 +49,8 @@ pub(super) fn must_lead_to(file: &Path, engine: Engine, root: &Path) -> Result<(
 /// What this file says of it, if it is there and says anything.
 fn list(file: &Path, engine: Engine) -> Result<Option<Array>> {
     let Some(text) = read(file)? else { return Ok(None) };
-    let document: DocumentMut = text.parse().map_err(|why: toml_edit::TomlError| {
-        Error::Configure(format!("{}: {}", file.display(), why.message()))
-    })?;
+    let document =
+        toml::parse(&text).map_err(|why| Error::Configure(format!("{}: {why}", file.display())))?;
     let path: &[_] = match engine {
         Engine::Crio => &["crio", "runtime", "hooks_dir"],
         _ => &["engine", "hooks_dir"],

@@ -4,10 +4,10 @@
 //! is in the usual place of ledgers, under a name by which a later run removes it if the demo was killed.
 
 use super::actor;
+use crate::container::ledgers::{self, Name};
 use crate::error::{Error, Result};
-use crate::ledgers::{self, Name};
-use crate::preload;
-use crate::proc::Process;
+use crate::node::preload;
+use crate::node::proc::Process;
 use crate::sys;
 use gpucap_core::config::{GPUCAP_LEDGER, OPTIONS};
 use gpucap_core::limits::file;

@@ -1,13 +1,13 @@
 //! The steps of the demo: what is done, what is printed, and what must hold.
 
-use super::Show;
 use super::actor::{Actor, output};
 use super::card::{Card, table};
+use super::show::Show;
 use super::stage::{PROGRAM, Stage};
 use crate::command::status;
 use crate::error::{Error, Result};
-use crate::output::print;
-use crate::quantity::{exact, size};
+use crate::terminal::output::print;
+use crate::terminal::quantity::{exact, size};
 use std::process::Command;
 
 const MIB: u64 = 1 << 20;

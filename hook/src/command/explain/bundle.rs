@@ -6,22 +6,26 @@
 mod json;
 mod text;
 
-use super::Options;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::inputs::{self, Inputs};
-use crate::output;
-use crate::paint::Paint;
+use crate::node::inputs::{self, Inputs};
+use crate::terminal::output;
+use crate::terminal::paint::Paint;
 use gpucap_plan::{Plan, State, decide};
 use std::io;
 use std::path::Path;
 
-/// Prints the plan.
-pub(super) fn execute(options: &Options, bundle: &Path) -> Result<Exit> {
-    let state = options.state.as_deref().map(state).transpose()?;
-    let gathered = Inputs::of_bundle(&options.config, bundle, state).map_err(Error::Container)?;
+/// Prints the plan for the container of this bundle, on a node with this configuration; as JSON, if asked.
+pub(super) fn execute(
+    bundle: &Path,
+    state: Option<&Path>,
+    config: &Path,
+    is_json: bool,
+) -> Result<Exit> {
+    let state = state.map(read_state).transpose()?;
+    let gathered = Inputs::of_bundle(config, bundle, state).map_err(Error::Container)?;
     let decision = decide(&gathered.sources());
-    output::print(&if options.json {
+    output::print(&if is_json {
         json::render(&decision)
     } else {
         text::render(&decision, bundle, Paint::on(&io::stdout()))
@@ -33,7 +37,7 @@ pub(super) fn execute(options: &Options, bundle: &Path) -> Result<Exit> {
     })
 }
 
-fn state(path: &Path) -> Result<State> {
+fn read_state(path: &Path) -> Result<State> {
     let bytes = inputs::read(path).map_err(|why| Error::File { path: path.to_owned(), why })?;
     State::parse(&bytes).map_err(Error::Container)
 }

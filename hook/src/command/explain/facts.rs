@@ -5,13 +5,13 @@
 //! and a ledger may be truncated by any process of the container. Each read is bounded, and anything but a regular
 //! file counts as absent. The environment is the one that the program was started with; later changes are not seen.
 
-use crate::effective_limit::EffectiveLimit;
-use crate::elf::Loading;
-use crate::engine::root::{self, Root, open_directory};
+use crate::container::effective_limit::EffectiveLimit;
+use crate::container::ledgers::{self, BY_HOOK, Look, Name};
+use crate::container::root::{self, Root, open_directory};
 use crate::error::reason;
-use crate::ledgers::{self, BY_HOOK, Look, Name};
-use crate::preload;
-use crate::proc::Process;
+use crate::node::elf::Loading;
+use crate::node::preload;
+use crate::node::proc::Process;
 use crate::sys::{self, Map, at};
 use gpucap_core::config::{GPUCAP_LEDGER, Lookup};
 use gpucap_core::ledger::{Identity, Kind};

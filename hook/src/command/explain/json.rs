@@ -15,7 +15,7 @@
 
 use super::facts::{Asking, Facts, Held, Seen};
 use super::verdict::Verdict;
-use crate::effective_limit::EffectiveLimit;
+use crate::container::effective_limit::EffectiveLimit;
 use gpucap_core::config::{GPU_CORE_PCT, GPU_MEM_LIMIT, GPU_PROFILE};
 use gpucap_core::limits::Limits;
 use gpucap_core::units::Share;

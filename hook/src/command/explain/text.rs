@@ -2,11 +2,11 @@
 
 use super::facts::Facts;
 use super::verdict::Verdict;
-use crate::effective_limit::EffectiveLimit;
-use crate::elf::Loading;
-use crate::paint::Paint;
-use crate::proc::printable;
-use crate::quantity::size;
+use crate::container::effective_limit::EffectiveLimit;
+use crate::node::elf::Loading;
+use crate::node::proc::printable;
+use crate::terminal::paint::Paint;
+use crate::terminal::quantity::size;
 use gpucap_core::config::{Config, GPU_CORE_PCT, GPU_MEM_LIMIT, GPU_PROFILE, PerGpu};
 use gpucap_core::limits::file::Key;
 use gpucap_core::limits::{Limits, LimitsFile, file};

@@ -1,7 +1,7 @@
 //! The answer: capped, not capped and why, or broken. Pure.
 
 use super::facts::{Facts, Seen};
-use crate::elf::Loading;
+use crate::node::elf::Loading;
 use gpucap_core::limits::Broken;
 
 /// Whether a process is capped.

@@ -5,7 +5,7 @@
 //! within [`TAKING`] in full. Only one thread at a time reads the containers.
 
 use crate::error::reason;
-use crate::output;
+use crate::terminal::output;
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Mutex, PoisonError};

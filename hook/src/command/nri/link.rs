@@ -4,9 +4,9 @@
 //! listed its containers, is disconnected: it may have died with the socket open, or be one that never asks.
 //! Afterwards it may be silent for as long as no container is made.
 
-use super::Ready;
+use super::ready::Ready;
 use crate::error::{Result, reason};
-use crate::output;
+use crate::terminal::output;
 use gpucap_nri::{Answer, Creation, Name, Session};
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;

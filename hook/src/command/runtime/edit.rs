@@ -3,7 +3,7 @@
 //! The document is edited as it is, not read into types and written again: a type drops what it does not know, and the
 //! next runtime may need that. Pure; doing it twice does nothing more.
 
-use crate::hooks::{Hooks, STAGES};
+use crate::inject::hooks::{Hooks, STAGES};
 use serde_json::{Map, Value, json};
 use std::fmt;
 

@@ -1,10 +1,10 @@
 //! JSON files that an engine wrote, read and replaced.
 //!
-//! A file is replaced in one step ([`crate::replace`]): a runtime that reads it at the same time sees the old or the
+//! A file is replaced in one step ([`crate::node::replace`]): a runtime that reads it at the same time sees the old or the
 //! new one, and a crash leaves one of them.
 
-use crate::inputs;
-use crate::replace::{self, Survives};
+use crate::node::inputs;
+use crate::node::replace::{self, Survives};
 use serde_json::Value;
 use std::fs::OpenOptions;
 use std::io::{self, Write};

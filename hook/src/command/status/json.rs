@@ -1,8 +1,8 @@
-//! `status` for programs. The format is stable: names and meanings stay, new ones may be added. The manual's page
+//! `status` for programs. The format is stable: names and meanings stay, new ones may be added. The page
 //! `status` has a table of them, which the tests compare with what is rendered here.
 
 use super::view::{Container, Device, LedgerView, Row, State, Status, Time, word};
-use crate::effective_limit::EffectiveLimit;
+use crate::container::effective_limit::EffectiveLimit;
 use gpucap_core::ledger::Kind;
 use gpucap_core::units::Share;
 use gpucap_plan::{Cap, Names, NativeLimit};

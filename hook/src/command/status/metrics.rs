@@ -3,7 +3,7 @@
 //! them, which the tests compare with [`METRICS`].
 
 use super::view::{Device, LedgerView, Status};
-use crate::effective_limit::EffectiveLimit;
+use crate::container::effective_limit::EffectiveLimit;
 use gpucap_core::limits::file::Key;
 use gpucap_core::units::Share;
 use prometheus_client::collector::Collector;
@@ -249,7 +249,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    const MANUAL: &str = include_str!("../../../../shim/src/manual/metrics.md");
+    const MANUAL: &str = include_str!("../../../../docs/src/metrics.md");
 
     #[test]
     fn a_container_is_labelled_by_its_names() {

@@ -3,9 +3,9 @@
 use super::*;
 use crate::command::status::json;
 use crate::command::status::view::Unlisted;
-use crate::engine::records::Record;
-use crate::lines::WIDTH;
-use crate::native_limit::NativeLimitSet;
+use crate::container::native_limit::NativeLimitSet;
+use crate::container::records::Record;
+use crate::terminal::lines::WIDTH;
 use gpucap_core::limits::LimitsFile;
 use gpucap_core::limits::file::{Entry, Label};
 use gpucap_core::limits::live::LiveEntry;
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 const GIB: u64 = 1 << 30;
-const MANUAL: &str = include_str!("../../../../shim/src/manual/status.md");
+const MANUAL: &str = include_str!("../../../../docs/src/status.md");
 
 /// Holds a context; what it holds beyond that is plainly allocated.
 fn row(pid: u32, used: u64, cap: u64, state: State, command: Option<&str>) -> Row {

@@ -1,12 +1,12 @@
-//! `status` for people: no line wider than [`crate::lines::WIDTH`], but for paths and reasons.
+//! `status` for people: no line wider than [`crate::terminal::lines::WIDTH`], but for paths and reasons.
 
 use super::view::{Container, Device, LedgerView, Row, State, Status, Time, word};
-use crate::effective_limit::EffectiveLimit;
-use crate::ledgers::{BY_HOOK, Name};
-use crate::lines::flow;
-use crate::paint::Paint;
-use crate::quantity::{duration, exact, size};
-use crate::table::{Column, Table};
+use crate::container::effective_limit::EffectiveLimit;
+use crate::container::ledgers::{BY_HOOK, Name};
+use crate::terminal::lines::flow;
+use crate::terminal::paint::Paint;
+use crate::terminal::quantity::{duration, exact, size};
+use crate::terminal::table::{Column, Table};
 use gpucap_core::ledger::Kind;
 use gpucap_core::units::Share;
 use gpucap_plan::Names;

@@ -2,9 +2,9 @@
 //!
 //! Made from a ledger and a [`World`]; the renderings look at nothing else, so that they can be tested on any picture.
 
-use crate::effective_limit::EffectiveLimit;
-use crate::engine::records::Record;
-use crate::ledgers::{BY_HOOK, Name};
+use crate::container::effective_limit::EffectiveLimit;
+use crate::container::ledgers::{BY_HOOK, Name};
+use crate::container::records::Record;
 use gpucap_core::ledger::{DeviceView, Identity, Kind, Ledger, ProcessView};
 use gpucap_core::limits::file::Key;
 use gpucap_core::limits::live::LivePage;

@@ -250,6 +250,8 @@ fn help_and_manual_have_a_row_for_every_variable() {
     }
     // A bar inside a cell would break the table.
     assert!(manual().lines().all(|line| line.matches('|').count() == 6));
+    // `<uuid>` would be a tag of HTML, which is not shown.
+    assert!(!manual().replace("\\<", "").contains('<'));
 }
 
 #[test]

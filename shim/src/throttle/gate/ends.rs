@@ -7,15 +7,15 @@
 use super::super::stream_table::{Stream, StreamEntry};
 use super::super::timing::{ContextId, Recorded, Timing};
 use super::Gate;
+use crate::driver::DriverCopy;
 use crate::driver::cuda::time as driver;
-use crate::redirect::DriverCopy;
 use crate::sys;
 use gpucap_abi::cuda::{CUcontext, CUstream};
 use gpucap_core::throttle::{Bucket, Launch, Signature, StreamId};
 
 impl Gate {
     /// Records a launch that a tool has made while this thread held a lock, between two events in the stream's context.
-    pub(in crate::throttle) fn launched_unheld(
+    pub(crate) fn launched_unheld(
         &self,
         copy: &DriverCopy,
         entry: &StreamEntry,
@@ -37,12 +37,12 @@ impl Gate {
     }
 
     /// Returns when the bucket is level. `None` if this thread is inside a call of the driver.
-    pub(in crate::throttle) fn level_at(&self, now: u64) -> Option<u64> {
+    pub(crate) fn level_at(&self, now: u64) -> Option<u64> {
         self.with(|inside| inside.meter.level_at(now))
     }
 
     /// Charges a launch of a tool at a guess: its context has ended since, and nothing can be measured.
-    pub(in crate::throttle) fn launched_by_tool(&self, signature: Signature) {
+    pub(crate) fn launched_by_tool(&self, signature: Signature) {
         let (now, ns) = (sys::monotonic_ns(), self.costs.guess(signature));
         if let Some(word) = self.ledger.bucket(self.index) {
             Bucket::new(word, self.share()).charge(ns, now);
@@ -52,33 +52,28 @@ impl Gate {
     }
 
     /// Handles a stream that has ended, or will at once.
-    pub(in crate::throttle) fn end_stream(&self, id: StreamId) {
+    pub(crate) fn end_stream(&self, id: StreamId) {
         self.with(|inside| inside.meter.stream_destroyed(id, sys::monotonic_ns()));
     }
 
     /// As [`end_stream`](Self::end_stream), for a caller that [holds](crate::driver_call_guard) the guard already.
-    pub(in crate::throttle) fn end_stream_held(&self, id: StreamId) {
+    pub(crate) fn end_stream_held(&self, id: StreamId) {
         self.think(|inside| inside.meter.stream_destroyed(id, sys::monotonic_ns()));
     }
 
     /// Returns the number of a context in which something has been launched.
-    pub(in crate::throttle) fn context(&self, handle: CUcontext) -> Option<ContextId> {
+    pub(crate) fn context(&self, handle: CUcontext) -> Option<ContextId> {
         self.with(|inside| inside.timing.find(handle))?
     }
 
     /// Handles a context that the driver is about to end: its events are not touched until the outcome is known.
-    pub(in crate::throttle) fn context_is_ending(&self, id: ContextId) {
+    pub(crate) fn context_is_ending(&self, id: ContextId) {
         self.with(|inside| inside.timing.is_ending(id, true));
     }
 
     /// Handles the driver's return. If the context has ended, its events are never touched again, and its work in
     /// flight is charged up to now.
-    pub(in crate::throttle) fn context_ended(
-        &self,
-        copy: &DriverCopy,
-        id: ContextId,
-        has_ended: bool,
-    ) {
+    pub(crate) fn context_ended(&self, copy: &DriverCopy, id: ContextId, has_ended: bool) {
         let now = sys::monotonic_ns();
         self.asking(copy, |inside| {
             if has_ended {
@@ -92,12 +87,7 @@ impl Gate {
 
     /// Separates the work launched in a stream so far from what follows: something that is no launch is about to
     /// enter it.
-    pub(in crate::throttle) fn fence(
-        &self,
-        copy: &DriverCopy,
-        entry: &StreamEntry,
-        stream: CUstream,
-    ) {
+    pub(crate) fn fence(&self, copy: &DriverCopy, entry: &StreamEntry, stream: CUstream) {
         let Stream { id, context } = entry.stream();
         let Some(id) = id else { return };
         let wants_mark = self.with(|inside| inside.meter.fence(id, sys::monotonic_ns()));
@@ -107,12 +97,7 @@ impl Gate {
     }
 
     /// The same, for a stream whose context may not be the current one.
-    pub(in crate::throttle) fn fence_in(
-        &self,
-        copy: &DriverCopy,
-        entry: &StreamEntry,
-        stream: CUstream,
-    ) {
+    pub(crate) fn fence_in(&self, copy: &DriverCopy, entry: &StreamEntry, stream: CUstream) {
         let context = entry.stream().context;
         let handle = self.with(|inside| inside.timing.handle(context)).flatten();
         if let Some(handle) = handle {
@@ -122,15 +107,12 @@ impl Gate {
 
     /// Runs `work`, which may end contexts of this device, with all queries of their events excluded. The caller
     /// [holds](crate::driver_call_guard) the guard already.
-    pub(in crate::throttle) fn with_queries_excluded<T>(
-        &self,
-        work: impl FnOnce(&mut Timing) -> T,
-    ) -> T {
+    pub(crate) fn with_queries_excluded<T>(&self, work: impl FnOnce(&mut Timing) -> T) -> T {
         work(&mut self.inside.lock().timing)
     }
 
     /// Settles everything that has finished.
-    pub(in crate::throttle) fn settle_all(&self, copy: &DriverCopy) {
+    pub(crate) fn settle_all(&self, copy: &DriverCopy) {
         let now = sys::monotonic_ns();
         self.look_around(now, false);
         self.asking(copy, |inside| {

@@ -4,7 +4,7 @@
 //! way a file behind ours that has the handlers (NVIDIA's GPU operator writes such a one) says what a handler is, and
 //! ours belongs there.
 
-use super::parse;
+use crate::command::configure::toml;
 use std::fs;
 use std::path::{Path, PathBuf};
 use toml_edit::Item;
@@ -16,7 +16,7 @@ pub(super) fn having(text: &str, path: &Path, plugin: &str) -> Option<PathBuf> {
 
 /// The imported files, in the order in which they are read.
 pub(super) fn all(text: &str, path: &Path) -> impl Iterator<Item = PathBuf> {
-    let document = parse(text).ok();
+    let document = toml::parse(text).ok();
     let list = document.as_ref().and_then(|it| it.get("imports")?.as_array());
     let patterns = list.into_iter().flatten().filter_map(|item| item.as_str());
     // As in containerd: a relative path starts at the directory of the file that names it.
@@ -43,7 +43,7 @@ fn matching(pattern: &Path) -> Vec<PathBuf> {
 }
 
 fn has(file: &Path, plugin: &str) -> bool {
-    let document = fs::read_to_string(file).ok().and_then(|text| parse(&text).ok());
+    let document = fs::read_to_string(file).ok().and_then(|text| toml::parse(&text).ok());
     document.is_some_and(|it| it.get("plugins").and_then(|it| it.get(plugin)).is_some_and(is_table))
 }
 

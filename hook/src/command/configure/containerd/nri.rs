@@ -1,6 +1,7 @@
 //! containerd's switch for NRI: off by default in 1.7, on in 2.x. A comment behind it says what it was.
 
-use super::{mark, parse};
+use super::mark;
+use crate::command::configure::toml;
 use std::result::Result;
 use toml_edit::{DocumentMut, Item, Table, TableLike, value};
 
@@ -13,7 +14,7 @@ const TRUE: &str = " # gpucap: was true";
 
 /// The configuration with NRI switched on.
 pub(super) fn enabled(text: &str) -> Result<String, String> {
-    let mut document = parse(text)?;
+    let mut document = toml::parse(text)?;
     let mark = match table(&mut document) {
         None => TABLE,
         Some(table) => match table.get(KEY).map(Item::as_bool) {
@@ -34,7 +35,7 @@ pub(super) fn enabled(text: &str) -> Result<String, String> {
 
 /// The configuration with the switch as it was before us.
 pub(super) fn restored(text: &str) -> Result<String, String> {
-    let mut document = parse(text)?;
+    let mut document = toml::parse(text)?;
     let Some(table) = table(&mut document) else { return Ok(text.to_owned()) };
     let held = mark::behind(table, KEY);
     // The longer marks first: one begins with the other.

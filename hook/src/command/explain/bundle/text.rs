@@ -1,6 +1,6 @@
 //! The plan for people: the answer first, then what each source said.
 
-use crate::paint::Paint;
+use crate::terminal::paint::Paint;
 use gpucap_core::units::Bytes;
 use gpucap_plan::{Cap, Caps, Decision, Plan};
 use std::fmt::Write;

@@ -17,7 +17,7 @@ use crate::{
 const GRANT_NS: u64 = 250_000;
 /// The number of launches of a grant, less a random few, so that a program's period and the meter's do not
 /// synchronise.
-const GRANT_LAUNCHES: u8 = 64;
+const GRANT_LAUNCHES: u8 = 192;
 /// While work is in flight, its settlement can open the bucket before the computed time.
 const RECHECK_NS: u64 = 1_000_000;
 /// So can the first measurement of a function, and much sooner.

@@ -1,0 +1,137 @@
+//! What `config.json` says of a container, as far as it matters here.
+//!
+//! Read leniently: a field of a newer specification, or one of an unexpected type, belongs to another program.
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+use crate::document::env::Env;
+use crate::document::paths;
+use crate::document::seccomp;
+use crate::encoding::json;
+use crate::reason::Reason;
+
+/// A container.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Container {
+    /// `process.env`.
+    pub env: Env,
+    /// `annotations`.
+    pub annotations: BTreeMap<String, String>,
+    /// `root.path`: absolute, or relative to the bundle.
+    pub root: Option<String>,
+    /// `root.readonly`.
+    pub readonly_root: bool,
+    /// Its mount namespace.
+    pub mount_namespace: MountNamespace,
+    /// It has a user namespace.
+    pub user_namespace: bool,
+    /// It may have CAP_SYS_ADMIN, with which a limit can be taken off.
+    pub privileged: bool,
+    /// Its seccomp profile lets its programs make user namespaces, in which they can hide the library.
+    pub may_unshare: bool,
+    /// A path that the runtime masks or makes read-only after the hook, and that would cover what the hook mounts.
+    pub covered: Option<String>,
+    /// What shows that it has an NVIDIA GPU.
+    pub gpu: Option<String>,
+    /// Its devices, mounts or environment show that, not an annotation alone.
+    pub is_given_gpu: bool,
+    /// `linux.mountLabel`: what SELinux demands of its files.
+    pub mount_label: Option<String>,
+}
+
+/// A container's mount namespace.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub enum MountNamespace {
+    /// The runtime's propagation: mounts made there appear on the host.
+    #[default]
+    Host,
+    /// A new one.
+    Own,
+    /// One that is there already.
+    Joined(String),
+}
+
+impl Container {
+    /// The container that `config.json` with these bytes describes.
+    ///
+    /// # Errors
+    /// It is no JSON.
+    pub fn parse(bytes: &[u8]) -> Result<Self, Reason> {
+        json::parse("config.json", bytes).map(|value| Self::of(&value))
+    }
+
+    /// The container that this `config.json` describes.
+    #[must_use]
+    pub fn of(config: &Value) -> Self {
+        let env = Env::new(json::list(config, &["process", "env"]).filter_map(Value::as_str));
+        let annotations = json::texts(config, &["annotations"]);
+        let given = given_gpu(config, &env);
+        Self {
+            is_given_gpu: given.is_some(),
+            gpu: given.or_else(|| annotated_gpu(&annotations)),
+            may_unshare: seccomp::allows_user_namespaces(config),
+            covered: paths::covering(config),
+            env,
+            annotations,
+            root: json::text(config, &["root", "path"]).map(str::to_owned),
+            readonly_root: json::at(config, &["root", "readonly"]) == Some(&Value::Bool(true)),
+            mount_namespace: mount_namespace(config),
+            user_namespace: namespace(config, "user").is_some(),
+            privileged: is_privileged(config),
+            mount_label: json::text(config, &["linux", "mountLabel"])
+                .filter(|label| !label.is_empty())
+                .map(str::to_owned),
+        }
+    }
+}
+
+fn namespace<'a>(config: &'a Value, kind: &str) -> Option<&'a Value> {
+    let is_kind = |entry: &&Value| json::text(entry, &["type"]) == Some(kind);
+    json::list(config, &["linux", "namespaces"]).find(is_kind)
+}
+
+fn mount_namespace(config: &Value) -> MountNamespace {
+    let Some(entry) = namespace(config, "mount") else { return MountNamespace::Host };
+    match json::text(entry, &["path"]).filter(|path| !path.is_empty()) {
+        Some(path) => MountNamespace::Joined(path.to_owned()),
+        None => MountNamespace::Own,
+    }
+}
+
+fn is_privileged(config: &Value) -> bool {
+    ["bounding", "effective", "permitted"].iter().any(|set| {
+        json::list(config, &["process", "capabilities", set])
+            .any(|name| name.as_str() == Some("CAP_SYS_ADMIN"))
+    })
+}
+
+/// The first sign of a GPU that the container is given, for a person to look for.
+fn given_gpu(config: &Value, env: &Env) -> Option<String> {
+    const VISIBLE: &str = "NVIDIA_VISIBLE_DEVICES";
+    let device = |path: &&str| path.starts_with("/dev/nvidia") || *path == "/dev/dxg";
+    let texts = |path: &'static [&'static str], key: &'static str| {
+        json::list(config, path).filter_map(move |entry| json::text(entry, &[key]))
+    };
+    let asked = |value: &str| !matches!(value.trim(), "" | "void" | "none");
+    // Only the last value counts for the NVIDIA runtime.
+    let visible = env.iter().filter(|(name, _)| *name == VISIBLE).last();
+    texts(&["linux", "devices"], "path")
+        .find(device)
+        .or_else(|| texts(&["mounts"], "destination").find(device))
+        .map(str::to_owned)
+        .or_else(|| {
+            texts(&["mounts"], "destination")
+                .find(|path| path.starts_with("/var/run/nvidia-container-devices"))
+                .map(str::to_owned)
+        })
+        .or_else(|| visible.filter(|(_, value)| asked(value)).map(|_| VISIBLE.to_owned()))
+}
+
+/// An annotation by which an engine gives one.
+fn annotated_gpu(annotations: &BTreeMap<String, String>) -> Option<String> {
+    let cdi = |(key, value): &(&String, &String)| {
+        key.starts_with("cdi.k8s.io/") && value.contains("nvidia.com/")
+    };
+    annotations.iter().find(cdi).map(|(key, _)| format!("annotation {key}"))
+}

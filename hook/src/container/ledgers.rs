@@ -1,0 +1,345 @@
+//! The ledger files of this machine: their names, how they are found and read, and when one of them is swept.
+//!
+//! ```text
+//! /dev/shm/gpucap-UID-MNT                     shared by the processes of a user and mount namespace (container)
+//! /dev/shm/gpucap-UID-run-PIDNS-PID-START     of one `gpucap run`: who made it, and when that process started
+//! /dev/shm/gpucap-UID-pages/LEDGER            the usage page of the processes that have this ledger
+//! ```
+//!
+//! `run` becomes the program, so no process is left to remove its ledger: later runs do. A file is removed only if it
+//! belongs to this user, its maker has ended, no slot of it belongs to a process that may live, and no process of
+//! this user has it in its environment: such a process may still be before its first GPU call. A usage page is
+//! removed when its ledger is gone.
+
+use crate::container::records::Record;
+use crate::error::reason;
+use crate::node::proc::{self, Process, Snapshot, Whereabouts};
+use crate::sys::{self, LedgerMap};
+use gpucap_core::config::GPUCAP_LEDGER;
+use gpucap_core::ledger::Ledger;
+use std::ffi::OsStr;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// The directory of ledgers that no hook has placed.
+pub(crate) const DIRECTORY: &str = "/dev/shm";
+/// Where the hook places that of a container.
+pub(crate) const BY_HOOK: &str = "/.gpucap/ledger";
+
+/// What the name of a ledger file says.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Name {
+    /// Shared by a user's processes in one mount namespace.
+    Shared { uid: u32, mount_namespace: u64 },
+    /// Made by one `gpucap run`.
+    Run { uid: u32, pid_namespace: u64, pid: u32, start_time: u64 },
+}
+
+impl Name {
+    /// That of a ledger which this process makes now.
+    pub(crate) fn of_run(uid: u32, process: Process) -> io::Result<Self> {
+        let stat = process.stat()?.ok_or(io::ErrorKind::InvalidData)?;
+        let pid_namespace = process.namespace("pid").ok_or(io::ErrorKind::NotFound)?;
+        Ok(Self::Run { uid, pid_namespace, pid: process.0, start_time: stat.start_time })
+    }
+
+    /// What a file's name says, if it is one of a ledger.
+    pub(crate) fn parse(file: &str) -> Option<Self> {
+        let fields: Vec<&str> = file.strip_prefix("gpucap-")?.split('-').collect();
+        let name = match fields[..] {
+            [uid, mount_namespace] => Self::Shared {
+                uid: uid.parse().ok()?,
+                mount_namespace: mount_namespace.parse().ok()?,
+            },
+            [uid, "run", pid_namespace, pid, start_time] => Self::Run {
+                uid: uid.parse().ok()?,
+                pid_namespace: pid_namespace.parse().ok()?,
+                pid: pid.parse().ok()?,
+                start_time: start_time.parse().ok()?,
+            },
+            _ => return None,
+        };
+        // No second spelling (`+1`, `01`) is a name.
+        (name.file() == file).then_some(name)
+    }
+
+    /// The user of its processes.
+    fn uid(self) -> u32 {
+        match self {
+            Self::Shared { uid, .. } | Self::Run { uid, .. } => uid,
+        }
+    }
+
+    fn file(self) -> String {
+        match self {
+            Self::Shared { uid, mount_namespace } => format!("gpucap-{uid}-{mount_namespace}"),
+            Self::Run { uid, pid_namespace, pid, start_time } => {
+                format!("gpucap-{uid}-run-{pid_namespace}-{pid}-{start_time}")
+            }
+        }
+    }
+
+    /// The path of the file.
+    pub(crate) fn path(self) -> PathBuf {
+        Path::new(DIRECTORY).join(self.file())
+    }
+
+    /// What the path of a ledger says.
+    pub(crate) fn of(path: &Path) -> Option<Self> {
+        Self::parse(path.strip_prefix(DIRECTORY).ok()?.to_str()?)
+    }
+}
+
+/// Makes an empty file for the processes of a run; the first of them that uses a GPU makes it a ledger. What there is
+/// under its name already is ours: the name has our start in it.
+pub(crate) fn make(path: &Path) -> io::Result<()> {
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .custom_flags(libc::O_NOFOLLOW)
+        .open(path)?;
+    let metadata = file.metadata()?;
+    if metadata.is_file() && metadata.uid() == sys::uid() {
+        Ok(())
+    } else {
+        Err(io::Error::other("there is something else of this name"))
+    }
+}
+
+/// What a look at a ledger file gives.
+pub(crate) enum Look {
+    /// A ledger.
+    Ledger(LedgerMap),
+    /// An empty file: no process has used a GPU yet.
+    Unused,
+    /// It cannot be read, or not by this version.
+    No(String),
+}
+
+/// Looks at a ledger file; changes nothing.
+pub(crate) fn look(path: &Path) -> Look {
+    let opened = OpenOptions::new()
+        .read(true)
+        // Not blocking: there may be a fifo in its place.
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+        .open(path);
+    let seen = opened.and_then(|file| see(&file, Name::of(path)));
+    seen.unwrap_or_else(|why| Look::No(reason(&why)))
+}
+
+/// Looks at the ledger of a container, which its processes can spoil as they like; changes nothing.
+pub(crate) fn look_into(record: &Record) -> Look {
+    let file =
+        record.open(BY_HOOK).and_then(|file| file.ok_or_else(|| io::ErrorKind::NotFound.into()));
+    let seen = file.and_then(|file| see(&file, None));
+    seen.unwrap_or_else(|why| Look::No(reason(&why)))
+}
+
+/// Reads an open file. Its writers, for a file in /dev/shm every user, decide its content and its length at every
+/// moment.
+pub(crate) fn see(file: &File, name: Option<Name>) -> io::Result<Look> {
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Ok(Look::No("not a regular file".into()));
+    }
+    if name.is_some_and(|name| name.uid() != metadata.uid()) {
+        return Ok(Look::No("it belongs to another user than its name says".into()));
+    }
+    match metadata.len() {
+        0 => return Ok(Look::Unused),
+        Ledger::SIZE => {}
+        bytes => return Ok(Look::No(format!("has {bytes} bytes, a ledger has {}", Ledger::SIZE))),
+    }
+    let map = LedgerMap::copy(file)?;
+    Ok(match map.get().check(metadata.len()) {
+        Ok(()) => Look::Ledger(map),
+        Err(why) => Look::No(why.to_string()),
+    })
+}
+
+/// How many ledgers of /dev/shm are looked at: every user can make as many as there is memory for.
+const MOST: usize = 1024;
+
+/// Every ledger that is to be seen: in /dev/shm, the hook's, and the one that `configured` names. And how many of
+/// /dev/shm there are beyond the most; those of the lowest users come first.
+pub(crate) fn all(configured: Option<&OsStr>) -> (Vec<PathBuf>, usize) {
+    let mut found: Vec<(u32, PathBuf)> = named().map(|(path, name)| (name.uid(), path)).collect();
+    found.sort();
+    let beyond = found.len().saturating_sub(MOST);
+    found.truncate(MOST);
+    let mut found: Vec<PathBuf> = found.into_iter().map(|(_, path)| path).collect();
+    found.sort();
+    let by_hook = Path::new(BY_HOOK);
+    if by_hook.exists() {
+        found.insert(0, by_hook.to_owned());
+    }
+    let configured = configured.map(Path::new).filter(|path| path.exists());
+    if let Some(path) = configured
+        && !found.iter().any(|known| known == path)
+    {
+        found.insert(0, path.to_owned());
+    }
+    (found, beyond)
+}
+
+fn named() -> impl Iterator<Item = (PathBuf, Name)> {
+    let entries = fs::read_dir(DIRECTORY).into_iter().flatten().flatten();
+    entries.filter_map(|entry| {
+        let name = Name::parse(entry.file_name().to_str()?)?;
+        Some((entry.path(), name))
+    })
+}
+
+/// Removes unused ledgers of runs, and pages without a ledger. A ledger in an unknown state, or that cannot be
+/// removed, stays. Returns how many ledgers were removed.
+pub(crate) fn sweep() -> usize {
+    let uid = sys::uid();
+    let swept = sweep_ledgers(uid);
+    sweep_pages(Path::new(DIRECTORY), uid);
+    swept
+}
+
+fn sweep_ledgers(uid: u32) -> usize {
+    let leftovers: Vec<PathBuf> =
+        named().filter(|(_, name)| maker_has_ended(*name, uid)).map(|(path, _)| path).collect();
+    if leftovers.is_empty() {
+        return 0;
+    }
+    let used = in_environments(uid);
+    let is_over = |path: &&PathBuf| {
+        let ours = fs::symlink_metadata(path)
+            .is_ok_and(|metadata| metadata.is_file() && metadata.uid() == uid);
+        ours && !used.contains(path) && is_deserted(path)
+    };
+    // Another process may have removed one in the mean time.
+    leftovers.iter().filter(is_over).filter(|path| fs::remove_file(path).is_ok()).count()
+}
+
+fn sweep_pages(directory: &Path, uid: u32) {
+    let pages = directory.join(format!("gpucap-{uid}-pages"));
+    // A link of another user might lead to files that are no pages.
+    let ours = fs::symlink_metadata(&pages)
+        .is_ok_and(|metadata| metadata.is_dir() && metadata.uid() == uid);
+    let found = ours.then(|| fs::read_dir(pages)).and_then(io::Result::ok);
+    for page in found.into_iter().flatten().flatten() {
+        let ledger = fs::symlink_metadata(directory.join(page.file_name()));
+        if ledger.is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+            // Another process may have removed it in the mean time.
+            let _ = fs::remove_file(page.path());
+        }
+    }
+}
+
+/// Whether the process that made a run's file is known to have ended. Of another user's run, or one in another pid
+/// namespace, it is not known.
+pub(crate) fn maker_has_ended(name: Name, own_uid: u32) -> bool {
+    let Name::Run { uid, pid_namespace, pid, start_time } = name else { return false };
+    if uid != own_uid || Process::own().namespace("pid") != Some(pid_namespace) {
+        return false;
+    }
+    match Process(pid).stat() {
+        Ok(Some(stat)) => stat.ended || stat.start_time != start_time,
+        Ok(None) => false,
+        Err(error) => proc::is_gone(&error),
+    }
+}
+
+/// The ledgers that living processes of this user have in their environment.
+fn in_environments(uid: u32) -> Vec<PathBuf> {
+    let ours = Process::all().filter(|process| process.uid().is_ok_and(|user| user == uid));
+    ours.filter_map(|process| {
+        let environment = process.environment().ok()?;
+        let path = environment.get(GPUCAP_LEDGER.name)?;
+        Some(PathBuf::from(OsStr::from_bytes(path.as_bytes().trim_ascii())))
+    })
+    .collect()
+}
+
+fn is_deserted(path: &Path) -> bool {
+    match look(path) {
+        Look::Ledger(map) => {
+            let here = Snapshot::default();
+            map.get().processes().all(|it| here.find(&it.identity) == Whereabouts::Ended)
+        }
+        Look::Unused => true,
+        Look::No(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_says_whose_ledger_it_is() {
+        let shared = Name::Shared { uid: 1000, mount_namespace: 4_026_531_841 };
+        assert_eq!(Name::parse("gpucap-1000-4026531841"), Some(shared));
+        let run = Name::Run { uid: 0, pid_namespace: 4_026_531_836, pid: 42, start_time: 7 };
+        assert_eq!(Name::parse("gpucap-0-run-4026531836-42-7"), Some(run));
+        assert_eq!(Name::of(&run.path()), Some(run));
+    }
+
+    #[test]
+    fn nothing_else_is_a_name() {
+        for file in [
+            "gpucap-stub-0",
+            "gpucap-0-pages",
+            "gpucap-0",
+            "gpucap-0-x",
+            "gpucap-01-2",
+            "gpucap-+1-2",
+            "gpucap-0-run-1-2",
+            "gpucap-0-run-1-2-3-4",
+            "gpucap-0-run-1-2-03",
+            "xgpucap-0-1",
+            "",
+        ] {
+            assert_eq!(Name::parse(file), None, "{file}");
+        }
+        assert_eq!(Name::of(Path::new("/tmp/gpucap-0-1")), None);
+    }
+
+    #[test]
+    fn a_page_goes_when_its_ledger_has_gone() {
+        let directory = std::env::temp_dir().join(format!("gpucap-sweep-{}", std::process::id()));
+        let uid = sys::uid();
+        let pages = directory.join(format!("gpucap-{uid}-pages"));
+        let elsewhere = directory.join("elsewhere");
+        for made in [&directory, &pages, &elsewhere] {
+            fs::create_dir(made).expect("a directory");
+        }
+        fs::write(directory.join("gpucap-0-1"), "").expect("a ledger");
+        for page in [pages.join("gpucap-0-1"), pages.join("gone"), elsewhere.join("gone")] {
+            fs::write(page, "").expect("a page");
+        }
+        sweep_pages(&directory, uid);
+        let left =
+            fs::read_dir(&pages).expect("still there").flatten().map(|page| page.file_name());
+        assert_eq!(left.collect::<Vec<_>>(), ["gpucap-0-1"]);
+        fs::remove_dir_all(&pages).expect("removed");
+        std::os::unix::fs::symlink(&elsewhere, &pages).expect("a link");
+        sweep_pages(&directory, uid);
+        assert!(elsewhere.join("gone").exists(), "what a link leads to");
+        fs::remove_dir_all(directory).expect("removed");
+    }
+
+    #[test]
+    fn only_a_maker_that_is_known_to_have_ended_has_ended() {
+        let own = Process::own();
+        let Ok(Name::Run { uid, pid_namespace, pid, start_time }) = Name::of_run(5, own) else {
+            panic!("/proc is needed");
+        };
+        let name = |pid_namespace, start_time| Name::Run { uid, pid_namespace, pid, start_time };
+        assert!(!maker_has_ended(name(pid_namespace, start_time), 5), "it is this process");
+        assert!(maker_has_ended(name(pid_namespace, start_time + 1), 5), "another had its pid");
+        assert!(!maker_has_ended(name(pid_namespace, start_time + 1), 6), "another user's");
+        assert!(!maker_has_ended(name(1, start_time + 1), 5), "another pid namespace's");
+        assert!(!maker_has_ended(Name::Shared { uid: 5, mount_namespace: 1 }, 5));
+    }
+}

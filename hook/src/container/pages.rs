@@ -1,0 +1,232 @@
+//! The usage pages of a node's containers ([`gpucap_core::page`]): their directory, and how a container gets its own.
+//!
+//! ```text
+//! <run_dir>/pages/               for root alone
+//!   PID-START -> all/NAME        whose it is: a container's first process, and when that started
+//!   all/                         a file system in memory of its own: a page that grows fills nothing else
+//!     NAME                       the page
+//!     NAME.share                 the container's shares of the time ([`share`])
+//! ```
+//!
+//! Each container can read all of `all`, so names are random and carry no information. A page is stale exactly if the
+//! process that its link names has ended. The link is made before the page and removed after it; each hook removes
+//! stale pages, and pages without a link. A container that could make another mount writable gets no page.
+
+pub(crate) mod share;
+mod store;
+
+use super::mounts::{Use, is_closed, is_open};
+use super::records::{first_process, has_ended};
+use super::root::{Identity, Place, Root};
+use crate::sys::{self, Map, at, mount};
+use gpucap_core::limits::LimitsFile;
+use gpucap_core::page::{self, CardPage};
+use gpucap_plan::Node;
+use share::ShareFile;
+use std::ffi::{CStr, CString, OsStr};
+use std::fs::{self, File, Permissions};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use store::{ALL, is_mounted, lock, make_directory, mounted, with_room};
+
+/// Under these names they are beside the limits file, before the mounts are put on top.
+pub(crate) const NAMES: [&CStr; 2] = [c"page", c"pages"];
+/// A container that is to have a page.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted<'a> {
+    /// Where the node keeps them.
+    pub(crate) directory: &'a Path,
+    /// The container's first process, and when that started.
+    pub(crate) owner: (u32, u64),
+}
+
+/// The page of one container, to be shown to it.
+#[derive(Debug)]
+pub(crate) struct Page {
+    claim: Claim,
+    /// A mount of it, and of all of them, mounted nowhere yet.
+    own: (File, Identity),
+    all: (File, Identity),
+}
+
+/// A page and the link that names its owner, open for use from within any namespace. Removed unless it is kept.
+#[derive(Debug)]
+struct Claim {
+    directory: File,
+    all: File,
+    link: CString,
+    name: CString,
+    kept: bool,
+}
+
+/// The directory of the pages.
+pub(crate) fn directory(node: &Node) -> PathBuf {
+    Path::new(&node.run_dir).join("pages")
+}
+
+/// Whether a container of these limits needs one: it has to wait for its turns on a card.
+pub(crate) fn are_needed(limits: &LimitsFile) -> bool {
+    limits.entries.iter().any(|entry| entry.core.is_some())
+}
+
+/// Removes pages of ended containers, and the file system if none is left. Returns how many were removed.
+pub(crate) fn sweep(directory: &Path) -> usize {
+    let links = fs::read_dir(directory).into_iter().flatten().flatten();
+    let stale = links.filter(|link| {
+        let owner = link.file_name().to_str().and_then(first_process);
+        owner.is_some_and(|(pid, start_time)| has_ended(pid, start_time))
+    });
+    let is_gone = |link: &PathBuf| {
+        let page = directory.join(fs::read_link(link)?);
+        let share = page.with_added_extension(share::EXTENSION);
+        for file in [page, share] {
+            match fs::remove_file(file) {
+                Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(why),
+                _ => {}
+            }
+        }
+        fs::remove_file(link)
+    };
+    let count = stale.filter(|link| is_gone(&link.path()).is_ok()).count();
+    let _ = tidy(directory);
+    count
+}
+
+/// Removes pages without a link (the process that removed the link may not have seen the page, in another mount
+/// namespace), and the file system once it is empty.
+fn tidy(directory: &Path) -> io::Result<()> {
+    let all = directory.join(ALL);
+    // Excludes hooks that are about to make a page; otherwise the file system stays.
+    let home = File::open(directory)?;
+    home.try_lock()?;
+    let links = fs::read_dir(directory)?.flatten();
+    let named: Vec<_> = links.filter_map(|link| fs::read_link(link.path()).ok()).collect();
+    for file in fs::read_dir(&all)?.flatten().map(|file| file.file_name()) {
+        if page_of(&file).is_some_and(|page| !named.contains(&Path::new(ALL).join(page))) {
+            fs::remove_file(all.join(file))?;
+        }
+    }
+    if is_mounted(&home, &File::open(&all)?)? && fs::read_dir(&all)?.next().is_none() {
+        mount::unmount(&CString::new(all.as_os_str().as_bytes())?)?;
+    }
+    Ok(())
+}
+
+/// The name of the page to which a file of this name belongs: the page, or its share file, finished or not.
+fn page_of(file: &OsStr) -> Option<&str> {
+    let (name, rest) = file.to_str()?.split_at_checked(32)?;
+    let belongs = matches!(rest, "" | ".share" | ".share.new");
+    (belongs && u128::from_str_radix(name, 16).is_ok()).then_some(name)
+}
+
+impl Page {
+    /// Makes it, or finds the one that a hook has made for this container before; in the namespace of the host.
+    pub(crate) fn make(
+        wanted: Wanted<'_>,
+        limits: &LimitsFile,
+        label: Option<&str>,
+    ) -> io::Result<Self> {
+        let path = wanted.directory;
+        make_directory(path, 0o700)?;
+        let _lock = lock(path)?;
+        let claim = Claim::stake(wanted, label)?;
+        // First, since a page without its shares counts for nothing.
+        let shares = limits.entries.iter().map(|entry| (entry.key, entry.core));
+        claim.share(path)?.publish(shares)?;
+        let file = with_room(path, || claim.page())?;
+        Map::<CardPage>::writable(&file)?.get().format();
+        let (own, all) = (clone(&file, Use::Write)?, clone(&claim.all, Use::Read)?);
+        Ok(Self { claim, own, all })
+    }
+
+    /// Mounts it for the container with this root: the own page last, so that a process that finds it finds all
+    /// others.
+    pub(crate) fn show(&self, root: &Root) -> io::Result<()> {
+        let [own, all] = places(root)?;
+        mount::attach(&self.all.0, &all.top()?)?;
+        mount::attach(&self.own.0, &own.top()?)
+    }
+
+    /// Looks whether the container sees both, and can write to its own and to no other.
+    pub(crate) fn verify(&self, root: &Root) -> Result<(), String> {
+        let Ok([own, all]) = places(root) else { return Err(page::PATH.into()) };
+        let is = |place: &Place, known: Identity, fits: fn(&File) -> io::Result<bool>| {
+            let seen = place.top()?;
+            Ok(Identity::of(&seen)? == known && fits(&seen)?)
+        };
+        let sees = |path: &str, seen: io::Result<bool>| match seen {
+            Ok(true) => Ok(()),
+            _ => Err(path.to_owned()),
+        };
+        sees(page::PATH, is(&own, self.own.1, is_open))?;
+        sees(page::DIRECTORY, is(&all, self.all.1, is_closed))
+    }
+
+    /// Keeps it until the container ends.
+    pub(crate) fn keep(mut self) {
+        self.claim.kept = true;
+    }
+}
+
+impl Claim {
+    /// Of a page that is not there yet, unless a hook has been here for this container before.
+    fn stake(wanted: Wanted<'_>, label: Option<&str>) -> io::Result<Self> {
+        let Wanted { directory: path, owner: (pid, start_time) } = wanted;
+        let directory = File::open(path)?;
+        let all = mounted(path, &directory, label)?;
+        let link = format!("{pid}-{start_time}");
+        let name = match fs::read_link(path.join(&link)) {
+            Ok(target) => target.file_name().unwrap_or_default().as_bytes().to_vec(),
+            Err(_none) => {
+                let name = format!("{:032x}", sys::random()?);
+                symlink(Path::new(ALL).join(&name), path.join(&link))?;
+                name.into()
+            }
+        };
+        let (link, name) = (CString::new(link)?, CString::new(name)?);
+        Ok(Self { directory, all, link, name, kept: false })
+    }
+
+    /// The page's share file, about to be written.
+    fn share(&self, path: &Path) -> io::Result<ShareFile> {
+        with_room(path, || ShareFile::prepare(self.all.try_clone()?, &self.name))
+    }
+
+    /// Makes the page's file with all of its memory allocated, so that a mapping never meets a full file system.
+    fn page(&self) -> io::Result<File> {
+        let file = at::open(&self.all, &self.name, libc::O_RDWR | libc::O_CREAT, 0o666)?;
+        // Whatever the container's users are.
+        file.set_permissions(Permissions::from_mode(0o666))?;
+        at::allocate(&file, CardPage::SIZE)?;
+        Ok(file)
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        if !self.kept {
+            // What stays is swept with the container's process.
+            let removed = share::remove_page(&self.all, &self.name);
+            drop(removed.and_then(|()| at::remove(&self.directory, &self.link, false)));
+        }
+    }
+}
+
+/// Makes a mount of an open file, with these restrictions.
+fn clone(file: &File, usage: Use) -> io::Result<(File, Identity)> {
+    let clone = mount::clone_of(file)?;
+    let (set, clear) = usage.attributes();
+    mount::restrict(&clone, set, clear)?;
+    Ok((clone, Identity::of(file)?))
+}
+
+fn places(root: &Root) -> io::Result<[Place; 2]> {
+    let inside = root.place("", c".gpucap")?.top()?;
+    let [own, all] = NAMES.map(|name| Place::new(&inside, name));
+    Ok([own?, all?])
+}
+
+#[cfg(test)]
+mod tests;

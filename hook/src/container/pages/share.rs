@@ -1,0 +1,87 @@
+//! Writes the share file of a usage page ([`gpucap_core::page::share`]): `all/NAME.share`.
+//!
+//! Only the node writes it: it is root's, and containers see it on a read-only mount. It is written under another name
+//! and renamed, so that a reader sees one version or the next. Writing has two steps, [`ShareFile::prepare`] and
+//! [`ShareFile::publish`]: the first takes the memory that the second needs, which `gpucap limit` calls when it sees the
+//! container's files in place of the host's.
+
+use super::store::{ALL, lock, with_room};
+use crate::container::records;
+use crate::sys::at;
+use gpucap_core::limits::file::Key;
+use gpucap_core::page::share;
+use gpucap_core::units::Share;
+use std::ffi::{CStr, CString};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// What follows the name of a page and a dot in that of its share file.
+pub(super) const EXTENSION: &str = "share";
+
+/// A share file that is about to be written.
+#[derive(Debug)]
+pub(crate) struct ShareFile {
+    all: File,
+    file: File,
+    /// Its name until it is published, and then.
+    names: [CString; 2],
+    /// Keeps hooks from removing anything in the mean time, if nothing else does.
+    _lock: Option<File>,
+}
+
+impl ShareFile {
+    /// Makes the file under its other name, with memory for the longest text.
+    pub(super) fn prepare(all: File, page: &CStr) -> io::Result<Self> {
+        let names = names(page)?;
+        let [new, _] = &names;
+        // Left by a hook that was killed while writing.
+        remove_if_there(&all, new)?;
+        let file = at::create(&all, new, 0o644)?;
+        at::allocate(&file, share::MAX_BYTES as u64)?;
+        Ok(Self { all, file, names, _lock: None })
+    }
+
+    /// Does so for a container that runs; `None` if it has no page.
+    pub(crate) fn of(directory: &Path, record: &records::Record) -> io::Result<Option<Self>> {
+        let link = directory.join(format!("{}-{}", record.pid, record.start_time));
+        let Ok(page) = fs::read_link(&link) else { return Ok(None) };
+        let lock = lock(directory)?;
+        record.check()?;
+        let page = CString::new(page.file_name().unwrap_or_default().as_bytes())?;
+        let all = File::open(directory.join(ALL))?;
+        let file = with_room(directory, || Self::prepare(all.try_clone()?, &page))?;
+        Ok(Some(Self { _lock: Some(lock), ..file }))
+    }
+
+    /// Puts these shares in the place of those that were there, at once. `None` is an entry without a compute limit.
+    pub(crate) fn publish(
+        mut self,
+        shares: impl IntoIterator<Item = (Key, Option<Share>)>,
+    ) -> io::Result<()> {
+        let text = share::write(shares);
+        self.file.write_all(text.as_bytes())?;
+        self.file.set_len(text.len() as u64)?;
+        let [new, name] = &self.names;
+        at::rename(&self.all, new, name)
+    }
+}
+
+/// Removes a page and its share file, as far as they are there.
+pub(super) fn remove_page(all: &File, page: &CStr) -> io::Result<()> {
+    remove_if_there(all, page)?;
+    names(page)?.iter().try_for_each(|name| remove_if_there(all, name))
+}
+
+fn remove_if_there(all: &File, name: &CStr) -> io::Result<()> {
+    match at::remove(all, name, false) {
+        Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
+
+fn names(page: &CStr) -> io::Result<[CString; 2]> {
+    let name = |ending: &str| CString::new([page.to_bytes(), ending.as_bytes()].concat());
+    Ok([name(".share.new")?, name(".share")?])
+}

@@ -1,0 +1,105 @@
+//! The directory of the usage pages, and the file system in it: its lock, and room for one more file.
+//!
+//! The file system is of a size of its own, so that containers which make their pages longer fill nothing else; what
+//! they have taken beyond their pages is taken back when a page needs the room. A process that makes a file or unmounts
+//! holds the lock.
+
+use crate::sys::{at, mount};
+use gpucap_core::page::CardPage;
+use std::ffi::{CStr, CString};
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
+use std::time::Duration;
+
+/// The name of the file system's mountpoint.
+pub(super) const ALL: &str = "all";
+/// Room for the pages of 910 containers, two files each. The number of files bounds the extended attributes too: what
+/// one takes is taken from it.
+const OPTIONS: [(&CStr, &CStr); 3] =
+    [(c"size", c"64m"), (c"nr_inodes", c"2048"), (c"mode", c"0755")];
+/// How often space is made for a file: a container may fill it again in between.
+const MOST_ROOM: u32 = 3;
+/// How often a hook asks for the lock that another one has for a fraction of a millisecond. No container waits longer.
+const MOST_TRIES: u32 = 500;
+const BETWEEN_TRIES: Duration = Duration::from_millis(1);
+
+/// The file system of all pages, made if there is none. The caller has the lock.
+pub(super) fn mounted(path: &Path, directory: &File, label: Option<&str>) -> io::Result<File> {
+    let path = path.join(ALL);
+    make_directory(&path, 0o755)?;
+    let all = File::open(&path)?;
+    if is_mounted(directory, &all)? {
+        return Ok(all);
+    }
+    let label = label.map(|label| CString::new(without_categories(label))).transpose()?;
+    let mut options = OPTIONS.to_vec();
+    options.extend(label.as_ref().map(|label| (c"context", label.as_c_str())));
+    let forbidden = mount::NO_SETUID | mount::NO_DEVICES | mount::NO_PROGRAMS;
+    let new = mount::new_tmpfs(&options, forbidden)?;
+    mount::attach(&new, &all)?;
+    Ok(new)
+}
+
+/// Returns whether this is another file system than that of its parent directory.
+pub(super) fn is_mounted(directory: &File, all: &File) -> io::Result<bool> {
+    Ok(directory.metadata()?.dev() != all.metadata()?.dev())
+}
+
+/// A label without the categories that tell containers apart: all of them read there.
+pub(super) fn without_categories(label: &str) -> String {
+    label.splitn(5, ':').take(4).collect::<Vec<_>>().join(":")
+}
+
+/// Makes a file, and room for it where containers have taken more than their pages.
+pub(super) fn with_room<T>(directory: &Path, make: impl Fn() -> io::Result<T>) -> io::Result<T> {
+    let mut made = make();
+    for _ in 0..MOST_ROOM {
+        if !made.as_ref().is_err_and(|why| why.kind() == io::ErrorKind::StorageFull) {
+            break;
+        }
+        cut_back(&directory.join(ALL))?;
+        made = make();
+    }
+    made
+}
+
+/// Takes from each container what it has made its page longer by, and the extended attributes that it has given it.
+pub(super) fn cut_back(all: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(all)? {
+        // Not blocking: the owner of the page may hold a lease on it.
+        let page =
+            OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(entry?.path());
+        let Ok(page) = page else { continue };
+        // A failure leaves the attributes of this page alone; those of others may be enough.
+        let _ = at::remove_attributes(&page);
+        let (length, taken) = (page.metadata()?.len(), page.metadata()?.blocks() * 512);
+        if length.max(taken) > CardPage::SIZE {
+            // What was taken beyond the end goes with a new end that is no farther than the old one.
+            page.set_len(length.min(CardPage::SIZE))?;
+            page.set_len(CardPage::SIZE)?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn make_directory(path: &Path, mode: u32) -> io::Result<()> {
+    match DirBuilder::new().mode(mode).create(path) {
+        Err(why) if why.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => made,
+    }
+}
+
+/// Keeps other hooks from making or unmounting anything, until the file is closed.
+pub(super) fn lock(directory: &Path) -> io::Result<File> {
+    let file = File::open(directory)?;
+    for _ in 0..MOST_TRIES {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(BETWEEN_TRIES),
+            Err(TryLockError::Error(why)) => return Err(why),
+        }
+    }
+    Err(io::Error::other("another hook does not come to an end"))
+}

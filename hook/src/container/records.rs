@@ -1,0 +1,255 @@
+//! What the host remembers of each container under a cap: one small file, for `gpucap status`.
+//!
+//! ```text
+//! <run_dir>/containers/ID@PID-START.json
+//! ```
+//!
+//! The name identifies the owner: the container, and number and start time of its first process. So a record is stale
+//! exactly if that process has ended; no notification of the container's end is needed, and each later hook removes
+//! the stale ones. The ledger itself is in the container: [`Record::open`] reaches it through that process.
+
+use crate::container::native_limit::NativeLimitSet;
+use crate::node::proc::{self, Process};
+use crate::sys::at;
+use gpucap_core::limits::LimitsFile;
+use gpucap_plan::{Names, Node, State};
+use serde_json::{Value, json};
+use std::ffi::CString;
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+const ENDING: &str = ".json";
+/// The content. For a record of another version only its name is used.
+const VERSION: u32 = 1;
+
+/// A container under a cap.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Record {
+    /// The id by which the engine knows it.
+    pub(crate) container: String,
+    /// Its first process.
+    pub(crate) pid: u32,
+    /// When that process started.
+    pub(crate) start_time: u64,
+    /// How people know it, as the engine annotated it.
+    pub(crate) names: Option<Names>,
+    /// What it was given.
+    pub(crate) limits: String,
+    /// What of it the driver keeps too.
+    pub(crate) native_limits: Option<NativeLimitSet>,
+}
+
+/// The directory, open: also from within a container's namespace.
+#[derive(Debug)]
+pub(crate) struct Records(File);
+
+impl Records {
+    /// Opens it, after making it.
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        DirBuilder::new().recursive(true).mode(0o755).create(path)?;
+        super::root::open_directory(path).map(Self)
+    }
+
+    /// Writes one, whole or not at all.
+    pub(crate) fn write(&self, record: &Record) -> io::Result<()> {
+        let name = record.file();
+        let (new, name) = (CString::new(format!("{name}.new"))?, CString::new(name)?);
+        // Left by a process that was killed while writing.
+        drop(at::remove(&self.0, &new, false));
+        at::create(&self.0, &new, 0o600)?.write_all(record.text().as_bytes())?;
+        at::rename(&self.0, &new, &name)
+    }
+}
+
+/// Removes the records of ended containers; records whose container's state is unknown stay. Returns how many were
+/// removed.
+pub(crate) fn sweep(directory: &Path) -> usize {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let stale = entries.filter(|entry| {
+        let name = entry.file_name();
+        let owner = name.to_str().and_then(owner);
+        owner.is_some_and(|(_, pid, start_time)| has_ended(pid, start_time))
+    });
+    stale.filter(|entry| fs::remove_file(entry.path()).is_ok()).count()
+}
+
+/// The records of containers that are not over, by id.
+pub(crate) fn all(directory: &Path) -> Vec<Record> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut records: Vec<Record> = entries
+        .filter_map(|entry| {
+            let name = entry.file_name();
+            let (container, pid, start_time) = owner(name.to_str()?.strip_suffix(ENDING)?)?;
+            if has_ended(pid, start_time) {
+                return None;
+            }
+            let text = fs::read_to_string(entry.path()).ok()?;
+            Record::parse(container, pid, start_time, &text)
+        })
+        .collect();
+    records.sort_by(|a, b| (&a.container, a.pid).cmp(&(&b.container, b.pid)));
+    records
+}
+
+/// Whether a container's id can be part of a file's name.
+pub(crate) fn is_id(text: &str) -> bool {
+    let fits = |sign: char| sign.is_ascii_alphanumeric() || "_-.+:".contains(sign);
+    (1..=200).contains(&text.len()) && !text.starts_with('.') && text.chars().all(fits)
+}
+
+impl Record {
+    /// The record of a container that waits to be started.
+    ///
+    /// # Errors
+    /// It does not wait any more.
+    pub(crate) fn of(
+        state: &State,
+        pid: u32,
+        limits: &LimitsFile,
+        native_limits: Option<NativeLimitSet>,
+    ) -> io::Result<Self> {
+        let stat = Process(pid).stat()?.ok_or(io::ErrorKind::InvalidData)?;
+        Ok(Self {
+            container: state.id.clone(),
+            pid,
+            start_time: stat.start_time,
+            names: Names::of(&state.annotations),
+            limits: limits.write(),
+            native_limits,
+        })
+    }
+
+    /// What it was given, read again.
+    pub(crate) fn limits(&self) -> Option<LimitsFile> {
+        LimitsFile::parse(self.limits.as_bytes()).ok()
+    }
+
+    /// Where a file of the container is, seen from the host.
+    pub(crate) fn path_of(&self, path: &str) -> PathBuf {
+        Process(self.pid).path(&format!("root{path}"))
+    }
+
+    /// Opens a regular file of the container to be read; no link that it has laid leads out of its root. `None`: there is
+    /// none.
+    pub(crate) fn open(&self, path: &str) -> io::Result<Option<File>> {
+        let root = super::root::open_directory(&Process(self.pid).path("root"))?;
+        self.check()?;
+        super::root::Root::new(root).open(path)
+    }
+
+    /// What was just opened of its first process is of no other: that process has not ended, so that none has taken its
+    /// number.
+    pub(crate) fn check(&self) -> io::Result<()> {
+        let over = has_ended(self.pid, self.start_time);
+        if over { Err(io::ErrorKind::NotFound.into()) } else { Ok(()) }
+    }
+
+    fn file(&self) -> String {
+        format!("{}@{}-{}{ENDING}", self.container, self.pid, self.start_time)
+    }
+
+    fn text(&self) -> String {
+        let Self { container, names, limits, native_limits, .. } = self;
+        let mut value = json!({"version": VERSION, "container": container, "limits": limits});
+        if let Some(Names { namespace, pod, container }) = names {
+            value["names"] = json!({"namespace": namespace, "pod": pod, "container": container});
+        }
+        value["driver"] = json!(native_limits.as_ref().map(NativeLimitSet::record));
+        format!("{value:#}\n")
+    }
+
+    fn parse(container: &str, pid: u32, start_time: u64, text: &str) -> Option<Self> {
+        let value: Value = serde_json::from_str(text).ok()?;
+        let known = value["version"] == VERSION;
+        let word = |value: &Value| value.as_str().filter(|_| known).map(str::to_owned);
+        let name = |key: &str| word(&value["names"][key]);
+        let names = || {
+            let (namespace, pod) = (name("namespace")?, name("pod")?);
+            Some(Names { namespace, pod, container: name("container")? })
+        };
+        let limits = if known { word(&value["limits"])? } else { String::new() };
+        let (container, names) = (container.to_owned(), names());
+        let native_limits = NativeLimitSet::of_record(&value["driver"]);
+        Some(Self { container, pid, start_time, names, limits, native_limits })
+    }
+}
+
+/// Container, number and start time, of a file's name.
+fn owner(name: &str) -> Option<(&str, u32, u64)> {
+    let name = name.strip_suffix(".new").unwrap_or(name);
+    let name = name.strip_suffix(ENDING).unwrap_or(name);
+    let (container, process) = name.split_once('@')?;
+    let (pid, start_time) = first_process(process)?;
+    is_id(container).then_some((container, pid, start_time))
+}
+
+/// Number and start time of a container's first process: `PID-START`.
+pub(crate) fn first_process(text: &str) -> Option<(u32, u64)> {
+    let (pid, start_time) = text.split_once('-')?;
+    Some((pid.parse().ok()?, start_time.parse().ok()?))
+}
+
+/// Returns whether that process has ended, and so the container.
+pub(crate) fn has_ended(pid: u32, start_time: u64) -> bool {
+    match Process(pid).stat() {
+        Ok(Some(stat)) => stat.ended || stat.start_time != start_time,
+        Ok(None) => false,
+        Err(why) => proc::is_gone(&why),
+    }
+}
+
+/// The directory of the records.
+pub(crate) fn directory(node: &Node) -> PathBuf {
+    Path::new(&node.run_dir).join("containers")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(start_time: u64) -> Record {
+        Record {
+            container: "4f6c.a_b".into(),
+            pid: Process::own().0,
+            start_time,
+            names: Some(Names {
+                namespace: "default".into(),
+                pod: "train".into(),
+                container: "main".into(),
+            }),
+            limits: LimitsFile::default().write(),
+            native_limits: None,
+        }
+    }
+
+    #[test]
+    fn a_record_lasts_as_long_as_its_process() {
+        let path = std::env::temp_dir().join(format!("gpucap-records-{}", std::process::id()));
+        let records = Records::open(&path).expect("a directory");
+        let start_time = Process::own().stat().expect("/proc").expect("a stat").start_time;
+        let (living, over) = (record(start_time), record(start_time + 1));
+        records.write(&living).expect("written");
+        records.write(&living).expect("written again");
+        records.write(&over).expect("written");
+        fs::write(path.join("x@1-0.json.new"), "").expect("a partial file");
+        fs::write(path.join("README"), "").expect("no record");
+        assert_eq!(all(&path), std::slice::from_ref(&living));
+        assert_eq!(sweep(&path), 2);
+        assert_eq!(sweep(&path), 0);
+        assert_eq!(all(&path), [living]);
+        assert!(path.join("README").exists());
+        fs::remove_dir_all(path).expect("removed");
+    }
+
+    #[test]
+    fn only_a_plain_word_is_part_of_a_name() {
+        assert!(is_id("4f6c") && is_id("cri-containerd:4f.6_c+x"));
+        for text in ["", ".", "..", ".x", "a/b", "a@b", "a b", "\u{e9}", &"x".repeat(201)] {
+            assert!(!is_id(text), "{text}");
+        }
+        assert_eq!(owner("a-b@1-2.json"), Some(("a-b", 1, 2)));
+        assert_eq!(owner("a@b@1-2.json"), None);
+    }
+}

@@ -1,0 +1,136 @@
+//! Whether the library can be loaded in a container, determined before anything runs there.
+//!
+//! The loader ignores a preload that it cannot open, and the container runs uncapped; but one that asks for a symbol
+//! version or a library that is not there ends every process of the container. So what the library asks for is read
+//! from its own file, and compared with the C library of the image. glibc names each version that it has, up to its
+//! own, in the strings of its dynamic section; no symbol is looked at.
+
+mod strings;
+
+use crate::container::root::Root;
+use std::fs::File;
+use std::io;
+use strings::Strings;
+
+/// The loader of programs that the library can be preloaded into.
+const LOADER: &str = "lib64/ld-linux-x86-64.so.2";
+/// Where images keep the C library and its like.
+const DIRECTORIES: [&str; 6] =
+    ["lib/x86_64-linux-gnu", "lib64", "usr/lib/x86_64-linux-gnu", "usr/lib64", "lib", "usr/lib"];
+/// What comes with every glibc, if only as part of another file.
+const WITH_GLIBC: [&str; 5] =
+    ["libc.so.6", "ld-linux-x86-64.so.2", "libpthread.so.0", "libdl.so.2", "libm.so.6"];
+
+/// A version of glibc.
+#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
+pub(crate) struct Version {
+    major: u32,
+    minor: u32,
+}
+
+/// What a shared library says of itself.
+#[derive(Debug, Default, Eq, PartialEq)]
+pub(super) struct Library {
+    /// The libraries that it needs.
+    needed: Vec<String>,
+    /// The newest version of glibc that it names.
+    newest: Version,
+}
+
+/// What becomes of the library in an image.
+#[derive(Debug, Eq, PartialEq)]
+pub(crate) enum Fit {
+    /// Programs of the image load it.
+    Loads,
+    /// The image has no glibc for x86-64: nothing there loads it, and nothing is hurt.
+    NoGlibc,
+    /// Every program of the image would end at once.
+    TooNew {
+        /// What the library asks for.
+        needs: Version,
+        /// What the image has.
+        has: Version,
+    },
+    /// Likewise, because this library is missing.
+    Lacks(String),
+}
+
+impl std::fmt::Display for Version {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+impl Library {
+    /// Reads the dynamic section of a file.
+    pub(super) fn read(file: &File) -> io::Result<Self> {
+        let strings = Strings::of(file)?;
+        let strings = strings.ok_or_else(|| io::Error::other("not a shared library for x86-64"))?;
+        let newest = strings.words().filter_map(version).max().unwrap_or_default();
+        Ok(Self { needed: strings.needed().collect(), newest })
+    }
+
+    /// What becomes of it in an image.
+    pub(super) fn fit(&self, image: &Root) -> io::Result<Fit> {
+        if image.open(LOADER)?.is_none() {
+            return Ok(Fit::NoGlibc);
+        }
+        let Some(glibc) = find(image, "libc.so.6")? else { return Ok(Fit::NoGlibc) };
+        let has = Self::read(&glibc)?.newest;
+        if has < self.newest {
+            return Ok(Fit::TooNew { needs: self.newest, has });
+        }
+        for name in &self.needed {
+            if !WITH_GLIBC.contains(&name.as_str()) && find(image, name)?.is_none() {
+                return Ok(Fit::Lacks(name.clone()));
+            }
+        }
+        Ok(Fit::Loads)
+    }
+}
+
+fn find(image: &Root, name: &str) -> io::Result<Option<File>> {
+    for directory in DIRECTORIES {
+        if let Some(file) = image.open(&format!("{directory}/{name}"))? {
+            return Ok(Some(file));
+        }
+    }
+    Ok(None)
+}
+
+/// `GLIBC_2.17`; names such as `GLIBC_PRIVATE` are no versions.
+fn version(word: &[u8]) -> Option<Version> {
+    let numbers = std::str::from_utf8(word.strip_prefix(b"GLIBC_")?).ok()?;
+    let mut numbers = numbers.split('.').map(str::parse);
+    Some(Version { major: numbers.next()?.ok()?, minor: numbers.next()?.ok()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_compare_as_numbers() {
+        let version = |text: &str| version(text.as_bytes());
+        assert!(version("GLIBC_2.17") > version("GLIBC_2.4"));
+        assert!(version("GLIBC_2.2.5") < version("GLIBC_2.3"));
+        for text in ["GLIBC_PRIVATE", "GLIBC_ABI_DT_RELR", "GLIBCXX_3.4", "GLIBC_2", "glibc_2.3"] {
+            assert_eq!(version(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn this_program_says_what_it_needs() {
+        // Built for tests, it is linked dynamically; a position-independent program is a shared object.
+        let file = File::open("/proc/self/exe").expect("this program");
+        let library = Library::read(&file).expect("a dynamic section");
+        assert!(library.needed.contains(&"libc.so.6".to_owned()), "{library:?}");
+        assert!(library.newest >= Version { major: 2, minor: 2 }, "{library:?}");
+    }
+
+    #[test]
+    fn what_is_no_library_is_said_to_be_none() {
+        let file = File::open("/proc/self/status").expect("a text");
+        assert!(Library::read(&file).is_err());
+    }
+}

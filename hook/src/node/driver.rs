@@ -1,0 +1,100 @@
+//! What only a program that loads the driver's libraries can find out or do: `gpucap-driver` does it, and this asks it.
+//!
+//! This command is static, so that it runs on each node whatever its C library, and loads nothing. The other program
+//! is dynamic, is in the directory of the library, and is started for the two tasks that need it: `gpucap calibrate`,
+//! and a container with a native limit. For any other container the hook starts nothing.
+//!
+//! It gets an environment of our making: what an engine or a container's author has set must not name a library that
+//! root loads. It is given up after a while, so that a driver that hangs is a failure and not a container that hangs.
+
+use crate::node::preload;
+use crate::node::proc::Process;
+use crate::sys;
+use gpucap_plan::Node;
+use std::io::Read;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The program's name.
+pub(crate) const PROGRAM: &str = "gpucap-driver";
+/// A longer answer is none.
+const LONGEST: usize = 1 << 20;
+
+/// The program, and the way it is started.
+#[derive(Debug)]
+pub(crate) struct Driver {
+    program: PathBuf,
+    libraries: Option<String>,
+}
+
+impl Driver {
+    /// The program beside this command.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(crate) fn find(node: &Node) -> Result<Self, String> {
+        let own = Process::own().path("exe").read_link();
+        let own = own.map_err(|why| crate::error::reason(&why))?;
+        let program = preload::find_named(&own, PROGRAM).map_err(|places| {
+            let places: Vec<_> = places.iter().map(|place| place.display().to_string()).collect();
+            format!("{PROGRAM} not found in {}", places.join(" "))
+        })?;
+        Ok(Self { program, libraries: node.driver_libraries.clone() })
+    }
+
+    /// The lines that it answers to these words, without the last. `shown` is the one device that CUDA is to show.
+    ///
+    /// # Errors
+    /// It cannot be started, has not answered in this time, or could not do it: one line.
+    pub(crate) fn ask(
+        &self,
+        words: &[String],
+        shown: Option<&str>,
+        most: Duration,
+    ) -> Result<Vec<String>, String> {
+        let mut command = Command::new(&self.program);
+        command.args(words).env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).current_dir("/");
+        command.envs(self.libraries.as_ref().map(|path| ("LD_LIBRARY_PATH", path)));
+        command.envs(shown.map(|name| ("CUDA_VISIBLE_DEVICES", name)));
+        let unable = |why: std::io::Error| {
+            format!("{}: {}", self.program.display(), crate::error::reason(&why))
+        };
+        let mut child = command.spawn().map_err(unable)?;
+        let text = answer(&mut child, most);
+        if text.is_err() {
+            // A process that is stuck in the kernel is not waited for either.
+            drop(child.kill());
+        } else {
+            drop(child.wait());
+        }
+        let text = text.map_err(|why| format!("{PROGRAM}: {why}"))?;
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        match lines.pop() {
+            Some(last) if last == "done" => Ok(lines),
+            Some(last) => Err(last.strip_prefix("error ").unwrap_or(&last).to_owned()),
+            None => Err(format!("{PROGRAM} said nothing")),
+        }
+    }
+}
+
+/// What it prints until it closes its output.
+fn answer(child: &mut Child, most: Duration) -> Result<String, String> {
+    let Some(mut output) = child.stdout.take() else { return Err("no output".into()) };
+    let (end, mut text, mut piece) = (Instant::now() + most, Vec::new(), [0; 4096]);
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        if !sys::readable(&output, left) {
+            return Err(format!("no answer in {} s", most.as_secs()));
+        }
+        match output.read(&mut piece) {
+            Ok(0) => return Ok(String::from_utf8_lossy(&text).into_owned()),
+            Ok(length) if text.len() + length <= LONGEST => {
+                text.extend_from_slice(piece.get(..length).unwrap_or_default());
+            }
+            Ok(_) => return Err("too much of an answer".into()),
+            Err(why) => return Err(crate::error::reason(&why)),
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! This process's part of its budget: its slot in the ledger, its devices, and what is charged to them.
+//!
+//! A charge is made before the driver is called and given back unless the call succeeds; there is no shutdown step: a
+//! slot is reaped once its owner has died. Knows devices and the ledger, and none of the tables that record what was
+//! charged for what.
+
+mod charge;
+
+use crate::allocations::Record;
+use crate::attendance::Attendance;
+use crate::device::{Device, Standing, Unresolved};
+use crate::driver::DriverCopy;
+use crate::ledger_file;
+use crate::log;
+use crate::state::{self, Policy, Problem};
+use crate::sys;
+use crate::throttle::Gate;
+use core::sync::atomic::Ordering;
+use gpucap_abi::cuda::CUdevice;
+use gpucap_core::config::LogLevel;
+use gpucap_core::ledger::{Kind, Ledger, OverQuota, Slot};
+use gpucap_core::units::Bytes;
+use once_cell::race::OnceBox;
+
+pub(crate) use charge::Charge;
+
+/// How many devices one process can use.
+const MAX_DEVICES: usize = 64;
+
+/// What a process may use, and uses.
+pub(crate) struct Budget {
+    /// The limits.
+    pub(crate) policy: &'static Policy,
+    /// The container's ledger.
+    pub(crate) ledger: &'static Ledger,
+    /// This process's place in it.
+    pub(crate) slot: Slot,
+    attendance: Attendance,
+    devices: [OnceBox<Standing>; MAX_DEVICES],
+}
+
+impl Budget {
+    /// Takes a slot in the ledger of these limits.
+    ///
+    /// # Errors
+    /// There is no ledger or no free slot. That may pass.
+    pub(crate) fn begin(policy: &'static Policy) -> Result<Self, String> {
+        let ledger = ledger_file::ledger(policy)?;
+        let slot = ledger
+            .claim(ledger_file::own_identity(), sys::boot_time_ns(), &ledger_file::alive)
+            .map_err(|_full| "ledger: no place for another process")?;
+        // After the claim: a process that is present without a slot would stand in for a dead one.
+        let attendance = Attendance::join(ledger, ledger_file::is_by_hook(policy));
+        Ok(Self {
+            policy,
+            ledger,
+            slot,
+            attendance,
+            devices: [const { OnceBox::new() }; MAX_DEVICES],
+        })
+    }
+
+    /// The device with this CUDA ordinal; `None` if its memory is not capped or there is none.
+    ///
+    /// # Errors
+    /// Its limits cannot be resolved: the process is broken from here on.
+    pub(crate) fn device(
+        &self,
+        driver: &DriverCopy,
+        ordinal: CUdevice,
+    ) -> Result<Option<&Device>, &'static Problem> {
+        Ok(self.standing(driver, ordinal)?.and_then(|standing| standing.memory.as_ref()))
+    }
+
+    /// What holds for the device with this CUDA ordinal; `None` if there is none.
+    ///
+    /// # Errors
+    /// If its limits cannot be enforced: the process is broken from here on, or this call fails for lack of room.
+    pub(crate) fn standing(
+        &self,
+        driver: &DriverCopy,
+        ordinal: CUdevice,
+    ) -> Result<Option<&Standing>, &'static Problem> {
+        let place = usize::try_from(ordinal).ok().and_then(|index| self.devices.get(index));
+        let Some(place) = place else { return Ok(None) };
+        if let Some(standing) = place.get() {
+            return Ok(Some(standing));
+        }
+        match Device::resolve(self.policy, self.ledger, self.slot, driver, ordinal) {
+            Ok(Some(standing)) => Ok(Some(place.get_or_init(|| Box::new(standing)))),
+            Ok(None) => Ok(None),
+            Err(why) => {
+                let problem = match why {
+                    Unresolved::Broken(text) => state::break_with(text),
+                    Unresolved::ForNow(text) => state::lacking(text),
+                };
+                problem.report();
+                Err(problem)
+            }
+        }
+    }
+
+    /// Takes bytes from a device's cap. A charge that is dropped without [`Charge::commit`] is given back.
+    ///
+    /// # Errors
+    /// It does not fit, even after everything that dead processes held has come back.
+    pub(crate) fn charge(
+        &'static self,
+        device: &Device,
+        kind: Kind,
+        bytes: u64,
+    ) -> Result<Charge, OverQuota> {
+        let _one_at_a_time = device.turn.lock();
+        let (slot, index) = (self.slot, device.index);
+        let all_live = || self.attendance.all_live();
+        let cap = device.cap();
+        self.ledger.charge_or_reap(
+            slot,
+            index,
+            kind,
+            bytes,
+            cap,
+            &all_live,
+            &ledger_file::alive,
+        )?;
+        Ok(Charge { budget: self, record: Record { bytes, home: 0, device: index, kind } })
+    }
+
+    /// Charges for what the driver holds already and what cannot be given back, whether it fits or not: the limit is full
+    /// until it has gone.
+    pub(crate) fn charge_held(&'static self, device: &Device, kind: Kind, bytes: u64) -> Charge {
+        let _one_at_a_time = device.turn.lock();
+        // Without a limit it fits, and dead processes are not in the way.
+        let _ = self.ledger.charge(self.slot, device.index, kind, bytes, u64::MAX);
+        Charge { budget: self, record: Record { bytes, home: 0, device: device.index, kind } }
+    }
+
+    /// Bytes of a device that the container's processes hold, without those that have been dead for half a second.
+    pub(crate) fn used(&self, device: &Device) -> u64 {
+        self.attendance.keep_up();
+        self.ledger.used(device.index)
+    }
+
+    /// Counts a refusal that the application sees, and logs the first one.
+    pub(crate) fn refused(&self, device: &Device, over: &OverQuota) {
+        static LOGGED: log::Once = log::Once::new();
+        self.ledger.count_refusal(self.slot, device.index);
+        if LOGGED.first() {
+            let (limit, used, request) =
+                (Bytes(over.limit), Bytes(over.used), Bytes(over.requested));
+            self.policy.log(
+                LogLevel::Warn,
+                format_args!(
+                    "memory: refused at the cap cap={limit} used={used} request={request}; further ones are only counted"
+                ),
+            );
+        }
+    }
+
+    /// A pool is about to be destroyed: what a device takes from next is asked of the driver.
+    pub(crate) fn forget_current_pool(&self, pool: u64) {
+        for (_, device) in self.capped() {
+            let current = &device.current_pool;
+            // Where this fails, it was another pool.
+            let _ = current.compare_exchange(pool, 0, Ordering::AcqRel, Ordering::Acquire);
+        }
+    }
+
+    /// The devices with a compute limit that this process has used.
+    pub(crate) fn gates(&self) -> impl Iterator<Item = &Gate> {
+        self.devices.iter().filter_map(|place| place.get()?.time.as_ref())
+    }
+
+    /// The gate of a device that this process has used; `None` if it has no compute limit.
+    pub(crate) fn gate(&self, ordinal: CUdevice) -> Option<&Gate> {
+        self.devices.get(usize::try_from(ordinal).ok()?)?.get()?.time.as_ref()
+    }
+
+    /// The devices with a memory limit that this process has used, with their ordinals.
+    pub(crate) fn capped(&self) -> impl Iterator<Item = (CUdevice, &Device)> {
+        let devices = (0..).zip(&self.devices);
+        devices.filter_map(|(ordinal, place)| Some((ordinal, place.get()?.memory.as_ref()?)))
+    }
+
+    /// Bytes that this process holds of a device.
+    pub(crate) fn holds(&self, device: &Device) -> u64 {
+        let own = self.ledger.processes().find(|process| process.slot() == self.slot.index());
+        own.and_then(|own| own.account(device.index)).map_or(0, |account| account.used)
+    }
+
+    /// Gives the bytes of a record back.
+    pub(crate) fn refund(&self, record: Record) {
+        if record.bytes == 0 {
+            return;
+        }
+        if let Some((_, device)) = self.capped().find(|(_, device)| device.index == record.device) {
+            let _one_at_a_time = device.turn.lock();
+            self.ledger.refund(self.slot, record.device, record.kind, record.bytes);
+        }
+    }
+}

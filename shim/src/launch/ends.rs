@@ -1,0 +1,190 @@
+//! Ends and beginnings that the meter has to know of: of streams, contexts, captures, code and graphs.
+//!
+//! Once the driver has returned from such a call, the handle may be that of another object.
+
+use super::StreamRef;
+use crate::call::Call;
+use crate::driver::Next;
+use crate::driver::cuda as driver;
+use crate::driver_call_guard::DriverCallGuard;
+use crate::session::Session;
+use crate::sys;
+use crate::throttle::{Capture, Contents, Gate, Key, StreamEntry};
+use gpucap_abi::arg::Written;
+use gpucap_abi::cuda::{CUcontext, CUdevice, CUgraph, CUgraphExec, CUstream, CuError, CuResult};
+use gpucap_core::throttle::Signature;
+use std::ptr;
+
+/// The number of nodes that are examined. Collectives come in every layer of a model, so a graph without one among
+/// these nodes has none. Each node costs two short queries of the driver.
+const NODES_LOOKED_AT: usize = 10_000;
+
+/// Destroys a stream. Once the driver returns, its handle may be that of another stream.
+pub(crate) fn stream_ends(call: &Call, stream: CUstream, next: impl Next<CuError>) -> CuResult {
+    let (Some(session), Some(ending)) = (Session::begun(), Key::of_handle(stream)) else {
+        return next().map(drop);
+    };
+    // A tool that the driver calls back must not wait for a lock whose holder waits for this thread; the entry then
+    // stays.
+    if !DriverCallGuard::is_entered() {
+        let _errno = sys::Errno::keep();
+        // Its work goes on, and only an event will show for how long.
+        if let Some(Some(entry)) = session.streams.find(ending) {
+            entry.gate.fence(call.driver, entry, stream);
+        }
+        session.streams.end(|key, _| *key == ending, |entry, id| entry.gate.end_stream(id));
+    }
+    let captures = session.captures.end(|capture| capture.stream == ending);
+    let answer = next();
+    if answer.is_err() {
+        captures.into_iter().for_each(|capture| session.captures.begin(capture));
+    }
+    answer.map(drop)
+}
+
+/// Prepares for the possible end of a context, and of its events: finished work is settled while its events can be
+/// queried, and unfinished work gets an event behind it.
+pub(crate) fn about_to_end(call: &Call, session: &Session) {
+    settle_all(call, session, |_| true);
+}
+
+fn settle_all(call: &Call, session: &Session, of_it: impl Fn(&StreamEntry) -> bool) {
+    if DriverCallGuard::is_entered() {
+        return;
+    }
+    let _errno = sys::Errno::keep();
+    for (handle, entry) in session.streams.with_handles(of_it) {
+        entry.gate.fence_in(call.driver, entry, handle);
+    }
+    session.budget.gates().for_each(|gate| gate.settle_all(call.driver));
+}
+
+/// Ends a context, with its streams and events. Work in flight is charged up to the driver's return: the driver waits
+/// for the work or stops it. From then on the handle may be that of another context.
+pub(crate) fn context_ends(
+    call: &Call,
+    session: &Session,
+    context: CUcontext,
+    next: impl Next<CuError>,
+) -> Result<Written, CuError> {
+    let ids: Vec<_> =
+        session.budget.gates().filter_map(|gate| Some((gate, gate.context(context)?))).collect();
+    let of_it = |entry: &StreamEntry| {
+        ids.iter().any(|(gate, id)| ptr::eq(entry.gate, *gate) && entry.stream().context == *id)
+    };
+    settle_all(call, session, of_it);
+    session.captures.end(|capture| capture.context == context);
+    session.streams.forget_free();
+    code_ends(session);
+    ids.iter().for_each(|(gate, id)| gate.context_is_ending(*id));
+    session.streams.end(|_, entry| entry.is_some_and(of_it), |entry, id| entry.gate.end_stream(id));
+    let answer = next();
+    ids.iter().for_each(|(gate, id)| gate.context_ended(call.driver, *id, answer.is_ok()));
+    answer
+}
+
+/// Calls a function that may end the primary context of a device. Whether it did is known afterwards, but not which
+/// of the contexts it is: all contexts of the device are registered anew. The caller [holds](crate::driver_call_guard) the guard
+/// already.
+pub(crate) fn primary_may_end(
+    call: &Call,
+    session: &Session,
+    ordinal: CUdevice,
+    next: impl Next<CuError>,
+) -> Result<Written, CuError> {
+    session.streams.forget_free();
+    code_ends(session);
+    let standing = session.budget.standing(call.driver, ordinal)?;
+    let Some(gate) = standing.and_then(|standing| standing.time.as_ref()) else { return next() };
+    let (answer, ended) = gate.with_queries_excluded(|timing| {
+        let answer = next();
+        let ended = driver::primary_context_active(call.driver, ordinal) == Some(false);
+        if ended {
+            timing.end_all(sys::monotonic_ns());
+        }
+        (answer, ended)
+    });
+    if ended {
+        // The next primary context has the same handle: an entry that outlived this one would be taken for its
+        // default stream's.
+        let end = |entry: &StreamEntry, id| entry.gate.end_stream_held(id);
+        session.streams.end(|_, entry| entry.is_some_and(|entry| ptr::eq(entry.gate, gate)), end);
+        session.captures.end(|capture| capture.device == Some(ordinal));
+    }
+    answer
+}
+
+/// Begins a capture: until it has ended, and while the driver begins it, no call may be made that would invalidate
+/// it.
+pub(crate) fn capture_begins(call: &Call, stream: CUstream, next: impl Next<CuError>) -> CuResult {
+    let capture = Session::begun().and_then(|session| Some((session, capture(call, stream)?)));
+    if let Some((session, capture)) = capture {
+        session.captures.begin(capture);
+        let _errno = sys::Errno::keep();
+        session.budget.gates().for_each(Gate::wait_for_questions);
+    }
+    let begun = next();
+    if let (Some((session, capture)), Err(_)) = (capture, &begun) {
+        session.captures.undo(capture);
+    }
+    begun.map(drop)
+}
+
+/// Handles the end of a stream's capture.
+pub(crate) fn capture_ended(call: &Call, stream: CUstream) {
+    if let Some(session) = Session::begun()
+        && let Some(ended) = capture(call, stream)
+    {
+        session.captures.end(|capture| capture.stream == ended.stream);
+    }
+}
+
+fn capture(call: &Call, stream: CUstream) -> Option<Capture> {
+    let _errno = sys::Errno::keep();
+    let (copy, handle) = (call.driver, StreamRef::named(call, stream).handle());
+    let current = driver::current_context(copy)?;
+    let stream = Key::of_handle(handle).unwrap_or_else(|| Key::of_default(handle, current));
+    let context = driver::time::context_of(copy, handle).unwrap_or(current);
+    let device = driver::time::in_context(copy, context, || driver::current_device(copy)).flatten();
+    Some(Capture { stream, context, device })
+}
+
+/// Handles the unloading of code: handles of its functions may be reused then. Also called in processes without a
+/// compute limit.
+pub(crate) fn code_ends(session: &Session) {
+    if session.budget.gates().next().is_some() {
+        session.collectives.forget();
+    }
+}
+
+/// Handles the instantiation of a graph. Also called in processes without a compute limit.
+pub(crate) fn graph_made(call: &Call, exec: CUgraphExec, graph: CUgraph) {
+    if let Some(session) =
+        Session::begun().filter(|session| session.budget.gates().next().is_some())
+        && let Some(nodes) = driver::graph::node_count(call.driver, graph)
+    {
+        let _errno = sys::Errno::keep();
+        let is_collective = |function| session.collectives.is_collective(call.driver, function);
+        let has_collective =
+            driver::graph::has_kernel(call.driver, graph, NODES_LOOKED_AT, is_collective);
+        let contents = Contents { nodes: nodes as u64, has_collective };
+        session.contents.lock().insert(exec.address(), contents);
+    }
+}
+
+/// Handles a change of an executable graph.
+pub(crate) fn graph_changed(_call: &Call, exec: CUgraphExec) {
+    if let Some(session) = Session::begun() {
+        let _errno = sys::Errno::keep();
+        session.budget.gates().for_each(|gate| gate.changed(Signature::graph(exec.address())));
+    }
+}
+
+/// Handles the destruction of an executable graph. Once the driver returns, its handle may be that of another one.
+/// Also called in processes without a compute limit.
+pub(crate) fn graph_ends(call: &Call, exec: CUgraphExec) {
+    if let Some(session) = Session::begun() {
+        session.contents.lock().remove(&exec.address());
+    }
+    graph_changed(call, exec);
+}

@@ -1,0 +1,223 @@
+//! The two paths of a launch: nearly all take the fast path.
+//!
+//! The fast path takes a launch's cost out of its thread's allowance in its stream: no lock, clock, event, system
+//! call, allocation or locked instruction. It is [`way`], a function of few arguments, so that those of the driver's
+//! function are moved about as little as possible; what a launch on the slow path through the [gate](crate::throttle::Gate) of
+//! its device needs is put together [aside].
+
+use super::{StreamRef, Work, tools};
+use crate::call::Call;
+use crate::driver::cuda as driver;
+use crate::driver::{DriverCopy, Next};
+use crate::driver_call_guard::DriverCallGuard;
+use crate::fork_page::epoch;
+use crate::session::Session;
+use crate::sys;
+use crate::throttle::{Admitted, Key, StreamEntry, ThreadAllowance, stream_cache};
+use core::iter;
+use gpucap_abi::cuda::{CUcontext, CUstream, CuError, CuResult};
+use gpucap_core::throttle::Signature;
+
+/// Launches: waits until the share allows it, calls the driver and records the outcome.
+pub(crate) fn launch(
+    call: &Call,
+    work: Work,
+    stream: StreamRef,
+    next: impl Next<CuError>,
+) -> CuResult {
+    let Way(allowance, cost) = way(call.driver, work.signature(), stream);
+    if cost == Way::BY_THE_GATE {
+        let call = *call;
+        return aside(move || long_way(&call, work, stream, next));
+    }
+    let answer = next();
+    if answer.is_err()
+        && let Some(allowance) = allowance
+    {
+        allowance.prepaid.put_back(cost);
+    }
+    answer.map(drop)
+}
+
+/// How a launch goes to the driver: its thread's allowance, and the cost taken out of it; `None` if the device has no
+/// compute limit. Two words, which fit into registers.
+struct Way(Option<&'static ThreadAllowance>, u32);
+
+impl Way {
+    /// In place of a cost: the launch takes the slow path.
+    const BY_THE_GATE: u32 = u32::MAX;
+}
+
+/// Decides which path a launch takes. Not part of [`launch`], whose registers hold the arguments of the driver's
+/// function.
+#[inline(never)]
+fn way(copy: &'static DriverCopy, signature: Signature, stream: StreamRef) -> Way {
+    let handle = stream.handle();
+    match Key::of_handle(handle) {
+        Some(_) => way_in(signature, handle, CUcontext::NULL),
+        None => way_in_default(copy, signature, handle),
+    }
+}
+
+#[inline(never)]
+fn way_in_default(copy: &'static DriverCopy, signature: Signature, handle: CUstream) -> Way {
+    match driver::current_context(copy) {
+        Some(context) => way_in(signature, handle, context),
+        None => Way(None, 0),
+    }
+}
+
+/// A launch in a stream that this thread does not remember takes the slow path.
+#[expect(
+    clippy::inline_always,
+    reason = "on the way of each launch; a call of it would be half as much again"
+)]
+#[inline(always)]
+fn way_in(signature: Signature, handle: CUstream, context: CUcontext) -> Way {
+    match stream_cache::recall(handle, context) {
+        Some(Some(allowance)) => {
+            Way(Some(allowance), allowance.take(signature).unwrap_or(Way::BY_THE_GATE))
+        }
+        Some(None) => Way(None, 0),
+        None => Way(None, Way::BY_THE_GATE),
+    }
+}
+
+/// Runs what nearly no launch needs, out of line.
+#[cold]
+#[inline(never)]
+fn aside<T>(work: impl FnOnce() -> T) -> T {
+    work()
+}
+
+fn long_way(call: &Call, work: Work, stream: StreamRef, next: impl Next<CuError>) -> CuResult {
+    if DriverCallGuard::is_entered() {
+        return tools::launch(call, iter::once((work, stream)), || next().map(drop));
+    }
+    let Some((allowance, learnt)) = allowance(call.driver, stream) else { return next().map(drop) };
+    if learnt && let Some(cost) = allowance.take(work.signature()) {
+        return next().map(drop).inspect_err(|_| allowance.prepaid.put_back(cost));
+    }
+    if !driver::time::carries_out(call.driver, stream.handle()) {
+        return next().map(drop);
+    }
+    let running = Running::begin(call, work, stream, allowance);
+    let answer = next();
+    running.end(call, answer.is_ok());
+    answer.map(drop)
+}
+
+/// Launches several kernels in one call, each in a stream of its own: the call cannot be split.
+pub(crate) fn launch_together(
+    call: &Call,
+    parts: impl Iterator<Item = (Work, StreamRef)>,
+    next: impl Next<CuError>,
+) -> CuResult {
+    if DriverCallGuard::is_entered() {
+        return tools::launch(call, parts, || next().map(drop));
+    }
+    let running: Vec<_> = parts
+        .filter(|(_, stream)| driver::time::carries_out(call.driver, stream.handle()))
+        .filter_map(|(work, stream)| {
+            Some(Running::begin(call, work, stream, allowance(call.driver, stream)?.0))
+        })
+        .collect();
+    let answer = next();
+    running.into_iter().for_each(|running| running.end(call, answer.is_ok()));
+    answer.map(drop)
+}
+
+/// A launch on the slow path: admitted by the gate of its device, between its events.
+struct Running {
+    stream: StreamRef,
+    entry: &'static StreamEntry,
+    /// `None` if the stream has ended.
+    admitted: Option<Admitted>,
+}
+
+impl Running {
+    fn begin(
+        call: &Call,
+        work: Work,
+        stream: StreamRef,
+        allowance: &'static ThreadAllowance,
+    ) -> Self {
+        let _errno = sys::Errno::keep();
+        let entry = allowance.entry;
+        let launch = work.launch(call, work.signature());
+        let admitted = entry.gate.admit(call.driver, allowance, launch, stream.handle());
+        Self { stream, entry, admitted }
+    }
+
+    fn end(self, call: &Call, launched: bool) {
+        let _errno = sys::Errno::keep();
+        let Some(admitted) = self.admitted else { return };
+        if launched {
+            self.entry.gate.launched(call.driver, admitted, self.stream.handle());
+        } else {
+            self.entry.gate.refused(admitted);
+        }
+    }
+}
+
+/// Returns the thread's allowance in a stream, and whether it was looked up just now; `None` if the stream's device
+/// has no compute limit, and if the driver will refuse the call.
+pub(super) fn allowance(
+    copy: &DriverCopy,
+    stream: StreamRef,
+) -> Option<(&'static ThreadAllowance, bool)> {
+    let session = Session::begun()?;
+    let handle = stream.handle();
+    let context = match Key::of_handle(handle) {
+        Some(_) => CUcontext::NULL,
+        None => driver::current_context(copy)?,
+    };
+    match stream_cache::recall(handle, context) {
+        Some(allowance) => Some((allowance?, false)),
+        None => Some((learn(copy, session, handle, context)?, true)),
+    }
+}
+
+fn learn(
+    copy: &DriverCopy,
+    session: &'static Session,
+    handle: CUstream,
+    context: CUcontext,
+) -> Option<&'static ThreadAllowance> {
+    let _errno = sys::Errno::keep();
+    if DriverCallGuard::is_entered() {
+        return None; // a tool that was called back: the holder of the lock may wait for one that this thread holds
+    }
+    let (streams, epoch) = (&session.streams, epoch());
+    let key = Key::of_handle(handle).unwrap_or_else(|| Key::of_default(handle, context));
+    let entry = match streams.find(key) {
+        Some(entry) => entry,
+        None => begin(copy, session, handle, key)?,
+    };
+    let allowance = entry.map(|entry| entry.allowance(stream_cache::thread(streams)));
+    stream_cache::remember(epoch, handle, context, allowance);
+    allowance
+}
+
+/// Registers a stream: returns its entry, or `Some(None)` if its device has no compute limit.
+fn begin(
+    copy: &DriverCopy,
+    session: &'static Session,
+    handle: CUstream,
+    key: Key,
+) -> Option<Option<&'static StreamEntry>> {
+    let current = driver::current_context(copy)?;
+    let context = driver::time::context_of(copy, handle).unwrap_or(current);
+    let ask = || driver::current_device(copy);
+    let ordinal =
+        if context == current { ask() } else { driver::time::in_context(copy, context, ask)? }?;
+    let standing = session.budget.standing(copy, ordinal).ok()??;
+    session.streams.sweep(sys::thread_exists, |entry, id| entry.gate.end_stream(id));
+    match &standing.time {
+        Some(gate) => session.streams.enter(key, gate, || gate.begin_stream(context)).map(Some),
+        None => {
+            session.streams.enter_free(key);
+            Some(None)
+        }
+    }
+}

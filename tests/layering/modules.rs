@@ -1,0 +1,174 @@
+//! The crates of the project and the modules of each, from the lowest: what each is, and which arrows lead upward.
+//!
+//! A module names only modules below it, and the file of the crate is above all of them. An arrow upward has its
+//! reason here, and is taken out once no file needs it. A new module takes its place here first. CONTRIBUTING.md shows
+//! these tables, and a test compares it with them.
+
+/// The crates, and what each is.
+pub(crate) const CRATES: &[(&str, &str)] = &[
+    (
+        "shim/abi",
+        "the driver's types, and one row per intercepted function (`cuda_api!`, `nvml_api!`)",
+    ),
+    ("shim/core", "every decision: units, variables, limits, the ledger's protocol, the meter"),
+    ("shim", "the library `libgpucap.so`"),
+    ("hook/plan", "what a container is allowed, from all sources"),
+    ("hook/nri", "the runtime's requests over NRI, and the answers"),
+    ("hook", "the command `gpucap`"),
+    ("hook/driver", "the program that queries the driver for the command"),
+    ("hook/demo", "the program that `gpucap demo` runs"),
+    ("tests/stub", "a second driver"),
+    ("tests", "clients of the built libraries"),
+    ("bench", "measurements, and the simulator of the compute limit"),
+];
+
+/// The modules of one crate.
+pub(crate) struct Modules {
+    /// The directory of its sources.
+    pub(crate) sources: &'static str,
+    /// Each module, the lowest first, and what it is.
+    pub(crate) order: &'static [(&'static str, &'static str)],
+    /// Arrows upward that are allowed: the module that names, the module that is named, and why.
+    pub(crate) upward: &'static [(&'static str, &'static str, &'static str)],
+    /// Why files of this crate may name each other in a circle, if they may.
+    pub(crate) circles: Option<&'static str>,
+}
+
+/// Circles that the design has no reason for.
+const OPEN: &str = "to be opened";
+
+/// The crates whose modules have an order.
+pub(crate) const MODULES: &[Modules] = &[
+    Modules {
+        sources: "hook/plan/src/",
+        order: &[
+            ("reason", "why a container is refused"),
+            ("source", "the sources of limits, by name"),
+            ("encoding", "how other programs write values: JSON, protobuf, numbers"),
+            (
+                "document",
+                "what is read of a container: the runtime's state, `config.json`, the node's files",
+            ),
+            ("grant", "the limits of one source"),
+            ("facts", "what a source may look at"),
+            ("convention", "how each source is read, one file per convention"),
+            ("merge", "the lowest of all grants"),
+            ("native", "the memory limits that the driver itself is asked to keep"),
+            ("decide", "the decision, with the node's policies"),
+            ("variables", "a plan as variables and annotations"),
+        ],
+        upward: &[],
+        circles: None,
+    },
+    Modules {
+        sources: "hook/nri/src/",
+        order: &[
+            ("message", "the messages, as protobuf has them"),
+            ("frame", "the frames that carry them"),
+            ("creation", "a request about a container, and the answer"),
+            ("session", "one connection with a runtime"),
+        ],
+        upward: &[],
+        circles: None,
+    },
+    Modules {
+        sources: "hook/src/",
+        order: &[
+            ("sys", "the only door to libc"),
+            ("exit", "the exit codes"),
+            ("error", "why a command could not do what it was asked"),
+            ("terminal", "what a person reads: results and notices, and the form of their lines"),
+            (
+                "node",
+                "this machine: processes, programs, configuration, installed files, the driver",
+            ),
+            ("container", "a container: how it is reached, and what the node keeps of it"),
+            ("inject", "how a container is put under its limits, or refused"),
+            ("command", "what the command can do, one module per verb"),
+        ],
+        upward: &[],
+        circles: None,
+    },
+    Modules {
+        sources: "hook/driver/src/",
+        order: &[
+            ("library", "a library of the driver, and its functions"),
+            ("cuda", "what is asked of CUDA"),
+            ("nvml", "what is asked of NVML"),
+        ],
+        upward: &[],
+        circles: None,
+    },
+    Modules {
+        sources: "hook/demo/src/",
+        order: &[
+            ("library", "a library of the driver, and its functions"),
+            ("cuda", "what is asked of CUDA"),
+            ("nvml", "what is asked of NVML"),
+        ],
+        upward: &[],
+        circles: None,
+    },
+    Modules {
+        sources: "shim/src/",
+        order: &[
+            ("sys", "what the shim asks of the system"),
+            ("log", "one line on stderr, without allocation"),
+            ("state", "whether limits are enforced in this process: off, enforcing, broken"),
+            (
+                "driver_call_guard",
+                "whether this thread is inside a call of the driver under a lock of the shim",
+            ),
+            ("ledger_file", "the container's ledger file: its path, and how it is opened"),
+            ("usage_page", "the budget's usage page"),
+            ("live_limits", "limits that the node has changed since the container started"),
+            ("attendance", "which processes of the ledger have died"),
+            ("fork_page", "the page that a fork wipes, by which a child knows that it is one"),
+            ("driver", "the driver's own functions, from the saved symbol table"),
+            (
+                "allocations",
+                "what this process holds: an address or a handle, and what was charged for it",
+            ),
+            ("code", "what modules and libraries were measured to take"),
+            ("contexts", "contexts that the application made, and their prices"),
+            ("price", "the price of a context on a device"),
+            (
+                "growth",
+                "calls under way whose growth of a device is measured, where no argument says it",
+            ),
+            ("redirect", "how a look-up is caught: the driver's symbol table points at the hooks"),
+            (
+                "topology",
+                "the place of a device in nvidia-smi's order, and the card of a MIG instance",
+            ),
+            ("absent", "limits that name GPUs of which the program has none"),
+            (
+                "throttle",
+                "one device's time: the gate where launches wait, and the events that measure them",
+            ),
+            ("device", "one device: its line in the ledger, its memory limit, its gate"),
+            (
+                "budget",
+                "the part that this process has of its budget: its slot, and what is charged to it",
+            ),
+            ("pools", "stream-ordered pools"),
+            ("graphs", "the memory of graphs"),
+            (
+                "session",
+                "what a process keeps: its part of the budget, and the tables of what was charged",
+            ),
+            ("context_end", "what ends with a context, and is refunded"),
+            ("call", "one call of an intercepted function"),
+            ("nvml", "handlers of NVML: what a function means for the slice, one file per noun"),
+            ("launch", "what handlers do around a launch: the work, its paths and its end"),
+            ("cuda", "handlers of CUDA: what a function means for the slice, one file per noun"),
+            ("hooks", "rows made into hooks, and the libraries that are redirected"),
+            (
+                "triggers",
+                "the exported functions: moments at which the driver may have been loaded",
+            ),
+        ],
+        upward: &[],
+        circles: Some(OPEN),
+    },
+];
