@@ -111,7 +111,11 @@ step_book() { # the documentation builds as a book without a warning, and each l
 # Runs a command; true if it ends well and says nothing.
 silent() {
     local said
-    said=$("$@" 2>&1) && [[ -z $said ]] || { echo "$said" && return 1; }
+    if said=$("$@" 2>&1) && [[ -z $said ]]; then
+        return 0
+    fi
+    echo "$said"
+    return 1
 }
 
 step_probe() { # the questions we ask a real card run to their end on the stub
