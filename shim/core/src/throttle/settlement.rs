@@ -37,10 +37,6 @@ pub(super) struct Settlement {
     work_ns: u64,
     charged_ns: u64,
     epoch_ends: u64,
-    /// This epoch's batches of known span: their work, and the sum of their spans.
-    known: (u64, u64),
-    /// The ratio of a batch's duration to its work, in the latest epoch that showed it.
-    stretch: u64,
     /// The part of the work of the latest epochs that was due, as a mean.
     due: u64,
     evidence: Evidence,
@@ -70,7 +66,6 @@ struct Evidence {
 const EPOCH_NS: u64 = 100_000_000;
 /// A ratio of one.
 const ONE: u64 = 1 << 16;
-const MOST_STRETCH: u64 = 4;
 /// The period over which evidence is collected.
 const TRIAL_NS: u64 = 5_000_000_000;
 /// Copies between launches double the apparent work, and processes that share the device multiply it by their number;
@@ -95,9 +90,9 @@ pub(super) enum Span {
     Operation(u64, u64),
     /// The launches of a batch, idle time between them included.
     Batch(u64, u64),
-    /// The launches of a batch that ended some time before the end.
+    /// The launches of a batch that ended some time before the end: it was as long as their work.
     From(u64, u64),
-    /// The launches of a batch that began some time after the start.
+    /// The launches of a batch that began some time after the start: it was as long as their work.
     Until(u64, u64),
     /// The span is unknown.
     Unknown,
@@ -151,8 +146,6 @@ impl Default for Settlement {
             work_ns: 0,
             charged_ns: 0,
             epoch_ends: 0,
-            known: (0, 0),
-            stretch: ONE,
             due: ONE,
             evidence: Evidence::default(),
         }
@@ -206,20 +199,12 @@ impl Settlement {
         let work_ns = done.work_ns;
         let known = match done.span {
             Span::Operation(start, end) | Span::Batch(start, end) => Some((start, end)),
-            Span::From(start, end) => {
-                Some((start, end.min(start.saturating_add(self.length(work_ns)))))
-            }
-            Span::Until(start, end) => {
-                Some((start.max(end.saturating_sub(self.length(work_ns))), end))
-            }
+            Span::From(start, end) => Some((start, end.min(start.saturating_add(work_ns)))),
+            Span::Until(start, end) => Some((start.max(end.saturating_sub(work_ns)), end)),
             Span::Unknown => None,
         };
         if let Span::Operation(start, end) | Span::Batch(start, end) = done.span {
             self.evidence.add(work_ns, turns.of(start, end), now);
-        }
-        if let Span::Batch(start, end) = done.span {
-            self.known.0 = self.known.0.saturating_add(work_ns);
-            self.known.1 = self.known.1.saturating_add(end.saturating_sub(start));
         }
         let (length_ns, presence_ns, own_ns) = match known {
             Some((start, end)) => {
@@ -285,16 +270,7 @@ impl Settlement {
         work_ns.saturating_mul(ONE - self.due) / ONE
     }
 
-    /// Returns how long a batch of `work_ns` takes, by the batches whose spans are known.
-    fn length(&self, work_ns: u64) -> u64 {
-        work_ns.saturating_mul(self.stretch) / ONE
-    }
-
     fn begin_epoch(&mut self, now: u64) {
-        let (work_ns, length) = std::mem::take(&mut self.known);
-        if let Some(stretch) = length.saturating_mul(ONE).checked_div(work_ns) {
-            self.stretch = stretch.clamp(ONE / MOST_STRETCH, ONE * MOST_STRETCH);
-        }
         if let Some(due) = self.charged_ns.saturating_mul(ONE).checked_div(self.work_ns) {
             self.due = (self.due * 3 + due.min(ONE)) / 4;
         }
