@@ -2,7 +2,7 @@
 
 use super::Meter;
 use crate::throttle::{
-    BIG_NS, Events, Reached, Signature,
+    BIG_NS, Events, Reached,
     charged::claim,
     costs::{OUTLIER, Sample},
     settlement::{Certain, Done, Part, Span},
@@ -238,9 +238,6 @@ impl<E> Meter<'_, E> {
         let from = start.saturating_add(took - whole.min(took));
         let certain = Some(Certain { from, until: end, part: Part::Known(charged) });
         self.settle(reserved, Done { span: Span::Operation(start, end), work_ns, certain }, now);
-        if first {
-            self.reprice(signature, learned, now);
-        }
     }
 
     /// Returns the cost of a steady operation: its usual time, but at least what the peers' reports leave to this
@@ -250,26 +247,6 @@ impl<E> Meter<'_, E> {
         let missing_ns = least_ns.saturating_sub(time_ns);
         self.saved_ns = saved_ns.saturating_sub(missing_ns).min(SAVED_NS);
         time_ns.saturating_add(missing_ns.saturating_sub(saved_ns))
-    }
-
-    /// Replaces the guesses that launches of a signature reserved by its first measurement.
-    pub(super) fn reprice(&mut self, signature: Signature, sample: u64, now: u64) {
-        let mut guessed: u64 = 0;
-        let mut worth: u64 = 0;
-        let mut measured = 0;
-        let pending = self.streams.iter_mut().flat_map(|stream| &mut stream.pending);
-        for operation in pending.filter_map(|pending| pending.operation.as_mut()) {
-            let cost = &mut operation.cost;
-            if cost.unmeasured && cost.signature == signature {
-                guessed = guessed.saturating_add(cost.ns);
-                worth = worth.saturating_add(sample);
-                (cost.ns, cost.unmeasured) = (sample, false);
-                measured += 1;
-            }
-        }
-        self.unmeasured = self.unmeasured.saturating_sub(measured);
-        self.release(guessed);
-        self.reserve(worth, now);
     }
 
     pub(super) fn settle(&mut self, reserved_ns: u64, done: Done, now: u64) {
