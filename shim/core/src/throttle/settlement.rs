@@ -59,8 +59,6 @@ struct Evidence {
     outliers: u64,
     since: u64,
     doubtful_until: u64,
-    /// The duration of the latest doubt.
-    doubt_ns: u64,
 }
 
 const EPOCH_NS: u64 = 100_000_000;
@@ -77,9 +75,8 @@ const LEAST_EVIDENCE_NS: u64 = 50_000_000;
 const LEAST_OUTLIERS: u64 = 32;
 /// Another process's turn of the device is several times as long as this.
 const SHORT_TURN_NS: u64 = 500_000;
-/// How long estimates are not used then; doubled each time in a row.
+/// How long estimates are not used then.
 const DOUBT_NS: u64 = 10_000_000_000;
-const LONGEST_DOUBT_NS: u64 = 64 * DOUBT_NS;
 
 /// A mean may be off for a while in either direction: this fraction is subtracted.
 const MEAN_PARTS: u64 = 16;
@@ -182,11 +179,8 @@ impl Evidence {
     }
 
     fn doubt(&mut self, now: u64) {
-        let again = now.saturating_sub(self.doubtful_until) < self.doubt_ns;
-        let doubt_ns = if again { self.doubt_ns.saturating_mul(2) } else { DOUBT_NS };
-        let doubt_ns = doubt_ns.min(LONGEST_DOUBT_NS);
-        let doubtful_until = now.saturating_add(doubt_ns);
-        *self = Self { since: now, doubtful_until, doubt_ns, ..Self::default() };
+        let doubtful_until = now.saturating_add(DOUBT_NS);
+        *self = Self { since: now, doubtful_until, ..Self::default() };
     }
 }
 
