@@ -12,7 +12,8 @@
 //!
 //! Nor is the charge ever less than the time in which the device certainly worked for this process: from when
 //! everything of a batch was queued, or an operation had begun, to the event behind it, less what its peers may have
-//! been given. That needs no estimate, so launches of one function may differ in any way.
+//! been given. That needs no estimate, so launches of one function may differ in any way. Without it,
+//! `W19 10 us, some 10 ms` misses its bound at 30 % of the device.
 
 use super::{
     costs::OUTLIER,
@@ -37,7 +38,8 @@ pub(super) struct Settlement {
     work_ns: u64,
     charged_ns: u64,
     epoch_ends: u64,
-    /// The part of the work of the latest epochs that was due, as a mean.
+    /// The part of the work of the latest epochs that was due, as a mean. Without it, `W4 4 streams x 50 us` misses its
+    /// bound at 5 % of the device.
     due: u64,
     evidence: Evidence,
 }
@@ -48,6 +50,9 @@ pub(super) struct Settlement {
 /// varies by orders of magnitude, with its data, goes far beyond it, and the smaller sum would never show that.
 /// Outliers are cut off because some are another process's turn of the device; but such a turn comes only once per
 /// turn of one's own.
+///
+/// Without it, `W19 10 us, some 10 ms, sync` misses its bound at 80 % of the device; without the count of outliers,
+/// `T10 1 in 100 takes 1280 us, 30, beside 40` does, with turns of 2 ms.
 #[derive(Debug, Default)]
 struct Evidence {
     /// What was expected of operations and batches of known span, and how long they took.
@@ -78,9 +83,12 @@ const SHORT_TURN_NS: u64 = 500_000;
 /// How long estimates are not used then.
 const DOUBT_NS: u64 = 10_000_000_000;
 
-/// A mean may be off for a while in either direction: this fraction is subtracted.
+/// A mean may be off for a while in either direction: this fraction is subtracted. Without it,
+/// `W13 4 processes x 10 us` misses its bound at 80 % of the device.
 const MEAN_PARTS: u64 = 16;
-/// The span in which a stream was occupied with a piece of work.
+
+/// The span in which a stream was occupied with a piece of work. If that of each batch were taken to be known,
+/// `W4 4 streams x 50 us` would miss its bound at 30 % of the device; if none were, too.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Span {
     /// One operation.
@@ -112,14 +120,16 @@ pub(super) struct Certain {
     pub(super) part: Part,
 }
 
-/// How much of it was this process's.
+/// How much of it was this process's. With one case less, the cell that it names misses its bound.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Part {
-    /// This amount: the operation's cost is known.
+    /// This amount: the operation's cost is known. `T4 8 short processes at a time, 1 x 20 ms, 30`.
     Known(u64),
     /// Its turns in the mean: the device had work of the stream before, too.
+    /// `T10 1 in 100 takes 1280 us, 50, beside 40`.
     Turns,
-    /// At least what remains: the rest may be only the wait for a turn.
+    /// At least what remains: the rest may be only the wait for a turn. `W8 10 us, sync` at 10 % beside
+    /// `W2 40 ms kernels` at 70 %.
     Rest,
 }
 

@@ -32,6 +32,9 @@ pub(super) struct Turns {
 }
 
 /// A time, and how much of the time up to it was this process's, in the mean and at least; linear between two points.
+///
+/// Without the mean in presence, `W4 4 streams x 50 us` misses its bound at 30 % beside the same at 70 %; without the
+/// least, `W8 10 us, sync` does at 10 % beside `W2 40 ms kernels` at 70 %.
 #[derive(Clone, Copy, Debug, Default)]
 struct Point {
     at: u64,

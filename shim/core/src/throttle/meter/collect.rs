@@ -13,7 +13,8 @@ use crate::throttle::{
 const CLOCK_STEP_NS: u64 = 1_000_000;
 /// A stream that is idle for this long between two operations has left the device to others.
 const IDLE_NS: u64 = 10_000;
-/// A measurement counts as undisturbed if peers can have had at most this fraction of it.
+/// A measurement counts as undisturbed if peers can have had at most this fraction of it. Without this,
+/// `W2 40 ms kernels` miss their bound at 50 % beside kernels of 300 us at 50 %.
 const ALONE_PART: u64 = 16;
 /// At most one turn is carried over to later measurements.
 const SAVED_NS: u64 = 2_000_000;
@@ -25,7 +26,8 @@ const STREAMS_PER_PASS: usize = 16;
 pub(super) struct Found {
     /// Busy: the operation began when the device was ready for it.
     clean: bool,
-    /// From this time the device had nothing of the stream: any later wait was for other processes.
+    /// From this time the device had nothing of the stream: any later wait was for other processes. Without this,
+    /// `W13 4 processes x 10 us` misses its bound at 30 % of the device.
     waited_since: Option<u64>,
 }
 
@@ -242,6 +244,7 @@ impl<E> Meter<'_, E> {
 
     /// Returns the cost of a steady operation: its usual time, but at least what the peers' reports leave to this
     /// process. The reports are late, so a minimum above the usual time is first set against earlier ones below it.
+    /// Without this, kernels of 300 us at 30 % beside the same at 70 % are charged less than their bound allows.
     fn known(&mut self, time_ns: u64, least_ns: u64) -> u64 {
         let saved_ns = self.saved_ns.saturating_add(time_ns.saturating_sub(least_ns));
         let missing_ns = least_ns.saturating_sub(time_ns);
