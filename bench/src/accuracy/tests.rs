@@ -48,6 +48,11 @@ fn long_kernels_need_their_own_measurement() {
 }
 
 #[test]
+fn short_kernels_need_the_distance_of_two_events() {
+    needs(Ablation::Spacing, "W13 4 processes x 10 us", 80);
+}
+
+#[test]
 fn graphs_have_to_be_charged() {
     needs(Ablation::Graphs, "W3 8 ms graph decode", 30);
 }

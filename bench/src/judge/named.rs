@@ -19,6 +19,7 @@ pub fn all() -> Vec<Scene> {
         contexts_that_end,
         never_seen,
         by_data,
+        far_longer,
         collectives,
         false_reports,
         rare_launches,
@@ -162,6 +163,18 @@ fn by_data(all: &mut Vec<Scene>) {
         }
     }
 }
+
+/// A launch is far longer than the others, which are long enough to be measured each time.
+fn far_longer(all: &mut Vec<Scene>) {
+    let length = Length::Rarely { usual_ns: 300 * US, long_ns: 50 * MS, one_in: 50 };
+    let mine = Container::one(30, Job { length, ..Job::of(0) });
+    let other = Container::one(40, Job::of(MS));
+    let beside = scene(FAR_LONGER.to_owned(), vec![mine, other]);
+    all.push(Scene { seconds: 20, ..beside });
+}
+
+/// The cell of [`far_longer`].
+pub(super) const FAR_LONGER: &str = "T10 1 in 50 takes 50 ms, others 300 us, 30, beside 40";
 
 /// Kernels named as collectives, of one process on one device.
 fn collectives(all: &mut Vec<Scene>) {

@@ -2,6 +2,7 @@
 
 use super::Switches;
 use super::job::{End, Job};
+use super::named;
 use super::scene::{Container, Extra, Found, Member, Scene};
 use super::search::Chance;
 use crate::simulator::Setup;
@@ -88,6 +89,17 @@ fn a_container_with_more_than_its_share_is_reported() {
     let found = scene(vec![Container::one(100, Job::of(MS))]).run(&Setup::default());
     assert!(found.iter().all(Found::holds));
     assert!(found.into_iter().map(free).all(|found| !found.holds() && found.badness() > 90.0));
+}
+
+/// If its long launches were taken to be as long as the others, and the rest to be turns of its peer, it would get 39 %
+/// under a share of 30 %.
+#[test]
+fn launches_far_longer_than_the_others_are_charged() {
+    let scenes = named::all();
+    let scene = scenes.iter().find(|scene| scene.name == named::FAR_LONGER);
+    let switches = Switches { at_once: false, slice_ms: 2, switch_us: 0, drops: false };
+    let found = scene.map(|scene| scene.run(&switches.setup())).unwrap_or_default();
+    assert!(found.first().is_some_and(|found| found.got < 32.0), "{found:?}");
 }
 
 #[test]

@@ -54,6 +54,8 @@ pub enum Ablation {
     Learning,
     /// Measurement: everything is charged at its estimate.
     Measurement,
+    /// The distance of two events, which a measurement contains.
+    Spacing,
     /// Charging graphs.
     Graphs,
     /// The mark at the beginning of a wait.

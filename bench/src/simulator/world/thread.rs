@@ -134,9 +134,10 @@ impl<'a> World<'a> {
                 let measured = pair.is_some();
                 let mut took = self.setup.meter_ns;
                 let arrives = self.now + self.setup.record_ns;
+                let samples = measured && self.setup.without != Ablation::Spacing;
                 if let Some(Metered { id, meter, probe, .. }) = &mut self.metered(thread, stream) {
                     meter.launched(permit, returned, pair, probe);
-                    if measured && meter.wants_spacing() {
+                    if samples && meter.wants_spacing() {
                         let event = probe.event(arrives);
                         meter.spaced(*id, event, arrives, probe);
                         took += self.setup.record_ns;

@@ -10,7 +10,8 @@
 //! Word   end of that time >> 10:44   its length >> 10:20      zero: none so far
 //! ```
 //!
-//! Only one stretch of time is remembered, and at most a second of it. What is forgotten is charged again.
+//! Only one stretch of time is remembered, and at most a second of it. What is forgotten is charged again. Without the
+//! word, `T4 4 short processes at a time, 1 x 20 ms, 30` gets half as much.
 
 use crate::sync::Word;
 

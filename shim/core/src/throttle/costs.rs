@@ -106,7 +106,8 @@ pub(super) struct Sample {
     pub(super) clean: bool,
     /// The next launch may take any time, so each one is measured.
     pub(super) is_collective: bool,
-    /// Turns of other processes may be contained in it: far from the mean, it says nothing about the next one.
+    /// Turns of other processes may be contained in it: far from the mean, it says nothing about the next one. Without
+    /// this, `W5 training step` misses its bound at 30 % beside `W1 10 us kernels` at 70 %.
     pub(super) explained: bool,
 }
 
@@ -117,9 +118,11 @@ const MOST_SAMPLES: u64 = 15;
 /// A sample is cut off at this multiple of the mean: beyond it, it more likely contains another process's turn of the
 /// device.
 pub(super) const OUTLIER: u64 = 4;
-/// After this many outliers in a row the mean itself is taken to be wrong.
+/// After this many outliers in a row the mean itself is taken to be wrong. Without this,
+/// `T4 8 short processes at a time, 10 x 20 ms, 30` gets a third less, with turns of 4 ms.
 const MOST_DOUBTS: u64 = 3;
-/// After a clean sample, this many samples that are not clean are ignored.
+/// After a clean sample, this many samples that are not clean are ignored. Without this, `W9 launch-bound 3 us` misses
+/// its bound at 30 % beside `W8 10 us, sync`.
 const PATIENCE: u64 = 7;
 
 /// One word of the table. Its fields are counted from the low end.

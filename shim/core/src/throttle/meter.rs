@@ -68,7 +68,6 @@ pub struct Meter<'a, E> {
     saved_ns: u64,
     /// The distance of two events, which each measurement on a busy stream contains.
     spacing: Spacing,
-    random: u64,
     totals: Totals,
 }
 
@@ -151,7 +150,6 @@ impl<'a, E> Meter<'a, E> {
             unmeasured: 0,
             saved_ns: 0,
             spacing: Spacing::default(),
-            random: now | 1,
             totals: Totals::default(),
         }
     }

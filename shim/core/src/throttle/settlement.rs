@@ -12,7 +12,8 @@
 //!
 //! Nor is the charge ever less than the time in which the device certainly worked for this process: from when
 //! everything of a batch was queued, or an operation had begun, to the event behind it, less what its peers may have
-//! been given. That needs no estimate, so launches of one function may differ in any way.
+//! been given. That needs no estimate, so launches of one function may differ in any way. Without it,
+//! `W19 10 us, some 10 ms` misses its bound at 30 % of the device.
 
 use super::{
     costs::OUTLIER,
@@ -37,11 +38,8 @@ pub(super) struct Settlement {
     work_ns: u64,
     charged_ns: u64,
     epoch_ends: u64,
-    /// This epoch's batches of known span: their work, and the sum of their spans.
-    known: (u64, u64),
-    /// The ratio of a batch's duration to its work, in the latest epoch that showed it.
-    stretch: u64,
-    /// The part of the work of the latest epochs that was due, as a mean.
+    /// The part of the work of the latest epochs that was due, as a mean. Without it, `W4 4 streams x 50 us` misses its
+    /// bound at 5 % of the device.
     due: u64,
     evidence: Evidence,
 }
@@ -52,6 +50,9 @@ pub(super) struct Settlement {
 /// varies by orders of magnitude, with its data, goes far beyond it, and the smaller sum would never show that.
 /// Outliers are cut off because some are another process's turn of the device; but such a turn comes only once per
 /// turn of one's own.
+///
+/// Without it, `W19 10 us, some 10 ms, sync` misses its bound at 80 % of the device; without the count of outliers,
+/// `T10 1 in 100 takes 1280 us, 30, beside 40` does, with turns of 2 ms.
 #[derive(Debug, Default)]
 struct Evidence {
     /// What was expected of operations and batches of known span, and how long they took.
@@ -63,14 +64,11 @@ struct Evidence {
     outliers: u64,
     since: u64,
     doubtful_until: u64,
-    /// The duration of the latest doubt.
-    doubt_ns: u64,
 }
 
 const EPOCH_NS: u64 = 100_000_000;
 /// A ratio of one.
 const ONE: u64 = 1 << 16;
-const MOST_STRETCH: u64 = 4;
 /// The period over which evidence is collected.
 const TRIAL_NS: u64 = 5_000_000_000;
 /// Copies between launches double the apparent work, and processes that share the device multiply it by their number;
@@ -82,22 +80,24 @@ const LEAST_EVIDENCE_NS: u64 = 50_000_000;
 const LEAST_OUTLIERS: u64 = 32;
 /// Another process's turn of the device is several times as long as this.
 const SHORT_TURN_NS: u64 = 500_000;
-/// How long estimates are not used then; doubled each time in a row.
+/// How long estimates are not used then.
 const DOUBT_NS: u64 = 10_000_000_000;
-const LONGEST_DOUBT_NS: u64 = 64 * DOUBT_NS;
 
-/// A mean may be off for a while in either direction: this fraction is subtracted.
+/// A mean may be off for a while in either direction: this fraction is subtracted. Without it,
+/// `W13 4 processes x 10 us` misses its bound at 80 % of the device.
 const MEAN_PARTS: u64 = 16;
-/// The span in which a stream was occupied with a piece of work.
+
+/// The span in which a stream was occupied with a piece of work. If that of each batch were taken to be known,
+/// `W4 4 streams x 50 us` would miss its bound at 30 % of the device; if none were, too.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Span {
     /// One operation.
     Operation(u64, u64),
     /// The launches of a batch, idle time between them included.
     Batch(u64, u64),
-    /// The launches of a batch that ended some time before the end.
+    /// The launches of a batch that ended some time before the end: it was as long as their work.
     From(u64, u64),
-    /// The launches of a batch that began some time after the start.
+    /// The launches of a batch that began some time after the start: it was as long as their work.
     Until(u64, u64),
     /// The span is unknown.
     Unknown,
@@ -120,14 +120,16 @@ pub(super) struct Certain {
     pub(super) part: Part,
 }
 
-/// How much of it was this process's.
+/// How much of it was this process's. With one case less, the cell that it names misses its bound.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Part {
-    /// This amount: the operation's cost is known.
+    /// This amount: the operation's cost is known. `T4 8 short processes at a time, 1 x 20 ms, 30`.
     Known(u64),
     /// Its turns in the mean: the device had work of the stream before, too.
+    /// `T10 1 in 100 takes 1280 us, 50, beside 40`.
     Turns,
-    /// At least what remains: the rest may be only the wait for a turn.
+    /// At least what remains: the rest may be only the wait for a turn. `W8 10 us, sync` at 10 % beside
+    /// `W2 40 ms kernels` at 70 %.
     Rest,
 }
 
@@ -151,8 +153,6 @@ impl Default for Settlement {
             work_ns: 0,
             charged_ns: 0,
             epoch_ends: 0,
-            known: (0, 0),
-            stretch: ONE,
             due: ONE,
             evidence: Evidence::default(),
         }
@@ -189,11 +189,8 @@ impl Evidence {
     }
 
     fn doubt(&mut self, now: u64) {
-        let again = now.saturating_sub(self.doubtful_until) < self.doubt_ns;
-        let doubt_ns = if again { self.doubt_ns.saturating_mul(2) } else { DOUBT_NS };
-        let doubt_ns = doubt_ns.min(LONGEST_DOUBT_NS);
-        let doubtful_until = now.saturating_add(doubt_ns);
-        *self = Self { since: now, doubtful_until, doubt_ns, ..Self::default() };
+        let doubtful_until = now.saturating_add(DOUBT_NS);
+        *self = Self { since: now, doubtful_until, ..Self::default() };
     }
 }
 
@@ -206,20 +203,12 @@ impl Settlement {
         let work_ns = done.work_ns;
         let known = match done.span {
             Span::Operation(start, end) | Span::Batch(start, end) => Some((start, end)),
-            Span::From(start, end) => {
-                Some((start, end.min(start.saturating_add(self.length(work_ns)))))
-            }
-            Span::Until(start, end) => {
-                Some((start.max(end.saturating_sub(self.length(work_ns))), end))
-            }
+            Span::From(start, end) => Some((start, end.min(start.saturating_add(work_ns)))),
+            Span::Until(start, end) => Some((start.max(end.saturating_sub(work_ns)), end)),
             Span::Unknown => None,
         };
         if let Span::Operation(start, end) | Span::Batch(start, end) = done.span {
             self.evidence.add(work_ns, turns.of(start, end), now);
-        }
-        if let Span::Batch(start, end) = done.span {
-            self.known.0 = self.known.0.saturating_add(work_ns);
-            self.known.1 = self.known.1.saturating_add(end.saturating_sub(start));
         }
         let (length_ns, presence_ns, own_ns) = match known {
             Some((start, end)) => {
@@ -285,16 +274,7 @@ impl Settlement {
         work_ns.saturating_mul(ONE - self.due) / ONE
     }
 
-    /// Returns how long a batch of `work_ns` takes, by the batches whose spans are known.
-    fn length(&self, work_ns: u64) -> u64 {
-        work_ns.saturating_mul(self.stretch) / ONE
-    }
-
     fn begin_epoch(&mut self, now: u64) {
-        let (work_ns, length) = std::mem::take(&mut self.known);
-        if let Some(stretch) = length.saturating_mul(ONE).checked_div(work_ns) {
-            self.stretch = stretch.clamp(ONE / MOST_STRETCH, ONE * MOST_STRETCH);
-        }
         if let Some(due) = self.charged_ns.saturating_mul(ONE).checked_div(self.work_ns) {
             self.due = (self.due * 3 + due.min(ONE)) / 4;
         }

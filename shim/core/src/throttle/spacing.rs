@@ -6,6 +6,8 @@
 //! still runs, and the least of several distances is subtracted. The least, since anything in between (a launch of
 //! another thread, a time slice of a peer) only adds; never more than [`MOST`], nor more than half of the
 //! measurement, so that a program that gets between all of them is not charged much less than its work.
+//!
+//! Without this, `W13 4 processes x 10 us` at 80 % of the device misses its bound.
 
 /// The number of samples; until there are [`ENOUGH`], nothing is subtracted.
 const SAMPLES: u32 = 16;

@@ -4,6 +4,8 @@
 //! what the peers may have been given. But an operation of constant duration is recognisable: the least times recur,
 //! and a longer time contains a wait. Such an operation is taken to last that least time, within the two bounds; any
 //! other, its turns in the mean. If all of them waited, the least waited too, and the turns in the mean are less.
+//!
+//! Without this, kernels of 300 us at 30 % of the device beside the same at 70 % miss their bound.
 
 use super::Signature;
 

@@ -32,6 +32,9 @@ pub(super) struct Turns {
 }
 
 /// A time, and how much of the time up to it was this process's, in the mean and at least; linear between two points.
+///
+/// Without the mean in presence, `W4 4 streams x 50 us` misses its bound at 30 % beside the same at 70 %; without the
+/// least, `W8 10 us, sync` does at 10 % beside `W2 40 ms kernels` at 70 %.
 #[derive(Clone, Copy, Debug, Default)]
 struct Point {
     at: u64,
@@ -192,7 +195,8 @@ impl Turns {
         [rest, least]
     }
 
-    /// The longest time that a process waits for a turn and nothing else.
+    /// The longest time that a process waits for a turn and nothing else. If what lasts longer counted with its least
+    /// too, `T10 1 in 100 takes 15 ms, waited for, 10, beside 40` would miss its bound.
     pub(super) fn longest_wait_ns(&self) -> u64 {
         let out = self.peers.iter().filter(|peer| peer.is_in_flight).count();
         LONG_TURN_NS.saturating_mul(out as u64 + 1)

@@ -15,8 +15,7 @@ use crate::{
 
 /// The size of a grant; smaller with a small share.
 const GRANT_NS: u64 = 250_000;
-/// The number of launches of a grant, less a random few, so that a program's period and the meter's do not
-/// synchronise.
+/// The number of launches of a grant.
 const GRANT_LAUNCHES: u8 = 192;
 /// While work is in flight, its settlement can open the bucket before the computed time.
 const RECHECK_NS: u64 = 1_000_000;
@@ -218,8 +217,7 @@ impl<E> Meter<'_, E> {
         let known = self.costs.small(launch.signature).is_some();
         let lets_in =
             (known || reserved.is_collective) && self.open && !self.settlement.is_doubtful(now);
-        let (grant, launches) =
-            if lets_in { (self.grant_ns(), self.grant_launches()) } else { (0, 0) };
+        let (grant, launches) = if lets_in { (self.grant_ns(), GRANT_LAUNCHES) } else { (0, 0) };
         let mut waited = false;
         let (taken, before, unused) = match self.streams.get_mut(usize::from(id.0)) {
             Some(stream) => {
@@ -262,14 +260,6 @@ impl<E> Meter<'_, E> {
         let allowances = self.streams.iter().flat_map(|stream| &stream.allowances);
         let open = allowances.filter(|entry| entry.open).count().max(2);
         GRANT_NS.min(self.shares.quantum_ns() / (4 * open as u64))
-    }
-
-    pub(super) fn grant_launches(&mut self) -> u8 {
-        // Marsaglia's xorshift.
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        GRANT_LAUNCHES - (self.random >> 32 & 15) as u8
     }
 }
 

@@ -25,22 +25,6 @@ fn one_launch_of_which_nothing_is_known_is_out_at_a_time() {
 }
 
 #[test]
-fn the_first_measurement_replaces_every_guess() {
-    let word = Word::default();
-    let mut bench = Bench::new(&word, 25);
-    assert!(bench.launch(Launch::kernel(KERNEL)));
-    // Its stream waits for the host: then others are queued behind it.
-    bench.now += 101 * MS;
-    assert!(bench.launch(Launch::kernel(KERNEL)) && bench.launch(Launch::kernel(KERNEL)));
-    assert_eq!(bench.taken(), (2 + 3) * MS);
-    bench.card.events[0] = Reached::At(bench.now);
-    bench.card.events[1] = Reached::At(bench.now + 1000);
-    bench.meter.settle_finished(bench.now, &mut bench.card);
-    assert_eq!(bench.taken(), 2 * 1000);
-    assert_eq!(bench.meter.totals().busy_ns, 1000);
-}
-
-#[test]
 fn what_is_out_is_paid_for_up_to_what_was_reserved() {
     let word = Word::default();
     let mut bench = Bench::new(&word, 25);
