@@ -25,7 +25,7 @@ pub(crate) struct StreamEntry {
     /// Its device.
     pub(crate) gate: &'static Gate,
     stream: Mutex<Stream>,
-    purses: Mutex<Vec<Owned>>,
+    allowances: Mutex<Vec<Owned>>,
 }
 
 /// The allowance of one thread in one stream, and all else that the fast path needs.
@@ -58,23 +58,23 @@ impl StreamEntry {
 
     /// Returns the allowance of the calling thread, which has this number.
     pub(crate) fn allowance(&'static self, thread: u32) -> &'static ThreadAllowance {
-        let mut purses = self.purses.lock();
-        let own = |purses: &[Owned]| purses.iter().position(|owned| owned.thread == thread);
+        let mut allowances = self.allowances.lock();
+        let own = |allowances: &[Owned]| allowances.iter().position(|owned| owned.thread == thread);
         // Dead threads are looked for whenever the number has doubled: so there are never more than twice as many
         // allowances as threads.
-        let unowned = |purses: &[Owned]| {
+        let unowned = |allowances: &[Owned]| {
             let gone = |owned: &Owned| !sys::thread_exists(owned.thread);
-            if purses.len().is_power_of_two() { purses.iter().position(gone) } else { None }
+            if allowances.len().is_power_of_two() { allowances.iter().position(gone) } else { None }
         };
-        let place = own(&purses).or_else(|| unowned(&purses));
-        if let Some(owned) = place.and_then(|place| purses.get_mut(place)) {
+        let place = own(&allowances).or_else(|| unowned(&allowances));
+        if let Some(owned) = place.and_then(|place| allowances.get_mut(place)) {
             owned.thread = thread;
             return owned.allowance;
         }
         let costs = self.gate.costs.clone();
         let allowance =
             &*Box::leak(Box::new(ThreadAllowance { prepaid: Arc::default(), costs, entry: self }));
-        purses.push(Owned { thread, allowance });
+        allowances.push(Owned { thread, allowance });
         allowance
     }
 }
@@ -173,8 +173,8 @@ impl StreamTable {
                 entry
             }
             None => {
-                let (stream, purses) = (Mutex::new(stream), Mutex::default());
-                &*Box::leak(Box::new(StreamEntry { gate, stream, purses }))
+                let (stream, allowances) = (Mutex::new(stream), Mutex::default());
+                &*Box::leak(Box::new(StreamEntry { gate, stream, allowances }))
             }
         };
         known.insert(key, Some(entry));
