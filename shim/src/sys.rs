@@ -1,4 +1,5 @@
-//! The only module besides [`redirect`](crate::redirect) that names libc: what the shim asks of the system.
+//! What the shim asks of the system. Besides it, only [`redirect`](crate::redirect) and the triggers name functions and
+//! types of libc; its numbers may be named anywhere.
 //!
 //! Each function is a thin, bounded call; none allocates unless it returns owned bytes, none changes state of the
 //! process that the application could notice (no umask, no signal, no working directory), and descriptors are opened

@@ -75,8 +75,12 @@ fn rules(places: &[String]) -> String {
     for (table, what) in [(UNSAFE, "hold unsafe code"), (LIBC, "name libc")] {
         if table.iter().any(|path| is_one_of(path, places)) {
             rules.push(format!("may {what}"));
-        } else if let Some(file) = table.iter().find_map(|path| below(path, places)) {
-            rules.push(format!("may {what} in `{file}`"));
+        } else {
+            let files: Vec<_> = table.iter().filter_map(|path| below(path, places)).collect();
+            let files: Vec<_> = files.iter().map(|file| format!("`{file}`")).collect();
+            if !files.is_empty() {
+                rules.push(format!("may {what} in {}", files.join(", ")));
+            }
         }
     }
     rules.extend(never(places));
