@@ -46,6 +46,7 @@ const CARD: u64 = 80 * GIB;
 const SUCCESS: u64 = 0;
 const INVALID_VALUE: u64 = 1;
 const OUT_OF_MEMORY: u64 = 2;
+const INVALID_HANDLE: u64 = 400;
 const NOT_INITIALIZED: u64 = 3;
 const NOT_READY: u64 = 802;
 

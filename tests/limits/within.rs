@@ -3,7 +3,7 @@
 //! `processes/within.c` makes the change at the beginning of the driver's part of the call, when everything that the
 //! call depends on has been asked. The judge is the driver's own count; the ledger must account for all of it.
 
-use crate::{MIB, OUT_OF_MEMORY, SUCCESS, uncapped};
+use crate::{INVALID_HANDLE, INVALID_VALUE, MIB, OUT_OF_MEMORY, SUCCESS, uncapped};
 use gpucap_tests::{Driver, Output, Program, Result, Stop, trial};
 use libtest_mimic::Trial;
 
@@ -27,6 +27,10 @@ pub(crate) fn trials() -> Vec<Trial> {
             output,
         ),
         trial("a graph stays until its allocations have been counted again", destroy),
+        trial("nothing is taken in a stream that there was not when the driver was asked", stream),
+        trial("a stream stays its device's while memory is taken in it", elsewhere),
+        trial("an output that the driver does not write is not written", refused),
+        trial("an output that the driver only reads may be constant", constant),
     ]
 }
 
@@ -38,6 +42,7 @@ fn within(way: &[&str], call: &str) -> Result<Output> {
     let program = Program::new("within").flags(&["-lcuda", "-pthread"]).build()?;
     let run = uncapped()?.program(&program);
     let run = run.env("GPU_MEM_LIMIT", LIMIT.to_string()).env("STUB_GPU_TOOL", call);
+    let run = run.env("STUB_GPU_COUNT", "2");
     let output = way.iter().fold(run, |run, word| run.arg(word)).output()?.success()?;
     let right = output.number("called")? == if call.ends_with(":around") { 2 } else { 1 }
         && output.number("failures")? == 0
@@ -98,4 +103,22 @@ fn output() -> Result {
 
 fn destroy() -> Result {
     expect(&within(&["destroy"], "cuGraphInstantiateWithFlags:around")?, OUT_OF_MEMORY, 0)
+}
+
+fn stream() -> Result {
+    expect(&within(&["stream"], "cuStreamGetCtx:around")?, INVALID_HANDLE, 0)
+}
+
+fn elsewhere() -> Result {
+    let output = within(&["elsewhere"], "cuMemAllocAsync")?;
+    expect(&output, SUCCESS, SIZE)?;
+    if output.number("held")? == SIZE { Ok(()) } else { Err(Stop::fail(output)) }
+}
+
+fn refused() -> Result {
+    expect(&within(&["refused"], "cuMemAlloc_v2")?, INVALID_VALUE, SIZE)
+}
+
+fn constant() -> Result {
+    expect(&within(&["constant"], "cuMemSetMemPool")?, SUCCESS, SIZE)
 }

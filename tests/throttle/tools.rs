@@ -45,7 +45,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         let name = format!("a tool that launches {kernel} in {call} keeps to the share");
         trial(&name, move || keeps_to_the_share(call, kernel))
     });
-    others.into_iter().chain(again).chain(kept).chain([work]).chain(held).collect()
+    let many = trial("short kernels of a tool hold a call back for what they take", many);
+    others.into_iter().chain(again).chain(kept).chain([work, many]).chain(held).collect()
 }
 
 /// Calls that the shim makes of the driver under a lock, and what a tool launches in them.
@@ -63,6 +64,14 @@ fn keeps_to_the_share(call: &str, kernel: &str) -> Result {
     let output = spending(run, words).output()?.success()?;
     within("calls of the tool", output.number("called")?, 3..=u64::MAX)?;
     within("percent", share(&output)?, 20.0 * PROGRESS..=20.0 + ABOVE)
+}
+
+/// They take 1 ms of a fifth of the card; the driver's answers come in their own time.
+fn many() -> Result {
+    let run = under("20", "tool_many")?.env("GPU_MEM_LIMIT", "4Gi");
+    let output = run.env("STUB_GPU_TOOL", "cuMemCreate").arg("20").output()?.success()?;
+    within("launches of the tool", output.number("called")?, 20..=20)?;
+    within("nanoseconds", output.number("clock")?, 1..=500_000_000)
 }
 
 fn itself(what: &str, call: &str) -> Result {

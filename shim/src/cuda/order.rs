@@ -78,7 +78,11 @@ pub(crate) fn stream_destroy(call: &Call, next: impl Next<CuError>, stream: CUst
     if let Some(session) = Session::begun() {
         session.pools.stream_ends(stream);
     }
-    launch::stream_ends(call, stream, next)
+    launch::stream_ends(call, stream, || {
+        // Memory is being taken in streams of this name by the device of this one.
+        let _changing = Session::begun().map(|session| session.pools.handles.change());
+        next()
+    })
 }
 
 /// `cuStreamBeginCapture`, first form.

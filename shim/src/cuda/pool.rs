@@ -27,12 +27,12 @@ pub(crate) fn alloc<P: Word>(
 ) -> CuResult {
     let is_recorded = is_capturing(call, stream)?;
     let session = call.session()?;
+    let _kept = session.pools.handles.keep();
     let ordinal = needed(call, driver::cuda::needed::device_of(call.driver, stream))?;
     let Some(ordinal) = ordinal else { return next().map(drop) };
     let Some(device) = session.budget.device(call.driver, ordinal)? else {
         return next().map(drop);
     };
-    let _kept = session.pools.handles.keep();
     let pool = current_pool(call, session, device, ordinal)?;
     let taken = Taken { session, device, pool, pointer, bytes: bytes.to_u64() };
     if is_recorded { taken.recorded(call, next) } else { taken.charged(call, next) }

@@ -17,8 +17,8 @@ use crate::throttle::{Gate, Recorded, ToolLaunch};
 use gpucap_abi::cuda::CuResult;
 use gpucap_core::throttle::Launch;
 
-/// How long is waited before the limits in force are looked at again.
-const RECHECK_NS: u64 = 10_000_000;
+/// How long is waited before it is looked again what has finished, and which limits are in force.
+const RECHECK_NS: u64 = 1_000_000;
 
 /// Launches one piece of work in each of these streams by one call of the driver.
 pub(super) fn launch(
@@ -62,7 +62,18 @@ fn begin(
         };
         let (device, before) = driver::time::in_context(copy, context, begin)??;
         let (thread, after) = (sys::thread(), None);
-        Some(ToolLaunch { driver: copy, thread, context, device, stream, signature, before, after })
+        let in_question = Gate::is_asking();
+        Some(ToolLaunch {
+            driver: copy,
+            thread,
+            context,
+            device,
+            stream,
+            signature,
+            before,
+            after,
+            in_question,
+        })
     };
     parts.filter_map(begin).collect()
 }
@@ -71,7 +82,9 @@ fn begin(
 fn settle() {
     let Some(session) = Session::begun() else { return };
     let _errno = sys::Errno::keep();
-    for noted in session.tool_launches.take(sys::thread()) {
+    let noted = session.tool_launches.take(sys::thread());
+    let may_ask = !noted.iter().any(|noted| noted.in_question);
+    for noted in noted {
         let ToolLaunch { driver: copy, context, device, stream, signature, .. } = noted;
         let charged = noted.before.zip(noted.after).and_then(|(before, after)| {
             driver::time::in_context(copy, context, || {
@@ -82,7 +95,7 @@ fn settle() {
             })
         });
         match charged {
-            Some(gate) => gate.into_iter().for_each(wait),
+            Some(gate) => gate.into_iter().for_each(|gate| wait(copy, gate, may_ask)),
             // Without events, or its context is gone: nothing can be measured.
             None => session
                 .budget
@@ -93,11 +106,15 @@ fn settle() {
     }
 }
 
-/// Waits until the bucket is level.
-fn wait(gate: &Gate) {
+/// Waits until the bucket is level, by what has finished if that may be asked: a tool that launches in each question
+/// would launch more each time.
+fn wait(copy: &DriverCopy, gate: &Gate, may_ask: bool) {
     let mut now = sys::monotonic_ns();
     while let Some(until) = gate.level_at(now).filter(|until| *until > now) {
         sys::sleep_until(until.min(now.saturating_add(RECHECK_NS)));
+        if may_ask {
+            gate.settle(copy);
+        }
         now = sys::monotonic_ns();
     }
 }

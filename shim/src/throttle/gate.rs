@@ -5,8 +5,8 @@
 //! [held](crate::driver::call_guard): its launches [wait](super::tool_launches) afterwards.
 
 mod ends;
+mod questions;
 
-use super::captures;
 use super::interval::Interval;
 use super::peers::Peers;
 use super::stream_table::{Stream, ThreadAllowance};
@@ -15,7 +15,6 @@ use crate::container::ledger_file;
 use crate::container::live_limits::Live;
 use crate::driver::DriverCopy;
 use crate::driver::call_guard::DriverCallGuard;
-use crate::driver::cuda::time as driver;
 use crate::sys;
 use core::sync::atomic::{AtomicU64, Ordering};
 use gpucap_abi::cuda::{CUcontext, CUstream};
@@ -327,15 +326,6 @@ impl Gate {
                 None
             }
         }
-    }
-
-    /// Runs the meter, with queries of events that invalidate no capture. `None` if this thread already holds such a
-    /// lock: then it is a tool that was called back.
-    fn asking<T>(&self, copy: &DriverCopy, work: impl FnOnce(&mut Inside) -> T) -> Option<T> {
-        // Checked under the lock: a thread that begins a capture waits for those that have not seen it.
-        self.with(|inside| {
-            if captures::is_any() { driver::relaxed(copy, || work(inside)) } else { work(inside) }
-        })
     }
 
     /// Returns once every event query that might predate the current captures has finished.

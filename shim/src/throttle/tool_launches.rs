@@ -23,6 +23,8 @@ pub(crate) struct ToolLaunch {
     pub(crate) signature: Signature,
     pub(crate) before: Option<Recorded>,
     pub(crate) after: Option<Recorded>,
+    /// The tool was called back in a question about an event: it may launch in each.
+    pub(crate) in_question: bool,
 }
 
 impl ToolLaunches {

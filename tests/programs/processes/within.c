@@ -13,6 +13,11 @@
  *   tiles          cuMemMapArrayAsync: another memory, of 100 in place of 200 MiB; the handles of both are released
  *   output         cuMemAlloc: at its end, the place for the address holds that of another allocation
  *   destroy        cuGraphInstantiateWithFlags: an allocation is added, and at its end the graph is destroyed
+ *   stream         cuMemAllocAsync in a stream that does not exist: there is one of that name from the end of the
+ *                  question about it on
+ *   elsewhere      cuMemAllocAsync: its stream ends, and its name is that of one of another device
+ *   refused        cuMemAlloc of nothing: the place for the address holds another thread's, and must stay so
+ *   constant       cuMemSetMemPool, of a place that is constant
  */
 #include "route.h"
 
@@ -209,6 +214,55 @@ static void destroy_change(void)
         failures += cuGraphDestroy(graph) != 0;
 }
 
+static void stream_prepare(void)
+{
+    failures += cuStreamDestroy_v2(stream) != 0;
+}
+
+static void stream_change(void)
+{
+    CUstream made = stream;
+    if (stage == 1)
+        failures += cuStreamCreate(&made, 1) || made != stream;
+}
+
+static CUresult stream_call(void)
+{
+    return cuMemAllocAsync(&pointer, 600 * MIB, stream);
+}
+
+static void elsewhere_change(void)
+{
+    CUcontext other;
+    CUstream made;
+    failures += cuDevicePrimaryCtxRetain(&other, 1) || cuCtxSetCurrent(other) || cuStreamDestroy_v2(stream) ||
+                cuStreamCreate(&made, 1) || made != stream;
+}
+
+static void refused_change(void)
+{
+    pointer = large;
+}
+
+static CUresult refused_call(void)
+{
+    CUresult result = cuMemAlloc_v2(&pointer, 0);
+    failures += pointer != large;
+    return result;
+}
+
+static void nothing(void)
+{
+}
+
+static CUresult constant_call(void)
+{
+    static const CUmemLocation DEVICE = { CU_MEM_LOCATION_TYPE_DEVICE, 0 };
+    CUresult (*set)(const CUmemLocation *, int, CUmemoryPool) =
+        (CUresult (*)(const CUmemLocation *, int, CUmemoryPool))symbol("cuMemSetMemPool");
+    return set(&DEVICE, CU_MEM_ALLOCATION_TYPE_PINNED, pool);
+}
+
 static const struct way WAYS[] = {
     { "capture", capture_prepare, capture_change, capture_call },
     { "current", current_prepare, current_change, current_call },
@@ -218,6 +272,10 @@ static const struct way WAYS[] = {
     { "tiles", tiles_prepare, tiles_change, tiles_call },
     { "output", output_prepare, output_change, output_call },
     { "destroy", graph_prepare, destroy_change, graph_call },
+    { "stream", stream_prepare, stream_change, stream_call },
+    { "elsewhere", nothing, elsewhere_change, current_call },
+    { "refused", output_prepare, refused_change, refused_call },
+    { "constant", current_prepare, nothing, constant_call },
 };
 
 static int sleeps(int thread)

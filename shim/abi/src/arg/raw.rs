@@ -2,8 +2,10 @@
 //!
 //! Another thread of the caller could change what a pointer leads to between the handler's look and the driver's, so
 //! that something else is charged than is done. So a structure is copied once, before both; an output is written to a
-//! place of the call, and copied to the caller's when the handler has returned. What only the driver looks at, and
-//! arrays and buffers whose length no type states, stay the caller's pointers ([`List`](super::List) copies arrays).
+//! place of the call, and copied to the caller's when the handler has returned, if it has been written: a call that
+//! writes nothing leaves the caller's memory alone, which may be constant, or another thread's output. What only the
+//! driver looks at, and arrays and buffers whose length no type states, stay the caller's pointers
+//! ([`List`](super::List) copies arrays).
 
 use super::{Array, In, InOut, Out};
 use core::mem::MaybeUninit;
@@ -59,11 +61,13 @@ pub trait Pointee: Sized {
 pub struct Copied<T> {
     there: *mut T,
     copy: Option<MaybeUninit<T>>,
+    /// What an output held before the call.
+    before: Option<MaybeUninit<T>>,
 }
 
 impl<T> Copied<T> {
     const fn left(there: *mut T) -> Self {
-        Self { there, copy: None }
+        Self { there, copy: None, before: None }
     }
 
     fn place(&mut self) -> *mut T {
@@ -83,7 +87,10 @@ impl<T: Pointee> Raw for *mut T {
         // SAFETY: the driver would write there, by the contract that the caller keeps. What the caller has not
         // initialised is not by this. No alignment is asked for.
         let copy = unsafe { self.cast::<MaybeUninit<T>>().read_unaligned() };
-        Copied { there: self, copy: Some(copy) }
+        // A second copy of the first one: another thread may write there now.
+        // SAFETY: a `MaybeUninit` of a place of this function.
+        let before = unsafe { (&raw const copy).read() };
+        Copied { there: self, copy: Some(copy), before: Some(before) }
     }
 
     fn lend(held: &mut Copied<T>) -> Self {
@@ -99,9 +106,15 @@ impl<T: Pointee> Raw for *mut T {
     }
 
     unsafe fn give_back(held: Copied<T>) {
-        if let Some(copy) = held.copy {
+        let Copied { there, copy: Some(copy), before: Some(before) } = held else { return };
+        // SAFETY: both were read from the caller's memory, which is of another language: its bytes have values. A
+        // `Pointee` that is an output has no padding.
+        let [before, after] = [&before, &copy].map(|place| unsafe {
+            core::slice::from_raw_parts(place.as_ptr().cast::<u8>(), size_of::<T>())
+        });
+        if before != after {
             // SAFETY: the caller's place for an output, to which the driver would have written.
-            unsafe { held.there.cast::<MaybeUninit<T>>().write_unaligned(copy) }
+            unsafe { there.cast::<MaybeUninit<T>>().write_unaligned(copy) }
         }
     }
 }
@@ -118,7 +131,7 @@ impl<T: Pointee> Raw for *const T {
         }
         // SAFETY: the driver would read there, by the contract that the caller keeps. No alignment is asked for.
         let copy = unsafe { self.cast::<MaybeUninit<T>>().read_unaligned() };
-        Copied { there, copy: Some(copy) }
+        Copied { there, copy: Some(copy), before: None }
     }
 
     fn lend(held: &mut Copied<T>) -> Self {

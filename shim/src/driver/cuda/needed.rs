@@ -30,7 +30,11 @@ pub(crate) fn current_device(copy: &DriverCopy) -> Result<Option<CUdevice>, CuEr
     asked(|device| ctx_get_device(copy, device))
 }
 
-/// The device of a stream's context; `None` if there is no such stream or context.
+/// The device of a stream's context; `None` if the driver lacks the question, and for a default stream without a
+/// context.
+///
+/// # Errors
+/// The driver does not say, or there is no such stream: the call that asks is refused with the same code.
 pub(crate) fn device_of(copy: &DriverCopy, stream: CUstream) -> Result<Option<CUdevice>, CuError> {
     if stream.address() <= CU_STREAM_PER_THREAD.address() {
         return current_device(copy);
@@ -39,14 +43,15 @@ pub(crate) fn device_of(copy: &DriverCopy, stream: CUstream) -> Result<Option<CU
     if let Some(device) = filled(|device| stream_get_device(copy, stream, device)) {
         return Ok(Some(device));
     }
-    let Some(context) = asked(|context| stream_get_ctx(copy, stream, context))? else {
+    // No such stream: another thread could make one of that name before the driver looks for it.
+    let Some(context) = answered(|context| stream_get_ctx(copy, stream, context))? else {
         return Ok(None);
     };
     if context == current_context(copy)? {
         return current_device(copy);
     }
-    let answer = time::in_context(copy, context, || current_device(copy));
-    answer.unwrap_or(Err(CuError::INVALID_CONTEXT))
+    let device = time::in_context(copy, context, || current_device(copy));
+    device.ok_or(CuError::INVALID_CONTEXT)??.ok_or(CuError::INVALID_CONTEXT).map(Some)
 }
 
 /// The calling thread's current context; null if there is none.

@@ -3,9 +3,11 @@
 //! A pool that is destroyed leaves its handle to the next one, and another pool can become a device's current one at any
 //! time. An allocation is charged to a pool before the driver is called, so it must be that pool which the driver takes
 //! from; and the allocations of a graph are counted before and after it is made executable. Such calls share the lock;
-//! making, ending and choosing a pool, and ending a graph, have it alone. It is held across the driver's
-//! call. A tool that the driver calls back on the same thread passes: waiting there would be waiting for itself.
+//! making, ending and choosing a pool, and ending a stream or a graph, have it alone. It is held across the driver's
+//! call. A tool that the driver calls back on the same thread passes: waiting there would be waiting for itself. Under
+//! [another lock](crate::driver::call_guard) it is taken only if it is free, since its holder may wait for that.
 
+use crate::driver::call_guard::DriverCallGuard;
 use core::cell::Cell;
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -23,18 +25,26 @@ pub(crate) struct Held<Guard>(Guard);
 impl Handles {
     /// No handle changes its meaning until this is dropped. `None` if the thread holds the lock already.
     pub(crate) fn keep(&self) -> Option<Held<RwLockReadGuard<'_, ()>>> {
-        enter().then(|| Held(self.0.read()))
+        enter(|| self.0.read(), || self.0.try_read())
     }
 
     /// No call depends on a handle until this is dropped. `None` if the thread holds the lock already.
     pub(crate) fn change(&self) -> Option<Held<RwLockWriteGuard<'_, ()>>> {
-        enter().then(|| Held(self.0.write()))
+        enter(|| self.0.write(), || self.0.try_write())
     }
 }
 
-/// False if the thread has entered before. A thread whose locals are gone has not.
-fn enter() -> bool {
-    !HELD.try_with(|held| held.replace(true)).unwrap_or(false)
+/// A thread whose locals are gone has not entered before.
+fn enter<Guard>(
+    wait: impl FnOnce() -> Guard,
+    attempt: impl FnOnce() -> Option<Guard>,
+) -> Option<Held<Guard>> {
+    if HELD.try_with(Cell::get).unwrap_or(false) {
+        return None;
+    }
+    let guard = if DriverCallGuard::is_entered() { attempt()? } else { wait() };
+    let _ = HELD.try_with(|held| held.set(true));
+    Some(Held(guard))
 }
 
 impl<Guard> Drop for Held<Guard> {
