@@ -5,7 +5,6 @@ use gpucap_core::config::{ConfigError, Excerpt, ValueError};
 use gpucap_plan::Reason;
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// What went wrong.
@@ -50,7 +49,7 @@ pub(crate) enum Error {
     /// A container that asked for a slice cannot be held to it: the whole line.
     Refused(String),
     /// The address for metrics cannot be used.
-    Listen { address: SocketAddr, why: io::Error },
+    Listen { address: String, why: io::Error },
     /// The plugin cannot serve a runtime.
     Nri(String),
     /// An image cannot be looked at.

@@ -3,6 +3,7 @@
 //! Printed once, or served over HTTP. As in `status`, nothing is reaped or changed, and no state is kept between two
 //! scrapes: the counters are those of the ledgers.
 
+mod address;
 mod serve;
 
 use super::status;
@@ -10,8 +11,8 @@ use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::node::inputs;
 use crate::terminal::output;
+use address::Address;
 use gpucap_plan::Node;
-use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 
 const AFTER: &str = "\
@@ -23,9 +24,9 @@ Exit status: 0, also if there is nothing to be seen; 1 if it cannot listen.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER)]
 pub(crate) struct Options {
-    /// Serve /metrics at this address until stopped; without it, print the metrics once
-    #[arg(long, value_name = "ADDRESS:PORT")]
-    listen: Option<SocketAddr>,
+    /// Serve /metrics there until stopped (:PORT: each address of this machine); without it, print the metrics once
+    #[arg(long, value_name = "HOST:PORT")]
+    listen: Option<Address>,
     /// The node's configuration: where the hook keeps what it knows of containers
     #[arg(long, value_name = "FILE", default_value = Node::PATH)]
     config: PathBuf,
@@ -34,15 +35,15 @@ pub(crate) struct Options {
 /// Prints them, or serves them until it is stopped.
 pub(crate) fn execute(options: &Options) -> Result<Exit> {
     let look = || status::metrics(&inputs::node_or_default(&options.config));
-    let Some(address) = options.listen else {
+    let Some(address) = &options.listen else {
         output::print(&look())?;
         return Ok(Exit::OK);
     };
-    let listening = TcpListener::bind(address).and_then(|socket| {
+    let listening = address.bind().and_then(|socket| {
         let address = socket.local_addr()?;
         Ok((socket, address))
     });
-    let (socket, address) = listening.map_err(|why| Error::Listen { address, why })?;
+    let (socket, address) = listening.map_err(|why| Error::Listen { address: address.to_string(), why })?;
     output::notice(format!("metrics: http://{address}{}", serve::PATH));
     serve::serve(&socket, look);
     Ok(Exit::OK)
