@@ -13,13 +13,15 @@ mod limit_request;
 mod metrics;
 pub(crate) mod nri;
 mod pages;
-pub(crate) mod run;
+mod run;
 pub(crate) mod runtime;
 mod status;
 
 use crate::error::Result;
 use crate::exit::Exit;
+use crate::terminal::paint::{Color, Paint};
 use clap::{CommandFactory, Parser, Subcommand};
+use std::io;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -34,6 +36,10 @@ Each command has --help, with its exit status; include/gpucap.h has all of these
 #[command(name = "gpucap", bin_name = "gpucap", version, max_term_width = 100)]
 #[command(after_help = EXAMPLES, after_long_help = variables())]
 pub(crate) struct Line {
+    /// Colours in the output: auto (on a terminal, unless NO_COLOR is set), always or never
+    #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t)]
+    #[arg(hide_possible_values = true)]
+    color: Color,
     #[command(subcommand)]
     command: Command,
 }
@@ -81,14 +87,21 @@ fn variables() -> String {
 }
 
 impl Line {
+    /// Whether the words are of `gpucap run`, as far as they can be understood.
+    pub(crate) fn is_run() -> bool {
+        let seen = Self::command().ignore_errors(true).try_get_matches();
+        seen.is_ok_and(|seen| seen.subcommand_name() == Some(run::NAME))
+    }
+
     /// Executes the command.
     pub(crate) fn execute(self) -> Result<Exit> {
+        let paint = Paint::on(self.color, &io::stdout());
         match self.command {
             Command::Run(options) => run::execute(&options),
-            Command::Status(options) => status::execute(&options),
+            Command::Status(options) => status::execute(&options, paint),
             Command::Metrics(options) => metrics::execute(&options),
-            Command::Explain(options) => explain::execute(&options),
-            Command::Demo(options) => demo::execute(&options),
+            Command::Explain(options) => explain::execute(&options, paint),
+            Command::Demo(options) => demo::execute(&options, paint),
             Command::Check(options) => check::execute(&options),
             Command::Configure(options) => configure::execute(&options),
             Command::Calibrate(options) => calibrate::execute(&options),

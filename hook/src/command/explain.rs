@@ -17,7 +17,6 @@ use crate::terminal::output;
 use crate::terminal::paint::Paint;
 use facts::Facts;
 use gpucap_plan::Node;
-use std::io;
 use std::path::PathBuf;
 use verdict::Verdict;
 
@@ -49,10 +48,10 @@ pub(crate) struct Options {
 }
 
 /// Prints the answer.
-pub(crate) fn execute(options: &Options) -> Result<Exit> {
+pub(crate) fn execute(options: &Options, paint: Paint) -> Result<Exit> {
     if let Some(bundle) = &options.bundle {
         let state = options.state.as_deref();
-        return bundle::execute(bundle, state, &options.config, options.json);
+        return bundle::execute(bundle, state, &options.config, (!options.json).then_some(paint));
     }
     let facts = match options.pid {
         Some(pid) => Facts::of(Process(pid)).map_err(|why| Error::Process { pid, why })?,
@@ -62,7 +61,7 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     output::print(&if options.json {
         json::render(&facts, &verdict)
     } else {
-        text::render(&facts, &verdict, Paint::on(&io::stdout()))
+        text::render(&facts, &verdict, paint)
     })?;
     Ok(match verdict {
         Verdict::Capped => Exit::OK,

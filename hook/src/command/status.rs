@@ -26,7 +26,7 @@ use gpucap_core::limits::live::PATH;
 use gpucap_plan::Node;
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
-use std::{env, io};
+use std::env;
 use view::{Container, Device, LedgerView, State, Status, World};
 
 const AFTER: &str = "\
@@ -48,12 +48,12 @@ pub(crate) struct Options {
 }
 
 /// Prints all visible ledgers.
-pub(crate) fn execute(options: &Options) -> Result<Exit> {
+pub(crate) fn execute(options: &Options, paint: Paint) -> Result<Exit> {
     let status = look(&inputs::node_or_default(&options.config), &Machine::new(MOST_ROWS));
     let text = if options.json {
         json::render(&status)
     } else {
-        text::render(&status, Paint::on(&io::stdout()))
+        text::render(&status, paint)
     };
     output::print(&text)?;
     Ok(Exit::OK)

@@ -1,9 +1,22 @@
-//! Colours, where they help: on a terminal, unless `NO_COLOR` is set or the terminal is a dumb one.
+//! Colours, where they help: on a terminal, unless `NO_COLOR` is set or the terminal is a dumb one, or as `--color`
+//! chooses.
 //!
 //! No meaning depends on a colour: the text reads the same without.
 
 use std::env;
 use std::io::IsTerminal;
+
+/// When words are painted: the values of `--color`.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, clap::ValueEnum)]
+pub(crate) enum Color {
+    /// On a terminal
+    #[default]
+    Auto,
+    /// Also in a pipe, for `less -R` and `watch --color`
+    Always,
+    /// Nowhere
+    Never,
+}
 
 /// How words are painted; or that they are not.
 #[derive(Clone, Copy, Debug, Default)]
@@ -13,10 +26,15 @@ pub(crate) struct Paint {
 
 impl Paint {
     /// For what goes to this stream.
-    pub(crate) fn on(stream: &impl IsTerminal) -> Self {
+    pub(crate) fn on(color: Color, stream: &impl IsTerminal) -> Self {
         let set = |name| env::var_os(name).is_some_and(|value| !value.is_empty());
         let dumb = env::var_os("TERM").is_some_and(|term| term == "dumb");
-        Self { on: stream.is_terminal() && !set("NO_COLOR") && !dumb }
+        let on = match color {
+            Color::Auto => stream.is_terminal() && !set("NO_COLOR") && !dumb,
+            Color::Always => true,
+            Color::Never => false,
+        };
+        Self { on }
     }
 
     /// A heading.

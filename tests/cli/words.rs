@@ -1,0 +1,34 @@
+//! The command line itself: help, aliases, colours, files that it names, and the words that choose what is shown.
+
+use crate::look::begin;
+use crate::{ended, expect, gpucap, says};
+use gpucap_tests::{Output, Result, trial};
+use libtest_mimic::Trial;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![
+        trial("color: always paints without a terminal, never does not", colors),
+    ]
+}
+
+fn output(words: &[&str]) -> Result<Output> {
+    gpucap(words)?.output()
+}
+
+fn colors() -> Result {
+    let _actor = begin()?;
+    let painted = |output: &Output| output.stdout.contains("\x1b[");
+    for (words, expected) in [
+        (&["status"][..], false),
+        (&["status", "--color", "auto"], false),
+        (&["--color", "never", "status"], false),
+        (&["--color", "always", "status"], true),
+        (&["status", "--color=always"], true),
+        (&["--color=always", "explain"], true),
+    ] {
+        let run = gpucap(words)?.env("NO_COLOR", "1").output()?;
+        expect(painted(&run) == expected, || format!("{words:?}: {run}"))?;
+    }
+    says(&output(&["--help"])?.success()?, "NO_COLOR")?;
+    ended(&output(&["--color", "sometimes", "status"])?, 2)
+}
