@@ -8,6 +8,7 @@ use libtest_mimic::Trial;
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial("color: always paints without a terminal, never does not", colors),
+        trial("config: a file that is named must exist", named_configuration),
     ]
 }
 
@@ -31,4 +32,14 @@ fn colors() -> Result {
     }
     says(&output(&["--help"])?.success()?, "NO_COLOR")?;
     ended(&output(&["--color", "sometimes", "status"])?, 2)
+}
+
+fn named_configuration() -> Result {
+    for words in [&["status"][..], &["metrics"], &["gc"], &["limit", "x", "--reset"]] {
+        let words = [words, &["--config", "/nosuch/gpucap.json"]].concat();
+        let output = output(&words)?;
+        ended(&output, 1)?;
+        says(&output, "gpucap: /nosuch/gpucap.json: no such file or directory")?;
+    }
+    output(&["status"])?.success().map(drop)
 }

@@ -28,7 +28,7 @@ pub(crate) struct Options {
 
 /// Takes it away, and says how much it was.
 pub(crate) fn execute(options: &Options) -> Result<Exit> {
-    let node = inputs::node_or_default(&options.config);
+    let node = inputs::node_or_default(&options.config)?;
     let records = records::sweep(&records::directory(&node));
     let pages = pages::sweep(&pages::directory(&node));
     let ledgers = ledgers::sweep();

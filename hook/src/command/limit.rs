@@ -59,7 +59,7 @@ pub(crate) struct Options {
 
 /// Changes them, and says what holds.
 pub(crate) fn execute(options: &Options) -> Result<Exit> {
-    let node = inputs::node_or_default(&options.config);
+    let node = inputs::node_or_default(&options.config)?;
     let record = find(records::all(&records::directory(&node)), &options.container)?;
     let refused = |why: String| Error::Limit { container: record.container.clone(), why };
     let limits = record.limits().ok_or_else(|| refused("its record cannot be read".into()))?;

@@ -34,9 +34,9 @@ pub(crate) struct Options {
 
 /// Prints them, or serves them until it is stopped.
 pub(crate) fn execute(options: &Options) -> Result<Exit> {
-    let look = || status::metrics(&inputs::node_or_default(&options.config));
+    let first = inputs::node_or_default(&options.config)?;
     let Some(address) = &options.listen else {
-        output::print(&look())?;
+        output::print(&status::metrics(&first))?;
         return Ok(Exit::OK);
     };
     let listening = address.bind().and_then(|socket| {
@@ -45,6 +45,9 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     });
     let (socket, address) = listening.map_err(|why| Error::Listen { address: address.to_string(), why })?;
     output::notice(format!("metrics: http://{address}{}", serve::PATH));
-    serve::serve(&socket, look);
+    // It may change while this serves.
+    serve::serve(&socket, || {
+        status::metrics(&inputs::node_or_default(&options.config).unwrap_or_default())
+    });
     Ok(Exit::OK)
 }

@@ -49,7 +49,7 @@ pub(crate) struct Options {
 
 /// Prints all visible ledgers.
 pub(crate) fn execute(options: &Options, paint: Paint) -> Result<Exit> {
-    let status = look(&inputs::node_or_default(&options.config), &Machine::new(MOST_ROWS));
+    let status = look(&inputs::node_or_default(&options.config)?, &Machine::new(MOST_ROWS));
     let text = if options.json {
         json::render(&status)
     } else {
