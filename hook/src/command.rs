@@ -49,6 +49,7 @@ enum Command {
     /// Run a program, and everything that it starts, under a cap
     Run(run::Options),
     /// Show how much of each GPU each container and process holds
+    #[command(visible_aliases = ["ps", "ls"])]
     Status(status::Options),
     /// Print or serve the status in OpenMetrics format
     Metrics(metrics::Options),

@@ -9,6 +9,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial("color: always paints without a terminal, never does not", colors),
         trial("config: a file that is named must exist", named_configuration),
+        trial("status: ps and ls are other names for it", aliases),
     ]
 }
 
@@ -42,4 +43,14 @@ fn named_configuration() -> Result {
         says(&output, "gpucap: /nosuch/gpucap.json: no such file or directory")?;
     }
     output(&["status"])?.success().map(drop)
+}
+
+fn aliases() -> Result {
+    let help = |name| output(&[name, "--help"])?.success();
+    let status = help("status")?.stdout;
+    for name in ["ps", "ls"] {
+        let same = help(name)?;
+        expect(same.stdout == status, || format!("{name}: {same}"))?;
+    }
+    says(&output(&["--help"])?.success()?, "[aliases: ps, ls]")
 }
