@@ -7,6 +7,7 @@ mod configure;
 mod demo;
 mod explain;
 mod gc;
+mod help;
 mod hook;
 mod limit;
 mod limit_request;
@@ -29,16 +30,16 @@ Examples:
   gpucap status
   gpucap explain --pid 4242
 
-Each command has --help, with its exit status; include/gpucap.h has all of these.";
+Exit status: each command's --help has its own; include/gpucap.h has all of them.";
 
 /// Gives programs a slice of an NVIDIA GPU.
 #[derive(Debug, Parser)]
 #[command(name = "gpucap", bin_name = "gpucap", version, max_term_width = 100)]
-#[command(after_help = EXAMPLES, after_long_help = variables())]
+#[command(after_help = EXAMPLES, after_long_help = variables(), help_template = template())]
 pub(crate) struct Line {
     /// Colours in the output: auto (on a terminal, unless NO_COLOR is set), always or never
     #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t)]
-    #[arg(hide_possible_values = true)]
+    #[arg(hide_possible_values = true, hide_default_value = true, display_order = 900)]
     color: Color,
     #[command(subcommand)]
     command: Command,
@@ -84,7 +85,12 @@ enum Command {
 /// The variables that the library reads, in a container or under `gpucap run`.
 fn variables() -> String {
     let variables = gpucap_core::config::help().replace('\n', "\n  ");
-    format!("{EXAMPLES}\n\nVariables:\n  {}", variables.trim_end())
+    format!("{EXAMPLES}\n\n{}\n  {}", help::VARIABLES, variables.trim_end())
+}
+
+/// The help's form.
+fn template() -> String {
+    help::template(&Command::augment_subcommands(clap::Command::new("gpucap")))
 }
 
 impl Line {
@@ -128,13 +134,12 @@ mod tests {
     }
 
     #[test]
-    fn each_user_command_documents_its_exit_status() {
-        // These become a program, go on for ever, or are called by a program.
-        let others = ["runtime", "nri", "cdi", "hook"];
+    fn each_command_documents_its_exit_status_and_has_an_example() {
         let line = Line::command();
-        let silent = line.get_subcommands().filter(|command| {
-            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-            !others.contains(&command.get_name()) && !help.contains("Exit status: ")
+        let seen = line.get_subcommands().filter(|command| !command.is_hide_set());
+        let silent = seen.filter(|command| {
+            let help = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
+            [help::EXAMPLES, help::EXIT_STATUS].iter().any(|part| !help.contains(part))
         });
         let silent: Vec<_> = silent.map(clap::Command::get_name).collect();
         assert_eq!(silent, Vec::<&str>::new());

@@ -7,6 +7,8 @@ use libtest_mimic::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
+        trial("help: the commands stand in groups, each in one", groups),
+        trial("help: -h is shorter than --help, which has the exit status", short_and_long),
         trial("color: always paints without a terminal, never does not", colors),
         trial("config: a file that is named must exist", named_configuration),
         trial("status: ps and ls are other names for it", aliases),
@@ -15,6 +17,34 @@ pub(crate) fn trials() -> Vec<Trial> {
 
 fn output(words: &[&str]) -> Result<Output> {
     gpucap(words)?.output()
+}
+
+fn groups() -> Result {
+    let help = output(&["--help"])?.success()?.stdout;
+    let headings = ["Run and look:", "Containers on a node:", "For engines:", "Shell:", "Options:"];
+    let places: Vec<_> = headings.iter().map(|it| help.find(&format!("\n{it}\n"))).collect();
+    let ordered = places.iter().all(Option::is_some) && places.is_sorted();
+    expect(ordered, || format!("the headings stand at {places:?} in: {help}"))?;
+    for (heading, name) in [(0, "run"), (0, "status"), (1, "limit"), (2, "nri"), (3, "man")] {
+        let (start, end) = (places[heading].unwrap_or(0), places[heading + 1].unwrap_or(0));
+        let line = format!("\n  {name} ");
+        let found = help.get(start..end).is_some_and(|part| part.contains(&line));
+        expect(found, || format!("{name} is not below {}: {help}", headings[heading]))?;
+        expect(help.matches(&line).count() == 1, || format!("{name} is there twice: {help}"))?;
+    }
+    Ok(())
+}
+
+fn short_and_long() -> Result {
+    for words in [&[][..], &["run"], &["status"], &["limit"], &["explain"], &["cdi", "generate"]] {
+        let help = |option| output(&[words, &[option]].concat())?.success();
+        let (short, long) = (help("-h")?.stdout, help("--help")?.stdout);
+        let lengths = (short.lines().count(), long.lines().count());
+        expect(lengths.0 < lengths.1, || format!("{words:?}: {lengths:?} lines"))?;
+        let is_command = words.is_empty() || long.contains("\nExit status:");
+        expect(is_command, || format!("{words:?}: no exit status in {long}"))?;
+    }
+    Ok(())
 }
 
 fn colors() -> Result {

@@ -17,11 +17,15 @@ use show::Show;
 use stage::Stage;
 
 const AFTER: &str = "\
-Exit status: 0 if everything was as it should be, 1 if not.";
+Exit status: 0 if everything was as it should be, 1 if not.
+
+Examples:
+  gpucap demo
+  gpucap demo --stub";
 
 /// The words behind `gpucap demo`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = AFTER)]
+#[command(after_long_help = AFTER)]
 pub(crate) struct Options {
     /// Use the stub driver even if there is a GPU
     #[arg(long)]

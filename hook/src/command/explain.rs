@@ -24,12 +24,13 @@ const AFTER: &str = "\
 Exit status: 0 capped, 3 not capped, 4 limits are set that cannot be used (no GPU work is allowed,
 a container is not started), 1 the process or bundle cannot be looked at.
 
+Examples:
   gpucap explain --pid 4242      a process that runs, here or in a container
   gpucap explain /run/bundle     a container before it starts: who said what of it";
 
 /// The words behind `gpucap explain`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = AFTER)]
+#[command(after_long_help = AFTER)]
 pub(crate) struct Options {
     /// The process to look at; without it, a program started from here
     #[arg(long, conflicts_with = "bundle")]

@@ -30,12 +30,13 @@ limit of when it started cannot be limited later.
 
 Exit status: 0 if it holds, 1 if nothing was changed; one line says why.
 
+Examples:
   gpucap limit default/train --mem 4Gi --cores 30
   gpucap limit 4f6c1e2d3a4b --reset";
 
 /// The words behind `gpucap limit`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = AFTER)]
+#[command(after_long_help = AFTER)]
 #[command(group = clap::ArgGroup::new("change").required(true).multiple(true).args(["mem", "cores", "reset"]))]
 pub(crate) struct Options {
     /// The beginning of its id, or NAMESPACE/POD, or NAMESPACE/POD/CONTAINER, as `gpucap status` shows them

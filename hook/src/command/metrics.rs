@@ -18,11 +18,15 @@ use std::path::PathBuf;
 const AFTER: &str = "\
 On the host, run by root, it has each container under limits. The names are on the page `metrics` of the documentation, and stay.
 
-Exit status: 0, also if there is nothing to be seen; 1 if it cannot listen.";
+Exit status: 0, also if there is nothing to be seen; 1 if it cannot listen.
+
+Examples:
+  gpucap metrics
+  gpucap metrics --listen :9744";
 
 /// The words behind `gpucap metrics`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = AFTER)]
+#[command(after_long_help = AFTER)]
 pub(crate) struct Options {
     /// Serve /metrics there until stopped (:PORT: each address of this machine); without it, print the metrics once
     #[arg(long, value_name = "HOST:PORT")]
@@ -43,7 +47,8 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
         let address = socket.local_addr()?;
         Ok((socket, address))
     });
-    let (socket, address) = listening.map_err(|why| Error::Listen { address: address.to_string(), why })?;
+    let (socket, address) =
+        listening.map_err(|why| Error::Listen { address: address.to_string(), why })?;
     output::notice(format!("metrics: http://{address}{}", serve::PATH));
     // It may change while this serves.
     serve::serve(&socket, || {

@@ -12,18 +12,24 @@ use std::fs;
 use std::path::PathBuf;
 
 const COMPLETIONS: &str = "\
-For one session: source <(gpucap completions bash). A release has them in share/, where shells look for them.
+A release has them in share/, where shells look for them.
 
-Exit status: 0.";
+Exit status: 0.
+
+Examples:
+  source <(gpucap completions bash)";
 
 const MAN: &str = "\
 One page for each command. A release has them in share/man, where `man` looks if gpucap is in PATH.
 
-Exit status: 0, or 1 if a page cannot be written.";
+Exit status: 0, or 1 if a page cannot be written.
+
+Examples:
+  gpucap man share/man/man1";
 
 /// The words behind `gpucap completions`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = COMPLETIONS)]
+#[command(after_long_help = COMPLETIONS)]
 pub(crate) struct Completions {
     /// The shell
     shell: Shell,
@@ -31,7 +37,7 @@ pub(crate) struct Completions {
 
 /// The words behind `gpucap man`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = MAN)]
+#[command(after_long_help = MAN)]
 pub(crate) struct Man {
     /// The directory that gets the pages
     directory: PathBuf,

@@ -25,19 +25,23 @@ use gpucap_core::ledger::Identity;
 use gpucap_core::limits::live::PATH;
 use gpucap_plan::Node;
 use std::cell::Cell;
-use std::path::{Path, PathBuf};
 use std::env;
+use std::path::{Path, PathBuf};
 use view::{Container, Device, LedgerView, State, Status, World};
 
 const AFTER: &str = "\
 On the host, run by root, it shows each container under limits; inside one, that container.
 The names of the JSON are on the page `status` of the documentation, and stay.
 
-Exit status: 0, also if there is nothing to be seen.";
+Exit status: 0, also if there is nothing to be seen.
+
+Examples:
+  gpucap status
+  gpucap status --json | jq '.ledgers[].path'";
 
 /// The words behind `gpucap status`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = AFTER)]
+#[command(after_long_help = AFTER)]
 pub(crate) struct Options {
     /// Print JSON, for programs
     #[arg(long)]
@@ -50,11 +54,7 @@ pub(crate) struct Options {
 /// Prints all visible ledgers.
 pub(crate) fn execute(options: &Options, paint: Paint) -> Result<Exit> {
     let status = look(&inputs::node_or_default(&options.config)?, &Machine::new(MOST_ROWS));
-    let text = if options.json {
-        json::render(&status)
-    } else {
-        text::render(&status, paint)
-    };
+    let text = if options.json { json::render(&status) } else { text::render(&status, paint) };
     output::print(&text)?;
     Ok(Exit::OK)
 }
