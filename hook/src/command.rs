@@ -26,7 +26,7 @@ use std::io;
 
 const EXAMPLES: &str = "\
 Examples:
-  gpucap run --mem 4Gi --cores 30 -- python train.py
+  gpucap run --mem 4Gi --cores 30 python train.py
   gpucap status
   gpucap explain --pid 4242
 
