@@ -12,6 +12,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("color: always paints without a terminal, never does not", colors),
         trial("config: a file that is named must exist", named_configuration),
         trial("status: ps and ls are other names for it", aliases),
+        trial("limit: an index is a GPU, as for run", limit_by_index),
     ]
 }
 
@@ -83,4 +84,11 @@ fn aliases() -> Result {
         expect(same.stdout == status, || format!("{name}: {same}"))?;
     }
     says(&output(&["--help"])?.success()?, "[aliases: ps, ls]")
+}
+
+/// Without a container: the option is accepted, and what is missing is the container.
+fn limit_by_index() -> Result {
+    let output = output(&["limit", "nosuch", "--mem", "1Gi", "--gpu", "0"])?;
+    ended(&output, 1)?;
+    says(&output, "limit: container nosuch: none runs under a limit here")
 }
