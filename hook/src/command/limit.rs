@@ -208,7 +208,7 @@ fn said(EffectiveLimit { now, at_start, .. }: EffectiveLimit) -> String {
 fn find(records: Vec<Record>, word: &str) -> Result<Record> {
     let refused = |why: String| Error::Limit { container: word.to_owned(), why };
     let mut found: Vec<Record> =
-        records.into_iter().filter(|record| is_called(record, word)).collect();
+        records.into_iter().filter(|record| record.is_called(word)).collect();
     // An id may be the beginning of another.
     if let Some(exact) = found.iter().position(|record| record.container == word) {
         return Ok(found.swap_remove(exact));
@@ -224,18 +224,6 @@ fn find(records: Vec<Record>, word: &str) -> Result<Record> {
             Err(refused(format!("it may be any of these: {}", names.join(", "))))
         }
     }
-}
-
-/// Whether it goes by this word: the beginning of its id, `NAMESPACE/POD` or `NAMESPACE/POD/CONTAINER`.
-fn is_called(record: &Record, word: &str) -> bool {
-    let named = record.names.as_ref().is_some_and(|Names { namespace, pod, container }| {
-        let rest = word.strip_prefix(namespace.as_str()).and_then(|rest| rest.strip_prefix('/'));
-        rest.is_some_and(|rest| match rest.split_once('/') {
-            Some(parts) => parts == (pod, container),
-            None => rest == pod,
-        })
-    });
-    named || !word.is_empty() && record.container.starts_with(word)
 }
 
 /// What identifies it among others.
