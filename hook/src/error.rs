@@ -46,6 +46,8 @@ pub(crate) enum Error {
     Stage(String),
     /// The limits of a container cannot be changed.
     Limit { container: String, why: String },
+    /// Nothing that `status` shows goes by this word.
+    NotShown(String),
     /// A container that asked for a slice cannot be held to it: the whole line.
     Refused(String),
     /// The address for metrics cannot be used.
@@ -88,6 +90,7 @@ impl Error {
             | Self::File { .. }
             | Self::Container(_)
             | Self::Limit { .. }
+            | Self::NotShown(_)
             | Self::NoRuntime(_)
             | Self::Listen { .. }
             | Self::Nri(_)
@@ -151,6 +154,11 @@ impl fmt::Display for Error {
                 write!(f, "cdi: --gpu {held}: {}", gpucap_core::uuid::NotADeviceName)
             }
             Self::Limit { container, why } => write!(f, "limit: container {container}: {why}"),
+            Self::NotShown(word) => write!(
+                f,
+                "status: no container under a limit, process or GPU in use goes by {word:?}; \
+                 `gpucap status` shows those that do"
+            ),
             Self::NoRuntime(names) => {
                 write!(
                     f,

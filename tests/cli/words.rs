@@ -1,6 +1,6 @@
 //! The command line itself: help, aliases, colours, files that it names, and the words that choose what is shown.
 
-use crate::look::begin;
+use crate::look::{begin, ledger_of};
 use crate::{ended, expect, gpucap, says};
 use gpucap_tests::{Output, Result, trial};
 use libtest_mimic::Trial;
@@ -12,6 +12,9 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("color: always paints without a terminal, never does not", colors),
         trial("config: a file that is named must exist", named_configuration),
         trial("status: ps and ls are other names for it", aliases),
+        trial("status: a process chooses its ledger", chosen_by_pid),
+        trial("status: a GPU chooses the ledgers that use it", chosen_by_gpu),
+        trial("status: a word that names nothing is a failure", chosen_by_nothing),
         trial("limit: an index is a GPU, as for run", limit_by_index),
     ]
 }
@@ -84,6 +87,41 @@ fn aliases() -> Result {
         expect(same.stdout == status, || format!("{name}: {same}"))?;
     }
     says(&output(&["--help"])?.success()?, "[aliases: ps, ls]")
+}
+
+fn chosen_by_pid() -> Result {
+    let (one, other) = (begin()?, begin()?);
+    let (pid, ledgers) = (one.pid().to_string(), [ledger_of(&one)?, ledger_of(&other)?]);
+    for words in [&["status", &pid][..], &["status", &pid, "--json"]] {
+        let output = output(words)?.success()?;
+        says(&output, &ledgers[0])?;
+        expect(!output.stdout.contains(&ledgers[1]), || format!("both: {output}"))?;
+    }
+    Ok(())
+}
+
+fn chosen_by_gpu() -> Result {
+    let actor = begin()?;
+    let ledger = ledger_of(&actor)?;
+    let whole = output(&["status", &actor.pid().to_string()])?.success()?;
+    let gpu = whole.stdout.split_whitespace().find(|word| word.starts_with("GPU-"));
+    let gpu = gpu.unwrap_or_default().to_owned();
+    for word in [&gpu, gpu.get(..16).unwrap_or_default()] {
+        says(&output(&["status", word])?.success()?, &ledger)?;
+    }
+    let missing = "GPU-00000000-0000-0000-0000-00000000abcd";
+    ended(&output(&["status", missing])?, 1)
+}
+
+fn chosen_by_nothing() -> Result {
+    let _actor = begin()?;
+    for word in ["default/nosuch", "nosuch", "4294967295", "GPU-", ""] {
+        let output = output(&["status", word])?;
+        ended(&output, 1)?;
+        says(&output, "`gpucap status`")?;
+        expect(output.stdout.is_empty(), || output.to_string())?;
+    }
+    Ok(())
 }
 
 /// Without a container: the option is accepted, and what is missing is the container.
