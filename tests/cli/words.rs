@@ -2,8 +2,9 @@
 
 use crate::look::{begin, ledger_of};
 use crate::{ended, expect, gpucap, says};
-use gpucap_tests::{Output, Result, trial};
+use gpucap_tests::{Build, Output, Result, Stop, trial};
 use libtest_mimic::Trial;
+use std::path::Path;
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
@@ -15,6 +16,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("status: a process chooses its ledger", chosen_by_pid),
         trial("status: a GPU chooses the ledgers that use it", chosen_by_gpu),
         trial("status: a word that names nothing is a failure", chosen_by_nothing),
+        trial("status: no line is wider than the terminal", terminal_width),
         trial("limit: an index is a GPU, as for run", limit_by_index),
     ]
 }
@@ -120,6 +122,26 @@ fn chosen_by_nothing() -> Result {
         ended(&output, 1)?;
         says(&output, "`gpucap status`")?;
         expect(output.stdout.is_empty(), || output.to_string())?;
+    }
+    Ok(())
+}
+
+/// The title with the ledger's path has more than 60 columns, and is one line where there are 80.
+fn terminal_width() -> Result {
+    if !Path::new("/usr/bin/script").exists() {
+        return Err(Stop::skip("no script(1), which makes a terminal"));
+    }
+    let actor = begin()?;
+    let (pid, ledger) = (actor.pid().to_string(), ledger_of(&actor)?);
+    let command = Build::shipped()?.gpucap()?.display().to_string();
+    for (columns, lines) in [(60, 1), (132, 0)] {
+        let line = format!("stty cols {columns} && '{command}' status {pid} --color never");
+        let run = gpucap(&[])?.program("/usr/bin/script".as_ref()).arg("-qec").arg(&line);
+        let output = run.arg("/dev/null").output()?.success()?;
+        let wide = output.stdout.lines().map(|line| line.trim_end().chars().count()).max();
+        expect(wide.is_some_and(|wide| wide <= columns), || format!("{wide:?}: {output}"))?;
+        let own = output.stdout.lines().filter(|line| line.trim_end() == ledger).count();
+        expect(own == lines, || format!("at {columns}: {output}"))?;
     }
     Ok(())
 }

@@ -3,8 +3,11 @@
 //!
 //! No meaning depends on a colour: the text reads the same without.
 
+use crate::sys;
+use crate::terminal::lines::WIDTH;
 use std::env;
 use std::io::IsTerminal;
+use std::os::fd::AsRawFd;
 
 /// When words are painted: the values of `--color`.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, clap::ValueEnum)]
@@ -18,15 +21,26 @@ pub(crate) enum Color {
     Never,
 }
 
-/// How words are painted; or that they are not.
-#[derive(Clone, Copy, Debug, Default)]
+/// How words are painted, or that they are not; and the width of what they are painted on.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Paint {
     on: bool,
+    width: usize,
+}
+
+/// A terminal that is narrower is treated as one of this width: it wraps the lines itself.
+const NARROWEST: usize = 40;
+
+impl Default for Paint {
+    /// Without colours, for no terminal.
+    fn default() -> Self {
+        Self { on: false, width: WIDTH }
+    }
 }
 
 impl Paint {
     /// For what goes to this stream.
-    pub(crate) fn on(color: Color, stream: &impl IsTerminal) -> Self {
+    pub(crate) fn on(color: Color, stream: &(impl IsTerminal + AsRawFd)) -> Self {
         let set = |name| env::var_os(name).is_some_and(|value| !value.is_empty());
         let dumb = env::var_os("TERM").is_some_and(|term| term == "dumb");
         let on = match color {
@@ -34,7 +48,13 @@ impl Paint {
             Color::Always => true,
             Color::Never => false,
         };
-        Self { on }
+        let width = sys::columns(stream).map_or(WIDTH, |columns| columns.max(NARROWEST));
+        Self { on, width }
+    }
+
+    /// How wide a line may be: as wide as the terminal, or [`WIDTH`] in a pipe or a file.
+    pub(crate) fn width(self) -> usize {
+        self.width
     }
 
     /// A heading.
