@@ -7,33 +7,40 @@ mod configure;
 mod demo;
 mod explain;
 mod gc;
+mod help;
 mod hook;
 mod limit;
 mod limit_request;
 mod metrics;
 pub(crate) mod nri;
 mod pages;
-pub(crate) mod run;
+mod run;
 pub(crate) mod runtime;
 mod status;
 
 use crate::error::Result;
 use crate::exit::Exit;
+use crate::terminal::paint::{Color, Paint};
 use clap::{CommandFactory, Parser, Subcommand};
+use std::io;
 
 const EXAMPLES: &str = "\
 Examples:
-  gpucap run --mem 4Gi --cores 30 -- python train.py
+  gpucap run --mem 4Gi --cores 30 python train.py
   gpucap status
   gpucap explain --pid 4242
 
-Each command has --help, with its exit status; include/gpucap.h has all of these.";
+Exit status: each command's --help has its own; include/gpucap.h has all of them.";
 
 /// Gives programs a slice of an NVIDIA GPU.
 #[derive(Debug, Parser)]
 #[command(name = "gpucap", bin_name = "gpucap", version, max_term_width = 100)]
-#[command(after_help = EXAMPLES, after_long_help = variables())]
+#[command(after_help = EXAMPLES, after_long_help = variables(), help_template = template())]
 pub(crate) struct Line {
+    /// Colours in the output: auto (on a terminal, unless NO_COLOR is set), always or never
+    #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t)]
+    #[arg(hide_possible_values = true, hide_default_value = true, display_order = 900)]
+    color: Color,
     #[command(subcommand)]
     command: Command,
 }
@@ -43,6 +50,7 @@ enum Command {
     /// Run a program, and everything that it starts, under a cap
     Run(run::Options),
     /// Show how much of each GPU each container and process holds
+    #[command(visible_aliases = ["ps", "ls"])]
     Status(status::Options),
     /// Print or serve the status in OpenMetrics format
     Metrics(metrics::Options),
@@ -77,18 +85,30 @@ enum Command {
 /// The variables that the library reads, in a container or under `gpucap run`.
 fn variables() -> String {
     let variables = gpucap_core::config::help().replace('\n', "\n  ");
-    format!("{EXAMPLES}\n\nVariables:\n  {}", variables.trim_end())
+    format!("{EXAMPLES}\n\n{}\n  {}", help::VARIABLES, variables.trim_end())
+}
+
+/// The help's form.
+fn template() -> String {
+    help::template(&Command::augment_subcommands(clap::Command::new("gpucap")))
 }
 
 impl Line {
+    /// Whether the words are of `gpucap run`, as far as they can be understood.
+    pub(crate) fn is_run() -> bool {
+        let seen = Self::command().ignore_errors(true).try_get_matches();
+        seen.is_ok_and(|seen| seen.subcommand_name() == Some(run::NAME))
+    }
+
     /// Executes the command.
     pub(crate) fn execute(self) -> Result<Exit> {
+        let paint = Paint::on(self.color, &io::stdout());
         match self.command {
             Command::Run(options) => run::execute(&options),
-            Command::Status(options) => status::execute(&options),
+            Command::Status(options) => status::execute(&options, paint),
             Command::Metrics(options) => metrics::execute(&options),
-            Command::Explain(options) => explain::execute(&options),
-            Command::Demo(options) => demo::execute(&options),
+            Command::Explain(options) => explain::execute(&options, paint),
+            Command::Demo(options) => demo::execute(&options, paint),
             Command::Check(options) => check::execute(&options),
             Command::Configure(options) => configure::execute(&options),
             Command::Calibrate(options) => calibrate::execute(&options),
@@ -114,13 +134,12 @@ mod tests {
     }
 
     #[test]
-    fn each_user_command_documents_its_exit_status() {
-        // These become a program, go on for ever, or are called by a program.
-        let others = ["runtime", "nri", "cdi", "hook"];
+    fn each_command_documents_its_exit_status_and_has_an_example() {
         let line = Line::command();
-        let silent = line.get_subcommands().filter(|command| {
-            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-            !others.contains(&command.get_name()) && !help.contains("Exit status: ")
+        let seen = line.get_subcommands().filter(|command| !command.is_hide_set());
+        let silent = seen.filter(|command| {
+            let help = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
+            [help::EXAMPLES, help::EXIT_STATUS].iter().any(|part| !help.contains(part))
         });
         let silent: Vec<_> = silent.map(clap::Command::get_name).collect();
         assert_eq!(silent, Vec::<&str>::new());

@@ -5,7 +5,6 @@ use gpucap_core::config::{ConfigError, Excerpt, ValueError};
 use gpucap_plan::Reason;
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// What went wrong.
@@ -47,10 +46,12 @@ pub(crate) enum Error {
     Stage(String),
     /// The limits of a container cannot be changed.
     Limit { container: String, why: String },
+    /// Nothing that `status` shows goes by this word.
+    NotShown(String),
     /// A container that asked for a slice cannot be held to it: the whole line.
     Refused(String),
     /// The address for metrics cannot be used.
-    Listen { address: SocketAddr, why: io::Error },
+    Listen { address: String, why: io::Error },
     /// The plugin cannot serve a runtime.
     Nri(String),
     /// An image cannot be looked at.
@@ -89,6 +90,7 @@ impl Error {
             | Self::File { .. }
             | Self::Container(_)
             | Self::Limit { .. }
+            | Self::NotShown(_)
             | Self::NoRuntime(_)
             | Self::Listen { .. }
             | Self::Nri(_)
@@ -152,6 +154,11 @@ impl fmt::Display for Error {
                 write!(f, "cdi: --gpu {held}: {}", gpucap_core::uuid::NotADeviceName)
             }
             Self::Limit { container, why } => write!(f, "limit: container {container}: {why}"),
+            Self::NotShown(word) => write!(
+                f,
+                "status: no container under a limit, process or GPU in use goes by {word:?}; \
+                 `gpucap status` shows those that do"
+            ),
             Self::NoRuntime(names) => {
                 write!(
                     f,

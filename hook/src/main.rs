@@ -14,7 +14,7 @@ mod sys;
 mod terminal;
 
 use clap::Parser;
-use command::{Line, nri, run, runtime};
+use command::{Line, nri, runtime};
 use exit::Exit;
 use std::env;
 use std::path::PathBuf;
@@ -36,8 +36,7 @@ fn main() -> ExitCode {
             // Where neither help nor errors can be written, there is nothing left to do.
             drop(asked.print());
             // The program that `run` becomes may end with any lower code.
-            let is_run = env::args_os().nth(1).is_some_and(|verb| verb == run::NAME);
-            let usage = if is_run { Exit::NOT_RUN } else { Exit::USAGE };
+            let usage = if Line::is_run() { Exit::NOT_RUN } else { Exit::USAGE };
             return if asked.use_stderr() { usage } else { Exit::OK }.into();
         }
     };

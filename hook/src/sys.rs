@@ -61,6 +61,14 @@ pub(crate) fn inherited_socket(number: i32) -> io::Result<UnixStream> {
     Ok(unsafe { UnixStream::from_raw_fd(number) })
 }
 
+/// The number of columns of the terminal that this file is; `None` if it is no terminal, or one that does not know.
+pub(crate) fn columns(file: &impl AsRawFd) -> Option<usize> {
+    let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
+    // SAFETY: the kernel writes one structure of this type, and the place is writable for as long as the call lasts.
+    let done = unsafe { libc::ioctl(file.as_raw_fd(), libc::TIOCGWINSZ, &raw mut size) };
+    (done == 0 && size.ws_col != 0).then_some(size.ws_col.into())
+}
+
 /// Waits until there is something to read, or its end, for at most the timeout. Returns whether there is.
 pub(crate) fn readable(file: &impl AsRawFd, most: Duration) -> bool {
     let mut asked = libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 };

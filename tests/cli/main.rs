@@ -9,6 +9,7 @@
 //! * [`configure`]: engines are told of the hook, and their files stay what they were.
 //! * [`files`]: to the byte, with owner, mode and links.
 //! * [`nri`]: the plugin answers a runtime, waits for one that goes away, and is bounded.
+//! * [`words`]: help, aliases, colours, and the words that choose what is shown.
 //! * [`demo`]: the demo shows what it promises and leaves nothing behind.
 
 mod calibrate;
@@ -21,6 +22,7 @@ mod metrics;
 mod nri;
 mod run;
 mod runtime;
+mod words;
 
 use gpucap_tests::{Build, Driver, Output, Result, Run, Stop, World, main as harness};
 use std::path::PathBuf;
@@ -38,6 +40,7 @@ fn main() -> ExitCode {
         runtime::trials,
         calibrate::trials,
         nri::trials,
+        words::trials,
     ];
     harness(suites.into_iter().flat_map(|trials| trials()).collect())
 }

@@ -1,7 +1,7 @@
 //! `gpucap metrics`, once and served, of a process that lives at the same time. What a real parser makes of it: `tests/clients`.
 
 use crate::look::{begin, ledger_of};
-use crate::{ended, expect, gpucap};
+use crate::{ended, expect, gpucap, says};
 use gpucap_tests::{Build, Result, Stop, trial};
 use libtest_mimic::Trial;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -15,6 +15,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("metrics: each client is answered, even behind one that sends nothing", served),
         trial("metrics: many that say nothing do not hold up who asks", silent),
         trial("metrics: an address that cannot be had is a failure", taken),
+        trial("metrics: HOST:PORT and :PORT are addresses", named),
+        trial("metrics: an address without a port is a usage error", no_port),
     ]
 }
 
@@ -47,8 +49,12 @@ struct Server {
 
 impl Server {
     fn start() -> Result<Self> {
+        Self::at("127.0.0.1:0")
+    }
+
+    fn at(listen: &str) -> Result<Self> {
         let mut command = Command::new(Build::shipped()?.gpucap()?);
-        let command = command.args(["metrics", "--listen", "127.0.0.1:0"]).stderr(Stdio::piped());
+        let command = command.args(["metrics", "--listen", listen]).stderr(Stdio::piped());
         let mut child = command.spawn()?;
         let mut line = String::new();
         if let Some(said) = child.stderr.take() {
@@ -127,4 +133,28 @@ fn taken() -> Result {
     let why = output.stderr.strip_prefix(&format!("gpucap: metrics: {address}: "));
     let says = ["address already in use\n", "address in use\n"];
     expect(why.is_some_and(|why| says.contains(&why)), || output.to_string())
+}
+
+fn named() -> Result {
+    for listen in ["localhost:0", ":0"] {
+        let mut server = Server::at(listen)?;
+        let port = server.address.rsplit(':').next().unwrap_or_default().to_owned();
+        expect(port != "0", || format!("{listen}: {}", server.address))?;
+        // All addresses of the machine are meant by none: one of them is this.
+        if listen.starts_with(':') {
+            server.address = format!("127.0.0.1:{port}");
+        }
+        let (head, _) = server.ask("GET /metrics HTTP/1.1\r\n\r\n")?;
+        expect(head.starts_with("HTTP/1.1 200 "), || head.clone())?;
+    }
+    Ok(())
+}
+
+fn no_port() -> Result {
+    for listen in ["9744", "localhost", "localhost:", ":http", ":65536"] {
+        let output = gpucap(&["metrics", "--listen", listen])?.output()?;
+        ended(&output, 2)?;
+        says(&output, "HOST:PORT")?;
+    }
+    Ok(())
 }

@@ -13,6 +13,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("run: the program sees the cap as its card", the_program_sees_the_cap),
         trial("run: nothing is run on a value that cannot be used", nothing_on_a_bad_value),
         trial("run: a failure before the program has a code of its own", codes),
+        trial("run: the program needs no -- before it", no_dashes),
         trial("an error names the word that is wrong", blame),
         trial("run: the program's end is the end of the run", the_program_ends_it),
         trial("run: inside a run the cap is only lowered and the ledger stays", inside_a_run),
@@ -56,11 +57,28 @@ fn codes() -> Result {
         (&["run", "--mem", "1Gi"], 125),
         (&["run"], 125),
         (&["run", "--memory", "1Gi", "--", "true"], 125),
-        (&["run", "--mem", "1Gi", "true"], 125),
+        (&["run", "--mem", "x", "true"], 125),
+        (&["run", "--bad", "1Gi", "true"], 125),
+        (&["--color", "never", "run", "--memory", "1Gi", "--", "true"], 125),
+        (&["--color=never", "run"], 125),
         (&["run", "--help"], 0),
         (&["nothing"], 2),
     ] {
         ended(&gpucap(words)?.output()?, code)?;
+    }
+    Ok(())
+}
+
+fn no_dashes() -> Result {
+    for (words, printed) in [
+        (&["run", "--mem", "1Gi", "echo", "a", "--mem", "b"][..], "a --mem b\n"),
+        (&["run", "--mem=1Gi", "echo", "-n", "a"], "a"),
+        (&["run", "--mem", "1Gi", "echo", "a", "--", "--help"], "a -- --help\n"),
+        (&["run", "--mem", "1Gi", "--", "echo", "--", "a"], "-- a\n"),
+        (&["run", "--mem", "1Gi", "echo", "--color", "never"], "--color never\n"),
+    ] {
+        let output = gpucap(words)?.output()?.success()?;
+        expect(output.stdout == printed, || format!("{words:?}: {output}"))?;
     }
     Ok(())
 }

@@ -84,6 +84,7 @@ fn words() -> Result {
         &["--version"],
         &["-h", "features"],
         &["--root", "/r", "exec", "-t", "id", "sh", "-c", "a b\n\"c\"", "", "--", "--bundle", "x"],
+        &["--color", "never", "kill", "id"],
         &["kill", "id", "KILL"],
     ] {
         place.run(line)?.success()?;

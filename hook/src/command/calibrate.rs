@@ -26,7 +26,10 @@ const AFTER: &str = "\
 Run it as root on the host, once after each installation of gpucap or of a driver. It makes one context on each
 card and ends it; programs that use the GPUs at the same time are not disturbed.
 
-Exit status: 0 if each card was measured, 1 if not; one line for each says why.";
+Exit status: 0 if each card was measured, 1 if not; one line for each says why.
+
+Examples:
+  gpucap calibrate";
 
 /// A card that was switched off takes seconds to start.
 const MOST: Duration = Duration::from_secs(60);
@@ -38,7 +41,7 @@ const ABLE: [u32; 2] = [0, 6];
 
 /// The words behind `gpucap calibrate`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = AFTER)]
+#[command(after_long_help = AFTER)]
 pub(crate) struct Options {
     /// Do nothing if there is a measurement of these cards with this driver
     #[arg(long)]

@@ -26,11 +26,13 @@ Engines read /etc/cdi and /var/run/cdi: --output /var/run/cdi for slices that en
 
 Exit status: 0 if it is described; 1 if a name cannot be used or a file not be written, 125 if a limit cannot be used.
 
+Examples:
   gpucap cdi generate job7 --mem 4Gi --cores 30 --gpu GPU-<uuid> --output /var/run/cdi
   docker run --device nvidia.com/gpu=GPU-<uuid> --device gpucap/slice=job7 ...";
 
 /// The words behind `gpucap cdi`.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = AFTER)]
 pub(crate) struct Options {
     #[command(subcommand)]
     command: Command,
@@ -43,7 +45,7 @@ enum Command {
 }
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = AFTER)]
+#[command(after_long_help = AFTER)]
 struct Generate {
     /// The name of the device
     name: String,

@@ -13,11 +13,14 @@ use std::path::PathBuf;
 
 const AFTER: &str = "\
 Exit status: 0 its programs load it, 3 nothing there loads it, 6 a container of it would be refused,
-1 it cannot be looked at.";
+1 it cannot be looked at.
+
+Examples:
+  gpucap check /run/image/rootfs";
 
 /// The words behind `gpucap check`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = AFTER)]
+#[command(after_long_help = AFTER)]
 pub(crate) struct Options {
     /// The root directory of the image
     root: PathBuf,

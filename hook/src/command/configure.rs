@@ -64,7 +64,7 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
 
 /// What CRI-O hands on of a variable that a device plugin and the pod both set is the pod's.
 fn more_for_crio(config: &Path) -> &'static str {
-    match inputs::node_or_default(config).kubelet_checkpoint {
+    match inputs::node_or_default(config).unwrap_or_default().kubelet_checkpoint {
         Some(_) => "",
         None => {
             "On a node of Kubernetes, have the settings name `kubelet_checkpoint`: CRI-O lets a pod overrule \

@@ -15,14 +15,17 @@ use crate::exit::Exit;
 use crate::terminal::paint::Paint;
 use show::Show;
 use stage::Stage;
-use std::io;
 
 const AFTER: &str = "\
-Exit status: 0 if everything was as it should be, 1 if not.";
+Exit status: 0 if everything was as it should be, 1 if not.
+
+Examples:
+  gpucap demo
+  gpucap demo --stub";
 
 /// The words behind `gpucap demo`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = AFTER)]
+#[command(after_long_help = AFTER)]
 pub(crate) struct Options {
     /// Use the stub driver even if there is a GPU
     #[arg(long)]
@@ -30,8 +33,8 @@ pub(crate) struct Options {
 }
 
 /// Shows it.
-pub(crate) fn execute(options: &Options) -> Result<Exit> {
-    let show = Show::on(Paint::on(&io::stdout()));
+pub(crate) fn execute(options: &Options, paint: Paint) -> Result<Exit> {
+    let show = Show::on(paint);
     let stage = Stage::set(options.stub)?;
     steps::play(&stage, show)?;
     Ok(Exit::OK)

@@ -17,7 +17,6 @@ use crate::terminal::output;
 use crate::terminal::paint::Paint;
 use facts::Facts;
 use gpucap_plan::Node;
-use std::io;
 use std::path::PathBuf;
 use verdict::Verdict;
 
@@ -25,12 +24,13 @@ const AFTER: &str = "\
 Exit status: 0 capped, 3 not capped, 4 limits are set that cannot be used (no GPU work is allowed,
 a container is not started), 1 the process or bundle cannot be looked at.
 
+Examples:
   gpucap explain --pid 4242      a process that runs, here or in a container
   gpucap explain /run/bundle     a container before it starts: who said what of it";
 
 /// The words behind `gpucap explain`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = AFTER)]
+#[command(after_long_help = AFTER)]
 pub(crate) struct Options {
     /// The process to look at; without it, a program started from here
     #[arg(long, conflicts_with = "bundle")]
@@ -49,10 +49,10 @@ pub(crate) struct Options {
 }
 
 /// Prints the answer.
-pub(crate) fn execute(options: &Options) -> Result<Exit> {
+pub(crate) fn execute(options: &Options, paint: Paint) -> Result<Exit> {
     if let Some(bundle) = &options.bundle {
         let state = options.state.as_deref();
-        return bundle::execute(bundle, state, &options.config, options.json);
+        return bundle::execute(bundle, state, &options.config, (!options.json).then_some(paint));
     }
     let facts = match options.pid {
         Some(pid) => Facts::of(Process(pid)).map_err(|why| Error::Process { pid, why })?,
@@ -62,7 +62,7 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     output::print(&if options.json {
         json::render(&facts, &verdict)
     } else {
-        text::render(&facts, &verdict, Paint::on(&io::stdout()))
+        text::render(&facts, &verdict, paint)
     })?;
     Ok(match verdict {
         Verdict::Capped => Exit::OK,

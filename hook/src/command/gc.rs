@@ -15,11 +15,14 @@ use std::path::PathBuf;
 const AFTER: &str = "\
 It can be called at any time: what may still be in use stays. Calling it is rarely needed: each later start does the same.
 
-Exit status: 0, also if there was nothing.";
+Exit status: 0, also if there was nothing.
+
+Examples:
+  gpucap gc";
 
 /// The words behind `gpucap gc`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = AFTER)]
+#[command(after_long_help = AFTER)]
 pub(crate) struct Options {
     /// The node's configuration: where the hook keeps what it knows of containers
     #[arg(long, value_name = "FILE", default_value = Node::PATH)]
@@ -28,7 +31,7 @@ pub(crate) struct Options {
 
 /// Takes it away, and says how much it was.
 pub(crate) fn execute(options: &Options) -> Result<Exit> {
-    let node = inputs::node_or_default(&options.config);
+    let node = inputs::node_or_default(&options.config)?;
     let records = records::sweep(&records::directory(&node));
     let pages = pages::sweep(&pages::directory(&node));
     let ledgers = ledgers::sweep();

@@ -19,7 +19,7 @@ use gpucap_core::limits::file::{Entry, Key, MemoryCap};
 use gpucap_core::limits::live::LiveEntry;
 use gpucap_core::units::{Bytes, Share, UnitError};
 use gpucap_core::uuid::DeviceName;
-use gpucap_plan::{Names, NativeLimit, Node};
+use gpucap_plan::{Card, Names, NativeLimit, Node};
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -30,12 +30,13 @@ limit of when it started cannot be limited later.
 
 Exit status: 0 if it holds, 1 if nothing was changed; one line says why.
 
+Examples:
   gpucap limit default/train --mem 4Gi --cores 30
   gpucap limit 4f6c1e2d3a4b --reset";
 
 /// The words behind `gpucap limit`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = AFTER)]
+#[command(after_long_help = AFTER)]
 #[command(group = clap::ArgGroup::new("change").required(true).multiple(true).args(["mem", "cores", "reset"]))]
 pub(crate) struct Options {
     /// The beginning of its id, or NAMESPACE/POD, or NAMESPACE/POD/CONTAINER, as `gpucap status` shows them
@@ -49,9 +50,9 @@ pub(crate) struct Options {
     /// Restore the limits of the container's start, except those given here
     #[arg(long)]
     reset: bool,
-    /// Only this GPU: as the limits file calls it (GPU-..., MIG-..., *)
-    #[arg(long, value_name = "GPU")]
-    gpu: Option<Key>,
+    /// Only this GPU: its index as nvidia-smi counts, or as the limits file calls it (GPU-..., MIG-..., *)
+    #[arg(long, value_name = "GPU", value_parser = gpu)]
+    gpu: Option<Gpu>,
     /// The node's configuration: where the hook keeps what it knows of containers
     #[arg(long, value_name = "FILE", default_value = Node::PATH)]
     config: PathBuf,
@@ -59,11 +60,12 @@ pub(crate) struct Options {
 
 /// Changes them, and says what holds.
 pub(crate) fn execute(options: &Options) -> Result<Exit> {
-    let node = inputs::node_or_default(&options.config);
+    let node = inputs::node_or_default(&options.config)?;
     let record = find(records::all(&records::directory(&node)), &options.container)?;
     let refused = |why: String| Error::Limit { container: record.container.clone(), why };
     let limits = record.limits().ok_or_else(|| refused("its record cannot be read".into()))?;
-    let wanted = |entry: &&Entry| options.gpu.is_none_or(|gpu| gpu == entry.key);
+    let gpu = options.gpu.map(|gpu| gpu.key(&inputs::cards())).transpose().map_err(refused)?;
+    let wanted = |entry: &&Entry| gpu.is_none_or(|gpu| gpu == entry.key);
     let entries: Vec<&Entry> = limits.entries.iter().filter(wanted).collect();
     if entries.is_empty() {
         return Err(refused("it has no such GPU".into()));
@@ -102,6 +104,36 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     options.mem.and_then(Bytes::doubt).into_iter().for_each(output::notice);
     output::print(&text)?;
     Ok(Exit::OK)
+}
+
+/// A GPU as it was typed.
+#[derive(Clone, Copy, Debug)]
+enum Gpu {
+    Index(u32),
+    Key(Key),
+}
+
+impl Gpu {
+    /// Returns its name in the limits file, on a machine with these GPUs.
+    fn key(self, cards: &[Card]) -> std::result::Result<Key, String> {
+        let index = match self {
+            Self::Key(key) => return Ok(key),
+            Self::Index(index) => index,
+        };
+        let card = usize::try_from(index).ok().and_then(|index| cards.get(index));
+        card.map(|card| Key::Name(card.name)).ok_or_else(|| match cards.len() {
+            0 => "the driver does not list this machine's GPUs: give --gpu GPU-<uuid>".into(),
+            count => format!("--gpu {index}: this machine has {count} GPUs, counted from 0"),
+        })
+    }
+}
+
+/// An index, as `gpucap run` takes it, or a name.
+fn gpu(text: &str) -> std::result::Result<Gpu, String> {
+    if let Ok(index) = text.parse() {
+        return Ok(Gpu::Index(index));
+    }
+    text.parse().map(Gpu::Key).map_err(|why| format!("{why}; or give its index"))
 }
 
 /// A percentage has no meaning here: which card it would be of is not known to the host.
@@ -176,7 +208,7 @@ fn said(EffectiveLimit { now, at_start, .. }: EffectiveLimit) -> String {
 fn find(records: Vec<Record>, word: &str) -> Result<Record> {
     let refused = |why: String| Error::Limit { container: word.to_owned(), why };
     let mut found: Vec<Record> =
-        records.into_iter().filter(|record| is_called(record, word)).collect();
+        records.into_iter().filter(|record| record.is_called(word)).collect();
     // An id may be the beginning of another.
     if let Some(exact) = found.iter().position(|record| record.container == word) {
         return Ok(found.swap_remove(exact));
@@ -192,18 +224,6 @@ fn find(records: Vec<Record>, word: &str) -> Result<Record> {
             Err(refused(format!("it may be any of these: {}", names.join(", "))))
         }
     }
-}
-
-/// Whether it goes by this word: the beginning of its id, `NAMESPACE/POD` or `NAMESPACE/POD/CONTAINER`.
-fn is_called(record: &Record, word: &str) -> bool {
-    let named = record.names.as_ref().is_some_and(|Names { namespace, pod, container }| {
-        let rest = word.strip_prefix(namespace.as_str()).and_then(|rest| rest.strip_prefix('/'));
-        rest.is_some_and(|rest| match rest.split_once('/') {
-            Some(parts) => parts == (pod, container),
-            None => rest == pod,
-        })
-    });
-    named || !word.is_empty() && record.container.starts_with(word)
 }
 
 /// What identifies it among others.
@@ -228,6 +248,23 @@ mod tests {
         });
         let limits = String::new();
         Record { container: id.into(), pid: 1, start_time: 1, names, limits, native_limits: None }
+    }
+
+    #[test]
+    fn an_index_is_the_gpu_that_nvidia_smi_counts() {
+        let name = |digit| format!("GPU-{digit}0000000-0000-0000-0000-000000000000");
+        let card = |digit| Card { name: name(digit).parse().expect("a name"), minor: None };
+        let cards = [card('1'), card('2')];
+        let key = |text: &str, cards: &[Card]| {
+            gpu(text).and_then(|gpu| gpu.key(cards)).map(|key| key.to_string())
+        };
+        assert_eq!(key("1", &cards), Ok(name('2')));
+        assert_eq!(key("*", &cards), Ok("*".into()));
+        assert_eq!(key(&name('3'), &cards), Ok(name('3')));
+        let count = "--gpu 2: this machine has 2 GPUs, counted from 0";
+        assert_eq!(key("2", &cards), Err(count.into()));
+        assert!(key("0", &[]).is_err_and(|why| why.contains("GPU-<uuid>")));
+        assert!(key("first", &cards).is_err_and(|why| why.ends_with("; or give its index")));
     }
 
     fn found(word: &str) -> std::result::Result<String, String> {

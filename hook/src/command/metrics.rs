@@ -3,6 +3,7 @@
 //! Printed once, or served over HTTP. As in `status`, nothing is reaped or changed, and no state is kept between two
 //! scrapes: the counters are those of the ledgers.
 
+mod address;
 mod serve;
 
 use super::status;
@@ -10,22 +11,26 @@ use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::node::inputs;
 use crate::terminal::output;
+use address::Address;
 use gpucap_plan::Node;
-use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 
 const AFTER: &str = "\
 On the host, run by root, it has each container under limits. The names are on the page `metrics` of the documentation, and stay.
 
-Exit status: 0, also if there is nothing to be seen; 1 if it cannot listen.";
+Exit status: 0, also if there is nothing to be seen; 1 if it cannot listen.
+
+Examples:
+  gpucap metrics
+  gpucap metrics --listen :9744";
 
 /// The words behind `gpucap metrics`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = AFTER)]
+#[command(after_long_help = AFTER)]
 pub(crate) struct Options {
-    /// Serve /metrics at this address until stopped; without it, print the metrics once
-    #[arg(long, value_name = "ADDRESS:PORT")]
-    listen: Option<SocketAddr>,
+    /// Serve /metrics there until stopped (:PORT: each address of this machine); without it, print the metrics once
+    #[arg(long, value_name = "HOST:PORT")]
+    listen: Option<Address>,
     /// The node's configuration: where the hook keeps what it knows of containers
     #[arg(long, value_name = "FILE", default_value = Node::PATH)]
     config: PathBuf,
@@ -33,17 +38,21 @@ pub(crate) struct Options {
 
 /// Prints them, or serves them until it is stopped.
 pub(crate) fn execute(options: &Options) -> Result<Exit> {
-    let look = || status::metrics(&inputs::node_or_default(&options.config));
-    let Some(address) = options.listen else {
-        output::print(&look())?;
+    let first = inputs::node_or_default(&options.config)?;
+    let Some(address) = &options.listen else {
+        output::print(&status::metrics(&first))?;
         return Ok(Exit::OK);
     };
-    let listening = TcpListener::bind(address).and_then(|socket| {
+    let listening = address.bind().and_then(|socket| {
         let address = socket.local_addr()?;
         Ok((socket, address))
     });
-    let (socket, address) = listening.map_err(|why| Error::Listen { address, why })?;
+    let (socket, address) =
+        listening.map_err(|why| Error::Listen { address: address.to_string(), why })?;
     output::notice(format!("metrics: http://{address}{}", serve::PATH));
-    serve::serve(&socket, look);
+    // It may change while this serves.
+    serve::serve(&socket, || {
+        status::metrics(&inputs::node_or_default(&options.config).unwrap_or_default())
+    });
     Ok(Exit::OK)
 }

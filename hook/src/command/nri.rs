@@ -30,8 +30,17 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
+const AFTER: &str = "\
+It serves until it is stopped, and waits for a runtime that is not there or goes away.
+
+Exit status: 1 if it cannot serve, one line says why; started by a runtime, 0 when that ends.
+
+Examples:
+  gpucap nri --socket /var/run/nri/nri.sock";
+
 /// The words behind `gpucap nri`.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = AFTER)]
 pub(crate) struct Options {
     /// The runtime's socket
     #[arg(long, value_name = "FILE", default_value = "/var/run/nri/nri.sock")]

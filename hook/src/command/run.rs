@@ -34,12 +34,13 @@ Inside another budget (a container's, or another run's) the lower limit holds, a
 
 Exit status: the program's own; 125 if nothing was run (also for an option that is not known), 126 if the program cannot be executed, 127 if it was not found.
 
-  gpucap run --mem 4Gi -- python train.py
+Examples:
+  gpucap run --mem 4Gi python train.py
   gpucap run --profile 1g.5gb -- ./serve";
 
 /// The words behind `gpucap run`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = AFTER, override_usage = "gpucap run [--mem SIZE] [--cores PERCENT] [--profile NAME] [--gpu GPU]... -- PROGRAM [ARGUMENT]...")]
+#[command(after_long_help = AFTER, override_usage = "gpucap run [--mem SIZE] [--cores PERCENT] [--profile NAME] [--gpu GPU]... [--] PROGRAM [ARGUMENT]...")]
 pub(crate) struct Options {
     /// Memory of each GPU: 4Gi, 4096Mi, 25%, ...
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
@@ -53,8 +54,8 @@ pub(crate) struct Options {
     /// Cap this GPU only (index or UUID; may be repeated); the others stay as they are
     #[arg(long, value_name = "GPU")]
     gpu: Vec<String>,
-    /// The program and its arguments
-    #[arg(required = true, last = true, value_name = "PROGRAM")]
+    /// The program and its arguments: every word from the first that is no option
+    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
 }
 

@@ -27,9 +27,18 @@ pub(crate) const NAME: &str = "gpucap-runtime";
 /// The only word that is for us, if it comes first: another configuration of the node.
 const CONFIG: &str = "--gpucap-config=";
 
+const AFTER: &str = "\
+An engine calls it in place of runc: `gpucap configure docker` and `gpucap configure containerd` register it. The next
+runtime is `next_runtime` of the node's configuration; --gpucap-config=FILE, as the first word, names another one.
+
+Exit status: that of the next runtime; 1 if the container is not made.
+
+Examples:
+  gpucap runtime --gpucap-config=/etc/gpucap/config.json create --bundle /run/bundle id";
+
 /// The words behind `gpucap runtime`.
 #[derive(Debug, clap::Args)]
-#[command(disable_help_flag = true)]
+#[command(disable_help_flag = true, after_long_help = AFTER)]
 pub(crate) struct Options {
     /// The words for the next runtime
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "WORD")]

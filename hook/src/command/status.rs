@@ -4,6 +4,7 @@
 //! People see text, programs JSON, Prometheus the numbers. Looks only: nothing is reaped, nothing swept. What dead processes held counts as free, as it will be for the next
 //! request.
 
+mod choose;
 mod json;
 mod metrics;
 mod text;
@@ -13,7 +14,7 @@ mod view;
 
 use crate::container::ledgers::{self, BY_HOOK, Look};
 use crate::container::{live, records};
-use crate::error::{Result, reason};
+use crate::error::{Error, Result, reason};
 use crate::exit::Exit;
 use crate::node::inputs;
 use crate::node::proc::{Snapshot, Whereabouts};
@@ -25,20 +26,28 @@ use gpucap_core::ledger::Identity;
 use gpucap_core::limits::live::PATH;
 use gpucap_plan::Node;
 use std::cell::Cell;
+use std::env;
 use std::path::{Path, PathBuf};
-use std::{env, io};
 use view::{Container, Device, LedgerView, State, Status, World};
 
 const AFTER: &str = "\
 On the host, run by root, it shows each container under limits; inside one, that container.
 The names of the JSON are on the page `status` of the documentation, and stay.
+A PID is one that is shown, a GPU its name, the beginning of that, or its index as nvidia-smi counts.
 
-Exit status: 0, also if there is nothing to be seen.";
+Exit status: 0, also if there is nothing to be seen; 1 if nothing goes by the name that is given.
+
+Examples:
+  gpucap status
+  gpucap status default/train
+  gpucap status --json | jq '.ledgers[].path'";
 
 /// The words behind `gpucap status`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = AFTER)]
+#[command(after_long_help = AFTER)]
 pub(crate) struct Options {
+    /// Only what goes by this: CONTAINER (the beginning of its id), NAMESPACE/POD, NAMESPACE/POD/CONTAINER, PID or GPU
+    name: Option<String>,
     /// Print JSON, for programs
     #[arg(long)]
     json: bool,
@@ -48,13 +57,13 @@ pub(crate) struct Options {
 }
 
 /// Prints all visible ledgers.
-pub(crate) fn execute(options: &Options) -> Result<Exit> {
-    let status = look(&inputs::node_or_default(&options.config), &Machine::new(MOST_ROWS));
-    let text = if options.json {
-        json::render(&status)
-    } else {
-        text::render(&status, Paint::on(&io::stdout()))
-    };
+pub(crate) fn execute(options: &Options, paint: Paint) -> Result<Exit> {
+    let mut status = look(&inputs::node_or_default(&options.config)?, &Machine::new(MOST_ROWS));
+    if let Some(name) = &options.name {
+        let chosen = status.chosen(name, &inputs::cards());
+        status = chosen.ok_or_else(|| Error::NotShown(name.clone()))?;
+    }
+    let text = if options.json { json::render(&status) } else { text::render(&status, paint) };
     output::print(&text)?;
     Ok(Exit::OK)
 }

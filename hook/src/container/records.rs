@@ -100,6 +100,18 @@ pub(crate) fn is_id(text: &str) -> bool {
 }
 
 impl Record {
+    /// Whether the container goes by this word: the beginning of its id, `NAMESPACE/POD` or `NAMESPACE/POD/CONTAINER`.
+    pub(crate) fn is_called(&self, word: &str) -> bool {
+        let named = self.names.as_ref().is_some_and(|Names { namespace, pod, container }| {
+            let rest = word.strip_prefix(namespace.as_str()).and_then(|it| it.strip_prefix('/'));
+            rest.is_some_and(|rest| match rest.split_once('/') {
+                Some(parts) => parts == (pod, container),
+                None => rest == pod,
+            })
+        });
+        named || !word.is_empty() && self.container.starts_with(word)
+    }
+
     /// The record of a container that waits to be started.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 //! The only place that reads those files. Each read is bounded. A file that is not there says nothing; one that is
 //! there and cannot be read is a reason to refuse, or for the planner to judge.
 
-use crate::error::reason;
+use crate::error::{self, Error, reason};
 use crate::sys;
 use crate::terminal::output;
 use gpucap_plan::{
@@ -111,11 +111,20 @@ fn user_namespaces() -> bool {
 }
 
 /// The node's configuration, for a command that only looks: one that cannot be used is said, and the defaults hold.
-pub(crate) fn node_or_default(config: &Path) -> Node {
-    node(config).unwrap_or_else(|why| {
+///
+/// # Errors
+/// The file is not the default one, so the user has named it, and there is none.
+pub(crate) fn node_or_default(config: &Path) -> error::Result<Node> {
+    if config != Path::new(Node::PATH)
+        && let Err(why) = fs::metadata(config)
+        && why.kind() == io::ErrorKind::NotFound
+    {
+        return Err(Error::File { path: config.to_owned(), why });
+    }
+    Ok(node(config).unwrap_or_else(|why| {
         output::notice(format_args!("{why}; the defaults are taken"));
         Node::default()
-    })
+    }))
 }
 
 /// The node's configuration, as its administrator wrote it or by default.

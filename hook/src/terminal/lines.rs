@@ -2,17 +2,17 @@
 //!
 //! Colours take no place: signs between `ESC [` and `m` are not counted.
 
-/// As wide as a line may be.
+/// As wide as a line may be where no terminal says its width.
 pub(crate) const WIDTH: usize = 80;
 const GAP: &str = "   ";
 
-/// Joins parts side by side, indented by `indent` blanks; a part that does not fit begins a line of its own.
-pub(crate) fn flow(indent: usize, parts: &[String]) -> String {
+/// Joins parts side by side in lines of at most `most` places, indented by `indent` blanks; a part that does not fit begins a line of its own.
+pub(crate) fn flow(most: usize, indent: usize, parts: &[String]) -> String {
     let (mut text, mut line) = (String::new(), " ".repeat(indent));
     for part in parts {
         let is_first = line.trim().is_empty();
         let gap = if is_first { "" } else { GAP };
-        if !is_first && width(&line) + gap.len() + width(part) > WIDTH {
+        if !is_first && width(&line) + gap.len() + width(part) > most {
             text.push_str(&line);
             text.push('\n');
             line = format!("{}{part}", " ".repeat(indent));
@@ -24,13 +24,13 @@ pub(crate) fn flow(indent: usize, parts: &[String]) -> String {
     text + &line + "\n"
 }
 
-/// As much of a line, which has no colours, as fits.
-pub(crate) fn cut(line: &str) -> String {
+/// As much of a line, which has no colours, as fits in `most` places.
+pub(crate) fn cut(most: usize, line: &str) -> String {
     const MORE: &str = "...";
-    if line.chars().count() <= WIDTH {
+    if line.chars().count() <= most {
         return line.to_owned();
     }
-    let start: String = line.chars().take(WIDTH - MORE.len()).collect();
+    let start: String = line.chars().take(most.saturating_sub(MORE.len())).collect();
     format!("{}{MORE}", start.trim_end())
 }
 
@@ -55,12 +55,14 @@ mod tests {
 
     #[test]
     fn what_fits_stands_beside_and_the_rest_below() {
-        assert_eq!(flow(2, &parts(&["one", "two"])), "  one   two\n");
+        assert_eq!(flow(WIDTH, 2, &parts(&["one", "two"])), "  one   two\n");
+        assert_eq!(flow(11, 2, &parts(&["one", "two"])), "  one   two\n");
+        assert_eq!(flow(10, 2, &parts(&["one", "two"])), "  one\n  two\n");
         let (long, exact) = ("x".repeat(70), "y".repeat(WIDTH - 2));
-        assert_eq!(flow(2, &parts(&[&long, "seven77"])), format!("  {long}\n  seven77\n"));
-        assert_eq!(flow(2, &parts(&[&exact])), format!("  {exact}\n"));
-        assert_eq!(flow(2, &parts(&[&long, "fivex"])), format!("  {long}   fivex\n"));
-        assert_eq!(flow(2, &parts(&[&long, "sixsix"])), format!("  {long}\n  sixsix\n"));
+        assert_eq!(flow(WIDTH, 2, &parts(&[&long, "seven77"])), format!("  {long}\n  seven77\n"));
+        assert_eq!(flow(WIDTH, 2, &parts(&[&exact])), format!("  {exact}\n"));
+        assert_eq!(flow(WIDTH, 2, &parts(&[&long, "fivex"])), format!("  {long}   fivex\n"));
+        assert_eq!(flow(WIDTH, 2, &parts(&[&long, "sixsix"])), format!("  {long}\n  sixsix\n"));
     }
 
     #[test]
@@ -72,8 +74,8 @@ mod tests {
     #[test]
     fn a_line_that_is_too_long_says_so() {
         let fits = "x".repeat(WIDTH);
-        assert_eq!(cut(&fits), fits);
-        let cut = cut(&format!("{fits}y"));
+        assert_eq!(cut(WIDTH, &fits), fits);
+        let cut = cut(WIDTH, &format!("{fits}y"));
         assert_eq!((cut.chars().count(), cut.ends_with("x...")), (WIDTH, true));
     }
 }

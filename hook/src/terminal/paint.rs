@@ -1,22 +1,60 @@
-//! Colours, where they help: on a terminal, unless `NO_COLOR` is set or the terminal is a dumb one.
+//! Colours, where they help: on a terminal, unless `NO_COLOR` is set or the terminal is a dumb one, or as `--color`
+//! chooses.
 //!
 //! No meaning depends on a colour: the text reads the same without.
 
+use crate::sys;
+use crate::terminal::lines::WIDTH;
 use std::env;
 use std::io::IsTerminal;
+use std::os::fd::AsRawFd;
 
-/// How words are painted; or that they are not.
-#[derive(Clone, Copy, Debug, Default)]
+/// When words are painted: the values of `--color`.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, clap::ValueEnum)]
+pub(crate) enum Color {
+    /// On a terminal
+    #[default]
+    Auto,
+    /// Also in a pipe, for `less -R` and `watch --color`
+    Always,
+    /// Nowhere
+    Never,
+}
+
+/// How words are painted, or that they are not; and the width of what they are painted on.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Paint {
     on: bool,
+    width: usize,
+}
+
+/// A terminal that is narrower is treated as one of this width: it wraps the lines itself.
+const NARROWEST: usize = 40;
+
+impl Default for Paint {
+    /// Without colours, for no terminal.
+    fn default() -> Self {
+        Self { on: false, width: WIDTH }
+    }
 }
 
 impl Paint {
     /// For what goes to this stream.
-    pub(crate) fn on(stream: &impl IsTerminal) -> Self {
+    pub(crate) fn on(color: Color, stream: &(impl IsTerminal + AsRawFd)) -> Self {
         let set = |name| env::var_os(name).is_some_and(|value| !value.is_empty());
         let dumb = env::var_os("TERM").is_some_and(|term| term == "dumb");
-        Self { on: stream.is_terminal() && !set("NO_COLOR") && !dumb }
+        let on = match color {
+            Color::Auto => stream.is_terminal() && !set("NO_COLOR") && !dumb,
+            Color::Always => true,
+            Color::Never => false,
+        };
+        let width = sys::columns(stream).map_or(WIDTH, |columns| columns.max(NARROWEST));
+        Self { on, width }
+    }
+
+    /// How wide a line may be: as wide as the terminal, or [`WIDTH`] in a pipe or a file.
+    pub(crate) fn width(self) -> usize {
+        self.width
     }
 
     /// A heading.

@@ -40,15 +40,15 @@ impl Table {
             words.map(|word| word.chars().count()).max().unwrap_or(0)
         };
         let widths: Vec<usize> = (0..self.columns.len()).map(width).collect();
-        let mut text = format!("{}\n", paint.dim(&self.line(&heading, &widths)));
+        let mut text = format!("{}\n", paint.dim(&self.line(&heading, &widths, paint)));
         for row in &self.rows {
-            text.push_str(&self.line(row, &widths));
+            text.push_str(&self.line(row, &widths, paint));
             text.push('\n');
         }
         text
     }
 
-    fn line(&self, row: &[String], widths: &[usize]) -> String {
+    fn line(&self, row: &[String], widths: &[usize], paint: Paint) -> String {
         let mut line = " ".repeat(self.indent);
         for ((word, column), &width) in row.iter().zip(self.columns).zip(widths) {
             line.push_str(&if column.right {
@@ -57,7 +57,7 @@ impl Table {
                 format!("{word:<width$}   ")
             });
         }
-        lines::cut(line.trim_end())
+        lines::cut(paint.width(), line.trim_end())
     }
 }
 

@@ -16,12 +16,13 @@ CRI-O look for themselves. Doing it twice changes nothing more.
 
 Exit status: 0 if it is as asked, 1 if a file cannot be changed; one line says why.
 
+Examples:
   gpucap configure containerd --dry-run
   gpucap configure containerd && systemctl restart containerd";
 
 /// The words behind `gpucap configure`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = AFTER)]
+#[command(after_long_help = AFTER)]
 pub(crate) struct Options {
     /// The engine
     pub(super) engine: Engine,

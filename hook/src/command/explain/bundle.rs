@@ -12,23 +12,21 @@ use crate::node::inputs::{self, Inputs};
 use crate::terminal::output;
 use crate::terminal::paint::Paint;
 use gpucap_plan::{Plan, State, decide};
-use std::io;
 use std::path::Path;
 
-/// Prints the plan for the container of this bundle, on a node with this configuration; as JSON, if asked.
+/// Prints the plan for the container of this bundle, on a node with this configuration; as text for people, or as JSON without [`Paint`].
 pub(super) fn execute(
     bundle: &Path,
     state: Option<&Path>,
     config: &Path,
-    is_json: bool,
+    paint: Option<Paint>,
 ) -> Result<Exit> {
     let state = state.map(read_state).transpose()?;
     let gathered = Inputs::of_bundle(config, bundle, state).map_err(Error::Container)?;
     let decision = decide(&gathered.sources());
-    output::print(&if is_json {
-        json::render(&decision)
-    } else {
-        text::render(&decision, bundle, Paint::on(&io::stdout()))
+    output::print(&match paint {
+        Some(paint) => text::render(&decision, bundle, paint),
+        None => json::render(&decision),
     })?;
     Ok(match decision.plan {
         Plan::Limits(_) => Exit::OK,

@@ -1,4 +1,4 @@
-//! `status` for people: no line wider than [`crate::terminal::lines::WIDTH`], but for paths and reasons.
+//! `status` for people: no line wider than the terminal, but for paths and reasons.
 
 use super::view::{Container, Device, LedgerView, Row, State, Status, Time, word};
 use crate::container::effective_limit::EffectiveLimit;
@@ -45,12 +45,16 @@ pub(super) fn render(status: &Status, paint: Paint) -> String {
 pub(super) fn ledger(ledger: &LedgerView, paint: Paint) -> String {
     let mut text = title(ledger, paint);
     for effective in ledger.container.iter().flat_map(|container| &container.effective) {
-        text.push_str(&flow(2, &allowed(effective)));
+        text.push_str(&flow(paint.width(), 2, &allowed(effective)));
     }
     let native_limits =
         ledger.container.iter().flat_map(|container| &container.record.native_limits);
     for native_limit in native_limits.flat_map(|native_limits| &native_limits.limits) {
-        text.push_str(&flow(2, &[format!("the driver limits {} too", native_limit.gpu)]));
+        text.push_str(&flow(
+            paint.width(),
+            2,
+            &[format!("the driver limits {} too", native_limit.gpu)],
+        ));
     }
     if ledger.devices.is_empty() {
         text.push_str("\n  no GPU in use\n");
@@ -72,13 +76,17 @@ fn title(ledger: &LedgerView, paint: Paint) -> String {
         None => "Shared".into(),
     };
     let Some(Container { record, .. }) = &ledger.container else {
-        return flow(0, &[paint.bold(&whose), paint.dim(&ledger.path.display().to_string())]);
+        return flow(
+            paint.width(),
+            0,
+            &[paint.bold(&whose), paint.dim(&ledger.path.display().to_string())],
+        );
     };
     let mut words = vec![paint.bold(&format!("Container {}", short_id(&record.container)))];
     if let Some(Names { namespace, pod, container }) = &record.names {
         words.extend([paint.bold(&format!("{namespace}/{pod}")), paint.bold(container)]);
     }
-    flow(0, &words)
+    flow(paint.width(), 0, &words)
 }
 
 /// Engines show as much of their ids of 64 digits, and `gpucap limit` is content with it.
@@ -108,10 +116,10 @@ fn device(device: &Device, paint: Paint) -> String {
     if device.refusals > 0 {
         words.push(paint.warn(&format!("{} refused", exact(device.refusals))));
     }
-    let mut text = format!("  {}\n{}", device.name(), flow(2, &words));
+    let mut text = format!("  {}\n{}", device.name(), flow(paint.width(), 2, &words));
     let timed = device.time.launches > 0 || device.share().is_some();
     if timed {
-        text.push_str(&flow(2, &time(device, paint)));
+        text.push_str(&flow(paint.width(), 2, &time(device, paint)));
     }
     if device.ended > 0 {
         let (count, bytes) = (device.ended, size(device.ended_bytes));

@@ -1,0 +1,154 @@
+//! The command line itself: help, aliases, colours, files that it names, and the words that choose what is shown.
+
+use crate::look::{begin, ledger_of};
+use crate::{ended, expect, gpucap, says};
+use gpucap_tests::{Build, Output, Result, Stop, trial};
+use libtest_mimic::Trial;
+use std::path::Path;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![
+        trial("help: the commands stand in groups, each in one", groups),
+        trial("help: -h is shorter than --help, which has the exit status", short_and_long),
+        trial("color: always paints without a terminal, never does not", colors),
+        trial("config: a file that is named must exist", named_configuration),
+        trial("status: ps and ls are other names for it", aliases),
+        trial("status: a process chooses its ledger", chosen_by_pid),
+        trial("status: a GPU chooses the ledgers that use it", chosen_by_gpu),
+        trial("status: a word that names nothing is a failure", chosen_by_nothing),
+        trial("status: no line is wider than the terminal", terminal_width),
+        trial("limit: an index is a GPU, as for run", limit_by_index),
+    ]
+}
+
+fn output(words: &[&str]) -> Result<Output> {
+    gpucap(words)?.output()
+}
+
+fn groups() -> Result {
+    let help = output(&["--help"])?.success()?.stdout;
+    let headings = ["Run and look:", "Containers on a node:", "For engines:", "Shell:", "Options:"];
+    let places: Vec<_> = headings.iter().map(|it| help.find(&format!("\n{it}\n"))).collect();
+    let ordered = places.iter().all(Option::is_some) && places.is_sorted();
+    expect(ordered, || format!("the headings stand at {places:?} in: {help}"))?;
+    for (heading, name) in [(0, "run"), (0, "status"), (1, "limit"), (2, "nri"), (3, "man")] {
+        let (start, end) = (places[heading].unwrap_or(0), places[heading + 1].unwrap_or(0));
+        let line = format!("\n  {name} ");
+        let found = help.get(start..end).is_some_and(|part| part.contains(&line));
+        expect(found, || format!("{name} is not below {}: {help}", headings[heading]))?;
+        expect(help.matches(&line).count() == 1, || format!("{name} is there twice: {help}"))?;
+    }
+    Ok(())
+}
+
+fn short_and_long() -> Result {
+    for words in [&[][..], &["run"], &["status"], &["limit"], &["explain"], &["cdi", "generate"]] {
+        let help = |option| output(&[words, &[option]].concat())?.success();
+        let (short, long) = (help("-h")?.stdout, help("--help")?.stdout);
+        let lengths = (short.lines().count(), long.lines().count());
+        expect(lengths.0 < lengths.1, || format!("{words:?}: {lengths:?} lines"))?;
+        let is_command = words.is_empty() || long.contains("\nExit status:");
+        expect(is_command, || format!("{words:?}: no exit status in {long}"))?;
+    }
+    Ok(())
+}
+
+fn colors() -> Result {
+    let _actor = begin()?;
+    let painted = |output: &Output| output.stdout.contains("\x1b[");
+    for (words, expected) in [
+        (&["status"][..], false),
+        (&["status", "--color", "auto"], false),
+        (&["--color", "never", "status"], false),
+        (&["--color", "always", "status"], true),
+        (&["status", "--color=always"], true),
+        (&["--color=always", "explain"], true),
+    ] {
+        let run = gpucap(words)?.env("NO_COLOR", "1").output()?;
+        expect(painted(&run) == expected, || format!("{words:?}: {run}"))?;
+    }
+    says(&output(&["--help"])?.success()?, "NO_COLOR")?;
+    ended(&output(&["--color", "sometimes", "status"])?, 2)
+}
+
+fn named_configuration() -> Result {
+    for words in [&["status"][..], &["metrics"], &["gc"], &["limit", "x", "--reset"]] {
+        let words = [words, &["--config", "/nosuch/gpucap.json"]].concat();
+        let output = output(&words)?;
+        ended(&output, 1)?;
+        says(&output, "gpucap: /nosuch/gpucap.json: no such file or directory")?;
+    }
+    output(&["status"])?.success().map(drop)
+}
+
+fn aliases() -> Result {
+    let help = |name| output(&[name, "--help"])?.success();
+    let status = help("status")?.stdout;
+    for name in ["ps", "ls"] {
+        let same = help(name)?;
+        expect(same.stdout == status, || format!("{name}: {same}"))?;
+    }
+    says(&output(&["--help"])?.success()?, "[aliases: ps, ls]")
+}
+
+fn chosen_by_pid() -> Result {
+    let (one, other) = (begin()?, begin()?);
+    let (pid, ledgers) = (one.pid().to_string(), [ledger_of(&one)?, ledger_of(&other)?]);
+    for words in [&["status", &pid][..], &["status", &pid, "--json"]] {
+        let output = output(words)?.success()?;
+        says(&output, &ledgers[0])?;
+        expect(!output.stdout.contains(&ledgers[1]), || format!("both: {output}"))?;
+    }
+    Ok(())
+}
+
+fn chosen_by_gpu() -> Result {
+    let actor = begin()?;
+    let ledger = ledger_of(&actor)?;
+    let whole = output(&["status", &actor.pid().to_string()])?.success()?;
+    let gpu = whole.stdout.split_whitespace().find(|word| word.starts_with("GPU-"));
+    let gpu = gpu.unwrap_or_default().to_owned();
+    for word in [&gpu, gpu.get(..16).unwrap_or_default()] {
+        says(&output(&["status", word])?.success()?, &ledger)?;
+    }
+    let missing = "GPU-00000000-0000-0000-0000-00000000abcd";
+    ended(&output(&["status", missing])?, 1)
+}
+
+fn chosen_by_nothing() -> Result {
+    let _actor = begin()?;
+    for word in ["default/nosuch", "nosuch", "4294967295", "GPU-", ""] {
+        let output = output(&["status", word])?;
+        ended(&output, 1)?;
+        says(&output, "`gpucap status`")?;
+        expect(output.stdout.is_empty(), || output.to_string())?;
+    }
+    Ok(())
+}
+
+/// The title with the ledger's path has more than 60 columns, and is one line where there are 80.
+fn terminal_width() -> Result {
+    if !Path::new("/usr/bin/script").exists() {
+        return Err(Stop::skip("no script(1), which makes a terminal"));
+    }
+    let actor = begin()?;
+    let (pid, ledger) = (actor.pid().to_string(), ledger_of(&actor)?);
+    let command = Build::shipped()?.gpucap()?.display().to_string();
+    for (columns, lines) in [(60, 1), (132, 0)] {
+        let line = format!("stty cols {columns} && '{command}' status {pid} --color never");
+        let run = gpucap(&[])?.program("/usr/bin/script".as_ref()).arg("-qec").arg(&line);
+        let output = run.arg("/dev/null").output()?.success()?;
+        let wide = output.stdout.lines().map(|line| line.trim_end().chars().count()).max();
+        expect(wide.is_some_and(|wide| wide <= columns), || format!("{wide:?}: {output}"))?;
+        let own = output.stdout.lines().filter(|line| line.trim_end() == ledger).count();
+        expect(own == lines, || format!("at {columns}: {output}"))?;
+    }
+    Ok(())
+}
+
+/// Without a container: the option is accepted, and what is missing is the container.
+fn limit_by_index() -> Result {
+    let output = output(&["limit", "nosuch", "--mem", "1Gi", "--gpu", "0"])?;
+    ended(&output, 1)?;
+    says(&output, "limit: container nosuch: none runs under a limit here")
+}
