@@ -140,7 +140,8 @@ fn storm() -> Result {
         granted == CHUNKS && in_use == cap && peak == cap
     } else {
         let fits = CHUNKS - kept * PROCESSES..=CHUNKS;
-        fits.contains(&granted) && (cap - chunk + 1..=cap).contains(&in_use) && peak <= cap
+        // A unit that a pool took for its last request is back when that is refused; until then it was held.
+        fits.contains(&granted) && (cap - chunk + 1..=cap).contains(&peak) && in_use <= peak
     };
     if filled {
         return Ok(());
