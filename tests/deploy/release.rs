@@ -79,15 +79,15 @@ fn round() -> Result {
     expect(said.contains(env!("CARGO_PKG_VERSION")), || said.clone())?;
     // What stands beside it speaks of it.
     let share = root.join("opt/gpucap/current/share");
-    for file in [
-        "bash-completion/completions/gpucap",
-        "zsh/site-functions/_gpucap",
-        "fish/vendor_completions.d/gpucap.fish",
-        "man/man1/gpucap.1",
-        "man/man1/gpucap-run.1",
+    for (file, word) in [
+        ("bash-completion/completions/gpucap", "status"),
+        ("zsh/site-functions/_gpucap", "status"),
+        ("fish/vendor_completions.d/gpucap.fish", "status"),
+        ("man/man1/gpucap.1", "status"),
+        ("man/man1/gpucap-run.1", "EXIT STATUS"),
     ] {
         let text = fs::read_to_string(share.join(file))?;
-        expect(text.contains("gpucap") && text.contains("status"), || format!("{file}: {text}"))?;
+        expect(text.contains("gpucap") && text.contains(word), || format!("{file}: {text}"))?;
     }
     // It finds the library that came with it.
     let said = ended(Command::new(&command).args(["run", "--mem", "1Gi", "--", "env"]), true)?;
