@@ -67,10 +67,7 @@ pub(crate) fn caps(container: &Container) -> Result {
         actor.end()?.success().map(drop)
     });
     // What the runtime does not show is in the log.
-    result.map_err(|stop| match stop {
-        Stop::Fail(why) => Stop::Fail(format!("{why}--- log\n{}", container.log())),
-        skip @ Stop::Skip(_) => skip,
-    })
+    result.map_err(|stop| stop.explained(|why| format!("{why}--- log\n{}", container.log())))
 }
 
 fn first_and_later(runtime: Runtime) -> Result {

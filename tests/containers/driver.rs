@@ -106,10 +106,8 @@ impl Host {
 
     fn start(&self) -> Result<Actor> {
         let started = self.container.run(&["/actor"]).and_then(|run| begin(&run));
-        started.map_err(|stop| match stop {
-            Stop::Fail(why) => Stop::Fail(format!("{why}--- log\n{}", self.container.log())),
-            skip @ Stop::Skip(_) => skip,
-        })
+        started
+            .map_err(|stop| stop.explained(|why| format!("{why}--- log\n{}", self.container.log())))
     }
 
     /// The running container, as the host knows it.

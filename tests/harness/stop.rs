@@ -17,7 +17,13 @@ pub enum Stop {
     Skip(String),
     /// The tested thing is wrong, or the test is.
     Fail(String),
+    /// An amount of time is outside its bounds: the tested thing is wrong, or the machine stood still.
+    Late(String),
 }
+
+/// How often a test is run before an amount of time outside its bounds counts: a machine that stands still spoils one
+/// run or two, a defect each of them. Any other failure counts at once.
+const RUNS: usize = 4;
 
 impl Stop {
     /// The machine lacks what the test needs.
@@ -29,6 +35,21 @@ impl Stop {
     pub fn fail(reason: impl Display) -> Self {
         Self::Fail(reason.to_string())
     }
+
+    /// An amount of time is outside its bounds.
+    pub fn late(reason: impl Display) -> Self {
+        Self::Late(reason.to_string())
+    }
+
+    /// The same stop with more said about a failure.
+    #[must_use]
+    pub fn explained(self, explain: impl FnOnce(String) -> String) -> Self {
+        match self {
+            Self::Fail(reason) => Self::Fail(explain(reason)),
+            Self::Late(reason) => Self::Late(explain(reason)),
+            skip @ Self::Skip(_) => skip,
+        }
+    }
 }
 
 impl From<std::io::Error> for Stop {
@@ -38,17 +59,28 @@ impl From<std::io::Error> for Stop {
 }
 
 /// A named test. The name says the rule.
-pub fn trial(name: impl Into<String>, body: impl FnOnce() -> Result + Send + 'static) -> Trial {
+pub fn trial(name: impl Into<String>, body: impl Fn() -> Result + Send + 'static) -> Trial {
     let name = name.into();
     Trial::ignorable_test(name.clone(), move || {
-        let result = body();
+        let result = settled(&name, &body);
         record(&name, &result);
         match result {
             Ok(()) => Ok(Completion::Completed),
             Err(Stop::Skip(reason)) => Ok(Completion::ignored_with(reason)),
-            Err(Stop::Fail(reason)) => Err(Failed::from(reason)),
+            Err(Stop::Fail(reason) | Stop::Late(reason)) => Err(Failed::from(reason)),
         }
     })
+}
+
+/// What a test says once its amounts of time are within their bounds, or have been outside in each of its runs.
+fn settled(name: &str, body: impl Fn() -> Result) -> Result {
+    for run in 1..RUNS {
+        match body() {
+            Err(Stop::Late(reason)) => eprintln!("{name}: run {run} of {RUNS}: {reason}"),
+            result => return result,
+        }
+    }
+    body()
 }
 
 /// Adds a line of JSON to `GPUCAP_TEST_RECORD`, if it is set: what was known when a run was cut short is kept.
@@ -57,7 +89,7 @@ fn record(name: &str, result: &Result) {
     let (status, reason) = match result {
         Ok(()) => ("passed", ""),
         Err(Stop::Skip(reason)) => ("skipped", reason.as_str()),
-        Err(Stop::Fail(reason)) => ("failed", reason.as_str()),
+        Err(Stop::Fail(reason) | Stop::Late(reason)) => ("failed", reason.as_str()),
     };
     let line = serde_json::json!({ "test": name, "status": status, "reason": reason });
     // One call, so that threads do not mix their lines. A reader sees that one is missing.

@@ -20,7 +20,7 @@ fn main() -> ExitCode {
     for driver in [Driver::Stub].into_iter().chain(Driver::REAL) {
         let each = |rule: &str, body: fn(Driver) -> Result| {
             let driver = driver.clone();
-            trial(format!("{rule} ({driver})"), move || body(driver))
+            trial(format!("{rule} ({driver})"), move || body(driver.clone()))
         };
         trials.push(each("what a runtime asks for changes in nothing but our functions", runtimes));
         trials
@@ -34,7 +34,7 @@ fn main() -> ExitCode {
         (Driver::Real("555"), 12_050),
     ] {
         let rule = format!("a name at a version means what the fixture says ({driver}, {version})");
-        trials.push(trial(rule, move || meanings(driver, version)));
+        trials.push(trial(rule, move || meanings(driver.clone(), version)));
     }
     trials.push(trial("the stub exports every function that a driver does", exports));
     harness(trials)

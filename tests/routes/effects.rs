@@ -18,7 +18,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     for driver in crate::drivers() {
         let each = |rule: &str, body: fn(Driver) -> Result| {
             let driver = driver.clone();
-            trial(format!("{rule} ({driver})"), move || body(driver))
+            trial(format!("{rule} ({driver})"), move || body(driver.clone()))
         };
         trials.extend([
             each("without limits nothing is redirected", pass_through),

@@ -84,9 +84,9 @@ fn trials_of(row: Row, driver: &Driver) -> Vec<Trial> {
     let test = |rule: &str, parts: Option<Vec<&'static str>>, expected: Verdict| {
         let driver = driver.clone();
         trial(format!("{}: {rule} ({driver})", row.name), move || {
-            let world = match parts {
-                None => World::capped(driver)?,
-                Some(parts) => World::capped_without(driver, &parts)?,
+            let world = match &parts {
+                None => World::capped(driver.clone())?,
+                Some(parts) => World::capped_without(driver.clone(), parts)?,
             };
             expect(row, &world, expected)
         })
@@ -94,7 +94,7 @@ fn trials_of(row: Row, driver: &Driver) -> Vec<Trial> {
     let bare = driver.clone();
     let mut trials = vec![
         trial(format!("{}: reaches the driver ({driver})", row.name), move || {
-            expect(row, &World::bare(bare), Verdict::Missed)
+            expect(row, &World::bare(bare.clone()), Verdict::Missed)
         }),
         test("caught", None, Verdict::Caught),
     ];

@@ -1,6 +1,6 @@
 //! Each form of a launch, by itself: it counts, and it pays for as long as it keeps the card busy.
 
-use crate::{BEGIN, LAUNCH, MS, WAIT, about, obey, under, within};
+use crate::{BEGIN, LAUNCH, MS, WAIT, about, lasts, obey, under, within};
 use gpucap_tests::{Result, Stop, rows, trial};
 use libtest_mimic::Trial;
 
@@ -213,7 +213,7 @@ fn pays((symbol, before, arguments): Form) -> Result {
         return Err(Stop::fail(format!("{}: {:?}", script[failed], answers[failed])));
     }
     within("launches", run.launches()?, TIMES..=TIMES)?;
-    within("busy time", run.busy_ns()?, about(busy))
+    lasts("busy time", run.busy_ns()?, about(busy))
 }
 
 /// One side is memory of the host in each, whichever says so: the description, or the address.
@@ -254,7 +254,7 @@ fn mixed_batch() -> Result {
     };
     let pays = run(&script)?;
     within("launches", pays.launches()?, 1..=1)?;
-    within("busy time", pays.busy_ns()?, about(10 * MS))?;
+    lasts("busy time", pays.busy_ns()?, about(10 * MS))?;
     let without = &script[..script.len() - 2];
     let free = run(&[without, &free.concat()].concat())?;
     within("launches of the host's", free.launches()?, 0..=0)
@@ -271,7 +271,7 @@ fn destroyed_stream() -> Result {
     within("failures", answers.iter().filter(|(code, _)| *code != 0).count(), 0..=0)?;
     within("launches", run.launches()?, 9..=9)?;
     // What was not measured is paid by its estimate: never more than all, and not nothing.
-    within("busy time", run.busy_ns()?, 20 * MS..=180 * MS)
+    lasts("busy time", run.busy_ns()?, 20 * MS..=180 * MS)
 }
 
 /// Buffer 0 is the list: a kernel, a shape and a stream for each device.
@@ -292,8 +292,8 @@ fn several_devices() -> Result {
         return Err(Stop::fail(format!("{}: {:?}", script[failed], answers[failed])));
     }
     let busy = run.busy_by_device()?;
-    within("the first device", busy[0], about(10 * MS))?;
-    within("the second device", busy[1], about(20 * MS))
+    lasts("the first device", busy[0], about(10 * MS))?;
+    lasts("the second device", busy[1], about(20 * MS))
 }
 
 fn handle_used_again() -> Result {
@@ -307,8 +307,8 @@ fn handle_used_again() -> Result {
     let answers = obey(&run, &script)?;
     within("failures", answers.iter().filter(|(code, _)| *code != 0).count(), 0..=0)?;
     let busy = run.busy_by_device()?;
-    within("the first device", busy[0], about(10 * MS))?;
-    within("the second device", busy[1], about(30 * MS))
+    lasts("the first device", busy[0], about(10 * MS))?;
+    lasts("the second device", busy[1], about(30 * MS))
 }
 
 fn settled() -> Result {
@@ -323,7 +323,7 @@ fn settled() -> Result {
             caller.line()?;
         }
         // The process still runs: nothing but the wait can have told.
-        within(wait, run.busy_ns()?, about(20 * MS))?;
+        lasts(wait, run.busy_ns()?, about(20 * MS))?;
         caller.end()?;
     }
     Ok(())
@@ -349,5 +349,5 @@ fn primary_again() -> Result {
     within("failures", answers.iter().filter(|(code, _)| *code != 0).count(), 0..=0)?;
     within("launches", run.launches()?, 9..=9)?;
     // Guesses that only double are 15 ms for each of the two.
-    within("busy time", run.busy_ns()?, 190 * MS / 4 * 3..=190 * MS / 4 * 5)
+    lasts("busy time", run.busy_ns()?, 190 * MS / 4 * 3..=190 * MS / 4 * 5)
 }

@@ -2,7 +2,7 @@
 //! slower one sets the pace: whether these are launched by themselves or in graphs, by one process or by one for each.
 
 use crate::share::spending;
-use crate::{BEGIN, WAIT, obey, under, within};
+use crate::{BEGIN, WAIT, lasts, obey, under, within};
 use gpucap_tests::{Driver, Output, Program, Result, Run, Stop, World, trial};
 use libtest_mimic::Trial;
 
@@ -54,8 +54,8 @@ fn each_its_own() -> Result {
     let run = on_two("0=10,1=50", &["-"])?;
     let output = run.output()?.success()?;
     let [first, second] = shares(&output)?;
-    within(&format!("the first device: {output}"), first, 10.0 * PROGRESS..=10.0 + ABOVE)?;
-    within(&format!("the second device: {output}"), second, 50.0 * PROGRESS..=50.0 + ABOVE)?;
+    lasts(&format!("the first device: {output}"), first, 10.0 * PROGRESS..=10.0 + ABOVE)?;
+    lasts(&format!("the second device: {output}"), second, 50.0 * PROGRESS..=50.0 + ABOVE)?;
     // What each has paid is its own work, that of the first quarter besides. Which of them the book has first is as the
     // threads come to it; the first device has a fifth of the other's.
     let mut book: Vec<_> = run.busy_by_device()?.into_iter().filter(|busy| *busy > 0).collect();
@@ -63,7 +63,7 @@ fn each_its_own() -> Result {
     within("devices that pay", book.len(), 2..=2)?;
     for (name, paid) in ["busy0", "busy1"].into_iter().zip(book) {
         let counted = output.number(name)?;
-        within(&format!("the book's {name}: {output}"), paid, counted / 10 * 7..=counted * 4)?;
+        lasts(&format!("the book's {name}: {output}"), paid, counted / 10 * 7..=counted * 4)?;
     }
     Ok(())
 }
@@ -71,8 +71,8 @@ fn each_its_own() -> Result {
 fn no_share() -> Result {
     let output = on_two("0=10", &["-"])?.output()?.success()?;
     let [first, second] = shares(&output)?;
-    within(&format!("the first device: {output}"), first, 10.0 * PROGRESS..=10.0 + ABOVE)?;
-    within(&format!("the second device: {output}"), second, HARDLY_HELD_UP..=100.0)
+    lasts(&format!("the first device: {output}"), first, 10.0 * PROGRESS..=10.0 + ABOVE)?;
+    lasts(&format!("the second device: {output}"), second, HARDLY_HELD_UP..=100.0)
 }
 
 fn slower_pace() -> Result {
@@ -84,8 +84,8 @@ fn slower_pace() -> Result {
 /// back while the first one is in debt, which is all the time but for a turn of 20 ms.
 fn at_the_slower_pace(outputs: [&Output; 2]) -> Result {
     let [first, second] = [share_of(outputs[0], 0)?, share_of(outputs[1], 1)?];
-    within(&format!("the first device: {}", outputs[0]), first, 10.0 * PROGRESS..=10.0 + ABOVE)?;
-    within(&format!("the second device: {}", outputs[1]), second, 10.0 * PROGRESS..=45.0)
+    lasts(&format!("the first device: {}", outputs[0]), first, 10.0 * PROGRESS..=10.0 + ABOVE)?;
+    lasts(&format!("the second device: {}", outputs[1]), second, 10.0 * PROGRESS..=45.0)
 }
 
 /// Graphs wait at the gate, so that the first device has no more than its share either.
@@ -97,8 +97,8 @@ fn in_graphs(depth: &str) -> Result {
 fn apart_in_graphs() -> Result {
     let output = on_two("0=10,1=80", &["k_1ms", "1"])?.output()?.success()?;
     let [first, second] = shares(&output)?;
-    within(&format!("the first device: {output}"), first, 10.0 * PROGRESS..=10.0 + ABOVE)?;
-    within(&format!("the second device: {output}"), second, HARDLY_HELD_UP..=80.0 + ABOVE)
+    lasts(&format!("the first device: {output}"), first, 10.0 * PROGRESS..=10.0 + ABOVE)?;
+    lasts(&format!("the second device: {output}"), second, HARDLY_HELD_UP..=80.0 + ABOVE)
 }
 
 /// Each of them sees one device, as those of `torchrun` do.
@@ -118,8 +118,8 @@ fn meets_without_share() -> Result {
     let run = on_two("0=10", &["ncclAll_1ms"])?;
     let output = run.output()?.success()?;
     let [first, second] = shares(&output)?;
-    within(&format!("the first device: {output}"), first, 10.0 * PROGRESS..=10.0 + ABOVE)?;
-    within(&format!("the second device: {output}"), second, HARDLY_HELD_UP..=100.0)?;
+    lasts(&format!("the first device: {output}"), first, 10.0 * PROGRESS..=10.0 + ABOVE)?;
+    lasts(&format!("the second device: {output}"), second, HARDLY_HELD_UP..=100.0)?;
     let paying = run.busy_by_device()?.iter().filter(|busy| **busy > 0).count();
     within("devices that pay", paying, 1..=1)
 }

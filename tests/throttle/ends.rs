@@ -1,7 +1,7 @@
 //! Streams that go without a word: with their context, or with the thread whose default stream they were. What comes after
 //! them may have their name, on another card even, and is measured as if it were new.
 
-use crate::{MS, about, obey, under, within};
+use crate::{MS, about, lasts, obey, under, within};
 use gpucap_tests::{Driver, Program, Result, Run, Stop, World, trial};
 use libtest_mimic::Trial;
 
@@ -64,7 +64,7 @@ fn ended([begin, end]: Context, devices: u32) -> Result {
         return Err(Stop::fail(format!("the handle is not used again: {slots:?}")));
     }
     let first = if last == 0 { 10 * MS } else { 0 };
-    within("busy time", run.busy_ns()?, about(first + number * 30 * MS))
+    lasts("busy time", run.busy_ns()?, about(first + number * 30 * MS))
 }
 
 /// What the program's heap grows by is what the driver keeps of threads, and as good as nothing of ours.

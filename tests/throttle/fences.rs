@@ -5,7 +5,7 @@
 //! each call, for a copy by itself, for a wait because something else is under way in the mean time. A host that is late makes
 //! the stream idle, and then that shows less.
 
-use crate::{BEGIN, MS, WAIT, about, under, within};
+use crate::{BEGIN, MS, WAIT, about, lasts, under, within};
 use gpucap_tests::{Actor, Result, Run, Stop, rows, trial};
 use libtest_mimic::Trial;
 use std::iter;
@@ -295,7 +295,7 @@ fn is_free(form: Form) -> Result {
     // A block in which the host was late is charged for that; not most of them are.
     charged.sort_unstable();
     let median = charged.get(charged.len() / 2).copied().unwrap_or_default();
-    within(&format!("charged {charged:?} {output}"), median, about(launches * KERNEL_NS))
+    lasts(&format!("charged {charged:?} {output}"), median, about(launches * KERNEL_NS))
 }
 
 /// Gives all commands at once, so that the caller is ahead of the card; what the last one answered.

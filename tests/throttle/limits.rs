@@ -1,7 +1,7 @@
 //! Who says what share a program has, and of which card.
 
 use crate::share::{held_to, spending};
-use crate::{under, within};
+use crate::{lasts, under};
 use gpucap_core::units::Share;
 use gpucap_tests::{Driver, Program, Result, Run, Stop, World, limits_text, trial};
 use libtest_mimic::Trial;
@@ -70,5 +70,5 @@ fn lowered() -> Result {
 
 fn not_held_up(run: &Run) -> Result {
     let output = run.output()?.success()?;
-    within(&output.to_string(), crate::share::share(&output)?, HARDLY_HELD_UP..=100.0)
+    lasts(&output.to_string(), crate::share::share(&output)?, HARDLY_HELD_UP..=100.0)
 }

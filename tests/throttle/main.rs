@@ -85,7 +85,7 @@ fn obey(run: &Run, script: &[&str]) -> Result<Vec<(u32, String)>> {
     if output.code() == Some(0) { Ok(answers) } else { Err(Stop::fail(output)) }
 }
 
-/// What so long may be measured as: a host that is late between two events adds to it, and little takes from it.
+/// What this length may be measured as: a host that is late between two events adds to it, and little takes from it.
 fn about(ns: u64) -> std::ops::RangeInclusive<u64> {
     ns / 10 * 7..=ns * 2
 }
@@ -96,9 +96,22 @@ fn within<T: PartialOrd + std::fmt::Debug>(
     value: T,
     range: std::ops::RangeInclusive<T>,
 ) -> Result {
-    if range.contains(&value) {
-        Ok(())
-    } else {
-        Err(Stop::fail(format!("{what}: {value:?} is not in {range:?}")))
-    }
+    outside(what, &value, &range).map_or(Ok(()), |text| Err(Stop::fail(text)))
+}
+
+/// The same for an amount of time, to which a machine that stands still adds.
+fn lasts<T: PartialOrd + std::fmt::Debug>(
+    what: &str,
+    value: T,
+    range: std::ops::RangeInclusive<T>,
+) -> Result {
+    outside(what, &value, &range).map_or(Ok(()), |text| Err(Stop::late(text)))
+}
+
+fn outside<T: PartialOrd + std::fmt::Debug>(
+    what: &str,
+    value: &T,
+    range: &std::ops::RangeInclusive<T>,
+) -> Option<String> {
+    (!range.contains(value)).then(|| format!("{what}: {value:?} is not in {range:?}"))
 }

@@ -5,7 +5,7 @@
 //! count of what each process had done; both sums are of the whole run, so a host that is late changes little of them.
 
 use crate::share::spending;
-use crate::{BEGIN, LAUNCH, WAIT, under, within};
+use crate::{BEGIN, LAUNCH, WAIT, lasts, under, within};
 use gpucap_tests::{Driver, Program, Result, Run, Stop, World, limits_text, trial};
 use libtest_mimic::Trial;
 use std::fs;
@@ -66,10 +66,10 @@ fn charged(run: &Run, second: &str, expected: std::ops::RangeInclusive<f64>) -> 
         done.push(output.number("all")?);
     }
     if second == "ledger" {
-        return within("charged", part(run.busy_ns()?, done.iter().sum()), expected);
+        return lasts("charged", part(run.busy_ns()?, done.iter().sum()), expected);
     }
-    within("charged", part(run.busy_ns()?, done[0]), expected.clone())?;
-    within("charged to the other", part(other.busy_ns()?, done[1]), expected)
+    lasts("charged", part(run.busy_ns()?, done[0]), expected.clone())?;
+    lasts("charged to the other", part(other.busy_ns()?, done[1]), expected)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "nanoseconds of seconds")]
@@ -80,7 +80,7 @@ fn part(charged: u64, done: u64) -> f64 {
 fn alone() -> Result {
     let run = both()?;
     let done = run.output()?.success()?.number("all")?;
-    within("charged", part(run.busy_ns()?, done), SERVICE)
+    lasts("charged", part(run.busy_ns()?, done), SERVICE)
 }
 
 /// There is something else in the place of the directory.

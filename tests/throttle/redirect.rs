@@ -15,7 +15,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         let each = |rule: &str, variable: &'static str, value: &'static str, met: Met| {
             let driver = driver.clone();
             trial(format!("{rule} ({driver})"), move || {
-                owners(&run(driver)?.env(variable, value), met)
+                owners(&run(driver.clone())?.env(variable, value), met)
             })
         };
         let all = Met { launch: true, order: true, sync: true };

@@ -1,6 +1,6 @@
 //! What comes of it over time: the share of the card that programs get, alone and together.
 
-use crate::{BEGIN, LAUNCH, MS, WAIT, about, obey, under, within};
+use crate::{BEGIN, LAUNCH, MS, WAIT, about, lasts, obey, under, within};
 use gpucap_tests::{Output, Result, Run, Stop, trial};
 use libtest_mimic::Trial;
 use std::time::Instant;
@@ -61,7 +61,7 @@ pub(crate) fn share(output: &Output) -> Result<f64> {
 /// Fails unless a program gets on, and takes no more than its share.
 pub(crate) fn held_to(run: &Run, asked: f64) -> Result {
     let output = run.output()?.success()?;
-    within(&output.to_string(), share(&output)?, asked * PROGRESS..=asked + ABOVE)
+    lasts(&output.to_string(), share(&output)?, asked * PROGRESS..=asked + ABOVE)
 }
 
 fn shaped(percent: &str, words: &[&str]) -> Result {
@@ -92,7 +92,7 @@ fn short_lived() -> Result {
         let before = run.busy_ns().unwrap_or(0);
         let script = [BEGIN.as_slice(), &["call cuMemAlloc_v2 &a 64", LAUNCH, copy]].concat();
         obey(&run, &script)?;
-        within(copy, run.busy_ns()? - before, about(10 * MS))?;
+        lasts(copy, run.busy_ns()? - before, about(10 * MS))?;
     }
     Ok(())
 }
@@ -112,7 +112,7 @@ fn context_ended() -> Result {
         let run = under("50", "caller")?;
         let passed = "call stubAdvance 20000000";
         obey(&run, &[BEGIN.as_slice(), begin, &[LAUNCH, passed, end]].concat())?;
-        within(end, run.busy_ns()?, about(10 * MS))?;
+        lasts(end, run.busy_ns()?, about(10 * MS))?;
     }
     Ok(())
 }
@@ -142,10 +142,10 @@ fn together() -> Result {
     let one = run.output()?.success()?;
     let two = thread.join().map_err(|_| Stop::fail("a thread ended badly"))??;
     let sum = share(&one)? + share(&two)?;
-    within(&format!("{one}{two}"), sum, 40.0 * PROGRESS..=40.0 + ABOVE)?;
+    lasts(&format!("{one}{two}"), sum, 40.0 * PROGRESS..=40.0 + ABOVE)?;
     // The programs leave out what was before they began to count, and the book has that too.
     let counted = one.number("busy")? + two.number("busy")?;
-    within("the book", run.busy_ns()?, counted / 10 * 7..=counted * 4)
+    lasts("the book", run.busy_ns()?, counted / 10 * 7..=counted * 4)
 }
 
 fn forked() -> Result {
@@ -161,5 +161,5 @@ fn forked_before() -> Result {
     for who in ["parent", "child", "wait"] {
         within(who, output.number(who)?, 0..=0)?;
     }
-    within("busy time", run.busy_ns()?, about(80 * MS))
+    lasts("busy time", run.busy_ns()?, about(80 * MS))
 }
