@@ -9,7 +9,7 @@ use crate::container::unique;
 use crate::enclosure::{Daemon, Enclosure, Userland};
 use crate::image::{Image, archive};
 use crate::{expect, trials_of_releases};
-use gpucap_tests::{Build, Result, Run, Scratch};
+use gpucap_tests::{Build, Output, Result, Run, Scratch};
 use libtest_mimic::Trial;
 use serde_json::json;
 use std::fs;
@@ -82,9 +82,20 @@ impl Docker {
     /// `docker run` of a shell under our runtime.
     fn run(&self, limit: &str, options: &[&str], script: &str) -> Result<Run> {
         let limit = format!("GPU_MEM_LIMIT={limit}");
-        let ours = ["run", "--rm", "--runtime", "gpucap", "--network", "host", "--env", &limit];
+        let ours = ["run", "--runtime", "gpucap", "--network", "host", "--env", &limit];
         let shell = ["--entrypoint", "sh", IMAGE, "-c", script];
         self.command(&[&ours, options, &shell].concat())
+    }
+
+    /// What a detached container prints: by its log, since the client loses the output of a container that ends at once on a
+    /// machine that stands still.
+    fn printed(&self, container: &Run) -> Result<Output> {
+        let started = container.output()?.success()?;
+        let id = started.stdout.trim();
+        let code = self.command(&["wait", id])?.output()?.success()?;
+        let printed = self.command(&["logs", id])?.output()?.success()?;
+        expect(code.stdout == "0\n" && !printed.stdout.is_empty(), || format!("{code}{printed}"))?;
+        Ok(printed)
     }
 }
 
@@ -97,25 +108,26 @@ fn capped(userland: Userland) -> Result {
     Image::Glibc.make(&root)?;
     let file = archive(&root, IMAGE)?.display().to_string();
     docker.command(&["load", "--input", &file])?.output()?.success()?;
-    let first = docker.run("1Gi", &[], &format!("env; {ASKS}"))?.output()?.success()?;
+    let first = docker.printed(&docker.run("1Gi", &["--detach"], &format!("env; {ASKS}"))?)?;
     let (env, answers) = first.stdout.split_once("0 0 0\n").unwrap_or_default();
     expect(env.contains("GPU_MEM_LIMIT=1GiB\n"), || first.to_string())?;
     answers_of_a_slice(&format!("0 0 0\n{answers}"))?;
-    let options = ["--detach", "--name", "later", "--env", "GPU_CORE_PCT=30"];
+    let options = ["--rm", "--detach", "--name", "later", "--env", "GPU_CORE_PCT=30"];
     docker.run("1Gi", &options, "exec sleep infinity")?.output()?.success()?;
     let exec = ["exec", "--env", "GPU_MEM_LIMIT=64Gi", "later", "sh", "-c", ASKS];
     answers_of_a_slice(&docker.command(&exec)?.output()?.success()?.stdout)?;
     let pages = docker.command(&["exec", "later", "sh", "-c", "cat /.gpucap/pages/*"])?;
     let pages = pages.output()?.success()?;
     expect(pages.stdout.starts_with("gpucapCP"), || pages.to_string())?;
-    let refused = docker.run("abc", &[], "env")?.output()?;
+    let refused = docker.run("abc", &["--rm"], "env")?.output()?;
     expect(refused.code() != Some(0) && refused.stdout.is_empty(), || refused.to_string())?;
     let said = refused.stderr.replace('\\', "");
     expect(said.contains("environment GPU_MEM_LIMIT=\"abc\""), || refused.to_string())?;
     // Another runtime is none of our business.
-    let free = ["run", "--rm", "--network", "host", "--env", "GPU_MEM_LIMIT=1Gi", "--entrypoint"];
+    let free =
+        ["run", "--detach", "--network", "host", "--env", "GPU_MEM_LIMIT=1Gi", "--entrypoint"];
     let free = [&free[..], &["cat", IMAGE, "/proc/self/mountinfo"]].concat();
-    let free = docker.command(&free)?.output()?.success()?;
+    let free = docker.printed(&docker.command(&free)?)?;
     expect(!free.stdout.contains(" /.gpucap"), || free.to_string())
 }
 
