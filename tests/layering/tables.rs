@@ -121,10 +121,11 @@ pub(crate) const DEPENDENCIES: &[(&str, &[&str])] = &[
             "httparse",
             "indicatif",
             "prometheus-client",
+            "thiserror",
             "toml_edit",
         ],
     ),
-    ("hook/plan/Cargo.toml", &["gpucap-core", "serde_json"]),
+    ("hook/plan/Cargo.toml", &["gpucap-core", "serde_json", "thiserror"]),
     ("hook/nri/Cargo.toml", &["gpucap-core", "gpucap-plan", "prost", "serde_json"]),
     (
         "hook/fuzz/Cargo.toml",
