@@ -125,7 +125,10 @@ pub(crate) const DEPENDENCIES: &[(&str, &[&str])] = &[
             "toml_edit",
         ],
     ),
-    ("hook/plan/Cargo.toml", &["gpucap-core", "serde_json", "thiserror"]),
+    (
+        "hook/plan/Cargo.toml",
+        &["gpucap-core", "serde", "serde_json", "serde_path_to_error", "thiserror"],
+    ),
     ("hook/nri/Cargo.toml", &["gpucap-core", "gpucap-plan", "prost", "serde_json"]),
     (
         "hook/fuzz/Cargo.toml",
