@@ -121,6 +121,7 @@ pub(crate) const DEPENDENCIES: &[(&str, &[&str])] = &[
             "httparse",
             "indicatif",
             "prometheus-client",
+            "rustix",
             "thiserror",
             "toml_edit",
         ],
