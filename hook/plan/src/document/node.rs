@@ -192,9 +192,18 @@ fn domain<'de, D: Deserializer<'de>>(value: D) -> Result<String, D::Error> {
 }
 
 fn unit<'de, D: Deserializer<'de>>(value: D) -> Result<u64, D::Error> {
-    let unit =
-        fitting(value, |it: &String| ["GiB", "MiB"].contains(&it.as_str()), "not GiB or MiB")?;
-    Ok(if unit == "GiB" { 1 << 30 } else { 1 << 20 })
+    one_of(value, [("GiB", 1 << 30), ("MiB", 1 << 20)])
+}
+
+/// The meaning of one of these words.
+fn one_of<'de, T: Copy, D: Deserializer<'de>, const COUNT: usize>(
+    value: D,
+    known: [(&str, T); COUNT],
+) -> Result<T, D::Error> {
+    let held = String::deserialize(value).ok();
+    let found = known.iter().find(|(name, _)| held.as_deref() == Some(*name));
+    let why = || D::Error::custom(format!("not {}", known.map(|(name, _)| name).join(" or ")));
+    found.map(|&(_, meant)| meant).ok_or_else(why)
 }
 
 fn size<'de, D: Deserializer<'de>>(value: D) -> Result<Option<u64>, D::Error> {
