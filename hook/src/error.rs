@@ -2,67 +2,111 @@
 
 use crate::exit::Exit;
 use gpucap_core::config::{ConfigError, Excerpt, ValueError};
+use gpucap_core::uuid::NotADeviceName;
 use gpucap_plan::Reason;
-use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
 /// What went wrong.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     /// No limit was given.
+    #[error("no limit: give --mem, --cores or --profile")]
     NoLimit,
     /// The value of an option cannot be used.
+    #[error("{option} {held}: {why}; allowed: {allowed}")]
     Option { option: &'static str, held: Excerpt, why: ValueError, allowed: &'static str },
     /// `--gpu` beside a value that names its GPUs itself.
+    #[error("{option} {held}: names its GPUs itself, so --gpu cannot be given")]
     GpuTwice { option: &'static str, held: Excerpt },
     /// A limit names GPUs, and this machine, which has `cards`, has none of them.
+    #[error(
+        "run: {limit} names no GPU of this machine, so nothing would be limited; it has {cards}, counted from 0"
+    )]
     NoSuchGpu { limit: String, cards: usize },
     /// A variable that is set already cannot be used.
+    #[error("run: already set: {0}")]
     Inherited(ConfigError),
     /// The value that is set already and the requested one cannot be compared.
+    #[error(
+        "run: {variable}={set} is set already and can only be lowered; whether {asked} is less cannot be determined, \
+         so ask in the same form"
+    )]
     Incomparable { variable: &'static str, set: String, asked: String },
     /// `libgpucap.so` was not found in these places.
+    #[error("run: libgpucap.so not found in {}", paths(.0))]
     NoLibrary(Vec<PathBuf>),
     /// `LD_PRELOAD` cannot name a path with this sign in it.
+    #[error(
+        "run: {}: LD_PRELOAD cannot name a path with {sign:?} in it; put gpucap elsewhere", library.display()
+    )]
     Unloadable { library: PathBuf, sign: char },
     /// The ledger of a run cannot be made.
+    #[error("run: ledger {} cannot be made: {}", path.display(), reason(why))]
     Ledger { path: PathBuf, why: io::Error },
     /// A program cannot be started.
+    #[error("{program}: {}", reason(why))]
     Start { program: String, why: io::Error },
     /// There is no such process, or it cannot be looked at.
+    #[error("{}", no_process(*pid, why))]
     Process { pid: u32, why: io::Error },
     /// There is no runtime to become.
+    #[error(
+        "runtime: no next runtime found (other than gpucap itself) in {}", .0.join(" ")
+    )]
     NoRuntime(Vec<String>),
     /// CDI allows no device of this name.
+    #[error(
+        "cdi: {0}: the name of a device consists of letters, digits and _ - . :, and begins and ends with a letter or \
+         digit"
+    )]
     DeviceName(Excerpt),
     /// A GPU has to be named by its UUID.
+    #[error("cdi: --gpu {0}: {NotADeviceName}")]
     NotAUuid(Excerpt),
     /// A file that was named cannot be read.
+    #[error("{}: {}", path.display(), reason(why))]
     File { path: PathBuf, why: io::Error },
     /// A container's documents cannot be read.
+    #[error(transparent)]
     Container(Reason),
     /// This version knows no such stage of a container's start.
+    #[error(
+        "hook: stage {0:?} is not known to this version, and no container may start uncapped; take the hook out of the \
+         engine's configuration"
+    )]
     Stage(String),
     /// The limits of a container cannot be changed.
+    #[error("limit: container {container}: {why}")]
     Limit { container: String, why: String },
     /// Nothing that `status` shows goes by this word.
+    #[error(
+        "status: no container under a limit, process or GPU in use goes by {0:?}; `gpucap status` shows those that do"
+    )]
     NotShown(String),
     /// A container that asked for a slice cannot be held to it: the whole line.
+    #[error("{0}")]
     Refused(String),
     /// The address for metrics cannot be used.
+    #[error("metrics: {address}: {}", reason(why))]
     Listen { address: String, why: io::Error },
     /// The plugin cannot serve a runtime.
+    #[error("nri: {0}")]
     Nri(String),
     /// An image cannot be looked at.
+    #[error("check: {0}")]
     Check(String),
     /// The cards cannot be measured, or the result not be kept.
+    #[error("calibrate: {0}")]
     Calibrate(String),
     /// An engine's configuration cannot be changed as asked.
+    #[error("configure: {0}")]
     Configure(String),
     /// The demo found something that is not as it should be, or could not go on.
+    #[error("demo: {0}")]
     Demo(String),
     /// Standard output was closed, or its disk is full.
+    #[error("standard output: {}", reason(.0))]
     Output(io::Error),
 }
 
@@ -105,81 +149,14 @@ impl Error {
     }
 }
 
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoLimit => f.write_str("no limit: give --mem, --cores or --profile"),
-            Self::Option { option, held, why, allowed } => {
-                write!(f, "{option} {held}: {why}; allowed: {allowed}")
-            }
-            Self::GpuTwice { option, held } => {
-                write!(f, "{option} {held}: names its GPUs itself, so --gpu cannot be given")
-            }
-            Self::NoSuchGpu { limit, cards } => write!(
-                f,
-                "run: {limit} names no GPU of this machine, so nothing would be limited; it has {cards}, counted from 0"
-            ),
-            Self::Inherited(error) => write!(f, "run: already set: {error}"),
-            Self::Incomparable { variable, set, asked } => write!(
-                f,
-                "run: {variable}={set} is set already and can only be lowered; whether {asked} is less \
-                 cannot be determined, so ask in the same form"
-            ),
-            Self::NoLibrary(places) => {
-                f.write_str("run: libgpucap.so not found in")?;
-                places.iter().try_for_each(|place| write!(f, " {}", place.display()))
-            }
-            Self::Unloadable { library, sign } => write!(
-                f,
-                "run: {}: LD_PRELOAD cannot name a path with {sign:?} in it; put gpucap elsewhere",
-                library.display()
-            ),
-            Self::Ledger { path, why } => {
-                write!(f, "run: ledger {} cannot be made: {}", path.display(), reason(why))
-            }
-            Self::Start { program, why } => write!(f, "{program}: {}", reason(why)),
-            Self::Process { pid, why } if why.kind() == io::ErrorKind::NotFound => {
-                write!(f, "explain: there is no process {pid}")
-            }
-            Self::Process { pid, why } => {
-                write!(f, "process {pid} cannot be looked at: {}", reason(why))
-            }
-            Self::File { path, why } => write!(f, "{}: {}", path.display(), reason(why)),
-            Self::Container(why) => why.fmt(f),
-            Self::DeviceName(held) => write!(
-                f,
-                "cdi: {held}: the name of a device consists of letters, digits and _ - . :, and begins and ends with a letter or digit"
-            ),
-            Self::NotAUuid(held) => {
-                write!(f, "cdi: --gpu {held}: {}", gpucap_core::uuid::NotADeviceName)
-            }
-            Self::Limit { container, why } => write!(f, "limit: container {container}: {why}"),
-            Self::NotShown(word) => write!(
-                f,
-                "status: no container under a limit, process or GPU in use goes by {word:?}; \
-                 `gpucap status` shows those that do"
-            ),
-            Self::NoRuntime(names) => {
-                write!(
-                    f,
-                    "runtime: no next runtime found (other than gpucap itself) in {}",
-                    names.join(" ")
-                )
-            }
-            Self::Stage(stage) => write!(
-                f,
-                "hook: stage {stage:?} is not known to this version, and no container may start \
-                 uncapped; take the hook out of the engine's configuration"
-            ),
-            Self::Refused(line) => f.write_str(line),
-            Self::Listen { address, why } => write!(f, "metrics: {address}: {}", reason(why)),
-            Self::Nri(what) => write!(f, "nri: {what}"),
-            Self::Check(what) => write!(f, "check: {what}"),
-            Self::Calibrate(what) => write!(f, "calibrate: {what}"),
-            Self::Configure(what) => write!(f, "configure: {what}"),
-            Self::Demo(what) => write!(f, "demo: {what}"),
-            Self::Output(why) => write!(f, "standard output: {}", reason(why)),
-        }
+fn paths(places: &[PathBuf]) -> String {
+    places.iter().map(|place| place.display().to_string()).collect::<Vec<_>>().join(" ")
+}
+
+fn no_process(pid: u32, why: &io::Error) -> String {
+    match why.kind() {
+        io::ErrorKind::NotFound => format!("explain: there is no process {pid}"),
+        _ => format!("process {pid} cannot be looked at: {}", reason(why)),
     }
 }
 

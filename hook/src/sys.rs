@@ -1,4 +1,4 @@
-//! The only module of the command that names libc's functions: what the standard library does not offer.
+//! The only module of the command that names functions of libc and rustix: what the standard library does not offer.
 
 pub(crate) mod at;
 pub(crate) mod mount;
@@ -6,6 +6,10 @@ pub(crate) mod mount;
 use gpucap_core::ledger::Ledger;
 use gpucap_core::limits::live::LivePage;
 use gpucap_core::page::CardPage;
+use rustix::fs::{SeekFrom, seek};
+use rustix::io::Errno;
+use rustix::rand::GetRandomFlags;
+use rustix::time::{ClockId, clock_gettime};
 use std::ffi::c_void;
 use std::fs::File;
 use std::io;
@@ -17,37 +21,30 @@ use std::time::Duration;
 
 /// The effective user.
 pub(crate) fn uid() -> u32 {
-    // SAFETY: no conditions.
-    unsafe { libc::geteuid() }
+    rustix::process::geteuid().as_raw()
 }
 
 /// Nanoseconds since boot, on the clock by which a slot of the ledger is dated.
 pub(crate) fn boot_time_ns() -> u64 {
-    clock(libc::CLOCK_BOOTTIME)
+    clock(ClockId::Boottime)
 }
 
 /// Nanoseconds of the clock that busy time is measured with.
 pub(crate) fn monotonic_ns() -> u64 {
-    clock(libc::CLOCK_MONOTONIC)
+    clock(ClockId::Monotonic)
 }
 
-fn clock(id: libc::clockid_t) -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the place is writable; the clocks used here always exist.
-    unsafe { libc::clock_gettime(id, &raw mut time) };
+fn clock(id: ClockId) -> u64 {
+    let time = clock_gettime(id);
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }
 
 /// A number that cannot be guessed.
 pub(crate) fn random() -> io::Result<u128> {
     let mut bytes = [0_u8; 16];
-    // SAFETY: a writable place of this length.
-    let drawn = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
-    match usize::try_from(drawn) {
-        Ok(drawn) if drawn == bytes.len() => Ok(u128::from_ne_bytes(bytes)),
-        Ok(_) => Err(io::ErrorKind::Interrupted.into()),
-        Err(_) => Err(io::Error::last_os_error()),
-    }
+    // Up to 256 bytes come whole.
+    rustix::rand::getrandom(&mut bytes, GetRandomFlags::empty())?;
+    Ok(u128::from_ne_bytes(bytes))
 }
 
 /// The socket that the program's starter left open under this number, which nothing here has asked for before.
@@ -141,20 +138,16 @@ impl<T: Words> Map<T> {
 /// The first part of a file that holds data, at an offset or later and below another one. Each is behind the previous
 /// one, however the file changes in the mean time.
 fn data(file: &File, from: usize, below: usize) -> io::Result<Option<(usize, usize)>> {
-    let seek = |from: usize, what| {
-        let from = libc::off_t::try_from(from).map_err(|_| io::ErrorKind::InvalidInput)?;
-        // SAFETY: an open descriptor and numbers. The file position is not used by any other code.
-        let found = unsafe { libc::lseek(file.as_raw_fd(), from, what) };
-        usize::try_from(found).map_err(|_| io::Error::last_os_error())
-    };
-    let start = match seek(from, libc::SEEK_DATA) {
-        Err(why) if why.raw_os_error() == Some(libc::ENXIO) => return Ok(None),
+    // The file position is not used by any other code.
+    let seek = |to| seek(file, to).map(|found| usize::try_from(found).unwrap_or(usize::MAX));
+    let start = match seek(SeekFrom::Data(from as u64)) {
+        Err(Errno::NXIO) => return Ok(None),
         other => other?.max(from),
     };
     if start >= below {
         return Ok(None);
     }
-    let end = seek(start, libc::SEEK_HOLE).map_or(below, |end| end.min(below));
+    let end = seek(SeekFrom::Hole(start as u64)).map_or(below, |end| end.min(below));
     Ok((start < end).then_some((start, end)))
 }
 

@@ -117,7 +117,6 @@ pub(crate) mod cuda {
         fn event_elapsed_time_v2 = cuEventElapsedTime_v2(milliseconds: *mut f32, start: CUevent, end: CUevent);
         fn event_query = cuEventQuery(event: CUevent) -> code;
         fn event_record = cuEventRecord(event: CUevent, stream: CUstream);
-        fn event_synchronize = cuEventSynchronize(event: CUevent);
         fn func_get_module = cuFuncGetModule(module: *mut CUmodule, function: CUfunction);
         fn func_get_name = cuFuncGetName(name: *mut *const c_char, function: CUfunction);
         fn graph_child_get_graph = cuGraphChildGraphNodeGetGraph(
@@ -147,12 +146,8 @@ pub(crate) mod cuda {
         fn stream_is_capturing_ptsz = cuStreamIsCapturing_ptsz(
             stream: CUstream, status: *mut c_int) -> code;
         fn mem_pool_trim_to = cuMemPoolTrimTo(pool: CUmemoryPool, keep: usize);
-        fn stream_create_with_priority = cuStreamCreateWithPriority(
-            stream: *mut CUstream, flags: c_uint, priority: c_int);
-        fn stream_destroy = cuStreamDestroy_v2(stream: CUstream);
         fn stream_get_ctx = cuStreamGetCtx(stream: CUstream, context: *mut CUcontext) -> code;
         fn stream_get_device = cuStreamGetDevice(stream: CUstream, device: *mut CUdevice);
-        fn stream_get_id = cuStreamGetId(stream: CUstream, id: *mut u64);
         fn thread_exchange_stream_capture_mode = cuThreadExchangeStreamCaptureMode(mode: *mut c_int);
     }
 

@@ -68,6 +68,16 @@ rules! {
         broken by [("a.c", concat!("/* TO", "DO: free it */")), ("a.rs", concat!("// FIX", "ME"))],
         kept by [("a.rs", "mktemp todo.XXXXXX")];
 
+    what_ships_is_called: crate::rules::no_uncalled_code,
+        broken by [
+            ("shim/src/a.rs", "#![expect(dead_code, reason = \"soon\")]"),
+            ("hook/src/a.rs", "#[allow(unused, dead_code)]"),
+        ],
+        kept by [
+            ("tests/stub/cuda/src/a.rs", "#[allow(dead_code)]"),
+            ("shim/src/a.rs", "// No dead_code."),
+        ];
+
     no_file_names_a_private_place: crate::rules::no_private_places,
         broken by [
             ("README.md", concat!("see /wo", "rk/main")),

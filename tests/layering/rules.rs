@@ -34,6 +34,13 @@ pub(crate) fn no_remarks(source: &Source) -> Vec<Fault> {
     faults(source.text.lines().map(remark), "left to do: say it in an issue")
 }
 
+/// What ships has no code that nothing calls: a file that allows it hides the next such function too.
+pub(crate) fn no_uncalled_code(source: &Source) -> Vec<Fault> {
+    let ships = is_rust(source) && !is_below(&source.path, &["bench/", "tests/"]);
+    let lines = if ships { &source.code } else { "" }.lines();
+    faults(lines.map(|line| line.contains("dead_code")), "code that nothing calls: remove it")
+}
+
 /// A clone knows nothing of the place where it was written.
 pub(crate) fn no_private_places(source: &Source) -> Vec<Fault> {
     let workplace = concat!("/wo", "rk/");

@@ -121,10 +121,15 @@ pub(crate) const DEPENDENCIES: &[(&str, &[&str])] = &[
             "httparse",
             "indicatif",
             "prometheus-client",
+            "rustix",
+            "thiserror",
             "toml_edit",
         ],
     ),
-    ("hook/plan/Cargo.toml", &["gpucap-core", "serde_json"]),
+    (
+        "hook/plan/Cargo.toml",
+        &["gpucap-core", "serde", "serde_json", "serde_path_to_error", "thiserror"],
+    ),
     ("hook/nri/Cargo.toml", &["gpucap-core", "gpucap-plan", "prost", "serde_json"]),
     (
         "hook/fuzz/Cargo.toml",

@@ -4,12 +4,13 @@
 //! `cargo test -p gpucap-tests --test manual -- --bless` writes them anew. They are not edited by hand.
 //!
 //! [`row`] is what a table says of a function, [`page`] is how it reads, [`links`] is what the documents refer to,
-//! [`messages`] is what they quote.
+//! [`messages`] is what they quote, [`steps`] is what they say of the checks.
 
 mod links;
 mod messages;
 mod page;
 mod row;
+mod steps;
 
 use gpucap_tests::{Result, Stop, main as harness, project, trial};
 use row::Row;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
         trial("the table of contents has each page", links::table_of_contents),
         trial("dead links are found", links::dead_links_are_found),
         trial("each message that a page explains is in the code", messages::of_pages),
+        trial("ci/run --list shows how long a step took", steps::listed_with_their_times),
         trial("each link of the built book leads to a page and a place", links::of_the_built_book),
     ];
     for page in PAGES {

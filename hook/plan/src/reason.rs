@@ -2,20 +2,23 @@
 
 use gpucap_core::config::Excerpt;
 use std::fmt;
+use thiserror::Error;
 
 /// Why no plan can be made. Prints as one line.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
 pub enum Reason {
     /// A source says something that cannot be used.
+    #[error("{source}={held}: {why}")]
     Value {
         /// The source: `environment GPU_MEM_LIMIT`, `annotation hami.io/...`.
-        source: String,
+        r#source: String,
         /// What it held.
         held: Excerpt,
         /// The fault.
         why: String,
     },
     /// A document of the engine cannot be read: the state, `config.json`.
+    #[error("{what} cannot be read: {why}")]
     Document {
         /// Which one.
         what: &'static str,
@@ -23,30 +26,50 @@ pub enum Reason {
         why: String,
     },
     /// The node's configuration cannot be used, and this container would need it.
-    Node(NodeError),
+    #[error(transparent)]
+    Node(#[from] NodeError),
     /// No GPU is left that all sources allow.
+    #[error("the sources name different GPUs: none is left that all of them allow")]
     NothingInCommon,
     /// Together the sources name more GPUs than any machine has.
+    #[error("the sources name more GPUs than any machine has")]
     TooManyGpus,
     /// Some sources name GPUs, others MIG instances; whether they mean the same is unknown here.
+    #[error("some sources name cards and others MIG instances: name the same devices in all")]
     CardsAndInstances,
     /// The node demands a limit for each container with a GPU, and none was given.
+    #[error(
+        "this node demands a limit for each container with a GPU, and there is {gpu} but none of the sources that it \
+         trusts says a limit"
+    )]
     NoLimit {
         /// What shows that it has a GPU.
         gpu: String,
     },
     /// The node admits no privileged container next to a limit.
+    #[error("privileged (CAP_SYS_ADMIN): this node allows no such container a limited GPU")]
     Privileged,
     /// The node admits no container whose programs may make user namespaces beside a limit.
+    #[error(
+        "its programs may make user namespaces: this node allows no such container a limited GPU; a seccomp profile \
+         such as RuntimeDefault forbids them"
+    )]
     UserNamespaces,
     /// The runtime would mount something over what the hook shows the container.
+    #[error(
+        "the runtime masks {path} or makes it read-only, which would cover what the limit depends on"
+    )]
     Covered {
         /// The path that it masks or makes read-only.
         path: Excerpt,
     },
     /// It has no mount namespace of its own: the library would be put into the host.
+    #[error("no mount namespace of its own, so a limit cannot be put into it")]
     NoMountNamespace,
     /// The node demands that the driver keeps the limit, and here it does not.
+    #[error(
+        "this node demands that the driver keeps the limit too (native_limits), and for {gpu} it does not: {why}"
+    )]
     NotNative {
         /// The GPU, as the limits file calls it.
         gpu: String,
@@ -56,7 +79,8 @@ pub enum Reason {
 }
 
 /// The configuration cannot be used.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
+#[error("{file}: {why}")]
 pub struct NodeError {
     /// The file.
     pub file: String,
@@ -87,55 +111,6 @@ impl Reason {
     }
 }
 
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Value { source, held, why } => write!(f, "{source}={held}: {why}"),
-            Self::Document { what, why } => write!(f, "{what} cannot be read: {why}"),
-            Self::Node(error) => error.fmt(f),
-            Self::NothingInCommon => {
-                f.write_str("the sources name different GPUs: none is left that all of them allow")
-            }
-            Self::TooManyGpus => f.write_str("the sources name more GPUs than any machine has"),
-            Self::CardsAndInstances => f.write_str(
-                "some sources name cards and others MIG instances: name the same devices in all",
-            ),
-            Self::NoLimit { gpu } => write!(
-                f,
-                "this node demands a limit for each container with a GPU, and there is {gpu} but none of the sources \
-                 that it trusts says a limit"
-            ),
-            Self::Privileged => f.write_str(
-                "privileged (CAP_SYS_ADMIN): this node allows no such container a limited GPU",
-            ),
-            Self::UserNamespaces => f.write_str(
-                "its programs may make user namespaces: this node allows no such container a limited GPU; a seccomp \
-                 profile such as RuntimeDefault forbids them",
-            ),
-            Self::Covered { path } => write!(
-                f,
-                "the runtime masks {path} or makes it read-only, which would cover what the limit depends on"
-            ),
-            Self::NoMountNamespace => {
-                f.write_str("no mount namespace of its own, so a limit cannot be put into it")
-            }
-            Self::NotNative { gpu, why } => write!(
-                f,
-                "this node demands that the driver keeps the limit too (native_limits), and for {gpu} it does not: \
-                 {why}"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for Reason {}
-
-impl From<NodeError> for Reason {
-    fn from(error: NodeError) -> Self {
-        Self::Node(error)
-    }
-}
-
 impl NodeError {
     /// The file is there and cannot be read.
     #[must_use]
@@ -143,11 +118,3 @@ impl NodeError {
         Self { file: file.to_owned(), why: format!("it cannot be read: {why}") }
     }
 }
-
-impl fmt::Display for NodeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.file, self.why)
-    }
-}
-
-impl std::error::Error for NodeError {}

@@ -6,9 +6,9 @@
 macro_rules! sources {
     ($($(#[$what:meta])* $source:ident $name:literal,)*) => {
         /// A source of limits.
-        #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+        #[derive(Clone, Copy, Debug, serde::Deserialize, Eq, PartialEq)]
         pub enum Source {
-            $($(#[$what])* $source,)*
+            $($(#[$what])* #[serde(rename = $name)] $source,)*
         }
 
         impl Source {
@@ -51,12 +51,4 @@ sources! {
     Mps "mps",
     /// gpucap's own variables.
     Environment "environment",
-}
-
-impl Source {
-    /// The source of this name; `None` if this version has none.
-    #[must_use]
-    pub fn of(name: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|source| source.name() == name)
-    }
 }

@@ -200,19 +200,44 @@ fn a_configuration_that_is_not_ours_is_refused() {
     for (text, why) in [
         ("", "/own.json: it cannot be read: EOF while parsing a value at line 1 column 0"),
         ("[]", "/own.json: no JSON object"),
-        (r#"{"opne":true}"#, r#"/own.json: "opne": "true": not a key of this version"#),
-        (r#"{"open":"yes"}"#, r#"/own.json: "open": "\"yes\"": not true or false"#),
-        (r#"{"library":"lib.so"}"#, r#"/own.json: "library": "\"lib.so\"": not an absolute path"#),
         (
-            r#"{"sources":["hamy"]}"#,
-            r#"/own.json: "sources": "[\"hamy\"]": not a source of this version"#,
+            r#"{"open":"yes"}"#,
+            r#"/own.json: "open": "\"yes\"": invalid type: string "yes", expected a boolean"#,
         ),
-        (r#"{"no_glibc":"maybe"}"#, r#"/own.json: "no_glibc": "\"maybe\"": not one of its values"#),
+        (r#"{"library":"lib.so"}"#, r#"/own.json: "library": "\"lib.so\"": not an absolute path"#),
+        (r#"{"run_dir":null}"#, r#"/own.json: "run_dir": "null": not an absolute path"#),
+        (
+            r#"{"no_glibc":"maybe"}"#,
+            r#"/own.json: "no_glibc": "\"maybe\"": unknown variant `maybe`, expected `allow` or `refuse`"#,
+        ),
+        (
+            r#"{"aliyun_memory_unit":"KiB"}"#,
+            r#"/own.json: "aliyun_memory_unit": "\"KiB\"": not GiB or MiB"#,
+        ),
         (r#"{"context_mem":300}"#, r#"/own.json: "context_mem": "300": not a size: "300Mi""#),
         (r#"{"next_runtime":[]}"#, r#"/own.json: "next_runtime": "[]": not a list of texts"#),
     ] {
         let error = Node::parse("/own.json", text.as_bytes()).expect_err(text).to_string();
         assert_eq!(error, why, "{text}");
+    }
+}
+
+#[test]
+fn a_word_that_the_configuration_does_not_know_is_answered_with_those_that_it_knows() {
+    for (text, why, known) in [
+        (
+            "{\"op\\n\":true}",
+            r#"/own.json: "op\n": "true": not a key of this version: `op?`, "#,
+            "`open`",
+        ),
+        (
+            r#"{"sources":["hamy"]}"#,
+            r#"/own.json: "sources": "[\"hamy\"]": unknown variant `hamy`, expected one of "#,
+            "`hami`",
+        ),
+    ] {
+        let error = Node::parse("/own.json", text.as_bytes()).expect_err(text).to_string();
+        assert!(error.starts_with(why) && error.contains(known), "{error}");
     }
 }
 

@@ -112,27 +112,19 @@ fn show(node: &Node, args: &RuntimeArgs, id: &OsStr, process: &Path) -> Option<(
 }
 
 /// Why the container is not made.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 enum Refusal {
+    #[error("runtime: the container is not made: {0}")]
     Plan(Reason),
+    #[error("runtime: the container is not made: {0}")]
     Shape(Missing),
+    #[error("runtime: the container is not made: {}: {}", .0.display(), .1)]
     File(PathBuf, String),
 }
 
 impl Refusal {
     fn file(path: &Path, why: impl fmt::Display) -> Self {
         Self::File(path.to_owned(), why.to_string())
-    }
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("runtime: the container is not made: ")?;
-        match self {
-            Self::Plan(reason) => reason.fmt(f),
-            Self::Shape(missing) => missing.fmt(f),
-            Self::File(path, why) => write!(f, "{}: {why}", path.display()),
-        }
     }
 }
 

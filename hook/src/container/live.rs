@@ -7,7 +7,9 @@
 use super::init::Init;
 use super::records::Record;
 use super::root;
-use crate::sys::{Map, at, mount};
+use crate::sys::Map;
+use crate::sys::at::{self, OFlags};
+use crate::sys::mount::{self, MountAttrFlags};
 use gpucap_core::limits::LimitsFile;
 use gpucap_core::limits::live::{LivePage, PATH};
 use std::ffi::CStr;
@@ -22,7 +24,7 @@ const OTHER_VERSION: &str = "it is not a page of this version";
 /// Makes the page of these limits; of more GPUs than it has room for, none, and then nothing changes later.
 pub(crate) fn lay_out(inside: &File, limits: &LimitsFile) -> io::Result<()> {
     drop(at::create(inside, NAME, 0o444)?);
-    let file = at::open(inside, NAME, libc::O_RDWR, 0)?;
+    let file = at::open(inside, NAME, OFlags::RDWR, 0)?;
     file.set_len(LivePage::SIZE)?;
     match Map::<LivePage>::writable(&file)?.get().lay_out(limits) {
         Ok(()) => Ok(()),
@@ -44,8 +46,8 @@ pub(crate) fn open(record: &Record) -> io::Result<Map<LivePage>> {
     init.enter()?;
     let directory = root::open_directory(Path::new("/.gpucap"))?;
     let clone = mount::clone_of(&directory)?;
-    mount::restrict(&clone, 0, mount::READ_ONLY)?;
-    let file = at::open(&clone, NAME, libc::O_RDWR, 0)?;
+    mount::restrict(&clone, MountAttrFlags::empty(), MountAttrFlags::MOUNT_ATTR_RDONLY)?;
+    let file = at::open(&clone, NAME, OFlags::RDWR, 0)?;
     // A container that can unmount may have put something else there; a mapping beyond its end would end us.
     if file.metadata()?.len() < LivePage::SIZE {
         return Err(io::Error::other("it is shorter than a page"));

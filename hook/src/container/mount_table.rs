@@ -5,7 +5,8 @@
 
 use super::root::{Place, read};
 use crate::node::proc::Process;
-use crate::sys::{at, mount};
+use crate::sys::at::{self, OFlags};
+use crate::sys::mount;
 use std::ffi::CString;
 use std::fs::File;
 use std::io;
@@ -61,7 +62,7 @@ impl MountTable {
     }
 
     fn text(&self, name: &str) -> io::Result<String> {
-        let file = at::open(&self.0, &CString::new(name)?, libc::O_RDONLY, 0)?;
+        let file = at::open(&self.0, &CString::new(name)?, OFlags::empty(), 0)?;
         let bytes = read(file, MOST_BYTES)?;
         // Names come from the image; only numbers and flags are used.
         Ok(String::from_utf8_lossy(&bytes).into_owned())

@@ -6,13 +6,18 @@
 //! Which of the two it is, is known before the namespace is entered; the caller does not know.
 
 use super::root::{Identity, Place};
-use crate::sys::{at, mount};
+use crate::sys::at::{self, StatVfsMountFlags};
+use crate::sys::mount::{self, MountAttrFlags, MountFlags, MountPropagationFlags};
 use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+
+/// No mount of ours gives rights by its programs or opens devices.
+pub(crate) const NO_PRIVILEGES: MountAttrFlags =
+    MountAttrFlags::MOUNT_ATTR_NOSUID.union(MountAttrFlags::MOUNT_ATTR_NODEV);
 
 /// What may be done with a mount.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -27,23 +32,23 @@ pub(crate) enum Use {
 
 impl Use {
     /// The forbidden uses, and the uses that are allowed though the source may forbid them.
-    pub(crate) const fn attributes(self) -> (u64, u64) {
-        use mount::{NO_DEVICES, NO_PROGRAMS, NO_SETUID, READ_ONLY};
-        let always = NO_SETUID | NO_DEVICES;
+    pub(crate) fn attributes(self) -> (MountAttrFlags, MountAttrFlags) {
+        use MountAttrFlags as May;
+        let always = NO_PRIVILEGES;
         match self {
-            Self::Load => (READ_ONLY | always, NO_PROGRAMS),
-            Self::Read => (READ_ONLY | NO_PROGRAMS | always, 0),
-            Self::Write => (NO_PROGRAMS | always, READ_ONLY),
+            Self::Load => (May::MOUNT_ATTR_RDONLY | always, May::MOUNT_ATTR_NOEXEC),
+            Self::Read => (May::MOUNT_ATTR_RDONLY | May::MOUNT_ATTR_NOEXEC | always, May::empty()),
+            Self::Write => (May::MOUNT_ATTR_NOEXEC | always, May::MOUNT_ATTR_RDONLY),
         }
     }
 
     /// The same for `mount(2)`, whose remount forbids exactly what it names.
-    const fn flags(self) -> libc::c_ulong {
-        let always = libc::MS_REMOUNT | libc::MS_BIND | libc::MS_NOSUID | libc::MS_NODEV;
+    fn flags(self) -> MountFlags {
+        let always = MountFlags::BIND | MountFlags::NOSUID | MountFlags::NODEV;
         match self {
-            Self::Load => always | libc::MS_RDONLY,
-            Self::Read => always | libc::MS_RDONLY | libc::MS_NOEXEC,
-            Self::Write => always | libc::MS_NOEXEC,
+            Self::Load => always | MountFlags::RDONLY,
+            Self::Read => always | MountFlags::RDONLY | MountFlags::NOEXEC,
+            Self::Write => always | MountFlags::NOEXEC,
         }
     }
 }
@@ -78,14 +83,12 @@ impl Means {
     pub(crate) fn tmpfs(&self, place: &Place, options: &[(&CStr, &CStr)]) -> io::Result<File> {
         match self {
             Self::Detached(_) => {
-                let attributes = mount::NO_SETUID | mount::NO_DEVICES;
-                mount::attach(&mount::new_tmpfs(options, attributes)?, &place.top()?)?;
+                mount::attach(&mount::new_tmpfs(options, NO_PRIVILEGES)?, &place.top()?)?;
             }
             Self::Classic(..) => {
-                let flags = libc::MS_NOSUID | libc::MS_NODEV;
+                let flags = MountFlags::NOSUID | MountFlags::NODEV;
                 let (options, target) = (joined(options)?, Descriptor::of(place.top()?)?);
-                let kind = Some(c"tmpfs");
-                mount::mount(kind, &target.path, kind, flags, Some(&options))?;
+                mount::mount(c"tmpfs", &target.path, c"tmpfs", flags, &*options)?;
             }
         }
         place.top()
@@ -142,15 +145,15 @@ fn detached(library: &File) -> io::Result<File> {
 
 fn bind(source: File, place: &Place, usage: Use) -> io::Result<()> {
     let (source, target) = (Descriptor::of(source)?, Descriptor::of(place.top()?)?);
-    mount::mount(Some(&source.path), &target.path, None, libc::MS_BIND, None)?;
+    mount::mount_bind(&source.path, &target.path)?;
     let bound = Descriptor::of(place.top()?)?;
     // As `mount::restrict` has it.
-    mount::mount(None, &bound.path, None, libc::MS_PRIVATE, None)?;
+    mount::mount_change(&bound.path, MountPropagationFlags::PRIVATE)?;
     remount(place, usage)
 }
 
 fn remount(place: &Place, usage: Use) -> io::Result<()> {
-    mount::mount(None, &Descriptor::of(place.top()?)?.path, None, usage.flags(), None)
+    Ok(mount::mount_remount(&Descriptor::of(place.top()?)?.path, usage.flags(), c"")?)
 }
 
 /// A path that leads to an open file and nowhere else, as long as the file is open.
@@ -178,7 +181,7 @@ fn joined(options: &[(&CStr, &CStr)]) -> io::Result<CString> {
 
 /// Returns whether no user can write there.
 pub(crate) fn is_closed(file: &File) -> io::Result<bool> {
-    Ok(at::mount_flags(file)? & libc::ST_RDONLY != 0)
+    Ok(at::mount_flags(file)?.contains(StatVfsMountFlags::RDONLY))
 }
 
 /// Returns whether every user can write to this file.

@@ -18,7 +18,8 @@ mod store;
 use super::mounts::{Use, is_closed, is_open};
 use super::records::{first_process, has_ended};
 use super::root::{Identity, Place, Root};
-use crate::sys::{self, Map, at, mount};
+use crate::sys::at::{self, OFlags};
+use crate::sys::{self, Map, mount};
 use gpucap_core::limits::LimitsFile;
 use gpucap_core::page::{self, CardPage};
 use gpucap_plan::Node;
@@ -196,7 +197,7 @@ impl Claim {
 
     /// Makes the page's file with all of its memory allocated, so that a mapping never meets a full file system.
     fn page(&self) -> io::Result<File> {
-        let file = at::open(&self.all, &self.name, libc::O_RDWR | libc::O_CREAT, 0o666)?;
+        let file = at::open(&self.all, &self.name, OFlags::RDWR | OFlags::CREATE, 0o666)?;
         // Whatever the container's users are.
         file.set_permissions(Permissions::from_mode(0o666))?;
         at::allocate(&file, CardPage::SIZE)?;

@@ -6,7 +6,7 @@
 //! end elsewhere. This is what `openat2` offers with `RESOLVE_IN_ROOT`; kernels before 5.6 lack it, and one walk for
 //! all kernels is tested on all of them.
 
-use crate::sys::at;
+use crate::sys::at::{self, OFlags};
 use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io::{self, Read};
@@ -173,7 +173,7 @@ impl Place {
         match self.top() {
             Ok(there) if there.metadata()?.is_file() => {
                 // Between looking and opening it may have become a fifo.
-                let file = at::open(&self.parent, &self.name, libc::O_NONBLOCK, 0)?;
+                let file = at::open(&self.parent, &self.name, OFlags::NONBLOCK, 0)?;
                 Ok(file.metadata()?.is_file().then_some(file))
             }
             Ok(_) => Ok(None),

@@ -22,7 +22,7 @@ use crate::container::mount_table::MountTable;
 use crate::container::mounts::{Means, Use, is_closed, is_open};
 use crate::container::pages;
 use crate::container::root::{Identity, Place, Root, read};
-use crate::sys::at;
+use crate::sys::at::{self, StatVfsMountFlags};
 use gpucap_core::ledger::Ledger;
 use gpucap_core::limits::LimitsFile;
 use std::ffi::{CStr, CString};
@@ -180,7 +180,7 @@ impl ContainerFiles {
 
     fn is_library(&self, file: &File) -> io::Result<bool> {
         let all_read = file.metadata()?.permissions().mode() & 0o444 == 0o444;
-        let runs = at::mount_flags(file)? & libc::ST_NOEXEC == 0;
+        let runs = !at::mount_flags(file)?.contains(StatVfsMountFlags::NOEXEC);
         Ok(Identity::of(file)? == self.library && is_closed(file)? && runs && all_read)
     }
 }

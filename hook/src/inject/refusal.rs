@@ -3,14 +3,16 @@
 //! Each reason has a remedy, for the reader of the one line in the engine's message.
 
 use super::abi::Version;
+use crate::error::reason;
 use crate::node::preload::LIBRARY;
 use gpucap_plan as plan;
-use std::fmt;
 use std::io;
 use std::path::PathBuf;
+use thiserror::Error;
 
 /// The one line, in three parts.
-#[derive(Debug)]
+#[derive(Debug, Error)]
+#[error("hook: container {container} is not started: {reason}; {}", reason.remedy())]
 pub(crate) struct Refusal {
     /// The id by which the engine knows the container.
     pub(crate) container: String,
@@ -19,79 +21,44 @@ pub(crate) struct Refusal {
 }
 
 /// What stood in the way.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub(crate) enum Reason {
     /// What it asks for, or how it is described, cannot be used.
-    Plan(plan::Reason),
+    #[error(transparent)]
+    Plan(#[from] plan::Reason),
     /// The state that the runtime gave is not one of a container that is about to start.
+    #[error("the state that the runtime gave has {0}")]
     State(&'static str),
     /// The library is not there, or is none.
+    #[error("{LIBRARY} {0}")]
     Library(String),
     /// The image has no glibc, and the administrator refuses such images.
+    #[error("its image has no glibc for x86-64, so nothing is preloaded")]
     NoGlibc,
     /// The library would end every program of the image.
+    #[error("{LIBRARY} needs glibc {needs}, its image has {has}")]
     TooNew { needs: Version, has: Version },
     /// The same, because another library is missing.
+    #[error("{LIBRARY} needs {0}, which its image lacks")]
     Lacks(String),
     /// The container's first process or its mount namespace cannot be reached.
+    #[error("its process {pid} cannot be reached: {}", reason(why))]
     Process { pid: u32, why: io::Error },
     /// In the container's mount namespace the root is not the bundle's.
+    #[error("{} is not its root in its mount namespace", .0.display())]
     Root(PathBuf),
     /// Something cannot be done at a path of the container.
+    #[error("{path} in it cannot be set up: {}", reason(why))]
     Place { path: &'static str, why: io::Error },
     /// The preload list would not stay in front of every user: a directory on the way to it is at fault.
+    #[error("/etc/ld.so.preload would not hold for all its users: {directory} {why}")]
     Way { directory: String, why: &'static str },
     /// The driver is to keep its limit too, and does not.
+    #[error("this node demands that the driver keeps its limit too: {0}")]
     NativeLimit(String),
     /// Everything was done, and it is not as it should be.
+    #[error("{0} was changed after it was mounted")]
     NotAsMade(String),
-}
-
-impl From<plan::Reason> for Reason {
-    fn from(why: plan::Reason) -> Self {
-        Self::Plan(why)
-    }
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { container, reason } = self;
-        write!(f, "hook: container {container} is not started: {reason}; {}", reason.remedy())
-    }
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        use crate::error::reason;
-        match self {
-            Self::Plan(why) => why.fmt(f),
-            Self::State(what) => write!(f, "the state that the runtime gave has {what}"),
-            Self::Library(what) => write!(f, "{LIBRARY} {what}"),
-            Self::NoGlibc => {
-                f.write_str("its image has no glibc for x86-64, so nothing is preloaded")
-            }
-            Self::TooNew { needs, has } => {
-                write!(f, "{LIBRARY} needs glibc {needs}, its image has {has}")
-            }
-            Self::Lacks(library) => write!(f, "{LIBRARY} needs {library}, which its image lacks"),
-            Self::Process { pid, why } => {
-                write!(f, "its process {pid} cannot be reached: {}", reason(why))
-            }
-            Self::Root(path) => {
-                write!(f, "{} is not its root in its mount namespace", path.display())
-            }
-            Self::Place { path, why } => {
-                write!(f, "{path} in it cannot be set up: {}", reason(why))
-            }
-            Self::Way { directory, why } => {
-                write!(f, "/etc/ld.so.preload would not hold for all its users: {directory} {why}")
-            }
-            Self::NativeLimit(why) => {
-                write!(f, "this node demands that the driver keeps its limit too: {why}")
-            }
-            Self::NotAsMade(what) => write!(f, "{what} was changed after it was mounted"),
-        }
-    }
 }
 
 impl Reason {

@@ -11,7 +11,7 @@
 use super::refusal::Reason;
 use crate::container::mount_table::MountTable;
 use crate::container::root::Root;
-use crate::sys::at;
+use crate::sys::at::{self, OFlags};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -88,6 +88,6 @@ fn fault(directory: &File, is_last: bool, root: u32) -> io::Result<Option<&'stat
 
 fn has_access_list(directory: &File) -> io::Result<bool> {
     // The descriptor of a path gives no attributes.
-    let directory = at::open(directory, c".", libc::O_RDONLY | libc::O_DIRECTORY, 0)?;
+    let directory = at::open(directory, c".", OFlags::DIRECTORY, 0)?;
     at::has_attribute(&directory, c"system.posix_acl_access")
 }

@@ -4,26 +4,33 @@
 //! container that asks for a limit. Without the file, each key has its default; each default is the closed side.
 
 use gpucap_core::config::{ContextPrice, Excerpt, Value as _};
-use serde_json::Value;
+use serde::de::{Deserialize, Deserializer, Error};
 
 use crate::encoding::json;
 use crate::reason::NodeError;
 use crate::source::Source;
 
 /// What the administrator decided. The fields are the keys of the file.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, serde::Deserialize, Eq, PartialEq)]
+#[serde(default, deny_unknown_fields)]
 pub struct Node {
     /// The host's path of the library that is put into containers; by default that beside the command.
+    #[serde(deserialize_with = "optional_path")]
     pub library: Option<String>,
     /// The directory of node-local allocations: `<state_dir>/alloc/<pod-uid>/<container>.json`.
+    #[serde(deserialize_with = "path")]
     pub state_dir: String,
     /// Where the hook keeps what must outlive it, such as the ledgers.
+    #[serde(deserialize_with = "path")]
     pub run_dir: String,
     /// Where the hook writes its log.
+    #[serde(deserialize_with = "path")]
     pub log_file: String,
     /// The runtimes that `gpucap runtime` becomes: the first that is there.
+    #[serde(deserialize_with = "words")]
     pub next_runtime: Vec<String>,
     /// Our annotations are `<annotation_domain>/mem`, `/core-pct`, `/profile`.
+    #[serde(deserialize_with = "domain")]
     pub annotation_domain: String,
     /// The sources that are read. Others are ignored.
     pub sources: Vec<Source>,
@@ -34,10 +41,13 @@ pub struct Node {
     /// `CUDA_DISABLE_CONTROL` and its like, set in a container, take the limit off.
     pub allow_off_switches: bool,
     /// The kubelet's checkpoint, if it is to be read: its format is the kubelet's own business.
+    #[serde(deserialize_with = "optional_path")]
     pub kubelet_checkpoint: Option<String>,
     /// Bytes of a unit of `ALIYUN_COM_GPU_MEM_*`: the plugin's `--memory-unit`, `GiB` or `MiB`.
+    #[serde(deserialize_with = "unit")]
     pub aliyun_memory_unit: u64,
     /// Bytes that are charged for a context.
+    #[serde(deserialize_with = "size")]
     pub context_mem: Option<u64>,
     /// A shim that cannot do its work lets the program through.
     pub open: bool,
@@ -54,11 +64,13 @@ pub struct Node {
     /// Whether the driver itself is to keep memory limits too, by cgroup.
     pub native_limits: NativeLimits,
     /// The host's directory of the driver's libraries, if the loader does not find them by itself.
+    #[serde(deserialize_with = "optional_path")]
     pub driver_libraries: Option<String>,
 }
 
 /// Whether the driver itself keeps the memory limits of containers.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, serde::Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "lowercase")]
 pub enum NativeLimits {
     /// It is not asked to.
     Off,
@@ -69,7 +81,8 @@ pub enum NativeLimits {
 }
 
 /// What becomes of an image without a glibc.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, serde::Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "lowercase")]
 pub enum NoGlibc {
     /// It runs, and the log says so: the driver's libraries need glibc, so no GPU can be used there either.
     Allow,
@@ -78,7 +91,8 @@ pub enum NoGlibc {
 }
 
 /// What becomes of a container that could undo the limit.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, serde::Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "lowercase")]
 pub enum Privileged {
     /// It gets its limit, and the log says that it can take it off.
     Inject,
@@ -97,14 +111,18 @@ impl Node {
     pub fn parse(file: &str, bytes: &[u8]) -> Result<Self, NodeError> {
         let wrong = |why| NodeError { file: file.to_owned(), why };
         let value = json::parse("it", bytes).map_err(|why| wrong(why.to_string()))?;
-        let Value::Object(keys) = value else { return Err(wrong("no JSON object".into())) };
-        let mut node = Self::default();
-        for (key, value) in &keys {
-            let excerpt = |text: &str| Excerpt::new(text.as_bytes());
-            let held = || excerpt(&value.to_string());
-            node.set(key, value)
-                .map_err(|why| wrong(format!("{}: {}: {why}", excerpt(key), held())))?;
+        if !value.is_object() {
+            return Err(wrong("no JSON object".into()));
         }
+        let mut node: Self = serde_path_to_error::deserialize(&value).map_err(|why| {
+            let key = why.path().to_string();
+            let key = key.split('[').next().unwrap_or_default();
+            let held = value.get(key).unwrap_or_default().to_string();
+            let [key, held] = [key, &held].map(|text| Excerpt::new(text.as_bytes()));
+            let why =
+                why.inner().to_string().replace("unknown field", "not a key of this version:");
+            wrong(format!("{key}: {held}: {}", why.replace(char::is_control, "?")))
+        })?;
         // A source that is not read cannot be one to rely on.
         let Self { sources, trusted_sources, .. } = &mut node;
         trusted_sources.retain(|source| sources.contains(source));
@@ -114,54 +132,6 @@ impl Node {
     /// Whether a limit of the source of this name is one to rely on.
     pub(crate) fn trusts(&self, name: &str) -> bool {
         self.trusted_sources.iter().any(|source| source.name() == name)
-    }
-
-    fn set(&mut self, key: &str, value: &Value) -> Result<(), &'static str> {
-        match key {
-            "library" => self.library = Some(path(value)?),
-            "state_dir" => self.state_dir = path(value)?,
-            "run_dir" => self.run_dir = path(value)?,
-            "log_file" => self.log_file = path(value)?,
-            "next_runtime" => self.next_runtime = words(value)?,
-            "annotation_domain" => self.annotation_domain = domain(value)?,
-            "sources" => self.sources = sources(value)?,
-            "trusted_sources" => self.trusted_sources = sources(value)?,
-            "require_limit_for_gpu" => self.require_limit_for_gpu = flag(value)?,
-            "allow_off_switches" => self.allow_off_switches = flag(value)?,
-            "kubelet_checkpoint" => {
-                self.kubelet_checkpoint = if value.is_null() { None } else { Some(path(value)?) };
-            }
-            "aliyun_memory_unit" => {
-                self.aliyun_memory_unit = choice(value, &[("GiB", 1 << 30), ("MiB", 1 << 20)])?;
-            }
-            "context_mem" => self.context_mem = Some(size(value)?),
-            "open" => self.open = flag(value)?,
-            "no_glibc" => {
-                let known = [("allow", NoGlibc::Allow), ("refuse", NoGlibc::Refuse)];
-                self.no_glibc = choice(value, &known)?;
-            }
-            "privileged" => {
-                let known = [("inject", Privileged::Inject), ("refuse", Privileged::Refuse)];
-                self.privileged = choice(value, &known)?;
-            }
-            "user_namespaces" => {
-                let known = [("inject", Privileged::Inject), ("refuse", Privileged::Refuse)];
-                self.user_namespaces = choice(value, &known)?;
-            }
-            "mask_opencl" => self.mask_opencl = flag(value)?,
-            "card_pages" => self.card_pages = flag(value)?,
-            "native_limits" => {
-                let known = [
-                    ("off", NativeLimits::Off),
-                    ("auto", NativeLimits::Auto),
-                    ("required", NativeLimits::Required),
-                ];
-                self.native_limits = choice(value, &known)?;
-            }
-            "driver_libraries" => self.driver_libraries = Some(path(value)?),
-            _ => return Err("not a key of this version"),
-        }
-        Ok(())
     }
 }
 
@@ -194,40 +164,52 @@ impl Default for Node {
     }
 }
 
-fn flag(value: &Value) -> Result<bool, &'static str> {
-    value.as_bool().ok_or("not true or false")
+fn fitting<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    value: D,
+    fits: impl Fn(&T) -> bool,
+    why: &str,
+) -> Result<T, D::Error> {
+    T::deserialize(value).ok().filter(fits).ok_or_else(|| D::Error::custom(why))
 }
 
-fn path(value: &Value) -> Result<String, &'static str> {
-    let path = value.as_str().filter(|path| path.starts_with('/') && !path.contains('\0'));
-    path.map(str::to_owned).ok_or("not an absolute path")
+fn path<'de, D: Deserializer<'de>>(value: D) -> Result<String, D::Error> {
+    optional_path(value)?.ok_or_else(|| D::Error::custom(NO_PATH))
 }
 
-fn words(value: &Value) -> Result<Vec<String>, &'static str> {
-    const WHY: &str = "not a list of texts";
-    let list = value.as_array().filter(|list| !list.is_empty()).ok_or(WHY)?;
-    list.iter().map(|word| word.as_str().map(str::to_owned).ok_or(WHY)).collect()
+fn optional_path<'de, D: Deserializer<'de>>(value: D) -> Result<Option<String>, D::Error> {
+    let fits = |path: &String| path.starts_with('/') && !path.contains('\0');
+    fitting(value, |path: &Option<String>| path.iter().all(fits), NO_PATH)
 }
 
-fn domain(value: &Value) -> Result<String, &'static str> {
+fn words<'de, D: Deserializer<'de>>(value: D) -> Result<Vec<String>, D::Error> {
+    fitting(value, |list: &Vec<_>| !list.is_empty(), "not a list of texts")
+}
+
+fn domain<'de, D: Deserializer<'de>>(value: D) -> Result<String, D::Error> {
     let fit = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.');
-    let fits = |text: &&str| !text.is_empty() && text.bytes().all(fit);
-    value.as_str().filter(fits).map(str::to_owned).ok_or("not the domain of an annotation")
+    let fits = |text: &String| !text.is_empty() && text.bytes().all(fit);
+    fitting(value, fits, "not the domain of an annotation")
 }
 
-fn sources(value: &Value) -> Result<Vec<Source>, &'static str> {
-    let list = if value.as_array().is_some_and(Vec::is_empty) { vec![] } else { words(value)? };
-    let source = |word: &String| Source::of(word).ok_or("not a source of this version");
-    list.iter().map(source).collect()
+fn unit<'de, D: Deserializer<'de>>(value: D) -> Result<u64, D::Error> {
+    one_of(value, [("GiB", 1 << 30), ("MiB", 1 << 20)])
 }
 
-fn choice<T: Copy>(value: &Value, known: &[(&str, T)]) -> Result<T, &'static str> {
-    let held = value.as_str();
-    let found = known.iter().find(|(name, _)| Some(*name) == held);
-    found.map(|&(_, meant)| meant).ok_or("not one of its values")
+/// The meaning of one of these words.
+fn one_of<'de, T: Copy, D: Deserializer<'de>, const COUNT: usize>(
+    value: D,
+    known: [(&str, T); COUNT],
+) -> Result<T, D::Error> {
+    let held = String::deserialize(value).ok();
+    let found = known.iter().find(|(name, _)| held.as_deref() == Some(*name));
+    let why = || D::Error::custom(format!("not {}", known.map(|(name, _)| name).join(" or ")));
+    found.map(|&(_, meant)| meant).ok_or_else(why)
 }
 
-fn size(value: &Value) -> Result<u64, &'static str> {
-    let text = value.as_str().ok_or("not a size: \"300Mi\"")?;
-    ContextPrice::parse(text).map(|price| price.0).map_err(|_| "not a size: \"300Mi\"")
+fn size<'de, D: Deserializer<'de>>(value: D) -> Result<Option<u64>, D::Error> {
+    let text = String::deserialize(value).ok();
+    let price = text.and_then(|text| ContextPrice::parse(&text).ok());
+    price.map(|price| Some(price.0)).ok_or_else(|| D::Error::custom("not a size: \"300Mi\""))
 }
+
+const NO_PATH: &str = "not an absolute path";

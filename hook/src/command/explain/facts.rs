@@ -12,7 +12,8 @@ use crate::error::reason;
 use crate::node::elf::Loading;
 use crate::node::preload;
 use crate::node::proc::Process;
-use crate::sys::{self, Map, at};
+use crate::sys::at::{self, StatVfsMountFlags};
+use crate::sys::{self, Map};
 use gpucap_core::config::{GPUCAP_LEDGER, Lookup};
 use gpucap_core::ledger::{Identity, Kind};
 use gpucap_core::limits::live::{self, LivePage};
@@ -174,7 +175,7 @@ fn lookup(root: &Root) -> io::Result<Result<Vec<u8>, FileProblem>> {
         Err(FileProblem::NotAFile)
     } else if metadata.len() > file::MAX_BYTES as u64 {
         Err(FileProblem::TooLong)
-    } else if at::mount_flags(&found)? & libc::ST_RDONLY == 0 {
+    } else if !at::mount_flags(&found)?.contains(StatVfsMountFlags::RDONLY) {
         Err(FileProblem::Writable)
     } else {
         let file = place.open()?.ok_or(io::ErrorKind::NotFound)?;

@@ -5,17 +5,11 @@
 
 use crate::inject::hooks::{Hooks, STAGES};
 use serde_json::{Map, Value, json};
-use std::fmt;
 
 /// The document is not what it should be.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("config.json has no {0} of the right form")]
 pub(super) struct Missing(&'static str);
-
-impl fmt::Display for Missing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "config.json has no {} of the right form", self.0)
-    }
-}
 
 /// Adds the variables and, once, the hooks.
 pub(super) fn capped(

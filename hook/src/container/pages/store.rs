@@ -4,7 +4,9 @@
 //! they have taken beyond their pages is taken back when a page needs the room. A process that makes a file or unmounts
 //! holds the lock.
 
-use crate::sys::{at, mount};
+use crate::container::mounts::NO_PRIVILEGES;
+use crate::sys::at;
+use crate::sys::mount::{self, MountAttrFlags};
 use gpucap_core::page::CardPage;
 use std::ffi::{CStr, CString};
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
@@ -36,7 +38,7 @@ pub(super) fn mounted(path: &Path, directory: &File, label: Option<&str>) -> io:
     let label = label.map(|label| CString::new(without_categories(label))).transpose()?;
     let mut options = OPTIONS.to_vec();
     options.extend(label.as_ref().map(|label| (c"context", label.as_c_str())));
-    let forbidden = mount::NO_SETUID | mount::NO_DEVICES | mount::NO_PROGRAMS;
+    let forbidden = NO_PRIVILEGES | MountAttrFlags::MOUNT_ATTR_NOEXEC;
     let new = mount::new_tmpfs(&options, forbidden)?;
     mount::attach(&new, &all)?;
     Ok(new)

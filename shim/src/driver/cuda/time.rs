@@ -1,9 +1,7 @@
-//! What the meter of time asks of the driver: events, streams, names, and the modes that keep captures whole.
+//! What the meter of time asks of the driver: events, contexts, names, and the modes that keep captures whole.
 //!
 //! Streams are named as the driver's plain functions name them. What puts something into a stream is for streams that
 //! [`carries_out`] is true of; [`relaxed`] keeps a question about one stream from spoiling the capture of another.
-
-#![expect(dead_code, reason = "the meter of time asks")]
 
 use super::*;
 use core::ffi::CStr;
@@ -51,11 +49,6 @@ pub(crate) fn ask(copy: &DriverCopy, event: CUevent) -> Event {
     }
 }
 
-/// Waits until the card has come to an event.
-pub(crate) fn wait(copy: &DriverCopy, event: CUevent) -> Option<()> {
-    event_synchronize(copy, event)
-}
-
 /// Nanoseconds between two events that were reached; negative if the second came first. The driver answers in a float of
 /// milliseconds, which has 24 bits.
 pub(crate) fn elapsed_ns(copy: &DriverCopy, start: CUevent, end: CUevent) -> Option<i64> {
@@ -70,25 +63,9 @@ pub(crate) fn destroy_event(copy: &DriverCopy, event: CUevent) -> Option<()> {
     event_destroy(copy, event)
 }
 
-/// A stream of our own in the current context, which neither waits for the legacy default stream nor holds it up.
-pub(crate) fn create_stream(copy: &DriverCopy) -> Option<CUstream> {
-    const NON_BLOCKING: c_uint = 1;
-    filled(|stream| stream_create_with_priority(copy, stream, NON_BLOCKING, 0))
-}
-
-/// Gives a stream of our own back to the driver.
-pub(crate) fn destroy_stream(copy: &DriverCopy, stream: CUstream) -> Option<()> {
-    stream_destroy(copy, stream)
-}
-
 /// The context that a stream was made in.
 pub(crate) fn context_of(copy: &DriverCopy, stream: CUstream) -> Option<CUcontext> {
     filled(|context| stream_get_ctx(copy, stream, context)?.ok())
-}
-
-/// A number that no other stream of this process has or will have. Drivers from 12.0 on.
-pub(crate) fn stream_number(copy: &DriverCopy, stream: CUstream) -> Option<u64> {
-    filled(|number| stream_get_id(copy, stream, number))
 }
 
 /// Runs `work` with another context current.
