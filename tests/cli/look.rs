@@ -58,10 +58,10 @@ fn status_of_the_living() -> Result {
     has(&json, &format!("\"used_bytes\": {}", 356 * MIB))?;
     has(&json, &format!("\"alloc\": {}", 100 * MIB))?;
     has(&json, &format!("\"context\": {}", 256 * MIB))?;
-    let table = gpucap(&["status"])?.output()?.success()?;
-    says(&table, &format!("Run of process {}", actor.pid()))?;
-    says(&table, "356 MiB of 2 GiB")?;
-    says(&table, "context 256 MiB, alloc 100 MiB   actor\n")
+    let whole = gpucap(&["status", "--verbose"])?.output()?.success()?;
+    says(&whole, &format!("Run of process {}", actor.pid()))?;
+    says(&whole, "356 MiB of 2 GiB")?;
+    says(&whole, "context 256 MiB, alloc 100 MiB   actor\n")
 }
 
 fn status_of_the_dead() -> Result {

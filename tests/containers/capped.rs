@@ -191,7 +191,9 @@ fn status(runtime: Runtime) -> Result {
     let config = container.path("node.json").display().to_string();
     let gpucap = Build::shipped()?.gpucap()?;
     let look = || run.clone().program(&gpucap).arg("status").arg("--config").arg(&config);
-    let seen = look().output()?.success()?;
+    let row = look().output()?.success()?;
+    expect(row.stdout.contains("576 MiB / 1 GiB"), || row.to_string())?;
+    let seen = look().arg("--verbose").output()?.success()?;
     for text in [&format!("Container {}", container.id()), "*: memory 1GiB", "576 MiB of 1 GiB"] {
         expect(seen.stdout.contains(text), || format!("no `{text}` in: {seen}"))?;
     }

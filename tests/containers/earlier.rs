@@ -59,7 +59,7 @@ pub(crate) fn changed(container: &Container, run: &Run, gpucap: &Path) -> Result
         run.arg("--config").arg(&config).output()?.success()
     };
     call(&["gc"])?;
-    let seen = call(&["status"])?;
+    let seen = call(&["status", container.id()])?;
     expect(seen.stdout.contains(container.id()), || seen.to_string())?;
     call(&["limit", container.id(), "--mem", "512Mi"]).map(drop)
 }

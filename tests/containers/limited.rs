@@ -190,7 +190,7 @@ fn shown(runtime: Runtime) -> Result {
     ] {
         expect(why.stdout.contains(line), || format!("no `{line}` in: {why}"))?;
     }
-    let text = it.gpucap(&["status"])?.success()?.stdout;
+    let text = it.gpucap(&["status", "default/train"])?.success()?.stdout;
     for line in [
         "   default/train   main\n",
         "  *: memory 3GiB   60% of its time   (at start: memory 1GiB, 30% of its time)\n",

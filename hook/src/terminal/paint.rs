@@ -25,7 +25,7 @@ pub(crate) enum Color {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Paint {
     on: bool,
-    width: usize,
+    columns: Option<usize>,
 }
 
 /// A terminal that is narrower is treated as one of this width: it wraps the lines itself.
@@ -34,7 +34,7 @@ const NARROWEST: usize = 40;
 impl Default for Paint {
     /// Without colours, for no terminal.
     fn default() -> Self {
-        Self { on: false, width: WIDTH }
+        Self { on: false, columns: None }
     }
 }
 
@@ -48,13 +48,24 @@ impl Paint {
             Color::Always => true,
             Color::Never => false,
         };
-        let width = sys::columns(stream).map_or(WIDTH, |columns| columns.max(NARROWEST));
-        Self { on, width }
+        let columns = sys::columns(stream).map(|columns| columns.max(NARROWEST));
+        Self { on, columns }
+    }
+
+    /// Without colours, on what is as wide as this.
+    #[cfg(test)]
+    pub(crate) const fn plain(columns: Option<usize>) -> Self {
+        Self { on: false, columns }
+    }
+
+    /// The width of the terminal; `None` in a pipe or a file.
+    pub(crate) fn columns(self) -> Option<usize> {
+        self.columns
     }
 
     /// How wide a line may be: as wide as the terminal, or [`WIDTH`] in a pipe or a file.
     pub(crate) fn width(self) -> usize {
-        self.width
+        self.columns.unwrap_or(WIDTH)
     }
 
     /// A heading.

@@ -160,7 +160,7 @@ fn slice(stage: &Stage, show: Show, cap: u64) -> Result {
 
 fn ledger(stage: &Stage, show: Show) -> Result {
     show.title(6, "Usage by process")?;
-    show.command("gpucap status")?;
+    show.command("gpucap status --verbose")?;
     let text = status::of(&stage.ledger, show.paint).ok_or_else(no_ledger)?;
     show.quote(&text)
 }

@@ -2,9 +2,10 @@
 
 use super::*;
 use crate::command::status::json;
-use crate::command::status::view::Unlisted;
+use crate::command::status::view::{Time, Unlisted};
 use crate::container::native_limit::NativeLimitSet;
 use crate::container::records::Record;
+use crate::node::proc::Process;
 use crate::terminal::lines::WIDTH;
 use gpucap_core::limits::LimitsFile;
 use gpucap_core::limits::file::{Entry, Label};
@@ -27,6 +28,7 @@ fn row(pid: u32, used: u64, cap: u64, state: State, command: Option<&str>) -> Ro
     let command = command.map(str::to_owned);
     Row {
         pid,
+        here: (state == State::Alive).then_some(Process(pid + 1000)),
         state,
         command,
         since_s: 130,
@@ -60,7 +62,7 @@ pub(in crate::command::status) fn status() -> Status {
     let path = PathBuf::from("/dev/shm/gpucap-0-run-4026531836-4242-88");
     Status {
         containers: Some(0),
-        ledgers: vec![LedgerView { path, container: None, devices: vec![device] }],
+        ledgers: vec![LedgerView::new(path, vec![device])],
         unused: vec!["/dev/shm/gpucap-0-run-4026531836-4243-89".into()],
         unreadable: vec![("/dev/shm/gpucap-1-2".into(), "permission denied".into())],
     }
@@ -103,7 +105,7 @@ fn container(id: &str, names: Option<[&str; 3]>, effective: Vec<EffectiveLimit>)
 
 fn ledger(container: Container, devices: Vec<Device>) -> LedgerView {
     let path = container.record.path_of(BY_HOOK);
-    LedgerView { path, container: None, devices }.of_container(container)
+    LedgerView::new(path, devices).of_container(container)
 }
 
 /// The one of the manual: the host has raised what it was given.
@@ -131,7 +133,7 @@ fn parsed(status: &Status) -> Value {
 }
 
 /// A part of the manual's page.
-fn section(name: &str) -> &str {
+pub(in crate::command::status) fn section(name: &str) -> &str {
     let behind = MANUAL.split_once(&format!("<!-- {name}: ")).expect(name).1;
     let behind = behind.split_once("-->\n").expect(name).1;
     behind.split_once(&format!("<!-- end of {name} -->")).expect(name).0
@@ -148,7 +150,7 @@ Run of process 4242   /dev/shm/gpucap-0-run-4026531836-4242-88
 
    PID   SINCE      HOLDS   OF IT                          COMMAND
   4242   2 min   1.25 GiB   alloc 1 GiB, context 256 MiB   python train.py
-     7   2 min    256 MiB   context 256 MiB                (in another pid na...
+     7   2 min    256 MiB   context 256 MiB                (in another pid name…
 
 1 run of gpucap has not used a GPU yet.
 
@@ -261,7 +263,7 @@ fn no_line_is_wider_than_a_terminal() {
     let text = render(&status, Paint::default());
     let wide: Vec<&str> = text.lines().filter(|line| line.chars().count() > WIDTH).collect();
     assert_eq!(wide, Vec::<&str>::new());
-    assert!(text.contains("..."), "{text}");
+    assert!(text.contains('…'), "{text}");
 }
 
 #[test]
@@ -290,7 +292,7 @@ fn a_mig_instance_goes_by_its_own_name() {
 #[test]
 fn nothing_to_see_is_said_plainly() {
     let text = render(&Status::default(), Paint::default());
-    assert_eq!(text, "No process is under a cap, as far as this user can see.\n");
+    assert_eq!(text, "No process with limits found, as far as this user can see.\n");
 }
 
 #[test]

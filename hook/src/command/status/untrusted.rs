@@ -1,6 +1,7 @@
 //! Ledgers as no honest process writes them: what they cost is bounded, whatever they say.
 
 use super::view::{Device, MOST_ROWS, State, World};
+use crate::node::proc::Process;
 use crate::sys::{LedgerMap, Map};
 use gpucap_core::ledger::{DEVICES, Identity, Kind, Ledger, SLOTS};
 use std::cell::Cell;
@@ -23,6 +24,10 @@ impl World for Counting {
     fn state(&self, _: &Identity) -> State {
         self.states.set(self.states.get() + 1);
         State::Alive
+    }
+
+    fn process(&self, _: &Identity) -> Option<Process> {
+        None
     }
 
     fn command(&self, _: &Identity) -> Option<String> {
