@@ -46,6 +46,8 @@ pub(crate) enum Error {
     Stage(String),
     /// The limits of a container cannot be changed.
     Limit { container: String, why: String },
+    /// What is to be explained cannot be found, or may be several.
+    Explain { name: String, why: String },
     /// Nothing that `status` shows goes by this word.
     NotShown(String),
     /// A container that asked for a slice cannot be held to it: the whole line.
@@ -90,6 +92,7 @@ impl Error {
             | Self::File { .. }
             | Self::Container(_)
             | Self::Limit { .. }
+            | Self::Explain { .. }
             | Self::NotShown(_)
             | Self::NoRuntime(_)
             | Self::Listen { .. }
@@ -154,6 +157,7 @@ impl fmt::Display for Error {
                 write!(f, "cdi: --gpu {held}: {}", gpucap_core::uuid::NotADeviceName)
             }
             Self::Limit { container, why } => write!(f, "limit: container {container}: {why}"),
+            Self::Explain { name, why } => write!(f, "explain: {name:?}: {why}"),
             Self::NotShown(word) => write!(
                 f,
                 "status: no container under a limit, process or GPU in use goes by {word:?}; \

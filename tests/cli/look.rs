@@ -3,6 +3,7 @@
 use crate::{ended, expect, gpucap, says};
 use gpucap_tests::{Actor, Build, Driver, Output, Program, Result, Run, Stop, World, trial};
 use libtest_mimic::Trial;
+use serde_json::Value;
 use std::path::PathBuf;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -12,6 +13,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("status: the ledger of a living run is not swept", living_run_is_not_swept),
         trial("explain: a capped process is capped", capped),
         trial("explain: a process without a limit is not capped", uncapped),
+        trial("explain: a run goes by its name, its ledger and its process", by_name),
+        trial("explain: a name of several is refused, one of none too", by_a_bad_name),
         trial("explain: a static program is not capped", static_is_not_capped),
         trial("explain: a program from here is judged by the environment", from_here),
         trial("explain: a value that cannot be used is shown as the library shows it", broken),
@@ -96,6 +99,45 @@ fn capped() -> Result {
     says(&output, "GPU_MEM_LIMIT=2GiB: memory of each GPU")?;
     says(&output, "mapped in the process: ")?;
     says(&output, "holds 356 MiB (256 MiB for contexts), cap 2 GiB")
+}
+
+fn by_name() -> Result {
+    let actor = begin()?;
+    let (pid, ledger) = (actor.pid().to_string(), ledger_of(&actor)?);
+    for name in [format!("run-{pid}"), ledger, pid.clone()] {
+        let output = gpucap(&["explain", &name])?.output()?;
+        ended(&output, 0)?;
+        says(&output, &format!("Process {pid} ("))?;
+        says(&output, "holds 356 MiB (256 MiB for contexts)")?;
+        says(&output, &format!("/run-{pid}\n"))?;
+        let output = gpucap(&["explain", &name, "--json"])?.output()?;
+        let json: Value = serde_json::from_str(&output.stdout).map_err(Stop::fail)?;
+        let [seen, word] = [&json["process"]["pid"], &json["verdict"]];
+        let holds = seen.to_string() == pid && word == "capped";
+        expect(holds && output.code() == Some(0), || output.to_string())?;
+    }
+    Ok(())
+}
+
+fn by_a_bad_name() -> Result {
+    let (one, other) = (begin()?, begin()?);
+    let user = ledger_of(&one)?.split('-').nth(1).map(str::to_owned).unwrap_or_default();
+    // Two processes under one name: a run inside the run that the first is of.
+    let ledger = ledger_of(&other)?;
+    let actor = Program::new("actor").build()?.display().to_string();
+    let inner = gpucap(&["run", "--mem", "1Gi", &actor])?.env("GPUCAP_LEDGER", &ledger);
+    let mut inner = inner.env("GPU_MEM_LIMIT", "2Gi").start()?;
+    inner.expect(&[("init", 0), ("context 0", 0)])?;
+    let output = gpucap(&["explain", &format!("run-{}", other.pid())])?.output()?;
+    says(&output, "; 1 other process of it uses a GPU: gpucap status run-")?;
+    for name in ["nosuch", "default/nosuch", "run-4294967295", &format!("user-{user}/nosuch"), ""] {
+        let output = gpucap(&["explain", name])?.output()?;
+        ended(&output, 1)?;
+        says(&output, &format!("gpucap: explain: {name:?}: no container or run goes by it"))?;
+        expect(output.stdout.is_empty(), || output.to_string())?;
+    }
+    let output = gpucap(&["explain", "nosuch", "--state", "/dev/null"])?.output()?;
+    ended(&output, 1)
 }
 
 fn uncapped() -> Result {

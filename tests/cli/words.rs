@@ -20,6 +20,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("status: a table has a row for each run, whole in a pipe", table),
         trial("status: one run is shown in full", one_in_full),
         trial("limit: an index is a GPU, as for run", limit_by_index),
+        trial("limit: a run is known and cannot be changed", limit_of_a_run),
     ]
 }
 
@@ -194,5 +195,15 @@ fn terminal_width() -> Result {
 fn limit_by_index() -> Result {
     let output = output(&["limit", "nosuch", "--mem", "1Gi", "--gpu", "0"])?;
     ended(&output, 1)?;
-    says(&output, "limit: container nosuch: none runs under a limit here")
+    says(&output, "limit: container nosuch: none runs under limits on this host")
+}
+
+fn limit_of_a_run() -> Result {
+    let actor = begin()?;
+    for name in [format!("run-{}", actor.pid()), actor.pid().to_string()] {
+        let output = output(&["limit", &name, "--mem", "1Gi"])?;
+        ended(&output, 1)?;
+        says(&output, "it is no container that the hook has limited")?;
+    }
+    Ok(())
 }

@@ -165,8 +165,11 @@ fn shown(runtime: Runtime) -> Result {
     });
     let mut it = running(container)?;
     it.first.expect(&[("alloc a 1048576", SUCCESS)])?;
-    let said = it.gpucap(&["limit", "default/train", "--mem", "3Gi", "--cores", "60"])?;
-    said.success()?;
+    let said =
+        it.gpucap(&["limit", "default/train", "--mem", "3Gi", "--cores", "60"])?.success()?;
+    let line = "default/train/main gpu=* mem=1GiB -> 3GiB core=30% -> 60%\n";
+    expect(said.stdout == line, || said.to_string())?;
+    named(&it)?;
     // No memory was requested since: what holds is what the host has said, not the cap of the latest request.
     let seen = it.status()?;
     let container = &seen["container"];
@@ -209,6 +212,24 @@ fn shown(runtime: Runtime) -> Result {
         expect(metrics.lines().any(is_it), || format!("no {start}...{end} in: {metrics}"))?;
     }
     it.first.end().map(drop)
+}
+
+/// The container goes by each name that `status` shows, and by its first process. The number 1 of that inside may be
+/// one of other containers too.
+fn named(it: &Running) -> Result {
+    let first = it.status()?["container"]["pid"].to_string();
+    let id = it.container.id();
+    let beginning = id.get(..id.len() - 1).unwrap_or(id);
+    for name in ["default/train/main", "default/train", "main", id, beginning, &first] {
+        let same = it.gpucap(&["limit", name, "--mem", "3Gi"])?.success()?;
+        let line = "default/train/main gpu=* mem=3GiB core=60%\n";
+        expect(same.stdout == line, || format!("{name}: {same}"))?;
+        let why = it.gpucap(&["explain", name])?.success()?;
+        let holds = why.stdout.contains("holds 257 MiB")
+            && why.stdout.contains("the process is of default/train/main");
+        expect(holds, || format!("{name}: {why}"))?;
+    }
+    Ok(())
 }
 
 fn unprepared(runtime: Runtime) -> Result {

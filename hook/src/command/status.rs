@@ -9,6 +9,7 @@ mod json;
 mod metrics;
 mod name;
 mod table;
+pub(crate) mod target;
 mod text;
 #[cfg(test)]
 mod untrusted;

@@ -14,13 +14,16 @@ use gpucap_plan::Cap;
 use std::fmt::{Display, Write};
 use std::os::unix::ffi::OsStrExt;
 
-/// The lines.
-pub(super) fn render(facts: &Facts, verdict: &Verdict, paint: Paint) -> String {
+/// The lines; the last a remark, if there is one.
+pub(super) fn render(facts: &Facts, verdict: &Verdict, remark: &str, paint: Paint) -> String {
     let mut text = answer(facts, verdict, paint);
     text.push('\n');
     section(&mut text, "limits", &limits(facts), paint);
     section(&mut text, "library", &library(facts), paint);
     section(&mut text, "ledger", &ledger(facts), paint);
+    if !remark.is_empty() {
+        section(&mut text, "budget", &[remark.to_owned()], paint);
+    }
     text
 }
 
@@ -217,7 +220,7 @@ mod tests {
             ledger: "/dev/shm/gpucap-0-1".into(),
             holds: Ok(Vec::new()),
         };
-        let text = render(&facts, &Verdict::NotCapped(Why::Missing), Paint::default());
+        let text = render(&facts, &Verdict::NotCapped(Why::Missing), "", Paint::default());
         let expected = "\
 A program started from here would not be capped: the file that is to be preloaded is not there.
 

@@ -85,7 +85,11 @@ fn effective(gpu: &str, page: Option<&LiveEntry>) -> EffectiveLimit {
 const GPU: &str = "GPU-01010101-0101-0101-0101-010101010101";
 
 /// A container of a pod, in which no process has used a GPU yet.
-fn container(id: &str, names: Option<[&str; 3]>, effective: Vec<EffectiveLimit>) -> Container {
+pub(in crate::command::status) fn container(
+    id: &str,
+    names: Option<[&str; 3]>,
+    effective: Vec<EffectiveLimit>,
+) -> Container {
     let names = names.map(|[namespace, pod, container]| Names {
         namespace: namespace.into(),
         pod: pod.into(),
