@@ -7,6 +7,7 @@ mod configure;
 mod demo;
 mod explain;
 mod gc;
+mod gpu;
 mod help;
 mod hook;
 mod limit;

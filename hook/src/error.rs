@@ -36,8 +36,8 @@ pub(crate) enum Error {
     NoRuntime(Vec<String>),
     /// CDI allows no device of this name.
     DeviceName(Excerpt),
-    /// A GPU has to be named by its UUID.
-    NotAUuid(Excerpt),
+    /// A GPU of a CDI device cannot be named by its UUID.
+    CdiGpu(String),
     /// A file that was named cannot be read.
     File { path: PathBuf, why: io::Error },
     /// A container's documents cannot be read.
@@ -101,7 +101,7 @@ impl Error {
             | Self::Calibrate(_)
             | Self::Configure(_)
             | Self::DeviceName(_)
-            | Self::NotAUuid(_)
+            | Self::CdiGpu(_)
             | Self::Demo(_)
             | Self::Output(_) => Exit::FAILED,
         }
@@ -153,9 +153,7 @@ impl fmt::Display for Error {
                 f,
                 "cdi: {held}: the name of a device consists of letters, digits and _ - . :, and begins and ends with a letter or digit"
             ),
-            Self::NotAUuid(held) => {
-                write!(f, "cdi: --gpu {held}: {}", gpucap_core::uuid::NotADeviceName)
-            }
+            Self::CdiGpu(why) => write!(f, "cdi: {why}"),
             Self::Limit { container, why } => write!(f, "limit: container {container}: {why}"),
             Self::Explain { name, why } => write!(f, "explain: {name:?}: {why}"),
             Self::NotShown(word) => write!(

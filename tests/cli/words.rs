@@ -20,6 +20,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("status: a table has a row for each run, whole in a pipe", table),
         trial("status: one run is shown in full", one_in_full),
         trial("limit: an index is a GPU, as for run", limit_by_index),
+        trial("cdi: an index is a GPU, as for run", cdi_by_index),
         trial("limit: a run is known and cannot be changed", limit_of_a_run),
     ]
 }
@@ -206,4 +207,17 @@ fn limit_of_a_run() -> Result {
         says(&output, "it is no container that the hook has limited")?;
     }
     Ok(())
+}
+
+/// An index is looked up on this machine; a UUID is taken as it is.
+fn cdi_by_index() -> Result {
+    let generate = |gpu| output(&["cdi", "generate", "own", "--mem", "1Gi", "--gpu", gpu]);
+    let uuid = "GPU-00000000-0000-0000-0000-00000000abcd";
+    says(&generate(uuid)?.success()?, &format!("\"GPU_MEM_LIMIT={uuid}=1GiB\""))?;
+    let index = generate("4294967295")?;
+    ended(&index, 1)?;
+    says(&index, "gpucap: cdi: ")?;
+    let word = generate("first")?;
+    ended(&word, 2)?;
+    says(&word, "or give its index")
 }

@@ -5,6 +5,7 @@
 //! It stands in for all that was asked for until then, the container's own variables among it; a process that sets one
 //! to something else still only lowers (`gpucap_core::limits`).
 
+use crate::command::gpu::Gpu;
 use crate::command::status::target::Target;
 use crate::container::effective_limit::EffectiveLimit;
 use crate::container::live;
@@ -19,7 +20,7 @@ use gpucap_core::limits::file::{Entry, Key, MemoryCap};
 use gpucap_core::limits::live::LiveEntry;
 use gpucap_core::units::{Bytes, Share, UnitError};
 use gpucap_core::uuid::DeviceName;
-use gpucap_plan::{Cap, Card, NativeLimit, Node};
+use gpucap_plan::{Cap, NativeLimit, Node};
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -52,7 +53,7 @@ pub(crate) struct Options {
     #[arg(long)]
     reset: bool,
     /// Only this GPU: its index as nvidia-smi counts, or as the limits file calls it (GPU-..., MIG-..., *)
-    #[arg(long, value_name = "GPU", value_parser = gpu)]
+    #[arg(long, value_name = "GPU")]
     gpu: Option<Gpu>,
     /// The node's configuration: where the hook keeps what it knows of containers
     #[arg(long, value_name = "FILE", default_value = Node::PATH)]
@@ -106,36 +107,6 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     options.mem.and_then(Bytes::doubt).into_iter().for_each(output::notice);
     output::print(&text)?;
     Ok(Exit::OK)
-}
-
-/// A GPU as it was typed.
-#[derive(Clone, Copy, Debug)]
-enum Gpu {
-    Index(u32),
-    Key(Key),
-}
-
-impl Gpu {
-    /// Returns its name in the limits file, on a machine with these GPUs.
-    fn key(self, cards: &[Card]) -> std::result::Result<Key, String> {
-        let index = match self {
-            Self::Key(key) => return Ok(key),
-            Self::Index(index) => index,
-        };
-        let card = usize::try_from(index).ok().and_then(|index| cards.get(index));
-        card.map(|card| Key::Name(card.name)).ok_or_else(|| match cards.len() {
-            0 => "the driver does not list this machine's GPUs: give --gpu GPU-<uuid>".into(),
-            count => format!("--gpu {index}: this machine has {count} GPUs, counted from 0"),
-        })
-    }
-}
-
-/// An index, as `gpucap run` takes it, or a name.
-fn gpu(text: &str) -> std::result::Result<Gpu, String> {
-    if let Ok(index) = text.parse() {
-        return Ok(Gpu::Index(index));
-    }
-    text.parse().map(Gpu::Key).map_err(|why| format!("{why}; or give its index"))
 }
 
 /// A percentage has no meaning here: which card it would be of is not known to the host.
@@ -219,23 +190,6 @@ fn said(before: Cap, EffectiveLimit { now, at_start, .. }: EffectiveLimit) -> St
 mod tests {
     use super::*;
     use gpucap_core::units::Amount;
-
-    #[test]
-    fn an_index_is_the_gpu_that_nvidia_smi_counts() {
-        let name = |digit| format!("GPU-{digit}0000000-0000-0000-0000-000000000000");
-        let card = |digit| Card { name: name(digit).parse().expect("a name"), minor: None };
-        let cards = [card('1'), card('2')];
-        let key = |text: &str, cards: &[Card]| {
-            gpu(text).and_then(|gpu| gpu.key(cards)).map(|key| key.to_string())
-        };
-        assert_eq!(key("1", &cards), Ok(name('2')));
-        assert_eq!(key("*", &cards), Ok("*".into()));
-        assert_eq!(key(&name('3'), &cards), Ok(name('3')));
-        let count = "--gpu 2: this machine has 2 GPUs, counted from 0";
-        assert_eq!(key("2", &cards), Err(count.into()));
-        assert!(key("0", &[]).is_err_and(|why| why.contains("GPU-<uuid>")));
-        assert!(key("first", &cards).is_err_and(|why| why.ends_with("; or give its index")));
-    }
 
     #[test]
     fn what_changed_is_said_with_what_was() {

@@ -319,6 +319,7 @@ fn programs_see_json_of_this_form() {
     assert_eq!(value["unused"][0], "/dev/shm/gpucap-0-run-4026531836-4243-89");
     assert_eq!(value["unreadable"][0]["why"], "permission denied");
     assert_eq!(device["uuid"], "01010101-0101-0101-0101-010101010101");
+    assert_eq!(device["gpu"], GPU);
     assert_eq!((&device["limit_bytes"], &device["cap_bytes"]), (&Value::Null, &value!(2 * GIB)));
     assert_eq!(device["used_bytes"], 3 * GIB / 2);
     assert_eq!(device["ended"]["bytes"], GIB);
