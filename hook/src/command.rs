@@ -21,6 +21,7 @@ mod status;
 
 use crate::error::Result;
 use crate::exit::Exit;
+use crate::terminal::output;
 use crate::terminal::paint::{Color, Paint};
 use clap::{CommandFactory, Parser, Subcommand};
 use std::io;
@@ -51,7 +52,7 @@ enum Command {
     /// Run a program, and everything that it starts, under a cap
     Run(run::Options),
     /// Show how much of each GPU each container and process holds
-    #[command(visible_aliases = ["ps", "ls"])]
+    #[command(visible_aliases = ["ps", "ls"], alias = "list")]
     Status(status::Options),
     /// Print or serve the status in OpenMetrics format
     Metrics(metrics::Options),
@@ -81,6 +82,9 @@ enum Command {
     Man(pages::Man),
     #[command(hide = true)]
     Hook(hook::Options),
+    /// Print the version
+    #[command(hide = true)]
+    Version,
 }
 
 /// The variables that the library reads, in a container or under `gpucap run`.
@@ -121,6 +125,7 @@ impl Line {
             Command::Completions(options) => pages::complete(&options, Self::command()),
             Command::Man(options) => pages::describe(&options, Self::command()),
             Command::Hook(options) => hook::execute(options),
+            Command::Version => output::print(&Self::command().render_version()).map(|()| Exit::OK),
         }
     }
 }

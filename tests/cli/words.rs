@@ -12,7 +12,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("help: -h is shorter than --help, which has the exit status", short_and_long),
         trial("color: always paints without a terminal, never does not", colors),
         trial("config: a file that is named must exist", named_configuration),
-        trial("status: ps and ls are other names for it", aliases),
+        trial("status: ps, ls and list are other names for it", aliases),
         trial("status: a process chooses its ledger", chosen_by_pid),
         trial("status: a GPU chooses the ledgers that use it", chosen_by_gpu),
         trial("status: a word that names nothing is a failure", chosen_by_nothing),
@@ -88,10 +88,12 @@ fn named_configuration() -> Result {
 fn aliases() -> Result {
     let help = |name| output(&[name, "--help"])?.success();
     let status = help("status")?.stdout;
-    for name in ["ps", "ls"] {
+    for name in ["ps", "ls", "list"] {
         let same = help(name)?;
         expect(same.stdout == status, || format!("{name}: {same}"))?;
     }
+    let versions = (output(&["version"])?.success()?, output(&["--version"])?.success()?);
+    expect(versions.0.stdout == versions.1.stdout, || versions.0.to_string())?;
     says(&output(&["--help"])?.success()?, "[aliases: ps, ls]")
 }
 

@@ -140,7 +140,10 @@ fn measure_all(
     before: Option<&Calibration>,
 ) -> (Vec<Measured>, Exit) {
     let (mut gpus, mut exit) = (Vec::new(), Exit::OK);
-    for card in cards {
+    for (at, card) in (1..).zip(cards) {
+        if cards.len() > 1 {
+            output::notice(format_args!("calibrate: {at} of {}: {}", cards.len(), card.name));
+        }
         match measure(driver, card) {
             Ok(found) => gpus.extend(found),
             Err(why) => {

@@ -14,6 +14,7 @@ use crate::node::preload;
 use crate::node::proc::{self, Process};
 use crate::sys;
 use crate::terminal::output::notice;
+use clap::ValueHint;
 use gpucap_core::config::{Config, GPUCAP_LEDGER};
 use gpucap_core::limits::file;
 use std::env;
@@ -55,7 +56,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "GPU")]
     gpu: Vec<String>,
     /// The program and its arguments: every word from the first that is no option
-    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
+    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM", value_hint = ValueHint::CommandWithArguments)]
     program: Vec<OsString>,
 }
 

@@ -30,6 +30,7 @@ const CONFIG: &str = "--gpucap-config=";
 const AFTER: &str = "\
 An engine calls it in place of runc: `gpucap configure docker` and `gpucap configure containerd` register it. The next
 runtime is `next_runtime` of the node's configuration; --gpucap-config=FILE, as the first word, names another one.
+All other words are the next runtime's: `gpucap runtime --help` is its help, and `gpucap help runtime` this one.
 
 Exit status: that of the next runtime; 1 if the container is not made.
 
