@@ -22,9 +22,8 @@ mod status;
 use crate::error::Result;
 use crate::exit::Exit;
 use crate::terminal::output;
-use crate::terminal::paint::{Color, Paint};
+use crate::terminal::style::Color;
 use clap::{CommandFactory, Parser, Subcommand};
-use std::io;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -107,13 +106,13 @@ impl Line {
 
     /// Executes the command.
     pub(crate) fn execute(self) -> Result<Exit> {
-        let paint = Paint::on(self.color, &io::stdout());
+        self.color.choose();
         match self.command {
             Command::Run(options) => run::execute(&options),
-            Command::Status(options) => status::execute(&options, paint),
+            Command::Status(options) => status::execute(&options),
             Command::Metrics(options) => metrics::execute(&options),
-            Command::Explain(options) => explain::execute(&options, paint),
-            Command::Demo(options) => demo::execute(&options, paint),
+            Command::Explain(options) => explain::execute(&options),
+            Command::Demo(options) => demo::execute(&options),
             Command::Check(options) => check::execute(&options),
             Command::Configure(options) => configure::execute(&options),
             Command::Calibrate(options) => calibrate::execute(&options),

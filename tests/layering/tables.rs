@@ -115,6 +115,8 @@ pub(crate) const DEPENDENCIES: &[(&str, &[&str])] = &[
             "libc",
             "serde_json",
             "oci-spec",
+            "anstream",
+            "anstyle",
             "clap",
             "clap_complete",
             "clap_mangen",

@@ -12,7 +12,6 @@ mod steps;
 
 use crate::error::Result;
 use crate::exit::Exit;
-use crate::terminal::paint::Paint;
 use show::Show;
 use stage::Stage;
 
@@ -33,8 +32,8 @@ pub(crate) struct Options {
 }
 
 /// Shows it.
-pub(crate) fn execute(options: &Options, paint: Paint) -> Result<Exit> {
-    let show = Show::on(paint);
+pub(crate) fn execute(options: &Options) -> Result<Exit> {
+    let show = Show;
     let stage = Stage::set(options.stub)?;
     steps::play(&stage, show)?;
     Ok(Exit::OK)

@@ -17,7 +17,6 @@ use crate::exit::Exit;
 use crate::node::inputs;
 use crate::node::proc::Process;
 use crate::terminal::output;
-use crate::terminal::paint::Paint;
 use facts::Facts;
 use gpucap_plan::Node;
 use std::ffi::{OsStr, OsString};
@@ -59,19 +58,18 @@ pub(crate) struct Options {
 }
 
 /// Prints the answer.
-pub(crate) fn execute(options: &Options, paint: Paint) -> Result<Exit> {
+pub(crate) fn execute(options: &Options) -> Result<Exit> {
     let Options { pid, name, state, config, json } = options;
-    let paint = (!json).then_some(paint);
     match (name, pid) {
         (Some(name), _) if is_bundle(name) => {
-            bundle::execute(name.as_ref(), state.as_deref(), config, paint)
+            bundle::execute(name.as_ref(), state.as_deref(), config, *json)
         }
-        (Some(name), _) => of_name(&name.to_string_lossy(), state.is_some(), config, paint),
-        (None, Some(pid)) => answer(&of_process(Process(*pid))?, "", paint),
+        (Some(name), _) => of_name(&name.to_string_lossy(), state.is_some(), config, *json),
+        (None, Some(pid)) => answer(&of_process(Process(*pid))?, "", *json),
         (None, None) => {
             let own = Process::own().0;
             let facts = Facts::of_here().map_err(|why| Error::Process { pid: own, why })?;
-            answer(&facts, "", paint)
+            answer(&facts, "", *json)
         }
     }
 }
@@ -84,7 +82,7 @@ fn is_bundle(name: &OsStr) -> bool {
 }
 
 /// The answer about what `status` shows by this name, or about the process of this number.
-fn of_name(name: &str, state: bool, config: &Path, paint: Option<Paint>) -> Result<Exit> {
+fn of_name(name: &str, state: bool, config: &Path, json: bool) -> Result<Exit> {
     let refused = |why: &str| Error::Explain { name: name.to_owned(), why: why.to_owned() };
     if state {
         return Err(refused("it is no directory, and --state is about a bundle"));
@@ -95,7 +93,7 @@ fn of_name(name: &str, state: bool, config: &Path, paint: Option<Paint>) -> Resu
         let none =
             "no container or run goes by it, as `gpucap status` shows them, and no directory";
         let pid = name.parse().map_err(|_| refused(none))?;
-        return answer(&of_process(Process(pid))?, "", paint);
+        return answer(&of_process(Process(pid))?, "", json);
     };
     let process = target.process().map_err(|why| refused(&why))?;
     let mut remark = format!("the process is of {}", target.label());
@@ -106,19 +104,19 @@ fn of_name(name: &str, state: bool, config: &Path, paint: Option<Paint>) -> Resu
         remark +=
             &format!("; {others} other {processes} of it {use_it} a GPU: gpucap status {name}");
     }
-    answer(&of_process(process)?, &remark, paint)
+    answer(&of_process(process)?, &remark, json)
 }
 
 fn of_process(process: Process) -> Result<Facts> {
     Facts::of(process).map_err(|why| Error::Process { pid: process.0, why })
 }
 
-/// Prints it, as JSON without [`Paint`].
-fn answer(facts: &Facts, remark: &str, paint: Option<Paint>) -> Result<Exit> {
+/// Prints it, as text or JSON.
+fn answer(facts: &Facts, remark: &str, json: bool) -> Result<Exit> {
     let verdict = Verdict::of(facts);
-    output::print(&match paint {
-        None => json::render(facts, &verdict),
-        Some(paint) => text::render(facts, &verdict, remark, paint),
+    output::print(&match json {
+        true => json::render(facts, &verdict),
+        false => text::render(facts, &verdict, remark),
     })?;
     Ok(match verdict {
         Verdict::Capped => Exit::OK,

@@ -22,8 +22,9 @@ use crate::exit::Exit;
 use crate::node::inputs;
 use crate::node::proc::{Process, Snapshot, Whereabouts};
 use crate::sys::{self, Map};
+use crate::terminal::lines::WIDTH;
 use crate::terminal::output;
-use crate::terminal::paint::Paint;
+use crate::terminal::style;
 use gpucap_core::config::GPUCAP_LEDGER;
 use gpucap_core::ledger::Identity;
 use gpucap_core::limits::live::PATH;
@@ -67,7 +68,7 @@ pub(crate) struct Options {
 }
 
 /// Prints all visible ledgers.
-pub(crate) fn execute(options: &Options, paint: Paint) -> Result<Exit> {
+pub(crate) fn execute(options: &Options) -> Result<Exit> {
     let mut status = look(&inputs::node_or_default(&options.config)?, &Machine::new(MOST_ROWS));
     let cards = inputs::cards();
     if let Some(name) = &options.name {
@@ -77,9 +78,9 @@ pub(crate) fn execute(options: &Options, paint: Paint) -> Result<Exit> {
     output::print(&if options.json {
         json::render(&status)
     } else if options.verbose || is_one {
-        text::render(&status, paint)
+        text::render(&status, width())
     } else {
-        table::render(&status, &cards, paint)
+        table::render(&status, &cards, style::columns())
     })?;
     Ok(Exit::OK)
 }
@@ -179,9 +180,14 @@ impl World for Machine {
     }
 }
 
+/// As wide as a line of text may be.
+fn width() -> usize {
+    style::columns().unwrap_or(WIDTH)
+}
+
 /// One ledger as it is shown here: for the demo, which has one of its own.
-pub(crate) fn of(path: &Path, paint: Paint) -> Option<String> {
-    Some(text::ledger(&seen(path)?, paint))
+pub(crate) fn of(path: &Path) -> Option<String> {
+    Some(text::ledger(&seen(path)?, width()))
 }
 
 /// What the living hold by one ledger, on all devices: for the demo.

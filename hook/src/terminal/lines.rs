@@ -1,6 +1,8 @@
 //! Lines that fit a terminal, and an issue report that they are copied into.
 //!
-//! Colours take no place: signs between `ESC [` and `m` are not counted.
+//! Colours take no place.
+
+use anstream::adapter::strip_str;
 
 /// As wide as a line may be where no terminal says its width.
 pub(crate) const WIDTH: usize = 80;
@@ -27,12 +29,13 @@ pub(crate) fn flow(most: usize, indent: usize, parts: &[String]) -> String {
 /// Stands for what was cut; one place wide.
 const MORE: char = '…';
 
-/// The beginning of a line, which has no colours: as much as fits in `most` places.
+/// The beginning of a line: as much as fits in `most` places, and without colours if that is not all.
 pub(crate) fn cut(most: usize, line: &str) -> String {
-    if line.chars().count() <= most {
+    if width(line) <= most {
         return line.to_owned();
     }
-    let start: String = line.chars().take(most.saturating_sub(1)).collect();
+    let start = strip_str(line).flat_map(str::chars).take(most.saturating_sub(1));
+    let start: String = start.collect();
     format!("{}{MORE}", start.trim_end())
 }
 
@@ -50,13 +53,7 @@ pub(crate) fn cut_middle(most: usize, word: &str) -> String {
 
 /// How many places a text takes.
 fn width(text: &str) -> usize {
-    let mut inside = false;
-    let shown = text.chars().filter(|&sign| {
-        let was_inside = inside;
-        inside = if was_inside { sign != 'm' } else { sign == '\x1b' };
-        !was_inside && !inside
-    });
-    shown.count()
+    strip_str(text).map(|part| part.chars().count()).sum()
 }
 
 #[cfg(test)]

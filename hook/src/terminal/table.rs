@@ -4,7 +4,7 @@
 //! may be narrowed give way, the first of them first; a line that is still too wide is cut at its end.
 
 use crate::terminal::lines;
-use crate::terminal::paint::Paint;
+use crate::terminal::style;
 use std::iter::once;
 
 /// A table under construction.
@@ -76,13 +76,13 @@ impl Table {
     }
 
     /// The lines, each of at most `most` places if that is given.
-    pub(crate) fn render(&self, most: Option<usize>, paint: Paint) -> String {
+    pub(crate) fn render(&self, most: Option<usize>) -> String {
         let widths = self.widths(most);
         let names = self.columns.iter().map(|column| Cell::from(column.name.to_owned()));
-        let heading = self.line(&names.collect::<Vec<_>>(), &widths, most, Paint::default());
-        let mut text = format!("{}\n", paint.dim(&heading));
+        let heading = self.line(&names.collect::<Vec<_>>(), &widths, most);
+        let mut text = format!("{}\n", style::dim(&heading));
         for row in &self.rows {
-            text.push_str(&self.line(row, &widths, most, paint));
+            text.push_str(&self.line(row, &widths, most));
             text.push('\n');
         }
         text
@@ -105,8 +105,8 @@ impl Table {
         widths
     }
 
-    fn line(&self, row: &[Cell], widths: &[usize], most: Option<usize>, paint: Paint) -> String {
-        let (mut line, mut plain) = (String::new(), String::new());
+    fn line(&self, row: &[Cell], widths: &[usize], most: Option<usize>) -> String {
+        let mut line = String::new();
         for (at, (cell, column)) in row.iter().zip(self.columns).enumerate() {
             let blanks = " ".repeat(if at == 0 { self.indent } else { self.gap });
             let width = widths.get(at).copied().unwrap_or(0);
@@ -116,15 +116,10 @@ impl Table {
                 false if at + 1 == row.len() => word,
                 false => format!("{word:<width$}"),
             };
-            plain.push_str(&format!("{blanks}{word}"));
-            let painted = if cell.bad { paint.bad(&word) } else { word };
-            line.push_str(&format!("{blanks}{painted}"));
+            line.push_str(&blanks);
+            line.push_str(&if cell.bad { style::bad(&word) } else { word });
         }
-        match most {
-            // Without its colours: what is cut might be the end of one.
-            Some(most) if plain.chars().count() > most => lines::cut(most, &plain),
-            _ => line.trim_end().to_owned(),
-        }
+        lines::cut(most.unwrap_or(usize::MAX), line.trim_end())
     }
 }
 
@@ -144,7 +139,7 @@ mod tests {
             &[Column::right("PID"), Column::left("HOLDS"), Column::left("COMMAND")];
         let table = table(COLUMNS, &[&["7", "1.25 GiB", "python"], &["12345", "0", "sh"]]);
         assert_eq!(
-            table.render(None, Paint::default()),
+            style::plain(&table.render(None)),
             "    PID   HOLDS      COMMAND\n      7   1.25 GiB   python\n  12345   0          sh\n"
         );
     }
@@ -157,7 +152,7 @@ mod tests {
             Column::right("USED"),
         ];
         let table = table(COLUMNS, &[&["GPU-0101", "default/train", "1 GiB"]]);
-        let render = |most| table.render(Some(most), Paint::default());
+        let render = |most| style::plain(&table.render(Some(most)));
         assert_eq!(
             render(34),
             format!(

@@ -5,8 +5,8 @@
 
 use super::view::{Device, LedgerView, Status};
 use crate::container::effective_limit::EffectiveLimit;
-use crate::terminal::paint::Paint;
 use crate::terminal::quantity::{exact, size};
+use crate::terminal::style;
 use crate::terminal::table::{Cell, Column, Table};
 use gpucap_core::limits::file::{Key, MemoryCap};
 use gpucap_plan::{Cap, Card};
@@ -25,18 +25,18 @@ const COLUMNS: &[Column] = &[
 ];
 
 /// The lines, on a machine with these GPUs.
-pub(super) fn render(status: &Status, cards: &[Card], paint: Paint) -> String {
-    let mut text = remarks(status, paint);
+pub(super) fn render(status: &Status, cards: &[Card], columns: Option<usize>) -> String {
+    let mut text = remarks(status);
     if !status.ledgers.is_empty() {
         let mut table = Table::new(0, 2, COLUMNS);
         status.ledgers.iter().flat_map(|it| rows(it, cards)).for_each(|row| table.row(row));
-        text.insert(0, table.render(paint.columns(), paint));
+        text.insert(0, table.render(columns));
     }
     text.join("\n")
 }
 
 /// What is not in a ledger that can be read.
-pub(super) fn remarks(status: &Status, paint: Paint) -> Vec<String> {
+pub(super) fn remarks(status: &Status) -> Vec<String> {
     let mut text = Vec::new();
     if !status.unused.is_empty() {
         let count = status.unused.len();
@@ -44,7 +44,7 @@ pub(super) fn remarks(status: &Status, paint: Paint) -> Vec<String> {
         text.push(format!("{count} {runs} of gpucap {have} not used a GPU yet.\n"));
     }
     for (path, why) in &status.unreadable {
-        text.push(format!("{}: {}\n", path.display(), paint.warn(why)));
+        text.push(format!("{}: {}\n", path.display(), style::warn(why)));
     }
     if text.is_empty() && status.ledgers.is_empty() {
         text.push("No process with limits found, as far as this user can see.\n".into());
@@ -133,7 +133,7 @@ mod tests {
 
     fn table(status: &Status, width: Option<usize>) -> String {
         let name = gpucap_core::uuid::Uuid([1; 16]).gpu();
-        render(status, &[Card { name, minor: None }], Paint::plain(width))
+        style::plain(&render(status, &[Card { name, minor: None }], width))
     }
 
     fn both() -> Status {
@@ -192,7 +192,7 @@ mod tests {
         let mut over = raised();
         over.ledgers[0].devices[0].used = 15 << 28;
         assert!(table(&over, None).contains("  ! 3.75 GiB / 2 GiB  31.2%"));
-        let text = super::super::text::render(&over, Paint::default());
+        let text = style::plain(&super::super::text::render(&over, 80));
         assert!(text.contains("3.75 GiB of 2 GiB   over the limit by 1.75 GiB\n"), "{text}");
         assert!(!table(&raised(), None).contains('!'));
     }

@@ -132,6 +132,11 @@ pub(in crate::command::status) fn raised() -> Status {
     }
 }
 
+/// What people see in 80 columns, without colours.
+fn people(status: &Status) -> String {
+    style::plain(&render(status, WIDTH))
+}
+
 fn parsed(status: &Status) -> Value {
     serde_json::from_str(&json::render(status)).expect("JSON")
 }
@@ -160,12 +165,12 @@ Run of process 4242   /dev/shm/gpucap-0-run-4026531836-4242-88
 
 /dev/shm/gpucap-1-2: permission denied
 ";
-    assert_eq!(render(&status(), Paint::default()), expected);
+    assert_eq!(people(&status()), expected);
 }
 
 #[test]
 fn of_a_container_people_see_what_holds_now_as_the_manual_shows_it() {
-    let text = render(&raised(), Paint::default());
+    let text = people(&raised());
     assert_eq!(format!("```text\n{text}```\n"), section("example"));
 }
 
@@ -201,10 +206,10 @@ fn what_the_host_gives_counts_not_the_cap_of_an_earlier_request() {
     let mut status = raised();
     let device = &mut status.ledgers[0].devices[0];
     device.processes.iter_mut().for_each(|row| row.cap = GIB);
-    let text = render(&status, Paint::default());
+    let text = people(&status);
     assert!(text.contains("1.5 GiB of 2 GiB   peak"), "{text}");
     status.ledgers[0].devices[0].processes[0].cap = 2 * GIB;
-    let text = render(&status, Paint::default());
+    let text = people(&status);
     assert!(text.contains("processes under 1 GiB to 2 GiB"), "{text}");
 }
 
@@ -227,7 +232,7 @@ Container by-hand
 
   no GPU in use
 ";
-    assert_eq!(render(&status, Paint::default()), expected);
+    assert_eq!(people(&status), expected);
 }
 
 #[test]
@@ -264,7 +269,7 @@ fn no_line_is_wider_than_a_terminal() {
         container.record.names =
             Some(Names { namespace: "s".repeat(14), pod: long.clone(), container: long });
     }
-    let text = render(&status, Paint::default());
+    let text = people(&status);
     let wide: Vec<&str> = text.lines().filter(|line| line.chars().count() > WIDTH).collect();
     assert_eq!(wide, Vec::<&str>::new());
     assert!(text.contains('…'), "{text}");
@@ -295,13 +300,13 @@ fn a_mig_instance_goes_by_its_own_name() {
 
 #[test]
 fn nothing_to_see_is_said_plainly() {
-    let text = render(&Status::default(), Paint::default());
+    let text = people(&Status::default());
     assert_eq!(text, "No process with limits found, as far as this user can see.\n");
 }
 
 #[test]
 fn a_bar_is_full_only_at_the_cap() {
-    let bar = |used, cap| bar(used, cap, Paint::default());
+    let bar = |used, limit| style::plain(&bar(used, limit));
     assert_eq!(bar(0, 100), "[--------------------]");
     assert_eq!(bar(1, 100), "[#-------------------]");
     assert_eq!(bar(99, 100), "[###################-]");

@@ -8,8 +8,8 @@ use crate::container::effective_limit::EffectiveLimit;
 use crate::container::ledgers::{BY_HOOK, Name};
 use crate::node::proc::printable;
 use crate::terminal::lines::flow;
-use crate::terminal::paint::Paint;
 use crate::terminal::quantity::{duration, exact, size};
+use crate::terminal::style;
 use crate::terminal::table::{Column, Table};
 use gpucap_core::ledger::Kind;
 use gpucap_core::units::Share;
@@ -30,39 +30,35 @@ const TIMED: &[Column] = &[PID, SINCE, TIME, HOLDS, OF_IT, COMMAND];
 const UNTIMED: &[Column] = &[PID, SINCE, HOLDS, OF_IT, COMMAND];
 
 /// The lines.
-pub(super) fn render(status: &Status, paint: Paint) -> String {
-    let mut text: Vec<String> = status.ledgers.iter().map(|it| ledger(it, paint)).collect();
-    text.extend(table::remarks(status, paint));
+pub(super) fn render(status: &Status, width: usize) -> String {
+    let mut text: Vec<String> = status.ledgers.iter().map(|it| ledger(it, width)).collect();
+    text.extend(table::remarks(status));
     text.join("\n")
 }
 
 /// One ledger.
-pub(super) fn ledger(ledger: &LedgerView, paint: Paint) -> String {
-    let mut text = title(ledger, paint);
+pub(super) fn ledger(ledger: &LedgerView, width: usize) -> String {
+    let mut text = title(ledger, width);
     for effective in ledger.container.iter().flat_map(|container| &container.effective) {
-        text.push_str(&flow(paint.width(), 2, &allowed(effective)));
+        text.push_str(&flow(width, 2, &allowed(effective)));
     }
     let native_limits =
         ledger.container.iter().flat_map(|container| &container.record.native_limits);
     for native_limit in native_limits.flat_map(|native_limits| &native_limits.limits) {
-        text.push_str(&flow(
-            paint.width(),
-            2,
-            &[format!("the driver limits {} too", native_limit.gpu)],
-        ));
+        text.push_str(&flow(width, 2, &[format!("the driver limits {} too", native_limit.gpu)]));
     }
     if ledger.devices.is_empty() {
         text.push_str("\n  no GPU in use\n");
     }
     for seen in &ledger.devices {
         text.push('\n');
-        text.push_str(&device(seen, paint));
+        text.push_str(&device(seen, width));
     }
     text
 }
 
 /// The budget's owner.
-fn title(ledger: &LedgerView, paint: Paint) -> String {
+fn title(ledger: &LedgerView, width: usize) -> String {
     let whose = match Name::of(&ledger.path) {
         _ if ledger.container.is_some() => String::new(),
         Some(Name::Run { pid, .. }) => format!("Run of process {pid}"),
@@ -72,17 +68,17 @@ fn title(ledger: &LedgerView, paint: Paint) -> String {
     };
     let Some(Container { record, .. }) = &ledger.container else {
         return flow(
-            paint.width(),
+            width,
             0,
-            &[paint.bold(&whose), paint.dim(&ledger.path.display().to_string())],
+            &[style::bold(&whose), style::dim(&ledger.path.display().to_string())],
         );
     };
-    let mut words = vec![paint.bold(&format!("Container {}", short_id(&record.container)))];
+    let mut words = vec![style::bold(&format!("Container {}", short_id(&record.container)))];
     if let Some(Names { namespace, pod, container }) = &record.names {
         let pod = printable(format!("{namespace}/{pod}").as_bytes());
-        words.extend([paint.bold(&pod), paint.bold(&printable(container.as_bytes()))]);
+        words.extend([style::bold(&pod), style::bold(&printable(container.as_bytes()))]);
     }
-    flow(paint.width(), 0, &words)
+    flow(width, 0, &words)
 }
 
 /// What a container may use of a GPU, and what it was given when it started, if that was something else.
@@ -100,16 +96,16 @@ fn allowed(effective: &EffectiveLimit) -> Vec<String> {
     words
 }
 
-fn device(device: &Device, paint: Paint) -> String {
-    let mut words = usage(device, paint);
+fn device(device: &Device, width: usize) -> String {
+    let mut words = usage(device);
     words.push(format!("peak {}", size(device.peak)));
     if device.refusals > 0 {
-        words.push(paint.warn(&format!("{} refused", exact(device.refusals))));
+        words.push(style::warn(&format!("{} refused", exact(device.refusals))));
     }
-    let mut text = format!("  {}\n{}", device.name(), flow(paint.width(), 2, &words));
+    let mut text = format!("  {}\n{}", device.name(), flow(width, 2, &words));
     let timed = device.is_timed();
     if timed {
-        text.push_str(&flow(paint.width(), 2, &time(device, paint)));
+        text.push_str(&flow(width, 2, &time(device)));
     }
     if device.ended > 0 {
         let (count, bytes) = (device.ended, size(device.ended_bytes));
@@ -121,7 +117,7 @@ fn device(device: &Device, paint: Paint) -> String {
         let mut table = Table::new(2, 3, if timed { TIMED } else { UNTIMED });
         device.processes.iter().for_each(|row| table.row(process(row, timed)));
         text.push('\n');
-        text.push_str(&table.render(Some(paint.width()), paint));
+        text.push_str(&table.render(Some(width)));
     }
     if device.unlisted.processes > 0 {
         let count = exact(device.unlisted.processes as u64);
@@ -131,7 +127,7 @@ fn device(device: &Device, paint: Paint) -> String {
 }
 
 /// What was used of its time: lately, of how much, and since the beginning.
-fn time(device: &Device, paint: Paint) -> Vec<String> {
+fn time(device: &Device) -> Vec<String> {
     let seconds = |ns: u64| duration(ns / 1_000_000_000);
     let lately = device.time.percent();
     let mut words = vec![match device.share() {
@@ -143,24 +139,24 @@ fn time(device: &Device, paint: Paint) -> Vec<String> {
     words.push(format!("{} launches", exact(device.time.launches)));
     if device.owed_for_ns > 0 {
         let ms = device.owed_for_ns.div_ceil(1_000_000);
-        words.push(paint.warn(&format!("next launch in {} ms", exact(ms))));
+        words.push(style::warn(&format!("next launch in {} ms", exact(ms))));
     }
     words
 }
 
 /// Usage and limit: the host's limit, where it is known in bytes, else the limit that the processes report.
-fn usage(device: &Device, paint: Paint) -> Vec<String> {
+fn usage(device: &Device) -> Vec<String> {
     let used = device.used;
     let mut words = match device.limit() {
         Some(limit) => {
-            vec![bar(used, limit, paint), format!("{} of {}", size(used), size(limit))]
+            vec![bar(used, limit), format!("{} of {}", size(used), size(limit))]
         }
         None if used == 0 && device.caps().is_none() => vec!["nothing held".into()],
         None => vec![format!("{} held", size(used))],
     };
     if device.beyond_limit() > 0 {
         let beyond = size(device.beyond_limit());
-        words.push(paint.bad(&format!("over the limit by {beyond}")));
+        words.push(style::bad(&format!("over the limit by {beyond}")));
     }
     // Each process applies its own.
     let differ = device.caps().filter(|(lowest, highest)| lowest != highest);
@@ -171,7 +167,7 @@ fn usage(device: &Device, paint: Paint) -> Vec<String> {
 }
 
 /// Twenty places; full only if the limit is reached, empty only if nothing is held.
-fn bar(used: u64, limit: u64, paint: Paint) -> String {
+fn bar(used: u64, limit: u64) -> String {
     const PLACES: u64 = 20;
     let part = u128::from(used) * u128::from(PLACES) / u128::from(limit.max(1));
     let filled = u64::try_from(part).unwrap_or(PLACES).clamp(u64::from(used > 0), PLACES);
@@ -179,11 +175,11 @@ fn bar(used: u64, limit: u64, paint: Paint) -> String {
     let rest = 20_usize.saturating_sub(filled);
     let (done, left) = ("#".repeat(filled), "-".repeat(rest));
     let done = match rest {
-        0 if used > limit => paint.bad(&done),
-        0 => paint.warn(&done),
-        _ => paint.good(&done),
+        0 if used > limit => style::bad(&done),
+        0 => style::warn(&done),
+        _ => style::good(&done),
     };
-    format!("[{done}{}]", paint.dim(&left))
+    format!("[{done}{}]", style::dim(&left))
 }
 
 fn process(row: &Row, timed: bool) -> Vec<String> {
