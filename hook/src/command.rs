@@ -48,14 +48,14 @@ pub(crate) struct Line {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run a program, and everything that it starts, under a cap
+    /// Run a program, and everything that it starts, under limits
     Run(run::Options),
     /// Show how much of each GPU each container and process holds
     #[command(visible_aliases = ["ps", "ls"], alias = "list")]
     Status(status::Options),
     /// Print or serve the status in OpenMetrics format
     Metrics(metrics::Options),
-    /// Show whether a process is capped, by what, and if not, why
+    /// Show whether a process is limited, by what, and if not, why
     Explain(explain::Options),
     /// Show what it does, on this machine's GPU or on a stub driver
     Demo(demo::Options),

@@ -171,7 +171,7 @@ impl fmt::Display for Error {
             Self::Stage(stage) => write!(
                 f,
                 "hook: stage {stage:?} is not known to this version, and no container may start \
-                 uncapped; take the hook out of the engine's configuration"
+                 without limits; take the hook out of the engine's configuration"
             ),
             Self::Refused(line) => f.write_str(line),
             Self::Listen { address, why } => write!(f, "metrics: {address}: {}", reason(why)),

@@ -154,7 +154,7 @@ impl Budget {
             self.policy.log(
                 LogLevel::Warn,
                 format_args!(
-                    "memory: refused at the cap cap={limit} used={used} request={request}; further ones are only counted"
+                    "memory: allocation refused limit={limit} used={used} request={request}; later refusals are counted, not logged"
                 ),
             );
         }

@@ -33,6 +33,7 @@ fn facts(output: &Output) -> Result {
         "1,879,048,191 bytes  granted   in use 2,147,483,647",
         "1 byte  granted   in use 2,147,483,648",
         "1 byte  refused   in use 2,147,483,648   2 CUDA_ERROR_OUT_OF_MEMORY",
+        "memory: allocation refused limit=2GiB used=2GiB request=1; later refusals are counted, not logged",
         "B  sees 512 MiB free",
         "B  asks for 1 GiB: refused",
         "B  asks for 1 GiB: granted",

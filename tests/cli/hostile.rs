@@ -235,7 +235,7 @@ fn elsewhere() -> Result {
     let pid = last_child(actor.pid())?.to_string();
     let output = gpucap(&["explain", "--pid", &pid])?.output()?;
     ended(&output, 0)?;
-    says(&output, "holds 356 MiB (256 MiB for contexts), cap 2 GiB")
+    says(&output, "holds 356 MiB (256 MiB for contexts), limit 2 GiB")
 }
 
 fn as_json() -> Result {

@@ -95,10 +95,10 @@ fn capped() -> Result {
     let actor = begin()?;
     let output = explain(actor.pid())?;
     ended(&output, 0)?;
-    says(&output, "is capped")?;
+    says(&output, "is limited")?;
     says(&output, "GPU_MEM_LIMIT=2GiB: memory of each GPU")?;
     says(&output, "mapped in the process: ")?;
-    says(&output, "holds 356 MiB (256 MiB for contexts), cap 2 GiB")
+    says(&output, "holds 356 MiB (256 MiB for contexts), limit 2 GiB")
 }
 
 fn by_name() -> Result {
@@ -145,7 +145,7 @@ fn uncapped() -> Result {
     actor.expect(&[("init", 0)])?;
     let output = explain(actor.pid())?;
     ended(&output, 3)?;
-    says(&output, "is not capped: no limit is set")
+    says(&output, "is not limited: no limit is set")
 }
 
 /// A program that is linked statically and lives until its input ends.
@@ -165,7 +165,7 @@ fn static_is_not_capped() -> Result {
     let actor = waiting(&gpucap(&["run", "--mem", "2Gi", "--", &program])?)?;
     let output = explain(actor.pid())?;
     ended(&output, 3)?;
-    says(&output, "is not capped: the program is statically linked")
+    says(&output, "is not limited: the program is statically linked")
 }
 
 fn from_here() -> Result {

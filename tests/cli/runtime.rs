@@ -165,8 +165,8 @@ fn not_asked() -> Result {
 
 fn explained() -> Result {
     for (env, code, answer) in [
-        ("GPU_MEM_LIMIT=4Gi", 0, "would be capped.\n\n  *: memory 4GiB, time not throttled\n"),
-        ("B=2", 3, "would not be capped: no limit is requested."),
+        ("GPU_MEM_LIMIT=4Gi", 0, "would be limited.\n\n  *: memory 4GiB, time not throttled\n"),
+        ("B=2", 3, "would not be limited: no limit is requested."),
         (
             "GPU_MEM_LIMIT=0",
             4,

@@ -162,7 +162,7 @@ fn twice(runtime: Runtime) -> Result {
     let count = mounts.stdout.matches(" /.gpucap").count();
     expect(count == 3, || mounts.to_string())?;
     let log = container.log();
-    expect(log.matches("was capped already").count() == 2, || log)?;
+    expect(log.matches("was limited already").count() == 2, || log)?;
     // The container is started again: its root has the places already.
     caps(&container)
 }
@@ -276,7 +276,7 @@ fn shared_host(runtime: Runtime) -> Result {
     let after = "\"$@\"; echo; cat /proc/self/mountinfo";
     let words = ["unshare", "--mount", "--propagation", "shared", "sh", "-c", after, "sh"];
     let seen = run.through(&words.map(std::ffi::OsStr::new)).output()?.success()?;
-    expect(container.log().contains("capped"), || container.log())?;
+    expect(container.log().contains("limited"), || container.log())?;
     let (within, host) = seen.stdout.split_once("\n\n").unwrap_or_default();
     expect(host.contains(" shared:"), || seen.to_string())?;
     expect(ours(host).is_empty(), || seen.to_string())?;

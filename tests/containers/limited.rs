@@ -83,7 +83,7 @@ fn lowered(runtime: Runtime) -> Result {
     let mut it = running(Container::new(runtime)?)?;
     is_capped(&mut it.first)?;
     let said = it.limit(&["--mem", "768Mi"])?.success()?;
-    expect(said.stdout.contains("mem=768MiB"), || said.to_string())?;
+    expect(said.stdout.contains("mem=1GiB -> 768MiB"), || said.to_string())?;
     sees(&mut it.first, 3 * GIB / 4)?;
     it.first.expect(&[("alloc b 536870912", OUT_OF_MEMORY)])?;
     sees(&mut it.later(&[])?, 3 * GIB / 4)?;
@@ -189,7 +189,7 @@ fn shown(runtime: Runtime) -> Result {
     for line in [
         "*: memory 3GiB, time 60% (changed by the host; at start: memory 1GiB, time 30%)\n",
         "GPU_MEM_LIMIT=1GiB: what the container asked for, and part of the above\n",
-        "holds 257 MiB (256 MiB for contexts), cap 1 GiB\n",
+        "holds 257 MiB (256 MiB for contexts), limit 1 GiB\n",
     ] {
         expect(why.stdout.contains(line), || format!("no `{line}` in: {why}"))?;
     }

@@ -259,7 +259,7 @@ pub(crate) fn has_none(container: &Container, node: &Arc<Node>, said: &str) -> R
 
 fn without_share(runtime: Runtime) -> Result {
     let node = Node::new(runtime)?;
-    has_none(&sharing(runtime, &node)?.env("GPU_CORE_PCT="), &node, "capped")?;
+    has_none(&sharing(runtime, &node)?.env("GPU_CORE_PCT="), &node, "limited")?;
     expect(!node.inside("run/pages").exists(), || "a place for pages was made".into())
 }
 
@@ -282,7 +282,7 @@ fn unwanted(runtime: Runtime) -> Result {
     let mut told = json(&config)?;
     told["card_pages"] = json!(false);
     fs::write(&config, told.to_string())?;
-    has_none(&container, &node, "capped")
+    has_none(&container, &node, "limited")
 }
 
 fn old_kernel(runtime: Runtime) -> Result {
@@ -292,7 +292,7 @@ fn old_kernel(runtime: Runtime) -> Result {
     let container = sharing(runtime, &node)?;
     let hook = container.hook("createRuntime", &[&forbid, &libc::ENOSYS.to_string(), &numbers])?;
     let container = container.with(|config| config["hooks"]["createRuntime"] = json!([hook]));
-    has_none(&container, &node, "capped")
+    has_none(&container, &node, "limited")
 }
 
 fn twice(runtime: Runtime) -> Result {
@@ -305,6 +305,6 @@ fn twice(runtime: Runtime) -> Result {
     let mounts = shell(&container, "cat /proc/self/mountinfo")?;
     expect(mounts.matches(" /.gpucap/page").count() == 2, || mounts)?;
     let log = container.log();
-    expect(log.contains("was capped already") && !log.contains("usage page"), || log)?;
+    expect(log.contains("was limited already") && !log.contains("usage page"), || log)?;
     actor.end().map(drop)
 }

@@ -1,4 +1,4 @@
-//! `gpucap explain`: whether a process is capped, by what, and if not, why.
+//! `gpucap explain`: whether a process is limited, by what, and if not, why.
 //!
 //! Three questions: which limits are set for the process, whether the library is loaded in it, and what the ledger
 //! has for it. A container or run that is named stands for its first process; without a name the process is one that
@@ -28,7 +28,7 @@ const AFTER: &str = "\
 A container or run stands for its first process. What is a directory, or begins with . or /, is a bundle.
 A PID as NAME may be that in a container, as `gpucap status` shows it; --pid counts as this machine does.
 
-Exit status: 0 capped, 3 not capped, 4 limits are set that cannot be used (no GPU work is allowed,
+Exit status: 0 limited, 3 not limited, 4 limits are set that cannot be used (no GPU work is allowed,
 a container is not started), 1 what is named cannot be looked at, or may be several.
 
 Examples:

@@ -124,8 +124,8 @@ fn start(
     let Outcome { done, usage_page_error } =
         inject::cap(Target { pid, root: &root, label }, order)?;
     let (level, what) = match done {
-        Done::Capped => (Level::Info, "capped"),
-        Done::Already => (Level::Info, "was capped already"),
+        Done::Capped => (Level::Info, "limited"),
+        Done::Already => (Level::Info, "was limited already"),
         Done::Nix => {
             (Level::Warning, "the glibc of its /nix/store loads the library if it is 2.17 or newer")
         }

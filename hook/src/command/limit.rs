@@ -177,7 +177,8 @@ fn said(before: Cap, EffectiveLimit { now, at_start, .. }: EffectiveLimit) -> St
         false => format!("{before} -> {now}"),
     };
     let memory = change(before.memory.to_string(), now.memory.to_string());
-    let share = |core: Option<Share>| core.map_or_else(|| "not shared".into(), |it| it.to_string());
+    let share =
+        |core: Option<Share>| core.map_or_else(|| "not limited".into(), |it| it.to_string());
     let core = change(share(before.core), share(now.core));
     format!(
         "mem={memory}{} core={core}{}",

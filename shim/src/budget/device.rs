@@ -152,13 +152,13 @@ impl Device {
         if resolved.clamped {
             policy.log(
                 LogLevel::Info,
-                format_args!(
-                    "limits: cap above the card, clamped device={uuid} cap={}",
-                    Bytes(cap)
-                ),
+                format_args!("limits: above the card, clamped device={uuid} limit={}", Bytes(cap)),
             );
         }
-        policy.log(LogLevel::Info, format_args!("memory: capped device={uuid} cap={}", Bytes(cap)));
+        policy.log(
+            LogLevel::Info,
+            format_args!("memory: limited device={uuid} limit={}", Bytes(cap)),
+        );
         let configured = limits.config().context_mem.as_ref().map(|price| price.0);
         let price = Price::new(limits.context_price(&facts).or(configured));
         let memory = Some(Self {

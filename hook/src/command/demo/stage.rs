@@ -39,7 +39,7 @@ impl Stage {
     pub(super) fn set(stub: bool) -> Result<Self> {
         if Path::new(file::PATH).exists() {
             return Err(Error::Demo(format!(
-                "{} limits this container already, so no card can be shown without a cap; see \
+                "{} limits this container already, so no card can be shown without a limit; see \
                  `gpucap status` and `gpucap explain`",
                 file::PATH
             )));

@@ -74,8 +74,8 @@ fn view(show: Show, command: &mut Command) -> Result<Card> {
 }
 
 fn edge(stage: &Stage, show: Show, cap: u64) -> Result {
-    show.title(3, "The cap holds to the byte")?;
-    show.say(&format!("cap {} bytes; usage is read from the ledger", exact(cap)))?;
+    show.title(3, "The limit holds to the byte")?;
+    show.say(&format!("limit {} bytes; usage is read from the ledger", exact(cap)))?;
     let mut program = Actor::start(&mut stage.capped(cap, &["--obey"]))?;
     program.order("info")?;
     let mut request = |bytes: u64, granted: bool| -> Result {
@@ -99,7 +99,7 @@ fn edge(stage: &Stage, show: Show, cap: u64) -> Result {
 }
 
 fn shared(stage: &Stage, show: Show, cap: u64) -> Result<Actor> {
-    show.title(4, "Two processes share the cap, and what a dead one held comes back")?;
+    show.title(4, "Two processes share the limit, and what a dead one held comes back")?;
     let mut first = Actor::start(&mut stage.capped(cap, &["--obey"]))?;
     let half = cap / 2;
     first.order("info")?;
@@ -148,7 +148,7 @@ fn slice(stage: &Stage, show: Show, cap: u64) -> Result {
     let now = used(stage)?;
     let seen = table(&said.stdout);
     let (used, total) = (now / MIB, cap / MIB);
-    let expected = format!("{used}MiB / {total}MiB: what B holds, of the cap");
+    let expected = format!("{used}MiB / {total}MiB: what B holds, of the limit");
     show.check(seen.contains(&(used, total)), &expected, &format!("{seen:?}"))
 }
 
@@ -161,9 +161,9 @@ fn ledger(stage: &Stage, show: Show) -> Result {
 
 fn where_next(show: Show) -> Result {
     print(&format!("\n{}\n", style::bold("All of it held. Next:")))?;
-    show.say("gpucap run --mem 2Gi -- PROGRAM   cap a program of yours")?;
+    show.say("gpucap run --mem 2Gi -- PROGRAM   limit a program of yours")?;
     show.say("gpucap status                     usage by container and process")?;
-    show.say("gpucap explain --pid PID          whether a process is capped, and why")
+    show.say("gpucap explain --pid PID          whether a process is limited, and why")
 }
 
 /// What the living hold, by the ledger.

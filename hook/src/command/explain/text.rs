@@ -37,10 +37,10 @@ fn answer(facts: &Facts, verdict: &Verdict) -> String {
     let who = style::bold(&who);
     match verdict {
         Verdict::Capped => {
-            format!("{who} {}.\n", style::good(word("is capped", "would be capped")))
+            format!("{who} {}.\n", style::good(word("is limited", "would be limited")))
         }
         Verdict::NotCapped(why) => {
-            let not = style::warn(word("is not capped", "would not be capped"));
+            let not = style::warn(word("is not limited", "would not be limited"));
             format!("{who} {not}: {}.\n", why.says())
         }
         Verdict::Broken(broken) => {
@@ -115,7 +115,7 @@ fn of_variable<T: Display + PartialEq>(
     }
     let gpus = match list {
         PerGpu::Every(_) => "of each GPU",
-        PerGpu::Listed(_) => "of the GPUs named; the others stay uncapped",
+        PerGpu::Listed(_) => "of the GPUs named; the others stay without a limit",
     };
     format!("{name}={list}: {what} {gpus}")
 }
@@ -180,7 +180,7 @@ fn ledger(facts: &Facts) -> Vec<String> {
     };
     for held in holds {
         let mut line = format!(
-            "GPU-{}: holds {} ({} for contexts), cap {}",
+            "GPU-{}: holds {} ({} for contexts), limit {}",
             held.uuid,
             size(held.used),
             size(held.context),
@@ -224,7 +224,7 @@ mod tests {
         };
         let text = style::plain(&render(&facts, &Verdict::NotCapped(Why::Missing), ""));
         let expected = "\
-A program started from here would not be capped: the file that is to be preloaded is not there.
+A program started from here would not be limited: the file that is to be preloaded is not there.
 
   limits    GPU_MEM_LIMIT=2GiB: memory of each GPU
             /.gpucap/limits: there is none

@@ -284,7 +284,7 @@ mod tests {
         let of = r#"{kind="run",ledger="/dev/shm/gpucap-0-run-4026531836-4242-88",gpu="GPU-"#;
         assert!(
             text.contains(&format!("gpucap_memory_limit_bytes{of}")),
-            "the processes' cap: {text}"
+            "the processes' limit: {text}"
         );
         assert!(!text.contains("gpucap_core_limit_ratio{"), "{text}");
         assert!(!text.contains("gpucap_core_busy_seconds_total{"), "nothing measured: {text}");

@@ -228,7 +228,7 @@ fn a_container_without_a_gpu_in_use_shows_what_it_may_use() {
     let expected = "\
 Container by-hand
   GPU-01010101-0101-0101-0101-010101010101: memory 1GiB   30% of its time
-  *: memory not capped
+  *: memory not limited
 
   no GPU in use
 ";

@@ -10,9 +10,9 @@ use std::path::Path;
 pub(super) fn render(decision: &Decision, bundle: &Path) -> String {
     let who = style::bold(&format!("The container of {}", bundle.display()));
     let mut text = match &decision.plan {
-        Plan::Limits(_) => format!("{who} {}.\n", style::good("would be capped")),
+        Plan::Limits(_) => format!("{who} {}.\n", style::good("would be limited")),
         Plan::NotAsked => {
-            format!("{who} {}: no limit is requested.\n", style::warn("would not be capped"))
+            format!("{who} {}: no limit is requested.\n", style::warn("would not be limited"))
         }
         Plan::Refuse(reason) => format!("{who} {}:\n  {reason}\n", style::bad("would be refused")),
     };

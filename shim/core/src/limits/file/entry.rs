@@ -78,7 +78,7 @@ impl MemoryCap {
 impl fmt::Display for MemoryCap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.bytes, self.part) {
-            (None, None) => f.write_str("not capped"),
+            (None, None) => f.write_str("not limited"),
             (Some(bytes), Some(part)) => write!(f, "{bytes} and at most {part}"),
             (Some(bytes), None) => bytes.fmt(f),
             (None, Some(part)) => part.fmt(f),
