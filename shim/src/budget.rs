@@ -63,7 +63,7 @@ impl Budget {
         })
     }
 
-    /// The device with this CUDA ordinal; `None` if its memory is not capped or there is none.
+    /// The device with this CUDA ordinal; `None` if its memory is not limited or there is none.
     ///
     /// # Errors
     /// Its limits cannot be resolved: the process is broken from here on.

@@ -8,7 +8,7 @@ use std::path::Path;
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
-        trial("demo: shows what a cap does", shows),
+        trial("demo: shows what a limit does", shows),
         trial("demo: the README shows lines of it, in its order", readme_shows_it),
         trial("demo: leaves nothing behind", leaves_nothing),
         trial("demo: what is set for the person's own programs changes nothing", own_settings),

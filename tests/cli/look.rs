@@ -11,11 +11,11 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("status: a live process is shown with what it holds", status_of_the_living),
         trial("status: what a dead process held is not in use", status_of_the_dead),
         trial("status: the ledger of a living run is not swept", living_run_is_not_swept),
-        trial("explain: a capped process is capped", capped),
-        trial("explain: a process without a limit is not capped", uncapped),
+        trial("explain: a limited process is limited", capped),
+        trial("explain: a process without a limit is not limited", uncapped),
         trial("explain: a run goes by its name, its ledger and its process", by_name),
         trial("explain: a name of several is refused, one of none too", by_a_bad_name),
-        trial("explain: a static program is not capped", static_is_not_capped),
+        trial("explain: a static program is not limited", static_is_not_capped),
         trial("explain: a program from here is judged by the environment", from_here),
         trial("explain: a value that cannot be used is shown as the library shows it", broken),
         trial("explain: a process that is not there is a failure", absent),
@@ -113,7 +113,7 @@ fn by_name() -> Result {
         let output = gpucap(&["explain", &name, "--json"])?.output()?;
         let json: Value = serde_json::from_str(&output.stdout).map_err(Stop::fail)?;
         let [seen, word] = [&json["process"]["pid"], &json["verdict"]];
-        let holds = seen.to_string() == pid && word == "capped";
+        let holds = seen.as_u64() == pid.parse().ok() && word == "capped";
         expect(holds && output.code() == Some(0), || output.to_string())?;
     }
     Ok(())

@@ -23,7 +23,7 @@ pub(crate) fn trials() -> Vec<Trial> {
             "explain: a configuration that cannot be used is called by its name",
             node_of_its_own,
         ),
-        trial("explain: a cap into which nothing fits is doubted", doubted),
+        trial("explain: a limit into which nothing fits is doubted", doubted),
         trial("explain: what the runtime would say counts", state),
         trial("explain: the node's allocation for the container counts", allocation),
         trial("explain: an allocation that others than root can write is refused", forged),

@@ -12,7 +12,7 @@ use std::fs;
 
 pub(crate) fn trials() -> Vec<Trial> {
     trials_of(&[
-        ("the first process and one that is executed later share the cap", first_and_later),
+        ("the first process and one that is executed later share the limit", first_and_later),
         ("a larger limit in the environment of exec buys nothing", exec_cannot_raise),
         ("an empty environment buys nothing", no_environment),
         ("its root may be read-only", read_only),
@@ -41,7 +41,7 @@ pub(crate) fn begin(run: &Run) -> Result<Actor> {
 }
 
 /// Fails unless the actor sees a card of 1 GiB, with the price of its contexts in use, and gets no more than that.
-pub(crate) fn is_capped(actor: &mut Actor) -> Result {
+pub(crate) fn is_limited(actor: &mut Actor) -> Result {
     let answer = actor.call("total d 0")?;
     let expected = Answer { code: SUCCESS, value: GIB, extra: 0 };
     expect(answer == expected, || format!("total: {answer:?}"))?;
@@ -60,10 +60,10 @@ pub(crate) fn answers_of_a_slice(printed: &str) -> Result {
     expect(codes == ["0", "0", "0", "2", "0"] && total, || format!("not a slice: {printed}"))
 }
 
-/// The whole proof for one container: it starts, and its first process is capped.
+/// The whole proof for one container: it starts, and its first process is limited.
 pub(crate) fn caps(container: &Container) -> Result {
     let result = begin(&container.run(&["/actor"])?).and_then(|mut actor| {
-        is_capped(&mut actor)?;
+        is_limited(&mut actor)?;
         actor.end()?.success().map(drop)
     });
     // What the runtime does not show is in the log.
@@ -76,9 +76,9 @@ pub(crate) fn caps(container: &Container) -> Result {
 fn first_and_later(runtime: Runtime) -> Result {
     let container = Container::new(runtime)?;
     let mut first = begin(&container.run(&["/actor"])?)?;
-    is_capped(&mut first)?;
+    is_limited(&mut first)?;
     let mut later = begin(&container.exec(&[], &["/actor"])?)?;
-    is_capped(&mut later)?;
+    is_limited(&mut later)?;
     // Two contexts of 256 MiB and 2 MiB: what is left for both.
     let left = GIB - (512 << 20) - (2 << 20);
     first.expect(&[(&format!("alloc b {left}"), SUCCESS)])?;
@@ -93,7 +93,7 @@ fn exec_cannot_raise(runtime: Runtime) -> Result {
     let container = Container::new(runtime)?;
     let mut first = begin(&container.run(&["/actor"])?)?;
     let raised = ["--env", "GPU_MEM_LIMIT=64Gi", "--env", "GPUCAP_LEDGER=/tmp/own"];
-    is_capped(&mut begin(&container.exec(&raised, &["/actor"])?)?)?;
+    is_limited(&mut begin(&container.exec(&raised, &["/actor"])?)?)?;
     let mut lowered = begin(&container.exec(&["--env", "GPU_MEM_LIMIT=512Mi"], &["/actor"])?)?;
     let answer = lowered.call("total d 0")?;
     expect(answer.value == GIB / 2, || format!("{answer:?}"))?;
@@ -105,7 +105,7 @@ fn no_environment(runtime: Runtime) -> Result {
     let container = Container::new(runtime)?;
     let words = ["env", "-i", "STUB_GPU_DIR=/tmp", "STUB_GPU_CONTEXT_MEM=0", "/actor"];
     let mut actor = begin(&container.run(&words)?)?;
-    is_capped(&mut actor)?;
+    is_limited(&mut actor)?;
     actor.end().map(drop)
 }
 
@@ -219,7 +219,7 @@ fn many(runtime: Runtime) -> Result {
     let mut actors = runs.iter().map(Run::start).collect::<Result<Vec<_>>>()?;
     for actor in &mut actors {
         actor.expect(&[("init", SUCCESS), ("context 0", SUCCESS)])?;
-        is_capped(actor)?;
+        is_limited(actor)?;
     }
     actors.iter_mut().try_for_each(|actor| actor.end().map(drop))
 }

@@ -3,7 +3,7 @@
 //! Who said what is the point: the container asked by its own variables, which every process of it inherits, the host
 //! speaks later and is heard, and a process that sets a variable of its own is only ever given less.
 
-use crate::capped::{begin, is_capped};
+use crate::capped::{begin, is_limited};
 use crate::container::Container;
 use crate::image::add;
 use crate::runtime::Runtime;
@@ -81,7 +81,7 @@ fn sees(actor: &mut Actor, cap: u64) -> Result {
 
 fn lowered(runtime: Runtime) -> Result {
     let mut it = running(Container::new(runtime)?)?;
-    is_capped(&mut it.first)?;
+    is_limited(&mut it.first)?;
     let said = it.limit(&["--mem", "768Mi"])?.success()?;
     expect(said.stdout.contains("mem=1GiB -> 768MiB"), || said.to_string())?;
     sees(&mut it.first, 3 * GIB / 4)?;
@@ -170,7 +170,7 @@ fn shown(runtime: Runtime) -> Result {
     let line = "default/train/main gpu=* mem=1GiB -> 3GiB core=30% -> 60%\n";
     expect(said.stdout == line, || said.to_string())?;
     named(&it)?;
-    // No memory was requested since: what holds is what the host has said, not the cap of the latest request.
+    // No memory was requested since: what holds is what the host has said, not the limit of the latest request.
     let seen = it.status()?;
     let container = &seen["container"];
     let names = json!([container["namespace"], container["pod"], container["name"]]);

@@ -3,7 +3,7 @@
 //! They do not trust each other, so the point is what none of them can do: change another's page, learn whose it is, or keep
 //! another from starting. And no page is ever the reason why a container does not start.
 
-use crate::capped::{begin, is_capped};
+use crate::capped::{begin, is_limited};
 use crate::container::{Container, json};
 use crate::image::{Image, add};
 use crate::kept::FILLER;
@@ -89,7 +89,7 @@ fn told(runtime: Runtime) -> Result {
     let node = Node::new(runtime)?;
     let (one, other) = (sharing(runtime, &node)?, sharing(runtime, &node)?);
     let mut first = start(&one)?;
-    is_capped(&mut first)?;
+    is_limited(&mut first)?;
     let alone = names(&one)?;
     let mut second = start(&other)?;
     let (seen, by_other) = (names(&one)?, names(&other)?);
@@ -211,7 +211,7 @@ fn closed(runtime: Runtime) -> Result {
 /// Fails unless a process of it can write its page, and the host sees what.
 fn writes(container: &Container, node: &Arc<Node>) -> Result {
     let mut actor = start(container)?;
-    is_capped(&mut actor)?;
+    is_limited(&mut actor)?;
     shell(container, "echo told 1<>/.gpucap/page")?;
     let page = fs::read_dir(node.inside("run/pages/all"))?.next().transpose()?;
     let page = page.ok_or_else(|| Stop::fail("there is no page"))?;
@@ -241,7 +241,7 @@ fn wrapper(runtime: Runtime) -> Result {
 /// Fails unless it starts with no usage page, and this in the log.
 pub(crate) fn has_none(container: &Container, node: &Arc<Node>, said: &str) -> Result {
     let mut actor = start(container)?;
-    is_capped(&mut actor)?;
+    is_limited(&mut actor)?;
     let seen = shell(container, "cat /proc/self/mountinfo; echo /.gpucap/*")?;
     expect(!seen.contains("/.gpucap/page"), || seen)?;
     let pages = fs::read_dir(node.inside("run/pages/all")).into_iter().flatten().flatten();

@@ -2,7 +2,7 @@
 //!
 //! Every number is read from a program that runs at that moment, and each step checks what it shows: a demo that ends
 //! well has seen it all happen. Without a working driver the stub driver takes its place, which is said. Nothing is
-//! left behind, and on a real card little is allocated: the cap is 2 GiB at most.
+//! left behind, and on a real card little is allocated: the limit is 2 GiB at most.
 
 mod actor;
 mod card;

@@ -1,4 +1,4 @@
-//! One device as this process may use it: its line in the ledger, its cap, the price of a context on it.
+//! One device as this process may use it: its line in the ledger, its limit, the price of a context on it.
 
 use crate::budget::Record;
 use crate::budget::absent;
@@ -22,7 +22,7 @@ use gpucap_core::units::Bytes;
 use gpucap_core::uuid::Uuid;
 use parking_lot::Mutex;
 
-/// A device under a cap.
+/// A device under a limit.
 pub(crate) struct Device {
     /// Its line in the ledger.
     pub(crate) index: DeviceIndex,
@@ -50,7 +50,7 @@ pub(crate) struct Device {
 /// A device as the limits see it.
 #[derive(Default)]
 pub(crate) struct Standing {
-    /// Its memory is capped; otherwise every call for memory goes straight to the driver.
+    /// Its memory is limited; otherwise every call for memory goes straight to the driver.
     pub(crate) memory: Option<Device>,
     /// Its time is shared; otherwise every launch goes straight to the driver.
     pub(crate) time: Option<Gate>,

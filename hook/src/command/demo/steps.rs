@@ -32,7 +32,7 @@ pub(super) fn play(stage: &Stage, show: Show) -> Result {
     where_next(show)
 }
 
-/// The cap: 2 GiB, or what fits on a small or busy card.
+/// The limit: 2 GiB, or what fits on a small or busy card.
 fn cap_for(card: &Card) -> Result<u64> {
     let fits = |cap: &u64| *cap <= card.total && cap + 512 <= card.free;
     let cap = [2048, 1024, 640].into_iter().find(fits);

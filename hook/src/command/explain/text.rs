@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cap_into_which_nothing_fits_is_doubted_once() {
+    fn a_limit_into_which_nothing_fits_is_doubted_once() {
         let lookup = |name: &str| (name == "GPU_MEM_LIMIT").then(|| b"0=4,1=4,2=2Gi".to_vec());
         let limits = Limits::load(&lookup, None).expect("limits").expect("some");
         let doubts = |lines: Vec<String>| lines.iter().filter(|it| it.contains("meant?")).count();

@@ -136,7 +136,7 @@ impl<'a> Seen<'a> {
         used.chain(unused)
     }
 
-    /// As the host gave it, if it knows that in bytes; else the lowest cap of a living process.
+    /// As the host gave it, if it knows that in bytes; else the lowest limit of a living process.
     fn limit(&self) -> Option<u64> {
         let of_host = self.effective.and_then(|effective| effective.bytes());
         of_host.or_else(|| self.device?.caps().map(|(lowest, _)| lowest))

@@ -103,8 +103,8 @@ fn gpu(name: &str, cards: &[Card]) -> String {
     index.map_or_else(|| name.to_owned(), |index| format!("{index} {name}"))
 }
 
-fn memory(Cap { memory, .. }: Cap) -> String {
-    match memory {
+fn memory(limit: Cap) -> String {
+    match limit.memory {
         MemoryCap { bytes: Some(bytes), part: None } => size(bytes.0),
         MemoryCap::NONE => NONE.to_owned(),
         percent => percent.to_string(),

@@ -202,7 +202,7 @@ fn of_a_container_programs_see_what_holds_now_and_what_it_was_given() {
 }
 
 #[test]
-fn what_the_host_gives_counts_not_the_cap_of_an_earlier_request() {
+fn what_the_host_gives_counts_not_the_limit_of_an_earlier_request() {
     let mut status = raised();
     let device = &mut status.ledgers[0].devices[0];
     device.processes.iter_mut().for_each(|row| row.cap = GIB);
@@ -305,7 +305,7 @@ fn nothing_to_see_is_said_plainly() {
 }
 
 #[test]
-fn a_bar_is_full_only_at_the_cap() {
+fn a_bar_is_full_only_at_the_limit() {
     let bar = |used, limit| style::plain(&bar(used, limit));
     assert_eq!(bar(0, 100), "[--------------------]");
     assert_eq!(bar(1, 100), "[#-------------------]");

@@ -92,7 +92,7 @@ fn a_full_ledger_has_a_bounded_number_of_rows_and_the_others_are_counted() {
     assert!(devices.iter().all(|device| device.users() == SLOTS), "all are counted");
     assert!(
         devices.iter().all(|device| device.caps() == Some((1, SLOTS as u64))),
-        "and so their caps"
+        "and so their limits"
     );
     assert_eq!(world.states.get(), SLOTS, "each is asked once, not once for each device");
     assert!(world.commands.get() <= MOST_ROWS, "{} commands", world.commands.get());

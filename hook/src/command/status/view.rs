@@ -101,7 +101,7 @@ pub(crate) struct Time {
 pub(crate) struct Unlisted {
     /// How many there are.
     pub(crate) processes: usize,
-    /// The lowest and the highest of their caps.
+    /// The lowest and the highest of their limits.
     caps: Option<(u64, u64)>,
 }
 
@@ -118,7 +118,7 @@ pub(crate) struct Row {
     pub(crate) command: Option<String>,
     /// Since its first GPU call.
     pub(crate) since_s: u64,
-    /// The cap of its latest request.
+    /// The limit of its latest request.
     pub(crate) cap: u64,
     /// Bytes that it holds.
     pub(crate) used: u64,
@@ -324,7 +324,7 @@ impl Device {
         }
     }
 
-    /// The lowest and the highest cap that its processes were under at their latest request. Each process applies its
+    /// The lowest and the highest limit that its processes were under at their latest request. Each process applies its
     /// own; as a rule they are the same.
     pub(crate) fn caps(&self) -> Option<(u64, u64)> {
         let listed = self.processes.iter().map(|row| row.cap).filter(|&cap| cap != 0);
