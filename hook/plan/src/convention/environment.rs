@@ -1,7 +1,7 @@
 //! Our own variables, set by hand or by an image: `GPU_MEM_LIMIT`, `GPU_CORE_PCT`, `GPU_PROFILE`.
 //!
 //! Read by the same table as in the shim, so both understand the same. An index is the place in the order of nvidia-smi
-//! inside the container. A GPU that a list does not name is not limited by it. The shim reads the variables once more,
+//! inside the container. A GPU that a list does not name is not capped by it. The shim reads the variables once more,
 //! and can only lower.
 
 use gpucap_core::config::{Config, OPTIONS, PerGpu, Selector, WithFile};

@@ -49,28 +49,19 @@ impl Target {
         let pid: Option<u32> = word.parse().ok();
         let is_exact =
             |it: &LedgerView| it.container.as_ref().is_some_and(|it| it.record.container == word);
-        let is_first = |it: &LedgerView| match (&it.container, Name::of(&it.path)) {
-            (Some(container), _) => pid.is_some_and(|pid| holds(&container.record, Process(pid))),
-            (None, Some(Name::Run { pid: maker, .. })) => pid == Some(maker),
-            (None, _) => false,
-        };
-        let has_process =
-            |it: &LedgerView| pid.is_some_and(|pid| it.processes_called(pid).next().is_some());
+        let processes =
+            |it: &LedgerView| pid.map_or_else(BTreeSet::new, |pid| it.processes_of(pid, holds));
         // An id may be the beginning of another.
         let (exact, others): (Vec<_>, Vec<_>) = ledgers.into_iter().partition(is_exact);
         let mut found = exact;
         if found.is_empty() {
-            let is_meant = |it: &LedgerView| it.is_called(word) || has_process(it) || is_first(it);
+            let is_meant = |it: &LedgerView| it.is_called(word) || !processes(it).is_empty();
             found = others.into_iter().filter(is_meant).collect();
         }
         match <[LedgerView; 1]>::try_from(found) {
             Ok([ledger]) => {
                 let by_name = ledger.is_called(word);
-                let process =
-                    pid.filter(|_| !by_name).map(|pid| match here(ledger.processes_called(pid)) {
-                        of_row if of_row.is_empty() => Ok(Process(pid)),
-                        of_row => only(of_row),
-                    });
+                let process = (!by_name).then(|| only(processes(&ledger)));
                 Ok(Some(Self { process: process.transpose()?, ledger }))
             }
             Err(none) if none.is_empty() => Ok(None),
@@ -102,14 +93,9 @@ impl Target {
         if let Some(container) = &self.ledger.container {
             return Ok(Process(container.record.pid));
         }
-        match Name::of(&self.ledger.path) {
-            Some(run @ Name::Run { pid, pid_namespace, .. })
-                if Process::own().namespace("pid") == Some(pid_namespace)
-                    && !maker_has_ended(run, sys::uid()) =>
-            {
-                Ok(Process(pid))
-            }
-            _ => only(here(self.ledger.devices.iter().flat_map(|device| &device.processes))),
+        match self.ledger.maker() {
+            Some(pid) => Ok(Process(pid)),
+            None => only(here(self.ledger.devices.iter().flat_map(|device| &device.processes))),
         }
     }
 
@@ -119,6 +105,31 @@ impl Target {
         let pids: BTreeSet<u32> =
             rows.filter(|row| row.here != Some(process)).map(|row| row.pid).collect();
         pids.len()
+    }
+}
+
+impl LedgerView {
+    /// The processes of this number, by those of this machine. A container writes its ledger itself: of what that names,
+    /// only processes count that the container has.
+    fn processes_of(&self, pid: u32, holds: &dyn Fn(&Record, Process) -> bool) -> BTreeSet<u32> {
+        let mut found = here(self.processes_called(pid));
+        match &self.container {
+            Some(Container { record, .. }) => {
+                found.insert(pid);
+                found.retain(|&pid| holds(record, Process(pid)));
+            }
+            None if found.is_empty() && self.maker() == Some(pid) => _ = found.insert(pid),
+            None => {}
+        }
+        found
+    }
+
+    /// The process that `gpucap run` became, if it runs in this pid namespace.
+    fn maker(&self) -> Option<u32> {
+        let name = Name::of(&self.path)?;
+        let Name::Run { pid, pid_namespace, .. } = name else { return None };
+        let is_here = Process::own().namespace("pid") == Some(pid_namespace);
+        (is_here && !maker_has_ended(name, sys::uid())).then_some(pid)
     }
 }
 
@@ -169,6 +180,7 @@ mod tests {
         };
         let mut ledgers = status().ledgers;
         ledgers.extend([
+            of("5242ab", None),
             of("4f6c", None),
             of("4f6c11", Some(["default", "train", "main"])),
             of("77ab", Some(["default", "train", "side"])),
@@ -206,11 +218,26 @@ mod tests {
         for word in ["run-4242", &run, "/dev/shm/gpucap-0-run-4026531836-4242-88"] {
             assert_eq!(found(word), Ok(Some((run.clone(), None))), "{word}");
         }
-        // By its own number, and by that of this machine.
-        for word in ["4242", "5242"] {
-            assert_eq!(found(word), Ok(Some((run.clone(), Some(5242)))), "{word}");
-        }
+        assert_eq!(found("4242"), Ok(Some((run, Some(5242)))));
         assert_eq!(found("31"), Ok(Some(("web/train/main".into(), Some(31)))));
+    }
+
+    #[test]
+    fn a_container_that_claims_a_process_of_another_is_not_meant() {
+        let found = |has: u32| {
+            let mut claims = super::super::text::tests::raised().ledgers;
+            claims.extend(ledgers().split_off(5));
+            let holds = move |_: &Record, process: Process| process.0 == has;
+            let target = Target::among(claims, "4242", &holds)?;
+            Ok::<_, String>(target.and_then(|it| it.process))
+        };
+        assert_eq!(
+            found(1),
+            Ok(None),
+            "its ledger has 4242, which is 5242 here, and is not its own"
+        );
+        assert!(found(4242).is_err_and(|why| why.contains("any of these")), "both have it");
+        assert_eq!(found(5242), Ok(Some(Process(5242))));
     }
 
     #[test]
@@ -222,11 +249,8 @@ mod tests {
         assert_eq!(why("4f"), "it may be any of these: 4f6c, default/train/main (4f6c11)");
         // The beginning of an id, and a process of the run.
         assert_eq!(
-            why("7"),
-            format!(
-                "it may be any of these: {}, default/train/side (77ab)",
-                "/dev/shm/gpucap-0-run-4026531836-4242-88"
-            )
+            why("5242"),
+            "it may be any of these: /dev/shm/gpucap-0-run-4026531836-4242-88, 5242ab"
         );
     }
 
