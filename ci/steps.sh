@@ -46,7 +46,7 @@ step_routes() { # every way a program can look a driver function up ends at the 
     tests routes
 }
 
-step_limits() { # the cap holds to the byte, every way back refunds, and the program sees its slice
+step_limits() { # the limit holds to the byte, every way back refunds, and the program sees its slice
     tests limits
 }
 
@@ -54,7 +54,7 @@ step_throttle() { # every launch pays for its time and waits its turn, and witho
     tests throttle
 }
 
-step_conformance() { # under caps that have no say, a program sees the same with the shim and without
+step_conformance() { # under limits that have no say, a program sees the same with the shim and without
     tests conformance
 }
 

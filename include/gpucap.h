@@ -11,13 +11,13 @@
 
 /* ---- exit codes ---- */
 
-/* Done. `explain`: the process is capped, or the container would be. */
+/* Done. `explain`: the process is limited, or the container would be. */
 #define GPUCAP_EXIT_OK 0
 /* Could not be done; one line on stderr says what, where and why. `demo`: something was not as it should be. */
 #define GPUCAP_EXIT_FAILED 1
 /* The command line cannot be understood; of `run` that is GPUCAP_EXIT_NOT_RUN. */
 #define GPUCAP_EXIT_USAGE 2
-/* `explain`: the process is not capped, nor would the container be. `check`: nothing in the image loads the library. */
+/* `explain`: the process is not limited, nor would the container be. `check`: nothing in the image loads the library. */
 #define GPUCAP_EXIT_NOT_CAPPED 3
 /* `explain`: limits are set that cannot be used, and the process is allowed no GPU work; or the container is refused. */
 #define GPUCAP_EXIT_BROKEN 4
@@ -25,7 +25,7 @@
 #define GPUCAP_EXIT_UNKNOWN_STAGE 5
 /* `hook`: the container asked for a slice that it cannot be held to, and must not start. `check`: one would not. */
 #define GPUCAP_EXIT_REFUSED 6
-/* `run`: the command line cannot be understood, a limit cannot be used, or the cap cannot be set up. Nothing was run.
+/* `run`: the command line cannot be understood, a limit cannot be used, or the limit cannot be set up. Nothing was run.
  * `cdi`: a limit that cannot be used. */
 #define GPUCAP_EXIT_NOT_RUN 125
 /* `run`: the program cannot be executed. */
@@ -70,13 +70,13 @@ struct gpucap_ledger_device {
     uint64_t peak;  /* [i] the most bytes ever in use */
     uint64_t refusals;
     uint64_t reserved[5];
-    uint64_t bucket;   /* of the compute cap: when the bucket is level, CLOCK_MONOTONIC ns */
+    uint64_t bucket;   /* of the compute limit: when the bucket is level, CLOCK_MONOTONIC ns */
     uint64_t busy;     /* [i] ns in which the container kept the device busy */
     uint64_t waited;   /* [i] ns that launches waited */
     uint64_t launches; /* [i] those of a batch are counted when it ends */
-    uint64_t collectives; /* of the compute cap: when those out were counted last, in 1024 ns, << 16, and how many */
-    uint64_t shares; /* of the compute cap: when the largest share in use was written, in 2^20 ns, << 16, and it in 1/10000 */
-    uint64_t charged; /* of the compute cap: the end of the time charged for unmeasured launches, in 1024 ns, << 20, and its length */
+    uint64_t collectives; /* of the compute limit: when those out were counted last, in 1024 ns, << 16, and how many */
+    uint64_t shares; /* of the compute limit: when the largest share in use was written, in 2^20 ns, << 16, and it in 1/10000 */
+    uint64_t charged; /* of the compute limit: the end of the time charged for unmeasured launches, in 1024 ns, << 20, and its length */
     uint64_t reserved_compute[1];
     uint64_t uuid[4]; /* [p] word k: bytes 4k..4k+3, big-endian, in the low half; bit 63 set once written */
     uint64_t reserved_uuid[4];

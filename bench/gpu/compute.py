@@ -79,7 +79,7 @@ def between(first, last):
 
 
 def limits_of(percent):
-    """What is set for a percentage: the memory cap is there in any case."""
+    """What is set for a percentage: the memory limit is there in any case."""
     return {"GPU_MEM_LIMIT": "4Gi"} | ({"GPU_CORE_PCT": str(percent)} if percent else {})
 
 

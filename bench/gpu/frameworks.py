@@ -1,7 +1,7 @@
 """Stage frameworks: what people run computes the same with the shim as without, and stays in its slice.
 
 Each case is a process `with_<framework>.py CASE` that prints one line of JSON: `result`, numbers that must agree, and
-facts that only hold under the cap (`capped`, all of which must be true there). What a case compiles it compiles anew in
+facts that only hold under the limit (`capped`, all of which must be true there). What a case compiles it compiles anew in
 both worlds, since the compilers are programs behind the shim too.
 """
 
@@ -131,7 +131,7 @@ def nvidia_smi(place, results):
 
 
 def profiler(place, results, tool):
-    """Tools that take the driver's calls over themselves: whether the cap holds under them."""
+    """Tools that take the driver's calls over themselves: whether the limit holds under them."""
     if not shutil.which(tool):
         results.skip(tool, "it is not installed")
         return

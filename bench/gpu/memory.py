@@ -1,4 +1,4 @@
-"""Stage memory: no API gets a byte more than the cap, our book agrees with the card, and a killed process gives back.
+"""Stage memory: no API gets a byte more than the limit, our book agrees with the card, and a killed process gives back.
 
 The card's own figure is NVML's without the shim: of the process if NVML lists it, else of the whole card, so that no other process
 else may use the card during a run. The book is what the program is shown. A row per API says how far they are apart

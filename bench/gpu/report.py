@@ -22,9 +22,9 @@ MOST_SAID = 600  # characters of a figure or a reason
 PROMISES = (
     ("every way to look a function up ends at the shim", "truth", ("routes: ",), ""),
     ("a program sees the same with the shim and without", "truth", ("conformance: ",), "without the shim"),
-    ("the cap is exact in every way to get memory", "truth", ("limits: ",), ""),
+    ("the limit is exact in every way to get memory", "truth", ("limits: ",), ""),
     ("what a process held is given back however it ends", "truth", ("lifecycle: ",), ""),
-    ("no API gets a byte over the cap, nor do many processes", "memory", ("edge: ", "refused: ", "processes: "), ""),
+    ("no API gets a byte over the limit, nor do many processes", "memory", ("edge: ", "refused: ", "processes: "), ""),
     ("the book agrees with the card", "memory", ("context", "agreement: ", "imports"), ""),
     ("the first calls take at most 1 ms more", "startup", ("first calls: ",), ""),
     ("a launch costs nothing without a limit of time", "compute", ("launch no limit",), ""),

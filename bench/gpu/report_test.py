@@ -75,7 +75,7 @@ def each_promise_is_told_with_its_results(directory):
     made_up(directory, "card-20000101-000000.jsonl")
     page = page_of(directory)
     assert "## MADE UP, driver 0.0, CUDA 0.0, commit none\n\n3 passed, 2 failed, 1 differs, 1 skipped." in page
-    assert "| no API gets a byte over the cap, nor do many processes | **1 of 2** | [memory](#1-memory) |" in page
+    assert "| no API gets a byte over the limit, nor do many processes | **1 of 2** | [memory](#1-memory) |" in page
     assert "| a share alone is what was asked for | 1 of 1 | [compute](#1-compute) |" in page
     assert "| a launch under a limit of time costs at most 20 ns | **0 of 1** | [compute](#1-compute) |" in page
     assert "| at 99 % and more nothing is lost | not asked |" in page

@@ -1,5 +1,5 @@
 """Stage truth: the tests that the stub passes, on the card: every way to look a function up ends at the shim, each
-intercepted function answers as without it, the cap is exact in every way to get memory and over the lives of processes.
+intercepted function answers as without it, the limit is exact in every way to get memory and over the lives of processes.
 
 The test binaries are those of ci/run, built for a bare machine. They write down each result when they have it. What
 they cannot ask a card they skip by themselves, with the reason. Where the stub does not answer as the card, that is a

@@ -33,15 +33,15 @@ pub fn run(files: &Files, effort: Effort, report: &mut Report) -> Result {
 
 /// The shim is there where it should be, and nowhere else.
 fn check(clients: &mut [Client; 2], report: &mut Report) -> Result {
-    // The context takes a part of the cap, so that all of it at once is too much.
+    // The context takes a part of the limit, so that all of it at once is too much.
     let take = format!("take {CAP}");
     let (bare, capped) = (clients[0].ask(&take)?, clients[1].ask(&take)?);
-    report.check("the bare driver allows what the cap forbids", bare.get("result") == 0.0);
-    report.check("the cap holds: CUDA_ERROR_OUT_OF_MEMORY", capped.get("result") == 2.0);
+    report.check("the bare driver allows what the limit forbids", bare.get("result") == 0.0);
+    report.check("the limit holds: CUDA_ERROR_OUT_OF_MEMORY", capped.get("result") == 2.0);
     let (bare, capped) = (clients[0].ask("info")?, clients[1].ask("info")?);
-    // The cap has few digits in binary: exact.
+    // The limit has few digits in binary: exact.
     #[expect(clippy::cast_precision_loss)]
-    report.check("total is the cap", capped.get("total") == CAP as f64);
+    report.check("total is the limit", capped.get("total") == CAP as f64);
     report.check("the card is larger", bare.get("total") > capped.get("total"));
     Ok(())
 }

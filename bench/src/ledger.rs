@@ -68,7 +68,7 @@ impl Place {
         let start = cpu_time();
         let allowed = (0..turns).all(|_| self.pair());
         let ns = (cpu_time() - start) / f64::from(turns);
-        if allowed { Ok(ns) } else { Err(Stop::fail("ledger: refused below the cap")) }
+        if allowed { Ok(ns) } else { Err(Stop::fail("ledger: refused below the limit")) }
     }
 }
 
@@ -166,7 +166,7 @@ fn crowd(files: &Files, effort: Effort, report: &mut Report) -> Result {
             }
             let slot = slot.map_err(|_| Stop::fail("ledger: full"))?;
             let charged = place.ledger.charge(slot, place.device, Kind::Alloc, BYTES, CAP);
-            charged.map_err(|_| Stop::fail("ledger: refused below the cap"))?;
+            charged.map_err(|_| Stop::fail("ledger: refused below the limit"))?;
         }
         let used = place.ledger.used(place.device);
         report.check("each process holds something", used == u64::from(CROWD) * BYTES);

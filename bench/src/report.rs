@@ -302,12 +302,12 @@ mod tests {
     fn a_check_that_does_not_hold_is_counted_and_shown() {
         let mut report = Report::new(json!({"kind": "machine"}));
         report.begin("alloc");
-        report.check("is capped", false);
+        report.check("is limited", false);
         report.check("is bare", true);
         report.skip("no valgrind");
         assert_eq!(report.checks(), (1, 1, 1));
         let text = report.text();
-        assert!(text.contains("**FAILED**: alloc: is capped"), "{text}");
+        assert!(text.contains("**FAILED**: alloc: is limited"), "{text}");
         assert!(text.contains("skipped: alloc: no valgrind") && !text.contains("is bare"));
     }
 

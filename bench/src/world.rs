@@ -27,7 +27,7 @@ pub enum World {
     Shared(u16),
 }
 
-/// The cap of [`World::Capped`], in bytes; the null driver's card is larger.
+/// The limit of [`World::Capped`], in bytes; the null driver's card is larger.
 pub const CAP: u64 = 64 << 30;
 
 impl World {

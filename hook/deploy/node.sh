@@ -61,7 +61,7 @@ case $word in
             cp "$settings" "$HOST$etc/config.json.new"
             mv "$HOST$etc/config.json.new" "$HOST$etc/config.json"
         fi
-        # A node without its driver yet is capped all the same, by an assumed price.
+        # A node without its driver yet is limited all the same, by an assumed price.
         # Words, as in a shell.
         # shellcheck disable=SC2086
         on_node $measure "$prefix/current/bin/gpucap" calibrate --if-needed --config "$etc/config.json" ||

@@ -7,6 +7,7 @@ mod configure;
 mod demo;
 mod explain;
 mod gc;
+mod gpu;
 mod help;
 mod hook;
 mod limit;
@@ -20,9 +21,9 @@ mod status;
 
 use crate::error::Result;
 use crate::exit::Exit;
-use crate::terminal::paint::{Color, Paint};
+use crate::terminal::output;
+use crate::terminal::style::Color;
 use clap::{CommandFactory, Parser, Subcommand};
-use std::io;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -47,14 +48,14 @@ pub(crate) struct Line {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run a program, and everything that it starts, under a cap
+    /// Run a program, and everything that it starts, under limits
     Run(run::Options),
     /// Show how much of each GPU each container and process holds
-    #[command(visible_aliases = ["ps", "ls"])]
+    #[command(visible_aliases = ["ps", "ls"], alias = "list")]
     Status(status::Options),
     /// Print or serve the status in OpenMetrics format
     Metrics(metrics::Options),
-    /// Show whether a process is capped, by what, and if not, why
+    /// Show whether a process is limited, by what, and if not, why
     Explain(explain::Options),
     /// Show what it does, on this machine's GPU or on a stub driver
     Demo(demo::Options),
@@ -80,6 +81,9 @@ enum Command {
     Man(pages::Man),
     #[command(hide = true)]
     Hook(hook::Options),
+    /// Print the version
+    #[command(hide = true)]
+    Version,
 }
 
 /// The variables that the library reads, in a container or under `gpucap run`.
@@ -102,13 +106,13 @@ impl Line {
 
     /// Executes the command.
     pub(crate) fn execute(self) -> Result<Exit> {
-        let paint = Paint::on(self.color, &io::stdout());
+        self.color.choose();
         match self.command {
             Command::Run(options) => run::execute(&options),
-            Command::Status(options) => status::execute(&options, paint),
+            Command::Status(options) => status::execute(&options),
             Command::Metrics(options) => metrics::execute(&options),
-            Command::Explain(options) => explain::execute(&options, paint),
-            Command::Demo(options) => demo::execute(&options, paint),
+            Command::Explain(options) => explain::execute(&options),
+            Command::Demo(options) => demo::execute(&options),
             Command::Check(options) => check::execute(&options),
             Command::Configure(options) => configure::execute(&options),
             Command::Calibrate(options) => calibrate::execute(&options),
@@ -120,6 +124,7 @@ impl Line {
             Command::Completions(options) => pages::complete(&options, Self::command()),
             Command::Man(options) => pages::describe(&options, Self::command()),
             Command::Hook(options) => hook::execute(options),
+            Command::Version => output::print(&Self::command().render_version()).map(|()| Exit::OK),
         }
     }
 }

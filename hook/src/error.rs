@@ -2,7 +2,6 @@
 
 use crate::exit::Exit;
 use gpucap_core::config::{ConfigError, Excerpt, ValueError};
-use gpucap_core::uuid::NotADeviceName;
 use gpucap_plan::Reason;
 use std::io;
 use std::path::PathBuf;
@@ -61,9 +60,9 @@ pub(crate) enum Error {
          digit"
     )]
     DeviceName(Excerpt),
-    /// A GPU has to be named by its UUID.
-    #[error("cdi: --gpu {0}: {NotADeviceName}")]
-    NotAUuid(Excerpt),
+    /// A GPU of a CDI device cannot be named by its UUID.
+    #[error("cdi: {0}")]
+    CdiGpu(String),
     /// A file that was named cannot be read.
     #[error("{}: {}", path.display(), reason(why))]
     File { path: PathBuf, why: io::Error },
@@ -72,13 +71,16 @@ pub(crate) enum Error {
     Container(Reason),
     /// This version knows no such stage of a container's start.
     #[error(
-        "hook: stage {0:?} is not known to this version, and no container may start uncapped; take the hook out of the \
-         engine's configuration"
+        "hook: stage {0:?} is not known to this version, and no container may start without limits; take the hook out \
+         of the engine's configuration"
     )]
     Stage(String),
     /// The limits of a container cannot be changed.
     #[error("limit: container {container}: {why}")]
     Limit { container: String, why: String },
+    /// What is to be explained cannot be found, or may be several.
+    #[error("explain: {name:?}: {why}")]
+    Explain { name: String, why: String },
     /// Nothing that `status` shows goes by this word.
     #[error(
         "status: no container under a limit, process or GPU in use goes by {0:?}; `gpucap status` shows those that do"
@@ -134,6 +136,7 @@ impl Error {
             | Self::File { .. }
             | Self::Container(_)
             | Self::Limit { .. }
+            | Self::Explain { .. }
             | Self::NotShown(_)
             | Self::NoRuntime(_)
             | Self::Listen { .. }
@@ -142,7 +145,7 @@ impl Error {
             | Self::Calibrate(_)
             | Self::Configure(_)
             | Self::DeviceName(_)
-            | Self::NotAUuid(_)
+            | Self::CdiGpu(_)
             | Self::Demo(_)
             | Self::Output(_) => Exit::FAILED,
         }

@@ -51,7 +51,7 @@ pub(crate) struct Order<'a> {
     pub(crate) library: &'a Path,
     /// An image that nothing can be preloaded into (musl, static, another machine) is refused.
     pub(crate) refuses_without_glibc: bool,
-    /// OpenCL, which goes past the cap, is hidden.
+    /// OpenCL, which goes past the limit, is hidden.
     pub(crate) masks_opencl: bool,
     /// The usage page that it is to have.
     pub(crate) page: Option<Wanted<'a>>,

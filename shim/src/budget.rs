@@ -63,7 +63,7 @@ impl Budget {
         })
     }
 
-    /// The device with this CUDA ordinal; `None` if its memory is not capped or there is none.
+    /// The device with this CUDA ordinal; `None` if its memory is not limited or there is none.
     ///
     /// # Errors
     /// Its limits cannot be resolved: the process is broken from here on.
@@ -154,7 +154,7 @@ impl Budget {
             self.policy.log(
                 LogLevel::Warn,
                 format_args!(
-                    "memory: refused at the cap cap={limit} used={used} request={request}; further ones are only counted"
+                    "memory: allocation refused limit={limit} used={used} request={request}; later refusals are counted, not logged"
                 ),
             );
         }

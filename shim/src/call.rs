@@ -66,7 +66,7 @@ pub(crate) enum Refusal {
     NotReady,
     /// The limits cannot be used, so nothing that would be charged is allowed.
     NotInitialized,
-    /// It does not fit under the cap.
+    /// It does not fit under the limit.
     OverQuota,
 }
 

@@ -31,7 +31,7 @@ use gpucap_abi::cuda::{
     CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT, CUcontext, CUdevice, CUmemLocation, CuError,
 };
 
-/// The device of the calling thread's context, if it is capped. `None`: not ours to judge, the driver decides.
+/// The device of the calling thread's context, if it is limited. `None`: not ours to judge, the driver decides.
 ///
 /// # Errors
 /// The limits cannot be enforced, or the driver does not say which device that is.

@@ -1,6 +1,6 @@
 //! Handlers of NVML: the slice as nvidia-smi and its kin see it.
 //!
-//! They work in a process that uses no CUDA: the ledger is read, no slot is taken. A device that is not capped, or whose
+//! They work in a process that uses no CUDA: the ledger is read, no slot is taken. A device that is not limited, or whose
 //! limits cannot be resolved, is shown as it is, so that an administrator can diagnose.
 
 pub(crate) mod accounting;

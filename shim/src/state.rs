@@ -1,7 +1,7 @@
 //! Whether limits are enforced in this process: off, enforcing or broken. The only global besides the session.
 //!
 //! Decided once, when the driver is first seen, from the environment and the limits file. Nothing set: off, for ever.
-//! Something set that cannot be used: broken, and broken stays broken; a cap that silently is none is worse than an
+//! Something set that cannot be used: broken, and broken stays broken; a limit that silently is none is worse than an
 //! error. What turns out later (limits that cannot be resolved, a driver that cannot be redirected) breaks as well. A ledger
 //! that cannot be had is no state: each call that needs it is refused, until one can have it.
 

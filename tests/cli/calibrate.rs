@@ -79,6 +79,7 @@ fn measured() -> Result {
     let output = host.calibrate(&[])?;
     ended(&output, 0)?;
     says(&output, "a context takes 415MiB")?;
+    says(&output, "gpucap: calibrate: 2 of 2: GPU-")?;
     let written = host.written()?;
     let expected = [gpu("GPU", CONTEXT, 80), gpu("GPU", CONTEXT, 40)];
     expect(written == expected, || format!("{written:?}"))?;

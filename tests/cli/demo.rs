@@ -8,7 +8,7 @@ use std::path::Path;
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
-        trial("demo: shows what a cap does", shows),
+        trial("demo: shows what a limit does", shows),
         trial("demo: the README shows lines of it, in its order", readme_shows_it),
         trial("demo: leaves nothing behind", leaves_nothing),
         trial("demo: what is set for the person's own programs changes nothing", own_settings),
@@ -33,6 +33,7 @@ fn facts(output: &Output) -> Result {
         "1,879,048,191 bytes  granted   in use 2,147,483,647",
         "1 byte  granted   in use 2,147,483,648",
         "1 byte  refused   in use 2,147,483,648   2 CUDA_ERROR_OUT_OF_MEMORY",
+        "memory: allocation refused limit=2GiB used=2GiB request=1; later refusals are counted, not logged",
         "B  sees 512 MiB free",
         "B  asks for 1 GiB: refused",
         "B  asks for 1 GiB: granted",

@@ -84,7 +84,7 @@ fn forged() -> Result {
     let unlisted: u64 = devices.iter().filter_map(|it| it["unlisted"].as_u64()).sum();
     expect(devices.len() == DEVICES && listed <= 1024, || format!("{listed} rows"))?;
     expect(listed as u64 + unlisted == (SLOTS * DEVICES) as u64, || format!("{unlisted}"))?;
-    let status = bounded(&["status"])?.env("GPUCAP_LEDGER", &ledger).output()?;
+    let status = bounded(&["status", "--verbose"])?.env("GPUCAP_LEDGER", &ledger).output()?;
     ended(&status, 0)?;
     says(&status, "processes that are not shown: ")
 }
@@ -235,7 +235,7 @@ fn elsewhere() -> Result {
     let pid = last_child(actor.pid())?.to_string();
     let output = gpucap(&["explain", "--pid", &pid])?.output()?;
     ended(&output, 0)?;
-    says(&output, "holds 356 MiB (256 MiB for contexts), cap 2 GiB")
+    says(&output, "holds 356 MiB (256 MiB for contexts), limit 2 GiB")
 }
 
 fn as_json() -> Result {

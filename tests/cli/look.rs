@@ -3,6 +3,7 @@
 use crate::{ended, expect, gpucap, says};
 use gpucap_tests::{Actor, Build, Driver, Output, Program, Result, Run, Stop, World, trial};
 use libtest_mimic::Trial;
+use serde_json::Value;
 use std::path::PathBuf;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -10,9 +11,11 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("status: a live process is shown with what it holds", status_of_the_living),
         trial("status: what a dead process held is not in use", status_of_the_dead),
         trial("status: the ledger of a living run is not swept", living_run_is_not_swept),
-        trial("explain: a capped process is capped", capped),
-        trial("explain: a process without a limit is not capped", uncapped),
-        trial("explain: a static program is not capped", static_is_not_capped),
+        trial("explain: a limited process is limited", capped),
+        trial("explain: a process without a limit is not limited", uncapped),
+        trial("explain: a run goes by its name, its ledger and its process", by_name),
+        trial("explain: a name of several is refused, one of none too", by_a_bad_name),
+        trial("explain: a static program is not limited", static_is_not_capped),
         trial("explain: a program from here is judged by the environment", from_here),
         trial("explain: a value that cannot be used is shown as the library shows it", broken),
         trial("explain: a process that is not there is a failure", absent),
@@ -58,10 +61,10 @@ fn status_of_the_living() -> Result {
     has(&json, &format!("\"used_bytes\": {}", 356 * MIB))?;
     has(&json, &format!("\"alloc\": {}", 100 * MIB))?;
     has(&json, &format!("\"context\": {}", 256 * MIB))?;
-    let table = gpucap(&["status"])?.output()?.success()?;
-    says(&table, &format!("Run of process {}", actor.pid()))?;
-    says(&table, "356 MiB of 2 GiB")?;
-    says(&table, "context 256 MiB, alloc 100 MiB   actor\n")
+    let whole = gpucap(&["status", "--verbose"])?.output()?.success()?;
+    says(&whole, &format!("Run of process {}", actor.pid()))?;
+    says(&whole, "356 MiB of 2 GiB")?;
+    says(&whole, "context 256 MiB, alloc 100 MiB   actor\n")
 }
 
 fn status_of_the_dead() -> Result {
@@ -92,10 +95,49 @@ fn capped() -> Result {
     let actor = begin()?;
     let output = explain(actor.pid())?;
     ended(&output, 0)?;
-    says(&output, "is capped")?;
+    says(&output, "is limited")?;
     says(&output, "GPU_MEM_LIMIT=2GiB: memory of each GPU")?;
     says(&output, "mapped in the process: ")?;
-    says(&output, "holds 356 MiB (256 MiB for contexts), cap 2 GiB")
+    says(&output, "holds 356 MiB (256 MiB for contexts), limit 2 GiB")
+}
+
+fn by_name() -> Result {
+    let actor = begin()?;
+    let (pid, ledger) = (actor.pid().to_string(), ledger_of(&actor)?);
+    for name in [format!("run-{pid}"), ledger, pid.clone()] {
+        let output = gpucap(&["explain", &name])?.output()?;
+        ended(&output, 0)?;
+        says(&output, &format!("Process {pid} ("))?;
+        says(&output, "holds 356 MiB (256 MiB for contexts)")?;
+        says(&output, &format!("/run-{pid}\n"))?;
+        let output = gpucap(&["explain", &name, "--json"])?.output()?;
+        let json: Value = serde_json::from_str(&output.stdout).map_err(Stop::fail)?;
+        let [seen, word] = [&json["process"]["pid"], &json["verdict"]];
+        let holds = seen.as_u64() == pid.parse().ok() && word == "capped";
+        expect(holds && output.code() == Some(0), || output.to_string())?;
+    }
+    Ok(())
+}
+
+fn by_a_bad_name() -> Result {
+    let (one, other) = (begin()?, begin()?);
+    let user = ledger_of(&one)?.split('-').nth(1).map(str::to_owned).unwrap_or_default();
+    // Two processes under one name: a run inside the run that the first is of.
+    let ledger = ledger_of(&other)?;
+    let actor = Program::new("actor").build()?.display().to_string();
+    let inner = gpucap(&["run", "--mem", "1Gi", &actor])?.env("GPUCAP_LEDGER", &ledger);
+    let mut inner = inner.env("GPU_MEM_LIMIT", "2Gi").start()?;
+    inner.expect(&[("init", 0), ("context 0", 0)])?;
+    let output = gpucap(&["explain", &format!("run-{}", other.pid())])?.output()?;
+    says(&output, "; 1 other process of it uses a GPU: gpucap status run-")?;
+    for name in ["nosuch", "default/nosuch", "run-4294967295", &format!("user-{user}/nosuch"), ""] {
+        let output = gpucap(&["explain", name])?.output()?;
+        ended(&output, 1)?;
+        says(&output, &format!("gpucap: explain: {name:?}: no container or run goes by it"))?;
+        expect(output.stdout.is_empty(), || output.to_string())?;
+    }
+    let output = gpucap(&["explain", "nosuch", "--state", "/dev/null"])?.output()?;
+    ended(&output, 1)
 }
 
 fn uncapped() -> Result {
@@ -103,7 +145,7 @@ fn uncapped() -> Result {
     actor.expect(&[("init", 0)])?;
     let output = explain(actor.pid())?;
     ended(&output, 3)?;
-    says(&output, "is not capped: no limit is set")
+    says(&output, "is not limited: no limit is set")
 }
 
 /// A program that is linked statically and lives until its input ends.
@@ -123,7 +165,7 @@ fn static_is_not_capped() -> Result {
     let actor = waiting(&gpucap(&["run", "--mem", "2Gi", "--", &program])?)?;
     let output = explain(actor.pid())?;
     ended(&output, 3)?;
-    says(&output, "is not capped: the program is statically linked")
+    says(&output, "is not limited: the program is statically linked")
 }
 
 fn from_here() -> Result {

@@ -1,6 +1,6 @@
 //! The command `gpucap` as a person uses it, on the stub driver.
 //!
-//! * [`run`]: a cap is put on a program, only ever lowered inside another one, and nothing is run on a bad value.
+//! * [`run`]: a limit is put on a program, only ever lowered inside another one, and nothing is run on a bad value.
 //! * [`look`]: `status` and `explain` tell of processes that live while they look.
 //! * [`hostile`]: what others have laid out costs bounded time and memory, and ends no command.
 //! * [`metrics`]: the same for Prometheus, printed and served.

@@ -10,24 +10,24 @@ use std::path::Path;
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
-        trial("run: the program sees the cap as its card", the_program_sees_the_cap),
+        trial("run: the program sees the limit as its card", the_program_sees_the_limit),
         trial("run: nothing is run on a value that cannot be used", nothing_on_a_bad_value),
         trial("run: a failure before the program has a code of its own", codes),
         trial("run: the program needs no -- before it", no_dashes),
         trial("an error names the word that is wrong", blame),
         trial("run: the program's end is the end of the run", the_program_ends_it),
-        trial("run: inside a run the cap is only lowered and the ledger stays", inside_a_run),
-        trial("run: what cannot be compared with the outer cap is refused", incomparable),
+        trial("run: inside a run the limit is only lowered and the ledger stays", inside_a_run),
+        trial("run: what cannot be compared with the outer limit is refused", incomparable),
         trial("run: inside a container with limits they are only lowered", inside_a_container),
         trial("run: limits that hold are passed on without a word", silent),
-        trial("run: a cap into which nothing fits holds, and is doubted", doubted),
+        trial("run: a limit into which nothing fits holds, and is doubted", doubted),
         trial("run: a program out of reach is said to be so", out_of_reach),
         trial("run: the ledger of a run that is over is swept", swept),
         trial("hook: a stage that is not known is refused", stage),
     ]
 }
 
-fn the_program_sees_the_cap() -> Result {
+fn the_program_sees_the_limit() -> Result {
     let output = gpucap(&["run", "--mem", "1Gi", "--", &demo_program()?])?.output()?.success()?;
     says(&output, "1024 MiB in all, 768 MiB free")?;
     says(&output, "256MiB /   1024MiB |")

@@ -23,7 +23,7 @@ pub(crate) fn trials() -> Vec<Trial> {
             "explain: a configuration that cannot be used is called by its name",
             node_of_its_own,
         ),
-        trial("explain: a cap into which nothing fits is doubted", doubted),
+        trial("explain: a limit into which nothing fits is doubted", doubted),
         trial("explain: what the runtime would say counts", state),
         trial("explain: the node's allocation for the container counts", allocation),
         trial("explain: an allocation that others than root can write is refused", forged),
@@ -165,8 +165,8 @@ fn not_asked() -> Result {
 
 fn explained() -> Result {
     for (env, code, answer) in [
-        ("GPU_MEM_LIMIT=4Gi", 0, "would be capped.\n\n  *: memory 4GiB, time not throttled\n"),
-        ("B=2", 3, "would not be capped: no limit is requested."),
+        ("GPU_MEM_LIMIT=4Gi", 0, "would be limited.\n\n  *: memory 4GiB, time not throttled\n"),
+        ("B=2", 3, "would not be limited: no limit is requested."),
         (
             "GPU_MEM_LIMIT=0",
             4,

@@ -12,12 +12,16 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("help: -h is shorter than --help, which has the exit status", short_and_long),
         trial("color: always paints without a terminal, never does not", colors),
         trial("config: a file that is named must exist", named_configuration),
-        trial("status: ps and ls are other names for it", aliases),
+        trial("status: ps, ls and list are other names for it", aliases),
         trial("status: a process chooses its ledger", chosen_by_pid),
         trial("status: a GPU chooses the ledgers that use it", chosen_by_gpu),
         trial("status: a word that names nothing is a failure", chosen_by_nothing),
         trial("status: no line is wider than the terminal", terminal_width),
+        trial("status: a table has a row for each run, whole in a pipe", table),
+        trial("status: one run is shown in full", one_in_full),
         trial("limit: an index is a GPU, as for run", limit_by_index),
+        trial("cdi: an index is a GPU, as for run", cdi_by_index),
+        trial("limit: a run is known and cannot be changed", limit_of_a_run),
     ]
 }
 
@@ -84,10 +88,12 @@ fn named_configuration() -> Result {
 fn aliases() -> Result {
     let help = |name| output(&[name, "--help"])?.success();
     let status = help("status")?.stdout;
-    for name in ["ps", "ls"] {
+    for name in ["ps", "ls", "list"] {
         let same = help(name)?;
         expect(same.stdout == status, || format!("{name}: {same}"))?;
     }
+    let versions = (output(&["version"])?.success()?, output(&["--version"])?.success()?);
+    expect(versions.0.stdout == versions.1.stdout, || versions.0.to_string())?;
     says(&output(&["--help"])?.success()?, "[aliases: ps, ls]")
 }
 
@@ -109,7 +115,7 @@ fn chosen_by_gpu() -> Result {
     let gpu = whole.stdout.split_whitespace().find(|word| word.starts_with("GPU-"));
     let gpu = gpu.unwrap_or_default().to_owned();
     for word in [&gpu, gpu.get(..16).unwrap_or_default()] {
-        says(&output(&["status", word])?.success()?, &ledger)?;
+        says(&output(&["status", word, "--verbose"])?.success()?, &ledger)?;
     }
     let missing = "GPU-00000000-0000-0000-0000-00000000abcd";
     ended(&output(&["status", missing])?, 1)
@@ -126,6 +132,38 @@ fn chosen_by_nothing() -> Result {
     Ok(())
 }
 
+fn table() -> Result {
+    let (one, other) = (begin()?, begin()?);
+    let seen = output(&["status"])?.success()?;
+    let heading = "GPU CONTAINER MEMORY TIME REFUSED PROCS";
+    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let title = seen.stdout.lines().next().map(words);
+    expect(title.as_deref() == Some(heading), || seen.to_string())?;
+    for actor in [&one, &other] {
+        let name = format!("/run-{} ", actor.pid());
+        let rows: Vec<&str> = seen.stdout.lines().filter(|line| line.contains(&name)).collect();
+        let whole = rows.iter().all(|row| row.contains("356 MiB / 2 GiB"));
+        expect(rows.len() == 1 && whole, || seen.to_string())?;
+        // A GPU's name has 40 signs.
+        let gpu = rows[0].split_whitespace().find(|word| word.starts_with("GPU-"));
+        expect(gpu.is_some_and(|gpu| gpu.len() == 40), || seen.to_string())?;
+    }
+    expect(!seen.stdout.contains('…'), || seen.to_string())
+}
+
+fn one_in_full() -> Result {
+    let (one, _other) = (begin()?, begin()?);
+    let ledger = ledger_of(&one)?;
+    let run = format!("run-{}", one.pid());
+    let user = ledger.split('-').nth(1).unwrap_or_default();
+    for name in [&run, &format!("user-{user}/{run}"), &ledger] {
+        let seen = output(&["status", name])?.success()?;
+        says(&seen, &format!("Run of process {}", one.pid()))?;
+        says(&seen, &ledger)?;
+    }
+    Ok(())
+}
+
 /// The title with the ledger's path has more than 60 columns, and is one line where there are 80.
 fn terminal_width() -> Result {
     if !Path::new("/usr/bin/script").exists() {
@@ -135,11 +173,21 @@ fn terminal_width() -> Result {
     let (pid, ledger) = (actor.pid().to_string(), ledger_of(&actor)?);
     let command = Build::shipped()?.gpucap()?.display().to_string();
     for (columns, lines) in [(60, 1), (132, 0)] {
-        let line = format!("stty cols {columns} && '{command}' status {pid} --color never");
-        let run = gpucap(&[])?.program("/usr/bin/script".as_ref()).arg("-qec").arg(&line);
-        let output = run.arg("/dev/null").output()?.success()?;
-        let wide = output.stdout.lines().map(|line| line.trim_end().chars().count()).max();
-        expect(wide.is_some_and(|wide| wide <= columns), || format!("{wide:?}: {output}"))?;
+        let on_terminal = |words: &str| -> Result<Output> {
+            let line = format!("stty cols {columns} && '{command}' status {words} --color never");
+            let run = gpucap(&[])?.program("/usr/bin/script".as_ref()).arg("-qec").arg(&line);
+            let output = run.arg("/dev/null").output()?.success()?;
+            // Other tests' ledgers may be refused here, with their paths.
+            let lines = output.stdout.lines().filter(|line| !line.contains(": "));
+            let wide = lines.map(|line| line.trim_end().chars().count()).max();
+            expect(wide.is_some_and(|wide| wide <= columns), || format!("{wide:?}: {output}"))?;
+            Ok(output)
+        };
+        let table = on_terminal("")?;
+        let row = table.stdout.lines().find(|line| line.contains(&format!("{pid} ")));
+        let cut = row.is_some_and(|row| row.contains("356 MiB / 2 GiB") && row.contains('…'));
+        expect(cut == (columns == 60), || table.to_string())?;
+        let output = on_terminal(&pid)?;
         let own = output.stdout.lines().filter(|line| line.trim_end() == ledger).count();
         expect(own == lines, || format!("at {columns}: {output}"))?;
     }
@@ -150,5 +198,28 @@ fn terminal_width() -> Result {
 fn limit_by_index() -> Result {
     let output = output(&["limit", "nosuch", "--mem", "1Gi", "--gpu", "0"])?;
     ended(&output, 1)?;
-    says(&output, "limit: container nosuch: none runs under a limit here")
+    says(&output, "limit: container nosuch: none runs under limits on this host")
+}
+
+fn limit_of_a_run() -> Result {
+    let actor = begin()?;
+    for name in [format!("run-{}", actor.pid()), actor.pid().to_string()] {
+        let output = output(&["limit", &name, "--mem", "1Gi"])?;
+        ended(&output, 1)?;
+        says(&output, "it is no container that the hook has limited")?;
+    }
+    Ok(())
+}
+
+/// An index is looked up on this machine; a UUID is taken as it is.
+fn cdi_by_index() -> Result {
+    let generate = |gpu| output(&["cdi", "generate", "own", "--mem", "1Gi", "--gpu", gpu]);
+    let uuid = "GPU-00000000-0000-0000-0000-00000000abcd";
+    says(&generate(uuid)?.success()?, &format!("\"GPU_MEM_LIMIT={uuid}=1GiB\""))?;
+    let index = generate("4294967295")?;
+    ended(&index, 1)?;
+    says(&index, "gpucap: cdi: ")?;
+    let word = generate("first")?;
+    ended(&word, 2)?;
+    says(&word, "or give its index")
 }

@@ -1,4 +1,4 @@
-//! Programs that take memory: by every way they have, exactly what is left of the cap, and not a
+//! Programs that take memory: by every way they have, exactly what is left of the limit, and not a
 //! byte more.
 
 use crate::{CONTEXT, OUT_OF_MEMORY, PEER, Scene, Sight, same, script};
@@ -18,7 +18,7 @@ const fn way(name: &'static str, takes: &'static str) -> Way {
     Way { name, takes, per_thread: None }
 }
 
-/// All that cuda-bindings can allocate with. A way is capped if its function is a row;
+/// All that cuda-bindings can allocate with. A way is limited if its function is a row;
 /// `tests/coverage` has the reason of each that is none.
 const WAYS: &[Way] = &[
     way("linear", "cuMemAlloc_v2"),
@@ -42,7 +42,7 @@ const WAYS: &[Way] = &[
     way("node of a graph", "cuGraphInstantiateWithFlags"),
     way("host", HOST),
 ];
-/// Memory of the host, which no cap covers; but no machine here has as much of it as the card has.
+/// Memory of the host, which no limit covers; but no machine here has as much of it as the card has.
 const HOST: &str = "cuMemHostAlloc";
 
 /// All trials of this file.

@@ -2,7 +2,7 @@
 //!
 //! On the card of every test lives a peer, which shares the client's budget, and a outsider,
 //! which has nothing to do with it. Bare, a client shows the whole card and all that is used on it;
-//! behind the shim it shows the cap and what it and its peer hold. [`monitors`] are programs
+//! behind the shim it shows the limit and what it and its peer hold. [`monitors`] are programs
 //! that show, [`time`] is what they show of that, [`allocators`] programs that take, [`compute`]
 //! and [`programs`] programs that compute.
 //!

@@ -47,7 +47,7 @@ const STATES: [(&str, &[&str]); 3] = [
     ),
 ];
 
-/// What the shim asks the driver by itself: the size of a card, of which a cap may be a share, how much of it is in use
+/// What the shim asks the driver by itself: the size of a card, of which a limit may be a share, how much of it is in use
 /// while code is loaded, and the pool that an allocation will come from; and what a pool only kept when it is destroyed. These may
 /// be called more often, never less. Lists of processes are made from the book, so NVML's may be called less often.
 const OWN_QUESTIONS: &[&str] = &[

@@ -12,7 +12,7 @@ use std::fs;
 
 pub(crate) fn trials() -> Vec<Trial> {
     trials_of(&[
-        ("the first process and one that is executed later share the cap", first_and_later),
+        ("the first process and one that is executed later share the limit", first_and_later),
         ("a larger limit in the environment of exec buys nothing", exec_cannot_raise),
         ("an empty environment buys nothing", no_environment),
         ("its root may be read-only", read_only),
@@ -41,7 +41,7 @@ pub(crate) fn begin(run: &Run) -> Result<Actor> {
 }
 
 /// Fails unless the actor sees a card of 1 GiB, with the price of its contexts in use, and gets no more than that.
-pub(crate) fn is_capped(actor: &mut Actor) -> Result {
+pub(crate) fn is_limited(actor: &mut Actor) -> Result {
     let answer = actor.call("total d 0")?;
     let expected = Answer { code: SUCCESS, value: GIB, extra: 0 };
     expect(answer == expected, || format!("total: {answer:?}"))?;
@@ -60,10 +60,10 @@ pub(crate) fn answers_of_a_slice(printed: &str) -> Result {
     expect(codes == ["0", "0", "0", "2", "0"] && total, || format!("not a slice: {printed}"))
 }
 
-/// The whole proof for one container: it starts, and its first process is capped.
+/// The whole proof for one container: it starts, and its first process is limited.
 pub(crate) fn caps(container: &Container) -> Result {
     let result = begin(&container.run(&["/actor"])?).and_then(|mut actor| {
-        is_capped(&mut actor)?;
+        is_limited(&mut actor)?;
         actor.end()?.success().map(drop)
     });
     // What the runtime does not show is in the log.
@@ -73,9 +73,9 @@ pub(crate) fn caps(container: &Container) -> Result {
 fn first_and_later(runtime: Runtime) -> Result {
     let container = Container::new(runtime)?;
     let mut first = begin(&container.run(&["/actor"])?)?;
-    is_capped(&mut first)?;
+    is_limited(&mut first)?;
     let mut later = begin(&container.exec(&[], &["/actor"])?)?;
-    is_capped(&mut later)?;
+    is_limited(&mut later)?;
     // Two contexts of 256 MiB and 2 MiB: what is left for both.
     let left = GIB - (512 << 20) - (2 << 20);
     first.expect(&[(&format!("alloc b {left}"), SUCCESS)])?;
@@ -90,7 +90,7 @@ fn exec_cannot_raise(runtime: Runtime) -> Result {
     let container = Container::new(runtime)?;
     let mut first = begin(&container.run(&["/actor"])?)?;
     let raised = ["--env", "GPU_MEM_LIMIT=64Gi", "--env", "GPUCAP_LEDGER=/tmp/own"];
-    is_capped(&mut begin(&container.exec(&raised, &["/actor"])?)?)?;
+    is_limited(&mut begin(&container.exec(&raised, &["/actor"])?)?)?;
     let mut lowered = begin(&container.exec(&["--env", "GPU_MEM_LIMIT=512Mi"], &["/actor"])?)?;
     let answer = lowered.call("total d 0")?;
     expect(answer.value == GIB / 2, || format!("{answer:?}"))?;
@@ -102,7 +102,7 @@ fn no_environment(runtime: Runtime) -> Result {
     let container = Container::new(runtime)?;
     let words = ["env", "-i", "STUB_GPU_DIR=/tmp", "STUB_GPU_CONTEXT_MEM=0", "/actor"];
     let mut actor = begin(&container.run(&words)?)?;
-    is_capped(&mut actor)?;
+    is_limited(&mut actor)?;
     actor.end().map(drop)
 }
 
@@ -159,7 +159,7 @@ fn twice(runtime: Runtime) -> Result {
     let count = mounts.stdout.matches(" /.gpucap").count();
     expect(count == 3, || mounts.to_string())?;
     let log = container.log();
-    expect(log.matches("was capped already").count() == 2, || log)?;
+    expect(log.matches("was limited already").count() == 2, || log)?;
     // The container is started again: its root has the places already.
     caps(&container)
 }
@@ -188,7 +188,9 @@ fn status(runtime: Runtime) -> Result {
     let config = container.path("node.json").display().to_string();
     let gpucap = Build::shipped()?.gpucap()?;
     let look = || run.clone().program(&gpucap).arg("status").arg("--config").arg(&config);
-    let seen = look().output()?.success()?;
+    let row = look().output()?.success()?;
+    expect(row.stdout.contains("576 MiB / 1 GiB"), || row.to_string())?;
+    let seen = look().arg("--verbose").output()?.success()?;
     for text in [&format!("Container {}", container.id()), "*: memory 1GiB", "576 MiB of 1 GiB"] {
         expect(seen.stdout.contains(text), || format!("no `{text}` in: {seen}"))?;
     }
@@ -214,7 +216,7 @@ fn many(runtime: Runtime) -> Result {
     let mut actors = runs.iter().map(Run::start).collect::<Result<Vec<_>>>()?;
     for actor in &mut actors {
         actor.expect(&[("init", SUCCESS), ("context 0", SUCCESS)])?;
-        is_capped(actor)?;
+        is_limited(actor)?;
     }
     actors.iter_mut().try_for_each(|actor| actor.end().map(drop))
 }
@@ -271,7 +273,7 @@ fn shared_host(runtime: Runtime) -> Result {
     let after = "\"$@\"; echo; cat /proc/self/mountinfo";
     let words = ["unshare", "--mount", "--propagation", "shared", "sh", "-c", after, "sh"];
     let seen = run.through(&words.map(std::ffi::OsStr::new)).output()?.success()?;
-    expect(container.log().contains("capped"), || container.log())?;
+    expect(container.log().contains("limited"), || container.log())?;
     let (within, host) = seen.stdout.split_once("\n\n").unwrap_or_default();
     expect(host.contains(" shared:"), || seen.to_string())?;
     expect(ours(host).is_empty(), || seen.to_string())?;

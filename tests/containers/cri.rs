@@ -17,9 +17,9 @@ pub(crate) fn trials() -> Vec<Trial> {
     trials_of_releases(
         "containerd, CRI",
         &[
-            ("a pod of its handler is capped, first process and what is executed", capped),
+            ("a pod of its handler is limited, first process and what is executed", capped),
             ("the annotations of each convention reach the planner", annotations),
-            ("a pod with users of its own is capped", own_users),
+            ("a pod with users of its own is limited", own_users),
             ("pods that share a card read each other's usage pages", peers),
             ("a pod that asks for nothing is as it would be without us", the_same),
             ("what was configured can be taken out again", undone),

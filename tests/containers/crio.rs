@@ -28,11 +28,11 @@ const ENGINES: [Engine; 4] = [
 
 pub(crate) fn trials() -> Vec<Trial> {
     let rules: [Rule; 9] = [
-        ("a pod is capped, first process and what is executed", capped),
+        ("a pod is limited, first process and what is executed", capped),
         ("the annotations of each convention reach the planner", annotations),
-        ("a pod with users of its own is capped", own_users),
+        ("a pod with users of its own is limited", own_users),
         ("pods that share a card read each other's usage pages", peers),
-        ("a container that outlives its CRI-O stays capped", restarted),
+        ("a container that outlives its CRI-O stays limited", restarted),
         ("the plugin shows the limit, and its refusal is what the kubelet is told", plugin),
         ("the hook holds beside a plugin that hangs", hanging),
         ("a pod that asks for nothing is as it would be without us", the_same),
@@ -154,7 +154,7 @@ fn plugin_of(node: &Node) -> Result<Daemon> {
     node.enclosure.daemon(&[&gpucap, "nri"], ASKED)
 }
 
-/// A container that asks for 1 GiB is capped; what a command in it sees in its environment.
+/// A container that asks for 1 GiB is limited; what a command in it sees in its environment.
 fn seen(node: &Node) -> Result<String> {
     let pod = node.pod("", json!({"gpucap/core-pct": "30"}))?;
     let container = pod.container("app", &["sleep", "infinity"], ("GPU_MEM_LIMIT", "1Gi"))?;

@@ -1,6 +1,6 @@
 //! containerd, told of one container by `ctr` and a whole specification, with our hook or with us as its runtime.
 
-use crate::capped::{begin, is_capped};
+use crate::capped::{begin, is_limited};
 use crate::cgroups::Cgroups;
 use crate::container::Container;
 use crate::enclosure::{Daemon, Enclosure, Userland};
@@ -14,10 +14,10 @@ use std::os::unix::fs::PermissionsExt;
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
-        trial("containerd: a container is capped, and what is executed in it", containerd_caps),
+        trial("containerd: a container is limited, and what is executed in it", containerd_caps),
         trial("containerd: a refusal is what the user sees", containerd_refuses),
         trial(
-            "containerd: with gpucap as its runtime, a container is capped and sees its limit",
+            "containerd: with gpucap as its runtime, a container is limited and sees its limit",
             wrapped,
         ),
         trial(
@@ -79,9 +79,9 @@ impl Containerd {
 fn containerd_caps() -> Result {
     let containerd = Containerd::start(Container::new(Runtime::RUNC)?)?;
     let mut first = begin(&containerd.run()?)?;
-    is_capped(&mut first)?;
+    is_limited(&mut first)?;
     let exec = ["task", "exec", "--exec-id", "later", containerd.container.id(), "/actor"];
-    is_capped(&mut begin(&containerd.command(&exec)?)?)?;
+    is_limited(&mut begin(&containerd.command(&exec)?)?)?;
     first.end()?.success().map(drop)
 }
 
@@ -97,9 +97,9 @@ fn wrapped() -> Result {
     let env = containerd.run_by_gpucap(&["env"])?.output()?.success()?;
     expect(env.stdout.contains("GPU_MEM_LIMIT=1GiB\n"), || env.to_string())?;
     let mut first = begin(&containerd.run_by_gpucap(&["/actor"])?)?;
-    is_capped(&mut first)?;
+    is_limited(&mut first)?;
     let exec = ["task", "exec", "--exec-id", "later", containerd.container.id(), "/actor"];
-    is_capped(&mut begin(&containerd.command(&exec)?)?)?;
+    is_limited(&mut begin(&containerd.command(&exec)?)?)?;
     let exec = ["task", "exec", "--exec-id", "shown", containerd.container.id(), "env"];
     let env = containerd.command(&exec)?.output()?.success()?;
     expect(env.stdout.contains("GPU_MEM_LIMIT=1GiB\n"), || env.to_string())?;

@@ -18,7 +18,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     trials_of_releases(
         "Docker",
         &[
-            ("a container of its runtime is capped, and what is executed in it", capped),
+            ("a container of its runtime is limited, and what is executed in it", capped),
             ("what was configured can be taken out again", undone),
         ],
     )

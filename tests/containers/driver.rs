@@ -5,7 +5,7 @@
 //! The wall is proved by a process that the library is not loaded into: put into the cgroup, it gets what the container
 //! may have and no more.
 
-use crate::capped::{begin, is_capped};
+use crate::capped::{begin, is_limited};
 use crate::container::{Container, json};
 use crate::refused::refuses;
 use crate::runtime::Runtime;
@@ -24,7 +24,7 @@ pub(crate) fn trials() -> Vec<Trial> {
             other_driver,
         ),
         trial("driver: what others than root could have written is not believed", writable),
-        trial("driver: it limits the container's cgroup, on the card that is capped", wall),
+        trial("driver: it limits the container's cgroup, on the card that is limited", wall),
         trial("driver: a limit that it keeps is shown and counted once", once),
         trial("driver: a limit that it keeps moves with the container's", moved),
         trial("driver: one that cannot is passed over, and refuses where it is demanded", unable),
@@ -211,7 +211,7 @@ fn writable() -> Result {
 
 fn wall() -> Result {
     let host = Host::new("required", &[ABLE, ("STUB_GPU_COUNT", "2")])?;
-    // The first card alone is capped; the second may be used without.
+    // The first card alone is limited; the second may be used without.
     let card = "GPU-e220a839-7b1d-cdaf-6e78-9e6aa1b965f4";
     let host = host.change(|it| it.env(&format!("GPU_MEM_LIMIT={card}=1Gi")));
     let mut actor = host.start()?;
@@ -259,7 +259,7 @@ fn once() -> Result {
 fn moved() -> Result {
     let host = Host::new("auto", &[ABLE])?;
     let mut actor = host.start()?;
-    is_capped(&mut actor)?;
+    is_limited(&mut actor)?;
     let cgroup = seen_here(&host.kept()?["cgroup"])?;
     let id = host.container.id();
     let mut within = host.outsider(Some(&cgroup))?;
@@ -285,7 +285,7 @@ fn moved() -> Result {
 fn unable() -> Result {
     let host = Host::new("auto", &[])?;
     let mut actor = host.start()?;
-    is_capped(&mut actor)?;
+    is_limited(&mut actor)?;
     expect(host.kept()?["cgroup"].is_null(), || "something is kept".into())?;
     actor.end()?.success()?;
     let log = host.container.log();
@@ -300,7 +300,7 @@ fn failing() -> Result {
     let host = Host::new("auto", &[ABLE])?;
     host.driver(&fails)?;
     let mut actor = host.start()?;
-    is_capped(&mut actor)?;
+    is_limited(&mut actor)?;
     expect(host.kept()?["cgroup"].is_null(), || "something is kept".into())?;
     actor.end()?.success()?;
     let log = host.container.log();
@@ -342,7 +342,7 @@ fn no_cgroup() -> Result {
     };
     let host = alone(Host::new("auto", &[ABLE])?);
     let mut actor = host.start()?;
-    is_capped(&mut actor)?;
+    is_limited(&mut actor)?;
     actor.end()?.success()?;
     let log = host.container.log();
     expect(log.contains("it has no cgroup of its own"), || log)?;

@@ -3,7 +3,7 @@
 //! `ci/run --full versions` builds the earlier ones. What does not understand the other says so in one line; nothing
 //! runs without its limit.
 
-use crate::capped::{begin, caps, is_capped};
+use crate::capped::{begin, caps, is_limited};
 use crate::container::{Container, json};
 use crate::runtime::Runtime;
 use crate::{GIB, expect, trials_of};
@@ -44,7 +44,7 @@ fn looked_at(runtime: Runtime, container: &Build, command: &Build) -> Result {
     let container = mixed(runtime, container, container)?;
     let run = container.run(&["/actor"])?;
     let mut actor = begin(&run)?;
-    is_capped(&mut actor)?;
+    is_limited(&mut actor)?;
     changed(&container, &run, &command.gpucap()?)?;
     let total = actor.call("total d 0")?;
     expect(total.value == GIB / 2, || format!("{total:?}"))?;
@@ -59,7 +59,7 @@ pub(crate) fn changed(container: &Container, run: &Run, gpucap: &Path) -> Result
         run.arg("--config").arg(&config).output()?.success()
     };
     call(&["gc"])?;
-    let seen = call(&["status"])?;
+    let seen = call(&["status", container.id()])?;
     expect(seen.stdout.contains(container.id()), || seen.to_string())?;
     call(&["limit", container.id(), "--mem", "512Mi"]).map(drop)
 }

@@ -3,7 +3,7 @@
 //! Who said what is the point: the container asked by its own variables, which every process of it inherits, the host
 //! speaks later and is heard, and a process that sets a variable of its own is only ever given less.
 
-use crate::capped::{begin, is_capped};
+use crate::capped::{begin, is_limited};
 use crate::container::Container;
 use crate::image::add;
 use crate::runtime::Runtime;
@@ -81,9 +81,9 @@ fn sees(actor: &mut Actor, cap: u64) -> Result {
 
 fn lowered(runtime: Runtime) -> Result {
     let mut it = running(Container::new(runtime)?)?;
-    is_capped(&mut it.first)?;
+    is_limited(&mut it.first)?;
     let said = it.limit(&["--mem", "768Mi"])?.success()?;
-    expect(said.stdout.contains("mem=768MiB"), || said.to_string())?;
+    expect(said.stdout.contains("mem=1GiB -> 768MiB"), || said.to_string())?;
     sees(&mut it.first, 3 * GIB / 4)?;
     it.first.expect(&[("alloc b 536870912", OUT_OF_MEMORY)])?;
     sees(&mut it.later(&[])?, 3 * GIB / 4)?;
@@ -165,9 +165,12 @@ fn shown(runtime: Runtime) -> Result {
     });
     let mut it = running(container)?;
     it.first.expect(&[("alloc a 1048576", SUCCESS)])?;
-    let said = it.gpucap(&["limit", "default/train", "--mem", "3Gi", "--cores", "60"])?;
-    said.success()?;
-    // No memory was requested since: what holds is what the host has said, not the cap of the latest request.
+    let said =
+        it.gpucap(&["limit", "default/train", "--mem", "3Gi", "--cores", "60"])?.success()?;
+    let line = "default/train/main gpu=* mem=1GiB -> 3GiB core=30% -> 60%\n";
+    expect(said.stdout == line, || said.to_string())?;
+    named(&it)?;
+    // No memory was requested since: what holds is what the host has said, not the limit of the latest request.
     let seen = it.status()?;
     let container = &seen["container"];
     let names = json!([container["namespace"], container["pod"], container["name"]]);
@@ -186,11 +189,11 @@ fn shown(runtime: Runtime) -> Result {
     for line in [
         "*: memory 3GiB, time 60% (changed by the host; at start: memory 1GiB, time 30%)\n",
         "GPU_MEM_LIMIT=1GiB: what the container asked for, and part of the above\n",
-        "holds 257 MiB (256 MiB for contexts), cap 1 GiB\n",
+        "holds 257 MiB (256 MiB for contexts), limit 1 GiB\n",
     ] {
         expect(why.stdout.contains(line), || format!("no `{line}` in: {why}"))?;
     }
-    let text = it.gpucap(&["status"])?.success()?.stdout;
+    let text = it.gpucap(&["status", "default/train"])?.success()?.stdout;
     for line in [
         "   default/train   main\n",
         "  *: memory 3GiB   60% of its time   (at start: memory 1GiB, 30% of its time)\n",
@@ -209,6 +212,24 @@ fn shown(runtime: Runtime) -> Result {
         expect(metrics.lines().any(is_it), || format!("no {start}...{end} in: {metrics}"))?;
     }
     it.first.end().map(drop)
+}
+
+/// The container goes by each name that `status` shows, and by its first process. The number 1 of that inside may be
+/// one of other containers too.
+fn named(it: &Running) -> Result {
+    let first = it.status()?["container"]["pid"].to_string();
+    let id = it.container.id();
+    let beginning = id.get(..id.len() - 1).unwrap_or(id);
+    for name in ["default/train/main", "default/train", "main", id, beginning, &first] {
+        let same = it.gpucap(&["limit", name, "--mem", "3Gi"])?.success()?;
+        let line = "default/train/main gpu=* mem=3GiB core=60%\n";
+        expect(same.stdout == line, || format!("{name}: {same}"))?;
+        let why = it.gpucap(&["explain", name])?.success()?;
+        let holds = why.stdout.contains("holds 257 MiB")
+            && why.stdout.contains("the process is of default/train/main");
+        expect(holds, || format!("{name}: {why}"))?;
+    }
+    Ok(())
 }
 
 fn unprepared(runtime: Runtime) -> Result {

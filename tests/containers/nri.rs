@@ -1,4 +1,4 @@
-//! containerd with the plugin: pods of any runtime class are capped, by the hook that the plugin brings.
+//! containerd with the plugin: pods of any runtime class are limited, by the hook that the plugin brings.
 //!
 //! Each release from 1.7 on, told by `gpucap configure containerd --nri`. What the plugin is not there for, the handler
 //! `gpucap` still does: the plugin shows, the hook enforces.
@@ -18,7 +18,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     trials_of_releases(
         "containerd, NRI",
         &[
-            ("a pod of any class is capped, and sees its limit in what is executed", capped),
+            ("a pod of any class is limited, and sees its limit in what is executed", capped),
             ("a refusal is what the kubelet is told, and the next container is made", refused),
             ("the handler holds without the plugin and beside one that hangs", without),
             ("the plugin comes back to a containerd that was restarted", restarted),
@@ -56,7 +56,7 @@ fn plugin(node: &Node) -> Result<Daemon> {
     node.enclosure.daemon(&[&gpucap, "nri", "--ready-file", "/run/ready"], ASKED)
 }
 
-/// A pod of this class with a container that asks for 1 GiB is capped; what a command in it sees in its environment.
+/// A pod of this class with a container that asks for 1 GiB is limited; what a command in it sees in its environment.
 fn seen(node: &Node, class: &str, annotations: &Value) -> Result<String> {
     let pod = node.pod(class, annotations.clone())?;
     let container = pod.container("app", &["sleep", "infinity"], ("GPU_MEM_LIMIT", "1Gi"))?;
@@ -76,7 +76,7 @@ fn seen(node: &Node, class: &str, annotations: &Value) -> Result<String> {
     Ok(env)
 }
 
-/// A pod of no class and its container are not capped.
+/// A pod of no class and its container are not limited.
 fn is_free(node: &Node, env: (&str, &str)) -> Result {
     let pod = node.pod("", json!({}))?;
     let container = pod.container("free", &["sleep", "infinity"], env)?;

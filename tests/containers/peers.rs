@@ -3,7 +3,7 @@
 //! They do not trust each other, so the point is what none of them can do: change another's page, learn whose it is, or keep
 //! another from starting. And no page is ever the reason why a container does not start.
 
-use crate::capped::{begin, is_capped};
+use crate::capped::{begin, is_limited};
 use crate::container::{Container, json};
 use crate::image::{Image, add};
 use crate::kept::FILLER;
@@ -89,7 +89,7 @@ fn told(runtime: Runtime) -> Result {
     let node = Node::new(runtime)?;
     let (one, other) = (sharing(runtime, &node)?, sharing(runtime, &node)?);
     let mut first = start(&one)?;
-    is_capped(&mut first)?;
+    is_limited(&mut first)?;
     let alone = names(&one)?;
     let mut second = start(&other)?;
     let (seen, by_other) = (names(&one)?, names(&other)?);
@@ -212,7 +212,7 @@ fn closed(runtime: Runtime) -> Result {
 /// Fails unless a process of it can write its page, and the host sees what.
 fn writes(container: &Container, node: &Arc<Node>) -> Result {
     let mut actor = start(container)?;
-    is_capped(&mut actor)?;
+    is_limited(&mut actor)?;
     shell(container, "echo told 1<>/.gpucap/page")?;
     let page = fs::read_dir(node.inside("run/pages/all"))?.next().transpose()?;
     let page = page.ok_or_else(|| Stop::fail("there is no page"))?;
@@ -242,7 +242,7 @@ fn wrapper(runtime: Runtime) -> Result {
 /// Fails unless it starts with no usage page, and this in the log.
 pub(crate) fn has_none(container: &Container, node: &Arc<Node>, said: &str) -> Result {
     let mut actor = start(container)?;
-    is_capped(&mut actor)?;
+    is_limited(&mut actor)?;
     let seen = shell(container, "cat /proc/self/mountinfo; echo /.gpucap/*")?;
     expect(!seen.contains("/.gpucap/page"), || seen)?;
     let pages = fs::read_dir(node.inside("run/pages/all")).into_iter().flatten().flatten();
@@ -260,7 +260,7 @@ pub(crate) fn has_none(container: &Container, node: &Arc<Node>, said: &str) -> R
 
 fn without_share(runtime: Runtime) -> Result {
     let node = Node::new(runtime)?;
-    has_none(&sharing(runtime, &node)?.env("GPU_CORE_PCT="), &node, "capped")?;
+    has_none(&sharing(runtime, &node)?.env("GPU_CORE_PCT="), &node, "limited")?;
     expect(!node.inside("run/pages").exists(), || "a place for pages was made".into())
 }
 
@@ -283,7 +283,7 @@ fn unwanted(runtime: Runtime) -> Result {
     let mut told = json(&config)?;
     told["card_pages"] = json!(false);
     fs::write(&config, told.to_string())?;
-    has_none(&container, &node, "capped")
+    has_none(&container, &node, "limited")
 }
 
 fn old_kernel(runtime: Runtime) -> Result {
@@ -293,7 +293,7 @@ fn old_kernel(runtime: Runtime) -> Result {
     let container = sharing(runtime, &node)?;
     let hook = container.hook("createRuntime", &[&forbid, &libc::ENOSYS.to_string(), &numbers])?;
     let container = container.with(|config| config["hooks"]["createRuntime"] = json!([hook]));
-    has_none(&container, &node, "capped")
+    has_none(&container, &node, "limited")
 }
 
 fn twice(runtime: Runtime) -> Result {
@@ -306,6 +306,6 @@ fn twice(runtime: Runtime) -> Result {
     let mounts = shell(&container, "cat /proc/self/mountinfo")?;
     expect(mounts.matches(" /.gpucap/page").count() == 2, || mounts)?;
     let log = container.log();
-    expect(log.contains("was capped already") && !log.contains("usage page"), || log)?;
+    expect(log.contains("was limited already") && !log.contains("usage page"), || log)?;
     actor.end().map(drop)
 }

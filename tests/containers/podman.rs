@@ -3,7 +3,7 @@
 //! It has a directory of hooks for all containers; its runtime is its own choice unless the test says another. The
 //! container's root is a directory of the test: no image is needed.
 
-use crate::capped::{begin, is_capped};
+use crate::capped::{begin, is_limited};
 use crate::cgroups::Cgroups;
 use crate::container::unique;
 use crate::enclosure::{Enclosure, Userland};
@@ -18,10 +18,10 @@ pub(crate) fn trials() -> Vec<Trial> {
     trials_of_releases(
         "podman",
         &[
-            ("a container is capped, and what is executed in it", capped),
+            ("a container is limited, and what is executed in it", capped),
             ("a refusal is what the user sees", refused),
             ("a slice as a CDI device caps, whatever the user's variable says", device),
-            ("a user's own container is capped, too", rootless),
+            ("a user's own container is limited, too", rootless),
             ("hooks that it reads elsewhere are put there, or nowhere", elsewhere),
             ("what was configured can be taken out again", undone),
         ],
@@ -105,12 +105,12 @@ impl Podman {
         self.command(&[global, &run, words].concat())
     }
 
-    /// Fails unless the actor is capped, as first process and executed later.
+    /// Fails unless the actor is limited, as first process and executed later.
     fn caps(&self, limit: &str, options: &[&str]) -> Result {
         let mut first = begin(&self.run(&[], limit, &[options, &["/actor"]].concat())?)?;
-        is_capped(&mut first)?;
+        is_limited(&mut first)?;
         let mut later = begin(&self.command(&["exec", "-i", "test", "/actor"])?)?;
-        is_capped(&mut later)?;
+        is_limited(&mut later)?;
         later.end()?.success()?;
         first.end()?.success().map(drop)
     }
@@ -178,7 +178,7 @@ fn rootless(userland: Userland) -> Result {
         podman.enclosure.run(&words)
     };
     let mut first = begin(&run("GPU_MEM_LIMIT=1Gi", "/actor")?)?;
-    is_capped(&mut first)?;
+    is_limited(&mut first)?;
     first.end()?.success()?;
     let refused = run("GPU_MEM_LIMIT=abc", "env")?.output()?;
     expect(refused.code() != Some(0) && refused.stdout.is_empty(), || refused.to_string())

@@ -102,7 +102,7 @@ impl Node {
         Ok(Pod { node: self, id, config, containers: RefCell::default() })
     }
 
-    /// A pod of this class that has users of its own is capped.
+    /// A pod of this class that has users of its own is limited.
     pub(crate) fn caps_own_users(&self, class: &str) -> Result {
         let users = json!([{"host_id": 100_000, "container_id": 0, "length": 65536}]);
         let users = json!({"mode": 0, "uids": users, "gids": users});

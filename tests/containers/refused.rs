@@ -149,7 +149,7 @@ fn old_kernel(runtime: Runtime) -> Result {
     // The second time it finds its own work.
     let container = container.with(|config| config["hooks"]["createRuntime"] = json!([hook, hook]));
     caps(&container)?;
-    expect(container.log().contains("was capped already"), || container.log())?;
+    expect(container.log().contains("was limited already"), || container.log())?;
     let read_only = container.with(|config| config["root"]["readonly"] = json!(true));
     caps(&read_only)
 }

@@ -3,7 +3,7 @@
 //! The versions are the same files under other numbers, put on the machine by `install.sh`; the hook is called by the
 //! path that engines are told of, behind the link `current`.
 
-use crate::capped::{begin, is_capped};
+use crate::capped::{begin, is_limited};
 use crate::container::Container;
 use crate::earlier::changed;
 use crate::runtime::Runtime;
@@ -85,10 +85,10 @@ fn preloaded(container: &Container) -> Result<u64> {
     inode.ok_or_else(|| Stop::fail(&maps))
 }
 
-/// One that is executed now is capped, and by the same budget.
-fn executed_is_capped(container: &Container, first: &mut Actor) -> Result {
+/// One that is executed now is limited, and by the same budget.
+fn executed_is_limited(container: &Container, first: &mut Actor) -> Result {
     let mut later = begin(&container.exec(&[], &["/actor"])?)?;
-    is_capped(&mut later)?;
+    is_limited(&mut later)?;
     let seen = first.call("info d")?;
     // Two contexts at their price, and what each holds.
     let free = GIB - (512 << 20) - (2 << 20);
@@ -100,18 +100,18 @@ fn keeps(runtime: Runtime) -> Result {
     let machine = Machine::new()?;
     let container = machine.container(runtime)?;
     let mut first = begin(&container.run(&["/actor"])?)?;
-    is_capped(&mut first)?;
+    is_limited(&mut first)?;
     let library = machine.library("1")?;
     // With the third, nothing is left of the first but what the container holds.
     for version in ["2", "3"] {
         machine.install(version)?;
         expect(preloaded(&container)? == library, || format!("another library after {version}"))?;
-        executed_is_capped(&container, &mut first)?;
+        executed_is_limited(&container, &mut first)?;
     }
     expect(!machine.path("versions/1").exists(), || "version 1 is there".into())?;
     let newer = machine.container(runtime)?;
     let mut actor = begin(&newer.run(&["/actor"])?)?;
-    is_capped(&mut actor)?;
+    is_limited(&mut actor)?;
     let expected = machine.library("3")?;
     expect(preloaded(&newer)? == expected, || "a new container has an old library".into())?;
     actor.end()?.success()?;
@@ -123,7 +123,7 @@ fn looked_at(runtime: Runtime) -> Result {
     let container = machine.container(runtime)?;
     let run = container.run(&["/actor"])?;
     let mut actor = begin(&run)?;
-    is_capped(&mut actor)?;
+    is_limited(&mut actor)?;
     machine.install("2")?;
     changed(&container, &run, &machine.gpucap())?;
     let total = actor.call("total d 0")?;
@@ -135,10 +135,10 @@ fn uninstalled(runtime: Runtime) -> Result {
     let machine = Machine::new()?;
     let container = machine.container(runtime)?;
     let mut first = begin(&container.run(&["/actor"])?)?;
-    is_capped(&mut first)?;
+    is_limited(&mut first)?;
     machine.uninstall()?;
     expect(!machine.path("").exists(), || "the installation is there".into())?;
-    executed_is_capped(&container, &mut first)?;
+    executed_is_limited(&container, &mut first)?;
     // The hook at its end is gone.
     let ended = first.end()?;
     if !runtime.insists_on_its_last_hook() {

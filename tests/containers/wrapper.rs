@@ -1,6 +1,6 @@
-//! `gpucap runtime` before a runtime: the bundle has no hook, and the container is capped all the same.
+//! `gpucap runtime` before a runtime: the bundle has no hook, and the container is limited all the same.
 
-use crate::capped::{begin, caps, is_capped};
+use crate::capped::{begin, caps, is_limited};
 use crate::container::{Container, json};
 use crate::runtime::Runtime;
 use crate::{expect, trials_of};
@@ -46,7 +46,7 @@ fn shown(runtime: Runtime) -> Result {
 fn joined(runtime: Runtime) -> Result {
     let container = Container::new(runtime)?.through_gpucap()?;
     let mut first = begin(&container.run(&["/actor"])?)?;
-    is_capped(&mut first)?;
+    is_limited(&mut first)?;
     // As containerd does it: a file with the process, whose environment knows nothing of the limit.
     let process = serde_json::json!({
         "terminal": false, "user": {"uid": 0, "gid": 0}, "cwd": "/", "args": ["env"],

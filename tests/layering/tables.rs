@@ -115,6 +115,8 @@ pub(crate) const DEPENDENCIES: &[(&str, &[&str])] = &[
             "libc",
             "serde_json",
             "oci-spec",
+            "anstream",
+            "anstyle",
             "clap",
             "clap_complete",
             "clap_mangen",
@@ -195,6 +197,10 @@ pub(crate) const WORDS: &[(&str, &str)] = &[
     ("so much", "the amount, by its name"),
     ("at hand", "available"),
     ("for want of", "for lack of"),
+    ("the cap", "the limit"),
+    ("memory cap", "a memory limit"),
+    ("compute cap", "a compute limit"),
+    ("is capped", "is limited"),
 ];
 
 /// Where such a word may stand: names of measured cells, recorded results, and this table.

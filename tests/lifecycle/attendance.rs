@@ -14,7 +14,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("every process is counted once, a fork is not, and nothing is left behind", counted),
         trial("what a process held is back when another one comes as it dies", replaced),
         trial("cuMemGetInfo shows what is back before a second has passed", shown),
-        trial("in another IPC namespace the cap holds and the dead come back", other_namespace),
+        trial("in another IPC namespace the limit holds and the dead come back", other_namespace),
         trial("a foreign segment that the ledger names is left alone", foreign),
     ]
 }

@@ -8,11 +8,11 @@ pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial("processes that begin at once agree on one book", begin_at_once),
         trial("what fits is never refused, however many ask at once", never_refused),
-        trial("the cap is never exceeded, however many ask at once", never_exceeded),
-        trial("what pools keep never takes the card beyond the cap", pools_keep),
+        trial("the limit is never exceeded, however many ask at once", never_exceeded),
+        trial("what pools keep never takes the card beyond the limit", pools_keep),
         trial("deaths in the middle of it leave nothing behind", deaths_between),
         trial(
-            "threads that begin at once make one context, and fill the cap to the last byte",
+            "threads that begin at once make one context, and fill the limit to the last byte",
             storm,
         ),
     ]
@@ -89,7 +89,7 @@ fn deaths_between() -> Result {
             actor.order("begin")?;
         }
         if hammering.bytes_in_use()? > CAP {
-            return Err(Stop::fail("more than the cap is in use"));
+            return Err(Stop::fail("more than the limit is in use"));
         }
     }
     for actor in &mut crowd {
@@ -151,7 +151,7 @@ fn storm() -> Result {
 
 fn pools_keep() -> Result {
     let run = World::capped(Driver::available())?.run(&Program::new("keepers").build()?)?;
-    // The card has as much as the cap, so a call that passes the shim and does not fit fails there.
+    // The card has as much as the limit, so a call that passes the shim and does not fit fails there.
     let run = free_contexts(run).env("STUB_GPU_MEM", CAP.to_string());
     let trace = run.directory().join("trace");
     let run = run.env("STUB_GPU_TRACE", &trace).arg("5000").arg((CAP / 3).to_string());

@@ -31,7 +31,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trials.push(trial(rule, move || leaving(way)));
     }
     trials.extend([
-        trial("processes share one cap", shared),
+        trial("processes share one limit", shared),
         trial("a larger limit of one's own does not undo what others hold", larger_limit),
         trial("what a process held is back when it becomes another program", execs),
         trial("what a process held is back when it becomes a program without a GPU", execs_idle),

@@ -1,4 +1,4 @@
-//! A driver that refuses one call, whichever it is: the cap holds all the same, and no charge is left behind.
+//! A driver that refuses one call, whichever it is: the limit holds all the same, and no charge is left behind.
 //!
 //! `processes/sequence.c` makes its calls in the order of a seed, once as they are; the driver's trace of that says
 //! which functions were called, by the program and by the shim, and how often. Then the program runs again for each of
@@ -55,7 +55,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     worlds.into_iter().flat_map(each).collect()
 }
 
-/// Settings of the stub, and how much more than the cap a look-up can take, which is not refused.
+/// Settings of the stub, and how much more than the limit a look-up can take, which is not refused.
 struct Setting {
     stub: &'static [(&'static str, &'static str)],
     beyond: u64,
@@ -199,7 +199,7 @@ fn each_fails(seed: u64, setting: &Setting) -> Result {
     if wrong.is_empty() { Ok(()) } else { Err(Stop::fail(wrong.join("\n"))) }
 }
 
-/// The cap held, and in the end the ledger says what the driver says.
+/// The limit held, and in the end the ledger says what the driver says.
 fn judge(output: &Output, beyond: u64) -> Result {
     let [peak, short, left, held] =
         ["peak", "short", "left", "held"].map(|what| output.number(what));

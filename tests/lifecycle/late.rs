@@ -75,7 +75,7 @@ fn system(name: &str) -> Result<PathBuf> {
     }
 }
 
-/// Memory beyond the cap is refused, and the launches of three threads are charged.
+/// Memory beyond the limit is refused, and the launches of three threads are charged.
 fn held(system: &System, how: &str) -> Result {
     let run = system.run(how.as_ref())?;
     let output = run.output()?.success()?;

@@ -1,4 +1,4 @@
-//! What the ledger file may be. One that cannot be used means no GPU work: a cap that silently is none is worse.
+//! What the ledger file may be. One that cannot be used means no GPU work: a limit that silently is none is worse.
 
 use crate::{NOT_READY, SUCCESS, begin, capped};
 use gpucap_tests::{Result, Run, Stop, trial};

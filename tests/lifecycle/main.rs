@@ -1,4 +1,4 @@
-//! The cap over the lives of processes: shared, not inherited, given back by the dead.
+//! The limit over the lives of processes: shared, not inherited, given back by the dead.
 //!
 //! [`births`] is how a process comes to be; [`deaths`] is how it can end or be replaced; [`crowds`] is many at once;
 //! [`ledger_files`] is what the ledger file may be; [`surroundings`] is where a process may find itself; [`shortage`] is a place
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
     harness(suites.into_iter().take(asked).flat_map(|trials| trials()).collect())
 }
 
-/// An actor under the cap, with contexts free of charge.
+/// An actor under the limit, with contexts free of charge.
 fn capped() -> Result<Run> {
     Ok(free_contexts(World::capped(Driver::available())?.actor()?))
 }
@@ -72,7 +72,7 @@ fn take(mib: u64) -> String {
     format!("alloc a {}", mib * MIB)
 }
 
-/// Fails unless a new process can take the whole cap, and not a byte more.
+/// Fails unless a new process can take the whole limit, and not a byte more.
 fn all_is_back(run: &Run) -> Result {
     let mut actor = begin(run)?;
     actor.expect(&[(&take(CAP / MIB), SUCCESS), ("alloc b 1", OUT_OF_MEMORY), ("free a", SUCCESS)])

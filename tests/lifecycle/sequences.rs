@@ -1,6 +1,6 @@
-//! Every way of getting memory, in random orders: the cap holds at each instant of them.
+//! Every way of getting memory, in random orders: the limit holds at each instant of them.
 //!
-//! `processes/sequence.c` makes the calls and compares what the driver has handed out with the cap and with the
+//! `processes/sequence.c` makes the calls and compares what the driver has handed out with the limit and with the
 //! ledger after each one; the driver keeps the most that it ever had out, so that instants within a call count too.
 //! A seed says the order. Longer: `GPUCAP_TEST_SEEDS`, `GPUCAP_TEST_CALLS` (of each process), `GPUCAP_TEST_KILLS`.
 
@@ -17,9 +17,9 @@ const PRICE: &str = "4MiB";
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
-        trial("no sequence of calls takes more than the cap, or leaves a charge", alone),
-        trial("no sequences of several processes take more than the cap", together),
-        trial("pools that grow in steps take no more than the cap", in_steps),
+        trial("no sequence of calls takes more than the limit, or leaves a charge", alone),
+        trial("no sequences of several processes take more than the limit", together),
+        trial("pools that grow in steps take no more than the limit", in_steps),
         trial("processes killed within any call take nothing along", killed),
     ]
 }

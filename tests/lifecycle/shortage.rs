@@ -15,14 +15,17 @@ const FILL: &str = "head -c 1m /dev/zero >/dev/shm/rest 2>/dev/null || true";
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial(
-            "where files have no room no process is killed, and the cap holds or nothing works",
+            "where files have no room no process is killed, and the limit holds or nothing works",
             full,
         ),
         trial(
-            "a device first used when the room is gone is refused, or its cap holds",
+            "a device first used when the room is gone is refused, or its limit holds",
             later_device,
         ),
-        trial("a process begun when the room is gone is refused, or its cap holds", later_process),
+        trial(
+            "a process begun when the room is gone is refused, or its limit holds",
+            later_process,
+        ),
     ]
 }
 
@@ -56,7 +59,7 @@ fn fill(run: &Run, first: &Actor) -> Result {
     beside(after(run.clone().program("true".as_ref()), FILL), first).output()?.success().map(drop)
 }
 
-/// The cap holds, or nothing is given and one line says why.
+/// The limit holds, or nothing is given and one line says why.
 fn held_or_refused(mut actor: Actor, use_it: &str) -> Result {
     if actor.call(use_it)?.code == SUCCESS && actor.call(&take(CAP / MIB))?.code == SUCCESS {
         return actor.expect(&[("alloc b 1", OUT_OF_MEMORY)]);

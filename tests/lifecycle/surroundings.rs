@@ -1,4 +1,4 @@
-//! Places in which a program may find itself: without descriptors, files, /proc or shared memory. Either the cap holds
+//! Places in which a program may find itself: without descriptors, files, /proc or shared memory. Either the limit holds
 //! there, or no GPU work is done and one line says why; the program is never killed by it.
 
 use crate::{CAP, MIB, NOT_READY, OUT_OF_MEMORY, SUCCESS, begin, capped, free_contexts, take};
@@ -13,11 +13,11 @@ pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial("without a descriptor to be had nothing works", starved_early),
         trial("without a descriptor for a moment the next cuInit works", starved_once),
-        trial("without a further descriptor the cap goes on to hold", starved_late),
+        trial("without a further descriptor the limit goes on to hold", starved_late),
         trial("where files may not grow nothing works, and no process is killed", small_files),
         trial("where files may not grow a ledger that is there works", small_files_later),
         trial("on a kernel without MADV_WIPEONFORK nothing works", no_advice),
-        trial("without /proc the cap holds", no_proc),
+        trial("without /proc the limit holds", no_proc),
         trial("a process without /proc is not taken for dead", no_proc_is_not_dead),
         trial("a process of another pid namespace is not taken for dead", other_namespace),
         trial("with the /proc of another pid namespace the dead come back", foreign_proc_dead),

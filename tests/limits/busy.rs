@@ -17,7 +17,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("a list that is too short says how long it is", short_lists),
         trial("a process that worked is listed, one outside of the container is not", worked),
         trial("no process is listed as busy where only memory is limited", memory_only),
-        trial("a process of a container without a memory cap is listed without bytes", time_only),
+        trial("a process of a container without a memory limit is listed without bytes", time_only),
         trial("accounts of the card list no process", accounts),
         trial("a MIG instance is listed with its own numbers", mig),
     ]

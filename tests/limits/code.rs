@@ -38,7 +38,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("each process pays for its own module", each_process),
         trial("a function is charged when it is first looked up, and once", function),
         trial("a function that is loaded eagerly is not looked for", eager_function),
-        trial("a function that does not fit fills the cap", function_fills),
+        trial("a function that does not fit fills the limit", function_fills),
         trial("functions come back with their module", functions_end),
         trial("a library is charged in each context that uses it", library_in_contexts),
         trial(

@@ -28,21 +28,21 @@ const VISIBLE: [(Option<&str>, &str, &[u64]); 18] = [
     (Some("-1"), "", &[]),
 ];
 
-/// The caps of the three cards, in three spellings. `{1}` as above.
+/// The limits of the three cards, in three spellings. `{1}` as above.
 const SPELLINGS: [&str; 3] =
     ["0=1Gi,1=2Gi,2=3Gi", "{0}=1Gi,{1}=2Gi,{2}=3Gi", "2=3Gi,{0}=1Gi,1=2147483648"];
 
 pub(crate) fn trials() -> Vec<Trial> {
     let mut trials = vec![
         trial("cards of different sizes each give their percentage", percentages),
-        trial("a card that the variable does not list is not capped", unlisted),
+        trial("a card that the variable does not list is not limited", unlisted),
         trial("the lowest of several entries for one card holds", lowest),
         trial("an index beyond the last card caps nothing", beyond),
-        trial("a MIG instance is capped under its own name", mig_by_name),
+        trial("a MIG instance is limited under its own name", mig_by_name),
         trial("a MIG instance has what its card is allowed", mig_by_card),
         trial("a MIG instance has what its card is allowed, its time limited or not", mig_and_time),
         trial("profiles can differ per card", profiles),
-        trial("one process fills each of two cards to its own cap", both_filled),
+        trial("one process fills each of two cards to its own limit", both_filled),
         trial("what is freed comes back to its own card, whichever is current", freed_elsewhere),
         trial("the end of one card's context leaves the other's alone", one_ends),
         trial("what names its card is charged to that one, whichever is current", named),

@@ -6,7 +6,7 @@ use libtest_mimic::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
-        trial("limits file: its cap holds", holds),
+        trial("limits file: its limit holds", holds),
         trial("limits file: the environment can lower it", lowered),
         trial("limits file: the environment cannot raise it", not_raised),
         trial("limits file: a GPU that it does not list cannot be used", unlisted),

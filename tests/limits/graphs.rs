@@ -110,7 +110,7 @@ fn not_made() -> Result {
 fn captured() -> Result {
     let run = capped(&CAP.to_string())?;
     let mut actor = begin(&run)?;
-    // Recorded, not carried out: even more than the cap can be.
+    // Recorded, not carried out: even more than the limit can be.
     actor.expect(&[(&format!("cuStreamEndCapture g {}", CAP + 1), SUCCESS)])?;
     in_use(&run, 0)?;
     actor.expect(&[("cuGraphInstantiateWithFlags g", OUT_OF_MEMORY)])?;

@@ -1,4 +1,4 @@
-//! At no instant, not even within a call, does the card hold more for the processes of a ledger than the cap allows.
+//! At no instant, not even within a call, does the card hold more for the processes of a ledger than the limit allows.
 //!
 //! The judge is the driver's own count: what it has handed out, and the most that it ever had. Memory counts for as
 //! long as the driver holds it, whatever the program has called free on.
@@ -15,8 +15,11 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("levels beyond the last are not charged", levels_beyond_the_last),
         trial("padding of rows is charged before the driver is asked", padding_before),
         trial("a pitch larger than any seen before is refused after the fact", larger_pitch),
-        trial("pools with freed memory hold no more than the cap", many_pools),
-        trial("pools destroyed before their memory is freed hold no more than the cap", destroyed),
+        trial("pools with freed memory hold no more than the limit", many_pools),
+        trial(
+            "pools destroyed before their memory is freed hold no more than the limit",
+            destroyed,
+        ),
         trial("a threshold of 0 refunds nothing before a synchronisation", threshold_to_zero),
         trial("each way to synchronise refunds what a pool gave back", synchronised),
         trial("another process is not given what a pool still holds", held_against_others),
@@ -24,11 +27,11 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("a new pool at the address of a destroyed one has its own charges", reused_address),
         trial("what a pool reserves beyond its allocations is charged", reserves),
         trial("a graph is charged where no context is current", graph_without_context),
-        trial("a pool that keeps all reaches the whole cap", whole_cap),
+        trial("a pool that keeps all reaches the whole limit", whole_cap),
     ]
 }
 
-/// Fails if the card ever held more than the cap, or holds more than is charged now.
+/// Fails if the card ever held more than the limit, or holds more than is charged now.
 fn never_over(actor: &mut Actor, run: &gpucap_tests::Run) -> Result {
     let truth = actor.call("truth z")?;
     let in_use = run.bytes_in_use()?;

@@ -9,8 +9,8 @@ use std::os::unix::fs::FileExt;
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial("live limits: a page that says nothing leaves the file", silent),
-        trial("live limits: a lowered cap refuses what comes next and frees nothing", lowered),
-        trial("live limits: a cap can be raised beyond the file, as far as the card", raised),
+        trial("live limits: a lowered limit refuses what comes next and frees nothing", lowered),
+        trial("live limits: a limit can be raised beyond the file, as far as the card", raised),
         trial("live limits: the environment lowers what the page says", environment),
         trial("live limits: what is taken back is the file's again", taken_back),
         trial("live limits: memory that the file does not cap stays uncapped", uncapped_in_file),

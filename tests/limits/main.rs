@@ -1,4 +1,4 @@
-//! The cap, on the stub: exact at its edge, given back on every way out, and shown to each query. A card is asked the
+//! The limit, on the stub: exact at its edge, given back on every way out, and shown to each query. A card is asked the
 //! first two suites as well.
 //!
 //! Contexts are free of charge here unless a test says otherwise, so that every byte is the test's own.
@@ -38,7 +38,7 @@ use std::process::ExitCode;
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
-/// The cap of most tests.
+/// The limit of most tests.
 const CAP: u64 = GIB;
 /// The stub's card, if a test does not ask for another.
 const CARD: u64 = 80 * GIB;
@@ -78,7 +78,7 @@ fn main() -> ExitCode {
     harness(suites.into_iter().take(asked).flat_map(|trials| trials()).collect())
 }
 
-/// An actor under the cap `limit`, not yet started.
+/// An actor under the limit `limit`, not yet started.
 fn capped(limit: &str) -> Result<Run> {
     Ok(uncapped()?.env("GPU_MEM_LIMIT", limit))
 }

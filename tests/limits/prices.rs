@@ -11,7 +11,10 @@ use std::process::Command;
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial("an assumed price becomes what the context takes", corrected),
-        trial("what a context takes beyond the cap fills it and refuses nothing", beyond_the_cap),
+        trial(
+            "what a context takes beyond the limit fills it and refuses nothing",
+            beyond_the_limit,
+        ),
         trial("an assumed price is corrected once, for all contexts of the device", once),
         trial("a configured price is not corrected", said),
         trial("where NVML cannot tell, the assumption stands", cannot_tell),
@@ -45,7 +48,7 @@ fn corrected() -> Result {
     Ok(())
 }
 
-fn beyond_the_cap() -> Result {
+fn beyond_the_limit() -> Result {
     let run = unpriced(500 * MIB, 700 * MIB)?;
     let mut actor = started(&run)?;
     actor.expect(&[("context 0", SUCCESS), ("alloc a 1", OUT_OF_MEMORY)])?;

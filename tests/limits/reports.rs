@@ -8,18 +8,18 @@ use libtest_mimic::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
-        trial("driver and NVML show the cap and what is held of it", slice_is_shown),
+        trial("driver and NVML show the limit and what is held of it", slice_is_shown),
         trial("a cap above the card shows the card", cap_above_card),
         trial("free is never more than the card has", card_is_fuller),
         trial("a context is charged at its price", context_price),
         trial("a context that does not fit is refused", context_refused),
-        trial("each card has a cap of its own", two_cards),
+        trial("each card has a limit of its own", two_cards),
         trial("without limits the card is shown", card_is_shown),
         trial("the first refusal says so, and only the first", refusal_is_told),
         trial("every report says the same, step by step", step_by_step),
         trial("a process that only looks sees what the others hold", only_looking),
         trial("a report in 32 bits is cut at its largest number", in_32_bits),
-        trial("what pools and graphs say they hold is never beyond the cap", pools_and_graphs),
+        trial("what pools and graphs say they hold is never beyond the limit", pools_and_graphs),
         trial("a report that the driver refuses is not made up", refused_reports),
     ]
 }

@@ -9,12 +9,12 @@ const PROCESSES: u64 = 4;
 
 pub(crate) fn trials() -> Vec<Trial> {
     let mut trials = vec![
-        trial("processes may hold the cap in any parts", in_any_parts),
+        trial("processes may hold the limit in any parts", in_any_parts),
         trial("a process with a smaller cap of its own stops there", own_cap),
-        trial("a process with a larger cap of its own sees what others hold", larger_cap),
+        trial("a process with a larger limit of its own sees what others hold", larger_cap),
     ];
     for way in WAYS {
-        trials.push(trial(format!("{}: four processes share one cap", way.symbol), move || {
+        trials.push(trial(format!("{}: four processes share one limit", way.symbol), move || {
             shared(way)
         }));
     }
@@ -93,7 +93,7 @@ fn larger_cap() -> Result {
         (&format!("alloc a {}", CAP + 1), OUT_OF_MEMORY),
         (&format!("alloc a {CAP}"), SUCCESS),
     ])?;
-    // Together they hold what the larger cap allows; the smaller one has nothing left.
+    // Together they hold what the larger limit allows; the smaller one has nothing left.
     answers(&mut small, "info d", CAP, 0)?;
     small.expect(&[("alloc b 1", OUT_OF_MEMORY), ("free a", SUCCESS), ("alloc b 1", OUT_OF_MEMORY)])
 }

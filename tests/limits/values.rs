@@ -7,7 +7,7 @@ use crate::{
 use gpucap_tests::{Actor, Driver, Output, Program, Result, Run, Stop, World, trial};
 use libtest_mimic::Trial;
 
-/// Variable, value, and the cap that it makes on a card of 80 GiB.
+/// Variable, value, and the limit that it makes on a card of 80 GiB.
 const USABLE: [(&str, &str, u64); 12] = [
     ("GPU_MEM_LIMIT", "4Gi", 4 * GIB),
     ("GPU_MEM_LIMIT", "4GiB", 4 * GIB),
@@ -56,7 +56,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("limits that name one of the GPUs here are told of in no line", present),
     ];
     for (variable, value, cap) in USABLE {
-        trials.push(trial(format!("{variable}={value} is a cap of {cap}"), move || {
+        trials.push(trial(format!("{variable}={value} is a limit of {cap}"), move || {
             let mut actor = begin(&uncapped()?.env(variable, value))?;
             answers(&mut actor, "total d 0", cap, 0)
         }));
@@ -120,7 +120,7 @@ fn unusable_later() -> Result {
 const NAMELESS: &str = "cuDeviceGetUuid:999,cuDeviceGetUuid_v2:999";
 
 fn nameless() -> Result {
-    // A cap that cannot be resolved must not become a card without a cap.
+    // A limit that cannot be resolved must not become a card without a limit.
     for fail in [NAMELESS, "cuDeviceTotalMem_v2:999"] {
         let run = traced(uncapped()?.env("GPU_MEM_LIMIT", "1Gi").env("STUB_GPU_FAIL", fail));
         let mut actor = run.start()?;

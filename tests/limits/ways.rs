@@ -1,7 +1,7 @@
 //! Each way of getting memory, under the same rules. What is given back is the card's at the next synchronisation. All
 //! sizes are exact to the byte, but for physical memory, which comes in pages of 2 MiB, pools, which take from the card
 //! in units of the driver's (of the stub: 1 byte), and rows of pitched memory, which the driver pads to 512 bytes: there
-//! it is the cap that is moved by a byte.
+//! it is the limit that is moved by a byte.
 
 use crate::{
     CAP, INVALID_VALUE, MIB, OUT_OF_MEMORY, SUCCESS, answers, begin, calls, capped, in_use, traced,
@@ -95,8 +95,8 @@ pub(crate) fn trials() -> Vec<Trial> {
             trial(format!("{}: {rule}", way.symbol), move || body(way))
         };
         trials.extend([
-            each("fits under a cap of its size, not of a byte less", exact_cap),
-            each("fits up to the cap and not a byte beyond", exact_request),
+            each("fits under a limit of its size, not of a byte less", exact_cap),
+            each("fits up to the limit and not a byte beyond", exact_request),
             each("what is given back can be taken again", given_back),
             each("a refusal costs nothing and never reaches the driver", refusal),
             each("a failure of the driver refunds", driver_fails),
@@ -117,7 +117,7 @@ fn every_row() -> Result {
     if missing.is_empty() { Ok(()) } else { Err(Stop::fail(format!("{missing:?}"))) }
 }
 
-/// An actor with a context under a cap of this many bytes.
+/// An actor with a context under a limit of this many bytes.
 fn under(cap: u64) -> Result<Actor> {
     begin(&capped(&cap.to_string())?)
 }
@@ -216,7 +216,7 @@ fn giving_back_fails(way: Way) -> Result {
 fn nothing_asked(way: Way) -> Result {
     let run = capped(&CAP.to_string())?;
     let mut actor = begin(&run)?;
-    // Also at the cap the driver is the one who refuses: nothing always fits.
+    // Also at the limit the driver is the one who refuses: nothing always fits.
     actor.expect(&[
         (&way.take('a', 0), INVALID_VALUE),
         (&way.take('a', CAP), SUCCESS),

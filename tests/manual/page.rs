@@ -40,7 +40,7 @@ pub(crate) fn render(library: &Library, rows: &[Row]) -> String {
          {about}\n\n\
          The class says what a function does to a limit: `Class` in `shim/src/call.rs`.\n\
          `tests/conformance` calls each of them, and compares with the same call without the shim; `tests/limits` takes\n\
-         each of class `alloc` to the edge of the cap.\n",
+         each of class `alloc` to the edge of the limit.\n",
         rows.len(),
     );
     for module in modules(rows) {

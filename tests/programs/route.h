@@ -5,7 +5,7 @@
  * The printed lines tell whether the shim stood in between:
  *   where   the object in which the first of the functions lies
  *   init    what cuInit (or nvmlInit_v2) answered; nothing further is tried unless it is 0
- *   over    cuMemAlloc of one byte more than CAP: 2 (out of memory) if the cap was seen
+ *   over    cuMemAlloc of one byte more than CAP: 2 (out of memory) if the limit was seen
  *   small   cuMemAlloc of 16 MiB: must fit
  *   large   cuMemAlloc of six tenths of CAP: fits if it is charged once
  *   total   what NVML says is the size of the card

@@ -30,7 +30,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         if matches!(driver, Driver::Real(_)) {
             trials.push(each("NVML's calls to itself reach itself", nvml_itself));
             trials.push(each("unpinned, NVML's calls to itself are captured", nvml_captured));
-            trials.push(each("nvidia-smi shows the cap of the stub's card", nvidia_smi));
+            trials.push(each("nvidia-smi shows the limit of the stub's card", nvidia_smi));
         }
     }
     trials

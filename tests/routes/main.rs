@@ -7,7 +7,7 @@
 //! * with a shim that lacks every part that could catch it: missed, so the row is known to bite;
 //! * with a shim that has only one set of parts that is said to suffice: caught.
 //!
-//! On the stub and beside a card, where only the first two are judged, caught means that the cap holds. A real driver has no card here and refuses `cuInit` by itself, so
+//! On the stub and beside a card, where only the first two are judged, caught means that the limit holds. A real driver has no card here and refuses `cuInit` by itself, so
 //! there the limit is one that cannot be used, and caught means that `cuInit` refuses with our code for that.
 //! [`effects`] tests what the redirect must not change.
 
@@ -19,7 +19,7 @@ use libtest_mimic::Trial;
 use std::process::ExitCode;
 use table::{Api, Row};
 
-/// The cap that the programs know as `CAP`.
+/// The limit that the programs know as `CAP`.
 const CAP: u64 = 4 << 30;
 /// `CUDA_ERROR_OUT_OF_MEMORY`
 const OUT_OF_MEMORY: u64 = 2;

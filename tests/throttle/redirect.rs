@@ -21,7 +21,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         let all = Met { launch: true, order: true, sync: true };
         let no_time = Met { launch: false, order: false, sync: true };
         trials.extend([
-            each("with a cap of memory alone no launch is met", "GPU_MEM_LIMIT", "4Gi", no_time),
+            each("with a limit of memory alone no launch is met", "GPU_MEM_LIMIT", "4Gi", no_time),
             each("with a share of time every launch is met", "GPU_CORE_PCT", "30", all),
             each("with a share of time of another card too", "GPU_CORE_PCT", "7=30", all),
             each("with a profile every launch is met", "GPU_PROFILE", "1g", all),
@@ -36,7 +36,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     trials
 }
 
-/// Which of the rows that a limit of time needs lead to the shim. Those of `sync` are needed by a cap as well.
+/// Which of the rows that a limit of time needs lead to the shim. Those of `sync` are needed by a limit as well.
 #[derive(Clone, Copy)]
 struct Met {
     launch: bool,

@@ -1,7 +1,7 @@
 //! What the words of a ledger can reach in a process that uses it: any process of the container can write them.
 //!
 //! The input says what stands where in a ledger, and then what an honest process does with it: it comes, charges, refunds,
-//! launches, looks for the dead and goes. It may be refused everything, but it ends, and nothing passes the cap.
+//! launches, looks for the dead and goes. It may be refused everything, but it ends, and nothing passes the limit.
 
 use super::card::Card;
 use super::ledger::{Place, RECORD, place, value};
@@ -77,7 +77,7 @@ fn live(ledger: &Ledger, acts: &[u8]) {
                 let all_live = || ledger.all_live(&count, &|| Some(present.get()));
                 let charged =
                     ledger.charge_or_reap(slot, device, Kind::Alloc, size, CAP, &all_live, &alive);
-                assert!(charged.is_err() || ledger.used(device) <= CAP, "beyond the cap");
+                assert!(charged.is_err() || ledger.used(device) <= CAP, "beyond the limit");
             }
             2 => ledger.refund(slot, device, Kind::Alloc, size),
             3 => {

@@ -1,6 +1,6 @@
 //! What one source says of the GPUs.
 //!
-//! A [`Grant`] answers for every device there could be: a cap for those it names, and for all others either a cap or
+//! A [`Grant`] answers for every device there could be: a limit for those it names, and for all others either a limit or
 //! that they may not be used. So grants can be joined without knowing the devices (`merge`).
 
 use gpucap_core::config::{Excerpt, Profile};
@@ -35,7 +35,7 @@ pub struct Caps {
     pub others: Option<Cap>,
 }
 
-/// What holds for one device. Its default is no cap.
+/// What holds for one device. Its default is no limit.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Cap {
     /// Cap on its memory.
@@ -64,14 +64,14 @@ impl Grant {
         Err(Reason::Value { source: self.source.clone(), held: self.said.clone(), why })
     }
 
-    /// The notice for a memory cap that is unusually small.
+    /// The notice for a memory limit that is unusually small.
     pub(crate) fn doubt(&self) -> Option<String> {
         let caps = self.caps.named.iter().map(|(_, cap)| cap).chain(&self.caps.others);
         let doubt = caps.filter_map(|cap| cap.memory.bytes?.doubt()).next()?;
         Some(format!("{}={}: {doubt}", self.source, self.said))
     }
 
-    /// Whether it limits anything: a list of GPUs without caps does, for it forbids the others.
+    /// Whether it limits anything: a list of GPUs without limits does, for it forbids the others.
     pub(crate) fn limits(&self) -> bool {
         let free = |cap: &Cap| *cap == Cap::default();
         self.caps.others.is_none_or(|cap| !free(&cap))
@@ -85,7 +85,7 @@ impl Caps {
         Self { named: Vec::new(), others: Some(cap) }
     }
 
-    /// Caps by number, where `name` knows which GPU a number means. If it does not know all of them, the lowest cap
+    /// Caps by number, where `name` knows which GPU a number means. If it does not know all of them, the lowest limit
     /// holds for every GPU: too little for one of them, but too much for none. For GPUs without a number, `others`.
     pub(crate) fn numbered(
         numbered: &[(u32, Cap)],
@@ -112,7 +112,7 @@ pub(crate) fn lowest(numbered: &[(u32, Cap)]) -> Cap {
 }
 
 impl Cap {
-    /// A cap on memory alone.
+    /// A limit on memory alone.
     pub(crate) fn memory(memory: impl Into<MemoryCap>) -> Self {
         Self { memory: memory.into(), core: None }
     }

@@ -1,7 +1,7 @@
 //! Which memory limits the driver itself is asked to keep, by the container's cgroup: a second wall behind the shim.
 //!
 //! The driver keeps limits in bytes, on a GPU that was found able to ([`Calibration`]), and not for MIG instances. A
-//! native limit has exactly the bytes of the cap; it changes nothing in the limits file.
+//! native limit has exactly the bytes of the limit; it changes nothing in the limits file.
 
 use gpucap_core::limits::file::{Entry, Key, MemoryCap};
 use gpucap_core::units::Bytes;

@@ -119,7 +119,7 @@ fn the_driver_keeps_nothing_unless_the_node_says_so() {
 }
 
 #[test]
-fn a_wall_stands_where_the_driver_can_keep_it_and_has_the_bytes_of_the_cap() {
+fn a_wall_stands_where_the_driver_can_keep_it_and_has_the_bytes_of_the_limit() {
     let auto = json!({"native_limits": "auto"});
     let decision = asked("GPU_MEM_LIMIT=4Gi", auto.clone());
     assert_eq!(native_limits(&decision), [(A.into(), 4 * GIB)]);

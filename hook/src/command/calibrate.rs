@@ -3,7 +3,7 @@
 //!
 //! A process of its own makes a context on each GPU (each MIG instance). The size of a context differs by GPU and by
 //! driver, from some hundred to more than five hundred MiB, and it cannot be measured inside a container. If the
-//! assumed size is too low, each context of a container exceeds its cap by the difference; if it is too high,
+//! assumed size is too low, each context of a container exceeds its limit by the difference; if it is too high,
 //! allocations that would have fit are refused.
 
 use crate::container::native_limit;
@@ -140,7 +140,10 @@ fn measure_all(
     before: Option<&Calibration>,
 ) -> (Vec<Measured>, Exit) {
     let (mut gpus, mut exit) = (Vec::new(), Exit::OK);
-    for card in cards {
+    for (at, card) in (1..).zip(cards) {
+        if cards.len() > 1 {
+            output::notice(format_args!("calibrate: {at} of {}: {}", cards.len(), card.name));
+        }
         match measure(driver, card) {
             Ok(found) => gpus.extend(found),
             Err(why) => {

@@ -4,14 +4,16 @@
 //! variables that say the limit and the hook that enforces it; engines set a device's variables over the user's. One
 //! file holds one device, so that a slice ends by the end of its file.
 
+use crate::command::gpu::Gpu;
 use crate::command::limit_request::{LimitOptions, LimitRequest};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::inject::hooks::{self, Hooks, STAGES};
+use crate::node::inputs;
 use crate::terminal::output;
 use gpucap_core::config::Excerpt;
-use gpucap_core::uuid::DeviceName;
-use gpucap_plan::Node;
+use gpucap_core::limits::file::Key;
+use gpucap_plan::{Card, Node};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -27,8 +29,8 @@ Engines read /etc/cdi and /var/run/cdi: --output /var/run/cdi for slices that en
 Exit status: 0 if it is described; 1 if a name cannot be used or a file not be written, 125 if a limit cannot be used.
 
 Examples:
-  gpucap cdi generate job7 --mem 4Gi --cores 30 --gpu GPU-<uuid> --output /var/run/cdi
-  docker run --device nvidia.com/gpu=GPU-<uuid> --device gpucap/slice=job7 ...";
+  gpucap cdi generate job7 --mem 4Gi --cores 30 --gpu 0 --output /var/run/cdi
+  docker run --device nvidia.com/gpu=0 --device gpucap/slice=job7 ...";
 
 /// The words behind `gpucap cdi`.
 #[derive(Debug, clap::Args)]
@@ -58,9 +60,9 @@ struct Generate {
     /// MIG-shaped slice: 1g.5gb, 3g.20gb, 2g, ...
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
-    /// The GPU that is limited, by UUID (may be repeated); without it, each GPU of the container
-    #[arg(long, value_name = "UUID")]
-    gpu: Vec<String>,
+    /// Limit this GPU only (index on this machine or UUID; may be repeated); without it, each GPU of the container
+    #[arg(long, value_name = "GPU")]
+    gpu: Vec<Gpu>,
     /// The directory that gets the file; without it, it is printed
     #[arg(long, value_name = "DIRECTORY")]
     output: Option<PathBuf>,
@@ -76,15 +78,12 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     if !is_name(name) {
         return Err(Error::DeviceName(Excerpt::new(name.as_bytes())));
     }
-    if let Some(index) = gpu.iter().find(|gpu| gpu.parse::<DeviceName>().is_err()) {
-        // On the host an index is another card than in the container.
-        return Err(Error::NotAUuid(Excerpt::new(index.as_bytes())));
-    }
+    let gpus = names(gpu, &inputs::cards()).map_err(Error::CdiGpu)?;
     let request = LimitRequest::parse(LimitOptions {
         mem: mem.as_deref(),
         cores: cores.as_deref(),
         profile: profile.as_deref(),
-        gpus: gpu,
+        gpus: &gpus,
     })?;
     request.doubts().for_each(output::notice);
     let program = hooks::program();
@@ -99,6 +98,15 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
         }
     }
     Ok(Exit::OK)
+}
+
+/// Their names: in a container an index is another GPU.
+fn names(gpus: &[Gpu], cards: &[Card]) -> std::result::Result<Vec<String>, String> {
+    let name = |gpu: &Gpu| match gpu.key(cards)? {
+        Key::Name(name) => Ok(name.to_string()),
+        Key::Every => Err("--gpu *: give no --gpu for each GPU of the container".into()),
+    };
+    gpus.iter().map(name).collect()
 }
 
 /// The file: one device.
@@ -167,6 +175,17 @@ mod tests {
                 "devices": [{"name": "job7", "containerEdits": edits}],
             })
         );
+    }
+
+    #[test]
+    fn an_index_is_written_as_the_uuid_of_this_machine() {
+        let name = "GPU-10000000-0000-0000-0000-000000000000";
+        let cards = [Card { name: name.parse().expect("a name"), minor: None }];
+        let names = |text: &str| names(&[text.parse().expect("a GPU")], &cards);
+        assert_eq!(names("0"), Ok(vec![name.to_owned()]));
+        assert_eq!(names(&name.replace('1', "2")), Ok(vec![name.replace('1', "2")]));
+        assert!(names("1").is_err_and(|why| why.contains("has 1 GPUs")));
+        assert!(names("*").is_err());
     }
 
     #[test]

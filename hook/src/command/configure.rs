@@ -44,7 +44,7 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
         return Ok(Exit::OK);
     }
     for change in &changes {
-        output::print(&change.shown())?;
+        output::print(&change.shown(options.verbose))?;
         if !options.dry_run {
             change.make().map_err(|why| wrong(&change.path, &why))?;
         }

@@ -2,7 +2,7 @@
 //!
 //! Every number is read from a program that runs at that moment, and each step checks what it shows: a demo that ends
 //! well has seen it all happen. Without a working driver the stub driver takes its place, which is said. Nothing is
-//! left behind, and on a real card little is allocated: the cap is 2 GiB at most.
+//! left behind, and on a real card little is allocated: the limit is 2 GiB at most.
 
 mod actor;
 mod card;
@@ -12,7 +12,6 @@ mod steps;
 
 use crate::error::Result;
 use crate::exit::Exit;
-use crate::terminal::paint::Paint;
 use show::Show;
 use stage::Stage;
 
@@ -33,8 +32,8 @@ pub(crate) struct Options {
 }
 
 /// Shows it.
-pub(crate) fn execute(options: &Options, paint: Paint) -> Result<Exit> {
-    let show = Show::on(paint);
+pub(crate) fn execute(options: &Options) -> Result<Exit> {
+    let show = Show;
     let stage = Stage::set(options.stub)?;
     steps::play(&stage, show)?;
     Ok(Exit::OK)

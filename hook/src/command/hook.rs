@@ -2,7 +2,7 @@
 //!
 //! `createRuntime` (and `prestart`, its older name) puts the container under its limits or refuses it; a container
 //! without a request is left unchanged, at once. `poststop` removes the host's state of containers that have ended;
-//! it never fails, since the runtime could not act on it. An unknown stage refuses: a container that was to be capped
+//! it never fails, since the runtime could not act on it. An unknown stage refuses: a container that was to be limited
 //! must not run uncapped.
 
 use crate::container::native_limit::NativeLimitSet;
@@ -124,8 +124,8 @@ fn start(
     let Outcome { done, usage_page_error } =
         inject::cap(Target { pid, root: &root, label }, order)?;
     let (level, what) = match done {
-        Done::Capped => (Level::Info, "capped"),
-        Done::Already => (Level::Info, "was capped already"),
+        Done::Capped => (Level::Info, "limited"),
+        Done::Already => (Level::Info, "was limited already"),
         Done::Nix => {
             (Level::Warning, "the glibc of its /nix/store loads the library if it is 2.17 or newer")
         }
@@ -138,7 +138,7 @@ fn start(
             format!("without a usage page, it may get less than its share beside others: {why}");
         journal.note(Level::Warning, &state.id, &what);
     }
-    // A host that cannot remember it can still cap it.
+    // A host that cannot remember it can still limit it.
     if let Err(why) = records.and_then(|records| records.write(&record?)) {
         let what = format!("`gpucap status` will not show it: {}", crate::error::reason(&why));
         journal.note(Level::Warning, &state.id, &what);

@@ -5,11 +5,12 @@
 //! It stands in for all that was asked for until then, the container's own variables among it; a process that sets one
 //! to something else still only lowers (`gpucap_core::limits`).
 
+use crate::command::gpu::Gpu;
+use crate::command::status::target::Target;
 use crate::container::effective_limit::EffectiveLimit;
 use crate::container::live;
 use crate::container::native_limit::NativeLimitSet;
 use crate::container::pages::{self, share::ShareFile};
-use crate::container::records::{self, Record};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::node::inputs;
@@ -19,7 +20,7 @@ use gpucap_core::limits::file::{Entry, Key, MemoryCap};
 use gpucap_core::limits::live::LiveEntry;
 use gpucap_core::units::{Bytes, Share, UnitError};
 use gpucap_core::uuid::DeviceName;
-use gpucap_plan::{Card, Names, NativeLimit, Node};
+use gpucap_plan::{Cap, NativeLimit, Node};
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -32,6 +33,7 @@ Exit status: 0 if it holds, 1 if nothing was changed; one line says why.
 
 Examples:
   gpucap limit default/train --mem 4Gi --cores 30
+  gpucap limit default/train/main --gpu 0 --mem 4Gi
   gpucap limit 4f6c1e2d3a4b --reset";
 
 /// The words behind `gpucap limit`.
@@ -39,7 +41,7 @@ Examples:
 #[command(after_long_help = AFTER)]
 #[command(group = clap::ArgGroup::new("change").required(true).multiple(true).args(["mem", "cores", "reset"]))]
 pub(crate) struct Options {
-    /// The beginning of its id, or NAMESPACE/POD, or NAMESPACE/POD/CONTAINER, as `gpucap status` shows them
+    /// As `gpucap status` shows it: NAMESPACE/POD/CONTAINER, NAMESPACE/POD, CONTAINER, the beginning of its id, or a PID
     container: String,
     /// Memory of each GPU from now on: 4Gi, 4096Mi, bytes; no percentage
     #[arg(long, value_name = "SIZE", value_parser = size)]
@@ -51,7 +53,7 @@ pub(crate) struct Options {
     #[arg(long)]
     reset: bool,
     /// Only this GPU: its index as nvidia-smi counts, or as the limits file calls it (GPU-..., MIG-..., *)
-    #[arg(long, value_name = "GPU", value_parser = gpu)]
+    #[arg(long, value_name = "GPU")]
     gpu: Option<Gpu>,
     /// The node's configuration: where the hook keeps what it knows of containers
     #[arg(long, value_name = "FILE", default_value = Node::PATH)]
@@ -61,8 +63,13 @@ pub(crate) struct Options {
 /// Changes them, and says what holds.
 pub(crate) fn execute(options: &Options) -> Result<Exit> {
     let node = inputs::node_or_default(&options.config)?;
-    let record = find(records::all(&records::directory(&node)), &options.container)?;
-    let refused = |why: String| Error::Limit { container: record.container.clone(), why };
+    let refused = |why: String| Error::Limit { container: options.container.clone(), why };
+    let found = Target::find(&node, &options.container).map_err(refused)?;
+    let none = "none runs under limits on this host; see `gpucap status`";
+    let target = found.ok_or_else(|| refused(none.into()))?;
+    let label = target.label();
+    let fixed = "it is no container that the hook has limited: its limits were set when it began";
+    let record = target.into_record().ok_or_else(|| refused(fixed.into()))?;
     let limits = record.limits().ok_or_else(|| refused("its record cannot be read".into()))?;
     let gpu = options.gpu.map(|gpu| gpu.key(&inputs::cards())).transpose().map_err(refused)?;
     let wanted = |entry: &&Entry| gpu.is_none_or(|gpu| gpu == entry.key);
@@ -85,15 +92,11 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     let mut text = String::new();
     for entry in entries {
         let Some(place) = page.get().entry_of(entry.key) else { continue };
+        let before = EffectiveLimit::of(entry, Some(place));
         options.apply(place);
+        let said = said(before.now, EffectiveLimit::of(entry, Some(place)));
         // Writing to a String cannot fail.
-        let _ = writeln!(
-            text,
-            "{} gpu={} {}",
-            record.container,
-            entry.key,
-            said(EffectiveLimit::of(entry, Some(place)))
-        );
+        let _ = writeln!(text, "{label} gpu={} {said}", entry.key);
     }
     let shares =
         EffectiveLimit::all(&limits, Some(page.get())).into_iter().map(|it| (it.gpu, it.now.core));
@@ -104,36 +107,6 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     options.mem.and_then(Bytes::doubt).into_iter().for_each(output::notice);
     output::print(&text)?;
     Ok(Exit::OK)
-}
-
-/// A GPU as it was typed.
-#[derive(Clone, Copy, Debug)]
-enum Gpu {
-    Index(u32),
-    Key(Key),
-}
-
-impl Gpu {
-    /// Returns its name in the limits file, on a machine with these GPUs.
-    fn key(self, cards: &[Card]) -> std::result::Result<Key, String> {
-        let index = match self {
-            Self::Key(key) => return Ok(key),
-            Self::Index(index) => index,
-        };
-        let card = usize::try_from(index).ok().and_then(|index| cards.get(index));
-        card.map(|card| Key::Name(card.name)).ok_or_else(|| match cards.len() {
-            0 => "the driver does not list this machine's GPUs: give --gpu GPU-<uuid>".into(),
-            count => format!("--gpu {index}: this machine has {count} GPUs, counted from 0"),
-        })
-    }
-}
-
-/// An index, as `gpucap run` takes it, or a name.
-fn gpu(text: &str) -> std::result::Result<Gpu, String> {
-    if let Ok(index) = text.parse() {
-        return Ok(Gpu::Index(index));
-    }
-    text.parse().map(Gpu::Key).map_err(|why| format!("{why}; or give its index"))
 }
 
 /// A percentage has no meaning here: which card it would be of is not known to the host.
@@ -196,117 +169,38 @@ impl Options {
     }
 }
 
-/// What holds for a GPU of a container.
-fn said(EffectiveLimit { now, at_start, .. }: EffectiveLimit) -> String {
+/// What held for a GPU of a container, and what holds now.
+fn said(before: Cap, EffectiveLimit { now, at_start, .. }: EffectiveLimit) -> String {
     let as_started = |same| if same { " (as started)" } else { "" };
-    let memory = format!("mem={}{}", now.memory, as_started(now.memory == at_start.memory));
-    let core = now.core.map_or_else(|| "not shared".into(), |core| core.to_string());
-    format!("{memory} core={core}{}", as_started(now.core == at_start.core))
-}
-
-/// The one container that is meant.
-fn find(records: Vec<Record>, word: &str) -> Result<Record> {
-    let refused = |why: String| Error::Limit { container: word.to_owned(), why };
-    let mut found: Vec<Record> =
-        records.into_iter().filter(|record| record.is_called(word)).collect();
-    // An id may be the beginning of another.
-    if let Some(exact) = found.iter().position(|record| record.container == word) {
-        return Ok(found.swap_remove(exact));
-    }
-    match <[Record; 1]>::try_from(found) {
-        Ok([record]) => Ok(record),
-        Err(none) if none.is_empty() => {
-            let why = "none runs under a limit here; `gpucap status` shows those that do";
-            Err(refused(why.into()))
-        }
-        Err(several) => {
-            let names: Vec<String> = several.iter().map(name).collect();
-            Err(refused(format!("it may be any of these: {}", names.join(", "))))
-        }
-    }
-}
-
-/// What identifies it among others.
-fn name(record: &Record) -> String {
-    match &record.names {
-        Some(Names { namespace, pod, container }) => {
-            format!("{namespace}/{pod}/{container} ({})", record.container)
-        }
-        None => record.container.clone(),
-    }
+    let change = |before: String, now: String| match before == now {
+        true => now,
+        false => format!("{before} -> {now}"),
+    };
+    let memory = change(before.memory.to_string(), now.memory.to_string());
+    let share =
+        |core: Option<Share>| core.map_or_else(|| "not limited".into(), |it| it.to_string());
+    let core = change(share(before.core), share(now.core));
+    format!(
+        "mem={memory}{} core={core}{}",
+        as_started(now.memory == at_start.memory),
+        as_started(now.core == at_start.core)
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn record(id: &str, names: Option<[&str; 3]>) -> Record {
-        let names = names.map(|[namespace, pod, container]| Names {
-            namespace: namespace.into(),
-            pod: pod.into(),
-            container: container.into(),
-        });
-        let limits = String::new();
-        Record { container: id.into(), pid: 1, start_time: 1, names, limits, native_limits: None }
-    }
+    use gpucap_core::units::Amount;
 
     #[test]
-    fn an_index_is_the_gpu_that_nvidia_smi_counts() {
-        let name = |digit| format!("GPU-{digit}0000000-0000-0000-0000-000000000000");
-        let card = |digit| Card { name: name(digit).parse().expect("a name"), minor: None };
-        let cards = [card('1'), card('2')];
-        let key = |text: &str, cards: &[Card]| {
-            gpu(text).and_then(|gpu| gpu.key(cards)).map(|key| key.to_string())
-        };
-        assert_eq!(key("1", &cards), Ok(name('2')));
-        assert_eq!(key("*", &cards), Ok("*".into()));
-        assert_eq!(key(&name('3'), &cards), Ok(name('3')));
-        let count = "--gpu 2: this machine has 2 GPUs, counted from 0";
-        assert_eq!(key("2", &cards), Err(count.into()));
-        assert!(key("0", &[]).is_err_and(|why| why.contains("GPU-<uuid>")));
-        assert!(key("first", &cards).is_err_and(|why| why.ends_with("; or give its index")));
-    }
-
-    fn found(word: &str) -> std::result::Result<String, String> {
-        let records = vec![
-            record("4f6c", None),
-            record("4f6c11", Some(["default", "train", "main"])),
-            record("77ab", Some(["default", "train", "side"])),
-            record("90cd", Some(["web", "train", "main"])),
-        ];
-        find(records, word).map(|record| record.container).map_err(|why| why.to_string())
-    }
-
-    #[test]
-    fn a_container_goes_by_its_id_its_beginning_or_its_names() {
-        for (word, id) in [
-            ("77ab", "77ab"),
-            ("7", "77ab"),
-            ("4f6c", "4f6c"),
-            ("4f6c1", "4f6c11"),
-            ("web/train", "90cd"),
-            ("default/train/side", "77ab"),
-        ] {
-            assert_eq!(found(word).as_deref(), Ok(id), "{word}");
-        }
-    }
-
-    #[test]
-    fn a_word_that_may_be_several_names_them() {
-        let why = found("default/train").expect_err("two");
-        let expected = "limit: container default/train: it may be any of these: default/train/main (4f6c11), \
-                        default/train/side (77ab)";
-        assert_eq!(why, expected);
-        assert!(found("4f").is_err_and(|why| why.contains("4f6c, default/train/main (4f6c11)")));
-    }
-
-    #[test]
-    fn a_word_that_is_nobodys_says_so() {
-        for word in
-            ["", "x", "train", "default", "default/", "default/train/", "default/train/main/x"]
-        {
-            let why = found(word).expect_err(word);
-            assert!(why.contains("`gpucap status`"), "{why}");
-        }
+    fn what_changed_is_said_with_what_was() {
+        let memory =
+            |text: &str| text.parse::<Bytes>().map(|it| Amount::Bytes(it).into()).expect("a size");
+        let limit = |text, core: &str| Cap { memory: memory(text), core: core.parse().ok() };
+        let (start, now) = (limit("1Gi", "30%"), limit("3Gi", "30%"));
+        let after = |now| EffectiveLimit { gpu: Key::Every, now, at_start: start };
+        assert_eq!(said(start, after(now)), "mem=1GiB -> 3GiB core=30% (as started)");
+        assert_eq!(said(now, after(start)), "mem=3GiB -> 1GiB (as started) core=30% (as started)");
+        assert_eq!(said(start, after(limit("1Gi", "5%"))), "mem=1GiB (as started) core=30% -> 5%");
     }
 }

@@ -28,7 +28,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const AFTER: &str = "\
 It serves until it is stopped, and waits for a runtime that is not there or goes away.
@@ -67,12 +67,32 @@ const PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(5
 /// The variable in which a runtime passes the number of the open socket to a plugin that it started.
 const SOCKET: &str = "NRI_PLUGIN_SOCKET";
 
+/// How long a failure that stays the same goes without a line.
+const SILENCE: Duration = Duration::from_secs(60);
+
+/// The latest line about a failure, and when it was printed.
+#[derive(Default)]
+struct Said(Option<(String, Instant)>);
+
+impl Said {
+    /// Whether the end of a connection is to be printed now: it is another one, or the last line was long ago.
+    fn is_due(&mut self, end: &End, now: Instant) -> bool {
+        let same =
+            |(why, at): &(String, Instant)| *why == end.why && now.duration_since(*at) < SILENCE;
+        let is_due = end.was_ready || !self.0.as_ref().is_some_and(same);
+        if is_due {
+            self.0 = Some((end.why.clone(), now));
+        }
+        is_due
+    }
+}
+
 /// Serves one runtime after the other.
 pub(crate) fn execute(options: &Options) -> Result<Exit> {
     let name = Name::new(&options.name, &options.index).map_err(failed)?;
     let planner = Planners::new(&options.config, options.program.clone())?;
     let ready = Ready::new(options.ready_file.clone())?;
-    let (mut pause, mut last_error) = (PAUSES[0], String::new());
+    let (mut pause, mut said) = (PAUSES[0], Said::default());
     loop {
         let end = match UnixStream::connect(&options.socket) {
             Ok(stream) => link::serve(stream, &name, &|it| planner.answer(it), &ready)?,
@@ -81,11 +101,9 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
         if end.was_ready {
             pause = PAUSES[0];
         }
-        // What stays as it is was said.
-        if end.was_ready || end.why != last_error {
+        if said.is_due(&end, Instant::now()) {
             output::notice(format!("nri: {}: {}; trying again", options.socket.display(), end.why));
         }
-        last_error = end.why;
         thread::sleep(pause);
         pause = PAUSES[1].min(pause * 2);
     }
@@ -185,5 +203,23 @@ impl Planner {
             }
             Plan::Refuse(reason) => refused(creation, reason),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_that_stays_is_printed_once_a_minute() {
+        let (start, mut said) = (Instant::now(), Said::default());
+        let end = |why: &str| End { was_ready: false, why: why.into() };
+        let mut is_due =
+            |why, seconds| said.is_due(&end(why), start + Duration::from_secs(seconds));
+        let due = [("a", 0), ("a", 59), ("a", 60), ("b", 61), ("b", 120), ("b", 121), ("a", 122)];
+        let expected = [true, false, true, true, false, true, true];
+        assert_eq!(due.map(|(why, seconds)| is_due(why, seconds)), expected);
+        let ready = End { was_ready: true, why: "a".into() };
+        assert!(said.is_due(&ready, start + Duration::from_secs(123)), "a connection has ended");
     }
 }

@@ -147,6 +147,8 @@ mod tests {
             let text = String::from_utf8(text).expect("text");
             let untold: Vec<_> = names().into_iter().filter(|name| !text.contains(name)).collect();
             assert_eq!(untold, Vec::<String>::new(), "{shell}");
+            let completes_programs = text.contains("no option:_cmdambivalent");
+            assert!(completes_programs || *shell != Shell::Zsh, "{text}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! `gpucap run`: becomes a program under a cap.
+//! `gpucap run`: becomes a program under limits.
 //!
 //! Everything is checked before anything is run. The program takes this process's place (`exec`): its number, signals
 //! and terminal are the program's own. Its processes share one ledger, made for this run, unless they are under a
@@ -14,6 +14,7 @@ use crate::node::preload;
 use crate::node::proc::{self, Process};
 use crate::sys;
 use crate::terminal::output::notice;
+use clap::ValueHint;
 use gpucap_core::config::{Config, GPUCAP_LEDGER};
 use gpucap_core::limits::file;
 use std::env;
@@ -51,11 +52,11 @@ pub(crate) struct Options {
     /// MIG-shaped slice: 1g.5gb, 3g.20gb, 2g, ...
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
-    /// Cap this GPU only (index or UUID; may be repeated); the others stay as they are
+    /// Limit this GPU only (index or UUID; may be repeated); the others stay as they are
     #[arg(long, value_name = "GPU")]
     gpu: Vec<String>,
     /// The program and its arguments: every word from the first that is no option
-    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
+    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM", value_hint = ValueHint::CommandWithArguments)]
     program: Vec<OsString>,
 }
 
@@ -177,20 +178,20 @@ fn found(program: &OsStr) -> Result<PathBuf> {
     })
 }
 
-/// Why the cap does not reach a program, if it does not. What that program starts may be within reach again.
+/// Why the limit does not reach a program, if it does not. What that program starts may be within reach again.
 fn out_of_reach(file: &Path) -> Option<&'static str> {
     const SET_ID: u32 = 0o6000;
     if fs::metadata(file).is_ok_and(|metadata| metadata.permissions().mode() & SET_ID != 0) {
         return Some(
-            "changes its user or group: the loader ignores LD_PRELOAD, so it is not capped",
+            "changes its user or group: the loader ignores LD_PRELOAD, so it is not limited",
         );
     }
     match Loading::of(&proc::head(file).ok()?) {
         Loading::Static => {
-            Some("is statically linked: nothing can be preloaded, so it is not capped")
+            Some("is statically linked: nothing can be preloaded, so it is not limited")
         }
         Loading::Foreign(_) => {
-            Some("is not loaded by glibc, for which the library is built: it is not capped")
+            Some("is not loaded by glibc, for which the library is built: it is not limited")
         }
         Loading::Glibc(_) | Loading::Script(_) | Loading::Unknown => None,
     }

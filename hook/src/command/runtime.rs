@@ -3,7 +3,7 @@
 //! Every word goes to the next runtime as it came (but for `--gpucap-config=FILE` at the front). Before a container is
 //! made (`create`, `run`, `restore`), its `config.json` gets the hook that enforces the plan, and the variables that
 //! show it; before `exec` with a file, that file gets the variables. A container that asks for nothing is not touched.
-//! One that asks and cannot be capped is not made: the line goes to stderr and into the log that the engine reads.
+//! One that asks and cannot be limited is not made: the line goes to stderr and into the log that the engine reads.
 
 mod args;
 mod edit;
@@ -30,6 +30,7 @@ const CONFIG: &str = "--gpucap-config=";
 const AFTER: &str = "\
 An engine calls it in place of runc: `gpucap configure docker` and `gpucap configure containerd` register it. The next
 runtime is `next_runtime` of the node's configuration; --gpucap-config=FILE, as the first word, names another one.
+All other words are the next runtime's: `gpucap runtime --help` is its help, and `gpucap help runtime` this one.
 
 Exit status: that of the next runtime; 1 if the container is not made.
 
@@ -81,7 +82,7 @@ fn configured(line: &[OsString]) -> (PathBuf, &[OsString]) {
     }
 }
 
-/// Puts hook and variables into the container's `config.json`, if it is to be capped.
+/// Puts hook and variables into the container's `config.json`, if it is to be limited.
 fn make(own: &Path, bundle: &Path, config: &Path) -> std::result::Result<(), Refusal> {
     let path = bundle.join(config);
     let mut value = file::read_json(&path).map_err(|why| Refusal::file(&path, why))?;

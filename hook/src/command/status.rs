@@ -1,12 +1,15 @@
 //! `gpucap status`: the usage of each GPU in every visible ledger. On the host these include the ledgers of the
 //! containers, with their effective limits ([`crate::container::effective_limit`]).
 //!
-//! People see text, programs JSON, Prometheus the numbers. Looks only: nothing is reaped, nothing swept. What dead processes held counts as free, as it will be for the next
-//! request.
+//! People see a table or text, programs JSON, Prometheus the numbers. Looks only: nothing is reaped, nothing swept. What
+//! dead processes held counts as free, as it will be for the next request.
 
 mod choose;
 mod json;
 mod metrics;
+mod name;
+mod table;
+pub(crate) mod target;
 mod text;
 #[cfg(test)]
 mod untrusted;
@@ -17,10 +20,11 @@ use crate::container::{live, records};
 use crate::error::{Error, Result, reason};
 use crate::exit::Exit;
 use crate::node::inputs;
-use crate::node::proc::{Snapshot, Whereabouts};
+use crate::node::proc::{Process, Snapshot, Whereabouts};
 use crate::sys::{self, Map};
+use crate::terminal::lines::WIDTH;
 use crate::terminal::output;
-use crate::terminal::paint::Paint;
+use crate::terminal::style;
 use gpucap_core::config::GPUCAP_LEDGER;
 use gpucap_core::ledger::Identity;
 use gpucap_core::limits::live::PATH;
@@ -32,24 +36,31 @@ use view::{Container, Device, LedgerView, State, Status, World};
 
 const AFTER: &str = "\
 On the host, run by root, it shows each container under limits; inside one, that container.
+One row for each container or run and each GPU. MEMORY is what its processes hold, of the limit; a ! stands before what
+is over the limit. TIME is its share of the GPU's time in the last second or so, of the limit if there is one that
+the host knows; it is measured only where time is limited. REFUSED counts allocations, PROCS processes.
+What is said in full: one NAME, or --verbose. Rows are cut to the terminal's width, and whole in a pipe.
 The names of the JSON are on the page `status` of the documentation, and stay.
-A PID is one that is shown, a GPU its name, the beginning of that, or its index as nvidia-smi counts.
 
 Exit status: 0, also if there is nothing to be seen; 1 if nothing goes by the name that is given.
 
 Examples:
   gpucap status
   gpucap status default/train
+  gpucap status 0
   gpucap status --json | jq '.ledgers[].path'";
 
 /// The words behind `gpucap status`.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = AFTER)]
 pub(crate) struct Options {
-    /// Only what goes by this: CONTAINER (the beginning of its id), NAMESPACE/POD, NAMESPACE/POD/CONTAINER, PID or GPU
+    /// Only this, as the table shows it: a container, its id or the beginning of it, NAMESPACE/POD, a run, a PID, or a GPU
     name: Option<String>,
+    /// Print all that is known of each, its processes included
+    #[arg(long, short)]
+    verbose: bool,
     /// Print JSON, for programs
-    #[arg(long)]
+    #[arg(long, conflicts_with = "verbose")]
     json: bool,
     /// The node's configuration: where the hook keeps what it knows of containers
     #[arg(long, value_name = "FILE", default_value = Node::PATH)]
@@ -57,14 +68,20 @@ pub(crate) struct Options {
 }
 
 /// Prints all visible ledgers.
-pub(crate) fn execute(options: &Options, paint: Paint) -> Result<Exit> {
+pub(crate) fn execute(options: &Options) -> Result<Exit> {
     let mut status = look(&inputs::node_or_default(&options.config)?, &Machine::new(MOST_ROWS));
+    let cards = inputs::cards();
     if let Some(name) = &options.name {
-        let chosen = status.chosen(name, &inputs::cards());
-        status = chosen.ok_or_else(|| Error::NotShown(name.clone()))?;
+        status = status.chosen(name, &cards).ok_or_else(|| Error::NotShown(name.clone()))?;
     }
-    let text = if options.json { json::render(&status) } else { text::render(&status, paint) };
-    output::print(&text)?;
+    let is_one = options.name.is_some() && status.ledgers.len() == 1;
+    output::print(&if options.json {
+        json::render(&status)
+    } else if options.verbose || is_one {
+        text::render(&status, width())
+    } else {
+        table::render(&status, &cards, style::columns())
+    })?;
     Ok(Exit::OK)
 }
 
@@ -94,7 +111,7 @@ fn look(node: &Node, machine: &Machine) -> Status {
             }
         };
         let container = Container::of(record, page.as_ref().map(Map::get));
-        status.ledgers.push(LedgerView { path, devices, container: None }.of_container(container));
+        status.ledgers.push(LedgerView::new(path, devices).of_container(container));
     }
     let (paths, beyond) = ledgers::all(env::var_os(GPUCAP_LEDGER.name).as_deref());
     if beyond > 0 {
@@ -137,11 +154,15 @@ impl World for Machine {
         }
     }
 
-    fn command(&self, owner: &Identity) -> Option<String> {
+    fn process(&self, owner: &Identity) -> Option<Process> {
         match self.processes.find(owner) {
-            Whereabouts::Runs(process) => process.command(),
+            Whereabouts::Runs(process) => Some(process),
             Whereabouts::Ended | Whereabouts::Unknown => None,
         }
+    }
+
+    fn command(&self, owner: &Identity) -> Option<String> {
+        self.process(owner)?.command()
     }
 
     fn takes_a_row(&self) -> bool {
@@ -159,9 +180,14 @@ impl World for Machine {
     }
 }
 
+/// As wide as a line of text may be.
+fn width() -> usize {
+    style::columns().unwrap_or(WIDTH)
+}
+
 /// One ledger as it is shown here: for the demo, which has one of its own.
-pub(crate) fn of(path: &Path, paint: Paint) -> Option<String> {
-    Some(text::ledger(&seen(path)?, paint))
+pub(crate) fn of(path: &Path) -> Option<String> {
+    Some(text::ledger(&seen(path)?, width()))
 }
 
 /// What the living hold by one ledger, on all devices: for the demo.

@@ -1,4 +1,4 @@
-//! What the host remembers of each container under a cap: one small file, for `gpucap status`.
+//! What the host remembers of each container under limits: one small file, for `gpucap status`.
 //!
 //! ```text
 //! <run_dir>/containers/ID@PID-START.json
@@ -24,7 +24,7 @@ const ENDING: &str = ".json";
 /// The content. For a record of another version only its name is used.
 const VERSION: u32 = 1;
 
-/// A container under a cap.
+/// A container under a limit.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Record {
     /// The id by which the engine knows it.

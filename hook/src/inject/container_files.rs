@@ -10,7 +10,7 @@
 //!   preload, nix, opencl     sources of the mounts below
 //! /etc/ld.so.preload    our line, then what the image had there
 //! /etc/ld-nix.so.preload    the same for the loader of Nix, where there is a /nix/store
-//! /etc/OpenCL/vendors/nvidia.icd    if there is one: names no library, since OpenCL would go past the cap
+//! /etc/OpenCL/vendors/nvidia.icd    if there is one: names no library, since OpenCL would go past the limit
 //! ```
 //!
 //! The memory that the ledger can take is bounded by the size of the file system, and charged to the container.

@@ -1,7 +1,7 @@
 //! The paths of `libgpucap.so` and its companions, and how `LD_PRELOAD` is set to name it.
 //!
 //! The library is looked for beside the command (a build), in `../lib` and `../lib/gpucap` (an installation below any
-//! prefix), then in `/usr/lib/gpucap`. No variable names another place: one that pointed at a wrong file would be a cap
+//! prefix), then in `/usr/lib/gpucap`. No variable names another place: one that pointed at a wrong file would be a limit
 //! that silently is none.
 
 use crate::error::{Error, Result};

@@ -1,6 +1,8 @@
 //! Lines that fit a terminal, and an issue report that they are copied into.
 //!
-//! Colours take no place: signs between `ESC [` and `m` are not counted.
+//! Colours take no place.
+
+use anstream::adapter::strip_str;
 
 /// As wide as a line may be where no terminal says its width.
 pub(crate) const WIDTH: usize = 80;
@@ -24,25 +26,34 @@ pub(crate) fn flow(most: usize, indent: usize, parts: &[String]) -> String {
     text + &line + "\n"
 }
 
-/// As much of a line, which has no colours, as fits in `most` places.
+/// Stands for what was cut; one place wide.
+const MORE: char = '…';
+
+/// The beginning of a line: as much as fits in `most` places, and without colours if that is not all.
 pub(crate) fn cut(most: usize, line: &str) -> String {
-    const MORE: &str = "...";
-    if line.chars().count() <= most {
+    if width(line) <= most {
         return line.to_owned();
     }
-    let start: String = line.chars().take(most.saturating_sub(MORE.len())).collect();
+    let start = strip_str(line).flat_map(str::chars).take(most.saturating_sub(1));
+    let start: String = start.collect();
     format!("{}{MORE}", start.trim_end())
+}
+
+/// The beginning and the end of a word, the end the longer: as much as fits in `most` places.
+pub(crate) fn cut_middle(most: usize, word: &str) -> String {
+    let all = word.chars().count();
+    if all <= most {
+        return word.to_owned();
+    }
+    let kept = most.saturating_sub(1);
+    let start: String = word.chars().take(kept / 2).collect();
+    let end: String = word.chars().skip(all - (kept - kept / 2)).collect();
+    format!("{start}{MORE}{end}")
 }
 
 /// How many places a text takes.
 fn width(text: &str) -> usize {
-    let mut inside = false;
-    let shown = text.chars().filter(|&sign| {
-        let was_inside = inside;
-        inside = if was_inside { sign != 'm' } else { sign == '\x1b' };
-        !was_inside && !inside
-    });
-    shown.count()
+    strip_str(text).map(|part| part.chars().count()).sum()
 }
 
 #[cfg(test)]
@@ -76,6 +87,9 @@ mod tests {
         let fits = "x".repeat(WIDTH);
         assert_eq!(cut(WIDTH, &fits), fits);
         let cut = cut(WIDTH, &format!("{fits}y"));
-        assert_eq!((cut.chars().count(), cut.ends_with("x...")), (WIDTH, true));
+        assert_eq!((cut.chars().count(), cut.ends_with("x…")), (WIDTH, true));
+        assert_eq!(cut_middle(9, "web/train"), "web/train");
+        assert_eq!(cut_middle(8, "web/train"), "web…rain");
+        assert_eq!(cut_middle(1, "web/train"), "…");
     }
 }

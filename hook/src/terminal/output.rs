@@ -1,12 +1,13 @@
 //! What the command says: results on standard output, everything else on standard error.
 
 use crate::error::{Error, Result};
+use anstream::AutoStream;
 use std::fmt::Display;
 use std::io::{self, Write};
 
-/// Writes a result. A reader that has seen enough (`gpucap status | head`) is not a failure.
+/// Writes a result, with its colours where they are shown. A reader that has seen enough (`gpucap status | head`) is not a failure.
 pub(crate) fn print(text: &str) -> Result {
-    let mut out = io::stdout().lock();
+    let mut out = AutoStream::auto(io::stdout().lock());
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(why) if why.kind() != io::ErrorKind::BrokenPipe => Err(Error::Output(why)),
         _ => Ok(()),

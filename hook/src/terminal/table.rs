@@ -1,63 +1,125 @@
 //! A table of words, its columns as wide as they must be.
 //!
-//! The last column has no padding behind it, so that no line ends in blanks; a line that is too wide is cut there.
+//! The last column has no padding behind it, so that no line ends in blanks. Where the lines do not fit, the columns that
+//! may be narrowed give way, the first of them first; a line that is still too wide is cut at its end.
 
 use crate::terminal::lines;
-use crate::terminal::paint::Paint;
+use crate::terminal::style;
+use std::iter::once;
 
 /// A table under construction.
 pub(crate) struct Table {
     indent: usize,
+    gap: usize,
     columns: &'static [Column],
-    rows: Vec<Vec<String>>,
+    rows: Vec<Vec<Cell>>,
 }
 
-/// A column: its heading, and the side on which its words stand.
+/// A column: its heading, the side on which its words stand, and how narrow it may become.
 pub(crate) struct Column {
-    /// The heading.
-    pub(crate) name: &'static str,
-    /// Numbers stand right.
-    pub(crate) right: bool,
+    name: &'static str,
+    right: bool,
+    least: usize,
+    cut: fn(usize, &str) -> String,
+}
+
+/// A word of a row.
+pub(crate) struct Cell {
+    word: String,
+    bad: bool,
+}
+
+impl Column {
+    /// Of words, which stand left.
+    pub(crate) const fn left(name: &'static str) -> Self {
+        Self { name, right: false, least: usize::MAX, cut: lines::cut }
+    }
+
+    /// Of numbers, which stand right.
+    pub(crate) const fn right(name: &'static str) -> Self {
+        Self { right: true, ..Self::left(name) }
+    }
+
+    /// One whose words may be cut at their end.
+    pub(crate) const fn at_least(self, least: usize) -> Self {
+        Self { least, ..self }
+    }
+
+    /// One whose words may be cut in the middle.
+    pub(crate) const fn ends_at_least(self, least: usize) -> Self {
+        Self { least, cut: lines::cut_middle, ..self }
+    }
+}
+
+impl Cell {
+    /// A word that is not as it should be.
+    pub(crate) const fn bad(word: String) -> Self {
+        Self { word, bad: true }
+    }
+}
+
+impl From<String> for Cell {
+    fn from(word: String) -> Self {
+        Self { word, bad: false }
+    }
 }
 
 impl Table {
-    /// A table that is indented by `indent` blanks.
-    pub(crate) const fn new(indent: usize, columns: &'static [Column]) -> Self {
-        Self { indent, columns, rows: Vec::new() }
+    /// A table that is indented by `indent` blanks, with `gap` of them between the columns.
+    pub(crate) const fn new(indent: usize, gap: usize, columns: &'static [Column]) -> Self {
+        Self { indent, gap, columns, rows: Vec::new() }
     }
 
     /// Adds a row; it has as many words as there are columns.
-    pub(crate) fn row(&mut self, words: Vec<String>) {
-        self.rows.push(words);
+    pub(crate) fn row<T: Into<Cell>>(&mut self, words: impl IntoIterator<Item = T>) {
+        self.rows.push(words.into_iter().map(Into::into).collect());
     }
 
-    /// The lines.
-    pub(crate) fn render(&self, paint: Paint) -> String {
-        let heading: Vec<String> =
-            self.columns.iter().map(|column| column.name.to_owned()).collect();
-        let width = |at: usize| {
-            let words = self.rows.iter().chain([&heading]).filter_map(|row| row.get(at));
-            words.map(|word| word.chars().count()).max().unwrap_or(0)
-        };
-        let widths: Vec<usize> = (0..self.columns.len()).map(width).collect();
-        let mut text = format!("{}\n", paint.dim(&self.line(&heading, &widths, paint)));
+    /// The lines, each of at most `most` places if that is given.
+    pub(crate) fn render(&self, most: Option<usize>) -> String {
+        let widths = self.widths(most);
+        let names = self.columns.iter().map(|column| Cell::from(column.name.to_owned()));
+        let heading = self.line(&names.collect::<Vec<_>>(), &widths, most);
+        let mut text = format!("{}\n", style::dim(&heading));
         for row in &self.rows {
-            text.push_str(&self.line(row, &widths, paint));
+            text.push_str(&self.line(row, &widths, most));
             text.push('\n');
         }
         text
     }
 
-    fn line(&self, row: &[String], widths: &[usize], paint: Paint) -> String {
-        let mut line = " ".repeat(self.indent);
-        for ((word, column), &width) in row.iter().zip(self.columns).zip(widths) {
-            line.push_str(&if column.right {
-                format!("{word:>width$}   ")
-            } else {
-                format!("{word:<width$}   ")
-            });
+    fn widths(&self, most: Option<usize>) -> Vec<usize> {
+        let width = |(at, column): (usize, &Column)| {
+            let words = self.rows.iter().filter_map(|row| Some(&*row.get(at)?.word));
+            words.chain(once(column.name)).map(|word| word.chars().count()).max().unwrap_or(0)
+        };
+        let mut widths: Vec<usize> = self.columns.iter().enumerate().map(width).collect();
+        let gaps = self.indent + self.gap * widths.len().saturating_sub(1);
+        let whole = gaps + widths.iter().sum::<usize>();
+        let mut beyond = most.map_or(0, |most| whole.saturating_sub(most));
+        for (width, column) in widths.iter_mut().zip(self.columns) {
+            let less = beyond.min(width.saturating_sub(column.least));
+            *width -= less;
+            beyond -= less;
         }
-        lines::cut(paint.width(), line.trim_end())
+        widths
+    }
+
+    fn line(&self, row: &[Cell], widths: &[usize], most: Option<usize>) -> String {
+        let mut line = String::new();
+        for (at, (cell, column)) in row.iter().zip(self.columns).enumerate() {
+            let blanks = " ".repeat(if at == 0 { self.indent } else { self.gap });
+            let width = widths.get(at).copied().unwrap_or(0);
+            let word = (column.cut)(width, &cell.word);
+            let word = match column.right {
+                true => format!("{word:>width$}"),
+                false if at + 1 == row.len() => word,
+                false => format!("{word:<width$}"),
+            };
+            line.push_str(&blanks);
+            line.push_str(&if cell.bad { style::bad(&word) } else { word });
+        }
+        lines::cut(most.unwrap_or(usize::MAX), line.trim_end())
     }
 }
 
@@ -65,19 +127,47 @@ impl Table {
 mod tests {
     use super::*;
 
+    fn table(columns: &'static [Column], rows: &[&[&str]]) -> Table {
+        let mut table = Table::new(2, 3, columns);
+        rows.iter().for_each(|row| table.row(row.iter().map(|&word| word.to_owned())));
+        table
+    }
+
     #[test]
     fn columns_are_as_wide_as_their_widest_word() {
-        const COLUMNS: &[Column] = &[
-            Column { name: "PID", right: true },
-            Column { name: "HOLDS", right: false },
-            Column { name: "COMMAND", right: false },
-        ];
-        let mut table = Table::new(2, COLUMNS);
-        table.row(vec!["7".into(), "1.25 GiB".into(), "python".into()]);
-        table.row(vec!["12345".into(), "0".into(), "sh".into()]);
+        const COLUMNS: &[Column] =
+            &[Column::right("PID"), Column::left("HOLDS"), Column::left("COMMAND")];
+        let table = table(COLUMNS, &[&["7", "1.25 GiB", "python"], &["12345", "0", "sh"]]);
         assert_eq!(
-            table.render(Paint::default()),
+            style::plain(&table.render(None)),
             "    PID   HOLDS      COMMAND\n      7   1.25 GiB   python\n  12345   0          sh\n"
         );
+    }
+
+    #[test]
+    fn the_first_columns_that_may_give_way_first() {
+        const COLUMNS: &[Column] = &[
+            Column::left("GPU").at_least(5),
+            Column::left("NAME").ends_at_least(7),
+            Column::right("USED"),
+        ];
+        let table = table(COLUMNS, &[&["GPU-0101", "default/train", "1 GiB"]]);
+        let render = |most| style::plain(&table.render(Some(most)));
+        assert_eq!(
+            render(34),
+            format!(
+                "  GPU        NAME{}USED\n  GPU-0101   default/train   1 GiB\n",
+                " ".repeat(13)
+            )
+        );
+        for (most, row) in [
+            (32, "  GPU-0…   default/train   1 GiB"),
+            (28, "  GPU-…   defa…train   1 GiB"),
+            (25, "  GPU-…   def…ain   1 GiB"),
+            (24, "  GPU-…   def…ain   1 G…"),
+        ] {
+            assert_eq!(render(most).lines().last(), Some(row), "{most}");
+            assert!(render(most).lines().all(|line| line.chars().count() <= most));
+        }
     }
 }

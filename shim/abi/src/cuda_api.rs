@@ -36,10 +36,10 @@ macro_rules! cuda_api {
                 => resolve::proc_address_v2, resolve, "cuGetProcAddress" @ 12000;
 
             // --- devices ---
-            /// Answers the smaller of the cap and the card, in 32 bits.
+            /// Answers the smaller of the limit and the card, in 32 bits.
             fn cuDeviceTotalMem(bytes: *mut u32, device: $crate::cuda::CUdevice)
                 => report::total, report, "cuDeviceTotalMem" @ 2000;
-            /// Answers the smaller of the cap and the card.
+            /// Answers the smaller of the limit and the card.
             fn cuDeviceTotalMem_v2(bytes: *mut usize, device: $crate::cuda::CUdevice)
                 => report::total, report, "cuDeviceTotalMem" @ 3020;
 
@@ -239,7 +239,7 @@ macro_rules! cuda_api {
             fn cuMemPoolImportFromShareableHandle(pool: *mut $crate::cuda::CUmemoryPool,
                 handle: *mut ::core::ffi::c_void, kind: ::core::ffi::c_int, flags: u64)
                 => pool::import, map, "cuMemPoolImportFromShareableHandle" @ 11020;
-            /// No size that it answers is beyond the cap: the driver reserves in large pieces.
+            /// No size that it answers is beyond the limit: the driver reserves in large pieces.
             fn cuMemPoolGetAttribute(pool: $crate::cuda::CUmemoryPool, attribute: ::core::ffi::c_int,
                 value: *mut ::core::ffi::c_void)
                 => report::pool_attribute, report, "cuMemPoolGetAttribute" @ 11020;
@@ -268,7 +268,7 @@ macro_rules! cuda_api {
                 => import::close_ipc, map, "cuIpcCloseMemHandle" @ 4010;
 
             // --- memory: graphs ---
-            /// No size that it answers is beyond the cap.
+            /// No size that it answers is beyond the limit.
             fn cuDeviceGetGraphMemAttribute(device: $crate::cuda::CUdevice, attribute: ::core::ffi::c_int,
                 value: *mut ::core::ffi::c_void)
                 => report::graph_attribute, report, "cuDeviceGetGraphMemAttribute" @ 11040;

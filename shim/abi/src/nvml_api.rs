@@ -12,7 +12,7 @@ macro_rules! nvml_api {
             /// Shows the slice; reserved is 0.
             fn nvmlDeviceGetMemoryInfo_v2(device: $crate::nvml::nvmlDevice_t, memory: *mut $crate::nvml::nvmlMemory_v2_t)
                 => memory::info_v2, report;
-            /// Shows the slice of a MIG instance that is capped.
+            /// Shows the slice of a MIG instance that is limited.
             fn nvmlDeviceGetAttributes(device: $crate::nvml::nvmlDevice_t,
                 attributes: *mut $crate::nvml::nvmlDeviceAttributes_t) => memory::attributes, report;
             /// Shows the slice, as its first version.

@@ -115,9 +115,9 @@ macro_rules! options {
 
 options! {
     GPU_MEM_LIMIT => memory: Option<PerGpu<Amount>> = None;
-    Lowers, default "no cap",
+    Lowers, default "no limit",
     allowed "4Gi, 4096Mi, 4G, bytes, 25%, or per GPU: 0=4Gi,GPU-<uuid>=8Gi",
-    "Memory cap of each GPU";
+    "Memory limit of each GPU";
 
     GPU_CORE_PCT => core: Option<PerGpu<Share>> = None;
     Lowers, default "not throttled",

@@ -2,7 +2,7 @@
 //!
 //! Width x height x depth x bits per element, with heights and depths of 0 counting as 1 (CUDA driver API,
 //! `cuArray3DCreate`). What the driver pads beyond that is not known here. Nothing wraps: a product that does not fit
-//! is as large as a number can be, and so over every cap.
+//! is as large as a number can be, and so over every limit.
 
 /// What a caller asks for, in elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl Extent {
         let texels = [whole(self.height.max(1)), self.depth.max(1)]
             .into_iter()
             .fold(whole(self.width), u64::saturating_mul);
-        // Divided first where the product would not fit: then it is over every cap anyway.
+        // Divided first where the product would not fit: then it is over every limit anyway.
         texels.checked_mul(bits).map_or(u64::MAX, |bits| bits.div_ceil(8))
     }
 
@@ -116,7 +116,7 @@ mod tests {
             });
             match bits.map(u64::try_from) {
                 Some(Ok(bits)) => prop_assert_eq!(extent.bytes(), bits / 8),
-                // What does not fit is over every cap; only nothing at all is nothing.
+                // What does not fit is over every limit; only nothing at all is nothing.
                 _ if lengths.contains(&0) => prop_assert_eq!(extent.bytes(), 0),
                 _ => prop_assert_eq!(extent.bytes(), u64::MAX),
             }

@@ -12,7 +12,7 @@
 //! Callers: any number of processes at once, with one rule for each: **one thread at a time per slot and device**
 //! charges and refunds, and one claim per program image. Any process may reap.
 //!
-//! Guarantees, if a process is only called dead once it is: the total of a device never exceeds the cap given with a
+//! Guarantees, if a process is only called dead once it is: the total of a device never exceeds the limit given with a
 //! charge; a charge is refused only if it did not fit at that moment; a process that dies between any two
 //! instructions leaves only what the next reap removes; no process waits for another (a loop repeats only when
 //! another process made progress); with no call in progress, a total is the sum of its accounts. `ledger/account.rs`
@@ -110,7 +110,7 @@ struct Device {
     peak: Counter,
     refusals: Counter,
     _reserved: [Counter; 5],
-    // The compute cap's line.
+    // The compute limit's line.
     /// The time, in ns of CLOCK_MONOTONIC, at which the bucket is level: `throttle` owns it.
     bucket: Word,
     busy: Counter,
@@ -167,7 +167,7 @@ const _: () = {
     assert!(Ledger::SIZE == 16_863_232 && Ledger::BEFORE_ACCOUNTS == 86016);
 };
 
-/// What bytes were taken for. For people: the cap counts the sum.
+/// What bytes were taken for. For people: the limit counts the sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Plain and pitched allocations.
@@ -205,14 +205,14 @@ impl Kind {
     ];
 }
 
-/// A charge that does not fit under the cap.
+/// A charge that does not fit under the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OverQuota {
     /// Bytes asked for.
     pub requested: u64,
     /// Bytes in use by all processes when it was refused.
     pub used: u64,
-    /// The cap.
+    /// The limit.
     pub limit: u64,
 }
 

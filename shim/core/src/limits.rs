@@ -8,7 +8,7 @@
 //! Which entries concern a device: those for every GPU, those with its UUID, and for a MIG instance
 //! also those with the UUID or the index of its parent; they then hold for each instance, and a
 //! percentage is one of the instance. Where several match, the lowest. A GPU that the file does not
-//! list is refused; a GPU that the environment does not list is not capped by it.
+//! list is refused; a GPU that the environment does not list is not limited by it.
 //!
 //! What cannot be used is [`Broken`], and the caller fails closed. Pure: the caller reads the
 //! environment and the file.

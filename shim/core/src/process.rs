@@ -2,7 +2,7 @@
 //!
 //! A slot of the ledger names its owner by [`Identity`]. Whether that owner still runs is decided here, for the shim
 //! and for the command alike, from text that the caller has read. In doubt a process lives: a slot that is kept too
-//! long wastes memory, one that is freed too early breaks the cap.
+//! long wastes memory, one that is freed too early breaks the limit.
 
 #![cfg_attr(
     not(test),

@@ -1,4 +1,4 @@
-//! One device as this process may use it: its line in the ledger, its cap, the price of a context on it.
+//! One device as this process may use it: its line in the ledger, its limit, the price of a context on it.
 
 use crate::budget::Record;
 use crate::budget::absent;
@@ -22,7 +22,7 @@ use gpucap_core::units::Bytes;
 use gpucap_core::uuid::Uuid;
 use parking_lot::Mutex;
 
-/// A device under a cap.
+/// A device under a limit.
 pub(crate) struct Device {
     /// Its line in the ledger.
     pub(crate) index: DeviceIndex,
@@ -50,7 +50,7 @@ pub(crate) struct Device {
 /// A device as the limits see it.
 #[derive(Default)]
 pub(crate) struct Standing {
-    /// Its memory is capped; otherwise every call for memory goes straight to the driver.
+    /// Its memory is limited; otherwise every call for memory goes straight to the driver.
     pub(crate) memory: Option<Device>,
     /// Its time is shared; otherwise every launch goes straight to the driver.
     pub(crate) time: Option<Gate>,
@@ -152,13 +152,13 @@ impl Device {
         if resolved.clamped {
             policy.log(
                 LogLevel::Info,
-                format_args!(
-                    "limits: cap above the card, clamped device={uuid} cap={}",
-                    Bytes(cap)
-                ),
+                format_args!("limits: above the card, clamped device={uuid} limit={}", Bytes(cap)),
             );
         }
-        policy.log(LogLevel::Info, format_args!("memory: capped device={uuid} cap={}", Bytes(cap)));
+        policy.log(
+            LogLevel::Info,
+            format_args!("memory: limited device={uuid} limit={}", Bytes(cap)),
+        );
         let configured = limits.config().context_mem.as_ref().map(|price| price.0);
         let price = Price::new(limits.context_price(&facts).or(configured));
         let memory = Some(Self {

@@ -4,7 +4,7 @@
 //! the image can take ([`image`]). The charge is made after the fact: if it does not fit, the code is unloaded again
 //! before the application has seen it. Drivers load lazily: functions of a module when they are first looked up, a
 //! library when it is first used in a context. Such look-ups are measured too. They are not refused, since nothing
-//! could be unloaded: what does not fit under the cap any more fills it.
+//! could be unloaded: what does not fit under the limit any more fills it.
 
 use super::measure::Measure;
 use super::{current_context, current_device};

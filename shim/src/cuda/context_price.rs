@@ -3,7 +3,7 @@
 //! When the first primary context of the device has been made, NVML says what this process holds, and if the ledger
 //! says that it holds nothing else there, that is the price. NVML counts processes by the numbers of the host, so only a
 //! process of the first pid namespace can find itself; in a container the assumption stands. Nothing is refused for
-//! what turns out: what does not fit under the cap any more fills it.
+//! what turns out: what does not fit under the limit any more fills it.
 //!
 //! NVML is loaded for the question, which is why a configured price is not corrected.
 

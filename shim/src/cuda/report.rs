@@ -25,7 +25,7 @@ pub(crate) fn total<W: Word>(
     Ok(())
 }
 
-/// `cuMemGetInfo`: free is the rest of the cap, and never more than the driver has.
+/// `cuMemGetInfo`: free is the rest of the limit, and never more than the driver has.
 pub(crate) fn info<W: Word>(
     call: &Call,
     next: impl Next<CuError>,
@@ -43,7 +43,7 @@ pub(crate) fn info<W: Word>(
 }
 
 /// `cuMemPoolGetAttribute`: a pool takes from the device in larger pieces than are asked for, and so may hold more
-/// than the cap; the excess is not shown. An unknown pool is taken to belong to the current device.
+/// than the limit; the excess is not shown. An unknown pool is taken to belong to the current device.
 pub(crate) fn pool_attribute(
     call: &Call,
     next: impl Next<CuError>,
@@ -82,7 +82,7 @@ pub(crate) fn graph_attribute(
     Ok(())
 }
 
-/// Cuts a size at the cap of its device.
+/// Cuts a size at the limit of its device.
 fn cut(
     call: &Call,
     session: &Session,

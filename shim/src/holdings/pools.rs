@@ -333,7 +333,7 @@ impl Pools {
     /// Brings the charge for what a pool keeps up to date.
     ///
     /// # Errors
-    /// It holds more than is charged, and that does not fit under the cap.
+    /// It holds more than is charged, and that does not fit under the limit.
     fn balance(
         &self,
         driver: &DriverCopy,

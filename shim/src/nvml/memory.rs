@@ -1,4 +1,4 @@
-//! `nvmlDeviceGetMemoryInfo` and other functions that return a size: total is the cap, used is what the container's
+//! `nvmlDeviceGetMemoryInfo` and other functions that return a size: total is the limit, used is what the container's
 //! live processes hold.
 
 use super::Slice;
@@ -67,7 +67,7 @@ pub(crate) fn attributes(
     Ok(())
 }
 
-/// Total and used of a device whose memory is capped.
+/// Total and used of a device whose memory is limited.
 fn shown(call: &Call, device: nvmlDevice_t, card_bytes: u64) -> Option<(u64, u64)> {
     let slice = Slice::of(call, device, card_bytes)?;
     let total = slice.limits.memory?;

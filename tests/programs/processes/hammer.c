@@ -1,7 +1,7 @@
 /*
  * argv: THREADS ROUNDS LARGEST CAP FILE. Each thread gets and frees memory of varying size, as fast as it can, and
  * keeps count in FILE, which all such processes share, of what they hold together: counted after it was given, and
- * no longer counted before it is given back, so that the count can exceed CAP only if the cap was exceeded.
+ * no longer counted before it is given back, so that the count can exceed CAP only if the limit was exceeded.
  */
 #include "route.h"
 

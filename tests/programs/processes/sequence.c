@@ -1,6 +1,6 @@
 /*
  * argv: SEED CALLS CAP LEDGER PEER. Gets and gives back memory of card 0 in every way that there is, in an order that
- * the seed says, and compares after each call what the driver has handed out with the cap and with what the ledger says
+ * the seed says, and compares after each call what the driver has handed out with the limit and with what the ledger says
  * of this process. Ends with everything given back. With CALLS 0 it never ends, and prints a line now and then.
  *
  * With SEQUENCE_BUSY in the environment there is a launch after each call.
@@ -41,7 +41,7 @@ static uint64_t below(uint64_t bound)
     return (state >> 33) % bound;
 }
 
-/* Mostly small, now and then as large as the cap allows, or larger. */
+/* Mostly small, now and then as large as the limit allows, or larger. */
 static uint64_t some_bytes(void)
 {
     switch (below(8)) {

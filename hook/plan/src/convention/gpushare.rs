@@ -1,7 +1,7 @@
 //! Alibaba's gpushare device plugin, version 1, and cGPU by hand: `ALIYUN_COM_GPU_MEM_*` in the environment.
 //!
 //! `_CONTAINER` (else `_POD`) units of memory out of `_DEV` that the GPU has. The unit is a switch of the plugin (GiB
-//! unless set) that a container does not see; so the ratio counts as a cap too, and a wrong unit cannot give more
+//! unless set) that a container does not see; so the ratio counts as a limit too, and a wrong unit cannot give more
 //! than the intended part of the GPU. `_IDX` is the GPU on the host, and -1 means that the plugin found no GPU: the
 //! kubelet starts such a container all the same. `ALIYUN_COM_GPU_SCHD_WEIGHT` is a weight among containers, not a
 //! limit.

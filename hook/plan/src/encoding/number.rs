@@ -17,7 +17,7 @@ pub(crate) fn whole(source: &str, held: &str) -> Result<u64, Reason> {
 /// A number of units of memory; zero is refused.
 pub(crate) fn units(source: &str, held: &str, unit: u64) -> Result<Bytes, Reason> {
     match whole(source, held)?.checked_mul(unit) {
-        Some(0) => Err(Reason::value(source, held, "a cap must be more than 0")),
+        Some(0) => Err(Reason::value(source, held, "a limit must be more than 0")),
         Some(bytes) => Ok(Bytes(bytes)),
         None => Err(Reason::value(source, held, "too large")),
     }

@@ -10,6 +10,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+/// A file that comes or goes as a whole is shown to this length.
+const MOST_LINES: usize = 40;
+
 /// A file as it is, and as it is to be; without text, it is not there.
 #[derive(Debug, Eq, PartialEq)]
 pub(super) struct Change {
@@ -37,8 +40,20 @@ impl Change {
         Ok(Self { path: path.to_owned(), before, after })
     }
 
-    /// The lines that go and those that come.
-    pub(super) fn shown(&self) -> String {
+    /// The lines that go and those that come; of a long file that is all ours, how many there are, unless all are wanted.
+    pub(super) fn shown(&self, verbose: bool) -> String {
+        let (what, whole) = match (&self.before, &self.after) {
+            (None, Some(text)) => ("new", text),
+            (Some(text), None) => ("goes", text),
+            _ => ("", &String::new()),
+        };
+        let count = whole.lines().count();
+        if count > MOST_LINES && !verbose {
+            return format!(
+                "{}: {what}, {count} lines; --verbose shows them\n",
+                self.path.display()
+            );
+        }
         let lines = |text: &Option<String>| -> Vec<String> {
             text.iter().flat_map(|text| text.lines()).map(str::to_owned).collect()
         };
@@ -89,10 +104,24 @@ mod tests {
     #[test]
     fn what_changes_is_shown_and_nothing_else() {
         let text = |text: &str| Some(text.to_owned());
-        let change = |before, after| Change { path: "/f".into(), before, after }.shown();
+        let change = |before, after| Change { path: "/f".into(), before, after }.shown(false);
         assert_eq!(change(text("a\nb\nc\n"), text("a\nx\ny\nc\n")), "/f\n-b\n+x\n+y\n");
         assert_eq!(change(None, text("a\n")), "/f\n+a\n");
         assert_eq!(change(text("a\n"), None), "/f\n-a\n");
         assert_eq!(change(text("a\na\n"), text("a\na\na\n")), "/f\n+a\n");
+    }
+
+    #[test]
+    fn a_long_file_that_is_all_ours_is_counted() {
+        let text = |lines: usize| Some("a\n".repeat(lines));
+        let shown =
+            |before, after, verbose| Change { path: "/f".into(), before, after }.shown(verbose);
+        let (short, long) = (text(MOST_LINES), text(MOST_LINES + 1));
+        assert_eq!(shown(None, long.clone(), false), "/f: new, 41 lines; --verbose shows them\n");
+        assert_eq!(shown(long.clone(), None, false), "/f: goes, 41 lines; --verbose shows them\n");
+        for (after, verbose, lines) in [(short, false, 41), (long.clone(), true, 42)] {
+            assert_eq!(shown(None, after, verbose).lines().count(), lines);
+        }
+        assert_eq!(shown(Some(String::new()), long, false).lines().count(), 42, "a change");
     }
 }

@@ -29,6 +29,9 @@ pub(crate) struct Options {
     /// Show what would be changed, and change nothing
     #[arg(long)]
     pub(super) dry_run: bool,
+    /// Show also long files that come or go as a whole
+    #[arg(long, short)]
+    pub(super) verbose: bool,
     /// Take out what was put in
     #[arg(long)]
     pub(super) undo: bool,

@@ -5,28 +5,21 @@
 
 use crate::error::{Error, Result};
 use crate::terminal::output::print;
-use crate::terminal::paint::Paint;
+use crate::terminal::style;
 
 /// How the demo speaks.
 #[derive(Clone, Copy)]
-pub(super) struct Show {
-    pub(super) paint: Paint,
-}
+pub(super) struct Show;
 
 impl Show {
-    /// On a terminal with these colours.
-    pub(super) const fn on(paint: Paint) -> Self {
-        Self { paint }
-    }
-
     /// What the next step is about.
     pub(super) fn title(self, number: u32, text: &str) -> Result {
-        print(&format!("\n{}\n", self.paint.bold(&format!("{number}. {text}"))))
+        print(&format!("\n{}\n", style::bold(&format!("{number}. {text}"))))
     }
 
     /// A command as one would type it.
     pub(super) fn command(self, text: &str) -> Result {
-        print(&format!("\n   {} {text}\n", self.paint.dim("$")))
+        print(&format!("\n   {} {text}\n", style::dim("$")))
     }
 
     /// What a program printed.
@@ -42,7 +35,7 @@ impl Show {
     /// Says what was checked, if it is so.
     pub(super) fn check(self, holds: bool, expected: &str, found: &str) -> Result {
         if holds {
-            return print(&format!("   {} {expected}\n", self.paint.good("ok")));
+            return print(&format!("   {} {expected}\n", style::good("ok")));
         }
         Err(Error::Demo(format!("expected: {expected}; found: {found}")))
     }

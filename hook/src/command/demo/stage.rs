@@ -39,7 +39,7 @@ impl Stage {
     pub(super) fn set(stub: bool) -> Result<Self> {
         if Path::new(file::PATH).exists() {
             return Err(Error::Demo(format!(
-                "{} limits this container already, so no card can be shown without a cap; see \
+                "{} limits this container already, so no card can be shown without a limit; see \
                  `gpucap status` and `gpucap explain`",
                 file::PATH
             )));
@@ -89,7 +89,7 @@ impl Stage {
         self.command(&self.program, arguments)
     }
 
-    /// The program through `gpucap run` with this cap.
+    /// The program through `gpucap run` with this limit.
     pub(super) fn capped(&self, cap: u64, arguments: &[&str]) -> Command {
         let mut command = self.command(&self.gpucap, &["run", "--mem", &cap.to_string(), "--"]);
         command.arg(&self.program).args(arguments).env(GPUCAP_LEDGER.name, &self.ledger);

@@ -8,6 +8,7 @@ use crate::command::status;
 use crate::error::{Error, Result};
 use crate::terminal::output::print;
 use crate::terminal::quantity::{exact, size};
+use crate::terminal::style;
 use std::process::Command;
 
 const MIB: u64 = 1 << 20;
@@ -15,10 +16,10 @@ const MIB: u64 = 1 << 20;
 /// Plays them all.
 pub(super) fn play(stage: &Stage, show: Show) -> Result {
     if let Some(why) = &stage.stub {
-        show.say(&show.paint.warn(
+        show.say(&style::warn(
             "No NVIDIA driver works here, so the stub driver stands in: the numbers are the stub's.",
         ))?;
-        show.say(&show.paint.dim(&format!("({why})")))?;
+        show.say(&style::dim(&format!("({why})")))?;
     }
     let card = before(stage, show)?;
     let cap = cap_for(&card)?;
@@ -31,7 +32,7 @@ pub(super) fn play(stage: &Stage, show: Show) -> Result {
     where_next(show)
 }
 
-/// The cap: 2 GiB, or what fits on a small or busy card.
+/// The limit: 2 GiB, or what fits on a small or busy card.
 fn cap_for(card: &Card) -> Result<u64> {
     let fits = |cap: &u64| *cap <= card.total && cap + 512 <= card.free;
     let cap = [2048, 1024, 640].into_iter().find(fits);
@@ -73,16 +74,15 @@ fn view(show: Show, command: &mut Command) -> Result<Card> {
 }
 
 fn edge(stage: &Stage, show: Show, cap: u64) -> Result {
-    show.title(3, "The cap holds to the byte")?;
-    show.say(&format!("cap {} bytes; usage is read from the ledger", exact(cap)))?;
+    show.title(3, "The limit holds to the byte")?;
+    show.say(&format!("limit {} bytes; usage is read from the ledger", exact(cap)))?;
     let mut program = Actor::start(&mut stage.capped(cap, &["--obey"]))?;
     program.order("info")?;
     let mut request = |bytes: u64, granted: bool| -> Result {
         let answer = program.order(&format!("alloc {bytes}"))?;
         let used = used(stage)?;
         let what = if bytes == 1 { "1 byte".into() } else { format!("{} bytes", exact(bytes)) };
-        let outcome =
-            if answer == "ok" { show.paint.good("granted") } else { show.paint.warn("refused") };
+        let outcome = if answer == "ok" { style::good("granted") } else { style::warn("refused") };
         let why = if answer == "ok" { "" } else { answer.as_str() };
         let line = format!("{what:>19}  {outcome}   in use {:>13}   {why}", exact(used));
         show.say(line.trim_end())?;
@@ -93,13 +93,13 @@ fn edge(stage: &Stage, show: Show, cap: u64) -> Result {
     request(1, true)?;
     request(1, false)?;
     let complaint = program.complaint();
-    show.say(&show.paint.dim(&format!("stderr: {complaint}")))?;
+    show.say(&style::dim(&format!("stderr: {complaint}")))?;
     let now = used(stage)?;
     show.check(now == cap, "the last byte was granted, one more was refused", &exact(now))
 }
 
 fn shared(stage: &Stage, show: Show, cap: u64) -> Result<Actor> {
-    show.title(4, "Two processes share the cap, and what a dead one held comes back")?;
+    show.title(4, "Two processes share the limit, and what a dead one held comes back")?;
     let mut first = Actor::start(&mut stage.capped(cap, &["--obey"]))?;
     let half = cap / 2;
     first.order("info")?;
@@ -113,10 +113,7 @@ fn shared(stage: &Stage, show: Show, cap: u64) -> Result<Actor> {
     ask(show, &mut second, "B", half, false)?;
     let pid = first.pid();
     first.kill();
-    show.command(&format!(
-        "kill -9 {pid}    {}",
-        show.paint.dim("# A, with no chance to clean up")
-    ))?;
+    show.command(&format!("kill -9 {pid}    {}", style::dim("# A, with no chance to clean up")))?;
     ask(show, &mut second, "B", half, true)?;
     let now = used(stage)?;
     let holds = (half..=cap - half / 2).contains(&now);
@@ -130,11 +127,8 @@ fn ask(show: Show, program: &mut Actor, name: &str, bytes: u64, granted: bool) -
     if (answer == "ok") != granted {
         return Err(unexpected(&format!("{name} asks for {size}"), granted, &answer));
     }
-    let outcome = if granted {
-        show.paint.good("granted")
-    } else {
-        show.paint.warn(&format!("refused: {answer}"))
-    };
+    let outcome =
+        if granted { style::good("granted") } else { style::warn(&format!("refused: {answer}")) };
     show.say(&format!("{name}  asks for {size}: {outcome}"))
 }
 
@@ -154,22 +148,22 @@ fn slice(stage: &Stage, show: Show, cap: u64) -> Result {
     let now = used(stage)?;
     let seen = table(&said.stdout);
     let (used, total) = (now / MIB, cap / MIB);
-    let expected = format!("{used}MiB / {total}MiB: what B holds, of the cap");
+    let expected = format!("{used}MiB / {total}MiB: what B holds, of the limit");
     show.check(seen.contains(&(used, total)), &expected, &format!("{seen:?}"))
 }
 
 fn ledger(stage: &Stage, show: Show) -> Result {
     show.title(6, "Usage by process")?;
-    show.command("gpucap status")?;
-    let text = status::of(&stage.ledger, show.paint).ok_or_else(no_ledger)?;
+    show.command("gpucap status --verbose")?;
+    let text = status::of(&stage.ledger).ok_or_else(no_ledger)?;
     show.quote(&text)
 }
 
 fn where_next(show: Show) -> Result {
-    print(&format!("\n{}\n", show.paint.bold("All of it held. Next:")))?;
-    show.say("gpucap run --mem 2Gi -- PROGRAM   cap a program of yours")?;
+    print(&format!("\n{}\n", style::bold("All of it held. Next:")))?;
+    show.say("gpucap run --mem 2Gi -- PROGRAM   limit a program of yours")?;
     show.say("gpucap status                     usage by container and process")?;
-    show.say("gpucap explain --pid PID          whether a process is capped, and why")
+    show.say("gpucap explain --pid PID          whether a process is limited, and why")
 }
 
 /// What the living hold, by the ledger.

@@ -10,23 +10,23 @@ use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::node::inputs::{self, Inputs};
 use crate::terminal::output;
-use crate::terminal::paint::Paint;
 use gpucap_plan::{Plan, State, decide};
 use std::path::Path;
 
-/// Prints the plan for the container of this bundle, on a node with this configuration; as text for people, or as JSON without [`Paint`].
+/// Prints the plan for the container of this bundle, on a node with this configuration; as text
+/// for people, or as JSON.
 pub(super) fn execute(
     bundle: &Path,
     state: Option<&Path>,
     config: &Path,
-    paint: Option<Paint>,
+    json: bool,
 ) -> Result<Exit> {
     let state = state.map(read_state).transpose()?;
     let gathered = Inputs::of_bundle(config, bundle, state).map_err(Error::Container)?;
     let decision = decide(&gathered.sources());
-    output::print(&match paint {
-        Some(paint) => text::render(&decision, bundle, paint),
-        None => json::render(&decision),
+    output::print(&match json {
+        false => text::render(&decision, bundle),
+        true => json::render(&decision),
     })?;
     Ok(match decision.plan {
         Plan::Limits(_) => Exit::OK,

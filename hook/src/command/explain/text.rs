@@ -5,8 +5,8 @@ use super::verdict::Verdict;
 use crate::container::effective_limit::EffectiveLimit;
 use crate::node::elf::Loading;
 use crate::node::proc::printable;
-use crate::terminal::paint::Paint;
 use crate::terminal::quantity::size;
+use crate::terminal::style;
 use gpucap_core::config::{Config, GPU_CORE_PCT, GPU_MEM_LIMIT, GPU_PROFILE, PerGpu};
 use gpucap_core::limits::file::Key;
 use gpucap_core::limits::{Limits, LimitsFile, file};
@@ -14,43 +14,48 @@ use gpucap_plan::Cap;
 use std::fmt::{Display, Write};
 use std::os::unix::ffi::OsStrExt;
 
-/// The lines.
-pub(super) fn render(facts: &Facts, verdict: &Verdict, paint: Paint) -> String {
-    let mut text = answer(facts, verdict, paint);
+/// The lines; the last a remark, if there is one.
+pub(super) fn render(facts: &Facts, verdict: &Verdict, remark: &str) -> String {
+    let mut text = answer(facts, verdict);
     text.push('\n');
-    section(&mut text, "limits", &limits(facts), paint);
-    section(&mut text, "library", &library(facts), paint);
-    section(&mut text, "ledger", &ledger(facts), paint);
+    section(&mut text, "limits", &limits(facts));
+    section(&mut text, "library", &library(facts));
+    section(&mut text, "ledger", &ledger(facts));
+    if !remark.is_empty() {
+        section(&mut text, "budget", &[remark.to_owned()]);
+    }
     text
 }
 
-fn answer(facts: &Facts, verdict: &Verdict, paint: Paint) -> String {
+fn answer(facts: &Facts, verdict: &Verdict) -> String {
     let who = match &facts.process {
         Some(seen) => format!("Process {} ({})", seen.pid, seen.command),
         None => "A program started from here".into(),
     };
     let runs = facts.process.is_some();
     let word = |is: &'static str, would: &'static str| if runs { is } else { would };
-    let who = paint.bold(&who);
+    let who = style::bold(&who);
     match verdict {
-        Verdict::Capped => format!("{who} {}.\n", paint.good(word("is capped", "would be capped"))),
+        Verdict::Capped => {
+            format!("{who} {}.\n", style::good(word("is limited", "would be limited")))
+        }
         Verdict::NotCapped(why) => {
-            let not = paint.warn(word("is not capped", "would not be capped"));
+            let not = style::warn(word("is not limited", "would not be limited"));
             format!("{who} {not}: {}.\n", why.says())
         }
         Verdict::Broken(broken) => {
-            let none = paint.bad(word("is allowed no GPU work", "would be allowed no GPU work"));
+            let none = style::bad(word("is allowed no GPU work", "would be allowed no GPU work"));
             format!("{who} {none}: its limits cannot be used.\n  {broken}\n")
         }
     }
 }
 
 /// A heading, and the text behind it.
-fn section(text: &mut String, name: &str, lines: &[String], paint: Paint) {
+fn section(text: &mut String, name: &str, lines: &[String]) {
     for (at, line) in lines.iter().enumerate() {
         let heading = if at == 0 { name } else { "" };
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "  {}   {line}", paint.dim(&format!("{heading:<7}")));
+        let _ = writeln!(text, "  {}   {line}", style::dim(&format!("{heading:<7}")));
     }
 }
 
@@ -110,7 +115,7 @@ fn of_variable<T: Display + PartialEq>(
     }
     let gpus = match list {
         PerGpu::Every(_) => "of each GPU",
-        PerGpu::Listed(_) => "of the GPUs named; the others stay uncapped",
+        PerGpu::Listed(_) => "of the GPUs named; the others stay without a limit",
     };
     format!("{name}={list}: {what} {gpus}")
 }
@@ -175,7 +180,7 @@ fn ledger(facts: &Facts) -> Vec<String> {
     };
     for held in holds {
         let mut line = format!(
-            "GPU-{}: holds {} ({} for contexts), cap {}",
+            "GPU-{}: holds {} ({} for contexts), limit {}",
             held.uuid,
             size(held.used),
             size(held.context),
@@ -198,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cap_into_which_nothing_fits_is_doubted_once() {
+    fn a_limit_into_which_nothing_fits_is_doubted_once() {
         let lookup = |name: &str| (name == "GPU_MEM_LIMIT").then(|| b"0=4,1=4,2=2Gi".to_vec());
         let limits = Limits::load(&lookup, None).expect("limits").expect("some");
         let doubts = |lines: Vec<String>| lines.iter().filter(|it| it.contains("meant?")).count();
@@ -217,9 +222,9 @@ mod tests {
             ledger: "/dev/shm/gpucap-0-1".into(),
             holds: Ok(Vec::new()),
         };
-        let text = render(&facts, &Verdict::NotCapped(Why::Missing), Paint::default());
+        let text = style::plain(&render(&facts, &Verdict::NotCapped(Why::Missing), ""));
         let expected = "\
-A program started from here would not be capped: the file that is to be preloaded is not there.
+A program started from here would not be limited: the file that is to be preloaded is not there.
 
   limits    GPU_MEM_LIMIT=2GiB: memory of each GPU
             /.gpucap/limits: there is none

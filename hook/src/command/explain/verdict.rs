@@ -1,10 +1,10 @@
-//! The answer: capped, not capped and why, or broken. Pure.
+//! The answer: capped, not limited and why, or broken. Pure.
 
 use super::facts::{Facts, Seen};
 use crate::node::elf::Loading;
 use gpucap_core::limits::Broken;
 
-/// Whether a process is capped.
+/// Whether a process is limited.
 #[derive(Debug, Eq, PartialEq)]
 pub(super) enum Verdict {
     /// It is.
@@ -15,7 +15,7 @@ pub(super) enum Verdict {
     Broken(Broken),
 }
 
-/// Why a process is not capped.
+/// Why a process is not limited.
 #[derive(Debug, Eq, PartialEq)]
 pub(super) enum Why {
     /// Nothing is set.

@@ -1,7 +1,7 @@
 //! What of a [`Status`] a word chooses: a container, a process or a GPU.
 //!
-//! A container goes by the words that `gpucap limit` takes, a process by its number in the column PID, a GPU by its name,
-//! the beginning of that, or its index as nvidia-smi counts. What goes by several is chosen as the first of these. Pure.
+//! A container or run goes by the words that `gpucap limit` takes, a process by its number, a GPU by its name, the
+//! beginning of that, or its index as nvidia-smi counts. What goes by several is chosen as the first of these. Pure.
 
 use super::view::{Device, LedgerView, Status};
 use gpucap_plan::Card;
@@ -15,7 +15,7 @@ impl Status {
     pub(super) fn chosen(mut self, word: &str, cards: &[Card]) -> Option<Self> {
         let all = mem::take(&mut self.ledgers);
         let (of_container, others): (Vec<_>, Vec<_>) =
-            all.into_iter().partition(|ledger| is_of_container(ledger, word));
+            all.into_iter().partition(|ledger| ledger.is_called(word));
         let (of_process, others): (Vec<_>, Vec<_>) =
             others.into_iter().partition(|ledger| is_of_process(ledger, word));
         let chosen = [of_container, of_process, of_gpu(others, word, cards)];
@@ -24,13 +24,8 @@ impl Status {
     }
 }
 
-fn is_of_container(ledger: &LedgerView, word: &str) -> bool {
-    ledger.container.as_ref().is_some_and(|container| container.record.is_called(word))
-}
-
 fn is_of_process(ledger: &LedgerView, word: &str) -> bool {
-    let Ok(pid) = word.parse::<u32>() else { return false };
-    ledger.devices.iter().flat_map(|device| &device.processes).any(|row| row.pid == pid)
+    word.parse().is_ok_and(|pid| ledger.processes_called(pid).next().is_some())
 }
 
 /// The ledgers that use a GPU, with that one alone.
@@ -43,6 +38,7 @@ fn of_gpu(ledgers: Vec<LedgerView>, word: &str, cards: &[Card]) -> Vec<LedgerVie
     };
     let kept = ledgers.into_iter().map(|mut ledger| {
         ledger.devices.retain(is_meant);
+        ledger.of_gpu = true;
         ledger
     });
     kept.filter(|ledger| !ledger.devices.is_empty()).collect()

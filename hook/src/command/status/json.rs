@@ -71,6 +71,7 @@ fn of_whole(share: Share) -> f64 {
 fn device(device: &Device) -> Value {
     json!({
         "uuid": device.uuid.to_string(),
+        "gpu": device.name(),
         "limit_bytes": device.effective.and_then(|effective| effective.bytes()),
         "cap_bytes": device.caps().map(|(lowest, _)| lowest),
         "used_bytes": device.used,

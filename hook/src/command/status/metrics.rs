@@ -136,7 +136,7 @@ impl<'a> Seen<'a> {
         used.chain(unused)
     }
 
-    /// As the host gave it, if it knows that in bytes; else the lowest cap of a living process.
+    /// As the host gave it, if it knows that in bytes; else the lowest limit of a living process.
     fn limit(&self) -> Option<u64> {
         let of_host = self.effective.and_then(|effective| effective.bytes());
         of_host.or_else(|| self.device?.caps().map(|(lowest, _)| lowest))
@@ -284,7 +284,7 @@ mod tests {
         let of = r#"{kind="run",ledger="/dev/shm/gpucap-0-run-4026531836-4242-88",gpu="GPU-"#;
         assert!(
             text.contains(&format!("gpucap_memory_limit_bytes{of}")),
-            "the processes' cap: {text}"
+            "the processes' limit: {text}"
         );
         assert!(!text.contains("gpucap_core_limit_ratio{"), "{text}");
         assert!(!text.contains("gpucap_core_busy_seconds_total{"), "nothing measured: {text}");

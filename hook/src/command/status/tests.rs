@@ -2,9 +2,10 @@
 
 use super::*;
 use crate::command::status::json;
-use crate::command::status::view::Unlisted;
+use crate::command::status::view::{Time, Unlisted};
 use crate::container::native_limit::NativeLimitSet;
 use crate::container::records::Record;
+use crate::node::proc::Process;
 use crate::terminal::lines::WIDTH;
 use gpucap_core::limits::LimitsFile;
 use gpucap_core::limits::file::{Entry, Label};
@@ -27,6 +28,7 @@ fn row(pid: u32, used: u64, cap: u64, state: State, command: Option<&str>) -> Ro
     let command = command.map(str::to_owned);
     Row {
         pid,
+        here: (state == State::Alive).then_some(Process(pid + 1000)),
         state,
         command,
         since_s: 130,
@@ -60,7 +62,7 @@ pub(in crate::command::status) fn status() -> Status {
     let path = PathBuf::from("/dev/shm/gpucap-0-run-4026531836-4242-88");
     Status {
         containers: Some(0),
-        ledgers: vec![LedgerView { path, container: None, devices: vec![device] }],
+        ledgers: vec![LedgerView::new(path, vec![device])],
         unused: vec!["/dev/shm/gpucap-0-run-4026531836-4243-89".into()],
         unreadable: vec![("/dev/shm/gpucap-1-2".into(), "permission denied".into())],
     }
@@ -83,7 +85,11 @@ fn effective(gpu: &str, page: Option<&LiveEntry>) -> EffectiveLimit {
 const GPU: &str = "GPU-01010101-0101-0101-0101-010101010101";
 
 /// A container of a pod, in which no process has used a GPU yet.
-fn container(id: &str, names: Option<[&str; 3]>, effective: Vec<EffectiveLimit>) -> Container {
+pub(in crate::command::status) fn container(
+    id: &str,
+    names: Option<[&str; 3]>,
+    effective: Vec<EffectiveLimit>,
+) -> Container {
     let names = names.map(|[namespace, pod, container]| Names {
         namespace: namespace.into(),
         pod: pod.into(),
@@ -103,7 +109,7 @@ fn container(id: &str, names: Option<[&str; 3]>, effective: Vec<EffectiveLimit>)
 
 fn ledger(container: Container, devices: Vec<Device>) -> LedgerView {
     let path = container.record.path_of(BY_HOOK);
-    LedgerView { path, container: None, devices }.of_container(container)
+    LedgerView::new(path, devices).of_container(container)
 }
 
 /// The one of the manual: the host has raised what it was given.
@@ -126,12 +132,17 @@ pub(in crate::command::status) fn raised() -> Status {
     }
 }
 
+/// What people see in 80 columns, without colours.
+fn people(status: &Status) -> String {
+    style::plain(&render(status, WIDTH))
+}
+
 fn parsed(status: &Status) -> Value {
     serde_json::from_str(&json::render(status)).expect("JSON")
 }
 
 /// A part of the manual's page.
-fn section(name: &str) -> &str {
+pub(in crate::command::status) fn section(name: &str) -> &str {
     let behind = MANUAL.split_once(&format!("<!-- {name}: ")).expect(name).1;
     let behind = behind.split_once("-->\n").expect(name).1;
     behind.split_once(&format!("<!-- end of {name} -->")).expect(name).0
@@ -148,18 +159,18 @@ Run of process 4242   /dev/shm/gpucap-0-run-4026531836-4242-88
 
    PID   SINCE      HOLDS   OF IT                          COMMAND
   4242   2 min   1.25 GiB   alloc 1 GiB, context 256 MiB   python train.py
-     7   2 min    256 MiB   context 256 MiB                (in another pid na...
+     7   2 min    256 MiB   context 256 MiB                (in another pid name…
 
 1 run of gpucap has not used a GPU yet.
 
 /dev/shm/gpucap-1-2: permission denied
 ";
-    assert_eq!(render(&status(), Paint::default()), expected);
+    assert_eq!(people(&status()), expected);
 }
 
 #[test]
 fn of_a_container_people_see_what_holds_now_as_the_manual_shows_it() {
-    let text = render(&raised(), Paint::default());
+    let text = people(&raised());
     assert_eq!(format!("```text\n{text}```\n"), section("example"));
 }
 
@@ -191,14 +202,14 @@ fn of_a_container_programs_see_what_holds_now_and_what_it_was_given() {
 }
 
 #[test]
-fn what_the_host_gives_counts_not_the_cap_of_an_earlier_request() {
+fn what_the_host_gives_counts_not_the_limit_of_an_earlier_request() {
     let mut status = raised();
     let device = &mut status.ledgers[0].devices[0];
     device.processes.iter_mut().for_each(|row| row.cap = GIB);
-    let text = render(&status, Paint::default());
+    let text = people(&status);
     assert!(text.contains("1.5 GiB of 2 GiB   peak"), "{text}");
     status.ledgers[0].devices[0].processes[0].cap = 2 * GIB;
-    let text = render(&status, Paint::default());
+    let text = people(&status);
     assert!(text.contains("processes under 1 GiB to 2 GiB"), "{text}");
 }
 
@@ -217,11 +228,11 @@ fn a_container_without_a_gpu_in_use_shows_what_it_may_use() {
     let expected = "\
 Container by-hand
   GPU-01010101-0101-0101-0101-010101010101: memory 1GiB   30% of its time
-  *: memory not capped
+  *: memory not limited
 
   no GPU in use
 ";
-    assert_eq!(render(&status, Paint::default()), expected);
+    assert_eq!(people(&status), expected);
 }
 
 #[test]
@@ -258,10 +269,10 @@ fn no_line_is_wider_than_a_terminal() {
         container.record.names =
             Some(Names { namespace: "s".repeat(14), pod: long.clone(), container: long });
     }
-    let text = render(&status, Paint::default());
+    let text = people(&status);
     let wide: Vec<&str> = text.lines().filter(|line| line.chars().count() > WIDTH).collect();
     assert_eq!(wide, Vec::<&str>::new());
-    assert!(text.contains("..."), "{text}");
+    assert!(text.contains('…'), "{text}");
 }
 
 #[test]
@@ -289,13 +300,13 @@ fn a_mig_instance_goes_by_its_own_name() {
 
 #[test]
 fn nothing_to_see_is_said_plainly() {
-    let text = render(&Status::default(), Paint::default());
-    assert_eq!(text, "No process is under a cap, as far as this user can see.\n");
+    let text = people(&Status::default());
+    assert_eq!(text, "No process with limits found, as far as this user can see.\n");
 }
 
 #[test]
-fn a_bar_is_full_only_at_the_cap() {
-    let bar = |used, cap| bar(used, cap, Paint::default());
+fn a_bar_is_full_only_at_the_limit() {
+    let bar = |used, limit| style::plain(&bar(used, limit));
     assert_eq!(bar(0, 100), "[--------------------]");
     assert_eq!(bar(1, 100), "[#-------------------]");
     assert_eq!(bar(99, 100), "[###################-]");
@@ -313,6 +324,7 @@ fn programs_see_json_of_this_form() {
     assert_eq!(value["unused"][0], "/dev/shm/gpucap-0-run-4026531836-4243-89");
     assert_eq!(value["unreadable"][0]["why"], "permission denied");
     assert_eq!(device["uuid"], "01010101-0101-0101-0101-010101010101");
+    assert_eq!(device["gpu"], GPU);
     assert_eq!((&device["limit_bytes"], &device["cap_bytes"]), (&Value::Null, &value!(2 * GIB)));
     assert_eq!(device["used_bytes"], 3 * GIB / 2);
     assert_eq!(device["ended"]["bytes"], GIB);

@@ -1,11 +1,15 @@
-//! `status` for people: no line wider than the terminal, but for paths and reasons.
+//! `status --verbose` for people: each ledger with all that is known of it, no line wider than the terminal, but for
+//! paths and reasons.
 
-use super::view::{Container, Device, LedgerView, Row, State, Status, Time, word};
+use super::name::short_id;
+use super::table;
+use super::view::{Container, Device, LedgerView, Row, State, Status, word};
 use crate::container::effective_limit::EffectiveLimit;
 use crate::container::ledgers::{BY_HOOK, Name};
+use crate::node::proc::printable;
 use crate::terminal::lines::flow;
-use crate::terminal::paint::Paint;
 use crate::terminal::quantity::{duration, exact, size};
+use crate::terminal::style;
 use crate::terminal::table::{Column, Table};
 use gpucap_core::ledger::Kind;
 use gpucap_core::units::Share;
@@ -14,60 +18,47 @@ use std::cmp::Reverse;
 use std::fmt::Write;
 use std::path::Path;
 
-const PID: Column = Column { name: "PID", right: true };
-const SINCE: Column = Column { name: "SINCE", right: true };
-const TIME: Column = Column { name: "TIME", right: true };
-const HOLDS: Column = Column { name: "HOLDS", right: true };
-const OF_IT: Column = Column { name: "OF IT", right: false };
-const COMMAND: Column = Column { name: "COMMAND", right: false };
+const PID: Column = Column::right("PID");
+const SINCE: Column = Column::right("SINCE");
+const TIME: Column = Column::right("TIME");
+const HOLDS: Column = Column::right("HOLDS");
+const OF_IT: Column = Column::left("OF IT");
+const COMMAND: Column = Column::left("COMMAND").at_least(COMMAND_LEAST);
+const COMMAND_LEAST: usize = 8;
 /// Where time is limited, and where it is not.
 const TIMED: &[Column] = &[PID, SINCE, TIME, HOLDS, OF_IT, COMMAND];
 const UNTIMED: &[Column] = &[PID, SINCE, HOLDS, OF_IT, COMMAND];
 
 /// The lines.
-pub(super) fn render(status: &Status, paint: Paint) -> String {
-    let mut text: Vec<String> = status.ledgers.iter().map(|it| ledger(it, paint)).collect();
-    if !status.unused.is_empty() {
-        let count = status.unused.len();
-        let (runs, have) = if count == 1 { ("run", "has") } else { ("runs", "have") };
-        text.push(format!("{count} {runs} of gpucap {have} not used a GPU yet.\n"));
-    }
-    for (path, why) in &status.unreadable {
-        text.push(format!("{}: {}\n", path.display(), paint.warn(why)));
-    }
-    if text.is_empty() {
-        return "No process is under a cap, as far as this user can see.\n".into();
-    }
+pub(super) fn render(status: &Status, width: usize) -> String {
+    let mut text: Vec<String> = status.ledgers.iter().map(|it| ledger(it, width)).collect();
+    text.extend(table::remarks(status));
     text.join("\n")
 }
 
 /// One ledger.
-pub(super) fn ledger(ledger: &LedgerView, paint: Paint) -> String {
-    let mut text = title(ledger, paint);
+pub(super) fn ledger(ledger: &LedgerView, width: usize) -> String {
+    let mut text = title(ledger, width);
     for effective in ledger.container.iter().flat_map(|container| &container.effective) {
-        text.push_str(&flow(paint.width(), 2, &allowed(effective)));
+        text.push_str(&flow(width, 2, &allowed(effective)));
     }
     let native_limits =
         ledger.container.iter().flat_map(|container| &container.record.native_limits);
     for native_limit in native_limits.flat_map(|native_limits| &native_limits.limits) {
-        text.push_str(&flow(
-            paint.width(),
-            2,
-            &[format!("the driver limits {} too", native_limit.gpu)],
-        ));
+        text.push_str(&flow(width, 2, &[format!("the driver limits {} too", native_limit.gpu)]));
     }
     if ledger.devices.is_empty() {
         text.push_str("\n  no GPU in use\n");
     }
     for seen in &ledger.devices {
         text.push('\n');
-        text.push_str(&device(seen, paint));
+        text.push_str(&device(seen, width));
     }
     text
 }
 
 /// The budget's owner.
-fn title(ledger: &LedgerView, paint: Paint) -> String {
+fn title(ledger: &LedgerView, width: usize) -> String {
     let whose = match Name::of(&ledger.path) {
         _ if ledger.container.is_some() => String::new(),
         Some(Name::Run { pid, .. }) => format!("Run of process {pid}"),
@@ -77,22 +68,17 @@ fn title(ledger: &LedgerView, paint: Paint) -> String {
     };
     let Some(Container { record, .. }) = &ledger.container else {
         return flow(
-            paint.width(),
+            width,
             0,
-            &[paint.bold(&whose), paint.dim(&ledger.path.display().to_string())],
+            &[style::bold(&whose), style::dim(&ledger.path.display().to_string())],
         );
     };
-    let mut words = vec![paint.bold(&format!("Container {}", short_id(&record.container)))];
+    let mut words = vec![style::bold(&format!("Container {}", short_id(&record.container)))];
     if let Some(Names { namespace, pod, container }) = &record.names {
-        words.extend([paint.bold(&format!("{namespace}/{pod}")), paint.bold(container)]);
+        let pod = printable(format!("{namespace}/{pod}").as_bytes());
+        words.extend([style::bold(&pod), style::bold(&printable(container.as_bytes()))]);
     }
-    flow(paint.width(), 0, &words)
-}
-
-/// Engines show as much of their ids of 64 digits, and `gpucap limit` is content with it.
-fn short_id(id: &str) -> &str {
-    let is_digest = id.len() == 64 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
-    if is_digest { id.get(..12).unwrap_or(id) } else { id }
+    flow(width, 0, &words)
 }
 
 /// What a container may use of a GPU, and what it was given when it started, if that was something else.
@@ -110,16 +96,16 @@ fn allowed(effective: &EffectiveLimit) -> Vec<String> {
     words
 }
 
-fn device(device: &Device, paint: Paint) -> String {
-    let mut words = usage(device, paint);
+fn device(device: &Device, width: usize) -> String {
+    let mut words = usage(device);
     words.push(format!("peak {}", size(device.peak)));
     if device.refusals > 0 {
-        words.push(paint.warn(&format!("{} refused", exact(device.refusals))));
+        words.push(style::warn(&format!("{} refused", exact(device.refusals))));
     }
-    let mut text = format!("  {}\n{}", device.name(), flow(paint.width(), 2, &words));
-    let timed = device.time.launches > 0 || device.share().is_some();
+    let mut text = format!("  {}\n{}", device.name(), flow(width, 2, &words));
+    let timed = device.is_timed();
     if timed {
-        text.push_str(&flow(paint.width(), 2, &time(device, paint)));
+        text.push_str(&flow(width, 2, &time(device)));
     }
     if device.ended > 0 {
         let (count, bytes) = (device.ended, size(device.ended_bytes));
@@ -128,10 +114,10 @@ fn device(device: &Device, paint: Paint) -> String {
         let _ = writeln!(text, "  {count} {have} ended; {bytes} returned");
     }
     if !device.processes.is_empty() {
-        let mut table = Table::new(2, if timed { TIMED } else { UNTIMED });
+        let mut table = Table::new(2, 3, if timed { TIMED } else { UNTIMED });
         device.processes.iter().for_each(|row| table.row(process(row, timed)));
         text.push('\n');
-        text.push_str(&table.render(paint));
+        text.push_str(&table.render(Some(width)));
     }
     if device.unlisted.processes > 0 {
         let count = exact(device.unlisted.processes as u64);
@@ -141,11 +127,11 @@ fn device(device: &Device, paint: Paint) -> String {
 }
 
 /// What was used of its time: lately, of how much, and since the beginning.
-fn time(device: &Device, paint: Paint) -> Vec<String> {
+fn time(device: &Device) -> Vec<String> {
     let seconds = |ns: u64| duration(ns / 1_000_000_000);
-    let lately = percent(device.time);
+    let lately = device.time.percent();
     let mut words = vec![match device.share() {
-        Some(effective) => format!("{lately} of its time ({effective} given)"),
+        Some(effective) => format!("{lately} of its time (limit {effective})"),
         None => format!("{lately} of its time"),
     }];
     words.push(format!("{} busy", seconds(device.time.busy_ns)));
@@ -153,45 +139,47 @@ fn time(device: &Device, paint: Paint) -> Vec<String> {
     words.push(format!("{} launches", exact(device.time.launches)));
     if device.owed_for_ns > 0 {
         let ms = device.owed_for_ns.div_ceil(1_000_000);
-        words.push(paint.warn(&format!("in debt for {} ms", exact(ms))));
+        words.push(style::warn(&format!("next launch in {} ms", exact(ms))));
     }
     words
 }
 
-/// `31.2%`
-fn percent(time: Time) -> String {
-    format!("{}.{}%", time.permille / 10, time.permille % 10)
-}
-
 /// Usage and limit: the host's limit, where it is known in bytes, else the limit that the processes report.
-fn usage(device: &Device, paint: Paint) -> Vec<String> {
+fn usage(device: &Device) -> Vec<String> {
     let used = device.used;
-    let of =
-        |limit: u64| vec![bar(used, limit, paint), format!("{} of {}", size(used), size(limit))];
-    // Each process applies its own.
-    let differ = |(low, high)| format!("processes under {} to {}", size(low), size(high));
-    match (device.effective.and_then(|effective| effective.bytes()), device.caps()) {
-        (Some(limit), caps) => {
-            let own = caps.filter(|(lowest, highest)| lowest != highest).map(differ);
-            of(limit).into_iter().chain(own).collect()
+    let mut words = match device.limit() {
+        Some(limit) => {
+            vec![bar(used, limit), format!("{} of {}", size(used), size(limit))]
         }
-        (None, Some((lowest, highest))) if lowest == highest => of(lowest),
-        (None, Some(caps)) => vec![format!("{} held", size(used)), differ(caps)],
-        (None, None) if used == 0 => vec!["nothing held".into()],
-        (None, None) => vec![format!("{} held", size(used))],
+        None if used == 0 && device.caps().is_none() => vec!["nothing held".into()],
+        None => vec![format!("{} held", size(used))],
+    };
+    if device.beyond_limit() > 0 {
+        let beyond = size(device.beyond_limit());
+        words.push(style::bad(&format!("over the limit by {beyond}")));
     }
+    // Each process applies its own.
+    let differ = device.caps().filter(|(lowest, highest)| lowest != highest);
+    words.extend(
+        differ.map(|(low, high)| format!("processes under {} to {}", size(low), size(high))),
+    );
+    words
 }
 
-/// Twenty places; full only if the cap is reached, empty only if nothing is held.
-fn bar(used: u64, cap: u64, paint: Paint) -> String {
+/// Twenty places; full only if the limit is reached, empty only if nothing is held.
+fn bar(used: u64, limit: u64) -> String {
     const PLACES: u64 = 20;
-    let part = u128::from(used) * u128::from(PLACES) / u128::from(cap.max(1));
+    let part = u128::from(used) * u128::from(PLACES) / u128::from(limit.max(1));
     let filled = u64::try_from(part).unwrap_or(PLACES).clamp(u64::from(used > 0), PLACES);
     let filled = usize::try_from(filled).unwrap_or(0);
     let rest = 20_usize.saturating_sub(filled);
     let (done, left) = ("#".repeat(filled), "-".repeat(rest));
-    let done = if rest == 0 { paint.warn(&done) } else { paint.good(&done) };
-    format!("[{done}{}]", paint.dim(&left))
+    let done = match rest {
+        0 if used > limit => style::bad(&done),
+        0 => style::warn(&done),
+        _ => style::good(&done),
+    };
+    format!("[{done}{}]", style::dim(&left))
 }
 
 fn process(row: &Row, timed: bool) -> Vec<String> {
@@ -201,7 +189,7 @@ fn process(row: &Row, timed: bool) -> Vec<String> {
         (None, _) => "?".into(),
     };
     let mut words = vec![row.pid.to_string(), duration(row.since_s)];
-    words.extend(timed.then(|| percent(row.time)));
+    words.extend(timed.then(|| row.time.percent()));
     words.extend([size(row.used), largest(row), command]);
     words
 }

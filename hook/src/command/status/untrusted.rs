@@ -1,6 +1,7 @@
 //! Ledgers as no honest process writes them: what they cost is bounded, whatever they say.
 
 use super::view::{Device, MOST_ROWS, State, World};
+use crate::node::proc::Process;
 use crate::sys::{LedgerMap, Map};
 use gpucap_core::ledger::{DEVICES, Identity, Kind, Ledger, SLOTS};
 use std::cell::Cell;
@@ -23,6 +24,10 @@ impl World for Counting {
     fn state(&self, _: &Identity) -> State {
         self.states.set(self.states.get() + 1);
         State::Alive
+    }
+
+    fn process(&self, _: &Identity) -> Option<Process> {
+        None
     }
 
     fn command(&self, _: &Identity) -> Option<String> {
@@ -87,7 +92,7 @@ fn a_full_ledger_has_a_bounded_number_of_rows_and_the_others_are_counted() {
     assert!(devices.iter().all(|device| device.users() == SLOTS), "all are counted");
     assert!(
         devices.iter().all(|device| device.caps() == Some((1, SLOTS as u64))),
-        "and so their caps"
+        "and so their limits"
     );
     assert_eq!(world.states.get(), SLOTS, "each is asked once, not once for each device");
     assert!(world.commands.get() <= MOST_ROWS, "{} commands", world.commands.get());

@@ -5,6 +5,7 @@
 use crate::container::effective_limit::EffectiveLimit;
 use crate::container::ledgers::{BY_HOOK, Name};
 use crate::container::records::Record;
+use crate::node::proc::Process;
 use gpucap_core::ledger::{DeviceView, Identity, Kind, Ledger, ProcessView};
 use gpucap_core::limits::file::Key;
 use gpucap_core::limits::live::LivePage;
@@ -39,6 +40,8 @@ pub(crate) struct LedgerView {
     pub(crate) container: Option<Container>,
     /// The devices that any of its processes has named.
     pub(crate) devices: Vec<Device>,
+    /// Chosen by a GPU: other devices were taken away.
+    pub(crate) of_gpu: bool,
 }
 
 /// What the host knows of a container.
@@ -98,7 +101,7 @@ pub(crate) struct Time {
 pub(crate) struct Unlisted {
     /// How many there are.
     pub(crate) processes: usize,
-    /// The lowest and the highest of their caps.
+    /// The lowest and the highest of their limits.
     caps: Option<(u64, u64)>,
 }
 
@@ -107,13 +110,15 @@ pub(crate) struct Unlisted {
 pub(crate) struct Row {
     /// In the pid namespace of the ledger's processes.
     pub(crate) pid: u32,
+    /// As this machine numbers it, if that is known.
+    pub(crate) here: Option<Process>,
     /// Whether it runs.
     pub(crate) state: State,
     /// Its command line, if it is to be seen.
     pub(crate) command: Option<String>,
     /// Since its first GPU call.
     pub(crate) since_s: u64,
-    /// The cap of its latest request.
+    /// The limit of its latest request.
     pub(crate) cap: u64,
     /// Bytes that it holds.
     pub(crate) used: u64,
@@ -142,6 +147,8 @@ pub(crate) enum State {
 pub(crate) trait World {
     /// Whether the owner of a slot runs.
     fn state(&self, owner: &Identity) -> State;
+    /// The process, if it is to be seen here.
+    fn process(&self, owner: &Identity) -> Option<Process>;
     /// Its command line.
     fn command(&self, owner: &Identity) -> Option<String>;
     /// Whether one more process is to have a row of its own.
@@ -168,7 +175,12 @@ impl Status {
 impl LedgerView {
     /// The present picture of a ledger.
     pub(crate) fn of(ledger: &Ledger, path: &Path, world: &dyn World) -> Self {
-        Self { path: path.to_owned(), container: None, devices: Device::all(ledger, world) }
+        Self::new(path.to_owned(), Device::all(ledger, world))
+    }
+
+    /// That of a file with these devices.
+    pub(crate) const fn new(path: PathBuf, devices: Vec<Device>) -> Self {
+        Self { path, container: None, devices, of_gpu: false }
     }
 
     /// The same of a container that the hook knows.
@@ -280,6 +292,7 @@ impl Device {
             *rows -= 1;
             seen.processes.push(Row {
                 pid: process.identity.pid,
+                here: world.process(&process.identity),
                 state: *state,
                 command: asked.command(world),
                 since_s: world.now_ns().saturating_sub(process.since_ns) / 1_000_000_000,
@@ -311,13 +324,31 @@ impl Device {
         }
     }
 
-    /// The lowest and the highest cap that its processes were under at their latest request. Each process applies its
+    /// The lowest and the highest limit that its processes were under at their latest request. Each process applies its
     /// own; as a rule they are the same.
     pub(crate) fn caps(&self) -> Option<(u64, u64)> {
         let listed = self.processes.iter().map(|row| row.cap).filter(|&cap| cap != 0);
         let unlisted = self.unlisted.caps.into_iter().flat_map(|(low, high)| [low, high]);
         let caps: Vec<u64> = listed.chain(unlisted).collect();
         Some((*caps.iter().min()?, *caps.iter().max()?))
+    }
+
+    /// The memory limit of all its processes together: the one that the host knows in bytes, else the one that all
+    /// processes report.
+    pub(crate) fn limit(&self) -> Option<u64> {
+        let known = self.effective.and_then(|effective| effective.bytes());
+        let same = || self.caps().filter(|(lowest, highest)| lowest == highest).map(|(cap, _)| cap);
+        known.or_else(same)
+    }
+
+    /// The bytes that are held beyond that limit, which was lowered below what was held.
+    pub(crate) fn beyond_limit(&self) -> u64 {
+        self.limit().map_or(0, |limit| self.used.saturating_sub(limit))
+    }
+
+    /// Whether its time is measured, as it is where time is limited.
+    pub(crate) fn is_timed(&self) -> bool {
+        self.time.launches > 0 || self.share().is_some()
     }
 
     /// How many processes use it.
@@ -333,6 +364,13 @@ impl Unlisted {
             let (low, high) = self.caps.unwrap_or((cap, cap));
             self.caps = Some((low.min(cap), high.max(cap)));
         }
+    }
+}
+
+impl Time {
+    /// `31.2%`
+    pub(crate) fn percent(self) -> String {
+        format!("{}.{}%", self.permille / 10, self.permille % 10)
     }
 }
 

@@ -26,7 +26,7 @@ use crate::sync::Word;
 /// A change of an amount.
 #[derive(Clone, Copy)]
 pub(super) enum Step {
-    /// Upwards, as long as the total stays within the cap.
+    /// Upwards, as long as the total stays within the limit.
     Up { bytes: u64, cap: u64 },
     /// Downwards, by what there is at most.
     Down { bytes: u64 },

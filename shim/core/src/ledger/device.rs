@@ -100,13 +100,13 @@ impl Ledger {
         self.device_at(device).map_or(0, |row| row.refusals.load())
     }
 
-    /// The bucket word of `device`, for the compute cap.
+    /// The bucket word of `device`, for the compute limit.
     #[must_use]
     pub fn bucket(&self, device: DeviceIndex) -> Option<&Word> {
         self.device_at(device).map(|row| &row.bucket)
     }
 
-    /// All devices as the compute cap sees them, by the numbers of their rows.
+    /// All devices as the compute limit sees them, by the numbers of their rows.
     #[must_use]
     pub fn seats(&self) -> Vec<Seat<'_>> {
         self.devices

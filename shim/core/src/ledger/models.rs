@@ -71,7 +71,7 @@ fn refunds_and_charges_of_two_processes_add_up() {
 }
 
 #[test]
-fn three_processes_at_the_cap_agree() {
+fn three_processes_at_the_limit_agree() {
     explore(2, || {
         let [ledger, other, third] = ledgers();
         let slots = [ADA, BEA, CID].map(|pid| claim(&ledger, pid));

@@ -58,7 +58,7 @@ fn another_versions_file_is_not_written_to() {
 }
 
 #[test]
-fn the_cap_is_exact_to_the_byte() {
+fn the_limit_is_exact_to_the_byte() {
     let (ledger, device, slot) = ready();
     let charge = |bytes| ledger.charge(slot, device, Kind::Alloc, bytes, 4 * GIB);
     charge(4 * GIB - 1).unwrap();

@@ -29,7 +29,7 @@ pub struct AccountView {
     pub peak: u64,
     /// Refusals that it got to see.
     pub refusals: u64,
-    /// The cap of its latest charge.
+    /// The limit of its latest charge.
     pub cap: u64,
     /// Nanoseconds in which it kept the device busy.
     pub busy_ns: u64,

@@ -37,13 +37,13 @@ impl DeviceFacts {
 /// The limits that hold for one device.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Resolved {
-    /// Bytes this device may give; at most what it has. None: not capped.
+    /// Bytes this device may give; at most what it has. None: not limited.
     pub memory: Option<u64>,
     /// Share of its time. None: not throttled.
     pub core: Option<Share>,
     /// More memory was asked for than the device has: it is worth a line at info.
     pub clamped: bool,
-    /// The limits file does not list this device: nothing may be done on it. The cap is then 0.
+    /// The limits file does not list this device: nothing may be done on it. The limit is then 0.
     pub refused: bool,
 }
 

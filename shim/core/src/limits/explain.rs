@@ -26,7 +26,7 @@ impl fmt::Display for Line {
         }
         match self.memory {
             Some(memory) => write!(f, ": memory {}", Bytes(memory))?,
-            None => f.write_str(": memory not capped")?,
+            None => f.write_str(": memory not limited")?,
         }
         match self.core {
             Some(core) => write!(f, ", time {core}"),

@@ -39,7 +39,7 @@ impl Source<'_> {
                 lowest(list, device, |profile| (Some(profile.memory()), Some(profile.core())))
             }
         };
-        // Zero bytes can only come of a percentage; as a cap it would look like a full card.
+        // Zero bytes can only come of a percentage; as a limit it would look like a full card.
         let usable = match asked {
             Ok(Ask { memory: Some(0), .. }) => Err(ValueError::LessThanAByte),
             other => other,

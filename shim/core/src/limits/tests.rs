@@ -341,7 +341,7 @@ fn each_source_is_explained_and_the_result_comes_last() {
             "GPU_MEM_LIMIT (50%): memory 8GiB, time not throttled",
             "GPU_PROFILE (1g): memory 2GiB, time 14.28%",
             "GPU_CORE_PCT (ignored: GPU_CORE_PCT=\"abc\": not a decimal number; allowed: 1 to 100, \
-             or per GPU: 0=30,GPU-<uuid>=50): memory not capped, time not throttled",
+             or per GPU: 0=30,GPU-<uuid>=50): memory not limited, time not throttled",
             "result: memory 2GiB, time 14.28%",
         ]
     );

@@ -1,20 +1,20 @@
 //! The plan for people: the answer first, then what each source said.
 
-use crate::terminal::paint::Paint;
+use crate::terminal::style;
 use gpucap_core::units::Bytes;
 use gpucap_plan::{Cap, Caps, Decision, Plan};
 use std::fmt::Write;
 use std::path::Path;
 
 /// The lines.
-pub(super) fn render(decision: &Decision, bundle: &Path, paint: Paint) -> String {
-    let who = paint.bold(&format!("The container of {}", bundle.display()));
+pub(super) fn render(decision: &Decision, bundle: &Path) -> String {
+    let who = style::bold(&format!("The container of {}", bundle.display()));
     let mut text = match &decision.plan {
-        Plan::Limits(_) => format!("{who} {}.\n", paint.good("would be capped")),
+        Plan::Limits(_) => format!("{who} {}.\n", style::good("would be limited")),
         Plan::NotAsked => {
-            format!("{who} {}: no limit is requested.\n", paint.warn("would not be capped"))
+            format!("{who} {}: no limit is requested.\n", style::warn("would not be limited"))
         }
-        Plan::Refuse(reason) => format!("{who} {}:\n  {reason}\n", paint.bad("would be refused")),
+        Plan::Refuse(reason) => format!("{who} {}:\n  {reason}\n", style::bad("would be refused")),
     };
     if let Plan::Limits(file) = &decision.plan {
         text.push('\n');
@@ -27,7 +27,8 @@ pub(super) fn render(decision: &Decision, bundle: &Path, paint: Paint) -> String
         }
     }
     if !decision.grants.is_empty() {
-        let _ = writeln!(text, "\n  {}", paint.dim("the sources; the lowest value of all applies"));
+        let _ =
+            writeln!(text, "\n  {}", style::dim("the sources; the lowest value of all applies"));
     }
     for grant in &decision.grants {
         let _ = writeln!(text, "  {} ({}): {}", grant.source, grant.convention, grant.said);
@@ -36,7 +37,7 @@ pub(super) fn render(decision: &Decision, bundle: &Path, paint: Paint) -> String
         }
     }
     for note in &decision.notes {
-        let _ = writeln!(text, "  {} {note}", paint.dim("note:"));
+        let _ = writeln!(text, "  {} {note}", style::dim("note:"));
     }
     text
 }

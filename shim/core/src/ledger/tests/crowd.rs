@@ -10,14 +10,14 @@ use crate::sync::fuse::burn;
 
 const LINES: u32 = 4;
 const LIVES: u32 = 4000;
-/// What one process holds at most; the cap is what the living may hold together.
+/// What one process holds at most; the limit is what the living may hold together.
 const SHARE: u64 = 100;
 const CAP: u64 = SHARE * LINES as u64;
 
 /// As many processes live as there are threads, and each keeps within its share, so no charge may be refused,
-/// whichever died where; and whatever is left in the end, the cap was kept.
+/// whichever died where; and whatever is left in the end, the limit was kept.
 #[test]
-fn in_a_crowd_of_the_dying_the_cap_holds_and_no_charge_is_refused() {
+fn in_a_crowd_of_the_dying_the_limit_holds_and_no_charge_is_refused() {
     let ledger = formatted();
     ledger.device([7; 16]).unwrap();
     let dead: Vec<AtomicBool> = (0..LINES * LIVES).map(|_| AtomicBool::new(false)).collect();

@@ -20,8 +20,8 @@ pub struct Entry {
     pub context: Option<u64>,
 }
 
-/// A cap on memory: bytes, a part of the device, or both, and then the lower one holds. Which one that is depends on
-/// the device; so code that combines the caps of several sources keeps the lowest of each form.
+/// A limit on memory: bytes, a part of the device, or both, and then the lower one holds. Which one that is depends on
+/// the device; so code that combines the limits of several sources keeps the lowest of each form.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct MemoryCap {
     /// A number of bytes.
@@ -52,7 +52,7 @@ impl Entry {
 }
 
 impl MemoryCap {
-    /// No cap.
+    /// No limit.
     pub const NONE: Self = Self { bytes: None, part: None };
 
     /// The lower of both, whatever the device.
@@ -61,7 +61,7 @@ impl MemoryCap {
         Self { bytes: lower(self.bytes, other.bytes), part: lower(self.part, other.part) }
     }
 
-    /// Bytes of a device with `total` bytes; none if there is no cap.
+    /// Bytes of a device with `total` bytes; none if there is no limit.
     #[must_use]
     pub fn of(self, total: u64) -> Option<u64> {
         self.amounts().map(|amount| amount.of(total)).min()
@@ -74,11 +74,11 @@ impl MemoryCap {
     }
 }
 
-/// `4GiB`, `25%`, `4GiB and at most 25%`, `not capped`.
+/// `4GiB`, `25%`, `4GiB and at most 25%`, `not limited`.
 impl fmt::Display for MemoryCap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.bytes, self.part) {
-            (None, None) => f.write_str("not capped"),
+            (None, None) => f.write_str("not limited"),
             (Some(bytes), Some(part)) => write!(f, "{bytes} and at most {part}"),
             (Some(bytes), None) => bytes.fmt(f),
             (None, Some(part)) => part.fmt(f),
