@@ -4,7 +4,7 @@
 //! fuzz targets and the tests of `hook/plan` call the same entries.
 
 use gpucap_core::limits::LimitsFile;
-use gpucap_plan::{Card, Container, Env, Node, Plan, Sources, State, decide};
+use gpucap_plan::{Card, Container, Env, Node, NodeFile, Plan, Sources, State, decide};
 use std::sync::LazyLock;
 
 /// A container of a pod with a GPU.
@@ -67,7 +67,7 @@ pub fn allocation(bytes: &[u8]) {
 
 /// The kubelet's checkpoint.
 pub fn checkpoint(bytes: &[u8]) {
-    plan(&CONTAINER, None, None, None, Some(bytes));
+    plan(&CONTAINER, None, Some(br#"{"time_slicing": "enforce"}"#), None, Some(bytes));
 }
 
 /// What was measured of the cards.
@@ -81,7 +81,7 @@ pub fn calibration(bytes: &[u8]) {
         node: Ok(&AUTO),
         cards: &[],
         allocations: &[],
-        checkpoint: None,
+        checkpoint: NodeFile::Off,
         calibration: Some(Ok(bytes)),
         driver: Some("595.10.01"),
         user_namespaces: true,
@@ -115,7 +115,7 @@ fn plan(
         node: node.as_ref().map_or(Ok(&NODE), Result::as_ref),
         cards: &CARDS,
         allocations: allocation.map(<[u8]>::to_vec).as_slice(),
-        checkpoint,
+        checkpoint: checkpoint.map_or(NodeFile::Off, NodeFile::Read),
         calibration: None,
         driver: None,
         user_namespaces: true,

@@ -16,6 +16,7 @@ mod hami;
 mod koordinator;
 mod kubelet;
 mod mps;
+mod time_slicing;
 mod vgpu_manager;
 mod volcano;
 
@@ -37,6 +38,7 @@ const fn reader(source: Source) -> Reader {
     match source {
         Source::Allocation => (allocation::read, false),
         Source::Kubelet => (kubelet::read, false),
+        Source::TimeSlicing => (time_slicing::read, false),
         Source::Annotation => (annotation::read, true),
         Source::Hami => (hami::read, true),
         Source::Volcano => (volcano::read, false),

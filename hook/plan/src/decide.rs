@@ -15,6 +15,7 @@ use crate::document::container::{Container, MountNamespace};
 use crate::document::env::Reading;
 use crate::document::identity::{Identity, is_sandbox};
 use crate::document::node::{Node, Privileged};
+use crate::document::node_file::NodeFile;
 use crate::document::state::State;
 use crate::facts::Facts;
 use crate::grant::Grant;
@@ -39,8 +40,8 @@ pub struct Sources<'a> {
     pub cards: &'a [Card],
     /// The node-local allocations of this container, as far as there are any ([`Identity::allocation`]).
     pub allocations: &'a [Vec<u8>],
-    /// The kubelet's checkpoint, if the node's configuration names it.
-    pub checkpoint: Option<&'a [u8]>,
+    /// The kubelet's checkpoint of its device plugins.
+    pub checkpoint: NodeFile<'a>,
     /// What was measured of the cards (`<state_dir>/driver.json`), if it was; or why that cannot be read.
     pub calibration: Option<Result<&'a [u8], &'a str>>,
     /// The version of the running driver, if it is known.
@@ -114,6 +115,7 @@ impl Decision {
             identities: &Identity::all_of(&annotations),
             allocations: sources.allocations,
             checkpoint: sources.checkpoint,
+            container,
         };
         self.grants = convention::ask(&facts, &sources.container.env)?;
         self.apply(sources, node, &annotations)

@@ -10,6 +10,7 @@ pub(crate) mod container;
 pub(crate) mod env;
 pub(crate) mod identity;
 pub(crate) mod node;
+pub(crate) mod node_file;
 mod paths;
 mod seccomp;
 pub(crate) mod state;

@@ -31,6 +31,8 @@ sources! {
     Allocation "allocation",
     /// The kubelet's checkpoint of its device plugins.
     Kubelet "kubelet",
+    /// The replicas of NVIDIA's device plugin, by the same checkpoint.
+    TimeSlicing "time-slicing",
     /// gpucap's own annotations.
     Annotation "annotation",
     /// HAMi's variables and annotations.

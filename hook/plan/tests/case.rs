@@ -3,7 +3,9 @@
 //! In fixtures `$A`, `$B` and `$C` stand for the names of three cards, `$M` for that of a MIG instance. The node has A
 //! and B, in this order; their device files are numbered the other way round.
 
-use gpucap_plan::{Card, Container, Decision, Node, NodeError, Plan, Sources, State, decide};
+use gpucap_plan::{
+    Card, Container, Decision, Node, NodeError, NodeFile, Plan, Sources, State, decide,
+};
 use serde_json::{Value, json};
 
 pub(crate) const A: &str = "GPU-aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa";
@@ -59,11 +61,20 @@ pub(crate) fn decided(case: &Value) -> Decision {
         node: node.as_ref(),
         cards: &cards,
         allocations: bytes("allocation").as_slice(),
-        checkpoint: bytes("checkpoint").as_deref(),
+        checkpoint: node_file(case, "checkpoint", bytes("checkpoint").as_deref()),
         calibration: bytes("calibration").as_deref().map(Ok),
         driver: case["driver"].as_str(),
         user_namespaces: case["user_namespaces"] == json!(true),
     })
+}
+
+/// A file of the node: `true` for one that is missing, `false` for one that cannot be read.
+fn node_file<'a>(case: &Value, key: &str, bytes: Option<&'a [u8]>) -> NodeFile<'a> {
+    match (&case[key], bytes) {
+        (Value::Bool(true), _) => NodeFile::Missing,
+        (Value::Bool(false), _) => NodeFile::Unusable("longer than 16777216 bytes"),
+        (_, bytes) => bytes.map_or(NodeFile::Off, NodeFile::Read),
+    }
 }
 
 /// The plan in words.

@@ -52,14 +52,30 @@ fn words() -> Vec<Word> {
     let env = env.map(|text| Word::Env(named(text)));
     let annotations = annotations.map(|(key, text)| Word::Annotation(key.into(), named(text)));
     let allocation = format!("{{\"gpus\":{{\"{A}\":{{\"mem\":\"6Gi\"}},\"{B}\":{{}}}}}}");
-    env.into_iter().chain(annotations).chain([Word::Allocation(allocation)]).collect()
+    let checkpoint = Word::Checkpoint(named(CHECKPOINT));
+    let nodes = [Word::Allocation(allocation), checkpoint];
+    env.into_iter().chain(annotations).chain(nodes).collect()
 }
+
+/// One of four replicas of a card, beside the whole of another one.
+const CHECKPOINT: &str = r#"{"Data": {"PodDeviceEntries": [
+    {"PodUID": "u1", "ContainerName": "app", "ResourceName": "nvidia.com/gpu.shared", "DeviceIDs": {"0": ["$A::1"]}},
+    {"PodUID": "u1", "ContainerName": "app", "ResourceName": "nvidia.com/gpu", "DeviceIDs": {"0": ["$B"]}}],
+    "RegisteredDevices": {"nvidia.com/gpu.shared": ["$A::0", "$A::1", "$A::2", "$A::3"], "nvidia.com/gpu": ["$B"]}}}"#;
 
 #[derive(Clone, Debug, PartialEq)]
 enum Word {
     Env(String),
     Annotation(String, String),
     Allocation(String),
+    Checkpoint(String),
+}
+
+impl Word {
+    /// Whether the pod's author writes it.
+    const fn is_of_pod(&self) -> bool {
+        matches!(self, Self::Env(_) | Self::Annotation(..))
+    }
 }
 
 /// A container that says these words. Its visible cards are never said, for they give numbers a meaning.
@@ -69,6 +85,7 @@ fn case(words: &[Word]) -> Value {
         "annotations": {
             "io.kubernetes.cri.sandbox-uid": "u1", "io.kubernetes.cri.container-name": "app",
         },
+        "node": {"time_slicing": "enforce"},
     });
     for word in words {
         match word {
@@ -79,6 +96,7 @@ fn case(words: &[Word]) -> Value {
             }
             Word::Annotation(key, held) => case["annotations"][key] = json!(held),
             Word::Allocation(text) => case["allocation"] = json!(text),
+            Word::Checkpoint(text) => case["checkpoint"] = json!(text),
         }
     }
     case
@@ -134,6 +152,30 @@ proptest! {
         for device in devices() {
             let (before, after) = (allowed(&less, &device), allowed(&plan, &device));
             prop_assert!(after.0 <= before.0 && after.1 <= before.1, "{:?}: {:?} {:?}", device, less, plan);
+        }
+    }
+
+    #[test]
+    fn no_pod_raises_what_the_node_assigned(
+        words in said(), off in any::<bool>(), another in any::<bool>()
+    ) {
+        let assigned = Word::Checkpoint(crate::case::named(CHECKPOINT));
+        let node = decided(&case(std::slice::from_ref(&assigned))).plan;
+        let words: Vec<_> = words.into_iter().filter(Word::is_of_pod).collect();
+        let mut pod = case(&[&words[..], &[assigned]].concat());
+        let env = pod["env"].as_array_mut().unwrap();
+        env.push(json!("NVIDIA_VISIBLE_DEVICES=all"));
+        if off {
+            env.push(json!("CUDA_DISABLE_CONTROL=1"));
+        }
+        if another {
+            let labels = r#"{"io.kubernetes.pod.uid": "u2", "io.kubernetes.container.name": "app"}"#;
+            pod["annotations"]["io.kubernetes.cri-o.Labels"] = json!(labels);
+        }
+        let plan = decided(&pod).plan;
+        for device in devices() {
+            let (given, used) = (allowed(&node, &device), allowed(&plan, &device));
+            prop_assert!(used.0 <= given.0 && used.1 <= given.1, "{:?}: {:?} {:?}", device, node, plan);
         }
     }
 
@@ -245,7 +287,10 @@ proptest! {
         config in any_config(),
         node in damaged(r#"{"sources":["hami"],"context_mem":"1Gi","open":true}"#.into()),
         allocation in damaged(part("golden/allocation.json", "allocation")),
-        checkpoint in damaged(part("golden/kubelet.json", "checkpoint")),
+        checkpoint in prop_oneof![
+            damaged(part("golden/kubelet.json", "checkpoint")),
+            damaged(crate::case::named(CHECKPOINT)),
+        ],
         annotation in any_annotation(),
         environment in damaged(
             "GPU_MEM_LIMIT=4Gi\nGPU_MEM_LIMIT=0=1Gi\nCUDA_DEVICE_MEMORY_LIMIT_0=1g\n".into()

@@ -35,6 +35,8 @@ pub struct Node {
     pub allow_off_switches: bool,
     /// The kubelet's checkpoint, if it is to be read: its format is the kubelet's own business.
     pub kubelet_checkpoint: Option<String>,
+    /// Replicas of NVIDIA's device plugin are limits: `1` of `N` is that part of the GPU.
+    pub time_slicing: bool,
     /// Bytes of a unit of `ALIYUN_COM_GPU_MEM_*`: the plugin's `--memory-unit`, `GiB` or `MiB`.
     pub aliyun_memory_unit: u64,
     /// Bytes that are charged for a context.
@@ -89,6 +91,9 @@ pub enum Privileged {
 impl Node {
     /// Its path.
     pub const PATH: &'static str = "/etc/gpucap/config.json";
+    /// The path of the kubelet's checkpoint, where a setting needs one and none names it.
+    const KUBELET_CHECKPOINT: &'static str =
+        "/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint";
 
     /// The configuration that this file holds.
     ///
@@ -104,6 +109,9 @@ impl Node {
             let held = || excerpt(&value.to_string());
             node.set(key, value)
                 .map_err(|why| wrong(format!("{}: {}: {why}", excerpt(key), held())))?;
+        }
+        if node.time_slicing {
+            node.kubelet_checkpoint.get_or_insert_with(|| Self::KUBELET_CHECKPOINT.into());
         }
         // A source that is not read cannot be one to rely on.
         let Self { sources, trusted_sources, .. } = &mut node;
@@ -130,6 +138,9 @@ impl Node {
             "allow_off_switches" => self.allow_off_switches = flag(value)?,
             "kubelet_checkpoint" => {
                 self.kubelet_checkpoint = if value.is_null() { None } else { Some(path(value)?) };
+            }
+            "time_slicing" => {
+                self.time_slicing = choice(value, &[("off", false), ("enforce", true)])?;
             }
             "aliyun_memory_unit" => {
                 self.aliyun_memory_unit = choice(value, &[("GiB", 1 << 30), ("MiB", 1 << 20)])?;
@@ -180,6 +191,7 @@ impl Default for Node {
             require_limit_for_gpu: false,
             allow_off_switches: false,
             kubelet_checkpoint: None,
+            time_slicing: false,
             aliyun_memory_unit: 1 << 30,
             context_mem: None,
             open: false,
