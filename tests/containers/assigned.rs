@@ -17,6 +17,7 @@ use std::os::unix::fs::PermissionsExt;
 pub(crate) fn trials() -> Vec<Trial> {
     trials_of(&[
         ("a replica of the device plugin is that part of the card", replica),
+        ("a claim of the DRA driver is its memory", claim),
         ("a checkpoint that cannot be used refuses a GPU", damaged),
         ("a checkpoint that is not there refuses what was assigned", missing),
     ])
@@ -38,8 +39,10 @@ fn card() -> Result<String> {
 /// A checkpoint: its setting, its content for a card, and what an error calls it.
 type Checkpoint = (&'static str, fn(&str) -> Value, &'static str);
 
-const CHECKPOINTS: [Checkpoint; 1] =
-    [("kubelet_checkpoint", replicas, "the kubelet's checkpoint cannot be read: ")];
+const CHECKPOINTS: [Checkpoint; 2] = [
+    ("kubelet_checkpoint", replicas, "the kubelet's checkpoint cannot be read: "),
+    ("dra_checkpoint", claims, "the checkpoint of NVIDIA's DRA driver cannot be read: "),
+];
 
 /// One of four replicas is the container's; another one is another container's of its pod.
 fn replicas(card: &str) -> Value {
@@ -58,6 +61,24 @@ fn replicas(card: &str) -> Value {
         },
         "Checksum": 1,
     })
+}
+
+/// The pod's claim takes 1 GiB of the card.
+fn claims(card: &str) -> Value {
+    json!({"version": "v2", "checksum": 1, "v1": {}, "v2": {"checksum": 2, "preparedClaims": {"c1": {
+        "checkpointState": "PrepareCompleted",
+        "status": {
+            "allocation": {"devices": {"results": [{
+                "request": "gpu", "driver": "gpu.nvidia.com", "pool": "n1", "device": "gpu-0",
+                "shareID": "s1", "consumedCapacity": {"memory": "1Gi"},
+            }]}},
+            "reservedFor": [{"resource": "pods", "name": "train", "uid": "u1"}],
+        },
+        "preparedDevices": [{"devices": [{
+            "gpu": {"info": {"uuid": card}, "device": {"DeviceName": "gpu-0"}}, "mig": null,
+        }], "configState": {"mpsControlDaemonID": ""}}],
+        "name": "train-gpu", "namespace": "test",
+    }}}})
 }
 
 /// A container of a pod that was assigned a part of the card, and asks for the whole.
@@ -89,6 +110,10 @@ fn runs_capped(container: &Container) -> Result {
 
 fn replica(runtime: Runtime) -> Result {
     runs_capped(&assigned(runtime, CHECKPOINTS[0])?)
+}
+
+fn claim(runtime: Runtime) -> Result {
+    runs_capped(&assigned(runtime, CHECKPOINTS[1])?)
 }
 
 fn damaged(runtime: Runtime) -> Result {

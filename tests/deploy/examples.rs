@@ -38,6 +38,18 @@ const fn whole(file: &'static str, source: &'static str, slice: &'static str) ->
 const EXAMPLES: &[Example] = &[
     whole("ack", "ack", "*: memory 2GiB, time 30%"),
     whole("annotations", "annotation", "*: memory 4GiB, time 30%"),
+    Example {
+        env: &[("NVIDIA_VISIBLE_DEVICES", "GPU-01010101-0101-0101-0101-010101010101")],
+        file_of_node: Some((
+            r#"{"version":"v2","v2":{"preparedClaims":{"1":{"checkpointState":"PrepareCompleted",
+                "status":{"reservedFor":[{"resource":"pods","uid":"u1"}],"allocation":{"devices":{"results":[
+                {"driver":"gpu.nvidia.com","device":"gpu-0","consumedCapacity":{"memory":"10Gi"}}]}}},
+                "preparedDevices":[{"devices":[{"gpu":{"info":
+                {"uuid":"GPU-01010101-0101-0101-0101-010101010101"},"device":{"DeviceName":"gpu-0"}}}]}]}}}}"#,
+            r#"{"dra_checkpoint": "$FILE"}"#,
+        )),
+        ..whole("dra", "dra", "GPU-01010101-0101-0101-0101-010101010101: memory 10GiB")
+    },
     whole("egpu", "egpu", "*: memory 2GiB, time 50%"),
     whole("environment", "environment", "*: memory 4GiB, time 30%"),
     Example {

@@ -33,6 +33,7 @@ fn plan(creation: &gpucap_nri::Creation) -> Answer {
         cards: &[],
         allocations: &[],
         checkpoint: NodeFile::Off,
+        claims: NodeFile::Off,
         calibration: None,
         driver: None,
         user_namespaces: true,

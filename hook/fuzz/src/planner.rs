@@ -70,6 +70,30 @@ pub fn checkpoint(bytes: &[u8]) {
     plan(&CONTAINER, None, Some(br#"{"time_slicing": "enforce"}"#), None, Some(bytes));
 }
 
+/// The checkpoint of NVIDIA's DRA driver.
+pub fn claims(bytes: &[u8]) {
+    static WITH_GPU: LazyLock<Container> = LazyLock::new(|| Container {
+        gpu: Some("/dev/nvidia0".into()),
+        is_assigned_gpu: true,
+        ..CONTAINER.clone()
+    });
+    static NODE: LazyLock<Node> = LazyLock::new(|| {
+        Node::parse(Node::PATH, br#"{"dra_checkpoint": "/c"}"#).expect("a configuration")
+    });
+    check(&Sources {
+        state: None,
+        container: &WITH_GPU,
+        node: Ok(&NODE),
+        cards: &CARDS,
+        allocations: &[],
+        checkpoint: NodeFile::Off,
+        claims: NodeFile::Read(bytes),
+        calibration: None,
+        driver: None,
+        user_namespaces: true,
+    });
+}
+
 /// What was measured of the cards.
 pub fn calibration(bytes: &[u8]) {
     static AUTO: LazyLock<Node> = LazyLock::new(|| {
@@ -82,6 +106,7 @@ pub fn calibration(bytes: &[u8]) {
         cards: &[],
         allocations: &[],
         checkpoint: NodeFile::Off,
+        claims: NodeFile::Off,
         calibration: Some(Ok(bytes)),
         driver: Some("595.10.01"),
         user_namespaces: true,
@@ -116,6 +141,7 @@ fn plan(
         cards: &CARDS,
         allocations: allocation.map(<[u8]>::to_vec).as_slice(),
         checkpoint: checkpoint.map_or(NodeFile::Off, NodeFile::Read),
+        claims: NodeFile::Off,
         calibration: None,
         driver: None,
         user_namespaces: true,

@@ -44,6 +44,7 @@ fn planned(container: &gpucap_plan::Container, node: &Node) -> Plan {
         cards: &cards,
         allocations: &[],
         checkpoint: NodeFile::Off,
+        claims: NodeFile::Off,
         calibration: None,
         driver: None,
         user_namespaces: true,

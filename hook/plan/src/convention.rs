@@ -9,6 +9,7 @@ mod ack;
 mod allocation;
 pub(crate) mod annotation;
 mod device_list;
+mod dra;
 mod egpu;
 mod environment;
 mod gpushare;
@@ -39,6 +40,7 @@ const fn reader(source: Source) -> Reader {
         Source::Allocation => (allocation::read, false),
         Source::Kubelet => (kubelet::read, false),
         Source::TimeSlicing => (time_slicing::read, false),
+        Source::Dra => (dra::read, false),
         Source::Annotation => (annotation::read, true),
         Source::Hami => (hami::read, true),
         Source::Volcano => (volcano::read, false),

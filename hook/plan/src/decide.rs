@@ -42,6 +42,8 @@ pub struct Sources<'a> {
     pub allocations: &'a [Vec<u8>],
     /// The kubelet's checkpoint of its device plugins.
     pub checkpoint: NodeFile<'a>,
+    /// The checkpoint of NVIDIA's DRA driver.
+    pub claims: NodeFile<'a>,
     /// What was measured of the cards (`<state_dir>/driver.json`), if it was; or why that cannot be read.
     pub calibration: Option<Result<&'a [u8], &'a str>>,
     /// The version of the running driver, if it is known.
@@ -115,6 +117,7 @@ impl Decision {
             identities: &Identity::all_of(&annotations),
             allocations: sources.allocations,
             checkpoint: sources.checkpoint,
+            claims: sources.claims,
             container,
         };
         self.grants = convention::ask(&facts, &sources.container.env)?;

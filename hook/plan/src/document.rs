@@ -6,6 +6,7 @@
 
 pub(crate) mod calibration;
 pub(crate) mod card;
+pub(crate) mod claims;
 pub(crate) mod container;
 pub(crate) mod env;
 pub(crate) mod identity;

@@ -22,5 +22,6 @@ pub(crate) struct Facts<'a> {
     pub(crate) identities: &'a [Identity],
     pub(crate) allocations: &'a [Vec<u8>],
     pub(crate) checkpoint: NodeFile<'a>,
+    pub(crate) claims: NodeFile<'a>,
     pub(crate) container: &'a Container,
 }

@@ -33,6 +33,8 @@ sources! {
     Kubelet "kubelet",
     /// The replicas of NVIDIA's device plugin, by the same checkpoint.
     TimeSlicing "time-slicing",
+    /// The claims of NVIDIA's DRA driver, by its checkpoint.
+    Dra "dra",
     /// gpucap's own annotations.
     Annotation "annotation",
     /// HAMi's variables and annotations.

@@ -41,8 +41,8 @@ pub(crate) fn config(case: &Value) -> Value {
     config
 }
 
-/// The decision on a case: besides the container it may have `node`, `cards`, `allocation`, `checkpoint`, `calibration`,
-/// `driver`, `user_namespaces`.
+/// The decision on a case: besides the container it may have `node`, `cards`, `allocation`, `checkpoint`, `claims`,
+/// `calibration`, `driver`, `user_namespaces`.
 pub(crate) fn decided(case: &Value) -> Decision {
     let bytes = |key: &str| {
         case.get(key).map(|value| match value {
@@ -62,6 +62,7 @@ pub(crate) fn decided(case: &Value) -> Decision {
         cards: &cards,
         allocations: bytes("allocation").as_slice(),
         checkpoint: node_file(case, "checkpoint", bytes("checkpoint").as_deref()),
+        claims: node_file(case, "claims", bytes("claims").as_deref()),
         calibration: bytes("calibration").as_deref().map(Ok),
         driver: case["driver"].as_str(),
         user_namespaces: case["user_namespaces"] == json!(true),

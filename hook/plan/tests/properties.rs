@@ -52,10 +52,17 @@ fn words() -> Vec<Word> {
     let env = env.map(|text| Word::Env(named(text)));
     let annotations = annotations.map(|(key, text)| Word::Annotation(key.into(), named(text)));
     let allocation = format!("{{\"gpus\":{{\"{A}\":{{\"mem\":\"6Gi\"}},\"{B}\":{{}}}}}}");
-    let checkpoint = Word::Checkpoint(named(CHECKPOINT));
-    let nodes = [Word::Allocation(allocation), checkpoint];
-    env.into_iter().chain(annotations).chain(nodes).collect()
+    let nodes = [Word::Checkpoint(named(CHECKPOINT)), Word::Claims(named(CLAIMS))];
+    env.into_iter().chain(annotations).chain([Word::Allocation(allocation)]).chain(nodes).collect()
 }
+
+/// A claim of the pod that takes 10 GiB of a card, and the whole of another one.
+const CLAIMS: &str = r#"{"version": "v2", "v2": {"preparedClaims": {"c": {"checkpointState": "PrepareCompleted",
+    "status": {"reservedFor": [{"resource": "pods", "uid": "u1"}], "allocation": {"devices": {"results": [
+        {"driver": "gpu.nvidia.com", "device": "gpu-0", "consumedCapacity": {"memory": "10Gi"}},
+        {"driver": "gpu.nvidia.com", "device": "gpu-1"}]}}},
+    "preparedDevices": [{"devices": [{"gpu": {"info": {"uuid": "$A"}, "device": {"DeviceName": "gpu-0"}}},
+        {"gpu": {"info": {"uuid": "$B"}, "device": {"DeviceName": "gpu-1"}}}]}]}}}}"#;
 
 /// One of four replicas of a card, beside the whole of another one.
 const CHECKPOINT: &str = r#"{"Data": {"PodDeviceEntries": [
@@ -69,6 +76,7 @@ enum Word {
     Annotation(String, String),
     Allocation(String),
     Checkpoint(String),
+    Claims(String),
 }
 
 impl Word {
@@ -85,7 +93,7 @@ fn case(words: &[Word]) -> Value {
         "annotations": {
             "io.kubernetes.cri.sandbox-uid": "u1", "io.kubernetes.cri.container-name": "app",
         },
-        "node": {"time_slicing": "enforce"},
+        "node": {"time_slicing": "enforce", "dra_checkpoint": "/c"},
     });
     for word in words {
         match word {
@@ -97,6 +105,7 @@ fn case(words: &[Word]) -> Value {
             Word::Annotation(key, held) => case["annotations"][key] = json!(held),
             Word::Allocation(text) => case["allocation"] = json!(text),
             Word::Checkpoint(text) => case["checkpoint"] = json!(text),
+            Word::Claims(text) => case["claims"] = json!(text),
         }
     }
     case
@@ -157,9 +166,10 @@ proptest! {
 
     #[test]
     fn no_pod_raises_what_the_node_assigned(
-        words in said(), off in any::<bool>(), another in any::<bool>()
+        words in said(), by_claim in any::<bool>(), off in any::<bool>(), another in any::<bool>()
     ) {
-        let assigned = Word::Checkpoint(crate::case::named(CHECKPOINT));
+        let named = crate::case::named;
+        let assigned = if by_claim { Word::Claims(named(CLAIMS)) } else { Word::Checkpoint(named(CHECKPOINT)) };
         let node = decided(&case(std::slice::from_ref(&assigned))).plan;
         let words: Vec<_> = words.into_iter().filter(Word::is_of_pod).collect();
         let mut pod = case(&[&words[..], &[assigned]].concat());
@@ -291,6 +301,7 @@ proptest! {
             damaged(part("golden/kubelet.json", "checkpoint")),
             damaged(crate::case::named(CHECKPOINT)),
         ],
+        claims in damaged(crate::case::named(CLAIMS)),
         annotation in any_annotation(),
         environment in damaged(
             "GPU_MEM_LIMIT=4Gi\nGPU_MEM_LIMIT=0=1Gi\nCUDA_DEVICE_MEMORY_LIMIT_0=1g\n".into()
@@ -302,6 +313,7 @@ proptest! {
         fuzz::node(&node);
         fuzz::allocation(&allocation);
         fuzz::checkpoint(&checkpoint);
+        fuzz::claims(&claims);
         fuzz::annotations(&annotation);
         fuzz::environment(&environment);
         fuzz::calibration(&calibration);

@@ -33,6 +33,7 @@ pub(crate) struct Inputs {
     cards: Vec<Card>,
     allocations: Vec<Vec<u8>>,
     checkpoint: Kept,
+    claims: Kept,
     calibration: Option<Result<Vec<u8>, String>>,
     driver: Option<String>,
 }
@@ -72,11 +73,22 @@ impl Inputs {
         // For the source `kubelet` alone, which only lowers, the owner of the file does not matter.
         let is_grant = used.time_slicing;
         let checkpoint = kept(used.kubelet_checkpoint.as_deref(), is_grant);
+        let claims = kept(used.dra_checkpoint.as_deref(), true);
         let calibration = calibration(&used);
         // Only of use beside the other.
         let driver = calibration.as_ref().and_then(|_| driver());
         let cards = cards();
-        Ok(Self { state, container, node, cards, allocations, checkpoint, calibration, driver })
+        Ok(Self {
+            state,
+            container,
+            node,
+            cards,
+            allocations,
+            checkpoint,
+            claims,
+            calibration,
+            driver,
+        })
     }
 
     /// The container, as its `config.json` describes it.
@@ -98,6 +110,7 @@ impl Inputs {
             cards: &self.cards,
             allocations: &self.allocations,
             checkpoint: node_file(&self.checkpoint),
+            claims: node_file(&self.claims),
             calibration: self.calibration.as_ref().map(|read| match read {
                 Ok(bytes) => Ok(&bytes[..]),
                 Err(why) => Err(&why[..]),

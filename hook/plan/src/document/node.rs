@@ -37,6 +37,8 @@ pub struct Node {
     pub kubelet_checkpoint: Option<String>,
     /// Replicas of NVIDIA's device plugin are limits: `1` of `N` is that part of the GPU.
     pub time_slicing: bool,
+    /// The checkpoint of NVIDIA's DRA driver, whose claims are limits.
+    pub dra_checkpoint: Option<String>,
     /// Bytes of a unit of `ALIYUN_COM_GPU_MEM_*`: the plugin's `--memory-unit`, `GiB` or `MiB`.
     pub aliyun_memory_unit: u64,
     /// Bytes that are charged for a context.
@@ -142,6 +144,9 @@ impl Node {
             "time_slicing" => {
                 self.time_slicing = choice(value, &[("off", false), ("enforce", true)])?;
             }
+            "dra_checkpoint" => {
+                self.dra_checkpoint = if value.is_null() { None } else { Some(path(value)?) };
+            }
             "aliyun_memory_unit" => {
                 self.aliyun_memory_unit = choice(value, &[("GiB", 1 << 30), ("MiB", 1 << 20)])?;
             }
@@ -192,6 +197,7 @@ impl Default for Node {
             allow_off_switches: false,
             kubelet_checkpoint: None,
             time_slicing: false,
+            dra_checkpoint: None,
             aliyun_memory_unit: 1 << 30,
             context_mem: None,
             open: false,
