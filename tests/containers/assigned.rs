@@ -18,6 +18,8 @@ pub(crate) fn trials() -> Vec<Trial> {
     trials_of(&[
         ("a replica of the device plugin is that part of the card", replica),
         ("a claim of the DRA driver is its memory", claim),
+        ("a fraction of KAI is that part of the card", fraction),
+        ("the memory limit of NVIDIA's toolkit is one with any driver", toolkit),
         ("a checkpoint that cannot be used refuses a GPU", damaged),
         ("a checkpoint that is not there refuses what was assigned", missing),
     ])
@@ -114,6 +116,22 @@ fn replica(runtime: Runtime) -> Result {
 
 fn claim(runtime: Runtime) -> Result {
     runs_capped(&assigned(runtime, CHECKPOINTS[1])?)
+}
+
+/// A container that asks for the whole card, and has these variables besides.
+fn with(runtime: Runtime, variables: &[&str]) -> Result<Container> {
+    let all =
+        ["GPU_MEM_LIMIT=4Gi", "STUB_GPU_MEM=4GiB"].into_iter().chain(variables.iter().copied());
+    Ok(all.fold(Container::new(runtime)?, Container::env))
+}
+
+fn fraction(runtime: Runtime) -> Result {
+    runs_capped(&with(runtime, &["GPU_PORTION=0.25", "RUNAI_NUM_OF_GPUS=0.25"])?)
+}
+
+fn toolkit(runtime: Runtime) -> Result {
+    let variables = ["NVIDIA_GPU_MEMORY_REQUEST=512", "NVIDIA_GPU_MEMORY_LIMIT=1024"];
+    runs_capped(&with(runtime, &variables)?)
 }
 
 fn damaged(runtime: Runtime) -> Result {

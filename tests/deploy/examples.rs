@@ -58,6 +58,10 @@ const EXAMPLES: &[Example] = &[
     },
     whole("hami", "hami", "*: memory 3000MiB, time 30%"),
     Example {
+        env: &[("GPU_PORTION", "0.25"), ("RUNAI_NUM_OF_GPUS", "0.25")],
+        ..whole("kai", "kai", "*: memory 25%, time 25%")
+    },
+    Example {
         annotations: &[(
             "scheduling.koordinator.sh/device-allocated",
             r#"{"gpu":[{"minor":0,"resources":{"koordinator.sh/gpu-core":"50","koordinator.sh/gpu-memory-ratio":"50"}}]}"#,
@@ -66,6 +70,7 @@ const EXAMPLES: &[Example] = &[
     },
     whole("mig", "environment", "*: memory 2GiB"),
     whole("mps", "mps", "*: memory 2GB, time 30%"),
+    whole("nvidia", "nvidia", "*: memory 2GiB"),
     whole("profile", "environment", "*: memory 5GiB, time 14.28%"),
     Example {
         env: &[("NVIDIA_VISIBLE_DEVICES", "GPU-01010101-0101-0101-0101-010101010101")],

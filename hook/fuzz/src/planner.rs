@@ -21,7 +21,7 @@ static CARDS: LazyLock<Vec<Card>> = LazyLock::new(|| {
 });
 
 /// The annotations that some convention reads.
-pub const ANNOTATIONS: [&str; 12] = [
+pub const ANNOTATIONS: [&str; 13] = [
     "gpucap/mem",
     "gpucap/core-pct",
     "gpucap/profile",
@@ -34,6 +34,7 @@ pub const ANNOTATIONS: [&str; 12] = [
     "gpushare.alibabacloud.com/core-percentage",
     "scheduling.koordinator.sh/device-allocated",
     "io.kubernetes.cri-o.Labels",
+    "nvidia.com/container.app.gpu-memory.limit",
 ];
 
 /// `process.env`, an entry a line.

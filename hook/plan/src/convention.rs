@@ -14,9 +14,11 @@ mod egpu;
 mod environment;
 mod gpushare;
 mod hami;
+mod kai;
 mod koordinator;
 mod kubelet;
 mod mps;
+mod nvidia;
 mod time_slicing;
 mod vgpu_manager;
 mod volcano;
@@ -50,6 +52,8 @@ const fn reader(source: Source) -> Reader {
         Source::Gpushare => (gpushare::read, true),
         Source::Egpu => (egpu::read, true),
         Source::Mps => (mps::read, true),
+        Source::Kai => (kai::read, true),
+        Source::Nvidia => (nvidia::read, true),
         Source::Environment => (environment::read, true),
     }
 }

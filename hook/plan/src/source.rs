@@ -53,6 +53,10 @@ sources! {
     Egpu "egpu",
     /// The variables of NVIDIA's MPS.
     Mps "mps",
+    /// The variables and annotations of KAI-Scheduler and Run:ai.
+    Kai "kai",
+    /// The variables of NVIDIA's container toolkit.
+    Nvidia "nvidia",
     /// gpucap's own variables.
     Environment "environment",
 }

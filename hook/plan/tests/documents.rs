@@ -131,7 +131,8 @@ fn every_key() -> serde_json::Value {
         "next_runtime": ["crun"], "annotation_domain": "gpu.example.com",
         "sources": ["hami", "environment"], "trusted_sources": ["hami", "allocation"],
         "require_limit_for_gpu": true, "allow_off_switches": true,
-        "kubelet_checkpoint": "/k", "time_slicing": "enforce", "dra_checkpoint": "/c", "aliyun_memory_unit": "MiB", "context_mem": "300Mi",
+        "kubelet_checkpoint": "/k", "time_slicing": "enforce", "dra_checkpoint": "/c", "kai_portion": "memory",
+        "aliyun_memory_unit": "MiB", "context_mem": "300Mi",
         "open": true, "no_glibc": "refuse", "privileged": "refuse", "user_namespaces": "refuse",
         "mask_opencl": false,
         "card_pages": false,
@@ -151,7 +152,7 @@ fn every_key_of_the_configuration_is_read() {
     assert_eq!(node.trusted_sources, [Source::Hami], "a source that is not read is not trusted");
     assert!(node.require_limit_for_gpu && node.allow_off_switches && node.open);
     assert_eq!(node.kubelet_checkpoint.as_deref(), Some("/k"));
-    assert!(node.time_slicing);
+    assert!(node.time_slicing && !node.kai_portion_of_time);
     assert_eq!(node.dra_checkpoint.as_deref(), Some("/c"));
     assert_eq!((node.aliyun_memory_unit, node.context_mem), (1 << 20, Some(300 << 20)));
     assert_eq!((node.no_glibc, node.mask_opencl), (NoGlibc::Refuse, false));

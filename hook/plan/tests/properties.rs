@@ -32,6 +32,8 @@ fn words() -> Vec<Word> {
         "GPU_UTIL_PER_DEVICE=50",
         "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=12.5",
         "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=2G,1=6G",
+        "GPU_PORTION=0.35",
+        "NVIDIA_GPU_MEMORY_LIMIT=4096",
     ];
     let annotations = [
         ("gpucap/mem", "5Gi"),
@@ -43,6 +45,7 @@ fn words() -> Vec<Word> {
         ("nvidia.com/real-allocated", "app[0_$A_30_2048,1_$B_20_1024]"),
         ("scheduler.framework.gpushare.allocation", "{\"0\":{\"0\":3,\"1\":5}}"),
         ("aliyun.com/gpu-core.percentage", "25"),
+        ("nvidia.com/container.app.gpu-memory.limit", "7Gi"),
         (
             "scheduling.koordinator.sh/device-allocated",
             "{\"gpu\":[{\"minor\":1,\"resources\":{\"koordinator.sh/gpu-memory\":\"8Gi\"}}]}",
@@ -89,7 +92,7 @@ impl Word {
 /// A container that says these words. Its visible cards are never said, for they give numbers a meaning.
 fn case(words: &[Word]) -> Value {
     let mut case = json!({
-        "env": ["NVIDIA_VISIBLE_DEVICES=".to_owned() + B + "," + A, "AMP_VGPU_ENABLE=1"],
+        "env": ["NVIDIA_VISIBLE_DEVICES=".to_owned() + B + "," + A, "AMP_VGPU_ENABLE=1", "RUNAI_NUM_OF_GPUS=1"],
         "annotations": {
             "io.kubernetes.cri.sandbox-uid": "u1", "io.kubernetes.cri.container-name": "app",
         },

@@ -13,7 +13,7 @@ use gpucap_core::units::{Amount, Share};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-use super::{egpu, environment, gpushare, hami, mps, vgpu_manager};
+use super::{egpu, environment, gpushare, hami, mps, nvidia, vgpu_manager};
 use crate::document::env::{Env, Reading};
 use crate::document::identity::Identity;
 use crate::encoding::allocate_response;
@@ -50,8 +50,15 @@ fn answered(facts: &Facts<'_>, env: &Env) -> Result<Vec<Grant>, Reason> {
     let none = BTreeMap::new();
     let env = Reading::first(env).map_err(|reason| reason.renamed(named))?;
     let facts = Facts { env: &env, annotations: &none, ..facts.clone() };
-    let conventions =
-        [environment::read, gpushare::read, egpu::read, hami::read, vgpu_manager::read, mps::read];
+    let conventions = [
+        environment::read,
+        gpushare::read,
+        egpu::read,
+        hami::read,
+        vgpu_manager::read,
+        mps::read,
+        nvidia::read,
+    ];
     let mut grants = Vec::new();
     for read in conventions {
         let found = read(&facts).map_err(|reason| reason.renamed(named))?.into_iter();

@@ -39,6 +39,8 @@ pub struct Node {
     pub time_slicing: bool,
     /// The checkpoint of NVIDIA's DRA driver, whose claims are limits.
     pub dra_checkpoint: Option<String>,
+    /// KAI's `GPU_PORTION` is a part of the time too, not of the memory alone.
+    pub kai_portion_of_time: bool,
     /// Bytes of a unit of `ALIYUN_COM_GPU_MEM_*`: the plugin's `--memory-unit`, `GiB` or `MiB`.
     pub aliyun_memory_unit: u64,
     /// Bytes that are charged for a context.
@@ -147,6 +149,10 @@ impl Node {
             "dra_checkpoint" => {
                 self.dra_checkpoint = if value.is_null() { None } else { Some(path(value)?) };
             }
+            "kai_portion" => {
+                self.kai_portion_of_time =
+                    choice(value, &[("memory-and-time", true), ("memory", false)])?;
+            }
             "aliyun_memory_unit" => {
                 self.aliyun_memory_unit = choice(value, &[("GiB", 1 << 30), ("MiB", 1 << 20)])?;
             }
@@ -198,6 +204,7 @@ impl Default for Node {
             kubelet_checkpoint: None,
             time_slicing: false,
             dra_checkpoint: None,
+            kai_portion_of_time: true,
             aliyun_memory_unit: 1 << 30,
             context_mem: None,
             open: false,
