@@ -124,7 +124,7 @@ pub(crate) const DEPENDENCIES: &[(&str, &[&str])] = &[
             "toml_edit",
         ],
     ),
-    ("hook/plan/Cargo.toml", &["gpucap-core", "serde_json"]),
+    ("hook/plan/Cargo.toml", &["gpucap-core", "serde_json", "strsim"]),
     ("hook/nri/Cargo.toml", &["gpucap-core", "gpucap-plan", "prost", "serde_json"]),
     (
         "hook/fuzz/Cargo.toml",

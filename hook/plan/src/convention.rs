@@ -18,12 +18,11 @@ mod kai;
 mod koordinator;
 mod kubelet;
 mod mps;
+pub(crate) mod near_miss;
 mod nvidia;
 mod time_slicing;
 mod vgpu_manager;
 mod volcano;
-
-use std::collections::BTreeMap;
 
 use gpucap_core::config::Config;
 
@@ -81,16 +80,6 @@ fn is_foreign(annotation: &str) -> bool {
     let mut beginnings = others.iter().map(|pattern| pattern.trim_end_matches('*'));
     beginnings.any(|beginning| annotation.starts_with(beginning))
 }
-
-/// What a person should know of a container that asks for nothing: the annotations that may have been meant to.
-pub(crate) fn unheard(node: &Node, annotations: &BTreeMap<String, String>) -> Vec<String> {
-    let keys = annotations.keys().filter(|key| hears(node, key)).take(MOST_UNHEARD);
-    keys.map(|key| format!("annotation {} says no limit that is known here", key.escape_default()))
-        .collect()
-}
-
-/// More are not named.
-const MOST_UNHEARD: usize = 8;
 
 /// The grants of all conventions that the node reads, for every reading of the environment.
 pub(crate) fn ask(facts: &Facts<'_>, env: &Env) -> Result<Vec<Grant>, Reason> {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use gpucap_core::config::{Config, Excerpt};
 use gpucap_core::limits::file::{Key, Label, LimitsFile};
 
-use crate::convention;
+use crate::convention::{self, near_miss};
 use crate::document::calibration::Calibration;
 use crate::document::card::Card;
 use crate::document::container::{Container, MountNamespace};
@@ -131,6 +131,7 @@ impl Decision {
         annotations: &BTreeMap<String, String>,
     ) -> Result<Plan, Reason> {
         let asked = self.grants.iter().any(Grant::limits);
+        self.notes.extend(near_miss::near(&sources.container.env, node, annotations));
         if asked {
             // Only now: where nothing is asked for, a slip of the administrator must not stop anything.
             sources.node.map_err(Clone::clone)?;
@@ -149,7 +150,7 @@ impl Decision {
             return Err(Reason::NoLimit { gpu: gpu.clone() });
         }
         if !asked {
-            self.notes.extend(convention::unheard(node, annotations));
+            self.notes.extend(near_miss::without_limit(node, annotations));
             return Ok(Plan::NotAsked);
         }
         let mut entries = merge(&self.grants)?;

@@ -93,5 +93,7 @@ fn one<T: Value>(
         held: Excerpt::new(held.as_bytes()),
         why: format!("{why}; allowed: {}", row.allowed),
     })?;
-    Ok(Some(Grant::new(source, held, environment::caps(&list, visible, cap))))
+    let caps = environment::caps(&list, (visible, facts.cards), cap);
+    let caps = caps.ok_or_else(|| Reason::value(&*source, held, environment::NO_GPU))?;
+    Ok(Some(Grant::new(source, held, caps)))
 }

@@ -22,7 +22,7 @@ pub struct Env(Vec<(String, String)>);
 pub(crate) struct Reading<'a>(BTreeMap<&'a str, &'a str>);
 
 /// The variables that some convention reads.
-const HEARD: [&str; 22] = [
+pub(crate) const HEARD: [&str; 22] = [
     "ALIYUN_COM_GPU_MEM_CONTAINER",
     "ALIYUN_COM_GPU_MEM_DEV",
     "ALIYUN_COM_GPU_MEM_IDX",
@@ -165,7 +165,7 @@ impl<'a> Reading<'a> {
 }
 
 /// Whether some convention reads this variable.
-fn is_heard(name: &str) -> bool {
+pub(crate) fn is_heard(name: &str) -> bool {
     HEARD.contains(&name) || NUMBERED.iter().any(|prefix| number(name, prefix).is_some())
 }
 
