@@ -3,6 +3,7 @@
 //! In fixtures `$A`, `$B` and `$C` stand for the names of three cards, `$M` for that of a MIG instance. The node has A
 //! and B, in this order; their device files are numbered the other way round.
 
+use gpucap_core::config::Slices;
 use gpucap_plan::{
     Card, Container, Decision, Node, NodeError, NodeFile, Plan, Sources, State, decide,
 };
@@ -22,7 +23,10 @@ pub(crate) fn named(text: &str) -> String {
 
 pub(crate) fn cards() -> Vec<Card> {
     [(A, 1), (B, 0)]
-        .map(|(name, minor)| Card { name: name.parse().unwrap(), minor: Some(minor) })
+        .map(|(name, minor)| {
+            let name = name.parse().unwrap();
+            Card { name, minor: Some(minor), slices: Slices::Seven }
+        })
         .into()
 }
 
@@ -42,7 +46,7 @@ pub(crate) fn config(case: &Value) -> Value {
 }
 
 /// The decision on a case: besides the container it may have `node`, `cards`, `allocation`, `checkpoint`, `claims`,
-/// `calibration`, `driver`, `user_namespaces`.
+/// `calibration`, `driver`, `user_namespaces`, `model`.
 pub(crate) fn decided(case: &Value) -> Decision {
     let bytes = |key: &str| {
         case.get(key).map(|value| match value {
@@ -53,7 +57,11 @@ pub(crate) fn decided(case: &Value) -> Decision {
     let container = Container::parse(config(case).to_string().as_bytes()).unwrap();
     let node: Result<Node, NodeError> =
         bytes("node").map_or_else(|| Ok(Node::default()), |bytes| Node::parse(Node::PATH, &bytes));
-    let cards = if case["cards"] == json!(false) { vec![] } else { cards() };
+    let mut cards = if case["cards"] == json!(false) { vec![] } else { cards() };
+    // A model is that of B.
+    if let (Some(model), Some(card)) = (case["model"].as_str(), cards.last_mut()) {
+        card.slices = Slices::of_model(model);
+    }
     let state = State { id: "4f6c".into(), ..State::default() };
     decide(&Sources {
         state: Some(&state),

@@ -2,6 +2,7 @@
 //!
 //! `states/<runtime>-<stage>.json` have what each runtime says to a hook, with its peculiarities.
 
+use gpucap_core::config::Slices;
 use gpucap_plan::{
     Card, Container, Identity, MountNamespace, Names, NativeLimits, NoGlibc, Node, Source, State,
 };
@@ -119,7 +120,9 @@ fn a_card_is_read_as_the_driver_describes_it() {
                 Device Minor: \t 1\nGPU Excluded:\t No\n";
     let card = Card::parse(text).expect("a card");
     assert_eq!(card.name.to_string(), "GPU-aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa");
-    assert_eq!(card.minor, Some(1));
+    assert_eq!((card.minor, card.slices), (Some(1), Slices::Seven));
+    let a30 = Card::parse(&text.replace("A100", "A30")).expect("a card");
+    assert_eq!(a30.slices, Slices::Four);
     // While no driver has started the card, its UUID is unknown.
     assert_eq!(Card::parse("GPU UUID: GPU-????????-????-????-????-????????????"), None);
 }

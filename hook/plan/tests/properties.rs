@@ -5,6 +5,7 @@
 
 use crate::case::{A, B, C, M, decided};
 use crate::fuzz;
+use gpucap_core::config::Slices;
 use gpucap_core::limits::{DeviceFacts, Limits, LimitsFile};
 use gpucap_core::uuid::{DeviceName, Uuid};
 use gpucap_plan::{Plan, variables};
@@ -127,6 +128,7 @@ fn devices() -> Vec<DeviceFacts> {
         parent: parent.map(uuid),
         index: None,
         total_bytes,
+        slices: Slices::Seven,
     };
     vec![
         device(A, None, 40 << 30),

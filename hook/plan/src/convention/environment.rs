@@ -5,7 +5,7 @@
 //! names none that is here is refused. The shim reads the variables once more,
 //! and can only lower.
 
-use gpucap_core::config::{Config, OPTIONS, PerGpu, Selector, WithFile};
+use gpucap_core::config::{Config, OPTIONS, PerGpu, Selector, Slices, WithFile};
 use gpucap_core::uuid::{DeviceName, Kind};
 
 use crate::document::card::{Card, Visible};
@@ -55,9 +55,12 @@ pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
     };
     let visible = Visible::of(facts.env, "NVIDIA_VISIBLE_DEVICES", facts.cards);
     let place = (&visible, facts.cards);
-    let memory = config.memory.as_ref().map(|list| caps(list, place, |&it| Cap::memory(it)));
-    let core = config.core.as_ref().map(|list| caps(list, place, |&it| Cap::core(it)));
-    let profile = config.profile.as_ref().map(|list| caps(list, place, |&it| Cap::profile(it)));
+    let memory = config.memory.as_ref().map(|list| caps(list, place, |&it, _| Cap::memory(it)));
+    let core = config.core.as_ref().map(|list| caps(list, place, |&it, _| Cap::core(it)));
+    let profile = config
+        .profile
+        .as_ref()
+        .map(|list| caps(list, place, |&it, slices| Cap::profile(it, slices)));
     let all = [("GPU_MEM_LIMIT", memory), ("GPU_CORE_PCT", core), ("GPU_PROFILE", profile)];
     all.into_iter().filter_map(|(name, caps)| Some(grant(name, caps?))).collect()
 }
@@ -69,10 +72,10 @@ pub(super) const NO_GPU: &str = "it names no GPU that is here";
 pub(super) fn caps<T>(
     list: &PerGpu<T>,
     (visible, cards): (&Visible, &[Card]),
-    cap: impl Fn(&T) -> Cap,
+    cap: impl Fn(&T, Slices) -> Cap,
 ) -> Option<Caps> {
     let entries = match list {
-        PerGpu::Every(value) => return Some(Caps::every(cap(value))),
+        PerGpu::Every(value) => return Some(Caps::by_slices(cards, |slices| cap(value, slices))),
         PerGpu::Listed(entries) => entries,
     };
     // The node's MIG instances are not known, nor without a driver its cards.
@@ -81,16 +84,20 @@ pub(super) fn caps<T>(
         let mut known = cards.iter().map(|card| card.name).chain(shown.copied());
         name.kind == Kind::Mig || cards.is_empty() || known.any(|it| it.uuid == name.uuid)
     };
+    let of = |value: &T, name: DeviceName| {
+        let own = cards.iter().find(|card| card.name.uuid == name.uuid);
+        (name, cap(value, own.map_or_else(Slices::default, |card| card.slices)))
+    };
     let mut named = Vec::new();
     let mut unknown = Vec::new();
     for (selector, value) in entries {
         match (*selector, &visible.shown) {
-            (Selector::Name(name), _) => named.push((name, cap(value))),
-            (Selector::Index(index), None) => unknown.push((index, cap(value))),
+            (Selector::Name(name), _) => named.push(of(value, name)),
+            (Selector::Index(index), None) => unknown.push((index, cap(value, Slices::default()))),
             // An index beyond the last GPU is no GPU's.
             (Selector::Index(index), Some(shown)) => {
                 let name = usize::try_from(index).ok().and_then(|index| shown.get(index));
-                named.extend(name.map(|&name| (name, cap(value))));
+                named.extend(name.map(|&name| of(value, name)));
             }
         }
     }

@@ -93,7 +93,10 @@ fn resource(facts: &Facts<'_>, entry: &Value) -> Result<Option<Grant>, Reason> {
             Cap::core(share)
         }
         _ => match pretended(name, &devices) {
-            Some(profile) => Cap::profile(profile),
+            Some(profile) => {
+                let caps = Caps::by_slices(facts.cards, |slices| Cap::profile(profile, slices));
+                return Ok(Some(Grant::new(source, &count, caps)));
+            }
             None => return Ok(None),
         },
     };
@@ -103,7 +106,9 @@ fn resource(facts: &Facts<'_>, entry: &Value) -> Result<Option<Grant>, Reason> {
 /// The profile of a resource that is named like one and is none: a real instance has an id `MIG-...`.
 fn pretended(name: &str, devices: &[&str]) -> Option<Profile> {
     let real = devices.iter().any(|id| id.starts_with("MIG-"));
-    let profile = name.split_once("/mig-").map(|(_, profile)| profile.replace(".me", "+me"))?;
+    let profile = name
+        .split_once("/mig-")
+        .map(|(_, profile)| profile.replace(".me", "+me").replace(".gfx", "+gfx"))?;
     if real { None } else { Profile::parse(&profile).ok() }
 }
 
