@@ -7,10 +7,12 @@
 use core::ffi::{c_char, c_int, c_uint};
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicUsize, Ordering};
+use gpucap_core::config::Slices;
 pub(crate) use library::{COPIES, DriverCopy, Next};
 
 pub(crate) mod call_guard;
 pub(crate) mod library;
+mod text;
 
 /// Declares the functions of one library: their names, a place for each address in each copy, and a typed call. It answers
 /// whether the driver did it; with `-> code`, what the driver said.
@@ -104,6 +106,7 @@ pub(crate) mod cuda {
             device: CUdevice, attribute: c_int, value: *mut u64);
         fn device_graph_mem_trim = cuDeviceGraphMemTrim(device: CUdevice);
         fn device_get_mem_pool = cuDeviceGetMemPool(pool: *mut CUmemoryPool, device: CUdevice) -> code;
+        fn device_get_name = cuDeviceGetName(name: *mut c_char, length: c_int, device: CUdevice);
         fn device_get_uuid = cuDeviceGetUuid(uuid: *mut CUuuid, device: CUdevice);
         fn device_get_uuid_v2 = cuDeviceGetUuid_v2(uuid: *mut CUuuid, device: CUdevice);
         fn device_primary_ctx_get_state = cuDevicePrimaryCtxGetState(
@@ -166,6 +169,13 @@ pub(crate) mod cuda {
         filled(|uuid| device_get_uuid_v2(copy, uuid, device))
             .or_else(|| filled(|uuid| device_get_uuid(copy, uuid, device)))
             .map(|uuid: CUuuid| uuid.bytes)
+    }
+
+    /// Into how many slices MIG divides a device, by the name of its model.
+    pub(crate) fn slices(copy: &DriverCopy, device: CUdevice) -> Option<Slices> {
+        let name =
+            text::of(|text, length| device_get_name(copy, text, length.cast_signed(), device));
+        name.map(|name| Slices::of_model(&name))
     }
 
     /// The memory of a device, in bytes.
@@ -293,7 +303,6 @@ pub(crate) mod nvml {
     pub(crate) mod process;
 
     use super::*;
-    use core::ffi::CStr;
     use gpucap_abi::nvml::{NvmlResult, nvmlDevice_t, nvmlMemory_t, nvmlProcessInfo_v1_t};
     use gpucap_core::uuid::DeviceName;
 
@@ -310,6 +319,7 @@ pub(crate) mod nvml {
         fn device_get_memory_info = nvmlDeviceGetMemoryInfo(device: nvmlDevice_t, memory: *mut nvmlMemory_t);
         fn device_get_mig_device_handle_by_index = nvmlDeviceGetMigDeviceHandleByIndex(
             device: nvmlDevice_t, index: c_uint, instance: *mut nvmlDevice_t);
+        fn device_get_name = nvmlDeviceGetName(device: nvmlDevice_t, name: *mut c_char, length: c_uint);
         fn device_get_parent = nvmlDeviceGetDeviceHandleFromMigDeviceHandle(
             instance: nvmlDevice_t, device: *mut nvmlDevice_t);
         fn device_get_uuid = nvmlDeviceGetUUID(device: nvmlDevice_t, text: *mut c_char, bytes: c_uint);
@@ -320,11 +330,13 @@ pub(crate) mod nvml {
 
     /// The UUID of a device or MIG instance.
     pub(crate) fn uuid(copy: &DriverCopy, device: nvmlDevice_t) -> Option<DeviceName> {
-        // NVML_DEVICE_UUID_V2_BUFFER_SIZE
-        let mut text = [0u8; 96];
-        device_get_uuid(copy, device, text.as_mut_ptr().cast(), 96)?;
-        let text = CStr::from_bytes_until_nul(&text).ok()?.to_str().ok()?;
-        text.parse().ok()
+        text::of(|text, length| device_get_uuid(copy, device, text, length))?.parse().ok()
+    }
+
+    /// Into how many slices MIG divides a device, by the name of its model.
+    pub(crate) fn slices(copy: &DriverCopy, device: nvmlDevice_t) -> Option<Slices> {
+        let name = text::of(|text, length| device_get_name(copy, device, text, length));
+        name.map(|name| Slices::of_model(&name))
     }
 
     /// All of a device's memory, in bytes.
@@ -335,11 +347,9 @@ pub(crate) mod nvml {
 
     /// The driver's version: the first two numbers of it.
     pub(crate) fn driver_version(copy: &DriverCopy) -> Option<(u32, u32)> {
-        let mut text = [0u8; 80]; // NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE
-        system_get_driver_version(copy, text.as_mut_ptr().cast(), 80)?;
-        let mut numbers = CStr::from_bytes_until_nul(&text).ok()?.to_str().ok()?.split('.');
-        let mut number = || numbers.next()?.parse().ok();
-        Some((number()?, number()?))
+        let text = text::of(|text, length| system_get_driver_version(copy, text, length))?;
+        let mut numbers = text.split('.').map(|number| number.parse().ok());
+        Some((numbers.next()??, numbers.next()??))
     }
 
     /// The place of a device in nvidia-smi's order. MIG instances have none.

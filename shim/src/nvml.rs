@@ -33,7 +33,8 @@ impl Slice {
         let uuid = driver::nvml::uuid(call.driver, handle)?.uuid;
         let limits = call.policy.limits.as_ref()?;
         let place = |_: &_| topology::of_handle(call.driver, handle);
-        let limits = topology::resolve(limits, uuid, total_bytes, place).ok()?.0;
+        let slices = || driver::nvml::slices(call.driver, handle);
+        let limits = topology::resolve(limits, uuid, total_bytes, slices, place).ok()?.0;
         if limits.memory.is_none() && limits.core.is_none() {
             return None;
         }

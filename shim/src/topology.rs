@@ -11,6 +11,7 @@ use crate::sys;
 use core::sync::atomic::Ordering;
 use gpucap_abi::cuda::CUdevice;
 use gpucap_abi::nvml::nvmlDevice_t;
+use gpucap_core::config::Slices;
 use gpucap_core::limits::{DeviceFacts, Limits, Resolved};
 use gpucap_core::uuid::Uuid;
 use std::collections::BTreeSet;
@@ -25,7 +26,7 @@ pub(crate) struct Place {
 }
 
 /// The limits of a device, and its facts. The device's position among the others (`place`) is asked only if the
-/// limits name indices, or may mean the GPU of which this device is a MIG instance.
+/// limits name indices, or may mean the GPU of which this device is a MIG instance; `slices` only if they have a profile.
 ///
 /// # Errors
 /// The limits cannot be resolved, in one line.
@@ -33,9 +34,12 @@ pub(crate) fn resolve(
     limits: &Limits,
     uuid: Uuid,
     total_bytes: u64,
+    slices: impl FnOnce() -> Option<Slices>,
     place: impl Fn(&DeviceFacts) -> Place,
 ) -> Result<(Resolved, DeviceFacts), String> {
-    let mut facts = DeviceFacts { uuid, parent: None, index: None, total_bytes };
+    // A model that is unknown has the most slices, each of which is the smallest.
+    let slices = if limits.needs_slices() { slices() } else { None }.unwrap_or_default();
+    let mut facts = DeviceFacts { uuid, parent: None, index: None, total_bytes, slices };
     if limits.needs_index() || limits.needs_parent(uuid) {
         let Place { index, parent } = place(&facts);
         (facts.index, facts.parent) = (index, parent);

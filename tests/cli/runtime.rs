@@ -25,6 +25,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         ),
         trial("explain: a limit into which nothing fits is doubted", doubted),
         trial("explain: what the runtime would say counts", state),
+        trial("explain: a name that is nearly that of a limit is shown", near),
         trial("explain: the node's allocation for the container counts", allocation),
         trial("explain: an allocation that others than root can write is refused", forged),
     ]
@@ -204,6 +205,11 @@ fn node_of_its_own() -> Result {
     fs::write(place.path("node.json"), "{\"opne\": true}")?;
     let why = format!("{}: \"opne\": \"true\": not a key", place.file("node.json"));
     explain(&place, &[], 4, &why)
+}
+
+fn near() -> Result {
+    let miss = "environment GPU_MEM_LIMT is not read: is GPU_MEM_LIMIT meant?";
+    explain(&Place::new("GPU_MEM_LIMT=4Gi")?, &[], 3, miss)
 }
 
 fn doubted() -> Result {

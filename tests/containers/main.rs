@@ -2,6 +2,7 @@
 //! starting.
 //!
 //! * [`capped`]: the slice is there for every process of every kind of container.
+//! * [`assigned`]: what a plugin assigned, by its checkpoint on the node.
 //! * [`limited`]: the host changes the limits of one that runs.
 //! * [`peers`]: those that share a card publish their usage to each other, and can do nothing else to each other.
 //! * [`kept`]: what the node keeps for that, and that no container is refused for it.
@@ -24,6 +25,7 @@
 //! A container is made of this machine's own C library, the stub driver and the actor ([`image`]); it needs root, a
 //! runtime and a kernel that lets it have its namespaces. What is missing is skipped aloud.
 
+mod assigned;
 mod capped;
 mod cgroups;
 mod component;
@@ -66,6 +68,7 @@ const OUT_OF_MEMORY: u64 = 2;
 fn main() -> ExitCode {
     let suites = [
         capped::trials,
+        assigned::trials,
         limited::trials,
         peers::trials,
         kept::trials,

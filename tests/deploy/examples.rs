@@ -24,18 +24,32 @@ struct Example {
     /// What the scheduler and the device plugin of this convention add to what the pod's author wrote.
     annotations: &'static [(&'static str, &'static str)],
     env: &'static [(&'static str, &'static str)],
+    /// A file of the node that assigns it its slice: its content, and the settings with `$FILE` for its path.
+    file_of_node: Option<(&'static str, &'static str)>,
     /// What `gpucap explain` says of it.
     slice: &'static str,
 }
 
 /// One that has all that counts in it.
 const fn whole(file: &'static str, source: &'static str, slice: &'static str) -> Example {
-    Example { file, source, annotations: &[], env: &[], slice }
+    Example { file, source, annotations: &[], env: &[], file_of_node: None, slice }
 }
 
 const EXAMPLES: &[Example] = &[
     whole("ack", "ack", "*: memory 2GiB, time 30%"),
     whole("annotations", "annotation", "*: memory 4GiB, time 30%"),
+    Example {
+        env: &[("NVIDIA_VISIBLE_DEVICES", "GPU-01010101-0101-0101-0101-010101010101")],
+        file_of_node: Some((
+            r#"{"version":"v2","v2":{"preparedClaims":{"1":{"checkpointState":"PrepareCompleted",
+                "status":{"reservedFor":[{"resource":"pods","uid":"u1"}],"allocation":{"devices":{"results":[
+                {"driver":"gpu.nvidia.com","device":"gpu-0","consumedCapacity":{"memory":"10Gi"}}]}}},
+                "preparedDevices":[{"devices":[{"gpu":{"info":
+                {"uuid":"GPU-01010101-0101-0101-0101-010101010101"},"device":{"DeviceName":"gpu-0"}}}]}]}}}}"#,
+            r#"{"dra_checkpoint": "$FILE"}"#,
+        )),
+        ..whole("dra", "dra", "GPU-01010101-0101-0101-0101-010101010101: memory 10GiB")
+    },
     whole("egpu", "egpu", "*: memory 2GiB, time 50%"),
     whole("environment", "environment", "*: memory 4GiB, time 30%"),
     Example {
@@ -43,6 +57,10 @@ const EXAMPLES: &[Example] = &[
         ..whole("gpushare", "gpushare", "*: memory 3GiB and at most 20%")
     },
     whole("hami", "hami", "*: memory 3000MiB, time 30%"),
+    Example {
+        env: &[("GPU_PORTION", "0.25"), ("RUNAI_NUM_OF_GPUS", "0.25")],
+        ..whole("kai", "kai", "*: memory 25%, time 25%")
+    },
     Example {
         annotations: &[(
             "scheduling.koordinator.sh/device-allocated",
@@ -52,7 +70,22 @@ const EXAMPLES: &[Example] = &[
     },
     whole("mig", "environment", "*: memory 2GiB"),
     whole("mps", "mps", "*: memory 2GB, time 30%"),
+    whole("nvidia", "nvidia", "*: memory 2GiB"),
     whole("profile", "environment", "*: memory 5GiB, time 14.28%"),
+    Example {
+        env: &[("NVIDIA_VISIBLE_DEVICES", "GPU-01010101-0101-0101-0101-010101010101")],
+        file_of_node: Some((
+            r#"{"Data":{"PodDeviceEntries":[{"PodUID":"u1","ContainerName":"work","ResourceName":"nvidia.com/gpu",
+                "DeviceIDs":{"-1":["GPU-01010101-0101-0101-0101-010101010101::2"]},"AllocResp":""}],
+                "RegisteredDevices":{"nvidia.com/gpu":["GPU-01010101-0101-0101-0101-010101010101::3"]}},"Checksum":1}"#,
+            r#"{"time_slicing": "enforce", "kubelet_checkpoint": "$FILE"}"#,
+        )),
+        ..whole(
+            "replicas",
+            "time-slicing",
+            "GPU-01010101-0101-0101-0101-010101010101: memory 25%, time 25%",
+        )
+    },
     whole("time-slicing", "environment", "*: memory 4GiB, time 30%"),
     Example {
         env: &[("CUDA_MEM_LIMIT_0", "2048m"), ("CUDA_CORE_LIMIT_0", "30")],
@@ -117,6 +150,8 @@ fn explained(pod: &Value, example: &Example, node: &str) -> Result<String> {
     let added = example.env.iter().map(|(name, value)| format!("{name}={value}"));
     let env: Vec<_> = own.chain(added).collect();
     let mut annotations = pod["metadata"].get("annotations").cloned().unwrap_or(json!({}));
+    annotations["io.kubernetes.cri.sandbox-uid"] = json!("u1");
+    annotations["io.kubernetes.cri.container-name"] = pod["spec"]["containers"][0]["name"].clone();
     for (name, value) in example.annotations {
         annotations[*name] = json!(value);
     }
@@ -128,6 +163,12 @@ fn explained(pod: &Value, example: &Example, node: &str) -> Result<String> {
         "annotations": annotations,
     });
     fs::write(scratch.path().join("config.json"), config.to_string())?;
+    let mut node = node.to_owned();
+    if let Some((content, settings)) = example.file_of_node {
+        let file = scratch.path().join("file");
+        fs::write(&file, content)?;
+        node = settings.replace("$FILE", &file.display().to_string());
+    }
     fs::write(scratch.path().join("node.json"), node)?;
     let mut explain = Command::new(Build::shipped()?.gpucap()?);
     explain.arg("explain").arg(scratch.path());

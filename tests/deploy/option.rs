@@ -13,7 +13,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial(
             "option: the plugin sees the node's places as they are, and cannot write them",
-            || places("nri", 5),
+            || places("nri", 6),
         ),
         trial("option: so do the metrics", || places("metrics", 3)),
         trial("option: the installer switches NRI on", installer),

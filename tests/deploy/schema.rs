@@ -15,6 +15,9 @@ use std::process::{Command, Output};
 /// The first that has `appArmorProfile`, as the manual says, and one of today.
 const RELEASES: [&str; 2] = ["1.30.0", "1.37.0"];
 
+/// Manifests with fields that the older release does not have: claims of a pod, in the form of 1.31.
+const NEWER: [&str; 1] = ["examples/dra.yaml"];
+
 pub(crate) fn trials() -> Vec<Trial> {
     let mut trials: Vec<Trial> = RELEASES
         .into_iter()
@@ -44,7 +47,10 @@ fn text(output: &Output) -> String {
 fn taken(release: &str) -> Result {
     let (all, scratch) = (manifests::all()?, Scratch::new()?);
     let mut files = Vec::new();
-    for (_, object) in &all {
+    for (name, object) in &all {
+        if NEWER.contains(&name.as_str()) && release == RELEASES[0] {
+            continue;
+        }
         // Of kustomize's own kinds no API server hears.
         let kinds = object["apiVersion"].as_str().unwrap_or_default();
         if !kinds.starts_with("kustomize.") {

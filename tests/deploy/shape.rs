@@ -90,16 +90,27 @@ const POD: &[Field] = &[
     ("runtimeClassName", false, Text),
     ("schedulerName", false, Text),
     ("restartPolicy", false, Text),
+    // Since 1.31, as the pods of a newer API have it.
+    ("resourceClaims", false, List(&Object(CLAIM))),
     ("automountServiceAccountToken", false, Flag),
     ("hostPID", false, Flag),
 ];
+const CLAIM: &[Field] = &[("name", true, Text), ("resourceClaimTemplateName", true, Text)];
 const CONTAINER: &[Field] = &[
     ("name", true, Text),
     ("image", true, Text),
     ("command", false, List(&Text)),
     ("args", false, List(&Text)),
     ("env", false, List(&Object(&[("name", true, Text), ("value", true, Text)]))),
-    ("resources", true, Object(&[("limits", true, Quantities), ("requests", false, Quantities)])),
+    (
+        "resources",
+        true,
+        Object(&[
+            ("limits", true, Quantities),
+            ("requests", false, Quantities),
+            ("claims", false, List(&Object(&[("name", true, Text)]))),
+        ]),
+    ),
     (
         "readinessProbe",
         false,

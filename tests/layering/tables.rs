@@ -130,7 +130,7 @@ pub(crate) const DEPENDENCIES: &[(&str, &[&str])] = &[
     ),
     (
         "hook/plan/Cargo.toml",
-        &["gpucap-core", "serde", "serde_json", "serde_path_to_error", "thiserror"],
+        &["gpucap-core", "serde", "serde_json", "serde_path_to_error", "strsim", "thiserror"],
     ),
     ("hook/nri/Cargo.toml", &["gpucap-core", "gpucap-plan", "prost", "serde_json"]),
     (

@@ -138,8 +138,14 @@ fn right_card(visible: Option<&str>, order: &str, limit: &str, cards: &[u64]) ->
 
 /// What CUDA and NVML say is the size of each of the three cards, CUDA counting as NVML does.
 fn sizes(limit: (&str, &str), caps: [u64; 3]) -> Result {
+    sizes_of("Stub GPU", limit, caps)
+}
+
+/// The same of cards of this model.
+fn sizes_of(model: &str, limit: (&str, &str), caps: [u64; 3]) -> Result {
     let run = three(uncapped()?).env(limit.0, with_uuids(limit.1)?);
-    let mut actor = run.env("CUDA_DEVICE_ORDER", "PCI_BUS_ID").start()?;
+    let run = run.env("STUB_GPU_NAME", model).env("CUDA_DEVICE_ORDER", "PCI_BUS_ID");
+    let mut actor = run.start()?;
     actor.expect(&[("init", SUCCESS)])?;
     for (card, cap) in caps.into_iter().enumerate() {
         answers(&mut actor, &format!("total z {card}"), cap, 0)?;
@@ -168,7 +174,11 @@ fn beyond() -> Result {
 
 fn profiles() -> Result {
     sizes(("GPU_PROFILE", "1g.5gb"), [5 * GIB; 3])?;
-    sizes(("GPU_PROFILE", "0=1g.5gb,{1}=2g,2=7g.80gb"), [5 * GIB, 5 * GIB, 40 * GIB])
+    sizes(("GPU_PROFILE", "0=1g.5gb,{1}=2g,2=7g.80gb"), [5 * GIB, 5 * GIB, 40 * GIB])?;
+    // Of a model that MIG divides into four, or into two.
+    sizes_of("NVIDIA A30", ("GPU_PROFILE", "1g+me"), [10 * GIB / 4, 5 * GIB, 10 * GIB])?;
+    let halves = [5 * GIB, 10 * GIB, 20 * GIB];
+    sizes_of("NVIDIA RTX PRO 4500 Blackwell", ("GPU_PROFILE", "1g"), halves)
 }
 
 /// Two cards, the second with two MIG instances.

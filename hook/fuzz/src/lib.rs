@@ -25,6 +25,7 @@ pub const TARGETS: &[(&str, Entry)] = &[
     ("annotations", planner::annotations),
     ("calibration", planner::calibration),
     ("checkpoint", planner::checkpoint),
+    ("claims", planner::claims),
     ("config", planner::config),
     ("elf", elf::elf),
     ("environment", planner::environment),

@@ -2,7 +2,7 @@
 
 use gpucap_nri::frame::{Decoder, Kind};
 use gpucap_nri::{Answer, Name, Session};
-use gpucap_plan::{Node, Plan, Sources, decide};
+use gpucap_plan::{Node, NodeFile, Plan, Sources, decide};
 use serde_json::json;
 
 /// The first byte says how long the pieces are, the others are what the runtime says. Fails by a panic: of the plugin, or
@@ -32,7 +32,8 @@ fn plan(creation: &gpucap_nri::Creation) -> Answer {
         node: Ok(&node),
         cards: &[],
         allocations: &[],
-        checkpoint: None,
+        checkpoint: NodeFile::Off,
+        claims: NodeFile::Off,
         calibration: None,
         driver: None,
         user_namespaces: true,

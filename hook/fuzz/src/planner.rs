@@ -4,7 +4,7 @@
 //! fuzz targets and the tests of `hook/plan` call the same entries.
 
 use gpucap_core::limits::LimitsFile;
-use gpucap_plan::{Card, Container, Env, Node, Plan, Sources, State, decide};
+use gpucap_plan::{Card, Container, Env, Node, NodeFile, Plan, Sources, State, decide};
 use std::sync::LazyLock;
 
 /// A container of a pod with a GPU.
@@ -21,7 +21,7 @@ static CARDS: LazyLock<Vec<Card>> = LazyLock::new(|| {
 });
 
 /// The annotations that some convention reads.
-pub const ANNOTATIONS: [&str; 12] = [
+pub const ANNOTATIONS: [&str; 13] = [
     "gpucap/mem",
     "gpucap/core-pct",
     "gpucap/profile",
@@ -34,6 +34,7 @@ pub const ANNOTATIONS: [&str; 12] = [
     "gpushare.alibabacloud.com/core-percentage",
     "scheduling.koordinator.sh/device-allocated",
     "io.kubernetes.cri-o.Labels",
+    "nvidia.com/container.app.gpu-memory.limit",
 ];
 
 /// `process.env`, an entry a line.
@@ -67,7 +68,31 @@ pub fn allocation(bytes: &[u8]) {
 
 /// The kubelet's checkpoint.
 pub fn checkpoint(bytes: &[u8]) {
-    plan(&CONTAINER, None, None, None, Some(bytes));
+    plan(&CONTAINER, None, Some(br#"{"time_slicing": "enforce"}"#), None, Some(bytes));
+}
+
+/// The checkpoint of NVIDIA's DRA driver.
+pub fn claims(bytes: &[u8]) {
+    static WITH_GPU: LazyLock<Container> = LazyLock::new(|| Container {
+        gpu: Some("/dev/nvidia0".into()),
+        is_assigned_gpu: true,
+        ..CONTAINER.clone()
+    });
+    static NODE: LazyLock<Node> = LazyLock::new(|| {
+        Node::parse(Node::PATH, br#"{"dra_checkpoint": "/c"}"#).expect("a configuration")
+    });
+    check(&Sources {
+        state: None,
+        container: &WITH_GPU,
+        node: Ok(&NODE),
+        cards: &CARDS,
+        allocations: &[],
+        checkpoint: NodeFile::Off,
+        claims: NodeFile::Read(bytes),
+        calibration: None,
+        driver: None,
+        user_namespaces: true,
+    });
 }
 
 /// What was measured of the cards.
@@ -81,7 +106,8 @@ pub fn calibration(bytes: &[u8]) {
         node: Ok(&AUTO),
         cards: &[],
         allocations: &[],
-        checkpoint: None,
+        checkpoint: NodeFile::Off,
+        claims: NodeFile::Off,
         calibration: Some(Ok(bytes)),
         driver: Some("595.10.01"),
         user_namespaces: true,
@@ -115,7 +141,8 @@ fn plan(
         node: node.as_ref().map_or(Ok(&NODE), Result::as_ref),
         cards: &CARDS,
         allocations: allocation.map(<[u8]>::to_vec).as_slice(),
-        checkpoint,
+        checkpoint: checkpoint.map_or(NodeFile::Off, NodeFile::Read),
+        claims: NodeFile::Off,
         calibration: None,
         driver: None,
         user_namespaces: true,

@@ -73,7 +73,13 @@ impl Creation {
             "linux": {"devices": devices, "namespaces": [{"type": "mount"}]},
         }));
         let mut cdi = own.cdi_devices.iter().map(|device| &device.name);
-        let cdi = cdi.find(|name| name.starts_with("nvidia.com/"));
+        // Of the toolkit (`nvidia.com/gpu`), the device plugin and the DRA driver (`k8s.gpu.nvidia.com/claim`).
+        let cdi = cdi.find(|name| name.contains("nvidia.com/"));
+        // A privileged container has all device files, and this one may be one.
+        let named =
+            json!({"process": {"env": own.env}, "annotations": annotations, "mounts": mounts});
+        container.is_assigned_gpu =
+            gpucap_plan::Container::of(&named).is_assigned_gpu || cdi.is_some();
         // Its seccomp profile is not said.
         container.may_unshare = false;
         container.gpu = container.gpu.or_else(|| cdi.map(|name| format!("CDI device {name}")));

@@ -5,7 +5,7 @@ use gpucap_nri::message::{
     LinuxDevice, Mount, PodSandbox,
 };
 use gpucap_nri::{Adjustment, Creation};
-use gpucap_plan::{Card, Node, Plan, Sources, decide};
+use gpucap_plan::{Card, Node, NodeFile, Plan, Sources, decide};
 use proptest::prelude::*;
 use proptest::sample::subsequence;
 use serde_json::{Value, json};
@@ -43,7 +43,8 @@ fn planned(container: &gpucap_plan::Container, node: &Node) -> Plan {
         node: Ok(node),
         cards: &cards,
         allocations: &[],
-        checkpoint: None,
+        checkpoint: NodeFile::Off,
+        claims: NodeFile::Off,
         calibration: None,
         driver: None,
         user_namespaces: true,
@@ -153,8 +154,26 @@ fn a_gpu_is_seen_by_every_sign() {
     assert_eq!(found.as_deref(), Some("NVIDIA_VISIBLE_DEVICES"));
     let found = gpu(&|it| it.cdi_devices = vec![CdiDevice { name: "nvidia.com/gpu=0".into() }]);
     assert_eq!(found.as_deref(), Some("CDI device nvidia.com/gpu=0"));
+    let claim = "k8s.gpu.nvidia.com/claim=1-gpu-0";
+    let found = gpu(&|it| it.cdi_devices = vec![CdiDevice { name: claim.into() }]);
+    assert_eq!(found.as_deref(), Some("CDI device k8s.gpu.nvidia.com/claim=1-gpu-0"));
     let other = gpu(&|it| it.cdi_devices = vec![CdiDevice { name: "x.org/nic=0".into() }]);
     assert_eq!(other, None);
+}
+
+#[test]
+fn a_device_file_alone_shows_no_assignment_for_a_privileged_container_has_all() {
+    let assigned = |change: &dyn Fn(&mut Container)| {
+        let mut request = request(&[], &[]);
+        change(request.container.as_mut().unwrap());
+        Creation::of(request).container(&Node::default()).is_assigned_gpu
+    };
+    let device = || LinuxDevice { path: "/dev/nvidia0".into() };
+    assert!(!assigned(&|it| it.linux = Some(LinuxContainer { devices: vec![device()] })));
+    let claim = "k8s.gpu.nvidia.com/claim=1-gpu-0";
+    assert!(assigned(&|it| it.cdi_devices = vec![CdiDevice { name: claim.into() }]));
+    assert!(assigned(&|it| it.env = vec!["NVIDIA_VISIBLE_DEVICES=0".into()]));
+    assert!(!assigned(&|it| it.env = vec!["NVIDIA_VISIBLE_DEVICES=all".into()]));
 }
 
 #[test]

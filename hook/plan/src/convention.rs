@@ -9,17 +9,20 @@ mod ack;
 mod allocation;
 pub(crate) mod annotation;
 mod device_list;
+mod dra;
 mod egpu;
 mod environment;
 mod gpushare;
 mod hami;
+mod kai;
 mod koordinator;
 mod kubelet;
 mod mps;
+pub(crate) mod near_miss;
+mod nvidia;
+mod time_slicing;
 mod vgpu_manager;
 mod volcano;
-
-use std::collections::BTreeMap;
 
 use gpucap_core::config::Config;
 
@@ -37,6 +40,8 @@ const fn reader(source: Source) -> Reader {
     match source {
         Source::Allocation => (allocation::read, false),
         Source::Kubelet => (kubelet::read, false),
+        Source::TimeSlicing => (time_slicing::read, false),
+        Source::Dra => (dra::read, false),
         Source::Annotation => (annotation::read, true),
         Source::Hami => (hami::read, true),
         Source::Volcano => (volcano::read, false),
@@ -46,6 +51,8 @@ const fn reader(source: Source) -> Reader {
         Source::Gpushare => (gpushare::read, true),
         Source::Egpu => (egpu::read, true),
         Source::Mps => (mps::read, true),
+        Source::Kai => (kai::read, true),
+        Source::Nvidia => (nvidia::read, true),
         Source::Environment => (environment::read, true),
     }
 }
@@ -73,16 +80,6 @@ fn is_foreign(annotation: &str) -> bool {
     let mut beginnings = others.iter().map(|pattern| pattern.trim_end_matches('*'));
     beginnings.any(|beginning| annotation.starts_with(beginning))
 }
-
-/// What a person should know of a container that asks for nothing: the annotations that may have been meant to.
-pub(crate) fn unheard(node: &Node, annotations: &BTreeMap<String, String>) -> Vec<String> {
-    let keys = annotations.keys().filter(|key| hears(node, key)).take(MOST_UNHEARD);
-    keys.map(|key| format!("annotation {} says no limit that is known here", key.escape_default()))
-        .collect()
-}
-
-/// More are not named.
-const MOST_UNHEARD: usize = 8;
 
 /// The grants of all conventions that the node reads, for every reading of the environment.
 pub(crate) fn ask(facts: &Facts<'_>, env: &Env) -> Result<Vec<Grant>, Reason> {

@@ -8,13 +8,14 @@ use std::collections::BTreeMap;
 use gpucap_core::config::{Config, Excerpt};
 use gpucap_core::limits::file::{Key, Label, LimitsFile};
 
-use crate::convention;
+use crate::convention::{self, near_miss};
 use crate::document::calibration::Calibration;
 use crate::document::card::Card;
 use crate::document::container::{Container, MountNamespace};
 use crate::document::env::Reading;
 use crate::document::identity::{Identity, is_sandbox};
 use crate::document::node::{Node, Privileged};
+use crate::document::node_file::NodeFile;
 use crate::document::state::State;
 use crate::facts::Facts;
 use crate::grant::Grant;
@@ -39,8 +40,10 @@ pub struct Sources<'a> {
     pub cards: &'a [Card],
     /// The node-local allocations of this container, as far as there are any ([`Identity::allocation`]).
     pub allocations: &'a [Vec<u8>],
-    /// The kubelet's checkpoint, if the node's configuration names it.
-    pub checkpoint: Option<&'a [u8]>,
+    /// The kubelet's checkpoint of its device plugins.
+    pub checkpoint: NodeFile<'a>,
+    /// The checkpoint of NVIDIA's DRA driver.
+    pub claims: NodeFile<'a>,
     /// What was measured of the cards (`<state_dir>/driver.json`), if it was; or why that cannot be read.
     pub calibration: Option<Result<&'a [u8], &'a str>>,
     /// The version of the running driver, if it is known.
@@ -114,6 +117,8 @@ impl Decision {
             identities: &Identity::all_of(&annotations),
             allocations: sources.allocations,
             checkpoint: sources.checkpoint,
+            claims: sources.claims,
+            container,
         };
         self.grants = convention::ask(&facts, &sources.container.env)?;
         self.apply(sources, node, &annotations)
@@ -126,6 +131,7 @@ impl Decision {
         annotations: &BTreeMap<String, String>,
     ) -> Result<Plan, Reason> {
         let asked = self.grants.iter().any(Grant::limits);
+        self.notes.extend(near_miss::near(&sources.container.env, node, annotations));
         if asked {
             // Only now: where nothing is asked for, a slip of the administrator must not stop anything.
             sources.node.map_err(Clone::clone)?;
@@ -144,7 +150,7 @@ impl Decision {
             return Err(Reason::NoLimit { gpu: gpu.clone() });
         }
         if !asked {
-            self.notes.extend(convention::unheard(node, annotations));
+            self.notes.extend(near_miss::without_limit(node, annotations));
             return Ok(Plan::NotAsked);
         }
         let mut entries = merge(&self.grants)?;

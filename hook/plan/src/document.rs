@@ -6,10 +6,12 @@
 
 pub(crate) mod calibration;
 pub(crate) mod card;
+pub(crate) mod claims;
 pub(crate) mod container;
 pub(crate) mod env;
 pub(crate) mod identity;
 pub(crate) mod node;
+pub(crate) mod node_file;
 mod paths;
 mod seccomp;
 pub(crate) mod state;

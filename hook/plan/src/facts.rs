@@ -6,9 +6,11 @@
 use std::collections::BTreeMap;
 
 use crate::document::card::Card;
+use crate::document::container::Container;
 use crate::document::env::Reading;
 use crate::document::identity::Identity;
 use crate::document::node::Node;
+use crate::document::node_file::NodeFile;
 
 /// The facts of one container.
 #[derive(Clone)]
@@ -19,5 +21,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) node: &'a Node,
     pub(crate) identities: &'a [Identity],
     pub(crate) allocations: &'a [Vec<u8>],
-    pub(crate) checkpoint: Option<&'a [u8]>,
+    pub(crate) checkpoint: NodeFile<'a>,
+    pub(crate) claims: NodeFile<'a>,
+    pub(crate) container: &'a Container,
 }

@@ -3,11 +3,12 @@
 //! A [`Grant`] answers for every device there could be: a limit for those it names, and for all others either a limit or
 //! that they may not be used. So grants can be joined without knowing the devices (`merge`).
 
-use gpucap_core::config::{Excerpt, Profile};
+use gpucap_core::config::{Excerpt, Profile, Slices};
 use gpucap_core::limits::file::MemoryCap;
 use gpucap_core::units::Share;
 use gpucap_core::uuid::DeviceName;
 
+use crate::document::card::Card;
 use crate::reason::Reason;
 
 /// More GPUs than any machine has. What names more is refused, for each of them is compared with each.
@@ -85,6 +86,13 @@ impl Caps {
         Self { named: Vec::new(), others: Some(cap) }
     }
 
+    /// A cap that depends on the kind of device, for every GPU: by name for the node's cards of another kind than most.
+    pub(crate) fn by_slices(cards: &[Card], cap: impl Fn(Slices) -> Cap) -> Self {
+        let others = cap(Slices::default());
+        let named = cards.iter().map(|card| (card.name, cap(card.slices)));
+        Self { named: named.filter(|(_, own)| *own != others).collect(), others: Some(others) }
+    }
+
     /// Caps by number, where `name` knows which GPU a number means. If it does not know all of them, the lowest limit
     /// holds for every GPU: too little for one of them, but too much for none. For GPUs without a number, `others`.
     pub(crate) fn numbered(
@@ -122,9 +130,9 @@ impl Cap {
         Self { core: Some(core), ..Self::default() }
     }
 
-    /// What a MIG-shaped slice comes to.
-    pub(crate) fn profile(profile: Profile) -> Self {
-        Self { memory: profile.memory().into(), core: Some(profile.core()) }
+    /// What a MIG-shaped slice comes to on a device of this kind.
+    pub(crate) fn profile(profile: Profile, slices: Slices) -> Self {
+        Self { memory: profile.memory(slices).into(), core: Some(profile.core(slices)) }
     }
 
     /// The lower of both, for memory and time apart.

@@ -46,6 +46,7 @@ pub use document::container::{Container, MountNamespace};
 pub use document::env::Env;
 pub use document::identity::{Identity, Names};
 pub use document::node::{NativeLimits, NoGlibc, Node, Privileged};
+pub use document::node_file::NodeFile;
 pub use document::state::State;
 pub use grant::{Cap, Caps, Grant};
 pub use native::NativeLimit;

@@ -31,6 +31,10 @@ sources! {
     Allocation "allocation",
     /// The kubelet's checkpoint of its device plugins.
     Kubelet "kubelet",
+    /// The replicas of NVIDIA's device plugin, by the same checkpoint.
+    TimeSlicing "time-slicing",
+    /// The claims of NVIDIA's DRA driver, by its checkpoint.
+    Dra "dra",
     /// gpucap's own annotations.
     Annotation "annotation",
     /// HAMi's variables and annotations.
@@ -49,6 +53,10 @@ sources! {
     Egpu "egpu",
     /// The variables of NVIDIA's MPS.
     Mps "mps",
+    /// The variables and annotations of KAI-Scheduler and Run:ai.
+    Kai "kai",
+    /// The variables of NVIDIA's container toolkit.
+    Nvidia "nvidia",
     /// gpucap's own variables.
     Environment "environment",
 }

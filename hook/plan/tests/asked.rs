@@ -67,6 +67,47 @@ fn annotations_that_may_have_been_meant_are_named() {
 }
 
 #[test]
+fn names_that_are_nearly_those_of_a_limit_are_named() {
+    for (name, meant) in [
+        ("GPU_MEM_LIMT", "GPU_MEM_LIMIT"),
+        ("gpu_mem_limit", "GPU_MEM_LIMIT"),
+        ("GPU_MEMORY_LIMIT", "GPU_MEM_LIMIT"),
+        ("GPU_CORES_PCT", "GPU_CORE_PCT"),
+        ("NVIDIA_GPU_MEMORY_LIMITS", "NVIDIA_GPU_MEMORY_LIMIT"),
+    ] {
+        let entry = format!("{name}=4Gi");
+        let expected = format!("environment {name} is not read: is {meant} meant?");
+        assert_eq!(decided(&json!({"env": [entry]})).notes.join("\n"), expected);
+        // Beside a limit that counts, too.
+        let both = decided(&json!({"env": [entry, "GPU_CORE_PCT=30"]}));
+        assert!(both.notes.contains(&expected), "{both:?}");
+    }
+    for other in ["CUDA_VISIBLE_DEVICES=0", "PATH=/bin", "GPU_MEM_LIMIT=", "GPU_NAME=a", "GPU=1"] {
+        assert_eq!(decided(&json!({"env": [other]})).notes, [""; 0], "{other}");
+    }
+    let alone = decided(&json!({"env": ["GPU_PORTION=0.5", "NVIDIA_GPU_MEMORY_REQUEST=1"]})).notes;
+    assert_eq!(
+        alone,
+        [
+            "environment GPU_PORTION limits nothing without RUNAI_NUM_OF_GPUS",
+            "environment NVIDIA_GPU_MEMORY_REQUEST limits nothing without NVIDIA_GPU_MEMORY_LIMIT",
+        ]
+    );
+    let domain = decided(&json!({"annotations": {"gpucup/mem": "4Gi", "example.com/mem": "4Gi"}}));
+    assert_eq!(domain.notes, ["annotation gpucup/mem is not read: is the domain gpucap meant?"]);
+}
+
+#[test]
+fn names_without_end_are_compared_in_bounds() {
+    let names = (0..200_000).map(|number| format!("GPU_{number:0>40}=1"));
+    let env: Vec<_> =
+        names.chain((0..20).map(|it| format!("GPU_MEM_LIMIT{it:0>2}\u{1b}=1"))).collect();
+    assert_eq!(decided(&json!({"env": env})).notes, [""; 0]);
+    let near: Vec<_> = (10..40).map(|it| format!("GPU_MEM_LIMIT{it}=1")).collect();
+    assert_eq!(decided(&json!({"env": near})).notes.len(), 8);
+}
+
+#[test]
 fn a_container_whose_programs_may_mount_is_noted() {
     let case = |kernel: bool| json!({"env": ["GPU_MEM_LIMIT=4Gi"], "user_namespaces": kernel});
     let is_told =

@@ -3,7 +3,10 @@
 //! In fixtures `$A`, `$B` and `$C` stand for the names of three cards, `$M` for that of a MIG instance. The node has A
 //! and B, in this order; their device files are numbered the other way round.
 
-use gpucap_plan::{Card, Container, Decision, Node, NodeError, Plan, Sources, State, decide};
+use gpucap_core::config::Slices;
+use gpucap_plan::{
+    Card, Container, Decision, Node, NodeError, NodeFile, Plan, Sources, State, decide,
+};
 use serde_json::{Value, json};
 
 pub(crate) const A: &str = "GPU-aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa";
@@ -20,7 +23,10 @@ pub(crate) fn named(text: &str) -> String {
 
 pub(crate) fn cards() -> Vec<Card> {
     [(A, 1), (B, 0)]
-        .map(|(name, minor)| Card { name: name.parse().unwrap(), minor: Some(minor) })
+        .map(|(name, minor)| {
+            let name = name.parse().unwrap();
+            Card { name, minor: Some(minor), slices: Slices::Seven }
+        })
         .into()
 }
 
@@ -39,8 +45,8 @@ pub(crate) fn config(case: &Value) -> Value {
     config
 }
 
-/// The decision on a case: besides the container it may have `node`, `cards`, `allocation`, `checkpoint`, `calibration`,
-/// `driver`, `user_namespaces`.
+/// The decision on a case: besides the container it may have `node`, `cards`, `allocation`, `checkpoint`, `claims`,
+/// `calibration`, `driver`, `user_namespaces`, `model`.
 pub(crate) fn decided(case: &Value) -> Decision {
     let bytes = |key: &str| {
         case.get(key).map(|value| match value {
@@ -51,7 +57,11 @@ pub(crate) fn decided(case: &Value) -> Decision {
     let container = Container::parse(config(case).to_string().as_bytes()).unwrap();
     let node: Result<Node, NodeError> =
         bytes("node").map_or_else(|| Ok(Node::default()), |bytes| Node::parse(Node::PATH, &bytes));
-    let cards = if case["cards"] == json!(false) { vec![] } else { cards() };
+    let mut cards = if case["cards"] == json!(false) { vec![] } else { cards() };
+    // A model is that of B.
+    if let (Some(model), Some(card)) = (case["model"].as_str(), cards.last_mut()) {
+        card.slices = Slices::of_model(model);
+    }
     let state = State { id: "4f6c".into(), ..State::default() };
     decide(&Sources {
         state: Some(&state),
@@ -59,11 +69,21 @@ pub(crate) fn decided(case: &Value) -> Decision {
         node: node.as_ref(),
         cards: &cards,
         allocations: bytes("allocation").as_slice(),
-        checkpoint: bytes("checkpoint").as_deref(),
+        checkpoint: node_file(case, "checkpoint", bytes("checkpoint").as_deref()),
+        claims: node_file(case, "claims", bytes("claims").as_deref()),
         calibration: bytes("calibration").as_deref().map(Ok),
         driver: case["driver"].as_str(),
         user_namespaces: case["user_namespaces"] == json!(true),
     })
+}
+
+/// A file of the node: `true` for one that is missing, `false` for one that cannot be read.
+fn node_file<'a>(case: &Value, key: &str, bytes: Option<&'a [u8]>) -> NodeFile<'a> {
+    match (&case[key], bytes) {
+        (Value::Bool(true), _) => NodeFile::Missing,
+        (Value::Bool(false), _) => NodeFile::Unusable("longer than 16777216 bytes"),
+        (_, bytes) => bytes.map_or(NodeFile::Off, NodeFile::Read),
+    }
 }
 
 /// The plan in words.

@@ -2,6 +2,7 @@
 //!
 //! `states/<runtime>-<stage>.json` have what each runtime says to a hook, with its peculiarities.
 
+use gpucap_core::config::Slices;
 use gpucap_plan::{
     Card, Container, Identity, MountNamespace, Names, NativeLimits, NoGlibc, Node, Source, State,
 };
@@ -119,7 +120,9 @@ fn a_card_is_read_as_the_driver_describes_it() {
                 Device Minor: \t 1\nGPU Excluded:\t No\n";
     let card = Card::parse(text).expect("a card");
     assert_eq!(card.name.to_string(), "GPU-aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa");
-    assert_eq!(card.minor, Some(1));
+    assert_eq!((card.minor, card.slices), (Some(1), Slices::Seven));
+    let a30 = Card::parse(&text.replace("A100", "A30")).expect("a card");
+    assert_eq!(a30.slices, Slices::Four);
     // While no driver has started the card, its UUID is unknown.
     assert_eq!(Card::parse("GPU UUID: GPU-????????-????-????-????-????????????"), None);
 }
@@ -131,7 +134,8 @@ fn every_key() -> serde_json::Value {
         "next_runtime": ["crun"], "annotation_domain": "gpu.example.com",
         "sources": ["hami", "environment"], "trusted_sources": ["hami", "allocation"],
         "require_limit_for_gpu": true, "allow_off_switches": true,
-        "kubelet_checkpoint": "/k", "aliyun_memory_unit": "MiB", "context_mem": "300Mi",
+        "kubelet_checkpoint": "/k", "time_slicing": "enforce", "dra_checkpoint": "/c", "kai_portion": "memory",
+        "aliyun_memory_unit": "MiB", "context_mem": "300Mi",
         "open": true, "no_glibc": "refuse", "privileged": "refuse", "user_namespaces": "refuse",
         "mask_opencl": false,
         "card_pages": false,
@@ -151,6 +155,8 @@ fn every_key_of_the_configuration_is_read() {
     assert_eq!(node.trusted_sources, [Source::Hami], "a source that is not read is not trusted");
     assert!(node.require_limit_for_gpu && node.allow_off_switches && node.open);
     assert_eq!(node.kubelet_checkpoint.as_deref(), Some("/k"));
+    assert!(node.time_slicing && !node.kai_portion_of_time);
+    assert_eq!(node.dra_checkpoint.as_deref(), Some("/c"));
     assert_eq!((node.aliyun_memory_unit, node.context_mem), (1 << 20, Some(300 << 20)));
     assert_eq!((node.no_glibc, node.mask_opencl), (NoGlibc::Refuse, false));
     assert!(!node.card_pages);
@@ -176,6 +182,18 @@ fn the_manual_has_every_key_and_every_source() {
     let formats = include_str!("../../../docs/src/request-formats.md");
     let sources: Vec<_> = Node::default().sources.iter().map(|source| source.name()).collect();
     assert_eq!(documented(formats, "sources"), sources);
+}
+
+#[test]
+fn time_slicing_is_enforced_by_the_kubelets_own_checkpoint_unless_another_is_named() {
+    let path = |text: &str| {
+        Node::parse(Node::PATH, text.as_bytes()).expect("a configuration").kubelet_checkpoint
+    };
+    let own = "/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint";
+    assert_eq!(path(r#"{"time_slicing": "enforce"}"#).as_deref(), Some(own));
+    assert_eq!(path(r#"{"time_slicing": "off"}"#), None);
+    let both = r#"{"time_slicing": "enforce", "kubelet_checkpoint": "/k"}"#;
+    assert_eq!(path(both).as_deref(), Some("/k"));
 }
 
 #[test]

@@ -5,6 +5,7 @@
 
 use crate::case::{A, B, C, M, decided};
 use crate::fuzz;
+use gpucap_core::config::Slices;
 use gpucap_core::limits::{DeviceFacts, Limits, LimitsFile};
 use gpucap_core::uuid::{DeviceName, Uuid};
 use gpucap_plan::{Plan, variables};
@@ -32,6 +33,8 @@ fn words() -> Vec<Word> {
         "GPU_UTIL_PER_DEVICE=50",
         "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=12.5",
         "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=2G,1=6G",
+        "GPU_PORTION=0.35",
+        "NVIDIA_GPU_MEMORY_LIMIT=4096",
     ];
     let annotations = [
         ("gpucap/mem", "5Gi"),
@@ -43,6 +46,7 @@ fn words() -> Vec<Word> {
         ("nvidia.com/real-allocated", "app[0_$A_30_2048,1_$B_20_1024]"),
         ("scheduler.framework.gpushare.allocation", "{\"0\":{\"0\":3,\"1\":5}}"),
         ("aliyun.com/gpu-core.percentage", "25"),
+        ("nvidia.com/container.app.gpu-memory.limit", "7Gi"),
         (
             "scheduling.koordinator.sh/device-allocated",
             "{\"gpu\":[{\"minor\":1,\"resources\":{\"koordinator.sh/gpu-memory\":\"8Gi\"}}]}",
@@ -52,23 +56,48 @@ fn words() -> Vec<Word> {
     let env = env.map(|text| Word::Env(named(text)));
     let annotations = annotations.map(|(key, text)| Word::Annotation(key.into(), named(text)));
     let allocation = format!("{{\"gpus\":{{\"{A}\":{{\"mem\":\"6Gi\"}},\"{B}\":{{}}}}}}");
-    env.into_iter().chain(annotations).chain([Word::Allocation(allocation)]).collect()
+    let nodes = [Word::Checkpoint(named(CHECKPOINT)), Word::Claims(named(CLAIMS))];
+    env.into_iter().chain(annotations).chain([Word::Allocation(allocation)]).chain(nodes).collect()
 }
+
+/// A claim of the pod that takes 10 GiB of a card, and the whole of another one.
+const CLAIMS: &str = r#"{"version": "v2", "v2": {"preparedClaims": {"c": {"checkpointState": "PrepareCompleted",
+    "status": {"reservedFor": [{"resource": "pods", "uid": "u1"}], "allocation": {"devices": {"results": [
+        {"driver": "gpu.nvidia.com", "device": "gpu-0", "consumedCapacity": {"memory": "10Gi"}},
+        {"driver": "gpu.nvidia.com", "device": "gpu-1"}]}}},
+    "preparedDevices": [{"devices": [{"gpu": {"info": {"uuid": "$A"}, "device": {"DeviceName": "gpu-0"}}},
+        {"gpu": {"info": {"uuid": "$B"}, "device": {"DeviceName": "gpu-1"}}}]}]}}}}"#;
+
+/// One of four replicas of a card, beside the whole of another one.
+const CHECKPOINT: &str = r#"{"Data": {"PodDeviceEntries": [
+    {"PodUID": "u1", "ContainerName": "app", "ResourceName": "nvidia.com/gpu.shared", "DeviceIDs": {"0": ["$A::1"]}},
+    {"PodUID": "u1", "ContainerName": "app", "ResourceName": "nvidia.com/gpu", "DeviceIDs": {"0": ["$B"]}}],
+    "RegisteredDevices": {"nvidia.com/gpu.shared": ["$A::0", "$A::1", "$A::2", "$A::3"], "nvidia.com/gpu": ["$B"]}}}"#;
 
 #[derive(Clone, Debug, PartialEq)]
 enum Word {
     Env(String),
     Annotation(String, String),
     Allocation(String),
+    Checkpoint(String),
+    Claims(String),
+}
+
+impl Word {
+    /// Whether the pod's author writes it.
+    const fn is_of_pod(&self) -> bool {
+        matches!(self, Self::Env(_) | Self::Annotation(..))
+    }
 }
 
 /// A container that says these words. Its visible cards are never said, for they give numbers a meaning.
 fn case(words: &[Word]) -> Value {
     let mut case = json!({
-        "env": ["NVIDIA_VISIBLE_DEVICES=".to_owned() + B + "," + A, "AMP_VGPU_ENABLE=1"],
+        "env": ["NVIDIA_VISIBLE_DEVICES=".to_owned() + B + "," + A, "AMP_VGPU_ENABLE=1", "RUNAI_NUM_OF_GPUS=1"],
         "annotations": {
             "io.kubernetes.cri.sandbox-uid": "u1", "io.kubernetes.cri.container-name": "app",
         },
+        "node": {"time_slicing": "enforce", "dra_checkpoint": "/c"},
     });
     for word in words {
         match word {
@@ -79,6 +108,8 @@ fn case(words: &[Word]) -> Value {
             }
             Word::Annotation(key, held) => case["annotations"][key] = json!(held),
             Word::Allocation(text) => case["allocation"] = json!(text),
+            Word::Checkpoint(text) => case["checkpoint"] = json!(text),
+            Word::Claims(text) => case["claims"] = json!(text),
         }
     }
     case
@@ -97,6 +128,7 @@ fn devices() -> Vec<DeviceFacts> {
         parent: parent.map(uuid),
         index: None,
         total_bytes,
+        slices: Slices::Seven,
     };
     vec![
         device(A, None, 40 << 30),
@@ -134,6 +166,31 @@ proptest! {
         for device in devices() {
             let (before, after) = (allowed(&less, &device), allowed(&plan, &device));
             prop_assert!(after.0 <= before.0 && after.1 <= before.1, "{:?}: {:?} {:?}", device, less, plan);
+        }
+    }
+
+    #[test]
+    fn no_pod_raises_what_the_node_assigned(
+        words in said(), by_claim in any::<bool>(), off in any::<bool>(), another in any::<bool>()
+    ) {
+        let named = crate::case::named;
+        let assigned = if by_claim { Word::Claims(named(CLAIMS)) } else { Word::Checkpoint(named(CHECKPOINT)) };
+        let node = decided(&case(std::slice::from_ref(&assigned))).plan;
+        let words: Vec<_> = words.into_iter().filter(Word::is_of_pod).collect();
+        let mut pod = case(&[&words[..], &[assigned]].concat());
+        let env = pod["env"].as_array_mut().unwrap();
+        env.push(json!("NVIDIA_VISIBLE_DEVICES=all"));
+        if off {
+            env.push(json!("CUDA_DISABLE_CONTROL=1"));
+        }
+        if another {
+            let labels = r#"{"io.kubernetes.pod.uid": "u2", "io.kubernetes.container.name": "app"}"#;
+            pod["annotations"]["io.kubernetes.cri-o.Labels"] = json!(labels);
+        }
+        let plan = decided(&pod).plan;
+        for device in devices() {
+            let (given, used) = (allowed(&node, &device), allowed(&plan, &device));
+            prop_assert!(used.0 <= given.0 && used.1 <= given.1, "{:?}: {:?} {:?}", device, node, plan);
         }
     }
 
@@ -245,7 +302,11 @@ proptest! {
         config in any_config(),
         node in damaged(r#"{"sources":["hami"],"context_mem":"1Gi","open":true}"#.into()),
         allocation in damaged(part("golden/allocation.json", "allocation")),
-        checkpoint in damaged(part("golden/kubelet.json", "checkpoint")),
+        checkpoint in prop_oneof![
+            damaged(part("golden/kubelet.json", "checkpoint")),
+            damaged(crate::case::named(CHECKPOINT)),
+        ],
+        claims in damaged(crate::case::named(CLAIMS)),
         annotation in any_annotation(),
         environment in damaged(
             "GPU_MEM_LIMIT=4Gi\nGPU_MEM_LIMIT=0=1Gi\nCUDA_DEVICE_MEMORY_LIMIT_0=1g\n".into()
@@ -257,6 +318,7 @@ proptest! {
         fuzz::node(&node);
         fuzz::allocation(&allocation);
         fuzz::checkpoint(&checkpoint);
+        fuzz::claims(&claims);
         fuzz::annotations(&annotation);
         fuzz::environment(&environment);
         fuzz::calibration(&calibration);

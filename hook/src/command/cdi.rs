@@ -180,7 +180,11 @@ mod tests {
     #[test]
     fn an_index_is_written_as_the_uuid_of_this_machine() {
         let name = "GPU-10000000-0000-0000-0000-000000000000";
-        let cards = [Card { name: name.parse().expect("a name"), minor: None }];
+        let cards = [Card {
+            name: name.parse().expect("a name"),
+            minor: None,
+            slices: gpucap_core::config::Slices::default(),
+        }];
         let names = |text: &str| names(&[text.parse().expect("a GPU")], &cards);
         assert_eq!(names("0"), Ok(vec![name.to_owned()]));
         assert_eq!(names(&name.replace('1', "2")), Ok(vec![name.replace('1', "2")]));

@@ -52,7 +52,11 @@ mod tests {
     #[test]
     fn an_index_is_the_gpu_that_nvidia_smi_counts() {
         let name = |digit| format!("GPU-{digit}0000000-0000-0000-0000-000000000000");
-        let card = |digit| Card { name: name(digit).parse().expect("a name"), minor: None };
+        let card = |digit| Card {
+            name: name(digit).parse().expect("a name"),
+            minor: None,
+            slices: gpucap_core::config::Slices::default(),
+        };
         let cards = [card('1'), card('2')];
         let key = |text: &str, cards: &[Card]| {
             text.parse().and_then(|gpu: Gpu| gpu.key(cards)).map(|key| key.to_string())

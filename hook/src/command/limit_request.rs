@@ -6,7 +6,7 @@
 use crate::error::{Error, Result};
 use gpucap_core::config::{
     Config, Excerpt, GPU_CORE_PCT, GPU_MEM_LIMIT, GPU_PROFILE, OptionRow, PerGpu, Profile,
-    Selector, Value,
+    Selector, Slices, Value,
 };
 use gpucap_core::units::{Amount, Doubt, Share};
 use gpucap_plan::Card;
@@ -212,7 +212,10 @@ impl Lower for Profile {
     /// The one that has no more of both memory and time.
     fn lower(&self, other: &Self) -> Option<Self> {
         let within = |one: &Self, two: &Self| {
-            one.core() <= two.core() && one.memory().lower(&two.memory()) == Some(one.memory())
+            // More slices of one kind are no fewer of another.
+            let [one_memory, two_memory] = [one, two].map(|it| it.memory(Slices::Seven));
+            one.core(Slices::Seven) <= two.core(Slices::Seven)
+                && one_memory.lower(&two_memory) == Some(one_memory)
         };
         if within(self, other) { Some(*self) } else { within(other, self).then_some(*other) }
     }
@@ -291,7 +294,11 @@ mod tests {
                 "00000000-0000-0000-0000-000000000000".replace('0', &digit.to_string())
             )
         };
-        let card = |digit| Card { name: uuid(digit).parse().expect("a name"), minor: None };
+        let card = |digit| Card {
+            name: uuid(digit).parse().expect("a name"),
+            minor: None,
+            slices: Slices::default(),
+        };
         let cards = [card('1'), card('2')];
         let of = |value: String| mem(&value).of_no_gpu(&cards);
         assert_eq!(of("9=1Gi".into()).as_deref(), Some("GPU_MEM_LIMIT=9=1GiB"));

@@ -7,7 +7,7 @@ use crate::error::{self, Error, reason};
 use crate::sys;
 use crate::terminal::output;
 use gpucap_plan::{
-    Calibration, Card, Container, Identity, Node, NodeError, Reason, Sources, State,
+    Calibration, Card, Container, Identity, Node, NodeError, NodeFile, Reason, Sources, State,
 };
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -32,10 +32,14 @@ pub(crate) struct Inputs {
     node: Result<Node, NodeError>,
     cards: Vec<Card>,
     allocations: Vec<Vec<u8>>,
-    checkpoint: Option<Vec<u8>>,
+    checkpoint: Kept,
+    claims: Kept,
     calibration: Option<Result<Vec<u8>, String>>,
     driver: Option<String>,
 }
+
+/// A file that another program of the node keeps: `None` if no setting names it, or if there is none.
+type Kept = Option<Result<Option<Vec<u8>>, String>>;
 
 impl Inputs {
     /// Collects the inputs for the container of this bundle; `state` is the runtime's, if there is one. `config` is
@@ -66,13 +70,25 @@ impl Inputs {
             let found = trusted(&path).map_err(|why| unreadable("the allocation", &path, &why))?;
             allocations.extend(found.filter(|found| !allocations.contains(found)));
         }
-        // It only lowers, and is the kubelet's own business: not readable is not there.
-        let checkpoint = used.kubelet_checkpoint.as_ref().and_then(|path| read(path.as_ref()).ok());
+        // For the source `kubelet` alone, which only lowers, the owner of the file does not matter.
+        let is_grant = used.time_slicing;
+        let checkpoint = kept(used.kubelet_checkpoint.as_deref(), is_grant);
+        let claims = kept(used.dra_checkpoint.as_deref(), true);
         let calibration = calibration(&used);
         // Only of use beside the other.
         let driver = calibration.as_ref().and_then(|_| driver());
         let cards = cards();
-        Ok(Self { state, container, node, cards, allocations, checkpoint, calibration, driver })
+        Ok(Self {
+            state,
+            container,
+            node,
+            cards,
+            allocations,
+            checkpoint,
+            claims,
+            calibration,
+            driver,
+        })
     }
 
     /// The container, as its `config.json` describes it.
@@ -93,7 +109,8 @@ impl Inputs {
             node: self.node.as_ref(),
             cards: &self.cards,
             allocations: &self.allocations,
-            checkpoint: self.checkpoint.as_deref(),
+            checkpoint: node_file(&self.checkpoint),
+            claims: node_file(&self.claims),
             calibration: self.calibration.as_ref().map(|read| match read {
                 Ok(bytes) => Ok(&bytes[..]),
                 Err(why) => Err(&why[..]),
@@ -177,6 +194,22 @@ pub(crate) fn calibration(node: &Node) -> Option<Result<Vec<u8>, String>> {
     match trusted(&path) {
         Ok(bytes) => bytes.map(Ok),
         Err(why) => Some(Err(format!("{}: {}", path.display(), reason(&why)))),
+    }
+}
+
+/// Reads a file that another program of the node keeps; only root may have written one that is a `grant`.
+fn kept(path: Option<&str>, is_grant: bool) -> Kept {
+    let read = if is_grant { trusted } else { if_there };
+    Some(read(Path::new(path?)).map_err(|why| reason(&why)))
+}
+
+/// In the form that the planner takes.
+fn node_file(kept: &Kept) -> NodeFile<'_> {
+    match kept {
+        None => NodeFile::Off,
+        Some(Ok(None)) => NodeFile::Missing,
+        Some(Ok(Some(bytes))) => NodeFile::Read(bytes),
+        Some(Err(why)) => NodeFile::Unusable(why),
     }
 }
 

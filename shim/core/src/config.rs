@@ -35,7 +35,7 @@ use crate::units::{Amount, Share};
 pub use excerpt::Excerpt;
 pub use names::{UnknownName, unknown_names};
 pub use per_gpu::{PerGpu, Selector};
-pub use profile::Profile;
+pub use profile::{Profile, Slices};
 pub use value::{ContextPrice, LedgerPath, LogLevel, Value, ValueError};
 
 /// Where a variable comes from: its name to its bytes. The real one is `std::env::var_os`.
@@ -128,7 +128,7 @@ options! {
     Lowers, default "none",
     allowed "1g.5gb, 2g.10gb, 3g.20gb, 4g.20gb, 7g.40gb (any gb), 1g, 2g, 3g, 4g, 7g, \
              or per GPU: 0=1g.5gb,GPU-<uuid>=2g",
-    "MIG-shaped slice: n/7 of the time and the named memory";
+    "MIG-shaped slice: n/7 of the time (n/4, n/2 where MIG has fewer slices) and the named memory";
 
     GPUCAP_LEDGER => ledger: Option<LedgerPath> = None;
     Ignored, default "a file in /dev/shm of this user and container",

@@ -134,6 +134,12 @@ impl Limits {
         self.sources().any(|source| source.has_index())
     }
 
+    /// Whether [`resolve`](Self::resolve) must know into how many slices MIG divides a device.
+    #[must_use]
+    pub const fn needs_slices(&self) -> bool {
+        self.config.profile.is_some()
+    }
+
     /// Whether [`resolve`](Self::resolve) must know the card of this device, if it is a MIG instance: a source names other
     /// devices, of which one may be that card, and none names this one as a card itself.
     #[must_use]

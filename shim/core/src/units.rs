@@ -126,6 +126,7 @@ impl Share {
     pub(crate) const ONE_EIGHTH: Self = Self(Self::DENOMINATOR / 8);
     pub(crate) const ONE_QUARTER: Self = Self(Self::DENOMINATOR / 4);
     pub(crate) const ONE_HALF: Self = Self(Self::DENOMINATOR / 2);
+    pub(crate) const THREE_QUARTERS: Self = Self(30_000 / 4);
     // Rounded down: seven times one seventh must fit on a card.
     pub(crate) const ONE_SEVENTH: Self = Self(Self::DENOMINATOR / 7);
     pub(crate) const TWO_SEVENTHS: Self = Self(20_000 / 7);

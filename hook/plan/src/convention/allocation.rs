@@ -9,11 +9,12 @@
 //! The values are those of gpucap's variables. A GPU that is not listed may not be used, unless there is `*`. An
 //! unknown key refuses the container: it may be a misspelt limit.
 
-use gpucap_core::config::{Profile, Value as _};
+use gpucap_core::config::{Profile, Slices, Value as _};
 use gpucap_core::limits::file::Key;
 use gpucap_core::units::{Amount, Share};
 use serde_json::Value;
 
+use crate::document::card::Card;
 use crate::facts::Facts;
 use crate::grant::{Cap, Caps, Grant};
 use crate::reason::Reason;
@@ -21,10 +22,10 @@ use crate::reason::Reason;
 const SOURCE: &str = "allocation of this node";
 
 pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
-    facts.allocations.iter().map(|bytes| one(bytes)).collect()
+    facts.allocations.iter().map(|bytes| one(bytes, facts.cards)).collect()
 }
 
-fn one(bytes: &[u8]) -> Result<Grant, Reason> {
+fn one(bytes: &[u8], cards: &[Card]) -> Result<Grant, Reason> {
     let held = String::from_utf8_lossy(bytes);
     let wrong = |why: &str| Reason::value(SOURCE, &held, why);
     let value: Value = serde_json::from_slice(bytes).map_err(|_| wrong("not JSON"))?;
@@ -36,16 +37,22 @@ fn one(bytes: &[u8]) -> Result<Grant, Reason> {
     let gpus = gpus.filter(|gpus| !gpus.is_empty()).ok_or_else(|| wrong("no gpus"))?;
     let mut caps = Caps { named: Vec::new(), others: None };
     for (gpu, value) in gpus {
-        let cap = cap(value).map_err(|why| wrong(&format!("{}: {why}", gpu.escape_debug())))?;
+        let cap = |slices| {
+            cap(value, slices).map_err(|why| wrong(&format!("{}: {why}", gpu.escape_debug())))
+        };
         match gpu.parse().map_err(|_| wrong("a GPU is GPU-<uuid>, MIG-<uuid> or *"))? {
-            Key::Every => caps.others = Some(cap),
-            Key::Name(name) => caps.named.push((name, cap)),
+            Key::Every => caps.others = Some(cap(Slices::default())?),
+            Key::Name(name) => {
+                let own = cards.iter().find(|card| card.name.uuid == name.uuid);
+                let slices = own.map_or_else(Slices::default, |card| card.slices);
+                caps.named.push((name, cap(slices)?));
+            }
         }
     }
     Ok(Grant::new(SOURCE, &held, caps))
 }
 
-fn cap(value: &Value) -> Result<Cap, String> {
+fn cap(value: &Value, slices: Slices) -> Result<Cap, String> {
     let keys = value.as_object().ok_or("no object")?;
     let mut cap = Cap::default();
     for (key, value) in keys {
@@ -54,7 +61,7 @@ fn cap(value: &Value) -> Result<Cap, String> {
         let said = match key.as_str() {
             "mem" => Cap::memory(Amount::parse(&text).map_err(|why| wrong(&why))?),
             "cores" => Cap::core(Share::parse(&text).map_err(|why| wrong(&why))?),
-            "profile" => Cap::profile(Profile::parse(&text).map_err(|why| wrong(&why))?),
+            "profile" => Cap::profile(Profile::parse(&text).map_err(|why| wrong(&why))?, slices),
             _ => return Err("the keys are mem, cores and profile".into()),
         };
         cap = cap.lower(said);

@@ -4,7 +4,7 @@
 //! Both count: the pod's author can lower for one container, and a policy of the cluster for all. The domain is the
 //! node's choice. An index means the same as in our variables.
 
-use gpucap_core::config::{Excerpt, OptionRow, PerGpu, Profile, Value};
+use gpucap_core::config::{Excerpt, OptionRow, PerGpu, Profile, Slices, Value};
 use gpucap_core::config::{GPU_CORE_PCT, GPU_MEM_LIMIT, GPU_PROFILE};
 use gpucap_core::units::Amount;
 
@@ -33,15 +33,15 @@ pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
     let visible = Visible::of(facts.env, "NVIDIA_VISIBLE_DEVICES", facts.cards);
     let mut grants = Vec::new();
     for key in keys(facts, MEM) {
-        let cap = |&amount: &Amount| Cap::memory(amount);
+        let cap = |&amount: &Amount, _| Cap::memory(amount);
         grants.extend(one(facts, &visible, &key, GPU_MEM_LIMIT, cap)?);
     }
     for key in keys(facts, CORE) {
-        let cap = |&share: &_| Cap::core(share);
+        let cap = |&share: &_, _| Cap::core(share);
         grants.extend(one(facts, &visible, &key, GPU_CORE_PCT, cap)?);
     }
     for key in keys(facts, PROFILE) {
-        let cap = |&profile: &Profile| Cap::profile(profile);
+        let cap = |&profile: &Profile, slices| Cap::profile(profile, slices);
         grants.extend(one(facts, &visible, &key, GPU_PROFILE, cap)?);
     }
     Ok(grants)
@@ -83,7 +83,7 @@ fn one<T: Value>(
     visible: &Visible,
     key: &str,
     row: OptionRow,
-    cap: impl Fn(&T) -> Cap,
+    cap: impl Fn(&T, Slices) -> Cap,
 ) -> Result<Option<Grant>, Reason> {
     let held = facts.annotations.get(key).map(|held| held.trim()).filter(|held| !held.is_empty());
     let Some(held) = held else { return Ok(None) };
@@ -93,5 +93,7 @@ fn one<T: Value>(
         held: Excerpt::new(held.as_bytes()),
         why: format!("{why}; allowed: {}", row.allowed),
     })?;
-    Ok(Some(Grant::new(source, held, environment::caps(&list, visible, cap))))
+    let caps = environment::caps(&list, (visible, facts.cards), cap);
+    let caps = caps.ok_or_else(|| Reason::value(&*source, held, environment::NO_GPU))?;
+    Ok(Some(Grant::new(source, held, caps)))
 }

@@ -1,12 +1,14 @@
 //! Our own variables, set by hand or by an image: `GPU_MEM_LIMIT`, `GPU_CORE_PCT`, `GPU_PROFILE`.
 //!
 //! Read by the same table as in the shim, so both understand the same. An index is the place in the order of nvidia-smi
-//! inside the container. A GPU that a list does not name is not capped by it. The shim reads the variables once more,
+//! inside the container. A GPU that a list does not name is not capped by it; a list that
+//! names none that is here is refused. The shim reads the variables once more,
 //! and can only lower.
 
-use gpucap_core::config::{Config, OPTIONS, PerGpu, Selector, WithFile};
+use gpucap_core::config::{Config, OPTIONS, PerGpu, Selector, Slices, WithFile};
+use gpucap_core::uuid::{DeviceName, Kind};
 
-use crate::document::card::Visible;
+use crate::document::card::{Card, Visible};
 use crate::document::env::Env;
 use crate::facts::Facts;
 use crate::grant::{Cap, Caps, Grant, lowest};
@@ -45,47 +47,65 @@ pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
         let why = format!("{}; allowed: {}", error.why, error.allowed);
         Reason::Value { source: format!("environment {}", error.variable), held: error.held, why }
     })?;
-    let visible = Visible::of(facts.env, "NVIDIA_VISIBLE_DEVICES", facts.cards);
-    let grant = |name: &str, caps: Caps| {
+    let grant = |name: &str, caps: Option<Caps>| {
         let held = said.iter().find(|(own, _)| *own == name).map_or("", |(_, value)| value);
-        Grant::new(format!("environment {name}"), held, caps)
+        let source = format!("environment {name}");
+        let caps = caps.ok_or_else(|| Reason::value(&*source, held, NO_GPU))?;
+        Ok(Grant::new(source, held, caps))
     };
-    let memory = config
-        .memory
-        .as_ref()
-        .map(|list| grant("GPU_MEM_LIMIT", caps(list, &visible, |&amount| Cap::memory(amount))));
-    let core = config
-        .core
-        .as_ref()
-        .map(|list| grant("GPU_CORE_PCT", caps(list, &visible, |&share| Cap::core(share))));
+    let visible = Visible::of(facts.env, "NVIDIA_VISIBLE_DEVICES", facts.cards);
+    let place = (&visible, facts.cards);
+    let memory = config.memory.as_ref().map(|list| caps(list, place, |&it, _| Cap::memory(it)));
+    let core = config.core.as_ref().map(|list| caps(list, place, |&it, _| Cap::core(it)));
     let profile = config
         .profile
         .as_ref()
-        .map(|list| grant("GPU_PROFILE", caps(list, &visible, |&profile| Cap::profile(profile))));
-    Ok([memory, core, profile].into_iter().flatten().collect())
+        .map(|list| caps(list, place, |&it, slices| Cap::profile(it, slices)));
+    let all = [("GPU_MEM_LIMIT", memory), ("GPU_CORE_PCT", core), ("GPU_PROFILE", profile)];
+    all.into_iter().filter_map(|(name, caps)| Some(grant(name, caps?))).collect()
 }
 
-/// The meaning of a value, per GPU.
-pub(super) fn caps<T>(list: &PerGpu<T>, visible: &Visible, cap: impl Fn(&T) -> Cap) -> Caps {
+/// Why a list is refused of which no entry means a GPU: it would limit nothing.
+pub(super) const NO_GPU: &str = "it names no GPU that is here";
+
+/// The meaning of a value, per GPU; `None` if it is a list that names no GPU of the container, and none of the node.
+pub(super) fn caps<T>(
+    list: &PerGpu<T>,
+    (visible, cards): (&Visible, &[Card]),
+    cap: impl Fn(&T, Slices) -> Cap,
+) -> Option<Caps> {
     let entries = match list {
-        PerGpu::Every(value) => return Caps::every(cap(value)),
+        PerGpu::Every(value) => return Some(Caps::by_slices(cards, |slices| cap(value, slices))),
         PerGpu::Listed(entries) => entries,
+    };
+    // The node's MIG instances are not known, nor without a driver its cards.
+    let is_here = |name: &DeviceName| {
+        let shown = visible.shown.iter().flatten();
+        let mut known = cards.iter().map(|card| card.name).chain(shown.copied());
+        name.kind == Kind::Mig || cards.is_empty() || known.any(|it| it.uuid == name.uuid)
+    };
+    let of = |value: &T, name: DeviceName| {
+        let own = cards.iter().find(|card| card.name.uuid == name.uuid);
+        (name, cap(value, own.map_or_else(Slices::default, |card| card.slices)))
     };
     let mut named = Vec::new();
     let mut unknown = Vec::new();
     for (selector, value) in entries {
         match (*selector, &visible.shown) {
-            (Selector::Name(name), _) => named.push((name, cap(value))),
-            (Selector::Index(index), None) => unknown.push((index, cap(value))),
+            (Selector::Name(name), _) => named.push(of(value, name)),
+            (Selector::Index(index), None) => unknown.push((index, cap(value, Slices::default()))),
             // An index beyond the last GPU is no GPU's.
             (Selector::Index(index), Some(shown)) => {
                 let name = usize::try_from(index).ok().and_then(|index| shown.get(index));
-                named.extend(name.map(|&name| (name, cap(value))));
+                named.extend(name.map(|&name| of(value, name)));
             }
         }
+    }
+    if unknown.is_empty() && !named.iter().any(|(name, _)| is_here(name)) {
+        return None;
     }
     // Whichever GPUs are meant by indices that we cannot place: none gets more than the lowest of those.
     let lowest = lowest(&unknown);
     let named = named.into_iter().map(|(name, cap)| (name, cap.lower(lowest))).collect();
-    Caps { named, others: Some(lowest) }
+    Some(Caps { named, others: Some(lowest) })
 }

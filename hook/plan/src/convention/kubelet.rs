@@ -13,8 +13,9 @@ use gpucap_core::units::{Amount, Share};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-use super::{egpu, environment, gpushare, hami, mps, vgpu_manager};
+use super::{egpu, environment, gpushare, hami, mps, nvidia, vgpu_manager};
 use crate::document::env::{Env, Reading};
+use crate::document::identity::Identity;
 use crate::encoding::allocate_response;
 use crate::encoding::json;
 use crate::encoding::number;
@@ -22,18 +23,15 @@ use crate::facts::Facts;
 use crate::grant::{Cap, Caps, Grant};
 use crate::reason::Reason;
 
+/// Where the checkpoint has what was assigned: an entry for each container and resource.
+pub(super) const ENTRIES: &[&str] = &["Data", "PodDeviceEntries"];
+
 pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
-    let Some(bytes) = facts.checkpoint else { return Ok(vec![]) };
+    let Some(bytes) = facts.checkpoint.bytes() else { return Ok(vec![]) };
     let Ok(value) = json::parse("checkpoint", bytes) else { return Ok(vec![]) };
-    let is_own = |entry: &&Value| {
-        let pod = json::text(entry, &["PodUID"]);
-        let container = json::text(entry, &["ContainerName"]);
-        facts.identities.iter().any(|own| {
-            pod == Some(own.pod_uid.as_str()) && container == Some(own.container.as_str())
-        })
-    };
+    let is_own = |entry: &&Value| facts.identities.iter().any(|own| is_of(entry, own));
     let mut grants = Vec::new();
-    for entry in json::list(&value, &["Data", "PodDeviceEntries"]).filter(is_own) {
+    for entry in json::list(&value, ENTRIES).filter(is_own) {
         grants.extend(resource(facts, entry)?);
         let answer = json::text(entry, &["AllocResp"]).unwrap_or_default();
         grants.extend(answered(facts, &variables(answer))?);
@@ -41,13 +39,26 @@ pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
     Ok(grants)
 }
 
+/// Whether an entry is of this container.
+pub(super) fn is_of(entry: &Value, own: &Identity) -> bool {
+    json::text(entry, &["PodUID"]) == Some(&own.pod_uid)
+        && json::text(entry, &["ContainerName"]) == Some(&own.container)
+}
+
 /// What the plugin's variables say, by every convention.
 fn answered(facts: &Facts<'_>, env: &Env) -> Result<Vec<Grant>, Reason> {
     let none = BTreeMap::new();
     let env = Reading::first(env).map_err(|reason| reason.renamed(named))?;
     let facts = Facts { env: &env, annotations: &none, ..facts.clone() };
-    let conventions =
-        [environment::read, gpushare::read, egpu::read, hami::read, vgpu_manager::read, mps::read];
+    let conventions = [
+        environment::read,
+        gpushare::read,
+        egpu::read,
+        hami::read,
+        vgpu_manager::read,
+        mps::read,
+        nvidia::read,
+    ];
     let mut grants = Vec::new();
     for read in conventions {
         let found = read(&facts).map_err(|reason| reason.renamed(named))?.into_iter();
@@ -82,7 +93,10 @@ fn resource(facts: &Facts<'_>, entry: &Value) -> Result<Option<Grant>, Reason> {
             Cap::core(share)
         }
         _ => match pretended(name, &devices) {
-            Some(profile) => Cap::profile(profile),
+            Some(profile) => {
+                let caps = Caps::by_slices(facts.cards, |slices| Cap::profile(profile, slices));
+                return Ok(Some(Grant::new(source, &count, caps)));
+            }
             None => return Ok(None),
         },
     };
@@ -92,12 +106,14 @@ fn resource(facts: &Facts<'_>, entry: &Value) -> Result<Option<Grant>, Reason> {
 /// The profile of a resource that is named like one and is none: a real instance has an id `MIG-...`.
 fn pretended(name: &str, devices: &[&str]) -> Option<Profile> {
     let real = devices.iter().any(|id| id.starts_with("MIG-"));
-    let profile = name.split_once("/mig-").map(|(_, profile)| profile.replace(".me", "+me"))?;
+    let profile = name
+        .split_once("/mig-")
+        .map(|(_, profile)| profile.replace(".me", "+me").replace(".gfx", "+gfx"))?;
     if real { None } else { Profile::parse(&profile).ok() }
 }
 
 /// Older kubelets list the ids, newer ones list them by NUMA node.
-fn devices(entry: &Value) -> Vec<&str> {
+pub(super) fn devices(entry: &Value) -> Vec<&str> {
     let ids = entry.get("DeviceIDs");
     let by_node = ids.and_then(Value::as_object).into_iter().flat_map(|nodes| nodes.values());
     let lists = ids.into_iter().filter(|ids| ids.is_array()).chain(by_node);

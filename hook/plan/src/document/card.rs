@@ -4,6 +4,7 @@
 //! number of the device file, the order of a list. Limits are written by UUID, so that two GPUs with unequal limits
 //! can never be mixed up.
 
+use gpucap_core::config::Slices;
 use gpucap_core::uuid::DeviceName;
 
 use crate::document::env::Reading;
@@ -15,6 +16,8 @@ pub struct Card {
     pub name: DeviceName,
     /// The number of its device file, `/dev/nvidia<minor>`.
     pub minor: Option<u32>,
+    /// Into how many slices MIG divides it.
+    pub slices: Slices,
 }
 
 impl Card {
@@ -25,7 +28,8 @@ impl Card {
         let field =
             |name: &str| pairs().find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim());
         let name = field("GPU UUID")?.parse().ok()?;
-        Some(Self { name, minor: field("Device Minor").and_then(|minor| minor.parse().ok()) })
+        let minor = field("Device Minor").and_then(|minor| minor.parse().ok());
+        Some(Self { name, minor, slices: Slices::of_model(field("Model").unwrap_or_default()) })
     }
 }
 

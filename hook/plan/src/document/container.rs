@@ -36,6 +36,8 @@ pub struct Container {
     pub gpu: Option<String>,
     /// Its devices, mounts or environment show that, not an annotation alone.
     pub is_given_gpu: bool,
+    /// It was assigned particular GPUs, by what shows one: neither all of the node nor by its privileges.
+    pub is_assigned_gpu: bool,
     /// `linux.mountLabel`: what SELinux demands of its files.
     pub mount_label: Option<String>,
 }
@@ -67,7 +69,10 @@ impl Container {
         let env = Env::new(json::list(config, &["process", "env"]).filter_map(Value::as_str));
         let annotations = json::texts(config, &["annotations"]);
         let given = given_gpu(config, &env);
+        let privileged = is_privileged(config);
         Self {
+            is_assigned_gpu: is_assigned_gpu(config, &env, privileged)
+                || annotated_gpu(&annotations).is_some(),
             is_given_gpu: given.is_some(),
             gpu: given.or_else(|| annotated_gpu(&annotations)),
             may_unshare: seccomp::allows_user_namespaces(config),
@@ -78,7 +83,7 @@ impl Container {
             readonly_root: json::at(config, &["root", "readonly"]) == Some(&Value::Bool(true)),
             mount_namespace: mount_namespace(config),
             user_namespace: namespace(config, "user").is_some(),
-            privileged: is_privileged(config),
+            privileged,
             mount_label: json::text(config, &["linux", "mountLabel"])
                 .filter(|label| !label.is_empty())
                 .map(str::to_owned),
@@ -106,9 +111,33 @@ fn is_privileged(config: &Value) -> bool {
     })
 }
 
+/// The variable from which the NVIDIA runtime takes the GPUs of a container.
+const VISIBLE: &str = "NVIDIA_VISIBLE_DEVICES";
+/// The directory in which the NVIDIA runtime looks for mounts that are named after GPUs.
+const VOLUMES: &str = "/var/run/nvidia-container-devices";
+
+/// Whether particular GPUs were assigned to it: by name, or by device files, of which a privileged container has all.
+fn is_assigned_gpu(config: &Value, env: &Env, privileged: bool) -> bool {
+    let values = || env.iter().filter(|(name, _)| *name == VISIBLE).map(|(_, value)| value.trim());
+    let names_some = values().any(|value| !matches!(value, "" | "void" | "none" | "all"));
+    let names_all = values().any(|value| value == "all");
+    let is_card = |path: &str| {
+        let number = path.strip_prefix("/dev/nvidia").unwrap_or_default();
+        path == "/dev/dxg" || !number.is_empty() && number.bytes().all(|it| it.is_ascii_digit())
+    };
+    let paths = |list: &'static [&'static str], key: &'static str| {
+        json::list(config, list).filter_map(move |entry| json::text(entry, &[key]))
+    };
+    let has_card = || {
+        paths(&["linux", "devices"], "path").any(is_card)
+            || paths(&["mounts"], "destination").any(is_card)
+    };
+    let has_name = || paths(&["mounts"], "destination").any(|path| path.starts_with(VOLUMES));
+    names_some || has_name() || !names_all && !privileged && has_card()
+}
+
 /// The first sign of a GPU that the container is given, for a person to look for.
 fn given_gpu(config: &Value, env: &Env) -> Option<String> {
-    const VISIBLE: &str = "NVIDIA_VISIBLE_DEVICES";
     let device = |path: &&str| path.starts_with("/dev/nvidia") || *path == "/dev/dxg";
     let texts = |path: &'static [&'static str], key: &'static str| {
         json::list(config, path).filter_map(move |entry| json::text(entry, &[key]))
@@ -122,7 +151,7 @@ fn given_gpu(config: &Value, env: &Env) -> Option<String> {
         .map(str::to_owned)
         .or_else(|| {
             texts(&["mounts"], "destination")
-                .find(|path| path.starts_with("/var/run/nvidia-container-devices"))
+                .find(|path| path.starts_with(VOLUMES))
                 .map(str::to_owned)
         })
         .or_else(|| visible.filter(|(_, value)| asked(value)).map(|_| VISIBLE.to_owned()))

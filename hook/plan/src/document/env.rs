@@ -22,7 +22,7 @@ pub struct Env(Vec<(String, String)>);
 pub(crate) struct Reading<'a>(BTreeMap<&'a str, &'a str>);
 
 /// The variables that some convention reads.
-const HEARD: [&str; 18] = [
+pub(crate) const HEARD: [&str; 22] = [
     "ALIYUN_COM_GPU_MEM_CONTAINER",
     "ALIYUN_COM_GPU_MEM_DEV",
     "ALIYUN_COM_GPU_MEM_IDX",
@@ -37,10 +37,14 @@ const HEARD: [&str; 18] = [
     "GPU_CORE_PCT",
     "GPU_MEM_LIMIT",
     "GPU_MEM_PER_DEVICE",
+    "GPU_PORTION",
     "GPU_PROFILE",
     "GPU_UTIL_PER_DEVICE",
     "MANAGER_VISIBLE_DEVICES",
+    "NVIDIA_GPU_MEMORY_LIMIT",
+    "NVIDIA_GPU_MEMORY_REQUEST",
     "NVIDIA_VISIBLE_DEVICES",
+    "RUNAI_NUM_OF_GPUS",
 ];
 /// The same, with the number of a GPU behind it.
 const NUMBERED: [&str; 5] = [
@@ -161,7 +165,7 @@ impl<'a> Reading<'a> {
 }
 
 /// Whether some convention reads this variable.
-fn is_heard(name: &str) -> bool {
+pub(crate) fn is_heard(name: &str) -> bool {
     HEARD.contains(&name) || NUMBERED.iter().any(|prefix| number(name, prefix).is_some())
 }
 

@@ -43,6 +43,15 @@ pub struct Node {
     /// The kubelet's checkpoint, if it is to be read: its format is the kubelet's own business.
     #[serde(deserialize_with = "optional_path")]
     pub kubelet_checkpoint: Option<String>,
+    /// Replicas of NVIDIA's device plugin are limits: `1` of `N` is that part of the GPU.
+    #[serde(deserialize_with = "time_slicing")]
+    pub time_slicing: bool,
+    /// The checkpoint of NVIDIA's DRA driver, whose claims are limits.
+    #[serde(deserialize_with = "optional_path")]
+    pub dra_checkpoint: Option<String>,
+    /// KAI's `GPU_PORTION` is a part of the time too, not of the memory alone.
+    #[serde(rename = "kai_portion", deserialize_with = "kai_portion")]
+    pub kai_portion_of_time: bool,
     /// Bytes of a unit of `ALIYUN_COM_GPU_MEM_*`: the plugin's `--memory-unit`, `GiB` or `MiB`.
     #[serde(deserialize_with = "unit")]
     pub aliyun_memory_unit: u64,
@@ -103,6 +112,9 @@ pub enum Privileged {
 impl Node {
     /// Its path.
     pub const PATH: &'static str = "/etc/gpucap/config.json";
+    /// The path of the kubelet's checkpoint, where a setting needs one and none names it.
+    const KUBELET_CHECKPOINT: &'static str =
+        "/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint";
 
     /// The configuration that this file holds.
     ///
@@ -123,6 +135,9 @@ impl Node {
                 why.inner().to_string().replace("unknown field", "not a key of this version:");
             wrong(format!("{key}: {held}: {}", why.replace(char::is_control, "?")))
         })?;
+        if node.time_slicing {
+            node.kubelet_checkpoint.get_or_insert_with(|| Self::KUBELET_CHECKPOINT.into());
+        }
         // A source that is not read cannot be one to rely on.
         let Self { sources, trusted_sources, .. } = &mut node;
         trusted_sources.retain(|source| sources.contains(source));
@@ -150,6 +165,9 @@ impl Default for Node {
             require_limit_for_gpu: false,
             allow_off_switches: false,
             kubelet_checkpoint: None,
+            time_slicing: false,
+            dra_checkpoint: None,
+            kai_portion_of_time: true,
             aliyun_memory_unit: 1 << 30,
             context_mem: None,
             open: false,
@@ -193,6 +211,14 @@ fn domain<'de, D: Deserializer<'de>>(value: D) -> Result<String, D::Error> {
 
 fn unit<'de, D: Deserializer<'de>>(value: D) -> Result<u64, D::Error> {
     one_of(value, [("GiB", 1 << 30), ("MiB", 1 << 20)])
+}
+
+fn time_slicing<'de, D: Deserializer<'de>>(value: D) -> Result<bool, D::Error> {
+    one_of(value, [("off", false), ("enforce", true)])
+}
+
+fn kai_portion<'de, D: Deserializer<'de>>(value: D) -> Result<bool, D::Error> {
+    one_of(value, [("memory-and-time", true), ("memory", false)])
 }
 
 /// The meaning of one of these words.

@@ -44,6 +44,21 @@ pub(crate) fn percent(source: &str, held: &str) -> Result<Share, Reason> {
     held.parse().map_err(|why| Reason::value(source, held, why))
 }
 
+/// A decimal part of one, from 0.01 to 1, rounded down to a hundredth of a percent.
+pub(crate) fn portion(source: &str, held: &str) -> Result<Share, Reason> {
+    let (whole, part) = held.split_once('.').unwrap_or((held, "0"));
+    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let digits: String = part.chars().chain("0000".chars()).take(4).collect();
+    let parts = match whole.trim_start_matches('0') {
+        _ if !is_number(whole) || !is_number(part) || part.is_empty() => None,
+        "" => digits.parse().ok(),
+        "1" if part.trim_end_matches('0').is_empty() => Some(Share::DENOMINATOR),
+        _ => None,
+    };
+    let share = parts.and_then(Share::from_parts);
+    share.ok_or_else(|| Reason::value(source, held, "not a decimal part from 0.01 to 1"))
+}
+
 /// A percentage, where the convention writes 0 for "not throttled".
 pub(crate) fn percent_or_free(source: &str, held: &str) -> Result<Option<Share>, Reason> {
     if held == "0" { Ok(None) } else { percent(source, held).map(Some) }

@@ -57,7 +57,10 @@ mod tests {
     /// How many ledgers and devices a word chooses.
     fn chosen(word: &str) -> Option<(usize, usize)> {
         let name = Uuid([1; 16]).gpu();
-        let chosen = status().chosen(word, &[Card { name, minor: None }])?;
+        let chosen = status().chosen(
+            word,
+            &[Card { name, minor: None, slices: gpucap_core::config::Slices::default() }],
+        )?;
         let devices = chosen.ledgers.iter().map(|ledger| ledger.devices.len()).sum();
         Some((chosen.ledgers.len(), devices))
     }

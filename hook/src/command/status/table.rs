@@ -133,7 +133,11 @@ mod tests {
 
     fn table(status: &Status, width: Option<usize>) -> String {
         let name = gpucap_core::uuid::Uuid([1; 16]).gpu();
-        style::plain(&render(status, &[Card { name, minor: None }], width))
+        style::plain(&render(
+            status,
+            &[Card { name, minor: None, slices: gpucap_core::config::Slices::default() }],
+            width,
+        ))
     }
 
     fn both() -> Status {

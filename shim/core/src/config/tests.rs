@@ -134,7 +134,8 @@ fn a_profile_is_sevenths_of_the_time_and_the_named_memory() {
     ] {
         let config = read("GPU_PROFILE", text.as_bytes()).expect(text);
         let Some(PerGpu::Every(profile)) = config.profile else { panic!("{text}") };
-        assert_eq!((profile.core().parts(), profile.memory()), (parts, memory), "{text}");
+        let meant = (profile.core(Slices::Seven).parts(), profile.memory(Slices::Seven));
+        assert_eq!(meant, (parts, memory), "{text}");
         assert_eq!(profile.to_string().parse_profile(), profile, "{text}");
     }
     assert_eq!(Share::ONE_EIGHTH.of(40 * GIB), 5 * GIB);
@@ -152,8 +153,47 @@ impl ParseProfile for String {
 
 #[test]
 fn seven_slices_of_one_seventh_fit_on_a_card() {
-    let one = "1g".to_owned().parse_profile().core().parts();
+    let one = "1g".to_owned().parse_profile().core(Slices::Seven).parts();
     assert!(one * 7 <= Share::DENOMINATOR && (one + 1) * 7 > Share::DENOMINATOR);
+}
+
+#[test]
+fn a_profile_is_slices_of_the_model() {
+    for (text, slices, parts, memory) in [
+        ("1g.6gb", Slices::Four, 2_500, gib(6)),
+        ("2g.12gb+me", Slices::Four, 5_000, gib(12)),
+        ("4g.96gb+gfx", Slices::Four, 10_000, gib(96)),
+        ("1g.24gb+me.all", Slices::Four, 2_500, gib(24)),
+        ("1g.24gb-me", Slices::Four, 2_500, gib(24)),
+        ("1g", Slices::Four, 2_500, Amount::OfDevice(Share::ONE_QUARTER)),
+        ("3g", Slices::Four, 7_500, Amount::OfDevice(Share::THREE_QUARTERS)),
+        ("7g", Slices::Four, 10_000, Amount::OfDevice(Share::FULL)),
+        ("1g.16gb", Slices::Two, 5_000, gib(16)),
+        ("2g", Slices::Two, 10_000, Amount::OfDevice(Share::FULL)),
+    ] {
+        let profile = text.to_owned().parse_profile();
+        assert_eq!(
+            (profile.core(slices).parts(), profile.memory(slices)),
+            (parts, memory),
+            "{text}"
+        );
+    }
+    for (model, slices) in [
+        ("NVIDIA A30", Slices::Four),
+        ("NVIDIA A30X", Slices::Four),
+        ("NVIDIA RTX PRO 6000 Blackwell Server Edition", Slices::Four),
+        ("NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition", Slices::Four),
+        ("NVIDIA RTX PRO 5000 Blackwell", Slices::Four),
+        ("NVIDIA RTX PRO 4500 Blackwell", Slices::Two),
+        ("NVIDIA A100-SXM4-80GB", Slices::Seven),
+        ("NVIDIA H100 80GB HBM3", Slices::Seven),
+        ("NVIDIA GB200", Slices::Seven),
+        ("NVIDIA A30 MIG 1g.6gb", Slices::Seven),
+        ("NVIDIA RTX A3000", Slices::Seven),
+        ("", Slices::Seven),
+    ] {
+        assert_eq!(Slices::of_model(model), slices, "{model}");
+    }
 }
 
 #[test]
@@ -172,7 +212,9 @@ fn a_name_that_mig_does_not_have_is_no_profile() {
         "1g.5gib",
         "1g.4.5gb",
         "1g.65536gb",
-        "1g.5gb+gfx",
+        "1g.5gb+gfx+me",
+        "1g.5gb-gfx",
+        "1g.5gb+me.none",
         "1g.5gb+me+me",
         "1c.1g.5gb",
         "mig-1g.5gb",

@@ -1,7 +1,7 @@
 //! One device: what is known of it, and the limits that hold for it.
 
 use super::{Ask, lower};
-use crate::config::Selector;
+use crate::config::{Selector, Slices};
 use crate::units::Share;
 use crate::uuid::Uuid;
 
@@ -17,6 +17,8 @@ pub struct DeviceFacts {
     pub index: Option<u32>,
     /// Its memory; of a MIG instance, that of the instance.
     pub total_bytes: u64,
+    /// Into how many slices MIG divides it. Only asked for if [`needs_slices`](super::Limits::needs_slices).
+    pub slices: Slices,
 }
 
 impl DeviceFacts {

@@ -135,6 +135,7 @@ fn name(key: Key) -> [u64; 2] {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::config::Slices;
     use crate::limits::file::Entry;
     use crate::uuid::Uuid;
 
@@ -153,7 +154,7 @@ mod tests {
     }
 
     fn facts(uuid: Uuid, parent: Option<Uuid>) -> DeviceFacts {
-        DeviceFacts { uuid, parent, index: None, total_bytes: 1 << 30 }
+        DeviceFacts { uuid, parent, index: None, total_bytes: 1 << 30, slices: Slices::Seven }
     }
 
     fn laid_out(keys: &[Key]) -> LivePage {

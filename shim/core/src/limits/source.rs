@@ -36,7 +36,9 @@ impl Source<'_> {
             Self::Memory(list) => lowest(list, device, |&memory| (Some(memory), None)),
             Self::Core(list) => lowest(list, device, |&core| (None, Some(core))),
             Self::Profile(list) => {
-                lowest(list, device, |profile| (Some(profile.memory()), Some(profile.core())))
+                let slices = device.slices;
+                let parts = |it: &Profile| (Some(it.memory(slices)), Some(it.core(slices)));
+                lowest(list, device, parts)
             }
         };
         // Zero bytes can only come of a percentage; as a limit it would look like a full card.

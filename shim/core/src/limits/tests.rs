@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::file::{Entry, Key, Label};
 use super::*;
-use crate::config::ValueError;
+use crate::config::{Slices, ValueError};
 use crate::units::{Amount, Bytes};
 
 const GIB: u64 = 1 << 30;
@@ -15,12 +15,22 @@ const ONE: Uuid = Uuid([1; 16]);
 const TWO: Uuid = Uuid([2; 16]);
 
 /// A card of 16 GiB at index 0.
-const CARD: DeviceFacts =
-    DeviceFacts { uuid: ONE, parent: None, index: Some(0), total_bytes: 16 * GIB };
+const CARD: DeviceFacts = DeviceFacts {
+    uuid: ONE,
+    parent: None,
+    index: Some(0),
+    total_bytes: 16 * GIB,
+    slices: Slices::Seven,
+};
 
 /// A MIG instance of 4 GiB on that card.
-const INSTANCE: DeviceFacts =
-    DeviceFacts { uuid: TWO, parent: Some(ONE), index: Some(0), total_bytes: 4 * GIB };
+const INSTANCE: DeviceFacts = DeviceFacts {
+    uuid: TWO,
+    parent: Some(ONE),
+    index: Some(0),
+    total_bytes: 4 * GIB,
+    slices: Slices::Seven,
+};
 
 type Variables = BTreeMap<String, String>;
 
@@ -230,7 +240,13 @@ fn the_price_of_a_context_comes_from_the_file() {
     let mut free = Entry::new(Key::Every);
     free.context = Some(0);
     let limits = with(&[], &file(vec![free, entry(Key::Name(ONE.gpu()), 4, 30)]));
-    let card = |uuid| DeviceFacts { uuid, parent: None, index: None, total_bytes: GIB };
+    let card = |uuid| DeviceFacts {
+        uuid,
+        parent: None,
+        index: None,
+        total_bytes: GIB,
+        slices: Slices::Seven,
+    };
     assert_eq!(limits.context_price(&card(ONE)), Some(300 << 20));
     assert_eq!(limits.context_price(&card(TWO)), Some(0));
     assert_eq!(limits.context_price(&INSTANCE), Some(300 << 20), "that of its card");

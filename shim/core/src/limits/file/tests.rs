@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::config::Slices;
 use crate::units::{Amount, Bytes, Share};
 
 const UUID: &str = "GPU-01010101-0101-0101-0101-010101010101";
@@ -88,7 +89,13 @@ fn keys_of_a_newer_hook_are_passed_over() {
 fn of_bytes_and_a_part_the_lower_holds() {
     let file = LimitsFile::parse(&sealed("gpu=*\nmem=25%\nmem=1073741824\n")).expect("both");
     let memory = |total_bytes| {
-        let device = DeviceFacts { uuid: Uuid([1; 16]), parent: None, index: None, total_bytes };
+        let device = DeviceFacts {
+            uuid: Uuid([1; 16]),
+            parent: None,
+            index: None,
+            total_bytes,
+            slices: Slices::Seven,
+        };
         file.ask(&device).memory
     };
     assert_eq!(memory(2 << 30), Some(1 << 29));

@@ -1,0 +1,42 @@
+//! KAI-Scheduler and Run:ai: `GPU_PORTION=0.25` beside `RUNAI_NUM_OF_GPUS`, and the annotations of KAI's fractions.
+//!
+//! Both variables are in every container with a fraction, by reference to a ConfigMap that the binder writes
+//! (kai-scheduler/KAI-Scheduler, `pkg/binder/common/gpu_access.go` at 13db584); the name of the first is too common to be
+//! read without the other. It is that part of the memory of each GPU, and of its time unless the node sets
+//! `kai_portion` to `memory`. Of the annotations `nvidia.com/container.<name>.gpu-memory.limit` and `.request`
+//! (`pkg/binder/plugins/nvfractions/nv_fractions.go` at 0caa3bd) the limit is a container's memory, without one the
+//! request. All are for every GPU that the container sees.
+
+use gpucap_core::units::{Amount, Bytes, UnitError};
+
+use crate::encoding::number;
+use crate::facts::Facts;
+use crate::grant::{Cap, Caps, Grant};
+use crate::reason::Reason;
+
+const PORTION: &str = "GPU_PORTION";
+const COUNT: &str = "RUNAI_NUM_OF_GPUS";
+
+pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
+    let mut grants = Vec::new();
+    if let (Some(held), Some(_)) = (facts.env.get(PORTION), facts.env.get(COUNT)) {
+        let source = format!("environment {PORTION}");
+        let share = number::portion(&source, held)?;
+        let core = facts.node.kai_portion_of_time.then_some(share);
+        let cap = Cap { core, ..Cap::memory(Amount::OfDevice(share)) };
+        grants.push(Grant::new(source, held, Caps::every(cap)));
+    }
+    for own in facts.identities {
+        let held = |suffix| {
+            let key = format!("nvidia.com/container.{}.gpu-memory.{suffix}", own.container);
+            facts.annotations.get_key_value(&key)
+        };
+        let Some((key, held)) = held("limit").or_else(|| held("request")) else { continue };
+        let source = format!("annotation {key}");
+        let bytes: Result<Bytes, UnitError> = held.trim().parse();
+        let bytes = bytes.map_err(|why| Reason::value(&*source, held, why))?;
+        let cap = Cap::memory(Amount::Bytes(bytes));
+        grants.push(Grant::new(source, held, Caps::every(cap)));
+    }
+    Ok(grants)
+}

@@ -1,0 +1,148 @@
+//! The claims that NVIDIA's DRA driver has prepared on this node, by its own checkpoint.
+//!
+//! `/var/lib/kubelet/plugins/gpu.nvidia.com/checkpoint.json` has under `v2.preparedClaims` (`v1` in older versions), by
+//! the claim's UID: the `status` of the claim as the scheduler wrote it, with the pods that it is reserved for and the
+//! capacity that each of its devices takes, and the devices with their UUIDs (kubernetes-sigs/dra-driver-nvidia-gpu,
+//! `cmd/gpu-kubelet-plugin/checkpoint.go` at 5fe67b5, `checkpointv.go` at 9292f4d, `prepared.go` at 0ffdf88). The driver
+//! writes it before the kubelet makes a container of the pod. Which container of the pod uses which claim it does not
+//! say.
+//!
+//! Read strictly where a claim is this pod's: what cannot be understood there is an error, not "no limit".
+
+use gpucap_core::units::Bytes;
+use gpucap_core::uuid::DeviceName;
+use serde_json::Value;
+
+use crate::encoding::json;
+
+/// The driver that gives GPUs. Another one of the same package gives channels between nodes.
+const DRIVER: &str = "gpu.nvidia.com";
+const PREPARED: &str = "PrepareCompleted";
+
+/// All claims that are prepared here.
+pub(crate) struct Claims(Vec<(String, Value)>);
+
+/// What a pod has by one claim.
+pub(crate) struct Claim {
+    /// Its namespace and name, or its UID where those are not written.
+    pub(crate) name: String,
+    /// The pods that it is reserved for.
+    pub(crate) pods: usize,
+    /// Its GPUs, and the memory of each that it takes; `None` for all of it.
+    pub(crate) devices: Vec<(DeviceName, Option<Bytes>)>,
+}
+
+impl Claims {
+    /// The claims in this checkpoint.
+    ///
+    /// # Errors
+    /// It has no format that this version knows.
+    pub(crate) fn of(mut value: Value) -> Result<Self, String> {
+        let unknown = |why: &str| format!("{why}: not a format of this version");
+        match value.get("version") {
+            None => {}
+            Some(Value::String(version)) if matches!(version.as_str(), "v1" | "v2") => {}
+            Some(version) => return Err(unknown(&format!("version {version}"))),
+        }
+        let mut part = |name: &str| value.get_mut(name).map(Value::take).filter(|it| !it.is_null());
+        let mut newest = part("v2").or_else(|| part("v1")).ok_or_else(|| unknown("no v1 or v2"))?;
+        match newest.get_mut("preparedClaims").map(Value::take) {
+            Some(Value::Object(claims)) => Ok(Self(claims.into_iter().collect())),
+            None | Some(Value::Null) if newest.is_object() => Ok(Self(vec![])),
+            _ => Err(unknown("preparedClaims is no object")),
+        }
+    }
+
+    /// The claims that are reserved for this pod.
+    ///
+    /// # Errors
+    /// One of them cannot be understood; its name, and the reason.
+    pub(crate) fn of_pod(&self, uid: &str) -> Result<Vec<Claim>, (String, String)> {
+        let is_own = |(_, claim): &&(String, Value)| {
+            consumers(claim).any(|consumer| json::text(consumer, &["uid"]) == Some(uid))
+        };
+        let read = |(own, claim): &(String, Value)| {
+            let text = |key| json::text(claim, &[key]).unwrap_or_default();
+            let name = match (text("namespace"), text("name")) {
+                ("", _) | (_, "") => own.clone(),
+                (namespace, name) => format!("{namespace}/{name}"),
+            };
+            let devices = devices(claim).map_err(|why| (name.clone(), why))?;
+            Ok(Claim { name, pods: consumers(claim).count(), devices })
+        };
+        self.0.iter().filter(is_own).map(read).collect()
+    }
+}
+
+/// What a claim is reserved for.
+fn consumers(claim: &Value) -> impl Iterator<Item = &Value> {
+    json::list(claim, &["status", "reservedFor"])
+}
+
+fn devices(claim: &Value) -> Result<Vec<(DeviceName, Option<Bytes>)>, String> {
+    let state = json::text(claim, &["checkpointState"]);
+    if state.is_some_and(|state| state != PREPARED) {
+        return Err(format!("it is not prepared: {}", state.unwrap_or_default().escape_default()));
+    }
+    let groups = json::list(claim, &["preparedDevices"]);
+    let prepared: Vec<_> = groups.flat_map(|group| json::list(group, &["devices"])).collect();
+    let results = json::list(claim, &["status", "allocation", "devices", "results"]);
+    let mut devices = Vec::new();
+    for result in results.filter(|result| json::text(result, &["driver"]) == Some(DRIVER)) {
+        let device = json::text(result, &["device"]).ok_or("a result without a device")?;
+        let wrong = |why: &str| format!("device {}: {why}", device.escape_default());
+        let own = prepared.iter().find_map(|it| named(it, device));
+        let name = match own.ok_or_else(|| wrong("not among the prepared ones"))? {
+            Prepared::Cuda(uuid) => uuid.parse().map_err(|_| wrong("no UUID of a GPU"))?,
+            Prepared::PassedThrough => continue,
+        };
+        devices.push((name, memory(result).map_err(|why| wrong(&why))?));
+    }
+    Ok(devices)
+}
+
+/// A device that a claim was prepared with.
+enum Prepared<'a> {
+    /// A GPU or a MIG instance, and its UUID.
+    Cuda(&'a str),
+    /// A GPU that a virtual machine has as a whole: CUDA does not see it here.
+    PassedThrough,
+}
+
+/// The device, if it has this name.
+fn named<'a>(prepared: &'a Value, name: &str) -> Option<Prepared<'a>> {
+    let is_named = |kind: &&str| {
+        // The second spelling is that of drivers before 25.8.
+        let own =
+            ["DeviceName", "device_name"].map(|key| json::text(prepared, &[*kind, "device", key]));
+        own.contains(&Some(name))
+    };
+    let uuid = |path: &[&str]| json::text(prepared, path).unwrap_or_default();
+    match ["gpu", "mig", "vfio"].into_iter().find(is_named)? {
+        "gpu" => Some(Prepared::Cuda(uuid(&["gpu", "info", "uuid"]))),
+        "mig" => match uuid(&["mig", "concrete", "migUUID"]) {
+            // Instances that the driver does not make itself, in older versions.
+            "" => Some(Prepared::Cuda(uuid(&["mig", "info", "uuid"]))),
+            uuid => Some(Prepared::Cuda(uuid)),
+        },
+        _ => Some(Prepared::PassedThrough),
+    }
+}
+
+/// The memory that a result takes; `None` if the device is not shared by memory, or the request named none.
+fn memory(result: &Value) -> Result<Option<Bytes>, String> {
+    let Some(capacity) = result.get("consumedCapacity").filter(|it| !it.is_null()) else {
+        return Ok(None);
+    };
+    let capacity = capacity.as_object().ok_or("consumedCapacity is no object")?;
+    let held = ["memory", "gpu.nvidia.com/memory"].into_iter().find_map(|key| capacity.get(key));
+    match held {
+        None => Ok(None),
+        Some(Value::String(text)) if text == "0" => Ok(None),
+        Some(Value::String(text)) => match text.parse() {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(why) => Err(format!("memory {:?}: {why}", text)),
+        },
+        Some(other) => Err(format!("memory {other}: not a quantity")),
+    }
+}
