@@ -1,9 +1,9 @@
 //! What a device plugin or a DRA driver assigned, by its checkpoint on the node, is the container's limit.
 //!
 //! The pod asks for more in its own variables, and gets what was assigned. The card has four times the slice, so that a
-//! quarter of it is what [`is_capped`] expects. The containers' cards are the stub's, whose UUID it is asked for.
+//! quarter of it is what [`is_limited`] expects. The containers' cards are the stub's, whose UUID it is asked for.
 
-use crate::capped::{begin, is_capped};
+use crate::capped::{begin, is_limited};
 use crate::container::{Container, json};
 use crate::refused::refuses;
 use crate::runtime::Runtime;
@@ -104,18 +104,18 @@ fn assigned(runtime: Runtime, (key, content, _): Checkpoint) -> Result<Container
     }))
 }
 
-fn runs_capped(container: &Container) -> Result {
+fn runs_limited(container: &Container) -> Result {
     let mut actor = begin(&container.run(&["/actor"])?)?;
-    is_capped(&mut actor)?;
+    is_limited(&mut actor)?;
     actor.end()?.success().map(drop)
 }
 
 fn replica(runtime: Runtime) -> Result {
-    runs_capped(&assigned(runtime, CHECKPOINTS[0])?)
+    runs_limited(&assigned(runtime, CHECKPOINTS[0])?)
 }
 
 fn claim(runtime: Runtime) -> Result {
-    runs_capped(&assigned(runtime, CHECKPOINTS[1])?)
+    runs_limited(&assigned(runtime, CHECKPOINTS[1])?)
 }
 
 /// A container that asks for the whole card, and has these variables besides.
@@ -126,12 +126,12 @@ fn with(runtime: Runtime, variables: &[&str]) -> Result<Container> {
 }
 
 fn fraction(runtime: Runtime) -> Result {
-    runs_capped(&with(runtime, &["GPU_PORTION=0.25", "RUNAI_NUM_OF_GPUS=0.25"])?)
+    runs_limited(&with(runtime, &["GPU_PORTION=0.25", "RUNAI_NUM_OF_GPUS=0.25"])?)
 }
 
 fn toolkit(runtime: Runtime) -> Result {
     let variables = ["NVIDIA_GPU_MEMORY_REQUEST=512", "NVIDIA_GPU_MEMORY_LIMIT=1024"];
-    runs_capped(&with(runtime, &variables)?)
+    runs_limited(&with(runtime, &variables)?)
 }
 
 fn damaged(runtime: Runtime) -> Result {
@@ -154,7 +154,7 @@ fn missing(runtime: Runtime) -> Result {
         fs::remove_file(container.path("checkpoint"))?;
         refuses(&container, "checkpoint: not there")?;
         // The plugin itself sees all cards, and has to start before there is a checkpoint.
-        runs_capped(&container.env("NVIDIA_VISIBLE_DEVICES=all").env("GPU_MEM_LIMIT=1Gi"))?;
+        runs_limited(&container.env("NVIDIA_VISIBLE_DEVICES=all").env("GPU_MEM_LIMIT=1Gi"))?;
     }
     Ok(())
 }
