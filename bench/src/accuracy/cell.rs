@@ -60,7 +60,7 @@ pub fn run(
     setup: &Setup,
     solo: Option<&Cell>,
 ) -> Cell {
-    let words: Vec<[Word; 4]> = std::iter::repeat_with(Default::default).take(SEATS).collect();
+    let words: Vec<[Word; 5]> = std::iter::repeat_with(Default::default).take(SEATS).collect();
     let seats: Vec<Seat<'_>> = words.iter().map(|words| Seat::new(words.each_ref())).collect();
     let limit = |card: usize| {
         let asked = if card == 0 { percent } else { workload.elsewhere.or(percent) };

@@ -103,8 +103,8 @@ impl Group {
     /// What each container got in the run's seconds, and what it may be off.
     #[must_use]
     pub fn run(&self, seconds: u64, setup: &Setup) -> Vec<(Cell, Bound)> {
-        let words: Vec<[Word; 4]> =
-            self.containers.iter().map(|_| <[Word; 4]>::default()).collect();
+        let words: Vec<[Word; 5]> =
+            self.containers.iter().map(|_| <[Word; 5]>::default()).collect();
         let seats: Vec<Seat<'_>> = words.iter().map(|words| Seat::new(words.each_ref())).collect();
         let (mut processes, mut owners) = (Vec::new(), Vec::new());
         for (seat, (name, percent, _)) in self.containers.iter().enumerate() {
@@ -173,7 +173,7 @@ mod tests {
     fn kernels_of_a_part_of_a_turn_cost_what_they_take() {
         for ns in [210_000, 300_000] {
             let program = || repeat(vec![Act::Launch { stream: 0, kernel: Kernel::new(1, ns) }]);
-            let words: [[Word; 4]; 2] = Default::default();
+            let words: [[Word; 5]; 2] = Default::default();
             let seats = words.each_ref().map(|words| Seat::new(words.each_ref()));
             let process = |(seat, percent)| {
                 let limits = vec![Share::from_percent(percent).map(|share| (seat, share))];

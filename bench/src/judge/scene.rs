@@ -194,8 +194,8 @@ impl Scene {
 
     /// By container.
     fn outcomes(&self, setup: &Setup) -> Vec<Vec<Outcome>> {
-        let words: Vec<[Word; 4]> =
-            self.containers.iter().map(|_| <[Word; 4]>::default()).collect();
+        let words: Vec<[Word; 5]> =
+            self.containers.iter().map(|_| <[Word; 5]>::default()).collect();
         let seats: Vec<Seat<'_>> = words.iter().map(|words| Seat::new(words.each_ref())).collect();
         let (mut processes, mut owners) = (Vec::new(), Vec::new());
         for (seat, container) in self.containers.iter().enumerate() {

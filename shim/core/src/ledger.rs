@@ -120,9 +120,9 @@ struct Device {
     collectives: Word,
     /// The largest share in use: `throttle` owns it.
     shares: Word,
-    /// The time charged for unmeasured launches: `throttle` owns it.
-    charged: Word,
-    _reserved_compute: [Counter; 1],
+    /// The account of its processes: `throttle` owns both.
+    covered: Word,
+    surplus: Word,
     uuid: [Word; 4],
     _reserved_uuid: [Counter; 4],
     windows: Windows,

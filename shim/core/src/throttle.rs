@@ -19,9 +19,9 @@
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)
 )]
 
+mod account;
 mod allowance;
 mod bucket;
-mod charged;
 mod clock;
 mod costs;
 mod coverage;

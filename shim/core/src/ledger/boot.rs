@@ -27,7 +27,8 @@ impl Ledger {
         for device in &self.devices {
             device.bucket.store(0);
             device.collectives.store(0);
-            device.charged.store(0);
+            device.covered.store(0);
+            device.surplus.store(0);
         }
         for (index, _) in self.claimed() {
             for device in self.touched(index) {

@@ -111,7 +111,9 @@ impl Ledger {
     pub fn seats(&self) -> Vec<Seat<'_>> {
         self.devices
             .iter()
-            .map(|row| Seat::new([&row.bucket, &row.collectives, &row.shares, &row.charged]))
+            .map(|row| {
+                Seat::new([&row.bucket, &row.collectives, &row.shares, &row.covered, &row.surplus])
+            })
             .collect()
     }
 

@@ -18,24 +18,24 @@
 
 use std::collections::VecDeque;
 
-use super::bucket::repaired;
+use super::{account::Account, bucket::repaired};
 use crate::sync::Word;
 
 /// The words that a device shares with the processes of its container: of its bucket, its collectives, their shares, and
-/// the time charged for unmeasured launches.
+/// the two of their account.
 #[derive(Clone, Copy, Debug)]
 pub struct Seat<'a> {
     bucket: &'a Word,
     collectives: &'a Word,
     shares: &'a Word,
-    charged: &'a Word,
+    account: Account<'a>,
 }
 
 impl<'a> Seat<'a> {
     /// Makes the seat of the device with these words.
     #[must_use]
-    pub const fn new([bucket, collectives, shares, charged]: [&'a Word; 4]) -> Self {
-        Self { bucket, collectives, shares, charged }
+    pub const fn new([bucket, collectives, shares, covered, surplus]: [&'a Word; 5]) -> Self {
+        Self { bucket, collectives, shares, account: Account::new(covered, surplus) }
     }
 
     /// Its bucket's word.
@@ -54,6 +54,8 @@ pub struct Gang<'a> {
     in_flight: usize,
     /// When the latest collectives ended, in order.
     ended: VecDeque<u64>,
+    /// The account of a device without a seat.
+    alone: [Word; 2],
 }
 
 /// A device no longer meets the others this long after its latest collective. No step of a program limited to a small
@@ -70,13 +72,13 @@ const COUNT: u64 = (1 << COUNT_BITS) - 1;
 impl<'a> Gang<'a> {
     /// Makes the gang of a container's devices; the meter's own is at index `own`.
     #[must_use]
-    pub const fn new(seats: Vec<Seat<'a>>, own: usize) -> Self {
-        Self { seats, own, in_flight: 0, ended: VecDeque::new() }
+    pub fn new(seats: Vec<Seat<'a>>, own: usize) -> Self {
+        Self { seats, own, in_flight: 0, ended: VecDeque::new(), alone: Default::default() }
     }
 
     /// Makes the gang of a device that meets no others.
     #[must_use]
-    pub const fn alone() -> Self {
+    pub fn alone() -> Self {
         Self::new(Vec::new(), 0)
     }
 
@@ -85,9 +87,10 @@ impl<'a> Gang<'a> {
         self.seats.get(self.own).map(|seat| seat.shares)
     }
 
-    /// The word of the time that the processes of this device were charged for unmeasured launches.
-    pub(super) fn charged(&self) -> Option<&'a Word> {
-        self.seats.get(self.own).map(|seat| seat.charged)
+    /// The account of the processes of this device.
+    pub(super) fn account(&self) -> Account<'_> {
+        let [covered, surplus] = &self.alone;
+        self.seats.get(self.own).map_or(Account::new(covered, surplus), |seat| seat.account)
     }
 
     /// Records that a collective was admitted.

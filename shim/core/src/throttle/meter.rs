@@ -66,6 +66,7 @@ pub struct Meter<'a, E> {
     unmeasured: u64,
     /// By how much steady operations lately exceeded the least that peers can have left of the time.
     saved_ns: u64,
+    long_until: u64,
     /// The distance of two events, which each measurement on a busy stream contains.
     spacing: Spacing,
     totals: Totals,
@@ -149,6 +150,7 @@ impl<'a, E> Meter<'a, E> {
             let_through: 0,
             unmeasured: 0,
             saved_ns: 0,
+            long_until: 0,
             spacing: Spacing::default(),
             totals: Totals::default(),
         }

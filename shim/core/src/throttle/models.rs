@@ -3,7 +3,7 @@
 //! Run as the ledger's models are. Threads are processes (of the bucket) or threads (of allowances). There is no
 //! preemption bound, but where a model states one: all orders are explored.
 
-mod charged;
+mod account;
 mod repair;
 mod shares;
 

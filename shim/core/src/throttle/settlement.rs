@@ -1,4 +1,4 @@
-//! What finished work is charged: the smaller of two sums that are both upper bounds.
+//! What finished work of a process is charged: the smaller of two sums that are both upper bounds.
 //!
 //! * Presence: the time in which at least one stream was occupied. Too large when a stream waits, copies or starves.
 //! * Work: the sum of what each operation costs by itself. Too large when operations run side by side.
@@ -14,8 +14,12 @@
 //! everything of a batch was queued, or an operation had begun, to the event behind it, less what its peers may have
 //! been given. That needs no estimate, so launches of one function may differ in any way. Without it,
 //! `W19 10 us, some 10 ms` misses its bound at 30 % of the device.
+//!
+//! What several processes of a container are charged so contains each other's work, if their launches wait for each
+//! other. So it counts only as far as together they covered time: see [`account`](super::account).
 
 use super::{
+    account::Account,
     costs::OUTLIER,
     coverage::Coverage,
     turns::{Turns, scaled},
@@ -31,17 +35,44 @@ pub(super) struct Settlement {
     certain_ns: u64,
     /// A process on the device may publish no report.
     unreported: bool,
-    /// The sum of all spans, the time that they cover, and how much of that was this process's.
-    spans_ns: u64,
-    presence_ns: u64,
-    own_ns: u64,
+    /// This epoch's work, the sum of its spans, and what it occupied: as this process sees it, and as far as no other
+    /// process of the container has covered the time.
     work_ns: u64,
+    spans_ns: u64,
+    alone: Occupied,
+    together: Occupied,
+    /// Time that is certain, and that the spans do not cover.
+    certain_new_ns: u64,
+    /// What of each was passed on to the account, and what was due for it.
     charged_ns: u64,
+    covered_ns: u64,
+    due_ns: u64,
     epoch_ends: u64,
     /// The part of the work of the latest epochs that was due, as a mean. Without it, `W4 4 streams x 50 us` misses its
     /// bound at 5 % of the device.
     due: u64,
     evidence: Evidence,
+}
+
+/// What the work of an epoch occupied of the device.
+#[derive(Clone, Copy, Debug, Default)]
+struct Occupied {
+    /// The time that its spans cover.
+    presence_ns: u64,
+    /// How much of that was not given to others, in the mean.
+    turns_ns: u64,
+}
+
+impl Occupied {
+    const fn add(&mut self, presence_ns: u64, turns_ns: u64) {
+        self.presence_ns = self.presence_ns.saturating_add(presence_ns);
+        self.turns_ns = self.turns_ns.saturating_add(turns_ns);
+    }
+
+    /// Returns for how long the device worked for it. As far as the spans show no overlap, it is at least the work.
+    fn busy_ns(&self, work_ns: u64, spans_ns: u64) -> u64 {
+        self.turns_ns.max(scaled(work_ns, self.presence_ns, spans_ns).min(self.presence_ns))
+    }
 }
 
 /// Whether the expected cost of launches is related to the time that they take.
@@ -147,11 +178,14 @@ impl Default for Settlement {
             certain: Coverage::default(),
             certain_ns: 0,
             unreported: false,
-            presence_ns: 0,
-            own_ns: 0,
-            spans_ns: 0,
             work_ns: 0,
+            spans_ns: 0,
+            alone: Occupied::default(),
+            together: Occupied::default(),
+            certain_new_ns: 0,
             charged_ns: 0,
+            covered_ns: 0,
+            due_ns: 0,
             epoch_ends: 0,
             due: ONE,
             evidence: Evidence::default(),
@@ -194,9 +228,22 @@ impl Evidence {
     }
 }
 
+/// Raises a sum to at least `to_ns`. Returns by how much it grew.
+const fn grow(sum_ns: &mut u64, to_ns: u64) -> u64 {
+    let more_ns = to_ns.saturating_sub(*sum_ns);
+    *sum_ns += more_ns;
+    more_ns
+}
+
 impl Settlement {
     /// Returns the charge for finished work.
-    pub(super) fn settle(&mut self, done: Done, turns: &Turns, now: u64) -> u64 {
+    pub(super) fn settle(
+        &mut self,
+        done: Done,
+        turns: &Turns,
+        account: Account<'_>,
+        now: u64,
+    ) -> u64 {
         if now >= self.epoch_ends {
             self.begin_epoch(now);
         }
@@ -210,12 +257,19 @@ impl Settlement {
         if let Span::Operation(start, end) | Span::Batch(start, end) = done.span {
             self.evidence.add(work_ns, turns.of(start, end), now);
         }
-        let (length_ns, presence_ns, own_ns) = match known {
+        let length_ns = match known {
             Some((start, end)) => {
                 let added_ns = self.coverage.add(start, end);
-                (end.saturating_sub(start), added_ns, turns.part(added_ns, start, end))
+                self.alone.add(added_ns, turns.part(added_ns, start, end));
+                let new_ns = added_ns.min(account.cover(start, end));
+                self.together.add(new_ns, turns.part_of_container(new_ns, start, end));
+                end.saturating_sub(start)
             }
-            None => (work_ns, work_ns, work_ns),
+            None => {
+                self.alone.add(work_ns, work_ns);
+                self.together.add(work_ns, work_ns);
+                work_ns
+            }
         };
         // The turns of processes without a report are contained in it, and look like launches that take long now and
         // then.
@@ -232,13 +286,18 @@ impl Settlement {
                 Part::Rest | Part::Turns => mean_ns / MEAN_PARTS * (MEAN_PARTS - 1),
             };
             self.certain_ns = self.certain_ns.saturating_add(least_ns);
+            let new_ns = account.cover(from, until);
+            let new_ns = scaled(least_ns, new_ns, added_ns).min(new_ns);
+            self.certain_new_ns = self.certain_new_ns.saturating_add(new_ns);
         }
         self.work_ns = self.work_ns.saturating_add(work_ns);
         self.spans_ns = self.spans_ns.saturating_add(length_ns);
-        self.presence_ns = self.presence_ns.saturating_add(presence_ns);
-        self.own_ns = self.own_ns.saturating_add(own_ns);
-        let due = self.busy_ns().saturating_sub(self.charged_ns);
-        self.charged_ns = self.charged_ns.saturating_add(due);
+        let busy_ns = self.alone.busy_ns(self.work_ns, self.spans_ns);
+        let alone_ns = grow(&mut self.charged_ns, busy_ns.min(self.work_ns).max(self.certain_ns));
+        let busy_ns = self.together.busy_ns(self.work_ns, self.spans_ns);
+        let new_ns = grow(&mut self.covered_ns, busy_ns.saturating_add(self.certain_new_ns));
+        let due = account.charge(alone_ns, new_ns);
+        self.due_ns = self.due_ns.saturating_add(due);
         due
     }
 
@@ -257,14 +316,9 @@ impl Settlement {
         now < self.evidence.doubtful_until
     }
 
-    /// Returns how long the device was busy in this epoch.
-    fn busy_ns(&self) -> u64 {
-        let apart_ns = scaled(self.work_ns, self.presence_ns, self.spans_ns).min(self.presence_ns);
-        self.own_ns.max(apart_ns).min(self.work_ns).max(self.certain_ns)
-    }
-
     /// Restarts the spans: the events' time base changed, and the clock went back.
-    pub(super) fn clock_moved(&mut self) {
+    pub(super) fn clock_moved(&mut self, account: Account<'_>) {
+        account.forget();
         self.coverage.clear();
         self.certain.clear();
     }
@@ -275,11 +329,12 @@ impl Settlement {
     }
 
     fn begin_epoch(&mut self, now: u64) {
-        if let Some(due) = self.charged_ns.saturating_mul(ONE).checked_div(self.work_ns) {
+        if let Some(due) = self.due_ns.saturating_mul(ONE).checked_div(self.work_ns) {
             self.due = (self.due * 3 + due.min(ONE)) / 4;
         }
-        (self.presence_ns, self.own_ns, self.spans_ns) = (0, 0, 0);
-        (self.work_ns, self.charged_ns, self.certain_ns) = (0, 0, 0);
+        (self.work_ns, self.spans_ns, self.certain_ns, self.certain_new_ns) = (0, 0, 0, 0);
+        (self.alone, self.together) = (Occupied::default(), Occupied::default());
+        (self.charged_ns, self.covered_ns, self.due_ns) = (0, 0, 0);
         self.epoch_ends = now.saturating_add(EPOCH_NS);
     }
 }

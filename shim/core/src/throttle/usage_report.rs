@@ -3,6 +3,7 @@
 //! ```text
 //! work       what it has had done, and has reserved for work in flight      GPU ns
 //! occupied   for how long it has had work in flight                        ns
+//!            its two highest bits: work is in flight; it may take far longer than was reserved for it
 //! ```
 //!
 //! Readers believe nothing beyond the share that the node gave the page's container: see [`turns`](super::turns).
@@ -15,7 +16,7 @@ pub struct UsageReport {
     /// GPU nanoseconds: work done, and what is reserved for work in flight.
     pub work: u64,
     /// Nanoseconds for which it has had work in flight; with the highest bit set, the time at which that would have
-    /// begun if it had not been interrupted.
+    /// begun if it had not been interrupted. The second bit says that this work may take far longer than was reserved.
     pub occupied: u64,
 }
 
@@ -37,6 +38,8 @@ pub struct PeerReport {
 pub(super) const UNKNOWN_NS: u64 = 10_000_000_000;
 /// Set while work is in flight.
 const OUT: u64 = 1 << 63;
+/// Set while a launch in flight may take far longer than was reserved for it.
+const LONG: u64 = 1 << 62;
 
 impl UsageReport {
     /// Makes the report of a process that had work in flight for `occupied_ns`, and again since `in_flight_since`.
@@ -44,7 +47,7 @@ impl UsageReport {
     pub(super) const fn new(work: u64, occupied_ns: u64, in_flight_since: Option<u64>) -> Self {
         let occupied = match in_flight_since {
             Some(since) => OUT | since.saturating_sub(occupied_ns),
-            None => occupied_ns & !OUT,
+            None => occupied_ns & !(OUT | LONG),
         };
         Self { work, occupied }
     }
@@ -53,12 +56,14 @@ impl UsageReport {
     #[must_use]
     pub fn together(all: impl Iterator<Item = Self>, now: u64) -> Self {
         let (mut work, mut occupied_ns, mut is_in_flight) = (0_u64, 0_u64, false);
+        let mut is_long = false;
         for report in all {
             work = work.wrapping_add(report.work);
             occupied_ns = occupied_ns.saturating_add(report.occupied_ns(now));
             is_in_flight |= report.is_in_flight();
+            is_long |= report.may_be_long();
         }
-        Self::new(work, occupied_ns.min(now), is_in_flight.then_some(now))
+        Self::new(work, occupied_ns.min(now), is_in_flight.then_some(now)).with_long(is_long)
     }
 
     /// Returns this report as the continuation of one by an earlier process.
@@ -66,16 +71,31 @@ impl UsageReport {
     pub const fn after(self, before: Self, taken_at: u64) -> Self {
         let work = self.work.wrapping_add(before.work);
         let before_ns = before.occupied_ns(taken_at);
-        let occupied = match self.occupied & !OUT {
+        let occupied = match self.occupied & !(OUT | LONG) {
             since if self.is_in_flight() => OUT | since.saturating_sub(before_ns),
-            ns => ns.saturating_add(before_ns) & !OUT,
+            ns => ns.saturating_add(before_ns) & !(OUT | LONG),
         };
-        Self { work, occupied }
+        Self { work, occupied }.with_long(self.may_be_long())
+    }
+
+    /// Returns the report with the notice that a launch in flight may take far longer than was reserved for it.
+    pub(super) const fn with_long(self, is_long: bool) -> Self {
+        let long = if is_long { LONG } else { 0 };
+        Self { occupied: self.occupied | long, ..self }
+    }
+
+    /// Returns whether a launch in flight may take far longer than was reserved for it.
+    pub(super) const fn may_be_long(self) -> bool {
+        self.occupied & (OUT | LONG) == OUT | LONG
     }
 
     /// For how long it has had work in flight by `now`.
     pub(super) const fn occupied_ns(self, now: u64) -> u64 {
-        if self.is_in_flight() { now.saturating_sub(self.occupied & !OUT) } else { self.occupied }
+        if self.is_in_flight() {
+            now.saturating_sub(self.occupied & !(OUT | LONG))
+        } else {
+            self.occupied & !LONG
+        }
     }
 
     /// Returns whether it has work in flight.

@@ -3,7 +3,6 @@
 use super::Meter;
 use crate::throttle::{
     BIG_NS, Events, Reached,
-    charged::claim,
     costs::{OUTLIER, Sample},
     settlement::{Certain, Done, Part, Span},
     stream::{Operation, Pending, Reserved, StreamId},
@@ -18,6 +17,8 @@ const IDLE_NS: u64 = 10_000;
 const ALONE_PART: u64 = 16;
 /// At most one turn is carried over to later measurements.
 const SAVED_NS: u64 = 2_000_000;
+/// For how long a launch that took far longer than expected is taken to come again.
+const LATELY_NS: u64 = 10_000_000_000;
 /// The number of streams that one pass collects.
 const STREAMS_PER_PASS: usize = 16;
 
@@ -99,7 +100,7 @@ impl<E> Meter<'_, E> {
                     let certain = (from < at).then_some(Certain { from, until: at, part });
                     (stream.since, stream.synced) = (at, false);
                     if at.saturating_add(CLOCK_STEP_NS) < since {
-                        self.settlement.clock_moved();
+                        self.settlement.clock_moved(self.gang.account());
                     }
                     if reserved > 0 {
                         self.settle(reserved, Done { span, work_ns: reserved, certain }, now);
@@ -219,27 +220,24 @@ impl<E> Meter<'_, E> {
             None => off(own),
         };
         let explained = !is_alone && own < took / 8 * 7;
-        let first = self.costs.estimate(signature).is_none();
+        let far_beyond = self.costs.estimate(signature).is_some_and(|mean| sample / OUTLIER > mean);
+        // Shorter ones may have waited for a turn.
+        if far_beyond && took >= self.turns.longest_wait_ns() {
+            self.long_until = now.saturating_add(LATELY_NS);
+        }
         let small = self.costs.small(signature).filter(|_| !self.settlement.is_doubtful(now));
-        // As long as the function's cost is unknown, its time may be that of the container's other processes.
-        let is_known = !first && (steady.is_some() || small.is_some());
-        let charged = match self.gang.charged().filter(|_| !is_known) {
-            Some(charged) => sample.min(claim(charged, start, end)).max(1),
-            None => sample,
-        };
-        let learned = if first { charged } else { sample };
         if let Some(expected) = small
             && clean
             && !is_collective
             && !explained
         {
-            self.settlement.saw_single(u64::from(expected), charged, now);
+            self.settlement.saw_single(u64::from(expected), sample, now);
         }
-        self.costs.learn(signature, Sample { ns: learned, clean, is_collective, explained });
-        let work_ns = small.map_or(charged, u64::from);
+        self.costs.learn(signature, Sample { ns: sample, clean, is_collective, explained });
+        let work_ns = small.map_or(sample, u64::from);
         // The measurement contains the distance of two events, which is not work.
         let from = start.saturating_add(took - whole.min(took));
-        let certain = Some(Certain { from, until: end, part: Part::Known(charged) });
+        let certain = Some(Certain { from, until: end, part: Part::Known(sample) });
         self.settle(reserved, Done { span: Span::Operation(start, end), work_ns, certain }, now);
     }
 
@@ -254,7 +252,7 @@ impl<E> Meter<'_, E> {
     }
 
     pub(super) fn settle(&mut self, reserved_ns: u64, done: Done, now: u64) {
-        let due = self.settlement.settle(done, &self.turns, now);
+        let due = self.settlement.settle(done, &self.turns, self.gang.account(), now);
         self.totals.busy_ns = self.totals.busy_ns.saturating_add(due);
         self.in_flight_ns = self.in_flight_ns.saturating_sub(reserved_ns);
         if due > reserved_ns {

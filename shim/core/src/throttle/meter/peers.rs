@@ -34,6 +34,7 @@ impl<E> Meter<'_, E> {
             self.was_in_flight_ns,
             self.is_in_flight().then_some(self.in_flight_since),
         )
+        .with_long(self.is_in_flight() && self.progress_at < self.long_until)
     }
 
     pub(super) const fn is_in_flight(&self) -> bool {

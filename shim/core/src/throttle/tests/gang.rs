@@ -7,7 +7,7 @@ use crate::{
     units::Share,
 };
 
-type Words = [[Word; 4]; 2];
+type Words = [[Word; 5]; 2];
 
 const COLLECTIVE: Launch = Launch::kernel(Signature::kernel(9, 1024)).collective(NOW);
 const OTHER: Launch = Launch::kernel(KERNEL);

@@ -2,78 +2,112 @@
 
 use proptest::prelude::*;
 
-use crate::throttle::{
-    coverage::Coverage,
-    settlement::{Certain, Done, Part, Settlement, Span},
-    turns::Turns,
+use crate::{
+    sync::Word,
+    throttle::{
+        account::Account,
+        coverage::Coverage,
+        settlement::{Certain, Done, Part, Settlement, Span},
+        turns::Turns,
+    },
 };
 
-fn due(settlement: &mut Settlement, span: Span, work_ns: u64) -> u64 {
-    settlement.settle(Done { span, work_ns, certain: None }, &Turns::new(0), 1000)
+/// A process that is alone on the device and in its container.
+#[derive(Default)]
+struct Alone {
+    settlement: Settlement,
+    words: [Word; 2],
+}
+
+impl Alone {
+    fn settle(&mut self, done: Done, now: u64) -> u64 {
+        let [covered, surplus] = &self.words;
+        self.settlement.settle(done, &Turns::new(0), Account::new(covered, surplus), now)
+    }
+}
+
+fn due(process: &mut Alone, span: Span, work_ns: u64) -> u64 {
+    process.settle(Done { span, work_ns, certain: None }, 1000)
 }
 
 #[test]
 fn idle_time_in_a_span_is_not_charged() {
-    let mut settlement = Settlement::default();
-    assert_eq!(due(&mut settlement, Span::Batch(0, 500), 40), 40);
-    assert_eq!(due(&mut settlement, Span::Batch(500, 1000), 40), 40);
+    let mut process = Alone::default();
+    assert_eq!(due(&mut process, Span::Batch(0, 500), 40), 40);
+    assert_eq!(due(&mut process, Span::Batch(500, 1000), 40), 40);
 }
 
 #[test]
 fn work_side_by_side_is_charged_once() {
-    let mut settlement = Settlement::default();
-    assert_eq!(due(&mut settlement, Span::Operation(0, 100), 100), 100);
-    assert_eq!(due(&mut settlement, Span::Operation(0, 100), 100), 0);
-    assert_eq!(due(&mut settlement, Span::Operation(50, 150), 100), 50);
+    let mut process = Alone::default();
+    assert_eq!(due(&mut process, Span::Operation(0, 100), 100), 100);
+    assert_eq!(due(&mut process, Span::Operation(0, 100), 100), 0);
+    assert_eq!(due(&mut process, Span::Operation(50, 150), 100), 50);
 }
 
 /// Charging the smaller sum each time would charge 20.
 #[test]
 fn sums_are_compared_not_pieces() {
-    let mut settlement = Settlement::default();
-    let first = due(&mut settlement, Span::Batch(0, 10), 100);
-    assert_eq!(first + due(&mut settlement, Span::Batch(10, 110), 10), 110);
+    let mut process = Alone::default();
+    let first = due(&mut process, Span::Batch(0, 10), 100);
+    assert_eq!(first + due(&mut process, Span::Batch(10, 110), 10), 110);
+}
+
+/// Both had work for all of 100 ms, each in turns that the other one sees as its own.
+#[test]
+fn two_processes_of_a_container_pay_for_their_time_once() {
+    let words = [Word::default(), Word::default()];
+    let [covered, surplus] = &words;
+    let account = Account::new(covered, surplus);
+    let mut processes = [Settlement::default(), Settlement::default()];
+    let mut due = 0;
+    for at in (0..100_000_000).step_by(4_000_000) {
+        for (process, offset) in processes.iter_mut().zip([0, 2_000_000]) {
+            let (start, end) = (at + offset, at + offset + 4_000_000);
+            let done =
+                Done { span: Span::Operation(start, end), work_ns: 4_000_000, certain: None };
+            due += process.settle(done, &Turns::new(0), account, end);
+        }
+    }
+    assert!((100_000_000..=104_000_000).contains(&due), "{due}");
 }
 
 /// Whatever the expected cost of the launches.
 #[test]
 fn time_in_which_the_device_certainly_worked_is_charged() {
-    let mut settlement = Settlement::default();
-    let turns = Turns::new(0);
+    let mut process = Alone::default();
     let batch = |start, from, end| Done {
         span: Span::Batch(start, end),
         work_ns: 10,
         certain: Some(Certain { from, until: end, part: Part::Turns }),
     };
-    assert_eq!(settlement.settle(batch(0, 0, 500), &turns, 1000), 500);
-    assert_eq!(settlement.settle(batch(500, 900, 1000), &turns, 1000), 100);
+    assert_eq!(process.settle(batch(0, 0, 500), 1000), 500);
+    assert_eq!(process.settle(batch(500, 900, 1000), 1000), 100);
     // Another stream was as busy at the same time.
-    assert_eq!(settlement.settle(batch(0, 0, 1000), &turns, 1000), 400);
+    assert_eq!(process.settle(batch(0, 0, 1000), 1000), 400);
 }
 
 #[test]
 fn what_was_over_before_a_wait_is_as_long_as_its_work() {
-    let mut settlement = Settlement::default();
-    assert_eq!(due(&mut settlement, Span::From(0, 10_000), 100), 100);
-    assert_eq!(due(&mut settlement, Span::From(0, 10_000), 100), 0);
-    assert_eq!(due(&mut settlement, Span::From(9_990, 10_000), 100), 10);
+    let mut process = Alone::default();
+    assert_eq!(due(&mut process, Span::From(0, 10_000), 100), 100);
+    assert_eq!(due(&mut process, Span::From(0, 10_000), 100), 0);
+    assert_eq!(due(&mut process, Span::From(9_990, 10_000), 100), 10);
 }
 
 #[test]
 fn overlap_is_expected_as_far_as_it_was_seen() {
-    let mut settlement = Settlement::default();
-    assert_eq!(settlement.overlap_of(1000), 0);
+    let mut process = Alone::default();
+    assert_eq!(process.settlement.overlap_of(1000), 0);
     for epoch in 1..50 {
         let (start, now) = (epoch * 1_000, epoch * 200_000_000);
         for _ in 0..4 {
-            settlement.settle(
-                Done { span: Span::Operation(start, start + 100), work_ns: 100, certain: None },
-                &Turns::new(0),
-                now,
-            );
+            let span = Span::Operation(start, start + 100);
+            process.settle(Done { span, work_ns: 100, certain: None }, now);
         }
     }
-    assert!((745..=750).contains(&settlement.overlap_of(1000)), "{}", settlement.overlap_of(1000));
+    let overlap = process.settlement.overlap_of(1000);
+    assert!((745..=750).contains(&overlap), "{overlap}");
 }
 
 proptest! {
@@ -105,10 +139,10 @@ proptest! {
     fn no_more_is_due_than_either_sum(
         pieces in prop::collection::vec((0..10_000_u64, 0..1_000_u64, 0..2_000_u64), 0..60),
     ) {
-        let mut settlement = Settlement::default();
+        let mut process = Alone::default();
         let (mut all, mut work) = (0, 0);
         for (start, length, work_ns) in pieces {
-            all += due(&mut settlement, Span::Operation(start, start + length), work_ns);
+            all += due(&mut process, Span::Operation(start, start + length), work_ns);
             work += work_ns;
             prop_assert!(all <= work && all <= 11_000);
         }
@@ -117,22 +151,24 @@ proptest! {
 
 const SECOND: u64 = 1_000_000_000;
 
-fn measured(settlement: &mut Settlement, now: u64, expected_ns: u64, took_ns: u64) {
+fn measured(process: &mut Alone, now: u64, expected_ns: u64, took_ns: u64) {
     let span = Span::Operation(now - took_ns, now);
     let done = Done { span, work_ns: expected_ns, certain: None };
-    settlement.settle(done, &Turns::new(0), now);
+    process.settle(done, now);
 }
 
 /// The mean cuts the long ones off, and the smaller sum would always be that of estimates.
 #[test]
 fn estimates_far_below_what_is_measured_are_doubted() {
-    let mut settlement = Settlement::default();
+    let mut process = Alone::default();
     let start = 10 * SECOND;
-    measured(&mut settlement, start, 10_000, 10_000);
-    assert!(!settlement.is_doubtful(start));
-    (0..5).for_each(|_| measured(&mut settlement, start, 10_000, 10_000_000));
-    assert!(settlement.is_doubtful(start) && settlement.is_doubtful(start + 9 * SECOND));
-    assert!(!settlement.is_doubtful(start + 10 * SECOND), "they are tried again");
+    measured(&mut process, start, 10_000, 10_000);
+    assert!(!process.settlement.is_doubtful(start));
+    (0..5).for_each(|_| measured(&mut process, start, 10_000, 10_000_000));
+    assert!(
+        process.settlement.is_doubtful(start) && process.settlement.is_doubtful(start + 9 * SECOND)
+    );
+    assert!(!process.settlement.is_doubtful(start + 10 * SECOND), "they are tried again");
 }
 
 /// 10 us expected; one launch in `every` takes `long_ns`. Returns whether that is doubted after `count` launches.
@@ -161,15 +197,15 @@ fn outliers_that_come_as_seldom_as_turns_are_not_doubted() {
 
 #[test]
 fn turns_of_other_processes_raise_no_doubt() {
-    let mut settlement = Settlement::default();
+    let mut process = Alone::default();
     let mut now = SECOND;
     for _ in 0..10 {
         // Three of 6 ms in each second, among others that take the expected time.
-        (0..3).for_each(|_| measured(&mut settlement, now, 10_000, 6_000_000));
+        (0..3).for_each(|_| measured(&mut process, now, 10_000, 6_000_000));
         for _ in 0..600 {
             now += SECOND / 600;
-            measured(&mut settlement, now, 10_000, 10_000);
+            measured(&mut process, now, 10_000, 10_000);
         }
-        assert!(!settlement.is_doubtful(now));
+        assert!(!process.settlement.is_doubtful(now));
     }
 }

@@ -176,6 +176,30 @@ fn a_peer_can_have_had_at_most_what_it_had_left() {
 }
 
 /// The page reports more work than there is time, on `seats` seats.
+/// The peer's container has 30 %, and begins with credit for 200 ms of that, in work and in doubt.
+#[test]
+fn no_time_is_certain_beside_work_that_may_take_far_longer_than_reported() {
+    let out = UsageReport::new(0, 0, Some(START));
+    let look = |turns: &mut Turns, ms: u64, report| {
+        let peer = PeerReport { page: 7, share: Share::from_percent(30), key: 7, report };
+        turns.look([peer].into_iter(), UsageReport::new(0, 0, Some(START)), START + ms * MS);
+    };
+    let certain = |is_long| {
+        let mut turns = Turns::new(START);
+        look(&mut turns, 0, UsageReport::default());
+        look(&mut turns, 10, out.with_long(is_long));
+        at_least(&turns, 0, 10)
+    };
+    // It reports no work at all.
+    close(certain(false), 10.0);
+    close(certain(true), 0.0);
+    // The credit ends: it cannot make all time uncertain for ever.
+    let mut turns = Turns::new(START);
+    (0..=4_000).step_by(10).for_each(|ms| look(&mut turns, ms, out.with_long(true)));
+    let part = at_least(&turns, 1_000, 4_000) / 3_000.0;
+    assert!((0.6..0.7).contains(&part), "{part}");
+}
+
 #[test]
 fn a_false_report_gives_away_its_own_containers_share_and_no_more() {
     for (percent, seats) in [(1, 1), (1, 64), (30, 64)] {
