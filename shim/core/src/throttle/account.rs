@@ -160,7 +160,7 @@ mod tests {
             let covered = |ms: &u64| spans.iter().any(|(from, length)| (*from..from + length).contains(ms));
             let union = (0..4_500).filter(covered).count() as u64 * MS;
             // Each is rounded by a unit at most.
-            prop_assert!(sum + (spans.len() as u64 * 2 << UNIT_BITS) >= union, "{sum} of {union}");
+            prop_assert!(sum + ((spans.len() as u64 * 2) << UNIT_BITS) >= union, "{sum} of {union}");
         }
 
         /// As long as neither is far ahead, the smaller of the sums is charged, whatever a container wrote before.

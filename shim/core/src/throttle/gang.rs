@@ -90,7 +90,8 @@ impl<'a> Gang<'a> {
     /// The account of the processes of this device.
     pub(super) fn account(&self) -> Account<'_> {
         let [covered, surplus] = &self.alone;
-        self.seats.get(self.own).map_or(Account::new(covered, surplus), |seat| seat.account)
+        let alone = Account::new(covered, surplus);
+        self.seats.get(self.own).map_or(alone, |seat| seat.account)
     }
 
     /// Records that a collective was admitted.

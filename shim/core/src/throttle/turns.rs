@@ -7,7 +7,7 @@
 //! what there was to give: the smallest demands in full, the rest in equal parts. That is correct in the mean. At
 //! most, each was given all that it had left in all the time for which it was present, or all of that time, if it
 //! reports that its work in flight may take far longer than it has reserved: what then remains is certainly this
-//! process's. Without that notice, `T10 1 in 100 takes 15 ms, waited for, 30, beside 40` leaves its neighbour 23 of 40 %.
+//! process's. Without that notice, `T10 1 in 100 takes 15 ms, waited for, 30, beside 40` leaves the other one 23 of 40 %.
 //!
 //! A peer may publish anything. So its reports count only up to the share that the node gave its container: a page
 //! has credit that fills at that share (and slightly faster, since reports are late), and reported work counts as far
