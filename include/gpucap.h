@@ -76,8 +76,8 @@ struct gpucap_ledger_device {
     uint64_t launches; /* [i] those of a batch are counted when it ends */
     uint64_t collectives; /* of the compute limit: when those out were counted last, in 1024 ns, << 16, and how many */
     uint64_t shares; /* of the compute limit: when the largest share in use was written, in 2^20 ns, << 16, and it in 1/10000 */
-    uint64_t charged; /* of the compute limit: the end of the time charged for unmeasured launches, in 1024 ns, << 20, and its length */
-    uint64_t reserved_compute[1];
+    uint64_t covered; /* of the compute limit: the end of the latest time with work of a process, in 1024 ns, << 20, and its length */
+    uint64_t surplus; /* of the compute limit: ns by which such time is ahead of what was charged, signed */
     uint64_t uuid[4]; /* [p] word k: bytes 4k..4k+3, big-endian, in the low half; bit 63 set once written */
     uint64_t reserved_uuid[4];
     uint64_t windows[GPUCAP_LEDGER_WINDOWS]; /* [i] GPUCAP_LEDGER_WINDOW_*: busy time lately */
@@ -177,6 +177,8 @@ struct gpucap_page {
 
 /* occupied: ns, or if something is out the CLOCK_MONOTONIC ns at which that would have begun without interruption. */
 #define GPUCAP_PAGE_OCCUPIED_IS_OUT(word) ((word) >> 63)
-#define GPUCAP_PAGE_OCCUPIED_NS(word) ((word) & 0x7fffffffffffffffu)
+/* While something is out: it may take far longer than was reserved for it. */
+#define GPUCAP_PAGE_OCCUPIED_MAY_BE_LONG(word) ((word) >> 62 == 3)
+#define GPUCAP_PAGE_OCCUPIED_NS(word) ((word) & 0x3fffffffffffffffu)
 
 #endif
