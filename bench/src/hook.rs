@@ -51,11 +51,11 @@ pub fn run(files: &Files, effort: Effort, report: &mut Report) -> Result {
         .arg(bundles[2].join("node.json"))
         .output()?;
     let log = |index: usize| fs::read_to_string(bundles[index].join("log")).unwrap_or_default();
-    let capped = log(0).matches("\"capped\"").count();
-    report.check("each container that asked was capped", capped == asks.count());
+    let limited = log(0).matches("\"limited\"").count();
+    report.check("each container that asked was limited", limited == asks.count());
     report.check("no other was touched", log(1).is_empty());
     let paged =
-        log(2).matches("\"capped\"").count() == shares.count() && !log(2).contains("usage page");
+        log(2).matches("\"limited\"").count() == shares.count() && !log(2).contains("usage page");
     report.check("each container that shares time has a usage page", paged);
     let left = fs::read_dir(bundles[2].join("run/pages/all"))?.count();
     report.check("gc took the last usage page away", gc.status.success() && left == 0);
