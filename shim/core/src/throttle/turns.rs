@@ -11,8 +11,9 @@
 //!
 //! A peer may publish anything. So its reports count only up to the share that the node gave its container: a page
 //! has credit that fills at that share (and slightly faster, since reports are late), and reported work counts as far
-//! as that credit goes; so does, by a second credit, work that may be in flight beyond the report. A process that publishes nothing is not seen, and more is charged than was used, never less;
-//! a false report gives away at most its own container's share.
+//! as that credit goes. What it is taken to have been given at most has a credit of its own, which fills alike. A
+//! process that publishes nothing is not seen, and more is charged than was used, never less; a false report gives
+//! away at most its own container's share.
 
 use std::collections::VecDeque;
 
@@ -50,8 +51,8 @@ struct Point {
 struct Page {
     number: u64,
     allowed_ns: u64,
-    /// The same for work that may be in flight beyond what was reported.
-    beyond_ns: u64,
+    /// The same of what its processes are taken to have been given at most.
+    most_allowed_ns: u64,
     seen_at: u64,
 }
 
@@ -67,6 +68,8 @@ struct Peer {
     left_ns: [i64; 2],
     /// Its reported work that does not count yet.
     beyond_ns: u64,
+    /// What counts at most before it is reported: the time of a launch that may be long.
+    ahead_ns: u64,
     /// For how long it had work in flight since the latest look.
     there_ns: u64,
     is_in_flight: bool,
@@ -145,8 +148,7 @@ impl Turns {
         }
         let at = known.unwrap_or(self.peers.len() - 1);
         if let (Some(peer), Some(page)) = (self.peers.get_mut(at), self.pages.get_mut(place)) {
-            peer.update(published.report, &mut page.allowed_ns, passed, now);
-            peer.may_be_long(published.report, &mut page.beyond_ns);
+            peer.update(published.report, page, passed, now);
         }
     }
 
@@ -304,7 +306,7 @@ pub(super) fn scaled(ns: u64, part: u64, whole: u64) -> u64 {
 impl Page {
     fn new(published: &PeerReport, now: u64) -> Self {
         let allowed_ns = published.share.map_or(u64::MAX, |share| share.of(SAVED_AT_FIRST_NS));
-        Self { number: published.page, allowed_ns, beyond_ns: allowed_ns, seen_at: now }
+        Self { number: published.page, allowed_ns, most_allowed_ns: allowed_ns, seen_at: now }
     }
 
     fn fill(&mut self, share: Option<Share>, now: u64) {
@@ -312,9 +314,15 @@ impl Page {
         let Some(share) = share else { return };
         let more = share.of(passed);
         let more = more.saturating_add(more / LATE_PARTS);
-        for credit in [&mut self.allowed_ns, &mut self.beyond_ns] {
+        for credit in [&mut self.allowed_ns, &mut self.most_allowed_ns] {
             *credit = credit.saturating_add(more).min(share.of(SAVED_NS));
         }
+    }
+
+    /// Takes back that so much counted.
+    const fn refund(&mut self, ns: u64) {
+        self.allowed_ns = self.allowed_ns.saturating_add(ns);
+        self.most_allowed_ns = self.most_allowed_ns.saturating_add(ns);
     }
 }
 
@@ -327,11 +335,21 @@ impl Peer {
         let (work, occupied_ns, is_in_flight) =
             (report.work, report.occupied_ns(now), report.is_in_flight());
         let beyond_ns = if is_in_flight && !is_own { IN_FLIGHT_AT_FIRST_NS } else { 0 };
-        let (left_ns, there_ns, seen_at) = ([0; 2], 0, now);
-        Self { key, is_own, work, occupied_ns, left_ns, beyond_ns, there_ns, is_in_flight, seen_at }
+        Self {
+            key,
+            is_own,
+            work,
+            occupied_ns,
+            left_ns: [0; 2],
+            beyond_ns,
+            ahead_ns: 0,
+            there_ns: 0,
+            is_in_flight,
+            seen_at: now,
+        }
     }
 
-    fn update(&mut self, report: UsageReport, allowed_ns: &mut u64, passed: u64, now: u64) {
+    fn update(&mut self, report: UsageReport, page: &mut Page, passed: u64, now: u64) {
         let occupied_ns = report.occupied_ns(now);
         self.there_ns = occupied_ns.saturating_sub(self.occupied_ns).min(passed);
         let more = report.work.wrapping_sub(self.work).cast_signed();
@@ -353,35 +371,33 @@ impl Peer {
                 let [left_ns, most_ns] = self.left_ns.map(|ns| ns.saturating_sub(less));
                 // It has had what it was given.
                 let given = left_ns.min(0).unsigned_abs();
-                *allowed_ns = allowed_ns.saturating_add(less.unsigned_abs().saturating_sub(given));
+                page.refund(less.unsigned_abs().saturating_sub(given));
                 self.left_ns = [left_ns.max(0), most_ns.max(0)];
             }
         }
-        let counts = self.beyond_ns.min(*allowed_ns);
+        let counts = self.beyond_ns.min(page.allowed_ns);
         self.beyond_ns -= counts;
-        *allowed_ns -= counts;
-        let most = signed(MOST_LEFT_NS);
-        self.left_ns = self.left_ns.map(|ns| ns.saturating_add_unsigned(counts).min(most));
+        page.allowed_ns -= counts;
+        let counted_ahead = self.ahead_ns.min(counts);
+        self.ahead_ns -= counted_ahead;
+        // Its launch in flight may take far longer than it has reported: at most, it was given all of the time.
+        let ahead = if report.may_be_long() { self.there_ns } else { 0 };
+        let at_most = (counts - counted_ahead).saturating_add(ahead).min(page.most_allowed_ns);
+        page.most_allowed_ns -= at_most;
+        self.ahead_ns = self.ahead_ns.saturating_add(ahead.min(at_most));
+        let [left_ns, most_ns] = self.left_ns;
+        let add = |ns: i64, more| ns.saturating_add_unsigned(more).min(signed(MOST_LEFT_NS));
+        self.left_ns = [add(left_ns, counts), add(most_ns, at_most)];
         // A surplus that did not count now is not reported again.
         self.occupied_ns = self.occupied_ns.max(occupied_ns);
         self.work = report.work;
         (self.is_in_flight, self.seen_at) = (report.is_in_flight(), now);
     }
 
-    /// Its launch in flight may take far longer than it has reported: at most, it was given all of the time.
-    fn may_be_long(&mut self, report: UsageReport, allowed_ns: &mut u64) {
-        let [_, most_ns] = &mut self.left_ns;
-        if report.may_be_long() {
-            let beyond_ns = self.there_ns.min(*allowed_ns);
-            *allowed_ns -= beyond_ns;
-            *most_ns = most_ns.saturating_add(signed(beyond_ns));
-        }
-    }
-
     /// Demand that remained when it had no more work in flight was given between two looks.
     fn settle(&mut self) {
         if !self.is_in_flight {
-            (self.left_ns, self.beyond_ns) = ([0; 2], 0);
+            (self.left_ns, self.beyond_ns, self.ahead_ns) = ([0; 2], 0, 0);
         }
     }
 }

@@ -175,8 +175,7 @@ fn a_peer_can_have_had_at_most_what_it_had_left() {
     close(at_least(&turns, 10, 20), 7.0);
 }
 
-/// The page reports more work than there is time, on `seats` seats.
-/// The peer's container has 30 %, and begins with credit for 200 ms of that, in work and in doubt.
+/// The peer's container has 30 %, and begins with credit for 200 ms of that.
 #[test]
 fn no_time_is_certain_beside_work_that_may_take_far_longer_than_reported() {
     let out = UsageReport::new(0, 0, Some(START));
@@ -200,14 +199,17 @@ fn no_time_is_certain_beside_work_that_may_take_far_longer_than_reported() {
     assert!((0.6..0.7).contains(&part), "{part}");
 }
 
+/// The page reports more work than there is time, on `seats` seats, and more to come.
 #[test]
 fn a_false_report_gives_away_its_own_containers_share_and_no_more() {
-    for (percent, seats) in [(1, 1), (1, 64), (30, 64)] {
+    for (percent, seats, is_long) in
+        [(1, 1, false), (1, 64, false), (1, 64, true), (30, 64, false), (30, 64, true)]
+    {
         let mut turns = Turns::new(START);
         let share = Share::from_percent(percent);
         let (mut taken, mut at_most) = (0.0, 0.0);
         for ms in 0..=20_000 {
-            let lie = UsageReport::new(4 * ms * MS, 0, Some(START));
+            let lie = UsageReport::new(4 * ms * MS, 0, Some(START)).with_long(is_long);
             let lies = (0..seats).map(|key| PeerReport { page: 7, share, key, report: lie });
             turns.look(lies, UsageReport::new(0, 0, Some(START)), START + ms * MS);
             if ms > 0 {
