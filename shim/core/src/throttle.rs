@@ -20,8 +20,10 @@
 )]
 
 mod account;
+mod admission;
 mod allowance;
 mod bucket;
+mod charging;
 mod clock;
 mod costs;
 mod coverage;
@@ -33,18 +35,23 @@ mod signature;
 mod spacing;
 mod steady;
 mod stream;
+mod timeline;
 mod turns;
 mod usage_report;
 
+pub use admission::Permit;
 pub use allowance::Allowance;
 pub use bucket::Bucket;
 pub use clock::{CallTime, ClockMap};
 pub use costs::Costs;
 pub use gang::{Gang, Seat};
-pub use meter::{Meter, Permit, Totals, Verdict};
+pub use meter::{Meter, Totals, Verdict};
 pub use signature::{Launch, Signature};
 pub use stream::StreamId;
 pub use usage_report::{PeerReport, UsageReport};
+
+use admission::Admission;
+use charging::Charging;
 
 /// Timing events of the driver, as far as the meter needs them. The caller records them.
 pub trait Events {

@@ -161,11 +161,9 @@ impl Gate {
                 self.inherit(now);
             }
             self.look_around(now, true);
-            let (verdict, wants_mark) = self.asking(copy, |inside| {
+            let verdict = self.asking(copy, |inside| {
                 let mut events = inside.timing.reader(copy);
-                let meter = &mut inside.meter;
-                let verdict = meter.before_launch(id, &allowance.prepaid, launch, now, &mut events);
-                (verdict, inside.meter.wants_mark(id))
+                inside.meter.before_launch(id, &allowance.prepaid, launch, now, &mut events)
             })?;
             match verdict {
                 Verdict::Admit(permit) => {
@@ -174,7 +172,7 @@ impl Gate {
                     }
                     return Some(permit);
                 }
-                Verdict::Wait { until } => {
+                Verdict::Wait { until, wants_mark } => {
                     if wants_mark {
                         mark();
                     }
@@ -261,11 +259,9 @@ impl Gate {
                 None
             }
         });
-        let measured = marks.is_some();
         let wants_spacing = self.asking(copy, |inside| {
             let mut events = inside.timing.reader(copy);
-            inside.meter.launched(permit, returned, marks, &mut events);
-            measured && inside.meter.wants_spacing()
+            inside.meter.launched(permit, returned, marks, &mut events)
         });
         if wants_spacing == Some(true) {
             self.mark(copy, place, stream, |inside, id, mark, now| {

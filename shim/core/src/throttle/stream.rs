@@ -116,13 +116,13 @@ impl<E> Stream<E> {
         self.pending.push_back(pending);
     }
 
-    /// Returns what is reserved for a queue in which nothing has moved since `since`: it waits for the host, or for
-    /// another stream.
-    pub(super) fn stuck_ns(&self, since: u64) -> u64 {
-        let waits = self.pending.front().is_some_and(|front| front.mark.is_some());
-        if !waits || self.moved_at > since {
-            return 0;
-        }
+    /// Returns whether nothing has moved in its queue since `since`: it waits for the host, or for another stream.
+    pub(super) fn is_stuck(&self, since: u64) -> bool {
+        self.moved_at <= since && self.pending.front().is_some_and(|front| front.mark.is_some())
+    }
+
+    /// Returns what is reserved for its queue.
+    pub(super) fn reserved_ns(&self) -> u64 {
         self.pending.iter().map(Pending::reserved_ns).fold(0, u64::saturating_add)
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::desk::{Bench, KERNEL, MS, NOW};
 use crate::{
     sync::Word,
-    throttle::{Launch, Reached, Signature, meter::PENDING},
+    throttle::{Launch, Reached, Signature, timeline::PENDING},
     units::Share,
 };
 
@@ -97,7 +97,7 @@ fn the_guess_for_work_that_is_never_measured_does_not_grow_without_bound() {
         bench.now += 100 * MS;
         let permit = bench.ask(Launch::kernel(KERNEL)).unwrap();
         match turn % 3 {
-            0 => bench.meter.launched(permit, bench.now, None, &mut bench.card),
+            0 => assert!(!bench.meter.launched(permit, bench.now, None, &mut bench.card)),
             1 => bench.meter.refused(permit, bench.now),
             _ => {
                 let pair = bench.card.pair(Reached::Lost, Reached::Lost);
