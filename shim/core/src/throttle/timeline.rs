@@ -152,10 +152,15 @@ impl<E> Timeline<E> {
     /// Adds what is in flight to its stream, which the timeline [has](Self::has).
     pub(super) fn push(&mut self, id: StreamId, pending: Pending<E>, now: u64) {
         let Some(stream) = self.streams.get_mut(usize::from(id.0)) else { return };
-        stream.push(pending, now);
         if self.pending == 0 {
             self.progress_at = now;
         }
+        if self.pending == 0 && self.under_way == 0 {
+            // A batch, all of whose launches went out of allowances: it began at any time since the latest event.
+            let began = now.saturating_sub(pending.batch_ns);
+            self.in_flight_since = began.max(self.reached_at.min(now));
+        }
+        stream.push(pending, now);
         self.pending += 1;
     }
 

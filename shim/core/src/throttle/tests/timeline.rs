@@ -110,5 +110,7 @@ proptest! {
         }
         prop_assert_eq!(bench.reserved_ns, 0);
         prop_assert!(!bench.timeline.has_pending() && !bench.timeline.is_in_flight());
+        let occupied_ns = bench.timeline.report(0).occupied_ns(bench.now);
+        prop_assert!(occupied_ns <= bench.now - NOW, "{occupied_ns}");
     }
 }
