@@ -4,6 +4,7 @@ mod allowance;
 mod bucket;
 mod costs;
 mod desk;
+mod example;
 mod gang;
 mod meter;
 mod queues;
