@@ -33,7 +33,7 @@ Examples:
 
 Exit status: each command's --help has its own; include/gpucap.h has all of them.";
 
-/// Gives programs a slice of an NVIDIA GPU.
+/// Limits the GPU memory and GPU time of programs and containers.
 #[derive(Debug, Parser)]
 #[command(name = "gpucap", bin_name = "gpucap", version, max_term_width = 100)]
 #[command(after_help = EXAMPLES, after_long_help = variables(), help_template = template())]
@@ -50,20 +50,20 @@ pub(crate) struct Line {
 enum Command {
     /// Run a program, and everything that it starts, under limits
     Run(run::Options),
-    /// Show how much of each GPU each container and process holds
+    /// Show limits and usage of each container and process
     #[command(visible_aliases = ["ps", "ls"], alias = "list")]
     Status(status::Options),
     /// Print or serve the status in OpenMetrics format
     Metrics(metrics::Options),
     /// Show whether a process is limited, by what, and if not, why
     Explain(explain::Options),
-    /// Show what it does, on this machine's GPU or on a stub driver
+    /// Demonstrate the limits, on this machine's GPU or on a stub driver
     Demo(demo::Options),
     /// Check whether the library can be loaded in an image
     Check(check::Options),
     /// Register the hook with a container engine
     Configure(configure::Options),
-    /// Measure the size of a context, and the driver's abilities, on this node
+    /// Measure the memory of a CUDA context on each GPU, and test for limits of the driver
     Calibrate(calibrate::Options),
     /// Change the limits of a running container
     Limit(limit::Options),

@@ -206,7 +206,7 @@ fn limit_of_a_run() -> Result {
     for name in [format!("run-{}", actor.pid()), actor.pid().to_string()] {
         let output = output(&["limit", &name, "--mem", "1Gi"])?;
         ended(&output, 1)?;
-        says(&output, "it is no container that the hook has limited")?;
+        says(&output, "not a container that the hook has limited")?;
     }
     Ok(())
 }

@@ -40,7 +40,7 @@ pub(crate) fn refuses(container: &Container, reason: &str) -> Result {
     expect(mounts(container)? == host, || "a mount was left".into())
 }
 
-/// The mounts of this machine on or of a file of the container. An engine that starts makes others meanwhile.
+/// The mounts of this machine on or of a file of the container. Other tests and engines make others.
 fn mounts(container: &Container) -> Result<String> {
     let own = container.path("").display().to_string();
     let text = fs::read_to_string("/proc/self/mountinfo")?;

@@ -175,8 +175,15 @@ rules! {
             ("README.md", concat!("It is charged to no", "body.")),
             ("shim/src/a.rs", concat!("fn ends_no", "body() {}")),
             ("bench/a.py", concat!("# Waits for so ", "many seconds.")),
+            ("docs/src/limits.md", "A cap of 4 GiB."),
+            ("SECURITY.md", "The file tells which."),
         ],
-        kept by [("README.md", "It is charged to no process."), ("shim/src/a.rs", "fn ends() { so::few() }")];
+        kept by [
+            ("README.md", "It is charged to no process."),
+            ("shim/src/a.rs", "fn ends() { so::few() }"),
+            ("shim/src/a.rs", "let cap = tells();"),
+            ("docs/src/limits.md", "`cap_bytes`, CAP_SYS_ADMIN"),
+        ];
 
     a_public_name_is_ours: crate::rules::public_names,
         broken by [("include/gpucap.h", "#define EXIT_REFUSED 3\n"), ("include/gpucap.h", "struct ledger {\n")],

@@ -6,7 +6,8 @@
 use crate::blank::words;
 use crate::source::{Source, line_of};
 use crate::tables::{
-    DEPENDENCIES, HOSTS, LIBC, LINES, NEVER, PUBLIC, UNSAFE, WORDS, WORDS_ALLOWED,
+    DEPENDENCIES, HOSTS, LIBC, LINES, NEVER, PAGES, PUBLIC, UNSAFE, WORDS, WORDS_ALLOWED,
+    WORDS_OF_PAGES,
 };
 
 /// A broken rule: the line, and what is wrong there.
@@ -62,15 +63,26 @@ pub(crate) fn plain_words(source: &Source) -> Vec<Fault> {
     if !is_text || is_below(&source.path, WORDS_ALLOWED) {
         return vec![];
     }
+    let of_pages = if is_below(&source.path, PAGES) { WORDS_OF_PAGES } else { &[] };
     let mut found = Vec::new();
     for (line, text) in (1..).zip(source.text.lines()) {
-        let parts = text.split(|sign: char| !sign.is_alphanumeric());
-        let parts: Vec<_> = parts.filter(|part| !part.is_empty()).map(str::to_lowercase).collect();
-        let text = format!(" {} ", parts.join(" "));
-        let words = WORDS.iter().filter(|(word, _)| text.contains(&format!(" {word} ")));
-        found.extend(words.map(|(word, instead)| (line, format!("\"{word}\": write {instead}"))));
+        // In a page a name with an underscore is a name of the code, such as CAP_SYS_ADMIN.
+        let anywhere = spaced(text, char::is_alphanumeric);
+        let in_pages = spaced(text, |sign| sign.is_alphanumeric() || sign == '_');
+        for (words, text) in [(WORDS, anywhere), (of_pages, in_pages)] {
+            let words = words.iter().filter(|(word, _)| text.contains(&format!(" {word} ")));
+            found.extend(
+                words.map(|(word, instead)| (line, format!("\"{word}\": write {instead}"))),
+            );
+        }
     }
     found
+}
+
+/// The words of a line, in lower case, with one space around each.
+fn spaced(text: &str, is_part: impl Fn(char) -> bool) -> String {
+    let words = text.split(|sign| !is_part(sign)).filter(|word| !word.is_empty());
+    format!(" {} ", words.map(str::to_lowercase).collect::<Vec<_>>().join(" "))
 }
 
 /// Unsafe code stands at the borders only. A type of an unsafe function is not unsafe code.

@@ -204,6 +204,21 @@ pub(crate) const WORDS: &[(&str, &str)] = &[
 ];
 
 /// Where such a word may stand: names of measured cells, recorded results, and this table.
+/// Words that readers of these pages do not find, with their replacements; in code they may be names.
+pub(crate) const PAGES: &[&str] = &["README.md", "SECURITY.md", "docs/"];
+pub(crate) const WORDS_OF_PAGES: &[(&str, &str)] = &[
+    ("cap", "a limit"),
+    ("caps", "limits"),
+    ("capped", "limited"),
+    ("tell", "show, report, return"),
+    ("tells", "shows, reports, returns"),
+    ("told", "shown, reported"),
+    ("nought", "zero"),
+    ("seat", "a place, a slot"),
+    ("lies in", "is in"),
+    ("is over", "has ended"),
+    ("cure", "a fix"),
+];
 pub(crate) const WORDS_ALLOWED: &[&str] = &[
     "bench/ACCURACY.md",
     "bench/RESULTS.md",

@@ -24,9 +24,10 @@ use std::time::Duration;
 
 const AFTER: &str = "\
 Run it as root on the host, once after each installation of gpucap or of a driver. It makes one context on each
-card and ends it; programs that use the GPUs at the same time are not disturbed.
+GPU and ends it; programs that use the GPUs at the same time are not disturbed. It also tests whether the driver can
+keep memory limits itself (native_limits). The hook reads the result.
 
-Exit status: 0 if each card was measured, 1 if not; one line for each says why.
+Exit status: 0 if each GPU was measured; 1 if not, with one line for each GPU that was not.
 
 Examples:
   gpucap calibrate";
@@ -39,11 +40,11 @@ const TIMES: usize = 3;
 /// no controller for device memory, which is the kernel's and not the driver's answer.
 const ABLE: [u32; 2] = [0, 6];
 
-/// The words behind `gpucap calibrate`.
+/// The arguments of `gpucap calibrate`.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = AFTER)]
 pub(crate) struct Options {
-    /// Do nothing if there is a measurement of these cards with this driver
+    /// Do nothing if these GPUs were measured with this driver
     #[arg(long)]
     if_needed: bool,
     /// Show what was measured and write nothing
@@ -75,7 +76,7 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     let (version, cards) = cards(&driver).map_err(Error::Calibrate)?;
     let before = known(&node, &version);
     if options.if_needed && before.as_ref().is_some_and(|before| has_all(before, &cards)) {
-        output::print(&format!("{} is of driver {version} and has all cards.\n", path.display()))?;
+        output::print(&format!("{} is of driver {version} and has all GPUs.\n", path.display()))?;
         return Ok(Exit::OK);
     }
     let (mut gpus, exit) = measure_all(&driver, &cards, before.as_ref());
@@ -251,7 +252,7 @@ fn said(found: &Calibration, unable: Option<String>) -> String {
         let _ = writeln!(text, "  {}: a context takes {}", gpu.name, Bytes(gpu.context));
     }
     if found.gpus.is_empty() {
-        text.push_str("  no card\n");
+        text.push_str("  no GPU\n");
     }
     text.push_str(&match unable {
         Some(why) => format!("It keeps no memory limits by itself: {why}\n"),

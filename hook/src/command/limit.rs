@@ -68,7 +68,7 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     let none = "none runs under limits on this host; see `gpucap status`";
     let target = found.ok_or_else(|| refused(none.into()))?;
     let label = target.label();
-    let fixed = "it is no container that the hook has limited: its limits were set when it began";
+    let fixed = "not a container that the hook has limited: its limits are fixed at its start";
     let record = target.into_record().ok_or_else(|| refused(fixed.into()))?;
     let limits = record.limits().ok_or_else(|| refused("its record cannot be read".into()))?;
     let gpu = options.gpu.map(|gpu| gpu.key(&inputs::cards())).transpose().map_err(refused)?;

@@ -211,16 +211,16 @@ macro_rules! cuda_api {
                 => pool::free, free, "cuMemFreeAsync" @ 11020 ptsz;
 
             // --- memory: pools ---
-            /// Tells which device the default pool belongs to.
+            /// Returns the device that the default pool belongs to.
             fn cuDeviceGetDefaultMemPool(pool: *mut $crate::cuda::CUmemoryPool, device: $crate::cuda::CUdevice)
                 => pool::of_device, map, "cuDeviceGetDefaultMemPool" @ 11020;
-            /// Tells which device the current pool belongs to, unless it is known.
+            /// Returns the device that the current pool belongs to, unless it is known.
             fn cuDeviceGetMemPool(pool: *mut $crate::cuda::CUmemoryPool, device: $crate::cuda::CUdevice)
                 => pool::of_device, map, "cuDeviceGetMemPool" @ 11020;
-            /// Tells where the pool's memory lives.
+            /// Returns where the pool's memory is.
             fn cuMemGetDefaultMemPool(pool: *mut $crate::cuda::CUmemoryPool, location: *mut $crate::cuda::CUmemLocation,
                 kind: ::core::ffi::c_int) => pool::of_location, map, "cuMemGetDefaultMemPool" @ 13000;
-            /// Tells where the pool's memory lives.
+            /// Returns where the pool's memory is.
             fn cuMemGetMemPool(pool: *mut $crate::cuda::CUmemoryPool, location: *mut $crate::cuda::CUmemLocation,
                 kind: ::core::ffi::c_int) => pool::of_location, map, "cuMemGetMemPool" @ 13000;
             /// From here on `cuMemAllocAsync` takes from this pool.
@@ -230,7 +230,7 @@ macro_rules! cuda_api {
             fn cuMemSetMemPool(location: *mut $crate::cuda::CUmemLocation, kind: ::core::ffi::c_int,
                 pool: $crate::cuda::CUmemoryPool)
                 => pool::set_current_at, map, "cuMemSetMemPool" @ 13000;
-            /// Tells where the pool's memory lives. Nothing is charged: the driver reserves when it is used.
+            /// Returns where the pool's memory is. Nothing is charged: the driver reserves when it is used.
             fn cuMemPoolCreate(pool: *mut $crate::cuda::CUmemoryPool, props: *const $crate::cuda::CUmemPoolProps)
                 => pool::create, map, "cuMemPoolCreate" @ 11020;
             /// Refunds what the pool kept.
@@ -365,9 +365,9 @@ macro_rules! cuda_api {
             fn cuArrayDestroy(array: $crate::cuda::CUarray) => array::destroy, free, "cuArrayDestroy" @ 2000;
 
             // --- memory: reports ---
-            /// Answers the slice: total = min(cap, card), free = min(total - used, the driver's free), in 32 bits.
+            /// Answers the slice: total = min(limit, GPU's memory), free = min(total - used, the driver's free), in 32 bits.
             fn cuMemGetInfo(free: *mut u32, total: *mut u32) => report::info, report, "cuMemGetInfo" @ 2000;
-            /// Answers the slice: total = min(cap, card), free = min(total - used, the driver's free).
+            /// Answers the slice: total = min(limit, GPU's memory), free = min(total - used, the driver's free).
             fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) => report::info, report, "cuMemGetInfo" @ 3020;
         }
     };

@@ -6,7 +6,7 @@
 macro_rules! nvml_api {
     ($consumer:path) => {
         $consumer! {
-            /// Shows the slice: total = min(cap, card), used = what the container holds.
+            /// Shows the slice: total = min(limit, GPU's memory), used = what the container holds.
             fn nvmlDeviceGetMemoryInfo(device: $crate::nvml::nvmlDevice_t, memory: *mut $crate::nvml::nvmlMemory_t)
                 => memory::info, report;
             /// Shows the slice; reserved is 0.

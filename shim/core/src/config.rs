@@ -120,7 +120,7 @@ options! {
     "Memory limit of each GPU";
 
     GPU_CORE_PCT => core: Option<PerGpu<Share>> = None;
-    Lowers, default "not throttled",
+    Lowers, default "no limit",
     allowed "1 to 100, or per GPU: 0=30,GPU-<uuid>=50",
     "Share of each GPU's time, in percent";
 
@@ -143,7 +143,7 @@ options! {
     GPUCAP_LOG => log: LogLevel = LogLevel::Warn;
     Read, default "warn",
     allowed "off, error, warn, info, debug",
-    "How much is said on stderr";
+    "Log level on stderr";
 }
 
 /// A variable holds something that cannot be used.

@@ -12,7 +12,7 @@
 //!   derives how much of the measured time was its own turn.
 //!
 //! What is charged is measured device time, never a count of launches or blocks. Estimates only decide how much is
-//! reserved until the measurement is available. The manual's page on time has the reasons and the numbers.
+//! reserved until the measurement is available. `docs/src/design/measuring.md` has the rules.
 
 #![cfg_attr(
     not(test),

@@ -91,7 +91,7 @@ fn sources(limits: &Limits, effective: &[EffectiveLimit]) -> Vec<String> {
         of_variable(GPU_PROFILE.name, list, earlier, "memory and time")
     }));
     if lines.len() > 1 {
-        lines.push("where several speak of a GPU, the lowest holds".into());
+        lines.push("if several of these limit a GPU, the lowest applies".into());
     }
     let amounts = memory.iter().flat_map(PerGpu::values).filter_map(|amount| amount.doubt());
     let in_file = effective.iter().filter_map(|effective| effective.now.memory.bytes?.doubt());

@@ -6,6 +6,7 @@ mod bucket;
 mod charging;
 mod costs;
 mod desk;
+mod example;
 mod gang;
 mod meter;
 mod queues;
