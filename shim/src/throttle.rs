@@ -10,7 +10,6 @@
 mod captures;
 mod collectives;
 mod gate;
-mod interval;
 mod peers;
 pub(crate) mod stream_cache;
 mod stream_table;

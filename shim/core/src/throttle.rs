@@ -37,6 +37,7 @@ mod steady;
 mod stream;
 mod timeline;
 mod turns;
+mod upkeep;
 mod usage_report;
 
 pub use admission::Permit;
@@ -48,6 +49,7 @@ pub use gang::{Gang, Seat};
 pub use meter::{Meter, Totals, Verdict};
 pub use signature::{Launch, Signature};
 pub use stream::StreamId;
+pub use upkeep::{Looks, Upkeep};
 pub use usage_report::{PeerReport, UsageReport};
 
 use admission::Admission;

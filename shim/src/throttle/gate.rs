@@ -7,7 +7,6 @@
 mod ends;
 mod questions;
 
-use super::interval::Interval;
 use super::peers::Peers;
 use super::stream_table::{Stream, ThreadAllowance};
 use super::timing::{ContextId, Mark, Spare, Timing};
@@ -16,12 +15,11 @@ use crate::container::live_limits::Live;
 use crate::driver::DriverCopy;
 use crate::driver::call_guard::DriverCallGuard;
 use crate::sys;
-use core::sync::atomic::{AtomicU64, Ordering};
 use gpucap_abi::cuda::{CUcontext, CUstream};
 use gpucap_core::ledger::{DeviceIndex, Ledger, Slot};
 use gpucap_core::throttle::{
-    Bucket, CallTime, Costs, Gang, Launch, Meter, Permit, Signature, StreamId, Totals, UsageReport,
-    Verdict,
+    Bucket, CallTime, Costs, Gang, Launch, Meter, Permit, Signature, StreamId, Totals, Upkeep,
+    UsageReport, Verdict,
 };
 use gpucap_core::units::Share;
 use parking_lot::Mutex;
@@ -36,10 +34,7 @@ pub(crate) struct Gate {
     live: Live,
     share_at_first: Share,
     call: CallTime,
-    dead: Interval,
-    unreported: Interval,
-    /// When a launch was last held back.
-    held_back_at: AtomicU64,
+    upkeep: Upkeep,
     /// The other processes on the device, if they can be seen.
     peers: Option<Peers>,
     inside: Mutex<Inside>,
@@ -56,13 +51,6 @@ struct Inside {
     /// The report that the peers have already.
     published: UsageReport,
 }
-
-/// How often dead processes of the container, and processes without a report, are looked for. This takes milliseconds
-/// of a wait.
-const DEAD_NS: u64 = 100_000_000;
-const UNREPORTED_NS: u64 = 5_000_000_000;
-/// After a launch was held back, others are expected to be for this long.
-const HELD_BACK_NS: u64 = 1_000_000_000;
 
 /// A launch that may go to the driver.
 pub(crate) struct Admitted {
@@ -91,8 +79,7 @@ impl Gate {
         let published = UsageReport::default();
         let inside =
             Mutex::new(Inside { meter, timing, share, reported, paid_until: None, published });
-        let (call, held_back_at) = (CallTime::default(), AtomicU64::default());
-        let (dead, unreported) = (Interval::each(DEAD_NS), Interval::each(UNREPORTED_NS));
+        let (call, upkeep) = (CallTime::default(), Upkeep::default());
         Some(Self {
             costs,
             index,
@@ -101,9 +88,7 @@ impl Gate {
             live,
             share_at_first: share,
             call,
-            dead,
-            unreported,
-            held_back_at,
+            upkeep,
             peers,
             inside,
         })
@@ -157,7 +142,7 @@ impl Gate {
         let began = sys::monotonic_ns();
         let mut now = began;
         loop {
-            if self.dead.is_due(now) {
+            if self.upkeep.is_inheriting_due(now) {
                 self.inherit(now);
             }
             self.look_around(now, true);
@@ -176,8 +161,7 @@ impl Gate {
                     if wants_mark {
                         mark();
                     }
-                    self.held_back_at.store(now, Ordering::Relaxed);
-                    if self.unreported.is_due(now) {
+                    if self.upkeep.held_back(now) {
                         self.look_for_unreported();
                     }
                     sys::sleep_until(until);
@@ -207,13 +191,9 @@ impl Gate {
 
     /// Reads the peers' reports, if it is time to, before time that was theirs is charged. The files are read outside
     /// of the lock.
-    ///
-    /// A launch waits for a look at the files of others only if launches have been held back lately: while the share
-    /// is not used up, it does not matter whose turns are charged.
     fn look_around(&self, now: u64, is_launch: bool) {
         let Some(peers) = &self.peers else { return };
-        let held_back_at = self.held_back_at.load(Ordering::Relaxed);
-        let may_take_time = !is_launch || now.saturating_sub(held_back_at) < HELD_BACK_NS;
+        let may_take_time = self.upkeep.may_take_time(now, is_launch);
         let is_due = || self.with(|inside| inside.meter.is_look_due(now)) == Some(true);
         peers.look(now, may_take_time, is_due, |peers| {
             self.with(|inside| inside.meter.look(peers.iter().copied(), now));
@@ -292,9 +272,7 @@ impl Gate {
         self.look_around(now, false);
         self.asking(copy, |inside| {
             let mut events = inside.timing.reader(copy);
-            streams.for_each(|id| inside.meter.sync_returned(Some(id), began, now, &mut events));
-            // A process that dies from here on owes nothing for what other streams have done.
-            inside.meter.settle_finished(now, &mut events);
+            inside.meter.sync_returned(streams, began, now, &mut events);
         });
     }
 

@@ -259,7 +259,8 @@ impl<'a> World<'a> {
                 }
                 let tenant = &mut self.processes[self.threads[thread].process];
                 let card = tenant.streams[stream].card;
-                tenant.places[card].held_back_until = now + 1_000_000_000;
+                // The number of processes that publish nothing is known from the beginning.
+                let _ = tenant.places[card].upkeep.held_back(now);
                 let (least, most) = setup.wake_ns;
                 let late = self.dice.between(least, most);
                 self.later(
@@ -325,7 +326,7 @@ impl<'a> World<'a> {
         for index in stream.map_or(0..streams, |only| only..only + 1) {
             took += self.look_around(thread, index, false);
             if let Some(Metered { id, meter, probe, .. }) = &mut self.metered(thread, index) {
-                meter.sync_returned(Some(*id), began, now, probe);
+                meter.sync_returned([*id], began, now, probe);
             }
         }
         took

@@ -5,19 +5,17 @@ use super::Meter;
 use crate::throttle::{Events, settlement::Done, stream::StreamId};
 
 impl<E> Meter<'_, E> {
-    /// Records that a call that waits until this stream is empty returned at `now`, having waited since `began`;
-    /// without a stream, one that waits for all streams of the device.
+    /// Records that a call that waits until these streams are empty returned at `now`, having waited since `began`.
+    /// Settles what has finished in others too: a process that dies from here on owes nothing for it.
     pub fn sync_returned(
         &mut self,
-        stream: Option<StreamId>,
+        streams: impl IntoIterator<Item = StreamId>,
         began: u64,
         now: u64,
         events: &mut impl Events<Event = E>,
     ) {
-        match stream {
-            Some(stream) => self.emptied(stream, began, now, events),
-            None => self.timeline.ids().for_each(|stream| self.emptied(stream, began, now, events)),
-        }
+        streams.into_iter().for_each(|stream| self.emptied(stream, began, now, events));
+        self.settle_finished(now, events);
     }
 
     fn emptied(&mut self, id: StreamId, began: u64, now: u64, events: &mut impl Events<Event = E>) {

@@ -164,9 +164,9 @@ fn a_synchronizing_call_settles_the_allowance_and_leaves_it_open() {
     assert!(allowance.spend(10_000) && allowance.spend(10_000));
     let before = bench.meter.totals().busy_ns;
     bench.now += 30_000;
-    bench.meter.sync_returned(None, bench.now, bench.now, &mut bench.card);
+    bench.meter.sync_returned([bench.stream], bench.now, bench.now, &mut bench.card);
     assert_eq!(bench.meter.totals().busy_ns - before, 20_000);
-    bench.meter.sync_returned(Some(bench.stream), bench.now, bench.now, &mut bench.card);
+    bench.meter.sync_returned([bench.stream], bench.now, bench.now, &mut bench.card);
     assert_eq!(bench.meter.totals().busy_ns - before, 20_000, "nothing is settled twice");
     assert!(allowance.spend(10_000));
 }
