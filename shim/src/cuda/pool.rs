@@ -74,7 +74,7 @@ pub(crate) fn free(
     let Some(session) = Session::begun() else { return next().map(drop) };
     session.memory.end_one(pointer.to_u64(), next, |record| {
         let from = || {
-            let context = driver::cuda::context_of(call.driver, stream);
+            let context = driver::cuda::stream::context_of(call.driver, stream);
             Place::new(context.unwrap_or(CUcontext::NULL), stream, call.per_thread)
         };
         let from = (record.kind == Kind::Pool).then(from);

@@ -238,7 +238,7 @@ impl Pools {
             let is_idle = |place: &Place| {
                 let stream = place.stream();
                 stream
-                    .is_some_and(|(context, stream)| driver::cuda::is_idle(driver, context, stream))
+                    .is_some_and(|(context, stream)| driver::cuda::stream::is_idle(driver, context, stream))
             };
             let done: Vec<Place> = places.into_iter().filter(is_idle).collect();
             if let Some(pool) = self.table.lock().pools.get_mut(&name) {

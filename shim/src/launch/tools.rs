@@ -53,7 +53,7 @@ fn begin(
     let _errno = sys::Errno::keep();
     let begin = |(work, stream): (Work, StreamRef)| {
         let (stream, signature) = (stream.handle(), work.signature());
-        let context = driver::context_of(copy, stream)?;
+        let context = driver::stream::context_of(copy, stream)?;
         let begin = || {
             let device = driver::current_device(copy)?;
             Session::begun()?.budget.gate(device)?;
