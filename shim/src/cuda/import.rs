@@ -5,7 +5,7 @@
 //! nothing, and an earlier entry of the table (memory whose end was missed) is removed.
 
 use super::{current_context, current_device};
-use crate::budget::Record;
+use crate::budget::record::Record;
 use crate::call::Call;
 use crate::driver::Next;
 use gpucap_abi::arg::{Out, Written};

@@ -1,8 +1,8 @@
 //! Linear memory: charged before the driver is asked, refunded when it has freed.
 
 use super::{current_context, current_device};
-use crate::budget::Charge;
-use crate::budget::Record;
+use crate::budget::charge::Charge;
+use crate::budget::record::Record;
 use crate::call::Call;
 use crate::driver::{self, Next};
 use crate::session::Session;

@@ -1,8 +1,8 @@
 //! Stream-ordered memory: pools and what is taken from them.
 
 use super::{device_of, likely_device, needed};
-use crate::budget::Charge;
-use crate::budget::Record;
+use crate::budget::charge::Charge;
+use crate::budget::record::Record;
 use crate::budget::device::Device;
 use crate::call::{Call, Refusal};
 use crate::driver::{self, Next};

@@ -15,7 +15,7 @@ mod handles;
 mod reserve;
 
 use crate::budget::Budget;
-use crate::budget::Record;
+use crate::budget::record::Record;
 use crate::budget::device::Device;
 use crate::driver::{self, DriverCopy};
 use crate::holdings::allocations::{Allocations, ByAddress};
