@@ -52,6 +52,6 @@ fn enter(call: &Call, pointer: Out<CUdeviceptr>, written: &Written, home: u64) {
         && let Some(address) = pointer.get(written)
     {
         let record = Record { bytes: 0, home, device: device.index, kind: Kind::Alloc };
-        super::memory::enter(session, address, record);
+        super::allocation::enter(session, address, record);
     }
 }
