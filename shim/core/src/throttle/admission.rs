@@ -10,19 +10,25 @@
 //! What is reserved and not settled, [`in_flight_ns`](Admission::in_flight_ns), is exactly the sum of what went in
 //! less what came out: of each reservation, all is given back, and what was due is charged.
 
-mod grant;
+pub(crate) mod bucket;
+pub(crate) mod gang;
+pub(crate) mod grant;
+pub(crate) mod shares;
 
-pub use grant::Permit;
+use bucket::Bucket;
+use gang::Gang;
+use shares::Shares;
 
 use super::{
-    Bucket, Charging, Gang, Launch, account::Account, shares::Shares, signature::Meeting,
-    stream::Reserved, timeline::Timeline,
+    charging::{Charging, account::Account},
+    signature::{Launch, Meeting},
+    timeline::{Timeline, stream::Reserved},
 };
 use crate::units::Share;
 
 /// The gate of a device, as one process keeps it.
 #[derive(Debug)]
-pub(super) struct Admission<'a> {
+pub(crate) struct Admission<'a> {
     shares: Shares<'a>,
     gang: Gang<'a>,
     /// Between two openings no launch goes until the bucket holds a quantum.
@@ -69,7 +75,7 @@ const CREDIT_ALONE_NS: u64 = 100_000_000;
 const LEFT_NS: u64 = 2_000_000_000;
 
 impl<'a> Admission<'a> {
-    pub(super) fn new(bucket: Bucket<'a>, now: u64) -> Self {
+    pub(crate) fn new(bucket: Bucket<'a>, now: u64) -> Self {
         Self {
             shares: Shares::new(bucket),
             gang: Gang::alone(),
@@ -85,37 +91,37 @@ impl<'a> Admission<'a> {
     }
 
     /// Adds the container's other devices and processes: processes may differ in their shares, and devices may meet.
-    pub(super) fn among(self, gang: Gang<'a>) -> Self {
+    pub(crate) fn among(self, gang: Gang<'a>) -> Self {
         Self { shares: self.shares.published_in(gang.shares()), gang, ..self }
     }
 
     /// The account of the container's processes on the device.
-    pub(super) fn account(&self) -> Account<'_> {
+    pub(crate) fn account(&self) -> Account<'_> {
         self.gang.account()
     }
 
     /// Changes the share from now on.
-    pub(super) fn set_share(&mut self, share: Share) {
+    pub(crate) fn set_share(&mut self, share: Share) {
         self.shares.set_share(share);
     }
 
     /// How many launches there were, how many had to wait, and how many went only because nothing moved.
-    pub(super) const fn counts(&self) -> [u64; 3] {
+    pub(crate) const fn counts(&self) -> [u64; 3] {
         [self.launches, self.waits, self.stalls]
     }
 
     /// Time that is reserved and not settled.
-    pub(super) const fn in_flight_ns(&self) -> u64 {
+    pub(crate) const fn in_flight_ns(&self) -> u64 {
         self.in_flight_ns
     }
 
     /// Returns whether a launch of unknown length is in flight.
-    pub(super) const fn has_unmeasured(&self) -> bool {
+    pub(crate) const fn has_unmeasured(&self) -> bool {
         self.unmeasured > 0
     }
 
     /// Returns when to ask again about a launch; `None` if it may go now.
-    pub(super) fn waits_until<E>(
+    pub(crate) fn waits_until<E>(
         &mut self,
         launch: Launch,
         now: u64,
@@ -243,21 +249,21 @@ impl<'a> Admission<'a> {
     }
 
     /// Returns when no more is charged than has flowed in, provided that nothing changes; `now` if that is so.
-    pub(super) fn level_at(&mut self, now: u64) -> u64 {
+    pub(crate) fn level_at(&mut self, now: u64) -> u64 {
         self.shares.follow(now);
         let is_full = self.shares.share() == Share::FULL;
         if is_full { now } else { self.shares.holds_at(0, now).max(now) }
     }
 
     /// Charges the unfinished work of a dead process of the same bucket. Returns the charge.
-    pub(super) fn inherit(&mut self, paid_until: u64, now: u64) -> u64 {
+    pub(crate) fn inherit(&mut self, paid_until: u64, now: u64) -> u64 {
         let owed = now.saturating_sub(paid_until).min(LEFT_NS);
         self.shares.charge_as_of(paid_until, owed, now);
         owed
     }
 
     /// Removes a launch that ended at `end`, or whose end will never be seen.
-    pub(super) fn is_over(&mut self, reserved: Reserved, end: u64, now: u64) {
+    pub(crate) fn is_over(&mut self, reserved: Reserved, end: u64, now: u64) {
         self.unmeasured = self.unmeasured.saturating_sub(u64::from(reserved.unmeasured));
         if reserved.is_collective && self.shares.share() != Share::FULL {
             self.gang.ends(end, now);
@@ -271,13 +277,13 @@ impl<'a> Admission<'a> {
     }
 
     /// Gives back what was reserved for nothing.
-    pub(super) fn release(&mut self, ns: u64) {
+    pub(crate) fn release(&mut self, ns: u64) {
         self.in_flight_ns = self.in_flight_ns.saturating_sub(ns);
         self.shares.refund(ns);
     }
 
     /// Replaces a reservation by what is due.
-    pub(super) fn settle(&mut self, reserved_ns: u64, due_ns: u64, now: u64) {
+    pub(crate) fn settle(&mut self, reserved_ns: u64, due_ns: u64, now: u64) {
         self.in_flight_ns = self.in_flight_ns.saturating_sub(reserved_ns);
         if due_ns > reserved_ns {
             self.shares.charge(due_ns - reserved_ns, now);

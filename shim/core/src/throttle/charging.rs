@@ -8,20 +8,30 @@
 //! process, set against earlier ones that cost more. The time that was due is never more than the time passed, but for
 //! what reports in retrospect correct.
 
+pub(crate) mod account;
+pub(crate) mod costs;
+pub(crate) mod coverage;
+pub(crate) mod settlement;
+pub(crate) mod steady;
+
+use account::Account;
+use costs::{BIG_NS, Costs, OUTLIER, Sample};
+use settlement::Settlement;
+use steady::Steady;
+
 use super::{
-    BIG_NS, Costs, Signature,
-    account::Account,
-    costs::{OUTLIER, Sample},
-    settlement::{Certain, Done, Part, Settlement, Span},
-    steady::Steady,
-    stream::Reserved,
-    timeline::Measured,
-    turns::Turns,
+    signature::Signature,
+    timeline::{
+        done::{Certain, Done, Part, Span},
+        outcome::Measured,
+        stream::Reserved,
+        turns::Turns,
+    },
 };
 
 /// The costs of one process on a device.
 #[derive(Debug, Default)]
-pub(super) struct Charging {
+pub(crate) struct Charging {
     costs: Costs,
     steady: Steady,
     settlement: Settlement,
@@ -40,48 +50,48 @@ const LATELY_NS: u64 = 10_000_000_000;
 
 impl Charging {
     /// The table of costs.
-    pub(super) const fn costs(&self) -> &Costs {
+    pub(crate) const fn costs(&self) -> &Costs {
         &self.costs
     }
 
     /// Forgets the cost of a signature.
-    pub(super) fn forget(&mut self, signature: Signature) {
+    pub(crate) fn forget(&mut self, signature: Signature) {
         self.costs.forget(signature);
         self.steady.forget(signature);
     }
 
     /// Sets whether a process on the device may publish no report.
-    pub(super) const fn set_unreported(&mut self, unreported: bool) {
+    pub(crate) const fn set_unreported(&mut self, unreported: bool) {
         self.settlement.set_unreported(unreported);
     }
 
     /// Returns whether each launch is to be measured by itself for a while.
-    pub(super) const fn is_doubtful(&self, now: u64) -> bool {
+    pub(crate) const fn is_doubtful(&self, now: u64) -> bool {
         self.settlement.is_doubtful(now)
     }
 
     /// Returns whether work in flight at `at` may take far longer than expected.
-    pub(super) const fn may_be_long(&self, at: u64) -> bool {
+    pub(crate) const fn may_be_long(&self, at: u64) -> bool {
         at < self.long_until
     }
 
     /// Returns how much of `work_ns` will not be due if it overlaps as work lately did.
-    pub(super) fn overlap_of(&self, work_ns: u64) -> u64 {
+    pub(crate) fn overlap_of(&self, work_ns: u64) -> u64 {
         self.settlement.overlap_of(work_ns)
     }
 
     /// All that was due.
-    pub(super) const fn due_ns(&self) -> u64 {
+    pub(crate) const fn due_ns(&self) -> u64 {
         self.due_ns
     }
 
     /// Handles events of another clock.
-    pub(super) fn clock_moved(&mut self, account: Account<'_>) {
+    pub(crate) fn clock_moved(&mut self, account: Account<'_>) {
         self.settlement.clock_moved(account);
     }
 
     /// Returns what is due for finished work.
-    pub(super) fn charge(
+    pub(crate) fn charge(
         &mut self,
         done: Done,
         turns: &Turns,
@@ -94,7 +104,7 @@ impl Charging {
     }
 
     /// Returns an operation with its cost, which is learned.
-    pub(super) fn operation(
+    pub(crate) fn operation(
         &mut self,
         Reserved { signature, is_collective, .. }: Reserved,
         measured: &Measured,

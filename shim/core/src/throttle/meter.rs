@@ -27,10 +27,17 @@ mod peers;
 use std::sync::Arc;
 
 use super::{
-    Admission, Allowance, Bucket, Charging, Costs, Events, Gang, Launch, Permit, Signature,
-    settlement::Done,
-    stream::{Operation, Pending, StreamId},
-    timeline::{Finished, Timeline},
+    admission::{Admission, bucket::Bucket, gang::Gang, grant::Permit},
+    allowance::Allowance,
+    charging::{Charging, costs::Costs},
+    event::Events,
+    signature::{Launch, Signature},
+    timeline::{
+        Timeline,
+        done::Done,
+        outcome::Finished,
+        stream::{Operation, Pending, StreamId},
+    },
 };
 use crate::units::Share;
 

@@ -9,21 +9,23 @@
 //! was reserved for it: measured by its events, up to the end of its context, or not at all if its events are lost.
 //! The time for which work was in flight never exceeds the time passed.
 
+pub(crate) mod done;
 mod finished;
+pub(crate) mod outcome;
+pub(crate) mod spacing;
+pub(crate) mod stream;
+pub(crate) mod turns;
 
-pub(super) use finished::{Finished, Measured};
+use done::{Certain, Part, Span};
+use spacing::Spacing;
+use stream::{Pending, Stream, StreamId};
+use turns::Turns;
 
-use super::{
-    settlement::{Certain, Part, Span},
-    spacing::Spacing,
-    stream::{Pending, Stream, StreamId},
-    turns::Turns,
-    usage_report::{PeerReport, UsageReport},
-};
+use super::usage_report::{PeerReport, UsageReport};
 
 /// The streams of a process on a device, and what is in flight there.
 #[derive(Debug)]
-pub(super) struct Timeline<E> {
+pub(crate) struct Timeline<E> {
     streams: Vec<Stream<E>>,
     turns: Turns,
     /// The distance of two events, which each measurement on a busy stream contains.
@@ -48,7 +50,7 @@ pub(super) struct Timeline<E> {
 /// The number of streams that are distinguished; further streams share the last place.
 const STREAMS: usize = 1024;
 /// The number of operations with pending events; further ones are charged at their estimate.
-pub(super) const PENDING: usize = 4096;
+pub(crate) const PENDING: usize = 4096;
 /// The number of streams that one pass looks at.
 const STREAMS_PER_PASS: usize = 16;
 /// A stream whose queue has not moved for this long waits for something other than the time slices of the device.
@@ -57,7 +59,7 @@ const STUCK_NS: u64 = 100_000_000;
 const RETURN_NS: u64 = 100_000;
 
 impl<E> Timeline<E> {
-    pub(super) fn new(now: u64) -> Self {
+    pub(crate) fn new(now: u64) -> Self {
         Self {
             streams: Vec::new(),
             turns: Turns::new(now),
@@ -74,7 +76,7 @@ impl<E> Timeline<E> {
     }
 
     /// Registers a stream.
-    pub(super) fn register(&mut self, now: u64) -> StreamId {
+    pub(crate) fn register(&mut self, now: u64) -> StreamId {
         let unused = |stream: &Stream<E>| !stream.open && stream.pending.is_empty();
         let place = match self.streams.iter().position(unused) {
             Some(place) => {
@@ -94,35 +96,35 @@ impl<E> Timeline<E> {
         StreamId(place as u16)
     }
 
-    pub(super) fn stream(&self, id: StreamId) -> Option<&Stream<E>> {
+    pub(crate) fn stream(&self, id: StreamId) -> Option<&Stream<E>> {
         self.streams.get(usize::from(id.0))
     }
 
-    pub(super) fn stream_mut(&mut self, id: StreamId) -> Option<&mut Stream<E>> {
+    pub(crate) fn stream_mut(&mut self, id: StreamId) -> Option<&mut Stream<E>> {
         self.streams.get_mut(usize::from(id.0))
     }
 
-    pub(super) fn has(&self, id: StreamId) -> bool {
+    pub(crate) fn has(&self, id: StreamId) -> bool {
         self.stream(id).is_some()
     }
 
-    pub(super) fn streams(&self) -> &[Stream<E>] {
+    pub(crate) fn streams(&self) -> &[Stream<E>] {
         &self.streams
     }
 
-    pub(super) fn streams_mut(&mut self) -> impl Iterator<Item = &mut Stream<E>> {
+    pub(crate) fn streams_mut(&mut self) -> impl Iterator<Item = &mut Stream<E>> {
         self.streams.iter_mut()
     }
 
     /// All streams that were registered, by number.
-    pub(super) fn ids(&self) -> impl Iterator<Item = StreamId> + use<E> {
+    pub(crate) fn ids(&self) -> impl Iterator<Item = StreamId> + use<E> {
         // At most 1024 places.
         #[allow(clippy::cast_possible_truncation)]
         (0..self.streams.len() as u16).map(StreamId)
     }
 
     /// Streams that may have something finished: this one, and some others in rotation.
-    pub(super) fn pass(
+    pub(crate) fn pass(
         &mut self,
         first: Option<StreamId>,
     ) -> impl Iterator<Item = StreamId> + use<E> {
@@ -136,7 +138,7 @@ impl<E> Timeline<E> {
     }
 
     /// Records that a launch was admitted.
-    pub(super) const fn begins(&mut self, now: u64) {
+    pub(crate) const fn begins(&mut self, now: u64) {
         if !self.is_in_flight() {
             self.in_flight_since = now;
         }
@@ -145,12 +147,12 @@ impl<E> Timeline<E> {
 
     /// Records that an admitted launch is back from the driver: after [`push`](Self::push), or before
     /// [`may_be_over`](Self::may_be_over) if nothing will show its end.
-    pub(super) const fn returns(&mut self) {
+    pub(crate) const fn returns(&mut self) {
         self.under_way = self.under_way.saturating_sub(1);
     }
 
     /// Adds what is in flight to its stream, which the timeline [has](Self::has).
-    pub(super) fn push(&mut self, id: StreamId, pending: Pending<E>, now: u64) {
+    pub(crate) fn push(&mut self, id: StreamId, pending: Pending<E>, now: u64) {
         let Some(stream) = self.streams.get_mut(usize::from(id.0)) else { return };
         if self.pending == 0 {
             self.progress_at = now;
@@ -165,23 +167,23 @@ impl<E> Timeline<E> {
     }
 
     /// Returns whether anything is pending.
-    pub(super) const fn has_pending(&self) -> bool {
+    pub(crate) const fn has_pending(&self) -> bool {
         self.pending > 0
     }
 
     /// Returns whether there is room for another pending event.
-    pub(super) const fn has_room(&self) -> bool {
+    pub(crate) const fn has_room(&self) -> bool {
         self.pending < PENDING
     }
 
     /// Returns whether to sample the distance of two events.
-    pub(super) fn wants_spacing(&mut self) -> bool {
+    pub(crate) fn wants_spacing(&mut self) -> bool {
         self.has_room() && self.spacing.wants_more()
     }
 
     /// Records that a call that waits until a stream is empty returned at `now`, having waited since `began`. Returns
     /// the span of what no event marks, if the stream is empty, and the time in which the device certainly had it.
-    pub(super) fn emptied(
+    pub(crate) fn emptied(
         &mut self,
         id: StreamId,
         began: u64,
@@ -205,13 +207,13 @@ impl<E> Timeline<E> {
         self.streams.get_mut(usize::from(id.0))?.pending.pop_front()
     }
 
-    pub(super) const fn is_in_flight(&self) -> bool {
+    pub(crate) const fn is_in_flight(&self) -> bool {
         self.pending > 0 || self.under_way > 0
     }
 
     /// Removes one piece of work in flight. It ended when the device reached its event, however late that was
     /// noticed.
-    pub(super) fn may_be_over(&mut self, now: u64) {
+    pub(crate) fn may_be_over(&mut self, now: u64) {
         if !self.is_in_flight() {
             let over = self.reached_at.clamp(self.in_flight_since, now.max(self.in_flight_since));
             self.was_in_flight_ns =
@@ -220,19 +222,19 @@ impl<E> Timeline<E> {
     }
 
     /// Records work of which no event shows that it was in flight.
-    pub(super) const fn was_in_flight(&mut self, ns: u64) {
+    pub(crate) const fn was_in_flight(&mut self, ns: u64) {
         if !self.is_in_flight() {
             self.was_in_flight_ns = self.was_in_flight_ns.saturating_add(ns);
         }
     }
 
     /// Returns how much is reserved in streams in which nothing has moved for a while.
-    pub(super) fn stuck_ns(&self, now: u64) -> u64 {
+    pub(crate) fn stuck_ns(&self, now: u64) -> u64 {
         self.stuck(now).map(Stream::reserved_ns).fold(0, u64::saturating_add)
     }
 
     /// Returns how many unmeasured launches are in such streams.
-    pub(super) fn stuck_unmeasured(&self, now: u64) -> u64 {
+    pub(crate) fn stuck_unmeasured(&self, now: u64) -> u64 {
         let pending = self.stuck(now).flat_map(|stream| &stream.pending);
         let operations = pending.filter_map(|pending| pending.operation.as_ref());
         operations.filter(|operation| operation.cost.unmeasured).count() as u64
@@ -244,38 +246,38 @@ impl<E> Timeline<E> {
     }
 
     /// Returns the largest reservation of an operation that is next in its stream; `None` if no event is pending.
-    pub(super) fn longest_ns(&self) -> Option<u64> {
+    pub(crate) fn longest_ns(&self) -> Option<u64> {
         let fronts = self.streams.iter().filter_map(|stream| stream.pending.front());
         let reserved = fronts.filter_map(|front| front.operation.as_ref()).map(|it| it.cost.ns);
         (self.pending > 0).then(|| reserved.max().unwrap_or(0))
     }
 
     /// When the device last reached an event, or last had none to reach.
-    pub(super) const fn progress_at(&self) -> u64 {
+    pub(crate) const fn progress_at(&self) -> u64 {
         self.progress_at
     }
 
     /// Begins to wait anew for progress.
-    pub(super) const fn expect_progress(&mut self, now: u64) {
+    pub(crate) const fn expect_progress(&mut self, now: u64) {
         self.progress_at = now;
     }
 
     /// When the work in flight was first left to the device; `None` if none is in flight.
-    pub(super) fn busy_since(&self) -> Option<u64> {
+    pub(crate) fn busy_since(&self) -> Option<u64> {
         self.is_in_flight().then(|| self.progress_at.max(self.in_flight_since))
     }
 
     /// Returns whether events have come from another clock since the last question.
-    pub(super) const fn clock_has_moved(&mut self) -> bool {
+    pub(crate) const fn clock_has_moved(&mut self) -> bool {
         std::mem::replace(&mut self.has_clock_moved, false)
     }
 
-    pub(super) const fn turns(&self) -> &Turns {
+    pub(crate) const fn turns(&self) -> &Turns {
         &self.turns
     }
 
     /// Takes the current reports of other processes on the device, and this one's own.
-    pub(super) fn look(
+    pub(crate) fn look(
         &mut self,
         peers: impl Iterator<Item = PeerReport>,
         own: UsageReport,
@@ -285,7 +287,7 @@ impl<E> Timeline<E> {
     }
 
     /// Returns this process's report: `work_ns` in all.
-    pub(super) fn report(&self, work_ns: u64) -> UsageReport {
+    pub(crate) fn report(&self, work_ns: u64) -> UsageReport {
         let since = self.is_in_flight().then_some(self.in_flight_since);
         UsageReport::new(work_ns, self.was_in_flight_ns, since)
     }

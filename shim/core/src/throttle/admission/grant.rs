@@ -5,11 +5,13 @@ use std::sync::Arc;
 use super::Admission;
 use crate::{
     throttle::{
-        Allowance, Charging, Launch,
-        allowance::Taken,
-        signature::Meeting,
-        stream::{AllowanceEntry, Reserved, Stream, StreamId},
-        timeline::Timeline,
+        allowance::{Allowance, Taken},
+        charging::Charging,
+        signature::{Launch, Meeting},
+        timeline::{
+            Timeline,
+            stream::{AllowanceEntry, Reserved, Stream, StreamId},
+        },
     },
     units::Share,
 };
@@ -18,11 +20,11 @@ use crate::{
 #[derive(Debug)]
 #[must_use = "a permit goes back to the meter"]
 pub struct Permit {
-    pub(in crate::throttle) stream: StreamId,
-    pub(in crate::throttle) reserved: Reserved,
-    pub(in crate::throttle) batch_ns: u64,
-    pub(in crate::throttle) waited: bool,
-    pub(in crate::throttle) events: bool,
+    pub(crate) stream: StreamId,
+    pub(crate) reserved: Reserved,
+    pub(crate) batch_ns: u64,
+    pub(crate) waited: bool,
+    pub(crate) events: bool,
 }
 
 impl Permit {
@@ -45,7 +47,7 @@ impl Admission<'_> {
     /// Closes the thread's allowance and reserves for the operation and, if its cost is known, for a new grant after
     /// it. The allowances of other threads in the stream stay open: what they have taken so far lies before the
     /// operation.
-    pub(in crate::throttle) fn admit<E>(
+    pub(crate) fn admit<E>(
         &mut self,
         id: StreamId,
         allowance: &Arc<Allowance>,
@@ -87,7 +89,7 @@ impl Admission<'_> {
     }
 
     /// Reserves for a launch that the driver took before it was admitted.
-    pub(in crate::throttle) fn admit_unheld<E>(
+    pub(crate) fn admit_unheld<E>(
         &mut self,
         stream: StreamId,
         launch: Launch,
@@ -106,12 +108,12 @@ impl Admission<'_> {
     }
 
     /// Closes the allowances at the beginning of a wait: what launches have taken so far was launched before it.
-    pub(super) fn close_allowances<E>(&mut self, now: u64, timeline: &mut Timeline<E>) {
+    pub(crate) fn close_allowances<E>(&mut self, now: u64, timeline: &mut Timeline<E>) {
         timeline.streams_mut().for_each(|stream| self.close_allowances_of(stream, now));
     }
 
     /// Closes the allowances of a stream.
-    pub(in crate::throttle) fn close_allowances_of<E>(&mut self, stream: &mut Stream<E>, now: u64) {
+    pub(crate) fn close_allowances_of<E>(&mut self, stream: &mut Stream<E>, now: u64) {
         let (taken, unused_ns) = stream.close();
         self.release(unused_ns);
         let taken_ns = self.account_for(taken, now);
@@ -119,7 +121,7 @@ impl Admission<'_> {
     }
 
     /// Accounts for what launches took out of allowances. Returns the amount.
-    pub(in crate::throttle) fn account_for(&mut self, taken: Taken, now: u64) -> u64 {
+    pub(crate) fn account_for(&mut self, taken: Taken, now: u64) -> u64 {
         self.launches += taken.launches;
         if taken.unreserved_ns > 0 {
             self.reserve(taken.unreserved_ns, now);

@@ -2,7 +2,10 @@
 //! follows.
 
 use super::Meter;
-use crate::throttle::{Events, settlement::Done, stream::StreamId};
+use crate::throttle::{
+    event::Events,
+    timeline::{done::Done, stream::StreamId},
+};
 
 impl<E> Meter<'_, E> {
     /// Records that a call that waits until these streams are empty returned at `now`, having waited since `began`.

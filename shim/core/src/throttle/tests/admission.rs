@@ -8,7 +8,8 @@ use super::desk::{KERNEL, NOW};
 use crate::{
     sync::Word,
     throttle::{
-        Admission, Allowance, Bucket, Charging, Launch, Permit, Signature, timeline::Timeline,
+        Allowance, Bucket, Launch, Permit, Signature, admission::Admission, charging::Charging,
+        timeline::Timeline,
     },
     units::Share,
 };

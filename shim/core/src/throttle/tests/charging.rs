@@ -7,7 +7,9 @@ use super::desk::{KERNEL, NOW};
 use crate::{
     sync::Word,
     throttle::{
-        Charging, Signature, account::Account, stream::Reserved, timeline::Measured, turns::Turns,
+        Signature,
+        charging::{Charging, account::Account},
+        timeline::{outcome::Measured, stream::Reserved, turns::Turns},
     },
 };
 

@@ -5,8 +5,11 @@ use proptest::prelude::*;
 use super::desk::{Card, KERNEL, NOW};
 use crate::throttle::{
     Reached, StreamId,
-    stream::{Operation, Pending, Reserved},
-    timeline::{Finished, Timeline},
+    timeline::{
+        Timeline,
+        outcome::Finished,
+        stream::{Operation, Pending, Reserved},
+    },
 };
 
 const STREAMS: usize = 3;

@@ -1,44 +1,12 @@
 //! What is over in a stream, in its order, and what its events say about it.
 
-use super::Timeline;
-use crate::throttle::{
-    Events, Reached,
-    settlement::{Certain, Done, Part, Span},
+use super::{
+    Timeline,
+    done::{Certain, Done, Part, Span},
+    outcome::{Finished, Measured},
     stream::{Operation, Pending, Reserved, StreamId},
 };
-
-/// A piece of work that is over.
-#[derive(Debug)]
-pub(in crate::throttle) enum Finished {
-    /// Launches of known cost, up to a mark.
-    Batch { reserved_ns: u64, done: Done },
-    /// An operation between two events.
-    Operation { cost: Reserved, measured: Measured },
-    /// What will never be measured: a batch, the operation behind it, or both.
-    Unmeasured { cost: Option<Reserved>, reserved_ns: u64, done: Done },
-}
-
-/// What two events and the peers' reports say about an operation.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::throttle) struct Measured {
-    /// It ran no earlier, and no later.
-    pub(in crate::throttle) start: u64,
-    pub(in crate::throttle) end: u64,
-    /// All of that time less the distance of the events; how much of it was this process's turns in the mean, and at
-    /// least; and its turns since it began to wait for them.
-    pub(in crate::throttle) whole_ns: u64,
-    pub(in crate::throttle) own_ns: u64,
-    pub(in crate::throttle) least_ns: u64,
-    pub(in crate::throttle) turns_ns: u64,
-    /// The stream was busy: the operation began when the device was ready for it.
-    pub(in crate::throttle) is_clean: bool,
-    /// It was behind other work of its stream, and waited for no turn.
-    pub(in crate::throttle) is_queued: bool,
-    /// Peers can have had hardly any of it.
-    pub(in crate::throttle) is_alone: bool,
-    /// Turns of peers explain a good part of it.
-    pub(in crate::throttle) is_explained: bool,
-}
+use crate::throttle::event::{Events, Reached};
 
 /// A stream's events are in order: one that is this much earlier than its predecessor is of another clock.
 const CLOCK_STEP_NS: u64 = 1_000_000;
@@ -49,7 +17,7 @@ const IDLE_NS: u64 = 10_000;
 const ALONE_PART: u64 = 16;
 impl<E> Timeline<E> {
     /// Returns the next piece of work of a stream that is over, in order.
-    pub(in crate::throttle) fn finished(
+    pub(crate) fn finished(
         &mut self,
         id: StreamId,
         now: u64,

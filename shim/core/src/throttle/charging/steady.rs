@@ -7,11 +7,11 @@
 //!
 //! Without this, kernels of 300 us at 30 % of the device beside the same at 70 % miss their bound.
 
-use super::Signature;
+use crate::throttle::signature::Signature;
 
 /// What was measured of some signatures. A newcomer replaces another entry.
 #[derive(Debug)]
-pub(super) struct Steady {
+pub(crate) struct Steady {
     known: Vec<Known>,
 }
 
@@ -44,7 +44,7 @@ impl Default for Steady {
 
 impl Steady {
     /// Notes how long a launch took, and how much of that were its turns in the mean.
-    pub(super) fn note(&mut self, signature: Signature, took_ns: u64, own_ns: u64) {
+    pub(crate) fn note(&mut self, signature: Signature, took_ns: u64, own_ns: u64) {
         let Some(known) = self.place(signature) else { return };
         let same = known.signature == Some(signature);
         let off = known.least_ns / PART + OFF_NS;
@@ -61,13 +61,13 @@ impl Steady {
     }
 
     /// Returns the duration of a launch by itself, if it is the same each time.
-    pub(super) fn time(&mut self, signature: Signature) -> Option<u64> {
+    pub(crate) fn time(&mut self, signature: Signature) -> Option<u64> {
         let known = self.place(signature).filter(|known| known.signature == Some(signature))?;
         (known.agree >= ENOUGH).then(|| known.least_ns.min(known.own_ns))
     }
 
     /// Forgets a signature that now stands for something else.
-    pub(super) fn forget(&mut self, signature: Signature) {
+    pub(crate) fn forget(&mut self, signature: Signature) {
         if let Some(known) = self.place(signature).filter(|it| it.signature == Some(signature)) {
             *known = Known::default();
         }

@@ -6,7 +6,7 @@
 //! Busy time is below both. The smaller sum of a single batch is smaller by chance, and charging it would
 //! undercharge: so both are summed over an epoch, and the charge follows the smaller total.
 //!
-//! Beside peers that publish reports, presence is reduced to this process's [turns](super::turns). That is correct in
+//! Beside peers that publish reports, presence is reduced to this process's [turns](crate::throttle::timeline::turns). That is correct in
 //! the mean only and no bound: so the charge is never less than the work, as far as the spans show that it did not
 //! overlap.
 //!
@@ -18,16 +18,15 @@
 //! What several processes of a container are charged so contains each other's work, if their launches wait for each
 //! other. So it counts only as far as together they covered time: see [`account`](super::account).
 
-use super::{
-    account::Account,
-    costs::OUTLIER,
-    coverage::Coverage,
+use super::{account::Account, costs::OUTLIER, coverage::Coverage};
+use crate::throttle::timeline::{
+    done::{Certain, Done, Part, Span},
     turns::{Turns, scaled},
 };
 
 /// The sums of one device and process.
 #[derive(Debug)]
-pub(super) struct Settlement {
+pub(crate) struct Settlement {
     coverage: Coverage,
     /// Time in which the device certainly had work of this process, and how much of this epoch's was certainly its
     /// own.
@@ -118,59 +117,6 @@ const DOUBT_NS: u64 = 10_000_000_000;
 /// `W13 4 processes x 10 us` misses its bound at 80 % of the device.
 const MEAN_PARTS: u64 = 16;
 
-/// The span in which a stream was occupied with a piece of work. If that of each batch were taken to be known,
-/// `W4 4 streams x 50 us` would miss its bound at 30 % of the device; if none were, too.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Span {
-    /// One operation.
-    Operation(u64, u64),
-    /// The launches of a batch, idle time between them included.
-    Batch(u64, u64),
-    /// The launches of a batch that ended some time before the end: it was as long as their work.
-    From(u64, u64),
-    /// The launches of a batch that began some time after the start: it was as long as their work.
-    Until(u64, u64),
-    /// The span is unknown.
-    Unknown,
-}
-
-/// A finished piece of work.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Done {
-    pub(super) span: Span,
-    /// Its cost by itself.
-    pub(super) work_ns: u64,
-    pub(super) certain: Option<Certain>,
-}
-
-/// Time in which the device certainly had work of the stream.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Certain {
-    pub(super) from: u64,
-    pub(super) until: u64,
-    pub(super) part: Part,
-}
-
-/// How much of it was this process's. With one case less, the cell that it names misses its bound.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Part {
-    /// This amount: the operation's cost is known. `T4 8 short processes at a time, 1 x 20 ms, 30`.
-    Known(u64),
-    /// Its turns in the mean: the device had work of the stream before, too.
-    /// `T10 1 in 100 takes 1280 us, 50, beside 40`.
-    Turns,
-    /// At least what remains: the rest may be only the wait for a turn. `W8 10 us, sync` at 10 % beside
-    /// `W2 40 ms kernels` at 70 %.
-    Rest,
-}
-
-impl Done {
-    /// A piece of work of which only the cost is known.
-    pub(super) const fn estimated(work_ns: u64) -> Self {
-        Self { span: Span::Unknown, work_ns, certain: None }
-    }
-}
-
 impl Default for Settlement {
     fn default() -> Self {
         Self {
@@ -237,7 +183,7 @@ const fn grow(sum_ns: &mut u64, to_ns: u64) -> u64 {
 
 impl Settlement {
     /// Returns the charge for finished work.
-    pub(super) fn settle(
+    pub(crate) fn settle(
         &mut self,
         done: Done,
         turns: &Turns,
@@ -302,29 +248,29 @@ impl Settlement {
     }
 
     /// Sets whether a process on the device may publish no report.
-    pub(super) const fn set_unreported(&mut self, unreported: bool) {
+    pub(crate) const fn set_unreported(&mut self, unreported: bool) {
         self.unreported = unreported;
     }
 
     /// Notes how long a single operation took, and what was expected.
-    pub(super) fn saw_single(&mut self, expected_ns: u64, took_ns: u64, now: u64) {
+    pub(crate) fn saw_single(&mut self, expected_ns: u64, took_ns: u64, now: u64) {
         self.evidence.add_single(expected_ns, took_ns, now);
     }
 
     /// Returns whether each launch is to be measured by itself for a while, and charged its measurement.
-    pub(super) const fn is_doubtful(&self, now: u64) -> bool {
+    pub(crate) const fn is_doubtful(&self, now: u64) -> bool {
         now < self.evidence.doubtful_until
     }
 
     /// Restarts the spans: the events' time base changed, and the clock went back.
-    pub(super) fn clock_moved(&mut self, account: Account<'_>) {
+    pub(crate) fn clock_moved(&mut self, account: Account<'_>) {
         account.forget();
         self.coverage.clear();
         self.certain.clear();
     }
 
     /// Returns how much of `work_ns` will not be due if it overlaps as work lately did.
-    pub(super) fn overlap_of(&self, work_ns: u64) -> u64 {
+    pub(crate) fn overlap_of(&self, work_ns: u64) -> u64 {
         work_ns.saturating_mul(ONE - self.due) / ONE
     }
 

@@ -11,12 +11,12 @@
 //!
 //! A notice that is not renewed expires: its process has ended, or has nothing to launch.
 
-use super::Bucket;
+use super::bucket::Bucket;
 use crate::{sync::Word, units::Share};
 
 /// The buckets that the launches of a process are charged to.
 #[derive(Debug)]
-pub(super) struct Shares<'a> {
+pub(crate) struct Shares<'a> {
     /// The container's, at the largest share in use.
     shared: Bucket<'a>,
     /// Where that share is published.
@@ -36,29 +36,29 @@ const SHARE_BITS: u32 = 16;
 
 impl<'a> Shares<'a> {
     /// Makes the buckets of a process with the share of `shared`.
-    pub(super) fn new(shared: Bucket<'a>) -> Self {
+    pub(crate) fn new(shared: Bucket<'a>) -> Self {
         let (largest, own, share, told_at) = (None, Word::default(), shared.share(), 0);
         Self { shared, largest, own, share, told_at }
     }
 
     /// Adds the word in which the processes of the container publish their shares.
-    pub(super) fn published_in(self, largest: Option<&'a Word>) -> Self {
+    pub(crate) fn published_in(self, largest: Option<&'a Word>) -> Self {
         Self { largest, ..self }
     }
 
     /// The share of this process.
-    pub(super) const fn share(&self) -> Share {
+    pub(crate) const fn share(&self) -> Share {
         self.share
     }
 
     /// Changes this process's share from now on.
-    pub(super) fn set_share(&mut self, share: Share) {
+    pub(crate) fn set_share(&mut self, share: Share) {
         (self.share, self.told_at) = (share, 0);
         self.shared = self.shared.with_share(share);
     }
 
     /// Finds the largest share in use, and publishes this process's if that is the largest.
-    pub(super) fn follow(&mut self, now: u64) {
+    pub(crate) fn follow(&mut self, now: u64) {
         let Some(word) = self.largest.filter(|_| now.saturating_sub(self.told_at) >= TELL_NS)
         else {
             return;
@@ -75,46 +75,46 @@ impl<'a> Shares<'a> {
     }
 
     /// What the launches of one period are worth, about.
-    pub(super) fn quantum_ns(&self) -> u64 {
+    pub(crate) fn quantum_ns(&self) -> u64 {
         self.own().quantum_ns()
     }
 
     /// The most that can be saved up.
-    pub(super) fn cap_ns(&self) -> u64 {
+    pub(crate) fn cap_ns(&self) -> u64 {
         self.own().cap_ns()
     }
 
     /// What may be spent now; negative values are a debt.
-    pub(super) fn level(&self, now: u64) -> i64 {
+    pub(crate) fn level(&self, now: u64) -> i64 {
         let shared = self.shared.level(now);
         self.smaller().map_or(shared, |own| own.level(now).min(shared))
     }
 
     /// Returns when `ns` may be spent, provided that no other process charges or refunds.
-    pub(super) fn holds_at(&self, ns: u64, now: u64) -> u64 {
+    pub(crate) fn holds_at(&self, ns: u64, now: u64) -> u64 {
         let shared = self.shared.holds_at(ns, now);
         self.smaller().map_or(shared, |own| own.holds_at(ns, now).max(shared))
     }
 
     /// Takes `ns`; the result may be a debt.
-    pub(super) fn charge(&self, ns: u64, now: u64) {
+    pub(crate) fn charge(&self, ns: u64, now: u64) {
         self.shared.charge(ns, now);
         self.own().charge(ns, now);
     }
 
     /// Takes what another process of the container owed since `then`.
-    pub(super) fn charge_as_of(&self, then: u64, ns: u64, now: u64) {
+    pub(crate) fn charge_as_of(&self, then: u64, ns: u64, now: u64) {
         self.shared.charge_as_of(then, ns, now);
     }
 
     /// Puts back `ns` of what was charged.
-    pub(super) fn refund(&self, ns: u64) {
+    pub(crate) fn refund(&self, ns: u64) {
         self.shared.refund(ns);
         self.own().refund(ns);
     }
 
     /// The wall time in which `ns` flow in.
-    pub(super) fn takes_up(&self, ns: u64) -> u64 {
+    pub(crate) fn takes_up(&self, ns: u64) -> u64 {
         self.own().takes_up(ns)
     }
 

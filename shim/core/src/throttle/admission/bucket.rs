@@ -120,13 +120,13 @@ impl<'a> Bucket<'a> {
     }
 
     /// The wall time in which `ns` flow in, rounded up.
-    pub(super) fn takes_up(&self, ns: u64) -> u64 {
+    pub(crate) fn takes_up(&self, ns: u64) -> u64 {
         ns.saturating_mul(u64::from(Share::DENOMINATOR)).div_ceil(u64::from(self.share.parts()))
     }
 }
 
 /// Treats a word further ahead than any debt as one of another clock: the bucket is level.
-pub(super) fn repaired(word: u64, now: u64) -> u64 {
+pub(crate) fn repaired(word: u64, now: u64) -> u64 {
     // Twice the horizon: a charge by a thread with an older clock reading must still look valid.
     if word > now.saturating_add(2 * HORIZON_NS) { now } else { word }
 }

@@ -19,7 +19,7 @@ const OFTEN: u32 = 64;
 
 /// The least distance seen.
 #[derive(Debug, Default)]
-pub(super) struct Spacing {
+pub(crate) struct Spacing {
     least: Option<u64>,
     samples: u32,
     asked: u32,
@@ -27,7 +27,7 @@ pub(super) struct Spacing {
 
 impl Spacing {
     /// Returns whether to sample behind the latest launch.
-    pub(super) fn wants_more(&mut self) -> bool {
+    pub(crate) fn wants_more(&mut self) -> bool {
         if self.samples >= SAMPLES {
             return false;
         }
@@ -36,13 +36,13 @@ impl Spacing {
     }
 
     /// Takes the distance of two events, in nanoseconds.
-    pub(super) fn note(&mut self, distance: u64) {
+    pub(crate) fn note(&mut self, distance: u64) {
         self.samples = self.samples.saturating_add(1);
         self.least = Some(self.least.map_or(distance, |least| least.min(distance)));
     }
 
     /// Returns a measurement less the distance of the events.
-    pub(super) fn off(&self, measured: u64) -> u64 {
+    pub(crate) fn off(&self, measured: u64) -> u64 {
         let least = self.least.filter(|_| self.samples >= ENOUGH).unwrap_or(0);
         measured.saturating_sub(least.min(MOST).min(measured / 2))
     }

@@ -18,8 +18,8 @@
 
 use std::collections::VecDeque;
 
-use super::{account::Account, bucket::repaired};
-use crate::sync::Word;
+use super::bucket::repaired;
+use crate::{sync::Word, throttle::charging::account::Account};
 
 /// The words that a device shares with the processes of its container: of its bucket, its collectives, their shares, and
 /// the two of their account.
@@ -83,25 +83,25 @@ impl<'a> Gang<'a> {
     }
 
     /// The word in which the processes of this device publish their shares.
-    pub(super) fn shares(&self) -> Option<&'a Word> {
+    pub(crate) fn shares(&self) -> Option<&'a Word> {
         self.seats.get(self.own).map(|seat| seat.shares)
     }
 
     /// The account of the processes of this device.
-    pub(super) fn account(&self) -> Account<'_> {
+    pub(crate) fn account(&self) -> Account<'_> {
         let [covered, surplus] = &self.alone;
         let alone = Account::new(covered, surplus);
         self.seats.get(self.own).map_or(alone, |seat| seat.account)
     }
 
     /// Records that a collective was admitted.
-    pub(super) fn begins(&mut self, now: u64) {
+    pub(crate) fn begins(&mut self, now: u64) {
         self.in_flight += 1;
         self.publish(now);
     }
 
     /// Records that one ended at `end`, or that its end will never be seen.
-    pub(super) fn ends(&mut self, end: u64, now: u64) {
+    pub(crate) fn ends(&mut self, end: u64, now: u64) {
         self.in_flight = self.in_flight.saturating_sub(1);
         if self.ended.len() == ENDS {
             self.ended.pop_front();
@@ -111,12 +111,12 @@ impl<'a> Gang<'a> {
     }
 
     /// Returns whether this device meets any other.
-    pub(super) fn meets(&self, now: u64) -> bool {
+    pub(crate) fn meets(&self, now: u64) -> bool {
         self.others(now).next().is_some()
     }
 
     /// Returns whether another device has more collectives in flight than this one.
-    pub(super) fn is_waited_for(&self, now: u64) -> bool {
+    pub(crate) fn is_waited_for(&self, now: u64) -> bool {
         self.others(now).any(|seat| {
             let (then, out) = seat.collectives();
             let ended_since = || self.ended.iter().rev().take_while(|end| **end > then).count();
@@ -125,7 +125,7 @@ impl<'a> Gang<'a> {
     }
 
     /// Returns when the last of the devices that this one meets is out of debt; zero if it meets none.
-    pub(super) fn level_at(&self, now: u64) -> u64 {
+    pub(crate) fn level_at(&self, now: u64) -> u64 {
         self.others(now).map(|seat| repaired(seat.bucket.load(), now)).max().unwrap_or(0)
     }
 

@@ -21,7 +21,7 @@ use crate::sync::Word;
 
 /// The two words of a device and container.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Account<'a> {
+pub(crate) struct Account<'a> {
     covered: &'a Word,
     surplus: &'a Word,
 }
@@ -34,12 +34,12 @@ const LONGEST: u64 = (1 << LENGTH_BITS) - 1;
 const MOST_AHEAD_NS: i64 = 20_000_000;
 
 impl<'a> Account<'a> {
-    pub(super) const fn new(covered: &'a Word, surplus: &'a Word) -> Self {
+    pub(crate) const fn new(covered: &'a Word, surplus: &'a Word) -> Self {
         Self { covered, surplus }
     }
 
     /// Covers the time from `start` to `end`. Returns how much of it was not covered before, in ns.
-    pub(super) fn cover(self, start: u64, end: u64) -> u64 {
+    pub(crate) fn cover(self, start: u64, end: u64) -> u64 {
         let length_ns = end.saturating_sub(start);
         // Rounded to the nearest: rounded inwards, overlaps of 10 us would be short by a tenth.
         let [first, last] =
@@ -64,13 +64,13 @@ impl<'a> Account<'a> {
     }
 
     /// Forgets which time is covered: the clock has changed.
-    pub(super) fn forget(self) {
+    pub(crate) fn forget(self) {
         self.covered.store(0);
     }
 
     /// Adds to what the processes would be charged by themselves, and to the covered time. Returns by how much the smaller
     /// sum grew, in ns.
-    pub(super) fn charge(self, apart_ns: u64, covered_ns: u64) -> u64 {
+    pub(crate) fn charge(self, apart_ns: u64, covered_ns: u64) -> u64 {
         let bounded = |ns: i64| ns.clamp(-MOST_AHEAD_NS, MOST_AHEAD_NS);
         let mut before = self.surplus.load();
         loop {

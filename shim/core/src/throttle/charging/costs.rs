@@ -10,8 +10,13 @@
 
 use std::sync::Arc;
 
-use super::{BIG_NS, Launch, Signature};
-use crate::sync::Counter;
+use crate::{
+    sync::Counter,
+    throttle::signature::{Launch, Signature},
+};
+
+/// An operation whose cost is at least this is measured each time and charged its own measurement.
+pub(crate) const BIG_NS: u64 = 200_000;
 
 /// The costs of the launches of one device; a clone is the same table.
 #[derive(Clone, Debug)]
@@ -54,12 +59,12 @@ impl Costs {
     }
 
     /// Returns the mean of the latest measurements; `None` if there are none.
-    pub(super) fn estimate(&self, signature: Signature) -> Option<u64> {
+    pub(crate) fn estimate(&self, signature: Signature) -> Option<u64> {
         self.place(signature).map(|place| Entry(place.load()).cost())
     }
 
     /// Adds a measurement to the mean.
-    pub(super) fn learn(&self, signature: Signature, sample: Sample) {
+    pub(crate) fn learn(&self, signature: Signature, sample: Sample) {
         let place = self.place(signature).or_else(|| self.newcomer(signature));
         if let Some(place) = place {
             place.store(Entry(place.load()).after(signature, sample).0);
@@ -67,7 +72,7 @@ impl Costs {
     }
 
     /// Forgets a signature that now stands for something else.
-    pub(super) fn forget(&self, signature: Signature) {
+    pub(crate) fn forget(&self, signature: Signature) {
         if let Some(place) = self.place(signature) {
             place.store(0);
         }
@@ -99,16 +104,16 @@ impl Costs {
 
 /// One measured launch.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sample {
-    pub(super) ns: u64,
+pub(crate) struct Sample {
+    pub(crate) ns: u64,
     /// The stream was busy when the launch was queued, so the device began it without a wait: the sample contains
     /// nothing else.
-    pub(super) clean: bool,
+    pub(crate) clean: bool,
     /// The next launch may take any time, so each one is measured.
-    pub(super) is_collective: bool,
+    pub(crate) is_collective: bool,
     /// Turns of other processes may be contained in it: far from the mean, it says nothing about the next one. Without
     /// this, `W5 training step` misses its bound at 30 % beside `W1 10 us kernels` at 70 %.
-    pub(super) explained: bool,
+    pub(crate) explained: bool,
 }
 
 /// An estimate with this many samples is used without a measurement of each launch.
@@ -117,7 +122,7 @@ const ENOUGH_SAMPLES: u64 = 4;
 const MOST_SAMPLES: u64 = 15;
 /// A sample is cut off at this multiple of the mean: beyond it, it more likely contains another process's turn of the
 /// device.
-pub(super) const OUTLIER: u64 = 4;
+pub(crate) const OUTLIER: u64 = 4;
 /// After this many outliers in a row the mean itself is taken to be wrong. Without this,
 /// `T4 8 short processes at a time, 10 x 20 ms, 30` gets a third less, with turns of 4 ms.
 const MOST_DOUBTS: u64 = 3;

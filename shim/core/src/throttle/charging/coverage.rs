@@ -5,7 +5,7 @@
 
 /// Stretches of covered time, in order, apart from one another.
 #[derive(Debug, Default)]
-pub(super) struct Coverage {
+pub(crate) struct Coverage {
     stretches: Vec<(u64, u64)>,
     /// Everything before this counts as covered.
     floor: u64,
@@ -15,13 +15,13 @@ const KEPT: usize = 64;
 
 impl Coverage {
     /// Forgets everything: the clock has changed.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.stretches.clear();
         self.floor = 0;
     }
 
     /// Covers a span. Returns the part of it that was not covered before.
-    pub(super) fn add(&mut self, start: u64, end: u64) -> u64 {
+    pub(crate) fn add(&mut self, start: u64, end: u64) -> u64 {
         let (mut start, mut end) = (start.max(self.floor), end);
         if start >= end {
             return 0;

@@ -21,11 +21,11 @@ use std::collections::VecDeque;
 
 use peers::{Page, Peer, signed};
 
-use super::usage_report::{PeerReport, UsageReport};
+use crate::throttle::usage_report::{PeerReport, UsageReport};
 
 /// The turns of this process on one device.
 #[derive(Debug)]
-pub(super) struct Turns {
+pub(crate) struct Turns {
     pages: Vec<Page>,
     peers: Vec<Peer>,
     points: VecDeque<Point>,
@@ -61,7 +61,7 @@ const POINTS: usize = 1024;
 const LATEST: usize = 4;
 
 impl Turns {
-    pub(super) const fn new(now: u64) -> Self {
+    pub(crate) const fn new(now: u64) -> Self {
         Self {
             pages: Vec::new(),
             peers: Vec::new(),
@@ -73,12 +73,12 @@ impl Turns {
     }
 
     /// Returns whether it is time to read the peers' reports.
-    pub(super) const fn is_look_due(&self, now: u64) -> bool {
+    pub(crate) const fn is_look_due(&self, now: u64) -> bool {
         !self.has_looked || now.saturating_sub(self.looked_at) >= LOOK_NS
     }
 
     /// Takes the peers' current reports and this process's own.
-    pub(super) fn look(
+    pub(crate) fn look(
         &mut self,
         peers: impl Iterator<Item = PeerReport>,
         own: UsageReport,
@@ -167,35 +167,35 @@ impl Turns {
 
     /// The longest time that a process waits for a turn and nothing else. If what lasts longer counted with its least
     /// too, `T10 1 in 100 takes 15 ms, waited for, 10, beside 40` would miss its bound.
-    pub(super) fn longest_wait_ns(&self) -> u64 {
+    pub(crate) fn longest_wait_ns(&self) -> u64 {
         let out = self.peers.iter().filter(|peer| peer.is_in_flight).count();
         LONG_TURN_NS.saturating_mul(out as u64 + 1)
     }
 
     /// Returns how much of the time from `start` to `end` was this process's, in the mean.
-    pub(super) fn of(&self, start: u64, end: u64) -> u64 {
+    pub(crate) fn of(&self, start: u64, end: u64) -> u64 {
         self.between(start, end, |point| point.own)
     }
 
     /// Returns how much of it certainly was.
-    pub(super) fn at_least(&self, start: u64, end: u64) -> u64 {
+    pub(crate) fn at_least(&self, start: u64, end: u64) -> u64 {
         self.between(start, end, |point| point.least)
     }
 
     /// Returns how much of `ns` within it was, in the mean.
-    pub(super) fn part(&self, ns: u64, start: u64, end: u64) -> u64 {
+    pub(crate) fn part(&self, ns: u64, start: u64, end: u64) -> u64 {
         let passed = end.saturating_sub(start);
         scaled(ns, self.of(start, end), passed).min(ns)
     }
 
     /// Returns how much of `ns` within it was the container's, in the mean.
-    pub(super) fn part_of_container(&self, ns: u64, start: u64, end: u64) -> u64 {
+    pub(crate) fn part_of_container(&self, ns: u64, start: u64, end: u64) -> u64 {
         let passed = end.saturating_sub(start);
         scaled(ns, self.between(start, end, |point| point.container), passed).min(ns)
     }
 
     /// Returns how much of `ns` within it certainly was.
-    pub(super) fn least_part(&self, ns: u64, start: u64, end: u64) -> u64 {
+    pub(crate) fn least_part(&self, ns: u64, start: u64, end: u64) -> u64 {
         let passed = end.saturating_sub(start);
         scaled(ns, self.at_least(start, end), passed).min(ns)
     }
@@ -256,7 +256,7 @@ impl Turns {
 }
 
 /// Returns `ns * part / whole`; `ns` if `whole` is zero.
-pub(super) fn scaled(ns: u64, part: u64, whole: u64) -> u64 {
+pub(crate) fn scaled(ns: u64, part: u64, whole: u64) -> u64 {
     // Most products fit into a word, whose division is several times as fast.
     if let Some(product) = ns.checked_mul(part) {
         return product.checked_div(whole).unwrap_or(ns);

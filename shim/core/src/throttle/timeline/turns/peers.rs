@@ -7,32 +7,32 @@ use crate::{
 
 /// How much more of a container's reports may count; of this process's own container, all of it.
 #[derive(Debug)]
-pub(super) struct Page {
-    pub(super) number: u64,
-    pub(super) allowed_ns: u64,
+pub(crate) struct Page {
+    pub(crate) number: u64,
+    pub(crate) allowed_ns: u64,
     /// The same of what its processes are taken to have been given at most.
-    pub(super) most_allowed_ns: u64,
-    pub(super) seen_at: u64,
+    pub(crate) most_allowed_ns: u64,
+    pub(crate) seen_at: u64,
 }
 
 /// Another process on the device, or all processes of another container.
 #[derive(Debug)]
-pub(super) struct Peer {
-    pub(super) key: u64,
+pub(crate) struct Peer {
+    pub(crate) key: u64,
     /// Whether it is of this process's container, and pays out of the same bucket.
-    pub(super) is_own: bool,
-    pub(super) work: u64,
-    pub(super) occupied_ns: u64,
+    pub(crate) is_own: bool,
+    pub(crate) work: u64,
+    pub(crate) occupied_ns: u64,
     /// Its reported work that counts and has not been given yet, in the mean and at most.
-    pub(super) left_ns: [i64; 2],
+    pub(crate) left_ns: [i64; 2],
     /// Its reported work that does not count yet.
-    pub(super) beyond_ns: u64,
+    pub(crate) beyond_ns: u64,
     /// What counts at most before it is reported: the time of a launch that may be long.
-    pub(super) ahead_ns: u64,
+    pub(crate) ahead_ns: u64,
     /// For how long it had work in flight since the latest look.
-    pub(super) there_ns: u64,
-    pub(super) is_in_flight: bool,
-    pub(super) seen_at: u64,
+    pub(crate) there_ns: u64,
+    pub(crate) is_in_flight: bool,
+    pub(crate) seen_at: u64,
 }
 
 /// Reports are late, and are corrected once measured: this much more counts.
@@ -48,12 +48,12 @@ const SAVED_NS: u64 = 4_000_000_000;
 const SAVED_AT_FIRST_NS: u64 = 200_000_000;
 
 impl Page {
-    pub(super) fn new(published: &PeerReport, now: u64) -> Self {
+    pub(crate) fn new(published: &PeerReport, now: u64) -> Self {
         let allowed_ns = published.share.map_or(u64::MAX, |share| share.of(SAVED_AT_FIRST_NS));
         Self { number: published.page, allowed_ns, most_allowed_ns: allowed_ns, seen_at: now }
     }
 
-    pub(super) fn fill(&mut self, share: Option<Share>, now: u64) {
+    pub(crate) fn fill(&mut self, share: Option<Share>, now: u64) {
         let passed = now.saturating_sub(std::mem::replace(&mut self.seen_at, now));
         let Some(share) = share else { return };
         let more = share.of(passed);
@@ -64,14 +64,14 @@ impl Page {
     }
 
     /// Takes back what counted.
-    pub(super) const fn refund(&mut self, ns: u64) {
+    pub(crate) const fn refund(&mut self, ns: u64) {
         self.allowed_ns = self.allowed_ns.saturating_add(ns);
         self.most_allowed_ns = self.most_allowed_ns.saturating_add(ns);
     }
 }
 
 impl Peer {
-    pub(super) const fn new(key: u64, is_own: bool, report: UsageReport, now: u64) -> Self {
+    pub(crate) const fn new(key: u64, is_own: bool, report: UsageReport, now: u64) -> Self {
         let (work, occupied_ns, is_in_flight) =
             (report.work, report.occupied_ns(now), report.is_in_flight());
         let beyond_ns = if is_in_flight && !is_own { IN_FLIGHT_AT_FIRST_NS } else { 0 };
@@ -89,7 +89,7 @@ impl Peer {
         }
     }
 
-    pub(super) fn update(&mut self, report: UsageReport, page: &mut Page, passed: u64, now: u64) {
+    pub(crate) fn update(&mut self, report: UsageReport, page: &mut Page, passed: u64, now: u64) {
         let occupied_ns = report.occupied_ns(now);
         self.there_ns = occupied_ns.saturating_sub(self.occupied_ns).min(passed);
         let more = report.work.wrapping_sub(self.work).cast_signed();
@@ -135,13 +135,13 @@ impl Peer {
     }
 
     /// Demand that remained when it had no more work in flight was given between two looks.
-    pub(super) fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         if !self.is_in_flight {
             (self.left_ns, self.beyond_ns, self.ahead_ns) = ([0; 2], 0, 0);
         }
     }
 }
 
-pub(super) fn signed(ns: u64) -> i64 {
+pub(crate) fn signed(ns: u64) -> i64 {
     i64::try_from(ns).unwrap_or(i64::MAX)
 }
