@@ -38,6 +38,21 @@ pub(crate) struct Modules {
 /// The crates whose modules have an order.
 pub(crate) const MODULES: &[Modules] = &[
     Modules {
+        sources: "shim/abi/src/",
+        order: &[
+            ("arg", "what a handler sees of a caller's arguments"),
+            ("cuda", "the types of the CUDA driver"),
+            ("nvml", "the types of NVML"),
+            ("cuda_fence_api", "rows of CUDA that only separate launches: waits of streams, copies by the host's side"),
+            ("cuda_copy_api", "rows of CUDA that copy and fill"),
+            ("cuda_time_api", "rows of CUDA for a compute limit alone: launches, waits, captures"),
+            ("cuda_api", "the rows of CUDA"),
+            ("nvml_api", "the rows of NVML"),
+        ],
+        upward: &[],
+        circles: &[],
+    },
+    Modules {
         sources: "hook/plan/src/",
         order: &[
             ("reason", "why a container is refused"),
