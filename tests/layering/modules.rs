@@ -43,7 +43,10 @@ pub(crate) const MODULES: &[Modules] = &[
             ("arg", "what a handler sees of a caller's arguments"),
             ("cuda", "the types of the CUDA driver"),
             ("nvml", "the types of NVML"),
-            ("cuda_fence_api", "rows of CUDA that only separate launches: waits of streams, copies by the host's side"),
+            (
+                "cuda_fence_api",
+                "rows of CUDA that only separate launches: waits of streams, copies by the host's side",
+            ),
             ("cuda_copy_api", "rows of CUDA that copy and fill"),
             ("cuda_time_api", "rows of CUDA for a compute limit alone: launches, waits, captures"),
             ("cuda_api", "the rows of CUDA"),
