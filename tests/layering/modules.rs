@@ -56,6 +56,44 @@ pub(crate) const MODULES: &[Modules] = &[
         circles: &[],
     },
     Modules {
+        sources: "shim/core/src/",
+        order: &[
+            ("sync", "words that processes share, explored by loom in tests"),
+            ("units", "bytes and shares"),
+            ("uuid", "the names of devices"),
+            ("table", "numbers by number, for what a process holds"),
+            ("extent", "how much arrays take"),
+            ("pitch", "how far rows of memory are padded"),
+            ("image", "how much code takes"),
+            ("physical", "how long physical memory lives"),
+            ("config", "the variables and their values"),
+            ("limits", "variables and limits file, resolved for one device by the minimum rule"),
+            (
+                "throttle",
+                "which launches wait, for how long, and how much of a device's time is charged",
+            ),
+            (
+                "ledger",
+                "the memory in which processes account for what they hold, and its protocol",
+            ),
+            ("page", "what processes publish for others on the same devices"),
+            ("process", "whether the owner of a slot still runs"),
+        ],
+        upward: &[],
+        circles: &[
+            (
+                "crate::throttle::meter",
+                "crate::throttle",
+                "imports from the file that collects names for callers",
+            ),
+            (
+                "crate::throttle::stream",
+                "crate::throttle",
+                "imports from the file that collects names for callers",
+            ),
+        ],
+    },
+    Modules {
         sources: "hook/plan/src/",
         order: &[
             ("reason", "why a container is refused"),

@@ -25,57 +25,30 @@ mod bucket;
 mod clock;
 mod costs;
 mod coverage;
+mod event;
 mod gang;
 mod meter;
+#[cfg(all(test, loom))]
+mod models;
 mod settlement;
 mod shares;
 mod signature;
 mod spacing;
 mod steady;
 mod stream;
+#[cfg(all(test, not(loom)))]
+mod tests;
 mod turns;
 mod usage_report;
 
 pub use allowance::Allowance;
 pub use bucket::Bucket;
 pub use clock::{CallTime, ClockMap};
+pub(crate) use costs::BIG_NS;
 pub use costs::Costs;
+pub use event::{Events, Reached};
 pub use gang::{Gang, Seat};
 pub use meter::{Meter, Permit, Totals, Verdict};
 pub use signature::{Launch, Signature};
 pub use stream::StreamId;
 pub use usage_report::{PeerReport, UsageReport};
-
-/// Timing events of the driver, as far as the meter needs them. The caller records them.
-pub trait Events {
-    /// One recorded event.
-    type Event;
-
-    /// Returns whether the device has reached the event. Called with the meter's lock held, at most a few dozen times
-    /// in a row.
-    fn reached(&mut self, event: &Self::Event) -> Reached;
-
-    /// Takes back an event that the meter no longer needs.
-    fn give_back(&mut self, event: Self::Event);
-}
-
-/// The state of a timing event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reached {
-    /// The device has not reached it yet.
-    Pending,
-    /// The device reached it at this time, by the clock that launches are timed with.
-    At(u64),
-    /// Its context ended at this time, and all work in it with it.
-    Ended(u64),
-    /// It will never be known: the driver refuses to answer.
-    Lost,
-}
-
-/// An operation whose cost is at least this is measured each time and charged its own measurement.
-pub(crate) const BIG_NS: u64 = 200_000;
-
-#[cfg(all(test, loom))]
-mod models;
-#[cfg(all(test, not(loom)))]
-mod tests;

@@ -10,8 +10,11 @@
 
 use std::sync::Arc;
 
-use super::{BIG_NS, Launch, Signature};
+use super::signature::{Launch, Signature};
 use crate::sync::Counter;
+
+/// An operation whose cost is at least this is measured each time and charged its own measurement.
+pub(crate) const BIG_NS: u64 = 200_000;
 
 /// The costs of the launches of one device; a clone is the same table.
 #[derive(Clone, Debug)]

@@ -11,7 +11,7 @@
 //!
 //! A notice that is not renewed expires: its process has ended, or has nothing to launch.
 
-use super::Bucket;
+use super::bucket::Bucket;
 use crate::{sync::Word, units::Share};
 
 /// The buckets that the launches of a process are charged to.

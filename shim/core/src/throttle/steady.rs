@@ -7,7 +7,7 @@
 //!
 //! Without this, kernels of 300 us at 30 % of the device beside the same at 70 % miss their bound.
 
-use super::Signature;
+use super::signature::Signature;
 
 /// What was measured of some signatures. A newcomer replaces another entry.
 #[derive(Debug)]
