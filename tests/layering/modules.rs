@@ -35,6 +35,9 @@ pub(crate) struct Modules {
     pub(crate) circles: &'static [(&'static str, &'static str, &'static str)],
 }
 
+/// Files of the simulated world.
+const WORLD: &str = "the parts of the simulated world are declared with it, and its rules are in files of their own";
+
 /// The crates whose modules have an order.
 pub(crate) const MODULES: &[Modules] = &[
     Modules {
@@ -209,5 +212,36 @@ pub(crate) const MODULES: &[Modules] = &[
             "crate::throttle::stream_table",
             "the gate is given the entry of a stream, which names its gate",
         )],
+    },
+    Modules {
+        sources: "bench/src/",
+        order: &[
+            ("run", "how much a run does, and how it ends"),
+            ("files", "the shim, the drivers and the client, built"),
+            ("machine", "what has to be known of the machine to read the numbers"),
+            ("measure", "processes that take turns, and what is kept of the samples"),
+            ("report", "rows, self-checks, JSON lines, the tables"),
+            ("world", "a client in its world"),
+            ("simulator", "programs on a simulated GPU in virtual time"),
+            ("alloc", "bench: plain allocations"),
+            ("families", "bench: allocations of each kind"),
+            ("launch", "bench: launches"),
+            ("resolve", "bench: look-ups"),
+            ("start", "bench: the start of a process"),
+            ("nri", "bench: the answer of the plugin"),
+            ("hook", "bench: the start of a container"),
+            ("ledger", "bench: the ledger with many processes"),
+            ("counts", "bench: instructions"),
+            ("accuracy", "bench: shares in virtual time"),
+            ("judge", "bench: whether the contract holds for adversarial programs"),
+            ("share", "bench: shares on the stub"),
+        ],
+        upward: &[],
+        circles: &[
+            ("crate::simulator::world::ends", "crate::simulator::world", WORLD),
+            ("crate::simulator::world::oracle", "crate::simulator::world", WORLD),
+            ("crate::simulator::world::pages", "crate::simulator::world", WORLD),
+            ("crate::simulator::world::thread", "crate::simulator::world", WORLD),
+        ],
     },
 ];

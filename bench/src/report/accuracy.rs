@@ -1,11 +1,10 @@
-//! The lines of a run as a Markdown table.
+//! The shares of cells in virtual time, as a Markdown table.
 
 use serde_json::Value;
 use std::fmt::Write as _;
 
 /// Containers alone, then those beside each other.
-#[must_use]
-pub fn text(lines: &[Value]) -> String {
+pub(super) fn text(lines: &[Value]) -> String {
     [alone(lines), side_by_side(lines)]
         .into_iter()
         .filter(|text| !text.is_empty())

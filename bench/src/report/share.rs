@@ -1,11 +1,10 @@
-//! The lines of a run as a Markdown table.
+//! The shares of the cells on the stub, as Markdown tables.
 
 use serde_json::Value;
 use std::fmt::Write as _;
 
 /// The tables of one program alone, and of two containers.
-#[must_use]
-pub fn text(lines: &[Value]) -> String {
+pub(super) fn text(lines: &[Value]) -> String {
     let mut text = String::new();
     cells(lines, &mut text);
     pairs(lines, &mut text);
