@@ -28,16 +28,12 @@ mod coverage;
 mod event;
 mod gang;
 mod meter;
-#[cfg(all(test, loom))]
-mod models;
 mod settlement;
 mod shares;
 mod signature;
 mod spacing;
 mod steady;
 mod stream;
-#[cfg(all(test, not(loom)))]
-mod tests;
 mod turns;
 mod usage_report;
 
@@ -52,3 +48,8 @@ pub use meter::{Meter, Permit, Totals, Verdict};
 pub use signature::{Launch, Signature};
 pub use stream::StreamId;
 pub use usage_report::{PeerReport, UsageReport};
+
+#[cfg(all(test, loom))]
+mod models;
+#[cfg(all(test, not(loom)))]
+mod tests;
