@@ -83,18 +83,7 @@ pub(crate) const MODULES: &[Modules] = &[
             ("process", "whether the owner of a slot still runs"),
         ],
         upward: &[],
-        circles: &[
-            (
-                "crate::throttle::meter",
-                "crate::throttle",
-                "imports from the file that collects names for callers",
-            ),
-            (
-                "crate::throttle::stream",
-                "crate::throttle",
-                "imports from the file that collects names for callers",
-            ),
-        ],
+        circles: &[],
     },
     Modules {
         sources: "hook/plan/src/",
