@@ -19,7 +19,8 @@ mod tool_launches;
 
 pub(crate) use captures::{Capture, Captures};
 pub(crate) use collectives::Collectives;
-pub(crate) use gate::{Admitted, Gate};
+pub(crate) use gate::Gate;
+pub(crate) use gate::admit::Admitted;
 pub(crate) use key::Key;
 pub(crate) use peers::Peers;
 pub(crate) use stream_table::{StreamEntry, StreamTable, ThreadAllowance};

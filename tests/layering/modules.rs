@@ -196,11 +196,7 @@ pub(crate) const MODULES: &[Modules] = &[
             ),
         ],
         upward: &[],
-        circles: &[(
-            "crate::throttle::gate",
-            "crate::throttle::stream_table",
-            "the gate is given the entry of a stream, which names its gate",
-        )],
+        circles: &[],
     },
     Modules {
         sources: "bench/src/",

@@ -4,11 +4,11 @@
 //! recorded or a thread sleeps. A tool that the driver calls back on the same thread in the mean time finds the lock
 //! [held](crate::driver::call_guard): its launches [wait](super::tool_launches) afterwards.
 
+pub(crate) mod admit;
 mod ends;
 mod questions;
 
 use super::peers::Peers;
-use super::stream_table::{Stream, ThreadAllowance};
 use super::timing::{ContextId, Mark, Spare, Timing};
 use crate::container::ledger_file;
 use crate::container::live_limits::Live;
@@ -18,8 +18,7 @@ use crate::sys;
 use gpucap_abi::cuda::{CUcontext, CUstream};
 use gpucap_core::ledger::{DeviceIndex, Ledger, Slot};
 use gpucap_core::throttle::{
-    Bucket, CallTime, Costs, Gang, Launch, Meter, Permit, Signature, StreamId, Totals, Upkeep,
-    UsageReport, Verdict,
+    Bucket, CallTime, Costs, Gang, Meter, Signature, StreamId, Totals, Upkeep, UsageReport,
 };
 use gpucap_core::units::Share;
 use parking_lot::Mutex;
@@ -50,14 +49,6 @@ struct Inside {
     paid_until: Option<u64>,
     /// The report that the peers have already.
     published: UsageReport,
-}
-
-/// A launch that may go to the driver.
-pub(crate) struct Admitted {
-    permit: Permit,
-    events: Option<(Mark, Spare)>,
-    /// The stream, and the context of its events.
-    place: (StreamId, ContextId),
 }
 
 impl Gate {
@@ -104,71 +95,6 @@ impl Gate {
     /// Forgets the cost of an executable graph that was changed.
     pub(crate) fn changed(&self, signature: Signature) {
         self.with(|inside| inside.meter.changed(signature));
-    }
-
-    /// Waits until the share allows a launch, and marks where it begins in its stream. `None` if this thread is
-    /// inside a call of the driver already, or the stream has ended.
-    pub(crate) fn admit(
-        &self,
-        copy: &DriverCopy,
-        allowance: &ThreadAllowance,
-        launch: Launch,
-        stream: CUstream,
-    ) -> Option<Admitted> {
-        let Stream { id, context } = allowance.entry.stream();
-        let id = id?;
-        let mark = || self.mark_end(copy, (id, context), stream);
-        let permit = self.permit(copy, id, allowance, launch, mark)?;
-        let events = if permit.wants_events() { self.spare(copy, context) } else { None };
-        let events = events.and_then(|[first, second]| match first.record(copy, stream) {
-            Ok(mark) => Some((mark, second)),
-            Err(first) => {
-                self.keep([first, second]);
-                None
-            }
-        });
-        Some(Admitted { permit, events, place: (id, context) })
-    }
-
-    /// Calls `mark` before it waits, if an event would then show when the stream's work ends.
-    fn permit(
-        &self,
-        copy: &DriverCopy,
-        id: StreamId,
-        allowance: &ThreadAllowance,
-        launch: Launch,
-        mark: impl Fn(),
-    ) -> Option<Permit> {
-        let began = sys::monotonic_ns();
-        let mut now = began;
-        loop {
-            if self.upkeep.is_inheriting_due(now) {
-                self.inherit(now);
-            }
-            self.look_around(now, true);
-            let verdict = self.asking(copy, |inside| {
-                let mut events = inside.timing.reader(copy);
-                inside.meter.before_launch(id, &allowance.prepaid, launch, now, &mut events)
-            })?;
-            match verdict {
-                Verdict::Admit(permit) => {
-                    if now > began {
-                        self.ledger.waited(self.index, now.saturating_sub(began));
-                    }
-                    return Some(permit);
-                }
-                Verdict::Wait { until, wants_mark } => {
-                    if wants_mark {
-                        mark();
-                    }
-                    if self.upkeep.held_back(now) {
-                        self.look_for_unreported();
-                    }
-                    sys::sleep_until(until);
-                }
-            }
-            now = sys::monotonic_ns();
-        }
     }
 
     /// Finds out whether a process on the device publishes no report: then measurements contain its turns too.
@@ -224,37 +150,6 @@ impl Gate {
             }
             Err(first) => self.keep([first, second]),
         }
-    }
-
-    /// Handles a launch that the driver took just now; marks where it ends.
-    pub(crate) fn launched(&self, copy: &DriverCopy, admitted: Admitted, stream: CUstream) {
-        let now = sys::monotonic_ns();
-        let Admitted { permit, events, place } = admitted;
-        let began = events.as_ref().map_or(now, |(first, _)| first.asked_until());
-        let returned = began.saturating_add(self.call.bounded(now.saturating_sub(began)));
-        let marks = events.and_then(|(first, second)| match second.record(copy, stream) {
-            Ok(second) => Some([first, second]),
-            Err(second) => {
-                self.keep([first.unused(), second]);
-                None
-            }
-        });
-        let wants_spacing = self.asking(copy, |inside| {
-            let mut events = inside.timing.reader(copy);
-            inside.meter.launched(permit, returned, marks, &mut events)
-        });
-        if wants_spacing == Some(true) {
-            self.mark(copy, place, stream, |inside, id, mark, now| {
-                inside.meter.spaced(id, mark, now, &mut inside.timing.reader(copy));
-            });
-        }
-    }
-
-    /// Handles a launch that the driver refused.
-    pub(crate) fn refused(&self, admitted: Admitted) {
-        let Admitted { permit, events, .. } = admitted;
-        self.with(|inside| inside.meter.refused(permit, sys::monotonic_ns()));
-        self.keep(events.into_iter().flat_map(|(first, second)| [first.unused(), second]));
     }
 
     fn keep(&self, spare: impl IntoIterator<Item = Spare>) {
