@@ -4,21 +4,21 @@
 //! what it gets can be compared with what it asks for. [`bounds`] says how far off each cell may be, and a cell beyond
 //! its bound is a failed check. **Simulated, virtual time: not a measurement of any card.**
 //!
-//! * [`cell`]: one run. * [`sharing`]: several containers on one card. * [`bounds`]: what is allowed. * [`table`], [`picture`]: the lines of a run for people.
+//! * [`cell`]: one run. * [`sharing`]: several containers on one card. * [`bounds`]: what is allowed.
+//! * [`picture`]: the lines of a run for people.
 
 pub mod bounds;
 pub mod cell;
 pub mod picture;
 pub mod sharing;
-pub mod table;
 #[cfg(test)]
 mod tests;
 
 use crate::files::Files;
 use crate::report::Report;
+use crate::run::{Effort, Result};
 use crate::simulator::Setup;
 use crate::simulator::workloads::{ALL, Workload};
-use crate::{Effort, Result};
 use bounds::Bound;
 use cell::Cell;
 use sharing::{GROUPS, Group};

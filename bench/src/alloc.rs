@@ -4,8 +4,8 @@
 use crate::files::Files;
 use crate::measure::{Sample, in_turns};
 use crate::report::{Report, Row, Unit};
+use crate::run::{Effort, Result};
 use crate::world::{CAP, Client, World, occupied_bytes};
-use crate::{Effort, Result};
 
 /// The most that a pair may cost, in nanoseconds.
 const PAIR: f64 = 150.0;

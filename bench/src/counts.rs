@@ -7,8 +7,8 @@
 use crate::files::Files;
 use crate::measure::Sample;
 use crate::report::{Report, Row, Unit};
+use crate::run::{Effort, Result, Stop};
 use crate::world::World;
-use crate::{Effort, Result, Stop};
 use std::io::{ErrorKind, Write};
 use std::process::{Command, Stdio};
 

@@ -8,8 +8,8 @@ use crate::alloc::{has_free, together};
 use crate::files::Files;
 use crate::measure::{Sample, in_turns};
 use crate::report::{Report, Row, Unit};
+use crate::run::{Effort, Result};
 use crate::world::{Client, World, occupied_bytes};
-use crate::{Effort, Result};
 
 /// The most that a pair of calls may cost, in nanoseconds.
 const PAIR: f64 = 150.0;

@@ -5,7 +5,7 @@
 //! taken as it is. The C files are compiled into a directory of this run, which
 //! goes away with the value, as does the one in shared memory where the ledgers lie.
 
-use crate::{Effort, Result, Stop};
+use crate::run::{Effort, Result, Stop};
 use std::env;
 use std::fs;
 use std::os::unix::fs::symlink;

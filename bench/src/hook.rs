@@ -5,13 +5,15 @@
 //! hook that is all that a runtime would have made. Each run has a new one, so that nothing is found done already.
 //! Where an engine calls the wrapper, [`wrapper`] comes on top; where it asks the plugin, too, its answer does.
 
+mod bundle;
 mod wrapper;
 
 use crate::files::Files;
 use crate::measure::in_turns;
 use crate::nri::{Runtime, question};
 use crate::report::{Report, Row, Unit};
-use crate::{Effort, Result, Stop};
+use crate::run::{Effort, Result, Stop};
+use bundle::{CONTAINERS, START, config};
 use serde_json::json;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -19,10 +21,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
-/// The most that a container's start may pay, in nanoseconds.
-const START: f64 = 3_000_000.0;
-/// One container that asks for a slice and one that does not, and what they have in their environments.
-const CONTAINERS: [(&str, &str); 2] = [("asks", "GPU_MEM_LIMIT=4Gi"), ("silent", "GPU_MEM_LIMIT=")];
 /// One that asks for a share of time too, and so is given a usage page.
 const SHARES: (&str, &str) = ("shares", "GPU_PROFILE=3g.20gb");
 /// What the hook looks for in an image, and what a plain build of the library needs besides.
@@ -109,16 +107,6 @@ fn bundle(place: &Path, entry: &str, library: &Path) -> Result<PathBuf> {
     let node = json!({"library": library, "run_dir": run, "log_file": log});
     fs::write(place.join("node.json"), node.to_string())?;
     Ok(place.to_path_buf())
-}
-
-/// What an engine tells the runtime of a container with this in its environment.
-fn config(entry: &str) -> String {
-    let config = json!({
-        "process": {"env": [entry]},
-        "root": {"path": "root"},
-        "linux": {"namespaces": [{"type": "mount"}]},
-    });
-    config.to_string()
 }
 
 /// Nanoseconds of one run of the hook.

@@ -7,8 +7,8 @@
 use crate::files::Files;
 use crate::measure::in_turns;
 use crate::report::{Report, Row, Unit};
+use crate::run::{Effort, Result, Stop};
 use crate::world::{Client, World};
-use crate::{Effort, Result};
 
 /// The most that a launch may cost where no time is shared: the driver's own function is called.
 const NO_SHARE: f64 = 1.0;
@@ -26,7 +26,7 @@ pub fn run(files: &Files, effort: Effort, report: &mut Report) -> Result {
         clients.push(world.pinned(files, "launch")?);
     }
     let clients: &mut [Client; 3] =
-        clients.as_mut_slice().try_into().map_err(|_| crate::Stop::fail("three worlds"))?;
+        clients.as_mut_slice().try_into().map_err(|_| Stop::fail("three worlds"))?;
     redirected(clients, report)?;
     let rounds = effort.pick(3, 600);
     for (stream, command) in
@@ -54,7 +54,7 @@ pub fn run(files: &Files, effort: Effort, report: &mut Report) -> Result {
 /// The shim is in the way where time is shared, and nowhere else.
 fn redirected(clients: &mut [Client; 3], report: &mut Report) -> Result {
     let [bare, capped, timed] = clients;
-    let own = |client: &mut Client| Ok::<_, crate::Stop>(client.ask("where")?.get("launch"));
+    let own = |client: &mut Client| Ok::<_, Stop>(client.ask("where")?.get("launch"));
     let found = [own(bare)?, own(capped)?, own(timed)?];
     report.check("a launch is redirected only where time is shared", found == [1.0, 1.0, 0.0]);
     Ok(())

@@ -5,6 +5,7 @@
 //! Below the shim lies the null driver (`bench/null`), which answers at once, so that a difference
 //! of nanoseconds can be seen; no number here says anything of a card.
 //!
+//! * [`run`]: how much a run does, and how it ends.
 //! * [`files`]: builds the shim, the null driver and the client.
 //! * [`world`]: a client in its world, obeying line by line.
 //! * [`measure`]: taking turns, and what is kept of the samples.
@@ -27,54 +28,10 @@ pub mod measure;
 pub mod nri;
 pub mod report;
 pub mod resolve;
+pub mod run;
 pub mod share;
 pub mod simulator;
 pub mod start;
 pub mod world;
 
-use std::fmt;
-
-/// Why a bench ended early.
-#[derive(Debug, Clone)]
-pub enum Stop {
-    /// It lacks its means; the rest goes on.
-    Skip(String),
-    /// Something is wrong.
-    Fail(String),
-}
-
-impl Stop {
-    /// A failure with this text.
-    pub fn fail(text: impl fmt::Display) -> Self {
-        Self::Fail(text.to_string())
-    }
-}
-
-impl From<std::io::Error> for Stop {
-    fn from(error: std::io::Error) -> Self {
-        Self::fail(error)
-    }
-}
-
-/// What most functions here return.
-pub type Result<T = ()> = std::result::Result<T, Stop>;
-
-/// How much a run takes upon itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effort {
-    /// Enough to see that everything works; the times mean nothing.
-    Quick,
-    /// Enough to believe the medians on a machine that others use too.
-    Full,
-}
-
-impl Effort {
-    /// One of two counts.
-    #[must_use]
-    pub const fn pick(self, quick: usize, full: usize) -> usize {
-        match self {
-            Self::Quick => quick,
-            Self::Full => full,
-        }
-    }
-}
+pub use run::{Effort, Result, Stop};

@@ -5,7 +5,7 @@
 //! in every run: a process finds in the caches what the one before it left there, so none may
 //! always follow the same other. No sample is thrown away.
 
-use crate::Result;
+use crate::run::Result;
 
 /// Samples of one quantity.
 #[derive(Debug, Clone, Default)]

@@ -5,7 +5,7 @@
 use crate::files::Files;
 use crate::measure::in_turns;
 use crate::report::{Report, Row, Unit};
-use crate::{Effort, Result, Stop};
+use crate::run::{Effort, Result, Stop};
 use gpucap_nri::frame::{Connection, Decoder, Kind, encode};
 use gpucap_nri::message::{
     self, Container, CreateContainerRequest, CreateContainerResponse, PodSandbox, Request, Response,

@@ -4,6 +4,9 @@
 //! nothing to compare it with. The table is made from the JSON lines, so that one from last year
 //! prints like one from just now.
 
+mod accuracy;
+mod share;
+
 use crate::measure::Sample;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -194,7 +197,7 @@ fn text(lines: &[Value]) -> String {
         text.push_str(&table(&rows));
     }
     let mut is_first = rows.is_empty();
-    for shares in [crate::accuracy::table::text(lines), crate::share::table::text(lines)] {
+    for shares in [accuracy::text(lines), share::text(lines)] {
         if !is_first && !shares.is_empty() {
             text.push('\n');
         }

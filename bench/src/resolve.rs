@@ -3,8 +3,8 @@
 use crate::files::Files;
 use crate::measure::in_turns;
 use crate::report::{Report, Row, Unit};
+use crate::run::{Effort, Result};
 use crate::world::{Client, World};
-use crate::{Effort, Result};
 
 /// The most that the shim may add to a look-up of a name that is none of the driver's.
 const OTHER_NAME: f64 = 5.0;

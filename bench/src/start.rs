@@ -4,8 +4,8 @@
 use crate::files::Files;
 use crate::measure::{Sample, in_turns};
 use crate::report::{Report, Row, Unit};
+use crate::run::{Effort, Result, Stop};
 use crate::world::World;
-use crate::{Effort, Result, Stop};
 use std::process::Command;
 use std::time::Instant;
 

@@ -4,7 +4,7 @@
 //! works, the others wait for their next line and take nothing from it.
 
 use crate::files::Files;
-use crate::{Result, Stop};
+use crate::run::{Result, Stop};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

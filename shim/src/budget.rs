@@ -5,27 +5,23 @@
 //! charged for what.
 
 pub(crate) mod absent;
-mod charge;
+pub(crate) mod charge;
 pub(crate) mod device;
 pub(crate) mod growth;
 pub(crate) mod price;
+pub(crate) mod record;
 
 use crate::budget::device::{Device, Standing, Unresolved};
 use crate::container::attendance::Attendance;
 use crate::container::ledger_file;
 use crate::driver::DriverCopy;
-use crate::log;
 use crate::state::{self, Policy, Problem};
 use crate::sys;
 use crate::throttle::Gate;
 use core::sync::atomic::Ordering;
 use gpucap_abi::cuda::CUdevice;
-use gpucap_core::config::LogLevel;
-use gpucap_core::ledger::{Kind, Ledger, OverQuota, Slot};
-use gpucap_core::units::Bytes;
+use gpucap_core::ledger::{Ledger, Slot};
 use once_cell::race::OnceBox;
-
-pub(crate) use charge::{Charge, Record};
 
 /// How many devices one process can use.
 const MAX_DEVICES: usize = 64;
@@ -103,61 +99,10 @@ impl Budget {
         }
     }
 
-    /// Takes bytes from a device's cap. A charge that is dropped without [`Charge::commit`] is given back.
-    ///
-    /// # Errors
-    /// It does not fit, even after everything that dead processes held has come back.
-    pub(crate) fn charge(
-        &'static self,
-        device: &Device,
-        kind: Kind,
-        bytes: u64,
-    ) -> Result<Charge, OverQuota> {
-        let _one_at_a_time = device.turn.lock();
-        let (slot, index) = (self.slot, device.index);
-        let all_live = || self.attendance.all_live();
-        let cap = device.cap();
-        self.ledger.charge_or_reap(
-            slot,
-            index,
-            kind,
-            bytes,
-            cap,
-            &all_live,
-            &ledger_file::alive,
-        )?;
-        Ok(Charge { budget: self, record: Record { bytes, home: 0, device: index, kind } })
-    }
-
-    /// Charges for what the driver holds already and what cannot be given back, whether it fits or not: the limit is full
-    /// until it has gone.
-    pub(crate) fn charge_held(&'static self, device: &Device, kind: Kind, bytes: u64) -> Charge {
-        let _one_at_a_time = device.turn.lock();
-        // Without a limit it fits, and dead processes are not in the way.
-        let _ = self.ledger.charge(self.slot, device.index, kind, bytes, u64::MAX);
-        Charge { budget: self, record: Record { bytes, home: 0, device: device.index, kind } }
-    }
-
     /// Bytes of a device that the container's processes hold, without those that have been dead for half a second.
     pub(crate) fn used(&self, device: &Device) -> u64 {
         self.attendance.keep_up();
         self.ledger.used(device.index)
-    }
-
-    /// Counts a refusal that the application sees, and logs the first one.
-    pub(crate) fn refused(&self, device: &Device, over: &OverQuota) {
-        static LOGGED: log::Once = log::Once::new();
-        self.ledger.count_refusal(self.slot, device.index);
-        if LOGGED.first() {
-            let (limit, used, request) =
-                (Bytes(over.limit), Bytes(over.used), Bytes(over.requested));
-            self.policy.log(
-                LogLevel::Warn,
-                format_args!(
-                    "memory: allocation refused limit={limit} used={used} request={request}; later refusals are counted, not logged"
-                ),
-            );
-        }
     }
 
     /// A pool is about to be destroyed: what a device takes from next is asked of the driver.
@@ -189,16 +134,5 @@ impl Budget {
     pub(crate) fn holds(&self, device: &Device) -> u64 {
         let own = self.ledger.processes().find(|process| process.slot() == self.slot.index());
         own.and_then(|own| own.account(device.index)).map_or(0, |account| account.used)
-    }
-
-    /// Gives the bytes of a record back.
-    pub(crate) fn refund(&self, record: Record) {
-        if record.bytes == 0 {
-            return;
-        }
-        if let Some((_, device)) = self.capped().find(|(_, device)| device.index == record.device) {
-            let _one_at_a_time = device.turn.lock();
-            self.ledger.refund(self.slot, record.device, record.kind, record.bytes);
-        }
     }
 }

@@ -3,7 +3,7 @@
 //! The only place where a decision of the shim becomes a code of the driver. The application only ever sees codes
 //! that the driver documents for the called function.
 
-use crate::budget::Charge;
+use crate::budget::charge::Charge;
 use crate::budget::device::Device;
 use crate::driver::DriverCopy;
 use crate::redirect;

@@ -3,6 +3,7 @@
 //! A handler is a safe function. It sees the call ([`Call`]), the original as `next`, and its
 //! arguments wrapped; it cannot name the original, and it does not know codes of the driver.
 
+mod allocation;
 pub(crate) mod array;
 pub(crate) mod code;
 pub(crate) mod context;

@@ -25,7 +25,7 @@ macro_rules! library {
         pub(crate) mod $table {
             use super::*;
             use $handlers as handlers;
-            use driver::library::$table::{COPIES as DRIVERS, COUNT, ORIGINALS, Place};
+            use driver::copies::$table::{COPIES as DRIVERS, COUNT, ORIGINALS, Place};
 
             const ROWS: &[Row] = &[$(Row {
                 symbol: stringify!($symbol).as_bytes(),

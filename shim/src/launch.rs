@@ -7,6 +7,7 @@
 //! A launch in a stream that is being captured runs nothing and passes unchanged. What a tool launches while the driver
 //! calls it back under a lock of ours [waits](tools) once that is released.
 
+mod allowance;
 mod ends;
 mod paths;
 mod tools;
@@ -26,8 +27,8 @@ use crate::driver::cuda as driver;
 use crate::session::Session;
 use crate::sys;
 use crate::throttle::{Key, StreamEntry, ThreadAllowance};
+use allowance::allowance;
 use gpucap_abi::cuda::{CUcontext, CUstream};
-use paths::allowance;
 use std::{iter, ptr};
 
 /// Returns the time by the clock that launches and waits are timed with, in nanoseconds.

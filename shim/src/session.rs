@@ -6,7 +6,7 @@
 pub(crate) mod context_end;
 
 use crate::budget::Budget;
-use crate::budget::Record;
+use crate::budget::record::Record;
 use crate::driver::call_guard::lock;
 use crate::fork_page::{self, ForkPage, begin_epoch};
 use crate::holdings::allocations::{Allocations, ByAddress};

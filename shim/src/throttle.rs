@@ -10,7 +10,7 @@
 mod captures;
 mod collectives;
 mod gate;
-mod interval;
+mod key;
 mod peers;
 pub(crate) mod stream_cache;
 mod stream_table;
@@ -19,9 +19,11 @@ mod tool_launches;
 
 pub(crate) use captures::{Capture, Captures};
 pub(crate) use collectives::Collectives;
-pub(crate) use gate::{Admitted, Gate};
+pub(crate) use gate::Gate;
+pub(crate) use gate::admit::Admitted;
+pub(crate) use key::Key;
 pub(crate) use peers::Peers;
-pub(crate) use stream_table::{Key, StreamEntry, StreamTable, ThreadAllowance};
+pub(crate) use stream_table::{StreamEntry, StreamTable, ThreadAllowance};
 pub(crate) use timing::Recorded;
 pub(crate) use tool_launches::{ToolLaunch, ToolLaunches};
 

@@ -89,7 +89,7 @@ pub(crate) fn of_handle(nvml: &DriverCopy, device: nvmlDevice_t) -> Place {
 }
 
 fn loaded_nvml() -> Option<&'static DriverCopy> {
-    driver::library::nvml::COPIES.iter().find(|copy| copy.base.load(Ordering::Acquire) != 0)
+    driver::copies::nvml::COPIES.iter().find(|copy| copy.base.load(Ordering::Acquire) != 0)
 }
 
 /// nvidia-smi orders cards by PCI address. Only if all of them are to be seen is the rank among those seen the index.

@@ -49,9 +49,12 @@ fn order(modules: &Modules) -> String {
     for (from, to, why) in modules.upward {
         let _ = writeln!(text, "- `{from}` names `{to}`: {why}");
     }
-    match modules.circles {
-        None => text.push_str("\nNo files name each other in a circle.\n"),
-        Some(why) => _ = writeln!(text, "\nFiles still name each other in circles: {why}."),
+    text.push_str(match modules.circles {
+        [] => "\nNo files name each other in a circle.\n",
+        _ => "\nNo files name each other in a circle, but for these arrows:\n\n",
+    });
+    for (from, to, why) in modules.circles {
+        let _ = writeln!(text, "- `{from}` names `{to}`: {why}");
     }
     text
 }

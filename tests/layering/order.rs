@@ -1,9 +1,7 @@
-//! The order of modules: each names only what is below it, and no files name each other in a circle.
+//! The order of modules: each names only what is below it.
 //!
-//! The orders are in `modules`. [`upward`] looks at one file, as the other rules do; [`circle`] and [`stale`] look at
-//! all files of a crate, since a circle has several and an entry of a table may have none.
-
-use std::collections::{BTreeMap, BTreeSet};
+//! The orders are in `modules`. [`upward`] looks at one file, as the other rules do; [`stale`] looks at all files of a
+//! crate, since an entry of a table may have none. Circles, which a crate has between its files, are in `circles`.
 
 use crate::modules::{MODULES, Modules};
 use crate::rules::Fault;
@@ -64,51 +62,8 @@ pub(crate) fn stale(sources: &[Source], modules: &Modules) -> Vec<String> {
     found
 }
 
-/// Files that name each other in a circle: the path from one of them back to itself.
-pub(crate) fn circle(sources: &[Source], modules: &Modules) -> Option<Vec<String>> {
-    let files = sources.iter().filter(|source| is_of(source, modules));
-    let files: BTreeMap<String, &Source> = files.map(|source| (source.module(), source)).collect();
-    let mut arrows: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for (module, source) in &files {
-        let named = source.names().iter().filter_map(|name| file_of(&files, module, &name.path));
-        arrows.insert(module, named.filter(|other| other != module).collect());
-    }
-    // What names nothing that is left is in no circle.
-    while let Some(free) = arrows.iter().find(|(_, to)| to.is_empty()).map(|(module, _)| *module) {
-        arrows.remove(free);
-        for to in arrows.values_mut() {
-            to.remove(free);
-        }
-    }
-    let mut path = vec![*arrows.first_key_value()?.0];
-    loop {
-        let next = *arrows.get(path.last()?)?.first()?;
-        if let Some(start) = path.iter().position(|module| *module == next) {
-            return Some(path[start..].iter().chain([&next]).map(|&it| it.to_owned()).collect());
-        }
-        path.push(next);
-    }
-}
-
-/// The file that holds what `name` says in `module`: the longest beginning of the name that is a file.
-fn file_of<'a>(files: &'a BTreeMap<String, &Source>, module: &str, name: &str) -> Option<&'a str> {
-    let inside = format!("{module}::{name}");
-    let mut path = if name.starts_with("crate::") {
-        name
-    } else {
-        // A child of this module. The word alone may be anything.
-        let (child, _) = name.split_once("::")?;
-        files.contains_key(&format!("{module}::{child}")).then_some(&*inside)?
-    };
-    loop {
-        if let Some((file, _)) = files.get_key_value(path) {
-            return Some(file);
-        }
-        path = path.rsplit_once("::")?.0;
-    }
-}
-
-fn is_of(source: &Source, modules: &Modules) -> bool {
+/// Whether a file is one of this crate's sources.
+pub(crate) fn is_of(source: &Source, modules: &Modules) -> bool {
     source.path.starts_with(modules.sources) && source.path.ends_with(".rs")
 }
 

@@ -26,6 +26,8 @@ pub(crate) struct Source {
 pub(crate) struct Name {
     pub(crate) line: usize,
     pub(crate) path: String,
+    /// The module that it stands in: that of the file, or one that is written out in it.
+    pub(crate) module: String,
 }
 
 impl Source {
@@ -63,17 +65,16 @@ impl Source {
                     self.shipped[at + 3..end].split_whitespace().collect::<Vec<_>>().join(" ");
                 let mut found = Vec::new();
                 leaves("", &tree, &mut found);
-                let found = found.iter().map(|path| self.absolute(path, &inside));
-                names.extend(found.map(|path| Name { line, path }));
+                names.extend(found.iter().map(|path| self.name(line, path, &inside)));
                 at = end;
                 continue;
             }
-            inside.is_next |= word == "mod";
+            inside.word(word);
             at += word.len();
             while self.shipped[at..].starts_with("::") && starts_word(bytes, at + 2) {
                 at += 2 + word_at(&self.shipped, at + 2).len();
             }
-            names.push(Name { line, path: self.absolute(&self.shipped[start..at], &inside) });
+            names.push(self.name(line, &self.shipped[start..at], &inside));
         }
         names
     }
@@ -88,46 +89,62 @@ impl Source {
         }
     }
 
-    fn absolute(&self, name: &str, inside: &Inside) -> String {
-        let mut module = self.module() + &"::{}".repeat(inside.modules.len());
-        let mut rest = name;
-        let mut relative = false;
-        while let Some(above) = rest.strip_prefix("super::") {
-            module.truncate(module.rfind("::").unwrap_or(module.len()));
-            (rest, relative) = (above, true);
+    fn name(&self, line: usize, name: &str, inside: &Inside) -> Name {
+        let mut module = self.module();
+        for (_, inner) in &inside.modules {
+            module = format!("{module}::{inner}");
         }
-        if let Some(here) = rest.strip_prefix("self::") {
-            (rest, relative) = (here, true);
-        }
-        if relative { format!("{module}::{rest}") } else { name.to_owned() }
+        let path = absolute(name, &module);
+        Name { line, path, module }
     }
+}
+
+/// A name as it is called from everywhere, where `super` and `self` in this module begin it.
+fn absolute(name: &str, module: &str) -> String {
+    let mut module = module;
+    let mut rest = name;
+    let mut relative = false;
+    while let Some(above) = rest.strip_prefix("super::") {
+        module = &module[..module.rfind("::").unwrap_or(module.len())];
+        (rest, relative) = (above, true);
+    }
+    if let Some(here) = rest.strip_prefix("self::") {
+        (rest, relative) = (here, true);
+    }
+    if relative { format!("{module}::{rest}") } else { name.to_owned() }
 }
 
 /// The modules of a file that are written out in it, as the reader goes through them: in one, `super` is a module of
 /// the same file.
 #[derive(Default)]
 struct Inside {
-    /// `mod` was read, and neither its `{` nor its `;` yet.
-    is_next: bool,
+    /// What was read of a declaration: `mod`, or the name after it, and neither its `{` nor its `;` yet.
+    next: Option<String>,
     depth: usize,
-    /// The depth of each.
-    modules: Vec<usize>,
+    /// Depth and name of each.
+    modules: Vec<(usize, String)>,
 }
 
 impl Inside {
+    fn word(&mut self, word: &str) {
+        if word == "mod" || self.next.as_deref() == Some("mod") {
+            self.next = Some(word.to_owned());
+        }
+    }
+
     fn pass(&mut self, sign: u8) {
         match sign {
             b'{' => {
                 self.depth += 1;
-                if std::mem::take(&mut self.is_next) {
-                    self.modules.push(self.depth);
+                if let Some(name) = self.next.take() {
+                    self.modules.push((self.depth, name));
                 }
             }
             b'}' => {
-                self.modules.pop_if(|depth| *depth == self.depth);
+                self.modules.pop_if(|(depth, _)| *depth == self.depth);
                 self.depth = self.depth.saturating_sub(1);
             }
-            b';' => self.is_next = false,
+            b';' => self.next = None,
             _ => {}
         }
     }

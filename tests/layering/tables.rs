@@ -4,7 +4,6 @@
 
 /// Where unsafe code may stand: at the borders with the driver, the loader and the system.
 pub(crate) const UNSAFE: &[&str] = &[
-    "shim/abi/src/arg.rs",
     "shim/abi/src/arg/",
     "shim/core/tests/",
     // The mapped ledger, page of limits and usage page, the page that a fork wipes, the constructor.
@@ -15,7 +14,6 @@ pub(crate) const UNSAFE: &[&str] = &[
     "shim/src/session.rs",
     "shim/src/fork_page.rs",
     "shim/src/lib.rs",
-    "shim/src/driver.rs",
     "shim/src/driver/",
     "shim/src/hooks.rs",
     "shim/src/redirect.rs",

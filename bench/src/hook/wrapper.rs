@@ -4,10 +4,10 @@
 //! The bundles lie in memory, where engines have theirs. The hook, which the wrapper writes into the container's
 //! `config.json`, is paid for as well: the rows beside these.
 
-use super::{CONTAINERS, START, config};
+use super::bundle::{CONTAINERS, START, config};
 use crate::measure::in_turns;
 use crate::report::{Report, Row, Unit};
-use crate::{Effort, Result, Stop};
+use crate::run::{Effort, Result, Stop};
 use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -6,7 +6,8 @@
 
 use super::job::{End, Job, Length, Names};
 use super::scene::{Container, Extra, Found, Member, Scene};
-use super::{HEADER, Switches, line};
+use super::switches::Switches;
+use super::table::{HEADER, line};
 use crate::simulator::dice::Dice;
 use crate::simulator::{Page, Says, Setup};
 

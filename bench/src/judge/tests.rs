@@ -112,8 +112,8 @@ fn a_seed_makes_a_cell_again() {
 #[test]
 fn a_switch_that_does_not_matter_is_not_tried() {
     let alone = scene(vec![Container::one(30, Job::of(MS))]);
-    assert_eq!(Switches::of(&alone, crate::Effort::Full).len(), 2, "when events are reached");
+    assert_eq!(Switches::of(&alone, crate::run::Effort::Full).len(), 2, "when events are reached");
     let ends = Job { end: End::Context, ..Job::of(MS) };
     let two = scene(vec![Container::of(30, vec![ends; 2])]);
-    assert_eq!(Switches::of(&two, crate::Effort::Full).len(), 2 * 9 * 2);
+    assert_eq!(Switches::of(&two, crate::run::Effort::Full).len(), 2 * 9 * 2);
 }

@@ -4,9 +4,9 @@
 //! counted in its kernels, which run one after the other and whose length is known; the first one got the rest of what the
 //! card has worked. What each was charged is in its ledger.
 
-use super::{ABOVE, Bench, ask_all};
-use crate::Result;
+use super::cell::{ABOVE, Bench, ask_all};
 use crate::report::Report;
+use crate::run::Result;
 use crate::world::{Answer, World};
 use serde_json::{Value, json};
 use std::fs;

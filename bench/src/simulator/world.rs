@@ -15,7 +15,7 @@ use super::dice::Dice;
 use super::program::Program;
 use super::setup::{Ablation, Setup};
 use gpucap_core::throttle::{
-    Bucket, Costs, Gang, Meter, PeerReport, Seat, StreamId, Totals, UsageReport,
+    Bucket, Costs, Gang, Looks, Meter, PeerReport, Seat, StreamId, Totals, Upkeep, UsageReport,
 };
 use gpucap_core::units::Share;
 use std::cmp::Reverse;
@@ -106,14 +106,12 @@ struct Place<'a> {
     oracle: Option<oracle::Oracle<'a>>,
     /// Totals of the meters of earlier processes in this place.
     before: Totals,
-    rests_until: u64,
+    looks: Looks,
     /// The reports of other containers at the latest look at their pages.
     others: Option<Vec<PeerReport>>,
     /// The report in its seat when it took the seat, and when that was.
     seat: (UsageReport, u64),
-    /// A launch was held back lately.
-    held_back_until: u64,
-    inherits_at: u64,
+    upkeep: Upkeep,
     costs: Vec<Costs>,
     waits: Vec<u64>,
     metered: u64,
@@ -237,11 +235,10 @@ impl<'a> World<'a> {
             meters: Vec::new(),
             oracle: None,
             before: Totals::default(),
-            rests_until: 0,
+            looks: Looks::default(),
             others: None,
             seat: (UsageReport::default(), self.now),
-            held_back_until: 0,
-            inherits_at: 0,
+            upkeep: Upkeep::default(),
             costs: Vec::new(),
             waits: Vec::new(),
             metered: 0,

@@ -88,7 +88,7 @@ fn live(ledger: &Ledger, acts: &[u8]) {
                     Verdict::Admit(permit) => {
                         meter.launched(permit, now, Some([now, now + (size << 10)]), &mut Card);
                     }
-                    Verdict::Wait { until } => assert!(until > now, "a wait without an end"),
+                    Verdict::Wait { until, .. } => assert!(until > now, "a wait without an end"),
                 }
             }
             4 => {

@@ -21,7 +21,7 @@
 )]
 
 mod excerpt;
-mod names;
+pub mod names;
 mod per_gpu;
 mod profile;
 #[cfg(test)]
@@ -33,7 +33,6 @@ use core::fmt::{self, Write};
 use crate::units::{Amount, Share};
 
 pub use excerpt::Excerpt;
-pub use names::{UnknownName, unknown_names};
 pub use per_gpu::{PerGpu, Selector};
 pub use profile::{Profile, Slices};
 pub use value::{ContextPrice, LedgerPath, LogLevel, Value, ValueError};

@@ -24,10 +24,11 @@
     )
 )]
 
+mod ask;
 mod broken;
 mod crc32;
 mod device;
-mod explain;
+pub mod explain;
 pub mod file;
 pub mod live;
 mod source;
@@ -35,13 +36,13 @@ mod source;
 mod tests;
 
 use crate::config::{Config, ConfigError, Lookup, OPTIONS, WithFile};
-use crate::units::Share;
 use crate::uuid::Uuid;
 
 pub use broken::{Broken, FileProblem};
 pub use device::{DeviceFacts, Resolved};
-pub use explain::Line;
 pub use file::LimitsFile;
+
+use ask::Ask;
 use live::LiveEntry;
 use source::Source;
 
@@ -204,12 +205,6 @@ impl Limits {
         &self.ignored
     }
 
-    /// For each source, what it said and what that means for this device; the result comes last.
-    #[must_use]
-    pub fn explain(&self, device: &DeviceFacts) -> Vec<Line> {
-        explain::lines(self, device)
-    }
-
     /// What the node says now of what it limited when the container started. A limit that was not there then was not
     /// prepared for: it cannot come later.
     fn node(&self, device: &DeviceFacts, live: Option<&LiveEntry>) -> Ask {
@@ -231,30 +226,5 @@ impl Limits {
     fn sources(&self) -> impl Iterator<Item = Source<'_>> {
         let file = self.file.as_ref().map(Source::File);
         file.into_iter().chain(source::variables(&self.config))
-    }
-}
-
-/// The lower of two limits, where none is higher than any.
-fn lower<T: Ord>(one: Option<T>, two: Option<T>) -> Option<T> {
-    match (one, two) {
-        (Some(one), Some(two)) => Some(one.min(two)),
-        (one, two) => one.or(two),
-    }
-}
-
-/// What one source asks for on one device.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-struct Ask {
-    memory: Option<u64>,
-    core: Option<Share>,
-}
-
-impl Ask {
-    /// The rest of it after another limit has been applied.
-    fn less(self, other: Self) -> Self {
-        Self {
-            memory: self.memory.filter(|_| other.memory.is_none()),
-            core: self.core.filter(|_| other.core.is_none()),
-        }
     }
 }

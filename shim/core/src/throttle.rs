@@ -19,61 +19,31 @@
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)
 )]
 
-mod account;
+mod admission;
 mod allowance;
-mod bucket;
+mod charging;
 mod clock;
-mod costs;
-mod coverage;
-mod gang;
+mod event;
 mod meter;
-mod settlement;
-mod shares;
 mod signature;
-mod spacing;
-mod steady;
-mod stream;
-mod turns;
+mod timeline;
+mod upkeep;
 mod usage_report;
 
+pub use admission::{
+    bucket::Bucket,
+    gang::{Gang, Seat},
+    grant::Permit,
+};
 pub use allowance::Allowance;
-pub use bucket::Bucket;
+pub use charging::costs::Costs;
 pub use clock::{CallTime, ClockMap};
-pub use costs::Costs;
-pub use gang::{Gang, Seat};
-pub use meter::{Meter, Permit, Totals, Verdict};
+pub use event::{Events, Reached};
+pub use meter::{Meter, Totals, Verdict};
 pub use signature::{Launch, Signature};
-pub use stream::StreamId;
+pub use timeline::stream::StreamId;
+pub use upkeep::{Looks, Upkeep};
 pub use usage_report::{PeerReport, UsageReport};
-
-/// Timing events of the driver, as far as the meter needs them. The caller records them.
-pub trait Events {
-    /// One recorded event.
-    type Event;
-
-    /// Returns whether the device has reached the event. Called with the meter's lock held, at most a few dozen times
-    /// in a row.
-    fn reached(&mut self, event: &Self::Event) -> Reached;
-
-    /// Takes back an event that the meter no longer needs.
-    fn give_back(&mut self, event: Self::Event);
-}
-
-/// The state of a timing event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reached {
-    /// The device has not reached it yet.
-    Pending,
-    /// The device reached it at this time, by the clock that launches are timed with.
-    At(u64),
-    /// Its context ended at this time, and all work in it with it.
-    Ended(u64),
-    /// It will never be known: the driver refuses to answer.
-    Lost,
-}
-
-/// An operation whose cost is at least this is measured each time and charged its own measurement.
-pub(crate) const BIG_NS: u64 = 200_000;
 
 #[cfg(all(test, loom))]
 mod models;

@@ -1,27 +1,22 @@
-//! A pending charge: what is taken for a call of the driver is refunded unless the call succeeds.
+//! What is taken from a budget for a call of the driver, and refunded unless the call succeeds.
+//!
+//! A [`Charge`] is pending until it is committed; its [`Record`] is then the caller's, to be refunded when the driver has
+//! freed what it is for. One operation at a time on each device: a process has one line there.
 
 use super::Budget;
-use gpucap_core::ledger::{DeviceIndex, Kind};
-
-/// What was charged for one allocation.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Record {
-    /// Bytes charged.
-    pub(crate) bytes: u64,
-    /// As a number: the context it ends with, or of stream-ordered memory, which outlives every context, the pool that
-    /// it came from. 0 if it belongs to neither.
-    pub(crate) home: u64,
-    /// The device it was charged to.
-    pub(crate) device: DeviceIndex,
-    /// What it is, for people.
-    pub(crate) kind: Kind,
-}
+use super::device::Device;
+use super::record::Record;
+use crate::container::ledger_file;
+use crate::log;
+use gpucap_core::config::LogLevel;
+use gpucap_core::ledger::{Kind, OverQuota};
+use gpucap_core::units::Bytes;
 
 /// Bytes taken for a call that is under way.
 #[must_use = "a charge that is dropped is given back"]
 pub(crate) struct Charge {
-    pub(super) budget: &'static Budget,
-    pub(super) record: Record,
+    budget: &'static Budget,
+    record: Record,
 }
 
 impl Charge {
@@ -62,5 +57,69 @@ impl Charge {
 impl Drop for Charge {
     fn drop(&mut self) {
         self.budget.refund(self.record);
+    }
+}
+
+impl Budget {
+    /// Takes bytes from a device's cap. A charge that is dropped without [`Charge::commit`] is given back.
+    ///
+    /// # Errors
+    /// It does not fit, even after everything that dead processes held has come back.
+    pub(crate) fn charge(
+        &'static self,
+        device: &Device,
+        kind: Kind,
+        bytes: u64,
+    ) -> Result<Charge, OverQuota> {
+        let _one_at_a_time = device.turn.lock();
+        let (slot, index) = (self.slot, device.index);
+        let all_live = || self.attendance.all_live();
+        let cap = device.cap();
+        self.ledger.charge_or_reap(
+            slot,
+            index,
+            kind,
+            bytes,
+            cap,
+            &all_live,
+            &ledger_file::alive,
+        )?;
+        Ok(Charge { budget: self, record: Record { bytes, home: 0, device: index, kind } })
+    }
+
+    /// Charges for what the driver holds already and what cannot be given back, whether it fits or not: the limit is full
+    /// until it has gone.
+    pub(crate) fn charge_held(&'static self, device: &Device, kind: Kind, bytes: u64) -> Charge {
+        let _one_at_a_time = device.turn.lock();
+        // Without a limit it fits, and dead processes are not in the way.
+        let _ = self.ledger.charge(self.slot, device.index, kind, bytes, u64::MAX);
+        Charge { budget: self, record: Record { bytes, home: 0, device: device.index, kind } }
+    }
+
+    /// Counts a refusal that the application sees, and logs the first one.
+    pub(crate) fn refused(&self, device: &Device, over: &OverQuota) {
+        static LOGGED: log::Once = log::Once::new();
+        self.ledger.count_refusal(self.slot, device.index);
+        if LOGGED.first() {
+            let (limit, used, request) =
+                (Bytes(over.limit), Bytes(over.used), Bytes(over.requested));
+            self.policy.log(
+                LogLevel::Warn,
+                format_args!(
+                    "memory: allocation refused limit={limit} used={used} request={request}; later refusals are counted, not logged"
+                ),
+            );
+        }
+    }
+
+    /// Gives the bytes of a record back.
+    pub(crate) fn refund(&self, record: Record) {
+        if record.bytes == 0 {
+            return;
+        }
+        if let Some((_, device)) = self.capped().find(|(_, device)| device.index == record.device) {
+            let _one_at_a_time = device.turn.lock();
+            self.ledger.refund(self.slot, record.device, record.kind, record.bytes);
+        }
     }
 }

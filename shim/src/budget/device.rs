@@ -1,9 +1,9 @@
 //! One device as this process may use it: its line in the ledger, its limit, the price of a context on it.
 
-use crate::budget::Record;
 use crate::budget::absent;
 use crate::budget::growth::Growth;
 use crate::budget::price::Price;
+use crate::budget::record::Record;
 use crate::container::ledger_file;
 use crate::container::live_limits::Live;
 use crate::container::usage_page;

@@ -8,7 +8,7 @@
 
 use super::measure::Measure;
 use super::{current_context, current_device};
-use crate::budget::Record;
+use crate::budget::record::Record;
 use crate::call::Call;
 use crate::driver::{self, Next};
 use crate::holdings::code::NO_OWNER;

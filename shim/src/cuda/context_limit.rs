@@ -6,7 +6,7 @@
 //! which no document states as a number: it is not charged.
 
 use super::{current_context, current_device};
-use crate::budget::Record;
+use crate::budget::record::Record;
 use crate::call::Call;
 use crate::driver::{self, Next};
 use core::ffi::c_int;

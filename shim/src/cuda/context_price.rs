@@ -7,8 +7,8 @@
 //!
 //! NVML is loaded for the question, which is why a configured price is not corrected.
 
-use crate::budget::Record;
 use crate::budget::device::Device;
+use crate::budget::record::Record;
 use crate::container::ledger_file;
 use crate::driver;
 use crate::session::Session;

@@ -4,7 +4,7 @@
 //! is there when the graph is made executable, and the driver reports its size.
 
 use super::{device_of, needed};
-use crate::budget::Charge;
+use crate::budget::charge::Charge;
 use crate::call::Call;
 use crate::driver::{self, Next};
 use crate::holdings::graphs::Needs;

@@ -5,7 +5,7 @@
 //! nothing, and an earlier entry of the table (memory whose end was missed) is removed.
 
 use super::{current_context, current_device};
-use crate::budget::Record;
+use crate::budget::record::Record;
 use crate::call::Call;
 use crate::driver::Next;
 use gpucap_abi::arg::{Out, Written};
@@ -52,6 +52,6 @@ fn enter(call: &Call, pointer: Out<CUdeviceptr>, written: &Written, home: u64) {
         && let Some(address) = pointer.get(written)
     {
         let record = Record { bytes: 0, home, device: device.index, kind: Kind::Alloc };
-        super::memory::enter(session, address, record);
+        super::allocation::enter(session, address, record);
     }
 }

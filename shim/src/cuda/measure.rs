@@ -9,7 +9,7 @@
 //! across the driver's call: code is compiled in it, for seconds. Where the driver does not say at the end what is in
 //! use, the starting point stays: what was taken is charged with the next measured call.
 
-use crate::budget::Charge;
+use crate::budget::charge::Charge;
 use crate::budget::device::Device;
 use crate::budget::growth::State;
 use crate::call::Call;

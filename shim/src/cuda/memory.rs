@@ -1,12 +1,11 @@
 //! Linear memory: charged before the driver is asked, refunded when it has freed.
 
+use super::allocation::{freed, keep};
 use super::{current_context, current_device};
-use crate::budget::Charge;
-use crate::budget::Record;
 use crate::call::Call;
 use crate::driver::{self, Next};
 use crate::session::Session;
-use gpucap_abi::arg::{Out, Word, Written};
+use gpucap_abi::arg::{Out, Word};
 use gpucap_abi::cuda::{CuError, CuResult};
 use gpucap_core::ledger::Kind;
 
@@ -72,7 +71,7 @@ pub(crate) fn alloc_pitch<P: Word, S: Word>(
 pub(crate) fn free(call: &Call, next: impl Next<CuError>, pointer: impl Word) -> CuResult {
     let Some(session) = Session::begun() else { return next().map(drop) };
     session.memory.end_one(pointer.to_u64(), next, |record| {
-        super::pool::freed(call, session, record, None);
+        freed(call, session, record, None);
     })
 }
 
@@ -89,23 +88,4 @@ fn charged<P: Word>(
     let written = next()?;
     keep(session, pointer, &written, charge.at_home_in(context));
     Ok(())
-}
-
-/// Enters a successful allocation in the table.
-pub(super) fn keep<P: Word>(
-    session: &'static Session,
-    pointer: Out<P>,
-    written: &Written,
-    charge: Charge,
-) {
-    if let Some(address) = pointer.get(written) {
-        enter(session, address.to_u64(), charge.commit());
-    }
-}
-
-/// Records the memory at an address that the driver has just returned.
-pub(super) fn enter(session: &Session, address: u64, record: Record) {
-    if let Some(stale) = session.memory.insert(address, record) {
-        session.budget.refund(stale);
-    }
 }

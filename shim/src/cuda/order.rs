@@ -183,7 +183,7 @@ fn copied_back(call: &Call, next: impl Next<CuError>) -> CuResult {
 
 /// A capture that was spoilt ends with an error, and a call in the wrong place ends none: then the stream is asked.
 fn end(call: &Call, next: impl Next<CuError>, stream: CUstream) -> CuResult {
-    let captures = || driver::cuda::is_capturing(call.driver, stream, call.per_thread);
+    let captures = || driver::cuda::stream::is_capturing(call.driver, stream, call.per_thread);
     let was_capturing = captures();
     let ended = next();
     if ended.is_ok() || was_capturing && !captures() {

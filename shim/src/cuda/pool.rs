@@ -1,8 +1,8 @@
 //! Stream-ordered memory: pools and what is taken from them.
 
+use super::allocation::{freed, keep};
 use super::{device_of, likely_device, needed};
-use crate::budget::Charge;
-use crate::budget::Record;
+use crate::budget::charge::Charge;
 use crate::budget::device::Device;
 use crate::call::{Call, Refusal};
 use crate::driver::{self, Next};
@@ -74,21 +74,12 @@ pub(crate) fn free(
     let Some(session) = Session::begun() else { return next().map(drop) };
     session.memory.end_one(pointer.to_u64(), next, |record| {
         let from = || {
-            let context = driver::cuda::context_of(call.driver, stream);
+            let context = driver::cuda::stream::context_of(call.driver, stream);
             Place::new(context.unwrap_or(CUcontext::NULL), stream, call.per_thread)
         };
         let from = (record.kind == Kind::Pool).then(from);
         freed(call, session, record, from);
     })
-}
-
-/// The driver has taken memory back, from a point of a stream on: a pool keeps what was taken from it.
-pub(super) fn freed(call: &Call, session: &'static Session, record: Record, from: Option<Place>) {
-    let is_kept = record.kind == Kind::Pool
-        && session.pools.freed(call.driver, &session.budget, record.home, record.bytes, from);
-    if !is_kept {
-        session.budget.refund(record);
-    }
 }
 
 /// The host has waited for a stream, an event or this context.
@@ -323,7 +314,7 @@ impl<P: Word> Taken<P> {
     fn entered(self, call: &Call, written: Written, (asked, charge): (Asked, Charge)) -> CuResult {
         let Self { session, device, pool, pointer, bytes } = self;
         let charge = charge.completing(bytes).at_home_in(pool.address());
-        super::memory::keep(session, pointer, &written, charge);
+        keep(session, pointer, &written, charge);
         session.pools.succeeded(call.driver, &session.budget, pool, asked).map_err(|over| {
             // The pool has grown by more than could be known, and there is no room: the application has not seen the
             // memory yet.

@@ -8,7 +8,7 @@
 //! charged. Once it has kept memory alive by a reference that was not entered, no memory is known to be over.
 
 use super::device_of;
-use crate::budget::Record;
+use crate::budget::record::Record;
 use crate::call::Call;
 use crate::driver::Next;
 use crate::driver::call_guard::lock;

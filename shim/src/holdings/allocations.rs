@@ -4,7 +4,7 @@
 //! cost is flat in the number of live allocations: an entry is sixteen bytes in a [`Table`], the bytes charged and a
 //! number for all else, of which few kinds are ever live at a time. What does not fit into that is kept in a map.
 
-use crate::budget::Record;
+use crate::budget::record::Record;
 use crate::driver::Next;
 use crate::sys::Pages;
 use gpucap_core::ledger::{DeviceIndex, Kind};

@@ -4,7 +4,7 @@
 //! where it is used, so it has a piece in each, which ends with the context or with the library. The lock is held for a
 //! look-up, never across a driver call.
 
-use crate::budget::Record;
+use crate::budget::record::Record;
 use crate::holdings::allocations::ByAddress;
 use gpucap_core::image;
 use parking_lot::Mutex;

@@ -4,7 +4,7 @@
 //! price of their own: each retains the primary context of its device. What ends with a context is in
 //! [`context_end`](crate::session::context_end).
 
-use crate::budget::Record;
+use crate::budget::record::Record;
 use crate::holdings::allocations::Allocations;
 use gpucap_abi::cuda::CUdevice;
 use parking_lot::Mutex;

@@ -6,8 +6,9 @@
 //! that were not freed live on: what the driver says graphs hold stays charged, and is trimmed before an allocation of
 //! this process would be refused for it.
 
-use crate::budget::Record;
-use crate::budget::{Budget, Charge};
+use crate::budget::Budget;
+use crate::budget::charge::Charge;
+use crate::budget::record::Record;
 use crate::driver::{self, DriverCopy};
 use crate::holdings::allocations::ByAddress;
 use crate::holdings::pools::{Handles, Pools};

@@ -15,27 +15,18 @@ mod handles;
 mod reserve;
 
 use crate::budget::Budget;
-use crate::budget::Record;
 use crate::budget::device::Device;
+use crate::budget::record::Record;
 use crate::driver::{self, DriverCopy};
 use crate::holdings::allocations::{Allocations, ByAddress};
 use core::sync::atomic::{AtomicBool, Ordering};
 pub(crate) use frees::Place;
-use gpucap_abi::cuda::{CUcontext, CUdevice, CUmemoryPool, CUstream};
+use gpucap_abi::cuda::{CUcontext, CUmemoryPool, CUstream};
 use gpucap_core::ledger::{DeviceIndex, Kind, OverQuota};
 pub(crate) use handles::Handles;
 use parking_lot::Mutex;
-pub(crate) use reserve::Asked;
+pub(crate) use reserve::{Asked, Home};
 use reserve::{Pool, Unit};
-
-/// Where a pool's memory lives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Home {
-    /// On this device.
-    Device(CUdevice),
-    /// In host memory, or with another process that is charged for it.
-    Elsewhere,
-}
 
 /// The pools that this process has met.
 #[derive(Default)]
@@ -237,8 +228,9 @@ impl Pools {
         for (name, places) in ending {
             let is_idle = |place: &Place| {
                 let stream = place.stream();
-                stream
-                    .is_some_and(|(context, stream)| driver::cuda::is_idle(driver, context, stream))
+                stream.is_some_and(|(context, stream)| {
+                    driver::cuda::stream::is_idle(driver, context, stream)
+                })
             };
             let done: Vec<Place> = places.into_iter().filter(is_idle).collect();
             if let Some(pool) = self.table.lock().pools.get_mut(&name) {

@@ -2,7 +2,7 @@
 //!
 //! Once the driver has returned from such a call, the handle may be that of another object.
 
-use super::StreamRef;
+use super::work::StreamRef;
 use crate::call::Call;
 use crate::driver::Next;
 use crate::driver::call_guard::DriverCallGuard;

@@ -5,13 +5,13 @@
 //! function are moved about as little as possible; what a launch on the slow path through the [gate](crate::throttle::Gate) of
 //! its device needs is put together [aside].
 
-use super::{StreamRef, Work, tools};
+use super::allowance::allowance;
+use super::tools;
+use super::work::{StreamRef, Work};
 use crate::call::Call;
 use crate::driver::call_guard::DriverCallGuard;
 use crate::driver::cuda as driver;
 use crate::driver::{DriverCopy, Next};
-use crate::fork_page::epoch;
-use crate::session::Session;
 use crate::sys;
 use crate::throttle::{Admitted, Key, StreamEntry, ThreadAllowance, stream_cache};
 use core::iter;
@@ -156,68 +156,6 @@ impl Running {
             self.entry.gate.launched(call.driver, admitted, self.stream.handle());
         } else {
             self.entry.gate.refused(admitted);
-        }
-    }
-}
-
-/// Returns the thread's allowance in a stream, and whether it was looked up just now; `None` if the stream's device
-/// has no compute limit, and if the driver will refuse the call.
-pub(super) fn allowance(
-    copy: &DriverCopy,
-    stream: StreamRef,
-) -> Option<(&'static ThreadAllowance, bool)> {
-    let session = Session::begun()?;
-    let handle = stream.handle();
-    let context = match Key::of_handle(handle) {
-        Some(_) => CUcontext::NULL,
-        None => driver::current_context(copy)?,
-    };
-    match stream_cache::recall(handle, context) {
-        Some(allowance) => Some((allowance?, false)),
-        None => Some((learn(copy, session, handle, context)?, true)),
-    }
-}
-
-fn learn(
-    copy: &DriverCopy,
-    session: &'static Session,
-    handle: CUstream,
-    context: CUcontext,
-) -> Option<&'static ThreadAllowance> {
-    let _errno = sys::Errno::keep();
-    if DriverCallGuard::is_entered() {
-        return None; // a tool that was called back: the holder of the lock may wait for one that this thread holds
-    }
-    let (streams, epoch) = (&session.streams, epoch());
-    let key = Key::of_handle(handle).unwrap_or_else(|| Key::of_default(handle, context));
-    let entry = match streams.find(key) {
-        Some(entry) => entry,
-        None => begin(copy, session, handle, key)?,
-    };
-    let allowance = entry.map(|entry| entry.allowance(stream_cache::thread(streams)));
-    stream_cache::remember(epoch, handle, context, allowance);
-    allowance
-}
-
-/// Registers a stream: returns its entry, or `Some(None)` if its device has no compute limit.
-fn begin(
-    copy: &DriverCopy,
-    session: &'static Session,
-    handle: CUstream,
-    key: Key,
-) -> Option<Option<&'static StreamEntry>> {
-    let current = driver::current_context(copy)?;
-    let context = driver::time::context_of(copy, handle).unwrap_or(current);
-    let ask = || driver::current_device(copy);
-    let ordinal =
-        if context == current { ask() } else { driver::time::in_context(copy, context, ask)? }?;
-    let standing = session.budget.standing(copy, ordinal).ok()??;
-    session.streams.sweep(sys::thread_exists, |entry, id| entry.gate.end_stream(id));
-    match &standing.time {
-        Some(gate) => session.streams.enter(key, gate, || gate.begin_stream(context)).map(Some),
-        None => {
-            session.streams.enter_free(key);
-            Some(None)
         }
     }
 }

@@ -5,8 +5,8 @@
 //! within the same call of the application, the launch is charged as any other, and the thread waits until the bucket
 //! is level. So a program whose launches all come from a tool is held back, too.
 
-use super::paths::allowance;
-use super::{StreamRef, Work};
+use super::allowance::allowance;
+use super::work::{StreamRef, Work};
 use crate::call::Call;
 use crate::driver::DriverCopy;
 use crate::driver::call_guard;
@@ -53,7 +53,7 @@ fn begin(
     let _errno = sys::Errno::keep();
     let begin = |(work, stream): (Work, StreamRef)| {
         let (stream, signature) = (stream.handle(), work.signature());
-        let context = driver::context_of(copy, stream)?;
+        let context = driver::stream::context_of(copy, stream)?;
         let begin = || {
             let device = driver::current_device(copy)?;
             Session::begun()?.budget.gate(device)?;

@@ -6,7 +6,7 @@
 
 use super::elf::{self, Dynamic, Object, PAGE};
 use crate::driver::DriverCopy;
-use crate::driver::library::{cuda, nvml};
+use crate::driver::copies::{cuda, nvml};
 use crate::sys;
 use core::ffi::c_void;
 use core::ptr;

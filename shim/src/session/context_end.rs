@@ -1,8 +1,8 @@
 //! The end of a context: everything that ends with it is taken out of the tables, and refunded once the driver has
 //! ended it. When a primary context has ended is found out here, too.
 
-use crate::budget::Record;
 use crate::budget::device::Primary;
+use crate::budget::record::Record;
 use crate::driver::call_guard::DriverCallGuard;
 use crate::driver::{self, DriverCopy};
 use crate::session::Session;

@@ -4,7 +4,9 @@
 //! system call behind the listing is called as such: it has no name in the C library before 2.30, and `opendir` would
 //! allocate.
 
-use super::{File, last_error};
+use super::errno::last_error;
+use super::file::File;
+use super::process::uid;
 use core::ffi::{CStr, c_int};
 
 /// An open directory, closed when dropped.
@@ -23,7 +25,7 @@ impl Directory {
         unsafe { libc::mkdir(path.as_ptr(), 0o700) };
         let directory = Self::open(path)?;
         let owner = directory.0.status(libc::S_IFDIR)?.st_uid;
-        if owner == super::uid() { Ok(directory) } else { Err(libc::EPERM) }
+        if owner == uid() { Ok(directory) } else { Err(libc::EPERM) }
     }
 
     /// Opens a file of this name in it, as [`File::open`] does.

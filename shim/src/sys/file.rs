@@ -4,7 +4,7 @@
 //! replaced file is detected, not waited for: readers open without blocking. A descriptor is open for one operation
 //! and closed at once, since programs close all descriptors that they find.
 
-use super::last_error;
+use super::errno::last_error;
 use core::ffi::{CStr, c_int, c_void};
 use core::mem::MaybeUninit;
 

@@ -3,7 +3,7 @@
 //! A capture ends when its stream is asked to end it, even if it was invalidated before, and when its stream or
 //! context ends. So captures are listed by stream; launches look at a counter beside the list.
 
-use super::stream_table::Key;
+use super::key::Key;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use gpucap_abi::cuda::{CUcontext, CUdevice};
 use parking_lot::Mutex;

@@ -4,24 +4,21 @@
 //! recorded or a thread sleeps. A tool that the driver calls back on the same thread in the mean time finds the lock
 //! [held](crate::driver::call_guard): its launches [wait](super::tool_launches) afterwards.
 
+pub(crate) mod admit;
 mod ends;
 mod questions;
 
-use super::interval::Interval;
 use super::peers::Peers;
-use super::stream_table::{Stream, ThreadAllowance};
 use super::timing::{ContextId, Mark, Spare, Timing};
 use crate::container::ledger_file;
 use crate::container::live_limits::Live;
 use crate::driver::DriverCopy;
 use crate::driver::call_guard::DriverCallGuard;
 use crate::sys;
-use core::sync::atomic::{AtomicU64, Ordering};
 use gpucap_abi::cuda::{CUcontext, CUstream};
 use gpucap_core::ledger::{DeviceIndex, Ledger, Slot};
 use gpucap_core::throttle::{
-    Bucket, CallTime, Costs, Gang, Launch, Meter, Permit, Signature, StreamId, Totals, UsageReport,
-    Verdict,
+    Bucket, CallTime, Costs, Gang, Meter, Signature, StreamId, Totals, Upkeep, UsageReport,
 };
 use gpucap_core::units::Share;
 use parking_lot::Mutex;
@@ -36,10 +33,7 @@ pub(crate) struct Gate {
     live: Live,
     share_at_first: Share,
     call: CallTime,
-    dead: Interval,
-    unreported: Interval,
-    /// When a launch was last held back.
-    held_back_at: AtomicU64,
+    upkeep: Upkeep,
     /// The other processes on the device, if they can be seen.
     peers: Option<Peers>,
     inside: Mutex<Inside>,
@@ -55,21 +49,6 @@ struct Inside {
     paid_until: Option<u64>,
     /// The report that the peers have already.
     published: UsageReport,
-}
-
-/// How often dead processes of the container, and processes without a report, are looked for. This takes milliseconds
-/// of a wait.
-const DEAD_NS: u64 = 100_000_000;
-const UNREPORTED_NS: u64 = 5_000_000_000;
-/// After a launch was held back, others are expected to be for this long.
-const HELD_BACK_NS: u64 = 1_000_000_000;
-
-/// A launch that may go to the driver.
-pub(crate) struct Admitted {
-    permit: Permit,
-    events: Option<(Mark, Spare)>,
-    /// The stream, and the context of its events.
-    place: (StreamId, ContextId),
 }
 
 impl Gate {
@@ -91,8 +70,7 @@ impl Gate {
         let published = UsageReport::default();
         let inside =
             Mutex::new(Inside { meter, timing, share, reported, paid_until: None, published });
-        let (call, held_back_at) = (CallTime::default(), AtomicU64::default());
-        let (dead, unreported) = (Interval::each(DEAD_NS), Interval::each(UNREPORTED_NS));
+        let (call, upkeep) = (CallTime::default(), Upkeep::default());
         Some(Self {
             costs,
             index,
@@ -101,9 +79,7 @@ impl Gate {
             live,
             share_at_first: share,
             call,
-            dead,
-            unreported,
-            held_back_at,
+            upkeep,
             peers,
             inside,
         })
@@ -119,74 +95,6 @@ impl Gate {
     /// Forgets the cost of an executable graph that was changed.
     pub(crate) fn changed(&self, signature: Signature) {
         self.with(|inside| inside.meter.changed(signature));
-    }
-
-    /// Waits until the share allows a launch, and marks where it begins in its stream. `None` if this thread is
-    /// inside a call of the driver already, or the stream has ended.
-    pub(crate) fn admit(
-        &self,
-        copy: &DriverCopy,
-        allowance: &ThreadAllowance,
-        launch: Launch,
-        stream: CUstream,
-    ) -> Option<Admitted> {
-        let Stream { id, context } = allowance.entry.stream();
-        let id = id?;
-        let mark = || self.mark_end(copy, (id, context), stream);
-        let permit = self.permit(copy, id, allowance, launch, mark)?;
-        let events = if permit.wants_events() { self.spare(copy, context) } else { None };
-        let events = events.and_then(|[first, second]| match first.record(copy, stream) {
-            Ok(mark) => Some((mark, second)),
-            Err(first) => {
-                self.keep([first, second]);
-                None
-            }
-        });
-        Some(Admitted { permit, events, place: (id, context) })
-    }
-
-    /// Calls `mark` before it waits, if an event would then show when the stream's work ends.
-    fn permit(
-        &self,
-        copy: &DriverCopy,
-        id: StreamId,
-        allowance: &ThreadAllowance,
-        launch: Launch,
-        mark: impl Fn(),
-    ) -> Option<Permit> {
-        let began = sys::monotonic_ns();
-        let mut now = began;
-        loop {
-            if self.dead.is_due(now) {
-                self.inherit(now);
-            }
-            self.look_around(now, true);
-            let (verdict, wants_mark) = self.asking(copy, |inside| {
-                let mut events = inside.timing.reader(copy);
-                let meter = &mut inside.meter;
-                let verdict = meter.before_launch(id, &allowance.prepaid, launch, now, &mut events);
-                (verdict, inside.meter.wants_mark(id))
-            })?;
-            match verdict {
-                Verdict::Admit(permit) => {
-                    if now > began {
-                        self.ledger.waited(self.index, now.saturating_sub(began));
-                    }
-                    return Some(permit);
-                }
-                Verdict::Wait { until } => {
-                    if wants_mark {
-                        mark();
-                    }
-                    self.held_back_at.store(now, Ordering::Relaxed);
-                    if self.unreported.is_due(now) {
-                        self.look_for_unreported();
-                    }
-                    sys::sleep_until(until);
-                }
-            }
-            now = sys::monotonic_ns();
-        }
     }
 
     /// Finds out whether a process on the device publishes no report: then measurements contain its turns too.
@@ -209,13 +117,9 @@ impl Gate {
 
     /// Reads the peers' reports, if it is time to, before time that was theirs is charged. The files are read outside
     /// of the lock.
-    ///
-    /// A launch waits for a look at the files of others only if launches have been held back lately: while the share
-    /// is not used up, it does not matter whose turns are charged.
     fn look_around(&self, now: u64, is_launch: bool) {
         let Some(peers) = &self.peers else { return };
-        let held_back_at = self.held_back_at.load(Ordering::Relaxed);
-        let may_take_time = !is_launch || now.saturating_sub(held_back_at) < HELD_BACK_NS;
+        let may_take_time = self.upkeep.may_take_time(now, is_launch);
         let is_due = || self.with(|inside| inside.meter.is_look_due(now)) == Some(true);
         peers.look(now, may_take_time, is_due, |peers| {
             self.with(|inside| inside.meter.look(peers.iter().copied(), now));
@@ -248,39 +152,6 @@ impl Gate {
         }
     }
 
-    /// Handles a launch that the driver took just now; marks where it ends.
-    pub(crate) fn launched(&self, copy: &DriverCopy, admitted: Admitted, stream: CUstream) {
-        let now = sys::monotonic_ns();
-        let Admitted { permit, events, place } = admitted;
-        let began = events.as_ref().map_or(now, |(first, _)| first.asked_until());
-        let returned = began.saturating_add(self.call.bounded(now.saturating_sub(began)));
-        let marks = events.and_then(|(first, second)| match second.record(copy, stream) {
-            Ok(second) => Some([first, second]),
-            Err(second) => {
-                self.keep([first.unused(), second]);
-                None
-            }
-        });
-        let measured = marks.is_some();
-        let wants_spacing = self.asking(copy, |inside| {
-            let mut events = inside.timing.reader(copy);
-            inside.meter.launched(permit, returned, marks, &mut events);
-            measured && inside.meter.wants_spacing()
-        });
-        if wants_spacing == Some(true) {
-            self.mark(copy, place, stream, |inside, id, mark, now| {
-                inside.meter.spaced(id, mark, now, &mut inside.timing.reader(copy));
-            });
-        }
-    }
-
-    /// Handles a launch that the driver refused.
-    pub(crate) fn refused(&self, admitted: Admitted) {
-        let Admitted { permit, events, .. } = admitted;
-        self.with(|inside| inside.meter.refused(permit, sys::monotonic_ns()));
-        self.keep(events.into_iter().flat_map(|(first, second)| [first.unused(), second]));
-    }
-
     fn keep(&self, spare: impl IntoIterator<Item = Spare>) {
         self.with(|inside| spare.into_iter().for_each(|spare| inside.timing.keep(spare)));
     }
@@ -296,9 +167,7 @@ impl Gate {
         self.look_around(now, false);
         self.asking(copy, |inside| {
             let mut events = inside.timing.reader(copy);
-            streams.for_each(|id| inside.meter.sync_returned(Some(id), began, now, &mut events));
-            // A process that dies from here on owes nothing for what other streams have done.
-            inside.meter.settle_finished(now, &mut events);
+            inside.meter.sync_returned(streams, began, now, &mut events);
         });
     }
 

@@ -13,7 +13,7 @@ use crate::sys::{self, Directory};
 use crate::topology;
 use gpucap_core::ledger::{DeviceIndex, Slot};
 use gpucap_core::page::{Header, OwnSeat, PLACES, read_seats, share};
-use gpucap_core::throttle::{PeerReport, UsageReport};
+use gpucap_core::throttle::{Looks, PeerReport, UsageReport};
 use gpucap_core::units::Share;
 use gpucap_core::uuid::Uuid;
 use parking_lot::Mutex;
@@ -40,8 +40,7 @@ struct View {
     /// The buffer for what is read; [`ROOM`] bytes.
     room: Vec<u8>,
     listed_at: Option<u64>,
-    took_ns: u64,
-    rests_until: u64,
+    looks: Looks,
 }
 
 /// A page with reports for the device.
@@ -60,8 +59,6 @@ struct Page {
 
 /// How long a new page, or the first process of a page, may go unseen.
 const LIST_NS: u64 = 100_000_000;
-/// The time between two looks, as a multiple of the time that looks take.
-const REST: u64 = 50;
 /// How many files are opened for one listing, and how many pages are read at each look; pages that change come first.
 const MOST_FILES: usize = 1024;
 const MOST_PAGES: usize = 64;
@@ -100,11 +97,11 @@ impl Peers {
         show: impl FnOnce(&[PeerReport]),
     ) {
         let Some(mut view) = self.view.try_lock() else { return };
-        if now < view.rests_until || !is_due() {
+        if !view.looks.may_begin(now) || !is_due() {
             return;
         }
         view.refresh(self, may_take_time, now);
-        view.rest(now, sys::monotonic_ns());
+        view.looks.looked(now, sys::monotonic_ns());
         show(&view.peers);
     }
 }
@@ -189,13 +186,6 @@ impl View {
         let name = [name.to_bytes(), share::SUFFIX.as_bytes()].concat();
         let (_, text) = read(directory, &CString::new(name).ok()?, 0, &mut self.room)?;
         share::share_of(text, all.gpu)
-    }
-
-    /// Pauses the looks for a while. A single long look says nothing: the thread may have lost the processor.
-    fn rest(&mut self, began: u64, now: u64) {
-        let took_ns = now.saturating_sub(began);
-        let usual_ns = took_ns.min(core::mem::replace(&mut self.took_ns, took_ns));
-        self.rests_until = now.saturating_add(usual_ns.saturating_mul(REST));
     }
 }
 

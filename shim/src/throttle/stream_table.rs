@@ -9,12 +9,13 @@
 
 use super::captures;
 use super::gate::Gate;
+use super::key::Key;
 use super::timing::ContextId;
 use crate::fork_page::begin_epoch;
 use crate::sys;
 use core::ptr;
 use core::sync::atomic::{AtomicUsize, Ordering};
-use gpucap_abi::cuda::{CU_STREAM_PER_THREAD, CUcontext, CUstream};
+use gpucap_abi::cuda::CUstream;
 use gpucap_core::throttle::{Allowance, Costs, Signature, StreamId};
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -92,32 +93,6 @@ impl ThreadAllowance {
             return None;
         }
         self.costs.small(signature).filter(|cost| self.prepaid.spend(*cost))
-    }
-}
-
-/// Identifies a stream. Handles are unique; the names of default streams mean one stream per context, or one per
-/// thread, and only for these the other fields are filled in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Key {
-    stream: CUstream,
-    context: CUcontext,
-    thread: u32,
-}
-
-impl Key {
-    /// Returns the key of a stream with a handle of its own; `None` for the names of default streams.
-    pub(crate) fn of_handle(stream: CUstream) -> Option<Self> {
-        let own = stream.address() > CU_STREAM_PER_THREAD.address();
-        own.then_some(Self { stream, context: CUcontext::NULL, thread: 0 })
-    }
-
-    /// Returns the key of a default stream in the calling thread's current context.
-    pub(crate) fn of_default(stream: CUstream, current: CUcontext) -> Self {
-        if stream == CU_STREAM_PER_THREAD {
-            Self { stream, context: current, thread: sys::thread() }
-        } else {
-            Self { stream: CUstream::NULL, context: current, thread: 0 }
-        }
     }
 }
 
@@ -243,6 +218,7 @@ impl StreamTable {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gpucap_abi::cuda::{CU_STREAM_PER_THREAD, CUcontext};
 
     /// A thread's own default stream.
     fn of(thread: u32) -> Key {

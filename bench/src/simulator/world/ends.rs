@@ -18,8 +18,6 @@ pub(super) struct Left {
     paid_until: u64,
 }
 
-/// How often dead processes are looked for.
-const EVERY_NS: u64 = 100_000_000;
 /// The host's least time for destroying a context and making the next one.
 const CONTEXT_NS: u64 = 20_000;
 
@@ -128,10 +126,9 @@ impl World<'_> {
         else {
             return;
         };
-        if now < place.inherits_at {
+        if !place.upkeep.is_inheriting_due(now) {
             return;
         }
-        place.inherits_at = now + EVERY_NS;
         self.left.retain(|left| {
             let is_own = (left.card, left.seat) == (card, own);
             if is_own {

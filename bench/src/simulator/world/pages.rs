@@ -68,8 +68,6 @@ impl Says {
     }
 }
 
-/// The time between two looks, as a multiple of the time that looks take.
-const REST: u64 = 50;
 /// The first number of seats in pages without processes.
 const KEYS: u64 = 1 << 40;
 
@@ -81,14 +79,14 @@ impl World<'_> {
         let is_due = |tenant: &Tenant<'_>| {
             let place = &tenant.places[card];
             let is_due = |meter: &Meter<'_, _>| meter.is_look_due(now);
-            now >= place.rests_until && place.meters.first().is_some_and(is_due)
+            place.looks.may_begin(now) && place.meters.first().is_some_and(is_due)
         };
         if self.setup.without == Ablation::Page || !is_due(&self.processes[own]) {
             return 0;
         }
         let (mut peers, report) = self.own_reports(own, card);
         let place = &self.processes[own].places[card];
-        let may_take_time = !is_launch || now < place.held_back_until || place.others.is_none();
+        let may_take_time = place.upkeep.may_take_time(now, is_launch) || place.others.is_none();
         let mut took = self.setup.look_ns * u64::from(!peers.is_empty());
         if may_take_time {
             let others = self.peer_reports(&report, place.limit.map(|(page, _)| page));
@@ -98,7 +96,7 @@ impl World<'_> {
         let place = &mut self.processes[own].places[card];
         peers.extend(place.others.iter().flatten());
         place.meters.iter_mut().for_each(|meter| meter.look(peers.iter().copied(), now));
-        place.rests_until = now + took * REST;
+        place.looks.looked(now, now + took);
         took
     }
 

@@ -131,17 +131,16 @@ impl<'a> World<'a> {
                 self.submit(thread, stream, kernel, permit)
             }
             State::Launched { stream, permit, returned, pair } => {
-                let measured = pair.is_some();
                 let mut took = self.setup.meter_ns;
                 let arrives = self.now + self.setup.record_ns;
-                let samples = measured && self.setup.without != Ablation::Spacing;
-                if let Some(Metered { id, meter, probe, .. }) = &mut self.metered(thread, stream) {
-                    meter.launched(permit, returned, pair, probe);
-                    if samples && meter.wants_spacing() {
-                        let event = probe.event(arrives);
-                        meter.spaced(*id, event, arrives, probe);
-                        took += self.setup.record_ns;
-                    }
+                let samples = self.setup.without != Ablation::Spacing;
+                if let Some(Metered { id, meter, probe, .. }) = &mut self.metered(thread, stream)
+                    && meter.launched(permit, returned, pair, probe)
+                    && samples
+                {
+                    let event = probe.event(arrives);
+                    meter.spaced(*id, event, arrives, probe);
+                    took += self.setup.record_ns;
                 }
                 self.later(thread, took, State::Next);
             }
@@ -253,14 +252,15 @@ impl<'a> World<'a> {
                 let took = setup.meter_ns + look_ns;
                 self.later(thread, took, State::Admitted { stream, kernel, permit });
             }
-            Verdict::Wait { until } => {
-                if meter.wants_mark(id) && setup.without != Ablation::Marks {
+            Verdict::Wait { until, wants_mark } => {
+                if wants_mark && setup.without != Ablation::Marks {
                     let event = probe.event(now + setup.record_ns);
                     meter.marked(id, event, now, &mut probe);
                 }
                 let tenant = &mut self.processes[self.threads[thread].process];
                 let card = tenant.streams[stream].card;
-                tenant.places[card].held_back_until = now + 1_000_000_000;
+                // The number of processes that publish nothing is known from the beginning.
+                let _ = tenant.places[card].upkeep.held_back(now);
                 let (least, most) = setup.wake_ns;
                 let late = self.dice.between(least, most);
                 self.later(
@@ -326,7 +326,7 @@ impl<'a> World<'a> {
         for index in stream.map_or(0..streams, |only| only..only + 1) {
             took += self.look_around(thread, index, false);
             if let Some(Metered { id, meter, probe, .. }) = &mut self.metered(thread, index) {
-                meter.sync_returned(Some(*id), began, now, probe);
+                meter.sync_returned([*id], began, now, probe);
             }
         }
         took

@@ -4,7 +4,7 @@
 //! copy: another thread can change the caller's array between the two looks. Where no handler looks, the driver gets
 //! the caller's pointer.
 
-use super::Raw;
+use super::raw::Raw;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cell::OnceCell;

@@ -7,7 +7,7 @@
 //! driver looks at, and arrays and buffers whose length no type states, stay the caller's pointers
 //! ([`List`](super::List) copies arrays).
 
-use super::{Array, In, InOut, Out};
+use super::pointer::{Array, In, InOut, Out};
 use core::mem::MaybeUninit;
 
 /// An argument of a row.
@@ -152,7 +152,7 @@ impl<T: Pointee> Raw for *const T {
 /// Declares types of arguments that are passed on as they are.
 macro_rules! by_value {
     ($($type:ident $(<$parameter:ident>)?),* $(,)?) => {$(
-        impl $(<$parameter>)? $crate::arg::Raw for $type $(<$parameter>)? {
+        impl $(<$parameter>)? $crate::arg::raw::Raw for $type $(<$parameter>)? {
             type Held = Self;
             type Lent = Self;
             type Arg = Self;
@@ -178,7 +178,7 @@ by_value!(u8, u16, i32, u32, i64, u64, usize, InOut<T>, Array<T>);
 /// Declares what pointers lead to: whether a `*const` and a `*mut` to it are those of single values, which are copied.
 macro_rules! pointees {
     ($(input $input:literal, output $output:literal: $($type:ty),* $(,)?;)*) => {$($(
-        impl $crate::arg::Pointee for $type {
+        impl $crate::arg::raw::Pointee for $type {
             const IS_INPUT: bool = $input;
             const IS_OUTPUT: bool = $output;
         }

@@ -1,6 +1,6 @@
 //! What describes arrays (texture memory), in the driver's spelling.
 
-use super::CUmemGenericAllocationHandle;
+use super::handle::CUmemGenericAllocationHandle;
 use core::ffi::c_int;
 
 /// `CUDA_ARRAY_DESCRIPTOR` (`_v2`).

@@ -1,6 +1,6 @@
 //! What a copy is described by.
 
-use super::{CUarray, CUdeviceptr, CUdeviceptr_v1};
+use super::handle::{CUarray, CUdeviceptr, CUdeviceptr_v1};
 use core::ffi::c_void;
 
 /// `CU_MEMORYTYPE_HOST`.

@@ -1,6 +1,6 @@
 //! What a launch is described by.
 
-use super::{CUfunction, CUstream};
+use super::handle::{CUfunction, CUstream};
 use core::ffi::c_void;
 
 /// `CU_STREAM_PER_THREAD`: the default stream of the calling thread, by name.

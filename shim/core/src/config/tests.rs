@@ -271,7 +271,7 @@ fn a_long_value_is_cut_in_the_refusal() {
 #[test]
 fn unknown_names_with_our_prefix_are_reported_with_the_nearest_known() {
     let names = ["PATH", "GPUCAP_LOG", "GPUCAP_LOGS", "GPUCAP_LEGDER", "GPUCAP_ZZZZZZZZ", "GPU_X"];
-    let found: Vec<_> = unknown_names(names).iter().map(ToString::to_string).collect();
+    let found: Vec<_> = names::unknown_names(names).iter().map(ToString::to_string).collect();
     assert_eq!(
         found,
         [

@@ -17,10 +17,10 @@
 //! with atomic exchanges alone: one that stops halfway holds up no other, and one that continues late finds its words
 //! replaced.
 
-use super::{
-    Account, DeviceIndex, Ledger, Slot,
-    word::{MAX_TOTAL, Op, Owner, Total},
-};
+use super::device::DeviceIndex;
+use super::layout::{Account, Ledger};
+use super::slot::Slot;
+use super::word::{MAX_TOTAL, Op, Owner, Total};
 use crate::sync::Word;
 
 /// A change of an amount.
@@ -205,5 +205,10 @@ impl Ledger {
 
     fn total(&self, device: DeviceIndex) -> Option<&Word> {
         Some(&self.device_at(device)?.total)
+    }
+
+    /// The account of the slot at `index`.
+    pub(super) fn account(&self, index: usize, device: DeviceIndex) -> Option<&Account> {
+        self.accounts.get(device.index())?.get(index)
     }
 }

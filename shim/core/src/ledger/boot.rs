@@ -5,7 +5,7 @@
 //! clears the times. Two processes that start at once may both do so, and the later one clears what the earlier one
 //! has charged since: a turn at most, once in a boot.
 
-use super::Ledger;
+use super::layout::Ledger;
 
 impl Ledger {
     /// A digest of the text by which the system identifies its boots; never zero.

@@ -10,7 +10,10 @@
 //!
 //! [`attend`]: Ledger::attend
 
-use super::{DeviceIndex, Identity, Kind, Ledger, OverQuota, Slot};
+use super::charge::{Kind, OverQuota};
+use super::device::DeviceIndex;
+use super::layout::Ledger;
+use super::slot::{Identity, Slot};
 use crate::sync::Word;
 
 /// How many slots there were when they were last counted, and what `changes` was: bits 16.. and 0..16. Of one process.

@@ -4,7 +4,8 @@
 //! the rows from the first and skips a row only when a word of it belongs to another UUID, so all processes arrive at
 //! the same row, and a row that a dead process left unfinished is finished by the next one whose UUID fits it.
 
-use super::{Device, Full, Ledger, word::Total};
+use super::layout::{DEVICES, Device, Full, Ledger};
+use super::word::Total;
 use crate::{sync::Word, throttle::Seat};
 
 /// A row of the ledger's table of devices. Not the driver's ordinal, nor NVML's.
@@ -26,7 +27,7 @@ impl DeviceIndex {
     }
 
     pub(super) fn all() -> impl Iterator<Item = Self> {
-        (0..=u8::MAX).take(super::DEVICES).map(Self)
+        (0..=u8::MAX).take(DEVICES).map(Self)
     }
 }
 

@@ -6,10 +6,9 @@
 //! released by their owner, or by any process that knows that the owner is dead, in both cases only after each of
 //! their accounts is at zero.
 
-use super::{
-    DeviceIndex, Full, Ledger, OwnerRecord,
-    word::{Fact, Owner},
-};
+use super::device::DeviceIndex;
+use super::layout::{Full, Ledger, OwnerRecord};
+use super::word::{Fact, Owner};
 use crate::sync::Word;
 
 /// The identity of a process. Two processes with the same identity never lived at the same time.

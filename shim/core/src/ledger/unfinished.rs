@@ -11,7 +11,10 @@
 //! a compute limit looks for the words of dead processes, and the one that exchanges such a word for zero charges for
 //! it, once.
 
-use super::{DeviceIndex, Identity, Ledger, Slot, word::Fact};
+use super::device::DeviceIndex;
+use super::layout::Ledger;
+use super::slot::{Identity, Slot};
+use super::word::Fact;
 
 /// Times are kept in units of 2^10 ns.
 const UNIT_BITS: u32 = 10;

@@ -3,7 +3,10 @@
 //! Nothing is locked, so a view of a ledger at work is a little of before and a little of after;
 //! each amount by itself was true. A process seen here may be dead and not reaped yet.
 
-use super::{Account, DeviceIndex, Identity, Kind, Ledger};
+use super::charge::Kind;
+use super::device::DeviceIndex;
+use super::layout::{Account, Ledger};
+use super::slot::Identity;
 
 /// A process with a slot.
 #[derive(Clone, Copy, Debug)]

@@ -2,7 +2,8 @@
 
 use core::fmt;
 
-use super::file::FileError;
+use super::file::document::{MAX_BYTES, PATH};
+use super::file::error::FileError;
 use crate::config::ConfigError;
 
 /// The limits cannot be used, and the process fails closed. Prints as one line: which variable or
@@ -24,7 +25,7 @@ pub enum FileProblem {
     Unreadable(i32),
     /// It is not a regular file.
     NotAFile,
-    /// It is longer than [`MAX_BYTES`](super::file::MAX_BYTES).
+    /// It is longer than [`MAX_BYTES`].
     TooLong,
     /// A percentage in it is less than one byte of this GPU.
     LessThanAByte,
@@ -40,7 +41,7 @@ impl fmt::Display for FileProblem {
             }
             Self::Unreadable(errno) => write!(f, "cannot be read (errno {errno})"),
             Self::NotAFile => f.write_str("is not a regular file; only the hook may place it"),
-            Self::TooLong => write!(f, "is longer than {} bytes", super::file::MAX_BYTES),
+            Self::TooLong => write!(f, "is longer than {} bytes", MAX_BYTES),
             Self::LessThanAByte => f.write_str("gives less than one byte of this GPU"),
             Self::Content(error) => error.fmt(f),
         }
@@ -53,7 +54,7 @@ impl fmt::Display for Broken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Variable(error) => error.fmt(f),
-            Self::File(problem) => write!(f, "{} {problem}", super::file::PATH),
+            Self::File(problem) => write!(f, "{} {problem}", PATH),
         }
     }
 }

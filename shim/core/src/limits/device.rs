@@ -1,6 +1,6 @@
 //! One device: what is known of it, and the limits that hold for it.
 
-use super::{Ask, lower};
+use super::ask::{Ask, lower};
 use crate::config::{Selector, Slices};
 use crate::units::Share;
 use crate::uuid::Uuid;

@@ -2,7 +2,9 @@
 
 use core::fmt;
 
-use super::{Ask, DeviceFacts, Limits};
+use super::Limits;
+use super::ask::Ask;
+use super::device::DeviceFacts;
 use crate::units::{Bytes, Share};
 
 /// One source, or the result, for one device.
@@ -35,36 +37,40 @@ impl fmt::Display for Line {
     }
 }
 
-pub(super) fn lines(limits: &Limits, device: &DeviceFacts) -> Vec<Line> {
-    let mut lines = Vec::new();
-    for source in limits.sources() {
-        let (said, Ask { memory, core }) = match source.ask(device) {
-            Ok(ask) => (source.said(), ask),
-            Err(broken) => (format!("cannot be used: {broken}"), Ask::default()),
-        };
-        lines.push(Line { source: source.name(), said, memory, core });
-    }
-    for error in limits.ignored() {
-        let said = format!("ignored: {error}");
-        lines.push(Line { source: error.variable, said, memory: None, core: None });
-    }
-    lines.push(match limits.resolve(device) {
-        Ok(resolved) => Line {
-            source: "result",
-            said: match (resolved.refused, resolved.clamped) {
-                (true, _) => "refused: the limits file does not list this GPU".into(),
-                (false, true) => "more was asked for than the GPU has".into(),
-                (false, false) => String::new(),
+impl Limits {
+    /// For each source, what it said and what that means for this device; the result comes last.
+    #[must_use]
+    pub fn explain(&self, device: &DeviceFacts) -> Vec<Line> {
+        let mut lines = Vec::new();
+        for source in self.sources() {
+            let (said, Ask { memory, core }) = match source.ask(device) {
+                Ok(ask) => (source.said(), ask),
+                Err(broken) => (format!("cannot be used: {broken}"), Ask::default()),
+            };
+            lines.push(Line { source: source.name(), said, memory, core });
+        }
+        for error in self.ignored() {
+            let said = format!("ignored: {error}");
+            lines.push(Line { source: error.variable, said, memory: None, core: None });
+        }
+        lines.push(match self.resolve(device) {
+            Ok(resolved) => Line {
+                source: "result",
+                said: match (resolved.refused, resolved.clamped) {
+                    (true, _) => "refused: the limits file does not list this GPU".into(),
+                    (false, true) => "more was asked for than the GPU has".into(),
+                    (false, false) => String::new(),
+                },
+                memory: resolved.memory,
+                core: resolved.core,
             },
-            memory: resolved.memory,
-            core: resolved.core,
-        },
-        Err(broken) => Line {
-            source: "result",
-            said: format!("refused: {broken}"),
-            memory: Some(0),
-            core: None,
-        },
-    });
-    lines
+            Err(broken) => Line {
+                source: "result",
+                said: format!("refused: {broken}"),
+                memory: Some(0),
+                core: None,
+            },
+        });
+        lines
+    }
 }

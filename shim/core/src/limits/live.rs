@@ -14,7 +14,7 @@
 //! the variables that the file was made of; a lower limit of the process itself applies to both alike. The GPUs are
 //! written before the container starts and never change.
 
-use super::DeviceFacts;
+use super::device::DeviceFacts;
 use super::file::{Key, LimitsFile};
 use crate::sync::Word;
 use crate::units::Share;

@@ -2,7 +2,10 @@
 
 use core::fmt::Display;
 
-use super::{Ask, Broken, DeviceFacts, FileProblem, LimitsFile, lower};
+use super::ask::{Ask, lower};
+use super::broken::{Broken, FileProblem};
+use super::device::DeviceFacts;
+use super::file::document::{LimitsFile, PATH};
 use crate::config::{
     Config, ConfigError, Excerpt, GPU_CORE_PCT, GPU_MEM_LIMIT, GPU_PROFILE, OptionRow, PerGpu,
     Profile, ValueError,
@@ -82,7 +85,7 @@ impl Source<'_> {
 
     /// The variable, or the path of the file.
     pub(super) fn name(self) -> &'static str {
-        self.row().map_or(super::file::PATH, |row| row.name)
+        self.row().map_or(PATH, |row| row.name)
     }
 
     fn row(self) -> Option<OptionRow> {

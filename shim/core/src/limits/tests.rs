@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use super::file::{Entry, Key, Label};
 use super::*;
 use crate::config::{Slices, ValueError};
-use crate::units::{Amount, Bytes};
+use crate::units::{Amount, Bytes, Share};
 
 const GIB: u64 = 1 << 30;
 const ONE: Uuid = Uuid([1; 16]);

@@ -1,75 +1,52 @@
 //! The slow path: launches that did not fit their stream's batch. One meter per process and device.
 //!
+//! It has three parts, and passes between them what each decides:
+//!
+//! ```text
+//! launch -> Admission: may it go, and what is reserved for it?
+//!        -> Timeline:  what did the device do for this process, and when?
+//!        -> Charging:  what does that cost, and what of it is due?  -> Admission: reserved out, due in
+//! ```
+//!
 //! The caller holds one lock around it, and lets go of it while it waits or calls the driver:
 //!
 //! ```text
-//! loop  before_launch -> Wait { until }        unlock, sleep until then, again
-//!                     -> Admit(permit)         unlock
+//! loop  before_launch -> Wait { until, wants_mark }   unlock, mark the stream's end if wanted, sleep, again
+//!                     -> Admit(permit)                unlock
 //!       record an event, launch, record an event (if permit.wants_events())
-//!       launched(permit, time, events)  or  refused(permit), if the driver failed
+//!       launched(permit, time, events) -> whether to record a third event for spaced
+//!       or  refused(permit), if the driver failed
 //! ```
 //!
 //! Each reservation is settled exactly once: by its events, or at its estimate where it has none. The reserved and
 //! unsettled time is at most the bucket and one operation, which bounds the error that a wrong estimate can cause.
 
-mod collect;
 mod ends;
-mod gate;
 mod peers;
-mod unheld;
 
 use std::sync::Arc;
 
 use super::{
-    Allowance, Bucket, Costs, Events, Gang, Launch, Signature,
-    settlement::{Done, Settlement},
-    shares::Shares,
-    spacing::Spacing,
-    steady::Steady,
-    stream::{Operation, Pending, Reserved, Stream, StreamId},
-    turns::Turns,
+    admission::{Admission, bucket::Bucket, gang::Gang, grant::Permit},
+    allowance::Allowance,
+    charging::{Charging, costs::Costs},
+    event::Events,
+    signature::{Launch, Signature},
+    timeline::{
+        Timeline,
+        done::Done,
+        outcome::Finished,
+        stream::{Operation, Pending, StreamId},
+    },
 };
 use crate::units::Share;
 
 /// The compute limit of one device, as one process enforces it.
 #[derive(Debug)]
 pub struct Meter<'a, E> {
-    shares: Shares<'a>,
-    gang: Gang<'a>,
-    costs: Costs,
-    streams: Vec<Stream<E>>,
-    settlement: Settlement,
-    turns: Turns,
-    steady: Steady,
-    /// Between two openings no launch is admitted until the bucket holds a quantum.
-    open: bool,
-    /// Time that is reserved and not settled.
-    in_flight_ns: u64,
-    /// Operations whose events are pending.
-    pending: usize,
-    /// The stream that the next collection begins with.
-    next: usize,
-    /// From this time on, a launch that found the bucket empty may go as soon as the bucket holds anything.
-    reopens_at: u64,
-    /// Launches that were admitted and are not yet back from the driver.
-    under_way: usize,
-    /// When the oldest work in flight was admitted, and for how long work was in flight before that.
-    in_flight_since: u64,
-    was_in_flight_ns: u64,
-    /// The time of the latest event that the device reached.
-    reached_at: u64,
-    /// When the device last reached an event, or last had none to reach.
-    progress_at: u64,
-    /// How many launches were let through since the gate was last open only because nothing moved.
-    let_through: u32,
-    /// Launches in flight whose signature has no measurement yet.
-    unmeasured: u64,
-    /// By how much steady operations lately exceeded the least that peers can have left of the time.
-    saved_ns: u64,
-    long_until: u64,
-    /// The distance of two events, which each measurement on a busy stream contains.
-    spacing: Spacing,
-    totals: Totals,
+    admission: Admission<'a>,
+    timeline: Timeline<E>,
+    charging: Charging,
 }
 
 /// Whether a launch may go to the driver.
@@ -78,30 +55,14 @@ pub struct Meter<'a, E> {
 pub enum Verdict {
     /// Launch, then return the permit to [`Meter::launched`] or to [`Meter::refused`].
     Admit(Permit),
-    /// Ask again at this time, later than now.
+    /// Ask again.
     Wait {
-        /// A time of the caller's clock.
+        /// When: a time of the caller's clock, later than now.
         until: u64,
+        /// An event recorded in the stream now would show when its work so far ends: pass it to [`Meter::marked`].
+        /// Without it the meter estimates the end.
+        wants_mark: bool,
     },
-}
-
-/// The right to one launch. A dropped permit leaves its reservation charged.
-#[derive(Debug)]
-#[must_use = "a permit goes back to the meter"]
-pub struct Permit {
-    stream: StreamId,
-    reserved: Reserved,
-    batch_ns: u64,
-    waited: bool,
-    events: bool,
-}
-
-impl Permit {
-    /// Returns whether to record a timing event right before the launch and another one right after it.
-    #[must_use]
-    pub const fn wants_events(&self) -> bool {
-        self.events
-    }
 }
 
 /// Counters since the meter was made.
@@ -117,76 +78,32 @@ pub struct Totals {
     pub stalls: u64,
 }
 
-/// The number of streams that are distinguished; further streams share the last place.
-const STREAMS: usize = 1024;
-/// The largest debt that a dead process can leave. A restarted program must not wait for minutes because of a kernel
-/// that ended long before its process did.
-const LEFT_NS: u64 = 2_000_000_000;
-/// The number of operations with pending events; further ones are charged at their estimate.
-pub(super) const PENDING: usize = 4096;
-
 impl<'a, E> Meter<'a, E> {
     /// Makes a meter on the bucket of a device.
     #[must_use]
     pub fn new(bucket: Bucket<'a>, now: u64) -> Self {
         Self {
-            shares: Shares::new(bucket),
-            gang: Gang::alone(),
-            costs: Costs::default(),
-            streams: Vec::new(),
-            settlement: Settlement::default(),
-            turns: Turns::new(now),
-            steady: Steady::default(),
-            open: true,
-            in_flight_ns: 0,
-            pending: 0,
-            next: 0,
-            reopens_at: now,
-            under_way: 0,
-            in_flight_since: now,
-            was_in_flight_ns: 0,
-            reached_at: now,
-            progress_at: now,
-            let_through: 0,
-            unmeasured: 0,
-            saved_ns: 0,
-            long_until: 0,
-            spacing: Spacing::default(),
-            totals: Totals::default(),
+            admission: Admission::new(bucket, now),
+            timeline: Timeline::new(now),
+            charging: Charging::default(),
         }
     }
 
     /// Adds the container's other devices and processes: processes may differ in their shares, and devices may meet.
     #[must_use]
     pub fn among(self, gang: Gang<'a>) -> Self {
-        Self { shares: self.shares.published_in(gang.shares()), gang, ..self }
+        Self { admission: self.admission.among(gang), ..self }
     }
 
     /// The table of costs, for the fast path.
     #[must_use]
     pub fn costs(&self) -> Costs {
-        self.costs.clone()
+        self.charging.costs().clone()
     }
 
     /// Registers a stream.
     pub fn stream(&mut self, now: u64) -> StreamId {
-        let unused = |stream: &Stream<E>| !stream.open && stream.pending.is_empty();
-        let place = match self.streams.iter().position(unused) {
-            Some(place) => {
-                if let Some(stream) = self.streams.get_mut(place) {
-                    *stream = Stream::new(now);
-                }
-                place
-            }
-            None if self.streams.len() < STREAMS => {
-                self.streams.push(Stream::new(now));
-                self.streams.len() - 1
-            }
-            None => STREAMS - 1,
-        };
-        // At most 1024 places.
-        #[allow(clippy::cast_possible_truncation)]
-        StreamId(place as u16)
+        self.timeline.register(now)
     }
 
     /// Returns whether `launch` may go to the driver now. `batch` is the calling thread's allowance for this stream,
@@ -199,60 +116,80 @@ impl<'a, E> Meter<'a, E> {
         now: u64,
         events: &mut impl Events<Event = E>,
     ) -> Verdict {
-        self.collect_finished(Some(stream), now, events);
-        self.shares.follow(now);
-        // Whether the gate is open matters even for launches that are exempt: the size of their grant depends on it.
-        let may_go =
-            (self.is_open(now) || self.is_urgent(launch, now)) && !self.is_second(launch, now);
-        if !may_go && !self.is_stalled(now) {
-            self.totals.waits += 1;
-            return Verdict::Wait { until: self.recheck_at(now) };
+        self.collect(Some(stream), now, events);
+        let Self { admission, timeline, charging } = self;
+        if let Some(until) = admission.waits_until(launch, now, timeline, charging) {
+            return Verdict::Wait { until, wants_mark: self.wants_mark(stream) };
         }
-        self.totals.launches += 1;
-        if self.pending == 0 && self.under_way == 0 {
-            self.in_flight_since = now;
-        }
-        self.under_way += 1;
-        Verdict::Admit(self.admit(stream, allowance, launch, now))
+        timeline.begins(now);
+        Verdict::Admit(admission.admit(stream, allowance, launch, now, timeline, charging))
     }
 
     /// Records that the driver took the launch. `returned` is when its call returned: read the clock before recording
     /// the second event. `pair` are the events recorded before and after the launch; `None` if either is missing.
+    /// Returns whether an event recorded right behind the second one would show the distance of two events: pass it
+    /// to [`spaced`](Self::spaced).
     pub fn launched(
         &mut self,
         permit: Permit,
         returned: u64,
         pair: Option<[E; 2]>,
         events: &mut impl Events<Event = E>,
-    ) {
+    ) -> bool {
         let Permit { stream, reserved, batch_ns, waited, .. } = permit;
-        self.under_way = self.under_way.saturating_sub(1);
-        match (self.streams.get_mut(usize::from(stream.0)), pair) {
-            (Some(stream), Some([before, after])) => {
+        match pair {
+            Some([before, after]) if self.timeline.has(stream) => {
                 let operation = Some(Operation { after, returned, cost: reserved });
                 let new = Pending::new(before, returned);
-                stream.push(Pending { batch_ns, waited, operation, ..new }, returned);
-                self.expect_progress(returned);
+                let pending = Pending { batch_ns, waited, operation, ..new };
+                self.timeline.push(stream, pending, returned);
+                self.timeline.returns();
+                self.timeline.wants_spacing()
             }
-            (_, pair) => {
+            pair => {
                 pair.into_iter().flatten().for_each(|event| events.give_back(event));
-                self.is_over(reserved, returned, returned);
+                self.timeline.returns();
+                self.admission.is_over(reserved, returned, returned);
                 let worth = batch_ns.saturating_add(reserved.ns);
                 self.settle(worth, Done::estimated(worth), returned);
-                self.may_be_over(returned);
+                self.timeline.may_be_over(returned);
+                false
             }
         }
     }
 
-    /// Returns whether an event recorded on this stream now would show when its work ends. Ask once a launch on it
-    /// has to wait; without the event the meter estimates the end.
-    #[must_use]
-    pub fn wants_mark(&self, stream: StreamId) -> bool {
-        let stream = self.streams.get(usize::from(stream.0));
-        self.pending < PENDING && stream.is_some_and(|stream| stream.unmarked_ns > 0)
+    /// Records a launch that the driver took before it was admitted, and the events around it: one of a tool that the
+    /// driver called back while the caller held a lock. `returned` is when the driver's call returned.
+    pub fn launched_unheld(
+        &mut self,
+        stream: StreamId,
+        launch: Launch,
+        returned: u64,
+        pair: [E; 2],
+        events: &mut impl Events<Event = E>,
+    ) {
+        let Self { admission, timeline, charging } = self;
+        let permit = admission.admit_unheld(stream, launch, returned, timeline, charging);
+        timeline.begins(returned);
+        let pair = if permit.wants_events() {
+            Some(pair)
+        } else {
+            pair.into_iter().for_each(|event| events.give_back(event));
+            None
+        };
+        self.launched(permit, returned, pair, events);
     }
 
-    /// Takes the event that [`wants_mark`](Self::wants_mark) asked for.
+    /// Records that the driver refused the launch: nothing of it stays charged. Recorded events are the caller's.
+    pub fn refused(&mut self, permit: Permit, now: u64) {
+        self.timeline.returns();
+        self.admission.is_over(permit.reserved, now, now);
+        self.admission.release(permit.reserved.ns);
+        self.settle(permit.batch_ns, Done::estimated(permit.batch_ns), now);
+        self.timeline.may_be_over(now);
+    }
+
+    /// Takes the event that [`Verdict::Wait`] or [`fence`](Self::fence) asked for, recorded now.
     pub fn marked(
         &mut self,
         stream: StreamId,
@@ -260,25 +197,16 @@ impl<'a, E> Meter<'a, E> {
         now: u64,
         events: &mut impl Events<Event = E>,
     ) {
-        match self.streams.get_mut(usize::from(stream.0)).filter(|stream| stream.unmarked_ns > 0) {
-            Some(stream) => {
-                let batch_ns = std::mem::take(&mut stream.unmarked_ns);
-                stream.push(Pending { batch_ns, ..Pending::new(mark, now) }, now);
-                self.expect_progress(now);
+        match self.timeline.stream_mut(stream).filter(|stream| stream.unmarked_ns > 0) {
+            Some(unmarked) => {
+                let batch_ns = std::mem::take(&mut unmarked.unmarked_ns);
+                self.timeline.push(stream, Pending { batch_ns, ..Pending::new(mark, now) }, now);
             }
             None => events.give_back(mark),
         }
     }
 
-    /// Returns whether an event recorded right behind that of the latest launch would show the distance of two
-    /// events.
-    #[must_use]
-    pub fn wants_spacing(&mut self) -> bool {
-        self.pending < PENDING && self.spacing.wants_more()
-    }
-
-    /// Takes the event that [`wants_spacing`](Self::wants_spacing) asked for: recorded now, right behind the launch's
-    /// own.
+    /// Takes the event that [`launched`](Self::launched) asked for: recorded now, right behind the launch's own.
     pub fn spaced(
         &mut self,
         stream: StreamId,
@@ -286,69 +214,97 @@ impl<'a, E> Meter<'a, E> {
         now: u64,
         events: &mut impl Events<Event = E>,
     ) {
-        let Some(stream) = self.streams.get_mut(usize::from(stream.0)) else {
+        if !self.timeline.has(stream) {
             return events.give_back(mark);
-        };
-        stream.push(Pending { behind: Some(now), ..Pending::new(mark, now) }, now);
-        self.expect_progress(now);
-    }
-
-    /// Records that the driver refused the launch: nothing of it stays charged. Recorded events are the caller's.
-    pub fn refused(&mut self, permit: Permit, now: u64) {
-        self.under_way = self.under_way.saturating_sub(1);
-        self.is_over(permit.reserved, now, now);
-        self.release(permit.reserved.ns);
-        self.settle(permit.batch_ns, Done::estimated(permit.batch_ns), now);
-        self.may_be_over(now);
+        }
+        let pending = Pending { behind: Some(now), ..Pending::new(mark, now) };
+        self.timeline.push(stream, pending, now);
     }
 
     /// Forgets the cost of a signature: its executable graph was updated, or its handle stands for something else.
     pub fn changed(&mut self, signature: Signature) {
-        self.costs.forget(signature);
-        self.steady.forget(signature);
+        self.charging.forget(signature);
     }
 
     /// Changes the share from now on.
     pub fn set_share(&mut self, share: Share) {
-        self.shares.set_share(share);
+        self.admission.set_share(share);
     }
 
     /// Returns the counters since the meter was made.
     #[must_use]
     pub const fn totals(&self) -> Totals {
-        self.totals
+        let [launches, waits, stalls] = self.admission.counts();
+        Totals { busy_ns: self.charging.due_ns(), launches, waits, stalls }
     }
 
     /// Returns the time up to which the work in flight is paid for; `None` if none is in flight. A process that dies
     /// owes the time since then.
     #[must_use]
     pub fn paid_until(&self) -> Option<u64> {
-        self.is_in_flight()
-            .then(|| self.progress_at.max(self.in_flight_since).saturating_add(self.in_flight_ns))
+        let since = self.timeline.busy_since()?;
+        Some(since.saturating_add(self.admission.in_flight_ns()))
     }
 
     /// Charges the unfinished work of a dead process of the same bucket that had paid up to `paid_until`. Returns the
     /// charge. The time of its death is unknown: it is at most now, and may be long before.
     pub fn inherit(&mut self, paid_until: u64, now: u64) -> u64 {
-        let owed = now.saturating_sub(paid_until).min(LEFT_NS);
-        self.shares.charge_as_of(paid_until, owed, now);
-        owed
+        self.admission.inherit(paid_until, now)
+    }
+
+    /// Returns when no more is charged than has flowed in, provided that nothing changes; `now` if that is so.
+    #[must_use]
+    pub fn level_at(&mut self, now: u64) -> u64 {
+        self.admission.level_at(now)
     }
 
     /// Settles what has finished. Launches do this anyway; this is for callers that need current totals.
     pub fn settle_finished(&mut self, now: u64, events: &mut impl Events<Event = E>) {
-        self.collect_finished(None, now, events);
+        self.collect(None, now, events);
     }
 
     /// Settles what has finished in every stream. Call it before some events can no longer be queried.
     pub fn settle_all(&mut self, now: u64, events: &mut impl Events<Event = E>) {
-        (0..self.streams.len()).for_each(|place| self.collect_finished_in(place, now, events));
+        self.timeline.ids().for_each(|stream| self.collect_in(stream, now, events));
     }
 
-    fn expect_progress(&mut self, now: u64) {
-        if self.pending == 0 {
-            self.progress_at = now;
+    /// Settles what has finished: on this stream, and on some others in rotation.
+    fn collect(&mut self, first: Option<StreamId>, now: u64, events: &mut impl Events<Event = E>) {
+        self.timeline.pass(first).for_each(|stream| self.collect_in(stream, now, events));
+    }
+
+    fn collect_in(&mut self, stream: StreamId, now: u64, events: &mut impl Events<Event = E>) {
+        while let Some(finished) = self.timeline.finished(stream, now, events) {
+            let (reserved_ns, done) = match finished {
+                Finished::Batch { reserved_ns, done } => (reserved_ns, done),
+                Finished::Operation { cost, measured } => {
+                    self.admission.is_over(cost, measured.end, now);
+                    let turns = self.timeline.turns();
+                    (cost.ns, self.charging.operation(cost, &measured, turns, now))
+                }
+                Finished::Unmeasured { cost, reserved_ns, done } => {
+                    cost.into_iter().for_each(|cost| self.admission.is_over(cost, now, now));
+                    (reserved_ns, done)
+                }
+            };
+            self.settle(reserved_ns, done, now);
         }
-        self.pending += 1;
+    }
+
+    /// Replaces what was reserved for work by what is due for it.
+    fn settle(&mut self, reserved_ns: u64, done: Done, now: u64) {
+        let Self { admission, timeline, charging } = self;
+        let account = admission.account();
+        if timeline.clock_has_moved() {
+            charging.clock_moved(account);
+        }
+        let due_ns = charging.charge(done, timeline.turns(), account, now);
+        admission.settle(reserved_ns, due_ns, now);
+    }
+
+    /// Returns whether an event recorded on this stream now would show when its work so far ends.
+    pub(super) fn wants_mark(&self, stream: StreamId) -> bool {
+        let stream = self.timeline.stream(stream);
+        self.timeline.has_room() && stream.is_some_and(|stream| stream.unmarked_ns > 0)
     }
 }

@@ -1,7 +1,9 @@
 //! The parts of the compute limit by themselves. `bench/src/accuracy` measures how exactly they hold a share together.
 
+mod admission;
 mod allowance;
 mod bucket;
+mod charging;
 mod costs;
 mod desk;
 mod example;
@@ -10,4 +12,5 @@ mod meter;
 mod queues;
 mod settlement;
 mod spacing;
+mod timeline;
 mod turns;

@@ -6,7 +6,7 @@
 //!            its two highest bits: work is in flight; it may take far longer than was reserved for it
 //! ```
 //!
-//! Readers believe nothing beyond the share that the node gave the page's container: see [`turns`](super::turns).
+//! Readers believe nothing beyond the share that the node gave the page's container: see [`turns`](super::timeline::turns).
 
 use crate::units::Share;
 

@@ -3,10 +3,18 @@
 //! Pure bookkeeping, no driver and no ledger: `super` asks the driver and charges. The sum of the three is what is
 //! charged for the pool at every moment.
 
-use super::Home;
 use super::frees::{Frees, Place};
-use gpucap_abi::cuda::CuError;
+use gpucap_abi::cuda::{CUdevice, CuError};
 use gpucap_core::ledger::DeviceIndex;
+
+/// Where a pool's memory lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Home {
+    /// On this device.
+    Device(CUdevice),
+    /// In host memory, or with another process that is charged for it.
+    Elsewhere,
+}
 
 /// What is known of a pool.
 pub(super) struct Pool {

@@ -2,7 +2,8 @@
 
 use std::mem::{align_of, offset_of, size_of};
 
-use super::super::{Account, Device, Header, Ledger, OwnerRecord, word};
+use super::super::layout::{Account, Device, Header, Ledger, OwnerRecord};
+use super::super::word;
 
 #[test]
 fn every_field_is_where_version_1_has_it() {

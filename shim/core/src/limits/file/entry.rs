@@ -3,7 +3,8 @@
 use core::fmt;
 use core::str::FromStr;
 
-use super::super::{DeviceFacts, lower};
+use super::super::ask::lower;
+use super::super::device::DeviceFacts;
 use crate::units::{Amount, Bytes, Share};
 use crate::uuid::{DeviceName, NotADeviceName, Uuid};
 

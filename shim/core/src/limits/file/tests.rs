@@ -3,8 +3,10 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::config::Slices;
+use crate::config::{Config, Slices};
+use crate::limits::DeviceFacts;
 use crate::units::{Amount, Bytes, Share};
+use crate::uuid::Uuid;
 
 const UUID: &str = "GPU-01010101-0101-0101-0101-010101010101";
 

@@ -3,7 +3,8 @@
 use core::fmt::Write;
 
 use super::super::{crc32, source};
-use super::{Entry, LimitsFile, VERSION};
+use super::document::{LimitsFile, VERSION};
+use super::entry::Entry;
 use crate::units::Amount;
 
 impl LimitsFile {

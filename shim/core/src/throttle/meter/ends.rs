@@ -3,71 +3,60 @@
 
 use super::Meter;
 use crate::throttle::{
-    Events,
-    settlement::{Certain, Done, Part},
-    stream::StreamId,
+    event::Events,
+    timeline::{done::Done, stream::StreamId},
 };
 
-/// A call that waits for work returns at most this long after the work's end.
-const RETURN_NS: u64 = 100_000;
-
 impl<E> Meter<'_, E> {
-    /// Records that a call that waits until this stream is empty returned at `now`, having waited since `began`;
-    /// without a stream, one that waits for all streams of the device.
+    /// Records that a call that waits until these streams are empty returned at `now`, having waited since `began`.
+    /// Settles what has finished in others too: a process that dies from here on owes nothing for it.
     pub fn sync_returned(
         &mut self,
-        stream: Option<StreamId>,
+        streams: impl IntoIterator<Item = StreamId>,
         began: u64,
         now: u64,
         events: &mut impl Events<Event = E>,
     ) {
-        let places = match stream {
-            Some(StreamId(place)) => usize::from(place)..usize::from(place) + 1,
-            None => 0..self.streams.len(),
-        };
-        for place in places {
-            self.collect_finished_in(place, now, events);
-            let Some(stream) = self.streams.get_mut(place) else { continue };
-            if stream.pending.is_empty() {
-                let span = stream.span(stream.unmarked_ns > 0, now);
-                let (taken, before) = (stream.look(), std::mem::take(&mut stream.unmarked_ns));
-                // The call waited for the work, apart from its own way back to the program.
-                let (from, until) = (stream.since.max(began), now.saturating_sub(RETURN_NS));
-                let certain = (from < until).then_some(Certain { from, until, part: Part::Rest });
-                (stream.since, stream.synced) = (now, true);
-                let worth = self.account(taken, now).saturating_add(before);
-                // No event shows that a batch was in flight.
-                if !self.is_in_flight() {
-                    self.was_in_flight_ns = self.was_in_flight_ns.saturating_add(worth);
-                }
-                if worth > 0 {
-                    self.settle(worth, Done { span, work_ns: worth, certain }, now);
-                }
-            }
+        streams.into_iter().for_each(|stream| self.emptied(stream, began, now, events));
+        self.settle_finished(now, events);
+    }
+
+    fn emptied(&mut self, id: StreamId, began: u64, now: u64, events: &mut impl Events<Event = E>) {
+        self.collect_in(id, now, events);
+        let Some((span, certain)) = self.timeline.emptied(id, began, now) else { return };
+        let Some(stream) = self.timeline.stream_mut(id) else { return };
+        let (taken, before) = (stream.look(), std::mem::take(&mut stream.unmarked_ns));
+        let work_ns = self.admission.account_for(taken, now).saturating_add(before);
+        // No event shows that a batch was in flight.
+        self.timeline.was_in_flight(work_ns);
+        if work_ns > 0 {
+            self.settle(work_ns, Done { span, work_ns, certain }, now);
         }
     }
 
     /// Separates earlier launches from later ones: something that is not work of the device comes between. Returns
-    /// whether an event recorded now would show when the earlier launches ended.
+    /// whether an event recorded now would show when the earlier launches ended: pass it to
+    /// [`marked`](Self::marked).
     #[must_use]
     pub fn fence(&mut self, stream: StreamId, now: u64) -> bool {
-        let place = usize::from(stream.0);
-        let taken_ns = self.close_allowances_of(place, now);
-        if let Some(stream) = self.streams.get_mut(place) {
-            stream.unmarked_ns = stream.unmarked_ns.saturating_add(taken_ns);
-        }
+        self.close_allowances_of(stream, now);
         self.wants_mark(stream)
     }
 
     /// Records that the stream's handle is gone. Its work may still run and is settled when its events are reached.
     /// For work without an event, call [`fence`](Self::fence) first and record the mark.
     pub fn stream_destroyed(&mut self, stream: StreamId, now: u64) {
-        let place = usize::from(stream.0);
-        let taken_ns = self.close_allowances_of(place, now);
-        let Some(stream) = self.streams.get_mut(place) else { return };
+        self.close_allowances_of(stream, now);
+        let Some(stream) = self.timeline.stream_mut(stream) else { return };
         stream.open = false;
         stream.allowances.clear();
-        let worth = taken_ns.saturating_add(std::mem::take(&mut stream.unmarked_ns));
+        let worth = std::mem::take(&mut stream.unmarked_ns);
         self.settle(worth, Done::estimated(worth), now);
+    }
+
+    fn close_allowances_of(&mut self, stream: StreamId, now: u64) {
+        let Self { admission, timeline, .. } = self;
+        let stream = timeline.stream_mut(stream).into_iter();
+        stream.for_each(|stream| admission.close_allowances_of(stream, now));
     }
 }

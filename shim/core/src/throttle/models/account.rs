@@ -9,7 +9,7 @@ use loom::thread;
 
 use crate::{
     sync::{Word, explore::explore, fuse::burn},
-    throttle::account::Account,
+    throttle::charging::account::Account,
 };
 
 /// A multiple of the word's unit, so that nothing is rounded.

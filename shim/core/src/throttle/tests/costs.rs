@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use crate::throttle::{Costs, Signature, costs::Sample};
+use crate::throttle::{Costs, Signature, charging::costs::Sample};
 
 const KERNEL: Signature = Signature::kernel(7, 1024);
 

@@ -62,8 +62,9 @@ impl<'a> Bench<'a> {
         let Self { meter, card, allowance, .. } = self;
         match meter.before_launch(self.stream, allowance, launch, self.now, card) {
             Verdict::Admit(permit) => Some(permit),
-            Verdict::Wait { until } => {
+            Verdict::Wait { until, wants_mark } => {
                 assert!(until > self.now);
+                assert_eq!(wants_mark, self.meter.wants_mark(self.stream));
                 None
             }
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::desk::{Bench, KERNEL, MS, NOW};
 use crate::{
     sync::Word,
-    throttle::{Launch, Reached, Signature, meter::PENDING},
+    throttle::{Launch, Reached, Signature, timeline::PENDING},
     units::Share,
 };
 
@@ -97,7 +97,7 @@ fn the_guess_for_work_that_is_never_measured_does_not_grow_without_bound() {
         bench.now += 100 * MS;
         let permit = bench.ask(Launch::kernel(KERNEL)).unwrap();
         match turn % 3 {
-            0 => bench.meter.launched(permit, bench.now, None, &mut bench.card),
+            0 => assert!(!bench.meter.launched(permit, bench.now, None, &mut bench.card)),
             1 => bench.meter.refused(permit, bench.now),
             _ => {
                 let pair = bench.card.pair(Reached::Lost, Reached::Lost);
@@ -164,9 +164,9 @@ fn a_synchronizing_call_settles_the_allowance_and_leaves_it_open() {
     assert!(allowance.spend(10_000) && allowance.spend(10_000));
     let before = bench.meter.totals().busy_ns;
     bench.now += 30_000;
-    bench.meter.sync_returned(None, bench.now, bench.now, &mut bench.card);
+    bench.meter.sync_returned([bench.stream], bench.now, bench.now, &mut bench.card);
     assert_eq!(bench.meter.totals().busy_ns - before, 20_000);
-    bench.meter.sync_returned(Some(bench.stream), bench.now, bench.now, &mut bench.card);
+    bench.meter.sync_returned([bench.stream], bench.now, bench.now, &mut bench.card);
     assert_eq!(bench.meter.totals().busy_ns - before, 20_000, "nothing is settled twice");
     assert!(allowance.spend(10_000));
 }

@@ -5,10 +5,11 @@ use proptest::prelude::*;
 use crate::{
     sync::Word,
     throttle::{
-        account::Account,
-        coverage::Coverage,
-        settlement::{Certain, Done, Part, Settlement, Span},
-        turns::Turns,
+        charging::{account::Account, coverage::Coverage, settlement::Settlement},
+        timeline::{
+            done::{Certain, Done, Part, Span},
+            turns::Turns,
+        },
     },
 };
 

@@ -16,9 +16,9 @@ fn the_distance_of_two_events_is_subtracted_once_it_is_known() {
         // Busy until the launch had returned: it contains only the distance of the events.
         let (begin, end) = (bench.now + 5_000, bench.now + 15_300);
         let pair = bench.card.pair(Reached::At(begin), Reached::At(end));
-        bench.meter.launched(permit, bench.now + 4_000, pair, &mut bench.card);
+        let wants = bench.meter.launched(permit, bench.now + 4_000, pair, &mut bench.card);
         if let Some((asked, distance)) = third {
-            assert!(bench.meter.wants_spacing());
+            assert!(wants);
             bench.card.events.push(Reached::At(end + distance));
             let event = bench.card.events.len() - 1;
             bench.meter.spaced(bench.stream, event, bench.now + asked, &mut bench.card);

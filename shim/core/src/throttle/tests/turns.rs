@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use crate::{
-    throttle::{PeerReport, UsageReport, turns::Turns},
+    throttle::{PeerReport, UsageReport, timeline::turns::Turns},
     units::Share,
 };
 

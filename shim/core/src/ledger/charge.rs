@@ -1,0 +1,121 @@
+//! Bytes charged to a slot and given back: a change of its account, with what people are shown of it.
+//!
+//! The change itself is the protocol's, in `account`; the numbers beside it are those of one process, which only that
+//! process writes.
+
+use super::account::Step;
+use super::device::DeviceIndex;
+use super::layout::Ledger;
+use super::slot::Slot;
+use crate::sync::Counter;
+
+/// What bytes were taken for. For people: the limit counts the sum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Plain and pitched allocations.
+    Alloc = 0,
+    /// Managed memory, in full.
+    Managed = 1,
+    /// Stream-ordered pools: what they reserve.
+    Pool = 2,
+    /// Physical memory of the virtual memory interface.
+    Vmm = 3,
+    /// Arrays and mipmapped arrays.
+    Array = 4,
+    /// The price of contexts.
+    Context = 5,
+    /// Loaded modules and libraries.
+    Module = 6,
+    /// Device heap, stacks and print buffers.
+    Heap = 7,
+    /// Memory of graphs.
+    Graph = 8,
+}
+
+impl Kind {
+    /// Every kind, in the order of the file.
+    pub const ALL: [Self; 9] = [
+        Self::Alloc,
+        Self::Managed,
+        Self::Pool,
+        Self::Vmm,
+        Self::Array,
+        Self::Context,
+        Self::Module,
+        Self::Heap,
+        Self::Graph,
+    ];
+}
+
+/// A charge that does not fit under the limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OverQuota {
+    /// Bytes asked for.
+    pub requested: u64,
+    /// Bytes in use by all processes when it was refused.
+    pub used: u64,
+    /// The limit.
+    pub limit: u64,
+}
+
+impl Ledger {
+    /// Takes `bytes` of `device` for `slot`, if the device's total stays within `cap`.
+    ///
+    /// A refusal may rest on what dead processes left: see [`charge_or_reap`](Self::charge_or_reap).
+    ///
+    /// # Errors
+    /// It did not fit.
+    pub fn charge(
+        &self,
+        slot: Slot,
+        device: DeviceIndex,
+        kind: Kind,
+        bytes: u64,
+        cap: u64,
+    ) -> Result<(), OverQuota> {
+        self.touch(slot, device);
+        let used = self
+            .change(slot, device, Step::Up { bytes, cap })
+            .map_err(|used| OverQuota { requested: bytes, used, limit: cap })?;
+        if let Some(record) = self.device_at(device) {
+            record.peak.raise(used);
+        }
+        if let Some(account) = self.account(slot.index(), device) {
+            account.cap.store(cap);
+            account.peak.raise(self.held(slot.index(), device));
+            if let Some(counter) = account.kinds.get(kind as usize) {
+                counter.store(counter.load().saturating_add(bytes));
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives back `bytes` of `device`; never more than the slot holds.
+    pub fn refund(&self, slot: Slot, device: DeviceIndex, kind: Kind, bytes: u64) {
+        // A process that dies in it leaves an operation to be closed, even if nothing was ever held.
+        self.touch(slot, device);
+        // A way down always fits.
+        let _ = self.change(slot, device, Step::Down { bytes });
+        let account = self.account(slot.index(), device);
+        if let Some(counter) = account.and_then(|account| account.kinds.get(kind as usize)) {
+            counter.store(counter.load().saturating_sub(bytes));
+        }
+    }
+
+    /// Counts a refusal that the program got to see.
+    pub fn count_refusal(&self, slot: Slot, device: DeviceIndex) {
+        if let Some(record) = self.device_at(device) {
+            record.refusals.add(1);
+        }
+        self.touch(slot, device);
+        if let Some(account) = self.account(slot.index(), device) {
+            account.refusals.add(1);
+        }
+    }
+
+    /// Two unused words of the account of `slot`: a process that makes the account's page real writes here first.
+    #[must_use]
+    pub fn spare(&self, slot: Slot, device: DeviceIndex) -> Option<&[Counter; 2]> {
+        self.account(slot.index(), device)?.kinds.last_chunk()
+    }
+}

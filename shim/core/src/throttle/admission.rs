@@ -1,0 +1,298 @@
+//! Which launches go, and what is reserved for them: the gate of a device.
+//!
+//! The gate closes at an empty bucket and opens at a quantum, so that one wake-up covers many launches. Beside it:
+//!
+//! * a launch that others wait for goes at once, and is paid for afterwards, up to a bound: a collective, and work
+//!   before one in the streams of a device that others wait for;
+//! * one launch goes if nothing has moved for a long time: the work in flight may wait for it;
+//! * of launches of unknown length, one at a time is in flight.
+//!
+//! What is reserved and not settled, [`in_flight_ns`](Admission::in_flight_ns), is exactly the sum of what went in
+//! less what came out: of each reservation, all is given back, and what was due is charged.
+
+pub(crate) mod bucket;
+pub(crate) mod gang;
+pub(crate) mod grant;
+pub(crate) mod shares;
+
+use bucket::Bucket;
+use gang::Gang;
+use shares::Shares;
+
+use super::{
+    charging::{Charging, account::Account},
+    signature::{Launch, Meeting},
+    timeline::{Timeline, stream::Reserved},
+};
+use crate::units::Share;
+
+/// The gate of a device, as one process keeps it.
+#[derive(Debug)]
+pub(crate) struct Admission<'a> {
+    shares: Shares<'a>,
+    gang: Gang<'a>,
+    /// Between two openings no launch goes until the bucket holds a quantum.
+    is_open: bool,
+    /// From this time on, a launch that found the bucket empty may go as soon as the bucket holds anything.
+    reopens_at: u64,
+    /// How many launches were let through since the gate was last open only because nothing moved.
+    let_through: u32,
+    /// Time that is reserved and not settled.
+    in_flight_ns: u64,
+    /// Launches in flight whose signature has no measurement yet.
+    unmeasured: u64,
+    launches: u64,
+    waits: u64,
+    stalls: u64,
+}
+
+/// While work is in flight, its settlement can open the bucket before the computed time.
+const RECHECK_NS: u64 = 1_000_000;
+/// So can the first measurement of a function, and much sooner.
+const RECHECK_UNMEASURED_NS: u64 = 200_000;
+/// A collective of another device can arrive at any moment, and spins until it is noticed.
+const RECHECK_GANG_NS: u64 = 200_000;
+/// So can work of other processes.
+const RECHECK_IDLE_NS: u64 = 10_000_000;
+/// Work in flight for this long without a reached event may be waiting for the launch that waits for it.
+const STALL_NS: u64 = 2_000_000_000;
+const STALL_ESTIMATES: u64 = 8;
+/// The same while an unmeasured launch is in flight: it may be a long kernel, and so may the next one.
+const STALL_UNMEASURED_NS: u64 = 10_000_000_000;
+/// After each launch that was let through because nothing moved, the patience doubles, until the gate opens
+/// regularly: a launch that others wait for comes soon, and a queue of long kernels must not grow without bound.
+const MOST_DOUBLINGS: u32 = 10;
+/// The debt up to which a collective goes at once and is paid for afterwards, in time to flow in. A step of a program
+/// with other kernels never owes this much for its collectives; without the bound, a program of collectives alone
+/// would never pay.
+const CREDIT_NS: u64 = 10_000_000_000;
+/// The debt up to which a collective goes at once while its device meets no other device of the container. As far as
+/// the meter sees nothing waits for it, and any kernel can be named as a collective, so only this much device time is
+/// lent: a hundredth of ten seconds.
+const CREDIT_ALONE_NS: u64 = 100_000_000;
+/// The largest debt that a dead process can leave. A restarted program must not wait for minutes because of a kernel
+/// that ended long before its process did.
+const LEFT_NS: u64 = 2_000_000_000;
+
+impl<'a> Admission<'a> {
+    pub(crate) fn new(bucket: Bucket<'a>, now: u64) -> Self {
+        Self {
+            shares: Shares::new(bucket),
+            gang: Gang::alone(),
+            is_open: true,
+            reopens_at: now,
+            let_through: 0,
+            in_flight_ns: 0,
+            unmeasured: 0,
+            launches: 0,
+            waits: 0,
+            stalls: 0,
+        }
+    }
+
+    /// Adds the container's other devices and processes: processes may differ in their shares, and devices may meet.
+    pub(crate) fn among(self, gang: Gang<'a>) -> Self {
+        Self { shares: self.shares.published_in(gang.shares()), gang, ..self }
+    }
+
+    /// The account of the container's processes on the device.
+    pub(crate) fn account(&self) -> Account<'_> {
+        self.gang.account()
+    }
+
+    /// Changes the share from now on.
+    pub(crate) fn set_share(&mut self, share: Share) {
+        self.shares.set_share(share);
+    }
+
+    /// How many launches there were, how many had to wait, and how many went only because nothing moved.
+    pub(crate) const fn counts(&self) -> [u64; 3] {
+        [self.launches, self.waits, self.stalls]
+    }
+
+    /// Time that is reserved and not settled.
+    pub(crate) const fn in_flight_ns(&self) -> u64 {
+        self.in_flight_ns
+    }
+
+    /// Returns whether a launch of unknown length is in flight.
+    pub(crate) const fn has_unmeasured(&self) -> bool {
+        self.unmeasured > 0
+    }
+
+    /// Returns when to ask again about a launch; `None` if it may go now.
+    pub(crate) fn waits_until<E>(
+        &mut self,
+        launch: Launch,
+        now: u64,
+        timeline: &mut Timeline<E>,
+        charging: &Charging,
+    ) -> Option<u64> {
+        self.shares.follow(now);
+        // Whether the gate is open matters even for launches that are exempt: the size of their grant depends on it.
+        let may_go = (self.opens(now, timeline, charging) || self.is_urgent(launch, now))
+            && !self.is_second(launch, now, timeline, charging);
+        if may_go || self.is_stalled(now, timeline) {
+            self.launches += 1;
+            return None;
+        }
+        self.waits += 1;
+        Some(self.recheck_at(now, timeline))
+    }
+
+    /// Returns whether the gate is open. A thread that slept until the bucket should have held a quantum goes with
+    /// less: another process may have taken it first.
+    ///
+    /// For operations that run side by side the sum is reserved, and most of it comes back. Without counting that in,
+    /// a few short streams would close the gate long before the device has work for a turn.
+    ///
+    /// The gate is also closed while a device that this one meets is in debt.
+    fn opens<E>(&mut self, now: u64, timeline: &mut Timeline<E>, charging: &Charging) -> bool {
+        let back = charging.overlap_of(self.in_flight_ns);
+        let level = self.shares.level(now).saturating_add(signed(back));
+        // The device may give less than the share: work that piles up in the mean time would run all at once. A queue
+        // that waits for the host does not pile up by being slow: it is filled at the share's rate.
+        let moving_ns =
+            self.in_flight_ns.saturating_sub(timeline.stuck_ns(now)).saturating_sub(back);
+        let room = signed(self.shares.cap_ns()) - signed(moving_ns);
+        let level = level.min(room);
+        let quantum = signed(self.shares.quantum_ns());
+        let others_at = self.gang.level_at(now);
+        if !self.is_open && now < self.reopens_at && others_at > 0 {
+            self.reopens_at = self.reopening(others_at, now);
+        }
+        let enough =
+            if self.is_open || now >= self.reopens_at { level > 0 } else { level >= quantum };
+        let opens = enough && others_at <= now || self.shares.share() == Share::FULL;
+        if self.is_open && !opens {
+            self.close_allowances(now, timeline);
+            self.reopens_at = self.reopening(others_at, now);
+        }
+        if opens {
+            self.let_through = 0;
+        }
+        self.is_open = opens;
+        opens
+    }
+
+    /// Returns when a closed gate opens: its device then holds a quantum, and no device that it meets is in debt.
+    fn reopening(&self, others_at: u64, now: u64) -> u64 {
+        self.shares.holds_at(self.shares.quantum_ns(), now).max(others_at)
+    }
+
+    /// Returns whether another unmeasured launch is in flight beside this unmeasured one: either may take any time.
+    /// Only one at a time is in flight, except in streams that wait for the host.
+    fn is_second<E>(
+        &self,
+        launch: Launch,
+        now: u64,
+        timeline: &Timeline<E>,
+        charging: &Charging,
+    ) -> bool {
+        self.unmeasured > 0
+            && self.shares.share() != Share::FULL
+            && charging.costs().estimate(launch.signature).is_none()
+            && self.unmeasured > timeline.stuck_unmeasured(now)
+    }
+
+    /// Returns whether a launch goes through a closed gate. The peers of a collective spin until it comes, and are
+    /// charged for that, which may hold them back in turn. So no collective waits longer than the stall time, and
+    /// neither does the work before it in the streams of a device that others wait for.
+    fn is_urgent(&mut self, launch: Launch, now: u64) -> bool {
+        let (is_exempt, is_stalled) = match launch.meeting {
+            Meeting::Since(since) => (true, now.saturating_sub(since) >= self.patience(STALL_NS)),
+            // A program may launch only such graphs: if they passed, they would never be paid for.
+            Meeting::Part | Meeting::None => (false, false),
+        };
+        if !is_exempt && !self.gang.is_waited_for(now) {
+            return false;
+        }
+        let owed_ns = self.shares.holds_at(0, now).saturating_sub(now);
+        if !self.gang.meets(now) {
+            return owed_ns <= self.shares.takes_up(CREDIT_ALONE_NS);
+        }
+        if owed_ns > CREDIT_NS && is_stalled {
+            self.let_through = self.let_through.saturating_add(1);
+        }
+        owed_ns <= CREDIT_NS || is_stalled
+    }
+
+    /// Returns whether to let one launch through: the work in flight may be waiting for it.
+    fn is_stalled<E>(&mut self, now: u64, timeline: &mut Timeline<E>) -> bool {
+        let Some(longest_ns) = timeline.longest_ns() else { return false };
+        let least = if self.unmeasured > 0 { STALL_UNMEASURED_NS } else { STALL_NS };
+        let patience = self.patience(longest_ns.saturating_mul(STALL_ESTIMATES).max(least));
+        let is_stalled = now.saturating_sub(timeline.progress_at()) >= patience;
+        if is_stalled {
+            timeline.expect_progress(now);
+            self.let_through = self.let_through.saturating_add(1);
+            self.stalls += 1;
+        }
+        is_stalled
+    }
+
+    /// Returns `ns`, doubled for each launch that went through the closed gate.
+    fn patience(&self, ns: u64) -> u64 {
+        ns.saturating_mul(1 << self.let_through.min(MOST_DOUBLINGS))
+    }
+
+    fn recheck_at<E>(&self, now: u64, timeline: &Timeline<E>) -> u64 {
+        let recheck = match (self.gang.meets(now), timeline.has_pending()) {
+            (true, _) => RECHECK_GANG_NS,
+            (false, _) if self.unmeasured > 0 => RECHECK_UNMEASURED_NS,
+            (false, false) => RECHECK_IDLE_NS,
+            (false, true) => RECHECK_NS,
+        };
+        let enough = if now < self.reopens_at { self.shares.quantum_ns() } else { 1 };
+        let level_at = self.shares.holds_at(enough, now).max(self.gang.level_at(now));
+        level_at.clamp(now + 1, now.saturating_add(recheck))
+    }
+
+    /// Returns when no more is charged than has flowed in, provided that nothing changes; `now` if that is so.
+    pub(crate) fn level_at(&mut self, now: u64) -> u64 {
+        self.shares.follow(now);
+        let is_full = self.shares.share() == Share::FULL;
+        if is_full { now } else { self.shares.holds_at(0, now).max(now) }
+    }
+
+    /// Charges the unfinished work of a dead process of the same bucket. Returns the charge.
+    pub(crate) fn inherit(&mut self, paid_until: u64, now: u64) -> u64 {
+        let owed = now.saturating_sub(paid_until).min(LEFT_NS);
+        self.shares.charge_as_of(paid_until, owed, now);
+        owed
+    }
+
+    /// Removes a launch that ended at `end`, or whose end will never be seen.
+    pub(crate) fn is_over(&mut self, reserved: Reserved, end: u64, now: u64) {
+        self.unmeasured = self.unmeasured.saturating_sub(u64::from(reserved.unmeasured));
+        if reserved.is_collective && self.shares.share() != Share::FULL {
+            self.gang.ends(end, now);
+        }
+    }
+
+    /// Takes what is reserved for work before it is in flight.
+    fn reserve(&mut self, ns: u64, now: u64) {
+        self.in_flight_ns = self.in_flight_ns.saturating_add(ns);
+        self.shares.charge(ns, now);
+    }
+
+    /// Gives back what was reserved for nothing.
+    pub(crate) fn release(&mut self, ns: u64) {
+        self.in_flight_ns = self.in_flight_ns.saturating_sub(ns);
+        self.shares.refund(ns);
+    }
+
+    /// Replaces a reservation by what is due.
+    pub(crate) fn settle(&mut self, reserved_ns: u64, due_ns: u64, now: u64) {
+        self.in_flight_ns = self.in_flight_ns.saturating_sub(reserved_ns);
+        if due_ns > reserved_ns {
+            self.shares.charge(due_ns - reserved_ns, now);
+        } else {
+            self.shares.refund(reserved_ns - due_ns);
+        }
+    }
+}
+
+fn signed(ns: u64) -> i64 {
+    i64::try_from(ns).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,160 @@
+//! Devices that meet: a collective spins on one device until its peers have arrived on the others.
+//!
+//! Independent buckets bring such programs to a standstill. The device that arrives first spins while the other is
+//! held back, is charged for that, and is then held back for longer in turn while the other one spins. So the devices
+//! on which a container has lately launched collectives are throttled as a gang:
+//!
+//! * no launch goes while one of them is in debt, so that the slowest sets the pace and none arrives early for long;
+//! * a device with fewer collectives in flight than another one is waited for: its launches go at once, and are paid
+//!   for afterwards.
+//!
+//! One word per device, beside its bucket's, publishes this to the other processes. The value left by a dead process
+//! expires after a while, and is replaced by that of a later process. A device whose share is all of its time is not
+//! held back, and takes no part.
+//!
+//! ```text
+//! Word   time of the latest change >> 10:48   collectives in flight:16      zero: none so far
+//! ```
+
+use std::collections::VecDeque;
+
+use super::bucket::repaired;
+use crate::{sync::Word, throttle::charging::account::Account};
+
+/// The words that a device shares with the processes of its container: of its bucket, its collectives, their shares, and
+/// the two of their account.
+#[derive(Clone, Copy, Debug)]
+pub struct Seat<'a> {
+    bucket: &'a Word,
+    collectives: &'a Word,
+    shares: &'a Word,
+    account: Account<'a>,
+}
+
+impl<'a> Seat<'a> {
+    /// Makes the seat of the device with these words.
+    #[must_use]
+    pub const fn new([bucket, collectives, shares, covered, surplus]: [&'a Word; 5]) -> Self {
+        Self { bucket, collectives, shares, account: Account::new(covered, surplus) }
+    }
+
+    /// Its bucket's word.
+    #[must_use]
+    pub const fn bucket(&self) -> &'a Word {
+        self.bucket
+    }
+}
+
+/// One device of a container, its collectives, and the other devices.
+#[derive(Debug)]
+pub struct Gang<'a> {
+    seats: Vec<Seat<'a>>,
+    own: usize,
+    /// Collectives that were admitted and whose end has not been seen.
+    in_flight: usize,
+    /// When the latest collectives ended, in order.
+    ended: VecDeque<u64>,
+    /// The account of a device without a seat.
+    alone: [Word; 2],
+}
+
+/// A device no longer meets the others this long after its latest collective. No step of a program limited to a small
+/// share takes longer.
+const LATELY_NS: u64 = 10_000_000_000;
+/// A collective in flight on another device may have ended since that was published: it did when the own one ended.
+/// This many ends are remembered: a stream has room for no more launches.
+const ENDS: usize = 1024;
+/// Times are kept in units of 2^10 ns.
+const UNIT_BITS: u32 = 10;
+const COUNT_BITS: u32 = 16;
+const COUNT: u64 = (1 << COUNT_BITS) - 1;
+
+impl<'a> Gang<'a> {
+    /// Makes the gang of a container's devices; the meter's own is at index `own`.
+    #[must_use]
+    pub fn new(seats: Vec<Seat<'a>>, own: usize) -> Self {
+        Self { seats, own, in_flight: 0, ended: VecDeque::new(), alone: Default::default() }
+    }
+
+    /// Makes the gang of a device that meets no others.
+    #[must_use]
+    pub fn alone() -> Self {
+        Self::new(Vec::new(), 0)
+    }
+
+    /// The word in which the processes of this device publish their shares.
+    pub(crate) fn shares(&self) -> Option<&'a Word> {
+        self.seats.get(self.own).map(|seat| seat.shares)
+    }
+
+    /// The account of the processes of this device.
+    pub(crate) fn account(&self) -> Account<'_> {
+        let [covered, surplus] = &self.alone;
+        let alone = Account::new(covered, surplus);
+        self.seats.get(self.own).map_or(alone, |seat| seat.account)
+    }
+
+    /// Records that a collective was admitted.
+    pub(crate) fn begins(&mut self, now: u64) {
+        self.in_flight += 1;
+        self.publish(now);
+    }
+
+    /// Records that one ended at `end`, or that its end will never be seen.
+    pub(crate) fn ends(&mut self, end: u64, now: u64) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        if self.ended.len() == ENDS {
+            self.ended.pop_front();
+        }
+        self.ended.push_back(end);
+        self.publish(now);
+    }
+
+    /// Returns whether this device meets any other.
+    pub(crate) fn meets(&self, now: u64) -> bool {
+        self.others(now).next().is_some()
+    }
+
+    /// Returns whether another device has more collectives in flight than this one.
+    pub(crate) fn is_waited_for(&self, now: u64) -> bool {
+        self.others(now).any(|seat| {
+            let (then, out) = seat.collectives();
+            let ended_since = || self.ended.iter().rev().take_while(|end| **end > then).count();
+            out > self.in_flight && out > self.in_flight.saturating_add(ended_since())
+        })
+    }
+
+    /// Returns when the last of the devices that this one meets is out of debt; zero if it meets none.
+    pub(crate) fn level_at(&self, now: u64) -> u64 {
+        self.others(now).map(|seat| repaired(seat.bucket.load(), now)).max().unwrap_or(0)
+    }
+
+    fn publish(&self, now: u64) {
+        if let Some(seat) = self.seats.get(self.own) {
+            let out = u64::try_from(self.in_flight).unwrap_or(COUNT).min(COUNT);
+            seat.collectives.store((now >> UNIT_BITS) << COUNT_BITS | out);
+        }
+    }
+
+    /// The devices that this one meets.
+    fn others(&self, now: u64) -> impl Iterator<Item = &Seat<'a>> {
+        let own = self.own;
+        let meets = self.seats.get(own).is_some_and(|seat| seat.has_met_lately(now));
+        let seats = if meets { self.seats.as_slice() } else { &[] };
+        let others = seats.iter().enumerate().filter(move |(place, _)| *place != own);
+        others.map(|(_, seat)| seat).filter(move |seat| seat.has_met_lately(now))
+    }
+}
+
+impl Seat<'_> {
+    /// Returns when the device last published its collectives, and how many were in flight then.
+    fn collectives(&self) -> (u64, usize) {
+        let word = self.collectives.load();
+        ((word >> COUNT_BITS) << UNIT_BITS, usize::try_from(word & COUNT).unwrap_or(0))
+    }
+
+    fn has_met_lately(&self, now: u64) -> bool {
+        let (then, _) = self.collectives();
+        then != 0 && now.abs_diff(then) < LATELY_NS
+    }
+}

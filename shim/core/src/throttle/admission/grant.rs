@@ -1,0 +1,151 @@
+//! What is reserved for an admitted launch, and the grant for small ones after it.
+
+use std::sync::Arc;
+
+use super::Admission;
+use crate::{
+    throttle::{
+        allowance::{Allowance, Taken},
+        charging::Charging,
+        signature::{Launch, Meeting},
+        timeline::{
+            Timeline,
+            stream::{AllowanceEntry, Reserved, Stream, StreamId},
+        },
+    },
+    units::Share,
+};
+
+/// The right to one launch. A dropped permit leaves its reservation charged.
+#[derive(Debug)]
+#[must_use = "a permit goes back to the meter"]
+pub struct Permit {
+    pub(crate) stream: StreamId,
+    pub(crate) reserved: Reserved,
+    pub(crate) batch_ns: u64,
+    pub(crate) waited: bool,
+    pub(crate) events: bool,
+}
+
+impl Permit {
+    /// Returns whether to record a timing event right before the launch and another one right after it.
+    #[must_use]
+    pub const fn wants_events(&self) -> bool {
+        self.events
+    }
+}
+
+/// The size of a grant; smaller with a small share.
+const GRANT_NS: u64 = 250_000;
+/// The number of launches of a grant.
+const GRANT_LAUNCHES: u8 = 192;
+/// The guess for an unmeasured launch that cannot be held back doubles with each other one in flight, at most this
+/// often: its caller waits for what is reserved, so a queue of unknown work grows slowly, whatever the length of each.
+const MOST_DOUBLINGS: u64 = 12;
+
+impl Admission<'_> {
+    /// Closes the thread's allowance and reserves for the operation and, if its cost is known, for a new grant after
+    /// it. The allowances of other threads in the stream stay open: what they have taken so far lies before the
+    /// operation.
+    pub(crate) fn admit<E>(
+        &mut self,
+        id: StreamId,
+        allowance: &Arc<Allowance>,
+        launch: Launch,
+        now: u64,
+        timeline: &mut Timeline<E>,
+        charging: &Charging,
+    ) -> Permit {
+        let reserved = self.reservation(launch, charging);
+        if reserved.is_collective && self.shares.share() != Share::FULL {
+            self.gang.begins(now);
+        }
+        // A launch through a closed gate gets no grant; while estimates are doubted, every launch comes here.
+        let known = charging.costs().small(launch.signature).is_some();
+        let lets_in =
+            (known || reserved.is_collective) && self.is_open && !charging.is_doubtful(now);
+        let (grant, launches) =
+            if lets_in { (self.grant_ns(timeline), GRANT_LAUNCHES) } else { (0, 0) };
+        let (taken, before, unused) = match timeline.stream_mut(id) {
+            Some(stream) => {
+                let (own, unused) = stream
+                    .allowance_entry(allowance)
+                    .map(AllowanceEntry::close)
+                    .unwrap_or_default();
+                let taken = stream.look().and(own);
+                stream
+                    .allowance_entry(allowance)
+                    .into_iter()
+                    .for_each(|entry| entry.open(grant, launches));
+                (taken, std::mem::take(&mut stream.unmarked_ns), unused)
+            }
+            None => (Taken::default(), 0, grant),
+        };
+        let batch_ns = self.account_for(taken, now).saturating_add(before);
+        self.release(unused);
+        self.reserve(reserved.ns.saturating_add(grant), now);
+        let (waited, events) = (before > 0, timeline.has_room());
+        Permit { stream: id, reserved, batch_ns, waited, events }
+    }
+
+    /// Reserves for a launch that the driver took before it was admitted.
+    pub(crate) fn admit_unheld<E>(
+        &mut self,
+        stream: StreamId,
+        launch: Launch,
+        now: u64,
+        timeline: &Timeline<E>,
+        charging: &Charging,
+    ) -> Permit {
+        let others = self.unmeasured.min(MOST_DOUBLINGS);
+        let mut reserved = self.reservation(launch, charging);
+        if reserved.unmeasured {
+            reserved.ns = launch.first_ns << others;
+        }
+        self.launches += 1;
+        self.reserve(reserved.ns, now);
+        Permit { stream, reserved, batch_ns: 0, waited: false, events: timeline.has_room() }
+    }
+
+    /// Closes the allowances at the beginning of a wait: what launches have taken so far was launched before it.
+    pub(crate) fn close_allowances<E>(&mut self, now: u64, timeline: &mut Timeline<E>) {
+        timeline.streams_mut().for_each(|stream| self.close_allowances_of(stream, now));
+    }
+
+    /// Closes the allowances of a stream.
+    pub(crate) fn close_allowances_of<E>(&mut self, stream: &mut Stream<E>, now: u64) {
+        let (taken, unused_ns) = stream.close();
+        self.release(unused_ns);
+        let taken_ns = self.account_for(taken, now);
+        stream.unmarked_ns = stream.unmarked_ns.saturating_add(taken_ns);
+    }
+
+    /// Accounts for what launches took out of allowances. Returns the amount.
+    pub(crate) fn account_for(&mut self, taken: Taken, now: u64) -> u64 {
+        self.launches += taken.launches;
+        if taken.unreserved_ns > 0 {
+            self.reserve(taken.unreserved_ns, now);
+        }
+        taken.ns
+    }
+
+    /// Returns what to reserve, and whether it is a guess. Each guess is larger by one unit than that of the latest
+    /// unmeasured launch in flight: a deep queue of unknown work closes the gate after a few launches, whatever their
+    /// length and functions.
+    fn reservation(&mut self, launch: Launch, charging: &Charging) -> Reserved {
+        let signature = launch.signature;
+        let is_collective = launch.meeting != Meeting::None;
+        let (ns, unmeasured) = match charging.costs().estimate(signature) {
+            Some(ns) => (ns, false),
+            None => (launch.first_ns.saturating_mul(self.unmeasured.saturating_add(1)), true),
+        };
+        self.unmeasured = self.unmeasured.saturating_add(u64::from(unmeasured));
+        Reserved { signature, ns, unmeasured, is_collective }
+    }
+
+    fn grant_ns<E>(&self, timeline: &Timeline<E>) -> u64 {
+        let allowances = timeline.streams().iter().flat_map(|stream| &stream.allowances);
+        let open = allowances.filter(|entry| entry.open).count().max(2);
+        GRANT_NS.min(self.shares.quantum_ns() / (4 * open as u64))
+    }
+}

@@ -1,0 +1,137 @@
+//! The buckets of a process: its container's, and one of its own where its share is smaller.
+//!
+//! Processes of one container may have different shares. The shared word counts in wall time, so all of them must
+//! count with one share, or the time that a process with 5 % uses would block one with 90 % for eighteen times as
+//! long. They count with the largest share in use, which is published in a word beside the bucket's. A process with a
+//! smaller share also has a bucket of its own, and a launch needs both.
+//!
+//! ```text
+//! Word   time of the latest notice >> 20:48   share in parts:16      zero: none so far
+//! ```
+//!
+//! A notice that is not renewed expires: its process has ended, or has nothing to launch.
+
+use super::bucket::Bucket;
+use crate::{sync::Word, units::Share};
+
+/// The buckets that the launches of a process are charged to.
+#[derive(Debug)]
+pub(crate) struct Shares<'a> {
+    /// The container's, at the largest share in use.
+    shared: Bucket<'a>,
+    /// Where that share is published.
+    largest: Option<&'a Word>,
+    /// When this process's own bucket is level.
+    own: Word,
+    share: Share,
+    told_at: u64,
+}
+
+/// How often the largest share is published, and after what time it expires.
+const TELL_NS: u64 = 250_000_000;
+const FORGET_NS: u64 = 2_000_000_000;
+/// Times are kept in units of 2^20 ns.
+const UNIT_BITS: u32 = 20;
+const SHARE_BITS: u32 = 16;
+
+impl<'a> Shares<'a> {
+    /// Makes the buckets of a process with the share of `shared`.
+    pub(crate) fn new(shared: Bucket<'a>) -> Self {
+        let (largest, own, share, told_at) = (None, Word::default(), shared.share(), 0);
+        Self { shared, largest, own, share, told_at }
+    }
+
+    /// Adds the word in which the processes of the container publish their shares.
+    pub(crate) fn published_in(self, largest: Option<&'a Word>) -> Self {
+        Self { largest, ..self }
+    }
+
+    /// The share of this process.
+    pub(crate) const fn share(&self) -> Share {
+        self.share
+    }
+
+    /// Changes this process's share from now on.
+    pub(crate) fn set_share(&mut self, share: Share) {
+        (self.share, self.told_at) = (share, 0);
+        self.shared = self.shared.with_share(share);
+    }
+
+    /// Finds the largest share in use, and publishes this process's if that is the largest.
+    pub(crate) fn follow(&mut self, now: u64) {
+        let Some(word) = self.largest.filter(|_| now.saturating_sub(self.told_at) >= TELL_NS)
+        else {
+            return;
+        };
+        self.told_at = now;
+        let found = word.load();
+        let larger = larger_in(found, self.share, now);
+        if larger.is_none() {
+            let notice = (now >> UNIT_BITS) << SHARE_BITS | u64::from(self.share.parts());
+            // A larger share published at the same time is found at the next look.
+            let _ = word.replace(found, notice);
+        }
+        self.shared = self.shared.with_share(larger.unwrap_or(self.share));
+    }
+
+    /// What the launches of one period are worth, about.
+    pub(crate) fn quantum_ns(&self) -> u64 {
+        self.own().quantum_ns()
+    }
+
+    /// The most that can be saved up.
+    pub(crate) fn cap_ns(&self) -> u64 {
+        self.own().cap_ns()
+    }
+
+    /// What may be spent now; negative values are a debt.
+    pub(crate) fn level(&self, now: u64) -> i64 {
+        let shared = self.shared.level(now);
+        self.smaller().map_or(shared, |own| own.level(now).min(shared))
+    }
+
+    /// Returns when `ns` may be spent, provided that no other process charges or refunds.
+    pub(crate) fn holds_at(&self, ns: u64, now: u64) -> u64 {
+        let shared = self.shared.holds_at(ns, now);
+        self.smaller().map_or(shared, |own| own.holds_at(ns, now).max(shared))
+    }
+
+    /// Takes `ns`; the result may be a debt.
+    pub(crate) fn charge(&self, ns: u64, now: u64) {
+        self.shared.charge(ns, now);
+        self.own().charge(ns, now);
+    }
+
+    /// Takes what another process of the container owed since `then`.
+    pub(crate) fn charge_as_of(&self, then: u64, ns: u64, now: u64) {
+        self.shared.charge_as_of(then, ns, now);
+    }
+
+    /// Puts back `ns` of what was charged.
+    pub(crate) fn refund(&self, ns: u64) {
+        self.shared.refund(ns);
+        self.own().refund(ns);
+    }
+
+    /// The wall time in which `ns` flow in.
+    pub(crate) fn takes_up(&self, ns: u64) -> u64 {
+        self.own().takes_up(ns)
+    }
+
+    const fn own(&self) -> Bucket<'_> {
+        Bucket::new(&self.own, self.share)
+    }
+
+    /// This process's own bucket, if its share is smaller than the container's.
+    fn smaller(&self) -> Option<Bucket<'_>> {
+        (self.share < self.shared.share()).then(|| self.own())
+    }
+}
+
+/// Returns the published share if it is larger than this one and has not expired.
+fn larger_in(word: u64, share: Share, now: u64) -> Option<Share> {
+    let told_at = (word >> SHARE_BITS) << UNIT_BITS;
+    let is_fresh = now.abs_diff(told_at) < FORGET_NS;
+    let parts = u16::try_from(word & ((1 << SHARE_BITS) - 1)).ok()?;
+    Share::from_parts(parts).filter(|published| is_fresh && *published > share)
+}

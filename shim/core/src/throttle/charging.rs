@@ -1,0 +1,175 @@
+//! What finished work costs: what each operation is taken to last by itself, and what of it is due.
+//!
+//! An operation costs its measurement, as far as that is certainly its own; one that lasts the same each time costs
+//! that time ([`Steady`]); any other, its turns in the mean. Each cost is learned ([`Costs`]), so that launches of the
+//! same signature can be paid for in advance. What is due for the sum of costs is decided by [`Settlement`].
+//!
+//! An operation never costs more than the time between its events, nor less than what its peers' reports leave to this
+//! process, set against earlier ones that cost more. The time that was due is never more than the time passed, but for
+//! what reports in retrospect correct.
+
+pub(crate) mod account;
+pub(crate) mod costs;
+pub(crate) mod coverage;
+pub(crate) mod settlement;
+pub(crate) mod steady;
+
+use account::Account;
+use costs::{BIG_NS, Costs, OUTLIER, Sample};
+use settlement::Settlement;
+use steady::Steady;
+
+use super::{
+    signature::Signature,
+    timeline::{
+        done::{Certain, Done, Part, Span},
+        outcome::Measured,
+        stream::Reserved,
+        turns::Turns,
+    },
+};
+
+/// The costs of one process on a device.
+#[derive(Debug, Default)]
+pub(crate) struct Charging {
+    costs: Costs,
+    steady: Steady,
+    settlement: Settlement,
+    /// By how much steady operations lately exceeded the least that peers can have left of the time.
+    saved_ns: u64,
+    /// Until then, launches that take far longer than expected are taken to come again.
+    long_until: u64,
+    /// All that was due.
+    due_ns: u64,
+}
+
+/// At most one turn is carried over to later measurements.
+const SAVED_NS: u64 = 2_000_000;
+/// For how long a launch that took far longer than expected is taken to come again.
+const LATELY_NS: u64 = 10_000_000_000;
+
+impl Charging {
+    /// The table of costs.
+    pub(crate) const fn costs(&self) -> &Costs {
+        &self.costs
+    }
+
+    /// Forgets the cost of a signature.
+    pub(crate) fn forget(&mut self, signature: Signature) {
+        self.costs.forget(signature);
+        self.steady.forget(signature);
+    }
+
+    /// Sets whether a process on the device may publish no report.
+    pub(crate) const fn set_unreported(&mut self, unreported: bool) {
+        self.settlement.set_unreported(unreported);
+    }
+
+    /// Returns whether each launch is to be measured by itself for a while.
+    pub(crate) const fn is_doubtful(&self, now: u64) -> bool {
+        self.settlement.is_doubtful(now)
+    }
+
+    /// Returns whether work in flight at `at` may take far longer than expected.
+    pub(crate) const fn may_be_long(&self, at: u64) -> bool {
+        at < self.long_until
+    }
+
+    /// Returns how much of `work_ns` will not be due if it overlaps as work lately did.
+    pub(crate) fn overlap_of(&self, work_ns: u64) -> u64 {
+        self.settlement.overlap_of(work_ns)
+    }
+
+    /// All that was due.
+    pub(crate) const fn due_ns(&self) -> u64 {
+        self.due_ns
+    }
+
+    /// Handles events of another clock.
+    pub(crate) fn clock_moved(&mut self, account: Account<'_>) {
+        self.settlement.clock_moved(account);
+    }
+
+    /// Returns what is due for finished work.
+    pub(crate) fn charge(
+        &mut self,
+        done: Done,
+        turns: &Turns,
+        account: Account<'_>,
+        now: u64,
+    ) -> u64 {
+        let due_ns = self.settlement.settle(done, turns, account, now);
+        self.due_ns = self.due_ns.saturating_add(due_ns);
+        due_ns
+    }
+
+    /// Returns an operation with its cost, which is learned.
+    pub(crate) fn operation(
+        &mut self,
+        Reserved { signature, is_collective, .. }: Reserved,
+        measured: &Measured,
+        turns: &Turns,
+        now: u64,
+    ) -> Done {
+        let Measured { start, end, whole_ns, .. } = *measured;
+        let took_ns = end.saturating_sub(start);
+        let sample_ns = self.cost(signature, measured, took_ns, turns);
+        let is_explained = measured.is_explained;
+        let mean_ns = self.costs.estimate(signature);
+        let is_far_beyond = mean_ns.is_some_and(|mean_ns| sample_ns / OUTLIER > mean_ns);
+        // Shorter ones may have waited for a turn.
+        if is_far_beyond && took_ns >= turns.longest_wait_ns() {
+            self.long_until = now.saturating_add(LATELY_NS);
+        }
+        let small = self.costs.small(signature).filter(|_| !self.settlement.is_doubtful(now));
+        if let Some(expected) = small
+            && measured.is_clean
+            && !is_collective
+            && !is_explained
+        {
+            self.settlement.saw_single(u64::from(expected), sample_ns, now);
+        }
+        let (ns, clean, explained) = (sample_ns, measured.is_clean, is_explained);
+        self.costs.learn(signature, Sample { ns, clean, is_collective, explained });
+        let work_ns = small.map_or(sample_ns, u64::from);
+        // The measurement contains the distance of two events, which is not work.
+        let from = start.saturating_add(took_ns - whole_ns.min(took_ns));
+        let certain = Some(Certain { from, until: end, part: Part::Known(sample_ns) });
+        Done { span: Span::Operation(start, end), work_ns, certain }
+    }
+
+    /// Returns what an operation cost by itself.
+    fn cost(
+        &mut self,
+        signature: Signature,
+        measured: &Measured,
+        took_ns: u64,
+        turns: &Turns,
+    ) -> u64 {
+        let Measured { whole_ns, own_ns, least_ns, turns_ns, .. } = *measured;
+        // A short operation behind other work of its stream seldom meets the end of a turn.
+        let is_whole = measured.is_queued && took_ns < BIG_NS;
+        self.steady.note(signature, whole_ns, if is_whole { whole_ns } else { turns_ns });
+        let steady = self.steady.time(signature).filter(|time_ns| {
+            // No wait for a turn takes that long: the operation has another length. Without this,
+            // `T10 1 in 50 takes 50 ms, others 300 us, 30, beside 40` gets up to 11 points more than its share.
+            took_ns < turns.longest_wait_ns() || took_ns / OUTLIER < *time_ns
+        });
+        match steady {
+            _ if measured.is_alone => whole_ns,
+            Some(time_ns) => self.at_least(time_ns.min(whole_ns), least_ns),
+            None if is_whole => whole_ns,
+            None => own_ns,
+        }
+    }
+
+    /// Returns the cost of a steady operation: its usual time, but at least what the peers' reports leave to this
+    /// process. The reports are late, so a minimum above the usual time is first set against earlier ones below it.
+    /// Without this, kernels of 300 us at 30 % beside the same at 70 % are charged less than their bound allows.
+    fn at_least(&mut self, time_ns: u64, least_ns: u64) -> u64 {
+        let saved_ns = self.saved_ns.saturating_add(time_ns.saturating_sub(least_ns));
+        let missing_ns = least_ns.saturating_sub(time_ns);
+        self.saved_ns = saved_ns.saturating_sub(missing_ns).min(SAVED_NS);
+        time_ns.saturating_add(missing_ns.saturating_sub(saved_ns))
+    }
+}

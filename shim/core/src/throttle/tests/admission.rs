@@ -1,0 +1,68 @@
+//! What is reserved is taken from the bucket at once, and given back exactly.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::desk::{KERNEL, NOW};
+use crate::{
+    sync::Word,
+    throttle::{
+        Allowance, Bucket, Launch, Permit, Signature, admission::Admission, charging::Charging,
+        timeline::Timeline,
+    },
+    units::Share,
+};
+
+/// 1 ms for each launch of unknown length.
+const BIG: Signature = Signature::kernel(9, 4096);
+
+proptest! {
+    #[test]
+    fn all_that_is_reserved_is_replaced_by_what_is_due(
+        acts in prop::collection::vec((0..4_u8, any::<bool>(), 0..2_000_000_u64), 1..60),
+    ) {
+        let word = Word::default();
+        let bucket = Bucket::new(&word, Share::from_percent(50).unwrap());
+        let mut admission = Admission::new(bucket, NOW);
+        let mut timeline = Timeline::<usize>::new(NOW);
+        let (charging, stream) = (Charging::default(), timeline.register(NOW));
+        let allowance: Arc<Allowance> = Arc::default();
+        let (full, mut due_ns) = (bucket.level(NOW), 0_i64);
+        let mut permits: Vec<Permit> = Vec::new();
+        for (act, is_big, ns) in acts {
+            let launch = Launch::kernel(if is_big { BIG } else { KERNEL });
+            let permit = (!permits.is_empty()).then(|| permits.remove(0));
+            let reserved = permit.map(|permit| permit.reserved);
+            match act {
+                // Given back, or settled at whatever it took.
+                0 => reserved.into_iter().for_each(|reserved| {
+                    admission.is_over(reserved, NOW, NOW);
+                    admission.release(reserved.ns);
+                }),
+                1 => reserved.into_iter().for_each(|reserved| {
+                    admission.is_over(reserved, NOW, NOW);
+                    admission.settle(reserved.ns, ns, NOW);
+                    due_ns += i64::try_from(ns).unwrap();
+                }),
+                _ => {
+                    permits.extend(reserved.map(|reserved| Permit {
+                        stream, reserved, batch_ns: 0, waited: false, events: true,
+                    }));
+                    let level = bucket.level(NOW);
+                    match admission.waits_until(launch, NOW, &mut timeline, &charging) {
+                        Some(until) => prop_assert!(until > NOW && (level <= 0 || !permits.is_empty())),
+                        None => permits.push(admission.admit(
+                            stream, &allowance, launch, NOW, &mut timeline, &charging,
+                        )),
+                    }
+                }
+            }
+            let reserved_ns: u64 = permits.iter().map(|permit| permit.reserved.ns).sum();
+            prop_assert_eq!(admission.in_flight_ns(), reserved_ns);
+            prop_assert_eq!(full - bucket.level(NOW), due_ns + i64::try_from(reserved_ns).unwrap());
+            // Of launches of unknown length one is in flight.
+            prop_assert!(permits.len() <= 1);
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! The cost of one operation lies between what is certainly its own and all of the time that it took, and what is due
+//! for all of them is no more than the time that they covered.
+
+use proptest::prelude::*;
+
+use super::desk::{KERNEL, NOW};
+use crate::{
+    sync::Word,
+    throttle::{
+        Signature,
+        charging::{Charging, account::Account},
+        timeline::{outcome::Measured, stream::Reserved, turns::Turns},
+    },
+};
+
+const OTHER: Signature = Signature::kernel(8, 64);
+
+fn reserved(signature: Signature) -> Reserved {
+    Reserved { signature, ns: 0, unmeasured: false, is_collective: false }
+}
+
+/// An operation from `start` to `end`, of which `own_parts` of 8 were its own in the mean and half of that at least.
+fn measured(start: u64, end: u64, own_parts: u64, is_queued: bool) -> Measured {
+    let took_ns = end - start;
+    let own_ns = took_ns / 8 * own_parts;
+    let least_ns = if own_parts == 8 { took_ns } else { own_ns / 2 };
+    Measured {
+        start,
+        end,
+        whole_ns: took_ns,
+        own_ns,
+        least_ns,
+        turns_ns: own_ns,
+        is_clean: is_queued,
+        is_queued,
+        is_alone: own_parts == 8,
+        is_explained: own_parts < 7,
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_more_is_due_than_the_time_covered(
+        operations in prop::collection::vec(
+            (0..3_000_000_u64, 1..3_000_000_u64, 0..9_u64, any::<[bool; 2]>()), 1..100,
+        ),
+    ) {
+        let (words, turns) = ([Word::default(), Word::default()], Turns::new(NOW));
+        let account = Account::new(&words[0], &words[1]);
+        let mut charging = Charging::default();
+        let (mut now, mut covered_ns, mut due_ns) = (NOW, 0, 0);
+        for (idle_ns, took_ns, own_parts, [is_other, is_queued]) in operations {
+            let (start, end) = (now + idle_ns, now + idle_ns + took_ns);
+            let operation = measured(start, end, own_parts, is_queued);
+            let cost = reserved(if is_other { OTHER } else { KERNEL });
+            let done = charging.operation(cost, &operation, &turns, end);
+            due_ns += charging.charge(done, &turns, account, end);
+            covered_ns += took_ns;
+            now = end;
+            // The shared account keeps times in units of 1024 ns.
+            prop_assert!(due_ns <= covered_ns + 100 * 1024, "{due_ns} of {covered_ns}");
+        }
+        prop_assert_eq!(charging.due_ns(), due_ns);
+    }
+
+    /// The first one of a signature is charged what was measured, whatever was measured of others.
+    #[test]
+    fn an_operation_costs_what_is_its_own(
+        others in prop::collection::vec((1..3_000_000_u64, 0..9_u64), 0..40),
+        took_ns in 8..3_000_000_u64,
+        own_parts in 0..9_u64,
+    ) {
+        let (turns, mut charging) = (Turns::new(NOW), Charging::default());
+        for (took_ns, own_parts) in others {
+            let operation = measured(NOW, NOW + took_ns, own_parts, false);
+            charging.operation(reserved(OTHER), &operation, &turns, NOW);
+        }
+        let operation = measured(NOW, NOW + took_ns, own_parts, false);
+        let done = charging.operation(reserved(KERNEL), &operation, &turns, NOW);
+        let expected = if own_parts == 8 { took_ns } else { operation.own_ns };
+        prop_assert_eq!(done.work_ns, expected);
+    }
+}

@@ -1,0 +1,294 @@
+//! What the device did for this process, and when: its streams, the events that the device reached, and whose turn it
+//! was.
+//!
+//! ```text
+//! push(operation or mark)  ->  pending in its stream, in order  ->  finished(), once its events are reached
+//! ```
+//!
+//! Everything pushed comes out of [`finished`](Timeline::finished) exactly once, in the order of its stream, with what
+//! was reserved for it: measured by its events, up to the end of its context, or not at all if its events are lost.
+//! The time for which work was in flight never exceeds the time passed.
+
+pub(crate) mod done;
+mod finished;
+pub(crate) mod outcome;
+pub(crate) mod spacing;
+pub(crate) mod stream;
+pub(crate) mod turns;
+
+use done::{Certain, Part, Span};
+use spacing::Spacing;
+use stream::{Pending, Stream, StreamId};
+use turns::Turns;
+
+use super::usage_report::{PeerReport, UsageReport};
+
+/// The streams of a process on a device, and what is in flight there.
+#[derive(Debug)]
+pub(crate) struct Timeline<E> {
+    streams: Vec<Stream<E>>,
+    turns: Turns,
+    /// The distance of two events, which each measurement on a busy stream contains.
+    spacing: Spacing,
+    /// Operations and marks whose events are pending.
+    pending: usize,
+    /// The stream that the next pass begins with.
+    next: usize,
+    /// Launches that were admitted and are not yet back from the driver.
+    under_way: usize,
+    /// When the oldest work in flight was admitted, and for how long work was in flight before that.
+    in_flight_since: u64,
+    was_in_flight_ns: u64,
+    /// The time of the latest event that the device reached.
+    reached_at: u64,
+    /// When the device last reached an event, or last had none to reach.
+    progress_at: u64,
+    /// Events have come from another clock since the last question.
+    has_clock_moved: bool,
+}
+
+/// The number of streams that are distinguished; further streams share the last place.
+const STREAMS: usize = 1024;
+/// The number of operations with pending events; further ones are charged at their estimate.
+pub(crate) const PENDING: usize = 4096;
+/// The number of streams that one pass looks at.
+const STREAMS_PER_PASS: usize = 16;
+/// A stream whose queue has not moved for this long waits for something other than the time slices of the device.
+const STUCK_NS: u64 = 100_000_000;
+/// A call that waits for work returns at most this long after the work's end.
+const RETURN_NS: u64 = 100_000;
+
+impl<E> Timeline<E> {
+    pub(crate) fn new(now: u64) -> Self {
+        Self {
+            streams: Vec::new(),
+            turns: Turns::new(now),
+            spacing: Spacing::default(),
+            pending: 0,
+            next: 0,
+            under_way: 0,
+            in_flight_since: now,
+            was_in_flight_ns: 0,
+            reached_at: now,
+            progress_at: now,
+            has_clock_moved: false,
+        }
+    }
+
+    /// Registers a stream.
+    pub(crate) fn register(&mut self, now: u64) -> StreamId {
+        let unused = |stream: &Stream<E>| !stream.open && stream.pending.is_empty();
+        let place = match self.streams.iter().position(unused) {
+            Some(place) => {
+                if let Some(stream) = self.streams.get_mut(place) {
+                    *stream = Stream::new(now);
+                }
+                place
+            }
+            None if self.streams.len() < STREAMS => {
+                self.streams.push(Stream::new(now));
+                self.streams.len() - 1
+            }
+            None => STREAMS - 1,
+        };
+        // At most 1024 places.
+        #[allow(clippy::cast_possible_truncation)]
+        StreamId(place as u16)
+    }
+
+    pub(crate) fn stream(&self, id: StreamId) -> Option<&Stream<E>> {
+        self.streams.get(usize::from(id.0))
+    }
+
+    pub(crate) fn stream_mut(&mut self, id: StreamId) -> Option<&mut Stream<E>> {
+        self.streams.get_mut(usize::from(id.0))
+    }
+
+    pub(crate) fn has(&self, id: StreamId) -> bool {
+        self.stream(id).is_some()
+    }
+
+    pub(crate) fn streams(&self) -> &[Stream<E>] {
+        &self.streams
+    }
+
+    pub(crate) fn streams_mut(&mut self) -> impl Iterator<Item = &mut Stream<E>> {
+        self.streams.iter_mut()
+    }
+
+    /// All streams that were registered, by number.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = StreamId> + use<E> {
+        // At most 1024 places.
+        #[allow(clippy::cast_possible_truncation)]
+        (0..self.streams.len() as u16).map(StreamId)
+    }
+
+    /// Streams that may have something finished: this one, and some others in rotation.
+    pub(crate) fn pass(
+        &mut self,
+        first: Option<StreamId>,
+    ) -> impl Iterator<Item = StreamId> + use<E> {
+        let (count, from) = (self.streams.len(), self.next + 1);
+        let others = if self.pending == 0 { 0 } else { count.min(STREAMS_PER_PASS) };
+        self.next = (self.next + others) % count.max(1);
+        // At most 1024 places.
+        #[allow(clippy::cast_possible_truncation)]
+        let others = (from..from + others).map(move |place| StreamId((place % count) as u16));
+        first.filter(|_| self.pending > 0).into_iter().chain(others)
+    }
+
+    /// Records that a launch was admitted.
+    pub(crate) const fn begins(&mut self, now: u64) {
+        if !self.is_in_flight() {
+            self.in_flight_since = now;
+        }
+        self.under_way += 1;
+    }
+
+    /// Records that an admitted launch is back from the driver: after [`push`](Self::push), or before
+    /// [`may_be_over`](Self::may_be_over) if nothing will show its end.
+    pub(crate) const fn returns(&mut self) {
+        self.under_way = self.under_way.saturating_sub(1);
+    }
+
+    /// Adds what is in flight to its stream, which the timeline [has](Self::has).
+    pub(crate) fn push(&mut self, id: StreamId, pending: Pending<E>, now: u64) {
+        let Some(stream) = self.streams.get_mut(usize::from(id.0)) else { return };
+        if self.pending == 0 {
+            self.progress_at = now;
+        }
+        if self.pending == 0 && self.under_way == 0 {
+            // A batch, all of whose launches went out of allowances: it began at any time since the latest event.
+            let began = now.saturating_sub(pending.batch_ns);
+            self.in_flight_since = began.max(self.reached_at.min(now));
+        }
+        stream.push(pending, now);
+        self.pending += 1;
+    }
+
+    /// Returns whether anything is pending.
+    pub(crate) const fn has_pending(&self) -> bool {
+        self.pending > 0
+    }
+
+    /// Returns whether there is room for another pending event.
+    pub(crate) const fn has_room(&self) -> bool {
+        self.pending < PENDING
+    }
+
+    /// Returns whether to sample the distance of two events.
+    pub(crate) fn wants_spacing(&mut self) -> bool {
+        self.has_room() && self.spacing.wants_more()
+    }
+
+    /// Records that a call that waits until a stream is empty returned at `now`, having waited since `began`. Returns
+    /// the span of what no event marks, if the stream is empty, and the time in which the device certainly had it.
+    pub(crate) fn emptied(
+        &mut self,
+        id: StreamId,
+        began: u64,
+        now: u64,
+    ) -> Option<(Span, Option<Certain>)> {
+        let stream = self.streams.get_mut(usize::from(id.0))?;
+        if !stream.pending.is_empty() {
+            return None;
+        }
+        let span = stream.span(stream.unmarked_ns > 0, now);
+        // The call waited for the work, apart from its own way back to the program.
+        let (from, until) = (stream.since.max(began), now.saturating_sub(RETURN_NS));
+        let certain = (from < until).then_some(Certain { from, until, part: Part::Rest });
+        (stream.since, stream.synced) = (now, true);
+        Some((span, certain))
+    }
+
+    fn take_front(&mut self, id: StreamId, now: u64) -> Option<Pending<E>> {
+        self.pending = self.pending.saturating_sub(1);
+        self.may_be_over(now);
+        self.streams.get_mut(usize::from(id.0))?.pending.pop_front()
+    }
+
+    pub(crate) const fn is_in_flight(&self) -> bool {
+        self.pending > 0 || self.under_way > 0
+    }
+
+    /// Removes one piece of work in flight. It ended when the device reached its event, however late that was
+    /// noticed.
+    pub(crate) fn may_be_over(&mut self, now: u64) {
+        if !self.is_in_flight() {
+            let over = self.reached_at.clamp(self.in_flight_since, now.max(self.in_flight_since));
+            self.was_in_flight_ns =
+                self.was_in_flight_ns.saturating_add(over - self.in_flight_since);
+        }
+    }
+
+    /// Records work of which no event shows that it was in flight.
+    pub(crate) const fn was_in_flight(&mut self, ns: u64) {
+        if !self.is_in_flight() {
+            self.was_in_flight_ns = self.was_in_flight_ns.saturating_add(ns);
+        }
+    }
+
+    /// Returns how much is reserved in streams in which nothing has moved for a while.
+    pub(crate) fn stuck_ns(&self, now: u64) -> u64 {
+        self.stuck(now).map(Stream::reserved_ns).fold(0, u64::saturating_add)
+    }
+
+    /// Returns how many unmeasured launches are in such streams.
+    pub(crate) fn stuck_unmeasured(&self, now: u64) -> u64 {
+        let pending = self.stuck(now).flat_map(|stream| &stream.pending);
+        let operations = pending.filter_map(|pending| pending.operation.as_ref());
+        operations.filter(|operation| operation.cost.unmeasured).count() as u64
+    }
+
+    fn stuck(&self, now: u64) -> impl Iterator<Item = &Stream<E>> {
+        let since = now.saturating_sub(STUCK_NS);
+        self.streams.iter().filter(move |stream| stream.is_stuck(since))
+    }
+
+    /// Returns the largest reservation of an operation that is next in its stream; `None` if no event is pending.
+    pub(crate) fn longest_ns(&self) -> Option<u64> {
+        let fronts = self.streams.iter().filter_map(|stream| stream.pending.front());
+        let reserved = fronts.filter_map(|front| front.operation.as_ref()).map(|it| it.cost.ns);
+        (self.pending > 0).then(|| reserved.max().unwrap_or(0))
+    }
+
+    /// When the device last reached an event, or last had none to reach.
+    pub(crate) const fn progress_at(&self) -> u64 {
+        self.progress_at
+    }
+
+    /// Begins to wait anew for progress.
+    pub(crate) const fn expect_progress(&mut self, now: u64) {
+        self.progress_at = now;
+    }
+
+    /// When the work in flight was first left to the device; `None` if none is in flight.
+    pub(crate) fn busy_since(&self) -> Option<u64> {
+        self.is_in_flight().then(|| self.progress_at.max(self.in_flight_since))
+    }
+
+    /// Returns whether events have come from another clock since the last question.
+    pub(crate) const fn clock_has_moved(&mut self) -> bool {
+        std::mem::replace(&mut self.has_clock_moved, false)
+    }
+
+    pub(crate) const fn turns(&self) -> &Turns {
+        &self.turns
+    }
+
+    /// Takes the current reports of other processes on the device, and this one's own.
+    pub(crate) fn look(
+        &mut self,
+        peers: impl Iterator<Item = PeerReport>,
+        own: UsageReport,
+        now: u64,
+    ) {
+        self.turns.look(peers, own, now);
+    }
+
+    /// Returns this process's report: `work_ns` in all.
+    pub(crate) fn report(&self, work_ns: u64) -> UsageReport {
+        let since = self.is_in_flight().then_some(self.in_flight_since);
+        UsageReport::new(work_ns, self.was_in_flight_ns, since)
+    }
+}

@@ -1,0 +1,190 @@
+//! What the meter keeps for one stream: its open allowances, and the operations whose end has not been seen yet.
+//!
+//! ```text
+//! ----|before  operation  after|---- batch: launches of known cost ----|before  operation  after|----
+//! ```
+//!
+//! Each operation that went through the meter lies between two timing events. What lies between two operations is a
+//! batch, to which each thread that launches in the stream adds its own launches: the first event of the next pair
+//! ends the batch for all threads.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use super::done::Span;
+use crate::throttle::{
+    allowance::{Allowance, Taken},
+    signature::Signature,
+};
+
+/// A stream, valid for the meter that registered it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamId(pub(crate) u16);
+
+#[derive(Debug)]
+pub(crate) struct Stream<E> {
+    /// One for each thread that has launched in it.
+    pub(crate) allowances: Vec<AllowanceEntry>,
+    /// What launches took out of allowances that were closed before the latest wait.
+    pub(crate) unmarked_ns: u64,
+    /// The time up to which the stream's time is accounted for.
+    pub(crate) since: u64,
+    /// A synchronizing call returned then: the stream was empty, for an unknown time.
+    pub(crate) synced: bool,
+    pub(crate) pending: VecDeque<Pending<E>>,
+    /// When the device last reached an event of it, or last had none to reach.
+    pub(crate) moved_at: u64,
+    pub(crate) open: bool,
+}
+
+/// The end of a batch, and the operation that ended it, if it was one.
+#[derive(Debug)]
+pub(crate) struct Pending<E> {
+    /// Where the batch ends and the operation begins; `None` once the device has reached it.
+    pub(crate) mark: Option<E>,
+    /// When the device reached it.
+    pub(crate) marked_at: u64,
+    /// When the host had queued everything up to the mark.
+    pub(crate) queued_at: u64,
+    /// The stream had nothing to do from here on until the device reached the mark.
+    pub(crate) idle_since: Option<u64>,
+    /// What the launches of the batch took.
+    pub(crate) batch_ns: u64,
+    /// The batch ended before a wait that came before the mark.
+    pub(crate) waited: bool,
+    pub(crate) operation: Option<Operation<E>>,
+    /// The mark was recorded then, right behind the end of an operation: nothing lies between the two.
+    pub(crate) behind: Option<u64>,
+}
+
+/// One launch that went through the meter, and how its end will be detected.
+#[derive(Debug)]
+pub(crate) struct Operation<E> {
+    pub(crate) after: E,
+    /// When the launch returned to the program: an operation on an empty stream begins no earlier.
+    pub(crate) returned: u64,
+    pub(crate) cost: Reserved,
+}
+
+/// The allowance of one thread in the stream.
+#[derive(Debug)]
+pub(crate) struct AllowanceEntry {
+    pub(crate) allowance: Arc<Allowance>,
+    /// Launches may take out of it.
+    pub(crate) open: bool,
+}
+
+/// What was reserved for a launch.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reserved {
+    pub(crate) signature: Signature,
+    pub(crate) ns: u64,
+    /// Nothing of its signature had been measured when it was launched.
+    pub(crate) unmeasured: bool,
+    /// Other devices may be waiting for it.
+    pub(crate) is_collective: bool,
+}
+
+impl<E> Pending<E> {
+    /// A mark, and nothing else.
+    pub(crate) fn new(mark: E, queued_at: u64) -> Self {
+        let (batch_ns, waited, operation, behind) = (0, false, None, None);
+        let (mark, marked_at, idle_since) = (Some(mark), 0, None);
+        Self { mark, marked_at, queued_at, idle_since, batch_ns, waited, operation, behind }
+    }
+
+    /// Returns what is reserved for it and its batch.
+    pub(crate) fn reserved_ns(&self) -> u64 {
+        let cost = self.operation.as_ref().map_or(0, |operation| operation.cost.ns);
+        self.batch_ns.saturating_add(cost)
+    }
+}
+
+impl<E> Stream<E> {
+    pub(crate) fn new(now: u64) -> Self {
+        Self {
+            allowances: Vec::new(),
+            unmarked_ns: 0,
+            since: now,
+            synced: false,
+            pending: VecDeque::new(),
+            moved_at: now,
+            open: true,
+        }
+    }
+
+    /// Adds a pending event.
+    pub(crate) fn push(&mut self, pending: Pending<E>, now: u64) {
+        if self.pending.is_empty() {
+            self.moved_at = now;
+        }
+        self.pending.push_back(pending);
+    }
+
+    /// Returns whether nothing has moved in its queue since `since`: it waits for the host, or for another stream.
+    pub(crate) fn is_stuck(&self, since: u64) -> bool {
+        self.moved_at <= since && self.pending.front().is_some_and(|front| front.mark.is_some())
+    }
+
+    /// Returns what is reserved for its queue.
+    pub(crate) fn reserved_ns(&self) -> u64 {
+        self.pending.iter().map(Pending::reserved_ns).fold(0, u64::saturating_add)
+    }
+
+    /// Returns the span in which the stream was occupied with a batch that a mark at `end` ended.
+    pub(crate) fn span(&self, waited: bool, end: u64) -> Span {
+        match (self.synced, waited) {
+            (_, true) => Span::From(self.since, end),
+            (true, false) => Span::Until(self.since, end),
+            (false, false) => Span::Batch(self.since, end),
+        }
+    }
+
+    /// Returns the entry of a thread's allowance, added if it is new.
+    pub(crate) fn allowance_entry(
+        &mut self,
+        allowance: &Arc<Allowance>,
+    ) -> Option<&mut AllowanceEntry> {
+        let known =
+            self.allowances.iter().position(|entry| Arc::ptr_eq(&entry.allowance, allowance));
+        let place = known.unwrap_or(self.allowances.len());
+        if known.is_none() {
+            self.allowances.push(AllowanceEntry { allowance: Arc::clone(allowance), open: false });
+        }
+        self.allowances.get_mut(place)
+    }
+
+    /// Returns what launches of all threads have taken since the latest look.
+    pub(crate) fn look(&self) -> Taken {
+        self.allowances
+            .iter()
+            .map(|entry| entry.allowance.look())
+            .fold(Taken::default(), Taken::and)
+    }
+
+    /// Closes all allowances. Returns what was taken, and the reservations that no launch has used.
+    pub(crate) fn close(&mut self) -> (Taken, u64) {
+        let none = (Taken::default(), 0);
+        self.allowances.iter_mut().map(AllowanceEntry::close).fold(
+            none,
+            |(taken, unused_ns), (more, left_ns)| {
+                (taken.and(more), left_ns.saturating_add(unused_ns))
+            },
+        )
+    }
+}
+
+impl AllowanceEntry {
+    /// Revokes the grant, if there is one.
+    pub(crate) fn close(&mut self) -> (Taken, u64) {
+        self.open = false;
+        self.allowance.close()
+    }
+
+    /// Grants `room_ns` for at most `launches` launches; nothing if it is zero.
+    pub(crate) fn open(&mut self, room_ns: u64, launches: u8) {
+        self.open = room_ns > 0;
+        if self.open {
+            self.allowance.open(room_ns, launches);
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! What is kept of the peers on a device: the credit of each container's page, and what each peer has left to be given.
+
+use crate::{
+    throttle::usage_report::{PeerReport, UNKNOWN_NS, UsageReport},
+    units::Share,
+};
+
+/// How much more of a container's reports may count; of this process's own container, all of it.
+#[derive(Debug)]
+pub(crate) struct Page {
+    pub(crate) number: u64,
+    pub(crate) allowed_ns: u64,
+    /// The same of what its processes are taken to have been given at most.
+    pub(crate) most_allowed_ns: u64,
+    pub(crate) seen_at: u64,
+}
+
+/// Another process on the device, or all processes of another container.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    pub(crate) key: u64,
+    /// Whether it is of this process's container, and pays out of the same bucket.
+    pub(crate) is_own: bool,
+    pub(crate) work: u64,
+    pub(crate) occupied_ns: u64,
+    /// Its reported work that counts and has not been given yet, in the mean and at most.
+    pub(crate) left_ns: [i64; 2],
+    /// Its reported work that does not count yet.
+    pub(crate) beyond_ns: u64,
+    /// What counts at most before it is reported: the time of a launch that may be long.
+    pub(crate) ahead_ns: u64,
+    /// For how long it had work in flight since the latest look.
+    pub(crate) there_ns: u64,
+    pub(crate) is_in_flight: bool,
+    pub(crate) seen_at: u64,
+}
+
+/// Reports are late, and are corrected once measured: this much more counts.
+const LATE_PARTS: u64 = 8;
+/// Work already in flight at the first look is unknown; this much is assumed of another container's.
+const IN_FLIGHT_AT_FIRST_NS: u64 = 200_000_000;
+/// Late or wrong reports are corrected by at most this much.
+const MOST_LEFT_NS: u64 = 10_000_000_000;
+/// A container that has used little may use its share of this much time at once: the time in which a long kernel is
+/// paid off.
+const SAVED_NS: u64 = 4_000_000_000;
+/// A new container begins with this much credit: short-lived processes do not get fresh trust each time.
+const SAVED_AT_FIRST_NS: u64 = 200_000_000;
+
+impl Page {
+    pub(crate) fn new(published: &PeerReport, now: u64) -> Self {
+        let allowed_ns = published.share.map_or(u64::MAX, |share| share.of(SAVED_AT_FIRST_NS));
+        Self { number: published.page, allowed_ns, most_allowed_ns: allowed_ns, seen_at: now }
+    }
+
+    pub(crate) fn fill(&mut self, share: Option<Share>, now: u64) {
+        let passed = now.saturating_sub(std::mem::replace(&mut self.seen_at, now));
+        let Some(share) = share else { return };
+        let more = share.of(passed);
+        let more = more.saturating_add(more / LATE_PARTS);
+        for credit in [&mut self.allowed_ns, &mut self.most_allowed_ns] {
+            *credit = credit.saturating_add(more).min(share.of(SAVED_NS));
+        }
+    }
+
+    /// Takes back what counted.
+    pub(crate) const fn refund(&mut self, ns: u64) {
+        self.allowed_ns = self.allowed_ns.saturating_add(ns);
+        self.most_allowed_ns = self.most_allowed_ns.saturating_add(ns);
+    }
+}
+
+impl Peer {
+    pub(crate) const fn new(key: u64, is_own: bool, report: UsageReport, now: u64) -> Self {
+        let (work, occupied_ns, is_in_flight) =
+            (report.work, report.occupied_ns(now), report.is_in_flight());
+        let beyond_ns = if is_in_flight && !is_own { IN_FLIGHT_AT_FIRST_NS } else { 0 };
+        Self {
+            key,
+            is_own,
+            work,
+            occupied_ns,
+            left_ns: [0; 2],
+            beyond_ns,
+            ahead_ns: 0,
+            there_ns: 0,
+            is_in_flight,
+            seen_at: now,
+        }
+    }
+
+    pub(crate) fn update(&mut self, report: UsageReport, page: &mut Page, passed: u64, now: u64) {
+        let occupied_ns = report.occupied_ns(now);
+        self.there_ns = occupied_ns.saturating_sub(self.occupied_ns).min(passed);
+        let more = report.work.wrapping_sub(self.work).cast_signed();
+        // Within a container unmeasured work counts once it is measured: see `account`.
+        let unknown = signed(UNKNOWN_NS);
+        let more = match more {
+            change if self.is_own && change > unknown / 2 => change.saturating_sub(unknown),
+            change if self.is_own && change < -unknown / 2 => change.saturating_add(unknown),
+            change => change,
+        };
+        match u64::try_from(more) {
+            Ok(more) => self.beyond_ns = self.beyond_ns.saturating_add(more).min(MOST_LEFT_NS),
+            Err(_less) => {
+                // Work that never counted goes first; the rest was reported but was not present.
+                let less = more.unsigned_abs();
+                let never = less.min(self.beyond_ns);
+                self.beyond_ns -= never;
+                let less = signed(less - never);
+                let [left_ns, most_ns] = self.left_ns.map(|ns| ns.saturating_sub(less));
+                // It has had what it was given.
+                let given = left_ns.min(0).unsigned_abs();
+                page.refund(less.unsigned_abs().saturating_sub(given));
+                self.left_ns = [left_ns.max(0), most_ns.max(0)];
+            }
+        }
+        let counts = self.beyond_ns.min(page.allowed_ns);
+        self.beyond_ns -= counts;
+        page.allowed_ns -= counts;
+        let counted_ahead = self.ahead_ns.min(counts);
+        self.ahead_ns -= counted_ahead;
+        // Its launch in flight may take far longer than it has reported: at most, it was given all of the time.
+        let ahead = if report.may_be_long() { self.there_ns } else { 0 };
+        let at_most = (counts - counted_ahead).saturating_add(ahead).min(page.most_allowed_ns);
+        page.most_allowed_ns -= at_most;
+        self.ahead_ns = self.ahead_ns.saturating_add(ahead.min(at_most));
+        let [left_ns, most_ns] = self.left_ns;
+        let add = |ns: i64, more| ns.saturating_add_unsigned(more).min(signed(MOST_LEFT_NS));
+        self.left_ns = [add(left_ns, counts), add(most_ns, at_most)];
+        // A surplus that did not count now is not reported again.
+        self.occupied_ns = self.occupied_ns.max(occupied_ns);
+        self.work = report.work;
+        (self.is_in_flight, self.seen_at) = (report.is_in_flight(), now);
+    }
+
+    /// Demand that remained when it had no more work in flight was given between two looks.
+    pub(crate) fn settle(&mut self) {
+        if !self.is_in_flight {
+            (self.left_ns, self.beyond_ns, self.ahead_ns) = ([0; 2], 0, 0);
+        }
+    }
+}
+
+pub(crate) fn signed(ns: u64) -> i64 {
+    i64::try_from(ns).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,53 @@
+//! Single pages of this process's address space: what may be done with them, and one that a fork wipes.
+//!
+//! What is asked about a page changes nothing in it, but for [`can_be_written`], whose caller owns the place.
+
+use core::ffi::c_void;
+
+/// The bytes of a page.
+pub(super) const PAGE: usize = 4096;
+
+/// Makes whole pages writable, or read-only again; never executable. False if the kernel refuses.
+pub(crate) fn protect(start: u64, bytes: u64, writable: bool) -> bool {
+    let Ok(bytes) = usize::try_from(bytes) else { return false };
+    let protection = libc::PROT_READ | if writable { libc::PROT_WRITE } else { 0 };
+    // SAFETY: `redirect::patch` passes pages of a loaded object that hold data only.
+    unsafe { libc::mprotect(start as *mut c_void, bytes, protection) == 0 }
+}
+
+/// Whether the page at this address is mapped.
+pub(crate) fn is_mapped(page: u64) -> bool {
+    // SAFETY: asks about a page, and starts nothing for one without a file to be written to.
+    unsafe { libc::msync(page as *mut c_void, PAGE, libc::MS_ASYNC) == 0 }
+}
+
+/// Whether a place in a map of a file has memory, or could be given some: 16 bytes of it are written. Where a store would
+/// be a SIGBUS, since the file system is full, the kernel's own answer is an error.
+pub(crate) fn can_be_written(place: *mut libc::timespec) -> bool {
+    // SAFETY: the caller owns the 16 bytes; the system call as such, since the C library's function stores by itself.
+    unsafe { libc::syscall(libc::SYS_clock_gettime, libc::CLOCK_MONOTONIC, place) == 0 }
+}
+
+/// A page that a child made by `fork` sees as zeros, whichever way the fork was made (`MADV_WIPEONFORK`, Linux 4.14).
+/// Never taken down. `None` if there is no memory or the kernel does not know the advice.
+pub(crate) fn page_wiped_on_fork() -> Option<*mut c_void> {
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: a new mapping at an address of the kernel's choice.
+    let page = unsafe { libc::mmap(core::ptr::null_mut(), PAGE, protection, flags, -1, 0) };
+    if page == libc::MAP_FAILED {
+        return None;
+    }
+    // SAFETY: the page mapped just now.
+    if unsafe { libc::madvise(page, PAGE, libc::MADV_WIPEONFORK) } != 0 {
+        unmap_page(page);
+        return None;
+    }
+    Some(page)
+}
+
+/// Unmaps a page of [`page_wiped_on_fork`] that was never published.
+pub(crate) fn unmap_page(page: *mut c_void) {
+    // SAFETY: the caller owns the page and drops its only pointer.
+    unsafe { libc::munmap(page, PAGE) };
+}
