@@ -9,7 +9,7 @@ use loom::thread;
 use super::{COST, NOW, level_word};
 use crate::{
     sync::{Word, explore::explore, fuse::burn},
-    throttle::{Bucket, shares::Shares},
+    throttle::{Bucket, admission::shares::Shares},
     units::Share,
 };
 
