@@ -5,7 +5,7 @@ use crate::simulator::card::BIN_NS;
 use crate::simulator::workloads::{Threads, Workload};
 use crate::simulator::{Outcome, Process, Setup, World};
 use gpucap_core::sync::Word;
-use gpucap_core::throttle::Seat;
+use gpucap_core::throttle::DeviceWords;
 use gpucap_core::units::Share;
 use serde_json::{Value, json};
 
@@ -61,7 +61,8 @@ pub fn run(
     solo: Option<&Cell>,
 ) -> Cell {
     let words: Vec<[Word; 5]> = std::iter::repeat_with(Default::default).take(SEATS).collect();
-    let seats: Vec<Seat<'_>> = words.iter().map(|words| Seat::new(words.each_ref())).collect();
+    let seats: Vec<DeviceWords<'_>> =
+        words.iter().map(|words| DeviceWords::new(words.each_ref())).collect();
     let limit = |card: usize| {
         let asked = if card == 0 { percent } else { workload.elsewhere.or(percent) };
         asked.and_then(Share::from_percent).map(|share| (card, share))

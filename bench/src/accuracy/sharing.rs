@@ -8,7 +8,7 @@ use super::cell::{self, Cell};
 use crate::simulator::workloads::{ALL, Workload, alone, async_kernels, one};
 use crate::simulator::{Process, Setup, World};
 use gpucap_core::sync::Word;
-use gpucap_core::throttle::Seat;
+use gpucap_core::throttle::DeviceWords;
 use gpucap_core::units::Share;
 use serde_json::{Value, json};
 
@@ -105,7 +105,8 @@ impl Group {
     pub fn run(&self, seconds: u64, setup: &Setup) -> Vec<(Cell, Bound)> {
         let words: Vec<[Word; 5]> =
             self.containers.iter().map(|_| <[Word; 5]>::default()).collect();
-        let seats: Vec<Seat<'_>> = words.iter().map(|words| Seat::new(words.each_ref())).collect();
+        let seats: Vec<DeviceWords<'_>> =
+            words.iter().map(|words| DeviceWords::new(words.each_ref())).collect();
         let (mut processes, mut owners) = (Vec::new(), Vec::new());
         for (seat, (name, percent, _)) in self.containers.iter().enumerate() {
             for (threads, streams) in (workload(name).processes)() {
@@ -174,7 +175,7 @@ mod tests {
         for ns in [210_000, 300_000] {
             let program = || repeat(vec![Act::Launch { stream: 0, kernel: Kernel::new(1, ns) }]);
             let words: [[Word; 5]; 2] = Default::default();
-            let seats = words.each_ref().map(|words| Seat::new(words.each_ref()));
+            let seats = words.each_ref().map(|words| DeviceWords::new(words.each_ref()));
             let process = |(seat, percent)| {
                 let limits = vec![Share::from_percent(percent).map(|share| (seat, share))];
                 Process { threads: vec![program()], streams: 1, limits, first: 0 }

@@ -12,7 +12,7 @@ use super::job::{Job, Length};
 use crate::simulator::card::BIN_NS;
 use crate::simulator::{Outcome, Page, Process, Setup, World};
 use gpucap_core::sync::Word;
-use gpucap_core::throttle::Seat;
+use gpucap_core::throttle::DeviceWords;
 use gpucap_core::units::Share;
 
 /// One process of a container.
@@ -196,7 +196,8 @@ impl Scene {
     fn outcomes(&self, setup: &Setup) -> Vec<Vec<Outcome>> {
         let words: Vec<[Word; 5]> =
             self.containers.iter().map(|_| <[Word; 5]>::default()).collect();
-        let seats: Vec<Seat<'_>> = words.iter().map(|words| Seat::new(words.each_ref())).collect();
+        let seats: Vec<DeviceWords<'_>> =
+            words.iter().map(|words| DeviceWords::new(words.each_ref())).collect();
         let (mut processes, mut owners) = (Vec::new(), Vec::new());
         for (seat, container) in self.containers.iter().enumerate() {
             for member in &container.members {

@@ -15,7 +15,8 @@ use super::dice::Dice;
 use super::program::Program;
 use super::setup::{Ablation, Setup};
 use gpucap_core::throttle::{
-    Bucket, Costs, Gang, Looks, Meter, PeerReport, Seat, StreamId, Totals, Upkeep, UsageReport,
+    Bucket, Costs, DeviceWords, Gang, Looks, Meter, PeerReport, StreamId, Totals, Upkeep,
+    UsageReport,
 };
 use gpucap_core::units::Share;
 use std::cmp::Reverse;
@@ -62,7 +63,7 @@ pub struct World<'a> {
     /// A process without a limit publishes nothing: the driver lists more processes than there are reports.
     unreported: bool,
     cards: Vec<Card>,
-    seats: &'a [Seat<'a>],
+    seats: &'a [DeviceWords<'a>],
     processes: Vec<Tenant<'a>>,
     threads: Vec<Thread>,
     calendar: BinaryHeap<Reverse<(u64, usize)>>,
@@ -133,7 +134,7 @@ impl<'a> World<'a> {
     /// Makes a world with these processes, and as many cards as they have. The seats are those of containers on
     /// cards.
     #[must_use]
-    pub fn new(setup: Setup, seats: &'a [Seat<'a>], processes: Vec<Process>) -> Self {
+    pub fn new(setup: Setup, seats: &'a [DeviceWords<'a>], processes: Vec<Process>) -> Self {
         let cards =
             processes.iter().map(|process| process.first + process.limits.len()).max().unwrap_or(0);
         let card = || Card::new(&setup);

@@ -32,8 +32,8 @@ mod usage_report;
 
 pub use admission::{
     bucket::Bucket,
-    gang::{Gang, Seat},
-    grant::Permit,
+    gang::{DeviceWords, Gang},
+    reserve::Permit,
 };
 pub use allowance::Allowance;
 pub use charging::costs::Costs;

@@ -71,7 +71,7 @@ impl Budget {
         kind: Kind,
         bytes: u64,
     ) -> Result<Charge, OverQuota> {
-        let _one_at_a_time = device.turn.lock();
+        let _one_at_a_time = device.one_at_a_time.lock();
         let (slot, index) = (self.slot, device.index);
         let all_live = || self.attendance.all_live();
         let cap = device.cap();
@@ -90,7 +90,7 @@ impl Budget {
     /// Charges for what the driver holds already and what cannot be given back, whether it fits or not: the limit is full
     /// until it has gone.
     pub(crate) fn charge_held(&'static self, device: &Device, kind: Kind, bytes: u64) -> Charge {
-        let _one_at_a_time = device.turn.lock();
+        let _one_at_a_time = device.one_at_a_time.lock();
         // Without a limit it fits, and dead processes are not in the way.
         let _ = self.ledger.charge(self.slot, device.index, kind, bytes, u64::MAX);
         Charge { budget: self, record: Record { bytes, home: 0, device: device.index, kind } }
@@ -118,7 +118,7 @@ impl Budget {
             return;
         }
         if let Some((_, device)) = self.capped().find(|(_, device)| device.index == record.device) {
-            let _one_at_a_time = device.turn.lock();
+            let _one_at_a_time = device.one_at_a_time.lock();
             self.ledger.refund(self.slot, record.device, record.kind, record.bytes);
         }
     }

@@ -35,7 +35,7 @@ pub(crate) struct Device {
     pub(crate) price: Price,
     /// Taken for each operation on this process's line: the ledger's protocol is between processes, and a process
     /// speaks with one voice.
-    pub(crate) turn: Mutex<()>,
+    pub(crate) one_at_a_time: Mutex<()>,
     /// The pool that `cuMemAllocAsync` takes from, as a number; 0 until it is asked for.
     pub(crate) current_pool: AtomicU64,
     /// How it pads rows.
@@ -168,7 +168,7 @@ impl Device {
             cap_at_first: cap,
             live: live()?,
             price,
-            turn: Mutex::new(()),
+            one_at_a_time: Mutex::new(()),
             current_pool: AtomicU64::new(0),
             pitch: PitchStep::default(),
             growth: Growth::default(),

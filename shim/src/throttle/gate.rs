@@ -62,7 +62,7 @@ impl Gate {
         peers: Option<Peers>,
     ) -> Option<Self> {
         let bucket = Bucket::new(ledger.bucket(index)?, share);
-        let gang = Gang::new(ledger.seats(), index.index());
+        let gang = Gang::new(ledger.words_of_devices(), index.index());
         let meter = Meter::new(bucket, sys::monotonic_ns()).among(gang);
         let costs = meter.costs();
         let reported = Totals::default();

@@ -6,7 +6,7 @@
 
 use super::layout::{DEVICES, Device, Full, Ledger};
 use super::word::Total;
-use crate::{sync::Word, throttle::Seat};
+use crate::{sync::Word, throttle::DeviceWords};
 
 /// A row of the ledger's table of devices. Not the driver's ordinal, nor NVML's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -109,11 +109,17 @@ impl Ledger {
 
     /// All devices as the compute limit sees them, by the numbers of their rows.
     #[must_use]
-    pub fn seats(&self) -> Vec<Seat<'_>> {
+    pub fn words_of_devices(&self) -> Vec<DeviceWords<'_>> {
         self.devices
             .iter()
             .map(|row| {
-                Seat::new([&row.bucket, &row.collectives, &row.shares, &row.covered, &row.surplus])
+                DeviceWords::new([
+                    &row.bucket,
+                    &row.collectives,
+                    &row.shares,
+                    &row.covered,
+                    &row.surplus,
+                ])
             })
             .collect()
     }

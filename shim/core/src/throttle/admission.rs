@@ -1,4 +1,4 @@
-//! Which launches go, and what is reserved for them: the gate of a device.
+//! Which launches go, and what is reserved for them.
 //!
 //! The gate closes at an empty bucket and opens at a quantum, so that one wake-up covers many launches. Beside it:
 //!
@@ -7,12 +7,12 @@
 //! * one launch goes if nothing has moved for a long time: the work in flight may wait for it;
 //! * of launches of unknown length, one at a time is in flight.
 //!
-//! What is reserved and not settled, [`in_flight_ns`](Admission::in_flight_ns), is exactly the sum of what went in
+//! What is reserved and not settled, [`reserved_ns`](Admission::reserved_ns), is exactly the sum of what went in
 //! less what came out: of each reservation, all is given back, and what was due is charged.
 
 pub(crate) mod bucket;
 pub(crate) mod gang;
-pub(crate) mod grant;
+pub(crate) mod reserve;
 pub(crate) mod shares;
 
 use bucket::Bucket;
@@ -20,13 +20,13 @@ use gang::Gang;
 use shares::Shares;
 
 use super::{
-    charging::{Charging, account::Account},
+    charging::{Charging, time_account::TimeAccount},
     signature::{Launch, Meeting},
     timeline::{Timeline, stream::Reserved},
 };
 use crate::units::Share;
 
-/// The gate of a device, as one process keeps it.
+/// The decisions at the gate of a device, as one process makes them.
 #[derive(Debug)]
 pub(crate) struct Admission<'a> {
     shares: Shares<'a>,
@@ -38,7 +38,7 @@ pub(crate) struct Admission<'a> {
     /// How many launches were let through since the gate was last open only because nothing moved.
     let_through: u32,
     /// Time that is reserved and not settled.
-    in_flight_ns: u64,
+    reserved_ns: u64,
     /// Launches in flight whose signature has no measurement yet.
     unmeasured: u64,
     launches: u64,
@@ -82,7 +82,7 @@ impl<'a> Admission<'a> {
             is_open: true,
             reopens_at: now,
             let_through: 0,
-            in_flight_ns: 0,
+            reserved_ns: 0,
             unmeasured: 0,
             launches: 0,
             waits: 0,
@@ -96,7 +96,7 @@ impl<'a> Admission<'a> {
     }
 
     /// The account of the container's processes on the device.
-    pub(crate) fn account(&self) -> Account<'_> {
+    pub(crate) fn account(&self) -> TimeAccount<'_> {
         self.gang.account()
     }
 
@@ -111,8 +111,8 @@ impl<'a> Admission<'a> {
     }
 
     /// Time that is reserved and not settled.
-    pub(crate) const fn in_flight_ns(&self) -> u64 {
-        self.in_flight_ns
+    pub(crate) const fn reserved_ns(&self) -> u64 {
+        self.reserved_ns
     }
 
     /// Returns whether a launch of unknown length is in flight.
@@ -129,7 +129,7 @@ impl<'a> Admission<'a> {
         charging: &Charging,
     ) -> Option<u64> {
         self.shares.follow(now);
-        // Whether the gate is open matters even for launches that are exempt: the size of their grant depends on it.
+        // Whether the gate is open matters even for launches that are exempt: the size of their allowance depends on it.
         let may_go = (self.opens(now, timeline, charging) || self.is_urgent(launch, now))
             && !self.is_second(launch, now, timeline, charging);
         if may_go || self.is_stalled(now, timeline) {
@@ -148,12 +148,12 @@ impl<'a> Admission<'a> {
     ///
     /// The gate is also closed while a device that this one meets is in debt.
     fn opens<E>(&mut self, now: u64, timeline: &mut Timeline<E>, charging: &Charging) -> bool {
-        let back = charging.overlap_of(self.in_flight_ns);
+        let back = charging.overlap_of(self.reserved_ns);
         let level = self.shares.level(now).saturating_add(signed(back));
         // The device may give less than the share: work that piles up in the mean time would run all at once. A queue
         // that waits for the host does not pile up by being slow: it is filled at the share's rate.
         let moving_ns =
-            self.in_flight_ns.saturating_sub(timeline.stuck_ns(now)).saturating_sub(back);
+            self.reserved_ns.saturating_sub(timeline.stuck_ns(now)).saturating_sub(back);
         let room = signed(self.shares.cap_ns()) - signed(moving_ns);
         let level = level.min(room);
         let quantum = signed(self.shares.quantum_ns());
@@ -272,19 +272,19 @@ impl<'a> Admission<'a> {
 
     /// Takes what is reserved for work before it is in flight.
     fn reserve(&mut self, ns: u64, now: u64) {
-        self.in_flight_ns = self.in_flight_ns.saturating_add(ns);
+        self.reserved_ns = self.reserved_ns.saturating_add(ns);
         self.shares.charge(ns, now);
     }
 
     /// Gives back what was reserved for nothing.
     pub(crate) fn release(&mut self, ns: u64) {
-        self.in_flight_ns = self.in_flight_ns.saturating_sub(ns);
+        self.reserved_ns = self.reserved_ns.saturating_sub(ns);
         self.shares.refund(ns);
     }
 
     /// Replaces a reservation by what is due.
     pub(crate) fn settle(&mut self, reserved_ns: u64, due_ns: u64, now: u64) {
-        self.in_flight_ns = self.in_flight_ns.saturating_sub(reserved_ns);
+        self.reserved_ns = self.reserved_ns.saturating_sub(reserved_ns);
         if due_ns > reserved_ns {
             self.shares.charge(due_ns - reserved_ns, now);
         } else {

@@ -8,16 +8,16 @@
 //! process, set against earlier ones that cost more. The time that was due is never more than the time passed, but for
 //! what reports in retrospect correct.
 
-pub(crate) mod account;
 pub(crate) mod costs;
 pub(crate) mod coverage;
 pub(crate) mod settlement;
 pub(crate) mod steady;
+pub(crate) mod time_account;
 
-use account::Account;
 use costs::{BIG_NS, Costs, OUTLIER, Sample};
 use settlement::Settlement;
 use steady::Steady;
+use time_account::TimeAccount;
 
 use super::{
     signature::Signature,
@@ -86,7 +86,7 @@ impl Charging {
     }
 
     /// Handles events of another clock.
-    pub(crate) fn clock_moved(&mut self, account: Account<'_>) {
+    pub(crate) fn clock_moved(&mut self, account: TimeAccount<'_>) {
         self.settlement.clock_moved(account);
     }
 
@@ -95,7 +95,7 @@ impl Charging {
         &mut self,
         done: Done,
         turns: &Turns,
-        account: Account<'_>,
+        account: TimeAccount<'_>,
         now: u64,
     ) -> u64 {
         let due_ns = self.settlement.settle(done, turns, account, now);

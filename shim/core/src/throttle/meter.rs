@@ -27,7 +27,7 @@ mod peers;
 use std::sync::Arc;
 
 use super::{
-    admission::{Admission, bucket::Bucket, gang::Gang, grant::Permit},
+    admission::{Admission, bucket::Bucket, gang::Gang, reserve::Permit},
     allowance::Allowance,
     charging::{Charging, costs::Costs},
     event::Events,
@@ -243,7 +243,7 @@ impl<'a, E> Meter<'a, E> {
     #[must_use]
     pub fn paid_until(&self) -> Option<u64> {
         let since = self.timeline.busy_since()?;
-        Some(since.saturating_add(self.admission.in_flight_ns()))
+        Some(since.saturating_add(self.admission.reserved_ns()))
     }
 
     /// Charges the unfinished work of a dead process of the same bucket that had paid up to `paid_until`. Returns the

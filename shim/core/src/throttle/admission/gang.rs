@@ -19,23 +19,23 @@
 use std::collections::VecDeque;
 
 use super::bucket::repaired;
-use crate::{sync::Word, throttle::charging::account::Account};
+use crate::{sync::Word, throttle::charging::time_account::TimeAccount};
 
 /// The words that a device shares with the processes of its container: of its bucket, its collectives, their shares, and
 /// the two of their account.
 #[derive(Clone, Copy, Debug)]
-pub struct Seat<'a> {
+pub struct DeviceWords<'a> {
     bucket: &'a Word,
     collectives: &'a Word,
     shares: &'a Word,
-    account: Account<'a>,
+    account: TimeAccount<'a>,
 }
 
-impl<'a> Seat<'a> {
-    /// Makes the seat of the device with these words.
+impl<'a> DeviceWords<'a> {
+    /// Takes these words: bucket, collectives, shares, and the two of the time account.
     #[must_use]
     pub const fn new([bucket, collectives, shares, covered, surplus]: [&'a Word; 5]) -> Self {
-        Self { bucket, collectives, shares, account: Account::new(covered, surplus) }
+        Self { bucket, collectives, shares, account: TimeAccount::new(covered, surplus) }
     }
 
     /// Its bucket's word.
@@ -48,13 +48,13 @@ impl<'a> Seat<'a> {
 /// One device of a container, its collectives, and the other devices.
 #[derive(Debug)]
 pub struct Gang<'a> {
-    seats: Vec<Seat<'a>>,
+    devices: Vec<DeviceWords<'a>>,
     own: usize,
     /// Collectives that were admitted and whose end has not been seen.
     in_flight: usize,
     /// When the latest collectives ended, in order.
     ended: VecDeque<u64>,
-    /// The account of a device without a seat.
+    /// The time account of a device that is not listed.
     alone: [Word; 2],
 }
 
@@ -72,8 +72,8 @@ const COUNT: u64 = (1 << COUNT_BITS) - 1;
 impl<'a> Gang<'a> {
     /// Makes the gang of a container's devices; the meter's own is at index `own`.
     #[must_use]
-    pub fn new(seats: Vec<Seat<'a>>, own: usize) -> Self {
-        Self { seats, own, in_flight: 0, ended: VecDeque::new(), alone: Default::default() }
+    pub fn new(devices: Vec<DeviceWords<'a>>, own: usize) -> Self {
+        Self { devices, own, in_flight: 0, ended: VecDeque::new(), alone: Default::default() }
     }
 
     /// Makes the gang of a device that meets no others.
@@ -84,14 +84,14 @@ impl<'a> Gang<'a> {
 
     /// The word in which the processes of this device publish their shares.
     pub(crate) fn shares(&self) -> Option<&'a Word> {
-        self.seats.get(self.own).map(|seat| seat.shares)
+        self.devices.get(self.own).map(|device| device.shares)
     }
 
     /// The account of the processes of this device.
-    pub(crate) fn account(&self) -> Account<'_> {
+    pub(crate) fn account(&self) -> TimeAccount<'_> {
         let [covered, surplus] = &self.alone;
-        let alone = Account::new(covered, surplus);
-        self.seats.get(self.own).map_or(alone, |seat| seat.account)
+        let alone = TimeAccount::new(covered, surplus);
+        self.devices.get(self.own).map_or(alone, |device| device.account)
     }
 
     /// Records that a collective was admitted.
@@ -117,8 +117,8 @@ impl<'a> Gang<'a> {
 
     /// Returns whether another device has more collectives in flight than this one.
     pub(crate) fn is_waited_for(&self, now: u64) -> bool {
-        self.others(now).any(|seat| {
-            let (then, out) = seat.collectives();
+        self.others(now).any(|device| {
+            let (then, out) = device.collectives();
             let ended_since = || self.ended.iter().rev().take_while(|end| **end > then).count();
             out > self.in_flight && out > self.in_flight.saturating_add(ended_since())
         })
@@ -126,27 +126,27 @@ impl<'a> Gang<'a> {
 
     /// Returns when the last of the devices that this one meets is out of debt; zero if it meets none.
     pub(crate) fn level_at(&self, now: u64) -> u64 {
-        self.others(now).map(|seat| repaired(seat.bucket.load(), now)).max().unwrap_or(0)
+        self.others(now).map(|device| repaired(device.bucket.load(), now)).max().unwrap_or(0)
     }
 
     fn publish(&self, now: u64) {
-        if let Some(seat) = self.seats.get(self.own) {
+        if let Some(device) = self.devices.get(self.own) {
             let out = u64::try_from(self.in_flight).unwrap_or(COUNT).min(COUNT);
-            seat.collectives.store((now >> UNIT_BITS) << COUNT_BITS | out);
+            device.collectives.store((now >> UNIT_BITS) << COUNT_BITS | out);
         }
     }
 
     /// The devices that this one meets.
-    fn others(&self, now: u64) -> impl Iterator<Item = &Seat<'a>> {
+    fn others(&self, now: u64) -> impl Iterator<Item = &DeviceWords<'a>> {
         let own = self.own;
-        let meets = self.seats.get(own).is_some_and(|seat| seat.has_met_lately(now));
-        let seats = if meets { self.seats.as_slice() } else { &[] };
-        let others = seats.iter().enumerate().filter(move |(place, _)| *place != own);
-        others.map(|(_, seat)| seat).filter(move |seat| seat.has_met_lately(now))
+        let meets = self.devices.get(own).is_some_and(|device| device.has_met_lately(now));
+        let devices = if meets { self.devices.as_slice() } else { &[] };
+        let others = devices.iter().enumerate().filter(move |(place, _)| *place != own);
+        others.map(|(_, device)| device).filter(move |device| device.has_met_lately(now))
     }
 }
 
-impl Seat<'_> {
+impl DeviceWords<'_> {
     /// Returns when the device last published its collectives, and how many were in flight then.
     fn collectives(&self) -> (u64, usize) {
         let word = self.collectives.load();

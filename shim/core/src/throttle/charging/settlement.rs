@@ -16,9 +16,9 @@
 //! `W19 10 us, some 10 ms` misses its bound at 30 % of the device.
 //!
 //! What several processes of a container are charged so contains each other's work, if their launches wait for each
-//! other. So it counts only as far as together they covered time: see [`account`](super::account).
+//! other. So it counts only as far as together they covered time: see [`time_account`](super::time_account).
 
-use super::{account::Account, costs::OUTLIER, coverage::Coverage};
+use super::{costs::OUTLIER, coverage::Coverage, time_account::TimeAccount};
 use crate::throttle::timeline::{
     done::{Certain, Done, Part, Span},
     turns::{Turns, scaled},
@@ -187,7 +187,7 @@ impl Settlement {
         &mut self,
         done: Done,
         turns: &Turns,
-        account: Account<'_>,
+        account: TimeAccount<'_>,
         now: u64,
     ) -> u64 {
         if now >= self.epoch_ends {
@@ -263,7 +263,7 @@ impl Settlement {
     }
 
     /// Restarts the spans: the events' time base changed, and the clock went back.
-    pub(crate) fn clock_moved(&mut self, account: Account<'_>) {
+    pub(crate) fn clock_moved(&mut self, account: TimeAccount<'_>) {
         account.forget();
         self.coverage.clear();
         self.certain.clear();

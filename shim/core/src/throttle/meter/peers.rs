@@ -26,7 +26,7 @@ impl<E> Meter<'_, E> {
     #[must_use]
     pub fn usage_report(&self) -> UsageReport {
         let Self { admission, timeline, charging } = self;
-        let reserved_ns = admission.in_flight_ns();
+        let reserved_ns = admission.reserved_ns();
         // The end of unmeasured work is unknown: until then it may use all of the time.
         let in_flight_ns = match admission.has_unmeasured() {
             true => UNKNOWN_NS,

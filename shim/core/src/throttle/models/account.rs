@@ -9,7 +9,7 @@ use loom::thread;
 
 use crate::{
     sync::{Word, explore::explore, fuse::burn},
-    throttle::charging::account::Account,
+    throttle::charging::time_account::TimeAccount,
 };
 
 /// A multiple of the word's unit, so that nothing is rounded.
@@ -22,11 +22,11 @@ fn words() -> [Arc<[Word; 2]>; 3] {
 }
 
 fn cover([covered, surplus]: &[Word; 2], start: u64, end: u64) -> u64 {
-    Account::new(covered, surplus).cover(start, end)
+    TimeAccount::new(covered, surplus).cover(start, end)
 }
 
 fn charge([covered, surplus]: &[Word; 2], work_ns: u64, covered_ns: u64) -> u64 {
-    Account::new(covered, surplus).charge(work_ns, covered_ns)
+    TimeAccount::new(covered, surplus).charge(work_ns, covered_ns)
 }
 
 /// Three overlap: the time from 1 to 5 is covered, and what two of them share counts once if a third one joins them.

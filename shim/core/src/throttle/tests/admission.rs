@@ -59,7 +59,7 @@ proptest! {
                 }
             }
             let reserved_ns: u64 = permits.iter().map(|permit| permit.reserved.ns).sum();
-            prop_assert_eq!(admission.in_flight_ns(), reserved_ns);
+            prop_assert_eq!(admission.reserved_ns(), reserved_ns);
             prop_assert_eq!(full - bucket.level(NOW), due_ns + i64::try_from(reserved_ns).unwrap());
             // Of launches of unknown length one is in flight.
             prop_assert!(permits.len() <= 1);

@@ -8,7 +8,7 @@ use crate::{
     sync::Word,
     throttle::{
         Signature,
-        charging::{Charging, account::Account},
+        charging::{Charging, time_account::TimeAccount},
         timeline::{outcome::Measured, stream::Reserved, turns::Turns},
     },
 };
@@ -46,7 +46,7 @@ proptest! {
         ),
     ) {
         let (words, turns) = ([Word::default(), Word::default()], Turns::new(NOW));
-        let account = Account::new(&words[0], &words[1]);
+        let account = TimeAccount::new(&words[0], &words[1]);
         let mut charging = Charging::default();
         let (mut now, mut covered_ns, mut due_ns) = (NOW, 0, 0);
         for (idle_ns, took_ns, own_parts, [is_other, is_queued]) in operations {

@@ -3,7 +3,7 @@
 use super::desk::{Bench, KERNEL, MS, NOW};
 use crate::{
     sync::Word,
-    throttle::{Bucket, Gang, Launch, Meter, Reached, Seat, Signature},
+    throttle::{Bucket, DeviceWords, Gang, Launch, Meter, Reached, Signature},
     units::Share,
 };
 
@@ -18,7 +18,7 @@ fn two(words: &Words, percent: [u16; 2]) -> [Bench<'_>; 2] {
     [0, 1].map(|own| {
         let [bucket, ..] = &words[own];
         let mut bench = Bench::new(bucket, percent[own]);
-        let seats = words.iter().map(|words| Seat::new(words.each_ref()));
+        let seats = words.iter().map(|words| DeviceWords::new(words.each_ref()));
         let bucket = Bucket::new(bucket, Share::from_percent(percent[own]).unwrap());
         bench.meter = Meter::new(bucket, NOW).among(Gang::new(seats.collect(), own));
         bench.stream = bench.meter.stream(NOW);

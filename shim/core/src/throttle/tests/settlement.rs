@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use crate::{
     sync::Word,
     throttle::{
-        charging::{account::Account, coverage::Coverage, settlement::Settlement},
+        charging::{coverage::Coverage, settlement::Settlement, time_account::TimeAccount},
         timeline::{
             done::{Certain, Done, Part, Span},
             turns::Turns,
@@ -23,7 +23,7 @@ struct Alone {
 impl Alone {
     fn settle(&mut self, done: Done, now: u64) -> u64 {
         let [covered, surplus] = &self.words;
-        self.settlement.settle(done, &Turns::new(0), Account::new(covered, surplus), now)
+        self.settlement.settle(done, &Turns::new(0), TimeAccount::new(covered, surplus), now)
     }
 }
 
@@ -59,7 +59,7 @@ fn sums_are_compared_not_pieces() {
 fn two_processes_of_a_container_pay_for_their_time_once() {
     let words = [Word::default(), Word::default()];
     let [covered, surplus] = &words;
-    let account = Account::new(covered, surplus);
+    let account = TimeAccount::new(covered, surplus);
     let mut processes = [Settlement::default(), Settlement::default()];
     let mut due = 0;
     for at in (0..100_000_000).step_by(4_000_000) {

@@ -1,4 +1,4 @@
-//! What is reserved for an admitted launch, and the grant for small ones after it.
+//! What is reserved for an admitted launch, and the allowance for small ones after it.
 
 use std::sync::Arc;
 
@@ -35,16 +35,16 @@ impl Permit {
     }
 }
 
-/// The size of a grant; smaller with a small share.
-const GRANT_NS: u64 = 250_000;
-/// The number of launches of a grant.
-const GRANT_LAUNCHES: u8 = 192;
+/// The size of an allowance; smaller with a small share.
+const ALLOWANCE_NS: u64 = 250_000;
+/// The number of launches of an allowance.
+const ALLOWANCE_LAUNCHES: u8 = 192;
 /// The guess for an unmeasured launch that cannot be held back doubles with each other one in flight, at most this
 /// often: its caller waits for what is reserved, so a queue of unknown work grows slowly, whatever the length of each.
 const MOST_DOUBLINGS: u64 = 12;
 
 impl Admission<'_> {
-    /// Closes the thread's allowance and reserves for the operation and, if its cost is known, for a new grant after
+    /// Closes the thread's allowance and reserves for the operation and, if its cost is known, for a new allowance after
     /// it. The allowances of other threads in the stream stay open: what they have taken so far lies before the
     /// operation.
     pub(crate) fn admit<E>(
@@ -60,12 +60,12 @@ impl Admission<'_> {
         if reserved.is_collective && self.shares.share() != Share::FULL {
             self.gang.begins(now);
         }
-        // A launch through a closed gate gets no grant; while estimates are doubted, every launch comes here.
+        // A launch through a closed gate gets no allowance; while estimates are doubted, every launch comes here.
         let known = charging.costs().small(launch.signature).is_some();
         let lets_in =
             (known || reserved.is_collective) && self.is_open && !charging.is_doubtful(now);
-        let (grant, launches) =
-            if lets_in { (self.grant_ns(timeline), GRANT_LAUNCHES) } else { (0, 0) };
+        let (prepaid, launches) =
+            if lets_in { (self.allowance_ns(timeline), ALLOWANCE_LAUNCHES) } else { (0, 0) };
         let (taken, before, unused) = match timeline.stream_mut(id) {
             Some(stream) => {
                 let (own, unused) = stream
@@ -76,14 +76,14 @@ impl Admission<'_> {
                 stream
                     .allowance_entry(allowance)
                     .into_iter()
-                    .for_each(|entry| entry.open(grant, launches));
+                    .for_each(|entry| entry.open(prepaid, launches));
                 (taken, std::mem::take(&mut stream.unmarked_ns), unused)
             }
-            None => (Taken::default(), 0, grant),
+            None => (Taken::default(), 0, prepaid),
         };
         let batch_ns = self.account_for(taken, now).saturating_add(before);
         self.release(unused);
-        self.reserve(reserved.ns.saturating_add(grant), now);
+        self.reserve(reserved.ns.saturating_add(prepaid), now);
         let (waited, events) = (before > 0, timeline.has_room());
         Permit { stream: id, reserved, batch_ns, waited, events }
     }
@@ -143,9 +143,9 @@ impl Admission<'_> {
         Reserved { signature, ns, unmeasured, is_collective }
     }
 
-    fn grant_ns<E>(&self, timeline: &Timeline<E>) -> u64 {
+    fn allowance_ns<E>(&self, timeline: &Timeline<E>) -> u64 {
         let allowances = timeline.streams().iter().flat_map(|stream| &stream.allowances);
         let open = allowances.filter(|entry| entry.open).count().max(2);
-        GRANT_NS.min(self.shares.quantum_ns() / (4 * open as u64))
+        ALLOWANCE_NS.min(self.shares.quantum_ns() / (4 * open as u64))
     }
 }

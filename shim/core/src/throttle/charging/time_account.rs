@@ -21,7 +21,7 @@ use crate::sync::Word;
 
 /// The two words of a device and container.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Account<'a> {
+pub(crate) struct TimeAccount<'a> {
     covered: &'a Word,
     surplus: &'a Word,
 }
@@ -33,7 +33,7 @@ const LONGEST: u64 = (1 << LENGTH_BITS) - 1;
 /// By how much one sum may be ahead of the other.
 const MOST_AHEAD_NS: i64 = 20_000_000;
 
-impl<'a> Account<'a> {
+impl<'a> TimeAccount<'a> {
     pub(crate) const fn new(covered: &'a Word, surplus: &'a Word) -> Self {
         Self { covered, surplus }
     }
@@ -100,9 +100,9 @@ mod tests {
     struct Words([Word; 2]);
 
     impl Words {
-        fn account(&self) -> Account<'_> {
+        fn account(&self) -> TimeAccount<'_> {
             let [covered, surplus] = &self.0;
-            Account::new(covered, surplus)
+            TimeAccount::new(covered, surplus)
         }
     }
 
