@@ -20,17 +20,29 @@ use gpucap_core::limits::Limits;
 #[expect(non_camel_case_types, reason = "the words of the row tables")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Class {
+    /// Starts the driver: refused if the limits cannot be used.
     init,
+    /// Looks up a function: answered with its hook.
     resolve,
+    /// Gets memory: charged, or refused.
     alloc,
+    /// Gives memory back: refunded.
     free,
+    /// Maps, imports or exports memory that is charged already.
     map,
+    /// Makes or ends a context, which has a price.
     context,
+    /// Makes, changes or ends a graph.
     graph,
+    /// Loads or unloads code, which takes memory.
     code,
+    /// Reports memory or devices: answered as if the slice were the device.
     report,
+    /// Gives work to the device: takes time from the bucket.
     launch,
+    /// Says where work begins or ends, for the measurement of time.
     order,
+    /// Waits for work: what has finished is settled.
     sync,
 }
 

@@ -185,8 +185,8 @@ impl Limits {
         self.file.as_ref()
     }
 
-    /// Whether the administrator of the node chose that a shim which cannot do its work lets the
-    /// program through. Nothing else opens.
+    /// Whether a variable that cannot be used is a warning: the administrator of the node chose that. The limits file
+    /// applies all the same.
     #[must_use]
     pub fn open(&self) -> bool {
         self.file.as_ref().is_some_and(|file| file.open)
