@@ -21,7 +21,6 @@
 )]
 
 mod excerpt;
-pub mod names;
 mod per_gpu;
 mod profile;
 #[cfg(test)]
