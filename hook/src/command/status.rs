@@ -11,6 +11,7 @@ mod name;
 mod table;
 pub(crate) mod target;
 mod text;
+mod unlisted;
 #[cfg(test)]
 mod untrusted;
 mod view;

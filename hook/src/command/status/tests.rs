@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::command::status::json;
-use crate::command::status::view::{Time, Unlisted};
+use crate::command::status::unlisted::Unlisted;
+use crate::command::status::view::Time;
 use crate::container::native_limit::NativeLimitSet;
 use crate::container::records::Record;
 use crate::node::proc::Process;

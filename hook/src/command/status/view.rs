@@ -2,6 +2,7 @@
 //!
 //! Made from a ledger and a [`World`]; the renderings look at nothing else, so that they can be tested on any picture.
 
+use super::unlisted::Unlisted;
 use crate::container::effective_limit::EffectiveLimit;
 use crate::container::ledgers::{BY_HOOK, Name};
 use crate::container::records::Record;
@@ -93,16 +94,6 @@ pub(crate) struct Time {
     pub(crate) busy_ns: u64,
     /// Launches.
     pub(crate) launches: u64,
-}
-
-/// The processes of a device that are counted and have no row: a ledger is the container's to write, and has places for
-/// 65536 rows.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(crate) struct Unlisted {
-    /// How many there are.
-    pub(crate) processes: usize,
-    /// The lowest and the highest of their limits.
-    caps: Option<(u64, u64)>,
 }
 
 /// What a process holds of a device.
@@ -328,7 +319,7 @@ impl Device {
     /// own; as a rule they are the same.
     pub(crate) fn caps(&self) -> Option<(u64, u64)> {
         let listed = self.processes.iter().map(|row| row.cap).filter(|&cap| cap != 0);
-        let unlisted = self.unlisted.caps.into_iter().flat_map(|(low, high)| [low, high]);
+        let unlisted = self.unlisted.caps().into_iter().flat_map(|(low, high)| [low, high]);
         let caps: Vec<u64> = listed.chain(unlisted).collect();
         Some((*caps.iter().min()?, *caps.iter().max()?))
     }
@@ -354,16 +345,6 @@ impl Device {
     /// How many processes use it.
     pub(crate) fn users(&self) -> usize {
         self.processes.len().saturating_add(self.unlisted.processes)
-    }
-}
-
-impl Unlisted {
-    fn add(&mut self, cap: u64) {
-        self.processes = self.processes.saturating_add(1);
-        if cap != 0 {
-            let (low, high) = self.caps.unwrap_or((cap, cap));
-            self.caps = Some((low.min(cap), high.max(cap)));
-        }
     }
 }
 
