@@ -24,6 +24,8 @@ pub(super) const MOST_ROWS: usize = 1024;
 pub(crate) struct Status {
     /// How many containers the hook has limited and that still run. `None`: there is no directory of records here.
     pub(crate) containers: Option<usize>,
+    /// How many containers the hook has refused, by reason. Empty without that directory.
+    pub(crate) refused: Vec<(&'static str, u64)>,
     /// Ledgers.
     pub(crate) ledgers: Vec<LedgerView>,
     /// Made by a run of which no process has used a GPU yet.
@@ -69,10 +71,14 @@ pub(crate) struct Device {
     pub(crate) refusals: u64,
     /// What all its processes kept of its time, those that have ended included.
     pub(crate) time: Time,
+    /// When it last finished work for the container, in ns since 1970. `None`: none was measured.
+    pub(crate) last_worked_ns: Option<u64>,
     /// How long launches waited for their share of time.
     pub(crate) waited_ns: u64,
     /// How long it takes until what was spent beyond the share is paid off.
     pub(crate) owed_for_ns: u64,
+    /// What living processes hold by kind, in the order of [`Kind::ALL`].
+    pub(crate) kinds: [u64; Kind::ALL.len()],
     /// What the container may use of it, as far as the host knows.
     pub(crate) effective: Option<EffectiveLimit>,
     /// The processes that hold it.
@@ -148,6 +154,8 @@ pub(crate) trait World {
     fn now_ns(&self) -> u64;
     /// The time of the clock that busy time is measured with.
     fn monotonic_ns(&self) -> u64;
+    /// The time of day, in ns since 1970.
+    fn unix_ns(&self) -> u64;
 }
 
 impl Status {
@@ -259,8 +267,12 @@ impl Device {
                 busy_ns: device.busy_ns,
                 launches: device.launches,
             },
+            last_worked_ns: ledger
+                .last_worked(device.device, now)
+                .map(|ended| world.unix_ns().saturating_sub(now.saturating_sub(ended))),
             waited_ns: device.waited_ns,
             owed_for_ns: level.saturating_sub(now),
+            kinds: [0; Kind::ALL.len()],
             effective: None,
             processes: Vec::new(),
             unlisted: Unlisted::default(),
@@ -275,6 +287,9 @@ impl Device {
                 seen.ended_bytes = seen.ended_bytes.saturating_add(account.used);
                 seen.used = seen.used.saturating_sub(account.used);
                 continue;
+            }
+            for (sum, bytes) in seen.kinds.iter_mut().zip(account.kinds) {
+                *sum = sum.saturating_add(bytes);
             }
             if *rows == 0 || !world.takes_a_row() {
                 seen.unlisted.add(account.cap);
