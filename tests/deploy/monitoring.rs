@@ -18,6 +18,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("monitoring: promtool accepts the alerts, and each has a runbook", rules),
         trial("monitoring: each alert fires when it must, and not beside that", alerts),
         trial("monitoring: promtool accepts what the dashboard asks", dashboard),
+        trial("monitoring: HAMi's names have the values and labels of ours", of_hami),
         trial("monitoring: each metric that is named is printed", names),
         trial("monitoring: the panels have what Grafana needs, and do not overlap", panels),
     ]
@@ -85,6 +86,21 @@ fn alerts() -> Result {
     expect(said.contains("SUCCESS"), || said.clone())
 }
 
+fn of_hami() -> Result {
+    let path = "tests/deploy/hami.yml";
+    let file = yaml(path)?;
+    let tests: Vec<_> = list(&file, "tests").flat_map(|it| list(it, "promql_expr_test")).collect();
+    let rules = yaml("hook/deploy/metrics/hami.yml")?;
+    let rules = list(&rules, "groups").flat_map(|group| list(group, "rules"));
+    for rule in rules {
+        let name = rule["record"].as_str().unwrap_or_default();
+        let is_in = |test: &&Value| test["expr"].as_str().is_some_and(|it| it.contains(name));
+        expect(!name.is_empty() && tests.iter().any(is_in), || rule.to_string())?;
+    }
+    let said = promtool(&["test", "rules", path])?;
+    expect(said.contains("SUCCESS"), || said.clone())
+}
+
 fn dashboard() -> Result {
     // promtool checks a question as the expression of a rule; Grafana's variables are in texts, where any text is.
     let questions = questions()?;
@@ -120,10 +136,10 @@ fn printed() -> Result<BTreeSet<String>> {
 
 fn names() -> Result {
     let printed = printed()?;
-    for name in ["metrics/dashboard.json", "metrics/rules.yml"] {
+    for name in ["metrics/dashboard.json", "metrics/rules.yml", "metrics/hami.yml"] {
         let named = named(&fs::read_to_string(deploy().join(name))?);
         let unknown: Vec<_> = named.difference(&printed).collect();
-        expect(named.len() >= 5 && unknown.is_empty(), || format!("{name}: {unknown:?}"))?;
+        expect(named.len() >= 4 && unknown.is_empty(), || format!("{name}: {unknown:?}"))?;
     }
     // The alerts are tested on series of those names, too.
     let tested = named(&fs::read_to_string(project().join("tests/deploy/alerts.yml"))?);
