@@ -13,4 +13,5 @@ pub(crate) mod mounts;
 pub(crate) mod native_limit;
 pub(crate) mod pages;
 pub(crate) mod records;
+pub(crate) mod refusals;
 pub(crate) mod root;

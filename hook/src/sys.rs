@@ -34,6 +34,11 @@ pub(crate) fn monotonic_ns() -> u64 {
     clock(ClockId::Monotonic)
 }
 
+/// Nanoseconds since 1970, by the clock of the machine.
+pub(crate) fn unix_ns() -> u64 {
+    clock(ClockId::Realtime)
+}
+
 fn clock(id: ClockId) -> u64 {
     let time = clock_gettime(id);
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()

@@ -2,16 +2,17 @@
 
 use crate::look::{begin, ledger_of};
 use crate::{ended, expect, gpucap, says};
-use gpucap_tests::{Build, Result, Stop, trial};
+use gpucap_tests::{Build, Driver, Program, Result, Stop, World, trial};
 use libtest_mimic::Trial;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial("metrics: a live process is told of", printed),
+        trial("metrics: the latest work of a GPU is dated where time is limited", dated),
         trial("metrics: each client is answered, even behind one that sends nothing", served),
         trial("metrics: many that say nothing do not hold up who asks", silent),
         trial("metrics: an address that cannot be had is a failure", taken),
@@ -39,6 +40,40 @@ fn printed() -> Result {
     let actor = begin()?;
     let output = gpucap(&["metrics"])?.output()?.success()?;
     told(&output.stdout, &ledger_of(&actor)?)
+}
+
+/// What is printed of a GPU by name, after a program has launched kernels for a tenth of a second under these limits.
+fn after_launches(limits: &[(&str, &str)]) -> Result<impl Fn(&str) -> Option<f64>> {
+    let share = Program::new("share").flags(&["-lcuda", "-pthread"]).build()?;
+    let run = World::capped(Driver::Stub)?.run(&share)?.arg("k_2ms").arg("8").arg("100");
+    let run = limits.iter().fold(run, |run, (name, value)| run.env(name, value));
+    let ledger = run.directory().join("ledger");
+    let run = run.env("GPUCAP_LEDGER", &ledger);
+    run.output()?.success()?;
+    let text = gpucap(&["metrics"])?.env("GPUCAP_LEDGER", &ledger).output()?.success()?.stdout;
+    let ledger = ledger.display().to_string();
+    Ok(move |name: &str| {
+        let start = format!("gpucap_{name}{{kind=\"other\",ledger=\"{ledger}\",gpu=\"GPU-");
+        let line = text.lines().find(|line| line.starts_with(&start))?;
+        line.rsplit(' ').next()?.parse().ok()
+    })
+}
+
+fn dated() -> Result {
+    let now = || SystemTime::now().duration_since(UNIX_EPOCH).map(|it| it.as_secs_f64());
+    let before = now().map_err(Stop::fail)?;
+    let value = after_launches(&[("GPU_CORE_PCT", "100")])?;
+    let after = now().map_err(Stop::fail)?;
+    // In whole seconds.
+    let last = value("last_launch_timestamp_seconds").unwrap_or_default();
+    expect((before.floor()..=after).contains(&last), || format!("{before} {last} {after}"))?;
+    let busy = value("core_busy_seconds_total").unwrap_or_default();
+    expect(busy > 0.0, || format!("busy for {busy} s"))?;
+    // No compute limit: launches are the driver's own functions, so nothing is known, and nothing is claimed.
+    let value = after_launches(&[("GPU_MEM_LIMIT", "1Gi")])?;
+    let unknown = ["last_launch_timestamp_seconds", "core_busy_seconds_total", "launches_total"];
+    let known: Vec<_> = unknown.iter().filter(|name| value(name).is_some()).collect();
+    expect(known.is_empty() && value("memory_peak_bytes").is_some(), || format!("{known:?}"))
 }
 
 /// A server that is stopped with the test.

@@ -109,6 +109,8 @@ fn shown(userland: Userland) -> Result {
         ("gpucap_memory_limit_bytes{kind=\"container\",id=\"", " 1073741824.0"),
         ("gpucap_memory_used_bytes{kind=\"container\",id=\"", " 269484032.0"),
         ("gpucap_containers ", "1.0"),
+        ("gpucap_containers_refused_total{reason=\"image\"}", " 0"),
+        ("gpucap_build_info{version=\"", "\"} 1"),
         ("gpucap_run_dir_present ", "1.0"),
     ] {
         expect(row(start, end), || format!("no {start}...{end} in: {text}"))?;

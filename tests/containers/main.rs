@@ -17,6 +17,7 @@
 //! * [`nri`]: containerd, which asks the plugin about the containers of any pod.
 //! * [`cri`], [`docker`], [`podman`]: engines of each release that can be had, told of us by `gpucap configure`.
 //! * [`component`]: `hook/deploy/metrics` on a node with a container.
+//! * [`scraped`]: a real Prometheus that scrapes a limited container.
 //! * [`earlier`]: hook, library and command of two versions, mixed.
 //! * [`older`]: images of older systems, with the files as they are shipped.
 //! * [`upgrade`]: containers that outlive the version that put them under their limits.
@@ -50,6 +51,7 @@ mod podman;
 mod pods;
 mod refused;
 mod runtime;
+mod scraped;
 mod shares;
 mod upgrade;
 mod way;
@@ -70,6 +72,7 @@ fn main() -> ExitCode {
         capped::trials,
         assigned::trials,
         limited::trials,
+        scraped::trials,
         peers::trials,
         kept::trials,
         shares::trials,

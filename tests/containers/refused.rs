@@ -10,10 +10,12 @@ use libtest_mimic::Trial;
 use serde_json::json;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
 
 pub(crate) fn trials() -> Vec<Trial> {
     trials_of(&[
         ("a limit that cannot be used", bad_limit),
+        ("each refusal is counted by its reason, for metrics", counted),
         ("a C library that is too old for ours", old_glibc),
         ("a root that cannot be written", unwritable_root),
         ("a library that is not there", no_library),
@@ -52,6 +54,28 @@ fn bad_limit(runtime: Runtime) -> Result {
     refuses(&container, "GPU_MEM_LIMIT=\\\"abc\\\"")?;
     let log = container.log();
     expect(log.lines().count() == 1 && log.contains(container.id()), || log)
+}
+
+fn counted(runtime: Runtime) -> Result {
+    let container = Container::new(runtime)?.env("GPU_MEM_LIMIT=abc");
+    refuses(&container, "GPU_MEM_LIMIT=\\\"abc\\\"")?;
+    refuses(&container, "GPU_MEM_LIMIT=\\\"abc\\\"")?;
+    let config = container.path("node.json").display().to_string();
+    // A refusal after the container's mount namespace was entered.
+    let mut node = crate::container::json(container.path("node.json").as_path())?;
+    let image = Container::of(runtime, Image::Old)?;
+    node["log_file"] = json!(image.path("log"));
+    fs::write(image.path("node.json"), node.to_string())?;
+    refuses(&image, "its image has 1.")?;
+    let gpucap = Build::shipped()?.gpucap()?;
+    let metrics = Command::new(gpucap).args(["metrics", "--config", &config]).output()?;
+    let text = String::from_utf8_lossy(&metrics.stdout).into_owned();
+    for (reason, count) in [("request", 2), ("image", 1), ("node", 0)] {
+        let line = format!("\ngpucap_containers_refused_total{{reason=\"{reason}\"}} {count}\n");
+        expect(text.contains(&line), || format!("no {line} in: {text}"))?;
+    }
+    let refused = fs::metadata(container.path("run/refused/request"))?;
+    expect(refused.permissions().mode() & 0o777 == 0o600, || format!("{refused:?}"))
 }
 
 fn old_glibc(runtime: Runtime) -> Result {

@@ -6,10 +6,12 @@
 //! * [`shape`]: those fields, for the kinds that we use, where no schema of the API is available.
 //! * [`schema`]: the API's own schemas, in two releases. No cluster is asked.
 //! * [`option`]: the DaemonSet with the plugin for NRI, and with metrics.
+//! * [`monitoring`]: the alerts and the dashboard ask for metrics that there are, and each alert fires.
 //! * [`examples`]: each example gets the slice that it shows, and the validation tells a slice from a card.
 
 mod examples;
 mod manifests;
+mod monitoring;
 mod node;
 mod option;
 mod release;
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
         manifests::trials,
         option::trials,
         schema::trials,
+        monitoring::trials,
         examples::trials,
     ];
     harness(suites.into_iter().flat_map(|trials| trials()).collect())

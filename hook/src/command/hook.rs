@@ -62,12 +62,12 @@ fn drain(input: &mut dyn Read) -> Vec<u8> {
 fn create(config: &Path, state: &[u8]) -> Result<Exit> {
     let closed = Node::default();
     let state =
-        State::parse(state).map_err(|why| refuse(&mut journal(&closed), "?", why.into()))?;
+        State::parse(state).map_err(|why| refuse(&mut Journal::new(&closed), "?", why.into()))?;
     let bundle = PathBuf::from(&state.bundle);
     let gathered = Inputs::of_bundle(config, &bundle, Some(state.clone()))
-        .map_err(|why| refuse(&mut journal(&closed), &state.id, why.into()))?;
+        .map_err(|why| refuse(&mut Journal::new(&closed), &state.id, why.into()))?;
     let node = gathered.node();
-    let mut journal = journal(&node);
+    let mut journal = Journal::new(&node);
     let decision = decide(&gathered.sources());
     let result = match decision.plan {
         Plan::NotAsked => return Ok(Exit::OK),
@@ -169,10 +169,6 @@ fn build(
     }
 }
 
-fn journal(node: &Node) -> Journal<'_> {
-    Journal::new(Path::new(&node.log_file))
-}
-
 /// The library that the administrator configured, or the one beside this program.
 pub(super) fn library(node: &Node) -> std::result::Result<PathBuf, Reason> {
     if let Some(path) = &node.library {
@@ -192,6 +188,6 @@ fn selinux() -> bool {
 
 fn refuse(journal: &mut Journal<'_>, container: &str, reason: Reason) -> Error {
     let refusal = Refusal { container: container.to_owned(), reason };
-    journal.note(Level::Error, container, &refusal.to_string());
+    journal.refuse(&refusal);
     Error::Refused(refusal.to_string())
 }

@@ -11,14 +11,16 @@ mod name;
 mod table;
 pub(crate) mod target;
 mod text;
+mod unlisted;
 #[cfg(test)]
 mod untrusted;
 mod view;
 
 use crate::container::ledgers::{self, BY_HOOK, Look};
-use crate::container::{live, records};
+use crate::container::{live, records, refusals};
 use crate::error::{Error, Result, reason};
 use crate::exit::Exit;
+use crate::inject::refusal::Reason;
 use crate::node::inputs;
 use crate::node::proc::{Process, Snapshot, Whereabouts};
 use crate::sys::{self, Map};
@@ -94,7 +96,9 @@ fn look(node: &Node, machine: &Machine) -> Status {
     let records = records::all(&records::directory(node));
     let is_there = Path::new(&node.run_dir).is_dir();
     let containers = is_there.then_some(records.len());
-    let mut status = Status { containers, ..Status::default() };
+    let refused = refusals::all(&refusals::directory(node), &Reason::KINDS);
+    let refused = if is_there { refused } else { Vec::new() };
+    let mut status = Status { containers, refused, ..Status::default() };
     for record in records {
         let page = live::look(&record).unwrap_or_else(|why| {
             // What the host has changed is not known: what was given at the start is shown, and that there is more.
@@ -177,6 +181,10 @@ impl World for Machine {
 
     fn monotonic_ns(&self) -> u64 {
         sys::monotonic_ns()
+    }
+
+    fn unix_ns(&self) -> u64 {
+        sys::unix_ns()
     }
 }
 

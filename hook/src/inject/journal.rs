@@ -1,9 +1,13 @@
-//! Where the hook says what it did: one JSON line per container, to the system's log and to a file.
+//! Where the hook says what it did: one JSON line per container, to the system's log and to a file, and a count of the
+//! containers that it refused.
 //!
-//! An engine shows a hook's standard error at best when it refuses, and some never do. Both ways are opened before the
-//! container's namespace is entered, and used from within it. A line that cannot be written is lost: a log must never
-//! be the reason why a container does not start.
+//! An engine shows a hook's standard error at best when it refuses, and some never do. All of them are opened before the
+//! container's namespace is entered, and used from within it. What cannot be written is lost: a log must never be the
+//! reason why a container does not start.
 
+use super::refusal::Refusal;
+use crate::container::refusals::{self, Refusals};
+use gpucap_plan::Node;
 use serde_json::json;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -32,26 +36,39 @@ pub(crate) enum Level {
 /// The log of one run of the hook.
 #[derive(Debug)]
 pub(crate) struct Journal<'a> {
-    path: &'a Path,
+    node: &'a Node,
     ways: Option<Ways>,
 }
 
-/// Both ways, as far as there are any.
+/// The ways, as far as there are any.
 #[derive(Debug)]
 struct Ways {
     system: Option<UnixDatagram>,
     file: Option<File>,
+    refusals: Option<Refusals>,
 }
 
 impl<'a> Journal<'a> {
     /// A journal that is not open yet: most containers have no GPU, and no messages.
-    pub(crate) const fn new(path: &'a Path) -> Self {
-        Self { path, ways: None }
+    pub(crate) const fn new(node: &'a Node) -> Self {
+        Self { node, ways: None }
     }
 
     /// Opens what there is, unless it is open.
     pub(crate) fn open(&mut self) {
-        self.ways.get_or_insert_with(|| Ways::open(self.path));
+        self.ways();
+    }
+
+    fn ways(&mut self) -> &mut Ways {
+        self.ways.get_or_insert_with(|| Ways::open(self.node))
+    }
+
+    /// Writes down that a container is not started, and counts it.
+    pub(crate) fn refuse(&mut self, refusal: &Refusal) {
+        self.note(Level::Error, &refusal.container, &refusal.to_string());
+        if let Some(refusals) = &self.ways().refusals {
+            drop(refusals.count(refusal.reason.kind()));
+        }
     }
 
     /// Writes a line.
@@ -65,19 +82,21 @@ impl<'a> Journal<'a> {
         let line = json!({
             "time": now.as_secs(), "level": word, "container": container, "message": message,
         });
-        self.ways.get_or_insert_with(|| Ways::open(self.path)).write(level, &line.to_string());
+        self.ways().write(level, &line.to_string());
     }
 }
 
 impl Ways {
-    fn open(path: &Path) -> Self {
+    fn open(node: &Node) -> Self {
+        let path = Path::new(&node.log_file);
         if fs::metadata(path).is_ok_and(|metadata| metadata.len() > LONGEST) {
             drop(fs::rename(path, path.with_extension("log.old")));
         }
         let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
         let mut options = OpenOptions::new();
         let file = options.append(true).create(true).mode(0o640).custom_flags(flags).open(path);
-        Self { system: system(), file: file.ok().filter(is_regular) }
+        let refusals = Refusals::open(&refusals::directory(node)).ok();
+        Self { system: system(), file: file.ok().filter(is_regular), refusals }
     }
 
     fn write(&mut self, level: Level, line: &str) {
@@ -111,8 +130,11 @@ mod tests {
     #[test]
     fn a_long_log_is_put_aside() {
         let path = std::env::temp_dir().join(format!("gpucap-journal-{}.log", std::process::id()));
+        let run_dir = path.with_extension("run");
         fs::write(&path, vec![b'x'; 2 << 20]).expect("a file");
-        Journal::new(&path).note(Level::Info, "a", "b\nc");
+        let word = |path: &Path| path.display().to_string();
+        let node = Node { log_file: word(&path), run_dir: word(&run_dir), ..Node::default() };
+        Journal::new(&node).note(Level::Info, "a", "b\nc");
         let text = fs::read_to_string(&path).expect("a log");
         assert!(text.ends_with("\n") && text.lines().count() == 1, "{text}");
         let line: serde_json::Value = serde_json::from_str(&text).expect("JSON");
@@ -120,5 +142,6 @@ mod tests {
         let old = path.with_extension("log.old");
         assert_eq!(fs::metadata(&old).expect("the old one").len(), 2 << 20);
         fs::remove_file(path).and_then(|()| fs::remove_file(old)).expect("removed");
+        fs::remove_dir_all(run_dir).expect("removed");
     }
 }

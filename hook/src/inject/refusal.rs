@@ -62,6 +62,42 @@ pub(crate) enum Reason {
 }
 
 impl Reason {
+    /// The words of [`Reason::kind`]; labels of a metric, so they stay.
+    pub(crate) const KINDS: [&str; 5] = ["request", "policy", "image", "runtime", "node"];
+
+    /// Returns who can remove the reason, in a word: of the request, the node's policy, the image, the runtime, the node.
+    pub(crate) const fn kind(&self) -> &'static str {
+        use plan::Reason as Plan;
+        match self {
+            Self::Plan(
+                Plan::Value { .. }
+                | Plan::NothingInCommon
+                | Plan::TooManyGpus
+                | Plan::CardsAndInstances
+                | Plan::NoMountNamespace
+                | Plan::Covered { .. },
+            ) => "request",
+            Self::Plan(
+                Plan::NoLimit { .. }
+                | Plan::Privileged
+                | Plan::UserNamespaces
+                | Plan::NotNative { .. },
+            )
+            | Self::NativeLimit(_) => "policy",
+            Self::NoGlibc
+            | Self::TooNew { .. }
+            | Self::Lacks(_)
+            | Self::Place { .. }
+            | Self::Way { .. }
+            | Self::NotAsMade(_) => "image",
+            Self::Plan(Plan::Document { .. })
+            | Self::State(_)
+            | Self::Process { .. }
+            | Self::Root(_) => "runtime",
+            Self::Plan(Plan::Node(_)) | Self::Library(_) => "node",
+        }
+    }
+
     const fn remedy(&self) -> &'static str {
         match self {
             Self::Plan(_) => "`gpucap explain BUNDLE` shows which source asked for what",

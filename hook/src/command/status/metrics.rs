@@ -2,8 +2,11 @@
 //! of what we promise: names, labels and meanings stay, new ones may come. The manual's page `metrics` has the table of
 //! them, which the tests compare with [`METRICS`].
 
-use super::view::{Device, LedgerView, Status};
+mod node;
+
+use super::view::{Device, LedgerView, Status, word};
 use crate::container::effective_limit::EffectiveLimit;
+use gpucap_core::ledger::Kind;
 use gpucap_core::limits::file::Key;
 use gpucap_core::units::Share;
 use prometheus_client::collector::Collector;
@@ -94,6 +97,14 @@ const METRICS: &[Metric] = &[
         of: |seen| seen.timed().map(|device| number(device.time.launches)),
     },
     Metric {
+        name: "last_launch_timestamp",
+        unit: Some(Unit::Seconds),
+        kind: MetricType::Gauge,
+        help: "When the GPU last finished work of launches, in whole seconds since 1970",
+        // To the second: the clocks that it is computed from advance between two scrapes.
+        of: |seen| Some(number(seen.device?.last_worked_ns? / 1_000_000_000)),
+    },
+    Metric {
         name: "processes",
         unit: None,
         kind: MetricType::Gauge,
@@ -106,6 +117,7 @@ const METRICS: &[Metric] = &[
 pub(super) fn render(status: &Status) -> String {
     let mut registry = Registry::with_prefix("gpucap");
     registry.register_collector(Box::new(Table::of(status)));
+    registry.register_collector(Box::new(node::Table::of(status)));
     let mut text = String::new();
     // Writing to a String cannot fail.
     let _ = encode(&mut text, &registry);
@@ -152,8 +164,8 @@ impl<'a> Seen<'a> {
 #[derive(Debug)]
 struct Table {
     rows: Vec<(Labels, Vec<Option<f64>>)>,
-    /// In the order of [`OF_NODE`].
-    of_node: [Option<usize>; 3],
+    /// Labels with a kind of memory, and its bytes.
+    kinds: Vec<(Labels, f64)>,
 }
 
 type Labels = Vec<(&'static str, String)>;
@@ -167,10 +179,11 @@ impl Table {
                 (labels, METRICS.iter().map(|metric| (metric.of)(&seen)).collect())
             })
         });
-        let Status { containers, unreadable, .. } = status;
-        let is_present = usize::from(containers.is_some());
-        let of_node = [*containers, Some(is_present), Some(unreadable.len())];
-        Self { rows: rows.collect(), of_node }
+        let kinds = status.ledgers.iter().flat_map(|ledger| {
+            let labels = labels(ledger);
+            ledger.devices.iter().flat_map(move |device| of_kinds(labels.clone(), device))
+        });
+        Self { rows: rows.collect(), kinds: kinds.collect() }
     }
 }
 
@@ -193,25 +206,31 @@ impl Collector for Table {
                 }
             }
         }
-        for ((name, help), value) in OF_NODE.iter().zip(self.of_node) {
-            let mut gauge = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-            if let Some(value) = value {
-                gauge.encode_gauge(&number(value as u64))?;
-            }
+        let (name, unit, help) = OF_KINDS;
+        let mut family = encoder.encode_descriptor(name, help, Some(&unit), MetricType::Gauge)?;
+        for (labels, bytes) in &self.kinds {
+            family.encode_family(labels)?.encode_gauge(bytes)?;
         }
         Ok(())
     }
 }
 
-/// The metrics that are not of a GPU.
-const OF_NODE: [(&str, &str); 3] = [
-    (
-        "containers",
-        "Running containers with limits, as the hook recorded them; absent without its directory",
-    ),
-    ("run_dir_present", "Whether the hook's directory of records can be seen: 1, or 0"),
-    ("unreadable", "Ledgers that are there and cannot be read"),
-];
+/// The metric that has a label more: of which kind of memory it is.
+const OF_KINDS: (&str, Unit, &str) = (
+    "memory_held",
+    Unit::Bytes,
+    "The same by `memory`, the kind of allocation as in `status --json`",
+);
+
+/// What living processes hold of a device, by kind.
+fn of_kinds(mut labels: Labels, device: &Device) -> impl Iterator<Item = (Labels, f64)> + use<> {
+    labels.push(("gpu", device.name()));
+    let kinds = Kind::ALL.into_iter().zip(device.kinds);
+    kinds.map(move |(kind, bytes)| {
+        let of_kind = [("memory", word(kind).to_owned())];
+        (labels.iter().cloned().chain(of_kind).collect(), number(bytes))
+    })
+}
 
 /// The budget's owner.
 fn labels(ledger: &LedgerView) -> Labels {
@@ -270,9 +289,17 @@ mod tests {
             ("core_waited_seconds_total", "3.0"),
             ("core_debt_seconds", "0.011000001"),
             ("launches_total", "12345.0"),
+            ("last_launch_timestamp_seconds", "1790000000.0"),
             ("processes", "2.0"),
         ] {
             let line = format!("\ngpucap_{name}{{{labels}}} {value}\n");
+            assert!(text.contains(&line), "{line}{text}");
+        }
+        for (kind, bytes) in
+            [("alloc", "1073741824.0"), ("context", "536870912.0"), ("pool", "0.0")]
+        {
+            let labels = format!("{labels},memory=\"{kind}\"");
+            let line = format!("\ngpucap_memory_held_bytes{{{labels}}} {bytes}\n");
             assert!(text.contains(&line), "{line}{text}");
         }
         assert!(text.ends_with("\ngpucap_unreadable 0.0\n# EOF\n"), "{text}");
@@ -288,6 +315,7 @@ mod tests {
         );
         assert!(!text.contains("gpucap_core_limit_ratio{"), "{text}");
         assert!(!text.contains("gpucap_core_busy_seconds_total{"), "nothing measured: {text}");
+        assert!(!text.contains("gpucap_last_launch_timestamp_seconds{"), "{text}");
         assert!(text.contains("\ngpucap_unreadable 1.0\n"), "{text}");
     }
 
@@ -297,15 +325,17 @@ mod tests {
         idle.ledgers[0].devices.clear();
         let text = render(&idle);
         let samples: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
-        let names: Vec<_> = samples.iter().map(|line| line.split('{').next()).collect();
+        let of_gpu = |line: &str| line.split("{kind=").next().map(str::to_owned);
+        let names: Vec<_> = samples.iter().map(|line| of_gpu(line)).collect();
         let expected = [
             "gpucap_memory_limit_bytes",
             "gpucap_core_limit_ratio",
+            concat!("gpucap_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"} 1"),
             "gpucap_containers 1.0",
             "gpucap_run_dir_present 1.0",
             "gpucap_unreadable 0.0",
         ];
-        assert_eq!(names, expected.map(Some));
+        assert_eq!(names, expected.map(|it| Some(it.to_owned())));
     }
 
     #[test]
@@ -315,6 +345,17 @@ mod tests {
         assert!(!none.contains("\ngpucap_containers "), "{none}");
         let empty = render(&Status { containers: Some(0), ..Status::default() });
         assert!(empty.contains("\ngpucap_containers 0.0\n"), "{empty}");
+    }
+
+    #[test]
+    fn refused_containers_are_counted_by_reason() {
+        let refused = vec![("image", 0), ("request", 3)];
+        let text = render(&Status { containers: Some(0), refused, ..Status::default() });
+        for line in ["{reason=\"image\"} 0\n", "{reason=\"request\"} 3\n"] {
+            assert!(text.contains(&format!("\ngpucap_containers_refused_total{line}")), "{text}");
+        }
+        let none = render(&Status::default());
+        assert!(!none.contains("gpucap_containers_refused_total{"), "{none}");
     }
 
     #[test]
@@ -334,12 +375,18 @@ mod tests {
         let row = |name: &str, of: &str, kind: MetricType, help: &str| {
             let part =
                 |text: &str| if text.is_empty() { String::new() } else { format!("_{text}") };
-            let total = if matches!(kind, MetricType::Counter) { "_total" } else { "" };
-            format!("| `gpucap_{name}{}{total}` | {} | {help} ", part(of), kind.as_str())
+            let ending = match kind {
+                MetricType::Counter => "_total",
+                MetricType::Info => "_info",
+                _ => "",
+            };
+            format!("| `gpucap_{name}{}{ending}` | {} | {help} ", part(of), kind.as_str())
         };
         let mut rendered: BTreeSet<String> =
             METRICS.iter().map(|it| row(it.name, &unit(&it.unit), it.kind, it.help)).collect();
-        rendered.extend(OF_NODE.map(|(name, help)| row(name, "", MetricType::Gauge, help)));
+        let (name, of, help) = OF_KINDS;
+        rendered.insert(row(name, of.as_str(), MetricType::Gauge, help));
+        rendered.extend(node::METRICS.map(|(name, kind, help)| row(name, "", kind, help)));
         assert_eq!(documented, rendered);
     }
 }

@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::command::status::json;
-use crate::command::status::view::{Time, Unlisted};
+use crate::command::status::unlisted::Unlisted;
+use crate::command::status::view::Time;
 use crate::container::native_limit::NativeLimitSet;
 use crate::container::records::Record;
 use crate::node::proc::Process;
@@ -48,8 +49,10 @@ pub(in crate::command::status) fn status() -> Status {
         peak: 2 * GIB,
         refusals: 3,
         time: Time::default(),
+        last_worked_ns: None,
         waited_ns: 0,
         owed_for_ns: 0,
+        kinds: [GIB, 0, 0, 0, 0, GIB / 2, 0, 0, 0],
         effective: None,
         processes: vec![
             row(4242, 5 * GIB / 4, 2 * GIB, State::Alive, Some("python train.py")),
@@ -62,6 +65,7 @@ pub(in crate::command::status) fn status() -> Status {
     let path = PathBuf::from("/dev/shm/gpucap-0-run-4026531836-4242-88");
     Status {
         containers: Some(0),
+        refused: Vec::new(),
         ledgers: vec![LedgerView::new(path, vec![device])],
         unused: vec!["/dev/shm/gpucap-0-run-4026531836-4243-89".into()],
         unreadable: vec![("/dev/shm/gpucap-1-2".into(), "permission denied".into())],
@@ -72,6 +76,7 @@ pub(in crate::command::status) fn status() -> Status {
 fn timed(device: &mut Device) {
     device.time = Time { permille: 312, busy_ns: 75_900_000_000, launches: 12_345 };
     device.processes[0].time = Time { permille: 300, busy_ns: 1, launches: 12_000 };
+    device.last_worked_ns = Some(1_790_000_000_400_000_000);
     (device.waited_ns, device.owed_for_ns) = (3_000_000_000, 11_000_001);
 }
 

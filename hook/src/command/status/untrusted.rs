@@ -46,6 +46,10 @@ impl World for Counting {
     fn monotonic_ns(&self) -> u64 {
         1
     }
+
+    fn unix_ns(&self) -> u64 {
+        1
+    }
 }
 
 /// A file with a ledger that has every slot taken and every device used by each; gone with the value.

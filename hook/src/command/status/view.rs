@@ -2,6 +2,7 @@
 //!
 //! Made from a ledger and a [`World`]; the renderings look at nothing else, so that they can be tested on any picture.
 
+use super::unlisted::Unlisted;
 use crate::container::effective_limit::EffectiveLimit;
 use crate::container::ledgers::{BY_HOOK, Name};
 use crate::container::records::Record;
@@ -23,6 +24,8 @@ pub(super) const MOST_ROWS: usize = 1024;
 pub(crate) struct Status {
     /// How many containers the hook has limited and that still run. `None`: there is no directory of records here.
     pub(crate) containers: Option<usize>,
+    /// How many containers the hook has refused, by reason. Empty without that directory.
+    pub(crate) refused: Vec<(&'static str, u64)>,
     /// Ledgers.
     pub(crate) ledgers: Vec<LedgerView>,
     /// Made by a run of which no process has used a GPU yet.
@@ -68,10 +71,14 @@ pub(crate) struct Device {
     pub(crate) refusals: u64,
     /// What all its processes kept of its time, those that have ended included.
     pub(crate) time: Time,
+    /// When it last finished work for the container, in ns since 1970. `None`: none was measured.
+    pub(crate) last_worked_ns: Option<u64>,
     /// How long launches waited for their share of time.
     pub(crate) waited_ns: u64,
     /// How long it takes until what was spent beyond the share is paid off.
     pub(crate) owed_for_ns: u64,
+    /// What living processes hold by kind, in the order of [`Kind::ALL`].
+    pub(crate) kinds: [u64; Kind::ALL.len()],
     /// What the container may use of it, as far as the host knows.
     pub(crate) effective: Option<EffectiveLimit>,
     /// The processes that hold it.
@@ -93,16 +100,6 @@ pub(crate) struct Time {
     pub(crate) busy_ns: u64,
     /// Launches.
     pub(crate) launches: u64,
-}
-
-/// The processes of a device that are counted and have no row: a ledger is the container's to write, and has places for
-/// 65536 rows.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(crate) struct Unlisted {
-    /// How many there are.
-    pub(crate) processes: usize,
-    /// The lowest and the highest of their limits.
-    caps: Option<(u64, u64)>,
 }
 
 /// What a process holds of a device.
@@ -157,6 +154,8 @@ pub(crate) trait World {
     fn now_ns(&self) -> u64;
     /// The time of the clock that busy time is measured with.
     fn monotonic_ns(&self) -> u64;
+    /// The time of day, in ns since 1970.
+    fn unix_ns(&self) -> u64;
 }
 
 impl Status {
@@ -268,8 +267,12 @@ impl Device {
                 busy_ns: device.busy_ns,
                 launches: device.launches,
             },
+            last_worked_ns: ledger
+                .last_worked(device.device, now)
+                .map(|ended| world.unix_ns().saturating_sub(now.saturating_sub(ended))),
             waited_ns: device.waited_ns,
             owed_for_ns: level.saturating_sub(now),
+            kinds: [0; Kind::ALL.len()],
             effective: None,
             processes: Vec::new(),
             unlisted: Unlisted::default(),
@@ -284,6 +287,9 @@ impl Device {
                 seen.ended_bytes = seen.ended_bytes.saturating_add(account.used);
                 seen.used = seen.used.saturating_sub(account.used);
                 continue;
+            }
+            for (sum, bytes) in seen.kinds.iter_mut().zip(account.kinds) {
+                *sum = sum.saturating_add(bytes);
             }
             if *rows == 0 || !world.takes_a_row() {
                 seen.unlisted.add(account.cap);
@@ -328,7 +334,7 @@ impl Device {
     /// own; as a rule they are the same.
     pub(crate) fn caps(&self) -> Option<(u64, u64)> {
         let listed = self.processes.iter().map(|row| row.cap).filter(|&cap| cap != 0);
-        let unlisted = self.unlisted.caps.into_iter().flat_map(|(low, high)| [low, high]);
+        let unlisted = self.unlisted.caps().into_iter().flat_map(|(low, high)| [low, high]);
         let caps: Vec<u64> = listed.chain(unlisted).collect();
         Some((*caps.iter().min()?, *caps.iter().max()?))
     }
@@ -354,16 +360,6 @@ impl Device {
     /// How many processes use it.
     pub(crate) fn users(&self) -> usize {
         self.processes.len().saturating_add(self.unlisted.processes)
-    }
-}
-
-impl Unlisted {
-    fn add(&mut self, cap: u64) {
-        self.processes = self.processes.saturating_add(1);
-        if cap != 0 {
-            let (low, high) = self.caps.unwrap_or((cap, cap));
-            self.caps = Some((low.min(cap), high.max(cap)));
-        }
     }
 }
 

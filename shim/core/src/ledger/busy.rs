@@ -55,6 +55,13 @@ impl Ledger {
     pub fn busy_share(&self, device: DeviceIndex, now_ns: u64) -> u32 {
         BusyWindow::permille_of(self.busy_windows(device, now_ns))
     }
+
+    /// Returns when work on `device` last ended, at most a window late and never after `now_ns`. `None` if no work was
+    /// reported.
+    #[must_use]
+    pub fn last_worked(&self, device: DeviceIndex, now_ns: u64) -> Option<u64> {
+        self.device_at(device)?.windows.latest(now_ns)
+    }
 }
 
 impl Device {

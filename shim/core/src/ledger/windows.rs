@@ -101,6 +101,15 @@ impl Windows {
         })
     }
 
+    /// Returns when the latest work ended, to the window; `None` if there was none, or if the ring is ahead of `now_ns`:
+    /// then it was written in an earlier boot, or by a process that reports what has not happened.
+    pub(super) fn latest(&self, now_ns: u64) -> Option<u64> {
+        let words = self.0.iter().map(|word| Window(word.load()));
+        let latest = words.filter(|word| low(word.0) > 0).map(Window::number).max()?;
+        let begin_ns = u64::from(latest) << WINDOW_BITS;
+        (begin_ns <= now_ns).then(|| begin_ns.saturating_add(WINDOW_NS).min(now_ns))
+    }
+
     fn place(&self, window: u64) -> Option<&Word> {
         self.0.get(usize::try_from(window).ok()? % RING)
     }

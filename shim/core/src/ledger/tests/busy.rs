@@ -73,6 +73,20 @@ fn what_was_long_ago_is_not_lately() {
 }
 
 #[test]
+fn the_end_of_the_latest_work_is_known_to_a_window_however_long_ago_it_was() {
+    let (ledger, device, slot) = ready();
+    assert_eq!(ledger.last_worked(device, NOW), None);
+    ledger.worked(slot, device, NOW, 3 * WINDOW);
+    ledger.worked(slot, device, NOW - 2 * WINDOW, 1);
+    assert_eq!(ledger.last_worked(device, NOW), Some(NOW));
+    let ended = NOW + WINDOW / 2;
+    assert_eq!(ledger.last_worked(device, NOW + WINDOW), Some(ended));
+    assert_eq!(ledger.last_worked(device, 2 * NOW), Some(ended));
+    // The ring is of an earlier boot, or a process reports work of the future.
+    assert_eq!(ledger.last_worked(device, NOW - WINDOW), None);
+}
+
+#[test]
 fn late_news_of_an_old_window_spoils_no_newer_one() {
     let (ledger, device, slot) = ready();
     ledger.worked(slot, device, NOW, 20 * WINDOW);
