@@ -56,6 +56,8 @@ pub(crate) const MODULES: &[Modules] = &[
             ("native", "the memory limits that the driver itself is asked to keep"),
             ("decide", "the decision, with the node's policies"),
             ("variables", "a plan as variables and annotations"),
+            ("entry", "the hook's entry in the documents of engines"),
+            ("cdi", "a CDI device that is a slice"),
         ],
         upward: &[],
         circles: None,

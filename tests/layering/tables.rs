@@ -130,7 +130,15 @@ pub(crate) const DEPENDENCIES: &[(&str, &[&str])] = &[
     ),
     (
         "hook/plan/Cargo.toml",
-        &["gpucap-core", "serde", "serde_json", "serde_path_to_error", "strsim", "thiserror"],
+        &[
+            "gpucap-core",
+            "oci-spec",
+            "serde",
+            "serde_json",
+            "serde_path_to_error",
+            "strsim",
+            "thiserror",
+        ],
     ),
     ("hook/nri/Cargo.toml", &["gpucap-core", "gpucap-plan", "prost", "serde_json"]),
     (

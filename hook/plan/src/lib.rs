@@ -26,10 +26,12 @@
     )
 )]
 
+pub mod cdi;
 mod convention;
 mod decide;
 mod document;
 mod encoding;
+pub mod entry;
 mod facts;
 mod grant;
 mod merge;
