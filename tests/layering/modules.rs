@@ -97,6 +97,7 @@ pub(crate) const MODULES: &[Modules] = &[
             ("library", "a library of the driver, and its functions"),
             ("cuda", "what is asked of CUDA"),
             ("nvml", "what is asked of NVML"),
+            ("cards", "what the cards of the machine are"),
         ],
         upward: &[],
         circles: None,

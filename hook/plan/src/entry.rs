@@ -1,18 +1,18 @@
 //! The hook's entry in `config.json`, in a CDI device, and in an engine's configuration.
 //!
 //! One place defines the words of the program, its arguments and its timeout, so that each writer finds the entry of
-//! an earlier one. Where the program is on this machine is the writer's to know.
+//! an earlier one, and the hook finds the slices that a CDI device has in it ([`Slice`]). Where the program is on this
+//! machine is the writer's to know.
 
 use oci_spec::runtime::HookBuilder;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::Path;
 
 use crate::document::node::Node;
+use crate::document::slice::{OPTION, Slice, WORDS};
 
 /// The stages at which the hook enforces, and forgets; also the words by which it is called there.
 pub const STAGES: [&str; 2] = ["createRuntime", "poststop"];
-/// The words that come before the stage.
-const WORDS: [&str; 2] = ["gpucap", "hook"];
 /// How long a runtime waits for it, in seconds. It needs milliseconds.
 const TIMEOUT: i64 = 10;
 
@@ -43,6 +43,18 @@ impl Hooks<'_> {
             .build();
         // Nothing in it can fail to be JSON but a path that is not UTF-8.
         hook.ok().and_then(|hook| serde_json::to_value(hook).ok()).unwrap_or_default()
+    }
+
+    /// The same with a slice that the container is to have: only the stage that enforces has to know it.
+    #[must_use]
+    pub fn with_slice(self, stage: &str, slice: &Slice) -> Value {
+        let mut entry = self.at(stage);
+        if let Some(words) = entry.get_mut("args").and_then(Value::as_array_mut)
+            && stage == STAGES[0]
+        {
+            words.extend([json!(OPTION), json!(slice.to_string())]);
+        }
+        entry
     }
 }
 

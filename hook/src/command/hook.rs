@@ -30,6 +30,9 @@ pub(crate) struct Options {
     /// The node's configuration
     #[arg(long, value_name = "FILE", default_value = Node::PATH)]
     config: PathBuf,
+    /// What a CDI device of a claim gives the container; read from `config.json` together with those of others
+    #[arg(long, value_name = "SLICE")]
+    slice: Option<String>,
 }
 
 /// Does what belongs to the stage.
@@ -38,7 +41,7 @@ pub(crate) fn execute(options: Options) -> Result<Exit> {
     at::set_umask(0o022);
     let state = drain(&mut io::stdin().lock());
     match options.stage.as_str() {
-        "createRuntime" | "create-runtime" | "prestart" => create(&options.config, &state),
+        "createRuntime" | "create-runtime" | "prestart" => create(&options, &state),
         "poststop" => {
             let node = inputs::node(&options.config).unwrap_or_default();
             records::sweep(&records::directory(&node));
@@ -59,7 +62,8 @@ fn drain(input: &mut dyn Read) -> Vec<u8> {
     bytes
 }
 
-fn create(config: &Path, state: &[u8]) -> Result<Exit> {
+fn create(options: &Options, state: &[u8]) -> Result<Exit> {
+    let config = &options.config;
     let closed = Node::default();
     let state =
         State::parse(state).map_err(|why| refuse(&mut journal(&closed), "?", why.into()))?;
@@ -68,6 +72,11 @@ fn create(config: &Path, state: &[u8]) -> Result<Exit> {
         .map_err(|why| refuse(&mut journal(&closed), &state.id, why.into()))?;
     let node = gathered.node();
     let mut journal = journal(&node);
+    if let Some(slice) = &options.slice
+        && !gathered.container().slices.contains(slice)
+    {
+        return Err(refuse(&mut journal, &state.id, Reason::State(UNWRITTEN)));
+    }
     let decision = decide(&gathered.sources());
     let result = match decision.plan {
         Plan::NotAsked => return Ok(Exit::OK),
@@ -81,6 +90,9 @@ fn create(config: &Path, state: &[u8]) -> Result<Exit> {
     result.map_err(|reason| refuse(&mut journal, &state.id, reason))?;
     Ok(Exit::OK)
 }
+
+/// The hook was called otherwise than `config.json` says, and so the limits could not be found there.
+const UNWRITTEN: &str = "no entry of this hook with its slice in config.json";
 
 fn start(
     state: &State,
