@@ -5,6 +5,7 @@
 
 use serde_json::{Value, json};
 
+use crate::document::slice::Slice;
 use crate::entry::{Hooks, STAGES};
 
 /// What the device is: vendor and class.
@@ -19,6 +20,18 @@ pub fn file(name: &str, variables: &[(&str, String)], hooks: Hooks<'_>) -> Value
         variables.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let hooks: Vec<Value> = STAGES.iter().map(|stage| named(hooks.at(stage), stage)).collect();
     document(json!([{"name": name, "containerEdits": {"env": env, "hooks": hooks}}]))
+}
+
+/// The file with one device for each slice, each with the hook that has it in its words: of two devices in one container
+/// neither replaces what the other says, as it would with variables.
+#[must_use]
+pub fn slices(slices: &[Slice], hooks: Hooks<'_>) -> Value {
+    let device = |slice: &Slice| {
+        let entry = |stage: &&str| named(hooks.with_slice(stage, slice), stage);
+        let hooks: Vec<Value> = STAGES.iter().map(entry).collect();
+        json!({"name": slice.id, "containerEdits": {"hooks": hooks}})
+    };
+    document(slices.iter().map(device).collect())
 }
 
 /// The entry of a hook as CDI has it.
