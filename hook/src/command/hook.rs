@@ -18,7 +18,7 @@ use crate::node::preload;
 use crate::node::proc::Process;
 use crate::sys::at;
 use gpucap_core::limits::LimitsFile;
-use gpucap_plan::{NativeLimit, NativeLimits, NoGlibc, Node, Plan, State, decide};
+use gpucap_plan::{NativeLimit, NativeLimits, NoGlibc, Node, Plan, Slice, State, decide};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -120,7 +120,11 @@ fn start(
     pages::sweep(&directory);
     // The other program could not be found there either.
     let native_limits = build(pid, native_limits, node, journal, &state.id)?;
-    let record = Record::of(state, pid, limits, native_limits);
+    let slices = container.slices.iter().flat_map(|it| it.parse()).map(|it: Slice| it.id);
+    let record = Record::of(state, pid, limits, native_limits, slices.collect());
+    if !container.slices.is_empty() {
+        occupy(&records, &records::directory(node), &record)?;
+    }
     let owner = record.as_ref().ok().map(|record| (record.pid, record.start_time));
     // A container that can make a mount writable could write to the pages of others.
     let has_page = node.card_pages && pages::are_needed(limits) && !container.privileged;
@@ -133,8 +137,14 @@ fn start(
         masks_opencl: node.mask_opencl,
         page: owner.map(|owner| Wanted { directory: &directory, owner }),
     };
-    let Outcome { done, usage_page_error } =
-        inject::cap(Target { pid, root: &root, label }, order)?;
+    let outcome = inject::cap(Target { pid, root: &root, label }, order);
+    if let (Err(_), Ok(records), Ok(record)) = (&outcome, &records, &record)
+        && !record.slices.is_empty()
+    {
+        // It ends now, and so would its record with the next hook.
+        drop(records.remove(record));
+    }
+    let Outcome { done, usage_page_error } = outcome?;
     let (level, what) = match done {
         Done::Capped => (Level::Info, "limited"),
         Done::Already => (Level::Info, "was limited already"),
@@ -156,6 +166,21 @@ fn start(
         journal.note(Level::Warning, &state.id, &what);
     }
     Ok(())
+}
+
+/// Takes the slices of the container: without a record of it, another container could have them too.
+fn occupy(
+    records: &io::Result<Records>,
+    directory: &Path,
+    record: &io::Result<Record>,
+) -> std::result::Result<(), Reason> {
+    let unwritten = |why: &io::Error| Reason::Records(crate::error::reason(why));
+    let record = record.as_ref().map_err(unwritten)?;
+    let other = records.as_ref().map_err(unwritten)?.occupy(directory, record);
+    match other.map_err(|why| unwritten(&why))? {
+        Some(other) => Err(Reason::InUse(other)),
+        None => Ok(()),
+    }
 }
 
 /// Sets the limits that the driver keeps. A failure is a refusal only where the node requires these limits: the
