@@ -1,9 +1,9 @@
 //! A kubelet of our own: it finds the driver's socket in its registry, asks who is there, and calls it.
 //!
 //! It speaks gRPC over the real sockets. Each [`Kubelet`] is one life of a kubelet: a new one knows nothing of the one
-//! before. The messages are [`messages`](crate::messages).
+//! before. The messages are [`messages`](super::messages).
 
-use crate::messages::{
+use super::messages::{
     AllPrepared, AllUnprepared, Claim, Healths, Nothing, PluginInfo, Prepared, Registered, Request,
 };
 use gpucap_tests::{Result, Stop};

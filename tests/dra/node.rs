@@ -3,9 +3,9 @@
 //! The driver is a process that can be killed and started again on the same node. Everything that it writes is in the
 //! node's scratch directory. What it said is read when a test fails.
 
-use crate::kubelet::{Kubelet, waited};
-use crate::messages::{Claim, Prepared};
-use crate::server::Server;
+use super::kubelet::{Kubelet, waited};
+use super::messages::{Claim, Prepared};
+use super::server::Server;
 use gpucap_tests::{Build, Installation, Result, Scratch, Stop};
 use serde_json::{Value, json};
 use std::fs::{self, File};
