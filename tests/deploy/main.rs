@@ -6,8 +6,10 @@
 //! * [`shape`]: those fields, for the kinds that we use, where no schema of the API is available.
 //! * [`schema`]: the API's own schemas, in two releases. No cluster is asked.
 //! * [`option`]: the DaemonSet with the plugin for NRI, and with metrics.
+//! * [`dra`]: the DRA driver's manifests agree with the driver.
 //! * [`examples`]: each example gets the slice that it shows, and the validation tells a slice from a card.
 
+mod dra;
 mod examples;
 mod manifests;
 mod node;
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
         node::trials,
         manifests::trials,
         option::trials,
+        dra::trials,
         schema::trials,
         examples::trials,
     ];
