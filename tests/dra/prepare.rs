@@ -3,7 +3,7 @@
 use crate::expect;
 use crate::messages::Claim;
 use crate::node::{NAME, Node, claim, device, refused, share, well};
-use gpucap_tests::{Result, trial};
+use gpucap_tests::{Result, Stop, trial};
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
@@ -15,6 +15,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("prepare: undone is gone, and undone again is well", undone),
         trial("prepare: two claims of one pod have devices of their own", two_claims),
         trial("prepare: two shares of one card in one claim are two devices", two_shares),
+        trial("prepare: of two requests each container gets the devices of its own", two_requests),
         trial("prepare: a claim that fails holds no other up", beside_a_failure),
         trial("prepare: a name that is a path is refused", paths),
     ]
@@ -42,7 +43,7 @@ fn prepared() -> Result {
     let answer = well(kubelet.prepare_one(&own)?)?;
     let gpu = card.replace("gpu-", "GPU-");
     let name = format!("{}-{card}-{ID}", own.uid);
-    let [device] = &answer.devices[..] else { return Err(gpucap_tests::Stop::fail("one device")) };
+    let [device] = &answer.devices[..] else { return Err(Stop::fail("one device")) };
     let ids = [format!("nvidia.com/gpu={gpu}"), format!("gpucap/slice={name}")];
     expect(device.cdi_device_ids == ids, || format!("{device:?}"))?;
     let says = device.request_names == ["gpu"]
@@ -131,6 +132,25 @@ fn two_shares() -> Result {
     let told: Vec<_> = told.iter().map(|id| json!(id.replace("gpucap/slice=", ""))).collect();
     expect(names.len() == 2 && names[0] != names[1] && names == told, || {
         format!("{names:?} {told:?}")
+    })
+}
+
+/// The kubelet gives a container what has the name of its request.
+fn two_requests() -> Result {
+    let node = Node::start()?;
+    let kubelet = node.kubelet()?;
+    let mut results = [
+        share(&device(&node, 0)?, ID, "10Gi", "30"),
+        share(&device(&node, 1)?, OTHER, "5Gi", "20"),
+    ];
+    results[1]["request"] = json!("second");
+    let answer = well(kubelet.prepare_one(&claim(&node, "1", &results))?)?;
+    let [one, other] = &answer.devices[..] else { return Err(Stop::fail(format!("{answer:?}"))) };
+    expect(one.request_names == ["gpu"] && other.request_names == ["second"], || {
+        format!("{answer:?}")
+    })?;
+    expect(one.cdi_device_ids.iter().all(|id| !other.cdi_device_ids.contains(id)), || {
+        format!("{answer:?}")
     })
 }
 

@@ -65,9 +65,11 @@ impl Driver {
     pub(crate) async fn prepare(&self, asked: &message::Claim) -> Result<Vec<message::Device>> {
         check(asked)?;
         let own = own(asked);
+        // Asked before the others are held up: a server that is away takes its time.
+        let answer = self.server.claim(&asked.namespace, &asked.name).await;
         let mut kept = self.kept.lock().await;
         let before = kept.checkpoint.get(&asked.uid).cloned();
-        let claim = match self.server.claim(&asked.namespace, &asked.name).await {
+        let claim = match answer {
             Ok(Some(claim)) if claim.metadata.uid.as_ref() == Some(&asked.uid) => Claim {
                 namespace: asked.namespace.clone(),
                 name: asked.name.clone(),
