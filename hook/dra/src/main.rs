@@ -80,6 +80,7 @@ async fn run(options: Options) -> Result {
         interval: options.interval(),
         findings,
         healths,
+        rival: None,
         said: Default::default(),
     };
     // Before the first call: a claim of a card that is not known yet would be refused.

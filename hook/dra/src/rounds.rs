@@ -25,6 +25,8 @@ pub(crate) struct Rounds {
     pub(crate) interval: Duration,
     pub(crate) findings: watch::Sender<Findings>,
     pub(crate) healths: watch::Sender<DeviceHealths>,
+    /// Why another driver's offer keeps this one from its own, as far as it is known.
+    pub(crate) rival: Option<String>,
     pub(crate) said: [Said; 3],
 }
 
@@ -64,15 +66,13 @@ impl Rounds {
 
     async fn publish(&mut self) -> Result {
         let unwritable = self.directory.check().err().map(|why| why.to_string());
-        let rival = self.server.rival().await;
-        let rival = match &rival {
-            Ok(rival) => rival.as_ref().map(|rival| {
+        // What was known before stays: a server that is away takes no devices back.
+        if let Ok(rival) = self.server.rival().await {
+            self.rival = rival.map(|rival| {
                 format!("this node's cards are offered by {rival} too, and would be given twice")
-            }),
-            // What was known before stays: a server that is away takes no devices back.
-            Err(_) => self.findings.borrow().refusal.clone().filter(|_| unwritable.is_none()),
-        };
-        let refusal = unwritable.or(rival);
+            });
+        }
+        let refusal = unwritable.or_else(|| self.rival.clone());
         let [_, said, _] = &mut self.said;
         said.now(refusal.as_deref().unwrap_or("claims are prepared"));
         self.findings.send_modify(|findings| findings.refusal.clone_from(&refusal));
