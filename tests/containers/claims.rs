@@ -16,6 +16,7 @@ use gpucap_tests::{Result, Stop};
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 use std::fs;
+use std::process::Command;
 
 pub(crate) fn trials() -> Vec<Trial> {
     trials_of(&[
@@ -87,6 +88,16 @@ impl Prepared {
 
     fn log(&self, container: &Container) -> String {
         format!("{}{}", container.log(), self.node.log())
+    }
+}
+
+impl Drop for Prepared {
+    fn drop(&mut self) {
+        // What a hook has mounted on this machine, where a failure has kept the container's end from it.
+        let pages = self.node.path("run/pages/all");
+        if pages.exists() {
+            drop(Command::new("umount").arg("--quiet").arg(pages).output());
+        }
     }
 }
 
