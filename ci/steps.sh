@@ -82,6 +82,10 @@ step_deploy() { # a release installs and leaves nothing behind, and so does it o
     tests deploy
 }
 
+step_dra() { # the DRA driver publishes cards, prepares claims for a kubelet of our own, and each failure has its rule
+    tests dra
+}
+
 step_versions() { # files of another version are understood or refused; with --full those of an earlier commit, too
     if [[ $CI_FULL ]] && build_earlier; then
         GPUCAP_EARLIER=$(realpath "$TARGET/earlier/release")

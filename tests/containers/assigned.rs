@@ -26,7 +26,7 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 /// The card that a container of the stub driver sees.
-fn card() -> Result<String> {
+pub(crate) fn card() -> Result<String> {
     let mut actor = begin(&World::bare(Driver::Stub).actor()?)?;
     let answer = actor.call("uuid a 0 0")?;
     if answer.code != SUCCESS {

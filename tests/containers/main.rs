@@ -29,12 +29,14 @@
 mod assigned;
 mod capped;
 mod cgroups;
+mod claims;
 mod component;
 mod container;
 mod cri;
 mod crio;
 mod ctr;
 mod docker;
+mod dra;
 mod driver;
 mod earlier;
 mod enclosure;
@@ -91,6 +93,7 @@ fn main() -> ExitCode {
         older::trials,
         upgrade::trials,
         driver::trials,
+        claims::trials,
     ];
     cgroups::remove_left();
     harness(suites.into_iter().flat_map(|trials| trials()).collect())

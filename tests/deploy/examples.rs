@@ -86,6 +86,7 @@ const EXAMPLES: &[Example] = &[
             "GPU-01010101-0101-0101-0101-010101010101: memory 25%, time 25%",
         )
     },
+    whole("slice", "slice", "GPU-01010101-0101-0101-0101-010101010101: memory 10GiB, time 30%"),
     whole("time-slicing", "environment", "*: memory 4GiB, time 30%"),
     Example {
         env: &[("CUDA_MEM_LIMIT_0", "2048m"), ("CUDA_CORE_LIMIT_0", "30")],
@@ -103,6 +104,11 @@ const EXAMPLES: &[Example] = &[
         )
     },
 ];
+/// What an engine puts into `config.json` from the CDI device of the claim.
+const PREPARED: &str = r#"{"createRuntime": [{"path": "/opt/gpucap/current/bin/gpucap", "args": ["gpucap", "hook",
+    "createRuntime", "--slice",
+    "id=1,gpu=GPU-01010101-0101-0101-0101-010101010101,mem=10737418240,cores=30%,for=default/slice"]}]}"#;
+
 /// Sources of the node: no pod says anything of them.
 const OF_THE_NODE: [&str; 2] = ["allocation", "kubelet"];
 
@@ -155,8 +161,10 @@ fn explained(pod: &Value, example: &Example, node: &str) -> Result<String> {
     for (name, value) in example.annotations {
         annotations[*name] = json!(value);
     }
+    let hooks = if example.source == "slice" { PREPARED } else { "{}" };
+    let hooks: Value = serde_json::from_str(hooks).map_err(Stop::fail)?;
     let config = json!({
-        "ociVersion": "1.0.2",
+        "hooks": hooks, "ociVersion": "1.0.2",
         "process": {"args": ["nvidia-smi"], "env": env, "cwd": "/"},
         "root": {"path": "rootfs"},
         "linux": {"namespaces": [{"type": "mount"}]},

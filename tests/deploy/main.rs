@@ -7,8 +7,10 @@
 //! * [`schema`]: the API's own schemas, in two releases. No cluster is asked.
 //! * [`option`]: the DaemonSet with the plugin for NRI, and with metrics.
 //! * [`monitoring`]: the alerts and the dashboard ask for metrics that there are, and each alert fires.
+//! * [`dra`]: the DRA driver's manifests agree with the driver.
 //! * [`examples`]: each example gets the slice that it shows, and the validation tells a slice from a card.
 
+mod dra;
 mod examples;
 mod manifests;
 mod monitoring;
@@ -36,6 +38,7 @@ fn main() -> ExitCode {
         node::trials,
         manifests::trials,
         option::trials,
+        dra::trials,
         schema::trials,
         monitoring::trials,
         examples::trials,

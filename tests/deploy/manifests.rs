@@ -86,11 +86,13 @@ fn bites() -> Result {
 
 fn images() -> Result {
     let own = format!("gpucap-installer:{}", env!("CARGO_PKG_VERSION"));
+    let dra = format!("gpucap-dra:{}", env!("CARGO_PKG_VERSION"));
     for (name, object) in all()? {
         for container in containers(&object) {
             let image = container["image"].as_str().unwrap_or_default();
             let pinned = match image.split_once(':') {
                 Some(("gpucap-installer", _)) => image == own,
+                Some(("gpucap-dra", _)) => image == dra,
                 // CRI-O knows of no registry by itself.
                 Some((name, tag)) => {
                     name.starts_with("docker.io/")
@@ -102,7 +104,12 @@ fn images() -> Result {
         }
     }
     let text = fs::read_to_string(deploy().join("Containerfile"))?;
-    expect(text.contains(&own) && text.contains("\nFROM docker.io/library/busybox:1."), || text)
+    let is_one = |text: &str, own: &str| {
+        text.contains(own) && text.contains("\nFROM docker.io/library/busybox:1.")
+    };
+    expect(is_one(&text, &own), || text)?;
+    let text = fs::read_to_string(deploy().join("dra/Containerfile"))?;
+    expect(is_one(&text, &dra), || text)
 }
 
 fn references() -> Result {
@@ -236,6 +243,17 @@ fn handler() -> Result {
     Ok(())
 }
 
+/// Kinds that are in no namespace.
+const GLOBAL: [&str; 7] = [
+    "Namespace",
+    "RuntimeClass",
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+    "DeviceClass",
+];
+
 /// What kustomize makes of a directory.
 fn kustomize(directory: &Path) -> Result<Vec<Value>> {
     if Command::new("kubectl").args(["version", "--client"]).output().is_err() {
@@ -251,7 +269,9 @@ fn kustomized() -> Result {
     fs::create_dir(path("overlay"))?;
     let overlay = "resources: [../deploy]\ncomponents: [../deploy/nri, ../deploy/metrics]\n";
     fs::write(path("overlay/kustomization.yaml"), overlay)?;
-    for (place, least) in [("deploy", 4), ("overlay", 4), ("deploy/uninstall", 1)] {
+    for (place, least) in
+        [("deploy", 4), ("overlay", 4), ("deploy/uninstall", 1), ("deploy/dra", 7)]
+    {
         let objects = kustomize(&path(place))?;
         expect(objects.len() >= least, || format!("{place}: {objects:?}"))?;
         for object in objects {
@@ -262,7 +282,7 @@ fn kustomized() -> Result {
                 let spec = &option::daemonset(&COMPONENTS)?["spec"];
                 expect(object["spec"] == *spec, || format!("{object}, not {spec}"))?;
             }
-            let is_global = ["Namespace", "RuntimeClass"].iter().any(|it| object["kind"] == *it);
+            let is_global = GLOBAL.iter().any(|it| object["kind"] == *it);
             expect(is_global || object["metadata"]["namespace"] == "gpucap", || {
                 format!("{place}: {object}")
             })?;

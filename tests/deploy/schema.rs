@@ -15,8 +15,8 @@ use std::process::{Command, Output};
 /// The first that has `appArmorProfile`, as the manual says, and one of today.
 const RELEASES: [&str; 2] = ["1.30.0", "1.37.0"];
 
-/// Manifests with fields that the older release does not have: claims of a pod, in the form of 1.31.
-const NEWER: [&str; 1] = ["examples/dra.yaml"];
+/// Manifests with kinds or fields that the older release does not have: claims of a pod, and classes of devices.
+const NEWER: [&str; 3] = ["dra/deviceclass.yaml", "examples/dra.yaml", "examples/slice.yaml"];
 
 pub(crate) fn trials() -> Vec<Trial> {
     let mut trials: Vec<Trial> = RELEASES

@@ -29,6 +29,46 @@ const KINDS: &[(&str, &str, &[Field])] = &[
     ("v1", "ConfigMap", &[META, ("data", true, Texts)]),
     ("v1", "Pod", &[META, ("spec", true, Object(POD))]),
     ("apps/v1", "DaemonSet", &[META, ("spec", true, Object(DAEMON_SET))]),
+    ("v1", "ServiceAccount", &[META]),
+    ("rbac.authorization.k8s.io/v1", "ClusterRole", &[META, ("rules", true, List(&Object(RULE)))]),
+    (
+        "rbac.authorization.k8s.io/v1",
+        "ClusterRoleBinding",
+        &[META, ("roleRef", true, Object(ROLE)), ("subjects", true, List(&Object(SUBJECT)))],
+    ),
+    (
+        "admissionregistration.k8s.io/v1",
+        "ValidatingAdmissionPolicy",
+        &[META, ("spec", true, Object(POLICY))],
+    ),
+    (
+        "admissionregistration.k8s.io/v1",
+        "ValidatingAdmissionPolicyBinding",
+        &[
+            META,
+            (
+                "spec",
+                true,
+                Object(&[("policyName", true, Text), ("validationActions", true, List(&Text))]),
+            ),
+        ],
+    ),
+    (
+        "resource.k8s.io/v1",
+        "DeviceClass",
+        &[
+            META,
+            (
+                "spec",
+                true,
+                Object(&[(
+                    "selectors",
+                    true,
+                    List(&Object(&[("cel", true, Object(&[("expression", true, Text)]))])),
+                )]),
+            ),
+        ],
+    ),
     ("batch/v1", "Job", &[META, ("spec", true, Object(JOB))]),
     (
         "node.k8s.io/v1",
@@ -41,6 +81,34 @@ const KINDS: &[(&str, &str, &[Field])] = &[
         &[("namespace", false, Text), ("resources", true, List(&Text))],
     ),
     ("kustomize.config.k8s.io/v1alpha1", "Component", &[("patches", true, List(&Object(PATCH)))]),
+];
+const RULE: &[Field] = &[
+    ("apiGroups", true, List(&Text)),
+    ("resources", true, List(&Text)),
+    ("verbs", true, List(&Text)),
+];
+const ROLE: &[Field] = &[("apiGroup", true, Text), ("kind", true, Text), ("name", true, Text)];
+const SUBJECT: &[Field] = &[("kind", true, Text), ("name", true, Text), ("namespace", true, Text)];
+const NAMED_EXPRESSION: &[Field] = &[("name", true, Text), ("expression", true, Text)];
+const POLICY: &[Field] = &[
+    ("failurePolicy", true, Text),
+    (
+        "matchConstraints",
+        true,
+        Object(&[(
+            "resourceRules",
+            true,
+            List(&Object(&[
+                ("apiGroups", true, List(&Text)),
+                ("apiVersions", true, List(&Text)),
+                ("operations", true, List(&Text)),
+                ("resources", true, List(&Text)),
+            ])),
+        )]),
+    ),
+    ("matchConditions", true, List(&Object(NAMED_EXPRESSION))),
+    ("variables", true, List(&Object(NAMED_EXPRESSION))),
+    ("validations", true, List(&Object(&[("expression", true, Text), ("message", true, Text)]))),
 ];
 const PATCH: &[Field] = &[
     ("target", true, Object(&[("kind", true, Text), ("name", true, Text)])),
@@ -93,6 +161,7 @@ const POD: &[Field] = &[
     // Since 1.31, as the pods of a newer API have it.
     ("resourceClaims", false, List(&Object(CLAIM))),
     ("automountServiceAccountToken", false, Flag),
+    ("serviceAccountName", false, Text),
     ("hostPID", false, Flag),
 ];
 const CLAIM: &[Field] = &[("name", true, Text), ("resourceClaimTemplateName", true, Text)];
@@ -101,7 +170,19 @@ const CONTAINER: &[Field] = &[
     ("image", true, Text),
     ("command", false, List(&Text)),
     ("args", false, List(&Text)),
-    ("env", false, List(&Object(&[("name", true, Text), ("value", true, Text)]))),
+    (
+        "env",
+        false,
+        List(&Object(&[
+            ("name", true, Text),
+            ("value", false, Text),
+            (
+                "valueFrom",
+                false,
+                Object(&[("fieldRef", true, Object(&[("fieldPath", true, Text)]))]),
+            ),
+        ])),
+    ),
     (
         "resources",
         true,

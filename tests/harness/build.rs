@@ -60,6 +60,19 @@ impl Build {
         BUILD.get_or_init(Self::make_removable).as_ref().map_err(Stop::clone)
     }
 
+    /// The program `gpucap-dra`: the quick build, since none of its promises is about speed and the other takes minutes.
+    ///
+    /// # Errors
+    /// If cargo cannot build it.
+    pub fn dra() -> Result<PathBuf> {
+        static PROGRAM: OnceLock<Result<PathBuf>> = OnceLock::new();
+        let make = || {
+            let build = Self::cargo_with(&target_dir(), &["-p", "gpucap-dra"], None, "dev")?;
+            build.file("gpucap-dra")
+        };
+        PROGRAM.get_or_init(make).clone()
+    }
+
     fn make_shipped() -> Result<Self> {
         if let Some(directory) = env::var_os("GPUCAP_ARTIFACTS") {
             return Ok(Self { directory: fs::canonicalize(directory)? });
@@ -74,8 +87,17 @@ impl Build {
 
     fn cargo(target: &Path, packages: &[&str], flags: Option<&str>) -> Result<Self> {
         let profile = env::var("TEST_PROFILE").unwrap_or_else(|_| "release".into());
+        Self::cargo_with(target, packages, flags, &profile)
+    }
+
+    fn cargo_with(
+        target: &Path,
+        packages: &[&str],
+        flags: Option<&str>,
+        profile: &str,
+    ) -> Result<Self> {
         let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        cargo.current_dir(project()).args(["build", "--quiet", "--profile", &profile]);
+        cargo.current_dir(project()).args(["build", "--quiet", "--profile", profile]);
         cargo.args(packages).env("CARGO_TARGET_DIR", target);
         if let Some(flags) = flags {
             cargo.env("RUSTFLAGS", flags);
@@ -87,7 +109,7 @@ impl Build {
                 String::from_utf8_lossy(&output.stderr)
             )));
         }
-        let folder = if profile == "dev" { "debug" } else { &profile };
+        let folder = if profile == "dev" { "debug" } else { profile };
         Ok(Self { directory: target.join(folder) })
     }
 

@@ -5,6 +5,7 @@
 //! means that there is no answer.
 //!
 //! ```text
+//! cards                   driver VERSION, cuda NUMBER, card ... for each one, lost INDEX TEXT (`cards`)
 //! gpus                    driver VERSION, gpu GPU-... | gpu GPU-... MIG-...   each card, or each of its MIG instances
 //! context NAME            context BYTES process|card, total BYTES             of the one device that CUDA shows
 //! limit CGROUP NAME=BYTES ...     limited NAME CODE TEXT                      the driver's answer for each
@@ -12,6 +13,7 @@
 //!
 //! One device is measured by one process: what a second context in the same process takes is less.
 
+mod cards;
 mod cuda;
 mod library;
 mod nvml;
@@ -32,10 +34,11 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let outcome = match &words[..] {
+        ["cards"] => cards::list(),
         ["gpus"] => gpus(),
         ["context", name] => context(name),
         ["limit", cgroup, limits @ ..] => limit(cgroup, limits),
-        _ => Err("gpus, context NAME, or limit CGROUP NAME=BYTES ...".into()),
+        _ => Err("cards, gpus, context NAME, or limit CGROUP NAME=BYTES ...".into()),
     };
     match outcome {
         Ok(()) => {

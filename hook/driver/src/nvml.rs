@@ -42,20 +42,32 @@ impl Nvml {
 
     /// Every card.
     pub(crate) fn cards(&self) -> Result<Vec<nvmlDevice_t>> {
+        (0..self.count()?).map(|index| self.card(index)).collect()
+    }
+
+    /// How many cards there are.
+    pub(crate) fn count(&self) -> Result<c_uint> {
         type Count = unsafe extern "C" fn(*mut c_uint) -> u32;
-        type ByIndex = unsafe extern "C" fn(c_uint, *mut nvmlDevice_t) -> u32;
         let count: Count = function(self.library, "nvmlDeviceGetCount_v2")?;
-        let by_index: ByIndex = function(self.library, "nvmlDeviceGetHandleByIndex_v2")?;
         let mut cards = 0;
         // SAFETY: the place is writable.
         check("nvmlDeviceGetCount", unsafe { count(&raw mut cards) })?;
-        let card = |index| {
-            let mut device = nvmlDevice_t(null_mut());
-            // SAFETY: the place is writable.
-            let code = unsafe { by_index(index, &raw mut device) };
-            check("nvmlDeviceGetHandleByIndex", code).map(|()| device)
-        };
-        (0..cards).map(card).collect()
+        Ok(cards)
+    }
+
+    /// The card with this number.
+    pub(crate) fn card(&self, index: c_uint) -> Result<nvmlDevice_t> {
+        type ByIndex = unsafe extern "C" fn(c_uint, *mut nvmlDevice_t) -> u32;
+        let by_index: ByIndex = function(self.library, "nvmlDeviceGetHandleByIndex_v2")?;
+        let mut device = nvmlDevice_t(null_mut());
+        // SAFETY: the place is writable.
+        check("nvmlDeviceGetHandleByIndex", unsafe { by_index(index, &raw mut device) })?;
+        Ok(device)
+    }
+
+    /// The library, for questions that one module alone asks.
+    pub(crate) const fn library(&self) -> &'static Library {
+        self.library
     }
 
     /// The MIG instances of a card; none where MIG is off or unknown.
@@ -101,11 +113,16 @@ impl Nvml {
 
     /// Bytes in use by all processes.
     pub(crate) fn used(&self, device: nvmlDevice_t) -> Result<u64> {
+        Ok(self.memory(device)?.used)
+    }
+
+    /// The memory of a device.
+    pub(crate) fn memory(&self, device: nvmlDevice_t) -> Result<nvmlMemory_t> {
         let info: Device<nvmlMemory_t> = function(self.library, "nvmlDeviceGetMemoryInfo")?;
         let mut memory = nvmlMemory_t::default();
         // SAFETY: the place is writable, the handle is NVML's.
         check("nvmlDeviceGetMemoryInfo", unsafe { info(device, &raw mut memory) })?;
-        Ok(memory.used)
+        Ok(memory)
     }
 
     /// Bytes that a process holds, if NVML reports them.
@@ -176,7 +193,7 @@ impl Nvml {
 }
 
 /// A text that a function writes.
-fn text(call: &str, write: impl FnOnce(*mut c_char, c_uint) -> u32) -> Result<String> {
+pub(crate) fn text(call: &str, write: impl FnOnce(*mut c_char, c_uint) -> u32) -> Result<String> {
     let mut place = [0_u8; 96];
     // Less one for the end.
     check(call, write(place.as_mut_ptr().cast(), 95))?;

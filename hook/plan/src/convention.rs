@@ -20,6 +20,7 @@ mod kubelet;
 mod mps;
 pub(crate) mod near_miss;
 mod nvidia;
+mod slice;
 mod time_slicing;
 mod vgpu_manager;
 mod volcano;
@@ -38,6 +39,7 @@ type Reader = (fn(&Facts<'_>) -> Result<Vec<Grant>, Reason>, bool);
 
 const fn reader(source: Source) -> Reader {
     match source {
+        Source::Slice => (slice::read, false),
         Source::Allocation => (allocation::read, false),
         Source::Kubelet => (kubelet::read, false),
         Source::TimeSlicing => (time_slicing::read, false),
@@ -83,6 +85,7 @@ fn is_foreign(annotation: &str) -> bool {
 
 /// The grants of all conventions that the node reads, for every reading of the environment.
 pub(crate) fn ask(facts: &Facts<'_>, env: &Env) -> Result<Vec<Grant>, Reason> {
+    slice::refuse_unread(facts)?;
     let mut grants = Vec::new();
     for (place, env) in env.readings()?.iter().enumerate() {
         let facts = Facts { env, ..facts.clone() };

@@ -99,11 +99,12 @@ impl Decision {
         // The runtime's own word comes first; a wrapper has only the other.
         let mut annotations = sources.container.annotations.clone();
         annotations.extend(sources.state.into_iter().flat_map(|state| state.annotations.clone()));
-        // A pod's sandbox is given no GPU and says no limit itself; so a container that does either is none, whatever
+        // A pod's sandbox is given no GPU and says no limit itself; so a container that does either or has a slice is none, whatever
         // the annotations of an engine without keys of its own say.
         let container = sources.container;
         let says = convention::asked(&container.env, &Node::default()) != Config::default();
-        if is_sandbox(&annotations) && !container.is_given_gpu && !says {
+        let has_slice = !container.slices.is_empty();
+        if is_sandbox(&annotations) && !container.is_given_gpu && !says && !has_slice {
             self.notes.push("the sandbox of a pod runs nothing of the pod's author".into());
             return Ok(Plan::NotAsked);
         }

@@ -14,4 +14,5 @@ pub(crate) mod node;
 pub(crate) mod node_file;
 mod paths;
 mod seccomp;
+pub(crate) mod slice;
 pub(crate) mod state;

@@ -26,10 +26,12 @@
     )
 )]
 
+pub mod cdi;
 mod convention;
 mod decide;
 mod document;
 mod encoding;
+pub mod entry;
 mod facts;
 mod grant;
 mod merge;
@@ -47,6 +49,7 @@ pub use document::env::Env;
 pub use document::identity::{Identity, Names};
 pub use document::node::{NativeLimits, NoGlibc, Node, Privileged};
 pub use document::node_file::NodeFile;
+pub use document::slice::Slice;
 pub use document::state::State;
 pub use grant::{Cap, Caps, Grant};
 pub use native::NativeLimit;

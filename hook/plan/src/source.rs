@@ -27,6 +27,8 @@ macro_rules! sources {
 }
 
 sources! {
+    /// The slices of a DRA driver, by the hook's own arguments.
+    Slice "slice",
     /// The node-local allocation.
     Allocation "allocation",
     /// The kubelet's checkpoint of its device plugins.

@@ -56,7 +56,10 @@ fn words() -> Vec<Word> {
     let env = env.map(|text| Word::Env(named(text)));
     let annotations = annotations.map(|(key, text)| Word::Annotation(key.into(), named(text)));
     let allocation = format!("{{\"gpus\":{{\"{A}\":{{\"mem\":\"6Gi\"}},\"{B}\":{{}}}}}}");
-    let nodes = [Word::Checkpoint(named(CHECKPOINT)), Word::Claims(named(CLAIMS))];
+    let slices =
+        format!("id=1,gpu={A},mem=5Gi,cores=45,for=n/a id=2,gpu={B},mem=2Gi,cores=80,for=n/b");
+    let nodes =
+        [Word::Slices(slices), Word::Checkpoint(named(CHECKPOINT)), Word::Claims(named(CLAIMS))];
     env.into_iter().chain(annotations).chain([Word::Allocation(allocation)]).chain(nodes).collect()
 }
 
@@ -79,6 +82,7 @@ enum Word {
     Env(String),
     Annotation(String, String),
     Allocation(String),
+    Slices(String),
     Checkpoint(String),
     Claims(String),
 }
@@ -108,6 +112,11 @@ fn case(words: &[Word]) -> Value {
             }
             Word::Annotation(key, held) => case["annotations"][key] = json!(held),
             Word::Allocation(text) => case["allocation"] = json!(text),
+            Word::Slices(text) => {
+                let hook =
+                    |slice| json!({"args": ["gpucap", "hook", "createRuntime", "--slice", slice]});
+                case["config"]["hooks"]["createRuntime"] = text.split(' ').map(hook).collect();
+            }
             Word::Checkpoint(text) => case["checkpoint"] = json!(text),
             Word::Claims(text) => case["claims"] = json!(text),
         }

@@ -8,20 +8,14 @@ use crate::command::gpu::Gpu;
 use crate::command::limit_request::{LimitOptions, LimitRequest};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::inject::hooks::{self, Hooks, STAGES};
+use crate::inject::hooks::{self, Hooks};
 use crate::node::inputs;
 use crate::terminal::output;
 use gpucap_core::config::Excerpt;
 use gpucap_core::limits::file::Key;
-use gpucap_plan::{Card, Node};
-use serde_json::{Value, json};
+use gpucap_plan::{Card, Node, cdi};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
-
-/// What the device is: vendor and class.
-const KIND: &str = "gpucap/slice";
-/// The first version that has everything we say, so that old engines read it too.
-const VERSION: &str = "0.5.0";
 
 const AFTER: &str = "\
 Engines read /etc/cdi and /var/run/cdi: --output /var/run/cdi for slices that end with the machine.
@@ -75,7 +69,7 @@ struct Generate {
 pub(crate) fn execute(options: &Options) -> Result<Exit> {
     let Command::Generate(generate) = &options.command;
     let Generate { name, mem, cores, profile, gpu, output, config } = generate;
-    if !is_name(name) {
+    if !cdi::is_name(name) {
         return Err(Error::DeviceName(Excerpt::new(name.as_bytes())));
     }
     let gpus = names(gpu, &inputs::cards()).map_err(Error::CdiGpu)?;
@@ -89,7 +83,7 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     let program = hooks::program();
     let program = program.map_err(|why| Error::File { path: "/proc/self/exe".into(), why })?;
     let hooks = Hooks { program: &program, config };
-    let text = format!("{:#}\n", device(name, &request.variables(), hooks));
+    let text = format!("{:#}\n", cdi::file(name, &request.variables(), hooks));
     match output {
         None => output::print(&text)?,
         Some(directory) => {
@@ -107,34 +101,6 @@ fn names(gpus: &[Gpu], cards: &[Card]) -> std::result::Result<Vec<String>, Strin
         Key::Every => Err("--gpu *: give no --gpu for each GPU of the container".into()),
     };
     gpus.iter().map(name).collect()
-}
-
-/// The file: one device.
-fn device(name: &str, variables: &[(&str, String)], hooks: Hooks<'_>) -> Value {
-    let env: Vec<String> =
-        variables.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    let hooks: Vec<Value> = STAGES
-        .iter()
-        .map(|stage| {
-            let mut hook = hooks.at(stage);
-            hook["hookName"] = json!(stage);
-            hook
-        })
-        .collect();
-    json!({
-        "cdiVersion": VERSION,
-        "kind": KIND,
-        "devices": [{"name": name, "containerEdits": {"env": env, "hooks": hooks}}],
-    })
-}
-
-/// What CDI allows as the name of a device; so also the name of a file.
-fn is_name(name: &str) -> bool {
-    let ends = |sign: Option<char>| sign.is_some_and(|sign| sign.is_ascii_alphanumeric());
-    ends(name.chars().next())
-        && ends(name.chars().last())
-        && name.len() <= 200
-        && name.chars().all(|sign| sign.is_ascii_alphanumeric() || "_-.:".contains(sign))
 }
 
 /// In one step: an engine that reads at the same time finds the whole file or none.
@@ -157,27 +123,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_device_is_this() {
-        let hooks = Hooks { program: "/usr/bin/gpucap".as_ref(), config: Node::PATH.as_ref() };
-        let hook = |stage: &str| {
-            json!({
-                "path": "/usr/bin/gpucap", "args": ["gpucap", "hook", stage],
-                "env": ["PATH=/usr/sbin:/usr/bin:/sbin:/bin"], "timeout": 10, "hookName": stage,
-            })
-        };
-        let edits = json!({
-            "env": ["GPU_MEM_LIMIT=4GiB"], "hooks": [hook("createRuntime"), hook("poststop")],
-        });
-        assert_eq!(
-            device("job7", &[("GPU_MEM_LIMIT", "4GiB".into())], hooks),
-            json!({
-                "cdiVersion": "0.5.0", "kind": "gpucap/slice",
-                "devices": [{"name": "job7", "containerEdits": edits}],
-            })
-        );
-    }
-
-    #[test]
     fn an_index_is_written_as_the_uuid_of_this_machine() {
         let name = "GPU-10000000-0000-0000-0000-000000000000";
         let cards = [Card {
@@ -190,15 +135,5 @@ mod tests {
         assert_eq!(names(&name.replace('1', "2")), Ok(vec![name.replace('1', "2")]));
         assert!(names("1").is_err_and(|why| why.contains("has 1 GPUs")));
         assert!(names("*").is_err());
-    }
-
-    #[test]
-    fn a_name_is_what_cdi_allows() {
-        for name in ["a", "7", "job-7", "0a1b:2_c.d"] {
-            assert!(is_name(name), "{name}");
-        }
-        for name in ["", "-a", "a-", ".", "..", "a/b", "../x", "a b", "\u{e9}"] {
-            assert!(!is_name(name), "{name}");
-        }
     }
 }

@@ -18,7 +18,7 @@ use crate::node::preload;
 use crate::node::proc::Process;
 use crate::sys::at;
 use gpucap_core::limits::LimitsFile;
-use gpucap_plan::{NativeLimit, NativeLimits, NoGlibc, Node, Plan, State, decide};
+use gpucap_plan::{NativeLimit, NativeLimits, NoGlibc, Node, Plan, Slice, State, decide};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -30,6 +30,9 @@ pub(crate) struct Options {
     /// The node's configuration
     #[arg(long, value_name = "FILE", default_value = Node::PATH)]
     config: PathBuf,
+    /// What a CDI device of a claim gives the container; read from `config.json` together with those of others
+    #[arg(long, value_name = "SLICE")]
+    slice: Option<String>,
 }
 
 /// Does what belongs to the stage.
@@ -38,7 +41,7 @@ pub(crate) fn execute(options: Options) -> Result<Exit> {
     at::set_umask(0o022);
     let state = drain(&mut io::stdin().lock());
     match options.stage.as_str() {
-        "createRuntime" | "create-runtime" | "prestart" => create(&options.config, &state),
+        "createRuntime" | "create-runtime" | "prestart" => create(&options, &state),
         "poststop" => {
             let node = inputs::node(&options.config).unwrap_or_default();
             records::sweep(&records::directory(&node));
@@ -59,7 +62,8 @@ fn drain(input: &mut dyn Read) -> Vec<u8> {
     bytes
 }
 
-fn create(config: &Path, state: &[u8]) -> Result<Exit> {
+fn create(options: &Options, state: &[u8]) -> Result<Exit> {
+    let config = &options.config;
     let closed = Node::default();
     let state =
         State::parse(state).map_err(|why| refuse(&mut Journal::new(&closed), "?", why.into()))?;
@@ -68,6 +72,11 @@ fn create(config: &Path, state: &[u8]) -> Result<Exit> {
         .map_err(|why| refuse(&mut Journal::new(&closed), &state.id, why.into()))?;
     let node = gathered.node();
     let mut journal = Journal::new(&node);
+    if let Some(slice) = &options.slice
+        && !gathered.container().slices.contains(slice)
+    {
+        return Err(refuse(&mut journal, &state.id, Reason::State(UNWRITTEN)));
+    }
     let decision = decide(&gathered.sources());
     let result = match decision.plan {
         Plan::NotAsked => return Ok(Exit::OK),
@@ -81,6 +90,9 @@ fn create(config: &Path, state: &[u8]) -> Result<Exit> {
     result.map_err(|reason| refuse(&mut journal, &state.id, reason))?;
     Ok(Exit::OK)
 }
+
+/// The hook was called otherwise than `config.json` says, and so the limits could not be found there.
+const UNWRITTEN: &str = "no entry of this hook with its slice in config.json";
 
 fn start(
     state: &State,
@@ -108,7 +120,11 @@ fn start(
     pages::sweep(&directory);
     // The other program could not be found there either.
     let native_limits = build(pid, native_limits, node, journal, &state.id)?;
-    let record = Record::of(state, pid, limits, native_limits);
+    let slices = container.slices.iter().flat_map(|it| it.parse()).map(|it: Slice| it.id);
+    let record = Record::of(state, pid, limits, native_limits, slices.collect());
+    if !container.slices.is_empty() {
+        occupy(&records, &records::directory(node), &record)?;
+    }
     let owner = record.as_ref().ok().map(|record| (record.pid, record.start_time));
     // A container that can make a mount writable could write to the pages of others.
     let has_page = node.card_pages && pages::are_needed(limits) && !container.privileged;
@@ -121,8 +137,14 @@ fn start(
         masks_opencl: node.mask_opencl,
         page: owner.map(|owner| Wanted { directory: &directory, owner }),
     };
-    let Outcome { done, usage_page_error } =
-        inject::cap(Target { pid, root: &root, label }, order)?;
+    let outcome = inject::cap(Target { pid, root: &root, label }, order);
+    if let (Err(_), Ok(records), Ok(record)) = (&outcome, &records, &record)
+        && !record.slices.is_empty()
+    {
+        // It ends now, and so would its record with the next hook.
+        drop(records.remove(record));
+    }
+    let Outcome { done, usage_page_error } = outcome?;
     let (level, what) = match done {
         Done::Capped => (Level::Info, "limited"),
         Done::Already => (Level::Info, "was limited already"),
@@ -144,6 +166,21 @@ fn start(
         journal.note(Level::Warning, &state.id, &what);
     }
     Ok(())
+}
+
+/// Takes the slices of the container: without a record of it, another container could have them too.
+fn occupy(
+    records: &io::Result<Records>,
+    directory: &Path,
+    record: &io::Result<Record>,
+) -> std::result::Result<(), Reason> {
+    let unwritten = |why: &io::Error| Reason::Records(crate::error::reason(why));
+    let record = record.as_ref().map_err(unwritten)?;
+    let other = records.as_ref().map_err(unwritten)?.occupy(directory, record);
+    match other.map_err(|why| unwritten(&why))? {
+        Some(other) => Err(Reason::InUse(other)),
+        None => Ok(()),
+    }
 }
 
 /// Sets the limits that the driver keeps. A failure is a refusal only where the node requires these limits: the

@@ -39,6 +39,8 @@ pub(crate) struct Record {
     pub(crate) limits: String,
     /// What of it the driver keeps too.
     pub(crate) native_limits: Option<NativeLimitSet>,
+    /// The slices of claims that it has, by their ids.
+    pub(crate) slices: Vec<String>,
 }
 
 /// The directory, open: also from within a container's namespace.
@@ -60,6 +62,27 @@ impl Records {
         drop(at::remove(&self.0, &new, false));
         at::create(&self.0, &new, 0o600)?.write_all(record.text().as_bytes())?;
         at::rename(&self.0, &new, &name)
+    }
+
+    /// Removes one.
+    pub(crate) fn remove(&self, record: &Record) -> io::Result<()> {
+        at::remove(&self.0, &CString::new(record.file())?, false)
+    }
+
+    /// Writes one for its slices, unless another container has one of them: then returns the id of that one. Each
+    /// container would have the whole of it. Written before the others are read, so that of two that start at once
+    /// each sees the other, and at most one has it.
+    pub(crate) fn occupy(&self, path: &Path, record: &Record) -> io::Result<Option<String>> {
+        self.write(record)?;
+        let is_other = |other: &Record| {
+            (other.pid, other.start_time) != (record.pid, record.start_time)
+                && other.slices.iter().any(|slice| record.slices.contains(slice))
+        };
+        let other = all(path).into_iter().find(is_other);
+        if other.is_some() {
+            self.remove(record)?;
+        }
+        Ok(other.map(|other| other.container))
     }
 }
 
@@ -121,6 +144,7 @@ impl Record {
         pid: u32,
         limits: &LimitsFile,
         native_limits: Option<NativeLimitSet>,
+        slices: Vec<String>,
     ) -> io::Result<Self> {
         let stat = Process(pid).stat()?.ok_or(io::ErrorKind::InvalidData)?;
         Ok(Self {
@@ -130,6 +154,7 @@ impl Record {
             names: Names::of(&state.annotations),
             limits: limits.write(),
             native_limits,
+            slices,
         })
     }
 
@@ -163,12 +188,15 @@ impl Record {
     }
 
     fn text(&self) -> String {
-        let Self { container, names, limits, native_limits, .. } = self;
+        let Self { container, names, limits, native_limits, slices, .. } = self;
         let mut value = json!({"version": VERSION, "container": container, "limits": limits});
         if let Some(Names { namespace, pod, container }) = names {
             value["names"] = json!({"namespace": namespace, "pod": pod, "container": container});
         }
         value["driver"] = json!(native_limits.as_ref().map(NativeLimitSet::record));
+        if !slices.is_empty() {
+            value["slices"] = json!(slices);
+        }
         format!("{value:#}\n")
     }
 
@@ -184,7 +212,9 @@ impl Record {
         let limits = if known { word(&value["limits"])? } else { String::new() };
         let (container, names) = (container.to_owned(), names());
         let native_limits = NativeLimitSet::of_record(&value["driver"]);
-        Some(Self { container, pid, start_time, names, limits, native_limits })
+        let slices = value["slices"].as_array().into_iter().flatten();
+        let slices = slices.filter_map(Value::as_str).map(str::to_owned).collect();
+        Some(Self { container, pid, start_time, names, limits, native_limits, slices })
     }
 }
 
@@ -233,7 +263,31 @@ mod tests {
             }),
             limits: LimitsFile::default().write(),
             native_limits: None,
+            slices: Vec::new(),
         }
+    }
+
+    #[test]
+    fn a_slice_has_one_container_at_a_time() {
+        let path = std::env::temp_dir().join(format!("gpucap-slices-{}", std::process::id()));
+        let records = Records::open(&path).expect("a directory");
+        // Two containers that live: this process, and the one that started it.
+        let of = |pid: u32, slices: &[&str]| {
+            let stat = Process(pid).stat().expect("/proc").expect("a stat");
+            let slices = slices.iter().map(ToString::to_string).collect();
+            Record { container: format!("c{pid}"), pid, slices, ..record(stat.start_time) }
+        };
+        let (own, parent) = (Process::own().0, std::os::unix::process::parent_id());
+        let occupy = |record: &Record| records.occupy(&path, record).expect("written");
+        assert_eq!(occupy(&of(own, &["a", "b"])), None);
+        assert_eq!(occupy(&of(own, &["a", "b"])), None, "its own");
+        assert_eq!(occupy(&of(parent, &["c", "b"])), Some(format!("c{own}")));
+        assert_eq!(all(&path), [of(own, &["a", "b"])], "the refused one leaves nothing");
+        assert_eq!(occupy(&of(parent, &["c"])), None);
+        let over = Record { start_time: 1, ..of(own, &["d"]) };
+        records.write(&over).expect("written");
+        assert_eq!(occupy(&of(parent, &["d"])), None, "its container has ended");
+        fs::remove_dir_all(path).expect("removed");
     }
 
     #[test]

@@ -56,6 +56,14 @@ pub(crate) enum Reason {
     /// The driver is to keep its limit too, and does not.
     #[error("this node demands that the driver keeps its limit too: {0}")]
     NativeLimit(String),
+    /// Another container has the slice of its claim, and each would have the whole.
+    #[error(
+        "container {0} has the slice of its claim, and each of the two would have the whole of it"
+    )]
+    InUse(String),
+    /// The host cannot remember which container has a slice.
+    #[error("the host cannot remember that it has the slice of its claim: {0}")]
+    Records(String),
     /// Everything was done, and it is not as it should be.
     #[error("{0} was changed after it was mounted")]
     NotAsMade(String),
@@ -76,7 +84,8 @@ impl Reason {
                 | Plan::CardsAndInstances
                 | Plan::NoMountNamespace
                 | Plan::Covered { .. },
-            ) => "request",
+            )
+            | Self::InUse(_) => "request",
             Self::Plan(
                 Plan::NoLimit { .. }
                 | Plan::Privileged
@@ -94,7 +103,7 @@ impl Reason {
             | Self::State(_)
             | Self::Process { .. }
             | Self::Root(_) => "runtime",
-            Self::Plan(Plan::Node(_)) | Self::Library(_) => "node",
+            Self::Plan(Plan::Node(_)) | Self::Library(_) | Self::Records(_) => "node",
         }
     }
 
@@ -119,6 +128,8 @@ impl Reason {
                 "have its / and /etc belong to root with mode 755, and mount nothing on /etc"
             }
             Self::NativeLimit(_) => "see what `gpucap calibrate` says, or change native_limits",
+            Self::InUse(_) => "give each container of the pod a request or a claim of its own",
+            Self::Records(_) => "see that `run_dir` of the node's configuration can be written",
             Self::NotAsMade(_) => "see which other hook or mount of the container uses that path",
         }
     }

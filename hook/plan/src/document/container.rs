@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use crate::document::env::Env;
 use crate::document::paths;
 use crate::document::seccomp;
+use crate::document::slice;
 use crate::encoding::json;
 use crate::reason::Reason;
 
@@ -32,6 +33,8 @@ pub struct Container {
     pub may_unshare: bool,
     /// A path that the runtime masks or makes read-only after the hook, and that would cover what the hook mounts.
     pub covered: Option<String>,
+    /// The slices that the entries of the hook in it name, as they are written there.
+    pub slices: Vec<String>,
     /// What shows that it has an NVIDIA GPU.
     pub gpu: Option<String>,
     /// Its devices, mounts or environment show that, not an annotation alone.
@@ -77,6 +80,7 @@ impl Container {
             gpu: given.or_else(|| annotated_gpu(&annotations)),
             may_unshare: seccomp::allows_user_namespaces(config),
             covered: paths::covering(config),
+            slices: slice::written(config),
             env,
             annotations,
             root: json::text(config, &["root", "path"]).map(str::to_owned),

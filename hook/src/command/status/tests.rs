@@ -108,6 +108,7 @@ pub(in crate::command::status) fn container(
         names,
         limits: limits.write(),
         native_limits: None,
+        slices: Vec::new(),
     };
     Container { effective, ..Container::of(record, None) }
 }
