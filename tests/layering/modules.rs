@@ -182,7 +182,7 @@ pub(crate) const MODULES: &[Modules] = &[
             ("options", "the command line"),
         ],
         upward: &[],
-        circles: None,
+        circles: &[],
     },
     Modules {
         sources: "shim/src/",

@@ -226,6 +226,28 @@ fn a_false_report_gives_away_its_own_containers_share_and_no_more() {
     }
 }
 
+/// In every other millisecond the page reports much work and no time; in the others it takes the work back, and has
+/// a launch that may be long.
+#[test]
+fn work_that_is_taken_back_gives_no_credit_for_the_notice() {
+    let mut turns = Turns::new(START);
+    let share = Share::from_percent(10);
+    let mut at_most = 0.0;
+    for ms in 0..=20_000 {
+        let present = ms / 2 * MS;
+        let report = match ms % 2 {
+            0 => UsageReport::new(8_000 * MS, present, Some(START + ms * MS)),
+            _ => UsageReport::new(0, present, Some(START + (ms - 1) * MS)).with_long(true),
+        };
+        let peer = PeerReport { page: 7, share, key: 7, report };
+        turns.look([peer].into_iter(), UsageReport::new(0, 0, Some(START)), START + ms * MS);
+        if ms > 0 {
+            at_most += 1.0 - at_least(&turns, ms - 1, ms);
+        }
+    }
+    assert!(at_most <= 22_700.0 * 0.1 * 1.01 + 1.1, "{at_most}");
+}
+
 /// A container may use at once what it has not used, as with a kernel longer than its share of a while.
 #[test]
 fn a_peer_that_was_idle_may_run_for_long() {

@@ -29,6 +29,8 @@ pub(crate) struct Peer {
     pub(crate) beyond_ns: u64,
     /// What counts at most before it is reported: the time of a launch that may be long.
     pub(crate) ahead_ns: u64,
+    /// How much of what was reported had counted ahead.
+    pub(crate) was_ahead_ns: u64,
     /// For how long it had work in flight since the latest look.
     pub(crate) there_ns: u64,
     pub(crate) is_in_flight: bool,
@@ -63,10 +65,10 @@ impl Page {
         }
     }
 
-    /// Takes back what counted.
-    pub(crate) const fn refund(&mut self, ns: u64) {
-        self.allowed_ns = self.allowed_ns.saturating_add(ns);
-        self.most_allowed_ns = self.most_allowed_ns.saturating_add(ns);
+    /// Takes back what counted, in the mean and at most.
+    pub(crate) const fn refund(&mut self, [mean_ns, most_ns]: [u64; 2]) {
+        self.allowed_ns = self.allowed_ns.saturating_add(mean_ns);
+        self.most_allowed_ns = self.most_allowed_ns.saturating_add(most_ns);
     }
 }
 
@@ -83,6 +85,7 @@ impl Peer {
             left_ns: [0; 2],
             beyond_ns,
             ahead_ns: 0,
+            was_ahead_ns: 0,
             there_ns: 0,
             is_in_flight,
             seen_at: now,
@@ -93,7 +96,7 @@ impl Peer {
         let occupied_ns = report.occupied_ns(now);
         self.there_ns = occupied_ns.saturating_sub(self.occupied_ns).min(passed);
         let more = report.work.wrapping_sub(self.work).cast_signed();
-        // Within a container unmeasured work counts once it is measured: see `account`.
+        // Within a container unmeasured work counts once it is measured: see `time_account`.
         let unknown = signed(UNKNOWN_NS);
         let more = match more {
             change if self.is_own && change > unknown / 2 => change.saturating_sub(unknown),
@@ -107,11 +110,17 @@ impl Peer {
                 let less = more.unsigned_abs();
                 let never = less.min(self.beyond_ns);
                 self.beyond_ns -= never;
-                let less = signed(less - never);
-                let [left_ns, most_ns] = self.left_ns.map(|ns| ns.saturating_sub(less));
+                let less = less - never;
+                // At most, the time of a launch that may be long counted before its work was reported, and counts still.
+                let ahead = less.min(self.was_ahead_ns);
+                self.was_ahead_ns -= ahead;
+                self.ahead_ns = self.ahead_ns.saturating_add(ahead);
+                let [left_ns, most_ns] = self.left_ns;
+                let left_ns = left_ns.saturating_sub_unsigned(less);
+                let most_ns = most_ns.saturating_sub_unsigned(less - ahead);
                 // It has had what it was given.
-                let given = left_ns.min(0).unsigned_abs();
-                page.refund(less.unsigned_abs().saturating_sub(given));
+                let less = less.saturating_sub(left_ns.min(0).unsigned_abs());
+                page.refund([less, less.saturating_sub(ahead)]);
                 self.left_ns = [left_ns.max(0), most_ns.max(0)];
             }
         }
@@ -120,6 +129,7 @@ impl Peer {
         page.allowed_ns -= counts;
         let counted_ahead = self.ahead_ns.min(counts);
         self.ahead_ns -= counted_ahead;
+        self.was_ahead_ns = self.was_ahead_ns.saturating_add(counted_ahead);
         // Its launch in flight may take far longer than it has reported: at most, it was given all of the time.
         let ahead = if report.may_be_long() { self.there_ns } else { 0 };
         let at_most = (counts - counted_ahead).saturating_add(ahead).min(page.most_allowed_ns);
@@ -137,7 +147,8 @@ impl Peer {
     /// Demand that remained when it had no more work in flight was given between two looks.
     pub(crate) fn settle(&mut self) {
         if !self.is_in_flight {
-            (self.left_ns, self.beyond_ns, self.ahead_ns) = ([0; 2], 0, 0);
+            (self.left_ns, self.beyond_ns) = ([0; 2], 0);
+            (self.ahead_ns, self.was_ahead_ns) = (0, 0);
         }
     }
 }
