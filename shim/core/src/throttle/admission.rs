@@ -20,7 +20,7 @@ use gang::Gang;
 use shares::Shares;
 
 use super::{
-    charging::{Charging, time_account::TimeAccount},
+    charging::{Charging, settlement::Due, time_account::TimeAccount},
     signature::{Launch, Meeting},
     timeline::{Timeline, stream::Reserved},
 };
@@ -283,13 +283,9 @@ impl<'a> Admission<'a> {
     }
 
     /// Replaces a reservation by what is due.
-    pub(crate) fn settle(&mut self, reserved_ns: u64, due_ns: u64, now: u64) {
+    pub(crate) fn settle(&mut self, reserved_ns: u64, due: Due, now: u64) {
         self.reserved_ns = self.reserved_ns.saturating_sub(reserved_ns);
-        if due_ns > reserved_ns {
-            self.shares.charge(due_ns - reserved_ns, now);
-        } else {
-            self.shares.refund(reserved_ns - due_ns);
-        }
+        self.shares.settle(reserved_ns, due, now);
     }
 }
 

@@ -15,7 +15,7 @@ pub(crate) mod steady;
 pub(crate) mod time_account;
 
 use costs::{BIG_NS, Costs, OUTLIER, Sample};
-use settlement::Settlement;
+use settlement::{Due, Settlement};
 use steady::Steady;
 use time_account::TimeAccount;
 
@@ -97,10 +97,10 @@ impl Charging {
         turns: &Turns,
         account: TimeAccount<'_>,
         now: u64,
-    ) -> u64 {
-        let due_ns = self.settlement.settle(done, turns, account, now);
-        self.due_ns = self.due_ns.saturating_add(due_ns);
-        due_ns
+    ) -> Due {
+        let due = self.settlement.settle(done, turns, account, now);
+        self.due_ns = self.due_ns.saturating_add(due.ns);
+        due
     }
 
     /// Returns an operation with its cost, which is learned.

@@ -298,8 +298,8 @@ impl<'a, E> Meter<'a, E> {
         if timeline.clock_has_moved() {
             charging.clock_moved(account);
         }
-        let due_ns = charging.charge(done, timeline.turns(), account, now);
-        admission.settle(reserved_ns, due_ns, now);
+        let due = charging.charge(done, timeline.turns(), account, now);
+        admission.settle(reserved_ns, due, now);
     }
 
     /// Returns whether an event recorded on this stream now would show when its work so far ends.

@@ -12,7 +12,7 @@
 //! A notice that is not renewed expires: its process has ended, or has nothing to launch.
 
 use super::bucket::Bucket;
-use crate::{sync::Word, units::Share};
+use crate::{sync::Word, throttle::charging::settlement::Due, units::Share};
 
 /// The buckets that the launches of a process are charged to.
 #[derive(Debug)]
@@ -111,6 +111,18 @@ impl<'a> Shares<'a> {
     pub(crate) fn refund(&self, ns: u64) {
         self.shared.refund(ns);
         self.own().refund(ns);
+    }
+
+    /// Replaces what was reserved by what is due. Time for which a sibling was charged costs the container nothing more,
+    /// and this process as much as any: else the sibling would lift its smaller share.
+    pub(crate) fn settle(&self, reserved_ns: u64, due: Due, now: u64) {
+        for (bucket, due_ns) in [(self.shared, due.ns), (self.own(), due.own_ns)] {
+            if due_ns > reserved_ns {
+                bucket.charge(due_ns - reserved_ns, now);
+            } else {
+                bucket.refund(reserved_ns - due_ns);
+            }
+        }
     }
 
     /// The wall time in which `ns` flow in.

@@ -53,6 +53,15 @@ pub(crate) struct Settlement {
     evidence: Evidence,
 }
 
+/// What finished work is charged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Due {
+    /// By the process's own measurements, whatever its siblings were charged.
+    pub(crate) own_ns: u64,
+    /// As far as the container was not charged for the same time.
+    pub(crate) ns: u64,
+}
+
 /// What the work of an epoch occupied of the device.
 #[derive(Clone, Copy, Debug, Default)]
 struct Occupied {
@@ -189,7 +198,7 @@ impl Settlement {
         turns: &Turns,
         account: TimeAccount<'_>,
         now: u64,
-    ) -> u64 {
+    ) -> Due {
         if now >= self.epoch_ends {
             self.begin_epoch(now);
         }
@@ -244,7 +253,7 @@ impl Settlement {
         let new_ns = grow(&mut self.covered_ns, busy_ns.saturating_add(self.certain_new_ns));
         let due = account.charge(alone_ns, new_ns);
         self.due_ns = self.due_ns.saturating_add(due);
-        due
+        Due { own_ns: alone_ns, ns: due }
     }
 
     /// Sets whether a process on the device may publish no report.

@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use super::desk::{KERNEL, NOW};
+use super::desk::{KERNEL, MS, NOW};
 use crate::{
     sync::Word,
     throttle::{
-        Allowance, Bucket, Launch, Permit, Signature, admission::Admission, charging::Charging,
+        Allowance, Bucket, Launch, Permit, Signature,
+        admission::{Admission, shares::Shares},
+        charging::{Charging, settlement::Due},
         timeline::Timeline,
     },
     units::Share,
@@ -16,6 +18,24 @@ use crate::{
 
 /// 1 ms for each launch of unknown length.
 const BIG: Signature = Signature::kernel(9, 4096);
+
+/// A sibling at 50 % was charged for all of the time that this process at 5 % measured.
+#[test]
+fn what_a_sibling_was_charged_does_not_lift_a_smaller_share() {
+    let (word, largest) = (Word::default(), Word::default());
+    let shares = |percent| {
+        let bucket = Bucket::new(&word, Share::from_percent(percent).unwrap());
+        Shares::new(bucket).published_in(Some(&largest))
+    };
+    let (mut sibling, mut process) = (shares(50), shares(5));
+    [&mut sibling, &mut process].into_iter().for_each(|shares| shares.follow(NOW));
+    let full = sibling.level(NOW);
+    process.charge(MS, NOW);
+    process.settle(MS, Due { own_ns: 100 * MS, ns: 0 }, NOW);
+    assert_eq!(sibling.level(NOW), full, "the container pays for the time once");
+    // A full bucket of 5 % holds two times 1 ms.
+    assert_eq!(process.level(NOW), -98_000_000);
+}
 
 proptest! {
     #[test]
@@ -42,7 +62,7 @@ proptest! {
                 }),
                 1 => reserved.into_iter().for_each(|reserved| {
                     admission.is_over(reserved, NOW, NOW);
-                    admission.settle(reserved.ns, ns, NOW);
+                    admission.settle(reserved.ns, Due { own_ns: ns, ns }, NOW);
                     due_ns += i64::try_from(ns).unwrap();
                 }),
                 _ => {

@@ -54,7 +54,7 @@ proptest! {
             let operation = measured(start, end, own_parts, is_queued);
             let cost = reserved(if is_other { OTHER } else { KERNEL });
             let done = charging.operation(cost, &operation, &turns, end);
-            due_ns += charging.charge(done, &turns, account, end);
+            due_ns += charging.charge(done, &turns, account, end).ns;
             covered_ns += took_ns;
             now = end;
             // The shared account keeps times in units of 1024 ns.

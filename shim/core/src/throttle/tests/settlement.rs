@@ -23,7 +23,7 @@ struct Alone {
 impl Alone {
     fn settle(&mut self, done: Done, now: u64) -> u64 {
         let [covered, surplus] = &self.words;
-        self.settlement.settle(done, &Turns::new(0), TimeAccount::new(covered, surplus), now)
+        self.settlement.settle(done, &Turns::new(0), TimeAccount::new(covered, surplus), now).ns
     }
 }
 
@@ -67,7 +67,7 @@ fn two_processes_of_a_container_pay_for_their_time_once() {
             let (start, end) = (at + offset, at + offset + 4_000_000);
             let done =
                 Done { span: Span::Operation(start, end), work_ns: 4_000_000, certain: None };
-            due += process.settle(done, &Turns::new(0), account, end);
+            due += process.settle(done, &Turns::new(0), account, end).ns;
         }
     }
     assert!((100_000_000..=104_000_000).contains(&due), "{due}");
