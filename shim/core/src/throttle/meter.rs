@@ -22,7 +22,7 @@
 //! unsettled time is at most the bucket and one operation, which bounds the error that a wrong estimate can cause.
 
 mod ends;
-mod peers;
+mod reports;
 
 use std::sync::Arc;
 
@@ -106,7 +106,7 @@ impl<'a, E> Meter<'a, E> {
         self.timeline.register(now)
     }
 
-    /// Returns whether `launch` may go to the driver now. `batch` is the calling thread's allowance for this stream,
+    /// Returns whether `launch` may go to the driver now. `allowance` is the calling thread's for this stream,
     /// the same one at each call: small launches after this one may then be paid out of it.
     pub fn before_launch(
         &mut self,
