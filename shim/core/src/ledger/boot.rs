@@ -28,6 +28,7 @@ impl Ledger {
             device.bucket.store(0);
             device.collectives.store(0);
             device.covered.store(0);
+            device.covered_too.each_ref().map(|word| word.store(0));
             device.surplus.store(0);
         }
         for (index, _) in self.claimed() {

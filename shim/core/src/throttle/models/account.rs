@@ -9,24 +9,26 @@ use loom::thread;
 
 use crate::{
     sync::{Word, explore::explore, fuse::burn},
-    throttle::charging::time_account::TimeAccount,
+    throttle::charging::time_account::{TimeAccount, WORDS},
 };
 
 /// A multiple of the word's unit, so that nothing is rounded.
 const MS: u64 = 1 << 20;
 
+type Words = [Word; WORDS];
+
 /// The words of an account, for each of three processes.
-fn words() -> [Arc<[Word; 2]>; 3] {
-    let words = Arc::new([Word::default(), Word::default()]);
+fn words() -> [Arc<Words>; 3] {
+    let words = Arc::new(Words::default());
     [Arc::clone(&words), Arc::clone(&words), words]
 }
 
-fn cover([covered, surplus]: &[Word; 2], start: u64, end: u64) -> u64 {
-    TimeAccount::new(covered, surplus).cover(start, end)
+fn cover(words: &Words, start: u64, end: u64) -> u64 {
+    TimeAccount::new(words.each_ref()).cover(start, end)
 }
 
-fn charge([covered, surplus]: &[Word; 2], work_ns: u64, covered_ns: u64) -> u64 {
-    TimeAccount::new(covered, surplus).charge(work_ns, covered_ns)
+fn charge(words: &Words, work_ns: u64, covered_ns: u64) -> u64 {
+    TimeAccount::new(words.each_ref()).charge(work_ns, covered_ns)
 }
 
 /// Three overlap: the time from 1 to 5 is covered, and what two of them share counts once if a third one joins them.
