@@ -142,7 +142,9 @@ impl<'a> TimeAccount<'a> {
 
     /// Forgets which time is covered: the clock has changed.
     pub(crate) fn forget(self) {
-        self.covered.map(|word| word.store(0));
+        for word in self.covered {
+            word.store(0);
+        }
     }
 
     /// Adds to what the processes would be charged by themselves, and to the covered time. Returns by how much the smaller
