@@ -76,10 +76,11 @@ struct gpucap_ledger_device {
     uint64_t launches; /* [i] those of a batch are counted when it ends */
     uint64_t collectives; /* of the compute limit: when those out were counted last, in 1024 ns, << 16, and how many */
     uint64_t shares; /* of the compute limit: when the largest share in use was written, in 2^20 ns, << 16, and it in 1/10000 */
-    uint64_t covered; /* of the compute limit: the end of the latest time with work of a process, in 1024 ns, << 20, and its length */
+    uint64_t covered; /* of the compute limit: the end of a stretch of time with work of a process, in 1024 ns, << 20, and its length */
     uint64_t surplus; /* of the compute limit: ns by which such time is ahead of what was charged, signed */
     uint64_t uuid[4]; /* [p] word k: bytes 4k..4k+3, big-endian, in the low half; bit 63 set once written */
-    uint64_t reserved_uuid[4];
+    uint64_t covered_too[2]; /* the same for two more stretches */
+    uint64_t reserved_uuid[2];
     uint64_t windows[GPUCAP_LEDGER_WINDOWS]; /* [i] GPUCAP_LEDGER_WINDOW_*: busy time lately */
 };
 

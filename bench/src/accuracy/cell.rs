@@ -5,7 +5,7 @@ use crate::simulator::card::BIN_NS;
 use crate::simulator::workloads::{Threads, Workload};
 use crate::simulator::{Outcome, Process, Setup, World};
 use gpucap_core::sync::Word;
-use gpucap_core::throttle::DeviceWords;
+use gpucap_core::throttle::{DEVICE_WORDS, DeviceWords};
 use gpucap_core::units::Share;
 use serde_json::{Value, json};
 
@@ -60,7 +60,8 @@ pub fn run(
     setup: &Setup,
     solo: Option<&Cell>,
 ) -> Cell {
-    let words: Vec<[Word; 5]> = std::iter::repeat_with(Default::default).take(SEATS).collect();
+    let words: Vec<[Word; DEVICE_WORDS]> =
+        std::iter::repeat_with(Default::default).take(SEATS).collect();
     let seats: Vec<DeviceWords<'_>> =
         words.iter().map(|words| DeviceWords::new(words.each_ref())).collect();
     let limit = |card: usize| {

@@ -8,7 +8,7 @@ use super::cell::{self, Cell};
 use crate::simulator::workloads::{ALL, Workload, alone, async_kernels, one};
 use crate::simulator::{Process, Setup, World};
 use gpucap_core::sync::Word;
-use gpucap_core::throttle::DeviceWords;
+use gpucap_core::throttle::{DEVICE_WORDS, DeviceWords};
 use gpucap_core::units::Share;
 use serde_json::{Value, json};
 
@@ -103,8 +103,8 @@ impl Group {
     /// What each container got in the run's seconds, and what it may be off.
     #[must_use]
     pub fn run(&self, seconds: u64, setup: &Setup) -> Vec<(Cell, Bound)> {
-        let words: Vec<[Word; 5]> =
-            self.containers.iter().map(|_| <[Word; 5]>::default()).collect();
+        let words: Vec<[Word; DEVICE_WORDS]> =
+            self.containers.iter().map(|_| <[Word; DEVICE_WORDS]>::default()).collect();
         let seats: Vec<DeviceWords<'_>> =
             words.iter().map(|words| DeviceWords::new(words.each_ref())).collect();
         let (mut processes, mut owners) = (Vec::new(), Vec::new());
@@ -174,7 +174,7 @@ mod tests {
     fn kernels_of_a_part_of_a_turn_cost_what_they_take() {
         for ns in [210_000, 300_000] {
             let program = || repeat(vec![Act::Launch { stream: 0, kernel: Kernel::new(1, ns) }]);
-            let words: [[Word; 5]; 2] = Default::default();
+            let words: [[Word; DEVICE_WORDS]; 2] = Default::default();
             let seats = words.each_ref().map(|words| DeviceWords::new(words.each_ref()));
             let process = |(seat, percent)| {
                 let limits = vec![Share::from_percent(percent).map(|share| (seat, share))];

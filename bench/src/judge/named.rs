@@ -23,6 +23,7 @@ pub fn all() -> Vec<Scene> {
         collectives,
         false_reports,
         rare_launches,
+        long_and_short,
     ] {
         add(&mut all);
     }
@@ -226,5 +227,30 @@ fn rare_launches(all: &mut Vec<Scene>) {
         let (pages, extra) = (vec![page; count], Extra::Waits(0.05, 1.0));
         let containers = vec![Container::one(50, job)];
         all.push(Scene { pages, extra, seconds: 20, ..scene(name, containers) });
+    }
+}
+
+/// Processes of a container with launches of different lengths, some beside one that launches a little now and then.
+fn long_and_short(all: &mut Vec<Scene>) {
+    let rarely = Length::Rarely { usual_ns: 10 * US, long_ns: 100 * MS, one_in: 20 };
+    let around = |ns| Job { length: Length::Around(ns), ..Job::waited_for(0) };
+    for (count, kind, job) in [
+        (1, "around 3 ms", around(3 * MS)),
+        (4, "around 3 ms", around(3 * MS)),
+        (4, "10 ms", Job::waited_for(10 * MS)),
+        (4, "50 ms", Job::waited_for(50 * MS)),
+        (4, "1 in 20 100 ms", Job { length: rarely, ..Job::waited_for(0) }),
+        (4, "unknown 20 ms", Job { names: Names::Fresh, ..Job::waited_for(20 * MS) }),
+    ] {
+        for percent in [30, 90] {
+            for has_short in [false, true] {
+                let mut jobs = vec![job.clone(); count];
+                let short = Job { pause_ns: 200 * US, ..Job::waited_for(10 * US) };
+                jobs.extend(has_short.then_some(short));
+                let and = if has_short { " and one with 10 us each 200 us" } else { "" };
+                let name = format!("T11 {count} of {kind}{and}, {percent}");
+                all.push(Scene { seconds: 15, ..scene(name, vec![Container::of(percent, jobs)]) });
+            }
+        }
     }
 }

@@ -12,7 +12,7 @@ use super::job::{Job, Length};
 use crate::simulator::card::BIN_NS;
 use crate::simulator::{Outcome, Page, Process, Setup, World};
 use gpucap_core::sync::Word;
-use gpucap_core::throttle::DeviceWords;
+use gpucap_core::throttle::{DEVICE_WORDS, DeviceWords};
 use gpucap_core::units::Share;
 
 /// One process of a container.
@@ -194,8 +194,8 @@ impl Scene {
 
     /// By container.
     fn outcomes(&self, setup: &Setup) -> Vec<Vec<Outcome>> {
-        let words: Vec<[Word; 5]> =
-            self.containers.iter().map(|_| <[Word; 5]>::default()).collect();
+        let words: Vec<[Word; DEVICE_WORDS]> =
+            self.containers.iter().map(|_| <[Word; DEVICE_WORDS]>::default()).collect();
         let seats: Vec<DeviceWords<'_>> =
             words.iter().map(|words| DeviceWords::new(words.each_ref())).collect();
         let (mut processes, mut owners) = (Vec::new(), Vec::new());

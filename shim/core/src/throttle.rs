@@ -32,7 +32,7 @@ mod usage_report;
 
 pub use admission::{
     bucket::Bucket,
-    gang::{DeviceWords, Gang},
+    gang::{DEVICE_WORDS, DeviceWords, Gang},
     reserve::Permit,
 };
 pub use allowance::Allowance;

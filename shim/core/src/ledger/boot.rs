@@ -28,6 +28,9 @@ impl Ledger {
             device.bucket.store(0);
             device.collectives.store(0);
             device.covered.store(0);
+            for word in &device.covered_too {
+                word.store(0);
+            }
             device.surplus.store(0);
         }
         for (index, _) in self.claimed() {

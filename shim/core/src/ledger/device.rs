@@ -113,12 +113,15 @@ impl Ledger {
         self.devices
             .iter()
             .map(|row| {
+                let [second, third] = &row.covered_too;
                 DeviceWords::new([
                     &row.bucket,
                     &row.collectives,
                     &row.shares,
-                    &row.covered,
                     &row.surplus,
+                    &row.covered,
+                    second,
+                    third,
                 ])
             })
             .collect()

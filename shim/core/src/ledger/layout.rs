@@ -73,11 +73,13 @@ pub(super) struct Device {
     pub(super) collectives: Word,
     /// The largest share in use: `throttle` owns it.
     pub(super) shares: Word,
-    /// The account of its processes: `throttle` owns both.
+    /// The time account of its processes: `throttle` owns both.
     pub(super) covered: Word,
     pub(super) surplus: Word,
     pub(super) uuid: [Word; 4],
-    pub(super) _reserved_uuid: [Counter; 4],
+    /// Two more of the account: `throttle` owns them.
+    pub(super) covered_too: [Word; 2],
+    pub(super) _reserved_uuid: [Counter; 2],
     pub(super) windows: Windows,
 }
 

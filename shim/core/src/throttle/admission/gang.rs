@@ -19,10 +19,13 @@
 use std::collections::VecDeque;
 
 use super::bucket::repaired;
-use crate::{sync::Word, throttle::charging::time_account::TimeAccount};
+use crate::{
+    sync::Word,
+    throttle::charging::time_account::{self, TimeAccount},
+};
 
 /// The words that a device shares with the processes of its container: of its bucket, its collectives, their shares, and
-/// the two of their account.
+/// their time account.
 #[derive(Clone, Copy, Debug)]
 pub struct DeviceWords<'a> {
     bucket: &'a Word,
@@ -32,10 +35,11 @@ pub struct DeviceWords<'a> {
 }
 
 impl<'a> DeviceWords<'a> {
-    /// Takes these words: bucket, collectives, shares, and the two of the time account.
+    /// Takes these words: bucket, collectives, shares, and those of the time account.
     #[must_use]
-    pub const fn new([bucket, collectives, shares, covered, surplus]: [&'a Word; 5]) -> Self {
-        Self { bucket, collectives, shares, account: TimeAccount::new(covered, surplus) }
+    pub const fn new(words: [&'a Word; DEVICE_WORDS]) -> Self {
+        let [bucket, collectives, shares, account @ ..] = words;
+        Self { bucket, collectives, shares, account: TimeAccount::new(account) }
     }
 
     /// Its bucket's word.
@@ -44,6 +48,9 @@ impl<'a> DeviceWords<'a> {
         self.bucket
     }
 }
+
+/// How many words a device has.
+pub const DEVICE_WORDS: usize = 3 + time_account::WORDS;
 
 /// One device of a container, its collectives, and the other devices.
 #[derive(Debug)]
@@ -55,7 +62,7 @@ pub struct Gang<'a> {
     /// When the latest collectives ended, in order.
     ended: VecDeque<u64>,
     /// The time account of a device that is not listed.
-    alone: [Word; 2],
+    alone: [Word; time_account::WORDS],
 }
 
 /// A device no longer meets the others this long after its latest collective. No step of a program limited to a small
@@ -89,8 +96,7 @@ impl<'a> Gang<'a> {
 
     /// The account of the processes of this device.
     pub(crate) fn account(&self) -> TimeAccount<'_> {
-        let [covered, surplus] = &self.alone;
-        let alone = TimeAccount::new(covered, surplus);
+        let alone = TimeAccount::new(self.alone.each_ref());
         self.devices.get(self.own).map_or(alone, |device| device.account)
     }
 

@@ -1,71 +1,150 @@
 //! What the processes of a container are charged together: no more than the time that they covered.
 //!
 //! The duration of a launch contains the work of others that it waited for. What other containers had of it is known
-//! from their reports. For the processes of one container no report is needed, since they pay out of one bucket: one
-//! word says which time is covered already, and a later duration adds the rest of its time. Another word holds by how
+//! from their reports. For the processes of one container no report is needed, since they pay out of one bucket: a few
+//! words say which time is covered already, and a later duration adds the rest of its time. Another word holds by how
 //! much the covered time is ahead of what was charged: each process charges what its own measurements say
 //! (see [`settlement`](super::settlement)), as far as covered time allows.
 //!
 //! ```text
-//! covered   end of that time >> 10:44   its length >> 10:20      zero: none so far
+//! covered   end of a stretch of that time >> 10:44   its length >> 10:20      zero: none
 //! surplus   covered time less charges, in ns, signed
 //! ```
 //!
-//! Only one stretch of time is remembered, and at most a second of it: what is forgotten is covered again. The surplus
-//! is bounded, so that idle time that looked covered pays for nothing much later.
+//! [`STRETCHES`] stretches are remembered, and at most a second of each: what is forgotten is covered again. The
+//! surplus is bounded, so that idle time that looked covered pays for nothing much later.
 //!
 //! Without the account, `T3 4 of a budget, 10 us, waited for, 30` gets a third less, and
-//! `T4 8 short processes at a time, 10 x 20 ms, 30` too.
+//! `T4 8 short processes at a time, 10 x 20 ms, 30` too. With two stretches,
+//! `T11 4 of 1 in 20 100 ms and one with 10 us each 200 us, 30` gets half of what it can use, since short spans make the
+//! others' time count twice.
 
 use crate::sync::Word;
 
-/// The two words of a device and container.
+/// The words of a device and container.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TimeAccount<'a> {
-    covered: &'a Word,
     surplus: &'a Word,
+    covered: [&'a Word; STRETCHES],
 }
 
-/// Times are kept in units of 2^10 ns.
-const UNIT_BITS: u32 = 10;
-const LENGTH_BITS: u32 = 20;
-const LONGEST: u64 = (1 << LENGTH_BITS) - 1;
+/// How many stretches of covered time are remembered.
+const STRETCHES: usize = 3;
+/// How many words there are.
+pub(crate) const WORDS: usize = 1 + STRETCHES;
 /// By how much one sum may be ahead of the other.
 const MOST_AHEAD_NS: i64 = 20_000_000;
 
+/// A stretch of covered time, in units of 2^10 ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Stretch {
+    from: u64,
+    until: u64,
+}
+
+const UNIT_BITS: u32 = 10;
+const LENGTH_BITS: u32 = 20;
+const LONGEST: u64 = (1 << LENGTH_BITS) - 1;
+
+impl Stretch {
+    /// Rounded to the nearest unit: rounded inwards, overlaps of 10 us would be short by a tenth.
+    fn of(start_ns: u64, end_ns: u64) -> Self {
+        let [from, until] =
+            [start_ns, end_ns].map(|at| at.saturating_add(1 << (UNIT_BITS - 1)) >> UNIT_BITS);
+        Self { from, until }
+    }
+
+    const fn from_word(word: u64) -> Self {
+        let until = word >> LENGTH_BITS;
+        Self { from: until.saturating_sub(word & LONGEST), until }
+    }
+
+    fn word(self) -> u64 {
+        self.until << LENGTH_BITS | self.length().min(LONGEST)
+    }
+
+    const fn length(self) -> u64 {
+        self.until.saturating_sub(self.from)
+    }
+
+    fn overlap(self, other: Self) -> Self {
+        Self { from: self.from.max(other.from), until: self.until.min(other.until) }
+    }
+
+    fn meets(self, other: Self) -> bool {
+        self.from <= other.until && other.from <= self.until
+    }
+
+    fn joined(self, other: Self) -> Self {
+        Self { from: self.from.min(other.from), until: self.until.max(other.until) }
+    }
+
+    fn contains(self, other: Self) -> bool {
+        self.joined(other) == self
+    }
+}
+
+/// Returns how much of `span` the stretches cover together.
+fn covered_of(span: Stretch, mut stretches: [Stretch; STRETCHES]) -> u64 {
+    stretches.sort_unstable_by_key(|stretch| stretch.from);
+    let mut rest = span;
+    let mut covered = 0;
+    for stretch in stretches {
+        let overlap = rest.overlap(stretch);
+        covered += overlap.length();
+        rest.from = rest.from.max(stretch.until.min(span.until));
+    }
+    covered
+}
+
+/// Returns which of the stretches to replace, and by what, now that `span` is covered too.
+fn add(span: Stretch, stretches: [Stretch; STRETCHES]) -> Option<(usize, Stretch)> {
+    let joined = (stretches.iter().filter(|stretch| stretch.meets(span)))
+        .fold(span, |joined, stretch| joined.joined(*stretch));
+    if stretches.contains(&joined) {
+        return None;
+    }
+    let latest = stretches.iter().fold(joined.until, |latest, stretch| latest.max(stretch.until));
+    // A span as long as the stretch that overlaps it ends no later than its length after it.
+    let age = |stretch: &Stretch| {
+        let length = u128::from(stretch.length().max(1));
+        (u128::from(latest - stretch.until) << LENGTH_BITS) / length
+    };
+    let place = |stretch: &Stretch| match joined.contains(*stretch) {
+        true => u128::MAX,
+        false => age(stretch),
+    };
+    let (place, stretch) =
+        stretches.iter().enumerate().max_by_key(|(_, stretch)| place(stretch))?;
+    (joined.contains(*stretch) || age(stretch) >= age(&joined)).then_some((place, joined))
+}
+
 impl<'a> TimeAccount<'a> {
-    pub(crate) const fn new(covered: &'a Word, surplus: &'a Word) -> Self {
-        Self { covered, surplus }
+    pub(crate) const fn new([surplus, covered @ ..]: [&'a Word; WORDS]) -> Self {
+        Self { surplus, covered }
     }
 
     /// Covers the time from `start` to `end`. Returns how much of it was not covered before, in ns.
     pub(crate) fn cover(self, start: u64, end: u64) -> u64 {
-        let length_ns = end.saturating_sub(start);
-        // Rounded to the nearest: rounded inwards, overlaps of 10 us would be short by a tenth.
-        let [first, last] =
-            [start, end].map(|at| at.saturating_add(1 << (UNIT_BITS - 1)) >> UNIT_BITS);
-        let mut before = self.covered.load();
+        let span = Stretch::of(start, end);
         loop {
-            let (until, length) = (before >> LENGTH_BITS, before & LONGEST);
-            let from = until.saturating_sub(length);
-            let overlap = until.min(last).saturating_sub(from.max(first));
-            let meets = first <= until && from <= last;
-            let (from, until) = match (meets, last > until) {
-                (true, _) => (from.min(first), until.max(last)),
-                (false, true) => (first, last),
-                (false, false) => (from, until),
-            };
-            let after = until << LENGTH_BITS | until.saturating_sub(from).min(LONGEST);
-            match self.covered.replace(before, after) {
-                Ok(()) => return length_ns.saturating_sub(overlap << UNIT_BITS),
-                Err(found) => before = found,
+            let before = self.covered.map(Word::load);
+            let stretches = before.map(Stretch::from_word);
+            let covered = covered_of(span, stretches);
+            let is_noted = add(span, stretches).is_none_or(|(place, stretch)| {
+                self.covered[place].replace(before[place], stretch.word()).is_ok()
+            });
+            if is_noted {
+                return end.saturating_sub(start).saturating_sub(covered << UNIT_BITS);
             }
         }
     }
 
     /// Forgets which time is covered: the clock has changed.
     pub(crate) fn forget(self) {
-        self.covered.store(0);
+        for word in self.covered {
+            word.store(0);
+        }
     }
 
     /// Adds to what the processes would be charged by themselves, and to the covered time. Returns by how much the smaller
@@ -97,12 +176,11 @@ mod tests {
 
     /// The words of an account.
     #[derive(Default)]
-    struct Words([Word; 2]);
+    struct Words([Word; WORDS]);
 
     impl Words {
         fn account(&self) -> TimeAccount<'_> {
-            let [covered, surplus] = &self.0;
-            TimeAccount::new(covered, surplus)
+            TimeAccount::new(self.0.each_ref())
         }
     }
 
@@ -119,7 +197,33 @@ mod tests {
         close(account.cover(200 * MS, 450 * MS), 50 * MS);
         close(account.cover(50 * MS, 460 * MS), 60 * MS);
         close(account.cover(900 * MS, 901 * MS), MS);
-        close(account.cover(50 * MS, 460 * MS), 410 * MS);
+        close(account.cover(50 * MS, 901 * MS), 440 * MS);
+    }
+
+    /// A sibling launches a little now and then, apart from what the others cover.
+    #[test]
+    fn short_spans_do_not_make_long_ones_count_twice() {
+        let words = Words::default();
+        let account = words.account();
+        close(account.cover(100 * MS, 200 * MS), 100 * MS);
+        for at in 201..220 {
+            close(account.cover(at * MS, at * MS + MS / 10), MS / 10);
+        }
+        close(account.cover(100 * MS, 200 * MS), 0);
+    }
+
+    /// After a stretch no span that overlaps it is expected for longer than its length.
+    #[test]
+    fn long_stretches_are_forgotten_once_they_are_old() {
+        let words = Words::default();
+        let account = words.account();
+        for at in [1_000, 2_000, 3_000] {
+            account.cover(at * MS, (at + 100) * MS);
+        }
+        for at in 8_000..8_003 {
+            account.cover(at * MS, at * MS + MS / 10);
+        }
+        close(account.cover(8_001 * MS, 8_002 * MS), MS - MS / 10);
     }
 
     #[test]
@@ -170,7 +274,7 @@ mod tests {
             written in prop::option::of(any::<u64>()),
         ) {
             let words = Words::default();
-            words.0[1].store(written.unwrap_or(0));
+            words.0[0].store(written.unwrap_or(0));
             let due: u64 = pieces.iter().map(|(work, covered)| words.account().charge(*work, *covered)).sum();
             let work: u64 = pieces.iter().map(|(work, _)| work).sum();
             let covered: u64 = pieces.iter().map(|(_, covered)| covered).sum();

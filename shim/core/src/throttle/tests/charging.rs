@@ -8,7 +8,10 @@ use crate::{
     sync::Word,
     throttle::{
         Signature,
-        charging::{Charging, time_account::TimeAccount},
+        charging::{
+            Charging,
+            time_account::{TimeAccount, WORDS},
+        },
         timeline::{outcome::Measured, stream::Reserved, turns::Turns},
     },
 };
@@ -45,8 +48,8 @@ proptest! {
             (0..3_000_000_u64, 1..3_000_000_u64, 0..9_u64, any::<[bool; 2]>()), 1..100,
         ),
     ) {
-        let (words, turns) = ([Word::default(), Word::default()], Turns::new(NOW));
-        let account = TimeAccount::new(&words[0], &words[1]);
+        let (words, turns) = (<[Word; WORDS]>::default(), Turns::new(NOW));
+        let account = TimeAccount::new(words.each_ref());
         let mut charging = Charging::default();
         let (mut now, mut covered_ns, mut due_ns) = (NOW, 0, 0);
         for (idle_ns, took_ns, own_parts, [is_other, is_queued]) in operations {

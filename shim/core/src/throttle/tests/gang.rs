@@ -3,11 +3,11 @@
 use super::desk::{Bench, KERNEL, MS, NOW};
 use crate::{
     sync::Word,
-    throttle::{Bucket, DeviceWords, Gang, Launch, Meter, Reached, Signature},
+    throttle::{Bucket, DEVICE_WORDS, DeviceWords, Gang, Launch, Meter, Reached, Signature},
     units::Share,
 };
 
-type Words = [[Word; 5]; 2];
+type Words = [[Word; DEVICE_WORDS]; 2];
 
 const COLLECTIVE: Launch = Launch::kernel(Signature::kernel(9, 1024)).collective(NOW);
 const OTHER: Launch = Launch::kernel(KERNEL);

@@ -5,7 +5,11 @@ use proptest::prelude::*;
 use crate::{
     sync::Word,
     throttle::{
-        charging::{coverage::Coverage, settlement::Settlement, time_account::TimeAccount},
+        charging::{
+            coverage::Coverage,
+            settlement::Settlement,
+            time_account::{TimeAccount, WORDS},
+        },
         timeline::{
             done::{Certain, Done, Part, Span},
             turns::Turns,
@@ -17,13 +21,13 @@ use crate::{
 #[derive(Default)]
 struct Alone {
     settlement: Settlement,
-    words: [Word; 2],
+    words: [Word; WORDS],
 }
 
 impl Alone {
     fn settle(&mut self, done: Done, now: u64) -> u64 {
-        let [covered, surplus] = &self.words;
-        self.settlement.settle(done, &Turns::new(0), TimeAccount::new(covered, surplus), now).ns
+        let account = TimeAccount::new(self.words.each_ref());
+        self.settlement.settle(done, &Turns::new(0), account, now).ns
     }
 }
 
@@ -57,9 +61,8 @@ fn sums_are_compared_not_pieces() {
 /// Both had work for all of 100 ms, each in turns that the other one sees as its own.
 #[test]
 fn two_processes_of_a_container_pay_for_their_time_once() {
-    let words = [Word::default(), Word::default()];
-    let [covered, surplus] = &words;
-    let account = TimeAccount::new(covered, surplus);
+    let words = <[Word; WORDS]>::default();
+    let account = TimeAccount::new(words.each_ref());
     let mut processes = [Settlement::default(), Settlement::default()];
     let mut due = 0;
     for at in (0..100_000_000).step_by(4_000_000) {
