@@ -33,6 +33,11 @@ impl ToolLaunches {
         self.0.lock().push(noted);
     }
 
+    /// How many a thread has.
+    pub(crate) fn count(&self, thread: u32) -> usize {
+        self.0.lock().iter().filter(|noted| noted.thread == thread).count()
+    }
+
     /// Takes those of a thread out.
     pub(crate) fn take(&self, thread: u32) -> Vec<ToolLaunch> {
         self.0.lock().extract_if(.., |noted| noted.thread == thread).collect()
