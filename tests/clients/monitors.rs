@@ -6,10 +6,13 @@ use gpucap_tests::{Driver, Result, Stop, World, rows, trial};
 use libtest_mimic::Trial;
 use std::path::PathBuf;
 
+/// Starts a scene with a program in it.
+type Prepare = fn(&World) -> Result<Scene>;
+
 /// A program, and how to read from it what it shows.
 struct Monitor {
     name: &'static str,
-    prepare: fn(&World) -> Result<Scene>,
+    prepare: Prepare,
     read: fn(&str) -> Option<Shown>,
 }
 
@@ -31,8 +34,7 @@ const MONITORS: &[Monitor] = &[
 ];
 
 /// Programs that print the processes of a card as `pids`.
-const LISTS: [(&str, fn(&World) -> Result<Scene>); 2] =
-    [("nvidia-ml-py", pids_of_python), ("go-nvml", go_nvml)];
+const LISTS: [(&str, Prepare); 2] = [("nvidia-ml-py", pids_of_python), ("go-nvml", go_nvml)];
 
 /// The drivers whose nvidia-smi shows what we read.
 pub(crate) const SMI: [Driver; 3] = [Driver::Real("535"), Driver::Real("550"), Driver::Real("555")];

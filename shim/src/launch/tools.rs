@@ -7,7 +7,8 @@
 //!
 //! A call that does not return would never pay. So only the first launches of a tool in one call are noted; for each later
 //! one the thread waits until the card has done it, pays and waits until the bucket is level, all without a lock of ours.
-//! Where that cannot be asked, in a question about an event, or does not end, the launch is refused.
+//! In questions about events that cannot be asked: more than a little is refused there, and so is what follows a launch
+//! that does not end.
 
 use super::allowance::allowance;
 use super::work::{StreamRef, Work};
@@ -26,6 +27,9 @@ const RECHECK_NS: u64 = 1_000_000;
 
 /// How many launches of a tool in one call may be unpaid.
 const MOST_UNPAID: usize = 16;
+/// The same in questions about events, of which one call may ask many: how many, and what they are expected to take.
+const MOST_ASKING: usize = 1024;
+const MOST_ASKING_NS: u64 = 100_000_000;
 /// For how long the end of one is waited for under a lock, which other threads may need to bring it about.
 const LONGEST_WAIT_NS: u64 = 10_000_000_000;
 /// How often it is asked.
@@ -56,9 +60,13 @@ pub(super) fn launch(
         let end = || Recorded::new(copy, stream);
         noted.after = driver::time::in_context(copy, context, end).flatten();
         if let Some(session) = Session::begun() {
-            if terms == Terms::Now && is_paid(session, &noted) {
-                noted.before.into_iter().chain(noted.after).for_each(|event| event.destroy(copy));
-                continue;
+            if terms == Terms::Now {
+                if is_paid(session, &noted) {
+                    let events = noted.before.into_iter().chain(noted.after);
+                    events.for_each(|event| event.destroy(copy));
+                    continue;
+                }
+                noted.is_endless = true;
             }
             session.tool_launches.push(noted);
             call_guard::afterwards(settle);
@@ -79,13 +87,15 @@ enum Terms {
 }
 
 fn terms(begun: &[ToolLaunch]) -> Terms {
-    let unpaid = |session: &Session| session.tool_launches.count(sys::thread());
-    let unpaid = if begun.is_empty() { None } else { Session::begun().map(unpaid) };
-    match unpaid.unwrap_or(0) {
-        MOST_UNPAID if !Gate::is_asking() && begun.iter().all(|noted| noted.before.is_some()) => {
-            Terms::Now
-        }
-        unpaid if unpaid >= MOST_UNPAID => Terms::Refused,
+    let Some(session) = Session::begun().filter(|_| !begun.is_empty()) else { return Terms::Later };
+    let unpaid = session.tool_launches.unpaid(sys::thread());
+    let is_much = unpaid.guess_ns >= MOST_ASKING_NS || unpaid.launches >= MOST_ASKING;
+    let has_events = begun.iter().all(|noted| noted.before.is_some());
+    match Gate::is_asking() {
+        true if is_much => Terms::Refused,
+        false if unpaid.is_endless => Terms::Refused,
+        false if unpaid.launches >= MOST_UNPAID && has_events => Terms::Now,
+        false if unpaid.launches >= MOST_UNPAID => Terms::Refused,
         _ => Terms::Later,
     }
 }
@@ -124,11 +134,11 @@ fn begin(
         let context = driver::stream::context_of(copy, stream)?;
         let begin = || {
             let device = driver::current_device(copy)?;
-            Session::begun()?.budget.gate(device)?;
+            let guess_ns = Session::begun()?.budget.gate(device)?.costs.guess(signature);
             let carries_out = driver::time::carries_out(copy, stream);
-            carries_out.then(|| (device, Recorded::new(copy, stream)))
+            carries_out.then(|| (device, guess_ns, Recorded::new(copy, stream)))
         };
-        let (device, before) = driver::time::in_context(copy, context, begin)??;
+        let (device, guess_ns, before) = driver::time::in_context(copy, context, begin)??;
         let (thread, after) = (sys::thread(), None);
         let in_question = Gate::is_asking();
         Some(ToolLaunch {
@@ -141,6 +151,8 @@ fn begin(
             before,
             after,
             in_question,
+            guess_ns,
+            is_endless: false,
         })
     };
     parts.filter_map(begin).collect()

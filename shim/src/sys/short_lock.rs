@@ -6,6 +6,8 @@
 //! moment, or was preempted, or makes a table larger. It spins in the first case and sleeps in the others: a sleeping
 //! thread lets one of a lower priority run. Not for a lock that is held across a call of the driver.
 
+use super::errno::Errno;
+use super::time;
 use core::hint::spin_loop;
 use core::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::lock_api::{GuardNoSend, RawMutex};
@@ -27,7 +29,7 @@ impl ShortLock {
     #[cold]
     #[inline(never)]
     fn wait(&self) {
-        let _errno = super::Errno::keep();
+        let _errno = Errno::keep();
         loop {
             for _ in 0..LOOKS {
                 if !self.0.load(Ordering::Relaxed) && self.take() {
@@ -35,7 +37,7 @@ impl ShortLock {
                 }
                 spin_loop();
             }
-            super::time::nap_briefly();
+            time::nap_briefly();
         }
     }
 }
