@@ -28,8 +28,8 @@ const RECHECK_NS: u64 = 1_000_000;
 /// How many launches of a tool in one call may be unpaid.
 const MOST_UNPAID: usize = 16;
 /// The same in questions about events, of which one call may ask many: how many, and what they are expected to take.
-const MOST_ASKING: usize = 1024;
-const MOST_ASKING_NS: u64 = 100_000_000;
+const MOST_ASKING: usize = 256;
+const MOST_ASKING_NS: u64 = 1_000_000_000;
 /// For how long the end of one is waited for under a lock, which other threads may need to bring it about.
 const LONGEST_WAIT_NS: u64 = 10_000_000_000;
 /// How often it is asked.
