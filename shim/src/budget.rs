@@ -63,6 +63,7 @@ impl Budget {
     ///
     /// # Errors
     /// Its limits cannot be resolved: the process is broken from here on.
+    #[inline]
     pub(crate) fn device(
         &self,
         driver: &DriverCopy,
@@ -75,6 +76,7 @@ impl Budget {
     ///
     /// # Errors
     /// If its limits cannot be enforced: the process is broken from here on, or this call fails for lack of room.
+    #[inline]
     pub(crate) fn standing(
         &self,
         driver: &DriverCopy,
@@ -85,6 +87,16 @@ impl Budget {
         if let Some(standing) = place.get() {
             return Ok(Some(standing));
         }
+        self.resolve(driver, ordinal, place)
+    }
+
+    #[cold]
+    fn resolve<'a>(
+        &self,
+        driver: &DriverCopy,
+        ordinal: CUdevice,
+        place: &'a OnceBox<Standing>,
+    ) -> Result<Option<&'a Standing>, &'static Problem> {
         match Device::resolve(self.policy, self.ledger, self.slot, driver, ordinal) {
             Ok(Some(standing)) => Ok(Some(place.get_or_init(|| Box::new(standing)))),
             Ok(None) => Ok(None),

@@ -67,8 +67,8 @@ pub(crate) enum Entry {
     Pass,
     /// The limits cannot be used: answer this, the original is not called.
     Refuse(Refusal),
-    /// Let the handler decide.
-    Enforce(Call),
+    /// Let the handler decide, under these limits.
+    Enforce(&'static Policy),
 }
 
 /// Why a call is refused.
@@ -123,21 +123,17 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// Looks what holds for a call of this class and form.
+    /// Looks what holds for a call of this class.
     #[inline]
-    pub(crate) fn enter(class: Class, per_thread: bool, driver: &'static DriverCopy) -> Entry {
-        match state::enforced() {
-            Some(policy) => Entry::Enforce(Self { driver, policy, per_thread }),
-            None => Self::enter_otherwise(class, per_thread, driver),
-        }
+    pub(crate) fn enter(class: Class) -> Entry {
+        state::enforced().map_or_else(|| Self::enter_otherwise(class), Entry::Enforce)
     }
 
     #[cold]
     #[inline(never)]
-    fn enter_otherwise(class: Class, per_thread: bool, driver: &'static DriverCopy) -> Entry {
-        let call = |policy| Self { driver, policy, per_thread };
+    fn enter_otherwise(class: Class) -> Entry {
         match state::now() {
-            Now::Enforcing(policy) => Entry::Enforce(call(policy)),
+            Now::Enforcing(policy) => Entry::Enforce(policy),
             Now::Broken(problem) => match class {
                 Class::init => {
                     problem.report();
@@ -147,7 +143,7 @@ impl Call {
                     problem.report();
                     Entry::Refuse(Refusal::NotInitialized)
                 }
-                Class::resolve => Entry::Enforce(call(Policy::none())),
+                Class::resolve => Entry::Enforce(Policy::none()),
                 Class::free | Class::map | Class::report | Class::order | Class::sync => {
                     Entry::Pass
                 }
@@ -165,6 +161,7 @@ impl Call {
     ///
     /// # Errors
     /// The ledger cannot be opened or is full: the process fails closed.
+    #[inline]
     pub(crate) fn session(&self) -> Result<&'static Session, Refusal> {
         Session::current(self.policy).map_err(|problem| {
             problem.report();
@@ -177,6 +174,7 @@ impl Call {
     ///
     /// # Errors
     /// It does not fit.
+    #[inline]
     pub(crate) fn charge(
         &self,
         session: &'static Session,
@@ -191,6 +189,7 @@ impl Call {
     ///
     /// # Errors
     /// It does not fit.
+    #[inline]
     pub(crate) fn make_room_for(
         &self,
         session: &'static Session,

@@ -36,6 +36,7 @@ use gpucap_abi::cuda::{
 ///
 /// # Errors
 /// The limits cannot be enforced, or the driver does not say which device that is.
+#[inline]
 fn current_device(call: &Call) -> Result<Option<(&'static Session, &'static Device)>, CuError> {
     let session = call.session()?;
     let Some(ordinal) = current_ordinal(call)? else { return Ok(None) };
@@ -43,11 +44,13 @@ fn current_device(call: &Call) -> Result<Option<(&'static Session, &'static Devi
 }
 
 /// The ordinal of that device, capped or not.
+#[inline]
 fn current_ordinal(call: &Call) -> Result<Option<CUdevice>, CuError> {
     needed(call, driver::cuda::needed::current_device(call.driver))
 }
 
 /// Takes an answer of the driver on which a charge may depend. Where no memory is limited, none does.
+#[inline]
 fn needed<T: Default>(call: &Call, answer: Result<T, CuError>) -> Result<T, CuError> {
     answer.or_else(|error| if call.limits_memory() { Err(error) } else { Ok(T::default()) })
 }
@@ -57,6 +60,7 @@ fn needed<T: Default>(call: &Call, answer: Result<T, CuError>) -> Result<T, CuEr
 ///
 /// # Errors
 /// The driver does not say.
+#[inline]
 fn current_context(call: &Call) -> Result<u64, CuError> {
     driver::cuda::needed::current_context(call.driver).map(CUcontext::address)
 }

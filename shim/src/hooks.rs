@@ -46,11 +46,12 @@ macro_rules! library {
                             core::mem::transmute::<usize, unsafe extern "C" fn($($type),*) -> $result>(original)
                         };
                         let per_thread = const { !concat!("" $($(, stringify!($stream))?)?).is_empty() };
-                        let call = match Call::enter(Class::$class, per_thread, const { &DRIVERS[COPY] }) {
+                        let driver = const { &DRIVERS[COPY] };
+                        let call = match Call::enter(Class::$class) {
                             // SAFETY: the arguments are those of the application, which keeps the driver's contract.
                             Entry::Pass => return unsafe { original($($argument),*) },
                             Entry::Refuse(error) => return Err(error.into()),
-                            Entry::Enforce(call) => call,
+                            Entry::Enforce(policy) => Call { driver, policy, per_thread },
                         };
                         // SAFETY: an argument that the application passed to the driver's function.
                         $(let mut $argument = unsafe { <$type as Raw>::hold($argument) };)*

@@ -61,15 +61,22 @@ impl Session {
     /// # Errors
     /// It cannot begin. What stands in the way may pass (no descriptor, no memory, no free slot): the next call tries
     /// again.
+    #[inline]
     pub(crate) fn current(policy: &'static Policy) -> Result<&'static Self, &'static Problem> {
         if let Some(session) = Self::begun() {
             return Ok(session);
         }
+        Self::begin(policy)
+    }
+
+    #[cold]
+    fn begin(policy: &'static Policy) -> Result<&'static Self, &'static Problem> {
         let _errno = sys::Errno::keep();
         start(policy).map_err(state::lacking)
     }
 
     /// The session, if one has begun.
+    #[inline]
     pub(crate) fn begun() -> Option<&'static Self> {
         published_in(fork_page::found()?)
     }

@@ -13,6 +13,7 @@ mod file;
 mod own;
 mod pages;
 mod process;
+mod short_lock;
 mod time;
 
 pub(crate) use address_space::{
@@ -27,6 +28,7 @@ pub(crate) use pages::Pages;
 pub(crate) use process::{
     namespace_inode, number_in_proc, pid, process_exists, thread, thread_exists, uid,
 };
+pub(crate) use short_lock::Short;
 pub(crate) use time::{boot_time_ns, coarse_ns, monotonic_ns, nap, sleep_until, unix_time_ns};
 
 use core::ffi::{CStr, c_char, c_int, c_void};

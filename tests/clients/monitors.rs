@@ -1,15 +1,18 @@
 //! Programs that show what a card has and what is used of it.
 
 use crate::{CONTEXT, MIB, PEER, Scene, Sight, same, script};
-use gpucap_tests::fetched::{nvtop, python};
+use gpucap_tests::fetched::{nvtop, program, python};
 use gpucap_tests::{Driver, Result, Stop, World, rows, trial};
 use libtest_mimic::Trial;
 use std::path::PathBuf;
 
+/// Starts a scene with a program in it.
+type Prepare = fn(&World) -> Result<Scene>;
+
 /// A program, and how to read from it what it shows.
 struct Monitor {
     name: &'static str,
-    prepare: fn(&World) -> Result<Scene>,
+    prepare: Prepare,
     read: fn(&str) -> Option<Shown>,
 }
 
@@ -24,10 +27,14 @@ struct Shown {
 const MONITORS: &[Monitor] = &[
     Monitor { name: "nvidia-ml-py, version 1", prepare: |world| nvml(world, "1"), read: keys },
     Monitor { name: "nvidia-ml-py, version 2", prepare: |world| nvml(world, "2"), read: keys },
+    Monitor { name: "go-nvml", prepare: go_nvml, read: keys },
     Monitor { name: "gpustat", prepare: gpustat, read: |text| slash(text, "MB") },
     Monitor { name: "nvitop", prepare: nvitop, read: |text| slash(text, "MiB") },
     Monitor { name: "nvtop", prepare: nvtop_on_screen, read: bar },
 ];
+
+/// Programs that print the processes of a card as `pids`.
+const LISTS: [(&str, Prepare); 2] = [("nvidia-ml-py", pids_of_python), ("go-nvml", go_nvml)];
 
 /// The drivers whose nvidia-smi shows what we read.
 pub(crate) const SMI: [Driver; 3] = [Driver::Real("535"), Driver::Real("550"), Driver::Real("555")];
@@ -63,11 +70,14 @@ pub(crate) fn trials() -> Vec<Trial> {
                 }));
             }
         }
-        trials.push(trial(
-            format!("nvidia-ml-py lists the visible processes of the {sight}"),
-            move || processes(&sight.world()?, sight),
-        ));
+        for (name, prepare) in LISTS {
+            trials.push(trial(
+                format!("{name} lists the visible processes of the {sight}"),
+                move || processes(prepare(&sight.world()?)?, sight),
+            ));
+        }
     }
+    trials.push(trial("go-nvml names the same card with the shim", go_nvml_names));
     for driver in SMI {
         let rule = format!("nvidia-smi -L names the same card with the shim ({driver})");
         trials.push(trial(rule, move || names(&driver)));
@@ -92,6 +102,22 @@ fn smi(world: &World, driver: &Driver, arguments: &[&str]) -> Result<Scene> {
 fn nvml(world: &World, version: &str) -> Result<Scene> {
     let scene = Scene::new(world, &python("nvidia-ml-py")?)?;
     Ok(scene.with(|run| run.arg(script("memory.py")).arg(version)))
+}
+
+fn pids_of_python(world: &World) -> Result<Scene> {
+    let scene = Scene::new(world, &python("nvidia-ml-py")?)?;
+    Ok(scene.with(|run| run.arg(script("processes.py"))))
+}
+
+fn go_nvml_names() -> Result {
+    let ask = |world: World| go_nvml(&world)?.run.output()?.success();
+    let (bare, capped) = (ask(World::bare(Driver::Stub))?, ask(World::capped(Driver::Stub)?)?);
+    same(bare.value("name")?.is_empty(), false, &bare)?;
+    same(capped.value("name")?, bare.value("name")?, &capped)
+}
+
+fn go_nvml(world: &World) -> Result<Scene> {
+    Scene::new(world, &program("go-nvml", "with_nvml")?)
 }
 
 fn module(world: &World, name: &str, argument: &str) -> Result<Scene> {
@@ -128,9 +154,7 @@ fn names(driver: &Driver) -> Result {
 
 /// Bare, all processes on the card; behind the shim, those of the budget, as soon as the shim knows
 /// process lists.
-fn processes(world: &World, sight: Sight) -> Result {
-    let scene = Scene::new(world, &python("nvidia-ml-py")?)?;
-    let scene = scene.with(|run| run.arg(script("processes.py")));
+fn processes(scene: Scene, sight: Sight) -> Result {
     let output = scene.run.output()?.success()?;
     let mut all = vec![scene.peer.pid(), scene.outsider.pid()];
     all.sort_unstable();

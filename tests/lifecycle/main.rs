@@ -27,6 +27,7 @@ const MIB: u64 = 1 << 20;
 const CAP: u64 = 1 << 30;
 
 const SUCCESS: u64 = 0;
+const INVALID_VALUE: u64 = 1;
 const OUT_OF_MEMORY: u64 = 2;
 const NOT_READY: u64 = 802;
 

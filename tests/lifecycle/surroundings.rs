@@ -1,7 +1,9 @@
 //! Places in which a program may find itself: without descriptors, files, /proc or shared memory. Either the limit holds
 //! there, or no GPU work is done and one line says why; the program is never killed by it.
 
-use crate::{CAP, MIB, NOT_READY, OUT_OF_MEMORY, SUCCESS, begin, capped, free_contexts, take};
+use crate::{
+    CAP, INVALID_VALUE, MIB, NOT_READY, OUT_OF_MEMORY, SUCCESS, begin, capped, free_contexts, take,
+};
 use gpucap_tests::{Actor, Driver, Output, Program, Result, Run, Stop, World, trial};
 use libtest_mimic::Trial;
 use std::ffi::OsStr;
@@ -14,6 +16,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("without a descriptor to be had nothing works", starved_early),
         trial("without a descriptor for a moment the next cuInit works", starved_once),
         trial("without a further descriptor the limit goes on to hold", starved_late),
+        trial("without memory for lists to copy a batch is refused", || cramped("batch")),
+        trial("with memory for one copy of a list it is read", || cramped("tiles")),
         trial("where files may not grow nothing works, and no process is killed", small_files),
         trial("where files may not grow a ledger that is there works", small_files_later),
         trial("on a kernel without MADV_WIPEONFORK nothing works", no_advice),
@@ -114,6 +118,18 @@ fn starved_late() -> Result {
     } else {
         Err(Stop::fail(output))
     }
+}
+
+/// A list as long as the caller likes is copied; the process is never killed for it.
+fn cramped(what: &str) -> Result {
+    let program = Program::new("cramped").flags(&["-lcuda"]).build()?;
+    let run = free_contexts(World::capped(Driver::available())?.run(&program)?);
+    let run = run.env("GPU_MEM_LIMIT", "4Gi").env("GPU_CORE_PCT", "50");
+    let output = run.arg(what).output()?.success()?;
+    let (answer, after) = (output.number("answer")?, output.number("after")?);
+    let as_expected =
+        if what == "batch" { answer == OUT_OF_MEMORY } else { answer == INVALID_VALUE };
+    if as_expected && after == SUCCESS { Ok(()) } else { Err(Stop::fail(output)) }
 }
 
 fn small_files() -> Result {

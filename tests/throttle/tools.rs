@@ -46,7 +46,18 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial(&name, move || keeps_to_the_share(call, kernel))
     });
     let many = trial("short kernels of a tool hold a call back for what they take", many);
-    others.into_iter().chain(again).chain(kept).chain([work, many]).chain(held).collect()
+    let endless = ["cuEventQuery", "cuMemCreate"].map(|call| {
+        let name = format!("a tool that launches without end in one {call} keeps to the share");
+        trial(&name, move || endless(call))
+    });
+    others
+        .into_iter()
+        .chain(again)
+        .chain(kept)
+        .chain([work, many])
+        .chain(held)
+        .chain(endless)
+        .collect()
 }
 
 /// Calls that the shim makes of the driver under a lock, and what a tool launches in them.
@@ -64,6 +75,16 @@ fn keeps_to_the_share(call: &str, kernel: &str) -> Result {
     let output = spending(run, words).output()?.success()?;
     within("calls of the tool", output.number("called")?, 3..=u64::MAX)?;
     lasts("percent", share(&output)?, 20.0 * PROGRESS..=20.0 + ABOVE)
+}
+
+/// One callback that does not return launches all that the card would take.
+fn endless(call: &str) -> Result {
+    let run = under("20", "tool_endless")?.env("GPU_MEM_LIMIT", "4Gi").env("STUB_GPU_TOOL", call);
+    let output = spending(run, &["k_2ms", "4000"]).output()?.success()?;
+    within("launches of the tool", output.number("called")?, 3..=u64::MAX)?;
+    // In a question about an event nothing can be asked: what is over the bound is refused.
+    let least = if call == "cuEventQuery" { 0.0 } else { 20.0 * PROGRESS };
+    lasts("percent", share(&output)?, least..=20.0 + ABOVE)
 }
 
 /// They take 1 ms of a fifth of the card; the driver's answers come in their own time.

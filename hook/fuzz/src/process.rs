@@ -75,8 +75,11 @@ fn live(ledger: &Ledger, acts: &[u8]) {
             0 if size == 0 => ledger.live_in(Ledger::boot_of(b"a boot")),
             0 | 1 => {
                 let all_live = || ledger.all_live(&count, &|| Some(present.get()));
-                let charged =
-                    ledger.charge_or_reap(slot, device, Kind::Alloc, size, CAP, &all_live, &alive);
+                let charged = ledger.or_reap(
+                    || ledger.charge(slot, device, Kind::Alloc, size, CAP),
+                    &all_live,
+                    &alive,
+                );
                 assert!(charged.is_err() || ledger.used(device) <= CAP, "beyond the limit");
             }
             2 => ledger.refund(slot, device, Kind::Alloc, size),

@@ -35,6 +35,7 @@ mod dead;
 mod device;
 mod format;
 mod layout;
+mod line;
 #[cfg(all(test, loom))]
 mod models;
 mod slot;
@@ -50,6 +51,7 @@ pub use dead::Count;
 pub use device::{DeviceIndex, DeviceView};
 pub use format::{MAGIC, Unusable, VERSION};
 pub use layout::{DEVICES, Full, Ledger, SLOTS};
+pub use line::Line;
 pub use slot::{Identity, Slot};
 pub use view::{AccountView, ProcessView};
 pub use windows::BusyWindow;

@@ -21,6 +21,7 @@ pub(crate) struct Charge {
 
 impl Charge {
     /// The call has succeeded: the bytes are taken for good, and the record is the caller's to keep.
+    #[inline]
     pub(crate) fn commit(self) -> Record {
         let record = self.record;
         core::mem::forget(self);
@@ -65,41 +66,31 @@ impl Budget {
     ///
     /// # Errors
     /// It does not fit, even after everything that dead processes held has come back.
+    #[inline]
     pub(crate) fn charge(
         &'static self,
         device: &Device,
         kind: Kind,
         bytes: u64,
     ) -> Result<Charge, OverQuota> {
-        let _one_at_a_time = device.one_at_a_time.lock();
-        let (slot, index) = (self.slot, device.index);
-        let all_live = || self.attendance.all_live();
         let cap = device.cap();
-        self.ledger.charge_or_reap(
-            slot,
-            index,
-            kind,
-            bytes,
-            cap,
-            &all_live,
-            &ledger_file::alive,
-        )?;
-        Ok(Charge { budget: self, record: Record { bytes, home: 0, device: index, kind } })
+        let charge = || device.line.lock().charge(kind, bytes, cap);
+        self.ledger.or_reap(charge, &|| self.attendance.all_live(), &ledger_file::alive)?;
+        Ok(Charge { budget: self, record: Record { bytes, home: 0, device: device.index, kind } })
     }
 
     /// Charges for what the driver holds already and what cannot be given back, whether it fits or not: the limit is full
     /// until it has gone.
     pub(crate) fn charge_held(&'static self, device: &Device, kind: Kind, bytes: u64) -> Charge {
-        let _one_at_a_time = device.one_at_a_time.lock();
         // Without a limit it fits, and dead processes are not in the way.
-        let _ = self.ledger.charge(self.slot, device.index, kind, bytes, u64::MAX);
+        let _ = device.line.lock().charge(kind, bytes, u64::MAX);
         Charge { budget: self, record: Record { bytes, home: 0, device: device.index, kind } }
     }
 
     /// Counts a refusal that the application sees, and logs the first one.
     pub(crate) fn refused(&self, device: &Device, over: &OverQuota) {
         static LOGGED: log::Once = log::Once::new();
-        self.ledger.count_refusal(self.slot, device.index);
+        device.line.lock().count_refusal();
         if LOGGED.first() {
             let (limit, used, request) =
                 (Bytes(over.limit), Bytes(over.used), Bytes(over.requested));
@@ -113,13 +104,13 @@ impl Budget {
     }
 
     /// Gives the bytes of a record back.
+    #[inline]
     pub(crate) fn refund(&self, record: Record) {
         if record.bytes == 0 {
             return;
         }
         if let Some((_, device)) = self.capped().find(|(_, device)| device.index == record.device) {
-            let _one_at_a_time = device.one_at_a_time.lock();
-            self.ledger.refund(self.slot, record.device, record.kind, record.bytes);
+            device.line.lock().refund(record.kind, record.bytes);
         }
     }
 }

@@ -9,13 +9,13 @@ use crate::container::live_limits::Live;
 use crate::container::usage_page;
 use crate::driver::{self, DriverCopy};
 use crate::state::Policy;
-use crate::sys::{self, Directory};
+use crate::sys::{self, Directory, Short};
 use crate::throttle::{Gate, Peers};
 use crate::topology;
 use core::sync::atomic::AtomicU64;
 use gpucap_abi::cuda::CUdevice;
 use gpucap_core::config::LogLevel;
-use gpucap_core::ledger::{DeviceIndex, Ledger, Slot};
+use gpucap_core::ledger::{DeviceIndex, Ledger, Line, Slot};
 use gpucap_core::limits::DeviceFacts;
 use gpucap_core::pitch::PitchStep;
 use gpucap_core::units::Bytes;
@@ -24,8 +24,11 @@ use parking_lot::Mutex;
 
 /// A device under a limit.
 pub(crate) struct Device {
-    /// Its line in the ledger.
+    /// Its row in the ledger.
     pub(crate) index: DeviceIndex,
+    /// This process's line for it in the ledger. One thread at a time makes an operation on it: the ledger's protocol is
+    /// between processes, and a process speaks with one voice.
+    pub(crate) line: Short<Line<'static>>,
     /// Its name.
     pub(crate) uuid: Uuid,
     /// Bytes that the container might hold on it when this process began to use it; at most what it has.
@@ -33,9 +36,6 @@ pub(crate) struct Device {
     live: Live,
     /// What is charged for a context.
     pub(crate) price: Price,
-    /// Taken for each operation on this process's line: the ledger's protocol is between processes, and a process
-    /// speaks with one voice.
-    pub(crate) one_at_a_time: Mutex<()>,
     /// The pool that `cuMemAllocAsync` takes from, as a number; 0 until it is asked for.
     pub(crate) current_pool: AtomicU64,
     /// How it pads rows.
@@ -162,13 +162,14 @@ impl Device {
         );
         let configured = limits.config().context_mem.as_ref().map(|price| price.0);
         let price = Price::new(limits.context_price(&facts).or(configured));
+        let line = ledger.line(slot, index).ok_or("ledger: no line for another device")?;
         let memory = Some(Self {
             index,
+            line: Short::new(line),
             uuid,
             cap_at_first: cap,
             live: live()?,
             price,
-            one_at_a_time: Mutex::new(()),
             current_pool: AtomicU64::new(0),
             pitch: PitchStep::default(),
             growth: Growth::default(),

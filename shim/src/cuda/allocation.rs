@@ -12,6 +12,7 @@ use gpucap_abi::arg::{Out, Word, Written};
 use gpucap_core::ledger::Kind;
 
 /// Enters a successful allocation in the table.
+#[inline]
 pub(super) fn keep<P: Word>(
     session: &'static Session,
     pointer: Out<P>,
@@ -24,6 +25,7 @@ pub(super) fn keep<P: Word>(
 }
 
 /// Records the memory at an address that the driver has just returned.
+#[inline]
 pub(super) fn enter(session: &Session, address: u64, record: Record) {
     if let Some(stale) = session.memory.insert(address, record) {
         session.budget.refund(stale);

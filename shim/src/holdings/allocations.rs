@@ -6,16 +6,15 @@
 
 use crate::budget::record::Record;
 use crate::driver::Next;
-use crate::sys::Pages;
+use crate::sys::{Pages, Short};
 use gpucap_core::ledger::{DeviceIndex, Kind};
 use gpucap_core::table::{SHARD_BITS, Table, spread};
-use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// The table.
 pub(crate) struct Allocations {
-    shards: Box<[Mutex<Shard>]>,
+    shards: Box<[Short<Shard>]>,
 }
 
 /// Anything by address or handle.
@@ -73,7 +72,10 @@ impl Shard {
             return before.and_then(|before| self.record(before));
         }
         let before = self.take(key);
-        self.others.insert(key, record);
+        // Without memory for it, it stays charged until the process ends: the program must not be ended for that.
+        if self.others.try_reserve(1).is_ok() {
+            self.others.insert(key, record);
+        }
         before
     }
 
@@ -138,7 +140,7 @@ fn entry(bytes: u64, class: usize) -> Option<u64> {
 impl Allocations {
     /// An empty table.
     pub(crate) fn new() -> Self {
-        Self { shards: (0..SHARDS).map(|_| Mutex::new(Shard::new())).collect() }
+        Self { shards: (0..SHARDS).map(|_| Short::new(Shard::new())).collect() }
     }
 
     /// Enters an allocation. An entry that was there under the same key is returned: the driver has reused an address
@@ -205,7 +207,7 @@ impl Allocations {
         }
     }
 
-    fn shard(&self, key: u64) -> Option<&Mutex<Shard>> {
+    fn shard(&self, key: u64) -> Option<&Short<Shard>> {
         let index = usize::try_from(spread(key) >> (u64::BITS - SHARD_BITS)).ok()?;
         self.shards.get(index)
     }

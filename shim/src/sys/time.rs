@@ -43,7 +43,16 @@ pub(crate) fn sleep_until(monotonic_ns: u64) {
 
 /// Sleeps for about a millisecond; used only while another thread starts the session.
 pub(crate) fn nap() {
-    let time = libc::timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+    sleep_ns(1_000_000);
+}
+
+/// Sleeps for as short a time as the system can; used only while a preempted thread has a lock.
+pub(super) fn nap_briefly() {
+    sleep_ns(1_000);
+}
+
+fn sleep_ns(ns: i64) {
+    let time = libc::timespec { tv_sec: 0, tv_nsec: ns };
     // SAFETY: a valid time; the remainder is not asked for.
     unsafe { libc::nanosleep(&raw const time, core::ptr::null_mut()) };
 }

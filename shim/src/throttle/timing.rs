@@ -68,6 +68,13 @@ impl Recorded {
         Mark { event, context, asked, took }
     }
 
+    /// Returns how long after it `end` was reached; `None` if it was not, or the driver does not say.
+    pub(crate) fn until(&self, copy: &DriverCopy, end: &Self) -> Option<u64> {
+        let is_reached = driver::ask(copy, end.event) == driver::Event::Reached;
+        let elapsed = is_reached.then(|| driver::elapsed_ns(copy, self.event, end.event)).flatten();
+        elapsed.map(|ns| u64::try_from(ns).unwrap_or(0))
+    }
+
     /// Gives it back to the driver.
     pub(crate) fn destroy(self, copy: &DriverCopy) {
         let _ = driver::destroy_event(copy, self.event);

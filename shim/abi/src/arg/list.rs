@@ -5,9 +5,9 @@
 //! the caller's pointer.
 
 use super::raw::Raw;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cell::OnceCell;
+use core::ops::Deref;
 
 /// `T *` in the driver's headers.
 #[repr(transparent)]
@@ -23,7 +23,7 @@ pub struct ConstList<T>(*const T);
 #[derive(Debug)]
 pub struct HeldList<T> {
     there: *const T,
-    copy: OnceCell<Arc<[T]>>,
+    copy: OnceCell<Vec<T>>,
 }
 
 /// An array as its handler sees it.
@@ -38,15 +38,29 @@ impl<T> Clone for Entries<T> {
 
 impl<T> Copy for Entries<T> {}
 
+/// The copy of an array. A handler keeps nothing of it: it ends with the call.
+#[derive(Debug)]
+pub struct Copies<T>(*const HeldList<T>);
+
+impl<T> Deref for Copies<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        // SAFETY: the hook holds what it has lent until the handler has returned.
+        let held = unsafe { &*self.0 };
+        held.copy.get().map_or(&[], Vec::as_slice)
+    }
+}
+
 impl<T: Copy> Entries<T> {
     /// Copies the array, for the driver too, and returns its entries, of which the caller has said that there are
     /// `count`; none if it passed null. `None`: there is no memory for that many.
     #[must_use]
-    pub fn read(self, count: usize) -> Option<Arc<[T]>> {
+    pub fn read(self, count: usize) -> Option<Copies<T>> {
         // SAFETY: the hook holds what it has lent until the handler has returned.
         let held = unsafe { &*self.0 };
         if held.there.is_null() {
-            return Some(Arc::default());
+            return Some(Copies(self.0));
         }
         let mut entries = Vec::new();
         entries.try_reserve_exact(count).ok()?;
@@ -55,7 +69,9 @@ impl<T: Copy> Entries<T> {
             unsafe { held.there.wrapping_add(at).read_unaligned() }
         };
         entries.extend((0..count).map(entry));
-        Some(held.copy.get_or_init(|| entries.into()).clone())
+        // A list that was read before stays as it was.
+        held.copy.get_or_init(|| entries);
+        Some(Copies(self.0))
     }
 }
 

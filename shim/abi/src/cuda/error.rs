@@ -43,6 +43,8 @@ errors! {
     NOT_FOUND = 500;
     /// `CUDA_ERROR_NOT_READY`: not an error but an answer, that work is not done yet
     NOT_READY = 600;
+    /// `CUDA_ERROR_NOT_PERMITTED`
+    NOT_PERMITTED = 800;
     /// `CUDA_ERROR_NOT_SUPPORTED`
     NOT_SUPPORTED = 801;
     /// `CUDA_ERROR_SYSTEM_NOT_READY`

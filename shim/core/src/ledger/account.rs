@@ -19,7 +19,7 @@
 
 use super::device::DeviceIndex;
 use super::layout::{Account, Ledger};
-use super::slot::Slot;
+use super::line::Line;
 use super::word::{MAX_TOTAL, Op, Owner, Total};
 use crate::sync::Word;
 
@@ -30,6 +30,14 @@ pub(super) enum Step {
     Up { bytes: u64, cap: u64 },
     /// Downwards, by what there is at most.
     Down { bytes: u64 },
+}
+
+/// What a step has made of both.
+pub(super) struct Changed {
+    /// The device's total.
+    pub(super) total: u64,
+    /// What the account holds.
+    pub(super) held: u64,
 }
 
 impl Step {
@@ -89,16 +97,14 @@ impl Account {
     }
 }
 
-impl Ledger {
-    /// Makes one `step` in the account of `slot` and in the device's total; gives the new total.
+impl Line<'_> {
+    /// Makes one `step` in the account and in the device's total.
     ///
     /// # Errors
     /// The total at the moment when the step did not fit.
-    pub(super) fn change(&self, slot: Slot, device: DeviceIndex, step: Step) -> Result<u64, u64> {
-        let (Some(total), Some(account)) = (self.total(device), self.account(slot.index(), device))
-        else {
-            return Err(0);
-        };
+    #[inline]
+    pub(super) fn change(&self, step: Step) -> Result<Changed, u64> {
+        let (total, account) = (&self.row.total, self.account);
         let closed = Op(account.op.load());
         let op = closed.next();
         let held = account.outcome(closed);
@@ -107,7 +113,8 @@ impl Ledger {
         if step.from(seen).is_none() {
             return Err(seen.bytes());
         }
-        account.amount(op.is_odd()).store(step.of_account(held));
+        let held = step.of_account(held);
+        account.amount(op.is_odd()).store(held);
         account.op.store(op.0);
         let used = loop {
             let Some(used) = step.from(seen) else {
@@ -115,15 +122,24 @@ impl Ledger {
                 account.op.store(closed.0);
                 return Err(seen.bytes());
             };
-            seen = match self.replace_total(device, seen, Total::new(used, slot.index(), op)) {
-                Ok(()) => break used,
-                Err(now) => now,
+            let next = Total::new(used, self.index, op);
+            // If the last operation was of this account, it is closed: only its latest is open, which is this one.
+            let replaced = if seen.index() == self.index {
+                total.replace(seen.0, next.0).map_err(Total)
+            } else {
+                self.ledger.replace_total(self.device, seen, next)
             };
+            match replaced {
+                Ok(()) => break used,
+                Err(now) => seen = now,
+            }
         };
         account.op.store(op.closed().0);
-        Ok(used)
+        Ok(Changed { total: used, held })
     }
+}
 
+impl Ledger {
     /// Brings the account of the slot at `index` to zero, while `owner` has the slot.
     ///
     /// For the owner when it leaves, and for any process once the owner is dead.

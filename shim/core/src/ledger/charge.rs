@@ -6,6 +6,7 @@
 use super::account::Step;
 use super::device::DeviceIndex;
 use super::layout::Ledger;
+use super::line::Line;
 use super::slot::Slot;
 use crate::sync::Counter;
 
@@ -59,9 +60,7 @@ pub struct OverQuota {
 }
 
 impl Ledger {
-    /// Takes `bytes` of `device` for `slot`, if the device's total stays within `cap`.
-    ///
-    /// A refusal may rest on what dead processes left: see [`charge_or_reap`](Self::charge_or_reap).
+    /// Takes `bytes` of `device` for `slot`: [`Line::charge`].
     ///
     /// # Errors
     /// It did not fit.
@@ -73,43 +72,21 @@ impl Ledger {
         bytes: u64,
         cap: u64,
     ) -> Result<(), OverQuota> {
-        self.touch(slot, device);
-        let used = self
-            .change(slot, device, Step::Up { bytes, cap })
-            .map_err(|used| OverQuota { requested: bytes, used, limit: cap })?;
-        if let Some(record) = self.device_at(device) {
-            record.peak.raise(used);
-        }
-        if let Some(account) = self.account(slot.index(), device) {
-            account.cap.store(cap);
-            account.peak.raise(self.held(slot.index(), device));
-            if let Some(counter) = account.kinds.get(kind as usize) {
-                counter.store(counter.load().saturating_add(bytes));
-            }
-        }
-        Ok(())
+        let nowhere = OverQuota { requested: bytes, used: 0, limit: cap };
+        self.line(slot, device).ok_or(nowhere)?.charge(kind, bytes, cap)
     }
 
-    /// Gives back `bytes` of `device`; never more than the slot holds.
+    /// Gives back `bytes` of `device`: [`Line::refund`].
     pub fn refund(&self, slot: Slot, device: DeviceIndex, kind: Kind, bytes: u64) {
-        // A process that dies in it leaves an operation to be closed, even if nothing was ever held.
-        self.touch(slot, device);
-        // A way down always fits.
-        let _ = self.change(slot, device, Step::Down { bytes });
-        let account = self.account(slot.index(), device);
-        if let Some(counter) = account.and_then(|account| account.kinds.get(kind as usize)) {
-            counter.store(counter.load().saturating_sub(bytes));
+        if let Some(line) = self.line(slot, device) {
+            line.refund(kind, bytes);
         }
     }
 
-    /// Counts a refusal that the program got to see.
+    /// Counts a refusal that the program got to see: [`Line::count_refusal`].
     pub fn count_refusal(&self, slot: Slot, device: DeviceIndex) {
-        if let Some(record) = self.device_at(device) {
-            record.refusals.add(1);
-        }
-        self.touch(slot, device);
-        if let Some(account) = self.account(slot.index(), device) {
-            account.refusals.add(1);
+        if let Some(line) = self.line(slot, device) {
+            line.count_refusal();
         }
     }
 
@@ -117,5 +94,53 @@ impl Ledger {
     #[must_use]
     pub fn spare(&self, slot: Slot, device: DeviceIndex) -> Option<&[Counter; 2]> {
         self.account(slot.index(), device)?.kinds.last_chunk()
+    }
+}
+
+impl Line<'_> {
+    /// Takes `bytes` of the device, if its total stays within `cap`.
+    ///
+    /// A refusal may rest on what dead processes left: see [`Ledger::or_reap`].
+    ///
+    /// # Errors
+    /// It did not fit.
+    #[inline]
+    pub fn charge(&self, kind: Kind, bytes: u64, cap: u64) -> Result<(), OverQuota> {
+        self.touch();
+        let changed = self.change(Step::Up { bytes, cap }).map_err(|used| OverQuota {
+            requested: bytes,
+            used,
+            limit: cap,
+        })?;
+        self.row.peak.raise(changed.total);
+        self.account.cap.store(cap);
+        self.account.peak.raise(changed.held);
+        self.count(kind, |held| held.saturating_add(bytes));
+        Ok(())
+    }
+
+    /// Gives back `bytes` of the device; never more than the slot holds.
+    #[inline]
+    pub fn refund(&self, kind: Kind, bytes: u64) {
+        // A process that dies in it leaves an operation to be closed, even if nothing was ever held.
+        self.touch();
+        // A way down always fits.
+        let _ = self.change(Step::Down { bytes });
+        self.count(kind, |held| held.saturating_sub(bytes));
+    }
+
+    /// Counts a refusal that the program got to see.
+    pub fn count_refusal(&self) {
+        self.row.refusals.add(1);
+        self.touch();
+        self.account.refusals.add(1);
+    }
+
+    /// What the account holds of one kind is changed by `change`.
+    #[inline]
+    fn count(&self, kind: Kind, change: impl FnOnce(u64) -> u64) {
+        if let Some(counter) = self.account.kinds.get(kind as usize) {
+            counter.store(change(counter.load()));
+        }
     }
 }

@@ -10,10 +10,9 @@
 //!
 //! [`attend`]: Ledger::attend
 
-use super::charge::{Kind, OverQuota};
-use super::device::DeviceIndex;
+use super::charge::OverQuota;
 use super::layout::Ledger;
-use super::slot::{Identity, Slot};
+use super::slot::Identity;
 use crate::sync::Word;
 
 /// How many slots there were when they were last counted, and what `changes` was: bits 16.. and 0..16. Of one process.
@@ -33,27 +32,35 @@ impl Count {
 }
 
 impl Ledger {
-    /// A [`charge`](Self::charge) that, before it is refused, takes back what the dead hold.
+    /// Makes a [`charge`](Self::charge), and before it is refused takes back what the dead hold and makes it again.
     ///
-    /// `all_live` returns whether it is certain that none has died; otherwise `alive` is asked about each.
+    /// `all_live` returns whether it is certain that none has died; otherwise `alive` is asked about each. Both may take
+    /// long, so that a lock which the charge needs is for `charge` to take and release.
     ///
     /// # Errors
     /// It does not fit with the living alone.
-    #[expect(clippy::too_many_arguments, reason = "a charge, and the two ways to know the dead")]
-    pub fn charge_or_reap(
+    #[inline]
+    pub fn or_reap(
         &self,
-        slot: Slot,
-        device: DeviceIndex,
-        kind: Kind,
-        bytes: u64,
-        cap: u64,
+        charge: impl Fn() -> Result<(), OverQuota>,
+        all_live: &dyn Fn() -> bool,
+        alive: &dyn Fn(&Identity) -> bool,
+    ) -> Result<(), OverQuota> {
+        let changes = self.header.changes.load();
+        let Err(refusal) = charge() else { return Ok(()) };
+        self.reap_for(&charge, (changes, refusal), all_live, alive)
+    }
+
+    #[cold]
+    fn reap_for(
+        &self,
+        charge: &dyn Fn() -> Result<(), OverQuota>,
+        (mut changes, mut refusal): (u64, OverQuota),
         all_live: &dyn Fn() -> bool,
         alive: &dyn Fn(&Identity) -> bool,
     ) -> Result<(), OverQuota> {
         loop {
-            let changes = self.header.changes.load();
-            let Err(refusal) = self.charge(slot, device, kind, bytes, cap) else { return Ok(()) };
-            if bytes > cap {
+            if refusal.requested > refusal.limit {
                 return Err(refusal);
             }
             // Repeated as long as a process died. If no dead process was found and none was removed in the mean time,
@@ -61,6 +68,11 @@ impl Ledger {
             let no_dead = all_live() || self.reap(alive) == 0;
             if no_dead && self.header.changes.load() == changes {
                 return Err(refusal);
+            }
+            changes = self.header.changes.load();
+            match charge() {
+                Ok(()) => return Ok(()),
+                Err(again) => refusal = again,
             }
         }
     }

@@ -340,7 +340,7 @@ fn charge_or_reap(
     all_live: &dyn Fn() -> bool,
     alive: &dyn Fn(&Identity) -> bool,
 ) -> Result<(), OverQuota> {
-    ledger.charge_or_reap(slot, DeviceIndex::FIRST, Kind::Alloc, 6, CAP, all_live, alive)
+    ledger.or_reap(|| ledger.charge(slot, DeviceIndex::FIRST, Kind::Alloc, 6, CAP), all_live, alive)
 }
 
 fn refund(ledger: &Ledger, slot: Slot, bytes: u64) {

@@ -119,10 +119,8 @@ impl Ledger {
 
     /// Notes that `slot` has an account of `device`.
     pub(super) fn touch(&self, slot: Slot, device: DeviceIndex) {
-        if let Some(record) = self.owners.get(slot.index())
-            && record.touched.load() & device.bit() == 0
-        {
-            record.touched.set(device.bit());
+        if let Some(line) = self.line(slot, device) {
+            line.touch();
         }
     }
 

@@ -80,8 +80,10 @@ fn walk(
     left: &mut usize,
     visit: &mut dyn FnMut(CUgraphNode, c_int) -> Result<ControlFlow<()>, CuError>,
 ) -> Result<ControlFlow<()>, CuError> {
-    let mut nodes = vec![CUgraphNode::NULL; nodes_of(copy, graph)?.unwrap_or(0).min(*left)];
-    let mut room = nodes.len();
+    let mut room = nodes_of(copy, graph)?.unwrap_or(0).min(*left);
+    let mut nodes = Vec::new();
+    nodes.try_reserve_exact(room).map_err(|_| CuError::OUT_OF_MEMORY)?;
+    nodes.resize(room, CUgraphNode::NULL);
     if room > 0 {
         graph_get_nodes(copy, graph, nodes.as_mut_ptr(), &raw mut room).transpose()?;
     }

@@ -43,12 +43,19 @@ impl Gate {
 
     /// Charges a launch of a tool at a guess: its context has ended since, and nothing can be measured.
     pub(crate) fn launched_by_tool(&self, signature: Signature) {
-        let (now, ns) = (sys::monotonic_ns(), self.costs.guess(signature));
-        if let Some(word) = self.ledger.bucket(self.index) {
-            Bucket::new(word, self.share()).charge(ns, now);
-        }
+        self.paid_by_tool(self.costs.guess(signature));
+    }
+
+    /// Charges a launch of a tool that took this long, without a lock. Returns when the bucket is level.
+    pub(crate) fn paid_by_tool(&self, ns: u64) -> u64 {
+        let now = sys::monotonic_ns();
         self.ledger.worked(self.slot, self.index, now, ns);
         self.ledger.launched(self.slot, self.index, 1);
+        self.ledger.bucket(self.index).map_or(now, |word| {
+            let bucket = Bucket::new(word, self.share());
+            bucket.charge(ns, now);
+            bucket.holds_at(0, now)
+        })
     }
 
     /// Handles a stream that has ended, or will at once.

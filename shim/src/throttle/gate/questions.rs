@@ -23,17 +23,23 @@ impl Gate {
         work: impl FnOnce(&mut Inside) -> T,
     ) -> Option<T> {
         // Checked under the lock: a thread that begins a capture waits for those that have not seen it.
-        self.with(|inside| {
-            let _ = IS_ASKING.try_with(|is_asking| is_asking.set(true));
-            let relaxed = captures::is_any();
-            let done = if relaxed { driver::relaxed(copy, || work(inside)) } else { work(inside) };
-            let _ = IS_ASKING.try_with(|is_asking| is_asking.set(false));
-            done
-        })
+        self.with(|inside| question(copy, captures::is_any(), || work(inside)))
+    }
+
+    /// Asks outside of the lock, in a thread that may hold it: a tool's.
+    pub(crate) fn asking_unlocked<T>(copy: &DriverCopy, work: impl FnOnce() -> T) -> T {
+        question(copy, true, work)
     }
 
     /// Returns whether this thread is inside a question about an event.
     pub(crate) fn is_asking() -> bool {
         IS_ASKING.try_with(Cell::get).unwrap_or(false)
     }
+}
+
+fn question<T>(copy: &DriverCopy, relaxed: bool, work: impl FnOnce() -> T) -> T {
+    let _ = IS_ASKING.try_with(|is_asking| is_asking.set(true));
+    let done = if relaxed { driver::relaxed(copy, work) } else { work() };
+    let _ = IS_ASKING.try_with(|is_asking| is_asking.set(false));
+    done
 }

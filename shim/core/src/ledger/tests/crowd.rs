@@ -47,7 +47,9 @@ fn live(ledger: &Ledger, dice: &mut Dice, pid: u32, dead: &[AtomicBool]) {
     let mut held = 0;
     for _ in 0..dice.roll(20) {
         let bytes = dice.roll(SHARE - held + 1);
-        ledger.charge_or_reap(slot, device, Kind::Alloc, bytes, CAP, &|| false, &alive).unwrap();
+        ledger
+            .or_reap(|| ledger.charge(slot, device, Kind::Alloc, bytes, CAP), &|| false, &alive)
+            .unwrap();
         held += bytes;
         assert!(ledger.used(device) <= CAP);
         let bytes = dice.roll(held + 1);

@@ -11,9 +11,10 @@ fn where_the_count_equals_the_slots_no_process_is_checked() {
     ledger.charge(ada, device, Kind::Alloc, 8, 10).unwrap();
     let count = Count::default();
     let all_live = || ledger.all_live(&count, &|| Some(2));
-    let refused = ledger.charge_or_reap(bea, device, Kind::Alloc, 5, 10, &all_live, &|_| {
-        panic!("looked at");
-    });
+    let refused =
+        ledger.or_reap(|| ledger.charge(bea, device, Kind::Alloc, 5, 10), &all_live, &|_| {
+            panic!("looked at");
+        });
     assert_eq!(refused, Err(OverQuota { requested: 5, used: 8, limit: 10 }));
 }
 
@@ -29,7 +30,9 @@ fn where_the_count_differs_or_is_unknown_each_process_is_checked() {
             looked.set(looked.get() + 1);
             who.pid == 2
         };
-        ledger.charge_or_reap(bea, device, Kind::Alloc, 5, 10, &all_live, &alive).unwrap();
+        ledger
+            .or_reap(|| ledger.charge(bea, device, Kind::Alloc, 5, 10), &all_live, &alive)
+            .unwrap();
         assert!(looked.get() >= 2, "{present:?}");
     }
 }

@@ -115,7 +115,11 @@ impl World {
                 What::ChargeOrReap(d, bytes) => {
                     let device = self.devices[d];
                     return ledger
-                        .charge_or_reap(slot, device, kind, bytes, CAP, &|| false, &alive)
+                        .or_reap(
+                            || ledger.charge(slot, device, kind, bytes, CAP),
+                            &|| false,
+                            &alive,
+                        )
                         .is_ok();
                 }
                 What::Refund(d, bytes) => ledger.refund(slot, self.devices[d], kind, bytes),
