@@ -8,6 +8,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+/// The DRA driver, which only the image needs.
+const DRA: &str = "deploy/gpucap-dra";
+
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial("release: the archive is whole, and the same when made again", archive),
@@ -16,6 +19,7 @@ pub(crate) fn trials() -> Vec<Trial> {
             "release: what is installed runs, and uninstalling leaves what was there before",
             round,
         ),
+        trial("release: its DRA driver is of this version, and stays out of a machine", driver),
         trial("release: what an engine still names is not taken away", named),
         trial("release: an upgrade is one rename, and keeps the version before", upgrade),
         trial("release: installing again changes no file", again),
@@ -104,6 +108,17 @@ fn round() -> Result {
     expect(after == ["opt"], || format!("{after:?}"))
 }
 
+fn driver() -> Result {
+    let scratch = Scratch::new()?;
+    let release = unpacked(&scratch)?;
+    let said = ended(Command::new(release.join(DRA)).arg("--version"), true)?;
+    expect(said == concat!("gpucap-dra ", env!("CARGO_PKG_VERSION"), "\n"), || said.clone())?;
+    let root = scratch.path().join("root");
+    installed(&release, &root)?;
+    let placed = tree(&root)?;
+    expect(!placed.iter().any(|it| it.ends_with("gpucap-dra")), || format!("{placed:?}"))
+}
+
 fn named() -> Result {
     let scratch = Scratch::new()?;
     let release = unpacked(&scratch)?;
@@ -190,8 +205,8 @@ fn notices() -> Result {
     let notices = fs::read_to_string(release.join("licences/crates.txt"))?;
     let named: BTreeSet<&str> = notices.lines().take_while(|line| !line.starts_with('=')).collect();
     let mut linked = BTreeSet::new();
-    for file in ["bin/gpucap", "lib/gpucap-driver", "lib/libgpucap.so"] {
-        linked.extend(crates(&fs::read(release.join("files").join(file))?));
+    for file in ["files/bin/gpucap", "files/lib/gpucap-driver", "files/lib/libgpucap.so", DRA] {
+        linked.extend(crates(&fs::read(release.join(file))?));
     }
     expect(linked.len() > 10, || format!("only {linked:?}"))?;
     let missing: Vec<_> = linked.iter().filter(|name| !named.contains(name.as_str())).collect();
