@@ -77,7 +77,8 @@ case $word in
         reconfigure --undo "$@"
         DESTDIR=$HOST PREFIX=$prefix "$here/uninstall.sh"
         rm -f "$HOST$etc/config.json" "$HOST$etc/config.json.new"
-        # What the DRA driver keeps for its next start.
+        # What the DRA driver keeps for its next start. The words are expanded there.
+        # shellcheck disable=SC2016
         on_node sh -c 'rm -rf "$1"; rm -f "$2"/gpucap-claim-*.json' sh "$kubelet/plugins/slice.gpucap.io" "$cdi"
         # Here they are mounts; there they are directories, and stay if they contain files of others.
         on_node rmdir "$prefix" "$etc" 2>/dev/null || true

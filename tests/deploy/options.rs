@@ -236,7 +236,7 @@ const SETTINGS: &[(&str, &[&str], &[&str])] = &[
     ("privileged", &["\"inject\"", "\"refuse\""], &["\"allow\"", "false"]),
     ("native_limits", &["\"off\"", "\"auto\"", "\"required\""], &["\"on\""]),
     ("driver_libraries", &["\"/run/nvidia/driver/usr/lib\""], &["\"lib\""]),
-    ("driver_libaries", &[], &["\"/lib\""]),
+    ("driver_library", &[], &["\"/lib\""]),
 ];
 
 fn hook() -> Result {
