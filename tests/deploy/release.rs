@@ -1,7 +1,7 @@
 //! The archive of a release, its installation below a root of its own, and what is left afterwards.
 
 use crate::{ARCHIVE, ended, expect, real, release, tree, unpacked};
-use gpucap_tests::{Result, Scratch, Stop, markdown, trial};
+use gpucap_tests::{Result, Scratch, Stop, markdown, project, trial};
 use libtest_mimic::Trial;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -23,6 +23,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("release: what an engine still names is not taken away", named),
         trial("release: an upgrade is one rename, and keeps the version before", upgrade),
         trial("release: installing again changes no file", again),
+        trial("release: each crate of what ships has the text of its licence", texts),
         trial("release: the notices name each crate of which its files hold a line", notices),
     ]
 }
@@ -193,6 +194,26 @@ fn again() -> Result {
     expect(fs::read(&library)? == b"new" && held.metadata()?.len() == size, || {
         "the library was written in place".into()
     })
+}
+
+/// Without one, no release can be made.
+fn texts() -> Result {
+    let zig = Command::new("python3").args(["-c", "import ziglang"]).output()?;
+    if !zig.status.success() {
+        return Err(Stop::skip(
+            "zig, whose texts are among them, is missing (ci/run --install gets it)",
+        ));
+    }
+    let scratch = Scratch::new()?;
+    ended(Command::new(project().join("ci/licences")).arg(scratch.path()), true)?;
+    let text = fs::read_to_string(scratch.path().join("crates.txt"))?;
+    let (names, texts) = text.split_once(&"=".repeat(80)).ok_or_else(|| Stop::fail("no texts"))?;
+    // One of the command's, one of the driver's, whose package has no text.
+    for name in ["oci-spec ", "kube "] {
+        let line = names.lines().find(|line| line.starts_with(name)).unwrap_or("none");
+        expect(texts.contains(line), || format!("no text of {name}"))?;
+    }
+    Ok(())
 }
 
 /// What is compiled tells where a panic would be: in which file of which crate. Whatever says so is linked.
