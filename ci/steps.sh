@@ -78,7 +78,7 @@ step_containers() { # under real runtimes, a container that asked for a slice ha
     tests containers
 }
 
-step_deploy() { # a release installs and leaves nothing behind, and so does it on a node; the manifests agree with it
+step_deploy() { # a release installs and leaves nothing behind, and so does it on a node; the Helm chart agrees with it
     tests deploy
 }
 
@@ -174,9 +174,13 @@ step_symbols() { # the shipped files ask little of a machine and show it nothing
     build_shipped_library
     symbols_of_library "$SHIPPED_LIBRARY"
     check 'gpucap-driver asks for nothing newer than glibc 2.17' is_for_old_glibc "$SHIPPED_DRIVER"
-    have musl || { skip 'gpucap: musl is missing (ci/run --install gets it)' && return; }
+    have musl || { skip 'gpucap and gpucap-dra: musl is missing (ci/run --install gets it)' && return; }
     build_shipped_command
+    build_shipped_dra
     symbols_of_program "$SHIPPED_COMMAND"
+    symbols_of_program "$SHIPPED_DRA"
+    # What each node pulls for it; a new dependency shows here.
+    check 'gpucap-dra has at most 10 MiB' test "$(stat -c %s "$SHIPPED_DRA")" -le $((10 << 20))
 }
 
 step_shipped() { # with --full: the files built for old machines pass the same tests
@@ -190,7 +194,7 @@ step_shipped() { # with --full: the files built for old machines pass the same t
     export GPUCAP_ARTIFACTS
     trap 'rm -rf "$GPUCAP_ARTIFACTS"' EXIT
     cp "$TARGET"/release/{gpucap*,lib*.so} "$GPUCAP_ARTIFACTS"
-    cp "$SHIPPED_LIBRARY" "$SHIPPED_DRIVER" "$SHIPPED_COMMAND" "$GPUCAP_ARTIFACTS"
+    cp "$SHIPPED_LIBRARY" "$SHIPPED_DRIVER" "$SHIPPED_COMMAND" "$SHIPPED_DRA" "$GPUCAP_ARTIFACTS"
     # With the stub as it is built here: zig's start files lack the call of gcc's, and so of real drivers, by which the
     # shim gets them.
     tests routes
@@ -277,6 +281,6 @@ is_for_old_glibc() {
 }
 
 symbols_of_program() {
-    check 'gpucap has no interpreter' test -z "$(readelf -W -l "$1" | grep -w INTERP)"
-    check 'gpucap needs no library' test -z "$(readelf -W -d "$1" | grep -F '(NEEDED)')"
+    check "${1##*/} has no interpreter" test -z "$(readelf -W -l "$1" | grep -w INTERP)"
+    check "${1##*/} needs no library" test -z "$(readelf -W -d "$1" | grep -F '(NEEDED)')"
 }

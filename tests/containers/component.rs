@@ -1,4 +1,4 @@
-//! `hook/deploy/metrics` as a cluster runs it: the command of the manifest, with its mounts and its capabilities alone,
+//! The metrics of the chart as a cluster runs them: the command of the container, with its mounts and its capabilities alone,
 //! shows a container that runs on the node.
 
 use crate::capped::begin;
@@ -6,17 +6,17 @@ use crate::enclosure::Userland;
 use crate::image::{Image, add};
 use crate::podman::Podman;
 use crate::{expect, trials_of_releases};
-use gpucap_tests::{Build, Result, Stop, project};
+use gpucap_tests::chart;
+use gpucap_tests::{Build, Result, Stop};
 use libtest_mimic::Trial;
 use serde_json::Value;
-use std::fs;
 
 pub(crate) fn trials() -> Vec<Trial> {
     let rules = &[("the metrics component shows a container, and says if it cannot", shown as _)];
     trials_of_releases("podman", rules)
 }
 
-/// The container of the manifest, and the volumes of its pod.
+/// The container of the metrics, and the volumes of its pod.
 struct Component {
     container: Value,
     volumes: Vec<Value>,
@@ -24,21 +24,14 @@ struct Component {
 
 impl Component {
     fn metrics() -> Result<Self> {
-        let deploy = project().join("hook/deploy");
-        let yaml = |text: &str| serde_yaml_ng::from_str::<Value>(text).map_err(Stop::fail);
-        let read = |name: &str| yaml(&fs::read_to_string(deploy.join(name))?);
-        let pod = read("daemonset.yaml")?["spec"]["template"]["spec"].take();
-        let component = read("metrics/kustomization.yaml")?;
-        let operations = yaml(component["patches"][0]["patch"].as_str().unwrap_or_default())?;
-        let added = |place: &str| -> Vec<Value> {
-            let operations = operations.as_array().into_iter().flatten();
-            operations.filter(|it| it["path"] == place).map(|it| it["value"].clone()).collect()
-        };
-        let container = added("/spec/template/spec/containers/-").pop();
-        let volumes = pod["volumes"].as_array().cloned().unwrap_or_default();
+        let objects = chart::rendered(&["--set", "metrics.enabled=true"])?;
+        let mut set = chart::object(&objects, "DaemonSet", "gpucap")?;
+        let pod = set["spec"]["template"]["spec"].take();
+        let mut containers = pod["containers"].as_array().into_iter().flatten();
+        let container = containers.find(|it| it["name"] == "metrics").cloned();
         Ok(Self {
             container: container.ok_or_else(|| Stop::fail("no container"))?,
-            volumes: volumes.into_iter().chain(added("/spec/template/spec/volumes/-")).collect(),
+            volumes: pod["volumes"].as_array().cloned().unwrap_or_default(),
         })
     }
 

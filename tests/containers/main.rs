@@ -16,7 +16,7 @@
 //! * [`pods`]: what a kubelet asks of any engine.
 //! * [`nri`]: containerd, which asks the plugin about the containers of any pod.
 //! * [`cri`], [`docker`], [`podman`]: engines of each release that can be had, told of us by `gpucap configure`.
-//! * [`component`]: `hook/deploy/metrics` on a node with a container.
+//! * [`component`]: the chart's metrics on a node with a container.
 //! * [`scraped`]: a real Prometheus that scrapes a limited container.
 //! * [`earlier`]: hook, library and command of two versions, mixed.
 //! * [`older`]: images of older systems, with the files as they are shipped.

@@ -64,7 +64,7 @@ impl Server {
         let prometheus = program("prometheus", "usr/bin/prometheus")?;
         let config = json!({
             "global": {"scrape_interval": "250ms", "scrape_timeout": "250ms", "evaluation_interval": "250ms"},
-            "rule_files": [project().join("hook/deploy/metrics/rules.yml")],
+            "rule_files": [project().join("hook/deploy/helm/gpucap/files/rules.yml")],
             "scrape_configs": [{"job_name": "gpucap", "static_configs": [{"targets": [target]}]}],
         });
         let file = scratch.path().join("prometheus.yml");
@@ -111,7 +111,7 @@ impl Server {
 
 /// What the panels ask, of all pods.
 fn questions() -> Result<Vec<String>> {
-    let text = fs::read_to_string(project().join("hook/deploy/metrics/dashboard.json"))?;
+    let text = fs::read_to_string(project().join("hook/deploy/helm/gpucap/files/dashboard.json"))?;
     let dashboard: Value = serde_json::from_str(&text).map_err(Stop::fail)?;
     let panels = dashboard["panels"].as_array().into_iter().flatten();
     let targets = panels.filter_map(|panel| panel["targets"].as_array()).flatten();
@@ -136,7 +136,7 @@ fn answered(runtime: Runtime) -> Result {
     let prometheus = Server::prometheus(&scratch, &metrics.address)?;
     let mut left = questions()?;
     expect(left.len() >= 10, || format!("{left:?}"))?;
-    let rules = fs::read_to_string(project().join("hook/deploy/metrics/rules.yml"))?;
+    let rules = fs::read_to_string(project().join("hook/deploy/helm/gpucap/files/rules.yml"))?;
     let rules = rules.matches("- alert:").count();
     let since = Instant::now();
     while !left.is_empty() || prometheus.evaluated() < rules {

@@ -1,6 +1,8 @@
 //! The DRA driver's manifests: they agree with the driver, and give it no more than it asks for.
 
-use crate::{ended, expect, manifest};
+use crate::manifests::{daemonset, with};
+use crate::{ended, expect};
+use gpucap_tests::chart::{self, NAMESPACE};
 use gpucap_tests::{Build, Result, Stop, trial};
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
@@ -15,8 +17,14 @@ pub(crate) fn trials() -> Vec<Trial> {
     ]
 }
 
+const DRA: &str = "dra.enabled=true";
+
+fn object(kind: &str, name: &str) -> Result<Value> {
+    chart::object(&with(DRA)?, kind, name)
+}
+
 fn pod() -> Result<Value> {
-    Ok(manifest("dra/daemonset.yaml")?["spec"]["template"]["spec"].take())
+    Ok(daemonset("gpucap-dra", DRA)?["spec"]["template"]["spec"].take())
 }
 
 /// What the driver says of its options, by their names.
@@ -40,7 +48,12 @@ fn words() -> Result {
         expect(!option.is_empty() && help.contains(&format!("{option} <")), || word.to_string())?;
     }
     let asks = container["args"][0].as_str().unwrap_or_default();
-    expect(asks.ends_with(&default(&help, "asks")?), || asks.to_owned())?;
+    let program = default(&help, "asks")?;
+    expect(asks.ends_with(&program), || asks.to_owned())?;
+    // Each blank parts two words: a node without such a command has no empty one.
+    let bare = daemonset("gpucap-dra", "dra.enabled=true,node.run=")?;
+    let bare = &bare["spec"]["template"]["spec"]["containers"][0]["args"][0];
+    expect(*bare == format!("--asks=nsenter -t 1 -m {program}"), || bare.to_string())?;
     expect(
         container["env"][0]["name"] == "NODE_NAME" && help.contains("[env: NODE_NAME=]"),
         || help.clone(),
@@ -60,7 +73,7 @@ fn words() -> Result {
 }
 
 fn rights() -> Result {
-    let role = manifest("dra/clusterrole.yaml")?;
+    let role = object("ClusterRole", "gpucap-dra")?;
     let expected = json!([
         {"apiGroups": ["resource.k8s.io"], "resources": ["resourceclaims"], "verbs": ["get"]},
         {
@@ -70,18 +83,17 @@ fn rights() -> Result {
         {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get"]},
     ]);
     expect(role["rules"] == expected, || role.to_string())?;
-    let installer = manifest("daemonset.yaml")?["spec"]["template"]["spec"].take();
+    let installer = daemonset("gpucap", DRA)?["spec"]["template"]["spec"].take();
     let installer = &installer["initContainers"][0]["securityContext"];
     let own = &pod()?["containers"][0]["securityContext"];
     expect(own == installer, || format!("{own}, not {installer}"))
 }
 
 fn bound() -> Result {
-    let account = manifest("dra/serviceaccount.yaml")?["metadata"]["name"].take();
-    let binding = manifest("dra/clusterrolebinding.yaml")?;
-    let role = manifest("dra/clusterrole.yaml")?["metadata"]["name"].take();
-    let namespace = manifest("dra/kustomization.yaml")?["namespace"].take();
-    let subject = json!([{"kind": "ServiceAccount", "name": account, "namespace": namespace}]);
+    let account = object("ServiceAccount", "gpucap-dra")?["metadata"]["name"].take();
+    let binding = object("ClusterRoleBinding", "gpucap-dra")?;
+    let role = object("ClusterRole", "gpucap-dra")?["metadata"]["name"].take();
+    let subject = json!([{"kind": "ServiceAccount", "name": account, "namespace": NAMESPACE}]);
     expect(binding["subjects"] == subject && binding["roleRef"]["name"] == role, || {
         binding.to_string()
     })?;
@@ -91,19 +103,18 @@ fn bound() -> Result {
         spec["serviceAccountName"] == account && spec["automountServiceAccountToken"].is_null(),
         || spec["serviceAccountName"].to_string(),
     )?;
-    let policy = manifest("dra/policy.yaml")?;
+    let policy = object("ValidatingAdmissionPolicy", "gpucap-dra")?;
     let condition = &policy["spec"]["matchConditions"][0]["expression"];
-    let (namespace, account) =
-        (namespace.as_str().unwrap_or_default(), account.as_str().unwrap_or_default());
+    let account = account.as_str().unwrap_or_default();
     let user =
-        format!("request.userInfo.username == \"system:serviceaccount:{namespace}:{account}\"");
+        format!("request.userInfo.username == \"system:serviceaccount:{NAMESPACE}:{account}\"");
     expect(*condition == user, || condition.to_string())?;
-    let binding = manifest("dra/policybinding.yaml")?;
+    let binding = object("ValidatingAdmissionPolicyBinding", "gpucap-dra")?;
     expect(binding["spec"]["policyName"] == policy["metadata"]["name"], || binding.to_string())
 }
 
 fn class() -> Result {
-    let class = manifest("dra/deviceclass.yaml")?;
+    let class = object("DeviceClass", "slice.gpucap.io")?;
     let driver = default(&help()?, "name")?;
     let expression = &class["spec"]["selectors"][0]["cel"]["expression"];
     expect(*expression == format!("device.driver == \"{driver}\""), || expression.to_string())?;

@@ -1,6 +1,8 @@
 //! Each example gets the slice that it shows; the validation passes for a slice and fails for a card.
 
-use crate::{ended, expect, manifest, manifests, script};
+use crate::manifests::with;
+use crate::{ended, expect, manifests, script};
+use gpucap_tests::chart;
 use gpucap_tests::{Build, Result, Scratch, Stop, project, trial};
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
@@ -113,7 +115,7 @@ const PREPARED: &str = r#"{"createRuntime": [{"path": "/opt/gpucap/current/bin/g
 const OF_THE_NODE: [&str; 2] = ["allocation", "kubelet"];
 
 fn slices() -> Result {
-    let settings = manifest("settings.yaml")?;
+    let settings = chart::object(&with("uninstall=false")?, "ConfigMap", "gpucap-settings")?;
     let node = settings["data"]["config.json"].as_str().unwrap_or_default();
     let mut seen = 0;
     for (file, pod) in manifests::all()? {
@@ -184,7 +186,7 @@ fn explained(pod: &Value, example: &Example, node: &str) -> Result<String> {
 }
 
 fn validation() -> Result {
-    let job = manifest("validate.yaml")?;
+    let job = chart::object(&with("uninstall=false")?, "Job", "gpucap-validate")?;
     let container = &job["spec"]["template"]["spec"]["containers"][0];
     expect(container["env"] == json!([{"name": "GPU_MEM_LIMIT", "value": "2Gi"}]), || {
         format!("the script compares with 2048 MiB, not {}", container["env"])

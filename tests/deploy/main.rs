@@ -1,25 +1,28 @@
-//! What a release and a cluster put on a machine: `ci/release`, the scripts and the manifests of `hook/deploy`.
+//! What a release and a cluster put on a machine: `ci/release`, the scripts and the Helm chart of `hook/deploy`.
 //!
 //! * [`release`]: the archive installs below any root, upgrades, and leaves nothing behind.
-//! * [`node`]: what the DaemonSets run keeps a node whole at each step, on a node made of stand-ins.
-//! * [`manifests`]: each manifest has the fields that the API knows, and agrees with the scripts and the command.
-//! * [`shape`]: those fields, for the kinds that we use, where no schema of the API is available.
+//! * [`node`]: what the DaemonSet runs keeps a node whole at each step, on a node made of stand-ins.
+//! * [`chart`]: what each option of the Helm chart adds, and how gpucap leaves the nodes.
+//! * [`options`]: each is described and in the schema, and a wrong value is refused.
+//! * [`manifests`]: what the chart renders agrees with itself, with the scripts and with the command.
 //! * [`schema`]: the API's own schemas, in two releases. No cluster is asked.
 //! * [`option`]: the DaemonSet with the plugin for NRI, and with metrics.
 //! * [`monitoring`]: the alerts and the dashboard ask for metrics that there are, and each alert fires.
-//! * [`dra`]: the DRA driver's manifests agree with the driver.
+//! * [`dra`]: the DRA driver's objects agree with the driver.
 //! * [`examples`]: each example gets the slice that it shows, and the validation tells a slice from a card.
 
+mod chart;
 mod dra;
 mod examples;
 mod manifests;
 mod monitoring;
 mod node;
 mod option;
+mod options;
 mod release;
 mod schema;
-mod shape;
 
+use gpucap_tests::chart::documents;
 use gpucap_tests::{Build, Result, Scratch, Stop, main as harness, project};
 use serde_json::Value;
 use std::env;
@@ -36,6 +39,8 @@ fn main() -> ExitCode {
     let suites = [
         release::trials,
         node::trials,
+        chart::trials,
+        options::trials,
         manifests::trials,
         option::trials,
         dra::trials,
@@ -46,19 +51,15 @@ fn main() -> ExitCode {
     harness(suites.into_iter().flat_map(|trials| trials()).collect())
 }
 
-/// Where the manifests lie.
+/// The directory of all that is about clusters.
 fn deploy() -> PathBuf {
     project().join("hook/deploy")
 }
 
 /// The objects of one file, which has one document.
 fn manifest(name: &str) -> Result<Value> {
-    yaml(&fs::read_to_string(deploy().join(name))?)?.pop().ok_or_else(|| Stop::fail(name))
-}
-
-/// The documents of a text, which are parted as `kubectl` writes them.
-fn yaml(text: &str) -> Result<Vec<Value>> {
-    text.split("\n---\n").map(|text| serde_yaml_ng::from_str(text).map_err(Stop::fail)).collect()
+    let text = fs::read_to_string(deploy().join(name))?;
+    documents(&text)?.pop().ok_or_else(|| Stop::fail(name))
 }
 
 /// The archive of a real release, if one is tested: `ci/run --full release` names it.

@@ -1,24 +1,21 @@
-//! The manifests: their form, and that they agree with one another, with the scripts and with what containerd is told.
+//! What the chart renders: its objects agree with one another, with the scripts and with what containerd is told.
+//!
+//! Each rule holds for each set of options in [`SETS`].
 
-use crate::option::{self, COMPONENTS};
-use crate::{deploy, ended, expect, manifest, script, shape, tree, yaml};
-use gpucap_tests::{Build, Result, Scratch, Stop, project, trial};
+use crate::{deploy, ended, expect, manifest, script, tree};
+use gpucap_tests::chart::{self, NAMESPACE};
+use gpucap_tests::{Build, Result, Scratch, Stop, trial};
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 use std::env;
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
-        trial("manifests: each has the fields of its kind, and no other", forms),
-        trial("manifests: a fault in the form is found", bites),
-        trial(
-            "manifests: each image has its registry and a version, ours the one of this release",
-            images,
-        ),
+        trial("manifests: each image has its registry and a version, ours the one option", images),
         trial("manifests: what a pod refers to is there", references),
+        trial("manifests: each object is in the namespace, unless its kind has none", namespaced),
         trial("manifests: what enters the node is no more than it must be", privileges),
         trial("manifests: the node's places are those of the script", places),
         trial("manifests: leaving a node has the rights and places of coming", leaving),
@@ -26,28 +23,58 @@ pub(crate) fn trials() -> Vec<Trial> {
             "manifests: containerd is told of the handler, and passes on the annotations",
             handler,
         ),
-        trial("manifests: kustomize builds them, in the namespace", kustomized),
-        trial("manifests: the manual's overlays put in the registry and the settings", overlays),
     ]
 }
 
-/// Each manifest, with its name.
+/// Everything that the chart can do at once.
+pub(crate) const ALL: &str = "nri.enabled=true,dra.enabled=true,metrics.enabled=true,\
+    metrics.podMonitor.enabled=true,metrics.rules.enabled=true,metrics.rules.hami=true,\
+    metrics.dashboard.enabled=true,metrics.networkPolicy.enabled=true,\
+    metrics.networkPolicy.from[0].podSelector.matchLabels.app=prometheus,\
+    settings.kubelet_checkpoint=/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint,\
+    settings.dra_checkpoint=/var/lib/kubelet/plugins/gpu.nvidia.com/checkpoint.json,\
+    image.pullSecrets[0].name=registry";
+
+/// Sets of options, by a name.
+pub(crate) const SETS: [(&str, &str); 7] = [
+    ("defaults", "uninstall=false"),
+    ("nri", "nri.enabled=true"),
+    ("metrics", "metrics.enabled=true,settings.run_dir=/srv/run"),
+    ("dra", "dra.enabled=true,node.kubelet=/srv/kubelet"),
+    ("all", ALL),
+    ("leaving", "uninstall=true"),
+    ("all leaving", "uninstall=true,nri.enabled=true,metrics.enabled=true,dra.enabled=true"),
+];
+
+/// The objects of a set of options.
+pub(crate) fn with(options: &str) -> Result<Vec<Value>> {
+    chart::rendered(&["--set", options])
+}
+
+/// The DaemonSet of this name, with these options.
+pub(crate) fn daemonset(name: &str, options: &str) -> Result<Value> {
+    chart::object(&with(options)?, "DaemonSet", name)
+}
+
+/// The examples, and each object of each set of options, with a name.
 pub(crate) fn all() -> Result<Vec<(String, Value)>> {
-    let names = tree(&deploy())?.into_iter().filter(|name| name.ends_with(".yaml"));
+    let names = tree(&deploy().join("examples"))?;
+    let examples = names.iter().map(|name| format!("examples/{name}"));
     let mut all: Vec<_> =
-        names.map(|name| Ok((name.clone(), manifest(&name)?))).collect::<Result<_>>()?;
-    for component in COMPONENTS {
-        all.push((format!("with {component}"), option::daemonset(&[component])?));
+        examples.map(|name| Ok((name.clone(), manifest(&name)?))).collect::<Result<_>>()?;
+    for (set, options) in SETS {
+        let named = |it: Value| (format!("{set}: {} {}", it["kind"], it["metadata"]["name"]), it);
+        all.extend(with(options)?.into_iter().map(named));
     }
-    all.push(("with all components".into(), option::daemonset(&COMPONENTS)?));
-    expect(all.len() >= 10, || format!("only {} manifests", all.len()))?;
+    expect(all.len() >= 60, || format!("only {} objects", all.len()))?;
     Ok(all)
 }
 
 /// The pod that an object describes.
 fn pod(object: &Value) -> Option<&Value> {
     let spec = object.get("spec")?;
-    Some(spec.pointer("/template/spec").unwrap_or(spec))
+    let pod = spec.pointer("/template/spec").unwrap_or(spec);
+    pod.get("containers").map(|_| pod)
 }
 
 fn containers(object: &Value) -> Vec<&Value> {
@@ -56,43 +83,17 @@ fn containers(object: &Value) -> Vec<&Value> {
     lists.flatten().collect()
 }
 
-fn forms() -> Result {
-    for (name, object) in all()? {
-        let faults = shape::faults(&object);
-        expect(faults.is_empty(), || format!("{name}: {faults:?}"))?;
-    }
-    Ok(())
-}
-
-fn bites() -> Result {
-    let sound = manifest("daemonset.yaml")?;
-    let container = "/spec/template/spec/containers/0";
-    for (place, key, value) in [
-        ("", "kind", json!("Daemonset")),
-        ("/spec", "selectr", json!({})),
-        ("/spec/template/spec", "hostPid", json!(true)),
-        ("/spec/template/spec/nodeSelector", "gpucap/node", json!(true)),
-        (container, "image", Value::Null),
-        (container, "resources", json!({"limits": {"memory": null}})),
-        (container, "command", json!("sleep")),
-    ] {
-        let mut broken = sound.clone();
-        let object = broken.pointer_mut(place).ok_or_else(|| Stop::fail(place))?;
-        object[key] = value;
-        expect(!shape::faults(&broken).is_empty(), || format!("{place}/{key}: not found"))?;
-    }
-    Ok(())
+fn list(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
 }
 
 fn images() -> Result {
-    let own = format!("gpucap-installer:{}", env!("CARGO_PKG_VERSION"));
-    let dra = format!("gpucap-dra:{}", env!("CARGO_PKG_VERSION"));
+    let own = concat!("gpucap:", env!("CARGO_PKG_VERSION"));
     for (name, object) in all()? {
         for container in containers(&object) {
             let image = container["image"].as_str().unwrap_or_default();
             let pinned = match image.split_once(':') {
-                Some(("gpucap-installer", _)) => image == own,
-                Some(("gpucap-dra", _)) => image == dra,
+                Some(("gpucap", _)) => image == own,
                 // CRI-O knows of no registry by itself.
                 Some((name, tag)) => {
                     name.starts_with("docker.io/")
@@ -103,20 +104,26 @@ fn images() -> Result {
             expect(pinned, || format!("{name}: {image}"))?;
         }
     }
+    let set =
+        "image.repository=r.example/a/gpucap,image.tag=v2,image.pullPolicy=Always,dra.enabled=true";
+    for object in with(set)?.iter().filter(|it| it["metadata"]["name"] != "gpucap-validate") {
+        for container in containers(object) {
+            let image = (&container["image"], &container["imagePullPolicy"]);
+            expect(image == (&json!("r.example/a/gpucap:v2"), &json!("Always")), || {
+                container.to_string()
+            })?;
+        }
+    }
     let text = fs::read_to_string(deploy().join("Containerfile"))?;
-    let is_one = |text: &str, own: &str| {
-        text.contains(own) && text.contains("\nFROM docker.io/library/busybox:1.")
-    };
-    expect(is_one(&text, &own), || text)?;
-    let text = fs::read_to_string(deploy().join("dra/Containerfile"))?;
-    expect(is_one(&text, &dra), || text)
+    let is_one = text.contains(&format!("REGISTRY/{own}"))
+        && text.contains("\nFROM docker.io/library/busybox:1.");
+    expect(is_one, || text)
 }
 
 fn references() -> Result {
-    let class = manifest("runtimeclass.yaml")?;
-    let named = |list: &Value, key: &str| -> Vec<String> {
-        let list = list.as_array().into_iter().flatten();
-        list.filter_map(|it| it[key].as_str().map(str::to_owned)).collect()
+    let class = chart::object(&with("uninstall=false")?, "RuntimeClass", "gpucap")?;
+    let named = |value: &Value, key: &str| -> Vec<String> {
+        list(value).filter_map(|it| it[key].as_str().map(str::to_owned)).collect()
     };
     for (name, object) in all()? {
         let Some(pod) = pod(&object) else { continue };
@@ -131,9 +138,12 @@ fn references() -> Result {
         for volume in &volumes {
             expect(mounts.contains(volume), || format!("{name}: no container mounts {volume}"))?;
         }
-        if let Some(labels) = object.pointer("/spec/selector/matchLabels") {
+        if let Some(labels) =
+            object.pointer("/spec/selector/matchLabels").and_then(Value::as_object)
+        {
             let template = &object["spec"]["template"]["metadata"]["labels"];
-            expect(labels == template, || format!("{name}: {labels} selects no {template}"))?;
+            let selects = labels.iter().all(|(key, value)| template[key] == *value);
+            expect(selects, || format!("{name}: {labels:?} selects no {template}"))?;
             // Both go where pods of the class go, and nowhere else; no taint keeps them from it.
             let (own, other) = (&pod["nodeSelector"], &class["scheduling"]["nodeSelector"]);
             expect(!own.is_null() && own == other, || format!("{name}: {own}, not {other}"))?;
@@ -146,73 +156,103 @@ fn references() -> Result {
     }
     let tolerations = json!([{"key": "nvidia.com/gpu", "operator": "Exists"}]);
     expect(class["scheduling"]["tolerations"] == tolerations, || class.to_string())?;
-    let settings = manifest("settings.yaml")?;
-    let volumes = manifest("daemonset.yaml")?["spec"]["template"]["spec"]["volumes"].clone();
-    let name = &settings["metadata"]["name"];
-    let mut volumes = volumes.as_array().into_iter().flatten();
-    expect(volumes.any(|it| it["configMap"]["name"] == *name), || format!("{name} is not mounted"))
+    let objects = with("uninstall=false")?;
+    let pod = chart::object(&objects, "DaemonSet", "gpucap")?["spec"]["template"]["spec"].take();
+    let named = list(&pod["volumes"]).find_map(|it| it["configMap"]["name"].as_str());
+    chart::object(&objects, "ConfigMap", named.unwrap_or_default()).map(drop)
+}
+
+/// Kinds that are in no namespace.
+const GLOBAL: [&str; 6] = [
+    "RuntimeClass",
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+    "DeviceClass",
+];
+
+fn namespaced() -> Result {
+    for (name, object) in all()?.iter().filter(|(name, _)| !name.starts_with("examples/")) {
+        let is_global = GLOBAL.iter().any(|it| object["kind"] == *it);
+        let namespace = &object["metadata"]["namespace"];
+        let fits = if is_global { namespace.is_null() } else { *namespace == NAMESPACE };
+        expect(fits, || format!("{name}: {namespace}"))?;
+        let version = &object["metadata"]["labels"]["app.kubernetes.io/version"];
+        expect(*version == env!("CARGO_PKG_VERSION"), || format!("{name}: {version}"))?;
+    }
+    Ok(())
 }
 
 fn privileges() -> Result {
-    for name in ["daemonset.yaml", "uninstall/daemonset.yaml"] {
-        let object = manifest(name)?;
-        let spec = pod(&object).ok_or_else(|| Stop::fail(name))?;
-        expect(spec["automountServiceAccountToken"] == false, || format!("{name}: a token"))?;
+    for options in ["uninstall=false", "uninstall=true"] {
+        let object = daemonset("gpucap", options)?;
+        let spec = pod(&object).ok_or_else(|| Stop::fail(options))?;
+        expect(spec["automountServiceAccountToken"] == false, || format!("{options}: a token"))?;
         let security = |list: &str| &spec[list][0]["securityContext"];
         let (enters, stays) = (security("initContainers"), security("containers"));
         let added = &enters["capabilities"]["add"];
         let exact = *added == json!(["SYS_PTRACE", "SYS_ADMIN", "SYS_CHROOT"]);
-        expect(exact && enters["privileged"] == false, || format!("{name}: {enters}"))?;
+        expect(exact && enters["privileged"] == false, || format!("{options}: {enters}"))?;
         let bare = stays["capabilities"] == json!({"drop": ["ALL"]})
             && stays["runAsNonRoot"] == true
             && stays["allowPrivilegeEscalation"] == false;
-        expect(bare, || format!("{name}: {stays}"))?;
-        for container in containers(&object) {
+        expect(bare, || format!("{options}: {stays}"))?;
+    }
+    for (name, object) in all()?.iter().filter(|(name, _)| !name.starts_with("examples/")) {
+        // The one of `helm test` is a pod as users have them.
+        for container in containers(object).iter().filter(|it| it["name"] != "validate") {
             let security = &container["securityContext"];
             let closed = security["readOnlyRootFilesystem"] == true
-                && security["capabilities"]["drop"] == json!(["ALL"]);
-            expect(closed, || format!("{name}: {security}"))?;
+                && security["capabilities"]["drop"] == json!(["ALL"])
+                && security["allowPrivilegeEscalation"].is_boolean()
+                && security["seccompProfile"]["type"] == "RuntimeDefault"
+                && container["resources"]["limits"]["memory"].is_string();
+            expect(closed, || format!("{name}: {container}"))?;
         }
     }
     Ok(())
 }
 
 fn places() -> Result {
-    let object = manifest("daemonset.yaml")?;
+    let object = daemonset("gpucap", "uninstall=false")?;
     let spec = pod(&object).ok_or_else(|| Stop::fail("no pod"))?;
     let text = fs::read_to_string(deploy().join("node.sh"))?;
-    let list = |list: &Value| list.as_array().cloned().unwrap_or_default();
     for (variable, volume) in [("PREFIX", "prefix"), ("ETC", "etc")] {
-        let volumes = list(&spec["volumes"]);
         let of = |it: &&Value| it["name"] == volume;
-        let host = volumes.iter().find(of).and_then(|it| it["hostPath"]["path"].as_str());
-        let mounts = list(&spec["initContainers"][0]["volumeMounts"]);
-        let mount = mounts.iter().find(of).and_then(|it| it["mountPath"].as_str());
+        let host = list(&spec["volumes"]).find(of).and_then(|it| it["hostPath"]["path"].as_str());
+        let mut mounts = list(&spec["initContainers"][0]["volumeMounts"]);
+        let mount = mounts.find(of).and_then(|it| it["mountPath"].as_str());
         let host = host.ok_or_else(|| Stop::fail(volume))?;
         expect(text.contains(&format!("${{{variable}:-{host}}}")), || host.to_owned())?;
         expect(mount == Some(&format!("/host{host}")), || format!("{mount:?}"))?;
     }
-    expect(text.contains("${HOST-/host}"), || "HOST".into())
+    expect(text.contains("${HOST-/host}"), || "HOST".into())?;
+    let env: Vec<_> = list(&spec["initContainers"][0]["env"]).collect();
+    for it in &env {
+        let (name, value) = (it["name"].as_str(), it["value"].as_str());
+        let (name, value) = (name.unwrap_or_default(), value.unwrap_or_default());
+        let is_default = |sign| text.contains(&format!("${{{name}{sign}{value}}}"));
+        expect(is_default(":-") || is_default("-"), || it.to_string())?;
+    }
+    expect(env.len() == 4, || format!("{env:?}"))
 }
 
 fn leaving() -> Result {
-    let (mut comes, mut leaves) =
-        (manifest("daemonset.yaml")?, manifest("uninstall/daemonset.yaml")?);
-    let coming = comes["spec"]["template"]["spec"].take();
-    let leaving = leaves["spec"]["template"]["spec"].take();
+    let coming = daemonset("gpucap", "uninstall=false")?["spec"]["template"]["spec"].take();
+    let leaving = daemonset("gpucap", "uninstall=true")?["spec"]["template"]["spec"].take();
     for key in ["nodeSelector", "tolerations", "hostPID"] {
         expect(coming[key] == leaving[key], || format!("{key}: {}", leaving[key]))?;
     }
     let container = |pod: &Value, key: &str| pod["initContainers"][0][key].clone();
-    for key in ["image", "securityContext", "resources"] {
+    for key in ["image", "env", "securityContext", "resources"] {
         let (one, other) = (container(&coming, key), container(&leaving, key));
-        expect(one == other, || format!("{key}: {other}"))?;
+        expect(!one.is_null() && one == other, || format!("{key}: {other}"))?;
     }
     expect(container(&coming, "args") == json!(["install"]), || "install".into())?;
     expect(container(&leaving, "args") == json!(["uninstall"]), || "uninstall".into())?;
     let places = |pod: &Value| -> Vec<Value> {
-        let list = pod["volumes"].as_array().cloned().unwrap_or_default();
-        list.into_iter().filter(|it| it["hostPath"].is_object()).collect()
+        list(&pod["volumes"]).filter(|it| it["hostPath"].is_object()).cloned().collect()
     };
     expect(places(&coming) == places(&leaving), || "the node's places differ".into())
 }
@@ -229,106 +269,16 @@ fn handler() -> Result {
     configure.arg(scratch.path().join("config.toml"));
     configure.env("PATH", format!("{}:{path}", scratch.path().display()));
     let told = ended(&mut configure, true)?;
-    let class = manifest("runtimeclass.yaml")?;
+    let class = chart::object(&with("uninstall=false")?, "RuntimeClass", "gpucap")?;
     let handler = class["handler"].as_str().unwrap_or_default();
     expect(told.contains(&format!("runtimes.{handler}]")), || told.clone())?;
-    for (name, object) in all()? {
+    for (name, object) in all()?.iter().filter(|(name, _)| name.starts_with("examples/")) {
         let annotations = object["metadata"]["annotations"].as_object().cloned();
         let annotations = annotations.unwrap_or_default();
         for key in annotations.keys().filter(|key| !OF_A_SCHEDULER.contains(&key.as_str())) {
             let domain = key.split('/').next().unwrap_or(key);
             expect(told.contains(&format!("\"{domain}/*\"")), || format!("{name}: {key}: {told}"))?;
         }
-    }
-    Ok(())
-}
-
-/// Kinds that are in no namespace.
-const GLOBAL: [&str; 7] = [
-    "Namespace",
-    "RuntimeClass",
-    "ClusterRole",
-    "ClusterRoleBinding",
-    "ValidatingAdmissionPolicy",
-    "ValidatingAdmissionPolicyBinding",
-    "DeviceClass",
-];
-
-/// What kustomize makes of a directory.
-fn kustomize(directory: &Path) -> Result<Vec<Value>> {
-    if Command::new("kubectl").args(["version", "--client"]).output().is_err() {
-        return Err(Stop::skip("kubectl is missing"));
-    }
-    yaml(&ended(Command::new("kubectl").arg("kustomize").arg(directory), true)?)
-}
-
-fn kustomized() -> Result {
-    let scratch = Scratch::new()?;
-    let path = |name: &str| scratch.path().join(name);
-    ended(Command::new("cp").arg("-R").arg(deploy()).arg(path("deploy")), true)?;
-    fs::create_dir(path("overlay"))?;
-    let overlay = "resources: [../deploy]\ncomponents: [../deploy/nri, ../deploy/metrics]\n";
-    fs::write(path("overlay/kustomization.yaml"), overlay)?;
-    for (place, least) in
-        [("deploy", 4), ("overlay", 4), ("deploy/uninstall", 1), ("deploy/dra", 7)]
-    {
-        let objects = kustomize(&path(place))?;
-        expect(objects.len() >= least, || format!("{place}: {objects:?}"))?;
-        for object in objects {
-            let faults = shape::faults(&object);
-            expect(faults.is_empty(), || format!("{place}: {faults:?}"))?;
-            let daemonset = (&object["kind"], &object["metadata"]["name"]);
-            if place == "overlay" && daemonset == (&json!("DaemonSet"), &json!("gpucap")) {
-                let spec = &option::daemonset(&COMPONENTS)?["spec"];
-                expect(object["spec"] == *spec, || format!("{object}, not {spec}"))?;
-            }
-            let is_global = GLOBAL.iter().any(|it| object["kind"] == *it);
-            expect(is_global || object["metadata"]["namespace"] == "gpucap", || {
-                format!("{place}: {object}")
-            })?;
-        }
-    }
-    Ok(())
-}
-
-/// A part of the manual's page, without the marks of its language.
-fn shown(name: &str) -> Result<String> {
-    let page = fs::read_to_string(project().join("docs/src/kubernetes.md"))?;
-    let behind = page.split(&format!("<!-- {name}: a test builds it -->\n```yaml\n")).nth(1);
-    let text = behind.and_then(|it| it.split("```\n").next());
-    text.map(str::to_owned).ok_or_else(|| Stop::fail(format!("no {name} in the manual")))
-}
-
-/// Built beside a release, as the manual has it, for coming and for leaving.
-fn overlays() -> Result {
-    let scratch = Scratch::new()?;
-    let release = scratch.path().join(concat!("gpucap-", env!("CARGO_PKG_VERSION")));
-    fs::create_dir(&release)?;
-    ended(Command::new("cp").arg("-R").arg(deploy()).arg(release.join("deploy")), true)?;
-    let coming = shown("overlay")? + &shown("patch")?;
-    let leaving = coming.replace("/deploy\n", "/deploy/uninstall\n");
-    let with_plugin = coming.clone() + &shown("component")?;
-    let with_metrics = coming.clone() + &shown("metrics")?;
-    let each = [
-        ("gpucap", &coming, 2),
-        ("gpucap-nri", &with_plugin, 3),
-        ("gpucap-metrics", &with_metrics, 3),
-        ("gpucap-leave", &leaving, 2),
-    ];
-    for (name, text, count) in each {
-        let directory = scratch.path().join(name);
-        fs::create_dir(&directory)?;
-        fs::write(directory.join("kustomization.yaml"), text)?;
-        let objects = kustomize(&directory)?;
-        let set = objects.iter().find(|it| it["kind"] == "DaemonSet");
-        let set = set.ok_or_else(|| Stop::fail(name))?;
-        let own = concat!("REGISTRY/gpucap-installer:", env!("CARGO_PKG_VERSION"));
-        let containers = containers(set);
-        let ours = containers.len() == count && containers.iter().all(|it| it["image"] == own);
-        let env = &containers[0]["env"];
-        expect(ours && env[0]["name"] == "CONTAINERD" && env[1]["name"] == "RESTART", || {
-            set.to_string()
-        })?;
     }
     Ok(())
 }

@@ -1,10 +1,11 @@
-//! The alerts and the dashboard of `hook/deploy/metrics`: Prometheus's own `promtool` accepts each expression, each alert
+//! The alerts and the dashboard of the chart: Prometheus's own `promtool` accepts each expression, each alert
 //! fires when it must, and every metric that either names is one that `gpucap metrics` prints.
 //!
 //! `ci/clients prometheus` fetches promtool; what needs it is skipped aloud without. No Grafana is available to the tests:
 //! of the dashboard they hold what it asks of Prometheus, and the form that a panel needs to be shown.
 
-use crate::{deploy, ended, expect};
+use crate::{ended, expect};
+use gpucap_tests::chart;
 use gpucap_tests::fetched::program;
 use gpucap_tests::{Build, Driver, Result, Scratch, Stop, World, project, trial};
 use libtest_mimic::Trial;
@@ -34,12 +35,12 @@ fn list<'a>(value: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> + us
 }
 
 fn rules_of() -> Result<Vec<Value>> {
-    let file = yaml("hook/deploy/metrics/rules.yml")?;
+    let file = yaml("hook/deploy/helm/gpucap/files/rules.yml")?;
     Ok(list(&file, "groups").flat_map(|group| list(group, "rules")).cloned().collect())
 }
 
 fn panels_of() -> Result<Vec<Value>> {
-    let text = fs::read_to_string(deploy().join("metrics/dashboard.json"))?;
+    let text = fs::read_to_string(chart::directory().join("files/dashboard.json"))?;
     let dashboard: Value = serde_json::from_str(&text).map_err(Stop::fail)?;
     Ok(list(&dashboard, "panels").cloned().collect())
 }
@@ -58,7 +59,7 @@ fn promtool(words: &[&str]) -> Result<String> {
 }
 
 fn rules() -> Result {
-    let said = promtool(&["check", "rules", "hook/deploy/metrics/rules.yml"])?;
+    let said = promtool(&["check", "rules", "hook/deploy/helm/gpucap/files/rules.yml"])?;
     let rules = rules_of()?;
     let found = format!("SUCCESS: {} rules found", rules.len());
     expect(!rules.is_empty() && said.contains(&found), || said.clone())?;
@@ -90,7 +91,7 @@ fn of_hami() -> Result {
     let path = "tests/deploy/hami.yml";
     let file = yaml(path)?;
     let tests: Vec<_> = list(&file, "tests").flat_map(|it| list(it, "promql_expr_test")).collect();
-    let rules = yaml("hook/deploy/metrics/hami.yml")?;
+    let rules = yaml("hook/deploy/helm/gpucap/files/hami.yml")?;
     let rules = list(&rules, "groups").flat_map(|group| list(group, "rules"));
     for rule in rules {
         let name = rule["record"].as_str().unwrap_or_default();
@@ -136,8 +137,8 @@ fn printed() -> Result<BTreeSet<String>> {
 
 fn names() -> Result {
     let printed = printed()?;
-    for name in ["metrics/dashboard.json", "metrics/rules.yml", "metrics/hami.yml"] {
-        let named = named(&fs::read_to_string(deploy().join(name))?);
+    for name in ["dashboard.json", "rules.yml", "hami.yml"] {
+        let named = named(&fs::read_to_string(chart::directory().join("files").join(name))?);
         let unknown: Vec<_> = named.difference(&printed).collect();
         expect(named.len() >= 4 && unknown.is_empty(), || format!("{name}: {unknown:?}"))?;
     }

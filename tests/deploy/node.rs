@@ -33,6 +33,9 @@ const TODAY: &str = "version = 2
 runtime_type = \"io.containerd.runc.v2\"
 ";
 
+/// The DRA driver's own directory.
+const OF_DRA: &str = "kubelet/plugins/slice.gpucap.io";
+
 struct Node {
     scratch: Scratch,
     release: PathBuf,
@@ -44,8 +47,8 @@ impl Node {
         let release = unpacked(&scratch)?;
         fs::copy(release.join("deploy/node.sh"), release.join("node.sh"))?;
         let node = Self { scratch, release };
-        for place in ["bin", "etc", "opt"] {
-            fs::create_dir(node.path(place))?;
+        for place in ["bin", "etc", "opt", "cdi", OF_DRA] {
+            fs::create_dir_all(node.path(place))?;
         }
         script(
             &node.path("bin/nsenter"),
@@ -88,6 +91,7 @@ impl Node {
         command.args(words).env("PATH", format!("{}:{path}", self.path("bin").display()));
         command.env("HOST", "").env("PREFIX", self.path("opt/gpucap"));
         command.env("ETC", self.path("etc/gpucap")).env("CONTAINERD", self.path("config.toml"));
+        command.env("KUBELET", self.path("kubelet")).env("CDI", self.path("cdi"));
         command.env("SETTINGS", self.path("settings.json"));
         ended(&mut command, well)
     }
@@ -147,8 +151,9 @@ fn measured() -> Result {
     let command = node.path("opt/gpucap/current/bin/gpucap");
     let config = node.path("etc/gpucap/config.json");
     let (command, config) = (command.display(), config.display());
-    let expected =
-        format!("--quiet --wait --collect {command} calibrate --if-needed --config {config}\n");
+    let expected = format!(
+        "--quiet --pipe --wait --collect {command} calibrate --if-needed --config {config}\n"
+    );
     let seen = fs::read_to_string(node.path("measured"))?;
     expect(seen == expected, || seen)?;
     fs::write(node.path("no-card"), "")?;
@@ -171,12 +176,17 @@ fn uninstalled() -> Result {
     let node = Node::new()?;
     fs::write(node.path("settings.json"), "{}")?;
     node.run("install", true)?;
+    // As the DRA driver leaves them, and beside them those of others.
+    fs::write(node.path(OF_DRA).join("checkpoint.json"), "{}")?;
+    fs::write(node.path("cdi/gpucap-claim-1.json"), "{}")?;
+    fs::write(node.path("cdi/other.json"), "{}")?;
     node.run("uninstall", true)?;
     node.restarts(2)?;
     let text = fs::read_to_string(node.path("config.toml"))?;
     expect(text == TODAY, || text)?;
-    let left = [tree(&node.path("opt"))?, tree(&node.path("etc"))?].concat();
-    expect(left.is_empty(), || format!("left: {left:?}"))?;
+    let left = ["opt", "etc", "kubelet", "cdi"].map(|place| tree(&node.path(place)));
+    let left = left.into_iter().collect::<Result<Vec<_>>>()?.concat();
+    expect(left == ["plugins", "other.json"], || format!("left: {left:?}"))?;
     // The pod may be started anew.
     node.run("uninstall", true)?;
     node.restarts(2)

@@ -1,8 +1,10 @@
-//! The DaemonSet with more in it: `hook/deploy/nri` and `hook/deploy/metrics` change it by operations of JSON Patch.
+//! The DaemonSet with more in it: the plugin for NRI, and the metrics.
 //!
-//! They are applied here too, so that every rule for manifests holds for what comes of them, with kubectl or without.
+//! Each is a container of the node's own command: its words are known to that command, its places are those of the node,
+//! and it has no right that it does not need.
 
-use crate::{ended, expect, manifest, yaml};
+use crate::manifests::{ALL, daemonset};
+use crate::{ended, expect};
 use gpucap_tests::{Build, Result, Stop, trial};
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
@@ -37,51 +39,9 @@ pub(crate) fn trials() -> Vec<Trial> {
     ]
 }
 
-/// All that there are.
-pub(crate) const COMPONENTS: [&str; 2] = ["nri", "metrics"];
-
-/// What comes of the operations of these components.
-pub(crate) fn daemonset(components: &[&str]) -> Result<Value> {
-    let mut object = manifest("daemonset.yaml")?;
-    for component in components {
-        apply(&mut object, component)?;
-    }
-    Ok(object)
-}
-
-fn apply(object: &mut Value, component: &str) -> Result {
-    let kustomization = manifest(&format!("{component}/kustomization.yaml"))?;
-    for patch in kustomization["patches"].as_array().into_iter().flatten() {
-        let target = (&patch["target"]["kind"], &patch["target"]["name"]);
-        let own = (&object["kind"], &object["metadata"]["name"]);
-        expect(target == own, || format!("it changes {target:?}"))?;
-        for operation in yaml(patch["patch"].as_str().unwrap_or_default())? {
-            for operation in operation.as_array().into_iter().flatten() {
-                add(object, operation)?;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// The only operation that we use.
-fn add(object: &mut Value, operation: &Value) -> Result {
-    let path = operation["path"].as_str().unwrap_or_default();
-    let wrong = || Stop::fail(format!("it cannot be done: {operation}"));
-    let (place, key) = path.rsplit_once('/').ok_or_else(wrong)?;
-    let place = object.pointer_mut(place).filter(|_| operation["op"] == "add").ok_or_else(wrong)?;
-    let value = operation["value"].clone();
-    match place {
-        Value::Array(list) if key == "-" => list.push(value),
-        Value::Object(map) => drop(map.insert(key.to_owned(), value)),
-        _ => return Err(wrong()),
-    }
-    Ok(())
-}
-
-/// The container of a component, which has its name, and the pod with all components.
+/// The container of an option, which has its name, and the pod with all options.
 fn container(component: &str) -> Result<(Value, Value)> {
-    let pod = daemonset(&COMPONENTS)?["spec"]["template"]["spec"].take();
+    let pod = daemonset("gpucap", ALL)?["spec"]["template"]["spec"].take();
     let mut containers = pod["containers"].as_array().into_iter().flatten();
     let container = containers.find(|it| it["name"] == component).cloned();
     Ok((container.ok_or_else(|| Stop::fail(format!("no {component}")))?, pod))
@@ -123,7 +83,7 @@ fn words(component: &str, change: impl FnOnce(&mut Vec<String>), says: &str) -> 
 }
 
 fn metrics_words() -> Result {
-    let object = daemonset(&COMPONENTS)?;
+    let object = daemonset("gpucap", "metrics.enabled=true")?;
     let (container, _) = container("metrics")?;
     let port = container["ports"][0]["containerPort"].to_string();
     let told = &object["spec"]["template"]["metadata"]["annotations"]["prometheus.io/port"];

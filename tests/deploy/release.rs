@@ -1,12 +1,15 @@
 //! The archive of a release, its installation below a root of its own, and what is left afterwards.
 
 use crate::{ARCHIVE, ended, expect, real, release, tree, unpacked};
-use gpucap_tests::{Result, Scratch, Stop, markdown, trial};
+use gpucap_tests::{Result, Scratch, Stop, markdown, project, trial};
 use libtest_mimic::Trial;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+
+/// The DRA driver, which only the image needs.
+const DRA: &str = "deploy/gpucap-dra";
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
@@ -16,9 +19,11 @@ pub(crate) fn trials() -> Vec<Trial> {
             "release: what is installed runs, and uninstalling leaves what was there before",
             round,
         ),
+        trial("release: its DRA driver is of this version, and stays out of a machine", driver),
         trial("release: what an engine still names is not taken away", named),
         trial("release: an upgrade is one rename, and keeps the version before", upgrade),
         trial("release: installing again changes no file", again),
+        trial("release: each crate of what ships has the text of its licence", texts),
         trial("release: the notices name each crate of which its files hold a line", notices),
     ]
 }
@@ -104,6 +109,17 @@ fn round() -> Result {
     expect(after == ["opt"], || format!("{after:?}"))
 }
 
+fn driver() -> Result {
+    let scratch = Scratch::new()?;
+    let release = unpacked(&scratch)?;
+    let said = ended(Command::new(release.join(DRA)).arg("--version"), true)?;
+    expect(said == concat!("gpucap-dra ", env!("CARGO_PKG_VERSION"), "\n"), || said.clone())?;
+    let root = scratch.path().join("root");
+    installed(&release, &root)?;
+    let placed = tree(&root)?;
+    expect(!placed.iter().any(|it| it.ends_with("gpucap-dra")), || format!("{placed:?}"))
+}
+
 fn named() -> Result {
     let scratch = Scratch::new()?;
     let release = unpacked(&scratch)?;
@@ -180,6 +196,26 @@ fn again() -> Result {
     })
 }
 
+/// Without one, no release can be made.
+fn texts() -> Result {
+    let zig = Command::new("python3").args(["-c", "import ziglang"]).output()?;
+    if !zig.status.success() {
+        return Err(Stop::skip(
+            "zig, whose texts are among them, is missing (ci/run --install gets it)",
+        ));
+    }
+    let scratch = Scratch::new()?;
+    ended(Command::new(project().join("ci/licences")).arg(scratch.path()), true)?;
+    let text = fs::read_to_string(scratch.path().join("crates.txt"))?;
+    let (names, texts) = text.split_once(&"=".repeat(80)).ok_or_else(|| Stop::fail("no texts"))?;
+    // One of the command's, one of the driver's, whose package has no text.
+    for name in ["oci-spec ", "kube "] {
+        let line = names.lines().find(|line| line.starts_with(name)).unwrap_or("none");
+        expect(texts.contains(line), || format!("no text of {name}"))?;
+    }
+    Ok(())
+}
+
 /// What is compiled tells where a panic would be: in which file of which crate. Whatever says so is linked.
 fn notices() -> Result {
     if real().is_none() {
@@ -190,8 +226,8 @@ fn notices() -> Result {
     let notices = fs::read_to_string(release.join("licences/crates.txt"))?;
     let named: BTreeSet<&str> = notices.lines().take_while(|line| !line.starts_with('=')).collect();
     let mut linked = BTreeSet::new();
-    for file in ["bin/gpucap", "lib/gpucap-driver", "lib/libgpucap.so"] {
-        linked.extend(crates(&fs::read(release.join("files").join(file))?));
+    for file in ["files/bin/gpucap", "files/lib/gpucap-driver", "files/lib/libgpucap.so", DRA] {
+        linked.extend(crates(&fs::read(release.join(file))?));
     }
     expect(linked.len() > 10, || format!("only {linked:?}"))?;
     let missing: Vec<_> = linked.iter().filter(|name| !named.contains(name.as_str())).collect();

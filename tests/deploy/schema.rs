@@ -1,13 +1,15 @@
-//! The manifests against the API's own schemas, of the oldest and of a late release of Kubernetes.
+//! What the chart renders and the examples, against the API's own schemas: of the oldest and of a late release.
 //!
-//! `kubernetes-validate` brings them along (`ci/run --install`): nothing is asked of a network or a cluster. What
-//! [`shape`](crate::shape) cannot know is here: values that the API allows, and that a release still has a field. A
-//! misspelt field is a fault in either.
+//! `kubernetes-validate` brings them along (`ci/run --install`): nothing is asked of a network or a cluster. A field that
+//! the API does not know is a fault, and a value of another type. The kinds of Prometheus's operator are no part of them:
+//! [`chart`](crate::chart) compares those with what they must be.
 
+use crate::manifests::with;
 use crate::{expect, manifest, manifests};
+use gpucap_tests::chart;
 use gpucap_tests::{Result, Scratch, Stop, project, trial};
 use libtest_mimic::Trial;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -15,19 +17,19 @@ use std::process::{Command, Output};
 /// The first that has `appArmorProfile`, as the manual says, and one of today.
 const RELEASES: [&str; 2] = ["1.30.0", "1.37.0"];
 
-/// Manifests with kinds or fields that the older release does not have: claims of a pod, and classes of devices.
-const NEWER: [&str; 3] = ["dra/deviceclass.yaml", "examples/dra.yaml", "examples/slice.yaml"];
+/// Kinds that the older release does not have, and the field of a pod that names claims.
+const NEWER: [&str; 3] = ["DeviceClass", "ResourceClaimTemplate", "resourceClaims"];
 
 pub(crate) fn trials() -> Vec<Trial> {
     let mut trials: Vec<Trial> = RELEASES
         .into_iter()
         .map(|release| {
-            trial(format!("schemas: Kubernetes {release} takes each manifest"), move || {
+            trial(format!("schemas: Kubernetes {release} takes each object"), move || {
                 taken(release)
             })
         })
         .collect();
-    trials.push(trial("schemas: a fault is found", bites));
+    trials.push(trial("schemas: an unknown field and a wrong type are refused", bites));
     trials.push(trial("schemas: the manual names the oldest release", named));
     trials
 }
@@ -47,17 +49,22 @@ fn text(output: &Output) -> String {
 fn taken(release: &str) -> Result {
     let (all, scratch) = (manifests::all()?, Scratch::new()?);
     let mut files = Vec::new();
-    for (name, object) in &all {
-        if NEWER.contains(&name.as_str()) && release == RELEASES[0] {
+    for (index, (name, object)) in all.iter().enumerate() {
+        let is_newer = NEWER.iter().any(|it| object["kind"] == *it || has_field(object, it));
+        let kinds = object["apiVersion"].as_str().unwrap_or_default();
+        // Several sets of options have the same object.
+        let is_same = all[..index].iter().any(|(_, other)| other == object);
+        if is_same
+            || (is_newer && release == RELEASES[0])
+            || kinds.starts_with("monitoring.coreos.com/")
+        {
             continue;
         }
-        // Of kustomize's own kinds no API server hears.
-        let kinds = object["apiVersion"].as_str().unwrap_or_default();
-        if !kinds.starts_with("kustomize.") {
-            let file = scratch.path().join(format!("{}.yaml", files.len()));
-            fs::write(&file, object.to_string())?;
-            files.push(file);
-        }
+        // The name of the file is in what is said of it.
+        let file = name.replace(|sign: char| !sign.is_ascii_alphanumeric(), "-");
+        let file = scratch.path().join(format!("{file}.yaml"));
+        fs::write(&file, object.to_string())?;
+        files.push(file);
     }
     let files: Vec<&Path> = files.iter().map(AsRef::as_ref).collect();
     let output = validate(release, &files)?;
@@ -67,18 +74,31 @@ fn taken(release: &str) -> Result {
     expect(passed == files.len(), || format!("{passed} of {}: {said}", files.len()))
 }
 
+/// Whether an object has a field of this name anywhere.
+fn has_field(value: &Value, name: &str) -> bool {
+    match value {
+        Value::Object(map) => map.iter().any(|(key, it)| key == name || has_field(it, name)),
+        Value::Array(list) => list.iter().any(|it| has_field(it, name)),
+        _ => false,
+    }
+}
+
 fn bites() -> Result {
+    let objects = with("uninstall=false")?;
     let scratch = Scratch::new()?;
     for (file, place, value) in [
-        ("daemonset.yaml", "/spec/template/spec/hostPid", json!(true)),
-        ("daemonset.yaml", "/spec/template/spec/hostPID", json!("true")),
-        ("daemonset.yaml", "/spec/updateStrategy/type", json!(3)),
-        ("daemonset.yaml", "/spec/selector", json!("gpucap")),
-        ("runtimeclass.yaml", "/handler", json!(["gpucap"])),
-        ("validate.yaml", "/spec/backoffLimit", json!("0")),
+        ("DaemonSet/gpucap", "/spec/template/spec/hostPid", json!(true)),
+        ("DaemonSet/gpucap", "/spec/template/spec/hostPID", json!("true")),
+        ("DaemonSet/gpucap", "/spec/updateStrategy/type", json!(3)),
+        ("DaemonSet/gpucap", "/spec/selector", json!("gpucap")),
+        ("RuntimeClass/gpucap", "/handler", json!(["gpucap"])),
+        ("Job/gpucap-validate", "/spec/backoffLimit", json!("0")),
         ("examples/mig.yaml", "/spec/containers/0/resources/limits", json!(["a"])),
     ] {
-        let mut object = manifest(file)?;
+        let mut object = match file.split_once('/') {
+            Some((kind, name)) if kind != "examples" => chart::object(&objects, kind, name)?,
+            _ => manifest(file)?,
+        };
         let (parent, key) = place.rsplit_once('/').ok_or_else(|| Stop::fail(place))?;
         let parent = object.pointer_mut(parent).ok_or_else(|| Stop::fail(place))?;
         parent[key] = value;

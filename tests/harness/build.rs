@@ -60,14 +60,18 @@ impl Build {
         BUILD.get_or_init(Self::make_removable).as_ref().map_err(Stop::clone)
     }
 
-    /// The program `gpucap-dra`: the quick build, since none of its promises is about speed and the other takes minutes.
+    /// The program `gpucap-dra`: the quick build, since none of its promises is about speed and the other takes minutes;
+    /// that of `GPUCAP_ARTIFACTS`, if what ships is tested.
     ///
     /// # Errors
     /// If cargo cannot build it.
     pub fn dra() -> Result<PathBuf> {
         static PROGRAM: OnceLock<Result<PathBuf>> = OnceLock::new();
         let make = || {
-            let build = Self::cargo_with(&target_dir(), &["-p", "gpucap-dra"], None, "dev")?;
+            let build = match env::var_os("GPUCAP_ARTIFACTS") {
+                Some(_) => Self::make_shipped()?,
+                None => Self::cargo_with(&target_dir(), &["-p", "gpucap-dra"], None, "dev")?,
+            };
             build.file("gpucap-dra")
         };
         PROGRAM.get_or_init(make).clone()

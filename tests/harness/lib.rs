@@ -4,6 +4,7 @@
 //! * [`Program`]: a C file below `tests/programs`, compiled once per test run.
 //! * [`Run`]: one program in one world: environment, time limit, what it printed, how it ended.
 //! * [`Actor`]: a process that obeys one command after the other, so that a test orders what several processes do.
+//! * [`chart`]: the Helm chart, rendered by Helm.
 //! * [`rows`]: what the shim intercepts.
 //! * [`fetched`]: things of other people.
 //! * [`Installation`]: the files of a node, with a driver of the test's choice.
@@ -16,6 +17,7 @@
 
 mod actor;
 mod build;
+pub mod chart;
 pub mod fetched;
 mod installation;
 mod ledger;

@@ -202,6 +202,7 @@ pub(crate) const HOSTS: &[&str] = &[
     "docs.pytorch.org",
     "docs.vllm.ai",
     "github.com",
+    "json-schema.org",
     "keepachangelog.com",
     "prometheus.io",
     "rustup.rs",

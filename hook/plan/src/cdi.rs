@@ -13,12 +13,14 @@ pub const KIND: &str = "gpucap/slice";
 /// The first version that has everything we say, so that old engines read it too.
 const VERSION: &str = "0.5.0";
 
-/// The file with one device, whose limit is in these variables.
+/// The file with one device, whose limit is in these variables: for people in the environment, and for the hook in its
+/// words, since a second device of the container replaces the former.
 #[must_use]
 pub fn file(name: &str, variables: &[(&str, String)], hooks: Hooks<'_>) -> Value {
     let env: Vec<String> =
         variables.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    let hooks: Vec<Value> = STAGES.iter().map(|stage| named(hooks.at(stage), stage)).collect();
+    let hooks: Vec<Value> =
+        STAGES.iter().map(|stage| named(hooks.with_limits(stage, variables), stage)).collect();
     document(json!([{"name": name, "containerEdits": {"env": env, "hooks": hooks}}]))
 }
 
@@ -64,14 +66,17 @@ mod tests {
     #[test]
     fn the_device_is_this() {
         let hooks = Hooks { program: "/usr/bin/gpucap".as_ref(), config: Node::PATH.as_ref() };
-        let hook = |stage: &str| {
+        let hook = |stage: &str, more: &[&str]| {
+            let words = [&["gpucap", "hook", stage], more].concat();
             json!({
-                "path": "/usr/bin/gpucap", "args": ["gpucap", "hook", stage],
+                "path": "/usr/bin/gpucap", "args": words,
                 "env": ["PATH=/usr/sbin:/usr/bin:/sbin:/bin"], "timeout": 10, "hookName": stage,
             })
         };
         let edits = json!({
-            "env": ["GPU_MEM_LIMIT=4GiB"], "hooks": [hook("createRuntime"), hook("poststop")],
+            "env": ["GPU_MEM_LIMIT=4GiB"], "hooks": [
+                hook("createRuntime", &["--limit", "GPU_MEM_LIMIT=4GiB"]), hook("poststop", &[]),
+            ],
         });
         assert_eq!(
             file("job7", &[("GPU_MEM_LIMIT", "4GiB".into())], hooks),

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 
 use crate::document::node::Node;
-use crate::document::slice::{OPTION, Slice, WORDS};
+use crate::document::slice::{LIMIT, OPTION, Slice, WORDS};
 
 /// The stages at which the hook enforces, and forgets; also the words by which it is called there.
 pub const STAGES: [&str; 2] = ["createRuntime", "poststop"];
@@ -48,11 +48,22 @@ impl Hooks<'_> {
     /// The same with a slice that the container is to have: only the stage that enforces has to know it.
     #[must_use]
     pub fn with_slice(self, stage: &str, slice: &Slice) -> Value {
+        self.with(stage, [(OPTION, slice.to_string())])
+    }
+
+    /// The same with limits as variables.
+    #[must_use]
+    pub fn with_limits(self, stage: &str, variables: &[(&str, String)]) -> Value {
+        let texts = variables.iter().map(|(name, value)| format!("{name}={value}"));
+        self.with(stage, texts.map(|text| (LIMIT, text)))
+    }
+
+    fn with(self, stage: &str, options: impl IntoIterator<Item = (&'static str, String)>) -> Value {
         let mut entry = self.at(stage);
         if let Some(words) = entry.get_mut("args").and_then(Value::as_array_mut)
             && stage == STAGES[0]
         {
-            words.extend([json!(OPTION), json!(slice.to_string())]);
+            words.extend(options.into_iter().flat_map(|(name, text)| [json!(name), json!(text)]));
         }
         entry
     }

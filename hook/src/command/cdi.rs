@@ -1,8 +1,9 @@
 //! `gpucap cdi generate`: a CDI device that is a slice, for DRA drivers, device plugins and `--device`.
 //!
 //! The device stands beside the one of the card: `--device nvidia.com/gpu=0 --device gpucap/slice=NAME`. It brings the
-//! variables that say the limit and the hook that enforces it; engines set a device's variables over the user's. One
-//! file holds one device, so that a slice ends by the end of its file.
+//! variables that say the limit and the hook that enforces it; engines set a device's variables over the user's. The hook
+//! has them in its words, too, so that the devices of one container add up. One file holds one device, so that a slice
+//! ends by the end of its file.
 
 use crate::command::gpu::Gpu;
 use crate::command::limit_request::{LimitOptions, LimitRequest};

@@ -33,6 +33,9 @@ pub(crate) struct Options {
     /// What a CDI device of a claim gives the container; read from `config.json` together with those of others
     #[arg(long, value_name = "SLICE")]
     slice: Option<String>,
+    /// A variable that a CDI device gives the container; read from `config.json` together with those of others
+    #[arg(long, value_name = "NAME=VALUE")]
+    limit: Vec<String>,
 }
 
 /// Does what belongs to the stage.
@@ -72,8 +75,10 @@ fn create(options: &Options, state: &[u8]) -> Result<Exit> {
         .map_err(|why| refuse(&mut Journal::new(&closed), &state.id, why.into()))?;
     let node = gathered.node();
     let mut journal = Journal::new(&node);
-    if let Some(slice) = &options.slice
-        && !gathered.container().slices.contains(slice)
+    let container = gathered.container();
+    let is_limit = |pair| container.env.iter().any(|it| it == pair);
+    if options.slice.iter().any(|slice| !container.slices.contains(slice))
+        || options.limit.iter().any(|limit| !limit.split_once('=').is_some_and(is_limit))
     {
         return Err(refuse(&mut journal, &state.id, Reason::State(UNWRITTEN)));
     }
@@ -92,7 +97,7 @@ fn create(options: &Options, state: &[u8]) -> Result<Exit> {
 }
 
 /// The hook was called otherwise than `config.json` says, and so the limits could not be found there.
-const UNWRITTEN: &str = "no entry of this hook with its slice in config.json";
+const UNWRITTEN: &str = "no entry of this hook with its slice or limit in config.json";
 
 fn start(
     state: &State,

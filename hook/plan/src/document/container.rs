@@ -15,7 +15,7 @@ use crate::reason::Reason;
 /// A container.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Container {
-    /// `process.env`.
+    /// `process.env`, and the variables that the entries of the hook have from CDI devices.
     pub env: Env,
     /// `annotations`.
     pub annotations: BTreeMap<String, String>,
@@ -69,7 +69,9 @@ impl Container {
     /// The container that this `config.json` describes.
     #[must_use]
     pub fn of(config: &Value) -> Self {
-        let env = Env::new(json::list(config, &["process", "env"]).filter_map(Value::as_str));
+        let limits = slice::written(config, slice::LIMIT);
+        let own = json::list(config, &["process", "env"]).filter_map(Value::as_str);
+        let env = Env::new(own.chain(limits.iter().map(String::as_str)));
         let annotations = json::texts(config, &["annotations"]);
         let given = given_gpu(config, &env);
         let privileged = is_privileged(config);
@@ -80,7 +82,7 @@ impl Container {
             gpu: given.or_else(|| annotated_gpu(&annotations)),
             may_unshare: seccomp::allows_user_namespaces(config),
             covered: paths::covering(config),
-            slices: slice::written(config),
+            slices: slice::written(config, slice::OPTION),
             env,
             annotations,
             root: json::text(config, &["root", "path"]).map(str::to_owned),

@@ -1,7 +1,8 @@
-//! A slice in the words of the hook: what a CDI device of a claim says to the hook that it brings.
+//! What a CDI device says to the hook that it brings, in the words of the hook: the slice of a claim, or variables.
 //!
 //! ```text
 //! gpucap hook createRuntime --slice id=<name>,gpu=GPU-<uuid>,mem=10737418240,cores=30,for=<namespace>/<claim>
+//! gpucap hook createRuntime --limit GPU_MEM_LIMIT=GPU-<uuid>=4GiB
 //! ```
 //!
 //! The hook finds the words of all its entries in `config.json`, where the engine has put them from the CDI devices of
@@ -21,6 +22,8 @@ use crate::encoding::json;
 pub(crate) const WORDS: [&str; 2] = ["gpucap", "hook"];
 /// The word before a slice.
 pub(crate) const OPTION: &str = "--slice";
+/// The word before a variable. Of two devices in a container the engine keeps the variables of one, but the hooks of both.
+pub(crate) const LIMIT: &str = "--limit";
 /// The stages at which a hook of ours enforces, by their keys in `config.json`.
 const ENFORCING: [&str; 2] = ["createRuntime", "prestart"];
 
@@ -77,8 +80,8 @@ impl FromStr for Slice {
     }
 }
 
-/// The slices that the hooks of this `config.json` name, as they are written there, each once.
-pub(crate) fn written(config: &Value) -> Vec<String> {
+/// What the hooks of this `config.json` have behind this option, as it is written there, each once.
+pub(crate) fn written(config: &Value, option: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for stage in ENFORCING {
         for hook in json::list(config, &["hooks", stage]) {
@@ -86,7 +89,7 @@ pub(crate) fn written(config: &Value) -> Vec<String> {
             if words.get(..WORDS.len()) != Some(&WORDS[..]) {
                 continue;
             }
-            let values = words.windows(2).filter(|pair| pair.first() == Some(&OPTION));
+            let values = words.windows(2).filter(|pair| pair.first() == Some(&option));
             let values = values.filter_map(|pair| pair.get(1).map(|value| (*value).to_owned()));
             for value in values {
                 if !found.contains(&value) {
