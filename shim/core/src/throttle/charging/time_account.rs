@@ -132,7 +132,8 @@ impl<'a> TimeAccount<'a> {
             let stretches = before.map(Stretch::from_word);
             let covered = covered_of(span, stretches);
             let is_noted = add(span, stretches).is_none_or(|(place, stretch)| {
-                self.covered[place].replace(before[place], stretch.word()).is_ok()
+                let word = self.covered.get(place).zip(before.get(place));
+                word.is_none_or(|(word, before)| word.replace(*before, stretch.word()).is_ok())
             });
             if is_noted {
                 return end.saturating_sub(start).saturating_sub(covered << UNIT_BITS);
