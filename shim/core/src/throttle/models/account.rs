@@ -34,7 +34,7 @@ fn charge(words: &Words, work_ns: u64, covered_ns: u64) -> u64 {
 /// Three overlap: the time from 1 to 5 is covered, and what two of them share counts once if a third one joins them.
 #[test]
 fn processes_that_cover_at_once_cover_their_union_at_least() {
-    explore(Some(2), || {
+    explore(Some(3), || {
         let [near, far, words] = words();
         let first = thread::spawn(move || cover(&near, MS, 3 * MS));
         let second = thread::spawn(move || cover(&far, 2 * MS, 4 * MS));
