@@ -7,7 +7,7 @@
 
 use crate::cgroups::Cgroups;
 use crate::container::PREFIX;
-use crate::daemons::{ADDRESS, Daemons};
+use crate::daemons::{ADDRESS, Daemons, LOCAL};
 use crate::enclosure::{Enclosure, Userland};
 use crate::image::{Image, add_nvidia_smi, archive};
 use crate::kubectl::{Kubectl, configuration};
@@ -118,9 +118,9 @@ impl Cluster {
         // It is gone with the test, whatever of it was on disk.
         daemons.start("etcd", &["etcd", "--data-dir=/var/lib/etcd", "--unsafe-no-fsync"])?;
         let server = format!(
-            "{} --etcd-servers=http://127.0.0.1:2379 --advertise-address={ADDRESS} \
+            "{} --etcd-servers=http://{LOCAL}:2379 --advertise-address={ADDRESS} \
              --cert-dir=/run/kubernetes --service-cluster-ip-range=10.96.0.0/16 \
-             --service-account-issuer=https://kubernetes.default.svc \
+             --service-account-issuer=https://{ADDRESS} \
              --service-account-key-file=/run/kubernetes/account.key \
              --service-account-signing-key-file=/run/kubernetes/account.key \
              --token-auth-file=/run/kubernetes/tokens.csv --authorization-mode=RBAC \
@@ -292,9 +292,9 @@ impl Cluster {
         Ok(devices.cloned().collect())
     }
 
-    /// The CDI files of claims.
+    /// The CDI files of claims: `/var/run` is a link, which leads elsewhere from here.
     pub(crate) fn cdi_files(&self) -> Result<Vec<String>> {
-        let entries = fs::read_dir(self.daemons.enclosure.path("/var/run/cdi"))?.flatten();
+        let entries = fs::read_dir(self.daemons.enclosure.path("/run/cdi"))?.flatten();
         let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
         Ok(names.filter(|name| name.ends_with(".json")).collect())
     }

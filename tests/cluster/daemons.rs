@@ -13,6 +13,8 @@ use std::process::Command;
 
 /// The address of the node: no other machine has one in this range.
 pub(crate) const ADDRESS: &str = "192.0.2.1";
+/// Where etcd listens.
+pub(crate) const LOCAL: &str = "127.0.0.1";
 /// The network, as a file in the enclosure.
 const NETWORK: &str = "/run/network";
 

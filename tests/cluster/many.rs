@@ -133,21 +133,23 @@ fn killed() -> Result {
 
 /// How long the calls of each kind took, by the buckets of the kubelet's histogram.
 fn durations(cluster: &Cluster) -> Result<BTreeMap<String, String>> {
-    const NAME: &str = "dra_grpc_operations_duration_seconds_bucket{";
+    const NAME: &str = "dra_grpc_operations_duration_seconds_";
     let path = format!("/api/v1/nodes/{NODE}/proxy/metrics");
     let text = cluster.kubectl().prints(&["get", "--raw", &path])?;
     let mut buckets: BTreeMap<String, Vec<(String, f64)>> = BTreeMap::new();
+    let mut sums = BTreeMap::new();
     for line in text.lines().filter_map(|line| line.strip_prefix(NAME)) {
         let value = |label: &str| {
             let (_, rest) = line.split_once(&format!("{label}=\""))?;
             rest.split_once('"').map(|(value, _)| value.to_owned())
         };
-        let count = line.rsplit(' ').next().and_then(|count| count.parse().ok());
-        let (Some(method), Some(bound), Some(count)) = (value("method_name"), value("le"), count)
-        else {
-            continue;
-        };
-        buckets.entry(method).or_default().push((bound, count));
+        let number = line.rsplit(' ').next().and_then(|number| number.parse::<f64>().ok());
+        let (Some(method), Some(number)) = (value("method_name"), number) else { continue };
+        match value("le") {
+            Some(bound) => buckets.entry(method).or_default().push((bound, number)),
+            None if line.starts_with("sum{") => drop(sums.insert(method, number)),
+            None => {}
+        }
     }
     let figures = buckets.into_iter().map(|(method, buckets)| {
         let total = buckets.last().map_or(0.0, |(_, count)| *count);
@@ -155,7 +157,9 @@ fn durations(cluster: &Cluster) -> Result<BTreeMap<String, String>> {
             let found = buckets.iter().find(|(_, count)| *count >= part * total);
             found.map(|(bound, _)| bound.clone()).unwrap_or_default()
         };
-        let text = format!("{total} calls, p50 <= {} s, p99 <= {} s", within(0.5), within(0.99));
+        let mean = 1000.0 * sums.get(&method).copied().unwrap_or_default() / total;
+        let (half, most) = (within(0.5), within(0.99));
+        let text = format!("{total} calls, mean {mean:.1} ms, p50 <= {half} s, p99 <= {most} s");
         (method, text)
     });
     Ok(figures.collect())

@@ -13,6 +13,10 @@ pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial("an init container and the ones after it have the claim in turn", in_turn),
         trial("a container that starts again has the claim again", again),
+        trial(
+            "of two containers that run at once with one request the pod says why one is refused",
+            at_once,
+        ),
         trial("two containers that run at once have a request of the claim each", own_requests),
     ]
 }
@@ -51,6 +55,17 @@ fn again() -> Result {
     let code = status(&pods[0])["lastState"]["terminated"]["exitCode"].clone();
     expect(code == 0, || format!("{pods:?}"))?;
     kubectl.end_namespace("again")
+}
+
+fn at_once() -> Result {
+    let cluster = cluster()?;
+    let kubectl = cluster.kubectl();
+    kubectl.namespace("once")?;
+    let two = [container("one", WAITS), container("two", WAITS)];
+    let part = template("once", "part", &[request("gpu", None, "1Gi", 10)]);
+    kubectl.apply(&[part, pod("once", "p", "part", &two)])?;
+    kubectl.event("once", "p", "has the slice of its claim")?;
+    kubectl.end_namespace("once")
 }
 
 fn own_requests() -> Result {

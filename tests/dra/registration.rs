@@ -71,18 +71,13 @@ fn field(name: &str, value: &str) -> Vec<u8> {
 
 /// A text without compression, after its length: what does not fit into 7 bits follows in groups of 7.
 fn text(text: &str) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let mut rest = text.len();
-    if rest < 127 {
-        bytes.push(rest as u8);
-    } else {
-        bytes.push(127);
-        rest -= 127;
-        while rest >= 128 {
-            bytes.push((rest % 128) as u8 | 128);
-            rest /= 128;
-        }
-        bytes.push(rest as u8);
+    let low = |number: usize| number.to_le_bytes()[0];
+    let mut bytes = vec![low(text.len().min(127))];
+    let mut rest = text.len().checked_sub(127);
+    while let Some(number) = rest {
+        let more = number >= 128;
+        bytes.push(low(number % 128) | if more { 128 } else { 0 });
+        rest = more.then_some(number / 128);
     }
     bytes.extend_from_slice(text.as_bytes());
     bytes
