@@ -3,7 +3,7 @@
 //! * [`slices`]: what the scheduler has of the node's cards, and that it follows the driver.
 //! * [`limits`]: what a pod gets, and that the scheduler gives no part of a card twice.
 //! * [`sharing`]: claims that several containers of a pod name.
-//! * [`many`]: many pods at once, and the driver and the kubelet that end in between.
+//! * [`many`]: many pods at once, and the driver that ends in between.
 //!
 //! One cluster of one node, for all tests, in a mount, process and network namespace of its own ([`cluster`]), so a
 //! test has it alone. The cards are the stub's. Kubernetes' programs are those in the folder `KUBE_BIN`, or in `PATH`;
