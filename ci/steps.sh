@@ -86,6 +86,10 @@ step_dra() { # the DRA driver publishes cards, prepares claims for a kubelet of 
     tests dra
 }
 
+step_cluster() { # the DRA driver serves a Kubernetes: its scheduler, API server and kubelet (KUBE_BIN or PATH has them)
+    tests cluster
+}
+
 step_versions() { # files of another version are understood or refused; with --full those of an earlier commit, too
     if [[ $CI_FULL ]] && build_earlier; then
         GPUCAP_EARLIER=$(realpath "$TARGET/earlier/release")

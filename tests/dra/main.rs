@@ -1,6 +1,7 @@
 //! The DRA driver, between a kubelet and an API server of our own, over the real sockets.
 //!
 //! * [`prepare`]: what the kubelet gets for a claim, and that asking again changes nothing.
+//! * [`registration`]: the call by which a real kubelet gets to know the driver, byte by byte.
 //! * [`failures`]: each rule for what can fail, and that what is refused is refused in one line.
 //! * [`restarts`]: the kubelet, the driver and the machine start again, at any moment.
 //! * [`slices`]: what the scheduler is told of the cards, when, and when no more.
@@ -14,6 +15,7 @@ mod kubelet;
 mod messages;
 mod node;
 mod prepare;
+mod registration;
 mod restarts;
 mod server;
 mod slices;
@@ -22,8 +24,14 @@ use gpucap_tests::{Result, Stop, main as harness};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let suites =
-        [prepare::trials, failures::trials, restarts::trials, slices::trials, health::trials];
+    let suites = [
+        registration::trials,
+        prepare::trials,
+        failures::trials,
+        restarts::trials,
+        slices::trials,
+        health::trials,
+    ];
     harness(suites.into_iter().flat_map(|trials| trials()).collect())
 }
 

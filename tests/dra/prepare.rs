@@ -16,6 +16,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("prepare: two claims of one pod have devices of their own", two_claims),
         trial("prepare: two shares of one card in one claim are two devices", two_shares),
         trial("prepare: of two requests each container gets the devices of its own", two_requests),
+        trial("prepare: of alternatives a container gets the one that was chosen", alternatives),
         trial("prepare: a claim that fails holds no other up", beside_a_failure),
         trial("prepare: a name that is a path is refused", paths),
     ]
@@ -152,6 +153,17 @@ fn two_requests() -> Result {
     expect(one.cdi_device_ids.iter().all(|id| !other.cdi_device_ids.contains(id)), || {
         format!("{answer:?}")
     })
+}
+
+/// Containers name the request. The kubelet gives them the devices of that name, and so none of `gpu/large`.
+fn alternatives() -> Result {
+    let node = Node::start()?;
+    let kubelet = node.kubelet()?;
+    let mut chosen = share(&device(&node, 0)?, ID, "10Gi", "30");
+    chosen["request"] = json!("gpu/large");
+    let answer = well(kubelet.prepare_one(&claim(&node, "1", &[chosen]))?)?;
+    let names: Vec<_> = answer.devices.iter().flat_map(|device| &device.request_names).collect();
+    expect(names == ["gpu"], || format!("{answer:?}"))
 }
 
 fn beside_a_failure() -> Result {

@@ -22,7 +22,7 @@ pub(crate) const CORES: &str = "cores";
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Share {
-    /// The request of the claim that it is for.
+    /// The request of the claim that it is for: containers name it, and never the alternative that was chosen.
     pub(crate) request: String,
     /// The pool, which is the node.
     pub(crate) pool: String,
@@ -94,7 +94,8 @@ fn share(result: &DeviceRequestAllocationResult, pool: &str) -> std::result::Res
     let cores =
         u16::try_from(amount(CORES)?).ok().filter(|cores| Cores::from_percent(*cores).is_some());
     Ok(Share {
-        request: result.request.clone(),
+        // The scheduler writes `request/alternative`; the kubelet knows devices by the request.
+        request: result.request.split('/').next().unwrap_or_default().to_owned(),
         pool: result.pool.clone(),
         device: device.clone(),
         share_id: result.share_id.clone(),

@@ -56,7 +56,9 @@ pub(crate) struct Options {
 impl Options {
     /// The sockets for the kubelet.
     pub(crate) fn sockets(&self) -> Sockets {
-        let registration = format!("plugins_registry/{}-reg.sock", self.name);
+        // The kubelet calls it by its path: gRPC in Go makes of it the name of a host, with `/` as `%2F`. HTTP/2 allows
+        // that before an `@` alone, and the server here refuses a call to another name.
+        let registration = format!("plugins_registry/{}@reg.sock", self.name);
         Sockets {
             registration: self.kubelet.join(registration),
             plugin: self.state().join("dra.sock"),
