@@ -15,3 +15,4 @@ pub(crate) mod pages;
 pub(crate) mod records;
 pub(crate) mod refusals;
 pub(crate) mod root;
+pub(crate) mod waiting;

@@ -2,6 +2,7 @@
 
 pub(crate) mod at;
 pub(crate) mod mount;
+pub(crate) mod process;
 
 use gpucap_core::ledger::Ledger;
 use gpucap_core::limits::live::LivePage;

@@ -23,6 +23,12 @@ pub(crate) fn trials() -> Vec<Trial> {
         ("a prepared claim is its memory and its time", prepared),
         ("two claims on one card are both the container's", two_claims),
         ("a share of a claim has one container at a time", one_at_a_time),
+        ("a container that never started leaves its share to the one in its place", in_its_place),
+        ("a container that has started leaves its share to no other", started),
+        (
+            "a container that never started leaves its share to no container but that",
+            not_in_its_place,
+        ),
         ("once a claim is undone, no container starts with what it was", undone),
         ("a hook that the bundle does not have is no way to a slice", not_in_bundle),
     ])
@@ -30,6 +36,9 @@ pub(crate) fn trials() -> Vec<Trial> {
 
 const IDS: [&str; 2] =
     ["7f1c0000-0000-4000-8000-000000000001", "7f1c0000-0000-4000-8000-000000000002"];
+
+/// A pod, its UID, and a container of it.
+const NAMES: [&str; 3] = ["train", "u1", "main"];
 
 /// A node whose card is the one that containers see, and of which each claim here has a part.
 struct Prepared {
@@ -86,6 +95,15 @@ impl Prepared {
         }))
     }
 
+    /// The same as the container of a pod, as containerd names them.
+    fn named(&self, runtime: Runtime, [pod, uid, name]: [&str; 3]) -> Result<Container> {
+        let names = json!({
+            "io.kubernetes.cri.sandbox-namespace": "default", "io.kubernetes.cri.sandbox-name": pod,
+            "io.kubernetes.cri.sandbox-uid": uid, "io.kubernetes.cri.container-name": name,
+        });
+        Ok(self.container(runtime)?.with(|config| config["annotations"] = names))
+    }
+
     fn log(&self, container: &Container) -> String {
         format!("{}{}", container.log(), self.node.log())
     }
@@ -137,6 +155,49 @@ fn one_at_a_time(runtime: Runtime) -> Result {
     let mut actor = begin(&other.run(&["/actor"])?)?;
     is_limited(&mut actor)?;
     actor.end()?.success().map(drop)
+}
+
+/// Returns whether this process runs; one that has ended and is still listed does not.
+fn runs(number: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+}
+
+/// As a kubelet leaves one that is killed while it starts a container, and makes another.
+fn in_its_place(runtime: Runtime) -> Result {
+    let prepared = Prepared::new(runtime, &["1Gi"])?;
+    let (first, other) = (prepared.named(runtime, NAMES)?, prepared.named(runtime, NAMES)?);
+    let init = first.create(&["/actor"])?;
+    expect(runs(init), || "nothing waits".into())?;
+    let mut actor = begin(&other.run(&["/actor"])?)
+        .map_err(|stop| stop.explained(|why| why + &prepared.log(&other)))?;
+    is_limited(&mut actor)?;
+    expect(!runs(init), || "the first one can still be started".into())?;
+    let records = fs::read_dir(prepared.node.path("run/containers"))?.count();
+    expect(records == 1, || format!("{records} records"))?;
+    let log = other.log();
+    expect(log.contains(first.id()) && log.contains("was never started"), || log)?;
+    actor.end()?.success().map(drop)
+}
+
+fn started(runtime: Runtime) -> Result {
+    let prepared = Prepared::new(runtime, &["1Gi"])?;
+    let (first, other) = (prepared.named(runtime, NAMES)?, prepared.named(runtime, NAMES)?);
+    let mut actor = begin(&first.run(&["/actor"])?)?;
+    refuses(&other, "has the slice of its claim")?;
+    actor.expect(&[("alloc b 1048576", SUCCESS)])?;
+    actor.end()?.success().map(drop)
+}
+
+fn not_in_its_place(runtime: Runtime) -> Result {
+    let prepared = Prepared::new(runtime, &["1Gi"])?;
+    let first = prepared.named(runtime, NAMES)?;
+    let init = first.create(&["/actor"])?;
+    for names in [["serve", "u1", "main"], ["train", "u2", "main"], ["train", "u1", "other"]] {
+        refuses(&prepared.named(runtime, names)?, "has the slice of its claim")?;
+    }
+    refuses(&prepared.container(runtime)?, "has the slice of its claim")?;
+    expect(runs(init), || "the first one has ended".into())
 }
 
 fn undone(runtime: Runtime) -> Result {

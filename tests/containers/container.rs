@@ -6,7 +6,7 @@
 use crate::image::Image;
 use crate::node::Node;
 use crate::runtime::Runtime;
-use gpucap_tests::{Build, Driver, Output, Program, Result, Run, Scratch, World};
+use gpucap_tests::{Build, Driver, Output, Program, Result, Run, Scratch, Stop, World};
 use serde_json::{Value, json};
 use std::ffi::OsStr;
 use std::fs;
@@ -219,6 +219,24 @@ impl Container {
             return self.command(&[&engine, &self.id, &bundle], &[]);
         }
         self.command(&[], &["run", "--bundle", &bundle, &self.id])
+    }
+
+    /// `create` with these words as its first process, which nothing starts. Returns the number of the process that
+    /// waits for it.
+    ///
+    /// # Errors
+    /// If it is not created.
+    pub(crate) fn create(&self, words: &[&str]) -> Result<u32> {
+        self.write(words)?;
+        let path = |name| self.path(name).display().to_string();
+        let (bundle, said, number) = (path(""), path("said"), path("pid"));
+        // The process that waits has the runtime's outputs, and keeps them open.
+        let starter = ["sh", "-c", "exec \"$@\" </dev/null >\"$0\" 2>&1", &said];
+        let words = ["create", "--bundle", &bundle, "--pid-file", &number, &self.id];
+        let output = self.command(&starter, &words)?.output()?;
+        let said = fs::read_to_string(said).unwrap_or_default();
+        let number = fs::read_to_string(number).ok().and_then(|text| text.trim().parse().ok());
+        number.ok_or_else(|| Stop::fail(format!("not created: {output}{said}{}", self.log())))
     }
 
     /// Writes the bundle, with these words for the first process.

@@ -29,6 +29,7 @@ fn the_state_of_each_runtime_is_read() {
         let state = state(name);
         assert_eq!(state.id, "4f6c", "{name}");
         assert_eq!(state.status.as_deref(), Some(status), "{name}");
+        assert_eq!(state.waits(), status.starts_with("creat"), "{name}");
         assert_eq!((state.pid, state.bundle.as_str()), (pid, bundle), "{name}");
         assert_eq!(state.root.as_deref(), root, "{name}");
         assert_eq!(state.annotations["gpucap/mem"], "4Gi", "{name}");

@@ -7,7 +7,7 @@
 
 use crate::container::native_limit::NativeLimitSet;
 use crate::container::pages::{self, Wanted};
-use crate::container::records::{self, Record, Records};
+use crate::container::records::{self, Claimed, Record, Records};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::inject::journal::{Journal, Level};
@@ -128,7 +128,7 @@ fn start(
     let slices = container.slices.iter().flat_map(|it| it.parse()).map(|it: Slice| it.id);
     let record = Record::of(state, pid, limits, native_limits, slices.collect());
     if !container.slices.is_empty() {
-        occupy(&records, &records::directory(node), &record)?;
+        occupy(&records, &records::directory(node), &record, journal)?;
     }
     let owner = record.as_ref().ok().map(|record| (record.pid, record.start_time));
     // A container that can make a mount writable could write to the pages of others.
@@ -178,13 +178,23 @@ fn occupy(
     records: &io::Result<Records>,
     directory: &Path,
     record: &io::Result<Record>,
+    journal: &mut Journal<'_>,
 ) -> std::result::Result<(), Reason> {
     let unwritten = |why: &io::Error| Reason::Records(crate::error::reason(why));
     let record = record.as_ref().map_err(unwritten)?;
-    let other = records.as_ref().map_err(unwritten)?.occupy(directory, record);
-    match other.map_err(|why| unwritten(&why))? {
-        Some(other) => Err(Reason::InUse(other)),
-        None => Ok(()),
+    let claimed = records.as_ref().map_err(unwritten)?.occupy(directory, record);
+    match claimed.map_err(|why| unwritten(&why))? {
+        Claimed::By(other) => Err(Reason::InUse(other)),
+        Claimed::After(others) => {
+            for other in others {
+                let what = format!(
+                    "container {other}, in whose place it is, had the slice of its claim and was \
+                     never started: it was ended"
+                );
+                journal.note(Level::Warning, &record.container, &what);
+            }
+            Ok(())
+        }
     }
 }
 

@@ -9,10 +9,11 @@
 //! the stale ones. The ledger itself is in the container: [`Record::open`] reaches it through that process.
 
 use crate::container::native_limit::NativeLimitSet;
+use crate::container::waiting::Waiting;
 use crate::node::proc::{self, Process};
 use crate::sys::at;
 use gpucap_core::limits::LimitsFile;
-use gpucap_plan::{Names, Node, State};
+use gpucap_plan::{Identity, Names, Node, State};
 use serde_json::{Value, json};
 use std::ffi::CString;
 use std::fs::{self, DirBuilder, File};
@@ -41,6 +42,19 @@ pub(crate) struct Record {
     pub(crate) native_limits: Option<NativeLimitSet>,
     /// The slices of claims that it has, by their ids.
     pub(crate) slices: Vec<String>,
+    /// The UIDs of its pod, as the engine annotated it: one, unless the pod's author wrote another.
+    pub(crate) pod_uids: Vec<String>,
+    /// Its first process as it waited to be started, if that could be seen.
+    pub(crate) waiting: Option<Waiting>,
+}
+
+/// What has become of slices that a container asked for.
+#[derive(Debug, Eq, PartialEq)]
+pub(crate) enum Claimed {
+    /// It has them. The containers of these ids had one of them, were never started, and have ended.
+    After(Vec<String>),
+    /// The container of this id has one of them.
+    By(String),
 }
 
 /// The directory, open: also from within a container's namespace.
@@ -69,20 +83,27 @@ impl Records {
         at::remove(&self.0, &CString::new(record.file())?, false)
     }
 
-    /// Writes one for its slices, unless another container has one of them: then returns the id of that one. Each
-    /// container would have the whole of it. Written before the others are read, so that of two that start at once
-    /// each sees the other, and at most one has it.
-    pub(crate) fn occupy(&self, path: &Path, record: &Record) -> io::Result<Option<String>> {
+    /// Writes one for its slices, unless another container has one of them: each would have the whole of it. Written
+    /// before the others are read, so that of two that start at once each sees the other, and at most one has it.
+    ///
+    /// A container in whose place this one is made, and which was never started, is ended: it would wait for ever.
+    pub(crate) fn occupy(&self, path: &Path, record: &Record) -> io::Result<Claimed> {
         self.write(record)?;
         let is_other = |other: &Record| {
             (other.pid, other.start_time) != (record.pid, record.start_time)
                 && other.slices.iter().any(|slice| record.slices.contains(slice))
         };
-        let other = all(path).into_iter().find(is_other);
-        if other.is_some() {
+        let others: Vec<Record> = all(path).into_iter().filter(is_other).collect();
+        let stays = |other: &&Record| !other.is_replaced_by(record);
+        // None is ended for nothing.
+        let holder = others.iter().find(stays).or_else(|| others.iter().find(|it| !it.end()));
+        if let Some(holder) = holder {
             self.remove(record)?;
+            return Ok(Claimed::By(holder.container.clone()));
         }
-        Ok(other.map(|other| other.container))
+        // What is left of them is stale.
+        others.iter().for_each(|other| drop(self.remove(other)));
+        Ok(Claimed::After(others.into_iter().map(|other| other.container).collect()))
     }
 }
 
@@ -147,6 +168,7 @@ impl Record {
         slices: Vec<String>,
     ) -> io::Result<Self> {
         let stat = Process(pid).stat()?.ok_or(io::ErrorKind::InvalidData)?;
+        let pods = Identity::all_of(&state.annotations).into_iter();
         Ok(Self {
             container: state.id.clone(),
             pid,
@@ -155,7 +177,22 @@ impl Record {
             limits: limits.write(),
             native_limits,
             slices,
+            pod_uids: pods.map(|pod| pod.pod_uid).collect(),
+            waiting: Waiting::of(Process(pid)).filter(|_| state.waits()),
         })
+    }
+
+    /// Whether another container was made in its place: of the same name in the same pod, and after it.
+    fn is_replaced_by(&self, later: &Self) -> bool {
+        let same = self.names == later.names && self.pod_uids == later.pod_uids;
+        self.names.is_some() && same && self.start_time < later.start_time
+    }
+
+    /// Ends it if it was never started. Returns whether it is over.
+    fn end(&self) -> bool {
+        let (pid, start_time) = (self.pid, self.start_time);
+        let ended = self.waiting.is_some_and(|it| it.end(pid, start_time).unwrap_or_default());
+        ended || has_ended(pid, start_time)
     }
 
     /// What it was given, read again.
@@ -188,7 +225,7 @@ impl Record {
     }
 
     fn text(&self) -> String {
-        let Self { container, names, limits, native_limits, slices, .. } = self;
+        let Self { container, names, limits, native_limits, slices, pod_uids, waiting, .. } = self;
         let mut value = json!({"version": VERSION, "container": container, "limits": limits});
         if let Some(Names { namespace, pod, container }) = names {
             value["names"] = json!({"namespace": namespace, "pod": pod, "container": container});
@@ -196,6 +233,8 @@ impl Record {
         value["driver"] = json!(native_limits.as_ref().map(NativeLimitSet::record));
         if !slices.is_empty() {
             value["slices"] = json!(slices);
+            value["pod_uids"] = json!(pod_uids);
+            value["waiting"] = json!(waiting.map(Waiting::record));
         }
         format!("{value:#}\n")
     }
@@ -212,9 +251,23 @@ impl Record {
         let limits = if known { word(&value["limits"])? } else { String::new() };
         let (container, names) = (container.to_owned(), names());
         let native_limits = NativeLimitSet::of_record(&value["driver"]);
-        let slices = value["slices"].as_array().into_iter().flatten();
-        let slices = slices.filter_map(Value::as_str).map(str::to_owned).collect();
-        Some(Self { container, pid, start_time, names, limits, native_limits, slices })
+        let words = |key: &str| {
+            let words = value[key].as_array().into_iter().flatten().filter_map(Value::as_str);
+            words.map(str::to_owned).collect()
+        };
+        let (slices, pod_uids) = (words("slices"), words("pod_uids"));
+        let waiting = Waiting::of_record(&value["waiting"]);
+        Some(Self {
+            container,
+            pid,
+            start_time,
+            names,
+            limits,
+            native_limits,
+            slices,
+            pod_uids,
+            waiting,
+        })
     }
 }
 
@@ -264,6 +317,8 @@ mod tests {
             limits: LimitsFile::default().write(),
             native_limits: None,
             slices: Vec::new(),
+            pod_uids: Vec::new(),
+            waiting: None,
         }
     }
 
@@ -279,15 +334,38 @@ mod tests {
         };
         let (own, parent) = (Process::own().0, std::os::unix::process::parent_id());
         let occupy = |record: &Record| records.occupy(&path, record).expect("written");
-        assert_eq!(occupy(&of(own, &["a", "b"])), None);
-        assert_eq!(occupy(&of(own, &["a", "b"])), None, "its own");
-        assert_eq!(occupy(&of(parent, &["c", "b"])), Some(format!("c{own}")));
+        let free = Claimed::After(Vec::new());
+        assert_eq!(occupy(&of(own, &["a", "b"])), free);
+        assert_eq!(occupy(&of(own, &["a", "b"])), free, "its own");
+        assert_eq!(occupy(&of(parent, &["c", "b"])), Claimed::By(format!("c{own}")));
         assert_eq!(all(&path), [of(own, &["a", "b"])], "the refused one leaves nothing");
-        assert_eq!(occupy(&of(parent, &["c"])), None);
+        assert_eq!(occupy(&of(parent, &["c"])), free);
         let over = Record { start_time: 1, ..of(own, &["d"]) };
         records.write(&over).expect("written");
-        assert_eq!(occupy(&of(parent, &["d"])), None, "its container has ended");
+        assert_eq!(occupy(&of(parent, &["d"])), free, "its container has ended");
         fs::remove_dir_all(path).expect("removed");
+    }
+
+    #[test]
+    fn a_container_is_replaced_by_a_later_one_of_its_name_and_pod() {
+        let earlier = Record { pod_uids: vec!["u1".into()], ..record(1) };
+        let later = Record { start_time: 2, ..earlier.clone() };
+        assert!(earlier.is_replaced_by(&later));
+        assert!(!later.is_replaced_by(&earlier) && !earlier.is_replaced_by(&earlier));
+        for uids in [&[][..], &["u2"], &["u1", "u2"]] {
+            let pod_uids = uids.iter().map(ToString::to_string).collect();
+            assert!(!earlier.is_replaced_by(&Record { pod_uids, ..later.clone() }));
+        }
+        let named = |change: fn(&mut Names)| {
+            let mut other = later.clone();
+            other.names.iter_mut().for_each(change);
+            other
+        };
+        assert!(!earlier.is_replaced_by(&named(|it| it.namespace = "other".into())));
+        assert!(!earlier.is_replaced_by(&named(|it| it.pod = "other".into())));
+        assert!(!earlier.is_replaced_by(&named(|it| it.container = "other".into())));
+        let [earlier, later] = [earlier, later].map(|it| Record { names: None, ..it });
+        assert!(!earlier.is_replaced_by(&later), "no pod");
     }
 
     #[test]

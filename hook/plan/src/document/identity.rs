@@ -19,7 +19,7 @@ pub struct Identity {
     pub container: String,
 }
 
-/// The names by which people know a container of a pod: fit to be shown, and nothing rests on them.
+/// The names by which people know a container of a pod: fit to be shown, and no limit rests on them.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Names {
     /// The namespace of the pod.

@@ -47,4 +47,10 @@ impl State {
             annotations: json::texts(&value, &["annotations"]),
         })
     }
+
+    /// Whether the runtime says that the container is not started yet.
+    #[must_use]
+    pub fn waits(&self) -> bool {
+        matches!(self.status.as_deref(), Some("creating" | "created"))
+    }
 }

@@ -95,10 +95,9 @@ pub(in crate::command::status) fn container(
     names: Option<[&str; 3]>,
     effective: Vec<EffectiveLimit>,
 ) -> Container {
-    let names = names.map(|[namespace, pod, container]| Names {
-        namespace: namespace.into(),
-        pod: pod.into(),
-        container: container.into(),
+    let names = names.map(|names| {
+        let [namespace, pod, container] = names.map(str::to_owned);
+        Names { namespace, pod, container }
     });
     let limits = LimitsFile { source: Label::new("annotation"), ..LimitsFile::default() };
     let record = Record {
@@ -109,6 +108,8 @@ pub(in crate::command::status) fn container(
         limits: limits.write(),
         native_limits: None,
         slices: Vec::new(),
+        pod_uids: Vec::new(),
+        waiting: None,
     };
     Container { effective, ..Container::of(record, None) }
 }
