@@ -10,7 +10,7 @@ use crate::container::PREFIX;
 use crate::daemons::{ADDRESS, Daemons, LOCAL};
 use crate::enclosure::{Enclosure, Userland};
 use crate::image::{Image, add_nvidia_smi, archive};
-use crate::kubectl::{Kubectl, configuration};
+use crate::kubectl::{Kubectl, configuration, show};
 use crate::manifests::IMAGE;
 use crate::programs::Programs;
 use gpucap_tests::{Build, Driver, Installation, Result, Scratch, Stop, chart};
@@ -93,6 +93,13 @@ impl Cluster {
     /// `kubectl` of its administrator.
     pub(crate) fn kubectl(&self) -> Kubectl<'_> {
         Kubectl { daemons: &self.daemons, program: &self.kubectl }
+    }
+
+    /// What a command of the node prints, which has to succeed, as a part of the transcript.
+    pub(crate) fn shows(&self, words: &[&str]) -> Result<String> {
+        let printed = self.daemons.run(words)?.output()?.success()?.stdout;
+        show(&format!("$ {}\n{printed}", words.join(" ")));
+        Ok(printed)
     }
 
     /// The control plane.

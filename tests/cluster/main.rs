@@ -1,7 +1,8 @@
 //! `gpucap-dra` on a Kubernetes: its API server, scheduler, controllers and kubelet, containerd and runc.
 //!
 //! * [`slices`]: what the scheduler has of the node's cards, and that it follows the driver.
-//! * [`limits`]: what a pod gets, and that the scheduler gives no part of a card twice.
+//! * [`story`]: what a user does, as one transcript; the scheduler gives no part of a card twice.
+//! * [`limits`]: what a pod gets.
 //! * [`sharing`]: claims that several containers of a pod name.
 //! * [`many`]: many pods at once, and the driver that ends in between.
 //!
@@ -18,6 +19,7 @@ mod many;
 mod programs;
 mod sharing;
 mod slices;
+mod story;
 mod usage;
 
 #[path = "../containers/cgroups.rs"]
@@ -43,7 +45,7 @@ const LONGEST: Duration = Duration::from_secs(180);
 
 fn main() -> ExitCode {
     cgroups::remove_left();
-    let suites = [slices::trials, limits::trials, sharing::trials, many::trials];
+    let suites = [story::trials, slices::trials, limits::trials, sharing::trials, many::trials];
     let code = harness(suites.into_iter().flat_map(|trials| trials()).collect());
     cluster::end();
     code
