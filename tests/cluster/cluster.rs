@@ -27,6 +27,8 @@ pub(crate) const DRIVER: &str = "slice.gpucap.io";
 pub(crate) const CARDS: usize = 2;
 /// The memory of each.
 pub(crate) const MEMORY: u64 = 8 << 30;
+/// Where the API server notes which pods are created, and when.
+const AUDIT: &str = "/var/log/audit.json";
 /// The release whose containerd and etcd are taken.
 const RELEASE: Userland = Userland::Release("forky");
 
@@ -102,6 +104,18 @@ impl Cluster {
         Ok(printed)
     }
 
+    /// When the API server got the request that created a pod.
+    pub(crate) fn created(&self, namespace: &str, name: &str) -> Result<Option<String>> {
+        let log = fs::read_to_string(self.daemons.enclosure.path(AUDIT))?;
+        let events = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let mut own = events.filter(|event| {
+            let object = &event["objectRef"];
+            object["namespace"] == namespace && object["name"] == name
+        });
+        let time = own.next().map(|event| event["requestReceivedTimestamp"].clone());
+        Ok(time.and_then(|time| time.as_str().map(str::to_owned)))
+    }
+
     /// The control plane.
     fn control(&self, programs: &Programs) -> Result {
         let daemons = &self.daemons;
@@ -122,6 +136,14 @@ impl Cluster {
             configuration(daemons, user, &format!("token-of-{user}"))?;
         }
         fs::write(directory.join("tokens.csv"), tokens)?;
+        let created = json!({
+            "level": "Metadata", "verbs": ["create"], "resources": [{"resources": ["pods"]}],
+        });
+        let audit = json!({
+            "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
+            "rules": [created, {"level": "None"}],
+        });
+        fs::write(directory.join("audit.json"), audit.to_string())?;
         // It is gone with the test, whatever of it was on disk.
         daemons.start("etcd", &["etcd", "--data-dir=/var/lib/etcd", "--unsafe-no-fsync"])?;
         let server = format!(
@@ -131,6 +153,7 @@ impl Cluster {
              --service-account-key-file=/run/kubernetes/account.key \
              --service-account-signing-key-file=/run/kubernetes/account.key \
              --token-auth-file=/run/kubernetes/tokens.csv --authorization-mode=RBAC \
+             --audit-policy-file=/run/kubernetes/audit.json --audit-log-path={AUDIT} \
              --kubelet-preferred-address-types=InternalIP",
             programs.path("kube-apiserver")
         );
@@ -164,6 +187,9 @@ impl Cluster {
             .replace("restrict_oom_score_adj = false", "restrict_oom_score_adj = true");
         fs::create_dir(enclosure.path("/etc/containerd"))?;
         fs::write(enclosure.path("/etc/containerd/config.toml"), text)?;
+        // As the installer does, so that there is a handler of ours.
+        let gpucap = self.installation.gpucap().display().to_string();
+        enclosure.output(&[gpucap.as_str(), "configure", "containerd"])?;
         // Pods have the network of their node; the kubelet wants to be told of one all the same.
         let network = json!({"cniVersion": "0.4.0", "name": "none", "plugins": [{"type": "none"}]});
         fs::create_dir_all(enclosure.path("/etc/cni/net.d"))?;

@@ -4,6 +4,7 @@
 //! * [`story`]: what a user does, as one transcript; the scheduler gives no part of a card twice.
 //! * [`limits`]: what a pod gets.
 //! * [`sharing`]: claims that several containers of a pod name.
+//! * [`starts`]: how long a pod takes to start, with a claim and with the other ways.
 //! * [`many`]: many pods at once, and the driver that ends in between.
 //!
 //! One cluster of one node, for all tests, in a mount, process and network namespace of its own ([`cluster`]), so a
@@ -19,6 +20,7 @@ mod many;
 mod programs;
 mod sharing;
 mod slices;
+mod starts;
 mod story;
 mod usage;
 
@@ -45,7 +47,14 @@ const LONGEST: Duration = Duration::from_secs(180);
 
 fn main() -> ExitCode {
     cgroups::remove_left();
-    let suites = [story::trials, slices::trials, limits::trials, sharing::trials, many::trials];
+    let suites = [
+        story::trials,
+        slices::trials,
+        limits::trials,
+        sharing::trials,
+        starts::trials,
+        many::trials,
+    ];
     let code = harness(suites.into_iter().flat_map(|trials| trials()).collect());
     cluster::end();
     code
