@@ -5,7 +5,7 @@
 //! * [`limits`]: what a pod gets.
 //! * [`sharing`]: claims that several containers of a pod name.
 //! * [`starts`]: how long a pod takes to start, with a claim and with the other ways.
-//! * [`many`]: many pods at once, and the driver that ends in between.
+//! * [`many`]: many pods at once, and the driver and the kubelet that end in between.
 //!
 //! One cluster of one node, for all tests, in a mount, process and network namespace of its own ([`cluster`]), so a
 //! test has it alone. The cards are the stub's. Kubernetes' programs are those in the folder `KUBE_BIN`, or in `PATH`;
