@@ -9,11 +9,9 @@ use crate::cgroups::Cgroups;
 use crate::container::PREFIX;
 use crate::daemons::{ADDRESS, Daemons, LOCAL};
 use crate::enclosure::{Enclosure, Userland};
-use crate::image::{Image, add_nvidia_smi, archive};
 use crate::kubectl::{Kubectl, configuration, show};
-use crate::manifests::IMAGE;
 use crate::programs::Programs;
-use gpucap_tests::{Build, Driver, Installation, Result, Scratch, Stop, chart};
+use gpucap_tests::{Build, Installation, Result, Scratch, Stop, chart};
 use serde_json::{Value, json};
 use std::fs;
 use std::process::Command;
@@ -38,7 +36,7 @@ pub(crate) struct Cluster {
     pub(crate) installation: Installation,
     kubectl: String,
     cgroups: Cgroups,
-    _scratch: Scratch,
+    pub(crate) scratch: Scratch,
 }
 
 static CLUSTER: Mutex<Option<Result<Cluster>>> = Mutex::new(None);
@@ -83,7 +81,7 @@ impl Cluster {
         let daemons = Daemons::new(Enclosure::new(RELEASE, "usr/bin/containerd")?)?;
         let cgroups = Cgroups(format!("{PREFIX}{}", std::process::id()));
         let kubectl = programs.path("kubectl");
-        let cluster = Self { daemons, installation, kubectl, cgroups, _scratch: scratch };
+        let cluster = Self { daemons, installation, kubectl, cgroups, scratch };
         let started = cluster.control(&programs).and_then(|()| cluster.node(&programs));
         let started = started.and_then(|()| cluster.driver());
         let explain =
@@ -175,27 +173,10 @@ impl Cluster {
         daemons.start("scheduler", &words(&scheduler))
     }
 
-    /// containerd and the kubelet.
+    /// containerd, its image, and the kubelet.
     fn node(&self, programs: &Programs) -> Result {
         let enclosure = &self.daemons.enclosure;
-        let text = enclosure.output(&["containerd", "config", "default"])?;
-        let pause = text.split(['"', '\'']).find(|it| it.contains("/pause:"));
-        let pause = pause.ok_or_else(|| Stop::fail("no image for a pod's sandbox"))?;
-        // Less than what this process has itself cannot be given without CAP_SYS_RESOURCE.
-        let text = text
-            .replace(pause, IMAGE)
-            .replace("restrict_oom_score_adj = false", "restrict_oom_score_adj = true");
-        fs::create_dir(enclosure.path("/etc/containerd"))?;
-        fs::write(enclosure.path("/etc/containerd/config.toml"), text)?;
-        // As the installer does, so that there is a handler of ours.
-        let gpucap = self.installation.gpucap().display().to_string();
-        enclosure.output(&[gpucap.as_str(), "configure", "containerd"])?;
-        // Pods have the network of their node; the kubelet wants to be told of one all the same.
-        let network = json!({"cniVersion": "0.4.0", "name": "none", "plugins": [{"type": "none"}]});
-        fs::create_dir_all(enclosure.path("/etc/cni/net.d"))?;
-        fs::write(enclosure.path("/etc/cni/net.d/none.conflist"), network.to_string())?;
-        self.daemons.start("containerd", &["containerd"])?;
-        self.image()?;
+        self.start_containerd()?;
         let configuration = json!({
             "apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
             "authentication": {"anonymous": {"enabled": true}, "webhook": {"enabled": false}},
@@ -226,23 +207,6 @@ impl Cluster {
             conditions.clone().any(|it| it["type"] == "Ready" && it["status"] == "True")
         };
         kubectl.wait(&["nodes"], "a node", |nodes| nodes.iter().any(is_ready)).map(drop)
-    }
-
-    /// Gives containerd our image.
-    fn image(&self) -> Result {
-        let enclosure = &self.daemons.enclosure;
-        let scratch = Scratch::new()?;
-        let root = scratch.path().join("root");
-        Image::Glibc.make(&root)?;
-        // Without it, what asks for it is left out.
-        drop(add_nvidia_smi(&root, &Driver::Real("535")));
-        let file = archive(&root, IMAGE)?.display().to_string();
-        crate::waited("containerd", || {
-            let version = enclosure.run(&["ctr", "version"])?.output()?;
-            Ok((version.code() == Some(0)).then_some(()))
-        })?;
-        enclosure.output(&["ctr", "--namespace", "k8s.io", "image", "import", &file])?;
-        enclosure.output(&["ctr", "--namespace", "k8s.io", "image", "import", &file]).map(drop)
     }
 
     /// Has the devices that bring a card itself show that card alone, as NVIDIA's toolkit does.
@@ -277,9 +241,11 @@ impl Cluster {
     fn driver(&self) -> Result {
         let kubectl = self.kubectl();
         kubectl.namespace("gpucap")?;
-        // Of the chart, what is the driver's.
-        let of_driver =
-            |object: &Value| object["metadata"]["labels"]["app.kubernetes.io/name"] == "gpucap-dra";
+        // Of the chart, what is the driver's, but for its pods.
+        let of_driver = |object: &Value| {
+            let name = &object["metadata"]["labels"]["app.kubernetes.io/name"];
+            name == "gpucap-dra" && object["kind"] != "DaemonSet"
+        };
         let mut objects = chart::rendered(&["--set", "dra.enabled=true"])?;
         objects.retain(of_driver);
         kubectl.apply(&objects)?;

@@ -5,6 +5,7 @@
 //! * [`limits`]: what a pod gets.
 //! * [`sharing`]: claims that several containers of a pod name.
 //! * [`starts`]: how long a pod takes to start, with a claim and with the other ways.
+//! * [`installs`]: the chart, by Helm.
 //! * [`many`]: many pods at once, and the driver and the kubelet that end in between.
 //!
 //! One cluster of one node, for all tests, in a mount, process and network namespace of its own ([`cluster`]), so a
@@ -12,7 +13,9 @@
 //! etcd and containerd are of the Debian release that `ci/engines` fetches. Without them each test is skipped.
 
 mod cluster;
+mod containerd;
 mod daemons;
+mod installs;
 mod kubectl;
 mod limits;
 mod manifests;
@@ -53,6 +56,7 @@ fn main() -> ExitCode {
         limits::trials,
         sharing::trials,
         starts::trials,
+        installs::trials,
         many::trials,
     ];
     let code = harness(suites.into_iter().flat_map(|trials| trials()).collect());

@@ -82,6 +82,10 @@ fn starts() -> Result {
     class["scheduling"].take();
     kubectl.apply(&[class, template(SPACE, "part", &[request("gpu", None, "1Gi", 10)])])?;
     let gpucap = cluster.installation.gpucap().display().to_string();
+    // As the installer does it, so that there is a handler of ours.
+    let configure = [gpucap.as_str(), "configure", "containerd"];
+    cluster.daemons.enclosure.output(&configure)?;
+    cluster.restart_containerd()?;
     let mut taken: BTreeMap<Way, Vec<Moments>> = BTreeMap::new();
     for round in 0..PODS {
         for way in Way::ALL {
@@ -114,7 +118,9 @@ fn starts() -> Result {
         );
     }
     kubectl.prints(&["delete", "runtimeclass", "gpucap"])?;
-    kubectl.end_namespace(SPACE)
+    kubectl.end_namespace(SPACE)?;
+    cluster.daemons.enclosure.output(&[&configure[..], &["--undo"]].concat())?;
+    cluster.restart_containerd()
 }
 
 /// When a pod was created, was placed and began.

@@ -25,7 +25,7 @@ fn story() -> Result {
     let kubectl = cluster.kubectl();
     cluster.card_names()?;
     kubectl.shows(&["version"])?;
-    kubectl.shows(&["get", "nodes", "-o", "wide"])?;
+    kubectl.shows(&["get", "nodes"])?;
     let devices = "custom-columns=NODE:.spec.nodeName,GPU:.spec.devices[*].attributes.uuid.string,\
                    MEMORY:.spec.devices[*].capacity.memory.value,\
                    CORES:.spec.devices[*].capacity.cores.value";
