@@ -14,6 +14,7 @@ use crate::programs::Programs;
 use gpucap_tests::{Build, Installation, Result, Scratch, Stop, chart};
 use serde_json::{Value, json};
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -177,12 +178,13 @@ impl Cluster {
     fn node(&self, programs: &Programs) -> Result {
         let enclosure = &self.daemons.enclosure;
         self.start_containerd()?;
+        self.make_groups()?;
         let configuration = json!({
             "apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
             "authentication": {"anonymous": {"enabled": true}, "webhook": {"enabled": false}},
             "authorization": {"mode": "AlwaysAllow"},
             "containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
-            "cgroupDriver": "cgroupfs", "cgroupsPerQOS": false, "enforceNodeAllocatable": [],
+            "cgroupDriver": "cgroupfs", "cgroupsPerQOS": true, "enforceNodeAllocatable": [],
             "cgroupRoot": format!("/{}", self.cgroups.0), "failCgroupV1": false,
             "failSwapOn": false, "resolvConf": "", "makeIPTablesUtilChains": false,
             "evictionHard": {"memory.available": "1Mi", "nodefs.available": "0%",
@@ -207,6 +209,21 @@ impl Cluster {
             conditions.clone().any(|it| it["type"] == "Ready" && it["status"] == "True")
         };
         kubectl.wait(&["nodes"], "a node", |nodes| nodes.iter().any(is_ready)).map(drop)
+    }
+
+    /// Makes the group below which the kubelet has those of its pods, in each hierarchy.
+    fn make_groups(&self) -> Result {
+        let top = Path::new("/sys/fs/cgroup");
+        if top.join("cgroup.controllers").exists() {
+            return Ok(fs::create_dir(top.join(&self.cgroups.0))?);
+        }
+        for hierarchy in fs::read_dir(top)?.flatten() {
+            // Links are second names.
+            if hierarchy.file_type()?.is_dir() {
+                fs::create_dir(hierarchy.path().join(&self.cgroups.0))?;
+            }
+        }
+        Ok(())
     }
 
     /// Has the devices that bring a card itself show that card alone, as NVIDIA's toolkit does.
