@@ -57,9 +57,9 @@ impl Kubectl<'_> {
 
     /// What a command prints, which has to succeed, as a part of the transcript.
     pub(crate) fn shows(&self, words: &[&str]) -> Result<String> {
-        let printed = self.prints(words)?;
-        show(&format!("$ kubectl {}\n{printed}", words.join(" ")));
-        Ok(printed)
+        let Output { stdout, stderr, .. } = self.output(words)?.success()?;
+        show(&format!("$ kubectl {}\n{stdout}{stderr}", words.join(" ")));
+        Ok(stdout)
     }
 
     /// Creates these, from a file of this name, as a part of the transcript.
