@@ -39,8 +39,8 @@ impl Random {
     }
 }
 
-/// Makes all the pods, of random kinds.
-fn make(cluster: &Cluster, space: &str, random: &mut Random) -> Result {
+/// Makes all the pods, of random kinds, that are started again by this policy.
+fn make(cluster: &Cluster, space: &str, restart: &str, random: &mut Random) -> Result {
     let kubectl = cluster.kubectl();
     kubectl.namespace(space)?;
     let kinds = (0..KINDS).map(|kind| {
@@ -53,8 +53,7 @@ fn make(cluster: &Cluster, space: &str, random: &mut Random) -> Result {
         let kind = format!("k{}", random.below(KINDS));
         let script = format!("exec sleep 0.{}", random.below(10));
         let mut one = pod(space, &format!("p{number}"), &kind, &[container("app", &script)]);
-        // containerd ends a container that a kubelet has it start, when that kubelet is killed.
-        one["spec"]["restartPolicy"] = json!("OnFailure");
+        one["spec"]["restartPolicy"] = json!(restart);
         one
     });
     kubectl.apply(&pods.collect::<Vec<_>>())
@@ -86,7 +85,7 @@ fn random() -> Result {
     let kubectl = cluster.kubectl();
     let watch = Watch::begin(&cluster)?;
     let mut random = Random(RandomState::new(), 0);
-    make(&cluster, "random", &mut random)?;
+    make(&cluster, "random", "Never", &mut random)?;
     let all = |pods: &[Value]| ended(pods, "Succeeded") as u64 == PODS;
     let words = ["pods", "--namespace=random"];
     kubectl.wait_within(LONGEST, &words, "the end of all pods", all)?;
@@ -106,7 +105,8 @@ fn killed() -> Result {
     let kubectl = cluster.kubectl();
     let watch = Watch::begin(&cluster)?;
     let mut random = Random(RandomState::new(), 0);
-    make(&cluster, "killed", &mut random)?;
+    // containerd ends a container that a kubelet has it start, when that kubelet is killed.
+    make(&cluster, "killed", "OnFailure", &mut random)?;
     let mut kills = BTreeMap::from([("driver", 0_u32), ("kubelet", 0)]);
     let mut before = 0;
     let words = ["pods", "--namespace=killed"];
