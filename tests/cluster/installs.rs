@@ -128,9 +128,10 @@ fn installs() -> Result {
     enclosure.output(&["chmod", "755", RESTART])?;
     kubectl.prints(&["label", "node", NODE, "gpucap/node=true"])?;
     let chart = chart::directory().display().to_string();
+    // Leaving a node takes the files of its DRA driver, which here is the whole cluster's and stays.
     let values = format!(
         "image.repository={REPOSITORY},image.pullPolicy=Never,node.restart={RESTART},node.run=,\
-         validate.image={IMAGE},validate.resource=cpu"
+         node.kubelet=/run/no-kubelet,validate.image={IMAGE},validate.resource=cpu"
     );
     // `tests/deploy` compares the chart with the API's schemas; not every build of the server has them.
     let words = ["gpucap", &chart, "--namespace", "gpucap", "--disable-openapi-validation"];
