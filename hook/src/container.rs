@@ -15,4 +15,5 @@ pub(crate) mod pages;
 pub(crate) mod records;
 pub(crate) mod refusals;
 pub(crate) mod root;
+pub(crate) mod slices;
 pub(crate) mod waiting;

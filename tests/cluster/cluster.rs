@@ -9,13 +9,12 @@ use crate::cgroups::Cgroups;
 use crate::container::PREFIX;
 use crate::daemons::{ADDRESS, Daemons, LOCAL};
 use crate::enclosure::{Enclosure, Userland};
-use crate::image::{Image, add_nvidia_smi, archive};
-use crate::kubectl::{Kubectl, configuration};
-use crate::manifests::IMAGE;
+use crate::kubectl::{Kubectl, configuration, show};
 use crate::programs::Programs;
-use gpucap_tests::{Build, Driver, Installation, Result, Scratch, Stop, chart};
+use gpucap_tests::{Build, Installation, Result, Scratch, Stop, chart};
 use serde_json::{Value, json};
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -27,6 +26,8 @@ pub(crate) const DRIVER: &str = "slice.gpucap.io";
 pub(crate) const CARDS: usize = 2;
 /// The memory of each.
 pub(crate) const MEMORY: u64 = 8 << 30;
+/// Where the API server notes which pods are created, and when.
+const AUDIT: &str = "/var/log/audit.json";
 /// The release whose containerd and etcd are taken.
 const RELEASE: Userland = Userland::Release("forky");
 
@@ -36,7 +37,7 @@ pub(crate) struct Cluster {
     pub(crate) installation: Installation,
     kubectl: String,
     cgroups: Cgroups,
-    _scratch: Scratch,
+    pub(crate) scratch: Scratch,
 }
 
 static CLUSTER: Mutex<Option<Result<Cluster>>> = Mutex::new(None);
@@ -81,7 +82,7 @@ impl Cluster {
         let daemons = Daemons::new(Enclosure::new(RELEASE, "usr/bin/containerd")?)?;
         let cgroups = Cgroups(format!("{PREFIX}{}", std::process::id()));
         let kubectl = programs.path("kubectl");
-        let cluster = Self { daemons, installation, kubectl, cgroups, _scratch: scratch };
+        let cluster = Self { daemons, installation, kubectl, cgroups, scratch };
         let started = cluster.control(&programs).and_then(|()| cluster.node(&programs));
         let started = started.and_then(|()| cluster.driver());
         let explain =
@@ -93,6 +94,25 @@ impl Cluster {
     /// `kubectl` of its administrator.
     pub(crate) fn kubectl(&self) -> Kubectl<'_> {
         Kubectl { daemons: &self.daemons, program: &self.kubectl }
+    }
+
+    /// What a command of the node prints, which has to succeed, as a part of the transcript.
+    pub(crate) fn shows(&self, words: &[&str]) -> Result<String> {
+        let printed = self.daemons.run(words)?.output()?.success()?.stdout;
+        show(&format!("$ {}\n{printed}", words.join(" ")));
+        Ok(printed)
+    }
+
+    /// When the API server got the request that created a pod.
+    pub(crate) fn created(&self, namespace: &str, name: &str) -> Result<Option<String>> {
+        let log = fs::read_to_string(self.daemons.enclosure.path(AUDIT))?;
+        let events = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let mut own = events.filter(|event| {
+            let object = &event["objectRef"];
+            object["namespace"] == namespace && object["name"] == name
+        });
+        let time = own.next().map(|event| event["requestReceivedTimestamp"].clone());
+        Ok(time.and_then(|time| time.as_str().map(str::to_owned)))
     }
 
     /// The control plane.
@@ -115,6 +135,14 @@ impl Cluster {
             configuration(daemons, user, &format!("token-of-{user}"))?;
         }
         fs::write(directory.join("tokens.csv"), tokens)?;
+        let created = json!({
+            "level": "Metadata", "verbs": ["create"], "resources": [{"resources": ["pods"]}],
+        });
+        let audit = json!({
+            "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
+            "rules": [created, {"level": "None"}],
+        });
+        fs::write(directory.join("audit.json"), audit.to_string())?;
         // It is gone with the test, whatever of it was on disk.
         daemons.start("etcd", &["etcd", "--data-dir=/var/lib/etcd", "--unsafe-no-fsync"])?;
         let server = format!(
@@ -124,6 +152,7 @@ impl Cluster {
              --service-account-key-file=/run/kubernetes/account.key \
              --service-account-signing-key-file=/run/kubernetes/account.key \
              --token-auth-file=/run/kubernetes/tokens.csv --authorization-mode=RBAC \
+             --audit-policy-file=/run/kubernetes/audit.json --audit-log-path={AUDIT} \
              --kubelet-preferred-address-types=InternalIP",
             programs.path("kube-apiserver")
         );
@@ -145,30 +174,17 @@ impl Cluster {
         daemons.start("scheduler", &words(&scheduler))
     }
 
-    /// containerd and the kubelet.
+    /// containerd, its image, and the kubelet.
     fn node(&self, programs: &Programs) -> Result {
         let enclosure = &self.daemons.enclosure;
-        let text = enclosure.output(&["containerd", "config", "default"])?;
-        let pause = text.split(['"', '\'']).find(|it| it.contains("/pause:"));
-        let pause = pause.ok_or_else(|| Stop::fail("no image for a pod's sandbox"))?;
-        // Less than what this process has itself cannot be given without CAP_SYS_RESOURCE.
-        let text = text
-            .replace(pause, IMAGE)
-            .replace("restrict_oom_score_adj = false", "restrict_oom_score_adj = true");
-        fs::create_dir(enclosure.path("/etc/containerd"))?;
-        fs::write(enclosure.path("/etc/containerd/config.toml"), text)?;
-        // Pods have the network of their node; the kubelet wants to be told of one all the same.
-        let network = json!({"cniVersion": "0.4.0", "name": "none", "plugins": [{"type": "none"}]});
-        fs::create_dir_all(enclosure.path("/etc/cni/net.d"))?;
-        fs::write(enclosure.path("/etc/cni/net.d/none.conflist"), network.to_string())?;
-        self.daemons.start("containerd", &["containerd"])?;
-        self.image()?;
+        self.start_containerd()?;
+        self.make_groups()?;
         let configuration = json!({
             "apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
             "authentication": {"anonymous": {"enabled": true}, "webhook": {"enabled": false}},
             "authorization": {"mode": "AlwaysAllow"},
             "containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
-            "cgroupDriver": "cgroupfs", "cgroupsPerQOS": false, "enforceNodeAllocatable": [],
+            "cgroupDriver": "cgroupfs", "cgroupsPerQOS": true, "enforceNodeAllocatable": [],
             "cgroupRoot": format!("/{}", self.cgroups.0), "failCgroupV1": false,
             "failSwapOn": false, "resolvConf": "", "makeIPTablesUtilChains": false,
             "evictionHard": {"memory.available": "1Mi", "nodefs.available": "0%",
@@ -195,21 +211,19 @@ impl Cluster {
         kubectl.wait(&["nodes"], "a node", |nodes| nodes.iter().any(is_ready)).map(drop)
     }
 
-    /// Gives containerd our image.
-    fn image(&self) -> Result {
-        let enclosure = &self.daemons.enclosure;
-        let scratch = Scratch::new()?;
-        let root = scratch.path().join("root");
-        Image::Glibc.make(&root)?;
-        // Without it, what asks for it is left out.
-        drop(add_nvidia_smi(&root, &Driver::Real("535")));
-        let file = archive(&root, IMAGE)?.display().to_string();
-        crate::waited("containerd", || {
-            let version = enclosure.run(&["ctr", "version"])?.output()?;
-            Ok((version.code() == Some(0)).then_some(()))
-        })?;
-        enclosure.output(&["ctr", "--namespace", "k8s.io", "image", "import", &file])?;
-        enclosure.output(&["ctr", "--namespace", "k8s.io", "image", "import", &file]).map(drop)
+    /// Makes the group below which the kubelet has those of its pods, in each hierarchy.
+    fn make_groups(&self) -> Result {
+        let top = Path::new("/sys/fs/cgroup");
+        if top.join("cgroup.controllers").exists() {
+            return Ok(fs::create_dir(top.join(&self.cgroups.0))?);
+        }
+        for hierarchy in fs::read_dir(top)?.flatten() {
+            // Links are second names.
+            if hierarchy.file_type()?.is_dir() {
+                fs::create_dir(hierarchy.path().join(&self.cgroups.0))?;
+            }
+        }
+        Ok(())
     }
 
     /// Has the devices that bring a card itself show that card alone, as NVIDIA's toolkit does.
@@ -244,9 +258,11 @@ impl Cluster {
     fn driver(&self) -> Result {
         let kubectl = self.kubectl();
         kubectl.namespace("gpucap")?;
-        // Of the chart, what is the driver's.
-        let of_driver =
-            |object: &Value| object["metadata"]["labels"]["app.kubernetes.io/name"] == "gpucap-dra";
+        // Of the chart, what is the driver's, but for its pods.
+        let of_driver = |object: &Value| {
+            let name = &object["metadata"]["labels"]["app.kubernetes.io/name"];
+            name == "gpucap-dra" && object["kind"] != "DaemonSet"
+        };
         let mut objects = chart::rendered(&["--set", "dra.enabled=true"])?;
         objects.retain(of_driver);
         kubectl.apply(&objects)?;

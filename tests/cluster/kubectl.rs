@@ -15,6 +15,11 @@ pub(crate) struct Kubectl<'a> {
     pub(crate) program: &'a str,
 }
 
+/// Prints a part of the transcript.
+pub(crate) fn show(text: &str) {
+    eprintln!("{}\n", text.trim_end());
+}
+
 /// Writes how a user of this name and token reaches the API server.
 pub(crate) fn configuration(daemons: &Daemons, name: &str, token: &str) -> Result<String> {
     let path = format!("/run/kubernetes/{name}.conf");
@@ -50,6 +55,20 @@ impl Kubectl<'_> {
         Ok(self.output(words)?.success()?.stdout)
     }
 
+    /// What a command prints, which has to succeed, as a part of the transcript.
+    pub(crate) fn shows(&self, words: &[&str]) -> Result<String> {
+        let Output { stdout, stderr, .. } = self.output(words)?.success()?;
+        show(&format!("$ kubectl {}\n{stdout}{stderr}", words.join(" ")));
+        Ok(stdout)
+    }
+
+    /// Creates these, from a file of this name, as a part of the transcript.
+    pub(crate) fn shows_apply(&self, file: &str, documents: &[Value]) -> Result {
+        let printed = self.applied(documents)?;
+        show(&format!("$ kubectl apply -f {file}\n{printed}"));
+        Ok(())
+    }
+
     /// A document, or a list of them.
     pub(crate) fn get(&self, words: &[&str]) -> Result<Value> {
         let text = self.prints(&[&["get", "-o", "json"], words].concat())?;
@@ -63,10 +82,14 @@ impl Kubectl<'_> {
 
     /// Creates or changes these. The server says what is wrong with them, without a description of all that it takes.
     pub(crate) fn apply(&self, documents: &[Value]) -> Result {
+        self.applied(documents).map(drop)
+    }
+
+    fn applied(&self, documents: &[Value]) -> Result<String> {
         let path = "/run/kubernetes/applied.json";
         let list = json!({"apiVersion": "v1", "kind": "List", "items": documents});
         fs::write(self.daemons.enclosure.path(path), list.to_string())?;
-        self.prints(&["apply", "--validate=false", "-f", path]).map(drop)
+        self.prints(&["apply", "--validate=false", "-f", path])
     }
 
     /// Waits until the list holds this.

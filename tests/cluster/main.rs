@@ -1,16 +1,21 @@
 //! `gpucap-dra` on a Kubernetes: its API server, scheduler, controllers and kubelet, containerd and runc.
 //!
 //! * [`slices`]: what the scheduler has of the node's cards, and that it follows the driver.
-//! * [`limits`]: what a pod gets, and that the scheduler gives no part of a card twice.
+//! * [`story`]: what a user does, as one transcript; the scheduler gives no part of a card twice.
+//! * [`limits`]: what a pod gets.
 //! * [`sharing`]: claims that several containers of a pod name.
-//! * [`many`]: many pods at once, and the driver that ends in between.
+//! * [`starts`]: how long a pod takes to start, with a claim and with the other ways.
+//! * [`installs`]: the chart, by Helm.
+//! * [`many`]: many pods at once, and the driver and the kubelet that end in between.
 //!
 //! One cluster of one node, for all tests, in a mount, process and network namespace of its own ([`cluster`]), so a
 //! test has it alone. The cards are the stub's. Kubernetes' programs are those in the folder `KUBE_BIN`, or in `PATH`;
 //! etcd and containerd are of the Debian release that `ci/engines` fetches. Without them each test is skipped.
 
 mod cluster;
+mod containerd;
 mod daemons;
+mod installs;
 mod kubectl;
 mod limits;
 mod manifests;
@@ -18,6 +23,8 @@ mod many;
 mod programs;
 mod sharing;
 mod slices;
+mod starts;
+mod story;
 mod usage;
 
 #[path = "../containers/cgroups.rs"]
@@ -43,7 +50,15 @@ const LONGEST: Duration = Duration::from_secs(180);
 
 fn main() -> ExitCode {
     cgroups::remove_left();
-    let suites = [slices::trials, limits::trials, sharing::trials, many::trials];
+    let suites = [
+        story::trials,
+        slices::trials,
+        limits::trials,
+        sharing::trials,
+        starts::trials,
+        installs::trials,
+        many::trials,
+    ];
     let code = harness(suites.into_iter().flat_map(|trials| trials()).collect());
     cluster::end();
     code

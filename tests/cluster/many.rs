@@ -1,5 +1,5 @@
 //! Many pods at once, of random parts: the scheduler gives no card beyond what it has, and nothing is left of them, even
-//! if the driver is killed in between.
+//! if the driver and the kubelet are killed in between.
 //!
 //! How long the kubelet waited for the driver is printed, of each kind of call, as the kubelet's own metrics say it.
 
@@ -9,7 +9,7 @@ use crate::manifests::{container, pod, request, template};
 use crate::usage::Watch;
 use gpucap_tests::{Result, trial};
 use libtest_mimic::Trial;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
 use std::hash::{BuildHasher, RandomState};
@@ -25,7 +25,7 @@ const KINDS: u64 = 20;
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial("of 200 random pods none makes a card give more than it has", random),
-        trial("nothing is left of 200 pods when the driver is killed in between", killed),
+        trial("nothing is left of 200 pods when driver and kubelet are killed in between", killed),
     ]
 }
 
@@ -39,8 +39,8 @@ impl Random {
     }
 }
 
-/// Makes all the pods, of random kinds.
-fn make(cluster: &Cluster, space: &str, random: &mut Random) -> Result {
+/// Makes all the pods, of random kinds, that are started again by this policy.
+fn make(cluster: &Cluster, space: &str, restart: &str, random: &mut Random) -> Result {
     let kubectl = cluster.kubectl();
     kubectl.namespace(space)?;
     let kinds = (0..KINDS).map(|kind| {
@@ -52,7 +52,9 @@ fn make(cluster: &Cluster, space: &str, random: &mut Random) -> Result {
     let pods = (0..PODS).map(|number| {
         let kind = format!("k{}", random.below(KINDS));
         let script = format!("exec sleep 0.{}", random.below(10));
-        pod(space, &format!("p{number}"), &kind, &[container("app", &script)])
+        let mut one = pod(space, &format!("p{number}"), &kind, &[container("app", &script)]);
+        one["spec"]["restartPolicy"] = json!(restart);
+        one
     });
     kubectl.apply(&pods.collect::<Vec<_>>())
 }
@@ -83,7 +85,7 @@ fn random() -> Result {
     let kubectl = cluster.kubectl();
     let watch = Watch::begin(&cluster)?;
     let mut random = Random(RandomState::new(), 0);
-    make(&cluster, "random", &mut random)?;
+    make(&cluster, "random", "Never", &mut random)?;
     let all = |pods: &[Value]| ended(pods, "Succeeded") as u64 == PODS;
     let words = ["pods", "--namespace=random"];
     kubectl.wait_within(LONGEST, &words, "the end of all pods", all)?;
@@ -103,26 +105,35 @@ fn killed() -> Result {
     let kubectl = cluster.kubectl();
     let watch = Watch::begin(&cluster)?;
     let mut random = Random(RandomState::new(), 0);
-    make(&cluster, "killed", &mut random)?;
-    let (mut kills, mut before) = (0_u32, 0);
+    // containerd ends a container that a kubelet has it start, when that kubelet is killed.
+    make(&cluster, "killed", "OnFailure", &mut random)?;
+    let mut kills = BTreeMap::from([("driver", 0_u32), ("kubelet", 0)]);
+    let mut before = 0;
     let words = ["pods", "--namespace=killed"];
     kubectl.wait_within(LONGEST, &words, "the end of all pods", |pods| {
         let done = ended(pods, "Succeeded");
-        // After every few pods, at whatever it is doing then.
-        if done >= before + 16 && (done as u64) < PODS {
+        // After every few pods, at whatever the two do then.
+        if done >= before + 10 && (done as u64) < PODS {
             before = done;
-            kills += 1;
-            // In turn as a fault ends it, and as the node does.
-            let signal = if kills % 2 == 0 { "TERM" } else { "KILL" };
-            let ended = cluster.daemons.end("driver", signal);
-            if let Err(why) = ended.and_then(|()| cluster.daemons.start_again("driver")) {
-                eprintln!("{why:?}");
+            let names: &[&str] = match random.below(4) {
+                0 | 1 => &["kubelet"],
+                2 => &["driver"],
+                _ => &["driver", "kubelet"],
+            };
+            // As a fault ends them, and as the node does.
+            let signal = ["KILL", "TERM"][usize::from(random.below(4) == 0)];
+            for name in names {
+                *kills.entry(name).or_default() += 1;
+                let ended = cluster.daemons.end(name, signal);
+                if let Err(why) = ended.and_then(|()| cluster.daemons.start_again(name)) {
+                    eprintln!("{why:?}");
+                }
             }
         }
         done as u64 == PODS
     })?;
-    eprintln!("{kills} times killed: {:?}", watch.end()?);
-    expect(kills >= 5, || format!("only {kills} times"))?;
+    eprintln!("killed {kills:?}: {:?}", watch.end()?);
+    expect(kills.values().sum::<u32>() >= 8, || format!("only {kills:?}"))?;
     nothing_left(&cluster, "killed")
 }
 

@@ -6,13 +6,13 @@
 use gpucap_tests::{Result, Scratch, Stop, fetched};
 use std::env;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// All that the cluster starts.
 const NAMES: [&str; 5] =
     ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kubectl"];
 /// What the cluster has places of its own for.
-const HIDDEN: [&str; 4] = ["/etc", "/run", "/usr", "/var"];
+const HIDDEN: [&str; 5] = ["/etc", "/opt", "/run", "/usr", "/var"];
 
 /// The folder that has them.
 pub(crate) struct Programs(Vec<PathBuf>);
@@ -29,18 +29,9 @@ impl Programs {
             let missing = || Stop::skip(format!("no {}", program.display()));
             fs::canonicalize(&program).map_err(|_| missing())
         };
-        let seen = |name: &str| -> Result<PathBuf> {
-            let program = fs::canonicalize(find(name)?)?;
-            if !HIDDEN.iter().any(|place| program.starts_with(place)) {
-                return Ok(program);
-            }
-            let copy = scratch.path().join(name);
-            fs::copy(program, &copy)?;
-            Ok(copy)
-        };
         // None is copied before all are found.
         NAMES.iter().try_for_each(|name| find(name).map(drop))?;
-        Ok(Self(NAMES.iter().map(|name| seen(name)).collect::<Result<_>>()?))
+        Ok(Self(NAMES.iter().map(|name| seen(&find(name)?, scratch)).collect::<Result<_>>()?))
     }
 
     /// The path of one.
@@ -48,4 +39,15 @@ impl Programs {
         let at = NAMES.iter().position(|it| *it == name);
         at.map(|at| self.0[at].display().to_string()).unwrap_or_default()
     }
+}
+
+/// Where the cluster sees a program, which may be a copy of it.
+pub(crate) fn seen(program: &Path, scratch: &Scratch) -> Result<PathBuf> {
+    let program = fs::canonicalize(program)?;
+    if !HIDDEN.iter().any(|place| program.starts_with(place)) {
+        return Ok(program);
+    }
+    let copy = scratch.path().join(program.file_name().unwrap_or_default());
+    fs::copy(program, &copy)?;
+    Ok(copy)
 }

@@ -63,9 +63,7 @@ impl Image {
             );
         }
         add(root, &Program::new("actor").build()?, "actor")?;
-        for tool in TOOLS {
-            add(root, &tool_path(tool)?, &format!("bin/{tool}"))?;
-        }
+        add_tools(root, &TOOLS)?;
         let stub = Build::shipped()?.stub_directory()?;
         for library in DRIVER {
             add(root, &stub.join(library), &format!("{LIBRARIES}/{library}"))?;
@@ -124,6 +122,16 @@ fn age(root: &Path) -> Result {
 
 /// An archive of this root under a name, as `docker save` writes it. Without a command of its own it sleeps.
 pub(crate) fn archive(root: &Path, name: &str) -> Result<PathBuf> {
+    archive_that_runs(root, name, &["sleep"], &["infinity"])
+}
+
+/// The same, with this program and its words.
+pub(crate) fn archive_that_runs(
+    root: &Path,
+    name: &str,
+    program: &[&str],
+    words: &[&str],
+) -> Result<PathBuf> {
     let place = root.with_extension("archive");
     fs::create_dir(&place)?;
     let tar = |directory: &Path, file: &Path| -> Result {
@@ -142,7 +150,7 @@ pub(crate) fn archive(root: &Path, name: &str) -> Result<PathBuf> {
     let config = json!({
         "architecture": "amd64", "os": "linux",
         "config": {
-            "Entrypoint": ["sleep"], "Cmd": ["infinity"],
+            "Entrypoint": program, "Cmd": words,
             "Env": ["PATH=/bin", "STUB_GPU_DIR=/tmp", "STUB_GPU_CONTEXT_MEM=0"],
         },
         "rootfs": {"type": "layers", "diff_ids": [format!("sha256:{sum}")]},
@@ -217,6 +225,11 @@ fn needed(file: &Path) -> Result<BTreeSet<PathBuf>> {
     let paths =
         text.lines().filter_map(|line| line.split_whitespace().find(|word| word.starts_with('/')));
     Ok(paths.map(PathBuf::from).collect())
+}
+
+/// Adds programs of this machine.
+pub(crate) fn add_tools(root: &Path, tools: &[&str]) -> Result {
+    tools.iter().try_for_each(|tool| add(root, &tool_path(tool)?, &format!("bin/{tool}")))
 }
 
 fn tool_path(tool: &str) -> Result<PathBuf> {

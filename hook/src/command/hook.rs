@@ -8,6 +8,7 @@
 use crate::container::native_limit::NativeLimitSet;
 use crate::container::pages::{self, Wanted};
 use crate::container::records::{self, Claimed, Record, Records};
+use crate::container::slices::Slices;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::inject::journal::{Journal, Level};
@@ -18,7 +19,7 @@ use crate::node::preload;
 use crate::node::proc::Process;
 use crate::sys::at;
 use gpucap_core::limits::LimitsFile;
-use gpucap_plan::{NativeLimit, NativeLimits, NoGlibc, Node, Plan, Slice, State, decide};
+use gpucap_plan::{NativeLimit, NativeLimits, NoGlibc, Node, Plan, State, decide};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -125,8 +126,8 @@ fn start(
     pages::sweep(&directory);
     // The other program could not be found there either.
     let native_limits = build(pid, native_limits, node, journal, &state.id)?;
-    let slices = container.slices.iter().flat_map(|it| it.parse()).map(|it: Slice| it.id);
-    let record = Record::of(state, pid, limits, native_limits, slices.collect());
+    let slices = Slices::of_words(&container.slices);
+    let record = Record::of(state, pid, limits, native_limits, slices);
     if !container.slices.is_empty() {
         occupy(&records, &records::directory(node), &record, journal)?;
     }

@@ -9,6 +9,7 @@
 //! the stale ones. The ledger itself is in the container: [`Record::open`] reaches it through that process.
 
 use crate::container::native_limit::NativeLimitSet;
+use crate::container::slices::Slices;
 use crate::container::waiting::Waiting;
 use crate::node::proc::{self, Process};
 use crate::sys::at;
@@ -40,8 +41,8 @@ pub(crate) struct Record {
     pub(crate) limits: String,
     /// What of it the driver keeps too.
     pub(crate) native_limits: Option<NativeLimitSet>,
-    /// The slices of claims that it has, by their ids.
-    pub(crate) slices: Vec<String>,
+    /// The slices of claims that it has.
+    pub(crate) slices: Slices,
     /// The UIDs of its pod, as the engine annotated it: one, unless the pod's author wrote another.
     pub(crate) pod_uids: Vec<String>,
     /// Its first process as it waited to be started, if that could be seen.
@@ -91,7 +92,7 @@ impl Records {
         self.write(record)?;
         let is_other = |other: &Record| {
             (other.pid, other.start_time) != (record.pid, record.start_time)
-                && other.slices.iter().any(|slice| record.slices.contains(slice))
+                && other.slices.meet(&record.slices)
         };
         let others: Vec<Record> = all(path).into_iter().filter(is_other).collect();
         let stays = |other: &&Record| !other.is_replaced_by(record);
@@ -165,7 +166,7 @@ impl Record {
         pid: u32,
         limits: &LimitsFile,
         native_limits: Option<NativeLimitSet>,
-        slices: Vec<String>,
+        slices: Slices,
     ) -> io::Result<Self> {
         let stat = Process(pid).stat()?.ok_or(io::ErrorKind::InvalidData)?;
         let pods = Identity::all_of(&state.annotations).into_iter();
@@ -232,7 +233,7 @@ impl Record {
         }
         value["driver"] = json!(native_limits.as_ref().map(NativeLimitSet::record));
         if !slices.is_empty() {
-            value["slices"] = json!(slices);
+            slices.write(&mut value);
             value["pod_uids"] = json!(pod_uids);
             value["waiting"] = json!(waiting.map(Waiting::record));
         }
@@ -251,11 +252,9 @@ impl Record {
         let limits = if known { word(&value["limits"])? } else { String::new() };
         let (container, names) = (container.to_owned(), names());
         let native_limits = NativeLimitSet::of_record(&value["driver"]);
-        let words = |key: &str| {
-            let words = value[key].as_array().into_iter().flatten().filter_map(Value::as_str);
-            words.map(str::to_owned).collect()
-        };
-        let (slices, pod_uids) = (words("slices"), words("pod_uids"));
+        let slices = Slices::of_record(&value);
+        let pod_uids = value["pod_uids"].as_array().into_iter().flatten();
+        let pod_uids = pod_uids.filter_map(Value::as_str).map(str::to_owned).collect();
         let waiting = Waiting::of_record(&value["waiting"]);
         Some(Self {
             container,
@@ -316,7 +315,7 @@ mod tests {
             }),
             limits: LimitsFile::default().write(),
             native_limits: None,
-            slices: Vec::new(),
+            slices: Slices::default(),
             pod_uids: Vec::new(),
             waiting: None,
         }
@@ -329,7 +328,7 @@ mod tests {
         // Two containers that live: this process, and the one that started it.
         let of = |pid: u32, slices: &[&str]| {
             let stat = Process(pid).stat().expect("/proc").expect("a stat");
-            let slices = slices.iter().map(ToString::to_string).collect();
+            let slices = Slices::of_record(&json!({"slices": slices}));
             Record { container: format!("c{pid}"), pid, slices, ..record(stat.start_time) }
         };
         let (own, parent) = (Process::own().0, std::os::unix::process::parent_id());

@@ -2,6 +2,7 @@
 //! of what we promise: names, labels and meanings stay, new ones may come. The manual's page `metrics` has the table of
 //! them, which the tests compare with [`METRICS`].
 
+mod labels;
 mod node;
 
 use super::view::{Device, LedgerView, Status, word};
@@ -9,6 +10,7 @@ use crate::container::effective_limit::EffectiveLimit;
 use gpucap_core::ledger::Kind;
 use gpucap_core::limits::file::Key;
 use gpucap_core::units::Share;
+use labels::{Labels, labels};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
@@ -168,20 +170,17 @@ struct Table {
     kinds: Vec<(Labels, f64)>,
 }
 
-type Labels = Vec<(&'static str, String)>;
-
 impl Table {
     fn of(status: &Status) -> Self {
         let rows = status.ledgers.iter().flat_map(|ledger| {
-            let labels = labels(ledger);
             Seen::all(ledger).map(move |(gpu, seen)| {
-                let labels = labels.iter().cloned().chain([("gpu", gpu)]).collect();
+                let labels = labels(ledger, gpu);
                 (labels, METRICS.iter().map(|metric| (metric.of)(&seen)).collect())
             })
         });
         let kinds = status.ledgers.iter().flat_map(|ledger| {
-            let labels = labels(ledger);
-            ledger.devices.iter().flat_map(move |device| of_kinds(labels.clone(), device))
+            let of_device = |device| of_kinds(labels(ledger, Device::name(device)), device);
+            ledger.devices.iter().flat_map(of_device)
         });
         Self { rows: rows.collect(), kinds: kinds.collect() }
     }
@@ -223,29 +222,12 @@ const OF_KINDS: (&str, Unit, &str) = (
 );
 
 /// What living processes hold of a device, by kind.
-fn of_kinds(mut labels: Labels, device: &Device) -> impl Iterator<Item = (Labels, f64)> + use<> {
-    labels.push(("gpu", device.name()));
+fn of_kinds(labels: Labels, device: &Device) -> impl Iterator<Item = (Labels, f64)> + use<> {
     let kinds = Kind::ALL.into_iter().zip(device.kinds);
     kinds.map(move |(kind, bytes)| {
         let of_kind = [("memory", word(kind).to_owned())];
         (labels.iter().cloned().chain(of_kind).collect(), number(bytes))
     })
-}
-
-/// The budget's owner.
-fn labels(ledger: &LedgerView) -> Labels {
-    let mut labels = vec![("kind", ledger.kind().to_owned())];
-    let Some(container) = &ledger.container else {
-        labels.push(("ledger", ledger.path.display().to_string()));
-        return labels;
-    };
-    if let Some(names) = &container.record.names {
-        labels.push(("namespace", names.namespace.clone()));
-        labels.push(("pod", names.pod.clone()));
-        labels.push(("container", names.container.clone()));
-    }
-    labels.push(("id", container.record.container.clone()));
-    labels
 }
 
 /// Whole up to 2^53, as every number there is.

@@ -107,7 +107,7 @@ pub(in crate::command::status) fn container(
         names,
         limits: limits.write(),
         native_limits: None,
-        slices: Vec::new(),
+        slices: Default::default(),
         pod_uids: Vec::new(),
         waiting: None,
     };
