@@ -39,6 +39,8 @@ pub struct Job {
     pub from_ns: u64,
     /// From then on it does nothing.
     pub until_ns: u64,
+    /// It works in every other period of this length; all of the time if zero.
+    pub period_ns: u64,
 }
 
 /// The duration of kernels.
@@ -147,6 +149,7 @@ impl Job {
             end: End::Goes,
             from_ns: 0,
             until_ns: u64::MAX,
+            period_ns: 0,
         }
     }
 
@@ -168,6 +171,10 @@ impl Job {
             }
             if ran >= job.until_ns {
                 return vec![Act::Until(u64::MAX / 2)];
+            }
+            let period = now.checked_div(job.period_ns).unwrap_or(0);
+            if period % 2 == 1 {
+                return vec![Act::Until((period + 1) * job.period_ns)];
             }
             let mut acts = Vec::new();
             let stream = job.stream;

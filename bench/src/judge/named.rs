@@ -20,10 +20,12 @@ pub fn all() -> Vec<Scene> {
         never_seen,
         by_data,
         far_longer,
+        around,
         collectives,
         false_reports,
         rare_launches,
         long_and_short,
+        on_and_off,
     ] {
         add(&mut all);
     }
@@ -177,6 +179,22 @@ fn far_longer(all: &mut Vec<Scene>) {
 /// The cell of [`far_longer`].
 pub(super) const FAR_LONGER: &str = "T10 1 in 50 takes 50 ms, others 300 us, 30, beside 40";
 
+/// Launches of one function that vary, a few at a time.
+fn around(all: &mut Vec<Scene>) {
+    for pause_ns in [0, 24 * US] {
+        for percent in [5, 10, 30, 35, 50] {
+            let length = Length::Around(5 * US);
+            let job = Job { length, batch: 5, pause_ns, ..Job::waited_for(0) };
+            let host = if pause_ns > 0 { " and 24 us of the host" } else { "" };
+            let name = format!("T10 5 of around 5 us, then a wait{host}, {percent}");
+            let mine = Container::one(percent, job);
+            all.push(scene(name.clone(), vec![mine.clone()]));
+            let other = Container::one(40, Job::of(MS));
+            all.push(scene(format!("{name}, beside 40"), vec![mine, other]));
+        }
+    }
+}
+
 /// Kernels named as collectives, of one process on one device.
 fn collectives(all: &mut Vec<Scene>) {
     for ns in [MS, 300 * MS, 2_000 * MS] {
@@ -250,6 +268,27 @@ fn long_and_short(all: &mut Vec<Scene>) {
                 let and = if has_short { " and one with 10 us each 200 us" } else { "" };
                 let name = format!("T11 {count} of {kind}{and}, {percent}");
                 all.push(Scene { seconds: 15, ..scene(name, vec![Container::of(percent, jobs)]) });
+            }
+        }
+    }
+}
+
+/// A container that works in every other period, beside one that works all of the time.
+fn on_and_off(all: &mut Vec<Scene>) {
+    for (period, period_ns) in [("1 s", 1_000 * MS), ("100 ms", 100 * MS), ("20 ms", 20 * MS)] {
+        for (kind, job) in [
+            ("10 us", Job::of(10 * US)),
+            ("100 us, waited for", Job { batch: 10, ..Job::waited_for(100 * US) }),
+            ("5 ms", Job::of(5 * MS)),
+        ] {
+            for (percent, beside) in [(30, 70), (50, 50)] {
+                let containers = vec![
+                    Container::one(percent, Job { period_ns, ..job.clone() }),
+                    Container::one(beside, Job::of(10 * US)),
+                ];
+                let name =
+                    format!("T12 {kind}, {percent} in every other {period}, beside {beside}");
+                all.push(Scene { seconds: 15, ..scene(name, containers) });
             }
         }
     }

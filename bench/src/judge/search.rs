@@ -205,6 +205,7 @@ fn job(dice: &mut Dice, is_alone: bool) -> Job {
         end,
         from_ns,
         until_ns,
+        period_ns: 0,
     }
 }
 

@@ -1,7 +1,7 @@
 //! The measured cost of the launches of each signature: a table of fixed size that launches read without a lock.
 //!
 //! ```text
-//! entry   tag:22  trust:3  doubts:2  samples:4  cost in ns:33      one word; zero is an empty place
+//! entry   tag:20  trust:3  doubts:2  samples:6  cost in ns:33      one word; zero is an empty place
 //! ```
 //!
 //! The table is eight-way set associative, and a set is one cache line. Readers see an entry either before or after a
@@ -109,6 +109,9 @@ pub(crate) struct Sample {
     /// The stream was busy when the launch was queued, so the device began it without a wait: the sample contains
     /// nothing else.
     pub(crate) clean: bool,
+    /// Nor a turn of another process: however far from the mean, it is the launch's own. Without this,
+    /// `T10 5 of around 5 us, then a wait, 30` gets 10 points more than its share.
+    pub(crate) is_whole: bool,
     /// The next launch may take any time, so each one is measured.
     pub(crate) is_collective: bool,
     /// Turns of other processes may be contained in it: far from the mean, it says nothing about the next one. Without
@@ -120,6 +123,9 @@ pub(crate) struct Sample {
 const ENOUGH_SAMPLES: u64 = 4;
 /// The mean covers about this many samples.
 const MOST_SAMPLES: u64 = 15;
+/// The same of samples that are the launch's own: an allowance covers more launches of a mean that is too low than of
+/// one that is too high, so a mean that varies is too low in effect.
+const MOST_WHOLE: u64 = 63;
 /// A sample is cut off at this multiple of the mean: beyond it, it more likely contains another process's turn of the
 /// device.
 pub(crate) const OUTLIER: u64 = 4;
@@ -135,10 +141,10 @@ const PATIENCE: u64 = 7;
 struct Entry(u64);
 
 const COST: Field = Field { shift: 0, bits: 33 };
-const SAMPLES: Field = Field { shift: 33, bits: 4 };
-const DOUBTS: Field = Field { shift: 37, bits: 2 };
-const TRUST: Field = Field { shift: 39, bits: 3 };
-const TAG: Field = Field { shift: 42, bits: 22 };
+const SAMPLES: Field = Field { shift: 33, bits: 6 };
+const DOUBTS: Field = Field { shift: 39, bits: 2 };
+const TRUST: Field = Field { shift: 41, bits: 3 };
+const TAG: Field = Field { shift: 44, bits: 20 };
 
 struct Field {
     shift: u32,
@@ -190,14 +196,22 @@ impl Entry {
         }
         let trust = if sample.clean { PATIENCE } else { 0 };
         let (low, high) = (mean / OUTLIER, mean.saturating_mul(OUTLIER));
-        let doubts = if (low..=high).contains(&sample.ns) { 0 } else { DOUBTS.from(self.0) + 1 };
+        let is_near = sample.is_whole || (low..=high).contains(&sample.ns);
+        let doubts = if is_near { 0 } else { DOUBTS.from(self.0) + 1 };
         let (samples, mean, doubts) = if samples == 0 || doubts >= MOST_DOUBTS {
             (1, sample.ns, 0)
         } else {
-            let most = if sample.is_collective { ENOUGH_SAMPLES - 1 } else { MOST_SAMPLES };
+            let most = match sample {
+                Sample { is_collective: true, .. } => ENOUGH_SAMPLES - 1,
+                Sample { is_whole: true, .. } => MOST_WHOLE,
+                _ => MOST_SAMPLES,
+            };
             let count = (samples + 1).min(most);
-            let is_foreign = sample.ns > high && sample.explained;
-            let ns = if is_foreign { mean } else { sample.ns.clamp(low, high) };
+            let ns = match sample {
+                Sample { is_whole: true, ns, .. } => ns.min(COST.most()),
+                Sample { explained: true, ns, .. } if ns > high => mean,
+                Sample { ns, .. } => ns.clamp(low, high),
+            };
             let sum = mean.saturating_mul(count - 1).saturating_add(ns);
             (count, sum / count, doubts)
         };

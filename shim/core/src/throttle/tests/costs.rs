@@ -7,7 +7,7 @@ use crate::throttle::{Costs, Signature, charging::costs::Sample};
 const KERNEL: Signature = Signature::kernel(7, 1024);
 
 const fn plain(ns: u64, clean: bool) -> Sample {
-    Sample { ns, clean, is_collective: false, explained: false }
+    Sample { ns, clean, is_whole: false, is_collective: false, explained: false }
 }
 
 fn learn(costs: &Costs, samples: &[u64]) {
@@ -66,6 +66,21 @@ fn one_outlier_barely_moves_the_mean_and_three_replace_it() {
     assert_eq!(costs.estimate(KERNEL), Some(1_000_000));
     learn(&costs, &[10; 3]);
     assert_eq!(costs.estimate(KERNEL), Some(10));
+}
+
+/// One in ten takes a hundred times as long, and no other process was there.
+#[test]
+fn samples_of_a_process_alone_count_in_full() {
+    let costs = Costs::default();
+    let whole = |ns| costs.learn(KERNEL, Sample { is_whole: true, ..plain(ns, true) });
+    for round in 0..600 {
+        whole(if round % 10 == 9 { 1_000_000 } else { 10_000 });
+    }
+    let mean = costs.estimate(KERNEL).unwrap();
+    assert!((90_000..130_000).contains(&mean), "109,000 in the mean of all: {mean}");
+    // A long one beside others is cut off, and counts for more than before.
+    learn(&costs, &[1_000_000]);
+    assert_eq!(costs.estimate(KERNEL), Some((mean * 14 + mean * 4) / 15));
 }
 
 #[test]

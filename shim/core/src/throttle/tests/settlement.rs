@@ -99,6 +99,15 @@ fn what_was_over_before_a_wait_is_as_long_as_its_work() {
     assert_eq!(due(&mut process, Span::From(9_990, 10_000), 100), 10);
 }
 
+/// Of two batches that were expected to take 100 each, one took 60 and the other 140.
+#[test]
+fn batches_of_varying_length_are_as_long_as_their_work_together() {
+    let mut process = Alone::default();
+    assert_eq!(due(&mut process, Span::From(0, 60), 100), 60);
+    assert_eq!(due(&mut process, Span::Until(100, 240), 100), 140);
+    assert_eq!(due(&mut process, Span::From(300, 1000), 100), 100, "no more than was expected");
+}
+
 #[test]
 fn overlap_is_expected_as_far_as_it_was_seen() {
     let mut process = Alone::default();

@@ -15,6 +15,7 @@ use crate::throttle::{
     allowance::{Allowance, Taken},
     signature::Signature,
 };
+use crate::units::Share;
 
 /// A stream, valid for the meter that registered it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +79,8 @@ pub(crate) struct AllowanceEntry {
 pub(crate) struct Reserved {
     pub(crate) signature: Signature,
     pub(crate) ns: u64,
+    /// What was lent to the container when it was reserved.
+    pub(crate) lent: Option<Share>,
     /// Nothing of its signature had been measured when it was launched.
     pub(crate) unmeasured: bool,
     /// Other devices may be waiting for it.
