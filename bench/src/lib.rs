@@ -23,6 +23,7 @@ pub mod hook;
 pub mod judge;
 pub mod launch;
 pub mod ledger;
+pub mod lending;
 pub mod machine;
 pub mod measure;
 pub mod nri;

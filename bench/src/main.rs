@@ -9,8 +9,8 @@
 use gpucap_bench::files::Files;
 use gpucap_bench::report::{Report, text_of_lines};
 use gpucap_bench::{
-    Effort, Result, Stop, accuracy, alloc, counts, families, hook, judge, launch, ledger, machine,
-    nri, resolve, share, start,
+    Effort, Result, Stop, accuracy, alloc, counts, families, hook, judge, launch, ledger, lending,
+    machine, nri, resolve, share, start,
 };
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -18,7 +18,7 @@ use std::{env, fs};
 
 type Bench = fn(&Files, Effort, &mut Report) -> Result;
 
-const BENCHES: [(&str, Bench); 11] = [
+const BENCHES: [(&str, Bench); 12] = [
     ("alloc", alloc::run),
     ("families", families::run),
     ("launch", launch::run),
@@ -29,11 +29,12 @@ const BENCHES: [(&str, Bench); 11] = [
     ("ledger", ledger::run),
     ("counts", counts::run),
     ("accuracy", accuracy::run),
+    ("lending", lending::run),
     ("share", share::run),
 ];
 
 const USAGE: &str = "usage: gpucap-bench \
-                     [alloc|families|launch|resolve|start|hook|nri|ledger|counts|accuracy|share...] \
+                     [alloc|families|launch|resolve|start|hook|nri|ledger|counts|accuracy|lending|share...] \
                      [--quick] [--json FILE]\n       gpucap-bench --table FILE\n       \
                      gpucap-bench --picture FILE\n       \
                      gpucap-bench judge [--only NAME] [--every] [--quick]\n       \

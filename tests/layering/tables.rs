@@ -126,6 +126,7 @@ pub(crate) const DEPENDENCIES: &[(&str, &[&str])] = &[
             "httparse",
             "indicatif",
             "prometheus-client",
+            "ratatui",
             "rustix",
             "thiserror",
             "toml_edit",

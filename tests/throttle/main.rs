@@ -18,6 +18,7 @@ mod devices;
 mod ends;
 mod failures;
 mod fences;
+mod lending;
 mod limits;
 mod peers;
 mod redirect;
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
         capture::trials,
         share::trials,
         limits::trials,
+        lending::trials,
         peers::trials,
         short::trials,
         unreported::trials,

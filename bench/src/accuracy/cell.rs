@@ -6,7 +6,7 @@ use crate::simulator::workloads::{Threads, Workload};
 use crate::simulator::{Outcome, Process, Setup, World};
 use gpucap_core::sync::Word;
 use gpucap_core::throttle::{DEVICE_WORDS, DeviceWords};
-use gpucap_core::units::Share;
+use gpucap_core::units::{ComputeLimit, Share};
 use serde_json::{Value, json};
 
 /// What a run showed. Shares are percent of the card.
@@ -49,7 +49,7 @@ const SEATS: usize = 8;
 /// Bins in the second that windows have.
 const WINDOW: usize = 100;
 /// Time to learn, before anything counts.
-pub(super) const WARM_UP_NS: u64 = 1_000_000_000;
+pub(crate) const WARM_UP_NS: u64 = 1_000_000_000;
 
 /// Runs a workload for `seconds`; `solo` is the same without a limit.
 #[must_use]
@@ -66,7 +66,7 @@ pub fn run(
         words.iter().map(|words| DeviceWords::new(words.each_ref())).collect();
     let limit = |card: usize| {
         let asked = if card == 0 { percent } else { workload.elsewhere.or(percent) };
-        asked.and_then(Share::from_percent).map(|share| (card, share))
+        asked.and_then(Share::from_percent).map(|share| (card, ComputeLimit::fixed(share)))
     };
     let mine = |(number, (threads, streams)): (usize, Threads)| {
         let cards = if workload.apart { number..number + 1 } else { 0..workload.cards };
@@ -88,7 +88,7 @@ pub fn run(
     summary(workload.name, percent, &of_the_first_card.collect::<Vec<_>>(), length, solo)
 }
 
-pub(super) fn summary(
+pub(crate) fn summary(
     workload: &'static str,
     percent: Option<u16>,
     outcomes: &[Outcome],

@@ -9,7 +9,7 @@ use crate::simulator::workloads::{ALL, Workload, alone, async_kernels, one};
 use crate::simulator::{Process, Setup, World};
 use gpucap_core::sync::Word;
 use gpucap_core::throttle::{DEVICE_WORDS, DeviceWords};
-use gpucap_core::units::Share;
+use gpucap_core::units::{ComputeLimit, Share};
 use serde_json::{Value, json};
 
 /// Containers on one card.
@@ -110,7 +110,9 @@ impl Group {
         let (mut processes, mut owners) = (Vec::new(), Vec::new());
         for (seat, (name, percent, _)) in self.containers.iter().enumerate() {
             for (threads, streams) in (workload(name).processes)() {
-                let limits = vec![Share::from_percent(*percent).map(|share| (seat, share))];
+                let limits = vec![
+                    Share::from_percent(*percent).map(|share| (seat, ComputeLimit::fixed(share))),
+                ];
                 processes.push(Process { threads, streams, limits, first: 0 });
                 owners.push(seat);
             }
@@ -177,7 +179,9 @@ mod tests {
             let words: [[Word; DEVICE_WORDS]; 2] = Default::default();
             let seats = words.each_ref().map(|words| DeviceWords::new(words.each_ref()));
             let process = |(seat, percent)| {
-                let limits = vec![Share::from_percent(percent).map(|share| (seat, share))];
+                let limits = vec![
+                    Share::from_percent(percent).map(|share| (seat, ComputeLimit::fixed(share))),
+                ];
                 Process { threads: vec![program()], streams: 1, limits, first: 0 }
             };
             let processes = [(0, 30), (1, 70)].map(process).into();

@@ -13,7 +13,7 @@ use crate::simulator::card::BIN_NS;
 use crate::simulator::{Outcome, Page, Process, Setup, World};
 use gpucap_core::sync::Word;
 use gpucap_core::throttle::{DEVICE_WORDS, DeviceWords};
-use gpucap_core::units::Share;
+use gpucap_core::units::{ComputeLimit, Share};
 
 /// One process of a container.
 #[derive(Debug, Clone)]
@@ -202,7 +202,9 @@ impl Scene {
         for (seat, container) in self.containers.iter().enumerate() {
             for member in &container.members {
                 let percent = member.percent.or(container.percent);
-                let limit = percent.and_then(Share::from_percent).map(|share| (seat, share));
+                let limit = percent
+                    .and_then(Share::from_percent)
+                    .map(|share| (seat, ComputeLimit::fixed(share)));
                 let streams = member.jobs.iter().map(|job| job.stream + 1).max().unwrap_or(1);
                 let threads = member.jobs.iter().map(|job| job.program(START_NS)).collect();
                 processes.push(Process { threads, streams, first: 0, limits: vec![limit] });

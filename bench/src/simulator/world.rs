@@ -18,7 +18,7 @@ use gpucap_core::throttle::{
     Bucket, Costs, DeviceWords, Gang, Looks, Meter, PeerReport, StreamId, Totals, Upkeep,
     UsageReport,
 };
-use gpucap_core::units::Share;
+use gpucap_core::units::ComputeLimit;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
@@ -34,8 +34,8 @@ pub struct Process {
     pub streams: usize,
     /// The first of its cards.
     pub first: usize,
-    /// For each of its cards: its seat in the container, and the share; `None` where it has no limit.
-    pub limits: Vec<Option<(usize, Share)>>,
+    /// For each of its cards: its seat in the container, and its limit; `None` where it has none.
+    pub limits: Vec<Option<(usize, ComputeLimit)>>,
 }
 
 /// The result of a process on a card.
@@ -71,8 +71,8 @@ pub struct World<'a> {
     meeting: HashMap<Collective, usize>,
     /// Pages of containers that have no process here.
     pages: Vec<Page>,
-    /// The largest share of any process of a container, by card and seat.
-    shares: HashMap<(usize, usize), Share>,
+    /// The largest limit of any process of a container, by card and seat.
+    shares: HashMap<(usize, usize), ComputeLimit>,
     /// The unfinished work of ended processes.
     left: Vec<ends::Left>,
     ghosts: Vec<pages::Ghost>,
@@ -92,15 +92,15 @@ struct Tenant<'a> {
     held_at: u64,
     held_most: u64,
     first: usize,
-    limits: Vec<Option<(usize, Share)>>,
+    limits: Vec<Option<(usize, ComputeLimit)>>,
     places: Vec<Place<'a>>,
     streams: Vec<Line>,
 }
 
 /// A process on a card.
 struct Place<'a> {
-    /// Its container, and its share.
-    limit: Option<(usize, Share)>,
+    /// Its container, and its limit.
+    limit: Option<(usize, ComputeLimit)>,
     /// One meter, or with [`Ablation::Union`] one per stream; `None` without a limit.
     meters: Vec<Meter<'a, Mark>>,
     /// Used in place of it if the setup says so.
@@ -156,9 +156,9 @@ impl<'a> World<'a> {
         };
         for process in &processes {
             for (card, limit) in (process.first..).zip(&process.limits) {
-                let Some((seat, share)) = *limit else { continue };
-                let most = world.shares.entry((card, seat)).or_insert(share);
-                *most = if share.parts() > most.parts() { share } else { *most };
+                let Some((seat, limit)) = *limit else { continue };
+                let most = world.shares.entry((card, seat)).or_insert(limit);
+                *most = if limit.guaranteed() > most.guaranteed() { limit } else { *most };
             }
         }
         for process in processes {
@@ -248,7 +248,8 @@ impl<'a> World<'a> {
         let tenant = &self.processes[process];
         let limit = card.checked_sub(tenant.first).and_then(|card| tenant.limits.get(card));
         place.limit = limit.copied().flatten();
-        let Some((seat, share)) = place.limit else { return place };
+        let Some((seat, limit)) = place.limit else { return place };
+        let share = limit.share();
         let own = process * self.cards.len() + card;
         let seat = if self.setup.without == Ablation::SharedBucket { own } else { seat };
         let gang = || match self.setup.without {
@@ -256,7 +257,8 @@ impl<'a> World<'a> {
             _ => Gang::new(self.seats.to_vec(), seat),
         };
         if self.setup.oracle {
-            let container = self.shares.get(&(card, seat)).copied().unwrap_or(share);
+            let container =
+                self.shares.get(&(card, seat)).copied().map_or(share, ComputeLimit::share);
             let bucket = Bucket::new(self.seats[seat].bucket(), container);
             place.oracle = Some(oracle::Oracle::new(bucket, share));
             return place;
@@ -265,6 +267,7 @@ impl<'a> World<'a> {
         for _ in 0..meters {
             let bucket = Bucket::new(self.seats[seat].bucket(), share);
             let mut meter = Meter::new(bucket, self.now).among(gang());
+            meter.set_limit(limit);
             meter.set_unreported(self.unreported);
             place.costs.push(meter.costs());
             place.meters.push(meter);

@@ -21,7 +21,7 @@ static CARDS: LazyLock<Vec<Card>> = LazyLock::new(|| {
 });
 
 /// The annotations that some convention reads.
-pub const ANNOTATIONS: [&str; 13] = [
+pub const ANNOTATIONS: [&str; 16] = [
     "gpucap/mem",
     "gpucap/core-pct",
     "gpucap/profile",
@@ -35,6 +35,9 @@ pub const ANNOTATIONS: [&str; 13] = [
     "scheduling.koordinator.sh/device-allocated",
     "io.kubernetes.cri-o.Labels",
     "nvidia.com/container.app.gpu-memory.limit",
+    "gpucap/core-policy",
+    "gpucap/core-max-pct",
+    "gpucap/core-priority",
 ];
 
 /// `process.env`, an entry a line.

@@ -7,7 +7,7 @@ use super::card::Card;
 use super::ledger::{Place, RECORD, place, value};
 use gpucap_core::ledger::{Count, DEVICES, Identity, Kind, Ledger, SLOTS, Slot};
 use gpucap_core::throttle::{Allowance, Bucket, Gang, Launch, Meter, Signature, Verdict};
-use gpucap_core::units::Share;
+use gpucap_core::units::{ComputeLimit, Share};
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -96,7 +96,12 @@ fn live(ledger: &Ledger, acts: &[u8]) {
             }
             4 => {
                 let share = Share::from_percent(1 + u16::from(act[1]) % 100).expect("a share");
-                meter.set_share(share);
+                let most = Share::from_percent(1 + u16::from(act[1]) / 3).expect("a share");
+                meter.set_limit(match (act[0] >> 4) % 3 {
+                    0 => ComputeLimit::fixed(share),
+                    1 => ComputeLimit::burst(share, most),
+                    _ => ComputeLimit::low_priority(most),
+                });
                 meter.settle_finished(now, &mut Card);
             }
             5 => {

@@ -1,4 +1,4 @@
-//! What the bytes of a share file can reach in a process that reads its peers' shares.
+//! What the bytes of a share file can reach in a process that reads its peers' limits.
 //!
 //! Only the node writes that file; a process that trusted it blindly would still end with a file that was cut short.
 
@@ -19,15 +19,15 @@ pub fn share(bytes: &[u8]) {
     });
     let others = [Uuid([0; 16]), Uuid([255; 16])];
     for gpu in others.into_iter().chain(named) {
-        let Some(found) = share::share_of(bytes, gpu) else { continue };
+        let Some(found) = share::limit_of(bytes, gpu) else { continue };
         assert!(bytes.len() <= share::MAX_BYTES, "{} bytes", bytes.len());
-        assert!(found <= Share::FULL && found.parts() > 0, "{found}");
+        assert!(found.share() <= found.most() && found.most() <= Share::FULL, "{found}");
         let written = share::write([(Key::Every, None), (Key::Name(gpu.gpu()), Some(found))]);
-        assert_eq!(share::share_of(written.as_bytes(), gpu), Some(found), "not read back");
+        assert_eq!(share::limit_of(written.as_bytes(), gpu), Some(found), "not read back");
     }
     // A line behind the others counts as far as there is room for it, whatever they are.
     let [first, _] = others;
     let last = [bytes, b"\n* 100\n"].concat();
     let has_room = last.len() <= share::MAX_BYTES && lines().count() < share::MAX_LINES;
-    assert!(!has_room || share::share_of(&last, first).is_some(), "the last line is not read");
+    assert!(!has_room || share::limit_of(&last, first).is_some(), "the last line is not read");
 }

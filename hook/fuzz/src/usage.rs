@@ -8,7 +8,7 @@ use gpucap_core::sync::Word;
 use gpucap_core::throttle::{
     Allowance, Bucket, Launch, Meter, PeerReport, Signature, UsageReport, Verdict,
 };
-use gpucap_core::units::Share;
+use gpucap_core::units::{ComputeLimit, Share};
 use std::sync::Arc;
 
 /// A record: for how long a kernel runs, who tells something, and the two words of it.
@@ -70,7 +70,8 @@ fn peers(record: &[u8], now: u64) -> impl Iterator<Item = (usize, PeerReport)> {
     peers.zip(usize::from(who & 3)..).map(|(report, page)| {
         let place = page % SHARES.len();
         let (page, share) = (place as u64, Share::from_percent(SHARES[place]));
-        (place, PeerReport { page, share, key: page, report })
+        let limit = share.map(ComputeLimit::fixed);
+        (place, PeerReport { page, limit, key: page, report })
     })
 }
 

@@ -134,7 +134,7 @@ impl Page {
         let _lock = lock(path)?;
         let claim = Claim::stake(wanted, label)?;
         // First, since a page without its shares counts for nothing.
-        let shares = limits.entries.iter().map(|entry| (entry.key, entry.core));
+        let shares = limits.entries.iter().map(|entry| (entry.key, entry.compute()));
         claim.share(path)?.publish(shares)?;
         let file = with_room(path, || claim.page())?;
         Map::<CardPage>::writable(&file)?.get().format();

@@ -22,6 +22,7 @@
 
 mod excerpt;
 mod per_gpu;
+mod policy;
 mod profile;
 #[cfg(test)]
 mod tests;
@@ -33,6 +34,7 @@ use crate::units::{Amount, Share};
 
 pub use excerpt::Excerpt;
 pub use per_gpu::{PerGpu, Selector};
+pub use policy::{CorePolicy, CorePriority, Wish};
 pub use profile::{Profile, Slices};
 pub use value::{ContextPrice, LedgerPath, LogLevel, Value, ValueError};
 
@@ -128,6 +130,21 @@ options! {
              or per GPU: 0=1g.5gb,GPU-<uuid>=2g",
     "MIG-shaped slice: n/7 of the time (n/4, n/2 where MIG has fewer slices) and the named memory";
 
+    GPU_CORE_POLICY => core_policy: Option<CorePolicy> = None;
+    Lowers, default "fixed",
+    allowed "fixed, burst",
+    "Whether to borrow GPU time that others leave unused, beyond GPU_CORE_PCT: burst, if the node lends";
+
+    GPU_CORE_MAX_PCT => core_max: Option<PerGpu<Share>> = None;
+    Lowers, default "100",
+    allowed "1 to 100, or per GPU: 0=80,GPU-<uuid>=50",
+    "Most of each GPU's time, in percent, borrowed time included; without GPU_CORE_PCT also the share";
+
+    GPU_CORE_PRIORITY => core_priority: Option<CorePriority> = None;
+    Lowers, default "normal",
+    allowed "normal, low",
+    "low: no guaranteed GPU time, only what others leave unused, up to GPU_CORE_MAX_PCT";
+
     GPUCAP_LEDGER => ledger: Option<LedgerPath> = None;
     Ignored, default "a file in /dev/shm of this user and container",
     allowed "an absolute path",
@@ -167,6 +184,19 @@ impl fmt::Display for ConfigError {
 impl core::error::Error for ConfigError {}
 
 impl Config {
+    /// Whether a variable is set that limits something. A policy alone does not.
+    #[must_use]
+    pub fn limits(&self) -> bool {
+        self.memory.is_some() || self.profile.is_some() || self.limits_time()
+    }
+
+    /// Whether a variable is set that limits time by itself, other than a profile.
+    #[must_use]
+    pub fn limits_time(&self) -> bool {
+        let low = self.core_priority == Some(CorePriority::Low);
+        self.core.is_some() || self.core_max.is_some() || low
+    }
+
     /// What an environment without a limits file asks for.
     ///
     /// # Errors

@@ -5,6 +5,9 @@
 //! source never raises a limit: next to a file, the environment can only lower. Only the node can raise, while a
 //! container runs ([`live`]), and then the variables that the container was started with are no obstacle.
 //!
+//! Time that others leave unused is lent by the node alone: next to a file, a policy of the environment takes lending
+//! away and never adds it. Without a file, the variables mean what they say (`lending`).
+//!
 //! Which entries concern a device: those for every GPU, those with its UUID, and for a MIG instance
 //! also those with the UUID or the index of its parent; they then hold for each instance, and a
 //! percentage is one of the instance. Where several match, the lowest. A GPU that the file does not
@@ -30,6 +33,7 @@ mod crc32;
 mod device;
 pub mod explain;
 pub mod file;
+mod lending;
 pub mod live;
 mod source;
 #[cfg(test)]
@@ -75,7 +79,7 @@ impl Limits {
         };
         let mut limits = Self { config: Config::default(), file, ignored: Vec::new() };
         limits.read(lookup, WithFile::Lowers)?;
-        if limits.file.is_none() && limits.config == Config::default() {
+        if limits.file.is_none() && !limits.config.limits() {
             return Ok(None);
         }
         // Only now: where nothing is limited, no other variable can disturb.
@@ -117,15 +121,26 @@ impl Limits {
         live: Option<&LiveEntry>,
     ) -> Result<Resolved, Broken> {
         let node = self.node(device, live);
-        let mut resolved = Resolved { memory: node.memory, core: node.core, ..Resolved::default() };
+        let [mut file, mut inherited, mut own] = [Ask::default(); 3];
         for source in self.sources() {
-            match source.ask(device) {
-                Ok(ask) if self.was_known(source) => resolved.lower(ask.less(node)),
-                Ok(ask) => resolved.lower(ask),
-                Err(_) if self.open() && !source.is_file() => {}
+            let is_known = self.was_known(source);
+            let ask = match source.ask(device) {
+                Ok(ask) if is_known => ask.less(node),
+                Ok(ask) => ask,
+                Err(_) if self.open() && !source.is_file() => continue,
                 Err(broken) => return Err(broken),
-            }
+            };
+            let place = match (source.is_file(), is_known) {
+                (true, _) => &mut file,
+                (false, true) => &mut inherited,
+                (false, false) => &mut own,
+            };
+            *place = place.lower(ask);
         }
+        let given = node.lower(file);
+        let memory = given.lower(inherited).lower(own).memory;
+        let core = self.time(device, given.core, inherited, own);
+        let resolved = Resolved { memory, core, ..Resolved::default() };
         Ok(resolved.on(device, self.file.as_ref().is_some_and(|file| !file.lists(device))))
     }
 
@@ -153,7 +168,7 @@ impl Limits {
     /// 100 %, so that it can be lowered while the container runs.
     #[must_use]
     pub fn has_core(&self) -> bool {
-        self.config.core.is_some()
+        self.config.limits_time()
             || self.config.profile.is_some()
             || self.file.as_ref().is_some_and(LimitsFile::has_core)
     }
@@ -210,9 +225,11 @@ impl Limits {
     fn node(&self, device: &DeviceFacts, live: Option<&LiveEntry>) -> Ask {
         let (Some(file), Some(live)) = (&self.file, live) else { return Ask::default() };
         let ask = file.ask(device);
+        let time = ask.core.zip(file.written_share(device));
         Ask {
             memory: ask.memory.and_then(|_| live.memory()),
-            core: ask.core.and_then(|_| live.core()),
+            core: time.and_then(|(started, share)| live.compute(share, started)),
+            core_max: None,
         }
     }
 

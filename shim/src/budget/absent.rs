@@ -9,7 +9,9 @@ use crate::log;
 use crate::state::Policy;
 use crate::topology;
 use core::fmt;
-use gpucap_core::config::{GPU_CORE_PCT, GPU_MEM_LIMIT, GPU_PROFILE, LogLevel, OptionRow};
+use gpucap_core::config::{
+    GPU_CORE_MAX_PCT, GPU_CORE_PCT, GPU_MEM_LIMIT, GPU_PROFILE, LogLevel, OptionRow,
+};
 use gpucap_core::limits::{DeviceFacts, Limits};
 use gpucap_core::uuid::Uuid;
 
@@ -55,6 +57,7 @@ impl fmt::Display for Named<'_> {
         };
         said(&GPU_MEM_LIMIT, config.memory.as_ref().map(|it| it as _))?;
         said(&GPU_CORE_PCT, config.core.as_ref().map(|it| it as _))?;
+        said(&GPU_CORE_MAX_PCT, config.core_max.as_ref().map(|it| it as _))?;
         said(&GPU_PROFILE, config.profile.as_ref().map(|it| it as _))?;
         f.write_str("names")
     }

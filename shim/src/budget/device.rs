@@ -137,17 +137,17 @@ impl Device {
         }
         let live = || Live::of(limits, facts);
         let time = match resolved.core {
-            Some(share) => {
+            Some(limit) => {
                 let join = |own| Peers::join(own, index, uuid, slot);
                 let takes_turns = !is_under_mps(driver, ordinal);
                 let own = if takes_turns { usage_page::own(policy) } else { None };
                 let peers = own.map(join);
-                Gate::new(ledger, slot, index, live()?, share, peers)
+                Gate::new(ledger, slot, index, live()?, limit, peers)
             }
             None => None,
         };
-        if let Some(share) = resolved.core {
-            policy.log(LogLevel::Info, format_args!("time: shared device={uuid} core={share}"));
+        if let Some(limit) = resolved.core {
+            policy.log(LogLevel::Info, format_args!("time: shared device={uuid} core={limit}"));
         }
         let Some(cap) = resolved.memory else { return Ok(Some(Standing { memory: None, time })) };
         if resolved.clamped {

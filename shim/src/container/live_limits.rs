@@ -28,7 +28,7 @@ impl Live {
     /// What holds now, if the node has said anything since the container started.
     pub(crate) fn changed(&self) -> Option<Resolved> {
         let entry = self.entry?;
-        if entry.memory().is_none() && entry.core().is_none() {
+        if entry.is_silent() {
             return None;
         }
         self.limits.resolve_with(&self.facts, Some(entry)).ok()

@@ -8,7 +8,7 @@ pub(crate) mod admit;
 mod ends;
 mod questions;
 
-use super::peers::Peers;
+use super::peers::{Peers, Reads};
 use super::timing::{ContextId, Mark, Spare, Timing};
 use crate::container::ledger_file;
 use crate::container::live_limits::Live;
@@ -20,7 +20,7 @@ use gpucap_core::ledger::{DeviceIndex, Ledger, Slot};
 use gpucap_core::throttle::{
     Bucket, CallTime, Costs, Gang, Meter, Signature, StreamId, Totals, Upkeep, UsageReport,
 };
-use gpucap_core::units::Share;
+use gpucap_core::units::ComputeLimit;
 use parking_lot::Mutex;
 
 /// A device with a compute limit.
@@ -31,7 +31,7 @@ pub(crate) struct Gate {
     ledger: &'static Ledger,
     slot: Slot,
     live: Live,
-    share_at_first: Share,
+    limit_at_first: ComputeLimit,
     call: CallTime,
     upkeep: Upkeep,
     /// The other processes on the device, if they can be seen.
@@ -42,7 +42,7 @@ pub(crate) struct Gate {
 struct Inside {
     meter: Meter<'static, Mark>,
     timing: Timing,
-    share: Share,
+    limit: ComputeLimit,
     /// The busy time that the ledger has already.
     reported: Totals,
     /// The time up to which the ledger has the work in flight as paid for.
@@ -58,18 +58,19 @@ impl Gate {
         slot: Slot,
         index: DeviceIndex,
         live: Live,
-        share: Share,
+        limit: ComputeLimit,
         peers: Option<Peers>,
     ) -> Option<Self> {
-        let bucket = Bucket::new(ledger.bucket(index)?, share);
+        let bucket = Bucket::new(ledger.bucket(index)?, limit.share());
         let gang = Gang::new(ledger.words_of_devices(), index.index());
-        let meter = Meter::new(bucket, sys::monotonic_ns()).among(gang);
+        let mut meter = Meter::new(bucket, sys::monotonic_ns()).among(gang);
+        meter.set_limit(limit);
         let costs = meter.costs();
         let reported = Totals::default();
         let timing = Timing::default();
         let published = UsageReport::default();
         let inside =
-            Mutex::new(Inside { meter, timing, share, reported, paid_until: None, published });
+            Mutex::new(Inside { meter, timing, limit, reported, paid_until: None, published });
         let (call, upkeep) = (CallTime::default(), Upkeep::default());
         Some(Self {
             costs,
@@ -77,7 +78,7 @@ impl Gate {
             ledger,
             slot,
             live,
-            share_at_first: share,
+            limit_at_first: limit,
             call,
             upkeep,
             peers,
@@ -119,10 +120,19 @@ impl Gate {
     /// of the lock.
     fn look_around(&self, now: u64, is_launch: bool) {
         let Some(peers) = &self.peers else { return };
-        let may_take_time = self.upkeep.may_take_time(now, is_launch);
+        // A container that borrows gives back as soon as another one works.
+        let borrows = self.with(|inside| inside.limit.borrows()) == Some(true);
+        let reads = match (borrows, self.upkeep.may_take_time(now, is_launch)) {
+            (true, _) => Reads::Every,
+            (false, true) => Reads::Moving,
+            (false, false) => Reads::Own,
+        };
         let is_due = || self.with(|inside| inside.meter.is_look_due(now)) == Some(true);
-        peers.look(now, may_take_time, is_due, |peers| {
-            self.with(|inside| inside.meter.look(peers.iter().copied(), now));
+        peers.look(now, reads, is_due, |peers, are_all| {
+            self.with(|inside| {
+                inside.meter.set_sees_all(are_all);
+                inside.meter.look(peers.iter().copied(), now);
+            });
         });
     }
 
@@ -216,18 +226,18 @@ impl Gate {
         done
     }
 
-    /// Returns the share that holds now.
-    fn share(&self) -> Share {
+    /// Returns the limit that holds now.
+    fn limit(&self) -> ComputeLimit {
         let changed = self.live.changed().and_then(|resolved| resolved.core);
-        changed.unwrap_or(self.share_at_first)
+        changed.unwrap_or(self.limit_at_first)
     }
 
-    /// Applies the share that holds now.
+    /// Applies the limit that holds now.
     fn follow(&self, inside: &mut Inside) {
-        let share = self.share();
-        if share != inside.share {
-            inside.share = share;
-            inside.meter.set_share(share);
+        let limit = self.limit();
+        if limit != inside.limit {
+            inside.limit = limit;
+            inside.meter.set_limit(limit);
         }
     }
 

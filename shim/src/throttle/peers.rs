@@ -3,7 +3,8 @@
 //! The own container's [page](crate::container::usage_page) is mapped. The pages of others are opened, read and closed at each look:
 //! their writers may truncate them, replace them or fill them with anything, and no descriptor outlives a look, since
 //! programs close all descriptors that they find. The list of pages is refreshed every tenth of a second; a page that
-//! had nothing new then, and has no work in flight, is not read in between. All processes of another container are
+//! had nothing new then, and has no work in flight, is not read in between; where the own container borrows, every page is
+//! read, and the list is refreshed every 5 ms. All processes of another container are
 //! taken together, and their reports count only up to the share (`gpucap_core::page::share`) that the node wrote
 //! beside the page. A look waits for nothing, and takes at most a fiftieth of the time; whatever fails is ignored.
 
@@ -14,7 +15,7 @@ use crate::topology;
 use gpucap_core::ledger::{DeviceIndex, Slot};
 use gpucap_core::page::{Header, OwnSeat, PLACES, read_seats, share};
 use gpucap_core::throttle::{Looks, PeerReport, UsageReport};
-use gpucap_core::units::Share;
+use gpucap_core::units::{ComputeLimit, Share};
 use gpucap_core::uuid::Uuid;
 use parking_lot::Mutex;
 use std::ffi::{CStr, CString};
@@ -40,6 +41,8 @@ struct View {
     /// The buffer for what is read; [`ROOM`] bytes.
     room: Vec<u8>,
     listed_at: Option<u64>,
+    /// No page was passed over for lack of descriptors or memory, or because there are too many.
+    sees_all: bool,
     looks: Looks,
 }
 
@@ -49,7 +52,7 @@ struct Page {
     inode: u64,
     /// The offset and length of its seats.
     seats: (usize, usize),
-    share: Share,
+    limit: ComputeLimit,
     /// Its report at the latest look, and how many processes have ever published in it.
     report: UsageReport,
     processes: usize,
@@ -57,11 +60,31 @@ struct Page {
     moves: bool,
 }
 
+/// Which reports of other containers a look reads.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reads {
+    /// None: they are as at the latest look.
+    Own,
+    /// Those of pages that had something new lately.
+    Moving,
+    /// Those of every page: a container that borrows has to see each one that begins to work.
+    Every,
+}
+
+impl Reads {
+    const fn most(self) -> usize {
+        if matches!(self, Self::Every) { EVERY_PAGE } else { MOST_PAGES }
+    }
+}
+
 /// How long a new page, or the first process of a page, may go unseen.
 const LIST_NS: u64 = 100_000_000;
+/// The same where every page is read: a new container has its guarantee this late.
+const LIST_EVERY_NS: u64 = 5_000_000;
 /// How many files are opened for one listing, and how many pages are read at each look; pages that change come first.
 const MOST_FILES: usize = 1024;
 const MOST_PAGES: usize = 64;
+const EVERY_PAGE: usize = 256;
 /// Enough for a header, for the seats of a device, for a share file and for any file name.
 const ROOM: usize = share::MAX_BYTES + 1;
 const _: () = assert!(ROOM >= Header::SIZE);
@@ -87,64 +110,79 @@ impl Peers {
         listed.is_some_and(|listed| listed > self.view.lock().known.saturating_add(1))
     }
 
-    /// Reads the reports, unless another thread does so or it `is_due` only later. If it may not take time, those of
-    /// other containers are the previous ones. Each is passed on under a stable number.
+    /// Reads the reports, unless another thread does so or it `is_due` only later. Each is passed on under a stable
+    /// number, with whether these are all that there are.
     pub(super) fn look(
         &self,
         now: u64,
-        may_take_time: bool,
+        reads: Reads,
         is_due: impl FnOnce() -> bool,
-        show: impl FnOnce(&[PeerReport]),
+        show: impl FnOnce(&[PeerReport], bool),
     ) {
         let Some(mut view) = self.view.try_lock() else { return };
         if !view.looks.may_begin(now) || !is_due() {
             return;
         }
-        view.refresh(self, may_take_time, now);
+        view.refresh(self, reads, now);
         view.looks.looked(now, sys::monotonic_ns());
-        show(&view.peers);
+        show(&view.peers, view.sees_all);
     }
 }
 
 impl View {
-    fn refresh(&mut self, all: &Peers, may_take_time: bool, now: u64) {
+    fn refresh(&mut self, all: &Peers, reads: Reads, now: u64) {
         self.peers.clear();
         let page = all.own.inode;
         let own = all.own.page.reports(all.device).filter(|(slot, _)| *slot != all.slot.index());
         let own = own.map(|(slot, report)| (key(page, slot), report));
-        self.peers.extend(own.map(|(key, report)| PeerReport { page, share: None, key, report }));
+        self.peers.extend(own.map(|(key, report)| PeerReport { page, limit: None, key, report }));
         self.known = self.peers.len();
-        if may_take_time || self.listed_at.is_none() {
-            self.read_others(all, now);
+        if reads != Reads::Own || self.listed_at.is_none() {
+            self.read_others(all, reads, now);
         }
         let others = self.pages.iter().map(|page| page.processes);
         self.known = others.fold(self.known, usize::saturating_add);
         // Each counts by itself; its key is no process's.
-        self.peers.extend(self.pages.iter().take(MOST_PAGES).map(|page| PeerReport {
+        self.peers.extend(self.pages.iter().take(reads.most()).map(|page| PeerReport {
             page: page.inode,
-            share: Some(page.share),
+            limit: Some(page.limit),
             key: key(page.inode, 0),
             report: page.report,
         }));
     }
 
     /// Reads the reports of other containers.
-    fn read_others(&mut self, all: &Peers, now: u64) {
-        let lists = self.listed_at.is_none_or(|at| now.saturating_sub(at) >= LIST_NS);
+    fn read_others(&mut self, all: &Peers, reads: Reads, now: u64) {
+        let every_ns = if reads == Reads::Every { LIST_EVERY_NS } else { LIST_NS };
+        let lists = self.listed_at.is_none_or(|at| now.saturating_sub(at) >= every_ns);
         if !lists && self.pages.is_empty() {
             return;
         }
-        let Ok(directory) = Directory::open(&all.own.directory) else { return };
+        self.sees_all = self.pages.len() <= EVERY_PAGE;
+        let Ok(directory) = Directory::open(&all.own.directory) else {
+            self.sees_all = false;
+            return;
+        };
         self.room.resize(ROOM, 0);
         if lists {
             self.list(&directory, all);
             self.listed_at = Some(now);
         }
-        let moving = self.pages.iter_mut().take(MOST_PAGES).filter(|page| page.moves || lists);
+        let moving = self
+            .pages
+            .iter_mut()
+            .take(reads.most())
+            .filter(|page| page.moves || lists || reads == Reads::Every);
         for page in moving {
             let (offset, length) = page.seats;
             let Some(room) = self.room.get_mut(..length) else { continue };
-            let Some((_, bytes)) = read(&directory, &page.name, offset, room) else { continue };
+            let (_, bytes) = match read(&directory, &page.name, offset, room) {
+                Ok(read) => read,
+                Err(why) => {
+                    self.sees_all &= !is_shortage(why);
+                    continue;
+                }
+            };
             let report = UsageReport::together(read_seats(bytes).map(|(_, report)| report), now);
             page.processes = read_seats(bytes).count();
             page.moves =
@@ -161,31 +199,43 @@ impl View {
         {
             names.extend(next.filter(|name| !is_share(name)).map(CStr::to_owned));
         }
+        self.sees_all &= names.len() < MOST_FILES;
         names.truncate(MOST_FILES);
         let before = core::mem::take(&mut self.pages);
         for name in names {
             let Some(room) = self.room.get_mut(..Header::SIZE) else { return };
-            let Some((inode, bytes)) = read(directory, &name, 0, room) else { continue };
+            let (inode, bytes) = match read(directory, &name, 0, room) {
+                Ok(read) => read,
+                Err(why) => {
+                    self.sees_all &= !is_shortage(why);
+                    continue;
+                }
+            };
             let header = Header::read(bytes).filter(|_| inode != all.own.inode);
             let Some(seats) = header.and_then(|header| header.seats(all.gpu)) else { continue };
-            let Some(share) = self.share(directory, &name, all) else { continue };
+            let Some(limit) = self.limit(directory, &name, all) else { continue };
             let known = before.iter().find(|page| page.inode == inode);
             let report = known.map_or_else(UsageReport::default, |page| page.report);
             let processes = known.map_or(0, |page| page.processes);
             let moves = known.is_none_or(|page| page.moves);
-            self.pages.push(Page { name, inode, seats, share, report, processes, moves });
+            self.pages.push(Page { name, inode, seats, limit, report, processes, moves });
         }
         self.pages.sort_by_key(|page| !page.moves);
     }
 
-    /// Returns the share of a page's container of the device's time; `None` if the node has written none.
-    fn share(&mut self, directory: &Directory, name: &CStr, all: &Peers) -> Option<Share> {
+    /// Returns what a page's container may have of the device's time; `None` if the node has written none.
+    fn limit(&mut self, directory: &Directory, name: &CStr, all: &Peers) -> Option<ComputeLimit> {
         if !all.own.by_node {
-            return Some(Share::FULL); // all pages are this user's own, and so are their reports
+            return Some(ComputeLimit::fixed(Share::FULL)); // all pages are this user's own, and so are their reports
         }
         let name = [name.to_bytes(), share::SUFFIX.as_bytes()].concat();
-        let (_, text) = read(directory, &CString::new(name).ok()?, 0, &mut self.room)?;
-        share::share_of(text, all.gpu)
+        match read(directory, &CString::new(name).ok()?, 0, &mut self.room) {
+            Ok((_, text)) => share::limit_of(text, all.gpu),
+            Err(why) => {
+                self.sees_all &= !is_shortage(why);
+                None
+            }
+        }
     }
 }
 
@@ -194,18 +244,26 @@ fn is_share(name: &CStr) -> bool {
     name.to_bytes().ends_with(share::SUFFIX.as_bytes())
 }
 
+/// Returns whether a file could not be opened for lack of something that the process itself can use up.
+const fn is_shortage(error: i32) -> bool {
+    matches!(error, libc::EMFILE | libc::ENFILE | libc::ENOMEM)
+}
+
 /// Reads a file from an offset. Returns its inode and what was read.
+///
+/// # Errors
+/// The error of the system.
 fn read<'a>(
     directory: &Directory,
     name: &CStr,
     offset: usize,
     room: &'a mut [u8],
-) -> Option<(u64, &'a [u8])> {
+) -> Result<(u64, &'a [u8]), i32> {
     // Not blocking: it may be a fifo, or its owner may hold a lease on it, for which an open waits.
-    let file = directory.file(name, libc::O_RDONLY | libc::O_NONBLOCK).ok()?;
-    let inode = file.inode().ok()?;
+    let file = directory.file(name, libc::O_RDONLY | libc::O_NONBLOCK)?;
+    let inode = file.inode()?;
     let filled = file.read_at(offset, room);
-    Some((inode, room.get(..filled)?))
+    Ok((inode, room.get(..filled).unwrap_or_default()))
 }
 
 /// The number of a process: of its page, and of its seat there.

@@ -7,7 +7,7 @@
 use super::{Place, Tenant, World};
 use crate::simulator::setup::Ablation;
 use gpucap_core::throttle::{Meter, PeerReport, UsageReport};
-use gpucap_core::units::Share;
+use gpucap_core::units::{ComputeLimit, Share};
 
 /// A page of a container without a process on the card.
 #[derive(Debug, Clone, Copy)]
@@ -86,7 +86,9 @@ impl World<'_> {
         }
         let (mut peers, report) = self.own_reports(own, card);
         let place = &self.processes[own].places[card];
-        let may_take_time = place.upkeep.may_take_time(now, is_launch) || place.others.is_none();
+        let borrows = place.meters.iter().any(Meter::may_borrow);
+        let may_take_time =
+            place.upkeep.may_take_time(now, is_launch) || place.others.is_none() || borrows;
         let mut took = self.setup.look_ns * u64::from(!peers.is_empty());
         if may_take_time {
             let others = self.peer_reports(&report, place.limit.map(|(page, _)| page));
@@ -106,7 +108,7 @@ impl World<'_> {
         &self,
         own: usize,
         card: usize,
-    ) -> (Vec<PeerReport>, Vec<(usize, Share, UsageReport)>) {
+    ) -> (Vec<PeerReport>, Vec<(usize, ComputeLimit, UsageReport)>) {
         let own_page = self.processes[own].places[card].limit.map(|(page, _)| page);
         let others = self.processes.iter().enumerate().filter(|(number, _)| *number != own);
         let living = others.filter_map(|(_, tenant)| {
@@ -119,9 +121,9 @@ impl World<'_> {
         let (mut peers, mut rest) = (Vec::new(), Vec::new());
         for (page, key, report) in report {
             if Some(page) == own_page {
-                peers.push(PeerReport { page: page as u64, share: None, key, report });
-            } else if let Some(share) = self.shares.get(&(card, page)) {
-                rest.push((page, *share, report));
+                peers.push(PeerReport { page: page as u64, limit: None, key, report });
+            } else if let Some(limit) = self.shares.get(&(card, page)) {
+                rest.push((page, *limit, report));
             }
         }
         (peers, rest)
@@ -130,25 +132,25 @@ impl World<'_> {
     /// The reports of other containers, each as one.
     fn peer_reports(
         &self,
-        report: &[(usize, Share, UsageReport)],
+        report: &[(usize, ComputeLimit, UsageReport)],
         own: Option<usize>,
     ) -> Vec<PeerReport> {
-        let mut pages: Vec<_> = report.iter().map(|&(page, share, _)| (page, share)).collect();
-        pages.sort_unstable();
+        let mut pages: Vec<_> = report.iter().map(|&(page, limit, _)| (page, limit)).collect();
+        pages.sort_unstable_by_key(|(page, _)| *page);
         pages.dedup_by_key(|(page, _)| *page);
         let of_processes = pages.into_iter().filter(|(page, _)| Some(*page) != own);
-        let of_processes = of_processes.map(|(page, share)| {
+        let of_processes = of_processes.map(|(page, limit)| {
             let of_it = report.iter().filter(|(other, ..)| *other == page);
             let report = UsageReport::together(of_it.map(|(.., report)| *report), self.now);
             let (number, key) = (page as u64, KEYS - 1 - page as u64);
-            PeerReport { page: number, share: Some(share), key, report }
+            PeerReport { page: number, limit: Some(limit), key, report }
         });
         let of_pages = self.pages.iter().zip(KEYS..).map(|(page, number)| {
             let says = (0..page.places).map(|_| page.says.at(self.now));
-            let share = Share::from_percent(page.percent);
+            let limit = Share::from_percent(page.percent).map(ComputeLimit::fixed);
             PeerReport {
                 page: number,
-                share,
+                limit,
                 key: number,
                 report: UsageReport::together(says, self.now),
             }

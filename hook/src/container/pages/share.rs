@@ -10,7 +10,7 @@ use crate::container::records;
 use crate::sys::at;
 use gpucap_core::limits::file::Key;
 use gpucap_core::page::share;
-use gpucap_core::units::Share;
+use gpucap_core::units::ComputeLimit;
 use std::ffi::{CStr, CString};
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -55,12 +55,12 @@ impl ShareFile {
         Ok(Some(Self { _lock: Some(lock), ..file }))
     }
 
-    /// Puts these shares in the place of those that were there, at once. `None` is an entry without a compute limit.
+    /// Puts these limits in the place of those that were there, at once. `None` is an entry without a compute limit.
     pub(crate) fn publish(
         mut self,
-        shares: impl IntoIterator<Item = (Key, Option<Share>)>,
+        limits: impl IntoIterator<Item = (Key, Option<ComputeLimit>)>,
     ) -> io::Result<()> {
-        let text = share::write(shares);
+        let text = share::write(limits);
         self.file.write_all(text.as_bytes())?;
         self.file.set_len(text.len() as u64)?;
         let [new, name] = &self.names;

@@ -111,7 +111,12 @@ fn every_value_that_cannot_be_used_is_refused() {
     }
     for value in ["0", "-1", "abc", "200%", "101", "30Gi", "5m", "1e1"] {
         assert!(read("GPU_CORE_PCT", value.as_bytes()).is_err(), "{value}");
+        assert!(read("GPU_CORE_MAX_PCT", value.as_bytes()).is_err(), "{value}");
+        assert_eq!(why("GPU_CORE_POLICY", value), ValueError::NotAPolicy, "{value}");
+        assert_eq!(why("GPU_CORE_PRIORITY", value), ValueError::NotAPriority, "{value}");
     }
+    assert_eq!(why("GPU_CORE_POLICY", "0=burst"), ValueError::NotAPolicy);
+    assert_eq!(why("GPU_CORE_PRIORITY", "high"), ValueError::NotAPriority);
 }
 
 #[test]
@@ -287,6 +292,9 @@ fn an_example_in_the_table_is_accepted_by_the_parser() {
     for (name, examples) in [
         ("GPU_MEM_LIMIT", vec!["4Gi", "4096Mi", "4G", "25%", "0=4Gi"]),
         ("GPU_CORE_PCT", vec!["1", "100", "0=30"]),
+        ("GPU_CORE_POLICY", vec!["fixed", "burst"]),
+        ("GPU_CORE_MAX_PCT", vec!["1", "100", "0=80"]),
+        ("GPU_CORE_PRIORITY", vec!["normal", "low"]),
         ("GPU_PROFILE", vec!["1g.5gb", "2g.10gb", "3g.20gb", "4g.20gb", "7g.40gb", "1g", "7g"]),
         ("GPUCAP_LOG", vec!["off", "error", "warn", "info", "debug"]),
         ("GPUCAP_CONTEXT_MEM", vec!["0", "300Mi"]),

@@ -28,6 +28,10 @@ pub enum ValueError {
     TooManyGpus,
     /// No MIG name.
     NotAProfile,
+    /// Not one of the policies of time.
+    NotAPolicy,
+    /// Not one of the priorities.
+    NotAPriority,
     /// Not one of the levels.
     NotALevel,
     /// Not an absolute path.
@@ -48,6 +52,8 @@ impl fmt::Display for ValueError {
             Self::GpuTwice => "the same GPU is named twice",
             Self::TooManyGpus => "more GPUs are named than any machine has",
             Self::NotAProfile => "not a profile",
+            Self::NotAPolicy => "not a policy",
+            Self::NotAPriority => "not a priority",
             Self::NotALevel => "not a level",
             Self::NotAPath => "not an absolute path",
             Self::LessThanAByte => "less than one byte of this GPU",

@@ -1,6 +1,6 @@
 //! What a source asks for, and the rule that joins sources: for each quantity on its own, the lower one holds.
 
-use crate::units::Share;
+use crate::units::{ComputeLimit, Share};
 
 /// The lower of two limits, where none is higher than any.
 pub(super) fn lower<T: Ord>(one: Option<T>, two: Option<T>) -> Option<T> {
@@ -10,11 +10,25 @@ pub(super) fn lower<T: Ord>(one: Option<T>, two: Option<T>) -> Option<T> {
     }
 }
 
+/// The same of compute limits: the lower of the guarantees, and the lower of the mosts.
+pub(super) fn lower_compute(
+    one: Option<ComputeLimit>,
+    two: Option<ComputeLimit>,
+) -> Option<ComputeLimit> {
+    match (one, two) {
+        (Some(one), Some(two)) => Some(one.lower(two)),
+        (one, two) => one.or(two),
+    }
+}
+
 /// What one source asks for on one device.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Ask {
     pub(super) memory: Option<u64>,
-    pub(super) core: Option<Share>,
+    /// A share without a policy is fixed at it.
+    pub(super) core: Option<ComputeLimit>,
+    /// The most of what the other sources give.
+    pub(super) core_max: Option<Share>,
 }
 
 impl Ask {
@@ -23,6 +37,16 @@ impl Ask {
         Self {
             memory: self.memory.filter(|_| other.memory.is_none()),
             core: self.core.filter(|_| other.core.is_none()),
+            core_max: self.core_max.filter(|_| other.core.is_none()),
+        }
+    }
+
+    /// The lower of both, each quantity on its own.
+    pub(super) fn lower(self, other: Self) -> Self {
+        Self {
+            memory: lower(self.memory, other.memory),
+            core: lower_compute(self.core, other.core),
+            core_max: lower(self.core_max, other.core_max),
         }
     }
 }

@@ -1,8 +1,7 @@
 //! One device: what is known of it, and the limits that hold for it.
 
-use super::ask::{Ask, lower};
 use crate::config::{Selector, Slices};
-use crate::units::Share;
+use crate::units::ComputeLimit;
 use crate::uuid::Uuid;
 
 /// What the caller knows of a device.
@@ -41,8 +40,8 @@ impl DeviceFacts {
 pub struct Resolved {
     /// Bytes this device may give; at most what it has. None: not limited.
     pub memory: Option<u64>,
-    /// Share of its time. None: not throttled.
-    pub core: Option<Share>,
+    /// What it may have of its time. None: not throttled.
+    pub core: Option<ComputeLimit>,
     /// More memory was asked for than the device has: it is worth a line at info.
     pub clamped: bool,
     /// The limits file does not list this device: nothing may be done on it. The limit is then 0.
@@ -50,11 +49,6 @@ pub struct Resolved {
 }
 
 impl Resolved {
-    pub(super) fn lower(&mut self, ask: Ask) {
-        self.memory = lower(self.memory, ask.memory);
-        self.core = lower(self.core, ask.core);
-    }
-
     /// The last step: what the card has, and whether it may be used at all.
     pub(super) fn on(self, device: &DeviceFacts, refused: bool) -> Self {
         let clamped = self.memory.is_some_and(|memory| memory > device.total_bytes);

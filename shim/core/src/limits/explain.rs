@@ -5,7 +5,8 @@ use core::fmt;
 use super::Limits;
 use super::ask::Ask;
 use super::device::DeviceFacts;
-use crate::units::{Bytes, Share};
+use crate::config::{GPU_CORE_POLICY, GPU_CORE_PRIORITY};
+use crate::units::{Bytes, ComputeLimit, Share};
 
 /// One source, or the result, for one device.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -16,8 +17,10 @@ pub struct Line {
     pub said: String,
     /// The bytes that it comes to on this device.
     pub memory: Option<u64>,
-    /// The share that it comes to on this device.
-    pub core: Option<Share>,
+    /// What it comes to of this device's time.
+    pub core: Option<ComputeLimit>,
+    /// The most of this device's time that it leaves the others.
+    pub core_max: Option<Share>,
 }
 
 impl fmt::Display for Line {
@@ -26,13 +29,18 @@ impl fmt::Display for Line {
         if !self.said.is_empty() {
             write!(f, " ({})", self.said)?;
         }
+        // How the others count: nothing by itself.
+        if [GPU_CORE_POLICY.name, GPU_CORE_PRIORITY.name].contains(&self.source) {
+            return Ok(());
+        }
         match self.memory {
             Some(memory) => write!(f, ": memory {}", Bytes(memory))?,
             None => f.write_str(": memory not limited")?,
         }
-        match self.core {
-            Some(core) => write!(f, ", time {core}"),
-            None => f.write_str(", time not throttled"),
+        match (self.core, self.core_max) {
+            (Some(core), _) => write!(f, ", time {core}"),
+            (None, Some(most)) => write!(f, ", time at most {most}"),
+            (None, None) => f.write_str(", time not throttled"),
         }
     }
 }
@@ -43,15 +51,16 @@ impl Limits {
     pub fn explain(&self, device: &DeviceFacts) -> Vec<Line> {
         let mut lines = Vec::new();
         for source in self.sources() {
-            let (said, Ask { memory, core }) = match source.ask(device) {
+            let (said, Ask { memory, core, core_max }) = match source.ask(device) {
                 Ok(ask) => (source.said(), ask),
                 Err(broken) => (format!("cannot be used: {broken}"), Ask::default()),
             };
-            lines.push(Line { source: source.name(), said, memory, core });
+            lines.push(Line { source: source.name(), said, memory, core, core_max });
         }
         for error in self.ignored() {
             let said = format!("ignored: {error}");
-            lines.push(Line { source: error.variable, said, memory: None, core: None });
+            let source = error.variable;
+            lines.push(Line { source, said, memory: None, core: None, core_max: None });
         }
         lines.push(match self.resolve(device) {
             Ok(resolved) => Line {
@@ -63,12 +72,14 @@ impl Limits {
                 },
                 memory: resolved.memory,
                 core: resolved.core,
+                core_max: None,
             },
             Err(broken) => Line {
                 source: "result",
                 said: format!("refused: {broken}"),
                 memory: Some(0),
                 core: None,
+                core_max: None,
             },
         });
         lines

@@ -9,9 +9,11 @@
 //! gpu=GPU-00112233-4455-6677-8899-aabbccddeeff     what follows is for this GPU
 //! mem=4294967296                                   bytes, or 25%; once in each form, and then the lower holds
 //! core=30%                                         share of the time
+//! core_max=100%                                    the most of the time, of what others leave unused; absent: the share
+//! core_priority=low                                the share is not guaranteed; core= is what an older library holds
 //! context=314572800                                bytes charged for a context
 //! gpu=*                                            for any GPU that no other entry names
-//! crc32=b05fd8e3                                   of all bytes above, always last
+//! crc32=02e2563c                                   of all bytes above, always last
 //! ```
 //!
 //! One `key=value` a line. A key we do not know is passed over, so that a newer hook can add one that

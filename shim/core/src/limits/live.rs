@@ -6,18 +6,21 @@
 //!
 //! ```text
 //! 0     magic, version, 6 reserved words
-//! 64    63 x 64 B: the GPU (two halves of its UUID; all ones: any that no other entry names), memory, core, 4 reserved
+//! 64    63 x 64 B: the GPU (two halves of its UUID; all ones: any that no other entry names), memory, core, core_max,
+//!       priority, 2 reserved
 //! ```
 //!
-//! Each quantity is one word, so no reader sees half a change: memory in bytes, core in parts of
-//! [`Share::DENOMINATOR`]; 0 means that the limits file holds. A value in the page replaces that of the file, and of
-//! the variables that the file was made of; a lower limit of the process itself applies to both alike. The GPUs are
-//! written before the container starts and never change.
+//! Each quantity is one word, so no reader sees half a change: memory in bytes; core and core_max in parts of
+//! [`Share::DENOMINATOR`], core_max all ones for no more than the share; priority 1 for normal, 2 for low. 0 means that
+//! the limits file holds. A value in the page replaces that of the file, and of the variables that the file was made
+//! of; a lower limit of the process itself applies to both alike. The GPUs are written before the container starts and
+//! never change. An older library reads core alone.
 
 use super::device::DeviceFacts;
 use super::file::{Key, LimitsFile};
+use crate::config::CorePriority;
 use crate::sync::Word;
-use crate::units::Share;
+use crate::units::{ComputeLimit, Share};
 
 /// Its path in a container.
 pub const PATH: &str = "/.gpucap/live";
@@ -45,8 +48,24 @@ pub struct LiveEntry {
     gpu: [Word; 2],
     memory: Word,
     core: Word,
-    _reserved: [Word; 4],
+    core_max: Word,
+    priority: Word,
+    _reserved: [Word; 2],
 }
+
+/// The most of a device's time, as the node says it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Most {
+    /// The share: nothing is lent.
+    Share,
+    /// This much.
+    UpTo(Share),
+}
+
+/// The word of [`Most::Share`].
+const NOTHING_LENT: u64 = u64::MAX;
+/// The words of the priorities.
+const PRIORITIES: [(CorePriority, u64); 2] = [(CorePriority::Normal, 1), (CorePriority::Low, 2)];
 
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<LivePage>() == 4096 && size_of::<LiveEntry>() == 64);
@@ -110,7 +129,57 @@ impl LiveEntry {
     /// Share of the time, if the node has said something since the container started.
     #[must_use]
     pub fn core(&self) -> Option<Share> {
-        u16::try_from(self.core.load()).ok().and_then(Share::from_parts)
+        share(self.core.load())
+    }
+
+    /// Most of the time, if the node has said something since the container started.
+    #[must_use]
+    pub fn core_max(&self) -> Option<Most> {
+        match self.core_max.load() {
+            NOTHING_LENT => Some(Most::Share),
+            parts => share(parts).map(Most::UpTo),
+        }
+    }
+
+    /// Priority, if the node has said something since the container started.
+    #[must_use]
+    pub fn priority(&self) -> Option<CorePriority> {
+        let held = self.priority.load();
+        PRIORITIES.iter().find(|(_, word)| *word == held).map(|&(priority, _)| priority)
+    }
+
+    /// Whether the node has said nothing since the container started.
+    #[must_use]
+    pub fn is_silent(&self) -> bool {
+        self.memory().is_none() && !self.says_time()
+    }
+
+    fn says_time(&self) -> bool {
+        self.core().is_some() || self.core_max().is_some() || self.priority().is_some()
+    }
+
+    /// The limit of the time that holds where the file has `started`, and says `share` with it; `None` if the node has
+    /// said nothing of time since the container started.
+    #[must_use]
+    pub fn compute(&self, share: Share, started: ComputeLimit) -> Option<ComputeLimit> {
+        if !self.says_time() {
+            return None;
+        }
+        let share = self.core().unwrap_or(share);
+        let most = match self.core_max() {
+            Some(Most::UpTo(most)) => most,
+            None if started.borrows() => started.most(),
+            Some(Most::Share) | None => share,
+        };
+        let is_low = self.priority().map_or_else(
+            || started.guaranteed().is_none(),
+            |priority| priority == CorePriority::Low,
+        );
+        Some(if is_low {
+            ComputeLimit::low_priority(most)
+        } else {
+            ComputeLimit::burst(share, most)
+        })
     }
 
     /// Says how many bytes hold from now on; `None`: what the limits file says.
@@ -122,6 +191,25 @@ impl LiveEntry {
     pub fn set_core(&self, share: Option<Share>) {
         self.core.store(share.map_or(0, |share| share.parts().into()));
     }
+
+    /// Says which most holds from now on; `None`: what the limits file says.
+    pub fn set_core_max(&self, most: Option<Most>) {
+        self.core_max.store(match most {
+            None => 0,
+            Some(Most::Share) => NOTHING_LENT,
+            Some(Most::UpTo(most)) => most.parts().into(),
+        });
+    }
+
+    /// Says which priority holds from now on; `None`: what the limits file says.
+    pub fn set_priority(&self, priority: Option<CorePriority>) {
+        let word = |priority| PRIORITIES.iter().find(|(own, _)| *own == priority);
+        self.priority.store(priority.and_then(word).map_or(0, |&(_, word)| word));
+    }
+}
+
+fn share(parts: u64) -> Option<Share> {
+    u16::try_from(parts).ok().and_then(Share::from_parts)
 }
 
 /// How the page calls a GPU. Nought is a place without one.
@@ -208,6 +296,50 @@ mod tests {
         for parts in [1, 99, 10_001, u64::MAX] {
             entry.core.store(parts);
             assert_eq!(entry.core(), None, "{parts}");
+        }
+    }
+
+    #[test]
+    fn what_the_node_says_of_time_is_one_limit_with_the_file() {
+        let percent = |number| Share::from_percent(number).expect("a share");
+        let (fixed, lent) =
+            (ComputeLimit::fixed(percent(30)), ComputeLimit::burst(percent(30), percent(80)));
+        let low = ComputeLimit::low_priority(percent(80));
+        let said = |core, most, priority, started| {
+            let entry = LiveEntry::default();
+            entry.set_core(Share::from_percent(core));
+            entry.set_core_max(most);
+            entry.set_priority(priority);
+            entry.compute(percent(30), started).map(|limit| limit.to_string())
+        };
+        let normal = Some(CorePriority::Normal);
+        let is_low = Some(CorePriority::Low);
+        for (said, expected) in [
+            (said(0, None, None, lent), None),
+            (said(40, None, None, fixed), Some("40%")),
+            (said(40, None, None, lent), Some("40% (to 80%)")),
+            (said(90, None, None, lent), Some("90%")),
+            (said(0, Some(Most::Share), None, lent), Some("30%")),
+            (said(20, Some(Most::Share), None, lent), Some("20%")),
+            (said(0, Some(Most::UpTo(Share::FULL)), None, fixed), Some("30% (to 100%)")),
+            (said(0, None, is_low, fixed), Some("low (to 30%)")),
+            (said(0, None, is_low, lent), Some("low (to 80%)")),
+            (said(20, None, None, low), Some("low (to 80%)")),
+            (said(20, None, normal, low), Some("20% (to 80%)")),
+            (said(20, Some(Most::Share), normal, low), Some("20%")),
+        ] {
+            assert_eq!(said.as_deref(), expected);
+        }
+    }
+
+    #[test]
+    fn words_that_are_none_say_nothing() {
+        let entry = LiveEntry::default();
+        for word in [3, 99, 10_001, u64::MAX - 1] {
+            entry.core_max.store(word);
+            entry.priority.store(word);
+            assert_eq!((entry.core_max(), entry.priority()), (None, None), "{word}");
+            assert!(entry.is_silent());
         }
     }
 

@@ -2,15 +2,16 @@
 
 use core::fmt::Display;
 
-use super::ask::{Ask, lower};
+use super::ask::Ask;
 use super::broken::{Broken, FileProblem};
 use super::device::DeviceFacts;
 use super::file::document::{LimitsFile, PATH};
 use crate::config::{
-    Config, ConfigError, Excerpt, GPU_CORE_PCT, GPU_MEM_LIMIT, GPU_PROFILE, OptionRow, PerGpu,
-    Profile, ValueError,
+    Config, ConfigError, CorePolicy, CorePriority, Excerpt, GPU_CORE_MAX_PCT, GPU_CORE_PCT,
+    GPU_CORE_POLICY, GPU_CORE_PRIORITY, GPU_MEM_LIMIT, GPU_PROFILE, OptionRow, PerGpu, Profile,
+    ValueError,
 };
-use crate::units::{Amount, Share};
+use crate::units::{Amount, ComputeLimit, Share};
 use crate::uuid::Uuid;
 
 /// Where limits come from.
@@ -20,29 +21,41 @@ pub(super) enum Source<'a> {
     Memory(&'a PerGpu<Amount>),
     Core(&'a PerGpu<Share>),
     Profile(&'a PerGpu<Profile>),
+    CorePolicy(CorePolicy),
+    CoreMax(&'a PerGpu<Share>),
+    CorePriority(CorePriority),
 }
 
-/// The variables that limit something.
+/// The variables that limit something, or say how.
 pub(super) fn variables(config: &Config) -> impl Iterator<Item = Source<'_>> {
-    let Config { memory, core, profile, .. } = config;
-    let memory = memory.as_ref().map(Source::Memory);
-    let core = core.as_ref().map(Source::Core);
-    let profile = profile.as_ref().map(Source::Profile);
-    [memory, core, profile].into_iter().flatten()
+    let Config { memory, core, profile, core_policy, core_max, core_priority, .. } = config;
+    [
+        memory.as_ref().map(Source::Memory),
+        core.as_ref().map(Source::Core),
+        profile.as_ref().map(Source::Profile),
+        core_policy.map(Source::CorePolicy),
+        core_max.as_ref().map(Source::CoreMax),
+        core_priority.map(Source::CorePriority),
+    ]
+    .into_iter()
+    .flatten()
 }
 
 impl Source<'_> {
-    /// What this source asks for on `device`.
+    /// What this source asks for on `device`. A policy and a priority say how the others count.
     pub(super) fn ask(self, device: &DeviceFacts) -> Result<Ask, Broken> {
         let asked = match self {
             Self::File(file) => Ok(file.ask(device)),
-            Self::Memory(list) => lowest(list, device, |&memory| (Some(memory), None)),
-            Self::Core(list) => lowest(list, device, |&core| (None, Some(core))),
-            Self::Profile(list) => {
-                let slices = device.slices;
-                let parts = |it: &Profile| (Some(it.memory(slices)), Some(it.core(slices)));
-                lowest(list, device, parts)
+            Self::Memory(list) => lowest(list, device, |&memory| memory_of(memory, device)),
+            Self::Core(list) => lowest(list, device, |&core| fixed(core)),
+            Self::Profile(list) => lowest(list, device, |it| {
+                let memory = memory_of(it.memory(device.slices), device);
+                memory.lower(fixed(it.core(device.slices)))
+            }),
+            Self::CoreMax(list) => {
+                lowest(list, device, |&most| Ask { core_max: Some(most), ..Ask::default() })
             }
+            Self::CorePolicy(_) | Self::CorePriority(_) => Ok(Ask::default()),
         };
         // Zero bytes can only come of a percentage; as a limit it would look like a full card.
         let usable = match asked {
@@ -60,8 +73,9 @@ impl Source<'_> {
         match self {
             Self::File(file) => file.names_other(uuid),
             Self::Memory(list) => list.names_other(uuid),
-            Self::Core(list) => list.names_other(uuid),
+            Self::Core(list) | Self::CoreMax(list) => list.names_other(uuid),
             Self::Profile(list) => list.names_other(uuid),
+            Self::CorePolicy(_) | Self::CorePriority(_) => false,
         }
     }
 
@@ -69,8 +83,9 @@ impl Source<'_> {
         match self {
             Self::File(file) => file.names_card(uuid),
             Self::Memory(list) => list.names_card(uuid),
-            Self::Core(list) => list.names_card(uuid),
+            Self::Core(list) | Self::CoreMax(list) => list.names_card(uuid),
             Self::Profile(list) => list.names_card(uuid),
+            Self::CorePolicy(_) | Self::CorePriority(_) => false,
         }
     }
 
@@ -78,8 +93,9 @@ impl Source<'_> {
         match self {
             Self::File(_) => false,
             Self::Memory(list) => list.has_index(),
-            Self::Core(list) => list.has_index(),
+            Self::Core(list) | Self::CoreMax(list) => list.has_index(),
             Self::Profile(list) => list.has_index(),
+            Self::CorePolicy(_) | Self::CorePriority(_) => false,
         }
     }
 
@@ -94,6 +110,9 @@ impl Source<'_> {
             Self::Memory(_) => Some(GPU_MEM_LIMIT),
             Self::Core(_) => Some(GPU_CORE_PCT),
             Self::Profile(_) => Some(GPU_PROFILE),
+            Self::CorePolicy(_) => Some(GPU_CORE_POLICY),
+            Self::CoreMax(_) => Some(GPU_CORE_MAX_PCT),
+            Self::CorePriority(_) => Some(GPU_CORE_PRIORITY),
         }
     }
 
@@ -102,8 +121,10 @@ impl Source<'_> {
         match self {
             Self::File(file) => file.source.to_string(),
             Self::Memory(list) => list.to_string(),
-            Self::Core(list) => list.to_string(),
+            Self::Core(list) | Self::CoreMax(list) => list.to_string(),
             Self::Profile(list) => list.to_string(),
+            Self::CorePolicy(policy) => policy.to_string(),
+            Self::CorePriority(priority) => priority.to_string(),
         }
     }
 
@@ -116,24 +137,27 @@ impl Source<'_> {
     }
 }
 
+fn memory_of(memory: Amount, device: &DeviceFacts) -> Ask {
+    Ask { memory: Some(memory.of(device.total_bytes)), ..Ask::default() }
+}
+
+fn fixed(core: Share) -> Ask {
+    Ask { core: Some(ComputeLimit::fixed(core)), ..Ask::default() }
+}
+
 /// The lowest of the entries that mean this device.
 fn lowest<T: Display>(
     list: &PerGpu<T>,
     device: &DeviceFacts,
-    parts: impl Fn(&T) -> (Option<Amount>, Option<Share>),
+    asked: impl Fn(&T) -> Ask,
 ) -> Result<Ask, ValueError> {
     let mut ask = Ask::default();
-    let mut take = |value: &T| {
-        let (memory, core) = parts(value);
-        let memory = memory.map(|memory| memory.of(device.total_bytes));
-        ask = Ask { memory: lower(ask.memory, memory), core: lower(ask.core, core) };
-    };
     match list {
-        PerGpu::Every(value) => take(value),
+        PerGpu::Every(value) => ask = asked(value),
         PerGpu::Listed(entries) => {
             for (selector, value) in entries {
                 if device.matches(*selector).ok_or(ValueError::IndexUnknown)? {
-                    take(value);
+                    ask = ask.lower(asked(value));
                 }
             }
         }

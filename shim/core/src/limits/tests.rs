@@ -1,5 +1,6 @@
 //! The minimum rule: what each source says of a device, and what holds in the end.
 
+mod lending;
 mod minimum;
 mod node;
 
@@ -8,7 +9,7 @@ use std::collections::BTreeMap;
 use super::file::{Entry, Key, Label};
 use super::*;
 use crate::config::{Slices, ValueError};
-use crate::units::{Amount, Bytes, Share};
+use crate::units::{Amount, Bytes, ComputeLimit, Share};
 
 const GIB: u64 = 1 << 30;
 const ONE: Uuid = Uuid([1; 16]);
@@ -58,7 +59,7 @@ fn percent(number: u16) -> Share {
 
 fn entry(key: Key, gib: u64, core: u16) -> Entry {
     let memory = Amount::Bytes(Bytes(gib * GIB)).into();
-    Entry { key, memory, core: Some(percent(core)), context: Some(300 << 20) }
+    Entry { memory, core: Some(percent(core)), context: Some(300 << 20), ..Entry::new(key) }
 }
 
 fn file(entries: Vec<Entry>) -> LimitsFile {
@@ -72,7 +73,7 @@ fn open(entries: Vec<Entry>) -> LimitsFile {
 /// Memory in bytes and time in percent that hold for a device.
 fn holds(limits: &Limits, device: &DeviceFacts) -> (Option<u64>, Option<u16>) {
     let Resolved { memory, core, .. } = limits.resolve(device).expect("usable");
-    (memory, core.map(Share::percent))
+    (memory, core.and_then(ComputeLimit::guaranteed).map(Share::percent))
 }
 
 #[test]

@@ -24,12 +24,15 @@ use super::{
     signature::{Launch, Meeting},
     timeline::{Timeline, stream::Reserved},
 };
-use crate::units::Share;
+use crate::units::{ComputeLimit, Share};
 
 /// The decisions at the gate of a device, as one process makes them.
 #[derive(Debug)]
 pub(crate) struct Admission<'a> {
     shares: Shares<'a>,
+    limit: ComputeLimit,
+    /// A container without a guarantee runs only in what is lent to it.
+    may_run: bool,
     gang: Gang<'a>,
     /// Between two openings no launch goes until the bucket holds a quantum.
     is_open: bool,
@@ -46,7 +49,8 @@ pub(crate) struct Admission<'a> {
     stalls: u64,
 }
 
-/// While work is in flight, its settlement can open the bucket before the computed time.
+/// While work is in flight, its settlement can open the bucket before the computed time. So can others that become
+/// idle, if their time is lent.
 const RECHECK_NS: u64 = 1_000_000;
 /// So can the first measurement of a function, and much sooner.
 const RECHECK_UNMEASURED_NS: u64 = 200_000;
@@ -77,7 +81,9 @@ const LEFT_NS: u64 = 2_000_000_000;
 impl<'a> Admission<'a> {
     pub(crate) fn new(bucket: Bucket<'a>, now: u64) -> Self {
         Self {
+            limit: ComputeLimit::fixed(bucket.share()),
             shares: Shares::new(bucket),
+            may_run: true,
             gang: Gang::alone(),
             is_open: true,
             reopens_at: now,
@@ -100,9 +106,26 @@ impl<'a> Admission<'a> {
         self.gang.account()
     }
 
-    /// Changes the share from now on.
-    pub(crate) fn set_share(&mut self, share: Share) {
-        self.shares.set_share(share);
+    /// Changes the limit from now on.
+    pub(crate) fn set_limit(&mut self, limit: ComputeLimit) {
+        self.limit = limit;
+        self.shares.set_share(limit.share());
+    }
+
+    /// Sets the part of the device that the container may have at present; `None` if there is none for it.
+    pub(crate) fn lend(&mut self, part: Option<Share>) {
+        self.may_run = part.is_some();
+        self.shares.lend(part);
+    }
+
+    /// What is lent to the container at present.
+    pub(crate) const fn lent(&self) -> Option<Share> {
+        self.shares.lent()
+    }
+
+    /// The limit of this process.
+    pub(crate) const fn limit(&self) -> ComputeLimit {
+        self.limit
     }
 
     /// How many launches there were, how many had to wait, and how many went only because nothing moved.
@@ -163,7 +186,8 @@ impl<'a> Admission<'a> {
         }
         let enough =
             if self.is_open || now >= self.reopens_at { level > 0 } else { level >= quantum };
-        let opens = enough && others_at <= now || self.shares.share() == Share::FULL;
+        let opens =
+            self.may_run && enough && others_at <= now || self.shares.share() == Share::FULL;
         if self.is_open && !opens {
             self.close_allowances(now, timeline);
             self.reopens_at = self.reopening(others_at, now);
@@ -240,6 +264,7 @@ impl<'a> Admission<'a> {
         let recheck = match (self.gang.meets(now), timeline.has_pending()) {
             (true, _) => RECHECK_GANG_NS,
             (false, _) if self.unmeasured > 0 => RECHECK_UNMEASURED_NS,
+            (false, false) if self.limit.borrows() => RECHECK_NS,
             (false, false) => RECHECK_IDLE_NS,
             (false, true) => RECHECK_NS,
         };
@@ -283,9 +308,9 @@ impl<'a> Admission<'a> {
     }
 
     /// Replaces a reservation by what is due.
-    pub(crate) fn settle(&mut self, reserved_ns: u64, due: Due, now: u64) {
+    pub(crate) fn settle(&mut self, reserved_ns: u64, lent: Option<Share>, due: Due, now: u64) {
         self.reserved_ns = self.reserved_ns.saturating_sub(reserved_ns);
-        self.shares.settle(reserved_ns, due, now);
+        self.shares.settle(reserved_ns, lent, due, now);
     }
 }
 

@@ -65,6 +65,11 @@ impl Charging {
         self.settlement.set_unreported(unreported);
     }
 
+    /// Returns whether a process on the device may publish no report.
+    pub(crate) const fn has_unreported(&self) -> bool {
+        self.settlement.has_unreported()
+    }
+
     /// Returns whether each launch is to be measured by itself for a while.
     pub(crate) const fn is_doubtful(&self, now: u64) -> bool {
         self.settlement.is_doubtful(now)
@@ -130,7 +135,9 @@ impl Charging {
             self.settlement.saw_single(u64::from(expected), sample_ns, now);
         }
         let (ns, clean, explained) = (sample_ns, measured.is_clean, is_explained);
-        self.costs.learn(signature, Sample { ns, clean, is_collective, explained });
+        let has_others = turns.has_others() || self.settlement.has_unreported();
+        let is_whole = clean && measured.is_alone && !has_others;
+        self.costs.learn(signature, Sample { ns, clean, is_whole, is_collective, explained });
         let work_ns = small.map_or(sample_ns, u64::from);
         // The measurement contains the distance of two events, which is not work.
         let from = start.saturating_add(took_ns - whole_ns.min(took_ns));

@@ -39,7 +39,7 @@ use super::{
         stream::{Operation, Pending, StreamId},
     },
 };
-use crate::units::Share;
+use crate::units::{ComputeLimit, Share};
 
 /// The compute limit of one device, as one process enforces it.
 #[derive(Debug)]
@@ -117,6 +117,7 @@ impl<'a, E> Meter<'a, E> {
         events: &mut impl Events<Event = E>,
     ) -> Verdict {
         self.collect(Some(stream), now, events);
+        self.follow_lending(now);
         let Self { admission, timeline, charging } = self;
         if let Some(until) = admission.waits_until(launch, now, timeline, charging) {
             return Verdict::Wait { until, wants_mark: self.wants_mark(stream) };
@@ -226,9 +227,10 @@ impl<'a, E> Meter<'a, E> {
         self.charging.forget(signature);
     }
 
-    /// Changes the share from now on.
-    pub fn set_share(&mut self, share: Share) {
-        self.admission.set_share(share);
+    /// Changes the limit from now on.
+    pub fn set_limit(&mut self, limit: ComputeLimit) {
+        self.admission.set_limit(limit);
+        self.timeline.turns_mut().set_limit(limit);
     }
 
     /// Returns the counters since the meter was made.
@@ -275,31 +277,38 @@ impl<'a, E> Meter<'a, E> {
 
     fn collect_in(&mut self, stream: StreamId, now: u64, events: &mut impl Events<Event = E>) {
         while let Some(finished) = self.timeline.finished(stream, now, events) {
-            let (reserved_ns, done) = match finished {
-                Finished::Batch { reserved_ns, done } => (reserved_ns, done),
+            let (reserved_ns, lent, done) = match finished {
+                Finished::Batch { reserved_ns, done } => (reserved_ns, self.admission.lent(), done),
                 Finished::Operation { cost, measured } => {
                     self.admission.is_over(cost, measured.end, now);
                     let turns = self.timeline.turns();
-                    (cost.ns, self.charging.operation(cost, &measured, turns, now))
+                    let done = self.charging.operation(cost, &measured, turns, now);
+                    (cost.ns, cost.lent, done)
                 }
                 Finished::Unmeasured { cost, reserved_ns, done } => {
                     cost.into_iter().for_each(|cost| self.admission.is_over(cost, now, now));
-                    (reserved_ns, done)
+                    let lent = cost.map_or_else(|| self.admission.lent(), |cost| cost.lent);
+                    (reserved_ns, lent, done)
                 }
             };
-            self.settle(reserved_ns, done, now);
+            self.settle_at(reserved_ns, lent, done, now);
         }
     }
 
     /// Replaces what was reserved for work by what is due for it.
     fn settle(&mut self, reserved_ns: u64, done: Done, now: u64) {
+        self.settle_at(reserved_ns, self.admission.lent(), done, now);
+    }
+
+    /// The same for what was reserved while this was lent.
+    fn settle_at(&mut self, reserved_ns: u64, lent: Option<Share>, done: Done, now: u64) {
         let Self { admission, timeline, charging } = self;
         let account = admission.account();
         if timeline.clock_has_moved() {
             charging.clock_moved(account);
         }
         let due = charging.charge(done, timeline.turns(), account, now);
-        admission.settle(reserved_ns, due, now);
+        admission.settle(reserved_ns, lent, due, now);
     }
 
     /// Returns whether an event recorded on this stream now would show when its work so far ends.

@@ -8,6 +8,7 @@ mod costs;
 mod desk;
 mod example;
 mod gang;
+mod lending;
 mod meter;
 mod queues;
 mod settlement;

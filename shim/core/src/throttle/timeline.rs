@@ -276,6 +276,10 @@ impl<E> Timeline<E> {
         &self.turns
     }
 
+    pub(crate) const fn turns_mut(&mut self) -> &mut Turns {
+        &mut self.turns
+    }
+
     /// Takes the current reports of other processes on the device, and this one's own.
     pub(crate) fn look(
         &mut self,

@@ -8,7 +8,7 @@
 //!
 //! Readers believe nothing beyond the share that the node gave the page's container: see [`turns`](super::timeline::turns).
 
-use crate::units::Share;
+use crate::units::ComputeLimit;
 
 /// The usage report of a process for a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,9 +25,9 @@ pub struct UsageReport {
 pub struct PeerReport {
     /// The page that contains it, by a stable number.
     pub page: u64,
-    /// The share that the container of the page may take of the device's time, as the node wrote it; `None` for this
-    /// process's own container, whose processes pay out of the same bucket.
-    pub share: Option<Share>,
+    /// What the container of the page may take of the device's time, as the node wrote it; `None` for this process's own
+    /// container, whose processes pay out of the same bucket.
+    pub limit: Option<ComputeLimit>,
     /// The process that published it, by a stable number.
     pub key: u64,
     /// Its report.

@@ -52,7 +52,7 @@ impl Gate {
         self.ledger.worked(self.slot, self.index, now, ns);
         self.ledger.launched(self.slot, self.index, 1);
         self.ledger.bucket(self.index).map_or(now, |word| {
-            let bucket = Bucket::new(word, self.share());
+            let bucket = Bucket::new(word, self.limit().share());
             bucket.charge(ns, now);
             bucket.holds_at(0, now)
         })

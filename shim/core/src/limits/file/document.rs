@@ -4,7 +4,7 @@ use super::super::ask::{Ask, lower};
 use super::super::device::DeviceFacts;
 use super::entry::{Entry, Key, Label, MemoryCap};
 use crate::config::Config;
-use crate::units::Share;
+use crate::units::{ComputeLimit, Share};
 use crate::uuid::Uuid;
 
 /// Its path in a container.
@@ -65,17 +65,22 @@ impl LimitsFile {
         self.matching(device).find_map(|entry| entry.context)
     }
 
-    /// The share of this device's time, if it is limited.
+    /// The limit of this device's time, if it is limited.
     #[must_use]
-    pub fn core(&self, device: &DeviceFacts) -> Option<Share> {
+    pub fn core(&self, device: &DeviceFacts) -> Option<ComputeLimit> {
         self.ask(device).core
     }
 
     pub(crate) fn ask(&self, device: &DeviceFacts) -> Ask {
         self.matching(device).fold(Ask::default(), |ask, entry| {
             let memory = entry.memory.of(device.total_bytes);
-            Ask { memory: lower(ask.memory, memory), core: lower(ask.core, entry.core) }
+            ask.lower(Ask { memory, core: entry.compute(), core_max: None })
         })
+    }
+
+    /// The share that is written for this device: of low priority it guarantees nothing.
+    pub(crate) fn written_share(&self, device: &DeviceFacts) -> Option<Share> {
+        self.matching(device).fold(None, |share, entry| lower(share, entry.core))
     }
 
     /// The entries that name the device or its card; if there is none, the one for every GPU.

@@ -5,7 +5,7 @@ use core::str::FromStr;
 
 use super::super::ask::lower;
 use super::super::device::DeviceFacts;
-use crate::units::{Amount, Bytes, Share};
+use crate::units::{Amount, Bytes, ComputeLimit, Share};
 use crate::uuid::{DeviceName, NotADeviceName, Uuid};
 
 /// What holds for one GPU.
@@ -15,8 +15,12 @@ pub struct Entry {
     pub key: Key,
     /// Cap on its memory.
     pub memory: MemoryCap,
-    /// Share of its time.
+    /// Share of its time. For low priority what an older library holds it to, which lends nothing.
     pub core: Option<Share>,
+    /// The most of its time, where the node lends; never below the share.
+    pub core_max: Option<Share>,
+    /// No part of its time is guaranteed.
+    pub low_priority: bool,
     /// Bytes charged for a context.
     pub context: Option<u64>,
 }
@@ -48,7 +52,43 @@ impl Entry {
     /// A GPU that may be used without limits.
     #[must_use]
     pub const fn new(key: Key) -> Self {
-        Self { key, memory: MemoryCap::NONE, core: None, context: None }
+        Self {
+            key,
+            memory: MemoryCap::NONE,
+            core: None,
+            core_max: None,
+            low_priority: false,
+            context: None,
+        }
+    }
+
+    /// What it may have of the device's time.
+    #[must_use]
+    pub fn compute(&self) -> Option<ComputeLimit> {
+        let share = self.core?;
+        let most = self.core_max.unwrap_or(share);
+        Some(if self.low_priority {
+            ComputeLimit::low_priority(most)
+        } else {
+            ComputeLimit::burst(share, most)
+        })
+    }
+
+    /// The same entry with this compute limit. `asked` is the share of a container of low priority, if it has one: an
+    /// older library holds it to that, else to the least.
+    #[must_use]
+    pub fn with_compute(self, limit: Option<ComputeLimit>, asked: Option<Share>) -> Self {
+        let share = |limit: ComputeLimit| {
+            let asked = asked.unwrap_or(Share::LEAST).min(limit.most());
+            limit.guaranteed().unwrap_or(asked)
+        };
+        let lent = limit.filter(|limit| limit.borrows());
+        Self {
+            core: limit.map(share),
+            core_max: lent.map(ComputeLimit::most),
+            low_priority: limit.is_some_and(|limit| limit.guaranteed().is_none()),
+            ..self
+        }
     }
 }
 

@@ -33,6 +33,8 @@ pub enum ContentError {
     Twice,
     /// A limit before any `gpu=`.
     WithoutGpu,
+    /// A most or a low priority of a GPU without `core=`.
+    WithoutShare,
 }
 
 impl fmt::Display for ContentError {
@@ -46,6 +48,7 @@ impl fmt::Display for ContentError {
             Self::Value => "has a value that cannot be used",
             Self::Twice => "says something twice",
             Self::WithoutGpu => "has a limit that belongs to no GPU",
+            Self::WithoutShare => "has a core_max or core_priority without core",
         })
     }
 }

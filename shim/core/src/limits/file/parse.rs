@@ -4,7 +4,7 @@ use super::super::{crc32, source};
 use super::document::{LimitsFile, MAX_BYTES, VERSION};
 use super::entry::{Entry, Label};
 use super::error::{ContentError, FileError};
-use crate::config::{Config, ContextPrice, Excerpt, OPTIONS, Value, WithFile};
+use crate::config::{Config, ContextPrice, CorePriority, Excerpt, OPTIONS, Value, WithFile};
 use crate::units::Amount;
 
 impl LimitsFile {
@@ -30,7 +30,7 @@ impl LimitsFile {
                 .line(line)
                 .map_err(|why| FileError { why, held: Excerpt::new(line.as_bytes()) })?;
         }
-        Ok(reader.finish())
+        reader.finish().map_err(whole)
     }
 }
 
@@ -51,6 +51,8 @@ struct Reader {
     open: Option<bool>,
     asked: Config,
     entries: Vec<Entry>,
+    /// How many entries there were when a priority was read last.
+    priority_of: Option<usize>,
 }
 
 impl Reader {
@@ -66,6 +68,8 @@ impl Reader {
                 Amount::OfDevice(part) => once(&mut self.gpu_read()?.memory.part, part),
             },
             "core" => once(&mut self.gpu_read()?.core, parsed(value)?),
+            "core_max" => once(&mut self.gpu_read()?.core_max, parsed(value)?),
+            "core_priority" => self.priority(parsed(value)?),
             "context" => once(&mut self.gpu_read()?.context, parsed::<ContextPrice>(value)?.0),
             _ => self.variable(key, value),
         }
@@ -90,18 +94,33 @@ impl Reader {
         Ok(())
     }
 
+    fn priority(&mut self, priority: CorePriority) -> Result<(), ContentError> {
+        let entry = self.gpu_read()?;
+        entry.low_priority = priority == CorePriority::Low;
+        let at = self.entries.len();
+        match self.priority_of.replace(at) {
+            Some(earlier) if earlier == at => Err(ContentError::Twice),
+            _ => Ok(()),
+        }
+    }
+
     fn gpu_read(&mut self) -> Result<&mut Entry, ContentError> {
         self.entries.last_mut().ok_or(ContentError::WithoutGpu)
     }
 
-    fn finish(self) -> LimitsFile {
-        LimitsFile {
+    fn finish(self) -> Result<LimitsFile, ContentError> {
+        let lends = |entry: &Entry| entry.core_max.is_some() || entry.low_priority;
+        // An older library passes over these keys, and would then hold the container to no limit.
+        if self.entries.iter().any(|entry| lends(entry) && entry.core.is_none()) {
+            return Err(ContentError::WithoutShare);
+        }
+        Ok(LimitsFile {
             source: self.source.unwrap_or_default(),
             container: self.container.unwrap_or_default(),
             open: self.open.unwrap_or(false),
             asked: self.asked,
             entries: self.entries,
-        }
+        })
     }
 }
 

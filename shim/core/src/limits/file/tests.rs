@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::config::{Config, Slices};
 use crate::limits::DeviceFacts;
-use crate::units::{Amount, Bytes, Share};
+use crate::units::{Amount, Bytes, ComputeLimit, Share};
 use crate::uuid::Uuid;
 
 const UUID: &str = "GPU-01010101-0101-0101-0101-010101010101";
@@ -44,6 +44,8 @@ fn example() -> LimitsFile {
                 key: gpu,
                 memory: Amount::Bytes(Bytes(4 << 30)).into(),
                 core: Share::from_parts(1_428),
+                core_max: Some(Share::FULL),
+                low_priority: true,
                 context: Some(314_572_800),
             },
             Entry::new(Key::Every),
@@ -57,7 +59,7 @@ fn the_written_form_is_this() {
         example().write(),
         format!(
             "gpucap-limits=1\nsource=annotation\ncontainer=4f6c\nopen=1\nGPU_MEM_LIMIT=4GiB\nGPU_PROFILE=0=1g.5gb\ngpu={UUID}\n\
-             mem=4294967296\ncore=14.28%\ncontext=314572800\ngpu=*\ncrc32=c9f9f9c0\n"
+             mem=4294967296\ncore=14.28%\ncore_max=100%\ncore_priority=low\ncontext=314572800\ngpu=*\ncrc32=4a7f1a58\n"
         )
     );
 }
@@ -105,6 +107,40 @@ fn of_bytes_and_a_part_the_lower_holds() {
 }
 
 #[test]
+fn the_limit_of_time_is_what_the_keys_say() {
+    for (lines, limit) in [
+        ("core=30%", "30%"),
+        ("core=30%\ncore_max=100%", "30% (to 100%)"),
+        ("core_max=20%\ncore=30%", "30%"),
+        ("core=30%\ncore_priority=normal", "30%"),
+        ("core=1%\ncore_max=80%\ncore_priority=low", "low (to 80%)"),
+    ] {
+        let file = LimitsFile::parse(&sealed(&format!("gpu=*\n{lines}\n"))).expect(lines);
+        let found = file.entries[0].compute().expect(lines);
+        assert_eq!(found.to_string(), limit, "{lines}");
+    }
+}
+
+#[test]
+fn an_older_library_holds_every_entry_to_a_share() {
+    let percent = |number| Share::from_percent(number).expect("a share");
+    let (low, burst) =
+        (ComputeLimit::low_priority(percent(50)), ComputeLimit::burst(percent(30), percent(50)));
+    let fixed = ComputeLimit::fixed(percent(30));
+    for (limit, asked, share) in [
+        (low, None, 1),
+        (low, Some(percent(20)), 20),
+        (low, Some(percent(80)), 50),
+        (burst, Some(percent(80)), 30),
+        (fixed, None, 30),
+    ] {
+        let entry = Entry::new(Key::Every).with_compute(Some(limit), asked);
+        assert_eq!((entry.core, entry.compute()), (Some(percent(share)), Some(limit)));
+    }
+    assert_eq!(Entry::new(Key::Every).with_compute(None, None), Entry::new(Key::Every));
+}
+
+#[test]
 fn a_version_we_do_not_know_is_refused() {
     for first in ["gpucap-limits=2", "gpucap-limits=", "gpucap-limits=01", "limits=1", ""] {
         assert_eq!(why(&seal(&format!("{first}\n"))), ContentError::Version, "{first}");
@@ -138,6 +174,15 @@ fn a_line_that_says_nothing_clear_is_refused() {
         ("gpu=*\ncore=0\n", ContentError::Value),
         ("gpu=*\ncore=101\n", ContentError::Value),
         ("gpu=*\ncore=1\ncore=1\n", ContentError::Twice),
+        ("core_max=1\n", ContentError::WithoutGpu),
+        ("core_priority=low\n", ContentError::WithoutGpu),
+        ("gpu=*\ncore=1\ncore_max=0\n", ContentError::Value),
+        ("gpu=*\ncore=1\ncore_max=1\ncore_max=1\n", ContentError::Twice),
+        ("gpu=*\ncore=1\ncore_priority=high\n", ContentError::Value),
+        ("gpu=*\ncore=1\ncore_priority=low\ncore_priority=low\n", ContentError::Twice),
+        ("gpu=*\ncore=1\ncore_priority=low\ncore_priority=normal\n", ContentError::Twice),
+        ("gpu=*\ncore_max=100\n", ContentError::WithoutShare),
+        ("gpu=*\ncore_priority=low\n", ContentError::WithoutShare),
         ("gpu=*\ncontext=x\n", ContentError::Value),
         ("gpu=*\ncontext=1\ncontext=1\n", ContentError::Twice),
     ] {
@@ -157,7 +202,7 @@ fn a_file_without_its_checksum_is_refused() {
         written.to_uppercase(),
         format!("{written}\n"),
         format!("{written}gpu=*\n"),
-        written.replace("c9f9f9c0", "C9F9F9C0"),
+        written.replace("4a7f1a58", "4A7F1A58"),
         written.replace('\n', "\r\n"),
     ] {
         assert_eq!(why(text.as_bytes()), ContentError::Checksum);
@@ -200,8 +245,12 @@ fn shares() -> impl Strategy<Value = Share> {
     (100_u16..=10_000).prop_filter_map("a share", Share::from_parts)
 }
 
+fn times() -> impl Strategy<Value = (Share, Option<Share>, bool)> {
+    (shares(), prop::option::of(shares()), any::<bool>())
+}
+
 fn files() -> impl Strategy<Value = LimitsFile> {
-    let limits = (caps(), prop::option::of(shares()), any::<Option<u64>>());
+    let limits = (caps(), prop::option::of(times()), any::<Option<u64>>());
     let key = (any::<bool>(), any::<bool>());
     let entries = prop::collection::btree_map(any::<[u8; 16]>(), (key, limits), 0..6);
     let memory = prop::option::of((1_u64..).prop_map(|bytes| bytes.to_string()));
@@ -228,7 +277,13 @@ fn files() -> impl Strategy<Value = LimitsFile> {
                     (_, true) => Key::Name(Uuid(uuid).mig()),
                     (_, false) => Key::Name(Uuid(uuid).gpu()),
                 };
-                Entry { key, memory, core, context }
+                let entry = Entry { memory, context, ..Entry::new(key) };
+                match core {
+                    None => entry,
+                    Some((core, core_max, low_priority)) => {
+                        Entry { core: Some(core), core_max, low_priority, ..entry }
+                    }
+                }
             })
             .collect(),
     })
@@ -242,7 +297,7 @@ proptest! {
 
     #[test]
     fn no_bytes_make_the_parser_panic(
-        bytes: Vec<u8>, lines in "([a-z]{1,7}=[0-9*%]{0,3}\n?){0,9}",
+        bytes: Vec<u8>, lines in "([a-z_]{1,13}=[0-9*%]{0,3}\n?){0,9}",
     ) {
         let _ = LimitsFile::parse(&bytes);
         let _ = LimitsFile::parse(&sealed(&lines));

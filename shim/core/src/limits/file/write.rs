@@ -5,6 +5,7 @@ use core::fmt::Write;
 use super::super::{crc32, source};
 use super::document::{LimitsFile, VERSION};
 use super::entry::Entry;
+use crate::config::CorePriority;
 use crate::units::Amount;
 
 impl LimitsFile {
@@ -30,7 +31,7 @@ impl LimitsFile {
 }
 
 fn write_entry(text: &mut String, entry: &Entry) {
-    let Entry { key, memory, core, context } = entry;
+    let Entry { key, memory, core, core_max, low_priority, context } = entry;
     let _ = writeln!(text, "gpu={key}");
     for amount in memory.amounts() {
         match amount {
@@ -41,6 +42,12 @@ fn write_entry(text: &mut String, entry: &Entry) {
     }
     if let Some(core) = core {
         let _ = writeln!(text, "core={core}");
+    }
+    if let Some(most) = core_max {
+        let _ = writeln!(text, "core_max={most}");
+    }
+    if *low_priority {
+        let _ = writeln!(text, "core_priority={}", CorePriority::Low);
     }
     if let Some(context) = context {
         let _ = writeln!(text, "context={context}");

@@ -13,6 +13,10 @@ fn said(gib: u64, core: u16) -> LiveEntry {
     entry
 }
 
+fn share(resolved: Resolved) -> Share {
+    resolved.core.and_then(ComputeLimit::guaranteed).expect("shared")
+}
+
 /// A container that was started with these variables, under a file that was made of them: 4 GiB and 30 %.
 fn started(asked: &[(&str, &str)]) -> LimitsFile {
     let asked = set(asked).config().clone();
@@ -22,7 +26,7 @@ fn started(asked: &[(&str, &str)]) -> LimitsFile {
 /// Memory in GiB and time in percent, of a process with these variables.
 fn now(pairs: &[(&str, &str)], file: &LimitsFile, live: &LiveEntry) -> (u64, u16) {
     let resolved = with(pairs, file).resolve_with(&CARD, Some(live)).expect("usable");
-    (resolved.memory.expect("capped") / GIB, resolved.core.expect("shared").percent())
+    (resolved.memory.expect("capped") / GIB, share(resolved).percent())
 }
 
 const INHERITED: [(&str, &str); 2] = [("GPU_MEM_LIMIT", "4Gi"), ("GPU_CORE_PCT", "30")];

@@ -140,7 +140,7 @@ impl Admission<'_> {
             None => (launch.first_ns.saturating_mul(self.unmeasured.saturating_add(1)), true),
         };
         self.unmeasured = self.unmeasured.saturating_add(u64::from(unmeasured));
-        Reserved { signature, ns, unmeasured, is_collective }
+        Reserved { signature, ns, lent: self.shares.lent(), unmeasured, is_collective }
     }
 
     fn allowance_ns<E>(&self, timeline: &Timeline<E>) -> u64 {

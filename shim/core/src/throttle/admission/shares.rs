@@ -24,12 +24,16 @@ pub(crate) struct Shares<'a> {
     /// When this process's own bucket is level.
     own: Word,
     share: Share,
+    /// The part of the device that the container may have at present, beyond its share.
+    lent: Option<Share>,
     told_at: u64,
 }
 
 /// How often the largest share is published, and after what time it expires.
 const TELL_NS: u64 = 250_000_000;
 const FORGET_NS: u64 = 2_000_000_000;
+/// What may be in flight while a part of it may be borrowed: its owner waits for that, at most.
+const BORROWED_NS: u64 = 4_000_000;
 /// Times are kept in units of 2^20 ns.
 const UNIT_BITS: u32 = 20;
 const SHARE_BITS: u32 = 16;
@@ -37,8 +41,8 @@ const SHARE_BITS: u32 = 16;
 impl<'a> Shares<'a> {
     /// Makes the buckets of a process with the share of `shared`.
     pub(crate) fn new(shared: Bucket<'a>) -> Self {
-        let (largest, own, share, told_at) = (None, Word::default(), shared.share(), 0);
-        Self { shared, largest, own, share, told_at }
+        let (largest, own, share, lent, told_at) = (None, Word::default(), shared.share(), None, 0);
+        Self { shared, largest, own, share, lent, told_at }
     }
 
     /// Adds the word in which the processes of the container publish their shares.
@@ -46,9 +50,19 @@ impl<'a> Shares<'a> {
         Self { largest, ..self }
     }
 
-    /// The share of this process.
-    pub(crate) const fn share(&self) -> Share {
-        self.share
+    /// What is lent at present.
+    pub(crate) const fn lent(&self) -> Option<Share> {
+        self.lent
+    }
+
+    /// The share at which this process's launches are paid for.
+    pub(crate) fn share(&self) -> Share {
+        self.lent.unwrap_or(self.share)
+    }
+
+    /// Sets the part of the device that the container may have at present, if that is beyond its share.
+    pub(crate) fn lend(&mut self, part: Option<Share>) {
+        self.lent = part.filter(|part| *part > self.shared.share());
     }
 
     /// Changes this process's share from now on.
@@ -76,47 +90,50 @@ impl<'a> Shares<'a> {
 
     /// What the launches of one period are worth, about.
     pub(crate) fn quantum_ns(&self) -> u64 {
-        self.own().quantum_ns()
+        let quantum_ns = self.own(self.lent).quantum_ns();
+        if self.lent.is_some() { quantum_ns.min(BORROWED_NS / 4) } else { quantum_ns }
     }
 
     /// The most that can be saved up.
     pub(crate) fn cap_ns(&self) -> u64 {
-        self.own().cap_ns()
+        let cap_ns = self.own(self.lent).cap_ns();
+        if self.lent.is_some() { cap_ns.min(BORROWED_NS) } else { cap_ns }
     }
 
     /// What may be spent now; negative values are a debt.
     pub(crate) fn level(&self, now: u64) -> i64 {
-        let shared = self.shared.level(now);
+        let shared = self.container(self.lent).level(now);
         self.smaller().map_or(shared, |own| own.level(now).min(shared))
     }
 
     /// Returns when `ns` may be spent, provided that no other process charges or refunds.
     pub(crate) fn holds_at(&self, ns: u64, now: u64) -> u64 {
-        let shared = self.shared.holds_at(ns, now);
+        let shared = self.container(self.lent).holds_at(ns, now);
         self.smaller().map_or(shared, |own| own.holds_at(ns, now).max(shared))
     }
 
     /// Takes `ns`; the result may be a debt.
     pub(crate) fn charge(&self, ns: u64, now: u64) {
-        self.shared.charge(ns, now);
-        self.own().charge(ns, now);
+        self.container(self.lent).charge(ns, now);
+        self.own(self.lent).charge(ns, now);
     }
 
     /// Takes what another process of the container owed since `then`.
     pub(crate) fn charge_as_of(&self, then: u64, ns: u64, now: u64) {
-        self.shared.charge_as_of(then, ns, now);
+        self.container(self.lent).charge_as_of(then, ns, now);
     }
 
     /// Puts back `ns` of what was charged.
     pub(crate) fn refund(&self, ns: u64) {
-        self.shared.refund(ns);
-        self.own().refund(ns);
+        self.container(self.lent).refund(ns);
+        self.own(self.lent).refund(ns);
     }
 
     /// Replaces what was reserved by what is due. Time for which a sibling was charged costs the container nothing more,
-    /// and this process as much as any: else the sibling would lift its smaller share.
-    pub(crate) fn settle(&self, reserved_ns: u64, due: Due, now: u64) {
-        for (bucket, due_ns) in [(self.shared, due.ns), (self.own(), due.own_ns)] {
+    /// and this process as much as any: else the sibling would lift its smaller share. `lent` is what was lent when
+    /// it was reserved: that time costs no more once its owner is back, and brings no more where it comes back.
+    pub(crate) fn settle(&self, reserved_ns: u64, lent: Option<Share>, due: Due, now: u64) {
+        for (bucket, due_ns) in [(self.container(lent), due.ns), (self.own(lent), due.own_ns)] {
             if due_ns > reserved_ns {
                 bucket.charge(due_ns - reserved_ns, now);
             } else {
@@ -127,16 +144,21 @@ impl<'a> Shares<'a> {
 
     /// The wall time in which `ns` flow in.
     pub(crate) fn takes_up(&self, ns: u64) -> u64 {
-        self.own().takes_up(ns)
+        self.own(self.lent).takes_up(ns)
     }
 
-    const fn own(&self) -> Bucket<'_> {
-        Bucket::new(&self.own, self.share)
+    fn own(&self, lent: Option<Share>) -> Bucket<'_> {
+        Bucket::new(&self.own, lent.unwrap_or(self.share))
+    }
+
+    /// The container's bucket as it fills while this is lent to it.
+    fn container(&self, lent: Option<Share>) -> Bucket<'a> {
+        lent.map_or(self.shared, |part| self.shared.with_share(part))
     }
 
     /// This process's own bucket, if its share is smaller than the container's.
     fn smaller(&self) -> Option<Bucket<'_>> {
-        (self.share < self.shared.share()).then(|| self.own())
+        (self.lent.is_none() && self.share < self.shared.share()).then(|| self.own(None))
     }
 }
 

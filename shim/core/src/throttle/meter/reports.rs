@@ -14,6 +14,30 @@ impl<E> Meter<'_, E> {
     pub fn look(&mut self, peers: impl Iterator<Item = PeerReport>, now: u64) {
         let own = self.usage_report();
         self.timeline.look(peers, own, now);
+        self.follow_lending(now);
+    }
+
+    /// Sets whether the next looks see all other containers: otherwise nothing is lent. Assumed true until set.
+    pub const fn set_sees_all(&mut self, sees_all: bool) {
+        self.timeline.turns_mut().set_sees_all(sees_all);
+    }
+
+    /// Returns whether the container borrows what others leave: then their reports matter to each launch.
+    #[must_use]
+    pub fn may_borrow(&self) -> bool {
+        self.admission.limit().borrows()
+    }
+
+    /// Beside a process that publishes no report nothing is lent: what it leaves is unknown.
+    pub(super) fn follow_lending(&mut self, now: u64) {
+        if !self.may_borrow() {
+            return self.admission.lend(self.admission.limit().guaranteed());
+        }
+        let part = match self.charging.has_unreported() {
+            true => Some(self.admission.limit().share()),
+            false => self.timeline.turns().available(now),
+        };
+        self.admission.lend(part);
     }
 
     /// Sets whether a process on the device publishes no report: then the duration of launches says less about their

@@ -31,7 +31,7 @@ fn what_a_sibling_was_charged_does_not_lift_a_smaller_share() {
     [&mut sibling, &mut process].into_iter().for_each(|shares| shares.follow(NOW));
     let full = sibling.level(NOW);
     process.charge(MS, NOW);
-    process.settle(MS, Due { own_ns: 100 * MS, ns: 0 }, NOW);
+    process.settle(MS, None, Due { own_ns: 100 * MS, ns: 0 }, NOW);
     assert_eq!(sibling.level(NOW), full, "the container pays for the time once");
     // A full bucket of 5 % holds two times 1 ms.
     assert_eq!(process.level(NOW), -98_000_000);
@@ -62,7 +62,7 @@ proptest! {
                 }),
                 1 => reserved.into_iter().for_each(|reserved| {
                     admission.is_over(reserved, NOW, NOW);
-                    admission.settle(reserved.ns, Due { own_ns: ns, ns }, NOW);
+                    admission.settle(reserved.ns, reserved.lent, Due { own_ns: ns, ns }, NOW);
                     due_ns += i64::try_from(ns).unwrap();
                 }),
                 _ => {

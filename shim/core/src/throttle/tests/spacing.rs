@@ -36,6 +36,6 @@ fn the_distance_of_two_events_is_subtracted_once_it_is_known() {
     let long: Vec<u64> = (0..40).map(|_| round(None)).collect();
     assert!(long.iter().all(|busy| *busy == 10_300), "three are too few: {long:?}");
     round(Some((4_500, 300)));
-    let short: Vec<u64> = (0..40).map(|_| round(None)).collect();
+    let short: Vec<u64> = (0..180).map(|_| round(None)).collect();
     assert!((10_000..10_020).contains(short.last().unwrap()), "{short:?}");
 }

@@ -39,7 +39,8 @@ impl Bench {
         self.next[stream].push(mark);
         let operation = cost_ns.map(|ns| {
             self.next[stream].push(after);
-            let cost = Reserved { signature: KERNEL, ns, unmeasured: false, is_collective: false };
+            let (unmeasured, is_collective, lent) = (false, false, None);
+            let cost = Reserved { signature: KERNEL, ns, lent, unmeasured, is_collective };
             Operation { after, returned: self.now, cost }
         });
         let pending = Pending { batch_ns, operation, ..Pending::new(mark, self.now) };

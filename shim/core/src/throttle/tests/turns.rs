@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use crate::{
     throttle::{PeerReport, UsageReport, timeline::turns::Turns},
-    units::Share,
+    units::{ComputeLimit, Share},
 };
 
 const MS: u64 = 1_000_000;
@@ -26,9 +26,13 @@ fn looks(turns: &mut Turns, looks: &[(u64, Process, &[Process])]) {
     }
 }
 
+fn percent(percent: u16) -> Option<ComputeLimit> {
+    Share::from_percent(percent).map(ComputeLimit::fixed)
+}
+
 /// A process of the same container.
 fn peer((report, key): (UsageReport, u64)) -> PeerReport {
-    PeerReport { page: key, share: None, key, report }
+    PeerReport { page: key, limit: None, key, report }
 }
 
 /// The milliseconds that were certainly this process's.
@@ -101,6 +105,47 @@ fn what_a_peer_was_given_while_this_process_was_absent_is_not_given_twice() {
     ];
     looks(&mut turns, &looked);
     close(own(&turns, 20, 40), 20.0);
+}
+
+/// Its events were not looked at in a pause of a second, so it seemed to have had work in flight for all of it.
+#[test]
+fn a_pause_that_counted_as_presence_is_not_made_up_for_later() {
+    let busy = (5_000, 0, Some(0));
+    let mut turns = Turns::new(START);
+    let looked = [
+        (0, busy, &[ABSENT][..]),
+        (1_000, busy, &[(500, 0, Some(0))]),
+        // It ended after 10 ms, and the next work is in flight since then.
+        (1_000, (5_000, 10, Some(1_000)), &[(500, 0, Some(0))]),
+        (1_010, (5_000, 10, Some(1_000)), &[(505, 0, Some(0))]),
+        (1_030, (5_000, 10, Some(1_000)), &[(515, 0, Some(0))]),
+    ];
+    looks(&mut turns, &looked);
+    close(own(&turns, 1_010, 1_030), 10.0);
+}
+
+/// The same, as a process of another container sees it.
+#[test]
+fn a_pause_of_another_container_is_not_made_up_for_later() {
+    let busy = (5_000, 0, Some(0));
+    let looked = [
+        (0, busy, ABSENT),
+        (1_000, busy, (10, 0, Some(0))),
+        (1_000, busy, (10, 10, Some(1_000))),
+        (1_010, busy, (15, 10, Some(1_000))),
+        (1_030, busy, (25, 10, Some(1_000))),
+    ];
+    let mut turns = Turns::new(START);
+    for (ms, own, (work, there, since)) in looked {
+        let report = |work: u64, there: u64, since: Option<u64>| {
+            UsageReport::new(work * MS, there * MS, since.map(|since| START + since * MS))
+        };
+        let (limit, page) = (Some(ComputeLimit::fixed(Share::FULL)), 7);
+        let peer = PeerReport { page, limit, key: 7, report: report(work, there, since) };
+        let (work, there, since) = own;
+        turns.look([peer].into_iter(), report(work, there, since), START + ms * MS);
+    }
+    close(own(&turns, 1_010, 1_030), 10.0);
 }
 
 /// It has had more than its part, as after a pause: its earlier demand is no reason to give it anything later.
@@ -180,7 +225,7 @@ fn a_peer_can_have_had_at_most_what_it_had_left() {
 fn no_time_is_certain_beside_work_that_may_take_far_longer_than_reported() {
     let out = UsageReport::new(0, 0, Some(START));
     let look = |turns: &mut Turns, ms: u64, report| {
-        let peer = PeerReport { page: 7, share: Share::from_percent(30), key: 7, report };
+        let peer = PeerReport { page: 7, limit: percent(30), key: 7, report };
         turns.look([peer].into_iter(), UsageReport::new(0, 0, Some(START)), START + ms * MS);
     };
     let certain = |is_long| {
@@ -206,11 +251,11 @@ fn a_false_report_gives_away_its_own_containers_share_and_no_more() {
         [(1, 1, false), (1, 64, false), (1, 64, true), (30, 64, false), (30, 64, true)]
     {
         let mut turns = Turns::new(START);
-        let share = Share::from_percent(percent);
+        let limit = self::percent(percent);
         let (mut taken, mut at_most) = (0.0, 0.0);
         for ms in 0..=20_000 {
             let lie = UsageReport::new(4 * ms * MS, 0, Some(START)).with_long(is_long);
-            let lies = (0..seats).map(|key| PeerReport { page: 7, share, key, report: lie });
+            let lies = (0..seats).map(|key| PeerReport { page: 7, limit, key, report: lie });
             turns.look(lies, UsageReport::new(0, 0, Some(START)), START + ms * MS);
             if ms > 0 {
                 taken += 1.0 - own(&turns, ms - 1, ms);
@@ -231,7 +276,7 @@ fn a_false_report_gives_away_its_own_containers_share_and_no_more() {
 #[test]
 fn work_that_is_taken_back_gives_no_credit_for_the_notice() {
     let mut turns = Turns::new(START);
-    let share = Share::from_percent(10);
+    let limit = percent(10);
     let mut at_most = 0.0;
     for ms in 0..=20_000 {
         let present = ms / 2 * MS;
@@ -239,7 +284,7 @@ fn work_that_is_taken_back_gives_no_credit_for_the_notice() {
             0 => UsageReport::new(8_000 * MS, present, Some(START + ms * MS)),
             _ => UsageReport::new(0, present, Some(START + (ms - 1) * MS)).with_long(true),
         };
-        let peer = PeerReport { page: 7, share, key: 7, report };
+        let peer = PeerReport { page: 7, limit, key: 7, report };
         turns.look([peer].into_iter(), UsageReport::new(0, 0, Some(START)), START + ms * MS);
         if ms > 0 {
             at_most += 1.0 - at_least(&turns, ms - 1, ms);
@@ -252,9 +297,9 @@ fn work_that_is_taken_back_gives_no_credit_for_the_notice() {
 #[test]
 fn a_peer_that_was_idle_may_run_for_long() {
     let mut turns = Turns::new(START);
-    let share = Share::from_percent(30);
+    let limit = percent(30);
     let look = |turns: &mut Turns, ms: u64, report| {
-        let peer = PeerReport { page: 7, share, key: 1, report };
+        let peer = PeerReport { page: 7, limit, key: 1, report };
         turns.look([peer].into_iter(), UsageReport::new(0, 0, Some(START)), START + ms * MS);
     };
     (0..=300).for_each(|ms| look(&mut turns, ms * 10, UsageReport::default()));

@@ -1,0 +1,128 @@
+//! The part of a device that a container may use while others leave theirs unused.
+//!
+//! What no active container is guaranteed is divided among the active ones that borrow, by what is guaranteed to each.
+//! Low priority has nothing guaranteed, and so gets what is left if no other one borrows, in equal parts. Nothing here
+//! depends on what a container says of itself but whether it has work in flight: a false one gets or leaves what was
+//! free, and takes from no guarantee.
+
+use crate::units::{ComputeLimit, Share};
+
+/// A container with work in flight for the latest time within this time is active: its guarantee is not lent.
+pub(crate) const ACTIVE_NS: u64 = 2_000_000;
+/// A borrower is never given all of the device: what comes back to its owner would wait for all that was queued.
+const MOST_PARTS: u16 = Share::DENOMINATOR - 1;
+
+/// What the active containers of a device are guaranteed, in parts of [`Share::DENOMINATOR`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Demand {
+    guaranteed: u64,
+    /// Of that, what those are guaranteed that borrow.
+    borrowing: u64,
+    /// How many have low priority.
+    low: u64,
+}
+
+impl Demand {
+    /// No container.
+    pub(crate) const NONE: Self = Self { guaranteed: 0, borrowing: 0, low: 0 };
+
+    /// Adds a container.
+    pub(crate) fn with(self, limit: ComputeLimit) -> Self {
+        let Some(share) = limit.guaranteed() else { return Self { low: self.low + 1, ..self } };
+        let parts = u64::from(share.parts());
+        let borrowing = if limit.borrows() { parts } else { 0 };
+        Self {
+            guaranteed: self.guaranteed.saturating_add(parts),
+            borrowing: self.borrowing.saturating_add(borrowing),
+            ..self
+        }
+    }
+
+    /// Returns the part of one of these containers; `None` if there is none for it.
+    pub(crate) fn part(self, limit: ComputeLimit) -> Option<Share> {
+        let own = u64::from(limit.guaranteed().map_or(0, Share::parts));
+        let free = u64::from(Share::DENOMINATOR).saturating_sub(self.guaranteed);
+        let lent = match own {
+            0 if self.borrowing > 0 => 0,
+            0 => free / self.low.max(1),
+            own if limit.borrows() => free.saturating_mul(own) / self.borrowing.max(own),
+            _ => 0,
+        };
+        let most = u64::from(limit.most().parts().min(MOST_PARTS)).max(own);
+        let parts = own.saturating_add(lent).min(most);
+        u16::try_from(parts).ok().and_then(Share::from_parts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn percent(percent: u16) -> Share {
+        Share::from_percent(percent).expect("a share")
+    }
+
+    fn burst(of: u16) -> ComputeLimit {
+        ComputeLimit::burst(percent(of), Share::FULL)
+    }
+
+    const LOW: ComputeLimit = ComputeLimit::low_priority(Share::FULL);
+
+    fn parts(own: ComputeLimit, others: &[ComputeLimit]) -> u16 {
+        let demand = others.iter().fold(Demand::NONE.with(own), |all, other| all.with(*other));
+        demand.part(own).map_or(0, Share::parts)
+    }
+
+    #[test]
+    fn what_no_active_container_is_guaranteed_is_divided_by_guarantees() {
+        assert_eq!(parts(burst(30), &[]), MOST_PARTS);
+        assert_eq!(parts(burst(30), &[burst(30)]), 5_000);
+        assert_eq!(parts(burst(10), &[burst(20)]), 3_333);
+        assert_eq!(parts(burst(20), &[burst(10)]), 6_666);
+        let fixed = ComputeLimit::fixed(percent(50));
+        assert_eq!(parts(burst(30), &[fixed]), 5_000);
+        assert_eq!(parts(burst(30), &[fixed, burst(10)]), 3_750);
+    }
+
+    #[test]
+    fn no_container_gets_more_than_its_most_or_less_than_its_guarantee() {
+        assert_eq!(parts(ComputeLimit::burst(percent(30), percent(40)), &[]), 4_000);
+        assert_eq!(parts(burst(60), &[burst(70)]), 6_000, "more is guaranteed than there is");
+        assert_eq!(parts(ComputeLimit::fixed(percent(30)), &[]), 3_000);
+        assert_eq!(parts(ComputeLimit::fixed(Share::FULL), &[]), Share::DENOMINATOR);
+    }
+
+    #[test]
+    fn low_priority_has_only_what_is_left() {
+        assert_eq!(parts(LOW, &[]), MOST_PARTS);
+        assert_eq!(parts(LOW, &[ComputeLimit::fixed(percent(60))]), 4_000);
+        assert_eq!(parts(LOW, &[LOW, ComputeLimit::fixed(percent(60))]), 2_000);
+        assert_eq!(parts(LOW, &[burst(10)]), 0, "the other one takes all");
+        assert_eq!(parts(LOW, &[ComputeLimit::fixed(Share::FULL)]), 0);
+        assert_eq!(parts(burst(10), &[LOW]), MOST_PARTS);
+    }
+
+    proptest! {
+        #[test]
+        fn all_parts_together_are_the_device_or_what_is_guaranteed(
+            kinds in prop::collection::vec((0_u8..3, 100_u16..=10_000, 100_u16..=10_000), 1..9),
+        ) {
+            let share = |parts| Share::from_parts(parts).expect("a share");
+            let limits: Vec<ComputeLimit> = kinds.into_iter().map(|(kind, parts, most)| match kind {
+                0 => ComputeLimit::fixed(share(parts)),
+                1 => ComputeLimit::burst(share(parts), share(most)),
+                _ => ComputeLimit::low_priority(share(most)),
+            }).collect();
+            let all = limits.iter().fold(Demand::NONE, |all, limit| all.with(*limit));
+            let of = |limit: Option<Share>| u32::from(limit.map_or(0, Share::parts));
+            let guaranteed: u32 = limits.iter().map(|limit| of(limit.guaranteed())).sum();
+            let given: u32 = limits.iter().map(|limit| of(all.part(*limit))).sum();
+            prop_assert!(given <= guaranteed.max(u32::from(Share::DENOMINATOR)), "{given}");
+            for limit in limits {
+                prop_assert!(of(all.part(limit)) >= of(limit.guaranteed()));
+                prop_assert!(all.part(limit).is_none_or(|part| part <= limit.most()));
+            }
+        }
+    }
+}
