@@ -3,6 +3,7 @@
 pub(crate) mod at;
 pub(crate) mod mount;
 pub(crate) mod process;
+pub(crate) mod wait;
 
 use gpucap_core::ledger::Ledger;
 use gpucap_core::limits::live::LivePage;

@@ -3,6 +3,7 @@
 //! * [`World`]: which driver a program meets (none, the stub, a real one) and whether the shim stands before it.
 //! * [`Program`]: a C file below `tests/programs`, compiled once per test run.
 //! * [`Run`]: one program in one world: environment, time limit, what it printed, how it ended.
+//! * [`Terminal`]: a program on a terminal, with keys that a test presses.
 //! * [`Actor`]: a process that obeys one command after the other, so that a test orders what several processes do.
 //! * [`chart`]: the Helm chart, rendered by Helm.
 //! * [`rows`]: what the shim intercepts.
@@ -31,6 +32,7 @@ mod run;
 mod sandbox;
 mod scratch;
 mod stop;
+mod terminal;
 mod windows;
 mod world;
 
@@ -43,4 +45,5 @@ pub use program::{Compiler, Program, project};
 pub use run::Run;
 pub use scratch::Scratch;
 pub use stop::{Result, Stop, main, trial};
+pub use terminal::{Modes, Terminal};
 pub use world::{Driver, World};

@@ -209,7 +209,8 @@ impl Run {
         self.time_limit
     }
 
-    fn command(&self) -> Result<Command> {
+    /// The program with its environment, to be started.
+    pub(crate) fn command(&self) -> Result<Command> {
         if self.card && self.sandboxed {
             return Err(Stop::skip("in a private /dev there is no card"));
         }

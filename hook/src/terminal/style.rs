@@ -5,7 +5,7 @@
 //! reads the same without.
 
 use crate::sys;
-use anstream::ColorChoice;
+use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use std::io;
 
@@ -31,6 +31,11 @@ impl Color {
         };
         choice.write_global();
     }
+}
+
+/// Whether colours are shown on standard output.
+pub(crate) fn is_shown() -> bool {
+    AutoStream::choice(&io::stdout()) != ColorChoice::Never
 }
 
 /// A terminal that is narrower is treated as one of this width: it wraps the lines itself.

@@ -8,14 +8,15 @@ use crate::terminal::style;
 use std::iter::once;
 
 /// A table under construction.
-pub(crate) struct Table {
+pub(crate) struct Table<'a> {
     indent: usize,
     gap: usize,
-    columns: &'static [Column],
+    columns: &'a [Column],
     rows: Vec<Vec<Cell>>,
 }
 
 /// A column: its heading, the side on which its words stand, and how narrow it may become.
+#[derive(Clone, Copy)]
 pub(crate) struct Column {
     name: &'static str,
     right: bool,
@@ -26,7 +27,7 @@ pub(crate) struct Column {
 /// A word of a row.
 pub(crate) struct Cell {
     word: String,
-    bad: bool,
+    paint: Option<fn(&str) -> String>,
 }
 
 impl Column {
@@ -52,21 +53,26 @@ impl Column {
 }
 
 impl Cell {
+    /// A word in a colour of [`style`].
+    pub(crate) fn painted(word: String, paint: fn(&str) -> String) -> Self {
+        Self { word, paint: Some(paint) }
+    }
+
     /// A word that is not as it should be.
-    pub(crate) const fn bad(word: String) -> Self {
-        Self { word, bad: true }
+    pub(crate) fn bad(word: String) -> Self {
+        Self::painted(word, style::bad)
     }
 }
 
 impl From<String> for Cell {
     fn from(word: String) -> Self {
-        Self { word, bad: false }
+        Self { word, paint: None }
     }
 }
 
-impl Table {
+impl<'a> Table<'a> {
     /// A table that is indented by `indent` blanks, with `gap` of them between the columns.
-    pub(crate) const fn new(indent: usize, gap: usize, columns: &'static [Column]) -> Self {
+    pub(crate) const fn new(indent: usize, gap: usize, columns: &'a [Column]) -> Self {
         Self { indent, gap, columns, rows: Vec::new() }
     }
 
@@ -88,14 +94,28 @@ impl Table {
         text
     }
 
+    /// Returns how wide a line is with nothing narrowed.
+    pub(crate) fn width(&self) -> usize {
+        self.width_of(&self.widths(None))
+    }
+
+    /// Returns how wide a line is with each column as narrow as it may be.
+    pub(crate) fn least_width(&self) -> usize {
+        self.width_of(&self.widths(Some(0)))
+    }
+
+    fn width_of(&self, widths: &[usize]) -> usize {
+        let gaps = self.indent + self.gap * widths.len().saturating_sub(1);
+        gaps + widths.iter().sum::<usize>()
+    }
+
     fn widths(&self, most: Option<usize>) -> Vec<usize> {
         let width = |(at, column): (usize, &Column)| {
             let words = self.rows.iter().filter_map(|row| Some(&*row.get(at)?.word));
             words.chain(once(column.name)).map(|word| word.chars().count()).max().unwrap_or(0)
         };
         let mut widths: Vec<usize> = self.columns.iter().enumerate().map(width).collect();
-        let gaps = self.indent + self.gap * widths.len().saturating_sub(1);
-        let whole = gaps + widths.iter().sum::<usize>();
+        let whole = self.width_of(&widths);
         let mut beyond = most.map_or(0, |most| whole.saturating_sub(most));
         for (width, column) in widths.iter_mut().zip(self.columns) {
             let less = beyond.min(width.saturating_sub(column.least));
@@ -117,7 +137,10 @@ impl Table {
                 false => format!("{word:<width$}"),
             };
             line.push_str(&blanks);
-            line.push_str(&if cell.bad { style::bad(&word) } else { word });
+            line.push_str(&match cell.paint {
+                Some(paint) => paint(&word),
+                None => word,
+            });
         }
         lines::cut(most.unwrap_or(usize::MAX), line.trim_end())
     }
@@ -127,7 +150,7 @@ impl Table {
 mod tests {
     use super::*;
 
-    fn table(columns: &'static [Column], rows: &[&[&str]]) -> Table {
+    fn table(columns: &'static [Column], rows: &[&[&str]]) -> Table<'static> {
         let mut table = Table::new(2, 3, columns);
         rows.iter().for_each(|row| table.row(row.iter().map(|&word| word.to_owned())));
         table
@@ -169,5 +192,6 @@ mod tests {
             assert_eq!(render(most).lines().last(), Some(row), "{most}");
             assert!(render(most).lines().all(|line| line.chars().count() <= most));
         }
+        assert_eq!((table.width(), table.least_width()), (34, 25));
     }
 }
