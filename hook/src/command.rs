@@ -18,6 +18,7 @@ mod pages;
 mod run;
 pub(crate) mod runtime;
 mod status;
+mod top;
 
 use crate::error::Result;
 use crate::exit::Exit;
@@ -53,6 +54,8 @@ enum Command {
     /// Show limits and usage of each container and process
     #[command(visible_aliases = ["ps", "ls"], alias = "list")]
     Status(status::Options),
+    /// Show the status live, or one sample of it
+    Top(top::Options),
     /// Print or serve the status in OpenMetrics format
     Metrics(metrics::Options),
     /// Show whether a process is limited, by what, and if not, why
@@ -110,6 +113,7 @@ impl Line {
         match self.command {
             Command::Run(options) => run::execute(&options),
             Command::Status(options) => status::execute(&options),
+            Command::Top(options) => top::execute(&options),
             Command::Metrics(options) => metrics::execute(&options),
             Command::Explain(options) => explain::execute(&options),
             Command::Demo(options) => demo::execute(&options),

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     /// No limit was given.
-    #[error("no limit: give --mem, --cores or --profile")]
+    #[error("no limit: give --mem, --cores, --profile, --core-max or --core-priority low")]
     NoLimit,
     /// The value of an option cannot be used.
     #[error("{option} {held}: {why}; allowed: {allowed}")]
@@ -18,6 +18,9 @@ pub(crate) enum Error {
     /// `--gpu` beside a value that names its GPUs itself.
     #[error("{option} {held}: names its GPUs itself, so --gpu cannot be given")]
     GpuTwice { option: &'static str, held: Excerpt },
+    /// `--gpu` beside a value that is for every GPU.
+    #[error("{option} is for every GPU: give it without --gpu")]
+    EveryGpu { option: &'static str },
     /// A limit names GPUs, and this machine, which has `cards`, has none of them.
     #[error(
         "run: {limit} names no GPU of this machine, so nothing would be limited; it has {cards}, counted from 0"
@@ -83,9 +86,16 @@ pub(crate) enum Error {
     Explain { name: String, why: String },
     /// Nothing that `status` shows goes by this word.
     #[error(
-        "status: no container under a limit, process or GPU in use goes by {0:?}; `gpucap status` shows those that do"
+        "{command}: no container under a limit, process or GPU in use goes by {name:?}; `gpucap status` shows those that \
+         do"
     )]
-    NotShown(String),
+    NotShown { command: &'static str, name: String },
+    /// There is no terminal to show a live view on.
+    #[error("top: standard input and output are not a terminal; --once prints one sample")]
+    NoTerminal,
+    /// The terminal cannot be used.
+    #[error("top: terminal: {}", reason(.0))]
+    Terminal(io::Error),
     /// A container that asked for a slice cannot be held to it: the whole line.
     #[error("{0}")]
     Refused(String),
@@ -122,6 +132,7 @@ impl Error {
             Self::NoLimit
             | Self::Option { .. }
             | Self::GpuTwice { .. }
+            | Self::EveryGpu { .. }
             | Self::NoSuchGpu { .. }
             | Self::Inherited(_)
             | Self::Incomparable { .. }
@@ -137,7 +148,9 @@ impl Error {
             | Self::Container(_)
             | Self::Limit { .. }
             | Self::Explain { .. }
-            | Self::NotShown(_)
+            | Self::NotShown { .. }
+            | Self::NoTerminal
+            | Self::Terminal(_)
             | Self::NoRuntime(_)
             | Self::Listen { .. }
             | Self::Nri(_)

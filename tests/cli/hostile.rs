@@ -86,7 +86,12 @@ fn forged() -> Result {
     expect(listed as u64 + unlisted == (SLOTS * DEVICES) as u64, || format!("{unlisted}"))?;
     let status = bounded(&["status", "--verbose"])?.env("GPUCAP_LEDGER", &ledger).output()?;
     ended(&status, 0)?;
-    says(&status, "processes that are not shown: ")
+    says(&status, "processes that are not shown: ")?;
+    let top = bounded(&["top", "--once", "--interval", "0.1"])?.env("GPUCAP_LEDGER", &ledger);
+    let top = top.output()?;
+    ended(&top, 0)?;
+    let of = |line: &&str| line.contains(&*ledger.to_string_lossy());
+    expect(top.stdout.lines().filter(of).count() == DEVICES, || top.to_string())
 }
 
 fn shortened() -> Result {

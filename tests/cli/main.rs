@@ -2,6 +2,7 @@
 //!
 //! * [`run`]: a limit is put on a program, only ever lowered inside another one, and nothing is run on a bad value.
 //! * [`look`]: `status` and `explain` tell of processes that live while they look.
+//! * [`lending`]: time that others leave unused is asked for, and granted by the node alone.
 //! * [`hostile`]: what others have laid out costs bounded time and memory, and ends no command.
 //! * [`metrics`]: the same for Prometheus, printed and served.
 //! * [`runtime`]: the wrapper passes on what it was told, and `explain` judges a bundle.
@@ -9,6 +10,7 @@
 //! * [`configure`]: engines are told of the hook, and their files stay what they were.
 //! * [`files`]: to the byte, with owner, mode and links.
 //! * [`nri`]: the plugin answers a runtime, waits for one that goes away, and is bounded.
+//! * [`top`]: the live view ends in each way with the terminal as it was, and prints one sample.
 //! * [`words`]: help, aliases, colours, and the words that choose what is shown.
 //! * [`demo`]: the demo shows what it promises and leaves nothing behind.
 
@@ -17,11 +19,13 @@ mod configure;
 mod demo;
 mod files;
 mod hostile;
+mod lending;
 mod look;
 mod metrics;
 mod nri;
 mod run;
 mod runtime;
+mod top;
 mod words;
 
 use gpucap_tests::{Build, Driver, Output, Result, Run, Stop, World, main as harness};
@@ -32,6 +36,7 @@ fn main() -> ExitCode {
     let suites = [
         run::trials,
         look::trials,
+        lending::trials,
         hostile::trials,
         metrics::trials,
         configure::trials,
@@ -40,6 +45,7 @@ fn main() -> ExitCode {
         runtime::trials,
         calibrate::trials,
         nri::trials,
+        top::trials,
         words::trials,
     ];
     harness(suites.into_iter().flat_map(|trials| trials()).collect())

@@ -11,6 +11,7 @@ use crate::{GIB, OUT_OF_MEMORY, SUCCESS, expect, trials_of};
 use gpucap_tests::{Actor, Build, Output, Program, Result, Run, Stop};
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
+use std::fs;
 use std::path::Path;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -20,6 +21,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         ("a process that asks for less than the host allows gets less", own_word),
         ("the host raises and lowers time that its own variable asked for", time),
         ("status and metrics show its names and the limits that hold now", shown),
+        ("the node lends time to it, and the host grants and takes back", lending),
         ("what it was not given a limit of cannot be limited", unprepared),
         ("no container changes it from within", within),
     ])
@@ -176,8 +178,8 @@ fn shown(runtime: Runtime) -> Result {
     let names = json!([container["namespace"], container["pod"], container["name"]]);
     expect(names == json!(["default", "train", "main"]), || seen.to_string())?;
     let limits = json!([{
-        "gpu": "*", "memory_bytes": 3 * GIB, "memory_percent": null, "core_percent": 60.0,
-        "at_start": {"memory_bytes": GIB, "memory_percent": null, "core_percent": 30.0},
+        "gpu": "*", "memory_bytes": 3 * GIB, "memory_percent": null, "core_percent": 60.0, "core_max_percent": 60.0,
+        "at_start": {"memory_bytes": GIB, "memory_percent": null, "core_percent": 30.0, "core_max_percent": 30.0},
     }]);
     expect(container["limits"] == limits, || seen.to_string())?;
     let device = &seen["devices"][0];
@@ -230,6 +232,35 @@ fn named(it: &Running) -> Result {
         expect(holds, || format!("{name}: {why}"))?;
     }
     Ok(())
+}
+
+/// The node lends to those that ask for it; `gpucap limit` grants and takes back whatever the node's setting is.
+fn lending(runtime: Runtime) -> Result {
+    let container = Container::new(runtime)?.env("GPU_CORE_PCT=30").env("GPU_CORE_POLICY=burst");
+    let path = container.path("node.json");
+    let mut node: Value = serde_json::from_slice(&fs::read(&path)?).map_err(Stop::fail)?;
+    node["lending"] = json!("allowed");
+    node["lending_max"] = json!(80);
+    fs::write(&path, node.to_string())?;
+    let mut it = running(container)?;
+    let limits = |it: &Running| -> Result<(Value, Value)> {
+        let limit = it.status()?["container"]["limits"][0].clone();
+        Ok((limit["core_percent"].clone(), limit["core_max_percent"].clone()))
+    };
+    let lent = limits(&it)?;
+    expect(lent == (json!(30.0), json!(80.0)), || format!("{lent:?}"))?;
+    for (words, said, holds) in [
+        (&["--core-policy", "fixed"][..], "core=30% (to 80%) -> 30%", (30.0, 30.0)),
+        (&["--cores", "40", "--core-max", "90"], "core=30% -> 40% (to 90%)", (40.0, 90.0)),
+        (&["--core-priority", "low"], "core=40% (to 90%) -> low (to 90%)", (0.0, 90.0)),
+        (&["--reset"], "core=low (to 90%) -> 30% (to 80%) (as started)", (30.0, 80.0)),
+    ] {
+        let output = it.limit(words)?.success()?;
+        expect(output.stdout.contains(said), || format!("{words:?}: {output}"))?;
+        let now = limits(&it)?;
+        expect(now == (json!(holds.0), json!(holds.1)), || format!("{words:?}: {now:?}"))?;
+    }
+    it.first.end().map(drop)
 }
 
 fn unprepared(runtime: Runtime) -> Result {

@@ -235,6 +235,8 @@ const SETTINGS: &[(&str, &[&str], &[&str])] = &[
     ("no_glibc", &["\"allow\"", "\"refuse\""], &["\"inject\""]),
     ("privileged", &["\"inject\"", "\"refuse\""], &["\"allow\"", "false"]),
     ("native_limits", &["\"off\"", "\"auto\"", "\"required\""], &["\"on\""]),
+    ("lending", &["\"off\"", "\"allowed\"", "\"always\""], &["\"on\"", "true"]),
+    ("lending_max", &["1", "100"], &["0", "101", "\"80%\""]),
     ("driver_libraries", &["\"/run/nvidia/driver/usr/lib\""], &["\"lib\""]),
     ("driver_library", &[], &["\"/lib\""]),
 ];

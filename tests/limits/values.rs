@@ -23,7 +23,7 @@ const USABLE: [(&str, &str, u64); 12] = [
     ("GPU_PROFILE", "3g", CARD / 2),
 ];
 
-const UNUSABLE: [(&str, &str); 12] = [
+const UNUSABLE: [(&str, &str); 15] = [
     ("GPU_MEM_LIMIT", "0"),
     ("GPU_MEM_LIMIT", "-1"),
     ("GPU_MEM_LIMIT", "abc"),
@@ -35,6 +35,9 @@ const UNUSABLE: [(&str, &str); 12] = [
     ("GPU_PROFILE", "8g.80gb"),
     ("GPU_CORE_PCT", "101"),
     ("GPU_CORE_PCT", "0"),
+    ("GPU_CORE_MAX_PCT", "101"),
+    ("GPU_CORE_POLICY", "brust"),
+    ("GPU_CORE_PRIORITY", "high"),
     ("GPUCAP_LEDGER", "relative"),
 ];
 
@@ -142,7 +145,9 @@ fn nameless_without_limits() -> Result {
 }
 
 fn empty() -> Result {
-    for variable in ["GPU_MEM_LIMIT", "GPU_PROFILE", "GPU_CORE_PCT"] {
+    for variable in
+        ["GPU_MEM_LIMIT", "GPU_PROFILE", "GPU_CORE_PCT", "GPU_CORE_POLICY", "GPU_CORE_PRIORITY"]
+    {
         for value in ["", " ", "\t\n "] {
             let mut actor = begin(&uncapped()?.env(variable, value))?;
             answers(&mut actor, "total d 0", CARD, 0)?;

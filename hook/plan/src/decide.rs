@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use gpucap_core::config::{Config, Excerpt};
+use gpucap_core::config::Excerpt;
 use gpucap_core::limits::file::{Key, Label, LimitsFile};
 
 use crate::convention::{self, near_miss};
@@ -19,6 +19,7 @@ use crate::document::node_file::NodeFile;
 use crate::document::state::State;
 use crate::facts::Facts;
 use crate::grant::Grant;
+use crate::lending;
 use crate::merge::merge;
 use crate::native::{self, NativeLimit};
 use crate::reason::{NodeError, Reason};
@@ -102,7 +103,7 @@ impl Decision {
         // A pod's sandbox is given no GPU and says no limit itself; so a container that does either or has a slice is none, whatever
         // the annotations of an engine without keys of its own say.
         let container = sources.container;
-        let says = convention::asked(&container.env, &Node::default()) != Config::default();
+        let says = convention::asked(&container.env, &Node::default()).limits();
         let has_slice = !container.slices.is_empty();
         if is_sandbox(&annotations) && !container.is_given_gpu && !says && !has_slice {
             self.notes.push("the sandbox of a pod runs nothing of the pod's author".into());
@@ -154,7 +155,9 @@ impl Decision {
             self.notes.extend(near_miss::without_limit(node, annotations));
             return Ok(Plan::NotAsked);
         }
-        let mut entries = merge(&self.grants)?;
+        let joined = merge(&self.grants)?;
+        let mut entries = lending::entries(&joined, node)?;
+        self.notes.extend(lending::note(&joined, node));
         self.notes.extend(self.grants.iter().filter_map(Grant::doubt));
         let container = sources.container;
         if container.mount_namespace == MountNamespace::Host {

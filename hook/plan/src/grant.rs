@@ -3,7 +3,7 @@
 //! A [`Grant`] answers for every device there could be: a limit for those it names, and for all others either a limit or
 //! that they may not be used. So grants can be joined without knowing the devices (`merge`).
 
-use gpucap_core::config::{Excerpt, Profile, Slices};
+use gpucap_core::config::{CorePolicy, CorePriority, Excerpt, Profile, Slices, Wish};
 use gpucap_core::limits::file::MemoryCap;
 use gpucap_core::units::Share;
 use gpucap_core::uuid::DeviceName;
@@ -43,6 +43,12 @@ pub struct Cap {
     pub memory: MemoryCap,
     /// Share of its time.
     pub core: Option<Share>,
+    /// The most of its time.
+    pub core_max: Option<Share>,
+    /// Whether more than the share may be used.
+    pub core_policy: Option<CorePolicy>,
+    /// Whether the share is guaranteed.
+    pub core_priority: Option<CorePriority>,
 }
 
 /// Values that go by a number: what each says of the GPU with this number.
@@ -74,9 +80,8 @@ impl Grant {
 
     /// Whether it limits anything: a list of GPUs without limits does, for it forbids the others.
     pub(crate) fn limits(&self) -> bool {
-        let free = |cap: &Cap| *cap == Cap::default();
-        self.caps.others.is_none_or(|cap| !free(&cap))
-            || self.caps.named.iter().any(|(_, cap)| !free(cap))
+        self.caps.others.is_none_or(Cap::limits)
+            || self.caps.named.iter().any(|(_, cap)| cap.limits())
     }
 }
 
@@ -122,7 +127,7 @@ pub(crate) fn lowest(numbered: &[(u32, Cap)]) -> Cap {
 impl Cap {
     /// A limit on memory alone.
     pub(crate) fn memory(memory: impl Into<MemoryCap>) -> Self {
-        Self { memory: memory.into(), core: None }
+        Self { memory: memory.into(), ..Self::default() }
     }
 
     /// A share of time alone.
@@ -132,16 +137,45 @@ impl Cap {
 
     /// What a MIG-shaped slice comes to on a device of this kind.
     pub(crate) fn profile(profile: Profile, slices: Slices) -> Self {
-        Self { memory: profile.memory(slices).into(), core: Some(profile.core(slices)) }
+        Self { core: Some(profile.core(slices)), ..Self::memory(profile.memory(slices)) }
+    }
+
+    /// A most of time alone.
+    pub(crate) fn core_max(most: Share) -> Self {
+        Self { core_max: Some(most), ..Self::default() }
+    }
+
+    /// A policy of time alone.
+    pub(crate) fn policy(policy: CorePolicy) -> Self {
+        Self { core_policy: Some(policy), ..Self::default() }
+    }
+
+    /// A priority alone.
+    pub(crate) fn priority(priority: CorePriority) -> Self {
+        Self { core_priority: Some(priority), ..Self::default() }
+    }
+
+    /// What it says of time.
+    pub(crate) fn wish(self) -> Wish {
+        let Self { core, core_max, core_policy, core_priority, .. } = self;
+        Wish { share: core, most: core_max, policy: core_policy, priority: core_priority }
+    }
+
+    /// Whether it limits anything. A policy alone does not.
+    pub(crate) fn limits(self) -> bool {
+        self.memory != MemoryCap::NONE || self.wish().limit().is_some()
     }
 
     /// The lower of both, for memory and time apart.
     #[must_use]
     pub fn lower(self, other: Self) -> Self {
-        let core = match (self.core, other.core) {
-            (Some(one), Some(two)) => Some(one.min(two)),
-            (one, two) => one.or(two),
-        };
-        Self { memory: self.memory.lower(other.memory), core }
+        let Wish { share, most, policy, priority } = self.wish().lower(other.wish());
+        Self {
+            memory: self.memory.lower(other.memory),
+            core: share,
+            core_max: most,
+            core_policy: policy,
+            core_priority: priority,
+        }
     }
 }

@@ -4,17 +4,17 @@
 //! makes this less than obvious is that a limits file cannot say "not this one" beside `*`, and that a MIG instance is
 //! also meant by the name of its card, which is not known here. Hence two refusals.
 
-use gpucap_core::limits::file::{Entry, Key};
+use gpucap_core::limits::file::Key;
 use gpucap_core::uuid::DeviceName;
 
 use crate::grant::{Cap, Grant, MOST_GPUS};
 use crate::reason::Reason;
 
-/// The entries of the limits file, in the order of the names; `*` comes last.
+/// What holds for each GPU of the limits file, in the order of the names; `*` comes last.
 ///
 /// # Errors
 /// No device is left; more are named than any machine has; or cards and MIG instances are both named, and one of them was struck out.
-pub(crate) fn merge(grants: &[Grant]) -> Result<Vec<Entry>, Reason> {
+pub(crate) fn merge(grants: &[Grant]) -> Result<Vec<(Key, Cap)>, Reason> {
     let mut names: Vec<DeviceName> =
         grants.iter().flat_map(|grant| &grant.caps.named).map(|&(name, _)| name).collect();
     names.sort_unstable_by_key(|name| (name.uuid, name.kind));
@@ -30,17 +30,13 @@ pub(crate) fn merge(grants: &[Grant]) -> Result<Vec<Entry>, Reason> {
     if struck.iter().any(other_kind) {
         return Err(Reason::CardsAndInstances);
     }
-    let mut entries: Vec<Entry> =
-        kept.iter().filter_map(|&name| Some(entry(Key::Name(name), of(name)?))).collect();
-    entries.extend(others.map(|cap| entry(Key::Every, cap)));
-    if entries.is_empty() { Err(Reason::NothingInCommon) } else { Ok(entries) }
+    let mut joined: Vec<(Key, Cap)> =
+        kept.iter().filter_map(|&name| Some((Key::Name(name), of(name)?))).collect();
+    joined.extend(others.map(|cap| (Key::Every, cap)));
+    if joined.is_empty() { Err(Reason::NothingInCommon) } else { Ok(joined) }
 }
 
 /// The lowest of all; none if one of them forbids.
 fn join(mut caps: impl Iterator<Item = Option<Cap>>) -> Option<Cap> {
     caps.try_fold(Cap::default(), |lowest, cap| Some(lowest.lower(cap?)))
-}
-
-fn entry(key: Key, Cap { memory, core }: Cap) -> Entry {
-    Entry { memory, core, ..Entry::new(key) }
 }

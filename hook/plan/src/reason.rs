@@ -66,6 +66,12 @@ pub enum Reason {
     /// It has no mount namespace of its own: the library would be put into the host.
     #[error("no mount namespace of its own, so a limit cannot be put into it")]
     NoMountNamespace,
+    /// Low priority needs a node that lends, or a share to be fixed at.
+    #[error(
+        "low priority (GPU_CORE_PRIORITY=low) without a share of time (GPU_CORE_PCT), and this node lends none \
+         (lending: off): nothing would limit its time"
+    )]
+    LowPriority,
     /// The node demands that the driver keeps the limit, and here it does not.
     #[error(
         "this node demands that the driver keeps the limit too (native_limits), and for {gpu} it does not: {why}"

@@ -4,37 +4,65 @@
 //! read again by the hook, and then count as one more source: so one is only written if it says exactly what the plan
 //! says. Nothing is better than a variable that would raise what another one said.
 
-use gpucap_core::config::{GPU_CORE_PCT, GPU_MEM_LIMIT};
+use gpucap_core::config::GPU_MEM_LIMIT;
+use gpucap_core::config::{CorePolicy, CorePriority};
+use gpucap_core::config::{GPU_CORE_MAX_PCT, GPU_CORE_PCT, GPU_CORE_POLICY, GPU_CORE_PRIORITY};
 use gpucap_core::limits::LimitsFile;
 use gpucap_core::limits::file::{Entry, Key, MemoryCap};
+use gpucap_core::units::{ComputeLimit, Share};
 use std::fmt::Display;
 
 use crate::convention::annotation;
 use crate::document::node::Node;
 
-/// `GPU_MEM_LIMIT` and `GPU_CORE_PCT`, as far as they can say it.
+/// `GPU_MEM_LIMIT`, `GPU_CORE_PCT` and what is lent beside it, as far as they can say it.
 #[must_use]
 pub fn variables(limits: &LimitsFile) -> Vec<(&'static str, String)> {
-    said([GPU_MEM_LIMIT.name, GPU_CORE_PCT.name], limits)
+    let rows = [GPU_MEM_LIMIT, GPU_CORE_PCT, GPU_CORE_POLICY, GPU_CORE_MAX_PCT, GPU_CORE_PRIORITY];
+    said(rows.map(|row| row.name), limits)
 }
 
 /// The same in annotations, whose values have the same form.
 #[must_use]
 pub fn annotations(node: &Node, limits: &LimitsFile) -> Vec<(String, String)> {
-    said([annotation::MEM, annotation::CORE].map(|name| annotation::key(node, name)), limits)
+    let names = [
+        annotation::MEM,
+        annotation::CORE,
+        annotation::POLICY,
+        annotation::MAX,
+        annotation::PRIORITY,
+    ];
+    said(names.map(|name| annotation::key(node, name)), limits)
 }
 
 /// Memory and time, each under its name.
-fn said<T>([for_memory, for_core]: [T; 2], limits: &LimitsFile) -> Vec<(T, String)> {
+fn said<T>(names: [T; 5], limits: &LimitsFile) -> Vec<(T, String)> {
+    let entries = &limits.entries;
     let memory = |entry: &Entry| match entry.memory {
         MemoryCap { bytes: Some(_), part: Some(_) } => Err(Unsayable),
         MemoryCap { bytes: Some(bytes), .. } => Ok(Some(bytes.to_string())),
         MemoryCap { part, .. } => Ok(part.map(|part| part.to_string())),
     };
-    let core = |entry: &Entry| Ok(entry.core.map(|core| core.to_string()));
-    let memory = (for_memory, value(&limits.entries, memory));
-    let core = (for_core, value(&limits.entries, core));
-    [memory, core].into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+    // Of low priority the share is for older libraries, and no part of the plan.
+    let share = |entry: &Entry| entry.core.filter(|_| !entry.low_priority);
+    let core = |entry: &Entry| Ok(share(entry).map(|core| core.to_string()));
+    // Beside one that borrows, another GPU keeps what it has by a most of its own.
+    let lends = entries.iter().any(|entry| entry.core_max.is_some());
+    let most = |entry: &Entry| entry.compute().map(ComputeLimit::most).filter(|_| lends);
+    let most = |entry: &Entry| {
+        let most = most(entry).filter(|most| *most < Share::FULL);
+        Ok(most.map(|most| most.to_string()))
+    };
+    let all = |of: fn(&Entry) -> bool| !entries.is_empty() && entries.iter().all(of);
+    let bursts = |entry: &Entry| entry.core_max.is_some() && !entry.low_priority;
+    let values = [
+        value(entries, memory),
+        value(entries, core),
+        all(bursts).then(|| CorePolicy::Burst.to_string()),
+        value(entries, most),
+        all(|entry| entry.low_priority).then(|| CorePriority::Low.to_string()),
+    ];
+    names.into_iter().zip(values).filter_map(|(name, value)| Some((name, value?))).collect()
 }
 
 /// No value of a variable says this.

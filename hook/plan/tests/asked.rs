@@ -114,3 +114,40 @@ fn a_container_whose_programs_may_mount_is_noted() {
         |case: &Value| decided(case).notes.iter().any(|note| note.contains("user namespaces"));
     assert_eq!([is_told(&case(true)), is_told(&case(false))], [true, false]);
 }
+
+#[test]
+fn what_becomes_of_a_wish_to_borrow_is_said() {
+    let notes = |env: &[&str], lending: &str| {
+        let decision = decided(&json!({"env": env, "node": {"lending": lending}}));
+        let of_time = |note: &String| note.contains("GPU time");
+        decision.notes.into_iter().filter(of_time).collect::<Vec<_>>()
+    };
+    let burst = ["GPU_CORE_PCT=30", "GPU_CORE_POLICY=burst"];
+    let ignored = "is ignored: this node lends no GPU time (lending: off), so the share is fixed";
+    assert_eq!(notes(&burst, "off"), [format!("burst {ignored}")]);
+    let low = ["GPU_CORE_PCT=30", "GPU_CORE_PRIORITY=low"];
+    assert_eq!(notes(&low, "off"), [format!("low priority {ignored}")]);
+    let alone = ["GPU_MEM_LIMIT=4Gi", "GPU_CORE_POLICY=burst"];
+    let nothing = "burst changes nothing: no source gives a share of GPU time";
+    assert_eq!(notes(&alone, "allowed"), [nothing]);
+    for (env, lending) in [(&burst, "allowed"), (&low, "always")] {
+        assert_eq!(notes(env, lending), Vec::<String>::new());
+    }
+    assert_eq!(notes(&["GPU_CORE_PCT=30"], "off"), Vec::<String>::new());
+}
+
+#[test]
+fn of_low_priority_an_older_library_holds_what_was_asked_for() {
+    let written = |env: &[&str]| {
+        let case = json!({"env": env, "node": {"lending": "allowed"}});
+        let Plan::Limits(file) = decided(&case).plan else { panic!("{env:?}") };
+        file.entries
+            .iter()
+            .filter_map(|entry| entry.core)
+            .map(|it| it.percent())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(written(&["GPU_CORE_PRIORITY=low"]), [1]);
+    assert_eq!(written(&["GPU_CORE_PRIORITY=low", "GPU_CORE_PCT=30"]), [30]);
+    assert_eq!(written(&["GPU_CORE_PRIORITY=low", "GPU_CORE_PCT=30", "GPU_CORE_MAX_PCT=20"]), [20]);
+}

@@ -95,7 +95,7 @@ pub(crate) fn words(plan: &Plan) -> Value {
             .entries
             .iter()
             .map(|entry| {
-                let core = entry.core.map_or_else(|| "free".into(), |core| core.to_string());
+                let core = entry.compute().map_or_else(|| "free".into(), |core| core.to_string());
                 format!("{}: memory {}, time {core}", entry.key, entry.memory)
             })
             .collect(),

@@ -4,7 +4,8 @@
 
 use gpucap_core::config::Slices;
 use gpucap_plan::{
-    Card, Container, Identity, MountNamespace, Names, NativeLimits, NoGlibc, Node, Source, State,
+    Card, Container, Identity, Lending, MountNamespace, Names, NativeLimits, NoGlibc, Node, Source,
+    State,
 };
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -140,7 +141,7 @@ fn every_key() -> serde_json::Value {
         "open": true, "no_glibc": "refuse", "privileged": "refuse", "user_namespaces": "refuse",
         "mask_opencl": false,
         "card_pages": false,
-        "native_limits": "required", "driver_libraries": "/d",
+        "native_limits": "required", "lending": "allowed", "lending_max": 80, "driver_libraries": "/d",
     })
 }
 
@@ -162,6 +163,8 @@ fn every_key_of_the_configuration_is_read() {
     assert_eq!((node.no_glibc, node.mask_opencl), (NoGlibc::Refuse, false));
     assert!(!node.card_pages);
     assert_eq!(node.native_limits, NativeLimits::Required);
+    let most = node.lending_max.map(|most| most.percent());
+    assert_eq!((node.lending, most), (Lending::Allowed, Some(80)));
     assert_eq!(node.driver_libraries.as_deref(), Some("/d"));
 }
 
@@ -212,6 +215,7 @@ fn an_empty_configuration_is_the_default_and_the_default_is_closed() {
     assert_eq!(node, Node::default());
     assert!(!node.open && !node.allow_off_switches && node.mask_opencl && node.card_pages);
     assert_eq!(node.kubelet_checkpoint, None);
+    assert_eq!((node.lending, node.lending_max), (Lending::Off, None));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The plan as its users know it: from documents to limits.
 //!
+//! * [`allowed`]: what a plan lets a container use.
 //! * [`asked`]: what the container said itself goes with the limits.
 //! * [`calibration`]: what was measured of the cards, and what comes of it.
 //! * [`documents`]: what others wrote is read leniently, what the administrator wrote strictly.
@@ -7,6 +8,7 @@
 //! * [`golden`]: what each convention means, case by case.
 //! * [`properties`]: what holds for any container.
 
+mod allowed;
 mod asked;
 mod calibration;
 mod case;

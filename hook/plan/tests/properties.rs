@@ -3,12 +3,12 @@
 //! Containers are made of words that the conventions know, so that most of them come to a plan. What a plan means is
 //! asked of the limits file itself: for each of a few devices, a MIG instance among them, what may be used.
 
-use crate::case::{A, B, C, M, decided};
+use crate::allowed::{allowed, devices};
+use crate::case::{A, B, decided};
 use crate::fuzz;
-use gpucap_core::config::Slices;
-use gpucap_core::limits::{DeviceFacts, Limits, LimitsFile};
-use gpucap_core::uuid::{DeviceName, Uuid};
-use gpucap_plan::{Plan, variables};
+use gpucap_core::limits::LimitsFile;
+use gpucap_core::units::Share;
+use gpucap_plan::{Plan, Reason, variables};
 use proptest::prelude::*;
 use proptest::sample::{Index, select, subsequence};
 use serde_json::{Value, json};
@@ -22,6 +22,8 @@ fn words() -> Vec<Word> {
         "GPU_MEM_LIMIT=$M=1Gi",
         "GPU_MEM_LIMIT=0=3Gi,1=9Gi",
         "GPU_CORE_PCT=30",
+        "GPU_CORE_MAX_PCT=60",
+        "GPU_CORE_MAX_PCT=$A=20",
         "GPU_PROFILE=1g.5gb",
         "GPU_PROFILE=$A=2g",
         "CUDA_DEVICE_MEMORY_LIMIT_0=3000m\nCUDA_DEVICE_MEMORY_LIMIT_1=1000m",
@@ -40,6 +42,7 @@ fn words() -> Vec<Word> {
         ("gpucap/mem", "5Gi"),
         ("gpucap/mem.app", "$B=3Gi"),
         ("gpucap/core-pct", "60"),
+        ("gpucap/core-max-pct", "75"),
         ("hami.io/vgpu-devices-allocated", "$A,NVIDIA,3000,30:$B,NVIDIA,4000,0:;"),
         ("hami.io/vgpu-devices-to-allocate", "$A,NVIDIA,2000,30:;"),
         ("volcano.sh/vgpu-ids-new", "$B,NVIDIA,4500,25:;"),
@@ -61,6 +64,20 @@ fn words() -> Vec<Word> {
     let nodes =
         [Word::Slices(slices), Word::Checkpoint(named(CHECKPOINT)), Word::Claims(named(CLAIMS))];
     env.into_iter().chain(annotations).chain([Word::Allocation(allocation)]).chain(nodes).collect()
+}
+
+/// What a pod may say of lending.
+fn policies() -> Vec<Word> {
+    let env = ["GPU_CORE_POLICY=fixed", "GPU_CORE_POLICY=burst", "GPU_CORE_PRIORITY=low"];
+    let annotations = [
+        ("gpucap/core-policy", "burst"),
+        ("gpucap/core-policy.app", "fixed"),
+        ("gpucap/core-priority", "low"),
+    ];
+    let env = env.map(|text| Word::Env(text.into()));
+    env.into_iter()
+        .chain(annotations.map(|(key, text)| Word::Annotation(key.into(), text.into())))
+        .collect()
 }
 
 /// A claim of the pod that takes 10 GiB of a card, and the whole of another one.
@@ -129,42 +146,6 @@ fn said() -> impl Strategy<Value = Vec<Word>> {
     subsequence(words(), 0..8).prop_shuffle()
 }
 
-/// The devices that are asked about: three cards and an instance of the first.
-fn devices() -> Vec<DeviceFacts> {
-    let uuid = |text: &str| -> Uuid { text.parse::<DeviceName>().unwrap().uuid };
-    let device = |name, parent: Option<&str>, total_bytes| DeviceFacts {
-        uuid: uuid(name),
-        parent: parent.map(uuid),
-        index: None,
-        total_bytes,
-        slices: Slices::Seven,
-    };
-    vec![
-        device(A, None, 40 << 30),
-        device(B, None, 8 << 30),
-        device(C, None, 80 << 30),
-        device(M, Some(A), 5 << 30),
-    ]
-}
-
-/// What may be used of a device: bytes, and parts of its time. Nothing, if the container does not start.
-fn allowed(plan: &Plan, device: &DeviceFacts) -> (u64, u16) {
-    const ALL: (u64, u16) = (u64::MAX, u16::MAX);
-    let file = match plan {
-        Plan::NotAsked => return ALL,
-        Plan::Refuse(_) => return (0, 0),
-        Plan::Limits(file) => file,
-    };
-    let written = file.write();
-    let limits = Limits::load(&|_| None, Some(Ok(written.as_bytes()))).unwrap().expect("a file");
-    let resolved = limits.resolve(device).expect("limits of a device");
-    if resolved.refused {
-        return (0, 0);
-    }
-    let core = resolved.core.map_or(ALL.1, |core| core.parts());
-    (resolved.memory.unwrap_or(ALL.0), core)
-}
-
 proptest! {
     #[test]
     fn adding_a_source_never_raises(words in said(), more in select(words())) {
@@ -174,7 +155,38 @@ proptest! {
         let plan = decided(&case(&all)).plan;
         for device in devices() {
             let (before, after) = (allowed(&less, &device), allowed(&plan, &device));
-            prop_assert!(after.0 <= before.0 && after.1 <= before.1, "{:?}: {:?} {:?}", device, less, plan);
+            prop_assert!(after.is_at_most(before), "{:?}: {:?} {:?}", device, less, plan);
+        }
+    }
+
+    #[test]
+    fn no_policy_raises_a_guarantee_and_lending_is_the_nodes(
+        words in said(), policies in subsequence(policies(), 1..3), more in select(words()),
+        lending in select(vec!["off", "allowed", "always"]), lending_max in prop::option::of(1_u16..=100),
+    ) {
+        let plan = |words: &[Word]| {
+            let mut case = case(words);
+            case["node"]["lending"] = json!(lending);
+            case["node"]["lending_max"] = json!(lending_max);
+            decided(&case).plan
+        };
+        let without = plan(&words);
+        let with = plan(&[&words[..], &policies].concat());
+        let and_more = plan(&[&words[..], &policies, &[more]].concat());
+        for device in devices() {
+            let [before, after, further] = [&without, &with, &and_more].map(|plan| allowed(plan, &device));
+            prop_assert!(after.memory <= before.memory && after.guaranteed <= before.guaranteed);
+            // Low priority that is refused for lack of a share is not with one.
+            if with != Plan::Refuse(Reason::LowPriority) {
+                prop_assert!(further.memory <= after.memory && further.guaranteed <= after.guaranteed);
+            }
+            if lending == "off" {
+                prop_assert!(after.is_at_most(before), "{:?}: {:?} {:?}", device, without, with);
+                prop_assert!(after.guaranteed == after.most);
+            }
+            if let Some(most) = lending_max.and_then(Share::from_percent).filter(|_| after.most != u16::MAX) {
+                prop_assert!(after.most <= most.parts().max(after.guaranteed) || lending == "off");
+            }
         }
     }
 
@@ -199,7 +211,7 @@ proptest! {
         let plan = decided(&pod).plan;
         for device in devices() {
             let (given, used) = (allowed(&node, &device), allowed(&plan, &device));
-            prop_assert!(used.0 <= given.0 && used.1 <= given.1, "{:?}: {:?} {:?}", device, node, plan);
+            prop_assert!(used.is_at_most(given), "{:?}: {:?} {:?}", device, node, plan);
         }
     }
 
@@ -225,7 +237,17 @@ proptest! {
     }
 
     #[test]
-    fn the_variables_of_a_plan_change_nothing(words in said()) {
+    fn the_variables_of_a_plan_change_nothing(
+        words in said(), policies in subsequence(policies(), 0..3),
+        lending in select(vec!["off", "allowed", "always"]), lending_max in prop::option::of(1_u16..=100),
+    ) {
+        let words = [words, policies].concat();
+        let case = |words: &[Word]| {
+            let mut case = case(words);
+            case["node"]["lending"] = json!(lending);
+            case["node"]["lending_max"] = json!(lending_max);
+            case
+        };
         let first = decided(&case(&words)).plan;
         if let Plan::Limits(file) = &first {
             let said = variables(file);
@@ -309,7 +331,7 @@ proptest! {
     fn no_bytes_make_the_planner_panic(
         state in damaged(fixture("states/crun-createRuntime.json")),
         config in any_config(),
-        node in damaged(r#"{"sources":["hami"],"context_mem":"1Gi","open":true}"#.into()),
+        node in damaged(r#"{"sources":["hami"],"context_mem":"1Gi","lending":"always","lending_max":80,"open":true}"#.into()),
         allocation in damaged(part("golden/allocation.json", "allocation")),
         checkpoint in prop_oneof![
             damaged(part("golden/kubelet.json", "checkpoint")),

@@ -6,7 +6,7 @@
 //! ends by the end of its file.
 
 use crate::command::gpu::Gpu;
-use crate::command::limit_request::{LimitOptions, LimitRequest};
+use crate::command::limit_request::{LendingOptions, LimitOptions, LimitRequest};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::inject::hooks::{self, Hooks};
@@ -55,6 +55,8 @@ struct Generate {
     /// MIG-shaped slice: 1g.5gb, 3g.20gb, 2g, ...
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
+    #[command(flatten)]
+    lending: LendingOptions,
     /// Limit this GPU only (index on this machine or UUID; may be repeated); without it, each GPU of the container
     #[arg(long, value_name = "GPU")]
     gpu: Vec<Gpu>,
@@ -69,17 +71,18 @@ struct Generate {
 /// Makes the device.
 pub(crate) fn execute(options: &Options) -> Result<Exit> {
     let Command::Generate(generate) = &options.command;
-    let Generate { name, mem, cores, profile, gpu, output, config } = generate;
+    let Generate { name, mem, cores, profile, lending, gpu, output, config } = generate;
     if !cdi::is_name(name) {
         return Err(Error::DeviceName(Excerpt::new(name.as_bytes())));
     }
     let gpus = names(gpu, &inputs::cards()).map_err(Error::CdiGpu)?;
-    let request = LimitRequest::parse(LimitOptions {
+    let request = LimitRequest::parse(lending.join(LimitOptions {
         mem: mem.as_deref(),
         cores: cores.as_deref(),
         profile: profile.as_deref(),
         gpus: &gpus,
-    })?;
+        ..LimitOptions::default()
+    }))?;
     request.doubts().for_each(output::notice);
     let program = hooks::program();
     let program = program.map_err(|why| Error::File { path: "/proc/self/exe".into(), why })?;

@@ -16,7 +16,7 @@ pub(super) const VARIABLES: &str = "Variables:";
 
 /// Each command that a person sees, below the heading of its group.
 const GROUPS: [(&str, &[&str]); 4] = [
-    ("Run and look:", &["run", "status", "explain", "metrics", "demo"]),
+    ("Run and look:", &["run", "status", "top", "explain", "metrics", "demo"]),
     ("Containers on a node:", &["limit", "check", "configure", "calibrate", "gc"]),
     ("For engines:", &["runtime", "nri", "cdi"]),
     ("Shell:", &["completions", "man"]),

@@ -7,7 +7,7 @@
 
 use crate::command::gpu::Gpu;
 use crate::command::status::target::Target;
-use crate::container::effective_limit::EffectiveLimit;
+use crate::container::effective_limit::{EffectiveLimit, Limit};
 use crate::container::live;
 use crate::container::native_limit::NativeLimitSet;
 use crate::container::pages::{self, share::ShareFile};
@@ -15,31 +15,34 @@ use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::node::inputs;
 use crate::terminal::output;
+use gpucap_core::config::{CorePolicy, CorePriority, Value};
 use gpucap_core::limits::LimitsFile;
 use gpucap_core::limits::file::{Entry, Key, MemoryCap};
-use gpucap_core::limits::live::LiveEntry;
-use gpucap_core::units::{Bytes, Share, UnitError};
+use gpucap_core::limits::live::{LiveEntry, Most};
+use gpucap_core::units::{Bytes, ComputeLimit, Share, UnitError};
 use gpucap_core::uuid::DeviceName;
-use gpucap_plan::{Cap, NativeLimit, Node};
+use gpucap_plan::{NativeLimit, Node};
 use std::fmt::Write;
 use std::path::PathBuf;
 
 const AFTER: &str = "\
 On the host, run by root. It holds at once, lower or higher than what the container asked for, until --reset or
 the container's end. Lower memory refuses what comes next and frees nothing. What the container was given no
-limit of when it started cannot be limited later.
+limit of when it started cannot be limited later. Lending is granted by this command alone, whatever the node's
+setting `lending` is; of low priority, --core-priority normal with --cores gives a guarantee again.
 
 Exit status: 0 if it holds, 1 if nothing was changed; one line says why.
 
 Examples:
   gpucap limit default/train --mem 4Gi --cores 30
   gpucap limit default/train/main --gpu 0 --mem 4Gi
+  gpucap limit default/train --core-policy burst --core-max 80
   gpucap limit 4f6c1e2d3a4b --reset";
 
 /// The words behind `gpucap limit`.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = AFTER)]
-#[command(group = clap::ArgGroup::new("change").required(true).multiple(true).args(["mem", "cores", "reset"]))]
+#[command(group = clap::ArgGroup::new("change").required(true).multiple(true).args(["mem", "cores", "core_policy", "core_max", "core_priority", "reset"]))]
 pub(crate) struct Options {
     /// As `gpucap status` shows it: NAMESPACE/POD/CONTAINER, NAMESPACE/POD, CONTAINER, the beginning of its id, or a PID
     container: String,
@@ -49,6 +52,15 @@ pub(crate) struct Options {
     /// Share of each GPU's time from now on, in percent: 1 to 100
     #[arg(long, value_name = "PERCENT")]
     cores: Option<Share>,
+    /// Whether to lend it GPU time that others leave unused from now on: fixed (never) or burst
+    #[arg(long, value_name = "POLICY", value_parser = value::<CorePolicy>)]
+    core_policy: Option<CorePolicy>,
+    /// Most of each GPU's time from now on, in percent, borrowed time included: 1 to 100; it implies burst
+    #[arg(long, value_name = "PERCENT")]
+    core_max: Option<Share>,
+    /// Priority from now on: normal, or low (no guaranteed time, only what others leave unused; it implies burst)
+    #[arg(long, value_name = "PRIORITY", value_parser = value::<CorePriority>)]
+    core_priority: Option<CorePriority>,
     /// Restore the limits of the container's start, except those given here
     #[arg(long)]
     reset: bool,
@@ -71,6 +83,9 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     let fixed = "not a container that the hook has limited: its limits are fixed at its start";
     let record = target.into_record().ok_or_else(|| refused(fixed.into()))?;
     let limits = record.limits().ok_or_else(|| refused("its record cannot be read".into()))?;
+    if options.core_policy == Some(CorePolicy::Fixed) && options.core_max.is_some() {
+        return Err(refused("--core-policy fixed lends nothing, so it has no --core-max".into()));
+    }
     let gpu = options.gpu.map(|gpu| gpu.key(&inputs::cards())).transpose().map_err(refused)?;
     let wanted = |entry: &&Entry| gpu.is_none_or(|gpu| gpu == entry.key);
     let entries: Vec<&Entry> = limits.entries.iter().filter(wanted).collect();
@@ -93,7 +108,7 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     for entry in entries {
         let Some(place) = page.get().entry_of(entry.key) else { continue };
         let before = EffectiveLimit::of(entry, Some(place));
-        options.apply(place);
+        options.apply(entry, place);
         let said = said(before.now, EffectiveLimit::of(entry, Some(place)));
         // Writing to a String cannot fail.
         let _ = writeln!(text, "{label} gpu={} {said}", entry.key);
@@ -117,12 +132,17 @@ fn size(text: &str) -> std::result::Result<Bytes, String> {
     text.parse().map_err(|why: UnitError| why.to_string())
 }
 
+/// A value in the form of the variable.
+fn value<T: Value>(text: &str) -> std::result::Result<T, String> {
+    T::parse(text.trim()).map_err(|why| why.to_string())
+}
+
 impl Options {
     /// What would have no effect on this GPU.
     fn unprepared(&self, entry: &Entry) -> Option<String> {
         let what = if self.mem.is_some() && entry.memory == MemoryCap::NONE {
             "memory"
-        } else if self.cores.is_some() && entry.core.is_none() {
+        } else if self.changes_time() && entry.core.is_none() {
             "time"
         } else {
             return None;
@@ -159,18 +179,47 @@ impl Options {
             .collect()
     }
 
-    fn apply(&self, place: &LiveEntry) {
+    fn changes_time(&self) -> bool {
+        let lends = self.core_policy.is_some() || self.core_max.is_some();
+        self.cores.is_some() || lends || self.core_priority.is_some()
+    }
+
+    fn apply(&self, entry: &Entry, place: &LiveEntry) {
         if self.reset || self.mem.is_some() {
             place.set_memory(self.mem.map(|bytes| bytes.0));
         }
         if self.reset || self.cores.is_some() {
             place.set_core(self.cores);
         }
+        if self.reset {
+            place.set_core_max(None);
+            place.set_priority(None);
+        }
+        let lends =
+            EffectiveLimit::of(entry, Some(place)).now.core.is_some_and(ComputeLimit::borrows);
+        if let Some(most) = self.most(lends) {
+            place.set_core_max(Some(most));
+        }
+        if self.core_priority.is_some() {
+            place.set_priority(self.core_priority);
+        }
+    }
+
+    /// The most that is given, of a GPU that lends to the container or not until now.
+    fn most(&self, lends: bool) -> Option<Most> {
+        let is_low = self.core_priority == Some(CorePriority::Low);
+        match (self.core_policy, self.core_max) {
+            (Some(CorePolicy::Fixed), _) => Some(Most::Share),
+            (_, Some(most)) => Some(Most::UpTo(most)),
+            (Some(CorePolicy::Burst), None) => Some(Most::UpTo(Share::FULL)),
+            // Low priority without anything lent would never run.
+            (None, None) => (is_low && !lends).then_some(Most::UpTo(Share::FULL)),
+        }
     }
 }
 
 /// What held for a GPU of a container, and what holds now.
-fn said(before: Cap, EffectiveLimit { now, at_start, .. }: EffectiveLimit) -> String {
+fn said(before: Limit, EffectiveLimit { now, at_start, .. }: EffectiveLimit) -> String {
     let as_started = |same| if same { " (as started)" } else { "" };
     let change = |before: String, now: String| match before == now {
         true => now,
@@ -178,7 +227,7 @@ fn said(before: Cap, EffectiveLimit { now, at_start, .. }: EffectiveLimit) -> St
     };
     let memory = change(before.memory.to_string(), now.memory.to_string());
     let share =
-        |core: Option<Share>| core.map_or_else(|| "not limited".into(), |it| it.to_string());
+        |core: Option<ComputeLimit>| core.map_or_else(|| "not limited".into(), |it| it.to_string());
     let core = change(share(before.core), share(now.core));
     format!(
         "mem={memory}{} core={core}{}",
@@ -192,11 +241,48 @@ mod tests {
     use super::*;
     use gpucap_core::units::Amount;
 
+    fn typed(words: &[&str]) -> Options {
+        #[derive(clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            options: Options,
+        }
+        let line = ["limit", "c"].iter().chain(words);
+        <Line as clap::Parser>::try_parse_from(line).expect("options").options
+    }
+
+    #[test]
+    fn what_the_node_lends_is_granted_by_the_command() {
+        let share = |percent| Share::from_percent(percent).expect("a share");
+        let entry = Entry { core: Some(share(30)), ..Entry::new(Key::Every) };
+        let place = LiveEntry::default();
+        let now = |words: &[&str]| {
+            typed(words).apply(&entry, &place);
+            let now = EffectiveLimit::of(&entry, Some(&place)).now.core;
+            now.map_or_else(String::new, |limit| limit.to_string())
+        };
+        for (words, holds) in [
+            (&["--core-policy", "burst"][..], "30% (to 100%)"),
+            (&["--core-max", "80"], "30% (to 80%)"),
+            (&["--cores", "40"], "40% (to 80%)"),
+            (&["--core-policy", "fixed"], "40%"),
+            (&["--cores", "20"], "20%"),
+            (&["--core-priority", "low"], "low (to 100%)"),
+            (&["--core-max", "60"], "low (to 60%)"),
+            (&["--core-priority", "normal", "--cores", "50"], "50% (to 60%)"),
+            (&["--reset", "--core-max", "70"], "30% (to 70%)"),
+            (&["--reset"], "30%"),
+        ] {
+            assert_eq!(now(words), holds, "{words:?}");
+        }
+    }
+
     #[test]
     fn what_changed_is_said_with_what_was() {
         let memory =
             |text: &str| text.parse::<Bytes>().map(|it| Amount::Bytes(it).into()).expect("a size");
-        let limit = |text, core: &str| Cap { memory: memory(text), core: core.parse().ok() };
+        let fixed = |core: &str| core.parse().map(ComputeLimit::fixed).ok();
+        let limit = |text, core: &str| Limit { memory: memory(text), core: fixed(core) };
         let (start, now) = (limit("1Gi", "30%"), limit("3Gi", "30%"));
         let after = |now| EffectiveLimit { gpu: Key::Every, now, at_start: start };
         assert_eq!(said(start, after(now)), "mem=1GiB -> 3GiB core=30% (as started)");

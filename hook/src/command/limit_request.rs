@@ -5,8 +5,10 @@
 
 use crate::error::{Error, Result};
 use gpucap_core::config::{
-    Config, Excerpt, GPU_CORE_PCT, GPU_MEM_LIMIT, GPU_PROFILE, OptionRow, PerGpu, Profile,
-    Selector, Slices, Value,
+    Config, CorePolicy, CorePriority, Excerpt, OptionRow, PerGpu, Profile, Selector, Slices, Value,
+};
+use gpucap_core::config::{
+    GPU_CORE_MAX_PCT, GPU_CORE_PCT, GPU_CORE_POLICY, GPU_CORE_PRIORITY, GPU_MEM_LIMIT, GPU_PROFILE,
 };
 use gpucap_core::units::{Amount, Doubt, Share};
 use gpucap_plan::Card;
@@ -18,6 +20,23 @@ pub(crate) struct LimitRequest {
     memory: Option<PerGpu<Amount>>,
     core: Option<PerGpu<Share>>,
     profile: Option<PerGpu<Profile>>,
+    core_policy: Option<CorePolicy>,
+    core_max: Option<PerGpu<Share>>,
+    core_priority: Option<CorePriority>,
+}
+
+/// The options about time that others leave unused.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct LendingOptions {
+    /// Whether to borrow GPU time that others leave unused, beyond the share: fixed (never) or burst
+    #[arg(long, value_name = "POLICY", allow_hyphen_values = true)]
+    core_policy: Option<String>,
+    /// Most of each GPU's time in percent, borrowed time included: 1 to 100
+    #[arg(long, value_name = "PERCENT", allow_hyphen_values = true)]
+    core_max: Option<String>,
+    /// normal, or low: no guaranteed time, only what others leave unused, on every GPU
+    #[arg(long, value_name = "PRIORITY", allow_hyphen_values = true)]
+    core_priority: Option<String>,
 }
 
 /// The words of the options, as they were typed.
@@ -26,6 +45,9 @@ pub(crate) struct LimitOptions<'a> {
     pub(crate) mem: Option<&'a str>,
     pub(crate) cores: Option<&'a str>,
     pub(crate) profile: Option<&'a str>,
+    pub(crate) core_policy: Option<&'a str>,
+    pub(crate) core_max: Option<&'a str>,
+    pub(crate) core_priority: Option<&'a str>,
     pub(crate) gpus: &'a [String],
 }
 
@@ -38,13 +60,26 @@ pub(crate) struct Joined {
     pub(crate) notices: Vec<String>,
 }
 
+impl LendingOptions {
+    /// Adds them to the others.
+    pub(crate) fn join<'a>(&'a self, others: LimitOptions<'a>) -> LimitOptions<'a> {
+        LimitOptions {
+            core_policy: self.core_policy.as_deref(),
+            core_max: self.core_max.as_deref(),
+            core_priority: self.core_priority.as_deref(),
+            ..others
+        }
+    }
+}
+
 impl LimitRequest {
     /// Checks what was typed.
     ///
     /// # Errors
     /// There is no limit, or a value cannot be used.
     pub(crate) fn parse(words: LimitOptions<'_>) -> Result<Self> {
-        let LimitOptions { mem, cores, profile, gpus } = words;
+        let LimitOptions { mem, cores, profile, core_policy, core_max, core_priority, gpus } =
+            words;
         for gpu in gpus {
             gpu.parse::<Selector>().map_err(|why| Error::Option {
                 option: "--gpu",
@@ -57,19 +92,34 @@ impl LimitRequest {
             memory: option("--mem", &GPU_MEM_LIMIT, mem, gpus)?,
             core: option("--cores", &GPU_CORE_PCT, cores, gpus)?,
             profile: option("--profile", &GPU_PROFILE, profile, gpus)?,
+            core_policy: word("--core-policy", &GPU_CORE_POLICY, core_policy)?,
+            core_max: option("--core-max", &GPU_CORE_MAX_PCT, core_max, gpus)?,
+            core_priority: word("--core-priority", &GPU_CORE_PRIORITY, core_priority)?,
         };
-        if request.is_empty() { Err(Error::NoLimit) } else { Ok(request) }
+        if request.is_low() && !gpus.is_empty() {
+            return Err(Error::EveryGpu { option: "--core-priority low" });
+        }
+        if request.limits() { Ok(request) } else { Err(Error::NoLimit) }
     }
 
     /// What the environment says already.
     pub(crate) fn of(config: &Config) -> Self {
-        let Config { memory, core, profile, .. } = config.clone();
-        Self { memory, core, profile }
+        let Config { memory, core, profile, core_policy, core_max, core_priority, .. } =
+            config.clone();
+        Self { memory, core, profile, core_policy, core_max, core_priority }
     }
 
-    /// Whether nothing is asked for.
-    pub(crate) fn is_empty(&self) -> bool {
-        *self == Self::default()
+    /// Whether anything is limited. A policy alone does not.
+    pub(crate) fn limits(&self) -> bool {
+        self.memory.is_some() || self.has_share() || self.is_low()
+    }
+
+    fn has_share(&self) -> bool {
+        self.core.is_some() || self.profile.is_some() || self.core_max.is_some()
+    }
+
+    fn is_low(&self) -> bool {
+        self.core_priority == Some(CorePriority::Low)
     }
 
     /// The limits that hold if `self` is set already and `asked` is asked for: the lower ones.
@@ -82,8 +132,31 @@ impl LimitRequest {
             memory: join(&GPU_MEM_LIMIT, &self.memory, &asked.memory, &mut notices)?,
             core: join(&GPU_CORE_PCT, &self.core, &asked.core, &mut notices)?,
             profile: join(&GPU_PROFILE, &self.profile, &asked.profile, &mut notices)?,
+            core_policy: self.policy_lowered_by(asked, &mut notices),
+            core_max: join(&GPU_CORE_MAX_PCT, &self.core_max, &asked.core_max, &mut notices)?,
+            core_priority: lower(self.core_priority, asked.core_priority),
         };
+        if request.core_policy == Some(CorePolicy::Burst)
+            && !request.has_share()
+            && !request.is_low()
+        {
+            let name = GPU_CORE_POLICY.name;
+            notices.push(format!("{name}=burst changes nothing without a share of time (--cores)"));
+        }
         Ok(Joined { request, notices })
+    }
+
+    /// The lower of both policies. Where time is limited already and no policy is set, that is `fixed`.
+    fn policy_lowered_by(&self, asked: &Self, notices: &mut Vec<String>) -> Option<CorePolicy> {
+        let fixed = || (self.has_share() && !self.is_low()).then_some(CorePolicy::Fixed);
+        let set = self.core_policy.or_else(fixed);
+        let lower = lower(set, asked.core_policy);
+        if let Some(more) = asked.core_policy.filter(|more| Some(*more) > lower) {
+            let name = GPU_CORE_POLICY.name;
+            notices.push(format!("{name}=fixed holds already and stays; {more} would be more"));
+        }
+        // What is not set and not asked for need not be said.
+        if asked.core_policy.is_none() { self.core_policy } else { lower }
     }
 
     /// Returns the first value all of whose GPUs are missing on a machine with these GPUs. For MIG instances this is
@@ -96,11 +169,12 @@ impl LimitRequest {
                 *name != whole || cards.iter().any(|card| card.name == whole)
             }
         };
-        let Self { memory, core, profile } = self;
+        let Self { memory, core, profile, core_max, .. } = self;
         let memory = memory.as_ref().and_then(|list| missing(&GPU_MEM_LIMIT, list, is_here));
         let core = || core.as_ref().and_then(|list| missing(&GPU_CORE_PCT, list, is_here));
         let profile = || profile.as_ref().and_then(|list| missing(&GPU_PROFILE, list, is_here));
-        memory.or_else(core).or_else(profile)
+        let most = || core_max.as_ref().and_then(|list| missing(&GPU_CORE_MAX_PCT, list, is_here));
+        memory.or_else(core).or_else(profile).or_else(most)
     }
 
     /// The notice for a request that is unusually small.
@@ -111,11 +185,14 @@ impl LimitRequest {
 
     /// The variables that say it.
     pub(crate) fn variables(&self) -> Vec<(&'static str, String)> {
-        let Self { memory, core, profile } = self;
+        let Self { memory, core, profile, core_policy, core_max, core_priority } = self;
         let memory = memory.as_ref().map(|list| (GPU_MEM_LIMIT.name, list.to_string()));
         let core = core.as_ref().map(|list| (GPU_CORE_PCT.name, list.to_string()));
         let profile = profile.as_ref().map(|list| (GPU_PROFILE.name, list.to_string()));
-        [memory, core, profile].into_iter().flatten().collect()
+        let policy = core_policy.map(|policy| (GPU_CORE_POLICY.name, policy.to_string()));
+        let most = core_max.as_ref().map(|list| (GPU_CORE_MAX_PCT.name, list.to_string()));
+        let priority = core_priority.map(|priority| (GPU_CORE_PRIORITY.name, priority.to_string()));
+        [memory, core, profile, policy, most, priority].into_iter().flatten().collect()
     }
 }
 
@@ -154,6 +231,21 @@ fn option<T: Value>(
     match PerGpu::parse(&text) {
         Ok(list) => Ok(Some(list)),
         Err(why) => Err(Error::Option { option, held, why, allowed: row.allowed }),
+    }
+}
+
+/// A value that is for every GPU.
+fn word<T: Value>(option: &'static str, row: &OptionRow, typed: Option<&str>) -> Result<Option<T>> {
+    let Some(value) = typed.map(str::trim) else { return Ok(None) };
+    let held = Excerpt::new(value.as_bytes());
+    let wrong = |why| Error::Option { option, held, why, allowed: row.allowed };
+    T::parse(value).map(Some).map_err(wrong)
+}
+
+fn lower<T: Ord>(one: Option<T>, two: Option<T>) -> Option<T> {
+    match (one, two) {
+        (Some(one), Some(two)) => Some(one.min(two)),
+        (one, two) => one.or(two),
     }
 }
 
@@ -222,145 +314,4 @@ impl Lower for Profile {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn mem(value: &str) -> LimitRequest {
-        LimitRequest::parse(LimitOptions { mem: Some(value), ..LimitOptions::default() })
-            .expect("a limit")
-    }
-
-    fn profile(value: &str) -> LimitRequest {
-        LimitRequest::parse(LimitOptions { profile: Some(value), ..LimitOptions::default() })
-            .expect("a limit")
-    }
-
-    fn refusal(words: LimitOptions<'_>) -> String {
-        LimitRequest::parse(words).expect_err("refused").to_string()
-    }
-
-    #[test]
-    fn options_become_variables() {
-        let words = LimitOptions {
-            mem: Some("4Gi"),
-            cores: Some("30"),
-            profile: Some("1g.5gb"),
-            gpus: &[],
-        };
-        let variables = LimitRequest::parse(words).expect("limits").variables();
-        let expected =
-            [("GPU_MEM_LIMIT", "4GiB"), ("GPU_CORE_PCT", "30%"), ("GPU_PROFILE", "1g.5gb")];
-        assert_eq!(variables, expected.map(|(name, value)| (name, value.to_owned())));
-    }
-
-    #[test]
-    fn a_gpu_gets_the_value_and_the_others_none() {
-        let gpus = ["0".to_owned(), "2".to_owned()];
-        let words = LimitOptions { mem: Some("4Gi"), gpus: &gpus, ..LimitOptions::default() };
-        let variables = LimitRequest::parse(words).expect("limits").variables();
-        assert_eq!(variables, [("GPU_MEM_LIMIT", "0=4GiB,2=4GiB".to_owned())]);
-    }
-
-    #[test]
-    fn what_cannot_be_used_is_refused_with_what_can() {
-        assert_eq!(
-            refusal(LimitOptions { mem: Some("5gg"), ..LimitOptions::default() }),
-            "--mem \"5gg\": unknown suffix (known: Ki Mi Gi Ti, K M G T, with or without B); \
-             allowed: 4Gi, 4096Mi, 4G, bytes, 25%, or per GPU: 0=4Gi,GPU-<uuid>=8Gi"
-        );
-        for words in [
-            LimitOptions::default(),
-            LimitOptions { mem: Some(""), ..LimitOptions::default() },
-            LimitOptions { mem: Some("0"), ..LimitOptions::default() },
-            LimitOptions { cores: Some("101"), ..LimitOptions::default() },
-            LimitOptions { profile: Some("9g"), ..LimitOptions::default() },
-            LimitOptions { mem: Some("1Gi"), gpus: &["x".into()], ..LimitOptions::default() },
-            LimitOptions {
-                mem: Some("1Gi"),
-                gpus: &["0".into(), "0".into()],
-                ..LimitOptions::default()
-            },
-            LimitOptions { mem: Some("1=1Gi"), gpus: &["0".into()], ..LimitOptions::default() },
-        ] {
-            assert!(LimitRequest::parse(words).is_err(), "{words:?}");
-        }
-    }
-
-    #[test]
-    fn a_limit_of_no_gpu_of_this_machine_is_found() {
-        let uuid = |digit: char| {
-            format!(
-                "GPU-{}",
-                "00000000-0000-0000-0000-000000000000".replace('0', &digit.to_string())
-            )
-        };
-        let card = |digit| Card {
-            name: uuid(digit).parse().expect("a name"),
-            minor: None,
-            slices: Slices::default(),
-        };
-        let cards = [card('1'), card('2')];
-        let of = |value: String| mem(&value).of_no_gpu(&cards);
-        assert_eq!(of("9=1Gi".into()).as_deref(), Some("GPU_MEM_LIMIT=9=1GiB"));
-        assert!(of(format!("{}=1Gi,2=1Gi", uuid('3'))).is_some());
-        for here in
-            ["1Gi", "25%", "1=1Gi", "9=1Gi,0=2Gi", "MIG-33333333-3333-3333-3333-333333333333=1Gi"]
-        {
-            assert_eq!(of(here.into()), None, "{here}");
-        }
-        assert_eq!(of(format!("{}=1Gi", uuid('2'))), None);
-        let gpus = ["9".to_owned()];
-        let words = LimitOptions {
-            cores: Some("30"),
-            profile: Some("1g.5gb"),
-            gpus: &gpus,
-            ..LimitOptions::default()
-        };
-        let found = LimitRequest::parse(words).expect("limits").of_no_gpu(&cards);
-        assert_eq!(found.as_deref(), Some("GPU_CORE_PCT=9=30%"));
-    }
-
-    #[test]
-    fn what_is_wrong_with_a_gpu_is_said_of_the_gpu() {
-        let gpus = ["foo".to_owned()];
-        let said =
-            refusal(LimitOptions { mem: Some("1Gi"), gpus: &gpus, ..LimitOptions::default() });
-        let why = "--gpu \"foo\": a GPU is named by its index, GPU-<uuid> or MIG-<uuid>; allowed: ";
-        assert!(said.starts_with(why), "{said}");
-    }
-
-    #[test]
-    fn what_is_set_already_is_never_raised() {
-        let joined =
-            |set: LimitRequest, asked: LimitRequest| set.lowered_by(&asked).expect("comparable");
-        assert_eq!(joined(mem("2Gi"), mem("4Gi")).request, mem("2Gi"));
-        assert_eq!(joined(mem("4Gi"), mem("2Gi")).request, mem("2Gi"));
-        assert_eq!(joined(mem("30%"), mem("20%")).request, mem("20%"));
-        assert_eq!(joined(mem("0=2Gi"), mem("0=2Gi")).request, mem("0=2Gi"));
-        assert_eq!(joined(profile("2g.10gb"), profile("1g.5gb")).request, profile("1g.5gb"));
-        assert_eq!(joined(profile("1g.5gb"), profile("7g.40gb")).request, profile("1g.5gb"));
-        let both = joined(mem("2Gi"), profile("1g.5gb")).request;
-        assert_eq!(both.variables().len(), 2, "each holds, and the library takes the lower");
-        assert_eq!(
-            joined(mem("2Gi"), mem("4Gi")).notices,
-            ["GPU_MEM_LIMIT=2GiB is set already and stays; 4GiB would be more"]
-        );
-        assert_eq!(
-            joined(mem("4Gi"), mem("2Gi")).notices,
-            ["GPU_MEM_LIMIT lowered from 4GiB to 2GiB"]
-        );
-    }
-
-    #[test]
-    fn what_cannot_be_compared_is_refused() {
-        for (set, asked) in [
-            (mem("4Gi"), mem("25%")),
-            (mem("0=4Gi"), mem("2Gi")),
-            (mem("4Gi"), mem("0=2Gi")),
-            (profile("1g.10gb"), profile("2g.5gb")),
-            (profile("1g"), profile("2g.10gb")),
-        ] {
-            assert!(set.lowered_by(&asked).is_err(), "{set:?} {asked:?}");
-        }
-    }
-}
+mod tests;

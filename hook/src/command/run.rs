@@ -4,7 +4,7 @@
 //! and terminal are the program's own. Its processes share one ledger, made for this run, unless they are under a
 //! budget already: then that one stays, and can only be lowered.
 
-use crate::command::limit_request::{Joined, LimitOptions, LimitRequest};
+use crate::command::limit_request::{Joined, LendingOptions, LimitOptions, LimitRequest};
 use crate::container::ledgers::{self, Name};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
@@ -32,16 +32,19 @@ pub(crate) const NAME: &str = "run";
 const AFTER: &str = "\
 Sizes: 4Gi, 4096Mi, 4G (10^9), bytes, or 25% of each GPU. Per GPU: 0=4Gi,1=8Gi counts as nvidia-smi does.
 Inside another budget (a container's, or another run's) the lower limit holds, and the budget is shared.
+With --core-policy burst the share is guaranteed, and time that other limited programs leave unused may be used up to
+--core-max; with --core-priority low nothing is guaranteed.
 
 Exit status: the program's own; 125 if nothing was run (also for an option that is not known), 126 if the program cannot be executed, 127 if it was not found.
 
 Examples:
   gpucap run --mem 4Gi python train.py
-  gpucap run --profile 1g.5gb -- ./serve";
+  gpucap run --profile 1g.5gb -- ./serve
+  gpucap run --cores 30 --core-policy burst --core-max 80 python train.py";
 
 /// The words behind `gpucap run`.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = AFTER, override_usage = "gpucap run [--mem SIZE] [--cores PERCENT] [--profile NAME] [--gpu GPU]... [--] PROGRAM [ARGUMENT]...")]
+#[command(after_long_help = AFTER, override_usage = "gpucap run [--mem SIZE] [--cores PERCENT] [--profile NAME] [--core-policy POLICY] [--core-max PERCENT] [--core-priority PRIORITY] [--gpu GPU]... [--] PROGRAM [ARGUMENT]...")]
 pub(crate) struct Options {
     /// Memory of each GPU: 4Gi, 4096Mi, 25%, ...
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
@@ -52,6 +55,8 @@ pub(crate) struct Options {
     /// MIG-shaped slice: 1g.5gb, 3g.20gb, 2g, ...
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
+    #[command(flatten)]
+    lending: LendingOptions,
     /// Limit this GPU only (index or UUID; may be repeated); the others stay as they are
     #[arg(long, value_name = "GPU")]
     gpu: Vec<String>,
@@ -62,13 +67,14 @@ pub(crate) struct Options {
 
 /// Becomes the program; comes back only if that fails.
 pub(crate) fn execute(options: &Options) -> Result<Exit> {
-    let Options { mem, cores, profile, gpu, program } = options;
-    let asked = LimitRequest::parse(LimitOptions {
+    let Options { mem, cores, profile, lending, gpu, program } = options;
+    let asked = LimitRequest::parse(lending.join(LimitOptions {
         mem: mem.as_deref(),
         cores: cores.as_deref(),
         profile: profile.as_deref(),
         gpus: gpu,
-    })?;
+        ..LimitOptions::default()
+    }))?;
     let Some((program, arguments)) = program.split_first() else { return Err(Error::NoLimit) };
     let cards = inputs::cards();
     // Where the driver does not list its GPUs, the library prints the notice when it sees them.
@@ -126,7 +132,7 @@ impl Place {
                 "this container has limits already ({}): they can only be lowered, and its ledger stays",
                 file::PATH
             ));
-        } else if !self.budget.is_empty() {
+        } else if self.budget.limits() {
             let ledger = self.ledger.as_deref().map(|path| path.display().to_string());
             let ledger = ledger.unwrap_or_else(|| GPUCAP_LEDGER.default.to_owned());
             notice(format!("under a budget already, which stays shared (ledger: {ledger})"));
@@ -135,7 +141,7 @@ impl Place {
 
     /// A new ledger, unless there is one to stay with: a fresh one would be a fresh budget.
     fn own_ledger(&self) -> Result<Option<PathBuf>> {
-        if self.by_hook || self.ledger.is_some() || !self.budget.is_empty() {
+        if self.by_hook || self.ledger.is_some() || self.budget.limits() {
             return Ok(None);
         }
         let name = Name::of_run(sys::uid(), Process::own())

@@ -5,16 +5,16 @@
 //! dead processes held counts as free, as it will be for the next request.
 
 mod choose;
-mod json;
+pub(crate) mod json;
 mod metrics;
 mod name;
-mod table;
+pub(crate) mod table;
 pub(crate) mod target;
-mod text;
+pub(crate) mod text;
 mod unlisted;
 #[cfg(test)]
 mod untrusted;
-mod view;
+pub(crate) mod view;
 
 use crate::container::ledgers::{self, BY_HOOK, Look};
 use crate::container::{live, records, refusals};
@@ -74,7 +74,9 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     let mut status = look(&inputs::node_or_default(&options.config)?, &Machine::new(MOST_ROWS));
     let cards = inputs::cards();
     if let Some(name) = &options.name {
-        status = status.chosen(name, &cards).ok_or_else(|| Error::NotShown(name.clone()))?;
+        status = status
+            .chosen(name, &cards)
+            .ok_or_else(|| Error::NotShown { command: "status", name: name.clone() })?;
     }
     let is_one = options.name.is_some() && status.ledgers.len() == 1;
     output::print(&if options.json {
@@ -90,6 +92,11 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
 /// The same for [`metrics`](super::metrics).
 pub(crate) fn metrics(node: &Node) -> String {
     metrics::render(&look(node, &Machine::new(0)))
+}
+
+/// The same for [`top`](super::top).
+pub(crate) fn all(node: &Node) -> Status {
+    look(node, &Machine::new(MOST_ROWS))
 }
 
 fn look(node: &Node, machine: &Machine) -> Status {

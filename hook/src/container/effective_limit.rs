@@ -7,9 +7,17 @@
 use gpucap_core::limits::LimitsFile;
 use gpucap_core::limits::file::{Entry, Key, MemoryCap};
 use gpucap_core::limits::live::{LiveEntry, LivePage};
-use gpucap_core::units::{Amount, Bytes};
+use gpucap_core::units::{Amount, Bytes, ComputeLimit};
 use gpucap_core::uuid::{Kind, Uuid};
-use gpucap_plan::Cap;
+
+/// Memory and time of one GPU.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Limit {
+    /// Of its memory.
+    pub(crate) memory: MemoryCap,
+    /// Of its time. `None`: not limited.
+    pub(crate) core: Option<ComputeLimit>,
+}
 
 /// One GPU of a container.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -17,9 +25,9 @@ pub(crate) struct EffectiveLimit {
     /// As the limits file calls it.
     pub(crate) gpu: Key,
     /// What holds.
-    pub(crate) now: Cap,
+    pub(crate) now: Limit,
     /// What it was given when it started.
-    pub(crate) at_start: Cap,
+    pub(crate) at_start: Limit,
 }
 
 impl EffectiveLimit {
@@ -31,13 +39,14 @@ impl EffectiveLimit {
 
     /// One of them.
     pub(crate) fn of(entry: &Entry, page: Option<&LiveEntry>) -> Self {
-        let at_start = Cap { memory: entry.memory, core: entry.core };
+        let at_start = Limit { memory: entry.memory, core: entry.compute() };
         // As in the library: what was not limited when it started is not limited later.
         let memory = page.and_then(LiveEntry::memory).filter(|_| entry.memory != MemoryCap::NONE);
-        let core = page.and_then(LiveEntry::core).filter(|_| entry.core.is_some());
-        let now = Cap {
+        let time = page.zip(entry.core).zip(at_start.core);
+        let core = time.and_then(|((page, share), started)| page.compute(share, started));
+        let now = Limit {
             memory: memory.map_or(entry.memory, |bytes| Amount::Bytes(Bytes(bytes)).into()),
-            core: core.or(entry.core),
+            core: core.or(at_start.core),
         };
         Self { gpu: entry.key, now, at_start }
     }
@@ -76,12 +85,18 @@ impl EffectiveLimit {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gpucap_core::config::CorePriority;
+    use gpucap_core::limits::live::Most;
     use gpucap_core::units::Share;
 
     const GIB: u64 = 1 << 30;
 
     fn share(percent: u16) -> Option<Share> {
         Share::from_percent(percent)
+    }
+
+    fn fixed(percent: u16) -> Option<ComputeLimit> {
+        share(percent).map(ComputeLimit::fixed)
     }
 
     fn memory(bytes: u64) -> MemoryCap {
@@ -96,17 +111,23 @@ mod tests {
     fn what_the_host_has_said_since_holds_now() {
         let page = LiveEntry::default();
         let started = entry(Key::Every, GIB, 30);
-        let at_start = Cap { memory: memory(GIB), core: share(30) };
+        let at_start = Limit { memory: memory(GIB), core: fixed(30) };
         assert_eq!(EffectiveLimit::of(&started, None).now, at_start);
         assert_eq!(EffectiveLimit::of(&started, Some(&page)).now, at_start);
         page.set_memory(Some(2 * GIB));
         let effective = EffectiveLimit::of(&started, Some(&page));
         assert_eq!(
             (effective.bytes(), effective.now.core, effective.at_start),
-            (Some(2 * GIB), share(30), at_start)
+            (Some(2 * GIB), fixed(30), at_start)
         );
         page.set_core(share(60));
-        assert_eq!(EffectiveLimit::of(&started, Some(&page)).now.core, share(60));
+        assert_eq!(EffectiveLimit::of(&started, Some(&page)).now.core, fixed(60));
+        page.set_core_max(share(90).map(Most::UpTo));
+        let now = EffectiveLimit::of(&started, Some(&page)).now.core;
+        assert_eq!(now.map(|it| it.to_string()).as_deref(), Some("60% (to 90%)"));
+        page.set_priority(Some(CorePriority::Low));
+        let now = EffectiveLimit::of(&started, Some(&page)).now.core;
+        assert_eq!(now.map(|it| it.to_string()).as_deref(), Some("low (to 90%)"));
     }
 
     #[test]
@@ -115,7 +136,7 @@ mod tests {
         page.set_memory(Some(GIB));
         page.set_core(share(60));
         let effective = EffectiveLimit::of(&Entry::new(Key::Every), Some(&page));
-        assert_eq!(effective.now, Cap::default());
+        assert_eq!(effective.now, Limit::default());
     }
 
     #[test]

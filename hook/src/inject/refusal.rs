@@ -90,6 +90,7 @@ impl Reason {
                 Plan::NoLimit { .. }
                 | Plan::Privileged
                 | Plan::UserNamespaces
+                | Plan::LowPriority
                 | Plan::NotNative { .. },
             )
             | Self::NativeLimit(_) => "policy",

@@ -1,24 +1,30 @@
-//! Our own annotations: `<domain>/mem`, `/core-pct`, `/profile`, with the values of our variables.
+//! Our own annotations: `<domain>/mem`, `/core-pct`, `/profile`, `/core-policy`, `/core-max-pct`, `/core-priority`, with
+//! the values of our variables.
 //!
 //! `<key>` is for every container of the pod, `<key>.<name>` for one of them: what Kubernetes allows as a key.
 //! Both count: the pod's author can lower for one container, and a policy of the cluster for all. The domain is the
 //! node's choice. An index means the same as in our variables.
 
-use gpucap_core::config::{Excerpt, OptionRow, PerGpu, Profile, Slices, Value};
-use gpucap_core::config::{GPU_CORE_PCT, GPU_MEM_LIMIT, GPU_PROFILE};
+use gpucap_core::config::{CorePolicy, CorePriority};
+use gpucap_core::config::{Excerpt, OptionRow, PerGpu, Profile, Slices, Value, ValueError};
+use gpucap_core::config::{GPU_CORE_MAX_PCT, GPU_CORE_PCT, GPU_CORE_POLICY, GPU_CORE_PRIORITY};
+use gpucap_core::config::{GPU_MEM_LIMIT, GPU_PROFILE};
 use gpucap_core::units::Amount;
 
 use super::environment;
 use crate::document::card::Visible;
 use crate::document::node::Node;
 use crate::facts::Facts;
-use crate::grant::{Cap, Grant};
+use crate::grant::{Cap, Caps, Grant};
 use crate::reason::Reason;
 
-/// What the annotations are called that say what `GPU_MEM_LIMIT` and `GPU_CORE_PCT` say.
+/// What the annotations are called that say what our variables say.
 pub(crate) const MEM: &str = "mem";
 pub(crate) const CORE: &str = "core-pct";
 const PROFILE: &str = "profile";
+pub(crate) const POLICY: &str = "core-policy";
+pub(crate) const MAX: &str = "core-max-pct";
+pub(crate) const PRIORITY: &str = "core-priority";
 
 /// The annotation of this name, on this node.
 pub(crate) fn key(node: &Node, name: &str) -> String {
@@ -44,6 +50,18 @@ pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
         let cap = |&profile: &Profile, slices| Cap::profile(profile, slices);
         grants.extend(one(facts, &visible, &key, GPU_PROFILE, cap)?);
     }
+    for key in keys(facts, MAX) {
+        let cap = |&most: &_, _| Cap::core_max(most);
+        grants.extend(one(facts, &visible, &key, GPU_CORE_MAX_PCT, cap)?);
+    }
+    for key in keys(facts, POLICY) {
+        let policy = parsed::<CorePolicy>(facts, &key, GPU_CORE_POLICY)?;
+        grants.extend(policy.map(|(held, policy)| every(&key, held, Cap::policy(policy))));
+    }
+    for key in keys(facts, PRIORITY) {
+        let priority = parsed::<CorePriority>(facts, &key, GPU_CORE_PRIORITY)?;
+        grants.extend(priority.map(|(held, priority)| every(&key, held, Cap::priority(priority))));
+    }
     Ok(grants)
 }
 
@@ -58,7 +76,7 @@ pub(super) fn is_own(node: &Node, annotation: &str) -> bool {
 /// An unknown annotation in gpucap's domain is a misspelt limit: if it were ignored, the container would run
 /// uncapped.
 fn known(facts: &Facts<'_>) -> Result<(), Reason> {
-    let names = [MEM, CORE, PROFILE];
+    let names = [MEM, CORE, PROFILE, POLICY, MAX, PRIORITY];
     let is_known = |key: &str| {
         let (domain, name) = key.split_once('/').unwrap_or_default();
         let name = name.split_once('.').map_or(name, |(name, _container)| name);
@@ -85,15 +103,33 @@ fn one<T: Value>(
     row: OptionRow,
     cap: impl Fn(&T, Slices) -> Cap,
 ) -> Result<Option<Grant>, Reason> {
+    let Some((held, list)) = parsed::<PerGpu<T>>(facts, key, row)? else { return Ok(None) };
+    let caps = environment::caps(&list, (visible, facts.cards), cap);
+    let caps = caps.ok_or_else(|| Reason::value(source(key), held, environment::NO_GPU))?;
+    Ok(Some(Grant::new(source(key), held, caps)))
+}
+
+/// What an annotation holds, as it is written and as the variable of this row means it.
+fn parsed<'a, T: Value>(
+    facts: &Facts<'a>,
+    key: &str,
+    row: OptionRow,
+) -> Result<Option<(&'a str, T)>, Reason> {
     let held = facts.annotations.get(key).map(|held| held.trim()).filter(|held| !held.is_empty());
     let Some(held) = held else { return Ok(None) };
-    let source = format!("annotation {key}");
-    let list = PerGpu::<T>::parse(held).map_err(|why| Reason::Value {
-        source: source.clone(),
+    let wrong = |why: ValueError| Reason::Value {
+        source: source(key),
         held: Excerpt::new(held.as_bytes()),
         why: format!("{why}; allowed: {}", row.allowed),
-    })?;
-    let caps = environment::caps(&list, (visible, facts.cards), cap);
-    let caps = caps.ok_or_else(|| Reason::value(&*source, held, environment::NO_GPU))?;
-    Ok(Some(Grant::new(source, held, caps)))
+    };
+    Ok(Some((held, T::parse(held).map_err(wrong)?)))
+}
+
+/// What holds for every GPU.
+fn every(key: &str, held: &str, cap: Cap) -> Grant {
+    Grant::new(source(key), held, Caps::every(cap))
+}
+
+fn source(key: &str) -> String {
+    format!("annotation {key}")
 }

@@ -1,4 +1,5 @@
-//! Our own variables, set by hand or by an image: `GPU_MEM_LIMIT`, `GPU_CORE_PCT`, `GPU_PROFILE`.
+//! Our own variables, set by hand or by an image: `GPU_MEM_LIMIT`, `GPU_CORE_PCT`, `GPU_PROFILE`, and how the share may
+//! be exceeded.
 //!
 //! Read by the same table as in the shim, so both understand the same. An index is the place in the order of nvidia-smi
 //! inside the container. A GPU that a list does not name is not capped by it; a list that
@@ -6,6 +7,8 @@
 //! and can only lower.
 
 use gpucap_core::config::{Config, OPTIONS, PerGpu, Selector, Slices, WithFile};
+use gpucap_core::config::{GPU_CORE_MAX_PCT, GPU_CORE_PCT, GPU_CORE_POLICY, GPU_CORE_PRIORITY};
+use gpucap_core::config::{GPU_MEM_LIMIT, GPU_PROFILE};
 use gpucap_core::uuid::{DeviceName, Kind};
 
 use crate::document::card::{Card, Visible};
@@ -61,8 +64,20 @@ pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
         .profile
         .as_ref()
         .map(|list| caps(list, place, |&it, slices| Cap::profile(it, slices)));
-    let all = [("GPU_MEM_LIMIT", memory), ("GPU_CORE_PCT", core), ("GPU_PROFILE", profile)];
-    all.into_iter().filter_map(|(name, caps)| Some(grant(name, caps?))).collect()
+    let most = config.core_max.as_ref().map(|list| caps(list, place, |&it, _| Cap::core_max(it)));
+    // These two are for every GPU.
+    let every = |cap: Cap| Some(Caps::every(cap));
+    let policy = config.core_policy.map(|policy| every(Cap::policy(policy)));
+    let priority = config.core_priority.map(|priority| every(Cap::priority(priority)));
+    let all = [
+        (GPU_MEM_LIMIT, memory),
+        (GPU_CORE_PCT, core),
+        (GPU_PROFILE, profile),
+        (GPU_CORE_POLICY, policy),
+        (GPU_CORE_MAX_PCT, most),
+        (GPU_CORE_PRIORITY, priority),
+    ];
+    all.into_iter().filter_map(|(row, caps)| Some(grant(row.name, caps?))).collect()
 }
 
 /// Why a list is refused of which no entry means a GPU: it would limit nothing.

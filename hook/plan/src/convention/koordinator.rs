@@ -69,5 +69,5 @@ fn cap(source: &str, device: &Value) -> Result<Cap, Reason> {
         bytes: get("gpu-memory").map(bytes).transpose()?,
         part: get("gpu-memory-ratio").map(share).transpose()?,
     };
-    Ok(Cap { memory, core: get("gpu-core").map(share).transpose()? })
+    Ok(Cap { core: get("gpu-core").map(share).transpose()?, ..Cap::memory(memory) })
 }

@@ -22,7 +22,7 @@ pub struct Env(Vec<(String, String)>);
 pub(crate) struct Reading<'a>(BTreeMap<&'a str, &'a str>);
 
 /// The variables that some convention reads.
-pub(crate) const HEARD: [&str; 22] = [
+pub(crate) const HEARD: [&str; 25] = [
     "ALIYUN_COM_GPU_MEM_CONTAINER",
     "ALIYUN_COM_GPU_MEM_DEV",
     "ALIYUN_COM_GPU_MEM_IDX",
@@ -34,7 +34,10 @@ pub(crate) const HEARD: [&str; 22] = [
     "CUDA_MEM_LIMIT",
     "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
     "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT",
+    "GPU_CORE_MAX_PCT",
     "GPU_CORE_PCT",
+    "GPU_CORE_POLICY",
+    "GPU_CORE_PRIORITY",
     "GPU_MEM_LIMIT",
     "GPU_MEM_PER_DEVICE",
     "GPU_PORTION",

@@ -4,6 +4,7 @@
 //! container that asks for a limit. Without the file, each key has its default; each default is the closed side.
 
 use gpucap_core::config::{ContextPrice, Excerpt, Value as _};
+use gpucap_core::units::Share;
 use serde::de::{Deserialize, Deserializer, Error};
 
 use crate::encoding::json;
@@ -29,7 +30,7 @@ pub struct Node {
     /// The runtimes that `gpucap runtime` becomes: the first that is there.
     #[serde(deserialize_with = "words")]
     pub next_runtime: Vec<String>,
-    /// Our annotations are `<annotation_domain>/mem`, `/core-pct`, `/profile`.
+    /// Our annotations are `<annotation_domain>/mem`, `/core-pct`, `/profile` and others.
     #[serde(deserialize_with = "domain")]
     pub annotation_domain: String,
     /// The sources that are read. Others are ignored.
@@ -72,6 +73,11 @@ pub struct Node {
     pub card_pages: bool,
     /// Whether the driver itself is to keep memory limits too, by cgroup.
     pub native_limits: NativeLimits,
+    /// Whether containers may use GPU time that others leave unused, beyond what is guaranteed to them.
+    pub lending: Lending,
+    /// The most of a GPU's time that a container may have with what it borrows, in percent.
+    #[serde(deserialize_with = "percent")]
+    pub lending_max: Option<Share>,
     /// The host's directory of the driver's libraries, if the loader does not find them by itself.
     #[serde(deserialize_with = "optional_path")]
     pub driver_libraries: Option<String>,
@@ -87,6 +93,18 @@ pub enum NativeLimits {
     Auto,
     /// A container with a memory limit that the driver does not keep is refused.
     Required,
+}
+
+/// Whether containers may use time that others leave unused.
+#[derive(Clone, Copy, Debug, serde::Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "lowercase")]
+pub enum Lending {
+    /// Never: each is fixed at its share, whatever it asks for.
+    Off,
+    /// Those that ask for it.
+    Allowed,
+    /// All with a compute limit, but those that ask for a fixed one.
+    Always,
 }
 
 /// What becomes of an image without a glibc.
@@ -177,6 +195,8 @@ impl Default for Node {
             mask_opencl: true,
             card_pages: true,
             native_limits: NativeLimits::Off,
+            lending: Lending::Off,
+            lending_max: None,
             driver_libraries: None,
         }
     }
@@ -232,10 +252,18 @@ fn one_of<'de, T: Copy, D: Deserializer<'de>, const COUNT: usize>(
     found.map(|&(_, meant)| meant).ok_or_else(why)
 }
 
+fn percent<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Share>, D::Error> {
+    let share =
+        |percent: u16| Share::from_percent(percent).ok_or_else(|| D::Error::custom(NO_PERCENTAGE));
+    let held = Option::<u16>::deserialize(value).map_err(|_| D::Error::custom(NO_PERCENTAGE))?;
+    held.map(share).transpose()
+}
+
 fn size<'de, D: Deserializer<'de>>(value: D) -> Result<Option<u64>, D::Error> {
     let text = String::deserialize(value).ok();
     let price = text.and_then(|text| ContextPrice::parse(&text).ok());
     price.map(|price| Some(price.0)).ok_or_else(|| D::Error::custom("not a size: \"300Mi\""))
 }
 
+const NO_PERCENTAGE: &str = "not a whole number from 1 to 100, in percent";
 const NO_PATH: &str = "not an absolute path";

@@ -4,19 +4,23 @@
 //! ```text
 //! { "version": 1, "verdict": "capped" | "not capped" | "broken", "reason": text | null,
 //!   "process": { "pid", "command", "mapped": path | null } | null,
-//!   "limits": { "file": [ { "gpu", "memory_bytes", "memory_percent", "core_percent" } ] | null,
-//!               "GPU_MEM_LIMIT" | "GPU_CORE_PCT" | "GPU_PROFILE": text | null } | null,
+//!   "limits": { "file": [ { "gpu", "memory_bytes", "memory_percent", "core_percent", "core_max_percent" } ] | null,
+//!               "GPU_MEM_LIMIT" | "GPU_CORE_PCT" | "GPU_PROFILE" | "GPU_CORE_POLICY" | "GPU_CORE_MAX_PCT"
+//!               | "GPU_CORE_PRIORITY": text | null } | null,
 //!   "library": [ { "list", "path", "is_there" } ],
 //!   "ledger": path | null, "ledger_problem": text | null,
 //!   "holds": [ { "gpu", "used_bytes", "context_bytes", "cap_bytes", "refusals" } ] }
 //! ```
 //!
+//! `core_percent` is guaranteed, 0 for low priority; `core_max_percent` is the most, with what others leave unused.
 //! `process` is null of a program that would be started from here, `limits` and `ledger` where none is set or usable.
 
 use super::facts::{Asking, Facts, Held, Seen};
 use super::verdict::Verdict;
 use crate::container::effective_limit::EffectiveLimit;
-use gpucap_core::config::{GPU_CORE_PCT, GPU_MEM_LIMIT, GPU_PROFILE};
+use gpucap_core::config::{
+    GPU_CORE_MAX_PCT, GPU_CORE_PCT, GPU_CORE_POLICY, GPU_CORE_PRIORITY, GPU_MEM_LIMIT, GPU_PROFILE,
+};
 use gpucap_core::limits::Limits;
 use gpucap_core::units::Share;
 use serde_json::{Value, json};
@@ -57,6 +61,9 @@ fn limits(facts: &Facts, limits: &Limits) -> Value {
         GPU_MEM_LIMIT.name: text(config.memory.as_ref()),
         GPU_CORE_PCT.name: text(config.core.as_ref()),
         GPU_PROFILE.name: text(config.profile.as_ref()),
+        GPU_CORE_POLICY.name: text(config.core_policy.as_ref()),
+        GPU_CORE_MAX_PCT.name: text(config.core_max.as_ref()),
+        GPU_CORE_PRIORITY.name: text(config.core_priority.as_ref()),
     })
 }
 
@@ -65,12 +72,14 @@ fn text(value: Option<&impl Display>) -> Option<String> {
 }
 
 fn effective(effective: &EffectiveLimit) -> Value {
-    let percent = |share: Option<Share>| share.map(|share| f64::from(share.parts()) / 100.0);
+    let of_whole = |share: Share| f64::from(share.parts()) / 100.0;
+    let core = effective.now.core;
     json!({
         "gpu": effective.gpu.to_string(),
         "memory_bytes": effective.now.memory.bytes.map(|bytes| bytes.0),
-        "memory_percent": percent(effective.now.memory.part),
-        "core_percent": percent(effective.now.core),
+        "memory_percent": effective.now.memory.part.map(of_whole),
+        "core_percent": core.map(|core| core.guaranteed().map_or(0.0, of_whole)),
+        "core_max_percent": core.map(|core| of_whole(core.most())),
     })
 }
 

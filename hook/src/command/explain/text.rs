@@ -2,15 +2,17 @@
 
 use super::facts::Facts;
 use super::verdict::Verdict;
-use crate::container::effective_limit::EffectiveLimit;
+use crate::container::effective_limit::{EffectiveLimit, Limit};
 use crate::node::elf::Loading;
 use crate::node::proc::printable;
 use crate::terminal::quantity::size;
 use crate::terminal::style;
-use gpucap_core::config::{Config, GPU_CORE_PCT, GPU_MEM_LIMIT, GPU_PROFILE, PerGpu};
+use gpucap_core::config::{
+    Config, GPU_CORE_MAX_PCT, GPU_CORE_PCT, GPU_CORE_POLICY, GPU_CORE_PRIORITY, GPU_MEM_LIMIT,
+    GPU_PROFILE, PerGpu,
+};
 use gpucap_core::limits::file::Key;
 use gpucap_core::limits::{Limits, LimitsFile, file};
-use gpucap_plan::Cap;
 use std::fmt::{Display, Write};
 use std::os::unix::ffi::OsStrExt;
 
@@ -73,7 +75,8 @@ fn limits(facts: &Facts) -> Vec<String> {
 
 /// What each source says.
 fn sources(limits: &Limits, effective: &[EffectiveLimit]) -> Vec<String> {
-    let Config { memory, core, profile, .. } = limits.config();
+    let Config { memory, core, profile, core_max, core_policy, core_priority, .. } =
+        limits.config();
     let file = limits.file();
     let asked = file.map(|file| &file.asked);
     let mut lines: Vec<String> =
@@ -90,9 +93,21 @@ fn sources(limits: &Limits, effective: &[EffectiveLimit]) -> Vec<String> {
         let earlier = asked.and_then(|asked| asked.profile.as_ref());
         of_variable(GPU_PROFILE.name, list, earlier, "memory and time")
     }));
+    lines.extend(core_max.as_ref().map(|list| {
+        let earlier = asked.and_then(|asked| asked.core_max.as_ref());
+        of_variable(GPU_CORE_MAX_PCT.name, list, earlier, "at most this of the time")
+    }));
     if lines.len() > 1 {
         lines.push("if several of these limit a GPU, the lowest applies".into());
     }
+    lines.extend(core_policy.map(|policy| {
+        let is_known = asked.is_some_and(|asked| asked.core_policy == Some(policy));
+        of_policy(GPU_CORE_POLICY.name, &policy, is_known, file.is_some())
+    }));
+    lines.extend(core_priority.map(|priority| {
+        let is_known = asked.is_some_and(|asked| asked.core_priority == Some(priority));
+        of_policy(GPU_CORE_PRIORITY.name, &priority, is_known, file.is_some())
+    }));
     let amounts = memory.iter().flat_map(PerGpu::values).filter_map(|amount| amount.doubt());
     let in_file = effective.iter().filter_map(|effective| effective.now.memory.bytes?.doubt());
     for doubt in in_file.chain(amounts).map(|doubt| doubt.to_string()) {
@@ -120,6 +135,19 @@ fn of_variable<T: Display + PartialEq>(
     format!("{name}={list}: {what} {gpus}")
 }
 
+/// What a variable says of lending.
+fn of_policy(name: &str, held: &impl Display, is_known: bool, has_file: bool) -> String {
+    match (is_known, has_file) {
+        (true, _) => format!(
+            "{name}={held}: what the container asked for; the above is what the node grants"
+        ),
+        (false, true) => {
+            format!("{name}={held}: beside a limits file it can only take lending away")
+        }
+        (false, false) => format!("{name}={held}: how time that others leave unused may be used"),
+    }
+}
+
 fn of_file(limits: &LimitsFile, effective: &[EffectiveLimit]) -> Vec<String> {
     let mut lines = vec![format!("{} (from {}):", file::PATH, limits.source)];
     for effective in effective {
@@ -135,7 +163,7 @@ fn of_file(limits: &LimitsFile, effective: &[EffectiveLimit]) -> Vec<String> {
     lines
 }
 
-fn words(Cap { memory, core }: Cap) -> String {
+fn words(Limit { memory, core }: Limit) -> String {
     let core = core.map_or_else(String::new, |core| format!(", time {core}"));
     format!("memory {memory}{core}")
 }

@@ -12,7 +12,7 @@ const PREFIXES: [&str; 2] = ["GPU-", "MIG-"];
 
 impl Status {
     /// Keeps what goes by this word, on a machine with these GPUs. `None` if nothing does.
-    pub(super) fn chosen(mut self, word: &str, cards: &[Card]) -> Option<Self> {
+    pub(crate) fn chosen(mut self, word: &str, cards: &[Card]) -> Option<Self> {
         let all = mem::take(&mut self.ledgers);
         let (of_container, others): (Vec<_>, Vec<_>) =
             all.into_iter().partition(|ledger| ledger.is_called(word));

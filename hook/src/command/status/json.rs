@@ -2,14 +2,14 @@
 //! `status` has a table of them, which the tests compare with what is rendered here.
 
 use super::view::{Container, Device, LedgerView, Row, State, Status, Time, word};
-use crate::container::effective_limit::EffectiveLimit;
+use crate::container::effective_limit::{EffectiveLimit, Limit};
 use gpucap_core::ledger::Kind;
-use gpucap_core::units::Share;
-use gpucap_plan::{Cap, Names, NativeLimit};
+use gpucap_core::units::{ComputeLimit, Share};
+use gpucap_plan::{Names, NativeLimit};
 use serde_json::{Map, Value, json};
 
 /// The JSON text, with a line end.
-pub(super) fn render(status: &Status) -> String {
+pub(crate) fn render(status: &Status) -> String {
     let unreadable = status.unreadable.iter().map(|(path, why)| json!({"path": path, "why": why}));
     let value = json!({
         "version": 1,
@@ -56,12 +56,22 @@ fn limit(effective: &EffectiveLimit) -> Value {
     value
 }
 
-fn cap(Cap { memory, core }: Cap) -> Value {
+fn cap(Limit { memory, core }: Limit) -> Value {
     json!({
         "memory_bytes": memory.bytes.map(|bytes| bytes.0),
         "memory_percent": memory.part.map(of_whole),
-        "core_percent": core.map(of_whole),
+        "core_percent": core.map(guaranteed),
+        "core_max_percent": core.map(most),
     })
+}
+
+/// What is guaranteed, in percent: of low priority nothing.
+fn guaranteed(limit: ComputeLimit) -> f64 {
+    limit.guaranteed().map_or(0.0, of_whole)
+}
+
+fn most(limit: ComputeLimit) -> f64 {
+    of_whole(limit.most())
 }
 
 fn of_whole(share: Share) -> f64 {
@@ -78,7 +88,8 @@ fn device(device: &Device) -> Value {
         "peak_bytes": device.peak,
         "refusals": device.refusals,
         "time": {
-            "core_percent": device.share().map(of_whole),
+            "core_percent": device.compute().map(guaranteed),
+            "core_max_percent": device.compute().map(most),
             "share_percent": percent(device.time),
             "busy_ns": device.time.busy_ns,
             "launches": device.time.launches,

@@ -60,8 +60,25 @@ const METRICS: &[Metric] = &[
         name: "core_limit_ratio",
         unit: None,
         kind: MetricType::Gauge,
-        help: "Current compute limit, as a fraction of the GPU's time",
-        of: |seen| seen.effective?.now.core.map(part),
+        help: "Current compute limit, with time that is lent, as a fraction of the GPU's time",
+        of: |seen| seen.effective?.now.core.map(|limit| part(limit.most())),
+    },
+    Metric {
+        name: "core_guaranteed_ratio",
+        unit: None,
+        kind: MetricType::Gauge,
+        help: "Fraction of the GPU's time that is guaranteed, 0 for low priority",
+        of: |seen| {
+            let limit = seen.effective?.now.core?;
+            Some(limit.guaranteed().map_or_else(|| number(0), part))
+        },
+    },
+    Metric {
+        name: "core_max_ratio",
+        unit: None,
+        kind: MetricType::Gauge,
+        help: "Most of the GPU's time that may be used where others leave theirs, as a fraction",
+        of: |seen| seen.effective?.now.core.map(|limit| part(limit.most())),
     },
     Metric {
         name: "core_used_ratio",
@@ -158,7 +175,7 @@ impl<'a> Seen<'a> {
 
     /// The device, if its time is measured.
     fn timed(&self) -> Option<&'a Device> {
-        self.device.filter(|device| device.share().is_some() || device.time.launches > 0)
+        self.device.filter(|device| device.compute().is_some() || device.time.launches > 0)
     }
 }
 
@@ -266,6 +283,8 @@ mod tests {
             ("memory_peak_bytes", "2147483648.0"),
             ("memory_refusals_total", "3.0"),
             ("core_limit_ratio", "0.6"),
+            ("core_guaranteed_ratio", "0.6"),
+            ("core_max_ratio", "0.6"),
             ("core_used_ratio", "0.312"),
             ("core_busy_seconds_total", "75.9"),
             ("core_waited_seconds_total", "3.0"),
@@ -312,6 +331,8 @@ mod tests {
         let expected = [
             "gpucap_memory_limit_bytes",
             "gpucap_core_limit_ratio",
+            "gpucap_core_guaranteed_ratio",
+            "gpucap_core_max_ratio",
             concat!("gpucap_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"} 1"),
             "gpucap_containers 1.0",
             "gpucap_run_dir_present 1.0",

@@ -4,17 +4,17 @@
 //! pipe or a file nothing is cut.
 
 use super::view::{Device, LedgerView, Status};
-use crate::container::effective_limit::EffectiveLimit;
+use crate::container::effective_limit::{EffectiveLimit, Limit};
 use crate::terminal::quantity::{exact, size};
 use crate::terminal::style;
 use crate::terminal::table::{Cell, Column, Table};
 use gpucap_core::limits::file::{Key, MemoryCap};
-use gpucap_plan::{Cap, Card};
+use gpucap_plan::Card;
 
 /// Stands for what is not limited, and for time that is not measured.
-const NONE: &str = "-";
+pub(crate) const NONE: &str = "-";
 /// Stands before memory that is beyond its limit: the meaning does not depend on a colour.
-const BEYOND: &str = "! ";
+pub(crate) const BEYOND: &str = "! ";
 const COLUMNS: &[Column] = &[
     Column::left("GPU").at_least(10),
     Column::left("CONTAINER").ends_at_least(12),
@@ -36,7 +36,7 @@ pub(super) fn render(status: &Status, cards: &[Card], columns: Option<usize>) ->
 }
 
 /// What is not in a ledger that can be read.
-pub(super) fn remarks(status: &Status) -> Vec<String> {
+pub(crate) fn remarks(status: &Status) -> Vec<String> {
     let mut text = Vec::new();
     if !status.unused.is_empty() {
         let count = status.unused.len();
@@ -64,13 +64,8 @@ fn rows(ledger: &LedgerView, cards: &[Card]) -> Vec<[Cell; 6]> {
 }
 
 fn used(device: &Device, label: &str, cards: &[Card]) -> [Cell; 6] {
-    let limit = match (device.limit(), device.caps(), device.effective) {
-        (Some(limit), ..) => size(limit),
-        (None, Some((lowest, highest)), _) => format!("{} to {}", size(lowest), size(highest)),
-        (None, None, effective) => effective.map_or_else(|| NONE.to_owned(), |it| memory(it.now)),
-    };
-    let memory = format!("{} / {limit}", size(device.used));
-    let time = match (device.is_timed(), device.share()) {
+    let memory = format!("{} / {}", size(device.used), limit(device));
+    let time = match (device.is_timed(), device.compute()) {
         (false, _) => NONE.to_owned(),
         (true, None) => device.time.percent(),
         (true, Some(share)) => format!("{} / {share}", device.time.percent()),
@@ -98,12 +93,26 @@ fn unused(effective: &EffectiveLimit, label: &str, cards: &[Card]) -> [Cell; 6] 
 }
 
 /// The index by which nvidia-smi counts, and the name.
-fn gpu(name: &str, cards: &[Card]) -> String {
-    let index = cards.iter().position(|card| card.name.to_string() == name);
-    index.map_or_else(|| name.to_owned(), |index| format!("{index} {name}"))
+pub(crate) fn gpu(name: &str, cards: &[Card]) -> String {
+    index(name, cards).map_or_else(|| name.to_owned(), |index| format!("{index} {name}"))
 }
 
-fn memory(limit: Cap) -> String {
+/// Returns the index by which nvidia-smi counts; `None` of a MIG instance, and where the driver lists no GPUs.
+pub(crate) fn index(name: &str, cards: &[Card]) -> Option<usize> {
+    cards.iter().position(|card| card.name.to_string() == name)
+}
+
+/// The memory limit of a device that is used: one value, a range, or none.
+pub(crate) fn limit(device: &Device) -> String {
+    match (device.limit(), device.caps(), device.effective) {
+        (Some(limit), ..) => size(limit),
+        (None, Some((lowest, highest)), _) => format!("{} to {}", size(lowest), size(highest)),
+        (None, None, effective) => effective.map_or_else(|| NONE.to_owned(), |it| memory(it.now)),
+    }
+}
+
+/// The memory limit that the host has set.
+pub(crate) fn memory(limit: Limit) -> String {
     match limit.memory {
         MemoryCap { bytes: Some(bytes), part: None } => size(bytes.0),
         MemoryCap::NONE => NONE.to_owned(),
@@ -113,7 +122,7 @@ fn memory(limit: Cap) -> String {
 
 impl LedgerView {
     /// The GPUs that the container may use and has not used. `*`, any other one, counts where there is none else.
-    fn unused(&self) -> impl Iterator<Item = &EffectiveLimit> {
+    pub(crate) fn unused(&self) -> impl Iterator<Item = &EffectiveLimit> {
         let limits = self.container.as_ref().map_or(&[][..], |it| &it.effective);
         // An instance that is limited under the name of its GPU: which GPU it is on is not known.
         let is_listed = |gpu| limits.iter().any(|it| it.gpu == gpu);
@@ -130,6 +139,7 @@ impl LedgerView {
 mod tests {
     use super::super::text::tests::{raised, section, status};
     use super::*;
+    use gpucap_core::units::{ComputeLimit, Share};
 
     fn table(status: &Status, width: Option<usize>) -> String {
         let name = gpucap_core::uuid::Uuid([1; 16]).gpu();
@@ -189,6 +199,22 @@ mod tests {
             assert!(rows[1].contains('…') && rows[1].contains("/main "), "{text}");
         }
         assert!(!table(&long, None).contains('…'));
+    }
+
+    #[test]
+    fn what_is_lent_is_shown_behind_the_guarantee() {
+        let share = |percent| Share::from_percent(percent).expect("a share");
+        for (limit, shown) in [
+            (ComputeLimit::burst(share(30), Share::FULL), " 30% (to 100%) "),
+            (ComputeLimit::low_priority(share(80)), " low (to 80%) "),
+        ] {
+            let mut lent = raised();
+            let device = &mut lent.ledgers[0].devices[0];
+            device.effective.as_mut().expect("a limit").now.core = Some(limit);
+            assert!(table(&lent, None).contains(shown), "{}", table(&lent, None));
+            let text = style::plain(&super::super::text::render(&lent, 80));
+            assert!(text.contains(&format!("(limit{})", shown.trim_end())), "{text}");
+        }
     }
 
     #[test]

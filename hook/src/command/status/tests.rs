@@ -42,7 +42,7 @@ fn row(pid: u32, used: u64, cap: u64, state: State, command: Option<&str>) -> Ro
     }
 }
 
-pub(in crate::command::status) fn status() -> Status {
+pub(crate) fn status() -> Status {
     let device = Device {
         uuid: Uuid([1; 16]),
         used: 3 * GIB / 2,
@@ -90,7 +90,7 @@ fn effective(gpu: &str, page: Option<&LiveEntry>) -> EffectiveLimit {
 const GPU: &str = "GPU-01010101-0101-0101-0101-010101010101";
 
 /// A container of a pod, in which no process has used a GPU yet.
-pub(in crate::command::status) fn container(
+pub(crate) fn container(
     id: &str,
     names: Option<[&str; 3]>,
     effective: Vec<EffectiveLimit>,
@@ -120,7 +120,7 @@ fn ledger(container: Container, devices: Vec<Device>) -> LedgerView {
 }
 
 /// The one of the manual: the host has raised what it was given.
-pub(in crate::command::status) fn raised() -> Status {
+pub(crate) fn raised() -> Status {
     let page = LiveEntry::default();
     page.set_memory(Some(2 * GIB));
     page.set_core("60%".parse().ok());
@@ -149,7 +149,7 @@ fn parsed(status: &Status) -> Value {
 }
 
 /// A part of the manual's page.
-pub(in crate::command::status) fn section(name: &str) -> &str {
+pub(crate) fn section(name: &str) -> &str {
     let behind = MANUAL.split_once(&format!("<!-- {name}: ")).expect(name).1;
     let behind = behind.split_once("-->\n").expect(name).1;
     behind.split_once(&format!("<!-- end of {name} -->")).expect(name).0
@@ -190,8 +190,8 @@ fn of_a_container_programs_see_what_holds_now_and_what_it_was_given() {
         assert_eq!(&container[key], expected);
     }
     let limit = value!({
-        "gpu": GPU, "memory_bytes": 2 * GIB, "memory_percent": null, "core_percent": 60.0,
-        "at_start": {"memory_bytes": GIB, "memory_percent": null, "core_percent": 30.0},
+        "gpu": GPU, "memory_bytes": 2 * GIB, "memory_percent": null, "core_percent": 60.0, "core_max_percent": 60.0,
+        "at_start": {"memory_bytes": GIB, "memory_percent": null, "core_percent": 30.0, "core_max_percent": 30.0},
     });
     assert_eq!(container["limits"], value!([limit]));
     let device = &value["ledgers"][0]["devices"][0];
@@ -200,7 +200,7 @@ fn of_a_container_programs_see_what_holds_now_and_what_it_was_given() {
         (&value!(2 * GIB), &value!(2 * GIB))
     );
     let expected = value!({
-        "core_percent": 60.0, "share_percent": 31.2, "busy_ns": 75_900_000_000u64,
+        "core_percent": 60.0, "core_max_percent": 60.0, "share_percent": 31.2, "busy_ns": 75_900_000_000u64,
         "launches": 12_345, "waited_ns": 3_000_000_000u64, "owed_for_ns": 11_000_001,
     });
     assert_eq!(device["time"], expected);

@@ -12,7 +12,7 @@ use crate::terminal::quantity::{duration, exact, size};
 use crate::terminal::style;
 use crate::terminal::table::{Column, Table};
 use gpucap_core::ledger::Kind;
-use gpucap_core::units::Share;
+use gpucap_core::units::ComputeLimit;
 use gpucap_plan::Names;
 use std::cmp::Reverse;
 use std::fmt::Write;
@@ -38,6 +38,19 @@ pub(super) fn render(status: &Status, width: usize) -> String {
 
 /// One ledger.
 pub(super) fn ledger(ledger: &LedgerView, width: usize) -> String {
+    let mut text = limits(ledger, width);
+    if ledger.devices.is_empty() {
+        text.push_str("\n  no GPU in use\n");
+    }
+    for seen in &ledger.devices {
+        text.push('\n');
+        text.push_str(&device(seen, width));
+    }
+    text
+}
+
+/// The budget's owner, and what it may use.
+pub(crate) fn limits(ledger: &LedgerView, width: usize) -> String {
     let mut text = title(ledger, width);
     for effective in ledger.container.iter().flat_map(|container| &container.effective) {
         text.push_str(&flow(width, 2, &allowed(effective)));
@@ -46,13 +59,6 @@ pub(super) fn ledger(ledger: &LedgerView, width: usize) -> String {
         ledger.container.iter().flat_map(|container| &container.record.native_limits);
     for native_limit in native_limits.flat_map(|native_limits| &native_limits.limits) {
         text.push_str(&flow(width, 2, &[format!("the driver limits {} too", native_limit.gpu)]));
-    }
-    if ledger.devices.is_empty() {
-        text.push_str("\n  no GPU in use\n");
-    }
-    for seen in &ledger.devices {
-        text.push('\n');
-        text.push_str(&device(seen, width));
     }
     text
 }
@@ -84,7 +90,7 @@ fn title(ledger: &LedgerView, width: usize) -> String {
 /// What a container may use of a GPU, and what it was given when it started, if that was something else.
 fn allowed(effective: &EffectiveLimit) -> Vec<String> {
     let EffectiveLimit { gpu, now, at_start } = effective;
-    let share = |core: Option<Share>| core.map(|core| format!("{core} of its time"));
+    let share = |core: Option<ComputeLimit>| core.map(|core| format!("{core} of its time"));
     let mut words = vec![format!("{gpu}: memory {}", now.memory)];
     words.extend(share(now.core));
     let memory = (now.memory != at_start.memory).then(|| format!("memory {}", at_start.memory));
@@ -97,14 +103,25 @@ fn allowed(effective: &EffectiveLimit) -> Vec<String> {
 }
 
 fn device(device: &Device, width: usize) -> String {
+    let (mut text, timed) = (sums(device, width), device.is_timed());
+    if !device.processes.is_empty() {
+        let mut table = Table::new(2, 3, if timed { TIMED } else { UNTIMED });
+        device.processes.iter().for_each(|row| table.row(process(row, timed)));
+        text.push('\n');
+        text.push_str(&table.render(Some(width)));
+    }
+    text + &unlisted(device)
+}
+
+/// What all processes together use of a device.
+pub(crate) fn sums(device: &Device, width: usize) -> String {
     let mut words = usage(device);
     words.push(format!("peak {}", size(device.peak)));
     if device.refusals > 0 {
         words.push(style::warn(&format!("{} refused", exact(device.refusals))));
     }
     let mut text = format!("  {}\n{}", device.name(), flow(width, 2, &words));
-    let timed = device.is_timed();
-    if timed {
+    if device.is_timed() {
         text.push_str(&flow(width, 2, &time(device)));
     }
     if device.ended > 0 {
@@ -113,24 +130,22 @@ fn device(device: &Device, width: usize) -> String {
         // Writing to a String cannot fail.
         let _ = writeln!(text, "  {count} {have} ended; {bytes} returned");
     }
-    if !device.processes.is_empty() {
-        let mut table = Table::new(2, 3, if timed { TIMED } else { UNTIMED });
-        device.processes.iter().for_each(|row| table.row(process(row, timed)));
-        text.push('\n');
-        text.push_str(&table.render(Some(width)));
-    }
-    if device.unlisted.processes > 0 {
-        let count = exact(device.unlisted.processes as u64);
-        let _ = writeln!(text, "  processes that are not shown: {count}");
-    }
     text
+}
+
+/// How many processes of a device have no row; nothing if all have.
+pub(crate) fn unlisted(device: &Device) -> String {
+    match device.unlisted.processes {
+        0 => String::new(),
+        count => format!("  processes that are not shown: {}\n", exact(count as u64)),
+    }
 }
 
 /// What was used of its time: lately, of how much, and since the beginning.
 fn time(device: &Device) -> Vec<String> {
     let seconds = |ns: u64| duration(ns / 1_000_000_000);
     let lately = device.time.percent();
-    let mut words = vec![match device.share() {
+    let mut words = vec![match device.compute() {
         Some(effective) => format!("{lately} of its time (limit {effective})"),
         None => format!("{lately} of its time"),
     }];
@@ -183,15 +198,19 @@ fn bar(used: u64, limit: u64) -> String {
 }
 
 fn process(row: &Row, timed: bool) -> Vec<String> {
-    let command = match (&row.command, row.state) {
+    let mut words = vec![row.pid.to_string(), duration(row.since_s)];
+    words.extend(timed.then(|| row.time.percent()));
+    words.extend([size(row.used), largest(row), command(row)]);
+    words
+}
+
+/// The command line of a process, as far as it is known.
+pub(crate) fn command(row: &Row) -> String {
+    match (&row.command, row.state) {
         (Some(command), _) => short(command).to_owned(),
         (None, State::Unknown) => "(in another pid namespace)".into(),
         (None, _) => "?".into(),
-    };
-    let mut words = vec![row.pid.to_string(), duration(row.since_s)];
-    words.extend(timed.then(|| row.time.percent()));
-    words.extend([size(row.used), largest(row), command]);
-    words
+    }
 }
 
 /// Without the directory of the program: the end of the line is what a person knows it by.
@@ -203,14 +222,18 @@ fn short(command: &str) -> &str {
 
 /// What it holds, by kind: the largest two, which leaves room for the command. Programs see all.
 fn largest(row: &Row) -> String {
+    let kinds = kinds(row);
+    let more = (kinds.len() > 2).then(|| "...".to_owned());
+    kinds.into_iter().take(2).chain(more).collect::<Vec<_>>().join(", ")
+}
+
+/// What it holds, by kind, the largest first.
+pub(crate) fn kinds(row: &Row) -> Vec<String> {
     let mut kinds: Vec<_> = Kind::ALL.iter().zip(row.kinds).filter(|it| it.1 > 0).collect();
     kinds.sort_by_key(|&(_, bytes)| Reverse(bytes));
-    let shown =
-        kinds.iter().take(2).map(|&(kind, bytes)| format!("{} {}", word(*kind), size(bytes)));
-    let more = (kinds.len() > 2).then(|| "...".to_owned());
-    shown.chain(more).collect::<Vec<_>>().join(", ")
+    kinds.iter().map(|&(kind, bytes)| format!("{} {}", word(*kind), size(bytes))).collect()
 }
 
 #[cfg(test)]
 #[path = "tests.rs"]
-pub(super) mod tests;
+pub(crate) mod tests;

@@ -10,7 +10,7 @@ use crate::node::proc::Process;
 use gpucap_core::ledger::{DeviceView, Identity, Kind, Ledger, ProcessView};
 use gpucap_core::limits::file::Key;
 use gpucap_core::limits::live::LivePage;
-use gpucap_core::units::Share;
+use gpucap_core::units::ComputeLimit;
 use gpucap_core::uuid::Uuid;
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
@@ -317,8 +317,8 @@ impl Device {
         seen
     }
 
-    /// The share of its time that the container may use now, as far as the host knows.
-    pub(crate) fn share(&self) -> Option<Share> {
+    /// What the container may use of its time now, as far as the host knows.
+    pub(crate) fn compute(&self) -> Option<ComputeLimit> {
         self.effective?.now.core
     }
 
@@ -354,7 +354,7 @@ impl Device {
 
     /// Whether its time is measured, as it is where time is limited.
     pub(crate) fn is_timed(&self) -> bool {
-        self.time.launches > 0 || self.share().is_some()
+        self.time.launches > 0 || self.compute().is_some()
     }
 
     /// How many processes use it.

@@ -5,11 +5,16 @@
 //!   "limits": [ { ...GPU, "context_bytes": number | null } ], "notes": [ text ],
 //!   "sources": [ { "convention", "source", "said", "named": [ GPU ], "others": CAP | "refused" } ] }
 //! GPU: { "gpu": "GPU-<uuid>" | "MIG-<uuid>" | "*", ...CAP }
-//! CAP: { "mem_bytes": number | null, "mem_percent": number | null, "core_percent": number | null }
+//! CAP: { "mem_bytes": number | null, "mem_percent": number | null, "core_percent": number | null,
+//!        "core_max_percent": number | null, "core_policy": "fixed" | "burst" | null,
+//!        "core_priority": "normal" | "low" | null }
 //! ```
 //!
-//! With both forms of memory, the lower holds. `context_bytes` is charged for each context; null: built in.
+//! With both forms of memory, the lower holds. `context_bytes` is charged for each context; null: built in. Of a source,
+//! CAP is what it says. Of the limits, `core_percent` is guaranteed, 0 for low priority, and `core_max_percent` is the
+//! most; policy and priority are those granted.
 
+use gpucap_core::config::{CorePolicy, CorePriority};
 use gpucap_core::limits::file::Entry;
 use gpucap_core::units::Share;
 use gpucap_plan::{Cap, Decision, Grant, Plan};
@@ -35,7 +40,16 @@ pub(super) fn render(decision: &Decision) -> String {
 }
 
 fn entry(entry: &Entry) -> Value {
-    let mut value = gpu(entry.key, Cap { memory: entry.memory, core: entry.core });
+    let mut value = gpu(entry.key, Cap { memory: entry.memory, ..Default::default() });
+    if let Some(limit) = entry.compute() {
+        let policy = if limit.borrows() { CorePolicy::Burst } else { CorePolicy::Fixed };
+        let is_low = limit.guaranteed().is_none();
+        let priority = if is_low { CorePriority::Low } else { CorePriority::Normal };
+        value["core_percent"] = json!(limit.guaranteed().map_or(0.0, of_whole));
+        value["core_max_percent"] = json!(of_whole(limit.most()));
+        value["core_policy"] = json!(policy.to_string());
+        value["core_priority"] = json!(priority.to_string());
+    }
     value["context_bytes"] = json!(entry.context);
     value
 }
@@ -58,10 +72,16 @@ fn gpu(name: impl Display, held: Cap) -> Value {
 }
 
 fn cap(cap: Cap) -> Value {
-    let percent = |share: Option<Share>| share.map(|share| f64::from(share.parts()) / 100.0);
     json!({
         "mem_bytes": cap.memory.bytes.map(|bytes| bytes.0),
-        "mem_percent": percent(cap.memory.part),
-        "core_percent": percent(cap.core),
+        "mem_percent": cap.memory.part.map(of_whole),
+        "core_percent": cap.core.map(of_whole),
+        "core_max_percent": cap.core_max.map(of_whole),
+        "core_policy": cap.core_policy.map(|policy| policy.to_string()),
+        "core_priority": cap.core_priority.map(|priority| priority.to_string()),
     })
+}
+
+fn of_whole(share: Share) -> f64 {
+    f64::from(share.parts()) / 100.0
 }

@@ -3,7 +3,7 @@
 use crate::terminal::style;
 use gpucap_core::units::Bytes;
 use gpucap_plan::{Cap, Caps, Decision, Plan};
-use std::fmt::Write;
+use std::fmt::{Display, Write};
 use std::path::Path;
 
 /// The lines.
@@ -19,9 +19,9 @@ pub(super) fn render(decision: &Decision, bundle: &Path) -> String {
     if let Plan::Limits(file) = &decision.plan {
         text.push('\n');
         for entry in &file.entries {
-            let cap = Cap { memory: entry.memory, core: entry.core };
+            let time = time(entry.compute());
             // Writing to a String cannot fail.
-            let _ = write!(text, "  {}: {}", entry.key, said(cap));
+            let _ = write!(text, "  {}: memory {}, {time}", entry.key, entry.memory);
             let price = entry.context.map(|bytes| format!(", a context {}", Bytes(bytes)));
             let _ = writeln!(text, "{}", price.unwrap_or_default());
         }
@@ -53,9 +53,20 @@ fn lines(caps: &Caps) -> Vec<String> {
     lines
 }
 
+/// What a source says, and of time no more than that.
 fn said(cap: Cap) -> String {
-    match cap.core {
-        Some(core) => format!("memory {}, time {core}", cap.memory),
-        None => format!("memory {}, time not throttled", cap.memory),
+    let Cap { memory, core, .. } = cap;
+    let mut words = format!("memory {memory}, {}", time(core));
+    let most = cap.core_max.map(|most| format!("at most {most}"));
+    let policy = cap.core_policy.map(|policy| policy.to_string());
+    let priority = cap.core_priority.map(|priority| format!("{priority} priority"));
+    for more in most.into_iter().chain(policy).chain(priority) {
+        // Writing to a String cannot fail.
+        let _ = write!(words, ", {more}");
     }
+    words
+}
+
+fn time(limit: Option<impl Display>) -> String {
+    limit.map_or_else(|| "time not throttled".into(), |limit| format!("time {limit}"))
 }
