@@ -46,8 +46,10 @@ fn what_an_idle_container_leaves_is_lent_until_it_works() {
     assert_eq!(available(&turns, 5), 50, "it works, and has its 50");
     shown(&mut turns, 6, (1, 1, None));
     assert_eq!(available(&turns, 6), 50, "it has just ended");
-    shown(&mut turns, 9, (1, 1, None));
-    assert_eq!(available(&turns, 9), 99);
+    shown(&mut turns, 14, (1, 1, None));
+    assert_eq!(available(&turns, 14), 50, "it ended lately");
+    shown(&mut turns, 17, (1, 1, None));
+    assert_eq!(available(&turns, 17), 99);
 }
 
 /// It made no call since, so its page says that it works.
@@ -58,10 +60,10 @@ fn a_container_that_has_done_what_it_reported_is_idle() {
     shown(&mut turns, 1, (2, 0, Some(1)));
     shown(&mut turns, 2, (2, 0, Some(1)));
     assert_eq!(available(&turns, 2), 50);
-    for ms in 3..10 {
+    for ms in 3..20 {
         shown(&mut turns, ms, (2, 0, Some(1)));
     }
-    assert_eq!(available(&turns, 9), 99);
+    assert_eq!(available(&turns, 19), 99);
 }
 
 /// A process can use up its descriptors, or stop the thread that looks.
