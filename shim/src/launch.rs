@@ -26,7 +26,7 @@ use crate::driver::call_guard::DriverCallGuard;
 use crate::driver::cuda as driver;
 use crate::session::Session;
 use crate::sys;
-use crate::throttle::{Key, StreamEntry, ThreadAllowance};
+use crate::throttle::{Gate, Key, StreamEntry, ThreadAllowance};
 use allowance::allowance;
 use gpucap_abi::cuda::{CUcontext, CUstream};
 use std::{iter, ptr};
@@ -34,6 +34,39 @@ use std::{iter, ptr};
 /// Returns the time by the clock that launches and waits are timed with, in nanoseconds.
 pub(crate) fn clock() -> u64 {
     sys::monotonic_ns()
+}
+
+/// Makes a call of the application that waits for work. Containers that borrow leave this one its guarantee as long as it
+/// does not return; without any, nothing is published.
+pub(crate) fn waiting<T>(call: &Call, scope: Scope, next: impl FnOnce() -> T) -> T {
+    let gates = watched(call, scope);
+    gates.iter().for_each(|gate| gate.wait_begins());
+    let answer = next();
+    gates.iter().for_each(|gate| gate.wait_ends());
+    answer
+}
+
+/// Returns the gates of the devices whose work is waited for, of those on which containers borrow.
+fn watched(call: &Call, scope: Scope) -> Vec<&'static Gate> {
+    let session = Session::begun().filter(|_| !DriverCallGuard::is_entered());
+    let Some(session) = session.filter(|session| session.budget.gates().any(Gate::is_watched))
+    else {
+        return Vec::new();
+    };
+    let _errno = sys::Errno::keep();
+    let all = session.budget.gates().filter(|gate| gate.is_watched());
+    match scope {
+        Scope::Stream(stream) => {
+            let gate = allowance(call.driver, stream).map(|(allowance, _)| allowance.entry.gate);
+            gate.into_iter().filter(|gate| gate.is_watched()).collect()
+        }
+        Scope::Context(context) => {
+            let named = Some(context).filter(|context| *context != CUcontext::NULL);
+            let context = named.or_else(|| driver::current_context(call.driver));
+            all.filter(|gate| context.is_some_and(|it| gate.context(it).is_some())).collect()
+        }
+        Scope::Something => all.collect(),
+    }
 }
 
 /// Handles a successful return of a wait of the application that began at `began`.

@@ -350,7 +350,7 @@ fn passes(call: &Call, next: impl Next<CuError>, stream: CUstream) -> CuResult {
 
 /// The host has what it asked for, or the device what the host gave: what ended before can be seen.
 fn waited_for(call: &Call, next: impl Next<CuError>) -> CuResult {
-    passes(call, next, CUstream::NULL)?;
+    launch::waiting(call, Scope::Something, || passes(call, next, CUstream::NULL))?;
     launch::synced(call, Scope::Something, launch::clock());
     Ok(())
 }

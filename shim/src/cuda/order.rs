@@ -164,10 +164,12 @@ fn synchronize(
     scope: Scope,
     context: Option<CUcontext>,
 ) -> CuResult {
-    let began = if call.limits_time() { Some(launch::clock()) } else { None };
-    next()?;
-    if let Some(began) = began {
+    if call.limits_time() {
+        let began = launch::clock();
+        launch::waiting(call, scope, next)?;
         launch::synced(call, scope, began);
+    } else {
+        next()?;
     }
     super::pool::synchronised(call, context);
     Ok(())

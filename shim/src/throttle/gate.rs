@@ -15,6 +15,7 @@ use crate::container::live_limits::Live;
 use crate::driver::DriverCopy;
 use crate::driver::call_guard::DriverCallGuard;
 use crate::sys;
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use gpucap_abi::cuda::{CUcontext, CUstream};
 use gpucap_core::ledger::{DeviceIndex, Ledger, Slot};
 use gpucap_core::throttle::{
@@ -36,6 +37,8 @@ pub(crate) struct Gate {
     upkeep: Upkeep,
     /// The other processes on the device, if they can be seen.
     peers: Option<Peers>,
+    /// A container that borrows was seen at the latest look: it has to know of waits.
+    is_watched: AtomicBool,
     inside: Mutex<Inside>,
 }
 
@@ -82,6 +85,7 @@ impl Gate {
             call,
             upkeep,
             peers,
+            is_watched: AtomicBool::new(false),
             inside,
         })
     }
@@ -132,6 +136,7 @@ impl Gate {
             self.with(|inside| {
                 inside.meter.set_sees_all(are_all);
                 inside.meter.look(peers.iter().copied(), now);
+                self.is_watched.store(inside.meter.is_watched(), Relaxed);
             });
         });
     }
@@ -164,6 +169,21 @@ impl Gate {
 
     fn keep(&self, spare: impl IntoIterator<Item = Spare>) {
         self.with(|inside| spare.into_iter().for_each(|spare| inside.timing.keep(spare)));
+    }
+
+    /// Returns whether a container that borrows has to know of waits.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.is_watched.load(Relaxed)
+    }
+
+    /// Publishes that this thread begins to wait in a call of the driver for work of the device.
+    pub(crate) fn wait_begins(&self) {
+        self.with(|inside| inside.meter.wait_begins());
+    }
+
+    /// Publishes that it has returned.
+    pub(crate) fn wait_ends(&self) {
+        self.with(|inside| inside.meter.wait_ends());
     }
 
     /// Records that the host has seen these streams empty, having waited for that since `began`.

@@ -40,8 +40,9 @@ pub(crate) struct Admission<'a> {
     reopens_at: u64,
     /// How many launches were let through since the gate was last open only because nothing moved.
     let_through: u32,
-    /// Time that is reserved and not settled.
+    /// Time that is reserved and not settled; and what of it is borrowed.
     reserved_ns: u64,
+    borrowed_ns: u64,
     /// Launches in flight whose signature has no measurement yet.
     unmeasured: u64,
     launches: u64,
@@ -52,6 +53,8 @@ pub(crate) struct Admission<'a> {
 /// While work is in flight, its settlement can open the bucket before the computed time. So can others that become
 /// idle, if their time is lent.
 const RECHECK_NS: u64 = 1_000_000;
+/// Without a guarantee there is nothing but what others leave: their reports are read this often.
+const RECHECK_LENT_NS: u64 = 500_000;
 /// So can the first measurement of a function, and much sooner.
 const RECHECK_UNMEASURED_NS: u64 = 200_000;
 /// A collective of another device can arrive at any moment, and spins until it is noticed.
@@ -89,6 +92,7 @@ impl<'a> Admission<'a> {
             reopens_at: now,
             let_through: 0,
             reserved_ns: 0,
+            borrowed_ns: 0,
             unmeasured: 0,
             launches: 0,
             waits: 0,
@@ -109,13 +113,22 @@ impl<'a> Admission<'a> {
     /// Changes the limit from now on.
     pub(crate) fn set_limit(&mut self, limit: ComputeLimit) {
         self.limit = limit;
-        self.shares.set_share(limit.share());
+        self.shares.set_limit(limit);
     }
 
     /// Sets the part of the device that the container may have at present; `None` if there is none for it.
     pub(crate) fn lend(&mut self, part: Option<Share>) {
         self.may_run = part.is_some();
         self.shares.lend(part);
+    }
+
+    /// Records that the owner of what is lent has come back: what of it is in flight still, `left_ns` at most, is paid for
+    /// out of the guarantee, if there is one.
+    pub(crate) fn gives_back(&mut self, left_ns: u64, now: u64) {
+        let left_ns = std::mem::take(&mut self.borrowed_ns).min(left_ns);
+        if self.limit.guaranteed().is_some() {
+            self.shares.gives_back(left_ns, now);
+        }
     }
 
     /// What is lent to the container at present.
@@ -264,6 +277,7 @@ impl<'a> Admission<'a> {
         let recheck = match (self.gang.meets(now), timeline.has_pending()) {
             (true, _) => RECHECK_GANG_NS,
             (false, _) if self.unmeasured > 0 => RECHECK_UNMEASURED_NS,
+            (false, false) if self.limit.guaranteed().is_none() => RECHECK_LENT_NS,
             (false, false) if self.limit.borrows() => RECHECK_NS,
             (false, false) => RECHECK_IDLE_NS,
             (false, true) => RECHECK_NS,
@@ -298,18 +312,27 @@ impl<'a> Admission<'a> {
     /// Takes what is reserved for work before it is in flight.
     fn reserve(&mut self, ns: u64, now: u64) {
         self.reserved_ns = self.reserved_ns.saturating_add(ns);
+        if self.lent().is_some() {
+            self.borrowed_ns = self.borrowed_ns.saturating_add(ns);
+        }
         self.shares.charge(ns, now);
     }
 
     /// Gives back what was reserved for nothing.
     pub(crate) fn release(&mut self, ns: u64) {
         self.reserved_ns = self.reserved_ns.saturating_sub(ns);
+        if self.lent().is_some() {
+            self.borrowed_ns = self.borrowed_ns.saturating_sub(ns);
+        }
         self.shares.refund(ns);
     }
 
     /// Replaces a reservation by what is due.
     pub(crate) fn settle(&mut self, reserved_ns: u64, lent: Option<Share>, due: Due, now: u64) {
         self.reserved_ns = self.reserved_ns.saturating_sub(reserved_ns);
+        if lent.is_some() {
+            self.borrowed_ns = self.borrowed_ns.saturating_sub(reserved_ns);
+        }
         self.shares.settle(reserved_ns, lent, due, now);
     }
 }

@@ -32,6 +32,7 @@ use super::{
     charging::{Charging, costs::Costs},
     event::Events,
     signature::{Launch, Signature},
+    timeline::turns::lending::UNKNOWN_LAUNCH_NS,
     timeline::{
         Timeline,
         done::Done,
@@ -117,9 +118,14 @@ impl<'a, E> Meter<'a, E> {
         events: &mut impl Events<Event = E>,
     ) -> Verdict {
         self.collect(Some(stream), now, events);
-        self.follow_lending(now);
+        if self.may_borrow() {
+            let launch_ns = self.charging.costs().estimate(launch.signature);
+            self.follow_lending(launch_ns.unwrap_or(UNKNOWN_LAUNCH_NS), now);
+        }
         let Self { admission, timeline, charging } = self;
-        if let Some(until) = admission.waits_until(launch, now, timeline, charging) {
+        let until = admission.waits_until(launch, now, timeline, charging);
+        timeline.holds_back(until.is_some());
+        if let Some(until) = until {
             return Verdict::Wait { until, wants_mark: self.wants_mark(stream) };
         }
         timeline.begins(now);

@@ -45,6 +45,10 @@ pub(crate) struct Timeline<E> {
     progress_at: u64,
     /// Events have come from another clock since the last question.
     has_clock_moved: bool,
+    /// Threads that wait in a call of the driver for work to end.
+    waiting: usize,
+    /// The latest launch that asked was held back.
+    holds_back: bool,
 }
 
 /// The number of streams that are distinguished; further streams share the last place.
@@ -72,6 +76,8 @@ impl<E> Timeline<E> {
             reached_at: now,
             progress_at: now,
             has_clock_moved: false,
+            waiting: 0,
+            holds_back: false,
         }
     }
 
@@ -290,9 +296,26 @@ impl<E> Timeline<E> {
         self.turns.look(peers, own, now);
     }
 
+    /// Records that a thread begins to wait in a call of the driver for work to end.
+    pub(crate) const fn wait_begins(&mut self) {
+        self.waiting += 1;
+    }
+
+    /// Records that such a call has returned.
+    pub(crate) const fn wait_ends(&mut self) {
+        self.waiting = self.waiting.saturating_sub(1);
+    }
+
+    /// Records whether the latest launch that asked was held back.
+    pub(crate) const fn holds_back(&mut self, is_held_back: bool) {
+        self.holds_back = is_held_back;
+    }
+
     /// Returns this process's report: `work_ns` in all.
     pub(crate) fn report(&self, work_ns: u64) -> UsageReport {
         let since = self.is_in_flight().then_some(self.in_flight_since);
         UsageReport::new(work_ns, self.was_in_flight_ns, since)
+            .with_waiting(self.waiting > 0)
+            .with_held_back(self.holds_back)
     }
 }

@@ -88,6 +88,16 @@ impl<'a> Bucket<'a> {
         }
     }
 
+    /// Forgets what has been saved up.
+    pub(crate) fn empty(&self, now: u64) {
+        let mut word = self.word.load();
+        while word < now
+            && let Err(found) = self.word.replace(word, now)
+        {
+            word = found;
+        }
+    }
+
     /// Puts back `ns` of what was charged.
     pub fn refund(&self, ns: u64) {
         let wall = self.takes_up(ns.saturating_add(1)).saturating_sub(self.takes_up(1));

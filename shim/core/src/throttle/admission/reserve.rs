@@ -146,6 +146,6 @@ impl Admission<'_> {
     fn allowance_ns<E>(&self, timeline: &Timeline<E>) -> u64 {
         let allowances = timeline.streams().iter().flat_map(|stream| &stream.allowances);
         let open = allowances.filter(|entry| entry.open).count().max(2);
-        ALLOWANCE_NS.min(self.shares.quantum_ns() / (4 * open as u64))
+        ALLOWANCE_NS.min(self.shares.period_ns() / (4 * open as u64))
     }
 }

@@ -8,6 +8,17 @@ use crate::throttle::{
 };
 
 impl<E> Meter<'_, E> {
+    /// Records that a thread begins to wait in a call of the driver for work to end. Peers that borrow leave this
+    /// container its guarantee as long as it waits.
+    pub const fn wait_begins(&mut self) {
+        self.timeline.wait_begins();
+    }
+
+    /// Records that a call has returned whose wait had [begun](Self::wait_begins).
+    pub const fn wait_ends(&mut self) {
+        self.timeline.wait_ends();
+    }
+
     /// Records that a call that waits until these streams are empty returned at `now`, having waited since `began`.
     /// Settles what has finished in others too: a process that dies from here on owes nothing for it.
     pub fn sync_returned(

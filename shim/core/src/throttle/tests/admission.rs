@@ -13,7 +13,7 @@ use crate::{
         charging::{Charging, settlement::Due},
         timeline::Timeline,
     },
-    units::Share,
+    units::{ComputeLimit, Share},
 };
 
 /// 1 ms for each launch of unknown length.
@@ -35,6 +35,29 @@ fn what_a_sibling_was_charged_does_not_lift_a_smaller_share() {
     assert_eq!(sibling.level(NOW), full, "the container pays for the time once");
     // A full bucket of 5 % holds two times 1 ms.
     assert_eq!(process.level(NOW), -98_000_000);
+}
+
+/// The owner waits for what is in flight: the guarantee of 30 % pays for it.
+#[test]
+fn what_is_in_flight_when_the_owner_comes_back_is_paid_for_by_the_guarantee() {
+    let word = Word::default();
+    let bucket = Bucket::new(&word, Share::from_percent(30).unwrap());
+    let mut admission = Admission::new(bucket, NOW);
+    let mut timeline = Timeline::<usize>::new(NOW);
+    admission.set_limit(ComputeLimit::burst(bucket.share(), Share::FULL));
+    admission.lend(Some(Share::FULL));
+    let (charging, stream) = (Charging::default(), timeline.register(NOW));
+    let launch = Launch { first_ns: 3 * MS, ..Launch::kernel(BIG) };
+    let permit = admission.admit_unheld(stream, launch, NOW, &timeline, &charging);
+    admission.gives_back(2 * MS, NOW);
+    // 2 ms of it are left, which take 6.7 ms to flow in; nothing is saved up.
+    let level_at = bucket.holds_at(0, NOW) - NOW;
+    assert!((6_600_000..6_700_000).contains(&level_at), "{level_at}");
+    admission.settle(permit.reserved.ns, permit.reserved.lent, Due { own_ns: 0, ns: 0 }, NOW);
+    assert_eq!(admission.reserved_ns(), 0);
+    let after = bucket.holds_at(0, NOW);
+    admission.gives_back(2 * MS, NOW);
+    assert_eq!(bucket.holds_at(0, NOW), after, "nothing that is borrowed is in flight");
 }
 
 proptest! {

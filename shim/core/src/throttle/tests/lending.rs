@@ -20,13 +20,22 @@ fn percent(percent: u16) -> Option<ComputeLimit> {
 fn shown(turns: &mut Turns, ms: u64, other: Report) {
     let (work, there, since) = other;
     let since = since.map(|since| START + since * MS);
-    let (limit, report) = (percent(50), UsageReport::new(work * MS, there * MS, since));
+    shows(turns, ms, UsageReport::new(work * MS, there * MS, since));
+}
+
+fn shows(turns: &mut Turns, ms: u64, report: UsageReport) {
+    let limit = percent(50);
     let peer = PeerReport { page: 7, limit, key: 7, report };
     turns.look([peer].into_iter(), UsageReport::default(), START + ms * MS);
 }
 
+/// To a launch that is short.
 fn available(turns: &Turns, ms: u64) -> u16 {
-    turns.available(START + ms * MS).map_or(0, Share::percent)
+    available_to(turns, 0, ms)
+}
+
+fn available_to(turns: &Turns, launch_ms: u64, ms: u64) -> u16 {
+    turns.available(launch_ms * MS, START + ms * MS).map_or(0, Share::percent)
 }
 
 fn borrower() -> Turns {
@@ -46,10 +55,51 @@ fn what_an_idle_container_leaves_is_lent_until_it_works() {
     assert_eq!(available(&turns, 5), 50, "it works, and has its 50");
     shown(&mut turns, 6, (1, 1, None));
     assert_eq!(available(&turns, 6), 50, "it has just ended");
-    shown(&mut turns, 14, (1, 1, None));
-    assert_eq!(available(&turns, 14), 50, "it ended lately");
-    shown(&mut turns, 17, (1, 1, None));
-    assert_eq!(available(&turns, 17), 99);
+    shown(&mut turns, 7, (1, 1, None));
+    assert_eq!(available(&turns, 7), 99);
+}
+
+#[test]
+fn a_long_launch_is_lent_nothing_before_a_pause_of_its_length() {
+    let mut turns = borrower();
+    shown(&mut turns, 0, (1, 0, Some(0)));
+    shown(&mut turns, 1, (1, 1, None));
+    shown(&mut turns, 20, (1, 1, None));
+    assert_eq!((available_to(&turns, 19, 20), available_to(&turns, 20, 20)), (99, 50));
+}
+
+/// Nothing of it shows work: what it launched was short, and its turn has not come.
+#[test]
+fn a_container_that_waits_keeps_its_guarantee() {
+    for notice in [UsageReport::with_waiting, UsageReport::with_held_back] {
+        let mut turns = borrower();
+        let report = UsageReport::new(MS, MS, None);
+        shows(&mut turns, 0, notice(report, true));
+        shows(&mut turns, 9_999, notice(report, true));
+        assert_eq!(available(&turns, 9_999), 50);
+        shows(&mut turns, 10_001, notice(report, true));
+        assert_eq!(available(&turns, 10_001), 99, "it may have been killed in its call");
+        shows(&mut turns, 10_002, UsageReport::new(2 * MS, MS, None).with_waiting(true));
+        assert_eq!(available(&turns, 10_002), 50, "there is news of it");
+    }
+}
+
+#[test]
+fn low_priority_runs_while_others_are_held_back() {
+    let mut turns = borrower();
+    turns.set_limit(ComputeLimit::low_priority(Share::FULL));
+    shown(&mut turns, 0, ABSENT);
+    let work = UsageReport::new(5 * MS, 0, Some(START + MS));
+    shows(&mut turns, 1, work);
+    let part = |turns: &Turns, ms| turns.available(0, START + ms * MS);
+    assert_eq!(part(&turns, 1), None);
+    shows(&mut turns, 2, work.with_held_back(true));
+    assert_eq!(part(&turns, 2), None, "its work is on the device still");
+    let ended = UsageReport::new(5 * MS, MS, None);
+    shows(&mut turns, 3, ended.with_held_back(true));
+    assert_eq!(available(&turns, 3), 50);
+    shows(&mut turns, 4, ended.with_held_back(true).with_waiting(true));
+    assert_eq!(part(&turns, 4), None, "another thread of it waits for work");
 }
 
 /// It made no call since, so its page says that it works.

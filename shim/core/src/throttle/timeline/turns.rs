@@ -120,14 +120,26 @@ impl Turns {
 
     /// Divides the device among the containers with work in flight.
     fn divide(&mut self, now: u64) {
-        let active = |page: &&Page| page.is_active(now);
-        let limits = self.pages.iter().filter(active).filter_map(|page| page.limit);
-        self.active = limits.fold(Demand::NONE, Demand::with);
+        self.active = self.demand(0, now);
         for page in &mut self.pages {
             let Some(limit) = page.limit.filter(|limit| limit.borrows()) else { continue };
-            let all = if page.is_active(now) { self.active } else { self.active.with(limit) };
-            page.parts = [all, all.with(self.limit)].map(|all| all.part(limit));
+            let all = if page.is_active(0, now) { self.active } else { self.active.with(limit) };
+            let beside = all.with_present(self.limit, false);
+            page.parts = [all, beside].map(|all| all.part(limit));
         }
+    }
+
+    /// Returns the demand of the containers that are active for a launch of `launch_ns`.
+    fn demand(&self, launch_ns: u64, now: u64) -> Demand {
+        let active = |page: &&Page| page.is_active(launch_ns, now);
+        let limits = self.pages.iter().filter(active).filter_map(|page| Some((page, page.limit?)));
+        limits.fold(Demand::NONE, |all, (page, limit)| all.with_present(limit, page.is_held))
+    }
+
+    /// Returns whether a container was seen that borrows: it has to know of waits.
+    pub(crate) fn are_watched(&self) -> bool {
+        let limits = self.pages.iter().filter_map(|page| page.limit);
+        limits.into_iter().any(ComputeLimit::borrows)
     }
 
     /// Sets what this process's container may have.
@@ -135,13 +147,16 @@ impl Turns {
         self.limit = limit;
     }
 
-    /// Returns the part of the device that this process's container may have beside the others with work in flight;
-    /// `None` if there is none for it. Unless all others were seen lately that is its guarantee, and of low priority the
+    /// Returns the part of the device that this process's container may have, for a launch of `launch_ns`, beside the
+    /// others with work in flight; `None` if there is none for it. Unless all others were seen lately that is its guarantee, and of low priority the
     /// least: a process that can keep itself from seeing them is lent nothing.
-    pub(crate) fn available(&self, now: u64) -> Option<Share> {
+    pub(crate) fn available(&self, launch_ns: u64, now: u64) -> Option<Share> {
         let is_fresh = now.saturating_sub(self.looked_at) < FRESH_NS;
         if self.has_looked && self.sees_all && is_fresh {
-            self.active.with(self.limit).part(self.limit)
+            // Low priority leaves the device to others as soon as they work, and waits for no longer pause of theirs.
+            let is_short = launch_ns <= lending::ACTIVE_NS || self.limit.guaranteed().is_none();
+            let active = if is_short { self.active } else { self.demand(launch_ns, now) };
+            active.with(self.limit).part(self.limit)
         } else {
             Some(self.limit.share())
         }

@@ -1,15 +1,25 @@
 //! The part of a device that a container may use while others leave theirs unused.
 //!
 //! What no active container is guaranteed is divided among the active ones that borrow, by what is guaranteed to each.
-//! Low priority has nothing guaranteed, and so gets what is left if no other one borrows, in equal parts. Nothing here
-//! depends on what a container says of itself but whether it has work in flight: a false one gets or leaves what was
-//! free, and takes from no guarantee.
+//! Low priority has nothing guaranteed. It gets what is left if no other one borrows and none with a guarantee has work
+//! on the device: all of them pause, or are held back by their own limits. Nothing here depends on what a container says of
+//! itself but whether it has work: a false one gets or leaves what was free, and takes from no guarantee.
 
 use crate::units::{ComputeLimit, Share};
 
-/// A container is active if it had work in flight within this time: its guarantee is not lent. A program that waits for each
-/// launch shows nothing while it waits for its turn: with 2 ms, one of 70 % gets 20 beside a training step of 30.
-pub(crate) const ACTIVE_NS: u64 = 10_000_000;
+/// A container whose work has ended is active for this long: its guarantee is not lent. A launch that takes longer is lent
+/// nothing before a pause of its own length: `W5 training step`, 70, pauses for 15 ms, and would lose 7 points to
+/// `W2 40 ms kernels`, 30.
+pub(crate) const ACTIVE_NS: u64 = 1_000_000;
+/// One with work in flight that shows nothing new is active for this long: it may wait for its turn, and may have ended
+/// without its process having looked.
+pub(crate) const SILENT_NS: u64 = 4_000_000;
+/// One in which a thread waits for work, or a launch is held back, is active for this long after the latest news: a process
+/// that was killed there waits in its report for ever. Without the notice `W1 10 us kernels`, 50, takes 6 points of the 33
+/// of `W8 10 us, sync`, 50.
+pub(crate) const WAITING_NS: u64 = 10_000_000_000;
+/// A launch of unknown length is lent nothing before this long a pause.
+pub(crate) const UNKNOWN_LAUNCH_NS: u64 = 20_000_000;
 /// A borrower is never given all of the device: what comes back to its owner would wait for all that was queued.
 const MOST_PARTS: u16 = Share::DENOMINATOR - 1;
 
@@ -21,11 +31,13 @@ pub(crate) struct Demand {
     borrowing: u64,
     /// How many have low priority.
     low: u64,
+    /// One with a guarantee has work on the device, or had lately: its own limit does not hold it back.
+    is_used: bool,
 }
 
 impl Demand {
     /// No container.
-    pub(crate) const NONE: Self = Self { guaranteed: 0, borrowing: 0, low: 0 };
+    pub(crate) const NONE: Self = Self { guaranteed: 0, borrowing: 0, low: 0, is_used: false };
 
     /// Adds a container.
     pub(crate) fn with(self, limit: ComputeLimit) -> Self {
@@ -39,12 +51,18 @@ impl Demand {
         }
     }
 
+    /// Adds one that is present, with work on the device unless it `is_held` back by its own limit.
+    pub(crate) fn with_present(self, limit: ComputeLimit, is_held: bool) -> Self {
+        let is_used = limit.guaranteed().is_some() && !is_held;
+        Self { is_used: self.is_used || is_used, ..self.with(limit) }
+    }
+
     /// Returns the part of one of these containers; `None` if there is none for it.
     pub(crate) fn part(self, limit: ComputeLimit) -> Option<Share> {
         let own = u64::from(limit.guaranteed().map_or(0, Share::parts));
         let free = u64::from(Share::DENOMINATOR).saturating_sub(self.guaranteed);
         let lent = match own {
-            0 if self.borrowing > 0 => 0,
+            0 if self.borrowing > 0 || self.is_used => 0,
             0 => free / self.low.max(1),
             own if limit.borrows() => free.saturating_mul(own) / self.borrowing.max(own),
             _ => 0,
@@ -96,11 +114,17 @@ mod tests {
 
     #[test]
     fn low_priority_has_only_what_is_left() {
-        assert_eq!(parts(LOW, &[]), MOST_PARTS);
-        assert_eq!(parts(LOW, &[ComputeLimit::fixed(percent(60))]), 4_000);
-        assert_eq!(parts(LOW, &[LOW, ComputeLimit::fixed(percent(60))]), 2_000);
-        assert_eq!(parts(LOW, &[burst(10)]), 0, "the other one takes all");
-        assert_eq!(parts(LOW, &[ComputeLimit::fixed(Share::FULL)]), 0);
+        let beside = |is_held: bool, others: &[ComputeLimit]| {
+            let add = |all: Demand, other: &ComputeLimit| all.with_present(*other, is_held);
+            let demand = others.iter().fold(Demand::NONE, add).with(LOW);
+            demand.part(LOW).map_or(0, Share::parts)
+        };
+        let fixed = ComputeLimit::fixed(percent(60));
+        assert_eq!(beside(false, &[]), MOST_PARTS);
+        assert_eq!(beside(false, &[fixed]), 0, "the other one has work on the device");
+        assert_eq!(beside(true, &[fixed]), 4_000, "its own limit holds it back");
+        assert_eq!(beside(false, &[LOW]), 5_000);
+        assert_eq!(beside(true, &[burst(10)]), 0, "the other one takes all");
         assert_eq!(parts(burst(10), &[LOW]), MOST_PARTS);
     }
 
@@ -115,7 +139,7 @@ mod tests {
                 1 => ComputeLimit::burst(share(parts), share(most)),
                 _ => ComputeLimit::low_priority(share(most)),
             }).collect();
-            let all = limits.iter().fold(Demand::NONE, |all, limit| all.with(*limit));
+            let all = limits.iter().fold(Demand::NONE, |all, limit| all.with_present(*limit, false));
             let of = |limit: Option<Share>| u32::from(limit.map_or(0, Share::parts));
             let guaranteed: u32 = limits.iter().map(|limit| of(limit.guaranteed())).sum();
             let given: u32 = limits.iter().map(|limit| of(all.part(*limit))).sum();

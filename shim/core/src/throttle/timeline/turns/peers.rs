@@ -1,6 +1,6 @@
 //! What is kept of the peers on a device: the credit of each container's page, and what each peer has left to be given.
 
-use super::lending::ACTIVE_NS;
+use super::lending::{ACTIVE_NS, SILENT_NS, WAITING_NS};
 use crate::{
     throttle::usage_report::{PeerReport, UNKNOWN_NS, UsageReport},
     units::{ComputeLimit, Share},
@@ -14,8 +14,11 @@ pub(crate) struct Page {
     pub(crate) limit: Option<ComputeLimit>,
     /// The part of the device that it may have at present: while this process's container is idle, and beside it.
     pub(crate) parts: [Option<Share>; 2],
-    /// When it last had work in flight; `None` if it was not seen to.
+    /// When it last showed work; `None` if it was not seen to. And whether it had work in flight at the latest look.
     pub(crate) active_at: Option<u64>,
+    pub(crate) is_in_flight: bool,
+    /// Its launches are held back by its own limit, and nothing of it is on the device.
+    pub(crate) is_held: bool,
     pub(crate) allowed_ns: u64,
     /// The same of what its processes are taken to have been given at most.
     pub(crate) most_allowed_ns: u64,
@@ -41,6 +44,8 @@ pub(crate) struct Peer {
     /// For how long it had work in flight since the latest look.
     pub(crate) there_ns: u64,
     pub(crate) is_in_flight: bool,
+    /// Since when a thread of it has been waiting and nothing has changed; `None` if none waits.
+    pub(crate) waits_since: Option<u64>,
     pub(crate) seen_at: u64,
 }
 
@@ -70,6 +75,8 @@ impl Page {
             limit: published.limit,
             parts: [guaranteed; 2],
             active_at: None,
+            is_in_flight: false,
+            is_held: false,
             allowed_ns,
             most_allowed_ns: allowed_ns,
             seen_at: now,
@@ -93,9 +100,10 @@ impl Page {
         }
     }
 
-    /// Returns whether its container had work in flight lately.
-    pub(crate) fn is_active(&self, now: u64) -> bool {
-        self.active_at.is_some_and(|at| now.saturating_sub(at) < ACTIVE_NS)
+    /// Returns whether its container is taken to have work, for a launch of `launch_ns` that would run in its time.
+    pub(crate) fn is_active(&self, launch_ns: u64, now: u64) -> bool {
+        let least_ns = if self.is_in_flight { SILENT_NS } else { ACTIVE_NS };
+        self.active_at.is_some_and(|at| now.saturating_sub(at) < least_ns.max(launch_ns))
     }
 
     /// Takes back what counted, in the mean and at most.
@@ -121,6 +129,7 @@ impl Peer {
             was_ahead_ns: 0,
             there_ns: 0,
             is_in_flight,
+            waits_since: None,
             seen_at: now,
         }
     }
@@ -171,11 +180,20 @@ impl Peer {
         // A process that makes no call publishes nothing: of work in flight, no more is left than was reported.
         let [left_ns, most_ns] = self.left_ns;
         let has_more = report.work != self.work || left_ns > 0 || report.may_be_long();
-        if (self.there_ns > 0 || report.is_in_flight()) && has_more {
+        let begins = self.waits_since.filter(|_| report.work == self.work).unwrap_or(now);
+        let waits = report.waits() || report.is_held_back();
+        self.waits_since = waits.then_some(begins);
+        let waits = self.waits_since.is_some_and(|since| now.saturating_sub(since) < WAITING_NS);
+        // Work in flight of which nothing is seen may have ended without the process having looked.
+        let works = if report.is_in_flight() { has_more } else { self.there_ns > 0 };
+        if works || waits {
             page.active_at = Some(now);
         }
+        page.is_in_flight = report.is_in_flight();
         let add = |ns: i64, more| ns.saturating_add_unsigned(more).min(signed(MOST_LEFT_NS));
         self.left_ns = [add(left_ns, counts), add(most_ns, at_most)];
+        let is_done = !report.is_in_flight() || self.left_ns[0] <= 0;
+        page.is_held = report.is_held_back() && !report.waits() && is_done;
         // What turned out later not to have been in flight is not counted twice. That of another container is held to less
         // than a turn of it, as the own is: without that, `T12 10 us, 30 in every other 1 s, beside 70` costs the other
         // one 7 points.
