@@ -40,6 +40,8 @@ pub struct Cell {
     pub wait_p99: f64,
     /// The longest.
     pub wait_most: f64,
+    /// For how much of the time its threads did nothing, from 0 to 1.
+    pub paused: f64,
     /// Work per second, in solo nanoseconds.
     work_rate: f64,
 }
@@ -143,6 +145,9 @@ pub(crate) fn summary(
         wait_p50: wait(50),
         wait_p99: wait(99),
         wait_most: wait(100),
+        paused: float(sum(|outcome| outcome.paused_ns))
+            / float(length)
+            / float(outcomes.len() as u64).max(1.0),
         work_rate,
     }
 }

@@ -209,7 +209,7 @@ fn collectives(all: &mut Vec<Scene>) {
 
 /// Pages with false reports.
 fn false_reports(all: &mut Vec<Scene>) {
-    let page = |places, says| Page { places, percent: 1, says };
+    let page = Page::of_one_percent;
     for (kind, pages) in [
         ("64 places at 4 x the clock", vec![page(64, Says::Busy(400))]),
         ("1 place at 4 x the clock", vec![page(1, Says::Busy(400))]),
@@ -240,7 +240,7 @@ fn false_reports(all: &mut Vec<Scene>) {
 fn rare_launches(all: &mut Vec<Scene>) {
     for count in [0, 4, 64] {
         let job = Job { pause_ns: 50 * MS, ..Job::waited_for(5 * MS) };
-        let page = Page { places: 1, percent: 1, says: Says::Nothing };
+        let page = Page::of_one_percent(1, Says::Nothing);
         let name = format!("T8 a launch each 50 ms, {count} idle pages, 50");
         let (pages, extra) = (vec![page; count], Extra::Waits(0.05, 1.0));
         let containers = vec![Container::one(50, job)];

@@ -138,7 +138,8 @@ impl Scene {
         let length = float(self.seconds) * 1e9;
         let goal = can.map_or(asked, |can| can.min(asked));
         let longest = float(of.longest_ns());
-        let reported: f64 = self.pages.iter().map(|page| f64::from(page.percent)).sum();
+        let reported: f64 =
+            self.pages.iter().map(|page| f64::from(page.limit.share().percent())).sum();
         let windows = |length: usize| bins.windows(length.min(bins.len())).map(percent_of);
         let most = windows(10 * SECOND).fold(0.0, f64::max);
         let allowed = asked + POINTS + reported;

@@ -218,7 +218,7 @@ fn page(dice: &mut Dice) -> Page {
         4 => Says::Swings,
         _ => Says::Most,
     };
-    Page { places: dice.between(1, 64), percent: 1, says }
+    Page::of_one_percent(dice.between(1, 64), says)
 }
 
 /// Describes the containers in short.

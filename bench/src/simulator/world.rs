@@ -55,6 +55,8 @@ pub struct Outcome {
     pub held_most: u64,
     /// Its meter's totals.
     pub totals: Totals,
+    /// For how long its threads did nothing, in the mean of the threads.
+    pub paused_ns: u64,
 }
 
 /// The simulated machine and the clock.
@@ -91,6 +93,8 @@ struct Tenant<'a> {
     /// When it held a stream.
     held_at: u64,
     held_most: u64,
+    /// For how long its threads have done nothing, in sum.
+    paused_ns: u64,
     first: usize,
     limits: Vec<Option<(usize, ComputeLimit)>>,
     places: Vec<Place<'a>>,
@@ -193,6 +197,7 @@ impl<'a> World<'a> {
             ended_at: None,
             held_at,
             held_most,
+            paused_ns: 0,
             first,
             limits,
             places,
@@ -309,12 +314,17 @@ impl<'a> World<'a> {
             totals: place.totals(),
             waits: place.waits,
             metered: place.metered,
+            paused_ns: 0,
         };
+        let threads = &self.threads;
         let tenants = self.processes.into_iter().enumerate();
         let outcomes = tenants.map(|(process, tenant)| {
             let held_most = tenant.held_most;
+            let own = threads.iter().filter(|thread| thread.process == process).count() as u64;
+            let paused_ns = tenant.paused_ns / own.max(1);
             let places = tenant.places.into_iter().zip(cards);
-            let outcomes = places.map(|place| Outcome { held_most, ..outcome(process, place) });
+            let outcomes =
+                places.map(|place| Outcome { held_most, paused_ns, ..outcome(process, place) });
             outcomes.collect()
         });
         outcomes.collect()

@@ -14,10 +14,18 @@ use gpucap_core::units::{ComputeLimit, Share};
 pub struct Page {
     /// The number of seats with a report.
     pub places: u64,
-    /// The container's share in percent, as the node knows it.
-    pub percent: u16,
+    /// What the container may have, as the node knows it.
+    pub limit: ComputeLimit,
     /// The content of its reports.
     pub says: Says,
+}
+
+impl Page {
+    /// Makes the page of a container with a fixed share of 1 %.
+    #[must_use]
+    pub const fn of_one_percent(places: u64, says: Says) -> Self {
+        Self { places, limit: ComputeLimit::fixed(Share::LEAST), says }
+    }
 }
 
 /// The last report of an ended process.
@@ -44,10 +52,17 @@ pub enum Says {
     Swings,
     /// The largest number in every word.
     Most,
+    /// A thread waits for work of which there is none.
+    Waits,
+    /// A launch is held back that does not exist.
+    HeldBack,
 }
 
 /// Set in the second word while work is in flight.
 const OUT: u64 = 1 << 63;
+/// Set while a thread waits for work, and while a launch is held back.
+const WAITS: u64 = 1 << 61;
+const HELD: u64 = 1 << 60;
 
 impl Says {
     fn at(self, now: u64) -> UsageReport {
@@ -63,6 +78,9 @@ impl Says {
             }
             Self::Swings => (now / 1_000_000 % 2 * 3_600_000_000_000, OUT | 1),
             Self::Most => (u64::MAX, u64::MAX),
+            // The work changes: a wait without news counts for a time only.
+            Self::Waits => (now, WAITS),
+            Self::HeldBack => (now, HELD),
         };
         UsageReport { work, occupied }
     }
@@ -100,6 +118,20 @@ impl World<'_> {
         place.meters.iter_mut().for_each(|meter| meter.look(peers.iter().copied(), now));
         place.looks.looked(now, now + took);
         took
+    }
+
+    /// A call that waits for a stream, or for all of them, begins or has returned.
+    pub(super) fn waits(&mut self, thread: usize, stream: Option<usize>, begins: bool) {
+        let tenant = &mut self.processes[self.threads[thread].process];
+        let mut cards: Vec<usize> = match stream {
+            Some(stream) => vec![tenant.streams[stream].card],
+            None => tenant.streams.iter().map(|line| line.card).collect(),
+        };
+        cards.dedup();
+        for card in cards {
+            let Some(meter) = tenant.places[card].meters.first_mut() else { continue };
+            if begins { meter.wait_begins() } else { meter.wait_ends() }
+        }
     }
 
     /// The reports of the other processes: those of the own container each for itself, the others with their page and
@@ -147,10 +179,9 @@ impl World<'_> {
         });
         let of_pages = self.pages.iter().zip(KEYS..).map(|(page, number)| {
             let says = (0..page.places).map(|_| page.says.at(self.now));
-            let limit = Share::from_percent(page.percent).map(ComputeLimit::fixed);
             PeerReport {
                 page: number,
-                limit,
+                limit: Some(page.limit),
                 key: number,
                 report: UsageReport::together(says, self.now),
             }

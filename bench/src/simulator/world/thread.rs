@@ -170,6 +170,7 @@ impl<'a> World<'a> {
                 }
             }
             State::Synced { stream, began } => {
+                self.waits(thread, stream, false);
                 let took = self.synced(thread, stream, began);
                 self.later(thread, took, State::Next);
             }
@@ -193,9 +194,12 @@ impl<'a> World<'a> {
         match program(self.now, &mut self.dice) {
             Act::Launch { stream, kernel } => self.ask(thread, stream, kernel, self.now),
             Act::Copy { stream, ns } => self.later(thread, 0, State::Copying { stream, ns }),
-            Act::Sync(stream) => self.later(thread, 0, State::Syncing { stream, began: self.now }),
-            Act::Think(ns) => self.later(thread, ns, State::Next),
-            Act::Until(at) => self.later(thread, at.saturating_sub(self.now), State::Next),
+            Act::Sync(stream) => {
+                self.waits(thread, stream, true);
+                self.later(thread, 0, State::Syncing { stream, began: self.now });
+            }
+            Act::Think(ns) => self.pause(thread, ns),
+            Act::Until(at) => self.pause(thread, at.saturating_sub(self.now)),
             Act::Hold(stream) => {
                 self.processes[process].held_at = self.now;
                 self.later(thread, 0, State::Holding { stream });
@@ -316,6 +320,11 @@ impl<'a> World<'a> {
             None => State::Next,
         };
         self.later(thread, over, state);
+    }
+
+    fn pause(&mut self, thread: usize, ns: u64) {
+        self.processes[self.threads[thread].process].paused_ns += ns;
+        self.later(thread, ns, State::Next);
     }
 
     /// Returns how long it took.
