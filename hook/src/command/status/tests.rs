@@ -50,6 +50,7 @@ pub(crate) fn status() -> Status {
         refusals: 3,
         time: Time::default(),
         last_worked_ns: None,
+        sampled: None,
         waited_ns: 0,
         owed_for_ns: 0,
         kinds: [GIB, 0, 0, 0, 0, GIB / 2, 0, 0, 0],
