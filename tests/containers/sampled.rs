@@ -89,7 +89,7 @@ impl Sampled {
     }
 
     /// A program of the machine, without gpucap, that keeps the card busy until it is dropped.
-    fn stranger(&self) -> Result<Actor> {
+    fn unmanaged(&self) -> Result<Actor> {
         let share = Program::new("share").flags(&["-lcuda", "-pthread"]).build()?;
         let run = World::bare(Driver::Stub).run(&share)?.env("STUB_GPU_DIR", self.installed.card());
         ["k_5ms", "4", "600000"].iter().fold(run, Run::arg).start()
@@ -153,7 +153,7 @@ fn shares(runtime: Runtime) -> Result {
     let node = Sampled::new(runtime)?;
     let container = node.container(Some(30))?;
     let mut first = start(&container)?;
-    let _stranger = node.stranger()?;
+    let _unmanaged = node.unmanaged()?;
     let kernels = [["k_10us", "100"], ["k_2ms", "8"], ["k_40ms", "2"]];
     for [kernel, depth] in kernels {
         let without = share(&container, &[kernel, depth, "6000"])?;
@@ -178,11 +178,11 @@ fn by_data(runtime: Runtime) -> Result {
     let mut first = start(&container)?;
     let _sampler = node.sampler(&container)?;
     let alone = share(&container, &["spin_ns", "50", "8000"])?;
-    let stranger = node.stranger()?;
+    let unmanaged = node.unmanaged()?;
     node.wait_for_pages(1)?;
     let beside = share(&container, &["spin_ns", "50", "8000"])?;
     println!("alone {alone:.1}, beside {beside:.1} of 30 %");
-    drop(stranger);
+    drop(unmanaged);
     expect(alone <= 30.0 + MORE && beside <= 30.0 + MORE, || format!("{alone:.1} {beside:.1}"))?;
     first.end().map(drop)
 }
@@ -236,7 +236,7 @@ fn left(runtime: Runtime) -> Result {
     let node = Sampled::new(runtime)?;
     let container = node.container(Some(30))?;
     let mut first = start(&container)?;
-    let _stranger = node.stranger()?;
+    let _unmanaged = node.unmanaged()?;
     let sampler = node.sampler(&container)?;
     node.wait_for_pages(1)?;
     let _second = node.sampler(&container)?;

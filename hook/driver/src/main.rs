@@ -9,7 +9,7 @@
 //! gpus                    driver VERSION, gpu GPU-... | gpu GPU-... MIG-...   each card, or each of its MIG instances
 //! context NAME            context BYTES process|card, total BYTES             of the one device that CUDA shows
 //! limit CGROUP NAME=BYTES ...     limited NAME CODE TEXT                      the driver's answer for each
-//! samples                 busy GPU PID PERCENT, look GPU NS, none GPU TEXT    until nobody reads (`samples`)
+//! samples                 busy GPU PID PERCENT, look GPU NS, none GPU TEXT    until the output is closed (`samples`)
 //! ```
 //!
 //! One device is measured by one process: what a second context in the same process takes is less.
@@ -50,7 +50,7 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => {
-            // Nobody may read it.
+            // The output may be closed.
             drop(writeln!(io::stdout(), "error {}", error.to_string().replace('\n', " ")));
             ExitCode::FAILURE
         }

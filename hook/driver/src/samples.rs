@@ -1,4 +1,4 @@
-//! `gpucap-driver samples`: for which part of the time each card worked for each process, until nobody reads it.
+//! `gpucap-driver samples`: for which part of the time each card worked for each process, until its output is closed.
 //!
 //! ```text
 //! busy GPU-<uuid> PID PERCENT    a process for which the card worked

@@ -12,7 +12,6 @@ use gpucap_core::limits::LimitsFile;
 use gpucap_core::limits::file::{Entry, Label};
 use gpucap_core::limits::live::LiveEntry;
 use gpucap_core::units::{Amount, Bytes};
-use gpucap_core::uuid::Uuid;
 use gpucap_plan::NativeLimit;
 use serde_json::{Value, json as value};
 use std::collections::BTreeMap;

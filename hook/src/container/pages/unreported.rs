@@ -3,7 +3,7 @@
 //!
 //! They lie among those of the containers, so that these read them, and only while there is one that has its own. Each
 //! has a share file of 100 %. They belong to the process that writes them, and go with it: by the next start of a
-//! container, `poststop`, `gpucap gc` or the next process that publishes. A page that nobody writes any more counts for
+//! container, `poststop`, `gpucap gc` or the next process that publishes. a page that is not written any more counts for
 //! nothing, since its work does not grow. Two processes that published the same would count it twice: one holds the
 //! [`Lock`].
 
@@ -30,7 +30,10 @@ const MOST: usize = 32;
 
 /// The right to publish on this node, as long as it is kept.
 #[derive(Debug)]
-pub(crate) struct Lock(#[expect(dead_code, reason = "held until it is closed")] File);
+pub(crate) struct Lock {
+    /// Holds it until it is closed.
+    _file: File,
+}
 
 impl Lock {
     /// Takes it. `None`: another process has it.
@@ -38,7 +41,7 @@ impl Lock {
         fs::create_dir_all(&node.run_dir)?;
         let file = File::create(Path::new(&node.run_dir).join("sampled"))?;
         match file.try_lock() {
-            Ok(()) => Ok(Some(Self(file))),
+            Ok(()) => Ok(Some(Self { _file: file })),
             Err(fs::TryLockError::WouldBlock) => Ok(None),
             Err(fs::TryLockError::Error(why)) => Err(why),
         }

@@ -160,7 +160,7 @@ mod tests {
         assert!(!sampled.report(1_040 * MS).is_in_flight());
         sampled.add(170 * MS, 170 * MS, 1_170 * MS);
         assert!(sampled.report(1_424 * MS).is_in_flight(), "the next one may be late");
-        assert!(!sampled.report(1_425 * MS).is_in_flight(), "nobody samples any more");
+        assert!(!sampled.report(1_425 * MS).is_in_flight(), "no more samples come");
         sampled.add(0, 170 * MS, 1_500 * MS);
         assert_eq!(sampled.report(1_600 * MS), sampled.report(9_000 * MS));
     }
