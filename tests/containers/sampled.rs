@@ -154,7 +154,7 @@ fn shares(runtime: Runtime) -> Result {
     let container = node.container(Some(30))?;
     let mut first = start(&container)?;
     let _unmanaged = node.unmanaged()?;
-    let kernels = [["k_10us", "100"], ["k_2ms", "8"], ["k_40ms", "2"]];
+    let kernels = [["k_10us", "1000"], ["k_2ms", "8"], ["k_40ms", "2"]];
     for [kernel, depth] in kernels {
         let without = share(&container, &[kernel, depth, "6000"])?;
         println!("{kernel}: {without:.1} of 30 % without samples");
