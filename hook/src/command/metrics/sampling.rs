@@ -184,7 +184,7 @@ impl<'s> Sampler<'s> {
     fn look(&mut self, gpu: Uuid, busy: Vec<(String, u32, u64)>, length_ns: u64) {
         let (now, unix_ns) = (sys::monotonic_ns(), sys::unix_ns());
         let began_at = self.began_at;
-        let clock = self.clocks.entry(gpu).or_insert(Clock::new(began_at));
+        let clock = self.clocks.entry(gpu).or_insert_with(|| Clock::new(began_at));
         let length_ns = clock.cover(length_ns, now);
         let (mut reported, mut unreported) = (0, BTreeMap::new());
         let mut used: BTreeMap<String, u64> = BTreeMap::new();

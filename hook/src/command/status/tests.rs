@@ -1,9 +1,7 @@
 //! Text and JSON of one picture, and the manual's page about them.
 
 use super::*;
-use crate::command::status::json;
-use crate::command::status::unlisted::Unlisted;
-use crate::command::status::view::Time;
+use crate::command::status::{json, unlisted::Unlisted, view::Time};
 use crate::container::native_limit::NativeLimitSet;
 use crate::container::records::Record;
 use crate::node::proc::Process;
@@ -12,6 +10,7 @@ use gpucap_core::limits::LimitsFile;
 use gpucap_core::limits::file::{Entry, Label};
 use gpucap_core::limits::live::LiveEntry;
 use gpucap_core::units::{Amount, Bytes};
+use gpucap_core::uuid::Uuid;
 use gpucap_plan::NativeLimit;
 use serde_json::{Value, json as value};
 use std::collections::BTreeMap;
