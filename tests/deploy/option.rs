@@ -116,7 +116,8 @@ fn samples() -> Result {
     let metrics = containers.into_iter().flatten().find(|it| it["name"] == "metrics");
     let metrics = metrics.ok_or_else(|| Stop::fail("no metrics"))?;
     let words = ["nsenter", "-t", "1", "-m", "/opt/gpucap/current/bin/gpucap", "metrics"];
-    let words = [&words[..], &["--listen=0.0.0.0:9744", "--sample"]].concat();
+    let through = "--through=systemd-run --quiet --pipe --wait --collect";
+    let words = [&words[..], &["--listen=0.0.0.0:9744", "--sample", through]].concat();
     expect(metrics["command"] == json!(words), || metrics["command"].to_string())?;
     let added = &metrics["securityContext"]["capabilities"]["add"];
     let expected = json!(["SYS_PTRACE", "DAC_READ_SEARCH", "SYS_ADMIN", "SYS_CHROOT"]);

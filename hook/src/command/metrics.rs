@@ -39,6 +39,15 @@ pub(crate) struct Options {
     /// processes that publish none
     #[arg(long, requires = "listen")]
     sample: bool,
+    /// Start `gpucap-driver` by these words, separated by spaces, where this process may not open the GPUs
+    #[arg(
+        long,
+        value_name = "WORDS",
+        requires = "sample",
+        default_value = "",
+        hide_default_value = true
+    )]
+    through: String,
     /// The node's configuration: where the hook keeps what it knows of containers
     #[arg(long, value_name = "FILE", default_value = Node::PATH)]
     config: PathBuf,
@@ -58,10 +67,12 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     let (socket, address) =
         listening.map_err(|why| Error::Listen { address: address.to_string(), why })?;
     output::notice(format!("metrics: http://{address}{}", serve::PATH));
-    let sampling = Sampling::default();
+    let sampling = &Sampling::default();
     thread::scope(|scope| {
         if options.sample {
-            scope.spawn(|| sampling.follow(&options.config));
+            let through: Vec<String> =
+                options.through.split_whitespace().map(str::to_owned).collect();
+            scope.spawn(move || sampling.follow(&options.config, &through));
         }
         // It may change while this serves.
         serve::serve(&socket, || {

@@ -43,8 +43,17 @@ impl Driver {
         Ok(Self { program, libraries: node.driver_libraries.clone() })
     }
 
-    fn command(&self, words: &[String]) -> Command {
-        let mut command = Command::new(&self.program);
+    fn command(&self, words: &[String], through: &[String]) -> Command {
+        let mut command = match through {
+            [] => Command::new(&self.program),
+            [first, rest @ ..] => {
+                let mut command = Command::new(first);
+                // What it becomes may not have its environment.
+                let libraries = self.libraries.iter().map(|path| format!("LD_LIBRARY_PATH={path}"));
+                command.args(rest).arg("env").args(libraries).arg(&self.program);
+                command
+            }
+        };
         command.args(words).env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).current_dir("/");
         command.envs(self.libraries.as_ref().map(|path| ("LD_LIBRARY_PATH", path)));
@@ -55,12 +64,13 @@ impl Driver {
         format!("{}: {}", self.program.display(), crate::error::reason(why))
     }
 
-    /// Starts it with these words, to be followed until the result is dropped.
+    /// Starts it with these words, to be followed until the result is dropped; by the words of another program if there
+    /// are any.
     ///
     /// # Errors
     /// It cannot be started: one line.
-    pub(crate) fn follow(&self, words: &[String]) -> Result<Following, String> {
-        let child = self.command(words).spawn().map_err(|why| self.unable(&why))?;
+    pub(crate) fn follow(&self, words: &[String], through: &[String]) -> Result<Following, String> {
+        let child = self.command(words, through).spawn().map_err(|why| self.unable(&why))?;
         Ok(Following { child, text: Vec::new() })
     }
 
@@ -74,7 +84,7 @@ impl Driver {
         shown: Option<&str>,
         most: Duration,
     ) -> Result<Vec<String>, String> {
-        let mut command = self.command(words);
+        let mut command = self.command(words, &[]);
         command.envs(shown.map(|name| ("CUDA_VISIBLE_DEVICES", name)));
         let unable = |why| self.unable(&why);
         let mut child = command.spawn().map_err(unable)?;

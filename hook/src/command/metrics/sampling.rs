@@ -59,11 +59,12 @@ const FIRST_PID_NAMESPACE: u64 = 0xefff_fffc;
 
 impl Sampling {
     /// Samples until the process ends.
-    pub(super) fn follow(&self, config: &Path) -> ! {
+    pub(super) fn follow(&self, config: &Path, through: &[String]) -> ! {
         let mut last = String::new();
         loop {
             let node = inputs::node_or_default(config).unwrap_or_default();
-            let Err(why) = Sampler::begin(node, self).and_then(|mut sampler| sampler.run());
+            let Err(why) =
+                Sampler::begin(node, through, self).and_then(|mut sampler| sampler.run());
             self.lock().gpus.clear();
             if why != last {
                 output::notice(format!("metrics: no samples: {why}; trying again"));
@@ -111,7 +112,7 @@ struct Sampler<'s> {
 }
 
 impl<'s> Sampler<'s> {
-    fn begin(node: Node, shared: &'s Sampling) -> Result<Self, String> {
+    fn begin(node: Node, through: &[String], shared: &'s Sampling) -> Result<Self, String> {
         let failed = |why| reason(&why);
         if Process::own().namespace("pid") != Some(FIRST_PID_NAMESPACE) {
             return Err("the driver numbers processes as in the first pid namespace, and this is another one".into());
@@ -119,7 +120,7 @@ impl<'s> Sampler<'s> {
         let lock = Lock::take(&node).map_err(failed)?;
         let lock = lock.ok_or("another gpucap samples on this node")?;
         let pages = NodePages::new(&node, &lock).map_err(failed)?;
-        let driver = Driver::find(&node)?.follow(&["samples".to_owned()])?;
+        let driver = Driver::find(&node)?.follow(&["samples".to_owned()], through)?;
         let now = sys::monotonic_ns();
         Ok(Self {
             node,

@@ -12,15 +12,15 @@ of all pods on the node: see the NetworkPolicy.
     - -t
     - "1"
     - -m
-    {{- range splitList " " .Values.node.run | compact }}
-    - {{ . | quote }}
-    {{- end }}
     {{- end }}
     - /opt/gpucap/current/bin/gpucap
     - metrics
     - --listen=0.0.0.0:9744
     {{- if .Values.metrics.sample }}
     - --sample
+    {{- with .Values.node.run }}
+    - {{ printf "--through=%s" . | quote }}
+    {{- end }}
     {{- end }}
   ports:
     - name: metrics
