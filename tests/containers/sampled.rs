@@ -98,7 +98,15 @@ impl Sampled {
     fn sampler(&self, container: &Container) -> Result<Sampler> {
         let mut command = Command::new("nsenter");
         command.args(&self.node.entering()[1..]).arg(self.installed.gpucap());
-        command.args(["metrics", "--listen", "127.0.0.1:0", "--sample", "--config"]);
+        command.args([
+            "metrics",
+            "--listen",
+            "127.0.0.1:0",
+            "--sample",
+            "--through",
+            "nice -n 0",
+            "--config",
+        ]);
         let mut child = command.arg(container.path("node.json")).stderr(Stdio::piped()).spawn()?;
         let mut line = String::new();
         if let Some(said) = child.stderr.take() {
