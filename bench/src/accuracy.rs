@@ -5,6 +5,7 @@
 //! its bound is a failed check. **Simulated, virtual time: not a measurement of any card.**
 //!
 //! * [`cell`]: one run. * [`sharing`]: several containers on one card. * [`bounds`]: what is allowed.
+//! * [`unreported`]: beside a program that publishes nothing.
 //! * [`picture`]: the lines of a run for people.
 
 pub mod bounds;
@@ -13,6 +14,7 @@ pub mod picture;
 pub mod sharing;
 #[cfg(test)]
 mod tests;
+pub mod unreported;
 
 use crate::files::Files;
 use crate::report::Report;
@@ -49,6 +51,15 @@ pub fn run(_: &Files, effort: Effort, report: &mut Report) -> Result {
             report.check(&format!("side by side: {}", cell.verdict(bound)), cell.is_within(bound));
         }
     }
+    unreported::all(effort == Effort::Quick, |setup, cell, bound| {
+        report.line(unreported::to_json(setup, cell, bound));
+        if let Some(bound) = bound {
+            let events = if setup.events_at_once { "at once" } else { "in turn" };
+            let what =
+                format!("beside an unreported process, events {events}: {}", cell.verdict(bound));
+            report.check(&what, cell.is_within(bound));
+        }
+    });
     Ok(())
 }
 

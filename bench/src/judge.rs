@@ -6,7 +6,7 @@
 //! * [`job`]: what a thread does, as data. * [`scene`]: containers under switches, and the contract. * [`named`]:
 //!   cells that once showed a defect. * [`search`]: random cells.
 
-pub mod job;
+mod job;
 pub mod named;
 pub mod scene;
 pub mod search;

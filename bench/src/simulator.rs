@@ -13,5 +13,5 @@ pub mod setup;
 pub mod workloads;
 mod world;
 
-pub use setup::{Ablation, Setup};
+pub use setup::{Ablation, Samples, Setup};
 pub use world::{Outcome, Page, Process, Says, World};

@@ -8,6 +8,7 @@ pub(crate) mod effective_limit;
 pub(crate) mod init;
 pub(crate) mod ledgers;
 pub(crate) mod live;
+pub(crate) mod membership;
 pub(crate) mod mount_table;
 pub(crate) mod mounts;
 pub(crate) mod native_limit;

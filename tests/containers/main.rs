@@ -53,6 +53,7 @@ mod podman;
 mod pods;
 mod refused;
 mod runtime;
+mod sampled;
 mod scraped;
 mod shares;
 mod upgrade;
@@ -74,6 +75,7 @@ fn main() -> ExitCode {
         capped::trials,
         assigned::trials,
         limited::trials,
+        sampled::trials,
         scraped::trials,
         peers::trials,
         kept::trials,

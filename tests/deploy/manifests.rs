@@ -36,10 +36,11 @@ pub(crate) const ALL: &str = "nri.enabled=true,dra.enabled=true,metrics.enabled=
     image.pullSecrets[0].name=registry";
 
 /// Sets of options, by a name.
-pub(crate) const SETS: [(&str, &str); 7] = [
+pub(crate) const SETS: [(&str, &str); 8] = [
     ("defaults", "uninstall=false"),
     ("nri", "nri.enabled=true"),
     ("metrics", "metrics.enabled=true,settings.run_dir=/srv/run"),
+    ("samples", "metrics.enabled=true,metrics.sample=true"),
     ("dra", "dra.enabled=true,node.kubelet=/srv/kubelet"),
     ("all", ALL),
     ("leaving", "uninstall=true"),

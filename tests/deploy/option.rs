@@ -36,6 +36,7 @@ pub(crate) fn trials() -> Vec<Trial> {
             rights,
         ),
         trial("option: the metrics may look at every process, and change nothing", metrics_rights),
+        trial("option: metrics that sample are a process of the node", samples),
     ]
 }
 
@@ -107,6 +108,20 @@ fn metrics_rights() -> Result {
         && security["allowPrivilegeEscalation"] == false
         && security["readOnlyRootFilesystem"] == true;
     expect(looks && pod["hostPID"] == true, || security.to_string())
+}
+
+fn samples() -> Result {
+    let object = daemonset("gpucap", "metrics.enabled=true,metrics.sample=true")?;
+    let containers = object["spec"]["template"]["spec"]["containers"].as_array();
+    let metrics = containers.into_iter().flatten().find(|it| it["name"] == "metrics");
+    let metrics = metrics.ok_or_else(|| Stop::fail("no metrics"))?;
+    let words = ["nsenter", "-t", "1", "-m", "/opt/gpucap/current/bin/gpucap", "metrics"];
+    let through = "--through=systemd-run --quiet --pipe --wait --collect";
+    let words = [&words[..], &["--listen=0.0.0.0:9744", "--sample", through]].concat();
+    expect(metrics["command"] == json!(words), || metrics["command"].to_string())?;
+    let added = &metrics["securityContext"]["capabilities"]["add"];
+    let expected = json!(["SYS_PTRACE", "DAC_READ_SEARCH", "SYS_ADMIN", "SYS_CHROOT"]);
+    expect(*added == expected, || added.to_string())
 }
 
 fn rights() -> Result {

@@ -149,6 +149,7 @@ pub(crate) const MODULES: &[Modules] = &[
             ("cuda", "what is asked of CUDA"),
             ("nvml", "what is asked of NVML"),
             ("cards", "what the cards of the machine are"),
+            ("samples", "for which part of the time the cards worked for each process"),
         ],
         upward: &[],
         circles: &[],

@@ -33,12 +33,28 @@ pub struct Setup {
     pub drift_ppm: u64,
     /// The time of reading one seat of a peer's page, for the thread that reads.
     pub look_ns: u64,
+    /// The node publishes samples of processes without a report; `None` if it does not.
+    pub samples: Option<Samples>,
     /// Launches are held back by a gate that knows the duration of each kernel, in place of the meter.
     pub oracle: bool,
     /// The seed of everything random.
     pub seed: u64,
     /// The part of the method that is left out, to show its effect.
     pub without: Ablation,
+}
+
+/// How the driver samples processes, and how late the node publishes it.
+#[derive(Debug, Clone, Copy)]
+pub struct Samples {
+    /// The length of a sample, in bins of [`BIN_NS`](super::card::BIN_NS).
+    pub bins: u64,
+    /// From the end of a sample to its publication.
+    pub delay_ns: u64,
+}
+
+impl Samples {
+    /// Those of the driver: six in a second, in whole percents, and a node that looks ten times a second.
+    pub const DRIVER: Self = Self { bins: 17, delay_ns: 60_000_000 };
 }
 
 /// A part of the method that is left out.
@@ -90,6 +106,7 @@ impl Default for Setup {
             sync_ns: 1_000,
             drift_ppm: 0,
             look_ns: 0,
+            samples: None,
             oracle: false,
             seed: 1,
             without: Ablation::Nothing,

@@ -10,6 +10,7 @@ use super::program::{Act, Kernel, Program, repeat, rounds};
 pub type Threads = (Vec<Program>, usize);
 
 /// A workload: the processes of one container.
+#[derive(Clone, Copy)]
 pub struct Workload {
     /// Its name in tables.
     pub name: &'static str,

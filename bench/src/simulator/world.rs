@@ -14,13 +14,14 @@ use super::card::{BIN_NS, Card, Collective, Spun};
 use super::dice::Dice;
 use super::program::Program;
 use super::setup::{Ablation, Setup};
+use gpucap_core::page::sampled::Sampled;
 use gpucap_core::throttle::{
     Bucket, Costs, DeviceWords, Gang, Looks, Meter, PeerReport, StreamId, Totals, Upkeep,
     UsageReport,
 };
 use gpucap_core::units::ComputeLimit;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::sync::Arc;
 use thread::{Mark, State, Thread};
 
@@ -73,6 +74,9 @@ pub struct World<'a> {
     meeting: HashMap<Collective, usize>,
     /// Pages of containers that have no process here.
     pages: Vec<Page>,
+    /// What the node has sampled of processes without a report, by card and process, and how many times on each card.
+    sampled: BTreeMap<(usize, usize), Sampled>,
+    looks: Vec<u64>,
     /// The largest limit of any process of a container, by card and seat.
     shares: HashMap<(usize, usize), ComputeLimit>,
     /// The unfinished work of ended processes.
@@ -146,13 +150,16 @@ impl<'a> World<'a> {
             cards: std::iter::repeat_with(card).take(cards).collect(),
             dice: Dice::new(setup.seed),
             setup,
-            unreported: processes.iter().flat_map(|process| &process.limits).any(Option::is_none),
+            unreported: setup.samples.is_none()
+                && processes.iter().flat_map(|process| &process.limits).any(Option::is_none),
             seats,
             processes: Vec::new(),
             threads: Vec::new(),
             calendar: BinaryHeap::new(),
             meeting: HashMap::new(),
             pages: Vec::new(),
+            sampled: BTreeMap::new(),
+            looks: vec![0; cards],
             left: Vec::new(),
             ghosts: Vec::new(),
             shares: HashMap::new(),

@@ -9,6 +9,7 @@
 //! gpus                    driver VERSION, gpu GPU-... | gpu GPU-... MIG-...   each card, or each of its MIG instances
 //! context NAME            context BYTES process|card, total BYTES             of the one device that CUDA shows
 //! limit CGROUP NAME=BYTES ...     limited NAME CODE TEXT                      the driver's answer for each
+//! samples                 busy GPU PID PERCENT, look GPU NS, none GPU TEXT    until the output is closed (`samples`)
 //! ```
 //!
 //! One device is measured by one process: what a second context in the same process takes is less.
@@ -17,6 +18,7 @@ mod cards;
 mod cuda;
 mod library;
 mod nvml;
+mod samples;
 
 use cuda::Cuda;
 use gpucap_abi::nvml::NO_MEMORY_LIMIT;
@@ -24,6 +26,7 @@ use library::Result;
 use nvml::Nvml;
 use std::ffi::CString;
 use std::fs;
+use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::process::ExitCode;
 
@@ -36,9 +39,10 @@ fn main() -> ExitCode {
     let outcome = match &words[..] {
         ["cards"] => cards::list(),
         ["gpus"] => gpus(),
+        ["samples"] => samples::follow(),
         ["context", name] => context(name),
         ["limit", cgroup, limits @ ..] => limit(cgroup, limits),
-        _ => Err("cards, gpus, context NAME, or limit CGROUP NAME=BYTES ...".into()),
+        _ => Err("cards, gpus, context NAME, samples, or limit CGROUP NAME=BYTES ...".into()),
     };
     match outcome {
         Ok(()) => {
@@ -46,7 +50,8 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => {
-            println!("error {}", error.to_string().replace('\n', " "));
+            // The output may be closed.
+            drop(writeln!(io::stdout(), "error {}", error.to_string().replace('\n', " ")));
             ExitCode::FAILURE
         }
     }

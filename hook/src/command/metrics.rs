@@ -1,9 +1,11 @@
 //! `gpucap metrics`: what [`status`] shows, for Prometheus and all that reads OpenMetrics.
 //!
 //! Printed once, or served over HTTP. As in `status`, nothing is reaped or changed, and no state is kept between two
-//! scrapes: the counters are those of the ledgers.
+//! scrapes: the counters are those of the ledgers. With [`sampling`] it also reads the driver's samples of processes, and
+//! publishes usage pages.
 
 mod address;
+mod sampling;
 mod serve;
 
 use super::status;
@@ -13,7 +15,9 @@ use crate::node::inputs;
 use crate::terminal::output;
 use address::Address;
 use gpucap_plan::Node;
+use sampling::Sampling;
 use std::path::PathBuf;
+use std::thread;
 
 const AFTER: &str = "\
 On the host, run by root, it has each container under limits. The names are on the page `metrics` of the documentation, and stay.
@@ -31,6 +35,19 @@ pub(crate) struct Options {
     /// Serve /metrics there until stopped (:PORT: each address of this machine); without it, print the metrics once
     #[arg(long, value_name = "HOST:PORT")]
     listen: Option<Address>,
+    /// Read the driver's samples of processes too: for metrics of containers without a compute limit, and for usage pages of
+    /// processes that publish none
+    #[arg(long, requires = "listen")]
+    sample: bool,
+    /// Start `gpucap-driver` by these words, separated by spaces, where this process may not open the GPUs
+    #[arg(
+        long,
+        value_name = "WORDS",
+        requires = "sample",
+        default_value = "",
+        hide_default_value = true
+    )]
+    through: String,
     /// The node's configuration: where the hook keeps what it knows of containers
     #[arg(long, value_name = "FILE", default_value = Node::PATH)]
     config: PathBuf,
@@ -40,7 +57,7 @@ pub(crate) struct Options {
 pub(crate) fn execute(options: &Options) -> Result<Exit> {
     let first = inputs::node_or_default(&options.config)?;
     let Some(address) = &options.listen else {
-        output::print(&status::metrics(&first))?;
+        output::print(&status::metrics(&first, &|_, _| None))?;
         return Ok(Exit::OK);
     };
     let listening = address.bind().and_then(|socket| {
@@ -50,9 +67,18 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     let (socket, address) =
         listening.map_err(|why| Error::Listen { address: address.to_string(), why })?;
     output::notice(format!("metrics: http://{address}{}", serve::PATH));
-    // It may change while this serves.
-    serve::serve(&socket, || {
-        status::metrics(&inputs::node_or_default(&options.config).unwrap_or_default())
+    let sampling = &Sampling::default();
+    thread::scope(|scope| {
+        if options.sample {
+            let through: Vec<String> =
+                options.through.split_whitespace().map(str::to_owned).collect();
+            scope.spawn(move || sampling.follow(&options.config, &through));
+        }
+        // It may change while this serves.
+        serve::serve(&socket, || {
+            let node = inputs::node_or_default(&options.config).unwrap_or_default();
+            status::metrics(&node, &|container, gpu| sampling.of(container, gpu))
+        });
     });
     Ok(Exit::OK)
 }

@@ -30,11 +30,12 @@ use crate::terminal::style;
 use gpucap_core::config::GPUCAP_LEDGER;
 use gpucap_core::ledger::Identity;
 use gpucap_core::limits::live::PATH;
+use gpucap_core::uuid::Uuid;
 use gpucap_plan::Node;
 use std::cell::Cell;
 use std::env;
 use std::path::{Path, PathBuf};
-use view::{Container, Device, LedgerView, State, Status, World};
+use view::{Container, Device, LedgerView, Sampled, State, Status, World};
 
 const AFTER: &str = "\
 On the host, run by root, it shows each container under limits; inside one, that container.
@@ -90,8 +91,17 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
 }
 
 /// The same for [`metrics`](super::metrics).
-pub(crate) fn metrics(node: &Node) -> String {
-    metrics::render(&look(node, &Machine::new(0)))
+/// `sampled` knows what the driver has sampled of a GPU for a container.
+pub(crate) fn metrics(node: &Node, sampled: &dyn Fn(&str, Uuid) -> Option<Sampled>) -> String {
+    let mut status = look(node, &Machine::new(0));
+    for ledger in &mut status.ledgers {
+        let Some(container) = &ledger.container else { continue };
+        let id = &container.record.container;
+        for device in &mut ledger.devices {
+            device.sampled = sampled(id, device.uuid);
+        }
+    }
+    metrics::render(&status)
 }
 
 /// The same for [`top`](super::top).

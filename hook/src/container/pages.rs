@@ -6,6 +6,7 @@
 //!   all/                         a file system in memory of its own: a page that grows fills nothing else
 //!     NAME                       the page
 //!     NAME.share                 the container's shares of the time ([`share`])
+//!   PID-START.N -> all/NAME      a page that a process of the node publishes for a process without one ([`unreported`])
 //! ```
 //!
 //! Each container can read all of `all`, so names are random and carry no information. A page is stale exactly if the
@@ -14,6 +15,7 @@
 
 pub(crate) mod share;
 mod store;
+pub(crate) mod unreported;
 
 use super::mounts::{Use, is_closed, is_open};
 use super::records::{first_process, has_ended};
@@ -76,8 +78,8 @@ pub(crate) fn are_needed(limits: &LimitsFile) -> bool {
 pub(crate) fn sweep(directory: &Path) -> usize {
     let links = fs::read_dir(directory).into_iter().flatten().flatten();
     let stale = links.filter(|link| {
-        let owner = link.file_name().to_str().and_then(first_process);
-        owner.is_some_and(|(pid, start_time)| has_ended(pid, start_time))
+        let owner = link.file_name().to_str().and_then(owner_of);
+        owner.is_some_and(|((pid, start_time), _)| has_ended(pid, start_time))
     });
     let is_gone = |link: &PathBuf| {
         let page = directory.join(fs::read_link(link)?);
@@ -93,6 +95,17 @@ pub(crate) fn sweep(directory: &Path) -> usize {
     let count = stale.filter(|link| is_gone(&link.path()).is_ok()).count();
     let _ = tidy(directory);
     count
+}
+
+/// The process that the name of a link names, and whether it is a container's first one.
+fn owner_of(link: &str) -> Option<((u32, u64), bool)> {
+    match link.split_once('.') {
+        None => Some((first_process(link)?, true)),
+        Some((process, number)) => {
+            number.parse::<u32>().ok()?;
+            Some((first_process(process)?, false))
+        }
+    }
 }
 
 /// Removes pages without a link (the process that removed the link may not have seen the page, in another mount

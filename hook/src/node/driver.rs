@@ -1,8 +1,8 @@
 //! What only a program that loads the driver's libraries can find out or do: `gpucap-driver` does it, and this asks it.
 //!
 //! This command is static, so that it runs on each node whatever its C library, and loads nothing. The other program
-//! is dynamic, is in the directory of the library, and is started for the two tasks that need it: `gpucap calibrate`,
-//! and a container with a native limit. For any other container the hook starts nothing.
+//! is dynamic, is in the directory of the library, and is started for the tasks that need it: `gpucap calibrate`,
+//! `gpucap metrics --sample`, and a container with a native limit. For any other container the hook starts nothing.
 //!
 //! It gets an environment of our making: what an engine or a container's author has set must not name a library that
 //! root loads. It is given up after a while, so that a driver that hangs is a failure and not a container that hangs.
@@ -43,6 +43,37 @@ impl Driver {
         Ok(Self { program, libraries: node.driver_libraries.clone() })
     }
 
+    fn command(&self, words: &[String], through: &[String]) -> Command {
+        let mut command = match through {
+            [] => Command::new(&self.program),
+            [first, rest @ ..] => {
+                let mut command = Command::new(first);
+                // What it becomes may not have its environment.
+                let libraries = self.libraries.iter().map(|path| format!("LD_LIBRARY_PATH={path}"));
+                command.args(rest).arg("env").args(libraries).arg(&self.program);
+                command
+            }
+        };
+        command.args(words).env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).current_dir("/");
+        command.envs(self.libraries.as_ref().map(|path| ("LD_LIBRARY_PATH", path)));
+        command
+    }
+
+    fn unable(&self, why: &std::io::Error) -> String {
+        format!("{}: {}", self.program.display(), crate::error::reason(why))
+    }
+
+    /// Starts it with these words, to be followed until the result is dropped; by the words of another program if there
+    /// are any.
+    ///
+    /// # Errors
+    /// It cannot be started: one line.
+    pub(crate) fn follow(&self, words: &[String], through: &[String]) -> Result<Following, String> {
+        let child = self.command(words, through).spawn().map_err(|why| self.unable(&why))?;
+        Ok(Following { child, text: Vec::new() })
+    }
+
     /// The lines that it answers to these words, without the last. `shown` is the one device that CUDA is to show.
     ///
     /// # Errors
@@ -53,14 +84,9 @@ impl Driver {
         shown: Option<&str>,
         most: Duration,
     ) -> Result<Vec<String>, String> {
-        let mut command = Command::new(&self.program);
-        command.args(words).env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).current_dir("/");
-        command.envs(self.libraries.as_ref().map(|path| ("LD_LIBRARY_PATH", path)));
+        let mut command = self.command(words, &[]);
         command.envs(shown.map(|name| ("CUDA_VISIBLE_DEVICES", name)));
-        let unable = |why: std::io::Error| {
-            format!("{}: {}", self.program.display(), crate::error::reason(&why))
-        };
+        let unable = |why| self.unable(&why);
         let mut child = command.spawn().map_err(unable)?;
         let text = answer(&mut child, most);
         if text.is_err() {
@@ -76,6 +102,47 @@ impl Driver {
             Some(last) => Err(last.strip_prefix("error ").unwrap_or(&last).to_owned()),
             None => Err(format!("{PROGRAM} said nothing")),
         }
+    }
+}
+
+/// A process of it whose lines are read as they come, ended with this value.
+#[derive(Debug)]
+pub(crate) struct Following {
+    child: Child,
+    text: Vec<u8>,
+}
+
+/// A longer line is none.
+const LONGEST_LINE: usize = 4096;
+
+impl Following {
+    /// The lines that come within this time, as soon as there are some.
+    ///
+    /// # Errors
+    /// It has ended, or its line has no end.
+    pub(crate) fn lines(&mut self, most: Duration) -> Result<Vec<String>, String> {
+        let Some(output) = self.child.stdout.as_mut() else { return Err("no output".into()) };
+        if !sys::readable(output, most) {
+            return Ok(Vec::new());
+        }
+        let mut piece = [0; 4096];
+        match output.read(&mut piece) {
+            Ok(0) => return Err(format!("{PROGRAM} has ended")),
+            Ok(length) => self.text.extend_from_slice(piece.get(..length).unwrap_or_default()),
+            Err(why) => return Err(crate::error::reason(&why)),
+        }
+        let whole = self.text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        if self.text.len() - whole > LONGEST_LINE {
+            return Err(format!("{PROGRAM}: too long a line"));
+        }
+        let lines: Vec<u8> = self.text.drain(..whole).collect();
+        Ok(String::from_utf8_lossy(&lines).lines().map(str::to_owned).collect())
+    }
+}
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        drop(self.child.kill().and_then(|()| self.child.wait()));
     }
 }
 

@@ -40,6 +40,14 @@ impl Process {
         Ok(Stat::parse(&fs::read(self.path("stat"))?))
     }
 
+    /// The process that made it, or that has taken the place of that one.
+    pub(crate) fn parent(self) -> Option<Self> {
+        let text = fs::read(self.path("stat")).ok()?;
+        let name_end = text.iter().rposition(|&byte| byte == b')')?;
+        let rest = std::str::from_utf8(text.get(name_end + 1..)?).ok()?;
+        rest.split_ascii_whitespace().nth(1)?.parse().ok().map(Self)
+    }
+
     /// The user whose rights it has.
     pub(crate) fn uid(self) -> io::Result<u32> {
         Ok(fs::metadata(self.path("status"))?.uid())
@@ -254,6 +262,7 @@ mod tests {
         assert_eq!(here.find(&earlier), Whereabouts::Ended);
         assert_eq!(here.find(&Identity { pid_namespace: 1, ..owner }), Whereabouts::Unknown);
         assert_eq!(own.innermost_number(), Some(own.0));
+        assert_eq!(own.parent(), Some(Process(std::os::unix::process::parent_id())));
         assert_eq!(own.secure(), Some(false));
     }
 }

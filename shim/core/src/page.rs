@@ -12,8 +12,10 @@
 //!
 //! A reader never maps the file, since its writer may truncate it; it copies what it needs. [`Header`] and
 //! [`read_seats`] accept any bytes. Each word is read whole; the two words of a seat may be from two moments, which
-//! is harmless. A process beyond the 64th publishes nothing.
+//! is harmless. A process beyond the 64th publishes nothing. The node publishes pages of its own for processes without
+//! reports ([`sampled`]).
 
+pub mod sampled;
 pub mod share;
 
 use crate::ledger::{DeviceIndex, Slot};

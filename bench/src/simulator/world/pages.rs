@@ -4,8 +4,10 @@
 //! something for each of its seats as a function of the clock alone, true or not, and uses no card. The node knows
 //! the container's share.
 
-use super::{Place, Tenant, World};
+use super::{Place, START_NS, Tenant, World};
+use crate::simulator::card::BIN_NS;
 use crate::simulator::setup::Ablation;
+use gpucap_core::page::sampled::Sampled;
 use gpucap_core::throttle::{Meter, PeerReport, UsageReport};
 use gpucap_core::units::{ComputeLimit, Share};
 
@@ -104,12 +106,15 @@ impl World<'_> {
         }
         let (mut peers, report) = self.own_reports(own, card);
         let place = &self.processes[own].places[card];
+        let own_page = place.limit.map(|(page, _)| page);
         let borrows = place.meters.iter().any(Meter::may_borrow);
         let may_take_time =
             place.upkeep.may_take_time(now, is_launch) || place.others.is_none() || borrows;
         let mut took = self.setup.look_ns * u64::from(!peers.is_empty());
         if may_take_time {
-            let others = self.peer_reports(&report, place.limit.map(|(page, _)| page));
+            self.sample(card);
+            let mut others = self.peer_reports(&report, own_page);
+            others.extend(self.sampled_reports(card));
             took += self.setup.look_ns * others.len() as u64;
             self.processes[own].places[card].others = Some(others);
         }
@@ -132,6 +137,41 @@ impl World<'_> {
             let Some(meter) = tenant.places[card].meters.first_mut() else { continue };
             if begins { meter.wait_begins() } else { meter.wait_ends() }
         }
+    }
+
+    /// Lets the node look at the samples that have come since it last did.
+    fn sample(&mut self, card: usize) {
+        let Some(samples) = self.setup.samples else { return };
+        let (first, length) = (START_NS / BIN_NS, samples.bins * BIN_NS);
+        let passed = self.now.saturating_sub(START_NS + samples.delay_ns);
+        while self.looks[card] < passed / length {
+            let look = self.looks[card];
+            let bins = usize::try_from(first + look * samples.bins).unwrap_or(usize::MAX);
+            let bins = bins..bins + usize::try_from(samples.bins).unwrap_or(usize::MAX);
+            let published_at = START_NS + (look + 1) * length + samples.delay_ns;
+            for process in 0..self.processes.len() {
+                if self.processes[process].places[card].limit.is_none() {
+                    let busy = self.cards[card].busy(process);
+                    let busy: u64 = bins.clone().filter_map(|bin| busy.get(bin)).sum();
+                    // In whole percents.
+                    let busy_ns = busy * 100 / length * length / 100;
+                    let sampled = self.sampled.entry((card, process)).or_default();
+                    sampled.add(busy_ns, length, published_at);
+                }
+            }
+            self.looks[card] += 1;
+        }
+    }
+
+    /// The reports that the node publishes for processes without one, each in a page of its own.
+    fn sampled_reports(&self, card: usize) -> Vec<PeerReport> {
+        let here = self.sampled.iter().filter(|((of, _), _)| *of == card);
+        let report = |(&(_, process), sampled): (&(usize, usize), &Sampled)| {
+            let number = 2 * KEYS + process as u64;
+            let limit = Some(ComputeLimit::fixed(Share::FULL));
+            PeerReport { page: number, limit, key: number, report: sampled.report(self.now) }
+        };
+        here.map(report).filter(|peer| peer.report != UsageReport::default()).collect()
     }
 
     /// The reports of the other processes: those of the own container each for itself, the others with their page and

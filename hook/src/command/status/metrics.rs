@@ -4,6 +4,7 @@
 
 mod labels;
 mod node;
+mod sampled;
 
 use super::view::{Device, LedgerView, Status, word};
 use crate::container::effective_limit::EffectiveLimit;
@@ -136,6 +137,7 @@ const METRICS: &[Metric] = &[
 pub(super) fn render(status: &Status) -> String {
     let mut registry = Registry::with_prefix("gpucap");
     registry.register_collector(Box::new(Table::of(status)));
+    registry.register_collector(Box::new(sampled::Table::of(status)));
     registry.register_collector(Box::new(node::Table::of(status)));
     let mut text = String::new();
     // Writing to a String cannot fail.
@@ -390,6 +392,9 @@ mod tests {
         let (name, of, help) = OF_KINDS;
         rendered.insert(row(name, of.as_str(), MetricType::Gauge, help));
         rendered.extend(node::METRICS.map(|(name, kind, help)| row(name, "", kind, help)));
+        rendered.extend(
+            sampled::METRICS.map(|(name, of, kind, help)| row(name, &unit(&of), kind, help)),
+        );
         assert_eq!(documented, rendered);
     }
 }

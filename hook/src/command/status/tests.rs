@@ -1,9 +1,7 @@
 //! Text and JSON of one picture, and the manual's page about them.
 
 use super::*;
-use crate::command::status::json;
-use crate::command::status::unlisted::Unlisted;
-use crate::command::status::view::Time;
+use crate::command::status::{json, unlisted::Unlisted, view::Time};
 use crate::container::native_limit::NativeLimitSet;
 use crate::container::records::Record;
 use crate::node::proc::Process;
@@ -50,6 +48,7 @@ pub(crate) fn status() -> Status {
         refusals: 3,
         time: Time::default(),
         last_worked_ns: None,
+        sampled: None,
         waited_ns: 0,
         owed_for_ns: 0,
         kinds: [GIB, 0, 0, 0, 0, GIB / 2, 0, 0, 0],

@@ -73,6 +73,8 @@ pub(crate) struct Device {
     pub(crate) time: Time,
     /// When it last finished work for the container, in ns since 1970. `None`: none was measured.
     pub(crate) last_worked_ns: Option<u64>,
+    /// What the driver has sampled of it for the container, if it is sampled.
+    pub(crate) sampled: Option<Sampled>,
     /// How long launches waited for their share of time.
     pub(crate) waited_ns: u64,
     /// How long it takes until what was spent beyond the share is paid off.
@@ -100,6 +102,17 @@ pub(crate) struct Time {
     pub(crate) busy_ns: u64,
     /// Launches.
     pub(crate) launches: u64,
+}
+
+/// What the driver has sampled of a device for a container.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Sampled {
+    /// Thousandths of the last seconds.
+    pub(crate) permille: u64,
+    /// In all, since it is sampled.
+    pub(crate) busy_ns: u64,
+    /// When it last worked for the container, or since when it is sampled, in ns since 1970.
+    pub(crate) last_ns: u64,
 }
 
 /// What a process holds of a device.
@@ -270,6 +283,7 @@ impl Device {
             last_worked_ns: ledger
                 .last_worked(device.device, now)
                 .map(|ended| world.unix_ns().saturating_sub(now.saturating_sub(ended))),
+            sampled: None,
             waited_ns: device.waited_ns,
             owed_for_ns: level.saturating_sub(now),
             kinds: [0; Kind::ALL.len()],

@@ -51,7 +51,7 @@ const FLAGS: u64 = OUT | LONG | WAITS | HELD;
 impl UsageReport {
     /// Makes the report of a process that had work in flight for `occupied_ns`, and again since `in_flight_since`.
     #[must_use]
-    pub(super) const fn new(work: u64, occupied_ns: u64, in_flight_since: Option<u64>) -> Self {
+    pub const fn new(work: u64, occupied_ns: u64, in_flight_since: Option<u64>) -> Self {
         let occupied = match in_flight_since {
             Some(since) => OUT | since.saturating_sub(occupied_ns),
             None => occupied_ns & !FLAGS,
@@ -125,7 +125,7 @@ impl UsageReport {
     }
 
     /// For how long it has had work in flight by `now`.
-    pub(super) const fn occupied_ns(self, now: u64) -> u64 {
+    pub(crate) const fn occupied_ns(self, now: u64) -> u64 {
         if self.is_in_flight() {
             now.saturating_sub(self.occupied & !FLAGS)
         } else {

@@ -272,7 +272,6 @@ impl Card {
     }
 
     /// The latest complete samples of a unit: when each ended, and the busy part in percent.
-    #[must_use]
     pub fn samples(&self, unit: Unit) -> Vec<(u64, u64)> {
         self.with_engine_of(unit, |engine, now| engine.samples(now).collect())
     }
@@ -285,9 +284,10 @@ impl Card {
         self.reap(open.book);
         let engine = &mut open.book.engines[unit.index()];
         engine.advance(now, self.settings.turns);
-        let pids = open.book.processes.iter().map(|process| process.identity.pid).enumerate();
-        let busy = pids.map(|(lane, pid)| (pid, engine.lane(lane).owned_since(from)));
-        busy.filter(|&(pid, busy)| pid != 0 && busy > 0).collect()
+        let processes = open.book.processes.iter().map(|process| process.identity).enumerate();
+        let busy = processes.map(|(lane, it)| (lane, it, engine.lane(lane).owned_since(from)));
+        let busy = busy.filter(|&(_, it, busy)| it.pid != 0 && busy > 0);
+        busy.map(|(lane, it, busy)| (process::number(&self.file, lane, it), busy)).collect()
     }
 
     /// Nanoseconds of work that the unit has done for all processes.

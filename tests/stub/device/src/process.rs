@@ -1,8 +1,9 @@
 //! Who a process is, and whether it still runs.
 
 use libc::{EMFILE, ENFILE};
+use std::fs::File;
 use std::io::Error;
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, RawFd};
 
 /// A process that no later one can be mistaken for.
 #[repr(C)]
@@ -84,10 +85,29 @@ pub(crate) fn hold_record(fd: RawFd, slot: usize) {
 /// Whether another process holds the slot's record.
 #[must_use]
 pub(crate) fn record_is_held(fd: RawFd, slot: usize) -> bool {
+    holder(fd, slot).is_some()
+}
+
+/// The number of the other process that holds the slot's record, in the caller's pid namespace; not
+/// above zero if it is not to be seen there. `None`: none holds it.
+fn holder(fd: RawFd, slot: usize) -> Option<i32> {
     let mut lock = record(slot, libc::F_WRLCK);
     // SAFETY: `lock` is a valid, writable argument of F_GETLK for the length of the call.
     let answered = unsafe { libc::fcntl(fd, libc::F_GETLK, &raw mut lock) } == 0;
-    answered && libc::c_int::from(lock.l_type) != libc::F_UNLCK
+    (answered && libc::c_int::from(lock.l_type) != libc::F_UNLCK).then_some(lock.l_pid)
+}
+
+/// The number of a slot's process as the caller numbers it, if it is to be seen from there; as the
+/// process itself does, otherwise.
+#[must_use]
+pub(crate) fn number(file: &File, slot: usize, identity: Identity) -> u32 {
+    if identity.namespace == namespace() {
+        return identity.pid;
+    }
+    let here = holder(file.as_raw_fd(), slot)
+        .and_then(|pid| u32::try_from(pid).ok())
+        .filter(|pid| *pid > 0);
+    here.unwrap_or(identity.pid)
 }
 
 #[cfg(test)]

@@ -1,0 +1,217 @@
+//! `gpucap-driver samples`: for which part of the time each card worked for each process, until its output is closed.
+//!
+//! ```text
+//! busy GPU-<uuid> PID PERCENT    a process for which the card worked
+//! look GPU-<uuid> NS             ends the lines of a look: the time that they are about, ended just now
+//! none GPU-<uuid> TEXT           the card does not say: it has MIG instances, or is too old
+//! ```
+//!
+//! The driver keeps samples of a sixth of a second or more, in whole percents, and gives those since a time: one for each
+//! process that was not idle. Processes are numbered as in the first pid namespace. A look without samples says nothing,
+//! since the next sample may not be complete: that a card was idle is said half a second later.
+
+use crate::library::{Result, optional};
+use crate::nvml::Nvml;
+use core::ffi::c_uint;
+use gpucap_abi::nvml::{NvmlError, nvmlDevice_t};
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// As long as a sample of the driver.
+const EVERY: Duration = Duration::from_millis(170);
+/// Without a sample for this long a card was idle, but for what the driver may still be measuring.
+const IDLE_US: u64 = 500_000;
+const MEASURING_US: u64 = 200_000;
+/// How many processes one answer may have.
+const MOST: c_uint = 1024;
+
+/// `nvmlProcessUtilizationSample_t`
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Sample {
+    pid: c_uint,
+    time_us: u64,
+    sm: c_uint,
+    others: [c_uint; 3],
+}
+
+/// `nvmlProcessUtilizationInfo_v1_t`
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Info {
+    time_us: u64,
+    pid: c_uint,
+    sm: c_uint,
+    others: [c_uint; 5],
+}
+
+/// `nvmlProcessesUtilizationInfo_v1_t`
+#[repr(C)]
+struct Infos {
+    version: c_uint,
+    count: c_uint,
+    since_us: u64,
+    records: *mut Info,
+}
+const _: () = assert!(size_of::<Sample>() == 32 && size_of::<Info>() == 40);
+
+/// The structure's size, and version 1.
+const INFOS_VERSION: c_uint = 24 | 1 << 24;
+const _: () = assert!(size_of::<Infos>() == 24);
+
+type OfProcesses = unsafe extern "C" fn(nvmlDevice_t, *mut Infos) -> c_uint;
+type OfEach = unsafe extern "C" fn(nvmlDevice_t, *mut Sample, *mut c_uint, u64) -> c_uint;
+
+/// A card, and up to when its samples are known.
+struct Card {
+    device: nvmlDevice_t,
+    name: String,
+    known_us: u64,
+    looked_at: Instant,
+    is_silent: bool,
+}
+
+/// Prints them until the output is closed.
+pub(crate) fn follow() -> Result {
+    let nvml = Nvml::start()?;
+    let looks = Looks {
+        of_processes: optional(nvml.library(), "nvmlDeviceGetProcessesUtilizationInfo"),
+        of_each: optional(nvml.library(), "nvmlDeviceGetProcessUtilization"),
+    };
+    let mut cards = Vec::new();
+    for device in nvml.cards()? {
+        let (name, known_us) = (nvml.name(device)?, now_us());
+        cards.push(Card { device, name, known_us, looked_at: Instant::now(), is_silent: false });
+    }
+    loop {
+        thread::sleep(EVERY);
+        let mut out = io::stdout().lock();
+        for card in &mut cards {
+            out.write_all(card.look(&nvml, &looks).as_bytes())?;
+        }
+        out.flush()?;
+    }
+}
+
+/// The functions that tell: the newer one, and the one that every driver has.
+struct Looks {
+    of_processes: Option<OfProcesses>,
+    of_each: Option<OfEach>,
+}
+
+impl Looks {
+    /// The samples of a card since a time: pid, end and percent of each.
+    fn ask(&self, card: nvmlDevice_t, since_us: u64) -> std::result::Result<Vec<Sample>, c_uint> {
+        let newer = self.of_processes.map(|ask| {
+            let mut records = vec![Info::default(); number(MOST)];
+            let (version, count, records_at) = (INFOS_VERSION, MOST, records.as_mut_ptr());
+            let mut infos = Infos { version, count, since_us, records: records_at };
+            // SAFETY: the structure says its version, and for how many records there is room; the handle is NVML's.
+            let code = unsafe { ask(card, &raw mut infos) };
+            let of =
+                |it: Info| Sample { pid: it.pid, time_us: it.time_us, sm: it.sm, others: [0; 3] };
+            (code, records.into_iter().map(of).take(number(infos.count)).collect())
+        });
+        let not_found = NvmlError::NOT_FOUND.code();
+        let older = || {
+            let ask = self.of_each?;
+            let (mut records, mut count) = (vec![Sample::default(); number(MOST)], MOST);
+            // SAFETY: this number of records is writable; the handle is NVML's.
+            let code = unsafe { ask(card, records.as_mut_ptr(), &raw mut count, since_us) };
+            records.truncate(number(count));
+            Some((code, records))
+        };
+        let answer = newer.filter(|(code, _)| *code == 0 || *code == not_found).or_else(older);
+        match answer {
+            Some((0, samples)) => Ok(samples),
+            Some((code, _)) if code == not_found => Ok(Vec::new()),
+            Some((code, _)) => Err(code),
+            None => Err(NvmlError::FUNCTION_NOT_FOUND.code()),
+        }
+    }
+}
+
+impl Card {
+    /// The lines of a look.
+    fn look(&mut self, nvml: &Nvml, looks: &Looks) -> String {
+        let name = &self.name;
+        let samples = match looks.ask(self.device, self.known_us) {
+            Ok(samples) => samples,
+            Err(code) => {
+                (self.known_us, self.looked_at) = (now_us(), Instant::now());
+                let told = std::mem::replace(&mut self.is_silent, true);
+                return if told {
+                    String::new()
+                } else {
+                    format!("none {name} {}\n", nvml.text(code))
+                };
+            }
+        };
+        self.is_silent = false;
+        let (until_us, percentages) = percentages(&samples, self.known_us);
+        let until_us = match until_us {
+            Some(until_us) => until_us,
+            None if now_us().saturating_sub(self.known_us) >= IDLE_US => now_us() - MEASURING_US,
+            None => return String::new(),
+        };
+        // The clock of the samples can be set.
+        let passed = u64::try_from(self.looked_at.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let length_ns = until_us.saturating_sub(self.known_us).saturating_mul(1_000).min(passed);
+        (self.known_us, self.looked_at) = (until_us, Instant::now());
+        let busy =
+            percentages.iter().map(|(pid, percent)| format!("busy {name} {pid} {percent}\n"));
+        busy.chain([format!("look {name} {length_ns}\n")]).collect()
+    }
+}
+
+/// Up to when there are samples, if there are any, and the part of the time from `known_us` for each process, in percent.
+/// A sample is about the time since the process's previous one. The driver is known to return records without a meaning.
+fn percentages(samples: &[Sample], known_us: u64) -> (Option<u64>, BTreeMap<c_uint, u64>) {
+    let has_meaning = |it: &&Sample| it.pid != 0 && it.sm <= 100 && it.time_us > known_us;
+    let mut samples: Vec<&Sample> = samples.iter().filter(has_meaning).collect();
+    samples.sort_by_key(|sample| (sample.pid, sample.time_us));
+    let until_us = samples.iter().map(|sample| sample.time_us).max();
+    let length_us = until_us.unwrap_or(known_us).saturating_sub(known_us).max(1);
+    let mut sums: BTreeMap<c_uint, (u64, u64)> = BTreeMap::new();
+    for sample in samples {
+        let (sum, before_us) = sums.entry(sample.pid).or_insert((0, known_us));
+        *sum += (sample.time_us - *before_us).saturating_mul(sample.sm.into());
+        *before_us = sample.time_us;
+    }
+    let percent = |(pid, (sum, _))| (pid, (sum + length_us / 2) / length_us);
+    (until_us, sums.into_iter().map(percent).filter(|(_, percent)| *percent > 0).collect())
+}
+
+fn now_us() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_micros()).unwrap_or(u64::MAX)
+}
+
+fn number(count: c_uint) -> usize {
+    usize::try_from(count.min(MOST)).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(pid: c_uint, time_us: u64, sm: c_uint) -> Sample {
+        Sample { pid, time_us, sm, others: [0; 3] }
+    }
+
+    #[test]
+    fn a_sample_is_about_the_time_since_the_one_before() {
+        let samples = [sample(7, 1_100, 50), sample(7, 1_200, 100), sample(8, 1_100, 80)];
+        let (until_us, percentages) = percentages(&samples, 1_000);
+        assert_eq!(until_us, Some(1_200));
+        assert_eq!(percentages.into_iter().collect::<Vec<_>>(), [(7, 75), (8, 40)]);
+    }
+
+    #[test]
+    fn records_without_a_meaning_are_ignored() {
+        let samples = [sample(0, 2_000, 50), sample(7, 900, 50), sample(8, 1_500, 4_000_000)];
+        assert_eq!(percentages(&samples, 1_000), (None, BTreeMap::new()));
+    }
+}

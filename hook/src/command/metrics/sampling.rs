@@ -1,0 +1,331 @@
+//! `gpucap metrics --sample`: for which part of the time each GPU worked for each process, by the driver's samples.
+//!
+//! One thread reads what `gpucap-driver samples` prints. What is of a container of the hook goes to the metrics, also if it
+//! has no compute limit. What is of a process that publishes no usage report goes to a usage page of its own, so that
+//! the containers beside it need not pay for its time slices ([`crate::container::pages::unreported`]). Which is which is
+//! decided by [`Containers`], and again every second. If anything fails nothing is published: containers are charged for
+//! the time slices then, as without samples.
+
+use crate::command::status::view::Sampled;
+use crate::container::membership::{Containers, Owner};
+use crate::container::pages::unreported::{Lock, NodePages};
+use crate::container::records;
+use crate::error::reason;
+use crate::node::driver::Driver;
+use crate::node::inputs;
+use crate::node::proc::Process;
+use crate::sys;
+use crate::terminal::output;
+use gpucap_core::page::sampled::{Clock, busy_ns};
+use gpucap_core::uuid::{DeviceName, Uuid};
+use gpucap_plan::Node;
+use std::collections::{BTreeMap, VecDeque};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// What the server knows of it.
+#[derive(Debug, Default)]
+pub(super) struct Sampling(Mutex<Seen>);
+
+#[derive(Debug, Default)]
+struct Seen {
+    /// By container and GPU.
+    used: BTreeMap<(String, Uuid), Used>,
+    /// Since when there are samples of a GPU, and since when a container is known, in ns since 1970.
+    gpus: BTreeMap<Uuid, u64>,
+    containers: BTreeMap<String, u64>,
+}
+
+/// What a GPU did for a container.
+#[derive(Debug, Default)]
+struct Used {
+    busy_ns: u64,
+    last_ns: u64,
+    /// Lengths of the latest samples, and how much of each it worked.
+    latest: VecDeque<[u64; 2]>,
+}
+
+/// How much of the latest time the ratio is about.
+const LATEST_NS: u64 = 2_000_000_000;
+/// How often records are read again, and how long after a failure it is tried again.
+const AGAIN_NS: u64 = 1_000_000_000;
+const RETRY: Duration = Duration::from_secs(10);
+/// The most lines of a look, and the most processes that are remembered.
+const MOST: usize = 4096;
+/// `PROC_PID_INIT_INO` of Linux: the inode of the pid namespace by which the driver numbers processes.
+const FIRST_PID_NAMESPACE: u64 = 0xefff_fffc;
+
+impl Sampling {
+    /// Samples until the process ends.
+    pub(super) fn follow(&self, config: &Path, through: &[String]) -> ! {
+        let mut last = String::new();
+        loop {
+            let node = inputs::node_or_default(config).unwrap_or_default();
+            let Err(why) =
+                Sampler::begin(node, through, self).and_then(|mut sampler| sampler.run());
+            self.lock().gpus.clear();
+            if why != last {
+                output::notice(format!("metrics: no samples: {why}; trying again"));
+                last = why;
+            }
+            thread::sleep(RETRY);
+        }
+    }
+
+    /// Returns what was sampled of a GPU for a container; `None` if it is not sampled.
+    pub(super) fn of(&self, container: &str, gpu: Uuid) -> Option<Sampled> {
+        let seen = self.lock();
+        let since = *seen.gpus.get(&gpu)?.max(seen.containers.get(container)?);
+        let Some(used) = seen.used.get(&(container.to_owned(), gpu)) else {
+            return Some(Sampled { permille: 0, busy_ns: 0, last_ns: since });
+        };
+        let [length, busy] = used
+            .latest
+            .iter()
+            .fold([0, 0], |[length, busy], [of, more]| [length + of, busy + more]);
+        let permille = (busy * 1000).checked_div(length).unwrap_or(0).min(1000);
+        let last_ns = used.last_ns.max(since);
+        Some(Sampled { permille, busy_ns: used.busy_ns, last_ns })
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Seen> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The thread's own state.
+struct Sampler<'s> {
+    node: Node,
+    shared: &'s Sampling,
+    _lock: Lock,
+    driver: crate::node::driver::Following,
+    pages: NodePages,
+    has_readers: bool,
+    containers: Containers,
+    owners: BTreeMap<(u32, u64), (Owner, u64)>,
+    clocks: BTreeMap<Uuid, Clock>,
+    began_at: u64,
+    looked_at: u64,
+    pending: Vec<(String, u32, u64)>,
+}
+
+impl<'s> Sampler<'s> {
+    fn begin(node: Node, through: &[String], shared: &'s Sampling) -> Result<Self, String> {
+        let failed = |why| reason(&why);
+        if Process::own().namespace("pid") != Some(FIRST_PID_NAMESPACE) {
+            return Err("the driver numbers processes as in the first pid namespace, and this is another one".into());
+        }
+        let lock = Lock::take(&node).map_err(failed)?;
+        let lock = lock.ok_or("another gpucap samples on this node")?;
+        let pages = NodePages::new(&node, &lock).map_err(failed)?;
+        let driver = Driver::find(&node)?.follow(&["samples".to_owned()], through)?;
+        let now = sys::monotonic_ns();
+        Ok(Self {
+            node,
+            shared,
+            _lock: lock,
+            driver,
+            pages,
+            has_readers: false,
+            containers: Containers::default(),
+            owners: BTreeMap::new(),
+            clocks: BTreeMap::new(),
+            began_at: now,
+            looked_at: 0,
+            pending: Vec::new(),
+        })
+    }
+
+    fn run(&mut self) -> Result<std::convert::Infallible, String> {
+        loop {
+            let now = sys::monotonic_ns();
+            if now.saturating_sub(self.looked_at) >= AGAIN_NS {
+                self.refresh(now);
+            }
+            let due = self.pages.due(now).unwrap_or(u64::MAX).min(self.looked_at + AGAIN_NS);
+            // A moment later, so that it is over.
+            let wait = Duration::from_nanos(due.saturating_sub(now)) + Duration::from_millis(1);
+            for line in self.driver.lines(wait)? {
+                self.line(&line)?;
+            }
+            self.pages.renew(sys::monotonic_ns()).map_err(|why| reason(&why))?;
+        }
+    }
+
+    fn line(&mut self, line: &str) -> Result<(), String> {
+        let words: Vec<&str> = line.split(' ').collect();
+        let number =
+            |word: &str| word.parse::<u64>().map_err(|_| format!("{line:?} is not understood"));
+        match words[..] {
+            ["busy", gpu, pid, percent] if self.pending.len() < MOST => {
+                let pid =
+                    u32::try_from(number(pid)?).map_err(|_| format!("{line:?} has no process"))?;
+                self.pending.push((gpu.to_owned(), pid, number(percent)?.min(100)));
+            }
+            ["look", gpu, length_ns] => {
+                let uuid = gpu.parse::<DeviceName>().map_err(|why| why.to_string())?.uuid;
+                let (own, others) =
+                    std::mem::take(&mut self.pending).into_iter().partition(|(of, ..)| of == gpu);
+                self.pending = others;
+                self.look(uuid, own, number(length_ns)?);
+            }
+            ["none", gpu, ..] => {
+                let text = words.get(2..).unwrap_or_default().join(" ");
+                output::notice(format!("metrics: no samples of {gpu}: {text}"));
+            }
+            ["error", ..] => return Err(words.get(1..).unwrap_or_default().join(" ")),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Takes the samples of one GPU: processes, and for which part of the time it worked for each.
+    fn look(&mut self, gpu: Uuid, busy: Vec<(String, u32, u64)>, length_ns: u64) {
+        let (now, unix_ns) = (sys::monotonic_ns(), sys::unix_ns());
+        let began_at = self.began_at;
+        let clock = self.clocks.entry(gpu).or_insert_with(|| Clock::new(began_at));
+        let length_ns = clock.cover(length_ns, now);
+        let (mut reported, mut unreported) = (0, BTreeMap::new());
+        let mut used: BTreeMap<String, u64> = BTreeMap::new();
+        for (_, pid, percent) in busy {
+            let Some((process, owner)) = self.owner(pid, now) else {
+                reported += percent;
+                continue;
+            };
+            if let Owner::Container { id, .. } = &owner {
+                *used.entry(id.clone()).or_default() += percent;
+            }
+            match owner {
+                Owner::Container { has_share: true, .. } | Owner::Unknown => reported += percent,
+                Owner::Container { .. } | Owner::Other => {
+                    unreported.insert(process, percent);
+                }
+            }
+        }
+        self.shared.lock().add(gpu, &used, length_ns, unix_ns);
+        for process in self.pages.processes() {
+            unreported.entry(process).or_insert(0);
+        }
+        if !self.has_readers {
+            return;
+        }
+        let percentages: Vec<u64> = unreported.values().copied().collect();
+        let busy = busy_ns(length_ns, reported, &percentages);
+        for (process, busy_ns) in unreported.into_keys().zip(busy) {
+            // Without its page the process is charged for, as without samples: the next look tries again.
+            if self.pages.add(process, gpu, [busy_ns, length_ns], now).is_err() {
+                self.pages.remove(process);
+            }
+        }
+    }
+
+    /// Returns whose a process is, and when it started; `None` if it has ended.
+    fn owner(&mut self, pid: u32, now: u64) -> Option<((u32, u64), Owner)> {
+        let stat = Process(pid).stat().ok()??;
+        let process = (pid, stat.start_time);
+        match self.owners.get(&process) {
+            // Of a container that reports, whatever it does later.
+            Some((owner @ Owner::Container { has_share: true, .. }, _)) => {
+                return Some((process, owner.clone()));
+            }
+            Some((owner, at)) if now.saturating_sub(*at) < AGAIN_NS => {
+                return Some((process, owner.clone()));
+            }
+            _ => {}
+        }
+        self.containers.note(&records::all(&records::directory(&self.node)));
+        let owner = self.containers.owner(Process(pid));
+        // Another one has taken the number in the mean time.
+        if records::has_ended(pid, stat.start_time) {
+            return None;
+        }
+        if !matches!(owner, Owner::Other | Owner::Container { has_share: false, .. }) {
+            self.pages.remove(process);
+        }
+        if self.owners.len() >= MOST {
+            self.owners.retain(|(pid, start_time), _| !records::has_ended(*pid, *start_time));
+        }
+        self.owners.insert(process, (owner.clone(), now));
+        Some((process, owner))
+    }
+
+    /// Looks again at what may have changed.
+    fn refresh(&mut self, now: u64) {
+        self.looked_at = now;
+        let records = records::all(&records::directory(&self.node));
+        self.containers.note(&records);
+        self.shared.lock().note(&records, sys::unix_ns());
+        self.has_readers = self.pages.have_readers();
+        for process in self.pages.processes() {
+            let (pid, start_time) = process;
+            if !self.has_readers || records::has_ended(pid, start_time) {
+                self.pages.remove(process);
+            } else {
+                // It goes if it is of a container after all.
+                let _ = self.owner(pid, now);
+            }
+        }
+    }
+}
+
+impl Seen {
+    /// Adds a look at a GPU: percentages by container.
+    fn add(&mut self, gpu: Uuid, used: &BTreeMap<String, u64>, length_ns: u64, unix_ns: u64) {
+        self.gpus.entry(gpu).or_insert(unix_ns);
+        for id in used.keys() {
+            self.used.entry((id.clone(), gpu)).or_default();
+        }
+        for ((id, _), of) in self.used.iter_mut().filter(|((_, of), _)| *of == gpu) {
+            let percent = used.get(id).copied().unwrap_or(0).min(100);
+            let busy_ns = length_ns / 100 * percent;
+            of.busy_ns = of.busy_ns.saturating_add(busy_ns);
+            if percent > 0 {
+                of.last_ns = unix_ns;
+            }
+            of.latest.push_back([length_ns, busy_ns]);
+            while of.latest.iter().map(|[length, _]| length).sum::<u64>() > LATEST_NS {
+                of.latest.pop_front();
+            }
+        }
+    }
+
+    /// Notes the containers that there are, and forgets the others.
+    fn note(&mut self, records: &[records::Record], unix_ns: u64) {
+        let ids: Vec<&String> = records.iter().map(|record| &record.container).collect();
+        self.containers.retain(|id, _| ids.contains(&id));
+        for id in ids {
+            self.containers.entry(id.clone()).or_insert(unix_ns);
+        }
+        let Self { used, containers, .. } = self;
+        used.retain(|(id, _), _| containers.contains_key(id));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    #[test]
+    fn a_container_has_what_was_sampled_of_its_processes() {
+        let sampling = Sampling::default();
+        let gpu = Uuid([1; 16]);
+        assert_eq!(sampling.of("a", gpu), None, "not sampled");
+        sampling.lock().containers.insert("a".into(), 7 * SECOND);
+        let used = |percent| BTreeMap::from([("a".to_owned(), percent)]);
+        sampling.lock().add(gpu, &BTreeMap::new(), SECOND, 8 * SECOND);
+        let idle = Sampled { permille: 0, busy_ns: 0, last_ns: 8 * SECOND };
+        assert_eq!(sampling.of("a", gpu), Some(idle), "idle since it is sampled");
+        assert_eq!(sampling.of("b", gpu), None, "not known");
+        sampling.lock().add(gpu, &used(50), SECOND, 9 * SECOND);
+        sampling.lock().add(gpu, &used(0), SECOND, 10 * SECOND);
+        let half = Sampled { permille: 250, busy_ns: SECOND / 2, last_ns: 9 * SECOND };
+        assert_eq!(sampling.of("a", gpu), Some(half));
+        assert_eq!(sampling.of("a", Uuid([2; 16])), None);
+        sampling.lock().note(&[], 11 * SECOND);
+        assert_eq!(sampling.of("a", gpu), None, "it has ended");
+    }
+}

@@ -1,0 +1,109 @@
+//! The metrics that come from the driver's samples of processes (`gpucap metrics --sample`), for each GPU of each container
+//! of the hook, with a compute limit or without.
+//!
+//! The driver samples in whole percents, a few times a second, and counts a kernel however few of the GPU's units it uses.
+//! Where nothing is sampled there is no series.
+
+use super::labels::{Labels, labels};
+use crate::command::status::view::{Device, Sampled, Status};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::Unit;
+use std::fmt;
+
+/// Name, unit, type and meaning.
+type Metric = (&'static str, Option<Unit>, MetricType, &'static str);
+
+/// In the order in which they are rendered.
+pub(super) const METRICS: [Metric; 3] = [
+    (
+        "core_sampled_ratio",
+        None,
+        MetricType::Gauge,
+        "Fraction of the GPU's time that was used in the last two seconds, as the driver samples it: in whole percents",
+    ),
+    (
+        "core_sampled",
+        Some(Unit::Seconds),
+        MetricType::Counter,
+        "Time for which the GPU worked, as the driver samples it, since this process samples",
+    ),
+    (
+        "last_busy_timestamp",
+        Some(Unit::Seconds),
+        MetricType::Gauge,
+        "When the GPU last worked, as the driver samples it, or since when it is sampled, in whole seconds since 1970",
+    ),
+];
+
+/// The values.
+#[derive(Debug)]
+pub(super) struct Table(Vec<(Labels, Sampled)>);
+
+impl Table {
+    pub(super) fn of(status: &Status) -> Self {
+        let devices = status.ledgers.iter().flat_map(|ledger| {
+            let of = |device: &Device| Some((labels(ledger, device.name()), device.sampled?));
+            ledger.devices.iter().filter_map(of)
+        });
+        Self(devices.collect())
+    }
+}
+
+impl Collector for Table {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
+        for (place, (name, unit, kind, help)) in METRICS.into_iter().enumerate() {
+            let mut family = encoder.encode_descriptor(name, help, unit.as_ref(), kind)?;
+            for (labels, Sampled { permille, busy_ns, last_ns }) in &self.0 {
+                let mut point = family.encode_family(labels)?;
+                match place {
+                    0 => point.encode_gauge(&(number(*permille) / 1e3))?,
+                    1 => {
+                        point.encode_counter::<NoLabelSet, _, u64>(
+                            &(number(*busy_ns) / 1e9),
+                            None,
+                        )?;
+                    }
+                    _ => point.encode_gauge(&number(last_ns / 1_000_000_000))?,
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whole up to 2^53, as every number there is.
+#[expect(clippy::cast_precision_loss, reason = "the form has no other numbers")]
+fn number(count: u64) -> f64 {
+    count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::render;
+    use super::*;
+    use crate::command::status::text::tests::raised;
+
+    #[test]
+    fn what_is_sampled_has_series() {
+        let mut sampled = raised();
+        assert!(!render(&sampled).contains("sampled_ratio{"), "nothing is sampled");
+        let found =
+            Sampled { permille: 250, busy_ns: 1_500_000_000, last_ns: 1_790_000_000_999_999_999 };
+        sampled.ledgers[0].devices[0].sampled = Some(found);
+        let text = render(&sampled);
+        for (name, value) in [
+            ("core_sampled_ratio", "0.25"),
+            ("core_sampled_seconds_total", "1.5"),
+            ("last_busy_timestamp_seconds", "1790000000.0"),
+        ] {
+            let start = format!("\ngpucap_{name}{{kind=\"container\",namespace=\"default\"");
+            let line = text.split_once(&start).and_then(|(_, rest)| rest.lines().next());
+            assert!(
+                line.is_some_and(|line| line.ends_with(&format!("}} {value}"))),
+                "{name}: {text}"
+            );
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Which container of the hook a process belongs to, by what the kernel says of it.
+//!
+//! A report that the node publishes of a process lowers what containers with a compute limit are charged. So a process of
+//! such a container must never look like one of none, whatever it does. It belongs to a container if it, or a process
+//! that it descends from, is in the container's pid or mount namespace, in its cgroup or one below, or is its first
+//! process: an unprivileged process can leave its mount namespace, and no process the others. Beyond that no process
+//! counts as one of none if the usage pages of containers are mounted where it is, and in doubt none does. What
+//! is read are files of the kernel: no process can keep their reader waiting.
+
+use crate::container::pages;
+use crate::container::records::Record;
+use crate::node::proc::Process;
+use gpucap_core::page;
+use std::fs;
+
+/// The containers that the hook has seen, those that have ended included: a process may outlive the first one.
+#[derive(Debug, Default)]
+pub(crate) struct Containers(Vec<Container>);
+
+/// What its processes have in common.
+#[derive(Debug, Eq, PartialEq)]
+struct Container {
+    id: String,
+    pid: u32,
+    start_time: u64,
+    pid_namespace: Option<u64>,
+    mount_namespace: Option<u64>,
+    cgroups: Vec<(String, String)>,
+    has_share: bool,
+}
+
+/// Whose a process is.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Owner {
+    /// A container of the hook, by its id, and whether it has a compute limit.
+    Container { id: String, has_share: bool },
+    /// None of the hook's.
+    Other,
+    /// Unknown.
+    Unknown,
+}
+
+/// How many containers are remembered.
+const MOST: usize = 4096;
+/// A process that descends from more is of unknown owner.
+const MOST_ANCESTORS: usize = 256;
+
+impl Containers {
+    /// Adds the containers of these records.
+    pub(crate) fn note(&mut self, records: &[Record]) {
+        for record in records {
+            let is_it = |it: &Container| (it.pid, it.start_time) == (record.pid, record.start_time);
+            if self.0.iter().any(is_it) {
+                continue;
+            }
+            let first = Process(record.pid);
+            let known = Container {
+                id: record.container.clone(),
+                pid: record.pid,
+                start_time: record.start_time,
+                pid_namespace: foreign(first, "pid"),
+                mount_namespace: foreign(first, "mnt"),
+                cgroups: cgroups(first).unwrap_or_default(),
+                // Of one whose limits are unknown too.
+                has_share: record.limits().is_none_or(|limits| pages::are_needed(&limits)),
+            };
+            // What was read is of no other process.
+            if record.check().is_ok() {
+                self.0.push(known);
+            }
+        }
+        let beyond = self.0.len().saturating_sub(MOST);
+        self.0.drain(..beyond);
+    }
+
+    /// Returns whose a process is.
+    pub(crate) fn owner(&self, process: Process) -> Owner {
+        match self.look(process) {
+            Some(owner) => owner,
+            None => Owner::Unknown,
+        }
+    }
+
+    fn look(&self, process: Process) -> Option<Owner> {
+        let mut next = process;
+        for _ in 0..MOST_ANCESTORS {
+            if next.0 <= 1 {
+                let sees_pages = has_pages(&fs::read(process.path("mountinfo")).ok()?);
+                return (!sees_pages).then_some(Owner::Other);
+            }
+            let (parent, start_time) = (next.parent()?, next.stat().ok()??.start_time);
+            let [pid_namespace, mount_namespace] = ["pid", "mnt"].map(|kind| next.namespace(kind));
+            let (pid_namespace, mount_namespace) = (pid_namespace?, mount_namespace?);
+            let cgroups = cgroups(next)?;
+            let is_of = |it: &&Container| {
+                (it.pid, it.start_time) == (next.0, start_time)
+                    || it.pid_namespace == Some(pid_namespace)
+                    || it.mount_namespace == Some(mount_namespace)
+                    || cgroups.iter().any(|own| it.cgroups.iter().any(|of| is_below(own, of)))
+            };
+            if let Some(Container { id, has_share, .. }) = self.0.iter().rev().find(is_of) {
+                return Some(Owner::Container { id: id.clone(), has_share: *has_share });
+            }
+            next = parent;
+        }
+        None
+    }
+}
+
+/// A namespace of a process, if it is not this process's.
+fn foreign(process: Process, kind: &str) -> Option<u64> {
+    process.namespace(kind).filter(|it| Process::own().namespace(kind) != Some(*it))
+}
+
+/// The cgroups of a process, each with its hierarchy; without those at the root, which all processes are below.
+fn cgroups(process: Process) -> Option<Vec<(String, String)>> {
+    let text = fs::read(process.path("cgroup")).ok()?;
+    let text = String::from_utf8_lossy(&text);
+    let all = text.lines().filter_map(|line| {
+        let mut fields = line.splitn(3, ':');
+        let (_number, hierarchy, path) = (fields.next()?, fields.next()?, fields.next()?);
+        Some((hierarchy.to_owned(), path.to_owned()))
+    });
+    Some(all.filter(|(_, path)| path != "/").collect())
+}
+
+fn is_below((hierarchy, path): &(String, String), (of, above): &(String, String)) -> bool {
+    let rest = path.strip_prefix(above.as_str()).filter(|_| hierarchy == of);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Whether a usage page is mounted, by the text of a mount table.
+fn has_pages(mounts: &[u8]) -> bool {
+    let place = |line: &[u8]| line.split(|byte| *byte == b' ').nth(4).map(<[u8]>::to_vec);
+    let mut places = mounts.split(|byte| *byte == b'\n').filter_map(place);
+    places
+        .any(|place| [page::PATH, page::DIRECTORY].iter().any(|it| place.ends_with(it.as_bytes())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Child, Command, Stdio};
+
+    fn known(process: Process) -> Container {
+        Container {
+            id: "c".into(),
+            pid: process.0,
+            start_time: process.stat().expect("/proc").expect("a stat").start_time,
+            pid_namespace: None,
+            mount_namespace: None,
+            cgroups: vec![],
+            has_share: true,
+        }
+    }
+
+    fn of_it() -> Owner {
+        Owner::Container { id: "c".into(), has_share: true }
+    }
+
+    fn sleeper(through: &[&str]) -> Child {
+        let words = [through, &["sleep", "60"]].concat();
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).stdin(Stdio::null()).spawn().expect("a process")
+    }
+
+    #[test]
+    fn a_process_of_no_container_is_of_none() {
+        assert_eq!(Containers::default().owner(Process::own()), Owner::Other);
+        let of_another =
+            Containers(vec![Container { pid: 1, start_time: 1, ..known(Process::own()) }]);
+        assert_eq!(of_another.owner(Process::own()), Owner::Other);
+        assert_eq!(Containers::default().owner(Process(u32::MAX)), Owner::Unknown, "there is none");
+    }
+
+    /// Whatever namespaces and cgroups it has.
+    #[test]
+    fn a_process_that_descends_from_a_container_is_of_it() {
+        let mut child = sleeper(&[]);
+        let containers = Containers(vec![known(Process::own())]);
+        assert_eq!(containers.owner(Process(child.id())), of_it());
+        child.kill().and_then(|()| child.wait()).expect("ended");
+        assert_eq!(containers.owner(Process(child.id())), Owner::Unknown, "it has ended");
+    }
+
+    #[test]
+    fn a_process_in_one_of_a_containers_places_is_of_it() {
+        let own = Process::own();
+        let nowhere = || Container { pid: 1, start_time: 1, ..known(own) };
+        assert_eq!(Containers(vec![nowhere()]).owner(own), Owner::Other);
+        let mut places = vec![
+            Container { pid_namespace: own.namespace("pid"), ..nowhere() },
+            Container { mount_namespace: own.namespace("mnt"), ..nowhere() },
+        ];
+        // At the root of each hierarchy this process is in none.
+        let cgroups = cgroups(own).expect("/proc");
+        places.extend(cgroups.into_iter().map(|it| Container { cgroups: vec![it], ..nowhere() }));
+        for place in places {
+            assert_eq!(Containers(vec![place]).owner(own), of_it());
+        }
+    }
+
+    #[test]
+    fn a_cgroup_is_below_another_by_whole_names() {
+        let of = |path: &str| ("memory".to_owned(), path.to_owned());
+        assert!(is_below(&of("/a/b"), &of("/a")) && is_below(&of("/a"), &of("/a")));
+        assert!(!is_below(&of("/ab"), &of("/a")) && !is_below(&of("/a"), &of("/a/b")));
+        assert!(!is_below(&of("/a"), &("cpu".to_owned(), "/a".to_owned())));
+    }
+
+    /// Also if the container's root is below the process's.
+    #[test]
+    fn where_usage_pages_are_mounted_no_process_is_of_none() {
+        let line = |place: &str| format!("1 2 0:3 / {place} rw - tmpfs none rw\n").into_bytes();
+        assert!(has_pages(&line("/.gpucap/page")) && has_pages(&line("/root/.gpucap/pages")));
+        assert!(!has_pages(&line("/run/gpucap/pages/all")) && !has_pages(b""));
+    }
+}
