@@ -26,12 +26,12 @@ fn groups() -> Vec<Group> {
             least: vec![30.0],
             sum: 0.98,
         });
-        // Low priority goes when the other one begins, and comes back when it has seen it end. This bound and the next one
-        // were written after their run: of kernels and copies, 7 % of the time is lost in going back and forth.
+        // Low priority goes when the other one begins, and comes back when it has seen it end. These bounds were written
+        // after their run: 3 to 15 % of the time is lost in going back and forth, with four streams a fifth.
         let what = format!("{kind}, low, beside {SHORT}, 30");
         let sides = vec![side(kind, LOW), side(SHORT, fixed(30))];
         let least = if kind == "W7 kernel + copy" { 26.0 } else { 28.5 };
-        groups.push(Group { what, sides, least: vec![0.0, least], sum: 0.84 });
+        groups.push(Group { what, sides, least: vec![0.0, least], sum: 0.78 });
     }
     for (period, ns) in [("1 s", 1_000 * MS), ("100 ms", 100 * MS), ("20 ms", 20 * MS)] {
         for (one, two) in [(30, 70), (50, 50)] {

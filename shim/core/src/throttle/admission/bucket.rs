@@ -88,11 +88,12 @@ impl<'a> Bucket<'a> {
         }
     }
 
-    /// Forgets what has been saved up.
-    pub(crate) fn empty(&self, now: u64) {
+    /// Forgets what has been saved up beyond a quantum.
+    pub(crate) fn save_less(&self, now: u64) {
+        let then = now.saturating_sub(PERIOD_NS);
         let mut word = self.word.load();
-        while word < now
-            && let Err(found) = self.word.replace(word, now)
+        while word < then
+            && let Err(found) = self.word.replace(word, then)
         {
             word = found;
         }

@@ -124,8 +124,7 @@ impl Turns {
         for page in &mut self.pages {
             let Some(limit) = page.limit.filter(|limit| limit.borrows()) else { continue };
             let all = if page.is_active(0, now) { self.active } else { self.active.with(limit) };
-            let beside = all.with_present(self.limit, false);
-            page.parts = [all, beside].map(|all| all.part(limit));
+            page.parts = [all, all.with(self.limit)].map(|all| all.most(limit));
         }
     }
 

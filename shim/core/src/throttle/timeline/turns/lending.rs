@@ -71,6 +71,11 @@ impl Demand {
         let parts = own.saturating_add(lent).min(most);
         u16::try_from(parts).ok().and_then(Share::from_parts)
     }
+
+    /// Returns the most that one of these containers may have had, work in flight when others came back included.
+    pub(crate) fn most(self, limit: ComputeLimit) -> Option<Share> {
+        Self { is_used: false, ..self }.part(limit)
+    }
 }
 
 #[cfg(test)]
