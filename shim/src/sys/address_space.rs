@@ -11,6 +11,13 @@ pub(crate) fn page_size() -> u64 {
     u64::try_from(bytes).unwrap_or(4096)
 }
 
+/// All memory of this machine, in bytes.
+pub(crate) fn memory_of_machine() -> u64 {
+    // SAFETY: asks the kernel for a number.
+    let pages = unsafe { libc::sysconf(libc::_SC_PHYS_PAGES) };
+    u64::try_from(pages).unwrap_or(0).saturating_mul(page_size())
+}
+
 /// Makes the pages of a range writable, or read-only again; never executable. `start` is that of a page. False if the
 /// kernel refuses.
 pub(crate) fn protect(start: u64, bytes: u64, writable: bool) -> bool {
