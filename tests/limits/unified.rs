@@ -14,7 +14,10 @@ pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial("shared memory: NVML has no figures of the card", no_figures),
         trial("shared memory: a limit in bytes holds and is shown", bytes),
-        trial("shared memory: a percentage is one of what CUDA says, and NVML shows none", percentage),
+        trial(
+            "shared memory: a percentage is one of what CUDA says, and NVML shows none",
+            percentage,
+        ),
         trial("shared memory: a limit above the machine's memory is not shown by NVML", above),
         trial("shared memory: the list of processes is the container's", processes),
     ]

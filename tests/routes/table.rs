@@ -232,6 +232,7 @@ fn two_copies(world: &World) -> Result<Run> {
 }
 
 fn sanitized(world: &World, sanitizer: Sanitizer) -> Result<Run> {
+    Machine::not_emulated("a program built for a sanitizer does not start")?;
     let program =
         Program::new("open_look").compiler(sanitizer.compiler).flags(sanitizer.flags).build()?;
     // Looking for leaks at the end needs ptrace, and what a driver keeps is not ours.
