@@ -11,13 +11,7 @@ pub(crate) const FUNCTION_RELOCATIONS: [u32; 3] = [257, 1025, 1026];
 /// which the function returns (`caller`); then return what that answered or, for null, jump to the address in place
 /// `$index` of `$next` with everything as it was.
 macro_rules! trigger_body {
-    ($before:path, $next:path, $index:expr) => {
-        $crate::machine::trigger_body!($before, $next, $index; "")
-    };
-    ($before:path, $next:path, $index:expr, caller) => {
-        $crate::machine::trigger_body!($before, $next, $index; "mov x0, x30")
-    };
-    ($before:path, $next:path, $index:expr; $first:literal) => {
+    ($before:path, $next:path, $index:expr $(, $caller:ident)?) => {
         core::arch::naked_asm!(
             "hint #34", // `bti c`, in the form that processors without it skip
             "stp x29, x30, [sp, #-64]!",
@@ -25,7 +19,7 @@ macro_rules! trigger_body {
             "stp x0, x1, [sp, #16]",
             "stp x2, x3, [sp, #32]",
             "str x4, [sp, #48]",
-            $first,
+            $(concat!("mov x0, x30 // ", stringify!($caller)),)?
             "bl {before}",
             "mov x17, x0",
             "ldp x0, x1, [sp, #16]",

@@ -10,13 +10,7 @@ pub(crate) const FUNCTION_RELOCATIONS: [u32; 3] = [1, 6, 7];
 /// which the function returns (`caller`); then return what that answered or, for null, jump to the address in place
 /// `$index` of `$next` with everything as it was.
 macro_rules! trigger_body {
-    ($before:path, $next:path, $index:expr) => {
-        $crate::machine::trigger_body!($before, $next, $index; "")
-    };
-    ($before:path, $next:path, $index:expr, caller) => {
-        $crate::machine::trigger_body!($before, $next, $index; "mov rdi, [rsp + 40]")
-    };
-    ($before:path, $next:path, $index:expr; $first:literal) => {
+    ($before:path, $next:path, $index:expr $(, $caller:ident)?) => {
         core::arch::naked_asm!(
             "endbr64",
             // Five words bring the stack to the alignment that a call needs.
@@ -25,7 +19,7 @@ macro_rules! trigger_body {
             "push rdx",
             "push rcx",
             "push r8",
-            $first,
+            $(concat!("mov rdi, [rsp + 40] # ", stringify!($caller)),)?
             "call {before}",
             "pop r8",
             "pop rcx",

@@ -46,7 +46,7 @@ pub(super) fn mounted(path: &Path, directory: &File, label: Option<&str>) -> io:
     Ok(new)
 }
 
-/// The size of the file system, where a page of memory has so many bytes: a file takes whole ones.
+/// The size of the file system where a page of memory has `page` bytes: a file takes whole ones.
 const fn bytes(page: u64) -> u64 {
     CONTAINERS * (CardPage::SIZE.next_multiple_of(page) + page)
 }
