@@ -1,18 +1,21 @@
 # shellcheck shell=bash
-# Debian packages for tests, fetched and unpacked beside the machine's own: for ci/clients, drivers, engines, systems.
+# Debian packages for tests and builds, fetched and unpacked beside the machine's own: for ci/arm64, clients, drivers,
+# engines, systems.
 #
 # apt runs with configuration, lists and cache of its own, so what the machine has installed and configured stays as
 # it is. The mirror and the proxy are the machine's. Who sources this says `say` and has set `root` and `cache`.
 
 # Writes the configuration and the list of sources to the directory, and fetches the package lists:
 #
-#   apt_prepare DIRECTORY COMPONENT SUITE...
+#   apt_prepare DIRECTORY COMPONENT ARCHITECTURES SUITE...
 #
-# A suite that cannot be had must not cost the others: what is missing shows when a package is asked for.
+# ARCHITECTURES, as in amd64,arm64, are those whose packages may be asked for: of the first by name alone, of others as
+# NAME:ARCHITECTURE. A suite that cannot be had must not cost the others: what is missing shows when a package is asked
+# for.
 apt_prepare() {
-    local uri suite key=/usr/share/keyrings/debian-archive-keyring.gpg signed='' component=$2
+    local uri suite key=/usr/share/keyrings/debian-archive-keyring.gpg signed='' component=$2 architectures=$3
     apt=$1
-    shift 2
+    shift 3
     mkdir -p "$apt"/lists/partial "$apt"/cache/archives/partial "$apt"/debs
     : >"$apt/status"
     {
@@ -29,8 +32,8 @@ Dir::State::status "$apt/status";
 Dir::State::Lists "$apt/lists";
 Dir::Cache "$apt/cache";
 Dir::Log "$apt";
-APT::Architecture "amd64";
-APT::Architectures "amd64";
+APT::Architecture "${architectures%%,*}";
+APT::Architectures { "${architectures//,/\";\"}"; };
 APT::Install-Recommends "false";
 APT::Sandbox::User "";
 Acquire::Languages "none";
@@ -40,7 +43,7 @@ CONF
     uri=$(apt-get indextargets --format '$(REPO_URI)' 2>/dev/null | grep -m1 -E '/debian/?$' || true)
     [[ ! -e $key ]] || signed=" signed-by=$key"
     for suite; do
-        printf 'deb [arch=amd64%s] %s %s %s\n' "$signed" "${uri:-http://deb.debian.org/debian}" "$suite" "$component"
+        printf 'deb [arch=%s%s] %s %s %s\n' "$architectures" "$signed" "${uri:-http://deb.debian.org/debian}" "$suite" "$component"
     done >"$apt/sources.list"
     private_apt update 2>"$apt/update.err" || say "package lists incomplete: $(tail -n1 "$apt/update.err")"
 }
@@ -52,8 +55,8 @@ private_apt() {
 # Unpacks a package, without what it depends on: apt_unpack SUITE PACKAGE TREE
 apt_unpack() {
     (cd "$apt/debs" && private_apt download "$2/$1") 2>"$apt/fetch.err" || return
-    dpkg -x "$apt/debs/$2"_*.deb "$3"
-    rm -f "$apt/debs/$2"_*.deb
+    dpkg -x "$apt/debs/${2%:*}"_*.deb "$3"
+    rm -f "$apt/debs/${2%:*}"_*.deb
 }
 
 # Fetches packages with all that they depend on, for `apt_unpack_fetched`: apt_fetch SUITE PACKAGE...

@@ -176,15 +176,11 @@ step_shellcheck() { # no warning in any shell script
 step_symbols() { # the shipped files ask little of a machine and show it nothing but our six triggers
     need readelf cargo-zigbuild zig
     build_shipped_library
-    symbols_of_library "$SHIPPED_LIBRARY"
-    check 'gpucap-driver asks for nothing newer than glibc 2.17' is_for_old_glibc "$SHIPPED_DRIVER"
+    symbols_of_libraries
     have musl || { skip 'gpucap and gpucap-dra: musl is missing (ci/run --install gets it)' && return; }
     build_shipped_command
     build_shipped_dra
-    symbols_of_program "$SHIPPED_COMMAND"
-    symbols_of_program "$SHIPPED_DRA"
-    # What each node pulls for it; a new dependency shows here.
-    check 'gpucap-dra has at most 10 MiB' test "$(stat -c %s "$SHIPPED_DRA")" -le $((10 << 20))
+    symbols_of_programs
 }
 
 step_shipped() { # with --full: the files built for old machines pass the same tests
@@ -206,6 +202,31 @@ step_shipped() { # with --full: the files built for old machines pass the same t
     local binaries
     mapfile -t binaries < <(sed -n '/^\[\[test\]\]/,/^path/s/^name = "\(.*\)"/\1/p' tests/Cargo.toml | grep -vxE 'layering|manual|routes')
     tests "${binaries[@]}"
+}
+
+step_arm64() { # with --full: what ships for arm64 asks as little of a machine, and passes the tests under emulation
+    [[ $CI_FULL ]] || { skip 'the files for arm64: ci/run --full arm64' && return; }
+    need readelf cargo-zigbuild zig
+    has_target aarch64-unknown-linux-musl || [[ -x $TARGET/arm64/rustc ]] ||
+        { skip 'the standard library for arm64 is missing (rustup target add, or ci/arm64)' && return; }
+    ship_for aarch64
+    build_shipped
+    symbols_of_libraries
+    symbols_of_programs
+    ci/arm64 run true || { skip 'no arm64 program runs here; ci/arm64 says why' && return; }
+    GPUCAP_ARTIFACTS=$(mktemp -d)
+    trap 'rm -rf "$GPUCAP_ARTIFACTS"' EXIT
+    build_removable
+    build_emulated_stub
+    mkdir "$GPUCAP_ARTIFACTS/triggers"
+    cp "$SHIPPED_LIBRARY" "$SHIPPED_DRIVER" "$SHIPPED_COMMAND" "$TARGET/emulated/$GNU"/release/libgpucap_stub_*.so \
+        "$GPUCAP_ARTIFACTS"
+    cp "$TARGET/triggers/$GNU/release/libgpucap.so" "$GPUCAP_ARTIFACTS/triggers"
+    export GPUCAP_ARTIFACTS GPUCAP_TEST_MACHINE=aarch64 GPUCAP_DRIVERS=${GPUCAP_DRIVERS:-$PWD/target/drivers}/arm64
+    local binaries=(routes limits conformance lifecycle oracle coverage)
+    # Built out here, by the machine's own compiler and linker.
+    cargo test --locked -p gpucap-tests --no-run "${binaries[@]/#/--test=}"
+    ci/arm64 run cargo test --locked -p gpucap-tests --no-fail-fast "${binaries[@]/#/--test=}"
 }
 
 step_release() { # with --full: a commit makes one archive in any folder; it installs, is upgraded and leaves nothing
@@ -256,6 +277,18 @@ none_beyond() {
     [[ -z $beyond ]] || { echo "$beyond" && return 1; }
 }
 
+symbols_of_libraries() {
+    symbols_of_library "$SHIPPED_LIBRARY"
+    check 'gpucap-driver asks for nothing newer than glibc 2.17' is_for_old_glibc "$SHIPPED_DRIVER"
+}
+
+symbols_of_programs() {
+    symbols_of_program "$SHIPPED_COMMAND"
+    symbols_of_program "$SHIPPED_DRA"
+    # What each node pulls for it; a new dependency shows here.
+    check 'gpucap-dra has at most 10 MiB' test "$(stat -c %s "$SHIPPED_DRA")" -le $((10 << 20))
+}
+
 symbols_of_library() {
     local allowed='__gmon_start__ dlmopen dlopen dlsym dlvsym sched_get_priority_max' exported needed
     allowed=${allowed// /$'\n'}
@@ -266,7 +299,7 @@ symbols_of_library() {
     check 'exports nothing else' none_beyond "$allowed" "$exported"
     # An old glibc has these in files of their own.
     check 'needs libc and the loader alone' none_beyond \
-        $'libc.so.6\nld-linux-x86-64.so.2\nlibpthread.so.0\nlibdl.so.2\nlibm.so.6' "$needed"
+        $'libc.so.6\nld-linux-x86-64.so.2\nld-linux-aarch64.so.1\nlibpthread.so.0\nlibdl.so.2\nlibm.so.6' "$needed"
     check 'asks for nothing newer than glibc 2.17' is_for_old_glibc "$1"
     check 'has no executable stack' grep -qE 'GNU_STACK.* RW ' <(readelf -W -l "$1")
     check 'needs at most 768 bytes of the static memory of threads' test "$(static_tls "$1")" -le 768

@@ -136,6 +136,11 @@ install_missing() {
     done
     # The driver libraries whose shape the tests look at; what is in their cache is not fetched again.
     ci/drivers >>"$log" 2>&1 </dev/null || echo "could not fetch every real driver library; see $log"
+    # What builds and runs arm64 programs here, and the same drivers for them; likewise, for the long forms alone.
+    if [[ ${CI_FULL-} ]]; then
+        ci/arm64 >>"$log" 2>&1 </dev/null || echo "could not fetch what arm64 needs; see $log"
+        ci/drivers --arm64 >>"$log" 2>&1 </dev/null || echo "could not fetch every real driver library for arm64; see $log"
+    fi
     # The programs of other people that run over the stub; likewise.
     ci/clients >>"$log" 2>&1 </dev/null || echo "could not fetch every client; see $log"
     # Engines of other releases than the machine's; likewise.

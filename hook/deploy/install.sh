@@ -12,6 +12,12 @@ umask 022
 here=$(cd "$(dirname "$0")" && pwd)
 version=$(cat "$here/VERSION")
 prefix=${DESTDIR:-}${PREFIX:-/opt/gpucap}
+processor=$(cat "$here/PROCESSOR")
+# Below a DESTDIR there may be another machine's files.
+if [ -z "${DESTDIR:-}" ] && [ "$processor" != "$(uname -m)" ]; then
+    echo "install.sh: this release is for $processor, this machine is $(uname -m)" >&2
+    exit 1
+fi
 new=$prefix/versions/$version
 
 before=$(readlink "$prefix/current" 2>/dev/null || true)

@@ -2,13 +2,14 @@
 //!
 //! The command line: parse, one call, an exit code. Each command is a module of [`command`], which stands above all
 //! others: [`inject`] puts a container under its limits, [`container`] reaches one that is there, [`node`] reads this
-//! machine, [`terminal`] writes for a person, [`sys`] is the door to libc. A module names only modules below it.
+//! machine, [`terminal`] writes for a person, [`sys`] is the door to libc, [`machine`] knows the processor. A module names only modules below it.
 
 mod command;
 mod container;
 mod error;
 mod exit;
 mod inject;
+mod machine;
 mod node;
 mod sys;
 mod terminal;

@@ -28,6 +28,7 @@ mod holdings;
 mod hooks;
 mod launch;
 mod log;
+mod machine;
 mod nvml;
 mod redirect;
 mod session;

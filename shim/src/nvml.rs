@@ -17,6 +17,9 @@ use gpucap_abi::nvml::nvmlDevice_t;
 use gpucap_core::ledger::{AccountView, DeviceIndex, Ledger, ProcessView};
 use gpucap_core::limits::Resolved;
 
+/// Stands for the size of a device of which NVML tells none: no limit in bytes is above it.
+const UNKNOWN_BYTES: u64 = u64::MAX;
+
 /// A limited device: what its limits are, and where the ledger has it.
 struct Slice {
     /// Of memory, at most what the device has, of time, or of both.
@@ -43,9 +46,10 @@ impl Slice {
         Some(Self { limits, ledger, device: ledger.find_device(uuid.0) })
     }
 
-    /// As [`of`](Self::of), without a known size of the device.
+    /// As [`of`](Self::of), for what does not depend on the size of the device.
     fn of_handle(call: &Call, handle: nvmlDevice_t) -> Option<Self> {
-        Self::of(call, handle, driver::nvml::total_bytes(call.driver, handle)?)
+        let total = driver::nvml::total_bytes(call.driver, handle).unwrap_or(UNKNOWN_BYTES);
+        Self::of(call, handle, total)
     }
 
     /// The processes of this pid namespace that have to do with the device.

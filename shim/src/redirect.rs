@@ -75,7 +75,8 @@ pub(crate) static NEXT: [AtomicUsize; 6] = [const { AtomicUsize::new(0) }; 6];
 
 /// Nothing will ever have to be done in this process: no limits are set, or another copy of the shim does the work.
 static OFF: AtomicBool = AtomicBool::new(false);
-/// Calls of `dlopen` and `dlmopen` so far, and how many of them a scan has seen.
+/// Calls of `dlopen` and `dlmopen` so far, and how many of them a scan has seen: who reads that in another thread skips
+/// its own scan, and must see what that one has written.
 static OPENED: AtomicUsize = AtomicUsize::new(0);
 static OPENED_SEEN: AtomicUsize = AtomicUsize::new(0);
 /// `dlmopen` has been called: there may be namespaces that `dl_iterate_phdr` does not show.
@@ -100,7 +101,7 @@ pub(crate) fn before_lookup(
     }
     let ours = names_driver(name.cast());
     let foreign = NAMESPACES.load(Ordering::Relaxed) && is_object(handle);
-    if ours || foreign || OPENED.load(Ordering::Relaxed) != OPENED_SEEN.load(Ordering::Relaxed) {
+    if ours || foreign || OPENED.load(Ordering::Relaxed) != OPENED_SEEN.load(Ordering::Acquire) {
         scan(libraries, if foreign { handle } else { ptr::null_mut() }, Caller::Anywhere);
     }
     if ours && BY_NAME.load(Ordering::Acquire) {
@@ -258,7 +259,7 @@ fn scan(libraries: &'static Libraries, member: *mut c_void, caller: Caller) {
         let done = with_loader(libraries, |loader| loader.redirect(member)).unwrap_or_default();
         done.settle();
     }
-    OPENED_SEEN.store(opened, Ordering::Relaxed);
+    OPENED_SEEN.store(opened, Ordering::Release);
 }
 
 /// What a pass over the loader's list came to.

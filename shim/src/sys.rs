@@ -17,7 +17,8 @@ mod short_lock;
 mod time;
 
 pub(crate) use address_space::{
-    can_be_written, is_mapped, page_wiped_on_fork, protect, unmap_page,
+    can_be_written, is_mapped, memory_of_machine, page_size, page_wiped_on_fork, protect,
+    unmap_page,
 };
 pub(crate) use attendance::Attendance;
 pub(crate) use directory::Directory;

@@ -4,7 +4,7 @@
 //! others are called while a library is initialised, so that the redirect is in place before the `dlopen` that loads
 //! it returns: `sched_get_priority_max` by libcuda's own constructors (measured on 470 to 555), and `__gmon_start__`,
 //! which the profiler once used, by the start-up code that GNU linkers put into every library if any object defines
-//! it (libcuda and libnvidia-ml 470 to 555 refer to it; glibc's `sysdeps/x86_64/crti.S`).
+//! it (libcuda and libnvidia-ml 470 to 555 refer to it; glibc's `crti.S` of x86-64 and of aarch64).
 //!
 //! All are naked and end in a jump to the next definition in scope, with the caller's stack and registers as they
 //! were: libc answers `RTLD_NEXT` and run paths by looking at its return address, which must be the caller's.
@@ -14,14 +14,14 @@
 //! No name of the driver is exported: a program that probes for CUDA must not find it where there is none.
 
 use crate::hooks::LIBRARIES;
+use crate::machine::trigger_body;
 use crate::redirect::{self, Trigger};
-use core::arch::naked_asm;
 use core::ffi::{c_char, c_void};
 
-/// Emits one export: save the arguments, let `$before` see two of them, then return what it answered or, for null,
-/// jump to the next definition with everything restored.
+/// Emits one export: `$before` sees two arguments, or the caller, and answers for the function or, with null, leaves the
+/// answer to the next definition.
 macro_rules! trigger {
-    ($(#[$doc:meta])* $name:ident, $before:path, $trigger:expr $(, $first:literal)?) => {
+    ($(#[$doc:meta])* $name:ident, $before:path, $trigger:expr $(, $caller:ident)?) => {
         $(#[$doc])*
         ///
         /// # Safety
@@ -29,30 +29,7 @@ macro_rules! trigger {
         #[unsafe(naked)]
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $name() {
-            naked_asm!(
-                "endbr64",
-                // Five words bring the stack to the alignment that a call needs.
-                "push rdi",
-                "push rsi",
-                "push rdx",
-                "push rcx",
-                "push r8",
-                $($first,)?
-                "call {before}",
-                "pop r8",
-                "pop rcx",
-                "pop rdx",
-                "pop rsi",
-                "pop rdi",
-                "test rax, rax",
-                "jnz 2f",
-                "lea rax, [rip + {next}]",
-                "jmp [rax + 8 * {index}]",
-                "2: ret",
-                before = sym $before,
-                next = sym redirect::NEXT,
-                index = const $trigger as usize,
-            )
+            trigger_body!($before, redirect::NEXT, $trigger as usize $(, $caller)?)
         }
     };
 }
@@ -75,13 +52,11 @@ trigger!(
 );
 trigger!(
     /// `int sched_get_priority_max(int policy)`
-    sched_get_priority_max, before_sched_get_priority_max, Trigger::SchedGetPriorityMax,
-    "mov rdi, [rsp + 40]" // the return address: the caller
+    sched_get_priority_max, before_sched_get_priority_max, Trigger::SchedGetPriorityMax, caller
 );
 trigger!(
     /// `void __gmon_start__(void)`
-    __gmon_start__, before_gmon_start, Trigger::GmonStart,
-    "mov rdi, [rsp + 40]" // the return address: the caller
+    __gmon_start__, before_gmon_start, Trigger::GmonStart, caller
 );
 
 extern "C" fn before_dlsym(handle: *mut c_void, name: *const c_char) -> *const c_void {

@@ -11,7 +11,7 @@
 mod cases;
 mod figures;
 
-use gpucap_tests::{Driver, Program, Result, Run, Stop, World, main as harness, trial};
+use gpucap_tests::{Driver, Machine, Program, Result, Run, Stop, World, main as harness, trial};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -95,7 +95,7 @@ fn every_row_has_a_case() -> Result {
 /// the state before each row, which may have ended it; a real driver has no context to lose, and refuses slowly.
 fn zeros(driver: &Driver, before: &[&str]) -> Result {
     let symbols = CUDA.iter().chain(NVML);
-    let calls: Vec<String> = symbols.map(|it| format!("call {it} 0 0 0 0 0 0 0 0")).collect();
+    let calls: Vec<String> = symbols.map(|it| zeros_for(it)).collect();
     let mut rest: Vec<&str> = calls.iter().map(String::as_str).collect();
     while !rest.is_empty() {
         let (script, step) = if matches!(driver, Driver::Stub | Driver::Card) {
@@ -110,6 +110,13 @@ fn zeros(driver: &Driver, before: &[&str]) -> Result {
         rest.drain(..done.min(rest.len()));
     }
     Ok(())
+}
+
+/// A call with nothing but zeros. A structure of 64 bytes is an argument that arm64 passes by its address: buffer 0.
+fn zeros_for(symbol: &str) -> String {
+    let is_by_address =
+        symbol.starts_with("cuIpcOpenMemHandle") && Machine::tested() == Machine::Arm64;
+    format!("call {symbol} 0 {} 0 0 0 0 0 0", if is_by_address { "%0" } else { "0" })
 }
 
 /// Runs the script in both worlds and compares. How many of its lines were answered.

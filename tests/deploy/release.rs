@@ -23,6 +23,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("release: what an engine still names is not taken away", named),
         trial("release: an upgrade is one rename, and keeps the version before", upgrade),
         trial("release: installing again changes no file", again),
+        trial("release: it is not installed on a machine with another processor", elsewhere),
         trial("release: each crate of what ships has the text of its licence", texts),
         trial("release: the notices name each crate of which its files hold a line", notices),
     ]
@@ -107,6 +108,22 @@ fn round() -> Result {
     ended(Command::new(release.join("uninstall.sh")).env("DESTDIR", &empty), true)?;
     let after = tree(&empty)?;
     expect(after == ["opt"], || format!("{after:?}"))
+}
+
+/// Without DESTDIR, below which there may be the files of any machine.
+fn elsewhere() -> Result {
+    let scratch = Scratch::new()?;
+    let release = unpacked(&scratch)?;
+    let prefix = scratch.path().join("prefix");
+    let install = |well| {
+        let mut install = Command::new(release.join("install.sh"));
+        ended(install.env("PREFIX", &prefix).env_remove("DESTDIR"), well)
+    };
+    install(true)?;
+    fs::remove_dir_all(&prefix)?;
+    fs::write(release.join("PROCESSOR"), "riscv64")?;
+    install(false)?;
+    expect(!prefix.exists(), || "something was installed".to_owned())
 }
 
 fn driver() -> Result {
@@ -205,7 +222,12 @@ fn texts() -> Result {
         ));
     }
     let scratch = Scratch::new()?;
-    ended(Command::new(project().join("ci/licences")).arg(scratch.path()), true)?;
+    ended(
+        Command::new(project().join("ci/licences"))
+            .arg(scratch.path())
+            .arg("x86_64-unknown-linux-gnu"),
+        true,
+    )?;
     let text = fs::read_to_string(scratch.path().join("crates.txt"))?;
     let (names, texts) = text.split_once(&"=".repeat(80)).ok_or_else(|| Stop::fail("no texts"))?;
     // One of the command's, one of the driver's, whose package has no text.

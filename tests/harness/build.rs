@@ -1,7 +1,8 @@
 //! The libraries under test: where they are, and how they get there.
 //!
 //! Cargo is asked to build them on first use, in the profile that ships (`TEST_PROFILE` names another). With
-//! `GPUCAP_ARTIFACTS` the files in that directory are taken as they are.
+//! `GPUCAP_ARTIFACTS` the files in that directory are taken as they are; those in its folder `triggers`, if there is
+//! one, for a shim whose triggers can be taken out.
 
 use crate::{Result, Stop, program::project};
 use std::env;
@@ -85,6 +86,11 @@ impl Build {
     }
 
     fn make_removable() -> Result<Self> {
+        let given =
+            env::var_os("GPUCAP_ARTIFACTS").map(|directory| Path::new(&directory).join("triggers"));
+        if let Some(directory) = given.filter(|directory| directory.exists()) {
+            return Ok(Self { directory: fs::canonicalize(directory)? });
+        }
         let flags = "--cfg gpucap_test_triggers";
         Self::cargo(&target_dir().join("triggers"), &["-p", "gpucap-shim"], Some(flags))
     }

@@ -10,6 +10,7 @@
 //! * [`fetched`]: things of other people.
 //! * [`Installation`]: the files of a node, with a driver of the test's choice.
 //! * [`markdown`]: the links of documents.
+//! * [`Machine`]: the processor that the tested programs are for.
 //! * [`Build`]: the libraries under test, built by cargo when first asked for.
 //! * [`Stop`]: a test that lacks its means is skipped aloud with the reason and counted, never passed.
 //!
@@ -23,6 +24,7 @@ pub mod fetched;
 mod installation;
 mod ledger;
 mod limits;
+mod machine;
 pub mod markdown;
 mod output;
 mod process;
@@ -40,6 +42,7 @@ pub use actor::{Actor, Answer};
 pub use build::Build;
 pub use installation::Installation;
 pub use limits::{limits_text, sealed};
+pub use machine::Machine;
 pub use output::Output;
 pub use program::{Compiler, Program, project};
 pub use run::Run;

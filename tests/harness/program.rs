@@ -6,7 +6,7 @@
 //! A program knows nothing of the world it will run in: what it links as `-lcuda` or `-lnvidia-ml` is a library made
 //! from `include/driver.h`, with names and without code, so that one binary serves the stub and every real driver.
 
-use crate::{Driver, Result, Stop, scratch};
+use crate::{Driver, Machine, Result, Stop, scratch};
 use std::collections::HashMap;
 use std::env;
 use std::path::{Path, PathBuf};
@@ -26,16 +26,21 @@ pub enum Compiler {
 
 impl Compiler {
     fn command(self) -> Command {
-        let (program, words): (_, &[&str]) = match self {
-            Self::Cc => ("cc", &[]),
-            Self::Clang => ("clang", &[]),
-            Self::OldGlibc => {
-                ("python3", &["-m", "ziglang", "cc", "-target", "x86_64-linux-gnu.2.17"])
+        let machine = Machine::tested();
+        match self {
+            Self::Cc => Command::new(machine.cc()),
+            Self::Clang => {
+                let mut command = Command::new("clang");
+                command.args(machine.clang_target());
+                command
             }
-        };
-        let mut command = Command::new(program);
-        command.args(words);
-        command
+            Self::OldGlibc => {
+                let mut command = Command::new("python3");
+                command.args(["-m", "ziglang", "cc", "-target"]);
+                command.arg(format!("{}.2.17", machine.triple()));
+                command
+            }
+        }
     }
 }
 
@@ -178,7 +183,7 @@ fn link_directory() -> Result<&'static Path> {
         let directory = scratch::shared()?.join("link");
         std::fs::create_dir_all(&directory)?;
         for (library, list) in [("libcuda", "CUDA_FUNCTIONS"), ("libnvidia-ml", "NVML_FUNCTIONS")] {
-            let status = Command::new("cc")
+            let status = Command::new(Machine::tested().cc())
                 .args(["-shared", "-fPIC", "-nostdlib", &format!("-DFUNCTIONS={list}")])
                 .arg(format!("-Wl,-soname,{library}.so.1"))
                 .arg("-I")

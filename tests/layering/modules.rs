@@ -127,6 +127,7 @@ pub(crate) const MODULES: &[Modules] = &[
     Modules {
         sources: "hook/src/",
         order: &[
+            ("machine", "what differs between processors"),
             ("sys", "the only door to libc"),
             ("exit", "the exit codes"),
             ("error", "why a command could not do what it was asked"),
@@ -189,6 +190,7 @@ pub(crate) const MODULES: &[Modules] = &[
     Modules {
         sources: "shim/src/",
         order: &[
+            ("machine", "what differs between processors"),
             ("sys", "the only door to libc"),
             ("log", "one line on stderr, without allocation"),
             ("state", "whether limits are set, and can be used"),

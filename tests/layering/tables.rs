@@ -16,6 +16,7 @@ pub(crate) const UNSAFE: &[&str] = &[
     "shim/src/lib.rs",
     "shim/src/driver/",
     "shim/src/hooks.rs",
+    "shim/src/machine/",
     "shim/src/redirect.rs",
     "shim/src/redirect/",
     "shim/src/sys.rs",

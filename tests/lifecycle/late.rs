@@ -4,7 +4,7 @@
 
 use crate::SUCCESS;
 use gpucap_tests::{
-    Build, Compiler, Driver, Output, Program, Result, Run, Stop, World, project, trial,
+    Build, Compiler, Driver, Machine, Output, Program, Result, Run, Stop, World, project, trial,
 };
 use libtest_mimic::Trial;
 use std::env;
@@ -43,11 +43,11 @@ impl System {
         let run = run.env("GPUCAP_LEDGER", ledger).env("GPU_MEM_LIMIT", "4Gi");
         let run = run.env("GPU_CORE_PCT", "90");
         let Some(name) = self.name else { return Ok(run) };
-        let system = system(name)?.join("lib/x86_64-linux-gnu");
+        let system = system(name)?.join("lib").join(Machine::tested().triple());
         let mut libraries = OsString::from(Build::shipped()?.stub_directory()?);
         libraries.push(":");
         libraries.push(&system);
-        let loader = system.join("ld-linux-x86-64.so.2");
+        let loader = system.join(Machine::tested().loader());
         Ok(run.through(&[loader.as_os_str(), "--library-path".as_ref(), &libraries]))
     }
 

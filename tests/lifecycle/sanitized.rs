@@ -5,7 +5,7 @@
 //! as a shared library it wants to be the first that is loaded, before any preload. A compiler without it skips the test.
 
 use crate::{CAP, MIB};
-use gpucap_tests::{Compiler, Driver, Output, Program, Result, Run, Stop, World, trial};
+use gpucap_tests::{Compiler, Driver, Machine, Output, Program, Result, Run, Stop, World, trial};
 use libtest_mimic::Trial;
 
 struct Sanitizer {
@@ -68,6 +68,7 @@ fn silent(
     libraries: &[&'static str],
     words: &[&str],
 ) -> Result {
+    Machine::not_emulated("a program built for a sanitizer does not start")?;
     let program = Program::new(source).compiler(sanitizer.compiler).flags(sanitizer.flags);
     let run = World::capped(Driver::Stub)?.run(&program.flags(libraries).build()?)?;
     let directory = run.directory().to_path_buf();

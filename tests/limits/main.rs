@@ -7,7 +7,8 @@
 //! [`physical`], [`sparse`], [`contexts`], [`greens`], [`prices`], [`code`] and [`growth`] are what lives by
 //! references, [`imports`] what has two names or two processes, [`pools`] and [`graphs`] what is kept beyond its use,
 //! [`instants`] what the driver holds between calls and within them, [`within`] what other threads change in them;
-//! [`misuse`] is what a program should not do; [`reports`] is what it is told, [`busy`] of time; [`values`] is what the
+//! [`misuse`] is what a program should not do; [`reports`] is what it is told, [`unified`] of a card without memory of its
+//! own, [`busy`] of time; [`values`] is what the
 //! variables may say and [`devices`] of which card; [`file`] is the hook's word.
 
 mod busy;
@@ -28,6 +29,7 @@ mod prices;
 mod reports;
 mod shared;
 mod sparse;
+mod unified;
 mod values;
 mod ways;
 mod within;
@@ -68,6 +70,7 @@ fn main() -> ExitCode {
         growth::trials,
         misuse::trials,
         reports::trials,
+        unified::trials,
         values::trials,
         devices::trials,
         file::trials,

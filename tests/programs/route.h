@@ -23,6 +23,13 @@
 
 #define CAP ((size_t)4 << 30)
 
+/* The version of everything that the first glibc for this processor had. */
+#ifdef __aarch64__
+#define FIRST_GLIBC "GLIBC_2.17"
+#else
+#define FIRST_GLIBC "GLIBC_2.2.5"
+#endif
+
 /* The functions that a route has to lead to. */
 #define CUDA_ROUTE(X) \
     X(cuInit) X(cuDeviceGet) X(cuDevicePrimaryCtxRetain) X(cuCtxSetCurrent) X(cuMemAlloc_v2) X(cuMemFree_v2)

@@ -1,7 +1,7 @@
 //! The routes. A row says how its program is run, and which parts of the shim catch it: any one of the sets in
 //! `cures` suffices, and without all of them the route is missed.
 
-use gpucap_tests::{Compiler, Program, Result, Run, Stop, World, project};
+use gpucap_tests::{Compiler, Machine, Program, Result, Run, Stop, World, project};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -166,7 +166,8 @@ fn wrapped(world: &World, how: &str) -> Result<Run> {
 /// The file of a driver library.
 fn driver_file(world: &World, library: &str) -> Result<PathBuf> {
     let places = world.driver().libraries()?.into_iter();
-    let places = places.chain(["/usr/lib/x86_64-linux-gnu".into(), "/usr/lib64".into()]);
+    let multiarch = Path::new("/usr/lib").join(Machine::tested().triple());
+    let places = places.chain([multiarch, "/usr/lib64".into()]);
     let mut files = places.map(|place| place.join(library));
     files.find(|file| file.exists()).ok_or_else(|| Stop::skip(format!("{library} not found")))
 }
@@ -231,6 +232,7 @@ fn two_copies(world: &World) -> Result<Run> {
 }
 
 fn sanitized(world: &World, sanitizer: Sanitizer) -> Result<Run> {
+    Machine::not_emulated("a program built for a sanitizer does not start")?;
     let program =
         Program::new("open_look").compiler(sanitizer.compiler).flags(sanitizer.flags).build()?;
     // Looking for leaks at the end needs ptrace, and what a driver keeps is not ours.

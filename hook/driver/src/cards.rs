@@ -10,6 +10,7 @@
 //! What the driver does not know is `-`. A card that it has lost is a line of its own and hides no other one: the
 //! caller compares with what there was before.
 
+use crate::cuda::Cuda;
 use crate::library::{Result, optional};
 use crate::nvml::{Nvml, text};
 use core::ffi::{CStr, c_char, c_int, c_uint};
@@ -39,7 +40,7 @@ pub(crate) fn list() -> Result {
 
 fn line(nvml: &Nvml, card: nvmlDevice_t) -> Result<String> {
     let name = nvml.name(card)?;
-    let nvmlMemory_v2_t { total, reserved, .. } = memory(nvml, card)?;
+    let nvmlMemory_v2_t { total, reserved, .. } = memory(nvml, card, &name)?;
     let known = |text: Option<String>| text.unwrap_or_else(|| "-".into());
     let capability = known(capability(nvml, card));
     let address = known(address(nvml, card));
@@ -57,8 +58,9 @@ fn cuda(nvml: &Nvml) -> Option<c_int> {
     (unsafe { version(&raw mut number) } == 0).then_some(number)
 }
 
-/// All memory and what the driver keeps for itself; without the newer form, none is known to be kept.
-fn memory(nvml: &Nvml, card: nvmlDevice_t) -> Result<nvmlMemory_v2_t> {
+/// All memory and what the driver keeps for itself; without the newer form, none is known to be kept. Of a card that uses
+/// the machine's memory, CUDA knows how much that is.
+fn memory(nvml: &Nvml, card: nvmlDevice_t, name: &str) -> Result<nvmlMemory_v2_t> {
     type Info = unsafe extern "C" fn(nvmlDevice_t, *mut nvmlMemory_v2_t) -> u32;
     let newer = optional::<Info>(nvml.library(), "nvmlDeviceGetMemoryInfo_v2");
     let version = nvmlMemory_v2_t::VERSION;
@@ -69,7 +71,11 @@ fn memory(nvml: &Nvml, card: nvmlDevice_t) -> Result<nvmlMemory_v2_t> {
             return Ok(memory);
         }
     }
-    Ok(nvmlMemory_v2_t { total: nvml.memory(card)?.total, reserved: 0, ..memory })
+    let total = match nvml.memory(card)? {
+        Some(found) => found.total,
+        None => u64::try_from(Cuda::find(name)?.total()?)?,
+    };
+    Ok(nvmlMemory_v2_t { total, reserved: 0, ..memory })
 }
 
 fn capability(nvml: &Nvml, card: nvmlDevice_t) -> Option<String> {

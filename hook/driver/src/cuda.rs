@@ -1,4 +1,5 @@
-//! The few functions of the CUDA driver that it takes to make a context on the one device that is shown.
+//! The few functions of the CUDA driver that it takes to make a context on the one device that is shown, and to ask how
+//! large one is.
 
 use crate::library::{Result, function, open};
 use core::ffi::{c_int, c_uint, c_void};
@@ -6,7 +7,7 @@ use libloading::Library;
 use std::fmt::Write;
 use std::ptr::null_mut;
 
-/// The driver, with a context on its only device.
+/// The driver, and one of its devices.
 pub(crate) struct Cuda {
     library: &'static Library,
     device: c_int,
@@ -15,32 +16,54 @@ pub(crate) struct Cuda {
 impl Cuda {
     /// Loads the driver and makes the context, if the device is the one with this name.
     pub(crate) fn with_context(name: &str) -> Result<Self> {
-        type Init = unsafe extern "C" fn(c_uint) -> u32;
-        type Get = unsafe extern "C" fn(*mut c_int, c_int) -> u32;
         type Retain = unsafe extern "C" fn(*mut *mut c_void, c_int) -> u32;
         type SetCurrent = unsafe extern "C" fn(*mut c_void) -> u32;
-        let library = open("libcuda.so.1")?;
-        let init: Init = function(library, "cuInit")?;
-        let get: Get = function(library, "cuDeviceGet")?;
-        let retain: Retain = function(library, "cuDevicePrimaryCtxRetain")?;
-        let set_current: SetCurrent = function(library, "cuCtxSetCurrent")?;
-        // SAFETY: the only flag is 0.
-        check("cuInit", unsafe { init(0) })?;
-        let mut device = 0;
-        // SAFETY: the place is writable.
-        check("cuDeviceGet", unsafe { get(&raw mut device, 0) })?;
-        let cuda = Self { library, device };
+        let cuda = Self::start()?.device(0)?;
         // NAME is `GPU-` or `MIG-` and the UUID.
         let own = cuda.uuid()?;
         if !name.ends_with(&own) {
             return Err(format!("CUDA shows {own} instead of {name}").into());
         }
+        let retain: Retain = function(cuda.library, "cuDevicePrimaryCtxRetain")?;
+        let set_current: SetCurrent = function(cuda.library, "cuCtxSetCurrent")?;
         let mut context = null_mut();
         // SAFETY: the place is writable, the device is the driver's.
-        check("cuDevicePrimaryCtxRetain", unsafe { retain(&raw mut context, device) })?;
+        check("cuDevicePrimaryCtxRetain", unsafe { retain(&raw mut context, cuda.device) })?;
         // SAFETY: the context was retained just now.
         check("cuCtxSetCurrent", unsafe { set_current(context) })?;
         Ok(cuda)
+    }
+
+    /// Loads the driver and looks for the device with this name; no context is made.
+    pub(crate) fn find(name: &str) -> Result<Self> {
+        let first = Self::start()?;
+        for ordinal in 0.. {
+            let cuda = first.device(ordinal)?;
+            if name.ends_with(&cuda.uuid()?) {
+                return Ok(cuda);
+            }
+        }
+        Err(format!("CUDA shows no {name}").into())
+    }
+
+    /// Loads and initialises the driver; of no device yet.
+    fn start() -> Result<Self> {
+        type Init = unsafe extern "C" fn(c_uint) -> u32;
+        let library = open("libcuda.so.1")?;
+        let init: Init = function(library, "cuInit")?;
+        // SAFETY: the only flag is 0.
+        check("cuInit", unsafe { init(0) })?;
+        Ok(Self { library, device: 0 })
+    }
+
+    /// The device of this ordinal.
+    fn device(&self, ordinal: c_int) -> Result<Self> {
+        type Get = unsafe extern "C" fn(*mut c_int, c_int) -> u32;
+        let get: Get = function(self.library, "cuDeviceGet")?;
+        let mut device = 0;
+        // SAFETY: the place is writable.
+        check("cuDeviceGet", unsafe { get(&raw mut device, ordinal) })?;
+        Ok(Self { library: self.library, device })
     }
 
     /// Bytes of the device.

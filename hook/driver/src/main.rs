@@ -80,13 +80,16 @@ fn gpus() -> Result {
 fn context(name: &str) -> Result {
     let nvml = Nvml::start()?;
     let device = nvml.by_name(name)?;
-    let before = nvml.used(device)?;
+    let before = nvml.memory(device)?;
     let cuda = Cuda::with_context(name)?;
-    let after = nvml.used(device)?;
+    let after = nvml.memory(device)?;
     let own = first_pid_namespace().then(|| nvml.held_by(device, std::process::id())).flatten();
-    match own {
-        Some(bytes) => println!("context {bytes} process"),
-        None => println!("context {} card", after.saturating_sub(before)),
+    match (own, before.zip(after)) {
+        (Some(bytes), _) => println!("context {bytes} process"),
+        (None, Some((before, after))) => {
+            println!("context {} card", after.used.saturating_sub(before.used));
+        }
+        (None, None) => return Err("NVML has no figures of this device's memory".into()),
     }
     println!("total {}", cuda.total()?);
     Ok(())

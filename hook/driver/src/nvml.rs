@@ -111,18 +111,16 @@ impl Nvml {
         check("nvmlDeviceGetHandleByUUID", code).map(|()| device)
     }
 
-    /// Bytes in use by all processes.
-    pub(crate) fn used(&self, device: nvmlDevice_t) -> Result<u64> {
-        Ok(self.memory(device)?.used)
-    }
-
-    /// The memory of a device.
-    pub(crate) fn memory(&self, device: nvmlDevice_t) -> Result<nvmlMemory_t> {
+    /// The memory of a device. `None`: NVML has no figures of it, as of a device that uses the machine's.
+    pub(crate) fn memory(&self, device: nvmlDevice_t) -> Result<Option<nvmlMemory_t>> {
         let info: Device<nvmlMemory_t> = function(self.library, "nvmlDeviceGetMemoryInfo")?;
         let mut memory = nvmlMemory_t::default();
         // SAFETY: the place is writable, the handle is NVML's.
-        check("nvmlDeviceGetMemoryInfo", unsafe { info(device, &raw mut memory) })?;
-        Ok(memory)
+        let code = unsafe { info(device, &raw mut memory) };
+        if code == NvmlError::NOT_SUPPORTED.code() {
+            return Ok(None);
+        }
+        check("nvmlDeviceGetMemoryInfo", code).map(|()| Some(memory))
     }
 
     /// Bytes that a process holds, if NVML reports them.

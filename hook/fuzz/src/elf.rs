@@ -9,6 +9,9 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use strings::Strings;
 
+/// `EM_X86_64`: the processor that the seeds are for.
+const X86_64: u16 = 62;
+
 /// A file of these bytes.
 struct Image<'a>(&'a [u8]);
 
@@ -34,7 +37,7 @@ pub fn elf(bytes: &[u8]) {
         assert!(!name.contains(char::is_control), "more than a line: {name:?}");
         assert!(name.len() <= head::LONGEST_NAME * 4, "{} bytes", name.len());
     }
-    let Ok(Some(strings)) = Strings::of(&Image(bytes)) else { return };
+    let Ok(Some(strings)) = Strings::of(&Image(bytes), X86_64) else { return };
     let names: Vec<String> = strings.needed().collect();
     assert!(names.len() <= Strings::MOST_NEEDED, "{} names", names.len());
     assert!(names.iter().all(|name| name.len() <= Strings::LONGEST_NAME * 4), "{names:?}");

@@ -6,6 +6,7 @@ use crate::command::hook::library;
 use crate::error::{Error, Result, reason};
 use crate::exit::Exit;
 use crate::inject::{self, Fit};
+use crate::machine::NAME;
 use crate::node::inputs;
 use crate::terminal::output;
 use gpucap_plan::{NoGlibc, Node};
@@ -39,12 +40,14 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     let refused = node.no_glibc == NoGlibc::Refuse;
     let (exit, what) = match fit {
         Fit::Loads => (Exit::OK, "its programs load the library".to_owned()),
-        Fit::NoGlibc if refused => {
-            (Exit::REFUSED, "it has no glibc for x86-64, and this node refuses such images".into())
-        }
-        Fit::NoGlibc => {
-            (Exit::NOT_CAPPED, "it has no glibc for x86-64: nothing there loads the library".into())
-        }
+        Fit::NoGlibc if refused => (
+            Exit::REFUSED,
+            format!("it has no glibc for {NAME}, and this node refuses such images"),
+        ),
+        Fit::NoGlibc => (
+            Exit::NOT_CAPPED,
+            format!("it has no glibc for {NAME}: nothing there loads the library"),
+        ),
         Fit::TooNew { needs, has } => {
             let what =
                 format!("the library needs glibc {needs}, it has {has}: it would be refused");

@@ -8,18 +8,15 @@
 mod strings;
 
 use crate::container::root::Root;
+use crate::machine::{ELF_MACHINE, LOADER, MULTIARCH, NAME};
 use std::fs::File;
 use std::io;
 use strings::Strings;
 
-/// The loader of programs that the library can be preloaded into.
-const LOADER: &str = "lib64/ld-linux-x86-64.so.2";
-/// Where images keep the C library and its like.
-const DIRECTORIES: [&str; 6] =
-    ["lib/x86_64-linux-gnu", "lib64", "usr/lib/x86_64-linux-gnu", "usr/lib64", "lib", "usr/lib"];
-/// What comes with every glibc, if only as part of another file.
-const WITH_GLIBC: [&str; 5] =
-    ["libc.so.6", "ld-linux-x86-64.so.2", "libpthread.so.0", "libdl.so.2", "libm.so.6"];
+/// Where images keep the C library and its like; Debian's have a directory for each processor in the first two.
+const DIRECTORIES: [&str; 4] = ["lib", "usr/lib", "lib64", "usr/lib64"];
+/// What comes with every glibc, if only as part of another file; so does the loader.
+const WITH_GLIBC: [&str; 4] = ["libc.so.6", "libpthread.so.0", "libdl.so.2", "libm.so.6"];
 
 /// A version of glibc.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
@@ -42,7 +39,7 @@ pub(super) struct Library {
 pub(crate) enum Fit {
     /// Programs of the image load it.
     Loads,
-    /// The image has no glibc for x86-64: nothing there loads it, and nothing is hurt.
+    /// The image has no glibc for this processor: nothing there loads it, and nothing is hurt.
     NoGlibc,
     /// Every program of the image would end at once.
     TooNew {
@@ -64,8 +61,9 @@ impl std::fmt::Display for Version {
 impl Library {
     /// Reads the dynamic section of a file.
     pub(super) fn read(file: &File) -> io::Result<Self> {
-        let strings = Strings::of(file)?;
-        let strings = strings.ok_or_else(|| io::Error::other("not a shared library for x86-64"))?;
+        let strings = Strings::of(file, ELF_MACHINE)?;
+        let strings =
+            strings.ok_or_else(|| io::Error::other(format!("not a shared library for {NAME}")))?;
         let newest = strings.words().filter_map(version).max().unwrap_or_default();
         Ok(Self { needed: strings.needed().collect(), newest })
     }
@@ -81,7 +79,8 @@ impl Library {
             return Ok(Fit::TooNew { needs: self.newest, has });
         }
         for name in &self.needed {
-            if !WITH_GLIBC.contains(&name.as_str()) && find(image, name)?.is_none() {
+            let with_glibc = WITH_GLIBC.contains(&name.as_str()) || LOADER.ends_with(name.as_str());
+            if !with_glibc && find(image, name)?.is_none() {
                 return Ok(Fit::Lacks(name.clone()));
             }
         }
@@ -90,7 +89,8 @@ impl Library {
 }
 
 fn find(image: &Root, name: &str) -> io::Result<Option<File>> {
-    for directory in DIRECTORIES {
+    let multiarch = DIRECTORIES[..2].iter().map(|directory| format!("{directory}/{MULTIARCH}"));
+    for directory in multiarch.chain(DIRECTORIES.map(str::to_owned)) {
         if let Some(file) = image.open(&format!("{directory}/{name}"))? {
             return Ok(Some(file));
         }

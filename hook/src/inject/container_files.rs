@@ -41,8 +41,10 @@ const OPENCL: &str = "/etc/OpenCL/vendors/nvidia.icd";
 const NO_OPENCL: &[u8] = b"/.gpucap/opencl-is-not-capped\n";
 /// Longer lists of the image are refused.
 const MOST_PRELOAD: u64 = 64 * 1024;
-/// For the small files, beside the ledger.
+/// For what is in the small files, beside the ledger.
 const MOST_FILES: u64 = 320 * 1024;
+/// How many of them there may be, and the ledger: the last page of each may be of little use.
+const FILES: u64 = 8;
 
 /// Everything that one container is to see.
 #[derive(Debug)]
@@ -186,7 +188,9 @@ impl ContainerFiles {
 }
 
 fn tmpfs(means: &Means, place: &Place, label: Option<&str>) -> io::Result<File> {
-    let size = CString::new((Ledger::SIZE + MOST_FILES).to_string())?;
+    // A file takes whole pages.
+    let bytes = Ledger::SIZE + MOST_FILES + FILES * rustix::param::page_size() as u64;
+    let size = CString::new(bytes.to_string())?;
     let label = label.map(CString::new).transpose()?;
     let mut options = vec![(c"size", size.as_c_str()), (c"nr_inodes", c"16"), (c"mode", c"0755")];
     options.extend(label.as_ref().map(|label| (c"context", label.as_c_str())));

@@ -4,6 +4,7 @@
 
 use super::abi::Version;
 use crate::error::reason;
+use crate::machine::NAME;
 use crate::node::preload::LIBRARY;
 use gpucap_plan as plan;
 use std::io;
@@ -33,7 +34,7 @@ pub(crate) enum Reason {
     #[error("{LIBRARY} {0}")]
     Library(String),
     /// The image has no glibc, and the administrator refuses such images.
-    #[error("its image has no glibc for x86-64, so nothing is preloaded")]
+    #[error("its image has no glibc for {NAME}, so nothing is preloaded")]
     NoGlibc,
     /// The library would end every program of the image.
     #[error("{LIBRARY} needs glibc {needs}, its image has {has}")]

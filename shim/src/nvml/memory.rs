@@ -1,9 +1,13 @@
 //! `nvmlDeviceGetMemoryInfo` and other functions that return a size: total is the limit, used is what the container's
 //! live processes hold.
+//!
+//! Of a card that uses the machine's memory, NVML tells no size (`NOT_SUPPORTED`), and CUDA tells the machine's. A limit
+//! in bytes is shown all the same; a share of an unknown size is not.
 
-use super::Slice;
+use super::{Slice, UNKNOWN_BYTES};
 use crate::call::Call;
 use crate::driver::{self, Next};
+use crate::sys;
 use gpucap_abi::arg::Out;
 use gpucap_abi::nvml::{
     NvmlError, NvmlResult, nvmlDevice_t, nvmlDeviceAttributes_t, nvmlMemory_t, nvmlMemory_v2_t,
@@ -16,11 +20,17 @@ pub(crate) fn info(
     device: nvmlDevice_t,
     memory: Out<nvmlMemory_t>,
 ) -> NvmlResult {
-    let written = next()?;
-    if let Some(card) = memory.get(&written)
-        && let Some((total, used)) = shown(call, device, card.total)
-    {
-        memory.set(&written, nvmlMemory_t { total, free: total.saturating_sub(used), used });
+    let of =
+        |(total, used): (u64, u64)| nvmlMemory_t { total, free: total.saturating_sub(used), used };
+    match next() {
+        Ok(written) => {
+            if let Some(card) = memory.get(&written)
+                && let Some(slice) = shown(call, device, card.total)
+            {
+                memory.set(&written, of(slice));
+            }
+        }
+        Err(error) => memory.answer(of(shown_without_card(call, device, error)?)),
     }
     Ok(())
 }
@@ -35,16 +45,23 @@ pub(crate) fn info_v2(
     device: nvmlDevice_t,
     memory: Out<nvmlMemory_v2_t>,
 ) -> NvmlResult {
-    let written = next()?;
-    if let Some(card) = memory.get(&written)
-        && let whole = driver::nvml::total_bytes(call.driver, device).unwrap_or(card.total)
-        && let Some((total, used)) = shown(call, device, whole)
-    {
+    let of = |version, (total, used): (u64, u64)| {
         let free = total.saturating_sub(used);
-        memory.set(
-            &written,
-            nvmlMemory_v2_t { version: card.version, total, reserved: 0, free, used },
-        );
+        nvmlMemory_v2_t { version, total, reserved: 0, free, used }
+    };
+    match next() {
+        Ok(written) => {
+            if let Some(card) = memory.get(&written)
+                && let whole = driver::nvml::total_bytes(call.driver, device).unwrap_or(card.total)
+                && let Some(slice) = shown(call, device, whole)
+            {
+                memory.set(&written, of(card.version, slice));
+            }
+        }
+        Err(error) => {
+            let slice = shown_without_card(call, device, error)?;
+            memory.answer(of(nvmlMemory_v2_t::VERSION, slice));
+        }
     }
     Ok(())
 }
@@ -73,4 +90,18 @@ fn shown(call: &Call, device: nvmlDevice_t, card_bytes: u64) -> Option<(u64, u64
     let total = slice.limits.memory?;
     let used = slice.device.map_or(0, |device| slice.ledger.used(device));
     Some((total, used.min(total)))
+}
+
+/// The same of a device of which NVML has answered that it tells no size; otherwise, that answer. A percentage of an
+/// unknown size is above all memory of the machine, and so is a limit that CUDA cuts at it.
+fn shown_without_card(
+    call: &Call,
+    device: nvmlDevice_t,
+    answer: NvmlError,
+) -> Result<(u64, u64), NvmlError> {
+    let slice = match answer {
+        NvmlError::NOT_SUPPORTED => shown(call, device, UNKNOWN_BYTES),
+        _ => None,
+    };
+    slice.filter(|(total, _)| *total <= sys::memory_of_machine()).ok_or(answer)
 }

@@ -6,6 +6,7 @@
 //!
 //! Sources: the System V gABI (dynamic section, hash table), the GNU hash section as glibc's loader reads it.
 
+use crate::machine::FUNCTION_RELOCATIONS;
 use crate::sys;
 use libc::{Elf64_Ehdr, Elf64_Phdr, Elf64_Sym, c_char};
 
@@ -17,7 +18,7 @@ pub(super) struct Dyn {
     value: u64,
 }
 
-/// A relocation with addend; x86-64 knows no other form.
+/// A relocation with addend; 64-bit processors know no other form.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(super) struct Rela {
@@ -29,7 +30,7 @@ pub(super) struct Rela {
 
 impl Rela {
     /// The relocation type.
-    pub(super) fn kind(self) -> u32 {
+    fn kind(self) -> u32 {
         (self.info & 0xffff_ffff) as u32
     }
 
@@ -38,13 +39,6 @@ impl Rela {
         self.info >> 32
     }
 }
-
-/// `R_X86_64_64`: a data slot holding symbol + addend.
-pub(super) const R_X86_64_64: u32 = 1;
-/// `R_X86_64_GLOB_DAT`: a GOT slot.
-pub(super) const R_X86_64_GLOB_DAT: u32 = 6;
-/// `R_X86_64_JUMP_SLOT`: a PLT's GOT slot.
-pub(super) const R_X86_64_JUMP_SLOT: u32 = 7;
 
 const PT_LOAD: u32 = 1;
 const PT_DYNAMIC: u32 = 2;
@@ -124,10 +118,10 @@ impl Object {
     pub(super) fn protection(&self, address: u64) -> Option<Protection> {
         let segment = self.segment(address)?;
         let relro = self.headers().any(|header| {
-            let start = self.base.wrapping_add(header.p_vaddr) & !(PAGE - 1);
-            let end =
-                self.base.wrapping_add(header.p_vaddr).wrapping_add(header.p_memsz) & !(PAGE - 1);
-            header.p_type == PT_GNU_RELRO && (start..end).contains(&address)
+            let start = self.base.wrapping_add(header.p_vaddr);
+            let end = start.wrapping_add(header.p_memsz);
+            // As the loader rounds them: a last page that is shared with other data stays writable.
+            header.p_type == PT_GNU_RELRO && (page_of(start)..page_of(end)).contains(&address)
         });
         Some(Protection {
             write: segment.p_flags & 2 != 0 && !relro,
@@ -150,8 +144,10 @@ impl Object {
     }
 }
 
-/// The page size of x86-64.
-pub(super) const PAGE: u64 = 4096;
+/// The start of the page that holds this address: of 4, 16 or 64 KiB, as the system has them.
+pub(super) fn page_of(address: u64) -> u64 {
+    address & !(sys::page_size() - 1)
+}
 
 /// How a page may be used; reading is always allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -281,9 +277,7 @@ impl Dynamic {
         };
         table(self.tables.relocations, self.tables.relocation_bytes)
             .chain(table(self.tables.plt, self.tables.plt_bytes))
-            .filter(|entry| {
-                matches!(entry.kind(), R_X86_64_64 | R_X86_64_GLOB_DAT | R_X86_64_JUMP_SLOT)
-            })
+            .filter(|entry| FUNCTION_RELOCATIONS.contains(&entry.kind()))
     }
 
     /// The start of the object's code, as far as the dynamic section shows it: the `.init` section precedes all text.

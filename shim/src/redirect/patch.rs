@@ -4,7 +4,7 @@
 //! right to execute: a page that holds a symbol table is read as data by the loader, never run. A range that could
 //! hold code is not touched at all. Everything here runs under the loader's lock.
 
-use super::elf::{self, Dynamic, Object, PAGE};
+use super::elf::{self, Dynamic, Object, page_of};
 use crate::driver::DriverCopy;
 use crate::driver::copies::{cuda, nvml};
 use crate::sys;
@@ -158,8 +158,9 @@ impl DriverCopy {
 
     /// The row whose original is at this address; of two, the later one.
     fn row_of(&self, address: u64) -> Option<usize> {
-        let [low, high] = self.range.each_ref().map(|bound| bound.load(Ordering::Relaxed));
+        // First: the range was stored before it.
         let is_free = self.base.load(Ordering::Acquire) == 0;
+        let [low, high] = self.range.each_ref().map(|bound| bound.load(Ordering::Relaxed));
         if is_free || address < low || address > high || low == 0 {
             return None;
         }
@@ -222,7 +223,6 @@ fn write_slot(object: &Object, slot: u64, value: u64) {
     if protection.execute || !slot.is_multiple_of(8) {
         return;
     }
-    let page = slot & !(PAGE - 1);
     let store = || {
         // SAFETY: the slot is an aligned word of a relocation target, and its page is writable at this moment.
         let place = unsafe { AtomicU64::from_ptr(slot as *mut u64) };
@@ -230,9 +230,9 @@ fn write_slot(object: &Object, slot: u64, value: u64) {
     };
     if protection.write {
         store();
-    } else if sys::protect(page, PAGE, true) {
+    } else if sys::protect(page_of(slot), sys::page_size(), true) {
         store();
-        sys::protect(page, PAGE, false);
+        sys::protect(page_of(slot), sys::page_size(), false);
     }
 }
 
@@ -251,7 +251,7 @@ impl Writable {
             low = low.min(symbol as u64);
             high = high.max(symbol as u64 + size_of::<Elf64_Sym>() as u64);
         }
-        let (start, end) = (low & !(PAGE - 1), (high + PAGE - 1) & !(PAGE - 1));
+        let (start, end) = (page_of(low), page_of(high + sys::page_size() - 1));
         let protection = object.protection(low)?;
         // An old linker puts the table into the segment of the code. Its pages are well before the first instruction;
         // where they are not, removing the right to execute would break the library.

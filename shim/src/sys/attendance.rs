@@ -7,7 +7,7 @@
 //! which it was made is kept with it. No descriptor is held and nothing of the program is changed but for one page of
 //! its address space.
 
-use super::address_space::PAGE;
+use super::address_space::ONE_PAGE;
 use core::ffi::{c_int, c_void};
 use core::mem::MaybeUninit;
 
@@ -94,7 +94,7 @@ fn attach(id: c_int) -> Option<*mut c_void> {
         return None;
     }
     // SAFETY: the page attached just now.
-    if unsafe { libc::madvise(address, PAGE, libc::MADV_DONTFORK) } != 0 {
+    if unsafe { libc::madvise(address, ONE_PAGE, libc::MADV_DONTFORK) } != 0 {
         detach(address);
         return None;
     }

@@ -7,7 +7,8 @@
 //! libraries, 1664 bytes with every glibc, of which all our places together need less than half (`ci/run symbols`);
 //! `dlopen` says so where that is used up.
 
-use core::arch::{asm, global_asm};
+use crate::machine::own_place;
+use core::arch::global_asm;
 
 /// The value in the place.
 ///
@@ -38,18 +39,7 @@ global_asm!(
 #[inline]
 pub(crate) fn own<T: Own, R>(see: impl FnOnce(&T) -> R) -> R {
     const { assert!(size_of::<T>() <= BYTES && align_of::<T>() <= ALIGNED) };
-    let place: *const T;
-    // SAFETY: reads two words that never change in a thread: the distance, which the loader has filled in, and the
-    // thread's pointer, where x86-64's ABI keeps it.
-    unsafe {
-        asm!(
-            "mov {place}, qword ptr [rip + gpucap_own@GOTTPOFF]",
-            "add {place}, qword ptr fs:[0]",
-            place = out(reg) place,
-            options(pure, nomem, nostack),
-        );
-    }
     // SAFETY: the place is large enough and aligned, zero at first, and the thread's alone until it ends; by its
     // contract zeros are a `T`, and no other type is ever put there.
-    see(unsafe { &*place })
+    see(unsafe { &*own_place() })
 }

@@ -3,7 +3,7 @@
 
 int main(void)
 {
-    void *(*look)(void *, const char *) = some(dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5"), "dlsym");
+    void *(*look)(void *, const char *) = some(dlvsym(RTLD_NEXT, "dlsym", FIRST_GLIBC), "dlsym");
     void *cuda = some(dlopen("libcuda.so.1", RTLD_NOW), "libcuda");
 #define LOOK(name) BY(look, cuda, name)
     struct cuda found = { CUDA_ROUTE(LOOK) };

@@ -1,6 +1,5 @@
 /* Another library that interposes dlsym, as profilers and other shims do: it answers with libc's own. */
-#include <dlfcn.h>
-#include <stdio.h>
+#include "route.h"
 
 static void *(*libc_dlsym)(void *, const char *);
 static unsigned long calls;
@@ -9,7 +8,7 @@ static unsigned long calls;
 __attribute__((constructor)) static void find(void)
 {
     void *libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
-    libc_dlsym = dlvsym(libc, "dlsym", "GLIBC_2.2.5");
+    libc_dlsym = dlvsym(libc, "dlsym", FIRST_GLIBC);
 }
 
 void *dlsym(void *handle, const char *name)

@@ -6,6 +6,20 @@
 
 #include <link.h>
 
+/* Calls what a slot holds with two nulls, the way the linkage table does: a slot that is not bound wants its own place. */
+static void call(void *slot)
+{
+#ifdef __aarch64__
+    __asm__ volatile("mov x16, %0\n\tmov x0, xzr\n\tmov x1, xzr\n\tldr x17, [x16]\n\tblr x17" : : "r"(slot)
+                     : "x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14",
+                       "x15", "x16", "x17", "x30", "memory", "cc", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7",
+                       "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28",
+                       "v29", "v30", "v31");
+#else
+    (*(nvmlReturn_t (*volatile *)(void *, void *))slot)(NULL, NULL);
+#endif
+}
+
 int main(void)
 {
     void *library = some(dlopen("libnvidia-ml.so.1", RTLD_LAZY), "libnvidia-ml");
@@ -26,9 +40,9 @@ int main(void)
     for (const ElfW(Rela) *slot = slots; slot < slots + bytes / sizeof *slot; slot++) {
         if (strncmp(strings + symbols[ELF64_R_SYM(slot->r_info)].st_name, "nvmlDeviceGetMemoryInfo", 23))
             continue;
-        nvmlReturn_t (*volatile *held)(void *, void *) = (void *)(map->l_addr + slot->r_offset);
-        (*held)(NULL, NULL);
-        const char *where = object_of((void *)*held);
+        void *volatile *held = (void *)(map->l_addr + slot->r_offset);
+        call((void *)held);
+        const char *where = object_of(*held);
         strcmp(where, "libnvidia-ml.so.1") ? elsewhere++ : own++;
     }
     printf("own=%zu\nelsewhere=%zu\n", own, elsewhere);

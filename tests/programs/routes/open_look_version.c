@@ -5,6 +5,6 @@ int main(void)
 {
     void *cuda = some(dlopen("libcuda.so.1", RTLD_LAZY), "libcuda");
     printf("any=%s\n", object_of(dlvsym(cuda, "cuInit", "ANY_1")));
-    printf("libc=%s\n", object_of(dlvsym(cuda, "cuInit", "GLIBC_2.2.5")));
+    printf("libc=%s\n", object_of(dlvsym(cuda, "cuInit", FIRST_GLIBC)));
     return 0;
 }

@@ -17,10 +17,10 @@ use std::time::Duration;
 
 /// The name of the file system's mountpoint.
 pub(super) const ALL: &str = "all";
-/// Room for the pages of 910 containers, two files each. The number of files bounds the extended attributes too: what
-/// one takes is taken from it.
-const OPTIONS: [(&CStr, &CStr); 3] =
-    [(c"size", c"64m"), (c"nr_inodes", c"2048"), (c"mode", c"0755")];
+/// How many containers have room for their pages, two files each. The number of files bounds the extended attributes
+/// too: what one takes is taken from it.
+const CONTAINERS: u64 = 910;
+const OPTIONS: [(&CStr, &CStr); 2] = [(c"nr_inodes", c"2048"), (c"mode", c"0755")];
 /// How often space is made for a file: a container may fill it again in between.
 const MOST_ROOM: u32 = 3;
 /// How often a hook asks for the lock that another one has for a fraction of a millisecond. No container waits longer.
@@ -36,12 +36,19 @@ pub(super) fn mounted(path: &Path, directory: &File, label: Option<&str>) -> io:
         return Ok(all);
     }
     let label = label.map(|label| CString::new(without_categories(label))).transpose()?;
+    let size = CString::new(bytes(rustix::param::page_size() as u64).to_string())?;
     let mut options = OPTIONS.to_vec();
+    options.push((c"size", &size));
     options.extend(label.as_ref().map(|label| (c"context", label.as_c_str())));
     let forbidden = NO_PRIVILEGES | MountAttrFlags::MOUNT_ATTR_NOEXEC;
     let new = mount::new_tmpfs(&options, forbidden)?;
     mount::attach(&new, &all)?;
     Ok(new)
+}
+
+/// The size of the file system where a page of memory has `page` bytes: a file takes whole ones.
+const fn bytes(page: u64) -> u64 {
+    CONTAINERS * (CardPage::SIZE.next_multiple_of(page) + page)
 }
 
 /// Returns whether this is another file system than that of its parent directory.

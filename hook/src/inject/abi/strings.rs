@@ -23,12 +23,12 @@ impl Strings {
     /// How long a file's name can be.
     pub(crate) const LONGEST_NAME: usize = 255;
 
-    /// `None`: not a shared library with such a table.
-    pub(crate) fn of(file: &impl FileExt) -> io::Result<Option<Self>> {
+    /// `None`: not a shared library with such a table, for this processor (`e_machine`).
+    pub(crate) fn of(file: &impl FileExt, machine: u16) -> io::Result<Option<Self>> {
         const LOAD: u64 = 1;
         const DYNAMIC: u64 = 2;
         let mut head = [0; 64];
-        if file.read_at(&mut head, 0)? < head.len() || !is_x86_64(&head) {
+        if file.read_at(&mut head, 0)? < head.len() || !is_for(machine, &head) {
             return Ok(None);
         }
         let count = u16::from_le_bytes([head[56], head[57]]).min(Self::MOST_HEADERS);
@@ -77,9 +77,11 @@ impl Strings {
     }
 }
 
-/// Magic, 64 bits, little-endian, a shared object, the machine.
-fn is_x86_64(head: &[u8; 64]) -> bool {
-    head.starts_with(b"\x7fELF\x02\x01") && head[16..20] == [3, 0, 62, 0]
+/// Magic, 64 bits, little-endian, a shared object, the processor.
+fn is_for(machine: u16, head: &[u8; 64]) -> bool {
+    head.starts_with(b"\x7fELF\x02\x01")
+        && head[16..18] == [3, 0]
+        && head[18..20] == machine.to_le_bytes()
 }
 
 fn read(file: &impl FileExt, at: u64, length: u64) -> io::Result<Vec<u8>> {
@@ -103,7 +105,7 @@ mod tests {
     fn a_library_that_names_one_string_without_end_again_and_again_is_read_in_bounds() {
         let path = std::env::temp_dir().join(format!("gpucap-strings-{}", std::process::id()));
         std::fs::write(&path, library(1 << 16, 1 << 20)).expect("a file");
-        let strings = Strings::of(&File::open(&path).expect("a file"));
+        let strings = Strings::of(&File::open(&path).expect("a file"), 62);
         std::fs::remove_file(path).expect("removed");
         let strings = strings.expect("readable").expect("a library");
         let named: usize = strings.needed().map(|name| name.len()).sum();

@@ -61,6 +61,14 @@ impl<T: Copy> Out<T> {
         }
     }
 
+    /// Answers in the driver's place, which has written nothing. Null is left alone.
+    pub fn answer(self, value: T) {
+        if !self.0.is_null() {
+            // SAFETY: the caller of the driver's function has stated that there is room for an answer.
+            unsafe { self.0.write_unaligned(value) }
+        }
+    }
+
     /// Whether the caller passed null.
     #[must_use]
     pub fn is_null(self) -> bool {

@@ -13,6 +13,7 @@
 //! | `STUB_GPU_MIG` | none | MIG slices: `0=10GiB+20GiB;1=5GiB` |
 //! | `STUB_GPU_ACCOUNTING` | `off` | `on`: NVML keeps accounts of the processes that use a device |
 //! | `STUB_GPU_MEMORY_LIMITS` | `off` | `on`: NVML can limit the memory of a cgroup (13.4) |
+//! | `STUB_GPU_SHARED_MEMORY` | `off` | `on`: cards use the machine's memory, as GB10 does; NVML has no figures of it |
 //! | `STUB_GPU_MPS` | `off` | `on`: the driver says that contexts are clients of MPS; they take turns all the same |
 //! | `STUB_GPU_ORDER` | `pci` | `reverse`: CUDA's fastest-first order is the reverse of PCI order |
 //! | `STUB_GPU_CUDA_VERSION` | `13050` | what `cuDriverGetVersion` says; `cuGetProcAddress` knows nothing newer |

@@ -50,6 +50,8 @@ pub struct Settings {
     pub accounting: bool,
     /// The driver can limit the memory of a cgroup.
     pub memory_limits: bool,
+    /// A card's memory is the machine's: NVML does not tell how large it is.
+    pub shared_memory: bool,
     /// Contexts are clients of MPS, as far as the driver tells.
     pub mps: bool,
     /// CUDA's fastest-first order is the reverse of PCI order.
@@ -145,6 +147,12 @@ impl Settings {
             memory_limits: choice(
                 "STUB_GPU_MEMORY_LIMITS",
                 &text("STUB_GPU_MEMORY_LIMITS", "off"),
+                "off",
+                "on",
+            )?,
+            shared_memory: choice(
+                "STUB_GPU_SHARED_MEMORY",
+                &text("STUB_GPU_SHARED_MEMORY", "off"),
                 "off",
                 "on",
             )?,

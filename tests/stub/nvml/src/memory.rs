@@ -1,7 +1,7 @@
 //! Memory as NVML reports it.
 //!
 //! The first form counts what the driver reserves as used; the second tells it apart. A device's
-//! numbers include its slices.
+//! numbers include its slices. Of a device that uses the machine's memory there are none.
 
 use crate::device::unit;
 use crate::export::{Out, exports};
@@ -22,6 +22,9 @@ exports! {
 
 fn numbers(device: nvmlDevice_t) -> Result<nvmlMemory_v2_t, NvmlError> {
     let unit = unit(device)?;
+    if settings().shared_memory {
+        return Err(NvmlError::NOT_SUPPORTED);
+    }
     let (total, used) = (unit.memory(settings()), card().used(unit));
     let reserved = settings().reserved.min(total);
     let free = total.saturating_sub(reserved).saturating_sub(used);

@@ -8,12 +8,26 @@
 use gpucap_abi::nvml::{NvmlResult, nvmlDevice_t, nvmlMemory_v2_t};
 use std::ffi::c_char;
 
+/// The jump to an exported function through the linkage table.
+#[cfg(target_arch = "x86_64")]
+macro_rules! jump {
+    ($exported:literal) => {
+        concat!("jmp ", $exported, "@PLT")
+    };
+}
+#[cfg(target_arch = "aarch64")]
+macro_rules! jump {
+    ($exported:literal) => {
+        concat!("b ", $exported)
+    };
+}
+
 macro_rules! through_plt {
     ($($local:ident = $exported:literal;)*) => {
         std::arch::global_asm!($(concat!(
             ".text\n.hidden ", stringify!($local), "\n.globl ", stringify!($local), "\n",
             ".type ", stringify!($local), ",@function\n",
-            stringify!($local), ":\n jmp ", $exported, "@PLT\n",
+            stringify!($local), ":\n ", jump!($exported), "\n",
             ".size ", stringify!($local), ", . - ", stringify!($local), "\n",
         )),*);
     };
