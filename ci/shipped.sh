@@ -59,7 +59,8 @@ build_emulated_stub() {
 shipped_build() {
     local triple=$1 home=${CARGO_HOME:-${HOME:-/root}/.cargo} flags compiler=() std=()
     shift
-    flags=(--remap-path-prefix="$PWD=." --remap-path-prefix="$home=cargo" ${SHIPPED_FLAGS-})
+    flags=(--remap-path-prefix="$PWD=." --remap-path-prefix="$home=cargo")
+    [[ ! ${SHIPPED_FLAGS-} ]] || flags+=("$SHIPPED_FLAGS")
     has_target "${triple%.2.17}" || debian_compiler "$triple"
     # Parted by a sign that no path has.
     env CARGO_TARGET_DIR="$TARGET" CARGO_PROFILE_RELEASE_STRIP=debuginfo \
@@ -80,7 +81,7 @@ debian_compiler() {
     flags+=(--remap-path-prefix="$arm64/usr/lib/rustlib/src=/rust")
     if [[ $1 == *-musl ]]; then
         compiler+=(RUSTC_BOOTSTRAP=1)
-        std=(-Zbuild-std=std,panic_abort)
+        std=("-Zbuild-std=std,panic_abort")
         # The start files and the C library are zig's.
         flags+=(-Clink-self-contained=no)
     fi
