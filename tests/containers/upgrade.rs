@@ -44,6 +44,7 @@ impl Machine {
             fs::copy(&file, directory.join(file.file_name().unwrap_or_default()))?;
         }
         fs::write(release.join("VERSION"), version)?;
+        fs::write(release.join("PROCESSOR"), std::env::consts::ARCH)?;
         let script = release.join("install.sh");
         fs::copy(project().join("hook/deploy/install.sh"), &script)?;
         self.script(&script)
