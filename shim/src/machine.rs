@@ -8,6 +8,6 @@ mod aarch64;
 mod x86_64;
 
 #[cfg(target_arch = "aarch64")]
-pub(crate) use aarch64::{FUNCTION_RELOCATIONS, own_place, trigger_body};
+pub(crate) use aarch64::{FUNCTION_RELOCATIONS, OWN_ALIGNED, own_place, trigger_body};
 #[cfg(target_arch = "x86_64")]
-pub(crate) use x86_64::{FUNCTION_RELOCATIONS, own_place, trigger_body};
+pub(crate) use x86_64::{FUNCTION_RELOCATIONS, OWN_ALIGNED, own_place, trigger_body};

@@ -1,7 +1,10 @@
 //! How a process comes to be: whatever the way, it has charges of its own, and its parent keeps what it holds.
 
-use crate::{CAP, MIB, OUT_OF_MEMORY, SUCCESS, all_is_back, begin, capped, free_contexts, take};
-use gpucap_tests::{Driver, Program, Result, Run, Stop, World, trial};
+use crate::{
+    CAP, MIB, NO_ROBUST_LOCK, OUT_OF_MEMORY, SUCCESS, all_is_back, begin, capped, free_contexts,
+    take,
+};
+use gpucap_tests::{Driver, Machine, Program, Result, Run, Stop, World, trial};
 use libtest_mimic::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -59,6 +62,7 @@ fn many_children() -> Result {
 }
 
 fn busy_children() -> Result {
+    Machine::not_emulated(NO_ROBUST_LOCK)?;
     let run = children("busy", 200)?;
     all_is_back(&run.program(&Program::new("actor").build()?).env("GPU_MEM_LIMIT", CAP.to_string()))
 }

@@ -1,7 +1,7 @@
 //! Many processes and threads at once.
 
-use crate::{CAP, OUT_OF_MEMORY, SUCCESS, all_is_back, capped, free_contexts};
-use gpucap_tests::{Actor, Driver, Output, Program, Result, Run, Stop, World, trial};
+use crate::{CAP, NO_ROBUST_LOCK, OUT_OF_MEMORY, SUCCESS, all_is_back, capped, free_contexts};
+use gpucap_tests::{Actor, Driver, Machine, Output, Program, Result, Run, Stop, World, trial};
 use libtest_mimic::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -77,6 +77,7 @@ fn never_exceeded() -> Result {
 }
 
 fn deaths_between() -> Result {
+    Machine::not_emulated(NO_ROBUST_LOCK)?;
     let (hammering, mut crowd) = hammers(u64::MAX, CAP / 4)?;
     for death in 0..20 {
         for (place, actor) in crowd.iter_mut().enumerate() {
@@ -150,6 +151,7 @@ fn storm() -> Result {
 }
 
 fn pools_keep() -> Result {
+    Machine::not_emulated(NO_ROBUST_LOCK)?;
     let run = World::capped(Driver::available())?.run(&Program::new("keepers").build()?)?;
     // The card has as much as the limit, so a call that passes the shim and does not fit fails there.
     let run = free_contexts(run).env("STUB_GPU_MEM", CAP.to_string());

@@ -1,7 +1,10 @@
 //! How a process can end, be replaced or multiply.
 
-use crate::{CAP, MIB, OUT_OF_MEMORY, SUCCESS, all_is_back, begin, capped, free_contexts, take};
-use gpucap_tests::{Actor, Driver, Program, Result, Run, Stop, World, trial};
+use crate::{
+    CAP, MIB, NO_ROBUST_LOCK, OUT_OF_MEMORY, SUCCESS, all_is_back, begin, capped, free_contexts,
+    take,
+};
+use gpucap_tests::{Actor, Driver, Machine, Program, Result, Run, Stop, World, trial};
 use libtest_mimic::Trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -181,6 +184,7 @@ fn stopped() -> Result {
 }
 
 fn many_deaths() -> Result {
+    Machine::not_emulated(NO_ROBUST_LOCK)?;
     let run = capped()?;
     let deaths = match Driver::available() {
         Driver::Card => 20,
@@ -208,6 +212,7 @@ fn last_words() -> Result {
 }
 
 fn leaving(way: &str) -> Result {
+    Machine::not_emulated(NO_ROBUST_LOCK)?;
     let world = World::capped(Driver::available())?;
     let run = free_contexts(world.run(&Program::new("leaving").build()?)?).arg(way);
     for _ in 0..10 {

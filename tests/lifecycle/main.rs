@@ -31,6 +31,10 @@ const INVALID_VALUE: u64 = 1;
 const OUT_OF_MEMORY: u64 = 2;
 const NOT_READY: u64 = 802;
 
+/// Why processes that end within calls of the driver are not tried under emulation: the others would wait for ever.
+const NO_ROBUST_LOCK: &str =
+    "the emulator releases no lock of the dead, and the stub's card has one";
+
 fn main() -> ExitCode {
     let suites = [
         births::trials,

@@ -4,8 +4,8 @@
 //! ledger after each one; the driver keeps the most that it ever had out, so that instants within a call count too.
 //! A seed says the order. Longer: `GPUCAP_TEST_SEEDS`, `GPUCAP_TEST_CALLS` (of each process), `GPUCAP_TEST_KILLS`.
 
-use crate::{CAP, all_is_back, begin};
-use gpucap_tests::{Actor, Driver, Output, Program, Result, Run, Stop, World, trial};
+use crate::{CAP, NO_ROBUST_LOCK, all_is_back, begin};
+use gpucap_tests::{Actor, Driver, Machine, Output, Program, Result, Run, Stop, World, trial};
 use libtest_mimic::Trial;
 use std::env;
 use std::time::Duration;
@@ -91,6 +91,7 @@ fn in_steps() -> Result {
 }
 
 fn killed() -> Result {
+    Machine::not_emulated(NO_ROBUST_LOCK)?;
     let sequence = sequences()?;
     let mut seed = 3_000_000;
     let mut next = || {

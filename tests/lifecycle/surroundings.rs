@@ -4,7 +4,7 @@
 use crate::{
     CAP, INVALID_VALUE, MIB, NOT_READY, OUT_OF_MEMORY, SUCCESS, begin, capped, free_contexts, take,
 };
-use gpucap_tests::{Actor, Driver, Output, Program, Result, Run, Stop, World, trial};
+use gpucap_tests::{Actor, Driver, Machine, Output, Program, Result, Run, Stop, World, trial};
 use libtest_mimic::Trial;
 use std::ffi::OsStr;
 use std::fs;
@@ -43,6 +43,9 @@ pub(crate) fn after(run: Run, script: &str) -> Run {
 
 /// The same as root of a mount namespace.
 pub(crate) fn mounted(run: Run, script: &str) -> Result<Run> {
+    Machine::not_emulated(
+        "what mounts is a program of this machine, which the preload is not for",
+    )?;
     let words = ["unshare", "--mount", "--propagation", "private"];
     let probe = Command::new(words[0]).args(&words[1..]).arg("true").output()?;
     if !probe.status.success() {
@@ -122,6 +125,7 @@ fn starved_late() -> Result {
 
 /// A list as long as the caller likes is copied; the process is never killed for it.
 fn cramped(what: &str) -> Result {
+    Machine::not_emulated("a limit of the address space is the emulator's")?;
     let program = Program::new("cramped").flags(&["-lcuda"]).build()?;
     let run = free_contexts(World::capped(Driver::available())?.run(&program)?);
     let run = run.env("GPU_MEM_LIMIT", "4Gi").env("GPU_CORE_PCT", "50");
@@ -146,6 +150,7 @@ fn small_files_later() -> Result {
 }
 
 fn no_advice() -> Result {
+    Machine::not_emulated("there is no seccomp")?;
     let wrapper = Program::new("no_advice").build()?;
     refused(&capped()?.through(&[wrapper.as_os_str()]), "fork")
 }

@@ -41,6 +41,10 @@ macro_rules! trigger_body {
 }
 pub(crate) use trigger_body;
 
+/// How far `gpucap_own` is aligned: as the loader's blocks of threads are, and no further (`TCB_ALIGNMENT` of glibc), or no
+/// program could load the library late.
+pub(crate) const OWN_ALIGNED: usize = 16;
+
 /// The calling thread's `gpucap_own`.
 #[inline]
 pub(crate) fn own_place<T>() -> *const T {

@@ -39,6 +39,9 @@ macro_rules! trigger_body {
 }
 pub(crate) use trigger_body;
 
+/// How far `gpucap_own` is aligned: to a line of the cache, which the loader's blocks of threads are, too.
+pub(crate) const OWN_ALIGNED: usize = 64;
+
 /// The calling thread's `gpucap_own`.
 #[inline]
 pub(crate) fn own_place<T>() -> *const T {

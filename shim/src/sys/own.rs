@@ -7,7 +7,7 @@
 //! libraries, 1664 bytes with every glibc, of which all our places together need less than half (`ci/run symbols`);
 //! `dlopen` says so where that is used up.
 
-use crate::machine::own_place;
+use crate::machine::{OWN_ALIGNED, own_place};
 use core::arch::global_asm;
 
 /// The value in the place.
@@ -18,9 +18,6 @@ pub(crate) unsafe trait Own: Sized + 'static {}
 
 /// How large it may be.
 const BYTES: usize = 448;
-/// How far it is aligned: to a line of the cache.
-const ALIGNED: usize = 64;
-
 global_asm!(
     ".pushsection .tbss.gpucap_own, \"awT\", @nobits",
     ".globl gpucap_own",
@@ -32,13 +29,13 @@ global_asm!(
     ".zero {bytes}",
     ".popsection",
     bytes = const BYTES,
-    aligned = const ALIGNED,
+    aligned = const OWN_ALIGNED,
 );
 
 /// Shows the calling thread's own.
 #[inline]
 pub(crate) fn own<T: Own, R>(see: impl FnOnce(&T) -> R) -> R {
-    const { assert!(size_of::<T>() <= BYTES && align_of::<T>() <= ALIGNED) };
+    const { assert!(size_of::<T>() <= BYTES && align_of::<T>() <= OWN_ALIGNED) };
     // SAFETY: the place is large enough and aligned, zero at first, and the thread's alone until it ends; by its
     // contract zeros are a `T`, and no other type is ever put there.
     see(unsafe { &*own_place() })
