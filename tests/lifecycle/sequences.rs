@@ -83,7 +83,7 @@ fn together() -> Result {
 fn in_steps() -> Result {
     let sequence = sequences()?;
     let calls = number("GPUCAP_TEST_CALLS", 400)?;
-    for seed in 0..number("GPUCAP_TEST_SEEDS", 60)? {
+    for seed in 0..number("GPUCAP_TEST_SEEDS", 100)? {
         let run = sequence(2_000_000 + seed, calls).env("STUB_GPU_POOL_GRANULARITY", "2MiB");
         judge(seed, run.output()?)?;
     }

@@ -5,6 +5,7 @@ use super::{device_of, likely_device, needed};
 use crate::budget::charge::Charge;
 use crate::budget::device::Device;
 use crate::call::{Call, Refusal};
+use crate::driver::cuda::needed::Capture;
 use crate::driver::{self, Next};
 use crate::holdings::pools::{Asked, Home, Place};
 use crate::session::Session;
@@ -25,7 +26,7 @@ pub(crate) fn alloc<P: Word>(
     bytes: impl Word,
     stream: CUstream,
 ) -> CuResult {
-    let is_recorded = is_capturing(call, stream)?;
+    let capture = capture(call, stream)?;
     let session = call.session()?;
     let _kept = session.pools.handles.keep();
     let ordinal = needed(call, driver::cuda::needed::device_of(call.driver, stream))?;
@@ -35,7 +36,10 @@ pub(crate) fn alloc<P: Word>(
     };
     let pool = current_pool(call, session, device, ordinal)?;
     let taken = Taken { session, device, pool, pointer, bytes: bytes.to_u64() };
-    if is_recorded { taken.recorded(call, next) } else { taken.charged(call, next) }
+    match capture {
+        Some(capture) => taken.recorded(call, next, capture),
+        None => taken.charged(call, next),
+    }
 }
 
 /// `cuMemAllocFromPoolAsync`: charged to the pool's device. A pool that we have not met is taken to belong to the
@@ -48,7 +52,7 @@ pub(crate) fn alloc_from<P: Word>(
     pool: CUmemoryPool,
     stream: CUstream,
 ) -> CuResult {
-    let is_recorded = is_capturing(call, stream)?;
+    let capture = capture(call, stream)?;
     let session = call.session()?;
     let _kept = session.pools.handles.keep();
     let home = session.pools.home(pool).unwrap_or_else(|| {
@@ -61,7 +65,10 @@ pub(crate) fn alloc_from<P: Word>(
         return next().map(drop);
     };
     let taken = Taken { session, device, pool, pointer, bytes: bytes.to_u64() };
-    if is_recorded { taken.recorded(call, next) } else { taken.charged(call, next) }
+    match capture {
+        Some(capture) => taken.recorded(call, next, capture),
+        None => taken.charged(call, next),
+    }
 }
 
 /// `cuMemFreeAsync`: from the call on the bytes serve only the pool they came from, which keeps them.
@@ -288,10 +295,10 @@ impl<P: Word> Taken<P> {
 
     /// The stream was captured: it becomes a node of a graph, charged when the graph is made executable. If the capture
     /// has ended before the driver came to it, it has been carried out, and is charged now or undone.
-    fn recorded(self, call: &Call, next: impl Next<CuError>) -> CuResult {
+    fn recorded(self, call: &Call, next: impl Next<CuError>, capture: Capture) -> CuResult {
         let Self { session, device, pool, pointer, bytes } = self;
         let written = next()?;
-        if !session.pools.is_taken(call.driver, pool, bytes) {
+        if capture.goes_on(call.driver) || !session.pools.is_taken(call.driver, pool, bytes) {
             return Ok(());
         }
         let refusal = match pay(call, (session, device), pool, bytes) {
@@ -353,8 +360,8 @@ fn pay(
     Ok((asked, charge))
 }
 
-fn is_capturing(call: &Call, stream: CUstream) -> Result<bool, CuError> {
-    needed(call, driver::cuda::needed::is_capturing(call.driver, stream, call.per_thread))
+fn capture(call: &Call, stream: CUstream) -> Result<Option<Capture>, CuError> {
+    needed(call, driver::cuda::needed::capture(call.driver, stream, call.per_thread))
 }
 
 fn current_pool(

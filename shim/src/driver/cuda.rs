@@ -78,6 +78,10 @@ functions! { CuResult;
     fn stream_is_capturing = cuStreamIsCapturing(stream: CUstream, status: *mut c_int) -> code;
     fn stream_is_capturing_ptsz = cuStreamIsCapturing_ptsz(
         stream: CUstream, status: *mut c_int) -> code;
+    fn stream_get_capture_info = cuStreamGetCaptureInfo(
+        stream: CUstream, status: *mut c_int, id: *mut u64) -> code;
+    fn stream_get_capture_info_ptsz = cuStreamGetCaptureInfo_ptsz(
+        stream: CUstream, status: *mut c_int, id: *mut u64) -> code;
     fn mem_pool_trim_to = cuMemPoolTrimTo(pool: CUmemoryPool, keep: usize);
     fn stream_get_ctx = cuStreamGetCtx(stream: CUstream, context: *mut CUcontext) -> code;
     fn stream_get_device = cuStreamGetDevice(stream: CUstream, device: *mut CUdevice);

@@ -67,17 +67,46 @@ pub(crate) fn current_pool(
     asked(|pool| device_get_mem_pool(copy, pool, device))
 }
 
-/// Whether an allocation in a stream is recorded instead of carried out. It is neither where another capture forbids it.
-pub(crate) fn is_capturing(
+/// The capture that a stream is part of.
+#[derive(Clone, Copy)]
+pub(crate) struct Capture {
+    stream: CUstream,
+    per_thread: bool,
+    /// Unique in the process; `None` where the driver does not say.
+    number: Option<u64>,
+}
+
+impl Capture {
+    /// Whether what was called in the stream since this was asked has certainly been recorded: the same capture goes on.
+    pub(crate) fn goes_on(self, copy: &DriverCopy) -> bool {
+        self.number.is_some()
+            && self.number == number_of_capture(copy, self.stream, self.per_thread)
+    }
+}
+
+/// The capture in which an allocation in a stream would be recorded instead of carried out. It is neither where another
+/// capture forbids it.
+pub(crate) fn capture(
     copy: &DriverCopy,
     stream: CUstream,
     per_thread: bool,
-) -> Result<bool, CuError> {
+) -> Result<Option<Capture>, CuError> {
     let status = asked(|status| match per_thread {
         true => stream_is_capturing_ptsz(copy, stream, status),
         false => stream_is_capturing(copy, stream, status),
     });
-    Ok(status?.is_some_and(|status: c_int| status != CU_STREAM_CAPTURE_STATUS_NONE))
+    let is_captured = status?.is_some_and(|status: c_int| status != CU_STREAM_CAPTURE_STATUS_NONE);
+    let number = || number_of_capture(copy, stream, per_thread);
+    Ok(is_captured.then(|| Capture { stream, per_thread, number: number() }))
+}
+
+fn number_of_capture(copy: &DriverCopy, stream: CUstream, per_thread: bool) -> Option<u64> {
+    let mut status = CU_STREAM_CAPTURE_STATUS_NONE;
+    let number = filled(|number| match per_thread {
+        true => stream_get_capture_info_ptsz(copy, stream, &raw mut status, number)?.ok(),
+        false => stream_get_capture_info(copy, stream, &raw mut status, number)?.ok(),
+    });
+    number.filter(|_| status != CU_STREAM_CAPTURE_STATUS_NONE)
 }
 
 /// How many threads the device can hold at once: each has a stack of its own.
