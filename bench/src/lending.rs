@@ -28,8 +28,9 @@ pub fn run(_: &Files, effort: Effort, report: &mut Report) -> Result {
 
 #[cfg(test)]
 mod tests {
-    use super::side::{KINDS, SHORT, burst, fixed, percent, side, side_by_side, workload};
+    use super::side::{KINDS, SHORT, burst, fixed, percent, side, side_by_side};
     use crate::simulator::Setup;
+    use crate::simulator::workloads::workload;
     use gpucap_core::units::ComputeLimit;
 
     #[test]

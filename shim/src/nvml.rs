@@ -17,7 +17,7 @@ use gpucap_abi::nvml::nvmlDevice_t;
 use gpucap_core::ledger::{AccountView, DeviceIndex, Ledger, ProcessView};
 use gpucap_core::limits::Resolved;
 
-/// Stands for the size of a device of which NVML tells none: no limit in bytes is above it.
+/// Stands for the size of a device of which NVML reports none: no limit in bytes is above it.
 const UNKNOWN_BYTES: u64 = u64::MAX;
 
 /// A limited device: what its limits are, and where the ledger has it.

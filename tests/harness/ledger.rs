@@ -12,6 +12,7 @@ const PEAK: usize = 1;
 const BUSY: usize = 9;
 const WAITED: usize = 10;
 const LAUNCHES: usize = 11;
+const BORROWED: usize = 22;
 
 impl Run {
     /// Bytes in use on all devices together.
@@ -52,6 +53,14 @@ impl Run {
     /// If there is no ledger.
     pub fn waited_ns(&self) -> Result<u64> {
         Ok(self.lines()?.iter().map(|line| line[WAITED]).sum())
+    }
+
+    /// Nanoseconds of the busy time of all devices beyond the guarantee.
+    ///
+    /// # Errors
+    /// If there is no ledger.
+    pub fn borrowed_ns(&self) -> Result<u64> {
+        Ok(self.lines()?.iter().map(|line| line[BORROWED]).sum())
     }
 
     /// Launches on all devices.

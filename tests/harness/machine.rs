@@ -50,7 +50,7 @@ impl Machine {
         }
     }
 
-    /// What clang has to be told to compile for it; nothing if it is this machine's.
+    /// What clang needs to compile for it; nothing if it is this machine's.
     pub(crate) fn clang_target(self) -> Option<String> {
         (self != Self::HERE).then(|| format!("--target={}", self.triple()))
     }

@@ -7,7 +7,7 @@
 
 use super::bounds::Bound;
 use super::cell::{self, Cell};
-use crate::simulator::workloads::{ALL, Workload, async_kernels, one};
+use crate::simulator::workloads::{Workload, async_kernels, one, workload};
 use crate::simulator::{Samples, Setup};
 use serde_json::{Value, json};
 
@@ -69,8 +69,7 @@ const EXCEPTIONS: &[(bool, &str, Bound)] = &[
 /// A container beside kernels of 10 us without a pause.
 #[must_use]
 pub fn run(name: &str, percent: u16, setup: &Setup) -> (Cell, Bound) {
-    let workload = ALL.iter().find(|workload| workload.name == name).unwrap_or(&ALL[0]);
-    let workload = Workload { beside: || one(async_kernels(10_000)), ..*workload };
+    let workload = Workload { beside: || one(async_kernels(10_000)), ..*workload(name) };
     let solo = cell::run(&workload, None, 2, setup, None);
     let cell =
         cell::run(&workload, Some(percent), workload.seconds.clamp(10, 50), setup, Some(&solo));
@@ -112,7 +111,7 @@ mod tests {
     #[test]
     fn every_name_is_one_of_a_workload() {
         for name in NAMES.iter().chain(&QUICK).chain(EXCEPTIONS.iter().map(|(_, name, _)| name)) {
-            assert!(ALL.iter().any(|workload| workload.name == *name), "{name}");
+            assert_eq!(workload(name).name, *name);
         }
     }
 

@@ -16,6 +16,20 @@ struct Group {
     sum: f64,
 }
 
+/// Low priority goes when the other one begins, and comes back when it has seen it end: what the other one gets at the
+/// least, and the sum. These bounds were written after their runs. In most of them time is lost in going back and forth,
+/// with four streams up to a third of it; work that needs the copy engine or the host in between is in the other one's way.
+const OF_LOW: [(&str, f64, f64); 8] = [
+    (SHORT, 29.5, 0.83),
+    ("W4 4 streams x 50 us", 29.5, 0.67),
+    ("W5 training step", 29.5, 0.85),
+    ("W6 25 kernels mixed", 29.5, 0.90),
+    ("W7 kernel + copy", 26.5, 0.98),
+    ("W8 10 us, sync", 29.0, 0.96),
+    ("W9 launch-bound 3 us", 29.5, 0.94),
+    ("W10 inference 4 ms", 28.0, 0.98),
+];
+
 fn groups() -> Vec<Group> {
     let mut groups = Vec::new();
     for kind in KINDS {
@@ -26,12 +40,11 @@ fn groups() -> Vec<Group> {
             least: vec![30.0],
             sum: 0.98,
         });
-        // Low priority goes when the other one begins, and comes back when it has seen it end. These bounds were written
-        // after their run: 3 to 15 % of the time is lost in going back and forth, with four streams a fifth.
         let what = format!("{kind}, low, beside {SHORT}, 30");
         let sides = vec![side(kind, LOW), side(SHORT, fixed(30))];
-        let least = if kind == "W7 kernel + copy" { 26.0 } else { 28.5 };
-        groups.push(Group { what, sides, least: vec![0.0, least], sum: 0.78 });
+        let exception = OF_LOW.iter().find(|(of, ..)| *of == kind);
+        let (least, sum) = exception.map_or((29.5, 0.98), |(_, least, sum)| (*least, *sum));
+        groups.push(Group { what, sides, least: vec![0.0, least], sum });
     }
     for (period, ns) in [("1 s", 1_000 * MS), ("100 ms", 100 * MS), ("20 ms", 20 * MS)] {
         for (one, two) in [(30, 70), (50, 50)] {
@@ -68,17 +81,12 @@ fn groups() -> Vec<Group> {
 }
 
 pub(super) fn run(seconds: u64, report: &mut Report) {
-    // In a few seconds the meter does not learn that streams run side by side.
-    let learned = if seconds < 10 { 0.12 } else { 0.0 };
     for group in groups() {
         let cells = side_by_side(&group.sides, &[], seconds, &Setup::default());
         let sum: f64 = cells.iter().map(|cell| cell.throughput).sum();
         let shares: Vec<String> = cells.iter().map(|cell| format!("{:.1} %", cell.share)).collect();
         let text = format!("{}: {}, {sum:.3} in all", group.what, shares.join(" and "));
         let mut each = cells.iter().zip(&group.least);
-        report.check(
-            &text,
-            sum >= group.sum - learned && each.all(|(cell, least)| cell.share >= *least),
-        );
+        report.check(&text, sum >= group.sum && each.all(|(cell, least)| cell.share >= *least));
     }
 }

@@ -1,10 +1,11 @@
 //! How long the requests of an owner take that wakes while another container has its time: beside one with a fixed limit, one
 //! that borrows, and one of low priority.
 
-use super::side::{KINDS, LOW, MS, Side, burst, fixed, side, workload};
+use super::side::{KINDS, LOW, MS, Side, burst, fixed, side};
 use crate::accuracy::cell;
 use crate::report::Report;
 use crate::simulator::program::{Act, Kernel, Program};
+use crate::simulator::workloads::workload;
 use crate::simulator::{Process, Setup, World};
 use gpucap_core::sync::Word;
 use gpucap_core::throttle::{DEVICE_WORDS, DeviceWords};

@@ -2,7 +2,7 @@
 
 use crate::accuracy::cell::{self, Cell};
 use crate::simulator::program::{Act, Program};
-use crate::simulator::workloads::{ALL, Workload};
+use crate::simulator::workloads::workload;
 use crate::simulator::{Page, Process, Setup, World};
 use gpucap_core::sync::Word;
 use gpucap_core::throttle::{DEVICE_WORDS, DeviceWords};
@@ -44,10 +44,6 @@ pub(super) const KINDS: [&str; 11] = [
     "W9 launch-bound 3 us",
     "W10 inference 4 ms",
 ];
-
-pub(super) fn workload(name: &str) -> &'static Workload {
-    ALL.iter().find(|workload| workload.name == name).unwrap_or(&ALL[0])
-}
 
 pub(super) fn percent(percent: u16) -> Share {
     Share::from_percent(percent).unwrap_or(Share::FULL)

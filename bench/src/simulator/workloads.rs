@@ -44,6 +44,11 @@ const fn a_process_each(name: &'static str, processes: fn() -> Vec<Threads>) -> 
     Workload { apart: true, ..on_two_cards(name, processes) }
 }
 
+/// The workload of this name; the first one of [`ALL`] if there is none.
+pub(crate) fn workload(name: &str) -> &'static Workload {
+    ALL.iter().find(|workload| workload.name == name).unwrap_or(&ALL[0])
+}
+
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
 

@@ -382,6 +382,7 @@ impl Place<'_> {
     fn totals(&self) -> Totals {
         self.meters.iter().map(Meter::totals).fold(self.before, |sum, more| Totals {
             busy_ns: sum.busy_ns + more.busy_ns,
+            borrowed_ns: sum.borrowed_ns + more.borrowed_ns,
             launches: sum.launches + more.launches,
             waits: sum.waits + more.waits,
             stalls: sum.stalls + more.stalls,

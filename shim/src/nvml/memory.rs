@@ -1,7 +1,7 @@
 //! `nvmlDeviceGetMemoryInfo` and other functions that return a size: total is the limit, used is what the container's
 //! live processes hold.
 //!
-//! Of a card that uses the machine's memory, NVML tells no size (`NOT_SUPPORTED`), and CUDA tells the machine's. A limit
+//! Of a card that uses the machine's memory, NVML reports no size (`NOT_SUPPORTED`), and CUDA reports the machine's. A limit
 //! in bytes is shown all the same; a share of an unknown size is not.
 
 use super::{Slice, UNKNOWN_BYTES};
@@ -92,7 +92,7 @@ fn shown(call: &Call, device: nvmlDevice_t, card_bytes: u64) -> Option<(u64, u64
     Some((total, used.min(total)))
 }
 
-/// The same of a device of which NVML has answered that it tells no size; otherwise, that answer. A percentage of an
+/// The same of a device of which NVML has answered that it reports no size; otherwise, that answer. A percentage of an
 /// unknown size is above all memory of the machine, and so is a limit that CUDA cuts at it.
 fn shown_without_card(
     call: &Call,

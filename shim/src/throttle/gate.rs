@@ -269,6 +269,10 @@ impl Gate {
         if busy > 0 {
             self.ledger.worked(self.slot, self.index, sys::monotonic_ns(), busy);
         }
+        let borrowed = totals.borrowed_ns.saturating_sub(reported.borrowed_ns);
+        if borrowed > 0 {
+            self.ledger.borrowed(self.index, borrowed);
+        }
         let launches = totals.launches.saturating_sub(reported.launches);
         if launches > 0 {
             self.ledger.launched(self.slot, self.index, launches);

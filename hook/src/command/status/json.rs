@@ -94,6 +94,7 @@ fn device(device: &Device) -> Value {
             "busy_ns": device.time.busy_ns,
             "launches": device.time.launches,
             "waited_ns": device.waited_ns,
+            "borrowed_ns": device.borrowed_ns,
             "owed_for_ns": device.owed_for_ns,
         },
         "ended": {"processes": device.ended, "bytes": device.ended_bytes},

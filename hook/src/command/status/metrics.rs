@@ -96,6 +96,13 @@ const METRICS: &[Metric] = &[
         of: |seen| seen.timed().map(|device| seconds(device.time.busy_ns)),
     },
     Metric {
+        name: "core_borrowed",
+        unit: Some(Unit::Seconds),
+        kind: MetricType::Counter,
+        help: "Time for which the GPU worked beyond the guarantee, in what others left",
+        of: |seen| seen.timed().map(|device| seconds(device.borrowed_ns)),
+    },
+    Metric {
         name: "core_waited",
         unit: Some(Unit::Seconds),
         kind: MetricType::Counter,
@@ -289,6 +296,7 @@ mod tests {
             ("core_max_ratio", "0.6"),
             ("core_used_ratio", "0.312"),
             ("core_busy_seconds_total", "75.9"),
+            ("core_borrowed_seconds_total", "0.25"),
             ("core_waited_seconds_total", "3.0"),
             ("core_debt_seconds", "0.011000001"),
             ("launches_total", "12345.0"),

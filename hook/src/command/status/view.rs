@@ -77,6 +77,8 @@ pub(crate) struct Device {
     pub(crate) sampled: Option<Sampled>,
     /// How long launches waited for their share of time.
     pub(crate) waited_ns: u64,
+    /// How much of the time used was beyond the guarantee.
+    pub(crate) borrowed_ns: u64,
     /// How long it takes until what was spent beyond the share is paid off.
     pub(crate) owed_for_ns: u64,
     /// What living processes hold by kind, in the order of [`Kind::ALL`].
@@ -285,6 +287,7 @@ impl Device {
                 .map(|ended| world.unix_ns().saturating_sub(now.saturating_sub(ended))),
             sampled: None,
             waited_ns: device.waited_ns,
+            borrowed_ns: device.borrowed_ns,
             owed_for_ns: level.saturating_sub(now),
             kinds: [0; Kind::ALL.len()],
             effective: None,

@@ -29,6 +29,13 @@ impl Ledger {
         }
     }
 
+    /// Reports that `borrowed_ns` of the time for which `device` was kept busy were beyond the guarantee.
+    pub fn borrowed(&self, device: DeviceIndex, borrowed_ns: u64) {
+        if let Some(record) = self.device_at(device) {
+            record.borrowed.add(borrowed_ns);
+        }
+    }
+
     /// Reports `launches` that `slot` made on `device`.
     pub fn launched(&self, slot: Slot, device: DeviceIndex, launches: u64) {
         self.touch(slot, device);

@@ -48,6 +48,8 @@ pub struct DeviceView {
     pub busy_ns: u64,
     /// Nanoseconds that launches waited for the bucket.
     pub waited_ns: u64,
+    /// Nanoseconds of the busy time beyond the guarantee.
+    pub borrowed_ns: u64,
     /// Launches.
     pub launches: u64,
 }
@@ -78,6 +80,7 @@ impl Ledger {
                 refusals: row.refusals.load(),
                 busy_ns: row.busy.load(),
                 waited_ns: row.waited.load(),
+                borrowed_ns: row.borrowed.load(),
                 launches: row.launches.load(),
             })
         })

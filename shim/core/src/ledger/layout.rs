@@ -79,7 +79,8 @@ pub(super) struct Device {
     pub(super) uuid: [Word; 4],
     /// Two more of the account: `throttle` owns them.
     pub(super) covered_too: [Word; 2],
-    pub(super) _reserved_uuid: [Counter; 2],
+    pub(super) borrowed: Counter,
+    pub(super) _reserved_uuid: [Counter; 1],
     pub(super) windows: Windows,
 }
 

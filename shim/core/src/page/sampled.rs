@@ -64,8 +64,8 @@ pub struct Sampled {
     in_flight: (u64, u64),
 }
 
-/// For how much longer than it worked a process is reported to have work in flight: beside up to three others it had to
-/// wait so long for its turns. With half of that, a container beside two of them gets 20 of 30 %. If it were all of the
+/// For how much longer than it worked a process is reported to have work in flight: beside up to three others it has to
+/// wait that long for its turns. With half of that, a container beside two of them gets 20 of 30 %. If it were all of the
 /// time, a program of `5 of around 5 us, then a wait` would get 37 of 30 % beside one that works for 20 ms every 400.
 const TAKERS: u64 = 4;
 

@@ -22,7 +22,7 @@ use shares::Shares;
 use super::{
     charging::{Charging, settlement::Due, time_account::TimeAccount},
     signature::{Launch, Meeting},
-    timeline::{Timeline, stream::Reserved},
+    timeline::{Timeline, stream::Reserved, turns::scaled},
 };
 use crate::units::{ComputeLimit, Share};
 
@@ -43,6 +43,8 @@ pub(crate) struct Admission<'a> {
     /// Time that is reserved and not settled; and what of it is borrowed.
     reserved_ns: u64,
     borrowed_ns: u64,
+    /// All time that was due beyond the guarantee.
+    borrowed_in_all_ns: u64,
     /// Launches in flight whose signature has no measurement yet.
     unmeasured: u64,
     launches: u64,
@@ -93,6 +95,7 @@ impl<'a> Admission<'a> {
             let_through: 0,
             reserved_ns: 0,
             borrowed_ns: 0,
+            borrowed_in_all_ns: 0,
             unmeasured: 0,
             launches: 0,
             waits: 0,
@@ -149,6 +152,11 @@ impl<'a> Admission<'a> {
     /// Time that is reserved and not settled.
     pub(crate) const fn reserved_ns(&self) -> u64 {
         self.reserved_ns
+    }
+
+    /// All time that was due beyond the guarantee.
+    pub(crate) const fn borrowed_in_all_ns(&self) -> u64 {
+        self.borrowed_in_all_ns
     }
 
     /// Returns whether a launch of unknown length is in flight.
@@ -330,8 +338,12 @@ impl<'a> Admission<'a> {
     /// Replaces a reservation by what is due.
     pub(crate) fn settle(&mut self, reserved_ns: u64, lent: Option<Share>, due: Due, now: u64) {
         self.reserved_ns = self.reserved_ns.saturating_sub(reserved_ns);
-        if lent.is_some() {
+        if let Some(part) = lent {
             self.borrowed_ns = self.borrowed_ns.saturating_sub(reserved_ns);
+            let guaranteed = self.limit.guaranteed().map_or(0, Share::parts).min(part.parts());
+            let beyond = u64::from(part.parts() - guaranteed);
+            let borrowed_ns = scaled(due.ns, beyond, part.parts().into());
+            self.borrowed_in_all_ns = self.borrowed_in_all_ns.saturating_add(borrowed_ns);
         }
         self.shares.settle(reserved_ns, lent, due, now);
     }

@@ -71,6 +71,8 @@ pub enum Verdict {
 pub struct Totals {
     /// Device time that was settled.
     pub busy_ns: u64,
+    /// The part of it beyond the guarantee.
+    pub borrowed_ns: u64,
     /// Launches: those that went through the meter, and those of closed allowances.
     pub launches: u64,
     /// Launches that had to wait.
@@ -243,7 +245,8 @@ impl<'a, E> Meter<'a, E> {
     #[must_use]
     pub const fn totals(&self) -> Totals {
         let [launches, waits, stalls] = self.admission.counts();
-        Totals { busy_ns: self.charging.due_ns(), launches, waits, stalls }
+        let (busy_ns, borrowed_ns) = (self.charging.due_ns(), self.admission.borrowed_in_all_ns());
+        Totals { busy_ns, borrowed_ns, launches, waits, stalls }
     }
 
     /// Returns the time up to which the work in flight is paid for; `None` if none is in flight. A process that dies
