@@ -181,7 +181,7 @@ impl<'a> Admission<'a> {
             return None;
         }
         self.waits += 1;
-        Some(self.recheck_at(now, timeline))
+        Some(self.recheck_at(now, timeline, charging))
     }
 
     /// Returns whether the gate is open. A thread that slept until the bucket should have held a quantum goes with
@@ -192,6 +192,34 @@ impl<'a> Admission<'a> {
     ///
     /// The gate is also closed while a device that this one meets is in debt.
     fn opens<E>(&mut self, now: u64, timeline: &mut Timeline<E>, charging: &Charging) -> bool {
+        let others_at = self.gang.level_at(now);
+        if !self.is_open && now < self.reopens_at && others_at > 0 {
+            self.reopens_at = self.reopening(others_at, now);
+        }
+        let mut opens = self.has_enough(others_at, now, timeline, charging);
+        if self.is_open && !opens {
+            self.close_allowances(now, timeline);
+            // Allowances are a large part of the little that may be borrowed at once.
+            opens = self.lent().is_some() && self.has_enough(others_at, now, timeline, charging);
+        }
+        if self.is_open && !opens {
+            self.reopens_at = self.reopening(others_at, now);
+        }
+        if opens {
+            self.let_through = 0;
+        }
+        self.is_open = opens;
+        opens
+    }
+
+    /// Returns whether there is enough for the gate to be open.
+    fn has_enough<E>(
+        &self,
+        others_at: u64,
+        now: u64,
+        timeline: &mut Timeline<E>,
+        charging: &Charging,
+    ) -> bool {
         let back = charging.overlap_of(self.reserved_ns);
         let level = self.shares.level(now).saturating_add(signed(back));
         // The device may give less than the share: work that piles up in the mean time would run all at once. A queue
@@ -201,23 +229,9 @@ impl<'a> Admission<'a> {
         let room = signed(self.shares.cap_ns()) - signed(moving_ns);
         let level = level.min(room);
         let quantum = signed(self.shares.quantum_ns());
-        let others_at = self.gang.level_at(now);
-        if !self.is_open && now < self.reopens_at && others_at > 0 {
-            self.reopens_at = self.reopening(others_at, now);
-        }
         let enough =
             if self.is_open || now >= self.reopens_at { level > 0 } else { level >= quantum };
-        let opens =
-            self.may_run && enough && others_at <= now || self.shares.share() == Share::FULL;
-        if self.is_open && !opens {
-            self.close_allowances(now, timeline);
-            self.reopens_at = self.reopening(others_at, now);
-        }
-        if opens {
-            self.let_through = 0;
-        }
-        self.is_open = opens;
-        opens
+        self.may_run && enough && others_at <= now || self.shares.share() == Share::FULL
     }
 
     /// Returns when a closed gate opens: its device then holds a quantum, and no device that it meets is in debt.
@@ -281,7 +295,7 @@ impl<'a> Admission<'a> {
         ns.saturating_mul(1 << self.let_through.min(MOST_DOUBLINGS))
     }
 
-    fn recheck_at<E>(&self, now: u64, timeline: &Timeline<E>) -> u64 {
+    fn recheck_at<E>(&self, now: u64, timeline: &Timeline<E>, charging: &Charging) -> u64 {
         let recheck = match (self.gang.meets(now), timeline.has_pending()) {
             (true, _) => RECHECK_GANG_NS,
             (false, _) if self.unmeasured > 0 => RECHECK_UNMEASURED_NS,
@@ -291,7 +305,9 @@ impl<'a> Admission<'a> {
             (false, true) => RECHECK_NS,
         };
         let enough = if now < self.reopens_at { self.shares.quantum_ns() } else { 1 };
-        let level_at = self.shares.holds_at(enough, now).max(self.gang.level_at(now));
+        let back = self.shares.takes_up(charging.overlap_of(self.reserved_ns));
+        let holds_at = self.shares.holds_at(enough, now).saturating_sub(back);
+        let level_at = holds_at.max(self.gang.level_at(now));
         level_at.clamp(now + 1, now.saturating_add(recheck))
     }
 
