@@ -1,12 +1,13 @@
 /*
  * The client's commands that keep a card busy, for a bench of the share that they get. See client.h.
  *
- * Each takes a number of its own and how many milliseconds it shall run, works in one thread or several, and tells
+ * Each takes a number of its own and how many milliseconds it shall run, works in one thread or several, and says
  * what it got after the first quarter, in which the limit learns. The judge is the stub's card: its own exported
  * functions say how long it has worked, and a thread that makes no CUDA call looks every 50 ms. It looks at the ledger
  * too, if there is one: what the limit has charged for the same time.
  */
 #include "client.h"
+#include "histogram.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -15,7 +16,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { MAX_THREADS = 16, MAX_STREAMS = 4, MAX_SAMPLES = 4096, BUCKETS = 64 * 16, STEP_NS = 50000000 };
+enum { MAX_THREADS = 16, MAX_STREAMS = 4, MAX_SAMPLES = 4096, STEP_NS = 50000000 };
 
 #define NEEDED(X) \
     X(cuModuleLoadData) X(cuModuleGetFunction) X(cuStreamSynchronize) X(cuGraphLaunch) X(cuGraphDestroy) \
@@ -62,22 +63,6 @@ static CUfunction function_of(uint64_t us)
     return function;
 }
 
-/* Sixteen steps for each doubling; below 16, each number has its own. */
-static unsigned int bucket_of(uint64_t ns)
-{
-    if (ns < 16) {
-        return (unsigned int)ns;
-    }
-    unsigned int power = 63 - (unsigned int)__builtin_clzll(ns);
-    return (power - 3) * 16 + (unsigned int)(ns >> (power - 4) & 15);
-}
-
-static double least_of(unsigned int bucket)
-{
-    unsigned int power = bucket / 16;
-    return power ? (double)((16ull + bucket % 16) << (power - 1)) : bucket;
-}
-
 static void note(struct worker *worker, uint64_t ns)
 {
     if (is_set(&counted)) {
@@ -87,12 +72,17 @@ static void note(struct worker *worker, uint64_t ns)
     }
 }
 
+static void launch(struct worker *worker, CUfunction function, int stream)
+{
+    CUresult result = driver.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, worker->streams[stream], NULL, NULL);
+    need(result == CUDA_SUCCESS, "cuLaunchKernel failed");
+}
+
 static void put(struct worker *worker, CUfunction function, int stream)
 {
     uint64_t start = now();
-    CUresult result = driver.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, worker->streams[stream], NULL, NULL);
+    launch(worker, function, stream);
     note(worker, now() - start);
-    need(result == CUDA_SUCCESS, "cuLaunchKernel failed");
 }
 
 static void wait_for(struct worker *worker)
@@ -102,8 +92,7 @@ static void wait_for(struct worker *worker)
 
 static void think(uint64_t us)
 {
-    struct timespec time = {0, (long)us * 1000};
-    nanosleep(&time, NULL);
+    nanosleep(&(struct timespec){0, (long)us * 1000}, NULL);
 }
 
 static void turn_async(struct worker *worker)
@@ -115,6 +104,15 @@ static void turn_synced(struct worker *worker)
 {
     put(worker, kernel, 0);
     wait_for(worker);
+}
+
+static void turn_request(struct worker *worker)
+{
+    uint64_t start = now();
+    launch(worker, kernel, 0);
+    wait_for(worker);
+    note(worker, now() - start);
+    think(30000);
 }
 
 static void turn_graph(struct worker *worker)
@@ -217,16 +215,11 @@ static double share(const struct sample *from, const struct sample *to)
 
 static double quantile(uint64_t launches, uint64_t percent)
 {
-    uint64_t sum = 0;
-    for (unsigned int bucket = 0; bucket < BUCKETS; bucket++) {
-        for (int i = 0; i < MAX_THREADS; i++) {
-            sum += workers[i].waits[bucket];
-        }
-        if (launches && sum * 100 >= launches * percent) {
-            return least_of(bucket);
-        }
+    const uint64_t *counts[MAX_THREADS];
+    for (int i = 0; i < MAX_THREADS; i++) {
+        counts[i] = workers[i].waits;
     }
-    return 0;
+    return launches ? quantile_of(counts, MAX_THREADS, launches * percent / 100.0) : 0;
 }
 
 static uint64_t process_time(void)
@@ -332,6 +325,12 @@ static void share_synced(uint64_t us, uint64_t milliseconds)
     alone(us, turn_synced, milliseconds);
 }
 
+/* share-requests US MS: each is waited for, timed with its wait, and followed by a pause of 30 ms. */
+static void share_requests(uint64_t us, uint64_t milliseconds)
+{
+    alone(us, turn_request, milliseconds);
+}
+
 /* share-graph US MS: a graph of eight kernels after the other. */
 static void share_graph(uint64_t us, uint64_t milliseconds)
 {
@@ -390,6 +389,7 @@ static void share_captures(uint64_t us, uint64_t milliseconds)
 
 const struct command share_commands[] = {{"share-async", share_async},
                                          {"share-synced", share_synced},
+                                         {"share-requests", share_requests},
                                          {"share-graph", share_graph},
                                          {"share-streams", share_streams},
                                          {"share-training", share_training},

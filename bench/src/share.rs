@@ -8,6 +8,7 @@
 //! cannot be blamed on the machine is checked: no program gets more than was asked for, [`ABOVE`] points allowed.
 
 mod cell;
+mod latency;
 mod pair;
 
 use crate::files::Files;
@@ -56,5 +57,6 @@ pub fn run(files: &Files, effort: Effort, report: &mut Report) -> Result {
             report.check(&got, cell.share > 0.0 && cell.share <= f64::from(percent) + ABOVE);
         }
     }
-    pair::run(&bench, report)
+    pair::run(&bench, report)?;
+    latency::run(&bench, report)
 }

@@ -83,8 +83,21 @@ impl Bench<'_> {
         ledger: &str,
         launch_ns: u32,
     ) -> Result<Client> {
+        self.client_with(world, &[], card, ledger, launch_ns)
+    }
+
+    /// The same with these variables.
+    pub(super) fn client_with(
+        &self,
+        world: World,
+        variables: &[(&str, &str)],
+        card: &Path,
+        ledger: &str,
+        launch_ns: u32,
+    ) -> Result<Client> {
         let mut command = Command::new(&self.files.client);
         world.dress(&mut command, self.files, &format!("card/{ledger}"));
+        command.envs(variables.iter().copied());
         command.env("LD_LIBRARY_PATH", &self.driver).env("STUB_GPU_DIR", card);
         command.env("STUB_GPU_LAUNCH_NS", launch_ns.to_string());
         command.env("STUB_GPU_COPY_BYTES_PER_US", "1000");
