@@ -1,0 +1,29 @@
+//! Containers that lie, collude, or have many processes, beside honest ones: what each gets, and what is allowed.
+//!
+//! A check that does not hold is a hole. What each container may have: at most its most and 2 points, at least its
+//! guarantee less 2 points, in the mean of the time after the first second.
+
+mod collusion;
+mod crowds;
+mod flapping;
+mod long;
+mod scene;
+mod switching;
+
+use crate::report::Report;
+
+pub(super) fn run(seconds: u64, report: &mut Report) {
+    let only = std::env::var("ATTACK").unwrap_or_default();
+    let all: [(&str, fn(u64, &mut Report)); 5] = [
+        ("collusion", collusion::run),
+        ("crowds", crowds::run),
+        ("flapping", flapping::run),
+        ("long", long::run),
+        ("switching", switching::run),
+    ];
+    for (name, attack) in all {
+        if name.contains(&only) {
+            attack(seconds, report);
+        }
+    }
+}
