@@ -6,7 +6,9 @@
 mod collusion;
 mod crowds;
 mod flapping;
+mod killed;
 mod long;
+mod owners;
 mod scene;
 mod switching;
 
@@ -14,11 +16,13 @@ use crate::report::Report;
 
 pub(super) fn run(seconds: u64, report: &mut Report) {
     let only = std::env::var("ATTACK").unwrap_or_default();
-    let all: [(&str, fn(u64, &mut Report)); 5] = [
+    let all: [(&str, fn(u64, &mut Report)); 7] = [
         ("collusion", collusion::run),
         ("crowds", crowds::run),
         ("flapping", flapping::run),
+        ("killed", killed::run),
         ("long", long::run),
+        ("owners", owners::run),
         ("switching", switching::run),
     ];
     for (name, attack) in all {

@@ -61,8 +61,18 @@ pub(super) fn shares(actors: Vec<Actor>, pages: &[Page], seconds: u64) -> Vec<f6
 }
 
 /// What each got.
-#[expect(clippy::cast_precision_loss, reason = "less than 2^53")]
 pub(super) fn all(actors: Vec<Actor>, pages: &[Page], seconds: u64) -> Vec<Got> {
+    all_after(WARM_UP_NS, actors, pages, seconds)
+}
+
+/// What each got after this time.
+#[expect(clippy::cast_precision_loss, reason = "less than 2^53")]
+pub(super) fn all_after(
+    from_ns: u64,
+    actors: Vec<Actor>,
+    pages: &[Page],
+    seconds: u64,
+) -> Vec<Got> {
     let words: Vec<[Word; DEVICE_WORDS]> =
         actors.iter().map(|_| <[Word; DEVICE_WORDS]>::default()).collect();
     let seats: Vec<DeviceWords<'_>> =
@@ -76,10 +86,10 @@ pub(super) fn all(actors: Vec<Actor>, pages: &[Page], seconds: u64) -> Vec<Got> 
             owners.push(seat);
         }
     }
-    let length = WARM_UP_NS + seconds * 1_000_000_000;
+    let length = from_ns + seconds * 1_000_000_000;
     let world = World::new(Setup::default(), &seats, processes).with_pages(pages.to_vec());
     let outcomes = world.run(length);
-    let first = usize::try_from(WARM_UP_NS / BIN_NS).unwrap_or(0);
+    let first = usize::try_from(from_ns / BIN_NS).unwrap_or(0);
     let got = |seat: usize| {
         let own = owners.iter().zip(&outcomes).filter(|(owner, _)| **owner == seat);
         let own: Vec<_> = own.filter_map(|(_, cards)| cards.first()).collect();
