@@ -14,9 +14,12 @@ mod switching;
 
 use crate::report::Report;
 
+type Attack = fn(u64, &mut Report);
+
+/// Runs those whose name contains the variable `ATTACK`, or all of them.
 pub(super) fn run(seconds: u64, report: &mut Report) {
     let only = std::env::var("ATTACK").unwrap_or_default();
-    let all: [(&str, fn(u64, &mut Report)); 7] = [
+    let all: [(&str, Attack); 7] = [
         ("collusion", collusion::run),
         ("crowds", crowds::run),
         ("flapping", flapping::run),

@@ -25,7 +25,7 @@ fn victims() -> Vec<(&'static str, Threads)> {
     let mut number = 0_u64;
     let rarely = rounds(move |_, _| {
         number += 1;
-        let ns = if number % 10 == 0 { 30 * MS } else { 10 * US };
+        let ns = if number.is_multiple_of(10) { 30 * MS } else { 10 * US };
         vec![launch(1, ns)]
     });
     let wait = once(vec![launch(1, 3 * SECOND), Act::Sync(Some(0))]);

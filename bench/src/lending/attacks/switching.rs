@@ -52,6 +52,8 @@ pub(super) fn run(seconds: u64, report: &mut Report) {
     honest(seconds, report);
 }
 
+type Kind = (&'static str, fn() -> Vec<Threads>);
+
 /// Honest ones: the page takes what was free, and nothing of the guarantee.
 fn honest(seconds: u64, report: &mut Report) {
     let threads = |count: usize| -> Threads {
@@ -59,7 +61,7 @@ fn honest(seconds: u64, report: &mut Report) {
         let one = |stream| repeat(vec![Act::Launch { stream, kernel }]);
         ((0..count).map(one).collect(), count)
     };
-    let kinds: [(&str, fn() -> Vec<Threads>); 3] = [
+    let kinds: [Kind; 3] = [
         ("W1 10 us kernels", workload("W1 10 us kernels").processes),
         ("W4 4 streams x 50 us", workload("W4 4 streams x 50 us").processes),
         ("W12 4 threads x 20 us", workload("W12 4 threads x 20 us").processes),
