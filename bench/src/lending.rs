@@ -3,6 +3,7 @@
 //!
 //! **Simulated: not a measurement of any card.**
 
+mod attacks;
 mod false_reports;
 mod groups;
 mod mixes;
@@ -23,6 +24,15 @@ pub fn run(_: &Files, effort: Effort, report: &mut Report) -> Result {
     mixes::run(if is_quick { 2 } else { 6 }, is_quick, report);
     requests::run(if is_quick { 6 } else { 60 }, is_quick, report);
     false_reports::run(if is_quick { 2 } else { 8 }, report);
+    Ok(())
+}
+
+/// Measures what attackers get.
+///
+/// # Errors
+/// None: what is off is a check that does not hold.
+pub fn attack(_: &Files, effort: Effort, report: &mut Report) -> Result {
+    attacks::run(if effort == Effort::Quick { 10 } else { 20 }, report);
     Ok(())
 }
 

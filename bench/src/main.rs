@@ -18,7 +18,7 @@ use std::{env, fs};
 
 type Bench = fn(&Files, Effort, &mut Report) -> Result;
 
-const BENCHES: [(&str, Bench); 12] = [
+const BENCHES: [(&str, Bench); 13] = [
     ("alloc", alloc::run),
     ("families", families::run),
     ("launch", launch::run),
@@ -30,6 +30,7 @@ const BENCHES: [(&str, Bench); 12] = [
     ("counts", counts::run),
     ("accuracy", accuracy::run),
     ("lending", lending::run),
+    ("attacks", lending::attack),
     ("share", share::run),
 ];
 

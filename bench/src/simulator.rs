@@ -14,4 +14,4 @@ pub mod workloads;
 mod world;
 
 pub use setup::{Ablation, Samples, Setup};
-pub use world::{Outcome, Page, Process, Says, World};
+pub use world::{Flaps, Outcome, Page, Process, Says, World};

@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::sync::Arc;
 use thread::{Mark, State, Thread};
 
-pub use pages::{Page, Says};
+pub use pages::{Flaps, Page, Says};
 
 /// A process: its threads, its streams, and its container.
 pub struct Process {

@@ -82,6 +82,11 @@ impl Process {
         whole(&self.path("environ")).map(Environment)
     }
 
+    /// Its mount table. Any user may fill that of a mount namespace of his own, with gigabytes.
+    pub(crate) fn mounts(self) -> io::Result<Vec<u8>> {
+        whole(&self.path("mountinfo"))
+    }
+
     /// The file of our library that is mapped in it, if any is.
     pub(crate) fn mapped(self, library: &str) -> io::Result<Option<String>> {
         let maps = whole(&self.path("maps"))?;
@@ -109,7 +114,7 @@ impl Process {
 
 /// How much of a command line is shown: a process chooses its own, of megabytes if it likes.
 const LONGEST_COMMAND: usize = 512;
-/// An environment, or a list of mappings, that is longer was made to be.
+/// An environment, or a list of mappings or mounts, that is longer was made to be.
 const LONGEST: usize = 16 << 20;
 
 /// The first part of a file, as far as `elf` looks.

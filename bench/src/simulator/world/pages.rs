@@ -58,6 +58,47 @@ pub enum Says {
     Waits,
     /// A launch is held back that does not exist.
     HeldBack,
+    /// Something now and then.
+    Flaps(Flaps),
+}
+
+/// These bits at the beginning of each period, and none in the rest of it.
+#[derive(Debug, Clone, Copy)]
+pub struct Flaps {
+    /// Of the second word.
+    pub bits: u64,
+    /// For how long.
+    pub on_ns: u64,
+    /// Of how long.
+    pub every_ns: u64,
+    /// When the first period begins.
+    pub from_ns: u64,
+    /// Nanoseconds of work in a hundred of that time.
+    pub rate: u64,
+    /// It counts as present then, whether or not the bits say that work is in flight.
+    pub is_there: bool,
+    /// In the rest of the period there is no page.
+    pub goes: bool,
+}
+
+impl Flaps {
+    /// Whether it is in the first part of a period, and for how long it has been there in all.
+    fn times(&self, now: u64) -> (bool, u64) {
+        let passed = now.saturating_sub(self.from_ns);
+        let (periods, rest) = (passed / self.every_ns, passed % self.every_ns);
+        (rest < self.on_ns, periods * self.on_ns + rest.min(self.on_ns))
+    }
+
+    fn at(&self, now: u64) -> UsageReport {
+        let (is_on, on_ns) = self.times(now);
+        let there_ns = if self.is_there { on_ns } else { 0 };
+        let occupied = match is_on {
+            true if self.bits & OUT != 0 => (now - there_ns) | self.bits,
+            true => there_ns | self.bits,
+            false => there_ns,
+        };
+        UsageReport { work: on_ns / 100 * self.rate, occupied }
+    }
 }
 
 /// Set in the second word while work is in flight.
@@ -83,6 +124,7 @@ impl Says {
             // The work changes: a wait without news counts for a time only.
             Self::Waits => (now, WAITS),
             Self::HeldBack => (now, HELD),
+            Self::Flaps(flaps) => return flaps.at(now),
         };
         UsageReport { work, occupied }
     }
@@ -217,7 +259,12 @@ impl World<'_> {
             let (number, key) = (page as u64, KEYS - 1 - page as u64);
             PeerReport { page: number, limit: Some(limit), key, report }
         });
-        let of_pages = self.pages.iter().zip(KEYS..).map(|(page, number)| {
+        let is_here = |page: &Page| match page.says {
+            Says::Flaps(flaps) => !flaps.goes || flaps.times(self.now).0,
+            _ => true,
+        };
+        let of_pages = self.pages.iter().zip(KEYS..).filter(|(page, _)| is_here(page));
+        let of_pages = of_pages.map(|(page, number)| {
             let says = (0..page.places).map(|_| page.says.at(self.now));
             PeerReport {
                 page: number,

@@ -1,0 +1,36 @@
+//! Containers that lie, collude, or have many processes, beside honest ones: what each gets, and what is allowed.
+//!
+//! A check that does not hold is a hole. What each container may have: at most its most and 2 points, at least its
+//! guarantee less 2 points, in the mean of the time after the first second.
+
+mod collusion;
+mod crowds;
+mod flapping;
+mod killed;
+mod long;
+mod owners;
+mod scene;
+mod switching;
+
+use crate::report::Report;
+
+type Attack = fn(u64, &mut Report);
+
+/// Runs those whose name contains the variable `ATTACK`, or all of them.
+pub(super) fn run(seconds: u64, report: &mut Report) {
+    let only = std::env::var("ATTACK").unwrap_or_default();
+    let all: [(&str, Attack); 7] = [
+        ("collusion", collusion::run),
+        ("crowds", crowds::run),
+        ("flapping", flapping::run),
+        ("killed", killed::run),
+        ("long", long::run),
+        ("owners", owners::run),
+        ("switching", switching::run),
+    ];
+    for (name, attack) in all {
+        if name.contains(&only) {
+            attack(seconds, report);
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! A container whose peers' pages report work that they do not do: what the meter charges is lowered by that.
+
+use super::scene::{Actor, MS, actor, shares};
+use crate::lending::side::{LOW, SHORT, burst, fixed};
+use crate::report::Report;
+use crate::simulator::{Flaps, Page, Says};
+use gpucap_core::units::ComputeLimit;
+
+const OUT: u64 = 1 << 63;
+const LONG: u64 = 1 << 62;
+
+fn liars(count: u64, limit: ComputeLimit, kind: &str) -> Vec<Page> {
+    let page = |number: u64| {
+        let flaps = |on_ns, every_ns, from_ns, bits| {
+            let (rate, is_there, goes) = (100 * every_ns / on_ns, true, false);
+            Says::Flaps(Flaps { bits, on_ns, every_ns, from_ns, rate, is_there, goes })
+        };
+        let says = match kind {
+            "always" => Says::Busy(100),
+            "always, long" => flaps(20 * MS, 20 * MS, 0, OUT | LONG),
+            "in turns of 5 ms" => flaps(5 * MS, 5 * MS * count.max(2), 5 * MS * number, 0),
+            _ => flaps(20 * MS, 80 * MS, 20 * MS * (number % 4), OUT),
+        };
+        Page { places: 1, limit, says }
+    };
+    (0..count).map(page).collect()
+}
+
+pub(super) fn run(seconds: u64, report: &mut Report) {
+    let kinds = ["always", "always, long", "in turns of 5 ms", "a quarter of the time"];
+    for work in [SHORT, "W2 40 ms kernels", "W10 inference 4 ms"] {
+        for (who, limit, guarantee) in
+            [("fixed 1 %", fixed(1), 1), ("1 to 100 %", burst(1), 1), ("low", LOW, 0)]
+        {
+            for kind in kinds {
+                for count in [1, 4] {
+                    let pages = liars(count, limit, kind);
+                    let got = shares(vec![actor(work, fixed(30))], &pages, seconds)[0];
+                    let allowed = 32.0 + 1.125 * (guarantee * count) as f64;
+                    let text = format!(
+                        "collusion: {work}, fixed 30, with {count} idle pages of {who} that report work \
+                         {kind}: {got:.1} % (at most {allowed:.1})"
+                    );
+                    report.check(&text, got <= allowed);
+                }
+            }
+        }
+    }
+    // The same beside an honest one, whose guarantee is all that is left.
+    for work in ["W2 40 ms kernels", "W19 10 us, some 10 ms"] {
+        for (who, limit, guarantee, honest) in
+            [("1 to 100 %", burst(1), 1, 62), ("low", LOW, 0, 66), ("low", LOW, 0, 70)]
+        {
+            let actors = || -> Vec<Actor> {
+                vec![actor(work, fixed(30)), actor("W4 4 streams x 50 us", fixed(honest))]
+            };
+            let without = shares(actors(), &[], seconds)[1];
+            for kind in kinds {
+                for count in [1, 4] {
+                    let pages = liars(count, limit, kind);
+                    let got = shares(actors(), &pages, seconds);
+                    let allowed = 32.0 + 1.125 * (guarantee * count) as f64;
+                    let least = without.min(f64::from(honest)) - 2.0;
+                    let text = format!(
+                        "collusion: {work}, fixed 30, beside an honest fixed {honest}, with {count} idle pages of \
+                         {who} that report work {kind}: {:.1} % (at most {allowed:.1}), the honest one {:.1} (at \
+                         least {least:.1})",
+                        got[0], got[1]
+                    );
+                    report.check(&text, got[0] <= allowed && got[1] >= least);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Long launches in the pauses of an owner, under the name of short ones too.
+
+use super::scene::{MS, US, all, crowd, launch};
+use crate::lending::side::{LOW, burst, fixed};
+use crate::report::Report;
+use crate::simulator::program::{Act, Program, repeat, rounds};
+
+/// The owner has work of this length in each period, and waits for each kernel. What is late is done later: it never has
+/// less to do.
+fn owner(period_ns: u64, work_ns: u64, kernel_ns: u64) -> Program {
+    let mut number = 0;
+    rounds(move |_, _| {
+        number += 1;
+        let mut acts = vec![Act::Until(1_000 * MS + number * period_ns)];
+        for _ in 0..work_ns / kernel_ns {
+            acts.extend([launch(1, kernel_ns), Act::Sync(Some(0))]);
+        }
+        acts
+    })
+}
+
+/// Short kernels, and long ones of the same function, of which each begins when the owner pauses.
+fn disguised(period_ns: u64, work_ns: u64, long_ns: u64) -> Program {
+    let mut last = 0;
+    rounds(move |now, _| {
+        let (period, at) = (now / period_ns, now % period_ns);
+        if at > work_ns + 12 * work_ns / 100 + 1_100 * US
+            && at < period_ns - 100 * US
+            && period > last
+        {
+            last = period;
+            return vec![launch(1, long_ns)];
+        }
+        vec![launch(1, 20 * US); 4]
+    })
+}
+
+type Attack = fn(u64, u64, u64) -> Program;
+
+pub(super) fn run(seconds: u64, report: &mut Report) {
+    let attacks: [(&str, Attack); 3] = [
+        ("one behind the other", |ns, _, _| repeat(vec![launch(1, ns)])),
+        ("each waited for", |ns, _, _| repeat(vec![launch(1, ns), Act::Sync(Some(0))])),
+        ("now and then among short ones", |ns, period, work| disguised(period, work, ns)),
+    ];
+    for (period, work) in [(10 * MS, 6 * MS), (20 * MS, 14 * MS), (40 * MS, 28 * MS)] {
+        let share = u16::try_from(100 * work / period).unwrap_or(0) + 5;
+        for ns in [MS / 5, MS, 2 * MS, 8 * MS, 40 * MS] {
+            for (how, attack) in attacks {
+                let beside = |limit| {
+                    let owner = crowd(1, fixed(share), |_| owner(period, work, MS));
+                    let other = crowd(1, limit, |_| attack(ns, period, work));
+                    all(vec![owner, other], &[], seconds)
+                };
+                let usual = beside(fixed(10))[0];
+                for (who, limit) in [("low", LOW), ("10 to 100 %", burst(10))] {
+                    let got = beside(limit);
+                    let loss = got[0].loss(share, usual);
+                    let text = format!(
+                        "long: an owner of {share} % with {} of each {} ms, beside {who} with kernels of {} us, {how}: \
+                         {:.1} %, beside a fixed 10 % {:.1}, {loss:+.1} points less than its guarantee (allowed 2), the other \
+                         one {:.1} %",
+                        work / MS,
+                        period / MS,
+                        ns / US,
+                        got[0].share,
+                        usual.share,
+                        got[1].share,
+                    );
+                    report.check(&text, loss <= 2.0);
+                }
+            }
+        }
+    }
+}
