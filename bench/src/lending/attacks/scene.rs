@@ -5,6 +5,7 @@ use crate::lending::side::workload;
 use crate::simulator::card::BIN_NS;
 use crate::simulator::program::{Act, Kernel, Program};
 use crate::simulator::workloads::Threads;
+use crate::simulator::workloads::workload;
 use crate::simulator::{Page, Process, Setup, World};
 use gpucap_core::sync::Word;
 use gpucap_core::throttle::{DEVICE_WORDS, DeviceWords};

@@ -2,10 +2,11 @@
 //! another.
 
 use super::scene::{Actor, MS, US, shares};
-use crate::lending::side::{fixed, percent, workload};
+use crate::lending::side::{fixed, percent};
 use crate::report::Report;
 use crate::simulator::program::{Act, Kernel, repeat};
 use crate::simulator::workloads::Threads;
+use crate::simulator::workloads::workload;
 use crate::simulator::{Flaps, Page, Says};
 use gpucap_core::units::ComputeLimit;
 

@@ -305,7 +305,11 @@ impl<'a> Admission<'a> {
             (false, true) => RECHECK_NS,
         };
         let enough = if now < self.reopens_at { self.shares.quantum_ns() } else { 1 };
-        let back = self.shares.takes_up(charging.overlap_of(self.reserved_ns));
+        // Of the little that may be borrowed at once, what comes back is soon a large part.
+        let back = match self.lent() {
+            Some(_) => self.shares.takes_up(charging.overlap_of(self.reserved_ns)),
+            None => 0,
+        };
         let holds_at = self.shares.holds_at(enough, now).saturating_sub(back);
         let level_at = holds_at.max(self.gang.level_at(now));
         level_at.clamp(now + 1, now.saturating_add(recheck))

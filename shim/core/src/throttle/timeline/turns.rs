@@ -123,8 +123,11 @@ impl Turns {
         self.active = self.demand(0, now);
         for page in &mut self.pages {
             let Some(limit) = page.limit.filter(|limit| limit.borrows()) else { continue };
-            let all = if page.is_active(0, now) { self.active } else { self.active.with(limit) };
-            page.parts = [all, all.with(self.limit)].map(|all| all.most(limit));
+            page.parts = match page.is_active(0, now) {
+                true => [self.active, self.active.with(self.limit)].map(|all| all.most(limit)),
+                // What is reported without having been there is not lent time.
+                false => [limit.guaranteed(); 2],
+            };
         }
     }
 
@@ -132,7 +135,9 @@ impl Turns {
     fn demand(&self, launch_ns: u64, now: u64) -> Demand {
         let active = |page: &&Page| page.is_active(launch_ns, now);
         let limits = self.pages.iter().filter(active).filter_map(|page| Some((page, page.limit?)));
-        limits.fold(Demand::NONE, |all, (page, limit)| all.with_present(limit, page.is_held))
+        limits.fold(Demand::NONE, |all, (page, limit)| {
+            all.with_present(limit, page.is_held, page.is_short())
+        })
     }
 
     /// Returns whether a container was seen that borrows: it has to know of waits.

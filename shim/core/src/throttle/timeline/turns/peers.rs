@@ -1,6 +1,6 @@
 //! What is kept of the peers on a device: the credit of each container's page, and what each peer has left to be given.
 
-use super::lending::{ACTIVE_NS, SILENT_NS, WAITING_NS};
+use super::lending::{ACTIVE_NS, SHORT_NS, SILENT_NS, WAITING_NS};
 use crate::{
     throttle::usage_report::{PeerReport, UNKNOWN_NS, UsageReport},
     units::{ComputeLimit, Share},
@@ -19,6 +19,8 @@ pub(crate) struct Page {
     pub(crate) is_in_flight: bool,
     /// Its launches are held back by its own limit, and nothing of it is on the device.
     pub(crate) is_held: bool,
+    /// By how much it is behind its guarantee since it was last idle or held back.
+    pub(crate) behind_ns: u64,
     pub(crate) allowed_ns: u64,
     /// The same of what its processes are taken to have been given at most.
     pub(crate) most_allowed_ns: u64,
@@ -44,7 +46,8 @@ pub(crate) struct Peer {
     /// For how long it had work in flight since the latest look.
     pub(crate) there_ns: u64,
     pub(crate) is_in_flight: bool,
-    /// Since when a thread of it has been waiting and nothing has changed; `None` if none waits.
+    /// Since when a thread of it has been waiting, or may have had a long launch in flight, and nothing has changed;
+    /// `None` if none does.
     pub(crate) waits_since: Option<u64>,
     pub(crate) seen_at: u64,
 }
@@ -77,6 +80,7 @@ impl Page {
             active_at: None,
             is_in_flight: false,
             is_held: false,
+            behind_ns: 0,
             allowed_ns,
             most_allowed_ns: allowed_ns,
             seen_at: now,
@@ -104,6 +108,19 @@ impl Page {
     pub(crate) fn is_active(&self, launch_ns: u64, now: u64) -> bool {
         let least_ns = if self.is_in_flight { SILENT_NS } else { ACTIVE_NS };
         self.active_at.is_some_and(|at| now.saturating_sub(at) < least_ns.max(launch_ns))
+    }
+
+    /// Notes that in this time, throughout which it was active, it reported so much work.
+    fn note_work(&mut self, work_ns: u64, passed: u64) {
+        let Some(share) = self.limit.and_then(ComputeLimit::guaranteed) else { return };
+        let behind_ns = self.behind_ns.saturating_add(share.of(passed)).saturating_sub(work_ns);
+        self.behind_ns = behind_ns.min(share.of(2 * SHORT_NS));
+    }
+
+    /// Returns whether it gets less than its guarantee.
+    pub(crate) fn is_short(&self) -> bool {
+        let guaranteed = self.limit.and_then(ComputeLimit::guaranteed);
+        guaranteed.is_some_and(|share| self.behind_ns > share.of(SHORT_NS))
     }
 
     /// Takes back what counted, in the mean and at most.
@@ -179,21 +196,27 @@ impl Peer {
         self.ahead_ns = self.ahead_ns.saturating_add(ahead.min(at_most));
         // A process that makes no call publishes nothing: of work in flight, no more is left than was reported.
         let [left_ns, most_ns] = self.left_ns;
-        let has_more = report.work != self.work || left_ns > 0 || report.may_be_long();
         let begins = self.waits_since.filter(|_| report.work == self.work).unwrap_or(now);
-        let waits = report.waits() || report.is_held_back();
+        let waits = report.waits() || report.is_held_back() || report.may_be_long();
         self.waits_since = waits.then_some(begins);
         let waits = self.waits_since.is_some_and(|since| now.saturating_sub(since) < WAITING_NS);
+        let has_more = report.work != self.work || left_ns > 0;
         // Work in flight of which nothing is seen may have ended without the process having looked.
         let works = if report.is_in_flight() { has_more } else { self.there_ns > 0 };
         if works || waits {
             page.active_at = Some(now);
+            page.note_work(u64::try_from(more).unwrap_or(0), passed);
+        } else {
+            page.behind_ns = 0;
         }
         page.is_in_flight = report.is_in_flight();
         let add = |ns: i64, more| ns.saturating_add_unsigned(more).min(signed(MOST_LEFT_NS));
         self.left_ns = [add(left_ns, counts), add(most_ns, at_most)];
         let is_done = !report.is_in_flight() || self.left_ns[0] <= 0;
         page.is_held = report.is_held_back() && !report.waits() && is_done;
+        if report.is_held_back() {
+            page.behind_ns = 0;
+        }
         // What turned out later not to have been in flight is not counted twice. That of another container is held to less
         // than a turn of it, as the own is: without that, `T12 10 us, 30 in every other 1 s, beside 70` costs the other
         // one 7 points.
