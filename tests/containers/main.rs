@@ -16,6 +16,7 @@
 //! * [`pods`]: what a kubelet asks of any engine.
 //! * [`nri`]: containerd, which asks the plugin about the containers of any pod.
 //! * [`cri`], [`docker`], [`podman`]: engines of each release that can be had, told of us by `gpucap configure`.
+//! * [`images`]: the chart's images, as podman builds them.
 //! * [`component`]: the chart's metrics on a node with a container.
 //! * [`scraped`]: a real Prometheus that scrapes a limited container.
 //! * [`earlier`]: hook, library and command of two versions, mixed.
@@ -42,6 +43,7 @@ mod earlier;
 mod enclosure;
 mod hostile;
 mod image;
+mod images;
 mod kept;
 mod limited;
 mod mounts;
@@ -90,6 +92,7 @@ fn main() -> ExitCode {
         nri::trials,
         docker::trials,
         podman::trials,
+        images::trials,
         component::trials,
         earlier::trials,
         older::trials,
