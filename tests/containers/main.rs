@@ -18,6 +18,7 @@
 //! * [`cri`], [`docker`], [`podman`]: engines of each release that can be had, told of us by `gpucap configure`.
 //! * [`images`]: the chart's images, as podman builds them.
 //! * [`component`]: the chart's metrics on a node with a container.
+//! * [`sampled`], [`sampled_owners`]: what the driver's samples say of processes, and whose these are.
 //! * [`scraped`]: a real Prometheus that scrapes a limited container.
 //! * [`earlier`]: hook, library and command of two versions, mixed.
 //! * [`older`]: images of older systems, with the files as they are shipped.
@@ -56,6 +57,7 @@ mod pods;
 mod refused;
 mod runtime;
 mod sampled;
+mod sampled_owners;
 mod scraped;
 mod shares;
 mod upgrade;
@@ -78,6 +80,7 @@ fn main() -> ExitCode {
         assigned::trials,
         limited::trials,
         sampled::trials,
+        sampled_owners::trials,
         scraped::trials,
         peers::trials,
         kept::trials,
