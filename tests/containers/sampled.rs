@@ -27,6 +27,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         ("beside a program without gpucap a container gets its share, if the node samples", shares),
         ("launches that differ by their data gain nothing by the node's samples", by_data),
         ("a container without a compute limit shows the time that it used", unlimited),
+        ("a run without a compute limit shows the time that it used", run),
         ("no process of a container with a share looks like one of none", hidden),
         ("what a process that samples has left is removed", left),
     ])
@@ -239,6 +240,46 @@ fn unlimited(runtime: Runtime) -> Result {
     let last = of("last_busy_timestamp_seconds").unwrap_or(0.0);
     expect(last > 1e9, || text.clone())?;
     expect(node.published().is_empty(), || "no container reads a page".into())?;
+    first.end().map(drop)
+}
+
+/// By its ledger, as long as it runs; and nothing of a program that has none.
+fn run(runtime: Runtime) -> Result {
+    let node = Sampled::new(runtime)?;
+    let container = node.container(Some(30))?;
+    let mut first = start(&container)?;
+    let _unmanaged = node.unmanaged()?;
+    let sampler = node.sampler(&container)?;
+    let share = Program::new("share").flags(&["-lcuda", "-pthread"]).build()?;
+    let mut run = Command::new(node.installed.gpucap());
+    run.args(["run", "--mem", "1Gi", "--"]).arg(share).args(["k_5ms", "4", "600000"]);
+    run.env("STUB_GPU_DIR", node.installed.card()).env_remove("GPUCAP_LEDGER");
+    run.envs(Driver::Stub.libraries()?.map(|libraries| ("LD_LIBRARY_PATH", libraries)));
+    let run = Sampler(run.stdout(Stdio::null()).spawn()?, String::new());
+    let own = format!("-{}-", run.0.id());
+    let since = Instant::now();
+    loop {
+        let text = sampler.metrics()?;
+        let lines =
+            text.lines().filter(|line| line.starts_with("gpucap_core_sampled_seconds_total{"));
+        let of_runs: Vec<_> = lines.filter(|line| line.contains("ledger=\"")).collect();
+        let seconds = of_runs.first().and_then(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok());
+        if seconds.is_some_and(|seconds| seconds >= 1.0) {
+            let is_its = of_runs.len() == 1 && of_runs[0].contains(&own);
+            let took = since.elapsed().as_secs_f64();
+            let fits = is_its && of_runs[0].contains("kind=\"run\"") && seconds < Some(took);
+            expect(fits, || format!("in {took} s: {of_runs:?}"))?;
+            break;
+        }
+        expect(since.elapsed() < Duration::from_secs(15), || text.clone())?;
+        thread::sleep(Duration::from_millis(100));
+    }
+    drop(run);
+    thread::sleep(Duration::from_secs(3));
+    let text = sampler.metrics()?;
+    let ended =
+        !text.lines().any(|line| line.starts_with("gpucap_core_sampled") && line.contains("-run-"));
+    expect(ended, || text.clone())?;
     first.end().map(drop)
 }
 

@@ -1,7 +1,7 @@
 //! Whose a sampled process is, as processes and those that sample them come, end and are moved.
 //!
 //! A page of the node lowers what containers are charged, so it has to be about a process of no container, and about one
-//! that runs: a number that another process has taken, a cgroup that a process has left and a page that nobody writes any
+//! that runs: a number that another process has taken, a cgroup that a process has left and a page that is not written any
 //! more are none of a container's gain.
 
 use crate::container::Container;
