@@ -33,6 +33,8 @@ pub(crate) enum Userland {
 pub(crate) struct Enclosure {
     keeper: Child,
     pid: String,
+    /// Whether its end has to end the processes in it.
+    is_ended: bool,
 }
 
 /// A program in it that runs until it is told to stop.
@@ -82,6 +84,19 @@ impl Enclosure {
     /// # Errors
     /// Skips without the program, or where no such place can be had.
     pub(crate) fn new(userland: Userland, program: &str) -> Result<Self> {
+        Self::make(userland, program, None)
+    }
+
+    /// One whose processes are among those of the machine, numbered as the driver does. This script ends what the engine
+    /// has started, when the value or the test binary ends.
+    ///
+    /// # Errors
+    /// As above.
+    pub(crate) fn among_all(userland: Userland, program: &str, ends: &str) -> Result<Self> {
+        Self::make(userland, program, Some(ends))
+    }
+
+    fn make(userland: Userland, program: &str, ends: Option<&str>) -> Result<Self> {
         // SAFETY: no conditions.
         if unsafe { libc::geteuid() } != 0 {
             return Err(Stop::skip("only root can start containers here"));
@@ -90,11 +105,14 @@ impl Enclosure {
         if let Some(place) = hidden.iter().find(|it| project().starts_with(it)) {
             return Err(Stop::skip(format!("an engine has {place} for itself: we lie below it")));
         }
+        let own_processes = &["--pid", "--fork", "--kill-child"][..];
         let mut keeper = Command::new("unshare")
-            .args(["--mount", "--propagation", "private", "--pid", "--fork", "--kill-child"])
+            .args(["--mount", "--propagation", "private"])
+            .args(if ends.is_none() { own_processes } else { &[] })
             .args(["sh", "-e"])
             .arg(project().join("tests/containers/enclosure.sh"))
             .args(userland.places(program)?)
+            .args(ends)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -103,7 +121,7 @@ impl Enclosure {
         if let Some(stdout) = keeper.stdout.take() {
             BufReader::new(stdout).read_line(&mut pid)?;
         }
-        let enclosure = Self { pid: pid.trim().to_owned(), keeper };
+        let enclosure = Self { pid: pid.trim().to_owned(), keeper, is_ended: ends.is_some() };
         if enclosure.pid.is_empty() { Err(enclosure.failed()) } else { Ok(enclosure) }
     }
 
@@ -131,6 +149,11 @@ impl Enclosure {
     /// If it does not.
     pub(crate) fn output<T: AsRef<OsStr>>(&self, words: &[T]) -> Result<String> {
         Ok(self.run(words)?.output()?.success()?.stdout)
+    }
+
+    /// The number of the process that keeps it, whose namespaces are its.
+    pub(crate) fn keeper(&self) -> &str {
+        &self.pid
     }
 
     /// A file in it, as the machine reaches it.
@@ -192,8 +215,10 @@ impl Enclosure {
 
 impl Drop for Enclosure {
     fn drop(&mut self) {
-        // It ends when the last of its processes has, and then does the one that waits for it.
-        if let Ok(pid) = self.pid.parse() {
+        if self.is_ended {
+            drop(self.keeper.stdin.take());
+        } else if let Ok(pid) = self.pid.parse() {
+            // It ends when the last of its processes has, and then does the one that waits for it.
             // SAFETY: no memory is involved; the process is waited for by its parent alone, which has not ended.
             unsafe { libc::kill(pid, libc::SIGKILL) };
         } else {

@@ -1,6 +1,7 @@
-# A machine of its own for an engine: enclosure.sh USR ETC
+# A machine of its own for an engine: enclosure.sh USR ETC [SCRIPT]
 #
-# Is the first process of a process namespace, in a mount namespace, both of which end with it. /etc, /run, /var and
+# Is the first process of a process namespace, in a mount namespace, both of which end with it; with a script, which has
+# to end what the engine started, among the processes of the machine. /etc, /run, /var and
 # /dev/shm are new and in memory, so an engine finds its usual places and shares nothing with one of the machine. USR
 # becomes /usr; what is written there is in memory too. ETC/containers is what its packages configure. Prints its
 # process number as the machine sees it, once the place is ready, and lives until its standard input ends.
@@ -33,4 +34,5 @@ mount -t overlay -o "lowerdir=$1,upperdir=/var/usr/new,workdir=/var/usr/work" us
 echo "$pid"
 # The shell waits for orphaned processes here, too.
 cat >/dev/null
+sh -c "${3:-:}" >/dev/null 2>&1
 exit

@@ -69,7 +69,7 @@ impl Image {
             add(root, &stub.join(library), &format!("{LIBRARIES}/{library}"))?;
         }
         // What the library under test needs as it was built here; as it ships, nothing more.
-        needed(&Build::shipped()?.shim()?)?.iter().try_for_each(|path| copy(path, root, path))?;
+        add_needed(root, &Build::shipped()?.shim()?)?;
         if self == Self::Old { age(root) } else { Ok(()) }
     }
 }
@@ -187,6 +187,11 @@ pub(crate) fn add_nvidia_smi_alone(root: &Path, driver: &Driver) -> Result {
 /// Adds a program or library with all the libraries that it needs.
 pub(crate) fn add(root: &Path, file: &Path, name: &str) -> Result {
     copy(file, root, Path::new(name))?;
+    add_needed(root, file)
+}
+
+/// Adds all the libraries that a program or library needs.
+pub(crate) fn add_needed(root: &Path, file: &Path) -> Result {
     needed(file)?.iter().try_for_each(|path| copy(path, root, path))
 }
 

@@ -16,7 +16,9 @@
 //! * [`pods`]: what a kubelet asks of any engine.
 //! * [`nri`]: containerd, which asks the plugin about the containers of any pod.
 //! * [`cri`], [`docker`], [`podman`]: engines of each release that can be had, told of us by `gpucap configure`.
+//! * [`images`]: the chart's images, as podman builds them.
 //! * [`component`]: the chart's metrics on a node with a container.
+//! * [`sampled`], [`sampled_owners`]: what the driver's samples say of processes, and whose these are.
 //! * [`scraped`]: a real Prometheus that scrapes a limited container.
 //! * [`earlier`]: hook, library and command of two versions, mixed.
 //! * [`older`]: images of older systems, with the files as they are shipped.
@@ -42,6 +44,7 @@ mod earlier;
 mod enclosure;
 mod hostile;
 mod image;
+mod images;
 mod kept;
 mod limited;
 mod mounts;
@@ -54,6 +57,7 @@ mod pods;
 mod refused;
 mod runtime;
 mod sampled;
+mod sampled_owners;
 mod scraped;
 mod shares;
 mod upgrade;
@@ -76,6 +80,7 @@ fn main() -> ExitCode {
         assigned::trials,
         limited::trials,
         sampled::trials,
+        sampled_owners::trials,
         scraped::trials,
         peers::trials,
         kept::trials,
@@ -90,6 +95,7 @@ fn main() -> ExitCode {
         nri::trials,
         docker::trials,
         podman::trials,
+        images::trials,
         component::trials,
         earlier::trials,
         older::trials,

@@ -40,7 +40,10 @@ pub(crate) struct Podman {
 
 impl Podman {
     fn new(userland: Userland) -> Result<Self> {
-        let enclosure = Enclosure::new(userland, "usr/bin/podman")?;
+        Self::of(Enclosure::new(userland, "usr/bin/podman")?)
+    }
+
+    fn of(enclosure: Enclosure) -> Result<Self> {
         let scratch = Scratch::new()?;
         Image::Glibc.make(&scratch.path().join("root"))?;
         Ok(Self { enclosure, cgroups: Cgroups(unique()), scratch })
@@ -52,6 +55,17 @@ impl Podman {
     /// Skips without podman.
     pub(crate) fn configured(userland: Userland) -> Result<Self> {
         let podman = Self::new(userland)?;
+        podman.gpucap(&["configure", "podman"])?;
+        Ok(podman)
+    }
+
+    /// The same on a machine whose processes are numbered as the driver does.
+    ///
+    /// # Errors
+    /// Skips without podman.
+    pub(crate) fn among_all(userland: Userland) -> Result<Self> {
+        let ends = "podman --cgroup-manager cgroupfs rm --force --all --time 0";
+        let podman = Self::of(Enclosure::among_all(userland, "usr/bin/podman", ends)?)?;
         podman.gpucap(&["configure", "podman"])?;
         Ok(podman)
     }

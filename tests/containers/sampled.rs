@@ -27,20 +27,21 @@ pub(crate) fn trials() -> Vec<Trial> {
         ("beside a program without gpucap a container gets its share, if the node samples", shares),
         ("launches that differ by their data gain nothing by the node's samples", by_data),
         ("a container without a compute limit shows the time that it used", unlimited),
+        ("a run without a compute limit shows the time that it used", run),
         ("no process of a container with a share looks like one of none", hidden),
         ("what a process that samples has left is removed", left),
     ])
 }
 
 /// A node with a card, and the files of gpucap.
-struct Sampled {
-    node: Arc<Node>,
+pub(crate) struct Sampled {
+    pub(crate) node: Arc<Node>,
     installed: Installation,
     runtime: Runtime,
 }
 
 /// The process that samples, and the address at which it serves.
-struct Sampler(Child, String);
+pub(crate) struct Sampler(Child, String);
 
 impl Drop for Sampler {
     fn drop(&mut self) {
@@ -50,7 +51,20 @@ impl Drop for Sampler {
 }
 
 impl Sampler {
-    fn metrics(&self) -> Result<String> {
+    /// Sends it a signal.
+    pub(crate) fn signal(&self, name: &str) -> Result {
+        let sent = Command::new("kill").args(["-s", name, &self.0.id().to_string()]).status()?;
+        expect(sent.success(), || format!("kill -s {name}: {sent}"))
+    }
+
+    /// Waits until it has ended.
+    pub(crate) fn ended(mut self) -> Result {
+        self.0.wait()?;
+        Ok(())
+    }
+
+    /// The metrics that it serves.
+    pub(crate) fn metrics(&self) -> Result<String> {
         let mut stream = TcpStream::connect(&self.1)?;
         stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n")?;
         let mut text = String::new();
@@ -60,13 +74,14 @@ impl Sampler {
 }
 
 /// The value of the first sample of a metric.
-fn value(metrics: &str, name: &str) -> Option<f64> {
+pub(crate) fn value(metrics: &str, name: &str) -> Option<f64> {
     let line = metrics.lines().find(|line| line.starts_with(&format!("gpucap_{name}{{")))?;
     line.rsplit_once(' ')?.1.parse().ok()
 }
 
 impl Sampled {
-    fn new(runtime: Runtime) -> Result<Self> {
+    /// One on which this runtime starts containers.
+    pub(crate) fn new(runtime: Runtime) -> Result<Self> {
         let node = Node::new(runtime)?;
         let installed = Installation::new(&node.path("installed"))?;
         fs::create_dir(installed.card())?;
@@ -74,7 +89,7 @@ impl Sampled {
     }
 
     /// A container of the node that has its card, and the program that spends time.
-    fn container(&self, percent: Option<u16>) -> Result<Container> {
+    pub(crate) fn container(&self, percent: Option<u16>) -> Result<Container> {
         let share = Program::new("share").flags(&["-lcuda", "-pthread"]).build()?;
         let container = match percent {
             None => Container::new(self.runtime)?.on(&self.node)?,
@@ -89,7 +104,7 @@ impl Sampled {
     }
 
     /// A program of the machine, without gpucap, that keeps the card busy until it is dropped.
-    fn unmanaged(&self) -> Result<Actor> {
+    pub(crate) fn unmanaged(&self) -> Result<Actor> {
         // Then it is in a cgroup of the container, whose processes never count as unmanaged.
         let own = fs::read_to_string("/proc/self/cgroup")?;
         if self.runtime.name() == "crun" && own.lines().any(|line| !line.ends_with(":/")) {
@@ -100,7 +115,8 @@ impl Sampled {
         ["k_5ms", "4", "600000"].iter().fold(run, Run::arg).start()
     }
 
-    fn sampler(&self, container: &Container) -> Result<Sampler> {
+    /// Starts one on the node.
+    pub(crate) fn sampler(&self, container: &Container) -> Result<Sampler> {
         let mut command = Command::new("nsenter");
         command.args(&self.node.entering()[1..]).arg(self.installed.gpucap());
         command.args([
@@ -130,14 +146,23 @@ impl Sampled {
     }
 
     /// The links of the node's own pages.
-    fn published(&self) -> Vec<PathBuf> {
+    pub(crate) fn published(&self) -> Vec<PathBuf> {
         let links = fs::read_dir(self.node.inside("run/pages")).into_iter().flatten().flatten();
         let own = links.filter(|link| link.file_name().as_encoded_bytes().contains(&b'.'));
         own.map(|link| link.path()).collect()
     }
 
+    /// How many usage pages `gpucap gc` removes.
+    pub(crate) fn swept(&self, container: &Container) -> Result<usize> {
+        let gpucap = self.installed.gpucap().display().to_string();
+        let config = container.path("node.json").display().to_string();
+        let swept = self.node.output(&[&gpucap, "gc", "--config", &config])?.success()?;
+        let line = swept.stdout.lines().find_map(|it| it.strip_prefix("usage pages removed: "));
+        line.and_then(|it| it.parse().ok()).ok_or_else(|| Stop::fail(&swept))
+    }
+
     /// Waits until the node publishes this many pages.
-    fn wait_for_pages(&self, count: usize) -> Result {
+    pub(crate) fn wait_for_pages(&self, count: usize) -> Result {
         let since = Instant::now();
         while self.published().len() != count {
             let found = || format!("{:?}, not {count}", self.published());
@@ -150,7 +175,7 @@ impl Sampled {
 
 /// What a program in a container got of the card, in percent.
 #[expect(clippy::cast_precision_loss, reason = "nanoseconds of seconds")]
-fn share(container: &Container, words: &[&str]) -> Result<f64> {
+pub(crate) fn share(container: &Container, words: &[&str]) -> Result<f64> {
     // crun has a process that is given a variable inherit none.
     let given = ["--env", "STUB_GPU_CONTEXT_MEM=1048576", "--env", "STUB_GPU_DIR=/card"];
     let words = [&["/share"], words].concat();
@@ -159,8 +184,8 @@ fn share(container: &Container, words: &[&str]) -> Result<f64> {
 }
 
 /// What a late machine may take from a share, and add to it.
-const POINTS: f64 = 3.0;
-const MORE: f64 = 2.0;
+pub(crate) const POINTS: f64 = 3.0;
+pub(crate) const MORE: f64 = 2.0;
 
 fn shares(runtime: Runtime) -> Result {
     let node = Sampled::new(runtime)?;
@@ -218,6 +243,46 @@ fn unlimited(runtime: Runtime) -> Result {
     first.end().map(drop)
 }
 
+/// By its ledger, as long as it runs; and nothing of a program that has none.
+fn run(runtime: Runtime) -> Result {
+    let node = Sampled::new(runtime)?;
+    let container = node.container(Some(30))?;
+    let mut first = start(&container)?;
+    let _unmanaged = node.unmanaged()?;
+    let sampler = node.sampler(&container)?;
+    let share = Program::new("share").flags(&["-lcuda", "-pthread"]).build()?;
+    let mut run = Command::new(node.installed.gpucap());
+    run.args(["run", "--mem", "1Gi", "--"]).arg(share).args(["k_5ms", "4", "600000"]);
+    run.env("STUB_GPU_DIR", node.installed.card()).env_remove("GPUCAP_LEDGER");
+    run.envs(Driver::Stub.libraries()?.map(|libraries| ("LD_LIBRARY_PATH", libraries)));
+    let run = Sampler(run.stdout(Stdio::null()).spawn()?, String::new());
+    let own = format!("-{}-", run.0.id());
+    let since = Instant::now();
+    loop {
+        let text = sampler.metrics()?;
+        let lines =
+            text.lines().filter(|line| line.starts_with("gpucap_core_sampled_seconds_total{"));
+        let of_runs: Vec<_> = lines.filter(|line| line.contains("ledger=\"")).collect();
+        let seconds = of_runs.first().and_then(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok());
+        if seconds.is_some_and(|seconds| seconds >= 1.0) {
+            let is_its = of_runs.len() == 1 && of_runs[0].contains(&own);
+            let took = since.elapsed().as_secs_f64();
+            let fits = is_its && of_runs[0].contains("kind=\"run\"") && seconds < Some(took);
+            expect(fits, || format!("in {took} s: {of_runs:?}"))?;
+            break;
+        }
+        expect(since.elapsed() < Duration::from_secs(15), || text.clone())?;
+        thread::sleep(Duration::from_millis(100));
+    }
+    drop(run);
+    thread::sleep(Duration::from_secs(3));
+    let text = sampler.metrics()?;
+    let ended =
+        !text.lines().any(|line| line.starts_with("gpucap_core_sampled") && line.contains("-run-"));
+    expect(ended, || text.clone())?;
+    first.end().map(drop)
+}
+
 /// In namespaces of its own, without a parent, and from outside.
 fn hidden(runtime: Runtime) -> Result {
     let node = Sampled::new(runtime)?;
@@ -257,10 +322,7 @@ fn left(runtime: Runtime) -> Result {
     node.wait_for_pages(1)?;
     drop(sampler);
     expect(node.published().len() == 1, || "it is killed".into())?;
-    let gpucap = node.installed.gpucap().display().to_string();
-    let config = container.path("node.json").display().to_string();
-    let swept = node.node.output(&[&gpucap, "gc", "--config", &config])?.success()?;
-    expect(swept.stdout.contains("usage pages removed: 1"), || swept.stdout.clone())?;
+    expect(node.swept(&container)? == 1, || "it has a page".into())?;
     // The second one takes over.
     node.wait_for_pages(1)?;
     expect(json(&container.path("node.json")).is_ok(), || "its configuration".into())?;

@@ -23,17 +23,12 @@ mod release;
 mod schema;
 
 use gpucap_tests::chart::documents;
-use gpucap_tests::{Build, Result, Scratch, Stop, main as harness, project};
+use gpucap_tests::{Result, Stop, main as harness, project};
 use serde_json::Value;
-use std::env;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
-use std::sync::OnceLock;
-
-/// What `ci/release` makes.
-const ARCHIVE: &str = concat!("gpucap-", env!("CARGO_PKG_VERSION"), "-x86_64-linux.tar.gz");
 
 fn main() -> ExitCode {
     let suites = [
@@ -60,35 +55,6 @@ fn deploy() -> PathBuf {
 fn manifest(name: &str) -> Result<Value> {
     let text = fs::read_to_string(deploy().join(name))?;
     documents(&text)?.pop().ok_or_else(|| Stop::fail(name))
-}
-
-/// The archive of a real release, if one is tested: `ci/run --full release` names it.
-fn real() -> Option<PathBuf> {
-    env::var_os("GPUCAP_RELEASE").map(PathBuf::from)
-}
-
-/// A release made of this build's files, or the real one, unpacked for one test.
-fn unpacked(scratch: &Scratch) -> Result<PathBuf> {
-    static RELEASE: OnceLock<Result<Scratch>> = OnceLock::new();
-    let make = || {
-        let scratch = Scratch::new()?;
-        release(scratch.path())?;
-        Ok(scratch)
-    };
-    let archive = match real() {
-        Some(archive) => archive,
-        None => RELEASE.get_or_init(make).as_ref().map_err(Stop::clone)?.path().join(ARCHIVE),
-    };
-    ended(Command::new("tar").arg("-C").arg(scratch.path()).arg("-xzf").arg(archive), true)?;
-    Ok(scratch.path().join(concat!("gpucap-", env!("CARGO_PKG_VERSION"))))
-}
-
-/// Makes the archive.
-fn release(output: &Path) -> Result {
-    let gpucap = Build::shipped()?.gpucap()?;
-    let mut release = Command::new(project().join("ci/release"));
-    release.arg("--from").args(gpucap.parent()).arg("--output").arg(output);
-    ended(&mut release, true).map(drop)
 }
 
 /// Runs it; what it printed, if it ended as it should.

@@ -89,12 +89,14 @@ fn list(value: &Value) -> impl Iterator<Item = &Value> {
 }
 
 fn images() -> Result {
-    let own = concat!("gpucap:", env!("CARGO_PKG_VERSION"));
+    let version = env!("CARGO_PKG_VERSION");
+    let [own, dra] = ["gpucap", "gpucap-dra"].map(|name| format!("{name}:{version}"));
     for (name, object) in all()? {
         for container in containers(&object) {
             let image = container["image"].as_str().unwrap_or_default();
             let pinned = match image.split_once(':') {
                 Some(("gpucap", _)) => image == own,
+                Some(("gpucap-dra", _)) => image == dra && name.ends_with(" \"gpucap-dra\""),
                 // CRI-O knows of no registry by itself.
                 Some((name, tag)) => {
                     name.starts_with("docker.io/")
@@ -105,20 +107,25 @@ fn images() -> Result {
             expect(pinned, || format!("{name}: {image}"))?;
         }
     }
+    // The DRA driver's image is beside the other one, or has a name of its own.
     let set =
         "image.repository=r.example/a/gpucap,image.tag=v2,image.pullPolicy=Always,dra.enabled=true";
-    for object in with(set)?.iter().filter(|it| it["metadata"]["name"] != "gpucap-validate") {
-        for container in containers(object) {
-            let image = (&container["image"], &container["imagePullPolicy"]);
-            expect(image == (&json!("r.example/a/gpucap:v2"), &json!("Always")), || {
-                container.to_string()
-            })?;
+    let other = format!("{set},dra.image.repository=r.example/b/dra,dra.image.tag=v3");
+    for (set, driver) in [(set, "r.example/a/gpucap-dra:v2"), (&other, "r.example/b/dra:v3")] {
+        for object in with(set)?.iter().filter(|it| it["metadata"]["name"] != "gpucap-validate") {
+            let of_driver = object["metadata"]["name"] == "gpucap-dra";
+            let expected = if of_driver { driver } else { "r.example/a/gpucap:v2" };
+            for container in containers(object) {
+                let image = (&container["image"], &container["imagePullPolicy"]);
+                let fits = image == (&json!(expected), &json!("Always"));
+                expect(fits, || format!("{container}: not {expected}"))?;
+            }
         }
     }
     let text = fs::read_to_string(deploy().join("Containerfile"))?;
-    let is_one = text.contains(&format!("REGISTRY/{own}"))
+    let are_both = [own, dra].iter().all(|image| text.contains(&format!("REGISTRY/{image} ")))
         && text.contains("\nFROM docker.io/library/busybox:1.");
-    expect(is_one, || text)
+    expect(are_both, || text)
 }
 
 fn references() -> Result {

@@ -3,7 +3,8 @@
 //!
 //! The invariant: whenever containerd reads its configuration, what that names is there.
 
-use crate::{ended, expect, script, tree, unpacked};
+use crate::{ended, expect, script, tree};
+use gpucap_tests::release::unpacked;
 use gpucap_tests::{Result, Scratch, Stop, trial};
 use libtest_mimic::Trial;
 use std::env;

@@ -1,6 +1,7 @@
 //! The archive of a release, its installation below a root of its own, and what is left afterwards.
 
-use crate::{ARCHIVE, ended, expect, real, release, tree, unpacked};
+use crate::{ended, expect, tree};
+use gpucap_tests::release::{ARCHIVE, make, real, unpacked};
 use gpucap_tests::{Result, Scratch, Stop, markdown, project, trial};
 use libtest_mimic::Trial;
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,7 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// The DRA driver, which only the image needs.
+/// The DRA driver, which only its image needs.
 const DRA: &str = "deploy/gpucap-dra";
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -43,7 +44,7 @@ fn archive() -> Result {
     expect(unlisted == ["SHA256SUMS"], || format!("{unlisted:?}"))?;
     let sums = format!("{ARCHIVE}.sha256");
     let made = |place: &Path| -> Result<String> {
-        release(place)?;
+        make(place)?;
         ended(Command::new("sha256sum").args(["-c", &sums]).current_dir(place), true)?;
         Ok(fs::read_to_string(place.join(&sums))?)
     };

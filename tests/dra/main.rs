@@ -4,6 +4,7 @@
 //! * [`registration`]: the call by which a real kubelet gets to know the driver, byte by byte.
 //! * [`failures`]: each rule for what can fail, and that what is refused is refused in one line.
 //! * [`restarts`]: the kubelet, the driver and the machine start again, at any moment.
+//! * [`many`]: many claims in any order, with restarts in between.
 //! * [`slices`]: what the scheduler is told of the cards, when, and when no more.
 //! * [`health`]: what the kubelet is told of cards while they work and when they do not.
 //!
@@ -12,6 +13,7 @@
 mod failures;
 mod health;
 mod kubelet;
+mod many;
 mod messages;
 mod node;
 mod prepare;
@@ -29,6 +31,7 @@ fn main() -> ExitCode {
         prepare::trials,
         failures::trials,
         restarts::trials,
+        many::trials,
         slices::trials,
         health::trials,
     ];

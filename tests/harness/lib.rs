@@ -9,6 +9,7 @@
 //! * [`rows`]: what the shim intercepts.
 //! * [`fetched`]: things of other people.
 //! * [`Installation`]: the files of a node, with a driver of the test's choice.
+//! * [`release`]: the archive of a release.
 //! * [`markdown`]: the links of documents.
 //! * [`Machine`]: the processor that the tested programs are for.
 //! * [`Build`]: the libraries under test, built by cargo when first asked for.
@@ -29,6 +30,7 @@ pub mod markdown;
 mod output;
 mod process;
 mod program;
+pub mod release;
 pub mod rows;
 mod run;
 mod sandbox;

@@ -5,6 +5,7 @@
 //! publishes usage pages.
 
 mod address;
+mod runs;
 mod sampling;
 mod serve;
 
@@ -77,7 +78,7 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
         // It may change while this serves.
         serve::serve(&socket, || {
             let node = inputs::node_or_default(&options.config).unwrap_or_default();
-            status::metrics(&node, &|container, gpu| sampling.of(container, gpu))
+            status::metrics(&node, &|budget, gpu| sampling.of(budget, gpu))
         });
     });
     Ok(Exit::OK)

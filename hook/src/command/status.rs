@@ -91,14 +91,16 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
 }
 
 /// The same for [`metrics`](super::metrics).
-/// `sampled` knows what the driver has sampled of a GPU for a container.
+/// `sampled` knows what the driver has sampled of a GPU for a container, by its id, or for another ledger, by its path.
 pub(crate) fn metrics(node: &Node, sampled: &dyn Fn(&str, Uuid) -> Option<Sampled>) -> String {
     let mut status = look(node, &Machine::new(0));
     for ledger in &mut status.ledgers {
-        let Some(container) = &ledger.container else { continue };
-        let id = &container.record.container;
+        let budget = match &ledger.container {
+            Some(container) => container.record.container.clone(),
+            None => ledger.path.display().to_string(),
+        };
         for device in &mut ledger.devices {
-            device.sampled = sampled(id, device.uuid);
+            device.sampled = sampled(&budget, device.uuid);
         }
     }
     metrics::render(&status)

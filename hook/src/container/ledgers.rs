@@ -67,7 +67,7 @@ impl Name {
     }
 
     /// The user of its processes.
-    fn uid(self) -> u32 {
+    pub(crate) fn uid(self) -> u32 {
         match self {
             Self::Shared { uid, .. } | Self::Run { uid, .. } => uid,
         }

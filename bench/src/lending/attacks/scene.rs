@@ -1,7 +1,6 @@
 //! Containers of any processes, each with its limit, beside pages.
 
 use crate::accuracy::cell::WARM_UP_NS;
-use crate::lending::side::workload;
 use crate::simulator::card::BIN_NS;
 use crate::simulator::program::{Act, Kernel, Program};
 use crate::simulator::workloads::Threads;

@@ -1,11 +1,12 @@
 //! `gpucap metrics --sample`: for which part of the time each GPU worked for each process, by the driver's samples.
 //!
-//! One thread reads what `gpucap-driver samples` prints. What is of a container of the hook goes to the metrics, also if it
-//! has no compute limit. What is of a process that publishes no usage report goes to a usage page of its own, so that
+//! One thread reads what `gpucap-driver samples` prints. What is of a container of the hook, or of a run by its ledger, goes to
+//! the metrics, also if it has no compute limit. What is of a process that publishes no usage report goes to a usage page of its own, so that
 //! the containers beside it need not pay for its time slices ([`crate::container::pages::unreported`]). Which is which is
 //! decided by [`Containers`], and again every second. If anything fails nothing is published: containers are charged for
 //! the time slices then, as without samples.
 
+use super::runs::Runs;
 use crate::command::status::view::Sampled;
 use crate::container::membership::{Containers, Owner};
 use crate::container::pages::unreported::{Lock, NodePages};
@@ -19,7 +20,7 @@ use crate::terminal::output;
 use gpucap_core::page::sampled::{Clock, busy_ns};
 use gpucap_core::uuid::{DeviceName, Uuid};
 use gpucap_plan::Node;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -31,14 +32,14 @@ pub(super) struct Sampling(Mutex<Seen>);
 
 #[derive(Debug, Default)]
 struct Seen {
-    /// By container and GPU.
+    /// By budget and GPU. A budget is a container's id, or the path of another ledger.
     used: BTreeMap<(String, Uuid), Used>,
-    /// Since when there are samples of a GPU, and since when a container is known, in ns since 1970.
+    /// Since when there are samples of a GPU, and since when a budget is known, in ns since 1970.
     gpus: BTreeMap<Uuid, u64>,
-    containers: BTreeMap<String, u64>,
+    budgets: BTreeMap<String, u64>,
 }
 
-/// What a GPU did for a container.
+/// What a GPU did for a budget.
 #[derive(Debug, Default)]
 struct Used {
     busy_ns: u64,
@@ -74,11 +75,11 @@ impl Sampling {
         }
     }
 
-    /// Returns what was sampled of a GPU for a container; `None` if it is not sampled.
-    pub(super) fn of(&self, container: &str, gpu: Uuid) -> Option<Sampled> {
+    /// Returns what was sampled of a GPU for a budget; `None` if it is not sampled.
+    pub(super) fn of(&self, budget: &str, gpu: Uuid) -> Option<Sampled> {
         let seen = self.lock();
-        let since = *seen.gpus.get(&gpu)?.max(seen.containers.get(container)?);
-        let Some(used) = seen.used.get(&(container.to_owned(), gpu)) else {
+        let since = *seen.gpus.get(&gpu)?.max(seen.budgets.get(budget)?);
+        let Some(used) = seen.used.get(&(budget.to_owned(), gpu)) else {
             return Some(Sampled { permille: 0, busy_ns: 0, last_ns: since });
         };
         let [length, busy] = used
@@ -105,6 +106,7 @@ struct Sampler<'s> {
     has_readers: bool,
     containers: Containers,
     owners: BTreeMap<(u32, u64), (Owner, u64)>,
+    runs: Runs,
     clocks: BTreeMap<Uuid, Clock>,
     began_at: u64,
     looked_at: u64,
@@ -131,6 +133,7 @@ impl<'s> Sampler<'s> {
             has_readers: false,
             containers: Containers::default(),
             owners: BTreeMap::new(),
+            runs: Runs::default(),
             clocks: BTreeMap::new(),
             began_at: now,
             looked_at: 0,
@@ -194,8 +197,13 @@ impl<'s> Sampler<'s> {
                 reported += percent;
                 continue;
             };
-            if let Owner::Container { id, .. } = &owner {
-                *used.entry(id.clone()).or_default() += percent;
+            let budget = match &owner {
+                Owner::Container { id, .. } => Some(id.clone()),
+                Owner::Other => self.runs.ledger(process, now, AGAIN_NS).map(str::to_owned),
+                Owner::Unknown => None,
+            };
+            if let Some(budget) = budget {
+                *used.entry(budget).or_default() += percent;
             }
             match owner {
                 Owner::Container { has_share: true, .. } | Owner::Unknown => reported += percent,
@@ -256,7 +264,10 @@ impl<'s> Sampler<'s> {
         self.looked_at = now;
         let records = records::all(&records::directory(&self.node));
         self.containers.note(&records);
-        self.shared.lock().note(&records, sys::unix_ns());
+        self.runs.retain(|(pid, start_time)| !records::has_ended(pid, start_time));
+        let containers = records.iter().map(|record| &record.container);
+        let budgets = containers.chain(self.runs.ledgers());
+        self.shared.lock().note(&budgets.collect(), sys::unix_ns());
         self.has_readers = self.pages.have_readers();
         for process in self.pages.processes() {
             let (pid, start_time) = process;
@@ -271,14 +282,15 @@ impl<'s> Sampler<'s> {
 }
 
 impl Seen {
-    /// Adds a look at a GPU: percentages by container.
+    /// Adds a look at a GPU: percentages by budget.
     fn add(&mut self, gpu: Uuid, used: &BTreeMap<String, u64>, length_ns: u64, unix_ns: u64) {
         self.gpus.entry(gpu).or_insert(unix_ns);
-        for id in used.keys() {
-            self.used.entry((id.clone(), gpu)).or_default();
+        for budget in used.keys() {
+            self.budgets.entry(budget.clone()).or_insert(unix_ns);
+            self.used.entry((budget.clone(), gpu)).or_default();
         }
-        for ((id, _), of) in self.used.iter_mut().filter(|((_, of), _)| *of == gpu) {
-            let percent = used.get(id).copied().unwrap_or(0).min(100);
+        for ((budget, _), of) in self.used.iter_mut().filter(|((_, of), _)| *of == gpu) {
+            let percent = used.get(budget).copied().unwrap_or(0).min(100);
             let busy_ns = length_ns / 100 * percent;
             of.busy_ns = of.busy_ns.saturating_add(busy_ns);
             if percent > 0 {
@@ -291,15 +303,13 @@ impl Seen {
         }
     }
 
-    /// Notes the containers that there are, and forgets the others.
-    fn note(&mut self, records: &[records::Record], unix_ns: u64) {
-        let ids: Vec<&String> = records.iter().map(|record| &record.container).collect();
-        self.containers.retain(|id, _| ids.contains(&id));
-        for id in ids {
-            self.containers.entry(id.clone()).or_insert(unix_ns);
+    /// Notes the budgets that there are, and forgets the others.
+    fn note(&mut self, budgets: &BTreeSet<&String>, unix_ns: u64) {
+        self.budgets.retain(|budget, _| budgets.contains(budget));
+        for budget in budgets {
+            self.budgets.entry((*budget).clone()).or_insert(unix_ns);
         }
-        let Self { used, containers, .. } = self;
-        used.retain(|(id, _), _| containers.contains_key(id));
+        self.used.retain(|(budget, _), _| budgets.contains(budget));
     }
 }
 
@@ -314,7 +324,7 @@ mod tests {
         let sampling = Sampling::default();
         let gpu = Uuid([1; 16]);
         assert_eq!(sampling.of("a", gpu), None, "not sampled");
-        sampling.lock().containers.insert("a".into(), 7 * SECOND);
+        sampling.lock().note(&BTreeSet::from([&"a".to_owned()]), 7 * SECOND);
         let used = |percent| BTreeMap::from([("a".to_owned(), percent)]);
         sampling.lock().add(gpu, &BTreeMap::new(), SECOND, 8 * SECOND);
         let idle = Sampled { permille: 0, busy_ns: 0, last_ns: 8 * SECOND };
@@ -325,7 +335,7 @@ mod tests {
         let half = Sampled { permille: 250, busy_ns: SECOND / 2, last_ns: 9 * SECOND };
         assert_eq!(sampling.of("a", gpu), Some(half));
         assert_eq!(sampling.of("a", Uuid([2; 16])), None);
-        sampling.lock().note(&[], 11 * SECOND);
+        sampling.lock().note(&BTreeSet::new(), 11 * SECOND);
         assert_eq!(sampling.of("a", gpu), None, "it has ended");
     }
 }

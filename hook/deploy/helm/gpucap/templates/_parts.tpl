@@ -12,6 +12,14 @@ image: {{ printf "%s:%s" .Values.image.repository (.Values.image.tag | default .
 imagePullPolicy: {{ .Values.image.pullPolicy }}
 {{- end }}
 
+{{/* The same of the DRA driver, which has an image of its own. */}}
+{{- define "gpucap.dra.image" -}}
+{{- $repository := .Values.dra.image.repository | default (printf "%s-dra" .Values.image.repository) -}}
+{{- $tag := .Values.dra.image.tag | default .Values.image.tag | default .Chart.AppVersion -}}
+image: {{ printf "%s:%s" $repository $tag | quote }}
+imagePullPolicy: {{ .Values.image.pullPolicy }}
+{{- end }}
+
 {{/* The nodes of a DaemonSet, and what its pods need to start there. */}}
 {{- define "gpucap.nodes" -}}
 nodeSelector:

@@ -1,5 +1,5 @@
 //! The metrics that come from the driver's samples of processes (`gpucap metrics --sample`), for each GPU of each container
-//! of the hook, with a compute limit or without.
+//! of the hook and of each run, with a compute limit or without.
 //!
 //! The driver samples in whole percents, a few times a second, and counts a kernel however few of the GPU's units it uses.
 //! Where nothing is sampled there is no series.
