@@ -137,6 +137,8 @@ impl Card {
     /// The lines of a look.
     fn look(&mut self, nvml: &Nvml, looks: &Looks) -> String {
         let name = &self.name;
+        // The clock of the samples can be set back.
+        self.known_us = self.known_us.min(now_us());
         let samples = match looks.ask(self.device, self.known_us) {
             Ok(samples) => samples,
             Err(code) => {

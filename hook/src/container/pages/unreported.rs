@@ -27,6 +27,8 @@ use std::path::{Path, PathBuf};
 
 /// How many processes have a page: a container reads at most 64 that change, its peers' among them.
 const MOST: usize = 32;
+/// One that has not worked for this long gives its page to another process, if there are no more.
+const IDLE_NS: u64 = 2_000_000_000;
 
 /// The right to publish on this node, as long as it is kept.
 #[derive(Debug)]
@@ -68,6 +70,8 @@ struct NodePage {
     name: CString,
     link: PathBuf,
     devices: Vec<(Uuid, Sampled)>,
+    /// When it was last seen to have worked.
+    busy_at: u64,
 }
 
 impl NodePages {
@@ -98,7 +102,7 @@ impl NodePages {
         now: u64,
     ) -> io::Result<()> {
         if !self.pages.contains_key(&process) {
-            if busy_ns == 0 || self.pages.len() >= MOST {
+            if busy_ns == 0 || !self.has_room(now) {
                 return Ok(());
             }
             let page = NodePage::make(&self.directory, self.owner, self.next)?;
@@ -107,6 +111,18 @@ impl NodePages {
         }
         let Some(page) = self.pages.get_mut(&process) else { return Ok(()) };
         page.add(gpu, [busy_ns, length_ns], now)
+    }
+
+    /// Whether there may be one more page, now that one of a process that is idle is removed.
+    fn has_room(&mut self, now: u64) -> bool {
+        if self.pages.len() >= MOST {
+            let longest_idle = self.pages.iter().min_by_key(|(_, page)| page.busy_at);
+            let idle = longest_idle.filter(|(_, page)| now.saturating_sub(page.busy_at) >= IDLE_NS);
+            if let Some(process) = idle.map(|(process, _)| *process) {
+                self.pages.remove(&process);
+            }
+        }
+        self.pages.len() < MOST
     }
 
     /// Publishes what is not in flight any more.
@@ -152,7 +168,7 @@ impl NodePage {
             })
         });
         match made {
-            Ok(file) => Ok(Self { all, file, name, link, devices: Vec::new() }),
+            Ok(file) => Ok(Self { all, file, name, link, devices: Vec::new(), busy_at: 0 }),
             Err(why) => {
                 drop(share::remove_page(&all, &name).and_then(|()| fs::remove_file(link)));
                 Err(why)
@@ -161,6 +177,9 @@ impl NodePage {
     }
 
     fn add(&mut self, gpu: Uuid, [busy_ns, length_ns]: [u64; 2], now: u64) -> io::Result<()> {
+        if busy_ns > 0 {
+            self.busy_at = now;
+        }
         let place = self.devices.iter().position(|(of, _)| *of == gpu);
         if place.is_none() && self.devices.len() >= PLACES {
             return Ok(());

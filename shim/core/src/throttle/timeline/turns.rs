@@ -123,11 +123,8 @@ impl Turns {
         self.active = self.demand(0, now);
         for page in &mut self.pages {
             let Some(limit) = page.limit.filter(|limit| limit.borrows()) else { continue };
-            page.parts = match page.is_active(0, now) {
-                true => [self.active, self.active.with(self.limit)].map(|all| all.most(limit)),
-                // What is reported without having been there is not lent time.
-                false => [limit.guaranteed(); 2],
-            };
+            let all = if page.is_active(0, now) { self.active } else { self.active.with(limit) };
+            page.parts = [all, all.with(self.limit)].map(|all| all.most(limit));
         }
     }
 

@@ -205,17 +205,16 @@ impl Peer {
         let works = if report.is_in_flight() { has_more } else { self.there_ns > 0 };
         if works || waits {
             page.active_at = Some(now);
-            page.note_work(u64::try_from(more).unwrap_or(0), passed);
-        } else {
-            page.behind_ns = 0;
         }
         page.is_in_flight = report.is_in_flight();
         let add = |ns: i64, more| ns.saturating_add_unsigned(more).min(signed(MOST_LEFT_NS));
         self.left_ns = [add(left_ns, counts), add(most_ns, at_most)];
         let is_done = !report.is_in_flight() || self.left_ns[0] <= 0;
         page.is_held = report.is_held_back() && !report.waits() && is_done;
-        if report.is_held_back() {
+        if report.is_held_back() || !page.is_active(0, now) {
             page.behind_ns = 0;
+        } else {
+            page.note_work(u64::try_from(more).unwrap_or(0), passed);
         }
         // What turned out later not to have been in flight is not counted twice. That of another container is held to less
         // than a turn of it, as the own is: without that, `T12 10 us, 30 in every other 1 s, beside 70` costs the other
