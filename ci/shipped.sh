@@ -47,11 +47,13 @@ build_removable() {
 }
 
 # The stub driver for arm64, linked by GNU tools as real drivers are: zig's start files lack a call by which the shim
-# gets to know them. In the target directory's `emulated`.
+# gets to know them. Its code is more than 64 KiB behind its symbol table, as theirs is: no page holds both. In the
+# target directory's `emulated`.
 build_emulated_stub() {
     local compiler=() std=() flags=()
     has_target "$GNU" || debian_compiler "$GNU"
     env CARGO_TARGET_DIR="$TARGET/emulated" CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
+        CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUSTFLAGS=-Clink-arg=-Wl,--section-start=.init=0x30000 \
         "${compiler[@]}" ci/arm64 run \
         cargo build --locked --release --target "$GNU" -p gpucap-stub-cuda -p gpucap-stub-nvml
 }
