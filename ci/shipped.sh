@@ -41,9 +41,9 @@ build_shipped_stub() {
     shipped_build "$GNU.2.17" -p gpucap-stub-cuda -p gpucap-stub-nvml
 }
 
-# The library with triggers that can be taken out, for tests.
+# The library with triggers that can be taken out and with the names of its functions, for tests.
 build_removable() {
-    TARGET=$TARGET/triggers SHIPPED_FLAGS='--cfg=gpucap_test_triggers' shipped_build "$GNU.2.17" -p gpucap-shim
+    TARGET=$TARGET/triggers SHIPPED_STRIP=none SHIPPED_FLAGS='--cfg=gpucap_test_triggers' shipped_build "$GNU.2.17" -p gpucap-shim
 }
 
 # The stub driver for arm64, linked by GNU tools as real drivers are: zig's start files lack a call by which the shim
@@ -65,7 +65,7 @@ shipped_build() {
     [[ ! ${SHIPPED_FLAGS-} ]] || flags+=("$SHIPPED_FLAGS")
     has_target "${triple%.2.17}" || debian_compiler "$triple"
     # Parted by a sign that no path has.
-    env CARGO_TARGET_DIR="$TARGET" CARGO_PROFILE_RELEASE_STRIP=debuginfo \
+    env CARGO_TARGET_DIR="$TARGET" CARGO_PROFILE_RELEASE_STRIP="${SHIPPED_STRIP:-debuginfo}" \
         CARGO_ENCODED_RUSTFLAGS="$(IFS=$'\x1f' && echo "${flags[*]}")" "${compiler[@]}" \
         cargo zigbuild --locked --release --target "$triple" "${std[@]}" "$@"
 }
