@@ -41,17 +41,19 @@ build_shipped_stub() {
     shipped_build "$GNU.2.17" -p gpucap-stub-cuda -p gpucap-stub-nvml
 }
 
-# The library with triggers that can be taken out, for tests.
+# The library with triggers that can be taken out and with the names of its functions, for tests.
 build_removable() {
-    TARGET=$TARGET/triggers SHIPPED_FLAGS='--cfg=gpucap_test_triggers' shipped_build "$GNU.2.17" -p gpucap-shim
+    TARGET=$TARGET/triggers SHIPPED_STRIP=none SHIPPED_FLAGS='--cfg=gpucap_test_triggers' shipped_build "$GNU.2.17" -p gpucap-shim
 }
 
 # The stub driver for arm64, linked by GNU tools as real drivers are: zig's start files lack a call by which the shim
-# gets to know them. In the target directory's `emulated`.
+# gets to know them. Its code is more than 64 KiB behind its symbol table, as theirs is: no page holds both. In the
+# target directory's `emulated`.
 build_emulated_stub() {
     local compiler=() std=() flags=()
     has_target "$GNU" || debian_compiler "$GNU"
     env CARGO_TARGET_DIR="$TARGET/emulated" CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
+        CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUSTFLAGS=-Clink-arg=-Wl,--section-start=.init=0x30000 \
         "${compiler[@]}" ci/arm64 run \
         cargo build --locked --release --target "$GNU" -p gpucap-stub-cuda -p gpucap-stub-nvml
 }
@@ -63,7 +65,7 @@ shipped_build() {
     [[ ! ${SHIPPED_FLAGS-} ]] || flags+=("$SHIPPED_FLAGS")
     has_target "${triple%.2.17}" || debian_compiler "$triple"
     # Parted by a sign that no path has.
-    env CARGO_TARGET_DIR="$TARGET" CARGO_PROFILE_RELEASE_STRIP=debuginfo \
+    env CARGO_TARGET_DIR="$TARGET" CARGO_PROFILE_RELEASE_STRIP="${SHIPPED_STRIP:-debuginfo}" \
         CARGO_ENCODED_RUSTFLAGS="$(IFS=$'\x1f' && echo "${flags[*]}")" "${compiler[@]}" \
         cargo zigbuild --locked --release --target "$triple" "${std[@]}" "$@"
 }

@@ -28,9 +28,10 @@ step_unit() { # each crate keeps its own promises
     cargo test --locked --workspace --exclude gpucap-tests --no-fail-fast
 }
 
-step_loom() { # the ledger's protocol and the bucket hold in every order of every access, with deaths; each model states its bound
+step_loom() { # ledger, bucket and what threads of the shim tell each other hold in every order of every access; each model states its bound
     CARGO_TARGET_DIR=$TARGET/loom RUSTFLAGS='--cfg loom' \
         cargo test --locked --release -p gpucap-core --lib -- ledger::models throttle::models
+    CARGO_TARGET_DIR=$TARGET/loom RUSTFLAGS='--cfg loom' cargo test --locked -p gpucap-shim --lib -- orders::
 }
 
 step_layering() { # layers, unsafe code and the form of files are as CONTRIBUTING.md says
@@ -206,27 +207,65 @@ step_shipped() { # with --full: the files built for old machines pass the same t
 
 step_arm64() { # with --full: what ships for arm64 asks as little of a machine, and passes the tests under emulation
     [[ $CI_FULL ]] || { skip 'the files for arm64: ci/run --full arm64' && return; }
-    need readelf cargo-zigbuild zig
-    has_target aarch64-unknown-linux-musl || [[ -x $TARGET/arm64/rustc ]] ||
-        { skip 'the standard library for arm64 is missing (rustup target add, or ci/arm64)' && return; }
-    ship_for aarch64
+    build_for_arm64 || return 0
     build_shipped
     symbols_of_libraries
     symbols_of_programs
+    local failed=0
+    emulated_tests '' routes limits conformance lifecycle coverage
+    # zig takes the names of functions out of what ships with the lines of the sources, and these tests ask for them.
+    [[ ! ${GPUCAP_ARTIFACTS-} ]] || GPUCAP_ARTIFACTS=$GPUCAP_ARTIFACTS/named emulated_tests '' oracle
+    return "$failed"
+}
+
+step_arm64-pages() { # with --full: the same with pages of 16 and 64 KiB, as far as programs have to do with them
+    [[ $CI_FULL ]] || { skip 'arm64 with larger pages: ci/run --full arm64-pages' && return; }
+    build_for_arm64 || return 0
+    build_shipped_library
+    build_shipped_command
+    local pages failed=0
+    for pages in 16 64; do
+        echo "pages of $pages KiB"
+        emulated_tests "$pages" routes limits conformance lifecycle
+    done
+    return "$failed"
+}
+
+# Chooses arm64 for what is built; false if it cannot be built here.
+build_for_arm64() {
+    need readelf cargo-zigbuild zig
+    has_target aarch64-unknown-linux-musl || [[ -x $TARGET/arm64/rustc ]] ||
+        { skip 'the standard library for arm64 is missing (rustup target add, or ci/arm64)' && return 1; }
+    ship_for aarch64
+}
+
+# Runs test binaries on what ships for arm64, with pages of 4 KiB or of PAGES KiB: emulated_tests PAGES BINARY...
+# Sets `failed` of its caller.
+emulated_tests() {
+    local GPUCAP_ARM64_PAGES=$1 binaries=("${@:2}")
+    export GPUCAP_ARM64_PAGES
     ci/arm64 run true || { skip 'no arm64 program runs here; ci/arm64 says why' && return; }
-    GPUCAP_ARTIFACTS=$(mktemp -d)
-    trap 'rm -rf "$GPUCAP_ARTIFACTS"' EXIT
-    build_removable
-    build_emulated_stub
-    mkdir "$GPUCAP_ARTIFACTS/triggers"
-    cp "$SHIPPED_LIBRARY" "$SHIPPED_DRIVER" "$SHIPPED_COMMAND" "$TARGET/emulated/$GNU"/release/libgpucap_stub_*.so \
-        "$GPUCAP_ARTIFACTS"
-    cp "$TARGET/triggers/$GNU/release/libgpucap.so" "$GPUCAP_ARTIFACTS/triggers"
-    export GPUCAP_ARTIFACTS GPUCAP_TEST_MACHINE=aarch64 GPUCAP_DRIVERS=${GPUCAP_DRIVERS:-$PWD/target/drivers}/arm64
-    local binaries=(routes limits conformance lifecycle oracle coverage)
+    if [[ $1 ]]; then
+        check "programs find pages of $1 KiB" ci/arm64 run \
+            python3 -c 'import os, sys; sys.exit(os.sysconf("SC_PAGESIZE") != int(sys.argv[1]) * 1024)' "$1"
+    fi
+    if [[ ! ${GPUCAP_ARTIFACTS-} ]]; then
+        GPUCAP_ARTIFACTS=$(mktemp -d)
+        trap 'rm -rf "$GPUCAP_ARTIFACTS"' EXIT
+        build_removable
+        build_emulated_stub
+        mkdir "$GPUCAP_ARTIFACTS/triggers"
+        cp "$SHIPPED_LIBRARY" "$SHIPPED_DRIVER" "$SHIPPED_COMMAND" \
+            "$TARGET/emulated/$GNU"/release/libgpucap_stub_*.so "$GPUCAP_ARTIFACTS"
+        cp "$TARGET/triggers/$GNU/release/libgpucap.so" "$GPUCAP_ARTIFACTS/triggers"
+        mkdir "$GPUCAP_ARTIFACTS/named"
+        cp "$GPUCAP_ARTIFACTS"/{gpucap*,lib*.so} "$GPUCAP_ARTIFACTS/named"
+        cp "$GPUCAP_ARTIFACTS/triggers/libgpucap.so" "$GPUCAP_ARTIFACTS/named"
+        export GPUCAP_ARTIFACTS GPUCAP_TEST_MACHINE=aarch64 GPUCAP_DRIVERS=${GPUCAP_DRIVERS:-$PWD/target/drivers}/arm64
+    fi
     # Built out here, by the machine's own compiler and linker.
     cargo test --locked -p gpucap-tests --no-run "${binaries[@]/#/--test=}"
-    ci/arm64 run cargo test --locked -p gpucap-tests --no-fail-fast "${binaries[@]/#/--test=}"
+    ci/arm64 run cargo test --locked -p gpucap-tests --no-fail-fast "${binaries[@]/#/--test=}" || failed=1
 }
 
 step_release() { # with --full: a commit makes one archive in any folder; it installs, is upgraded and leaves nothing

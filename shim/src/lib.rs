@@ -30,6 +30,7 @@ mod launch;
 mod log;
 mod machine;
 mod nvml;
+mod orders;
 mod redirect;
 mod session;
 mod state;

@@ -23,6 +23,7 @@ mod scope;
 
 pub(crate) use patch::{HookAddress, Libraries, Library, Row};
 
+use crate::orders::Opened;
 use crate::{state, sys};
 use core::ffi::{c_char, c_void};
 use core::num::NonZero;
@@ -75,10 +76,8 @@ pub(crate) static NEXT: [AtomicUsize; 6] = [const { AtomicUsize::new(0) }; 6];
 
 /// Nothing will ever have to be done in this process: no limits are set, or another copy of the shim does the work.
 static OFF: AtomicBool = AtomicBool::new(false);
-/// Calls of `dlopen` and `dlmopen` so far, and how many of them a scan has seen: who reads that in another thread skips
-/// its own scan, and must see what that one has written.
-static OPENED: AtomicUsize = AtomicUsize::new(0);
-static OPENED_SEEN: AtomicUsize = AtomicUsize::new(0);
+/// Calls of `dlopen` and `dlmopen`, and those that a scan has seen.
+static OPENED: Opened = Opened { calls: AtomicUsize::new(0), seen: AtomicUsize::new(0) };
 /// `dlmopen` has been called: there may be namespaces that `dl_iterate_phdr` does not show.
 static NAMESPACES: AtomicBool = AtomicBool::new(false);
 /// The loader's count of objects ever loaded, plus one, when the last scan ended.
@@ -101,7 +100,7 @@ pub(crate) fn before_lookup(
     }
     let ours = names_driver(name.cast());
     let foreign = NAMESPACES.load(Ordering::Relaxed) && is_object(handle);
-    if ours || foreign || OPENED.load(Ordering::Relaxed) != OPENED_SEEN.load(Ordering::Acquire) {
+    if ours || foreign || !OPENED.all_seen() {
         scan(libraries, if foreign { handle } else { ptr::null_mut() }, Caller::Anywhere);
     }
     if ours && BY_NAME.load(Ordering::Acquire) {
@@ -115,7 +114,7 @@ pub(crate) fn before_lookup(
 pub(crate) fn before_open(trigger: Trigger) -> *const c_void {
     ensure_next(trigger);
     if !omitted(trigger) {
-        OPENED.fetch_add(1, Ordering::Relaxed);
+        OPENED.note();
         if matches!(trigger, Trigger::Dlmopen) {
             NAMESPACES.store(true, Ordering::Relaxed);
         }
@@ -242,7 +241,7 @@ fn scan(libraries: &'static Libraries, member: *mut c_void, caller: Caller) {
     }
     let _errno = sys::Errno::keep();
     let _ = LIBRARIES.set(libraries); // there is one value
-    let opened = OPENED.load(Ordering::Relaxed);
+    let opened = OPENED.calls();
     // `None`: nothing has been loaded since the last scan.
     if with_loader(libraries, |loader| loader.driver_present(member)) == Some(true) {
         if matches!(state::load(), state::State::Off) {
@@ -259,7 +258,7 @@ fn scan(libraries: &'static Libraries, member: *mut c_void, caller: Caller) {
         let done = with_loader(libraries, |loader| loader.redirect(member)).unwrap_or_default();
         done.settle();
     }
-    OPENED_SEEN.store(opened, Ordering::Release);
+    OPENED.saw(opened);
 }
 
 /// What a pass over the loader's list came to.

@@ -8,7 +8,6 @@ use crate::container::live_limits;
 use crate::driver::{self, DriverCopy};
 use crate::redirect;
 use crate::sys;
-use core::sync::atomic::Ordering;
 use gpucap_abi::cuda::CUdevice;
 use gpucap_abi::nvml::nvmlDevice_t;
 use gpucap_core::config::Slices;
@@ -89,7 +88,7 @@ pub(crate) fn of_handle(nvml: &DriverCopy, device: nvmlDevice_t) -> Place {
 }
 
 fn loaded_nvml() -> Option<&'static DriverCopy> {
-    driver::copies::nvml::COPIES.iter().find(|copy| copy.base.load(Ordering::Acquire) != 0)
+    driver::copies::nvml::COPIES.iter().find(|copy| copy.span.base() != 0)
 }
 
 /// nvidia-smi orders cards by PCI address. Only if all of them are to be seen is the rank among those seen the index.

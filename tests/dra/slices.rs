@@ -12,6 +12,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial("slices: a card is what claims can have of it", published),
         trial("slices: what the driver keeps for itself is not offered", reserved),
+        trial("slices: a card that uses the machine's memory has what CUDA says", unified),
         trial(
             "slices: what has not changed is not written again, by a new driver neither",
             unchanged,
@@ -76,6 +77,20 @@ fn reserved() -> Result {
     let devices = node.published(|devices| devices.len() == 1)?;
     let memory = &devices[0]["capacity"]["memory"]["value"];
     expect(*memory == "24076Mi", || memory.to_string())
+}
+
+/// NVML has no figures of such cards, and CUDA has an order of its own: each is found by its UUID.
+fn unified() -> Result {
+    for shared in ["off", "on"] {
+        let mut node = Node::without_driver()?;
+        let settings = [("STUB_GPU_MEM", "128GiB,24GiB"), ("STUB_GPU_ORDER", "reverse")];
+        node.cards(2, &[settings.as_slice(), &[("STUB_GPU_SHARED_MEMORY", shared)]].concat())?;
+        node.start_driver()?;
+        let devices = node.published(|devices| devices.len() == 2)?;
+        let sizes: Vec<_> = devices.iter().map(|it| &it["capacity"]["memory"]["value"]).collect();
+        expect(sizes == ["128Gi", "24Gi"], || format!("{shared}: {devices:?}"))?;
+    }
+    Ok(())
 }
 
 fn unchanged() -> Result {

@@ -29,15 +29,20 @@ impl Machine {
         }
     }
 
+    /// Whether the tested programs need an emulator.
+    pub(crate) fn is_emulated() -> bool {
+        Self::tested() != Self::HERE
+    }
+
     /// Goes on if the tested programs need no emulator.
     ///
     /// # Errors
     /// Skips with the reason why the test means nothing in one.
     pub fn not_emulated(why: &str) -> Result {
-        if Self::tested() == Self::HERE {
-            Ok(())
-        } else {
+        if Self::is_emulated() {
             Err(Stop::skip(format!("under emulation: {why}")))
+        } else {
+            Ok(())
         }
     }
 

@@ -1,6 +1,6 @@
 //! A child process that cannot outlive its time, nor the value that stands for it.
 
-use crate::{Result, Stop};
+use crate::{Machine, Result, Stop};
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
 use std::process::{ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
@@ -8,8 +8,10 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
-/// What takes longer hangs, also on a machine that does a dozen other things.
-pub(crate) const HANGS: Duration = Duration::from_secs(180);
+/// What takes longer hangs, also on a machine that does a dozen other things: five times as long in an emulator.
+pub(crate) fn hangs() -> Duration {
+    Duration::from_secs(if Machine::is_emulated() { 900 } else { 180 })
+}
 
 /// A process group, led by the child. Killed when dropped.
 #[derive(Debug)]
@@ -60,7 +62,7 @@ impl Process {
             // SAFETY: no memory is involved; the leader had not been waited for a moment ago, and process numbers
             // are not given out again that fast.
             unsafe { libc::kill(group, libc::SIGKILL) };
-            self.wait(HANGS)?;
+            self.wait(hangs())?;
         }
         Ok(())
     }

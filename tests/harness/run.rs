@@ -9,7 +9,7 @@
 //! A real libcuda that runs as root makes device nodes in `/dev`: beside a real driver a program runs in a mount
 //! namespace of its own with a `/dev` of its own, or not at all. A limits file needs such a namespace too.
 
-use crate::process::{self, HANGS, Process};
+use crate::process::{self, Process, hangs};
 use crate::{Driver, Output, Result, Scratch, Stop, World, sandbox};
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -53,7 +53,7 @@ impl Run {
             card: *world.driver() == Driver::Card,
             sandboxed: matches!(world.driver(), Driver::Real(_)),
             limits: None,
-            time_limit: HANGS,
+            time_limit: hangs(),
             scratch,
         };
         let run = run.env("STUB_GPU_DIR", &card).budget("ledger");

@@ -3,7 +3,7 @@
 //! The program leads a session whose terminal this is, so that the end of the terminal reaches it as a hangup. The test
 //! keeps an end of each side open: the modes can be compared once the program has ended.
 
-use crate::process::HANGS;
+use crate::process::hangs;
 use crate::{Result, Run, Stop};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
@@ -129,7 +129,7 @@ impl Terminal {
     /// # Errors
     /// If it does not.
     pub fn until(&mut self, text: &str) -> Result<String> {
-        let late = Instant::now() + HANGS;
+        let late = Instant::now() + hangs();
         loop {
             let found = self.written.windows(text.len()).position(|part| part == text.as_bytes());
             if let Some(place) = found {
@@ -148,7 +148,7 @@ impl Terminal {
     /// # Errors
     /// If it does not end in time.
     pub fn end(&mut self) -> Result<(ExitStatus, String)> {
-        let late = Instant::now() + HANGS;
+        let late = Instant::now() + hangs();
         while Instant::now() < late {
             self.turn(PART)?;
             if let Some(status) = self.status {

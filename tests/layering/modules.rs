@@ -193,6 +193,10 @@ pub(crate) const MODULES: &[Modules] = &[
             ("machine", "what differs between processors"),
             ("sys", "the only door to libc"),
             ("log", "one line on stderr, without allocation"),
+            (
+                "orders",
+                "what threads tell each other without a lock, where the order of two words matters",
+            ),
             ("state", "whether limits are set, and can be used"),
             ("fork_page", "the page that a fork wipes, by which a child knows that it is one"),
             (

@@ -108,7 +108,16 @@ pub(crate) const DEPENDENCIES: &[(&str, &[&str])] = &[
     ("shim/core/Cargo.toml", &["loom"]),
     (
         "shim/Cargo.toml",
-        &["gpucap-abi", "gpucap-core", "libc", "libloading", "once_cell", "parking_lot", "ctor"],
+        &[
+            "gpucap-abi",
+            "gpucap-core",
+            "libc",
+            "libloading",
+            "once_cell",
+            "parking_lot",
+            "ctor",
+            "loom",
+        ],
     ),
     (
         "hook/Cargo.toml",

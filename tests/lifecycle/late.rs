@@ -58,6 +58,7 @@ impl System {
 
     fn build(&self, program: Program) -> Result<PathBuf> {
         if self.name.is_some() {
+            Machine::not_emulated("ci/systems fetches the libraries of x86-64 alone")?;
             Build::for_old_machines()?;
         }
         program.compiler(self.compiler).build()

@@ -241,8 +241,8 @@ fn not_ours() -> Result {
     let run = capped()?;
     begin(&run)?;
     let ledger = run.directory().join("ledger");
-    if chown(&ledger, Some(65534), None).is_err() {
-        return Err(Stop::skip("only root can give a file away"));
+    if let Err(why) = chown(&ledger, Some(65534), None) {
+        return Err(Stop::skip(format!("no file can be given to another user here: {why}")));
     }
     refused(&run, "belongs to user 65534")
 }

@@ -187,10 +187,13 @@ impl ContainerFiles {
     }
 }
 
+/// The size of the file system where a page of memory has `page` bytes: a file takes whole ones.
+const fn room(page: u64) -> u64 {
+    Ledger::SIZE + MOST_FILES + FILES * page
+}
+
 fn tmpfs(means: &Means, place: &Place, label: Option<&str>) -> io::Result<File> {
-    // A file takes whole pages.
-    let bytes = Ledger::SIZE + MOST_FILES + FILES * rustix::param::page_size() as u64;
-    let size = CString::new(bytes.to_string())?;
+    let size = CString::new(room(rustix::param::page_size() as u64).to_string())?;
     let label = label.map(CString::new).transpose()?;
     let mut options = vec![(c"size", size.as_c_str()), (c"nr_inodes", c"16"), (c"mode", c"0755")];
     options.extend(label.as_ref().map(|label| (c"context", label.as_c_str())));
@@ -245,6 +248,22 @@ fn joined(list: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gpucap_core::limits::live::LivePage;
+
+    /// A tmpfs rounds its own size up, and each file in it.
+    #[test]
+    fn the_largest_files_have_room_with_pages_of_any_size() {
+        let list = MOST_PRELOAD + joined(b"").len() as u64;
+        let small = [list, list, LivePage::SIZE, NO_OPENCL.len() as u64];
+        let limits = MOST_FILES - small.iter().sum::<u64>();
+        for page in [4, 16, 64].map(|kib: u64| kib << 10) {
+            let files = small.iter().chain([&limits, &Ledger::SIZE]);
+            let taken: u64 = files.map(|bytes| bytes.div_ceil(page)).sum();
+            let has = room(page).div_ceil(page);
+            assert!(taken <= has, "{page}: {taken} of {has}");
+            assert!(has <= taken + FILES, "{page}: more than is needed: {taken} of {has}");
+        }
+    }
 
     #[test]
     fn the_image_keeps_its_list_behind_our_line() {

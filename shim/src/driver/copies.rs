@@ -12,6 +12,7 @@ macro_rules! copies {
         #[allow(clippy::indexing_slicing, reason = "only in constants, where a wrong index does not compile")]
         pub(crate) mod $library {
             use crate::driver::library::{self, DriverCopy};
+            use crate::orders::Span;
             use core::sync::atomic::{AtomicU64, AtomicUsize};
             use $extras as extras;
 
@@ -32,10 +33,9 @@ macro_rules! copies {
 
             const fn copy(index: usize) -> DriverCopy {
                 DriverCopy {
-                    base: AtomicU64::new(0),
+                    span: Span { base: AtomicU64::new(0), range: [const { AtomicU64::new(0) }; 2] },
                     originals: &ORIGINALS[index],
                     extras: &extras::EXTRAS[index],
-                    range: [const { AtomicU64::new(0) }; 2],
                 }
             }
         }

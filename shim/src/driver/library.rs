@@ -3,7 +3,8 @@
 //! The redirect fills a copy in when it first sees it; from then on hooks and handlers reach the driver by these
 //! addresses alone. Nothing here knows a hook, or which functions there are.
 
-use core::sync::atomic::{AtomicU64, AtomicUsize};
+use crate::orders::Span;
+use core::sync::atomic::AtomicUsize;
 use gpucap_abi::arg::Written;
 
 /// How many copies of one driver library a process may load: the usual one, and further ones by `dlmopen`.
@@ -16,12 +17,10 @@ impl<E, F: FnOnce() -> Result<Written, E>> Next<E> for F {}
 
 /// One loaded copy of a driver library.
 pub(crate) struct DriverCopy {
-    /// Its load address; 0 while this entry is free.
-    pub(crate) base: AtomicU64,
+    /// Where it is, if this entry is not free.
+    pub(crate) span: Span,
     /// The driver's own functions, one per row; 0 where this driver does not have it, or the row is not wanted.
     pub(crate) originals: &'static [AtomicUsize],
     /// Functions that handlers call, by the order of their names; 0 where this driver does not have it.
     pub(crate) extras: &'static [AtomicUsize],
-    /// The lowest and the highest original, so that most slots of a sweep are passed over by two comparisons.
-    pub(crate) range: [AtomicU64; 2],
 }

@@ -78,7 +78,7 @@ impl Library {
             return Outcome::Already; // a file of this name that has none of the driver's functions
         };
         let address = dynamic.address(symbol);
-        let known = self.pairs().find(|(copy, _)| copy.base.load(Ordering::Acquire) == object.base);
+        let known = self.pairs().find(|(copy, _)| copy.span.base() == object.base);
         if let Some((_, hooks)) = known
             && hooks.get(first).is_some_and(|hook| hook.get() == address)
         {
@@ -87,7 +87,7 @@ impl Library {
         if !object.contains(address) {
             return Outcome::AnotherShim;
         }
-        let free = || self.pairs().find(|(copy, _)| copy.base.load(Ordering::Relaxed) == 0);
+        let free = || self.pairs().find(|(copy, _)| copy.span.base() == 0);
         let Some((copy, hooks)) = known.or_else(free) else { return Outcome::Unwritable };
         copy.remember(object, &dynamic, self, &symbols);
         let Some(writable) = Writable::symbols(object, &dynamic, &symbols) else {
@@ -133,15 +133,12 @@ impl DriverCopy {
         }
         let addresses =
             || self.originals.iter().map(|original| original.load(Ordering::Relaxed) as u64);
-        let (low, high) = (addresses().filter(|at| *at != 0).min(), addresses().max());
-        for (bound, value) in self.range.iter().zip([low, high]) {
-            bound.store(value.unwrap_or(0), Ordering::Relaxed);
-        }
+        let range = [addresses().filter(|at| *at != 0).min(), addresses().max()];
         for (name, extra) in library.extras.iter().zip(self.extras) {
             let address = dynamic.lookup(name).map_or(0, |symbol| dynamic.address(symbol) as usize);
             extra.store(address, Ordering::Release);
         }
-        self.base.store(object.base, Ordering::Release);
+        self.span.publish(object.base, range.map(Option::unwrap_or_default));
     }
 
     /// Writes the originals into the library's own slots, so that its calls to itself never meet a hook.
@@ -158,12 +155,7 @@ impl DriverCopy {
 
     /// The row whose original is at this address; of two, the later one.
     fn row_of(&self, address: u64) -> Option<usize> {
-        // First: the range was stored before it.
-        let is_free = self.base.load(Ordering::Acquire) == 0;
-        let [low, high] = self.range.each_ref().map(|bound| bound.load(Ordering::Relaxed));
-        if is_free || address < low || address > high || low == 0 {
-            return None;
-        }
+        self.span.holds(address).filter(|holds| *holds)?;
         let is_it = |original: &AtomicUsize| original.load(Ordering::Relaxed) as u64 == address;
         self.originals.iter().rposition(is_it)
     }

@@ -47,7 +47,7 @@ pub(super) fn mounted(path: &Path, directory: &File, label: Option<&str>) -> io:
 }
 
 /// The size of the file system where a page of memory has `page` bytes: a file takes whole ones.
-const fn bytes(page: u64) -> u64 {
+pub(super) const fn bytes(page: u64) -> u64 {
     CONTAINERS * (CardPage::SIZE.next_multiple_of(page) + page)
 }
 

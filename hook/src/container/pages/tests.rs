@@ -1,6 +1,6 @@
 //! How long pages last, and what takes their place.
 
-use super::store::{cut_back, without_categories};
+use super::store::{bytes, cut_back, without_categories};
 use super::*;
 use crate::node::proc::Process;
 use std::os::unix::fs::MetadataExt;
@@ -11,6 +11,15 @@ fn place(name: &str) -> PathBuf {
     let path = std::env::temp_dir().join(format!("gpucap-{name}-{}", std::process::id()));
     fs::create_dir_all(path.join(ALL)).expect("a directory");
     path
+}
+
+/// A tmpfs rounds its own size up, and each file in it: a container has its page and its shares.
+#[test]
+fn all_containers_have_room_with_pages_of_any_size() {
+    // Of pages of 4, 16 and 64 KiB: what 69,632 bytes take, and one for the shares.
+    for (kib, files) in [(4, 17 + 1), (16, 5 + 1), (64, 2 + 1)] {
+        assert_eq!(bytes(kib << 10), 910 * files * (kib << 10), "{kib} KiB");
+    }
 }
 
 #[test]
