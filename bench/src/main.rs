@@ -35,7 +35,7 @@ const BENCHES: [(&str, Bench); 13] = [
 ];
 
 const USAGE: &str = "usage: gpucap-bench \
-                     [alloc|families|launch|resolve|start|hook|nri|ledger|counts|accuracy|lending|share...] \
+                     [alloc|families|launch|resolve|start|hook|nri|ledger|counts|accuracy|lending|share|attacks...] \
                      [--quick] [--json FILE]\n       gpucap-bench --table FILE\n       \
                      gpucap-bench --picture FILE\n       \
                      gpucap-bench judge [--only NAME] [--every] [--quick]\n       \
@@ -79,7 +79,8 @@ fn command(mut arguments: impl Iterator<Item = String>) -> Result<bool> {
         }
     }
     if plan.benches.is_empty() {
-        plan.benches = BENCHES.to_vec();
+        // What it finds are holes that are known.
+        plan.benches = BENCHES.into_iter().filter(|(name, _)| *name != "attacks").collect();
     }
     run(&plan)
 }
