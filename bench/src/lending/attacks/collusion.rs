@@ -9,7 +9,7 @@ use gpucap_core::units::ComputeLimit;
 const OUT: u64 = 1 << 63;
 const LONG: u64 = 1 << 62;
 
-fn liars(count: u64, limit: ComputeLimit, kind: &str) -> Vec<Page> {
+fn false_pages(count: u64, limit: ComputeLimit, kind: &str) -> Vec<Page> {
     let page = |number: u64| {
         let flaps = |on_ns, every_ns, from_ns, bits| {
             let (rate, is_there, goes) = (100 * every_ns / on_ns, true, false);
@@ -34,7 +34,7 @@ pub(super) fn run(seconds: u64, report: &mut Report) {
         {
             for kind in kinds {
                 for count in [1, 4] {
-                    let pages = liars(count, limit, kind);
+                    let pages = false_pages(count, limit, kind);
                     let got = shares(vec![actor(work, fixed(30))], &pages, seconds)[0];
                     let allowed = 32.0 + 1.125 * (guarantee * count) as f64;
                     let text = format!(
@@ -57,7 +57,7 @@ pub(super) fn run(seconds: u64, report: &mut Report) {
             let without = shares(actors(), &[], seconds)[1];
             for kind in kinds {
                 for count in [1, 4] {
-                    let pages = liars(count, limit, kind);
+                    let pages = false_pages(count, limit, kind);
                     let got = shares(actors(), &pages, seconds);
                     let allowed = 32.0 + 1.125 * (guarantee * count) as f64;
                     let least = without.min(f64::from(honest)) - 2.0;

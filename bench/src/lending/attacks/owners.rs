@@ -1,4 +1,4 @@
-//! Owners with a fixed share beside one that borrows what nobody is guaranteed: they are to have what they have beside the
+//! Owners with a fixed share beside one that borrows what no container is guaranteed: they are to have what they have beside the
 //! same one with its share fixed, or their guarantee.
 
 use super::scene::{actor, all};

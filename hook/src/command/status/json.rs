@@ -1,7 +1,8 @@
 //! `status` for programs. The format is stable: names and meanings stay, new ones may be added. The page
 //! `status` has a table of them, which the tests compare with what is rendered here.
 
-use super::view::{Container, Device, LedgerView, Row, State, Status, Time, word};
+use super::text::word;
+use super::view::{Container, Device, LedgerView, Row, State, Status, Time};
 use crate::container::effective_limit::{EffectiveLimit, Limit};
 use gpucap_core::ledger::Kind;
 use gpucap_core::units::{ComputeLimit, Share};

@@ -50,7 +50,7 @@ pub(crate) fn status() -> Status {
         last_worked_ns: None,
         sampled: None,
         waited_ns: 0,
-        borrowed_ns: 0,
+        borrowed_ns: 250_000_000,
         owed_for_ns: 0,
         kinds: [GIB, 0, 0, 0, 0, GIB / 2, 0, 0, 0],
         effective: None,
@@ -78,7 +78,6 @@ fn timed(device: &mut Device) {
     device.processes[0].time = Time { permille: 300, busy_ns: 1, launches: 12_000 };
     device.last_worked_ns = Some(1_790_000_000_400_000_000);
     (device.waited_ns, device.owed_for_ns) = (3_000_000_000, 11_000_001);
-    device.borrowed_ns = 250_000_000;
 }
 
 /// What a container may use of a GPU: 1 GiB and 30 %, unless the host has said something since.

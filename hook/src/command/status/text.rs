@@ -3,7 +3,7 @@
 
 use super::name::short_id;
 use super::table;
-use super::view::{Container, Device, LedgerView, Row, State, Status, word};
+use super::view::{Container, Device, LedgerView, Row, State, Status};
 use crate::container::effective_limit::EffectiveLimit;
 use crate::container::ledgers::{BY_HOOK, Name};
 use crate::node::proc::printable;
@@ -232,6 +232,21 @@ pub(crate) fn kinds(row: &Row) -> Vec<String> {
     let mut kinds: Vec<_> = Kind::ALL.iter().zip(row.kinds).filter(|it| it.1 > 0).collect();
     kinds.sort_by_key(|&(_, bytes)| Reverse(bytes));
     kinds.iter().map(|&(kind, bytes)| format!("{} {}", word(*kind), size(bytes))).collect()
+}
+
+/// The word for a kind of memory: here, in the table and in JSON.
+pub(crate) const fn word(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Alloc => "alloc",
+        Kind::Managed => "managed",
+        Kind::Pool => "pool",
+        Kind::Vmm => "vmm",
+        Kind::Array => "array",
+        Kind::Context => "context",
+        Kind::Module => "module",
+        Kind::Heap => "heap",
+        Kind::Graph => "graph",
+    }
 }
 
 #[cfg(test)]

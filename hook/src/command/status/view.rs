@@ -386,18 +386,3 @@ impl Time {
         format!("{}.{}%", self.permille / 10, self.permille % 10)
     }
 }
-
-/// The word for a kind of memory: here, in the table and in JSON.
-pub(crate) const fn word(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Alloc => "alloc",
-        Kind::Managed => "managed",
-        Kind::Pool => "pool",
-        Kind::Vmm => "vmm",
-        Kind::Array => "array",
-        Kind::Context => "context",
-        Kind::Module => "module",
-        Kind::Heap => "heap",
-        Kind::Graph => "graph",
-    }
-}

@@ -20,7 +20,7 @@ pub(crate) struct Page {
     /// Its launches are held back by its own limit, and nothing of it is on the device.
     pub(crate) is_held: bool,
     /// By how much it is behind its guarantee since it was last idle or held back.
-    pub(crate) behind_ns: u64,
+    pub(crate) behind_ns: i64,
     pub(crate) allowed_ns: u64,
     /// The same of what its processes are taken to have been given at most.
     pub(crate) most_allowed_ns: u64,
@@ -110,17 +110,22 @@ impl Page {
         self.active_at.is_some_and(|at| now.saturating_sub(at) < least_ns.max(launch_ns))
     }
 
-    /// Notes that in this time, throughout which it was active, it reported so much work.
+    /// Notes the work that it reported in this time, throughout which it was active. What it reports at once it may do
+    /// for as long as its share takes for it.
     fn note_work(&mut self, work_ns: u64, passed: u64) {
         let Some(share) = self.limit.and_then(ComputeLimit::guaranteed) else { return };
-        let behind_ns = self.behind_ns.saturating_add(share.of(passed)).saturating_sub(work_ns);
-        self.behind_ns = behind_ns.min(share.of(2 * SHORT_NS));
+        let behind_ns = self.behind_ns.saturating_add_unsigned(share.of(passed));
+        let behind_ns = match signed(work_ns) {
+            0 => behind_ns,
+            work_ns => behind_ns.saturating_sub(work_ns).max(-work_ns),
+        };
+        self.behind_ns = behind_ns.min(signed(share.of(2 * SHORT_NS)));
     }
 
     /// Returns whether it gets less than its guarantee.
     pub(crate) fn is_short(&self) -> bool {
         let guaranteed = self.limit.and_then(ComputeLimit::guaranteed);
-        guaranteed.is_some_and(|share| self.behind_ns > share.of(SHORT_NS))
+        guaranteed.is_some_and(|share| self.behind_ns > signed(share.of(SHORT_NS)))
     }
 
     /// Takes back what counted, in the mean and at most.
