@@ -22,7 +22,11 @@ use shares::Shares;
 use super::{
     charging::{Charging, settlement::Due, time_account::TimeAccount},
     signature::{Launch, Meeting},
-    timeline::{Timeline, stream::Reserved, turns::scaled},
+    timeline::{
+        Timeline,
+        stream::{Lent, Reserved},
+        turns::scaled,
+    },
 };
 use crate::units::{ComputeLimit, Share};
 
@@ -40,11 +44,11 @@ pub(crate) struct Admission<'a> {
     reopens_at: u64,
     /// How many launches were let through since the gate was last open only because nothing moved.
     let_through: u32,
-    /// Time that is reserved and not settled; and what of it is borrowed.
+    /// Time that is reserved and not settled; and what of it is of long launches.
     reserved_ns: u64,
-    borrowed_ns: u64,
+    long_ns: u64,
     /// All time that was due beyond the guarantee.
-    borrowed_in_all_ns: u64,
+    borrowed_ns: u64,
     /// Launches in flight whose signature has no measurement yet.
     unmeasured: u64,
     launches: u64,
@@ -94,8 +98,8 @@ impl<'a> Admission<'a> {
             reopens_at: now,
             let_through: 0,
             reserved_ns: 0,
+            long_ns: 0,
             borrowed_ns: 0,
-            borrowed_in_all_ns: 0,
             unmeasured: 0,
             launches: 0,
             waits: 0,
@@ -120,18 +124,22 @@ impl<'a> Admission<'a> {
     }
 
     /// Sets the part of the device that the container may have at present; `None` if there is none for it.
-    pub(crate) fn lend(&mut self, part: Option<Share>) {
+    pub(crate) fn lend(&mut self, part: Option<Share>, now: u64) {
         self.may_run = part.is_some();
-        self.shares.lend(part);
+        self.shares.lend(part, self.short_ns(), now);
     }
 
-    /// Records that the owner of what is lent has come back: what of it is in flight still, `left_ns` at most, is paid for
-    /// out of the guarantee, if there is one.
-    pub(crate) fn gives_back(&mut self, left_ns: u64, now: u64) {
-        let left_ns = std::mem::take(&mut self.borrowed_ns).min(left_ns);
+    /// Records that the owner of what is lent has come back: what of it is in flight still is paid for out of the
+    /// guarantee, if there is one.
+    pub(crate) fn gives_back(&mut self, now: u64) {
         if self.limit.guaranteed().is_some() {
-            self.shares.gives_back(left_ns, now);
+            self.shares.gives_back(self.short_ns(), now);
         }
+    }
+
+    /// What is reserved of launches that are not long.
+    const fn short_ns(&self) -> u64 {
+        self.reserved_ns.saturating_sub(self.long_ns)
     }
 
     /// What is lent to the container at present.
@@ -155,8 +163,8 @@ impl<'a> Admission<'a> {
     }
 
     /// All time that was due beyond the guarantee.
-    pub(crate) const fn borrowed_in_all_ns(&self) -> u64 {
-        self.borrowed_in_all_ns
+    pub(crate) const fn borrowed_ns(&self) -> u64 {
+        self.borrowed_ns
     }
 
     /// Returns whether a launch of unknown length is in flight.
@@ -340,30 +348,48 @@ impl<'a> Admission<'a> {
     /// Takes what is reserved for work before it is in flight.
     fn reserve(&mut self, ns: u64, now: u64) {
         self.reserved_ns = self.reserved_ns.saturating_add(ns);
-        if self.lent().is_some() {
-            self.borrowed_ns = self.borrowed_ns.saturating_add(ns);
-        }
         self.shares.charge(ns, now);
     }
 
     /// Gives back what was reserved for nothing.
     pub(crate) fn release(&mut self, ns: u64) {
         self.reserved_ns = self.reserved_ns.saturating_sub(ns);
-        if self.lent().is_some() {
-            self.borrowed_ns = self.borrowed_ns.saturating_sub(ns);
-        }
         self.shares.refund(ns);
     }
 
+    /// The launch is settled with others: not as a long one.
+    pub(crate) fn forget_long(&mut self, reserved: Reserved) {
+        let long_ns = if reserved.long.is_some() { reserved.ns } else { 0 };
+        self.long_ns = self.long_ns.saturating_sub(long_ns);
+    }
+
+    /// Replaces the reservation of a launch by nothing.
+    pub(crate) fn release_launch(&mut self, reserved: Reserved, now: u64) {
+        match reserved.long {
+            Some(_) => self.settle_launch(reserved, Due::default(), now),
+            None => self.release(reserved.ns),
+        }
+    }
+
+    /// Replaces the reservation of a launch by what is due.
+    pub(crate) fn settle_launch(&mut self, reserved: Reserved, due: Due, now: u64) {
+        self.forget_long(reserved);
+        let lent = reserved.long.unwrap_or_else(|| self.lent());
+        self.settle_at(reserved.ns, lent, due, now);
+    }
+
     /// Replaces a reservation by what is due.
-    pub(crate) fn settle(&mut self, reserved_ns: u64, lent: Option<Share>, due: Due, now: u64) {
+    pub(crate) fn settle(&mut self, reserved_ns: u64, due: Due, now: u64) {
+        self.settle_at(reserved_ns, self.lent(), due, now);
+    }
+
+    fn settle_at(&mut self, reserved_ns: u64, lent: Lent, due: Due, now: u64) {
         self.reserved_ns = self.reserved_ns.saturating_sub(reserved_ns);
         if let Some(part) = lent {
-            self.borrowed_ns = self.borrowed_ns.saturating_sub(reserved_ns);
             let guaranteed = self.limit.guaranteed().map_or(0, Share::parts).min(part.parts());
             let beyond = u64::from(part.parts() - guaranteed);
             let borrowed_ns = scaled(due.ns, beyond, part.parts().into());
-            self.borrowed_in_all_ns = self.borrowed_in_all_ns.saturating_add(borrowed_ns);
+            self.borrowed_ns = self.borrowed_ns.saturating_add(borrowed_ns);
         }
         self.shares.settle(reserved_ns, lent, due, now);
     }

@@ -29,7 +29,7 @@ use std::sync::Arc;
 use super::{
     admission::{Admission, bucket::Bucket, gang::Gang, reserve::Permit},
     allowance::Allowance,
-    charging::{Charging, costs::Costs},
+    charging::{Charging, costs::Costs, settlement::Due},
     event::Events,
     signature::{Launch, Signature},
     timeline::turns::lending::UNKNOWN_LAUNCH_NS,
@@ -37,10 +37,10 @@ use super::{
         Timeline,
         done::Done,
         outcome::Finished,
-        stream::{Operation, Pending, StreamId},
+        stream::{Operation, Pending, Reserved, StreamId},
     },
 };
-use crate::units::{ComputeLimit, Share};
+use crate::units::ComputeLimit;
 
 /// The compute limit of one device, as one process enforces it.
 #[derive(Debug)]
@@ -160,6 +160,7 @@ impl<'a, E> Meter<'a, E> {
                 self.timeline.returns();
                 self.admission.is_over(reserved, returned, returned);
                 let worth = batch_ns.saturating_add(reserved.ns);
+                self.admission.forget_long(reserved);
                 self.settle(worth, Done::estimated(worth), returned);
                 self.timeline.may_be_over(returned);
                 false
@@ -193,7 +194,7 @@ impl<'a, E> Meter<'a, E> {
     pub fn refused(&mut self, permit: Permit, now: u64) {
         self.timeline.returns();
         self.admission.is_over(permit.reserved, now, now);
-        self.admission.release(permit.reserved.ns);
+        self.admission.release_launch(permit.reserved, now);
         self.settle(permit.batch_ns, Done::estimated(permit.batch_ns), now);
         self.timeline.may_be_over(now);
     }
@@ -245,7 +246,7 @@ impl<'a, E> Meter<'a, E> {
     #[must_use]
     pub const fn totals(&self) -> Totals {
         let [launches, waits, stalls] = self.admission.counts();
-        let (busy_ns, borrowed_ns) = (self.charging.due_ns(), self.admission.borrowed_in_all_ns());
+        let (busy_ns, borrowed_ns) = (self.charging.due_ns(), self.admission.borrowed_ns());
         Totals { busy_ns, borrowed_ns, launches, waits, stalls }
     }
 
@@ -286,38 +287,47 @@ impl<'a, E> Meter<'a, E> {
 
     fn collect_in(&mut self, stream: StreamId, now: u64, events: &mut impl Events<Event = E>) {
         while let Some(finished) = self.timeline.finished(stream, now, events) {
-            let (reserved_ns, lent, done) = match finished {
-                Finished::Batch { reserved_ns, done } => (reserved_ns, self.admission.lent(), done),
+            match finished {
+                Finished::Batch { reserved_ns, done } => self.settle(reserved_ns, done, now),
                 Finished::Operation { cost, measured } => {
                     self.admission.is_over(cost, measured.end, now);
                     let turns = self.timeline.turns();
                     let done = self.charging.operation(cost, &measured, turns, now);
-                    (cost.ns, cost.lent, done)
+                    self.settle_launch(cost, done, now);
                 }
                 Finished::Unmeasured { cost, reserved_ns, done } => {
                     cost.into_iter().for_each(|cost| self.admission.is_over(cost, now, now));
-                    let lent = cost.map_or_else(|| self.admission.lent(), |cost| cost.lent);
-                    (reserved_ns, lent, done)
+                    match cost {
+                        Some(cost) if cost.ns == reserved_ns => self.settle_launch(cost, done, now),
+                        cost => {
+                            cost.into_iter().for_each(|cost| self.admission.forget_long(cost));
+                            self.settle(reserved_ns, done, now);
+                        }
+                    }
                 }
-            };
-            self.settle_at(reserved_ns, lent, done, now);
+            }
         }
     }
 
     /// Replaces what was reserved for work by what is due for it.
     fn settle(&mut self, reserved_ns: u64, done: Done, now: u64) {
-        self.settle_at(reserved_ns, self.admission.lent(), done, now);
+        let due = self.due(done, now);
+        self.admission.settle(reserved_ns, due, now);
     }
 
-    /// The same for what was reserved while this was lent.
-    fn settle_at(&mut self, reserved_ns: u64, lent: Option<Share>, done: Done, now: u64) {
+    /// The same for a launch that was measured.
+    fn settle_launch(&mut self, reserved: Reserved, done: Done, now: u64) {
+        let due = self.due(done, now);
+        self.admission.settle_launch(reserved, due, now);
+    }
+
+    fn due(&mut self, done: Done, now: u64) -> Due {
         let Self { admission, timeline, charging } = self;
         let account = admission.account();
         if timeline.clock_has_moved() {
             charging.clock_moved(account);
         }
-        let due = charging.charge(done, timeline.turns(), account, now);
-        admission.settle(reserved_ns, lent, due, now);
+        charging.charge(done, timeline.turns(), account, now)
     }
 
     /// Returns whether an event recorded on this stream now would show when its work so far ends.

@@ -108,6 +108,20 @@ impl<'a> Bucket<'a> {
         }
     }
 
+    /// Counts `ns` that were charged at another share as charged at this one.
+    pub(crate) fn charge_anew(&self, ns: u64, before: Share, now: u64) {
+        let charged = Self { share: before, ..*self }.takes_up(ns);
+        let mut word = self.word.load();
+        while let Err(found) = self.word.replace(
+            word,
+            word.saturating_sub(charged)
+                .saturating_add(self.takes_up(ns))
+                .min(now.saturating_add(HORIZON_NS)),
+        ) {
+            word = found;
+        }
+    }
+
     /// Returns when the bucket holds `ns`, provided that no other process charges or refunds.
     #[must_use]
     pub fn holds_at(&self, ns: u64, now: u64) -> u64 {

@@ -11,6 +11,7 @@ use crate::{
         timeline::{
             Timeline,
             stream::{AllowanceEntry, Reserved, Stream, StreamId},
+            turns::lending::ACTIVE_NS,
         },
     },
     units::Share,
@@ -84,6 +85,7 @@ impl Admission<'_> {
         let batch_ns = self.account_for(taken, now).saturating_add(before);
         self.release(unused);
         self.reserve(reserved.ns.saturating_add(prepaid), now);
+        self.note_long(reserved);
         let (waited, events) = (before > 0, timeline.has_room());
         Permit { stream: id, reserved, batch_ns, waited, events }
     }
@@ -102,8 +104,10 @@ impl Admission<'_> {
         if reserved.unmeasured {
             reserved.ns = launch.first_ns << others;
         }
+        reserved.long = (reserved.ns > ACTIVE_NS).then_some(self.shares.lent());
         self.launches += 1;
         self.reserve(reserved.ns, now);
+        self.note_long(reserved);
         Permit { stream, reserved, batch_ns: 0, waited: false, events: timeline.has_room() }
     }
 
@@ -140,7 +144,14 @@ impl Admission<'_> {
             None => (launch.first_ns.saturating_mul(self.unmeasured.saturating_add(1)), true),
         };
         self.unmeasured = self.unmeasured.saturating_add(u64::from(unmeasured));
-        Reserved { signature, ns, lent: self.shares.lent(), unmeasured, is_collective }
+        let long = (ns > ACTIVE_NS).then_some(self.shares.lent());
+        Reserved { signature, ns, long, unmeasured, is_collective }
+    }
+
+    const fn note_long(&mut self, reserved: Reserved) {
+        if reserved.long.is_some() {
+            self.long_ns = self.long_ns.saturating_add(reserved.ns);
+        }
     }
 
     fn allowance_ns<E>(&self, timeline: &Timeline<E>) -> u64 {

@@ -69,19 +69,26 @@ impl<'a> Shares<'a> {
         self.lent.unwrap_or(self.share)
     }
 
-    /// Sets the part of the device that the container may have at present, if that is beyond its share.
-    pub(crate) fn lend(&mut self, part: Option<Share>) {
-        self.lent = part.filter(|part| *part > self.shared.share());
+    /// Sets the part of the device that the container may have at present, if that is beyond its share; `None` changes
+    /// nothing. What is reserved, `ns`, is paid for at that part from here on: what is due for it, and what comes back of
+    /// it, has to be counted as the reservation was. Long launches are not: they were admitted at their part.
+    pub(crate) fn lend(&mut self, part: Option<Share>, ns: u64, now: u64) {
+        let Some(part) = part else { return };
+        let lent = (part > self.shared.share()).then_some(part);
+        if lent == self.lent {
+            return;
+        }
+        let before = std::mem::replace(&mut self.lent, lent);
+        let container = self.container(before).share();
+        self.container(lent).charge_anew(ns, container, now);
+        self.own(lent).charge_anew(ns, self.own(before).share(), now);
     }
 
-    /// Counts `ns` that were taken out of what is lent as taken out of the share. Only a quantum
-    /// stays saved up: more than the share was there to be used.
+    /// Ends that. Only a quantum stays saved up: more than the share was there to be used.
     pub(crate) fn gives_back(&mut self, ns: u64, now: u64) {
-        self.refund(ns);
-        self.lent = None;
+        self.lend(Some(self.shared.share()), ns, now);
         self.shared.save_less(now);
         self.own(None).save_less(now);
-        self.charge(ns, now);
     }
 
     /// Changes this process's share from now on.
@@ -157,8 +164,8 @@ impl<'a> Shares<'a> {
     }
 
     /// Replaces what was reserved by what is due. Time for which a sibling was charged costs the container nothing more,
-    /// and this process as much as any: else the sibling would lift its smaller share. `lent` is what was lent when
-    /// it was reserved: that time costs no more once its owner is back, and brings no more where it comes back.
+    /// and this process as much as any: else the sibling would lift its smaller share.
+    /// `lent` is what was lent when it was reserved, or has been counted as since.
     pub(crate) fn settle(&self, reserved_ns: u64, lent: Option<Share>, due: Due, now: u64) {
         for (bucket, due_ns) in [(self.container(lent), due.ns), (self.own(lent), due.own_ns)] {
             if due_ns > reserved_ns {

@@ -24,8 +24,7 @@ impl<E> Meter<'_, E> {
         let Self { admission, timeline, .. } = self;
         let lent = admission.lent();
         if lent.is_some() && timeline.turns().available(0, now) < lent {
-            let passed_ns = timeline.busy_since().map_or(0, |since| now.saturating_sub(since));
-            admission.gives_back(admission.reserved_ns().saturating_sub(passed_ns), now);
+            admission.gives_back(now);
         }
     }
 
@@ -49,13 +48,13 @@ impl<E> Meter<'_, E> {
     /// Beside a process that publishes no report nothing is lent: what it leaves is unknown.
     pub(super) fn follow_lending(&mut self, launch_ns: u64, now: u64) {
         if !self.may_borrow() {
-            return self.admission.lend(self.admission.limit().guaranteed());
+            return self.admission.lend(self.admission.limit().guaranteed(), now);
         }
         let part = match self.charging.has_unreported() {
             true => Some(self.admission.limit().share()),
             false => self.timeline.turns().available(launch_ns, now),
         };
-        self.admission.lend(part);
+        self.admission.lend(part, now);
     }
 
     /// Sets whether a process on the device publishes no report: then the duration of launches says less about their

@@ -19,7 +19,7 @@ use crate::{
 const OTHER: Signature = Signature::kernel(8, 64);
 
 fn reserved(signature: Signature) -> Reserved {
-    Reserved { signature, ns: 0, lent: None, unmeasured: false, is_collective: false }
+    Reserved { signature, ns: 0, long: None, unmeasured: false, is_collective: false }
 }
 
 /// An operation from `start` to `end`, of which `own_parts` of 8 were its own in the mean and half of that at least.

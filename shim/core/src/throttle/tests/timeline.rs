@@ -39,8 +39,8 @@ impl Bench {
         self.next[stream].push(mark);
         let operation = cost_ns.map(|ns| {
             self.next[stream].push(after);
-            let (unmeasured, is_collective, lent) = (false, false, None);
-            let cost = Reserved { signature: KERNEL, ns, lent, unmeasured, is_collective };
+            let (unmeasured, is_collective, long) = (false, false, None);
+            let cost = Reserved { signature: KERNEL, ns, long, unmeasured, is_collective };
             Operation { after, returned: self.now, cost }
         });
         let pending = Pending { batch_ns, operation, ..Pending::new(mark, self.now) };

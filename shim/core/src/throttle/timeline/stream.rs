@@ -74,13 +74,16 @@ pub(crate) struct AllowanceEntry {
     pub(crate) open: bool,
 }
 
+/// The part of the device that was lent at a time, if any was.
+pub(crate) type Lent = Option<Share>;
+
 /// What was reserved for a launch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reserved {
     pub(crate) signature: Signature,
     pub(crate) ns: u64,
-    /// What was lent to the container when it was reserved.
-    pub(crate) lent: Option<Share>,
+    /// It is long: what was lent when it was reserved, if anything, is what it costs.
+    pub(crate) long: Option<Lent>,
     /// Nothing of its signature had been measured when it was launched.
     pub(crate) unmeasured: bool,
     /// Other devices may be waiting for it.
