@@ -116,9 +116,8 @@ impl NodePages {
     /// Whether there may be one more page, now that one of a process that is idle is removed.
     fn has_room(&mut self, now: u64) -> bool {
         if self.pages.len() >= MOST {
-            let longest_idle = self.pages.iter().min_by_key(|(_, page)| page.busy_at);
-            let idle = longest_idle.filter(|(_, page)| now.saturating_sub(page.busy_at) >= IDLE_NS);
-            if let Some(process) = idle.map(|(process, _)| *process) {
+            let busy_at = self.pages.iter().map(|(process, page)| (*process, page.busy_at));
+            if let Some(process) = longest_idle(busy_at, now) {
                 self.pages.remove(&process);
             }
         }
@@ -209,5 +208,28 @@ impl Drop for NodePage {
     fn drop(&mut self) {
         // What stays is swept with this process.
         drop(share::remove_page(&self.all, &self.name).and_then(|()| fs::remove_file(&self.link)));
+    }
+}
+
+/// Of processes and when each last worked, the one that has been idle for the longest time, if any has been for long.
+fn longest_idle(busy_at: impl Iterator<Item = (Owner, u64)>, now: u64) -> Option<Owner> {
+    let (process, busy_at) = busy_at.min_by_key(|(_, busy_at)| *busy_at)?;
+    (now.saturating_sub(busy_at) >= IDLE_NS).then_some(process)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_of_the_longest_idle_process_goes_and_none_of_one_that_works() {
+        const NOW: u64 = 100_000_000_000;
+        let after = |idle: &[u64]| {
+            let since = idle.iter().zip(1..).map(|(idle_ns, pid)| ((pid, 0), NOW - idle_ns));
+            longest_idle(since, NOW).map(|(pid, _)| pid)
+        };
+        assert_eq!(after(&[0, 3 * IDLE_NS, IDLE_NS]), Some(2));
+        assert_eq!(after(&[0, IDLE_NS - 1]), None);
+        assert_eq!(after(&[]), None);
     }
 }

@@ -111,13 +111,11 @@ impl<'a> Bucket<'a> {
     /// Counts `ns` that were charged at another share as charged at this one.
     pub(crate) fn charge_anew(&self, ns: u64, before: Share, now: u64) {
         let charged = Self { share: before, ..*self }.takes_up(ns);
+        let (charge, most) = (self.takes_up(ns), now.saturating_add(HORIZON_NS));
+        let anew =
+            |word| repaired(word, now).saturating_sub(charged).saturating_add(charge).min(most);
         let mut word = self.word.load();
-        while let Err(found) = self.word.replace(
-            word,
-            word.saturating_sub(charged)
-                .saturating_add(self.takes_up(ns))
-                .min(now.saturating_add(HORIZON_NS)),
-        ) {
+        while let Err(found) = self.word.replace(word, anew(word)) {
             word = found;
         }
     }

@@ -10,7 +10,7 @@ use crate::{
         signature::{Launch, Meeting},
         timeline::{
             Timeline,
-            stream::{AllowanceEntry, Reserved, Stream, StreamId},
+            stream::{AllowanceEntry, Lent, Reserved, Stream, StreamId},
             turns::lending::ACTIVE_NS,
         },
     },
@@ -104,7 +104,7 @@ impl Admission<'_> {
         if reserved.unmeasured {
             reserved.ns = launch.first_ns << others;
         }
-        reserved.long = (reserved.ns > ACTIVE_NS).then_some(self.shares.lent());
+        reserved.long = self.long(reserved.ns);
         self.launches += 1;
         self.reserve(reserved.ns, now);
         self.note_long(reserved);
@@ -144,8 +144,12 @@ impl Admission<'_> {
             None => (launch.first_ns.saturating_mul(self.unmeasured.saturating_add(1)), true),
         };
         self.unmeasured = self.unmeasured.saturating_add(u64::from(unmeasured));
-        let long = (ns > ACTIVE_NS).then_some(self.shares.lent());
-        Reserved { signature, ns, long, unmeasured, is_collective }
+        Reserved { signature, ns, long: self.long(ns), unmeasured, is_collective }
+    }
+
+    /// What a launch of this length costs, if it is long: at the part that is lent now.
+    fn long(&self, ns: u64) -> Option<Lent> {
+        (ns > ACTIVE_NS).then_some(self.shares.lent())
     }
 
     const fn note_long(&mut self, reserved: Reserved) {

@@ -113,6 +113,27 @@ proptest! {
         prop_assert!((level - 2..=level).contains(&bucket.level(NOW)));
     }
 
+    /// And on a word of another clock it begins at a level one.
+    #[test]
+    fn a_charge_that_is_counted_anew_is_that_of_the_other_share(
+        one in shares(), other in shares(),
+        before in 0..2_000_000_000_u64,
+        cost in 0..100_000_000_u64,
+    ) {
+        let word = level_at(NOW - 10_000_000 + before);
+        let [first, second] = [one, other].map(|share| Bucket::new(&word, share));
+        first.charge(cost, NOW);
+        let charged = word.load();
+        second.charge_anew(cost, one, NOW);
+        let takes_up = |bucket: &Bucket<'_>| bucket.takes_up(cost);
+        prop_assert_eq!(word.load(), charged - takes_up(&first) + takes_up(&second));
+        first.charge_anew(cost, other, NOW);
+        prop_assert_eq!(word.load(), charged);
+        let foreign = level_at(u64::MAX - before);
+        Bucket::new(&foreign, other).charge_anew(0, one, NOW);
+        prop_assert_eq!(foreign.load(), NOW);
+    }
+
     #[test]
     fn parts_of_a_charge_come_to_the_whole(
         share in shares(),
