@@ -271,6 +271,23 @@ fn a_false_report_gives_away_its_own_containers_share_and_no_more() {
     }
 }
 
+/// Each page says that it has work in flight, and reports more than its share of the time.
+#[test]
+fn a_wait_is_as_long_as_what_counts_of_others_lets_it_be() {
+    let mut turns = Turns::new(START);
+    let limit = percent(1);
+    let mut waits = Vec::new();
+    for ms in 0..=20_000 {
+        let report = UsageReport::new(ms * MS, 0, Some(START));
+        let pages = (0..4).map(|page| PeerReport { page, limit, key: page, report });
+        turns.look(pages, UsageReport::new(0, 0, Some(START)), START + ms * MS);
+        waits.push(turns.longest_wait_ns());
+    }
+    let of_one = waits.iter().min().copied();
+    assert!(waits.iter().any(|wait| Some(*wait) > of_one), "they count at first");
+    assert!(waits[10_000..].iter().all(|wait| Some(*wait) == of_one), "and not for ever");
+}
+
 /// In every other millisecond the page reports much work and no time; in the others it takes the work back, and has
 /// a launch that may be long.
 #[test]

@@ -236,7 +236,7 @@ impl Turns {
     /// The longest time that a process waits for a turn and nothing else. If what lasts longer counted with its least
     /// too, `T10 1 in 100 takes 15 ms, waited for, 10, beside 40` would miss its bound.
     pub(crate) fn longest_wait_ns(&self) -> u64 {
-        let out = self.peers.iter().filter(|peer| peer.is_in_flight).count();
+        let out = self.peers.iter().filter(|peer| peer.takes_turns()).count();
         LONG_TURN_NS.saturating_mul(out as u64 + 1)
     }
 
