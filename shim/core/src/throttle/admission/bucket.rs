@@ -21,7 +21,7 @@ pub struct Bucket<'a> {
 }
 
 /// The period of the bucket: a container that wants more than its share is admitted once per period.
-const PERIOD_NS: u64 = 20_000_000;
+pub(crate) const PERIOD_NS: u64 = 20_000_000;
 /// A shorter opening would be lost in the latency of the wake-up.
 const LEAST_QUANTUM_NS: u64 = 500_000;
 /// The largest debt: beyond it the word saturates.

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use super::desk::{KERNEL, MS, NOW};
+use super::desk::{Bench, KERNEL, MS, NOW};
 use crate::{
     sync::Word,
     throttle::{
-        Allowance, Bucket, Launch, Permit, Signature,
+        Allowance, Bucket, Launch, PeerReport, Permit, Signature, UsageReport,
         admission::{Admission, shares::Shares},
         charging::{Charging, settlement::Due},
         timeline::{Timeline, stream::StreamId},
@@ -61,6 +61,38 @@ fn what_is_in_flight_when_the_owner_comes_back_is_paid_for_by_the_guarantee() {
     assert!((5_999_000..=6_000_000).contains(&level), "{level}");
     admission.gives_back(NOW);
     assert!(bucket.level(NOW).abs_diff(level) < 1_000, "nothing is in flight");
+}
+
+/// All that it may borrow, beside a container that is idle.
+fn borrower(word: &Word) -> Bench<'_> {
+    let mut process = Bench::new(word, 30);
+    process.meter.set_limit(ComputeLimit::burst(process.bucket.share(), Share::FULL));
+    let idle = PeerReport {
+        page: 7,
+        limit: Share::from_percent(50).map(ComputeLimit::fixed),
+        key: 7,
+        report: UsageReport::default(),
+    };
+    process.meter.look([idle].into_iter(), NOW);
+    process
+}
+
+/// Of another process, or with a page of it that says so.
+#[test]
+fn what_is_lent_to_a_container_is_in_flight_once_whatever_its_processes() {
+    let word = Word::default();
+    let (mut first, mut second) = (borrower(&word), borrower(&word));
+    assert!(first.launch(Launch::kernel(BIG)));
+    assert!(!second.launch(Launch::kernel(KERNEL)), "nobody knows how long the first one takes");
+
+    let word = Word::default();
+    let mut process = borrower(&word);
+    let sibling = |report| PeerReport { page: 1, limit: None, key: 1, report };
+    let in_flight = sibling(UsageReport::new(2 * MS, 0, Some(NOW)));
+    process.meter.look([sibling(UsageReport::default())].into_iter(), NOW + MS);
+    process.meter.look([in_flight].into_iter(), NOW + 2 * MS);
+    process.now = NOW + 2 * MS;
+    assert!(!process.launch(Launch::kernel(KERNEL)), "the owner would wait for both");
 }
 
 proptest! {

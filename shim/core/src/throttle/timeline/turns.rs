@@ -233,6 +233,12 @@ impl Turns {
         [rest, least, container]
     }
 
+    /// What the other processes of the container have in flight.
+    pub(crate) fn siblings_left_ns(&self) -> u64 {
+        let siblings = self.peers.iter().filter(|peer| peer.is_own && peer.is_in_flight);
+        siblings.map(|peer| u64::try_from(peer.left_ns[0]).unwrap_or(0)).sum()
+    }
+
     /// The longest time that a process waits for a turn and nothing else. If what lasts longer counted with its least
     /// too, `T10 1 in 100 takes 15 ms, waited for, 10, beside 40` would miss its bound.
     pub(crate) fn longest_wait_ns(&self) -> u64 {
