@@ -2,6 +2,7 @@
 //! dies, too.
 
 use crate::{BEGIN, LAUNCH, MS, lasts, under, within};
+use gpucap_core::page::read_seats;
 use gpucap_tests::{Actor, Result, Run, Stop, trial};
 use libtest_mimic::Trial;
 use std::fs::{self, OpenOptions};
@@ -12,6 +13,8 @@ use std::time::Instant;
 const DEATHS: u32 = 5;
 const KERNEL: &str = "call cuModuleGetFunction &c b 'k_200ms";
 const KERNEL_NS: u64 = 200 * MS;
+/// Where the seats of a usage page begin.
+const SEATS: usize = 4096;
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
@@ -20,6 +23,7 @@ pub(crate) fn trials() -> Vec<Trial> {
             owed(&under("50", "caller")?.env("CUDA_LAUNCH_BLOCKING", "1"), LAUNCH)
         }),
         trial("a kernel that was over when its process was killed is paid once", over_before),
+        trial("the report of who was killed ends when another process looks", report),
         trial("what was owed in an earlier life of the machine is owed no more", another_boot),
     ]
 }
@@ -91,6 +95,29 @@ fn over_before() -> Result {
     next.order(LAUNCH)?;
     next.line()?;
     lasts("busy time", run.busy_ns()?, KERNEL_NS / 10 * 7..=KERNEL_NS * 2)
+}
+
+/// It says that work is in flight, and would say so for ever.
+fn report() -> Result {
+    let run = under("50", "caller")?;
+    let in_flight = || {
+        let page = run
+            .directory()
+            .join(format!("gpucap-{}-pages/ledger", rustix::process::geteuid().as_raw()));
+        let bytes = fs::read(page)?;
+        let seats = bytes.get(SEATS..).ok_or_else(|| Stop::fail("a page without seats"))?;
+        Result::Ok(read_seats(seats).filter(|(_, report)| report.is_in_flight()).count())
+    };
+    let mut caller = begin(&run)?;
+    caller.order(LAUNCH)?;
+    caller.line()?;
+    within("reports of work in flight", in_flight()?, 1..=1)?;
+    caller.kill()?;
+    within("reports of work in flight after its end", in_flight()?, 1..=1)?;
+    let mut next = begin(&run)?;
+    next.order("call cuStreamSynchronize 0")?;
+    next.line()?;
+    within("reports of work in flight after a look", in_flight()?, 0..=0)
 }
 
 /// The file is as if the machine had owed something when it went down after an hour, and is up again: at half a share that

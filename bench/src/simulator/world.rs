@@ -120,6 +120,9 @@ struct Place<'a> {
     others: Option<Vec<PeerReport>>,
     /// The report in its seat when it took the seat, and when that was.
     seat: (UsageReport, u64),
+    /// Its process was killed, and when another one of its container noticed.
+    is_dead: bool,
+    ended_at: Option<u64>,
     upkeep: Upkeep,
     costs: Vec<Costs>,
     waits: Vec<u64>,
@@ -251,6 +254,8 @@ impl<'a> World<'a> {
             looks: Looks::default(),
             others: None,
             seat: (UsageReport::default(), self.now),
+            is_dead: false,
+            ended_at: None,
             upkeep: Upkeep::default(),
             costs: Vec::new(),
             waits: Vec::new(),

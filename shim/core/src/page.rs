@@ -110,6 +110,18 @@ impl CardPage {
     }
 }
 
+impl CardPage {
+    /// Ends what the report of a dead process says of the present. The process that has its place by now publishes its
+    /// own again.
+    pub fn end(&self, device: DeviceIndex, slot: usize, now: u64) {
+        let seat = self.seats.get(device.index()).and_then(|seats| seats.get(slot));
+        if let Some(seat) = seat {
+            let found = seat.report();
+            let _ = seat.occupied.replace(found.occupied, found.ended(now).occupied);
+        }
+    }
+}
+
 impl Seat {
     fn report(&self) -> UsageReport {
         UsageReport { work: self.work.load(), occupied: self.occupied.load() }

@@ -110,8 +110,16 @@ impl Gate {
         }
     }
 
-    /// Charges the unfinished work of dead processes of the container on the device.
+    /// Charges the unfinished work of dead processes of the container on the device, if it is time to look for them, and
+    /// ends their reports.
     fn inherit(&self, now: u64) {
+        if !self.upkeep.is_inheriting_due(now) {
+            return;
+        }
+        if let Some(peers) = &self.peers {
+            let lives = |slot| self.ledger.lives(slot, self.slot, &ledger_file::alive);
+            peers.end_dead(lives, now);
+        }
         self.ledger.left_unfinished(self.index, self.slot, &ledger_file::alive, |paid_until| {
             self.with(|inside| {
                 let owed = inside.meter.inherit(paid_until, now);
@@ -123,6 +131,7 @@ impl Gate {
     /// Reads the peers' reports, if it is time to, before time that was theirs is charged. The files are read outside
     /// of the lock.
     fn look_around(&self, now: u64, is_launch: bool) {
+        self.inherit(now);
         let Some(peers) = &self.peers else { return };
         // A container that borrows gives back as soon as another one works.
         let borrows = self.with(|inside| inside.limit.borrows()) == Some(true);

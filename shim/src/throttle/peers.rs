@@ -103,6 +103,16 @@ impl Peers {
         }
     }
 
+    /// Ends the reports of the container's processes that say something of the present, and of which none `lives`: a
+    /// process killed in a wait would keep its container's guarantee from being lent as long as another one goes on.
+    pub(super) fn end_dead(&self, lives: impl Fn(usize) -> bool, now: u64) {
+        for (slot, report) in self.own.page.reports(self.device) {
+            if report != report.ended(now) && !lives(slot) {
+                self.own.page.end(self.device, slot, now);
+            }
+        }
+    }
+
     /// Returns whether more processes compute on the device than publish a report. NVML is asked, which takes a
     /// while.
     pub(super) fn has_unreported(&self) -> bool {

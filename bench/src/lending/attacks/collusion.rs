@@ -48,9 +48,12 @@ pub(super) fn run(seconds: u64, report: &mut Report) {
     }
     // The same beside an honest one, whose guarantee is all that is left.
     for work in ["W2 40 ms kernels", "W19 10 us, some 10 ms"] {
-        for (who, limit, guarantee, honest) in
-            [("fixed 1 %", fixed(1), 1, 62), ("1 to 100 %", burst(1), 1, 62), ("low", LOW, 0, 66), ("low", LOW, 0, 70)]
-        {
+        for (who, limit, guarantee, honest) in [
+            ("fixed 1 %", fixed(1), 1, 62),
+            ("1 to 100 %", burst(1), 1, 62),
+            ("low", LOW, 0, 66),
+            ("low", LOW, 0, 70),
+        ] {
             let actors = || -> Vec<Actor> {
                 vec![actor(work, fixed(30)), actor("W4 4 streams x 50 us", fixed(honest))]
             };

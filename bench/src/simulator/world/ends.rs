@@ -69,7 +69,8 @@ impl World<'_> {
     /// A process is killed.
     pub(super) fn leave(&mut self, process: usize) {
         self.cards.iter_mut().for_each(|card| card.kill(process));
-        let tenant = &self.processes[process];
+        let tenant = &mut self.processes[process];
+        tenant.places.iter_mut().for_each(|place| place.is_dead = true);
         for (card, place) in tenant.places.iter().enumerate() {
             let limit = card.checked_sub(tenant.first).and_then(|card| tenant.limits.get(card));
             if let Some((seat, _)) = limit.copied().flatten()
@@ -115,7 +116,8 @@ impl World<'_> {
         }
     }
 
-    /// Charges the unfinished work of ended processes of the container on a stream's card, if it is time to look.
+    /// Charges the unfinished work of ended processes of the container on a stream's card, if it is time to look, and
+    /// ends their reports.
     pub(super) fn inherit(&mut self, thread: usize, stream: usize) {
         let now = self.now;
         let tenant = &mut self.processes[self.threads[thread].process];
@@ -136,5 +138,13 @@ impl World<'_> {
             }
             !is_own
         });
+        let ghosts = self.ghosts.iter_mut().filter(|ghost| (ghost.card, ghost.page) == (card, own));
+        ghosts.for_each(|ghost| ghost.report = ghost.report.ended(now));
+        for tenant in &mut self.processes {
+            let place = &mut tenant.places[card];
+            if place.is_dead && place.limit.is_some_and(|(page, _)| page == own) {
+                place.ended_at.get_or_insert(now);
+            }
+        }
     }
 }

@@ -281,6 +281,7 @@ impl Place<'_> {
     /// The report of the process in its seat of the page, whose sums continue from one process to the next.
     pub(super) fn usage_report(&self) -> Option<UsageReport> {
         let (before, taken_at) = self.seat;
-        Some(self.meters.first()?.usage_report().after(before, taken_at))
+        let report = self.meters.first()?.usage_report().after(before, taken_at);
+        Some(self.ended_at.map_or(report, |at| report.ended(at)))
     }
 }

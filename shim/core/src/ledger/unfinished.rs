@@ -58,6 +58,13 @@ impl Ledger {
         }
     }
 
+    /// Returns whether the process in the slot at `index` lives; `alive` as for [`claim`](Self::claim).
+    pub fn lives(&self, index: usize, own: Slot, alive: &dyn Fn(&Identity) -> bool) -> bool {
+        let mut slots = self.claimed().filter(|(at, _)| *at == index);
+        let identity = slots.next().and_then(|(_, record)| record.identity());
+        index == own.index() || identity.is_some_and(|(_, identity)| alive(&identity))
+    }
+
     /// Reports that dead processes kept `device` busy for `busy_ns` up to `end_ns`, beyond their own reports.
     pub fn worked_unfinished(&self, device: DeviceIndex, end_ns: u64, busy_ns: u64) {
         if let Some(record) = self.device_at(device) {

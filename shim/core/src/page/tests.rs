@@ -117,3 +117,19 @@ proptest! {
         prop_assert!(read_seats(&bytes).count() <= bytes.len() / 16);
     }
 }
+
+#[test]
+fn the_report_of_a_dead_process_says_nothing_of_the_present() {
+    let page = page();
+    let ledger = Ledger::zeroed();
+    let device = ledger.device(FIRST.0).unwrap();
+    let identity = Identity { pid_namespace: 1, pid: 1, start_time: 1, image: 1 };
+    let slot = ledger.claim(identity, 0, &|_| true).unwrap();
+    let seat = page.take(device, FIRST, slot, NOW).unwrap();
+    let report = UsageReport::new(7, 5, Some(NOW)).with_waiting(true).with_held_back(true);
+    seat.publish(report);
+    page.end(device, slot.index(), NOW + 2);
+    let reports: Vec<_> = page.reports(device).collect();
+    assert_eq!(reports, [(0, UsageReport::new(7, 7, None))], "what it has done stays");
+    page.end(device, PLACES, NOW);
+}

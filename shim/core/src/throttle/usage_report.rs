@@ -91,6 +91,12 @@ impl UsageReport {
         Self { work, occupied: occupied | self.occupied & (LONG | WAITS | HELD) }
     }
 
+    /// Returns the report of a process that ended by `now`: nothing is in flight, waits, or is held back.
+    #[must_use]
+    pub const fn ended(self, now: u64) -> Self {
+        Self { occupied: self.occupied_ns(now) & !FLAGS, ..self }
+    }
+
     /// Returns the report with the notice that a launch in flight may take far longer than was reserved for it.
     pub(super) const fn with_long(self, is_long: bool) -> Self {
         let long = if is_long { LONG } else { 0 };

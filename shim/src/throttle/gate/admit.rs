@@ -56,9 +56,6 @@ impl Gate {
         let began = sys::monotonic_ns();
         let mut now = began;
         loop {
-            if self.upkeep.is_inheriting_due(now) {
-                self.inherit(now);
-            }
             self.look_around(now, true);
             let verdict = self.asking(copy, |inside| {
                 let mut events = inside.timing.reader(copy);

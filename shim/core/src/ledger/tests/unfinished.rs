@@ -91,3 +91,13 @@ fn boots_are_distinguished() {
     assert_ne!(of(b"3f0e9bd4-0001"), of(b"3f0e9bd4-0003"));
     assert_ne!(of(b""), 0);
 }
+
+#[test]
+fn a_process_lives_as_long_as_its_slot_and_itself() {
+    let (ledger, _, ada) = ready();
+    let bea = claim(&ledger, 2);
+    let lives = |index, living: &[u32]| ledger.lives(index, ada, &|who| living.contains(&who.pid));
+    assert!(lives(ada.index(), &[]), "it asks");
+    assert!(lives(bea.index(), &[2]) && !lives(bea.index(), &[]));
+    assert!(!lives(bea.index() + 1, &[2]), "nobody has it");
+}

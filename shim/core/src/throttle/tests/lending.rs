@@ -150,22 +150,6 @@ fn what_was_not_seen_lately_is_not_lent() {
     assert_eq!(available(&turns, 11), 30);
 }
 
-/// One was killed in its wait, the other one works for a moment each second.
-#[test]
-#[ignore = "a hole: nothing is lent for ever, 50; allowed is 10 s, then 99"]
-fn what_a_killed_process_left_ends_whatever_its_siblings_do() {
-    let mut turns = borrower();
-    let killed = UsageReport::new(MS, MS, None).with_waiting(true);
-    for second in 0..30 {
-        let sibling = UsageReport::new(second * MS, second * MS, None);
-        let now = START + second * 1_000 * MS;
-        let report = UsageReport::together([killed, sibling].into_iter(), now);
-        shows(&mut turns, second * 1_000, report);
-        shows(&mut turns, second * 1_000 + 500, report);
-    }
-    assert_eq!(available(&turns, 29_500), 99);
-}
-
 #[test]
 fn what_may_be_long_and_was_killed_ends() {
     let mut turns = borrower();
