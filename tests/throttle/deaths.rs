@@ -6,7 +6,7 @@ use gpucap_core::page::read_seats;
 use gpucap_tests::{Actor, Result, Run, Stop, trial};
 use libtest_mimic::Trial;
 use std::fs::{self, OpenOptions};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::time::Instant;
 
 /// How many processes are killed, each of them in an unmeasured kernel.
@@ -101,9 +101,8 @@ fn over_before() -> Result {
 fn report() -> Result {
     let run = under("50", "caller")?;
     let in_flight = || {
-        let page = run
-            .directory()
-            .join(format!("gpucap-{}-pages/ledger", rustix::process::geteuid().as_raw()));
+        let user = fs::metadata(run.directory())?.uid();
+        let page = run.directory().join(format!("gpucap-{user}-pages/ledger"));
         let bytes = fs::read(page)?;
         let seats = bytes.get(SEATS..).ok_or_else(|| Stop::fail("a page without seats"))?;
         Result::Ok(read_seats(seats).filter(|(_, report)| report.is_in_flight()).count())
