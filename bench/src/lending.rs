@@ -24,6 +24,7 @@ pub fn run(_: &Files, effort: Effort, report: &mut Report) -> Result {
     mixes::run(if is_quick { 2 } else { 6 }, is_quick, report);
     requests::run(if is_quick { 6 } else { 60 }, is_quick, report);
     false_reports::run(if is_quick { 2 } else { 8 }, report);
+    attacks::cured(if is_quick { 2 } else { 8 }, report);
     Ok(())
 }
 

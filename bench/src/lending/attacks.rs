@@ -16,6 +16,13 @@ use crate::report::Report;
 
 type Attack = fn(u64, &mut Report);
 
+/// Runs some that were holes once.
+pub(super) fn cured(seconds: u64, report: &mut Report) {
+    collusion::cured(seconds, report);
+    crowds::cured(seconds, report);
+    killed::cured(seconds, report);
+}
+
 /// Runs those whose name contains the variable `ATTACK`, or all of them.
 pub(super) fn run(seconds: u64, report: &mut Report) {
     let only = std::env::var("ATTACK").unwrap_or_default();

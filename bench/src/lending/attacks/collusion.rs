@@ -54,25 +54,43 @@ pub(super) fn run(seconds: u64, report: &mut Report) {
             ("low", LOW, 0, 66),
             ("low", LOW, 0, 70),
         ] {
-            let actors = || -> Vec<Actor> {
-                vec![actor(work, fixed(30)), actor("W4 4 streams x 50 us", fixed(honest))]
-            };
-            let without = shares(actors(), &[], seconds)[1];
             for kind in kinds {
                 for count in [1, 4] {
-                    let pages = false_pages(count, limit, kind);
-                    let got = shares(actors(), &pages, seconds);
-                    let allowed = 32.0 + 1.125 * (guarantee * count) as f64;
-                    let least = without.min(f64::from(honest)) - 2.0;
-                    let text = format!(
-                        "collusion: {work}, fixed 30, beside an honest fixed {honest}, with {count} idle pages of \
-                         {who} that report work {kind}: {:.1} % (at most {allowed:.1}), the honest one {:.1} (at \
-                         least {least:.1})",
-                        got[0], got[1]
-                    );
-                    report.check(&text, got[0] <= allowed && got[1] >= least);
+                    beside(seconds, report, work, (who, limit, guarantee), honest, kind, count);
                 }
             }
         }
     }
+}
+
+/// Pages that say that they have work in flight lengthened what is taken for a wait for a turn.
+pub(super) fn cured(seconds: u64, report: &mut Report) {
+    let who = ("fixed 1 %", fixed(1), 1);
+    beside(seconds, report, "W19 10 us, some 10 ms", who, 62, "always", 4);
+}
+
+fn beside(
+    seconds: u64,
+    report: &mut Report,
+    work: &str,
+    (who, limit, guarantee): (&str, ComputeLimit, u64),
+    honest: u16,
+    kind: &str,
+    count: u64,
+) {
+    let actors = || -> Vec<Actor> {
+        vec![actor(work, fixed(30)), actor("W4 4 streams x 50 us", fixed(honest))]
+    };
+    let without = shares(actors(), &[], seconds)[1];
+    let pages = false_pages(count, limit, kind);
+    let got = shares(actors(), &pages, seconds);
+    let allowed = 32.0 + 1.125 * (guarantee * count) as f64;
+    let least = without.min(f64::from(honest)) - 2.0;
+    let text = format!(
+        "collusion: {work}, fixed 30, beside an honest fixed {honest}, with {count} idle pages of \
+         {who} that report work {kind}: {:.1} % (at most {allowed:.1}), the honest one {:.1} (at \
+         least {least:.1})",
+        got[0], got[1]
+    );
+    report.check(&text, got[0] <= allowed && got[1] >= least);
 }

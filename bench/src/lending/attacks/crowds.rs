@@ -3,7 +3,7 @@
 use super::scene::{Actor, MS, US, actor, all, crowd, launch};
 use crate::lending::side::{LOW, burst, fixed};
 use crate::report::Report;
-use crate::simulator::program::{Act, repeat, rounds};
+use crate::simulator::program::{Act, Program, repeat, rounds};
 
 const OWNERS: [&str; 2] = ["W4 4 streams x 50 us", "W5 training step"];
 
@@ -11,13 +11,6 @@ pub(super) fn run(seconds: u64, report: &mut Report) {
     for (who, limit) in [("low", LOW), ("10 to 100 %", burst(10)), ("fixed 10 %", fixed(10))] {
         for owner in OWNERS {
             for count in [1, 8, 32] {
-                let unknown = |number: usize| {
-                    let mut function = 1_000_000 * (number as u64 + 1);
-                    rounds(move |_, _| {
-                        function += 1;
-                        vec![launch(function, 8 * MS), Act::Sync(Some(0))]
-                    })
-                };
                 let what = "8 ms, each of a new function";
                 one(seconds, report, owner, who, count, what, crowd(count, limit, unknown));
                 if count == 8 {
@@ -30,6 +23,23 @@ pub(super) fn run(seconds: u64, report: &mut Report) {
             }
         }
     }
+}
+
+/// In-flight work of low priority counted for each process.
+pub(super) fn cured(seconds: u64, report: &mut Report) {
+    let [kernels, training] = OWNERS;
+    let what = "8 ms, each of a new function";
+    one(seconds, report, kernels, "low", 32, what, crowd(32, LOW, unknown));
+    let short = crowd(32, LOW, |_| repeat(vec![launch(1, 400 * US)]));
+    one(seconds, report, training, "low", 32, "0.4 ms", short);
+}
+
+fn unknown(number: usize) -> Program {
+    let mut function = 1_000_000 * (number as u64 + 1);
+    rounds(move |_, _| {
+        function += 1;
+        vec![launch(function, 8 * MS), Act::Sync(Some(0))]
+    })
 }
 
 fn one(

@@ -36,6 +36,38 @@ fn victims() -> Vec<(&'static str, Threads)> {
     ]
 }
 
+/// The report of a killed process stayed as long as another one of its container went on.
+pub(super) fn cured(seconds: u64, report: &mut Report) {
+    for (how, victim) in victims() {
+        one(seconds, report, how, victim, "beside one that works each 5 s", Some(5_000));
+    }
+}
+
+fn one(
+    seconds: u64,
+    report: &mut Report,
+    how: &str,
+    victim: Threads,
+    beside: &str,
+    every_ms: Option<u64>,
+) {
+    let mut processes = vec![victim];
+    if let Some(every_ms) = every_ms {
+        let idler = rounds(move |now, _| {
+            let next = (now / (every_ms * MS) + 1) * every_ms * MS;
+            vec![Act::Until(next), launch(2, 10 * US), Act::Sync(Some(0))]
+        });
+        processes.push((vec![idler], 1));
+    }
+    let killed = Actor { processes, limit: fixed(50) };
+    let got = all_after(20 * SECOND, vec![killed, actor(SHORT, burst(50))], &[], seconds);
+    let text = format!(
+        "killed: fixed 50, {how}, {beside}: 15 s later 50 to 100 % beside it gets {:.1} % (at least 95)",
+        got[1].share
+    );
+    report.check(&text, got[1].share >= 95.0);
+}
+
 pub(super) fn run(seconds: u64, report: &mut Report) {
     // A process of the same container that does next to nothing goes on, or none does.
     let siblings: [(&str, Option<u64>); 3] = [
@@ -45,21 +77,7 @@ pub(super) fn run(seconds: u64, report: &mut Report) {
     ];
     for (beside, every_ms) in siblings {
         for (how, victim) in victims() {
-            let mut processes = vec![victim];
-            if let Some(every_ms) = every_ms {
-                let idler = rounds(move |now, _| {
-                    let next = (now / (every_ms * MS) + 1) * every_ms * MS;
-                    vec![Act::Until(next), launch(2, 10 * US), Act::Sync(Some(0))]
-                });
-                processes.push((vec![idler], 1));
-            }
-            let killed = Actor { processes, limit: fixed(50) };
-            let got = all_after(20 * SECOND, vec![killed, actor(SHORT, burst(50))], &[], seconds);
-            let text = format!(
-                "killed: fixed 50, {how}, {beside}: 15 s later 50 to 100 % beside it gets {:.1} % (at least 95)",
-                got[1].share
-            );
-            report.check(&text, got[1].share >= 95.0);
+            one(seconds, report, how, victim, beside, every_ms);
         }
     }
     // Again and again, by one that borrows: what each leaves is paid for, and the owner keeps its own.

@@ -15,7 +15,7 @@ pub(crate) mod gang;
 pub(crate) mod reserve;
 pub(crate) mod shares;
 
-use bucket::Bucket;
+use bucket::{Bucket, signed};
 use gang::Gang;
 use shares::Shares;
 
@@ -397,8 +397,4 @@ impl<'a> Admission<'a> {
         }
         self.shares.settle(reserved_ns, lent, due, now);
     }
-}
-
-fn signed(ns: u64) -> i64 {
-    i64::try_from(ns).unwrap_or(i64::MAX)
 }

@@ -99,5 +99,5 @@ fn a_process_lives_as_long_as_its_slot_and_itself() {
     let lives = |index, living: &[u32]| ledger.lives(index, ada, &|who| living.contains(&who.pid));
     assert!(lives(ada.index(), &[]), "it asks");
     assert!(lives(bea.index(), &[2]) && !lives(bea.index(), &[]));
-    assert!(!lives(bea.index() + 1, &[2]), "nobody has it");
+    assert!(!lives(bea.index() + 1, &[2]), "no process has it");
 }

@@ -154,6 +154,6 @@ pub(crate) fn repaired(word: u64, now: u64) -> u64 {
     if word > now.saturating_add(2 * HORIZON_NS) { now } else { word }
 }
 
-fn signed(ns: u64) -> i64 {
+pub(crate) fn signed(ns: u64) -> i64 {
     i64::try_from(ns).unwrap_or(i64::MAX)
 }

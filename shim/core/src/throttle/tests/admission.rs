@@ -83,7 +83,7 @@ fn what_is_lent_to_a_container_is_in_flight_once_whatever_its_processes() {
     let word = Word::default();
     let (mut first, mut second) = (borrower(&word), borrower(&word));
     assert!(first.launch(Launch::kernel(BIG)));
-    assert!(!second.launch(Launch::kernel(KERNEL)), "nobody knows how long the first one takes");
+    assert!(!second.launch(Launch::kernel(KERNEL)), "it is not known how long the first one takes");
 
     let word = Word::default();
     let mut process = borrower(&word);
