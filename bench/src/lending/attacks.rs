@@ -6,6 +6,7 @@
 mod collusion;
 mod crowds;
 mod flapping;
+mod held;
 mod killed;
 mod long;
 mod owners;
@@ -26,7 +27,8 @@ pub(super) fn cured(seconds: u64, report: &mut Report) {
 /// Runs those whose name contains the variable `ATTACK`, or all of them.
 pub(super) fn run(seconds: u64, report: &mut Report) {
     let only = std::env::var("ATTACK").unwrap_or_default();
-    let all: [(&str, Attack); 7] = [
+    let all: [(&str, Attack); 8] = [
+        ("held", held::run),
         ("collusion", collusion::run),
         ("crowds", crowds::run),
         ("flapping", flapping::run),
