@@ -190,8 +190,8 @@ mod tests {
         );
         drop(program);
         let mut written = Vec::new();
-        // One call returns what the kernel has passed on by then, not all of it: pty(7) ends with EIO
-        // once no process has the other side open and everything is read.
+        // One call returns what the kernel has passed on by then, not all of it. Linux ends with EIO once no process has
+        // the other side open and everything is read.
         let end = File::from(user).read_to_end(&mut written);
         assert_eq!(end.expect_err("an end").raw_os_error(), Some(libc::EIO));
         let written = String::from_utf8_lossy(&written);

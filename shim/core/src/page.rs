@@ -108,9 +108,7 @@ impl CardPage {
         let seats = self.seats.get(device.index()).into_iter().flatten().take(taken);
         seats.map(Seat::report).enumerate().filter(|(_, report)| *report != UsageReport::default())
     }
-}
 
-impl CardPage {
     /// Ends what the report of a dead process says of the present. The process that has its place by now publishes its
     /// own again.
     pub fn end(&self, device: DeviceIndex, slot: usize, now: u64) {

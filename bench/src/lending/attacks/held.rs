@@ -29,7 +29,8 @@ pub(super) fn run(seconds: u64, report: &mut Report) {
                         shares(vec![first, actor("W4 4 streams x 50 us", fixed(70))], &[], seconds);
                     report.check(
                         &format!(
-                            "held: {work}, {count} x {ns} ns, known {known}: {:.1} {:.1}",
+                            "held: {work}, fixed 30, beside {count} of its processes with {ns} ns held, {known} launches before: \
+                             {:.1} % (at most 32), another one at a fixed 70 {:.1} (at least 60)",
                             got[0], got[1]
                         ),
                         got[0] <= 32.0 && got[1] > 60.0,

@@ -60,8 +60,7 @@ impl Ledger {
 
     /// Returns whether the process in the slot at `index` lives; `alive` as for [`claim`](Self::claim).
     pub fn lives(&self, index: usize, own: Slot, alive: &dyn Fn(&Identity) -> bool) -> bool {
-        let mut slots = self.claimed().filter(|(at, _)| *at == index);
-        let identity = slots.next().and_then(|(_, record)| record.identity());
+        let identity = self.claimed().nth(index).and_then(|(_, record)| record.identity());
         index == own.index() || identity.is_some_and(|(_, identity)| alive(&identity))
     }
 
