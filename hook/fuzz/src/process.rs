@@ -106,10 +106,11 @@ fn live(ledger: &Ledger, acts: &[u8]) {
             }
             5 => {
                 ledger.unfinished(slot, device, (size % 2 == 0).then_some(now));
-                ledger.left_unfinished(device, slot, &alive, |until| {
+                let owed = |until| {
                     let owed_ns = meter.inherit(until, now);
                     ledger.worked_unfinished(device, now, owed_ns);
-                });
+                };
+                ledger.find_dead(device, slot, &alive, |at| at % 2 == 0, |_| (), owed);
             }
             6 => {
                 present.set(size);

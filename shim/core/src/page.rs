@@ -109,12 +109,11 @@ impl CardPage {
         seats.map(Seat::report).enumerate().filter(|(_, report)| *report != UsageReport::default())
     }
 
-    /// Ends what the report of a dead process says of the present. The process that has its place by now publishes its
-    /// own again.
-    pub fn end(&self, device: DeviceIndex, slot: usize, now: u64) {
+    /// Ends what a dead process's report, as it was found, says of the present. If another process has its place by now
+    /// and has published, nothing changes.
+    pub fn end(&self, device: DeviceIndex, slot: usize, found: UsageReport, now: u64) {
         let seat = self.seats.get(device.index()).and_then(|seats| seats.get(slot));
         if let Some(seat) = seat {
-            let found = seat.report();
             let _ = seat.occupied.replace(found.occupied, found.ended(now).occupied);
         }
     }

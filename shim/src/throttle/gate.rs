@@ -113,19 +113,24 @@ impl Gate {
     /// Charges the unfinished work of dead processes of the container on the device, if it is time to look for them, and
     /// ends their reports.
     fn inherit(&self, now: u64) {
+        // What is owed is found once: it must be possible to charge it.
+        let Some(_held) = DriverCallGuard::enter() else { return };
         if !self.upkeep.is_inheriting_due(now) {
             return;
         }
-        if let Some(peers) = &self.peers {
-            let lives = |slot| self.ledger.lives(slot, self.slot, &ledger_file::alive);
-            peers.end_dead(lives, now);
-        }
-        self.ledger.left_unfinished(self.index, self.slot, &ledger_file::alive, |paid_until| {
-            self.with(|inside| {
-                let owed = inside.meter.inherit(paid_until, now);
-                self.ledger.worked_unfinished(self.index, paid_until.saturating_add(owed), owed);
-            });
-        });
+        let present = self.peers.as_ref().map(|peers| peers.present(now)).unwrap_or_default();
+        let report = |slot| present.iter().find(|(at, _)| *at == slot).map(|(_, report)| *report);
+        let died = |slot| {
+            if let (Some(peers), Some(found)) = (&self.peers, report(slot)) {
+                peers.end(slot, found, now);
+            }
+        };
+        let owed = |paid_until| {
+            let owed = self.think(|inside| inside.meter.inherit(paid_until, now));
+            self.ledger.worked_unfinished(self.index, paid_until.saturating_add(owed), owed);
+        };
+        let shows = |slot| report(slot).is_some();
+        self.ledger.find_dead(self.index, self.slot, &ledger_file::alive, shows, died, owed);
     }
 
     /// Reads the peers' reports, if it is time to, before time that was theirs is charged. The files are read outside

@@ -103,14 +103,16 @@ impl Peers {
         }
     }
 
-    /// Ends the reports of the container's processes that say something of the present, and of which none `lives`: a
-    /// process killed in a wait would keep its container's guarantee from being lent as long as another one goes on.
-    pub(super) fn end_dead(&self, lives: impl Fn(usize) -> bool, now: u64) {
-        for (slot, report) in self.own.page.reports(self.device) {
-            if report != report.ended(now) && !lives(slot) {
-                self.own.page.end(self.device, slot, now);
-            }
-        }
+    /// Returns the container's processes whose reports say something of the present: slot and report.
+    pub(super) fn present(&self, now: u64) -> Vec<(usize, UsageReport)> {
+        let reports = self.own.page.reports(self.device);
+        reports.filter(|(_, report)| *report != report.ended(now)).collect()
+    }
+
+    /// Ends the report of a dead one: a process killed in a wait would keep its container's guarantee from being lent as
+    /// long as another one goes on.
+    pub(super) fn end(&self, slot: usize, found: UsageReport, now: u64) {
+        self.own.page.end(self.device, slot, found, now);
     }
 
     /// Returns whether more processes compute on the device than publish a report. NVML is asked, which takes a

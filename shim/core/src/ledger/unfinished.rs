@@ -29,39 +29,41 @@ impl Ledger {
         account.unfinished.store(paid_until_ns.map_or(0, note));
     }
 
-    /// Takes the dead processes' unfinished work from the accounts of `device`: `owed` is called with the time up to
-    /// which each had paid.
+    /// Finds the dead processes that have work out on `device`, or whose slots `shows` names. `died` is called with the
+    /// index of the slot of each. Its unfinished work is taken from its account: `owed` is called with the time up to which
+    /// it had paid.
     ///
-    /// `alive` as for [`claim`](Self::claim). It is asked about those only that have work out, and not about `own`.
-    pub fn left_unfinished(
+    /// `alive` as for [`claim`](Self::claim). It is asked once about each of those, and not about `own`.
+    pub fn find_dead(
         &self,
         device: DeviceIndex,
         own: Slot,
         alive: &dyn Fn(&Identity) -> bool,
+        shows: impl Fn(usize) -> bool,
+        mut died: impl FnMut(usize),
         mut owed: impl FnMut(u64),
     ) {
         for (index, record) in self.claimed() {
             let has_account = record.touched.load() & device.bit() != 0;
             let account = if has_account { self.account(index, device) } else { None };
-            let Some(word) = account.map(|account| &account.unfinished) else { continue };
-            let note = word.load();
-            if note == 0 {
+            let word = account.map(|account| &account.unfinished);
+            let note = word.map_or(0, |word| word.load());
+            if note == 0 && !shows(index) {
                 continue;
             }
+            let identity = record.identity();
+            let lives = index == own.index()
+                || identity.as_ref().is_some_and(|(_, identity)| alive(identity));
+            if !lives {
+                died(index);
+            }
             // The word of an earlier claim belongs to a process whose slot was reaped.
-            let lives = record.identity().is_some_and(|(owner, identity)| {
-                Fact(note).of(owner).is_some() && (index == own.index() || alive(&identity))
-            });
-            if !lives && word.replace(note, 0).is_ok() {
+            let is_its_own = identity.is_some_and(|(owner, _)| Fact(note).of(owner).is_some());
+            let is_left = note != 0 && !(lives && is_its_own);
+            if is_left && word.is_some_and(|word| word.replace(note, 0).is_ok()) {
                 owed(Fact(note).value() << UNIT_BITS);
             }
         }
-    }
-
-    /// Returns whether the process in the slot at `index` lives; `alive` as for [`claim`](Self::claim).
-    pub fn lives(&self, index: usize, own: Slot, alive: &dyn Fn(&Identity) -> bool) -> bool {
-        let identity = self.claimed().nth(index).and_then(|(_, record)| record.identity());
-        index == own.index() || identity.is_some_and(|(_, identity)| alive(&identity))
     }
 
     /// Reports that dead processes kept `device` busy for `busy_ns` up to `end_ns`, beyond their own reports.

@@ -128,8 +128,14 @@ fn the_report_of_a_dead_process_says_nothing_of_the_present() {
     let seat = page.take(device, FIRST, slot, NOW).unwrap();
     let report = UsageReport::new(7, 5, Some(NOW)).with_waiting(true).with_held_back(true);
     seat.publish(report);
-    page.end(device, slot.index(), NOW + 2);
+    page.end(device, slot.index(), report, NOW + 2);
     let reports: Vec<_> = page.reports(device).collect();
-    assert_eq!(reports, [(0, UsageReport::new(7, 7, None))], "what it has done stays");
-    page.end(device, PLACES, NOW);
+    let ended = UsageReport::new(7, 7, None);
+    assert_eq!(reports, [(0, ended)], "what it has done stays");
+    page.end(device, PLACES, report, NOW);
+    let next = page.take(device, FIRST, slot, NOW + 3).unwrap();
+    next.publish(UsageReport::new(0, 0, Some(NOW + 3)));
+    page.end(device, slot.index(), report, NOW + 4);
+    let reports: Vec<_> = page.reports(device).map(|(_, report)| report.is_in_flight()).collect();
+    assert_eq!(reports, [true], "another process has published");
 }

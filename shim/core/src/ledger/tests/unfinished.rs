@@ -1,13 +1,16 @@
 //! The unfinished work of dead processes: found once, whatever process has their slot by now.
 
-use super::{DeviceIndex, Ledger, Slot, claim, ready};
+use std::cell::Cell;
+
+use super::{DeviceIndex, Identity, Ledger, Slot, claim, ready};
 
 const MS: u64 = 1_000_000;
 
 /// The result of a process for which the processes with these numbers are alive.
 fn found(ledger: &Ledger, device: DeviceIndex, own: Slot, living: &[u32]) -> Vec<u64> {
     let mut owed = Vec::new();
-    ledger.left_unfinished(device, own, &|who| living.contains(&who.pid), |ns| owed.push(ns / MS));
+    let alive = |who: &Identity| living.contains(&who.pid);
+    ledger.find_dead(device, own, &alive, |_| false, |_| (), |ns| owed.push(ns / MS));
     owed
 }
 
@@ -34,7 +37,8 @@ fn a_process_that_has_finished_leaves_nothing_unfinished() {
 fn the_own_process_is_not_checked() {
     let (ledger, device, ada) = ready();
     ledger.unfinished(ada, device, Some(7 * MS));
-    ledger.left_unfinished(device, ada, &|who| panic!("{who:?}"), |ns| panic!("{ns}"));
+    let alive = |who: &Identity| panic!("{who:?}");
+    ledger.find_dead(device, ada, &alive, |_| true, |at| panic!("{at}"), |ns| panic!("{ns}"));
 }
 
 /// Memory is reaped whenever it is needed; owed time stays until a process with a compute limit looks for it.
@@ -93,11 +97,37 @@ fn boots_are_distinguished() {
 }
 
 #[test]
-fn a_process_lives_as_long_as_its_slot_and_itself() {
-    let (ledger, _, ada) = ready();
+fn of_those_that_show_something_the_dead_are_found() {
+    let (ledger, device, ada) = ready();
     let bea = claim(&ledger, 2);
-    let lives = |index, living: &[u32]| ledger.lives(index, ada, &|who| living.contains(&who.pid));
-    assert!(lives(ada.index(), &[]), "it asks");
-    assert!(lives(bea.index(), &[2]) && !lives(bea.index(), &[]));
-    assert!(!lives(bea.index() + 1, &[2]), "no process has it");
+    let dead = |shows: usize, living: &[u32]| {
+        let (asked, mut found) = (Cell::new(0), Vec::new());
+        let alive = |who: &Identity| {
+            asked.set(asked.get() + 1);
+            living.contains(&who.pid)
+        };
+        let owed = |ns| panic!("{ns}");
+        ledger.find_dead(device, ada, &alive, |at| at == shows, |at| found.push(at), owed);
+        (found, asked.get())
+    };
+    assert_eq!(dead(bea.index(), &[2]), (vec![], 1));
+    assert_eq!(dead(bea.index(), &[]), (vec![bea.index()], 1));
+    assert_eq!(dead(ada.index(), &[]), (vec![], 0), "it asks itself");
+    assert_eq!(ledger.reap(&|who| who.pid == 1), 1);
+    assert_eq!(dead(bea.index(), &[2]), (vec![bea.index()], 0), "no process has it");
+}
+
+/// A later process of the slot lives: what its report says is its own.
+#[test]
+fn who_left_work_is_dead_and_who_has_its_slot_lives() {
+    let (ledger, device, ada) = ready();
+    let bea = claim(&ledger, 2);
+    ledger.unfinished(bea, device, Some(7 * MS));
+    assert_eq!(ledger.reap(&|who| who.pid == 1), 1);
+    let cid = claim(&ledger, 3);
+    assert_eq!(cid.index(), bea.index());
+    let (mut died, mut owed) = (Vec::new(), Vec::new());
+    let alive = |who: &Identity| who.pid == 3;
+    ledger.find_dead(device, ada, &alive, |_| true, |at| died.push(at), |ns| owed.push(ns / MS));
+    assert_eq!((died, owed), (vec![], vec![7]));
 }
