@@ -10,7 +10,7 @@ mod held;
 mod killed;
 mod long;
 mod owners;
-mod scene;
+pub(super) mod scene;
 mod switching;
 
 use crate::report::Report;
@@ -22,6 +22,7 @@ pub(super) fn cured(seconds: u64, report: &mut Report) {
     collusion::cured(seconds, report);
     crowds::cured(seconds, report);
     killed::cured(seconds, report);
+    long::cured(seconds, report);
 }
 
 /// Runs those whose name contains the variable `ATTACK`, or all of them.

@@ -35,7 +35,29 @@ fn disguised(period_ns: u64, work_ns: u64, long_ns: u64) -> Program {
     })
 }
 
+/// One launch in each pause of the owner, of a function never seen before, once the owner is taken to be idle.
+fn fresh(long_ns: u64, period_ns: u64, work_ns: u64) -> Program {
+    let (mut function, mut last) = (1_000, 0);
+    rounds(move |now, _| {
+        let (period, at) = (now / period_ns, now % period_ns);
+        if at > work_ns + 12 * work_ns / 100 + 21 * MS && period > last {
+            (last, function) = (period, function + 1);
+            return vec![launch(function, long_ns)];
+        }
+        vec![Act::Until(now + MS)]
+    })
+}
+
 type Attack = fn(u64, u64, u64) -> Program;
+
+/// Those of which each is of a new function.
+pub(super) fn cured(seconds: u64, report: &mut Report) {
+    for (period, work) in [(100 * MS, 60 * MS), (200 * MS, 100 * MS), (1_000 * MS, 500 * MS)] {
+        for ns in [8 * MS, 40 * MS, 200 * MS, 1_000 * MS] {
+            one(seconds, report, [period, work, ns], "each of a new function, in a pause", fresh);
+        }
+    }
+}
 
 pub(super) fn run(seconds: u64, report: &mut Report) {
     let attacks: [(&str, Attack); 3] = [
@@ -43,33 +65,37 @@ pub(super) fn run(seconds: u64, report: &mut Report) {
         ("each waited for", |ns, _, _| repeat(vec![launch(1, ns), Act::Sync(Some(0))])),
         ("now and then among short ones", |ns, period, work| disguised(period, work, ns)),
     ];
+    cured(seconds, report);
     for (period, work) in [(10 * MS, 6 * MS), (20 * MS, 14 * MS), (40 * MS, 28 * MS)] {
-        let share = u16::try_from(100 * work / period).unwrap_or(0) + 5;
         for ns in [MS / 5, MS, 2 * MS, 8 * MS, 40 * MS] {
             for (how, attack) in attacks {
-                let beside = |limit| {
-                    let owner = crowd(1, fixed(share), |_| owner(period, work, MS));
-                    let other = crowd(1, limit, |_| attack(ns, period, work));
-                    all(vec![owner, other], &[], seconds)
-                };
-                let usual = beside(fixed(10))[0];
-                for (who, limit) in [("low", LOW), ("10 to 100 %", burst(10))] {
-                    let got = beside(limit);
-                    let loss = got[0].loss(share, usual);
-                    let text = format!(
-                        "long: an owner of {share} % with {} of each {} ms, beside {who} with kernels of {} us, {how}: \
-                         {:.1} %, beside a fixed 10 % {:.1}, {loss:+.1} points less than its guarantee (allowed 2), the other \
-                         one {:.1} %",
-                        work / MS,
-                        period / MS,
-                        ns / US,
-                        got[0].share,
-                        usual.share,
-                        got[1].share,
-                    );
-                    report.check(&text, loss <= 2.0);
-                }
+                one(seconds, report, [period, work, ns], how, attack);
             }
         }
+    }
+}
+
+fn one(seconds: u64, report: &mut Report, [period, work, ns]: [u64; 3], how: &str, attack: Attack) {
+    let share = u16::try_from(100 * work / period).unwrap_or(0) + 5;
+    let beside = |limit| {
+        let owner = crowd(1, fixed(share), |_| owner(period, work, MS));
+        let other = crowd(1, limit, |_| attack(ns, period, work));
+        all(vec![owner, other], &[], seconds)
+    };
+    let usual = beside(fixed(10))[0];
+    for (who, limit) in [("low", LOW), ("10 to 100 %", burst(10))] {
+        let got = beside(limit);
+        let loss = got[0].loss(share, usual);
+        let text = format!(
+            "long: an owner of {share} % with {} of each {} ms, beside {who} with kernels of {} us, {how}: {:.1} %, beside a \
+             fixed 10 % {:.1}, {loss:+.1} points less than its guarantee (allowed 2), the other one {:.1} %",
+            work / MS,
+            period / MS,
+            ns / US,
+            got[0].share,
+            usual.share,
+            got[1].share,
+        );
+        report.check(&text, loss <= 2.0);
     }
 }

@@ -15,18 +15,14 @@ pub(crate) mod gang;
 pub(crate) mod reserve;
 pub(crate) mod shares;
 
-use bucket::{Bucket, signed};
+use bucket::{Bucket, PERIOD_NS, signed};
 use gang::Gang;
 use shares::Shares;
 
 use super::{
-    charging::{Charging, settlement::Due, time_account::TimeAccount},
+    charging::{Charging, time_account::TimeAccount},
     signature::{Launch, Meeting},
-    timeline::{
-        Timeline,
-        stream::{Lent, Reserved},
-        turns::scaled,
-    },
+    timeline::{Timeline, stream::Reserved},
 };
 use crate::units::{ComputeLimit, Share};
 
@@ -35,7 +31,7 @@ use crate::units::{ComputeLimit, Share};
 pub(crate) struct Admission<'a> {
     shares: Shares<'a>,
     limit: ComputeLimit,
-    /// A container without a guarantee runs only in what is lent to it.
+    /// A container without a guarantee runs only in what is lent to it: not while an owner works.
     may_run: bool,
     gang: Gang<'a>,
     /// Between two openings no launch goes until the bucket holds a quantum.
@@ -44,6 +40,9 @@ pub(crate) struct Admission<'a> {
     reopens_at: u64,
     /// How many launches were let through since the gate was last open only because nothing moved.
     let_through: u32,
+    /// Since when the latest launch is held back; and since when it leaves its turn to another process.
+    held_since: Option<u64>,
+    yields_since: Option<u64>,
     /// Time that is reserved and not settled; and what of it is of long launches.
     reserved_ns: u64,
     long_ns: u64,
@@ -67,6 +66,11 @@ const RECHECK_UNMEASURED_NS: u64 = 200_000;
 const RECHECK_GANG_NS: u64 = 200_000;
 /// So can work of other processes.
 const RECHECK_IDLE_NS: u64 = 10_000_000;
+/// A process of the container that has waited for this long has the next turn of what is lent. Without a least wait,
+/// queues of 2 ms and of 0.4 ms use 65 % of the device.
+const TURN_NS: u64 = PERIOD_NS / 2;
+/// It is left to it for this long: in that time it asks, if that is what it waits for.
+const YIELD_NS: u64 = 2 * RECHECK_NS;
 /// Work in flight for this long without a reached event may be waiting for the launch that waits for it.
 const STALL_NS: u64 = 2_000_000_000;
 const STALL_ESTIMATES: u64 = 8;
@@ -97,6 +101,8 @@ impl<'a> Admission<'a> {
             is_open: true,
             reopens_at: now,
             let_through: 0,
+            held_since: None,
+            yields_since: None,
             reserved_ns: 0,
             long_ns: 0,
             borrowed_ns: 0,
@@ -182,13 +188,18 @@ impl<'a> Admission<'a> {
     ) -> Option<u64> {
         self.shares.follow(now);
         // Whether the gate is open matters even for launches that are exempt: the size of their allowance depends on it.
-        let may_go = (self.opens(now, timeline, charging) || self.is_urgent(launch, now))
-            && !self.is_second(launch, now, timeline, charging);
+        let beside_ns = self.beside_ns(launch, charging);
+        let may_go = (self.opens(beside_ns, now, timeline, charging)
+            || self.is_urgent(launch, now))
+            && !self.is_second(launch, now, timeline, charging)
+            && !self.yields(beside_ns, now, timeline);
         if may_go || self.is_stalled(now, timeline) {
             self.launches += 1;
+            (self.held_since, self.yields_since) = (None, None);
             return None;
         }
         self.waits += 1;
+        self.held_since.get_or_insert(now);
         Some(self.recheck_at(now, timeline, charging))
     }
 
@@ -199,16 +210,23 @@ impl<'a> Admission<'a> {
     /// a few short streams would close the gate long before the device has work for a turn.
     ///
     /// The gate is also closed while a device that this one meets is in debt.
-    fn opens<E>(&mut self, now: u64, timeline: &mut Timeline<E>, charging: &Charging) -> bool {
+    fn opens<E>(
+        &mut self,
+        beside_ns: u64,
+        now: u64,
+        timeline: &mut Timeline<E>,
+        charging: &Charging,
+    ) -> bool {
         let others_at = self.gang.level_at(now);
         if !self.is_open && now < self.reopens_at && others_at > 0 {
             self.reopens_at = self.reopening(others_at, now);
         }
-        let mut opens = self.has_enough(others_at, now, timeline, charging);
+        let mut opens = self.has_enough(beside_ns, others_at, now, timeline, charging);
         if self.is_open && !opens {
             self.close_allowances(now, timeline);
             // Allowances are a large part of the little that may be borrowed at once.
-            opens = self.lent().is_some() && self.has_enough(others_at, now, timeline, charging);
+            opens = self.lent().is_some()
+                && self.has_enough(beside_ns, others_at, now, timeline, charging);
         }
         if self.is_open && !opens {
             self.reopens_at = self.reopening(others_at, now);
@@ -223,6 +241,7 @@ impl<'a> Admission<'a> {
     /// Returns whether there is enough for the gate to be open.
     fn has_enough<E>(
         &self,
+        beside_ns: u64,
         others_at: u64,
         now: u64,
         timeline: &mut Timeline<E>,
@@ -236,7 +255,7 @@ impl<'a> Admission<'a> {
             self.reserved_ns.saturating_sub(timeline.stuck_ns(now)).saturating_sub(back);
         // The owner of what is lent waits for all that the container has in flight: without this, 32 processes of low
         // priority with kernels of 0.4 ms leave `W5 training step`, 70, 51.
-        let siblings_ns = self.lent().map_or(0, |_| timeline.turns().siblings_left_ns());
+        let siblings_ns = self.lent().map_or(0, |_| timeline.turns().siblings_left_ns(beside_ns));
         let moving_ns = moving_ns.saturating_add(siblings_ns);
         let room = signed(self.shares.cap_ns()) - signed(moving_ns);
         let level = level.min(room);
@@ -244,6 +263,26 @@ impl<'a> Admission<'a> {
         let enough =
             if self.is_open || now >= self.reopens_at { level > 0 } else { level >= quantum };
         self.may_run && enough && others_at <= now || self.shares.share() == Share::FULL
+    }
+
+    /// Returns beside what a launch of what is lent may be in flight: a short one beside a long one of another process of
+    /// the container, for which an owner waits in any case. Otherwise the other process gets a launch in 10 s beside a
+    /// queue of kernels of 8 ms.
+    fn beside_ns(&self, launch: Launch, charging: &Charging) -> u64 {
+        let most_ns = self.shares.cap_ns();
+        let estimate = charging.costs().estimate(launch.signature);
+        if estimate.is_some_and(|ns| ns <= most_ns) { most_ns } else { u64::MAX }
+    }
+
+    /// Returns whether a launch of what is lent leaves its turn to another process of the container, whose launch has
+    /// been held back for longer, and could go. Otherwise of two processes with kernels of 40 ms one gets two in 10 s.
+    fn yields<E>(&mut self, beside_ns: u64, now: u64, timeline: &Timeline<E>) -> bool {
+        let since = self.held_since.unwrap_or(now).min(now.saturating_sub(TURN_NS));
+        let turns = timeline.turns();
+        let is_first = self.lent().is_none()
+            || turns.have_siblings_longer(beside_ns)
+            || !turns.have_siblings_held_before(since);
+        !is_first && now.saturating_sub(*self.yields_since.get_or_insert(now)) < YIELD_NS
     }
 
     /// Returns when a closed gate opens: its device then holds a quantum, and no device that it meets is in debt.
@@ -347,54 +386,5 @@ impl<'a> Admission<'a> {
         if reserved.is_collective && self.shares.share() != Share::FULL {
             self.gang.ends(end, now);
         }
-    }
-
-    /// Takes what is reserved for work before it is in flight.
-    fn reserve(&mut self, ns: u64, now: u64) {
-        self.reserved_ns = self.reserved_ns.saturating_add(ns);
-        self.shares.charge(ns, now);
-    }
-
-    /// Gives back what was reserved for nothing.
-    pub(crate) fn release(&mut self, ns: u64) {
-        self.reserved_ns = self.reserved_ns.saturating_sub(ns);
-        self.shares.refund(ns);
-    }
-
-    /// The launch is settled with others: not as a long one.
-    pub(crate) fn forget_long(&mut self, reserved: Reserved) {
-        let long_ns = if reserved.long.is_some() { reserved.ns } else { 0 };
-        self.long_ns = self.long_ns.saturating_sub(long_ns);
-    }
-
-    /// Replaces the reservation of a launch by nothing.
-    pub(crate) fn release_launch(&mut self, reserved: Reserved, now: u64) {
-        match reserved.long {
-            Some(_) => self.settle_launch(reserved, Due::default(), now),
-            None => self.release(reserved.ns),
-        }
-    }
-
-    /// Replaces the reservation of a launch by what is due.
-    pub(crate) fn settle_launch(&mut self, reserved: Reserved, due: Due, now: u64) {
-        self.forget_long(reserved);
-        let lent = reserved.long.unwrap_or_else(|| self.lent());
-        self.settle_at(reserved.ns, lent, due, now);
-    }
-
-    /// Replaces a reservation by what is due.
-    pub(crate) fn settle(&mut self, reserved_ns: u64, due: Due, now: u64) {
-        self.settle_at(reserved_ns, self.lent(), due, now);
-    }
-
-    fn settle_at(&mut self, reserved_ns: u64, lent: Lent, due: Due, now: u64) {
-        self.reserved_ns = self.reserved_ns.saturating_sub(reserved_ns);
-        if let Some(part) = lent {
-            let guaranteed = self.limit.guaranteed().map_or(0, Share::parts).min(part.parts());
-            let beyond = u64::from(part.parts() - guaranteed);
-            let borrowed_ns = scaled(due.ns, beyond, part.parts().into());
-            self.borrowed_ns = self.borrowed_ns.saturating_add(borrowed_ns);
-        }
-        self.shares.settle(reserved_ns, lent, due, now);
     }
 }

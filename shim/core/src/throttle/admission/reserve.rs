@@ -1,4 +1,4 @@
-//! What is reserved for an admitted launch, and the allowance for small ones after it.
+//! What is reserved for an admitted launch, the allowance for small ones after it, and what replaces both.
 
 use std::sync::Arc;
 
@@ -6,12 +6,12 @@ use super::{Admission, bucket::PERIOD_NS};
 use crate::{
     throttle::{
         allowance::{Allowance, Taken},
-        charging::Charging,
+        charging::{Charging, settlement::Due},
         signature::{Launch, Meeting},
         timeline::{
             Timeline,
             stream::{AllowanceEntry, Lent, Reserved, Stream, StreamId},
-            turns::lending::ACTIVE_NS,
+            turns::{lending::ACTIVE_NS, scaled},
         },
     },
     units::Share,
@@ -107,7 +107,6 @@ impl Admission<'_> {
         if reserved.unmeasured {
             reserved.ns = launch.first_ns << others;
         }
-        reserved.long = self.long(reserved.ns);
         self.launches += 1;
         self.reserve(reserved.ns, now);
         self.note_long(reserved);
@@ -152,12 +151,10 @@ impl Admission<'_> {
             }
         };
         self.unmeasured = self.unmeasured.saturating_add(u64::from(unmeasured));
-        Reserved { signature, ns, long: self.long(ns), unmeasured, is_collective }
-    }
-
-    /// What a launch of this length costs, if it is long: at the part that is lent now.
-    fn long(&self, ns: u64) -> Option<Lent> {
-        (ns > ACTIVE_NS).then_some(self.shares.lent())
+        // A long launch costs what is lent now. If one of unknown length did, then in the pauses of an owner of 65 %, one of
+        // 1 s each would cost the owner 8 points.
+        let long = (ns > ACTIVE_NS && !unmeasured).then_some(self.shares.lent());
+        Reserved { signature, ns, long, unmeasured, is_collective }
     }
 
     const fn note_long(&mut self, reserved: Reserved) {
@@ -170,5 +167,57 @@ impl Admission<'_> {
         let allowances = timeline.streams().iter().flat_map(|stream| &stream.allowances);
         let open = allowances.filter(|entry| entry.open).count().max(2);
         ALLOWANCE_NS.min(self.shares.period_ns() / (4 * open as u64))
+    }
+
+    /// Takes what is reserved for work before it is in flight.
+    fn reserve(&mut self, ns: u64, now: u64) {
+        self.reserved_ns = self.reserved_ns.saturating_add(ns);
+        self.shares.charge(ns, now);
+    }
+
+    /// Gives back what was reserved for nothing.
+    pub(crate) fn release(&mut self, ns: u64) {
+        self.reserved_ns = self.reserved_ns.saturating_sub(ns);
+        self.shares.refund(ns);
+    }
+
+    /// The launch is settled with others: not as a long one.
+    pub(crate) fn forget_long(&mut self, reserved: Reserved) {
+        let long_ns = if reserved.long.is_some() { reserved.ns } else { 0 };
+        self.long_ns = self.long_ns.saturating_sub(long_ns);
+    }
+
+    /// Replaces the reservation of a launch by nothing.
+    pub(crate) fn release_launch(&mut self, reserved: Reserved, now: u64) {
+        match reserved.long {
+            Some(_) => self.settle_launch(reserved, Due::default(), now),
+            None => self.release(reserved.ns),
+        }
+    }
+
+    /// Replaces the reservation of a launch by what is due.
+    pub(crate) fn settle_launch(&mut self, reserved: Reserved, due: Due, now: u64) {
+        self.forget_long(reserved);
+        let lent = reserved.long.unwrap_or_else(|| self.lent());
+        self.settle_at(reserved.ns, lent, due, now);
+    }
+
+    /// Replaces a reservation by what is due.
+    pub(crate) fn settle(&mut self, reserved_ns: u64, due: Due, now: u64) {
+        self.settle_at(reserved_ns, self.lent(), due, now);
+    }
+
+    fn settle_at(&mut self, reserved_ns: u64, lent: Lent, due: Due, now: u64) {
+        self.reserved_ns = self.reserved_ns.saturating_sub(reserved_ns);
+        if let Some(part) = lent {
+            let guaranteed = self.limit.guaranteed().map_or(0, Share::parts).min(part.parts());
+            let beyond = u64::from(part.parts() - guaranteed);
+            let borrowed_ns = scaled(due.ns, beyond, part.parts().into());
+            self.borrowed_ns = self.borrowed_ns.saturating_add(borrowed_ns);
+        }
+        self.shares.settle(reserved_ns, lent, due, now);
+        if !self.may_run {
+            self.shares.repays(due, lent, now);
+        }
     }
 }

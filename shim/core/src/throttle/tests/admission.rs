@@ -63,6 +63,37 @@ fn what_is_in_flight_when_the_owner_comes_back_is_paid_for_by_the_guarantee() {
     assert!(bucket.level(NOW).abs_diff(level) < 1_000, "nothing is in flight");
 }
 
+/// It was admitted when the owner paused.
+#[test]
+fn a_launch_of_unknown_length_is_paid_for_by_who_works_when_it_ends() {
+    let paid = |limit: ComputeLimit, comes_back: bool, due_ns| {
+        let word = Word::default();
+        let mut admission = Admission::new(Bucket::new(&word, limit.share()), NOW);
+        let (mut timeline, charging) = (Timeline::<usize>::new(NOW), Charging::default());
+        let (stream, allowance) = (timeline.register(NOW), Arc::default());
+        admission.set_limit(limit);
+        admission.lend(Some(Share::FULL), NOW);
+        // Nothing is saved up.
+        let full = Bucket::new(&word, Share::FULL);
+        full.charge(u64::try_from(full.level(NOW)).unwrap(), NOW);
+        let launch = Launch::kernel(BIG);
+        let permit = admission.admit(stream, &allowance, launch, NOW, &mut timeline, &charging);
+        if comes_back {
+            admission.gives_back(NOW);
+            admission.lend(limit.guaranteed(), NOW);
+        }
+        let due = Due { own_ns: due_ns, ns: due_ns };
+        admission.settle_launch(permit.reserved, due, NOW);
+        Bucket::new(&word, Share::FULL).holds_at(0, NOW) - NOW
+    };
+    let ms = |limit, comes_back, ms| paid(limit, comes_back, ms * MS).div_ceil(MS);
+    let burst = ComputeLimit::burst(Share::from_percent(10).unwrap(), Share::FULL);
+    assert_eq!((ms(burst, false, 1_000), ms(burst, true, 1_000)), (1_000, 10_000));
+    let low = ComputeLimit::low_priority(Share::FULL);
+    assert_eq!((ms(low, false, 1_000), ms(low, true, 80)), (1_000, 80));
+    assert_eq!(ms(low, true, 1_000), 80 + 920 * 25, "the owner makes up for 80 ms");
+}
+
 /// All that it may borrow, beside a container that is idle.
 fn borrower(word: &Word) -> Bench<'_> {
     let mut process = Bench::new(word, 30);
@@ -93,6 +124,46 @@ fn what_is_lent_to_a_container_is_in_flight_once_whatever_its_processes() {
     process.meter.look([in_flight].into_iter(), NOW + 2 * MS);
     process.now = NOW + 2 * MS;
     assert!(!process.launch(Launch::kernel(KERNEL)), "the owner would wait for both");
+}
+
+/// Beside a sibling with 2 ms in flight, 1 ms more than the owner may have to wait for. `KERNEL` takes 10 us, `BIG` 2 ms.
+#[test]
+fn a_short_launch_goes_beside_a_long_one_of_a_sibling_and_a_long_one_does_not() {
+    let beside = |in_flight_ns: u64| {
+        let word = Word::default();
+        let mut process = borrower(&word);
+        process.run(Launch::kernel(KERNEL), 10_000);
+        process.run(Launch::kernel(BIG), 2 * MS);
+        let sibling = |ns, since| {
+            let report = UsageReport::new(ns, 0, since);
+            PeerReport { page: 1, limit: None, key: 1, report }
+        };
+        process.meter.look([sibling(0, None)].into_iter(), process.now);
+        process.now += 100 * MS;
+        let begun = sibling(in_flight_ns, Some(process.now));
+        process.meter.look([begun].into_iter(), process.now);
+        [KERNEL, BIG].map(|function| process.ask(Launch::kernel(function)).is_some())
+    };
+    assert_eq!(beside(2 * MS), [true, false]);
+    assert_eq!(beside(MS), [false, false], "there is no room");
+}
+
+#[test]
+fn a_launch_waits_for_a_sibling_that_was_held_back_before() {
+    let word = Word::default();
+    let mut process = borrower(&word);
+    process.run(Launch::kernel(KERNEL), 10_000);
+    let held = UsageReport::new(MS, 0, None).with_held_back(true);
+    let sibling = PeerReport { page: 1, limit: None, key: 1, report: held };
+    let mut goes = |ms: u64| {
+        process.now = NOW + ms * MS;
+        process.meter.look([sibling].into_iter(), process.now);
+        process.ask(Launch::kernel(KERNEL)).is_some()
+    };
+    assert!(goes(1), "it has just begun to wait");
+    assert!(goes(10));
+    assert!(!goes(12) && !goes(13), "it is its turn");
+    assert!(goes(15), "it waits for something else");
 }
 
 proptest! {

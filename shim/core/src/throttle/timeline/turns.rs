@@ -233,10 +233,26 @@ impl Turns {
         [rest, least, container]
     }
 
-    /// What the other processes of the container have in flight.
-    pub(crate) fn siblings_left_ns(&self) -> u64 {
+    /// What each other process of the container has in flight.
+    fn siblings_left(&self) -> impl Iterator<Item = u64> {
         let siblings = self.peers.iter().filter(|peer| peer.is_own && peer.is_in_flight);
-        siblings.map(|peer| u64::try_from(peer.left_ns[0]).unwrap_or(0)).sum()
+        siblings.map(|peer| u64::try_from(peer.left_ns[0]).unwrap_or(0))
+    }
+
+    /// What those have in flight together that have at most `most_ns`.
+    pub(crate) fn siblings_left_ns(&self, most_ns: u64) -> u64 {
+        self.siblings_left().filter(|left_ns| *left_ns <= most_ns).sum()
+    }
+
+    /// Returns whether one of them has more.
+    pub(crate) fn have_siblings_longer(&self, most_ns: u64) -> bool {
+        self.siblings_left().any(|left_ns| left_ns > most_ns)
+    }
+
+    /// Returns whether a launch of another process of the container has been held back since before a time.
+    pub(crate) fn have_siblings_held_before(&self, since: u64) -> bool {
+        let siblings = self.peers.iter().filter(|peer| peer.is_own);
+        siblings.filter_map(|peer| peer.held_since).any(|at| at < since)
     }
 
     /// The longest time that a process waits for a turn and nothing else. If what lasts longer counted with its least

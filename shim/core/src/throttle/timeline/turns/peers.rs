@@ -49,6 +49,8 @@ pub(crate) struct Peer {
     /// Since when a thread of it has been waiting, or may have had a long launch in flight, and nothing has changed;
     /// `None` if none does.
     pub(crate) waits_since: Option<u64>,
+    /// Since when its latest launch has been held back, at the longest.
+    pub(crate) held_since: Option<u64>,
     pub(crate) seen_at: u64,
 }
 
@@ -152,6 +154,7 @@ impl Peer {
             there_ns: 0,
             is_in_flight,
             waits_since: None,
+            held_since: None,
             seen_at: now,
         }
     }
@@ -204,6 +207,7 @@ impl Peer {
         let begins = self.waits_since.filter(|_| report.work == self.work).unwrap_or(now);
         let waits = report.waits() || report.is_held_back() || report.may_be_long();
         self.waits_since = waits.then_some(begins);
+        self.held_since = report.is_held_back().then_some(begins);
         let waits = self.waits_since.is_some_and(|since| now.saturating_sub(since) < WAITING_NS);
         let has_more = report.work != self.work || left_ns > 0;
         // Work in flight of which nothing is seen may have ended without the process having looked.
