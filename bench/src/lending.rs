@@ -8,6 +8,7 @@ mod false_reports;
 mod groups;
 mod mixes;
 mod requests;
+mod scene;
 mod siblings;
 mod side;
 
@@ -25,7 +26,7 @@ pub fn run(_: &Files, effort: Effort, report: &mut Report) -> Result {
     mixes::run(if is_quick { 2 } else { 6 }, is_quick, report);
     requests::run(if is_quick { 6 } else { 60 }, is_quick, report);
     false_reports::run(if is_quick { 2 } else { 8 }, report);
-    siblings::run(if is_quick { 2 } else { 10 }, is_quick, report);
+    siblings::run(if is_quick { 2 } else { 4 }, is_quick, report);
     attacks::cured(if is_quick { 2 } else { 8 }, report);
     Ok(())
 }

@@ -10,7 +10,6 @@ mod held;
 mod killed;
 mod long;
 mod owners;
-pub(super) mod scene;
 mod switching;
 
 use crate::report::Report;

@@ -4,7 +4,7 @@
 
 use std::{cell::Cell, rc::Rc};
 
-use super::attacks::scene::{Actor, MS, US, all, launch};
+use super::scene::{Actor, MS, US, all, launch};
 use super::side::{LOW, burst, fixed};
 use crate::report::Report;
 use crate::simulator::program::{Act, Program, repeat};

@@ -1,6 +1,6 @@
 //! A container whose peers' pages report work that they do not do: what the meter charges is lowered by that.
 
-use super::scene::{Actor, MS, actor, shares};
+use crate::lending::scene::{Actor, MS, actor, shares};
 use crate::lending::side::{LOW, SHORT, burst, fixed};
 use crate::report::Report;
 use crate::simulator::{Flaps, Page, Says};

@@ -1,6 +1,6 @@
 //! Containers of many processes: each has a meter, and each may have borrowed work in flight.
 
-use super::scene::{Actor, MS, US, actor, all, crowd, launch};
+use crate::lending::scene::{Actor, MS, US, actor, all, crowd, launch};
 use crate::lending::side::{LOW, burst, fixed};
 use crate::report::Report;
 use crate::simulator::program::{Act, Program, repeat, rounds};

@@ -1,6 +1,6 @@
 //! Pages whose bits come and go, at any pace: two honest containers beside them, and one of low priority.
 
-use super::scene::{Actor, MS, US, actor, shares};
+use crate::lending::scene::{Actor, MS, US, actor, shares};
 use crate::lending::side::{LOW, SHORT, burst, fixed, percent};
 use crate::report::Report;
 use crate::simulator::{Flaps, Page, Says};

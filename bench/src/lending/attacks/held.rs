@@ -1,6 +1,6 @@
 //! Processes of a container whose only work waits for the host: what another process of the same container gains.
 
-use super::scene::{Actor, MS, US, actor, launch, shares};
+use crate::lending::scene::{Actor, MS, US, actor, launch, shares};
 use crate::lending::side::fixed;
 use crate::report::Report;
 use crate::simulator::program::{Act, Program};

@@ -1,7 +1,7 @@
 //! Processes that are killed: in a wait, with a launch held back, with borrowed work, with work that may be long. What is
 //! left of them must not keep what their container leaves from being lent for ever, and takes nothing from an owner.
 
-use super::scene::{Actor, MS, US, actor, all_after, launch, shares};
+use crate::lending::scene::{Actor, MS, US, actor, all_after, launch, shares};
 use crate::lending::side::{LOW, SHORT, burst, fixed};
 use crate::report::Report;
 use crate::simulator::program::{Act, Program, repeat, rounds};

@@ -1,6 +1,6 @@
 //! Long launches in the pauses of an owner, under the name of short ones too.
 
-use super::scene::{MS, US, all, crowd, launch};
+use crate::lending::scene::{MS, US, all, crowd, launch};
 use crate::lending::side::{LOW, burst, fixed};
 use crate::report::Report;
 use crate::simulator::program::{Act, Program, repeat, rounds};

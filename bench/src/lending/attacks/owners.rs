@@ -1,7 +1,7 @@
 //! Owners with a fixed share beside one that borrows what no container is guaranteed: they are to have what they have beside the
 //! same one with its share fixed, or their guarantee.
 
-use super::scene::{actor, all};
+use crate::lending::scene::{actor, all};
 use crate::lending::side::{KINDS, LOW, SHORT, burst, fixed};
 use crate::report::Report;
 

@@ -1,7 +1,7 @@
 //! A borrower whose accomplice makes what is lent come and go: what it reserves at one share is not to come back at
 //! another.
 
-use super::scene::{Actor, MS, US, shares};
+use crate::lending::scene::{Actor, MS, US, shares};
 use crate::lending::side::{fixed, percent};
 use crate::report::Report;
 use crate::simulator::program::{Act, Kernel, repeat};

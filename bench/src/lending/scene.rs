@@ -10,13 +10,13 @@ use gpucap_core::sync::Word;
 use gpucap_core::throttle::{DEVICE_WORDS, DeviceWords};
 use gpucap_core::units::ComputeLimit;
 
-pub(in crate::lending) const US: u64 = 1_000;
-pub(in crate::lending) const MS: u64 = 1_000_000;
+pub(super) const US: u64 = 1_000;
+pub(super) const MS: u64 = 1_000_000;
 
 /// A container.
-pub(in crate::lending) struct Actor {
-    pub(in crate::lending) processes: Vec<Threads>,
-    pub(in crate::lending) limit: ComputeLimit,
+pub(super) struct Actor {
+    pub(super) processes: Vec<Threads>,
+    pub(super) limit: ComputeLimit,
 }
 
 pub(super) fn actor(kind: &str, limit: ComputeLimit) -> Actor {
@@ -33,15 +33,15 @@ pub(super) fn crowd(
     Actor { processes, limit }
 }
 
-pub(in crate::lending) fn launch(function: u64, ns: u64) -> Act {
+pub(super) fn launch(function: u64, ns: u64) -> Act {
     Act::Launch { stream: 0, kernel: Kernel::new(function, ns) }
 }
 
 /// What a container got.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::lending) struct Got {
+pub(super) struct Got {
     /// In percent of the time after the warm-up.
-    pub(in crate::lending) share: f64,
+    pub(super) share: f64,
     /// For how much of the time it did nothing, from 0 to 1.
     paused: f64,
 }
@@ -61,7 +61,7 @@ pub(super) fn shares(actors: Vec<Actor>, pages: &[Page], seconds: u64) -> Vec<f6
 }
 
 /// What each got.
-pub(in crate::lending) fn all(actors: Vec<Actor>, pages: &[Page], seconds: u64) -> Vec<Got> {
+pub(super) fn all(actors: Vec<Actor>, pages: &[Page], seconds: u64) -> Vec<Got> {
     all_after(WARM_UP_NS, actors, pages, seconds)
 }
 
