@@ -43,6 +43,8 @@ pub(crate) struct Admission<'a> {
     /// Since when the latest launch is held back; and since when it leaves its turn to another process.
     held_since: Option<u64>,
     yields_since: Option<u64>,
+    /// When an owner came back the latest time, and what part of the device that left.
+    came_back: Option<(u64, Option<Share>)>,
     /// Time that is reserved and not settled; and what of it is of long launches.
     reserved_ns: u64,
     long_ns: u64,
@@ -103,6 +105,7 @@ impl<'a> Admission<'a> {
             let_through: 0,
             held_since: None,
             yields_since: None,
+            came_back: None,
             reserved_ns: 0,
             long_ns: 0,
             borrowed_ns: 0,
@@ -135,9 +138,10 @@ impl<'a> Admission<'a> {
         self.shares.lend(part, self.short_ns(), now);
     }
 
-    /// Records that the owner of what is lent has come back: what of it is in flight still is paid for out of the
-    /// guarantee, if there is one.
-    pub(crate) fn gives_back(&mut self, now: u64) {
+    /// Records that the owner of what is lent has come back, which leaves this part: what of it is in flight still is paid
+    /// for out of the guarantee, if there is one.
+    pub(crate) fn gives_back(&mut self, part: Option<Share>, now: u64) {
+        self.came_back = Some((now, part));
         if self.limit.guaranteed().is_some() {
             self.shares.gives_back(self.short_ns(), now);
         }

@@ -151,9 +151,9 @@ impl Admission<'_> {
             }
         };
         self.unmeasured = self.unmeasured.saturating_add(u64::from(unmeasured));
-        // A long launch costs what is lent now. If one of unknown length did, then in the pauses of an owner of 65 %, one of
-        // 1 s each would cost the owner 8 points.
-        let long = (ns > ACTIVE_NS && !unmeasured).then_some(self.shares.lent());
+        // A long launch out of a guarantee costs what is lent now: it is expected to end within the pause.
+        let is_long = ns > ACTIVE_NS && !unmeasured && self.limit.guaranteed().is_some();
+        let long = is_long.then_some(self.shares.lent());
         Reserved { signature, ns, long, unmeasured, is_collective }
     }
 
@@ -198,13 +198,20 @@ impl Admission<'_> {
     /// Replaces the reservation of a launch by what is due.
     pub(crate) fn settle_launch(&mut self, reserved: Reserved, due: Due, now: u64) {
         self.forget_long(reserved);
-        let lent = reserved.long.unwrap_or_else(|| self.lent());
-        self.settle_at(reserved.ns, lent, due, now);
+        match reserved.long {
+            Some(lent) => self.settle_at(reserved.ns, lent, due, now),
+            None => self.settle(reserved.ns, due, now),
+        }
     }
 
-    /// Replaces a reservation by what is due.
+    /// Replaces a reservation by what is due. What was in flight when an owner came back is paid for as it was to be then.
     pub(crate) fn settle(&mut self, reserved_ns: u64, due: Due, now: u64) {
-        self.settle_at(reserved_ns, self.lent(), due, now);
+        let lent = self.lent();
+        self.settle_at(reserved_ns, lent, due, now);
+        let began = now.saturating_sub(due.ns);
+        if let Some((_, part)) = self.came_back.filter(|(at, _)| *at >= began) {
+            self.shares.repays(due, lent, part, now);
+        }
     }
 
     fn settle_at(&mut self, reserved_ns: u64, lent: Lent, due: Due, now: u64) {
@@ -216,8 +223,5 @@ impl Admission<'_> {
             self.borrowed_ns = self.borrowed_ns.saturating_add(borrowed_ns);
         }
         self.shares.settle(reserved_ns, lent, due, now);
-        if !self.may_run {
-            self.shares.repays(due, lent, now);
-        }
     }
 }

@@ -179,13 +179,17 @@ impl<'a> Shares<'a> {
         }
     }
 
-    /// Counts a launch of low priority anew that was done when an owner had come back: what is longer than the owner
-    /// makes up for. It had half of the device, and may have saved two periods of it. `lent` is what was lent when it was reserved.
-    pub(crate) fn repays(&self, due: Due, lent: Option<Share>, now: u64) {
-        let Some(part) = Share::from_percent(REPAID_PERCENT) else { return };
+    /// Counts anew what was due for work in flight when an owner came back: at the part that this left. Of low priority,
+    /// which had none: what is longer than the owner makes up for. It had half of the device, and may have saved two periods
+    /// of it. `lent` is what was lent when it was settled.
+    pub(crate) fn repays(&self, due: Due, lent: Option<Share>, left: Option<Share>, now: u64) {
+        let (part, free_ns) = match left {
+            Some(part) => (Some(part), 0),
+            None => (Share::from_percent(REPAID_PERCENT), 4 * PERIOD_NS),
+        };
         for (bucket, ns) in [(self.container(lent), due.ns), (self.own(lent), due.own_ns)] {
-            let late_ns = ns.saturating_sub(4 * PERIOD_NS);
-            if part < bucket.share() {
+            if let Some(part) = part.filter(|part| *part < bucket.share()) {
+                let late_ns = ns.saturating_sub(free_ns);
                 bucket.with_share(part).charge_anew(late_ns, bucket.share(), now);
             }
         }

@@ -22,9 +22,9 @@ impl<E> Meter<'_, E> {
     /// `W5 training step`, 70, gets 2 points less beside `W1 10 us kernels`, 30, where both borrow.
     fn give_back(&mut self, now: u64) {
         let Self { admission, timeline, .. } = self;
-        let lent = admission.lent();
-        if lent.is_some() && timeline.turns().available(0, now) < lent {
-            admission.gives_back(now);
+        let (lent, part) = (admission.lent(), timeline.turns().available(0, now));
+        if lent.is_some() && part < lent {
+            admission.gives_back(part, now);
         }
     }
 

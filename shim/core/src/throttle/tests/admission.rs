@@ -51,7 +51,7 @@ fn what_is_in_flight_when_the_owner_comes_back_is_paid_for_by_the_guarantee() {
     let (charging, stream) = (Charging::default(), timeline.register(NOW));
     let launch = Launch { first_ns: MS, ..Launch::kernel(BIG) };
     let permit = admission.admit_unheld(stream, launch, NOW, &timeline, &charging);
-    admission.gives_back(NOW);
+    admission.gives_back(Share::from_percent(30), NOW);
     // The launch was 1 ms of it.
     let level = bucket.level(NOW);
     assert!((4_999_000..=5_000_000).contains(&level), "{level}");
@@ -59,7 +59,7 @@ fn what_is_in_flight_when_the_owner_comes_back_is_paid_for_by_the_guarantee() {
     assert_eq!(admission.reserved_ns(), 0);
     let level = bucket.level(NOW);
     assert!((5_999_000..=6_000_000).contains(&level), "{level}");
-    admission.gives_back(NOW);
+    admission.gives_back(Share::from_percent(30), NOW);
     assert!(bucket.level(NOW).abs_diff(level) < 1_000, "nothing is in flight");
 }
 
@@ -79,8 +79,9 @@ fn a_launch_of_unknown_length_is_paid_for_by_who_works_when_it_ends() {
         let launch = Launch::kernel(BIG);
         let permit = admission.admit(stream, &allowance, launch, NOW, &mut timeline, &charging);
         if comes_back {
-            admission.gives_back(NOW);
-            admission.lend(limit.guaranteed(), NOW);
+            admission.gives_back(limit.guaranteed(), NOW);
+            // It pauses again.
+            admission.lend(Some(Share::FULL), NOW);
         }
         let due = Due { own_ns: due_ns, ns: due_ns };
         admission.settle_launch(permit.reserved, due, NOW);
