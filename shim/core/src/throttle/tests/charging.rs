@@ -3,17 +3,18 @@
 
 use proptest::prelude::*;
 
-use super::desk::{KERNEL, NOW};
+use super::desk::{Bench, KERNEL, MS, NOW};
 use crate::{
     sync::Word,
     throttle::{
-        Signature,
+        Launch, PeerReport, Reached, Signature, UsageReport,
         charging::{
             Charging,
             time_account::{TimeAccount, WORDS},
         },
         timeline::{outcome::Measured, stream::Reserved, turns::Turns},
     },
+    units::{ComputeLimit, Share},
 };
 
 const OTHER: Signature = Signature::kernel(8, 64);
@@ -83,4 +84,29 @@ proptest! {
         let expected = if own_parts == 8 { took_ns } else { operation.own_ns };
         prop_assert_eq!(done.work_ns, expected);
     }
+}
+
+/// A page of 30 % reports work, and takes it back in each eighth kernel. The kernels of this process take turns too.
+#[test]
+fn work_that_is_taken_back_gives_away_no_more_than_the_share_of_its_page() {
+    let word = Word::default();
+    let mut bench = Bench::new(&word, 100);
+    let limit = Share::from_percent(30).map(ComputeLimit::fixed);
+    let mut busy_ns = 0;
+    for number in 0..5_000_u64 {
+        let takes = if number % 2 == 0 { 2 * MS / 3 } else { 2 * MS };
+        let work = if number % 8 == 7 { 5 * MS } else { 10 * MS };
+        let report = UsageReport::new(work, number, Some(NOW));
+        let peer = PeerReport { page: 7, limit, key: 7, report };
+        bench.meter.look([peer].into_iter(), bench.now);
+        let permit = bench.ask(Launch::kernel(KERNEL)).unwrap();
+        let pair = bench.card.pair(Reached::At(bench.now), Reached::At(bench.now + takes));
+        bench.meter.launched(permit, bench.now, pair, &mut bench.card);
+        (bench.now, busy_ns) = (bench.now + takes, busy_ns + takes);
+        bench.meter.look([peer].into_iter(), bench.now);
+        bench.meter.settle_finished(bench.now, &mut bench.card);
+    }
+    let given_ns = busy_ns - bench.meter.totals().busy_ns;
+    let most_ns = ((bench.now - NOW) * 9 / 8 + 200 * MS) * 30 / 100;
+    assert!(given_ns <= most_ns + most_ns / 100 + 1_100_000, "{given_ns} of {most_ns}");
 }

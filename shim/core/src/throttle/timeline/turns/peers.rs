@@ -183,12 +183,10 @@ impl Peer {
                 self.was_ahead_ns -= ahead;
                 self.ahead_ns = self.ahead_ns.saturating_add(ahead);
                 let [left_ns, most_ns] = self.left_ns;
-                let left_ns = left_ns.saturating_sub_unsigned(less);
-                let most_ns = most_ns.saturating_sub_unsigned(less - ahead);
-                // It has had what it was given.
-                let less = less.saturating_sub(left_ns.min(0).unsigned_abs());
-                page.refund([less, less.saturating_sub(ahead)]);
-                self.left_ns = [left_ns.max(0), most_ns.max(0)];
+                let (left_ns, left_back) = taken_back(left_ns, less);
+                let (most_ns, most_back) = taken_back(most_ns, less - ahead);
+                page.refund([left_back, most_back]);
+                self.left_ns = [left_ns, most_ns];
             }
         }
         let counts = self.beyond_ns.min(page.allowed_ns);
@@ -250,6 +248,14 @@ impl Peer {
             (self.ahead_ns, self.was_ahead_ns) = (0, 0);
         }
     }
+}
+
+/// Takes `ns` back from what a peer had left. Returns what is left, and how much of it came back: what it had been given,
+/// and more, remains. Without that, a report that is taken back now and then would let a peer be given a tenth more than
+/// its share, at most.
+fn taken_back(left_ns: i64, ns: u64) -> (i64, u64) {
+    let back = u64::try_from(left_ns).unwrap_or(0).min(ns);
+    (left_ns.saturating_sub_unsigned(back), back)
 }
 
 pub(crate) fn signed(ns: u64) -> i64 {
