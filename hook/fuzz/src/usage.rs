@@ -48,7 +48,7 @@ pub fn usage(bytes: &[u8]) {
     meter.settle_all(now, &mut Card);
     let charged_ns = meter.totals().busy_ns;
     assert!(charged_ns <= busy_ns, "charged {charged_ns} of {busy_ns}");
-    // A page counts at its share of 9/8 of the time, and of at most 200 ms that are taken as saved; beside it, reports that are
+    // A page counts at its share of 9/8 of the time, and of 200 ms that are taken as saved; beside it, reports that are
     // late and rounding, for which the tests of `turns` allow as much.
     let shares: u64 = reported.map(u64::from).iter().sum();
     let given_ns = ((now - START) * 9 / 8 + 200_000_000) * shares / 100;

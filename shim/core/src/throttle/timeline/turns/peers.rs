@@ -66,9 +66,7 @@ const MOST_LEFT_NS: u64 = 10_000_000_000;
 /// paid off.
 const SAVED_NS: u64 = 4_000_000_000;
 /// A new container begins with this much credit: short-lived processes do not get fresh trust each time.
-const SAVED_AT_FIRST_NS: u64 = 100_000_000;
-/// What it may have been given at most of that: what it is given in the mean later comes on top.
-const SAVED_MOST_NS: u64 = 100_000_000;
+const SAVED_AT_FIRST_NS: u64 = 200_000_000;
 
 impl Page {
     pub(crate) fn new(published: &PeerReport, now: u64) -> Self {
@@ -103,9 +101,9 @@ impl Page {
         let more = alone(passed.saturating_sub(there)) + beside(there.min(passed));
         let more = more.saturating_add(more / LATE_PARTS);
         let saved_ns = limit.share().of(SAVED_NS);
-        self.allowed_ns = self.allowed_ns.saturating_add(more).min(saved_ns);
-        let most_allowed_ns = self.most_allowed_ns.saturating_add(more);
-        self.most_allowed_ns = most_allowed_ns.min(limit.share().of(SAVED_MOST_NS));
+        for credit in [&mut self.allowed_ns, &mut self.most_allowed_ns] {
+            *credit = credit.saturating_add(more).min(saved_ns);
+        }
     }
 
     /// Returns whether its container is taken to have work, for a launch of `launch_ns` that would run in its time.
@@ -246,8 +244,7 @@ impl Peer {
     /// Demand that remained when it had no more work in flight was given between two looks.
     pub(crate) fn settle(&mut self) {
         if !self.is_in_flight {
-            // What it was given beyond what counted at most stays counted.
-            (self.left_ns, self.beyond_ns) = ([0, self.left_ns[1].min(0)], 0);
+            (self.left_ns, self.beyond_ns) = ([0; 2], 0);
             (self.ahead_ns, self.was_ahead_ns) = (0, 0);
         }
     }
