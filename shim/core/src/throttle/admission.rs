@@ -204,7 +204,10 @@ impl<'a> Admission<'a> {
         }
         self.waits += 1;
         self.held_since.get_or_insert(now);
-        Some(self.recheck_at(now, timeline, charging))
+        // The bucket holds enough while a turn is left to another process.
+        let yields_until = self.yields_since.map_or(0, |since| since.saturating_add(YIELD_NS));
+        let until = self.recheck_at(now, timeline, charging);
+        Some(until.max(yields_until.min(now.saturating_add(RECHECK_UNMEASURED_NS))))
     }
 
     /// Returns whether the gate is open. A thread that slept until the bucket should have held a quantum goes with
