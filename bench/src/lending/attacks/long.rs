@@ -84,7 +84,7 @@ pub(super) fn run(seconds: u64, report: &mut Report) {
     cured(seconds, report);
     for (period, work) in [(10 * MS, 6 * MS), (20 * MS, 14 * MS), (40 * MS, 28 * MS)] {
         for ns in [MS / 5, MS, 2 * MS, 8 * MS, 40 * MS, 200 * MS, 1_000 * MS] {
-            // A fixed limit of what nobody is guaranteed costs the owner as much, by kernels that long.
+            // A fixed limit of what is not guaranteed costs the owner as much, by kernels that long.
             let rest = if ns < 200 * MS { 10 } else { 100 - share_of(period, work) };
             for (how, attack) in attacks {
                 one(seconds, report, [period, work, ns], rest, how, attack);
