@@ -282,7 +282,7 @@ impl<'a> Admission<'a> {
     }
 
     /// Returns whether a launch of what is lent leaves its turn to another process of the container, whose launch has
-    /// been held back for longer, and could go. Otherwise of two processes with kernels of 40 ms one gets two in 10 s.
+    /// been held back for longer. Otherwise of two processes with kernels of 40 ms one gets two in 10 s.
     fn yields<E>(&mut self, beside_ns: u64, now: u64, timeline: &Timeline<E>) -> bool {
         let since = self.held_since.unwrap_or(now).min(now.saturating_sub(TURN_NS));
         let turns = timeline.turns();

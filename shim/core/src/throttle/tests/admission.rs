@@ -165,6 +165,7 @@ fn a_launch_waits_for_a_sibling_that_was_held_back_before() {
     assert!(goes(10));
     assert!(!goes(12) && !goes(13), "it is its turn");
     assert!(goes(15), "it waits for something else");
+    assert!(goes(10_020), "it may have been stopped");
 }
 
 proptest! {

@@ -205,8 +205,9 @@ impl Peer {
         let begins = self.waits_since.filter(|_| report.work == self.work).unwrap_or(now);
         let waits = report.waits() || report.is_held_back() || report.may_be_long();
         self.waits_since = waits.then_some(begins);
-        self.held_since = report.is_held_back().then_some(begins);
         let waits = self.waits_since.is_some_and(|since| now.saturating_sub(since) < WAITING_NS);
+        // Nor does one that is stopped keep its turn for ever.
+        self.held_since = (waits && report.is_held_back()).then_some(begins);
         let has_more = report.work != self.work || left_ns > 0;
         // Work in flight of which nothing is seen may have ended without the process having looked.
         let works = if report.is_in_flight() { has_more } else { self.there_ns > 0 };
