@@ -10,6 +10,8 @@ pub(crate) mod cuda;
 mod functions;
 mod library;
 pub(crate) mod nvml;
+mod rows;
 mod text;
 
 pub(crate) use library::{COPIES, DriverCopy, Next};
+pub(crate) use rows::{MAX_ROWS, RowsByAddress};

@@ -11,6 +11,7 @@ macro_rules! copies {
     )*) => {
         #[allow(clippy::indexing_slicing, reason = "only in constants, where a wrong index does not compile")]
         pub(crate) mod $library {
+            use crate::driver::RowsByAddress;
             use crate::driver::library::{self, DriverCopy};
             use crate::orders::Span;
             use core::sync::atomic::{AtomicU64, AtomicUsize};
@@ -35,6 +36,7 @@ macro_rules! copies {
                 DriverCopy {
                     span: Span { base: AtomicU64::new(0), range: [const { AtomicU64::new(0) }; 2] },
                     originals: &ORIGINALS[index],
+                    by_address: RowsByAddress::new(),
                     extras: &extras::EXTRAS[index],
                 }
             }

@@ -3,6 +3,7 @@
 //! The redirect fills a copy in when it first sees it; from then on hooks and handlers reach the driver by these
 //! addresses alone. Nothing here knows a hook, or which functions there are.
 
+use super::rows::RowsByAddress;
 use crate::orders::Span;
 use core::sync::atomic::AtomicUsize;
 use gpucap_abi::arg::Written;
@@ -21,6 +22,8 @@ pub(crate) struct DriverCopy {
     pub(crate) span: Span,
     /// The driver's own functions, one per row; 0 where this driver does not have it, or the row is not wanted.
     pub(crate) originals: &'static [AtomicUsize],
+    /// Which of them is at an address.
+    pub(crate) by_address: RowsByAddress,
     /// Functions that handlers call, by the order of their names; 0 where this driver does not have it.
     pub(crate) extras: &'static [AtomicUsize],
 }

@@ -5,12 +5,12 @@
 //! hold code is not touched at all. Everything here runs under the loader's lock.
 
 use super::elf::{self, Dynamic, Object, page_of};
-use crate::driver::DriverCopy;
 use crate::driver::copies::{cuda, nvml};
+use crate::driver::{DriverCopy, MAX_ROWS};
 use crate::sys;
 use core::ffi::c_void;
 use core::ptr;
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering};
 use libc::Elf64_Sym;
 
 /// A driver library whose symbol table is redirected.
@@ -131,6 +131,7 @@ impl DriverCopy {
                 original.store(dynamic.address(symbol) as usize, Ordering::Release);
             }
         }
+        self.by_address.fill(self.originals);
         let addresses =
             || self.originals.iter().map(|original| original.load(Ordering::Relaxed) as u64);
         let range = [addresses().filter(|at| *at != 0).min(), addresses().max()];
@@ -156,16 +157,12 @@ impl DriverCopy {
     /// The row whose original is at this address; of two, the later one.
     fn row_of(&self, address: u64) -> Option<usize> {
         self.span.holds(address).filter(|holds| *holds)?;
-        let is_it = |original: &AtomicUsize| original.load(Ordering::Relaxed) as u64 == address;
-        self.originals.iter().rposition(is_it)
+        self.by_address.find(self.originals, usize::try_from(address).ok()?)
     }
 }
 
 /// The symbol table entries of a library's wanted rows, found once.
 struct Symbols([*mut Elf64_Sym; MAX_ROWS]);
-
-/// More than a table has; a longer one does not compile.
-const MAX_ROWS: usize = 320;
 
 impl Symbols {
     fn of(dynamic: &Dynamic, rows: &[Row]) -> Self {
@@ -182,6 +179,7 @@ impl Symbols {
     }
 }
 
+// A longer table does not compile.
 const _: () = assert!(cuda::COUNT <= MAX_ROWS && nvml::COUNT <= MAX_ROWS);
 
 /// Replaces originals by hooks in the slots of an object that was bound before the redirect: a program linked with
