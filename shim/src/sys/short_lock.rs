@@ -18,8 +18,11 @@ pub(crate) struct ShortLock(AtomicBool);
 /// What is protected by one.
 pub(crate) type Short<T> = parking_lot::lock_api::Mutex<ShortLock, T>;
 
-/// How often a thread looks before it sleeps: a holder that runs needs less time than this.
-const LOOKS: u32 = 200;
+/// How often a thread looks before it sleeps, after two pauses of the processor and then each time twice as many: 30 in
+/// all, 0.3 to 1.4 us, and a holder that runs needs less. Each look takes the word from the holder's cache, and who sleeps
+/// leaves the processor to a holder that was preempted: with 200 looks, one pause apart, a pair of calls kept a processor
+/// 1.5 (4 threads) to 2.2 (16 threads) times as long.
+const LOOKS: u32 = 4;
 
 impl ShortLock {
     fn take(&self) -> bool {
@@ -31,11 +34,11 @@ impl ShortLock {
     fn wait(&self) {
         let _errno = Errno::keep();
         loop {
-            for _ in 0..LOOKS {
+            for look in 1..=LOOKS {
+                (0..1_u32 << look).for_each(|_| spin_loop());
                 if !self.0.load(Ordering::Relaxed) && self.take() {
                     return;
                 }
-                spin_loop();
             }
             time::nap_briefly();
         }
