@@ -322,7 +322,8 @@ impl<P: Word> Taken<P> {
         let Self { session, device, pool, pointer, bytes } = self;
         let charge = charge.completing(bytes).at_home_in(pool.address());
         keep(session, pointer, &written, charge);
-        session.pools.succeeded(call.driver, &session.budget, pool, asked).map_err(|over| {
+        let on = (&session.budget, device);
+        session.pools.succeeded(call.driver, on, pool, asked).map_err(|over| {
             // The pool has grown by more than could be known, and there is no room: the application has not seen the
             // memory yet.
             if let Some(address) = pointer.get(&written).map(Word::to_u64) {

@@ -19,12 +19,12 @@ use crate::budget::device::Device;
 use crate::budget::record::Record;
 use crate::driver::{self, DriverCopy};
 use crate::holdings::allocations::{Allocations, ByAddress};
+use crate::sys::Short;
 use core::sync::atomic::{AtomicBool, Ordering};
 pub(crate) use frees::Place;
 use gpucap_abi::cuda::{CUcontext, CUmemoryPool, CUstream};
 use gpucap_core::ledger::{DeviceIndex, Kind, OverQuota};
 pub(crate) use handles::Handles;
-use parking_lot::Mutex;
 pub(crate) use reserve::{Asked, Home};
 use reserve::{Pool, Unit};
 
@@ -33,7 +33,7 @@ use reserve::{Pool, Unit};
 pub(crate) struct Pools {
     /// Held while a pool is used, and while handles change their meaning.
     pub(crate) handles: Handles,
-    table: Mutex<Table>,
+    table: Short<Table>,
     /// A synchronisation may release something.
     releasable: AtomicBool,
 }
@@ -115,23 +115,38 @@ impl Pools {
         }
     }
 
-    /// An allocation has succeeded, and its charge is the pool's from here on: brings that up to date.
+    /// An allocation on a device has succeeded, and its charge is the pool's from here on: brings that up to date.
     ///
     /// # Errors
     /// The pool has grown by more than was charged, and that does not fit, even after all pools were trimmed.
     pub(crate) fn succeeded(
         &self,
         driver: &DriverCopy,
-        budget: &'static Budget,
+        (budget, device): (&'static Budget, &Device),
         pool: CUmemoryPool,
         asked: Asked,
     ) -> Result<(), OverQuota> {
-        if let Some(pool) = self.table.lock().pools.get_mut(&pool.address()) {
-            pool.succeeded(asked);
-        }
-        self.balance(driver, budget, pool.address()).or_else(|_| {
+        let address = pool.address();
+        // Asked beforehand: the answer holds if nothing has changed since the allocation began.
+        let reserved = asked.is_known().then(|| driver::cuda::pool_reserved(driver, pool).ok());
+        let mut table = self.table.lock();
+        let Table { pools, unit, .. } = &mut *table;
+        let Some(known) = pools.get_mut(&address) else { return Ok(()) };
+        let is_current = known.is_as_begun(asked);
+        known.succeeded(asked);
+        let balanced = match reserved {
+            Some(reserved) if is_current => {
+                let idle = known.idle(reserved, unit);
+                self.adopt(known, idle, true, (budget, device), grown(budget))
+            }
+            _ => {
+                drop(table);
+                self.balance(driver, budget, address)
+            }
+        };
+        balanced.or_else(|_| {
             self.give_back(driver, budget);
-            self.balance(driver, budget, pool.address())
+            self.balance(driver, budget, address)
         })
     }
 
@@ -332,10 +347,7 @@ impl Pools {
         budget: &'static Budget,
         address: u64,
     ) -> Result<(), OverQuota> {
-        self.balance_by(driver, budget, address, |device, bytes| {
-            budget.charge(device, Kind::Pool, bytes)?.commit();
-            Ok(())
-        })
+        self.balance_by(driver, budget, address, grown(budget))
     }
 
     /// The same, where `charge` charges for what it holds beyond its charge.
@@ -346,10 +358,9 @@ impl Pools {
         address: u64,
         charge: impl Fn(&Device, u64) -> Result<(), OverQuota>,
     ) -> Result<(), OverQuota> {
+        let mut state = self.table.lock().pools.get(&address).and_then(Pool::state);
         for attempt in 1..=TRIES {
-            let asked = |pool: &Pool| (!pool.is_destroyed).then_some((pool.home, pool.changes));
-            let asked = self.table.lock().pools.get(&address).and_then(asked);
-            let Some((Home::Device(ordinal), changes)) = asked else { break };
+            let Some((ordinal, changes)) = state else { break };
             let Ok(Some(device)) = budget.device(driver, ordinal) else { break };
             let reserved = driver::cuda::pool_reserved(driver, CUmemoryPool::from_address(address));
             let mut table = self.table.lock();
@@ -357,22 +368,36 @@ impl Pools {
             let Some(pool) = pools.get_mut(&address) else { break };
             let is_current = pool.changes == changes;
             if !is_current && attempt < TRIES {
+                state = pool.state();
                 continue;
             }
-            let Some(idle) = pool.idle(reserved.ok(), unit) else {
-                self.releasable.store(true, Ordering::Release); // to be asked again
-                break;
-            };
-            if idle > pool.kept {
-                charge(device, idle.saturating_sub(pool.kept))?;
-                pool.kept = idle;
-            } else if is_current {
-                budget.refund(kept(device.index, pool.kept.saturating_sub(idle)));
-                pool.kept = idle;
-            }
-            self.note_releasable(pool);
-            break;
+            let idle = pool.idle(reserved.ok(), unit);
+            return self.adopt(pool, idle, is_current, (budget, device), charge);
         }
+        Ok(())
+    }
+
+    /// Makes the charge for what a pool keeps what the driver has told, or only raises it to that.
+    fn adopt(
+        &self,
+        pool: &mut Pool,
+        idle: Option<u64>,
+        is_current: bool,
+        (budget, device): (&'static Budget, &Device),
+        charge: impl Fn(&Device, u64) -> Result<(), OverQuota>,
+    ) -> Result<(), OverQuota> {
+        let Some(idle) = idle else {
+            self.releasable.store(true, Ordering::Release); // to be asked again
+            return Ok(());
+        };
+        if idle > pool.kept {
+            charge(device, idle.saturating_sub(pool.kept))?;
+            pool.kept = idle;
+        } else if is_current {
+            budget.refund(kept(device.index, pool.kept.saturating_sub(idle)));
+            pool.kept = idle;
+        }
+        self.note_releasable(pool);
         Ok(())
     }
 
@@ -380,6 +405,14 @@ impl Pools {
         if pool.may_release() {
             self.releasable.store(true, Ordering::Release);
         }
+    }
+}
+
+/// Charges for what a pool has grown by.
+fn grown(budget: &'static Budget) -> impl Fn(&Device, u64) -> Result<(), OverQuota> {
+    |device, bytes| {
+        budget.charge(device, Kind::Pool, bytes)?.commit();
+        Ok(())
     }
 }
 

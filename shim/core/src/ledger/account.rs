@@ -98,6 +98,16 @@ impl Account {
 }
 
 impl Line<'_> {
+    /// Whether the device's total is within `cap`.
+    ///
+    /// # Errors
+    /// The total, which is not.
+    #[inline]
+    pub(super) fn fits(&self, cap: u64) -> Result<(), u64> {
+        let used = Total(self.row.total.load()).bytes();
+        if used <= cap { Ok(()) } else { Err(used) }
+    }
+
     /// Makes one `step` in the account and in the device's total.
     ///
     /// # Errors

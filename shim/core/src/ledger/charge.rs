@@ -106,12 +106,13 @@ impl Line<'_> {
     /// It did not fit.
     #[inline]
     pub fn charge(&self, kind: Kind, bytes: u64, cap: u64) -> Result<(), OverQuota> {
+        let over = |used| OverQuota { requested: bytes, used, limit: cap };
+        if bytes == 0 {
+            // Nothing changes, but a limit that was lowered since may be exceeded.
+            return self.fits(cap).map_err(over);
+        }
         self.touch();
-        let changed = self.change(Step::Up { bytes, cap }).map_err(|used| OverQuota {
-            requested: bytes,
-            used,
-            limit: cap,
-        })?;
+        let changed = self.change(Step::Up { bytes, cap }).map_err(over)?;
         self.row.peak.raise(changed.total);
         self.account.cap.store(cap);
         self.account.peak.raise(changed.held);

@@ -52,12 +52,19 @@ pub(crate) struct Asked {
     paid: u64,
     /// What the pool may reserve beyond it, as pools grow in steps.
     padding: u64,
+    /// How often the pool had changed once the allocation had begun; `None` if the pool is not known.
+    changes: Option<u64>,
 }
 
 impl Asked {
     /// An allocation from a pool that is not known.
     pub(super) const fn of_unknown(bytes: u64) -> Self {
-        Self { bytes, paid: 0, padding: 0 }
+        Self { bytes, paid: 0, padding: 0, changes: None }
+    }
+
+    /// Whether the pool is known.
+    pub(super) const fn is_known(self) -> bool {
+        self.changes.is_some()
     }
 
     /// What has to be charged before the driver is asked.
@@ -121,6 +128,20 @@ impl Pool {
         }
     }
 
+    /// The device that it lives on, and how often it has changed: what the driver then says of it holds as long as that has
+    /// not moved. `None` if the driver cannot be asked, or is not to be.
+    pub(super) fn state(&self) -> Option<(CUdevice, u64)> {
+        match self.home {
+            Home::Device(ordinal) if !self.is_destroyed => Some((ordinal, self.changes)),
+            _ => None,
+        }
+    }
+
+    /// Whether nothing else has changed it since this allocation began.
+    pub(super) fn is_as_begun(&self, asked: Asked) -> bool {
+        asked.changes == Some(self.changes) && self.state().is_some()
+    }
+
     /// Whether nothing is charged for it.
     pub(super) const fn is_empty(&self) -> bool {
         self.live == 0 && self.pending == 0 && self.kept == 0
@@ -136,7 +157,7 @@ impl Pool {
         self.changed();
         let grows = paid < bytes && (unit.is_seen || !is_tight);
         let padding = if grows { unit.padding(self.charged()) } else { 0 };
-        Asked { bytes, paid, padding }
+        Asked { bytes, paid, padding, changes: Some(self.changes) }
     }
 
     /// The driver has refused an allocation, or we have.
