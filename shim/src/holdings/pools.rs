@@ -10,6 +10,7 @@
 //! The table's lock is held for a look-up or a charge, never across a driver call; that of [`handles`] is. Another thread
 //! may change a pool while the driver answers, so an answer is only used if its count of changes has not moved.
 
+mod balance;
 mod frees;
 mod handles;
 mod reserve;
@@ -20,6 +21,7 @@ use crate::budget::record::Record;
 use crate::driver::{self, DriverCopy};
 use crate::holdings::allocations::{Allocations, ByAddress};
 use crate::sys::Short;
+use balance::grown;
 use core::sync::atomic::{AtomicBool, Ordering};
 pub(crate) use frees::Place;
 use gpucap_abi::cuda::{CUcontext, CUmemoryPool, CUstream};
@@ -134,17 +136,12 @@ impl Pools {
         let Some(known) = pools.get_mut(&address) else { return Ok(()) };
         let is_current = known.is_as_begun(asked);
         known.succeeded(asked);
-        let balanced = match reserved {
-            Some(reserved) if is_current => {
-                let idle = known.idle(reserved, unit);
-                self.adopt(known, idle, true, (budget, device), grown(budget))
-            }
-            _ => {
-                drop(table);
-                self.balance(driver, budget, address)
-            }
-        };
-        balanced.or_else(|_| {
+        let adopted = reserved.filter(|_| is_current).map(|reserved| {
+            let idle = known.idle(reserved, unit);
+            self.adopt(known, idle, true, (budget, device), grown(budget))
+        });
+        drop(table);
+        adopted.unwrap_or_else(|| self.balance(driver, budget, address)).or_else(|_| {
             self.give_back(driver, budget);
             self.balance(driver, budget, address)
         })
@@ -337,82 +334,10 @@ impl Pools {
         memory.move_pool(name, pool.address());
     }
 
-    /// Brings the charge for what a pool keeps up to date.
-    ///
-    /// # Errors
-    /// It holds more than is charged, and that does not fit under the limit.
-    fn balance(
-        &self,
-        driver: &DriverCopy,
-        budget: &'static Budget,
-        address: u64,
-    ) -> Result<(), OverQuota> {
-        self.balance_by(driver, budget, address, grown(budget))
-    }
-
-    /// The same, where `charge` charges for what it holds beyond its charge.
-    fn balance_by(
-        &self,
-        driver: &DriverCopy,
-        budget: &'static Budget,
-        address: u64,
-        charge: impl Fn(&Device, u64) -> Result<(), OverQuota>,
-    ) -> Result<(), OverQuota> {
-        let mut state = self.table.lock().pools.get(&address).and_then(Pool::state);
-        for attempt in 1..=TRIES {
-            let Some((ordinal, changes)) = state else { break };
-            let Ok(Some(device)) = budget.device(driver, ordinal) else { break };
-            let reserved = driver::cuda::pool_reserved(driver, CUmemoryPool::from_address(address));
-            let mut table = self.table.lock();
-            let Table { pools, unit, .. } = &mut *table;
-            let Some(pool) = pools.get_mut(&address) else { break };
-            let is_current = pool.changes == changes;
-            if !is_current && attempt < TRIES {
-                state = pool.state();
-                continue;
-            }
-            let idle = pool.idle(reserved.ok(), unit);
-            return self.adopt(pool, idle, is_current, (budget, device), charge);
-        }
-        Ok(())
-    }
-
-    /// Makes the charge for what a pool keeps what the driver has told, or only raises it to that.
-    fn adopt(
-        &self,
-        pool: &mut Pool,
-        idle: Option<u64>,
-        is_current: bool,
-        (budget, device): (&'static Budget, &Device),
-        charge: impl Fn(&Device, u64) -> Result<(), OverQuota>,
-    ) -> Result<(), OverQuota> {
-        let Some(idle) = idle else {
-            self.releasable.store(true, Ordering::Release); // to be asked again
-            return Ok(());
-        };
-        if idle > pool.kept {
-            charge(device, idle.saturating_sub(pool.kept))?;
-            pool.kept = idle;
-        } else if is_current {
-            budget.refund(kept(device.index, pool.kept.saturating_sub(idle)));
-            pool.kept = idle;
-        }
-        self.note_releasable(pool);
-        Ok(())
-    }
-
     fn note_releasable(&self, pool: &Pool) {
         if pool.may_release() {
             self.releasable.store(true, Ordering::Release);
         }
-    }
-}
-
-/// Charges for what a pool has grown by.
-fn grown(budget: &'static Budget) -> impl Fn(&Device, u64) -> Result<(), OverQuota> {
-    |device, bytes| {
-        budget.charge(device, Kind::Pool, bytes)?.commit();
-        Ok(())
     }
 }
 

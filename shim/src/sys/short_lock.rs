@@ -3,8 +3,9 @@
 //! Each operation on a table of holdings, and on this process's line of the ledger, takes one. A lock on which threads
 //! can be parked is released by an atomic exchange, which takes as long as the operation itself. A thread that holds this
 //! one calls neither the driver nor the program, so that another thread finds it taken only if the holder runs at this
-//! moment, or was preempted, or makes a table larger. It spins in the first case and sleeps in the others: a sleeping
-//! thread lets one of a lower priority run. Not for a lock that is held across a call of the driver.
+//! moment, or was preempted, or makes a table larger, or looks for dead processes before a charge for a pool is refused.
+//! It spins in the first case and sleeps in the others: a sleeping thread lets one of a lower priority run. Not for a lock
+//! that is held across a call of the driver.
 
 use super::errno::Errno;
 use super::time;

@@ -229,7 +229,7 @@ impl Ledger {
         if done { account.outcome(op) } else { account.before(op) }
     }
 
-    fn total(&self, device: DeviceIndex) -> Option<&Word> {
+    pub(super) fn total(&self, device: DeviceIndex) -> Option<&Word> {
         Some(&self.device_at(device)?.total)
     }
 

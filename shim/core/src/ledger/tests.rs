@@ -71,6 +71,19 @@ fn the_limit_is_exact_to_the_byte() {
 }
 
 #[test]
+fn a_charge_of_nothing_changes_nothing_and_does_not_fit_under_a_limit_that_is_exceeded() {
+    let ledger = formatted();
+    let (device, slot) = (ledger.device([7; 16]).unwrap(), claim(&ledger, 1));
+    ledger.charge(slot, device, Kind::Pool, 10, 10).unwrap();
+    let words = || (ledger.total(device).unwrap().load(), ledger.held(slot.index(), device));
+    let before = words();
+    assert_eq!(ledger.charge(slot, device, Kind::Pool, 0, 10), Ok(()));
+    let lowered = OverQuota { requested: 0, used: 10, limit: 9 };
+    assert_eq!(ledger.charge(slot, device, Kind::Pool, 0, 9), Err(lowered));
+    assert_eq!(words(), before, "not even the count of operations moves");
+}
+
+#[test]
 fn no_number_overflows() {
     let (ledger, device, slot) = ready();
     let charge = |bytes| ledger.charge(slot, device, Kind::Alloc, bytes, u64::MAX);

@@ -289,6 +289,19 @@ mod tests {
     }
 
     #[test]
+    fn an_allocation_sees_that_another_one_has_changed_the_pool_or_that_it_was_destroyed() {
+        let (mut pool, exact) = (pool(), unit(&[(1, false)]));
+        let asked = pool.begin(100, false, exact);
+        assert!(pool.is_as_begun(asked));
+        let other = pool.begin(50, false, exact);
+        assert!(!pool.is_as_begun(asked) && pool.is_as_begun(other));
+        pool.is_destroyed = true;
+        assert!(!pool.is_as_begun(other));
+        let unknown = Asked::of_unknown(100);
+        assert!(!unknown.is_known() && !pool.is_as_begun(unknown));
+    }
+
+    #[test]
     fn a_larger_one_is_charged_in_full_unless_it_is_tight() {
         let (mut pool, exact) = (pool(), unit(&[(1, false)]));
         allocate(&mut pool, 100, exact);

@@ -1,0 +1,84 @@
+//! The charge for what a pool keeps, brought up to date with what the driver says that the pool has reserved.
+
+use super::reserve::Pool;
+use super::{Pools, TRIES, Table, kept};
+use crate::budget::Budget;
+use crate::budget::device::Device;
+use crate::driver::{self, DriverCopy};
+use core::sync::atomic::Ordering;
+use gpucap_abi::cuda::CUmemoryPool;
+use gpucap_core::ledger::{Kind, OverQuota};
+
+impl Pools {
+    /// Brings the charge for what a pool keeps up to date.
+    ///
+    /// # Errors
+    /// It holds more than is charged, and that does not fit under the limit.
+    pub(super) fn balance(
+        &self,
+        driver: &DriverCopy,
+        budget: &'static Budget,
+        address: u64,
+    ) -> Result<(), OverQuota> {
+        self.balance_by(driver, budget, address, grown(budget))
+    }
+
+    /// The same, where `charge` charges for what it holds beyond its charge.
+    pub(super) fn balance_by(
+        &self,
+        driver: &DriverCopy,
+        budget: &'static Budget,
+        address: u64,
+        charge: impl Fn(&Device, u64) -> Result<(), OverQuota>,
+    ) -> Result<(), OverQuota> {
+        let mut state = self.table.lock().pools.get(&address).and_then(Pool::state);
+        for attempt in 1..=TRIES {
+            let Some((ordinal, changes)) = state else { break };
+            let Ok(Some(device)) = budget.device(driver, ordinal) else { break };
+            let reserved = driver::cuda::pool_reserved(driver, CUmemoryPool::from_address(address));
+            let mut table = self.table.lock();
+            let Table { pools, unit, .. } = &mut *table;
+            let Some(pool) = pools.get_mut(&address) else { break };
+            let is_current = pool.changes == changes;
+            if !is_current && attempt < TRIES {
+                state = pool.state();
+                continue;
+            }
+            let idle = pool.idle(reserved.ok(), unit);
+            return self.adopt(pool, idle, is_current, (budget, device), charge);
+        }
+        Ok(())
+    }
+
+    /// Makes the charge for what a pool keeps what the driver has told, or only raises it to that.
+    pub(super) fn adopt(
+        &self,
+        pool: &mut Pool,
+        idle: Option<u64>,
+        is_current: bool,
+        (budget, device): (&'static Budget, &Device),
+        charge: impl Fn(&Device, u64) -> Result<(), OverQuota>,
+    ) -> Result<(), OverQuota> {
+        let Some(idle) = idle else {
+            self.releasable.store(true, Ordering::Release); // to be asked again
+            return Ok(());
+        };
+        if idle > pool.kept {
+            charge(device, idle.saturating_sub(pool.kept))?;
+            pool.kept = idle;
+        } else if is_current {
+            budget.refund(kept(device.index, pool.kept.saturating_sub(idle)));
+            pool.kept = idle;
+        }
+        self.note_releasable(pool);
+        Ok(())
+    }
+}
+
+/// Charges for what a pool has grown by.
+pub(super) fn grown(budget: &'static Budget) -> impl Fn(&Device, u64) -> Result<(), OverQuota> {
+    |device, bytes| {
+        budget.charge(device, Kind::Pool, bytes)?.commit();
+        Ok(())
+    }
+}
