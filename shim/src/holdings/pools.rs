@@ -21,7 +21,6 @@ use crate::budget::record::Record;
 use crate::driver::{self, DriverCopy};
 use crate::holdings::allocations::{Allocations, ByAddress};
 use crate::sys::Short;
-use balance::grown;
 use core::sync::atomic::{AtomicBool, Ordering};
 pub(crate) use frees::Place;
 use gpucap_abi::cuda::{CUcontext, CUmemoryPool, CUstream};
@@ -138,7 +137,7 @@ impl Pools {
         known.succeeded(asked);
         let adopted = reserved.filter(|_| is_current).map(|reserved| {
             let idle = known.idle(reserved, unit);
-            self.adopt(known, idle, true, (budget, device), grown(budget))
+            self.adopt(known, idle, (budget, device))
         });
         drop(table);
         adopted.unwrap_or_else(|| self.balance(driver, budget, address)).or_else(|_| {

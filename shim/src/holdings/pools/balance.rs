@@ -45,13 +45,26 @@ impl Pools {
                 continue;
             }
             let idle = pool.idle(reserved.ok(), unit);
-            return self.adopt(pool, idle, is_current, (budget, device), charge);
+            return self.adopt_by(pool, idle, is_current, (budget, device), charge);
         }
         Ok(())
     }
 
-    /// Makes the charge for what a pool keeps what the driver has told, or only raises it to that.
+    /// Makes the charge for what a pool keeps what the driver has told.
+    ///
+    /// # Errors
+    /// It holds more than is charged, and that does not fit under the limit.
     pub(super) fn adopt(
+        &self,
+        pool: &mut Pool,
+        idle: Option<u64>,
+        (budget, device): (&'static Budget, &Device),
+    ) -> Result<(), OverQuota> {
+        self.adopt_by(pool, idle, true, (budget, device), grown(budget))
+    }
+
+    /// The same, charged by `charge`; where the answer `is_current` no more, the charge is only raised to it.
+    fn adopt_by(
         &self,
         pool: &mut Pool,
         idle: Option<u64>,
@@ -76,7 +89,7 @@ impl Pools {
 }
 
 /// Charges for what a pool has grown by.
-pub(super) fn grown(budget: &'static Budget) -> impl Fn(&Device, u64) -> Result<(), OverQuota> {
+fn grown(budget: &'static Budget) -> impl Fn(&Device, u64) -> Result<(), OverQuota> {
     |device, bytes| {
         budget.charge(device, Kind::Pool, bytes)?.commit();
         Ok(())
