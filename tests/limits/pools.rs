@@ -46,6 +46,10 @@ pub(crate) fn trials() -> Vec<Trial> {
             "a pool whose end the driver refuses goes on, and its allocations stay charged",
             does_not_end,
         ),
+        trial(
+            "a pool that grows by more than is known of pools is refused what does not fit",
+            grows,
+        ),
     ]
 }
 
@@ -338,4 +342,19 @@ fn does_not_end() -> Result {
     in_use(&run, 1000)?;
     actor.expect(&[("free-async a", SUCCESS)])?;
     in_use(&run, NOTHING)
+}
+
+/// No driver is known whose pools grow by more than 32 MiB at once; this one does.
+fn grows() -> Result {
+    let run = capped(&CAP.to_string())?.env("STUB_GPU_POOL_GRANULARITY", "64MiB");
+    let mut actor = begin(&run)?;
+    let held = CAP - 40 * MIB;
+    actor.expect(&[
+        (&format!("alloc a {held}"), SUCCESS),
+        ("async b 1", OUT_OF_MEMORY),
+        ("async b 1", OUT_OF_MEMORY),
+    ])?;
+    in_use(&run, held)?;
+    actor.expect(&[("free a", SUCCESS), ("async b 1", SUCCESS)])?;
+    in_use(&run, 64 * MIB)
 }
