@@ -1,5 +1,5 @@
 //! Instructions of the paths without a clock: the same number on every run, so a change by one is
-//! a change.
+//! a change. Only a launch under a share reads the clock: its number differs by a few between runs.
 //!
 //! The client runs under valgrind with two different numbers of turns; the difference of what was
 //! counted, divided by that of the turns, is a turn, without all that comes before and after.
