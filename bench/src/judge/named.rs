@@ -26,6 +26,7 @@ pub fn all() -> Vec<Scene> {
         rare_launches,
         long_and_short,
         on_and_off,
+        beside_short,
     ] {
         add(&mut all);
     }
@@ -289,6 +290,39 @@ fn on_and_off(all: &mut Vec<Scene>) {
                 let name =
                     format!("T12 {kind}, {percent} in every other {period}, beside {beside}");
                 all.push(Scene { seconds: 15, ..scene(name, containers) });
+            }
+        }
+    }
+}
+
+/// Kernels about as long as a time slice, beside short ones.
+fn beside_short(all: &mut Vec<Scene>) {
+    for ns in [300 * US, 700 * US, 990 * US, 1_500 * US, 3 * MS, 10 * MS] {
+        for (how, job) in [("", Job::of(ns)), (", waited for", Job::waited_for(ns))] {
+            let name = format!("T14 {}{how}, 30, beside 10 us, 70", length(ns));
+            let containers = vec![Container::one(30, job), Container::one(70, Job::of(10 * US))];
+            all.push(scene(name, containers));
+        }
+    }
+    // The same function, of two lengths: no more is paid for at the shorter one.
+    for (usual_ns, other_ns) in [(1_900 * US, 500 * US), (3_900 * US, MS), (6 * MS, 300 * US)] {
+        let length_of = Length::Rarely { usual_ns, long_ns: other_ns, one_in: 3 };
+        for (how, batch) in
+            [("", None), (", waited for", Some(1)), (", each 4 waited for", Some(4))]
+        {
+            for beside_ns in [10 * US, 300 * US] {
+                let job = match batch {
+                    None => Job { length: length_of, ..Job::of(0) },
+                    Some(batch) => Job { length: length_of, batch, ..Job::waited_for(0) },
+                };
+                let [usual, other, beside] = [usual_ns, other_ns, beside_ns].map(length);
+                for percent in [10, 60] {
+                    let name = format!(
+                        "T15 1 in 3 takes {other}, others {usual}{how}, 30, beside {beside}, {percent}"
+                    );
+                    let peer = Container::one(percent, Job::of(beside_ns));
+                    all.push(scene(name, vec![Container::one(30, job.clone()), peer]));
+                }
             }
         }
     }

@@ -35,6 +35,7 @@ fn measured(start: u64, end: u64, own_parts: u64, is_queued: bool) -> Measured {
         own_ns,
         least_ns,
         turns_ns: own_ns,
+        waited_ns: 0,
         is_clean: is_queued,
         is_queued,
         is_alone: own_parts == 8,
@@ -84,6 +85,52 @@ proptest! {
         let expected = if own_parts == 8 { took_ns } else { operation.own_ns };
         prop_assert_eq!(done.work_ns, expected);
     }
+}
+
+/// Half of each was a peer's turn in the mean, and it waited for a turn of its own before.
+fn costs_after_a_turn(charging: &mut Charging, took_ns: u64) -> u64 {
+    let (turns, waited_ns) = (Turns::new(NOW), 2 * MS);
+    let operation = Measured { waited_ns, ..measured(NOW, NOW + took_ns, 4, false) };
+    charging.operation(reserved(KERNEL), &operation, &turns, NOW).work_ns
+}
+
+/// Launches of one function took 0.5 and 1.9 ms, and each was charged 0.5.
+#[test]
+fn what_is_shorter_than_a_turn_and_began_with_one_costs_all_of_its_time() {
+    let mut charging = Charging::default();
+    for number in 0..300 {
+        let took_ns = if number % 3 == 0 { MS / 2 } else { 19 * MS / 10 };
+        assert_eq!(costs_after_a_turn(&mut charging, took_ns), took_ns, "launch {number}");
+    }
+}
+
+#[test]
+fn what_is_longer_than_a_turn_and_began_with_one_costs_its_own_turns() {
+    let mut charging = Charging::default();
+    for (took, cost) in [(3, 2), (5, 3), (7, 4), (8, 4), (9, 5)] {
+        assert_eq!(costs_after_a_turn(&mut charging, took * MS), cost * MS, "{took} ms");
+    }
+}
+
+/// Launches of 1 ms began with turns of 1.2 ms, and one of them was interrupted by a turn of another process.
+#[test]
+fn what_is_steady_costs_its_usual_time_if_the_turns_explain_the_rest() {
+    let mut charging = Charging::default();
+    let turns = Turns::new(NOW);
+    let mut cost = |took_ns| {
+        let operation =
+            Measured { waited_ns: 12 * MS / 10, ..measured(NOW, NOW + took_ns, 4, false) };
+        charging.operation(reserved(KERNEL), &operation, &turns, NOW).work_ns
+    };
+    for _ in 0..100 {
+        assert_eq!(cost(MS), MS);
+    }
+    assert_eq!(cost(22 * MS / 10), MS, "interrupted once");
+    assert_eq!(
+        cost(34 * MS / 10),
+        22 * MS / 10,
+        "a longer one: a whole turn, and what is left after that of the other one"
+    );
 }
 
 /// A page of 30 % reports work, and takes it back in each eighth kernel. The kernels of this process take turns too.

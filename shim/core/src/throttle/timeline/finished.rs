@@ -128,6 +128,12 @@ impl<E> Timeline<E> {
         // The turns of other processes lie before it too, if it waited for its own: part of that time was its own.
         let turns_ns = self.turns.of(waited_since.unwrap_or(start).min(start), end);
         let own_ns = turns_ns.min(took_ns);
+        // No other stream of this process has work: it waited for a turn, not for that.
+        let is_only = self.pending == stream.pending.len();
+        let waited_ns = match waited_since {
+            Some(since) if is_only => pending.marked_at.saturating_sub(since),
+            _ => 0,
+        };
         let off = |ns| if is_clean { self.spacing.off(ns) } else { ns }.max(1);
         Some(Measured {
             start,
@@ -136,6 +142,7 @@ impl<E> Timeline<E> {
             own_ns: off(own_ns),
             least_ns: off(least_ns).min(off(took_ns)),
             turns_ns: off(turns_ns),
+            waited_ns,
             is_clean,
             is_queued: waited_since.is_none(),
             is_alone,

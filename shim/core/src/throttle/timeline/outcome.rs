@@ -25,6 +25,8 @@ pub(crate) struct Measured {
     pub(crate) own_ns: u64,
     pub(crate) least_ns: u64,
     pub(crate) turns_ns: u64,
+    /// How long it waited for a turn before it began.
+    pub(crate) waited_ns: u64,
     /// The stream was busy: the operation began when the device was ready for it.
     pub(crate) is_clean: bool,
     /// It was behind other work of its stream, and waited for no turn.

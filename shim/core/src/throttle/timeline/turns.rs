@@ -21,7 +21,8 @@ mod peers;
 use std::collections::VecDeque;
 
 use lending::Demand;
-use peers::{LONG_TURN_NS, Page, Peer, signed};
+pub(crate) use peers::LONG_TURN_NS;
+use peers::{Page, Peer, signed};
 
 use crate::{
     throttle::usage_report::{PeerReport, UsageReport},
@@ -149,8 +150,8 @@ impl Turns {
     }
 
     /// Returns the part of the device that this process's container may have, for a launch of `launch_ns`, beside the
-    /// others with work in flight; `None` if there is none for it. Unless all others were seen lately that is its guarantee, and of low priority the
-    /// least: a process that can keep itself from seeing them is lent nothing.
+    /// others with work in flight; `None` if there is none for it. Unless all others were seen lately that is its
+    /// guarantee, and of low priority the least: a process that can keep itself from seeing them is lent nothing.
     pub(crate) fn available(&self, launch_ns: u64, now: u64) -> Option<Share> {
         let is_fresh = now.saturating_sub(self.looked_at) < FRESH_NS;
         if self.has_looked && self.sees_all && is_fresh {
@@ -258,8 +259,12 @@ impl Turns {
     /// The longest time that a process waits for a turn and nothing else. If what lasts longer counted with its least
     /// too, `T10 1 in 100 takes 15 ms, waited for, 10, beside 40` would miss its bound.
     pub(crate) fn longest_wait_ns(&self) -> u64 {
-        let out = self.peers.iter().filter(|peer| peer.takes_turns()).count();
-        LONG_TURN_NS.saturating_mul(out as u64 + 1)
+        LONG_TURN_NS.saturating_mul(self.others() + 1)
+    }
+
+    /// How many other processes take turns.
+    pub(crate) fn others(&self) -> u64 {
+        self.peers.iter().filter(|peer| peer.takes_turns()).count() as u64
     }
 
     /// Returns whether another process had work in flight at the latest look, or since the one before.
