@@ -16,7 +16,15 @@ pub(super) fn run(seconds: u64, report: &mut Report) {
                 if count == 8 {
                     continue;
                 }
-                for (what, ns) in [("10 us", 10 * US), ("0.4 ms", 400 * US), ("8 ms", 8 * MS)] {
+                for (what, ns) in [
+                    ("10 us", 10 * US),
+                    ("0.4 ms", 400 * US),
+                    ("0.26 ms", 260 * US),
+                    ("0.49 ms", 490 * US),
+                    ("0.6 ms", 600 * US),
+                    ("0.99 ms", 990 * US),
+                    ("8 ms", 8 * MS),
+                ] {
                     let beside = crowd(count, limit, |_| repeat(vec![launch(1, ns)]));
                     one(seconds, report, owner, who, count, what, beside);
                 }

@@ -1,7 +1,8 @@
 //! Processes that are killed: in a wait, with a launch held back, with borrowed work, with work that may be long. What is
 //! left of them must not keep what their container leaves from being lent for ever, and takes nothing from an owner.
 
-use crate::lending::scene::{Actor, MS, US, actor, all_after, launch, shares};
+use super::long::{owner, share_of};
+use crate::lending::scene::{Actor, MS, US, actor, all, all_after, crowd, launch, shares};
 use crate::lending::side::{LOW, SHORT, burst, fixed};
 use crate::report::Report;
 use crate::simulator::program::{Act, Program, repeat, rounds};
@@ -108,6 +109,40 @@ pub(super) fn run(seconds: u64, report: &mut Report) {
                     got[0], got[1]
                 );
                 report.check(&text, got[0] >= least);
+            }
+        }
+    }
+    pools(seconds, report);
+}
+
+/// Processes made for one launch each, which end while it runs: what they leave unpaid is the container's.
+fn pools(seconds: u64, report: &mut Report) {
+    let (period, work) = (100 * MS, 60 * MS);
+    let share = share_of(period, work);
+    for ns in [8 * MS, 40 * MS, 200 * MS, 1_000 * MS] {
+        for count in [1, 4] {
+            let beside = |limit| {
+                let other = crowd(count, limit, |_| {
+                    rounds(move |now, _| vec![launch(1, ns), Act::Until(now + MS), Act::Again(MS)])
+                });
+                let owner = crowd(1, fixed(share), |_| owner(period, work, MS));
+                all(vec![owner, other], &[], seconds)
+            };
+            let usual = beside(fixed(100 - share))[0];
+            for (who, limit) in [("low", LOW), ("10 to 100 %", burst(10))] {
+                let got = beside(limit);
+                let loss = got[0].loss(share, usual);
+                let text = format!(
+                    "killed: an owner of {share} %, beside {count} of {who} at a time that end each in its first kernel, of \
+                     {} ms: {:.1} %, beside a fixed {} % {:.1}, {loss:+.1} points less than its guarantee (allowed 2), the \
+                     other one {:.1} %",
+                    ns / MS,
+                    got[0].share,
+                    100 - share,
+                    usual.share,
+                    got[1].share
+                );
+                report.check(&text, loss <= 2.0);
             }
         }
     }

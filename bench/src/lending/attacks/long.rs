@@ -7,7 +7,7 @@ use crate::simulator::program::{Act, Program, repeat, rounds};
 
 /// The owner has work of this length in each period, and waits for each kernel. What is late is done later: it never has
 /// less to do.
-fn owner(period_ns: u64, work_ns: u64, kernel_ns: u64) -> Program {
+pub(super) fn owner(period_ns: u64, work_ns: u64, kernel_ns: u64) -> Program {
     let mut number = 0;
     rounds(move |_, _| {
         number += 1;
@@ -20,7 +20,7 @@ fn owner(period_ns: u64, work_ns: u64, kernel_ns: u64) -> Program {
 }
 
 /// Short kernels, and long ones of the same function, of which each begins when the owner pauses.
-fn disguised(period_ns: u64, work_ns: u64, long_ns: u64) -> Program {
+fn disguised(period_ns: u64, work_ns: u64, long_ns: u64, short_ns: u64) -> Program {
     let mut last = 0;
     rounds(move |now, _| {
         let (period, at) = (now / period_ns, now % period_ns);
@@ -31,7 +31,7 @@ fn disguised(period_ns: u64, work_ns: u64, long_ns: u64) -> Program {
             last = period;
             return vec![launch(1, long_ns)];
         }
-        vec![launch(1, 20 * US); 4]
+        vec![launch(1, short_ns); 4]
     })
 }
 
@@ -76,10 +76,11 @@ pub(super) fn cured(seconds: u64, report: &mut Report) {
 }
 
 pub(super) fn run(seconds: u64, report: &mut Report) {
-    let attacks: [(&str, Attack); 3] = [
+    let attacks: [(&str, Attack); 4] = [
         ("one behind the other", |ns, _, _| repeat(vec![launch(1, ns)])),
         ("each waited for", |ns, _, _| repeat(vec![launch(1, ns), Act::Sync(Some(0))])),
-        ("now and then among short ones", |ns, period, work| disguised(period, work, ns)),
+        ("now and then among short ones", |ns, period, work| disguised(period, work, ns, 20 * US)),
+        ("now and then among ones of 2 ms", |ns, period, work| disguised(period, work, ns, 2 * MS)),
     ];
     cured(seconds, report);
     for (period, work) in [(10 * MS, 6 * MS), (20 * MS, 14 * MS), (40 * MS, 28 * MS)] {
@@ -93,7 +94,7 @@ pub(super) fn run(seconds: u64, report: &mut Report) {
     }
 }
 
-fn share_of(period_ns: u64, work_ns: u64) -> u16 {
+pub(super) fn share_of(period_ns: u64, work_ns: u64) -> u16 {
     u16::try_from(100 * work_ns / period_ns).unwrap_or(0) + 5
 }
 
