@@ -1,7 +1,8 @@
 //! What finished work costs: what each operation is taken to last by itself, and what of it is due.
 //!
 //! An operation costs its measurement, as far as that is certainly its own; one that lasts the same each time costs
-//! that time ([`Steady`]); any other, its turns in the mean. Each cost is learned ([`Costs`]), so that launches of the
+//! that time ([`Steady`]); one that waited for a turn of its process, the turns that it took; any other, its turns in the
+//! mean. Each cost is learned ([`Costs`]), so that launches of the
 //! same signature can be paid for in advance. What is due for the sum of costs is decided by [`Settlement`].
 //!
 //! An operation never costs more than the time between its events, nor less than what its peers' reports leave to this
@@ -39,7 +40,7 @@ pub(crate) struct Charging {
     saved_ns: u64,
     /// Until then, launches that take far longer than expected are taken to come again.
     long_until: u64,
-    /// The longest turn of others that operations lately waited for before they began.
+    /// The longest turn of others that operations lately waited for before they began. It decreases with each operation.
     turn_ns: u64,
     /// All that was due.
     due_ns: u64,
@@ -47,11 +48,11 @@ pub(crate) struct Charging {
 
 /// At most one turn is carried over to later measurements.
 const SAVED_NS: u64 = 2_000_000;
-/// The longest of about this many turns.
+/// Each operation takes this part off the longest turn, which is forgotten after a few hundred.
 const TURNS: u64 = 64;
-/// Of an operation that took so many rounds of turns, its mean part is closer than what their number tells. Without this,
-/// `W2 40 ms kernels, 30, beside the same, 70` get up to 4.6 points less or more in a second.
-const MANY: u64 = 4;
+/// Of an operation that took this number of rounds of turns, its mean part is closer than what the number shows. Without
+/// this, `W2 40 ms kernels, 30, beside the same, 70` get up to 4.6 points less or more in a second.
+const MANY: u64 = 16;
 /// For how long a launch that took far longer than expected is taken to come again.
 const LATELY_NS: u64 = 10_000_000_000;
 
@@ -161,14 +162,16 @@ impl Charging {
         turns: &Turns,
     ) -> u64 {
         let Measured { whole_ns, own_ns, least_ns, turns_ns, waited_ns, .. } = *measured;
-        let others = turns.others().max(1);
-        let waited_ns = waited_ns / others;
+        let others = turns.others();
+        let waited_ns = waited_ns.checked_div(others).unwrap_or(0);
         let turn_ns = self.turn(waited_ns);
         let began_with_turn = waited_ns >= BIG_NS;
-        // No turn of another process lies within less than that, and a short operation behind other work of its stream
-        // seldom meets the end of one.
-        let is_whole = took_ns < turn_ns || measured.is_queued && took_ns < BIG_NS;
-        self.steady.note(signature, whole_ns, if is_whole { whole_ns } else { turns_ns });
+        // A short operation behind other work of its stream seldom meets the end of a turn.
+        let is_short = measured.is_queued && took_ns < BIG_NS;
+        // Less than a turn contains none of another process.
+        let is_within = took_ns < turn_ns;
+        let turns_ns = if is_short || is_within { whole_ns } else { turns_ns };
+        self.steady.note(signature, whole_ns, turns_ns);
         let steady = self.steady.time(signature).filter(|&time_ns| {
             if began_with_turn {
                 turn_ns <= took_ns && took_ns <= with_turns(time_ns, turn_ns, others)
@@ -181,9 +184,10 @@ impl Charging {
         match steady {
             _ if measured.is_alone => whole_ns,
             Some(time_ns) => self.at_least(time_ns.min(whole_ns), least_ns),
-            None if is_whole => whole_ns,
+            None if is_short || began_with_turn && is_within => whole_ns,
             None if began_with_turn && took_ns < MANY * turn_ns * (others + 1) => {
-                from_its_turn(took_ns, turn_ns, others).min(whole_ns)
+                let time_ns = from_its_turn(took_ns, turn_ns, others);
+                time_ns.max(least_ns).min(whole_ns)
             }
             None => own_ns,
         }

@@ -150,7 +150,9 @@ impl<'a, E> Meter<'a, E> {
             Some([before, after]) if self.timeline.has(stream) => {
                 let operation = Some(Operation { after, returned, cost: reserved });
                 let new = Pending::new(before, returned);
-                let pending = Pending { batch_ns, waited, operation, ..new };
+                let of = self.timeline.stream_mut(stream);
+                let fenced = of.is_none_or(|stream| std::mem::take(&mut stream.fenced));
+                let pending = Pending { batch_ns, waited, fenced, operation, ..new };
                 self.timeline.push(stream, pending, returned);
                 self.timeline.returns();
                 self.timeline.wants_spacing()

@@ -51,6 +51,9 @@ impl<E> Meter<'_, E> {
     #[must_use]
     pub fn fence(&mut self, stream: StreamId, now: u64) -> bool {
         self.close_allowances_of(stream, now);
+        if let Some(stream) = self.timeline.stream_mut(stream) {
+            stream.fenced = true;
+        }
         self.wants_mark(stream)
     }
 

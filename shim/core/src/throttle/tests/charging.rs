@@ -87,9 +87,20 @@ proptest! {
     }
 }
 
+/// Beside one process that takes turns.
+fn beside_one() -> Turns {
+    let mut turns = Turns::new(NOW);
+    for work_ms in [0, 100] {
+        let report = UsageReport::new(work_ms * MS, 0, Some(NOW));
+        let peer = PeerReport { page: 7, limit: None, key: 7, report };
+        turns.look([peer].into_iter(), report, NOW + work_ms);
+    }
+    turns
+}
+
 /// Half of each was a peer's turn in the mean, and it waited for a turn of its own before.
 fn costs_after_a_turn(charging: &mut Charging, took_ns: u64) -> u64 {
-    let (turns, waited_ns) = (Turns::new(NOW), 2 * MS);
+    let (turns, waited_ns) = (beside_one(), 2 * MS);
     let operation = Measured { waited_ns, ..measured(NOW, NOW + took_ns, 4, false) };
     charging.operation(reserved(KERNEL), &operation, &turns, NOW).work_ns
 }
@@ -116,7 +127,7 @@ fn what_is_longer_than_a_turn_and_began_with_one_costs_its_own_turns() {
 #[test]
 fn what_is_steady_costs_its_usual_time_if_the_turns_explain_the_rest() {
     let mut charging = Charging::default();
-    let turns = Turns::new(NOW);
+    let turns = beside_one();
     let mut cost = |took_ns| {
         let operation =
             Measured { waited_ns: 12 * MS / 10, ..measured(NOW, NOW + took_ns, 4, false) };
@@ -131,6 +142,42 @@ fn what_is_steady_costs_its_usual_time_if_the_turns_explain_the_rest() {
         22 * MS / 10,
         "a longer one: a whole turn, and what is left after that of the other one"
     );
+}
+
+/// Returns what is charged of ten kernels of 5 to 5.9 ms beside a peer, the events before which are reached 3 ms late.
+fn charged_of_late_ones(has_copies: bool) -> u64 {
+    let word = Word::default();
+    let mut bench = Bench::new(&word, 100);
+    let look = |bench: &mut Bench, work_ms| {
+        let report = UsageReport::new(work_ms * MS, 0, Some(NOW));
+        let limit = Share::from_percent(70).map(ComputeLimit::fixed);
+        let peer = PeerReport { page: 7, limit, key: 7, report };
+        bench.meter.look([peer].into_iter(), bench.now);
+    };
+    look(&mut bench, 0);
+    for number in 0..10 {
+        bench.now += MS;
+        let (stream, now) = (bench.stream, bench.now);
+        bench.meter.sync_returned([stream], now - MS, now, &mut bench.card);
+        if has_copies {
+            let _ = bench.meter.fence(stream, now);
+        }
+        let permit = bench.ask(Launch::kernel(KERNEL)).unwrap();
+        let end = now + 8 * MS + number * MS / 10;
+        let pair = bench.card.pair(Reached::At(now + 3 * MS), Reached::At(end));
+        bench.meter.launched(permit, now, pair, &mut bench.card);
+        bench.now = end;
+        look(&mut bench, 100 * (number + 1));
+        bench.meter.settle_finished(bench.now, &mut bench.card);
+    }
+    bench.meter.totals().busy_ns
+}
+
+#[test]
+fn what_an_operation_waits_for_behind_a_copy_is_no_turn() {
+    let [turns_ns, copies_ns] = [false, true].map(charged_of_late_ones);
+    assert!(turns_ns < 10 * 4 * MS, "{turns_ns}: a turn each, and one of the peer");
+    assert!(copies_ns > 10 * 4 * MS, "{copies_ns}: half of all the time");
 }
 
 /// A page of 30 % reports work, and takes it back in each eighth kernel. The kernels of this process take turns too.

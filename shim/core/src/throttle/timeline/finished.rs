@@ -128,8 +128,8 @@ impl<E> Timeline<E> {
         // The turns of other processes lie before it too, if it waited for its own: part of that time was its own.
         let turns_ns = self.turns.of(waited_since.unwrap_or(start).min(start), end);
         let own_ns = turns_ns.min(took_ns);
-        // No other stream of this process has work: it waited for a turn, not for that.
-        let is_only = self.pending == stream.pending.len();
+        // Nothing else of the process that is known of can be what it waited for.
+        let is_only = self.pending == stream.pending.len() && !pending.fenced;
         let waited_ns = match waited_since {
             Some(since) if is_only => pending.marked_at.saturating_sub(since),
             _ => 0,

@@ -25,7 +25,7 @@ pub(crate) struct Measured {
     pub(crate) own_ns: u64,
     pub(crate) least_ns: u64,
     pub(crate) turns_ns: u64,
-    /// How long it waited for a turn before it began.
+    /// How long it waited for a turn before it began, if it cannot have waited for anything else that is known of.
     pub(crate) waited_ns: u64,
     /// The stream was busy: the operation began when the device was ready for it.
     pub(crate) is_clean: bool,

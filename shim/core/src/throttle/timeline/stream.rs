@@ -31,6 +31,8 @@ pub(crate) struct Stream<E> {
     pub(crate) since: u64,
     /// A synchronizing call returned then: the stream was empty, for an unknown time.
     pub(crate) synced: bool,
+    /// Something that is no launch may lie before the next one.
+    pub(crate) fenced: bool,
     pub(crate) pending: VecDeque<Pending<E>>,
     /// When the device last reached an event of it, or last had none to reach.
     pub(crate) moved_at: u64,
@@ -52,6 +54,8 @@ pub(crate) struct Pending<E> {
     pub(crate) batch_ns: u64,
     /// The batch ended before a wait that came before the mark.
     pub(crate) waited: bool,
+    /// Something that is no launch may lie before the operation.
+    pub(crate) fenced: bool,
     pub(crate) operation: Option<Operation<E>>,
     /// The mark was recorded then, right behind the end of an operation: nothing lies between the two.
     pub(crate) behind: Option<u64>,
@@ -93,9 +97,9 @@ pub(crate) struct Reserved {
 impl<E> Pending<E> {
     /// A mark, and nothing else.
     pub(crate) fn new(mark: E, queued_at: u64) -> Self {
-        let (batch_ns, waited, operation, behind) = (0, false, None, None);
+        let (batch_ns, waited, fenced, operation, behind) = (0, false, false, None, None);
         let (mark, marked_at, idle_since) = (Some(mark), 0, None);
-        Self { mark, marked_at, queued_at, idle_since, batch_ns, waited, operation, behind }
+        Self { mark, marked_at, queued_at, idle_since, batch_ns, waited, fenced, operation, behind }
     }
 
     /// Returns what is reserved for it and its batch.
@@ -112,6 +116,7 @@ impl<E> Stream<E> {
             unmarked_ns: 0,
             since: now,
             synced: false,
+            fenced: true,
             pending: VecDeque::new(),
             moved_at: now,
             open: true,
