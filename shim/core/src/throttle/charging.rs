@@ -1,9 +1,9 @@
 //! What finished work costs: what each operation is taken to last by itself, and what of it is due.
 //!
 //! An operation costs its measurement, as far as that is certainly its own; one that lasts the same each time costs
-//! that time ([`Steady`]); one that waited for a turn of its process, the turns that it took; any other, its turns in the
-//! mean. Each cost is learned ([`Costs`]), so that launches of the
-//! same signature can be paid for in advance. What is due for the sum of costs is decided by [`Settlement`].
+//! that time ([`Steady`]); one that waited for a turn of its process, the turns that it took; any other, its turns in
+//! the mean. Each cost is learned ([`Costs`]), so that launches of the same signature can be paid for in advance. What
+//! is due for the sum of costs is decided by [`Settlement`].
 //!
 //! An operation never costs more than the time between its events, nor less than what its peers' reports leave to this
 //! process, set against earlier ones that cost more. The time that was due is never more than the time passed, but for
