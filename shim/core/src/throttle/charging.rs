@@ -49,10 +49,10 @@ pub(crate) struct Charging {
 /// At most one turn is carried over to later measurements.
 const SAVED_NS: u64 = 2_000_000;
 /// Each operation takes this part off the longest turn, which is forgotten after a few hundred.
-const TURNS: u64 = 64;
+const DECAY: u64 = 64;
 /// Of an operation that took this number of rounds of turns, its mean part is closer than what the number shows. Without
 /// this, `W2 40 ms kernels, 30, beside the same, 70` get up to 4.6 points less or more in a second.
-const MANY: u64 = 16;
+const MANY_ROUNDS: u64 = 16;
 /// For how long a launch that took far longer than expected is taken to come again.
 const LATELY_NS: u64 = 10_000_000_000;
 
@@ -185,7 +185,7 @@ impl Charging {
             _ if measured.is_alone => whole_ns,
             Some(time_ns) => self.at_least(time_ns.min(whole_ns), least_ns),
             None if is_short || began_with_turn && is_within => whole_ns,
-            None if began_with_turn && took_ns < MANY * turn_ns * (others + 1) => {
+            None if began_with_turn && took_ns < MANY_ROUNDS * turn_ns * (others + 1) => {
                 let time_ns = from_its_turn(took_ns, turn_ns, others);
                 time_ns.max(least_ns).min(whole_ns)
             }
@@ -195,7 +195,7 @@ impl Charging {
 
     /// Returns how long a turn of another process is: the longest that operations lately waited for.
     fn turn(&mut self, waited_ns: u64) -> u64 {
-        self.turn_ns -= self.turn_ns / TURNS;
+        self.turn_ns -= self.turn_ns / DECAY;
         if waited_ns >= BIG_NS {
             self.turn_ns = self.turn_ns.max(waited_ns.min(LONG_TURN_NS));
         }
