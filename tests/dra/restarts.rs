@@ -2,7 +2,7 @@
 
 use crate::expect;
 use crate::kubelet::{sockets, waited};
-use crate::node::{Node, claim, device, share, well};
+use crate::node::{Node, claim, device, refused, share, well};
 use crate::server::Mood;
 use gpucap_tests::{Result, Stop, trial};
 use libtest_mimic::Trial;
@@ -22,6 +22,14 @@ pub(crate) fn trials() -> Vec<Trial> {
             kept,
         ),
         trial("restarts: a file whose claim was not kept goes", left),
+        trial(
+            "restarts: a card that went while no driver ran is lost, as long as a claim has it",
+            lost_meanwhile,
+        ),
+        trial(
+            "restarts: without an answer of NVIDIA's driver, the node keeps its devices and its claims",
+            unanswered,
+        ),
         trial("restarts: after the machine's, each prepared claim has its file again", machine),
         trial("restarts: a driver that ends well takes its sockets away, and no device", ended),
     ]
@@ -109,6 +117,51 @@ fn left() -> Result {
     drop(node.kubelet()?);
     expect(node.cdi_files() == names[2..], || format!("{:?}", node.cdi_files()))?;
     expect(!node.cdi().join(names[1]).exists(), || "what was half written stays".into())
+}
+
+fn lost_meanwhile() -> Result {
+    let mut node = Node::start()?;
+    let kubelet = node.kubelet()?;
+    let goes = device(&node, 1)?;
+    let own = claim(&node, "1", &[share(&goes, ID, "10Gi", "30")]);
+    well(kubelet.prepare_one(&own)?)?;
+    node.published(|devices| devices.len() == 2)?;
+    node.end_driver()?;
+    node.cards(1, &[])?;
+    node.start_driver()?;
+    let devices = node.published(|devices| devices.iter().any(|it| it["taints"].is_array()))?;
+    let lost = devices.iter().find(|it| it["taints"].is_array());
+    expect(lost.is_some_and(|it| it["name"] == goes), || format!("{devices:?}"))?;
+    let kubelet = node.kubelet()?;
+    refused(&kubelet.prepare_one(&own)?, "was lost")?;
+    // A card that nobody has is not missed: somebody took it out.
+    expect(kubelet.unprepare(&own)?.is_empty(), || "unprepare".into())?;
+    node.end_driver()?;
+    node.start_driver()?;
+    node.published(|devices| devices.len() == 1).map(drop)
+}
+
+fn unanswered() -> Result {
+    let mut node = Node::start()?;
+    let own = claim(&node, "1", &[share(&device(&node, 1)?, ID, "10Gi", "30")]);
+    let before = well(node.kubelet()?.prepare_one(&own)?)?;
+    let published = node.published(|devices| devices.len() == 2)?;
+    node.end_driver()?;
+    node.installation.script("echo 'error it hangs'; exit 1")?;
+    node.start_driver()?;
+    let kubelet = node.kubelet()?;
+    let mut watch = kubelet.watch("v1")?;
+    // Each message is a round: the devices were looked at again by then.
+    for _ in 0..3 {
+        let healths = watch.next()?;
+        let is_unknown =
+            healths.devices.len() == 2 && healths.devices.iter().all(|it| it.health == 0);
+        expect(is_unknown, || format!("{healths:?}"))?;
+    }
+    let after = well(kubelet.prepare_one(&own)?)?;
+    expect(before == after, || format!("{before:?}, then {after:?}"))?;
+    let still = node.published(|_| true)?;
+    expect(still == published, || format!("{published:?}, then {still:?}"))
 }
 
 fn machine() -> Result {

@@ -174,6 +174,7 @@ pub(crate) const MODULES: &[Modules] = &[
             ("quantity", "Kubernetes' quantities"),
             ("message", "the kubelet's messages"),
             ("cards", "the cards of this machine"),
+            ("known_cards", "the cards of the latest look, on disk"),
             ("claim", "the shares that the scheduler has given a claim"),
             ("checkpoint", "the prepared claims on disk"),
             ("cdi", "the CDI files of prepared claims"),

@@ -2,11 +2,12 @@
 //!
 //! That program loads NVIDIA's library, this one loads nothing. It is given up after a while, so that a driver that
 //! hangs is a failure and not a plugin that hangs. A card that was there and is not any more stays known as lost until
-//! this program ends: claims that have it must not meet another one.
+//! this program ends, and beyond its end while a claim has it: such claims must not meet another one.
 
 use crate::error::{Error, Result};
 use crate::message::Health;
 use gpucap_core::uuid::DeviceName;
+use std::fmt;
 use std::process::Stdio;
 use std::time::Duration;
 use tokio::process::Command;
@@ -71,7 +72,7 @@ impl Program {
 
 impl Cards {
     /// The cards in these lines; `None` if one of them is not of this version. What is lost has no name and is missing.
-    fn of(lines: &[&str]) -> Option<Self> {
+    pub(crate) fn of(lines: &[&str]) -> Option<Self> {
         let mut cards = Self::default();
         let known = |text: &str| (text != "-").then(|| text.to_owned());
         for line in lines {
@@ -88,11 +89,17 @@ impl Cards {
 
     /// The cards of this machine from now on: those of `self` that are not in `now` any more are lost.
     pub(crate) fn followed_by(&self, mut now: Self) -> Self {
-        let is_there = |name: DeviceName| now.list.iter().any(|(card, _)| card.name == name);
-        let missing = self.list.iter().filter(|(card, _)| !is_there(card.name));
+        let missing = self.list.iter().filter(|(card, _)| now.find(card.name).is_none());
         let lost: Vec<_> = missing.map(|(card, _)| (card.clone(), Health::Unhealthy)).collect();
         now.list.extend(lost);
         now
+    }
+
+    /// Those of the cards that are in `now` too, or have one of these names.
+    pub(crate) fn still_expected(mut self, now: &Self, names: &[DeviceName]) -> Self {
+        let is_in = |name| now.find(name).is_some() || names.contains(&name);
+        self.list.retain(|(card, _)| is_in(card.name));
+        self
     }
 
     /// The same cards, of which nothing is known at present.
@@ -109,6 +116,24 @@ impl Cards {
     pub(crate) fn find(&self, name: DeviceName) -> Option<&(Card, Health)> {
         self.list.iter().find(|(card, _)| card.name == name)
     }
+}
+
+/// Lines that [`Cards::of`] reads as the same cards.
+impl fmt::Display for Cards {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "driver {}", or_dash(&self.driver))?;
+        writeln!(f, "cuda {}", or_dash(&self.cuda))?;
+        self.list.iter().try_for_each(|(card, _)| {
+            let Card { name, memory, capability, address, has_mig, product } = card;
+            let (capability, address) = (or_dash(capability), or_dash(address));
+            let (mig, product) = (if *has_mig { "mig" } else { "none" }, or_dash(product));
+            writeln!(f, "card {name} {memory} 0 {capability} {address} {mig} {product}")
+        })
+    }
+}
+
+fn or_dash(text: &Option<String>) -> &str {
+    text.as_deref().unwrap_or("-")
 }
 
 impl Card {
@@ -145,6 +170,30 @@ mod tests {
         assert_eq!((one.memory, one.product.as_deref()), (900, Some("NVIDIA H200")));
         assert_eq!((one.has_mig, other.has_mig, &other.product), (false, true, &None));
         assert_eq!((cards.driver.as_deref(), cards.cuda), (Some("580.1"), None));
+    }
+
+    #[test]
+    fn cards_are_the_same_once_written_and_read() {
+        for head in [["driver 580.1", "cuda -"], ["driver -", "cuda 13.1"]] {
+            let cards = Cards::of(&[head[0], head[1], A, B]).expect("cards");
+            let text = cards.to_string();
+            assert_eq!(Cards::of(&text.lines().collect::<Vec<_>>()), Some(cards), "{text}");
+        }
+    }
+
+    #[test]
+    fn of_cards_known_from_before_those_are_expected_that_a_claim_has() {
+        let both = Cards::of(&[A, B]).expect("cards");
+        let none = Cards::default();
+        let names: Vec<_> = both.list.iter().map(|(card, _)| card.name).collect();
+        let expected = |now: &Cards, claimed: &[DeviceName]| {
+            let expected = both.clone().still_expected(now, claimed).list;
+            expected.iter().map(|(card, _)| card.name).collect::<Vec<_>>()
+        };
+        assert_eq!(expected(&none, &[]), []);
+        assert_eq!(expected(&none, &names[1..]), names[1..]);
+        assert_eq!(expected(&Cards::of(&[A]).expect("cards"), &names[1..]), names);
+        assert_eq!(expected(&both, &[]), names);
     }
 
     #[test]

@@ -4,9 +4,10 @@
 //! left from a driver that was killed and is removed at the next start. A file of another version, or one that cannot
 //! be read, ends the driver: what it would forget, containers still have.
 
-use crate::claim::Share;
+use crate::claim::{Share, card};
 use crate::error::{Error, Result};
 use crate::files;
+use gpucap_core::uuid::DeviceName;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -62,6 +63,12 @@ impl Checkpoint {
     /// All of them, by UID.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&str, &Claim)> {
         self.claims.iter().map(|(uid, claim)| (uid.as_str(), claim))
+    }
+
+    /// The cards that they have.
+    pub(crate) fn cards(&self) -> Vec<DeviceName> {
+        let shares = self.claims.values().flat_map(|claim| &claim.shares);
+        shares.filter_map(|share| card(&share.device)).collect()
     }
 
     /// Keeps a claim, on disk first.

@@ -22,6 +22,7 @@ mod devices;
 mod driver;
 mod error;
 mod files;
+mod known_cards;
 mod kubelet;
 mod log;
 mod message;
@@ -34,6 +35,7 @@ use crate::cards::Program;
 use crate::checkpoint::Checkpoint;
 use crate::driver::{Driver, Findings, Kept};
 use crate::error::{Error, Result};
+use crate::known_cards::KnownCards;
 use crate::kubelet::Plugin;
 use crate::message::DeviceHealths;
 use crate::options::Options;
@@ -66,8 +68,10 @@ async fn run(options: Options) -> Result {
     let server = Server::new(options.api.as_deref(), &options.node, &options.name).await?;
     let directory = options.directory();
     let checkpoint = Checkpoint::open(options.state().join("checkpoint.json"))?;
+    let claimed = checkpoint.cards();
     let kept = Mutex::new(Kept::restore(checkpoint, directory.clone()));
-    let (findings, found) = watch::channel(Findings::default());
+    let (known, cards) = KnownCards::open(options.state().join("cards"));
+    let (findings, found) = watch::channel(Findings { cards, refusal: None });
     let (healths, health) = watch::channel(DeviceHealths::default());
     let mut rounds = Rounds {
         program: Program {
@@ -78,6 +82,8 @@ async fn run(options: Options) -> Result {
         directory,
         pool: options.node.clone(),
         interval: options.interval(),
+        known,
+        claimed: Some(claimed),
         findings,
         healths,
         rival: None,

@@ -11,8 +11,10 @@ use crate::claim::device;
 use crate::devices::devices;
 use crate::driver::Findings;
 use crate::error::Result;
-use crate::log::Said;
+use crate::known_cards::KnownCards;
+use crate::log::{self, Said};
 use crate::message::{DeviceHealth, DeviceHealths, DeviceIdentifier, Health};
+use gpucap_core::uuid::DeviceName;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::watch;
 
@@ -23,6 +25,9 @@ pub(crate) struct Rounds {
     pub(crate) directory: Directory,
     pub(crate) pool: String,
     pub(crate) interval: Duration,
+    pub(crate) known: KnownCards,
+    /// The cards that claims had as this program started, until the first answer about cards.
+    pub(crate) claimed: Option<Vec<DeviceName>>,
     pub(crate) findings: watch::Sender<Findings>,
     pub(crate) healths: watch::Sender<DeviceHealths>,
     /// Why another driver's offer keeps this one from its own, as far as it is known.
@@ -37,8 +42,16 @@ impl Rounds {
         let [said, ..] = &mut self.said;
         let cards = match self.program.ask().await {
             Ok(now) => {
+                // One that went while this program did not run is missed only by who has it.
+                let before = match self.claimed.take() {
+                    Some(claimed) => before.still_expected(&now, &claimed),
+                    None => before,
+                };
                 let cards = before.followed_by(now);
                 said.now(&summary(&cards));
+                if let Err(why) = self.known.write(&cards) {
+                    log::line(why);
+                }
                 cards
             }
             Err(why) => {
