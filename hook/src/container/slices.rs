@@ -56,14 +56,27 @@ impl Slices {
 
     /// The names of the claims that it has the GPU of this name by. `None`: by none that is known.
     pub(crate) fn claims_of(&self, gpu: &str) -> Option<String> {
-        let own = self.0.iter().filter_map(|held| held.of.as_ref());
-        let mut names: Vec<&str> = own
-            .filter(|[of, _]| of == gpu)
-            .map(|[_, claim]| claim.split_once('/').map_or(claim.as_str(), |(_, name)| name))
-            .collect();
-        names.sort_unstable();
-        names.dedup();
-        (!names.is_empty()).then(|| names.join(","))
+        let name = |held: &Held| {
+            let [_, claim] = held.of.as_ref()?;
+            Some(claim.split_once('/').map_or(claim.as_str(), |(_, name)| name).to_owned())
+        };
+        self.list_of(gpu, name)
+    }
+
+    /// The ids that the claims' status has of its shares of the GPU of this name. `None`: none is known.
+    pub(crate) fn shares_of(&self, gpu: &str) -> Option<String> {
+        // An id ends with the device and, of a device that several claims may have, the id of the share.
+        let device = format!("-{}-", gpu.to_lowercase());
+        self.list_of(gpu, |held| Some(held.id.split_once(&device)?.1.to_owned()))
+    }
+
+    /// What is known of each slice of this GPU, once each.
+    fn list_of(&self, gpu: &str, known: impl Fn(&Held) -> Option<String>) -> Option<String> {
+        let is_own = |held: &&Held| held.of.as_ref().is_some_and(|[of, _]| of == gpu);
+        let mut all: Vec<String> = self.0.iter().filter(is_own).filter_map(known).collect();
+        all.sort_unstable();
+        all.dedup();
+        (!all.is_empty()).then(|| all.join(","))
     }
 }
 
@@ -90,6 +103,19 @@ mod tests {
         assert_eq!(Slices::of_record(&record), two);
         assert_eq!(two.claims_of(GPU).as_deref(), Some("first,second"));
         assert_eq!(two.claims_of("GPU-02020202-0202-0202-0202-020202020202"), None);
+    }
+
+    #[test]
+    fn a_share_is_named_as_in_the_status_of_its_claim() {
+        let device = GPU.to_lowercase();
+        let [one, other] =
+            ["7f1c0000-0000-4000-8000-00000000000b", "7f1c0000-0000-4000-8000-00000000000a"];
+        let [first, second] = [one, other].map(|share| format!("0ab5ab50-{device}-{share}"));
+        let whole = format!("0ab5ab50-{device}");
+        let both = slices(&[(&first, "space/name"), (&second, "space/name")]);
+        assert_eq!(both.shares_of(GPU), Some(format!("{other},{one}")));
+        assert_eq!(slices(&[(&whole, "space/name")]).shares_of(GPU), None);
+        assert_eq!(slices(&[(&first, "space/name")]).shares_of("GPU-0"), None);
     }
 
     #[test]

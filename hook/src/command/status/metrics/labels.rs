@@ -1,6 +1,7 @@
 //! The labels of a sample: which budget it is of, and which of its GPUs.
 //!
-//! A container goes by the names of its pod, its id, and the claim by which it has the GPU; any other budget by its file.
+//! A container goes by the names of its pod, its id, and the claim and its share by which it has the GPU; any other budget
+//! by its file.
 
 use crate::command::status::view::LedgerView;
 
@@ -22,6 +23,7 @@ pub(super) fn labels(ledger: &LedgerView, gpu: String) -> Labels {
     }
     labels.push(("id", container.record.container.clone()));
     labels.extend(container.record.slices.claims_of(&gpu).map(|claims| ("claim", claims)));
+    labels.extend(container.record.slices.shares_of(&gpu).map(|shares| ("share", shares)));
     labels.push(("gpu", gpu));
     labels
 }
@@ -36,11 +38,12 @@ mod tests {
     fn a_gpu_of_a_claim_is_labelled_by_it() {
         let mut claimed = raised();
         let gpu = claimed.ledgers[0].devices[0].name();
-        let slice = format!("id=a,gpu={gpu},mem=1,cores=30,for=default/train-gpu");
+        let (share, device) = ("7f1c0000-0000-4000-8000-000000000001", gpu.to_lowercase());
+        let slice = format!("id=a-{device}-{share},gpu={gpu},mem=1,cores=30,for=default/train-gpu");
         let record = claimed.ledgers[0].container.as_mut().map(|container| &mut container.record);
         record.expect("a container").slices = Slices::of_words(&[slice]);
         let text = render(&claimed);
-        let label = format!(",claim=\"train-gpu\",gpu=\"{gpu}\"");
+        let label = format!(",claim=\"train-gpu\",share=\"{share}\",gpu=\"{gpu}\"");
         let labelled = |name: &str| {
             let of = |line: &&str| line.starts_with(&format!("gpucap_{name}{{kind=\"container\""));
             let lines: Vec<&str> = text.lines().filter(of).collect();
