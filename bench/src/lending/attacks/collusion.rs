@@ -1,8 +1,9 @@
 //! A container whose peers' pages report work that they do not do: what the meter charges is lowered by that.
 
-use crate::lending::scene::{Actor, MS, actor, shares};
+use crate::lending::scene::{Actor, MS, US, actor, crowd, launch, shares};
 use crate::lending::side::{LOW, SHORT, burst, fixed};
 use crate::report::Report;
+use crate::simulator::program::{Act, repeat};
 use crate::simulator::{Flaps, Page, Says};
 use gpucap_core::units::ComputeLimit;
 
@@ -46,6 +47,7 @@ pub(super) fn run(seconds: u64, report: &mut Report) {
             }
         }
     }
+    in_turns(seconds, report);
     // The same beside an honest one, whose guarantee is all that is left.
     for work in ["W2 40 ms kernels", "W19 10 us, some 10 ms"] {
         for (who, limit, guarantee, honest) in [
@@ -58,6 +60,40 @@ pub(super) fn run(seconds: u64, report: &mut Report) {
                 for count in [1, 4] {
                     beside(seconds, report, work, (who, limit, guarantee), honest, kind, count);
                 }
+            }
+        }
+    }
+}
+
+/// Reports that count in the mean, and ones that count at most, in turns: each of the two saves its credit while the other
+/// one is spent. The page gives away its share once all the same.
+fn in_turns(seconds: u64, report: &mut Report) {
+    for [one, other, times] in [
+        [20 * US, 8 * MS, 1],
+        [500 * US, 1900 * US, 2],
+        [500 * US, 8 * MS, 3],
+        [2 * MS, 40 * MS, 1],
+    ] {
+        for is_waited_for in [false, true] {
+            for (share, every_ns) in [(10, 400 * MS), (30, 40 * MS), (30, 4_000 * MS)] {
+                let page =
+                    Page { places: 1, limit: fixed(share), says: Says::LongThenBusy(every_ns) };
+                let kernels = (0..=times).map(|number| if number == 0 { one } else { other });
+                let wait = is_waited_for.then_some(Act::Sync(None));
+                let acts: Vec<Act> =
+                    kernels.flat_map(|ns| [Some(launch(1, ns)), wait]).flatten().collect();
+                let worker = crowd(1, fixed(30), |_| repeat(acts.clone()));
+                let got = shares(vec![worker], &[page], seconds)[0];
+                // What the page has used cannot be this container's while it works.
+                let allowed = 30.0 / (1.0 - 0.01125 * f64::from(share)) + 2.0;
+                let text = format!(
+                    "collusion: 1 in {} kernels takes {one} ns, others {other}, waited for: {is_waited_for}, fixed 30, \
+                     with an idle page of fixed {share} % that has long launches and work in turns of {} ms: \
+                     {got:.1} % (at most {allowed:.1})",
+                    times + 1,
+                    every_ns / MS / 2
+                );
+                report.check(&text, got <= allowed);
             }
         }
     }

@@ -60,6 +60,9 @@ pub enum Says {
     HeldBack,
     /// Something now and then.
     Flaps(Flaps),
+    /// A launch that may be long is in flight in half of each period of this many nanoseconds, and in the other half work
+    /// is done without a pause.
+    LongThenBusy(u64),
 }
 
 /// These bits at the beginning of each period, and none in the rest of it.
@@ -103,6 +106,8 @@ impl Flaps {
 
 /// Set in the second word while work is in flight.
 const OUT: u64 = 1 << 63;
+/// Set while its launch in flight may be long.
+const LONG: u64 = 1 << 62;
 /// Set while a thread waits for work, and while a launch is held back.
 const WAITS: u64 = 1 << 61;
 const HELD: u64 = 1 << 60;
@@ -125,6 +130,11 @@ impl Says {
             Self::Waits => (now, WAITS),
             Self::HeldBack => (now, HELD),
             Self::Flaps(flaps) => return flaps.at(now),
+            Self::LongThenBusy(every_ns) => {
+                let busy_ns = (now % every_ns).saturating_sub(every_ns / 2);
+                let long = if busy_ns == 0 { LONG } else { 0 };
+                (now / every_ns * (every_ns / 2) + busy_ns, OUT | long | 1)
+            }
         };
         UsageReport { work, occupied }
     }
