@@ -1,4 +1,5 @@
-//! What the chart renders and the examples, against the API's own schemas: of the oldest and of a late release.
+//! What the chart renders and the examples, against the API's own schemas: of the oldest release, of the oldest for the
+//! DRA driver, and of a late one.
 //!
 //! `kubernetes-validate` brings them along (`ci/run --install`): nothing is asked of a network or a cluster. A field that
 //! the API does not know is a fault, and a value of another type. The kinds of Prometheus's operator are no part of them:
@@ -14,8 +15,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// The first that has `appArmorProfile`, as the manual says, and one of today.
-const RELEASES: [&str; 2] = ["1.30.0", "1.37.0"];
+/// The first that has `appArmorProfile`, the first for the DRA driver, as the manual says of both, and one of today.
+const RELEASES: [&str; 3] = ["1.30.0", "1.36.0", "1.37.0"];
 
 /// Kinds that the older release does not have, and the field of a pod that names claims.
 const NEWER: [&str; 3] = ["DeviceClass", "ResourceClaimTemplate", "resourceClaims"];
