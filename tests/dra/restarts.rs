@@ -24,7 +24,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("restarts: a file whose claim was not kept goes", left),
         trial(
             "restarts: a card that went while no driver ran is lost, as long as a claim has it",
-            lost_meanwhile,
+            lost_between,
         ),
         trial(
             "restarts: without an answer of NVIDIA's driver, the node keeps its devices and its claims",
@@ -119,7 +119,7 @@ fn left() -> Result {
     expect(!node.cdi().join(names[1]).exists(), || "what was half written stays".into())
 }
 
-fn lost_meanwhile() -> Result {
+fn lost_between() -> Result {
     let mut node = Node::start()?;
     let kubelet = node.kubelet()?;
     let goes = device(&node, 1)?;
@@ -134,7 +134,7 @@ fn lost_meanwhile() -> Result {
     expect(lost.is_some_and(|it| it["name"] == goes), || format!("{devices:?}"))?;
     let kubelet = node.kubelet()?;
     refused(&kubelet.prepare_one(&own)?, "was lost")?;
-    // A card that nobody has is not missed: somebody took it out.
+    // A card that no claim has is not missed: an administrator may have taken it out.
     expect(kubelet.unprepare(&own)?.is_empty(), || "unprepare".into())?;
     node.end_driver()?;
     node.start_driver()?;

@@ -18,6 +18,7 @@ pub(crate) const CRATES: &[(&str, &str)] = &[
     ("hook", "the command `gpucap`"),
     ("hook/driver", "the program that queries the driver for the command"),
     ("hook/demo", "the program that `gpucap demo` runs"),
+    ("hook/kubelet", "how a kubelet finds a DRA driver and calls it, whatever its devices"),
     (
         "hook/dra",
         "the program `gpucap-dra`: Kubernetes' scheduler gives parts of cards, and the hook has them",
@@ -166,13 +167,23 @@ pub(crate) const MODULES: &[Modules] = &[
         circles: &[],
     },
     Modules {
+        sources: "hook/kubelet/src/",
+        order: &[
+            ("message", "the kubelet's messages"),
+            ("plugin", "what a driver does for the kubelet"),
+            ("service", "the kubelet's calls, and the functions that answer them"),
+            ("sockets", "where the kubelet finds them"),
+        ],
+        upward: &[],
+        circles: &[],
+    },
+    Modules {
         sources: "hook/dra/src/",
         order: &[
             ("error", "why a step failed"),
             ("log", "lines on standard error"),
             ("files", "files that are whole or not there"),
             ("quantity", "Kubernetes' quantities"),
-            ("message", "the kubelet's messages"),
             ("cards", "the cards of this machine"),
             ("known_cards", "the cards of the latest look, on disk"),
             ("claim", "the shares that the scheduler has given a claim"),
@@ -182,7 +193,6 @@ pub(crate) const MODULES: &[Modules] = &[
             ("api", "the API server"),
             ("driver", "prepare and unprepare"),
             ("rounds", "what is looked at again and again, and published"),
-            ("kubelet", "the sockets, and the calls on them"),
             ("options", "the command line"),
         ],
         upward: &[],

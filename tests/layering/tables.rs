@@ -79,6 +79,11 @@ pub(crate) const NEVER: &[(&str, &[&str], &str)] = &[
     ("hook/plan/src/", EFFECTS, "the plan is pure: what is read is an argument"),
     ("hook/nri/src/", EFFECTS, "the protocol is pure: bytes in, bytes out"),
     (
+        "hook/kubelet/src/",
+        &["gpucap_abi", "gpucap_core", "gpucap_plan", "kube"],
+        "any DRA driver can stand on it",
+    ),
+    (
         "hook/dra/src/",
         &["gpucap_abi", "libloading"],
         "the driver writes what the hook enforces, it does not talk to NVIDIA's",
@@ -164,20 +169,20 @@ pub(crate) const DEPENDENCIES: &[(&str, &[&str])] = &[
         "hook/dra/Cargo.toml",
         &[
             "gpucap-core",
+            "gpucap-kubelet",
             "gpucap-plan",
             "clap",
             "k8s-openapi",
             "kube",
-            "prost",
             "serde",
             "serde_json",
             "thiserror",
             "tokio",
-            "tokio-stream",
-            "tonic",
-            "tonic-prost",
-            "tower",
         ],
+    ),
+    (
+        "hook/kubelet/Cargo.toml",
+        &["prost", "thiserror", "tokio", "tokio-stream", "tonic", "tonic-prost", "tower"],
     ),
     ("hook/driver/Cargo.toml", &["gpucap-abi", "libloading"]),
     (

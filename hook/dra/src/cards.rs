@@ -5,8 +5,8 @@
 //! this program ends, and beyond its end while a claim has it: such claims must not meet another one.
 
 use crate::error::{Error, Result};
-use crate::message::Health;
 use gpucap_core::uuid::DeviceName;
+use gpucap_kubelet::message::Health;
 use std::fmt;
 use std::process::Stdio;
 use std::time::Duration;
@@ -52,7 +52,7 @@ impl Program {
     /// The program cannot be started, has not answered in time, or has no driver to ask.
     pub(crate) async fn ask(&self) -> Result<Cards> {
         let wrong =
-            |why: &dyn std::fmt::Display| Error::Cards(format!("{}: {why}", self.words.join(" ")));
+            |why: &dyn fmt::Display| Error::Cards(format!("{}: {why}", self.words.join(" ")));
         let [program, words @ ..] = &self.words[..] else { return Err(wrong(&"no program")) };
         let mut command = Command::new(program);
         command.args(words).arg("cards").env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");

@@ -7,8 +7,8 @@
 
 use crate::cards::{Card, Cards};
 use crate::claim::{CORES, MEMORY, device};
-use crate::message::Health;
 use crate::quantity;
+use gpucap_kubelet::message::Health;
 use k8s_openapi::api::resource::v1::{
     CapacityRequestPolicy, CapacityRequestPolicyRange, Device, DeviceAttribute, DeviceCapacity,
     DeviceTaint,

@@ -12,7 +12,8 @@ use crate::checkpoint::{Checkpoint, Claim};
 use crate::claim;
 use crate::error::{Error, Result};
 use crate::log;
-use crate::message::{self, Health};
+use gpucap_kubelet::Plugin;
+use gpucap_kubelet::message::{self, Health};
 use tokio::sync::{Mutex, watch};
 
 /// What the rounds have found out of this node.
@@ -57,12 +58,36 @@ impl Kept {
     }
 }
 
+/// What the kubelet is told goes to the log, too.
+impl Plugin for Driver {
+    type Error = Error;
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    async fn prepare(&self, asked: &message::Claim) -> Result<Vec<message::Device>> {
+        self.prepare_claim(asked).await.inspect_err(|why| log::line(why))
+    }
+
+    async fn unprepare(&self, asked: &message::Claim) -> Result {
+        self.unprepare_claim(asked).await.inspect_err(|why| log::line(why))
+    }
+
+    fn registered(&self, outcome: std::result::Result<(), &str>) {
+        match outcome {
+            Ok(()) => log::line("the kubelet has registered it"),
+            Err(why) => log::line(format!("the kubelet has not registered it: {why}")),
+        }
+    }
+}
+
 impl Driver {
     /// Prepares a claim and returns its devices.
     ///
     /// # Errors
     /// It cannot be held to what it was given: no container of it may start.
-    pub(crate) async fn prepare(&self, asked: &message::Claim) -> Result<Vec<message::Device>> {
+    async fn prepare_claim(&self, asked: &message::Claim) -> Result<Vec<message::Device>> {
         check(asked)?;
         let own = own(asked);
         // Asked before the others are held up: a server that is away takes its time.
@@ -100,7 +125,7 @@ impl Driver {
     ///
     /// # Errors
     /// What was kept of it cannot be removed.
-    pub(crate) async fn unprepare(&self, asked: &message::Claim) -> Result {
+    async fn unprepare_claim(&self, asked: &message::Claim) -> Result {
         check(asked)?;
         let mut kept = self.kept.lock().await;
         kept.directory.remove(&asked.uid)?;

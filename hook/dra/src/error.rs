@@ -39,6 +39,9 @@ pub(crate) enum Error {
         /// The fault.
         why: String,
     },
+    /// The sockets for the kubelet.
+    #[error(transparent)]
+    Kubelet(#[from] gpucap_kubelet::Error),
     /// The claim cannot be prepared.
     #[error("claim {claim}: {why}")]
     Claim {

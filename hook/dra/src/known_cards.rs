@@ -1,5 +1,5 @@
 //! The cards that this node had at the latest look, on disk: a driver that starts again misses the ones that went
-//! meanwhile.
+//! in between.
 //!
 //! The file has lines as `gpucap-driver cards` prints them. It says which cards are to be expected, and gives nothing:
 //! one that cannot be read is as none.

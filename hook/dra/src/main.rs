@@ -23,9 +23,7 @@ mod driver;
 mod error;
 mod files;
 mod known_cards;
-mod kubelet;
 mod log;
-mod message;
 mod options;
 mod quantity;
 mod rounds;
@@ -36,11 +34,10 @@ use crate::checkpoint::Checkpoint;
 use crate::driver::{Driver, Findings, Kept};
 use crate::error::{Error, Result};
 use crate::known_cards::KnownCards;
-use crate::kubelet::Plugin;
-use crate::message::DeviceHealths;
 use crate::options::Options;
 use crate::rounds::Rounds;
 use clap::Parser;
+use gpucap_kubelet::message::DeviceHealths;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -67,10 +64,11 @@ fn main() -> ExitCode {
 async fn run(options: Options) -> Result {
     let server = Server::new(options.api.as_deref(), &options.node, &options.name).await?;
     let directory = options.directory();
-    let checkpoint = Checkpoint::open(options.state().join("checkpoint.json"))?;
+    let sockets = options.sockets();
+    let checkpoint = Checkpoint::open(sockets.directory().join("checkpoint.json"))?;
     let claimed = checkpoint.cards();
     let kept = Mutex::new(Kept::restore(checkpoint, directory.clone()));
-    let (known, cards) = KnownCards::open(options.state().join("cards"));
+    let (known, cards) = KnownCards::open(sockets.directory().join("cards"));
     let (findings, found) = watch::channel(Findings { cards, refusal: None });
     let (healths, health) = watch::channel(DeviceHealths::default());
     let mut rounds = Rounds {
@@ -99,9 +97,6 @@ async fn run(options: Options) -> Result {
         findings: found,
         kept,
     };
-    let sockets = options.sockets();
-    let endpoint = sockets.plugin.display().to_string();
-    let plugin = Plugin { driver: Arc::new(driver), endpoint, healths: health };
     let signals = || {
         Ok::<_, std::io::Error>((
             signal(SignalKind::terminate())?,
@@ -110,7 +105,7 @@ async fn run(options: Options) -> Result {
     };
     let (mut terminate, mut interrupt) = signals().map_err(Error::file(Path::new("/")))?;
     let ended = tokio::select! {
-        ended = sockets.serve(plugin) => ended,
+        ended = sockets.serve(Arc::new(driver), health) => ended.map_err(Error::from),
         () = rounds.run() => Ok(()),
         _ = terminate.recv() => Ok(()),
         _ = interrupt.recv() => Ok(()),

@@ -4,7 +4,7 @@
 //! the kubelet, engines and the hook read the same paths.
 
 use crate::cdi::Directory;
-use crate::kubelet::Sockets;
+use gpucap_kubelet::Sockets;
 use gpucap_plan::Node;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -54,20 +54,9 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// The sockets for the kubelet.
+    /// The sockets for the kubelet, and the directory of the driver's own files.
     pub(crate) fn sockets(&self) -> Sockets {
-        // The kubelet calls it by its path: gRPC in Go makes of it the name of a host, with `/` as `%2F`. HTTP/2 allows
-        // that before an `@` alone, and the server here refuses a call to another name.
-        let registration = format!("plugins_registry/{}@reg.sock", self.name);
-        Sockets {
-            registration: self.kubelet.join(registration),
-            plugin: self.state().join("dra.sock"),
-        }
-    }
-
-    /// The directory of the driver's own files.
-    pub(crate) fn state(&self) -> PathBuf {
-        self.kubelet.join("plugins").join(&self.name)
+        Sockets::new(&self.kubelet, &self.name)
     }
 
     /// Where CDI files are written, and what they name.

@@ -13,8 +13,8 @@ use crate::driver::Findings;
 use crate::error::Result;
 use crate::known_cards::KnownCards;
 use crate::log::{self, Said};
-use crate::message::{DeviceHealth, DeviceHealths, DeviceIdentifier, Health};
 use gpucap_core::uuid::DeviceName;
+use gpucap_kubelet::message::{DeviceHealth, DeviceHealths, DeviceIdentifier, Health};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::watch;
 

@@ -34,13 +34,16 @@ pub(crate) struct RegistrationStatus {
 
 /// Which claim.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-pub(crate) struct Claim {
+pub struct Claim {
+    /// Its namespace.
     #[prost(string, tag = "1")]
-    pub(crate) namespace: String,
+    pub namespace: String,
+    /// The UID of its object: a claim made anew has another.
     #[prost(string, tag = "2")]
-    pub(crate) uid: String,
+    pub uid: String,
+    /// Its name.
     #[prost(string, tag = "3")]
-    pub(crate) name: String,
+    pub name: String,
 }
 
 /// The claims that are to be prepared or unprepared.
@@ -52,17 +55,22 @@ pub(crate) struct Claims {
 
 /// A device of a prepared claim.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-pub(crate) struct Device {
+pub struct Device {
+    /// The requests of the claim that it is for; of all, if there is none.
     #[prost(string, repeated, tag = "1")]
-    pub(crate) request_names: Vec<String>,
+    pub request_names: Vec<String>,
+    /// The pool that it is of.
     #[prost(string, tag = "2")]
-    pub(crate) pool_name: String,
+    pub pool_name: String,
+    /// Its name in the pool.
     #[prost(string, tag = "3")]
-    pub(crate) device_name: String,
+    pub device_name: String,
+    /// The CDI devices that bring it into a container, `VENDOR/CLASS=NAME`.
     #[prost(string, repeated, tag = "4")]
-    pub(crate) cdi_device_ids: Vec<String>,
+    pub cdi_device_ids: Vec<String>,
+    /// Which share of it, if several claims may have one.
     #[prost(string, optional, tag = "5")]
-    pub(crate) share_id: Option<String>,
+    pub share_id: Option<String>,
 }
 
 /// What came of one claim.
@@ -98,39 +106,50 @@ pub(crate) struct UnpreparedClaims {
 /// Whether a device works.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, prost::Enumeration)]
 #[repr(i32)]
-pub(crate) enum Health {
+pub enum Health {
+    /// Nothing is known of it.
     Unknown = 0,
+    /// It works.
     Healthy = 1,
+    /// It does not.
     Unhealthy = 2,
 }
 
 /// Which device.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-pub(crate) struct DeviceIdentifier {
+pub struct DeviceIdentifier {
+    /// The pool that it is of.
     #[prost(string, tag = "1")]
-    pub(crate) pool_name: String,
+    pub pool_name: String,
+    /// Its name in the pool.
     #[prost(string, tag = "2")]
-    pub(crate) device_name: String,
+    pub device_name: String,
 }
 
 /// How a device is.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-pub(crate) struct DeviceHealth {
+pub struct DeviceHealth {
+    /// Which device.
     #[prost(message, optional, tag = "1")]
-    pub(crate) device: Option<DeviceIdentifier>,
+    pub device: Option<DeviceIdentifier>,
+    /// A [`Health`].
     #[prost(enumeration = "Health", tag = "2")]
-    pub(crate) health: i32,
+    pub health: i32,
+    /// When that was found out, in seconds since 1970.
     #[prost(int64, tag = "3")]
-    pub(crate) last_updated_time: i64,
+    pub last_updated_time: i64,
+    /// For how many seconds it holds: then it is unknown. 0: the kubelet decides.
     #[prost(int64, tag = "4")]
-    pub(crate) health_check_timeout_seconds: i64,
+    pub health_check_timeout_seconds: i64,
+    /// The reason, for people.
     #[prost(string, tag = "5")]
-    pub(crate) message: String,
+    pub message: String,
 }
 
 /// How all devices are.
 #[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct DeviceHealths {
+pub struct DeviceHealths {
+    /// All devices of the driver on this node.
     #[prost(message, repeated, tag = "1")]
-    pub(crate) devices: Vec<DeviceHealth>,
+    pub devices: Vec<DeviceHealth>,
 }
