@@ -163,7 +163,8 @@ impl Cluster {
         })?;
         let controllers = format!(
             "{} --kubeconfig=/run/kubernetes/controllers.conf --leader-elect=false \
-             --service-account-private-key-file=/run/kubernetes/account.key",
+             --service-account-private-key-file=/run/kubernetes/account.key \
+             --root-ca-file=/run/kubernetes/apiserver.crt",
             programs.path("kube-controller-manager")
         );
         daemons.start("controllers", &words(&controllers))?;

@@ -60,6 +60,7 @@ fn image(cluster: &Cluster, version: &str) -> Result {
     put(&build.shim()?, "files/lib/libgpucap.so")?;
     put(&build.driver()?, "files/lib/gpucap-driver")?;
     fs::write(root.join("gpucap/VERSION"), format!("{version}\n"))?;
+    fs::write(root.join("gpucap/PROCESSOR"), format!("{}\n", std::env::consts::ARCH))?;
     let name = format!("{REPOSITORY}:{version}");
     let file = archive_that_runs(&root, &name, &["/gpucap/node.sh"], &[])?;
     cluster.import(&file.display().to_string())

@@ -6,6 +6,7 @@
 //! * [`sharing`]: claims that several containers of a pod name.
 //! * [`starts`]: how long a pod takes to start, with a claim and with the other ways.
 //! * [`installs`]: the chart, by Helm.
+//! * [`driver_pod`]: the DRA driver as a pod of its image.
 //! * [`many`]: many pods at once, and the driver and the kubelet that end in between.
 //!
 //! One cluster of one node, for all tests, in a mount, process and network namespace of its own ([`cluster`]), so a
@@ -15,6 +16,7 @@
 mod cluster;
 mod containerd;
 mod daemons;
+mod driver_pod;
 mod installs;
 mod kubectl;
 mod limits;
@@ -56,6 +58,7 @@ fn main() -> ExitCode {
         limits::trials,
         sharing::trials,
         starts::trials,
+        driver_pod::trials,
         installs::trials,
         many::trials,
     ];
