@@ -8,15 +8,15 @@ use crate::{
 };
 
 const MS: u64 = 1_000_000;
-const START: u64 = 1_000 * MS;
+pub(super) const START: u64 = 1_000 * MS;
 
 /// A process at some time: its work done or reserved, how long it was present, and since when again.
-type Process = (u64, u64, Option<u64>);
+pub(super) type Process = (u64, u64, Option<u64>);
 
-const ABSENT: Process = (0, 0, None);
+pub(super) const ABSENT: Process = (0, 0, None);
 
 /// The reports of this process and its peers at each look.
-fn looks(turns: &mut Turns, looks: &[(u64, Process, &[Process])]) {
+pub(super) fn looks(turns: &mut Turns, looks: &[(u64, Process, &[Process])]) {
     for (ms, own, others) in looks {
         let report = |process: &Process| {
             let (work, there, since) = *process;
@@ -41,11 +41,11 @@ fn at_least(turns: &Turns, from: u64, to: u64) -> f64 {
 }
 
 /// The milliseconds of this process's from one time to another.
-fn own(turns: &Turns, from: u64, to: u64) -> f64 {
+pub(super) fn own(turns: &Turns, from: u64, to: u64) -> f64 {
     turns.of(START + from * MS, START + to * MS) as f64 / MS as f64
 }
 
-fn close(found: f64, expected: f64) {
+pub(super) fn close(found: f64, expected: f64) {
     assert!((found - expected).abs() < 0.01, "{found}, not {expected}");
 }
 

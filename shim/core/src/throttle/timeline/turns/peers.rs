@@ -45,6 +45,8 @@ pub(crate) struct Peer {
     pub(crate) was_ahead_ns: u64,
     /// For how long it had work in flight since the latest look.
     pub(crate) there_ns: u64,
+    /// What it was entitled to lately, and did not need.
+    pub(crate) unused_ns: u64,
     pub(crate) is_in_flight: bool,
     /// Since when a thread of it has been waiting, or may have had a long launch in flight, and nothing has changed;
     /// `None` if none does.
@@ -152,6 +154,7 @@ impl Peer {
             ahead_ns: 0,
             was_ahead_ns: 0,
             there_ns: 0,
+            unused_ns: 0,
             is_in_flight,
             waits_since: None,
             held_since: None,
