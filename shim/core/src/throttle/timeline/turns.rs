@@ -3,8 +3,8 @@
 //! A device serves the processes with work in rotation, so the measured duration of an operation contains the turns
 //! of others too. The other processes are known from their reports ([`UsageReport`]), each in its container's
 //! [page](crate::page), which this process reads now and then. Between two looks a peer has been given what it had
-//! left to do, or half of the time for which it was present and what it did not need of such halves shortly before,
-//! whichever is less; all peers together, and this process, what there was to give: the smallest demands in full, the
+//! left to do, or half of the time for which it was present, and at its end what it did not need of such halves shortly
+//! before, whichever is less; all peers together, and this process, what there was to give: the smallest demands in full, the
 //! rest in equal parts. That is correct in the mean. At most, each was given all that it had left in all the time for
 //! which it was present, or all of that time, if it reports that its work in flight may take far longer than it has
 //! reserved: what then remains is certainly this process's. Without that notice, `T10 1 in 100 takes 15 ms, waited
@@ -63,9 +63,10 @@ struct Point {
 
 /// A look costs a few system calls for each peer.
 const LOOK_NS: u64 = 500_000;
-/// What a peer was entitled to and did not need, it may be given this much of later, a turn: its report says late, or too
-/// early, for which part of the time it had work in flight. Without it, `W4 4 streams x 50 us` at a fixed 70 % is charged
-/// 3 points that kernels of 490 us had, of a container with 10 % that borrows, or 4 that 32 processes of a fixed 10 % had.
+/// Of what a peer was entitled to and did not need, it is given this much, a turn, once its work has ended: its report says
+/// late, or too early, for which part of the time that was in flight. Without it, `W4 4 streams x 50 us` at a fixed 70 %
+/// is charged 3 points that kernels of 490 us had, of a container with 10 % that borrows, or 4 that 32 processes of a
+/// fixed 10 % had.
 const UNUSED_NS: u64 = 2_000_000;
 /// What was seen longer ago does not say who works now.
 const FRESH_NS: u64 = 10_000_000;
@@ -216,10 +217,12 @@ impl Turns {
         let own = u64::from(is_there);
         let there = |peer: &Peer| scaled(peer.there_ns, ns, passed);
         let left = |ns: i64| u64::try_from(ns).unwrap_or(0);
-        let entitled = |peer: &Peer| there(peer) / (1 + own) + peer.unused_ns;
+        let half = |peer: &Peer| there(peer) / (1 + own);
+        // What is left now of one that has ended it had been given.
+        let late_ns = |peer: &Peer| if peer.is_in_flight { 0 } else { peer.unused_ns };
         let wants = |peer: &Peer| {
             let [left_ns, _] = peer.left_ns;
-            left(left_ns).min(entitled(peer))
+            left(left_ns).min(half(peer) + late_ns(peer))
         };
         // Low priority pays for what is not known: beside it `W4 4 streams x 50 us`, 70, would lose 2.6 points to kernels
         // of 8 ms.
@@ -235,7 +238,8 @@ impl Turns {
                 left_ns.saturating_sub(signed(given_ns)),
                 left_most_ns.saturating_sub(signed(most_ns)),
             ];
-            peer.unused_ns = (entitled(peer) - given_ns).min(most_unused_ns);
+            let unused_ns = half(peer).saturating_add(peer.unused_ns).saturating_sub(given_ns);
+            peer.unused_ns = unused_ns.min(most_unused_ns);
             rest -= given_ns;
             container -= if peer.is_own { 0 } else { given_ns };
             least = least.saturating_sub(most_ns);
