@@ -249,14 +249,14 @@ fn as_json() -> Result {
     let output = gpucap(&["explain", "--pid", &pid, "--json"])?.output()?;
     ended(&output, 0)?;
     let json = parsed(&output)?;
-    expect(json["verdict"] == "capped" && json["reason"].is_null(), || json.to_string())?;
+    expect(json["verdict"] == "limited" && json["reason"].is_null(), || json.to_string())?;
     expect(json["process"]["pid"] == actor.pid(), || json.to_string())?;
     expect(json["limits"]["GPU_MEM_LIMIT"] == "2GiB", || json.to_string())?;
     expect(json["holds"][0]["used_bytes"] == 356_u64 << 20, || json.to_string())?;
     let output = gpucap(&["explain", "--json"])?.output()?;
     ended(&output, 3)?;
     let json = parsed(&output)?;
-    expect(json["verdict"] == "not capped" && json["process"].is_null(), || json.to_string())
+    expect(json["verdict"] == "not limited" && json["process"].is_null(), || json.to_string())
 }
 
 fn words_of_a_bundle() -> Result {

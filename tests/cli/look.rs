@@ -113,7 +113,7 @@ fn by_name() -> Result {
         let output = gpucap(&["explain", &name, "--json"])?.output()?;
         let json: Value = serde_json::from_str(&output.stdout).map_err(Stop::fail)?;
         let [seen, word] = [&json["process"]["pid"], &json["verdict"]];
-        let holds = seen.as_u64() == pid.parse().ok() && word == "capped";
+        let holds = seen.as_u64() == pid.parse().ok() && word == "limited";
         expect(holds && output.code() == Some(0), || output.to_string())?;
     }
     Ok(())

@@ -12,7 +12,6 @@ pub(crate) const UNSAFE: &[&str] = &[
     "shim/src/container/usage_page.rs",
     "shim/src/fork_page.rs",
     "shim/src/session.rs",
-    "shim/src/fork_page.rs",
     "shim/src/lib.rs",
     "shim/src/driver/",
     "shim/src/hooks.rs",
@@ -254,7 +253,6 @@ pub(crate) const WORDS: &[(&str, &str)] = &[
     ("is capped", "is limited"),
 ];
 
-/// Where such a word may stand: names of measured cells, recorded results, and this table.
 /// Words that readers of these pages do not find, with their replacements; in code they may be names.
 pub(crate) const PAGES: &[&str] = &["README.md", "SECURITY.md", "docs/"];
 pub(crate) const WORDS_OF_PAGES: &[(&str, &str)] = &[
@@ -270,6 +268,7 @@ pub(crate) const WORDS_OF_PAGES: &[(&str, &str)] = &[
     ("is over", "has ended"),
     ("cure", "a fix"),
 ];
+/// Where such a word may stand: names of measured cells, recorded results, and this table.
 pub(crate) const WORDS_ALLOWED: &[&str] = &[
     "bench/ACCURACY.md",
     "bench/RESULTS.md",

@@ -1,6 +1,8 @@
 //! How a program is loaded, according to its file: by which loader, or by none.
 //!
-//! Only the head of the file is read (ELF, 64-bit, little-endian: what the library runs on). Pure: the caller reads.
+//! Only the head of the file is read (ELF, 64-bit, little-endian: what the library runs on). Pure: the caller reads. No
+//! library for object files does it: those want the whole file, which an image may make as long as it likes, for the few
+//! fields that are compared here.
 
 /// How much of a file [`Loading::of`] wants to see.
 pub(crate) const HEAD: usize = 64 * 1024;

@@ -2,7 +2,7 @@
 //! come.
 //!
 //! ```text
-//! { "version": 1, "verdict": "capped" | "not capped" | "broken", "reason": text | null,
+//! { "version": 1, "verdict": "limited" | "not limited" | "broken", "reason": text | null,
 //!   "process": { "pid", "command", "mapped": path | null } | null,
 //!   "limits": { "file": [ { "gpu", "memory_bytes", "memory_percent", "core_percent", "core_max_percent" } ] | null,
 //!               "GPU_MEM_LIMIT" | "GPU_CORE_PCT" | "GPU_PROFILE" | "GPU_CORE_POLICY" | "GPU_CORE_MAX_PCT"
@@ -29,8 +29,8 @@ use std::fmt::Display;
 /// The JSON text, with a line end.
 pub(super) fn render(facts: &Facts, verdict: &Verdict) -> String {
     let (word, reason) = match verdict {
-        Verdict::Capped => ("capped", None),
-        Verdict::NotCapped(why) => ("not capped", Some(why.says())),
+        Verdict::Capped => ("limited", None),
+        Verdict::NotCapped(why) => ("not limited", Some(why.says())),
         Verdict::Broken(broken) => ("broken", Some(broken.to_string())),
     };
     let set = !matches!(facts.limits, Ok(None));
