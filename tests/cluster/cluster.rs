@@ -78,13 +78,15 @@ impl Cluster {
         let scratch = Scratch::new()?;
         let programs = Programs::find(&scratch)?;
         RELEASE.places("usr/bin/etcd")?;
+        RELEASE.places("usr/lib/cni/ptp")?;
         let installation = Installation::new(&scratch.path().join("i"))?;
         let daemons = Daemons::new(Enclosure::new(RELEASE, "usr/bin/containerd")?)?;
         let cgroups = Cgroups(format!("{PREFIX}{}", std::process::id()));
         let kubectl = programs.path("kubectl");
         let cluster = Self { daemons, installation, kubectl, cgroups, scratch };
         let started = cluster.control(&programs).and_then(|()| cluster.node(&programs));
-        let started = started.and_then(|()| cluster.driver());
+        let started = started.and_then(|()| cluster.kubectl().namespace("gpucap"));
+        let started = started.and_then(|()| cluster.start_driver());
         let explain =
             |stop: Stop| stop.explained(|why| format!("{why}\n{}", cluster.daemons.logs()));
         started.map_err(explain)?;
@@ -147,7 +149,7 @@ impl Cluster {
         daemons.start("etcd", &["etcd", "--data-dir=/var/lib/etcd", "--unsafe-no-fsync"])?;
         let server = format!(
             "{} --etcd-servers=http://{LOCAL}:2379 --advertise-address={ADDRESS} \
-             --cert-dir=/run/kubernetes --service-cluster-ip-range=10.96.0.0/16 \
+             --secure-port=443 --cert-dir=/run/kubernetes --service-cluster-ip-range=10.96.0.0/16 \
              --service-account-issuer=https://{ADDRESS} \
              --service-account-key-file=/run/kubernetes/account.key \
              --service-account-signing-key-file=/run/kubernetes/account.key \
@@ -227,14 +229,15 @@ impl Cluster {
         Ok(())
     }
 
-    /// Has the devices that bring a card itself show that card alone, as NVIDIA's toolkit does.
-    fn card_devices(&self) -> Result {
+    /// Has the devices that bring a card itself show that card alone, as NVIDIA's toolkit does: to CUDA. The stub's NVML
+    /// shows all cards.
+    pub(crate) fn card_devices(&self, cards: usize) -> Result {
         let devices: Vec<_> = self
-            .card_names()?
+            .card_names_of(cards)?
             .iter()
             .map(|card| {
                 let visible = format!("CUDA_VISIBLE_DEVICES={card}");
-                let own = [format!("STUB_GPU_COUNT={CARDS}"), format!("STUB_GPU_MEM={MEMORY}")];
+                let own = [format!("STUB_GPU_COUNT={cards}"), format!("STUB_GPU_MEM={MEMORY}")];
                 json!({"name": card, "containerEdits": {"env": [&visible, &own[0], &own[1]]}})
             })
             .collect();
@@ -246,27 +249,40 @@ impl Cluster {
 
     /// The UUIDs of the node's cards, once they are published.
     pub(crate) fn card_names(&self) -> Result<Vec<String>> {
+        self.card_names_of(CARDS)
+    }
+
+    fn card_names_of(&self, cards: usize) -> Result<Vec<String>> {
         let uuid = |device: &Value| {
             device["attributes"]["uuid"]["string"].as_str().unwrap_or_default().to_owned()
         };
         crate::waited("the devices of the node", || {
             let devices = self.devices()?;
-            Ok((devices.len() == CARDS).then(|| devices.iter().map(uuid).collect()))
+            Ok((devices.len() == cards).then(|| devices.iter().map(uuid).collect()))
         })
     }
 
-    /// The manifests, and the driver with the account that they make.
-    fn driver(&self) -> Result {
-        let kubectl = self.kubectl();
-        kubectl.namespace("gpucap")?;
-        // Of the chart, what is the driver's, but for its pods.
+    /// Of the chart, what is the driver's, but for its pods.
+    fn driver_objects() -> Result<Vec<Value>> {
         let of_driver = |object: &Value| {
             let name = &object["metadata"]["labels"]["app.kubernetes.io/name"];
             name == "gpucap-dra" && object["kind"] != "DaemonSet"
         };
         let mut objects = chart::rendered(&["--set", "dra.enabled=true"])?;
         objects.retain(of_driver);
-        kubectl.apply(&objects)?;
+        Ok(objects)
+    }
+
+    /// Ends the driver and takes away its objects: from now on the node has none.
+    pub(crate) fn end_driver(&self) -> Result {
+        self.daemons.end("driver", "TERM")?;
+        self.kubectl().delete(&Self::driver_objects()?)
+    }
+
+    /// The manifests, and the driver with the account that they make.
+    pub(crate) fn start_driver(&self) -> Result {
+        let kubectl = self.kubectl();
+        kubectl.apply(&Self::driver_objects()?)?;
         let token = kubectl.prints(&[
             "create",
             "token",
@@ -294,7 +310,7 @@ impl Cluster {
             "1",
         ];
         self.daemons.start("driver", &words)?;
-        self.card_devices()
+        self.card_devices(CARDS)
     }
 
     /// From now on the node's cards have these settings of the stub.

@@ -1,7 +1,6 @@
 //! The node's containerd: its configuration, its images, and that it is started again.
 //!
-//! Pods have the network of their node, or one of their own with nothing in it: the plugins for networks are a script, and
-//! give each pod the same address, by which none is reached.
+//! Pods have the network of their node, or one of their own by the plugin `ptp`, from which they reach the node alone.
 
 use crate::cluster::Cluster;
 use crate::image::{Image, add_nvidia_smi, archive};
@@ -9,21 +8,14 @@ use crate::manifests::IMAGE;
 use gpucap_tests::{Driver, Result, Scratch, Stop};
 use serde_json::json;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::symlink;
 
 /// Its configuration.
 pub(crate) const CONFIG: &str = "/etc/containerd/config.toml";
 /// Where it looks for plugins for networks.
 const PLUGINS: &str = "/opt/cni/bin";
-/// A plugin: what it is told, and what it answers.
-const PLUGIN: &str = r#"#!/bin/sh
-cat >/dev/null
-case $CNI_COMMAND in
-    ADD) echo '{"cniVersion": "0.4.0", "interfaces": [{"name": "eth0", "sandbox": "pod"}],
-        "ips": [{"version": "4", "interface": 0, "address": "192.0.2.2/32"}]}' ;;
-    VERSION) echo '{"cniVersion": "0.4.0", "supportedVersions": ["0.3.1", "0.4.0"]}' ;;
-esac
-"#;
+/// Where its release has them.
+const DEBIAN_PLUGINS: &str = "/usr/lib/cni";
 
 impl Cluster {
     /// Starts it, for the first time.
@@ -38,18 +30,23 @@ impl Cluster {
             .replace("restrict_oom_score_adj = false", "restrict_oom_score_adj = true");
         fs::create_dir(enclosure.path("/etc/containerd"))?;
         fs::write(enclosure.path(CONFIG), text)?;
-        let network = json!({"cniVersion": "0.4.0", "name": "none", "plugins": [{"type": "none"}]});
+        let addresses = json!({
+            "type": "host-local", "ranges": [[{"subnet": "198.51.100.0/24"}]],
+            "routes": [{"dst": "0.0.0.0/0"}],
+        });
+        let network = json!({
+            "cniVersion": "1.0.0", "name": "pods", "plugins": [{"type": "ptp", "ipam": addresses}],
+        });
         fs::create_dir_all(enclosure.path("/etc/cni/net.d"))?;
-        fs::write(enclosure.path("/etc/cni/net.d/none.conflist"), network.to_string())?;
+        fs::write(enclosure.path("/etc/cni/net.d/pods.conflist"), network.to_string())?;
         // What is installed there is gone with the cluster.
         let place = self.scratch.path().join("opt");
         fs::create_dir(&place)?;
         enclosure.output(&["mount", "--bind", &place.display().to_string(), "/opt"])?;
         fs::create_dir_all(enclosure.path(PLUGINS))?;
-        for name in ["loopback", "none"] {
+        for name in ["loopback", "ptp", "host-local"] {
             let plugin = enclosure.path(&format!("{PLUGINS}/{name}"));
-            fs::write(&plugin, PLUGIN)?;
-            fs::set_permissions(&plugin, fs::Permissions::from_mode(0o755))?;
+            symlink(format!("{DEBIAN_PLUGINS}/{name}"), plugin)?;
         }
         self.daemons.start("containerd", &["containerd"])?;
         self.answers()?;

@@ -13,6 +13,8 @@ use std::process::Command;
 
 /// The address of the node: no other machine has one in this range.
 pub(crate) const ADDRESS: &str = "192.0.2.1";
+/// The address of the API server's service. No proxy for services runs here, so the node has it, too.
+pub(crate) const SERVICE: &str = "10.96.0.1";
 /// Where etcd listens.
 pub(crate) const LOCAL: &str = "127.0.0.1";
 /// The network, as a file in the enclosure.
@@ -26,7 +28,7 @@ pub(crate) struct Daemons {
 }
 
 impl Daemons {
-    /// Makes the network: its own loopback device, which has the address of the node and takes all that is sent.
+    /// Makes the network: its own loopback device, which has the node's addresses and takes all that is sent.
     ///
     /// # Errors
     /// Skips without the means.
@@ -34,10 +36,11 @@ impl Daemons {
         File::create(enclosure.path(NETWORK))?;
         enclosure.output(&["unshare", &format!("--net={NETWORK}"), "true"])?;
         let network = format!("--net={}", enclosure.path(NETWORK).display());
-        let address = format!("{ADDRESS}/32");
+        let [address, service] = [ADDRESS, SERVICE].map(|it| format!("{it}/32"));
         for words in [
             ["link", "set", "lo", "up"].as_slice(),
             &["address", "add", &address, "dev", "lo"],
+            &["address", "add", &service, "dev", "lo"],
             &["route", "add", "default", "dev", "lo"],
         ] {
             let done = Command::new("nsenter").args([&network, "ip"]).args(words).output();

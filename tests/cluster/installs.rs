@@ -1,69 +1,39 @@
-//! The chart on a real API server: Helm installs it, its hooks do what they are for, and it leaves nothing behind.
+//! The chart on a real API server: Helm installs it, its hooks do what they are for, and it leaves nothing behind; once with
+//! its defaults, and once with all that it offers.
 //!
-//! The image is made here, of the files of a release and a few tools. What restarts containerd is the test: a process of
-//! the pod that asks for it would end with its pod. The DRA driver's own objects are those of the whole cluster
-//! ([`crate::cluster`]).
+//! What restarts containerd is the test: a process of the pod that asks for it would end with its pod.
 
 use crate::cluster::{Cluster, NODE, cluster};
 use crate::containerd::CONFIG;
-use crate::image::{add_tools, archive_that_runs};
 use crate::kubectl::show;
-use crate::manifests::IMAGE;
-use crate::{expect, programs};
-use gpucap_tests::{Build, Driver, Output, Result, Scratch, chart, fetched, project, trial};
+use crate::manifests::{IMAGE, WAITS, container, pod, request, template};
+use crate::{expect, images, programs, waited};
+use gpucap_tests::{Driver, Output, Result, chart, fetched, trial};
 use libtest_mimic::Trial;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs;
-use std::path::Path;
 
-/// The image, without the version.
-const REPOSITORY: &str = "localhost/gpucap";
-/// What it has beside the files of the release: all that `node.sh` runs.
-const TOOLS: [&str; 17] = [
-    "cat", "chmod", "cmp", "cp", "dirname", "env", "grep", "ln", "mkdir", "mv", "nsenter",
-    "readlink", "rm", "rmdir", "sh", "sleep", "tail",
-];
 /// What the chart runs on the node to restart containerd: asks the test, and waits until it has done so.
 const RESTART: &str = "/run/restart-containerd";
 const ASKED: &str = "/run/restart-asked";
+/// The command that it puts on the node.
+const COMMAND: &str = "/opt/gpucap/current/bin/gpucap";
+/// Where the chart is installed.
+const OWN: &str = "--namespace=gpucap";
+/// All options that are off.
+const OPTIONS: &str = "dra.enabled=true,dra.interval=1,nri.enabled=true,metrics.enabled=true,\
+    metrics.sample=true,metrics.podMonitor.enabled=true,metrics.networkPolicy.enabled=true,\
+    metrics.networkPolicy.from[0].ipBlock.cidr=192.0.2.0/24,metrics.dashboard.enabled=true,\
+    metrics.rules.enabled=true,metrics.rules.hami=true";
 
 pub(crate) fn trials() -> Vec<Trial> {
-    vec![trial(
-        "helm installs the chart, its hooks test and keep it, and it leaves the node",
-        installs,
-    )]
-}
-
-/// Makes the chart's image, and gives it to containerd.
-fn image(cluster: &Cluster, version: &str) -> Result {
-    let (scratch, build) = (Scratch::new()?, Build::shipped()?);
-    let root = scratch.path().join("root");
-    for place in
-        ["proc", "dev", "tmp", "etc", "settings", "host/opt", "host/etc", "usr/lib64", "usr/lib"]
-    {
-        fs::create_dir_all(root.join(place))?;
-    }
-    for link in ["lib64", "lib"] {
-        std::os::unix::fs::symlink(format!("usr/{link}"), root.join(link))?;
-    }
-    add_tools(&root, &TOOLS)?;
-    let deploy = project().join("hook/deploy");
-    let put = |from: &Path, to: &str| -> Result {
-        let to = root.join("gpucap").join(to);
-        fs::create_dir_all(to.parent().unwrap_or(&root))?;
-        Ok(fs::copy(from, to).map(drop)?)
-    };
-    for name in ["install.sh", "uninstall.sh", "node.sh"] {
-        put(&deploy.join(name), name)?;
-    }
-    put(&build.gpucap()?, "files/bin/gpucap")?;
-    put(&build.shim()?, "files/lib/libgpucap.so")?;
-    put(&build.driver()?, "files/lib/gpucap-driver")?;
-    fs::write(root.join("gpucap/VERSION"), format!("{version}\n"))?;
-    fs::write(root.join("gpucap/PROCESSOR"), format!("{}\n", std::env::consts::ARCH))?;
-    let name = format!("{REPOSITORY}:{version}");
-    let file = archive_that_runs(&root, &name, &["/gpucap/node.sh"], &[])?;
-    cluster.import(&file.display().to_string())
+    vec![
+        trial(
+            "helm installs the chart, its hooks test and keep it, and it leaves the node",
+            defaults,
+        ),
+        trial("helm installs all options, each does what it is for, and nothing is left", options),
+    ]
 }
 
 /// Runs Helm as the administrator.
@@ -71,94 +41,227 @@ fn helm(cluster: &Cluster, words: &[&str]) -> Result<Output> {
     let program = programs::seen(&fetched::in_path("helm")?, &cluster.scratch)?;
     let program = program.display().to_string();
     let start = ["env", "HOME=/run", "KUBECONFIG=/run/kubernetes/admin.conf", &program];
-    cluster.daemons.run(&[&start[..], words].concat())?.output()?.success()
+    cluster.daemons.run(&[&start[..], words].concat())?.output()
 }
 
-/// The same, as a part of the transcript.
-fn shows(cluster: &Cluster, words: &[&str]) -> Result {
-    let printed = helm(cluster, words)?.stdout;
-    show(&format!("$ helm {}\n{printed}", words.join(" ")));
-    Ok(())
+/// What it prints, which is a part of the transcript.
+fn shows(cluster: &Cluster, words: &[&str]) -> Result<Output> {
+    let output = helm(cluster, words)?;
+    let Output { stdout, stderr, .. } = &output;
+    show(&format!("$ helm {}\n{stdout}{stderr}", words.join(" ")));
+    Ok(output)
 }
 
 /// Restarts containerd when the node's pod asks for it, and waits until the DaemonSet is there.
 fn rolled_out(cluster: &Cluster) -> Result {
     let asked = cluster.daemons.enclosure.path(ASKED);
-    let waited = crate::waited("the installer", || Ok(asked.exists().then_some(())));
+    let waited = waited("the installer", || Ok(asked.exists().then_some(())));
     waited.map_err(|stop| {
         let kubectl = cluster.kubectl();
-        let words = ["daemonset/gpucap", "--namespace=gpucap", "--all-containers"];
-        let said = kubectl.output(&[&["logs"], &words[..]].concat());
-        let events = kubectl.output(&["events", "--namespace=gpucap"]);
+        let said = kubectl.output(&["logs", "daemonset/gpucap", OWN, "--all-containers"]);
+        let events = kubectl.output(&["events", OWN]);
         stop.explained(|why| format!("{why}: {said:?}\n{events:?}"))
     })?;
     cluster.restart_containerd()?;
     fs::remove_file(asked)?;
-    let words = ["rollout", "status", "daemonset/gpucap", "--namespace=gpucap", "--timeout=120s"];
-    cluster.kubectl().shows(&words).map(drop)
+    all_ready(cluster, "gpucap")
 }
 
-/// Runs a hook of the chart as Helm would: how its Job ended, and what it said. Helm itself first compares a hook with what
-/// the server says of the API, and not every build of the server says it in Helm's form.
-fn hook(cluster: &Cluster, name: &str) -> Result<(String, String)> {
+/// Waits until the pods of a DaemonSet are ready.
+fn all_ready(cluster: &Cluster, set: &str) -> Result {
     let kubectl = cluster.kubectl();
-    let hooks = helm(cluster, &["get", "hooks", "gpucap", "--namespace", "gpucap"])?;
-    let job = chart::object(&chart::documents(&hooks.stdout)?, "Job", name)?;
-    kubectl.apply(&[job])?;
-    let words = ["jobs", "--namespace=gpucap"];
-    let ended = |jobs: &[Value]| {
-        let job = jobs.iter().find(|job| job["metadata"]["name"] == name)?;
-        let conditions = job["status"]["conditions"].as_array()?;
-        let ends = ["Complete", "Failed"].into_iter();
-        ends.map(str::to_owned).find(|end| conditions.iter().any(|it| it["type"] == end.as_str()))
-    };
-    let jobs = kubectl.wait(&words, "the end of a hook", |jobs| ended(jobs).is_some())?;
-    let said = kubectl.prints(&["logs", &format!("job/{name}"), "--namespace=gpucap"])?;
-    show(&format!("# {name}: {said}"));
-    kubectl.prints(&["delete", "job", name, "--namespace=gpucap"])?;
-    Ok((ended(&jobs).unwrap_or_default(), said))
+    let set = format!("daemonset/{set}");
+    let done = kubectl.shows(&["rollout", "status", &set, OWN, "--timeout=120s"]);
+    done.map(drop).map_err(|stop| {
+        let said = kubectl.output(&["logs", &set, OWN, "--all-containers"]);
+        let events = kubectl.output(&["events", OWN]);
+        stop.explained(|why| format!("{why}: {said:?}\n{events:?}"))
+    })
 }
 
-fn installs() -> Result {
-    let cluster = cluster()?;
-    let (kubectl, enclosure) = (cluster.kubectl(), &cluster.daemons.enclosure);
-    let before = fs::read_to_string(enclosure.path(CONFIG))?;
-    image(&cluster, env!("CARGO_PKG_VERSION"))?;
-    let body = format!("#!/bin/sh\n: >{ASKED}\nwhile [ -e {ASKED} ]; do sleep 0.1; done\n");
-    fs::write(enclosure.path(RESTART), body)?;
-    enclosure.output(&["chmod", "755", RESTART])?;
-    kubectl.prints(&["label", "node", NODE, "gpucap/node=true"])?;
-    let chart = chart::directory().display().to_string();
-    // Leaving a node takes the files of its DRA driver, which here is the whole cluster's and stays.
-    let values = format!(
-        "image.repository={REPOSITORY},image.pullPolicy=Never,node.restart={RESTART},node.run=,\
-         node.kubelet=/run/no-kubelet,validate.image={IMAGE},validate.resource=cpu"
-    );
-    // `tests/deploy` compares the chart with the API's schemas; not every build of the server has them.
-    let words = ["gpucap", &chart, "--namespace", "gpucap", "--disable-openapi-validation"];
-    shows(&cluster, &[&["install"], &words[..], &["--set", &values]].concat())?;
-    rolled_out(&cluster)?;
-    let command = enclosure.path("/opt/gpucap/current/bin/gpucap");
-    expect(command.exists(), || "the node has no command".into())?;
-    if Driver::Real("535").nvidia_smi().is_ok() {
-        let (ended, said) = hook(&cluster, "gpucap-validate")?;
-        expect(ended == "Complete" && said.contains("in MiB: 2048"), || said)?;
+/// The node before the chart, and how the chart gets there and away.
+struct Chart<'a> {
+    cluster: &'a Cluster,
+    directory: String,
+    config: String,
+}
+
+impl<'a> Chart<'a> {
+    /// Installs it with these options.
+    fn install(cluster: &'a Cluster, options: &str) -> Result<Self> {
+        let enclosure = &cluster.daemons.enclosure;
+        let config = fs::read_to_string(enclosure.path(CONFIG))?;
+        let directory = chart::directory().display().to_string();
+        let body = format!("#!/bin/sh\n: >{ASKED}\nwhile [ -e {ASKED} ]; do sleep 0.1; done\n");
+        fs::write(enclosure.path(RESTART), body)?;
+        enclosure.output(&["chmod", "755", RESTART])?;
+        cluster.kubectl().prints(&["label", "node", NODE, "gpucap/node=true"])?;
+        let image = images::REPOSITORY;
+        let values = format!(
+            "image.repository={image},image.pullPolicy=Never,node.restart={RESTART},node.run=,\
+             validate.image={IMAGE},validate.resource=cpu,{options}"
+        );
+        shows(cluster, &["install", "gpucap", &directory, OWN, "--set", &values])?.success()?;
+        rolled_out(cluster)?;
+        expect(enclosure.path(COMMAND).exists(), || "the node has no command".into())?;
+        Ok(Self { cluster, directory, config })
     }
-    let (ended, said) = hook(&cluster, "gpucap-is-on-nodes")?;
-    expect(ended == "Failed" && said.contains("gpucap is on the nodes"), || said)?;
-    let leave = ["--reuse-values", "--set", "uninstall=true,maxUnavailable=100%"];
-    shows(&cluster, &[&["upgrade"], &words[..], &leave].concat())?;
-    rolled_out(&cluster)?;
-    shows(&cluster, &["uninstall", "gpucap", "--namespace", "gpucap"])?;
-    expect(!command.exists(), || "the node has the command".into())?;
-    let after = fs::read_to_string(enclosure.path(CONFIG))?;
-    expect(after == before, || after)?;
-    let left =
-        kubectl.list(&["runtimeclasses,configmaps,daemonsets,jobs", "--namespace=gpucap"])?;
+
+    /// What its hooks do: the one tests a pod's limit, the other keeps Helm from forgetting the nodes.
+    fn hooks(&self) -> Result {
+        if Driver::Real("535").nvidia_smi().is_ok() {
+            let tested = shows(self.cluster, &["test", "gpucap", OWN])?.success()?;
+            let holds = tested.stderr.contains("in MiB: 2048");
+            expect(holds, || format!("{tested:?}"))?;
+        }
+        let kept = shows(self.cluster, &["uninstall", "gpucap", OWN])?;
+        let way = "helm rollback gpucap 1 -n gpucap";
+        let says = ["gpucap is on the nodes", way].iter().all(|it| kept.stderr.contains(it));
+        expect(kept.code() == Some(1) && says, || format!("{kept:?}"))?;
+        // Without it Helm upgrades nothing from now on.
+        shows(self.cluster, &["rollback", "gpucap", "1", OWN])?.success().map(drop)
+    }
+
+    /// Takes it from the node and then from the cluster, and looks for what is left.
+    fn leave(self) -> Result {
+        let (cluster, kubectl) = (self.cluster, self.cluster.kubectl());
+        let words = ["upgrade", "gpucap", &self.directory, OWN, "--reuse-values", "--set"];
+        let leave = ["uninstall=true,maxUnavailable=100%"];
+        shows(cluster, &[&words[..], &leave].concat())?.success()?;
+        rolled_out(cluster)?;
+        shows(cluster, &["uninstall", "gpucap", OWN])?.success()?;
+        let enclosure = &cluster.daemons.enclosure;
+        expect(!enclosure.path(COMMAND).exists(), || "the node has the command".into())?;
+        let after = fs::read_to_string(enclosure.path(CONFIG))?;
+        expect(after == self.config, || after)?;
+        let left = left(cluster)?;
+        expect(left.is_empty(), || format!("{left:?}"))?;
+        kubectl.prints(&["label", "node", NODE, "gpucap/node-"]).map(drop)
+    }
+}
+
+/// All objects of the release in the cluster, of any kind.
+fn left(cluster: &Cluster) -> Result<Vec<String>> {
+    let kubectl = cluster.kubectl();
+    let kinds = kubectl.prints(&["api-resources", "--verbs=list", "-o", "name"])?;
+    let kinds: Vec<_> = kinds.lines().collect();
     let own = |object: &&Value| {
         object["metadata"]["annotations"]["meta.helm.sh/release-name"] == "gpucap"
     };
-    let left: Vec<_> = left.iter().filter(own).collect();
-    expect(left.is_empty(), || format!("{left:?}"))?;
-    kubectl.prints(&["label", "node", NODE, "gpucap/node-"]).map(drop)
+    let objects = kubectl.list(&[&kinds.join(","), "--all-namespaces"])?;
+    let name = |it: &Value| format!("{} {}", it["kind"], it["metadata"]["name"]);
+    Ok(objects.iter().filter(own).map(name).collect())
+}
+
+fn defaults() -> Result {
+    let cluster = cluster()?;
+    images::installer(&cluster)?;
+    // Leaving a node takes the files of its DRA driver, which here is the whole cluster's and stays.
+    let chart = Chart::install(&cluster, "node.kubelet=/run/no-kubelet")?;
+    chart.hooks()?;
+    chart.leave()
+}
+
+/// The kinds of the operator of Prometheus, which take anything.
+fn monitoring() -> Vec<Value> {
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let kinds = [("PodMonitor", "podmonitors"), ("PrometheusRule", "prometheusrules")];
+    let kinds = kinds.map(|(kind, plural)| {
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": format!("{plural}.monitoring.coreos.com")},
+            "spec": {
+                "group": "monitoring.coreos.com", "scope": "Namespaced",
+                "names": {"kind": kind, "plural": plural, "singular": kind.to_lowercase()},
+                "versions": [{
+                    "name": "v1", "served": true, "storage": true,
+                    "schema": {"openAPIV3Schema": schema},
+                }],
+            },
+        })
+    });
+    kinds.into()
+}
+
+fn options() -> Result {
+    let cluster = cluster()?;
+    let kubectl = cluster.kubectl();
+    // The stub's NVML shows each card of the machine to each container, and the chart's test wants all limited.
+    cluster.end_driver()?;
+    cluster.cards(&[("STUB_GPU_COUNT", "1")])?;
+    images::installer(&cluster)?;
+    images::driver(&cluster)?;
+    kubectl.apply(&monitoring())?;
+    let kinds =
+        ["crd/podmonitors.monitoring.coreos.com", "crd/prometheusrules.monitoring.coreos.com"];
+    let words = ["wait", "--for=condition=Established", "--timeout=60s"];
+    kubectl.prints(&[&words[..], &kinds].concat())?;
+    let chart = Chart::install(&cluster, OPTIONS)?;
+    all_ready(&cluster, "gpucap-dra")?;
+    cluster.card_devices(1)?;
+    chart.hooks()?;
+    for object in [
+        "podmonitor/gpucap",
+        "networkpolicy/gpucap-metrics",
+        "configmap/gpucap-dashboard",
+        "prometheusrule/gpucap",
+        "prometheusrule/gpucap-hami",
+        "service/gpucap-metrics",
+    ] {
+        kubectl.prints(&["get", object, OWN])?;
+    }
+    pods(&cluster)?;
+    chart.leave()?;
+    kubectl.delete(&monitoring())?;
+    cluster.cards(&[])?;
+    cluster.start_driver()
+}
+
+/// A pod with a claim and one of no runtime class have their limits, and the metrics have both.
+fn pods(cluster: &Cluster) -> Result {
+    let kubectl = cluster.kubectl();
+    kubectl.namespace("options")?;
+    let mut asks = pod("options", "asks", "part", &[container("app", WAITS)]);
+    asks["spec"]["resourceClaims"] = json!([]);
+    asks["spec"]["containers"][0]["resources"] = json!({});
+    let limit = json!([{"name": "GPU_MEM_LIMIT", "value": "1Gi"}]);
+    asks["spec"]["containers"][0]["env"] = limit;
+    kubectl.apply(&[
+        template("options", "part", &[request("gpu", None, "3Gi", 30)]),
+        pod("options", "claims", "part", &[container("app", WAITS)]),
+        asks,
+    ])?;
+    let expected = [
+        ("claims", &["source=slice", "mem=3221225472", "core=30%"][..]),
+        ("asks", &["GPU_MEM_LIMIT=1GiB", "mem=1073741824"]),
+    ];
+    for (name, lines) in expected {
+        kubectl.pod("options", name, "Running")?;
+        let limits = kubectl.exec("options", name, &["cat", "/.gpucap/limits"])?;
+        expect(lines.iter().all(|line| limits.contains(line)), || limits)?;
+    }
+    let own = ["pods", OWN, "-l", "app.kubernetes.io/name=gpucap"];
+    let installers = kubectl.list(&own)?;
+    let name = installers.first().and_then(|pod| pod["metadata"]["name"].as_str());
+    let place =
+        format!("/api/v1/namespaces/gpucap/pods/{}:9744/proxy/metrics", name.unwrap_or_default());
+    waited("the metrics of both pods", || {
+        let metrics = kubectl.prints(&["get", "--raw", &place])?;
+        let has = |name: &str| {
+            let pod = format!("namespace=\"options\",pod=\"{name}\"");
+            metrics
+                .lines()
+                .any(|line| line.starts_with("gpucap_memory_limit_bytes") && line.contains(&pod))
+        };
+        Ok(expected.iter().all(|(name, _)| has(name)).then_some(()))
+    })?;
+    // A pod of the driver that goes, as in an upgrade, takes nothing along; the next one undoes the claim.
+    kubectl.prints(&["rollout", "restart", "daemonset/gpucap-dra", OWN])?;
+    all_ready(cluster, "gpucap-dra")?;
+    kubectl.exec("options", "claims", &["cat", "/.gpucap/limits"])?;
+    kubectl.end_namespace("options")?;
+    waited("the end of the claim", || {
+        let left = (cluster.cdi_files()?, cluster.checkpoint()?);
+        Ok((left.0.is_empty() && left.1.is_empty()).then_some(()))
+    })
 }

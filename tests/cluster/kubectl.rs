@@ -25,7 +25,7 @@ pub(crate) fn configuration(daemons: &Daemons, name: &str, token: &str) -> Resul
     let path = format!("/run/kubernetes/{name}.conf");
     // The server has made both itself: an authority, and a certificate for this address.
     let authority = "/run/kubernetes/apiserver.crt";
-    let server = format!("https://{ADDRESS}:6443");
+    let server = format!("https://{ADDRESS}");
     let cluster = json!({"server": server, "certificate-authority": authority});
     let document = json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "c",
@@ -80,16 +80,26 @@ impl Kubectl<'_> {
         Ok(self.get(words)?["items"].as_array().cloned().unwrap_or_default())
     }
 
-    /// Creates or changes these. The server says what is wrong with them, without a description of all that it takes.
+    /// Creates or changes these.
     pub(crate) fn apply(&self, documents: &[Value]) -> Result {
         self.applied(documents).map(drop)
     }
 
     fn applied(&self, documents: &[Value]) -> Result<String> {
-        let path = "/run/kubernetes/applied.json";
+        self.with(&["apply", "--validate=strict"], documents)
+    }
+
+    /// Deletes these, and waits until they are gone.
+    pub(crate) fn delete(&self, documents: &[Value]) -> Result {
+        self.with(&["delete"], documents).map(drop)
+    }
+
+    /// What a command prints that takes a file with these.
+    fn with(&self, words: &[&str], documents: &[Value]) -> Result<String> {
+        let path = "/run/kubernetes/documents.json";
         let list = json!({"apiVersion": "v1", "kind": "List", "items": documents});
         fs::write(self.daemons.enclosure.path(path), list.to_string())?;
-        self.prints(&["apply", "--validate=false", "-f", path])
+        self.prints(&[words, &["-f", path]].concat())
     }
 
     /// Waits until the list holds this.

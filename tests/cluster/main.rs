@@ -5,8 +5,7 @@
 //! * [`limits`]: what a pod gets.
 //! * [`sharing`]: claims that several containers of a pod name.
 //! * [`starts`]: how long a pod takes to start, with a claim and with the other ways.
-//! * [`installs`]: the chart, by Helm.
-//! * [`driver_pod`]: the DRA driver as a pod of its image.
+//! * [`installs`]: the chart, by Helm, with its defaults and with all options.
 //! * [`many`]: many pods at once, and the driver and the kubelet that end in between.
 //!
 //! One cluster of one node, for all tests, in a mount, process and network namespace of its own ([`cluster`]), so a
@@ -16,7 +15,7 @@
 mod cluster;
 mod containerd;
 mod daemons;
-mod driver_pod;
+mod images;
 mod installs;
 mod kubectl;
 mod limits;
@@ -58,9 +57,8 @@ fn main() -> ExitCode {
         limits::trials,
         sharing::trials,
         starts::trials,
-        driver_pod::trials,
-        installs::trials,
         many::trials,
+        installs::trials,
     ];
     let code = harness(suites.into_iter().flat_map(|trials| trials()).collect());
     cluster::end();

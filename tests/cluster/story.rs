@@ -91,9 +91,11 @@ fn three_share(cluster: &Cluster) -> Result {
         let query = ["--query-gpu=memory.total,memory.used", "--format=csv,noheader"];
         // The stub's NVML shows each card of the machine to each container.
         let card = format!("--id={}", cluster.card_names()?[0]);
-        let exec = ["exec", "-n", "share", "a", "--", "nvidia-smi", &card];
-        let shown = kubectl.shows(&[&exec[..], &query].concat())?;
-        expect(shown.trim() == "2048 MiB, 1792 MiB", || shown)?;
+        for name in names {
+            let exec = ["exec", "-n", "share", name, "--", "nvidia-smi", &card];
+            let shown = kubectl.shows(&[&exec[..], &query].concat())?;
+            expect(shown.trim() == "2048 MiB, 1792 MiB", || shown)?;
+        }
     }
     kubectl.shows(&["exec", "-n", "share", "a", "--", "cat", "/.gpucap/limits"])?;
     // Of each pod, as long as the processes hold the memory.
