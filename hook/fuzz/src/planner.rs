@@ -21,7 +21,7 @@ static CARDS: LazyLock<Vec<Card>> = LazyLock::new(|| {
 });
 
 /// The annotations that some convention reads.
-pub const ANNOTATIONS: [&str; 16] = [
+pub const ANNOTATIONS: [&str; 17] = [
     "gpucap/mem",
     "gpucap/core-pct",
     "gpucap/profile",
@@ -35,6 +35,7 @@ pub const ANNOTATIONS: [&str; 16] = [
     "scheduling.koordinator.sh/device-allocated",
     "io.kubernetes.cri-o.Labels",
     "nvidia.com/container.app.gpu-memory.limit",
+    "nvidia.com/container.app.gpu-compute.portion",
     "gpucap/core-policy",
     "gpucap/core-max-pct",
     "gpucap/core-priority",

@@ -8,6 +8,7 @@ use gpucap_plan::{
     Card, Container, Decision, Node, NodeError, NodeFile, Plan, Sources, State, decide,
 };
 use serde_json::{Value, json};
+use std::path::Path;
 
 pub(crate) const A: &str = "GPU-aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa";
 pub(crate) const B: &str = "GPU-bbbbbbbb-bbbb-bbbb-bbbb-bbbbbbbbbbbb";
@@ -45,8 +46,8 @@ pub(crate) fn config(case: &Value) -> Value {
     config
 }
 
-/// The decision on a case: besides the container it may have `node`, `cards`, `allocation`, `checkpoint`, `claims`,
-/// `calibration`, `driver`, `user_namespaces`, `model`.
+/// The decision on a case: besides the container it may have `node`, `cards`, `allocation`, `checkpoint`, `claims` or a
+/// `claims_file` of the directory `written`, `calibration`, `driver`, `user_namespaces`, `model`.
 pub(crate) fn decided(case: &Value) -> Decision {
     let bytes = |key: &str| {
         case.get(key).map(|value| match value {
@@ -55,6 +56,11 @@ pub(crate) fn decided(case: &Value) -> Decision {
         })
     };
     let container = Container::parse(config(case).to_string().as_bytes()).unwrap();
+    let written = case["claims_file"].as_str().map(|name| {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/written").join(name);
+        named(&std::fs::read_to_string(file).expect("a file that was written")).into_bytes()
+    });
+    let claims = written.or_else(|| bytes("claims"));
     let node: Result<Node, NodeError> =
         bytes("node").map_or_else(|| Ok(Node::default()), |bytes| Node::parse(Node::PATH, &bytes));
     let mut cards = if case["cards"] == json!(false) { vec![] } else { cards() };
@@ -70,7 +76,7 @@ pub(crate) fn decided(case: &Value) -> Decision {
         cards: &cards,
         allocations: bytes("allocation").as_slice(),
         checkpoint: node_file(case, "checkpoint", bytes("checkpoint").as_deref()),
-        claims: node_file(case, "claims", bytes("claims").as_deref()),
+        claims: node_file(case, "claims", claims.as_deref()),
         calibration: bytes("calibration").as_deref().map(Ok),
         driver: case["driver"].as_str(),
         user_namespaces: case["user_namespaces"] == json!(true),

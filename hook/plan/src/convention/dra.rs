@@ -1,8 +1,9 @@
 //! The claims of NVIDIA's DRA driver as limits: the memory that the scheduler counted for a claim is the container's.
 //!
 //! The driver shares a GPU by memory (feature gate `ConsumableShares`) and holds no claim to what it takes; its
-//! checkpoint on the node has that ([`Claims`]). A GPU of a claim that names no memory is not limited, and a GPU that no
-//! claim of the pod has is refused. The capacity `shares` counts how many may share, and is no limit. Which container
+//! checkpoint on the node has that ([`Claims`]). Shared by memory, a claim that names none takes all of it; shared without
+//! a count of memory (`unlimited`, a number of shares), it takes none and is not limited. A GPU that no claim of the pod
+//! has is refused. The capacity `shares` counts how many may share, and is no limit. Which container
 //! of a pod uses which of its claims is not written there: each container with a GPU has all of them, and of two claims
 //! on one GPU the lower.
 //!

@@ -5,7 +5,8 @@
 //! read without the other. It is that part of the memory of each GPU, and of its time unless the node sets
 //! `kai_portion` to `memory`. Of the annotations `nvidia.com/container.<name>.gpu-memory.limit` and `.request`
 //! (`pkg/binder/plugins/nvfractions/nv_fractions.go` at 0caa3bd) the limit is a container's memory, without one the
-//! request. All are for every GPU that the container sees.
+//! request. `.gpu-compute.portion` is its part of the time, as `GPU_PORTION` is (proposed in pull request 2368; only the binder
+//! may write it, and kai-scheduler/gpu-fractioning reads it). All are for every GPU that the container sees.
 
 use gpucap_core::units::{Amount, Bytes, UnitError};
 
@@ -27,16 +28,24 @@ pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
         grants.push(Grant::new(source, held, Caps::every(cap)));
     }
     for own in facts.identities {
-        let held = |suffix| {
-            let key = format!("nvidia.com/container.{}.gpu-memory.{suffix}", own.container);
+        let held = |name| {
+            let key = format!("nvidia.com/container.{}.{name}", own.container);
             facts.annotations.get_key_value(&key)
         };
-        let Some((key, held)) = held("limit").or_else(|| held("request")) else { continue };
-        let source = format!("annotation {key}");
-        let bytes: Result<Bytes, UnitError> = held.trim().parse();
-        let bytes = bytes.map_err(|why| Reason::value(&*source, held, why))?;
-        let cap = Cap::memory(Amount::Bytes(bytes));
-        grants.push(Grant::new(source, held, Caps::every(cap)));
+        let memory = held("gpu-memory.limit").or_else(|| held("gpu-memory.request"));
+        if let Some((key, held)) = memory {
+            let source = format!("annotation {key}");
+            let bytes: Result<Bytes, UnitError> = held.trim().parse();
+            let bytes = bytes.map_err(|why| Reason::value(&*source, held, why))?;
+            let cap = Cap::memory(Amount::Bytes(bytes));
+            grants.push(Grant::new(source, held, Caps::every(cap)));
+        }
+        let portion = held("gpu-compute.portion").filter(|_| facts.node.kai_portion_of_time);
+        if let Some((key, held)) = portion {
+            let source = format!("annotation {key}");
+            let core = Some(number::portion(&source, held)?);
+            grants.push(Grant::new(source, held, Caps::every(Cap { core, ..Cap::default() })));
+        }
     }
     Ok(grants)
 }

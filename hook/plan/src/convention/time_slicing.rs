@@ -104,11 +104,15 @@ impl Checkpoint {
 
     /// The replicas that there are of a GPU, or 1 where it is assigned whole.
     fn count(&self, resource: &str, name: DeviceName) -> Result<usize, Reason> {
-        let offered = self.registered.get(resource).and_then(Value::as_array);
-        let offered: Vec<&str> =
-            offered.into_iter().flatten().filter_map(Value::as_str).filter(is_of(name)).collect();
+        let all = self.registered.get(resource).and_then(Value::as_array);
+        let all = all.into_iter().flatten().filter_map(Value::as_str);
+        let offered: Vec<&str> = all.clone().filter(is_of(name)).collect();
         if offered.is_empty() {
-            let why = "no replica of it is registered: the device plugin is not ready";
+            // Without its plugin a resource has no device at all.
+            let why = match all.count() {
+                0 => "no replica of it is registered: the device plugin is not ready",
+                _ => "the device plugin has no healthy replica of it",
+            };
             return Err(Reason::value(named(resource), &name.to_string(), why));
         }
         let of_resource = |entry: &&Value| json::text(entry, &["ResourceName"]) == Some(resource);

@@ -3,8 +3,7 @@
 //! `/var/lib/kubelet/plugins/gpu.nvidia.com/checkpoint.json` has under `v2.preparedClaims` (`v1` in older versions), by
 //! the claim's UID: the `status` of the claim as the scheduler wrote it, with the pods that it is reserved for and the
 //! capacity that each of its devices takes, and the devices with their UUIDs (kubernetes-sigs/dra-driver-nvidia-gpu,
-//! `cmd/gpu-kubelet-plugin/checkpoint.go` at 5fe67b5, `checkpointv.go` at 9292f4d, `prepared.go` at 0ffdf88). The driver
-//! writes it before the kubelet makes a container of the pod. Which container of the pod uses which claim it does not
+//! `cmd/gpu-kubelet-plugin/checkpoint.go`, `checkpointv.go` and `prepared.go` at 9593204). The driver writes it before the kubelet makes a container of the pod. Which container of the pod uses which claim it does not
 //! say.
 //!
 //! Read strictly where a claim is this pod's: what cannot be understood there is an error, not "no limit".
@@ -24,7 +23,7 @@ pub(crate) struct Claims(Vec<(String, Value)>);
 
 /// What a pod has by one claim.
 pub(crate) struct Claim {
-    /// Its namespace and name, or its UID where those are not written.
+    /// Its namespace and name while it is being prepared, then its UID: the driver no longer writes the others.
     pub(crate) name: String,
     /// The pods that it is reserved for.
     pub(crate) pods: usize,
@@ -39,11 +38,6 @@ impl Claims {
     /// It has no format that this version knows.
     pub(crate) fn of(mut value: Value) -> Result<Self, String> {
         let unknown = |why: &str| format!("{why}: not a format of this version");
-        match value.get("version") {
-            None => {}
-            Some(Value::String(version)) if matches!(version.as_str(), "v1" | "v2") => {}
-            Some(version) => return Err(unknown(&format!("version {version}"))),
-        }
         let mut part = |name: &str| value.get_mut(name).map(Value::take).filter(|it| !it.is_null());
         let mut newest = part("v2").or_else(|| part("v1")).ok_or_else(|| unknown("no v1 or v2"))?;
         match newest.get_mut("preparedClaims").map(Value::take) {
@@ -111,12 +105,8 @@ enum Prepared<'a> {
 
 /// The device, if it has this name.
 fn named<'a>(prepared: &'a Value, name: &str) -> Option<Prepared<'a>> {
-    let is_named = |kind: &&str| {
-        // The second spelling is that of drivers before 25.8.
-        let own =
-            ["DeviceName", "device_name"].map(|key| json::text(prepared, &[*kind, "device", key]));
-        own.contains(&Some(name))
-    };
+    let is_named =
+        |kind: &&str| json::text(prepared, &[*kind, "device", "DeviceName"]) == Some(name);
     let uuid = |path: &[&str]| json::text(prepared, path).unwrap_or_default();
     match ["gpu", "mig", "vfio"].into_iter().find(is_named)? {
         "gpu" => Some(Prepared::Cuda(uuid(&["gpu", "info", "uuid"]))),
