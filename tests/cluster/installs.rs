@@ -235,26 +235,33 @@ fn pods(cluster: &Cluster) -> Result {
         ("claims", &["source=slice", "mem=3221225472", "core=30%"][..]),
         ("asks", &["GPU_MEM_LIMIT=1GiB", "mem=1073741824"]),
     ];
+    let mut actors = Vec::new();
     for (name, lines) in expected {
         kubectl.pod("options", name, "Running")?;
         let limits = kubectl.exec("options", name, &["cat", "/.gpucap/limits"])?;
         expect(lines.iter().all(|line| limits.contains(line)), || limits)?;
+        let mut actor = kubectl.actor("options", name, "app")?;
+        actor.expect(&[("alloc a 1048576", 0)])?;
+        actors.push(actor);
     }
     let own = ["pods", OWN, "-l", "app.kubernetes.io/name=gpucap"];
     let installers = kubectl.list(&own)?;
     let name = installers.first().and_then(|pod| pod["metadata"]["name"].as_str());
     let place =
         format!("/api/v1/namespaces/gpucap/pods/{}:9744/proxy/metrics", name.unwrap_or_default());
-    waited("the metrics of both pods", || {
-        let metrics = kubectl.prints(&["get", "--raw", &place])?;
+    let mut metrics = String::new();
+    let seen = waited("the metrics of both pods", || {
+        metrics = kubectl.prints(&["get", "--raw", &place])?;
         let has = |name: &str| {
             let pod = format!("namespace=\"options\",pod=\"{name}\"");
-            metrics
-                .lines()
-                .any(|line| line.starts_with("gpucap_memory_limit_bytes") && line.contains(&pod))
+            let own =
+                |line: &str| line.starts_with("gpucap_memory_used_bytes") && line.contains(&pod);
+            metrics.lines().any(own)
         };
         Ok(expected.iter().all(|(name, _)| has(name)).then_some(()))
-    })?;
+    });
+    seen.map_err(|stop| stop.explained(|why| format!("{why}: {metrics}")))?;
+    drop(actors);
     // A pod of the driver that goes, as in an upgrade, takes nothing along; the next one undoes the claim.
     kubectl.prints(&["rollout", "restart", "daemonset/gpucap-dra", OWN])?;
     all_ready(cluster, "gpucap-dra")?;

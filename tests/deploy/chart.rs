@@ -20,6 +20,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("chart: the settings are the node's file, and new ones restart its pod", settings),
         trial("chart: the dashboard and the rules are those of the files", files),
         trial("chart: a scraper finds the metrics by one way, and others are kept out", scraped),
+        trial("chart: none of its own pods asks for a limit", unlimited),
         trial("chart: while the nodes have gpucap, helm uninstall is refused", kept),
         trial("chart: the plugin sees the checkpoints that the settings name", checkpoints),
         trial("chart: the notes name the next step", notes),
@@ -200,6 +201,16 @@ fn scraped() -> Result {
     expect(found == policy, || found.to_string())?;
     let service = spec("Service", "gpucap-metrics")?;
     expect(service["selector"] == selector["matchLabels"], || service.to_string())
+}
+
+/// The NRI plugin would refuse such a pod, its own among them.
+fn unlimited() -> Result {
+    let asks = |object: &Value| {
+        let annotations = object["spec"]["template"]["metadata"]["annotations"].as_object();
+        annotations.is_some_and(|it| it.keys().any(|key| key.starts_with("gpucap/")))
+    };
+    let objects = with(ALL)?;
+    expect(!objects.iter().any(asks), || "a pod template has an annotation gpucap/...".into())
 }
 
 fn kept() -> Result {
