@@ -26,7 +26,7 @@ pub(crate) fn cards() -> Vec<Card> {
     [(A, 1), (B, 0)]
         .map(|(name, minor)| {
             let name = name.parse().unwrap();
-            Card { name, minor: Some(minor), slices: Slices::Seven }
+            Card { name, minor: Some(minor), slices: Slices::Seven, model: String::new() }
         })
         .into()
 }

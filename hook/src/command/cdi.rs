@@ -133,6 +133,7 @@ mod tests {
             name: name.parse().expect("a name"),
             minor: None,
             slices: gpucap_core::config::Slices::default(),
+            model: String::new(),
         }];
         let names = |text: &str| names(&[text.parse().expect("a GPU")], &cards);
         assert_eq!(names("0"), Ok(vec![name.to_owned()]));

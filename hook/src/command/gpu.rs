@@ -56,6 +56,7 @@ mod tests {
             name: name(digit).parse().expect("a name"),
             minor: None,
             slices: gpucap_core::config::Slices::default(),
+            model: String::new(),
         };
         let cards = [card('1'), card('2')];
         let key = |text: &str, cards: &[Card]| {

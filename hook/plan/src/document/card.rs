@@ -10,7 +10,7 @@ use gpucap_core::uuid::DeviceName;
 use crate::document::env::Reading;
 
 /// A card of the node. Lists of them are in the order of nvidia-smi, which is that of PCI addresses.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Card {
     /// Its name.
     pub name: DeviceName,
@@ -18,6 +18,8 @@ pub struct Card {
     pub minor: Option<u32>,
     /// Into how many slices MIG divides it.
     pub slices: Slices,
+    /// What NVIDIA calls it, such as `NVIDIA H200`; empty if the driver does not say.
+    pub model: String,
 }
 
 impl Card {
@@ -29,7 +31,8 @@ impl Card {
             |name: &str| pairs().find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim());
         let name = field("GPU UUID")?.parse().ok()?;
         let minor = field("Device Minor").and_then(|minor| minor.parse().ok());
-        Some(Self { name, minor, slices: Slices::of_model(field("Model").unwrap_or_default()) })
+        let model = field("Model").unwrap_or_default();
+        Some(Self { name, minor, slices: Slices::of_model(model), model: model.to_owned() })
     }
 }
 

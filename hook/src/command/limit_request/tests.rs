@@ -71,6 +71,7 @@ fn a_limit_of_no_gpu_of_this_machine_is_found() {
         name: uuid(digit).parse().expect("a name"),
         minor: None,
         slices: Slices::default(),
+        model: String::new(),
     };
     let cards = [card('1'), card('2')];
     let of = |value: String| mem(&value).of_no_gpu(&cards);

@@ -59,7 +59,12 @@ mod tests {
         let name = Uuid([1; 16]).gpu();
         let chosen = status().chosen(
             word,
-            &[Card { name, minor: None, slices: gpucap_core::config::Slices::default() }],
+            &[Card {
+                name,
+                minor: None,
+                slices: gpucap_core::config::Slices::default(),
+                model: String::new(),
+            }],
         )?;
         let devices = chosen.ledgers.iter().map(|ledger| ledger.devices.len()).sum();
         Some((chosen.ledgers.len(), devices))

@@ -92,9 +92,12 @@ fn unused(effective: &EffectiveLimit, label: &str, cards: &[Card]) -> [Cell; 6] 
     [gpu, label.to_owned(), memory, time, zero(), zero()].map(Into::into)
 }
 
-/// The index by which nvidia-smi counts, and the name.
+/// The index by which nvidia-smi counts, and the model, all of which are NVIDIA's; the UUID where either is not known.
 pub(crate) fn gpu(name: &str, cards: &[Card]) -> String {
-    index(name, cards).map_or_else(|| name.to_owned(), |index| format!("{index} {name}"))
+    let Some(index) = index(name, cards) else { return name.to_owned() };
+    let model = cards.get(index).map_or("", |card| &card.model);
+    let model = model.strip_prefix("NVIDIA ").unwrap_or(model);
+    format!("{index} {}", if model.is_empty() { name } else { model })
 }
 
 /// Returns the index by which nvidia-smi counts; `None` of a MIG instance, and where the driver lists no GPUs.
@@ -139,13 +142,15 @@ impl LedgerView {
 mod tests {
     use super::super::text::tests::{raised, section, status};
     use super::*;
+    use gpucap_core::config::Slices;
     use gpucap_core::units::{ComputeLimit, Share};
+    use gpucap_core::uuid::Uuid;
 
     fn table(status: &Status, width: Option<usize>) -> String {
-        let name = gpucap_core::uuid::Uuid([1; 16]).gpu();
+        let name = Uuid([1; 16]).gpu();
         style::plain(&render(
             status,
-            &[Card { name, minor: None, slices: gpucap_core::config::Slices::default() }],
+            &[Card { name, minor: None, slices: Slices::default(), model: "NVIDIA H200".into() }],
             width,
         ))
     }
@@ -164,14 +169,27 @@ mod tests {
 
     #[test]
     fn each_container_and_run_has_a_row_for_each_gpu() {
-        let gpu = "0 GPU-01010101-0101-0101-0101-010101010101";
+        let gpu = "0 H200";
         let names = ["CONTAINER         ", "default/train/main", "user-0/run-4242   "];
-        let gpus = [&format!("{:<42}", "GPU"), gpu, gpu];
+        let gpus = ["GPU   ", gpu, gpu];
         let numbers = NUMBERS.iter().zip(gpus).zip(names);
         let rows = numbers.map(|((numbers, gpu), name)| format!("{gpu}  {name}  {numbers}\n"));
         let rest =
             "\n1 run of gpucap has not used a GPU yet.\n\n/dev/shm/gpucap-1-2: permission denied\n";
         assert_eq!(table(&both(), None), rows.collect::<String>() + rest);
+    }
+
+    #[test]
+    fn a_gpu_of_which_the_driver_does_not_say_enough_goes_by_its_name() {
+        let name = Uuid([1; 16]).gpu();
+        let card = |model: &str| {
+            [Card { name, minor: None, slices: Slices::default(), model: model.into() }]
+        };
+        let name = name.to_string();
+        assert_eq!(gpu(&name, &card("NVIDIA A100-SXM4-80GB")), "0 A100-SXM4-80GB");
+        assert_eq!(gpu(&name, &card("Tesla T4")), "0 Tesla T4");
+        assert_eq!(gpu(&name, &card("")), format!("0 {name}"));
+        assert_eq!(gpu(&name, &[]), name);
     }
 
     #[test]

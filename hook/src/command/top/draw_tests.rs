@@ -31,7 +31,14 @@ fn lines(state: &mut State, size: (u16, u16)) -> Vec<String> {
 
 /// The same after some refreshes, on a machine that lists its GPUs.
 fn refreshed() -> State {
-    let cards = || vec![Card { name: Uuid([1; 16]).gpu(), minor: None, slices: Slices::default() }];
+    let cards = || {
+        vec![Card {
+            name: Uuid([1; 16]).gpu(),
+            minor: None,
+            slices: Slices::default(),
+            model: String::new(),
+        }]
+    };
     let (mut state, mut busy) = (state(), 76 * SECOND);
     for (at, more) in (3..).zip([10, 80, 160, 250, 310, 420, 560, 600, 300]) {
         busy += more * SECOND / 1000;
