@@ -18,7 +18,7 @@ pub(crate) fn of_pages() -> Result {
         return Err(Stop::fail(format!("only {} messages found", messages.len())));
     }
     let mut code = String::new();
-    for folder in ["hook/src", "hook/plan/src", "shim/core/src"] {
+    for folder in ["hook/src", "hook/plan/src", "shim/core/src", "shim/src"] {
         read(&project().join(folder), &mut code)?;
     }
     let unknown: Vec<_> = messages.iter().filter(|message| !code.contains(**message)).collect();
