@@ -3,6 +3,8 @@
 //! No event is reached before the host began to record it, and in an empty stream it is reached as soon as it is
 //! recorded. So the largest difference seen between the two clocks is their offset, less what they may have drifted
 //! since, and the least duration of the recording call. No call waits for it.
+//!
+//! Without the return of the call as the earliest start of what it launched, `W8 10 us, sync` misses its bound at 30 %.
 
 use crate::sync::Counter;
 

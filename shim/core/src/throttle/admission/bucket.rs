@@ -10,6 +10,8 @@
 //! consistent. Divisions round in favour of the limit: a container gets less, never more. Each process applies its
 //! own share: the word keeps *when* the bucket is level, so a change of the share needs no write, and two processes
 //! cannot apply the same change twice.
+//!
+//! With a bucket for each process in its place, `W13 4 processes x 10 us` misses its bound at 30 %.
 
 use crate::{sync::Word, units::Share};
 

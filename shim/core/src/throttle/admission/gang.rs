@@ -4,9 +4,12 @@
 //! held back, is charged for that, and is then held back for longer in turn while the other one spins. So the devices
 //! on which a container has lately launched collectives are throttled as a gang:
 //!
-//! * no launch goes while one of them is in debt, so that the slowest sets the pace and none arrives early for long;
+//! * no launch but a collective goes while one of them is in debt, so that the slowest sets the pace and none arrives
+//!   early for long;
 //! * a device with fewer collectives in flight than another one is waited for: its launches go at once, and are paid
 //!   for afterwards.
+//!
+//! Without it, `W14 all-reduce` misses its bound at 30 %.
 //!
 //! One word per device, beside its bucket's, publishes this to the other processes. The value left by a dead process
 //! expires after a while, and is replaced by that of a later process. A device whose share is all of its time is not
