@@ -6,8 +6,8 @@
 //!
 //! ```text
 //! 0      magic, version, one more than the highest seat ever taken, 5 reserved words
-//! 64     64 x 16 B: the GPU (two halves of its UUID), by its row in the container's ledger
-//! 4096   64 x 64 x 16 B, by row and then by slot of the ledger: the usage report of a process for a device
+//! 64     64 x 16 B: the GPU (two halves of its UUID), by its device index in the container's ledger
+//! 4096   64 x 64 x 16 B, by device index and then by slot of the ledger: the usage report of a process for a device
 //! ```
 //!
 //! A reader never maps the file, since its writer may truncate it; it copies what it needs. [`Header`] and
