@@ -6,6 +6,7 @@
 //! all.
 
 mod ends;
+mod metered;
 mod oracle;
 mod pages;
 mod thread;
@@ -20,10 +21,11 @@ use gpucap_core::throttle::{
     UsageReport,
 };
 use gpucap_core::units::ComputeLimit;
+use metered::Mark;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::sync::Arc;
-use thread::{Mark, State, Thread};
+use thread::{State, Thread};
 
 pub use pages::{Flaps, Page, Says};
 

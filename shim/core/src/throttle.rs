@@ -25,6 +25,7 @@ mod charging;
 mod clock;
 mod event;
 mod meter;
+pub mod protocol;
 mod signature;
 mod timeline;
 mod upkeep;

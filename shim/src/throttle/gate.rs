@@ -155,13 +155,6 @@ impl Gate {
         });
     }
 
-    /// Marks where the work launched in a stream so far ends.
-    fn mark_end(&self, copy: &DriverCopy, place: (StreamId, ContextId), stream: CUstream) {
-        self.mark(copy, place, stream, |inside, id, mark, now| {
-            inside.meter.marked(id, mark, now, &mut inside.timing.reader(copy));
-        });
-    }
-
     /// Marks where the stream's work ends, and passes the mark to the meter.
     fn mark(
         &self,

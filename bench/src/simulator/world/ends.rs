@@ -6,8 +6,9 @@
 
 use super::Place;
 use super::World;
+use super::metered::Metered;
 use super::pages::Ghost;
-use super::thread::{Metered, State};
+use super::thread::State;
 use gpucap_core::throttle::{Meter, UsageReport};
 use std::sync::Arc;
 

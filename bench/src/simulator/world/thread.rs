@@ -1,12 +1,14 @@
 //! A thread, call by call: a small state machine that asks to be woken at a time, or when its stream has advanced.
 //!
-//! Its calls of the meter are the shim's, step by step and in the same order.
+//! A launch follows the same [protocol](gpucap_core::throttle::protocol) as in the shim.
 
 use super::super::card::{Card, What};
 use super::super::program::{Act, Kernel, Program, as_launch};
 use super::super::setup::Ablation;
 use super::World;
-use gpucap_core::throttle::{Allowance, Costs, Events, Meter, Permit, Reached, StreamId, Verdict};
+use super::metered::{Mark, Metered, Probe};
+use gpucap_core::throttle::protocol::{self, Asked, Ended};
+use gpucap_core::throttle::{Allowance, Permit};
 use std::cmp::Reverse;
 use std::sync::Arc;
 
@@ -35,12 +37,11 @@ pub(super) enum State {
         kernel: Kernel,
         permit: Option<Permit>,
     },
-    /// The launch has returned.
+    /// The launch has returned, at the time that the meter is to know.
     Launched {
         stream: usize,
-        permit: Permit,
         returned: u64,
-        pair: Option<[Mark; 2]>,
+        ended: Ended<Mark>,
     },
     Copying {
         stream: usize,
@@ -65,62 +66,6 @@ pub(super) enum State {
     Gone,
 }
 
-/// A stream under a limit: its meter, and the meter's arguments.
-pub(super) struct Metered<'w, 'a> {
-    pub(super) id: StreamId,
-    pub(super) meter: &'w mut Meter<'a, Mark>,
-    costs: &'w Costs,
-    waits: &'w mut Vec<u64>,
-    metered: &'w mut u64,
-    pub(super) probe: Probe<'w>,
-}
-
-/// A timing event, and the context that it ends with.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Mark {
-    event: usize,
-    context: u64,
-}
-
-/// The driver's answers to queries of events, and a new event at the end of the stream.
-pub(super) struct Probe<'c> {
-    card: &'c mut Card,
-    stream: usize,
-    context: u64,
-    /// When the previous context ended; `None` while the driver is ending it.
-    ended_at: Option<u64>,
-    drift_ppm: u64,
-}
-
-impl Probe<'_> {
-    fn event(&mut self, arrives: u64) -> Mark {
-        let event = self.card.event();
-        self.card.push(self.stream, arrives, What::Event(event));
-        Mark { event, context: self.context }
-    }
-}
-
-impl Events for Probe<'_> {
-    type Event = Mark;
-
-    fn reached(&mut self, mark: &Mark) -> Reached {
-        if mark.context != self.context {
-            return self.ended_at.map_or(Reached::Pending, Reached::Ended);
-        }
-        let Some(at) = self.card.reached(mark.event) else { return Reached::Pending };
-        // Mapped onto the host's clock once a second.
-        let since = at % 1_000_000_000;
-        Reached::At(at + since * self.drift_ppm / 1_000_000)
-    }
-
-    fn give_back(&mut self, mark: Mark) {
-        // One of a context that has ended may still be in a stream.
-        if mark.context == self.context {
-            self.card.give_back(mark.event);
-        }
-    }
-}
-
 impl<'a> World<'a> {
     /// Advances the thread as far as possible without time passing.
     pub(super) fn step(&mut self, thread: usize) {
@@ -130,17 +75,13 @@ impl<'a> World<'a> {
             State::Admitted { stream, kernel, permit } => {
                 self.submit(thread, stream, kernel, permit)
             }
-            State::Launched { stream, permit, returned, pair } => {
+            State::Launched { stream, returned, ended } => {
                 let mut took = self.setup.meter_ns;
-                let arrives = self.now + self.setup.record_ns;
-                let samples = self.setup.without != Ablation::Spacing;
-                if let Some(Metered { id, meter, probe, .. }) = &mut self.metered(thread, stream)
-                    && meter.launched(permit, returned, pair, probe)
-                    && samples
-                {
-                    let event = probe.event(arrives);
-                    meter.spaced(*id, event, arrives, probe);
-                    took += self.setup.record_ns;
+                let began = self.now;
+                if let Some(mut place) = self.metered(thread, stream) {
+                    place.returned = returned;
+                    protocol::returned(&mut place, ended);
+                    took += place.now - began;
                 }
                 self.later(thread, took, State::Next);
             }
@@ -236,35 +177,30 @@ impl<'a> World<'a> {
         let look_ns = self.look_around(thread, stream, true);
         let graph_is_free = kernel.nodes.is_some() && setup.without == Ablation::Graphs;
         let metered = self.metered(thread, stream).filter(|_| !graph_is_free);
-        let Some(Metered { id, meter, costs, waits, metered, mut probe }) = metered else {
+        let Some(mut place) = metered else {
             return self.submit(thread, stream, kernel, None);
         };
         let (signature, launch) = as_launch(kernel, called, setup.without);
-        if costs.small(signature).is_some_and(|cost| allowance.spend(cost)) {
-            waits.push(now - called + look_ns);
+        if place.costs.small(signature).is_some_and(|cost| allowance.spend(cost)) {
+            place.waits.push(now - called + look_ns);
             let state = State::Admitted { stream, kernel, permit: None };
             return self.later(thread, setup.fast_ns + look_ns, state);
         }
         if setup.without == Ablation::Learning {
-            meter.changed(signature);
+            place.meter.changed(signature);
         }
-        match meter.before_launch(id, &allowance, launch, now, &mut probe) {
-            Verdict::Admit(permit) => {
-                waits.push(now - called + look_ns);
-                *metered += 1;
+        place.allowance = Some(allowance);
+        place.marks = setup.without != Ablation::Marks;
+        match protocol::ask(&mut place, launch) {
+            None => {}
+            Some(Asked::Admitted(permit)) => {
+                place.waits.push(now - called + look_ns);
+                *place.metered += 1;
                 let permit = Some(permit);
                 let took = setup.meter_ns + look_ns;
                 self.later(thread, took, State::Admitted { stream, kernel, permit });
             }
-            Verdict::Wait { until, wants_mark } => {
-                if wants_mark && setup.without != Ablation::Marks {
-                    let event = probe.event(now + setup.record_ns);
-                    meter.marked(id, event, now, &mut probe);
-                }
-                let tenant = &mut self.processes[self.threads[thread].process];
-                let card = tenant.streams[stream].card;
-                // The number of processes that publish nothing is known from the beginning.
-                let _ = tenant.places[card].upkeep.held_back(now);
+            Some(Asked::HeldBack { until }) => {
                 let (least, most) = setup.wake_ns;
                 let late = self.dice.between(least, most);
                 self.later(
@@ -278,12 +214,8 @@ impl<'a> World<'a> {
 
     /// Something other than a launch is about to enter a stream.
     pub(super) fn fence(&mut self, thread: usize, stream: usize) {
-        let (now, record_ns) = (self.now, self.setup.record_ns);
-        if let Some(Metered { id, meter, mut probe, .. }) = self.metered(thread, stream)
-            && meter.fence(id, now)
-        {
-            let event = probe.event(now + record_ns);
-            meter.marked(id, event, now, &mut probe);
+        if let Some(mut place) = self.metered(thread, stream) {
+            protocol::fence(&mut place);
         }
     }
 
@@ -296,29 +228,20 @@ impl<'a> World<'a> {
         }
         let what = self.what(thread, stream, kernel);
         let arrival_ns = self.dice.between(0, setup.arrival_ns);
-        let context = self.processes[self.threads[thread].process].context;
-        let (card, number) = self.line(thread, stream);
-        let measured = permit.as_ref().is_some_and(Permit::wants_events)
-            && setup.without != Ablation::Measurement;
-        let mut returned = now + setup.launch_ns;
-        let event = |card: &mut Card, at| {
-            let event = card.event();
-            card.push(number, at, What::Event(event));
-            Mark { event, context }
+        let limited = permit.and_then(|permit| Some((permit, self.metered(thread, stream)?)));
+        let Some((permit, mut place)) = limited else {
+            let (card, number) = self.line(thread, stream);
+            card.push(number, now + setup.launch_ns + arrival_ns, what);
+            return self.later(thread, setup.launch_ns, State::Next);
         };
-        let before = measured.then(|| {
-            returned += setup.record_ns;
-            event(card, now + setup.record_ns)
-        });
-        card.push(number, returned + arrival_ns, what);
-        let after = measured.then(|| event(card, returned + setup.record_ns));
-        let pair = before.zip(after).map(|(before, after)| [before, after]);
-        let over = returned + if measured { setup.record_ns } else { 0 } - now;
-        let known = if setup.without == Ablation::GapRule { 0 } else { returned };
-        let state = match permit {
-            Some(permit) => State::Launched { stream, permit, returned: known, pair },
-            None => State::Next,
-        };
+        let begun = protocol::begin(&mut place, permit);
+        let returned = place.now + setup.launch_ns;
+        place.probe.push(returned + arrival_ns, what);
+        place.now = returned;
+        let ended = protocol::end(&mut place, begun);
+        let over = place.now - now;
+        let returned = if setup.without == Ablation::GapRule { 0 } else { returned };
+        let state = State::Launched { stream, returned, ended };
         self.later(thread, over, state);
     }
 
@@ -382,9 +305,15 @@ impl<'a> World<'a> {
             id: line.metered?,
             meter: place.meters.get_mut(which)?,
             costs: place.costs.get(which)?,
+            upkeep: &place.upkeep,
             waits: &mut place.waits,
             metered: &mut place.metered,
             probe: Probe { card, stream: line.number, context, ended_at, drift_ppm },
+            setup: &self.setup,
+            allowance: None,
+            marks: true,
+            now: self.now,
+            returned: self.now,
         })
     }
 }

@@ -92,18 +92,7 @@ impl Gate {
         });
     }
 
-    /// Separates the work launched in a stream so far from what follows: something that is no launch is about to
-    /// enter it.
-    pub(crate) fn fence(&self, copy: &DriverCopy, entry: &StreamEntry, stream: CUstream) {
-        let Stream { id, context } = entry.stream();
-        let Some(id) = id else { return };
-        let wants_mark = self.with(|inside| inside.meter.fence(id, sys::monotonic_ns()));
-        if wants_mark == Some(true) && driver::carries_out(copy, stream) {
-            self.mark_end(copy, (id, context), stream);
-        }
-    }
-
-    /// The same, for a stream whose context may not be the current one.
+    /// [`fence`](Self::fence) for a stream whose context may not be the current one.
     pub(crate) fn fence_in(&self, copy: &DriverCopy, entry: &StreamEntry, stream: CUstream) {
         let context = entry.stream().context;
         let handle = self.with(|inside| inside.timing.handle(context)).flatten();
