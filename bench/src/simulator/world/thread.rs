@@ -1,6 +1,6 @@
 //! A thread, call by call: a small state machine that asks to be woken at a time, or when its stream has advanced.
 //!
-//! A launch follows the same [protocol](gpucap_core::throttle::protocol) as in the shim.
+//! A launch follows the same [protocol] as in the shim.
 
 use super::super::card::{Card, What};
 use super::super::program::{Act, Kernel, Program, as_launch};

@@ -1,4 +1,4 @@
-//! A launch at the gate: the [protocol](gpucap_core::throttle::protocol) with the driver.
+//! A launch at the gate: the [protocol] with the driver.
 
 use super::super::stream_table::{Stream, StreamEntry, ThreadAllowance};
 use super::super::timing::{ContextId, Mark, Spare};
