@@ -136,7 +136,7 @@ fn settings_of(words: &[&str]) -> Result<(Value, Value)> {
     let map = chart::object(&objects, "ConfigMap", "gpucap-settings")?;
     let text = map["data"]["config.json"].as_str().unwrap_or_default();
     let set = chart::object(&objects, "DaemonSet", "gpucap")?;
-    let mark = &set["spec"]["template"]["metadata"]["annotations"]["gpucap/settings"];
+    let mark = &set["spec"]["template"]["metadata"]["annotations"]["checksum/settings"];
     Ok((serde_json::from_str(text).map_err(Stop::fail)?, mark.clone()))
 }
 
