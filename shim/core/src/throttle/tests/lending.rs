@@ -45,6 +45,21 @@ fn borrower() -> Turns {
     turns
 }
 
+/// One that lived too briefly to find out would be lent what the other one is short of.
+#[test]
+fn a_new_process_takes_who_works_for_nearly_short() {
+    let look = |work: u64| {
+        let mut turns = borrower();
+        for (at, work) in [(0, 4), (1, 4 + work), (3, 4 + work)] {
+            let report = UsageReport::new(work * MS, at * MS, Some(START));
+            shows(&mut turns, at, report.with_waiting(true));
+        }
+        available(&turns, 3)
+    };
+    assert_eq!(look(1), 30, "it has done less than its 50 % since");
+    assert_eq!(look(3), 50, "it has done more");
+}
+
 #[test]
 fn what_an_idle_container_leaves_is_lent_until_it_works() {
     let mut turns = borrower();
