@@ -38,6 +38,12 @@ impl Claims {
     /// It has no format that this version knows.
     pub(crate) fn of(mut value: Value) -> Result<Self, String> {
         let unknown = |why: &str| format!("{why}: not a format of this version");
+        // None has one so far. One that begins to may mean something else by what is read below.
+        if let Some(version) =
+            value.get("version").filter(|it| !matches!(it.as_str(), Some("v1" | "v2")))
+        {
+            return Err(unknown(&format!("version {version}")));
+        }
         let mut part = |name: &str| value.get_mut(name).map(Value::take).filter(|it| !it.is_null());
         let mut newest = part("v2").or_else(|| part("v1")).ok_or_else(|| unknown("no v1 or v2"))?;
         match newest.get_mut("preparedClaims").map(Value::take) {
