@@ -240,6 +240,8 @@ impl Record {
         format!("{value:#}\n")
     }
 
+    /// Part by part, not as a whole: a part of an earlier or a later release that cannot be read must not hide the others, of
+    /// which the slices decide whether another container may start.
     fn parse(container: &str, pid: u32, start_time: u64, text: &str) -> Option<Self> {
         let value: Value = serde_json::from_str(text).ok()?;
         let known = value["version"] == VERSION;

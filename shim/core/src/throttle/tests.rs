@@ -11,6 +11,7 @@ mod gang;
 mod late_reports;
 mod lending;
 mod meter;
+mod protocol;
 mod queues;
 mod settlement;
 mod spacing;
