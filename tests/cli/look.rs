@@ -11,6 +11,14 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("status: a live process is shown with what it holds", status_of_the_living),
         trial("status: what a dead process held is not in use", status_of_the_dead),
         trial("status: the ledger of a living run is not swept", living_run_is_not_swept),
+        trial(
+            "status: a run has the compute limit that its processes were started with",
+            limit_of_a_run,
+        ),
+        trial(
+            "status: a ledger that names processes of others tells nothing of them",
+            limit_of_others,
+        ),
         trial("explain: a limited process is limited", capped),
         trial("explain: a process without a limit is not limited", uncapped),
         trial("explain: a run goes by its name, its ledger and its process", by_name),
@@ -79,6 +87,52 @@ fn status_of_the_dead() -> Result {
     has(&json, "\"processes\": []")?;
     has(&json, "\"used_bytes\": 0")?;
     has(&json, &format!("\"bytes\": {}", 356 * MIB))
+}
+
+/// The compute limit that `status --json` has for the only GPU of a ledger.
+fn core_percent(ledger: &str) -> Result<Value> {
+    let output = gpucap(&["status", "--json"])?.output()?.success()?;
+    let json: Value = serde_json::from_str(&output.stdout).map_err(Stop::fail)?;
+    let found = json["ledgers"].as_array().into_iter().flatten().find(|it| it["path"] == *ledger);
+    let devices = found.map(|it| &it["devices"]).and_then(Value::as_array);
+    match devices.map_or(&[][..], Vec::as_slice) {
+        [device] => Ok(device["time"]["core_percent"].clone()),
+        _ => Err(Stop::fail(format!("no such ledger of one GPU: {output}"))),
+    }
+}
+
+fn limit_of_a_run() -> Result {
+    let actor = Program::new("actor").build()?.display().to_string();
+    let run = gpucap(&["run", "--mem", "2Gi", "--cores", "30", "--", &actor])?;
+    let mut first = run.start()?;
+    first.expect(&[("init", 0), ("context 0", 0)])?;
+    let ledger = ledger_of(&first)?;
+    // It has lowered its own limit: that of the run is shown.
+    let lower = gpucap(&["run", "--cores", "10", "--", &actor])?;
+    let lower = lower.env("GPU_CORE_PCT", "30").env("GPU_MEM_LIMIT", "2Gi");
+    let mut second = lower.env("GPUCAP_LEDGER", &ledger).start()?;
+    second.expect(&[("init", 0), ("context 0", 0)])?;
+    expect(core_percent(&ledger)? == 30.0, || "with both".into())?;
+    let table = gpucap(&["status", &format!("run-{}", first.pid())])?.output()?.success()?;
+    says(&table, "limit 30%")?;
+    // The one that made it has ended.
+    first.kill()?;
+    expect(core_percent(&ledger)? == 10.0, || "with the other".into())?;
+    let without = begin()?;
+    expect(core_percent(&ledger_of(&without)?)?.is_null(), || "none is set".into())
+}
+
+fn limit_of_others() -> Result {
+    let actor = Program::new("actor").build()?.display().to_string();
+    let mut other = gpucap(&["run", "--mem", "2Gi", "--cores", "30", "--", &actor])?.start()?;
+    other.expect(&[("init", 0), ("context 0", 0)])?;
+    let ledger = ledger_of(&other)?;
+    // The same bytes under the name of another run, which nobody has in his environment.
+    let copy = ledger.replace(&format!("-{}-", other.pid()), &format!("-{}-", std::process::id()));
+    std::fs::copy(&ledger, &copy)?;
+    let (shown, own) = (core_percent(&copy), core_percent(&ledger));
+    std::fs::remove_file(&copy)?;
+    expect(own? == 30.0 && shown?.is_null(), || "told of another ledger".into())
 }
 
 fn living_run_is_not_swept() -> Result {

@@ -8,6 +8,7 @@ mod choose;
 pub(crate) mod json;
 mod metrics;
 mod name;
+mod of_run;
 pub(crate) mod table;
 pub(crate) mod target;
 pub(crate) mod text;
@@ -32,7 +33,7 @@ use gpucap_core::ledger::Identity;
 use gpucap_core::limits::live::PATH;
 use gpucap_core::uuid::Uuid;
 use gpucap_plan::Node;
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::env;
 use std::path::{Path, PathBuf};
 use view::{Container, Device, LedgerView, Sampled, State, Status, World};
@@ -141,9 +142,17 @@ fn look(node: &Node, machine: &Machine) -> Status {
         let why = format!("{beyond} more ledgers of other users are not looked at");
         status.unreadable.push((ledgers::DIRECTORY.into(), why));
     }
+    let cards = OnceCell::new();
     for path in paths {
         match ledgers::look(&path) {
-            Look::Ledger(map) => status.ledgers.push(LedgerView::of(map.get(), &path, machine)),
+            Look::Ledger(map) => {
+                let view = LedgerView::of(map.get(), &path, machine);
+                let cards = machine.reads_processes.then(|| cards.get_or_init(inputs::cards));
+                status.ledgers.push(match cards {
+                    Some(cards) => view.with_limit_of_run(cards),
+                    None => view,
+                });
+            }
             Look::Unused => status.unused.push(path),
             Look::No(why) => status.unreadable.push((path, why)),
         }
@@ -158,13 +167,15 @@ const MOST_ROWS: usize = 1 << 16;
 /// The processes of this machine.
 struct Machine {
     processes: Snapshot,
-    /// How many may still have a row. Without rows, nothing is read of a process that it could choose.
+    /// How many may still have a row.
     rows: Cell<usize>,
+    /// Without rows, nothing is read of a process that it could choose.
+    reads_processes: bool,
 }
 
 impl Machine {
     fn new(rows: usize) -> Self {
-        Self { processes: Snapshot::default(), rows: Cell::new(rows) }
+        Self { processes: Snapshot::default(), rows: Cell::new(rows), reads_processes: rows > 0 }
     }
 }
 

@@ -6,10 +6,9 @@
 use super::name::{of_container, short_id};
 use super::view::{Container, LedgerView, Row, Status};
 use super::{MOST_ROWS, Machine, look};
-use crate::container::ledgers::{BY_HOOK, Name, maker_has_ended};
+use crate::container::ledgers::BY_HOOK;
 use crate::container::records::{self, Record};
 use crate::node::proc::Process;
-use crate::sys;
 use gpucap_plan::Node;
 use std::collections::BTreeSet;
 
@@ -122,14 +121,6 @@ impl LedgerView {
             None => {}
         }
         found
-    }
-
-    /// The process that `gpucap run` became, if it runs in this pid namespace.
-    fn maker(&self) -> Option<u32> {
-        let name = Name::of(&self.path)?;
-        let Name::Run { pid, pid_namespace, .. } = name else { return None };
-        let is_here = Process::own().namespace("pid") == Some(pid_namespace);
-        (is_here && !maker_has_ended(name, sys::uid())).then_some(pid)
     }
 }
 

@@ -1,0 +1,69 @@
+//! The compute limit of a `gpucap run`, which no file of the host says: by the environment of its processes.
+//!
+//! Processes can only lower the limits that they were started with, so the highest is that of the run. A ledger is its
+//! user's to write, and may name any process: only the environment of one that has this ledger counts.
+
+use super::view::LedgerView;
+use crate::container::effective_limit::{EffectiveLimit, Limit};
+use crate::container::ledgers::{Name, maker_has_ended};
+use crate::node::proc::Process;
+use crate::sys;
+use gpucap_core::limits::file::{Key, MemoryCap};
+use gpucap_core::limits::{DeviceFacts, Limits};
+use gpucap_core::uuid::Uuid;
+use gpucap_plan::Card;
+use std::os::unix::ffi::OsStrExt;
+
+/// How many processes of a run are asked.
+const MOST_ASKED: usize = 4;
+
+impl LedgerView {
+    /// The same with the compute limit, if it is a run.
+    pub(super) fn with_limit_of_run(mut self, cards: &[Card]) -> Self {
+        if !matches!(Name::of(&self.path), Some(Name::Run { .. })) {
+            return self;
+        }
+        let rows = self.devices.iter().flat_map(|device| &device.processes);
+        let processes = rows.filter_map(|row| row.here).filter(|it| Some(it.0) != self.maker());
+        let processes = self.maker().map(Process).into_iter().chain(processes).take(MOST_ASKED);
+        let asked: Vec<Limits> = processes.filter_map(|it| self.asked_by(it)).collect();
+        for device in &mut self.devices {
+            let limits = asked.iter().filter_map(|limits| limit(limits, device.uuid, cards));
+            device.effective =
+                limits.max_by_key(|it| it.now.core.map(|core| (core.guaranteed(), core.most())));
+        }
+        self
+    }
+
+    /// The process that `gpucap run` became, if it runs in this pid namespace.
+    pub(super) fn maker(&self) -> Option<u32> {
+        let name = Name::of(&self.path)?;
+        let Name::Run { pid, pid_namespace, .. } = name else { return None };
+        let is_here = Process::own().namespace("pid") == Some(pid_namespace);
+        (is_here && !maker_has_ended(name, sys::uid())).then_some(pid)
+    }
+
+    /// What a process asks for, if it has this ledger.
+    fn asked_by(&self, process: Process) -> Option<Limits> {
+        let environment = process.environment().ok()?;
+        let lookup = |name: &str| environment.get(name).map(|value| value.as_bytes().to_vec());
+        let limits = Limits::load(&lookup, None).ok()??;
+        let ledger = limits.config().ledger.as_ref()?;
+        (self.path.as_os_str() == ledger.as_str()).then_some(limits)
+    }
+}
+
+/// What they give of a GPU's time. Its memory is not told: of a percentage, the number of bytes is not known here.
+fn limit(limits: &Limits, uuid: Uuid, cards: &[Card]) -> Option<EffectiveLimit> {
+    let card = cards.iter().position(|card| card.name.uuid == uuid);
+    let facts = DeviceFacts {
+        uuid,
+        parent: None,
+        index: card.and_then(|index| u32::try_from(index).ok()),
+        total_bytes: u64::MAX,
+        slices: card.and_then(|index| cards.get(index)).map(|card| card.slices).unwrap_or_default(),
+    };
+    let core = limits.resolve(&facts).ok()?.core?;
+    let now = Limit { memory: MemoryCap::NONE, core: Some(core) };
+    Some(EffectiveLimit { gpu: Key::Name(uuid.gpu()), now, at_start: now })
+}
