@@ -78,6 +78,7 @@ pub struct Ended<E> {
 }
 
 /// Asks for a launch. `None` if this thread may not ask.
+#[inline]
 pub fn ask<P: Place>(place: &mut P, launch: Launch) -> Option<Asked> {
     match place.before_launch(launch)? {
         Verdict::Admit(permit) => Some(Asked::Admitted(permit)),
@@ -92,18 +93,21 @@ pub fn ask<P: Place>(place: &mut P, launch: Launch) -> Option<Asked> {
 }
 
 /// Begins an admitted launch.
+#[inline]
 pub fn begin<P: Place>(place: &mut P, permit: Permit) -> Begun<P::First> {
     let first = if permit.wants_events() { place.record_first() } else { None };
     Begun { permit, first }
 }
 
 /// Ends a launch that the driver took.
+#[inline]
 pub fn end<P: Place>(place: &mut P, begun: Begun<P::First>) -> Ended<P::Event> {
     let Begun { permit, first } = begun;
     Ended { permit, pair: first.and_then(|first| place.record_second(first)) }
 }
 
 /// Passes a launch that has ended to the meter.
+#[inline]
 pub fn returned<P: Place>(place: &mut P, ended: Ended<P::Event>) {
     let Ended { permit, pair } = ended;
     if place.launched(permit, pair) {
@@ -112,6 +116,7 @@ pub fn returned<P: Place>(place: &mut P, ended: Ended<P::Event>) {
 }
 
 /// Something other than a launch is about to enter the stream.
+#[inline]
 pub fn fence<P: Place>(place: &mut P) {
     if place.fence() {
         place.mark();
