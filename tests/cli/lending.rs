@@ -42,6 +42,9 @@ fn shown(options: &[&str]) -> Result<Output> {
 fn variables() -> Result {
     for (options, holds) in [
         (&["--cores", "30", "--core-policy", "burst", "--core-max", "80"][..], "30%,burst,80%,\n"),
+        (&["--cores", "30", "--core-max", "80"], "30%,burst,80%,\n"),
+        (&["--profile", "2g", "--core-max", "80"], ",burst,80%,\n"),
+        (&["--cores", "30", "--core-max", "80", "--core-policy", "fixed"], "30%,fixed,80%,\n"),
         (&["--cores", "30", "--core-policy=Fixed"], "30%,fixed,,\n"),
         (&["--core-priority", "low"], ",,,low\n"),
         (&["--core-max", "50", "--gpu", "0"], ",,0=50%,\n"),

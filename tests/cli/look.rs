@@ -127,7 +127,7 @@ fn limit_of_others() -> Result {
     let mut other = gpucap(&["run", "--mem", "2Gi", "--cores", "30", "--", &actor])?.start()?;
     other.expect(&[("init", 0), ("context 0", 0)])?;
     let ledger = ledger_of(&other)?;
-    // The same bytes under the name of another run, which nobody has in his environment.
+    // The same bytes under the name of another run, which no process has in its environment.
     let copy = ledger.replace(&format!("-{}-", other.pid()), &format!("-{}-", std::process::id()));
     std::fs::copy(&ledger, &copy)?;
     let (shown, own) = (core_percent(&copy), core_percent(&ledger));

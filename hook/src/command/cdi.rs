@@ -21,7 +21,7 @@ use std::{fs, io};
 const AFTER: &str = "\
 Engines read /etc/cdi and /var/run/cdi: --output /var/run/cdi for slices that end with the machine.
 
-Exit status: 0 if it is described; 1 if a name cannot be used or a file not be written, 125 if a limit cannot be used.
+Exit status: 0 if it is described; 1 if a name is invalid or a file cannot be written, 125 if a limit is invalid.
 
 Examples:
   gpucap cdi generate job7 --mem 4Gi --cores 30 --gpu 0 --output /var/run/cdi

@@ -28,13 +28,13 @@ const AFTER: &str = "\
 A container or run stands for its first process. What is a directory, or begins with . or /, is a bundle.
 A PID as NAME may be that in a container, as `gpucap status` shows it; --pid counts as this machine does.
 
-Exit status: 0 limited, 3 not limited, 4 limits are set that cannot be used (no GPU work is allowed,
-a container is not started), 1 what is named cannot be looked at, or may be several.
+Exit status: 0 limited, 3 not limited, 4 the limits are invalid (no GPU work is allowed,
+a container is not started), 1 what is named cannot be read, or may be several.
 
 Examples:
   gpucap explain default/train/main
   gpucap explain --pid 4242      a process that runs, here or in a container
-  gpucap explain /run/bundle     a container before it starts: who said what of it";
+  gpucap explain /run/bundle     a container before it starts: its limits, and the sources of each";
 
 /// The words behind `gpucap explain`.
 #[derive(Debug, clap::Args)]
@@ -46,7 +46,7 @@ pub(crate) struct Options {
     /// A container, run or PID, as `gpucap status` shows it; or a container's bundle, the directory of config.json
     #[arg(value_name = "NAME|BUNDLE")]
     name: Option<OsString>,
-    /// The state that a runtime would give the hook, as a file
+    /// A file with the OCI state (JSON) that the runtime would give the hook
     #[arg(long, value_name = "FILE", requires = "name", conflicts_with = "pid")]
     state: Option<PathBuf>,
     /// The node's configuration

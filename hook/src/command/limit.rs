@@ -26,12 +26,12 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 const AFTER: &str = "\
-On the host, run by root. It holds at once, lower or higher than what the container asked for, until --reset or
-the container's end. Lower memory refuses what comes next and frees nothing. What the container was given no
-limit of when it started cannot be limited later. Lending is granted by this command alone, whatever the node's
-setting `lending` is; of low priority, --core-priority normal with --cores gives a guarantee again.
+On the host, as root. The change applies at once, lower or higher than what the container asked for, until --reset or
+the container's end. A lower memory limit frees nothing: later requests are refused. A container that started without a
+memory limit, or without a compute limit, cannot be given that one later. This command grants lending whatever the
+node's setting `lending` is; --core-priority normal with --cores gives a container of low priority a guarantee again.
 
-Exit status: 0 if it holds, 1 if nothing was changed; one line says why.
+Exit status: 0 if the change was applied, 1 if nothing was changed; one line says why.
 
 Examples:
   gpucap limit default/train --mem 4Gi --cores 30

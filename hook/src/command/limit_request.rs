@@ -31,7 +31,7 @@ pub(crate) struct LendingOptions {
     /// Whether to borrow GPU time that others leave unused, beyond the share: fixed (never) or burst
     #[arg(long, value_name = "POLICY", allow_hyphen_values = true)]
     core_policy: Option<String>,
-    /// Most of each GPU's time in percent, borrowed time included: 1 to 100
+    /// Most of each GPU's time in percent, borrowed time included: 1 to 100; with a share it implies burst
     #[arg(long, value_name = "PERCENT", allow_hyphen_values = true)]
     core_max: Option<String>,
     /// normal, or low: no guaranteed time, only what others leave unused, on every GPU
@@ -88,7 +88,7 @@ impl LimitRequest {
                 allowed: "0 (as nvidia-smi counts), GPU-<uuid>, MIG-<uuid>",
             })?;
         }
-        let request = Self {
+        let mut request = Self {
             memory: option("--mem", &GPU_MEM_LIMIT, mem, gpus)?,
             core: option("--cores", &GPU_CORE_PCT, cores, gpus)?,
             profile: option("--profile", &GPU_PROFILE, profile, gpus)?,
@@ -96,6 +96,11 @@ impl LimitRequest {
             core_max: option("--core-max", &GPU_CORE_MAX_PCT, core_max, gpus)?,
             core_priority: word("--core-priority", &GPU_CORE_PRIORITY, core_priority)?,
         };
+        // A maximum beyond a share is asked for to borrow; without a share it is the share.
+        let has_both = cores.or(profile).and(core_max).is_some();
+        if request.core_policy.is_none() && has_both && !request.is_low() {
+            request.core_policy = Some(CorePolicy::Burst);
+        }
         if request.is_low() && !gpus.is_empty() {
             return Err(Error::EveryGpu { option: "--core-priority low" });
         }

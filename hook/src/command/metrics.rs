@@ -21,9 +21,10 @@ use std::path::PathBuf;
 use std::thread;
 
 const AFTER: &str = "\
-On the host, run by root, it has each container under limits. The names are on the page `metrics` of the documentation, and stay.
+As root on the host: all limited containers, and runs. The page `metrics` of the documentation has the names, which do
+not change.
 
-Exit status: 0, also if there is nothing to be seen; 1 if it cannot listen.
+Exit status: 0, also if there is nothing to show; 1 if it cannot listen.
 
 Examples:
   gpucap metrics
@@ -40,7 +41,7 @@ pub(crate) struct Options {
     /// processes that publish none
     #[arg(long, requires = "listen")]
     sample: bool,
-    /// Start `gpucap-driver` by these words, separated by spaces, where this process may not open the GPUs
+    /// Command prefix with which to start `gpucap-driver`, where this process may not open the GPUs itself
     #[arg(
         long,
         value_name = "WORDS",

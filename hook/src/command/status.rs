@@ -39,14 +39,14 @@ use std::path::{Path, PathBuf};
 use view::{Container, Device, LedgerView, Sampled, State, Status, World};
 
 const AFTER: &str = "\
-On the host, run by root, it shows each container under limits; inside one, that container.
+As root on the host: all limited containers, and runs. In a container: that container. Else: the user's runs.
 One row for each container or run and each GPU. MEMORY is what its processes hold, of the limit; a ! stands before what
-is over the limit. TIME is its share of the GPU's time in the last second or so, of the limit if there is one that
-the host knows; it is measured only where time is limited. REFUSED counts allocations, PROCS processes.
-What is said in full: one NAME, or --verbose. Rows are cut to the terminal's width, and whole in a pipe.
-The names of the JSON are on the page `status` of the documentation, and stay.
+is over the limit. TIME is its share of the GPU's time in the last second or so, of the compute limit; it is measured
+only where time is limited. REFUSED counts allocations, PROCS processes.
+NAME or --verbose shows all details. Rows are cut to the terminal's width, and whole in a pipe.
+The page `status` of the documentation has the names in the JSON, which do not change.
 
-Exit status: 0, also if there is nothing to be seen; 1 if nothing goes by the name that is given.
+Exit status: 0, also if there is nothing to show; 1 if there is no such NAME.
 
 Examples:
   gpucap status

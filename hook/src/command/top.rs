@@ -29,15 +29,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const AFTER: &str = "\
-On the host, run by root, it shows each container under limits; inside one, that container; else the user's runs.
+As root on the host: all limited containers, and runs. In a container: that container. Else: the user's runs.
 One row for each container or run and each GPU. MEMORY is what its processes hold, of the limit. TIME is the GPU time
-that it used in the last interval, of the limit if the host knows one; it is measured only where time is limited. Work
+that it used in the last interval, of the compute limit; it is measured only where time is limited. Work
 counts when it ends, so TIME may be above 100%. WAIT is how many launches waited for the compute limit, in the mean.
 REFUSED counts allocations, PROCS processes. HISTORY is TIME at the last refreshes; its full height is the limit.
 Keys: q quits, arrows select, Enter shows one container, Esc goes back, s sorts by the next column, r reverses, / searches.
 A narrow terminal shows fewer columns.
 
-Exit status: 0; 1 if nothing goes by the name that is given, or without a terminal if --once is not given.
+Exit status: 0; 1 if there is no such NAME, or without a terminal if --once is not given.
 
 Examples:
   gpucap top
@@ -57,10 +57,10 @@ pub(crate) struct Options {
     /// Sort by this column
     #[arg(long, value_name = "COLUMN", value_enum, default_value_t)]
     sort: Order,
-    /// Print one sample, of two readings that are one interval apart, and exit
+    /// Print the table once, from two readings that are one interval apart, and exit
     #[arg(long)]
     once: bool,
-    /// Print that sample as the JSON of `gpucap status`, with the share of time of the interval
+    /// Print it as the JSON of `gpucap status`, with the share of time of the interval
     #[arg(long, requires = "once")]
     json: bool,
     /// The node's configuration: where the hook keeps what it knows of containers

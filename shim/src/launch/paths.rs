@@ -1,7 +1,7 @@
 //! The two paths of a launch: nearly all take the fast path.
 //!
 //! The fast path takes a launch's cost out of its thread's allowance in its stream: no lock, clock, event, system
-//! call, allocation or locked instruction. It is [`way`], a function of few arguments, so that those of the driver's
+//! call, allocation or locked instruction. It is [`fast_path`], a function of few arguments, so that those of the driver's
 //! function are moved about as little as possible; what a launch on the slow path through the [gate](crate::throttle::Gate) of
 //! its device needs is put together [aside].
 
@@ -25,10 +25,10 @@ pub(crate) fn launch(
     stream: StreamRef,
     next: impl Next<CuError>,
 ) -> CuResult {
-    let Way(allowance, cost) = way(call.driver, work.signature(), stream);
-    if cost == Way::BY_THE_GATE {
+    let Charged(allowance, cost) = fast_path(call.driver, work.signature(), stream);
+    if cost == Charged::NOT {
         let call = *call;
-        return aside(move || long_way(&call, work, stream, next));
+        return aside(move || slow_path(&call, work, stream, next));
     }
     let answer = next();
     if answer.is_err()
@@ -39,31 +39,31 @@ pub(crate) fn launch(
     answer.map(drop)
 }
 
-/// How a launch goes to the driver: its thread's allowance, and the cost taken out of it; `None` if the device has no
-/// compute limit. Two words, which fit into registers.
-struct Way(Option<&'static ThreadAllowance>, u32);
+/// What a launch on the fast path is charged: the allowance of its thread, and the cost taken out of it; `None` if the
+/// device has no compute limit. Two words, which fit into registers.
+struct Charged(Option<&'static ThreadAllowance>, u32);
 
-impl Way {
+impl Charged {
     /// In place of a cost: the launch takes the slow path.
-    const BY_THE_GATE: u32 = u32::MAX;
+    const NOT: u32 = u32::MAX;
 }
 
 /// Decides which path a launch takes. Not part of [`launch`], whose registers hold the arguments of the driver's
 /// function.
 #[inline(never)]
-fn way(copy: &'static DriverCopy, signature: Signature, stream: StreamRef) -> Way {
+fn fast_path(copy: &'static DriverCopy, signature: Signature, stream: StreamRef) -> Charged {
     let handle = stream.handle();
     match Key::of_handle(handle) {
-        Some(_) => way_in(signature, handle, CUcontext::NULL),
-        None => way_in_default(copy, signature, handle),
+        Some(_) => charge_in(signature, handle, CUcontext::NULL),
+        None => charge_in_default(copy, signature, handle),
     }
 }
 
 #[inline(never)]
-fn way_in_default(copy: &'static DriverCopy, signature: Signature, handle: CUstream) -> Way {
+fn charge_in_default(copy: &'static DriverCopy, signature: Signature, handle: CUstream) -> Charged {
     match driver::current_context(copy) {
-        Some(context) => way_in(signature, handle, context),
-        None => Way(None, 0),
+        Some(context) => charge_in(signature, handle, context),
+        None => Charged(None, 0),
     }
 }
 
@@ -73,13 +73,13 @@ fn way_in_default(copy: &'static DriverCopy, signature: Signature, handle: CUstr
     reason = "on the way of each launch; a call of it would be half as much again"
 )]
 #[inline(always)]
-fn way_in(signature: Signature, handle: CUstream, context: CUcontext) -> Way {
+fn charge_in(signature: Signature, handle: CUstream, context: CUcontext) -> Charged {
     match stream_cache::recall(handle, context) {
         Some(Some(allowance)) => {
-            Way(Some(allowance), allowance.take(signature).unwrap_or(Way::BY_THE_GATE))
+            Charged(Some(allowance), allowance.take(signature).unwrap_or(Charged::NOT))
         }
-        Some(None) => Way(None, 0),
-        None => Way(None, Way::BY_THE_GATE),
+        Some(None) => Charged(None, 0),
+        None => Charged(None, Charged::NOT),
     }
 }
 
@@ -90,7 +90,7 @@ fn aside<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
-fn long_way(call: &Call, work: Work, stream: StreamRef, next: impl Next<CuError>) -> CuResult {
+fn slow_path(call: &Call, work: Work, stream: StreamRef, next: impl Next<CuError>) -> CuResult {
     if DriverCallGuard::is_entered() {
         return tools::launch(call, iter::once((work, stream)), || next().map(drop));
     }

@@ -47,7 +47,7 @@ fn answer(facts: &Facts, verdict: &Verdict) -> String {
         }
         Verdict::Broken(broken) => {
             let none = style::bad(word("is allowed no GPU work", "would be allowed no GPU work"));
-            format!("{who} {none}: its limits cannot be used.\n  {broken}\n")
+            format!("{who} {none}: its limits are invalid.\n  {broken}\n")
         }
     }
 }

@@ -59,17 +59,10 @@ const METRICS: &[Metric] = &[
         of: |seen| seen.device.map(|device| number(device.refusals)),
     },
     Metric {
-        name: "core_limit_ratio",
-        unit: None,
-        kind: MetricType::Gauge,
-        help: "Current compute limit, with time that is lent, as a fraction of the GPU's time",
-        of: |seen| seen.effective?.now.core.map(|limit| part(limit.most())),
-    },
-    Metric {
         name: "core_guaranteed_ratio",
         unit: None,
         kind: MetricType::Gauge,
-        help: "Fraction of the GPU's time that is guaranteed, 0 for low priority",
+        help: "Guarantee of the compute limit, as a fraction of the GPU's time; 0 for low priority",
         of: |seen| {
             let limit = seen.effective?.now.core?;
             Some(limit.guaranteed().map_or_else(|| number(0), part))
@@ -79,7 +72,7 @@ const METRICS: &[Metric] = &[
         name: "core_max_ratio",
         unit: None,
         kind: MetricType::Gauge,
-        help: "Most of the GPU's time that may be used where others leave theirs, as a fraction",
+        help: "Maximum of the compute limit, borrowed time included, as a fraction of the GPU's time",
         of: |seen| seen.effective?.now.core.map(|limit| part(limit.most())),
     },
     Metric {

@@ -19,7 +19,6 @@ fn a_container_is_labelled_by_its_names() {
         ("memory_used_bytes", "1610612736.0"),
         ("memory_peak_bytes", "2147483648.0"),
         ("memory_refusals_total", "3.0"),
-        ("core_limit_ratio", "0.6"),
         ("core_guaranteed_ratio", "0.6"),
         ("core_max_ratio", "0.6"),
         ("core_used_ratio", "0.312"),
@@ -50,7 +49,7 @@ fn an_unknown_value_has_no_sample() {
         text.contains(&format!("gpucap_memory_limit_bytes{of}")),
         "the processes' limit: {text}"
     );
-    assert!(!text.contains("gpucap_core_limit_ratio{"), "{text}");
+    assert!(!text.contains("gpucap_core_max_ratio{"), "{text}");
     assert!(!text.contains("gpucap_core_busy_seconds_total{"), "nothing measured: {text}");
     assert!(!text.contains("gpucap_last_launch_timestamp_seconds{"), "{text}");
     assert!(text.contains("\ngpucap_unreadable 1.0\n"), "{text}");
@@ -66,7 +65,6 @@ fn a_gpu_that_was_given_and_not_used_has_its_limits() {
     let names: Vec<_> = samples.iter().map(|line| of_gpu(line)).collect();
     let expected = [
         "gpucap_memory_limit_bytes",
-        "gpucap_core_limit_ratio",
         "gpucap_core_guaranteed_ratio",
         "gpucap_core_max_ratio",
         concat!("gpucap_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"} 1"),
