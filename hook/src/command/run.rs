@@ -52,7 +52,7 @@ pub(crate) struct Options {
     /// Share of each GPU's time in percent, 1 to 100
     #[arg(long, value_name = "PERCENT", allow_hyphen_values = true)]
     cores: Option<String>,
-    /// MIG-shaped slice: 1g.5gb, 3g.20gb, 2g, ...
+    /// Time and memory as a MIG profile has them: 1g.5gb, 3g.20gb, 2g, ...
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
     #[command(flatten)]

@@ -128,7 +128,7 @@ options! {
     Lowers, default "none",
     allowed "1g.5gb, 2g.10gb, 3g.20gb, 4g.20gb, 7g.40gb (any gb), 1g, 2g, 3g, 4g, 7g, \
              or per GPU: 0=1g.5gb,GPU-<uuid>=2g",
-    "MIG-shaped slice: n/7 of the time (n/4, n/2 where MIG has fewer slices) and the named memory";
+    "Time and memory as a MIG profile has them: n/7 of the time (n/4, n/2 where MIG makes fewer instances) and the named memory";
 
     GPU_CORE_POLICY => core_policy: Option<CorePolicy> = None;
     Lowers, default "fixed",

@@ -12,6 +12,7 @@
 use gpucap_core::config::Excerpt;
 use gpucap_core::limits::file::Key;
 use gpucap_core::uuid::DeviceName;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::encoding::json;
@@ -63,7 +64,10 @@ impl Calibration {
             Some(_) => {}
         }
         let gpus = json::at(&value, &["gpus"]).and_then(Value::as_object);
-        let gpus = gpus.into_iter().flatten().map(|(name, value)| Measured::read(name, value));
+        let gpus = gpus.into_iter().flatten().map(|(name, value)| {
+            let numbers = Numbers::deserialize(value).map_err(|why| format!("{name:?}: {why}"))?;
+            numbers.of(name)
+        });
         Ok(Self { driver: driver.to_owned(), gpus: gpus.collect::<Result<_, _>>()? })
     }
 
@@ -86,36 +90,42 @@ impl Calibration {
     /// The bytes of the file.
     #[must_use]
     pub fn text(&self) -> String {
-        let gpus: Map<_, _> = self.gpus.iter().map(Measured::pair).collect();
+        let pair = |gpu: &Measured| (gpu.name.to_string(), json!(Numbers::from(gpu)));
+        let gpus: Map<_, _> = self.gpus.iter().map(pair).collect();
         let value = json!({"version": 1, "driver": self.driver, "gpus": gpus});
         format!("{value:#}\n")
     }
 }
 
-impl Measured {
-    fn read(name: &str, value: &Value) -> Result<Self, String> {
-        let at = |key: &str| value.get(key).unwrap_or(&Value::Null);
-        let number = |key: &str, most: u64| {
-            let fits = |number: &u64| (1..=most).contains(number);
-            let held = at(key).to_string();
-            let wrong = || format!("{key} of {name:?} is {}", Excerpt::new(held.as_bytes()));
-            at(key).as_u64().filter(fits).ok_or_else(wrong)
-        };
-        Ok(Self {
-            name: name.parse().map_err(|_| format!("{name:?} is no GPU"))?,
-            context: number("context_bytes", Calibration::MOST_CONTEXT)?,
-            total: number("total_bytes", u64::MAX)?,
-            native_limits: at("native_limits").as_bool().unwrap_or(false),
-        })
-    }
+/// What the file says of one of them.
+#[derive(Deserialize, Serialize)]
+struct Numbers {
+    context_bytes: u64,
+    total_bytes: u64,
+    #[serde(default)]
+    native_limits: bool,
+}
 
-    fn pair(&self) -> (String, Value) {
-        let value = json!({
-            "context_bytes": self.context,
-            "total_bytes": self.total,
-            "native_limits": self.native_limits,
-        });
-        (self.name.to_string(), value)
+impl Numbers {
+    fn of(self, name: &str) -> Result<Measured, String> {
+        let Self { context_bytes: context, total_bytes: total, native_limits } = self;
+        for (key, number, most) in [
+            ("context_bytes", context, Calibration::MOST_CONTEXT),
+            ("total_bytes", total, u64::MAX),
+        ] {
+            if !(1..=most).contains(&number) {
+                return Err(format!("{name:?}: {key} is {number}"));
+            }
+        }
+        let name = name.parse().map_err(|_| format!("{name:?} is no GPU"))?;
+        Ok(Measured { name, context, total, native_limits })
+    }
+}
+
+impl From<&Measured> for Numbers {
+    fn from(gpu: &Measured) -> Self {
+        let Measured { name: _, context, total, native_limits } = *gpu;
+        Self { context_bytes: context, total_bytes: total, native_limits }
     }
 }
 

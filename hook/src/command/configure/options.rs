@@ -38,7 +38,7 @@ pub(crate) struct Options {
     /// The engine's file, if it is in another place: config.toml, daemon.json, or the file in the directory of hooks
     #[arg(long, value_name = "FILE")]
     pub(super) file: Option<PathBuf>,
-    /// containerd: the runtime handler; one that is there keeps all else that it says
+    /// containerd: the runtime handler; an existing handler keeps its other settings
     #[arg(long, value_name = "NAME", default_value = HANDLER)]
     pub(super) handler: String,
     /// containerd: where the base specification is written
