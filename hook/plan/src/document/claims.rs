@@ -3,10 +3,12 @@
 //! `/var/lib/kubelet/plugins/gpu.nvidia.com/checkpoint.json` has under `v2.preparedClaims` (`v1` in older versions), by
 //! the claim's UID: the `status` of the claim as the scheduler wrote it, with the pods that it is reserved for and the
 //! capacity that each of its devices takes, and the devices with their UUIDs (kubernetes-sigs/dra-driver-nvidia-gpu,
-//! `cmd/gpu-kubelet-plugin/checkpoint.go`, `checkpointv.go` and `prepared.go` at 9593204). The driver writes it before the kubelet makes a container of the pod. Which container of the pod uses which claim it does not
-//! say.
+//! `cmd/gpu-kubelet-plugin/checkpoint.go`, `checkpointv.go` and `prepared.go` at 9593204). The driver writes it before the
+//! kubelet makes a container of the pod. Which container of the pod uses which claim it does not say.
 //!
-//! Read strictly where a claim is this pod's: what cannot be understood there is an error, not "no limit".
+//! Read strictly where a claim is this pod's: what cannot be understood there is an error, not "no limit". So each device
+//! that was prepared must be of a known kind and have its result in the allocation, and what a result takes must have a
+//! name that is known.
 
 use gpucap_core::units::Bytes;
 use gpucap_core::uuid::DeviceName;
@@ -27,7 +29,7 @@ pub(crate) struct Claim {
     pub(crate) name: String,
     /// The pods that it is reserved for.
     pub(crate) pods: usize,
-    /// Its GPUs, and the memory of each that it takes; `None` for all of it.
+    /// Its GPUs, and the memory of each that is counted for it; `None` if none is.
     pub(crate) devices: Vec<(DeviceName, Option<Bytes>)>,
 }
 
@@ -80,15 +82,20 @@ fn consumers(claim: &Value) -> impl Iterator<Item = &Value> {
 }
 
 fn devices(claim: &Value) -> Result<Vec<(DeviceName, Option<Bytes>)>, String> {
-    let state = json::text(claim, &["checkpointState"]);
-    if state.is_some_and(|state| state != PREPARED) {
-        return Err(format!("it is not prepared: {}", state.unwrap_or_default().escape_default()));
+    let state = claim.get("checkpointState").filter(|it| !it.is_null());
+    if let Some(state) = state.filter(|state| state.as_str() != Some(PREPARED)) {
+        return Err(format!(
+            "it is not prepared: {}",
+            state.as_str().unwrap_or(&state.to_string()).escape_default()
+        ));
     }
     let groups = json::list(claim, &["preparedDevices"]);
     let prepared: Vec<_> = groups.flat_map(|group| json::list(group, &["devices"])).collect();
     let results = json::list(claim, &["status", "allocation", "devices", "results"]);
+    let results = results.filter(|result| json::text(result, &["driver"]) == Some(DRIVER));
+    let results: Vec<_> = results.collect();
     let mut devices = Vec::new();
-    for result in results.filter(|result| json::text(result, &["driver"]) == Some(DRIVER)) {
+    for result in &results {
         let device = json::text(result, &["device"]).ok_or("a result without a device")?;
         let wrong = |why: &str| format!("device {}: {why}", device.escape_default());
         let own = prepared.iter().find_map(|it| named(it, device));
@@ -97,6 +104,14 @@ fn devices(claim: &Value) -> Result<Vec<(DeviceName, Option<Bytes>)>, String> {
             Prepared::PassedThrough => continue,
         };
         devices.push((name, memory(result).map_err(|why| wrong(&why))?));
+    }
+    for device in &prepared {
+        let is_it = |result: &&Value| {
+            json::text(result, &["device"]).is_some_and(|name| named(device, name).is_some())
+        };
+        if !results.iter().any(is_it) {
+            return Err(format!("no result of {DRIVER} is for a device that was prepared"));
+        }
     }
     Ok(devices)
 }
@@ -131,9 +146,17 @@ fn memory(result: &Value) -> Result<Option<Bytes>, String> {
         return Ok(None);
     };
     let capacity = capacity.as_object().ok_or("consumedCapacity is no object")?;
-    let held = ["memory", "gpu.nvidia.com/memory"].into_iter().find_map(|key| capacity.get(key));
-    match held {
-        None => Ok(None),
+    let held = |key: &str| {
+        let qualified = || capacity.get(&format!("{DRIVER}/{key}"));
+        capacity.get(key).or_else(qualified)
+    };
+    match held("memory") {
+        None if capacity.is_empty() || held("shares").is_some() => Ok(None),
+        None => {
+            let names: Vec<String> =
+                capacity.keys().map(|key| key.escape_default().to_string()).collect();
+            Err(format!("consumedCapacity has neither memory nor shares: {}", names.join(" ")))
+        }
         Some(Value::String(text)) if text == "0" => Ok(None),
         Some(Value::String(text)) => match text.parse() {
             Ok(bytes) => Ok(Some(bytes)),
