@@ -125,6 +125,10 @@ fn a_card_is_read_as_the_driver_describes_it() {
     assert_eq!((card.minor, card.slices), (Some(1), Slices::Seven));
     let a30 = Card::parse(&text.replace("A100", "A30")).expect("a card");
     assert_eq!(a30.slices, Slices::Four);
+    // What moves a cursor or turns the direction of a line is not shown.
+    let odd = text.replace("A100", &format!("A\u{1b}[2J\u{9b}\u{202e}{}", "9".repeat(100)));
+    let odd = Card::parse(&odd).expect("a card").model;
+    assert!(odd.starts_with("NVIDIA A?[2J??999") && odd.len() == 64, "{odd}");
     // While no driver has started the card, its UUID is unknown.
     assert_eq!(Card::parse("GPU UUID: GPU-????????-????-????-????-????????????"), None);
 }

@@ -5,8 +5,9 @@
 //! read without the other. It is that part of the memory of each GPU, and of its time unless the node sets
 //! `kai_portion` to `memory`. Of the annotations `nvidia.com/container.<name>.gpu-memory.limit` and `.request`
 //! (`pkg/binder/plugins/nvfractions/nv_fractions.go` at 0caa3bd) the limit is a container's memory, without one the
-//! request. `.gpu-compute.portion` is its part of the time, as `GPU_PORTION` is (proposed in pull request 2368; only the binder
-//! may write it, and kai-scheduler/gpu-fractioning reads it). All are for every GPU that the container sees.
+//! request. `.gpu-compute.portion` is its part of the time, as `GPU_PORTION` is (proposed in pull request 2368, by which only
+//! the binder may write it; kai-scheduler/gpu-fractioning reads it). A pod's author can write each annotation where nothing
+//! of KAI forbids it: it lowers, and is no proof of a limit. All are for every GPU that the container sees.
 
 use gpucap_core::units::{Amount, Bytes, UnitError};
 
@@ -40,11 +41,13 @@ pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
             let cap = Cap::memory(Amount::Bytes(bytes));
             grants.push(Grant::new(source, held, Caps::every(cap)));
         }
-        let portion = held("gpu-compute.portion").filter(|_| facts.node.kai_portion_of_time);
-        if let Some((key, held)) = portion {
+        if let Some((key, held)) = held("gpu-compute.portion") {
             let source = format!("annotation {key}");
-            let core = Some(number::portion(&source, held)?);
-            grants.push(Grant::new(source, held, Caps::every(Cap { core, ..Cap::default() })));
+            let share = number::portion(&source, held.trim())?;
+            if facts.node.kai_portion_of_time {
+                let cap = Cap { core: Some(share), ..Cap::default() };
+                grants.push(Grant::new(source, held, Caps::every(cap)));
+            }
         }
     }
     Ok(grants)

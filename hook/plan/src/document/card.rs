@@ -18,7 +18,7 @@ pub struct Card {
     pub minor: Option<u32>,
     /// Into how many slices MIG divides it.
     pub slices: Slices,
-    /// What NVIDIA calls it, such as `NVIDIA H200`; empty if the driver does not say.
+    /// What NVIDIA calls it, such as `NVIDIA H200`, in at most 64 signs of ASCII; empty if the driver does not say.
     pub model: String,
 }
 
@@ -32,8 +32,14 @@ impl Card {
         let name = field("GPU UUID")?.parse().ok()?;
         let minor = field("Device Minor").and_then(|minor| minor.parse().ok());
         let model = field("Model").unwrap_or_default();
-        Some(Self { name, minor, slices: Slices::of_model(model), model: model.to_owned() })
+        Some(Self { name, minor, slices: Slices::of_model(model), model: printable(model) })
     }
+}
+
+/// A name as it is shown: the first 64 signs, in place of any that is not ASCII or moves a cursor a question mark.
+fn printable(model: &str) -> String {
+    let is_plain = |sign: &char| matches!(sign, ' '..='~');
+    model.chars().take(64).map(|sign| if is_plain(&sign) { sign } else { '?' }).collect()
 }
 
 /// The GPUs that a container sees, as far as that is known.

@@ -227,7 +227,8 @@ impl Peer {
         if report.is_held_back() || !page.is_active(0, now) {
             page.behind_ns = 0;
         } else {
-            page.note_work(u64::try_from(more).unwrap_or(0), passed);
+            // Since it was last seen: of a page that is seen first, nothing is known of the time before.
+            page.note_work(u64::try_from(more).unwrap_or(0), now.saturating_sub(self.seen_at));
         }
         // What turned out later not to have been in flight is not counted twice. That of another container is held to less
         // than a turn of it, as the own is: without that, `T12 10 us, 30 in every other 1 s, beside 70` costs the other
