@@ -115,7 +115,7 @@ impl Device {
             return match driver::cuda::device(driver, ordinal) {
                 None => Ok(None),
                 Some(_) => {
-                    Err(format!("driver: device {ordinal} does not tell its UUID and memory")
+                    Err(format!("driver: device {ordinal} does not report its UUID and memory")
                         .into())
                 }
             };
