@@ -36,6 +36,8 @@ pub(crate) struct Admission<'a> {
     gang: Gang<'a>,
     /// Between two openings no launch goes until the bucket holds a quantum.
     is_open: bool,
+    /// The bucket holds enough for the launch that is held back: what it waits for is that work in flight ends.
+    waits_for_device: bool,
     /// From this time on, a launch that found the bucket empty may go as soon as the bucket holds anything.
     reopens_at: u64,
     /// How many launches were let through since the gate was last open only because nothing moved.
@@ -89,9 +91,6 @@ const CREDIT_NS: u64 = 10_000_000_000;
 /// the meter sees nothing waits for it, and any kernel can be named as a collective, so only this much device time is
 /// lent: a hundredth of ten seconds.
 const CREDIT_ALONE_NS: u64 = 100_000_000;
-/// The largest debt that a dead process can leave. A restarted program must not wait for minutes because of a kernel
-/// that ended long before its process did.
-const LEFT_NS: u64 = 2_000_000_000;
 
 impl<'a> Admission<'a> {
     pub(crate) fn new(bucket: Bucket<'a>, now: u64) -> Self {
@@ -101,6 +100,7 @@ impl<'a> Admission<'a> {
             may_run: true,
             gang: Gang::alone(),
             is_open: true,
+            waits_for_device: false,
             reopens_at: now,
             let_through: 0,
             held_since: None,
@@ -177,6 +177,11 @@ impl<'a> Admission<'a> {
         self.borrowed_ns
     }
 
+    /// Returns whether the limit holds the latest launch back, and not that the device has not done what is in flight.
+    pub(crate) const fn is_at_limit(&self) -> bool {
+        self.held_since.is_some() && (!self.waits_for_device || self.lent().is_some())
+    }
+
     /// Returns whether a launch of unknown length is in flight.
     pub(crate) const fn has_unmeasured(&self) -> bool {
         self.unmeasured > 0
@@ -247,7 +252,7 @@ impl<'a> Admission<'a> {
 
     /// Returns whether there is enough for the gate to be open.
     fn has_enough<E>(
-        &self,
+        &mut self,
         beside_ns: u64,
         others_at: u64,
         now: u64,
@@ -265,10 +270,11 @@ impl<'a> Admission<'a> {
         let siblings_ns = self.lent().map_or(0, |_| timeline.turns().siblings_left_ns(beside_ns));
         let moving_ns = moving_ns.saturating_add(siblings_ns);
         let room = signed(self.shares.cap_ns()) - signed(moving_ns);
-        let level = level.min(room);
         let quantum = signed(self.shares.quantum_ns());
-        let enough =
-            if self.is_open || now >= self.reopens_at { level > 0 } else { level >= quantum };
+        let may_pass = self.is_open || now >= self.reopens_at;
+        let is_enough = |level: i64| if may_pass { level > 0 } else { level >= quantum };
+        self.waits_for_device = is_enough(level);
+        let enough = is_enough(level.min(room));
         self.may_run && enough && others_at <= now || self.shares.share() == Share::FULL
     }
 
@@ -378,13 +384,6 @@ impl<'a> Admission<'a> {
         self.shares.follow(now);
         let is_full = self.shares.share() == Share::FULL;
         if is_full { now } else { self.shares.holds_at(0, now).max(now) }
-    }
-
-    /// Charges the unfinished work of a dead process of the same bucket. Returns the charge.
-    pub(crate) fn inherit(&mut self, paid_until: u64, now: u64) -> u64 {
-        let owed = now.saturating_sub(paid_until).min(LEFT_NS);
-        self.shares.charge_as_of(paid_until, owed, now);
-        owed
     }
 
     /// Removes a launch that ended at `end`, or whose end will never be seen.

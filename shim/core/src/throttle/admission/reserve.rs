@@ -46,6 +46,9 @@ const UNKNOWN_LENT_NS: u64 = 3 * PERIOD_NS;
 /// The guess for an unmeasured launch that cannot be held back doubles with each other one in flight, at most this
 /// often: its caller waits for what is reserved, so a queue of unknown work grows slowly, whatever the length of each.
 const MOST_DOUBLINGS: u64 = 12;
+/// The largest debt that a dead process can leave. A restarted program must not wait for minutes because of a kernel
+/// that ended long before its process did.
+const LEFT_NS: u64 = 2_000_000_000;
 
 impl Admission<'_> {
     /// Closes the thread's allowance and reserves for the operation and, if its cost is known, for a new allowance after
@@ -173,6 +176,13 @@ impl Admission<'_> {
     fn reserve(&mut self, ns: u64, now: u64) {
         self.reserved_ns = self.reserved_ns.saturating_add(ns);
         self.shares.charge(ns, now);
+    }
+
+    /// Charges the unfinished work of a dead process of the same bucket. Returns the charge.
+    pub(crate) fn inherit(&mut self, paid_until: u64, now: u64) -> u64 {
+        let owed = now.saturating_sub(paid_until).min(LEFT_NS);
+        self.shares.charge_as_of(paid_until, owed, now);
+        owed
     }
 
     /// Gives back what was reserved for nothing.

@@ -37,6 +37,23 @@ fn what_a_sibling_was_charged_does_not_lift_a_smaller_share() {
     assert_eq!(process.level(NOW), -98_000_000);
 }
 
+/// Peers take a process that its limit holds back to want no more.
+#[test]
+fn a_launch_that_waits_for_the_device_is_not_held_back_by_the_limit() {
+    let word = Word::default();
+    let mut bench = Bench::new(&word, 50);
+    let launch = Launch { first_ns: MS, ..Launch::kernel(BIG) };
+    (0..8).for_each(|_| bench.run(launch, MS));
+    bench.now += 100 * MS;
+    // A full bucket of 20 ms is all in flight: the limit holds back.
+    assert!((0..30).filter(|_| bench.launch(launch)).count() < 30);
+    assert!(bench.level() <= 0 && bench.meter.usage_report().is_held_back());
+    // None of it has ended when as much has flowed in: the device does not give what the limit would.
+    bench.now += 60 * MS;
+    assert!(!bench.launch(launch) && bench.level() > 0);
+    assert!(!bench.meter.usage_report().is_held_back());
+}
+
 /// The owner waits for what is in flight: the guarantee of 30 % pays for it.
 #[test]
 fn what_is_in_flight_when_the_owner_comes_back_is_paid_for_by_the_guarantee() {
