@@ -49,6 +49,8 @@ pub(crate) struct Timeline<E> {
     waiting: usize,
     /// The latest launch that asked was held back.
     holds_back: bool,
+    /// The end of the latest wait that counted as time with work in flight.
+    waited_until: u64,
 }
 
 /// The number of streams that are distinguished; further streams share the last place.
@@ -78,6 +80,7 @@ impl<E> Timeline<E> {
             has_clock_moved: false,
             waiting: 0,
             holds_back: false,
+            waited_until: 0,
         }
     }
 
@@ -227,8 +230,16 @@ impl<E> Timeline<E> {
         }
     }
 
-    /// Records work of which no event shows that it was in flight.
-    pub(crate) const fn was_in_flight(&mut self, ns: u64) {
+    /// Records work of `work_ns` of which no event shows that it was in flight: for as long as a call is known to have
+    /// waited for it. Calls may have waited for other streams at the same time.
+    pub(crate) fn was_in_flight(&mut self, work_ns: u64, certain: Option<Certain>) {
+        let Some(Certain { from, until, .. }) = certain else { return self.add_in_flight(work_ns) };
+        let new_ns = until.saturating_sub(from.max(self.waited_until));
+        self.waited_until = self.waited_until.max(until);
+        self.add_in_flight(new_ns.max(work_ns));
+    }
+
+    const fn add_in_flight(&mut self, ns: u64) {
         if !self.is_in_flight() {
             self.was_in_flight_ns = self.was_in_flight_ns.saturating_add(ns);
         }

@@ -38,9 +38,9 @@ impl<E> Meter<'_, E> {
         let Some(stream) = self.timeline.stream_mut(id) else { return };
         let (taken, before) = (stream.look(), std::mem::take(&mut stream.unmarked_ns));
         let work_ns = self.admission.account_for(taken, now).saturating_add(before);
-        // No event shows that a batch was in flight.
-        self.timeline.was_in_flight(work_ns);
         if work_ns > 0 {
+            // No event shows that a batch was in flight.
+            self.timeline.was_in_flight(work_ns, certain);
             self.settle(work_ns, Done { span, work_ns, certain }, now);
         }
     }

@@ -1,8 +1,19 @@
 //! Reports that say late when work was in flight.
 
-use super::turns::{ABSENT, START, close, looks, own};
+use super::{
+    desk::{Bench, KERNEL, MS, NOW},
+    turns::{ABSENT, START, close, looks, own},
+};
 use crate::{
-    throttle::timeline::turns::Turns,
+    sync::Word,
+    throttle::{
+        Launch,
+        timeline::{
+            Timeline,
+            done::{Certain, Part},
+            turns::Turns,
+        },
+    },
     units::{ComputeLimit, Share},
 };
 
@@ -29,4 +40,30 @@ fn what_a_peer_was_entitled_to_and_did_not_need_it_is_given_shortly_after() {
     turns.set_limit(ComputeLimit::low_priority(Share::FULL));
     looks(&mut turns, &looked);
     close(own(&turns, 10, 18), 7.0);
+}
+
+/// Launches out of an allowance have no events: what shows that they were in flight is that a call waits for them.
+#[test]
+fn a_wait_for_prepaid_work_is_time_with_work_in_flight() {
+    let word = Word::default();
+    let mut bench = Bench::new(&word, 25);
+    (0..5).for_each(|_| bench.run(Launch::kernel(KERNEL), 10_000));
+    let mut waits = |launches: u32| {
+        let before = bench.meter.usage_report().occupied_ns(bench.now);
+        assert!((0..launches).all(|_| bench.allowance.spend(10_000)));
+        let began = bench.now;
+        bench.now += 3 * MS;
+        bench.meter.sync_returned([bench.stream], began, bench.now, &mut bench.card);
+        bench.meter.usage_report().occupied_ns(bench.now) - before
+    };
+    // Less the way back to the program.
+    assert_eq!(waits(1), 3 * MS - 100_000);
+    assert_eq!(waits(0), 0, "nothing of ours was waited for");
+    // At the same time for several streams.
+    let mut timeline = Timeline::<usize>::new(NOW);
+    for until in [NOW + MS, NOW + MS, NOW + 2 * MS] {
+        let certain = Certain { from: NOW, until, part: Part::Rest };
+        timeline.was_in_flight(1_000, Some(certain));
+    }
+    assert_eq!(timeline.report(0).occupied_ns(NOW), 2 * MS + 1_000);
 }
