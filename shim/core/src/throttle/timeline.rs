@@ -231,7 +231,9 @@ impl<E> Timeline<E> {
     }
 
     /// Records work of `work_ns` of which no event shows that it was in flight: for as long as a call is known to have
-    /// waited for it. Calls may have waited for other streams at the same time.
+    /// waited for it. Calls may have waited for other streams at the same time. If it counted for its cost alone, what
+    /// others did in the mean time would count as done while nothing was in flight here, and the wait be charged:
+    /// `W8 10 us, sync` at a fixed 20 % would get 8 beside two others, one of which borrows.
     pub(crate) fn was_in_flight(&mut self, work_ns: u64, certain: Option<Certain>) {
         let Some(Certain { from, until, .. }) = certain else { return self.add_in_flight(work_ns) };
         let new_ns = until.saturating_sub(from.max(self.waited_until));
