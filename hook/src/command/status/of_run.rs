@@ -23,9 +23,10 @@ impl LedgerView {
         if !matches!(Name::of(&self.path), Some(Name::Run { .. })) {
             return self;
         }
+        let maker = self.maker();
         let rows = self.devices.iter().flat_map(|device| &device.processes);
-        let processes = rows.filter_map(|row| row.here).filter(|it| Some(it.0) != self.maker());
-        let processes = self.maker().map(Process).into_iter().chain(processes).take(MOST_ASKED);
+        let processes = rows.filter_map(|row| row.here).filter(|it| Some(it.0) != maker);
+        let processes = maker.map(Process).into_iter().chain(processes).take(MOST_ASKED);
         let asked: Vec<Limits> = processes.filter_map(|it| self.asked_by(it)).collect();
         for device in &mut self.devices {
             let limits = asked.iter().filter_map(|limits| limit(limits, device.uuid, cards));
