@@ -274,7 +274,8 @@ impl<'a> Admission<'a> {
         let quantum = signed(self.shares.quantum_ns());
         let may_pass = self.is_open || now >= self.reopens_at;
         let is_enough = |level: i64| if may_pass { level > 0 } else { level >= quantum };
-        self.waits_for_device = is_enough(level);
+        // What a device that this one meets owes, and what is not lent, is not for the device to end.
+        self.waits_for_device = is_enough(level) && others_at <= now && self.may_run;
         let enough = is_enough(level.min(room));
         self.may_run && enough && others_at <= now || self.shares.share() == Share::FULL
     }
