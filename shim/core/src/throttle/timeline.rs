@@ -49,8 +49,8 @@ pub(crate) struct Timeline<E> {
     waiting: usize,
     /// The latest launch that asked was held back.
     holds_back: bool,
-    /// The end of the latest wait that counted as time with work in flight.
-    waited_until: u64,
+    /// The time up to which all time with work in flight has counted.
+    counted_until: u64,
 }
 
 /// The number of streams that are distinguished; further streams share the last place.
@@ -80,7 +80,7 @@ impl<E> Timeline<E> {
             has_clock_moved: false,
             waiting: 0,
             holds_back: false,
-            waited_until: 0,
+            counted_until: now,
         }
     }
 
@@ -225,26 +225,27 @@ impl<E> Timeline<E> {
     pub(crate) fn may_be_over(&mut self, now: u64) {
         if !self.is_in_flight() {
             let over = self.reached_at.clamp(self.in_flight_since, now.max(self.in_flight_since));
-            self.was_in_flight_ns =
-                self.was_in_flight_ns.saturating_add(over - self.in_flight_since);
+            self.count(self.in_flight_since, over);
         }
     }
 
-    /// Records work of `work_ns` of which no event shows that it was in flight: for as long as a call is known to have
-    /// waited for it. Calls may have waited for other streams at the same time. If it counted for its cost alone, what
-    /// others did in the mean time would count as done while nothing was in flight here, and the wait be charged:
+    /// Records work of `work_ns` of which no event shows that it was in flight, as a call that waited for it returns at
+    /// `now`: it was for as long as the call is known to have waited. If it counted for its cost alone, what others did
+    /// in the mean time would count as done while nothing was in flight here, and the wait be charged:
     /// `W8 10 us, sync` at a fixed 20 % would get 8 beside two others, one of which borrows.
-    pub(crate) fn was_in_flight(&mut self, work_ns: u64, certain: Option<Certain>) {
-        let Some(Certain { from, until, .. }) = certain else { return self.add_in_flight(work_ns) };
-        let new_ns = until.saturating_sub(from.max(self.waited_until));
-        self.waited_until = self.waited_until.max(until);
-        self.add_in_flight(new_ns.max(work_ns));
+    pub(crate) fn was_in_flight(&mut self, work_ns: u64, certain: Option<Certain>, now: u64) {
+        let (from, until) = certain.map_or((now, now), |certain| (certain.from, certain.until));
+        let from = from.min(until.saturating_sub(work_ns));
+        // What is in flight now counts once it is over.
+        let begins = if self.is_in_flight() { self.in_flight_since } else { now };
+        self.count(from, until.min(begins));
     }
 
-    const fn add_in_flight(&mut self, ns: u64) {
-        if !self.is_in_flight() {
-            self.was_in_flight_ns = self.was_in_flight_ns.saturating_add(ns);
-        }
+    /// Counts the time between two moments as time with work in flight, as far as it has not counted.
+    fn count(&mut self, from: u64, until: u64) {
+        let new_ns = until.saturating_sub(from.max(self.counted_until));
+        self.counted_until = self.counted_until.max(until);
+        self.was_in_flight_ns = self.was_in_flight_ns.saturating_add(new_ns);
     }
 
     /// Returns how much is reserved in streams in which nothing has moved for a while.

@@ -40,7 +40,7 @@ impl<E> Meter<'_, E> {
         let work_ns = self.admission.account_for(taken, now).saturating_add(before);
         if work_ns > 0 {
             // No event shows that a batch was in flight.
-            self.timeline.was_in_flight(work_ns, certain);
+            self.timeline.was_in_flight(work_ns, certain, now);
             self.settle(work_ns, Done { span, work_ns, certain }, now);
         }
     }

@@ -8,9 +8,11 @@ use crate::{
     sync::Word,
     throttle::{
         Launch,
+        event::{Events, Reached},
         timeline::{
             Timeline,
             done::{Certain, Part},
+            stream::Pending,
             turns::Turns,
         },
     },
@@ -59,11 +61,42 @@ fn a_wait_for_prepaid_work_is_time_with_work_in_flight() {
     // Less the way back to the program.
     assert_eq!(waits(1), 3 * MS - 100_000);
     assert_eq!(waits(0), 0, "nothing of ours was waited for");
-    // At the same time for several streams.
+}
+
+/// A stream whose events show it in flight is waited for beside one without events, and several threads wait.
+#[test]
+fn time_with_work_in_flight_counts_once() {
     let mut timeline = Timeline::<usize>::new(NOW);
-    for until in [NOW + MS, NOW + MS, NOW + 2 * MS] {
-        let certain = Certain { from: NOW, until, part: Part::Rest };
-        timeline.was_in_flight(1_000, Some(certain));
+    let waits = |timeline: &mut Timeline<usize>, from: u64, until: u64| {
+        let certain = Certain { from: NOW + from, until: NOW + until, part: Part::Rest };
+        timeline.was_in_flight(1_000, Some(certain), NOW + until);
+        timeline.report(0).occupied_ns(NOW + until)
+    };
+    assert_eq!(waits(&mut timeline, MS, 2 * MS), MS);
+    assert_eq!(waits(&mut timeline, MS, 2 * MS), MS, "for two streams at the same time");
+    assert_eq!(waits(&mut timeline, MS, 3 * MS), 2 * MS);
+    // A launch with events began at 5 ms; the waits before it count as far as it had not begun.
+    timeline.begins(NOW + 5 * MS);
+    assert_eq!(waits(&mut timeline, 4 * MS, 6 * MS), 4 * MS);
+    assert_eq!(waits(&mut timeline, 4 * MS, 7 * MS), 5 * MS);
+    let stream = timeline.register(NOW);
+    timeline.push(stream, Pending::new(0, NOW + 5 * MS), NOW + 7 * MS);
+    timeline.returns();
+    let mut events = Ends(NOW + 8 * MS);
+    while timeline.finished(stream, NOW + 9 * MS, &mut events).is_some() {}
+    assert_eq!(timeline.report(0).occupied_ns(NOW + 9 * MS), 6 * MS);
+    assert_eq!(waits(&mut timeline, 5 * MS, 9 * MS), 7 * MS, "1 ms of it is new");
+}
+
+/// All events are reached at one time.
+struct Ends(u64);
+
+impl Events for Ends {
+    type Event = usize;
+
+    fn reached(&mut self, _: &usize) -> Reached {
+        Reached::At(self.0)
     }
-    assert_eq!(timeline.report(0).occupied_ns(NOW), 2 * MS + 1_000);
+
+    fn give_back(&mut self, _: usize) {}
 }
