@@ -47,10 +47,19 @@ pub(crate) struct Timeline<E> {
     has_clock_moved: bool,
     /// Threads that wait in a call of the driver for work to end.
     waiting: usize,
-    /// The latest launch that asked was held back.
-    holds_back: bool,
+    /// What holds the latest launch back that asked.
+    held_by: Option<HeldBy>,
     /// The time up to which all time with work in flight has counted.
     counted_until: u64,
+}
+
+/// What holds a launch back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HeldBy {
+    /// The container's own limit.
+    Limit,
+    /// That the device has not done what is in flight.
+    Device,
 }
 
 /// The number of streams that are distinguished; further streams share the last place.
@@ -79,7 +88,7 @@ impl<E> Timeline<E> {
             progress_at: now,
             has_clock_moved: false,
             waiting: 0,
-            holds_back: false,
+            held_by: None,
             counted_until: now,
         }
     }
@@ -320,16 +329,16 @@ impl<E> Timeline<E> {
         self.waiting = self.waiting.saturating_sub(1);
     }
 
-    /// Records whether the latest launch that asked was held back.
-    pub(crate) const fn holds_back(&mut self, is_held_back: bool) {
-        self.holds_back = is_held_back;
+    /// Records what holds the latest launch back that asked.
+    pub(crate) const fn holds_back(&mut self, held_by: Option<HeldBy>) {
+        self.held_by = held_by;
     }
 
     /// Returns this process's report: `work_ns` in all.
     pub(crate) fn report(&self, work_ns: u64) -> UsageReport {
         let since = self.is_in_flight().then_some(self.in_flight_since);
         UsageReport::new(work_ns, self.was_in_flight_ns, since)
-            .with_waiting(self.waiting > 0)
-            .with_held_back(self.holds_back)
+            .with_waiting(self.waiting > 0 || self.held_by == Some(HeldBy::Device))
+            .with_held_back(self.held_by == Some(HeldBy::Limit))
     }
 }
