@@ -54,15 +54,15 @@ impl LedgerView {
     }
 }
 
-/// What they give of a GPU's time. Its memory is not told: of a percentage, the number of bytes is not known here.
+/// What they give of a GPU's time; `None` for a GPU that the driver does not list, as a MIG instance. Its memory is not told: of a percentage, the number of bytes is not known here.
 fn limit(limits: &Limits, uuid: Uuid, cards: &[Card]) -> Option<EffectiveLimit> {
-    let card = cards.iter().position(|card| card.name.uuid == uuid);
+    let index = cards.iter().position(|card| card.name.uuid == uuid)?;
     let facts = DeviceFacts {
         uuid,
         parent: None,
-        index: card.and_then(|index| u32::try_from(index).ok()),
+        index: u32::try_from(index).ok(),
         total_bytes: u64::MAX,
-        slices: card.and_then(|index| cards.get(index)).map(|card| card.slices).unwrap_or_default(),
+        slices: cards.get(index).map(|card| card.slices).unwrap_or_default(),
     };
     let core = limits.resolve(&facts).ok()?.core?;
     let now = Limit { memory: MemoryCap::NONE, core: Some(core) };
