@@ -16,9 +16,8 @@ pub mod sharing;
 mod tests;
 pub mod unreported;
 
-use crate::files::Files;
 use crate::report::Report;
-use crate::run::{Effort, Result};
+use crate::run::Effort;
 use crate::simulator::Setup;
 use crate::simulator::workloads::{ALL, Workload};
 use bounds::Bound;
@@ -29,38 +28,48 @@ use sharing::{GROUPS, Group};
 pub const PERCENTAGES: [u16; 11] = [5, 10, 20, 30, 50, 70, 80, 90, 95, 99, 100];
 const QUICK: [u16; 4] = [5, 30, 80, 99];
 
-/// Measures all of it.
-///
-/// # Errors
-/// None: a share that is off is a check that does not hold.
-pub fn run(_: &Files, effort: Effort, report: &mut Report) -> Result {
+/// Measures all of it: a share that is off is a check that does not hold.
+pub fn run(effort: Effort, report: &mut Report) {
     let (percentages, rounds) = match effort {
         Effort::Quick => (&QUICK[..], 1),
         Effort::Full => (&PERCENTAGES[..], 4),
     };
     for workload in ALL {
-        measure(workload, percentages, rounds, &Setup::default(), |cell, bound| {
+        let wanted = |percent: &&u16| report.wants(&format!("{}, {percent}", workload.name));
+        let percentages: Vec<u16> = percentages.iter().filter(wanted).copied().collect();
+        if percentages.is_empty() {
+            continue;
+        }
+        measure(workload, &percentages, rounds, &Setup::default(), |cell, bound| {
             report.line(cell.to_json(bound));
             report.check(&cell.verdict(bound), cell.is_within(bound));
         });
     }
     for group in GROUPS.iter().filter(|group| effort == Effort::Full || group.quick) {
+        if !report.wants(&group.name()) {
+            continue;
+        }
         let found = group.run(10, &Setup::default());
         report.line(Group::to_json(&found));
         for (cell, bound) in &found {
             report.check(&format!("side by side: {}", cell.verdict(bound)), cell.is_within(bound));
         }
     }
-    unreported::all(effort == Effort::Quick, |setup, cell, bound| {
-        report.line(unreported::to_json(setup, cell, bound));
+    for (setup, name, percent) in unreported::all(effort == Effort::Quick) {
+        if !report.wants(&format!("{name}, {percent}, beside an unreported process")) {
+            continue;
+        }
+        let (cell, bound) = unreported::run(name, percent, &setup);
+        // Without samples it is for comparison.
+        let bound = setup.samples.is_some().then_some(&bound);
+        report.line(unreported::to_json(&setup, &cell, bound));
         if let Some(bound) = bound {
             let events = if setup.events_at_once { "at once" } else { "in turn" };
             let what =
                 format!("beside an unreported process, events {events}: {}", cell.verdict(bound));
             report.check(&what, cell.is_within(bound));
         }
-    });
-    Ok(())
+    }
 }
 
 /// One workload at several percentages.

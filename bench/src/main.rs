@@ -1,6 +1,6 @@
 //! The command: runs benches, prints their table, writes JSON lines.
 //!
-//! `gpucap-bench [name...] [--quick] [--json FILE]`, or `gpucap-bench --table FILE` for the table
+//! `gpucap-bench [name...] [--quick] [--only NAME] [--json FILE]`, or `gpucap-bench --table FILE` for the table
 //! of an earlier run, or `--picture FILE` for its shares as SVG.
 //!
 //! `gpucap-bench judge [--only NAME]` and `gpucap-bench search [--cells N] [--seed S]` judge the
@@ -16,27 +16,33 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::{env, fs};
 
-type Bench = fn(&Files, Effort, &mut Report) -> Result;
+#[derive(Clone, Copy)]
+enum Bench {
+    /// On a machine, with files that are built for it.
+    Real(fn(&Files, Effort, &mut Report) -> Result),
+    /// In virtual time: nothing is built.
+    Simulated(fn(Effort, &mut Report)),
+}
 
 const BENCHES: [(&str, Bench); 13] = [
-    ("alloc", alloc::run),
-    ("families", families::run),
-    ("launch", launch::run),
-    ("resolve", resolve::run),
-    ("start", start::run),
-    ("hook", hook::run),
-    ("nri", nri::run),
-    ("ledger", ledger::run),
-    ("counts", counts::run),
-    ("accuracy", accuracy::run),
-    ("lending", lending::run),
-    ("attacks", lending::attack),
-    ("share", share::run),
+    ("alloc", Bench::Real(alloc::run)),
+    ("families", Bench::Real(families::run)),
+    ("launch", Bench::Real(launch::run)),
+    ("resolve", Bench::Real(resolve::run)),
+    ("start", Bench::Real(start::run)),
+    ("hook", Bench::Real(hook::run)),
+    ("nri", Bench::Real(nri::run)),
+    ("ledger", Bench::Real(ledger::run)),
+    ("counts", Bench::Real(counts::run)),
+    ("accuracy", Bench::Simulated(accuracy::run)),
+    ("lending", Bench::Simulated(lending::run)),
+    ("attacks", Bench::Simulated(lending::attack)),
+    ("share", Bench::Real(share::run)),
 ];
 
 const USAGE: &str = "usage: gpucap-bench \
                      [alloc|families|launch|resolve|start|hook|nri|ledger|counts|accuracy|lending|share|attacks...] \
-                     [--quick] [--json FILE]\n       gpucap-bench --table FILE\n       \
+                     [--quick] [--only NAME] [--json FILE]\n       gpucap-bench --table FILE\n       \
                      gpucap-bench --picture FILE\n       \
                      gpucap-bench judge [--only NAME] [--every] [--quick]\n       \
                      gpucap-bench search [--cells N] [--seed S] | --cell SEED";
@@ -57,21 +63,25 @@ struct Plan {
     benches: Vec<(&'static str, Bench)>,
     effort: Effort,
     json: Option<PathBuf>,
+    /// Part of the names of the simulated cells that are run.
+    only: String,
 }
 
 /// True if every self-check held.
 fn command(mut arguments: impl Iterator<Item = String>) -> Result<bool> {
-    let mut plan = Plan { benches: Vec::new(), effort: Effort::Full, json: None };
+    let mut plan =
+        Plan { benches: Vec::new(), effort: Effort::Full, json: None, only: String::new() };
     while let Some(argument) = arguments.next() {
-        let mut file = || arguments.next().map(PathBuf::from).ok_or_else(|| Stop::fail(USAGE));
+        let mut value = || arguments.next().ok_or_else(|| Stop::fail(USAGE));
         match argument.as_str() {
             "--quick" => plan.effort = Effort::Quick,
-            "--json" => plan.json = Some(file()?),
-            "--table" => return table(&file()?).map(|()| true),
-            "--picture" => return picture(&file()?).map(|()| true),
+            "--json" => plan.json = Some(value()?.into()),
+            "--only" => plan.only = value()?,
+            "--table" => return table(value()?.as_ref()).map(|()| true),
+            "--picture" => return picture(value()?.as_ref()).map(|()| true),
             "judge" => return judge(arguments),
             "search" => return search(arguments),
-            "--worker" => return ledger::work(&file()?).map(|()| true),
+            "--worker" => return ledger::work(value()?.as_ref()).map(|()| true),
             name => {
                 let bench = BENCHES.iter().find(|(known, _)| *known == name);
                 plan.benches.push(*bench.ok_or_else(|| Stop::fail(USAGE))?);
@@ -117,12 +127,22 @@ fn search(mut arguments: impl Iterator<Item = String>) -> Result<bool> {
 }
 
 fn run(plan: &Plan) -> Result<bool> {
-    let files = Files::build(plan.effort)?;
-    let mut report = Report::new(machine::facts(files.shim_build));
+    let is_real = plan.benches.iter().any(|(_, bench)| matches!(bench, Bench::Real(_)));
+    let files = if is_real { Some(Files::build(plan.effort)?) } else { None };
+    let shim_build = files.as_ref().map_or("none", |files| files.shim_build);
+    let mut report = Report::new(machine::facts(shim_build)).with_only(plan.only.clone());
     for (name, bench) in &plan.benches {
         eprintln!("{name} ...");
         report.begin(name);
-        match bench(&files, plan.effort, &mut report) {
+        let found = match (bench, &files) {
+            (Bench::Real(run), Some(files)) => run(files, plan.effort, &mut report),
+            (Bench::Simulated(run), _) => {
+                run(plan.effort, &mut report);
+                Ok(())
+            }
+            (Bench::Real(_), None) => Err(Stop::fail("nothing was built")),
+        };
+        match found {
             Ok(()) => {}
             Err(Stop::Skip(why)) => report.skip(&why),
             Err(Stop::Fail(why)) => report.check(&why, false),

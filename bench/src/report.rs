@@ -101,13 +101,26 @@ fn round(value: f64) -> f64 {
 pub struct Report {
     lines: Vec<Value>,
     bench: String,
+    only: String,
 }
 
 impl Report {
     /// Begins with the facts of the machine.
     #[must_use]
     pub fn new(machine: Value) -> Self {
-        Self { lines: vec![machine], bench: String::new() }
+        Self { lines: vec![machine], ..Self::default() }
+    }
+
+    /// Simulated cells without this in their names are left out.
+    #[must_use]
+    pub fn with_only(self, only: String) -> Self {
+        Self { only, ..self }
+    }
+
+    /// Returns whether a simulated cell is to be run.
+    #[must_use]
+    pub fn wants(&self, cell: &str) -> bool {
+        cell.contains(&self.only)
     }
 
     /// What follows belongs to this bench.

@@ -100,6 +100,13 @@ pub const GROUPS: &[Group] = &[
 ];
 
 impl Group {
+    /// The containers and their percentages.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let names = self.containers.iter().map(|(name, percent, _)| format!("{name}, {percent}"));
+        names.collect::<Vec<_>>().join(", beside ")
+    }
+
     /// What each container got in the run's seconds, and what it may be off.
     #[must_use]
     pub fn run(&self, seconds: u64, setup: &Setup) -> Vec<(Cell, Bound)> {

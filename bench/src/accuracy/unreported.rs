@@ -80,17 +80,16 @@ pub fn run(name: &str, percent: u16, setup: &Setup) -> (Cell, Bound) {
 }
 
 /// Every cell: with samples and, for comparison and without a bound, without.
-pub fn all(is_quick: bool, mut found: impl FnMut(&Setup, &Cell, Option<&Bound>)) {
+pub fn all(is_quick: bool) -> impl Iterator<Item = (Setup, &'static str, u16)> {
     let names = if is_quick { &QUICK[..] } else { &NAMES[..] };
-    for events_at_once in [false, true] {
-        for (name, percent) in names.iter().flat_map(|name| PERCENTAGES.map(|it| (name, it))) {
-            for samples in [None, Some(Samples::DRIVER)] {
-                let setup = Setup { events_at_once, samples, ..Setup::default() };
-                let (cell, bound) = run(name, percent, &setup);
-                found(&setup, &cell, samples.map(|_| &bound));
-            }
-        }
-    }
+    [false, true].into_iter().flat_map(move |events_at_once| {
+        let cells = names.iter().flat_map(|name| PERCENTAGES.map(|percent| (*name, percent)));
+        cells.flat_map(move |(name, percent)| {
+            [None, Some(Samples::DRIVER)].map(|samples| {
+                (Setup { events_at_once, samples, ..Setup::default() }, name, percent)
+            })
+        })
+    })
 }
 
 /// A line of a report.

@@ -24,9 +24,8 @@ pub(super) fn cured(seconds: u64, report: &mut Report) {
     long::cured(seconds, report);
 }
 
-/// Runs those whose name contains the variable `ATTACK`, or all of them.
+/// Runs those that are wanted.
 pub(super) fn run(seconds: u64, report: &mut Report) {
-    let only = std::env::var("ATTACK").unwrap_or_default();
     let all: [(&str, Attack); 8] = [
         ("held", held::run),
         ("collusion", collusion::run),
@@ -38,7 +37,7 @@ pub(super) fn run(seconds: u64, report: &mut Report) {
         ("switching", switching::run),
     ];
     for (name, attack) in all {
-        if name.contains(&only) {
+        if report.wants(name) {
             attack(seconds, report);
         }
     }
