@@ -4,7 +4,7 @@
 //! that they may not be used. So grants can be joined without knowing the devices (`merge`).
 
 use gpucap_core::config::{CorePolicy, CorePriority, Excerpt, Profile, Slices, Wish};
-use gpucap_core::limits::file::MemoryCap;
+use gpucap_core::limits::file::MemoryLimit;
 use gpucap_core::units::Share;
 use gpucap_core::uuid::DeviceName;
 
@@ -39,8 +39,8 @@ pub struct Caps {
 /// What holds for one device. Its default is no limit.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Cap {
-    /// Cap on its memory.
-    pub memory: MemoryCap,
+    /// Limit on its memory.
+    pub memory: MemoryLimit,
     /// Share of its time.
     pub core: Option<Share>,
     /// The most of its time.
@@ -126,7 +126,7 @@ pub(crate) fn lowest(numbered: &[(u32, Cap)]) -> Cap {
 
 impl Cap {
     /// A limit on memory alone.
-    pub(crate) fn memory(memory: impl Into<MemoryCap>) -> Self {
+    pub(crate) fn memory(memory: impl Into<MemoryLimit>) -> Self {
         Self { memory: memory.into(), ..Self::default() }
     }
 
@@ -163,7 +163,7 @@ impl Cap {
 
     /// Whether it limits anything. A policy alone does not.
     pub(crate) fn limits(self) -> bool {
-        self.memory != MemoryCap::NONE || self.wish().limit().is_some()
+        self.memory != MemoryLimit::NONE || self.wish().limit().is_some()
     }
 
     /// The lower of both, for memory and time apart.

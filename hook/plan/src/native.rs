@@ -3,7 +3,7 @@
 //! The driver keeps limits in bytes, on a GPU that was found able to ([`Calibration`]), and not for MIG instances. A
 //! native limit has exactly the bytes of the limit; it changes nothing in the limits file.
 
-use gpucap_core::limits::file::{Entry, Key, MemoryCap};
+use gpucap_core::limits::file::{Entry, Key, MemoryLimit};
 use gpucap_core::units::Bytes;
 use gpucap_core::uuid::DeviceName;
 
@@ -56,7 +56,7 @@ pub(crate) fn notes(entries: &[Entry], native_limits: &[NativeLimit], node: &Nod
         format!("the driver too keeps {} to {}", native_limit.gpu, Bytes(native_limit.bytes))
     };
     let mut notes: Vec<String> = native_limits.iter().map(kept).collect();
-    let limits_memory = entries.iter().any(|entry| entry.memory != MemoryCap::NONE);
+    let limits_memory = entries.iter().any(|entry| entry.memory != MemoryLimit::NONE);
     if node.native_limits == NativeLimits::Auto && limits_memory && native_limits.is_empty() {
         notes.push("the driver keeps no limit by itself here: the library alone does".into());
     }
@@ -70,7 +70,7 @@ fn wanting(
     known: &[Measured],
 ) -> Option<(String, &'static str)> {
     let limited = |name: DeviceName| {
-        meaning(entries, name).is_some_and(|entry| entry.memory != MemoryCap::NONE)
+        meaning(entries, name).is_some_and(|entry| entry.memory != MemoryLimit::NONE)
     };
     let unable = known.iter().find(|card| !card.native_limits && limited(card.name));
     if let Some(card) = unable {
@@ -86,7 +86,7 @@ fn wanting(
         return Some((name.to_string(), NOT_MEASURED));
     }
     let every = entries.iter().find(|entry| entry.key == Key::Every)?;
-    let is_unknown = known.is_empty() && every.memory != MemoryCap::NONE;
+    let is_unknown = known.is_empty() && every.memory != MemoryLimit::NONE;
     is_unknown.then(|| (Key::Every.to_string(), NOT_MEASURED))
 }
 

@@ -8,7 +8,7 @@ use gpucap_core::config::GPU_MEM_LIMIT;
 use gpucap_core::config::{CorePolicy, CorePriority};
 use gpucap_core::config::{GPU_CORE_MAX_PCT, GPU_CORE_PCT, GPU_CORE_POLICY, GPU_CORE_PRIORITY};
 use gpucap_core::limits::LimitsFile;
-use gpucap_core::limits::file::{Entry, Key, MemoryCap};
+use gpucap_core::limits::file::{Entry, Key, MemoryLimit};
 use gpucap_core::units::{ComputeLimit, Share};
 use std::fmt::Display;
 
@@ -39,9 +39,9 @@ pub fn annotations(node: &Node, limits: &LimitsFile) -> Vec<(String, String)> {
 fn said<T>(names: [T; 5], limits: &LimitsFile) -> Vec<(T, String)> {
     let entries = &limits.entries;
     let memory = |entry: &Entry| match entry.memory {
-        MemoryCap { bytes: Some(_), part: Some(_) } => Err(Unsayable),
-        MemoryCap { bytes: Some(bytes), .. } => Ok(Some(bytes.to_string())),
-        MemoryCap { part, .. } => Ok(part.map(|part| part.to_string())),
+        MemoryLimit { bytes: Some(_), part: Some(_) } => Err(Unsayable),
+        MemoryLimit { bytes: Some(bytes), .. } => Ok(Some(bytes.to_string())),
+        MemoryLimit { part, .. } => Ok(part.map(|part| part.to_string())),
     };
     // Of low priority the share is for older libraries, and no part of the plan.
     let share = |entry: &Entry| entry.core.filter(|_| !entry.low_priority);

@@ -17,7 +17,7 @@ use crate::node::inputs;
 use crate::terminal::output;
 use gpucap_core::config::{CorePolicy, CorePriority, Value};
 use gpucap_core::limits::LimitsFile;
-use gpucap_core::limits::file::{Entry, Key, MemoryCap};
+use gpucap_core::limits::file::{Entry, Key, MemoryLimit};
 use gpucap_core::limits::live::{LiveEntry, Most};
 use gpucap_core::units::{Bytes, ComputeLimit, Share, UnitError};
 use gpucap_core::uuid::DeviceName;
@@ -140,7 +140,7 @@ fn value<T: Value>(text: &str) -> std::result::Result<T, String> {
 impl Options {
     /// What would have no effect on this GPU.
     fn unprepared(&self, entry: &Entry) -> Option<String> {
-        let what = if self.mem.is_some() && entry.memory == MemoryCap::NONE {
+        let what = if self.mem.is_some() && entry.memory == MemoryLimit::NONE {
             "memory"
         } else if self.changes_time() && entry.core.is_none() {
             "time"

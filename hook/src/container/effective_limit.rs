@@ -5,7 +5,7 @@
 //! (`gpucap_core::limits`).
 
 use gpucap_core::limits::LimitsFile;
-use gpucap_core::limits::file::{Entry, Key, MemoryCap};
+use gpucap_core::limits::file::{Entry, Key, MemoryLimit};
 use gpucap_core::limits::live::{LiveEntry, LivePage};
 use gpucap_core::units::{Amount, Bytes, ComputeLimit};
 use gpucap_core::uuid::{Kind, Uuid};
@@ -14,7 +14,7 @@ use gpucap_core::uuid::{Kind, Uuid};
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Limit {
     /// Of its memory.
-    pub(crate) memory: MemoryCap,
+    pub(crate) memory: MemoryLimit,
     /// Of its time. `None`: not limited.
     pub(crate) core: Option<ComputeLimit>,
 }
@@ -41,7 +41,7 @@ impl EffectiveLimit {
     pub(crate) fn of(entry: &Entry, page: Option<&LiveEntry>) -> Self {
         let at_start = Limit { memory: entry.memory, core: entry.compute() };
         // As in the library: what was not limited when it started is not limited later.
-        let memory = page.and_then(LiveEntry::memory).filter(|_| entry.memory != MemoryCap::NONE);
+        let memory = page.and_then(LiveEntry::memory).filter(|_| entry.memory != MemoryLimit::NONE);
         let time = page.zip(entry.core).zip(at_start.core);
         let core = time.and_then(|((page, share), started)| page.compute(share, started));
         let now = Limit {
@@ -76,7 +76,7 @@ impl EffectiveLimit {
     /// say.
     pub(crate) fn bytes(&self) -> Option<u64> {
         match self.now.memory {
-            MemoryCap { bytes: Some(bytes), part: None } => Some(bytes.0),
+            MemoryLimit { bytes: Some(bytes), part: None } => Some(bytes.0),
             _ => None,
         }
     }
@@ -99,7 +99,7 @@ mod tests {
         share(percent).map(ComputeLimit::fixed)
     }
 
-    fn memory(bytes: u64) -> MemoryCap {
+    fn memory(bytes: u64) -> MemoryLimit {
         Amount::Bytes(Bytes(bytes)).into()
     }
 
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_percentage_is_no_number_of_bytes() {
-        let part = MemoryCap { part: share(25), ..memory(GIB) };
+        let part = MemoryLimit { part: share(25), ..memory(GIB) };
         assert_eq!(
             EffectiveLimit::of(&Entry { memory: part, ..Entry::new(Key::Every) }, None).bytes(),
             None

@@ -6,7 +6,7 @@
 //! kubelet starts such a container all the same. `ALIYUN_COM_GPU_SCHD_WEIGHT` is a weight among containers, not a
 //! limit.
 
-use gpucap_core::limits::file::MemoryCap;
+use gpucap_core::limits::file::MemoryLimit;
 use gpucap_core::units::{Bytes, Share};
 
 use crate::encoding::number;
@@ -38,7 +38,7 @@ pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
         }
         None => None,
     };
-    let cap = Cap::memory(MemoryCap { bytes: Some(bytes), part });
+    let cap = Cap::memory(MemoryLimit { bytes: Some(bytes), part });
     Ok(vec![Grant::new(source, held, Caps::every(cap))])
 }
 

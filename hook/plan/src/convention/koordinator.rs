@@ -4,7 +4,7 @@
 //! is the number of the device file, which need not be the place in any order; newer versions add the UUID as `id`. It
 //! speaks of the pod as a whole: each of its containers has that much.
 
-use gpucap_core::limits::file::MemoryCap;
+use gpucap_core::limits::file::MemoryLimit;
 use gpucap_core::units::UnitError;
 use serde_json::Value;
 
@@ -65,7 +65,7 @@ fn cap(source: &str, device: &Value) -> Result<Cap, Reason> {
         text.parse().map_err(|why: UnitError| Reason::value(source, &text, why))
     };
     let share = |(source, text): (String, String)| number::percent(&source, &text);
-    let memory = MemoryCap {
+    let memory = MemoryLimit {
         bytes: get("gpu-memory").map(bytes).transpose()?,
         part: get("gpu-memory-ratio").map(share).transpose()?,
     };

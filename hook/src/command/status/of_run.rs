@@ -8,7 +8,7 @@ use crate::container::effective_limit::{EffectiveLimit, Limit};
 use crate::container::ledgers::{Name, maker_has_ended};
 use crate::node::proc::Process;
 use crate::sys;
-use gpucap_core::limits::file::{Key, MemoryCap};
+use gpucap_core::limits::file::{Key, MemoryLimit};
 use gpucap_core::limits::{DeviceFacts, Limits};
 use gpucap_core::uuid::Uuid;
 use gpucap_plan::Card;
@@ -65,6 +65,6 @@ fn limit(limits: &Limits, uuid: Uuid, cards: &[Card]) -> Option<EffectiveLimit> 
         slices: cards.get(index).map(|card| card.slices).unwrap_or_default(),
     };
     let core = limits.resolve(&facts).ok()?.core?;
-    let now = Limit { memory: MemoryCap::NONE, core: Some(core) };
+    let now = Limit { memory: MemoryLimit::NONE, core: Some(core) };
     Some(EffectiveLimit { gpu: Key::Name(uuid.gpu()), now, at_start: now })
 }

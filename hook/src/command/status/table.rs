@@ -8,7 +8,7 @@ use crate::container::effective_limit::{EffectiveLimit, Limit};
 use crate::terminal::quantity::{exact, size};
 use crate::terminal::style;
 use crate::terminal::table::{Cell, Column, Table};
-use gpucap_core::limits::file::{Key, MemoryCap};
+use gpucap_core::limits::file::{Key, MemoryLimit};
 use gpucap_plan::Card;
 
 /// Stands for what is not limited, and for time that is not measured.
@@ -117,8 +117,8 @@ pub(crate) fn limit(device: &Device) -> String {
 /// The memory limit that the host has set.
 pub(crate) fn memory(limit: Limit) -> String {
     match limit.memory {
-        MemoryCap { bytes: Some(bytes), part: None } => size(bytes.0),
-        MemoryCap::NONE => NONE.to_owned(),
+        MemoryLimit { bytes: Some(bytes), part: None } => size(bytes.0),
+        MemoryLimit::NONE => NONE.to_owned(),
         percent => percent.to_string(),
     }
 }

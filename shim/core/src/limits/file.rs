@@ -30,5 +30,5 @@ mod tests;
 mod write;
 
 pub use document::{LimitsFile, MAX_BYTES, PATH, VERSION};
-pub use entry::{Entry, Key, Label, MemoryCap};
+pub use entry::{Entry, Key, Label, MemoryLimit};
 pub use error::{ContentError, FileError};

@@ -2,7 +2,7 @@
 
 use super::super::ask::{Ask, lower};
 use super::super::device::DeviceFacts;
-use super::entry::{Entry, Key, Label, MemoryCap};
+use super::entry::{Entry, Key, Label, MemoryLimit};
 use crate::config::Config;
 use crate::units::{ComputeLimit, Share};
 use crate::uuid::Uuid;
@@ -46,7 +46,7 @@ impl LimitsFile {
     /// Whether the memory of any device is limited.
     #[must_use]
     pub fn has_memory(&self) -> bool {
-        self.entries.iter().any(|entry| entry.memory != MemoryCap::NONE)
+        self.entries.iter().any(|entry| entry.memory != MemoryLimit::NONE)
     }
 
     /// Whether an entry names another GPU than this one.

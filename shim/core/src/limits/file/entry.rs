@@ -13,8 +13,8 @@ use crate::uuid::{DeviceName, NotADeviceName, Uuid};
 pub struct Entry {
     /// The GPU.
     pub key: Key,
-    /// Cap on its memory.
-    pub memory: MemoryCap,
+    /// Limit on its memory.
+    pub memory: MemoryLimit,
     /// Share of its time. For low priority what an older library holds it to, which lends nothing.
     pub core: Option<Share>,
     /// The most of its time, where the node lends; never below the share.
@@ -28,7 +28,7 @@ pub struct Entry {
 /// A limit on memory: bytes, a part of the device, or both, and then the lower one holds. Which one that is depends on
 /// the device; so code that combines the limits of several sources keeps the lowest of each form.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct MemoryCap {
+pub struct MemoryLimit {
     /// A number of bytes.
     pub bytes: Option<Bytes>,
     /// A part of the memory of the device.
@@ -54,7 +54,7 @@ impl Entry {
     pub const fn new(key: Key) -> Self {
         Self {
             key,
-            memory: MemoryCap::NONE,
+            memory: MemoryLimit::NONE,
             core: None,
             core_max: None,
             low_priority: false,
@@ -92,7 +92,7 @@ impl Entry {
     }
 }
 
-impl MemoryCap {
+impl MemoryLimit {
     /// No limit.
     pub const NONE: Self = Self { bytes: None, part: None };
 
@@ -116,7 +116,7 @@ impl MemoryCap {
 }
 
 /// `4GiB`, `25%`, `4GiB and at most 25%`, `not limited`.
-impl fmt::Display for MemoryCap {
+impl fmt::Display for MemoryLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.bytes, self.part) {
             (None, None) => f.write_str("not limited"),
@@ -127,7 +127,7 @@ impl fmt::Display for MemoryCap {
     }
 }
 
-impl From<Amount> for MemoryCap {
+impl From<Amount> for MemoryLimit {
     fn from(amount: Amount) -> Self {
         match amount {
             Amount::Bytes(bytes) => Self { bytes: Some(bytes), part: None },

@@ -236,9 +236,9 @@ fn a_label_stays_in_its_line() {
     assert_eq!(LimitsFile::parse(file.write().as_bytes()), Ok(file));
 }
 
-fn caps() -> impl Strategy<Value = MemoryCap> {
+fn memory_limits() -> impl Strategy<Value = MemoryLimit> {
     let bytes = prop::option::of((1_u64..).prop_map(Bytes));
-    (bytes, prop::option::of(shares())).prop_map(|(bytes, part)| MemoryCap { bytes, part })
+    (bytes, prop::option::of(shares())).prop_map(|(bytes, part)| MemoryLimit { bytes, part })
 }
 
 fn shares() -> impl Strategy<Value = Share> {
@@ -250,7 +250,7 @@ fn times() -> impl Strategy<Value = (Share, Option<Share>, bool)> {
 }
 
 fn files() -> impl Strategy<Value = LimitsFile> {
-    let limits = (caps(), prop::option::of(times()), any::<Option<u64>>());
+    let limits = (memory_limits(), prop::option::of(times()), any::<Option<u64>>());
     let key = (any::<bool>(), any::<bool>());
     let entries = prop::collection::btree_map(any::<[u8; 16]>(), (key, limits), 0..6);
     let memory = prop::option::of((1_u64..).prop_map(|bytes| bytes.to_string()));
