@@ -24,21 +24,21 @@ pub struct Grant {
     /// What it held.
     pub said: Excerpt,
     /// What that means.
-    pub caps: Caps,
+    pub by_device: DeviceLimits,
 }
 
 /// What holds for each device.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Caps {
+pub struct DeviceLimits {
     /// For these. A name that comes twice has the lower of both.
-    pub named: Vec<(DeviceName, Cap)>,
+    pub named: Vec<(DeviceName, DeviceLimit)>,
     /// For all others; none: they may not be used.
-    pub others: Option<Cap>,
+    pub others: Option<DeviceLimit>,
 }
 
 /// What holds for one device. Its default is no limit.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Cap {
+pub struct DeviceLimit {
     /// Limit on its memory.
     pub memory: MemoryLimit,
     /// Share of its time.
@@ -52,19 +52,19 @@ pub struct Cap {
 }
 
 /// Values that go by a number: what each says of the GPU with this number.
-pub(crate) type Numbered = Vec<(u32, Cap)>;
+pub(crate) type Numbered = Vec<(u32, DeviceLimit)>;
 
 impl Grant {
     /// What `source` says with `said`.
-    pub(crate) fn new(source: impl Into<String>, said: &str, caps: Caps) -> Self {
+    pub(crate) fn new(source: impl Into<String>, said: &str, by_device: DeviceLimits) -> Self {
         let said = Excerpt::new(said.as_bytes());
-        Self { convention: "", source: source.into(), said, caps }
+        Self { convention: "", source: source.into(), said, by_device }
     }
 
     /// # Errors
     /// It names more GPUs than any machine has.
     pub(crate) fn bounded(&self) -> Result<(), Reason> {
-        if self.caps.named.len() <= MOST_GPUS {
+        if self.by_device.named.len() <= MOST_GPUS {
             return Ok(());
         }
         let why = format!("names more than {MOST_GPUS} GPUs");
@@ -73,39 +73,40 @@ impl Grant {
 
     /// The notice for a memory limit that is unusually small.
     pub(crate) fn doubt(&self) -> Option<String> {
-        let caps = self.caps.named.iter().map(|(_, cap)| cap).chain(&self.caps.others);
-        let doubt = caps.filter_map(|cap| cap.memory.bytes?.doubt()).next()?;
+        let limits =
+            self.by_device.named.iter().map(|(_, limit)| limit).chain(&self.by_device.others);
+        let doubt = limits.filter_map(|limit| limit.memory.bytes?.doubt()).next()?;
         Some(format!("{}={}: {doubt}", self.source, self.said))
     }
 
     /// Whether it limits anything: a list of GPUs without limits does, for it forbids the others.
     pub(crate) fn limits(&self) -> bool {
-        self.caps.others.is_none_or(Cap::limits)
-            || self.caps.named.iter().any(|(_, cap)| cap.limits())
+        self.by_device.others.is_none_or(DeviceLimit::limits)
+            || self.by_device.named.iter().any(|(_, limit)| limit.limits())
     }
 }
 
-impl Caps {
+impl DeviceLimits {
     /// The same for every GPU.
-    pub(crate) const fn every(cap: Cap) -> Self {
-        Self { named: Vec::new(), others: Some(cap) }
+    pub(crate) const fn every(limit: DeviceLimit) -> Self {
+        Self { named: Vec::new(), others: Some(limit) }
     }
 
-    /// A cap that depends on the kind of device, for every GPU: by name for the node's cards of another kind than most.
-    pub(crate) fn by_slices(cards: &[Card], cap: impl Fn(Slices) -> Cap) -> Self {
-        let others = cap(Slices::default());
-        let named = cards.iter().map(|card| (card.name, cap(card.slices)));
+    /// A limit that depends on the kind of device, for every GPU: by name for the node's cards of another kind than most.
+    pub(crate) fn by_slices(cards: &[Card], limit: impl Fn(Slices) -> DeviceLimit) -> Self {
+        let others = limit(Slices::default());
+        let named = cards.iter().map(|card| (card.name, limit(card.slices)));
         Self { named: named.filter(|(_, own)| *own != others).collect(), others: Some(others) }
     }
 
-    /// Caps by number, where `name` knows which GPU a number means. If it does not know all of them, the lowest limit
+    /// Limits by number, where `name` knows which GPU a number means. If it does not know all of them, the lowest limit
     /// holds for every GPU: too little for one of them, but too much for none. For GPUs without a number, `others`.
     pub(crate) fn numbered(
-        numbered: &[(u32, Cap)],
+        numbered: &[(u32, DeviceLimit)],
         name: impl Fn(u32) -> Option<DeviceName>,
-        others: Option<Cap>,
+        others: Option<DeviceLimit>,
     ) -> Self {
-        let named = |&(number, cap): &(u32, Cap)| Some((name(number)?, cap));
+        let named = |&(number, limit): &(u32, DeviceLimit)| Some((name(number)?, limit));
         match numbered.iter().map(named).collect::<Option<Vec<_>>>() {
             Some(named) => Self { named, others },
             None => Self::every(lowest(numbered)),
@@ -113,18 +114,18 @@ impl Caps {
     }
 
     /// What holds for a device of this name.
-    pub(crate) fn of(&self, name: DeviceName) -> Option<Cap> {
+    pub(crate) fn of(&self, name: DeviceName) -> Option<DeviceLimit> {
         let same = self.named.iter().filter(|(own, _)| own.uuid == name.uuid);
-        same.map(|&(_, cap)| cap).reduce(Cap::lower).or(self.others)
+        same.map(|&(_, limit)| limit).reduce(DeviceLimit::lower).or(self.others)
     }
 }
 
 /// The lowest of all, for memory and time apart.
-pub(crate) fn lowest(numbered: &[(u32, Cap)]) -> Cap {
-    numbered.iter().map(|&(_, cap)| cap).fold(Cap::default(), Cap::lower)
+pub(crate) fn lowest(numbered: &[(u32, DeviceLimit)]) -> DeviceLimit {
+    numbered.iter().map(|&(_, limit)| limit).fold(DeviceLimit::default(), DeviceLimit::lower)
 }
 
-impl Cap {
+impl DeviceLimit {
     /// A limit on memory alone.
     pub(crate) fn memory(memory: impl Into<MemoryLimit>) -> Self {
         Self { memory: memory.into(), ..Self::default() }

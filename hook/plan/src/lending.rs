@@ -10,15 +10,15 @@ use gpucap_core::limits::file::{Entry, Key};
 use gpucap_core::units::ComputeLimit;
 
 use crate::document::node::{Lending, Node};
-use crate::grant::Cap;
+use crate::grant::DeviceLimit;
 use crate::reason::Reason;
 
 /// The entries of the limits file, of what the sources say together.
 ///
 /// # Errors
 /// A GPU has low priority and no share, and the node lends nothing.
-pub(crate) fn entries(joined: &[(Key, Cap)], node: &Node) -> Result<Vec<Entry>, Reason> {
-    let entry = |&(key, held): &(Key, Cap)| {
+pub(crate) fn entries(joined: &[(Key, DeviceLimit)], node: &Node) -> Result<Vec<Entry>, Reason> {
+    let entry = |&(key, held): &(Key, DeviceLimit)| {
         let wish = held.wish();
         if node.lending == Lending::Off && wish.is_low() && wish.share.is_none() {
             return Err(Reason::LowPriority);
@@ -31,8 +31,8 @@ pub(crate) fn entries(joined: &[(Key, Cap)], node: &Node) -> Result<Vec<Entry>, 
 }
 
 /// What a person should know of it.
-pub(crate) fn note(joined: &[(Key, Cap)], node: &Node) -> Option<String> {
-    let is_asked = |of: fn(Wish) -> bool| joined.iter().any(|(_, cap)| of(cap.wish()));
+pub(crate) fn note(joined: &[(Key, DeviceLimit)], node: &Node) -> Option<String> {
+    let is_asked = |of: fn(Wish) -> bool| joined.iter().any(|(_, limit)| of(limit.wish()));
     let what = if is_asked(Wish::is_low) {
         "low priority"
     } else if is_asked(Wish::bursts) {

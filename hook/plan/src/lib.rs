@@ -52,7 +52,7 @@ pub use document::node::{Lending, NativeLimits, NoGlibc, Node, Privileged};
 pub use document::node_file::NodeFile;
 pub use document::slice::Slice;
 pub use document::state::State;
-pub use grant::{Cap, Caps, Grant};
+pub use grant::{DeviceLimit, DeviceLimits, Grant};
 pub use native::NativeLimit;
 pub use reason::{NodeError, Reason};
 pub use source::Source;

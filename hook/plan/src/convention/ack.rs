@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::encoding::number;
 use crate::facts::Facts;
-use crate::grant::{Cap, Caps, Grant, Numbered};
+use crate::grant::{DeviceLimit, DeviceLimits, Grant, Numbered};
 use crate::reason::Reason;
 
 /// The annotations, and whether they speak of cores.
@@ -27,15 +27,20 @@ pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
     for (key, cores) in KEYS {
         let Some(held) = facts.annotations.get(key) else { continue };
         let source = format!("annotation {key}");
-        grants.push(Grant::new(&source, held, caps(facts, &source, held.trim(), cores)?));
+        grants.push(Grant::new(&source, held, limits(facts, &source, held.trim(), cores)?));
     }
     Ok(grants)
 }
 
-fn caps(facts: &Facts<'_>, source: &str, held: &str, cores: bool) -> Result<Caps, Reason> {
-    let cap = |number: &str| cap(source, held, number, cores);
+fn limits(
+    facts: &Facts<'_>,
+    source: &str,
+    held: &str,
+    cores: bool,
+) -> Result<DeviceLimits, Reason> {
+    let limit = |number: &str| limit(source, held, number, cores);
     if !held.starts_with('{') {
-        return cap(held).map(Caps::every);
+        return limit(held).map(DeviceLimits::every);
     }
     let wrong = || Reason::value(source, held, "not {\"<container>\":{\"<card>\":<number>}}");
     let value: Value = serde_json::from_str(held).map_err(|_| wrong())?;
@@ -47,7 +52,7 @@ fn caps(facts: &Facts<'_>, source: &str, held: &str, cores: bool) -> Result<Caps
                 Value::String(text) => text.clone(),
                 other => other.to_string(),
             };
-            numbered.push((card, cap(&number)?));
+            numbered.push((card, limit(&number)?));
         }
     }
     if numbered.is_empty() {
@@ -58,16 +63,16 @@ fn caps(facts: &Facts<'_>, source: &str, held: &str, cores: bool) -> Result<Caps
         let card = facts.cards.get(usize::try_from(card).ok()?)?;
         Some(card.name)
     };
-    Ok(Caps::numbered(&numbered, name, None))
+    Ok(DeviceLimits::numbered(&numbered, name, None))
 }
 
-fn cap(source: &str, held: &str, number: &str, cores: bool) -> Result<Cap, Reason> {
+fn limit(source: &str, held: &str, number: &str, cores: bool) -> Result<DeviceLimit, Reason> {
     if !cores {
-        return Ok(Cap::memory(Amount::Bytes(number::units(source, number, 1 << 30)?)));
+        return Ok(DeviceLimit::memory(Amount::Bytes(number::units(source, number, 1 << 30)?)));
     }
     let share = number::percent(source, number)?;
     if !share.parts().is_multiple_of(500) {
         return Err(Reason::value(source, held, "a share of this resource is a multiple of 5"));
     }
-    Ok(Cap::core(share))
+    Ok(DeviceLimit::core(share))
 }

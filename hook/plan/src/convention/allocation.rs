@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::document::card::Card;
 use crate::facts::Facts;
-use crate::grant::{Cap, Caps, Grant};
+use crate::grant::{DeviceLimit, DeviceLimits, Grant};
 use crate::reason::Reason;
 
 const SOURCE: &str = "allocation of this node";
@@ -35,36 +35,38 @@ fn one(bytes: &[u8], cards: &[Card]) -> Result<Grant, Reason> {
     }
     let gpus = keys.get("gpus").and_then(Value::as_object);
     let gpus = gpus.filter(|gpus| !gpus.is_empty()).ok_or_else(|| wrong("no gpus"))?;
-    let mut caps = Caps { named: Vec::new(), others: None };
+    let mut limits = DeviceLimits { named: Vec::new(), others: None };
     for (gpu, value) in gpus {
-        let cap = |slices| {
-            cap(value, slices).map_err(|why| wrong(&format!("{}: {why}", gpu.escape_debug())))
+        let limit = |slices| {
+            limit(value, slices).map_err(|why| wrong(&format!("{}: {why}", gpu.escape_debug())))
         };
         match gpu.parse().map_err(|_| wrong("a GPU is GPU-<uuid>, MIG-<uuid> or *"))? {
-            Key::Every => caps.others = Some(cap(Slices::default())?),
+            Key::Every => limits.others = Some(limit(Slices::default())?),
             Key::Name(name) => {
                 let own = cards.iter().find(|card| card.name.uuid == name.uuid);
                 let slices = own.map_or_else(Slices::default, |card| card.slices);
-                caps.named.push((name, cap(slices)?));
+                limits.named.push((name, limit(slices)?));
             }
         }
     }
-    Ok(Grant::new(SOURCE, &held, caps))
+    Ok(Grant::new(SOURCE, &held, limits))
 }
 
-fn cap(value: &Value, slices: Slices) -> Result<Cap, String> {
+fn limit(value: &Value, slices: Slices) -> Result<DeviceLimit, String> {
     let keys = value.as_object().ok_or("no object")?;
-    let mut cap = Cap::default();
+    let mut limit = DeviceLimit::default();
     for (key, value) in keys {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let wrong = |why: &dyn core::fmt::Display| format!("{key}: {why}");
         let said = match key.as_str() {
-            "mem" => Cap::memory(Amount::parse(&text).map_err(|why| wrong(&why))?),
-            "cores" => Cap::core(Share::parse(&text).map_err(|why| wrong(&why))?),
-            "profile" => Cap::profile(Profile::parse(&text).map_err(|why| wrong(&why))?, slices),
+            "mem" => DeviceLimit::memory(Amount::parse(&text).map_err(|why| wrong(&why))?),
+            "cores" => DeviceLimit::core(Share::parse(&text).map_err(|why| wrong(&why))?),
+            "profile" => {
+                DeviceLimit::profile(Profile::parse(&text).map_err(|why| wrong(&why))?, slices)
+            }
             _ => return Err("the keys are mem, cores and profile".into()),
         };
-        cap = cap.lower(said);
+        limit = limit.lower(said);
     }
-    Ok(cap)
+    Ok(limit)
 }

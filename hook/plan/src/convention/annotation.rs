@@ -15,7 +15,7 @@ use super::environment;
 use crate::document::card::Visible;
 use crate::document::node::Node;
 use crate::facts::Facts;
-use crate::grant::{Cap, Caps, Grant};
+use crate::grant::{DeviceLimit, DeviceLimits, Grant};
 use crate::reason::Reason;
 
 /// What the annotations are called that say what our variables say.
@@ -39,28 +39,30 @@ pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
     let visible = Visible::of(facts.env, "NVIDIA_VISIBLE_DEVICES", facts.cards);
     let mut grants = Vec::new();
     for key in keys(facts, MEM) {
-        let cap = |&amount: &Amount, _| Cap::memory(amount);
-        grants.extend(one(facts, &visible, &key, GPU_MEM_LIMIT, cap)?);
+        let limit = |&amount: &Amount, _| DeviceLimit::memory(amount);
+        grants.extend(one(facts, &visible, &key, GPU_MEM_LIMIT, limit)?);
     }
     for key in keys(facts, CORE) {
-        let cap = |&share: &_, _| Cap::core(share);
-        grants.extend(one(facts, &visible, &key, GPU_CORE_PCT, cap)?);
+        let limit = |&share: &_, _| DeviceLimit::core(share);
+        grants.extend(one(facts, &visible, &key, GPU_CORE_PCT, limit)?);
     }
     for key in keys(facts, PROFILE) {
-        let cap = |&profile: &Profile, slices| Cap::profile(profile, slices);
-        grants.extend(one(facts, &visible, &key, GPU_PROFILE, cap)?);
+        let limit = |&profile: &Profile, slices| DeviceLimit::profile(profile, slices);
+        grants.extend(one(facts, &visible, &key, GPU_PROFILE, limit)?);
     }
     for key in keys(facts, MAX) {
-        let cap = |&most: &_, _| Cap::core_max(most);
-        grants.extend(one(facts, &visible, &key, GPU_CORE_MAX_PCT, cap)?);
+        let limit = |&most: &_, _| DeviceLimit::core_max(most);
+        grants.extend(one(facts, &visible, &key, GPU_CORE_MAX_PCT, limit)?);
     }
     for key in keys(facts, POLICY) {
         let policy = parsed::<CorePolicy>(facts, &key, GPU_CORE_POLICY)?;
-        grants.extend(policy.map(|(held, policy)| every(&key, held, Cap::policy(policy))));
+        grants.extend(policy.map(|(held, policy)| every(&key, held, DeviceLimit::policy(policy))));
     }
     for key in keys(facts, PRIORITY) {
         let priority = parsed::<CorePriority>(facts, &key, GPU_CORE_PRIORITY)?;
-        grants.extend(priority.map(|(held, priority)| every(&key, held, Cap::priority(priority))));
+        grants.extend(
+            priority.map(|(held, priority)| every(&key, held, DeviceLimit::priority(priority))),
+        );
     }
     Ok(grants)
 }
@@ -74,7 +76,7 @@ pub(super) fn is_own(node: &Node, annotation: &str) -> bool {
 }
 
 /// An unknown annotation in gpucap's domain is a misspelt limit: if it were ignored, the container would run
-/// uncapped.
+/// without a limit.
 fn known(facts: &Facts<'_>) -> Result<(), Reason> {
     let names = [MEM, CORE, PROFILE, POLICY, MAX, PRIORITY];
     let is_known = |key: &str| {
@@ -101,12 +103,12 @@ fn one<T: Value>(
     visible: &Visible,
     key: &str,
     row: OptionRow,
-    cap: impl Fn(&T, Slices) -> Cap,
+    limit: impl Fn(&T, Slices) -> DeviceLimit,
 ) -> Result<Option<Grant>, Reason> {
     let Some((held, list)) = parsed::<PerGpu<T>>(facts, key, row)? else { return Ok(None) };
-    let caps = environment::caps(&list, (visible, facts.cards), cap);
-    let caps = caps.ok_or_else(|| Reason::value(source(key), held, environment::NO_GPU))?;
-    Ok(Some(Grant::new(source(key), held, caps)))
+    let limits = environment::device_limits(&list, (visible, facts.cards), limit);
+    let limits = limits.ok_or_else(|| Reason::value(source(key), held, environment::NO_GPU))?;
+    Ok(Some(Grant::new(source(key), held, limits)))
 }
 
 /// What an annotation holds, as it is written and as the variable of this row means it.
@@ -126,8 +128,8 @@ fn parsed<'a, T: Value>(
 }
 
 /// What holds for every GPU.
-fn every(key: &str, held: &str, cap: Cap) -> Grant {
-    Grant::new(source(key), held, Caps::every(cap))
+fn every(key: &str, held: &str, limit: DeviceLimit) -> Grant {
+    Grant::new(source(key), held, DeviceLimits::every(limit))
 }
 
 fn source(key: &str) -> String {

@@ -9,7 +9,7 @@ use gpucap_core::uuid::DeviceName;
 
 use crate::encoding::number;
 use crate::facts::Facts;
-use crate::grant::{Cap, Caps, Grant};
+use crate::grant::{DeviceLimit, DeviceLimits, Grant};
 use crate::reason::Reason;
 
 /// The grants in the annotation `key`. `all`: it lists everything the pod was given; else it lists what is still to
@@ -24,11 +24,15 @@ pub(super) fn read(facts: &Facts<'_>, key: &str, all: bool) -> Result<Vec<Grant>
     if named.is_empty() {
         return Ok(vec![]);
     }
-    let others = if all { None } else { Some(Cap::default()) };
-    Ok(vec![Grant::new(source, held, Caps { named, others })])
+    let others = if all { None } else { Some(DeviceLimit::default()) };
+    Ok(vec![Grant::new(source, held, DeviceLimits { named, others })])
 }
 
-fn one(source: &str, held: &str, device: &str) -> Result<Option<(DeviceName, Cap)>, Reason> {
+fn one(
+    source: &str,
+    held: &str,
+    device: &str,
+) -> Result<Option<(DeviceName, DeviceLimit)>, Reason> {
     let wrong = || Reason::value(source, held, "a device is <uuid>,<type>,<MiB>,<cores>");
     let mut parts = device.split(',').map(str::trim);
     let mut next = || parts.next().ok_or_else(wrong);
@@ -41,7 +45,7 @@ fn one(source: &str, held: &str, device: &str) -> Result<Option<(DeviceName, Cap
     let name = name(uuid).ok_or_else(wrong)?;
     let memory = Amount::Bytes(number::units(source, memory, 1 << 20)?);
     let core = number::percent_or_free(source, core)?;
-    Ok(Some((name, Cap { core, ..Cap::memory(memory) })))
+    Ok(Some((name, DeviceLimit { core, ..DeviceLimit::memory(memory) })))
 }
 
 /// A card's name, behind which a share (`::2`) or a MIG slot (`[1-0]`) may stand.

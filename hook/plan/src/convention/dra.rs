@@ -15,7 +15,7 @@ use gpucap_core::units::{Amount, Bytes};
 
 use crate::document::claims::{Claim, Claims};
 use crate::facts::Facts;
-use crate::grant::{Cap, Caps, Grant};
+use crate::grant::{DeviceLimit, DeviceLimits, Grant};
 use crate::reason::Reason;
 
 const WHAT: &str = "the checkpoint of NVIDIA's DRA driver";
@@ -53,13 +53,13 @@ fn grant(claims: &[Claim]) -> Result<Option<Grant>, Reason> {
         );
         return Err(Reason::value(SOURCE, &shared.name, why));
     }
-    let cap = |bytes: Option<Bytes>| {
-        bytes.map_or_else(Cap::default, |bytes| Cap::memory(Amount::Bytes(bytes)))
+    let limit = |bytes: Option<Bytes>| {
+        bytes.map_or_else(DeviceLimit::default, |bytes| DeviceLimit::memory(Amount::Bytes(bytes)))
     };
     let devices = claims.iter().flat_map(|claim| &claim.devices);
-    let named = devices.map(|&(name, bytes)| (name, cap(bytes))).collect();
-    let caps = Caps { named, others: None };
-    let limits = caps.named.iter().any(|(_, cap)| *cap != Cap::default());
+    let named = devices.map(|&(name, bytes)| (name, limit(bytes))).collect();
+    let by_device = DeviceLimits { named, others: None };
+    let limits = by_device.named.iter().any(|(_, limit)| *limit != DeviceLimit::default());
     let names: Vec<&str> = claims.iter().map(|claim| claim.name.as_str()).collect();
-    Ok(limits.then(|| Grant::new(SOURCE, &names.join(", "), caps)))
+    Ok(limits.then(|| Grant::new(SOURCE, &names.join(", "), by_device)))
 }

@@ -7,7 +7,7 @@ use gpucap_core::units::Amount;
 
 use crate::encoding::number;
 use crate::facts::Facts;
-use crate::grant::{Cap, Caps, Grant};
+use crate::grant::{DeviceLimit, DeviceLimits, Grant};
 use crate::reason::Reason;
 
 pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
@@ -18,13 +18,13 @@ pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
     if let Some(held) = facts.env.get("GPU_MEM_PER_DEVICE") {
         let source = "environment GPU_MEM_PER_DEVICE";
         let bytes = number::units(source, held, 1)?;
-        let cap = Cap::memory(Amount::Bytes(bytes));
-        grants.push(Grant::new(source, held, Caps::every(cap)));
+        let limit = DeviceLimit::memory(Amount::Bytes(bytes));
+        grants.push(Grant::new(source, held, DeviceLimits::every(limit)));
     }
     if let Some(held) = facts.env.get("GPU_UTIL_PER_DEVICE") {
         let source = "environment GPU_UTIL_PER_DEVICE";
-        let cap = Cap::core(number::percent(source, held)?);
-        grants.push(Grant::new(source, held, Caps::every(cap)));
+        let limit = DeviceLimit::core(number::percent(source, held)?);
+        grants.push(Grant::new(source, held, DeviceLimits::every(limit)));
     }
     Ok(grants)
 }

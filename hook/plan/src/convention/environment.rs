@@ -2,7 +2,7 @@
 //! be exceeded.
 //!
 //! Read by the same table as in the shim, so both understand the same. An index is the place in the order of nvidia-smi
-//! inside the container. A GPU that a list does not name is not capped by it; a list that
+//! inside the container. A GPU that a list does not name is not limited by it; a list that
 //! names none that is here is refused. The shim reads the variables once more,
 //! and can only lower.
 
@@ -14,7 +14,7 @@ use gpucap_core::uuid::{DeviceName, Kind};
 use crate::document::card::{Card, Visible};
 use crate::document::env::Env;
 use crate::facts::Facts;
-use crate::grant::{Cap, Caps, Grant, lowest};
+use crate::grant::{DeviceLimit, DeviceLimits, Grant, lowest};
 use crate::reason::Reason;
 
 /// What the variables said, as each process will inherit them. Of one that has several values it is not known which one
@@ -50,25 +50,32 @@ pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
         let why = format!("{}; allowed: {}", error.why, error.allowed);
         Reason::Value { source: format!("environment {}", error.variable), held: error.held, why }
     })?;
-    let grant = |name: &str, caps: Option<Caps>| {
+    let grant = |name: &str, limits: Option<DeviceLimits>| {
         let held = said.iter().find(|(own, _)| *own == name).map_or("", |(_, value)| value);
         let source = format!("environment {name}");
-        let caps = caps.ok_or_else(|| Reason::value(&*source, held, NO_GPU))?;
-        Ok(Grant::new(source, held, caps))
+        let limits = limits.ok_or_else(|| Reason::value(&*source, held, NO_GPU))?;
+        Ok(Grant::new(source, held, limits))
     };
     let visible = Visible::of(facts.env, "NVIDIA_VISIBLE_DEVICES", facts.cards);
     let place = (&visible, facts.cards);
-    let memory = config.memory.as_ref().map(|list| caps(list, place, |&it, _| Cap::memory(it)));
-    let core = config.core.as_ref().map(|list| caps(list, place, |&it, _| Cap::core(it)));
+    let memory = config
+        .memory
+        .as_ref()
+        .map(|list| device_limits(list, place, |&it, _| DeviceLimit::memory(it)));
+    let core =
+        config.core.as_ref().map(|list| device_limits(list, place, |&it, _| DeviceLimit::core(it)));
     let profile = config
         .profile
         .as_ref()
-        .map(|list| caps(list, place, |&it, slices| Cap::profile(it, slices)));
-    let most = config.core_max.as_ref().map(|list| caps(list, place, |&it, _| Cap::core_max(it)));
+        .map(|list| device_limits(list, place, |&it, slices| DeviceLimit::profile(it, slices)));
+    let most = config
+        .core_max
+        .as_ref()
+        .map(|list| device_limits(list, place, |&it, _| DeviceLimit::core_max(it)));
     // These two are for every GPU.
-    let every = |cap: Cap| Some(Caps::every(cap));
-    let policy = config.core_policy.map(|policy| every(Cap::policy(policy)));
-    let priority = config.core_priority.map(|priority| every(Cap::priority(priority)));
+    let every = |limit: DeviceLimit| Some(DeviceLimits::every(limit));
+    let policy = config.core_policy.map(|policy| every(DeviceLimit::policy(policy)));
+    let priority = config.core_priority.map(|priority| every(DeviceLimit::priority(priority)));
     let all = [
         (GPU_MEM_LIMIT, memory),
         (GPU_CORE_PCT, core),
@@ -77,20 +84,22 @@ pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
         (GPU_CORE_MAX_PCT, most),
         (GPU_CORE_PRIORITY, priority),
     ];
-    all.into_iter().filter_map(|(row, caps)| Some(grant(row.name, caps?))).collect()
+    all.into_iter().filter_map(|(row, limits)| Some(grant(row.name, limits?))).collect()
 }
 
 /// Why a list is refused of which no entry means a GPU: it would limit nothing.
 pub(super) const NO_GPU: &str = "it names no GPU that is here";
 
 /// The meaning of a value, per GPU; `None` if it is a list that names no GPU of the container, and none of the node.
-pub(super) fn caps<T>(
+pub(super) fn device_limits<T>(
     list: &PerGpu<T>,
     (visible, cards): (&Visible, &[Card]),
-    cap: impl Fn(&T, Slices) -> Cap,
-) -> Option<Caps> {
+    limit: impl Fn(&T, Slices) -> DeviceLimit,
+) -> Option<DeviceLimits> {
     let entries = match list {
-        PerGpu::Every(value) => return Some(Caps::by_slices(cards, |slices| cap(value, slices))),
+        PerGpu::Every(value) => {
+            return Some(DeviceLimits::by_slices(cards, |slices| limit(value, slices)));
+        }
         PerGpu::Listed(entries) => entries,
     };
     // The node's MIG instances are not known, nor without a driver its cards.
@@ -101,14 +110,16 @@ pub(super) fn caps<T>(
     };
     let of = |value: &T, name: DeviceName| {
         let own = cards.iter().find(|card| card.name.uuid == name.uuid);
-        (name, cap(value, own.map_or_else(Slices::default, |card| card.slices)))
+        (name, limit(value, own.map_or_else(Slices::default, |card| card.slices)))
     };
     let mut named = Vec::new();
     let mut unknown = Vec::new();
     for (selector, value) in entries {
         match (*selector, &visible.shown) {
             (Selector::Name(name), _) => named.push(of(value, name)),
-            (Selector::Index(index), None) => unknown.push((index, cap(value, Slices::default()))),
+            (Selector::Index(index), None) => {
+                unknown.push((index, limit(value, Slices::default())))
+            }
             // An index beyond the last GPU is no GPU's.
             (Selector::Index(index), Some(shown)) => {
                 let name = usize::try_from(index).ok().and_then(|index| shown.get(index));
@@ -121,6 +132,6 @@ pub(super) fn caps<T>(
     }
     // Whichever GPUs are meant by indices that we cannot place: none gets more than the lowest of those.
     let lowest = lowest(&unknown);
-    let named = named.into_iter().map(|(name, cap)| (name, cap.lower(lowest))).collect();
-    Some(Caps { named, others: Some(lowest) })
+    let named = named.into_iter().map(|(name, limit)| (name, limit.lower(lowest))).collect();
+    Some(DeviceLimits { named, others: Some(lowest) })
 }

@@ -11,7 +11,7 @@ use gpucap_core::units::{Bytes, Share};
 
 use crate::encoding::number;
 use crate::facts::Facts;
-use crate::grant::{Cap, Caps, Grant};
+use crate::grant::{DeviceLimit, DeviceLimits, Grant};
 use crate::reason::Reason;
 
 pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
@@ -38,8 +38,8 @@ pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
         }
         None => None,
     };
-    let cap = Cap::memory(MemoryLimit { bytes: Some(bytes), part });
-    Ok(vec![Grant::new(source, held, Caps::every(cap))])
+    let limit = DeviceLimit::memory(MemoryLimit { bytes: Some(bytes), part });
+    Ok(vec![Grant::new(source, held, DeviceLimits::every(limit))])
 }
 
 /// The part rounded up, since the plugin rounds the card down; so next to the right unit it never counts.

@@ -12,16 +12,17 @@ use crate::document::card::Visible;
 use crate::document::env::Reading;
 use crate::encoding::number;
 use crate::facts::Facts;
-use crate::grant::{Cap, Caps, Grant, Numbered, lowest};
+use crate::grant::{DeviceLimit, DeviceLimits, Grant, Numbered, lowest};
 use crate::reason::Reason;
 
 pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
     let visible = Visible::of(facts.env, "NVIDIA_VISIBLE_DEVICES", facts.cards);
     let name = |index| visible.listed_at(index);
-    let memory =
-        |source: &str, held: &str| Ok(Cap::memory(Amount::Bytes(number::suffixed(source, held)?)));
+    let memory = |source: &str, held: &str| {
+        Ok(DeviceLimit::memory(Amount::Bytes(number::suffixed(source, held)?)))
+    };
     let core = |source: &str, held: &str| {
-        Ok(Cap { core: number::percent_or_free(source, held)?, ..Cap::default() })
+        Ok(DeviceLimit { core: number::percent_or_free(source, held)?, ..DeviceLimit::default() })
     };
     let mut grants = indexed(facts.env, "CUDA_DEVICE_MEMORY_LIMIT", name, memory)?;
     grants.extend(indexed(facts.env, "CUDA_DEVICE_SM_LIMIT", name, core)?);
@@ -36,23 +37,23 @@ pub(super) fn indexed(
     env: &Reading<'_>,
     name: &str,
     gpu: impl Fn(u32) -> Option<gpucap_core::uuid::DeviceName>,
-    cap: impl Fn(&str, &str) -> Result<Cap, Reason>,
+    limit: impl Fn(&str, &str) -> Result<DeviceLimit, Reason>,
 ) -> Result<Vec<Grant>, Reason> {
     let mut grants = Vec::new();
     if let Some(held) = env.get(name) {
         let source = format!("environment {name}");
-        let cap = cap(&source, held)?;
-        grants.push(Grant::new(source, held, Caps::every(cap)));
+        let limit = limit(&source, held)?;
+        grants.push(Grant::new(source, held, DeviceLimits::every(limit)));
     }
     let mut numbered = Numbered::new();
     let mut said = Vec::new();
     for (number, held) in env.numbered(&format!("{name}_"))? {
-        numbered.push((number, cap(&format!("environment {name}_{number}"), held)?));
+        numbered.push((number, limit(&format!("environment {name}_{number}"), held)?));
         said.push(format!("{number}={held}"));
     }
     if !numbered.is_empty() {
-        let caps = Caps::numbered(&numbered, gpu, Some(lowest(&numbered)));
-        grants.push(Grant::new(format!("environment {name}_<i>"), &said.join(","), caps));
+        let limits = DeviceLimits::numbered(&numbered, gpu, Some(lowest(&numbered)));
+        grants.push(Grant::new(format!("environment {name}_<i>"), &said.join(","), limits));
     }
     Ok(grants)
 }

@@ -13,7 +13,7 @@ use gpucap_core::units::{Amount, Bytes, UnitError};
 
 use crate::encoding::number;
 use crate::facts::Facts;
-use crate::grant::{Cap, Caps, Grant};
+use crate::grant::{DeviceLimit, DeviceLimits, Grant};
 use crate::reason::Reason;
 
 const PORTION: &str = "GPU_PORTION";
@@ -25,8 +25,8 @@ pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
         let source = format!("environment {PORTION}");
         let share = number::portion(&source, held)?;
         let core = facts.node.kai_portion_of_time.then_some(share);
-        let cap = Cap { core, ..Cap::memory(Amount::OfDevice(share)) };
-        grants.push(Grant::new(source, held, Caps::every(cap)));
+        let limit = DeviceLimit { core, ..DeviceLimit::memory(Amount::OfDevice(share)) };
+        grants.push(Grant::new(source, held, DeviceLimits::every(limit)));
     }
     for own in facts.identities {
         let held = |name| {
@@ -38,15 +38,15 @@ pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
             let source = format!("annotation {key}");
             let bytes: Result<Bytes, UnitError> = held.trim().parse();
             let bytes = bytes.map_err(|why| Reason::value(&*source, held, why))?;
-            let cap = Cap::memory(Amount::Bytes(bytes));
-            grants.push(Grant::new(source, held, Caps::every(cap)));
+            let limit = DeviceLimit::memory(Amount::Bytes(bytes));
+            grants.push(Grant::new(source, held, DeviceLimits::every(limit)));
         }
         if let Some((key, held)) = held("gpu-compute.portion") {
             let source = format!("annotation {key}");
             let share = number::portion(&source, held.trim())?;
             if facts.node.kai_portion_of_time {
-                let cap = Cap { core: Some(share), ..Cap::default() };
-                grants.push(Grant::new(source, held, Caps::every(cap)));
+                let limit = DeviceLimit { core: Some(share), ..DeviceLimit::default() };
+                grants.push(Grant::new(source, held, DeviceLimits::every(limit)));
             }
         }
     }

@@ -12,7 +12,7 @@ use super::device_list;
 use crate::encoding::json;
 use crate::encoding::number;
 use crate::facts::Facts;
-use crate::grant::{Cap, Caps, Grant};
+use crate::grant::{DeviceLimit, DeviceLimits, Grant};
 use crate::reason::Reason;
 
 const KEY: &str = "scheduling.koordinator.sh/device-allocated";
@@ -36,13 +36,13 @@ pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
             return Err(wrong("a device is no JSON object"));
         }
         names.push(name(facts, device));
-        numbered.push((place, cap(&source, device)?));
+        numbered.push((place, limit(&source, device)?));
     }
     if numbered.is_empty() {
         return Ok(vec![]);
     }
     let name = |place| names.get(usize::try_from(place).ok()?).copied().flatten();
-    Ok(vec![Grant::new(&*source, held, Caps::numbered(&numbered, name, None))])
+    Ok(vec![Grant::new(&*source, held, DeviceLimits::numbered(&numbered, name, None))])
 }
 
 fn name(facts: &Facts<'_>, device: &Value) -> Option<gpucap_core::uuid::DeviceName> {
@@ -53,7 +53,7 @@ fn name(facts: &Facts<'_>, device: &Value) -> Option<gpucap_core::uuid::DeviceNa
     facts.cards.iter().find(|card| card.minor == Some(minor)).map(|card| card.name)
 }
 
-fn cap(source: &str, device: &Value) -> Result<Cap, Reason> {
+fn limit(source: &str, device: &Value) -> Result<DeviceLimit, Reason> {
     let get = |name: &'static str| {
         // Versions before 1.0 had the resources in another domain.
         let find = |domain| device.get("resources")?.get(format!("{domain}/{name}"));
@@ -69,5 +69,5 @@ fn cap(source: &str, device: &Value) -> Result<Cap, Reason> {
         bytes: get("gpu-memory").map(bytes).transpose()?,
         part: get("gpu-memory-ratio").map(share).transpose()?,
     };
-    Ok(Cap { core: get("gpu-core").map(share).transpose()?, ..Cap::memory(memory) })
+    Ok(DeviceLimit { core: get("gpu-core").map(share).transpose()?, ..DeviceLimit::memory(memory) })
 }

@@ -20,7 +20,7 @@ use crate::encoding::allocate_response;
 use crate::encoding::json;
 use crate::encoding::number;
 use crate::facts::Facts;
-use crate::grant::{Cap, Caps, Grant};
+use crate::grant::{DeviceLimit, DeviceLimits, Grant};
 use crate::reason::Reason;
 
 /// Where the checkpoint has what was assigned: an entry for each container and resource.
@@ -83,24 +83,26 @@ fn resource(facts: &Facts<'_>, entry: &Value) -> Result<Option<Grant>, Reason> {
     let devices = devices(entry);
     let source = named(name);
     let count = devices.len().to_string();
-    let cap = match name {
+    let limit = match name {
         "aliyun.com/gpu-mem" => {
             let bytes = number::units(&source, &count, facts.node.aliyun_memory_unit)?;
-            Cap::memory(Amount::Bytes(bytes))
+            DeviceLimit::memory(Amount::Bytes(bytes))
         }
         "aliyun.com/gpu-core.percentage" => {
             let share = Share::parse(&count).map_err(|why| Reason::value(&*source, &count, why))?;
-            Cap::core(share)
+            DeviceLimit::core(share)
         }
         _ => match pretended(name, &devices) {
             Some(profile) => {
-                let caps = Caps::by_slices(facts.cards, |slices| Cap::profile(profile, slices));
-                return Ok(Some(Grant::new(source, &count, caps)));
+                let limits = DeviceLimits::by_slices(facts.cards, |slices| {
+                    DeviceLimit::profile(profile, slices)
+                });
+                return Ok(Some(Grant::new(source, &count, limits)));
             }
             None => return Ok(None),
         },
     };
-    Ok(Some(Grant::new(source, &count, Caps::every(cap))))
+    Ok(Some(Grant::new(source, &count, DeviceLimits::every(limit))))
 }
 
 /// The profile of a resource that is named like one and is none: a real instance has an id `MIG-...`.

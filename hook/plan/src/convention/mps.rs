@@ -10,7 +10,7 @@ use gpucap_core::units::Amount;
 
 use crate::encoding::number;
 use crate::facts::Facts;
-use crate::grant::{Cap, Caps, Grant};
+use crate::grant::{DeviceLimit, DeviceLimits, Grant};
 use crate::reason::Reason;
 
 pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
@@ -23,14 +23,17 @@ pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
             held: Excerpt::new(held.as_bytes()),
             why: format!("{why}; allowed: 0=2G,1=512M"),
         })?;
-        let cap = list.values().map(|&amount| Cap::memory(amount)).fold(Cap::default(), Cap::lower);
-        grants.push(Grant::new(source, held, Caps::every(cap)));
+        let limit = list
+            .values()
+            .map(|&amount| DeviceLimit::memory(amount))
+            .fold(DeviceLimit::default(), DeviceLimit::lower);
+        grants.push(Grant::new(source, held, DeviceLimits::every(limit)));
     }
     let name = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE";
     if let Some(held) = facts.env.get(name) {
         let source = format!("environment {name}");
-        let cap = Cap::core(number::percent(&source, held)?);
-        grants.push(Grant::new(source, held, Caps::every(cap)));
+        let limit = DeviceLimit::core(number::percent(&source, held)?);
+        grants.push(Grant::new(source, held, DeviceLimits::every(limit)));
     }
     Ok(grants)
 }

@@ -9,7 +9,7 @@ use gpucap_core::units::Amount;
 
 use crate::encoding::number;
 use crate::facts::Facts;
-use crate::grant::{Cap, Caps, Grant};
+use crate::grant::{DeviceLimit, DeviceLimits, Grant};
 use crate::reason::Reason;
 
 const LIMIT: &str = "NVIDIA_GPU_MEMORY_LIMIT";
@@ -25,6 +25,6 @@ pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
             return Err(Reason::value(name, request, format!("more than {LIMIT}={held}")));
         }
     }
-    let cap = Cap::memory(Amount::Bytes(limit));
-    Ok(vec![Grant::new(source, held, Caps::every(cap))])
+    let memory = DeviceLimit::memory(Amount::Bytes(limit));
+    Ok(vec![Grant::new(source, held, DeviceLimits::every(memory))])
 }

@@ -9,7 +9,7 @@ use gpucap_core::units::{Amount, Bytes, Share};
 
 use crate::document::slice::Slice;
 use crate::facts::Facts;
-use crate::grant::{Cap, Caps, Grant};
+use crate::grant::{DeviceLimit, DeviceLimits, Grant};
 use crate::reason::Reason;
 use crate::source::Source;
 
@@ -37,11 +37,13 @@ pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
             None => sums.push(slice.clone()),
         }
     }
-    let cap =
-        |slice: &Slice| Cap { core: Some(slice.cores), ..Cap::memory(Amount::Bytes(slice.memory)) };
-    let named = sums.iter().map(|slice| (slice.gpu, cap(slice))).collect();
+    let limit = |slice: &Slice| DeviceLimit {
+        core: Some(slice.cores),
+        ..DeviceLimit::memory(Amount::Bytes(slice.memory))
+    };
+    let named = sums.iter().map(|slice| (slice.gpu, limit(slice))).collect();
     let said = facts.container.slices.join(" ");
-    Ok(vec![Grant::new(SOURCE, &said, Caps { named, others: None })])
+    Ok(vec![Grant::new(SOURCE, &said, DeviceLimits { named, others: None })])
 }
 
 /// Two shares of one GPU: at most the whole.

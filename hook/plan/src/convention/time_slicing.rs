@@ -19,7 +19,7 @@ use super::kubelet;
 use crate::document::identity::Identity;
 use crate::encoding::json;
 use crate::facts::Facts;
-use crate::grant::{Cap, Caps, Grant};
+use crate::grant::{DeviceLimit, DeviceLimits, Grant};
 use crate::reason::Reason;
 
 const WHAT: &str = "the kubelet's checkpoint";
@@ -91,15 +91,15 @@ impl Checkpoint {
                 }
             }
         }
-        let (mut caps, mut said) = (Caps { named: vec![], others: None }, Vec::new());
+        let (mut limits, mut said) = (DeviceLimits { named: vec![], others: None }, Vec::new());
         for ((resource, name), ids) in held {
             let (count, all) = (ids.len(), self.count(resource, name)?);
             said.push(format!("{count} of {all} of {name}"));
-            caps.named.push((name, part(count, all, resource, &ids)?));
+            limits.named.push((name, part(count, all, resource, &ids)?));
         }
         // Whole GPUs alone need no limit, nor that others are refused.
-        let is_part = caps.named.iter().any(|(_, cap)| *cap != Cap::default());
-        Ok(is_part.then(|| Grant::new("kubelet, replicas", &said.join(", "), caps)))
+        let is_part = limits.named.iter().any(|(_, limit)| *limit != DeviceLimit::default());
+        Ok(is_part.then(|| Grant::new("kubelet, replicas", &said.join(", "), limits)))
     }
 
     /// The replicas that there are of a GPU, or 1 where it is assigned whole.
@@ -133,9 +133,14 @@ fn is_of(name: DeviceName) -> impl Fn(&&str) -> bool {
 }
 
 /// This part of a GPU. The whole of it is no limit.
-fn part(count: usize, all: usize, resource: &str, ids: &BTreeSet<&str>) -> Result<Cap, Reason> {
+fn part(
+    count: usize,
+    all: usize,
+    resource: &str,
+    ids: &BTreeSet<&str>,
+) -> Result<DeviceLimit, Reason> {
     if count >= all {
-        return Ok(Cap::default());
+        return Ok(DeviceLimit::default());
     }
     let parts = count.saturating_mul(Share::DENOMINATOR.into()).checked_div(all);
     let share = parts.and_then(|parts| Share::from_parts(u16::try_from(parts).ok()?));
@@ -144,7 +149,7 @@ fn part(count: usize, all: usize, resource: &str, ids: &BTreeSet<&str>) -> Resul
         let why = format!("{count} of {all} replicas are less than 1% of the GPU");
         return Err(Reason::value(named(resource), &held, why));
     };
-    Ok(Cap { core: Some(share), ..Cap::memory(Amount::OfDevice(share)) })
+    Ok(DeviceLimit { core: Some(share), ..DeviceLimit::memory(Amount::OfDevice(share)) })
 }
 
 fn named(resource: &str) -> String {

@@ -12,7 +12,7 @@ use super::{device_list, hami};
 use crate::document::card::Visible;
 use crate::encoding::number;
 use crate::facts::Facts;
-use crate::grant::{Cap, Caps, Grant};
+use crate::grant::{DeviceLimit, DeviceLimits, Grant};
 use crate::reason::Reason;
 
 pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
@@ -22,10 +22,11 @@ pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
         let own = single.iter().find(|(number, _)| *number == index);
         own.map_or_else(|| visible.listed_at(index), |(_, name)| name.parse().ok())
     };
-    let memory =
-        |source: &str, held: &str| Ok(Cap::memory(Amount::Bytes(number::suffixed(source, held)?)));
+    let memory = |source: &str, held: &str| {
+        Ok(DeviceLimit::memory(Amount::Bytes(number::suffixed(source, held)?)))
+    };
     let core = |source: &str, held: &str| {
-        Ok(Cap { core: number::percent_or_free(source, held)?, ..Cap::default() })
+        Ok(DeviceLimit { core: number::percent_or_free(source, held)?, ..DeviceLimit::default() })
     };
     let mut grants = hami::indexed(facts.env, "CUDA_MEM_LIMIT", name, memory)?;
     grants.extend(hami::indexed(facts.env, "CUDA_CORE_LIMIT", name, core)?);
@@ -57,22 +58,25 @@ fn annotation(facts: &Facts<'_>, key: &str, all: bool) -> Result<Option<Grant>, 
     if named.is_empty() {
         return Ok(None);
     }
-    let others = if all { None } else { Some(Cap::default()) };
-    Ok(Some(Grant::new(&*source, held, Caps { named, others })))
+    let others = if all { None } else { Some(DeviceLimit::default()) };
+    Ok(Some(Grant::new(&*source, held, DeviceLimits { named, others })))
 }
 
-type Named = (DeviceName, Cap);
+type Named = (DeviceName, DeviceLimit);
 
 fn one(source: &str, held: &str, device: &str) -> Option<Result<Named, Reason>> {
     // From the end: nothing says that an id has no such sign in it.
     let mut parts = device.rsplitn(4, '_').map(str::trim);
     let (memory, core, uuid) = (parts.next()?, parts.next()?, parts.next()?);
     let name = device_list::name(uuid)?;
-    let cap = || {
+    let limit = || {
         let memory = Amount::Bytes(number::units(source, memory, 1 << 20)?);
-        Ok(Cap { core: number::percent_or_free(source, core)?, ..Cap::memory(memory) })
+        Ok(DeviceLimit {
+            core: number::percent_or_free(source, core)?,
+            ..DeviceLimit::memory(memory)
+        })
     };
-    Some(cap().map(|cap| (name, cap)).map_err(|reason| match reason {
+    Some(limit().map(|limit| (name, limit)).map_err(|reason| match reason {
         Reason::Value { source, why, .. } => Reason::value(source, held, why),
         other => other,
     }))

@@ -3,21 +3,21 @@
 //! ```text
 //! { "version": 1, "plan": "limits" | "not asked" | "refused", "reason": text | null,
 //!   "limits": [ { ...GPU, "context_bytes": number | null } ], "notes": [ text ],
-//!   "sources": [ { "convention", "source", "said", "named": [ GPU ], "others": CAP | "refused" } ] }
-//! GPU: { "gpu": "GPU-<uuid>" | "MIG-<uuid>" | "*", ...CAP }
-//! CAP: { "mem_bytes": number | null, "mem_percent": number | null, "core_percent": number | null,
+//!   "sources": [ { "convention", "source", "said", "named": [ GPU ], "others": LIMIT | "refused" } ] }
+//! GPU: { "gpu": "GPU-<uuid>" | "MIG-<uuid>" | "*", ...LIMIT }
+//! LIMIT: { "mem_bytes": number | null, "mem_percent": number | null, "core_percent": number | null,
 //!        "core_max_percent": number | null, "core_policy": "fixed" | "burst" | null,
 //!        "core_priority": "normal" | "low" | null }
 //! ```
 //!
 //! With both forms of memory, the lower holds. `context_bytes` is charged for each context; null: built in. Of a source,
-//! CAP is what it says. Of the limits, `core_percent` is guaranteed, 0 for low priority, and `core_max_percent` is the
+//! LIMIT is what it says. Of the limits, `core_percent` is guaranteed, 0 for low priority, and `core_max_percent` is the
 //! most; policy and priority are those granted.
 
 use gpucap_core::config::{CorePolicy, CorePriority};
 use gpucap_core::limits::file::Entry;
 use gpucap_core::units::Share;
-use gpucap_plan::{Cap, Decision, Grant, Plan};
+use gpucap_plan::{Decision, DeviceLimit, Grant, Plan};
 use serde_json::{Value, json};
 use std::fmt::Display;
 
@@ -40,7 +40,7 @@ pub(super) fn render(decision: &Decision) -> String {
 }
 
 fn entry(entry: &Entry) -> Value {
-    let mut value = gpu(entry.key, Cap { memory: entry.memory, ..Default::default() });
+    let mut value = gpu(entry.key, DeviceLimit { memory: entry.memory, ..Default::default() });
     if let Some(limit) = entry.compute() {
         let policy = if limit.borrows() { CorePolicy::Burst } else { CorePolicy::Fixed };
         let is_low = limit.guaranteed().is_none();
@@ -55,30 +55,30 @@ fn entry(entry: &Entry) -> Value {
 }
 
 fn grant(grant: &Grant) -> Value {
-    let named = grant.caps.named.iter().map(|&(name, cap)| gpu(name, cap));
+    let named = grant.by_device.named.iter().map(|&(name, limit)| gpu(name, limit));
     json!({
         "convention": grant.convention,
         "source": grant.source,
         "said": grant.said.to_string(),
         "named": named.collect::<Vec<_>>(),
-        "others": grant.caps.others.map_or_else(|| json!("refused"), cap),
+        "others": grant.by_device.others.map_or_else(|| json!("refused"), limit),
     })
 }
 
-fn gpu(name: impl Display, held: Cap) -> Value {
-    let mut value = cap(held);
+fn gpu(name: impl Display, held: DeviceLimit) -> Value {
+    let mut value = limit(held);
     value["gpu"] = json!(name.to_string());
     value
 }
 
-fn cap(cap: Cap) -> Value {
+fn limit(limit: DeviceLimit) -> Value {
     json!({
-        "mem_bytes": cap.memory.bytes.map(|bytes| bytes.0),
-        "mem_percent": cap.memory.part.map(of_whole),
-        "core_percent": cap.core.map(of_whole),
-        "core_max_percent": cap.core_max.map(of_whole),
-        "core_policy": cap.core_policy.map(|policy| policy.to_string()),
-        "core_priority": cap.core_priority.map(|priority| priority.to_string()),
+        "mem_bytes": limit.memory.bytes.map(|bytes| bytes.0),
+        "mem_percent": limit.memory.part.map(of_whole),
+        "core_percent": limit.core.map(of_whole),
+        "core_max_percent": limit.core_max.map(of_whole),
+        "core_policy": limit.core_policy.map(|policy| policy.to_string()),
+        "core_priority": limit.core_priority.map(|priority| priority.to_string()),
     })
 }
 

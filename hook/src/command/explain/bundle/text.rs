@@ -2,7 +2,7 @@
 
 use crate::terminal::style;
 use gpucap_core::units::Bytes;
-use gpucap_plan::{Cap, Caps, Decision, Plan};
+use gpucap_plan::{Decision, DeviceLimit, DeviceLimits, Plan};
 use std::fmt::{Display, Write};
 use std::path::Path;
 
@@ -32,7 +32,7 @@ pub(super) fn render(decision: &Decision, bundle: &Path) -> String {
     }
     for grant in &decision.grants {
         let _ = writeln!(text, "  {} ({}): {}", grant.source, grant.convention, grant.said);
-        for line in lines(&grant.caps) {
+        for line in lines(&grant.by_device) {
             let _ = writeln!(text, "    {line}");
         }
     }
@@ -42,24 +42,24 @@ pub(super) fn render(decision: &Decision, bundle: &Path) -> String {
     text
 }
 
-fn lines(caps: &Caps) -> Vec<String> {
+fn lines(limits: &DeviceLimits) -> Vec<String> {
     let mut lines: Vec<String> =
-        caps.named.iter().map(|(name, cap)| format!("{name}: {}", said(*cap))).collect();
+        limits.named.iter().map(|(name, limit)| format!("{name}: {}", said(*limit))).collect();
     let others = if lines.is_empty() { "every GPU" } else { "any other GPU" };
-    lines.push(match caps.others {
-        Some(cap) => format!("{others}: {}", said(cap)),
+    lines.push(match limits.others {
+        Some(limit) => format!("{others}: {}", said(limit)),
         None => format!("{others}: refused"),
     });
     lines
 }
 
 /// What a source says, and of time no more than that.
-fn said(cap: Cap) -> String {
-    let Cap { memory, core, .. } = cap;
+fn said(limit: DeviceLimit) -> String {
+    let DeviceLimit { memory, core, .. } = limit;
     let mut words = format!("memory {memory}, {}", time(core));
-    let most = cap.core_max.map(|most| format!("at most {most}"));
-    let policy = cap.core_policy.map(|policy| policy.to_string());
-    let priority = cap.core_priority.map(|priority| format!("{priority} priority"));
+    let most = limit.core_max.map(|most| format!("at most {most}"));
+    let policy = limit.core_policy.map(|policy| policy.to_string());
+    let priority = limit.core_priority.map(|priority| format!("{priority} priority"));
     for more in most.into_iter().chain(policy).chain(priority) {
         // Writing to a String cannot fail.
         let _ = write!(words, ", {more}");
