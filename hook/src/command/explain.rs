@@ -119,8 +119,8 @@ fn answer(facts: &Facts, remark: &str, json: bool) -> Result<Exit> {
         false => text::render(facts, &verdict, remark),
     })?;
     Ok(match verdict {
-        Verdict::Capped => Exit::OK,
-        Verdict::NotCapped(_) => Exit::NOT_CAPPED,
+        Verdict::Limited => Exit::OK,
+        Verdict::NotLimited(_) => Exit::NOT_CAPPED,
         Verdict::Broken(_) => Exit::BROKEN,
     })
 }

@@ -29,8 +29,8 @@ use std::fmt::Display;
 /// The JSON text, with a line end.
 pub(super) fn render(facts: &Facts, verdict: &Verdict) -> String {
     let (word, reason) = match verdict {
-        Verdict::Capped => ("limited", None),
-        Verdict::NotCapped(why) => ("not limited", Some(why.says())),
+        Verdict::Limited => ("limited", None),
+        Verdict::NotLimited(why) => ("not limited", Some(why.says())),
         Verdict::Broken(broken) => ("broken", Some(broken.to_string())),
     };
     let set = !matches!(facts.limits, Ok(None));

@@ -38,10 +38,10 @@ fn answer(facts: &Facts, verdict: &Verdict) -> String {
     let word = |is: &'static str, would: &'static str| if runs { is } else { would };
     let who = style::bold(&who);
     match verdict {
-        Verdict::Capped => {
+        Verdict::Limited => {
             format!("{who} {}.\n", style::good(word("is limited", "would be limited")))
         }
-        Verdict::NotCapped(why) => {
+        Verdict::NotLimited(why) => {
             let not = style::warn(word("is not limited", "would not be limited"));
             format!("{who} {not}: {}.\n", why.says())
         }
@@ -250,7 +250,7 @@ mod tests {
             ledger: "/dev/shm/gpucap-0-1".into(),
             holds: Ok(Vec::new()),
         };
-        let text = style::plain(&render(&facts, &Verdict::NotCapped(Why::Missing), ""));
+        let text = style::plain(&render(&facts, &Verdict::NotLimited(Why::Missing), ""));
         let expected = "\
 A program started from here would not be limited: the file that is to be preloaded is not there.
 

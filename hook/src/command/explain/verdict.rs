@@ -1,4 +1,4 @@
-//! The answer: capped, not limited and why, or broken. Pure.
+//! The answer: limited, not limited and why, or broken. Pure.
 
 use super::facts::{Facts, Seen};
 use crate::node::elf::Loading;
@@ -8,9 +8,9 @@ use gpucap_core::limits::Broken;
 #[derive(Debug, Eq, PartialEq)]
 pub(super) enum Verdict {
     /// It is.
-    Capped,
+    Limited,
     /// It is not.
-    NotCapped(Why),
+    NotLimited(Why),
     /// Limits are set that cannot be used: it is allowed no GPU work.
     Broken(Broken),
 }
@@ -39,10 +39,10 @@ impl Verdict {
     pub(super) fn of(facts: &Facts) -> Self {
         let out_of_reach = reach(facts);
         match (&facts.limits, out_of_reach) {
-            (Ok(None), _) => Self::NotCapped(Why::NoLimit),
-            (_, Some(why)) => Self::NotCapped(why),
+            (Ok(None), _) => Self::NotLimited(Why::NoLimit),
+            (_, Some(why)) => Self::NotLimited(why),
             (Err(broken), None) => Self::Broken(broken.clone()),
-            (Ok(Some(_)), None) => Self::Capped,
+            (Ok(Some(_)), None) => Self::Limited,
         }
     }
 }
@@ -122,14 +122,14 @@ mod tests {
     fn the_answer_follows_from_the_facts() {
         let glibc = || Loading::Glibc("/lib64/ld-linux-x86-64.so.2".into());
         let musl = || Loading::Foreign("/lib/ld-musl-x86_64.so.1".into());
-        let not = Verdict::NotCapped;
+        let not = Verdict::NotLimited;
         for (value, is_there, process, expected) in [
-            ("2Gi", Some(true), None, Verdict::Capped),
+            ("2Gi", Some(true), None, Verdict::Limited),
             ("2Gi", None, None, not(Why::NotAsked)),
             ("2Gi", Some(false), None, not(Why::Missing)),
             ("", Some(true), None, not(Why::NoLimit)),
-            ("2Gi", Some(true), seen(true, glibc(), false), Verdict::Capped),
-            ("2Gi", None, seen(true, glibc(), false), Verdict::Capped),
+            ("2Gi", Some(true), seen(true, glibc(), false), Verdict::Limited),
+            ("2Gi", None, seen(true, glibc(), false), Verdict::Limited),
             ("", Some(true), seen(true, glibc(), false), not(Why::NoLimit)),
             ("2Gi", Some(true), seen(false, Loading::Static, false), not(Why::Static)),
             (
