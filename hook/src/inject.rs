@@ -70,7 +70,7 @@ pub(crate) struct Outcome {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Done {
     /// It sees them, and its programs load the library.
-    Capped,
+    Limited,
     /// It was so already: the hook ran twice.
     Already,
     /// It sees them, but the image has no loader that would load the library, and so none for CUDA either.
@@ -83,7 +83,7 @@ pub(crate) enum Done {
 ///
 /// # Errors
 /// It cannot be held to them.
-pub(crate) fn cap(target: Target<'_>, order: Order<'_>) -> Result<Outcome, Reason> {
+pub(crate) fn limit(target: Target<'_>, order: Order<'_>) -> Result<Outcome, Reason> {
     let library = order.library;
     let unusable = |why: io::Error| {
         Reason::Library(format!("{}: {}", library.display(), crate::error::reason(&why)))
@@ -99,7 +99,7 @@ pub(crate) fn cap(target: Target<'_>, order: Order<'_>) -> Result<Outcome, Reaso
     let (root, users_root) = enter(target)?;
     let fit = abi.fit(&root).map_err(|why| Reason::Place { path: "the C library", why })?;
     let done = match fit {
-        Fit::Loads => Done::Capped,
+        Fit::Loads => Done::Limited,
         Fit::NoGlibc if order.refuses_without_glibc => return Err(Reason::NoGlibc),
         // Shown all the same: a volume may bring a glibc later.
         Fit::NoGlibc if container_files::has_nix(&root) => Done::Nix,

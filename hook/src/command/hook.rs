@@ -3,7 +3,7 @@
 //! `createRuntime` (and `prestart`, its older name) puts the container under its limits or refuses it; a container
 //! without a request is left unchanged, at once. `poststop` removes the host's state of containers that have ended;
 //! it never fails, since the runtime could not act on it. An unknown stage refuses: a container that was to be limited
-//! must not run uncapped.
+//! must not run without limits.
 
 use crate::container::native_limit::NativeLimitSet;
 use crate::container::pages::{self, Wanted};
@@ -143,7 +143,7 @@ fn start(
         masks_opencl: node.mask_opencl,
         page: owner.map(|owner| Wanted { directory: &directory, owner }),
     };
-    let outcome = inject::cap(Target { pid, root: &root, label }, order);
+    let outcome = inject::limit(Target { pid, root: &root, label }, order);
     if let (Err(_), Ok(records), Ok(record)) = (&outcome, &records, &record)
         && !record.slices.is_empty()
     {
@@ -152,7 +152,7 @@ fn start(
     }
     let Outcome { done, usage_page_error } = outcome?;
     let (level, what) = match done {
-        Done::Capped => (Level::Info, "limited"),
+        Done::Limited => (Level::Info, "limited"),
         Done::Already => (Level::Info, "was limited already"),
         Done::Nix => {
             (Level::Warning, "the glibc of its /nix/store loads the library if it is 2.17 or newer")

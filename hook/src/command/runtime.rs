@@ -95,7 +95,7 @@ fn make(own: &Path, bundle: &Path, config: &Path) -> std::result::Result<(), Ref
     };
     let program = hooks::program().map_err(|why| Refusal::file(Path::new("gpucap"), why))?;
     let hooks = Hooks { program: &program, config: own };
-    edit::capped(&mut value, &variables(&limits), hooks).map_err(Refusal::Shape)?;
+    edit::limit(&mut value, &variables(&limits), hooks).map_err(Refusal::Shape)?;
     file::replace(&path, &value).map_err(|why| Refusal::file(&path, why))
 }
 

@@ -1,6 +1,6 @@
 //! Whether the library can be loaded in a container, determined before anything runs there.
 //!
-//! The loader ignores a preload that it cannot open, and the container runs uncapped; but one that asks for a symbol
+//! The loader ignores a preload that it cannot open, and the container runs without a limit; but one that asks for a symbol
 //! version or a library that is not there ends every process of the container. So what the library asks for is read
 //! from its own file, and compared with the C library of the image. glibc names each version that it has, up to its
 //! own, in the strings of its dynamic section; no symbol is looked at.

@@ -38,7 +38,7 @@ const SHIM: &str = "/.gpucap/libgpucap.so";
 const NIX_PRELOAD: &str = "/etc/ld-nix.so.preload";
 const OPENCL: &str = "/etc/OpenCL/vendors/nvidia.icd";
 /// A line of an ICD file that no library answers to.
-const NO_OPENCL: &[u8] = b"/.gpucap/opencl-is-not-capped\n";
+const NO_OPENCL: &[u8] = b"/.gpucap/opencl-is-not-limited\n";
 /// Longer lists of the image are refused.
 const MOST_PRELOAD: u64 = 64 * 1024;
 /// For what is in the small files, beside the ledger.

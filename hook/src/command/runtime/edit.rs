@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 pub(super) struct Missing(&'static str);
 
 /// Adds the variables and, once, the hooks.
-pub(super) fn capped(
+pub(super) fn limit(
     config: &mut Value,
     variables: &[(&str, String)],
     hooks: Hooks<'_>,

@@ -68,7 +68,7 @@ fn variables() -> Vec<(&'static str, String)> {
 
 fn edited(text: &str) -> Result<String, Missing> {
     let mut value = parsed(text);
-    capped(&mut value, &variables(), hooks(Node::PATH))?;
+    limit(&mut value, &variables(), hooks(Node::PATH))?;
     Ok(value.to_string())
 }
 
