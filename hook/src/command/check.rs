@@ -45,7 +45,7 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
             format!("it has no glibc for {NAME}, and this node refuses such images"),
         ),
         Fit::NoGlibc => (
-            Exit::NOT_CAPPED,
+            Exit::NOT_LIMITED,
             format!("it has no glibc for {NAME}: nothing there loads the library"),
         ),
         Fit::TooNew { needs, has } => {

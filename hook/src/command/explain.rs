@@ -120,7 +120,7 @@ fn answer(facts: &Facts, remark: &str, json: bool) -> Result<Exit> {
     })?;
     Ok(match verdict {
         Verdict::Limited => Exit::OK,
-        Verdict::NotLimited(_) => Exit::NOT_CAPPED,
+        Verdict::NotLimited(_) => Exit::NOT_LIMITED,
         Verdict::Broken(_) => Exit::BROKEN,
     })
 }

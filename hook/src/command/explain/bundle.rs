@@ -30,7 +30,7 @@ pub(super) fn execute(
     })?;
     Ok(match decision.plan {
         Plan::Limits(_) => Exit::OK,
-        Plan::NotAsked => Exit::NOT_CAPPED,
+        Plan::NotAsked => Exit::NOT_LIMITED,
         Plan::Refuse(_) => Exit::BROKEN,
     })
 }
