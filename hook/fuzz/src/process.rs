@@ -12,7 +12,7 @@ use std::cell::Cell;
 use std::sync::{Arc, Mutex, PoisonError};
 
 const NOW: u64 = 1 << 40;
-const CAP: u64 = 1 << 20;
+const LIMIT: u64 = 1 << 20;
 /// Slots that the input may write: behind them a ledger is as it began.
 const WRITTEN: usize = 6;
 /// The words of the file that the input or the process can have written.
@@ -76,11 +76,11 @@ fn live(ledger: &Ledger, acts: &[u8]) {
             0 | 1 => {
                 let all_live = || ledger.all_live(&count, &|| Some(present.get()));
                 let charged = ledger.or_reap(
-                    || ledger.charge(slot, device, Kind::Alloc, size, CAP),
+                    || ledger.charge(slot, device, Kind::Alloc, size, LIMIT),
                     &all_live,
                     &alive,
                 );
-                assert!(charged.is_err() || ledger.used(device) <= CAP, "beyond the limit");
+                assert!(charged.is_err() || ledger.used(device) <= LIMIT, "beyond the limit");
             }
             2 => ledger.refund(slot, device, Kind::Alloc, size),
             3 => {

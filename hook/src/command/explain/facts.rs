@@ -67,7 +67,7 @@ pub(super) struct Asking {
 /// What a process holds of a device.
 pub(super) struct Held {
     pub(super) uuid: Uuid,
-    pub(super) cap: u64,
+    pub(super) limit: u64,
     pub(super) used: u64,
     pub(super) context: u64,
     pub(super) refusals: u64,
@@ -213,7 +213,7 @@ fn held(root: &Root, ledger: &Path, process: Process) -> Result<Vec<Held>, Strin
     let held = own.iter().flat_map(|own| own.accounts()).filter_map(|account| {
         Some(Held {
             uuid: Uuid(uuid(account.device)?),
-            cap: account.cap,
+            limit: account.limit,
             used: account.used,
             context: account.kinds.get(Kind::Context as usize).copied()?,
             refusals: account.refusals,

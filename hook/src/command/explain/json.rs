@@ -93,7 +93,7 @@ fn held(held: &Held) -> Value {
         "gpu": held.uuid.gpu().to_string(),
         "used_bytes": held.used,
         "context_bytes": held.context,
-        "cap_bytes": held.cap,
+        "cap_bytes": held.limit,
         "refusals": held.refusals,
     })
 }

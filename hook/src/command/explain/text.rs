@@ -212,7 +212,7 @@ fn ledger(facts: &Facts) -> Vec<String> {
             held.uuid,
             size(held.used),
             size(held.context),
-            size(held.cap)
+            size(held.limit)
         );
         if held.refusals > 0 {
             let _ = write!(line, ", {} refused", held.refusals);

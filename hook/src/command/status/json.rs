@@ -51,13 +51,13 @@ fn native_limit(native_limit: &NativeLimit) -> Value {
 }
 
 fn limit(effective: &EffectiveLimit) -> Value {
-    let mut value = cap(effective.now);
+    let mut value = memory_and_time(effective.now);
     value["gpu"] = json!(effective.gpu.to_string());
-    value["at_start"] = cap(effective.at_start);
+    value["at_start"] = memory_and_time(effective.at_start);
     value
 }
 
-fn cap(Limit { memory, core }: Limit) -> Value {
+fn memory_and_time(Limit { memory, core }: Limit) -> Value {
     json!({
         "memory_bytes": memory.bytes.map(|bytes| bytes.0),
         "memory_percent": memory.part.map(of_whole),
@@ -84,7 +84,7 @@ fn device(device: &Device) -> Value {
         "uuid": device.uuid.to_string(),
         "gpu": device.name(),
         "limit_bytes": device.effective.and_then(|effective| effective.bytes()),
-        "cap_bytes": device.caps().map(|(lowest, _)| lowest),
+        "cap_bytes": device.process_limits().map(|(lowest, _)| lowest),
         "used_bytes": device.used,
         "peak_bytes": device.peak,
         "refusals": device.refusals,
@@ -113,7 +113,7 @@ fn process(row: &Row) -> Value {
         "state": if row.state == State::Alive { "alive" } else { "unknown" },
         "command": row.command,
         "since_s": row.since_s,
-        "cap_bytes": row.cap,
+        "cap_bytes": row.limit,
         "used_bytes": row.used,
         "peak_bytes": row.peak,
         "refusals": row.refusals,

@@ -173,7 +173,7 @@ impl<'a> Seen<'a> {
     /// As the host gave it, if it knows that in bytes; else the lowest limit of a living process.
     fn limit(&self) -> Option<u64> {
         let of_host = self.effective.and_then(|effective| effective.bytes());
-        of_host.or_else(|| self.device?.caps().map(|(lowest, _)| lowest))
+        of_host.or_else(|| self.device?.process_limits().map(|(lowest, _)| lowest))
     }
 
     /// The device, if its time is measured.

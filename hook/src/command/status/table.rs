@@ -107,7 +107,7 @@ pub(crate) fn index(name: &str, cards: &[Card]) -> Option<usize> {
 
 /// The memory limit of a device that is used: one value, a range, or none.
 pub(crate) fn limit(device: &Device) -> String {
-    match (device.limit(), device.caps(), device.effective) {
+    match (device.limit(), device.process_limits(), device.effective) {
         (Some(limit), ..) => size(limit),
         (None, Some((lowest, highest)), _) => format!("{} to {}", size(lowest), size(highest)),
         (None, None, effective) => effective.map_or_else(|| NONE.to_owned(), |it| memory(it.now)),

@@ -20,7 +20,7 @@ const GIB: u64 = 1 << 30;
 const MANUAL: &str = include_str!("../../../../docs/src/status.md");
 
 /// Holds a context; what it holds beyond that is plainly allocated.
-fn row(pid: u32, used: u64, cap: u64, state: State, command: Option<&str>) -> Row {
+fn row(pid: u32, used: u64, limit: u64, state: State, command: Option<&str>) -> Row {
     let mut kinds = [0; Kind::ALL.len()];
     kinds[0] = used - (256 << 20);
     kinds[5] = 256 << 20;
@@ -31,7 +31,7 @@ fn row(pid: u32, used: u64, cap: u64, state: State, command: Option<&str>) -> Ro
         state,
         command,
         since_s: 130,
-        cap,
+        limit,
         used,
         peak: used,
         refusals: 1,
@@ -212,10 +212,10 @@ fn of_a_container_programs_see_what_holds_now_and_what_it_was_given() {
 fn what_the_host_gives_counts_not_the_limit_of_an_earlier_request() {
     let mut status = raised();
     let device = &mut status.ledgers[0].devices[0];
-    device.processes.iter_mut().for_each(|row| row.cap = GIB);
+    device.processes.iter_mut().for_each(|row| row.limit = GIB);
     let text = people(&status);
     assert!(text.contains("1.5 GiB of 2 GiB   peak"), "{text}");
-    status.ledgers[0].devices[0].processes[0].cap = 2 * GIB;
+    status.ledgers[0].devices[0].processes[0].limit = 2 * GIB;
     let text = people(&status);
     assert!(text.contains("processes under 1 GiB to 2 GiB"), "{text}");
 }
@@ -268,7 +268,7 @@ fn no_line_is_wider_than_a_terminal() {
     (device.used, device.peak, device.refusals) = (most, most, most);
     (device.time.launches, device.waited_ns, device.owed_for_ns) = (most, most, most);
     device.ended_bytes = most;
-    device.processes[0].cap = most;
+    device.processes[0].limit = most;
     device.processes[0].kinds = [most; Kind::ALL.len()];
     device.processes[0].command = Some("x".repeat(200));
     let long = "n".repeat(63);

@@ -166,7 +166,7 @@ fn usage(device: &Device) -> Vec<String> {
         Some(limit) => {
             vec![bar(used, limit), format!("{} of {}", size(used), size(limit))]
         }
-        None if used == 0 && device.caps().is_none() => vec!["nothing held".into()],
+        None if used == 0 && device.process_limits().is_none() => vec!["nothing held".into()],
         None => vec![format!("{} held", size(used))],
     };
     if device.beyond_limit() > 0 {
@@ -174,7 +174,7 @@ fn usage(device: &Device) -> Vec<String> {
         words.push(style::bad(&format!("over the limit by {beyond}")));
     }
     // Each process applies its own.
-    let differ = device.caps().filter(|(lowest, highest)| lowest != highest);
+    let differ = device.process_limits().filter(|(lowest, highest)| lowest != highest);
     words.extend(
         differ.map(|(low, high)| format!("processes under {} to {}", size(low), size(high))),
     );

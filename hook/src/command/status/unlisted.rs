@@ -11,21 +11,21 @@ pub(crate) struct Unlisted {
     /// How many there are.
     pub(crate) processes: usize,
     /// The lowest and the highest of their limits.
-    caps: Option<(u64, u64)>,
+    limits: Option<(u64, u64)>,
 }
 
 impl Unlisted {
     /// Counts a process with this limit; 0 is none.
-    pub(crate) fn add(&mut self, cap: u64) {
+    pub(crate) fn add(&mut self, limit: u64) {
         self.processes = self.processes.saturating_add(1);
-        if cap != 0 {
-            let (low, high) = self.caps.unwrap_or((cap, cap));
-            self.caps = Some((low.min(cap), high.max(cap)));
+        if limit != 0 {
+            let (low, high) = self.limits.unwrap_or((limit, limit));
+            self.limits = Some((low.min(limit), high.max(limit)));
         }
     }
 
     /// The lowest and the highest of their limits.
-    pub(crate) const fn caps(&self) -> Option<(u64, u64)> {
-        self.caps
+    pub(crate) const fn limits(&self) -> Option<(u64, u64)> {
+        self.limits
     }
 }

@@ -95,7 +95,7 @@ fn a_full_ledger_has_a_bounded_number_of_rows_and_the_others_are_counted() {
     assert_eq!(devices.iter().map(|device| device.processes.len()).sum::<usize>(), MOST_ROWS);
     assert!(devices.iter().all(|device| device.users() == SLOTS), "all are counted");
     assert!(
-        devices.iter().all(|device| device.caps() == Some((1, SLOTS as u64))),
+        devices.iter().all(|device| device.process_limits() == Some((1, SLOTS as u64))),
         "and so their limits"
     );
     assert_eq!(world.states.get(), SLOTS, "each is asked once, not once for each device");

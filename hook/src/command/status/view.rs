@@ -131,7 +131,7 @@ pub(crate) struct Row {
     /// Since its first GPU call.
     pub(crate) since_s: u64,
     /// The limit of its latest request.
-    pub(crate) cap: u64,
+    pub(crate) limit: u64,
     /// Bytes that it holds.
     pub(crate) used: u64,
     /// The most that it held.
@@ -309,7 +309,7 @@ impl Device {
                 *sum = sum.saturating_add(bytes);
             }
             if *rows == 0 || !world.takes_a_row() {
-                seen.unlisted.add(account.cap);
+                seen.unlisted.add(account.limit);
                 continue;
             }
             *rows -= 1;
@@ -319,7 +319,7 @@ impl Device {
                 state: *state,
                 command: asked.command(world),
                 since_s: world.now_ns().saturating_sub(process.since_ns) / 1_000_000_000,
-                cap: account.cap,
+                limit: account.limit,
                 used: account.used,
                 peak: account.peak,
                 refusals: account.refusals,
@@ -349,18 +349,22 @@ impl Device {
 
     /// The lowest and the highest limit that its processes were under at their latest request. Each process applies its
     /// own; as a rule they are the same.
-    pub(crate) fn caps(&self) -> Option<(u64, u64)> {
-        let listed = self.processes.iter().map(|row| row.cap).filter(|&cap| cap != 0);
-        let unlisted = self.unlisted.caps().into_iter().flat_map(|(low, high)| [low, high]);
-        let caps: Vec<u64> = listed.chain(unlisted).collect();
-        Some((*caps.iter().min()?, *caps.iter().max()?))
+    pub(crate) fn process_limits(&self) -> Option<(u64, u64)> {
+        let listed = self.processes.iter().map(|row| row.limit).filter(|&limit| limit != 0);
+        let unlisted = self.unlisted.limits().into_iter().flat_map(|(low, high)| [low, high]);
+        let limits: Vec<u64> = listed.chain(unlisted).collect();
+        Some((*limits.iter().min()?, *limits.iter().max()?))
     }
 
     /// The memory limit of all its processes together: the one that the host knows in bytes, else the one that all
     /// processes report.
     pub(crate) fn limit(&self) -> Option<u64> {
         let known = self.effective.and_then(|effective| effective.bytes());
-        let same = || self.caps().filter(|(lowest, highest)| lowest == highest).map(|(cap, _)| cap);
+        let same = || {
+            self.process_limits()
+                .filter(|(lowest, highest)| lowest == highest)
+                .map(|(limit, _)| limit)
+        };
         known.or_else(same)
     }
 

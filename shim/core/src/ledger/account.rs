@@ -27,7 +27,7 @@ use crate::sync::Word;
 #[derive(Clone, Copy)]
 pub(super) enum Step {
     /// Upwards, as long as the total stays within the limit.
-    Up { bytes: u64, cap: u64 },
+    Up { bytes: u64, limit: u64 },
     /// Downwards, by what there is at most.
     Down { bytes: u64 },
 }
@@ -43,7 +43,7 @@ pub(super) struct Changed {
 impl Step {
     fn bounded(self, held: u64) -> Self {
         match self {
-            Self::Up { bytes, cap } => Self::Up { bytes, cap: cap.min(MAX_TOTAL) },
+            Self::Up { bytes, limit } => Self::Up { bytes, limit: limit.min(MAX_TOTAL) },
             Self::Down { bytes } => Self::Down { bytes: bytes.min(held) },
         }
     }
@@ -57,7 +57,9 @@ impl Step {
 
     fn from(self, total: Total) -> Option<u64> {
         match self {
-            Self::Up { bytes, cap } => total.bytes().checked_add(bytes).filter(|&sum| sum <= cap),
+            Self::Up { bytes, limit } => {
+                total.bytes().checked_add(bytes).filter(|&sum| sum <= limit)
+            }
             Self::Down { bytes } => Some(total.bytes().saturating_sub(bytes)),
         }
     }
@@ -98,14 +100,14 @@ impl Account {
 }
 
 impl Line<'_> {
-    /// Whether the device's total is within `cap`.
+    /// Whether the device's total is within `limit`.
     ///
     /// # Errors
     /// The total, which is not.
     #[inline]
-    pub(super) fn fits(&self, cap: u64) -> Result<(), u64> {
+    pub(super) fn fits(&self, limit: u64) -> Result<(), u64> {
         let used = Total(self.row.total.load()).bytes();
-        if used <= cap { Ok(()) } else { Err(used) }
+        if used <= limit { Ok(()) } else { Err(used) }
     }
 
     /// Makes one `step` in the account and in the device's total.

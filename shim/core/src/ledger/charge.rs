@@ -70,10 +70,10 @@ impl Ledger {
         device: DeviceIndex,
         kind: Kind,
         bytes: u64,
-        cap: u64,
+        limit: u64,
     ) -> Result<(), OverQuota> {
-        let nowhere = OverQuota { requested: bytes, used: 0, limit: cap };
-        self.line(slot, device).ok_or(nowhere)?.charge(kind, bytes, cap)
+        let nowhere = OverQuota { requested: bytes, used: 0, limit };
+        self.line(slot, device).ok_or(nowhere)?.charge(kind, bytes, limit)
     }
 
     /// Gives back `bytes` of `device`: [`Line::refund`].
@@ -98,23 +98,23 @@ impl Ledger {
 }
 
 impl Line<'_> {
-    /// Takes `bytes` of the device, if its total stays within `cap`.
+    /// Takes `bytes` of the device, if its total stays within `limit`.
     ///
     /// A refusal may rest on what dead processes left: see [`Ledger::or_reap`].
     ///
     /// # Errors
     /// It did not fit.
     #[inline]
-    pub fn charge(&self, kind: Kind, bytes: u64, cap: u64) -> Result<(), OverQuota> {
-        let over = |used| OverQuota { requested: bytes, used, limit: cap };
+    pub fn charge(&self, kind: Kind, bytes: u64, limit: u64) -> Result<(), OverQuota> {
+        let over = |used| OverQuota { requested: bytes, used, limit };
         if bytes == 0 {
             // Nothing changes, but a limit that was lowered since may be exceeded.
-            return self.fits(cap).map_err(over);
+            return self.fits(limit).map_err(over);
         }
         self.touch();
-        let changed = self.change(Step::Up { bytes, cap }).map_err(over)?;
+        let changed = self.change(Step::Up { bytes, limit }).map_err(over)?;
         self.row.peak.raise(changed.total);
-        self.account.cap.store(cap);
+        self.account.cap.store(limit);
         self.account.peak.raise(changed.held);
         self.count(kind, |held| held.saturating_add(bytes));
         Ok(())

@@ -23,7 +23,7 @@ use loom::thread;
 use super::{DeviceIndex, Full, Identity, Kind, Ledger, OverQuota, Slot};
 use crate::sync::{self, Word, fuse::burn};
 
-const CAP: u64 = 10;
+const LIMIT: u64 = 10;
 const ADA: u32 = 1;
 const BEA: u32 = 2;
 const CID: u32 = 3;
@@ -49,7 +49,7 @@ fn two_charges_that_fit_together_are_both_taken() {
         let second = thread::spawn(move || charge(&other, bea, 5).unwrap());
         charge(&ledger, ada, 5).unwrap();
         second.join().unwrap();
-        audit(&ledger, CAP);
+        audit(&ledger, LIMIT);
     });
 }
 
@@ -329,8 +329,8 @@ fn claim(ledger: &Ledger, pid: u32) -> Slot {
 }
 
 fn charge(ledger: &Ledger, slot: Slot, bytes: u64) -> Result<(), OverQuota> {
-    let answer = ledger.charge(slot, DeviceIndex::FIRST, Kind::Alloc, bytes, CAP);
-    assert!(ledger.used(DeviceIndex::FIRST) <= CAP);
+    let answer = ledger.charge(slot, DeviceIndex::FIRST, Kind::Alloc, bytes, LIMIT);
+    assert!(ledger.used(DeviceIndex::FIRST) <= LIMIT);
     answer
 }
 
@@ -340,7 +340,11 @@ fn charge_or_reap(
     all_live: &dyn Fn() -> bool,
     alive: &dyn Fn(&Identity) -> bool,
 ) -> Result<(), OverQuota> {
-    ledger.or_reap(|| ledger.charge(slot, DeviceIndex::FIRST, Kind::Alloc, 6, CAP), all_live, alive)
+    ledger.or_reap(
+        || ledger.charge(slot, DeviceIndex::FIRST, Kind::Alloc, 6, LIMIT),
+        all_live,
+        alive,
+    )
 }
 
 fn refund(ledger: &Ledger, slot: Slot, bytes: u64) {

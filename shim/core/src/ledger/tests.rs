@@ -106,7 +106,7 @@ fn a_refund_gives_back_what_there_is_and_never_bytes_of_another() {
 }
 
 #[test]
-fn each_process_applies_its_own_cap_to_the_usage_of_all() {
+fn each_process_applies_its_own_limit_to_the_usage_of_all() {
     let (ledger, device, ada) = ready();
     let bea = claim(&ledger, 2);
     ledger.charge(ada, device, Kind::Alloc, 8, 10).unwrap();
@@ -129,7 +129,7 @@ fn a_process_is_seen_with_bytes_by_kind_peak_and_refusals() {
         kinds,
         peak: 8,
         refusals: 1,
-        cap: 10,
+        limit: 10,
         busy_ns: 0,
         launches: 0,
     };
@@ -154,7 +154,7 @@ fn a_released_slot_is_empty_for_its_next_owner() {
     let next = claim(&ledger, 2);
     assert_eq!(next.index(), slot.index());
     let found = account(&ledger, 0);
-    assert_eq!((found.kinds, found.peak, found.refusals, found.cap), ([0; 9], 0, 0, 0));
+    assert_eq!((found.kinds, found.peak, found.refusals, found.limit), ([0; 9], 0, 0, 0));
 }
 
 #[test]

@@ -33,7 +33,7 @@ pub struct AccountView {
     /// Refusals that it got to see.
     pub refusals: u64,
     /// The limit of its latest charge.
-    pub cap: u64,
+    pub limit: u64,
     /// Nanoseconds in which it kept the device busy.
     pub busy_ns: u64,
     /// Launches.
@@ -75,7 +75,7 @@ impl ProcessView<'_> {
                 .map(|kind| account.kinds.get(kind as usize).map_or(0, crate::sync::Counter::load)),
             peak: account.peak.load(),
             refusals: account.refusals.load(),
-            cap: account.cap.load(),
+            limit: account.cap.load(),
             busy_ns: account.busy.load(),
             launches: account.launches.load(),
         })

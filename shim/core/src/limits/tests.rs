@@ -102,7 +102,7 @@ fn profile_and_explicit_variables_give_the_lower_of_each_quantity() {
 }
 
 #[test]
-fn a_gpu_that_the_environment_does_not_list_is_not_capped_by_it() {
+fn a_gpu_that_the_environment_does_not_list_is_not_limited_by_it() {
     let limits = set(&[("GPU_MEM_LIMIT", "1=4Gi"), ("GPU_CORE_PCT", "0=30")]);
     assert_eq!(holds(&limits, &CARD), (None, Some(30)));
     assert_eq!(holds(&limits, &DeviceFacts { index: Some(1), ..CARD }), (Some(4 * GIB), None));

@@ -12,7 +12,7 @@ const LINES: u32 = 4;
 const LIVES: u32 = 4000;
 /// What one process holds at most; the limit is what the living may hold together.
 const SHARE: u64 = 100;
-const CAP: u64 = SHARE * LINES as u64;
+const LIMIT: u64 = SHARE * LINES as u64;
 
 /// As many processes live as there are threads, and each keeps within its share, so no charge may be refused,
 /// whichever died where; and whatever is left in the end, the limit was kept.
@@ -37,7 +37,7 @@ fn in_a_crowd_of_the_dying_the_limit_holds_and_no_charge_is_refused() {
     let device = ledger.find_device([7; 16]).unwrap();
     ledger.reap(&|_| false);
     assert_eq!((ledger.used(device), ledger.processes().count()), (0, 0));
-    assert!(ledger.peak(device) <= CAP);
+    assert!(ledger.peak(device) <= LIMIT);
 }
 
 fn live(ledger: &Ledger, dice: &mut Dice, pid: u32, dead: &[AtomicBool]) {
@@ -48,10 +48,10 @@ fn live(ledger: &Ledger, dice: &mut Dice, pid: u32, dead: &[AtomicBool]) {
     for _ in 0..dice.roll(20) {
         let bytes = dice.roll(SHARE - held + 1);
         ledger
-            .or_reap(|| ledger.charge(slot, device, Kind::Alloc, bytes, CAP), &|| false, &alive)
+            .or_reap(|| ledger.charge(slot, device, Kind::Alloc, bytes, LIMIT), &|| false, &alive)
             .unwrap();
         held += bytes;
-        assert!(ledger.used(device) <= CAP);
+        assert!(ledger.used(device) <= LIMIT);
         let bytes = dice.roll(held + 1);
         ledger.refund(slot, device, Kind::Alloc, bytes);
         held -= bytes;

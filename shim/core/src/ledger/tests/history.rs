@@ -7,7 +7,7 @@ use proptest::{collection::vec, prelude::*};
 use super::{DeviceIndex, Full, Identity, Kind, Ledger, SLOTS, Slot, formatted, identity};
 use crate::sync::fuse::burn;
 
-const CAP: u64 = 100;
+const LIMIT: u64 = 100;
 /// A fuse that outlasts every act.
 const LONG: u32 = 10_000;
 
@@ -110,13 +110,13 @@ impl World {
         burn(act.steps, || {
             match act.what {
                 What::Charge(d, bytes) => {
-                    return ledger.charge(slot, self.devices[d], kind, bytes, CAP).is_ok();
+                    return ledger.charge(slot, self.devices[d], kind, bytes, LIMIT).is_ok();
                 }
                 What::ChargeOrReap(d, bytes) => {
                     let device = self.devices[d];
                     return ledger
                         .or_reap(
-                            || ledger.charge(slot, device, kind, bytes, CAP),
+                            || ledger.charge(slot, device, kind, bytes, LIMIT),
                             &|| false,
                             &alive,
                         )
@@ -136,7 +136,7 @@ impl World {
         match what {
             What::Charge(d, bytes) | What::ChargeOrReap(d, bytes) => {
                 let dead = if let What::Charge(..) = what { self.estate[d] } else { 0 };
-                let fits = self.living()[d] + dead + bytes <= CAP;
+                let fits = self.living()[d] + dead + bytes <= LIMIT;
                 assert!(end.is_none_or(|granted| granted == fits), "{what:?}");
                 after[d] += if fits { bytes } else { 0 };
             }
@@ -190,7 +190,7 @@ impl World {
 
     fn used(&self, d: usize) -> u64 {
         let used = self.ledger.used(self.devices[d]);
-        assert!(used <= CAP);
+        assert!(used <= LIMIT);
         used
     }
 

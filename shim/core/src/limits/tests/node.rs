@@ -26,7 +26,7 @@ fn started(asked: &[(&str, &str)]) -> LimitsFile {
 /// Memory in GiB and time in percent, of a process with these variables.
 fn now(pairs: &[(&str, &str)], file: &LimitsFile, live: &LiveEntry) -> (u64, u16) {
     let resolved = with(pairs, file).resolve_with(&CARD, Some(live)).expect("usable");
-    (resolved.memory.expect("capped") / GIB, share(resolved).percent())
+    (resolved.memory.expect("limited") / GIB, share(resolved).percent())
 }
 
 const INHERITED: [(&str, &str); 2] = [("GPU_MEM_LIMIT", "4Gi"), ("GPU_CORE_PCT", "30")];
