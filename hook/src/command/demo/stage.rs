@@ -25,7 +25,7 @@ pub(super) struct Stage {
     gpucap: PathBuf,
     program: PathBuf,
     directory: PathBuf,
-    /// The ledger that the capped programs share.
+    /// The ledger that the limited programs share.
     pub(super) ledger: PathBuf,
     /// Why the stub driver plays; `None` if there is a real one.
     pub(super) stub: Option<String>,
@@ -90,8 +90,8 @@ impl Stage {
     }
 
     /// The program through `gpucap run` with this limit.
-    pub(super) fn capped(&self, cap: u64, arguments: &[&str]) -> Command {
-        let mut command = self.command(&self.gpucap, &["run", "--mem", &cap.to_string(), "--"]);
+    pub(super) fn limited(&self, limit: u64, arguments: &[&str]) -> Command {
+        let mut command = self.command(&self.gpucap, &["run", "--mem", &limit.to_string(), "--"]);
         command.arg(&self.program).args(arguments).env(GPUCAP_LEDGER.name, &self.ledger);
         command
     }

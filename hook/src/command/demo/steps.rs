@@ -22,21 +22,21 @@ pub(super) fn play(stage: &Stage, show: Show) -> Result {
         show.say(&style::dim(&format!("({why})")))?;
     }
     let card = before(stage, show)?;
-    let cap = cap_for(&card)?;
-    after(stage, show, cap)?;
-    edge(stage, show, cap)?;
-    let survivor = shared(stage, show, cap)?;
-    slice(stage, show, cap)?;
+    let limit = limit_for(&card)?;
+    after(stage, show, limit)?;
+    edge(stage, show, limit)?;
+    let survivor = shared(stage, show, limit)?;
+    slice(stage, show, limit)?;
     ledger(stage, show)?;
     drop(survivor);
     where_next(show)
 }
 
 /// The limit: 2 GiB, or what fits on a small or busy card.
-fn cap_for(card: &Card) -> Result<u64> {
-    let fits = |cap: &u64| *cap <= card.total && cap + 512 <= card.free;
-    let cap = [2048, 1024, 640].into_iter().find(fits);
-    cap.map(|mib| mib * MIB).ok_or_else(|| {
+fn limit_for(card: &Card) -> Result<u64> {
+    let fits = |limit: &u64| *limit <= card.total && limit + 512 <= card.free;
+    let limit = [2048, 1024, 640].into_iter().find(fits);
+    limit.map(|mib| mib * MIB).ok_or_else(|| {
         Error::Demo(format!("only {} MiB of the card are free; it takes 1152", card.free))
     })
 }
@@ -47,11 +47,11 @@ fn before(stage: &Stage, show: Show) -> Result<Card> {
     view(show, &mut stage.bare(&[]))
 }
 
-fn after(stage: &Stage, show: Show, cap: u64) -> Result {
+fn after(stage: &Stage, show: Show, limit: u64) -> Result {
     show.title(2, "The same program, in a slice")?;
-    show.command(&format!("gpucap run --mem {} -- {PROGRAM}", short(cap)))?;
-    let card = view(show, &mut stage.capped(cap, &[]))?;
-    let mib = cap / MIB;
+    show.command(&format!("gpucap run --mem {} -- {PROGRAM}", short(limit)))?;
+    let card = view(show, &mut stage.limited(limit, &[]))?;
+    let mib = limit / MIB;
     show.check(
         card.total == mib && card.free < mib,
         &format!("CUDA: the card has {mib} MiB, less the program's own context"),
@@ -73,10 +73,10 @@ fn view(show: Show, command: &mut Command) -> Result<Card> {
     if said.success { Card::parse(&said.stdout).ok_or_else(unread) } else { Err(unread()) }
 }
 
-fn edge(stage: &Stage, show: Show, cap: u64) -> Result {
+fn edge(stage: &Stage, show: Show, limit: u64) -> Result {
     show.title(3, "The limit holds to the byte")?;
-    show.say(&format!("limit {} bytes; usage is read from the ledger", exact(cap)))?;
-    let mut program = Actor::start(&mut stage.capped(cap, &["--obey"]))?;
+    show.say(&format!("limit {} bytes; usage is read from the ledger", exact(limit)))?;
+    let mut program = Actor::start(&mut stage.limited(limit, &["--obey"]))?;
     program.order("info")?;
     let mut request = |bytes: u64, granted: bool| -> Result {
         let answer = program.order(&format!("alloc {bytes}"))?;
@@ -86,28 +86,28 @@ fn edge(stage: &Stage, show: Show, cap: u64) -> Result {
         let why = if answer == "ok" { "" } else { answer.as_str() };
         let line = format!("{what:>19}  {outcome}   in use {:>13}   {why}", exact(used));
         show.say(line.trim_end())?;
-        let as_expected = (answer == "ok") == granted && used <= cap;
+        let as_expected = (answer == "ok") == granted && used <= limit;
         if as_expected { Ok(()) } else { Err(unexpected(&what, granted, &answer)) }
     };
-    request(cap - used(stage)? - 1, true)?;
+    request(limit - used(stage)? - 1, true)?;
     request(1, true)?;
     request(1, false)?;
     let complaint = program.complaint();
     show.say(&style::dim(&format!("stderr: {complaint}")))?;
     let now = used(stage)?;
-    show.check(now == cap, "the last byte was granted, one more was refused", &exact(now))
+    show.check(now == limit, "the last byte was granted, one more was refused", &exact(now))
 }
 
-fn shared(stage: &Stage, show: Show, cap: u64) -> Result<Actor> {
+fn shared(stage: &Stage, show: Show, limit: u64) -> Result<Actor> {
     show.title(4, "Two processes share the limit, and what a dead one held comes back")?;
-    let mut first = Actor::start(&mut stage.capped(cap, &["--obey"]))?;
-    let half = cap / 2;
+    let mut first = Actor::start(&mut stage.limited(limit, &["--obey"]))?;
+    let half = limit / 2;
     first.order("info")?;
     ask(show, &mut first, "A", half, true)?;
-    let mut second = Actor::start(&mut stage.capped(cap, &["--obey"]))?;
+    let mut second = Actor::start(&mut stage.limited(limit, &["--obey"]))?;
     let free = free(&second.order("info")?)?;
     show.say(&format!("B  sees {} free", size(free)))?;
-    let expected = cap - used(stage)?;
+    let expected = limit - used(stage)?;
     let holds = free == expected && free < half;
     show.check(holds, "what A holds is gone for B too", &size(free))?;
     ask(show, &mut second, "B", half, false)?;
@@ -116,7 +116,7 @@ fn shared(stage: &Stage, show: Show, cap: u64) -> Result<Actor> {
     show.command(&format!("kill -9 {pid}    {}", style::dim("# A, with no chance to clean up")))?;
     ask(show, &mut second, "B", half, true)?;
     let now = used(stage)?;
-    let holds = (half..=cap - half / 2).contains(&now);
+    let holds = (half..=limit - half / 2).contains(&now);
     show.check(holds, "what A held came back at once", &size(now))?;
     Ok(second)
 }
@@ -137,17 +137,17 @@ fn unexpected(what: &str, granted: bool, answer: &str) -> Error {
     Error::Demo(format!("{what}: expected to be {expected}, the answer was: {answer}"))
 }
 
-fn slice(stage: &Stage, show: Show, cap: u64) -> Result {
+fn slice(stage: &Stage, show: Show, limit: u64) -> Result {
     show.title(5, "What nvidia-smi shows in the slice")?;
-    show.command(&format!("gpucap run --mem {} -- {PROGRAM} --table", short(cap)))?;
-    let said = output(&mut stage.capped(cap, &["--table"]), "reading NVML")?;
+    show.command(&format!("gpucap run --mem {} -- {PROGRAM} --table", short(limit)))?;
+    let said = output(&mut stage.limited(limit, &["--table"]), "reading NVML")?;
     if !said.success {
         return show.say(&format!("no NVML here: {}", said.stderr.trim()));
     }
     show.quote(&said.stdout)?;
     let now = used(stage)?;
     let seen = table(&said.stdout);
-    let (used, total) = (now / MIB, cap / MIB);
+    let (used, total) = (now / MIB, limit / MIB);
     let expected = format!("{used}MiB / {total}MiB: what B holds, of the limit");
     show.check(seen.contains(&(used, total)), &expected, &format!("{seen:?}"))
 }
