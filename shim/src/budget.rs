@@ -119,7 +119,7 @@ impl Budget {
 
     /// A pool is about to be destroyed: what a device takes from next is asked of the driver.
     pub(crate) fn forget_current_pool(&self, pool: u64) {
-        for (_, device) in self.capped() {
+        for (_, device) in self.limited() {
             let current = &device.current_pool;
             // Where this fails, it was another pool.
             let _ = current.compare_exchange(pool, 0, Ordering::AcqRel, Ordering::Acquire);
@@ -137,7 +137,7 @@ impl Budget {
     }
 
     /// The devices with a memory limit that this process has used, with their ordinals.
-    pub(crate) fn capped(&self) -> impl Iterator<Item = (CUdevice, &Device)> {
+    pub(crate) fn limited(&self) -> impl Iterator<Item = (CUdevice, &Device)> {
         let devices = (0..).zip(&self.devices);
         devices.filter_map(|(ordinal, place)| Some((ordinal, place.get()?.memory.as_ref()?)))
     }

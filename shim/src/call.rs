@@ -169,7 +169,7 @@ impl Call {
         })
     }
 
-    /// Takes bytes from a device's cap; before that is refused, pools and graphs give back what they
+    /// Takes bytes from a device's memory limit; before that is refused, pools and graphs give back what they
     /// only keep.
     ///
     /// # Errors

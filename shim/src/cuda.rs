@@ -43,7 +43,7 @@ fn current_device(call: &Call) -> Result<Option<(&'static Session, &'static Devi
     Ok(session.budget.device(call.driver, ordinal)?.map(|device| (session, device)))
 }
 
-/// The ordinal of that device, capped or not.
+/// The ordinal of that device, limited or not.
 #[inline]
 fn current_ordinal(call: &Call) -> Result<Option<CUdevice>, CuError> {
     needed(call, driver::cuda::needed::current_device(call.driver))

@@ -62,7 +62,7 @@ impl Drop for Charge {
 }
 
 impl Budget {
-    /// Takes bytes from a device's cap. A charge that is dropped without [`Charge::commit`] is given back.
+    /// Takes bytes from a device's memory limit. A charge that is dropped without [`Charge::commit`] is given back.
     ///
     /// # Errors
     /// It does not fit, even after everything that dead processes held has come back.
@@ -73,8 +73,8 @@ impl Budget {
         kind: Kind,
         bytes: u64,
     ) -> Result<Charge, OverQuota> {
-        let cap = device.cap();
-        let charge = || device.line.lock().charge(kind, bytes, cap);
+        let limit = device.memory_limit();
+        let charge = || device.line.lock().charge(kind, bytes, limit);
         self.ledger.or_reap(charge, &|| self.attendance.all_live(), &ledger_file::alive)?;
         Ok(Charge { budget: self, record: Record { bytes, home: 0, device: device.index, kind } })
     }
@@ -109,7 +109,8 @@ impl Budget {
         if record.bytes == 0 {
             return;
         }
-        if let Some((_, device)) = self.capped().find(|(_, device)| device.index == record.device) {
+        if let Some((_, device)) = self.limited().find(|(_, device)| device.index == record.device)
+        {
             device.line.lock().refund(record.kind, record.bytes);
         }
     }

@@ -32,7 +32,7 @@ pub(crate) struct Device {
     /// Its name.
     pub(crate) uuid: Uuid,
     /// Bytes that the container might hold on it when this process began to use it; at most what it has.
-    cap_at_first: u64,
+    limit_at_first: u64,
     live: Live,
     /// What is charged for a context.
     pub(crate) price: Price,
@@ -92,9 +92,9 @@ fn is_under_mps(driver: &DriverCopy, ordinal: CUdevice) -> bool {
 
 impl Device {
     /// Bytes that the container may hold on it now; at most what it has.
-    pub(crate) fn cap(&self) -> u64 {
+    pub(crate) fn memory_limit(&self) -> u64 {
         let now = self.live.changed().and_then(|resolved| resolved.memory);
-        now.unwrap_or(self.cap_at_first)
+        now.unwrap_or(self.limit_at_first)
     }
 
     /// Resolves the limits of the device with this ordinal. `None`: the driver knows no such device (yet).
@@ -149,16 +149,19 @@ impl Device {
         if let Some(limit) = resolved.core {
             policy.log(LogLevel::Info, format_args!("time: shared device={uuid} core={limit}"));
         }
-        let Some(cap) = resolved.memory else { return Ok(Some(Standing { memory: None, time })) };
+        let Some(limit) = resolved.memory else { return Ok(Some(Standing { memory: None, time })) };
         if resolved.clamped {
             policy.log(
                 LogLevel::Info,
-                format_args!("limits: above the card, clamped device={uuid} limit={}", Bytes(cap)),
+                format_args!(
+                    "limits: above the card, clamped device={uuid} limit={}",
+                    Bytes(limit)
+                ),
             );
         }
         policy.log(
             LogLevel::Info,
-            format_args!("memory: limited device={uuid} limit={}", Bytes(cap)),
+            format_args!("memory: limited device={uuid} limit={}", Bytes(limit)),
         );
         let configured = limits.config().context_mem.as_ref().map(|price| price.0);
         let price = Price::new(limits.context_price(&facts).or(configured));
@@ -167,7 +170,7 @@ impl Device {
             index,
             line: Short::new(line),
             uuid,
-            cap_at_first: cap,
+            limit_at_first: limit,
             live: live()?,
             price,
             current_pool: AtomicU64::new(0),

@@ -20,7 +20,7 @@ pub(crate) fn total<W: Word>(
     if let Ok(session) = call.session()
         && let Ok(Some(device)) = session.budget.device(call.driver, ordinal)
     {
-        bytes.set(&written, W::saturating_from(device.cap()));
+        bytes.set(&written, W::saturating_from(device.memory_limit()));
     }
     Ok(())
 }
@@ -34,10 +34,10 @@ pub(crate) fn info<W: Word>(
 ) -> CuResult {
     let written = next()?;
     if let Ok(Some((session, device))) = current_device(call) {
-        let left = device.cap().saturating_sub(session.budget.used(device));
+        let left = device.memory_limit().saturating_sub(session.budget.used(device));
         let free_now = free.get(&written).map_or(left, |free| left.min(free.to_u64()));
         free.set(&written, W::saturating_from(free_now));
-        total.set(&written, W::saturating_from(device.cap()));
+        total.set(&written, W::saturating_from(device.memory_limit()));
     }
     Ok(())
 }
@@ -95,6 +95,6 @@ fn cut(
         && let Ok(Some(device)) = session.budget.device(call.driver, ordinal)
         && let Some(bytes) = size.get(written)
     {
-        size.set(written, bytes.min(device.cap()));
+        size.set(written, bytes.min(device.memory_limit()));
     }
 }

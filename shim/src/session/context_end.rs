@@ -35,7 +35,7 @@ pub(crate) fn settle(
 pub(crate) fn settle_all(driver: &DriverCopy, session: &Session) -> bool {
     let Some(_held) = DriverCallGuard::enter() else { return false };
     let mut any = false;
-    for (ordinal, device) in session.budget.capped() {
+    for (ordinal, device) in session.budget.limited() {
         // The thread that has the lock looks itself.
         let Some(mut primary) = device.primary.try_lock() else { continue };
         let was_in_doubt = primary.is_in_doubt;
