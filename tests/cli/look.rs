@@ -19,11 +19,11 @@ pub(crate) fn trials() -> Vec<Trial> {
             "status: a ledger that names processes of others tells nothing of them",
             limit_of_others,
         ),
-        trial("explain: a limited process is limited", capped),
-        trial("explain: a process without a limit is not limited", uncapped),
+        trial("explain: a limited process is limited", limited),
+        trial("explain: a process without a limit is not limited", not_limited),
         trial("explain: a run goes by its name, its ledger and its process", by_name),
         trial("explain: a name of several is refused, one of none too", by_a_bad_name),
-        trial("explain: a static program is not limited", static_is_not_capped),
+        trial("explain: a static program is not limited", static_is_not_limited),
         trial("explain: a program from here is judged by the environment", from_here),
         trial("explain: a value that cannot be used is shown as the library shows it", broken),
         trial("explain: a process that is not there is a failure", absent),
@@ -145,7 +145,7 @@ fn explain(pid: u32) -> Result<Output> {
     gpucap(&["explain", "--pid", &pid.to_string()])?.output()
 }
 
-fn capped() -> Result {
+fn limited() -> Result {
     let actor = begin()?;
     let output = explain(actor.pid())?;
     ended(&output, 0)?;
@@ -194,7 +194,7 @@ fn by_a_bad_name() -> Result {
     ended(&output, 1)
 }
 
-fn uncapped() -> Result {
+fn not_limited() -> Result {
     let mut actor = World::bare(Driver::Stub).actor()?.start()?;
     actor.expect(&[("init", 0)])?;
     let output = explain(actor.pid())?;
@@ -214,7 +214,7 @@ fn waiting(run: &Run) -> Result<Actor> {
     Ok(actor)
 }
 
-fn static_is_not_capped() -> Result {
+fn static_is_not_limited() -> Result {
     let program = static_program()?.display().to_string();
     let actor = waiting(&gpucap(&["run", "--mem", "2Gi", "--", &program])?)?;
     let output = explain(actor.pid())?;

@@ -45,7 +45,7 @@ fn printed() -> Result {
 /// What is printed of a GPU by name, after a program has launched kernels for a tenth of a second under these limits.
 fn after_launches(limits: &[(&str, &str)]) -> Result<impl Fn(&str) -> Option<f64>> {
     let share = Program::new("share").flags(&["-lcuda", "-pthread"]).build()?;
-    let run = World::capped(Driver::Stub)?.run(&share)?.arg("k_2ms").arg("8").arg("100");
+    let run = World::with_shim(Driver::Stub)?.run(&share)?.arg("k_2ms").arg("8").arg("100");
     let run = limits.iter().fold(run, |run, (name, value)| run.env(name, value));
     let ledger = run.directory().join("ledger");
     let run = run.env("GPUCAP_LEDGER", &ledger);

@@ -185,7 +185,7 @@ fn sampled(ledger: &Path) -> Result<Value> {
 fn rated() -> Result {
     // For a minute: it ends with the test.
     let share = Program::new("share").flags(&["-lcuda", "-pthread"]).build()?;
-    let run = World::capped(Driver::Stub)?.run(&share)?.arg("k_2ms").arg("8").arg("60000");
+    let run = World::with_shim(Driver::Stub)?.run(&share)?.arg("k_2ms").arg("8").arg("60000");
     let ledger = run.directory().join("ledger");
     let run = run.env("GPU_CORE_PCT", "50").env("GPUCAP_LEDGER", &ledger);
     let _program = run.start()?;

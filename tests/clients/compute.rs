@@ -95,14 +95,14 @@ fn bare(client: &Client) -> Result {
 }
 
 fn limited_in_memory(client: &Client) -> Result {
-    let output = done(client, &World::capped(Driver::Stub)?, &["run", "memory"], limited)?;
+    let output = done(client, &World::with_shim(Driver::Stub)?, &["run", "memory"], limited)?;
     same(output.value("within")?, "ok", &output)?;
     let said = output.value("over")?;
     if said.contains(client.refusal) { Ok(()) } else { Err(Stop::fail(output)) }
 }
 
 fn limited_in_time(client: &Client) -> Result {
-    let output = done(client, &World::capped(Driver::Stub)?, &["time"], |run| {
+    let output = done(client, &World::with_shim(Driver::Stub)?, &["time"], |run| {
         run.env("GPU_CORE_PCT", PERCENT.to_string()).env("STUB_GPU_KERNEL_NS", KERNEL_NS)
     })?;
     #[expect(clippy::cast_precision_loss, reason = "nanoseconds of seconds")]

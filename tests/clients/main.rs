@@ -23,7 +23,7 @@ use std::process::ExitCode;
 const MIB: u64 = 1 << 20;
 /// The limit of every client, as the variable says it.
 const LIMIT: &str = "2Gi";
-const CAP: u64 = 2048 * MIB;
+const LIMIT_BYTES: u64 = 2048 * MIB;
 /// What the stub has.
 const CARD: u64 = 81_920 * MIB;
 /// What a context costs, on the stub and in the shim's book.
@@ -98,7 +98,7 @@ impl Sight {
     fn world(self) -> Result<World> {
         match self {
             Self::Card => Ok(World::bare(Driver::Stub)),
-            Self::Slice => World::capped(Driver::Stub),
+            Self::Slice => World::with_shim(Driver::Stub),
         }
     }
 
@@ -106,7 +106,7 @@ impl Sight {
     const fn of(self, used: u64) -> (u64, u64) {
         match self {
             Self::Card => (CARD, used + CONTEXT + OUTSIDER),
-            Self::Slice => (CAP, used),
+            Self::Slice => (LIMIT_BYTES, used),
         }
     }
 }

@@ -111,9 +111,9 @@ fn pids_of_python(world: &World) -> Result<Scene> {
 
 fn go_nvml_names() -> Result {
     let ask = |world: World| go_nvml(&world)?.run.output()?.success();
-    let (bare, capped) = (ask(World::bare(Driver::Stub))?, ask(World::capped(Driver::Stub)?)?);
+    let (bare, limited) = (ask(World::bare(Driver::Stub))?, ask(World::with_shim(Driver::Stub)?)?);
     same(bare.value("name")?.is_empty(), false, &bare)?;
-    same(capped.value("name")?, bare.value("name")?, &capped)
+    same(limited.value("name")?, bare.value("name")?, &limited)
 }
 
 fn go_nvml(world: &World) -> Result<Scene> {
@@ -147,9 +147,9 @@ fn nvtop_on_screen(world: &World) -> Result<Scene> {
 
 fn names(driver: &Driver) -> Result {
     let ask = |world: World| smi(&world, driver, &["-L"])?.run.output()?.success();
-    let (bare, capped) = (ask(World::bare(Driver::Stub))?, ask(World::capped(Driver::Stub)?)?);
+    let (bare, limited) = (ask(World::bare(Driver::Stub))?, ask(World::with_shim(Driver::Stub)?)?);
     same(bare.stdout.contains("GPU-"), true, &bare)?;
-    same(&capped.stdout, &bare.stdout, &capped)
+    same(&limited.stdout, &bare.stdout, &limited)
 }
 
 /// Bare, all processes on the card; behind the shim, those of the budget, as soon as the shim knows

@@ -133,7 +133,7 @@ fn bare(tool: &Tool) -> Result {
 }
 
 fn refused(tool: &Tool) -> Result {
-    let world = World::capped(Driver::Stub)?;
+    let world = World::with_shim(Driver::Stub)?;
     let run = limited(start(tool, &world, tool.little)?);
     ended(tool, &run.output()?)?;
     let (limit, words) = tool.refusal;
@@ -145,7 +145,7 @@ fn refused(tool: &Tool) -> Result {
 }
 
 fn limited_in_time(tool: &Tool) -> Result {
-    let run = start(tool, &World::capped(Driver::Stub)?, tool.much)?;
+    let run = start(tool, &World::with_shim(Driver::Stub)?, tool.much)?;
     let run = run.env("GPU_CORE_PCT", PERCENT.to_string()).env("STUB_GPU_KERNEL_NS", "2000000");
     let began = Instant::now();
     let output = run.output()?;

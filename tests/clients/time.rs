@@ -136,8 +136,8 @@ fn undocumented(driver: &Driver, arguments: &[&str]) -> Result {
             bare.code()
         )));
     }
-    let capped = ask(Sight::Slice)?;
-    same(&capped.stdout, &bare.stdout, &capped)
+    let limited = ask(Sight::Slice)?;
+    same(&limited.stdout, &bare.stdout, &limited)
 }
 
 /// `|     30%      Default |`

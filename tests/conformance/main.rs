@@ -1,5 +1,5 @@
 //! Every row of the tables of intercepted functions, with the shim and without: what the application sees is equal,
-//! and the driver is called as often. Caps of the size of the card, so that no limit has a say.
+//! and the driver is called as often. Limits of the size of the card, so that no limit has a say.
 //!
 //! Two kinds of calls: the useful ones of [`cases`], which has at least one for every row; and every row's function
 //! with nothing but zeros, in each state in which a program can be. The latter also on real drivers, which without a
@@ -122,16 +122,16 @@ fn zeros_for(symbol: &str) -> String {
 /// Runs the script in both worlds and compares. How many of its lines were answered.
 fn same(driver: &Driver, script: &[&str]) -> Result<usize> {
     let bare = obey(&World::bare(driver.clone()), script)?;
-    let capped = obey(&World::capped(driver.clone())?, script)?;
-    alike(script, ("without the shim", &bare), ("with it", &capped))?;
+    let limited = obey(&World::with_shim(driver.clone())?, script)?;
+    alike(script, ("without the shim", &bare), ("with it", &limited))?;
     let calls = |seen: &Seen, symbol| seen.calls.get(symbol).copied().unwrap_or_default();
     for symbol in CUDA.iter().chain(NVML) {
-        let (bare, capped) = (calls(&bare, *symbol), calls(&capped, *symbol));
-        let asked = OWN_QUESTIONS.contains(symbol) && bare < capped;
-        let answered = symbol.contains("Process") && bare > capped;
-        if bare != capped && !asked && !answered {
+        let (bare, limited) = (calls(&bare, *symbol), calls(&limited, *symbol));
+        let asked = OWN_QUESTIONS.contains(symbol) && bare < limited;
+        let answered = symbol.contains("Process") && bare > limited;
+        if bare != limited && !asked && !answered {
             return Err(Stop::fail(format!(
-                "{script:#?}\n{bare} calls of {symbol} became {capped}"
+                "{script:#?}\n{bare} calls of {symbol} became {limited}"
             )));
         }
     }
@@ -200,7 +200,7 @@ fn obey(world: &World, script: &[&str]) -> Result<Seen> {
     Ok(Seen { answers, signal: output.signal(), calls: calls(&trace)? })
 }
 
-/// Caps of the card's size, all of its time and contexts free of charge.
+/// Limits of the card's size, all of its time and contexts free of charge.
 fn without_a_say(run: Run) -> Run {
     run.env("GPU_MEM_LIMIT", "100%").env("GPU_CORE_PCT", "100").env("GPUCAP_CONTEXT_MEM", "0")
 }

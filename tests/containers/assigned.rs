@@ -3,8 +3,8 @@
 //! The pod asks for more in its own variables, and gets what was assigned. The card has four times the slice, so that a
 //! quarter of it is what [`is_limited`] expects. The containers' cards are the stub's, whose UUID it is asked for.
 
-use crate::capped::{begin, is_limited};
 use crate::container::{Container, json};
+use crate::enforced::{begin, is_limited};
 use crate::refused::refuses;
 use crate::runtime::Runtime;
 use crate::{SUCCESS, trials_of};

@@ -4,10 +4,10 @@
 //! runtime of gpucap. The containers' card is the stub's, as in [`assigned`](crate::assigned).
 
 use crate::assigned::card;
-use crate::capped::{begin, is_limited};
 use crate::container::Container;
 use crate::dra::messages::Claim;
 use crate::dra::node::{Node, claim, device, share, well};
+use crate::enforced::{begin, is_limited};
 use crate::image::Image;
 use crate::refused::refuses;
 use crate::runtime::Runtime;

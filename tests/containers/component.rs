@@ -1,8 +1,8 @@
 //! The metrics of the chart as a cluster runs them: the command of the container, with its mounts and its capabilities alone,
 //! shows a container that runs on the node.
 
-use crate::capped::begin;
 use crate::enclosure::Userland;
+use crate::enforced::begin;
 use crate::image::{Image, add, add_tools};
 use crate::podman::Podman;
 use crate::sampled::value;

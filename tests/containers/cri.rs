@@ -2,9 +2,9 @@
 //!
 //! Each test has a containerd of its own, of each release that can be had here, in its usual places ([`Enclosure`]).
 
-use crate::capped::{ASKS, answers_of_a_slice};
 use crate::container::json;
 use crate::enclosure::{Enclosure, Userland};
+use crate::enforced::{ASKS, answers_of_a_slice};
 use crate::mounts::ours;
 use crate::pods::{Node, Pod, are_the_same, conventions, no_network, seen_by_itself};
 use crate::{expect, trials_of_releases};
@@ -17,7 +17,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     trials_of_releases(
         "containerd, CRI",
         &[
-            ("a pod of its handler is limited, first process and what is executed", capped),
+            ("a pod of its handler is limited, first process and what is executed", limited),
             ("the annotations of each convention reach the planner", annotations),
             ("a pod with users of its own is limited", own_users),
             ("pods that share a card read each other's usage pages", peers),
@@ -67,14 +67,14 @@ pub(crate) fn serving(enclosure: Enclosure, written: &str) -> Result<Node> {
     })
 }
 
-fn capped(userland: Userland) -> Result {
+fn limited(userland: Userland) -> Result {
     let node = node(userland)?;
     let pod = node.pod("gpucap", json!({}))?;
     let first = format!("{ASKS}; exec sleep infinity");
     let container = pod.container("app", &["sh", "-c", &first], ("GPU_MEM_LIMIT", "1Gi"))?;
     answers_of_a_slice(&pod.exec(&container, &["sh", "-c", ASKS])?)?;
     // By now it has said what it saw itself.
-    pod.first_was_capped("app")?;
+    pod.first_was_limited("app")?;
     untouched_sandbox(&node, &pod, &container)?;
     let said = pod.refused()?;
     expect(said.contains("environment GPU_MEM_LIMIT=\"abc\""), || said)?;
@@ -123,7 +123,7 @@ fn own_users(userland: Userland) -> Result {
     if version.contains(" 1.6.") {
         return Err(Stop::skip("containerd 1.6 has no users of their own for pods"));
     }
-    node.caps_own_users("gpucap")
+    node.limits_own_users("gpucap")
 }
 
 fn peers(userland: Userland) -> Result {

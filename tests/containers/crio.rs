@@ -4,8 +4,8 @@
 //! No distribution that the tests know packages it: it is taken from `PATH`, with the two programs that it needs, and
 //! skipped aloud without them. Its images are podman's, which has the same store.
 
-use crate::capped::{ASKS, answers_of_a_slice};
 use crate::enclosure::{Daemon, Enclosure, Userland};
+use crate::enforced::{ASKS, answers_of_a_slice};
 use crate::expect;
 use crate::pods::{Node, are_the_same, conventions, no_network, seen_by_itself};
 use gpucap_tests::{Build, Result, fetched, trial};
@@ -28,7 +28,7 @@ const ENGINES: [Engine; 4] = [
 
 pub(crate) fn trials() -> Vec<Trial> {
     let rules: [Rule; 9] = [
-        ("a pod is limited, first process and what is executed", capped),
+        ("a pod is limited, first process and what is executed", limited),
         ("the annotations of each convention reach the planner", annotations),
         ("a pod with users of its own is limited", own_users),
         ("pods that share a card read each other's usage pages", peers),
@@ -98,13 +98,13 @@ fn node(engine: Engine) -> Result<Node> {
     serving(enclosure)
 }
 
-fn capped(engine: Engine) -> Result {
+fn limited(engine: Engine) -> Result {
     let node = node(engine)?;
     let pod = node.pod("", json!({}))?;
     let first = format!("{ASKS}; exec sleep infinity");
     let container = pod.container("app", &["sh", "-c", &first], ("GPU_MEM_LIMIT", "1Gi"))?;
     answers_of_a_slice(&pod.exec(&container, &["sh", "-c", ASKS])?)?;
-    pod.first_was_capped("app")?;
+    pod.first_was_limited("app")?;
     let mut said = pod.refused()?;
     if engine.1 == "crun" {
         // It keeps what a hook says to itself, and tells the kubelet our status alone.
@@ -124,7 +124,7 @@ fn annotations(engine: Engine) -> Result {
 }
 
 fn own_users(engine: Engine) -> Result {
-    node(engine)?.caps_own_users("")
+    node(engine)?.limits_own_users("")
 }
 
 fn peers(engine: Engine) -> Result {

@@ -1,9 +1,9 @@
 //! containerd, told of one container by `ctr` and a whole specification, with our hook or with us as its runtime.
 
-use crate::capped::{begin, is_limited};
 use crate::cgroups::Cgroups;
 use crate::container::Container;
 use crate::enclosure::{Daemon, Enclosure, Userland};
+use crate::enforced::{begin, is_limited};
 use crate::expect;
 use crate::runtime::Runtime;
 use gpucap_tests::{Result, Run, trial};
@@ -14,7 +14,10 @@ use std::os::unix::fs::PermissionsExt;
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
-        trial("containerd: a container is limited, and what is executed in it", containerd_caps),
+        trial(
+            "containerd: a container is limited, and what is executed in it",
+            containerd_is_limited,
+        ),
         trial("containerd: a refusal is what the user sees", containerd_refuses),
         trial(
             "containerd: with gpucap as its runtime, a container is limited and sees its limit",
@@ -76,7 +79,7 @@ impl Containerd {
     }
 }
 
-fn containerd_caps() -> Result {
+fn containerd_is_limited() -> Result {
     let containerd = Containerd::start(Container::new(Runtime::RUNC)?)?;
     let mut first = begin(&containerd.run()?)?;
     is_limited(&mut first)?;

@@ -3,10 +3,10 @@
 //! Docker has no place for hooks: `gpucap runtime` stands before its runtime. Its containers have the network of the
 //! machine, so that nothing of that is changed.
 
-use crate::capped::{ASKS, answers_of_a_slice};
 use crate::cgroups::Cgroups;
 use crate::container::unique;
 use crate::enclosure::{Daemon, Enclosure, Userland};
+use crate::enforced::{ASKS, answers_of_a_slice};
 use crate::image::{Image, archive};
 use crate::{expect, trials_of_releases};
 use gpucap_tests::{Build, Output, Result, Run, Scratch};
@@ -18,7 +18,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     trials_of_releases(
         "Docker",
         &[
-            ("a container of its runtime is limited, and what is executed in it", capped),
+            ("a container of its runtime is limited, and what is executed in it", limited),
             ("what was configured can be taken out again", undone),
         ],
     )
@@ -99,7 +99,7 @@ impl Docker {
     }
 }
 
-fn capped(userland: Userland) -> Result {
+fn limited(userland: Userland) -> Result {
     let docker = Docker::new(userland)?;
     docker.configure(&[])?;
     docker.reload()?;

@@ -5,8 +5,8 @@
 //! The wall is proved by a process that the library is not loaded into: put into the cgroup, it gets what the container
 //! may have and no more.
 
-use crate::capped::{begin, is_limited};
 use crate::container::{Container, json};
+use crate::enforced::{begin, is_limited};
 use crate::refused::refuses;
 use crate::runtime::Runtime;
 use crate::{GIB, OUT_OF_MEMORY, SUCCESS, expect};
@@ -264,7 +264,7 @@ fn moved() -> Result {
     let id = host.container.id();
     let mut within = host.outsider(Some(&cgroup))?;
     // The container holds a context and 1 MiB.
-    let left = |cap: u64| cap - PRICE - MIB;
+    let left = |limit: u64| limit - PRICE - MIB;
     let alloc = |bytes: u64| format!("alloc a {bytes}");
     within.expect(&[(&alloc(left(GIB) + 1), OUT_OF_MEMORY)])?;
     host.as_the_hook(&["limit", id, "--mem", "2Gi"])?.success()?;

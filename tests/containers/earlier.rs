@@ -3,8 +3,8 @@
 //! `ci/run --full versions` builds the earlier ones. What does not understand the other says so in one line; nothing
 //! runs without its limit.
 
-use crate::capped::{begin, caps, is_limited};
 use crate::container::{Container, json};
+use crate::enforced::{begin, is_enforced, is_limited};
 use crate::runtime::Runtime;
 use crate::{GIB, expect, trials_of};
 use gpucap_tests::{Build, Result, Run};
@@ -16,10 +16,10 @@ use std::path::Path;
 pub(crate) fn trials() -> Vec<Trial> {
     trials_of(&[
         ("an earlier hook puts this library in", |runtime| {
-            caps(&mixed(runtime, Build::earlier()?, Build::shipped()?)?)
+            is_enforced(&mixed(runtime, Build::earlier()?, Build::shipped()?)?)
         }),
         ("this hook puts an earlier library in", |runtime| {
-            caps(&mixed(runtime, Build::shipped()?, Build::earlier()?)?)
+            is_enforced(&mixed(runtime, Build::shipped()?, Build::earlier()?)?)
         }),
         ("this command looks at and changes a container of an earlier version", |runtime| {
             looked_at(runtime, Build::earlier()?, Build::shipped()?)

@@ -1,7 +1,7 @@
 //! Images and volumes that have something of their own where the hook works.
 
-use crate::capped::caps;
 use crate::container::Container;
+use crate::enforced::is_enforced;
 use crate::refused::refuses;
 use crate::runtime::Runtime;
 use crate::{expect, trials_of};
@@ -37,7 +37,7 @@ fn links(runtime: Runtime) -> Result {
     let root = container.root();
     symlink(&outside, root.join(".gpucap"))?;
     symlink(outside.join("list"), root.join("etc/ld.so.preload"))?;
-    caps(&container)?;
+    is_enforced(&container)?;
     expect(fs::read_to_string(outside.join("list"))? == "untouched", || "written outside".into())?;
     expect(fs::read_dir(&outside)?.count() == 1, || "made outside".into())?;
     let kind = |path: &str| fs::symlink_metadata(root.join(path)).map(|it| it.file_type());
@@ -51,27 +51,27 @@ fn link_to_etc(runtime: Runtime) -> Result {
     let root = container.root();
     fs::rename(root.join("etc"), root.join("own"))?;
     symlink("../../../../../../../../own", root.join("etc"))?;
-    caps(&container)?;
+    is_enforced(&container)?;
     expect(root.join("own/ld.so.preload").exists(), || "the list lies elsewhere".into())
 }
 
 fn without_etc(runtime: Runtime) -> Result {
     let container = Container::new(runtime)?;
     fs::remove_dir(container.root().join("etc"))?;
-    caps(&container)
+    is_enforced(&container)
 }
 
 fn fifos(runtime: Runtime) -> Result {
     let container = Container::new(runtime)?;
     fifo(&container.root().join(".gpucap"))?;
     fifo(&container.root().join("etc/ld.so.preload"))?;
-    caps(&container)
+    is_enforced(&container)
 }
 
 fn file_for_directory(runtime: Runtime) -> Result {
     let container = Container::new(runtime)?;
     fs::write(container.root().join(".gpucap"), "mine")?;
-    caps(&container)
+    is_enforced(&container)
 }
 
 fn directory_for_file(runtime: Runtime) -> Result {
@@ -85,7 +85,7 @@ fn volume_on_directory(runtime: Runtime) -> Result {
     let volume = container.path("volume");
     fs::create_dir(&volume)?;
     fs::write(volume.join("limits"), "mine")?;
-    caps(&container.clone().mount(&volume, "/.gpucap", "rw"))?;
+    is_enforced(&container.clone().mount(&volume, "/.gpucap", "rw"))?;
     expect(fs::read_dir(&volume)?.count() == 1, || "written to the volume".into())
 }
 
@@ -93,7 +93,7 @@ fn read_only_volume(runtime: Runtime) -> Result {
     let container = Container::new(runtime)?;
     let volume = container.path("volume");
     fs::create_dir(&volume)?;
-    caps(&container.clone().mount(&volume, "/.gpucap", "ro"))
+    is_enforced(&container.clone().mount(&volume, "/.gpucap", "ro"))
 }
 
 fn volume_on_list(runtime: Runtime) -> Result {
@@ -103,7 +103,7 @@ fn volume_on_list(runtime: Runtime) -> Result {
     let container = container.mount(&volume, "/etc/ld.so.preload", "rw");
     let seen = container.output(&["cat", "/etc/ld.so.preload"])?.success()?;
     expect(seen.stdout == "/.gpucap/libgpucap.so\n# mine\n", || seen.to_string())?;
-    caps(&container)?;
+    is_enforced(&container)?;
     expect(fs::read_to_string(&volume)? == "# mine\n", || "written to the volume".into())
 }
 
@@ -116,7 +116,7 @@ fn copy_of_ours(runtime: Runtime) -> Result {
     fs::write(volume.join("ledger"), "")?;
     fs::write(volume.join("libgpucap.so"), "")?;
     fs::write(container.root().join("etc/ld.so.preload"), "/.gpucap/libgpucap.so\n")?;
-    caps(&container.mount(&volume, "/.gpucap", "ro"))
+    is_enforced(&container.mount(&volume, "/.gpucap", "ro"))
 }
 
 fn long_list(runtime: Runtime) -> Result {

@@ -3,8 +3,8 @@
 //! Who said what is the point: the container asked by its own variables, which every process of it inherits, the host
 //! speaks later and is heard, and a process that sets a variable of its own is only ever given less.
 
-use crate::capped::{begin, is_limited};
 use crate::container::Container;
+use crate::enforced::{begin, is_limited};
 use crate::image::add;
 use crate::runtime::Runtime;
 use crate::{GIB, OUT_OF_MEMORY, SUCCESS, expect, trials_of};
@@ -76,9 +76,9 @@ impl Running {
 }
 
 /// Fails unless the process sees a card of this size.
-fn sees(actor: &mut Actor, cap: u64) -> Result {
+fn sees(actor: &mut Actor, limit: u64) -> Result {
     let answer = actor.call("total d 0")?;
-    expect(answer.value == cap, || format!("total: {answer:?}, not {cap}"))
+    expect(answer.value == limit, || format!("total: {answer:?}, not {limit}"))
 }
 
 fn lowered(runtime: Runtime) -> Result {

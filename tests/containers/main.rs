@@ -1,7 +1,7 @@
 //! Real containers: the hook, under the runtimes of this machine, puts them under their limits or keeps them from
 //! starting.
 //!
-//! * [`capped`]: the slice is there for every process of every kind of container.
+//! * [`enforced`]: the slice is there for every process of every kind of container.
 //! * [`assigned`]: what a plugin assigned, by its checkpoint on the node.
 //! * [`limited`]: the host changes the limits of one that runs.
 //! * [`peers`]: those that share a card publish their usage to each other, and can do nothing else to each other.
@@ -29,7 +29,6 @@
 //! runtime and a kernel that lets it have its namespaces. What is missing is skipped aloud.
 
 mod assigned;
-mod capped;
 mod cgroups;
 mod claims;
 mod component;
@@ -42,6 +41,7 @@ mod dra;
 mod driver;
 mod earlier;
 mod enclosure;
+mod enforced;
 mod hostile;
 mod image;
 mod images;
@@ -76,7 +76,7 @@ const OUT_OF_MEMORY: u64 = 2;
 
 fn main() -> ExitCode {
     let suites = [
-        capped::trials,
+        enforced::trials,
         assigned::trials,
         limited::trials,
         sampled::trials,

@@ -3,9 +3,9 @@
 //! Each release from 1.7 on, told by `gpucap configure containerd --nri`. What the plugin is not there for, the handler
 //! `gpucap` still does: the plugin shows, the hook enforces.
 
-use crate::capped::{ASKS, answers_of_a_slice};
 use crate::cri::{CONFIG, READY, configure, machine, serving};
 use crate::enclosure::{Daemon, Userland};
+use crate::enforced::{ASKS, answers_of_a_slice};
 use crate::pods::Node;
 use crate::{expect, trials_of_releases};
 use gpucap_tests::{Build, Result, Stop};
@@ -18,7 +18,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     trials_of_releases(
         "containerd, NRI",
         &[
-            ("a pod of any class is limited, and sees its limit in what is executed", capped),
+            ("a pod of any class is limited, and sees its limit in what is executed", limited),
             ("a refusal is what the kubelet is told, and the next container is made", refused),
             ("the handler holds without the plugin and beside one that hangs", without),
             ("the plugin comes back to a containerd that was restarted", restarted),
@@ -85,7 +85,7 @@ fn is_free(node: &Node, env: (&str, &str)) -> Result {
     pod.end()
 }
 
-fn capped(userland: Userland) -> Result {
+fn limited(userland: Userland) -> Result {
     let node = node(userland, false)?;
     let _plugin = plugin(&node)?;
     for class in ["", "gpucap"] {

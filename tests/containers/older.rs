@@ -2,8 +2,8 @@
 //!
 //! They run with `ci/run --full shipped`, which builds everything for old machines and names it in `GPUCAP_ARTIFACTS`.
 
-use crate::capped::caps;
 use crate::container::Container;
+use crate::enforced::is_enforced;
 use crate::image::{Image, add_nvidia_smi_alone};
 use crate::runtime::Runtime;
 use crate::{expect, trials_of};
@@ -26,7 +26,7 @@ fn debian_11(runtime: Runtime) -> Result {
         let library = container.root().join(place).join("x86_64-linux-gnu/libgcc_s.so.1");
         expect(!library.exists(), || format!("{} is there", library.display()))?;
     }
-    caps(&container)
+    is_enforced(&container)
 }
 
 fn no_gpu(runtime: Runtime) -> Result {

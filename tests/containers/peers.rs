@@ -3,8 +3,8 @@
 //! They do not trust each other, so the point is what none of them can do: change another's page, learn whose it is, or keep
 //! another from starting. And no page is ever the reason why a container does not start.
 
-use crate::capped::{begin, is_limited};
 use crate::container::{Container, json};
+use crate::enforced::{begin, is_limited};
 use crate::image::{Image, add};
 use crate::kept::FILLER;
 use crate::node::Node;

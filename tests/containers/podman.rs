@@ -3,10 +3,10 @@
 //! It has a directory of hooks for all containers; its runtime is its own choice unless the test says another. The
 //! container's root is a directory of the test: no image is needed.
 
-use crate::capped::{begin, is_limited};
 use crate::cgroups::Cgroups;
 use crate::container::unique;
 use crate::enclosure::{Enclosure, Userland};
+use crate::enforced::{begin, is_limited};
 use crate::image::Image;
 use crate::{SUCCESS, expect, trials_of_releases};
 use gpucap_tests::{Build, Result, Run, Scratch, Stop};
@@ -18,9 +18,9 @@ pub(crate) fn trials() -> Vec<Trial> {
     trials_of_releases(
         "podman",
         &[
-            ("a container is limited, and what is executed in it", capped),
+            ("a container is limited, and what is executed in it", limited),
             ("a refusal is what the user sees", refused),
-            ("a slice as a CDI device caps, whatever the user's variable says", device),
+            ("a slice as a CDI device limits, whatever the user's variable says", device),
             ("a user's own container is limited, too", rootless),
             ("hooks that it reads elsewhere are put there, or nowhere", elsewhere),
             ("what was configured can be taken out again", undone),
@@ -120,7 +120,7 @@ impl Podman {
     }
 
     /// Fails unless the actor is limited, as first process and executed later.
-    fn caps(&self, limit: &str, options: &[&str]) -> Result {
+    fn limits_to(&self, limit: &str, options: &[&str]) -> Result {
         let mut first = begin(&self.run(&[], limit, &[options, &["/actor"]].concat())?)?;
         is_limited(&mut first)?;
         let mut later = begin(&self.command(&["exec", "-i", "test", "/actor"])?)?;
@@ -130,8 +130,8 @@ impl Podman {
     }
 }
 
-fn capped(userland: Userland) -> Result {
-    Podman::configured(userland)?.caps("1Gi", &[])
+fn limited(userland: Userland) -> Result {
+    Podman::configured(userland)?.limits_to("1Gi", &[])
 }
 
 fn refused(userland: Userland) -> Result {
@@ -150,7 +150,7 @@ fn device(userland: Userland) -> Result {
     let podman = Podman::new(userland)?;
     let slice = ["cdi", "generate", "own", "--mem", "1Gi", "--cores", "30"];
     podman.gpucap(&[&slice[..], &["--output", "/var/run/cdi"]].concat())?;
-    podman.caps("64Gi", &["--device", "gpucap/slice=own"])?;
+    podman.limits_to("64Gi", &["--device", "gpucap/slice=own"])?;
     let mut first =
         podman.run(&[], "64Gi", &["--device", "gpucap/slice=own", "/actor"])?.start()?;
     first.expect(&[("init", SUCCESS)])?;
@@ -212,7 +212,7 @@ fn elsewhere(userland: Userland) -> Result {
     let seen = podman.run(&[], "abc", &["env"])?.output()?.success()?;
     expect(seen.stdout.contains("GPU_MEM_LIMIT=abc\n"), || seen.to_string())?;
     podman.gpucap(&["configure", "podman", "--file", "/etc/own/gpucap.json"])?;
-    podman.caps("1Gi", &[])
+    podman.limits_to("1Gi", &[])
 }
 
 fn undone(userland: Userland) -> Result {

@@ -3,10 +3,10 @@
 //! Which engine answers, and how it was told of us, is the business of [`crate::cri`] and [`crate::crio`]. A pod has
 //! the network and the processes of its node unless a test says otherwise, so no plugin for networks is asked for.
 
-use crate::capped::{ASKS, answers_of_a_slice};
 use crate::cgroups::Cgroups;
 use crate::container::unique;
 use crate::enclosure::{Daemon, Enclosure};
+use crate::enforced::{ASKS, answers_of_a_slice};
 use crate::expect;
 use crate::image::{Image, add_nvidia_smi, archive};
 use gpucap_tests::{Actor, Driver, Result, Scratch, Stop, World, fetched, project};
@@ -103,7 +103,7 @@ impl Node {
     }
 
     /// A pod of this class that has users of its own is limited.
-    pub(crate) fn caps_own_users(&self, class: &str) -> Result {
+    pub(crate) fn limits_own_users(&self, class: &str) -> Result {
         let users = json!([{"host_id": 100_000, "container_id": 0, "length": 65536}]);
         let users = json!({"mode": 0, "uids": users, "gids": users});
         let namespaces = json!({"pid": CONTAINER, "userns_options": users});
@@ -184,7 +184,7 @@ impl Pod<'_> {
     }
 
     /// Fails unless the first process of this container said [`ASKS`], and was answered as in a slice.
-    pub(crate) fn first_was_capped(&self, name: &str) -> Result {
+    pub(crate) fn first_was_limited(&self, name: &str) -> Result {
         let log = self.node.enclosure.path(&format!("/var/log/{name}.log"));
         let log = fs::read_to_string(log)?;
         let said: Vec<_> = log.lines().filter_map(|line| line.split(" stdout F ").nth(1)).collect();

@@ -1,7 +1,7 @@
 //! A container that asked for a slice and cannot be held to it: it prints nothing and leaves nothing.
 
-use crate::capped::caps;
 use crate::container::Container;
+use crate::enforced::is_enforced;
 use crate::image::Image;
 use crate::runtime::Runtime;
 use crate::{expect, trials_of};
@@ -147,7 +147,7 @@ fn killed(runtime: Runtime) -> Result {
         expect(output.stdout.is_empty(), || format!("{step}: it printed: {output}"))?;
         // What it left does not keep the container from starting next time.
         let hook = container.hook("createRuntime", &[])?;
-        caps(&container.with(|config| config["hooks"]["createRuntime"] = json!([hook])))?;
+        is_enforced(&container.with(|config| config["hooks"]["createRuntime"] = json!([hook])))?;
     }
     Ok(())
 }
@@ -171,10 +171,10 @@ fn old_kernel(runtime: Runtime) -> Result {
     let hook = container.hook("createRuntime", &words)?;
     // The second time it finds its own work.
     let container = container.with(|config| config["hooks"]["createRuntime"] = json!([hook, hook]));
-    caps(&container)?;
+    is_enforced(&container)?;
     expect(container.log().contains("was limited already"), || container.log())?;
     let read_only = container.with(|config| config["root"]["readonly"] = json!(true));
-    caps(&read_only)
+    is_enforced(&read_only)
 }
 
 fn no_programs(runtime: Runtime) -> Result {
@@ -190,7 +190,9 @@ fn no_programs(runtime: Runtime) -> Result {
     );
     let lib = lib.display();
     let mount = format!("mount --bind '{lib}' '{lib}'; mount -o remount,bind,noexec '{lib}'");
-    caps(&container.with(|config| config["hooks"]["createRuntime"] = json!([hook])).prepare(mount))
+    is_enforced(
+        &container.with(|config| config["hooks"]["createRuntime"] = json!([hook])).prepare(mount),
+    )
 }
 
 fn preloaded_image(runtime: Runtime) -> Result {
@@ -200,7 +202,7 @@ fn preloaded_image(runtime: Runtime) -> Result {
     let library = Program::library("witness").flags(&[flag]).build()?;
     fs::copy(library, container.root().join("evil.so"))?;
     let container = container.env("LD_PRELOAD=./evil.so");
-    caps(&container)?;
+    is_enforced(&container)?;
     let loaded = fs::read_to_string(&witness).unwrap_or_default();
     expect(loaded.is_empty(), || format!("on the host it was loaded into {loaded}"))
 }

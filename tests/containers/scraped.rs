@@ -4,8 +4,8 @@
 //! `ci/clients prometheus` fetches the server; without it the tests are skipped aloud. What `promtool` finds without a
 //! server is in `tests/deploy`.
 
-use crate::capped::begin;
 use crate::container::Container;
+use crate::enforced::begin;
 use crate::image::add;
 use crate::runtime::Runtime;
 use crate::{expect, trials_of};

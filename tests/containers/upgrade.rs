@@ -3,9 +3,9 @@
 //! The versions are the same files under other numbers, put on the machine by `install.sh`; the hook is called by the
 //! path that engines are told of, behind the link `current`.
 
-use crate::capped::{begin, is_limited};
 use crate::container::Container;
 use crate::earlier::changed;
+use crate::enforced::{begin, is_limited};
 use crate::runtime::Runtime;
 use crate::{GIB, expect, trials_of};
 use gpucap_tests::{Actor, Build, Result, Scratch, Stop, project};

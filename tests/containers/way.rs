@@ -1,7 +1,7 @@
 //! The way to the preload list: for every user of the container, and any other user of a volume of it, it stays.
 
-use crate::capped::{begin, caps};
 use crate::container::Container;
+use crate::enforced::{begin, is_enforced};
 use crate::image::add;
 use crate::peers::shell;
 use crate::refused::refuses;
@@ -78,7 +78,7 @@ fn of_others(runtime: Runtime) -> Result {
     let container = Container::new(runtime)?.with_users_of_its_own();
     chown(container.root(), Some(100_000), Some(100_000))?;
     chown(container.root().join("etc"), Some(100_000), Some(100_000))?;
-    caps(&container)
+    is_enforced(&container)
 }
 
 fn access_list(runtime: Runtime) -> Result {
@@ -110,7 +110,7 @@ fn denying(user: u32) -> Vec<u8> {
 fn writable_etc(runtime: Runtime) -> Result {
     let container = Container::new(runtime)?;
     set_mode(&container.root().join("etc"), 0o777)?;
-    caps(&container)
+    is_enforced(&container)
 }
 
 fn volume_at_etc(runtime: Runtime) -> Result {
@@ -186,7 +186,7 @@ fn masked(runtime: Runtime) -> Result {
     }
     let container = Container::new(runtime)?
         .with(|config| config["linux"]["maskedPaths"] = json!(["/proc/kcore"]));
-    caps(&container)
+    is_enforced(&container)
 }
 
 /// What the profile does in truth, and what the hook takes it to do.

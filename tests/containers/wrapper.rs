@@ -1,7 +1,7 @@
 //! `gpucap runtime` before a runtime: the bundle has no hook, and the container is limited all the same.
 
-use crate::capped::{begin, caps, is_limited};
 use crate::container::{Container, json};
+use crate::enforced::{begin, is_enforced, is_limited};
 use crate::runtime::Runtime;
 use crate::{expect, trials_of};
 use gpucap_tests::Result;
@@ -11,7 +11,7 @@ use std::fs;
 
 pub(crate) fn trials() -> Vec<Trial> {
     trials_of(&[
-        ("the wrapper caps a container without a hook", capped),
+        ("the wrapper limits a container without a hook", limited),
         ("the wrapper shows the limit to the first process", shown),
         ("the wrapper shows the limit to a program that joins", joined),
         ("the wrapper leaves one alone that did not ask", not_asked),
@@ -19,9 +19,9 @@ pub(crate) fn trials() -> Vec<Trial> {
     ])
 }
 
-fn capped(runtime: Runtime) -> Result {
+fn limited(runtime: Runtime) -> Result {
     let container = Container::new(runtime)?.through_gpucap()?;
-    caps(&container)?;
+    is_enforced(&container)?;
     expect(container.records() == 0, || "a record of one that is over".into())
 }
 

@@ -130,7 +130,7 @@ impl World {
     ///
     /// # Errors
     /// If the shim cannot be built.
-    pub fn capped(driver: Driver) -> Result<Self> {
+    pub fn with_shim(driver: Driver) -> Result<Self> {
         let shim = Some(Build::shipped()?.shim()?);
         Ok(Self { driver, shim, omitted: String::new() })
     }
@@ -139,7 +139,7 @@ impl World {
     ///
     /// # Errors
     /// If the shim cannot be built.
-    pub fn capped_without(driver: Driver, parts: &[&str]) -> Result<Self> {
+    pub fn with_shim_lacking(driver: Driver, parts: &[&str]) -> Result<Self> {
         let shim = Some(Build::with_removable_triggers()?.shim()?);
         Ok(Self { driver, shim, omitted: parts.join(",") })
     }

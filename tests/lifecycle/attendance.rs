@@ -2,7 +2,7 @@
 //! It is there as long as one of them is, and says nothing of a child that has not begun; without it all holds as well.
 
 use crate::surroundings::mounted;
-use crate::{CAP, MIB, OUT_OF_MEMORY, SUCCESS, all_is_back, begin, capped, take};
+use crate::{LIMIT, MIB, OUT_OF_MEMORY, SUCCESS, all_is_back, begin, limited, take};
 use gpucap_tests::{Actor, Machine, Result, Run, Stop, trial};
 use libtest_mimic::Trial;
 use std::ffi::OsStr;
@@ -44,7 +44,7 @@ fn expect(run: &Run, expected: Option<u64>) -> Result {
 
 fn counted() -> Result {
     Machine::not_emulated(NO_SEGMENT)?;
-    let run = capped()?;
+    let run = limited()?;
     let mut first = begin(&run)?;
     expect(&run, Some(1))?;
     let mut second = begin(&run)?;
@@ -60,31 +60,31 @@ fn counted() -> Result {
 }
 
 fn replaced() -> Result {
-    let run = capped()?;
+    let run = limited()?;
     let mut first = begin(&run)?;
     for _ in 0..16 {
         let mut second = begin(&run)?;
-        second.expect(&[(&take(CAP / MIB), SUCCESS)])?;
+        second.expect(&[(&take(LIMIT / MIB), SUCCESS)])?;
         first.expect(&[("alloc b 1", OUT_OF_MEMORY)])?;
         second.kill()?;
         let third = begin(&run)?;
-        first.expect(&[(&take(CAP / MIB), SUCCESS), ("free a", SUCCESS)])?;
+        first.expect(&[(&take(LIMIT / MIB), SUCCESS), ("free a", SUCCESS)])?;
         drop(third);
     }
     Ok(())
 }
 
 fn shown() -> Result {
-    let run = capped()?;
+    let run = limited()?;
     let (mut first, mut second) = (begin(&run)?, begin(&run)?);
-    second.expect(&[(&take(CAP / MIB), SUCCESS)])?;
+    second.expect(&[(&take(LIMIT / MIB), SUCCESS)])?;
     while first.call("info z")?.extra != 0 {} // asked not long ago, so that the next answer need not look
     second.kill()?;
     let killed = Instant::now();
     // The answer that the last question before the end of that second had, which may be late.
     loop {
         let asked = killed.elapsed();
-        if first.call("info z")?.extra == CAP {
+        if first.call("info z")?.extra == LIMIT {
             return Ok(());
         }
         if asked.as_secs() >= 1 {
@@ -94,27 +94,27 @@ fn shown() -> Result {
 }
 
 fn other_namespace() -> Result {
-    let run = capped()?;
+    let run = limited()?;
     mounted(run.clone(), "")?.output()?; // skips where no namespace can be had
     let apart = run.clone().through(&["unshare", "--ipc"].map(OsStr::new));
     let mut near = begin(&run)?;
     let there = |run: &Run| -> Result<Actor> {
         let mut actor = begin(run)?;
-        actor.expect(&[(&take(CAP / MIB), SUCCESS)])?;
+        actor.expect(&[(&take(LIMIT / MIB), SUCCESS)])?;
         Ok(actor)
     };
     for run in [&apart, &run, &apart] {
         let mut other = there(run)?;
         near.expect(&[("alloc b 1", OUT_OF_MEMORY)])?;
         other.kill()?;
-        near.expect(&[(&take(CAP / MIB), SUCCESS), ("free a", SUCCESS)])?;
+        near.expect(&[(&take(LIMIT / MIB), SUCCESS), ("free a", SUCCESS)])?;
     }
     Ok(())
 }
 
 fn foreign() -> Result {
     Machine::not_emulated(NO_SEGMENT)?;
-    let run = capped()?;
+    let run = limited()?;
     drop(begin(&run)?);
     // SAFETY: no memory is involved.
     let id = unsafe { libc::shmget(libc::IPC_PRIVATE, 1, libc::IPC_CREAT | 0o600) };
@@ -131,5 +131,5 @@ fn foreign() -> Result {
         return Err(Stop::fail("a foreign segment was joined"));
     }
     expect(&run, Some(1))?;
-    actor.expect(&[(&take(CAP / MIB), SUCCESS), ("alloc b 1", OUT_OF_MEMORY)])
+    actor.expect(&[(&take(LIMIT / MIB), SUCCESS), ("alloc b 1", OUT_OF_MEMORY)])
 }

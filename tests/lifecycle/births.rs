@@ -1,7 +1,7 @@
 //! How a process comes to be: whatever the way, it has charges of its own, and its parent keeps what it holds.
 
 use crate::{
-    CAP, MIB, NO_ROBUST_LOCK, OUT_OF_MEMORY, SUCCESS, all_is_back, begin, capped, free_contexts,
+    LIMIT, MIB, NO_ROBUST_LOCK, OUT_OF_MEMORY, SUCCESS, all_is_back, begin, free_contexts, limited,
     take,
 };
 use gpucap_tests::{Driver, Machine, Program, Result, Run, Stop, World, trial};
@@ -26,11 +26,11 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 fn program(name: &'static str) -> Result<Run> {
-    Ok(free_contexts(World::capped(Driver::available())?.run(&Program::new(name).build()?)?))
+    Ok(free_contexts(World::with_shim(Driver::available())?.run(&Program::new(name).build()?)?))
 }
 
 fn spawned(way: &str) -> Result {
-    let (held, left) = (600 * MIB, CAP - 600 * MIB);
+    let (held, left) = (600 * MIB, LIMIT - 600 * MIB);
     let run = program("spawner")?.arg(way).arg(held.to_string()).arg(left.to_string());
     let output = run.output()?.success()?;
     for (key, expected) in [
@@ -51,8 +51,8 @@ fn children(from: &str, count: u32) -> Result<Run> {
     if Driver::available() == Driver::Card {
         return Err(Stop::skip("thousands of processes take minutes on a card"));
     }
-    let cap = "4Gi"; // as the program knows it
-    let run = program("children")?.env("GPU_MEM_LIMIT", cap).arg(from).arg(count.to_string());
+    let limit = "4Gi"; // as the program knows it
+    let run = program("children")?.env("GPU_MEM_LIMIT", limit).arg(from).arg(count.to_string());
     let output = run.output()?.success()?;
     if output.number("wrong")? == 0 { Ok(run) } else { Err(Stop::fail(output)) }
 }
@@ -64,14 +64,16 @@ fn many_children() -> Result {
 fn busy_children() -> Result {
     Machine::not_emulated(NO_ROBUST_LOCK)?;
     let run = children("busy", 200)?;
-    all_is_back(&run.program(&Program::new("actor").build()?).env("GPU_MEM_LIMIT", CAP.to_string()))
+    all_is_back(
+        &run.program(&Program::new("actor").build()?).env("GPU_MEM_LIMIT", LIMIT.to_string()),
+    )
 }
 
 fn headless() -> Result {
-    let run = capped()?;
+    let run = limited()?;
     let mut other = begin(&run)?;
     let mut process =
-        run.clone().program(&Program::new("headless").build()?).arg(CAP.to_string()).start()?;
+        run.clone().program(&Program::new("headless").build()?).arg(LIMIT.to_string()).start()?;
     if process.line()? != "0" {
         return Err(Stop::fail(process.end()?));
     }
@@ -80,20 +82,20 @@ fn headless() -> Result {
     }
     process.order("")?;
     process.end()?;
-    other.expect(&[(&take(CAP / MIB), SUCCESS)])
+    other.expect(&[(&take(LIMIT / MIB), SUCCESS)])
 }
 
 fn headless_exec() -> Result {
-    let run = capped()?;
+    let run = limited()?;
     let actor = Program::new("actor").build()?;
     let mut other = begin(&run)?;
-    let headless = run.clone().program(&Program::new("headless").build()?).arg(CAP.to_string());
+    let headless = run.clone().program(&Program::new("headless").build()?).arg(LIMIT.to_string());
     let mut process = headless.arg(actor).start()?;
     if process.line()? != "0" {
         return Err(Stop::fail(process.end()?));
     }
     process.order("")?;
     process.expect(&[("init", SUCCESS), ("context 0", SUCCESS)])?;
-    other.expect(&[(&take(CAP / MIB), SUCCESS)])?;
+    other.expect(&[(&take(LIMIT / MIB), SUCCESS)])?;
     process.expect(&[("alloc a 1", OUT_OF_MEMORY)])
 }

@@ -1,6 +1,6 @@
 //! Many processes and threads at once.
 
-use crate::{CAP, NO_ROBUST_LOCK, OUT_OF_MEMORY, SUCCESS, all_is_back, capped, free_contexts};
+use crate::{LIMIT, NO_ROBUST_LOCK, OUT_OF_MEMORY, SUCCESS, all_is_back, free_contexts, limited};
 use gpucap_tests::{Actor, Driver, Machine, Output, Program, Result, Run, Stop, World, trial};
 use libtest_mimic::Trial;
 
@@ -19,7 +19,7 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 fn begin_at_once() -> Result {
-    let run = capped()?;
+    let run = limited()?;
     let mut crowd: Vec<Actor> = (0..32).map(|_| run.start()).collect::<Result<_>>()?;
     for actor in &mut crowd {
         actor.order("init")?; // none waits for another's answer
@@ -30,7 +30,7 @@ fn begin_at_once() -> Result {
             return Err(Stop::fail(format!("{answer:?}: {}", actor.end()?)));
         }
     }
-    let share = format!("alloc a {}", CAP / 32);
+    let share = format!("alloc a {}", LIMIT / 32);
     for actor in &mut crowd {
         actor.expect(&[("context 0", SUCCESS), (&share, SUCCESS)])?;
     }
@@ -42,13 +42,13 @@ const THREADS: u64 = 4;
 
 /// Processes that begin together.
 fn hammers(rounds: u64, largest: u64) -> Result<(Run, Vec<Actor>)> {
-    let run = World::capped(Driver::available())?.run(&Program::new("hammer").build()?)?;
+    let run = World::with_shim(Driver::available())?.run(&Program::new("hammer").build()?)?;
     let held = run.directory().join("held");
     let run = free_contexts(run)
         .arg(THREADS.to_string())
         .arg(rounds.to_string())
         .arg(largest.to_string())
-        .arg(CAP.to_string())
+        .arg(LIMIT.to_string())
         .arg(held);
     let mut crowd: Vec<Actor> = (0..PROCESSES).map(|_| run.start()).collect::<Result<_>>()?;
     for actor in &mut crowd {
@@ -67,18 +67,18 @@ fn check(output: Output, refusals: bool) -> Result {
 }
 
 fn never_refused() -> Result {
-    let (_, mut crowd) = hammers(20_000, CAP / PROCESSES / THREADS)?;
+    let (_, mut crowd) = hammers(20_000, LIMIT / PROCESSES / THREADS)?;
     crowd.iter_mut().try_for_each(|actor| check(actor.end()?, false))
 }
 
 fn never_exceeded() -> Result {
-    let (_, mut crowd) = hammers(20_000, CAP)?;
+    let (_, mut crowd) = hammers(20_000, LIMIT)?;
     crowd.iter_mut().try_for_each(|actor| check(actor.end()?, true))
 }
 
 fn deaths_between() -> Result {
     Machine::not_emulated(NO_ROBUST_LOCK)?;
-    let (hammering, mut crowd) = hammers(u64::MAX, CAP / 4)?;
+    let (hammering, mut crowd) = hammers(u64::MAX, LIMIT / 4)?;
     for death in 0..20 {
         for (place, actor) in crowd.iter_mut().enumerate() {
             // Each dies after another amount of work.
@@ -89,14 +89,14 @@ fn deaths_between() -> Result {
             *actor = hammering.start()?;
             actor.order("begin")?;
         }
-        if hammering.bytes_in_use()? > CAP {
+        if hammering.bytes_in_use()? > LIMIT {
             return Err(Stop::fail("more than the limit is in use"));
         }
     }
     for actor in &mut crowd {
         actor.kill()?;
     }
-    if hammering.peak()? > CAP {
+    if hammering.peak()? > LIMIT {
         return Err(Stop::fail(format!("{} bytes were in use", hammering.peak()?)));
     }
     all_is_back(&hammering.program(&Program::new("actor").build()?))
@@ -106,14 +106,14 @@ fn storm() -> Result {
     const THREADS: u64 = 16;
     const PRICE: u64 = 16 << 20;
     const CHUNKS: u64 = 3000;
-    let chunk = (CAP - PROCESSES * PRICE) / CHUNKS;
+    let chunk = (LIMIT - PROCESSES * PRICE) / CHUNKS;
     // The price is such that nothing is left over.
-    let price = (CAP - chunk * CHUNKS) / PROCESSES;
-    let run = World::capped(Driver::available())?.run(&Program::new("storm").build()?)?;
+    let price = (LIMIT - chunk * CHUNKS) / PROCESSES;
+    let run = World::with_shim(Driver::available())?.run(&Program::new("storm").build()?)?;
     let run = free_contexts(run).env("GPUCAP_CONTEXT_MEM", price.to_string());
     let run = run.arg(THREADS.to_string()).arg(chunk.to_string());
-    let cap = chunk * CHUNKS + price * PROCESSES;
-    let run = run.env("GPU_MEM_LIMIT", cap.to_string());
+    let limit = chunk * CHUNKS + price * PROCESSES;
+    let run = run.env("GPU_MEM_LIMIT", limit.to_string());
     let mut crowd: Vec<Actor> = (0..PROCESSES).map(|_| run.start()).collect::<Result<_>>()?;
     for actor in &mut crowd {
         if actor.answer("begin")?.code != 0 {
@@ -138,25 +138,25 @@ fn storm() -> Result {
     let kept = Driver::available().pool_unit()?.div_ceil(chunk) - 1;
     let (in_use, peak) = (run.bytes_in_use()?, run.peak()?);
     let filled = if kept == 0 {
-        granted == CHUNKS && in_use == cap && peak == cap
+        granted == CHUNKS && in_use == limit && peak == limit
     } else {
         let fits = CHUNKS - kept * PROCESSES..=CHUNKS;
         // A unit that a pool took for its last request is back when that is refused; until then it was held.
-        fits.contains(&granted) && (cap - chunk + 1..=cap).contains(&peak) && in_use <= peak
+        fits.contains(&granted) && (limit - chunk + 1..=limit).contains(&peak) && in_use <= peak
     };
     if filled {
         return Ok(());
     }
-    Err(Stop::fail(format!("{granted} of {CHUNKS}, in use {in_use}, peak {peak}, {cap}")))
+    Err(Stop::fail(format!("{granted} of {CHUNKS}, in use {in_use}, peak {peak}, {limit}")))
 }
 
 fn pools_keep() -> Result {
     Machine::not_emulated(NO_ROBUST_LOCK)?;
-    let run = World::capped(Driver::available())?.run(&Program::new("keepers").build()?)?;
+    let run = World::with_shim(Driver::available())?.run(&Program::new("keepers").build()?)?;
     // The card has as much as the limit, so a call that passes the shim and does not fit fails there.
-    let run = free_contexts(run).env("STUB_GPU_MEM", CAP.to_string());
+    let run = free_contexts(run).env("STUB_GPU_MEM", LIMIT.to_string());
     let trace = run.directory().join("trace");
-    let run = run.env("STUB_GPU_TRACE", &trace).arg("5000").arg((CAP / 3).to_string());
+    let run = run.env("STUB_GPU_TRACE", &trace).arg("5000").arg((LIMIT / 3).to_string());
     let mut crowd: Vec<Actor> = (0..PROCESSES).map(|_| run.start()).collect::<Result<_>>()?;
     let (mut plain, mut pooled, mut refused) = (0, 0, 0);
     for actor in &mut crowd {

@@ -1,7 +1,7 @@
 //! How a process can end, be replaced or multiply.
 
 use crate::{
-    CAP, MIB, NO_ROBUST_LOCK, OUT_OF_MEMORY, SUCCESS, all_is_back, begin, capped, free_contexts,
+    LIMIT, MIB, NO_ROBUST_LOCK, OUT_OF_MEMORY, SUCCESS, all_is_back, begin, free_contexts, limited,
     take,
 };
 use gpucap_tests::{Actor, Driver, Machine, Program, Result, Run, Stop, World, trial};
@@ -20,12 +20,12 @@ pub(crate) fn trials() -> Vec<Trial> {
         .into_iter()
         .map(|(way, end)| {
             trial(format!("what a process held is back when it {way}"), move || {
-                let run = capped()?;
+                let run = limited()?;
                 let (mut first, mut second) = (begin(&run)?, begin(&run)?);
-                first.expect(&[(&take(CAP / MIB), SUCCESS)])?;
+                first.expect(&[(&take(LIMIT / MIB), SUCCESS)])?;
                 second.expect(&[("alloc a 1", OUT_OF_MEMORY)])?;
                 end(&mut first)?;
-                second.expect(&[(&take(CAP / MIB), SUCCESS)])
+                second.expect(&[(&take(LIMIT / MIB), SUCCESS)])
             })
         })
         .collect();
@@ -59,7 +59,7 @@ fn ends(actor: &mut Actor, order: &str) -> Result {
 }
 
 fn shared() -> Result {
-    let run = capped()?;
+    let run = limited()?;
     let (mut first, mut second) = (begin(&run)?, begin(&run)?);
     first.expect(&[(&take(600), SUCCESS)])?;
     second.expect(&[(&take(600), OUT_OF_MEMORY), (&take(424), SUCCESS)])?;
@@ -68,45 +68,48 @@ fn shared() -> Result {
 }
 
 fn larger_limit() -> Result {
-    let run = capped()?;
+    let run = limited()?;
     let mut first = begin(&run)?;
-    first.expect(&[(&take(CAP / MIB), SUCCESS)])?;
-    let mut second = begin(&run.env("GPU_MEM_LIMIT", (2 * CAP).to_string()))?;
-    second.expect(&[(&format!("alloc a {}", CAP + 1), OUT_OF_MEMORY), (&take(CAP / MIB), SUCCESS)])
+    first.expect(&[(&take(LIMIT / MIB), SUCCESS)])?;
+    let mut second = begin(&run.env("GPU_MEM_LIMIT", (2 * LIMIT).to_string()))?;
+    second.expect(&[
+        (&format!("alloc a {}", LIMIT + 1), OUT_OF_MEMORY),
+        (&take(LIMIT / MIB), SUCCESS),
+    ])
 }
 
 fn execs() -> Result {
-    let mut actor = begin(&capped()?)?;
-    actor.expect(&[(&take(CAP / MIB), SUCCESS)])?;
+    let mut actor = begin(&limited()?)?;
+    actor.expect(&[(&take(LIMIT / MIB), SUCCESS)])?;
     actor.order("exec")?;
     actor.expect(&[
         ("init", SUCCESS),
         ("context 0", SUCCESS),
-        (&take(CAP / MIB), SUCCESS),
+        (&take(LIMIT / MIB), SUCCESS),
         ("alloc b 1", OUT_OF_MEMORY),
     ])
 }
 
 fn execs_idle() -> Result {
-    let run = capped()?;
+    let run = limited()?;
     let mut other = begin(&run)?;
     let mut actor = begin(&run)?;
-    actor.expect(&[(&take(CAP / MIB), SUCCESS)])?;
+    actor.expect(&[(&take(LIMIT / MIB), SUCCESS)])?;
     actor.order("exec")?;
     actor.call("nothing")?; // it is the new program that answers
-    other.expect(&[(&take(CAP / MIB), SUCCESS)])?;
+    other.expect(&[(&take(LIMIT / MIB), SUCCESS)])?;
     actor.call("nothing").map(drop)
 }
 
 fn zombie() -> Result {
-    let run = capped()?;
+    let run = limited()?;
     let mut parent = run.start()?;
     // The parent has not touched the driver, so the child can.
     parent.expect(&[
         ("fork-zombie", 0),
         ("init", SUCCESS),
         ("context 0", SUCCESS),
-        (&take(CAP / MIB), SUCCESS),
+        (&take(LIMIT / MIB), SUCCESS),
     ])?;
     parent.order("vanish 0")?;
     parent.answer("fork-zombie")?; // now the parent speaks, and its child is a zombie
@@ -115,7 +118,7 @@ fn zombie() -> Result {
 
 /// A parent holds 600 MiB; its forked child does this and dies; the parent must hold what it held.
 fn with_child(orders: &[&str]) -> Result {
-    let run = capped()?;
+    let run = limited()?;
     let mut parent = begin(&run)?;
     parent.expect(&[(&take(600), SUCCESS), ("fork", 0)])?;
     for order in orders {
@@ -128,7 +131,7 @@ fn with_child(orders: &[&str]) -> Result {
     }
     let mut other = begin(&run)?;
     other.expect(&[(&take(425), OUT_OF_MEMORY), (&take(424), SUCCESS), ("free a", SUCCESS)])?;
-    parent.expect(&[("free a", SUCCESS), (&take(CAP / MIB), SUCCESS)])
+    parent.expect(&[("free a", SUCCESS), (&take(LIMIT / MIB), SUCCESS)])
 }
 
 fn child_dies() -> Result {
@@ -140,31 +143,31 @@ fn child_frees() -> Result {
 }
 
 fn child_begins() -> Result {
-    let run = capped()?;
+    let run = limited()?;
     let mut parent = run.start()?;
     parent.expect(&[
         ("fork", 0),
         ("init", SUCCESS),
         ("context 0", SUCCESS),
-        (&take(CAP / MIB), SUCCESS),
+        (&take(LIMIT / MIB), SUCCESS),
         ("alloc b 1", OUT_OF_MEMORY),
     ])?;
     let mut other = begin(&run)?;
     other.expect(&[("alloc a 1", OUT_OF_MEMORY)])?;
     parent.order("vanish 0")?;
     parent.answer("fork")?;
-    other.expect(&[(&take(CAP / MIB), SUCCESS)])
+    other.expect(&[(&take(LIMIT / MIB), SUCCESS)])
 }
 
 fn child_of_a_failure() -> Result {
-    let run = capped()?;
+    let run = limited()?;
     let mut parent = run.clone().env("STUB_GPU_FAIL", "cuInit:100@1").start()?;
     parent.expect(&[
         ("init", 100),
         ("fork", 0),
         ("init", SUCCESS),
         ("context 0", SUCCESS),
-        (&take(CAP / MIB), SUCCESS),
+        (&take(LIMIT / MIB), SUCCESS),
         ("alloc b 1", OUT_OF_MEMORY),
     ])?;
     parent.order("vanish 7")?;
@@ -173,19 +176,19 @@ fn child_of_a_failure() -> Result {
 }
 
 fn stopped() -> Result {
-    let run = capped()?;
+    let run = limited()?;
     let (mut first, mut second) = (begin(&run)?, begin(&run)?);
     first.expect(&[(&take(500), SUCCESS)])?;
     first.signal(libc::SIGSTOP)?;
     second.expect(&[(&take(525), OUT_OF_MEMORY), (&take(524), SUCCESS)])?;
     second.expect(&[("free a", SUCCESS)])?;
     first.signal(libc::SIGCONT)?;
-    first.expect(&[("free a", SUCCESS), (&take(CAP / MIB), SUCCESS)])
+    first.expect(&[("free a", SUCCESS), (&take(LIMIT / MIB), SUCCESS)])
 }
 
 fn many_deaths() -> Result {
     Machine::not_emulated(NO_ROBUST_LOCK)?;
-    let run = capped()?;
+    let run = limited()?;
     let deaths = match Driver::available() {
         Driver::Card => 20,
         _ if cfg!(debug_assertions) => 100,
@@ -193,14 +196,14 @@ fn many_deaths() -> Result {
     };
     for _ in 0..deaths {
         let mut actor = begin(&run)?;
-        actor.expect(&[(&take(CAP / MIB), SUCCESS)])?;
+        actor.expect(&[(&take(LIMIT / MIB), SUCCESS)])?;
         actor.kill()?;
     }
     all_is_back(&run)
 }
 
 fn last_words() -> Result {
-    let world = World::capped(Driver::available())?;
+    let world = World::with_shim(Driver::available())?;
     let run: Run = free_contexts(world.run(&Program::new("last_words").build()?)?);
     let output = run.output()?.success()?;
     for place in ["free0", "free1", "free2"] {
@@ -213,7 +216,7 @@ fn last_words() -> Result {
 
 fn leaving(way: &str) -> Result {
     Machine::not_emulated(NO_ROBUST_LOCK)?;
-    let world = World::capped(Driver::available())?;
+    let world = World::with_shim(Driver::available())?;
     let run = free_contexts(world.run(&Program::new("leaving").build()?)?).arg(way);
     for _ in 0..10 {
         let output = run.output()?;

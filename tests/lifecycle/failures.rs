@@ -8,7 +8,7 @@
 //! `GPUCAP_TEST_POSITIONS` says how many calls of each function fail, in the orders of three seeds instead of one; `all`:
 //! each of them.
 
-use crate::{CAP, OUT_OF_MEMORY};
+use crate::{LIMIT, OUT_OF_MEMORY};
 use gpucap_tests::{Driver, Output, Program, Result, Run, Stop, World, trial};
 use libtest_mimic::Trial;
 use std::collections::BTreeMap;
@@ -110,15 +110,15 @@ struct Call {
 }
 
 fn program(seed: u64, setting: &Setting) -> Result<Run> {
-    let run = World::capped(Driver::available())?.run(&Program::new("sequence").build()?)?;
+    let run = World::with_shim(Driver::available())?.run(&Program::new("sequence").build()?)?;
     let directory = run.directory().to_path_buf();
-    let run = [seed, CALLS, CAP].iter().fold(run, |run, word| run.arg(word.to_string()));
+    let run = [seed, CALLS, LIMIT].iter().fold(run, |run, word| run.arg(word.to_string()));
     let run = run
         .arg(directory.join("ledger"))
         .arg(&directory)
         .time_limit(Duration::from_secs(60))
         .env("STUB_GPU_TRACE", directory.join("trace"))
-        .env("GPU_MEM_LIMIT", CAP.to_string())
+        .env("GPU_MEM_LIMIT", LIMIT.to_string())
         .env("GPUCAP_CONTEXT_MEM", PRICE)
         .env("STUB_GPU_CONTEXT_MEM", PRICE);
     Ok(setting.stub.iter().fold(run, |run, (name, value)| run.env(name, value)))
@@ -204,7 +204,7 @@ fn judge(output: &Output, beyond: u64) -> Result {
     let [peak, short, left, held] =
         ["peak", "short", "left", "held"].map(|what| output.number(what));
     let (peak, short, left, held) = (peak?, short?, left?, held?);
-    if peak <= CAP + beyond && short <= beyond && left == held {
+    if peak <= LIMIT + beyond && short <= beyond && left == held {
         return Ok(());
     }
     let said = output.stderr.lines().next().unwrap_or_default();

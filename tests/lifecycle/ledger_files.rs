@@ -1,6 +1,6 @@
 //! What the ledger file may be. One that cannot be used means no GPU work: a limit that silently is none is worse.
 
-use crate::{NOT_READY, SUCCESS, begin, capped};
+use crate::{NOT_READY, SUCCESS, begin, limited};
 use gpucap_tests::{Result, Run, Stop, trial};
 use libtest_mimic::Trial;
 use std::fs;
@@ -22,7 +22,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         .into_iter()
         .map(|(what, make)| {
             trial(format!("a ledger that {what} means no GPU work"), move || {
-                let run = capped()?;
+                let run = limited()?;
                 let path = run.directory().join("books/ledger");
                 make(&path)?;
                 refused(&run.env("GPUCAP_LEDGER", &path))
@@ -57,7 +57,7 @@ fn refused(run: &Run) -> Result {
 }
 
 fn private() -> Result {
-    let run = capped()?;
+    let run = limited()?;
     let path = run.directory().join("ledger");
     let _actor = begin(&run)?;
     let mode = fs::metadata(&path)?.permissions().mode() & 0o777;

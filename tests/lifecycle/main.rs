@@ -24,7 +24,7 @@ use gpucap_tests::{Actor, Driver, Result, Run, World, main as harness};
 use std::process::ExitCode;
 
 const MIB: u64 = 1 << 20;
-const CAP: u64 = 1 << 30;
+const LIMIT: u64 = 1 << 30;
 
 const SUCCESS: u64 = 0;
 const INVALID_VALUE: u64 = 1;
@@ -55,12 +55,12 @@ fn main() -> ExitCode {
 }
 
 /// An actor under the limit, with contexts free of charge.
-fn capped() -> Result<Run> {
-    Ok(free_contexts(World::capped(Driver::available())?.actor()?))
+fn limited() -> Result<Run> {
+    Ok(free_contexts(World::with_shim(Driver::available())?.actor()?))
 }
 
 fn free_contexts(run: Run) -> Run {
-    run.env("GPU_MEM_LIMIT", CAP.to_string())
+    run.env("GPU_MEM_LIMIT", LIMIT.to_string())
         .env("GPUCAP_CONTEXT_MEM", "0")
         .env("STUB_GPU_CONTEXT_MEM", "0")
 }
@@ -80,5 +80,9 @@ fn take(mib: u64) -> String {
 /// Fails unless a new process can take the whole limit, and not a byte more.
 fn all_is_back(run: &Run) -> Result {
     let mut actor = begin(run)?;
-    actor.expect(&[(&take(CAP / MIB), SUCCESS), ("alloc b 1", OUT_OF_MEMORY), ("free a", SUCCESS)])
+    actor.expect(&[
+        (&take(LIMIT / MIB), SUCCESS),
+        ("alloc b 1", OUT_OF_MEMORY),
+        ("free a", SUCCESS),
+    ])
 }

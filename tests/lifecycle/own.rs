@@ -1,7 +1,7 @@
 //! What belongs to the program stays as it would be without the shim: descriptors, threads, umask, signals, errno,
 //! what it prints and what stands in its files.
 
-use crate::{CAP, begin, capped, free_contexts};
+use crate::{LIMIT, begin, free_contexts, limited};
 use gpucap_tests::{Driver, Output, Program, Result, Run, Stop, World, trial};
 use libtest_mimic::Trial;
 use std::fs;
@@ -29,11 +29,11 @@ fn output(world: &World) -> Result<Output> {
 
 fn unchanged() -> Result {
     let bare = output(&World::bare(Driver::available()))?;
-    let capped = output(&World::capped(Driver::available())?)?;
-    if bare.stdout == capped.stdout && bare.stdout.contains("errno=4242") {
+    let limited = output(&World::with_shim(Driver::available())?)?;
+    if bare.stdout == limited.stdout && bare.stdout.contains("errno=4242") {
         Ok(())
     } else {
-        Err(Stop::fail(format!("without the shim: {bare}with it: {capped}")))
+        Err(Stop::fail(format!("without the shim: {bare}with it: {limited}")))
     }
 }
 
@@ -57,16 +57,17 @@ fn found(file: &[u8], expected: &str) -> Result {
 }
 
 fn closed() -> Result {
-    found(&without_descriptors(capped()?)?, "0 2 0\n")
+    found(&without_descriptors(limited()?)?, "0 2 0\n")
 }
 
 fn closed_broken() -> Result {
-    found(&without_descriptors(capped()?.env("GPU_MEM_LIMIT", "abc"))?, "802 0 0\n")
+    found(&without_descriptors(limited()?.env("GPU_MEM_LIMIT", "abc"))?, "802 0 0\n")
 }
 
 fn nothing_printed() -> Result {
-    for limit in [CAP.to_string(), "abc".into()] {
-        let mut actor = capped()?.env("GPU_MEM_LIMIT", limit).env("GPUCAP_LOG", "debug").start()?;
+    for limit in [LIMIT.to_string(), "abc".into()] {
+        let mut actor =
+            limited()?.env("GPU_MEM_LIMIT", limit).env("GPUCAP_LOG", "debug").start()?;
         for command in ["init", "context 0", "alloc a 2147483648", "nvml d 0"] {
             actor.call(command)?; // anything else on stdout would not be an answer
         }
@@ -79,7 +80,7 @@ fn nothing_printed() -> Result {
 }
 
 fn no_ledger() -> Result {
-    let run = capped()?.program("/bin/true".as_ref());
+    let run = limited()?.program("/bin/true".as_ref());
     let output = run.output()?.success()?;
     if run.directory().join("ledger").exists() || !output.stderr.is_empty() {
         return Err(Stop::fail(output));

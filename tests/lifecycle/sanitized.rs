@@ -4,7 +4,7 @@
 //! sanitizer checks the program alone, whose threads wait and are held back in the shim. Its runtime is inside the program:
 //! as a shared library it wants to be the first that is loaded, before any preload. A compiler without it skips the test.
 
-use crate::{CAP, MIB};
+use crate::{LIMIT, MIB};
 use gpucap_tests::{Compiler, Driver, Machine, Output, Program, Result, Run, Stop, World, trial};
 use libtest_mimic::Trial;
 
@@ -45,8 +45,8 @@ const SANITIZERS: [Sanitizer; 4] = [
 
 /// A program, what it is linked with, and its words, for limits of memory and of time.
 const PROGRAMS: [(&str, &[&str], &[&str]); 4] = [
-    ("sequence", &[], &["7", "200", "CAP", "LEDGER", "DIRECTORY"]),
-    ("hammer", &[], &["4", "400", "400000000", "CAP", "COUNT"]),
+    ("sequence", &[], &["7", "200", "LIMIT", "LEDGER", "DIRECTORY"]),
+    ("hammer", &[], &["4", "400", "400000000", "LIMIT", "COUNT"]),
     ("crew", &["-lcuda"], &["own", "300"]),
     ("crew", &["-lcuda"], &["churn", "300"]),
 ];
@@ -70,10 +70,10 @@ fn silent(
 ) -> Result {
     Machine::not_emulated("a program built for a sanitizer does not start")?;
     let program = Program::new(source).compiler(sanitizer.compiler).flags(sanitizer.flags);
-    let run = World::capped(Driver::Stub)?.run(&program.flags(libraries).build()?)?;
+    let run = World::with_shim(Driver::Stub)?.run(&program.flags(libraries).build()?)?;
     let directory = run.directory().to_path_buf();
     let word = |run: Run, word: &&str| match *word {
-        "CAP" => run.arg(CAP.to_string()),
+        "LIMIT" => run.arg(LIMIT.to_string()),
         "LEDGER" => run.arg(directory.join("ledger")),
         "COUNT" => run.arg(directory.join("count")),
         "DIRECTORY" => run.arg(&directory),
@@ -82,7 +82,7 @@ fn silent(
     let run = words
         .iter()
         .fold(run, word)
-        .env("GPU_MEM_LIMIT", CAP.to_string())
+        .env("GPU_MEM_LIMIT", LIMIT.to_string())
         .env("GPU_CORE_PCT", "50")
         .env("GPUCAP_CONTEXT_MEM", (4 * MIB).to_string())
         .env("STUB_GPU_CONTEXT_MEM", (4 * MIB).to_string())
@@ -104,7 +104,7 @@ fn judge(output: Output, source: &str) -> Result {
         return Err(Stop::fail(output));
     }
     let right = match source {
-        "sequence" => output.number("peak")? <= CAP && output.number("short")? == 0,
+        "sequence" => output.number("peak")? <= LIMIT && output.number("short")? == 0,
         "hammer" => output.number("over")? == 0 && output.number("failed")? == 0,
         _ => output.number("busy")? > 0,
     };

@@ -4,7 +4,7 @@
 //! ledger after each one; the driver keeps the most that it ever had out, so that instants within a call count too.
 //! A seed says the order. Longer: `GPUCAP_TEST_SEEDS`, `GPUCAP_TEST_CALLS` (of each process), `GPUCAP_TEST_KILLS`.
 
-use crate::{CAP, NO_ROBUST_LOCK, all_is_back, begin};
+use crate::{LIMIT, NO_ROBUST_LOCK, all_is_back, begin};
 use gpucap_tests::{Actor, Driver, Machine, Output, Program, Result, Run, Stop, World, trial};
 use libtest_mimic::Trial;
 use std::env;
@@ -34,24 +34,24 @@ fn number(name: &str, usual: u64) -> Result<u64> {
 
 /// Prepares sequences on one card; each is a seed and a number of calls.
 fn sequences() -> Result<impl Fn(u64, u64) -> Run> {
-    let run = World::capped(Driver::available())?.run(&Program::new("sequence").build()?)?;
+    let run = World::with_shim(Driver::available())?.run(&Program::new("sequence").build()?)?;
     let run = run
         .time_limit(Duration::from_secs(600))
-        .env("GPU_MEM_LIMIT", CAP.to_string())
+        .env("GPU_MEM_LIMIT", LIMIT.to_string())
         .env("GPUCAP_CONTEXT_MEM", PRICE)
         .env("STUB_GPU_CONTEXT_MEM", PRICE)
         // Work goes on only while a client waits for it, so that an order is the same each time.
         .env("STUB_GPU_CLOCK", "virtual");
     Ok(move |seed: u64, calls: u64| {
         let (ledger, peers) = (run.directory().join("ledger"), run.directory());
-        let words = [seed, calls, CAP].map(|word| word.to_string());
+        let words = [seed, calls, LIMIT].map(|word| word.to_string());
         words.iter().fold(run.clone(), |run, word| run.arg(word)).arg(ledger).arg(peers)
     })
 }
 
 fn judge(seed: u64, output: Output) -> Result {
     let output = output.success()?;
-    let right = output.number("peak")? <= CAP
+    let right = output.number("peak")? <= LIMIT
         && output.number("short")? == 0
         && output.number("left")? == output.number("held")?
         && output.number("done")? > 0;
@@ -112,7 +112,7 @@ fn killed() -> Result {
     let run = sequence(0, 0).program(&Program::new("actor").build()?);
     let run = run.env("GPUCAP_CONTEXT_MEM", "0").env("STUB_GPU_CONTEXT_MEM", "0");
     let truth = begin(&run)?.call("truth z")?;
-    if truth.extra > CAP {
+    if truth.extra > LIMIT {
         return Err(Stop::fail(format!("the card had {} out", truth.extra)));
     }
     all_is_back(&run)

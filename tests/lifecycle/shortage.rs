@@ -3,7 +3,7 @@
 //! says why.
 
 use crate::surroundings::{after, beside, holds, mounted, one_line};
-use crate::{CAP, MIB, NOT_READY, OUT_OF_MEMORY, SUCCESS, begin, capped, take};
+use crate::{LIMIT, MIB, NOT_READY, OUT_OF_MEMORY, SUCCESS, begin, limited, take};
 use gpucap_tests::{Actor, Result, Run, Stop, trial};
 use libtest_mimic::Trial;
 
@@ -31,7 +31,7 @@ pub(crate) fn trials() -> Vec<Trial> {
 
 /// An actor whose ledger lies where it lies by itself.
 fn by_itself() -> Result<Run> {
-    Ok(capped()?.env("GPUCAP_LEDGER", "").env("GPUCAP_LOG", "error"))
+    Ok(limited()?.env("GPUCAP_LEDGER", "").env("GPUCAP_LOG", "error"))
 }
 
 fn full() -> Result {
@@ -61,7 +61,7 @@ fn fill(run: &Run, first: &Actor) -> Result {
 
 /// The limit holds, or nothing is given and one line says why.
 fn held_or_refused(mut actor: Actor, use_it: &str) -> Result {
-    if actor.call(use_it)?.code == SUCCESS && actor.call(&take(CAP / MIB))?.code == SUCCESS {
+    if actor.call(use_it)?.code == SUCCESS && actor.call(&take(LIMIT / MIB))?.code == SUCCESS {
         return actor.expect(&[("alloc b 1", OUT_OF_MEMORY)]);
     }
     if actor.call("alloc c 1")?.code == SUCCESS {

@@ -2,7 +2,8 @@
 //! there, or no GPU work is done and one line says why; the program is never killed by it.
 
 use crate::{
-    CAP, INVALID_VALUE, MIB, NOT_READY, OUT_OF_MEMORY, SUCCESS, begin, capped, free_contexts, take,
+    INVALID_VALUE, LIMIT, MIB, NOT_READY, OUT_OF_MEMORY, SUCCESS, begin, free_contexts, limited,
+    take,
 };
 use gpucap_tests::{Actor, Driver, Machine, Output, Program, Result, Run, Stop, World, trial};
 use libtest_mimic::Trial;
@@ -82,14 +83,14 @@ pub(crate) fn holds(actor: &mut Actor) -> Result {
     actor.expect(&[
         ("init", SUCCESS),
         ("context 0", SUCCESS),
-        (&format!("alloc a {}", CAP + 1), OUT_OF_MEMORY),
-        (&take(CAP / MIB), SUCCESS),
+        (&format!("alloc a {}", LIMIT + 1), OUT_OF_MEMORY),
+        (&take(LIMIT / MIB), SUCCESS),
         ("alloc b 1", OUT_OF_MEMORY),
     ])
 }
 
 fn starved(when: &str) -> Result<Output> {
-    let run = World::capped(Driver::available())?.run(&Program::new("starved").build()?)?;
+    let run = World::with_shim(Driver::available())?.run(&Program::new("starved").build()?)?;
     let run = free_contexts(run).env("GPUCAP_LOG", "error");
     run.env("GPU_MEM_LIMIT", "4Gi").arg(when).output()?.success()
 }
@@ -127,7 +128,7 @@ fn starved_late() -> Result {
 fn cramped(what: &str) -> Result {
     Machine::not_emulated("a limit of the address space is the emulator's")?;
     let program = Program::new("cramped").flags(&["-lcuda"]).build()?;
-    let run = free_contexts(World::capped(Driver::available())?.run(&program)?);
+    let run = free_contexts(World::with_shim(Driver::available())?.run(&program)?);
     let run = run.env("GPU_MEM_LIMIT", "4Gi").env("GPU_CORE_PCT", "50");
     let output = run.arg(what).output()?.success()?;
     let (answer, after) = (output.number("answer")?, output.number("after")?);
@@ -137,14 +138,14 @@ fn cramped(what: &str) -> Result {
 }
 
 fn small_files() -> Result {
-    let run = capped()?;
+    let run = limited()?;
     // The card itself lies in a file that must be there.
     begin(&run.clone().env("GPUCAP_LEDGER", run.directory().join("other")))?;
     refused(&after(run, "ulimit -f 1"), "ledger")
 }
 
 fn small_files_later() -> Result {
-    let run = capped()?;
+    let run = limited()?;
     begin(&run)?;
     holds(&mut after(run, "ulimit -f 1").start()?)
 }
@@ -152,24 +153,24 @@ fn small_files_later() -> Result {
 fn no_advice() -> Result {
     Machine::not_emulated("there is no seccomp")?;
     let wrapper = Program::new("no_advice").build()?;
-    refused(&capped()?.through(&[wrapper.as_os_str()]), "fork")
+    refused(&limited()?.through(&[wrapper.as_os_str()]), "fork")
 }
 
 fn no_proc() -> Result {
-    holds(&mut mounted(capped()?, "umount -l /proc")?.start()?)
+    holds(&mut mounted(limited()?, "umount -l /proc")?.start()?)
 }
 
 fn no_proc_is_not_dead() -> Result {
-    let run = capped()?;
+    let run = limited()?;
     let mut without = mounted(run.clone(), "umount -l /proc")?.start()?;
     holds(&mut without)?;
     begin(&run)?.expect(&[("alloc a 1", OUT_OF_MEMORY)])?;
     without.expect(&[("free a", SUCCESS)])?;
-    begin(&run)?.expect(&[(&take(CAP / MIB), SUCCESS)])
+    begin(&run)?.expect(&[(&take(LIMIT / MIB), SUCCESS)])
 }
 
 fn other_namespace() -> Result {
-    let run = capped()?;
+    let run = limited()?;
     let words = ["unshare", "--pid", "--fork", "--mount-proc"];
     mounted(run.clone(), "")?.output()?; // skips where no namespace can be had
     let mut inside = run.clone().through(&words.map(OsStr::new)).start()?;
@@ -177,7 +178,7 @@ fn other_namespace() -> Result {
     let mut outside = begin(&run)?;
     outside.expect(&[("alloc a 1", OUT_OF_MEMORY)])?;
     inside.expect(&[("free a", SUCCESS)])?;
-    outside.expect(&[(&take(CAP / MIB), SUCCESS)])?;
+    outside.expect(&[(&take(LIMIT / MIB), SUCCESS)])?;
     inside.expect(&[("alloc a 1", OUT_OF_MEMORY)])
 }
 
@@ -192,35 +193,35 @@ fn foreign_proc(run: &Run) -> Result<(Actor, Run)> {
 }
 
 fn foreign_proc_dead() -> Result {
-    let (_first, inside) = foreign_proc(&capped()?)?;
+    let (_first, inside) = foreign_proc(&limited()?)?;
     // Of this many numbers some belong to a process of the namespace around, and some to none.
     for _ in 0..8 {
         let mut second = begin(&inside)?;
-        second.expect(&[(&take(CAP / MIB), SUCCESS)])?;
+        second.expect(&[(&take(LIMIT / MIB), SUCCESS)])?;
         second.order("vanish 0")?;
         second.end()?;
     }
-    begin(&inside)?.expect(&[(&take(CAP / MIB), SUCCESS)])
+    begin(&inside)?.expect(&[(&take(LIMIT / MIB), SUCCESS)])
 }
 
 fn foreign_proc_alive() -> Result {
-    let (mut first, inside) = foreign_proc(&capped()?)?;
+    let (mut first, inside) = foreign_proc(&limited()?)?;
     first.expect(&[("init", SUCCESS), ("context 0", SUCCESS), (&take(1), SUCCESS)])?;
     let mut second = begin(&inside)?;
-    second.expect(&[(&take(CAP / MIB - 1), SUCCESS)])?;
+    second.expect(&[(&take(LIMIT / MIB - 1), SUCCESS)])?;
     begin(&inside)?.expect(&[("alloc a 1", OUT_OF_MEMORY)])?;
     first.expect(&[("alloc b 1", OUT_OF_MEMORY), ("free a", SUCCESS)])?;
     second.expect(&[("alloc b 1048576", SUCCESS), ("alloc c 1", OUT_OF_MEMORY)])
 }
 
 fn default_ledger() -> Result {
-    let run = capped()?.env("GPUCAP_LEDGER", "");
+    let run = limited()?.env("GPUCAP_LEDGER", "");
     let place = "mount -t tmpfs tmpfs /dev/shm";
     let mut first = mounted(run.clone(), place)?.start()?;
     holds(&mut first)?;
     // Another user's setting or another limit does not lead to another book.
     let second = beside(run.clone().env("GPU_MEM_LIMIT", "2Gi"), &first);
-    begin(&second)?.expect(&[(&take(CAP / MIB), SUCCESS), ("alloc b 1", OUT_OF_MEMORY)])?;
+    begin(&second)?.expect(&[(&take(LIMIT / MIB), SUCCESS), ("alloc b 1", OUT_OF_MEMORY)])?;
     let look = after(run.clone().program("".as_ref()), "set -- stat -c '%a %u' /dev/shm/*");
     let list = beside(look, &first).output()?.success()?;
     let own = format!("600 {}\n", fs::metadata(run.directory())?.uid());
@@ -232,13 +233,13 @@ fn default_ledger() -> Result {
 }
 
 fn no_shared_memory() -> Result {
-    let run = capped()?.env("GPUCAP_LEDGER", "");
+    let run = limited()?.env("GPUCAP_LEDGER", "");
     refused(&mounted(run.clone(), "mount -t tmpfs -o ro tmpfs /dev/shm")?, "/dev/shm/gpucap-")?;
     refused(&mounted(run, "mount -t tmpfs tmpfs /dev")?, "/dev/shm/gpucap-")
 }
 
 fn not_ours() -> Result {
-    let run = capped()?;
+    let run = limited()?;
     begin(&run)?;
     let ledger = run.directory().join("ledger");
     if let Err(why) = chown(&ledger, Some(65534), None) {

@@ -1,6 +1,6 @@
 //! What NVML says of time, and of who uses the card: the container's part of it, where it is limited.
 
-use crate::{CAP, GIB, MIB, SUCCESS, begin, capped};
+use crate::{GIB, LIMIT, MIB, SUCCESS, begin, with_limit};
 use gpucap_tests::{Actor, Driver, Program, Result, Run, Stop, World, trial};
 use libtest_mimic::Trial;
 
@@ -70,7 +70,7 @@ fn answers_while_busy(
 
 /// A container with both limits, a process in it, and an observer.
 fn limited() -> Result<(Run, Actor, Actor)> {
-    let run = capped(&CAP.to_string())?.env("GPU_CORE_PCT", "50");
+    let run = with_limit(&LIMIT.to_string())?.env("GPU_CORE_PCT", "50");
     let mut actor = begin(&run)?;
     actor.expect(&[(&format!("alloc a {MIB}"), SUCCESS)])?;
     let observer = observer(&run)?.start()?;
@@ -89,7 +89,7 @@ fn rates() -> Result {
 }
 
 fn rates_of_the_card() -> Result {
-    let run = capped(&CAP.to_string())?;
+    let run = with_limit(&LIMIT.to_string())?;
     let actor = begin(&run)?;
     let mut observer = observer(&run)?.start()?;
     let found = answers_while_busy(&run, actor.pid(), [300, 300], &mut observer, "rates")?;
@@ -198,7 +198,7 @@ fn worked() -> Result {
 }
 
 fn memory_only() -> Result {
-    let run = capped(&CAP.to_string())?;
+    let run = with_limit(&LIMIT.to_string())?;
     let mut looks = observer(&run)?.start()?;
     let mut outsider = outsider(&run)?;
     let found = ask(&mut outsider, "processes 0 8")?;
@@ -208,7 +208,7 @@ fn memory_only() -> Result {
 }
 
 fn time_only() -> Result {
-    let run = crate::uncapped()?.env("GPU_CORE_PCT", "100");
+    let run = crate::without_limit()?.env("GPU_CORE_PCT", "100");
     let mut works = observer(&run)?.start()?;
     let mut looks = observer(&run)?.start()?;
     answers(&mut works, "begin", &[SUCCESS])?;
@@ -226,7 +226,7 @@ fn time_only() -> Result {
 }
 
 fn accounts() -> Result {
-    let run = capped(&CAP.to_string())?;
+    let run = with_limit(&LIMIT.to_string())?;
     let mut outsider = outsider(&run)?;
     // Off: the driver says so.
     let mut looks = observer(&run)?.start()?;
@@ -250,7 +250,8 @@ fn accounts() -> Result {
 }
 
 fn mig() -> Result {
-    let run = capped("1Gi")?.env("STUB_GPU_MIG", "0=5GiB+10GiB").env("CUDA_VISIBLE_DEVICES", "0");
+    let run =
+        with_limit("1Gi")?.env("STUB_GPU_MIG", "0=5GiB+10GiB").env("CUDA_VISIBLE_DEVICES", "0");
     let mut actor = begin(&run)?;
     actor.expect(&[(&format!("alloc a {}", GIB), SUCCESS)])?;
     let mut looks = observer(&run)?.env("BUSY_SLICE", "0").start()?;

@@ -2,8 +2,8 @@
 
 use crate::contexts::{contend_on, started};
 use crate::{
-    CAP, GIB, MIB, NOT_INITIALIZED, NOT_READY, OUT_OF_MEMORY, SUCCESS, begin, calls, capped,
-    in_use, traced,
+    GIB, LIMIT, MIB, NOT_INITIALIZED, NOT_READY, OUT_OF_MEMORY, SUCCESS, begin, calls, in_use,
+    traced, with_limit,
 };
 use gpucap_tests::{Result, Run, Stop, trial};
 use libtest_mimic::Trial;
@@ -75,17 +75,17 @@ fn coded(run: Run) -> Run {
 }
 
 /// Code costs what the stub says; libraries are loaded when they are opened.
-fn eager(cap: u64) -> Result<Run> {
-    Ok(coded(capped(&cap.to_string())?).env("CUDA_MODULE_LOADING", "EAGER"))
+fn eager(limit: u64) -> Result<Run> {
+    Ok(coded(with_limit(&limit.to_string())?).env("CUDA_MODULE_LOADING", "EAGER"))
 }
 
 /// Libraries and functions are loaded when they are first used.
-fn lazy(cap: u64) -> Result<Run> {
-    Ok(coded(capped(&cap.to_string())?))
+fn lazy(limit: u64) -> Result<Run> {
+    Ok(coded(with_limit(&limit.to_string())?))
 }
 
 fn charged(load: &str, unload: &str) -> Result {
-    let run = eager(CAP)?;
+    let run = eager(LIMIT)?;
     let mut actor = begin(&run)?;
     for _ in 0..3 {
         actor.expect(&[(&format!("{load} a"), SUCCESS), (&format!("{load} b"), SUCCESS)])?;
@@ -103,7 +103,7 @@ fn charged(load: &str, unload: &str) -> Result {
 }
 
 fn driver_refuses(load: &str, _unload: &str) -> Result {
-    let run = eager(CAP)?;
+    let run = eager(LIMIT)?;
     let mut actor = begin(&run.clone().env("STUB_GPU_FAIL", format!("{load}:2@1")))?;
     actor.expect(&[(&format!("{load} a"), OUT_OF_MEMORY)])?;
     in_use(&run, 0)?;
@@ -128,7 +128,7 @@ fn does_not_fit(load: &str, unload: &str) -> Result {
 }
 
 fn does_not_unload(load: &str, unload: &str) -> Result {
-    let run = eager(CAP)?;
+    let run = eager(LIMIT)?;
     let mut actor = begin(&run.clone().env("STUB_GPU_FAIL", format!("{unload}:719@1")))?;
     actor.expect(&[(&format!("{load} a"), SUCCESS), (&format!("{unload} a"), 719)])?;
     in_use(&run, MODULE)?;
@@ -142,7 +142,7 @@ fn ends_with_context(load: &str, _unload: &str) -> Result {
         ("context 0", "reset 0"),
         ("cuCtxCreate_v2 b", "cuCtxDestroy_v2 b"),
     ] {
-        let run = eager(CAP)?;
+        let run = eager(LIMIT)?;
         let mut actor = started(&run)?;
         actor.expect(&[(make, SUCCESS), (&format!("{load} a"), SUCCESS)])?;
         in_use(&run, MODULE)?;
@@ -150,7 +150,7 @@ fn ends_with_context(load: &str, _unload: &str) -> Result {
         in_use(&run, 0)?;
     }
     // One that ends takes nothing of another one along.
-    let run = eager(CAP)?.env("STUB_GPU_FAIL", "cuCtxDestroy_v2:719@1");
+    let run = eager(LIMIT)?.env("STUB_GPU_FAIL", "cuCtxDestroy_v2:719@1");
     let mut actor = started(&run)?;
     actor.expect(&[
         ("cuCtxCreate_v2 b", SUCCESS),
@@ -172,7 +172,7 @@ const UNKNOWN: u64 = 64 * MIB;
 fn variable() -> Result {
     let variable = 5 * GIB;
     let taken = variable + 20 * MIB;
-    let run = capped(&(20 * GIB).to_string())?.env("STUB_GPU_MODULE_MEM", taken.to_string());
+    let run = with_limit(&(20 * GIB).to_string())?.env("STUB_GPU_MODULE_MEM", taken.to_string());
     let mut actor = begin(&run)?;
     actor.expect(&[(&format!("cuModuleLoadData a {variable}"), SUCCESS)])?;
     in_use(&run, taken)?;
@@ -190,7 +190,7 @@ fn peer() -> Result {
         ("cuLibraryLoadFromFile", "cuLibraryLoadFromFile a", UNKNOWN),
     ];
     for (symbol, command, most) in forms {
-        let run = eager(CAP)?.env("STUB_GPU_CONCURRENT", format!("{symbol}:10GiB"));
+        let run = eager(LIMIT)?.env("STUB_GPU_CONCURRENT", format!("{symbol}:10GiB"));
         let mut actor = begin(&run)?;
         actor.expect(&[(command, SUCCESS)])?;
         in_use(&run, most)?;
@@ -199,7 +199,7 @@ fn peer() -> Result {
         in_use(&run, 0)?;
     }
     // Nor do look-ups add up beyond it.
-    let run = lazy(CAP)?.env("STUB_GPU_CONCURRENT", "cuModuleGetFunction:20MiB");
+    let run = lazy(LIMIT)?.env("STUB_GPU_CONCURRENT", "cuModuleGetFunction:20MiB");
     let mut actor = begin(&run)?;
     actor.expect(&[("cuModuleLoadData a 1000", SUCCESS)])?;
     for number in 0..5 {
@@ -209,7 +209,7 @@ fn peer() -> Result {
 }
 
 fn peer_leaves() -> Result {
-    let run = eager(CAP)?.env("STUB_GPU_CONCURRENT", "cuMemAlloc_v2:1GiB,cuModuleLoadData:-1GiB");
+    let run = eager(LIMIT)?.env("STUB_GPU_CONCURRENT", "cuMemAlloc_v2:1GiB,cuModuleLoadData:-1GiB");
     let mut actor = begin(&run)?;
     actor.expect(&[("alloc c 1", SUCCESS), ("cuModuleLoadData a 1000", SUCCESS)])?;
     in_use(&run, 1)?;
@@ -219,7 +219,7 @@ fn peer_leaves() -> Result {
 
 fn each_process() -> Result {
     // What the other one has or gives back is no growth.
-    let run = eager(CAP)?;
+    let run = eager(LIMIT)?;
     let (mut first, mut second) = (begin(&run)?, begin(&run)?);
     second.expect(&[("alloc a 10000000", SUCCESS)])?;
     first.expect(&[("cuModuleLoadData a 1000", SUCCESS)])?;
@@ -228,7 +228,7 @@ fn each_process() -> Result {
 }
 
 fn function() -> Result {
-    let run = lazy(CAP)?;
+    let run = lazy(LIMIT)?;
     let mut actor = begin(&run)?;
     actor.expect(&[("cuModuleLoadData a 1000", SUCCESS)])?;
     in_use(&run, MODULE)?;
@@ -242,7 +242,7 @@ fn function() -> Result {
 }
 
 fn eager_function() -> Result {
-    let run = traced(eager(CAP)?);
+    let run = traced(eager(LIMIT)?);
     let mut actor = begin(&run)?;
     actor.expect(&[("cuModuleLoadData a 1000", SUCCESS)])?;
     let before = calls(&run, "cuMemGetInfo_v2")?;
@@ -271,7 +271,7 @@ fn function_fills() -> Result {
 }
 
 fn functions_end() -> Result {
-    let run = lazy(CAP)?;
+    let run = lazy(LIMIT)?;
     let mut actor = begin(&run)?;
     actor.expect(&[
         ("cuModuleLoadData a 1000", SUCCESS),
@@ -287,7 +287,7 @@ fn functions_end() -> Result {
 }
 
 fn first_use(verb: &str, functions: u64) -> Result {
-    let run = lazy(CAP)?;
+    let run = lazy(LIMIT)?;
     let mut actor = begin(&run)?;
     actor.expect(&[("cuLibraryLoadData a 1000", SUCCESS)])?;
     in_use(&run, 0)?;
@@ -300,7 +300,7 @@ fn first_use(verb: &str, functions: u64) -> Result {
 }
 
 fn library_in_contexts() -> Result {
-    let run = lazy(CAP)?;
+    let run = lazy(LIMIT)?;
     let mut actor = started(&run)?;
     actor.expect(&[
         ("cuLibraryLoadData a 1000", SUCCESS),
@@ -318,7 +318,7 @@ fn library_in_contexts() -> Result {
 }
 
 fn no_context() -> Result {
-    let run = lazy(CAP)?.env("STUB_GPU_CONCURRENT", "cuLibraryGetModule:10GiB");
+    let run = lazy(LIMIT)?.env("STUB_GPU_CONCURRENT", "cuLibraryGetModule:10GiB");
     let mut actor = started(&run)?;
     actor.expect(&[
         ("cuLibraryLoadData a 1000", SUCCESS),
@@ -329,7 +329,7 @@ fn no_context() -> Result {
 }
 
 fn old_driver() -> Result {
-    let run = lazy(CAP)?.env("STUB_GPU_FAIL", "cuKernelGetLibrary:500");
+    let run = lazy(LIMIT)?.env("STUB_GPU_FAIL", "cuKernelGetLibrary:500");
     let mut actor = begin(&run)?;
     actor.expect(&[
         ("cuLibraryLoadData a 1000", SUCCESS),
@@ -342,7 +342,7 @@ fn old_driver() -> Result {
 }
 
 fn no_limits() -> Result {
-    let run = traced(capped("5gg")?);
+    let run = traced(with_limit("5gg")?);
     let mut actor = run.start()?;
     // What allocates nothing is the driver's to answer.
     actor.expect(&[("init", NOT_READY), ("count z", NOT_INITIALIZED)])?;

@@ -1,6 +1,6 @@
 //! Contexts: charged at a price, once for each card and process, and refunded with what ends with them.
 
-use crate::{CAP, MIB, OUT_OF_MEMORY, SUCCESS, answers, calls, capped, in_use, traced};
+use crate::{LIMIT, MIB, OUT_OF_MEMORY, SUCCESS, answers, calls, in_use, traced, with_limit};
 use gpucap_tests::{Actor, Program, Result, Run, Stop, trial};
 use libtest_mimic::Trial;
 
@@ -61,8 +61,8 @@ const MADE: [&str; 8] = [
 
 pub(crate) const PRICE: u64 = 300 * MIB;
 
-pub(crate) fn with_price(cap: u64) -> Result<Run> {
-    Ok(capped(&cap.to_string())?.env("GPUCAP_CONTEXT_MEM", PRICE.to_string()))
+pub(crate) fn with_price(limit: u64) -> Result<Run> {
+    Ok(with_limit(&limit.to_string())?.env("GPUCAP_CONTEXT_MEM", PRICE.to_string()))
 }
 
 pub(crate) fn started(run: &Run) -> Result<Actor> {
@@ -72,13 +72,13 @@ pub(crate) fn started(run: &Run) -> Result<Actor> {
 }
 
 fn charged_once() -> Result {
-    let run = with_price(CAP)?;
+    let run = with_price(LIMIT)?;
     let mut actor = started(&run)?;
     for _ in 0..10 {
         actor.expect(&[("context 0", SUCCESS)])?;
         in_use(&run, PRICE)?;
     }
-    let left = CAP - PRICE;
+    let left = LIMIT - PRICE;
     actor.expect(&[
         (&format!("alloc a {}", left + 1), OUT_OF_MEMORY),
         (&format!("alloc a {left}"), SUCCESS),
@@ -99,7 +99,7 @@ fn does_not_fit() -> Result {
 }
 
 fn driver_refuses() -> Result {
-    let run = with_price(CAP)?;
+    let run = with_price(LIMIT)?;
     let mut actor = started(&run.clone().env("STUB_GPU_FAIL", "cuDevicePrimaryCtxRetain:2@1"))?;
     actor.expect(&[("context 0", 2)])?;
     in_use(&run, 0)?;
@@ -108,16 +108,16 @@ fn driver_refuses() -> Result {
 }
 
 fn each_card() -> Result {
-    let run = with_price(CAP)?.env("STUB_GPU_COUNT", "3");
+    let run = with_price(LIMIT)?.env("STUB_GPU_COUNT", "3");
     let mut actor = started(&run)?;
     for (made, card) in (1..).zip([2, 0, 1]) {
         actor.expect(&[(&format!("context {card}"), SUCCESS)])?;
-        answers(&mut actor, &format!("nvml d {card}"), CAP, PRICE)?;
+        answers(&mut actor, &format!("nvml d {card}"), LIMIT, PRICE)?;
         in_use(&run, made * PRICE)?;
     }
     actor.expect(&[("release 0", SUCCESS)])?;
-    answers(&mut actor, "nvml d 0", CAP, 0)?;
-    answers(&mut actor, "nvml d 2", CAP, PRICE)
+    answers(&mut actor, "nvml d 0", LIMIT, 0)?;
+    answers(&mut actor, "nvml d 2", LIMIT, PRICE)
 }
 
 fn each_process() -> Result {
@@ -143,7 +143,7 @@ fn room_for_another() -> Result {
 }
 
 fn outlives() -> Result {
-    let run = with_price(CAP)?;
+    let run = with_price(LIMIT)?;
     let mut actor = started(&run)?;
     actor.expect(&[
         ("context 0", SUCCESS),
@@ -160,7 +160,7 @@ fn outlives() -> Result {
 
 fn default_price() -> Result {
     // An empty variable is one that is not set.
-    let run = capped(&CAP.to_string())?.env("GPUCAP_CONTEXT_MEM", "");
+    let run = with_limit(&LIMIT.to_string())?.env("GPUCAP_CONTEXT_MEM", "");
     let mut actor = started(&run)?;
     actor.expect(&[("context 0", SUCCESS)])?;
     in_use(&run, 256 * MIB)
@@ -177,7 +177,7 @@ pub(crate) fn contend(what: &str) -> Result {
 
 /// The same on a card that a test prepares.
 pub(crate) fn contend_on(what: &str, prepare: impl FnOnce(Run) -> Run) -> Result {
-    let run = prepare(with_price(CAP)?).program(&Program::new("contenders").build()?);
+    let run = prepare(with_price(LIMIT)?).program(&Program::new("contenders").build()?);
     let run = run.arg(what).arg("4000").arg(PRICE.to_string()).arg("4096");
     let output = run.output()?.success()?;
     if output.number("wrong")? != 0 || output.number("failed")? != 0 {
@@ -201,7 +201,7 @@ fn hold(actor: &mut Actor) -> Result {
 const HELD: u64 = PRICE + 10_512;
 
 fn ends(end: &str) -> Result {
-    let run = with_price(CAP)?;
+    let run = with_price(LIMIT)?;
     let mut actor = started(&run)?;
     for _ in 0..3 {
         hold(&mut actor)?;
@@ -219,7 +219,7 @@ fn does_not_end(end: &str) -> Result {
         "reset" => "cuDevicePrimaryCtxReset_v2",
         _ => "cuDevicePrimaryCtxReset",
     };
-    let run = with_price(CAP)?;
+    let run = with_price(LIMIT)?;
     let mut actor = started(&run.clone().env("STUB_GPU_FAIL", format!("{symbol}:719@1")))?;
     hold(&mut actor)?;
     actor.expect(&[(&format!("{end} 0"), 719)])?;
@@ -229,7 +229,7 @@ fn does_not_end(end: &str) -> Result {
 }
 
 fn not_the_last(end: &str) -> Result {
-    let run = with_price(CAP)?;
+    let run = with_price(LIMIT)?;
     let mut actor = started(&run)?;
     hold(&mut actor)?;
     actor.expect(&[("context 0", SUCCESS), (&format!("{end} 0"), SUCCESS)])?;
@@ -239,7 +239,7 @@ fn not_the_last(end: &str) -> Result {
 }
 
 fn made(make: &str, end: &str) -> Result {
-    let run = with_price(CAP)?;
+    let run = with_price(LIMIT)?;
     let fail = format!("{end}:719@1");
     let mut actor = started(&run.clone().env("STUB_GPU_FAIL", fail))?;
     // The one that was made last is current, and holds what is taken.
@@ -271,7 +271,7 @@ fn made(make: &str, end: &str) -> Result {
 }
 
 fn not_made(make: &str) -> Result {
-    let run = traced(with_price(CAP)?);
+    let run = traced(with_price(LIMIT)?);
     let mut actor = started(&run.clone().env("STUB_GPU_FAIL", format!("{make}:2@1")))?;
     actor.expect(&[(&format!("{make} a"), 2)])?;
     in_use(&run, 0)?;
@@ -288,7 +288,7 @@ fn not_made(make: &str) -> Result {
 }
 
 fn attached() -> Result {
-    let run = with_price(CAP)?;
+    let run = with_price(LIMIT)?;
     let mut actor = started(&run)?;
     actor.expect(&[
         ("cuCtxCreate_v2 a", SUCCESS),
@@ -304,7 +304,7 @@ fn attached() -> Result {
 }
 
 fn detach_refused() -> Result {
-    let run = with_price(CAP)?;
+    let run = with_price(LIMIT)?;
     let mut actor = started(&run.clone().env("STUB_GPU_FAIL", "cuCtxDetach:719@1"))?;
     actor.expect(&[
         ("cuCtxCreate_v2 a", SUCCESS),
@@ -319,7 +319,7 @@ fn detach_refused() -> Result {
 }
 
 fn goes_on(end: &str) -> Result {
-    let run = with_price(CAP)?;
+    let run = with_price(LIMIT)?;
     let mut actor = started(&run.clone().env("STUB_GPU_FAIL", format!("{end}:719@1,{end}:719@2")))?;
     actor.expect(&[
         ("cuCtxCreate_v2 a", SUCCESS),

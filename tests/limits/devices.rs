@@ -1,7 +1,7 @@
 //! Which card is meant: an index is nvidia-smi's, whatever `CUDA_VISIBLE_DEVICES` and `CUDA_DEVICE_ORDER` make of the
 //! order in which CUDA counts. NVML obeys neither, so it says which card was charged.
 
-use crate::{CARD, GIB, OUT_OF_MEMORY, SUCCESS, answers, uncapped};
+use crate::{CARD, GIB, OUT_OF_MEMORY, SUCCESS, answers, without_limit};
 use gpucap_tests::{Actor, Driver, Result, Run, Stop, World, trial};
 use libtest_mimic::Trial;
 
@@ -37,7 +37,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("cards of different sizes each give their percentage", percentages),
         trial("a card that the variable does not list is not limited", unlisted),
         trial("the lowest of several entries for one card holds", lowest),
-        trial("an index beyond the last card caps nothing", beyond),
+        trial("an index beyond the last card limits nothing", beyond),
         trial("a MIG instance is limited under its own name", mig_by_name),
         trial("a MIG instance has what its card is allowed", mig_by_card),
         trial("a MIG instance has what its card is allowed, its time limited or not", mig_and_time),
@@ -103,7 +103,7 @@ fn with_uuids(text: &str) -> Result<String> {
 }
 
 fn right_card(visible: Option<&str>, order: &str, limit: &str, cards: &[u64]) -> Result {
-    let mut run = three(uncapped()?).env("GPU_MEM_LIMIT", with_uuids(limit)?);
+    let mut run = three(without_limit()?).env("GPU_MEM_LIMIT", with_uuids(limit)?);
     if let Some(visible) = visible {
         run = run.env("CUDA_VISIBLE_DEVICES", with_uuids(visible)?);
     }
@@ -118,17 +118,17 @@ fn right_card(visible: Option<&str>, order: &str, limit: &str, cards: &[u64]) ->
     actor.expect(&[("init", SUCCESS)])?;
     answers(&mut actor, "count z", cards.len() as u64, 0)?;
     for (ordinal, card) in cards.iter().enumerate() {
-        let cap = GIB * (card + 1);
-        answers(&mut actor, &format!("total z {ordinal}"), cap, 0)?;
+        let total = GIB * (card + 1);
+        answers(&mut actor, &format!("total z {ordinal}"), total, 0)?;
         actor.expect(&[
             (&format!("context {ordinal}"), SUCCESS),
-            (&format!("alloc a {}", cap + 1), OUT_OF_MEMORY),
-            (&format!("alloc a {cap}"), SUCCESS),
+            (&format!("alloc a {}", total + 1), OUT_OF_MEMORY),
+            (&format!("alloc a {total}"), SUCCESS),
             ("alloc b 1", OUT_OF_MEMORY),
         ])?;
-        answers(&mut actor, "info z", cap, 0)?;
+        answers(&mut actor, "info z", total, 0)?;
         for other in 0..3 {
-            let used = if other == *card { cap } else { 0 };
+            let used = if other == *card { total } else { 0 };
             answers(&mut actor, &format!("nvml z {other}"), GIB * (other + 1), used)?;
         }
         actor.expect(&[("free a", SUCCESS)])?;
@@ -137,19 +137,19 @@ fn right_card(visible: Option<&str>, order: &str, limit: &str, cards: &[u64]) ->
 }
 
 /// What CUDA and NVML say is the size of each of the three cards, CUDA counting as NVML does.
-fn sizes(limit: (&str, &str), caps: [u64; 3]) -> Result {
-    sizes_of("Stub GPU", limit, caps)
+fn sizes(limit: (&str, &str), totals: [u64; 3]) -> Result {
+    sizes_of("Stub GPU", limit, totals)
 }
 
 /// The same of cards of this model.
-fn sizes_of(model: &str, limit: (&str, &str), caps: [u64; 3]) -> Result {
-    let run = three(uncapped()?).env(limit.0, with_uuids(limit.1)?);
+fn sizes_of(model: &str, limit: (&str, &str), totals: [u64; 3]) -> Result {
+    let run = three(without_limit()?).env(limit.0, with_uuids(limit.1)?);
     let run = run.env("STUB_GPU_NAME", model).env("CUDA_DEVICE_ORDER", "PCI_BUS_ID");
     let mut actor = run.start()?;
     actor.expect(&[("init", SUCCESS)])?;
-    for (card, cap) in caps.into_iter().enumerate() {
-        answers(&mut actor, &format!("total z {card}"), cap, 0)?;
-        answers(&mut actor, &format!("nvml z {card}"), cap, 0)?;
+    for (card, total) in totals.into_iter().enumerate() {
+        answers(&mut actor, &format!("total z {card}"), total, 0)?;
+        answers(&mut actor, &format!("nvml z {card}"), total, 0)?;
     }
     Ok(())
 }
@@ -196,7 +196,7 @@ fn on_instance_beside(time: Option<&str>, limit: &str, instance: u64, size: u64)
     let card = format!("GPU-{}", uuid(&mut looking, 1, 0)?);
     let name = format!("MIG-{}", uuid(&mut looking, 1, instance)?);
     let limit = limit.replace("{card}", &card).replace("{instance}", &name);
-    let mut run = with_mig(uncapped()?).env("GPU_MEM_LIMIT", &limit);
+    let mut run = with_mig(without_limit()?).env("GPU_MEM_LIMIT", &limit);
     if let Some(time) = time {
         run = run.env("GPU_CORE_PCT", time);
     }
@@ -233,7 +233,7 @@ fn mig_by_card() -> Result {
 
 /// Two cards under 1 and 2 GiB, with the primary contexts of both; the second one's is current.
 fn two() -> Result<(Run, Actor)> {
-    let run = uncapped()?.env("STUB_GPU_COUNT", "2").env("GPU_MEM_LIMIT", "0=1Gi,1=2Gi");
+    let run = without_limit()?.env("STUB_GPU_COUNT", "2").env("GPU_MEM_LIMIT", "0=1Gi,1=2Gi");
     let mut actor = run.start()?;
     actor.expect(&[("init", SUCCESS), ("context 0", SUCCESS), ("context 1", SUCCESS)])?;
     Ok((run, actor))
@@ -316,7 +316,7 @@ fn named() -> Result {
 fn in_order() -> Result {
     // Drivers before 12.8 report a stream's context, and not its device.
     for refused in ["", "cuStreamGetDevice:801"] {
-        let run = uncapped()?.env("STUB_GPU_COUNT", "2").env("GPU_MEM_LIMIT", "0=1Gi,1=2Gi");
+        let run = without_limit()?.env("STUB_GPU_COUNT", "2").env("GPU_MEM_LIMIT", "0=1Gi,1=2Gi");
         let mut actor = run.env("STUB_GPU_FAIL", refused).start()?;
         actor.expect(&[("init", SUCCESS), ("context 0", SUCCESS), ("context 1", SUCCESS)])?;
         actor.expect(&[
@@ -343,7 +343,7 @@ fn in_order() -> Result {
 }
 
 fn code() -> Result {
-    let run = uncapped()?.env("STUB_GPU_COUNT", "2").env("GPU_MEM_LIMIT", "0=1Gi,1=2Gi");
+    let run = without_limit()?.env("STUB_GPU_COUNT", "2").env("GPU_MEM_LIMIT", "0=1Gi,1=2Gi");
     let mut actor = run.env("STUB_GPU_MODULE_MEM", "3000017").start()?;
     actor.expect(&[
         ("init", SUCCESS),
@@ -375,7 +375,7 @@ fn peers() -> Result {
 
 fn two_instances() -> Result {
     let mut looking = with_mig(World::bare(Driver::Stub).actor()?).start()?;
-    let run = with_mig(uncapped()?).env("GPU_MEM_LIMIT", "1=3Gi");
+    let run = with_mig(without_limit()?).env("GPU_MEM_LIMIT", "1=3Gi");
     let mut actors = Vec::new();
     for instance in [1, 2] {
         let name = format!("MIG-{}", uuid(&mut looking, 1, instance)?);

@@ -1,6 +1,6 @@
 //! The limits file that the hook shows a container. What it says can be lowered from inside, never raised.
 
-use crate::{CARD, GIB, NOT_READY, OUT_OF_MEMORY, SUCCESS, answers, begin, uncapped};
+use crate::{CARD, GIB, NOT_READY, OUT_OF_MEMORY, SUCCESS, answers, begin, without_limit};
 use gpucap_tests::{Result, Run, Stop, limits_text as text, trial};
 use libtest_mimic::Trial;
 
@@ -19,14 +19,14 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("limits file: a MIG instance has what its card is allowed", mig),
         trial("limits file: a variable that cannot be used means nothing works", bad_variable),
         trial("limits file: where the administrator says so, a bad variable is left out", open),
-        trial("limits file: a share of time alone caps no memory", time_alone),
+        trial("limits file: a share of time alone limits no memory", time_alone),
         trial("limits file: processes share the ledger that lies beside it", shared),
         trial("limits file: a context price of one's own buys nothing", own_price),
     ]
 }
 
 fn under(lines: &str) -> Result<Run> {
-    uncapped()?.limits_file(&text(lines))
+    without_limit()?.limits_file(&text(lines))
 }
 
 const TWO_GIB: &str = "gpu=*\nmem=2147483648\ncontext=0\n";
@@ -59,7 +59,7 @@ fn unlisted() -> Result {
 }
 
 fn writable() -> Result {
-    let mut actor = uncapped()?.writable_limits_file(&text(TWO_GIB))?.start()?;
+    let mut actor = without_limit()?.writable_limits_file(&text(TWO_GIB))?.start()?;
     actor.expect(&[("init", NOT_READY)])?;
     answers(&mut actor, "nvml d 0", CARD, 0)
 }
@@ -67,7 +67,7 @@ fn writable() -> Result {
 fn damaged() -> Result {
     let whole = text(TWO_GIB);
     for damaged in ["", &whole.replace("mem=2", "mem=9"), &whole[..whole.len() / 2], "\0\0\0"] {
-        let mut actor = uncapped()?.limits_file(damaged)?.start()?;
+        let mut actor = without_limit()?.limits_file(damaged)?.start()?;
         actor.expect(&[("init", NOT_READY)])?;
     }
     Ok(())
@@ -89,7 +89,7 @@ fn own_price() -> Result {
 
 /// Two cards of different sizes, CUDA counting as NVML does.
 fn two(lines: &str) -> Result<Run> {
-    let run = uncapped()?.env("STUB_GPU_COUNT", "2").env("STUB_GPU_MEM", "10GiB,20GiB");
+    let run = without_limit()?.env("STUB_GPU_COUNT", "2").env("STUB_GPU_MEM", "10GiB,20GiB");
     let uuids = [uuid(&run, 0)?, uuid(&run, 1)?];
     run.limits_file(&text(&lines.replace("{0}", &uuids[0]).replace("{1}", &uuids[1])))
 }
@@ -147,7 +147,7 @@ fn lowest() -> Result {
 }
 
 fn mig() -> Result {
-    let run = uncapped()?.env("STUB_GPU_MIG", "0=5GiB+10GiB");
+    let run = without_limit()?.env("STUB_GPU_MIG", "0=5GiB+10GiB");
     let card = uuid(&run, 0)?;
     let run = run.limits_file(&text(&format!("gpu={card}\nmem=3221225472\ncontext=0\n")))?;
     let mut actor = begin(&run)?;

@@ -1,7 +1,7 @@
 //! Graphs that allocate: charged when they are made executable, refunded as far as the driver keeps nothing of them.
 
 use crate::{
-    CAP, INVALID_VALUE, MIB, OUT_OF_MEMORY, SUCCESS, begin, calls, capped, in_use, traced,
+    INVALID_VALUE, LIMIT, MIB, OUT_OF_MEMORY, SUCCESS, begin, calls, in_use, traced, with_limit,
 };
 use gpucap_tests::{Actor, Result, Run, Stop, trial};
 use libtest_mimic::Trial;
@@ -35,19 +35,19 @@ fn with_graph(run: &Run, sizes: &[u64]) -> Result<Actor> {
 }
 
 fn charged() -> Result {
-    let run = capped(&CAP.to_string())?;
-    let mut actor = with_graph(&run, &[CAP - 1000, 999])?;
+    let run = with_limit(&LIMIT.to_string())?;
+    let mut actor = with_graph(&run, &[LIMIT - 1000, 999])?;
     in_use(&run, 0)?;
     actor.expect(&[("cuGraphInstantiateWithFlags g", SUCCESS)])?;
-    in_use(&run, CAP - 1)?;
+    in_use(&run, LIMIT - 1)?;
     actor.expect(&[("alloc a 2", OUT_OF_MEMORY), ("alloc a 1", SUCCESS)])?;
     actor.expect(&[("free a", SUCCESS), ("cuGraphExecDestroy g", SUCCESS)])?;
     in_use(&run, 0) // it was never launched, so the driver holds nothing of it
 }
 
 fn refused() -> Result {
-    let run = traced(capped(&CAP.to_string())?);
-    let mut actor = with_graph(&run, &[CAP, 1])?;
+    let run = traced(with_limit(&LIMIT.to_string())?);
+    let mut actor = with_graph(&run, &[LIMIT, 1])?;
     actor.expect(&[("cuGraphInstantiateWithFlags g", OUT_OF_MEMORY)])?;
     in_use(&run, 0)?;
     match calls(&run, "cuGraphInstantiateWithFlags")? {
@@ -57,7 +57,7 @@ fn refused() -> Result {
 }
 
 fn free_of_charge() -> Result {
-    let run = capped(&CAP.to_string())?;
+    let run = with_limit(&LIMIT.to_string())?;
     let mut actor = with_graph(&run, &[])?;
     actor.expect(&[("cuGraphInstantiateWithFlags g", SUCCESS), ("cuGraphLaunch g", SUCCESS)])?;
     in_use(&run, 0)?;
@@ -78,21 +78,21 @@ fn keeper(run: &Run) -> Result<Actor> {
 }
 
 fn kept() -> Result {
-    let run = capped(&CAP.to_string())?;
+    let run = with_limit(&LIMIT.to_string())?;
     let mut actor = keeper(&run)?;
     actor.expect(&[("cuDeviceGraphMemTrim g", SUCCESS)])?;
     in_use(&run, 0)
 }
 
 fn gives_back() -> Result {
-    let run = capped(&CAP.to_string())?;
+    let run = with_limit(&LIMIT.to_string())?;
     let mut actor = keeper(&run)?;
-    actor.expect(&[(&format!("alloc a {CAP}"), SUCCESS)])?;
-    in_use(&run, CAP)
+    actor.expect(&[(&format!("alloc a {LIMIT}"), SUCCESS)])?;
+    in_use(&run, LIMIT)
 }
 
 fn does_not_end() -> Result {
-    let run = capped(&CAP.to_string())?.env("STUB_GPU_FAIL", "cuGraphExecDestroy:719@1");
+    let run = with_limit(&LIMIT.to_string())?.env("STUB_GPU_FAIL", "cuGraphExecDestroy:719@1");
     let mut actor = with_graph(&run, &[MIB])?;
     actor.expect(&[("cuGraphInstantiateWithFlags g", SUCCESS), ("cuGraphExecDestroy g", 719)])?;
     in_use(&run, MIB)?;
@@ -101,41 +101,42 @@ fn does_not_end() -> Result {
 }
 
 fn not_made() -> Result {
-    let run = capped(&CAP.to_string())?.env("STUB_GPU_FAIL", "cuGraphInstantiateWithFlags:719@1");
+    let run =
+        with_limit(&LIMIT.to_string())?.env("STUB_GPU_FAIL", "cuGraphInstantiateWithFlags:719@1");
     let mut actor = with_graph(&run, &[MIB])?;
     actor.expect(&[("cuGraphInstantiateWithFlags g", 719)])?;
     in_use(&run, 0)
 }
 
 fn captured() -> Result {
-    let run = capped(&CAP.to_string())?;
+    let run = with_limit(&LIMIT.to_string())?;
     let mut actor = begin(&run)?;
     // Recorded, not carried out: even more than the limit can be.
-    actor.expect(&[(&format!("cuStreamEndCapture g {}", CAP + 1), SUCCESS)])?;
+    actor.expect(&[(&format!("cuStreamEndCapture g {}", LIMIT + 1), SUCCESS)])?;
     in_use(&run, 0)?;
     actor.expect(&[("cuGraphInstantiateWithFlags g", OUT_OF_MEMORY)])?;
-    actor.expect(&[(&format!("cuStreamEndCapture h {CAP}"), SUCCESS)])?;
+    actor.expect(&[(&format!("cuStreamEndCapture h {LIMIT}"), SUCCESS)])?;
     actor.expect(&[("cuGraphInstantiateWithFlags h", SUCCESS)])?;
-    in_use(&run, CAP)
+    in_use(&run, LIMIT)
 }
 
 fn dies() -> Result {
-    let run = capped(&CAP.to_string())?;
-    let mut actor = with_graph(&run, &[CAP])?;
+    let run = with_limit(&LIMIT.to_string())?;
+    let mut actor = with_graph(&run, &[LIMIT])?;
     actor.expect(&[("cuGraphInstantiateWithFlags g", SUCCESS)])?;
     actor.kill()?;
     let mut heir = begin(&run)?;
-    heir.expect(&[(&format!("alloc a {CAP}"), SUCCESS)])
+    heir.expect(&[(&format!("alloc a {LIMIT}"), SUCCESS)])
 }
 
 fn added() -> Result {
     for form in 1..=3 {
-        let run = capped(&CAP.to_string())?;
+        let run = with_limit(&LIMIT.to_string())?;
         let mut actor = with_graph(&run, &[])?;
-        actor.expect(&[(&format!("add-node g {CAP} {form}"), SUCCESS)])?;
+        actor.expect(&[(&format!("add-node g {LIMIT} {form}"), SUCCESS)])?;
         in_use(&run, 0)?;
         actor.expect(&[("same h g", SUCCESS), ("cuGraphInstantiateWithFlags h", SUCCESS)])?;
-        in_use(&run, CAP)?;
+        in_use(&run, LIMIT)?;
         actor.expect(&[(&format!("add-node g 1 {form}"), SUCCESS)])?;
         actor.expect(&[("cuGraphInstantiateWithFlags g", OUT_OF_MEMORY)])?;
     }
@@ -143,24 +144,24 @@ fn added() -> Result {
 }
 
 fn inside() -> Result {
-    let run = capped(&CAP.to_string())?;
+    let run = with_limit(&LIMIT.to_string())?;
     let mut actor = with_graph(&run, &[1000])?;
     actor.expect(&[
         ("cuGraphCreate c", SUCCESS),
-        (&format!("cuGraphAddMemAllocNode c {}", CAP - 3000), SUCCESS),
+        (&format!("cuGraphAddMemAllocNode c {}", LIMIT - 3000), SUCCESS),
         ("cuGraphCreate d", SUCCESS),
         ("cuGraphAddMemAllocNode d 1500", SUCCESS),
         ("move-child c d", SUCCESS),
         ("move-child g c", SUCCESS),
         ("cuGraphInstantiateWithFlags g", SUCCESS),
     ])?;
-    in_use(&run, CAP - 500)?;
+    in_use(&run, LIMIT - 500)?;
     actor.expect(&[("cuGraphExecDestroy g", SUCCESS)])?;
     in_use(&run, 0)
 }
 
 fn copied() -> Result {
-    let run = capped(&CAP.to_string())?;
+    let run = with_limit(&LIMIT.to_string())?;
     let mut actor = with_graph(&run, &[MIB])?;
     for copy in ["clone h g", "add-child h g"] {
         actor.expect(&[("cuGraphCreate h", SUCCESS), (copy, INVALID_VALUE)])?;
@@ -171,16 +172,16 @@ fn copied() -> Result {
 fn changed() -> Result {
     const NOT_SUPPORTED: u64 = 801;
     const UPDATE_FAILURE: u64 = 910;
-    let run = capped(&CAP.to_string())?;
+    let run = with_limit(&LIMIT.to_string())?;
     let mut actor = with_graph(&run, &[MIB])?;
     actor.expect(&[
         ("same x g", SUCCESS),
         ("cuGraphInstantiateWithFlags x", SUCCESS),
         ("cuGraphCreate h", SUCCESS),
-        (&format!("cuGraphAddMemAllocNode h {}", 2 * CAP), SUCCESS),
+        (&format!("cuGraphAddMemAllocNode h {}", 2 * LIMIT), SUCCESS),
     ])?;
     in_use(&run, MIB)?;
-    let larger = 2 * CAP;
+    let larger = 2 * LIMIT;
     actor.expect(&[
         (&format!("set-node g {larger}"), NOT_SUPPORTED),
         (&format!("set-exec-node x g {larger}"), NOT_SUPPORTED),

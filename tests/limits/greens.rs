@@ -2,7 +2,7 @@
 //! lives in that.
 
 use crate::contexts::{PRICE, started, with_price};
-use crate::{CAP, MIB, OUT_OF_MEMORY, SUCCESS, calls, in_use, traced};
+use crate::{LIMIT, MIB, OUT_OF_MEMORY, SUCCESS, calls, in_use, traced};
 use gpucap_tests::{Actor, Result, Stop, trial};
 use libtest_mimic::Trial;
 
@@ -21,7 +21,7 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 fn pay_once() -> Result {
-    let run = with_price(CAP)?;
+    let run = with_price(LIMIT)?;
     let mut actor = started(&run)?;
     for slot in ['a', 'b', 'c'] {
         actor.expect(&[(&format!("cuGreenCtxCreate {slot}"), SUCCESS)])?;
@@ -49,7 +49,7 @@ fn does_not_fit() -> Result {
 }
 
 fn driver_refuses() -> Result {
-    let run = with_price(CAP)?;
+    let run = with_price(LIMIT)?;
     let mut actor = started(&run.clone().env("STUB_GPU_FAIL", "cuGreenCtxCreate:2@1"))?;
     actor.expect(&[("cuGreenCtxCreate a", 2)])?;
     in_use(&run, 0)?;
@@ -68,7 +68,7 @@ fn used(actor: &mut Actor) -> Result {
 }
 
 fn does_not_end() -> Result {
-    let run = with_price(CAP)?;
+    let run = with_price(LIMIT)?;
     let mut actor = started(&run.clone().env("STUB_GPU_FAIL", "cuGreenCtxDestroy:719@1"))?;
     used(&mut actor)?;
     actor.expect(&[("cuGreenCtxDestroy a", 719)])?;
@@ -78,7 +78,7 @@ fn does_not_end() -> Result {
 }
 
 fn lives_in_primary() -> Result {
-    let run = with_price(CAP)?;
+    let run = with_price(LIMIT)?;
     let mut actor = started(&run)?;
     actor.expect(&[("context 0", SUCCESS), ("alloc e 2000", SUCCESS)])?;
     used(&mut actor)?;
@@ -92,7 +92,7 @@ fn lives_in_primary() -> Result {
 }
 
 fn last_takes_along() -> Result {
-    let run = with_price(CAP)?;
+    let run = with_price(LIMIT)?;
     let mut actor = started(&run)?;
     for _ in 0..3 {
         used(&mut actor)?;
@@ -105,7 +105,7 @@ fn last_takes_along() -> Result {
 }
 
 fn handle_again() -> Result {
-    let run = with_price(CAP)?;
+    let run = with_price(LIMIT)?;
     // Also where the primary context is kept alive by green contexts alone, and its handle never given out.
     for keep in ["context 0", "cuGreenCtxCreate e"] {
         let mut actor = started(&run)?;
@@ -127,7 +127,7 @@ fn handle_again() -> Result {
 }
 
 fn reset() -> Result {
-    let run = with_price(CAP)?;
+    let run = with_price(LIMIT)?;
     let mut actor = started(&run)?;
     used(&mut actor)?;
     in_use(&run, PRICE + 1000)?;
@@ -136,7 +136,7 @@ fn reset() -> Result {
 }
 
 fn two_cards() -> Result {
-    let run = with_price(CAP)?.env("STUB_GPU_COUNT", "2");
+    let run = with_price(LIMIT)?.env("STUB_GPU_COUNT", "2");
     let mut actor = started(&run)?;
     used(&mut actor)?;
     actor.expect(&[

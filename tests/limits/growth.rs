@@ -1,7 +1,7 @@
 //! What a context holds beyond its price: stacks, print buffer and heap, as `cuCtxSetLimit` lets them grow.
 
 use crate::contexts::{PRICE, contend, started, with_price};
-use crate::{CAP, MIB, OUT_OF_MEMORY, SUCCESS, calls, in_use, traced};
+use crate::{LIMIT, MIB, OUT_OF_MEMORY, SUCCESS, calls, in_use, traced};
 use gpucap_tests::{Result, Stop, trial};
 use libtest_mimic::Trial;
 
@@ -20,7 +20,7 @@ pub(crate) fn trials() -> Vec<Trial> {
 const GROWING: [(u32, u64, u64); 3] = [(0, 1 << 10, 108 * 2048), (1, MIB, 1), (2, 8 * MIB, 1)];
 
 fn in_the_price() -> Result {
-    let run = with_price(CAP)?;
+    let run = with_price(LIMIT)?;
     let mut actor = started(&run)?;
     actor.expect(&[("context 0", SUCCESS)])?;
     for (limit, start, _) in GROWING {
@@ -39,7 +39,7 @@ fn in_the_price() -> Result {
 
 fn grows() -> Result {
     for (limit, start, each) in GROWING {
-        let run = with_price(CAP)?;
+        let run = with_price(LIMIT)?;
         let mut actor = started(&run)?;
         actor.expect(&[("context 0", SUCCESS)])?;
         for more in [1, 1000, 300, 2000, 0] {
@@ -47,7 +47,7 @@ fn grows() -> Result {
             in_use(&run, PRICE + more * each)?;
         }
         actor.expect(&[(&format!("limit a {limit} {}", start + 77), SUCCESS)])?;
-        let left = CAP - PRICE - 77 * each;
+        let left = LIMIT - PRICE - 77 * each;
         actor.expect(&[
             (&format!("alloc b {}", left + 1), OUT_OF_MEMORY),
             (&format!("alloc b {left}"), SUCCESS),
@@ -58,11 +58,11 @@ fn grows() -> Result {
 
 fn does_not_grow() -> Result {
     for (limit, start, each) in GROWING {
-        let run = traced(with_price(CAP)?);
+        let run = traced(with_price(LIMIT)?);
         let mut actor = started(&run.clone().env("STUB_GPU_FAIL", "cuCtxSetLimit:719@2"))?;
         let ten = format!("limit a {limit} {}", start + 10);
         let twenty = format!("limit a {limit} {}", start + 20);
-        let too_much = format!("limit a {limit} {}", start + CAP);
+        let too_much = format!("limit a {limit} {}", start + LIMIT);
         let absurd = format!("limit a {limit} {}", u64::MAX);
         actor.expect(&[("context 0", SUCCESS), (&ten, SUCCESS), (&twenty, 719)])?;
         in_use(&run, PRICE + 10 * each)?;
@@ -78,7 +78,7 @@ fn does_not_grow() -> Result {
 }
 
 fn growth_ends() -> Result {
-    let run = with_price(CAP)?;
+    let run = with_price(LIMIT)?;
     let mut actor = started(&run)?;
     let heap = format!("limit z 2 {}", 8 * MIB + 1000);
     for (make, end) in [

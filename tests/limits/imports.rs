@@ -1,6 +1,6 @@
 //! Memory that has two names, or two processes: charged once, to the process that made it, for as long as it lives.
 
-use crate::{CAP, INVALID_VALUE, MIB, OUT_OF_MEMORY, SUCCESS, begin, capped, in_use};
+use crate::{INVALID_VALUE, LIMIT, MIB, OUT_OF_MEMORY, SUCCESS, begin, in_use, with_limit};
 use gpucap_tests::{Actor, Result, Run, Stop, trial};
 use libtest_mimic::Trial;
 
@@ -28,7 +28,7 @@ const PAGE: u64 = 2 * MIB;
 const OWN: u64 = MIB;
 
 fn started() -> Result<(Run, Actor)> {
-    let run = capped(&CAP.to_string())?;
+    let run = with_limit(&LIMIT.to_string())?;
     let actor = begin(&run)?;
     Ok((run, actor))
 }
@@ -36,17 +36,17 @@ fn started() -> Result<(Run, Actor)> {
 fn imported_here() -> Result {
     let (run, mut actor) = started()?;
     actor.expect(&[
-        (&format!("create a {CAP} 0"), SUCCESS),
+        (&format!("create a {LIMIT} 0"), SUCCESS),
         ("export f a", SUCCESS),
         ("import b f", SUCCESS),
         ("close f", SUCCESS),
         ("drop a", SUCCESS),
         ("alloc c 1", OUT_OF_MEMORY),
-        (&format!("map m b {CAP}"), SUCCESS),
+        (&format!("map m b {LIMIT}"), SUCCESS),
         ("drop b", SUCCESS),
     ])?;
-    in_use(&run, CAP)?;
-    actor.expect(&[(&format!("unmap m {CAP}"), SUCCESS)])?;
+    in_use(&run, LIMIT)?;
+    actor.expect(&[(&format!("unmap m {LIMIT}"), SUCCESS)])?;
     in_use(&run, 0)
 }
 
@@ -67,14 +67,14 @@ fn open_file() -> Result {
 fn closed_file() -> Result {
     let (run, mut actor) = started()?;
     actor.expect(&[
-        (&format!("create a {CAP} 0"), SUCCESS),
+        (&format!("create a {LIMIT} 0"), SUCCESS),
         ("export f a", SUCCESS),
         ("drop a", SUCCESS),
         ("alloc b 1", OUT_OF_MEMORY),
         ("close f", SUCCESS),
-        (&format!("alloc b {CAP}"), SUCCESS),
+        (&format!("alloc b {LIMIT}"), SUCCESS),
     ])?;
-    in_use(&run, CAP)
+    in_use(&run, LIMIT)
 }
 
 fn reused_number() -> Result {
@@ -108,28 +108,28 @@ fn file_of(actor: &mut Actor, export: &str) -> Result<String> {
 
 fn imported_elsewhere() -> Result {
     let (run, mut maker) = started()?;
-    maker.expect(&[(&format!("create a {CAP} 0"), SUCCESS)])?;
+    maker.expect(&[(&format!("create a {LIMIT} 0"), SUCCESS)])?;
     let file = file_of(&mut maker, "export f a")?;
     let mut other = begin(&run)?;
     other.expect(&[
         (&format!("import-of b {file}"), SUCCESS),
-        (&format!("map m b {CAP}"), SUCCESS),
+        (&format!("map m b {LIMIT}"), SUCCESS),
         ("retain c m", SUCCESS),
     ])?;
-    in_use(&run, CAP)?;
+    in_use(&run, LIMIT)?;
     other.expect(&[
         ("drop b", SUCCESS),
         ("drop c", SUCCESS),
-        (&format!("unmap m {CAP}"), SUCCESS),
+        (&format!("unmap m {LIMIT}"), SUCCESS),
         ("alloc d 1", OUT_OF_MEMORY),
     ])?;
-    in_use(&run, CAP)?;
+    in_use(&run, LIMIT)?;
     maker.expect(&[("close f", SUCCESS), ("drop a", SUCCESS)])?;
     in_use(&run, 0)
 }
 
 fn not_imported() -> Result {
-    let run = capped(&CAP.to_string())?.env(
+    let run = with_limit(&LIMIT.to_string())?.env(
         "STUB_GPU_FAIL",
         "cuMemImportFromShareableHandle:999@1,cuMemExportToShareableHandle:999@1",
     );
@@ -150,7 +150,7 @@ fn multicast() -> Result {
     let (run, mut actor) = started()?;
     actor.expect(&[
         (&format!("create a {PAGE} 0"), SUCCESS),
-        (&format!("multicast m {}", 4 * CAP), SUCCESS),
+        (&format!("multicast m {}", 4 * LIMIT), SUCCESS),
         (&format!("bind m a {PAGE}"), SUCCESS),
         (&format!("map v m {PAGE}"), SUCCESS),
         ("retain n v", SUCCESS),
@@ -171,7 +171,7 @@ fn multicast() -> Result {
 /// A process with memory in slot `a`, and another one that has the rest: a wrong refund would be taken from it.
 fn two() -> Result<(Run, Actor, Actor)> {
     let (run, mut maker) = started()?;
-    maker.expect(&[(&format!("alloc a {}", CAP - OWN), SUCCESS)])?;
+    maker.expect(&[(&format!("alloc a {}", LIMIT - OWN), SUCCESS)])?;
     let mut other = begin(&run)?;
     other.expect(&[(&format!("alloc z {OWN}"), SUCCESS)])?;
     Ok((run, maker, other))
@@ -182,12 +182,12 @@ fn ipc() -> Result {
         let (run, mut maker, mut other) = two()?;
         maker.expect(&[("ipc a", SUCCESS)])?;
         other.expect(&[(&format!("{open} b"), SUCCESS)])?;
-        in_use(&run, CAP)?;
+        in_use(&run, LIMIT)?;
         other.expect(&[("cuIpcCloseMemHandle b", SUCCESS), ("alloc c 1", OUT_OF_MEMORY)])?;
-        in_use(&run, CAP)?;
+        in_use(&run, LIMIT)?;
         maker.expect(&[("free a", SUCCESS)])?;
         in_use(&run, OWN)?;
-        other.expect(&[(&format!("alloc c {}", CAP - OWN), SUCCESS)])?;
+        other.expect(&[(&format!("alloc c {}", LIMIT - OWN), SUCCESS)])?;
     }
     Ok(())
 }
@@ -202,14 +202,14 @@ fn ipc_misused() -> Result {
         ("cuIpcCloseMemHandle b", INVALID_VALUE),
     ])?;
     maker.expect(&[("cuIpcCloseMemHandle a", INVALID_VALUE), ("alloc b 1", OUT_OF_MEMORY)])?;
-    in_use(&run, CAP)
+    in_use(&run, LIMIT)
 }
 
 fn ipc_context() -> Result {
     let (run, mut maker, mut other) = two()?;
     maker.expect(&[("ipc a", SUCCESS)])?;
     other.expect(&[("cuIpcOpenMemHandle_v2 b", SUCCESS), ("release 0", SUCCESS)])?;
-    in_use(&run, CAP - OWN)
+    in_use(&run, LIMIT - OWN)
 }
 
 fn pool() -> Result {
@@ -217,7 +217,7 @@ fn pool() -> Result {
         let (run, mut maker) = started()?;
         maker.expect(&[
             ("pool-shared q", SUCCESS),
-            (&format!("from-pool a q {}", CAP - OWN), SUCCESS),
+            (&format!("from-pool a q {}", LIMIT - OWN), SUCCESS),
             ("pool-pointer a", SUCCESS),
         ])?;
         let file = file_of(&mut maker, "pool-export f q")?;
@@ -228,9 +228,9 @@ fn pool() -> Result {
             ("pool-pointer-of b q", SUCCESS),
             ("from-pool c q 1", INVALID_VALUE),
         ])?;
-        in_use(&run, CAP)?;
+        in_use(&run, LIMIT)?;
         other.expect(&[(&format!("{free} b"), SUCCESS), (&format!("{free} b"), INVALID_VALUE)])?;
-        in_use(&run, CAP)?;
+        in_use(&run, LIMIT)?;
         maker.expect(&[("free-async a", SUCCESS), ("sync", SUCCESS)])?;
         in_use(&run, OWN)?;
     }

@@ -3,7 +3,7 @@
 //! The judge is the driver's own count: what it has handed out, and the most that it ever had. Memory counts for as
 //! long as the driver holds it, whatever the program has called free on.
 
-use crate::{CAP, MIB, OUT_OF_MEMORY, SUCCESS, begin, capped, in_use};
+use crate::{LIMIT, MIB, OUT_OF_MEMORY, SUCCESS, begin, in_use, with_limit};
 use gpucap_tests::{Actor, Result, Stop, trial};
 use libtest_mimic::Trial;
 
@@ -27,7 +27,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("a new pool at the address of a destroyed one has its own charges", reused_address),
         trial("what a pool reserves beyond its allocations is charged", reserves),
         trial("a graph is charged where no context is current", graph_without_context),
-        trial("a pool that keeps all reaches the whole limit", whole_cap),
+        trial("a pool that keeps all reaches the whole limit", whole_limit),
     ]
 }
 
@@ -35,7 +35,7 @@ pub(crate) fn trials() -> Vec<Trial> {
 fn never_over(actor: &mut Actor, run: &gpucap_tests::Run) -> Result {
     let truth = actor.call("truth z")?;
     let in_use = run.bytes_in_use()?;
-    if truth.extra <= CAP && truth.value <= in_use {
+    if truth.extra <= LIMIT && truth.value <= in_use {
         Ok(())
     } else {
         Err(Stop::fail(format!("peak {}, in use {}, charged {in_use}", truth.extra, truth.value)))
@@ -43,7 +43,7 @@ fn never_over(actor: &mut Actor, run: &gpucap_tests::Run) -> Result {
 }
 
 fn levels_below_one() -> Result {
-    let run = capped(&CAP.to_string())?;
+    let run = with_limit(&LIMIT.to_string())?;
     let mut actor = begin(&run)?;
     actor.expect(&[(&format!("mipmap-levels a {} 0", 600 * MIB), SUCCESS)])?;
     in_use(&run, 600 * MIB)?;
@@ -52,7 +52,7 @@ fn levels_below_one() -> Result {
 }
 
 fn levels_beyond_the_last() -> Result {
-    let run = capped(&CAP.to_string())?;
+    let run = with_limit(&LIMIT.to_string())?;
     let mut actor = begin(&run)?;
     for levels in [21, 22, 60, u32::MAX] {
         actor.expect(&[(&format!("mipmap-levels a {} {levels}", 64 * MIB), SUCCESS)])?;
@@ -64,31 +64,31 @@ fn levels_beyond_the_last() -> Result {
 }
 
 fn padding_before() -> Result {
-    let run = capped(&CAP.to_string())?;
+    let run = with_limit(&LIMIT.to_string())?;
     let mut actor = begin(&run)?;
     // A byte a row: the driver makes 512 of it.
-    actor.expect(&[(&format!("pitch a 1 {}", CAP / 512 + 1), OUT_OF_MEMORY)])?;
-    actor.expect(&[(&format!("pitch a 1 {}", CAP / 512), SUCCESS)])?;
-    in_use(&run, CAP)?;
+    actor.expect(&[(&format!("pitch a 1 {}", LIMIT / 512 + 1), OUT_OF_MEMORY)])?;
+    actor.expect(&[(&format!("pitch a 1 {}", LIMIT / 512), SUCCESS)])?;
+    in_use(&run, LIMIT)?;
     never_over(&mut actor, &run)
 }
 
 fn larger_pitch() -> Result {
-    let run = capped(&CAP.to_string())?.env("STUB_GPU_PITCH", "4096");
+    let run = with_limit(&LIMIT.to_string())?.env("STUB_GPU_PITCH", "4096");
     let mut actor = begin(&run)?;
     actor.expect(&[("pitch a 1 1", SUCCESS)])?;
     in_use(&run, 4096)?;
     // From the first one on, the step is known.
     actor.expect(&[
-        (&format!("pitch b 1 {}", CAP / 4096), OUT_OF_MEMORY),
-        (&format!("pitch b 1 {}", CAP / 4096 - 1), SUCCESS),
+        (&format!("pitch b 1 {}", LIMIT / 4096), OUT_OF_MEMORY),
+        (&format!("pitch b 1 {}", LIMIT / 4096 - 1), SUCCESS),
     ])?;
-    in_use(&run, CAP)?;
+    in_use(&run, LIMIT)?;
     never_over(&mut actor, &run)
 }
 
 fn many_pools() -> Result {
-    let run = capped(&CAP.to_string())?;
+    let run = with_limit(&LIMIT.to_string())?;
     let mut actor = begin(&run)?;
     for _ in 0..12 {
         actor.expect(&[("cuMemPoolCreate p 1", SUCCESS)])?;
@@ -99,12 +99,12 @@ fn many_pools() -> Result {
         never_over(&mut actor, &run)?;
     }
     // What it needs comes back from its pools, without a synchronisation.
-    actor.expect(&[(&format!("alloc b {CAP}"), SUCCESS)])?;
+    actor.expect(&[(&format!("alloc b {LIMIT}"), SUCCESS)])?;
     never_over(&mut actor, &run)
 }
 
 fn destroyed() -> Result {
-    let run = capped(&CAP.to_string())?;
+    let run = with_limit(&LIMIT.to_string())?;
     let mut actor = begin(&run)?;
     for _ in 0..12 {
         actor.expect(&[
@@ -124,7 +124,7 @@ fn destroyed() -> Result {
 }
 
 fn threshold_to_zero() -> Result {
-    let run = capped(&CAP.to_string())?;
+    let run = with_limit(&LIMIT.to_string())?;
     let mut actor = begin(&run)?;
     actor.expect(&[
         ("cuDeviceGetDefaultMemPool p", SUCCESS),
@@ -140,7 +140,7 @@ fn threshold_to_zero() -> Result {
 }
 
 fn synchronised() -> Result {
-    let run = capped(&CAP.to_string())?;
+    let run = with_limit(&LIMIT.to_string())?;
     let mut actor = begin(&run)?;
     for way in ["sync", "sync-stream", "sync-event"] {
         actor.expect(&[(&format!("async a {SIZE}"), SUCCESS), ("free-async a", SUCCESS)])?;
@@ -152,9 +152,9 @@ fn synchronised() -> Result {
 }
 
 fn held_against_others() -> Result {
-    let run = capped(&CAP.to_string())?;
+    let run = with_limit(&LIMIT.to_string())?;
     let (mut actor, mut other) = (begin(&run)?, begin(&run)?);
-    let all_but = format!("alloc a {}", CAP - SIZE + 1);
+    let all_but = format!("alloc a {}", LIMIT - SIZE + 1);
     actor.expect(&[(&format!("async a {SIZE}"), SUCCESS), ("free-async a", SUCCESS)])?;
     other.expect(&[(&all_but, OUT_OF_MEMORY)])?;
     actor.expect(&[("sync", SUCCESS)])?;
@@ -163,7 +163,7 @@ fn held_against_others() -> Result {
 }
 
 fn destroyed_pool() -> Result {
-    let run = capped(&CAP.to_string())?;
+    let run = with_limit(&LIMIT.to_string())?;
     let mut actor = begin(&run)?;
     actor.expect(&[
         ("cuMemPoolCreate p 1", SUCCESS),
@@ -178,7 +178,7 @@ fn destroyed_pool() -> Result {
 }
 
 fn reused_address() -> Result {
-    let run = capped(&CAP.to_string())?;
+    let run = with_limit(&LIMIT.to_string())?;
     let mut actor = begin(&run)?;
     actor.expect(&[
         ("cuMemPoolCreate p 1", SUCCESS),
@@ -196,23 +196,23 @@ fn reused_address() -> Result {
 }
 
 fn reserves() -> Result {
-    let run = capped(&CAP.to_string())?.env("STUB_GPU_POOL_GRANULARITY", "2MiB");
+    let run = with_limit(&LIMIT.to_string())?.env("STUB_GPU_POOL_GRANULARITY", "2MiB");
     let mut actor = begin(&run)?;
     actor.expect(&[("async a 1000", SUCCESS)])?;
     in_use(&run, 2 * MIB)?;
     actor.expect(&[("async b 1000", SUCCESS)])?;
     in_use(&run, 2 * MIB)?;
     actor.expect(&[
-        (&format!("alloc c {}", CAP - 3 * MIB), SUCCESS),
+        (&format!("alloc c {}", LIMIT - 3 * MIB), SUCCESS),
         (&format!("async d {}", 2 * MIB), OUT_OF_MEMORY),
     ])?;
     never_over(&mut actor, &run)?;
     actor.expect(&[("free-async a", SUCCESS), ("free-async b", SUCCESS), ("sync", SUCCESS)])?;
-    in_use(&run, CAP - 3 * MIB)
+    in_use(&run, LIMIT - 3 * MIB)
 }
 
 fn graph_without_context() -> Result {
-    let run = capped(&CAP.to_string())?;
+    let run = with_limit(&LIMIT.to_string())?;
     let mut actor = run.start()?;
     actor.expect(&[
         ("init", SUCCESS),
@@ -225,8 +225,8 @@ fn graph_without_context() -> Result {
     never_over(&mut actor, &run)
 }
 
-fn whole_cap() -> Result {
-    let run = capped(&CAP.to_string())?;
+fn whole_limit() -> Result {
+    let run = with_limit(&LIMIT.to_string())?;
     let mut actor = begin(&run)?;
     actor.expect(&[
         ("cuDeviceGetDefaultMemPool p", SUCCESS),
@@ -234,12 +234,14 @@ fn whole_cap() -> Result {
     ])?;
     // Ever larger ones, of which the pool keeps each: no trim by the program.
     for part in [8, 4, 2, 1] {
-        actor
-            .expect(&[(&format!("async a {}", CAP / part), SUCCESS), ("free-async a", SUCCESS)])?;
+        actor.expect(&[
+            (&format!("async a {}", LIMIT / part), SUCCESS),
+            ("free-async a", SUCCESS),
+        ])?;
         never_over(&mut actor, &run)?;
     }
-    actor.expect(&[(&format!("async a {}", CAP / 2), SUCCESS)])?;
-    actor.expect(&[(&format!("alloc b {}", CAP / 2), SUCCESS), ("alloc c 1", OUT_OF_MEMORY)])?;
-    in_use(&run, CAP)?;
+    actor.expect(&[(&format!("async a {}", LIMIT / 2), SUCCESS)])?;
+    actor.expect(&[(&format!("alloc b {}", LIMIT / 2), SUCCESS), ("alloc c 1", OUT_OF_MEMORY)])?;
+    in_use(&run, LIMIT)?;
     never_over(&mut actor, &run)
 }

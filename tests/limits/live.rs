@@ -1,6 +1,6 @@
 //! Limits that the node changes while the container runs, through the page `/.gpucap/live`.
 
-use crate::{CARD, GIB, NOT_READY, OUT_OF_MEMORY, SUCCESS, answers, begin, uncapped};
+use crate::{CARD, GIB, NOT_READY, OUT_OF_MEMORY, SUCCESS, answers, begin, without_limit};
 use gpucap_tests::{Result, Run, limits_text as text, trial};
 use libtest_mimic::Trial;
 use std::fs::{File, OpenOptions};
@@ -13,7 +13,10 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("live limits: a limit can be raised beyond the file, as far as the card", raised),
         trial("live limits: the environment lowers what the page says", environment),
         trial("live limits: what is taken back is the file's again", taken_back),
-        trial("live limits: memory that the file does not cap stays uncapped", uncapped_in_file),
+        trial(
+            "live limits: memory that the file does not limit stays without a limit",
+            not_limited_in_file,
+        ),
         trial("live limits: a page that the container can write means nothing works", writable),
         trial("live limits: a page of another version means nothing works", other_version),
     ]
@@ -34,7 +37,7 @@ fn page(version: u64) -> Vec<u8> {
 
 /// A run under a limits file with a page beside it, and the page as the node has it.
 fn with_page(lines: &str, version: u64) -> Result<(Run, File)> {
-    let run = uncapped()?.limits_file(&text(lines))?;
+    let run = without_limit()?.limits_file(&text(lines))?;
     let path = run.directory().join("limits/live");
     std::fs::write(&path, page(version))?;
     Ok((run, OpenOptions::new().write(true).open(path)?))
@@ -99,7 +102,7 @@ fn taken_back() -> Result {
     answers(&mut actor, "total d 0", 2 * GIB, 0)
 }
 
-fn uncapped_in_file() -> Result {
+fn not_limited_in_file() -> Result {
     let (run, page) = under("gpu=*\ncore=50%\n")?;
     let mut actor = begin(&run)?;
     say(&page, GIB)?;
@@ -107,7 +110,7 @@ fn uncapped_in_file() -> Result {
 }
 
 fn writable() -> Result {
-    let run = uncapped()?.writable_limits_file(&text(TWO_GIB))?;
+    let run = without_limit()?.writable_limits_file(&text(TWO_GIB))?;
     std::fs::write(run.directory().join("limits/live"), page(1))?;
     let mut actor = run.start()?;
     actor.expect(&[("init", NOT_READY)])

@@ -41,7 +41,7 @@ use std::process::ExitCode;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 /// The limit of most tests.
-const CAP: u64 = GIB;
+const LIMIT: u64 = GIB;
 /// The stub's card, if a test does not ask for another.
 const CARD: u64 = 80 * GIB;
 
@@ -82,13 +82,13 @@ fn main() -> ExitCode {
 }
 
 /// An actor under the limit `limit`, not yet started.
-fn capped(limit: &str) -> Result<Run> {
-    Ok(uncapped()?.env("GPU_MEM_LIMIT", limit))
+fn with_limit(limit: &str) -> Result<Run> {
+    Ok(without_limit()?.env("GPU_MEM_LIMIT", limit))
 }
 
 /// An actor behind the shim, without a limit.
-fn uncapped() -> Result<Run> {
-    let run = World::capped(Driver::available())?.actor()?;
+fn without_limit() -> Result<Run> {
+    let run = World::with_shim(Driver::available())?.actor()?;
     Ok(run.env("GPUCAP_CONTEXT_MEM", "0").env("STUB_GPU_CONTEXT_MEM", "0"))
 }
 

@@ -3,8 +3,8 @@
 
 use crate::ways::WAYS;
 use crate::{
-    CAP, INVALID_VALUE, MIB, NOT_INITIALIZED, OUT_OF_MEMORY, SUCCESS, answers, begin, calls,
-    capped, in_use, traced,
+    INVALID_VALUE, LIMIT, MIB, NOT_INITIALIZED, OUT_OF_MEMORY, SUCCESS, answers, begin, calls,
+    in_use, traced, with_limit,
 };
 use gpucap_tests::{Result, Stop, trial};
 use libtest_mimic::Trial;
@@ -27,13 +27,13 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 fn foreign_address() -> Result {
-    let run = traced(capped(&CAP.to_string())?);
+    let run = traced(with_limit(&LIMIT.to_string())?);
     let mut actor = begin(&run)?;
-    let start = actor.call(&format!("alloc a {CAP}"))?.value;
+    let start = actor.call(&format!("alloc a {LIMIT}"))?.value;
     for address in [0, 4096, start + 256, u64::MAX] {
         actor.expect(&[(&format!("free-at b {address}"), INVALID_VALUE)])?;
     }
-    in_use(&run, CAP)?;
+    in_use(&run, LIMIT)?;
     actor.expect(&[("alloc b 1", OUT_OF_MEMORY)])?;
     match calls(&run, "cuMemFree_v2")? {
         4 => Ok(()),
@@ -42,36 +42,36 @@ fn foreign_address() -> Result {
 }
 
 fn another_process() -> Result {
-    let run = capped(&CAP.to_string())?;
+    let run = with_limit(&LIMIT.to_string())?;
     let (mut first, mut second) = (begin(&run)?, begin(&run)?);
-    let address = first.call(&format!("alloc a {CAP}"))?.value;
+    let address = first.call(&format!("alloc a {LIMIT}"))?.value;
     second.expect(&[
         (&format!("free-at a {address}"), INVALID_VALUE),
         ("alloc a 1", OUT_OF_MEMORY),
     ])?;
-    in_use(&run, CAP)
+    in_use(&run, LIMIT)
 }
 
 fn freed_twice() -> Result {
     for way in WAYS {
-        let run = capped(&CAP.to_string())?;
+        let run = with_limit(&LIMIT.to_string())?;
         let mut actor = begin(&run)?;
         actor.expect(&[
-            (&way.take('a', CAP / 2), SUCCESS),
-            (&way.take('b', CAP / 2), SUCCESS),
+            (&way.take('a', LIMIT / 2), SUCCESS),
+            (&way.take('b', LIMIT / 2), SUCCESS),
             (&way.give('a'), SUCCESS),
         ])?;
         if actor.call(&way.give('a'))?.code == SUCCESS {
             return Err(Stop::fail(format!("{}: the stub freed it twice", way.symbol)));
         }
         actor.expect(&[("sync", SUCCESS)])?;
-        in_use(&run, CAP / 2)?;
+        in_use(&run, LIMIT / 2)?;
     }
     Ok(())
 }
 
 fn wrong_way() -> Result {
-    let run = capped(&CAP.to_string())?;
+    let run = with_limit(&LIMIT.to_string())?;
     let mut actor = begin(&run)?;
     actor.expect(&[
         ("cuMemAlloc_v2 a 1000", SUCCESS),
@@ -87,7 +87,7 @@ fn wrong_way() -> Result {
 }
 
 fn absurd_request() -> Result {
-    let run = traced(capped(&CAP.to_string())?);
+    let run = traced(with_limit(&LIMIT.to_string())?);
     let mut actor = begin(&run)?;
     for way in WAYS {
         // What the 32 bits of the oldest functions cut off is cut off by the caller.
@@ -101,11 +101,11 @@ fn absurd_request() -> Result {
             return Err(Stop::fail(format!("{} reached the driver", way.symbol)));
         }
     }
-    answers(&mut actor, "info d", CAP, CAP)
+    answers(&mut actor, "info d", LIMIT, LIMIT)
 }
 
 fn wrapping_request() -> Result {
-    let run = capped(&CAP.to_string())?;
+    let run = with_limit(&LIMIT.to_string())?;
     let mut actor = begin(&run)?;
     let used = 4 * MIB;
     actor.expect(&[(&format!("alloc a {used}"), SUCCESS)])?;
@@ -118,7 +118,7 @@ fn wrapping_request() -> Result {
 }
 
 fn wrapping_product() -> Result {
-    let run = capped(&CAP.to_string())?;
+    let run = with_limit(&LIMIT.to_string())?;
     let mut actor = begin(&run)?;
     for (width, height) in
         [(1u64 << 32, 1u64 << 32), (1 << 63, 2), (u64::MAX, u64::MAX), (3, u64::MAX / 3 + 1)]
@@ -132,7 +132,7 @@ fn wrapping_product() -> Result {
 }
 
 fn before_init() -> Result {
-    let run = capped(&CAP.to_string())?;
+    let run = with_limit(&LIMIT.to_string())?;
     let mut actor = run.start()?;
     for way in WAYS {
         actor.expect(&[
@@ -149,7 +149,7 @@ fn before_init() -> Result {
 }
 
 fn without_context() -> Result {
-    let run = capped(&CAP.to_string())?;
+    let run = with_limit(&LIMIT.to_string())?;
     let mut actor = run.start()?;
     actor.expect(&[("init", SUCCESS)])?;
     // Physical memory names its device itself.
@@ -160,7 +160,7 @@ fn without_context() -> Result {
 }
 
 fn no_device() -> Result {
-    let run = capped(&CAP.to_string())?;
+    let run = with_limit(&LIMIT.to_string())?;
     let mut actor = begin(&run)?;
     for ordinal in [1u64, 63, 64, 1 << 31, (1 << 32) - 1] {
         for command in ["context", "release", "reset", "total d", "create a 2097152"] {

@@ -1,6 +1,8 @@
 //! Physical memory of the virtual memory management: charged as long as a handle or a mapping refers to it.
 
-use crate::{CAP, MIB, OUT_OF_MEMORY, SUCCESS, answers, begin, capped, in_use, uncapped};
+use crate::{
+    LIMIT, MIB, OUT_OF_MEMORY, SUCCESS, answers, begin, in_use, with_limit, without_limit,
+};
 use gpucap_tests::{Actor, Result, Run, Stop, trial};
 use libtest_mimic::Trial;
 
@@ -22,7 +24,7 @@ pub(crate) fn trials() -> Vec<Trial> {
 const PAGE: u64 = 2 * MIB;
 
 fn started() -> Result<(Run, Actor)> {
-    let run = capped(&CAP.to_string())?;
+    let run = with_limit(&LIMIT.to_string())?;
     let actor = begin(&run)?;
     Ok((run, actor))
 }
@@ -30,13 +32,13 @@ fn started() -> Result<(Run, Actor)> {
 fn mapping_keeps() -> Result {
     let (run, mut actor) = started()?;
     actor.expect(&[
-        (&format!("create a {CAP} 0"), SUCCESS),
-        (&format!("map b a {CAP}"), SUCCESS),
+        (&format!("create a {LIMIT} 0"), SUCCESS),
+        (&format!("map b a {LIMIT}"), SUCCESS),
         ("drop a", SUCCESS),
         ("alloc c 1", OUT_OF_MEMORY),
     ])?;
-    in_use(&run, CAP)?;
-    actor.expect(&[(&format!("unmap b {CAP}"), SUCCESS), (&format!("alloc c {CAP}"), SUCCESS)])
+    in_use(&run, LIMIT)?;
+    actor.expect(&[(&format!("unmap b {LIMIT}"), SUCCESS), (&format!("alloc c {LIMIT}"), SUCCESS)])
 }
 
 fn mapped_twice() -> Result {
@@ -109,7 +111,7 @@ fn range() -> Result {
 }
 
 fn not_unmapped() -> Result {
-    let run = capped(&CAP.to_string())?;
+    let run = with_limit(&LIMIT.to_string())?;
     let mut actor = begin(&run.clone().env("STUB_GPU_FAIL", "cuMemUnmap:1@1,cuMemRelease:1@4"))?;
     three_pages(&mut actor)?;
     actor.expect(&[(&format!("unmap r {}", 3 * PAGE), 1)])?;
@@ -125,7 +127,7 @@ fn not_unmapped() -> Result {
 }
 
 fn not_mapped() -> Result {
-    let run = capped(&CAP.to_string())?;
+    let run = with_limit(&LIMIT.to_string())?;
     let mut actor = begin(&run.clone().env("STUB_GPU_FAIL", "cuMemMap:1@1"))?;
     actor.expect(&[
         (&format!("create a {PAGE} 0"), SUCCESS),
@@ -137,12 +139,12 @@ fn not_mapped() -> Result {
 
 fn host() -> Result {
     let (run, mut actor) = started()?;
-    actor.expect(&[(&format!("alloc a {CAP}"), SUCCESS)])?;
+    actor.expect(&[(&format!("alloc a {LIMIT}"), SUCCESS)])?;
     for kind in 2..=4 {
-        actor.expect(&[(&format!("create-on-host b {} {kind}", 2 * CAP), SUCCESS)])?;
-        in_use(&run, CAP)?;
+        actor.expect(&[(&format!("create-on-host b {} {kind}", 2 * LIMIT), SUCCESS)])?;
+        in_use(&run, LIMIT)?;
         actor.expect(&[("drop b", SUCCESS)])?;
-        in_use(&run, CAP)?;
+        in_use(&run, LIMIT)?;
     }
     Ok(())
 }
@@ -160,7 +162,7 @@ fn outlives_context() -> Result {
 }
 
 fn named_card() -> Result {
-    let run = uncapped()?.env("GPU_MEM_LIMIT", "0=1Gi,1=4Mi").env("STUB_GPU_COUNT", "2");
+    let run = without_limit()?.env("GPU_MEM_LIMIT", "0=1Gi,1=4Mi").env("STUB_GPU_COUNT", "2");
     let mut actor = begin(&run)?;
     // The context is that of card 0.
     actor.expect(&[
@@ -169,7 +171,7 @@ fn named_card() -> Result {
         (&format!("create b {PAGE} 0"), SUCCESS),
     ])?;
     answers(&mut actor, "nvml d 1", 4 * MIB, 4 * MIB)?;
-    answers(&mut actor, "nvml d 0", CAP, PAGE)?;
+    answers(&mut actor, "nvml d 0", LIMIT, PAGE)?;
     actor.expect(&[("drop a", SUCCESS)])?;
     answers(&mut actor, "nvml d 1", 4 * MIB, 0)
 }

@@ -1,6 +1,8 @@
 //! Pools: what a pool keeps after it was freed is charged, and given back before a request is refused for it.
 
-use crate::{CAP, MIB, OUT_OF_MEMORY, SUCCESS, answers, begin, calls, capped, in_use, traced};
+use crate::{
+    LIMIT, MIB, OUT_OF_MEMORY, SUCCESS, answers, begin, calls, in_use, traced, with_limit,
+};
 use gpucap_tests::{Actor, Result, Run, Stop, trial};
 use libtest_mimic::Trial;
 
@@ -55,7 +57,7 @@ pub(crate) fn trials() -> Vec<Trial> {
 
 /// A process with the default pool in slot `p`, which keeps all.
 fn keeper() -> Result<(Run, Actor)> {
-    let run = traced(capped(&CAP.to_string())?);
+    let run = traced(with_limit(&LIMIT.to_string())?);
     let mut actor = begin(&run)?;
     actor.expect(&[("cuDeviceGetDefaultMemPool p", SUCCESS), (KEEP_ALL, SUCCESS)])?;
     Ok((run, actor))
@@ -67,7 +69,7 @@ fn used(actor: &mut Actor, bytes: u64) -> Result {
 }
 
 fn keeps_nothing() -> Result {
-    let run = capped(&CAP.to_string())?;
+    let run = with_limit(&LIMIT.to_string())?;
     let mut actor = begin(&run)?;
     used(&mut actor, SIZE)?;
     in_use(&run, SIZE)?;
@@ -81,8 +83,8 @@ fn keeps() -> Result {
     in_use(&run, SIZE)?;
     actor.expect(&[("sync", SUCCESS)])?;
     in_use(&run, SIZE)?;
-    answers(&mut actor, "info d", CAP, CAP - SIZE)?;
-    answers(&mut actor, "nvml d 0", CAP, SIZE)
+    answers(&mut actor, "info d", LIMIT, LIMIT - SIZE)?;
+    answers(&mut actor, "nvml d 0", LIMIT, SIZE)
 }
 
 fn reused() -> Result {
@@ -124,7 +126,7 @@ fn threshold_taken_away() -> Result {
 }
 
 fn late_threshold() -> Result {
-    let run = capped(&CAP.to_string())?;
+    let run = with_limit(&LIMIT.to_string())?;
     let mut actor = begin(&run)?;
     used(&mut actor, SIZE)?;
     // Nothing has synchronised, so the driver still has it.
@@ -137,18 +139,18 @@ fn gives_back() -> Result {
         let (run, mut actor) = keeper()?;
         used(&mut actor, SIZE)?;
         let command = match command {
-            "array b" => format!("cuArrayCreate_v2 b {CAP}"),
-            other => format!("{other} {CAP}"),
+            "array b" => format!("cuArrayCreate_v2 b {LIMIT}"),
+            other => format!("{other} {LIMIT}"),
         };
         actor.expect(&[(&command, SUCCESS)])?;
-        in_use(&run, CAP)?;
+        in_use(&run, LIMIT)?;
         actor.expect(&[("alloc c 1", OUT_OF_MEMORY)])?;
     }
     let (run, mut actor) = keeper()?;
     used(&mut actor, SIZE)?;
-    actor.expect(&[(&format!("alloc b {}", CAP - SIZE), SUCCESS)])?;
+    actor.expect(&[(&format!("alloc b {}", LIMIT - SIZE), SUCCESS)])?;
     match calls(&run, "cuMemPoolTrimTo")? {
-        0 => in_use(&run, CAP),
+        0 => in_use(&run, LIMIT),
         _ => Err(Stop::fail("trimmed although there was room")),
     }
 }
@@ -158,8 +160,8 @@ fn another_keeps() -> Result {
     used(&mut actor, SIZE)?;
     let mut other = begin(&run)?;
     other.expect(&[
-        (&format!("alloc a {}", CAP - SIZE + 1), OUT_OF_MEMORY),
-        (&format!("alloc a {}", CAP - SIZE), SUCCESS),
+        (&format!("alloc a {}", LIMIT - SIZE + 1), OUT_OF_MEMORY),
+        (&format!("alloc a {}", LIMIT - SIZE), SUCCESS),
     ])?;
     // Its own pool can still use it.
     actor.expect(&[
@@ -167,18 +169,18 @@ fn another_keeps() -> Result {
         ("async b 1", OUT_OF_MEMORY),
         ("alloc b 1", OUT_OF_MEMORY),
     ])?;
-    in_use(&run, CAP)
+    in_use(&run, LIMIT)
 }
 
 fn keeper_dies() -> Result {
     let (run, mut actor) = keeper()?;
     used(&mut actor, SIZE)?;
     actor.kill()?;
-    begin(&run)?.expect(&[(&format!("alloc a {CAP}"), SUCCESS)])
+    begin(&run)?.expect(&[(&format!("alloc a {LIMIT}"), SUCCESS)])
 }
 
 fn pool_ends() -> Result {
-    let run = capped(&CAP.to_string())?;
+    let run = with_limit(&LIMIT.to_string())?;
     let mut actor = begin(&run)?;
     actor.expect(&[
         (ON_CARD, SUCCESS),
@@ -195,23 +197,23 @@ fn pool_ends() -> Result {
 }
 
 fn on_host() -> Result {
-    let run = capped(&CAP.to_string())?;
+    let run = with_limit(&LIMIT.to_string())?;
     let mut actor = begin(&run)?;
     actor.expect(&[
-        (&format!("alloc z {CAP}"), SUCCESS),
+        (&format!("alloc z {LIMIT}"), SUCCESS),
         (ON_HOST, SUCCESS),
         (KEEP_ALL, SUCCESS),
         ("from-pool a p 1000", SUCCESS),
         ("from-pool b p 2000", SUCCESS),
         ("free-async a", SUCCESS),
     ])?;
-    in_use(&run, CAP)?;
+    in_use(&run, LIMIT)?;
     actor.expect(&[("cuMemPoolDestroy p", SUCCESS), ("free-async b", SUCCESS)])?;
-    in_use(&run, CAP)
+    in_use(&run, LIMIT)
 }
 
 fn current_pool() -> Result {
-    let run = capped(&CAP.to_string())?;
+    let run = with_limit(&LIMIT.to_string())?;
     let mut actor = begin(&run)?;
     actor.expect(&[("async z 500", SUCCESS), (ON_CARD, SUCCESS), (KEEP_ALL, SUCCESS)])?;
     actor.expect(&[("cuDeviceSetMemPool p", SUCCESS)])?;
@@ -223,7 +225,7 @@ fn current_pool() -> Result {
 }
 
 fn driver_fails() -> Result {
-    let run = capped(&CAP.to_string())?;
+    let run = with_limit(&LIMIT.to_string())?;
     let mut actor = begin(&run.clone().env("STUB_GPU_FAIL", "cuMemAllocAsync:719@2"))?;
     actor.expect(&[("cuDeviceGetDefaultMemPool p", SUCCESS), (KEEP_ALL, SUCCESS)])?;
     used(&mut actor, SIZE)?;
@@ -234,19 +236,19 @@ fn driver_fails() -> Result {
 }
 
 fn unknown_way() -> Result {
-    let run = capped(&CAP.to_string())?;
+    let run = with_limit(&LIMIT.to_string())?;
     let mut actor = begin(&run)?;
     actor.expect(&[("stubDefaultPool p 0", SUCCESS), (KEEP_ALL, SUCCESS)])?;
     used(&mut actor, SIZE)?;
     in_use(&run, SIZE)?;
     actor.expect(&[("sync", SUCCESS)])?;
-    answers(&mut actor, "info d", CAP, CAP - SIZE)?;
+    answers(&mut actor, "info d", LIMIT, LIMIT - SIZE)?;
     actor.expect(&[("cuMemPoolTrimTo p 0", SUCCESS)])?;
     in_use(&run, NOTHING)
 }
 
 fn early_threshold() -> Result {
-    let run = capped(&CAP.to_string())?;
+    let run = with_limit(&LIMIT.to_string())?;
     let mut actor = run.start()?;
     // No context is current, so nothing says which card this pool is of.
     actor.expect(&[
@@ -261,7 +263,7 @@ fn early_threshold() -> Result {
 }
 
 fn of_another_card() -> Result {
-    let run = capped(&CAP.to_string())?.env("STUB_GPU_COUNT", "2");
+    let run = with_limit(&LIMIT.to_string())?.env("STUB_GPU_COUNT", "2");
     let mut actor = begin(&run)?;
     actor.expect(&[
         (&format!("alloc z {SIZE}"), SUCCESS),
@@ -270,23 +272,23 @@ fn of_another_card() -> Result {
         ("context 1", SUCCESS),
     ])?;
     used(&mut actor, SIZE)?;
-    answers(&mut actor, "nvml d 1", CAP, SIZE)?;
+    answers(&mut actor, "nvml d 1", LIMIT, SIZE)?;
     actor.expect(&[("cuMemPoolTrimTo p 0", SUCCESS)])?;
-    answers(&mut actor, "nvml d 0", CAP, SIZE)?;
-    answers(&mut actor, "nvml d 1", CAP, NOTHING)
+    answers(&mut actor, "nvml d 0", LIMIT, SIZE)?;
+    answers(&mut actor, "nvml d 1", LIMIT, NOTHING)
 }
 
 fn of_a_location() -> Result {
     for ask in ["cuMemGetDefaultMemPool", "cuMemGetMemPool"] {
-        let run = capped(&CAP.to_string())?.env("STUB_GPU_COUNT", "2");
+        let run = with_limit(&LIMIT.to_string())?.env("STUB_GPU_COUNT", "2");
         let mut actor = begin(&run)?;
         // The context is that of card 0, the pool that of card 1.
         actor.expect(&[(&format!("{ask} p 1"), SUCCESS), (KEEP_ALL, SUCCESS)])?;
         actor.expect(&[(&format!("from-pool a p {SIZE}"), SUCCESS)])?;
-        answers(&mut actor, "nvml d 0", CAP, NOTHING)?;
-        answers(&mut actor, "nvml d 1", CAP, SIZE)?;
+        answers(&mut actor, "nvml d 0", LIMIT, NOTHING)?;
+        answers(&mut actor, "nvml d 1", LIMIT, SIZE)?;
         actor.expect(&[("free-async a", SUCCESS)])?;
-        answers(&mut actor, "nvml d 1", CAP, SIZE)?;
+        answers(&mut actor, "nvml d 1", LIMIT, SIZE)?;
     }
     Ok(())
 }
@@ -324,7 +326,7 @@ fn outlives_current() -> Result {
 }
 
 fn does_not_end() -> Result {
-    let run = capped(&CAP.to_string())?;
+    let run = with_limit(&LIMIT.to_string())?;
     let mut actor = begin(&run.clone().env("STUB_GPU_FAIL", "cuMemPoolDestroy:719@1"))?;
     actor.expect(&[
         (ON_CARD, SUCCESS),
@@ -346,9 +348,9 @@ fn does_not_end() -> Result {
 
 /// No driver is known whose pools grow by more than 32 MiB at once; this one does.
 fn grows() -> Result {
-    let run = capped(&CAP.to_string())?.env("STUB_GPU_POOL_GRANULARITY", "64MiB");
+    let run = with_limit(&LIMIT.to_string())?.env("STUB_GPU_POOL_GRANULARITY", "64MiB");
     let mut actor = begin(&run)?;
-    let held = CAP - 40 * MIB;
+    let held = LIMIT - 40 * MIB;
     actor.expect(&[
         (&format!("alloc a {held}"), SUCCESS),
         ("async b 1", OUT_OF_MEMORY),

@@ -1,7 +1,7 @@
 //! What a context costs where none is configured: assumed, and corrected by what NVML says of the process.
 
 use crate::contexts::started;
-use crate::{CAP, MIB, OUT_OF_MEMORY, SUCCESS, answers, calls, capped, in_use, traced};
+use crate::{LIMIT, MIB, OUT_OF_MEMORY, SUCCESS, answers, calls, in_use, traced, with_limit};
 use gpucap_tests::{Result, Run, Stop, trial};
 use libtest_mimic::Trial;
 use std::ffi::OsStr;
@@ -27,21 +27,21 @@ const ASSUMED: u64 = 256 * MIB;
 
 /// No price is configured; the card takes this many bytes. NVML lists processes by the numbers of the first
 /// pid namespace, and only there can a process find itself.
-fn unpriced(cap: u64, takes: u64) -> Result<Run> {
+fn unpriced(limit: u64, takes: u64) -> Result<Run> {
     if fs::read_link("/proc/self/ns/pid")?.as_os_str() != "pid:[4026531836]" {
         return Err(Stop::skip("this is not the first pid namespace"));
     }
-    let run = capped(&cap.to_string())?.env("GPUCAP_CONTEXT_MEM", "");
+    let run = with_limit(&limit.to_string())?.env("GPUCAP_CONTEXT_MEM", "");
     Ok(run.env("STUB_GPU_CONTEXT_MEM", takes.to_string()))
 }
 
 fn corrected() -> Result {
     for takes in [1, 100 * MIB, ASSUMED, 700 * MIB] {
-        let run = unpriced(CAP, takes)?;
+        let run = unpriced(LIMIT, takes)?;
         let mut actor = started(&run)?;
         actor.expect(&[("context 0", SUCCESS)])?;
         in_use(&run, takes)?;
-        answers(&mut actor, "info z", CAP, CAP - takes)?;
+        answers(&mut actor, "info z", LIMIT, LIMIT - takes)?;
         actor.expect(&[("release 0", SUCCESS)])?;
         in_use(&run, 0)?;
     }
@@ -60,7 +60,7 @@ fn beyond_the_limit() -> Result {
 }
 
 fn once() -> Result {
-    let run = unpriced(CAP, 100 * MIB)?;
+    let run = unpriced(LIMIT, 100 * MIB)?;
     let mut actor = started(&run)?;
     actor.expect(&[("context 0", SUCCESS), ("cuCtxCreate_v2 a", SUCCESS)])?;
     in_use(&run, 200 * MIB)?;
@@ -68,14 +68,14 @@ fn once() -> Result {
     actor.expect(&[("context 0", SUCCESS), ("alloc b 1000", SUCCESS)])?;
     in_use(&run, 100 * MIB + 1000)?;
     // Each card has a price of its own.
-    let run = unpriced(CAP, 100 * MIB)?.env("STUB_GPU_COUNT", "2");
+    let run = unpriced(LIMIT, 100 * MIB)?.env("STUB_GPU_COUNT", "2");
     let mut actor = started(&run)?;
     actor.expect(&[("context 1", SUCCESS), ("context 0", SUCCESS)])?;
     in_use(&run, 200 * MIB)
 }
 
 fn said() -> Result {
-    let run = traced(unpriced(CAP, 100 * MIB)?.env("GPUCAP_CONTEXT_MEM", "300Mi"));
+    let run = traced(unpriced(LIMIT, 100 * MIB)?.env("GPUCAP_CONTEXT_MEM", "300Mi"));
     let mut actor = started(&run)?;
     actor.expect(&[("context 0", SUCCESS)])?;
     in_use(&run, 300 * MIB)?;
@@ -87,7 +87,7 @@ fn said() -> Result {
 
 fn cannot_tell() -> Result {
     for failure in ["nvmlInit_v2:12", "nvmlDeviceGetComputeRunningProcesses:3"] {
-        let run = unpriced(CAP, 100 * MIB)?;
+        let run = unpriced(LIMIT, 100 * MIB)?;
         let mut actor = started(&run.clone().env("STUB_GPU_FAIL", failure))?;
         actor.expect(&[("context 0", SUCCESS)])?;
         in_use(&run, ASSUMED)?;
@@ -96,7 +96,7 @@ fn cannot_tell() -> Result {
 }
 
 fn not_alone() -> Result {
-    let run = unpriced(CAP, 100 * MIB)?;
+    let run = unpriced(LIMIT, 100 * MIB)?;
     let mut actor = started(&run)?;
     actor.expect(&[("create a 2097152 0", SUCCESS), ("context 0", SUCCESS)])?;
     in_use(&run, ASSUMED + 2 * MIB)
@@ -108,7 +108,7 @@ fn other_namespace() -> Result {
     if !possible.is_ok_and(|output| output.status.success()) {
         return Err(Stop::skip("no pid namespace can be had here"));
     }
-    let run = unpriced(CAP, 100 * MIB)?;
+    let run = unpriced(LIMIT, 100 * MIB)?;
     let mut actor = started(&run.clone().through(&inside.map(OsStr::new)))?;
     actor.expect(&[("context 0", SUCCESS)])?;
     in_use(&run, ASSUMED)

@@ -1,7 +1,8 @@
 //! What a program is told: the slice as if it were the card.
 
 use crate::{
-    CAP, CARD, GIB, MIB, OUT_OF_MEMORY, SUCCESS, answers, begin, capped, in_use, uncapped,
+    CARD, GIB, LIMIT, MIB, OUT_OF_MEMORY, SUCCESS, answers, begin, in_use, with_limit,
+    without_limit,
 };
 use gpucap_tests::{Actor, Result, Run, Stop, trial};
 use libtest_mimic::Trial;
@@ -9,7 +10,7 @@ use libtest_mimic::Trial;
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial("driver and NVML show the limit and what is held of it", slice_is_shown),
-        trial("a cap above the card shows the card", cap_above_card),
+        trial("a limit above the card shows the card", limit_above_card),
         trial("free is never more than the card has", card_is_fuller),
         trial("a context is charged at its price", context_price),
         trial("a context that does not fit is refused", context_refused),
@@ -25,15 +26,15 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 fn slice_is_shown() -> Result {
-    let mut actor = begin(&capped(&CAP.to_string())?)?;
+    let mut actor = begin(&with_limit(&LIMIT.to_string())?)?;
     actor.expect(&[(&format!("alloc a {}", 100 * MIB), SUCCESS)])?;
-    answers(&mut actor, "info d", CAP, CAP - 100 * MIB)?;
-    answers(&mut actor, "nvml d 0", CAP, 100 * MIB)?;
-    answers(&mut actor, "total d 0", CAP, 0)
+    answers(&mut actor, "info d", LIMIT, LIMIT - 100 * MIB)?;
+    answers(&mut actor, "nvml d 0", LIMIT, 100 * MIB)?;
+    answers(&mut actor, "total d 0", LIMIT, 0)
 }
 
-fn cap_above_card() -> Result {
-    let mut actor = begin(&capped("1000Gi")?)?;
+fn limit_above_card() -> Result {
+    let mut actor = begin(&with_limit("1000Gi")?)?;
     answers(&mut actor, "total d 0", CARD, 0)?;
     answers(&mut actor, "info d", CARD, CARD)?;
     answers(&mut actor, "nvml d 0", CARD, 0)
@@ -41,7 +42,7 @@ fn cap_above_card() -> Result {
 
 fn card_is_fuller() -> Result {
     // A process outside the container has most of the card.
-    let run = capped(&(10 * GIB).to_string())?;
+    let run = with_limit(&(10 * GIB).to_string())?;
     let mut outside = run
         .clone()
         .env("GPUCAP_LEDGER", run.directory().join("other"))
@@ -54,19 +55,19 @@ fn card_is_fuller() -> Result {
 }
 
 fn context_price() -> Result {
-    let mut actor = begin(&capped(&CAP.to_string())?.env("GPUCAP_CONTEXT_MEM", "300Mi"))?;
-    answers(&mut actor, "nvml d 0", CAP, 300 * MIB)?;
+    let mut actor = begin(&with_limit(&LIMIT.to_string())?.env("GPUCAP_CONTEXT_MEM", "300Mi"))?;
+    answers(&mut actor, "nvml d 0", LIMIT, 300 * MIB)?;
     actor.expect(&[
         ("context 0", SUCCESS), // retained again: the same context
-        (&format!("alloc a {}", CAP - 300 * MIB + 1), OUT_OF_MEMORY),
-        (&format!("alloc a {}", CAP - 300 * MIB), SUCCESS),
+        (&format!("alloc a {}", LIMIT - 300 * MIB + 1), OUT_OF_MEMORY),
+        (&format!("alloc a {}", LIMIT - 300 * MIB), SUCCESS),
         ("reset 0", SUCCESS),
     ])?;
-    answers(&mut actor, "nvml d 0", CAP, 0)
+    answers(&mut actor, "nvml d 0", LIMIT, 0)
 }
 
 fn context_refused() -> Result {
-    let mut actor = capped("200Mi")?.env("GPUCAP_CONTEXT_MEM", "300Mi").start()?;
+    let mut actor = with_limit("200Mi")?.env("GPUCAP_CONTEXT_MEM", "300Mi").start()?;
     actor.expect(&[("init", SUCCESS), ("context 0", OUT_OF_MEMORY)])?;
     answers(&mut actor, "nvml d 0", 200 * MIB, 0)
 }
@@ -74,34 +75,35 @@ fn context_refused() -> Result {
 fn two_cards() -> Result {
     // The index is NVML's, also where CUDA counts the other way round.
     for (order, cuda) in [("pci", [0, 1]), ("reverse", [1, 0])] {
-        let run = capped("0=1Gi,1=2Gi")?.env("STUB_GPU_COUNT", "2").env("STUB_GPU_ORDER", order);
+        let run =
+            with_limit("0=1Gi,1=2Gi")?.env("STUB_GPU_COUNT", "2").env("STUB_GPU_ORDER", order);
         let mut actor = run.start()?;
         actor.expect(&[("init", SUCCESS)])?;
         answers(&mut actor, "nvml d 0", GIB, 0)?;
         answers(&mut actor, "nvml d 1", 2 * GIB, 0)?;
         for (nvml, ordinal) in cuda.into_iter().enumerate() {
-            let cap = GIB * (nvml as u64 + 1);
-            answers(&mut actor, &format!("total d {ordinal}"), cap, 0)?;
+            let limit = GIB * (nvml as u64 + 1);
+            answers(&mut actor, &format!("total d {ordinal}"), limit, 0)?;
             actor.expect(&[
                 (&format!("context {ordinal}"), SUCCESS),
-                (&format!("alloc a {}", cap + 1), OUT_OF_MEMORY),
-                (&format!("alloc a {cap}"), SUCCESS),
+                (&format!("alloc a {}", limit + 1), OUT_OF_MEMORY),
+                (&format!("alloc a {limit}"), SUCCESS),
             ])?;
-            answers(&mut actor, &format!("nvml d {nvml}"), cap, cap)?;
+            answers(&mut actor, &format!("nvml d {nvml}"), limit, limit)?;
         }
     }
     Ok(())
 }
 
 fn card_is_shown() -> Result {
-    let mut actor = begin(&uncapped()?)?;
+    let mut actor = begin(&without_limit()?)?;
     answers(&mut actor, "info d", CARD, CARD)?;
     answers(&mut actor, "total d 0", CARD, 0)?;
     answers(&mut actor, "nvml d 0", CARD, 0)
 }
 
 fn refusal_is_told() -> Result {
-    let mut actor = begin(&capped("1Gi")?)?;
+    let mut actor = begin(&with_limit("1Gi")?)?;
     let too_much = format!("alloc a {}", 2 * GIB);
     for _ in 0..100 {
         actor.expect(&[(&too_much, OUT_OF_MEMORY)])?;
@@ -117,12 +119,12 @@ fn refusal_is_told() -> Result {
 
 /// Everything that says how much there is and how much is used.
 fn all_reports(run: &Run, actor: &mut Actor, used: u64) -> Result {
-    answers(actor, "info z", CAP, CAP - used)?;
-    answers(actor, "info1 z", CAP, CAP - used)?;
-    answers(actor, "total z 0", CAP, 0)?;
-    answers(actor, "total1 z 0", CAP, 0)?;
-    answers(actor, "nvml z 0", CAP, used)?;
-    answers(actor, "nvml2 z 0", CAP, used)?;
+    answers(actor, "info z", LIMIT, LIMIT - used)?;
+    answers(actor, "info1 z", LIMIT, LIMIT - used)?;
+    answers(actor, "total z 0", LIMIT, 0)?;
+    answers(actor, "total1 z 0", LIMIT, 0)?;
+    answers(actor, "nvml z 0", LIMIT, used)?;
+    answers(actor, "nvml2 z 0", LIMIT, used)?;
     in_use(run, used)
 }
 
@@ -149,7 +151,7 @@ const STEPS: [(&str, i64); 17] = [
 
 fn step_by_step() -> Result {
     const PRICE: u64 = 100 * MIB;
-    let run = capped(&CAP.to_string())?.env("GPUCAP_CONTEXT_MEM", PRICE.to_string());
+    let run = with_limit(&LIMIT.to_string())?.env("GPUCAP_CONTEXT_MEM", PRICE.to_string());
     let mut actor = begin(&run)?;
     let mut other = begin(&run)?;
     let mut used = 2 * PRICE;
@@ -167,19 +169,19 @@ fn step_by_step() -> Result {
 }
 
 fn only_looking() -> Result {
-    let run = capped(&CAP.to_string())?;
+    let run = with_limit(&LIMIT.to_string())?;
     let mut looking = run.start()?;
-    answers(&mut looking, "nvml z 0", CAP, 0)?;
+    answers(&mut looking, "nvml z 0", LIMIT, 0)?;
     let mut actor = begin(&run)?;
     actor.expect(&[("alloc a 123456", SUCCESS)])?;
-    answers(&mut looking, "nvml z 0", CAP, 123_456)?;
-    answers(&mut looking, "nvml2 z 0", CAP, 123_456)?;
+    answers(&mut looking, "nvml z 0", LIMIT, 123_456)?;
+    answers(&mut looking, "nvml2 z 0", LIMIT, 123_456)?;
     actor.kill()?;
-    answers(&mut looking, "nvml z 0", CAP, 0)
+    answers(&mut looking, "nvml z 0", LIMIT, 0)
 }
 
 fn in_32_bits() -> Result {
-    let mut actor = begin(&capped("6Gi")?)?;
+    let mut actor = begin(&with_limit("6Gi")?)?;
     let largest = u64::from(u32::MAX);
     answers(&mut actor, "total1 z 0", largest, 0)?;
     answers(&mut actor, "info1 z", largest, largest)?;
@@ -189,11 +191,11 @@ fn in_32_bits() -> Result {
 
 fn refused_reports() -> Result {
     let fail = "cuMemGetInfo_v2:719@1,cuDeviceTotalMem_v2:719@2,nvmlDeviceGetMemoryInfo:15@1";
-    let run = capped(&CAP.to_string())?.env("STUB_GPU_FAIL", fail);
+    let run = with_limit(&LIMIT.to_string())?.env("STUB_GPU_FAIL", fail);
     let mut actor = begin(&run)?;
     // The shim itself has asked for the size of the card once.
     actor.expect(&[("info z", 719), ("total z 0", 719), ("nvml z 0", 15)])?;
-    answers(&mut actor, "info z", CAP, CAP)
+    answers(&mut actor, "info z", LIMIT, LIMIT)
 }
 
 /// `CU_MEMPOOL_ATTR_*`, of which the first three are no sizes of memory held.
@@ -204,11 +206,11 @@ const LARGEST: u32 = 13;
 
 fn pools_and_graphs() -> Result {
     let says = |actor: &mut Actor, question: &str, expected| answers(actor, question, expected, 0);
-    let run = |cap: u64| -> Result<Run> {
-        Ok(capped(&cap.to_string())?.env("STUB_GPU_POOL_GRANULARITY", "32MiB"))
+    let run = |limit: u64| -> Result<Run> {
+        Ok(with_limit(&limit.to_string())?.env("STUB_GPU_POOL_GRANULARITY", "32MiB"))
     };
-    let cap = 40 * MIB;
-    let mut actor = begin(&run(cap)?)?;
+    let limit = 40 * MIB;
+    let mut actor = begin(&run(limit)?)?;
     actor.expect(&[
         ("cuDeviceGetDefaultMemPool p", SUCCESS),
         (&format!("async a {MIB}"), SUCCESS),
@@ -222,8 +224,8 @@ fn pools_and_graphs() -> Result {
     }
     says(&mut actor, &format!("pool-attribute d p {LARGEST}"), 0)?;
     says(&mut actor, &format!("pool-attribute d p {THRESHOLD}"), CARD)?;
-    let cap = 20 * MIB;
-    let mut actor = begin(&run(cap)?)?;
+    let limit = 20 * MIB;
+    let mut actor = begin(&run(limit)?)?;
     actor.expect(&[
         ("cuGraphCreate g", SUCCESS),
         (&format!("cuGraphAddMemAllocNode g {MIB}"), SUCCESS),
@@ -231,7 +233,7 @@ fn pools_and_graphs() -> Result {
         ("cuGraphUpload g", SUCCESS),
     ])?;
     for attribute in [2, 3] {
-        says(&mut actor, &format!("graph-memory d {attribute}"), cap)?;
+        says(&mut actor, &format!("graph-memory d {attribute}"), limit)?;
     }
     says(&mut actor, "graph-memory d 0", 0)
 }

@@ -1,6 +1,6 @@
 //! Sparse arrays own nothing; the memory behind their tiles is charged as long as it is there.
 
-use crate::{CAP, INVALID_VALUE, MIB, OUT_OF_MEMORY, SUCCESS, begin, capped, in_use};
+use crate::{INVALID_VALUE, LIMIT, MIB, OUT_OF_MEMORY, SUCCESS, begin, in_use, with_limit};
 use gpucap_tests::{Actor, Result, Run, trial};
 use libtest_mimic::Trial;
 
@@ -34,13 +34,13 @@ fn mapped(run: &Run) -> Result<Actor> {
 }
 
 fn kept() -> Result {
-    let run = capped(&PAGE.to_string())?;
+    let run = with_limit(&PAGE.to_string())?;
     let mut actor = mapped(&run)?;
     actor.expect(&[("alloc b 1", OUT_OF_MEMORY)])
 }
 
 fn emptied() -> Result {
-    let run = capped(&CAP.to_string())?;
+    let run = with_limit(&LIMIT.to_string())?;
     let mut actor = mapped(&run)?;
     actor.expect(&[
         (&format!("empty r 1 {}", 2 * TILES - 1), SUCCESS),
@@ -52,7 +52,7 @@ fn emptied() -> Result {
 }
 
 fn replaced() -> Result {
-    let run = capped(&CAP.to_string())?;
+    let run = with_limit(&LIMIT.to_string())?;
     let mut actor = mapped(&run)?;
     actor.expect(&[
         (&format!("create b {PAGE} 0"), SUCCESS),
@@ -67,7 +67,7 @@ fn replaced() -> Result {
 }
 
 fn array_ends() -> Result {
-    let run = capped(&CAP.to_string())?.env("STUB_GPU_FAIL", "cuArrayDestroy:719@1");
+    let run = with_limit(&LIMIT.to_string())?.env("STUB_GPU_FAIL", "cuArrayDestroy:719@1");
     let mut actor = mapped(&run)?;
     actor.expect(&[("free-array r", 719)])?;
     in_use(&run, PAGE)?;
@@ -76,14 +76,14 @@ fn array_ends() -> Result {
 }
 
 fn context_ends() -> Result {
-    let run = capped(&CAP.to_string())?;
+    let run = with_limit(&LIMIT.to_string())?;
     let mut actor = mapped(&run)?;
     actor.expect(&[("release 0", SUCCESS)])?;
     in_use(&run, 0)
 }
 
 fn not_changed() -> Result {
-    let run = capped(&CAP.to_string())?.env("STUB_GPU_FAIL", "cuMemMapArrayAsync:719@2");
+    let run = with_limit(&LIMIT.to_string())?.env("STUB_GPU_FAIL", "cuMemMapArrayAsync:719@2");
     let mut actor = mapped(&run)?;
     actor.expect(&[(&format!("empty r 0 {TILES}"), 719)])?;
     in_use(&run, PAGE)?;
@@ -92,7 +92,7 @@ fn not_changed() -> Result {
 }
 
 fn half_a_batch() -> Result {
-    let run = capped(&(2 * PAGE).to_string())?;
+    let run = with_limit(&(2 * PAGE).to_string())?;
     let mut actor = mapped(&run)?;
     actor.expect(&[
         (&format!("create b {PAGE} 0"), SUCCESS),

@@ -1,7 +1,9 @@
 //! A card that uses the machine's memory, as GB10 does: NVML has no figures of it. The limit counts what is asked for as
 //! the card's memory, and is shown where it is a number of bytes.
 
-use crate::{CARD, GIB, MIB, OUT_OF_MEMORY, SUCCESS, answers, begin, capped, in_use, uncapped};
+use crate::{
+    CARD, GIB, MIB, OUT_OF_MEMORY, SUCCESS, answers, begin, in_use, with_limit, without_limit,
+};
 use gpucap_tests::{Actor, Result, Run, trial};
 use libtest_mimic::Trial;
 
@@ -33,13 +35,13 @@ fn no_answer(actor: &mut Actor) -> Result {
 }
 
 fn no_figures() -> Result {
-    let mut actor = begin(&on_shared(uncapped()?))?;
+    let mut actor = begin(&on_shared(without_limit()?))?;
     no_answer(&mut actor)?;
     answers(&mut actor, "info d", CARD, CARD)
 }
 
 fn bytes() -> Result {
-    let run = on_shared(capped("1Gi")?);
+    let run = on_shared(with_limit("1Gi")?);
     let mut actor = begin(&run)?;
     actor.expect(&[
         (&format!("alloc a {}", GIB + 1), OUT_OF_MEMORY),
@@ -54,7 +56,7 @@ fn bytes() -> Result {
 }
 
 fn percentage() -> Result {
-    let mut actor = begin(&on_shared(capped("25%")?))?;
+    let mut actor = begin(&on_shared(with_limit("25%")?))?;
     answers(&mut actor, "total d 0", CARD / 4, 0)?;
     actor.expect(&[
         (&format!("alloc a {}", CARD / 4 + 1), OUT_OF_MEMORY),
@@ -65,14 +67,14 @@ fn percentage() -> Result {
 }
 
 fn above() -> Result {
-    let mut actor = begin(&on_shared(capped("1000Ti")?))?;
+    let mut actor = begin(&on_shared(with_limit("1000Ti")?))?;
     answers(&mut actor, "total d 0", CARD, 0)?;
     no_answer(&mut actor)
 }
 
 fn processes() -> Result {
     for limit in ["1Gi", "25%"] {
-        let run = on_shared(capped(limit)?);
+        let run = on_shared(with_limit(limit)?);
         let mut outside = begin(&run.clone().budget("outside"))?;
         let mut actor = begin(&run)?;
         actor.expect(&[(&format!("alloc a {}", 100 * MIB), SUCCESS)])?;

@@ -2,7 +2,8 @@
 
 use crate::ways::WAYS;
 use crate::{
-    CARD, GIB, MIB, NOT_INITIALIZED, NOT_READY, SUCCESS, answers, begin, calls, traced, uncapped,
+    CARD, GIB, MIB, NOT_INITIALIZED, NOT_READY, SUCCESS, answers, begin, calls, traced,
+    without_limit,
 };
 use gpucap_tests::{Actor, Driver, Output, Program, Result, Run, Stop, World, trial};
 use libtest_mimic::Trial;
@@ -58,10 +59,10 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("limits that name only GPUs that are not here are told of in one line", absent),
         trial("limits that name one of the GPUs here are told of in no line", present),
     ];
-    for (variable, value, cap) in USABLE {
-        trials.push(trial(format!("{variable}={value} is a limit of {cap}"), move || {
-            let mut actor = begin(&uncapped()?.env(variable, value))?;
-            answers(&mut actor, "total d 0", cap, 0)
+    for (variable, value, bytes) in USABLE {
+        trials.push(trial(format!("{variable}={value} is a limit of {bytes}"), move || {
+            let mut actor = begin(&without_limit()?.env(variable, value))?;
+            answers(&mut actor, "total d 0", bytes, 0)
         }));
     }
     for (variable, value) in UNUSABLE {
@@ -97,7 +98,7 @@ fn one_line(output: Output, parts: &[&str]) -> Result {
 }
 
 fn unusable(variable: &str, value: &str) -> Result {
-    let run = traced(uncapped()?.env("GPU_MEM_LIMIT", "4Gi").env(variable, value));
+    let run = traced(without_limit()?.env("GPU_MEM_LIMIT", "4Gi").env(variable, value));
     let mut actor = run.start()?;
     actor.expect(&[("init", NOT_READY), ("init", NOT_READY)])?;
     // An administrator can still look.
@@ -111,7 +112,7 @@ fn unusable(variable: &str, value: &str) -> Result {
 
 fn unusable_later() -> Result {
     // One percent of it is less than a byte; which is unknown before the card is seen.
-    let run = traced(uncapped()?.env("STUB_GPU_MEM", "99").env("GPU_MEM_LIMIT", "1%"));
+    let run = traced(without_limit()?.env("STUB_GPU_MEM", "99").env("GPU_MEM_LIMIT", "1%"));
     let mut actor = run.start()?;
     actor.expect(&[("init", SUCCESS)])?;
     nothing_works(&mut actor, &run)?;
@@ -125,7 +126,7 @@ const NAMELESS: &str = "cuDeviceGetUuid:999,cuDeviceGetUuid_v2:999";
 fn nameless() -> Result {
     // A limit that cannot be resolved must not become a card without a limit.
     for fail in [NAMELESS, "cuDeviceTotalMem_v2:999"] {
-        let run = traced(uncapped()?.env("GPU_MEM_LIMIT", "1Gi").env("STUB_GPU_FAIL", fail));
+        let run = traced(without_limit()?.env("GPU_MEM_LIMIT", "1Gi").env("STUB_GPU_FAIL", fail));
         let mut actor = run.start()?;
         actor.expect(&[("init", SUCCESS)])?;
         nothing_works(&mut actor, &run)?;
@@ -136,7 +137,7 @@ fn nameless() -> Result {
 }
 
 fn nameless_without_limits() -> Result {
-    let mut actor = begin(&uncapped()?.env("STUB_GPU_FAIL", NAMELESS))?;
+    let mut actor = begin(&without_limit()?.env("STUB_GPU_FAIL", NAMELESS))?;
     actor.expect(&[(&format!("alloc a {GIB}"), SUCCESS), ("free a", SUCCESS)])?;
     match actor.end()? {
         output if output.stderr.is_empty() => Ok(()),
@@ -149,7 +150,7 @@ fn empty() -> Result {
         ["GPU_MEM_LIMIT", "GPU_PROFILE", "GPU_CORE_PCT", "GPU_CORE_POLICY", "GPU_CORE_PRIORITY"]
     {
         for value in ["", " ", "\t\n "] {
-            let mut actor = begin(&uncapped()?.env(variable, value))?;
+            let mut actor = begin(&without_limit()?.env(variable, value))?;
             answers(&mut actor, "total d 0", CARD, 0)?;
         }
     }
@@ -157,12 +158,12 @@ fn empty() -> Result {
 }
 
 fn white_space() -> Result {
-    let mut actor = begin(&uncapped()?.env("GPU_MEM_LIMIT", " 4Gi\n"))?;
+    let mut actor = begin(&without_limit()?.env("GPU_MEM_LIMIT", " 4Gi\n"))?;
     answers(&mut actor, "total d 0", 4 * GIB, 0)
 }
 
 fn no_limit() -> Result {
-    let run = uncapped()?.env("GPUCAP_LEDGER", "relative").env("GPUCAP_LOG", "loud");
+    let run = without_limit()?.env("GPUCAP_LEDGER", "relative").env("GPUCAP_LOG", "loud");
     let mut actor = begin(&run)?;
     answers(&mut actor, "info d", CARD, CARD)?;
     match actor.end()? {
@@ -172,7 +173,7 @@ fn no_limit() -> Result {
 }
 
 fn no_level() -> Result {
-    let run = uncapped()?.env("GPU_MEM_LIMIT", "4Gi").env("GPUCAP_LOG", "loud");
+    let run = without_limit()?.env("GPU_MEM_LIMIT", "4Gi").env("GPUCAP_LOG", "loud");
     let mut actor = begin(&run)?;
     answers(&mut actor, "total d 0", 4 * GIB, 0)?;
     one_line(actor.end()?, &["WARN", "GPUCAP_LOG", "loud", "ignored"])
@@ -183,7 +184,7 @@ fn absent() -> Result {
     for (variable, value) in
         [("GPU_MEM_LIMIT", "9=1Gi"), ("GPU_MEM_LIMIT", unknown), ("GPU_PROFILE", "9=1g.5gb")]
     {
-        let run = uncapped()?.env("STUB_GPU_COUNT", "2").env(variable, value);
+        let run = without_limit()?.env("STUB_GPU_COUNT", "2").env(variable, value);
         let mut actor = begin(&run)?;
         actor.expect(&[("context 1", SUCCESS)])?;
         answers(&mut actor, "total d 0", CARD, 0)?;
@@ -194,7 +195,7 @@ fn absent() -> Result {
 }
 
 fn present() -> Result {
-    let run = uncapped()?.env("STUB_GPU_COUNT", "2").env("GPU_MEM_LIMIT", "1=1Gi,9=1Gi");
+    let run = without_limit()?.env("STUB_GPU_COUNT", "2").env("GPU_MEM_LIMIT", "1=1Gi,9=1Gi");
     let mut actor = begin(&run)?;
     answers(&mut actor, "total d 0", CARD, 0)?;
     match actor.end()? {
@@ -204,16 +205,16 @@ fn present() -> Result {
 }
 
 fn smaller_holds() -> Result {
-    for (limit, profile, cap) in [("4Gi", "1g.5gb", 4 * GIB), ("6Gi", "1g.5gb", 5 * GIB)] {
-        let run = uncapped()?.env("GPU_MEM_LIMIT", limit).env("GPU_PROFILE", profile);
-        answers(&mut begin(&run)?, "total d 0", cap, 0)?;
+    for (limit, profile, bytes) in [("4Gi", "1g.5gb", 4 * GIB), ("6Gi", "1g.5gb", 5 * GIB)] {
+        let run = without_limit()?.env("GPU_MEM_LIMIT", limit).env("GPU_PROFILE", profile);
+        answers(&mut begin(&run)?, "total d 0", bytes, 0)?;
     }
     Ok(())
 }
 
 fn unnoticed() -> Result {
     let program = Program::new("absent").build()?;
-    let run = World::capped(Driver::Absent)?.run(&program)?.env("GPU_MEM_LIMIT", "abc");
+    let run = World::with_shim(Driver::Absent)?.run(&program)?.env("GPU_MEM_LIMIT", "abc");
     let output = run.output()?.success()?;
     if output.stderr.is_empty() { Ok(()) } else { Err(Stop::fail(output)) }
 }

@@ -4,7 +4,8 @@
 //! it is the limit that is moved by a byte.
 
 use crate::{
-    CAP, INVALID_VALUE, MIB, OUT_OF_MEMORY, SUCCESS, answers, begin, calls, capped, in_use, traced,
+    INVALID_VALUE, LIMIT, MIB, OUT_OF_MEMORY, SUCCESS, answers, begin, calls, in_use, traced,
+    with_limit,
 };
 use gpucap_tests::{Actor, Driver, Result, Stop, rows, trial};
 use libtest_mimic::Trial;
@@ -95,7 +96,7 @@ pub(crate) fn trials() -> Vec<Trial> {
             trial(format!("{}: {rule}", way.symbol), move || body(way))
         };
         trials.extend([
-            each("fits under a limit of its size, not of a byte less", exact_cap),
+            each("fits under a limit of its size, not of a byte less", exact_limit),
             each("fits up to the limit and not a byte beyond", exact_request),
             each("what is given back can be taken again", given_back),
             each("a refusal costs nothing and never reaches the driver", refusal),
@@ -118,17 +119,17 @@ fn every_row() -> Result {
 }
 
 /// An actor with a context under a limit of this many bytes.
-fn under(cap: u64) -> Result<Actor> {
-    begin(&capped(&cap.to_string())?)
+fn under(limit: u64) -> Result<Actor> {
+    begin(&with_limit(&limit.to_string())?)
 }
 
 const SIZE: u64 = 64 * MIB;
 
-fn exact_cap(way: Way) -> Result {
-    for (cap, left) in [(SIZE, 0), (SIZE + 1, 1)] {
-        let mut actor = under(cap)?;
+fn exact_limit(way: Way) -> Result {
+    for (limit, left) in [(SIZE, 0), (SIZE + 1, 1)] {
+        let mut actor = under(limit)?;
         actor.expect(&[(&way.take('a', SIZE), SUCCESS)])?;
-        answers(&mut actor, "info d", cap, left)?;
+        answers(&mut actor, "info d", limit, left)?;
         actor.expect(&[(&format!("alloc b {}", left + 1), OUT_OF_MEMORY)])?;
         if left > 0 {
             actor.expect(&[(&format!("alloc b {left}"), SUCCESS)])?;
@@ -140,28 +141,28 @@ fn exact_cap(way: Way) -> Result {
 }
 
 fn exact_request(way: Way) -> Result {
-    let run = capped(&CAP.to_string())?;
+    let run = with_limit(&LIMIT.to_string())?;
     let mut actor = begin(&run)?;
     let unit = way.unit()?;
-    for request in [CAP - unit, CAP] {
+    for request in [LIMIT - unit, LIMIT] {
         actor.expect(&[(&way.take('a', request), SUCCESS)])?;
-        answers(&mut actor, "info d", CAP, CAP - way.cost(request))?;
+        answers(&mut actor, "info d", LIMIT, LIMIT - way.cost(request))?;
         in_use(&run, way.cost(request))?;
         actor.expect(&[(&way.give('a'), SUCCESS), ("sync", SUCCESS)])?;
         in_use(&run, 0)?;
     }
-    actor.expect(&[(&way.take('a', CAP + unit), OUT_OF_MEMORY)])?;
+    actor.expect(&[(&way.take('a', LIMIT + unit), OUT_OF_MEMORY)])?;
     in_use(&run, 0)
 }
 
 fn given_back(way: Way) -> Result {
-    let run = capped(&CAP.to_string())?;
+    let run = with_limit(&LIMIT.to_string())?;
     let mut actor = begin(&run)?;
     for _ in 0..50 {
-        actor.expect(&[(&way.take('a', CAP), SUCCESS), (&way.give('a'), SUCCESS)])?;
+        actor.expect(&[(&way.take('a', LIMIT), SUCCESS), (&way.give('a'), SUCCESS)])?;
     }
     for slot in 'a'..='h' {
-        actor.expect(&[(&way.take(slot, CAP / 8), SUCCESS)])?;
+        actor.expect(&[(&way.take(slot, LIMIT / 8), SUCCESS)])?;
     }
     actor.expect(&[(&way.take('i', way.step), OUT_OF_MEMORY)])?;
     for slot in ['c', 'a', 'h', 'b', 'g', 'd', 'f', 'e'] {
@@ -172,14 +173,14 @@ fn given_back(way: Way) -> Result {
 }
 
 fn refusal(way: Way) -> Result {
-    let run = traced(capped(&CAP.to_string())?);
+    let run = traced(with_limit(&LIMIT.to_string())?);
     let mut actor = begin(&run)?;
     actor.expect(&[
-        (&way.take('a', CAP + way.step), OUT_OF_MEMORY),
-        (&way.take('a', CAP), SUCCESS),
+        (&way.take('a', LIMIT + way.step), OUT_OF_MEMORY),
+        (&way.take('a', LIMIT), SUCCESS),
         (&way.take('b', way.step), OUT_OF_MEMORY),
     ])?;
-    in_use(&run, CAP)?;
+    in_use(&run, LIMIT)?;
     match calls(&run, way.symbol)? {
         1 => Ok(()),
         calls => Err(Stop::fail(format!("the driver saw {calls} calls"))),
@@ -189,47 +190,47 @@ fn refusal(way: Way) -> Result {
 fn driver_fails(way: Way) -> Result {
     // The code is the driver's, whichever it is: also one that we use ourselves.
     for code in [OUT_OF_MEMORY, 999] {
-        let run = capped(&CAP.to_string())?;
+        let run = with_limit(&LIMIT.to_string())?;
         let mut actor =
             begin(&run.clone().env("STUB_GPU_FAIL", format!("{}:{code}@1", way.symbol)))?;
-        actor.expect(&[(&way.take('a', CAP), code)])?;
-        answers(&mut actor, "info d", CAP, CAP)?;
+        actor.expect(&[(&way.take('a', LIMIT), code)])?;
+        answers(&mut actor, "info d", LIMIT, LIMIT)?;
         in_use(&run, 0)?;
-        actor.expect(&[(&way.take('a', CAP), SUCCESS)])?;
+        actor.expect(&[(&way.take('a', LIMIT), SUCCESS)])?;
     }
     Ok(())
 }
 
 fn giving_back_fails(way: Way) -> Result {
-    let run = capped(&CAP.to_string())?;
+    let run = with_limit(&LIMIT.to_string())?;
     let mut actor = begin(&run.clone().env("STUB_GPU_FAIL", format!("{}:719@1", way.give)))?;
     actor.expect(&[
-        (&way.take('a', CAP), SUCCESS),
+        (&way.take('a', LIMIT), SUCCESS),
         (&way.give('a'), 719),
         ("alloc b 1", OUT_OF_MEMORY),
     ])?;
-    in_use(&run, CAP)?;
+    in_use(&run, LIMIT)?;
     actor.expect(&[(&way.give('a'), SUCCESS), ("sync", SUCCESS)])?;
     in_use(&run, 0)
 }
 
 fn nothing_asked(way: Way) -> Result {
-    let run = capped(&CAP.to_string())?;
+    let run = with_limit(&LIMIT.to_string())?;
     let mut actor = begin(&run)?;
     // Also at the limit the driver is the one who refuses: nothing always fits.
     actor.expect(&[
         (&way.take('a', 0), INVALID_VALUE),
-        (&way.take('a', CAP), SUCCESS),
+        (&way.take('a', LIMIT), SUCCESS),
         (&way.take('b', 0), INVALID_VALUE),
     ])?;
-    in_use(&run, CAP)
+    in_use(&run, LIMIT)
 }
 
 fn other_ways_see(way: Way) -> Result {
     // What is left fits each way, and twice of it none.
     let left = pooled("", "").unit()?.max(2 * MIB);
-    let mut actor = under(CAP)?;
-    actor.expect(&[(&way.take('a', CAP - left), SUCCESS)])?;
+    let mut actor = under(LIMIT)?;
+    actor.expect(&[(&way.take('a', LIMIT - left), SUCCESS)])?;
     for other in WAYS {
         actor.expect(&[
             (&other.take('b', 2 * left), OUT_OF_MEMORY),
@@ -241,16 +242,16 @@ fn other_ways_see(way: Way) -> Result {
 }
 
 fn padding_is_charged() -> Result {
-    let mut actor = under(CAP)?;
+    let mut actor = under(LIMIT)?;
     let answer = actor.call("pitch a 100 1000")?; // rows of 100 bytes become rows of 512
     if answer.code != SUCCESS || answer.extra != PITCH {
         return Err(Stop::fail(format!("{answer:?}")));
     }
-    answers(&mut actor, "info d", CAP, CAP - PITCH * 1000)
+    answers(&mut actor, "info d", LIMIT, LIMIT - PITCH * 1000)
 }
 
 fn padding_does_not_fit() -> Result {
-    let run = capped(&(100 * MIB).to_string())?;
+    let run = with_limit(&(100 * MIB).to_string())?;
     let mut actor = begin(&run)?;
     // 100 bytes x 1 Mi rows fit, 512 bytes x 1 Mi rows do not.
     actor.expect(&[(&format!("pitch a 100 {MIB}"), OUT_OF_MEMORY)])?;

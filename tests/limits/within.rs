@@ -3,7 +3,7 @@
 //! `processes/within.c` makes the change at the beginning of the driver's part of the call, when everything that the
 //! call depends on has been asked. The judge is the driver's own count; the ledger must account for all of it.
 
-use crate::{INVALID_HANDLE, INVALID_VALUE, MIB, OUT_OF_MEMORY, SUCCESS, uncapped};
+use crate::{INVALID_HANDLE, INVALID_VALUE, MIB, OUT_OF_MEMORY, SUCCESS, without_limit};
 use gpucap_tests::{Driver, Output, Program, Result, Stop, trial};
 use libtest_mimic::Trial;
 
@@ -40,7 +40,7 @@ fn within(way: &[&str], call: &str) -> Result<Output> {
         return Err(Stop::skip("only the stub calls a program back in a call of its choice"));
     }
     let program = Program::new("within").flags(&["-lcuda", "-pthread"]).build()?;
-    let run = uncapped()?.program(&program);
+    let run = without_limit()?.program(&program);
     let run = run.env("GPU_MEM_LIMIT", LIMIT.to_string()).env("STUB_GPU_TOOL", call);
     let run = run.env("STUB_GPU_COUNT", "2");
     let output = way.iter().fold(run, |run, word| run.arg(word)).output()?.success()?;

@@ -79,18 +79,18 @@ fn requests(forms: &Forms) -> String {
 /// The same requests in both worlds.
 fn compare(driver: Driver, requests: &str) -> Result {
     let bare = Replay::new(&World::bare(driver.clone()), requests, "")?;
-    let capped = Replay::new(&World::capped(driver)?, requests, "")?;
-    if bare.answers.len() != capped.answers.len() {
+    let limited = Replay::new(&World::with_shim(driver)?, requests, "")?;
+    if bare.answers.len() != limited.answers.len() {
         return Err(Stop::fail("not as many answers with the shim as without it"));
     }
     let mut faults = Vec::new();
     let mut hooked = 0;
-    for (without, with) in bare.answers.iter().zip(&capped.answers) {
+    for (without, with) in bare.answers.iter().zip(&limited.answers) {
         if (&without.request, without.code, without.status)
             != (&with.request, with.code, with.status)
         {
             faults.push(format!("{without:?} became {with:?}"));
-        } else if let Err(why) = same_place(&bare, &without.place, &capped, &with.place) {
+        } else if let Err(why) = same_place(&bare, &without.place, &limited, &with.place) {
             faults.push(format!("{}: {why}", with.request));
         }
         hooked += usize::from(with.place.object == replay::SHIM);
@@ -101,11 +101,11 @@ fn compare(driver: Driver, requests: &str) -> Result {
 
 fn symbols(driver: Driver) -> Result {
     let bare = Replay::new(&World::bare(driver.clone()), "", "")?;
-    let capped = Replay::new(&World::capped(driver)?, "", "")?;
+    let limited = Replay::new(&World::with_shim(driver)?, "", "")?;
     let mut faults = Vec::new();
     for (name, place) in &bare.symbols {
-        let verdict = capped.symbols.get(name).ok_or_else(|| "not found".to_owned());
-        if let Err(why) = verdict.and_then(|with| same_place(&bare, place, &capped, with)) {
+        let verdict = limited.symbols.get(name).ok_or_else(|| "not found".to_owned());
+        if let Err(why) = verdict.and_then(|with| same_place(&bare, place, &limited, with)) {
             faults.push(format!("{name}: {why}"));
         }
     }
@@ -117,13 +117,13 @@ fn symbols(driver: Driver) -> Result {
 fn same_place(
     bare: &Replay,
     without: &Place,
-    capped: &Replay,
+    limited: &Replay,
     with: &Place,
 ) -> std::result::Result<(), String> {
     let name = bare.name_at(without);
     match name.filter(|name| rows::has(name)) {
         Some(row) if with.object != replay::SHIM => Err(format!("{row} is not intercepted")),
-        Some(row) if !capped.is_hook_of(with, row) => {
+        Some(row) if !limited.is_hook_of(with, row) => {
             Err(format!("not the hook of {row}: {with:?}"))
         }
         None if with != without => Err(format!("{without:?} ({name:?}) became {with:?}")),

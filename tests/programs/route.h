@@ -5,9 +5,9 @@
  * The printed lines tell whether the shim stood in between:
  *   where   the object in which the first of the functions lies
  *   init    what cuInit (or nvmlInit_v2) answered; nothing further is tried unless it is 0
- *   over    cuMemAlloc of one byte more than CAP: 2 (out of memory) if the limit was seen
+ *   over    cuMemAlloc of one byte more than LIMIT: 2 (out of memory) if the limit was seen
  *   small   cuMemAlloc of 16 MiB: must fit
- *   large   cuMemAlloc of six tenths of CAP: fits if it is charged once
+ *   large   cuMemAlloc of six tenths of LIMIT: fits if it is charged once
  *   total   what NVML says is the size of the card
  */
 #ifndef ROUTE_H
@@ -21,7 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CAP ((size_t)4 << 30)
+#define LIMIT ((size_t)4 << 30)
 
 /* The version of everything that the first glibc for this processor had. */
 #ifdef __aarch64__
@@ -92,9 +92,9 @@ static inline int report(const struct cuda *cuda)
         fprintf(stderr, "no context: %u\n", result);
         return 1;
     }
-    printf("over=%u\n", try_alloc(cuda, CAP + 1));
+    printf("over=%u\n", try_alloc(cuda, LIMIT + 1));
     printf("small=%u\n", try_alloc(cuda, (size_t)16 << 20));
-    printf("large=%u\n", try_alloc(cuda, CAP / 10 * 6));
+    printf("large=%u\n", try_alloc(cuda, LIMIT / 10 * 6));
     return 0;
 }
 

@@ -1,6 +1,6 @@
 //! What the redirect must not change, and what it must do besides catching.
 
-use crate::{CAP, NOT_READY, OUT_OF_MEMORY, limited, table::Api};
+use crate::{LIMIT, NOT_READY, OUT_OF_MEMORY, limited, table::Api};
 use gpucap_tests::{Driver, Output, Program, Result, Stop, World, trial};
 use libtest_mimic::Trial;
 
@@ -55,7 +55,7 @@ fn next_of_three() -> Result {
         program = program.needs(Program::library("next_library").flags(&[number]));
     }
     let program = program.build()?;
-    for world in [World::bare(Driver::Absent), World::capped(Driver::Absent)?] {
+    for world in [World::bare(Driver::Absent), World::with_shim(Driver::Absent)?] {
         let output = world.run(&program)?.env("GPU_MEM_LIMIT", "4Gi").output()?.success()?;
         for (key, answer) in [("default", 1), ("next1", 2), ("next2", 3), ("next3", 0)] {
             same(output.number(key)?, answer, &output)?;
@@ -65,7 +65,7 @@ fn next_of_three() -> Result {
 }
 
 fn nothing_appears() -> Result {
-    let output = run(&World::capped(Driver::Absent)?, "absent")?.success()?;
+    let output = run(&World::with_shim(Driver::Absent)?, "absent")?.success()?;
     same(output.number("default")?, 0, &output)?;
     same(output.number("weak")?, 0, &output)
 }
@@ -79,15 +79,15 @@ fn interposer_sees_all() -> Result {
         Ok((output.number("interposed")?, output))
     };
     let (bare, _) = count(World::bare(Driver::available()))?;
-    let (capped, output) = count(World::capped(Driver::available())?)?;
+    let (limited, output) = count(World::with_shim(Driver::available())?)?;
     same(bare > 0, true, &output)?;
-    same(capped, bare, &output)
+    same(limited, bare, &output)
 }
 
 fn pass_through(driver: Driver) -> Result {
     for (source, object) in [("open_look", "libcuda.so.1"), ("open_nvml", "libnvidia-ml.so.1")] {
         let program = Program::new(source).build()?;
-        let output = World::capped(driver.clone())?.run(&program)?.output()?.success()?;
+        let output = World::with_shim(driver.clone())?.run(&program)?.output()?.success()?;
         same(output.value("where")?, object, &output)?;
         same(output.stderr.is_empty(), true, &output)?;
     }
@@ -95,7 +95,7 @@ fn pass_through(driver: Driver) -> Result {
 }
 
 fn reopened(driver: Driver) -> Result {
-    let output = run(&World::capped(driver)?, "reopen")?.success()?;
+    let output = run(&World::with_shim(driver)?, "reopen")?.success()?;
     for round in ["round0", "round1", "round2"] {
         same(output.value(round)?, "libgpucap.so", &output)?;
     }
@@ -104,9 +104,9 @@ fn reopened(driver: Driver) -> Result {
 
 fn threads(driver: Driver) -> Result {
     // Whole, where the redirect comes while the driver is initialised, and where the look-ups themselves race to bring it.
-    let mut worlds = vec![World::capped(driver.clone())?];
+    let mut worlds = vec![World::with_shim(driver.clone())?];
     if driver != Driver::Card {
-        worlds.push(World::capped_without(driver, &["gmon", "sched"])?);
+        worlds.push(World::with_shim_lacking(driver, &["gmon", "sched"])?);
     }
     for world in worlds {
         let output = run(&world, "threads")?.success()?;
@@ -117,17 +117,17 @@ fn threads(driver: Driver) -> Result {
 
 fn versions(driver: Driver) -> Result {
     let bare = run(&World::bare(driver.clone()), "open_look_version")?.success()?;
-    let capped = run(&World::capped(driver)?, "open_look_version")?.success()?;
-    same(&capped.stdout, &bare.stdout.replace("libcuda.so.1", "libgpucap.so"), &capped)
+    let limited = run(&World::with_shim(driver)?, "open_look_version")?.success()?;
+    same(&limited.stdout, &bare.stdout.replace("libcuda.so.1", "libgpucap.so"), &limited)
 }
 
-/// A limits file that says `CAP`.
+/// A limits file that says `LIMIT`.
 const FILE: &str = "gpucap-limits=1\nsource=test\ncontainer=test\ngpu=*\nmem=4294967296\n\
                     crc32=4ff89671\n";
 
 /// Where the driver cannot be redirected, the hook's word cannot be kept on every route, so nothing is allowed.
 fn sealed(driver: Driver) -> Result {
-    let run = World::capped(driver)?.run(&Program::new("open_look").build()?)?;
+    let run = World::with_shim(driver)?.run(&Program::new("open_look").build()?)?;
     let run = run.preload_before(Program::library("sealer").build()?).limits_file(FILE)?;
     let output = run.output()?.success()?;
     same(output.number("init")?, NOT_READY, &output)?;
@@ -136,7 +136,7 @@ fn sealed(driver: Driver) -> Result {
 
 fn clears_environment() -> Result {
     let run =
-        World::capped(Driver::available())?.run(&Program::new("clears_environment").build()?)?;
+        World::with_shim(Driver::available())?.run(&Program::new("clears_environment").build()?)?;
     let output = run.limits_file(FILE)?.output()?.success()?;
     same(output.number("init")?, 0, &output)?;
     same(output.number("over")?, OUT_OF_MEMORY, &output)
@@ -144,15 +144,16 @@ fn clears_environment() -> Result {
 
 fn own_iterate() -> Result {
     let program = Program::new("own_iterate").flags(&["-rdynamic"]).build()?;
-    let run =
-        World::capped(Driver::available())?.run(&program)?.env("GPU_MEM_LIMIT", CAP.to_string());
+    let run = World::with_shim(Driver::available())?
+        .run(&program)?
+        .env("GPU_MEM_LIMIT", LIMIT.to_string());
     let output = run.output()?.success()?;
     same(output.number("init")?, 0, &output)?;
     same(output.number("over")?, OUT_OF_MEMORY, &output)
 }
 
 fn cancelled() -> Result {
-    let output = run(&World::capped(Driver::available())?, "cancelled")?.success()?;
+    let output = run(&World::with_shim(Driver::available())?, "cancelled")?.success()?;
     same(output.number("over")?, OUT_OF_MEMORY, &output)?;
     same(output.number("cancelled")?, 1, &output)?;
     same(output.number("small")?, 0, &output)
@@ -163,8 +164,8 @@ fn offset() -> Result {
         .flags(&["-DNUMBER=1", "-Wl,-Ttext-segment=0x10000000"])
         .build()?;
     let program = Program::new("offset_look").flags(&["-DASKED=0x10000000"]).build()?;
-    for world in [World::bare(Driver::available()), World::capped(Driver::available())?] {
-        let run = world.run(&program)?.env("GPU_MEM_LIMIT", CAP.to_string()).arg(&library);
+    for world in [World::bare(Driver::available()), World::with_shim(Driver::available())?] {
+        let run = world.run(&program)?.env("GPU_MEM_LIMIT", LIMIT.to_string()).arg(&library);
         let output = run.output()?.success()?;
         same(output.number("elsewhere")?, 1, &output)?;
         same(output.number("found")?, 1, &output)?;
@@ -173,7 +174,7 @@ fn offset() -> Result {
 }
 
 fn nvml_itself(driver: Driver) -> Result {
-    let output = run(&World::capped(driver)?, "nvml_itself")?.success()?;
+    let output = run(&World::with_shim(driver)?, "nvml_itself")?.success()?;
     same(output.value("where")?, "libgpucap.so", &output)?;
     same(output.number("elsewhere")?, 0, &output)
 }
@@ -183,22 +184,22 @@ fn nvml_captured(driver: Driver) -> Result {
     if bare.number("own")? == 0 {
         return Err(Stop::skip("this NVML does not call itself for what the shim intercepts"));
     }
-    let output = run(&World::capped_without(driver, &["pin"])?, "nvml_itself")?.success()?;
+    let output = run(&World::with_shim_lacking(driver, &["pin"])?, "nvml_itself")?.success()?;
     same(output.number("elsewhere")? > 0, true, &output)
 }
 
 fn nvidia_smi(driver: Driver) -> Result {
     let program = driver.nvidia_smi()?;
     let query = |world: World| {
-        let run = world.run(&program)?.env("GPU_MEM_LIMIT", CAP.to_string());
+        let run = world.run(&program)?.env("GPU_MEM_LIMIT", LIMIT.to_string());
         let run = run.arg("--query-gpu=memory.total").arg("--format=csv,noheader,nounits");
         run.output()?.success()
     };
     let bare = query(World::bare(Driver::Stub))?;
     same(bare.stdout.trim() == "4096", false, &bare)?;
-    let capped = query(World::capped(Driver::Stub)?)?;
-    for card in capped.stdout.lines() {
-        same(card, "4096", &capped)?;
+    let limited = query(World::with_shim(Driver::Stub)?)?;
+    for card in limited.stdout.lines() {
+        same(card, "4096", &limited)?;
     }
-    same(capped.stdout.is_empty(), false, &capped)
+    same(limited.stdout.is_empty(), false, &limited)
 }

@@ -19,8 +19,8 @@ use libtest_mimic::Trial;
 use std::process::ExitCode;
 use table::{Api, Row};
 
-/// The limit that the programs know as `CAP`.
-const CAP: u64 = 4 << 30;
+/// The limit that the programs know as `LIMIT`.
+const LIMIT: u64 = 4 << 30;
 /// `CUDA_ERROR_OUT_OF_MEMORY`
 const OUT_OF_MEMORY: u64 = 2;
 /// `CUDA_ERROR_SYSTEM_NOT_READY`
@@ -85,8 +85,8 @@ fn trials_of(row: Row, driver: &Driver) -> Vec<Trial> {
         let driver = driver.clone();
         trial(format!("{}: {rule} ({driver})", row.name), move || {
             let world = match &parts {
-                None => World::capped(driver.clone())?,
-                Some(parts) => World::capped_without(driver.clone(), parts)?,
+                None => World::with_shim(driver.clone())?,
+                Some(parts) => World::with_shim_lacking(driver.clone(), parts)?,
             };
             expect(row, &world, expected)
         })
@@ -130,7 +130,7 @@ fn expect(row: Row, world: &World, expected: Verdict) -> Result {
 fn limited(api: Api, driver: &Driver, run: Run) -> Run {
     match (api, driver) {
         (Api::Cuda, Driver::Real(_)) => run.env("GPU_MEM_LIMIT", "not-a-size"),
-        _ => run.env("GPU_MEM_LIMIT", CAP.to_string()),
+        _ => run.env("GPU_MEM_LIMIT", LIMIT.to_string()),
     }
 }
 
@@ -154,7 +154,7 @@ fn judge(api: Api, driver: &Driver, output: &Output) -> Result<Verdict> {
             "libnvidia-ml.so.1" | "other.so" => false,
             _ => return Err(Stop::fail(format!("an address in neither: {output}"))),
         },
-        (Api::Nvml, _) => output.number("total")? == CAP,
+        (Api::Nvml, _) => output.number("total")? == LIMIT,
     };
     Ok(if caught { Verdict::Caught } else { Verdict::Missed })
 }

@@ -140,7 +140,7 @@ const PARAMETERS: &str = " cuGraphKernelNodeGetParams_v2";
 fn looked_at() -> Result {
     let timed = traced(under("50", "caller")?);
     let program = Program::new("caller").flags(&["-lcuda", "-pthread"]).build()?;
-    let untimed = World::capped(Driver::Stub)?.run(&program)?.env("GPU_MEM_LIMIT", "1Gi");
+    let untimed = World::with_shim(Driver::Stub)?.run(&program)?.env("GPU_MEM_LIMIT", "1Gi");
     let untimed = traced(untimed);
     let launch = "call cuLaunchKernel c 1 1 1 32 1 1 0 d 0 0";
     let mut script = BEGIN.to_vec();

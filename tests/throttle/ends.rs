@@ -76,9 +76,9 @@ fn threads() -> Result {
         let run = world.run(&program)?.arg(THREADS.to_string());
         Ok::<_, Stop>(run.env("GPU_CORE_PCT", "90").env("MALLOC_ARENA_MAX", "1"))
     };
-    let (bare, capped) = (run(World::bare(Driver::Stub))?, run(World::capped(Driver::Stub)?)?);
+    let (bare, limited) = (run(World::bare(Driver::Stub))?, run(World::with_shim(Driver::Stub)?)?);
     let grown = |run: &Run| run.output()?.success()?.number("grown");
     let of_driver = grown(&bare)?;
-    within("the heap", grown(&capped)?, 0..=of_driver + THREADS * EACH)?;
-    within("launches", capped.launches()?, THREADS + 500..=THREADS + 500)
+    within("the heap", grown(&limited)?, 0..=of_driver + THREADS * EACH)?;
+    within("launches", limited.launches()?, THREADS + 500..=THREADS + 500)
 }

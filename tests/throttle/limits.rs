@@ -24,7 +24,7 @@ const HARDLY_HELD_UP: f64 = 20.0;
 
 fn spender() -> Result<Run> {
     let program = Program::new("share").flags(&["-lcuda", "-pthread"]).build()?;
-    Ok(spending(World::capped(Driver::Stub)?.run(&program)?, &["k_2ms", "16", "3000"]))
+    Ok(spending(World::with_shim(Driver::Stub)?.run(&program)?, &["k_2ms", "16", "3000"]))
 }
 
 fn profile() -> Result {

@@ -67,7 +67,7 @@ fn main() -> ExitCode {
 /// A program, linked with the driver, on the stub's card under a share of its time.
 fn under(percent: &str, source: &'static str) -> Result<Run> {
     let program = Program::new(source).flags(&["-lcuda", "-pthread"]).build()?;
-    Ok(World::capped(Driver::Stub)?.run(&program)?.env("GPU_CORE_PCT", percent))
+    Ok(World::with_shim(Driver::Stub)?.run(&program)?.env("GPU_CORE_PCT", percent))
 }
 
 /// Has a caller obey: the driver's code for each command, and what it shows besides.

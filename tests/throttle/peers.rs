@@ -196,7 +196,7 @@ fn no_descriptor() -> Result {
 
 fn not_made() -> Result {
     let program = Program::new("caller").flags(&["-lcuda", "-pthread"]).build()?;
-    let run = World::capped(Driver::Stub)?.run(&program)?.env("GPU_MEM_LIMIT", "1Gi");
+    let run = World::with_shim(Driver::Stub)?.run(&program)?.env("GPU_MEM_LIMIT", "1Gi");
     let _caller = launched(&run)?;
     within("a page", pages(&run)?.exists(), false..=false)
 }

@@ -46,7 +46,7 @@ struct Met {
 
 fn run(driver: Driver) -> Result<Run> {
     let program = Program::new("owners").flags(&["-lcuda", "-Wl,-z,relro,-z,now"]).build()?;
-    let mut run = World::capped(driver)?.run(&program)?;
+    let mut run = World::with_shim(driver)?.run(&program)?;
     for row in rows::CUDA {
         let Some(asked) = row.asked else { continue };
         let flags = if asked.per_thread { "2" } else { "1" };
@@ -98,7 +98,7 @@ fn file_at_100() -> Result {
 /// Each row is called with zeros; the driver must not see one that launches.
 fn broken() -> Result {
     let program = Program::new("caller").build()?;
-    let run = World::capped(Driver::Stub)?.run(&program)?.env("GPU_CORE_PCT", "0");
+    let run = World::with_shim(Driver::Stub)?.run(&program)?.env("GPU_CORE_PCT", "0");
     let trace = run.directory().join("trace");
     let mut caller = run.env("STUB_GPU_TRACE", &trace).start()?;
     let of_time =

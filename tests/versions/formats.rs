@@ -31,7 +31,7 @@ const LEDGER_BYTES: u64 = 16_863_232;
 
 /// An actor behind the shim, under no limit yet.
 fn actor() -> Result<Run> {
-    let run = World::capped(Driver::Stub)?.actor()?;
+    let run = World::with_shim(Driver::Stub)?.actor()?;
     Ok(run.env("GPUCAP_CONTEXT_MEM", "0").env("STUB_GPU_CONTEXT_MEM", "0"))
 }
 

@@ -12,7 +12,7 @@ static void *be_cancelled(void *none)
     cuda.cuCtxSetCurrent(context);
     pthread_cancel(pthread_self());
     pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
-    printf("over=%u\n", try_alloc(&cuda, CAP + 1));
+    printf("over=%u\n", try_alloc(&cuda, LIMIT + 1));
     pthread_testcancel();
     return none;
 }

@@ -1,6 +1,6 @@
 /*
  * argv: FROM COUNT. Forks COUNT children, one after the other. FROM "fresh": the parent has not touched the driver, so
- * each child begins with it and takes CAP. FROM "busy": four threads of the parent get and free memory in the mean time, and
+ * each child begins with it and takes LIMIT. FROM "busy": four threads of the parent get and free memory in the mean time, and
  * each child tries to: the driver is the parent's, and nothing may keep the child waiting. Counts the codes.
  */
 #include "route.h"
@@ -25,7 +25,7 @@ static int fresh_child(void)
     CUdeviceptr pointer;
     if (cuda.cuInit(0) || cuda.cuDevicePrimaryCtxRetain(&context, 0) || cuda.cuCtxSetCurrent(context))
         return 1;
-    return cuda.cuMemAlloc_v2(&pointer, CAP) || cuda.cuMemAlloc_v2(&pointer, 1) != 2;
+    return cuda.cuMemAlloc_v2(&pointer, LIMIT) || cuda.cuMemAlloc_v2(&pointer, 1) != 2;
 }
 
 /* 3 is CUDA_ERROR_NOT_INITIALIZED. */

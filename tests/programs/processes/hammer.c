@@ -1,7 +1,7 @@
 /*
- * argv: THREADS ROUNDS LARGEST CAP FILE. Each thread gets and frees memory of varying size, as fast as it can, and
+ * argv: THREADS ROUNDS LARGEST LIMIT FILE. Each thread gets and frees memory of varying size, as fast as it can, and
  * keeps count in FILE, which all such processes share, of what they hold together: counted after it was given, and
- * no longer counted before it is given back, so that the count can exceed CAP only if the limit was exceeded.
+ * no longer counted before it is given back, so that the count can exceed LIMIT only if the limit was exceeded.
  */
 #include "route.h"
 
@@ -12,7 +12,7 @@
 
 static struct cuda cuda;
 static CUcontext context;
-static unsigned long rounds, largest, cap;
+static unsigned long rounds, largest, limit;
 static atomic_ulong *held;
 static atomic_ulong over, refused, failed, done;
 
@@ -30,7 +30,7 @@ static void *pound(void *seed)
             puts("on"), fflush(stdout);
         if (result)
             continue;
-        if (atomic_fetch_add(held, bytes) + bytes > cap)
+        if (atomic_fetch_add(held, bytes) + bytes > limit)
             atomic_fetch_add(&over, 1);
         atomic_fetch_sub(held, bytes);
         if (cuda.cuMemFree_v2(pointer))
@@ -45,7 +45,7 @@ int main(int argc, char **argv)
         return 2;
     pthread_t threads[64];
     unsigned long count = strtoul(argv[1], NULL, 10);
-    rounds = strtoul(argv[2], NULL, 10), largest = strtoul(argv[3], NULL, 10), cap = strtoul(argv[4], NULL, 10);
+    rounds = strtoul(argv[2], NULL, 10), largest = strtoul(argv[3], NULL, 10), limit = strtoul(argv[4], NULL, 10);
     int file = open(argv[5], O_RDWR | O_CREAT, 0600);
     if (count > 64 || file < 0 || ftruncate(file, sizeof *held))
         return 2;

@@ -1,5 +1,5 @@
 /*
- * argv: SEED CALLS CAP LEDGER PEER. Gets and gives back memory of card 0 in every way that there is, in an order that
+ * argv: SEED CALLS LIMIT LEDGER PEER. Gets and gives back memory of card 0 in every way that there is, in an order that
  * the seed says, and compares after each call what the driver has handed out with the limit and with what the ledger says
  * of this process. Ends with everything given back. With CALLS 0 it never ends, and prints a line now and then.
  *
@@ -30,7 +30,7 @@
 CUDA_FUNCTIONS(FIELD)
 static uint64_t (*call_stubHeld)(unsigned int), (*call_stubPeak)(unsigned int);
 
-static uint64_t state, cap, done, refused, shortest;
+static uint64_t state, limit, done, refused, shortest;
 static int trace = -1, is_busy;
 static const struct gpucap_ledger *ledger;
 static const char *peers;
@@ -45,11 +45,11 @@ static uint64_t below(uint64_t bound)
 static uint64_t some_bytes(void)
 {
     switch (below(8)) {
-    case 0: return 1 + below(cap + cap / 8);
-    case 1: return 1 + below(cap / 2);
+    case 0: return 1 + below(limit + limit / 8);
+    case 1: return 1 + below(limit / 2);
     case 2: return 1 + below(4096);
-    case 3: return cap / (1 + below(8));
-    default: return 1 + below(cap / 16);
+    case 3: return limit / (1 + below(8));
+    default: return 1 + below(limit / 16);
     }
 }
 
@@ -119,7 +119,7 @@ int main(int argc, char **argv)
         return 2;
     state = strtoull(argv[1], NULL, 10) * 2654435761u + 1;
     uint64_t calls = strtoull(argv[2], NULL, 10), call = 0;
-    cap = strtoull(argv[3], NULL, 10);
+    limit = strtoull(argv[3], NULL, 10);
     peers = argv[5];
     open_all(argv[4]);
     retain();

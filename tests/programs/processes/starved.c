@@ -39,6 +39,6 @@ int main(int argc, char **argv)
         return 1;
     if (!early && !once)
         starve();
-    printf("over=%u\nsmall=%u\n", try_alloc(&cuda, CAP + 1), try_alloc(&cuda, CAP));
+    printf("over=%u\nsmall=%u\n", try_alloc(&cuda, LIMIT + 1), try_alloc(&cuda, LIMIT));
     return 0;
 }

@@ -66,7 +66,7 @@ int main(int argc, char **argv)
     cuModuleGetFunction_fn find = (void *)some(dlsym(driver, "cuModuleGetFunction"), "cuModuleGetFunction");
     failures += cuda.cuInit(0) || cuda.cuDevicePrimaryCtxRetain(&context, 0) || cuda.cuCtxSetCurrent(context) ||
                 load(&module, "image") || find(&kernel, module, "k_1ms");
-    printf("over=%u\n", try_alloc(&cuda, CAP + 1));
+    printf("over=%u\n", try_alloc(&cuda, LIMIT + 1));
     pthread_barrier_wait(&loaded);
     failures += pthread_create(&threads[1], NULL, launch, NULL) != 0;
     for (int i = 0; i < 2; i++)

@@ -2,7 +2,7 @@
 
 import ctypes
 
-CAP = 4 << 30
+LIMIT = 4 << 30
 cuda = ctypes.CDLL("libcuda.so.1")
 device, context = ctypes.c_int(), ctypes.c_void_p()
 
@@ -21,4 +21,4 @@ if result == 0:
     assert cuda.cuDeviceGet(ctypes.byref(device), 0) == 0
     assert cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), device) == 0
     assert cuda.cuCtxSetCurrent(context) == 0
-    print(f"over={alloc(CAP + 1)}\nsmall={alloc(16 << 20)}\nlarge={alloc(CAP // 10 * 6)}")
+    print(f"over={alloc(LIMIT + 1)}\nsmall={alloc(16 << 20)}\nlarge={alloc(LIMIT // 10 * 6)}")

@@ -61,7 +61,7 @@ pub(crate) fn answers_of_a_slice(printed: &str) -> Result {
 }
 
 /// The whole proof for one container: it starts, and its first process is limited.
-pub(crate) fn caps(container: &Container) -> Result {
+pub(crate) fn is_enforced(container: &Container) -> Result {
     let result = begin(&container.run(&["/actor"])?).and_then(|mut actor| {
         is_limited(&mut actor)?;
         actor.end()?.success().map(drop)
@@ -107,23 +107,23 @@ fn no_environment(runtime: Runtime) -> Result {
 }
 
 fn read_only(runtime: Runtime) -> Result {
-    caps(&Container::new(runtime)?.with(|config| config["root"]["readonly"] = json!(true)))
+    is_enforced(&Container::new(runtime)?.with(|config| config["root"]["readonly"] = json!(true)))
 }
 
 fn other_user(runtime: Runtime) -> Result {
     let user = json!({"uid": 1000, "gid": 1000});
-    caps(&Container::new(runtime)?.with(|config| config["process"]["user"] = user))
+    is_enforced(&Container::new(runtime)?.with(|config| config["process"]["user"] = user))
 }
 
 fn user_namespace(runtime: Runtime) -> Result {
-    caps(&Container::new(runtime)?.with_users_of_its_own())
+    is_enforced(&Container::new(runtime)?.with_users_of_its_own())
 }
 
 fn umask(runtime: Runtime) -> Result {
     let user = json!({"uid": 1000, "gid": 1000});
     for mask in ["000", "077"] {
         let container = Container::new(runtime)?.prepare(format!("umask {mask}"));
-        caps(&container.clone().with(|config| config["process"]["user"] = user.clone()))?;
+        is_enforced(&container.clone().with(|config| config["process"]["user"] = user.clone()))?;
         let mode = |path: &str| -> Result<u32> {
             use std::os::unix::fs::PermissionsExt;
             Ok(fs::metadata(container.root().join(path))?.permissions().mode() & 0o777)
@@ -144,7 +144,7 @@ fn own_list(runtime: Runtime) -> Result {
     expect(seen.stdout.ends_with(expected), || seen.to_string())?;
     let image = fs::read_to_string(container.root().join("etc/ld.so.preload"))?;
     expect(image == "/opt/own.so\n", || format!("the image's list was changed: {image}"))?;
-    caps(&container)
+    is_enforced(&container)
 }
 
 fn twice(runtime: Runtime) -> Result {
@@ -161,12 +161,14 @@ fn twice(runtime: Runtime) -> Result {
     let log = container.log();
     expect(log.matches("was limited already").count() == 2, || log)?;
     // The container is started again: its root has the places already.
-    caps(&container)
+    is_enforced(&container)
 }
 
 fn long_description(runtime: Runtime) -> Result {
     let long = "x".repeat(2 << 20);
-    caps(&Container::new(runtime)?.with(|config| config["annotations"] = json!({"long": long})))
+    is_enforced(
+        &Container::new(runtime)?.with(|config| config["annotations"] = json!({"long": long})),
+    )
 }
 
 fn not_asked(runtime: Runtime) -> Result {
@@ -253,7 +255,7 @@ fn nix(runtime: Runtime) -> Result {
     fs::write(container.root().join("etc/ld-nix.so.preload"), "/nix/a.so\n")?;
     let list = container.output(&seen)?.success()?;
     expect(list.stdout == "/.gpucap/libgpucap.so\n/nix/a.so\n", || list.to_string())?;
-    caps(&container)?;
+    is_enforced(&container)?;
     // Its loader is none that could be looked at.
     let container = Container::of(runtime, Image::Static)?;
     fs::create_dir_all(container.root().join("nix/store"))?;
