@@ -1,7 +1,7 @@
 """Stage frameworks: what people run computes the same with the shim as without, and stays in its slice.
 
 Each case is a process `with_<framework>.py CASE` that prints one line of JSON: `result`, numbers that must agree, and
-facts that only hold under the limit (`capped`, all of which must be true there). What a case compiles it compiles anew in
+facts that only hold under the limit (`limited`, all of which must be true there). What a case compiles it compiles anew in
 both worlds, since the compilers are programs behind the shim too.
 """
 
@@ -103,12 +103,12 @@ def compare(place, results, name, framework, case, settings):
             found.append(said(place, framework, case, its_settings, limits))
         except RuntimeError as error:
             raise RuntimeError(f"{world}: {error}") from error
-    bare, capped = found
-    pairs = list(zip(bare["result"], capped["result"]))
-    alike = len(bare["result"]) == len(capped["result"]) > 0
+    bare, limited = found
+    pairs = list(zip(bare["result"], limited["result"]))
+    alike = len(bare["result"]) == len(limited["result"]) > 0
     # A number that is none is like no other.
     alike &= all(abs(a - b) <= TOLERANCE * max(1, abs(a)) for a, b in pairs)
-    facts = capped.get("capped", {})
+    facts = limited.get("limited", {})
     figures = {"numbers": len(pairs), "most_apart": max((abs(a - b) for a, b in pairs), default=0), **facts}
     results.judge(name, alike and all(facts.values()), "the same numbers, and every fact of the slice", figures)
 

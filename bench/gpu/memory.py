@@ -12,8 +12,8 @@ from contextlib import ExitStack
 
 from world import MIB, OUT_OF_MEMORY, Actor
 
-CAP = 2048 * MIB
-LIMITS = {"GPU_MEM_LIMIT": str(CAP)}
+LIMIT = 2048 * MIB
+LIMITS = {"GPU_MEM_LIMIT": str(LIMIT)}
 UNIT = 2 * MIB  # by which a card hands memory out
 APART, APART_PART = 32 * MIB, 0.02
 SIZE = 256 * MIB
@@ -62,7 +62,7 @@ def run(place, results):
         results.attempt(f"refused: {name}", lambda: refused(place, results, name, *ways))
         results.attempt(f"agreement: {name}", lambda: agreement(place, results, name, *ways))
     results.attempt("imports", lambda: imports(place, results))
-    results.attempt("processes: one cap", lambda: crowd(place, results))
+    results.attempt("processes: one limit", lambda: crowd(place, results))
     results.attempt("SIGKILL gives back", lambda: killed(place, results))
 
 
@@ -203,14 +203,14 @@ def crowd(place, results, count=4, step=64 * MIB):
     with ExitStack() as stack:
         witness = stack.enter_context(Actor(place))
         before = on_card(witness)
-        actors = [ready(place, stack, {"GPU_MEM_LIMIT": str(4 * CAP)}, ledger) for _ in range(count)]
+        actors = [ready(place, stack, {"GPU_MEM_LIMIT": str(4 * LIMIT)}, ledger) for _ in range(count)]
         held = sum(fill(actor, step) for actor in actors)
         used, left = booked(actors[0])
         taken = on_card(witness) - before
         figures = {"held": held, "used": used, "left": left, "taken": taken}
         figures = {f"{key}_mib": value / MIB for key, value in figures.items()}
         holds = 0 <= left < step and held <= used and near(used, taken)
-        results.judge("processes: one cap", holds, "less than one step is left, and the card agrees", figures)
+        results.judge("processes: one limit", holds, "less than one step is left, and the card agrees", figures)
 
 
 def fill(actor, step):

@@ -17,7 +17,7 @@ def work():
         refused = True
     sums.append(float(cupy.ones(1 << 20).sum()))  # it works on
     free, total = cupy.cuda.runtime.memGetInfo()
-    return {"result": sums, "capped": {"refused": refused, "total": total == 4 << 30, "free": free < total}}
+    return {"result": sums, "limited": {"refused": refused, "total": total == 4 << 30, "free": free < total}}
 
 
 def pool():

@@ -19,7 +19,7 @@ def step():
         losses.append(float(value))
     limit = (jax.devices()[0].memory_stats() or {}).get("bytes_limit", 0)
     # JAX takes part of the card's free memory in advance, or may grow up to it.
-    return {"result": losses, "capped": {"on_gpu": jax.default_backend() == "gpu", "within": limit <= 4 << 30}}
+    return {"result": losses, "limited": {"on_gpu": jax.default_backend() == "gpu", "within": limit <= 4 << 30}}
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ def kernel():
         refused = True
     total = cuda.current_context().get_memory_info().total
     facts = {"refused": refused, "total": total == 4 << 30}
-    return {"result": [float(out.copy_to_host().sum())], "capped": facts}
+    return {"result": [float(out.copy_to_host().sum())], "limited": facts}
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ def eager():
     facts = {"allocator": allocator_as_asked()}
     del model
     torch.cuda.empty_cache()
-    return {"result": losses, "capped": facts}
+    return {"result": losses, "limited": facts}
 
 
 def allocator_as_asked():
@@ -70,7 +70,7 @@ def out_of_memory():
     facts = {"refused": refused, "bit_by_bit": 8 <= len(parts) < 16}
     del parts
     torch.cuda.empty_cache()
-    return {"result": train(nn.Linear(64, 64).cuda(), steps=5, shape=(8, 64)), "capped": facts}
+    return {"result": train(nn.Linear(64, 64).cuda(), steps=5, shape=(8, 64)), "limited": facts}
 
 
 def is_refused(size, keep=None):
@@ -90,7 +90,7 @@ def info():
     free, total = torch.cuda.mem_get_info()
     whole = torch.cuda.get_device_properties(0).total_memory
     facts = {"total": total == 4 * GIB, "properties": whole == 4 * GIB, "free": free < total}
-    return {"result": [1], "capped": facts}
+    return {"result": [1], "limited": facts}
 
 
 if __name__ == "__main__":

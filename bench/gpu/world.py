@@ -1,6 +1,6 @@
 """Programs in two worlds: the driver alone, and the driver behind the shim with limits.
 
-Nothing of the caller's environment that limits or preloads gets through. Each capped program has a ledger of its own
+Nothing of the caller's environment that limits or preloads gets through. Each limited program has a ledger of its own
 unless it is given one. Without a card the stub driver takes the card's place (`stub`). No program outlives its time,
 nor the time of its stage, and what it started dies with it; a program that fails is heard: the end of its stderr is
 part of the error.

@@ -5,7 +5,7 @@ use crate::files::Files;
 use crate::measure::{Sample, in_turns};
 use crate::report::{Report, Row, Unit};
 use crate::run::{Effort, Result};
-use crate::world::{CAP, Client, World, occupied_bytes};
+use crate::world::{Client, LIMIT, World, occupied_bytes};
 
 /// The most that a pair may cost, in nanoseconds.
 const PAIR: f64 = 150.0;
@@ -14,7 +14,7 @@ const PAIR: f64 = 150.0;
 const INFO: f64 = 100.0;
 const REFUSAL: f64 = 1000.0;
 
-const WORLDS: [World; 2] = [World::Bare, World::Capped];
+const WORLDS: [World; 2] = [World::Bare, World::Limited];
 
 /// Measures all of it.
 ///
@@ -34,15 +34,15 @@ pub fn run(files: &Files, effort: Effort, report: &mut Report) -> Result {
 /// The shim is there where it should be, and nowhere else.
 fn check(clients: &mut [Client; 2], report: &mut Report) -> Result {
     // The context takes a part of the limit, so that all of it at once is too much.
-    let take = format!("take {CAP}");
-    let (bare, capped) = (clients[0].ask(&take)?, clients[1].ask(&take)?);
+    let take = format!("take {LIMIT}");
+    let (bare, limited) = (clients[0].ask(&take)?, clients[1].ask(&take)?);
     report.check("the bare driver allows what the limit forbids", bare.get("result") == 0.0);
-    report.check("the limit holds: CUDA_ERROR_OUT_OF_MEMORY", capped.get("result") == 2.0);
-    let (bare, capped) = (clients[0].ask("info")?, clients[1].ask("info")?);
+    report.check("the limit holds: CUDA_ERROR_OUT_OF_MEMORY", limited.get("result") == 2.0);
+    let (bare, limited) = (clients[0].ask("info")?, clients[1].ask("info")?);
     // The limit has few digits in binary: exact.
     #[expect(clippy::cast_precision_loss)]
-    report.check("total is the limit", capped.get("total") == CAP as f64);
-    report.check("the card is larger", bare.get("total") > capped.get("total"));
+    report.check("total is the limit", limited.get("total") == LIMIT as f64);
+    report.check("the card is larger", bare.get("total") > limited.get("total"));
     Ok(())
 }
 
@@ -124,7 +124,7 @@ fn among(files: &Files, effort: Effort, report: &mut Report) -> Result {
         report.row(&Row::difference(what, Unit::Ns, &bare, &shim).at_most(INFO));
         let mut refused = Sample::default();
         for _ in 0..rounds {
-            refused.add(clients[1].ask(&format!("refuse {CAP} 500"))?.get("ns"));
+            refused.add(clients[1].ask(&format!("refuse {LIMIT} 500"))?.get("ns"));
         }
         let what = format!("cuMemAlloc_v2 that is refused, {count} in the ledger");
         report.row(&Row::single(what, Unit::Ns, refused).at_most(REFUSAL));

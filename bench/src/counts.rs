@@ -29,7 +29,7 @@ pub fn run(files: &Files, effort: Effort, report: &mut Report) -> Result {
         ("dlsym of another name, driver loaded", "open", "other"),
     ] {
         let bare = turn(files, World::Bare, before, command)?;
-        let world = if command == "stream-launch" { World::Timed } else { World::Capped };
+        let world = if command == "stream-launch" { World::Timed } else { World::Limited };
         let shim = turn(files, world, before, command)?;
         report.check(&format!("{what}: the shim was there"), shim != bare);
         let (bare, shim) = (Sample::exact(bare), Sample::exact(shim));

@@ -14,7 +14,7 @@ use crate::world::{Client, World, occupied_bytes};
 /// The most that a pair of calls may cost, in nanoseconds.
 const PAIR: f64 = 150.0;
 
-const WORLDS: [World; 2] = [World::Bare, World::Capped];
+const WORLDS: [World; 2] = [World::Bare, World::Limited];
 
 struct Family {
     what: &'static str,
@@ -30,7 +30,7 @@ const FAMILIES: [Family; 8] = [
     family("cuMemAllocManaged + cuMemFree_v2", 100_000, 1.0),
     family("cuMemAllocAsync + cuMemFreeAsync", 1_000_000, 1.0),
     family("cuMemAllocFromPoolAsync + cuMemFreeAsync", 1_000_000, 1.0),
-    // 2 MiB each: more than ten thousand fit under no cap of this bench.
+    // 2 MiB each: more than ten thousand fit under no limit of this bench.
     family("cuMemCreate + cuMemMap + cuMemUnmap + cuMemRelease", 10_000, 2.0),
     family("cuArray3DCreate_v2 + cuArrayDestroy", 100_000, 1.0),
     family("cuMipmappedArrayCreate + cuMipmappedArrayDestroy", 100_000, 1.0),

@@ -20,7 +20,7 @@ const SHARE: f64 = 20.0;
 /// # Errors
 /// If a client fails.
 pub fn run(files: &Files, effort: Effort, report: &mut Report) -> Result {
-    let worlds = [World::Bare, World::Capped, World::Timed];
+    let worlds = [World::Bare, World::Limited, World::Timed];
     let mut clients = Vec::new();
     for world in worlds {
         clients.push(world.pinned(files, "launch")?);
@@ -33,9 +33,9 @@ pub fn run(files: &Files, effort: Effort, report: &mut Report) -> Result {
         [("the default stream", "launch 5000"), ("a stream", "stream-launch 5000")]
     {
         let samples = in_turns(clients, rounds, |client| Ok([client.ask(command)?.get("ns")]))?;
-        let [[bare], [capped], [timed]] = &samples;
+        let [[bare], [limited], [timed]] = &samples;
         let what = format!("cuLaunchKernel in {stream}, no share of time");
-        report.row(&Row::difference(what, Unit::Ns, bare, capped).at_most(NO_SHARE));
+        report.row(&Row::difference(what, Unit::Ns, bare, limited).at_most(NO_SHARE));
         let what = format!("cuLaunchKernel in {stream}, share not used up, mean");
         report.row(&Row::difference(what, Unit::Ns, bare, timed));
     }
@@ -53,9 +53,9 @@ pub fn run(files: &Files, effort: Effort, report: &mut Report) -> Result {
 
 /// The shim is in the way where time is shared, and nowhere else.
 fn redirected(clients: &mut [Client; 3], report: &mut Report) -> Result {
-    let [bare, capped, timed] = clients;
+    let [bare, limited, timed] = clients;
     let own = |client: &mut Client| Ok::<_, Stop>(client.ask("where")?.get("launch"));
-    let found = [own(bare)?, own(capped)?, own(timed)?];
+    let found = [own(bare)?, own(limited)?, own(timed)?];
     report.check("a launch is redirected only where time is shared", found == [1.0, 1.0, 0.0]);
     Ok(())
 }

@@ -17,7 +17,7 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::Instant;
 
-const CAP: u64 = 64 << 30;
+const LIMIT: u64 = 64 << 30;
 const BYTES: u64 = 4096;
 /// All but some of the ledger's slots.
 const CROWD: u32 = 1000;
@@ -56,7 +56,7 @@ impl Place {
     fn pair(&self) -> bool {
         let charged = {
             let _one_at_a_time = self.turn.lock();
-            self.ledger.charge(self.slot, self.device, Kind::Alloc, BYTES, CAP)
+            self.ledger.charge(self.slot, self.device, Kind::Alloc, BYTES, LIMIT)
         };
         let _one_at_a_time = self.turn.lock();
         self.ledger.refund(self.slot, self.device, Kind::Alloc, BYTES);
@@ -165,7 +165,7 @@ fn crowd(files: &Files, effort: Effort, report: &mut Report) -> Result {
                 last.add(nanoseconds(start));
             }
             let slot = slot.map_err(|_| Stop::fail("ledger: full"))?;
-            let charged = place.ledger.charge(slot, place.device, Kind::Alloc, BYTES, CAP);
+            let charged = place.ledger.charge(slot, place.device, Kind::Alloc, BYTES, LIMIT);
             charged.map_err(|_| Stop::fail("ledger: refused below the limit"))?;
         }
         let used = place.ledger.used(place.device);

@@ -41,8 +41,8 @@ impl Pair {
 /// If a client fails.
 pub fn run(files: &Files, effort: Effort, report: &mut Report) -> Result {
     let mut unlimited = Pair::start(files, World::Unlimited, effort)?;
-    let mut capped = Pair::start(files, World::Capped, effort)?;
-    for (pair, limits) in [(&mut unlimited, "no limits"), (&mut capped, "limits")] {
+    let mut limited = Pair::start(files, World::Limited, effort)?;
+    for (pair, limits) in [(&mut unlimited, "no limits"), (&mut limited, "limits")] {
         let what = format!("dlsym of another name, {limits}, driver not loaded");
         report.row(&pair.measure(&what, "other 5000")?.at_most(OTHER_NAME));
         pair.open()?;
@@ -50,15 +50,15 @@ pub fn run(files: &Files, effort: Effort, report: &mut Report) -> Result {
         report.row(&pair.measure(&what, "other 5000")?.at_most(OTHER_NAME));
     }
     report
-        .row(&capped.measure("dlsym of a driver's name that does not exist", "driver-name 1000")?);
-    report.row(&capped.measure("dlsym of a name that we intercept", "hooked 5000")?);
-    report.row(&capped.measure("dlsym of a driver's other name", "unhooked 5000")?);
-    report.row(&capped.measure("cuGetProcAddress of a name that we intercept", "proc 5000")?);
-    check(&mut unlimited, &mut capped, report)
+        .row(&limited.measure("dlsym of a driver's name that does not exist", "driver-name 1000")?);
+    report.row(&limited.measure("dlsym of a name that we intercept", "hooked 5000")?);
+    report.row(&limited.measure("dlsym of a driver's other name", "unhooked 5000")?);
+    report.row(&limited.measure("cuGetProcAddress of a name that we intercept", "proc 5000")?);
+    check(&mut unlimited, &mut limited, report)
 }
 
-fn check(unlimited: &mut Pair, capped: &mut Pair, report: &mut Report) -> Result {
-    let [bare, shim] = &mut capped.clients;
+fn check(unlimited: &mut Pair, limited: &mut Pair, report: &mut Report) -> Result {
+    let [bare, shim] = &mut limited.clients;
     let (bare, shim) = (bare.ask("where")?, shim.ask("where")?);
     let hooked = ["alloc", "proc"];
     report.check(

@@ -27,7 +27,7 @@ pub fn run(files: &Files, effort: Effort, report: &mut Report) -> Result {
 
 /// From before the spawn to after the wait, for a program that ends at once.
 fn idle(files: &Files, effort: Effort, report: &mut Report) -> Result {
-    let mut worlds = [World::Bare, World::Empty, World::Unlimited, World::Capped];
+    let mut worlds = [World::Bare, World::Empty, World::Unlimited, World::Limited];
     let samples = in_turns(&mut worlds, effort.pick(5, 2500), |world| {
         let mut command = Command::new(&files.idle);
         world.dress(&mut command, files, "idle");
@@ -36,18 +36,18 @@ fn idle(files: &Files, effort: Effort, report: &mut Report) -> Result {
         let ns = nanoseconds(start);
         if status.success() { Ok([ns]) } else { Err(Stop::fail(format!("idle: {status}"))) }
     })?;
-    let [[bare], [empty], [unlimited], [capped]] = &samples;
+    let [[bare], [empty], [unlimited], [limited]] = &samples;
     let row = |what: &str, sample: &Sample| Row::difference(what, Unit::Ns, bare, sample);
     report.row(&row("process that uses no GPU, empty library preloaded", empty));
     report.row(&row("process that uses no GPU, shim without limits", unlimited).at_most(START));
-    report.row(&row("process that uses no GPU, shim with limits", capped).at_most(START));
+    report.row(&row("process that uses no GPU, shim with limits", limited).at_most(START));
     report.check("a process that uses no GPU makes no ledger", !files.ledger("idle").exists());
     Ok(())
 }
 
 /// What the process has of ours while it uses no GPU.
 fn untouched(files: &Files, report: &mut Report) -> Result {
-    let mut clients = [World::Empty.client(files, "idle")?, World::Capped.client(files, "idle")?];
+    let mut clients = [World::Empty.client(files, "idle")?, World::Limited.client(files, "idle")?];
     let samples = in_turns(&mut clients, 1, |client| {
         let facts = client.ask("facts")?;
         Ok(["descriptors", "threads", "shim"].map(|name| facts.get(name)))
@@ -63,7 +63,7 @@ fn untouched(files: &Files, report: &mut Report) -> Result {
 /// What the kernel is asked for until a program that ends at once has ended: a number without a
 /// clock. The greater part is the loader's, for each library that another one needs.
 fn system_calls(files: &Files, report: &mut Report) -> Result {
-    let worlds = [World::Bare, World::Empty, World::Unlimited, World::Capped];
+    let worlds = [World::Bare, World::Empty, World::Unlimited, World::Limited];
     let mut counted = Vec::new();
     for world in worlds {
         let mut strace = Command::new("strace");
@@ -105,7 +105,7 @@ fn system_calls(files: &Files, report: &mut Report) -> Result {
 
 /// New processes, each up to its first allocation.
 fn first_call(files: &Files, effort: Effort, report: &mut Report) -> Result {
-    let mut worlds = [(World::Bare, false), (World::Capped, false), (World::Capped, true)];
+    let mut worlds = [(World::Bare, false), (World::Limited, false), (World::Limited, true)];
     let mut number = 0;
     let samples = in_turns(&mut worlds, effort.pick(3, 400), |(world, fresh)| {
         number += 1;

@@ -19,16 +19,16 @@ pub enum World {
     Empty,
     /// The shim, without any limit.
     Unlimited,
-    /// The shim, with a cap on memory.
-    Capped,
+    /// The shim, with a limit on memory.
+    Limited,
     /// The shim, with a share of the time that is never used up: the null driver's kernels take none.
     Timed,
     /// The shim, with this percentage of the time.
     Shared(u16),
 }
 
-/// The limit of [`World::Capped`], in bytes; the null driver's card is larger.
-pub const CAP: u64 = 64 << 30;
+/// The limit of [`World::Limited`], in bytes; the null driver's card is larger.
+pub const LIMIT: u64 = 64 << 30;
 
 impl World {
     /// Makes a command run in this world, with a ledger of this name.
@@ -52,12 +52,12 @@ impl World {
             Self::Unlimited => {
                 command.env("LD_PRELOAD", &files.shim);
             }
-            Self::Capped | Self::Timed | Self::Shared(_) => {
+            Self::Limited | Self::Timed | Self::Shared(_) => {
                 command.env("LD_PRELOAD", &files.shim);
                 match self {
                     Self::Shared(percent) => command.env("GPU_CORE_PCT", percent.to_string()),
                     Self::Timed => command.env("GPU_CORE_PCT", "99"),
-                    _ => command.env("GPU_MEM_LIMIT", CAP.to_string()),
+                    _ => command.env("GPU_MEM_LIMIT", LIMIT.to_string()),
                 };
                 command.env("GPUCAP_LEDGER", files.ledger(ledger));
                 // As where a limits file says what a context costs: NVML is not asked.
