@@ -35,9 +35,9 @@ impl Slice {
         let _errno = sys::Errno::keep();
         let uuid = driver::nvml::uuid(call.driver, handle)?.uuid;
         let limits = call.policy.limits.as_ref()?;
-        let place = |_: &_| topology::of_handle(call.driver, handle);
+        let position = |_: &_| topology::of_handle(call.driver, handle);
         let slices = || driver::nvml::slices(call.driver, handle);
-        let limits = topology::resolve(limits, uuid, total_bytes, slices, place).ok()?.0;
+        let limits = topology::resolve(limits, uuid, total_bytes, slices, position).ok()?.0;
         if limits.memory.is_none() && limits.core.is_none() {
             return None;
         }

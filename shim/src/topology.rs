@@ -17,14 +17,14 @@ use std::collections::BTreeSet;
 
 /// A device's position; `None` for each part that is unknown.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Place {
+pub(crate) struct DevicePosition {
     /// In nvidia-smi's order; of a MIG instance, that of its card.
     pub(crate) index: Option<u32>,
     /// The card of a MIG instance.
     pub(crate) parent: Option<Uuid>,
 }
 
-/// The limits of a device, and its facts. The device's position among the others (`place`) is asked only if the
+/// The limits of a device, and its facts. The device's position among the others (`position`) is asked only if the
 /// limits name indices, or may mean the GPU of which this device is a MIG instance; `slices` only if they have a profile.
 ///
 /// # Errors
@@ -34,29 +34,29 @@ pub(crate) fn resolve(
     uuid: Uuid,
     total_bytes: u64,
     slices: impl FnOnce() -> Option<Slices>,
-    place: impl Fn(&DeviceFacts) -> Place,
+    position: impl Fn(&DeviceFacts) -> DevicePosition,
 ) -> Result<(Resolved, DeviceFacts), String> {
     // A model that is unknown has the most slices, each of which is the smallest.
     let slices = if limits.needs_slices() { slices() } else { None }.unwrap_or_default();
     let mut facts = DeviceFacts { uuid, parent: None, index: None, total_bytes, slices };
     if limits.needs_index() || limits.needs_parent(uuid) {
-        let Place { index, parent } = place(&facts);
+        let DevicePosition { index, parent } = position(&facts);
         (facts.index, facts.parent) = (index, parent);
     }
     Ok((live_limits::resolve(limits, &facts)?, facts))
 }
 
 /// Where the device with this UUID stands.
-pub(crate) fn place(cuda: Option<(&DriverCopy, CUdevice)>, uuid: Uuid) -> Place {
+pub(crate) fn position(cuda: Option<(&DriverCopy, CUdevice)>, uuid: Uuid) -> DevicePosition {
     by_nvml(uuid)
         .or_else(|| {
             let (driver, device) = cuda?;
-            Some(Place { index: by_pci_order(driver, device), parent: None })
+            Some(DevicePosition { index: by_pci_order(driver, device), parent: None })
         })
         .unwrap_or_default()
 }
 
-fn by_nvml(uuid: Uuid) -> Option<Place> {
+fn by_nvml(uuid: Uuid) -> Option<DevicePosition> {
     let nvml = nvml()?;
     let mut found = None;
     driver::nvml::each_device(nvml, &mut |device| {
@@ -77,13 +77,13 @@ pub(crate) fn nvml() -> Option<&'static DriverCopy> {
 }
 
 /// Where the device behind an NVML handle stands.
-pub(crate) fn of_handle(nvml: &DriverCopy, device: nvmlDevice_t) -> Place {
+pub(crate) fn of_handle(nvml: &DriverCopy, device: nvmlDevice_t) -> DevicePosition {
     match driver::nvml::parent(nvml, device) {
-        Some(card) => Place {
+        Some(card) => DevicePosition {
             index: driver::nvml::index(nvml, card),
             parent: driver::nvml::uuid(nvml, card).map(|name| name.uuid),
         },
-        None => Place { index: driver::nvml::index(nvml, device), parent: None },
+        None => DevicePosition { index: driver::nvml::index(nvml, device), parent: None },
     }
 }
 

@@ -25,9 +25,10 @@ pub(crate) fn warn(policy: &Policy, limits: &Limits, driver: &DriverCopy) {
     let is_limited = |ordinal| {
         let uuid = Uuid(driver::cuda::uuid(driver, ordinal)?);
         let total_bytes = driver::cuda::total_bytes(driver, ordinal)?;
-        let place = |facts: &DeviceFacts| topology::place(Some((driver, ordinal)), facts.uuid);
+        let position =
+            |facts: &DeviceFacts| topology::position(Some((driver, ordinal)), facts.uuid);
         let slices = || driver::cuda::slices(driver, ordinal);
-        let (resolved, _) = topology::resolve(limits, uuid, total_bytes, slices, place).ok()?;
+        let (resolved, _) = topology::resolve(limits, uuid, total_bytes, slices, position).ok()?;
         Some(resolved.memory.is_some() || resolved.core.is_some())
     };
     // For a device that does not report its name or limits this is unknown.

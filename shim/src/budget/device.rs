@@ -122,9 +122,10 @@ impl Device {
         };
         let uuid = Uuid(uuid);
         let Some(limits) = &policy.limits else { return Ok(Some(Standing::default())) };
-        let place = |facts: &DeviceFacts| topology::place(Some((driver, ordinal)), facts.uuid);
+        let position =
+            |facts: &DeviceFacts| topology::position(Some((driver, ordinal)), facts.uuid);
         let slices = || driver::cuda::slices(driver, ordinal);
-        let (resolved, facts) = topology::resolve(limits, uuid, total_bytes, slices, place)?;
+        let (resolved, facts) = topology::resolve(limits, uuid, total_bytes, slices, position)?;
         if resolved.memory.is_none() && resolved.core.is_none() {
             absent::warn(policy, limits, driver);
             return Ok(Some(Standing::default()));
