@@ -6,7 +6,7 @@
 use crate::budget::charge::Charge;
 use crate::budget::record::Record;
 use crate::call::Call;
-use crate::holdings::pools::Place;
+use crate::holdings::pools::ContextStream;
 use crate::session::Session;
 use gpucap_abi::arg::{Out, Word, Written};
 use gpucap_core::ledger::Kind;
@@ -33,7 +33,12 @@ pub(super) fn enter(session: &Session, address: u64, record: Record) {
 }
 
 /// The driver has taken memory back, from a point of a stream on: a pool keeps what was taken from it.
-pub(super) fn freed(call: &Call, session: &'static Session, record: Record, from: Option<Place>) {
+pub(super) fn freed(
+    call: &Call,
+    session: &'static Session,
+    record: Record,
+    from: Option<ContextStream>,
+) {
     let is_kept = record.kind == Kind::Pool
         && session.pools.freed(call.driver, &session.budget, record.home, record.bytes, from);
     if !is_kept {

@@ -7,7 +7,7 @@ use crate::budget::device::Device;
 use crate::call::{Call, Refusal};
 use crate::driver::cuda::needed::Capture;
 use crate::driver::{self, Next};
-use crate::holdings::pools::{Asked, Home, Place};
+use crate::holdings::pools::{Asked, ContextStream, Home};
 use crate::session::Session;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering;
@@ -82,7 +82,7 @@ pub(crate) fn free(
     session.memory.end_one(pointer.to_u64(), next, |record| {
         let from = || {
             let context = driver::cuda::stream::context_of(call.driver, stream);
-            Place::new(context.unwrap_or(CUcontext::NULL), stream, call.per_thread)
+            ContextStream::new(context.unwrap_or(CUcontext::NULL), stream, call.per_thread)
         };
         let from = (record.kind == Kind::Pool).then(from);
         freed(call, session, record, from);

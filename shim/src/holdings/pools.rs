@@ -22,7 +22,7 @@ use crate::driver::{self, DriverCopy};
 use crate::holdings::allocations::{Allocations, ByAddress};
 use crate::sys::Short;
 use core::sync::atomic::{AtomicBool, Ordering};
-pub(crate) use frees::Place;
+pub(crate) use frees::ContextStream;
 use gpucap_abi::cuda::{CUcontext, CUmemoryPool, CUstream};
 use gpucap_core::ledger::{DeviceIndex, Kind, OverQuota};
 pub(crate) use handles::Handles;
@@ -169,7 +169,7 @@ impl Pools {
         budget: &Budget,
         pool: u64,
         bytes: u64,
-        from: Option<Place>,
+        from: Option<ContextStream>,
     ) -> bool {
         let mut table = self.table.lock();
         let Some(known) = table.pools.get_mut(&pool) else { return false };
@@ -233,19 +233,20 @@ impl Pools {
     fn release_destroyed(&self, driver: &DriverCopy, budget: &Budget) {
         let table = self.table.lock();
         let ending = table.pools.iter().filter(|(_, pool)| pool.is_destroyed && pool.may_release());
-        let places = |(name, pool): (&u64, &Pool)| (*name, pool.frees.places().collect::<Vec<_>>());
-        let ending: Vec<_> = ending.map(places).collect();
+        let streams =
+            |(name, pool): (&u64, &Pool)| (*name, pool.frees.streams().collect::<Vec<_>>());
+        let ending: Vec<_> = ending.map(streams).collect();
         drop(table);
-        for (name, places) in ending {
-            let is_idle = |place: &Place| {
-                let stream = place.stream();
+        for (name, streams) in ending {
+            let is_idle = |freed: &ContextStream| {
+                let stream = freed.stream();
                 stream.is_some_and(|(context, stream)| {
                     driver::cuda::stream::is_idle(driver, context, stream)
                 })
             };
-            let done: Vec<Place> = places.into_iter().filter(is_idle).collect();
+            let done: Vec<ContextStream> = streams.into_iter().filter(is_idle).collect();
             if let Some(pool) = self.table.lock().pools.get_mut(&name) {
-                done.into_iter().for_each(|place| pool.frees.done(place));
+                done.into_iter().for_each(|stream| pool.frees.done(stream));
                 self.note_releasable(pool);
             }
         }

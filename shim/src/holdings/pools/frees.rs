@@ -7,11 +7,11 @@ use gpucap_abi::cuda::{CUcontext, CUstream};
 
 /// The streams of one pool, each once.
 #[derive(Default)]
-pub(super) struct Frees(Vec<Place>);
+pub(super) struct Frees(Vec<ContextStream>);
 
 /// A stream of a context, as numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ContextStream {
     context: u64,
     /// `None`: any of the context.
     stream: Option<u64>,
@@ -22,7 +22,7 @@ const MOST: usize = 16;
 /// `CU_STREAM_PER_THREAD`: another stream for each thread that says it.
 const PER_THREAD: u64 = 2;
 
-impl Place {
+impl ContextStream {
     /// A stream, as a call in this context names it.
     pub(crate) fn new(context: CUcontext, stream: CUstream, per_thread: bool) -> Self {
         let stream = stream.address();
@@ -38,20 +38,20 @@ impl Place {
 }
 
 impl Frees {
-    pub(super) fn add(&mut self, place: Place) {
-        let whole = Place { stream: None, ..place };
-        if self.0.contains(&place) || self.0.contains(&whole) {
+    pub(super) fn add(&mut self, freed: ContextStream) {
+        let whole = ContextStream { stream: None, ..freed };
+        if self.0.contains(&freed) || self.0.contains(&whole) {
             return;
         }
         if self.0.len() < MOST {
-            self.0.push(place);
+            self.0.push(freed);
             return;
         }
-        self.0.retain(|known| known.context != place.context);
+        self.0.retain(|known| known.context != freed.context);
         self.0.push(whole);
     }
 
-    pub(super) fn places(&self) -> impl Iterator<Item = Place> {
+    pub(super) fn streams(&self) -> impl Iterator<Item = ContextStream> {
         self.0.iter().copied()
     }
 
@@ -64,8 +64,8 @@ impl Frees {
     }
 
     /// All work of a stream is done.
-    pub(super) fn done(&mut self, place: Place) {
-        self.0.retain(|known| *known != place);
+    pub(super) fn done(&mut self, freed: ContextStream) {
+        self.0.retain(|known| *known != freed);
     }
 
     /// All work of a context is done.
@@ -78,7 +78,7 @@ impl Frees {
         for known in self.0.iter_mut().filter(|known| known.stream == Some(stream)) {
             known.stream = None;
         }
-        let mut seen: Vec<Place> = Vec::new();
+        let mut seen: Vec<ContextStream> = Vec::new();
         self.0.retain(|known| {
             !seen.contains(known) && {
                 seen.push(*known);
@@ -92,39 +92,41 @@ impl Frees {
 mod tests {
     use super::*;
 
-    fn place(context: u64, stream: u64) -> Place {
-        Place::new(CUcontext::from_address(context), CUstream::from_address(stream), false)
+    fn in_stream(context: u64, stream: u64) -> ContextStream {
+        ContextStream::new(CUcontext::from_address(context), CUstream::from_address(stream), false)
     }
 
     #[test]
     fn each_stream_is_remembered_once_until_it_is_done() {
         let mut frees = Frees::default();
-        [place(64, 128), place(64, 192), place(64, 128)].into_iter().for_each(|it| frees.add(it));
-        frees.done(place(64, 128));
-        assert_eq!(frees.places().collect::<Vec<_>>(), [place(64, 192)]);
+        [in_stream(64, 128), in_stream(64, 192), in_stream(64, 128)]
+            .into_iter()
+            .for_each(|it| frees.add(it));
+        frees.done(in_stream(64, 128));
+        assert_eq!(frees.streams().collect::<Vec<_>>(), [in_stream(64, 192)]);
     }
 
     #[test]
     fn a_stream_that_ends_and_a_thread_s_own_stand_for_their_context() {
         let mut frees = Frees::default();
-        frees.add(place(64, 128));
+        frees.add(in_stream(64, 128));
         frees.stream_ends(128);
-        frees.done(place(64, 128)); // another stream of that handle
+        frees.done(in_stream(64, 128)); // another stream of that handle
         assert!(!frees.is_empty());
         frees.context_done(64);
         assert!(frees.is_empty());
-        assert!(place(64, PER_THREAD).stream().is_none());
+        assert!(in_stream(64, PER_THREAD).stream().is_none());
         let null = CUstream::from_address(0);
-        assert!(Place::new(CUcontext::from_address(64), null, true).stream().is_none());
+        assert!(ContextStream::new(CUcontext::from_address(64), null, true).stream().is_none());
     }
 
     #[test]
     fn of_too_many_streams_the_context_is_remembered() {
         let mut frees = Frees::default();
         for stream in 0..100 {
-            frees.add(place(64, 128 + stream));
+            frees.add(in_stream(64, 128 + stream));
         }
-        assert!(frees.places().count() <= MOST);
+        assert!(frees.streams().count() <= MOST);
         frees.context_done(64);
         assert!(frees.is_empty());
     }

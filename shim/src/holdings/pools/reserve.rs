@@ -3,7 +3,7 @@
 //! Pure bookkeeping, no driver and no ledger: `super` asks the driver and charges. The sum of the three is what is
 //! charged for the pool at every moment.
 
-use super::frees::{Frees, Place};
+use super::frees::{ContextStream, Frees};
 use gpucap_abi::cuda::{CUdevice, CuError};
 use gpucap_core::ledger::DeviceIndex;
 
@@ -175,11 +175,11 @@ impl Pool {
     }
 
     /// An allocation is free, from a point of a stream on if there is one.
-    pub(super) fn freed(&mut self, bytes: u64, from: Option<Place>) {
+    pub(super) fn freed(&mut self, bytes: u64, from: Option<ContextStream>) {
         self.live = self.live.saturating_sub(bytes);
         self.kept = self.kept.saturating_add(bytes);
         self.has_freed = true;
-        from.into_iter().for_each(|place| self.frees.add(place));
+        from.into_iter().for_each(|stream| self.frees.add(stream));
         self.changed();
     }
 
@@ -374,16 +374,17 @@ mod tests {
     #[test]
     fn a_destroyed_pool_is_over_when_all_is_freed_and_the_work_is_done() {
         let (mut pool, exact) = (pool(), unit(&[(1, false)]));
-        let place = Place::new(CUcontext::from_address(64), CUstream::from_address(128), false);
+        let stream =
+            ContextStream::new(CUcontext::from_address(64), CUstream::from_address(128), false);
         allocate(&mut pool, 100, exact);
         allocate(&mut pool, 50, exact);
         pool.is_destroyed = true;
-        pool.freed(100, Some(place));
-        pool.frees.done(place);
+        pool.freed(100, Some(stream));
+        pool.frees.done(stream);
         assert!(!pool.is_over());
-        pool.freed(50, Some(place));
+        pool.freed(50, Some(stream));
         assert!(!pool.is_over());
-        pool.frees.done(place);
+        pool.frees.done(stream);
         assert!(pool.is_over());
         assert_eq!(pool.charged(), 150);
     }
