@@ -9,7 +9,7 @@ use crate::call::Call;
 use crate::driver::{self, Next};
 use crate::launch::{self, Scope, StreamRef, Work};
 use core::ffi::c_void;
-use described::{Described, Place};
+use described::{CopyOperand, Described};
 use gpucap_abi::arg::{Entries, In, Out, Word};
 use gpucap_abi::cuda::{
     CUDA_MEMCPY3D_BATCH_OP, CUarray, CUcontext, CUdeviceptr, CUstream, CuError, CuResult,
@@ -165,8 +165,8 @@ pub(crate) fn any(
     from: CUdeviceptr,
     bytes: usize,
 ) -> CuResult {
-    let both = [Place::Address(to), Place::Address(from)];
-    if both.into_iter().all(|place| is_on_device(call, place)) {
+    let both = [CopyOperand::Address(to), CopyOperand::Address(from)];
+    if both.into_iter().all(|operand| is_on_device(call, operand)) {
         moved(call, next, bytes.to_u64(), CUstream::NULL)
     } else {
         waited_for(call, next)
@@ -182,8 +182,8 @@ pub(crate) fn any_async(
     bytes: usize,
     stream: CUstream,
 ) -> CuResult {
-    let both = [Place::Address(to), Place::Address(from)];
-    if both.into_iter().all(|place| is_on_device(call, place)) {
+    let both = [CopyOperand::Address(to), CopyOperand::Address(from)];
+    if both.into_iter().all(|operand| is_on_device(call, operand)) {
         moved(call, next, bytes.to_u64(), stream)
     } else {
         passes(call, next, stream)
@@ -275,8 +275,9 @@ pub(crate) fn batch(
     else {
         return Err(CuError::OUT_OF_MEMORY);
     };
-    let places = to.iter().zip(from.iter()).map(|(to, from)| [*to, *from].map(Place::Address));
-    batched(call, next, places, sizes.iter().map(|bytes| bytes.to_u64()), stream)
+    let operands =
+        to.iter().zip(from.iter()).map(|(to, from)| [*to, *from].map(CopyOperand::Address));
+    batched(call, next, operands, sizes.iter().map(|bytes| bytes.to_u64()), stream)
 }
 
 /// `cuMemcpy3DBatchAsync`, first form.
@@ -302,8 +303,8 @@ pub(crate) fn described_batch(
     stream: CUstream,
 ) -> CuResult {
     let copies = copies.read(count).ok_or(CuError::OUT_OF_MEMORY)?;
-    let places = copies.iter().map(Described::places);
-    batched(call, next, places, copies.iter().map(Described::bytes), stream)
+    let operands = copies.iter().map(Described::operands);
+    batched(call, next, operands, copies.iter().map(Described::bytes), stream)
 }
 
 /// Charged as a whole if one of its copies is within the device: no event shows which of them the engine for copies
@@ -311,12 +312,13 @@ pub(crate) fn described_batch(
 fn batched(
     call: &Call,
     next: impl Next<CuError>,
-    mut places: impl Iterator<Item = [Place; 2]>,
+    mut operands: impl Iterator<Item = [CopyOperand; 2]>,
     sizes: impl Iterator<Item = u64>,
     stream: CUstream,
 ) -> CuResult {
-    let within = |sides: [Place; 2]| sides.into_iter().all(|place| is_on_device(call, place));
-    if places.any(within) {
+    let within =
+        |sides: [CopyOperand; 2]| sides.into_iter().all(|operand| is_on_device(call, operand));
+    if operands.any(within) {
         moved(call, next, sizes.fold(0, u64::saturating_add), stream)
     } else {
         passes(call, next, stream)
@@ -326,15 +328,15 @@ fn batched(
 /// What a described copy moves within the device; `None` if a side of it is the host.
 fn bytes_on_device<T: Described>(call: &Call, copy: In<T>) -> Option<u64> {
     let copy = copy.get()?;
-    let both = copy.places().into_iter().all(|place| is_on_device(call, place));
+    let both = copy.operands().into_iter().all(|operand| is_on_device(call, operand));
     both.then(|| copy.bytes())
 }
 
-fn is_on_device(call: &Call, place: Place) -> bool {
-    match place {
-        Place::Device => true,
-        Place::Host => false,
-        Place::Address(address) => driver::cuda::is_on_device(call.driver, address),
+fn is_on_device(call: &Call, operand: CopyOperand) -> bool {
+    match operand {
+        CopyOperand::Device => true,
+        CopyOperand::Host => false,
+        CopyOperand::Address(address) => driver::cuda::is_on_device(call.driver, address),
     }
 }
 

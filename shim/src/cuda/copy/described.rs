@@ -9,7 +9,7 @@ use gpucap_abi::cuda::{
 
 /// What one side of a copy is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum CopyOperand {
     /// Memory of a device, or an array.
     Device,
     /// Memory of the host, or what the driver will refuse.
@@ -21,16 +21,16 @@ pub(crate) enum Place {
 /// A structure that describes a copy.
 pub(crate) trait Described: Copy {
     /// From where and to where.
-    fn places(&self) -> [Place; 2];
+    fn operands(&self) -> [CopyOperand; 2];
     /// How much.
     fn bytes(&self) -> u64;
 }
 
-fn place(memory_type: u32, address: impl Word) -> Place {
+fn operand(memory_type: u32, address: impl Word) -> CopyOperand {
     match memory_type {
-        CU_MEMORYTYPE_DEVICE | CU_MEMORYTYPE_ARRAY => Place::Device,
-        CU_MEMORYTYPE_UNIFIED => Place::Address(address.to_u64()),
-        _ => Place::Host,
+        CU_MEMORYTYPE_DEVICE | CU_MEMORYTYPE_ARRAY => CopyOperand::Device,
+        CU_MEMORYTYPE_UNIFIED => CopyOperand::Address(address.to_u64()),
+        _ => CopyOperand::Host,
     }
 }
 
@@ -39,8 +39,8 @@ fn product(sides: [impl Word; 3]) -> u64 {
 }
 
 impl Described for CUDA_MEMCPY2D {
-    fn places(&self) -> [Place; 2] {
-        [self.src, self.dst].map(|side| place(side.memoryType, side.device))
+    fn operands(&self) -> [CopyOperand; 2] {
+        [self.src, self.dst].map(|side| operand(side.memoryType, side.device))
     }
 
     fn bytes(&self) -> u64 {
@@ -49,9 +49,9 @@ impl Described for CUDA_MEMCPY2D {
 }
 
 impl Described for CUDA_MEMCPY2D_v1 {
-    fn places(&self) -> [Place; 2] {
+    fn operands(&self) -> [CopyOperand; 2] {
         [(self.srcMemoryType, self.srcDevice), (self.dstMemoryType, self.dstDevice)]
-            .map(|(memory_type, address)| place(memory_type, address))
+            .map(|(memory_type, address)| operand(memory_type, address))
     }
 
     fn bytes(&self) -> u64 {
@@ -60,8 +60,8 @@ impl Described for CUDA_MEMCPY2D_v1 {
 }
 
 impl Described for CUDA_MEMCPY3D {
-    fn places(&self) -> [Place; 2] {
-        [self.src, self.dst].map(|side| place(side.memoryType, side.device))
+    fn operands(&self) -> [CopyOperand; 2] {
+        [self.src, self.dst].map(|side| operand(side.memoryType, side.device))
     }
 
     fn bytes(&self) -> u64 {
@@ -70,8 +70,8 @@ impl Described for CUDA_MEMCPY3D {
 }
 
 impl Described for CUDA_MEMCPY3D_v1 {
-    fn places(&self) -> [Place; 2] {
-        [self.src, self.dst].map(|side| place(side.memoryType, side.device))
+    fn operands(&self) -> [CopyOperand; 2] {
+        [self.src, self.dst].map(|side| operand(side.memoryType, side.device))
     }
 
     fn bytes(&self) -> u64 {
@@ -80,11 +80,11 @@ impl Described for CUDA_MEMCPY3D_v1 {
 }
 
 impl Described for CUDA_MEMCPY3D_BATCH_OP {
-    fn places(&self) -> [Place; 2] {
+    fn operands(&self) -> [CopyOperand; 2] {
         [self.src, self.dst].map(|side| match side.operandType {
-            CU_MEMCPY_OPERAND_TYPE_ARRAY => Place::Device,
-            CU_MEMCPY_OPERAND_TYPE_POINTER => Place::Address(side.place),
-            _ => Place::Host,
+            CU_MEMCPY_OPERAND_TYPE_ARRAY => CopyOperand::Device,
+            CU_MEMCPY_OPERAND_TYPE_POINTER => CopyOperand::Address(side.place),
+            _ => CopyOperand::Host,
         })
     }
 
