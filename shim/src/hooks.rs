@@ -25,7 +25,7 @@ macro_rules! library {
         pub(crate) mod $table {
             use super::*;
             use $handlers as handlers;
-            use driver::copies::$table::{COPIES as DRIVERS, COUNT, ORIGINALS, Place};
+            use driver::copies::$table::{COPIES as DRIVERS, COUNT, ORIGINALS, RowIndex};
 
             const ROWS: &[Row] = &[$(Row {
                 symbol: stringify!($symbol).as_bytes(),
@@ -38,7 +38,7 @@ macro_rules! library {
                     pub(super) unsafe extern "C" fn $symbol<const COPY: usize>(
                         $($argument: $type),*
                     ) -> $result {
-                        let original = const { &ORIGINALS[COPY][Place::$symbol as usize] };
+                        let original = const { &ORIGINALS[COPY][RowIndex::$symbol as usize] };
                         let original = original.load(Ordering::Acquire);
                         // SAFETY: a hook is installed only after its original was saved, and the row states the
                         // driver's signature.

@@ -17,13 +17,13 @@ macro_rules! copies {
             use core::sync::atomic::{AtomicU64, AtomicUsize};
             use $extras as extras;
 
-            /// The place of each row in the tables.
+            /// The index of each row in the tables.
             #[allow(non_camel_case_types, reason = "these are the driver's public names")]
             #[derive(Clone, Copy)]
-            pub(crate) enum Place { $($symbol),* }
+            pub(crate) enum RowIndex { $($symbol),* }
 
             /// How many rows there are.
-            pub(crate) const COUNT: usize = [$(Place::$symbol),*].len();
+            pub(crate) const COUNT: usize = [$(RowIndex::$symbol),*].len();
 
             /// The driver's own functions, by copy and row.
             pub(crate) static ORIGINALS: [[AtomicUsize; COUNT]; library::COPIES] =

@@ -17,11 +17,11 @@ macro_rules! functions {
             [const { [const { AtomicUsize::new(0) }; NAMES.len()] }; COPIES];
 
         #[expect(non_camel_case_types, reason = "one variant per function of the driver")]
-        enum Place { $($function),* }
+        enum FunctionIndex { $($function),* }
 
         $(
             fn $function(copy: &DriverCopy, $($argument: $type),*) -> functions!(@type $result $(, $code)?) {
-                let address = copy.extras.get(Place::$function as usize)?.load(Ordering::Acquire);
+                let address = copy.extras.get(FunctionIndex::$function as usize)?.load(Ordering::Acquire);
                 if address == 0 {
                     return None;
                 }
