@@ -5,7 +5,7 @@
 //! depends on the height. What ratatui is given has no control characters, and no colours where none are shown.
 
 use super::detail;
-use super::state::{Place, State};
+use super::state::{Focus, State};
 use super::table;
 use crate::terminal::paint;
 use crate::terminal::style;
@@ -29,9 +29,9 @@ pub(super) fn frame(frame: &mut Frame<'_>, state: &mut State, interval: Duration
         frame.render_widget(paint::line(&style::warn(&remark), colored), below);
     }
     let width = usize::from(body.width);
-    let lines = match &state.place {
-        Place::Table | Place::Search => rows(state, body, colored),
-        Place::Detail(_) => {
+    let lines = match &state.focus {
+        Focus::Table | Focus::Search => rows(state, body, colored),
+        Focus::Detail(_) => {
             let text = match state.detailed() {
                 Some(ledger) => detail::render(ledger, width),
                 None => "It has ended.".into(),
@@ -43,7 +43,7 @@ pub(super) fn frame(frame: &mut Frame<'_>, state: &mut State, interval: Duration
         }
     };
     frame.render_widget(Paragraph::new(lines), body);
-    frame.render_widget(paint::line(&style::dim(keys(&state.place, width)), colored), bottom);
+    frame.render_widget(paint::line(&style::dim(keys(&state.focus, width)), colored), bottom);
 }
 
 /// As many rows as there is room for, the selected one among them.
@@ -75,10 +75,10 @@ fn rows(state: &State, area: Rect, colored: bool) -> Vec<Line<'static>> {
 fn title(state: &State, interval: Duration) -> String {
     let (name, every) = (style::bold("gpucap top"), format!("every {} s", interval.as_secs_f64()));
     let count = state.rows.len();
-    match &state.place {
-        Place::Search => format!("{name}  search: {}_", state.search),
-        Place::Detail(_) => format!("{name}  {every}"),
-        Place::Table => {
+    match &state.focus {
+        Focus::Search => format!("{name}  search: {}_", state.search),
+        Focus::Detail(_) => format!("{name}  {every}"),
+        Focus::Table => {
             let rows = if count == 1 { "row" } else { "rows" };
             let reversed = if state.reversed { ", reversed" } else { "" };
             let by = state.order.heading();
@@ -106,12 +106,12 @@ fn remark(state: &State) -> Option<String> {
 }
 
 /// What the keys do, as much of it as there is room for.
-fn keys(place: &Place, width: usize) -> &'static str {
-    match place {
-        Place::Table if width < 64 => "q quit  Enter detail  s sort  r reverse  / search",
-        Place::Table => "q quit  arrows select  Enter detail  s sort  r reverse  / search",
-        Place::Search => "Enter keep  Esc clear  Ctrl-C quit",
-        Place::Detail(_) => "q quit  arrows scroll  Esc back",
+fn keys(focus: &Focus, width: usize) -> &'static str {
+    match focus {
+        Focus::Table if width < 64 => "q quit  Enter detail  s sort  r reverse  / search",
+        Focus::Table => "q quit  arrows select  Enter detail  s sort  r reverse  / search",
+        Focus::Search => "Enter keep  Esc clear  Ctrl-C quit",
+        Focus::Detail(_) => "q quit  arrows scroll  Esc back",
     }
 }
 

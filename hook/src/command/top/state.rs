@@ -13,7 +13,7 @@ use gpucap_plan::Card;
 
 /// Where the user is.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub(super) enum Place {
+pub(super) enum Focus {
     /// In the table.
     #[default]
     Table,
@@ -26,7 +26,7 @@ pub(super) enum Place {
 /// Everything that is shown.
 #[derive(Debug, Default)]
 pub(super) struct State {
-    pub(super) place: Place,
+    pub(super) focus: Focus,
     pub(super) order: Order,
     pub(super) reversed: bool,
     pub(super) search: String,
@@ -86,26 +86,26 @@ impl State {
 
     /// The container or run that is shown in detail; `None` if it has ended.
     pub(super) fn detailed(&self) -> Option<&LedgerView> {
-        let Place::Detail(budget) = &self.place else { return None };
+        let Focus::Detail(budget) = &self.focus else { return None };
         self.status.ledgers.iter().find(|ledger| Budget::of(ledger) == *budget)
     }
 
     /// Does what a key means. Returns whether the program goes on.
     pub(super) fn press(&mut self, key: Pressed) -> bool {
-        match (&self.place, key) {
+        match (&self.focus, key) {
             (_, Pressed::Interrupt) => return false,
-            (Place::Search, _) => self.edit(key),
+            (Focus::Search, _) => self.edit(key),
             (_, Pressed::Char('q')) => return false,
-            (Place::Table, Pressed::Char('s')) => self.order = self.order.next(),
-            (Place::Table, Pressed::Char('r')) => self.reversed = !self.reversed,
-            (Place::Table, Pressed::Char('/')) => self.place = Place::Search,
-            (Place::Table, Pressed::Esc) => self.search.clear(),
-            (Place::Table, Pressed::Enter) => {
+            (Focus::Table, Pressed::Char('s')) => self.order = self.order.next(),
+            (Focus::Table, Pressed::Char('r')) => self.reversed = !self.reversed,
+            (Focus::Table, Pressed::Char('/')) => self.focus = Focus::Search,
+            (Focus::Table, Pressed::Esc) => self.search.clear(),
+            (Focus::Table, Pressed::Enter) => {
                 if let Some((budget, _)) = &self.selected {
-                    (self.place, self.scrolled) = (Place::Detail(budget.clone()), 0);
+                    (self.focus, self.scrolled) = (Focus::Detail(budget.clone()), 0);
                 }
             }
-            (Place::Detail(_), Pressed::Esc | Pressed::Backspace) => self.place = Place::Table,
+            (Focus::Detail(_), Pressed::Esc | Pressed::Backspace) => self.focus = Focus::Table,
             (_, _) => self.step(key),
         }
         self.arrange();
@@ -116,10 +116,10 @@ impl State {
         match key {
             Pressed::Char(sign) if self.search.len() < LONGEST_SEARCH => self.search.push(sign),
             Pressed::Backspace => drop(self.search.pop()),
-            Pressed::Enter => self.place = Place::Table,
+            Pressed::Enter => self.focus = Focus::Table,
             Pressed::Esc => {
                 self.search.clear();
-                self.place = Place::Table;
+                self.focus = Focus::Table;
             }
             _ => self.step(key),
         }
@@ -136,9 +136,9 @@ impl State {
             Pressed::End => isize::MAX,
             _ => return,
         };
-        match self.place {
-            Place::Detail(_) => self.scrolled = self.scrolled.saturating_add_signed(by),
-            Place::Table | Place::Search => self.select(self.at.saturating_add_signed(by)),
+        match self.focus {
+            Focus::Detail(_) => self.scrolled = self.scrolled.saturating_add_signed(by),
+            Focus::Table | Focus::Search => self.select(self.at.saturating_add_signed(by)),
         }
     }
 }
@@ -166,12 +166,12 @@ mod tests {
         write(&mut state, "/RUNq");
         assert_eq!((&*state.search, names(&state).len()), ("RUNq", 0), "q is a part of the text");
         press(&mut state, &[Pressed::Backspace, Pressed::Enter]);
-        assert_eq!((&state.place, names(&state)), (&Place::Table, vec!["user-0/run-4242"]));
+        assert_eq!((&state.focus, names(&state)), (&Focus::Table, vec!["user-0/run-4242"]));
         press(&mut state, &[Pressed::Esc]);
         assert_eq!(names(&state).len(), 2);
         write(&mut state, "/none");
         press(&mut state, &[Pressed::Esc]);
-        assert_eq!((&state.place, names(&state).len()), (&Place::Table, 2));
+        assert_eq!((&state.focus, names(&state).len()), (&Focus::Table, 2));
     }
 
     #[test]
@@ -189,7 +189,7 @@ mod tests {
         state.take(Status::default(), vec![], 9);
         assert_eq!((state.selected(), state.rows.len()), (0, 0));
         assert!(press(&mut state, &[Pressed::Down, Pressed::Enter]));
-        assert_eq!(state.place, Place::Table, "there is none to show");
+        assert_eq!(state.focus, Focus::Table, "there is none to show");
     }
 
     #[test]
@@ -199,10 +199,10 @@ mod tests {
         let shown = state.detailed().map(LedgerView::label);
         assert_eq!((shown.as_deref(), state.scrolled), (Some("default/train/main"), 1));
         press(&mut state, &[Pressed::Esc]);
-        assert_eq!(state.place, Place::Table);
+        assert_eq!(state.focus, Focus::Table);
         press(&mut state, &[Pressed::Enter]);
         state.take(Status::default(), vec![], 9);
-        assert!(state.detailed().is_none() && state.place != Place::Table, "it has ended");
+        assert!(state.detailed().is_none() && state.focus != Focus::Table, "it has ended");
     }
 
     #[test]
