@@ -81,20 +81,20 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     if let Some(limit) = asked.of_no_gpu(&cards).filter(|_| !cards.is_empty()) {
         return Err(Error::NoSuchGpu { limit, cards: cards.len() });
     }
-    let place = Place::here()?;
-    let Joined { request, notices } = place.budget.lowered_by(&asked)?;
+    let inherited = Inherited::here()?;
+    let Joined { request, notices } = inherited.budget.lowered_by(&asked)?;
     let preload = preloaded()?;
     let file = found(program)?;
     asked.doubts().for_each(notice);
     notices.iter().for_each(notice);
-    place.print();
+    inherited.print();
     if let Some(why) = out_of_reach(&file) {
         notice(format!("{} {why}", file.display()));
     }
     ledgers::sweep();
     let mut command = Command::new(&file);
     command.arg0(program).args(arguments).envs(request.variables()).env("LD_PRELOAD", preload);
-    let ledger = place.own_ledger()?;
+    let ledger = inherited.own_ledger()?;
     command.envs(ledger.as_ref().map(|ledger| (GPUCAP_LEDGER.name, ledger)));
     let why = command.exec();
     if let Some(ledger) = ledger {
@@ -105,7 +105,7 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
 }
 
 /// What holds where the run begins.
-struct Place {
+struct Inherited {
     /// The limits that are set already.
     budget: LimitRequest,
     /// The ledger that the environment names.
@@ -114,7 +114,7 @@ struct Place {
     by_hook: bool,
 }
 
-impl Place {
+impl Inherited {
     fn here() -> Result<Self> {
         let lookup = |name: &str| env::var_os(name).map(|value| value.as_bytes().to_vec());
         let config = Config::from_lookup(&lookup).map_err(Error::Inherited)?;
