@@ -30,10 +30,10 @@ pub fn ledger(bytes: &[u8]) {
     let written: Vec<(&AtomicU64, u64)> = bytes
         .chunks_exact(RECORD)
         .filter_map(|record| {
-            let (place, value) = (place(record, SLOTS), value(record));
-            let word = match place {
-                Place::Ledger(at) => memory.words.get(at),
-                Place::Live(at) => live.words.get(at % live.words.len()),
+            let (target, value) = (target(record, SLOTS), value(record));
+            let word = match target {
+                TargetWord::Ledger(at) => memory.words.get(at),
+                TargetWord::Live(at) => live.words.get(at % live.words.len()),
             }?;
             Some((word, word.swap(value, Relaxed)))
         })
@@ -79,7 +79,7 @@ fn look_live(page: &LivePage) {
 }
 
 /// Where a record writes.
-pub(crate) enum Place {
+pub(crate) enum TargetWord {
     /// The word of this number of the ledger.
     Ledger(usize),
     /// The word of this number of the page of live limits.
@@ -87,15 +87,15 @@ pub(crate) enum Place {
 }
 
 /// Where a record writes; of slots, one of the first `slots`.
-pub(crate) fn place(record: &[u8], slots: usize) -> Place {
+pub(crate) fn target(record: &[u8], slots: usize) -> TargetWord {
     let index = usize::from(u16::from_le_bytes([record[1], record[2]]));
     let word = usize::from(record[3]);
-    Place::Ledger(match record[0] % 5 {
+    TargetWord::Ledger(match record[0] % 5 {
         0 => word % HEADER,
         1 => DEVICES_AT + index % DEVICES * 32 + word % 32,
         2 => OWNERS_AT + index % slots * 8 + word % 8,
         3 => BOOKS_AT + (index / SLOTS * SLOTS + index % slots) * 32 + word % 32,
-        _ => return Place::Live(index),
+        _ => return TargetWord::Live(index),
     })
 }
 

@@ -4,7 +4,7 @@
 //! launches, looks for the dead and goes. It may be refused everything, but it ends, and nothing passes the limit.
 
 use super::card::Card;
-use super::ledger::{Place, RECORD, place, value};
+use super::ledger::{RECORD, TargetWord, target, value};
 use gpucap_core::ledger::{Count, DEVICES, Identity, Kind, Ledger, SLOTS, Slot};
 use gpucap_core::throttle::{Allowance, Bucket, Gang, Launch, Meter, Signature, Verdict};
 use gpucap_core::units::{ComputeLimit, Share};
@@ -29,7 +29,7 @@ pub fn process(bytes: &[u8]) {
     let Some((&count, rest)) = bytes.split_first() else { return };
     let (records, acts) = rest.split_at(rest.len().min(usize::from(count) * RECORD));
     for record in records.chunks_exact(RECORD) {
-        if let Place::Ledger(at) = place(record, WRITTEN) {
+        if let TargetWord::Ledger(at) = target(record, WRITTEN) {
             words[at] = value(record);
         }
     }
