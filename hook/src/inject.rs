@@ -19,7 +19,7 @@ mod way;
 use crate::container::init::Init;
 use crate::container::mount_table::MountTable;
 use crate::container::mounts::Means;
-use crate::container::pages::{Page, Wanted};
+use crate::container::pages::{PageMounts, Wanted};
 use crate::container::root::{self, Identity, Root};
 pub(crate) use abi::Fit;
 use abi::Library;
@@ -93,7 +93,8 @@ pub(crate) fn limit(target: Target<'_>, order: Order<'_>) -> Result<Outcome, Rea
     let identity = Identity::of(&file).map_err(unusable)?;
     let means = Means::prepare(library, &file).map_err(unusable)?;
     let wanted = order.page.filter(|_| means.carry());
-    let page = wanted.map(|wanted| Page::make(wanted, order.limits, target.label)).transpose();
+    let page =
+        wanted.map(|wanted| PageMounts::make(wanted, order.limits, target.label)).transpose();
 
     let table = MountTable::open().map_err(|why| Reason::Process { pid: target.pid, why })?;
     let (root, users_root) = enter(target)?;
@@ -121,7 +122,7 @@ pub(crate) fn limit(target: Target<'_>, order: Order<'_>) -> Result<Outcome, Rea
 
 /// Shows the container its page, if there is one; why it has none, if it was to have one. It is refused only if it could
 /// do with those of others what it may not.
-fn give(page: io::Result<Option<Page>>, root: &Root) -> Result<Option<io::Error>, Reason> {
+fn give(page: io::Result<Option<PageMounts>>, root: &Root) -> Result<Option<io::Error>, Reason> {
     let page = match page {
         Ok(Some(page)) => page,
         Ok(None) => return Ok(None),

@@ -7,7 +7,7 @@ pub(crate) mod wait;
 
 use gpucap_core::ledger::Ledger;
 use gpucap_core::limits::live::LivePage;
-use gpucap_core::page::CardPage;
+use gpucap_core::page::UsagePage;
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 use rustix::rand::GetRandomFlags;
@@ -84,7 +84,7 @@ pub(crate) fn readable(file: &impl AsRawFd, most: Duration) -> bool {
 /// A type that may be mapped: made of atomic words, so that every content is valid and other processes may write to
 /// it.
 pub(crate) trait Words {}
-impl Words for CardPage {}
+impl Words for UsagePage {}
 impl Words for Ledger {}
 impl Words for LivePage {}
 

@@ -1,6 +1,6 @@
 //! Untrusted usage pages and `stat` files of processes that reach peers and root's commands.
 
-use gpucap_core::page::{CardPage, Header, PLACES, read_seats};
+use gpucap_core::page::{Header, PLACES, UsagePage, read_seats};
 use gpucap_core::process::Stat;
 use gpucap_core::uuid::Uuid;
 
@@ -15,7 +15,7 @@ pub fn page(bytes: &[u8]) {
     for uuid in [Uuid(first), Uuid([0; 16]), Uuid([255; 16])] {
         let Some((at, length)) = header.seats(uuid) else { continue };
         let end = at as u64 + length as u64;
-        assert!(end <= CardPage::SIZE, "seats beyond the page: {at}+{length}");
+        assert!(end <= UsagePage::SIZE, "seats beyond the page: {at}+{length}");
         let seats = bytes.get(at..).unwrap_or_default();
         let seats = seats.get(..length).unwrap_or(seats);
         assert!(read_seats(seats).all(|(slot, _)| slot < PLACES), "a seat beyond the last");

@@ -9,7 +9,7 @@ use crate::exit::Exit;
 use crate::terminal::output;
 use clap::Command;
 use clap_complete::Shell;
-use clap_mangen::Man as Page;
+use clap_mangen::Man as ManPage;
 use clap_mangen::roff::{Inline, Roff, bold, roman};
 use std::fs::{self, File};
 use std::io;
@@ -76,7 +76,7 @@ fn write_pages(command: &Command, variables: &str, directory: &Path) -> io::Resu
     for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
         write_pages(below, variables, directory)?;
     }
-    let page = Page::new(command.clone())
+    let page = ManPage::new(command.clone())
         .source(concat!("gpucap ", env!("CARGO_PKG_VERSION")))
         .manual("User Commands");
     let mut file = File::create(directory.join(page.get_filename()))?;

@@ -23,7 +23,7 @@ use super::root::{Identity, Place, Root};
 use crate::sys::at::{self, OFlags};
 use crate::sys::{self, Map, mount};
 use gpucap_core::limits::LimitsFile;
-use gpucap_core::page::{self, CardPage};
+use gpucap_core::page::{self, UsagePage};
 use gpucap_plan::Node;
 use share::ShareFile;
 use std::ffi::{CStr, CString, OsStr};
@@ -47,7 +47,7 @@ pub(crate) struct Wanted<'a> {
 
 /// The page of one container, to be shown to it.
 #[derive(Debug)]
-pub(crate) struct Page {
+pub(crate) struct PageMounts {
     claim: Claim,
     /// A mount of it, and of all of them, mounted nowhere yet.
     own: (File, Identity),
@@ -135,7 +135,7 @@ fn page_of(file: &OsStr) -> Option<&str> {
     (belongs && u128::from_str_radix(name, 16).is_ok()).then_some(name)
 }
 
-impl Page {
+impl PageMounts {
     /// Makes it, or finds the one that a hook has made for this container before; in the namespace of the host.
     pub(crate) fn make(
         wanted: Wanted<'_>,
@@ -150,7 +150,7 @@ impl Page {
         let shares = limits.entries.iter().map(|entry| (entry.key, entry.compute()));
         claim.share(path)?.publish(shares)?;
         let file = with_room(path, || claim.page())?;
-        Map::<CardPage>::writable(&file)?.get().format();
+        Map::<UsagePage>::writable(&file)?.get().format();
         let (own, all) = (clone(&file, Use::Write)?, clone(&claim.all, Use::Read)?);
         Ok(Self { claim, own, all })
     }
@@ -213,7 +213,7 @@ impl Claim {
         let file = at::open(&self.all, &self.name, OFlags::RDWR | OFlags::CREATE, 0o666)?;
         // Whatever the container's users are.
         file.set_permissions(Permissions::from_mode(0o666))?;
-        at::allocate(&file, CardPage::SIZE)?;
+        at::allocate(&file, UsagePage::SIZE)?;
         Ok(file)
     }
 }

@@ -34,10 +34,10 @@ pub const VERSION: u64 = 1;
 /// The number of devices and, for each, of processes that a page has room for.
 pub const PLACES: usize = 64;
 
-/// The page.
+/// The usage page of a container.
 #[derive(Debug)]
 #[repr(C)]
-pub struct CardPage {
+pub struct UsagePage {
     magic: Word,
     version: Word,
     high_water: Word,
@@ -60,12 +60,12 @@ const SEATS_AT: usize = 4096;
 
 #[cfg(not(loom))]
 const _: () = {
-    assert!(std::mem::offset_of!(CardPage, gpus) == 64);
-    assert!(std::mem::offset_of!(CardPage, seats) == SEATS_AT);
-    assert!(CardPage::SIZE == 69_632);
+    assert!(std::mem::offset_of!(UsagePage, gpus) == 64);
+    assert!(std::mem::offset_of!(UsagePage, seats) == SEATS_AT);
+    assert!(UsagePage::SIZE == 69_632);
 };
 
-impl CardPage {
+impl UsagePage {
     /// The length of the file.
     pub const SIZE: u64 = size_of::<Self>() as u64;
 

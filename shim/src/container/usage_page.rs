@@ -11,14 +11,14 @@ use crate::state::Policy;
 use crate::sys::{self, Directory, File};
 use gpucap_core::config::LogLevel;
 use gpucap_core::limits::Limits;
-use gpucap_core::page::{CardPage, DIRECTORY, PATH};
+use gpucap_core::page::{DIRECTORY, PATH, UsagePage};
 use once_cell::race::OnceBox;
 use std::ffi::{CStr, CString};
 
 /// The page of this budget, and the directory of the others.
 pub(crate) struct OwnPage {
     /// The page.
-    pub(crate) page: &'static CardPage,
+    pub(crate) page: &'static UsagePage,
     /// By which number its directory knows it.
     pub(crate) inode: u64,
     /// Its name among the others.
@@ -94,11 +94,11 @@ fn remove_stale(pages: &Directory, place: &str) {
 fn map(file: &File, directory: CString, by_node: bool) -> Result<OwnPage, i32> {
     let inode = file.inode()?;
     // Where memory is short the process must not be ended by a signal.
-    file.allocate(CardPage::SIZE)?;
-    let map = file.map_shared(CardPage::SIZE)?;
-    // SAFETY: the mapping is page-aligned, `CardPage::SIZE` bytes of the file and never taken down; a page is a struct of
+    file.allocate(UsagePage::SIZE)?;
+    let map = file.map_shared(UsagePage::SIZE)?;
+    // SAFETY: the mapping is page-aligned, `UsagePage::SIZE` bytes of the file and never taken down; a page is a struct of
     // atomics, valid for every content, so what other processes write cannot break it.
-    let page = unsafe { &*map.cast::<CardPage>() };
+    let page = unsafe { &*map.cast::<UsagePage>() };
     page.format();
     let own = OwnPage { page, inode, directory, by_node };
     if page.is_known() { Ok(own) } else { Err(libc::EPROTO) }

@@ -7,7 +7,7 @@
 use crate::container::mounts::NO_PRIVILEGES;
 use crate::sys::at;
 use crate::sys::mount::{self, MountAttrFlags};
-use gpucap_core::page::CardPage;
+use gpucap_core::page::UsagePage;
 use std::ffi::{CStr, CString};
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
@@ -48,7 +48,7 @@ pub(super) fn mounted(path: &Path, directory: &File, label: Option<&str>) -> io:
 
 /// The size of the file system where a page of memory has `page` bytes: a file takes whole ones.
 pub(super) const fn bytes(page: u64) -> u64 {
-    CONTAINERS * (CardPage::SIZE.next_multiple_of(page) + page)
+    CONTAINERS * (UsagePage::SIZE.next_multiple_of(page) + page)
 }
 
 /// Returns whether this is another file system than that of its parent directory.
@@ -84,10 +84,10 @@ pub(super) fn cut_back(all: &Path) -> io::Result<()> {
         // A failure leaves the attributes of this page alone; those of others may be enough.
         let _ = at::remove_attributes(&page);
         let (length, taken) = (page.metadata()?.len(), page.metadata()?.blocks() * 512);
-        if length.max(taken) > CardPage::SIZE {
+        if length.max(taken) > UsagePage::SIZE {
             // What was taken beyond the end goes with a new end that is no farther than the old one.
-            page.set_len(length.min(CardPage::SIZE))?;
-            page.set_len(CardPage::SIZE)?;
+            page.set_len(length.min(UsagePage::SIZE))?;
+            page.set_len(UsagePage::SIZE)?;
         }
     }
     Ok(())

@@ -84,7 +84,7 @@ fn only_what_has_more_than_a_page_is_cut_back() {
     let path = place("long");
     let all = path.join(ALL);
     let bytes = |more: i64| {
-        vec![1; usize::try_from(CardPage::SIZE.strict_add_signed(more)).expect("bytes")]
+        vec![1; usize::try_from(UsagePage::SIZE.strict_add_signed(more)).expect("bytes")]
     };
     for (page, more) in [("short", -1), ("right", 0), ("long", 1)] {
         fs::write(all.join(page), bytes(more)).expect("a page");
@@ -101,7 +101,7 @@ fn only_what_has_more_than_a_page_is_cut_back() {
 fn what_a_page_takes_beyond_its_end_is_cut_off() {
     let path = Path::new("/dev/shm").join(format!("gpucap-beyond-{}", std::process::id()));
     fs::create_dir(&path).expect("a directory");
-    for length in [0, 10, CardPage::SIZE] {
+    for length in [0, 10, UsagePage::SIZE] {
         let page = File::create(path.join("page")).expect("a page");
         page.set_len(length).expect("its length");
         let mut taking = Command::new("fallocate");
@@ -109,8 +109,8 @@ fn what_a_page_takes_beyond_its_end_is_cut_off() {
         assert!(taking.status().expect("util-linux").success());
         cut_back(&path).expect("cut back");
         let metadata = page.metadata().expect("its metadata");
-        assert!(metadata.blocks() * 512 <= CardPage::SIZE, "{length}: {metadata:?}");
-        assert_eq!(metadata.len(), CardPage::SIZE);
+        assert!(metadata.blocks() * 512 <= UsagePage::SIZE, "{length}: {metadata:?}");
+        assert_eq!(metadata.len(), UsagePage::SIZE);
     }
     fs::remove_dir_all(path).expect("removed");
 }
@@ -139,5 +139,5 @@ fn the_header_says_the_same() {
         number.expect("a number")
     };
     assert_eq!((said("MAGIC"), said("VERSION")), (page::MAGIC, page::VERSION));
-    assert_eq!((said("SIZE"), said("PLACES")), (CardPage::SIZE, page::PLACES as u64));
+    assert_eq!((said("SIZE"), said("PLACES")), (UsagePage::SIZE, page::PLACES as u64));
 }

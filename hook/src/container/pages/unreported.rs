@@ -15,7 +15,7 @@ use crate::sys;
 use crate::sys::at::{self, OFlags};
 use gpucap_core::limits::file::Key;
 use gpucap_core::page::sampled::{self, Sampled};
-use gpucap_core::page::{CardPage, PLACES};
+use gpucap_core::page::{PLACES, UsagePage};
 use gpucap_core::uuid::Uuid;
 use gpucap_plan::Node;
 use std::collections::BTreeMap;
@@ -162,7 +162,7 @@ impl NodePage {
         let made = share.and_then(|share| share.publish([(Key::Every, None)])).and_then(|()| {
             with_room(directory, || {
                 let file = at::open(&all, &name, OFlags::RDWR | OFlags::CREATE, 0o644)?;
-                at::allocate(&file, CardPage::SIZE)?;
+                at::allocate(&file, UsagePage::SIZE)?;
                 Ok(file)
             })
         });

@@ -131,7 +131,7 @@ pub fn seat(report: UsageReport) -> [u8; 2 * WORD] {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::page::{CardPage, Header, read_seats};
+    use crate::page::{Header, UsagePage, read_seats};
     use proptest::prelude::*;
 
     const MS: u64 = 1_000_000;
@@ -140,7 +140,7 @@ mod tests {
     fn what_is_written_is_read() {
         let gpus = [Uuid([1; 16]), Uuid([2; 16])];
         let mut page = header(&gpus);
-        page.resize(usize::try_from(CardPage::SIZE).expect("small"), 0);
+        page.resize(usize::try_from(UsagePage::SIZE).expect("small"), 0);
         let mut sampled = Sampled::default();
         sampled.add(5 * MS, 170 * MS, 1_000 * MS);
         let report = sampled.report(1_000 * MS);

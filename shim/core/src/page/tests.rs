@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::ledger::{Identity, Ledger};
 
-fn page() -> CardPage {
-    CardPage {
+fn page() -> UsagePage {
+    UsagePage {
         magic: Word::default(),
         version: Word::default(),
         high_water: Word::default(),
@@ -18,7 +18,7 @@ fn page() -> CardPage {
 }
 
 /// The file, as a reader sees it.
-fn file(page: &CardPage) -> Vec<u8> {
+fn file(page: &UsagePage) -> Vec<u8> {
     let header = [&page.magic, &page.version, &page.high_water].into_iter().chain(&page._reserved);
     let seats = page.seats.iter().flatten().flat_map(|seat| [&seat.work, &seat.occupied]);
     let words = header.chain(page.gpus.iter().flatten()).chain(&page._room).chain(seats);
@@ -36,7 +36,7 @@ const SECOND: Uuid = Uuid([9; 16]);
 const NOW: u64 = 1_000_000;
 
 /// Two processes of a ledger that has two devices.
-fn taken(page: &CardPage) -> [OwnSeat<'_>; 3] {
+fn taken(page: &UsagePage) -> [OwnSeat<'_>; 3] {
     let ledger = Ledger::zeroed();
     let identity = |pid| Identity { pid_namespace: 1, pid, start_time: 1, image: 1 };
     let slot = |pid| ledger.claim(identity(pid), 0, &|_| true).unwrap();
@@ -54,7 +54,7 @@ fn reports_are_read_by_device_and_process() {
     let report = [1, 2, 3].map(|n| UsageReport { work: n * 100, occupied: n * 10 });
     taken(&page).into_iter().zip(report).for_each(|(seat, report)| seat.publish(report));
     let file = file(&page);
-    assert_eq!(file.len() as u64, CardPage::SIZE);
+    assert_eq!(file.len() as u64, UsagePage::SIZE);
     assert_eq!(read(&file, FIRST), Some(vec![(0, report[0])]));
     assert_eq!(read(&file, SECOND), Some(vec![(0, report[1]), (1, report[2])]));
     assert_eq!(read(&file, Uuid([1; 16])), None);
@@ -71,7 +71,7 @@ fn the_sums_of_a_seat_go_on_from_one_process_to_the_next() {
     const OUT: u64 = 1 << 63;
     let page = page();
     page.format();
-    let report = |page: &CardPage| read(&file(page), FIRST).unwrap();
+    let report = |page: &UsagePage| read(&file(page), FIRST).unwrap();
     let [seat, ..] = taken(&page);
     // It died with work in flight since 400,000 ns.
     seat.publish(UsageReport { work: 500, occupied: OUT | 600_000 });
@@ -112,7 +112,7 @@ proptest! {
             bytes[8..16].copy_from_slice(&VERSION.to_le_bytes());
         }
         if let Some((offset, length)) = Header::read(&bytes).and_then(|header| header.seats(Uuid([0; 16]))) {
-            prop_assert!((offset + length) as u64 <= CardPage::SIZE);
+            prop_assert!((offset + length) as u64 <= UsagePage::SIZE);
         }
         prop_assert!(read_seats(&bytes).count() <= bytes.len() / 16);
     }
