@@ -13,7 +13,7 @@ use crate::document::calibration::Calibration;
 use crate::document::card::Card;
 use crate::document::container::{Container, MountNamespace};
 use crate::document::env::Reading;
-use crate::document::identity::{Identity, is_sandbox};
+use crate::document::identity::{ContainerIdentity, is_sandbox};
 use crate::document::node::{Node, Privileged};
 use crate::document::node_file::NodeFile;
 use crate::document::state::State;
@@ -39,7 +39,7 @@ pub struct Sources<'a> {
     pub node: Result<&'a Node, &'a NodeError>,
     /// The cards of the node, in the order of nvidia-smi; empty if not known.
     pub cards: &'a [Card],
-    /// The node-local allocations of this container, as far as there are any ([`Identity::allocation`]).
+    /// The node-local allocations of this container, as far as there are any ([`ContainerIdentity::allocation`]).
     pub allocations: &'a [Vec<u8>],
     /// The kubelet's checkpoint of its device plugins.
     pub checkpoint: NodeFile<'a>,
@@ -116,7 +116,7 @@ impl Decision {
             annotations: &annotations,
             cards: sources.cards,
             node,
-            identities: &Identity::all_of(&annotations),
+            identities: &ContainerIdentity::all_of(&annotations),
             allocations: sources.allocations,
             checkpoint: sources.checkpoint,
             claims: sources.claims,

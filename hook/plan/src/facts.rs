@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use crate::document::card::Card;
 use crate::document::container::Container;
 use crate::document::env::Reading;
-use crate::document::identity::Identity;
+use crate::document::identity::ContainerIdentity;
 use crate::document::node::Node;
 use crate::document::node_file::NodeFile;
 
@@ -19,7 +19,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) annotations: &'a BTreeMap<String, String>,
     pub(crate) cards: &'a [Card],
     pub(crate) node: &'a Node,
-    pub(crate) identities: &'a [Identity],
+    pub(crate) identities: &'a [ContainerIdentity],
     pub(crate) allocations: &'a [Vec<u8>],
     pub(crate) checkpoint: NodeFile<'a>,
     pub(crate) claims: NodeFile<'a>,

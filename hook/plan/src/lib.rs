@@ -47,7 +47,7 @@ pub use document::calibration::{Calibration, Measured, running_driver};
 pub use document::card::Card;
 pub use document::container::{Container, MountNamespace};
 pub use document::env::Env;
-pub use document::identity::{Identity, Names};
+pub use document::identity::{ContainerIdentity, Names};
 pub use document::node::{Lending, NativeLimits, NoGlibc, Node, Privileged};
 pub use document::node_file::NodeFile;
 pub use document::slice::Slice;

@@ -4,8 +4,8 @@
 
 use gpucap_core::config::Slices;
 use gpucap_plan::{
-    Card, Container, Identity, Lending, MountNamespace, Names, NativeLimits, NoGlibc, Node, Source,
-    State,
+    Card, Container, ContainerIdentity, Lending, MountNamespace, Names, NativeLimits, NoGlibc,
+    Node, Source, State,
 };
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -87,7 +87,7 @@ fn strings_that_are_not_utf_8_are_ignored() {
 #[test]
 fn no_name_leads_out_of_the_directory_of_allocations() {
     let of = |pod: &str, container: &str| {
-        let all = Identity::all_of(&BTreeMap::from([
+        let all = ContainerIdentity::all_of(&BTreeMap::from([
             ("io.kubernetes.cri.sandbox-uid".into(), pod.into()),
             ("io.kubernetes.cri.container-name".into(), container.into()),
         ]));
@@ -110,7 +110,8 @@ fn a_pod_that_says_to_be_another_is_both() {
             r#"{"io.kubernetes.pod.uid":"u1","io.kubernetes.container.name":"app"}"#.into(),
         ),
     ]);
-    let all: Vec<_> = Identity::all_of(&annotations).iter().map(Identity::allocation).collect();
+    let all: Vec<_> =
+        ContainerIdentity::all_of(&annotations).iter().map(ContainerIdentity::allocation).collect();
     assert_eq!(all, ["alloc/u2/web.json", "alloc/u1/app.json"]);
 }
 

@@ -14,7 +14,7 @@ use crate::container::waiting::Waiting;
 use crate::node::proc::{self, Process};
 use crate::sys::at;
 use gpucap_core::limits::LimitsFile;
-use gpucap_plan::{Identity, Names, Node, State};
+use gpucap_plan::{ContainerIdentity, Names, Node, State};
 use serde_json::{Value, json};
 use std::ffi::CString;
 use std::fs::{self, DirBuilder, File};
@@ -169,7 +169,7 @@ impl Record {
         slices: Slices,
     ) -> io::Result<Self> {
         let stat = Process(pid).stat()?.ok_or(io::ErrorKind::InvalidData)?;
-        let pods = Identity::all_of(&state.annotations).into_iter();
+        let pods = ContainerIdentity::all_of(&state.annotations).into_iter();
         Ok(Self {
             container: state.id.clone(),
             pid,

@@ -7,7 +7,8 @@ use crate::error::{self, Error, reason};
 use crate::sys;
 use crate::terminal::output;
 use gpucap_plan::{
-    Calibration, Card, Container, Identity, Node, NodeError, NodeFile, Reason, Sources, State,
+    Calibration, Card, Container, ContainerIdentity, Node, NodeError, NodeFile, Reason, Sources,
+    State,
 };
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -65,7 +66,7 @@ impl Inputs {
         let annotations =
             state.iter().map(|state| &state.annotations).chain([&container.annotations]);
         let mut allocations = Vec::new();
-        for own in annotations.flat_map(Identity::all_of) {
+        for own in annotations.flat_map(ContainerIdentity::all_of) {
             let path = Path::new(&used.state_dir).join(own.allocation());
             let found = trusted(&path).map_err(|why| unreadable("the allocation", &path, &why))?;
             allocations.extend(found.filter(|found| !allocations.contains(found)));

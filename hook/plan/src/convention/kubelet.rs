@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 use super::{egpu, environment, gpushare, hami, mps, nvidia, vgpu_manager};
 use crate::document::env::{Env, Reading};
-use crate::document::identity::Identity;
+use crate::document::identity::ContainerIdentity;
 use crate::encoding::allocate_response;
 use crate::encoding::json;
 use crate::encoding::number;
@@ -40,7 +40,7 @@ pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
 }
 
 /// Whether an entry is of this container.
-pub(super) fn is_of(entry: &Value, own: &Identity) -> bool {
+pub(super) fn is_of(entry: &Value, own: &ContainerIdentity) -> bool {
     json::text(entry, &["PodUID"]) == Some(&own.pod_uid)
         && json::text(entry, &["ContainerName"]) == Some(&own.container)
 }

@@ -16,7 +16,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::kubelet;
-use crate::document::identity::Identity;
+use crate::document::identity::ContainerIdentity;
 use crate::encoding::json;
 use crate::facts::Facts;
 use crate::grant::{DeviceLimit, DeviceLimits, Grant};
@@ -63,7 +63,7 @@ impl Checkpoint {
     }
 
     /// What the plugin assigned to this container; `None` if that is no part of a GPU.
-    fn grant(&self, own: &Identity) -> Result<Option<Grant>, Reason> {
+    fn grant(&self, own: &ContainerIdentity) -> Result<Option<Grant>, Reason> {
         let mut held: BTreeMap<(&str, DeviceName), BTreeSet<&str>> = BTreeMap::new();
         for entry in self.entries.iter().filter(|entry| kubelet::is_of(entry, own)) {
             let resource = json::text(entry, &["ResourceName"]).unwrap_or_default();

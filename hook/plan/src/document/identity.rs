@@ -12,7 +12,7 @@ use crate::encoding::json;
 
 /// A container of a pod. Both parts are fit to be one component of a path.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Identity {
+pub struct ContainerIdentity {
     /// The UID of the pod.
     pub pod_uid: String,
     /// The name of the container in the pod's specification.
@@ -68,7 +68,7 @@ fn said<const N: usize>(
     all
 }
 
-impl Identity {
+impl ContainerIdentity {
     /// Every container that these annotations say it is: none, one, or two that differ.
     #[must_use]
     pub fn all_of(annotations: &BTreeMap<String, String>) -> Vec<Self> {
