@@ -20,7 +20,7 @@ use crate::container::init::Init;
 use crate::container::mount_table::MountTable;
 use crate::container::mounts::Means;
 use crate::container::pages::{PageMounts, Wanted};
-use crate::container::root::{self, Identity, Root};
+use crate::container::root::{self, FileIdentity, Root};
 pub(crate) use abi::Fit;
 use abi::Library;
 use container_files::ContainerFiles;
@@ -90,7 +90,7 @@ pub(crate) fn limit(target: Target<'_>, order: Order<'_>) -> Result<Outcome, Rea
     };
     let file = open_library(library).map_err(unusable)?;
     let abi = Library::read(&file).map_err(unusable)?;
-    let identity = Identity::of(&file).map_err(unusable)?;
+    let identity = FileIdentity::of(&file).map_err(unusable)?;
     let means = Means::prepare(library, &file).map_err(unusable)?;
     let wanted = order.page.filter(|_| means.carry());
     let page =
@@ -167,14 +167,14 @@ fn open_library(path: &Path) -> io::Result<File> {
 fn enter(target: Target<'_>) -> Result<(Root, u32), Reason> {
     let Target { pid, root: path, .. } = target;
     let missing = |_| Reason::Root(path.to_owned());
-    let identity = root::open_directory(path).and_then(|root| Identity::of(&root));
+    let identity = root::open_directory(path).and_then(|root| FileIdentity::of(&root));
     let identity = identity.map_err(missing)?;
     let unreachable = |why| Reason::Process { pid, why };
     let init = Init::of(pid).map_err(unreachable)?;
     init.enter().map_err(unreachable)?;
     for path in [path, Path::new("/")] {
         let Ok(directory) = root::open_directory(path) else { continue };
-        if Identity::of(&directory).map_err(missing)? == identity {
+        if FileIdentity::of(&directory).map_err(missing)? == identity {
             return Ok((Root::new(directory), init.root()));
         }
     }

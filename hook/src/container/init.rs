@@ -31,7 +31,7 @@ impl Init {
             return Err(io::ErrorKind::NotFound.into());
         }
         let own = File::open(Process::own().path("ns/mnt"))?;
-        if super::root::Identity::of(&own)? == super::root::Identity::of(&namespace)? {
+        if super::root::FileIdentity::of(&own)? == super::root::FileIdentity::of(&namespace)? {
             return Err(io::Error::other("it sees the host's own mounts"));
         }
         Ok(Self { namespace, root })

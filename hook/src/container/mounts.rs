@@ -5,7 +5,7 @@
 //! the same file in the container's namespace; nothing runs there in between, since the container waits for the hook.
 //! Which of the two it is, is known before the namespace is entered; the caller does not know.
 
-use super::root::{Identity, Place};
+use super::root::{FileIdentity, Place};
 use crate::sys::at::{self, StatVfsMountFlags};
 use crate::sys::mount::{self, MountAttrFlags, MountFlags, MountPropagationFlags};
 use std::ffi::{CStr, CString};
@@ -59,7 +59,7 @@ pub(crate) enum Means {
     /// A mount of the library that is mounted nowhere yet.
     Detached(File),
     /// The library's path and its expected content.
-    Classic(PathBuf, Identity),
+    Classic(PathBuf, FileIdentity),
 }
 
 impl Means {
@@ -68,7 +68,7 @@ impl Means {
         match detached(library) {
             Ok(mount) => Ok(Self::Detached(mount)),
             Err(why) if why.raw_os_error() == Some(libc::ENOSYS) => {
-                Ok(Self::Classic(path.to_owned(), Identity::of(library)?))
+                Ok(Self::Classic(path.to_owned(), FileIdentity::of(library)?))
             }
             Err(why) => Err(why),
         }
@@ -100,7 +100,7 @@ impl Means {
             Self::Detached(library) => mount::attach(library, &place.top()?),
             Self::Classic(path, identity) => {
                 let library = File::open(path)?;
-                if Identity::of(&library)? != *identity {
+                if FileIdentity::of(&library)? != *identity {
                     return Err(io::Error::other(
                         "another file of the container is in the library's place",
                     ));

@@ -19,7 +19,7 @@ pub(crate) mod unreported;
 
 use super::mounts::{Use, is_closed, is_open};
 use super::records::{first_process, has_ended};
-use super::root::{Identity, Place, Root};
+use super::root::{FileIdentity, Place, Root};
 use crate::sys::at::{self, OFlags};
 use crate::sys::{self, Map, mount};
 use gpucap_core::limits::LimitsFile;
@@ -50,8 +50,8 @@ pub(crate) struct Wanted<'a> {
 pub(crate) struct PageMounts {
     claim: Claim,
     /// A mount of it, and of all of them, mounted nowhere yet.
-    own: (File, Identity),
-    all: (File, Identity),
+    own: (File, FileIdentity),
+    all: (File, FileIdentity),
 }
 
 /// A page and the link that names its owner, open for use from within any namespace. Removed unless it is kept.
@@ -166,9 +166,9 @@ impl PageMounts {
     /// Looks whether the container sees both, and can write to its own and to no other.
     pub(crate) fn verify(&self, root: &Root) -> Result<(), String> {
         let Ok([own, all]) = places(root) else { return Err(page::PATH.into()) };
-        let is = |place: &Place, known: Identity, fits: fn(&File) -> io::Result<bool>| {
+        let is = |place: &Place, known: FileIdentity, fits: fn(&File) -> io::Result<bool>| {
             let seen = place.top()?;
-            Ok(Identity::of(&seen)? == known && fits(&seen)?)
+            Ok(FileIdentity::of(&seen)? == known && fits(&seen)?)
         };
         let sees = |path: &str, seen: io::Result<bool>| match seen {
             Ok(true) => Ok(()),
@@ -229,11 +229,11 @@ impl Drop for Claim {
 }
 
 /// Makes a mount of an open file, with these restrictions.
-fn clone(file: &File, usage: Use) -> io::Result<(File, Identity)> {
+fn clone(file: &File, usage: Use) -> io::Result<(File, FileIdentity)> {
     let clone = mount::clone_of(file)?;
     let (set, clear) = usage.attributes();
     mount::restrict(&clone, set, clear)?;
-    Ok((clone, Identity::of(file)?))
+    Ok((clone, FileIdentity::of(file)?))
 }
 
 fn places(root: &Root) -> io::Result<[Place; 2]> {

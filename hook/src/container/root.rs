@@ -29,12 +29,12 @@ pub(crate) struct Place {
 
 /// What a file is, whatever its name: on the host and in a container the same file has the same.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Identity {
+pub(crate) struct FileIdentity {
     device: u64,
     inode: u64,
 }
 
-impl Identity {
+impl FileIdentity {
     /// That of an open file.
     pub(crate) fn of(file: &File) -> io::Result<Self> {
         let metadata = file.metadata()?;

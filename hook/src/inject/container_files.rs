@@ -21,7 +21,7 @@ use crate::container::live;
 use crate::container::mount_table::MountTable;
 use crate::container::mounts::{Means, Use, is_closed, is_open};
 use crate::container::pages;
-use crate::container::root::{Identity, Place, Root, read};
+use crate::container::root::{FileIdentity, Place, Root, read};
 use crate::sys::at::{self, StatVfsMountFlags};
 use gpucap_core::ledger::Ledger;
 use gpucap_core::limits::LimitsFile;
@@ -49,7 +49,7 @@ const FILES: u64 = 8;
 /// Everything that one container is to see.
 #[derive(Debug)]
 pub(super) struct ContainerFiles {
-    library: Identity,
+    library: FileIdentity,
     limits: LimitsFile,
     preload: Vec<u8>,
     /// The list of Nix's loader, if there may be one.
@@ -62,7 +62,7 @@ impl ContainerFiles {
     /// Prepares the files for the container with this root.
     pub(super) fn in_front_of(
         root: &Root,
-        library: Identity,
+        library: FileIdentity,
         limits: &LimitsFile,
         masks_opencl: bool,
     ) -> Result<Self, Reason> {
@@ -183,7 +183,7 @@ impl ContainerFiles {
     fn is_library(&self, file: &File) -> io::Result<bool> {
         let all_read = file.metadata()?.permissions().mode() & 0o444 == 0o444;
         let runs = !at::mount_flags(file)?.contains(StatVfsMountFlags::NOEXEC);
-        Ok(Identity::of(file)? == self.library && is_closed(file)? && runs && all_read)
+        Ok(FileIdentity::of(file)? == self.library && is_closed(file)? && runs && all_read)
     }
 }
 
