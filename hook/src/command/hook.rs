@@ -12,7 +12,7 @@ use crate::container::slices::Slices;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::inject::journal::{Journal, Level};
-use crate::inject::refusal::{Reason, Refusal};
+use crate::inject::refusal::{Reason, RefusedContainer};
 use crate::inject::{self, Done, Order, Outcome, Target};
 use crate::node::inputs::{self, Inputs};
 use crate::node::preload;
@@ -240,7 +240,7 @@ fn selinux() -> bool {
 }
 
 fn refuse(journal: &mut Journal<'_>, container: &str, reason: Reason) -> Error {
-    let refusal = Refusal { container: container.to_owned(), reason };
+    let refusal = RefusedContainer { container: container.to_owned(), reason };
     journal.refuse(&refusal);
     Error::Refused(refusal.to_string())
 }

@@ -83,20 +83,20 @@ fn configured(line: &[OsString]) -> (PathBuf, &[OsString]) {
 }
 
 /// Puts hook and variables into the container's `config.json`, if it is to be limited.
-fn make(own: &Path, bundle: &Path, config: &Path) -> std::result::Result<(), Refusal> {
+fn make(own: &Path, bundle: &Path, config: &Path) -> std::result::Result<(), NotMade> {
     let path = bundle.join(config);
-    let mut value = file::read_json(&path).map_err(|why| Refusal::file(&path, why))?;
+    let mut value = file::read_json(&path).map_err(|why| NotMade::file(&path, why))?;
     let container = gpucap_plan::Container::of(&value);
-    let gathered = Inputs::of(own, container, None).map_err(Refusal::Plan)?;
+    let gathered = Inputs::of(own, container, None).map_err(NotMade::Plan)?;
     let limits = match decide(&gathered.sources()).plan {
         Plan::NotAsked => return Ok(()),
-        Plan::Refuse(reason) => return Err(Refusal::Plan(reason)),
+        Plan::Refuse(reason) => return Err(NotMade::Plan(reason)),
         Plan::Limits(limits) => limits,
     };
-    let program = hooks::program().map_err(|why| Refusal::file(Path::new("gpucap"), why))?;
+    let program = hooks::program().map_err(|why| NotMade::file(Path::new("gpucap"), why))?;
     let hooks = Hooks { program: &program, config: own };
-    edit::limit(&mut value, &variables(&limits), hooks).map_err(Refusal::Shape)?;
-    file::replace(&path, &value).map_err(|why| Refusal::file(&path, why))
+    edit::limit(&mut value, &variables(&limits), hooks).map_err(NotMade::Shape)?;
+    file::replace(&path, &value).map_err(|why| NotMade::file(&path, why))
 }
 
 /// Shows a program that joins the container the variables that its `config.json` has. If that fails it is no matter:
@@ -114,7 +114,7 @@ fn show(node: &Node, args: &RuntimeArgs, id: &OsStr, process: &Path) -> Option<(
 
 /// Why the container is not made.
 #[derive(Debug, thiserror::Error)]
-enum Refusal {
+enum NotMade {
     #[error("runtime: the container is not made: {0}")]
     Plan(Reason),
     #[error("runtime: the container is not made: {0}")]
@@ -123,7 +123,7 @@ enum Refusal {
     File(PathBuf, String),
 }
 
-impl Refusal {
+impl NotMade {
     fn file(path: &Path, why: impl fmt::Display) -> Self {
         Self::File(path.to_owned(), why.to_string())
     }

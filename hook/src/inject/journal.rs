@@ -5,7 +5,7 @@
 //! container's namespace is entered, and used from within it. What cannot be written is lost: a log must never be the
 //! reason why a container does not start.
 
-use super::refusal::Refusal;
+use super::refusal::RefusedContainer;
 use crate::container::refusals::{self, Refusals};
 use gpucap_plan::Node;
 use serde_json::json;
@@ -64,7 +64,7 @@ impl<'a> Journal<'a> {
     }
 
     /// Writes down that a container is not started, and counts it.
-    pub(crate) fn refuse(&mut self, refusal: &Refusal) {
+    pub(crate) fn refuse(&mut self, refusal: &RefusedContainer) {
         self.note(Level::Error, &refusal.container, &refusal.to_string());
         if let Some(refusals) = &self.ways().refusals {
             drop(refusals.count(refusal.reason.kind()));

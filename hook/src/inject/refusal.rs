@@ -14,7 +14,7 @@ use thiserror::Error;
 /// The one line, in three parts.
 #[derive(Debug, Error)]
 #[error("hook: container {container} is not started: {reason}; {}", reason.remedy())]
-pub(crate) struct Refusal {
+pub(crate) struct RefusedContainer {
     /// The id by which the engine knows the container.
     pub(crate) container: String,
     /// What stood in the way.
