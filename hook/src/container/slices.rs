@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 
 /// Slices, in the order of the container's hooks.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub(crate) struct Slices(Vec<Held>);
+pub(crate) struct Slices(Vec<HeldSlice>);
 
 /// One of them.
 #[derive(Clone, Debug, Eq, PartialEq)]
-struct Held {
+struct HeldSlice {
     id: String,
     /// The GPU and the claim, `namespace/name`, if the record says so.
     of: Option<[String; 2]>,
@@ -21,8 +21,10 @@ struct Held {
 impl Slices {
     /// Those in these words of the container's hooks.
     pub(crate) fn of_words<'a>(words: impl IntoIterator<Item = &'a String>) -> Self {
-        let held =
-            |slice: Slice| Held { id: slice.id, of: Some([slice.gpu.to_string(), slice.claim]) };
+        let held = |slice: Slice| HeldSlice {
+            id: slice.id,
+            of: Some([slice.gpu.to_string(), slice.claim]),
+        };
         Self(words.into_iter().flat_map(|word| word.parse()).map(held).collect())
     }
 
@@ -33,12 +35,12 @@ impl Slices {
             let word = |key: &str| record["claims"][at][key].as_str().map(str::to_owned);
             Some([word("gpu")?, word("claim")?])
         };
-        Self(ids.enumerate().map(|(at, id)| Held { id: id.to_owned(), of: of(at) }).collect())
+        Self(ids.enumerate().map(|(at, id)| HeldSlice { id: id.to_owned(), of: of(at) }).collect())
     }
 
     /// Writes them into a record.
     pub(crate) fn write(&self, record: &mut Value) {
-        let of = |held: &Held| {
+        let of = |held: &HeldSlice| {
             held.of.as_ref().map_or(Value::Null, |[gpu, claim]| json!({"gpu": gpu, "claim": claim}))
         };
         record["slices"] = self.0.iter().map(|held| held.id.as_str()).collect();
@@ -56,7 +58,7 @@ impl Slices {
 
     /// The names of the claims that it has the GPU of this name by. `None`: by none that is known.
     pub(crate) fn claims_of(&self, gpu: &str) -> Option<String> {
-        let name = |held: &Held| {
+        let name = |held: &HeldSlice| {
             let [_, claim] = held.of.as_ref()?;
             Some(claim.split_once('/').map_or(claim.as_str(), |(_, name)| name).to_owned())
         };
@@ -71,8 +73,8 @@ impl Slices {
     }
 
     /// What is known of each slice of this GPU, once each.
-    fn list_of(&self, gpu: &str, known: impl Fn(&Held) -> Option<String>) -> Option<String> {
-        let is_own = |held: &&Held| held.of.as_ref().is_some_and(|[of, _]| of == gpu);
+    fn list_of(&self, gpu: &str, known: impl Fn(&HeldSlice) -> Option<String>) -> Option<String> {
+        let is_own = |held: &&HeldSlice| held.of.as_ref().is_some_and(|[of, _]| of == gpu);
         let mut all: Vec<String> = self.0.iter().filter(is_own).filter_map(known).collect();
         all.sort_unstable();
         all.dedup();

@@ -40,27 +40,27 @@ impl DriverCallGuard {
 }
 
 /// A lock that is held across a call of the driver. It is released before the guard.
-pub(crate) struct Held<'a, T> {
+pub(crate) struct LockAcrossCall<'a, T> {
     inside: MutexGuard<'a, T>,
     _call: Option<DriverCallGuard>,
 }
 
 /// Takes a lock for a call of the driver. `None` if this thread is inside such a call and the lock is not free.
-pub(crate) fn lock<T>(lock: &Mutex<T>) -> Option<Held<'_, T>> {
+pub(crate) fn lock<T>(lock: &Mutex<T>) -> Option<LockAcrossCall<'_, T>> {
     match DriverCallGuard::enter() {
-        None => Some(Held { inside: lock.try_lock()?, _call: None }),
-        call => Some(Held { inside: lock.lock(), _call: call }),
+        None => Some(LockAcrossCall { inside: lock.try_lock()?, _call: None }),
+        call => Some(LockAcrossCall { inside: lock.lock(), _call: call }),
     }
 }
 
-impl<T> Deref for Held<'_, T> {
+impl<T> Deref for LockAcrossCall<'_, T> {
     type Target = T;
     fn deref(&self) -> &T {
         &self.inside
     }
 }
 
-impl<T> DerefMut for Held<'_, T> {
+impl<T> DerefMut for LockAcrossCall<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
         &mut self.inside
     }

@@ -41,7 +41,7 @@ pub(super) struct Facts {
     /// The ledger that it uses, or would.
     pub(super) ledger: PathBuf,
     /// What it holds, by that ledger; or why that is not known.
-    pub(super) holds: Result<Vec<Held>, String>,
+    pub(super) holds: Result<Vec<Holding>, String>,
 }
 
 /// What can be seen of a running process.
@@ -65,7 +65,7 @@ pub(super) struct Asking {
 }
 
 /// What a process holds of a device.
-pub(super) struct Held {
+pub(super) struct Holding {
     pub(super) uuid: Uuid,
     pub(super) limit: u64,
     pub(super) used: u64,
@@ -191,7 +191,7 @@ fn page(root: &Root) -> Option<Map<LivePage>> {
 
 /// What the ledger says of this process, or why that is not known. It is the process's own file, in the words of its own
 /// pid namespace.
-fn held(root: &Root, ledger: &Path, process: Process) -> Result<Vec<Held>, String> {
+fn held(root: &Root, ledger: &Path, process: Process) -> Result<Vec<Holding>, String> {
     let file = open(root, ledger).map_err(|why| reason(&why))?;
     let Some(file) = file else { return Ok(Vec::new()) };
     let look = ledgers::see(&file, Name::of(ledger)).map_err(|why| reason(&why))?;
@@ -211,7 +211,7 @@ fn held(root: &Root, ledger: &Path, process: Process) -> Result<Vec<Held>, Strin
     let own = ledger.processes().find(|slot| is_own(&slot.identity));
     let uuid = |account| ledger.devices().find(|device| device.device == account).map(|it| it.uuid);
     let held = own.iter().flat_map(|own| own.accounts()).filter_map(|account| {
-        Some(Held {
+        Some(Holding {
             uuid: Uuid(uuid(account.device)?),
             limit: account.limit,
             used: account.used,

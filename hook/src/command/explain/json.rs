@@ -15,7 +15,7 @@
 //! `core_percent` is guaranteed, 0 for low priority; `core_max_percent` is the most, with what others leave unused.
 //! `process` is null of a program that would be started from here, `limits` and `ledger` where none is set or usable.
 
-use super::facts::{Asking, Facts, Held, Seen};
+use super::facts::{Asking, Facts, Holding, Seen};
 use super::verdict::Verdict;
 use crate::container::effective_limit::EffectiveLimit;
 use gpucap_core::config::{
@@ -88,7 +88,7 @@ fn asking(asking: &Asking) -> Value {
     json!({"list": asking.list, "path": path, "is_there": asking.is_there})
 }
 
-fn held(held: &Held) -> Value {
+fn held(held: &Holding) -> Value {
     json!({
         "gpu": held.uuid.gpu().to_string(),
         "used_bytes": held.used,

@@ -19,17 +19,17 @@ thread_local! {
 #[derive(Default)]
 pub(crate) struct Handles(RwLock<()>);
 
-/// Held until it is dropped.
-pub(crate) struct Held<Guard>(Guard);
+/// Holds the lock until it is dropped.
+pub(crate) struct HandlesGuard<Guard>(Guard);
 
 impl Handles {
     /// No handle changes its meaning until this is dropped. `None` if the thread holds the lock already.
-    pub(crate) fn keep(&self) -> Option<Held<RwLockReadGuard<'_, ()>>> {
+    pub(crate) fn keep(&self) -> Option<HandlesGuard<RwLockReadGuard<'_, ()>>> {
         enter(|| self.0.read(), || self.0.try_read())
     }
 
     /// No call depends on a handle until this is dropped. `None` if the thread holds the lock already.
-    pub(crate) fn change(&self) -> Option<Held<RwLockWriteGuard<'_, ()>>> {
+    pub(crate) fn change(&self) -> Option<HandlesGuard<RwLockWriteGuard<'_, ()>>> {
         enter(|| self.0.write(), || self.0.try_write())
     }
 }
@@ -38,16 +38,16 @@ impl Handles {
 fn enter<Guard>(
     wait: impl FnOnce() -> Guard,
     attempt: impl FnOnce() -> Option<Guard>,
-) -> Option<Held<Guard>> {
+) -> Option<HandlesGuard<Guard>> {
     if HELD.try_with(Cell::get).unwrap_or(false) {
         return None;
     }
     let guard = if DriverCallGuard::is_entered() { attempt()? } else { wait() };
     let _ = HELD.try_with(|held| held.set(true));
-    Some(Held(guard))
+    Some(HandlesGuard(guard))
 }
 
-impl<Guard> Drop for Held<Guard> {
+impl<Guard> Drop for HandlesGuard<Guard> {
     fn drop(&mut self) {
         // Locals without a destructor outlive everything in the thread: there is nothing to lose here.
         let _ = HELD.try_with(|held| held.set(false));
