@@ -50,7 +50,7 @@ impl Class {
     /// Whether look-ups of such functions return hooks in this process. Functions that only a compute limit needs are
     /// left to the driver where there is none; where the limits are unknown, nothing is launched.
     pub(crate) fn is_wanted(self) -> bool {
-        let limits_time = |policy: &Policy| policy.limits.as_ref().is_some_and(Limits::has_core);
+        let limits_time = |policy: &Policy| policy.limits.as_ref().is_some_and(Limits::has_compute);
         match (self, state::now()) {
             (Self::launch, Now::Broken(_)) => true,
             (Self::launch | Self::order, Now::Enforcing(policy)) => limits_time(policy),
@@ -221,6 +221,6 @@ impl Call {
 
     /// Whether time is limited, on whichever device.
     pub(crate) fn limits_time(&self) -> bool {
-        self.policy.limits.as_ref().is_some_and(Limits::has_core)
+        self.policy.limits.as_ref().is_some_and(Limits::has_compute)
     }
 }

@@ -139,7 +139,7 @@ impl Limits {
         }
         let given = node.lower(file);
         let memory = given.lower(inherited).lower(own).memory;
-        let core = self.time(device, given.core, inherited, own);
+        let core = self.time(device, given.compute, inherited, own);
         let resolved = Resolved { memory, core, ..Resolved::default() };
         Ok(resolved.on(device, self.file.as_ref().is_some_and(|file| !file.lists(device))))
     }
@@ -167,10 +167,10 @@ impl Limits {
     /// Whether the time of any device is limited. A limits file that speaks of time counts even at
     /// 100 %, so that it can be lowered while the container runs.
     #[must_use]
-    pub fn has_core(&self) -> bool {
+    pub fn has_compute(&self) -> bool {
         self.config.limits_time()
             || self.config.profile.is_some()
-            || self.file.as_ref().is_some_and(LimitsFile::has_core)
+            || self.file.as_ref().is_some_and(LimitsFile::has_compute)
     }
 
     /// Whether the memory of any device is limited.
@@ -225,10 +225,10 @@ impl Limits {
     fn node(&self, device: &DeviceFacts, live: Option<&LiveEntry>) -> Ask {
         let (Some(file), Some(live)) = (&self.file, live) else { return Ask::default() };
         let ask = file.ask(device);
-        let time = ask.core.zip(file.written_share(device));
+        let time = ask.compute.zip(file.written_share(device));
         Ask {
             memory: ask.memory.and_then(|_| live.memory()),
-            core: time.and_then(|(started, share)| live.compute(share, started)),
+            compute: time.and_then(|(started, share)| live.compute(share, started)),
             core_max: None,
         }
     }

@@ -26,7 +26,7 @@ pub(super) fn lower_compute(
 pub(crate) struct Ask {
     pub(super) memory: Option<u64>,
     /// A share without a policy is fixed at it.
-    pub(super) core: Option<ComputeLimit>,
+    pub(super) compute: Option<ComputeLimit>,
     /// The most of what the other sources give.
     pub(super) core_max: Option<Share>,
 }
@@ -36,8 +36,8 @@ impl Ask {
     pub(super) fn less(self, other: Self) -> Self {
         Self {
             memory: self.memory.filter(|_| other.memory.is_none()),
-            core: self.core.filter(|_| other.core.is_none()),
-            core_max: self.core_max.filter(|_| other.core.is_none()),
+            compute: self.compute.filter(|_| other.compute.is_none()),
+            core_max: self.core_max.filter(|_| other.compute.is_none()),
         }
     }
 
@@ -45,7 +45,7 @@ impl Ask {
     pub(super) fn lower(self, other: Self) -> Self {
         Self {
             memory: lower(self.memory, other.memory),
-            core: lower_compute(self.core, other.core),
+            compute: lower_compute(self.compute, other.compute),
             core_max: lower(self.core_max, other.core_max),
         }
     }

@@ -51,7 +51,7 @@ impl Limits {
     pub fn explain(&self, device: &DeviceFacts) -> Vec<Line> {
         let mut lines = Vec::new();
         for source in self.sources() {
-            let (said, Ask { memory, core, core_max }) = match source.ask(device) {
+            let (said, Ask { memory, compute: core, core_max }) = match source.ask(device) {
                 Ok(ask) => (source.said(), ask),
                 Err(broken) => (format!("cannot be used: {broken}"), Ask::default()),
             };

@@ -50,7 +50,7 @@ impl Limits {
 /// What variables ask for.
 fn wish(ask: Ask, config: &Config) -> Wish {
     Wish {
-        share: ask.core.and_then(ComputeLimit::guaranteed),
+        share: ask.compute.and_then(ComputeLimit::guaranteed),
         most: ask.core_max,
         policy: config.core_policy,
         priority: config.core_priority,

@@ -142,7 +142,7 @@ fn memory_of(memory: Amount, device: &DeviceFacts) -> Ask {
 }
 
 fn fixed(core: Share) -> Ask {
-    Ask { core: Some(ComputeLimit::fixed(core)), ..Ask::default() }
+    Ask { compute: Some(ComputeLimit::fixed(core)), ..Ask::default() }
 }
 
 /// The lowest of the entries that mean this device.

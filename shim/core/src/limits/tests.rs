@@ -204,7 +204,7 @@ fn a_gpu_that_the_file_does_not_list_is_refused() {
 fn a_gpu_that_the_file_lists_without_limits_is_free() {
     let limits = with(&[], &file(vec![Entry::new(Key::Name(ONE.gpu()))]));
     assert_eq!(limits.resolve(&CARD), Ok(Resolved::default()));
-    assert!(!limits.has_core() && limits.has_file());
+    assert!(!limits.has_compute() && limits.has_file());
 }
 
 #[test]
@@ -257,10 +257,10 @@ fn the_price_of_a_context_comes_from_the_file() {
 
 #[test]
 fn time_is_limited_by_any_source_that_speaks_of_it() {
-    assert!(!set(&[("GPU_MEM_LIMIT", "4Gi")]).has_core());
-    assert!(set(&[("GPU_CORE_PCT", "1=30")]).has_core());
-    assert!(set(&[("GPU_PROFILE", "1g")]).has_core());
-    assert!(with(&[], &file(vec![entry(Key::Every, 4, 100)])).has_core());
+    assert!(!set(&[("GPU_MEM_LIMIT", "4Gi")]).has_compute());
+    assert!(set(&[("GPU_CORE_PCT", "1=30")]).has_compute());
+    assert!(set(&[("GPU_PROFILE", "1g")]).has_compute());
+    assert!(with(&[], &file(vec![entry(Key::Every, 4, 100)])).has_compute());
 }
 
 #[test]

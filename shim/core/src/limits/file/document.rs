@@ -39,7 +39,7 @@ impl LimitsFile {
 
     /// Whether any GPU has a share of time, be it the whole.
     #[must_use]
-    pub fn has_core(&self) -> bool {
+    pub fn has_compute(&self) -> bool {
         self.entries.iter().any(|entry| entry.core.is_some())
     }
 
@@ -67,14 +67,14 @@ impl LimitsFile {
 
     /// The limit of this device's time, if it is limited.
     #[must_use]
-    pub fn core(&self, device: &DeviceFacts) -> Option<ComputeLimit> {
-        self.ask(device).core
+    pub fn compute(&self, device: &DeviceFacts) -> Option<ComputeLimit> {
+        self.ask(device).compute
     }
 
     pub(crate) fn ask(&self, device: &DeviceFacts) -> Ask {
         self.matching(device).fold(Ask::default(), |ask, entry| {
             let memory = entry.memory.of(device.total_bytes);
-            ask.lower(Ask { memory, core: entry.compute(), core_max: None })
+            ask.lower(Ask { memory, compute: entry.compute(), core_max: None })
         })
     }
 

@@ -51,7 +51,7 @@ fn a_policy_alone_is_no_limit() {
         assert_eq!(load(&variables(pairs), None), Ok(None), "{pairs:?}");
     }
     assert!(load(&variables(&[("GPU_CORE_POLICY", "brust")]), None).is_err());
-    assert!(set(&[LOW]).has_core() && set(&[("GPU_CORE_MAX_PCT", "60")]).has_core());
+    assert!(set(&[LOW]).has_compute() && set(&[("GPU_CORE_MAX_PCT", "60")]).has_compute());
 }
 
 #[test]
