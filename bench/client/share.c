@@ -202,7 +202,7 @@ struct sample {
     uint64_t at, busy, charged;
 };
 
-static struct sample look(void)
+static struct sample take_sample(void)
 {
     uint64_t busy = card.stubBusy(0) - __atomic_load_n(&copied, __ATOMIC_RELAXED);
     return (struct sample){card.stubNow(), busy, charged()};
@@ -275,7 +275,7 @@ static void run(uint64_t threads, void (*turn)(struct worker *), uint64_t millis
             spent = process_time();
             __atomic_store_n(&counted, 1, __ATOMIC_RELAXED);
         }
-        samples[count++] = look();
+        samples[count++] = take_sample();
         next += STEP_NS;
     }
     __atomic_store_n(&counted, 0, __ATOMIC_RELAXED);

@@ -88,7 +88,7 @@ async fn run(options: Options) -> Result {
         said: Default::default(),
     };
     // Before the first call: a claim of a card that is not known yet would be refused.
-    rounds.look().await;
+    rounds.refresh_cards().await;
     let driver = Driver {
         name: options.name.clone(),
         pool: options.node.clone(),

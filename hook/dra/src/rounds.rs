@@ -37,7 +37,7 @@ pub(crate) struct Rounds {
 
 impl Rounds {
     /// Looks at the cards alone: the first calls of the kubelet need no API server.
-    pub(crate) async fn look(&mut self) {
+    pub(crate) async fn refresh_cards(&mut self) {
         let before = self.findings.borrow().cards.clone();
         let [said, ..] = &mut self.said;
         let cards = match self.program.ask().await {
@@ -73,7 +73,7 @@ impl Rounds {
                 Err(why) => said.now(&why.to_string()),
             }
             tokio::time::sleep(self.interval).await;
-            self.look().await;
+            self.refresh_cards().await;
         }
     }
 

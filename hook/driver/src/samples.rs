@@ -89,7 +89,7 @@ pub(crate) fn follow() -> Result {
         thread::sleep(EVERY);
         let mut out = io::stdout().lock();
         for card in &mut cards {
-            out.write_all(card.look(&nvml, &looks).as_bytes())?;
+            out.write_all(card.sample_lines(&nvml, &looks).as_bytes())?;
         }
         out.flush()?;
     }
@@ -135,7 +135,7 @@ impl Looks {
 
 impl Card {
     /// The lines of a look.
-    fn look(&mut self, nvml: &Nvml, looks: &Looks) -> String {
+    fn sample_lines(&mut self, nvml: &Nvml, looks: &Looks) -> String {
         let name = &self.name;
         // The clock of the samples can be set back.
         self.known_us = self.known_us.min(now_us());

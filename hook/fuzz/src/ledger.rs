@@ -38,14 +38,14 @@ pub fn ledger(bytes: &[u8]) {
             Some((word, word.swap(value, Relaxed)))
         })
         .collect();
-    look(memory.whole);
-    look_live(live.whole);
+    read_ledger(memory.whole);
+    read_live(live.whole);
     // The first value of a word that was written twice is written last.
     written.iter().rev().for_each(|(word, before)| word.store(*before, Relaxed));
 }
 
 /// Everything that `status` reads.
-fn look(ledger: &Ledger) {
+fn read_ledger(ledger: &Ledger) {
     const NOW: u64 = 1 << 40;
     let _ = ledger.check(Ledger::SIZE);
     let devices: Vec<_> = ledger.devices().collect();
@@ -67,7 +67,7 @@ fn look(ledger: &Ledger) {
 }
 
 /// Everything that `limit` and `status` read.
-fn look_live(page: &LivePage) {
+fn read_live(page: &LivePage) {
     if page.is_known() {
         for entry in &LimitsFile::default().entries {
             let _ = page.entry_of(entry.key).map(|entry| (entry.memory(), entry.core()));

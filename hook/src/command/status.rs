@@ -73,7 +73,7 @@ pub(crate) struct Options {
 
 /// Prints all visible ledgers.
 pub(crate) fn execute(options: &Options) -> Result<Exit> {
-    let mut status = look(&inputs::node_or_default(&options.config)?, &Machine::new(MOST_ROWS));
+    let mut status = gather(&inputs::node_or_default(&options.config)?, &Machine::new(MOST_ROWS));
     let cards = inputs::cards();
     if let Some(name) = &options.name {
         status = status
@@ -94,7 +94,7 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
 /// The same for [`metrics`](super::metrics).
 /// `sampled` knows what the driver has sampled of a GPU for a container, by its id, or for another ledger, by its path.
 pub(crate) fn metrics(node: &Node, sampled: &dyn Fn(&str, Uuid) -> Option<Sampled>) -> String {
-    let mut status = look(node, &Machine::new(0));
+    let mut status = gather(node, &Machine::new(0));
     for ledger in &mut status.ledgers {
         let budget = match &ledger.container {
             Some(container) => container.record.container.clone(),
@@ -109,10 +109,10 @@ pub(crate) fn metrics(node: &Node, sampled: &dyn Fn(&str, Uuid) -> Option<Sample
 
 /// The same for [`top`](super::top).
 pub(crate) fn all(node: &Node) -> Status {
-    look(node, &Machine::new(MOST_ROWS))
+    gather(node, &Machine::new(MOST_ROWS))
 }
 
-fn look(node: &Node, machine: &Machine) -> Status {
+fn gather(node: &Node, machine: &Machine) -> Status {
     let records = records::all(&records::directory(node));
     let is_there = Path::new(&node.run_dir).is_dir();
     let containers = is_there.then_some(records.len());
@@ -120,13 +120,13 @@ fn look(node: &Node, machine: &Machine) -> Status {
     let refused = if is_there { refused } else { Vec::new() };
     let mut status = Status { containers, refused, ..Status::default() };
     for record in records {
-        let page = live::look(&record).unwrap_or_else(|why| {
+        let page = live::copy(&record).unwrap_or_else(|why| {
             // What the host has changed is not known: what was given at the start is shown, and that there is more.
             status.unreadable.push((record.path_of(PATH), reason(&why)));
             None
         });
         let path = record.path_of(BY_HOOK);
-        let devices = match ledgers::look_into(&record) {
+        let devices = match ledgers::read_of(&record) {
             Look::Ledger(map) => Device::all(map.get(), machine),
             Look::Unused => Vec::new(),
             Look::No(why) => {
@@ -144,7 +144,7 @@ fn look(node: &Node, machine: &Machine) -> Status {
     }
     let cards = OnceCell::new();
     for path in paths {
-        match ledgers::look(&path) {
+        match ledgers::read(&path) {
             Look::Ledger(map) => {
                 let view = LedgerView::of(map.get(), &path, machine);
                 let cards = machine.reads_processes.then(|| cards.get_or_init(inputs::cards));
@@ -234,7 +234,7 @@ pub(crate) fn used(path: &Path) -> Option<u64> {
 }
 
 fn seen(path: &Path) -> Option<LedgerView> {
-    match ledgers::look(path) {
+    match ledgers::read(path) {
         Look::Ledger(map) => Some(LedgerView::of(map.get(), path, &Machine::new(MOST_ROWS))),
         Look::Unused | Look::No(_) => None,
     }

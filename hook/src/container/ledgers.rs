@@ -123,7 +123,7 @@ pub(crate) enum Look {
 }
 
 /// Looks at a ledger file; changes nothing.
-pub(crate) fn look(path: &Path) -> Look {
+pub(crate) fn read(path: &Path) -> Look {
     let opened = OpenOptions::new()
         .read(true)
         // Not blocking: there may be a fifo in its place.
@@ -134,7 +134,7 @@ pub(crate) fn look(path: &Path) -> Look {
 }
 
 /// Looks at the ledger of a container, which its processes can spoil as they like; changes nothing.
-pub(crate) fn look_into(record: &Record) -> Look {
+pub(crate) fn read_of(record: &Record) -> Look {
     let file =
         record.open(BY_HOOK).and_then(|file| file.ok_or_else(|| io::ErrorKind::NotFound.into()));
     let seen = file.and_then(|file| see(&file, None));
@@ -262,7 +262,7 @@ fn in_environments(uid: u32) -> Vec<PathBuf> {
 }
 
 fn is_deserted(path: &Path) -> bool {
-    match look(path) {
+    match read(path) {
         Look::Ledger(map) => {
             let here = Snapshot::default();
             map.get().processes().all(|it| here.find(&it.identity) == Whereabouts::Ended)

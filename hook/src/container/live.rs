@@ -33,7 +33,7 @@ pub(crate) fn lay_out(inside: &File, limits: &LimitsFile) -> io::Result<()> {
 }
 
 /// What the page of a container that runs says now, as a copy. `None`: it was given none, and nothing changes.
-pub(crate) fn look(record: &Record) -> io::Result<Option<Map<LivePage>>> {
+pub(crate) fn copy(record: &Record) -> io::Result<Option<Map<LivePage>>> {
     let Some(file) = record.open(PATH)? else { return Ok(None) };
     let page = Map::<LivePage>::copy(&file)?;
     if page.get().is_known() { Ok(Some(page)) } else { Err(io::Error::other(OTHER_VERSION)) }

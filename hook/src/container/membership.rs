@@ -75,13 +75,13 @@ impl Containers {
 
     /// Returns whose a process is.
     pub(crate) fn owner(&self, process: Process) -> Owner {
-        match self.look(process) {
+        match self.find_owner(process) {
             Some(owner) => owner,
             None => Owner::Unknown,
         }
     }
 
-    fn look(&self, process: Process) -> Option<Owner> {
+    fn find_owner(&self, process: Process) -> Option<Owner> {
         let mut next = process;
         for _ in 0..MOST_ANCESTORS {
             if next.0 <= 1 {

@@ -56,7 +56,7 @@ impl Root {
     }
 
     /// Opens a path without following it (`O_PATH`), for inspection.
-    pub(crate) fn look(&self, path: &str) -> io::Result<File> {
+    pub(crate) fn open_path(&self, path: &str) -> io::Result<File> {
         Ok(self.walk(path)?.1)
     }
 
@@ -71,7 +71,7 @@ impl Root {
 
     /// The place with this name in a directory of the container.
     pub(crate) fn place(&self, directory: &str, name: &CStr) -> io::Result<Place> {
-        Ok(Place { parent: self.look(directory)?, name: name.to_owned() })
+        Ok(Place { parent: self.open_path(directory)?, name: name.to_owned() })
     }
 
     /// All directories that are come through on the way to a directory, and that directory, each with its path. The way
@@ -104,7 +104,7 @@ impl Root {
                 continue;
             }
             let here = way.last().ok_or(io::ErrorKind::NotFound)?;
-            let found = at::look(here, &next)?;
+            let found = at::open_path(here, &next)?;
             if found.metadata()?.is_symlink() {
                 links += 1;
                 if links > MOST_LINKS {
@@ -147,7 +147,7 @@ impl Place {
 
     /// Opens the topmost mount at the place, for inspection.
     pub(crate) fn top(&self) -> io::Result<File> {
-        at::look(&self.parent, &self.name)
+        at::open_path(&self.parent, &self.name)
     }
 
     /// The same; `None` if nothing is there.

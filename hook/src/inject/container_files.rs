@@ -212,12 +212,12 @@ fn nix_list(root: &Root) -> io::Result<Place> {
 
 /// Whether programs of Nix may be there: their loader is in no other place, and reads a list of its own.
 pub(super) fn has_nix(root: &Root) -> bool {
-    root.look("nix/store").and_then(|store| store.metadata()).is_ok_and(|store| store.is_dir())
+    root.open_path("nix/store").and_then(|store| store.metadata()).is_ok_and(|store| store.is_dir())
 }
 
 /// Makes `/etc`, of an image that has none.
 fn make_etc(root: &Root) -> io::Result<()> {
-    match root.look("etc") {
+    match root.open_path("etc") {
         Err(why) if why.kind() == io::ErrorKind::NotFound => {
             root.place("", c"etc")?.make_directory()
         }
@@ -228,7 +228,7 @@ fn make_etc(root: &Root) -> io::Result<()> {
 /// Makes this place a file on which nothing is mounted; not in a volume where mounts propagate to the host.
 fn uncovered(place: &Place, root: &Root, table: &MountTable) -> io::Result<()> {
     table.uncover(place)?;
-    let (mount, own) = (table.mount_of(place.parent())?, table.mount_of(&root.look("")?)?);
+    let (mount, own) = (table.mount_of(place.parent())?, table.mount_of(&root.open_path("")?)?);
     if mount != own && table.is_shared(mount)? {
         return Err(io::Error::other("is in a volume that shares its mounts with the host"));
     }

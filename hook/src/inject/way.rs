@@ -35,7 +35,7 @@ pub(super) fn check(
 ) -> Result<(), Reason> {
     let unknown = |why| Reason::Place { path: PRELOAD, why };
     let way = root.way(directory).map_err(unknown)?;
-    let own = table.mount_of(&root.look("").map_err(unknown)?).map_err(unknown)?;
+    let own = table.mount_of(&root.open_path("").map_err(unknown)?).map_err(unknown)?;
     for (place, (name, directory)) in way.iter().enumerate() {
         let is_last = place + 1 == way.len();
         let wrong = |why| Reason::Way { directory: name.clone(), why };
@@ -55,7 +55,7 @@ pub(super) fn check_image(
     root: &Root,
     directory: &str,
 ) -> io::Result<Option<(String, &'static str)>> {
-    let users_root = root.look("")?.metadata()?.uid();
+    let users_root = root.open_path("")?.metadata()?.uid();
     let way = match root.way(directory) {
         // The hook makes it.
         Err(why) if why.kind() == io::ErrorKind::NotFound => root.way("")?,

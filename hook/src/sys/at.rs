@@ -24,7 +24,7 @@ pub(crate) fn open(at: &File, name: &CStr, flags: OFlags, mode: u32) -> io::Resu
 }
 
 /// Opens a path for inspection (`O_PATH`): no reading, no waiting, whatever kind of file it is.
-pub(crate) fn look(at: &File, name: &CStr) -> io::Result<File> {
+pub(crate) fn open_path(at: &File, name: &CStr) -> io::Result<File> {
     open(at, name, OFlags::PATH, 0)
 }
 

@@ -39,7 +39,9 @@ impl<'a> Measure<'a> {
         session: &'static Session,
         device: &'static Device,
     ) -> Result<Option<Self>, CuError> {
-        let Some((beyond, mut state)) = look(call, session, device)? else { return Ok(None) };
+        let Some((beyond, mut state)) = usage_beyond_ledger(call, session, device)? else {
+            return Ok(None);
+        };
         if state.under_way == 0 && !state.is_owed {
             state.start = beyond;
         }
@@ -49,7 +51,7 @@ impl<'a> Measure<'a> {
 
     /// Whether anything is known to have been taken since.
     pub(crate) fn has_grown(&self) -> bool {
-        self.look().is_some_and(|(beyond, state)| beyond > state.start)
+        self.beyond_ledger().is_some_and(|(beyond, state)| beyond > state.start)
     }
 
     /// Charges what has been taken since, at most `most`; before that is refused, pools and graphs give back what they
@@ -68,7 +70,7 @@ impl<'a> Measure<'a> {
     }
 
     fn charge(&self, most: u64) -> Result<Charge, OverQuota> {
-        let mut seen = self.look();
+        let mut seen = self.beyond_ledger();
         let taken = seen.as_ref().map_or(0, |(beyond, state)| beyond.saturating_sub(state.start));
         let bytes = u64::try_from(taken).unwrap_or(0).min(most);
         // Still under the lock: once it is in the ledger, no other thread charges it too.
@@ -78,8 +80,8 @@ impl<'a> Measure<'a> {
     }
 
     /// What the device holds beyond the ledger. If the driver does not report it, that is left to the next call.
-    fn look(&self) -> Option<(i64, MutexGuard<'_, State>)> {
-        let unseen = match look(self.call, self.session, self.device) {
+    fn beyond_ledger(&self) -> Option<(i64, MutexGuard<'_, State>)> {
+        let unseen = match usage_beyond_ledger(self.call, self.session, self.device) {
             Ok(seen) => return seen,
             Err(error) => error,
         };
@@ -97,7 +99,7 @@ impl Drop for Measure<'_> {
 }
 
 /// The device's usage beyond the ledger. Read again, a few times, if the ledger has changed in between.
-fn look<'d>(
+fn usage_beyond_ledger<'d>(
     call: &Call,
     session: &Session,
     device: &'d Device,

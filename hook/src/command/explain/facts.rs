@@ -118,7 +118,7 @@ impl Facts {
         let effective =
             effective.map(|file| EffectiveLimit::all(file, page(root).as_ref().map(Map::get)));
         let configured = value(GPUCAP_LEDGER.name).filter(|path| !path.is_empty());
-        let ledger = if has_file && root.look(BY_HOOK).is_ok() {
+        let ledger = if has_file && root.open_path(BY_HOOK).is_ok() {
             BY_HOOK.into()
         } else if let Some(path) = configured.filter(|_| !has_file) {
             PathBuf::from(path)
@@ -150,7 +150,7 @@ fn open(root: &Root, path: &Path) -> io::Result<Option<File>> {
 }
 
 fn is_file(root: &Root, path: &Path) -> bool {
-    let found = path.to_str().and_then(|path| root.look(path).ok());
+    let found = path.to_str().and_then(|path| root.open_path(path).ok());
     found.and_then(|found| found.metadata().ok()).is_some_and(|metadata| metadata.is_file())
 }
 

@@ -47,7 +47,7 @@ fn read() -> BTreeMap<(u32, u64), String> {
     let (snapshot, mut known, mut left) = (Snapshot::default(), BTreeMap::new(), MOST);
     for path in ledgers::all(None).0 {
         let Some(name) = Name::of(&path) else { continue };
-        let Look::Ledger(map) = ledgers::look(&path) else { continue };
+        let Look::Ledger(map) = ledgers::read(&path) else { continue };
         for process in map.get().processes() {
             let Some(rest) = left.checked_sub(1) else { return known };
             left = rest;

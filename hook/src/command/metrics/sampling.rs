@@ -172,7 +172,7 @@ impl<'s> Sampler<'s> {
                 let (own, others) =
                     std::mem::take(&mut self.pending).into_iter().partition(|(of, ..)| of == gpu);
                 self.pending = others;
-                self.look(uuid, own, number(length_ns)?);
+                self.take_samples(uuid, own, number(length_ns)?);
             }
             ["none", gpu, ..] => {
                 let text = words.get(2..).unwrap_or_default().join(" ");
@@ -185,7 +185,7 @@ impl<'s> Sampler<'s> {
     }
 
     /// Takes the samples of one GPU: processes, and for which part of the time it worked for each.
-    fn look(&mut self, gpu: Uuid, busy: Vec<(String, u32, u64)>, length_ns: u64) {
+    fn take_samples(&mut self, gpu: Uuid, busy: Vec<(String, u32, u64)>, length_ns: u64) {
         let (now, unix_ns) = (sys::monotonic_ns(), sys::unix_ns());
         let began_at = self.began_at;
         let clock = self.clocks.entry(gpu).or_insert_with(|| Clock::new(began_at));

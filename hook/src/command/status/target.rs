@@ -5,7 +5,7 @@
 
 use super::name::{of_container, short_id};
 use super::view::{Container, LedgerView, Row, Status};
-use super::{MOST_ROWS, Machine, look};
+use super::{MOST_ROWS, Machine, gather};
 use crate::container::ledgers::BY_HOOK;
 use crate::container::records::{self, Record};
 use crate::node::proc::Process;
@@ -26,7 +26,7 @@ impl Target {
     /// Several do: their names.
     pub(crate) fn find(node: &Node, word: &str) -> Result<Option<Self>, String> {
         let records = records::all(&records::directory(node));
-        let Status { mut ledgers, unused, .. } = look(node, &Machine::new(MOST_ROWS));
+        let Status { mut ledgers, unused, .. } = gather(node, &Machine::new(MOST_ROWS));
         for record in records {
             let is_it =
                 |it: &LedgerView| it.container.as_ref().is_some_and(|it| it.record == record);
