@@ -26,7 +26,7 @@ use crate::driver::call_guard::DriverCallGuard;
 use crate::driver::cuda as driver;
 use crate::session::Session;
 use crate::sys;
-use crate::throttle::{Gate, Key, StreamEntry, ThreadAllowance};
+use crate::throttle::{Gate, Key, StreamEntry, StreamLookup, ThreadAllowance};
 use allowance::allowance;
 use gpucap_abi::cuda::{CUcontext, CUstream};
 use std::{iter, ptr};
@@ -103,7 +103,7 @@ pub(crate) fn fence(call: &Call, stream: StreamRef) {
     let _errno = sys::Errno::keep();
     let (copy, handle) = (call.driver, stream.handle());
     if let Some(key) = key_of(copy, handle)
-        && let Some(Some(entry)) = session.streams.find(key)
+        && let StreamLookup::Known(Some(entry)) = session.streams.find(key)
     {
         entry.gate.fence(copy, entry, handle);
     }

@@ -4,13 +4,14 @@
 //! which finds its allowance in the [cache](stream_cache) of its thread or takes the slow path.
 
 use super::work::StreamRef;
+use crate::budget::device::Standing;
 use crate::driver::DriverCopy;
 use crate::driver::call_guard::DriverCallGuard;
 use crate::driver::cuda as driver;
 use crate::fork_page::epoch;
 use crate::session::Session;
 use crate::sys;
-use crate::throttle::{Key, StreamEntry, ThreadAllowance, stream_cache};
+use crate::throttle::{Key, StreamEntry, StreamLookup, ThreadAllowance, stream_cache};
 use gpucap_abi::cuda::{CUcontext, CUstream};
 
 /// Returns the thread's allowance in a stream, and whether it was looked up just now; `None` if the stream's device
@@ -26,8 +27,8 @@ pub(super) fn allowance(
         None => driver::current_context(copy)?,
     };
     match stream_cache::recall(handle, context) {
-        Some(allowance) => Some((allowance?, false)),
-        None => Some((learn(copy, session, handle, context)?, true)),
+        StreamLookup::Known(allowance) => Some((allowance?, false)),
+        StreamLookup::Unknown => Some((learn(copy, session, handle, context)?, true)),
     }
 }
 
@@ -43,34 +44,45 @@ fn learn(
     }
     let (streams, epoch) = (&session.streams, epoch());
     let key = Key::of_handle(handle).unwrap_or_else(|| Key::of_default(handle, context));
-    let entry = match streams.find(key) {
-        Some(entry) => entry,
-        None => begin(copy, session, handle, key)?,
+    let found = match streams.find(key) {
+        StreamLookup::Unknown => begin(copy, session, handle, key),
+        known => known,
     };
+    let StreamLookup::Known(entry) = found else { return None };
     let allowance = entry.map(|entry| entry.allowance(stream_cache::thread(streams)));
     stream_cache::remember(epoch, handle, context, allowance);
     allowance
 }
 
-/// Registers a stream: returns its entry, or `Some(None)` if its device has no compute limit.
+/// Registers a stream, and returns its entry.
 fn begin(
     copy: &DriverCopy,
     session: &'static Session,
     handle: CUstream,
     key: Key,
-) -> Option<Option<&'static StreamEntry>> {
+) -> StreamLookup<&'static StreamEntry> {
+    let Some((context, standing)) = standing(copy, session, handle) else {
+        return StreamLookup::Unknown;
+    };
+    session.streams.sweep(sys::thread_exists, |entry, id| entry.gate.end_stream(id));
+    let Some(gate) = &standing.time else {
+        session.streams.enter_free(key);
+        return StreamLookup::Known(None);
+    };
+    let entry = session.streams.enter(key, gate, || gate.begin_stream(context));
+    entry.map_or(StreamLookup::Unknown, |entry| StreamLookup::Known(Some(entry)))
+}
+
+/// Returns the context of a stream, and its device; `None` if the driver does not say.
+fn standing(
+    copy: &DriverCopy,
+    session: &'static Session,
+    handle: CUstream,
+) -> Option<(CUcontext, &'static Standing)> {
     let current = driver::current_context(copy)?;
     let context = driver::time::context_of(copy, handle).unwrap_or(current);
     let ask = || driver::current_device(copy);
     let ordinal =
         if context == current { ask() } else { driver::time::in_context(copy, context, ask)? }?;
-    let standing = session.budget.standing(copy, ordinal).ok()??;
-    session.streams.sweep(sys::thread_exists, |entry, id| entry.gate.end_stream(id));
-    match &standing.time {
-        Some(gate) => session.streams.enter(key, gate, || gate.begin_stream(context)).map(Some),
-        None => {
-            session.streams.enter_free(key);
-            Some(None)
-        }
-    }
+    Some((context, session.budget.standing(copy, ordinal).ok()??))
 }

@@ -9,7 +9,7 @@ use crate::driver::call_guard::DriverCallGuard;
 use crate::driver::cuda as driver;
 use crate::session::Session;
 use crate::sys;
-use crate::throttle::{Capture, Contents, Gate, Key, StreamEntry};
+use crate::throttle::{Capture, Contents, Gate, Key, StreamEntry, StreamLookup};
 use gpucap_abi::arg::Written;
 use gpucap_abi::cuda::{CUcontext, CUdevice, CUgraph, CUgraphExec, CUstream, CuError, CuResult};
 use gpucap_core::throttle::Signature;
@@ -29,7 +29,7 @@ pub(crate) fn stream_ends(call: &Call, stream: CUstream, next: impl Next<CuError
     if !DriverCallGuard::is_entered() {
         let _errno = sys::Errno::keep();
         // Its work goes on, and only an event will show for how long.
-        if let Some(Some(entry)) = session.streams.find(ending) {
+        if let StreamLookup::Known(Some(entry)) = session.streams.find(ending) {
             entry.gate.fence(call.driver, entry, stream);
         }
         session.streams.end(|key, _| *key == ending, |entry, id| entry.gate.end_stream(id));

@@ -13,7 +13,7 @@ use crate::driver::call_guard::DriverCallGuard;
 use crate::driver::cuda as driver;
 use crate::driver::{DriverCopy, Next};
 use crate::sys;
-use crate::throttle::{Admitted, Key, StreamEntry, ThreadAllowance, stream_cache};
+use crate::throttle::{Admitted, Key, StreamEntry, StreamLookup, ThreadAllowance, stream_cache};
 use core::iter;
 use gpucap_abi::cuda::{CUcontext, CUstream, CuError, CuResult};
 use gpucap_core::throttle::Signature;
@@ -75,11 +75,11 @@ fn charge_in_default(copy: &'static DriverCopy, signature: Signature, handle: CU
 #[inline(always)]
 fn charge_in(signature: Signature, handle: CUstream, context: CUcontext) -> Charged {
     match stream_cache::recall(handle, context) {
-        Some(Some(allowance)) => {
+        StreamLookup::Known(Some(allowance)) => {
             Charged(Some(allowance), allowance.take(signature).unwrap_or(Charged::NOT))
         }
-        Some(None) => Charged(None, 0),
-        None => Charged(None, Charged::NOT),
+        StreamLookup::Known(None) => Charged(None, 0),
+        StreamLookup::Unknown => Charged(None, Charged::NOT),
     }
 }
 

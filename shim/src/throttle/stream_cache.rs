@@ -3,7 +3,7 @@
 //! The cache is valid as long as no stream of the process has ended since: each end begins another [epoch], and so
 //! does the session of a child made by `fork`.
 
-use super::stream_table::{StreamTable, ThreadAllowance};
+use super::stream_table::{StreamLookup, StreamTable, ThreadAllowance};
 use crate::fork_page::epoch;
 use crate::sys::{self, Own};
 use core::cell::Cell;
@@ -39,17 +39,18 @@ impl Stream {
     const NONE: Self = Self { handle: CUstream::NULL, context: CUcontext::NULL, allowance: None };
 }
 
-/// Returns what this thread remembers about a stream; `Some(None)`: its device has no compute limit.
+/// Returns what this thread remembers about a stream.
 #[inline]
 pub(crate) fn recall(
     handle: CUstream,
     context: CUcontext,
-) -> Option<Option<&'static ThreadAllowance>> {
+) -> StreamLookup<&'static ThreadAllowance> {
     sys::own(|memory: &StreamCache| {
-        let stream = memory.streams.get(place(handle))?.get();
+        let Some(stream) = memory.streams.get(place(handle)) else { return StreamLookup::Unknown };
+        let stream = stream.get();
         let is_known =
             memory.epoch.get() == epoch() && stream.handle == handle && stream.context == context;
-        is_known.then_some(stream.allowance)
+        if is_known { StreamLookup::Known(stream.allowance) } else { StreamLookup::Unknown }
     })
 }
 

@@ -96,6 +96,15 @@ impl ThreadAllowance {
     }
 }
 
+/// What is known of a stream; `T` is what pays for launches in it.
+#[derive(Clone, Copy)]
+pub(crate) enum StreamLookup<T> {
+    /// Nothing: it was not looked up yet, or the driver will refuse the call.
+    Unknown,
+    /// What pays; `None`: nothing, its device has no compute limit.
+    Known(Option<T>),
+}
+
 /// The streams of a process.
 #[derive(Default)]
 pub(crate) struct StreamTable {
@@ -111,9 +120,10 @@ pub(crate) struct StreamTable {
 const FEW: usize = 64;
 
 impl StreamTable {
-    /// Returns the stream's entry, if a thread has launched in it; `Some(None)` if its device has no compute limit.
-    pub(crate) fn find(&self, key: Key) -> Option<Option<&'static StreamEntry>> {
-        self.known.lock().get(&key).copied()
+    /// Returns the stream's entry, if a thread has launched in it.
+    pub(crate) fn find(&self, key: Key) -> StreamLookup<&'static StreamEntry> {
+        let known = self.known.lock().get(&key).copied();
+        known.map_or(StreamLookup::Unknown, StreamLookup::Known)
     }
 
     /// Enters a stream of a device without a compute limit.
