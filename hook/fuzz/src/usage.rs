@@ -34,14 +34,14 @@ pub fn usage(bytes: &[u8]) {
             meter.launched(permit, now, Some([now, now + takes]), &mut Card);
             busy_ns += takes;
         }
-        meter.look(
+        meter.take_reports(
             peers(record, now)
                 .inspect(|(place, _)| reported[*place] = SHARES[*place])
                 .map(|it| it.1),
             now,
         );
         now += takes;
-        meter.look(peers(record, now).map(|it| it.1), now);
+        meter.take_reports(peers(record, now).map(|it| it.1), now);
         meter.settle_finished(now, &mut Card);
         let _ = meter.usage_report();
     }

@@ -190,7 +190,7 @@ fn settle() {
 /// would launch more each time.
 fn wait(copy: &DriverCopy, gate: &Gate, may_ask: bool) {
     let mut now = sys::monotonic_ns();
-    while let Some(until) = gate.level_at(now).filter(|until| *until > now) {
+    while let Some(until) = gate.out_of_debt_at(now).filter(|until| *until > now) {
         sys::sleep_until(until.min(now.saturating_add(RECHECK_NS)));
         if may_ask {
             gate.settle(copy);

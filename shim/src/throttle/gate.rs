@@ -146,10 +146,10 @@ impl Gate {
             (false, false) => Reads::Own,
         };
         let is_due = || self.with(|inside| inside.meter.is_look_due(now)) == Some(true);
-        peers.look(now, reads, is_due, |peers, are_all| {
+        peers.read_reports(now, reads, is_due, |peers, are_all| {
             self.with(|inside| {
                 inside.meter.set_sees_all(are_all);
-                inside.meter.look(peers.iter().copied(), now);
+                inside.meter.take_reports(peers.iter().copied(), now);
                 self.is_watched.store(inside.meter.is_watched(), Relaxed);
             });
         });

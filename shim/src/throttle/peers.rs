@@ -124,7 +124,7 @@ impl Peers {
 
     /// Reads the reports, unless another thread does so or it `is_due` only later. Each is passed on under a stable
     /// number, with whether these are all that there are.
-    pub(super) fn look(
+    pub(super) fn read_reports(
         &self,
         now: u64,
         reads: Reads,

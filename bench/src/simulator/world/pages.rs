@@ -172,7 +172,7 @@ impl World<'_> {
         }
         let place = &mut self.processes[own].places[card];
         peers.extend(place.others.iter().flatten());
-        place.meters.iter_mut().for_each(|meter| meter.look(peers.iter().copied(), now));
+        place.meters.iter_mut().for_each(|meter| meter.take_reports(peers.iter().copied(), now));
         place.looks.looked(now, now + took);
         took
     }

@@ -231,7 +231,7 @@ impl<'a> Admission<'a> {
         timeline: &mut Timeline<E>,
         charging: &Charging,
     ) -> bool {
-        let others_at = self.gang.level_at(now);
+        let others_at = self.gang.out_of_debt_at(now);
         if !self.is_open && now < self.reopens_at && others_at > 0 {
             self.reopens_at = self.reopening(others_at, now);
         }
@@ -271,7 +271,7 @@ impl<'a> Admission<'a> {
         // priority with kernels of 0.4 ms leave `W5 training step`, 70, 51.
         let siblings_ns = self.lent().map_or(0, |_| timeline.turns().siblings_left_ns(beside_ns));
         let moving_ns = moving_ns.saturating_add(siblings_ns);
-        let room = signed(self.shares.cap_ns()) - signed(moving_ns);
+        let room = signed(self.shares.capacity_ns()) - signed(moving_ns);
         let quantum = signed(self.shares.quantum_ns());
         let may_pass = self.is_open || now >= self.reopens_at;
         let is_enough = |level: i64| if may_pass { level > 0 } else { level >= quantum };
@@ -285,7 +285,7 @@ impl<'a> Admission<'a> {
     /// the container, for which an owner waits in any case. Otherwise the other process gets a launch in 10 s beside a
     /// queue of kernels of 8 ms.
     fn beside_ns(&self, launch: Launch, charging: &Charging) -> u64 {
-        let most_ns = self.shares.cap_ns();
+        let most_ns = self.shares.capacity_ns();
         let estimate = charging.costs().estimate(launch.signature);
         if estimate.is_some_and(|ns| ns <= most_ns) { most_ns } else { u64::MAX }
     }
@@ -378,12 +378,12 @@ impl<'a> Admission<'a> {
             None => 0,
         };
         let holds_at = self.shares.holds_at(enough, now).saturating_sub(back);
-        let level_at = holds_at.max(self.gang.level_at(now));
-        level_at.clamp(now + 1, now.saturating_add(recheck))
+        let out_of_debt_at = holds_at.max(self.gang.out_of_debt_at(now));
+        out_of_debt_at.clamp(now + 1, now.saturating_add(recheck))
     }
 
     /// Returns when no more is charged than has flowed in, provided that nothing changes; `now` if that is so.
-    pub(crate) fn level_at(&mut self, now: u64) -> u64 {
+    pub(crate) fn out_of_debt_at(&mut self, now: u64) -> u64 {
         self.shares.follow(now);
         let is_full = self.shares.share() == Share::FULL;
         if is_full { now } else { self.shares.holds_at(0, now).max(now) }

@@ -82,7 +82,7 @@ impl Allowance {
     }
 
     /// Returns what launches have taken since the latest look.
-    pub(super) fn look(&self) -> Taken {
+    pub(super) fn newly_taken(&self) -> Taken {
         let taken = self.taken.load();
         let fresh = taken.wrapping_sub(self.seen.load());
         if fresh.cast_signed() <= 0 {
@@ -100,7 +100,7 @@ impl Allowance {
     /// has used.
     pub(super) fn close(&self) -> (Taken, u64) {
         self.granted.store(self.taken.load());
-        let taken = self.look();
+        let taken = self.newly_taken();
         let unused_ns = self.reserved_ns.load();
         self.reserved_ns.store(0);
         (taken, unused_ns)

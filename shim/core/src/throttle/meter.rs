@@ -268,8 +268,8 @@ impl<'a, E> Meter<'a, E> {
 
     /// Returns when no more is charged than has flowed in, provided that nothing changes; `now` if that is so.
     #[must_use]
-    pub fn level_at(&mut self, now: u64) -> u64 {
-        self.admission.level_at(now)
+    pub fn out_of_debt_at(&mut self, now: u64) -> u64 {
+        self.admission.out_of_debt_at(now)
     }
 
     /// Settles what has finished. Launches do this anyway; this is for callers that need current totals.

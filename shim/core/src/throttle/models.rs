@@ -53,7 +53,7 @@ fn what_two_processes_admit_is_the_burst_and_an_operation_each() {
         let other = Arc::clone(&word);
         let rival = thread::spawn(move || admitted(&other));
         let all = admitted(&word) + rival.join().unwrap();
-        assert!(all < bucket(&word).cap_ns() + 2 * COST, "{all}");
+        assert!(all < bucket(&word).capacity_ns() + 2 * COST, "{all}");
         assert!(bucket(&word).level(NOW) <= 0);
     });
 }
@@ -97,7 +97,7 @@ fn what_a_thread_takes_is_found_whatever_the_meter_does_at_the_same_time() {
         allowance.open(100, 2);
         let own = Arc::clone(&allowance);
         let owner = thread::spawn(move || spend_all(&own, 40));
-        let first = allowance.look();
+        let first = allowance.newly_taken();
         let (second, back) = allowance.close();
         allowance.open(40, 1);
         let spent = owner.join().unwrap();
@@ -131,11 +131,11 @@ fn a_thread_that_dies_leaves_an_allowance_that_another_one_can_take_over() {
                 let _ = burn(steps, life);
                 launched.get()
             });
-            let seen = allowance.look();
+            let seen = allowance.newly_taken();
             let launched = dying.join().unwrap();
             let next = Arc::clone(&allowance);
             let heir = thread::spawn(move || spend_all(&next, 30));
-            let more = allowance.look();
+            let more = allowance.newly_taken();
             let spent = launched + heir.join().unwrap();
             let (last, left) = allowance.close();
             let found = seen.and(more).and(last);
@@ -153,7 +153,7 @@ fn what_threads_admit_is_the_burst_and_a_grant_each() {
     explore(None, || {
         let word = Arc::new(Word::default());
         let allowances = [(); 2].map(|()| Arc::new(Allowance::default()));
-        let cap_ns = bucket(&word).cap_ns();
+        let capacity_ns = bucket(&word).capacity_ns();
         for allowance in &allowances {
             bucket(&word).charge(GRANT, NOW);
             allowance.open(GRANT, 2);
@@ -169,11 +169,13 @@ fn what_threads_admit_is_the_burst_and_a_grant_each() {
         // What was revoked is granted to others.
         bucket(&word).charge(back, NOW);
         let spent: u64 = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
-        let late: u64 = allowances.iter().map(|allowance| allowance.look().unreserved_ns).sum();
+        let late: u64 =
+            allowances.iter().map(|allowance| allowance.newly_taken().unreserved_ns).sum();
         bucket(&word).charge(late, NOW);
         assert!(spent + back <= 2 * GRANT + late && late <= 2 * GRANT);
         assert!(
-            bucket(&word).level(NOW) + (spent + back).cast_signed() <= cap_ns.cast_signed() + 4
+            bucket(&word).level(NOW) + (spent + back).cast_signed()
+                <= capacity_ns.cast_signed() + 4
         );
     });
 }

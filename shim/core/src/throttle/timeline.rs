@@ -310,13 +310,13 @@ impl<E> Timeline<E> {
     }
 
     /// Takes the current reports of other processes on the device, and this one's own.
-    pub(crate) fn look(
+    pub(crate) fn take_reports(
         &mut self,
         peers: impl Iterator<Item = PeerReport>,
         own: UsageReport,
         now: u64,
     ) {
-        self.turns.look(peers, own, now);
+        self.turns.take_reports(peers, own, now);
     }
 
     /// Records that a thread begins to wait in a call of the driver for work to end.

@@ -37,8 +37,8 @@ impl Gate {
     }
 
     /// Returns when the bucket is level. `None` if this thread is inside a call of the driver.
-    pub(crate) fn level_at(&self, now: u64) -> Option<u64> {
-        self.with(|inside| inside.meter.level_at(now))
+    pub(crate) fn out_of_debt_at(&self, now: u64) -> Option<u64> {
+        self.with(|inside| inside.meter.out_of_debt_at(now))
     }
 
     /// Charges a launch of a tool at a guess: its context has ended since, and nothing can be measured.

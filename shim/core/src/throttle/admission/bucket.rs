@@ -1,14 +1,14 @@
-//! The bucket of a container and a device: one shared word, the time at which the bucket is level.
+//! The bucket of a container and a device: one shared word, the time at which the bucket is at zero.
 //!
 //! ```text
-//! level(now) = min((now - word) * share, cap)      GPU nanoseconds; below zero is a debt
-//! charge(d):  word = max(word, then - cap / share) + d / share            then: now, or when it should have been
+//! level(now) = min((now - word) * share, capacity)      GPU nanoseconds; below zero is a debt
+//! charge(d):  word = max(word, then - capacity / share) + d / share            then: now, or when it should have been
 //! ```
 //!
 //! Time itself refills it: no thread has to, and a dead process cannot stop it. Zero, the word of a fresh ledger, is
 //! a full bucket. Each change is one atomic exchange of the word, so a process killed in between leaves it
 //! consistent. Divisions round in favour of the limit: a container gets less, never more. Each process applies its
-//! own share: the word keeps *when* the bucket is level, so a change of the share needs no write, and two processes
+//! own share: the word keeps *when* the bucket is at zero, so a change of the share needs no write, and two processes
 //! cannot apply the same change twice.
 //!
 //! With a bucket for each process in its place, `W13 4 processes x 10 us` misses its bound at 30 %.
@@ -56,7 +56,7 @@ impl<'a> Bucket<'a> {
 
     /// The most that it holds: two quanta, so that a late wake-up loses nothing.
     #[must_use]
-    pub fn cap_ns(&self) -> u64 {
+    pub fn capacity_ns(&self) -> u64 {
         self.quantum_ns().saturating_mul(2)
     }
 
@@ -128,8 +128,8 @@ impl<'a> Bucket<'a> {
         self.since(now).saturating_add(self.takes_up(ns))
     }
 
-    /// Returns when the bucket was level, or will be. A word of another clock is replaced by now: left in place, it
-    /// would mean "level now" at each look, and the bucket would never fill.
+    /// Returns when the bucket was at zero, or will be. A word of another clock is replaced by now: left in place, it
+    /// would mean "at zero now" at each call, and the bucket would never fill.
     fn since(&self, now: u64) -> u64 {
         let word = self.word.load();
         let since = repaired(word, now);
@@ -141,7 +141,7 @@ impl<'a> Bucket<'a> {
 
     /// The wall time in which an empty bucket fills.
     fn fill_ns(&self) -> u64 {
-        self.takes_up(self.cap_ns())
+        self.takes_up(self.capacity_ns())
     }
 
     /// The wall time in which `ns` flow in, rounded up.
@@ -150,7 +150,7 @@ impl<'a> Bucket<'a> {
     }
 }
 
-/// Treats a word further ahead than any debt as one of another clock: the bucket is level.
+/// Treats a word further ahead than any debt as one of another clock: the bucket is at zero.
 pub(crate) fn repaired(word: u64, now: u64) -> u64 {
     // Twice the horizon: a charge by a thread with an older clock reading must still look valid.
     if word > now.saturating_add(2 * HORIZON_NS) { now } else { word }

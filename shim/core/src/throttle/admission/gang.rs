@@ -134,7 +134,7 @@ impl<'a> Gang<'a> {
     }
 
     /// Returns when the last of the devices that this one meets is out of debt; zero if it meets none.
-    pub(crate) fn level_at(&self, now: u64) -> u64 {
+    pub(crate) fn out_of_debt_at(&self, now: u64) -> u64 {
         self.others(now).map(|device| repaired(device.bucket.load(), now)).max().unwrap_or(0)
     }
 

@@ -79,7 +79,7 @@ impl Admission<'_> {
                     .allowance_entry(allowance)
                     .map(AllowanceEntry::close)
                     .unwrap_or_default();
-                let taken = stream.look().and(own);
+                let taken = stream.newly_taken().and(own);
                 stream
                     .allowance_entry(allowance)
                     .into_iter()

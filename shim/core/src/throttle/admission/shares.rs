@@ -25,7 +25,7 @@ pub(crate) struct Shares<'a> {
     shared: Bucket<'a>,
     /// Where that share is published.
     largest: Option<&'a Word>,
-    /// When this process's own bucket is level.
+    /// When this process's own bucket is at zero.
     own: Word,
     share: Share,
     /// The part of the device that the container may have at present, beyond its share.
@@ -132,9 +132,9 @@ impl<'a> Shares<'a> {
     }
 
     /// The most that can be saved up.
-    pub(crate) fn cap_ns(&self) -> u64 {
-        let cap_ns = self.own(self.lent).cap_ns();
-        if self.lent.is_some() { cap_ns.min(self.borrowed_ns) } else { cap_ns }
+    pub(crate) fn capacity_ns(&self) -> u64 {
+        let capacity_ns = self.own(self.lent).capacity_ns();
+        if self.lent.is_some() { capacity_ns.min(self.borrowed_ns) } else { capacity_ns }
     }
 
     /// What may be spent now; negative values are a debt.

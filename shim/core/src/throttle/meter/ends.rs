@@ -36,7 +36,7 @@ impl<E> Meter<'_, E> {
         self.collect_in(id, now, events);
         let Some((span, certain)) = self.timeline.emptied(id, began, now) else { return };
         let Some(stream) = self.timeline.stream_mut(id) else { return };
-        let (taken, before) = (stream.look(), std::mem::take(&mut stream.unmarked_ns));
+        let (taken, before) = (stream.newly_taken(), std::mem::take(&mut stream.unmarked_ns));
         let work_ns = self.admission.account_for(taken, now).saturating_add(before);
         if work_ns > 0 {
             // No event shows that a batch was in flight.

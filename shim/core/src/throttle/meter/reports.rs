@@ -11,9 +11,9 @@ impl<E> Meter<'_, E> {
     }
 
     /// Takes the current reports of other processes on the device.
-    pub fn look(&mut self, peers: impl Iterator<Item = PeerReport>, now: u64) {
+    pub fn take_reports(&mut self, peers: impl Iterator<Item = PeerReport>, now: u64) {
         let own = self.usage_report();
-        self.timeline.look(peers, own, now);
+        self.timeline.take_reports(peers, own, now);
         self.give_back(now);
         self.follow_lending(0, now);
     }

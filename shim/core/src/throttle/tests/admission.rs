@@ -128,7 +128,7 @@ fn borrower(word: &Word) -> Bench<'_> {
         key: 7,
         report: UsageReport::default(),
     };
-    process.meter.look([idle].into_iter(), NOW);
+    process.meter.take_reports([idle].into_iter(), NOW);
     process
 }
 
@@ -144,8 +144,8 @@ fn what_is_lent_to_a_container_is_in_flight_once_whatever_its_processes() {
     let mut process = borrower(&word);
     let sibling = |report| PeerReport { page: 1, limit: None, key: 1, report };
     let in_flight = sibling(UsageReport::new(2 * MS, 0, Some(NOW)));
-    process.meter.look([sibling(UsageReport::default())].into_iter(), NOW + MS);
-    process.meter.look([in_flight].into_iter(), NOW + 2 * MS);
+    process.meter.take_reports([sibling(UsageReport::default())].into_iter(), NOW + MS);
+    process.meter.take_reports([in_flight].into_iter(), NOW + 2 * MS);
     process.now = NOW + 2 * MS;
     assert!(!process.launch(Launch::kernel(KERNEL)), "the owner would wait for both");
 }
@@ -162,10 +162,10 @@ fn a_short_launch_goes_beside_a_long_one_of_a_sibling_and_a_long_one_does_not() 
             let report = UsageReport::new(ns, 0, since);
             PeerReport { page: 1, limit: None, key: 1, report }
         };
-        process.meter.look([sibling(0, None)].into_iter(), process.now);
+        process.meter.take_reports([sibling(0, None)].into_iter(), process.now);
         process.now += 100 * MS;
         let begun = sibling(in_flight_ns, Some(process.now));
-        process.meter.look([begun].into_iter(), process.now);
+        process.meter.take_reports([begun].into_iter(), process.now);
         [KERNEL, BIG].map(|function| process.ask(Launch::kernel(function)).is_some())
     };
     assert_eq!(beside(2 * MS), [true, false]);
@@ -181,7 +181,7 @@ fn a_launch_waits_for_a_sibling_that_was_held_back_before() {
     let sibling = PeerReport { page: 1, limit: None, key: 1, report: held };
     let mut goes = |ms: u64| {
         process.now = NOW + ms * MS;
-        process.meter.look([sibling].into_iter(), process.now);
+        process.meter.take_reports([sibling].into_iter(), process.now);
         process.ask(Launch::kernel(KERNEL)).is_some()
     };
     assert!(goes(1), "it has just begun to wait");

@@ -38,8 +38,8 @@ fn what_is_taken_is_seen_once() {
     let allowance = Allowance::default();
     allowance.open(100, 3);
     assert!(allowance.spend(60));
-    assert_eq!(allowance.look(), taken(60, 1));
-    assert_eq!(allowance.look(), taken(0, 0));
+    assert_eq!(allowance.newly_taken(), taken(60, 1));
+    assert_eq!(allowance.newly_taken(), taken(0, 0));
     assert!(allowance.spend(30));
     assert_eq!(allowance.close(), (taken(30, 1), 10));
 }
@@ -64,7 +64,7 @@ fn what_comes_back_too_late_is_good_for_the_next_launches() {
     assert!(!allowance.spend(0), "the allowance stays closed");
     allowance.open(100, 3);
     assert!(allowance.spend(50));
-    assert_eq!(allowance.look(), taken(0, 0));
+    assert_eq!(allowance.newly_taken(), taken(0, 0));
     assert!(allowance.spend(50));
     assert_eq!(allowance.close(), (taken(40, 2), 60), "all of the grant is accounted for");
 }
@@ -77,7 +77,7 @@ fn a_launch_that_took_its_cost_as_the_grant_ended_is_found_later() {
     assert_eq!(allowance.close(), (taken(0, 0), 100));
     allowance.take(late);
     assert!(!allowance.spend(0), "the allowance is closed");
-    assert_eq!(allowance.look(), Taken { unreserved_ns: 60, ..taken(60, 1) });
+    assert_eq!(allowance.newly_taken(), Taken { unreserved_ns: 60, ..taken(60, 1) });
     allowance.open(100, 3);
     assert!(allowance.spend(100));
     assert_eq!(allowance.close(), (taken(100, 1), 0));

@@ -20,7 +20,7 @@ fn level_at(word: u64) -> Word {
 fn a_fresh_bucket_is_full() {
     let word = Word::default();
     let bucket = Bucket::new(&word, Share::from_percent(30).unwrap());
-    assert_eq!(bucket.level(NOW), i64::try_from(bucket.cap_ns()).unwrap());
+    assert_eq!(bucket.level(NOW), i64::try_from(bucket.capacity_ns()).unwrap());
     assert_eq!(bucket.quantum_ns(), 6_000_000);
 }
 
@@ -93,7 +93,7 @@ proptest! {
         for first in 0..admitted.len() {
             let (start, mut sum) = (admitted[first].0, 0);
             for &(end, cost) in &admitted[first..] {
-                prop_assert!(sum <= bucket.cap_ns() + share.of(end - start));
+                prop_assert!(sum <= bucket.capacity_ns() + share.of(end - start));
                 sum += cost;
             }
         }
@@ -173,7 +173,7 @@ proptest! {
         const TWO_HOURS: i64 = 7_200_000_000_000;
         let word = level_at(found);
         let bucket = Bucket::new(&word, share);
-        prop_assert!(bucket.level(now) <= i64::try_from(bucket.cap_ns()).unwrap());
+        prop_assert!(bucket.level(now) <= i64::try_from(bucket.capacity_ns()).unwrap());
         prop_assert!(bucket.level(now) >= -TWO_HOURS);
         bucket.charge(cost, now);
         prop_assert!(bucket.level(now) >= -TWO_HOURS);

@@ -93,7 +93,7 @@ fn beside_one() -> Turns {
     for work_ms in [0, 100] {
         let report = UsageReport::new(work_ms * MS, 0, Some(NOW));
         let peer = PeerReport { page: 7, limit: None, key: 7, report };
-        turns.look([peer].into_iter(), report, NOW + work_ms);
+        turns.take_reports([peer].into_iter(), report, NOW + work_ms);
     }
     turns
 }
@@ -152,7 +152,7 @@ fn charged_of_late_ones(has_copies: bool) -> u64 {
         let report = UsageReport::new(work_ms * MS, 0, Some(NOW));
         let limit = Share::from_percent(70).map(ComputeLimit::fixed);
         let peer = PeerReport { page: 7, limit, key: 7, report };
-        bench.meter.look([peer].into_iter(), bench.now);
+        bench.meter.take_reports([peer].into_iter(), bench.now);
     };
     look(&mut bench, 0);
     for number in 0..10 {
@@ -192,12 +192,12 @@ fn work_that_is_taken_back_gives_away_no_more_than_the_share_of_its_page() {
         let work = if number % 8 == 7 { 5 * MS } else { 10 * MS };
         let report = UsageReport::new(work, number, Some(NOW));
         let peer = PeerReport { page: 7, limit, key: 7, report };
-        bench.meter.look([peer].into_iter(), bench.now);
+        bench.meter.take_reports([peer].into_iter(), bench.now);
         let permit = bench.ask(Launch::kernel(KERNEL)).unwrap();
         let pair = bench.card.pair(Reached::At(bench.now), Reached::At(bench.now + takes));
         bench.meter.launched(permit, bench.now, pair, &mut bench.card);
         (bench.now, busy_ns) = (bench.now + takes, busy_ns + takes);
-        bench.meter.look([peer].into_iter(), bench.now);
+        bench.meter.take_reports([peer].into_iter(), bench.now);
         bench.meter.settle_finished(bench.now, &mut bench.card);
     }
     let given_ns = busy_ns - bench.meter.totals().busy_ns;

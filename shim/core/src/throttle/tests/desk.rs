@@ -93,6 +93,6 @@ impl<'a> Bench<'a> {
 
     /// The nanoseconds that the bucket lacks to be full.
     pub(super) fn taken(&self) -> u64 {
-        self.bucket.cap_ns() - u64::try_from(self.level()).unwrap()
+        self.bucket.capacity_ns() - u64::try_from(self.level()).unwrap()
     }
 }

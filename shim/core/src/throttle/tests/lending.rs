@@ -26,7 +26,7 @@ fn shown(turns: &mut Turns, ms: u64, other: Report) {
 fn shows(turns: &mut Turns, ms: u64, report: UsageReport) {
     let limit = percent(50);
     let peer = PeerReport { page: 7, limit, key: 7, report };
-    turns.look([peer].into_iter(), UsageReport::default(), START + ms * MS);
+    turns.take_reports([peer].into_iter(), UsageReport::default(), START + ms * MS);
 }
 
 /// To a launch that is short.

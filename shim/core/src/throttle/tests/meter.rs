@@ -48,7 +48,7 @@ fn what_a_dead_process_owes_is_bounded() {
         let word = Word::default();
         let mut bench = Bench::new(&word, 50);
         assert_eq!(bench.meter.inherit(NOW - ago, NOW), owed);
-        let full = i64::try_from(bench.bucket.cap_ns()).unwrap();
+        let full = i64::try_from(bench.bucket.capacity_ns()).unwrap();
         let since = i64::try_from(ago / 2).unwrap();
         assert_eq!(bench.level(), (full + since - i64::try_from(owed).unwrap()).min(full));
     }

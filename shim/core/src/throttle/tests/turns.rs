@@ -22,7 +22,11 @@ pub(super) fn looks(turns: &mut Turns, looks: &[(u64, Process, &[Process])]) {
             let (work, there, since) = *process;
             UsageReport::new(work * MS, there * MS, since.map(|since| START + since * MS))
         };
-        turns.look(others.iter().map(report).zip(0..).map(peer), report(own), START + ms * MS);
+        turns.take_reports(
+            others.iter().map(report).zip(0..).map(peer),
+            report(own),
+            START + ms * MS,
+        );
     }
 }
 
@@ -143,7 +147,7 @@ fn a_pause_of_another_container_is_not_made_up_for_later() {
         let (limit, page) = (Some(ComputeLimit::fixed(Share::FULL)), 7);
         let peer = PeerReport { page, limit, key: 7, report: report(work, there, since) };
         let (work, there, since) = own;
-        turns.look([peer].into_iter(), report(work, there, since), START + ms * MS);
+        turns.take_reports([peer].into_iter(), report(work, there, since), START + ms * MS);
     }
     close(own(&turns, 1_010, 1_030), 10.0);
 }
@@ -226,7 +230,11 @@ fn no_time_is_certain_beside_work_that_may_take_far_longer_than_reported() {
     let out = UsageReport::new(0, 0, Some(START));
     let look = |turns: &mut Turns, ms: u64, report| {
         let peer = PeerReport { page: 7, limit: percent(30), key: 7, report };
-        turns.look([peer].into_iter(), UsageReport::new(0, 0, Some(START)), START + ms * MS);
+        turns.take_reports(
+            [peer].into_iter(),
+            UsageReport::new(0, 0, Some(START)),
+            START + ms * MS,
+        );
     };
     let certain = |is_long| {
         let mut turns = Turns::new(START);
@@ -256,7 +264,7 @@ fn a_false_report_gives_away_its_own_containers_share_and_no_more() {
         for ms in 0..=20_000 {
             let lie = UsageReport::new(4 * ms * MS, 0, Some(START)).with_long(is_long);
             let lies = (0..seats).map(|key| PeerReport { page: 7, limit, key, report: lie });
-            turns.look(lies, UsageReport::new(0, 0, Some(START)), START + ms * MS);
+            turns.take_reports(lies, UsageReport::new(0, 0, Some(START)), START + ms * MS);
             if ms > 0 {
                 taken += 1.0 - own(&turns, ms - 1, ms);
                 at_most += 1.0 - at_least(&turns, ms - 1, ms);
@@ -280,7 +288,7 @@ fn a_wait_is_as_long_as_what_counts_of_others_lets_it_be() {
     for ms in 0..=20_000 {
         let report = UsageReport::new(ms * MS, 0, Some(START));
         let pages = (0..4).map(|page| PeerReport { page, limit, key: page, report });
-        turns.look(pages, UsageReport::new(0, 0, Some(START)), START + ms * MS);
+        turns.take_reports(pages, UsageReport::new(0, 0, Some(START)), START + ms * MS);
         waits.push(turns.longest_wait_ns());
     }
     let of_one = waits.iter().min().copied();
@@ -302,7 +310,11 @@ fn work_that_is_taken_back_gives_no_credit_for_the_notice() {
             _ => UsageReport::new(0, present, Some(START + (ms - 1) * MS)).with_long(true),
         };
         let peer = PeerReport { page: 7, limit, key: 7, report };
-        turns.look([peer].into_iter(), UsageReport::new(0, 0, Some(START)), START + ms * MS);
+        turns.take_reports(
+            [peer].into_iter(),
+            UsageReport::new(0, 0, Some(START)),
+            START + ms * MS,
+        );
         if ms > 0 {
             at_most += 1.0 - at_least(&turns, ms - 1, ms);
         }
@@ -317,7 +329,11 @@ fn a_peer_that_was_idle_may_run_for_long() {
     let limit = percent(30);
     let look = |turns: &mut Turns, ms: u64, report| {
         let peer = PeerReport { page: 7, limit, key: 1, report };
-        turns.look([peer].into_iter(), UsageReport::new(0, 0, Some(START)), START + ms * MS);
+        turns.take_reports(
+            [peer].into_iter(),
+            UsageReport::new(0, 0, Some(START)),
+            START + ms * MS,
+        );
     };
     (0..=300).for_each(|ms| look(&mut turns, ms * 10, UsageReport::default()));
     let kernel = UsageReport::new(900 * MS, 0, Some(START + 3_000 * MS));
@@ -358,7 +374,7 @@ proptest! {
         for (first, second, passed) in report {
             now += passed;
             let words = [first, second].map(|[work, occupied]| UsageReport { work, occupied });
-            turns.look(words.into_iter().zip(0..).map(peer), words[0], now);
+            turns.take_reports(words.into_iter().zip(0..).map(peer), words[0], now);
         }
         let from = START + from;
         prop_assert!(turns.of(from, from + length) <= length);

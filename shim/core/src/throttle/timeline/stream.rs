@@ -165,10 +165,10 @@ impl<E> Stream<E> {
     }
 
     /// Returns what launches of all threads have taken since the latest look.
-    pub(crate) fn look(&self) -> Taken {
+    pub(crate) fn newly_taken(&self) -> Taken {
         self.allowances
             .iter()
-            .map(|entry| entry.allowance.look())
+            .map(|entry| entry.allowance.newly_taken())
             .fold(Taken::default(), Taken::and)
     }
 

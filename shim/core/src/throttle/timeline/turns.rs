@@ -98,7 +98,7 @@ impl Turns {
     }
 
     /// Takes the peers' current reports and this process's own.
-    pub(crate) fn look(
+    pub(crate) fn take_reports(
         &mut self,
         peers: impl Iterator<Item = PeerReport>,
         own: UsageReport,
