@@ -29,6 +29,11 @@ macro_rules! copies {
             pub(crate) static ORIGINALS: [[AtomicUsize; COUNT]; library::COPIES] =
                 [const { [const { AtomicUsize::new(0) }; COUNT] }; library::COPIES];
 
+            /// The rows by the address of their originals, by copy. Apart from the copies: what the loader relocates is
+            /// written in every process, and what is zero costs nothing where there is no GPU.
+            static ROWS: [RowsByAddress; library::COPIES] =
+                [const { RowsByAddress::new() }; library::COPIES];
+
             /// The copies.
             pub(crate) static COPIES: [DriverCopy; library::COPIES] = [copy(0), copy(1), copy(2), copy(3)];
 
@@ -36,7 +41,7 @@ macro_rules! copies {
                 DriverCopy {
                     span: Span { base: AtomicU64::new(0), range: [const { AtomicU64::new(0) }; 2] },
                     originals: &ORIGINALS[index],
-                    by_address: RowsByAddress::new(),
+                    by_address: &ROWS[index],
                     extras: &extras::EXTRAS[index],
                 }
             }

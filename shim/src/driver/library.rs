@@ -23,7 +23,7 @@ pub(crate) struct DriverCopy {
     /// The driver's own functions, one per row; 0 where this driver does not have it, or the row is not wanted.
     pub(crate) originals: &'static [AtomicUsize],
     /// Which of them is at an address.
-    pub(crate) by_address: RowsByAddress,
+    pub(crate) by_address: &'static RowsByAddress,
     /// Functions that handlers call, by the order of their names; 0 where this driver does not have it.
     pub(crate) extras: &'static [AtomicUsize],
 }
