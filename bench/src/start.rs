@@ -31,16 +31,20 @@ fn idle(files: &Files, effort: Effort, report: &mut Report) -> Result {
     let samples = in_turns(&mut worlds, effort.pick(5, 2500), |world| {
         let mut command = Command::new(&files.idle);
         world.dress(&mut command, files, "idle");
+        let faults = page_faults()?;
         let start = Instant::now();
         let status = command.spawn()?.wait()?;
         let ns = nanoseconds(start);
-        if status.success() { Ok([ns]) } else { Err(Stop::fail(format!("idle: {status}"))) }
+        let faults = page_faults()? - faults;
+        if status.success() { Ok([ns, faults]) } else { Err(Stop::fail(format!("idle: {status}"))) }
     })?;
-    let [[bare], [empty], [unlimited], [limited]] = &samples;
+    let [[bare, bare_faults], [empty, _], [unlimited, _], [limited, faults]] = &samples;
     let row = |what: &str, sample: &Sample| Row::difference(what, Unit::Ns, bare, sample);
     report.row(&row("process that uses no GPU, empty library preloaded", empty));
     report.row(&row("process that uses no GPU, shim without limits", unlimited).at_most(START));
     report.row(&row("process that uses no GPU, shim with limits", limited).at_most(START));
+    let what = "page faults of a process that uses no GPU, shim with limits";
+    report.row(&Row::difference(what, Unit::Count, bare_faults, faults));
     report.check("a process that uses no GPU makes no ledger", !files.ledger("idle").exists());
     Ok(())
 }
@@ -132,6 +136,18 @@ fn first_call(files: &Files, effort: Effort, report: &mut Report) -> Result {
         report.row(&Row::difference(what, Unit::Ns, &bare[part], &joining[part]));
     }
     Ok(())
+}
+
+/// The page faults so far of all children that have ended.
+#[expect(clippy::cast_precision_loss, reason = "some thousands")]
+fn page_faults() -> Result<f64> {
+    // SAFETY: the structure is a frame of this function, and zeros are valid in it.
+    let mut usage = unsafe { std::mem::zeroed() };
+    // SAFETY: `usage` is a place for what is asked for.
+    match unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage) } {
+        0 => Ok(usage.ru_minflt as f64),
+        _ => Err(std::io::Error::last_os_error().into()),
+    }
 }
 
 fn nanoseconds(start: Instant) -> f64 {
