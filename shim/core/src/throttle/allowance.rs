@@ -74,10 +74,10 @@ impl Allowance {
         self.taken.store(self.taken.load().wrapping_sub(u64::from(cost_ns) << LAUNCHES_BITS));
     }
 
-    /// Grants `room_ns` nanoseconds for at most `launches` launches. The allowance must be closed.
-    pub(super) fn open(&self, room_ns: u64, launches: u8) {
-        let room = room_ns << LAUNCHES_BITS | u64::from(launches);
-        self.reserved_ns.store(room_ns);
+    /// Grants `granted_ns` nanoseconds for at most `launches` launches. The allowance must be closed.
+    pub(super) fn open(&self, granted_ns: u64, launches: u8) {
+        let room = granted_ns << LAUNCHES_BITS | u64::from(launches);
+        self.reserved_ns.store(granted_ns);
         self.granted.store(self.taken.load().wrapping_add(room));
     }
 

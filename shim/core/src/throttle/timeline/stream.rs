@@ -191,11 +191,11 @@ impl AllowanceEntry {
         self.allowance.close()
     }
 
-    /// Grants `room_ns` for at most `launches` launches; nothing if it is zero.
-    pub(crate) fn open(&mut self, room_ns: u64, launches: u8) {
-        self.open = room_ns > 0;
+    /// Grants `granted_ns` for at most `launches` launches; nothing if it is zero.
+    pub(crate) fn open(&mut self, granted_ns: u64, launches: u8) {
+        self.open = granted_ns > 0;
         if self.open {
-            self.allowance.open(room_ns, launches);
+            self.allowance.open(granted_ns, launches);
         }
     }
 }
