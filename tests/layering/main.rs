@@ -306,6 +306,25 @@ fn a_test_binary_without_a_step_is_found() {
     assert_eq!(rules::binaries_without_step(manifest, "    tests routes\n"), ["limits"]);
 }
 
+/// What plain `cargo test` covers, which the document says in one row.
+#[test]
+fn contributing_names_the_default_members() {
+    let sources = project();
+    let text = |path: &str| &sources.iter().find(|it| it.path == path).expect("the file").text;
+    let members = text("Cargo.toml").split_once("default-members = [").expect("the list").1;
+    let members = members.split_once(']').expect("its end").0;
+    let quoted = |text: &str, mark: char| -> Vec<String> {
+        text.split(mark).skip(1).step_by(2).map(str::to_owned).collect()
+    };
+    let (stubs, members): (Vec<_>, Vec<_>) =
+        quoted(members, '"').into_iter().partition(|member| member.starts_with("tests/stub/"));
+    let row =
+        text("CONTRIBUTING.md").lines().find_map(|line| line.strip_prefix("| `cargo test` |"));
+    let row = row.expect("the row");
+    assert_eq!(quoted(row, '`'), members);
+    assert_eq!(row.contains("the stub driver"), !stubs.is_empty());
+}
+
 #[test]
 fn the_documentation_shows_the_variables_as_they_are() {
     let sources = project();
