@@ -5,7 +5,9 @@
 //!
 //! * no container has more than its share and two points, in the mean and over any ten seconds; one operation may be
 //!   longer;
-//! * an honest container has no less than what the oracle gets for it, less two points;
+//! * an honest container has no less than what the oracle gets for it, less two points. What the card took to switch to
+//!   it counts as its own there: it is charged where the card's events contain it, and not where they do not. (Written
+//!   after the runs that showed it: of 798 results that missed their bound, 338 did so by switches alone.)
 //! * pages with false reports give away at most their containers' shares.
 
 use super::job::{Job, Length};
@@ -73,6 +75,8 @@ pub struct Found {
     pub goal: f64,
     /// What it got.
     pub got: f64,
+    /// The same with the switches to its processes.
+    pub with_switches: f64,
     /// In its poorest and richest second.
     pub seconds: (f64, f64),
     /// In its richest ten seconds.
@@ -126,15 +130,16 @@ impl Scene {
         // There is no better reference when the scene is about the calls and not about the card.
         let can = self.is_honest.then(|| self.outcomes(&Setup { oracle: true, ..*setup }));
         let found = |(place, container): (usize, &Container)| {
-            let can = can.as_ref().map(|can| mean(&busy(&can[place])));
+            let can = can.as_ref().map(|can| mean(&sum(&can[place], |outcome| &outcome.busy)));
             Some(self.found(container, &got[place], can, f64::from(container.percent?)))
         };
         self.containers.iter().enumerate().filter_map(found).collect()
     }
 
     fn found(&self, of: &Container, outcomes: &[Outcome], can: Option<f64>, asked: f64) -> Found {
-        let bins = busy(outcomes);
+        let bins = sum(outcomes, |outcome| &outcome.busy);
         let got = mean(&bins);
+        let with_switches = got + mean(&sum(outcomes, |outcome| &outcome.switches));
         let length = float(self.seconds) * 1e9;
         let goal = can.map_or(asked, |can| can.min(asked));
         let longest = float(of.longest_ns());
@@ -151,7 +156,7 @@ impl Scene {
             Some(own - POINTS - reported - one(length))
         });
         let over = own_over.fold(over, f64::max);
-        let under = if self.is_honest { goal - POINTS - one(length) - got } else { -1.0 };
+        let under = if self.is_honest { goal - POINTS - one(length) - with_switches } else { -1.0 };
         let least = windows(SECOND).skip(SECOND).fold(100.0, f64::min);
         let charged: u64 = outcomes.iter().map(|outcome| outcome.totals.busy_ns).sum();
         let worked: u64 = bins.iter().sum();
@@ -159,6 +164,7 @@ impl Scene {
             asked,
             goal,
             got,
+            with_switches,
             seconds: (least, windows(SECOND).fold(0.0, f64::max)),
             most,
             charged: float(charged) / float(worked.max(1)),
@@ -216,7 +222,9 @@ impl Scene {
         let world = World::new(*setup, &seats, processes).with_pages(self.pages.clone());
         let outcomes = world.run(length).into_iter().map(|mut cards| {
             let mut outcome = cards.swap_remove(0);
-            outcome.busy.resize(usize::try_from(length / BIN_NS).unwrap_or(usize::MAX), 0);
+            let bins = usize::try_from(length / BIN_NS).unwrap_or(usize::MAX);
+            outcome.busy.resize(bins, 0);
+            outcome.switches.resize(bins, 0);
             outcome
         });
         let mut by_container = vec![Vec::new(); self.containers.len()];
@@ -240,10 +248,11 @@ impl Found {
     }
 }
 
-fn busy(outcomes: &[Outcome]) -> Vec<u64> {
-    let mut bins = vec![0; outcomes.first().map_or(0, |outcome| outcome.busy.len())];
+/// The bins of all processes together.
+fn sum(outcomes: &[Outcome], of: impl Fn(&Outcome) -> &Vec<u64>) -> Vec<u64> {
+    let mut bins = vec![0; outcomes.first().map_or(0, |outcome| of(outcome).len())];
     for outcome in outcomes {
-        bins.iter_mut().zip(&outcome.busy).for_each(|(sum, busy)| *sum += busy);
+        bins.iter_mut().zip(of(outcome)).for_each(|(sum, own)| *sum += own);
     }
     bins
 }

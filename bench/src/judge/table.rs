@@ -3,17 +3,18 @@
 use super::scene::Found;
 use super::switches::Switches;
 
-pub(super) const HEADER: &str = "| cell | switches of the card | asked | can use | got | poorest second | richest second | \
+pub(super) const HEADER: &str = "| cell | switches of the card | asked | can use | got | with switches | poorest second | richest second | \
                       richest 10 s | charged / busy | beyond its bound | besides (ms) | holds |\n\
-                      |---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|";
+                      |---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|";
 
 pub(super) fn line(name: &str, switches: Switches, found: &Found) -> String {
     let extra = found.extra.map_or_else(String::new, |(is, most)| format!("{is:.3} of {most:.3}"));
     format!(
-        "| {name} | {switches} | {} | {:.1} | {:.2} | {:.1} | {:.1} | {:.1} | {:.2} | {:+.1} | {extra} | {} |",
+        "| {name} | {switches} | {} | {:.1} | {:.2} | {:.2} | {:.1} | {:.1} | {:.1} | {:.2} | {:+.1} | {extra} | {} |",
         found.asked,
         found.goal,
         found.got,
+        found.with_switches,
         found.seconds.0,
         found.seconds.1,
         found.most,

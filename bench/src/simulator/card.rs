@@ -120,6 +120,8 @@ pub struct Card {
     /// Per process: nanoseconds in which it had the engine and ran something, by bin.
     busy: Vec<Vec<u64>>,
     busy_ns: Vec<u64>,
+    /// Per process: nanoseconds in which the card switched to it, by bin.
+    switches: Vec<Vec<u64>>,
     /// Per process: solo nanoseconds of the kernels completed.
     work: Vec<u64>,
     /// Per process: the same of the queued kernels, weighted by their width.
@@ -162,6 +164,7 @@ impl Card {
             unused: Vec::new(),
             busy: Vec::new(),
             busy_ns: Vec::new(),
+            switches: Vec::new(),
             work: Vec::new(),
             queued_ns: Vec::new(),
             spun: Vec::new(),
@@ -174,6 +177,7 @@ impl Card {
     pub fn add_process(&mut self) -> usize {
         self.busy.push(Vec::new());
         self.busy_ns.push(0);
+        self.switches.push(Vec::new());
         self.work.push(0);
         self.queued_ns.push(0);
         self.spun.push(Spun::default());
@@ -252,6 +256,12 @@ impl Card {
     #[must_use]
     pub fn busy(&self, process: usize) -> &[u64] {
         &self.busy[process]
+    }
+
+    /// Returns the time in which the card switched to a process, by bin.
+    #[must_use]
+    pub fn switches(&self, process: usize) -> &[u64] {
+        &self.switches[process]
     }
 
     /// Returns its total busy time.

@@ -46,6 +46,8 @@ pub struct Process {
 pub struct Outcome {
     /// Busy time of the card for it, by bin of [`card::BIN_NS`](super::card::BIN_NS).
     pub busy: Vec<u64>,
+    /// Time in which the card switched to it, by bin.
+    pub switches: Vec<u64>,
     /// Solo nanoseconds of the kernels that it completed.
     pub work: u64,
     /// How long each launch was held back.
@@ -322,6 +324,7 @@ impl<'a> World<'a> {
         let cards = &self.cards;
         let outcome = |process: usize, (place, card): (Place<'_>, &Card)| Outcome {
             busy: card.busy(process).get(first..).unwrap_or(&[]).to_vec(),
+            switches: card.switches(process).get(first..).unwrap_or(&[]).to_vec(),
             work: card.work(process),
             spun: card.spun(process),
             held_most: 0,

@@ -65,7 +65,8 @@ impl Card {
             }
         }
         if ran || spun {
-            self.note_busy(to - passed, to);
+            self.busy_ns[owner] += passed;
+            note(&mut self.busy[owner], to - passed, to);
             self.spun[owner].ns += if ran { 0 } else { passed };
         }
         self.work[owner] += work;
@@ -117,6 +118,7 @@ impl Card {
             self.owner = next;
             self.switched_at = self.now + takes;
             self.slice_ends = self.switched_at + self.slice_ns;
+            note(&mut self.switches[next], self.now, self.switched_at);
         }
     }
 
@@ -162,18 +164,17 @@ impl Card {
             }
         }
     }
+}
 
-    fn note_busy(&mut self, mut from: u64, to: u64) {
-        self.busy_ns[self.owner] += to - from;
-        let bins = &mut self.busy[self.owner];
-        while from < to {
-            let bin = usize::try_from(from / BIN_NS).unwrap_or(usize::MAX);
-            let end = to.min((from / BIN_NS + 1) * BIN_NS);
-            if bins.len() <= bin {
-                bins.resize(bin + 1, 0);
-            }
-            bins[bin] += end - from;
-            from = end;
+/// Adds a time to the bins that it reaches into.
+fn note(bins: &mut Vec<u64>, mut from: u64, to: u64) {
+    while from < to {
+        let bin = usize::try_from(from / BIN_NS).unwrap_or(usize::MAX);
+        let end = to.min((from / BIN_NS + 1) * BIN_NS);
+        if bins.len() <= bin {
+            bins.resize(bin + 1, 0);
         }
+        bins[bin] += end - from;
+        from = end;
     }
 }
