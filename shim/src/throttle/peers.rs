@@ -34,7 +34,7 @@ pub(crate) struct Peers {
 /// The result of the latest look.
 #[derive(Default)]
 struct View {
-    pages: Vec<Page>,
+    pages: Vec<PeerPage>,
     peers: Vec<PeerReport>,
     /// How many processes have published something.
     known: usize,
@@ -47,7 +47,7 @@ struct View {
 }
 
 /// A page with reports for the device.
-struct Page {
+struct PeerPage {
     name: CString,
     inode: u64,
     /// The offset and length of its seats.
@@ -230,7 +230,7 @@ impl View {
             let report = known.map_or_else(UsageReport::default, |page| page.report);
             let processes = known.map_or(0, |page| page.processes);
             let moves = known.is_none_or(|page| page.moves);
-            self.pages.push(Page { name, inode, seats, limit, report, processes, moves });
+            self.pages.push(PeerPage { name, inode, seats, limit, report, processes, moves });
         }
         self.pages.sort_by_key(|page| !page.moves);
     }
