@@ -10,7 +10,6 @@
 //! what reports in retrospect correct.
 
 pub(crate) mod costs;
-pub(crate) mod coverage;
 pub(crate) mod settlement;
 pub(crate) mod steady;
 pub(crate) mod time_account;

@@ -9,6 +9,7 @@
 //! was reserved for it: measured by its events, up to the end of its context, or not at all if its events are lost.
 //! The time for which work was in flight never exceeds the time passed.
 
+pub(crate) mod coverage;
 pub(crate) mod done;
 mod finished;
 pub(crate) mod outcome;
@@ -16,6 +17,7 @@ pub(crate) mod spacing;
 pub(crate) mod stream;
 pub(crate) mod turns;
 
+use coverage::Coverage;
 use done::{Certain, Part, Span};
 use spacing::Spacing;
 use stream::{Pending, Stream, StreamId};
@@ -49,8 +51,8 @@ pub(crate) struct Timeline<E> {
     waiting: usize,
     /// What holds the latest launch back that asked.
     held_by: Option<HeldBy>,
-    /// The time up to which all time with work in flight has counted.
-    counted_until: u64,
+    /// The time with work in flight that has counted.
+    counted: Coverage,
 }
 
 /// What holds a launch back.
@@ -89,7 +91,7 @@ impl<E> Timeline<E> {
             has_clock_moved: false,
             waiting: 0,
             held_by: None,
-            counted_until: now,
+            counted: Coverage::default(),
         }
     }
 
@@ -178,7 +180,7 @@ impl<E> Timeline<E> {
         if self.pending == 0 && self.under_way == 0 {
             // A batch, all of whose launches went out of allowances: it began at any time since the latest event.
             let began = now.saturating_sub(pending.batch_ns);
-            self.in_flight_since = began.max(self.reached_at.min(now));
+            self.in_flight_since = began.max(self.reached_at.max(self.counted.end()).min(now));
         }
         stream.push(pending, now);
         self.pending += 1;
@@ -244,16 +246,12 @@ impl<E> Timeline<E> {
     /// `W8 10 us, sync` at a fixed 20 % would get 8 beside two others, one of which borrows.
     pub(crate) fn was_in_flight(&mut self, work_ns: u64, certain: Option<Certain>, now: u64) {
         let (from, until) = certain.map_or((now, now), |certain| (certain.from, certain.until));
-        let from = from.min(until.saturating_sub(work_ns));
-        // What is in flight now counts once it is over.
-        let begins = if self.is_in_flight() { self.in_flight_since } else { now };
-        self.count(from, until.min(begins));
+        self.count(from.min(until.saturating_sub(work_ns)), until);
     }
 
     /// Counts the time between two moments as time with work in flight, as far as it has not counted.
     fn count(&mut self, from: u64, until: u64) {
-        let new_ns = until.saturating_sub(from.max(self.counted_until));
-        self.counted_until = self.counted_until.max(until);
+        let new_ns = self.counted.add(from, until);
         self.was_in_flight_ns = self.was_in_flight_ns.saturating_add(new_ns);
     }
 
@@ -297,8 +295,12 @@ impl<E> Timeline<E> {
     }
 
     /// Returns whether events have come from another clock since the last question.
-    pub(crate) const fn clock_has_moved(&mut self) -> bool {
-        std::mem::replace(&mut self.has_clock_moved, false)
+    pub(crate) fn clock_has_moved(&mut self) -> bool {
+        let has_moved = std::mem::replace(&mut self.has_clock_moved, false);
+        if has_moved {
+            self.counted.clear();
+        }
+        has_moved
     }
 
     pub(crate) const fn turns(&self) -> &Turns {
@@ -337,7 +339,10 @@ impl<E> Timeline<E> {
     /// Returns this process's report: `work_ns` in all.
     pub(crate) fn report(&self, work_ns: u64) -> UsageReport {
         let since = self.is_in_flight().then_some(self.in_flight_since);
-        UsageReport::new(work_ns, self.was_in_flight_ns, since)
+        // Of what is in flight now, calls may have been waiting at the same time.
+        let counted_ns = since.map_or(0, |since| self.counted.since(since));
+        let was_in_flight_ns = self.was_in_flight_ns.saturating_sub(counted_ns);
+        UsageReport::new(work_ns, was_in_flight_ns, since)
             .with_waiting(self.waiting > 0 || self.held_by == Some(HeldBy::Device))
             .with_held_back(self.held_by == Some(HeldBy::Limit))
     }

@@ -42,7 +42,7 @@ pub(super) const UNKNOWN_NS: u64 = 10_000_000_000;
 const OUT: u64 = 1 << 63;
 /// Set while a launch in flight may take far longer than was reserved for it.
 const LONG: u64 = 1 << 62;
-/// Set while a thread waits for work to end, in a call of the driver or with a launch.
+/// Set while a thread waits for work to end, in a call of the driver or before a launch.
 const WAITS: u64 = 1 << 61;
 /// Set while a launch is held back by the limit.
 const HELD: u64 = 1 << 60;

@@ -18,8 +18,9 @@
 //! What several processes of a container are charged so contains each other's work, if their launches wait for each
 //! other. So it counts only as far as together they covered time: see [`time_account`](super::time_account).
 
-use super::{costs::OUTLIER, coverage::Coverage, time_account::TimeAccount};
+use super::{costs::OUTLIER, time_account::TimeAccount};
 use crate::throttle::timeline::{
+    coverage::Coverage,
     done::{Certain, Done, Part, Span},
     turns::{Turns, scaled},
 };

@@ -86,6 +86,21 @@ fn time_with_work_in_flight_counts_once() {
     while timeline.finished(stream, NOW + 9 * MS, &mut events).is_some() {}
     assert_eq!(timeline.report(0).occupied_ns(NOW + 9 * MS), 6 * MS);
     assert_eq!(waits(&mut timeline, 5 * MS, 9 * MS), 7 * MS, "1 ms of it is new");
+    // Calls return in any order, and what they waited for may be known late.
+    assert_eq!(waits(&mut timeline, 14 * MS, 15 * MS), 8 * MS);
+    assert_eq!(waits(&mut timeline, 10 * MS, 20 * MS), 17 * MS, "a longer one returns later");
+    for at in (21..30).map(|ms| NOW + ms * MS) {
+        timeline.begins(at);
+        timeline.returns();
+        timeline.may_be_over(at + 1_000);
+    }
+    assert_eq!(waits(&mut timeline, 20 * MS, 30 * MS), 27 * MS, "launches without events in it");
+    timeline.begins(NOW + 31 * MS);
+    timeline.push(stream, Pending::new(0, NOW + 31 * MS), NOW + 32 * MS);
+    timeline.returns();
+    assert_eq!(waits(&mut timeline, 30 * MS, 40 * MS), 37 * MS);
+    while timeline.finished(stream, NOW + 40 * MS, &mut Ends(NOW + 33 * MS)).is_some() {}
+    assert_eq!(timeline.report(0).occupied_ns(NOW + 40 * MS), 37 * MS, "it had ended before");
 }
 
 /// All events are reached at one time.

@@ -6,11 +6,11 @@ use crate::{
     sync::Word,
     throttle::{
         charging::{
-            coverage::Coverage,
             settlement::Settlement,
             time_account::{TimeAccount, WORDS},
         },
         timeline::{
+            coverage::Coverage,
             done::{Certain, Done, Part, Span},
             turns::Turns,
         },
@@ -133,6 +133,10 @@ proptest! {
             let new = span.clone().filter(|&at| !covered[usize::try_from(at).unwrap()]).count();
             span.for_each(|at| covered[usize::try_from(at).unwrap()] = true);
             prop_assert_eq!(coverage.add(start, start + length), new as u64);
+            let later = covered.iter().skip(150).filter(|&&is_covered| is_covered).count();
+            prop_assert_eq!(coverage.since(150), later as u64);
+            let end = covered.iter().rposition(|&is_covered| is_covered).map_or(0, |at| at + 1);
+            prop_assert_eq!(coverage.end(), end as u64);
         }
     }
 

@@ -22,6 +22,18 @@ impl Coverage {
         self.floor = 0;
     }
 
+    /// The end of the latest stretch.
+    pub(crate) fn end(&self) -> u64 {
+        self.stretches.last().map_or(self.floor, |&(_, end)| end)
+    }
+
+    /// Returns how much of the time since `from` is covered.
+    pub(crate) fn since(&self, from: u64) -> u64 {
+        let first = self.stretches.partition_point(|&(_, end)| end <= from);
+        let later = self.stretches.get(first..).unwrap_or_default();
+        later.iter().map(|&(start, end)| end - start.max(from)).sum()
+    }
+
     /// Covers a span. Returns the part of it that was not covered before.
     pub(crate) fn add(&mut self, start: u64, end: u64) -> u64 {
         let (mut start, mut end) = (start.max(self.floor), end);
