@@ -1,6 +1,6 @@
 //! `status` for programs. The format is stable: names and meanings stay, new ones may be added. The page
 //! `status` has a table of them, which the tests compare with what is rendered here. It is written by `json!` and not
-//! derived from the view: the view may be renamed, and what it holds is not what is published.
+//! derived from the view: fields of the view may be renamed, and it holds more than is published.
 
 use super::text::word;
 use super::view::{Container, Device, LedgerView, Row, State, Status, Time};

@@ -54,17 +54,51 @@ impl LedgerView {
     }
 }
 
-/// What they give of a GPU's time; `None` for a GPU that the driver does not list, as a MIG instance. Its memory is not told: of a percentage, the number of bytes is not known here.
+/// What they give of a GPU's time. Of a percentage of memory, the number of bytes is not known here. `None` where what they
+/// say depends on what is not known of a GPU that the driver does not list, as a MIG instance.
 fn limit(limits: &Limits, uuid: Uuid, cards: &[Card]) -> Option<EffectiveLimit> {
-    let index = cards.iter().position(|card| card.name.uuid == uuid)?;
+    let index = cards.iter().position(|card| card.name.uuid == uuid);
+    if index.is_none() && (limits.needs_slices() || limits.needs_parent(uuid)) {
+        return None;
+    }
+    let card = index.and_then(|index| cards.get(index));
     let facts = DeviceFacts {
         uuid,
         parent: None,
-        index: u32::try_from(index).ok(),
+        index: index.and_then(|index| u32::try_from(index).ok()),
         total_bytes: u64::MAX,
-        slices: cards.get(index).map(|card| card.slices).unwrap_or_default(),
+        slices: card.map(|card| card.slices).unwrap_or_default(),
     };
     let core = limits.resolve(&facts).ok()?.core?;
     let now = Limit { memory: MemoryLimit::NONE, core: Some(core) };
     Some(EffectiveLimit { gpu: Key::Name(uuid.gpu()), now, at_start: now })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A MIG instance is no card: limits for all GPUs are its own, those of one card may be.
+    #[test]
+    fn of_a_gpu_that_the_driver_does_not_list_only_what_is_certain_is_shown() {
+        let uuid = |digit: &str| -> Uuid {
+            let digits = digit.repeat(12);
+            format!("00000000-0000-0000-0000-{digits}").parse().expect("a UUID")
+        };
+        let shown = |variables: &[(&str, String)]| {
+            let lookup = |name: &str| {
+                let found = variables.iter().find(|(known, _)| *known == name);
+                found.map(|(_, value)| value.clone().into_bytes())
+            };
+            let limits = Limits::load(&lookup, None).expect("usable").expect("limits");
+            let core = limit(&limits, uuid("1"), &[])?.now.core;
+            core.map(|core| core.share().percent())
+        };
+        let of_all = ("GPU_CORE_PCT", "30".to_owned());
+        assert_eq!(shown(std::slice::from_ref(&of_all)), Some(30));
+        let of_another = ("GPU_CORE_PCT", format!("{}=20", uuid("2").gpu()));
+        assert_eq!(shown(&[of_another]), None);
+        assert_eq!(shown(&[("GPU_CORE_PCT", "0=20".to_owned())]), None);
+        assert_eq!(shown(&[("GPU_PROFILE", "1g.10gb".to_owned())]), None);
+    }
 }
