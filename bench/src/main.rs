@@ -63,7 +63,7 @@ struct Plan {
     benches: Vec<(&'static str, Bench)>,
     effort: Effort,
     json: Option<PathBuf>,
-    /// Part of the names of the simulated cells that are run.
+    /// Part of the names of the simulated cells, or of the parts of a bench, that are run.
     only: String,
 }
 
@@ -128,6 +128,9 @@ fn search(mut arguments: impl Iterator<Item = String>) -> Result<bool> {
 
 fn run(plan: &Plan) -> Result<bool> {
     let is_real = plan.benches.iter().any(|(_, bench)| matches!(bench, Bench::Real(_)));
+    if is_real && !plan.only.is_empty() {
+        return Err(Stop::fail("--only NAME is for accuracy, lending and attacks"));
+    }
     let files = if is_real { Some(Files::build(plan.effort)?) } else { None };
     let shim_build = files.as_ref().map_or("none", |files| files.shim_build);
     let mut report = Report::new(machine::facts(shim_build)).with_only(plan.only.clone());
@@ -147,6 +150,9 @@ fn run(plan: &Plan) -> Result<bool> {
             Err(Stop::Skip(why)) => report.skip(&why),
             Err(Stop::Fail(why)) => report.check(&why, false),
         }
+    }
+    if !is_real && report.wanted() == 0 {
+        return Err(Stop::fail(format!("no cell has '{}' in its name", plan.only)));
     }
     if let Some(path) = &plan.json {
         fs::write(path, report.json_lines())?;

@@ -9,6 +9,7 @@ mod share;
 
 use crate::measure::Sample;
 use serde_json::{Value, json};
+use std::cell::Cell;
 use std::fmt::Write as _;
 
 /// What a row counts.
@@ -102,6 +103,7 @@ pub struct Report {
     lines: Vec<Value>,
     bench: String,
     only: String,
+    wanted: Cell<usize>,
 }
 
 impl Report {
@@ -111,7 +113,7 @@ impl Report {
         Self { lines: vec![machine], ..Self::default() }
     }
 
-    /// Simulated cells without this in their names are left out.
+    /// Simulated cells without this in their names are left out; of some benches, whole parts.
     #[must_use]
     pub fn with_only(self, only: String) -> Self {
         Self { only, ..self }
@@ -120,7 +122,15 @@ impl Report {
     /// Returns whether a simulated cell is to be run.
     #[must_use]
     pub fn wants(&self, cell: &str) -> bool {
-        cell.contains(&self.only)
+        let is_wanted = cell.contains(&self.only);
+        self.wanted.set(self.wanted.get() + usize::from(is_wanted));
+        is_wanted
+    }
+
+    /// How many were to be run so far.
+    #[must_use]
+    pub fn wanted(&self) -> usize {
+        self.wanted.get()
     }
 
     /// What follows belongs to this bench.

@@ -42,7 +42,7 @@ pub struct Process {
 }
 
 /// The result of a process on a card.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Outcome {
     /// Busy time of the card for it, by bin of [`card::BIN_NS`](super::card::BIN_NS).
     pub busy: Vec<u64>,
@@ -327,11 +327,10 @@ impl<'a> World<'a> {
             switches: card.switches(process).get(first..).unwrap_or(&[]).to_vec(),
             work: card.work(process),
             spun: card.spun(process),
-            held_most: 0,
             totals: place.totals(),
             waits: place.waits,
             metered: place.metered,
-            paused_ns: 0,
+            ..Outcome::default()
         };
         let threads = &self.threads;
         let tenants = self.processes.into_iter().enumerate();
