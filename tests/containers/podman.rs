@@ -20,7 +20,10 @@ pub(crate) fn trials() -> Vec<Trial> {
         &[
             ("a container is limited, and what is executed in it", limited),
             ("a refusal is what the user sees", refused),
-            ("a slice as a CDI device limits, whatever the user's variable says", device),
+            (
+                "a slice as a CDI device limits a container, whatever the user's variable says",
+                device,
+            ),
             ("a user's own container is limited, too", rootless),
             ("hooks that it reads elsewhere are put there, or nowhere", elsewhere),
             ("what was configured can be taken out again", undone),

@@ -3,9 +3,8 @@
 //! The loader ignores a preload that it cannot open, and the container runs without a limit; but one that asks for a symbol
 //! version or a library that is not there ends every process of the container. So what the library asks for is read
 //! from its own file, and compared with the C library of the image. glibc names each version that it has, up to its
-//! own, in the strings of its dynamic section; no symbol is looked at. Both this and
-//! `node::elf`, which reads the head of a program, read a container's files with bounds, which libraries for ELF files,
-//! that want the whole of it, do not.
+//! own, in the strings of its dynamic section; no symbol is looked at. Libraries
+//! for ELF files need the whole file: this, and `node::elf`, read only bounded parts of files that are a container's.
 
 mod strings;
 

@@ -3,10 +3,10 @@
 //! Such a launch goes to the driver at once: a lock that it waited for could be this thread's, or that of a thread that
 //! waits for this one. It is measured by two events and noted. As soon as this thread has released its last lock, still
 //! within the same call of the application, the launch is charged as any other, and the thread waits until the bucket
-//! is level. So a program whose launches all come from a tool is held back, too.
+//! is out of debt. So a program whose launches all come from a tool is held back, too.
 //!
 //! A call that does not return would never pay. So only the first launches of a tool in one call are noted; for each later
-//! one the thread waits until the card has done it, pays and waits until the bucket is level, all without a lock of ours.
+//! one the thread waits until the card has done it, pays and waits until the bucket is out of debt, all without a lock of ours.
 //! In questions about events that cannot be asked: more than a little is refused there, and so is what follows a launch
 //! that does not end.
 
@@ -100,7 +100,7 @@ fn terms(begun: &[ToolLaunch]) -> Terms {
     }
 }
 
-/// Waits until the card has done a launch, charges for it, and waits until the bucket is level, without a lock. False if
+/// Waits until the card has done a launch, charges for it, and waits until the bucket is out of debt, without a lock. False if
 /// the card does not come to its end.
 fn is_paid(session: &Session, noted: &ToolLaunch) -> bool {
     let (Some(before), Some(after)) = (&noted.before, &noted.after) else { return false };
@@ -186,7 +186,7 @@ fn settle() {
     }
 }
 
-/// Waits until the bucket is level, by what has finished if that may be asked: a tool that launches in each question
+/// Waits until the bucket is out of debt, by what has finished if that may be asked: a tool that launches in each question
 /// would launch more each time.
 fn wait(copy: &DriverCopy, gate: &Gate, may_ask: bool) {
     let mut now = sys::monotonic_ns();

@@ -64,7 +64,7 @@ pub(super) struct Device {
     pub(super) refusals: Counter,
     pub(super) _reserved: [Counter; 5],
     // The compute limit's line.
-    /// The time, in ns of CLOCK_MONOTONIC, at which the bucket is level: `throttle` owns it.
+    /// The time, in ns of CLOCK_MONOTONIC, at which the bucket is at zero: `throttle` owns it.
     pub(super) bucket: Word,
     pub(super) busy: Counter,
     pub(super) waited: Counter,

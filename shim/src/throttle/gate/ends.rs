@@ -36,7 +36,7 @@ impl Gate {
         spare.into_iter().flatten().flatten().for_each(|spare| spare.destroy(copy));
     }
 
-    /// Returns when the bucket is level. `None` if this thread is inside a call of the driver.
+    /// Returns when the bucket is out of debt. `None` if this thread is inside a call of the driver.
     pub(crate) fn out_of_debt_at(&self, now: u64) -> Option<u64> {
         self.with(|inside| inside.meter.out_of_debt_at(now))
     }
@@ -46,7 +46,7 @@ impl Gate {
         self.paid_by_tool(self.costs.guess(signature));
     }
 
-    /// Charges a launch of a tool that took this long, without a lock. Returns when the bucket is level.
+    /// Charges a launch of a tool that took this long, without a lock. Returns when the bucket is out of debt.
     pub(crate) fn paid_by_tool(&self, ns: u64) -> u64 {
         let now = sys::monotonic_ns();
         self.ledger.worked(self.slot, self.index, now, ns);
