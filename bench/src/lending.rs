@@ -30,7 +30,7 @@ pub fn run(effort: Effort, report: &mut Report) {
         ("cured", &|report| attacks::cured(if is_quick { 2 } else { 8 }, report)),
     ];
     for (name, part) in parts {
-        if report.wants(name) {
+        if report.wants_of(name) {
             part(report);
         }
     }

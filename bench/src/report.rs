@@ -133,6 +133,12 @@ impl Report {
         self.wanted.get()
     }
 
+    /// Returns whether a part is to be run, or some of its cells, which are named `part: cell`.
+    #[must_use]
+    pub fn wants_of(&self, part: &str) -> bool {
+        self.wants(part) || self.only.starts_with(&format!("{part}: "))
+    }
+
     /// What follows belongs to this bench.
     pub fn begin(&mut self, bench: &str) {
         bench.clone_into(&mut self.bench);

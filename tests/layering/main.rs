@@ -3,6 +3,7 @@
 //! Each rule is two tests: `holds` looks at every file of the project, and `bites` shows the rule files that break
 //! it and files that do not, so that a rule which finds nothing is known to have looked.
 
+mod ablations;
 mod blank;
 mod circles;
 mod contributing;
@@ -334,6 +335,39 @@ fn the_documentation_shows_the_variables_as_they_are() {
         shown.and_then(|(_, rest)| rest.split_once("<!-- end of variables")).map(|(it, _)| it);
     let table = gpucap_core::config::manual();
     assert!(shown.map(str::trim) == Some(table.trim()), "docs/src/limits.md should show:\n{table}");
+}
+
+#[test]
+fn a_part_of_the_meter_can_be_left_out_of_the_code_as_it_is() {
+    let sources = project();
+    let patches = sources.iter().filter(|source| source.path.starts_with(ablations::PATCHES));
+    let patches: Vec<_> = patches.collect();
+    assert!(patches.len() > 20, "only {} patches found", patches.len());
+    let faults = |patch: &&Source| {
+        let path = patch.path.clone();
+        let faults = ablations::stale(patch, sources).into_iter();
+        faults.map(move |(line, what)| format!("{path}:{line}: {what}")).collect::<Vec<_>>()
+    };
+    let found: Vec<_> = patches.iter().flat_map(faults).collect();
+    assert!(found.is_empty(), "\n{}", found.join("\n"));
+}
+
+#[test]
+fn a_patch_that_does_not_fit_any_more_is_found() {
+    let file = Source::new("a.rs", "let a = 1;\nlet b = 2;\nlet a = 1;\nlet c = 3;\n");
+    let stale = |text: &str| {
+        let patch = Source::new("bench/ablations/a.patch", text);
+        ablations::stale(&patch, std::slice::from_ref(&file)).len()
+    };
+    let head = "part: it\ncell: judge T1\n\n--- a/a.rs\n+++ b/a.rs\n@@ -1 +1 @@\n";
+    assert_eq!(stale(&format!("{head} let b = 2;\n-let a = 1;\n+let a = 0;\n let c = 3;\n")), 0);
+    assert_eq!(stale(&format!("{head}-let a = 1;\n+let a = 0;\n")), 1, "it stands there twice");
+    assert_eq!(stale(&format!("{head}-let d = 1;\n+let d = 0;\n")), 1, "it is not there");
+    assert_eq!(stale(&format!("{head}-b = 2;\n+b = 0;\n")), 1, "it is a part of a line");
+    assert_eq!(stale("part: it\ncell: judge T1\n"), 1, "it changes nothing");
+    let diff = "--- a/a.rs\n+++ b/a.rs\n@@ -2 +2 @@\n-let b = 2;\n+let b = 0;\n";
+    assert_eq!(stale(&format!("part: it\n\n{diff}")), 1, "no cell");
+    assert_eq!(stale(&format!("cell: T1\n\n{diff}")), 2, "no part, and no bench of the cell");
 }
 
 #[test]

@@ -81,6 +81,9 @@ fn groups() -> Vec<Group> {
 
 pub(super) fn run(seconds: u64, report: &mut Report) {
     for group in groups() {
+        if !report.wants(&format!("groups: {}", group.what)) {
+            continue;
+        }
         let cells = side_by_side(&group.sides, &[], seconds, &Setup::default());
         let sum: f64 = cells.iter().map(|cell| cell.throughput).sum();
         let shares: Vec<String> = cells.iter().map(|cell| format!("{:.1} %", cell.share)).collect();

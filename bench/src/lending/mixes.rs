@@ -102,6 +102,9 @@ pub(super) fn run(seconds: u64, is_quick: bool, report: &mut Report) {
     // Of all kinds some, in two seconds each, whose means are not exact.
     let step = if is_quick { 29 } else { 1 };
     for (workloads, guarantees) in runs.iter().step_by(step) {
+        if !report.wants(&format!("mixes: {}, {guarantees:?}", workloads.join(" beside "))) {
+            continue;
+        }
         let mix = Mix::run(workloads, guarantees, seconds);
         if is_quick {
             let is_one = mix.lent.iter().all(|share| (0.0..=100.0).contains(share));
