@@ -110,12 +110,12 @@ pub(crate) struct Sample {
     /// nothing else.
     pub(crate) clean: bool,
     /// Nor a turn of another process: however far from the mean, it is the launch's own. Without this,
-    /// `T10 5 of around 5 us, then a wait, 30` gets 10 points more than its share.
+    /// `T10 5 of around 5 us, then a wait, 30, beside 40` gets 13 points more than its bound allows.
     pub(crate) is_whole: bool,
     /// The next launch may take any time, so each one is measured.
     pub(crate) is_collective: bool,
     /// Turns of other processes may be contained in it: far from the mean, it says nothing about the next one. Without
-    /// this, `W5 training step` misses its bound at 30 % beside `W1 10 us kernels` at 70 %.
+    /// this, `W2 40 ms kernels` miss their bound at 30 % beside `W1 10 us kernels`, 30, and `W4 4 streams x 50 us`, 40.
     pub(crate) explained: bool,
 }
 
@@ -130,7 +130,7 @@ const MOST_WHOLE: u64 = 63;
 /// device.
 pub(crate) const OUTLIER: u64 = 4;
 /// After this many outliers in a row the mean itself is taken to be wrong. Without this,
-/// `T4 8 short processes at a time, 10 x 20 ms, 30` gets a third less, with turns of 4 ms.
+/// `T10 1 in 100 takes 15 ms, 50, beside 40` misses its bound, with turns of 4 ms.
 const MOST_DOUBTS: u64 = 3;
 /// After a clean sample, this many samples that are not clean are ignored. Without this, `W9 launch-bound 3 us` misses
 /// its bound at 30 % beside `W8 10 us, sync`.

@@ -18,8 +18,7 @@ impl<E> Meter<'_, E> {
         self.follow_lending(0, now);
     }
 
-    /// If the owner of what is lent has come back, what of it is in flight still counts as taken out of the guarantee: else
-    /// `W5 training step`, 70, gets 2 points less beside `W1 10 us kernels`, 30, where both borrow.
+    /// If the owner of what is lent has come back, what of it is in flight still counts as taken out of the guarantee.
     fn give_back(&mut self, now: u64) {
         let Self { admission, timeline, .. } = self;
         let (lent, part) = (admission.lent(), timeline.turns().available(0, now));

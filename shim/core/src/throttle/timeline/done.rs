@@ -2,7 +2,8 @@
 //! in which the device certainly was.
 
 /// The span in which a stream was occupied with a piece of work. If that of each batch were taken to be known,
-/// `W4 4 streams x 50 us` would miss its bound at 30 % of the device; if none were, too.
+/// `W4 4 streams x 50 us` would get 8 at 30 % of the device; if none were, `W4 8 streams x 50 us` would miss its bound
+/// there beside an unreported process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Span {
     /// One operation.
@@ -37,13 +38,13 @@ pub(crate) struct Certain {
 /// How much of it was this process's. With one case less, the cell that it names misses its bound.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Part {
-    /// This amount: the operation's cost is known. `T4 8 short processes at a time, 1 x 20 ms, 30`.
+    /// This amount: the operation's cost is known. `T3 two containers, 300 us, waited for, 30/30`.
     Known(u64),
     /// Its turns in the mean: the device had work of the stream before, too.
     /// `T10 1 in 100 takes 1280 us, 50, beside 40`.
     Turns,
-    /// At least what remains: the rest may be only the wait for a turn. `W8 10 us, sync` at 10 % beside
-    /// `W2 40 ms kernels` at 70 %.
+    /// At least what remains: the rest may be only the wait for a turn.
+    /// `T10 5 of around 5 us, then a wait, 30, beside 40`.
     Rest,
 }
 

@@ -13,7 +13,7 @@ const CLOCK_STEP_NS: u64 = 1_000_000;
 /// A stream that is idle for this long between two operations has left the device to others.
 const IDLE_NS: u64 = 10_000;
 /// A measurement counts as undisturbed if peers can have had at most this fraction of it. Without this,
-/// `W2 40 ms kernels` miss their bound at 50 % beside kernels of 300 us at 50 %.
+/// `T14 3 ms, 30, beside 10 us, 70` misses its bound, with turns of 4 ms.
 const ALONE_PART: u64 = 16;
 impl<E> Timeline<E> {
     /// Returns the next piece of work of a stream that is over, in order.
@@ -110,7 +110,7 @@ impl<E> Timeline<E> {
         let returned = pending.operation.as_ref()?.returned;
         let is_clean = pending.marked_at > returned;
         // From this time the device had nothing of the stream: any later wait was for other processes. Without this,
-        // `W13 4 processes x 10 us` misses its bound at 30 % of the device.
+        // `T3 two containers, 1 ms, waited for, 30/70` misses its bound.
         let waited_since = match (is_clean, pending.idle_since) {
             (true, None) => None,
             (_, since) => Some(since.unwrap_or(0).max(returned)),
