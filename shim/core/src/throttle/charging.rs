@@ -134,13 +134,6 @@ impl Charging {
             self.long_until = now.saturating_add(LATELY_NS);
         }
         let small = self.costs.small(signature).filter(|_| !self.settlement.is_doubtful(now));
-        if let Some(expected) = small
-            && measured.is_clean
-            && !is_collective
-            && !is_explained
-        {
-            self.settlement.saw_single(u64::from(expected), sample_ns, now);
-        }
         let (ns, clean, explained) = (sample_ns, measured.is_clean, is_explained);
         let has_others = turns.has_others() || self.settlement.has_unreported();
         let is_whole = clean && measured.is_alone && !has_others;

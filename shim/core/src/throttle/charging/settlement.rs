@@ -18,7 +18,7 @@
 //! What several processes of a container are charged so contains each other's work, if their launches wait for each
 //! other. So it counts only as far as together they covered time: see [`time_account`](super::time_account).
 
-use super::{costs::OUTLIER, time_account::TimeAccount};
+use super::time_account::TimeAccount;
 use crate::throttle::timeline::{
     coverage::Coverage,
     done::{Certain, Done, Part, Span},
@@ -90,8 +90,6 @@ impl Occupied {
 ///
 /// An estimate is a mean with outliers cut off, and most launches are charged an estimate. A function whose duration
 /// varies by orders of magnitude, with its data, goes far beyond it, and the smaller sum would never show that.
-/// Outliers are cut off because some are another process's turn of the device; but such a turn comes only once per
-/// turn of one's own.
 ///
 /// Without it, `W19 10 us, some 10 ms, sync` misses its bound at 80 % of the device.
 #[derive(Debug, Default)]
@@ -99,10 +97,6 @@ struct Evidence {
     /// What was expected of operations and batches of known span, and how long they took.
     work_ns: u64,
     length_ns: u64,
-    /// The same for single operations, and how many of them were outliers.
-    single_work_ns: u64,
-    single_length_ns: u64,
-    outliers: u64,
     since: u64,
     doubtful_until: u64,
 }
@@ -117,10 +111,6 @@ const TRIAL_NS: u64 = 5_000_000_000;
 const MOST_LENGTH: u64 = 16;
 /// Less than this may be a few turns of other processes.
 const LEAST_EVIDENCE_NS: u64 = 50_000_000;
-/// Fewer outliers are chance.
-const LEAST_OUTLIERS: u64 = 32;
-/// Another process's turn of the device is several times as long as this.
-const SHORT_TURN_NS: u64 = 500_000;
 /// How long estimates are not used then.
 const DOUBT_NS: u64 = 10_000_000_000;
 
@@ -160,23 +150,6 @@ impl Evidence {
             self.doubt(now);
         } else if now.saturating_sub(self.since) >= TRIAL_NS {
             (self.work_ns, self.length_ns, self.since) = (0, 0, now);
-            // Outliers are few: half of what was seen is kept.
-            self.outliers /= 2;
-            self.single_work_ns /= 2;
-            self.single_length_ns /= 2;
-        }
-    }
-
-    /// Adds an operation that was measured by itself.
-    fn add_single(&mut self, work_ns: u64, length_ns: u64, now: u64) {
-        self.single_work_ns = self.single_work_ns.saturating_add(work_ns);
-        self.single_length_ns = self.single_length_ns.saturating_add(length_ns);
-        self.outliers += u64::from(length_ns > work_ns.saturating_mul(OUTLIER));
-        let too_often = self.outliers.saturating_mul(SHORT_TURN_NS) > self.single_work_ns;
-        let too_much = self.single_length_ns > self.single_work_ns.saturating_mul(3) / 2;
-        let is_chance = self.outliers < LEAST_OUTLIERS;
-        if too_often && too_much && !is_chance && now >= self.doubtful_until {
-            self.doubt(now);
         }
     }
 
@@ -284,11 +257,6 @@ impl Settlement {
     /// Sets whether a process on the device may publish no report.
     pub(crate) const fn set_unreported(&mut self, unreported: bool) {
         self.unreported = unreported;
-    }
-
-    /// Notes how long a single operation took, and what was expected.
-    pub(crate) fn saw_single(&mut self, expected_ns: u64, took_ns: u64, now: u64) {
-        self.evidence.add_single(expected_ns, took_ns, now);
     }
 
     /// Returns whether each launch is to be measured by itself for a while, and charged its measurement.

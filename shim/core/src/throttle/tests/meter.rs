@@ -347,15 +347,15 @@ fn a_flood_of_collectives_takes_no_more_than_its_events() {
     bench.meter.refused(permit, NOW);
 }
 
-/// Launches of 10 us of which one in ten takes 1 ms, where a process without a report may have had the time.
+/// Launches of 10 us of which one in ten takes 10 ms, where a process without a report may have had the time.
 #[test]
 fn a_function_that_is_often_long_is_not_prepaid() {
     let word = Word::default();
     let mut bench = Bench::new(&word, 99);
     bench.meter.set_unreported(true);
     let is_doubted = (0..1000).any(|number| {
-        bench.now += 10 * MS;
-        bench.run(Launch::kernel(KERNEL), if number % 10 == 9 { MS } else { 10_000 });
+        bench.now += 20 * MS;
+        bench.run(Launch::kernel(KERNEL), if number % 10 == 9 { 10 * MS } else { 10_000 });
         let is_prepaid = bench.allowance.spend(1);
         if is_prepaid {
             bench.allowance.put_back(1);

@@ -188,30 +188,6 @@ fn estimates_far_below_what_is_measured_are_doubted() {
     assert!(!process.settlement.is_doubtful(start + 10 * SECOND), "they are tried again");
 }
 
-/// 10 us expected; one launch in `every` takes `long_ns`. Returns whether that is doubted after `count` launches.
-fn doubts(every: u64, long: u64, count: u64) -> bool {
-    let mut settlement = Settlement::default();
-    (0..count).any(|number| {
-        let took = if number % every == 0 { long } else { 10_000 };
-        settlement.saw_single(10_000, took, number * 500_000);
-        settlement.is_doubtful(number * 500_000)
-    })
-}
-
-#[test]
-fn outliers_that_come_more_often_than_turns_are_doubted() {
-    assert!(doubts(10, 1_000_000, 400));
-    assert!(doubts(30, 500_000, 2_000));
-    assert!(!doubts(10, 1_000_000, 300), "too few");
-    assert!(!doubts(10, 45_000, 100_000), "they make little");
-}
-
-#[test]
-fn outliers_that_come_as_seldom_as_turns_are_not_doubted() {
-    // One's own turn of 1 ms, and 15 turns of others of the same length in between.
-    assert!(!doubts(100, 15_000_000, 100_000));
-}
-
 #[test]
 fn turns_of_other_processes_raise_no_doubt() {
     let mut process = Alone::default();
