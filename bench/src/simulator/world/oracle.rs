@@ -42,8 +42,8 @@ impl<'a> Oracle<'a> {
         for bucket in [self.bucket, own] {
             // It began no later: what has flowed in since then counts, even beyond the bucket's capacity.
             bucket.charge_as_of(now.saturating_sub(worked_ns), worked_ns, now);
-            let level = bucket.level(now).saturating_sub(signed(in_flight_ns));
-            open &= level >= if self.open { 1 } else { signed(bucket.quantum_ns()) };
+            let balance = bucket.balance(now).saturating_sub(signed(in_flight_ns));
+            open &= balance >= if self.open { 1 } else { signed(bucket.quantum_ns()) };
             full_at = full_at.max(bucket.holds_at(bucket.quantum_ns(), now));
         }
         self.open = open;

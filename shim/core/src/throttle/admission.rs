@@ -262,7 +262,7 @@ impl<'a> Admission<'a> {
         charging: &Charging,
     ) -> bool {
         let back = charging.overlap_of(self.reserved_ns);
-        let level = self.shares.level(now).saturating_add(signed(back));
+        let balance = self.shares.balance(now).saturating_add(signed(back));
         // The device may give less than the share: work that piles up in the mean time would run all at once. A queue
         // that waits for the host does not pile up by being slow: it is filled at the share's rate.
         let moving_ns =
@@ -274,10 +274,10 @@ impl<'a> Admission<'a> {
         let room = signed(self.shares.capacity_ns()) - signed(moving_ns);
         let quantum = signed(self.shares.quantum_ns());
         let may_pass = self.is_open || now >= self.reopens_at;
-        let is_enough = |level: i64| if may_pass { level > 0 } else { level >= quantum };
+        let is_enough = |balance: i64| if may_pass { balance > 0 } else { balance >= quantum };
         // What a device that this one meets owes, and what is not lent, is not for the device to end.
-        self.waits_for_device = is_enough(level) && others_at <= now && self.may_run;
-        let enough = is_enough(level.min(room));
+        self.waits_for_device = is_enough(balance) && others_at <= now && self.may_run;
+        let enough = is_enough(balance.min(room));
         self.may_run && enough && others_at <= now || self.shares.share() == Share::FULL
     }
 

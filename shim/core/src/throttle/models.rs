@@ -41,7 +41,7 @@ fn no_charge_and_no_refund_is_lost() {
         });
         bucket(&word).charge(COST, NOW);
         rival.join().unwrap();
-        assert_eq!(bucket(&word).level(NOW), -10_500_000);
+        assert_eq!(bucket(&word).balance(NOW), -10_500_000);
     });
 }
 
@@ -54,13 +54,13 @@ fn what_two_processes_admit_is_the_burst_and_an_operation_each() {
         let rival = thread::spawn(move || admitted(&other));
         let all = admitted(&word) + rival.join().unwrap();
         assert!(all < bucket(&word).capacity_ns() + 2 * COST, "{all}");
-        assert!(bucket(&word).level(NOW) <= 0);
+        assert!(bucket(&word).balance(NOW) <= 0);
     });
 }
 
 fn admitted(word: &Word) -> u64 {
     let mut sum = 0;
-    while bucket(word).level(NOW) > 0 {
+    while bucket(word).balance(NOW) > 0 {
         bucket(word).charge(COST, NOW);
         sum += COST;
     }
@@ -75,7 +75,7 @@ fn a_process_that_dies_in_a_charge_has_charged_or_not() {
             let dying = thread::spawn(move || burn(steps, || bucket(&other).charge(COST, NOW)));
             bucket(&word).charge(COST, NOW);
             let charges = if dying.join().unwrap().is_some() { 2 } else { 1 };
-            assert_eq!(bucket(&word).level(NOW), -7_000_000 * charges);
+            assert_eq!(bucket(&word).balance(NOW), -7_000_000 * charges);
         });
     }
 }
@@ -174,7 +174,7 @@ fn what_threads_admit_is_the_burst_and_a_grant_each() {
         bucket(&word).charge(late, NOW);
         assert!(spent + back <= 2 * GRANT + late && late <= 2 * GRANT);
         assert!(
-            bucket(&word).level(NOW) + (spent + back).cast_signed()
+            bucket(&word).balance(NOW) + (spent + back).cast_signed()
                 <= capacity_ns.cast_signed() + 4
         );
     });

@@ -1,7 +1,7 @@
 //! The bucket of a container and a device: one shared word, the time at which the bucket is at zero.
 //!
 //! ```text
-//! level(now) = min((now - word) * share, capacity)      GPU nanoseconds; below zero is a debt
+//! balance(now) = min((now - word) * share, capacity)      GPU nanoseconds; below zero is a debt
 //! charge(d):  word = max(word, then - capacity / share) + d / share            then: now, or when it should have been
 //! ```
 //!
@@ -62,7 +62,7 @@ impl<'a> Bucket<'a> {
 
     /// What may be spent now; negative values are a debt.
     #[must_use]
-    pub fn level(&self, now: u64) -> i64 {
+    pub fn balance(&self, now: u64) -> i64 {
         let since = self.since(now);
         // Both differences are within the horizon, or cut to the time that fills the bucket, so no product overflows.
         let filled = self.share.of(now.saturating_sub(since).min(self.fill_ns()));

@@ -138,9 +138,9 @@ impl<'a> Shares<'a> {
     }
 
     /// What may be spent now; negative values are a debt.
-    pub(crate) fn level(&self, now: u64) -> i64 {
-        let shared = self.container(self.lent).level(now);
-        self.smaller().map_or(shared, |own| own.level(now).min(shared))
+    pub(crate) fn balance(&self, now: u64) -> i64 {
+        let shared = self.container(self.lent).balance(now);
+        self.smaller().map_or(shared, |own| own.balance(now).min(shared))
     }
 
     /// Returns when `ns` may be spent, provided that no other process charges or refunds.

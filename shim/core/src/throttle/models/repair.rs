@@ -24,15 +24,15 @@ fn foreign_word() -> [Arc<Word>; 3] {
 fn who_looks_at_a_word_of_another_clock_takes_no_charge_away() {
     explore(Some(3), || {
         let [word, near, far] = foreign_word();
-        let looks = thread::spawn(move || bucket(&near).level(NOW));
+        let looks = thread::spawn(move || bucket(&near).balance(NOW));
         let waits = thread::spawn(move || bucket(&far).holds_at(0, NOW - 2));
         bucket(&word).charge(COST, NOW);
         // Who repairs it says "now" by its own clock reading: two nanoseconds of wall time, one of the share.
-        let near = |level: i64, to: i64| (to..=to + 1).contains(&level);
+        let near = |balance: i64, to: i64| (to..=to + 1).contains(&balance);
         let looked = looks.join().unwrap();
         assert!(near(looked, 0) || near(looked, OWED), "{looked}");
         assert!(waits.join().unwrap() >= NOW - 2);
-        assert!(near(bucket(&word).level(NOW), OWED));
+        assert!(near(bucket(&word).balance(NOW), OWED));
     });
 }
 
@@ -42,11 +42,12 @@ fn a_process_that_dies_in_a_repair_has_repaired_or_not() {
     for steps in 0..3 {
         explore(None, move || {
             let [word, other, _] = foreign_word();
-            let dying = thread::spawn(move || burn(steps, || bucket(&other).level(NOW)).is_none());
+            let dying =
+                thread::spawn(move || burn(steps, || bucket(&other).balance(NOW)).is_none());
             bucket(&word).charge(COST, NOW);
             assert!(!dying.join().unwrap() || steps < 2);
-            assert_eq!(bucket(&word).level(NOW), OWED);
-            assert_eq!(bucket(&word).level(NOW + 2 * COST), 0, "it fills");
+            assert_eq!(bucket(&word).balance(NOW), OWED);
+            assert_eq!(bucket(&word).balance(NOW + 2 * COST), 0, "it fills");
         });
     }
 }
@@ -58,9 +59,9 @@ fn a_debt_beyond_an_older_clock_reading_is_not_forgiven() {
     explore(None, || {
         let [word, other, _] = foreign_word();
         let charges = thread::spawn(move || bucket(&other).charge(1 << 60, AHEAD));
-        let _ = bucket(&word).level(NOW);
+        let _ = bucket(&word).balance(NOW);
         charges.join().unwrap();
-        assert!(bucket(&word).level(NOW) < -1_800_000_000_000);
-        assert_eq!(bucket(&word).level(AHEAD), -1_800_000_000_000);
+        assert!(bucket(&word).balance(NOW) < -1_800_000_000_000);
+        assert_eq!(bucket(&word).balance(AHEAD), -1_800_000_000_000);
     });
 }

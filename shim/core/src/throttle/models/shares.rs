@@ -23,9 +23,9 @@ fn of<'a>(percent: u16, bucket: &'a Word, largest: &'a Word) -> Shares<'a> {
     Shares::new(Bucket::new(bucket, share)).published_in(Some(largest))
 }
 
-/// The shared level, as the process with the larger share sees it.
-fn level(bucket: &Word, now: u64) -> i64 {
-    Bucket::new(bucket, Share::from_percent(50).unwrap()).level(now)
+/// The shared balance, as the process with the larger share sees it.
+fn balance(bucket: &Word, now: u64) -> i64 {
+    Bucket::new(bucket, Share::from_percent(50).unwrap()).balance(now)
 }
 
 /// Both begin at once and charge. Who has less may count with its own share until it has seen the larger one: that
@@ -46,7 +46,7 @@ fn the_largest_share_in_use_is_what_all_count_with_from_the_second_look_on() {
         large.charge(COST, NOW);
         small.join().unwrap();
         let owed = -COST.cast_signed();
-        let taken = level(&bucket, NOW);
+        let taken = balance(&bucket, NOW);
         assert!(taken == 2 * owed || taken == 6 * owed, "{taken}");
         large.follow(LATER);
         let mut small = of(10, &bucket, &largest);
@@ -54,8 +54,8 @@ fn the_largest_share_in_use_is_what_all_count_with_from_the_second_look_on() {
         assert_eq!(largest.load() & 0xffff, 5000, "a process with less does not publish it");
         bucket.store(LATER);
         small.charge(COST, LATER);
-        assert_eq!(level(&bucket, LATER), owed);
-        assert_eq!(small.level(LATER), owed, "the own bucket holds too");
+        assert_eq!(balance(&bucket, LATER), owed);
+        assert_eq!(small.balance(LATER), owed, "the own bucket holds too");
     });
 }
 
@@ -75,7 +75,7 @@ fn who_has_the_largest_share_never_counts_with_a_smaller_one() {
             large.follow(now);
             bucket.store(now);
             large.charge(COST, now);
-            assert_eq!(level(&bucket, now), -COST.cast_signed());
+            assert_eq!(balance(&bucket, now), -COST.cast_signed());
         }
         small.join().unwrap();
         assert!([1000, 5000].contains(&(largest.load() & 0xffff)));
@@ -100,8 +100,8 @@ fn a_share_of_a_process_that_died_is_forgotten() {
             bucket.store(MUCH_LATER);
             small.charge(COST, MUCH_LATER);
             // With no process beside it, its own share is the largest.
-            assert_eq!(level(&bucket, MUCH_LATER), -5 * COST.cast_signed());
-            assert_eq!(small.level(MUCH_LATER), -COST.cast_signed());
+            assert_eq!(balance(&bucket, MUCH_LATER), -5 * COST.cast_signed());
+            assert_eq!(small.balance(MUCH_LATER), -COST.cast_signed());
         });
     }
 }

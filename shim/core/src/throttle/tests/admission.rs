@@ -29,12 +29,12 @@ fn what_a_sibling_was_charged_does_not_lift_a_smaller_share() {
     };
     let (mut sibling, mut process) = (shares(50), shares(5));
     [&mut sibling, &mut process].into_iter().for_each(|shares| shares.follow(NOW));
-    let full = sibling.level(NOW);
+    let full = sibling.balance(NOW);
     process.charge(MS, NOW);
     process.settle(MS, None, Due { own_ns: 100 * MS, ns: 0 }, NOW);
-    assert_eq!(sibling.level(NOW), full, "the container pays for the time once");
+    assert_eq!(sibling.balance(NOW), full, "the container pays for the time once");
     // A full bucket of 5 % holds two times 1 ms.
-    assert_eq!(process.level(NOW), -98_000_000);
+    assert_eq!(process.balance(NOW), -98_000_000);
 }
 
 /// Peers take a process that its limit holds back to want no more.
@@ -52,11 +52,11 @@ fn a_launch_that_waits_for_the_device_is_not_held_back_by_the_limit() {
         let report = bench.meter.usage_report();
         [report.is_held_back(), report.waits()]
     };
-    assert!(bench.level() <= 0);
+    assert!(bench.balance() <= 0);
     assert_eq!(held_by(&mut bench), limit);
     // None of it has ended when as much has flowed in: the device does not give what the limit would.
     bench.now += 60 * MS;
-    assert!(!bench.launch(launch) && bench.level() > 0);
+    assert!(!bench.launch(launch) && bench.balance() > 0);
     assert_eq!(held_by(&mut bench), device, "peers leave it its guarantee");
 }
 
@@ -76,14 +76,14 @@ fn what_is_in_flight_when_the_owner_comes_back_is_paid_for_by_the_guarantee() {
     let permit = admission.admit_unheld(stream, launch, NOW, &timeline, &charging);
     admission.gives_back(Share::from_percent(30), NOW);
     // The launch was 1 ms of it.
-    let level = bucket.level(NOW);
-    assert!((4_999_000..=5_000_000).contains(&level), "{level}");
+    let balance = bucket.balance(NOW);
+    assert!((4_999_000..=5_000_000).contains(&balance), "{balance}");
     admission.settle_launch(permit.reserved, Due::default(), NOW);
     assert_eq!(admission.reserved_ns(), 0);
-    let level = bucket.level(NOW);
-    assert!((5_999_000..=6_000_000).contains(&level), "{level}");
+    let balance = bucket.balance(NOW);
+    assert!((5_999_000..=6_000_000).contains(&balance), "{balance}");
     admission.gives_back(Share::from_percent(30), NOW);
-    assert!(bucket.level(NOW).abs_diff(level) < 1_000, "nothing is in flight");
+    assert!(bucket.balance(NOW).abs_diff(balance) < 1_000, "nothing is in flight");
 }
 
 /// It was admitted when the owner paused.
@@ -98,7 +98,7 @@ fn a_launch_of_unknown_length_is_paid_for_by_who_works_when_it_ends() {
         admission.lend(Some(Share::FULL), NOW);
         // Nothing is saved up.
         let full = Bucket::new(&word, Share::FULL);
-        full.charge(u64::try_from(full.level(NOW)).unwrap(), NOW);
+        full.charge(u64::try_from(full.balance(NOW)).unwrap(), NOW);
         let launch = Launch::kernel(BIG);
         let permit = admission.admit(stream, &allowance, launch, NOW, &mut timeline, &charging);
         if comes_back {
@@ -203,7 +203,7 @@ proptest! {
         let timeline = Timeline::<usize>::new(NOW);
         admission.set_limit(ComputeLimit::burst(bucket.share(), Share::FULL));
         let (charging, stream) = (Charging::default(), StreamId(0));
-        let full = bucket.level(NOW);
+        let full = bucket.balance(NOW);
         let mut permits: Vec<Permit> = Vec::new();
         for (act, ns) in lends {
             match act {
@@ -222,7 +222,7 @@ proptest! {
         }
         permits.into_iter().for_each(|permit| admission.release_launch(permit.reserved, NOW));
         // Each conversion is rounded.
-        prop_assert!(bucket.level(NOW).abs_diff(full) < 1_000);
+        prop_assert!(bucket.balance(NOW).abs_diff(full) < 1_000);
     }
 
     #[test]
@@ -235,7 +235,7 @@ proptest! {
         let mut timeline = Timeline::<usize>::new(NOW);
         let (charging, stream) = (Charging::default(), timeline.register(NOW));
         let allowance: Arc<Allowance> = Arc::default();
-        let (full, mut due_ns) = (bucket.level(NOW), 0_i64);
+        let (full, mut due_ns) = (bucket.balance(NOW), 0_i64);
         let mut permits: Vec<Permit> = Vec::new();
         for (act, is_big, ns) in acts {
             let launch = Launch::kernel(if is_big { BIG } else { KERNEL });
@@ -256,9 +256,9 @@ proptest! {
                     permits.extend(reserved.map(|reserved| Permit {
                         stream, reserved, batch_ns: 0, waited: false, events: true,
                     }));
-                    let level = bucket.level(NOW);
+                    let balance = bucket.balance(NOW);
                     match admission.waits_until(launch, NOW, &mut timeline, &charging) {
-                        Some(until) => prop_assert!(until > NOW && (level <= 0 || !permits.is_empty())),
+                        Some(until) => prop_assert!(until > NOW && (balance <= 0 || !permits.is_empty())),
                         None => permits.push(admission.admit(
                             stream, &allowance, launch, NOW, &mut timeline, &charging,
                         )),
@@ -267,7 +267,7 @@ proptest! {
             }
             let reserved_ns: u64 = permits.iter().map(|permit| permit.reserved.ns).sum();
             prop_assert_eq!(admission.reserved_ns(), reserved_ns);
-            prop_assert_eq!(full - bucket.level(NOW), due_ns + i64::try_from(reserved_ns).unwrap());
+            prop_assert_eq!(full - bucket.balance(NOW), due_ns + i64::try_from(reserved_ns).unwrap());
             // Of launches of unknown length one is in flight.
             prop_assert!(permits.len() <= 1);
         }

@@ -141,10 +141,10 @@ fn a_launch_that_took_its_cost_as_the_gate_closed_is_charged() {
     let late = bench.allowance.after(10_000).unwrap();
     bench.bucket.charge(500 * MS, bench.now);
     assert!(bench.ask(Launch::kernel(KERNEL)).is_none());
-    let (level, before) = (bench.level(), bench.meter.totals());
+    let (balance, before) = (bench.balance(), bench.meter.totals());
     bench.allowance.take(late);
     bench.meter.stream_destroyed(bench.stream, bench.now);
     let after = bench.meter.totals();
-    assert_eq!(level - bench.level(), 10_000);
+    assert_eq!(balance - bench.balance(), 10_000);
     assert_eq!((after.busy_ns - before.busy_ns, after.launches - before.launches), (10_000, 1));
 }

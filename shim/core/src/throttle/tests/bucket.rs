@@ -10,7 +10,7 @@ fn shares() -> impl Strategy<Value = Share> {
     (100..=10_000_u16).prop_map(|parts| Share::from_parts(parts).unwrap())
 }
 
-fn level_at(word: u64) -> Word {
+fn balanced_at(word: u64) -> Word {
     let fresh = Word::default();
     fresh.store(word);
     fresh
@@ -20,7 +20,7 @@ fn level_at(word: u64) -> Word {
 fn a_fresh_bucket_is_full() {
     let word = Word::default();
     let bucket = Bucket::new(&word, Share::from_percent(30).unwrap());
-    assert_eq!(bucket.level(NOW), i64::try_from(bucket.capacity_ns()).unwrap());
+    assert_eq!(bucket.balance(NOW), i64::try_from(bucket.capacity_ns()).unwrap());
     assert_eq!(bucket.quantum_ns(), 6_000_000);
 }
 
@@ -32,20 +32,20 @@ fn a_small_share_has_a_quantum_that_outlives_a_wake_up() {
 
 #[test]
 fn another_share_keeps_the_time_at_which_the_bucket_is_level() {
-    let word = level_at(NOW);
+    let word = balanced_at(NOW);
     let bucket = Bucket::new(&word, Share::from_percent(10).unwrap());
     bucket.charge(1_000_000, NOW);
     let more = bucket.with_share(Share::from_percent(50).unwrap());
-    assert_eq!((bucket.level(NOW), more.level(NOW)), (-1_000_000, -5_000_000));
-    assert_eq!((bucket.level(NOW + 10_000_000), more.level(NOW + 10_000_000)), (0, 0));
+    assert_eq!((bucket.balance(NOW), more.balance(NOW)), (-1_000_000, -5_000_000));
+    assert_eq!((bucket.balance(NOW + 10_000_000), more.balance(NOW + 10_000_000)), (0, 0));
 }
 
 #[test]
 fn no_operation_is_so_long_that_its_debt_is_forgiven() {
-    let word = level_at(NOW);
+    let word = balanced_at(NOW);
     let bucket = Bucket::new(&word, Share::from_percent(50).unwrap());
     bucket.charge(1 << 60, NOW);
-    assert_eq!(bucket.level(NOW), -1_800_000_000_000);
+    assert_eq!(bucket.balance(NOW), -1_800_000_000_000);
 }
 
 /// The bucket was full, and holds twice what flows in within a period.
@@ -55,7 +55,7 @@ fn what_has_flowed_in_since_pays_for_what_is_charged_late() {
         let word = Word::default();
         let bucket = Bucket::new(&word, Share::from_percent(50).unwrap());
         bucket.charge_as_of(NOW, charged_ns, NOW + later_ns);
-        bucket.level(NOW + later_ns)
+        bucket.balance(NOW + later_ns)
     };
     assert_eq!(full_then(30_000_000, 20_000_000), 0);
     assert_eq!(full_then(200_000_000, 20_000_000), -170_000_000);
@@ -65,11 +65,11 @@ fn what_has_flowed_in_since_pays_for_what_is_charged_late() {
 /// A debt of other processes is not forgiven by it.
 #[test]
 fn what_is_charged_late_comes_on_top_of_a_debt() {
-    let word = level_at(NOW);
+    let word = balanced_at(NOW);
     let bucket = Bucket::new(&word, Share::from_percent(50).unwrap());
     bucket.charge(5_000_000, NOW);
     bucket.charge_as_of(NOW - 900_000_000_000, 1_000_000, NOW);
-    assert_eq!(bucket.level(NOW), -6_000_000);
+    assert_eq!(bucket.balance(NOW), -6_000_000);
 }
 
 proptest! {
@@ -85,7 +85,7 @@ proptest! {
         let mut now = NOW;
         for (passes, cost) in steps {
             now += passes;
-            if bucket.level(now) > 0 {
+            if bucket.balance(now) > 0 {
                 bucket.charge(cost, now);
                 admitted.push((now, cost));
             }
@@ -105,22 +105,22 @@ proptest! {
         before in 0..4_000_000_000_u64,
         cost in 0..2_000_000_000_u64,
     ) {
-        let word = level_at(NOW - 2_000_000_000 + before);
+        let word = balanced_at(NOW - 2_000_000_000 + before);
         let bucket = Bucket::new(&word, share);
-        let level = bucket.level(NOW);
+        let balance = bucket.balance(NOW);
         bucket.charge(cost, NOW);
         bucket.refund(cost);
-        prop_assert!((level - 2..=level).contains(&bucket.level(NOW)));
+        prop_assert!((balance - 2..=balance).contains(&bucket.balance(NOW)));
     }
 
-    /// And on a word of another clock it begins at a level one.
+    /// And on a word of another clock it begins at a balance of zero.
     #[test]
     fn a_charge_that_is_counted_anew_is_that_of_the_other_share(
         one in shares(), other in shares(),
         before in 0..2_000_000_000_u64,
         cost in 0..100_000_000_u64,
     ) {
-        let word = level_at(NOW - 10_000_000 + before);
+        let word = balanced_at(NOW - 10_000_000 + before);
         let [first, second] = [one, other].map(|share| Bucket::new(&word, share));
         first.charge(cost, NOW);
         let charged = word.load();
@@ -129,7 +129,7 @@ proptest! {
         prop_assert_eq!(word.load(), charged - takes_up(&first) + takes_up(&second));
         first.charge_anew(cost, other, NOW);
         prop_assert_eq!(word.load(), charged);
-        let foreign = level_at(u64::MAX - before);
+        let foreign = balanced_at(u64::MAX - before);
         Bucket::new(&foreign, other).charge_anew(0, one, NOW);
         prop_assert_eq!(foreign.load(), NOW);
     }
@@ -139,10 +139,10 @@ proptest! {
         share in shares(),
         costs in prop::collection::vec(0..100_000_000_u64, 1..20),
     ) {
-        let word = level_at(NOW);
+        let word = balanced_at(NOW);
         let bucket = Bucket::new(&word, share);
         costs.iter().for_each(|&cost| bucket.charge(cost, NOW));
-        let owed = u64::try_from(-bucket.level(NOW)).unwrap();
+        let owed = u64::try_from(-bucket.balance(NOW)).unwrap();
         let sum: u64 = costs.iter().sum();
         // A charge rounds up, by less than a nanosecond of wall time each.
         prop_assert!(sum <= owed + 1 && owed <= sum + costs.len() as u64);
@@ -154,12 +154,12 @@ proptest! {
         owed in 0..1_000_000_000_u64,
         wanted in 1..500_000_u64,
     ) {
-        let word = level_at(NOW);
+        let word = balanced_at(NOW);
         let bucket = Bucket::new(&word, share);
         bucket.charge(owed, NOW);
         let at = bucket.holds_at(wanted, NOW);
-        prop_assert!(bucket.level(at) >= i64::try_from(wanted).unwrap());
-        prop_assert!(bucket.level(at - 100) < i64::try_from(wanted).unwrap());
+        prop_assert!(bucket.balance(at) >= i64::try_from(wanted).unwrap());
+        prop_assert!(bucket.balance(at - 100) < i64::try_from(wanted).unwrap());
     }
 
     /// Whatever the word holds: the time of a foreign clock, or what a bug left.
@@ -171,12 +171,12 @@ proptest! {
         cost in any::<u64>(),
     ) {
         const TWO_HOURS: i64 = 7_200_000_000_000;
-        let word = level_at(found);
+        let word = balanced_at(found);
         let bucket = Bucket::new(&word, share);
-        prop_assert!(bucket.level(now) <= i64::try_from(bucket.capacity_ns()).unwrap());
-        prop_assert!(bucket.level(now) >= -TWO_HOURS);
+        prop_assert!(bucket.balance(now) <= i64::try_from(bucket.capacity_ns()).unwrap());
+        prop_assert!(bucket.balance(now) >= -TWO_HOURS);
         bucket.charge(cost, now);
-        prop_assert!(bucket.level(now) >= -TWO_HOURS);
+        prop_assert!(bucket.balance(now) >= -TWO_HOURS);
         bucket.refund(cost);
         let _ = bucket.holds_at(bucket.quantum_ns(), now);
     }

@@ -87,12 +87,12 @@ impl<'a> Bench<'a> {
         true
     }
 
-    pub(super) fn level(&self) -> i64 {
-        self.bucket.level(self.now)
+    pub(super) fn balance(&self) -> i64 {
+        self.bucket.balance(self.now)
     }
 
     /// The nanoseconds that the bucket lacks to be full.
     pub(super) fn taken(&self) -> u64 {
-        self.bucket.capacity_ns() - u64::try_from(self.level()).unwrap()
+        self.bucket.capacity_ns() - u64::try_from(self.balance()).unwrap()
     }
 }

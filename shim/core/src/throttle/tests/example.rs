@@ -13,8 +13,11 @@ const LAUNCH: Launch = Launch::kernel(KERNEL);
 /// Asserts what the bucket holds in hundredths of a millisecond, without what has flowed in since the beginning.
 fn holds(bench: &Bench<'_>, hundredths: u64) {
     let flowed_in = (bench.now - NOW) * 30 / 100;
-    let level = u64::try_from(bench.level()).unwrap().saturating_sub(flowed_in);
-    assert!(level.abs_diff(hundredths * 10 * US) < 5 * US, "{level}, not {hundredths} / 100 ms");
+    let balance = u64::try_from(bench.balance()).unwrap().saturating_sub(flowed_in);
+    assert!(
+        balance.abs_diff(hundredths * 10 * US) < 5 * US,
+        "{balance}, not {hundredths} / 100 ms"
+    );
 }
 
 /// The example up to the allowance of the fifth launch.
@@ -71,7 +74,7 @@ fn a_gate_that_closed_opens_a_quantum_later() {
     let mut bench = begun(&word);
     while batch(&mut bench) {}
     let closed_at = bench.now;
-    assert!(bench.level() <= 0);
+    assert!(bench.balance() <= 0);
     work_off(&mut bench, 0);
     bench.now = closed_at + 19 * MS;
     assert!(!bench.launch(LAUNCH));
@@ -81,16 +84,16 @@ fn a_gate_that_closed_opens_a_quantum_later() {
 
 #[test]
 fn a_kernel_that_took_longer_is_taken_from_the_bucket() {
-    let level = |longer_ns| {
+    let balance = |longer_ns| {
         let word = Word::default();
         let mut bench = begun(&word);
         while batch(&mut bench) {}
         let closed_at = bench.now;
         work_off(&mut bench, longer_ns);
         bench.now = closed_at + 25 * MS;
-        bench.level()
+        bench.balance()
     };
     // 10 ms instead of 10 us.
-    let missing = u64::try_from(level(0) - level(9_990 * US)).unwrap();
+    let missing = u64::try_from(balance(0) - balance(9_990 * US)).unwrap();
     assert!(missing.abs_diff(9_990 * US) < 5 * US, "{missing} ns");
 }

@@ -19,9 +19,9 @@ fn one_launch_of_which_nothing_is_known_is_out_at_a_time() {
     bench.card.events.fill(Reached::At(NOW + 1_000));
     bench.now = NOW + 2_000;
     assert!(bench.launch(unknown(2)));
-    let level = bench.level();
+    let balance = bench.balance();
     assert!(bench.launch(unknown(1)), "that one is known now");
-    assert!(level - bench.level() < 10_000);
+    assert!(balance - bench.balance() < 10_000);
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn what_a_dead_process_owes_is_bounded() {
         assert_eq!(bench.meter.inherit(NOW - ago, NOW), owed);
         let full = i64::try_from(bench.bucket.capacity_ns()).unwrap();
         let since = i64::try_from(ago / 2).unwrap();
-        assert_eq!(bench.level(), (full + since - i64::try_from(owed).unwrap()).min(full));
+        assert_eq!(bench.balance(), (full + since - i64::try_from(owed).unwrap()).min(full));
     }
 }
 
@@ -106,7 +106,7 @@ fn the_guess_for_work_that_is_never_measured_does_not_grow_without_bound() {
             }
         }
     }
-    assert!(bench.bucket.level(bench.now) > -2 * i64::try_from(MS).unwrap());
+    assert!(bench.bucket.balance(bench.now) > -2 * i64::try_from(MS).unwrap());
 }
 
 #[test]
@@ -227,10 +227,10 @@ fn a_collective_is_charged_and_goes() {
     let word = Word::default();
     let mut bench = Bench::new(&word, 25);
     bench.bucket.charge(100 * MS, NOW);
-    let level = bench.level();
+    let balance = bench.balance();
     assert!(!bench.launch(Launch::kernel(KERNEL)));
     assert!(bench.launch(Launch::kernel(KERNEL).collective(NOW)));
-    assert_eq!(bench.level(), level - 1_000_000);
+    assert_eq!(bench.balance(), balance - 1_000_000);
 }
 
 /// A program could name all its kernels as collectives.
@@ -322,9 +322,9 @@ fn a_closed_gate_closes_every_allowance() {
     let stream = bench.stream;
     (bench.stream, bench.allowance) = other;
     let first = bench.stream;
-    let level = bench.level();
+    let balance = bench.balance();
     assert!(bench.ask(Launch::kernel(KERNEL)).is_none());
-    assert_eq!(bench.level() - level, 240_000, "what is left of the allowance comes back");
+    assert_eq!(bench.balance() - balance, 240_000, "what is left of the allowance comes back");
     assert!(!allowance.spend(10_000));
     assert!(bench.meter.wants_mark(stream) && !bench.meter.wants_mark(first));
     let [mark, _] = bench.card.pair(Reached::At(bench.now + 5), Reached::Pending).unwrap();

@@ -38,7 +38,7 @@ fn what_is_out_when_its_context_ends_is_charged_until_then() {
     assert_eq!(bench.meter.totals().busy_ns, 300 * MS);
     assert_eq!((bench.meter.paid_until(), bench.card.given_back), (None, 2));
     // The bucket of 10 ms was full again, except for the reserved launch.
-    assert_eq!(bench.level(), -289 * 1_000_000);
+    assert_eq!(bench.balance(), -289 * 1_000_000);
 }
 
 /// Its queue waits for the host: it is filled at the share's rate.

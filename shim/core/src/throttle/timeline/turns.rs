@@ -23,7 +23,7 @@ use std::collections::VecDeque;
 
 use lending::Demand;
 pub(crate) use peers::LONG_TURN_NS;
-use peers::{Page, Peer, signed};
+use peers::{PageCredit, Peer, signed};
 
 use crate::{
     throttle::usage_report::{PeerReport, UsageReport},
@@ -36,7 +36,7 @@ pub(crate) struct Turns {
     /// What this process's container may have, and what the other ones with work in flight are guaranteed.
     limit: ComputeLimit,
     active: Demand,
-    pages: Vec<Page>,
+    pages: Vec<PageCredit>,
     peers: Vec<Peer>,
     points: VecDeque<Point>,
     looked_at: u64,
@@ -137,7 +137,7 @@ impl Turns {
 
     /// Returns the demand of the containers that are active for a launch of `launch_ns`.
     fn demand(&self, launch_ns: u64, now: u64) -> Demand {
-        let active = |page: &&Page| page.is_active(launch_ns, now);
+        let active = |page: &&PageCredit| page.is_active(launch_ns, now);
         let limits = self.pages.iter().filter(active).filter_map(|page| Some((page, page.limit?)));
         limits.fold(Demand::NONE, |all, (page, limit)| {
             all.with_present(limit, page.is_held, page.is_short())
@@ -191,13 +191,13 @@ impl Turns {
 
     /// Returns the place of a page, with its credit refilled.
     fn page(&mut self, published: &PeerReport, there: u64, now: u64) -> Option<usize> {
-        let is_it = |page: &Page| page.number == published.page;
-        let forgotten = |page: &Page| now.saturating_sub(page.seen_at) > REMEMBERED_NS;
+        let is_it = |page: &PageCredit| page.number == published.page;
+        let forgotten = |page: &PageCredit| now.saturating_sub(page.seen_at) > REMEMBERED_NS;
         let known = self.pages.iter().position(is_it);
         let place = match known.or_else(|| self.pages.iter().position(forgotten)) {
             Some(place) => place,
             None if self.pages.len() < PAGES => {
-                self.pages.push(Page::new(published, now));
+                self.pages.push(PageCredit::new(published, now));
                 self.pages.len() - 1
             }
             None => return None,
@@ -206,7 +206,7 @@ impl Turns {
         if page.number == published.page {
             page.fill(published.limit, there, now);
         } else {
-            *page = Page::new(published, now);
+            *page = PageCredit::new(published, now);
         }
         Some(place)
     }

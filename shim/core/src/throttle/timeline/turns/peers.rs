@@ -8,7 +8,7 @@ use crate::{
 
 /// How much more of a container's reports may count; of this process's own container, all of it.
 #[derive(Debug)]
-pub(crate) struct Page {
+pub(crate) struct PageCredit {
     pub(crate) number: u64,
     /// What the node wrote about its container; `None` for this process's own.
     pub(crate) limit: Option<ComputeLimit>,
@@ -72,7 +72,7 @@ const SAVED_NS: u64 = 4_000_000_000;
 /// A new container begins with this much credit: short-lived processes do not get fresh trust each time.
 const SAVED_AT_FIRST_NS: u64 = 200_000_000;
 
-impl Page {
+impl PageCredit {
     pub(crate) fn new(published: &PeerReport, now: u64) -> Self {
         let guaranteed = published.limit.and_then(ComputeLimit::guaranteed);
         let allowed_ns = match published.limit {
@@ -164,7 +164,13 @@ impl Peer {
         }
     }
 
-    pub(crate) fn update(&mut self, report: UsageReport, page: &mut Page, passed: u64, now: u64) {
+    pub(crate) fn update(
+        &mut self,
+        report: UsageReport,
+        page: &mut PageCredit,
+        passed: u64,
+        now: u64,
+    ) {
         let occupied_ns = report.occupied_ns(now);
         self.there_ns = occupied_ns.saturating_sub(self.occupied_ns).min(passed);
         let more = report.work.wrapping_sub(self.work).cast_signed();
