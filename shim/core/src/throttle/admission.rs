@@ -22,7 +22,7 @@ use shares::Shares;
 use super::{
     charging::{Charging, time_account::TimeAccount},
     signature::{Launch, Meeting},
-    timeline::{HeldBy, Timeline, stream::Reserved},
+    timeline::{Timeline, stream::Reserved},
 };
 use crate::units::{ComputeLimit, Share};
 
@@ -178,10 +178,9 @@ impl<'a> Admission<'a> {
         self.borrowed_ns
     }
 
-    /// Returns what holds the latest launch back; `None` if it was admitted.
-    pub(crate) fn held_by(&self) -> Option<HeldBy> {
-        let waits = self.waits_for_device && self.lent().is_none();
-        self.held_since.map(|_| if waits { HeldBy::Device } else { HeldBy::Limit })
+    /// Returns whether the limit holds the latest launch back, and not that the device has not done what is in flight.
+    pub(crate) const fn is_at_limit(&self) -> bool {
+        self.held_since.is_some() && (!self.waits_for_device || self.lent().is_some())
     }
 
     /// Returns whether a launch of unknown length is in flight.

@@ -126,7 +126,7 @@ impl<'a, E> Meter<'a, E> {
         }
         let Self { admission, timeline, charging } = self;
         let until = admission.waits_until(launch, now, timeline, charging);
-        timeline.holds_back(admission.held_by());
+        timeline.holds_back(admission.is_at_limit());
         if let Some(until) = until {
             return Verdict::Wait { until, wants_mark: self.wants_mark(stream) };
         }

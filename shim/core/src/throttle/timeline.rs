@@ -49,19 +49,10 @@ pub(crate) struct Timeline<E> {
     has_clock_moved: bool,
     /// Threads that wait in a call of the driver for work to end.
     waiting: usize,
-    /// What holds the latest launch back that asked.
-    held_by: Option<HeldBy>,
+    /// The latest launch that asked was held back.
+    holds_back: bool,
     /// The time with work in flight that has counted.
     counted: Coverage,
-}
-
-/// What holds a launch back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum HeldBy {
-    /// The container's own limit.
-    Limit,
-    /// That the device has not done what is in flight.
-    Device,
 }
 
 /// The number of streams that are distinguished; further streams share the last place.
@@ -90,7 +81,7 @@ impl<E> Timeline<E> {
             progress_at: now,
             has_clock_moved: false,
             waiting: 0,
-            held_by: None,
+            holds_back: false,
             counted: Coverage::default(),
         }
     }
@@ -331,9 +322,9 @@ impl<E> Timeline<E> {
         self.waiting = self.waiting.saturating_sub(1);
     }
 
-    /// Records what holds the latest launch back that asked.
-    pub(crate) const fn holds_back(&mut self, held_by: Option<HeldBy>) {
-        self.held_by = held_by;
+    /// Records whether the latest launch that asked was held back.
+    pub(crate) const fn holds_back(&mut self, is_held_back: bool) {
+        self.holds_back = is_held_back;
     }
 
     /// Returns this process's report: `work_ns` in all.
@@ -343,7 +334,7 @@ impl<E> Timeline<E> {
         let counted_ns = since.map_or(0, |since| self.counted.since(since));
         let was_in_flight_ns = self.was_in_flight_ns.saturating_sub(counted_ns);
         UsageReport::new(work_ns, was_in_flight_ns, since)
-            .with_waiting(self.waiting > 0 || self.held_by == Some(HeldBy::Device))
-            .with_held_back(self.held_by == Some(HeldBy::Limit))
+            .with_waiting(self.waiting > 0)
+            .with_held_back(self.holds_back)
     }
 }

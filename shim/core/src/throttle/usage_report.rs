@@ -18,7 +18,7 @@ pub struct UsageReport {
     pub work: u64,
     /// Nanoseconds for which it has had work in flight; with the highest bit set, the time at which that would have
     /// begun if it had not been interrupted. The second bit says that this work may take far longer than was reserved,
-    /// the third one that a thread waits for work to end, the fourth one that the limit holds the latest launch back.
+    /// the third one that a thread waits in a call of the driver, the fourth one that the latest launch is held back.
     pub occupied: u64,
 }
 
@@ -42,7 +42,7 @@ pub(super) const UNKNOWN_NS: u64 = 10_000_000_000;
 const OUT: u64 = 1 << 63;
 /// Set while a launch in flight may take far longer than was reserved for it.
 const LONG: u64 = 1 << 62;
-/// Set while a thread waits for work to end, in a call of the driver or before a launch.
+/// Set while a thread waits in a call of the driver for work to end.
 const WAITS: u64 = 1 << 61;
 /// Set while a launch is held back by the limit.
 const HELD: u64 = 1 << 60;
@@ -103,7 +103,7 @@ impl UsageReport {
         Self { occupied: self.occupied | long, ..self }
     }
 
-    /// Returns the report with the notice that a thread waits for work to end.
+    /// Returns the report with the notice that a thread waits in a call of the driver for work to end.
     pub(crate) const fn with_waiting(self, waits: bool) -> Self {
         let waits = if waits { WAITS } else { 0 };
         Self { occupied: self.occupied | waits, ..self }
@@ -120,7 +120,7 @@ impl UsageReport {
         self.occupied & HELD != 0
     }
 
-    /// Returns whether a thread waits for work to end.
+    /// Returns whether a thread waits in a call of the driver for work to end.
     pub(super) const fn waits(self) -> bool {
         self.occupied & WAITS != 0
     }
