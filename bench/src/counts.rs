@@ -1,5 +1,6 @@
 //! Instructions of the paths without a clock: the same number on every run, so a change by one is
-//! a change. Only a launch under a share reads the clock: its number differs by a few between runs.
+//! a change. Only a launch under a share reads the clock: its number differs by a few between runs, if there are
+//! enough of them that a measured one more or less makes no difference.
 //!
 //! The client runs under valgrind with two different numbers of turns; the difference of what was
 //! counted, divided by that of the turns, is a turn, without all that comes before and after.
@@ -12,7 +13,7 @@ use crate::world::World;
 use std::io::{ErrorKind, Write};
 use std::process::{Command, Stdio};
 
-const TURNS: u32 = 1000;
+const TURNS: u32 = 20_000;
 
 /// Counts all of it.
 ///
